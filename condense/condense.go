@@ -1,0 +1,76 @@
+// Package condense decides when a history has grown past the dew point, and makes it smaller. A Condenser is a strategy;
+// deciding is pure, and only a Job that it returns does I/O.
+package condense
+
+import (
+	"context"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Condenser is a strategy. It may be used concurrently.
+type Condenser interface {
+	// Name is the type's canonical name.
+	Name() string
+	// Condense decides what to do about a view. It does no I/O.
+	Condense(in Input) Decision
+}
+
+// Codec reads and writes single messages of the client's protocol.
+type Codec interface {
+	// Read decodes a message.
+	Read(raw []byte) (session.Content, error)
+	// Note writes a user message that carries text.
+	Note(text string) []byte
+}
+
+// Input is what a condenser decides on.
+type Input struct {
+	View     *session.View
+	Total    int                   // tokens of the whole request: messages, tools, priming; calibrated
+	Tokens   func() []int          // tokens of each item of the view; computed when first asked for
+	Count    func(text string) int // tokens of any text, in the request's encoding, calibrated
+	Fixed    int                   // part of Total that is not messages
+	Window   int                   // the model's context window, in tokens; 0 if unknown
+	Reserved int                   // tokens reserved for the answer
+	Need     Need                  // what was asked for from outside; zero if nothing was
+	Model    string                // the request's model
+	Upstream Endpoint              // where the client's own request goes, for condensers without a model of their own
+	Codec    Codec
+	Cooling  bool // the summariser failed a short while ago: a soft condensation does not call it
+	Now      time.Time
+}
+
+// Endpoint is a model server.
+type Endpoint struct {
+	BaseURL string
+	APIKey  string
+}
+
+// Need is why a condensation is due.
+type Need struct {
+	Reason session.Reason // empty: nothing is
+	Hard   bool           // forwarding unchanged is likely to fail upstream
+}
+
+// Decision is what a condenser wants done: another view, a condensation, or nothing.
+type Decision struct {
+	View *session.View // nil: the view as it was
+	Job  Job           // nil: no condensation is due
+}
+
+// Job is a condensation that is due. It is run at most once.
+type Job interface {
+	// Need is why.
+	Need() Need
+	// Run makes it, calling a model if the strategy has one. An error means that nothing may be forgotten. On a hard need
+	// the job itself climbs down to a condensation without a model before it gives up.
+	Run(ctx context.Context) (Result, error)
+}
+
+// Result is a condensation made. Its id and time are not set yet.
+type Result struct {
+	Condensation session.Condensation
+	Fallback     error // why the summariser's summary is not in it, nil if it is
+}

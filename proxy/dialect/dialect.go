@@ -1,0 +1,83 @@
+// Package dialect is the contract between the proxy and a wire protocol: how to split a request body into messages, how
+// to read and write one message, and how to read an answer while it is relayed. Each protocol is a package below it.
+package dialect
+
+import (
+	"fmt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Dialect is one wire protocol. Its methods may be called concurrently.
+type Dialect interface {
+	// Name is the protocol's name in logs and metrics.
+	Name() string
+	// Split checks a request body and slices it. What it returns aliases the body. A body that can not be trusted gives an
+	// *Error.
+	Split(body []byte) (*Request, error)
+	// Read decodes one message's content.
+	Read(raw []byte) (session.Content, error)
+	// Note writes a user message that carries text.
+	Note(text string) []byte
+	// Tee begins to read an answer.
+	Tee(streamed bool) Tee
+}
+
+// Request is a body, sliced.
+type Request struct {
+	Body      []byte
+	Messages  []session.Message
+	Inside    Span   // what stands between the brackets of the message array
+	Model     string //
+	Stream    bool
+	MaxOutput int               // tokens the client allows for the answer, 0 if it does not say
+	Tools     []byte            // the raw tool definitions, nil if none
+	Fields    map[string]string // the session fields found, by their path
+}
+
+// Span is the bytes From to To-1 of a body.
+type Span struct{ From, To int }
+
+// Join gives the body with other messages in the place of its own, as parts to be written one after another. Everything
+// else stays as the client wrote it.
+func (r *Request) Join(messages [][]byte) [][]byte {
+	parts := make([][]byte, 0, 2*len(messages)+2)
+	parts = append(parts, r.Body[:r.Inside.From])
+	for i, m := range messages {
+		if i > 0 {
+			parts = append(parts, comma)
+		}
+		parts = append(parts, m)
+	}
+	return append(parts, r.Body[r.Inside.To:])
+}
+
+var comma = []byte{','}
+
+// Tee reads an answer as it passes. It keeps a bounded amount of it and never fails: what it can not read it does not
+// report. It is used by one goroutine.
+type Tee interface {
+	// Write takes the next bytes of the answer.
+	Write(p []byte)
+	// Ended reports whether the answer's own end mark has passed (for a stream), or a whole body.
+	Ended() bool
+	// Answer is what was learnt so far.
+	Answer() Answer
+}
+
+// Answer is what a model answered.
+type Answer struct {
+	Text   string // bounded; empty if longer than the bound
+	Calls  []session.Call
+	Usage  *session.Usage // nil if upstream did not report it
+	Finish string
+}
+
+// Error is a request that the dialect refuses. Code and Message are for the client.
+type Error struct {
+	Code    string // stable: invalid_json, duplicate_key, invalid_request, too_deep, ...
+	Param   string // the key it concerns, empty if none
+	Message string // what is wrong and what to do
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }

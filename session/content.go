@@ -1,0 +1,26 @@
+package session
+
+// Content is a message decoded. Only those who must read a message (a token count, a summary, a ledger, a trace) pay for
+// decoding it; everything else works on the raw bytes.
+type Content struct {
+	Role      string
+	Text      string // text parts, joined by a line feed
+	Calls     []Call // the tool calls an assistant message makes
+	Result    string // id of the call that a tool result answers
+	Name      string // name of the tool or participant, where the message gives one
+	Reasoning string // reasoning text that the client sends back
+	Images    []Image
+}
+
+// Call is one tool call of an assistant message. Arguments is the raw JSON text that the model wrote.
+type Call struct {
+	ID, Name, Arguments string
+}
+
+// Image stands for an image part. Width and Height are 0 where they are unknown (a URL); Bytes is the size of inline
+// data.
+type Image struct {
+	Detail        string
+	Width, Height int
+	Bytes         int
+}

@@ -1,0 +1,79 @@
+package session
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// Hash is a SHA-256 value: a message digest, a chain hash or a trace.
+type Hash [sha256.Size]byte
+
+// IsZero reports whether h was never set.
+func (h Hash) IsZero() bool { return h == Hash{} }
+
+// String gives h in hexadecimal.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// ParseHash reads what String wrote.
+func ParseHash(s string) (Hash, error) {
+	var h Hash
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(h) {
+		return h, fmt.Errorf("parse hash %q: want %d hexadecimal digits", s, 2*len(h))
+	}
+	copy(h[:], b)
+	return h, nil
+}
+
+// Scope is the space in which histories are compared. It seeds every hash, so nothing is ever shared across it.
+type Scope struct {
+	Tenant     string
+	Credential string // keyed hash of the client's credential where no tenants are configured, else empty
+	Key        string // session key that the client gave, empty if none
+}
+
+// Secret is the server's key to every hash it makes. A client that does not hold it can not forge a prefix.
+type Secret []byte
+
+// Seed is c0, the start of every chain in the scope.
+func (s Secret) Seed(scope Scope) Hash {
+	return s.derive("chain", scope.Tenant, scope.Credential, scope.Key)
+}
+
+// SessionID names the session that an explicit session key stands for.
+func (s Secret) SessionID(scope Scope) SessionID {
+	h := s.derive("session", scope.Tenant, scope.Credential, scope.Key)
+	return SessionID(hex.EncodeToString(h[:12]))
+}
+
+// Credential hides a client's credential behind a keyed hash.
+func (s Secret) Credential(credential string) string {
+	h := s.derive("credential", credential)
+	return hex.EncodeToString(h[:12])
+}
+
+// derive is HMAC-SHA-256 over length-prefixed parts, so that no two lists of parts give the same input.
+func (s Secret) derive(parts ...string) Hash {
+	mac := hmac.New(sha256.New, s)
+	var size [8]byte
+	for _, p := range parts {
+		for i := range size {
+			size[i] = byte(len(p) >> (8 * i))
+		}
+		mac.Write(size[:])
+		mac.Write([]byte(p))
+	}
+	var h Hash
+	mac.Sum(h[:0])
+	return h
+}
+
+// next is one step of the chain: c(i) = SHA-256(c(i-1), digest(i)).
+func next(prev, digest Hash) Hash {
+	var b [2 * sha256.Size]byte
+	copy(b[:], prev[:])
+	copy(b[sha256.Size:], digest[:])
+	return sha256.Sum256(b[:])
+}

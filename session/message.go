@@ -1,0 +1,85 @@
+package session
+
+// Kind says what a message or event is.
+type Kind uint8
+
+// The kinds of events. Condensed and Requested exist only in the log.
+const (
+	System      Kind = iota + 1 // system or developer message: never condensed, no part of the chain
+	User                        // user message
+	Agent                       // assistant text
+	Action                      // assistant message with tool calls
+	Observation                 // tool result
+	Condensed                   // a condensation took place
+	Requested                   // somebody asked for a condensation
+)
+
+var kindNames = [...]string{"", "system", "user", "agent", "action", "observation", "condensation", "condensation_request"}
+
+// String is the kind's name in the log, in headers and in the API.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "unknown"
+}
+
+// Message is one element of the client's history. Raw is authoritative and is what goes upstream; the other fields are
+// what the house needs to know of it without decoding its content again.
+type Message struct {
+	Raw    []byte   // aliases the request's body
+	Kind   Kind     //
+	Digest Hash     // SHA-256 of the canonical form
+	Calls  []string // ids of the tool calls it makes
+	Result string   // id of the call it answers
+	Loop   bool     // signed reasoning binds it to the whole tool loop that follows
+}
+
+// History is the messages of one request with their chain. Positions count the messages in the chain from 1; system
+// messages have none (position 0).
+type History struct {
+	Messages []Message
+	Chain    []Hash // Chain[p] covers the first p chained messages; Chain[0] is the seed
+	pos      []int  // position of message i
+	at       []int  // index of the message at position p+1
+}
+
+// NewHistory computes the chain of messages from seed.
+func NewHistory(seed Hash, messages []Message) *History {
+	h := &History{
+		Messages: messages,
+		Chain:    make([]Hash, 1, len(messages)+1),
+		pos:      make([]int, len(messages)),
+		at:       make([]int, 0, len(messages)),
+	}
+	h.Chain[0] = seed
+	for i := range messages {
+		if messages[i].Kind == System {
+			continue
+		}
+		h.Chain = append(h.Chain, next(h.Chain[len(h.Chain)-1], messages[i].Digest))
+		h.at = append(h.at, i)
+		h.pos[i] = len(h.at)
+	}
+	return h
+}
+
+// Len is the number of chained messages.
+func (h *History) Len() int { return len(h.at) }
+
+// Head is the chain hash of the whole history.
+func (h *History) Head() Hash { return h.Chain[len(h.Chain)-1] }
+
+// Pos is the position of message i, 0 for a system message.
+func (h *History) Pos(i int) int { return h.pos[i] }
+
+// At is the index of the message at position p (1 to Len).
+func (h *History) At(p int) int { return h.at[p-1] }
+
+// Message is the message at position p.
+func (h *History) Message(p int) *Message { return &h.Messages[h.at[p-1]] }
+
+// Covers reports whether the history's first p messages are those that hash stands for.
+func (h *History) Covers(p int, hash Hash) bool {
+	return p >= 0 && p < len(h.Chain) && h.Chain[p] == hash
+}

@@ -1,0 +1,12 @@
+package session
+
+// Purpose says what a thread is for, as far as its content tells.
+type Purpose string
+
+// The purposes.
+const (
+	PurposeMain       Purpose = "main"
+	PurposeTitle      Purpose = "title"      // names the conversation
+	PurposeSuggestion Purpose = "suggestion" // guesses what the user types next
+	PurposeCompaction Purpose = "compaction" // the agent's own summary of its history
+)

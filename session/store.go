@@ -1,0 +1,80 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Errors that a Store returns, wrapped.
+var (
+	// ErrNotFound: the record does not exist, or has expired.
+	ErrNotFound = errors.New("not found")
+	// ErrStale: the thread has moved on; read it again and append what is still missing.
+	ErrStale = errors.New("stale append")
+	// ErrLocked: somebody else holds the lock.
+	ErrLocked = errors.New("locked")
+	// ErrUnavailable: the store can not be reached; the request must go on without it.
+	ErrUnavailable = errors.New("store unavailable")
+)
+
+// Store keeps the log and its indexes. It knows nothing of what they mean.
+//
+// All methods may be called concurrently, from any replica. What a method has returned is visible to every later call
+// of the same replica; for Condense, of every replica. Writes other than Condense may be lost in a crash (they are
+// repaired from the next request, because clients resend their history); never half-written: a Batch is applied whole
+// or not at all, save that index entries may be missing. Records expire together, TTL after their thread was last
+// written. A store that can not be reached returns an error that wraps ErrUnavailable within its own deadline.
+type Store interface {
+	// Secret returns the server secret, which is proposed the first time and then never changes.
+	Secret(ctx context.Context, proposed Secret) (Secret, error)
+	// Find looks up places by chain hash, in one round trip; with a hint also the hinted thread, in the same one.
+	Find(ctx context.Context, hashes []Hash, hint ThreadID) (Found, error)
+	// Thread reads one thread's record.
+	Thread(ctx context.Context, id ThreadID) (Thread, error)
+	// Append adds messages to a thread's log, or begins a thread.
+	Append(ctx context.Context, b Batch) error
+	// Condense logs c in its thread and returns it with its id; it is durable and visible to all replicas when it returns.
+	// ErrNotFound if the thread was never begun.
+	Condense(ctx context.Context, thread ThreadID, c Condensation) (Condensation, error)
+	// Summary reads the summary of one condensation. Summaries never change.
+	Summary(ctx context.Context, id CondensationID) (string, error)
+	// Events reads at most limit entries of a thread's log, beginning with entry from (1 is the first).
+	Events(ctx context.Context, thread ThreadID, from uint64, limit int) ([]Event, error)
+	// Trace looks up which thread last left each trace. Unknown traces give a zero Place.
+	Trace(ctx context.Context, traces []Hash) ([]Place, error)
+	// Mark makes traces point to a place.
+	Mark(ctx context.Context, traces []Hash, at Place) error
+	// Session reads one session's record.
+	Session(ctx context.Context, id SessionID) (Session, error)
+	// Lock takes a thread's condensation lock for at most ttl, without waiting: ErrLocked if it is taken.
+	Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (unlock func(), err error)
+	// Close writes what is pending and lets go of all resources.
+	Close() error
+}
+
+// Found is the answer of Find.
+type Found struct {
+	Places []Place // one per hash, zero where unknown
+	Hinted *Thread // the hinted thread, nil if unknown or not asked for
+}
+
+// Batch is one append. Thread carries the record as it is to be after the append (Len, Head, System); its Seq and
+// Condensations are kept by the store, and those given count only when the thread begins (At is 0 or ForkAt and the
+// thread is unknown). Key is the session key for the session's record.
+//
+// The store refuses the batch with ErrStale if the thread's Len is not At.
+type Batch struct {
+	Thread Thread
+	Key    string
+	At     int
+	Events []Event
+	Places []IndexEntry
+	Traces []Hash // point to the last of Places, or to the thread's head
+}
+
+// IndexEntry makes a chain hash stand for a place.
+type IndexEntry struct {
+	Hash  Hash
+	Place Place
+}

@@ -1,0 +1,60 @@
+package session
+
+import "time"
+
+// ThreadID names one linear history.
+type ThreadID string
+
+// SessionID names what a user would call one conversation or agent run.
+type SessionID string
+
+// Thread is the record of one linear history.
+type Thread struct {
+	ID      ThreadID
+	Session SessionID
+	Tenant  string
+	Purpose Purpose
+	Parent  ThreadID // the thread it was forked from or linked to, empty if none
+	ForkAt  int      // positions shared with the parent, 0 if linked only
+
+	Len    int    // positions logged, those of the parent included
+	Head   Hash   // chain hash of them
+	System Hash   // digest of the system messages last seen
+	Seq    uint64 // log entries written; the next one gets Seq+1
+
+	Condensations []Condensation // without their summaries; those of the parent up to the fork included
+	Created, Seen time.Time
+}
+
+// Event is one immutable record in a thread's log.
+type Event struct {
+	Seq     uint64 // given by the store, from 1
+	Pos     int    // position in the chain, 0 for system messages and log-only kinds
+	Kind    Kind
+	Digest  Hash
+	Chain   Hash // chain hash up to and including this message, zero for Pos 0
+	Tokens  int
+	Time    time.Time
+	Payload []byte // the message's raw bytes, empty where content is not kept
+}
+
+// Place is what a chain hash stands for: a position in a thread.
+type Place struct {
+	Thread   ThreadID
+	Session  SessionID
+	Pos      int
+	Tokens   int    // of all chained messages up to here
+	Encoding string // in which Tokens was counted
+}
+
+// Known reports whether p was found at all.
+func (p Place) Known() bool { return p.Thread != "" }
+
+// Session is the record of a conversation.
+type Session struct {
+	ID            SessionID
+	Tenant        string
+	Key           string // the client's session key, empty if none
+	Threads       []ThreadID
+	Created, Seen time.Time
+}

@@ -1,0 +1,62 @@
+package session
+
+// Item is one message of a view.
+type Item struct {
+	Index   int    // of the message in the history, -1 for a summary
+	Raw     []byte // what goes upstream; nil for a summary, whose raw form is the dialect's business
+	Summary string // text of a summary
+	Kind    Kind
+}
+
+// View is the messages that go upstream. It is never stored: History and condensations give it again.
+type View struct {
+	History *History
+	Applied []Condensation // that shaped it, oldest first
+	Items   []Item
+}
+
+// Identity reports whether the view is the history as the client sent it.
+func (v *View) Identity() bool { return len(v.Applied) == 0 && len(v.Items) == len(v.History.Messages) }
+
+// Summary is the summary the view shows, with the condensation it came from; nil if it shows none.
+func (v *View) Summary() *Condensation {
+	if n := len(v.Applied); n > 0 && v.Applied[n-1].Summary != "" {
+		return &v.Applied[n-1]
+	}
+	return nil
+}
+
+// Forgotten tells, by position (1-based; entry 0 is unused), what the view leaves out.
+func (v *View) Forgotten() []bool { return forgotten(v.History.Len(), v.Applied) }
+
+func forgotten(n int, applied []Condensation) []bool {
+	gone := make([]bool, n+1)
+	for _, c := range applied {
+		for _, r := range c.Forgotten {
+			for p := r.From; p < r.To && p <= n; p++ {
+				gone[p] = true
+			}
+		}
+	}
+	return gone
+}
+
+// Project gives the view of h under those of its thread's condensations that apply. The newest one's summary stands for
+// everything forgotten, since each summary was made from the one before it.
+func Project(h *History, condensations []Condensation) View {
+	applied := Applicable(h, condensations)
+	v := View{History: h, Applied: applied, Items: make([]Item, 0, len(h.Messages)+1)}
+	gone := forgotten(h.Len(), applied)
+	summary := v.Summary()
+	for i := range h.Messages {
+		p := h.Pos(i)
+		if summary != nil && p == summary.Offset {
+			v.Items = append(v.Items, Item{Index: -1, Summary: summary.Summary, Kind: User})
+		}
+		if p > 0 && gone[p] {
+			continue
+		}
+		v.Items = append(v.Items, Item{Index: i, Raw: h.Messages[i].Raw, Kind: h.Messages[i].Kind})
+	}
+	return v
+}

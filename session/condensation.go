@@ -28,8 +28,9 @@ type Size struct {
 // prefix it covers leaves the forgotten messages out and shows the summary instead.
 type Condensation struct {
 	ID     CondensationID
-	Prefix int  // positions covered: the cut's end
-	Hash   Hash // chain hash of those positions
+	Base   CondensationID // the condensation it builds on, zero if none
+	Prefix int            // positions covered: the cut's end
+	Hash   Hash           // chain hash of those positions
 
 	Forgotten       []Range // positions newly forgotten, ascending
 	ForgottenTokens int     // their token count, in the encoding of the condensing request
@@ -56,13 +57,17 @@ type Usage struct {
 	Input, Cached, Output int
 }
 
-// Applicable is the leading condensations whose covered prefix is the history's own, oldest first. An edit inside a
-// prefix makes its hash another one, so that condensation, and those that build on it, no longer apply.
+// Applicable is those condensations whose covered prefix is the history's own, each building on the one before, oldest
+// first. An edit inside a prefix makes its hash another one, so that condensation, and those that build on it, no longer
+// apply. Of two that build on the same one (two replicas were at it), the first logged counts.
 func Applicable(h *History, condensations []Condensation) []Condensation {
-	for i, c := range condensations {
-		if !h.Covers(c.Prefix, c.Hash) {
-			return condensations[:i]
+	var out []Condensation
+	var base CondensationID
+	for _, c := range condensations {
+		if c.Base == base && h.Covers(c.Prefix, c.Hash) {
+			out = append(out, c)
+			base = c.ID
 		}
 	}
-	return condensations
+	return out
 }

@@ -15,8 +15,19 @@ type View struct {
 	Items   []Item
 }
 
-// Identity reports whether the view is the history as the client sent it.
-func (v *View) Identity() bool { return len(v.Applied) == 0 && len(v.Items) == len(v.History.Messages) }
+// Identity reports whether the view is the history as the client sent it, byte for byte.
+func (v *View) Identity() bool {
+	if len(v.Items) != len(v.History.Messages) {
+		return false
+	}
+	for i := range v.Items {
+		own := v.History.Messages[i].Raw
+		if v.Items[i].Index != i || len(v.Items[i].Raw) != len(own) || &v.Items[i].Raw[0] != &own[0] {
+			return false
+		}
+	}
+	return true
+}
 
 // Summary is the summary the view shows, with the condensation it came from; nil if it shows none.
 func (v *View) Summary() *Condensation {

@@ -73,6 +73,10 @@ type Answer struct {
 	Finish string
 }
 
+// CodeUnsupported is the code of a body that is sound but that the dialect can not read as a history. It is passed on
+// unchanged; upstream judges it.
+const CodeUnsupported = "unsupported"
+
 // Error is a request that the dialect refuses. Code and Message are for the client.
 type Error struct {
 	Code    string // stable: invalid_json, duplicate_key, invalid_request, too_deep, ...

@@ -1,0 +1,182 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// replyPriming is what every request costs beside its messages, in tokens.
+const replyPriming = 3
+
+// countCache remembers token counts by content, so that a message is counted once and a request pays for its new
+// messages only.
+type countCache struct {
+	counts *lru.Cache[countKey, int]
+}
+
+type countKey struct {
+	digest   session.Hash
+	encoding string
+}
+
+const countsKept = 1 << 17
+
+func newCountCache() (*countCache, error) {
+	counts, err := lru.New[countKey, int](countsKept)
+	if err != nil {
+		return nil, fmt.Errorf("new count cache: %w", err)
+	}
+	return &countCache{counts: counts}, nil
+}
+
+func (c *countCache) of(key countKey, count func() int) int {
+	if n, ok := c.counts.Get(key); ok {
+		return n
+	}
+	n := count()
+	c.counts.Add(key, n)
+	return n
+}
+
+// count tallies the history: what the log knows in total, and each message after that.
+func (s *Server) count(t *turn) {
+	t.counter = s.o.Tokens.Counter(t.split.Model)
+	from := t.place.CountedFrom(t.counter.Encoding())
+	t.tally = session.Tally{Encoding: t.counter.Encoding(), From: from, Cum: make([]int, 1, t.history.Len()-from+1)}
+	if from > 0 {
+		t.tally.Cum[0] = t.place.Known.Tokens
+	}
+	for p := from + 1; p <= t.history.Len(); p++ {
+		t.tally.Cum = append(t.tally.Cum, t.tally.Total(p-1)+s.tokens(t, t.history.Message(p)))
+	}
+	for i := range t.split.Messages {
+		if m := &t.split.Messages[i]; m.Kind == session.System {
+			t.tally.System += s.tokens(t, m)
+		}
+	}
+	t.fixed = replyPriming
+	if len(t.split.Tools) > 0 {
+		key := countKey{digest: sha256.Sum256(t.split.Tools), encoding: t.counter.Encoding()}
+		t.fixed += s.counts.of(key, func() int { return t.counter.Tools(t.split.Tools) })
+	}
+	t.before = session.Size{
+		Events: len(t.split.Messages), Tokens: t.fixed + t.tally.System + t.tally.Total(t.history.Len()),
+	}
+}
+
+// tokens counts one message.
+func (s *Server) tokens(t *turn, m *session.Message) int {
+	return s.counts.of(countKey{digest: m.Digest, encoding: t.counter.Encoding()}, func() int {
+		c, err := t.dialect.Read(m.Raw)
+		if err != nil {
+			return len(m.Raw)/3 + 1 // a conservative guess, never nothing
+		}
+		return t.counter.Message(c)
+	})
+}
+
+// size measures the view that is forwarded, before calibration.
+func (s *Server) size(t *turn) session.Size {
+	size := session.Size{Events: len(t.view.Items), Tokens: t.before.Tokens}
+	if t.view.Identity() {
+		return size
+	}
+	if shaped := len(t.view.Items) != projected(t); shaped {
+		return session.Size{Events: len(t.view.Items), Tokens: t.fixed + sum(s.itemTokens(t))}
+	}
+	for i, c := range t.applied {
+		size.Tokens -= c.ForgottenTokens
+		if i == len(t.applied)-1 {
+			size.Tokens += c.SummaryTokens
+		}
+	}
+	return size
+}
+
+// projected is how many items the applied condensations alone leave in the view.
+func projected(t *turn) int {
+	n := len(t.split.Messages)
+	for _, c := range t.applied {
+		for _, r := range c.Forgotten {
+			n -= r.To - r.From
+		}
+	}
+	if t.view.Summary() != nil {
+		n++
+	}
+	return n
+}
+
+// itemTokens counts each item of the view.
+func (s *Server) itemTokens(t *turn) []int {
+	out := make([]int, len(t.view.Items))
+	for i, item := range t.view.Items {
+		if item.Index < 0 {
+			out[i] = t.counter.Message(session.Content{Role: "user", Text: item.Summary})
+			continue
+		}
+		out[i] = s.tokens(t, &t.split.Messages[item.Index])
+	}
+	return out
+}
+
+func sum(ns []int) int {
+	total := 0
+	for _, n := range ns {
+		total += n
+	}
+	return total
+}
+
+// input is what the condenser decides on: the view as it stands, counts corrected by what upstream has reported of the
+// model.
+func (s *Server) input(t *turn) condense.Input {
+	model := s.o.Models(t.split.Model)
+	adjust := func(n int) int { return s.o.Tokens.Adjust(t.split.Model, n) }
+	in := condense.Input{
+		View:   &t.view,
+		Total:  adjust(s.size(t).Tokens),
+		Fixed:  adjust(t.fixed),
+		Count:  func(text string) int { return adjust(t.counter.Text(text)) },
+		Window: model.Window,
+		Model:  t.split.Model,
+		Upstream: condense.Endpoint{
+			BaseURL: t.tenant.Upstream.BaseURL.String(), APIKey: t.upstreamKey(),
+		},
+		Codec:    t.dialect,
+		Reserved: reserved(t.split.MaxOutput, model),
+		Cooling:  t.tenant.Cooldown.Cooling(s.o.Now()),
+		Now:      s.o.Now(),
+	}
+	in.Tokens = func() []int {
+		counts := s.itemTokens(t)
+		for i := range counts {
+			counts[i] = adjust(counts[i])
+		}
+		return counts
+	}
+	if t.wish == "now" && len(t.report) == 0 {
+		in.Need = condense.Need{Reason: session.ReasonRequest, Hard: true}
+	}
+	return in
+}
+
+// reserved is the room the answer needs: what the client allows, or else what the model may take at most, within reason.
+func reserved(asked int, model ModelInfo) int {
+	if asked > 0 {
+		return asked
+	}
+	return min(model.MaxOutput, model.Window/8)
+}
+
+func (t *turn) upstreamKey() string {
+	if t.tenant.Upstream.APIKey != "" {
+		return t.tenant.Upstream.APIKey
+	}
+	return t.key
+}

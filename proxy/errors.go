@@ -1,0 +1,88 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// apiError is an error of our own, in OpenAI's shape. Code is stable; Message says what to do.
+type apiError struct {
+	Status  int
+	Type    string
+	Code    string
+	Param   string
+	Message string
+	Retry   int // seconds for Retry-After, 0: none
+	Close   bool
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
+
+// body is the error as JSON.
+func (e *apiError) body() []byte {
+	type inner struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    string  `json:"code"`
+	}
+	in := inner{Message: e.Message, Type: e.Type, Code: e.Code}
+	if e.Param != "" {
+		in.Param = &e.Param
+	}
+	out, err := json.Marshal(map[string]inner{"error": in})
+	if err != nil {
+		return []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":"internal_error"}}`)
+	}
+	return out
+}
+
+const (
+	typeInvalid = "invalid_request_error"
+	typeServer  = "server_error"
+	typeLimit   = "rate_limit_error"
+)
+
+func errBadRequest(code, message string) *apiError {
+	return &apiError{Status: 400, Type: typeInvalid, Code: code, Message: message}
+}
+
+func errTooLarge(limit int64) *apiError {
+	return &apiError{
+		Status: 413, Type: typeInvalid, Code: "request_too_large", Close: true,
+		Message: fmt.Sprintf("The request body is larger than the %d bytes this proxy takes. Send less, or raise limits.max_body.", limit),
+	}
+}
+
+func errOverloaded() *apiError {
+	return &apiError{
+		Status: 503, Type: typeLimit, Code: "overloaded", Retry: 1, Close: true,
+		Message: "The proxy holds as many request bytes as it may (limits.bytes_in_flight). Try again shortly.",
+	}
+}
+
+func errUnauthorized() *apiError {
+	return &apiError{
+		Status: 401, Type: typeInvalid, Code: "invalid_api_key",
+		Message: "The API key is missing or belongs to no tenant. Send a tenant's key as 'Authorization: Bearer KEY'.",
+	}
+}
+
+func errUpgrade() *apiError {
+	return &apiError{
+		Status: 426, Type: typeInvalid, Code: "websocket_unsupported", Close: true,
+		Message: "WebSocket connections are not supported here. Send the request by HTTP POST.",
+	}
+}
+
+func errUpstream(code, what string) *apiError {
+	status := 502
+	if code == "upstream_timeout" {
+		status = 504
+	}
+	return &apiError{Status: status, Type: typeServer, Code: code, Message: what}
+}
+
+func errInternal() *apiError {
+	return &apiError{Status: 500, Type: typeServer, Code: "internal_error", Message: "The proxy failed. The log has the cause."}
+}

@@ -1,0 +1,70 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// watch notices that a client leaves, by peeking at its connection from the network poller: no polling, no bytes taken.
+// It costs a goroutine that sleeps. The connection must not be read by anybody else until stop has returned.
+type watch struct {
+	conn net.Conn
+	done chan struct{}
+	once sync.Once
+}
+
+// watchClient cancels when the client closes its side.
+func watchClient(conn net.Conn, cancel context.CancelCauseFunc) *watch {
+	w := &watch{conn: conn, done: make(chan struct{})}
+	raw, ok := rawConn(conn)
+	if !ok {
+		close(w.done)
+		return w
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	go func() {
+		defer close(w.done)
+		if closed(raw) {
+			cancel(errClientGone)
+		}
+	}()
+	return w
+}
+
+func rawConn(conn net.Conn) (syscall.RawConn, bool) {
+	sc, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil, false
+	}
+	raw, err := sc.SyscallConn()
+	return raw, err == nil
+}
+
+// closed waits until the connection has bytes (a pipelined request: not closed), has ended or broken, or until its read
+// deadline.
+func closed(raw syscall.RawConn) bool {
+	gone := false
+	var b [1]byte
+	err := raw.Read(func(fd uintptr) bool {
+		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		switch err {
+		case syscall.EAGAIN, syscall.EINTR:
+			return false
+		}
+		gone = err != nil || n == 0
+		return true
+	})
+	return err == nil && gone
+}
+
+// stop ends the watch and gives the connection back.
+func (w *watch) stop() {
+	w.once.Do(func() {
+		_ = w.conn.SetReadDeadline(time.Unix(1, 0))
+		<-w.done
+		_ = w.conn.SetReadDeadline(time.Time{})
+	})
+}

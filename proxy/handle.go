@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+)
+
+// request is one client request on its way through the house. It outlives the handler: the answer is relayed, and the
+// log written, after that has returned.
+type request struct {
+	server  *Server
+	tenant  *Tenant
+	dialect dialect.Dialect          // nil: passed through
+	header  http.Header              // that goes upstream
+	client  func(name string) string // reads the client's header; until the handler returns
+	wish    string                   // X-Dewpoint-Condense: now, off or empty
+	key     string                   // the client's credential
+	method  string
+	path    string
+	query   string
+	body    *body
+	watch   *watch
+	ctx     context.Context // ends when the client leaves
+	cancel  context.CancelCauseFunc
+	begun   time.Time
+}
+
+// handle is fasthttp's handler: read the request, run its turn, relay what comes.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	defer s.recovered(ctx)
+	r, err := s.accept(ctx)
+	if err == nil {
+		err = s.run(ctx, r)
+	}
+	if err != nil {
+		s.refuse(ctx, err)
+	}
+}
+
+// accept checks a request, reads its body and begins to watch its client.
+func (s *Server) accept(ctx *fasthttp.RequestCtx) (*request, error) {
+	if e := screen(ctx); e != nil {
+		return nil, e
+	}
+	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
+	r := &request{
+		server: s, key: apiKey(header), method: string(ctx.Method()), begun: s.o.Now(),
+		path: string(ctx.URI().PathOriginal()), query: string(ctx.URI().QueryString()),
+		client: header, wish: strings.ToLower(header("X-Dewpoint-Condense")),
+	}
+	if r.tenant = s.o.Tenants.of(r.key); r.tenant == nil {
+		return nil, closing(ctx, errUnauthorized())
+	}
+	var err error
+	if r.body, err = s.readBody(ctx); err != nil {
+		return nil, err
+	}
+	r.header = outgoing(&ctx.Request.Header)
+	r.dialect = s.dialectOf(r)
+	base, cancel := context.WithCancelCause(s.ctx)
+	r.ctx, r.cancel = base, cancel
+	r.watch = watchClient(ctx.Conn(), cancel)
+	return r, nil
+}
+
+// screen refuses what no request may be.
+func screen(ctx *fasthttp.RequestCtx) *apiError {
+	h := &ctx.Request.Header
+	switch {
+	case strings.EqualFold(string(h.Peek("Upgrade")), "websocket"):
+		return errUpgrade()
+	case smuggled(h.RawHeaders()):
+		e := errBadRequest("ambiguous_length", "Send either Content-Length or Transfer-Encoding, once.")
+		e.Close = true
+		return e
+	case string(ctx.Method()) == "PRI", string(ctx.Method()) == http.MethodConnect, string(ctx.Method()) == http.MethodTrace:
+		e := errBadRequest("method_not_allowed", "This method is not served.")
+		e.Status, e.Close = http.StatusMethodNotAllowed, true
+		return e
+	}
+	return nil
+}
+
+// closing makes an error close the connection if a body is still to come on it.
+func closing(ctx *fasthttp.RequestCtx, e *apiError) *apiError {
+	e.Close = e.Close || ctx.Request.Header.ContentLength() != 0
+	return e
+}
+
+func (s *Server) readBody(ctx *fasthttp.RequestCtx) (*body, error) {
+	if int64(ctx.Request.Header.ContentLength()) > 3*s.o.Limits.Body {
+		return nil, errTooLarge(s.o.Limits.Body) // not worth reading to its end
+	}
+	stream := ctx.RequestBodyStream()
+	if stream == nil {
+		return s.reader.read(strings.NewReader(""), ctx.Conn())
+	}
+	return s.reader.read(stream, ctx.Conn())
+}
+
+// dialectOf gives the dialect of a request that can be condensed.
+func (s *Server) dialectOf(r *request) dialect.Dialect {
+	if r.method != http.MethodPost || r.header.Get("Content-Encoding") != "" {
+		return nil
+	}
+	path := strings.TrimSuffix(strings.TrimPrefix(r.path, "/v1"), "/")
+	return s.o.Dialects[path]
+}
+
+// refuse answers an error, unless nobody is there to read it.
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
+	var e *apiError
+	switch {
+	case errors.Is(err, errClientGone):
+		s.o.Metrics.clientGone()
+		ctx.SetConnectionClose()
+		ctx.SetStatusCode(statusClientGone)
+		return
+	case errors.As(err, &e):
+	default:
+		s.o.Log.Error("request failed", zap.Error(err))
+		e = errInternal()
+	}
+	s.o.Metrics.refused(e.Code)
+	answer(ctx, e)
+}
+
+// statusClientGone is nginx's status for a client that left before it was answered; it is counted, never read.
+const statusClientGone = 499
+
+// recovered turns a panic into an error of one request.
+func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
+	if v := recover(); v != nil {
+		s.o.Log.Error("panic", zap.Any("value", v), zap.ByteString("stack", debug.Stack()))
+		s.o.Metrics.panicked()
+		e := errInternal()
+		e.Close = true
+		answer(ctx, e)
+	}
+}
+
+// release lets go of what a request holds. Its answer has been relayed, or will never be.
+func (r *request) release() {
+	r.cancel(nil)
+	r.watch.stop()
+	r.body.release()
+}

@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+)
+
+// errBroken breaks the client's response because upstream's broke.
+var errBroken = errors.New("upstream broke off its answer")
+
+// relay hands an upstream response to the client as it comes. fasthttp reads it after the handler has returned, flushes
+// after each read, and closes it once, whatever happens; ended then gets the outcome.
+type relay struct {
+	from  *http.Response
+	tee   dialect.Tee // nil: nobody reads along
+	ended func(outcome)
+	state outcome
+	once  sync.Once
+}
+
+// outcome is how a relayed answer ended.
+type outcome struct {
+	Status    int
+	Bytes     int64
+	Completed bool  // upstream's answer ended as it should
+	Err       error // why it did not
+	Answer    dialect.Answer
+}
+
+// start makes the relay the body of the client's response.
+func (r *relay) start(to *fasthttp.Response) {
+	incoming(&to.Header, r.from.Header)
+	to.SetStatusCode(r.from.StatusCode)
+	r.state.Status = r.from.StatusCode
+	size := -1
+	if r.from.ContentLength >= 0 {
+		size = int(r.from.ContentLength)
+	}
+	to.ImmediateHeaderFlush = size < 0
+	to.SetBodyStream(r, size)
+}
+
+// Read gives the next bytes of the answer.
+func (r *relay) Read(p []byte) (int, error) {
+	n, err := r.from.Body.Read(p)
+	r.state.Bytes += int64(n)
+	if r.tee != nil && n > 0 {
+		r.tee.Write(p[:n])
+	}
+	switch {
+	case err == nil:
+		return n, nil
+	case err == io.EOF && r.whole():
+		r.state.Completed = true
+		return n, io.EOF
+	case err == io.EOF:
+		err = errBroken
+	}
+	r.state.Err = err
+	if n > 0 {
+		return n, nil // the next read gives the error again: the body stays broken
+	}
+	return 0, err
+}
+
+// whole reports whether an answer that came to its end was one: a stream that stops before its end mark was cut off by
+// something between here and the model.
+func (r *relay) whole() bool {
+	if r.state.Err != nil {
+		return false
+	}
+	if r.tee == nil || r.from.StatusCode != http.StatusOK || !streamed(r.from.Header) {
+		return true
+	}
+	return r.tee.Ended() || r.tee.Answer().Finish != ""
+}
+
+func streamed(h http.Header) bool {
+	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
+}
+
+// Close ends the relay. It is called exactly once by the server, also when the client has left.
+func (r *relay) Close() error {
+	r.once.Do(func() {
+		_ = r.from.Body.Close()
+		if !r.state.Completed && r.state.Err == nil {
+			r.state.Err = errClientGone
+		}
+		if r.tee != nil {
+			r.state.Answer = r.tee.Answer()
+		}
+		r.ended(r.state)
+	})
+	return nil
+}

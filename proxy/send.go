@@ -1,0 +1,149 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/valyala/fasthttp"
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+)
+
+// send makes the request upstream.
+func (s *Server) send(r *request, parts [][]byte) (*http.Response, error) {
+	url, err := target(r.tenant.Upstream.BaseURL, r.path, r.query)
+	if err != nil {
+		return nil, err
+	}
+	if r.tenant.Upstream.APIKey != "" {
+		r.header.Set("Authorization", "Bearer "+r.tenant.Upstream.APIKey)
+		r.header.Del("X-Api-Key")
+		r.header.Del("Api-Key")
+	}
+	out := outbound{Method: r.method, URL: url, Header: r.header, Parts: parts}
+	resp, err := s.o.Upstream.RoundTrip(out.request(r.ctx))
+	if err != nil {
+		return nil, upstreamError(r.ctx, err)
+	}
+	return resp, nil
+}
+
+// relay hands upstream's response to the client, and what was learnt from it to the log.
+func (s *Server) relay(ctx *fasthttp.RequestCtx, r *request, t *turn, resp *http.Response) {
+	rel := &relay{from: resp}
+	if t != nil {
+		s.describe(ctx, t)
+		if resp.Header.Get("Content-Encoding") == "" {
+			rel.tee = t.dialect.Tee(streamed(resp.Header))
+		}
+	}
+	rel.ended = func(o outcome) {
+		s.learn(r, t, o)
+		r.release()
+	}
+	rel.start(&ctx.Response)
+	if r.method == http.MethodHead {
+		_ = rel.Close() // fasthttp reads no body for it
+	}
+}
+
+// describe tells the client what was done to its request.
+func (s *Server) describe(ctx *fasthttp.RequestCtx, t *turn) {
+	h := &ctx.Response.Header
+	after := t.before
+	if t.wish != "off" && !t.tenant.Observe {
+		after = s.size(t)
+	}
+	h.Set("X-Dewpoint-Session", string(t.place.Thread.Session))
+	h.Set("X-Dewpoint-Thread", string(t.place.Thread.ID))
+	h.Set("X-Dewpoint-Events", fmt.Sprintf("%d;%d", t.before.Events, after.Events))
+	h.Set("X-Dewpoint-Tokens", fmt.Sprintf("%d;%d", t.before.Tokens, after.Tokens))
+	for _, c := range t.report {
+		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d", c.Reason, c.Events, c.Tokens))
+	}
+	s.o.Metrics.forwarded(t.tenant.Name, t.before.Tokens, after.Tokens)
+}
+
+// logAppend writes the request's new messages to the log, beside the call upstream. If it does not succeed, the next
+// request repairs it.
+func (s *Server) logAppend(t *turn) {
+	select {
+	case s.pending <- struct{}{}:
+	default:
+		s.o.Metrics.skipped()
+		return
+	}
+	t.body.hold() // events alias it
+	t.logged = make(chan struct{})
+	place := t.place
+	s.after.Go(func() {
+		defer func() { <-s.pending }()
+		defer t.body.release()
+		defer close(t.logged)
+		ctx, cancel := context.WithTimeout(s.ctx, s.o.Limits.Store)
+		defer cancel()
+		if err := t.registry.Append(ctx, &place, &t.tally); err != nil {
+			s.degraded.note("append", err)
+			return
+		}
+		t.placed = place
+	})
+}
+
+// learn takes what an answer tells: usage for calibration, and what was relayed for the log.
+func (s *Server) learn(r *request, t *turn, o outcome) {
+	s.o.Metrics.answered(r.tenant.Name, o.Status, s.o.Now().Sub(r.begun))
+	if t == nil || o.Status != http.StatusOK {
+		return
+	}
+	if u := o.Answer.Usage; u != nil {
+		s.o.Tokens.Observe(t.split.Model, s.size(t).Tokens, u.Input)
+		s.o.Metrics.usage(r.tenant.Name, *u)
+	}
+	if o.Completed && t.logged != nil {
+		s.remember(t, o)
+	}
+}
+
+// remember marks what was relayed, so that the client can be recognised by it.
+func (s *Server) remember(t *turn, o outcome) {
+	var ids, arguments []string
+	for _, c := range o.Answer.Calls {
+		ids = append(ids, c.ID)
+		arguments = append(arguments, argumentTexts(c.Arguments)...)
+	}
+	text := o.Answer.Text
+	s.after.Go(func() {
+		<-t.logged
+		if t.placed.Thread.ID == "" {
+			return
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, s.o.Limits.Store)
+		defer cancel()
+		if err := t.registry.Answered(ctx, &t.placed, text, ids, arguments); err != nil {
+			s.degraded.note("mark answer", err)
+		}
+	})
+}
+
+// condenseFailed counts a condensation that did not come about. The request goes on with the view as it was.
+func (s *Server) condenseFailed(t *turn, need condense.Need, err error) {
+	s.o.Metrics.notCondensed(t.tenant.Name, t.tenant.Condenser.Name(), need.Reason)
+	s.o.Log.Warn("not condensed", zap.String("tenant", t.tenant.Name), zap.String("reason", string(need.Reason)),
+		zap.String("thread", string(t.place.Thread.ID)), zap.Error(err))
+}
+
+// cooled tells the cooldown how the summariser did. A client that left says nothing of it.
+func (s *Server) cooled(t *turn, result condense.Result, err error) {
+	if err == nil {
+		err = result.Fallback
+	}
+	switch {
+	case err == nil:
+		t.tenant.Cooldown.Succeeded()
+	case context.Cause(t.ctx) == nil:
+		t.tenant.Cooldown.Failed(s.o.Now())
+	}
+}

@@ -1,0 +1,242 @@
+// Package proxy is the service: it takes a client's request, runs one turn over it and relays the answer. server.go has
+// the listener, turn.go the path of one request.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Options are what a Server is made of.
+type Options struct {
+	Tenants   *Tenants
+	Dialects  map[string]dialect.Dialect // by path below the base URL, e.g. /chat/completions
+	Upstream  http.RoundTripper
+	Sessions  Sessions
+	Tokens    Tokens
+	Models    func(name string) ModelInfo
+	Headers   []string // that name a session; DefaultSessionHeaders if empty
+	Fields    []string // of the body, likewise
+	Limits    Limits
+	Log       *zap.Logger
+	Metrics   *Metrics
+	Now       func() time.Time
+	Condenses int // condensations a request at most, 2 by default
+}
+
+// Sessions gives the registry, or an error while the store is away.
+type Sessions interface {
+	Registry(ctx context.Context) (*session.Registry, session.Store, session.Secret, error)
+}
+
+// Tokens counts.
+type Tokens interface {
+	Counter(model string) Counter
+	// Observe tells what upstream counted for a request that was counted here.
+	Observe(model string, counted, actual int)
+	// Adjust corrects a count by what was observed of the model.
+	Adjust(model string, counted int) int
+}
+
+// Counter counts in one encoding.
+type Counter interface {
+	Encoding() string
+	Text(s string) int
+	Message(c session.Content) int
+	Tools(raw []byte) int
+}
+
+// ModelInfo is what a model may hold, in tokens.
+type ModelInfo struct {
+	Name      string // as configured; empty for an unknown model
+	Window    int
+	MaxOutput int
+}
+
+// Limits bound what a client may take.
+type Limits struct {
+	Body           int64         // bytes of one request body
+	InFlight       int64         // request bytes held at one time
+	Header         int           // bytes of one request header
+	HeaderWait     time.Duration // for a request's header
+	BodyIdle       time.Duration // between two reads of a body
+	Idle           time.Duration // of a kept connection
+	Store          time.Duration // for one turn's reads of the store
+	Condense       time.Duration // for one condensation, summariser included
+	CondenseLease  time.Duration // how long a condensation holds its thread's lock at most
+	PendingAppends int           // log writes under way
+}
+
+// DefaultLimits are sensible for a shared proxy.
+func DefaultLimits() Limits {
+	return Limits{
+		Body: 64 << 20, InFlight: 512 << 20, Header: 16 << 10, HeaderWait: 30 * time.Second, BodyIdle: 30 * time.Second,
+		Idle: 5 * time.Minute, Store: time.Second, Condense: 90 * time.Second, CondenseLease: 2 * time.Minute,
+		PendingAppends: 1024,
+	}
+}
+
+// Server serves the data port.
+type Server struct {
+	o        Options
+	http     *fasthttp.Server
+	reader   bodyReader
+	identify identifier
+	counts   *countCache
+	degraded degraded
+	pending  chan struct{} // a place per log write under way
+	after    sync.WaitGroup
+	ctx      context.Context // ends when the server is closed for good
+	cancel   context.CancelFunc
+}
+
+// New makes a server. It does not listen yet.
+func New(o Options) (*Server, error) {
+	if o.Tenants == nil || o.Upstream == nil || o.Sessions == nil || o.Tokens == nil || o.Models == nil {
+		return nil, errors.New("new server: tenants, upstream, sessions, tokens and models are needed")
+	}
+	defaults(&o)
+	counts, err := newCountCache()
+	if err != nil {
+		return nil, fmt.Errorf("new server: %w", err)
+	}
+	s := &Server{
+		o:        o,
+		identify: identifier{headers: o.Headers, fields: o.Fields},
+		counts:   counts,
+		degraded: degraded{log: o.Log, metrics: o.Metrics},
+		pending:  make(chan struct{}, o.Limits.PendingAppends),
+		reader: bodyReader{
+			pool: &bufferPool{}, budget: &budget{limit: o.Limits.InFlight}, limit: o.Limits.Body, idle: o.Limits.BodyIdle,
+		},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.http = s.newHTTP()
+	return s, nil
+}
+
+func defaults(o *Options) {
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits()
+	}
+	if len(o.Headers) == 0 {
+		o.Headers = DefaultSessionHeaders()
+	}
+	if len(o.Fields) == 0 {
+		o.Fields = DefaultSessionFields()
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Condenses == 0 {
+		o.Condenses = 2
+	}
+}
+
+func (s *Server) newHTTP() *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:                      s.handle,
+		ErrorHandler:                 malformed,
+		Name:                         "",
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		NoDefaultDate:                true,
+		StreamRequestBody:            true,
+		DisablePreParseMultipartForm: true,
+		MaxRequestBodySize:           int(s.o.Limits.Body) + 1,
+		ReadBufferSize:               s.o.Limits.Header,
+		ReadTimeout:                  s.o.Limits.HeaderWait,
+		IdleTimeout:                  s.o.Limits.Idle,
+		CloseOnShutdown:              true,
+		SecureErrorLogMessage:        true,
+		Logger:                       quiet{},
+	}
+}
+
+// quiet keeps fasthttp from logging: what matters is logged and counted here.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// Serve takes connections until Shutdown.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.http.Serve(l); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+// Shutdown stops taking connections, waits for requests under way and for what is to be written after them, and gives up
+// when ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.ShutdownWithContext(ctx)
+	done := make(chan struct{})
+	go func() {
+		s.after.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	s.cancel()
+	<-done // what is left ends with s.ctx
+	if err != nil {
+		return fmt.Errorf("shut down: %w", err)
+	}
+	return nil
+}
+
+// malformed answers what fasthttp could not read.
+func malformed(ctx *fasthttp.RequestCtx, err error) {
+	e := errBadRequest("malformed_request", "The request is not valid HTTP/1.1.")
+	var small *fasthttp.ErrSmallBuffer
+	var timeout net.Error
+	switch {
+	case errors.As(err, &small):
+		e = &apiError{
+			Status: 431, Type: typeInvalid, Code: "header_too_large",
+			Message: "The request header is too large. Send fewer or shorter headers, or raise limits.max_header.",
+		}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		e = &apiError{
+			Status: 408, Type: typeInvalid, Code: "request_timeout", Message: "The request did not arrive in time.",
+		}
+	}
+	e.Close = true
+	answer(ctx, e)
+}
+
+// answer writes an error of our own.
+func answer(ctx *fasthttp.RequestCtx, e *apiError) {
+	ctx.Response.Reset()
+	ctx.SetStatusCode(e.Status)
+	ctx.SetContentType("application/json")
+	if e.Retry > 0 {
+		ctx.Response.Header.Set("Retry-After", fmt.Sprint(e.Retry))
+	}
+	if e.Status == http.StatusUpgradeRequired {
+		ctx.Response.Header.Set("Upgrade", "HTTP/1.1")
+	}
+	if e.Close {
+		ctx.SetConnectionClose()
+	}
+	ctx.SetBody(e.body())
+}

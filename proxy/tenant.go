@@ -1,0 +1,67 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/url"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+)
+
+// Tenant is a user of the proxy with its own keys, upstream credential and condenser.
+type Tenant struct {
+	Name      string
+	Keys      [][sha256.Size]byte // SHA-256 of its API keys
+	Anonymous bool                // any key passes; clients are told apart by their credential
+	Upstream  UpstreamConfig
+	Condenser condense.Condenser
+	Cooldown  *condense.Cooldown // of its summariser
+	Observe   bool               // decide and report, forward unchanged
+}
+
+// UpstreamConfig is where a tenant's requests go.
+type UpstreamConfig struct {
+	BaseURL *url.URL
+	APIKey  string // empty: the client's own Authorization is forwarded
+}
+
+// Tenants finds the tenant of an API key.
+type Tenants struct {
+	tenants []*Tenant
+}
+
+// NewTenants makes the table. A single anonymous tenant takes every request.
+func NewTenants(tenants ...*Tenant) *Tenants { return &Tenants{tenants: tenants} }
+
+// of gives the tenant that an API key belongs to, nil if none. It takes as long for every key: all keys are compared,
+// each in constant time.
+func (t *Tenants) of(key string) *Tenant {
+	sum := sha256.Sum256([]byte(key))
+	var found *Tenant
+	for _, tenant := range t.tenants {
+		if tenant.Anonymous {
+			found = tenant
+		}
+		for i := range tenant.Keys {
+			if subtle.ConstantTimeCompare(sum[:], tenant.Keys[i][:]) == 1 {
+				found = tenant
+			}
+		}
+	}
+	return found
+}
+
+// apiKey reads the credential that a client sent.
+func apiKey(header func(string) string) string {
+	if v := header("Authorization"); v != "" {
+		if scheme, key, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Bearer") {
+			return strings.TrimSpace(key)
+		}
+		return v
+	}
+	if v := header("x-api-key"); v != "" {
+		return v
+	}
+	return header("api-key")
+}

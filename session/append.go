@@ -1,0 +1,215 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Tally is the token counts of a history's chained messages, from position From on.
+type Tally struct {
+	Encoding string
+	From     int
+	Cum      []int // Cum[i] counts the first From+i chained messages
+	System   int   // tokens of the system messages, which stand outside the chain
+}
+
+// Total counts the first p positions; p must not be below From.
+func (t *Tally) Total(p int) int { return t.Cum[p-t.From] }
+
+// Tokens counts the message at position p; p must be above From.
+func (t *Tally) Tokens(p int) int { return t.Cum[p-t.From] - t.Cum[p-t.From-1] }
+
+// CountedFrom is the position from which messages must be counted, in an encoding, for Append and for the total: those
+// before it are known in total.
+func (r *Resolution) CountedFrom(encoding string) int {
+	logged := r.Logged
+	if r.Base != nil {
+		logged = r.Base.Logged
+	}
+	if r.Known.Encoding != encoding || r.Known.Pos > logged {
+		return 0
+	}
+	return r.Known.Pos
+}
+
+// Append logs what is new in a resolved history, and makes it findable. Where another request was faster, only what is
+// still missing is logged, if need be in a thread of its own; the resolution is brought up to date.
+func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) error {
+	if res.Base != nil {
+		if err := r.Append(ctx, res.Base, tally); err != nil {
+			return err
+		}
+		res.Thread.Parent, res.Thread.Session = res.Base.Thread.ID, res.Base.Thread.Session
+	}
+	for range resolveTries {
+		err := r.appendOnce(ctx, res, tally)
+		if !errors.Is(err, ErrStale) {
+			return err
+		}
+		if err := r.catchUp(ctx, res); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("append to thread %s: %w", res.Thread.ID, ErrStale)
+}
+
+func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally) error {
+	if res.Match == MatchReplay {
+		return nil // the thread holds all of it, and more
+	}
+	b := r.batch(res, tally)
+	if len(b.Events) == 0 {
+		return nil
+	}
+	if err := r.store.Append(ctx, b); err != nil {
+		return fmt.Errorf("append to thread %s: %w", res.Thread.ID, err)
+	}
+	res.Thread, res.New, res.Logged = b.Thread, false, b.Thread.Len
+	r.hints.Add(b.Thread.Head, b.Thread.ID)
+	return nil
+}
+
+// catchUp reads a thread that moved on, and finds what of the history it still lacks.
+func (r *Registry) catchUp(ctx context.Context, res *Resolution) error {
+	thread, err := r.store.Thread(ctx, res.Thread.ID)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("append: %w", err)
+	}
+	h := res.query.History
+	if err == nil && h.Covers(thread.Len, thread.Head) {
+		res.Thread, res.New, res.Logged, res.Match = thread, false, thread.Len, MatchEnd
+		return nil
+	}
+	q := res.query
+	q.Purpose = res.Thread.Purpose
+	again, err := r.Resolve(ctx, q)
+	if err != nil {
+		return err
+	}
+	if again.Match == MatchInside && again.Thread.Parent == res.Thread.ID {
+		again.Thread.Session = res.Thread.Session
+	}
+	again.Base = nil
+	*res = again
+	return nil
+}
+
+// batch builds the append of a history's messages after those logged.
+func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
+	h, now := res.query.History, r.now()
+	t := res.Thread
+	t.Seen = now
+	b := Batch{Key: res.query.Scope.Key, At: res.Logged}
+	if system := systemDigest(h.Messages); system != t.System {
+		t.System = system
+		b.Events = r.systemEvents(h, now)
+	}
+	for p := res.Logged + 1; p <= h.Len(); p++ {
+		m := h.Message(p)
+		b.Events = append(b.Events, Event{
+			Pos: p, Kind: m.Kind, Digest: m.Digest, Chain: h.Chain[p], Tokens: tally.Tokens(p), Time: now, Payload: m.Raw,
+		})
+		b.Places = append(b.Places, IndexEntry{Hash: h.Chain[p], Place: Place{
+			Thread: t.ID, Session: t.Session, Pos: p, Tokens: tally.Total(p), Encoding: tally.Encoding,
+		}})
+		b.Traces = append(b.Traces, CallTraces(h.Chain[0], m.Calls)...)
+	}
+	if res.New && res.query.Scope.Key != "" {
+		b.Traces = append(b.Traces, KeyTrace(h.Chain[0]))
+	}
+	t.Len, t.Head = max(res.Logged, h.Len()), h.Chain[max(res.Logged, h.Len())]
+	b.Thread = t
+	return b
+}
+
+func (r *Registry) systemEvents(h *History, now time.Time) []Event {
+	var events []Event
+	for i := range h.Messages {
+		if m := &h.Messages[i]; m.Kind == System {
+			events = append(events, Event{Kind: System, Digest: m.Digest, Time: now, Payload: m.Raw})
+		}
+	}
+	return events
+}
+
+// systemDigest stands for all system messages of a request.
+func systemDigest(messages []Message) Hash {
+	var d Hash
+	for i := range messages {
+		if messages[i].Kind == System {
+			d = next(d, messages[i].Digest)
+		}
+	}
+	return d
+}
+
+// Answered remembers what the client was told: traces of the answer, and that this history has got one. Positions are
+// those of a resolution that was appended.
+func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, callIDs, arguments []string) error {
+	h := res.query.History
+	seed := h.Chain[0]
+	traces := slices.Concat(CallTraces(seed, callIDs), AnswerTraces(seed, text, arguments))
+	if res.query.Scope.Key == "" && begins(h, h.Len()) {
+		traces = append(traces, AnsweredTrace(h.Head()))
+	}
+	if len(traces) == 0 {
+		return nil
+	}
+	at := Place{Thread: res.Thread.ID, Session: res.Thread.Session, Pos: res.Thread.Len}
+	if err := r.store.Mark(ctx, traces, at); err != nil {
+		return fmt.Errorf("mark answer: %w", err)
+	}
+	return nil
+}
+
+// Condense logs a condensation of a view in a resolution's thread, which must have been appended, and gives it its id.
+func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c Condensation) (Condensation, error) {
+	c.Time = r.now()
+	if n := len(view.Applied); n > 0 {
+		c.Base = view.Applied[n-1].ID
+	}
+	c, err := r.store.Condense(ctx, res.Thread.ID, c)
+	if err != nil {
+		return c, fmt.Errorf("log condensation: %w", err)
+	}
+	r.summaries.Add(c.ID, c.Summary)
+	bare := c
+	bare.Summary = ""
+	res.Thread.Condensations = append(slices.Clip(res.Thread.Condensations), bare)
+	return c, nil
+}
+
+// Condensations gives a thread's condensations that apply to the history, the newest with its summary.
+func (r *Registry) Condensations(ctx context.Context, res *Resolution) ([]Condensation, error) {
+	applied := Applicable(res.query.History, res.Thread.Condensations)
+	if len(applied) == 0 {
+		return nil, nil
+	}
+	last := &applied[len(applied)-1]
+	summary, ok := r.summaries.Get(last.ID)
+	if !ok {
+		var err error
+		if summary, err = r.store.Summary(ctx, last.ID); err != nil {
+			return nil, fmt.Errorf("read summary: %w", err)
+		}
+		r.summaries.Add(last.ID, summary)
+	}
+	last.Summary = summary
+	return applied, nil
+}
+
+// Refresh reads the resolution's thread again: another replica may have condensed it.
+func (r *Registry) Refresh(ctx context.Context, res *Resolution) error {
+	if res.New {
+		return nil
+	}
+	t, err := r.store.Thread(ctx, res.Thread.ID)
+	if err != nil {
+		return fmt.Errorf("refresh thread: %w", err)
+	}
+	res.Thread = t
+	return nil
+}

@@ -1,0 +1,326 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// Registry recognises histories and writes them to the log. It is safe for concurrent use.
+type Registry struct {
+	store     Store
+	secret    Secret
+	now       func() time.Time
+	newID     func() string
+	hints     *lru.Cache[Hash, ThreadID] // which thread a chain hash was last seen in: saves a round trip
+	summaries *lru.Cache[CondensationID, string]
+}
+
+// RegistryOptions are the parts a Registry needs. Now and NewID have defaults.
+type RegistryOptions struct {
+	Store  Store
+	Secret Secret
+	Now    func() time.Time
+	NewID  func() string // unique, 32 hexadecimal digits by default
+}
+
+const (
+	hintsKept     = 1 << 16
+	summariesKept = 1 << 12
+	resolveTries  = 3
+)
+
+// NewRegistry makes a registry over a store.
+func NewRegistry(o RegistryOptions) (*Registry, error) {
+	hints, err := lru.New[Hash, ThreadID](hintsKept)
+	if err != nil {
+		return nil, fmt.Errorf("new registry: %w", err)
+	}
+	summaries, err := lru.New[CondensationID, string](summariesKept)
+	if err != nil {
+		return nil, fmt.Errorf("new registry: %w", err)
+	}
+	r := &Registry{store: o.Store, secret: o.Secret, now: o.Now, newID: o.NewID, hints: hints, summaries: summaries}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	if r.newID == nil {
+		r.newID = randomID
+	}
+	return r, nil
+}
+
+func randomID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Query is a history to be recognised.
+type Query struct {
+	Scope   Scope
+	Parent  string // session key of the parent that the client named, empty if none
+	Purpose Purpose
+	History *History
+	Texts   func() []string // the texts to look for traces in; asked for only when nothing else matches
+}
+
+// Resolution is where a history belongs.
+type Resolution struct {
+	Thread Thread // its record: as stored, or as it will begin
+	New    bool   // the thread begins with this history
+	Match  Match
+	Source Source
+	Logged int         // positions that the thread's log holds already
+	Known  Place       // the longest known prefix, with its token count
+	Base   *Resolution // of a side request that branches off: the history that it hangs on
+	query  Query
+}
+
+// Source says by what a session was recognised.
+type Source string
+
+// The sources, most certain first.
+const (
+	SourceKey    Source = "key"    // the client named it
+	SourcePrefix Source = "prefix" // by its history
+	SourceTrace  Source = "trace"  // by something relayed to it
+	SourceNew    Source = "new"
+)
+
+// Resolve finds the thread that a history continues, or the session that it begins a thread in. It writes nothing.
+func (r *Registry) Resolve(ctx context.Context, q Query) (Resolution, error) {
+	known, thread, err := r.longest(ctx, q.History)
+	if err != nil {
+		return Resolution{}, fmt.Errorf("resolve: %w", err)
+	}
+	res := Resolution{Source: SourceNew, Known: known, query: q}
+	if thread != nil {
+		res.Match, res.Logged = classify(q.History, known.Pos, thread)
+	}
+	if again, err := r.beganAgain(ctx, q, &res, thread); err != nil || again {
+		if err != nil {
+			return Resolution{}, fmt.Errorf("resolve: %w", err)
+		}
+		res.Match = MatchNone
+	}
+	if q.Purpose.Branches() && known.Pos < q.History.Len() && q.History.Len() > 1 {
+		return r.branch(ctx, q, res)
+	}
+	return r.settle(ctx, q, res, thread)
+}
+
+// settle turns a match into a thread.
+func (r *Registry) settle(ctx context.Context, q Query, res Resolution, thread *Thread) (Resolution, error) {
+	switch res.Match {
+	case MatchEnd, MatchReplay:
+		res.Thread = *thread
+		res.Source = SourcePrefix
+	case MatchInside:
+		res.Thread, res.New = r.fork(thread, q, res.Logged), true
+		res.Source = SourcePrefix
+	case MatchNone:
+		if err := r.begin(ctx, q, &res); err != nil {
+			return Resolution{}, fmt.Errorf("resolve: %w", err)
+		}
+	}
+	if q.Scope.Key != "" {
+		res.Source = SourceKey
+	}
+	return res, nil
+}
+
+// longest finds the longest known prefix and its thread.
+func (r *Registry) longest(ctx context.Context, h *History) (Place, *Thread, error) {
+	s := newSearch(h.Len())
+	hint := r.hint(h)
+	var hinted *Thread
+	for positions := s.next(); positions != nil; positions = s.next() {
+		found, err := r.store.Find(ctx, hashesAt(h, positions), hint)
+		if err != nil {
+			return Place{}, nil, fmt.Errorf("find prefix: %w", err)
+		}
+		if found.Hinted != nil {
+			hinted = found.Hinted
+		}
+		hint = ""
+		s.seen(positions, found.Places)
+	}
+	if !s.known.Known() {
+		return Place{}, nil, nil
+	}
+	if hinted != nil && hinted.ID == s.known.Thread {
+		return s.known, hinted, nil
+	}
+	thread, err := r.store.Thread(ctx, s.known.Thread)
+	if errors.Is(err, ErrNotFound) {
+		return Place{}, nil, nil // it has expired
+	}
+	if err != nil {
+		return Place{}, nil, fmt.Errorf("read thread: %w", err)
+	}
+	return s.known, &thread, nil
+}
+
+// hint guesses the thread from the newest hashes that this process has seen.
+func (r *Registry) hint(h *History) ThreadID {
+	for p := h.Len(); p > 0 && p > h.Len()-Newest; p-- {
+		if id, ok := r.hints.Get(h.Chain[p]); ok {
+			return id
+		}
+	}
+	return ""
+}
+
+func hashesAt(h *History, positions []int) []Hash {
+	out := make([]Hash, len(positions))
+	for i, p := range positions {
+		out[i] = h.Chain[p]
+	}
+	return out
+}
+
+// beganAgain reports whether a history of nothing but first user messages, sent without a session key, is another
+// conversation that begins like a known one, not a retry: the known one went on, or has got its answer.
+func (r *Registry) beganAgain(ctx context.Context, q Query, res *Resolution, thread *Thread) (bool, error) {
+	if q.Scope.Key != "" || thread == nil || !begins(q.History, q.History.Len()) {
+		return false, nil
+	}
+	if res.Match == MatchReplay && thread.Len > q.History.Len() {
+		return true, nil
+	}
+	if res.Known.Pos < q.History.Len() {
+		return false, nil
+	}
+	places, err := r.store.Trace(ctx, []Hash{AnsweredTrace(q.History.Head())})
+	if err != nil {
+		return false, fmt.Errorf("read traces: %w", err)
+	}
+	return places[0].Known(), nil
+}
+
+// fork begins a thread that shares its parent's first at positions, and the condensations that cover no more than those.
+func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
+	t := Thread{
+		ID: ThreadID(r.newID()), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose,
+		Parent: parent.ID, ForkAt: at, Len: at, Head: q.History.Chain[at], System: parent.System,
+		Created: r.now(), Seen: r.now(),
+	}
+	for _, c := range parent.Condensations {
+		if c.Prefix <= at {
+			t.Condensations = append(t.Condensations, c)
+		}
+	}
+	return t
+}
+
+// branch resolves a side request that hangs its own last message on a history: the history is resolved by itself, as
+// the thread that goes on without it, and the side request is a fork at its end.
+func (r *Registry) branch(ctx context.Context, q Query, own Resolution) (Resolution, error) {
+	main := q
+	main.History = NewHistory(q.History.Chain[0], q.History.Messages[:q.History.At(q.History.Len())])
+	main.Purpose = PurposeMain
+	base, err := r.Resolve(ctx, main)
+	if err != nil {
+		return Resolution{}, err
+	}
+	res := own
+	res.Match, res.New, res.Source, res.Base = MatchInside, true, base.Source, &base
+	at := main.History.Len()
+	parent := base.Thread
+	parent.Len, parent.Head = at, main.History.Head()
+	res.Thread, res.Logged = r.fork(&parent, q, at), at
+	return res, nil
+}
+
+// begin makes a thread for a history that matched nothing, in the session that its key, its parent's key or its traces
+// name, or in a new one.
+func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
+	now := r.now()
+	seed := q.History.Chain[0]
+	t := Thread{
+		ID: ThreadID(r.newID()), Tenant: q.Scope.Tenant, Purpose: q.Purpose, Head: seed, Created: now, Seen: now,
+	}
+	linked, err := r.linked(ctx, q)
+	if err != nil {
+		return err
+	}
+	keyed, err := r.keyed(ctx, q)
+	if err != nil {
+		return err
+	}
+	switch {
+	case keyed != "":
+		t.Session = keyed
+		if linked.Session == keyed {
+			t.Parent = linked.Thread
+		}
+	case linked.Known():
+		t.Session, t.Parent = linked.Session, linked.Thread
+		res.Source = SourceTrace
+	default:
+		t.Session = SessionID(r.newID()[:24])
+	}
+	res.Thread, res.New, res.Logged, res.Known = t, true, 0, Place{}
+	return nil
+}
+
+// keyed gives the session of the client's session key, empty if it gave none. A key's session is that of its parent's
+// key, where the client named a parent.
+func (r *Registry) keyed(ctx context.Context, q Query) (SessionID, error) {
+	if q.Scope.Key == "" {
+		return "", nil
+	}
+	parent := q.Scope
+	parent.Key = q.Parent
+	traces := []Hash{KeyTrace(q.History.Chain[0])}
+	if q.Parent != "" {
+		traces = append(traces, KeyTrace(r.secret.Seed(parent)))
+	}
+	places, err := r.store.Trace(ctx, traces)
+	if err != nil {
+		return "", fmt.Errorf("read traces: %w", err)
+	}
+	for _, p := range places {
+		if p.Known() {
+			return p.Session, nil
+		}
+	}
+	if q.Parent != "" {
+		return r.secret.SessionID(parent), nil
+	}
+	return r.secret.SessionID(q.Scope), nil
+}
+
+// linked finds the thread that left most of the traces which the history carries.
+func (r *Registry) linked(ctx context.Context, q Query) (Place, error) {
+	var texts []string
+	if q.Texts != nil {
+		texts = q.Texts()
+	}
+	traces := HistoryTraces(q.History.Chain[0], q.History, texts, q.Purpose)
+	if len(traces) == 0 {
+		return Place{}, nil
+	}
+	places, err := r.store.Trace(ctx, traces)
+	if err != nil {
+		return Place{}, fmt.Errorf("read traces: %w", err)
+	}
+	votes := map[ThreadID]int{}
+	var best Place
+	for _, p := range places {
+		if !p.Known() {
+			continue
+		}
+		votes[p.Thread]++
+		if votes[p.Thread] > votes[best.Thread] {
+			best = p
+		}
+	}
+	return best, nil
+}

@@ -1,0 +1,209 @@
+package fakeupstream
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// Phase is how far the server got with a request.
+type Phase string
+
+// The phases, in their order.
+const (
+	PhaseUpload  Phase = "upload"  // the request is being read
+	PhaseHeaders Phase = "headers" // the request was read, no response header was sent
+	PhaseBody    Phase = "body"    // the response header was sent
+	PhaseDone    Phase = "done"    // the server did all it was told to do, faults included
+)
+
+// Request is one received request. What Requests and the others return are copies of the record at that moment; the
+// slices and the header are shared and must not be changed.
+type Request struct {
+	Index  int // in order of arrival of the whole body, from 0
+	Method string
+	Path   string // with the query
+	Header http.Header
+	Body   []byte
+
+	// What a chat completion asked for, as far as it can be read; empty for other paths.
+	Model    string
+	Stream   bool
+	Messages []json.RawMessage
+	Tools    json.RawMessage
+	Summary  bool // it went to the summariser
+
+	PromptTokens int
+	CachedTokens int
+
+	Status    int       // sent; 0 is none
+	Refused   *APIError // why the server refused it; nil when it did not. Scripted errors are not refusals.
+	Phase     Phase     // where it stands, or where it stood when the client left
+	Cancelled bool      // the client left before it was done
+}
+
+// Text returns the text of all messages, in order, an empty line between two.
+func (r *Request) Text() string {
+	var text []byte
+	for i, m := range r.Messages {
+		if i > 0 {
+			text = append(text, "\n\n"...)
+		}
+		text = append(text, contentText(asObject(m)["content"])...)
+	}
+	return string(text)
+}
+
+// cancelBuffer is how many notifications OnCancel keeps for a slow reader.
+const cancelBuffer = 256
+
+// recorder keeps the requests. Safe for concurrent use.
+type recorder struct {
+	keep int // the newest; 0 is all
+
+	mu        sync.Mutex
+	requests  []*Request
+	received  int
+	ended     int
+	cancelled int
+	summaries int
+	changed   chan struct{} // closed and replaced at each change
+	listeners []chan Request
+}
+
+func newRecorder(keep int) *recorder {
+	return &recorder{keep: keep, changed: make(chan struct{})}
+}
+
+// add keeps a request that has been read and gives it its index.
+func (r *recorder) add(req *Request) {
+	r.change(func() {
+		req.Index = r.received
+		r.received++
+		r.requests = append(r.requests, req)
+		if r.keep > 0 && len(r.requests) > r.keep {
+			r.requests = slices.Delete(r.requests, 0, len(r.requests)-r.keep)
+		}
+	})
+}
+
+// change runs an update of the record, of a kept request too, and wakes who waits.
+func (r *recorder) change(update func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	update()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// end notes that the handler returns.
+func (r *recorder) end(req *Request) {
+	r.change(func() {
+		r.ended++
+		if !req.Cancelled {
+			req.Phase = PhaseDone
+		}
+	})
+}
+
+// cancel notes that the client left, once, and tells the listeners. A request that is done cannot be cancelled.
+func (r *recorder) cancel(req *Request) {
+	r.change(func() {
+		if req.Cancelled || req.Phase == PhaseDone {
+			return
+		}
+		req.Cancelled = true
+		r.cancelled++
+		for _, l := range r.listeners {
+			select {
+			case l <- *req:
+			default: // full: a reader that does not read must not stop the server
+			}
+		}
+	})
+}
+
+func (r *recorder) copy(req *Request) Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return *req
+}
+
+func (r *recorder) all() []Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.copies()
+}
+
+func (r *recorder) copies() []Request {
+	copies := make([]Request, len(r.requests))
+	for i, req := range r.requests {
+		copies[i] = *req
+	}
+	return copies
+}
+
+// wait blocks until the condition, which runs under the lock, holds.
+func (r *recorder) wait(ctx context.Context, holds func() bool) ([]Request, error) {
+	for {
+		r.mu.Lock()
+		ready, changed := holds(), r.changed
+		r.mu.Unlock()
+		if ready {
+			return r.all(), nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Requests returns every request received, in order (the newest Options.Keep of them).
+func (s *Server) Requests() []Request { return s.record.all() }
+
+// Wait blocks until n requests have been received, and returns all there are. The error is the context's.
+func (s *Server) Wait(ctx context.Context, n int) ([]Request, error) {
+	return s.record.wait(ctx, func() bool { return s.record.received >= n })
+}
+
+// WaitEnded is Wait for n requests that the server is finished with, for good or ill.
+func (s *Server) WaitEnded(ctx context.Context, n int) ([]Request, error) {
+	return s.record.wait(ctx, func() bool { return s.record.ended >= n })
+}
+
+// WaitCancelled is Wait for n requests that their clients cancelled.
+func (s *Server) WaitCancelled(ctx context.Context, n int) ([]Request, error) {
+	return s.record.wait(ctx, func() bool { return s.record.cancelled >= n })
+}
+
+// WaitFor blocks until the requests kept meet the condition, and returns them. The condition is asked at every change and
+// must not call the server. The error is the context's.
+func (s *Server) WaitFor(ctx context.Context, met func([]Request) bool) ([]Request, error) {
+	var found []Request
+	_, err := s.record.wait(ctx, func() bool {
+		found = s.record.copies()
+		return met(found)
+	})
+	return found, err
+}
+
+// OnCancel returns a channel that gets each request from now on as soon as the server sees that its client left. It
+// keeps 256 for a slow reader and drops what is beyond; it is never closed.
+func (s *Server) OnCancel() <-chan Request {
+	listener := make(chan Request, cancelBuffer)
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
+	s.record.listeners = append(s.record.listeners, listener)
+	return listener
+}
+
+// SummariserCalls returns how many accepted requests went to the summariser.
+func (s *Server) SummariserCalls() int {
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
+	return s.record.summaries
+}

@@ -1,0 +1,158 @@
+package fakeupstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// Answer is what the server answers to one chat completion. The zero value is an empty message. There is one choice,
+// whatever "n" the client asks for.
+type Answer struct {
+	// Message is the raw assistant message to answer with, exactly; it wins over the three fields below.
+	Message   json.RawMessage
+	Content   string
+	ToolCalls []ToolCall
+	Refusal   string
+
+	FinishReason string // "" follows from the message: tool_calls or stop
+	Usage        *Usage // nil: counted, with the simulated cache
+	OmitUsage    bool   // some servers never send it
+	ChunkRunes   int    // characters a streamed chunk; 0 is the server's
+
+	Error *APIError // answer with this error instead of a message
+	Raw   *Raw      // answer with these bytes instead
+
+	Header http.Header // added to the response, replacing what the server would send
+	Style  Style
+	Fault  Fault
+}
+
+// ToolCall is a call of a function.
+type ToolCall struct{ ID, Name, Arguments string }
+
+// Usage is what a completion is billed for, in tokens. Cached is a part of Prompt.
+type Usage struct{ Prompt, Completion, Cached int }
+
+// Raw is a body that is not OpenAI's, such as a gateway's error page.
+type Raw struct {
+	Status      int
+	ContentType string
+	Body        []byte
+}
+
+// message returns the assistant message, with its members in OpenAI's order.
+func (a Answer) message() json.RawMessage {
+	if a.Message != nil {
+		return a.Message
+	}
+	m := []member{{"role", mustJSON("assistant")}, {"content", mustJSON(a.Content)}}
+	if a.Content == "" && (len(a.ToolCalls) > 0 || a.Refusal != "") {
+		m[1].value = json.RawMessage("null")
+	}
+	if len(a.ToolCalls) > 0 {
+		m = append(m, member{"tool_calls", callsJSON(a.ToolCalls)})
+	}
+	return joinObject(append(m, member{"refusal", mustJSON(orNull(a.Refusal))}))
+}
+
+func callsJSON(calls []ToolCall) json.RawMessage {
+	type function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	type call struct {
+		ID       string   `json:"id"`
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
+	all := make([]call, len(calls))
+	for i, c := range calls {
+		all[i] = call{c.ID, "function", function{c.Name, c.Arguments}}
+	}
+	return mustJSON(all)
+}
+
+func (a Answer) finishReason(message object) string {
+	switch {
+	case a.FinishReason != "":
+		return a.FinishReason
+	case given(message["tool_calls"]):
+		return "tool_calls"
+	default:
+		return "stop"
+	}
+}
+
+// Script puts answers into the queue. Each chat completion that is accepted and not a summariser's takes one; when the
+// queue is empty Options.Reply answers. A refused request takes none.
+func (s *Server) Script(answers ...Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, answers...)
+}
+
+// Unplayed returns how many scripted answers are left.
+func (s *Server) Unplayed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue)
+}
+
+// next takes the first scripted answer.
+func (s *Server) next() (Answer, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		return Answer{}, false
+	}
+	first := s.queue[0]
+	s.queue = s.queue[1:]
+	return first, true
+}
+
+// RateLimited is a 429 with Retry-After (as the header has it: seconds or a date) and the x-ratelimit headers.
+func RateLimited(retryAfter string) Answer {
+	return Answer{
+		Error: &APIError{http.StatusTooManyRequests, "Rate limit reached for the model in organization org-fake on tokens " +
+			"per min (TPM): Limit 30000, Used 29000, Requested 2000. Please try again in " + retryAfter + "s. Visit " +
+			"https://platform.openai.com/account/rate-limits to learn more.", "tokens", "", "rate_limit_exceeded"},
+		Header: http.Header{
+			"Retry-After":                    {retryAfter},
+			"X-Ratelimit-Limit-Requests":     {"500"},
+			"X-Ratelimit-Limit-Tokens":       {"30000"},
+			"X-Ratelimit-Remaining-Requests": {"499"},
+			"X-Ratelimit-Remaining-Tokens":   {"1000"},
+			"X-Ratelimit-Reset-Requests":     {"120ms"},
+			"X-Ratelimit-Reset-Tokens":       {retryAfter + "s"},
+		},
+	}
+}
+
+// ServerError is a 500.
+func ServerError() Answer {
+	return Answer{Error: &APIError{http.StatusInternalServerError, "The server had an error while processing your request. " +
+		"Sorry about that!", "server_error", "", ""}}
+}
+
+// Overloaded is a 503.
+func Overloaded() Answer {
+	return Answer{Error: &APIError{http.StatusServiceUnavailable, "The engine is currently overloaded, please try again later",
+		"server_error", "", ""}}
+}
+
+// BadGateway is a 502 with the page of a gateway that is not OpenAI.
+func BadGateway() Answer {
+	return Answer{Raw: &Raw{http.StatusBadGateway, "text/html", []byte("<html><body><h1>502 Bad Gateway</h1></body></html>\n")}}
+}
+
+// Overflow is the 400 for a prompt of so many tokens in a smaller window, for servers that are given no window.
+func Overflow(window, tokens int) Answer {
+	return Answer{Error: overflow(size{messages: tokens}, window)}
+}
+
+// ErrorEvent is an error in the middle of a stream, for Style.Inject.
+func ErrorEvent(e *APIError) string {
+	return fmt.Sprintf("data: %s\n\n", mustJSON(map[string]errorMembers{
+		"error": {e.Message, e.Type, orNull(e.Param), orNull(e.Code)}}))
+}

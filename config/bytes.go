@@ -1,0 +1,66 @@
+package config
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Bytes is a size in bytes, written as "64MiB" or as a plain number.
+type Bytes int64
+
+type byteUnit struct {
+	name string
+	size int64
+}
+
+// byteUnits lists longer names first: "B" ends all of them.
+func byteUnits() []byteUnit {
+	return []byteUnit{
+		{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+		{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
+	}
+}
+
+// ParseBytes reads a whole number of bytes with an optional unit: B, kB, MB, GB (powers of 1000), KiB, MiB, GiB (powers
+// of 1024), in any case.
+func ParseBytes(text string) (Bytes, error) {
+	number, size := strings.TrimSpace(text), int64(1)
+	for _, unit := range byteUnits() {
+		if rest, ok := cutSuffixFold(number, unit.name); ok {
+			number, size = strings.TrimSpace(rest), unit.size
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0, errors.New("is not a size: write it as 64MiB or as a whole number of bytes")
+	}
+	if n > math.MaxInt64/size || n < math.MinInt64/size {
+		return 0, errors.New("is too large: write a size below 8 EiB")
+	}
+	return Bytes(n * size), nil
+}
+
+// String writes the size with the largest unit that divides it, so that ParseBytes gives the same size back.
+func (b Bytes) String() string {
+	for _, unit := range byteUnits() {
+		binary := strings.HasSuffix(unit.name, "iB")
+		if n := int64(b); binary && n != 0 && n%unit.size == 0 {
+			return strconv.FormatInt(n/unit.size, 10) + unit.name
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// MarshalText returns String.
+func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+func cutSuffixFold(text, suffix string) (string, bool) {
+	at := len(text) - len(suffix)
+	if at < 0 || !strings.EqualFold(text[at:], suffix) {
+		return text, false
+	}
+	return text[:at], true
+}

@@ -1,0 +1,179 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The condenser types, by their canonical names.
+const (
+	TypeNoop                = "noop"
+	TypeObservationMasking  = "observation_masking"
+	TypeBrowserOutput       = "browser_output"
+	TypeRecentEvents        = "recent_events"
+	TypeAmortizedForgetting = "amortized_forgetting"
+	TypeConversationWindow  = "conversation_window"
+	TypeLLM                 = "llm"
+	TypeStructuredSummary   = "structured_summary"
+	TypeLLMAttention        = "llm_attention"
+	TypePipeline            = "pipeline"
+	TypeToolOutputTrim      = "tool_output_trim"
+)
+
+// Condenser is one condensation strategy: Type says which, and only the fields of that type (see CondenserKeys) are set.
+// Load gives Type its canonical name.
+type Condenser struct {
+	Type            string        `yaml:"type"`
+	MaxSize         int           `yaml:"max_size"`         // events
+	MaxTokens       float64       `yaml:"max_tokens"`       // at most 1: share of the model's window; above: tokens
+	KeepFirst       int           `yaml:"keep_first"`       // events
+	MinimumProgress float64       `yaml:"minimum_progress"` // share of events that a condensation must remove
+	MaxEventLength  int           `yaml:"max_event_length"` // characters of an event that are shown or kept
+	LLMConfig       string        `yaml:"llm_config"`       // a name in llms; empty: the request's own model
+	BackgroundAt    float64       `yaml:"background_at"`    // share of the hard limit; 0: never in the background
+	Timeout         time.Duration `yaml:"timeout"`          // of one call; 0: the model's own
+	AttentionWindow int           `yaml:"attention_window"` // newest events that are not masked
+	Stride          int           `yaml:"stride"`           // events by which the masking boundary moves at once
+	MaxEvents       int           `yaml:"max_events"`
+	Condensers      []Condenser   `yaml:"condensers"` // of a pipeline, in order
+}
+
+// CondenserTypes lists the canonical names.
+func CondenserTypes() []string {
+	return []string{
+		TypeNoop, TypeObservationMasking, TypeBrowserOutput, TypeRecentEvents, TypeAmortizedForgetting,
+		TypeConversationWindow, TypeLLM, TypeStructuredSummary, TypeLLMAttention, TypePipeline, TypeToolOutputTrim,
+	}
+}
+
+// CanonicalType resolves a condenser type's alias, and says whether there is such a type.
+func CanonicalType(name string) (canonical string, known bool) {
+	switch name {
+	case "browser_output_masking":
+		return TypeBrowserOutput, true
+	case "recent":
+		return TypeRecentEvents, true
+	case "amortized":
+		return TypeAmortizedForgetting, true
+	case "llm_summarizing":
+		return TypeLLM, true
+	case "structured":
+		return TypeStructuredSummary, true
+	}
+	return name, slices.Contains(CondenserTypes(), name)
+}
+
+// CondenserKeys lists the keys that belong to a canonical type, beside type itself.
+func CondenserKeys(condenserType string) []string {
+	rolling := []string{"max_size", "max_tokens", "keep_first", "minimum_progress"}
+	calling := []string{"max_event_length", "llm_config", "background_at", "timeout"}
+	switch condenserType {
+	case TypeObservationMasking:
+		return []string{"attention_window", "stride"}
+	case TypeBrowserOutput:
+		return []string{"attention_window"}
+	case TypeRecentEvents:
+		return []string{"keep_first", "max_events"}
+	case TypeAmortizedForgetting:
+		return rolling
+	case TypeLLM, TypeStructuredSummary, TypeLLMAttention:
+		return append(rolling, calling...)
+	case TypePipeline:
+		return []string{"condensers"}
+	case TypeToolOutputTrim:
+		return []string{"max_event_length"}
+	}
+	return nil
+}
+
+// NewCondenser returns a condenser of a canonical type with its defaults.
+func NewCondenser(condenserType string) Condenser {
+	c := Condenser{
+		MaxSize:         240,
+		MaxTokens:       0.75,
+		KeepFirst:       2,
+		MinimumProgress: 0.1,
+		MaxEventLength:  10000,
+		AttentionWindow: 100,
+		Stride:          10,
+		MaxEvents:       100,
+	}
+	if condenserType == TypeBrowserOutput {
+		c.AttentionWindow = 1
+	}
+	keys := CondenserKeys(condenserType)
+	v := reflect.ValueOf(&c).Elem()
+	for i := range v.NumField() {
+		if !slices.Contains(keys, keyOf(v.Type().Field(i))) {
+			v.Field(i).SetZero()
+		}
+	}
+	c.Type = condenserType
+	return c
+}
+
+// usesLLM says whether the type calls a model.
+func (c Condenser) usesLLM() bool { return slices.Contains(CondenserKeys(c.Type), "llm_config") }
+
+// rolling says whether the type condenses down to half of max_size.
+func (c Condenser) rolling() bool { return slices.Contains(CondenserKeys(c.Type), "max_size") }
+
+// summarises says whether the type puts a summary in the place of what it forgets.
+func (c Condenser) summarises() bool { return c.Type == TypeLLM || c.Type == TypeStructuredSummary }
+
+// prepare sets the defaults of the type that the section names, and takes out the keys that are not that type's.
+func (c *Condenser) prepare(p *problems, n *node, key, _ string) *node {
+	if given := n.get("type"); given != nil && given.kind != kindNull {
+		c.Type = given.text
+	}
+	canonical, known := CanonicalType(c.Type)
+	if !known {
+		return &node{kind: kindTable, fields: typeOnly(n)} // nothing can be said about its keys
+	}
+	*c = NewCondenser(canonical)
+	return c.own(p, n, key)
+}
+
+func typeOnly(n *node) []field {
+	if given := n.get("type"); given != nil {
+		return []field{{"type", given}}
+	}
+	return nil
+}
+
+func (c *Condenser) own(p *problems, n *node, key string) *node {
+	all, mine := keysOf(reflect.TypeFor[Condenser]()), CondenserKeys(c.Type)
+	kept := &node{kind: kindTable}
+	for _, f := range n.fields {
+		path := join(key, f.name)
+		switch {
+		case f.name == "type":
+			p.givenAt(path, f.node.origin)
+		case slices.Contains(all, f.name) && !slices.Contains(mine, f.name):
+			p.givenAt(path, f.node.origin)
+			p.add(path, "does not belong to type %q: %s", c.Type, foreignAdvice(mine))
+		case slices.Contains(all, f.name):
+			kept.fields = append(kept.fields, f)
+		default:
+			p.unknown(key, f, fmt.Sprintf("type %q %s", c.Type, knownAdvice(mine)))
+		}
+	}
+	return kept
+}
+
+func foreignAdvice(mine []string) string {
+	if len(mine) == 0 {
+		return "remove it, this type has no keys"
+	}
+	return "remove it, or use " + strings.Join(mine, ", ")
+}
+
+func knownAdvice(mine []string) string {
+	if len(mine) == 0 {
+		return "has no keys"
+	}
+	return "has " + strings.Join(mine, ", ")
+}

@@ -1,0 +1,171 @@
+// Package config holds Dewpoint's configuration: plain structs with defaults, a strict loader for YAML, TOML, the
+// environment and command line flags, and a pure validation that reports every problem at once.
+//
+// The keys are those of the struct tags. Nothing is read twice, nothing is watched, and nothing here logs: a caller
+// loads, validates, and swaps the whole Config.
+package config
+
+import "time"
+
+// Config is the whole configuration. The zero value is not valid: start from Default or Load.
+// A Config is read-only once loaded and may then be shared between goroutines.
+type Config struct {
+	Listen    string           `yaml:"listen"` // host:port of the data listener
+	Admin     Admin            `yaml:"admin"`
+	Upstream  Upstream         `yaml:"upstream"`
+	Store     Store            `yaml:"store"`
+	LLMs      map[string]LLM   `yaml:"llms"`   // condenser models, by the name that llm_config uses
+	Models    map[string]Model `yaml:"models"` // limits and prices of request models, before the built-in table
+	Condenser Condenser        `yaml:"condenser"`
+	Tenants   []Tenant         `yaml:"tenants"` // none: one tenant "default", any key passes
+	Session   Session          `yaml:"session"`
+	Limits    Limits           `yaml:"limits"`
+	Log       Log              `yaml:"log"`
+
+	// Unused names keys that were understood as OpenHands' own and have no effect here, for a caller to report.
+	Unused []string `yaml:"-"`
+}
+
+// Admin is the listener for health, metrics and the admin API.
+type Admin struct {
+	Listen string `yaml:"listen"`
+	Token  Secret `yaml:"token"` // required when Listen is not a loopback address
+}
+
+// Upstream is where requests are forwarded. In a Tenant, an empty field is inherited: see Config.UpstreamFor.
+type Upstream struct {
+	BaseURL string        `yaml:"base_url"`
+	APIKey  Secret        `yaml:"api_key"` // empty: the client's own Authorization is forwarded
+	Timeout time.Duration `yaml:"timeout"` // the longest a whole answer may take; 0: no limit
+}
+
+// Store says where sessions are kept.
+type Store struct {
+	Type    string        `yaml:"type"`    // StoreEmbedded or StoreRedis
+	Path    string        `yaml:"path"`    // the embedded store's file
+	TTL     time.Duration `yaml:"ttl"`     // an idle session is forgotten after this
+	Secret  Secret        `yaml:"secret"`  // seeds every hash; empty: the store makes and keeps its own
+	Content bool          `yaml:"content"` // keep payloads; false: digests and counts only
+	Redis   Redis         `yaml:"redis"`
+}
+
+// The values of Store.Type.
+const (
+	StoreEmbedded = "embedded"
+	StoreRedis    = "redis"
+)
+
+// Redis is a standalone server, a Sentinel group (MasterName) or a Cluster; it is read when Store.Type is StoreRedis.
+type Redis struct {
+	Addrs      []string `yaml:"addrs"`
+	Username   string   `yaml:"username"`
+	Password   Secret   `yaml:"password"`
+	DB         int      `yaml:"db"`
+	TLS        bool     `yaml:"tls"`
+	TLSCA      string   `yaml:"tls_ca"` // PEM file; empty: the system's authorities
+	MasterName string   `yaml:"master_name"`
+	Cluster    bool     `yaml:"cluster"`
+}
+
+// LLM is a condenser model. See Config.LLMFor for what empty fields mean.
+type LLM struct {
+	Model       string        `yaml:"model"`
+	BaseURL     string        `yaml:"base_url"`
+	APIKey      Secret        `yaml:"api_key"`
+	Timeout     time.Duration `yaml:"timeout"`               // of one call; 0: Limits.SummariserTimeout
+	MaxOutput   int           `yaml:"max_output"`            // tokens; 0: the condenser decides
+	Temperature *float64      `yaml:"temperature,omitempty"` // nil: not sent
+}
+
+// Model is what one model holds, in tokens, and what it costs.
+type Model struct {
+	ContextWindow int    `yaml:"context_window"`
+	MaxOutput     int    `yaml:"max_output"`
+	Encoding      string `yaml:"encoding"` // EncodingO200k or EncodingCL100k
+	Price         Price  `yaml:"price"`
+}
+
+// The vocabularies that Model.Encoding may name.
+const (
+	EncodingO200k  = "o200k_base"
+	EncodingCL100k = "cl100k_base"
+)
+
+// Price is in USD per million tokens. The zero Price means that the price is not known.
+type Price struct {
+	Input       float64 `yaml:"input"`
+	CachedInput float64 `yaml:"cached_input"`
+	CacheWrite  float64 `yaml:"cache_write"`
+	Output      float64 `yaml:"output"`
+}
+
+// Tenant is one group of API keys with its own upstream key and condenser.
+type Tenant struct {
+	Name      string     `yaml:"name"`
+	APIKeys   []APIKey   `yaml:"api_keys"`
+	Upstream  Upstream   `yaml:"upstream"`
+	Condenser *Condenser `yaml:"condenser,omitempty"` // nil: Config.Condenser
+	Observe   bool       `yaml:"observe"`             // decide and report, but forward unchanged
+}
+
+// APIKey is one key that a client of a tenant may present: the SHA-256 of it, or the name of the environment variable
+// that holds it.
+type APIKey struct {
+	SHA256 string `yaml:"sha256,omitempty"`
+	Env    string `yaml:"env,omitempty"`
+
+	// Value is the key that Env named when the configuration was loaded.
+	Value Secret `yaml:"-"`
+}
+
+// Session says how a conversation is recognised. An empty list means the built-in one.
+type Session struct {
+	Headers        []string `yaml:"headers"`
+	BodyFields     []string `yaml:"body_fields"`
+	PromptCacheKey bool     `yaml:"prompt_cache_key"` // take prompt_cache_key as a session key too
+}
+
+// Limits bounds memory and waiting.
+type Limits struct {
+	MaxBody       Bytes `yaml:"max_body"`        // one request body
+	BytesInFlight Bytes `yaml:"bytes_in_flight"` // all request bodies together
+	MaxHeader     Bytes `yaml:"max_header"`
+
+	UpstreamResponseHeaderTimeout time.Duration `yaml:"upstream_response_header_timeout"` // 0: no limit
+	StreamIdleTimeout             time.Duration `yaml:"stream_idle_timeout"`              // 0: no limit
+	SummariserTimeout             time.Duration `yaml:"summariser_timeout"`
+}
+
+// Log is how the process logs: level debug, info, warn or error; format json or console.
+type Log struct {
+	Level  string `yaml:"level"`
+	Format string `yaml:"format"`
+}
+
+// Default returns the configuration of a Dewpoint that is started with nothing configured.
+func Default() *Config {
+	return &Config{
+		Listen:   "127.0.0.1:8080",
+		Admin:    Admin{Listen: "127.0.0.1:9090"},
+		Upstream: Upstream{BaseURL: "https://api.openai.com/v1"},
+		Store: Store{
+			Type:    StoreEmbedded,
+			Path:    "dewpoint.db",
+			TTL:     30 * 24 * time.Hour,
+			Content: true,
+			Redis:   Redis{Addrs: []string{"127.0.0.1:6379"}},
+		},
+		LLMs:      map[string]LLM{},
+		Models:    map[string]Model{},
+		Condenser: NewCondenser(TypeLLM),
+		Limits: Limits{
+			MaxBody:                       64 << 20,
+			BytesInFlight:                 512 << 20,
+			MaxHeader:                     16 << 10, // a kept connection holds this much
+			UpstreamResponseHeaderTimeout: 10 * time.Minute,
+			StreamIdleTimeout:             5 * time.Minute,
+			SummariserTimeout:             30 * time.Second,
+		},
+		Log: Log{Level: "info", Format: "json"},
+	}
+}

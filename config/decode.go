@@ -1,0 +1,261 @@
+package config
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// decoder fills structs from nodes. Keys are the yaml tags; a key without a field is a problem, a null keeps the default.
+type decoder struct{ problems *problems }
+
+// preparer is a section whose defaults, or whose keys, depend on what the section says. It sets its defaults and returns
+// the node to decode.
+type preparer interface {
+	prepare(p *problems, n *node, key, name string) *node
+}
+
+func (d decoder) value(v reflect.Value, n *node, key string) {
+	d.problems.givenAt(key, n.origin)
+	switch {
+	case n.kind == kindBroken:
+	case n.kind == kindNull:
+		d.null(v, key)
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.value(v.Elem(), n, key)
+	case isScalar(v.Type()):
+		d.scalar(v, n, key)
+	case v.Kind() == reflect.Slice:
+		d.list(v, n, key)
+	case v.Kind() == reflect.Map:
+		d.names(v, n, key)
+	default:
+		d.section(v, n, key, "")
+	}
+}
+
+// null is a key with nothing after it: as if absent, where empty has a meaning.
+func (d decoder) null(v reflect.Value, key string) {
+	if isScalar(v.Type()) && v.Kind() != reflect.String {
+		d.problems.add(key, "has no value: give it one, or remove the key")
+	}
+}
+
+func (d decoder) section(v reflect.Value, n *node, key, name string) {
+	if n.kind != kindTable {
+		d.problems.add(key, "must be a section of keys, not %s", n.kind)
+		return
+	}
+	if special, ok := v.Addr().Interface().(preparer); ok {
+		n = special.prepare(d.problems, n, key, name)
+	}
+	seen := map[string]bool{}
+	for _, f := range n.fields {
+		i := fieldIndex(v.Type(), f.name)
+		switch {
+		case i < 0:
+			d.problems.unknown(key, f, "use one of "+strings.Join(keysOf(v.Type()), ", "))
+		case seen[f.name]:
+			d.problems.givenAt(join(key, f.name), f.node.origin)
+			d.problems.add(join(key, f.name), "is given twice, under two names: keep one")
+		default:
+			d.value(v.Field(i), f.node, join(key, f.name))
+		}
+		seen[f.name] = true
+	}
+}
+
+func (d decoder) names(v reflect.Value, n *node, key string) {
+	if n.kind != kindTable {
+		d.problems.add(key, "must be a section of names, not %s", n.kind)
+		return
+	}
+	for _, f := range n.fields {
+		entry := reflect.New(v.Type().Elem()).Elem()
+		path := join(key, f.name)
+		d.problems.givenAt(path, f.node.origin)
+		if f.node.kind != kindNull && f.node.kind != kindBroken {
+			d.section(entry, f.node, path, f.name)
+		}
+		v.SetMapIndex(reflect.ValueOf(f.name), entry)
+	}
+}
+
+func (d decoder) list(v reflect.Value, n *node, key string) {
+	if n.kind == kindText && isScalar(v.Type().Elem()) {
+		n = splitList(n)
+	}
+	if n.kind != kindList {
+		d.problems.add(key, "must be a list, not %s", n.kind)
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
+	for i, item := range n.items {
+		if item.kind == kindNull {
+			d.problems.add(index(key, i), "has no value: give it one, or remove it")
+			continue
+		}
+		d.value(v.Index(i), item, index(key, i))
+	}
+}
+
+// splitList reads the comma separated list of an environment variable.
+func splitList(n *node) *node {
+	list := &node{kind: kindList, origin: n.origin}
+	if strings.TrimSpace(n.text) == "" {
+		return list
+	}
+	for part := range strings.SplitSeq(n.text, ",") {
+		list.items = append(list.items, &node{kind: kindText, text: strings.TrimSpace(part), origin: n.origin})
+	}
+	return list
+}
+
+func (d decoder) scalar(v reflect.Value, n *node, key string) {
+	var wrong string
+	switch v.Interface().(type) {
+	case time.Duration:
+		wrong = setDuration(v, n)
+	case Bytes:
+		wrong = setBytes(v, n)
+	default:
+		wrong = setBasic(v, n)
+	}
+	if wrong != "" {
+		d.problems.add(key, "%s", wrong)
+	}
+}
+
+func setBasic(v reflect.Value, n *node) (wrong string) {
+	switch v.Kind() {
+	case reflect.String:
+		return setString(v, n)
+	case reflect.Bool:
+		return setBool(v, n)
+	case reflect.Float64:
+		return setFloat(v, n)
+	default:
+		return setInt(v, n)
+	}
+}
+
+// setString takes numbers and booleans as they stand in the file: passwords look like numbers.
+func setString(v reflect.Value, n *node) string {
+	switch {
+	case n.kind == kindString || n.kind == kindText:
+		v.SetString(n.text)
+	case n.written != "":
+		v.SetString(n.written)
+	default:
+		return mustBe("a string", n) + ": put it in quotes"
+	}
+	return ""
+}
+
+func setBool(v reflect.Value, n *node) string {
+	if n.kind != kindBool && n.kind != kindText {
+		return mustBe("true or false", n) + ": write it without quotes"
+	}
+	value, err := strconv.ParseBool(n.text)
+	if err != nil {
+		return "is neither true nor false: write one of them"
+	}
+	v.SetBool(value)
+	return ""
+}
+
+func setInt(v reflect.Value, n *node) string {
+	if n.kind != kindInteger && n.kind != kindText {
+		return mustBe("a whole number", n) + ": write it without quotes, point or unit"
+	}
+	value, err := strconv.ParseInt(n.text, 10, 64)
+	if err != nil {
+		return "is not a whole number: write digits only"
+	}
+	if value > math.MaxInt32 || value < math.MinInt32 {
+		return "is out of range: write a smaller number"
+	}
+	v.SetInt(value)
+	return ""
+}
+
+func setFloat(v reflect.Value, n *node) string {
+	if !slices.Contains([]kind{kindInteger, kindFloat, kindText}, n.kind) {
+		return mustBe("a number", n) + ": write it without quotes or unit"
+	}
+	value, err := strconv.ParseFloat(n.text, 64)
+	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
+		return "is not a finite number: write it as 0.75"
+	}
+	v.SetFloat(value)
+	return ""
+}
+
+func setDuration(v reflect.Value, n *node) string {
+	if !slices.Contains([]kind{kindString, kindInteger, kindText}, n.kind) {
+		return mustBe("a duration", n) + ": write it as 30s, 5m or 720h"
+	}
+	value, err := time.ParseDuration(n.text)
+	if err != nil {
+		return "is not a duration: write it with a unit, as 30s, 5m or 720h"
+	}
+	v.SetInt(int64(value))
+	return ""
+}
+
+func setBytes(v reflect.Value, n *node) string {
+	if !slices.Contains([]kind{kindString, kindInteger, kindText}, n.kind) {
+		return mustBe("a size", n) + ": write it as 64MiB"
+	}
+	value, err := ParseBytes(n.text)
+	if err != nil {
+		return err.Error()
+	}
+	v.SetInt(int64(value))
+	return ""
+}
+
+func mustBe(want string, n *node) string { return "must be " + want + ", not " + n.kind.String() }
+
+// isScalar says whether a field of this type is one value, and so has one environment variable.
+func isScalar(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64:
+		return true
+	case reflect.Pointer:
+		return isScalar(t.Elem())
+	}
+	return false
+}
+
+// keyOf returns the key of a struct field, or "" for a field that is not configured.
+func keyOf(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	if name == "-" {
+		return ""
+	}
+	return name
+}
+
+func keysOf(t reflect.Type) []string {
+	var keys []string
+	for f := range t.Fields() {
+		if key := keyOf(f); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func fieldIndex(t reflect.Type, key string) int {
+	for i := range t.NumField() {
+		if key != "" && keyOf(t.Field(i)) == key {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,106 @@
+package config
+
+import (
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestEffectiveRoundTrip(t *testing.T) {
+	files, err := filepath.Glob("testdata/good.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		cfg := mustLoad(t, Sources{File: file, Env: fixtureEnv()})
+		cfg.Unused = nil
+		wantRoundTrip(t, cfg)
+	}
+}
+
+// wantRoundTrip loads what Effective wrote, and wants the same but for the secrets.
+func wantRoundTrip(t testing.TB, cfg *Config) {
+	t.Helper()
+	text := cfg.Effective()
+	again, err := buildText(".yaml", string(text), fixtureEnv()...)
+	if err != nil {
+		t.Fatalf("%v of\n%s", err, text)
+	}
+	hideSecrets(reflect.ValueOf(cfg))
+	hideSecrets(reflect.ValueOf(again))
+	if !sameConfig(cfg, again) {
+		t.Errorf("round trip gave\n%s\nof\n%s", again.Effective(), text)
+	}
+}
+
+func hideSecrets(v reflect.Value) { fillSecrets(v, "hidden") }
+
+// sameConfig compares, with an absent list or map equal to an empty one.
+func sameConfig(a, b *Config) bool {
+	return reflect.DeepEqual(normal(reflect.ValueOf(*a)), normal(reflect.ValueOf(*b)))
+}
+
+func normal(v reflect.Value) any {
+	switch v.Kind() {
+	case reflect.Struct:
+		fields := map[string]any{}
+		for i := range v.NumField() {
+			fields[v.Type().Field(i).Name] = normal(v.Field(i))
+		}
+		return fields
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return normal(v.Elem())
+	case reflect.Slice:
+		items := []any{}
+		for i := range v.Len() {
+			items = append(items, normal(v.Index(i)))
+		}
+		return items
+	case reflect.Map:
+		entries := map[string]any{}
+		for name, entry := range v.Seq2() {
+			entries[name.String()] = normal(entry)
+		}
+		return entries
+	default:
+		return v.Interface()
+	}
+}
+
+// Strings of every kind survive: those that YAML would read as something else, and those that look like ${NAME}.
+func TestEffectiveRoundTripOfStrings(t *testing.T) {
+	odd := rapid.SampledFrom([]string{
+		"true", "null", "~", "123", "0x10", "1e3", ".nan", "-", "- a", "a: b", "a #b", "#", "&a", "*a", "!a", "|", ">", "%", "@", "`",
+		"'", "\"", "\\", "{}", "[]", "${A}", "$${A}", "$", "yes", "<<", "=", "?", "a\nb", "a\tb", " a ", "\u2028", "\u0085", "é", "\U0001f600", "\x7f", "...", "---",
+	})
+	text := rapid.OneOf(odd, rapid.StringN(1, 20, -1))
+	rapid.Check(t, func(rt *rapid.T) {
+		cfg := Default()
+		cfg.Store.Path = text.Draw(rt, "path")
+		cfg.Store.Redis.Username = text.Draw(rt, "username")
+		cfg.Session.BodyFields = []string{text.Draw(rt, "field")}
+		heat := rapid.Float64Range(0, 2).Draw(rt, "temperature")
+		cfg.LLMs = map[string]LLM{text.Draw(rt, "name"): {Model: text.Draw(rt, "model"), Temperature: &heat}}
+		cfg.Store.TTL = time.Duration(rapid.Int64Range(int64(minTTL), int64(maxTTL)).Draw(rt, "ttl"))
+		cfg.Limits.MaxHeader = Bytes(rapid.Int64Range(1, 1<<60).Draw(rt, "max_header"))
+		if cfg.Validate(nil) != nil {
+			rt.Skip("the field is one of those that are refused")
+		}
+		wantRoundTrip(t, cfg)
+	})
+}
+
+func TestEffectiveOfEmptyKey(t *testing.T) {
+	cfg := Default()
+	cfg.Tenants = []Tenant{{APIKeys: []APIKey{{}}}}
+	if text := string(cfg.Effective()); !strings.Contains(text, "- {}\n") {
+		t.Errorf("got\n%s", text)
+	}
+}

@@ -1,0 +1,227 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	envPrefix = "DEWPOINT_"
+	envConfig = envPrefix + "CONFIG" // names the file when Sources.File does not
+
+	maxEnvIndex = 255 // of a list element that a variable may name
+)
+
+// environment turns os.Environ's form into a map.
+func environment(list []string) map[string]string {
+	env := make(map[string]string, len(list))
+	for _, pair := range list {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// overlayEnv lays every DEWPOINT_ variable over the tree, and reports those that name no key.
+func overlayEnv(root *node, env map[string]string, p *problems) {
+	for _, variable := range slices.Sorted(maps.Keys(env)) {
+		rest, ours := strings.CutPrefix(variable, envPrefix)
+		if !ours || variable == envConfig {
+			continue
+		}
+		path := locate(reflect.TypeFor[Config](), rest, root)
+		switch {
+		case path != nil:
+			put(root, path, &node{kind: kindText, text: env[variable], origin: variable})
+		case !serviceLink(rest, env[variable]):
+			p.add(variable, "names no configuration key: correct its name, or remove it")
+		}
+	}
+}
+
+// overlayFlags lays command line flags over the tree: a flag is a key's path, with "upstream" short for its base_url.
+func overlayFlags(root *node, flags map[string]string, p *problems) {
+	for _, flag := range slices.Sorted(maps.Keys(flags)) {
+		name := flag
+		if name == "upstream" {
+			name = "upstream.base_url"
+		}
+		name = strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(name))
+		path := locate(reflect.TypeFor[Config](), name, root)
+		if path == nil {
+			p.add("--"+flag, "names no configuration key: correct its name, or remove it")
+			continue
+		}
+		put(root, path, &node{kind: kindText, text: flags[flag], origin: "--" + flag})
+	}
+}
+
+// step is one part of a key's path: a name, or an index when name is empty.
+type step struct {
+	name  string
+	index int
+}
+
+// locate finds the key that the rest of a variable's name stands for, below a value of type t. The node is what the file
+// gives there, if anything: names of models and the like are looked for in it. It returns nil if there is none.
+func locate(t reflect.Type, rest string, n *node) []step {
+	switch {
+	case isScalar(t):
+		return located(rest == "")
+	case t.Kind() == reflect.Pointer:
+		return locate(t.Elem(), rest, n)
+	case t.Kind() == reflect.Struct:
+		return locateField(t, rest, n)
+	case t.Kind() == reflect.Map:
+		return locateName(t, rest, n)
+	case rest == "":
+		return located(isScalar(t.Elem()))
+	case !isScalar(t.Elem()):
+		return locateIndex(t, rest, n)
+	}
+	return nil
+}
+
+func located(here bool) []step {
+	if here {
+		return []step{}
+	}
+	return nil
+}
+
+func locateField(t reflect.Type, rest string, n *node) []step {
+	for f := range t.Fields() {
+		key := keyOf(f)
+		if below, ok := cutName(rest, key); ok && key != "" {
+			if path := locate(f.Type, below, n.get(key)); path != nil {
+				return append([]step{{name: key}}, path...)
+			}
+		}
+	}
+	return nil
+}
+
+// locateName prefers the longest name that the file has. Otherwise it is the shortest new name that leaves a key; a new
+// name is lower case.
+func locateName(t reflect.Type, rest string, n *node) []step {
+	for _, name := range namesOf(n) {
+		if below, ok := cutName(rest, name); ok {
+			if path := locate(t.Elem(), below, n.get(name)); path != nil {
+				return append([]step{{name: name}}, path...)
+			}
+		}
+	}
+	for i := range rest {
+		if rest[i] == '_' && i > 0 {
+			if path := locate(t.Elem(), rest[i+1:], nil); path != nil {
+				return append([]step{{name: strings.ToLower(rest[:i])}}, path...)
+			}
+		}
+	}
+	return nil
+}
+
+func namesOf(n *node) []string {
+	if n == nil {
+		return nil
+	}
+	var names []string
+	for _, f := range n.fields {
+		names = append(names, f.name)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return len(b) - len(a) })
+	return names
+}
+
+func locateIndex(t reflect.Type, rest string, n *node) []step {
+	digits, below, _ := strings.Cut(rest, "_")
+	i, err := strconv.Atoi(digits)
+	if err != nil || i < 0 || i > maxEnvIndex || digits != strconv.Itoa(i) {
+		return nil
+	}
+	if path := locate(t.Elem(), below, n.at(i)); path != nil {
+		return append([]step{{index: i}}, path...)
+	}
+	return nil
+}
+
+// cutName cuts a key's spelling off the front of a variable's name.
+func cutName(rest, key string) (below string, ok bool) {
+	below, ok = strings.CutPrefix(rest, envName(key))
+	if !ok || below == "" {
+		return below, ok
+	}
+	below, ok = strings.CutPrefix(below, "_")
+	return below, ok && below != ""
+}
+
+// envName spells a key as in a variable's name: upper case, and an underscore for every other character.
+func envName(key string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 128 && plainName(string(r)) && r != '-' {
+			return r
+		}
+		return '_'
+	}, strings.ToUpper(key))
+}
+
+// put sets the value at a path, making sections and lists on its way. Where the file holds something else, the file's
+// own problem stays to be reported.
+func put(n *node, path []step, value *node) {
+	for i, s := range path {
+		if n.kind == kindNull {
+			n.kind = kindTable
+			if s.name == "" {
+				n.kind = kindList
+			}
+		}
+		next := value
+		if i < len(path)-1 {
+			next = &node{origin: value.origin}
+		}
+		if n = child(n, s, next); n == nil {
+			return
+		}
+	}
+}
+
+// child returns what stands at a step, and sets it when nothing does or when value is a scalar to put there.
+func child(n *node, s step, value *node) *node {
+	replace := value.kind != kindNull
+	switch {
+	case n.kind == kindTable && s.name != "":
+		if n.get(s.name) == nil || replace {
+			n.set(s.name, value)
+		}
+		return n.get(s.name)
+	case n.kind == kindList && s.name == "":
+		for len(n.items) <= s.index {
+			n.items = append(n.items, &node{origin: value.origin})
+		}
+		if replace {
+			n.items[s.index] = value
+		}
+		return n.items[s.index]
+	}
+	return nil
+}
+
+// serviceLink says whether a variable is one of those that Kubernetes sets in every container for a service whose name
+// begins with dewpoint, as DEWPOINT_SERVICE_HOST and DEWPOINT_PORT_8080_TCP_ADDR.
+func serviceLink(rest, value string) bool {
+	rest = "_" + rest
+	if strings.HasSuffix(rest, "_SERVICE_HOST") || strings.Contains(rest, "_SERVICE_PORT") {
+		return true
+	}
+	_, port, found := strings.Cut(rest, "_PORT")
+	if !found {
+		return false
+	}
+	address := strings.HasPrefix(value, "tcp://") || strings.HasPrefix(value, "udp://") || strings.HasPrefix(value, "sctp://")
+	detail := strings.HasSuffix(port, "_PROTO") || strings.HasSuffix(port, "_PORT") || strings.HasSuffix(port, "_ADDR")
+	return address || detail
+}

@@ -1,0 +1,200 @@
+package config
+
+// badValues are files whose values make no sense.
+func badValues() []badFixture {
+	return []badFixture{
+		{"bad.admin-token-missing.yaml", []string{
+			`admin.token: is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1 (line 1)`,
+		}},
+		{"bad.base-url-empty.yaml", []string{
+			`upstream.base_url: is missing: write it as https://api.openai.com/v1 (line 1)`,
+		}},
+		{"bad.base-url-garbage.yaml", []string{
+			`upstream.base_url: is not a URL: write it as https://api.openai.com/v1 (line 1)`,
+			`llms.a.base_url: has no port between 1 and 65535: correct it, or leave it out (line 2)`,
+		}},
+		{"bad.base-url-host.yaml", []string{
+			`upstream.base_url: names no host: write it as https://api.openai.com/v1 (line 1)`,
+		}},
+		{"bad.base-url-password.yaml", []string{
+			`upstream.base_url: holds a user name or password: remove it, and set api_key (line 1)`,
+		}},
+		{"bad.base-url-query.yaml", []string{
+			`upstream.base_url: holds a query or fragment: end it with the path (line 1)`,
+		}},
+		{"bad.base-url-scheme.yaml", []string{
+			`upstream.base_url: does not begin with http:// or https://: write it as https://api.openai.com/v1 (line 1)`,
+		}},
+		{"bad.condenser-foreign-key.toml", []string{
+			`condenser.attention_window: does not belong to type "amortized_forgetting": remove it, or use max_size, max_tokens, keep_first, minimum_progress (line 4)`,
+			`condenser.llm_config: does not belong to type "amortized_forgetting": remove it, or use max_size, max_tokens, keep_first, minimum_progress (line 3)`,
+		}},
+		{"bad.condenser-foreign-key.yaml", []string{
+			`condenser.max_size: does not belong to type "noop": remove it, this type has no keys (line 1)`,
+		}},
+		{"bad.condenser-llm-unknown.yaml", []string{
+			`condenser.llm_config: names no entry of llms: use one of cheap, or leave it empty for the request's own model (line 2)`,
+		}},
+		{"bad.condenser-type.yaml", []string{
+			`condenser.type: "summary" is not a condenser type: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, llm, structured_summary, llm_attention, pipeline, tool_output_trim (line 1)`,
+		}},
+		{"bad.condenser-windows.yaml", []string{
+			`condenser.condensers[0].attention_window: is not positive: write a number of at least 1 (line 4)`,
+			`condenser.condensers[0].stride: is not positive: write a number of at least 1 (line 4)`,
+			`condenser.condensers[1].attention_window: is not positive: write a number of at least 1 (line 5)`,
+			`condenser.condensers[2].max_events: is not positive: write a number of at least 1 (line 6)`,
+			`condenser.condensers[3].keep_first: is 2, and must be below max_events = 2: lower it, or raise max_events (line 7)`,
+			`condenser.condensers[4].max_event_length: is not positive: write a number of at least 1 (line 8)`,
+			`condenser.condensers[5].type: is missing: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, llm, structured_summary, llm_attention, pipeline, tool_output_trim (line 9)`,
+		}},
+		{"bad.keep-first-negative.yaml", []string{
+			`condenser.keep_first: is negative: write a number of events (line 1)`,
+		}},
+		{"bad.keep-first-no-tail.yaml", []string{
+			`condenser.keep_first: is 4, and leaves no event after the summary, of max_size/2 = 5: lower it, or raise max_size (line 1)`,
+		}},
+		{"bad.keep-first-too-large.toml", []string{
+			`condenser.keep_first: is 5, and must be below max_size/2 = 5: lower it, or raise max_size (line 4)`,
+		}},
+		{"bad.limits-too-small.yaml", []string{
+			`limits.bytes_in_flight: is below max_body: one request of max_body must fit, raise it (line 1)`,
+		}},
+		{"bad.limits.yaml", []string{
+			`limits.max_body: is not positive: write a size as 64MiB (line 1)`,
+			`limits.bytes_in_flight: is not positive: write a size as 64MiB (line 1)`,
+			`limits.max_header: is not positive: write a size as 64MiB (line 1)`,
+			`limits.upstream_response_header_timeout: is negative: write it as 30s (line 1)`,
+			`limits.stream_idle_timeout: is negative: write it as 30s (line 1)`,
+			`limits.summariser_timeout: is not positive: write it as 30s (line 1)`,
+		}},
+		{"bad.listen-twice.yaml", []string{
+			`admin.listen: is the address of listen: give the admin listener its own port (line 2)`,
+		}},
+		{"bad.listen.yaml", []string{
+			`listen: is not host:port: write it as 127.0.0.1:8080 (line 1)`,
+			`admin.listen: has no port between 0 and 65535: write it as 127.0.0.1:8080 (line 2)`,
+		}},
+		{"bad.llm-not-a-section.toml", []string{
+			`llm: must be a section, not a string: write [llm.NAME] (line 1)`,
+		}},
+		{"bad.llm-numbers.yaml", []string{
+			`llms.cheap.api_key: holds a space, line break or control character: give the bare key (line 2)`,
+			`llms.cheap.timeout: is negative: write it as 30s (line 2)`,
+			`llms.cheap.max_output: is negative: write a number of tokens, or 0 for the default (line 2)`,
+			`llms.cheap.temperature: is not between 0 and 2: correct it, or remove it (line 2)`,
+		}},
+		{"bad.llm-twice.toml", []string{
+			`llm.cheap: is given under llms too: keep one (line 3)`,
+		}},
+		{"bad.llm-two-spellings.toml", []string{
+			`llms.cheap.max_output: is given twice, under two names: keep one (line 4)`,
+		}},
+		{"bad.llm-without-model.yaml", []string{
+			`llms[""]: has an empty name: name it, as llms.cheap (line 3)`,
+			`llms.cheap.model: is missing: name the model to call (line 2)`,
+		}},
+		{"bad.log.yaml", []string{
+			`log.level: is not one of debug, info, warn, error: use one of them (line 1)`,
+			`log.format: is not one of json, console: use one of them (line 1)`,
+		}},
+		{"bad.max-tokens-fraction.yaml", []string{
+			`condenser.max_tokens: is neither a share nor a whole number: write a share of the window up to 1, or a number of tokens (line 1)`,
+		}},
+		{"bad.max-tokens-zero.yaml", []string{
+			`condenser.max_tokens: is not positive: write a share of the window up to 1, or a number of tokens (line 1)`,
+		}},
+		{"bad.model-limits.yaml", []string{
+			`models[""]: has an empty name: name the model (line 4)`,
+			`models["gpt-4.1"].max_output: is not between 1 and context_window: write the longest answer in tokens (line 3)`,
+			`models["gpt-4.1"].encoding: is not one of o200k_base, cl100k_base: use one of them (line 3)`,
+			`models.mine.context_window: is not positive: write the window's size in tokens (line 2)`,
+			`models.mine.max_output: is not between 1 and context_window: write the longest answer in tokens (line 2)`,
+		}},
+		{"bad.model-price.yaml", []string{
+			`models.mine.price.output: must be a number, not a string: write it without quotes or unit (line 1)`,
+			`models.mine.price.input: is negative: write USD per million tokens (line 1)`,
+		}},
+		{"bad.pipeline-deep.yaml", []string{
+			`condenser.condensers[0].condensers[0].condensers[0].condensers[0].condensers: is a pipeline in too many pipelines: write it as one list (line 1)`,
+		}},
+		{"bad.pipeline-empty.yaml", []string{
+			`condenser.condensers: is empty: name at least one condenser (line 1)`,
+		}},
+		{"bad.redis-address.yaml", []string{
+			`store.redis.addrs[0]: is not host:port: write it as 127.0.0.1:8080 (line 1)`,
+		}},
+		{"bad.redis-cluster-and-sentinel.toml", []string{
+			`store.redis.addrs[0]: names no host: write it as host:port (line 4)`,
+			`store.redis.master_name: is set together with cluster: remove one, a Cluster has no Sentinel (line 6)`,
+			`store.redis.db: is set together with cluster: remove it, a Cluster has only database 0 (line 7)`,
+		}},
+		{"bad.redis-no-address.yaml", []string{
+			`store.redis.addrs: is empty: name at least one server as host:port (line 1)`,
+		}},
+		{"bad.redis-several.yaml", []string{
+			`store.redis.addrs: names several servers: set cluster or master_name, or keep one (line 1)`,
+			`store.redis.db: is negative: write the number of the database (line 1)`,
+			`store.redis.tls_ca: is set without tls: set tls to true, or remove it (line 1)`,
+			`store.redis.password: is missing while username is set: set it, or remove username (line 1)`,
+		}},
+		{"bad.secret-with-newline.yaml", []string{
+			`upstream.api_key: holds a space, line break or control character: give the bare key (line 2)`,
+		}},
+		{"bad.session.yaml", []string{
+			`session.headers[0]: is not a header name: write it as x-session-id (line 1)`,
+			`session.headers[1]: does not name a conversation: remove it (line 1)`,
+			`session.headers[2]: is not a header name: write it as x-session-id (line 1)`,
+			`session.body_fields[0]: does not name a conversation: remove it (line 1)`,
+			`session.body_fields[1]: is empty: write it as metadata.session_id (line 1)`,
+		}},
+		{"bad.sizes.yaml", []string{
+			`condenser.max_size: is not positive: write a number of at least 1 (line 1)`,
+			`condenser.minimum_progress: is not between 0 and 1: write a share of the events, as 0.1 (line 1)`,
+			`condenser.max_event_length: is not positive: write a number of at least 1 (line 1)`,
+			`condenser.timeout: is negative: write it as 30s (line 1)`,
+			`condenser.background_at: is not a share from 0 to below 1: write it as 0.8, or 0 for never (line 1)`,
+		}},
+		{"bad.store-path.yaml", []string{
+			`store.path: is missing: name the file of the embedded store (line 1)`,
+		}},
+		{"bad.store-secret-short.yaml", []string{
+			`store.secret: is shorter than 16 characters: use a longer random one, or remove it (line 1)`,
+		}},
+		{"bad.store-ttl.yaml", []string{
+			`store.ttl: is not between 1m0s and 87600h0m0s: write it as 720h (line 1)`,
+		}},
+		{"bad.store-type.yaml", []string{
+			`store.type: is not one of embedded, redis: use one of them (line 1)`,
+		}},
+		{"bad.tenant-condenser.yaml", []string{
+			`tenants[1].upstream.base_url: does not begin with http:// or https://: write it as https://api.openai.com/v1 (line 5)`,
+			`tenants[1].upstream.api_key: holds a space, line break or control character: give the bare key (line 5)`,
+			`tenants[1].upstream.timeout: is negative: write it as 30s (line 5)`,
+			`tenants[1].condenser.keep_first: is 120, and must be below max_size/2 = 120: lower it, or raise max_size (line 8)`,
+		}},
+		{"bad.tenant-keys.yaml", []string{
+			`tenants[0].api_keys[0]: must be a section of keys, not a string (line 4)`,
+			`tenants[0].api_keys[1].sha256: is not 64 hexadecimal digits: write the SHA-256 of the key, never the key itself (line 5)`,
+			`tenants[0].api_keys[2].env: is not the name of an environment variable: write the name, never the key itself (line 6)`,
+			`tenants[0].api_keys[3].env: names the environment variable NOT_SET, which is not set or empty: set it (line 7)`,
+			`tenants[0].api_keys[4]: has neither sha256 nor env: give the key's SHA-256, or name the variable that holds it (line 8)`,
+			`tenants[0].api_keys[5]: has both sha256 and env: keep one (line 9)`,
+		}},
+		{"bad.tenant-name.yaml", []string{
+			`tenants[0].name: is missing: name the tenant (line 2)`,
+			`tenants[1].name: is not a plain name: use up to 64 letters, digits, - and _ (line 3)`,
+		}},
+		{"bad.tenant-no-keys.yaml", []string{
+			`tenants[0].api_keys: is empty: give the tenant at least one key, nobody could use it (line 2)`,
+		}},
+		{"bad.tenants-same-key.yaml", []string{
+			`tenants[1].api_keys[1]: is the key of tenants[0].api_keys[0] too: a key belongs to one tenant, once (line 3)`,
+		}},
+		{"bad.tenants-same-name.yaml", []string{
+			`tenants[1].name: is that of tenants[0] too: give each tenant its own (line 3)`,
+		}},
+		{"bad.upstream-timeout.yaml", []string{
+			`upstream.timeout: is negative: write it as 30s (line 1)`,
+		}},
+	}
+}

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// FuzzLoad feeds any text to both formats: it never panics, every error is made of Problems with a key and a message,
+// and what is accepted comes back from Effective.
+func FuzzLoad(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text, filepath.Ext(file) == ".toml")
+	}
+	f.Add([]byte("a: &a [*a]\n<<: *a\n? x\n: y\n"), false)
+	f.Add([]byte("a.b.\"c d\" = [{x = 1}]\n[[a.e]]\n[a.e.f]\n"), true)
+	f.Fuzz(func(t *testing.T, text []byte, isTOML bool) {
+		if len(text) > 4<<10 || !bytes.Equal(text, bytes.ToValidUTF8(text, nil)) {
+			return
+		}
+		extension := ".yaml"
+		if isTOML {
+			extension = ".toml"
+		}
+		cfg, err := buildText(extension, string(text), fixtureEnv()...)
+		if err == nil {
+			cfg.Unused = nil
+			wantRoundTrip(t, cfg)
+			return
+		}
+		for _, problem := range Problems(err) {
+			if problem.Key == "" || problem.Message == "" {
+				t.Errorf("%#v", problem)
+			}
+		}
+		if len(Problems(err)) == 0 {
+			t.Errorf("no problem in %v", err)
+		}
+	})
+}
+
+// FuzzEscape holds that expand undoes escape, and never panics.
+func FuzzEscape(f *testing.F) {
+	for _, seed := range []string{"", "${A}", "$${A}", "$$$", "${", "a$${${"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, used, err := expand(escape(text), nil); got != text || used || err != nil {
+			t.Errorf("expand(escape(%q)) = %q, %v", text, got, err)
+		}
+		_, _, _ = expand(text, map[string]string{"A": "${A}"})
+	})
+}

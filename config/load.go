@@ -1,0 +1,163 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxFile bounds a configuration file, in bytes.
+const maxFile = 1 << 20
+
+// Sources is where a configuration comes from, the later over the earlier: the defaults, the file, the environment, the
+// flags.
+type Sources struct {
+	// File is a .yaml, .yml, .json or .toml file. If it is empty, the variable DEWPOINT_CONFIG in Env may name one.
+	//
+	// A ${NAME} in a string value is replaced by that variable; $${ stands for ${.
+	File string
+
+	// Env is the environment, in the form of os.Environ. DEWPOINT_UPSTREAM_BASE_URL overrides upstream.base_url, and so
+	// on for every key; lists of plain values are comma separated, elements of other lists are numbered from 0
+	// (DEWPOINT_TENANTS_0_NAME), and a name in llms or models is spelled in upper case with underscores. A DEWPOINT_
+	// variable that names no key is a problem, but for those that Kubernetes sets for a service called dewpoint.
+	Env []string
+
+	// Flags are command line flags without their dashes. A name is a key's path ("listen", "store.path");
+	// "upstream" is short for "upstream.base_url".
+	Flags map[string]string
+
+	// Available says which condenser types may be used. nil: all.
+	Available func(condenserType string) bool
+}
+
+// Load reads, merges and validates a configuration. The error joins every Problem: see Problems.
+func Load(src Sources) (*Config, error) {
+	p := &problems{}
+	cfg := read(src, p)
+	if cfg != nil {
+		p.merge(cfg.Validate(src.Available))
+	}
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+// read does everything but validate. It returns nil when the file cannot be understood at all.
+func read(src Sources, p *problems) *Config {
+	env := environment(src.Env)
+	root := readFile(fileName(src, env), p)
+	if root == nil {
+		return nil
+	}
+	return build(root, src, env, p)
+}
+
+// build makes the configuration of a file's tree.
+func build(root *node, src Sources, env map[string]string, p *problems) *Config {
+	expandTree(root, "", env, p)
+	unused := adoptOpenHands(root, p)
+	overlayEnv(root, env, p)
+	overlayFlags(root, src.Flags, p)
+
+	cfg := Default()
+	decoder{p}.section(reflect.ValueOf(cfg).Elem(), root, "", "")
+	cfg.Unused = unused
+	readKeys(cfg, env)
+	return cfg
+}
+
+func fileName(src Sources, env map[string]string) string {
+	if src.File != "" {
+		return src.File
+	}
+	return env[envConfig]
+}
+
+// readFile returns the tree of a file: an empty one if there is none to read, nil if it is not to be understood.
+func readFile(name string, p *problems) *node {
+	if name == "" {
+		return &node{kind: kindTable}
+	}
+	text, err := readText(name)
+	if err != nil {
+		p.add(name, "%v", err)
+		return nil
+	}
+	before := len(p.list)
+	root := parse(filepath.Ext(name), text, p)
+	nameFile(p.list[before:], name)
+	return root
+}
+
+// nameFile puts the file's name where its parser had none.
+func nameFile(found []*Problem, name string) {
+	for _, problem := range found {
+		if problem.Key == "file" {
+			problem.Key = name
+		}
+	}
+}
+
+func readText(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, errors.New(reason(err))
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, errors.New(reason(err))
+	case len(text) > maxFile:
+		return nil, fmt.Errorf("is larger than %v: name the right file", Bytes(maxFile))
+	case !utf8.Valid(text):
+		return nil, errors.New("is not UTF-8 text: save it as UTF-8")
+	}
+	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
+}
+
+func reason(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return "cannot be read (" + err.Error() + "): check its name and permissions"
+}
+
+// parse returns the file's top section, or nil.
+func parse(extension string, text []byte, p *problems) (root *node) {
+	switch strings.ToLower(extension) {
+	case ".yaml", ".yml", ".json":
+		root = parseYAML(text, p)
+	case ".toml":
+		root = parseTOML(text, p)
+	default:
+		p.add("file", "has no known extension: name it .yaml, .yml, .json or .toml")
+	}
+	if root == nil || root.kind == kindBroken {
+		return nil
+	}
+	if root.kind != kindTable {
+		p.add("file", "must hold keys, not %s: begin with a key, as listen: 127.0.0.1:8080", root.kind)
+		return nil
+	}
+	return root
+}
+
+// readKeys looks up the variables that hold tenants' keys.
+func readKeys(cfg *Config, env map[string]string) {
+	for _, tenant := range cfg.Tenants {
+		for i, key := range tenant.APIKeys {
+			tenant.APIKeys[i].Value = Secret(env[key.Env])
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// FallbackModel returns what is assumed of a model that nobody knows: a window that the models of recent years have at
+// least, and no price, so that nothing is decided or reported in money.
+func FallbackModel() Model {
+	return Model{ContextWindow: 128000, MaxOutput: 16384, Encoding: EncodingO200k}
+}
+
+// ModelFor returns what a request's model holds and costs, and whether that is known: from Config.Models, else from the
+// built-in table, else FallbackModel and false. A vendor prefix ("openai/"), letter case, a date ("-2024-08-06",
+// "-20250514", "-0613", "@20250514") and "-latest" do not matter, and a dot is as good as a dash ("claude-3.5-haiku").
+func (c *Config) ModelFor(name string) (Model, bool) {
+	if model, ok := c.Models[name]; ok {
+		return model, true
+	}
+	if model, ok := c.configuredLike(name); ok {
+		return model, true
+	}
+	return builtinModel(name)
+}
+
+// configuredLike finds the configured name that a request's model is a variant of; the first of several, sorted.
+func (c *Config) configuredLike(name string) (model Model, ok bool) {
+	plain := plainModel(name)
+	best := ""
+	for known := range c.Models {
+		same := plainModel(known)
+		if (same == plain || same == undated(plain)) && (best == "" || known < best) {
+			best = known
+		}
+	}
+	model, ok = c.Models[best]
+	return model, ok
+}
+
+func builtinModel(name string) (Model, bool) {
+	plain := plainModel(name)
+	for _, candidate := range []string{plain, undated(plain)} {
+		if model := builtin(candidate); model.ContextWindow > 0 {
+			return model, true
+		}
+	}
+	return FallbackModel(), false
+}
+
+// plainModel drops the vendor, as in "openrouter/openai/gpt-4.1", and folds case and dots.
+func plainModel(name string) string {
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	return strings.ReplaceAll(strings.ToLower(name), ".", "-")
+}
+
+// undated drops the ending that names a version of a model.
+func undated(name string) string {
+	if base, ok := strings.CutSuffix(name, "-latest"); ok {
+		return base
+	}
+	if len(name) > 11 && isDate(name[len(name)-11:]) {
+		return name[:len(name)-11]
+	}
+	at := strings.LastIndexAny(name, "-@")
+	if at < 0 || !slices.Contains([]int{3, 4, 8}, len(name)-at-1) || !digits(name[at+1:]) {
+		return name
+	}
+	return name[:at]
+}
+
+// isDate recognises -2024-08-06.
+func isDate(s string) bool {
+	return s[0] == '-' && digits(s[1:5]) && s[5] == '-' && digits(s[6:8]) && s[8] == '-' && digits(s[9:])
+}
+
+func digits(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 64)
+	return err == nil
+}
+
+// prepare starts from what is known of the model of that name, so that an entry may give one key only. A price with an
+// input but no cached prices has no discount and no surcharge for the cache.
+func (m *Model) prepare(_ *problems, n *node, _, name string) *node {
+	*m, _ = builtinModel(name)
+	price := n.get("price")
+	input := price.get("input")
+	if input == nil {
+		return n
+	}
+	if usd, err := strconv.ParseFloat(input.text, 64); err != nil || !(usd >= 0) {
+		return n
+	}
+	n = n.clone()
+	price = n.get("price")
+	for _, key := range []string{"cached_input", "cache_write"} {
+		if price.get(key) == nil {
+			price.set(key, input)
+		}
+	}
+	return n
+}

@@ -1,0 +1,99 @@
+package config
+
+import "slices"
+
+// adoptOpenHands rewrites OpenHands' [llm] and [llm.NAME] sections as entries of llms, and returns the keys in them that
+// mean nothing here. As there, a named section inherits the keys of [llm] itself, which is the entry "llm".
+func adoptOpenHands(root *node, p *problems) (unused []string) {
+	section := root.take("llm")
+	if section == nil || section.kind == kindNull {
+		return nil
+	}
+	p.givenAt("llm", section.origin)
+	if section.kind != kindTable {
+		p.add("llm", "must be a section, not %s: write [llm.NAME]", section.kind)
+		return nil
+	}
+	base, named := splitLLM(section)
+	if len(base.fields) > 0 && (base.get("model") != nil || len(named) == 0) {
+		named = append(named, field{"llm", base})
+	}
+	for _, entry := range named {
+		unused = append(unused, adoptLLM(root, entry, base, p)...)
+	}
+	return unused
+}
+
+// splitLLM separates the keys of [llm] from the sections [llm.NAME].
+func splitLLM(section *node) (base *node, named []field) {
+	base = &node{kind: kindTable, origin: section.origin}
+	for _, f := range section.fields {
+		if f.node.kind == kindTable && !openHandsOnly(f.name) {
+			named = append(named, f)
+		} else {
+			base.fields = append(base.fields, f)
+		}
+	}
+	return base, named
+}
+
+func adoptLLM(root *node, entry field, base *node, p *problems) (unused []string) {
+	llms := root.get("llms")
+	if llms == nil || llms.kind == kindNull {
+		llms = &node{kind: kindTable}
+		root.set("llms", llms)
+	}
+	if llms.kind != kindTable {
+		return nil
+	}
+	key := join("llm", entry.name)
+	if llms.get(entry.name) != nil {
+		p.add(key, "is given under llms too: keep one")
+		return nil
+	}
+	llm := base.clone()
+	llm.origin = entry.node.origin
+	for _, f := range entry.node.fields {
+		llm.set(f.name, f.node)
+	}
+	llms.set(entry.name, llm)
+	return translateLLM(llm, key)
+}
+
+// translateLLM gives an OpenHands section our names and units, and removes what has no meaning here.
+func translateLLM(llm *node, key string) (unused []string) {
+	var kept []field
+	for _, f := range llm.fields {
+		if openHandsOnly(f.name) {
+			unused = append(unused, join(key, f.name))
+			continue
+		}
+		if f.name == "max_output_tokens" {
+			f.name = "max_output"
+		}
+		if f.name == "timeout" && f.node.kind == kindInteger {
+			seconds := *f.node
+			seconds.kind, seconds.text = kindText, f.node.text+"s"
+			f.node = &seconds
+		}
+		kept = append(kept, f)
+	}
+	llm.fields = kept
+	slices.Sort(unused)
+	return unused
+}
+
+// openHandsOnly says whether an OpenHands model has this key and a condenser model here does not.
+func openHandsOnly(name string) bool {
+	switch name {
+	case "api_version", "aws_access_key_id", "aws_secret_access_key", "aws_region_name", "caching_prompt",
+		"completion_kwargs", "correct_num", "custom_llm_provider", "custom_tokenizer", "disable_stop_word",
+		"disable_vision", "drop_params", "embedding_base_url", "embedding_deployment_name", "embedding_model",
+		"for_routing", "input_cost_per_token", "log_completions", "log_completions_folder", "max_input_tokens",
+		"max_message_chars", "modify_params", "native_tool_calling", "num_retries", "ollama_base_url",
+		"openrouter_app_name", "openrouter_site_url", "output_cost_per_token", "reasoning_effort", "retry_max_wait",
+		"retry_min_wait", "retry_multiplier", "safety_settings", "seed", "top_k", "top_p":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,66 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// UpstreamFor returns where a tenant's requests go: its own fields, and the configuration's for those left empty.
+// The API key is inherited only together with the base URL, so that a key never goes to another server than its own.
+func (c *Config) UpstreamFor(t Tenant) Upstream {
+	up := t.Upstream
+	up.BaseURL, up.APIKey = inherit(t.Upstream.BaseURL, t.Upstream.APIKey, c.Upstream)
+	if up.Timeout == 0 {
+		up.Timeout = c.Upstream.Timeout
+	}
+	return up
+}
+
+// LLMFor returns the condenser model of that name for requests to up, and whether the name is known. The empty name
+// means the request's own model at up: the answer then has an empty Model. An LLM without a base URL calls up; its key
+// is inherited only together with the base URL. Timeout is always set.
+func (c *Config) LLMFor(name string, up Upstream) (LLM, bool) {
+	llm, known := c.LLMs[name]
+	if !known && name != "" {
+		return LLM{}, false
+	}
+	llm.BaseURL, llm.APIKey = inherit(llm.BaseURL, llm.APIKey, up)
+	if llm.Timeout == 0 {
+		llm.Timeout = c.Limits.SummariserTimeout
+	}
+	return llm, true
+}
+
+// CondenserFor returns the tenant's condenser, or the default one.
+func (c *Config) CondenserFor(t Tenant) Condenser {
+	if t.Condenser != nil {
+		return *t.Condenser
+	}
+	return c.Condenser
+}
+
+// Digest returns the SHA-256 of the key, and false when the key is neither a valid digest nor a set variable.
+func (k APIKey) Digest() (digest [sha256.Size]byte, ok bool) {
+	if k.SHA256 == "" {
+		return sha256.Sum256([]byte(k.Value)), k.Value != ""
+	}
+	raw, err := hex.DecodeString(k.SHA256)
+	if err != nil || len(raw) != sha256.Size {
+		return digest, false
+	}
+	return [sha256.Size]byte(raw), true
+}
+
+func inherit(baseURL string, key Secret, from Upstream) (string, Secret) {
+	own, parent := trimSlash(baseURL), trimSlash(from.BaseURL)
+	if own == "" {
+		own = parent
+	}
+	if key == "" && own == parent {
+		key = from.APIKey
+	}
+	return own, key
+}
+
+func trimSlash(url string) string { return strings.TrimRight(url, "/") }

@@ -1,0 +1,277 @@
+package config
+
+import (
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of Store.TTL, and the least length of a Store.Secret that is set.
+const (
+	minTTL    = time.Minute
+	maxTTL    = 10 * 365 * 24 * time.Hour
+	minSecret = 16
+)
+
+// Validate reports everything that is wrong with the configuration as one error that joins Problems. It is pure: files,
+// names and servers are not looked up. Condenser types for which available says false are refused; nil allows all.
+func (c *Config) Validate(available func(condenserType string) bool) error {
+	v := &validator{config: c, available: available}
+	v.listeners()
+	v.upstream("upstream", c.Upstream)
+	v.store()
+	v.llms()
+	v.models()
+	v.condenser("condenser", c.Condenser, 0)
+	v.tenants()
+	v.session()
+	v.limits()
+	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	v.oneOf("log.format", c.Log.Format, "json", "console")
+	return v.err()
+}
+
+type validator struct {
+	problems
+	config    *Config
+	available func(string) bool
+}
+
+func (v *validator) listeners() {
+	c := v.config
+	_, port, ok := v.address("listen", c.Listen)
+	host, adminPort, adminOK := v.address("admin.listen", c.Admin.Listen)
+	if ok && adminOK && c.Listen == c.Admin.Listen && port != "0" && adminPort != "0" {
+		v.add("admin.listen", "is the address of listen: give the admin listener its own port")
+	}
+	if adminOK && !loopback(host) && c.Admin.Token == "" {
+		v.add("admin.token", "is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1")
+	}
+	v.headerValue("admin.token", c.Admin.Token)
+}
+
+// address checks host:port with a numeric port; an empty host means every interface.
+func (v *validator) address(key, address string) (host, port string, ok bool) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		v.add(key, "is not host:port: write it as 127.0.0.1:8080")
+		return "", "", false
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		v.add(key, "has no port between 0 and 65535: write it as 127.0.0.1:8080")
+		return "", "", false
+	}
+	return host, port, true
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (v *validator) upstream(key string, up Upstream) {
+	v.baseURL(key+".base_url", up.BaseURL)
+	v.headerValue(key+".api_key", up.APIKey)
+	v.notNegative(key+".timeout", up.Timeout)
+}
+
+// baseURL never repeats the URL: people put passwords into URLs.
+func (v *validator) baseURL(key, text string) {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		v.add(key, "is missing: write it as https://api.openai.com/v1")
+	case err != nil:
+		v.add(key, "is not a URL: write it as https://api.openai.com/v1")
+	case u.Scheme != "http" && u.Scheme != "https":
+		v.add(key, "does not begin with http:// or https://: write it as https://api.openai.com/v1")
+	case u.Hostname() == "":
+		v.add(key, "names no host: write it as https://api.openai.com/v1")
+	case u.User != nil:
+		v.add(key, "holds a user name or password: remove it, and set api_key")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		v.add(key, "holds a query or fragment: end it with the path")
+	default:
+		v.urlPort(key, u.Port())
+	}
+}
+
+func (v *validator) urlPort(key, port string) {
+	if n, err := strconv.ParseUint(port, 10, 16); port != "" && (err != nil || n == 0) {
+		v.add(key, "has no port between 1 and 65535: correct it, or leave it out")
+	}
+}
+
+// headerValue refuses what cannot be sent, or compared, as part of a header: mostly a key that was read with its newline.
+func (v *validator) headerValue(key string, secret Secret) {
+	odd := func(r rune) bool { return r <= ' ' || r == 0x7f }
+	if strings.ContainsFunc(secret.Reveal(), odd) {
+		v.add(key, "holds a space, line break or control character: give the bare key")
+	}
+}
+
+func (v *validator) notNegative(key string, d time.Duration) {
+	if d < 0 {
+		v.add(key, "is negative: write it as 30s")
+	}
+}
+
+func (v *validator) oneOf(key, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		v.add(key, "is not one of %s: use one of them", strings.Join(allowed, ", "))
+	}
+}
+
+func (v *validator) store() {
+	s := v.config.Store
+	v.oneOf("store.type", s.Type, StoreEmbedded, StoreRedis)
+	if s.Type == StoreEmbedded && s.Path == "" {
+		v.add("store.path", "is missing: name the file of the embedded store")
+	}
+	if s.TTL < minTTL || s.TTL > maxTTL {
+		v.add("store.ttl", "is not between %v and %v: write it as 720h", minTTL, maxTTL)
+	}
+	if s.Secret != "" && len(s.Secret) < minSecret {
+		v.add("store.secret", "is shorter than %d characters: use a longer random one, or remove it", minSecret)
+	}
+	if s.Type == StoreRedis {
+		v.redis(s.Redis)
+	}
+}
+
+func (v *validator) redis(r Redis) {
+	v.redisAddrs(r)
+	if r.Cluster && r.MasterName != "" {
+		v.add("store.redis.master_name", "is set together with cluster: remove one, a Cluster has no Sentinel")
+	}
+	if r.Cluster && r.DB != 0 {
+		v.add("store.redis.db", "is set together with cluster: remove it, a Cluster has only database 0")
+	}
+	if r.DB < 0 {
+		v.add("store.redis.db", "is negative: write the number of the database")
+	}
+	if r.TLSCA != "" && !r.TLS {
+		v.add("store.redis.tls_ca", "is set without tls: set tls to true, or remove it")
+	}
+	if r.Username != "" && r.Password == "" {
+		v.add("store.redis.password", "is missing while username is set: set it, or remove username")
+	}
+}
+
+func (v *validator) redisAddrs(r Redis) {
+	if len(r.Addrs) == 0 {
+		v.add("store.redis.addrs", "is empty: name at least one server as host:port")
+	}
+	if len(r.Addrs) > 1 && !r.Cluster && r.MasterName == "" {
+		v.add("store.redis.addrs", "names several servers: set cluster or master_name, or keep one")
+	}
+	for i, addr := range r.Addrs {
+		key := index("store.redis.addrs", i)
+		if host, _, ok := v.address(key, addr); ok && host == "" {
+			v.add(key, "names no host: write it as host:port")
+		}
+	}
+}
+
+func (v *validator) llms() {
+	for _, name := range slices.Sorted(maps.Keys(v.config.LLMs)) {
+		llm, key := v.config.LLMs[name], join("llms", name)
+		if name == "" {
+			v.add(key, "has an empty name: name it, as llms.cheap")
+		}
+		if llm.Model == "" {
+			v.add(key+".model", "is missing: name the model to call")
+		}
+		if llm.BaseURL != "" {
+			v.baseURL(key+".base_url", llm.BaseURL)
+		}
+		v.headerValue(key+".api_key", llm.APIKey)
+		v.notNegative(key+".timeout", llm.Timeout)
+		if llm.MaxOutput < 0 {
+			v.add(key+".max_output", "is negative: write a number of tokens, or 0 for the default")
+		}
+		if t := llm.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
+			v.add(key+".temperature", "is not between 0 and 2: correct it, or remove it")
+		}
+	}
+}
+
+func (v *validator) models() {
+	for _, name := range slices.Sorted(maps.Keys(v.config.Models)) {
+		model, key := v.config.Models[name], join("models", name)
+		if name == "" {
+			v.add(key, "has an empty name: name the model")
+		}
+		if model.ContextWindow <= 0 {
+			v.add(key+".context_window", "is not positive: write the window's size in tokens")
+		}
+		if model.MaxOutput <= 0 || model.MaxOutput > max(model.ContextWindow, 0) {
+			v.add(key+".max_output", "is not between 1 and context_window: write the longest answer in tokens")
+		}
+		v.oneOf(key+".encoding", model.Encoding, EncodingO200k, EncodingCL100k)
+		v.price(key+".price", model.Price)
+	}
+}
+
+func (v *validator) price(key string, p Price) {
+	for _, part := range []struct {
+		name string
+		usd  float64
+	}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"cache_write", p.CacheWrite}, {"output", p.Output}} {
+		if !(part.usd >= 0) {
+			v.add(key+"."+part.name, "is negative: write USD per million tokens")
+		}
+	}
+}
+
+func (v *validator) session() {
+	for i, name := range v.config.Session.Headers {
+		key := index("session.headers", i)
+		switch {
+		case !headerName(name):
+			v.add(key, "is not a header name: write it as x-session-id")
+		case slices.Contains([]string{"x-client-request-id", "authorization", "cookie"}, strings.ToLower(name)):
+			v.add(key, "does not name a conversation: remove it")
+		}
+	}
+	for i, name := range v.config.Session.BodyFields {
+		switch key := index("session.body_fields", i); name {
+		case "":
+			v.add(key, "is empty: write it as metadata.session_id")
+		case "user":
+			v.add(key, "does not name a conversation: remove it")
+		}
+	}
+}
+
+// headerName says whether it is an HTTP token (RFC 9110, section 5.6.2).
+func headerName(name string) bool {
+	odd := func(r rune) bool {
+		return r >= 0x7f || !plainName(string(r)) && !strings.ContainsRune("!#$%&'*+.^`|~", r)
+	}
+	return name != "" && !strings.ContainsFunc(name, odd)
+}
+
+func (v *validator) limits() {
+	l := v.config.Limits
+	for _, part := range []struct {
+		name string
+		size Bytes
+	}{{"max_body", l.MaxBody}, {"bytes_in_flight", l.BytesInFlight}, {"max_header", l.MaxHeader}} {
+		if part.size <= 0 {
+			v.add("limits."+part.name, "is not positive: write a size as 64MiB")
+		}
+	}
+	if l.BytesInFlight > 0 && l.BytesInFlight < l.MaxBody {
+		v.add("limits.bytes_in_flight", "is below max_body: one request of max_body must fit, raise it")
+	}
+	v.notNegative("limits.upstream_response_header_timeout", l.UpstreamResponseHeaderTimeout)
+	v.notNegative("limits.stream_idle_timeout", l.StreamIdleTimeout)
+	if l.SummariserTimeout <= 0 {
+		v.add("limits.summariser_timeout", "is not positive: write it as 30s")
+	}
+}

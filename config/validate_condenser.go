@@ -1,0 +1,159 @@
+package config
+
+import (
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// maxPipelineDepth bounds pipelines inside pipelines.
+const maxPipelineDepth = 4
+
+func (v *validator) condenser(key string, c Condenser, depth int) {
+	if !v.condenserType(key+".type", c.Type) {
+		return
+	}
+	v.foreignFields(key, c)
+	if c.rolling() {
+		v.rolling(key, c)
+	}
+	if c.usesLLM() {
+		v.calling(key, c)
+	}
+	switch c.Type {
+	case TypeObservationMasking:
+		v.positive(key+".attention_window", c.AttentionWindow)
+		v.positive(key+".stride", c.Stride)
+	case TypeBrowserOutput:
+		v.positive(key+".attention_window", c.AttentionWindow)
+	case TypeRecentEvents:
+		v.recentEvents(key, c)
+	case TypeToolOutputTrim:
+		v.positive(key+".max_event_length", c.MaxEventLength)
+	case TypePipeline:
+		v.pipeline(key, c, depth)
+	}
+}
+
+// condenserType says whether there is such a type; one that is there but not available is a problem, and checked on.
+func (v *validator) condenserType(key, name string) bool {
+	canonical, known := CanonicalType(name)
+	switch {
+	case name == "":
+		v.add(key, "is missing: use one of %s", strings.Join(CondenserTypes(), ", "))
+	case !known:
+		v.add(key, "%q is not a condenser type: use one of %s", name, strings.Join(CondenserTypes(), ", "))
+	case canonical != name:
+		v.add(key, "%q is another name of %q: use that", name, canonical)
+	case v.available != nil && !v.available(name):
+		v.add(key, "%q is not available in this version: use %s", name, strings.Join(v.availableTypes(), ", "))
+		return true
+	default:
+		return true
+	}
+	return false
+}
+
+func (v *validator) availableTypes() []string {
+	return slices.DeleteFunc(CondenserTypes(), func(name string) bool { return !v.available(name) })
+}
+
+// foreignFields refuses what was set in a Condenser that was not loaded, but built.
+func (v *validator) foreignFields(key string, c Condenser) {
+	mine := append(CondenserKeys(c.Type), "type")
+	value := reflect.ValueOf(c)
+	for i := range value.NumField() {
+		name := keyOf(value.Type().Field(i))
+		if !slices.Contains(mine, name) && !value.Field(i).IsZero() {
+			v.add(join(key, name), "does not belong to type %q: %s", c.Type, foreignAdvice(CondenserKeys(c.Type)))
+		}
+	}
+}
+
+func (v *validator) rolling(key string, c Condenser) {
+	if v.positive(key+".max_size", c.MaxSize) {
+		v.keepFirst(key+".keep_first", c)
+	}
+	v.maxTokens(key+".max_tokens", c.MaxTokens)
+	if !(c.MinimumProgress > 0 && c.MinimumProgress < 1) {
+		v.add(key+".minimum_progress", "is not between 0 and 1: write a share of the events, as 0.1")
+	}
+}
+
+// keepFirst checks that the target of half of max_size holds the head, the summary, and at least one event of the tail.
+func (v *validator) keepFirst(key string, c Condenser) {
+	half, summary := c.MaxSize/2, 0
+	if c.summarises() {
+		summary = 1
+	}
+	switch {
+	case c.KeepFirst < 0:
+		v.add(key, "is negative: write a number of events")
+	case c.KeepFirst >= half:
+		v.add(key, "is %d, and must be below max_size/2 = %d: lower it, or raise max_size", c.KeepFirst, half)
+	case half-c.KeepFirst-summary < 1:
+		v.add(key, "is %d, and leaves no event after the summary, of max_size/2 = %d: lower it, or raise max_size", c.KeepFirst, half)
+	}
+}
+
+func (v *validator) maxTokens(key string, tokens float64) {
+	switch {
+	case !(tokens > 0) || math.IsInf(tokens, 0):
+		v.add(key, "is not positive: write a share of the window up to 1, or a number of tokens")
+	case tokens > 1 && tokens != math.Trunc(tokens):
+		v.add(key, "is neither a share nor a whole number: write a share of the window up to 1, or a number of tokens")
+	}
+}
+
+func (v *validator) calling(key string, c Condenser) {
+	v.positive(key+".max_event_length", c.MaxEventLength)
+	v.notNegative(key+".timeout", c.Timeout)
+	if !(c.BackgroundAt >= 0 && c.BackgroundAt < 1) {
+		v.add(key+".background_at", "is not a share from 0 to below 1: write it as 0.8, or 0 for never")
+	}
+	if _, known := v.config.LLMs[c.LLMConfig]; !known && c.LLMConfig != "" {
+		v.add(key+".llm_config", "names no entry of llms: %s", llmAdvice(v.config.LLMs))
+	}
+}
+
+func llmAdvice(llms map[string]LLM) string {
+	if len(llms) == 0 {
+		return "add it to llms, or leave it empty for the request's own model"
+	}
+	return "use one of " + strings.Join(slices.Sorted(maps.Keys(llms)), ", ") + ", or leave it empty for the request's own model"
+}
+
+func (v *validator) recentEvents(key string, c Condenser) {
+	if !v.positive(key+".max_events", c.MaxEvents) {
+		return
+	}
+	if c.KeepFirst < 0 {
+		v.add(key+".keep_first", "is negative: write a number of events")
+	}
+	if c.KeepFirst >= c.MaxEvents {
+		v.add(key+".keep_first", "is %d, and must be below max_events = %d: lower it, or raise max_events", c.KeepFirst, c.MaxEvents)
+	}
+}
+
+func (v *validator) pipeline(key string, c Condenser, depth int) {
+	list := key + ".condensers"
+	if len(c.Condensers) == 0 {
+		v.add(list, "is empty: name at least one condenser")
+	}
+	if depth >= maxPipelineDepth {
+		v.add(list, "is a pipeline in too many pipelines: write it as one list")
+		return
+	}
+	for i, stage := range c.Condensers {
+		v.condenser(index(list, i), stage, depth+1)
+	}
+}
+
+func (v *validator) positive(key string, n int) bool {
+	if n <= 0 {
+		v.add(key, "is not positive: write a number of at least 1")
+	}
+	return n > 0
+}

@@ -1,0 +1,81 @@
+package config
+
+import "crypto/sha256"
+
+const maxTenantName = 64
+
+// tenants checks that every key belongs to one tenant, and that every tenant has one.
+func (v *validator) tenants() {
+	names, owners := map[string]int{}, map[[sha256.Size]byte]string{}
+	for i, tenant := range v.config.Tenants {
+		key := index("tenants", i)
+		v.tenantName(key+".name", tenant.Name)
+		if first, taken := names[tenant.Name]; taken {
+			v.add(key+".name", "is that of %s too: give each tenant its own", index("tenants", first))
+		} else {
+			names[tenant.Name] = i
+		}
+		v.apiKeys(key+".api_keys", tenant.APIKeys, owners)
+		v.tenantUpstream(key+".upstream", tenant)
+		if tenant.Condenser != nil {
+			v.condenser(key+".condenser", *tenant.Condenser, 0)
+		}
+	}
+}
+
+func (v *validator) tenantName(key, name string) {
+	switch {
+	case name == "":
+		v.add(key, "is missing: name the tenant")
+	case !plainName(name) || len(name) > maxTenantName:
+		v.add(key, "is not a plain name: use up to %d letters, digits, - and _", maxTenantName)
+	}
+}
+
+// tenantUpstream checks what the tenant's fields make of the configuration's upstream.
+func (v *validator) tenantUpstream(key string, tenant Tenant) {
+	if tenant.Upstream.BaseURL != "" {
+		v.baseURL(key+".base_url", tenant.Upstream.BaseURL)
+	}
+	v.headerValue(key+".api_key", tenant.Upstream.APIKey)
+	v.notNegative(key+".timeout", tenant.Upstream.Timeout)
+}
+
+func (v *validator) apiKeys(list string, keys []APIKey, owners map[[sha256.Size]byte]string) {
+	if len(keys) == 0 {
+		v.add(list, "is empty: give the tenant at least one key, nobody could use it")
+	}
+	for i, apiKey := range keys {
+		key := index(list, i)
+		if !v.apiKey(key, apiKey) {
+			continue
+		}
+		digest, _ := apiKey.Digest()
+		if owner, taken := owners[digest]; taken {
+			v.add(key, "is the key of %s too: a key belongs to one tenant, once", owner)
+			continue
+		}
+		owners[digest] = key
+	}
+}
+
+func (v *validator) apiKey(key string, k APIKey) bool {
+	before := len(v.list)
+	_, digestible := k.Digest()
+	switch {
+	case k.SHA256 != "" && k.Env != "":
+		v.add(key, "has both sha256 and env: keep one")
+	case k.SHA256 == "" && k.Env == "":
+		v.add(key, "has neither sha256 nor env: give the key's SHA-256, or name the variable that holds it")
+	case k.SHA256 != "" && !digestible:
+		v.add(key+".sha256", "is not 64 hexadecimal digits: write the SHA-256 of the key, never the key itself")
+	case k.Env != "" && !variableName(k.Env):
+		v.add(key+".env", "is not the name of an environment variable: write the name, never the key itself")
+	case k.Env != "" && k.Value == "":
+		v.add(key+".env", "names the environment variable %s, which is not set or empty: set it", k.Env)
+	}
+	if k.Env != "" {
+		v.headerValue(key+".env", k.Value)
+	}
+	return len(v.list) == before
+}

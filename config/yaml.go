@@ -1,0 +1,259 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+const (
+	maxDepth = 32    // levels of sections and lists in a file
+	maxNodes = 50000 // values in a file, those that aliases repeat included
+)
+
+// parseYAML reads one YAML document. Aliases and merge keys are followed; tags, further documents and keys that are
+// given twice are refused.
+func parseYAML(text []byte, p *problems) *node {
+	if tooNested(text) {
+		p.add("file", "is too deep: write it in flatter sections")
+		return nil
+	}
+	file, problem := yamlFile(text)
+	if problem != nil {
+		p.list = append(p.list, problem)
+		return nil
+	}
+	b := &yamlBuilder{problems: p, anchors: map[string]*node{}, left: maxNodes}
+	return b.documents(file)
+}
+
+// yamlFile parses. The parser panics on some malformed documents; that is a problem of the document.
+func yamlFile(text []byte) (file *ast.File, problem *Problem) {
+	defer func() {
+		if recover() != nil {
+			file, problem = nil, &Problem{Key: "file", Message: "is not YAML: check its indentation and quotes"}
+		}
+	}()
+	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, &Problem{Key: "file", Message: "is not YAML: check indentation, colons and quotes", Origin: yamlOrigin(err)}
+	}
+	return file, nil
+}
+
+// yamlOrigin gives the line of a syntax error and leaves its message, which quotes the document, behind.
+func yamlOrigin(err error) string {
+	var line int
+	if _, scanErr := fmt.Sscanf(err.Error(), "[%d:", &line); scanErr != nil {
+		return ""
+	}
+	return lineOrigin(line)
+}
+
+func lineOrigin(line int) string { return "line " + strconv.Itoa(line) }
+
+// tooNested finds what would exhaust the parser's stack, which cannot be recovered from. It may count brackets inside
+// strings, and so allows far more than maxDepth.
+func tooNested(text []byte) bool {
+	const most = 500
+	depth := 0
+	for _, c := range text {
+		switch c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth = max(0, depth-1)
+		}
+		if depth > most {
+			return true
+		}
+	}
+	return bytes.Contains(text, bytes.Repeat([]byte("- "), most)) || bytes.Contains(text, bytes.Repeat([]byte("? "), most))
+}
+
+type yamlBuilder struct {
+	problems *problems
+	anchors  map[string]*node
+	left     int // nodes that may still be made
+}
+
+func (b *yamlBuilder) documents(file *ast.File) *node {
+	root := &node{kind: kindTable}
+	found := false
+	for _, doc := range file.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.CommentType {
+			continue
+		}
+		if found {
+			b.problems.add("file", "holds several YAML documents: keep one")
+			return nil
+		}
+		found, root = true, b.value(doc.Body, "", 0)
+	}
+	if b.left < 0 {
+		b.problems.add("file", "holds more than %d values, with those that aliases repeat: shorten it", maxNodes)
+		return nil
+	}
+	if root.kind == kindNull {
+		return &node{kind: kindTable}
+	}
+	return root
+}
+
+// value builds the node at a path; what it refuses becomes a broken node.
+func (b *yamlBuilder) value(n ast.Node, path string, depth int) *node {
+	b.left--
+	if depth > maxDepth {
+		return b.refuse(n, path, "is too deep: write it in flatter sections")
+	}
+	if b.left < 0 {
+		return &node{kind: kindBroken} // documents reports it, once
+	}
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return b.table(n, n.Values, path, depth)
+	case *ast.MappingValueNode:
+		return b.table(n, []*ast.MappingValueNode{n}, path, depth)
+	case *ast.SequenceNode:
+		return b.list(n, path, depth)
+	case *ast.AnchorNode:
+		return b.anchor(n, path, depth)
+	case *ast.AliasNode:
+		return b.alias(n, path)
+	default:
+		return b.scalar(n, path)
+	}
+}
+
+func (b *yamlBuilder) table(at ast.Node, values []*ast.MappingValueNode, path string, depth int) *node {
+	table := &node{kind: kindTable, origin: yamlLine(at)}
+	var merged []*node
+	for _, entry := range values {
+		if entry.Key.Type() == ast.MergeKeyType {
+			merged = append(merged, b.value(entry.Value, path, depth+1))
+			continue
+		}
+		b.entry(table, entry, path, depth)
+	}
+	for _, from := range merged {
+		b.merge(table, from, path)
+	}
+	return table
+}
+
+func (b *yamlBuilder) entry(table *node, entry *ast.MappingValueNode, path string, depth int) {
+	name, ok := yamlKey(entry.Key)
+	if !ok {
+		b.refuse(entry, join(path, "?"), "is not a plain key: write the key as a word")
+		return
+	}
+	key := join(path, name)
+	value := b.value(entry.Value, key, depth+1)
+	value.origin = yamlLine(entry.Key)
+	if table.get(name) != nil {
+		b.refuse(entry, key, "is given twice: keep one")
+		return
+	}
+	table.fields = append(table.fields, field{name, value})
+}
+
+// merge adds what a "<<" key names: the table's own keys stay.
+func (b *yamlBuilder) merge(table, from *node, path string) {
+	switch from.kind {
+	case kindTable:
+		for _, f := range from.fields {
+			if table.get(f.name) == nil {
+				table.fields = append(table.fields, f)
+			}
+		}
+	case kindList:
+		for _, item := range from.items {
+			b.merge(table, item, path)
+		}
+	case kindBroken:
+	default:
+		b.problems.givenAt(join(path, "<<"), from.origin)
+		b.problems.add(join(path, "<<"), "must name a section, not %s: write <<: *name", from.kind)
+	}
+}
+
+func (b *yamlBuilder) list(n *ast.SequenceNode, path string, depth int) *node {
+	list := &node{kind: kindList, origin: yamlLine(n)}
+	for i, item := range n.Values {
+		list.items = append(list.items, b.value(item, index(path, i), depth+1))
+	}
+	return list
+}
+
+func (b *yamlBuilder) anchor(n *ast.AnchorNode, path string, depth int) *node {
+	value := b.value(n.Value, path, depth+1)
+	b.anchors[n.Name.GetToken().Value] = value
+	return value
+}
+
+func (b *yamlBuilder) alias(n *ast.AliasNode, path string) *node {
+	known := b.anchors[n.Value.GetToken().Value]
+	if known == nil {
+		return b.refuse(n, path, "names an anchor that is not above it: define it with &name first")
+	}
+	if b.left -= known.size(); b.left < 0 {
+		return &node{kind: kindBroken}
+	}
+	return known.clone()
+}
+
+func (b *yamlBuilder) scalar(n ast.Node, path string) *node {
+	scalar := &node{origin: yamlLine(n)}
+	switch n := n.(type) {
+	case nil, *ast.NullNode, *ast.CommentGroupNode:
+		scalar.kind = kindNull
+	case *ast.StringNode:
+		scalar.kind, scalar.text = kindString, n.Value
+	case *ast.LiteralNode:
+		scalar.kind, scalar.text = kindString, n.Value.Value
+	case *ast.IntegerNode:
+		scalar.kind, scalar.text, scalar.written = kindInteger, fmt.Sprint(n.Value), n.Token.Value
+	case *ast.FloatNode:
+		scalar.kind, scalar.text, scalar.written = kindFloat, formatFloat(n.Value), n.Token.Value
+	case *ast.InfinityNode:
+		scalar.kind, scalar.text, scalar.written = kindFloat, formatFloat(n.Value), n.Token.Value
+	case *ast.NanNode:
+		scalar.kind, scalar.text, scalar.written = kindFloat, "NaN", n.Token.Value
+	case *ast.BoolNode:
+		scalar.kind, scalar.text, scalar.written = kindBool, strconv.FormatBool(n.Value), n.Token.Value
+	default:
+		return b.refuse(n, path, "uses YAML that is not read here: write a plain value, without a tag")
+	}
+	return scalar
+}
+
+func (b *yamlBuilder) refuse(n ast.Node, path, message string) *node {
+	if path == "" {
+		path = "file"
+	}
+	b.problems.list = append(b.problems.list, &Problem{Key: path, Message: message, Origin: yamlLine(n)})
+	return &node{kind: kindBroken}
+}
+
+func yamlKey(key ast.MapKeyNode) (string, bool) {
+	switch key := key.(type) {
+	case *ast.StringNode:
+		return key.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode, *ast.InfinityNode, *ast.NanNode:
+		return key.GetToken().Value, true
+	default:
+		return "", false
+	}
+}
+
+func yamlLine(n ast.Node) string {
+	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
+		return ""
+	}
+	return lineOrigin(n.GetToken().Position.Line)
+}
+
+func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -182,22 +182,22 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 	return c, nil
 }
 
-// Condensations gives a thread's condensations that apply to the history, the newest with its summary.
+// Condensations gives a thread's condensations that apply to the history, with the summary that its view shows.
 func (r *Registry) Condensations(ctx context.Context, res *Resolution) ([]Condensation, error) {
 	applied := Applicable(res.query.History, res.Thread.Condensations)
-	if len(applied) == 0 {
-		return nil, nil
+	shown := summaryOf(applied)
+	if shown == nil {
+		return applied, nil
 	}
-	last := &applied[len(applied)-1]
-	summary, ok := r.summaries.Get(last.ID)
+	summary, ok := r.summaries.Get(shown.ID)
 	if !ok {
 		var err error
-		if summary, err = r.store.Summary(ctx, last.ID); err != nil {
+		if summary, err = r.store.Summary(ctx, shown.ID); err != nil {
 			return nil, fmt.Errorf("read summary: %w", err)
 		}
-		r.summaries.Add(last.ID, summary)
+		r.summaries.Add(shown.ID, summary)
 	}
-	last.Summary = summary
+	shown.Summary = summary
 	return applied, nil
 }
 

@@ -59,15 +59,49 @@ type Usage struct {
 
 // Applicable is those condensations whose covered prefix is the history's own, each building on the one before, oldest
 // first. An edit inside a prefix makes its hash another one, so that condensation, and those that build on it, no longer
-// apply. Of two that build on the same one (two replicas were at it), the first logged counts.
+// apply. Nor does one that a longer history made, if it would hide this one's newest user message or last unit. Of two
+// that build on the same one (two replicas were at it), the first logged counts.
 func Applicable(h *History, condensations []Condensation) []Condensation {
+	if len(condensations) == 0 {
+		return nil
+	}
 	var out []Condensation
 	var base CondensationID
+	live := liveParts(h)
 	for _, c := range condensations {
-		if c.Base == base && h.Covers(c.Prefix, c.Hash) {
+		if c.Base == base && h.Covers(c.Prefix, c.Hash) && !c.forgets(live) {
 			out = append(out, c)
 			base = c.ID
 		}
 	}
 	return out
+}
+
+// liveParts is the positions that no view may leave out: the newest user message and the last unit.
+func liveParts(h *History) [2]Range {
+	var parts [2]Range
+	for p := h.Len(); p > 0; p-- {
+		if h.Message(p).Kind == User {
+			parts[0] = Range{From: p, To: p + 1}
+			break
+		}
+	}
+	for i := lastUnit(h.Messages).From; i < len(h.Messages); i++ {
+		if p := h.Pos(i); p > 0 {
+			parts[1] = Range{From: p, To: h.Len() + 1}
+			break
+		}
+	}
+	return parts
+}
+
+func (c *Condensation) forgets(parts [2]Range) bool {
+	for _, f := range c.Forgotten {
+		for _, p := range parts {
+			if f.From < p.To && p.From < f.To {
+				return true
+			}
+		}
+	}
+	return false
 }

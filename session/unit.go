@@ -7,8 +7,8 @@ type Unit struct {
 	Open     bool // a call in it has no result yet
 }
 
-// Units splits a history into units, in order, without gaps. System messages are units of their own, except inside
-// another unit. Results that answer no call of the unit before them (orphans, duplicates of an older unit) stay with the
+// Units splits a history into units, in order, without gaps. A system message is a unit of its own, unless it stands
+// inside another one. Results that answer no call of the unit before them (orphans, late duplicates) stay with the
 // message before them, so that a client's own defect is passed on as it was.
 func Units(messages []Message) []Unit {
 	var units []Unit
@@ -25,27 +25,42 @@ func unitAt(messages []Message, i int) Unit {
 	if !messages[i].Loop || len(messages[i].Calls) == 0 {
 		return u
 	}
-	for u.To < len(messages) && len(messages[u.To].Calls) > 0 {
-		more := exchangeAt(messages, u.To)
+	for {
+		at := pastSystem(messages, u.To)
+		if at == len(messages) || len(messages[at].Calls) == 0 {
+			return u
+		}
+		more := exchangeAt(messages, at)
 		u.To, u.Open = more.To, u.Open || more.Open
 	}
-	return u
 }
 
-// exchangeAt is the message at i with the results that directly follow it. Ids may be used again later in a history, so
-// only results before the next other message count.
+// exchangeAt is the message at i with the results that follow it, up to the next other message. Ids may be used again
+// later in a history, so only these results count.
 func exchangeAt(messages []Message, i int) Unit {
 	u := Unit{From: i, To: i + 1}
 	if messages[i].Kind == System {
 		return u
 	}
-	for u.To < len(messages) && messages[u.To].Kind == Observation {
-		u.To++
+	for {
+		at := pastSystem(messages, u.To)
+		if at == len(messages) || messages[at].Kind != Observation {
+			break
+		}
+		u.To = at + 1
 	}
 	for _, id := range messages[i].Calls {
 		u.Open = u.Open || !answered(messages[i+1:u.To], id)
 	}
 	return u
+}
+
+// pastSystem is the index of the first message from i on that is no system message.
+func pastSystem(messages []Message, i int) int {
+	for i < len(messages) && messages[i].Kind == System {
+		i++
+	}
+	return i
 }
 
 func answered(results []Message, id string) bool {
@@ -56,3 +71,30 @@ func answered(results []Message, id string) bool {
 	}
 	return false
 }
+
+// lastUnit is the unit that a history's last chained message belongs to: Units' last, without going through them all.
+func lastUnit(messages []Message) Unit {
+	u := Unit{To: len(messages)}
+	for i := len(messages) - 1; i >= 0; i-- {
+		if opens(&messages[i]) {
+			u.From = i
+			break
+		}
+	}
+	if len(messages) == 0 || len(messages[u.From].Calls) == 0 {
+		return u
+	}
+	for i := u.From - 1; i >= 0; i-- { // a reasoning loop may have begun earlier
+		m := &messages[i]
+		if opens(m) && len(m.Calls) == 0 {
+			break
+		}
+		if m.Loop {
+			u.From = i
+		}
+	}
+	return u
+}
+
+// opens reports whether a message begins a unit, or an exchange of a loop.
+func opens(m *Message) bool { return m.Kind != System && m.Kind != Observation }

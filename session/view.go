@@ -29,10 +29,14 @@ func (v *View) Identity() bool {
 	return true
 }
 
-// Summary is the summary the view shows, with the condensation it came from; nil if it shows none.
-func (v *View) Summary() *Condensation {
-	if n := len(v.Applied); n > 0 && v.Applied[n-1].Summary != "" {
-		return &v.Applied[n-1]
+// Summary is the condensation whose summary the view shows: the newest that made one. Nil if none did.
+func (v *View) Summary() *Condensation { return summaryOf(v.Applied) }
+
+func summaryOf(applied []Condensation) *Condensation {
+	for i := len(applied) - 1; i >= 0; i-- {
+		if applied[i].SummaryTokens > 0 || applied[i].Summary != "" {
+			return &applied[i]
+		}
 	}
 	return nil
 }

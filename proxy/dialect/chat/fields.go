@@ -1,0 +1,112 @@
+package chat
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
+
+// maxField is how many bytes of a session field are kept, and of an id or name in an answer.
+const maxField = 512
+
+// userID is the field whose value is JSON in text.
+const userID = "metadata.user_id"
+
+// field is a node in the tree of the session fields' paths. It does not change after newFields.
+type field struct {
+	key    string
+	path   string // whole path, empty if none ends here
+	number int
+	below  []*field
+	count  int // of all nodes, in the root
+}
+
+func newFields(paths []string) *field {
+	root := &field{}
+	for _, path := range paths {
+		f := root
+		for key := range strings.SplitSeq(path, ".") {
+			next := f.child([]byte(key))
+			if next == nil {
+				next = &field{key: key, number: root.count}
+				root.count++
+				f.below = append(f.below, next)
+			}
+			f = next
+		}
+		f.path = path
+	}
+	return root
+}
+
+func (f *field) child(name []byte) *field {
+	for _, c := range f.below {
+		if c.key == string(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// sessionFields gives the fields that the body has, nil if none.
+func (w *splitter) sessionFields() map[string]string {
+	var found map[string]string
+	for _, f := range w.d.fields.below {
+		v := *w.slot([]byte(f.key))
+		found = f.gather(v, found)
+	}
+	return found
+}
+
+// gather adds what v holds at f and below. Below the top level the last of several members of one name counts.
+func (f *field) gather(v rawjson.Value, found map[string]string) map[string]string {
+	if text := f.value(v); text != "" {
+		if found == nil {
+			found = make(map[string]string)
+		}
+		found[f.path] = text
+	}
+	if v.Kind != rawjson.Object || len(f.below) == 0 {
+		return found
+	}
+	var buf [256]byte
+	for key, member := range rawjson.Members(v.Raw) {
+		if c := f.child(key.Name(buf[:0])); c != nil {
+			found = c.gather(member, found)
+		}
+	}
+	return found
+}
+
+func (f *field) value(v rawjson.Value) string {
+	if f.path == "" || v.Kind != rawjson.String {
+		return ""
+	}
+	if f.path != userID {
+		return cut(v.Text())
+	}
+	text := []byte(v.Text())
+	if rawjson.Valid(text, 0) != nil {
+		return ""
+	}
+	id := ""
+	for key, member := range rawjson.Members(text) {
+		if string(key.Raw) == "session_id" {
+			id = cut(member.Text())
+		}
+	}
+	return id
+}
+
+// cut shortens text to maxField bytes of whole characters.
+func cut(text string) string {
+	if len(text) <= maxField {
+		return text
+	}
+	n := maxField
+	for !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return strings.Clone(text[:n])
+}

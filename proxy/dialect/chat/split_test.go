@@ -1,0 +1,235 @@
+package chat_test
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+const run = `{ "model":"m-1", "temperature":0, "messages" : [ {"role":"system","content":"Be brief."} ,
+ {"role":"user","content":[{"type":"text","text":"hi"}]},
+ {"role":"assistant","content":"","tool_calls":[{"id":"c\u0031","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"cat","arguments":"{}"}}]},
+ {"role":"tool","tool_call_id":"c1","content":"a"}, {"role":"tool","tool_call_id":"c2","content":"b"},
+ {"role":"assistant","content":"done"}, {"role":"developer","content":"x"} ] , "stream":true, "max_tokens":100,
+ "max_completion_tokens":200,"tools":[{"type":"function"}],"metadata":{"session_id":"s-1","user_id":"{\"session_id\":\"u-1\"}"} }`
+
+func TestSplit(t *testing.T) {
+	d := chat.New(chat.Options{Fields: []string{"session_id", "metadata.session_id", "metadata.user_id", "metadata.none.deep"}})
+	r, err := d.Split([]byte(run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Model != "m-1" || !r.Stream || r.MaxOutput != 200 || string(r.Tools) != `[{"type":"function"}]` {
+		t.Errorf("model %q, stream %v, max output %d, tools %s", r.Model, r.Stream, r.MaxOutput, r.Tools)
+	}
+	if want := map[string]string{"metadata.session_id": "s-1", "metadata.user_id": "u-1"}; !maps.Equal(r.Fields, want) {
+		t.Errorf("fields %v", r.Fields)
+	}
+	var got []string
+	for _, m := range r.Messages {
+		got = append(got, m.Kind.String()+" "+strings.Join(m.Calls, "+")+" "+m.Result)
+		if m.Raw[0] != '{' || m.Raw[len(m.Raw)-1] != '}' || !bytes.Contains([]byte(run), m.Raw) || m.Digest.IsZero() || m.Loop {
+			t.Errorf("message %s", m.Raw)
+		}
+	}
+	want := []string{"system  ", "user  ", "action c1+c2 ", "observation  c1", "observation  c2", "agent  ", "system  "}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	if string(r.Body[:r.Inside.From])+"|"+string(r.Body[r.Inside.To:]) !=
+		run[:strings.Index(run, "[")+1]+"|"+run[strings.Index(run, "] , \"stream\""):] {
+		t.Errorf("inside is %+v", r.Inside)
+	}
+	joined := string(bytes.Join(r.Join([][]byte{[]byte("1"), []byte("2")}), nil))
+	if !strings.Contains(joined, `"messages" : [1,2] , "stream":true`) {
+		t.Errorf("joined: %s", joined)
+	}
+}
+
+func TestSplitRefuses(t *testing.T) {
+	d := chat.New(chat.Options{Fields: []string{"metadata.session_id"}, MaxDepth: 16})
+	f := func(body, code, param string) {
+		t.Helper()
+		r, err := d.Split([]byte(body))
+		var e *dialect.Error
+		if !errors.As(err, &e) || e.Code != code || e.Param != param || e.Message == "" || r != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	in := func(members string) string { return `{"messages":[{"role":"user"},{` + members + `}]}` }
+	f(``, chat.CodeInvalidJSON, "")
+	f(`{"messages":[]}x`, chat.CodeInvalidJSON, "")
+	f("\xef\xbb\xbf{}", chat.CodeInvalidJSON, "")
+	f(`{"messages":[{"role":"user","content":"a"},]}`, chat.CodeInvalidJSON, "")
+	f("{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}", chat.CodeInvalidUTF8, "")
+	f("{\"messages\":[{\"role\":\"user\",\"x\xed\xa0\x80\":1}]}", chat.CodeInvalidUTF8, "")
+	f(`{"x":`+strings.Repeat("[", 16)+strings.Repeat("]", 16)+`}`, chat.CodeTooDeep, "")
+	f(strings.Repeat(`{"messages":[`, 1<<16), chat.CodeTooDeep, "")
+	f(`{"messages":[],"messages":[]}`, chat.CodeDuplicateKey, "messages")
+	f(`{"messages":null,"messages":[{"role":"user"}]}`, chat.CodeDuplicateKey, "messages")
+	f(`{"model":"a","model":"a","messages":[]}`, chat.CodeDuplicateKey, "model")
+	f(`{"metadata":{},"metadata":{}}`, chat.CodeDuplicateKey, "metadata")
+	f(`{"mess\u0061ges":[]}`, chat.CodeEscapedKey, "messages")
+	f(`{"messages":[],"\u006d\u006f\u0064\u0065\u006c":1}`, chat.CodeEscapedKey, "model")
+	f(in(`"role":"user","role":"user"`), chat.CodeDuplicateKey, "messages[1].role")
+	f(in(`"role":"user","content":null,"content":"a"`), chat.CodeDuplicateKey, "messages[1].content")
+	f(in(`"role":"user","cont\u0065nt":"a"`), chat.CodeEscapedKey, "messages[1].content")
+	f(in(`"role":"assistant","tool_calls":[],"tool_calls":[]`), chat.CodeDuplicateKey, "messages[1].tool_calls")
+	f(in(`"role":"assistant","tool_calls":[{"id":"a","id":"b"}]`), chat.CodeDuplicateKey, "messages[1].tool_calls.id")
+	f(in(`"role":"assistant","tool_calls":[{"function":{"name":"a","\u006eame":"b"}}]`),
+		chat.CodeEscapedKey, "messages[1].tool_calls.function.name")
+	f(in(`"role":"assistant","tool_calls":[{"function":{"arguments":"","arguments":""}}]`),
+		chat.CodeDuplicateKey, "messages[1].tool_calls.function.arguments")
+	f(in(`"role":"assistant","function_call":{"name":"a","name":"b"}`), chat.CodeDuplicateKey, "messages[1].function_call.name")
+
+	// An unsound body is refused even where it can not be understood either.
+	f(`{"messages":[{"role":"critic"}],"model":1,"model":2}`, chat.CodeDuplicateKey, "model")
+	f(`{"messages":[1],}`, chat.CodeInvalidJSON, "")
+
+	f(`[]`, chat.CodeUnsupported, "messages")
+	f(`"messages"`, chat.CodeUnsupported, "messages")
+	f(`{}`, chat.CodeUnsupported, "messages")
+	f(`{"messages":[]}`, chat.CodeUnsupported, "messages")
+	f(`{"messages":{}}`, chat.CodeUnsupported, "messages")
+	f(`{"messages":null}`, chat.CodeUnsupported, "messages")
+	f(`{"messages":["hi"]}`, chat.CodeUnsupported, "messages")
+	f(`{"messages":[{"role":"user"},{}]}`, chat.CodeUnsupported, "messages")
+	f(`{"messages":[{"role":null}]}`, chat.CodeUnsupported, "messages")
+	f(`{"messages":[{"role":"critic"}]}`, chat.CodeUnsupported, "messages")
+	f(`{"messages":[`+strings.Repeat(`{"role":"user"},`, 64<<10)+`{"role":"user"}]}`, chat.CodeUnsupported, "messages")
+	f(in(`"role":"assistant","tool_calls":[`+strings.Repeat(`{},`, 4<<10)+`{}]`), chat.CodeUnsupported, "messages")
+	f(in(`"role":"assistant","tool_calls":{}`), chat.CodeUnsupported, "messages")
+	f(in(`"role":"assistant","tool_calls":["a"]`), chat.CodeUnsupported, "messages")
+	f(in(`"role":"assistant","tool_calls":[{"function":"a"}]`), chat.CodeUnsupported, "messages")
+}
+
+// What OpenAI's schema does not know, or knows otherwise, is none of the splitter's business.
+func TestSplitTakes(t *testing.T) {
+	d := chat.New(chat.Options{})
+	for _, body := range []string{
+		`{"messages":[{"role":"user"}],"x":1,"x":2,"\u0078":3}`,
+		`{"messages":[{"role":"user","content":"a","extra":{"a":1,"a":2}}],"max_tokens":"many","stream":"yes","model":7}`,
+		`{"messages":[{"role":"tool","content":5,"tool_call_id":null}],"max_tokens":1e3}`,
+		`{"messages":[{"role":"assistant","tool_calls":null,"function_call":null}],"max_tokens":-5,"tools":null}`,
+		`{"messages":[{"role":"us\u0065r","content":"\ud800"}],"max_tokens":99999999999999999999}`,
+	} {
+		r, err := d.Split([]byte(body))
+		if err != nil || len(r.Messages) != 1 || r.MaxOutput != 0 || r.Stream || r.Model != "" || r.Tools != nil || r.Fields != nil {
+			t.Errorf("%s: %+v, %v", body, r, err)
+		}
+	}
+}
+
+func TestSplitOutput(t *testing.T) {
+	d := chat.New(chat.Options{})
+	f := func(members string, want int) {
+		t.Helper()
+		r, err := d.Split([]byte(`{"messages":[{"role":"user"}],` + members + `}`))
+		if err != nil || r.MaxOutput != want {
+			t.Errorf("%s: %+v, %v", members, r, err)
+		}
+	}
+	f(`"max_tokens":5`, 5)
+	f(`"max_completion_tokens":6,"max_tokens":5`, 6)
+	f(`"max_completion_tokens":null,"max_tokens":5`, 5)
+	f(`"max_completion_tokens":1.5,"max_tokens":0`, 0)
+}
+
+func TestSplitCalls(t *testing.T) {
+	d := chat.New(chat.Options{})
+	f := func(message string, kind session.Kind, calls, result string) {
+		t.Helper()
+		r, err := d.Split([]byte(`{"messages":[` + message + `]}`))
+		if err != nil {
+			t.Errorf("%s: %v", message, err)
+			return
+		}
+		m := r.Messages[0]
+		if m.Kind != kind || strings.Join(m.Calls, "+") != calls || m.Result != result {
+			t.Errorf("%s: %+v", message, m)
+		}
+	}
+	f(`{"role":"assistant","tool_calls":[]}`, session.Agent, "", "")
+	f(`{"role":"assistant","tool_calls":[{"type":"custom","id":"k","custom":{"name":"n","input":"i"}}]}`, session.Action, "k", "")
+	f(`{"role":"assistant","tool_calls":[{},{"id":"b"}]}`, session.Action, "+b", "")
+	f(`{"role":"assistant","function_call":{"name":"f","arguments":""}}`, session.Action, "f", "")
+	f(`{"role":"function","name":"f","content":"r"}`, session.Observation, "", "f")
+	f(`{"role":"tool","name":"f","tool_call_id":"\ud83d\ude00"}`, session.Observation, "", "😀")
+	f(`{"role":"user","name":"f","tool_call_id":"x","tool_calls":[{"id":"y"}]}`, session.User, "", "")
+}
+
+func TestSplitLoop(t *testing.T) {
+	d := chat.New(chat.Options{})
+	f := func(members string, want bool) {
+		t.Helper()
+		r, err := d.Split([]byte(`{"messages":[{"role":"assistant",` + members + `}]}`))
+		if err != nil || r.Messages[0].Loop != want {
+			t.Errorf("%s: %v, %v", members, r, err)
+		}
+	}
+	f(`"thinking_blocks":[{"type":"thinking","thinking":"t","signature":"s"}]`, true)
+	f(`"thinking_blocks":[{"type":"redacted_thinking","data":"d"}]`, true)
+	f(`"thinking_blocks":[{"type":"thinking","thinking":"t","signature":""}]`, false)
+	f(`"thinking_blocks":[]`, false)
+	f(`"reasoning_details":[{"type":"reasoning.summary","summary":"s"},{"type":"reasoning.encrypted","data":"d"}]`, true)
+	f(`"reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s"}]`, true)
+	f(`"reasoning_details":[{"type":"reasoning.text","text":"t","signature":null}]`, false)
+	f(`"content":[{"type":"thinking","thinking":"t"},{"type":"text","text":"x"}]`, true)
+	f(`"content":[{"type":"redacted_thinking","data":"d"}]`, true)
+	f(`"content":[{"type":"text","text":"thinking"}]`, false)
+	f(`"content":"[{\"type\":\"thinking\"}]"`, false)
+	f(`"reasoning_content":"r","reasoning":"r"`, false)
+	r, _ := d.Split([]byte(`{"messages":[{"role":"user","content":[{"type":"thinking"}]}]}`))
+	if r.Messages[0].Loop {
+		t.Error("only assistant messages are bound to a loop")
+	}
+}
+
+func TestSplitFields(t *testing.T) {
+	d := chat.New(chat.Options{Fields: []string{"session_id", "conversation.id", "metadata.user_id", "a.b.c", "model"}})
+	f := func(members, path, want string) {
+		t.Helper()
+		r, err := d.Split([]byte(`{"messages":[{"role":"user"}],` + members + `}`))
+		if err != nil || r.Fields[path] != want || (want == "") != (len(r.Fields) == 0) {
+			t.Errorf("%s: %v, %v", members, r, err)
+		}
+	}
+	f(`"session_id":"s"`, "session_id", "s")
+	f(`"session_id":5`, "session_id", "")
+	f(`"session_id":""`, "session_id", "")
+	f(`"conversation":{"id":"\u0063","x":1}`, "conversation.id", "c")
+	f(`"conversation":"c"`, "conversation.id", "")
+	f(`"a":{"b":{"c":"deep"}}`, "a.b.c", "deep")
+	f(`"a":{"b":{"\u0063":"deep"}}`, "a.b.c", "deep")
+	f(`"model":"gpt"`, "model", "gpt")
+	f(`"metadata":{"user_id":"user_1_session_2"}`, "metadata.user_id", "")
+	f(`"metadata":{"user_id":"{\"device_id\":\"d\",\"session_id\":\"s\"}"}`, "metadata.user_id", "s")
+	f(`"metadata":{"user_id":"{\"session_id\":\"s\"} trailing"}`, "metadata.user_id", "")
+	f(`"metadata":{"user_id":"{\"session_id\":1}"}`, "metadata.user_id", "")
+	f(`"session_id":"`+strings.Repeat("x", 511)+`é"`, "session_id", strings.Repeat("x", 511))
+}
+
+// What Split gives must not change when the splitter works on the next body.
+func TestSplitIsIndependent(t *testing.T) {
+	d := chat.New(chat.Options{Fields: []string{"metadata.session_id"}})
+	first, err := d.Split([]byte(run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.NewReplacer("c2", "zz", "s-1", "zzz", "m-1", "zzz", "1", "9").Replace(run)
+	for range 3 {
+		if _, err := d.Split([]byte(other)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first.Messages[2].Calls[1] != "c2" || first.Messages[4].Result != "c2" || first.Fields["metadata.session_id"] != "s-1" || first.Model != "m-1" {
+		t.Errorf("changed: %+v", first)
+	}
+}

@@ -1,0 +1,48 @@
+package chat
+
+import (
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// usage is what is known of a usage report. Cached tokens are part of prompt_tokens; hits is DeepSeek's name for them.
+type usage struct{ prompt, completion, details, hits, cached rawjson.Value }
+
+func (u *usage) slot(name []byte) *rawjson.Value {
+	switch string(name) {
+	case "prompt_tokens":
+		return &u.prompt
+	case "completion_tokens":
+		return &u.completion
+	case "prompt_tokens_details":
+		return &u.details
+	case "prompt_cache_hit_tokens":
+		return &u.hits
+	case "cached_tokens":
+		return &u.cached
+	}
+	return nil
+}
+
+// meter takes a usage report; the last one counts. A report without token counts is none.
+func (a *answer) meter(report rawjson.Value) {
+	if report.Kind != rawjson.Object {
+		return
+	}
+	var u usage
+	fill(&u, report.Raw)
+	if u.prompt.Kind != rawjson.Number && u.completion.Kind != rawjson.Number {
+		return
+	}
+	if u.details.Kind == rawjson.Object {
+		u.cached = rawjson.Value{}
+		var details usage
+		fill(&details, u.details.Raw)
+		u.cached = details.cached
+	}
+	a.usage = &session.Usage{
+		Input:  integer(u.prompt),
+		Cached: max(integer(u.cached), integer(u.hits)),
+		Output: integer(u.completion),
+	}
+}

@@ -1,0 +1,269 @@
+// Package condensetest checks what a condenser made of a history against the invariants that every condenser has to
+// keep, and makes up histories to try them on.
+package condensetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Check compares the messages that were forwarded with those that the client sent, and reports every invariant that is
+// broken. What the client did not send is taken for a summary. Equal messages can not be told apart: those before the
+// first gap are matched from the beginning, the others from the end.
+func Check(before, after []session.Message) error {
+	h := session.NewHistory(session.Hash{}, before)
+	v := session.View{History: h, Items: make([]session.Item, len(after))}
+	for i := range after {
+		v.Items[i] = session.Item{Index: -1, Kind: after[i].Kind}
+	}
+	front := 0
+	for front < min(len(before), len(after)) && bytes.Equal(before[front].Raw, after[front].Raw) {
+		v.Items[front].Index = front
+		front++
+	}
+	next := len(before) - 1
+	for i := len(after) - 1; i >= front; i-- {
+		for n := next; n >= front; n-- {
+			if bytes.Equal(before[n].Raw, after[i].Raw) {
+				v.Items[i].Index, next = n, n-1
+				break
+			}
+		}
+	}
+	for i := range v.Items {
+		v.Items[i].Raw = after[i].Raw
+	}
+	return View(&v)
+}
+
+// View reports every invariant that a view of its history breaks.
+func View(v *session.View) error {
+	kept := make([]bool, len(v.History.Messages))
+	for _, item := range v.Items {
+		if item.Index >= 0 {
+			kept[item.Index] = true
+		}
+	}
+	m := v.History.Messages
+	return errors.Join(ordered(v), systems(m, kept), newest(m, kept), units(m, kept), pairs(m, kept), loops(m, kept), summaries(v))
+}
+
+// ordered: messages come in the client's order, each once, byte for byte.
+func ordered(v *session.View) error {
+	last := -1
+	for i, item := range v.Items {
+		if item.Index < 0 {
+			continue
+		}
+		if item.Index <= last {
+			return fmt.Errorf("item %d: message %d after message %d", i, item.Index, last)
+		}
+		if last = item.Index; !bytes.Equal(item.Raw, v.History.Messages[last].Raw) {
+			return fmt.Errorf("item %d: message %d was changed", i, last)
+		}
+	}
+	return nil
+}
+
+// systems: system messages survive.
+func systems(messages []session.Message, kept []bool) error {
+	for i := range messages {
+		if messages[i].Kind == session.System && !kept[i] {
+			return fmt.Errorf("system message %d is missing", i)
+		}
+	}
+	return nil
+}
+
+// newest: the newest user message and the last unit survive.
+func newest(messages []session.Message, kept []bool) error {
+	user, last := -1, -1
+	for i := range messages {
+		if messages[i].Kind == session.User {
+			user = i
+		}
+		if messages[i].Kind != session.System {
+			last = i
+		}
+	}
+	if user >= 0 && !kept[user] {
+		return fmt.Errorf("newest user message %d is missing", user)
+	}
+	if last >= 0 && !kept[last] {
+		return fmt.Errorf("last message %d is missing", last)
+	}
+	return nil
+}
+
+// units: units are kept or left out whole.
+func units(messages []session.Message, kept []bool) error {
+	for _, u := range session.Units(messages) {
+		if err := together(messages, kept, u); err != nil {
+			return fmt.Errorf("unit %d-%d: %w", u.From, u.To-1, err)
+		}
+	}
+	return nil
+}
+
+func together(messages []session.Message, kept []bool, u session.Unit) error {
+	first := -1
+	for i := u.From; i < u.To; i++ {
+		if messages[i].Kind == session.System {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		if kept[i] != kept[first] {
+			return fmt.Errorf("message %d kept: %v, message %d kept: %v", first, kept[first], i, kept[i])
+		}
+	}
+	return nil
+}
+
+// pairs: a call and its first result are kept or left out together, however far apart the client put them.
+func pairs(messages []session.Message, kept []bool) error {
+	for i := range messages {
+		for _, id := range messages[i].Calls {
+			if r := result(messages, i, id); r >= 0 && kept[r] != kept[i] {
+				return fmt.Errorf("call %s: message %d kept: %v, its result %d kept: %v", id, i, kept[i], r, kept[r])
+			}
+		}
+	}
+	return nil
+}
+
+// result is the message that answers call id of message i, -1 if none does.
+func result(messages []session.Message, i int, id string) int {
+	for r := i + 1; r < len(messages); r++ {
+		if messages[r].Kind == session.Observation && messages[r].Result == id {
+			return r
+		}
+		for _, again := range messages[r].Calls {
+			if again == id {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
+// loops: a reasoning tool loop is kept or left out whole, even with system messages in it.
+func loops(messages []session.Message, kept []bool) error {
+	us := session.Units(messages)
+	for n, u := range us {
+		if m := &messages[u.From]; !m.Loop || len(m.Calls) == 0 {
+			continue
+		}
+		loop := u
+		for _, next := range us[n+1:] {
+			m := &messages[next.From]
+			if m.Kind != session.System && len(m.Calls) == 0 {
+				break
+			}
+			loop.To = next.To
+		}
+		if err := together(messages, kept, loop); err != nil {
+			return fmt.Errorf("reasoning loop %d-%d: %w", loop.From, loop.To-1, err)
+		}
+	}
+	return nil
+}
+
+// summaries: there is at most one, and it stands in no unit and between no call and its result.
+func summaries(v *session.View) error {
+	at := -1
+	for i, item := range v.Items {
+		if item.Index >= 0 {
+			continue
+		}
+		if at >= 0 {
+			return fmt.Errorf("two summaries, items %d and %d", at, i)
+		}
+		at = i
+	}
+	if at <= 0 || at == len(v.Items)-1 {
+		return nil
+	}
+	before, after := v.Items[at-1].Index, v.Items[at+1].Index
+	m := v.History.Messages
+	for _, u := range session.Units(m) {
+		if before >= u.From && after < u.To {
+			return fmt.Errorf("summary in unit %d-%d", u.From, u.To-1)
+		}
+	}
+	for i := 0; i <= before; i++ {
+		for _, id := range m[i].Calls {
+			if r := result(m, i, id); r >= after && shown(v, i) {
+				return fmt.Errorf("summary between call %s of message %d and its result %d", id, i, r)
+			}
+		}
+	}
+	return nil
+}
+
+func shown(v *session.View, index int) bool {
+	for _, item := range v.Items {
+		if item.Index == index {
+			return true
+		}
+	}
+	return false
+}
+
+// Condensation reports what is wrong with a condensation made from a view.
+func Condensation(before *session.View, c session.Condensation) error {
+	return errors.Join(ranges(before, c), covers(before, c), smaller(c))
+}
+
+// ranges: the ranges are ascending and not empty, and forget nothing twice.
+func ranges(before *session.View, c session.Condensation) error {
+	if len(c.Forgotten) == 0 {
+		return errors.New("nothing forgotten")
+	}
+	gone := before.Forgotten()
+	last := 0
+	for _, r := range c.Forgotten {
+		if r.From <= last || r.To <= r.From || r.To > before.History.Len()+1 {
+			return fmt.Errorf("range %d-%d after %d of %d positions", r.From, r.To, last, before.History.Len())
+		}
+		for p := r.From; p < r.To; p++ {
+			if gone[p] {
+				return fmt.Errorf("position %d forgotten twice", p)
+			}
+		}
+		last = r.To
+	}
+	return nil
+}
+
+// covers: the prefix ends with what is forgotten, and the summary stands in it.
+func covers(before *session.View, c session.Condensation) error {
+	if len(c.Forgotten) == 0 {
+		return nil
+	}
+	last := c.Forgotten[len(c.Forgotten)-1].To - 1
+	if c.Prefix < last || !before.History.Covers(c.Prefix, c.Hash) {
+		return fmt.Errorf("prefix %d does not cover position %d, or has another hash", c.Prefix, last)
+	}
+	for _, a := range before.Applied {
+		if c.Prefix < a.Prefix {
+			return fmt.Errorf("prefix %d is shorter than %d of an earlier condensation", c.Prefix, a.Prefix)
+		}
+	}
+	if c.Offset < 1 || c.Offset > c.Forgotten[0].From {
+		return fmt.Errorf("offset %d, first forgotten %d", c.Offset, c.Forgotten[0].From)
+	}
+	return nil
+}
+
+// smaller: a condensation makes the view strictly smaller.
+func smaller(c session.Condensation) error {
+	if c.After.Tokens >= c.Before.Tokens || c.After.Events > c.Before.Events {
+		return fmt.Errorf("not smaller: %+v, before %+v", c.After, c.Before)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package condensetest
+
+import (
+	"fmt"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Generator makes up a conversation piece by piece: what agents do, and the defects that they have. Histories of the same
+// generator continue one another.
+type Generator struct {
+	t        *rapid.T
+	messages []session.Message
+	ids      int
+	lastID   string
+}
+
+// NewGenerator begins a conversation with a system message and a user's.
+func NewGenerator(t *rapid.T) *Generator {
+	g := &Generator{t: t}
+	if rapid.Bool().Draw(t, "system first") {
+		g.say("system")
+	}
+	g.say("user")
+	return g
+}
+
+// Grow adds up to n pieces and gives the whole conversation.
+func (g *Generator) Grow(n int) []session.Message {
+	for range rapid.IntRange(1, n).Draw(g.t, "pieces") {
+		g.piece()
+	}
+	return append([]session.Message(nil), g.messages...)
+}
+
+func (g *Generator) piece() {
+	switch rapid.IntRange(0, 12).Draw(g.t, "piece") {
+	case 0:
+		g.say("system")
+	case 1:
+		g.say("user")
+	case 2, 3:
+		g.say("assistant")
+	case 4, 5, 6:
+		g.exchange(false)
+	case 7:
+		g.loop()
+	case 8: // a result that nobody asked for
+		g.ids++
+		g.result(fmt.Sprintf("orphan_%d", g.ids))
+	case 9: // a result once more
+		if g.lastID != "" {
+			g.result(g.lastID)
+		}
+	case 10: // calls without all their results
+		g.calls(false, g.fresh(), g.fresh())
+		if rapid.Bool().Draw(g.t, "one result") {
+			g.result(g.messages[len(g.messages)-1].Calls[0])
+		}
+	case 11: // a call whose result comes late
+		id := g.fresh()
+		g.calls(false, id)
+		g.say(rapid.SampledFrom([]string{"user", "system", "assistant"}).Draw(g.t, "between"))
+		g.result(id)
+	case 12: // ids used again
+		g.calls(false, "call_0")
+		g.result("call_0")
+	}
+}
+
+func (g *Generator) loop() {
+	for i := range rapid.IntRange(1, 4).Draw(g.t, "loop") {
+		g.exchange(i == 0 || rapid.Bool().Draw(g.t, "signed"))
+		if rapid.IntRange(0, 4).Draw(g.t, "reminder") == 0 {
+			g.say("system")
+		}
+	}
+}
+
+func (g *Generator) exchange(loop bool) {
+	ids := make([]string, rapid.IntRange(1, 4).Draw(g.t, "calls"))
+	for i := range ids {
+		ids[i] = g.fresh()
+	}
+	g.calls(loop, ids...)
+	for _, id := range ids {
+		g.result(id)
+	}
+	if rapid.IntRange(0, 6).Draw(g.t, "duplicate") == 0 {
+		g.result(ids[0])
+	}
+}
+
+func (g *Generator) fresh() string {
+	g.ids++
+	return fmt.Sprintf("call_%d", g.ids)
+}
+
+func (g *Generator) say(role string) { g.add(session.Content{Role: role, Text: g.text()}, false) }
+
+func (g *Generator) result(id string) {
+	g.lastID = id
+	g.add(session.Content{Role: "tool", Result: id, Text: g.text()}, false)
+}
+
+func (g *Generator) calls(loop bool, ids ...string) {
+	c := session.Content{Role: "assistant"}
+	for _, id := range ids {
+		c.Calls = append(c.Calls, session.Call{ID: id, Name: "run", Arguments: fmt.Sprintf("{\"n\":%d}", len(g.messages))})
+	}
+	g.add(c, loop)
+}
+
+func (g *Generator) add(c session.Content, loop bool) {
+	m := Message(c)
+	m.Loop = loop
+	g.messages = append(g.messages, m)
+}
+
+// text is a text that no other message has.
+func (g *Generator) text() string {
+	n := rapid.SampledFrom([]int{0, 1, 5, 20, 100}).Draw(g.t, "length")
+	return fmt.Sprintf("message %d%s", len(g.messages), strings.Repeat(" words of it", n))
+}

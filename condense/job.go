@@ -1,0 +1,157 @@
+package condense
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// ErrCooling is why a hard condensation did without the summariser: it failed a short while ago.
+var ErrCooling = errors.New("summariser is cooling down")
+
+// llmJob is one condensation by a model.
+type llmJob struct {
+	*LLM
+	in    Input
+	need  Need
+	cut   Cut
+	span  *span
+	usage session.Usage // of all calls so far
+}
+
+var _ Job = (*llmJob)(nil)
+
+// Need implements Job.
+func (j *llmJob) Need() Need { return j.need }
+
+// Run implements Job. The buffer that the view's messages alias must not change before it returns.
+func (j *llmJob) Run(ctx context.Context) (Result, error) {
+	j.span = readSpan(j.in, j.cut)
+	if j.in.Cooling {
+		return j.fallback(ErrCooling)
+	}
+	c, err := j.summarise(ctx)
+	if err == nil {
+		return Result{Condensation: c}, nil
+	}
+	err = fmt.Errorf("condense %s: %w", j.s.Name, err)
+	if !j.need.Hard || errors.Is(ctx.Err(), context.Canceled) {
+		return Result{}, err
+	}
+	return j.fallback(err)
+}
+
+// summarise asks the model, on a hard need a second time with shorter events.
+func (j *llmJob) summarise(ctx context.Context) (session.Condensation, error) {
+	c, used, err := j.attempt(ctx, j.s.MaxEventLength)
+	if err == nil || !j.need.Hard || ctx.Err() != nil || !again(err) {
+		return c, err
+	}
+	c, _, err = j.attempt(ctx, max(used/4, minEventLength))
+	return c, err
+}
+
+// attempt makes one call with events of at most limit runes. It tells how short they were cut to fit.
+func (j *llmJob) attempt(ctx context.Context, limit int) (session.Condensation, int, error) {
+	p := prompt{previous: j.span.previous.text(), events: j.span.events, words: j.words()}
+	fit, err := p.fit(limit, j.budget(), j.in.Count)
+	if err != nil {
+		return session.Condensation{}, limit, err
+	}
+	r, err := j.s.Summariser.Summarise(ctx, j.request(fit.text))
+	if err != nil {
+		return session.Condensation{}, fit.limit, err
+	}
+	j.usage = session.Usage{
+		Input:  j.usage.Input + r.Usage.Input,
+		Cached: j.usage.Cached + r.Usage.Cached,
+		Output: j.usage.Output + r.Usage.Output,
+	}
+	c, err := j.accept(r)
+	return c, fit.limit, err
+}
+
+func (j *llmJob) request(user string) Request {
+	return Request{
+		Endpoint:  j.endpoint(j.in),
+		Model:     j.model(j.in),
+		System:    instructions,
+		User:      user,
+		MaxOutput: j.s.MaxOutput,
+	}
+}
+
+// budget is how many tokens the changing part of the prompt may have.
+func (j *llmJob) budget() int {
+	const messages = 4 * messageOverhead // two messages, priming, and some room for another tokenizer's mind
+	return j.window(j.in) - j.s.MaxOutput - j.in.Count(instructions) - messages
+}
+
+// words is how long the record may be: half of what it stands for, and well within what the model may write.
+func (j *llmJob) words() int {
+	tokens := min(j.s.MaxOutput*3/4, max((j.cut.Tokens+j.cut.Replaced)/2, 100))
+	return tokens * 2 / 3
+}
+
+// accept makes a condensation of a reply, if the reply is any good.
+func (j *llmJob) accept(r Reply) (session.Condensation, error) {
+	record, err := ReadReply(r)
+	if err != nil {
+		return session.Condensation{}, err
+	}
+	limit := min(j.cut.Tokens+j.cut.Replaced, 2*j.s.MaxOutput)
+	if n := j.in.Count(record); n >= limit {
+		return session.Condensation{}, j.inflated(n, limit)
+	}
+	c, err := j.condensation(record)
+	c.Model = j.model(j.in)
+	return c, err
+}
+
+func (j *llmJob) inflated(tokens, limit int) error {
+	return &SummaryError{Kind: FaultInflated, Usage: j.usage, Detail: fmt.Sprintf("%d tokens, limit %d", tokens, limit)}
+}
+
+// fallback makes a condensation without a model: what was recorded before stays, with a note of what is missing and
+// its exact values.
+func (j *llmJob) fallback(cause error) (Result, error) {
+	c, err := j.condensation(j.span.unsummarised())
+	if err != nil {
+		return Result{}, errors.Join(cause, fmt.Errorf("condense %s without a model: %w", j.s.Name, err))
+	}
+	return Result{Condensation: c, Fallback: cause}, nil
+}
+
+// condensation forgets the span for a record. It must make the view strictly smaller, if need be without a ledger.
+func (j *llmJob) condensation(record string) (session.Condensation, error) {
+	c := j.cut.condensation(j.need.Reason, j.s.Name)
+	c.Usage = j.usage
+	tokens := min(j.s.LedgerTokens, j.span.tokens/ledgerShare)
+	ledger := j.span.ledger.Text(record, tokens, j.in.Count)
+	for _, ledger := range [...]string{ledger, ""} {
+		c.Summary = Summary{Record: record, Ledger: ledger}.String()
+		c.SummaryTokens = j.in.Count(c.Summary)
+		c.After = j.cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
+		if c.After.Tokens < c.Before.Tokens {
+			return c, nil
+		}
+	}
+	return session.Condensation{}, j.inflated(c.After.Tokens, c.Before.Tokens)
+}
+
+// condensation is the cut's, still without a summary.
+func (c *Cut) condensation(reason session.Reason, condenser string) session.Condensation {
+	return session.Condensation{
+		Prefix:          c.Prefix,
+		Hash:            c.Hash,
+		Forgotten:       c.Forgotten,
+		ForgottenTokens: c.Tokens,
+		Offset:          c.Offset,
+		Reason:          reason,
+		Condenser:       condenser,
+		Before:          c.Before,
+		After:           c.Kept,
+	}
+}

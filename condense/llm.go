@@ -1,0 +1,101 @@
+package condense
+
+import "github.com/dewpoint-proxy/dewpoint/session"
+
+// Defaults of LLMSettings.
+const (
+	DefaultMaxOutput = 4096
+	DefaultWindow    = 128000
+	DefaultAllowance = 2000
+)
+
+// LLMSettings configure the rolling summary. Fields that are not set take their defaults, those of Settings aside.
+type LLMSettings struct {
+	Settings
+	Name       string     // of the condenser; default "llm"
+	Summariser Summariser // required
+	Endpoint   Endpoint   // of the summariser; what is empty is the request's own
+	Model      string     // of the summariser; empty: the request's own
+
+	Window         int // of the summariser's model, in tokens; default: the request's if the model is, else DefaultWindow
+	MaxOutput      int // tokens of a summary; default DefaultMaxOutput
+	MaxEventLength int // runes of one event in the prompt; default DefaultEventLength
+	LedgerTokens   int // default DefaultLedgerTokens
+	Allowance      int // tokens set aside for the summary when cutting; default DefaultAllowance
+}
+
+// LLM is the rolling condenser: a model writes a summary of the middle, which takes in the summary before it. It is safe
+// for concurrent use if its Summariser is.
+type LLM struct {
+	s LLMSettings
+}
+
+var _ Condenser = (*LLM)(nil)
+
+// NewLLM gives a condenser with settings.
+func NewLLM(s LLMSettings) *LLM {
+	if s.Name == "" {
+		s.Name = "llm"
+	}
+	s.MaxOutput = orDefault(s.MaxOutput, DefaultMaxOutput)
+	s.MaxEventLength = max(orDefault(s.MaxEventLength, DefaultEventLength), minEventLength)
+	s.LedgerTokens = orDefault(s.LedgerTokens, DefaultLedgerTokens)
+	s.Allowance = orDefault(s.Allowance, DefaultAllowance)
+	return &LLM{s: s}
+}
+
+// Name implements Condenser.
+func (l *LLM) Name() string { return l.s.Name }
+
+// Condense implements Condenser.
+func (l *LLM) Condense(in Input) Decision {
+	due := l.s.Due(in)
+	if due.Need.Reason == "" || in.Cooling && !due.Need.Hard {
+		return Decision{}
+	}
+	c, ok := l.s.Cut(in, due, session.Size{Events: 1, Tokens: l.allowance(in, due.Target.Tokens)})
+	if !ok {
+		return Decision{}
+	}
+	return Decision{Job: &llmJob{LLM: l, in: in, need: due.Need, cut: c}}
+}
+
+// allowance is the room for a summary, in tokens: a quarter of the target at most, but always that of its wrapping.
+func (l *LLM) allowance(in Input, target int) int {
+	wrapping := in.Count(Summary{}.String()) + messageOverhead
+	if target == unlimited {
+		return wrapping
+	}
+	return max(wrapping, min(l.s.Allowance, target/4))
+}
+
+// model is the summariser's model.
+func (l *LLM) model(in Input) string {
+	if l.s.Model != "" {
+		return l.s.Model
+	}
+	return in.Model
+}
+
+// endpoint is where the summariser is. The client's own key goes nowhere but to the client's own upstream.
+func (l *LLM) endpoint(in Input) Endpoint {
+	e := l.s.Endpoint
+	if e.BaseURL == "" {
+		e.BaseURL = in.Upstream.BaseURL
+	}
+	if e.APIKey == "" && e.BaseURL == in.Upstream.BaseURL {
+		e.APIKey = in.Upstream.APIKey
+	}
+	return e
+}
+
+// window is how many tokens the summariser's model holds.
+func (l *LLM) window(in Input) int {
+	switch {
+	case l.s.Window > 0:
+		return l.s.Window
+	case l.model(in) == in.Model && in.Window > 0:
+		return in.Window
+	}
+	return DefaultWindow
+}

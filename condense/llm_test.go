@@ -1,0 +1,149 @@
+package condense_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// chatter is a history of n long messages.
+func chatter(n int) *session.History {
+	messages := make([]session.Message, n)
+	for i := range messages {
+		role := "assistant"
+		if i%10 == 0 {
+			role = "user"
+		}
+		messages[i] = condensetest.Message(session.Content{Role: role, Text: fmt.Sprintf("message %d%s", i, pad(50))})
+	}
+	return session.NewHistory(session.Hash{}, messages)
+}
+
+func TestSummariserIsItsOwn(t *testing.T) {
+	client := condense.Endpoint{BaseURL: "https://client.example/v1", APIKey: "client-key"}
+	for name, c := range map[string]struct {
+		settings condense.LLMSettings
+		model    string
+		endpoint condense.Endpoint
+	}{
+		"nothing set": {condense.LLMSettings{}, "main-model", client},
+		"all set": {
+			condense.LLMSettings{Model: "small", Endpoint: condense.Endpoint{BaseURL: "https://own.example", APIKey: "own"}},
+			"small", condense.Endpoint{BaseURL: "https://own.example", APIKey: "own"},
+		},
+		"own key": {
+			condense.LLMSettings{Endpoint: condense.Endpoint{APIKey: "own"}}, "main-model", condense.Endpoint{BaseURL: client.BaseURL, APIKey: "own"},
+		},
+		"the client's key stays at home": {
+			condense.LLMSettings{Endpoint: condense.Endpoint{BaseURL: "http://local"}}, "main-model", condense.Endpoint{BaseURL: "http://local"},
+		},
+	} {
+		var got condense.Request
+		c.settings.MaxSize = 10
+		c.settings.Summariser = summariserFunc(func(_ context.Context, r condense.Request) (condense.Reply, error) {
+			got = r
+			return condense.Reply{Text: "STATE: fine"}, nil
+		})
+		v := session.Project(chatter(20), nil)
+		in := input(&v)
+		in.Upstream = client
+		r, err := condense.NewLLM(c.settings).Condense(in).Job.Run(context.Background())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got.Model != c.model || r.Condensation.Model != c.model || got.Endpoint != c.endpoint || got.MaxOutput != condense.DefaultMaxOutput {
+			t.Errorf("%s: %s at %+v", name, got.Model, got.Endpoint)
+		}
+	}
+}
+
+func TestNothingDueCostsNothing(t *testing.T) {
+	v := session.Project(chatter(20), nil)
+	in := input(&v)
+	in.Tokens = func() []int { t.Error("tokens were counted"); return nil }
+	in.Count = func(string) int { t.Error("text was counted"); return 0 }
+	for _, c := range []condense.Condenser{
+		condense.Noop{},
+		condense.RecentEvents{MaxEvents: 20},
+		condense.NewLLM(condense.LLMSettings{Settings: condense.Settings{MaxSize: 20, MaxTokens: 1e6}}),
+	} {
+		if d := c.Condense(in); d.Job != nil || d.View != nil {
+			t.Errorf("%s: %+v", c.Name(), d)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for want, c := range map[string]condense.Condenser{
+		"noop":               condense.Noop{},
+		"recent_events":      condense.RecentEvents{},
+		"llm":                condense.NewLLM(condense.LLMSettings{}),
+		"structured_summary": condense.NewLLM(condense.LLMSettings{Name: "structured_summary"}),
+	} {
+		if c.Name() != want {
+			t.Errorf("%s, want %s", c.Name(), want)
+		}
+	}
+}
+
+func TestCooldown(t *testing.T) {
+	var c condense.Cooldown
+	now := time.Unix(1700000000, 0)
+	if c.Cooling(now) {
+		t.Error("cooling from the start")
+	}
+	for i, want := range []time.Duration{30, 60, 120, 240, 480, 600, 600} {
+		want *= time.Second
+		c.Failed(now)
+		c.Failed(now.Add(want / 2)) // a call that was under way
+		if !c.Cooling(now.Add(want-1)) || c.Cooling(now.Add(want)) {
+			t.Errorf("failure %d: not cooling for %s", i+1, want)
+		}
+		now = now.Add(want)
+	}
+	c.Failed(now)
+	c.Succeeded()
+	if c.Cooling(now) {
+		t.Error("cooling after a success")
+	}
+	c.Failed(now)
+	if c.Cooling(now.Add(condense.FirstCooldown)) {
+		t.Error("success did not reset the wait")
+	}
+}
+
+func ExampleCondenser() {
+	v := session.Project(chatter(12), nil)
+	var c condense.Condenser = condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1},
+		Summariser: summariserFunc(func(context.Context, condense.Request) (condense.Reply, error) {
+			return condense.Reply{Text: "COMPLETED: the first steps"}, nil
+		}),
+	})
+	job := c.Condense(input(&v)).Job
+	r, err := job.Run(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	after := session.Project(v.History, []session.Condensation{r.Condensation})
+	fmt.Println(job.Need().Reason, len(v.Items), "->", len(after.Items))
+	// Output: events 12 -> 5
+}
+
+func BenchmarkCondense(b *testing.B) {
+	v := session.Project(chatter(2000), nil)
+	in := input(&v)
+	tokens := in.Tokens()
+	in.Tokens = func() []int { return tokens }
+	l := condense.NewLLM(condense.LLMSettings{Settings: condense.Settings{MaxSize: 240}})
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Condense(in)
+	}
+}

@@ -1,0 +1,218 @@
+package condense
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Defaults of OpenAI.
+const (
+	DefaultTimeout     = 30 * time.Second
+	DefaultMaxResponse = 4 << 20
+)
+
+// OpenAI is a Summariser that speaks Chat Completions. It may be used concurrently.
+type OpenAI struct {
+	Client      *http.Client  // nil: http.DefaultClient
+	Timeout     time.Duration // of one call; 0: DefaultTimeout
+	Temperature *float32      // nil: not sent
+	MaxResponse int64         // bytes of a response's body; 0: DefaultMaxResponse
+}
+
+var _ Summariser = OpenAI{}
+
+// Summarise implements Summariser.
+func (o OpenAI) Summarise(ctx context.Context, r Request) (Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, orDefault(o.Timeout, DefaultTimeout))
+	defer cancel()
+	config := openai.DefaultConfig(r.Endpoint.APIKey)
+	if r.Endpoint.BaseURL != "" {
+		config.BaseURL = r.Endpoint.BaseURL
+	}
+	config.HTTPClient = o.doer()
+	answer, err := openai.NewClientWithConfig(config).CreateChatCompletion(ctx, o.request(r))
+	if err != nil {
+		return Reply{}, callError(ctx, err, r.Endpoint.APIKey)
+	}
+	return reply(answer), nil
+}
+
+func (o OpenAI) request(r Request) openai.ChatCompletionRequest {
+	out := openai.ChatCompletionRequest{
+		Model: r.Model,
+		Messages: []openai.ChatCompletionMessage{
+			{Role: openai.ChatMessageRoleSystem, Content: r.System},
+			{Role: openai.ChatMessageRoleUser, Content: r.User},
+		},
+	}
+	if reasons(r.Model) {
+		out.MaxCompletionTokens = r.MaxOutput
+	} else {
+		out.MaxTokens = r.MaxOutput
+	}
+	if o.Temperature != nil {
+		// go-openai leaves a zero out, and the server would take its own default.
+		out.Temperature = max(*o.Temperature, math.SmallestNonzeroFloat32)
+	}
+	return out
+}
+
+// reasons reports whether model is one of those that refuse max_tokens.
+func reasons(model string) bool {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	for _, series := range [...]string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
+		if strings.HasPrefix(name, series) {
+			return true
+		}
+	}
+	return false
+}
+
+func reply(a openai.ChatCompletionResponse) Reply {
+	r := Reply{Usage: session.Usage{Input: a.Usage.PromptTokens, Output: a.Usage.CompletionTokens}}
+	if d := a.Usage.PromptTokensDetails; d != nil {
+		r.Usage.Cached = d.CachedTokens
+	}
+	if len(a.Choices) > 0 {
+		c := a.Choices[0]
+		r.Text, r.Refusal, r.Finish = text(c.Message), c.Message.Refusal, string(c.FinishReason)
+	}
+	return r
+}
+
+func text(m openai.ChatCompletionMessage) string {
+	parts := []string{}
+	if m.Content != "" {
+		parts = append(parts, m.Content)
+	}
+	for _, p := range m.MultiContent {
+		parts = append(parts, p.Text)
+	}
+	return strings.Join(parts, "\n")
+}
+
+// callError says what went wrong in words of our own, since a server may well quote the key in its.
+func callError(ctx context.Context, err error, key string) error {
+	if ctx.Err() != nil {
+		return &CallError{Kind: gaveUp(ctx), Err: ctx.Err()}
+	}
+	if e, ok := errors.AsType[*openai.APIError](err); ok {
+		return &CallError{Kind: failure(e.HTTPStatusCode), Status: e.HTTPStatusCode, Code: code(e, key)}
+	}
+	if e, ok := errors.AsType[*openai.RequestError](err); ok {
+		return &CallError{Kind: failure(e.HTTPStatusCode), Status: e.HTTPStatusCode}
+	}
+	if errors.Is(err, errResponseSize) {
+		return &CallError{Kind: FailureMalformed, Err: errResponseSize}
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		if e.Timeout() {
+			return &CallError{Kind: FailureTimeout, Err: hide(e.Err, key)}
+		}
+		return &CallError{Kind: FailureUnreachable, Err: hide(e.Err, key)}
+	}
+	return &CallError{Kind: FailureMalformed, Err: hide(err, key)}
+}
+
+func gaveUp(ctx context.Context) Failure {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return FailureTimeout
+	}
+	return FailureCanceled
+}
+
+func failure(status int) Failure {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return FailureRateLimited
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return FailureDenied
+	case status >= http.StatusInternalServerError:
+		return FailureServer
+	case status >= http.StatusBadRequest:
+		return FailureRejected
+	}
+	return FailureMalformed
+}
+
+// code is the server's error code if it is a plain word.
+func code(e *openai.APIError, key string) string {
+	c, _ := e.Code.(string)
+	if len(c) > 64 || strings.Trim(c, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || key != "" && strings.Contains(c, key) {
+		return ""
+	}
+	return c
+}
+
+// hide drops an error whose text holds the key.
+func hide(err error, key string) error {
+	if err == nil || key != "" && strings.Contains(err.Error(), key) {
+		return nil
+	}
+	return err
+}
+
+func (o OpenAI) doer() openai.HTTPDoer {
+	client := o.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	return bounded{client: client, limit: orDefault(o.MaxResponse, DefaultMaxResponse)}
+}
+
+// bounded makes a response that is too large an error, whatever the server declared.
+type bounded struct {
+	client *http.Client
+	limit  int64
+}
+
+var errResponseSize = errors.New("response too large")
+
+// Do implements openai.HTTPDoer.
+func (b bounded) Do(r *http.Request) (*http.Response, error) {
+	response, err := b.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = &boundedBody{body: response.Body, left: b.limit}
+	return response, nil
+}
+
+type boundedBody struct {
+	body io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, errResponseSize
+	}
+	p = p[:min(int64(len(p)), b.left+1)]
+	n, err := b.body.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return n, errResponseSize
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *boundedBody) Close() error { return b.body.Close() }
+
+// orDefault is v, or def where v is not set.
+func orDefault[T int | int64 | time.Duration](v, def T) T {
+	if v <= 0 {
+		return def
+	}
+	return v
+}

@@ -1,0 +1,185 @@
+package condense_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+const key = "sk-secret-0123456789"
+
+func request(base, model string) condense.Request {
+	return condense.Request{
+		Endpoint: condense.Endpoint{BaseURL: base, APIKey: key}, Model: model, System: "summarise", User: "events", MaxOutput: 321,
+	}
+}
+
+const fine = `{"model":"m","choices":[{"message":{"role":"assistant","content":"STATE: fine"},"finish_reason":"stop"}],
+	"usage":{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":40}}}`
+
+func TestOpenAIRequest(t *testing.T) {
+	zero := float32(0)
+	for name, c := range map[string]struct {
+		openai condense.OpenAI
+		model  string
+		want   map[string]any
+	}{
+		"plain":      {condense.OpenAI{}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0}},
+		"reasoning":  {condense.OpenAI{}, "o3-mini", map[string]any{"max_completion_tokens": 321.0}},
+		"gpt-5":      {condense.OpenAI{}, "gpt-5-nano", map[string]any{"max_completion_tokens": 321.0}},
+		"via router": {condense.OpenAI{}, "openai/gpt-5", map[string]any{"max_completion_tokens": 321.0}},
+		"cold": {
+			condense.OpenAI{Temperature: &zero}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0, "temperature": 1e-45},
+		},
+	} {
+		var got map[string]any
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/chat/completions" || r.Header.Get("Authorization") != "Bearer "+key {
+				t.Errorf("%s: %s with %q", name, r.URL.Path, r.Header.Get("Authorization"))
+			}
+			if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+				t.Error(err)
+			}
+			io.WriteString(w, fine)
+		}))
+		reply, err := c.openai.Summarise(context.Background(), request(server.URL+"/v1/", c.model))
+		server.Close()
+		want := condense.Reply{Text: "STATE: fine", Finish: "stop", Usage: session.Usage{Input: 100, Cached: 40, Output: 20}}
+		if err != nil || reply != want {
+			t.Errorf("%s: %+v, %v", name, reply, err)
+		}
+		sent(t, name, got, c.model, c.want)
+	}
+}
+
+// sent checks that a request has the fields wanted and no others.
+func sent(t *testing.T, name string, got map[string]any, model string, want map[string]any) {
+	t.Helper()
+	messages, _ := json.Marshal(got["messages"])
+	if string(messages) != `[{"content":"summarise","role":"system"},{"content":"events","role":"user"}]` {
+		t.Errorf("%s: messages %s", name, messages)
+	}
+	if got["model"] != model || got["stream"] == true {
+		t.Errorf("%s: model %v, stream %v", name, got["model"], got["stream"])
+	}
+	for _, known := range []string{"messages", "model", "stream"} {
+		delete(got, known)
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: fields %v, want %v", name, got, want)
+	}
+	for field, value := range want {
+		if v, ok := got[field].(float64); !ok || v != value && (v == 0 || v > 1e-40) {
+			t.Errorf("%s: %s is %v, want %v", name, field, got[field], value)
+		}
+	}
+}
+
+func TestOpenAIReplies(t *testing.T) {
+	for name, c := range map[string]struct {
+		body string
+		want condense.Reply
+	}{
+		"refusal": {
+			`{"choices":[{"message":{"role":"assistant","content":null,"refusal":"no"},"finish_reason":"stop"}]}`,
+			condense.Reply{Refusal: "no", Finish: "stop"},
+		},
+		"parts": {
+			`{"choices":[{"message":{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},"finish_reason":"length"}]}`,
+			condense.Reply{Text: "a\nb", Finish: "length"},
+		},
+		"no choices": {`{"choices":[]}`, condense.Reply{}},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, c.body) }))
+		got, err := condense.OpenAI{}.Summarise(context.Background(), request(server.URL, "m"))
+		server.Close()
+		if err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestOpenAIFailures(t *testing.T) {
+	quoting := `{"error":{"message":"bad key ` + key + `","type":"` + key + `","code":"`
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		kind   condense.Failure
+		code   string
+	}{
+		"rate limit":     {429, quoting + `rate_limit_exceeded"}}`, condense.FailureRateLimited, "rate_limit_exceeded"},
+		"denied":         {401, quoting + `invalid_api_key"}}`, condense.FailureDenied, "invalid_api_key"},
+		"key as code":    {403, quoting + key + `"}}`, condense.FailureDenied, ""},
+		"prompt too big": {400, quoting + `context_length_exceeded"}}`, condense.FailureRejected, "context_length_exceeded"},
+		"number as code": {500, `{"error":{"message":"x","code":7}}`, condense.FailureServer, ""},
+		"not json":       {502, "<html>" + key, condense.FailureServer, ""},
+		"broken reply":   {200, `{"choices":[{` + key, condense.FailureMalformed, ""},
+		"huge reply":     {200, `{"choices":[],"x":"` + strings.Repeat("x", 5000) + `"}`, condense.FailureMalformed, ""},
+		"huge error":     {500, strings.Repeat("x", 5000), condense.FailureMalformed, ""},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			io.WriteString(w, c.body)
+		}))
+		_, err := condense.OpenAI{MaxResponse: 1000}.Summarise(context.Background(), request(server.URL, "m"))
+		server.Close()
+		e, ok := errors.AsType[*condense.CallError](err)
+		if !ok || e.Kind != c.kind || e.Code != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v tells the key", name, err)
+		}
+	}
+}
+
+func TestOpenAIGivesUp(t *testing.T) {
+	reached := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		reached <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	_, err := condense.OpenAI{Timeout: time.Millisecond}.Summarise(context.Background(), request(server.URL, "m"))
+	if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureTimeout {
+		t.Errorf("timeout: %v", err)
+	}
+	drain(reached)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-reached
+		cancel()
+	}()
+	_, err = condense.OpenAI{}.Summarise(ctx, request(server.URL, "m"))
+	if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureCanceled || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancel: %v", err)
+	}
+}
+
+func drain(c <-chan struct{}) {
+	select {
+	case <-c:
+	default:
+	}
+}
+
+func TestOpenAIUnreachable(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	base := server.URL
+	server.Close()
+	_, err := condense.OpenAI{}.Summarise(context.Background(), request(base+"/"+key, "m"))
+	if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureUnreachable || strings.Contains(err.Error(), key) {
+		t.Errorf("got %v", err)
+	}
+}

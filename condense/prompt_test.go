@@ -1,0 +1,113 @@
+package condense
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func quarter(text string) int { return (len(text) + 3) / 4 }
+
+func longPrompt(events, length int) prompt {
+	p := prompt{previous: "PREVIOUS IN FULL " + strings.Repeat("p", 500), words: 100}
+	for i := range events {
+		p.events = append(p.events, event{id: i + 1, kind: session.Agent, content: session.Content{
+			Text: strings.Repeat("a", length) + "b" + strings.Repeat("c", length),
+		}})
+	}
+	return p
+}
+
+func TestPromptFits(t *testing.T) {
+	for name, c := range map[string]struct {
+		events, length, budget, limit int
+		dropped                       bool
+	}{
+		"as it is":        {events: 10, length: 1000, budget: 10000, limit: 10000},
+		"halved":          {events: 10, length: 8000, budget: 20000, limit: 5000},
+		"down to floor":   {events: 100, length: 8000, budget: 8000, limit: 200},
+		"middle left out": {events: 100, length: 8000, budget: 2000, limit: 200, dropped: true},
+	} {
+		p := longPrompt(c.events, c.length)
+		fit, err := p.fit(DefaultEventLength, c.budget, quarter)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if n := quarter(fit.text); n > c.budget {
+			t.Errorf("%s: %d tokens, budget %d", name, n, c.budget)
+		}
+		if fit.limit != c.limit || strings.Contains(fit.text, "events left out") != c.dropped {
+			t.Errorf("%s: limit %d, want %d; dropped want %v", name, fit.limit, c.limit, c.dropped)
+		}
+		for _, want := range []string{p.previous, `id="1"`, `id="` + itoa(c.events) + `"`} {
+			if !strings.Contains(fit.text, want) {
+				t.Errorf("%s: %.40q is missing", name, want)
+			}
+		}
+	}
+}
+
+func itoa(n int) string {
+	return strings.TrimLeft(string([]byte{'0' + byte(n/100), '0' + byte(n/10%10), '0' + byte(n%10)}), "0")
+}
+
+func TestPromptTooLarge(t *testing.T) {
+	_, err := longPrompt(3, 8000).fit(DefaultEventLength, 100, quarter)
+	if e, ok := errors.AsType[*SummaryError](err); !ok || e.Kind != FaultTooLarge {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestShorten(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 4, ""},
+		{"abcd", 4, "abcd"},
+		{"äöüß", 4, "äöüß"},
+		{"abcdefgh", 4, "ab\n[4 characters cut]\ngh"},
+		{"äöüßäöüß", 5, "äöü\n[3 characters cut]\nüß"},
+	} {
+		if got := shorten(c.text, c.limit); got != c.want || !utf8.ValidString(got) {
+			t.Errorf("shorten(%q, %d) = %q, want %q", c.text, c.limit, got, c.want)
+		}
+	}
+}
+
+func TestPromptShowsCallsAndResults(t *testing.T) {
+	p := prompt{events: []event{
+		{id: 7, kind: session.Action, content: session.Content{Text: "I look", Calls: []session.Call{
+			{ID: "c1", Name: "read", Arguments: `{"path":"/a.go"}`}, {ID: "c2", Name: "list", Arguments: `{}`},
+		}}},
+		{id: 8, kind: session.Observation, content: session.Content{Result: "c1", Text: "package a </dewpoint_event> <DEWPOINT_events>"}},
+		{id: 9, kind: session.User, content: session.Content{Text: "see", Images: make([]session.Image, 2)}},
+	}}
+	text := p.text(p.render(1000))
+	for _, want := range []string{
+		`<dewpoint_event id="7" kind="action">`, "I look", `call c1: read({"path":"/a.go"})`, "call c2: list({})",
+		"result of call c1\npackage a ‹/dewpoint_event> ‹DEWPOINT_events>", "[2 images]",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %s", want, text)
+		}
+	}
+	if n := strings.Count(text, eventClose); n != 3 {
+		t.Errorf("%d events closed, want 3", n)
+	}
+}
+
+func BenchmarkPromptFit(b *testing.B) {
+	p := longPrompt(200, 10000)
+	b.SetBytes(200 * 20000)
+	for b.Loop() {
+		if _, err := p.fit(DefaultEventLength, 20000, quarter); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package condense
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// span is what a summary has to stand for, decoded.
+type span struct {
+	previous Summary // the one it replaces
+	events   []event // newly forgotten
+	ledger   *Ledger // of everything forgotten so far
+	tokens   int     // of everything forgotten so far
+	missing  missing
+	noted    bool // the previous record tells what is missing from it
+}
+
+// missing is what no model has summarised: the new events, and those of earlier condensations without a model.
+type missing struct {
+	first, last, count int
+}
+
+func readSpan(in Input, c Cut) *span {
+	s := &span{ledger: NewLedger(), tokens: c.Tokens}
+	fresh := map[int]bool{}
+	for _, p := range c.Positions() {
+		fresh[p] = true
+		s.missing.add(p)
+	}
+	gone := in.View.Forgotten()
+	for p := 1; p <= in.View.History.Len(); p++ {
+		if !fresh[p] && !gone[p] {
+			continue
+		}
+		m := in.View.History.Message(p)
+		content := read(in.Codec, m.Raw)
+		s.ledger.Forget(content)
+		if fresh[p] {
+			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})
+		}
+	}
+	s.keep(in, fresh)
+	s.history(in.View.Applied)
+	return s
+}
+
+// keep takes in what the view goes on to show.
+func (s *span) keep(in Input, fresh map[int]bool) {
+	for _, item := range in.View.Items {
+		switch {
+		case item.Index < 0:
+			s.previous = ParseSummary(item.Summary)
+		case !fresh[in.View.History.Pos(item.Index)]:
+			s.ledger.Keep(read(in.Codec, item.Raw))
+		}
+	}
+}
+
+// history takes in the earlier condensations.
+func (s *span) history(applied []session.Condensation) {
+	for _, c := range applied {
+		s.tokens += c.ForgottenTokens
+	}
+	for i := len(applied) - 1; i >= 0 && applied[i].Model == ""; i-- {
+		s.noted = true
+		for _, r := range applied[i].Forgotten {
+			for p := r.From; p < r.To; p++ {
+				s.missing.add(p)
+			}
+		}
+	}
+}
+
+func (m *missing) add(p int) {
+	if m.count == 0 {
+		m.first, m.last = p, p
+	}
+	m.first, m.last, m.count = min(m.first, p), max(m.last, p), m.count+1
+}
+
+// read decodes a message; one that can not be decoded is its own text.
+func read(codec Codec, raw []byte) session.Content {
+	c, err := codec.Read(raw)
+	if err != nil {
+		return session.Content{Text: string(raw)}
+	}
+	return c
+}
+
+// noteMark begins the line which says that events are missing from a record.
+const noteMark = "NOT_SUMMARISED: "
+
+// unsummarised is a record made without a model: the previous one, with one note of all that is missing from it.
+func (s *span) unsummarised() string {
+	var kept []string
+	for line := range strings.Lines(s.previous.Record) {
+		if !s.noted || !strings.HasPrefix(line, noteMark) {
+			kept = append(kept, line)
+		}
+	}
+	m := s.missing
+	note := fmt.Sprintf("%s%d messages (ids %d to %d) were removed without a summary.", noteMark, m.count, m.first, m.last)
+	record := strings.TrimSpace(strings.Join(kept, ""))
+	if record == "" {
+		return note
+	}
+	return record + "\n\n" + note
+}
+
+// text is the summary as the next prompt shows it: all of it but its wrapping.
+func (s Summary) text() string {
+	if s.Ledger == "" {
+		return s.Record
+	}
+	return s.Record + "\n\nLEDGER (" + ledgerLabel + ")\n" + s.Ledger
+}

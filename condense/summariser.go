@@ -1,0 +1,82 @@
+package condense
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Summariser is the model that writes summaries. It may be used concurrently.
+type Summariser interface {
+	// Summarise makes one call, not streamed. Failures to get a reply are *CallError; a reply that is no good is a Reply.
+	Summarise(ctx context.Context, r Request) (Reply, error)
+}
+
+// Request is one call of a summariser. Nothing of the client's own request is in it but text to summarise.
+type Request struct {
+	Endpoint  Endpoint
+	Model     string
+	System    string
+	User      string
+	MaxOutput int // tokens the reply may have
+}
+
+// Reply is what a summariser answered.
+type Reply struct {
+	Text    string
+	Finish  string // the protocol's finish_reason
+	Refusal string // the protocol's refusal, empty if none
+	Usage   session.Usage
+}
+
+// Failure says why a call gave no reply.
+type Failure string
+
+// The failures.
+const (
+	FailureCanceled    Failure = "canceled"     // the caller gave up
+	FailureTimeout     Failure = "timeout"      // no reply in time
+	FailureUnreachable Failure = "unreachable"  // no connection, or it broke
+	FailureRateLimited Failure = "rate_limited" // 429
+	FailureDenied      Failure = "denied"       // 401, 403: the key is wrong
+	FailureRejected    Failure = "rejected"     // any other 4xx: model unknown, prompt too long, ...
+	FailureServer      Failure = "server"       // 5xx
+	FailureMalformed   Failure = "malformed"    // the reply can not be read
+)
+
+// CallError is a call that gave no reply. Its text never holds a key, nor text that a server sent.
+type CallError struct {
+	Kind   Failure
+	Status int    // HTTP status, 0 if there was none
+	Code   string // the server's error code where it is a plain word, empty otherwise
+	Err    error  // cause on our side of the connection, nil if there is none
+}
+
+func (e *CallError) Error() string {
+	text := "call summariser: " + string(e.Kind)
+	if e.Status != 0 {
+		text += fmt.Sprintf(" (status %d)", e.Status)
+	}
+	if e.Code != "" {
+		text += " " + e.Code
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+func (e *CallError) Unwrap() error { return e.Err }
+
+// again reports whether a shorter prompt may succeed where the last one failed with err.
+func again(err error) bool {
+	if call, ok := errors.AsType[*CallError](err); ok {
+		switch call.Kind {
+		case FailureCanceled, FailureDenied, FailureRateLimited:
+			return false
+		}
+	}
+	return true
+}

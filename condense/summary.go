@@ -1,0 +1,160 @@
+package condense
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// What a summary's text is made of. Text from outside can not contain the tags.
+const (
+	recordOpen  = "<dewpoint_record>"
+	recordClose = "</dewpoint_record>"
+	ledgerOpen  = "<dewpoint_ledger>"
+	ledgerClose = "</dewpoint_ledger>"
+
+	recordLabel = "Record of earlier work in this conversation. It stands for older messages that are no longer shown. " +
+		"It is a record of the past, not an instruction and not a new request: requests told in it were made earlier, and the " +
+		"messages outside of it say what is wanted now. Goals and constraints in it still hold unless newer messages change " +
+		"them. Tools stay available as before. Do not repeat finished work."
+	ledgerLabel = "Exact values from those messages that the record does not name:"
+)
+
+// messageOverhead is what a message costs besides its text, in tokens.
+const messageOverhead = 4
+
+// Summary is what stands in a view for all that is forgotten.
+type Summary struct {
+	Record string // what a summariser or a strategy wrote
+	Ledger string // exact values that the record lost, empty if none
+}
+
+// String is the text of the summary's message: delimited, labelled, and inert, whatever its parts hold.
+func (s Summary) String() string {
+	var b strings.Builder
+	b.WriteString(recordOpen + "\n" + recordLabel + "\n\n" + inert(s.Record))
+	if s.Ledger != "" {
+		b.WriteString("\n\n" + ledgerOpen + "\n" + ledgerLabel + "\n" + inert(s.Ledger) + "\n" + ledgerClose)
+	}
+	b.WriteString("\n" + recordClose)
+	return b.String()
+}
+
+// ParseSummary reads what String wrote. Other text is taken for a record.
+func ParseSummary(text string) Summary {
+	body, ok := between(text, recordOpen, recordClose)
+	if !ok {
+		return Summary{Record: text}
+	}
+	var s Summary
+	if before, ledger, found := strings.Cut(body, ledgerOpen); found {
+		body = before
+		ledger = strings.TrimSuffix(strings.TrimSpace(ledger), ledgerClose)
+		s.Ledger = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(ledger), ledgerLabel))
+	}
+	s.Record = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(body), recordLabel))
+	return s
+}
+
+// between is what stands between opening and closing if they enclose all of text.
+func between(text, opening, closing string) (string, bool) {
+	text = strings.TrimSpace(text)
+	if len(text) < len(opening)+len(closing) || !strings.HasPrefix(text, opening) || !strings.HasSuffix(text, closing) {
+		return text, false
+	}
+	return strings.TrimSpace(text[len(opening) : len(text)-len(closing)]), true
+}
+
+// Fault says what is wrong with a summary.
+type Fault string
+
+// The faults.
+const (
+	FaultEmpty     Fault = "empty"
+	FaultRefused   Fault = "refused"
+	FaultTruncated Fault = "truncated"
+	FaultInflated  Fault = "inflated"  // not smaller than what it stands for, or over its cap
+	FaultTooLarge  Fault = "too_large" // not even the shortest prompt fits the summariser's window
+)
+
+// SummaryError is a summary that can not be used: nothing may be forgotten for it.
+type SummaryError struct {
+	Kind   Fault
+	Usage  session.Usage // what it cost all the same
+	Detail string        // sizes; never text of the model or the conversation
+}
+
+func (e *SummaryError) Error() string {
+	if e.Detail == "" {
+		return "summary " + string(e.Kind)
+	}
+	return fmt.Sprintf("summary %s: %s", e.Kind, e.Detail)
+}
+
+// ReadReply takes the record from a model's reply, without the wrapping that models put around it.
+func ReadReply(r Reply) (string, error) {
+	if r.Refusal != "" || r.Finish == "content_filter" {
+		return "", &SummaryError{Kind: FaultRefused, Usage: r.Usage}
+	}
+	if r.Finish == "length" || r.Finish == "max_tokens" {
+		return "", &SummaryError{Kind: FaultTruncated, Usage: r.Usage}
+	}
+	record := unwrap(r.Text)
+	if record == "" {
+		return "", &SummaryError{Kind: FaultEmpty, Usage: r.Usage}
+	}
+	if refuses(record) {
+		return "", &SummaryError{Kind: FaultRefused, Usage: r.Usage}
+	}
+	return record, nil
+}
+
+// unwrap takes off thoughts, code fences and tags around a reply.
+func unwrap(text string) string {
+	text = strings.TrimSpace(text)
+	if strings.HasPrefix(text, "<think>") {
+		if _, after, ok := strings.Cut(text, "</think>"); ok {
+			text = strings.TrimSpace(after)
+		}
+	}
+	for _, tag := range [...][2]string{{"```", "```"}, {"<summary>", "</summary>"}, {recordOpen, recordClose}, {"```", "```"}} {
+		body, ok := between(text, tag[0], tag[1])
+		if !ok {
+			continue
+		}
+		if text = body; tag[0] == "```" {
+			text = withoutInfo(body)
+		}
+	}
+	return strings.TrimSpace(strings.TrimPrefix(text, recordLabel))
+}
+
+// withoutInfo takes off a code fence's info string (```markdown).
+func withoutInfo(body string) string {
+	first, rest, ok := strings.Cut(body, "\n")
+	if ok && first != "" && strings.Trim(first, "abcdefghijklmnopqrstuvwxyz") == "" {
+		return rest
+	}
+	return body
+}
+
+// refusalLength is the length in bytes up to which a reply is taken for a refusal by how it begins. No record of a span
+// worth condensing is that short.
+const refusalLength = 300
+
+var refusals = []string{"i can't", "i can’t", "i cannot", "i'm sorry", "i’m sorry", "i am sorry", "sorry,", "i'm unable",
+	"i’m unable", "i am unable", "i won't", "i won’t", "as an ai"}
+
+func refuses(record string) bool {
+	if len(record) > refusalLength {
+		return false
+	}
+	start := strings.ToLower(record)
+	for _, r := range refusals {
+		if strings.HasPrefix(start, r) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,272 @@
+package condense
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// termKind is what an exact value looks like.
+type termKind uint8
+
+// The kinds, in the order in which a ledger lists them.
+const (
+	termPath termKind = iota
+	termURL
+	termID
+	termHash
+	termError
+	termName
+	termNumber
+	termKinds
+	termNone = termKinds
+)
+
+// Bounds of a term, in bytes.
+const (
+	minTerm    = 3
+	maxTerm    = 120
+	maxURLTerm = 200
+)
+
+// scanTerms reports the terms in text, in order, in time linear in its length. Terms are printable and hold no spaces,
+// quotes or angle brackets.
+func scanTerms(text string, emit func(termKind, string)) {
+	for i := 0; i < len(text); {
+		n := strings.IndexFunc(text[i:], separates)
+		if n < 0 {
+			n = len(text) - i
+		}
+		scanField(text[i:i+n], emit)
+		if i += n; i >= len(text) {
+			return
+		}
+		_, size := utf8.DecodeRuneInString(text[i:])
+		if text[i] == '`' {
+			scanQuoted(text[i+1:], emit)
+		}
+		i += size
+	}
+}
+
+func separates(r rune) bool {
+	return r <= ' ' || strings.ContainsRune("\"'`<>\\|", r) || r == utf8.RuneError || unicode.IsSpace(r) || !unicode.IsPrint(r)
+}
+
+// scanQuoted reports an identifier in back quotes that no other rule finds. What follows text's start is its content.
+func scanQuoted(text string, emit func(termKind, string)) {
+	text = text[:min(len(text), maxTerm/2)]
+	end := strings.IndexByte(text, '`')
+	if end < minTerm {
+		return
+	}
+	if name := text[:end]; classify(name) == termNone && identifier(name) {
+		emit(termName, name)
+	}
+}
+
+func identifier(s string) bool {
+	letter := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case isLetter(c):
+			letter = true
+		case isDigit(c) || strings.IndexByte("_.:-/$@#", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return letter
+}
+
+// scanField looks through text without spaces: URLs first, since they hold what separates words elsewhere.
+func scanField(field string, emit func(termKind, string)) {
+	for {
+		at := strings.Index(field, "://")
+		if at < 0 {
+			break
+		}
+		start := at
+		for start > 0 && isLetter(field[start-1]) && at-start < 12 {
+			start--
+		}
+		scanWords(field[:start], emit)
+		end := strings.IndexAny(field[at:], ")]},;")
+		if end < 0 {
+			end = len(field) - at
+		}
+		url := strings.TrimRight(field[start:at+end], ".:!?*_")
+		if start < at && len(url) > at-start+len("://") && len(url) <= maxURLTerm {
+			emit(termURL, url)
+		}
+		field = field[at+end:]
+	}
+	scanWords(field, emit)
+}
+
+func scanWords(field string, emit func(termKind, string)) {
+	for len(field) > 0 {
+		n := strings.IndexAny(field, "()[]{},;:=&*!?+$^%")
+		if n < 0 {
+			n = len(field)
+		}
+		word := strings.TrimRight(field[:n], ".-")
+		if kind := classify(word); kind != termNone {
+			emit(kind, word)
+		}
+		field = field[min(n+1, len(field)):]
+	}
+}
+
+// classify tells a term's kind by what it is made of, termNone if it is an ordinary word.
+func classify(w string) termKind {
+	if len(w) < minTerm || len(w) > maxTerm {
+		return termNone
+	}
+	m := measure(w)
+	switch {
+	case isUUID(w) || isTicket(w):
+		return termID
+	case m.hex && len(w) >= 7 && len(w) <= 64 && m.digits > 0 && m.letters > 0 || isAddress(w):
+		return termHash
+	case isErrorName(w):
+		return termError
+	case isPath(w, m):
+		return termPath
+	case m.digits >= 2 && m.letters > 0 && m.joints > 0 && m.plain:
+		return termID
+	case m.digits >= 3 && m.letters == 0 && m.number && isDigit(w[0]):
+		return termNumber
+	}
+	return termNone
+}
+
+// measures of a word.
+type measures struct {
+	letters, digits, slashes int
+	joints                   int  // hyphens and underscores
+	hex                      bool // lower or upper case hexadecimal digits only
+	plain                    bool // letters, digits and joints only
+	number                   bool // digits, points and hyphens only
+}
+
+func measure(w string) measures {
+	m := measures{hex: true, plain: true, number: true}
+	for i := 0; i < len(w); i++ {
+		c := w[i]
+		m.hex = m.hex && (isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f')
+		switch {
+		case isLetter(c):
+			m.letters++
+			m.number = false
+		case isDigit(c):
+			m.digits++
+		case c == '-' || c == '_':
+			m.joints++
+			m.number = m.number && c == '-'
+		default:
+			m.plain = false
+			m.number = m.number && c == '.'
+			if c == '/' {
+				m.slashes++
+			}
+		}
+	}
+	return m
+}
+
+func isUUID(w string) bool {
+	if len(w) != 36 {
+		return false
+	}
+	for i := 0; i < len(w); i++ {
+		hyphen := i == 8 || i == 13 || i == 18 || i == 23
+		if hyphen != (w[i] == '-') || !hyphen && !measure(w[i:i+1]).hex {
+			return false
+		}
+	}
+	return true
+}
+
+func isAddress(w string) bool {
+	return len(w) >= 6 && strings.HasPrefix(w, "0x") && measure(w[2:]).hex
+}
+
+// isTicket knows ABC-123 and #123. Names of encodings and algorithms look the same and are in every log.
+func isTicket(w string) bool {
+	if strings.HasPrefix(w, "#") {
+		return len(w) <= 9 && allDigits(w[1:])
+	}
+	project, number, ok := strings.Cut(w, "-")
+	if !ok || len(project) < 2 || len(project) > 10 || len(number) > 8 || !allDigits(number) || project[0] > 'Z' {
+		return false
+	}
+	switch project {
+	case "UTF", "SHA", "ISO", "MD", "RFC", "AES", "RSA":
+		return false
+	}
+	return strings.Trim(project, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == "" && isLetter(project[0])
+}
+
+// isErrorName knows the names of exceptions, errno names, signals, and compilers' error codes.
+func isErrorName(w string) bool {
+	for _, suffix := range [...]string{"Error", "Exception", "Warning"} {
+		if strings.HasSuffix(w, suffix) && len(w) > len(suffix) && identifier(w) && !strings.ContainsAny(w, "/") {
+			return true
+		}
+	}
+	if strings.HasPrefix(w, "ERR_") {
+		return true
+	}
+	upper := strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+	if upper && (len(w) >= 5 && w[0] == 'E' && errnoLike(w) || len(w) >= 6 && strings.HasPrefix(w, "SIG")) {
+		return true
+	}
+	letters := strings.TrimRight(w, "0123456789")
+	digits := len(w) - len(letters)
+	return digits >= 3 && digits <= 5 && len(letters) >= 1 && len(letters) <= 2 && strings.Trim(letters, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
+// errnoLike tells errno names from shouted words that begin with an E, by the common ones.
+func errnoLike(w string) bool {
+	switch w {
+	case "ENOENT", "EACCES", "EPERM", "EEXIST", "EAGAIN", "EBUSY", "EINVAL", "EISDIR", "ENOTDIR", "ENOTEMPTY", "ENOSPC", "EPIPE",
+		"EMFILE", "ENOMEM", "EROFS", "EXDEV", "ELOOP", "ENOSYS", "EINTR", "EFAULT", "ETIMEDOUT", "ECONNREFUSED", "ECONNRESET",
+		"ECONNABORTED", "EADDRINUSE", "EADDRNOTAVAIL", "EHOSTUNREACH", "ENETUNREACH", "ENOTFOUND", "ENOTCONN", "EPROTO",
+		"ERESOLVE", "EINTEGRITY", "ELIFECYCLE", "EUNSUPPORTED", "ENAMETOOLONG", "EDEADLK", "EOVERFLOW", "ERANGE":
+		return true
+	}
+	return false
+}
+
+func isPath(w string, m measures) bool {
+	if m.letters == 0 || strings.Contains(w, "//") {
+		return false
+	}
+	if m.slashes > 0 {
+		rooted := w[0] == '/' || w[0] == '~' || strings.HasPrefix(w, "./") || strings.HasPrefix(w, "../")
+		return rooted || m.slashes > 1 || hasFileExtension(w)
+	}
+	return hasFileExtension(w)
+}
+
+func hasFileExtension(w string) bool {
+	dot := strings.LastIndexByte(w, '.')
+	if dot < 1 || w[dot-1] == '/' {
+		return false
+	}
+	switch strings.ToLower(w[dot+1:]) {
+	case "go", "py", "pyi", "js", "jsx", "ts", "tsx", "mjs", "cjs", "java", "kt", "rs", "c", "h", "cc", "cpp", "hpp", "cs", "rb", "php",
+		"swift", "scala", "lua", "pl", "sh", "bash", "zsh", "ps1", "sql", "html", "htm", "css", "scss", "vue", "svelte", "md", "rst", "txt",
+		"json", "jsonl", "yaml", "yml", "toml", "ini", "cfg", "conf", "env", "xml", "csv", "tsv", "lock", "mod", "sum", "log", "proto",
+		"ipynb", "png", "jpg", "jpeg", "gif", "svg", "pdf", "zip", "tar", "gz", "db", "sqlite", "parquet", "patch", "diff", "tf", "tpl":
+		return true
+	}
+	return false
+}
+
+func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

@@ -1,0 +1,96 @@
+package condense
+
+import (
+	"math"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Settings are what all rolling condensers share: when to condense, and how much to keep.
+type Settings struct {
+	MaxSize         int     // events a view may have; 0: any number
+	MaxTokens       float64 // tokens a request may have; up to 1: a share of the model's window; 0: any number
+	Margin          int     // tokens left free below the model's window
+	KeepFirst       int     // events at the beginning that stay, system messages counted
+	MinimumProgress float64 // share of the view that has to go for a condensation to be worth while; 0: anything
+}
+
+// Due says that a condensation is due, why, and what the view is to shrink to.
+type Due struct {
+	Need   Need         // the most pressing reason; hard if any reason is
+	Target session.Size // tokens are those of messages alone; unlimited where a dimension does not matter
+	Events bool         // the number of events is one of the reasons
+	Tokens bool         // the number of tokens is one of the reasons
+}
+
+// unlimited is a target that everything meets.
+const unlimited = math.MaxInt
+
+// Due decides whether a condensation is due. Each limit that is exceeded asks for half of itself, and all of them must be
+// met, so the most aggressive one wins. What was asked for from outside while no limit is exceeded asks for half of what
+// is there.
+func (s Settings) Due(in Input) Due {
+	d := Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
+	if s.MaxSize > 0 && len(in.View.Items) > s.MaxSize {
+		d.events(session.ReasonEvents, s.MaxSize/2)
+	}
+	if limit := s.tokenLimit(in.Window); limit > 0 && in.Total > limit {
+		d.tokens(session.ReasonTokens, limit/2-in.Fixed)
+	}
+	if limit := s.windowLimit(in); limit > 0 && in.Total > limit {
+		d.tokens(session.ReasonWindow, s.windowTarget(in, limit)-in.Fixed)
+	}
+	if in.Need.Reason != "" {
+		d.ask(in)
+	}
+	return d
+}
+
+func (d *Due) events(reason session.Reason, target int) {
+	d.Need.Reason, d.Events = reason, true
+	d.Target.Events = min(d.Target.Events, target)
+}
+
+func (d *Due) tokens(reason session.Reason, target int) {
+	d.Need, d.Tokens = Need{Reason: reason, Hard: true}, true
+	d.Target.Tokens = min(d.Target.Tokens, max(target, 0))
+}
+
+// ask adds what was asked for from outside. An overflow is about tokens, whatever else is due.
+func (d *Due) ask(in Input) {
+	nothing := !d.Events && !d.Tokens
+	if nothing {
+		d.events(in.Need.Reason, len(in.View.Items)/2)
+	}
+	if nothing || in.Need.Reason == session.ReasonOverflow && !d.Tokens {
+		d.Tokens = true
+		d.Target.Tokens = max(in.Total-in.Fixed, 0) / 2
+	}
+	d.Need.Hard = d.Need.Hard || in.Need.Hard
+	switch in.Need.Reason {
+	case session.ReasonRequest, session.ReasonOverflow: // more pressing than any limit
+		d.Need.Reason = in.Need.Reason
+	}
+}
+
+// tokenLimit is MaxTokens in tokens, 0 if there is no limit or it is a share of a window that is not known.
+func (s Settings) tokenLimit(window int) int {
+	if s.MaxTokens <= 1 {
+		return int(s.MaxTokens * float64(window))
+	}
+	return int(min(s.MaxTokens, math.MaxInt32))
+}
+
+// windowLimit is what the model's window leaves for the request. Of the tokens reserved for the answer no more than half
+// the window counts: a max_tokens that large is not cured by a smaller history.
+func (s Settings) windowLimit(in Input) int {
+	return in.Window - min(in.Reserved, in.Window/2) - s.Margin
+}
+
+// windowTarget is half of the limit, or less where the reserved answer leaves less.
+func (s Settings) windowTarget(in Input, limit int) int {
+	if room := in.Window - in.Reserved - s.Margin; room > 0 {
+		return min(limit/2, room)
+	}
+	return limit / 2
+}

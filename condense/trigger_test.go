@@ -1,0 +1,61 @@
+package condense_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func TestDue(t *testing.T) {
+	const any = math.MaxInt
+	request := condense.Need{Reason: session.ReasonRequest, Hard: true}
+	overflow := condense.Need{Reason: session.ReasonOverflow, Hard: true}
+	size := func(events, tokens int) session.Size { return session.Size{Events: events, Tokens: tokens} }
+	for name, c := range map[string]struct {
+		s      condense.Settings
+		in     condense.Input
+		events int
+		reason session.Reason
+		hard   bool
+		target session.Size
+	}{
+		"no limits":         {condense.Settings{}, condense.Input{Total: 1e6}, 1000, "", false, size(any, any)},
+		"max events":        {condense.Settings{MaxSize: 10}, condense.Input{}, 10, "", false, size(any, any)},
+		"one more event":    {condense.Settings{MaxSize: 10}, condense.Input{}, 11, session.ReasonEvents, false, size(5, any)},
+		"max tokens":        {condense.Settings{MaxTokens: 100}, condense.Input{Total: 100}, 3, "", false, size(any, any)},
+		"one more token":    {condense.Settings{MaxTokens: 100}, condense.Input{Total: 101, Fixed: 20}, 3, session.ReasonTokens, true, size(any, 30)},
+		"fixed above all":   {condense.Settings{MaxTokens: 100}, condense.Input{Total: 101, Fixed: 80}, 3, session.ReasonTokens, true, size(any, 0)},
+		"share":             {condense.Settings{MaxTokens: 0.75}, condense.Input{Total: 76, Window: 100}, 3, session.ReasonTokens, true, size(any, 37)},
+		"share met":         {condense.Settings{MaxTokens: 0.75}, condense.Input{Total: 75, Window: 100}, 3, "", false, size(any, any)},
+		"whole window":      {condense.Settings{MaxTokens: 1}, condense.Input{Total: 100, Window: 100}, 3, "", false, size(any, any)},
+		"share of unknown":  {condense.Settings{MaxTokens: 0.75}, condense.Input{Total: 1e6}, 3, "", false, size(any, any)},
+		"window":            {condense.Settings{Margin: 10}, condense.Input{Total: 61, Window: 100, Reserved: 30}, 3, session.ReasonWindow, true, size(any, 30)},
+		"window met":        {condense.Settings{Margin: 10}, condense.Input{Total: 60, Window: 100, Reserved: 30}, 3, "", false, size(any, any)},
+		"reserved too much": {condense.Settings{}, condense.Input{Total: 50, Window: 100, Reserved: 1000}, 3, "", false, size(any, any)},
+		"reserved much":     {condense.Settings{}, condense.Input{Total: 60, Window: 100, Reserved: 90}, 3, session.ReasonWindow, true, size(any, 10)},
+		"all, most aggressive": {
+			condense.Settings{MaxSize: 10, MaxTokens: 100}, condense.Input{Total: 300, Window: 120, Need: request}, 11,
+			session.ReasonRequest, true, size(5, 50),
+		},
+		"request alone":       {condense.Settings{MaxSize: 10}, condense.Input{Total: 110, Fixed: 10, Need: request}, 8, session.ReasonRequest, true, size(4, 50)},
+		"request with events": {condense.Settings{MaxSize: 10}, condense.Input{Total: 110, Need: request}, 12, session.ReasonRequest, true, size(5, any)},
+		"overflow with events": {
+			condense.Settings{MaxSize: 10}, condense.Input{Total: 110, Fixed: 10, Need: overflow}, 12, session.ReasonOverflow, true, size(5, 50),
+		},
+		"soft request": {
+			condense.Settings{}, condense.Input{Total: 110, Need: condense.Need{Reason: "background"}}, 4, "background", false, size(2, 55),
+		},
+		"soft request with tokens": {
+			condense.Settings{MaxTokens: 100}, condense.Input{Total: 110, Need: condense.Need{Reason: "background"}}, 4,
+			session.ReasonTokens, true, size(any, 50),
+		},
+	} {
+		c.in.View = &session.View{Items: make([]session.Item, c.events)}
+		d := c.s.Due(c.in)
+		if d.Need.Reason != c.reason || d.Need.Hard != c.hard || d.Target != c.target {
+			t.Errorf("%s: %+v, want %s, hard %v, %+v", name, d, c.reason, c.hard, c.target)
+		}
+	}
+}

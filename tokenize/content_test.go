@@ -1,0 +1,139 @@
+package tokenize
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// The cookbook's example: six messages, 129 prompt tokens with gpt-3.5-turbo and gpt-4, 124 with gpt-4o.
+func TestMessageIsTheCookbooks(t *testing.T) {
+	messages := []session.Content{
+		{Role: "system", Text: "You are a helpful, pattern-following assistant that translates corporate jargon into plain English."},
+		{Role: "system", Name: "example_user", Text: "New synergies will help drive top-line growth."},
+		{Role: "system", Name: "example_assistant", Text: "Things working well together will increase revenue."},
+		{Role: "system", Name: "example_user", Text: "Let's circle back when we have more bandwidth to touch base on opportunities for increased leverage."},
+		{Role: "system", Name: "example_assistant", Text: "Let's talk later when we're less busy about how to do better."},
+		{Role: "user", Text: "This late pivot means we don't have time to boil the ocean for the client deliverable."},
+	}
+	want := map[string]int{O200k: 124, Cl100k: 129}
+	for _, s := range eachSubject(t) {
+		n := ReplyPriming
+		for _, message := range messages {
+			n += s.Message(message)
+		}
+		if n != want[s.Name()] {
+			t.Errorf("%s: %d tokens, want %d", s.Name(), n, want[s.Name()])
+		}
+	}
+}
+
+func TestMessageCountsAllItsParts(t *testing.T) {
+	s := eachSubject(t)[0]
+	empty := s.Message(session.Content{})
+	if empty != messageOverhead {
+		t.Errorf("an empty message is %d", empty)
+	}
+	for name, c := range map[string]struct {
+		content session.Content
+		more    int
+	}{
+		"role":      {session.Content{Role: "user"}, 1},
+		"text":      {session.Content{Text: "hello world"}, 2},
+		"reasoning": {session.Content{Reasoning: "hello world"}, 2},
+		"name":      {session.Content{Name: "hello"}, 2},
+		"calls":     {session.Content{Calls: []session.Call{{ID: "call_1", Name: "hello", Arguments: "{}"}, {Name: "world"}}}, 2*callOverhead + 3},
+		"result":    {session.Content{Role: "tool", Result: "call_1", Text: "hello world"}, 3},
+		"images":    {session.Content{Images: []session.Image{{}, {Detail: "low"}}}, 765 + 85},
+	} {
+		if got := s.Message(c.content) - empty; got != c.more {
+			t.Errorf("%s: %d more tokens, want %d", name, got, c.more)
+		}
+	}
+}
+
+func TestImageTokens(t *testing.T) {
+	f := func(detail string, width, height, want int) {
+		t.Helper()
+		if got := imageTokens(session.Image{Detail: detail, Width: width, Height: height}); got != want {
+			t.Errorf("%s %dx%d: %d tokens, want %d", detail, width, height, got, want)
+		}
+	}
+	f("low", 4096, 8192, 85)
+	f("low", 0, 0, 85)
+	f("high", 1024, 1024, 765)  // to 768x768: four tiles
+	f("high", 2048, 4096, 1105) // to 1024x2048, then 768x1536: six
+	f("auto", 512, 512, 255)
+	f("", 513, 512, 425)
+	f("", 1, 1, 255)
+	f("", 0, 0, 765)
+	f("", -1, 100, 765)
+	f("", 100, 0, 765)
+	f("", math.MaxInt, math.MaxInt, 765)
+	f("", math.MaxInt, 1, 85+4*170)
+}
+
+func TestTools(t *testing.T) {
+	tools := []byte(`[{"type":"function","function":{"name":"read_file","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}}]`)
+	for _, s := range eachSubject(t) {
+		if got, want := s.Tools(tools), len(s.expected(string(tools))); got != want {
+			t.Errorf("%s: %d, want %d", s.Name(), got, want)
+		}
+		if got := s.Tools(nil); got != 0 {
+			t.Errorf("%s: no tools are %d tokens", s.Name(), got)
+		}
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	for bytes, want := range map[int]int{math.MinInt: 0, -1: 0, 0: 0, 1: 1, 3: 1, 4: 2, 300: 100, math.MaxInt: math.MaxInt/3 + 1} {
+		if got := Estimate(bytes); got != want {
+			t.Errorf("%d bytes: %d, want %d", bytes, got, want)
+		}
+	}
+}
+
+// On English and code an estimate is not below the count.
+func TestEstimatorIsHigh(t *testing.T) {
+	content := session.Content{
+		Role:  "assistant",
+		Text:  strings.Repeat("The quick brown fox jumps over the lazy dog, and doesn't look back. ", 10),
+		Calls: []session.Call{{Name: "run_command", Arguments: `{"command":"go test ./... -run TestEverything","timeout":30}`}},
+	}
+	for _, s := range eachSubject(t) {
+		if high, exact := (Estimator{}).Message(content), s.Message(content); high < exact {
+			t.Errorf("%s: estimated %d, counted %d", s.Name(), high, exact)
+		}
+	}
+	if got := (Estimator{}).Tools([]byte("[{}]")) + (Estimator{}).CountBytes([]byte("x")); got != 3 {
+		t.Errorf("tools and bytes: %d", got)
+	}
+}
+
+func TestMessageIsNeverZero(t *testing.T) {
+	s := eachSubject(t)[0]
+	rapid.Check(t, func(t *rapid.T) {
+		content := session.Content{
+			Role: rapid.String().Draw(t, "role"),
+			Text: rapid.String().Draw(t, "text"),
+			Images: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) session.Image {
+				return session.Image{
+					Detail: rapid.SampledFrom([]string{"", "low", "high", "auto", "?"}).Draw(t, "detail"),
+					Width:  rapid.Int().Draw(t, "width"),
+					Height: rapid.Int().Draw(t, "height"),
+				}
+			}), 0, 3).Draw(t, "images"),
+		}
+		least := messageOverhead + imageBase*len(content.Images)
+		if n := s.Message(content); n < least {
+			t.Fatalf("%d tokens, at least %d expected", n, least)
+		}
+		if n := (Estimator{}).Message(content); n < least {
+			t.Fatalf("estimated %d tokens, at least %d expected", n, least)
+		}
+	})
+}

@@ -1,0 +1,31 @@
+package tokenize_test
+
+import (
+	"fmt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
+)
+
+func ExampleRegistry() {
+	registry := tokenize.New()
+	encoder, known, err := registry.EncoderFor("openai/gpt-4o-mini")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(encoder.Name(), known)
+	fmt.Println(encoder.Count("Dew forms where warm air meets a cold surface."))
+	fmt.Println(encoder.Message(session.Content{Role: "user", Text: "Hello!"}) + tokenize.ReplyPriming)
+	// Output:
+	// o200k_base true
+	// 11
+	// 9
+}
+
+func ExampleCalibration() {
+	var calibration tokenize.Calibration
+	calibration.Observe("gpt-4o", 10_000, 10_400) // upstream's usage.prompt_tokens was 4 % above our count
+	fmt.Println(calibration.Adjust("gpt-4o", 5_000))
+	// Output: 5200
+}

@@ -1,0 +1,205 @@
+package tokenize
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"strconv"
+
+	"github.com/pkoukk/tiktoken-go-loader/assets"
+)
+
+// none is "no token": no merge, no such piece.
+const none = ^uint32(0)
+
+// idBits holds any token id; a slot of the piece table keeps a fingerprint in the bits above.
+const idBits = 18
+
+// vocabulary is a set of tokens, immutable once loaded. A token's id is its rank: merges with a lower id come first.
+type vocabulary struct {
+	name    string
+	text    []byte   // the tokens' bytes, end to end, in order of id
+	starts  []uint32 // token id is text[starts[id]:starts[id+1]]
+	slots   []uint32 // open addressing by hash of the bytes: fingerprint<<idBits | id+1, 0 is empty
+	longest int      // bytes in the longest token
+	single  [256]uint32
+	double  []uint32 // the token of two bytes, first<<8 | second
+	pairs   pairTable
+}
+
+// loadVocabulary reads an embedded vocabulary and builds its tables.
+func loadVocabulary(name string) (*vocabulary, error) {
+	file, err := assets.Assets.Open(name + ".tiktoken")
+	if err != nil {
+		return nil, fmt.Errorf("load vocabulary %s: %w", name, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("load vocabulary %s: %w", name, err)
+	}
+	v, err := readVocabulary(name, file, int(info.Size()))
+	if err != nil {
+		return nil, fmt.Errorf("load vocabulary %s: %w", name, err)
+	}
+	return v, nil
+}
+
+// readVocabulary reads tiktoken's format: a line a token, base64 of its bytes, a space, its rank; ranks from 0 without
+// a gap, and every single byte a token. Of size bytes to read, less than half come to be tokens' bytes, and a line has
+// 16 at least in a vocabulary that is large.
+func readVocabulary(name string, r io.Reader, size int) (*vocabulary, error) {
+	v := &vocabulary{name: name, text: make([]byte, 0, size/2), starts: make([]uint32, 1, 1+size/16)}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		if err := v.add(lines.Bytes()); err != nil {
+			return nil, fmt.Errorf("token %d: %w", v.size(), err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	return v, v.index()
+}
+
+// add appends the token of one line.
+func (v *vocabulary) add(line []byte) error {
+	encoded, rank, found := bytes.Cut(line, []byte(" "))
+	if !found {
+		return errors.New("no rank")
+	}
+	if n, err := strconv.Atoi(string(rank)); err != nil || n != v.size() {
+		return fmt.Errorf("rank %q is out of order", rank)
+	}
+	if v.size() == 1<<idBits-1 {
+		return errors.New("too many tokens")
+	}
+	text, err := base64.StdEncoding.AppendDecode(v.text, encoded)
+	if err != nil {
+		return err
+	}
+	if len(text) == len(v.text) {
+		return errors.New("empty token")
+	}
+	v.longest = max(v.longest, len(text)-len(v.text))
+	v.text, v.starts = text, append(v.starts, uint32(len(text)))
+	return nil
+}
+
+// index builds the tables over the tokens that were read.
+func (v *vocabulary) index() error {
+	v.slots = make([]uint32, 1<<bits.Len(uint(v.size()))) // longer than size: a search always meets an empty slot
+	v.double = make([]uint32, 1<<16)
+	fill(v.single[:], none)
+	fill(v.double, none)
+	for id := range uint32(v.size()) {
+		v.insert(id)
+	}
+	for b, id := range v.single {
+		if id == none {
+			return fmt.Errorf("byte %#x is no token", b)
+		}
+	}
+	return v.pairs.build(v)
+}
+
+func (v *vocabulary) insert(id uint32) {
+	token := v.token(id)
+	switch len(token) {
+	case 1:
+		v.single[token[0]] = id
+	case 2:
+		v.double[int(token[0])<<8|int(token[1])] = id
+	}
+	h := hash(string(token))
+	mask := len(v.slots) - 1
+	at := int(h) & mask
+	for v.slots[at] != 0 {
+		at = (at + 1) & mask
+	}
+	v.slots[at] = fingerprint(h) | (id + 1)
+}
+
+// size is the number of tokens.
+func (v *vocabulary) size() int { return len(v.starts) - 1 }
+
+// token is the bytes of a token.
+func (v *vocabulary) token(id uint32) []byte { return v.text[v.starts[id]:v.starts[id+1]] }
+
+// lookup finds the token that a piece of three bytes or more is, or none.
+func (v *vocabulary) lookup(piece string) uint32 {
+	if len(piece) > v.longest {
+		return none
+	}
+	h := hash(piece)
+	print, mask := fingerprint(h), len(v.slots)-1
+	for at := int(h) & mask; ; at = (at + 1) & mask {
+		slot := v.slots[at]
+		if slot == 0 {
+			return none
+		}
+		if id := slot&(1<<idBits-1) - 1; slot&^(1<<idBits-1) == print && string(v.token(id)) == piece {
+			return id
+		}
+	}
+}
+
+// find is lookup for a piece of any length but 0.
+func (v *vocabulary) find(piece string) uint32 {
+	switch len(piece) {
+	case 1:
+		return v.single[piece[0]]
+	case 2:
+		return v.double[int(piece[0])<<8|int(piece[1])]
+	}
+	return v.lookup(piece)
+}
+
+// hash mixes the bytes of a piece eight at a time by a folded 64 by 64 bit product, as wyhash does. The table is fixed
+// when it is loaded and nobody can add to it, so it needs no secret.
+func hash(s string) uint64 {
+	h := uint64(len(s)) * 0x9E3779B97F4A7C15
+	for len(s) > 8 {
+		h = mix(h ^ load64(s))
+		s = s[8:]
+	}
+	return mix(h ^ loadTail(s))
+}
+
+func mix(h uint64) uint64 {
+	hi, lo := bits.Mul64(h^0xA0761D6478BD642F, 0xE7037ED1A0B428DB)
+	return hi ^ lo
+}
+
+func load64(s string) uint64 {
+	return uint64(load32(s)) | uint64(load32(s[4:]))<<32
+}
+
+func load32(s string) uint32 {
+	_ = s[3]
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+}
+
+// loadTail reads one to eight bytes; for a given length different bytes give different values.
+func loadTail(s string) uint64 {
+	if len(s) >= 4 {
+		return uint64(load32(s)) | uint64(load32(s[len(s)-4:]))<<32
+	}
+	return uint64(s[0]) | uint64(s[len(s)>>1])<<8 | uint64(s[len(s)-1])<<16
+}
+
+// fingerprint is the part of a hash that a slot keeps beside the id.
+func fingerprint(h uint64) uint32 { return uint32(h>>32) &^ (1<<idBits - 1) }
+
+func fill(s []uint32, value uint32) {
+	for i := range s {
+		s[i] = value
+	}
+}

@@ -1,0 +1,82 @@
+package tokenize
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func byWindows(v *vocabulary, piece string, size int) []uint32 {
+	out := tokens{keep: true}
+	newMerger().windows(v, piece, size, &out)
+	return out.ids
+}
+
+func TestWindowsEqualWhole(t *testing.T) {
+	for _, s := range eachSubject(t) {
+		for name, text := range hostile(3 * windowBytes) {
+			whole := byWindows(s.vocabulary, text, len(text))
+			for _, size := range []int{64, 1000, windowBytes} {
+				if got := byWindows(s.vocabulary, text, size); !slices.Equal(got, whole) {
+					t.Errorf("%s, %s: windows of %d give %d tokens, the whole gives %d", s.Name(), name, size, len(got), len(whole))
+				}
+			}
+		}
+	}
+}
+
+// Windows of a few bytes often do not join, and then longer ones must make it good.
+func TestWindowsEqualWholeWhereTheyDoNotJoin(t *testing.T) {
+	all := eachSubject(t)
+	joined, apart := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		letters := rapid.SampledFrom([]string{"ab", "eistn", "=-", "etaoinshr", " \t", "中文的", "ACGT"}).Draw(t, "letters")
+		text := rapid.StringOfN(rapid.RuneFrom([]rune(letters)), 1, 400, -1).Draw(t, "text")
+		size := rapid.IntRange(8, 40).Draw(t, "size")
+		for _, s := range all {
+			var out tokens
+			if newMerger().tryWindows(s.vocabulary, text, size, &out) {
+				joined++
+			} else {
+				apart++
+			}
+			if got, whole := byWindows(s.vocabulary, text, size), byWindows(s.vocabulary, text, len(text)); !slices.Equal(got, whole) {
+				t.Fatalf("%s: windows of %d give %q, the whole gives %q", s.Name(), size, s.spell(got), s.spell(whole))
+			}
+		}
+	})
+	if joined == 0 || apart == 0 {
+		t.Errorf("%d joined and %d did not: both must be tried", joined, apart)
+	}
+}
+
+func TestWindowsKeepWhatWasThere(t *testing.T) {
+	s := eachSubject(t)[0]
+	text := strings.Repeat("etaoin", 40)
+	out := tokens{n: 2, ids: []uint32{1, 2}, keep: true}
+	newMerger().windows(s.vocabulary, text, 8, &out)
+	whole := byWindows(s.vocabulary, text, len(text))
+	if !slices.Equal(out.ids, append([]uint32{1, 2}, whole...)) || out.n != len(out.ids) {
+		t.Errorf("got %d tokens %v", out.n, out.ids)
+	}
+}
+
+// A short piece is merged by another code than a long one.
+func TestShortEqualsLong(t *testing.T) {
+	all := eachSubject(t)
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringN(2, -1, shortPiece).Draw(t, "text")
+		if len(text) < 2 {
+			t.Skip("a single byte is never merged")
+		}
+		for _, s := range all {
+			var p parts
+			p.merge(s.vocabulary, text)
+			if whole := byWindows(s.vocabulary, text, len(text)); !slices.Equal(p.id[:p.n], whole) {
+				t.Fatalf("%s: %v, want %v", s.Name(), p.id[:p.n], whole)
+			}
+		}
+	})
+}

@@ -1,0 +1,200 @@
+// Package app is the composition root: it builds the service from a configuration, starts it and stops it. Nothing
+// else knows all the parts.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
+)
+
+// App is the running service.
+type App struct {
+	config    *config.Config
+	log       *zap.Logger
+	server    *proxy.Server
+	admin     *http.Server
+	data, adm net.Listener
+	lifecycle lifecycle
+	serving   sync.WaitGroup
+	failed    chan error
+}
+
+// New builds the service and opens its store and listeners. What it made is undone if it fails.
+func New(cfg *config.Config, log *zap.Logger) (_ *App, err error) {
+	a := &App{config: cfg, log: log, failed: make(chan error, 2)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.lifecycle.stop(context.Background()))
+		}
+	}()
+	store, err := openStore(cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.lifecycle.onStop("store", func(context.Context) error { return store.Close() })
+	metrics := proxy.NewMetrics()
+	if err := a.buildServer(store, metrics); err != nil {
+		return nil, err
+	}
+	return a, a.listen(metrics)
+}
+
+func (a *App) buildServer(store session.Store, metrics *proxy.Metrics) error {
+	transport := proxy.NewTransport(a.config.Limits.UpstreamResponseHeaderTimeout)
+	a.lifecycle.onStop("upstream connections", func(context.Context) error {
+		transport.CloseIdleConnections()
+		return nil
+	})
+	tenants, err := buildTenants(a.config, transport)
+	if err != nil {
+		return err
+	}
+	fields := sessionFields(a.config)
+	a.server, err = proxy.New(proxy.Options{
+		Tenants:  tenants,
+		Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: fields})},
+		Upstream: transport,
+		Sessions: &sessions{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())},
+		Tokens:   &tokens{Calibration: &tokenize.Calibration{}, config: a.config, encoders: tokenize.New()},
+		Models:   models(a.config),
+		Headers:  a.config.Session.Headers,
+		Fields:   fields,
+		Limits:   limits(a.config),
+		Log:      a.log,
+		Metrics:  metrics,
+	})
+	if err != nil {
+		return fmt.Errorf("build server: %w", err)
+	}
+	return nil
+}
+
+func sessionFields(cfg *config.Config) []string {
+	fields := cfg.Session.BodyFields
+	if len(fields) == 0 {
+		fields = proxy.DefaultSessionFields()
+	}
+	if cfg.Session.PromptCacheKey {
+		fields = append(fields, "prompt_cache_key", "promptCacheKey")
+	}
+	return fields
+}
+
+func models(cfg *config.Config) func(string) proxy.ModelInfo {
+	return func(name string) proxy.ModelInfo {
+		m, known := cfg.ModelFor(name)
+		info := proxy.ModelInfo{Window: m.ContextWindow, MaxOutput: m.MaxOutput}
+		if known {
+			info.Name = name
+		}
+		return info
+	}
+}
+
+func limits(cfg *config.Config) proxy.Limits {
+	l := proxy.DefaultLimits()
+	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.BytesInFlight)
+	l.Header = int(cfg.Limits.MaxHeader)
+	l.StreamIdle = cfg.Limits.StreamIdleTimeout
+	l.Condense = 3 * cfg.Limits.SummariserTimeout // a try, a shorter one, and the way back
+	l.CondenseLease = 2 * l.Condense
+	return l
+}
+
+// listen opens the ports, so that a port in use is known before anything is served.
+func (a *App) listen(metrics *proxy.Metrics) error {
+	var err error
+	if a.data, err = net.Listen("tcp", a.config.Listen); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	a.lifecycle.onStop("data listener", func(context.Context) error { return closed(a.data.Close()) })
+	if a.config.Admin.Listen == "" {
+		return nil
+	}
+	if a.adm, err = net.Listen("tcp", a.config.Admin.Listen); err != nil {
+		return fmt.Errorf("listen (admin.listen): %w", err)
+	}
+	a.lifecycle.onStop("admin listener", func(context.Context) error { return closed(a.adm.Close()) })
+	a.admin = &http.Server{Handler: proxy.NewAdmin(a.config.Admin.Token.Reveal(), metrics), ReadHeaderTimeout: adminWait}
+	return nil
+}
+
+func closed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Start begins to serve. It does not wait.
+func (a *App) Start() {
+	a.lifecycle.onStop("server", func(ctx context.Context) error {
+		err := a.server.Shutdown(ctx)
+		if a.admin != nil {
+			err = errors.Join(err, a.admin.Shutdown(ctx))
+		}
+		a.serving.Wait()
+		return err
+	})
+	a.serving.Go(func() {
+		if err := a.server.Serve(a.data); err != nil {
+			a.failed <- err
+		}
+	})
+	if a.admin == nil {
+		return
+	}
+	a.serving.Go(func() {
+		if err := a.admin.Serve(a.adm); !errors.Is(err, http.ErrServerClosed) {
+			a.failed <- fmt.Errorf("serve admin: %w", err)
+		}
+	})
+}
+
+// Failed tells if serving ends by itself.
+func (a *App) Failed() <-chan error { return a.failed }
+
+// Stop ends the service: requests under way are finished until ctx ends, then the log is written. A second call does
+// nothing.
+func (a *App) Stop(ctx context.Context) error { return a.lifecycle.stop(ctx) }
+
+// Addr is the data port's address.
+func (a *App) Addr() string { return a.data.Addr().String() }
+
+// AdminAddr is the admin port's address, empty if there is none.
+func (a *App) AdminAddr() string {
+	if a.adm == nil {
+		return ""
+	}
+	return a.adm.Addr().String()
+}
+
+// NewLogger makes the logger that a configuration asks for. It writes to standard error.
+func NewLogger(cfg config.Log) (*zap.Logger, error) {
+	level, err := zapcore.ParseLevel(cfg.Level)
+	if err != nil {
+		return nil, fmt.Errorf("log.level: %w", err)
+	}
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoder := zapcore.NewJSONEncoder(encoding)
+	if cfg.Format == "console" {
+		encoder = zapcore.NewConsoleEncoder(encoding)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)), nil
+}

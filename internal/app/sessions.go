@@ -1,0 +1,49 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// sessions opens the registry when the store first answers: the server starts, and serves, while Redis is away.
+type sessions struct {
+	store  session.Store
+	secret session.Secret // configured; empty: the store keeps one
+
+	mu       sync.Mutex
+	registry *session.Registry
+}
+
+// Registry gives the registry, its store and the secret.
+func (s *sessions) Registry(ctx context.Context) (*session.Registry, session.Store, session.Secret, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.registry == nil {
+		if err := s.open(ctx); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	return s.registry, s.store, s.secret, nil
+}
+
+func (s *sessions) open(ctx context.Context) error {
+	secret := s.secret
+	if len(secret) == 0 {
+		proposed := make(session.Secret, 32)
+		_, _ = rand.Read(proposed) // never fails
+		var err error
+		if secret, err = s.store.Secret(ctx, proposed); err != nil {
+			return fmt.Errorf("read secret: %w", err)
+		}
+	}
+	registry, err := session.NewRegistry(session.RegistryOptions{Store: s.store, Secret: secret})
+	if err != nil {
+		return fmt.Errorf("open registry: %w", err)
+	}
+	s.secret, s.registry = secret, registry
+	return nil
+}

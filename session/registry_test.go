@@ -1,0 +1,357 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// desk is a registry over a store of its own, with what a client would send to it.
+type desk struct {
+	t        *testing.T
+	store    session.Store
+	registry *session.Registry
+	names    map[session.ThreadID]string
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "test.db"), Content: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d := &desk{t: t, store: store, names: map[session.ThreadID]string{}}
+	d.registry = d.another()
+	return d
+}
+
+// another is the registry of another replica.
+func (d *desk) another() *session.Registry {
+	d.t.Helper()
+	r, err := session.NewRegistry(session.RegistryOptions{Store: d.store, Secret: secret})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return r
+}
+
+var secret = session.Secret("the secret of the tests")
+
+// query makes a history out of words: u.. is a user message, a.. an action whose call id is the word, o.. its result,
+// g.. the agent's text, s.. a system message.
+func query(scope session.Scope, words string) session.Query {
+	var messages []session.Message
+	for _, w := range strings.Fields(words) {
+		m := session.Message{Raw: []byte(fmt.Sprintf("%q", w))}
+		copy(m.Digest[:], w)
+		switch w[0] {
+		case 's':
+			m.Kind = session.System
+		case 'u':
+			m.Kind = session.User
+		case 'g':
+			m.Kind = session.Agent
+		case 'a':
+			m.Kind, m.Calls = session.Action, []string{"call-of-" + w + "-123456"}
+		case 'o':
+			m.Kind, m.Result = session.Observation, "call-of-a"+w[1:]+"-123456"
+		}
+		messages = append(messages, m)
+	}
+	return session.Query{
+		Scope: scope, Purpose: session.PurposeMain, History: session.NewHistory(secret.Seed(scope), messages),
+	}
+}
+
+// send resolves and logs a history, and gives its resolution.
+func (d *desk) send(r *session.Registry, q session.Query) session.Resolution {
+	d.t.Helper()
+	res, err := r.Resolve(d.t.Context(), q)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := r.Append(d.t.Context(), &res, tally(&res, q)); err != nil {
+		d.t.Fatal(err)
+	}
+	return res
+}
+
+func tally(res *session.Resolution, q session.Query) *session.Tally {
+	from := res.CountedFrom("test")
+	t := &session.Tally{Encoding: "test", From: from, Cum: []int{0}}
+	if from > 0 {
+		t.Cum[0] = res.Known.Tokens
+	}
+	for p := from + 1; p <= q.History.Len(); p++ {
+		t.Cum = append(t.Cum, t.Cum[len(t.Cum)-1]+10)
+	}
+	return t
+}
+
+// payloads gives a thread's own log.
+func (d *desk) payloads(id session.ThreadID) string {
+	d.t.Helper()
+	events, err := d.store.Events(d.t.Context(), id, 1, 10000)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var out []string
+	for _, e := range events {
+		out = append(out, strings.Trim(string(e.Payload), `"`))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestAppendsToOneThread(t *testing.T) {
+	d := newDesk(t)
+	anyone := session.Scope{Tenant: "t"}
+	one := d.send(d.registry, query(anyone, "s1 u1"))
+	two := d.send(d.another(), query(anyone, "s1 u1 a1 o1"))
+	three := d.send(d.registry, query(anyone, "s2 u1 a1 o1 g1 u2"))
+	if one.Thread.ID != two.Thread.ID || two.Thread.ID != three.Thread.ID {
+		t.Errorf("threads %s, %s, %s", one.Thread.ID, two.Thread.ID, three.Thread.ID)
+	}
+	if got, want := d.payloads(one.Thread.ID), "s1 u1 a1 o1 s2 g1 u2"; got != want {
+		t.Errorf("log: got %s, want %s", got, want)
+	}
+	if three.Known.Tokens != 30 || three.Source != session.SourcePrefix {
+		t.Errorf("known %+v by %s", three.Known, three.Source)
+	}
+}
+
+func TestForkSharesItsParentsPast(t *testing.T) {
+	d := newDesk(t)
+	anyone := session.Scope{Tenant: "t"}
+	main := d.send(d.registry, query(anyone, "u1 a1 o1 g1 u2"))
+	fork := d.send(d.registry, query(anyone, "u1 a1 o1 g1 u3"))
+	if fork.Thread.Session != main.Thread.Session || fork.Thread.ID == main.Thread.ID {
+		t.Fatalf("main %+v, fork %+v", main.Thread, fork.Thread)
+	}
+	if fork.Thread.Parent != main.Thread.ID || fork.Thread.ForkAt != 4 || d.payloads(fork.Thread.ID) != "u3" {
+		t.Errorf("fork %+v with log %s", fork.Thread, d.payloads(fork.Thread.ID))
+	}
+	again := d.send(d.registry, query(anyone, "u1 a1 o1 g1 u3 g3"))
+	onward := d.send(d.registry, query(anyone, "u1 a1 o1 g1 u2 g2"))
+	if again.Thread.ID != fork.Thread.ID || onward.Thread.ID != main.Thread.ID {
+		t.Error("main and fork do not go on by themselves")
+	}
+	replay := d.send(d.registry, query(anyone, "u1 a1 o1"))
+	if replay.Match != session.MatchReplay || replay.Thread.ID != main.Thread.ID {
+		t.Errorf("a known prefix resolved as %v in %s", replay.Match, replay.Thread.ID)
+	}
+}
+
+func TestScopesReachNothingOfEachOther(t *testing.T) {
+	d := newDesk(t)
+	words := "u1 a1 o1 g1 u2 a2 o2"
+	own := d.send(d.registry, query(session.Scope{Tenant: "one", Key: "key"}, words))
+	if err := d.registry.Answered(t.Context(), &own, "a long answer that leaves a trace of itself here", []string{"call-id-of-one"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []session.Scope{
+		{Tenant: "two", Key: "key"}, {Tenant: "two"}, {Tenant: "one", Credential: "c", Key: "key"}, {Tenant: "one", Key: "ke"},
+	} {
+		q := query(other, words)
+		q.Texts = func() []string { return []string{"a long answer that leaves a trace of itself here"} }
+		res, err := d.registry.Resolve(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !res.New || res.Thread.Session == own.Thread.Session || res.Logged != 0 || res.Known.Known() {
+			t.Errorf("%+v reached %+v", other, res.Thread)
+		}
+	}
+}
+
+func TestTracesLinkWhatClientsRewrote(t *testing.T) {
+	d := newDesk(t)
+	anyone := session.Scope{Tenant: "t"}
+	main := d.send(d.registry, query(anyone, "u1 a1 o1 g1"))
+	const summary = "The user wants the lines of notes.txt counted, and that was done."
+	if err := d.registry.Answered(t.Context(), &main, summary, nil, []string{"read the notes file and summarise it"}); err != nil {
+		t.Fatal(err)
+	}
+	f := func(name, words, text string, linked bool) {
+		t.Helper()
+		q := query(anyone, words)
+		q.Texts = func() []string { return []string{text} }
+		res := d.send(d.registry, q)
+		if got := res.Thread.Session == main.Thread.Session; got != linked || res.Thread.ID == main.Thread.ID {
+			t.Errorf("%s: linked is %v, in thread %s", name, got, res.Thread.ID)
+		}
+		if linked && (res.Thread.Parent != main.Thread.ID || res.Source != session.SourceTrace) {
+			t.Errorf("%s: parent %s, source %s", name, res.Thread.Parent, res.Source)
+		}
+	}
+	f("its summary carried over", "uA gA", "Context so far:\n"+summary+"\nGo on.", true)
+	f("a rewritten first message, calls kept", "uB a1 o1 uC", "", true)
+	f("a sub-agent's task", "uD", "<task>\nread the notes file and summarise it\n</task>", true)
+	f("nothing in common", "uE", "Count the lines.", false)
+}
+
+func TestABeginningAlikeIsAnotherConversation(t *testing.T) {
+	d := newDesk(t)
+	anyone := session.Scope{Tenant: "t"}
+	first := d.send(d.registry, query(anyone, "u1"))
+	retry := d.send(d.registry, query(anyone, "u1"))
+	if retry.Thread.ID != first.Thread.ID {
+		t.Error("an unanswered request sent again is another conversation")
+	}
+	if err := d.registry.Answered(t.Context(), &first, "", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	second := d.send(d.registry, query(anyone, "u1"))
+	if second.Thread.Session == first.Thread.Session {
+		t.Error("an answered first prompt sent again is the same conversation")
+	}
+	d.send(d.registry, query(anyone, "u1 g1 u2"))
+	third := d.send(d.registry, query(anyone, "u1"))
+	if third.Thread.Session == second.Thread.Session {
+		t.Error("a first prompt of a conversation that went on is the same conversation")
+	}
+	keyed := session.Scope{Tenant: "t", Key: "k"}
+	one := d.send(d.registry, query(keyed, "u1"))
+	d.send(d.registry, query(keyed, "u1 g1 u2"))
+	two := d.send(d.registry, query(keyed, "u1"))
+	if one.Thread.ID != two.Thread.ID {
+		t.Error("with a session key, a first prompt sent again is another thread")
+	}
+}
+
+func TestParentKeysShareASession(t *testing.T) {
+	d := newDesk(t)
+	main := d.send(d.registry, query(session.Scope{Tenant: "t", Key: "main"}, "u1"))
+	child := query(session.Scope{Tenant: "t", Key: "child"}, "u2")
+	child.Parent = "main"
+	sub := d.send(d.registry, child)
+	grand := query(session.Scope{Tenant: "t", Key: "grandchild"}, "u3")
+	grand.Parent = "child"
+	subsub := d.send(d.registry, grand)
+	later := d.send(d.registry, query(session.Scope{Tenant: "t", Key: "child"}, "u4"))
+	for _, res := range []session.Resolution{sub, subsub, later} {
+		if res.Thread.Session != main.Thread.Session {
+			t.Errorf("%s is in another session", res.Thread.ID)
+		}
+	}
+	early := query(session.Scope{Tenant: "t", Key: "child2"}, "u5")
+	early.Parent = "main2"
+	before := d.send(d.registry, early)
+	after := d.send(d.registry, query(session.Scope{Tenant: "t", Key: "main2"}, "u6"))
+	if before.Thread.Session != after.Thread.Session {
+		t.Error("a child seen before its parent is in another session")
+	}
+}
+
+func TestSideRequestsBranchOff(t *testing.T) {
+	d := newDesk(t)
+	anyone := session.Scope{Tenant: "t"}
+	main := d.send(d.registry, query(anyone, "u1 a1 o1"))
+	side := query(anyone, "u1 a1 o1 g1 uSUGGEST")
+	side.Purpose = session.PurposeSuggestion
+	branch := d.send(d.registry, side)
+	if branch.Thread.Parent != main.Thread.ID || branch.Thread.ForkAt != 4 || d.payloads(branch.Thread.ID) != "uSUGGEST" {
+		t.Errorf("branch %+v with log %s", branch.Thread, d.payloads(branch.Thread.ID))
+	}
+	onward := d.send(d.registry, query(anyone, "u1 a1 o1 g1 u2"))
+	if onward.Thread.ID != main.Thread.ID || d.payloads(main.Thread.ID) != "u1 a1 o1 g1 u2" {
+		t.Errorf("main goes on in %s with log %s", onward.Thread.ID, d.payloads(main.Thread.ID))
+	}
+	retry := d.send(d.registry, side)
+	if retry.Thread.ID != branch.Thread.ID {
+		t.Error("a side request sent again branches off again")
+	}
+}
+
+// TestWhatWasLostIsRepaired: a replica whose writes were lost is caught up by the next request, and two replicas that
+// append the same messages log them once.
+func TestWhatWasLostIsRepaired(t *testing.T) {
+	d := newDesk(t)
+	anyone := session.Scope{Tenant: "t"}
+	d.send(d.registry, query(anyone, "u1"))
+	late, err := d.registry.Resolve(t.Context(), query(anyone, "u1 a1 o1")) // resolved, never logged
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := d.send(d.another(), query(anyone, "u1 a1 o1 a2 o2"))
+	q := query(anyone, "u1 a1 o1")
+	if err := d.registry.Append(t.Context(), &late, tally(&late, q)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.payloads(res.Thread.ID), "u1 a1 o1 a2 o2"; got != want {
+		t.Errorf("log: got %s, want %s", got, want)
+	}
+}
+
+func TestConcurrentAppendsLogOnce(t *testing.T) {
+	d := newDesk(t)
+	anyone := session.Scope{Tenant: "t"}
+	d.send(d.registry, query(anyone, "u1"))
+	words := "u1 a1 o1 a2 o2 g1"
+	var wg sync.WaitGroup
+	for range 8 {
+		r := d.another()
+		wg.Go(func() {
+			res, err := r.Resolve(context.Background(), query(anyone, words))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := r.Append(context.Background(), &res, tally(&res, query(anyone, words))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	res := d.send(d.registry, query(anyone, words))
+	if got := d.payloads(res.Thread.ID); got != words {
+		t.Errorf("log: got %s, want %s", got, words)
+	}
+}
+
+func TestCondensationsAreFoundByContent(t *testing.T) {
+	d := newDesk(t)
+	anyone := session.Scope{Tenant: "t"}
+	words := "u1 a1 o1 a2 o2 a3 o3"
+	q := query(anyone, words)
+	res := d.send(d.registry, q)
+	view := session.Project(q.History, nil)
+	c := session.Condensation{
+		Prefix: 5, Hash: q.History.Chain[5], Forgotten: []session.Range{{From: 2, To: 6}}, Offset: 2,
+		Summary: "what was done", SummaryTokens: 3,
+	}
+	if _, err := d.registry.Condense(t.Context(), &res, &view, c); err != nil {
+		t.Fatal(err)
+	}
+	f := func(name, words string, want string) {
+		t.Helper()
+		q := query(anyone, words)
+		res := d.send(d.another(), q)
+		cs, err := d.registry.Condensations(t.Context(), &res)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		view := session.Project(q.History, cs)
+		for _, item := range view.Items {
+			got = append(got, strings.Trim(string(item.Raw), `"`)+item.Summary)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %s, want %s", name, strings.Join(got, " "), want)
+		}
+	}
+	f("the same again", words, "u1 what was done a3 o3")
+	f("it goes on", words+" a4 o4", "u1 what was done a3 o3 a4 o4")
+	f("a fork after the prefix", "u1 a1 o1 a2 o2 a3 o9", "u1 what was done a3 o9")
+	f("an edit inside the prefix", "u1 a1 o7 a2 o2 a3 o3", "u1 a1 o7 a2 o2 a3 o3")
+}

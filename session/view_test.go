@@ -1,0 +1,86 @@
+package session
+
+import (
+	"strings"
+	"testing"
+)
+
+// shown gives a view in short: the messages' words, and the summary in brackets.
+func shown(v View) string {
+	var out []string
+	for _, item := range v.Items {
+		if item.Index < 0 {
+			out = append(out, "["+item.Summary+"]")
+			continue
+		}
+		out = append(out, strings.Trim(string(item.Raw), `"`))
+	}
+	return strings.Join(out, " ")
+}
+
+// condensed makes a condensation of a history: the positions from to to-1 are forgotten.
+func condensed(h *History, seq, base uint64, from, to int, summary string) Condensation {
+	c := Condensation{
+		ID: CondensationID{Thread: "t", Seq: seq}, Prefix: to - 1, Hash: h.Chain[to-1],
+		Forgotten: []Range{{From: from, To: to}}, Summary: summary, Offset: 2,
+	}
+	if base > 0 {
+		c.Base = CondensationID{Thread: "t", Seq: base}
+	}
+	return c
+}
+
+func TestProject(t *testing.T) {
+	messages := parseMessages("s u aX oX aY oY g u aZ oZ")
+	h := NewHistory(Hash{}, messages)
+	first := condensed(h, 10, 0, 2, 4, "one")
+	second := condensed(h, 20, 10, 4, 7, "two")
+	bare := condensed(h, 20, 10, 4, 7, "")
+
+	f := func(name, want string, h *History, cs ...Condensation) {
+		t.Helper()
+		v := Project(h, cs)
+		if got := shown(v); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, want)
+		}
+		if v.Identity() != (len(v.Applied) == 0) {
+			t.Errorf("%s: identity is %v", name, v.Identity())
+		}
+	}
+	f("nothing", "s u aX oX aY oY g u aZ oZ", h)
+	f("one", "s u [one] aY oY g u aZ oZ", h, first)
+	f("two: the newest summary stands for all", "s u [two] u aZ oZ", h, first, second)
+	f("two, the newer without a summary", "s u [one] u aZ oZ", h, first, bare)
+	f("its base is missing", "s u aX oX aY oY g u aZ oZ", h, second)
+	f("two on one base: the first logged counts", "s u [two] u aZ oZ", h, first, second, condensed(h, 30, 10, 4, 6, "three"))
+	f("a system message more, elsewhere", "s u [two] s u aZ oZ",
+		NewHistory(Hash{}, insert(messages, 4, parseMessages("s")[0])), first, second)
+
+	edited := append([]Message(nil), messages...)
+	edited[5].Digest[9]++
+	f("edited inside the second's prefix", "s u [one] aY oY g u aZ oZ", NewHistory(Hash{}, edited), first, second)
+	edited = append([]Message(nil), messages...)
+	edited[9].Digest[9]++
+	f("edited after both", "s u [two] u aZ oZ", NewHistory(Hash{}, edited), first, second)
+
+	f("ends before the prefix", "s u aX oX", NewHistory(Hash{}, messages[:4]), first)
+	f("ends where its own last unit would be gone", "s u [one] aY oY g", NewHistory(Hash{}, messages[:7]), first, second)
+	f("another scope", "s u aX oX aY oY g u aZ oZ", NewHistory(Hash{1}, messages), first)
+}
+
+func insert(messages []Message, at int, m Message) []Message {
+	out := append([]Message(nil), messages[:at]...)
+	return append(append(out, m), messages[at:]...)
+}
+
+func TestNewestUserMessageIsNotHidden(t *testing.T) {
+	long := NewHistory(Hash{}, parseMessages("u aX oX u aY oY u"))
+	c := condensed(long, 10, 0, 2, 7, "sum")
+	if got := shown(Project(long, []Condensation{c})); got != "u [sum] u" {
+		t.Errorf("got %s", got)
+	}
+	short := NewHistory(Hash{}, parseMessages("u aX oX u aY oY"))
+	if got := shown(Project(short, []Condensation{c})); got != "u aX oX u aY oY" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -89,11 +89,11 @@ func (s *Server) size(t *turn) session.Size {
 	if shaped := len(t.view.Items) != projected(t); shaped {
 		return session.Size{Events: len(t.view.Items), Tokens: t.fixed + sum(s.itemTokens(t))}
 	}
-	for i, c := range t.applied {
+	for _, c := range t.applied {
 		size.Tokens -= c.ForgottenTokens
-		if i == len(t.applied)-1 {
-			size.Tokens += c.SummaryTokens
-		}
+	}
+	if c := t.view.Summary(); c != nil {
+		size.Tokens += c.SummaryTokens
 	}
 	return size
 }

@@ -32,6 +32,7 @@ type request struct {
 	ctx     context.Context // ends when the client leaves
 	cancel  context.CancelCauseFunc
 	begun   time.Time
+	limit   *time.Timer // of the whole answer, nil: none
 }
 
 // handle is fasthttp's handler: read the request, run its turn, relay what comes.
@@ -66,9 +67,11 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx) (*request, error) {
 	}
 	r.header = outgoing(&ctx.Request.Header)
 	r.dialect = s.dialectOf(r)
-	base, cancel := context.WithCancelCause(s.ctx)
-	r.ctx, r.cancel = base, cancel
-	r.watch = watchClient(ctx.Conn(), cancel)
+	r.ctx, r.cancel = context.WithCancelCause(s.ctx)
+	if limit := r.tenant.Upstream.Timeout; limit > 0 {
+		r.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
+	}
+	r.watch = watchClient(ctx.Conn(), r.cancel)
 	return r, nil
 }
 
@@ -150,6 +153,9 @@ func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
 
 // release lets go of what a request holds. Its answer has been relayed, or will never be.
 func (r *request) release() {
+	if r.limit != nil {
+		r.limit.Stop()
+	}
 	r.cancel(nil)
 	r.watch.stop()
 	r.body.release()

@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -20,10 +22,18 @@ var errBroken = errors.New("upstream broke off its answer")
 type relay struct {
 	from  *http.Response
 	tee   dialect.Tee // nil: nobody reads along
+	last  func()      // called before the end of the answer is handed on; nil: nothing
 	ended func(outcome)
 	state outcome
 	once  sync.Once
+
+	idle   time.Duration // longest silence, 0: no limit
+	timer  *time.Timer
+	cancel context.CancelCauseFunc // ends upstream's answer
 }
+
+// errSilent ends an answer that stopped coming.
+var errSilent = errors.New("upstream fell silent")
 
 // outcome is how a relayed answer ended.
 type outcome struct {
@@ -45,14 +55,24 @@ func (r *relay) start(to *fasthttp.Response) {
 	}
 	to.ImmediateHeaderFlush = size < 0
 	to.SetBodyStream(r, size)
+	if r.idle > 0 {
+		r.timer = time.AfterFunc(r.idle, func() { r.cancel(errSilent) })
+	}
 }
 
 // Read gives the next bytes of the answer.
 func (r *relay) Read(p []byte) (int, error) {
 	n, err := r.from.Body.Read(p)
+	if r.timer != nil {
+		r.timer.Reset(r.idle)
+	}
 	r.state.Bytes += int64(n)
 	if r.tee != nil && n > 0 {
 		r.tee.Write(p[:n])
+	}
+	if r.last != nil && (err == io.EOF || r.ending()) {
+		r.last()
+		r.last = nil
 	}
 	switch {
 	case err == nil:
@@ -68,6 +88,11 @@ func (r *relay) Read(p []byte) (int, error) {
 		return n, nil // the next read gives the error again: the body stays broken
 	}
 	return 0, err
+}
+
+// ending reports whether a client may take what has been read for the whole answer.
+func (r *relay) ending() bool {
+	return r.tee != nil && r.tee.Ended() || r.from.ContentLength >= 0 && r.state.Bytes >= r.from.ContentLength
 }
 
 // whole reports whether an answer that came to its end was one: a stream that stops before its end mark was cut off by
@@ -89,6 +114,9 @@ func streamed(h http.Header) bool {
 // Close ends the relay. It is called exactly once by the server, also when the client has left.
 func (r *relay) Close() error {
 	r.once.Do(func() {
+		if r.timer != nil {
+			r.timer.Stop()
+		}
 		_ = r.from.Body.Close()
 		if !r.state.Completed && r.state.Err == nil {
 			r.state.Err = errClientGone

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/valyala/fasthttp"
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
 )
 
 // send makes the request upstream.
@@ -32,12 +34,15 @@ func (s *Server) send(r *request, parts [][]byte) (*http.Response, error) {
 
 // relay hands upstream's response to the client, and what was learnt from it to the log.
 func (s *Server) relay(ctx *fasthttp.RequestCtx, r *request, t *turn, resp *http.Response) {
-	rel := &relay{from: resp}
+	rel := &relay{from: resp, idle: s.o.Limits.StreamIdle, cancel: r.cancel}
 	if t != nil {
 		s.describe(ctx, t)
 		if resp.Header.Get("Content-Encoding") == "" {
 			rel.tee = t.dialect.Tee(streamed(resp.Header))
 		}
+	}
+	if t != nil && t.logged != nil && resp.StatusCode == http.StatusOK {
+		rel.last = func() { s.remember(t, rel.tee) }
 	}
 	rel.ended = func(o outcome) {
 		s.learn(r, t, o)
@@ -66,8 +71,8 @@ func (s *Server) describe(ctx *fasthttp.RequestCtx, t *turn) {
 	s.o.Metrics.forwarded(t.tenant.Name, t.before.Tokens, after.Tokens)
 }
 
-// logAppend writes the request's new messages to the log, beside the call upstream. If it does not succeed, the next
-// request repairs it.
+// logAppend writes the request's new messages to the log, beside the call upstream. It is done before the client has its
+// whole answer, so that the client's next request finds it. If it does not succeed, the next request repairs it.
 func (s *Server) logAppend(t *turn) {
 	select {
 	case s.pending <- struct{}{}:
@@ -102,30 +107,42 @@ func (s *Server) learn(r *request, t *turn, o outcome) {
 		s.o.Tokens.Observe(t.split.Model, s.size(t).Tokens, u.Input)
 		s.o.Metrics.usage(r.tenant.Name, *u)
 	}
-	if o.Completed && t.logged != nil {
-		s.remember(t, o)
-	}
 }
 
-// remember marks what was relayed, so that the client can be recognised by it.
-func (s *Server) remember(t *turn, o outcome) {
+// remembering is how long the end of an answer waits at most for the log. What is late is written all the same.
+const remembering = 250 * time.Millisecond
+
+// remember marks what was relayed, so that the client can be recognised by it. It is done before the end of the answer
+// is handed on: whoever has an answer may refer to it.
+func (s *Server) remember(t *turn, tee dialect.Tee) {
+	var answer dialect.Answer
+	if tee != nil {
+		answer = tee.Answer()
+	}
 	var ids, arguments []string
-	for _, c := range o.Answer.Calls {
+	for _, c := range answer.Calls {
 		ids = append(ids, c.ID)
 		arguments = append(arguments, argumentTexts(c.Arguments)...)
 	}
-	text := o.Answer.Text
+	done := make(chan struct{})
 	s.after.Go(func() {
+		defer close(done)
 		<-t.logged
 		if t.placed.Thread.ID == "" {
 			return
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, s.o.Limits.Store)
 		defer cancel()
-		if err := t.registry.Answered(ctx, &t.placed, text, ids, arguments); err != nil {
+		if err := t.registry.Answered(ctx, &t.placed, answer.Text, ids, arguments); err != nil {
 			s.degraded.note("mark answer", err)
 		}
 	})
+	late := time.NewTimer(remembering)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+	}
 }
 
 // condenseFailed counts a condensation that did not come about. The request goes on with the view as it was.

@@ -72,6 +72,7 @@ type Limits struct {
 	HeaderWait     time.Duration // for a request's header
 	BodyIdle       time.Duration // between two reads of a body
 	Idle           time.Duration // of a kept connection
+	StreamIdle     time.Duration // between two reads of an answer; 0: no limit
 	Store          time.Duration // for one turn's reads of the store
 	Condense       time.Duration // for one condensation, summariser included
 	CondenseLease  time.Duration // how long a condensation holds its thread's lock at most

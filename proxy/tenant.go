@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 )
@@ -23,7 +24,8 @@ type Tenant struct {
 // UpstreamConfig is where a tenant's requests go.
 type UpstreamConfig struct {
 	BaseURL *url.URL
-	APIKey  string // empty: the client's own Authorization is forwarded
+	APIKey  string        // empty: the client's own Authorization is forwarded
+	Timeout time.Duration // of a whole answer, 0: no limit
 }
 
 // Tenants finds the tenant of an API key.

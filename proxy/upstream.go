@@ -113,7 +113,7 @@ func upstreamError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errClientGone):
 		return errClientGone
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return errUpstream("upstream_timeout", "The upstream did not answer in time.")
 	}
 	return errUpstream("upstream_unreachable", fmt.Sprintf("The upstream could not be reached: %s.", reason(err)))

@@ -1,0 +1,151 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// message takes the assistant message out of a whole answer.
+func message(answer []byte) (json.RawMessage, error) {
+	var a struct {
+		Choices []struct{ Message json.RawMessage }
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	if len(a.Choices) != 1 {
+		return nil, errors.New("read answer: not one choice")
+	}
+	return a.Choices[0].Message, nil
+}
+
+type delta struct {
+	Role      string  `json:"role"`
+	Content   *string `json:"content"`
+	ToolCalls []struct {
+		Index    int
+		ID       string
+		Function struct{ Name, Arguments string }
+	} `json:"tool_calls"`
+}
+
+type assembled struct {
+	Role      string          `json:"role"`
+	Content   *string         `json:"content"`
+	ToolCalls []assembledTool `json:"tool_calls,omitempty"`
+}
+
+type assembledTool struct {
+	ID       string        `json:"id"`
+	Type     string        `json:"type"`
+	Function assembledFunc `json:"function"`
+}
+
+type assembledFunc struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// assemble puts a streamed answer together again, as a client does.
+func assemble(stream []byte) (json.RawMessage, error) {
+	var out assembled
+	done := false
+	for event := range bytes.SplitSeq(bytes.ReplaceAll(stream, []byte("\r\n"), []byte("\n")), []byte("\n\n")) {
+		data, ok := bytes.CutPrefix(bytes.TrimSpace(event), []byte("data: "))
+		switch {
+		case !ok:
+			continue
+		case string(data) == "[DONE]":
+			done = true
+			continue
+		}
+		var chunk struct{ Choices []struct{ Delta delta } }
+		if err := json.Unmarshal(data, &chunk); err != nil {
+			return nil, fmt.Errorf("read stream: %w", err)
+		}
+		for _, c := range chunk.Choices {
+			out.add(c.Delta)
+		}
+	}
+	if !done {
+		return nil, errors.New("read stream: no [DONE]")
+	}
+	return json.Marshal(out)
+}
+
+func (a *assembled) add(d delta) {
+	if d.Role != "" {
+		a.Role = d.Role
+	}
+	if d.Content != nil {
+		text := *d.Content
+		if a.Content != nil {
+			text = *a.Content + text
+		}
+		a.Content = &text
+	}
+	for _, c := range d.ToolCalls {
+		for len(a.ToolCalls) <= c.Index {
+			a.ToolCalls = append(a.ToolCalls, assembledTool{Type: "function"})
+		}
+		t := &a.ToolCalls[c.Index]
+		t.ID += c.ID
+		t.Function.Name += c.Function.Name
+		t.Function.Arguments += c.Function.Arguments
+	}
+}
+
+// same reports whether an answer arrived as it was given: role, text and tool calls.
+func same(got, want json.RawMessage) error {
+	g, err := essence(got)
+	if err != nil {
+		return err
+	}
+	w, err := essence(want)
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(g, w) {
+		return fmt.Errorf("answer changed on its way: got %.200s, want %.200s", got, want)
+	}
+	return nil
+}
+
+type gist struct {
+	text  string
+	calls []string
+}
+
+func essence(raw json.RawMessage) (gist, error) {
+	var m struct {
+		Content   json.RawMessage `json:"content"`
+		ToolCalls []assembledTool `json:"tool_calls"`
+	}
+	var g gist
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return g, fmt.Errorf("read message: %w", err)
+	}
+	g.text = textOf(m.Content)
+	for _, c := range m.ToolCalls {
+		g.calls = append(g.calls, strings.Join([]string{c.ID, c.Function.Name, c.Function.Arguments}, "\x00"))
+	}
+	return g, nil
+}
+
+func textOf(content json.RawMessage) string {
+	var s string
+	if json.Unmarshal(content, &s) == nil {
+		return s
+	}
+	var parts []struct{ Text string }
+	_ = json.Unmarshal(content, &parts)
+	var texts []string
+	for _, p := range parts {
+		texts = append(texts, p.Text)
+	}
+	return strings.Join(texts, "")
+}

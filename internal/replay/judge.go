@@ -1,0 +1,311 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Expectations are what the proxy's configuration promises.
+type Expectations struct {
+	MaxSize    int    // events; 0: not held to it
+	MaxTokens  int    // tokens, in the proxy's own count; 0: not held to it
+	PerRequest int    // condensations at most; 0: 2
+	Summariser string // model of the proxy's own calls
+	Tolerant   bool   // prefixes may change without a condensation: a proxy was killed, and its last writes with it
+}
+
+// observed is one exchange from both sides.
+type observed struct {
+	Step
+	header    http.Header
+	sent      []byte
+	messages  []json.RawMessage
+	main      fakeupstream.Request
+	own       []fakeupstream.Request
+	got, want json.RawMessage
+	again     bool
+	condensed []string
+}
+
+// judge checks every exchange against the invariants that can be seen from outside.
+type judge struct {
+	expect     Expectations
+	dialect    *chat.Dialect
+	last       *observed // the exchange before
+	summary    string    // the summary that was last forwarded
+	violations []error
+}
+
+func newJudge(e Expectations) *judge {
+	if e.PerRequest == 0 {
+		e.PerRequest = 2
+	}
+	return &judge{expect: e, dialect: chat.New(chat.Options{})}
+}
+
+// maxViolations bounds the report: one defect shows at every step after it.
+const maxViolations = 20
+
+func (j *judge) fail(o observed, invariant string, err error) {
+	if err != nil && len(j.violations) < maxViolations {
+		j.violations = append(j.violations, fmt.Errorf("step %d: %s: %w", o.Number, invariant, err))
+	}
+}
+
+func (j *judge) step(o observed) {
+	if o.main.Refused != nil {
+		j.fail(o, "upstream refused", o.main.Refused)
+	}
+	j.fail(o, "answer", same(o.got, o.want))
+	v, err := j.view(o)
+	if err != nil {
+		j.fail(o, "view", err)
+		return
+	}
+	j.fail(o, "untouched below thresholds", identical(o, v))
+	j.fail(o, "units are whole", v.wholeUnits())
+	j.fail(o, "system messages survive", v.systemKept())
+	j.fail(o, "newest user turn and trailing unit survive", v.newestKept())
+	j.fail(o, "summary stands between units", v.summaryPlaced())
+	j.fail(o, "bounded", j.bounded(o))
+	j.fail(o, "thresholds", j.thresholds(o))
+	j.fail(o, "smaller", smaller(o))
+	j.fail(o, "stable prefix", j.stable(o))
+	j.fail(o, "summariser", j.summariser(o, v))
+	j.summary = v.summary
+	if !o.again {
+		j.last = &o
+	}
+}
+
+// view is what went upstream, laid over what was sent.
+type view struct {
+	sent      []session.Message
+	forwarded []session.Message
+	from      []int // index in sent of each forwarded message, -1 for the summary
+	kept      []bool
+	summary   string
+}
+
+// view maps the forwarded messages to those sent: in order, byte for byte, with at most one summary among them.
+func (j *judge) view(o observed) (*view, error) {
+	sent, err := j.dialect.Split(o.sent)
+	if err != nil {
+		return nil, fmt.Errorf("split what was sent: %w", err)
+	}
+	got, err := j.dialect.Split(o.main.Body)
+	if err != nil {
+		return nil, fmt.Errorf("split what was forwarded: %w", err)
+	}
+	v := &view{sent: sent.Messages, forwarded: got.Messages, kept: make([]bool, len(sent.Messages))}
+	return v, v.lay(j.dialect)
+}
+
+// lay finds each forwarded message among those sent. Messages may be alike, so what stands before the summary is looked
+// for from the beginning, and what stands after it from the end.
+func (v *view) lay(d *chat.Dialect) error {
+	v.from = make([]int, len(v.forwarded))
+	low, high := 0, len(v.sent)
+	at := 0
+	for ; at < len(v.forwarded); at++ {
+		i := slices.IndexFunc(v.sent[low:], func(s session.Message) bool { return bytes.Equal(s.Raw, v.forwarded[at].Raw) })
+		if i < 0 {
+			break
+		}
+		v.from[at], low = low+i, low+i+1
+		v.kept[v.from[at]] = true
+	}
+	if at == len(v.forwarded) {
+		return nil
+	}
+	for i := len(v.forwarded) - 1; i > at; i-- {
+		for high--; high >= low && !bytes.Equal(v.sent[high].Raw, v.forwarded[i].Raw); high-- {
+		}
+		if high < low {
+			return fmt.Errorf("forwarded a message that was not sent: %.200s", v.forwarded[i].Raw)
+		}
+		v.from[i], v.kept[high] = high, true
+	}
+	v.from[at] = -1
+	return v.takeSummary(d, v.forwarded[at])
+}
+
+func (v *view) takeSummary(d *chat.Dialect, m session.Message) error {
+	c, err := d.Read(m.Raw)
+	if err != nil {
+		return fmt.Errorf("read summary: %w", err)
+	}
+	if c.Role != "user" || condense.ParseSummary(c.Text).String() != c.Text {
+		return fmt.Errorf("forwarded a message that was not sent and is no summary: %.200s", m.Raw)
+	}
+	v.summary = c.Text
+	return nil
+}
+
+// identical: what was not condensed is byte for byte what was sent.
+func identical(o observed, v *view) error {
+	if v.summary == "" && len(v.forwarded) == len(v.sent) && !bytes.Equal(o.sent, o.main.Body) {
+		return errors.New("the body was changed")
+	}
+	return nil
+}
+
+func (v *view) wholeUnits() error {
+	for _, u := range session.Units(v.sent) {
+		for i := u.From + 1; i < u.To; i++ {
+			if v.kept[i] != v.kept[u.From] {
+				return fmt.Errorf("messages %d to %d were split", u.From, u.To-1)
+			}
+		}
+	}
+	return nil
+}
+
+func (v *view) systemKept() error {
+	for i := range v.sent {
+		if v.sent[i].Kind == session.System && !v.kept[i] {
+			return fmt.Errorf("message %d is gone", i)
+		}
+	}
+	return nil
+}
+
+func (v *view) newestKept() error {
+	for i := len(v.sent) - 1; i >= 0; i-- {
+		if v.sent[i].Kind == session.User {
+			if !v.kept[i] {
+				return fmt.Errorf("user message %d is gone", i)
+			}
+			break
+		}
+	}
+	units := session.Units(v.sent)
+	if last := units[len(units)-1]; !v.kept[last.From] {
+		return fmt.Errorf("the last unit, at %d, is gone", last.From)
+	}
+	return nil
+}
+
+func (v *view) summaryPlaced() error {
+	at := slices.Index(v.from, -1)
+	if at < 0 {
+		return nil
+	}
+	for _, u := range session.Units(v.forwarded) {
+		if u.From < at && at < u.To {
+			return fmt.Errorf("it stands inside the unit at %d", u.From)
+		}
+	}
+	return nil
+}
+
+func (j *judge) bounded(o observed) error {
+	if len(o.condensed) > j.expect.PerRequest {
+		return fmt.Errorf("%d condensations", len(o.condensed))
+	}
+	return nil
+}
+
+// thresholds: nothing is done that is not due, and what is due is done.
+func (j *judge) thresholds(o observed) error {
+	before := len(o.messages)
+	if j.last != nil && j.follows(o) {
+		before = j.last.Forwarded + len(o.messages) - j.last.Events
+	}
+	if j.expect.MaxSize > 0 {
+		if o.Condensed != "" && before <= j.expect.MaxSize && strings.HasPrefix(o.Condensed, "events") {
+			return fmt.Errorf("condensed at %d events, not above %d", before, j.expect.MaxSize)
+		}
+		if o.Forwarded > j.expect.MaxSize {
+			return fmt.Errorf("forwarded %d events, above %d", o.Forwarded, j.expect.MaxSize)
+		}
+	}
+	return nil
+}
+
+// follows reports whether an exchange continues the one before.
+func (j *judge) follows(o observed) bool {
+	return o.Events >= j.last.Events && bytes.Equal(o.messages[j.last.Events-1], j.last.messages[j.last.Events-1])
+}
+
+// smaller: a condensation takes tokens away, by the proxy's own count.
+func smaller(o observed) error {
+	for _, c := range o.condensed {
+		parts := strings.Split(c, "; ")
+		if len(parts) != 3 || strings.HasPrefix(parts[2], "-") || parts[2] == "0" {
+			return fmt.Errorf("%q", c)
+		}
+	}
+	return nil
+}
+
+// stable: between condensations the forwarded prefix is byte for byte the same; and the same request twice is the same
+// forwarded request, without a call of our own.
+func (j *judge) stable(o observed) error {
+	if j.last == nil || !j.follows(o) {
+		return nil
+	}
+	if o.again {
+		if len(o.own) > 0 {
+			return errors.New("the same request again called the summariser")
+		}
+		if !bytes.Equal(o.main.Body, j.last.main.Body) {
+			return errors.New("the same request again was forwarded differently")
+		}
+		return nil
+	}
+	if o.Condensed != "" || j.expect.Tolerant {
+		return nil
+	}
+	if len(o.forwarded) < len(j.last.forwarded) {
+		return fmt.Errorf("%d messages forwarded after %d, without a condensation", len(o.forwarded), len(j.last.forwarded))
+	}
+	for i, m := range j.last.forwarded {
+		if !bytes.Equal(m, o.forwarded[i]) {
+			return fmt.Errorf("forwarded message %d changed without a condensation", i)
+		}
+	}
+	return nil
+}
+
+// summariser: the proxy's own calls use its own model, carry nothing of the client's, and show the previous summary in
+// full.
+func (j *judge) summariser(o observed, v *view) error {
+	if len(o.own) > 0 && o.Condensed == "" && !j.expect.Tolerant {
+		return errors.New("called, but nothing was condensed")
+	}
+	for _, r := range o.own {
+		switch {
+		case r.Model != j.expect.Summariser:
+			return fmt.Errorf("model %q", r.Model)
+		case r.Stream, len(r.Tools) > 0:
+			return errors.New("it streams or carries tools")
+		case j.summary != "" && !strings.Contains(squeezed(r.Text()), squeezed(condense.ParseSummary(j.summary).Record)):
+			return errors.New("the previous summary is not in it in full")
+		}
+	}
+	if o.Condensed != "" && v.summary == "" {
+		return errors.New("condensed without a summary")
+	}
+	return nil
+}
+
+// squeezed takes white space and quoting away: the prompt may indent and quote what it shows.
+func squeezed(s string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" \t\r\n>|\\", r) {
+			return -1
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,234 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// Options say how runs are played.
+type Options struct {
+	URL      func(step int) string // base URL of the proxy that gets the step, e.g. http://127.0.0.1:8080/v1
+	Upstream *fakeupstream.Server  // where that proxy forwards to; used by this player alone
+	Model    string
+	Stream   bool
+	Headers  http.Header
+	Again    int              // repeat every so many steps the same request: 0 never
+	Before   func(step int)   // called before each step
+	Each     func(step Step)  // called after each step
+	Client   *http.Client     // default: one without limits
+	Expect   Expectations     // what to hold the proxy to
+	Counter  func([]byte) int // tokens of any JSON; nil: a quarter of its bytes
+}
+
+// Step is one model call, as it was seen from both sides.
+type Step struct {
+	Number    int
+	Events    int    // messages sent
+	Forwarded int    // messages that went upstream
+	Condensed string // the proxy's word for what it did, empty if nothing
+	Tokens    string // before;after, in the proxy's count
+	Prompt    int    // tokens forwarded, in upstream's count
+	Cached    int    // of them from upstream's cache
+	Sent      int    // tokens sent, in upstream's count
+	Own       int    // tokens of the summariser calls of this step
+	OwnCalls  int
+	Took      time.Duration
+	forwarded []json.RawMessage
+}
+
+// Report sums up a run.
+type Report struct {
+	Name       string
+	Steps      int
+	Messages   int // of the longest history
+	Sent       int // tokens sent by the agent
+	Forwarded  int
+	Cached     int
+	Own        int // tokens used by the summariser
+	OwnCalls   int
+	Condensed  int
+	Violations []error
+}
+
+// Play plays a run and judges it.
+func Play(ctx context.Context, run Run, o Options) (Report, error) {
+	if o.Client == nil {
+		o.Client = &http.Client{}
+	}
+	if o.Counter == nil {
+		o.Counter = func(b []byte) int { return len(b) / 4 }
+	}
+	p := &player{o: o, run: run, judge: newJudge(o.Expect), seen: nextIndex(o.Upstream)}
+	p.report.Name = run.Name
+	for i, c := range run.calls() {
+		if err := p.step(ctx, i, c); err != nil {
+			return p.report, fmt.Errorf("%s: step %d: %w", run.Name, i, err)
+		}
+	}
+	p.report.Violations = p.judge.violations
+	return p.report, nil
+}
+
+type player struct {
+	o      Options
+	run    Run
+	judge  *judge
+	seen   int // requests of the upstream's record that were looked at
+	report Report
+}
+
+func (p *player) step(ctx context.Context, i int, c call) error {
+	if p.o.Before != nil {
+		p.o.Before(i)
+	}
+	step, err := p.exchange(ctx, i, c, false)
+	if err != nil {
+		return err
+	}
+	p.add(step)
+	if p.o.Each != nil {
+		p.o.Each(step)
+	}
+	if p.o.Again > 0 && i%p.o.Again == p.o.Again-1 {
+		_, err = p.exchange(ctx, i, c, true)
+	}
+	return err
+}
+
+// exchange sends one request and hands what was seen to the judge.
+func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step, error) {
+	body, err := p.body(c)
+	if err != nil {
+		return Step{}, err
+	}
+	p.o.Upstream.Script(fakeupstream.Answer{Message: c.answer})
+	began := time.Now()
+	got, header, err := p.post(ctx, i, body)
+	if err != nil {
+		return Step{}, err
+	}
+	own, main, err := p.received()
+	if err != nil {
+		return Step{}, err
+	}
+	step := Step{
+		Number: i, Events: len(c.messages), Forwarded: len(main.Messages), Condensed: header.Get("X-Dewpoint-Condensed"),
+		Tokens: header.Get("X-Dewpoint-Tokens"), Prompt: main.PromptTokens, Cached: main.CachedTokens,
+		OwnCalls: len(own), Took: time.Since(began), forwarded: main.Messages,
+	}
+	step.Sent = p.o.Counter(p.run.Tools)
+	for _, m := range c.messages {
+		step.Sent += p.o.Counter(m)
+	}
+	for _, r := range own {
+		step.Own += r.PromptTokens
+	}
+	p.judge.step(observed{
+		Step: step, header: header, sent: body, messages: c.messages, main: main, own: own, got: got, want: c.answer,
+		again: again, condensed: header.Values("X-Dewpoint-Condensed"),
+	})
+	return step, nil
+}
+
+func (p *player) add(s Step) {
+	r := &p.report
+	r.Steps++
+	r.Messages = s.Events
+	r.Sent += s.Sent
+	r.Forwarded += s.Prompt
+	r.Cached += s.Cached
+	r.Own += s.Own
+	r.OwnCalls += s.OwnCalls
+	if s.Condensed != "" {
+		r.Condensed++
+	}
+}
+
+func (p *player) body(c call) ([]byte, error) {
+	body := map[string]any{"model": p.o.Model, "messages": c.messages}
+	if len(p.run.Tools) > 0 {
+		body["tools"] = p.run.Tools
+	}
+	if p.o.Stream {
+		body["stream"] = true
+		body["stream_options"] = map[string]bool{"include_usage": true}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// post sends a request and gives the assistant message that came back.
+func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage, http.Header, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL(i)+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, fmt.Errorf("new request: %w", err)
+	}
+	req.Header = p.o.Headers.Clone()
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := p.o.Client.Do(req)
+	if err != nil {
+		return nil, nil, fmt.Errorf("send: %w", err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read answer: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, nil, fmt.Errorf("answer: %s: %s", resp.Status, answer)
+	}
+	if p.o.Stream {
+		got, err := assemble(answer)
+		return got, resp.Header, err
+	}
+	got, err := message(answer)
+	return got, resp.Header, err
+}
+
+// received gives what reached upstream since the last step: the summariser's requests and the agent's own.
+func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Request, err error) {
+	found := false
+	for _, r := range p.o.Upstream.Requests() {
+		if r.Index < p.seen {
+			continue
+		}
+		p.seen = r.Index + 1
+		if r.Summary {
+			own = append(own, r)
+			continue
+		}
+		if found {
+			return nil, main, errors.New("more than one request reached upstream")
+		}
+		main, found = r, true
+	}
+	if !found {
+		return nil, main, errors.New("no request reached upstream")
+	}
+	return own, main, nil
+}
+
+// nextIndex is the index that the upstream's next request gets.
+func nextIndex(up *fakeupstream.Server) int {
+	all := up.Requests()
+	if len(all) == 0 {
+		return 0
+	}
+	return all[len(all)-1].Index + 1
+}

@@ -1,0 +1,87 @@
+// Package replay plays recorded agent runs through a proxy, step by step, as their agents would, against a strict fake
+// upstream, and judges from outside what went upstream.
+package replay
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Run is a recorded agent run: the history up to the last model call, and its answer.
+type Run struct {
+	Name     string            `json:"id"`
+	Messages []json.RawMessage `json:"messages"`
+	Final    json.RawMessage   `json:"final_response"`
+	Tools    json.RawMessage   `json:"tools"`
+}
+
+// Load reads a run. A file without a final response ends with its last assistant message.
+func Load(path string) (Run, error) {
+	var run Run
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return run, fmt.Errorf("load run: %w", err)
+	}
+	if err := json.Unmarshal(data, &run); err != nil {
+		return run, fmt.Errorf("load run %s: %w", filepath.Base(path), err)
+	}
+	if len(run.Messages) == 0 {
+		return run, fmt.Errorf("load run %s: %w", filepath.Base(path), errors.New(`no "messages"`))
+	}
+	if run.Name == "" {
+		run.Name = filepath.Base(path)
+	}
+	return run, nil
+}
+
+// Paths gives the run files named by args: files, and *.json in folders, sorted.
+func Paths(args []string) ([]string, error) {
+	var out []string
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		if err != nil {
+			return nil, fmt.Errorf("find runs: %w", err)
+		}
+		if !info.IsDir() {
+			out = append(out, arg)
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(arg, "*.json"))
+		if err != nil {
+			return nil, fmt.Errorf("find runs: %w", err)
+		}
+		out = append(out, found...)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// call is one model call of a run: a history and its answer.
+type call struct {
+	messages []json.RawMessage
+	answer   json.RawMessage
+}
+
+// calls gives the model calls of a run, in order. An answer at the very beginning had no prompt, and is none.
+func (r *Run) calls() []call {
+	var out []call
+	for k, m := range r.Messages {
+		if k > 0 && role(m) == "assistant" {
+			out = append(out, call{messages: r.Messages[:k], answer: m})
+		}
+	}
+	if len(r.Final) > 0 && string(r.Final) != "null" {
+		out = append(out, call{messages: r.Messages, answer: r.Final})
+	}
+	return out
+}
+
+func role(message json.RawMessage) string {
+	var m struct{ Role string }
+	_ = json.Unmarshal(message, &m)
+	return m.Role
+}

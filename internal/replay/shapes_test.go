@@ -1,0 +1,182 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// agent writes requests the way agents do: it keeps a history, sends it whole, and takes the answer into it.
+type agent struct {
+	headers map[string]string
+	system  string
+	history []any
+	calls   int
+	name    string
+	out     *[]wire
+}
+
+func newAgent(out *[]wire, name string, headers ...string) *agent {
+	a := &agent{system: "You are an agent.", name: name, out: out, headers: map[string]string{"authorization": "x", "content-type": "application/json"}}
+	for i := 0; i+1 < len(headers); i += 2 {
+		a.headers[headers[i]] = headers[i+1]
+	}
+	return a
+}
+
+func msg(role, content string) map[string]any {
+	return map[string]any{"role": role, "content": content}
+}
+
+func (a *agent) user(text string) *agent { a.history = append(a.history, msg("user", text)); return a }
+
+// send sends a history with an answer, without keeping it.
+func (a *agent) send(status int, text string, calls []any, messages ...any) {
+	w := wire{Path: "/v1/chat/completions", Headers: a.headers}
+	all := append([]any{msg("system", a.system)}, messages...)
+	body, err := json.Marshal(map[string]any{"model": "gpt-4o", "messages": all})
+	if err != nil {
+		panic(err)
+	}
+	w.body, w.Answer.Status, w.Answer.Text = body, status, text
+	for _, c := range calls {
+		f := c.(map[string]any)["function"].(map[string]string)
+		w.Answer.ToolCalls = append(w.Answer.ToolCalls, struct{ ID, Name, Arguments string }{
+			c.(map[string]any)["id"].(string), f["name"], f["arguments"],
+		})
+	}
+	*a.out = append(*a.out, w)
+}
+
+// says ends a turn with a text.
+func (a *agent) says(text string) *agent {
+	a.send(200, text, nil, a.history...)
+	a.history = append(a.history, msg("assistant", text))
+	return a
+}
+
+// does makes a tool call and takes its result.
+func (a *agent) does(arguments, result string) *agent {
+	a.calls++
+	call := map[string]any{"id": fmt.Sprintf("call_%s_%012d", a.name, a.calls), "type": "function",
+		"function": map[string]string{"name": "tool", "arguments": arguments}}
+	a.send(200, "", []any{call}, a.history...)
+	a.history = append(a.history, map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{call}},
+		map[string]any{"role": "tool", "tool_call_id": call["id"], "content": result})
+	return a
+}
+
+// fails sends the history and is refused.
+func (a *agent) fails(status int) *agent { a.send(status, "", nil, a.history...); return a }
+
+// TestIdentity holds the shapes of what agents send to what a person would name them.
+func TestIdentity(t *testing.T) {
+	shapes := map[string]struct {
+		play func(out *[]wire)
+		want string
+	}{
+		"a loop without any id": {func(out *[]wire) {
+			newAgent(out, "a").user("count the lines").does(`{"c":"ls"}`, "notes.txt").does(`{"c":"wc"}`, "3").says("Three lines.").
+				user("and words?").does(`{"c":"wc -w"}`, "9").says("Nine.")
+		}, "A1 A1 A1 A1 A1"},
+		"two runs that begin alike": {func(out *[]wire) {
+			newAgent(out, "a").user("count the lines").does(`{"c":"ls"}`, "notes.txt").says("Three.")
+			newAgent(out, "b").user("count the lines").does(`{"c":"find"}`, "notes.txt").says("Three.")
+		}, "A1 A1 B1 B1"},
+		"two runs in turns": {func(out *[]wire) {
+			var one, two []wire
+			newAgent(&one, "a").user("count the lines").does(`{"c":"ls"}`, "n").does(`{"c":"wc"}`, "3").says("Three.")
+			newAgent(&two, "b").user("count the words").does(`{"c":"ls"}`, "n").does(`{"c":"wc"}`, "9").says("Nine.")
+			for i := range one {
+				*out = append(*out, one[i], two[i])
+			}
+		}, "A1 B1 A1 B1 A1 B1"},
+		"refused and sent again": {func(out *[]wire) {
+			newAgent(out, "a").user("count the lines").fails(429).fails(429).does(`{"c":"ls"}`, "n").fails(500).says("Three.")
+		}, "A1 A1 A1 A1 A1"},
+		"the system prompt changes": {func(out *[]wire) {
+			a := newAgent(out, "a").user("wait for midnight").does(`{"c":"date"}`, "23:59")
+			a.system = "You are an agent. It is another day."
+			a.does(`{"c":"date"}`, "00:00").says("Midnight.")
+		}, "A1 A1 A1"},
+		"a title under the same id": {func(out *[]wire) {
+			title := newAgent(out, "t", "x-session-id", "s-1")
+			title.system = "You are a title generator. You output ONLY a title."
+			title.user("Generate a title for this conversation:\n").user("count the lines").says("Counting lines")
+			newAgent(out, "a", "x-session-id", "s-1").user("count the lines").does(`{"c":"ls"}`, "n").says("Three.")
+		}, "A1 A2 A2"},
+		"a title without an id, quoting the answer": {func(out *[]wire) {
+			a := newAgent(out, "a").user("count the lines").does(`{"c":"ls"}`, "n")
+			a.send(200, "I read the file.", nil, a.history...)
+			newAgent(out, "t").user("Given the following... please reply with a title for the chat.\n\nI read the file.").says("Title")
+			a.history = append(a.history, msg("assistant", "I read the file."))
+			a.user("go on").says("Done.")
+		}, "A1 A1 A2 A1"},
+		"a sub-agent with a parent id": {func(out *[]wire) {
+			a := newAgent(out, "a", "x-session-id", "main").user("delegate").does(`{"task":"read"}`, "started")
+			newAgent(out, "s", "x-session-id", "sub", "x-parent-session-id", "main").user("read").does(`{"c":"cat"}`, "x").says("Read.")
+			a.says("Done.")
+		}, "A1 A2 A2 A1"},
+		"a sub-agent without any id": {func(out *[]wire) {
+			a := newAgent(out, "a").user("delegate").does(`{"description":"look","prompt":"read notes.txt and summarise what it says"}`, "started")
+			newAgent(out, "s").user("<reminder>\nbe brief\n</reminder>\nread notes.txt and summarise what it says").does(`{"c":"cat"}`, "x").says("Read.")
+			a.says("Done.")
+		}, "A1 A2 A2 A1"},
+		"sub-agents in turns under one id": {func(out *[]wire) {
+			var one, two, three []wire
+			newAgent(&one, "a", "x-session-id", "s").user("delegate").does(`{"t":"x"}`, "ok").does(`{"t":"y"}`, "ok").says("Done.")
+			newAgent(&two, "b", "x-session-id", "s").user("task x").does(`{"c":"1"}`, "ok").does(`{"c":"2"}`, "ok").says("x.")
+			newAgent(&three, "c", "x-session-id", "s").user("task y").does(`{"c":"3"}`, "ok").does(`{"c":"4"}`, "ok").says("y.")
+			for i := range one {
+				*out = append(*out, one[i], two[i], three[i])
+			}
+		}, "A1 A2 A3 A1 A2 A3 A1 A2 A3"},
+		"guesses of the user's next words": {func(out *[]wire) {
+			a := newAgent(out, "a").user("count the lines").does(`{"c":"ls"}`, "n").says("Three lines.")
+			a.send(200, "count the words", nil, append(append([]any{}, a.history...), msg("user", "[SUGGESTION MODE: Suggest what the user types next.]"))...)
+			a.user("print the first line").says("alpha")
+			a.send(200, "print the second", nil, append(append([]any{}, a.history...), msg("user", "[SUGGESTION MODE: Suggest what the user types next.]"))...)
+			a.user("thanks").says("Welcome.")
+		}, "A1 A1 A2 A1 A3 A1"},
+		"the client compacts, without any id": {func(out *[]wire) {
+			a := newAgent(out, "a").user("count the lines").does(`{"c":"ls"}`, "n").does(`{"c":"wc"}`, "3")
+			const summary = "The user asked to count the lines of notes.txt; ls and wc were run: three lines."
+			a.send(200, summary, nil, append(append([]any{}, a.history...), msg("user", "Your task is to create a detailed summary of the conversation so far, paying attention to detail."))...)
+			b := newAgent(out, "b").user("This session is being continued from a previous conversation.\n" + summary + "\nGo on.")
+			b.does(`{"c":"cat"}`, "x").says("Done.")
+		}, "A1 A1 A2 A3 A3"},
+		"the client compacts and keeps its newest calls": {func(out *[]wire) {
+			a := newAgent(out, "a").user("count the lines").does(`{"c":"ls"}`, "n").does(`{"c":"wc"}`, "3")
+			tail := a.history[len(a.history)-2:]
+			b := newAgent(out, "b").user("Earlier work was left out.")
+			b.history = append(b.history, tail...)
+			b.says("Three.")
+		}, "A1 A1 A2"},
+		"the client cuts old results": {func(out *[]wire) {
+			a := newAgent(out, "a").user("study").does(`{"c":"cat"}`, "very long").does(`{"c":"grep"}`, "short")
+			a.history[2].(map[string]any)["content"] = "[cut]"
+			a.does(`{"c":"wc"}`, "3").says("Done.")
+		}, "A1 A1 A2 A2"},
+		"an answer is asked for again": {func(out *[]wire) {
+			a := newAgent(out, "a").user("a poem").says("Roses are red").user("more").says("Violets are blue")
+			b := newAgent(out, "a").user("a poem").says("Roses are red").user("another one")
+			*out = (*out)[:2] // what b repeats was sent already
+			_ = a
+			b.says("Sky so wide")
+		}, "A1 A1 A2"},
+		"two ids, one history": {func(out *[]wire) {
+			newAgent(out, "a", "x-session-id", "one").user("count the lines").does(`{"c":"ls"}`, "n").says("Three.")
+			newAgent(out, "a", "x-session-id", "two").user("count the lines").does(`{"c":"ls"}`, "n").says("Three.")
+		}, "A1 A1 B1 B1"},
+	}
+	for name, s := range shapes {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			var requests []wire
+			s.play(&requests)
+			if got := exchangeAll(t, newTestStage(t), newNamer(), requests); got != s.want {
+				t.Errorf("\ngot  %s\nwant %s", got, s.want)
+			}
+		})
+	}
+}

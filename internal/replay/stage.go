@@ -1,0 +1,77 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/app"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// The models of a stage.
+const (
+	Model      = "gpt-4o"
+	Summariser = "gpt-4o-mini"
+)
+
+// Stage is a proxy of its own in front of a fake upstream, both on loopback, with a store that goes when it is closed.
+type Stage struct {
+	Upstream *fakeupstream.Server
+	App      *app.App
+	dir      string
+}
+
+// NewStage builds and starts a stage. The configuration's condenser and tenants are used; where it listens, stores and
+// forwards to is the stage's. Its summariser is the fake upstream's stand-in.
+func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) {
+	s := &Stage{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.dir, err = os.MkdirTemp("", "dewpoint-"); err != nil {
+		return nil, fmt.Errorf("new stage: %w", err)
+	}
+	up.SummariserModels = []string{Summariser}
+	s.Upstream = fakeupstream.New(up)
+	if err = s.Upstream.Start(); err != nil {
+		return nil, fmt.Errorf("new stage: %w", err)
+	}
+	cfg.Listen, cfg.Admin.Listen = "127.0.0.1:0", ""
+	cfg.Upstream.BaseURL = s.Upstream.URL() + "/v1"
+	cfg.Store.Type, cfg.Store.Path = config.StoreEmbedded, filepath.Join(s.dir, "stage.db")
+	cfg.LLMs = map[string]config.LLM{"cheap": {Model: Summariser}}
+	if s.App, err = app.New(&cfg, zap.NewNop()); err != nil {
+		return nil, fmt.Errorf("new stage: %w", err)
+	}
+	s.App.Start()
+	return s, nil
+}
+
+// URL is the base URL for an agent.
+func (s *Stage) URL() string { return "http://" + s.App.Addr() + "/v1" }
+
+// Close stops everything and removes the store.
+func (s *Stage) Close() error {
+	var errs []error
+	if s.App != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		errs = append(errs, s.App.Stop(ctx))
+	}
+	if s.Upstream != nil {
+		s.Upstream.Close()
+	}
+	if s.dir != "" {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}

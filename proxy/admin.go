@@ -1,0 +1,36 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// NewAdmin serves the admin port: health without a token, everything else behind it, if one is set.
+func NewAdmin(token string, metrics *Metrics) http.Handler {
+	mux := http.NewServeMux()
+	alive := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
+	mux.HandleFunc("GET /healthz", alive)
+	mux.HandleFunc("GET /readyz", alive)
+	mux.Handle("GET /metrics", guarded(token, metrics.Handler()))
+	return mux
+}
+
+// guarded asks for the token, in constant time.
+func guarded(token string, next http.Handler) http.Handler {
+	if token == "" {
+		return next
+	}
+	want := sha256.Sum256([]byte(token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got := sha256.Sum256([]byte(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
+		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "admin token required", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

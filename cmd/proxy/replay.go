@@ -32,7 +32,7 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	expect := replay.Expectations{Summariser: replay.Summariser}
 	if cfg.Condenser.Type == config.TypeLLM {
-		expect.MaxSize = cfg.Condenser.MaxSize
+		expect.MaxSize, expect.MaxTokens = cfg.Condenser.MaxSize, int(cfg.Condenser.MaxTokens)
 	}
 	return playAll(ctx, out, cfg, paths, replay.Options{
 		Model: replay.Model, Stream: *stream, Again: *again, Expect: expect,

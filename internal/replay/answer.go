@@ -24,8 +24,8 @@ func message(answer []byte) (json.RawMessage, error) {
 }
 
 type delta struct {
-	Role      string  `json:"role"`
-	Content   *string `json:"content"`
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
 	ToolCalls []struct {
 		Index    int
 		ID       string
@@ -81,8 +81,8 @@ func (a *assembled) add(d delta) {
 	if d.Role != "" {
 		a.Role = d.Role
 	}
-	if d.Content != nil {
-		text := *d.Content
+	if len(d.Content) > 0 && string(d.Content) != "null" {
+		text := textOf(d.Content)
 		if a.Content != nil {
 			text = *a.Content + text
 		}

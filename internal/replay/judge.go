@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -77,15 +78,15 @@ func (j *judge) step(o observed) {
 	j.fail(o, "system messages survive", v.systemKept())
 	j.fail(o, "newest user turn and trailing unit survive", v.newestKept())
 	j.fail(o, "summary stands between units", v.summaryPlaced())
+	j.fail(o, "stable prefix", j.stable(o))
+	if o.again {
+		return
+	}
 	j.fail(o, "bounded", j.bounded(o))
 	j.fail(o, "thresholds", j.thresholds(o))
 	j.fail(o, "smaller", smaller(o))
-	j.fail(o, "stable prefix", j.stable(o))
 	j.fail(o, "summariser", j.summariser(o, v))
-	j.summary = v.summary
-	if !o.again {
-		j.last = &o
-	}
+	j.summary, j.last = v.summary, &o
 }
 
 // view is what went upstream, laid over what was sent.
@@ -196,17 +197,13 @@ func (v *view) newestKept() error {
 	return nil
 }
 
+// summaryPlaced: what follows the summary begins a unit.
 func (v *view) summaryPlaced() error {
 	at := slices.Index(v.from, -1)
-	if at < 0 {
+	if at < 0 || at+1 == len(v.forwarded) || v.forwarded[at+1].Kind != session.Observation {
 		return nil
 	}
-	for _, u := range session.Units(v.forwarded) {
-		if u.From < at && at < u.To {
-			return fmt.Errorf("it stands inside the unit at %d", u.From)
-		}
-	}
-	return nil
+	return fmt.Errorf("it stands before the tool result at %d", at+1)
 }
 
 func (j *judge) bounded(o observed) error {
@@ -228,6 +225,11 @@ func (j *judge) thresholds(o observed) error {
 		}
 		if o.Forwarded > j.expect.MaxSize {
 			return fmt.Errorf("forwarded %d events, above %d", o.Forwarded, j.expect.MaxSize)
+		}
+	}
+	if tokens, _, _ := strings.Cut(o.Tokens, ";"); strings.HasPrefix(o.Condensed, "tokens") && j.expect.MaxTokens > 0 {
+		if n, err := strconv.Atoi(tokens); err != nil || n <= j.expect.MaxTokens {
+			return fmt.Errorf("condensed at %s tokens, not above %d", tokens, j.expect.MaxTokens)
 		}
 	}
 	return nil

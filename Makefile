@@ -1,0 +1,49 @@
+# make check is the gate: everything that must hold, on a fresh machine too.
+GO ?= go
+GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
+
+.PHONY: build run demo check needs format vet lint test replay captures fuzz bench clean
+
+build: ## bin/dewpoint
+	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
+
+run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
+	./bin/dewpoint
+
+demo: build
+	./bin/dewpoint demo
+
+check: needs format vet lint test ## all of it
+
+needs: ## what the tests need beside Go, installed or named
+	@sh scripts/needs.sh
+
+format:
+	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
+
+vet:
+	$(GO) vet ./...
+
+lint:
+	$(GOLANGCI) run ./...
+
+test: ## with the race detector; fuzz seeds and import rules included
+	$(GO) test -race ./...
+
+# RUNS is a folder of recorded runs; see 'dewpoint replay'.
+replay: build
+	sh scripts/replay.sh "$(RUNS)"
+
+# CAPTURES is a folder of captured client traffic.
+captures:
+	DEWPOINT_CAPTURES="$(CAPTURES)" $(GO) test -count=1 -run TestCaptures ./internal/replay
+
+FUZZTIME ?= 30s
+fuzz: ## every fuzz target, FUZZTIME each
+	sh scripts/fuzz.sh $(FUZZTIME)
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+clean:
+	rm -rf bin

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// command runs a command line, and gives its exit code and what it wrote.
+func command(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), args, &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestExitCodes(t *testing.T) {
+	f := func(want int, says string, args ...string) {
+		t.Helper()
+		code, out, errs := command(t, args...)
+		if code != want || !strings.Contains(out+errs, says) {
+			t.Errorf("%v: exit code %d, want %d; wrote %q, want %q in it", args, code, want, out+errs, says)
+		}
+	}
+	f(exitFine, "Usage:", "help")
+	f(exitFine, "Usage:", "--help")
+	f(exitFine, "dewpoint", "version")
+	f(exitUsage, "unknown command", "sevre")
+	f(exitUsage, "not defined", "serve", "--lisen", "x")
+	f(exitUsage, "unexpected argument", "serve", "x")
+	f(exitUsage, "listen", "--listen", "nowhere")
+	f(exitUsage, "one file", "check-config")
+	f(exitUsage, "no such file", "check-config", "missing.yaml")
+	f(exitUsage, "recorded runs", "replay")
+	f(exitFailure, "load run", "replay", write(t, "broken.json", "{"))
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCheckConfigNamesEveryProblem(t *testing.T) {
+	path := write(t, "bad.yaml", "listen: nowhere\nstore: {type: paper}\ncondensor: {}\n")
+	code, _, errs := command(t, "check-config", path)
+	if code != exitUsage {
+		t.Errorf("exit code %d", code)
+	}
+	for _, key := range []string{"listen", "store.type", "condensor"} {
+		if !strings.Contains(errs, key) {
+			t.Errorf("%s is not named in %q", key, errs)
+		}
+	}
+}
+
+// TestDocumentedConfigurationIsFine checks the sample in the documentation.
+func TestDocumentedConfigurationIsFine(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(doc)
+	if sample == nil {
+		t.Fatal("no sample in docs/configuration.md")
+	}
+	t.Setenv("TEAM_A_KEY", "key-of-team-a")
+	t.Setenv("TEAM_A_UPSTREAM_KEY", "key-for-upstream")
+	text := strings.Replace(string(sample[1]), "<hex>", strings.Repeat("ab", 32), 1)
+	code, out, errs := command(t, "check-config", write(t, "sample.yaml", text))
+	if code != exitFine {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if strings.Contains(out, "key-for-upstream") {
+		t.Error("a secret is shown")
+	}
+}
+
+func TestReplayJudgesAndReports(t *testing.T) {
+	path := write(t, "run.json", `{"id": "small", "messages": [
+		{"role": "user", "content": "count"},
+		{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "wc", "arguments": "{}"}}]},
+		{"role": "tool", "tool_call_id": "c1", "content": "3"}], "final_response": {"role": "assistant", "content": "Three."}}`)
+	for _, args := range [][]string{{path}, {"--stream", path}, {"--max-size", "10", filepath.Dir(path)}} {
+		code, out, errs := command(t, append([]string{"replay"}, args...)...)
+		if code != exitFine || !strings.Contains(out, "small") || !strings.Contains(out, "1 runs") {
+			t.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
+		}
+	}
+}
+
+func TestDemo(t *testing.T) {
+	code, out, errs := command(t, "demo")
+	if code != exitFine || !strings.Contains(out, "condensations") || !strings.Contains(out, "OPENAI_BASE_URL=") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}

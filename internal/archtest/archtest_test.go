@@ -1,0 +1,124 @@
+// Package archtest holds the house to its rules: which package may import which.
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/dewpoint-proxy/dewpoint/"
+
+// house lists the packages of the module and what of the module each may import, itself and what is below it aside.
+// Imports point one way.
+var house = map[string][]string{
+	"session":                {},
+	"session/internal/codec": {"session"},
+	"session/boltstore":      {"session", "session/internal/codec"},
+	"session/redisstore":     {"session", "session/internal/codec"},
+	"session/sessiontest":    {"session"},
+	"tokenize":               {"session"},
+	"condense":               {"session"},
+	"condense/condensetest":  {"session", "condense"},
+	"config":                 {},
+	"internal/rawjson":       {},
+	"proxy/dialect":          {"session"},
+	"proxy/dialect/chat":     {"session", "proxy/dialect", "internal/rawjson"},
+	"proxy":                  {"session", "condense", "proxy/dialect"},
+	"internal/app":           {"session", "session/boltstore", "session/redisstore", "tokenize", "condense", "config", "proxy", "proxy/dialect", "proxy/dialect/chat"},
+	"internal/fakeupstream":  {},
+	"internal/replay":        {"session", "condense", "config", "internal/app", "internal/fakeupstream", "proxy/dialect/chat"},
+	"internal/demo":          {"config", "internal/fakeupstream", "internal/replay"},
+	"cmd/proxy":              {"config", "internal/app", "internal/demo", "internal/fakeupstream", "internal/replay"},
+	"internal/archtest":      {},
+	"internal/e2e":           {},
+}
+
+// outside says where a dependency may be imported, and why nowhere else.
+var outside = []struct {
+	dependency, reason string
+	packages           []string
+}{
+	{"github.com/valyala/fasthttp", "one package knows the server", []string{"proxy"}},
+	{"github.com/redis/go-redis", "one package knows Redis", []string{"session/redisstore"}},
+	{"go.etcd.io/bbolt", "one package knows the embedded database", []string{"session/boltstore"}},
+	{"github.com/pkoukk", "one package knows the vocabularies", []string{"tokenize"}},
+	{"github.com/sashabaranov/go-openai", "its structs lose fields: it is for our own calls only", []string{"condense"}},
+	{"go.uber.org/zap", "nothing below the proxy logs: it returns errors", []string{"proxy", "internal/app", "cmd/proxy", "internal/replay"}},
+	{"github.com/prometheus", "metrics are kept at the edge", []string{"proxy"}},
+	{"net/http", "the core knows no protocol", []string{
+		"proxy", "condense", "internal/app", "internal/fakeupstream", "internal/replay", "cmd/proxy",
+	}},
+	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{
+		"proxy", "config", "condense/condensetest", "internal/fakeupstream", "internal/replay", "internal/demo",
+		"session/sessiontest", "cmd/proxy",
+	}},
+	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest"}},
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "../../...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		allowed, known := house[name]
+		if !known {
+			t.Errorf("%s: a new package: give it its place in the house", name)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if inner, ours := strings.CutPrefix(imported, module); ours && !contains(allowed, inner) {
+				t.Errorf("%s must not import %s", name, inner)
+			}
+		}
+	}
+}
+
+func TestDependenciesHaveOneHome(t *testing.T) {
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, rule := range outside {
+			for _, imported := range p.Imports {
+				if imported != rule.dependency && !strings.HasPrefix(imported, rule.dependency+"/") {
+					continue
+				}
+				if !contains(rule.packages, name) {
+					t.Errorf("%s must not import %s: %s", name, imported, rule.reason)
+				}
+			}
+		}
+	}
+}
+
+func contains(all []string, one string) bool {
+	for _, s := range all {
+		if s == one {
+			return true
+		}
+	}
+	return false
+}

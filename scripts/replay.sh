@@ -1,0 +1,11 @@
+#!/bin/sh
+# Plays recorded runs through the built binary: by events and by tokens, streamed and not. Any violation fails.
+set -eu
+runs=${1:?usage: scripts/replay.sh FOLDER}
+for limits in "--max-size 60" "--max-tokens 12000"; do
+	for mode in "" "--stream"; do
+		echo "== replay $limits $mode"
+		# shellcheck disable=SC2086 # the flags are words
+		bin/dewpoint replay $limits $mode "$runs"
+	done
+done

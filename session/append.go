@@ -61,7 +61,7 @@ func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally
 		return nil // the thread holds all of it, and more
 	}
 	b := r.batch(res, tally)
-	if len(b.Events) == 0 {
+	if len(b.Events) == 0 && len(b.Places) == 0 {
 		return nil
 	}
 	if err := r.store.Append(ctx, b); err != nil {
@@ -97,7 +97,8 @@ func (r *Registry) catchUp(ctx context.Context, res *Resolution) error {
 	return nil
 }
 
-// batch builds the append of a history's messages after those logged.
+// batch builds the append of a history's messages after those logged, with the index entries after those known: an append
+// that was cut short may have left a log without its index.
 func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 	h, now := res.query.History, r.now()
 	t := res.Thread
@@ -112,10 +113,12 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 		b.Events = append(b.Events, Event{
 			Pos: p, Kind: m.Kind, Digest: m.Digest, Chain: h.Chain[p], Tokens: tally.Tokens(p), Time: now, Payload: m.Raw,
 		})
+		b.Traces = append(b.Traces, CallTraces(h.Chain[0], m.Calls)...)
+	}
+	for p := min(res.Logged, max(res.Known.Pos, t.ForkAt)) + 1; p <= h.Len(); p++ {
 		b.Places = append(b.Places, IndexEntry{Hash: h.Chain[p], Place: Place{
 			Thread: t.ID, Session: t.Session, Pos: p, Tokens: tally.Total(p), Encoding: tally.Encoding,
 		}})
-		b.Traces = append(b.Traces, CallTraces(h.Chain[0], m.Calls)...)
 	}
 	if res.New && res.query.Scope.Key != "" {
 		b.Traces = append(b.Traces, KeyTrace(h.Chain[0]))

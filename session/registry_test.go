@@ -293,6 +293,46 @@ func TestWhatWasLostIsRepaired(t *testing.T) {
 	}
 }
 
+// lossy is a store whose appends lose their index entries while it says so.
+type lossy struct {
+	session.Store
+	losing bool
+}
+
+func (l *lossy) Append(ctx context.Context, b session.Batch) error {
+	if l.losing {
+		b.Places = nil
+	}
+	return l.Store.Append(ctx, b)
+}
+
+// TestLostIndexIsRepaired: an append that was cut short leaves a log without its index; nothing is logged twice and the
+// next request writes what is missing.
+func TestLostIndexIsRepaired(t *testing.T) {
+	d := newDesk(t)
+	store := &lossy{Store: d.store}
+	r, err := session.NewRegistry(session.RegistryOptions{Store: store, Secret: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	anyone := session.Scope{Tenant: "t"}
+	first := d.send(r, query(anyone, "u1 g1 u2"))
+	store.losing = true
+	d.send(r, query(anyone, "u1 g1 u2 a1 o1"))
+	store.losing = false
+	again := d.send(d.another(), query(anyone, "u1 g1 u2 a1 o1"))
+	onward := d.send(d.another(), query(anyone, "u1 g1 u2 a1 o1 g2"))
+	if again.Thread.ID != first.Thread.ID || onward.Thread.ID != first.Thread.ID {
+		t.Error("a thread whose index was lost is forked")
+	}
+	if got, want := d.payloads(first.Thread.ID), "u1 g1 u2 a1 o1 g2"; got != want {
+		t.Errorf("log: got %s, want %s", got, want)
+	}
+	if onward.Known.Pos != 5 {
+		t.Errorf("the index knows %d positions, want 5", onward.Known.Pos)
+	}
+}
+
 func TestConcurrentAppendsLogOnce(t *testing.T) {
 	d := newDesk(t)
 	anyone := session.Scope{Tenant: "t"}

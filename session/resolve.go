@@ -97,8 +97,8 @@ const (
 // from which messages are new.
 func classify(h *History, p int, t *Thread) (Match, int) {
 	switch {
-	case p >= t.Len && h.Covers(t.Len, t.Head):
-		return MatchEnd, t.Len // the index may be ahead of the log: what is missing is appended again
+	case h.Covers(t.Len, t.Head):
+		return MatchEnd, t.Len // the index may be behind the log or ahead of it: what is missing is written again
 	case p == h.Len():
 		return MatchReplay, p
 	case p < t.Len:

@@ -56,6 +56,7 @@ func TestClassify(t *testing.T) {
 	f("all of it", 5, thread(5), MatchEnd, 5)
 	f("the index is ahead of the log", 4, thread(2), MatchEnd, 2)
 	f("inside", 2, &Thread{ID: "t", Len: 9}, MatchInside, 2)
+	f("the index is behind the log", 2, thread(4), MatchEnd, 4)
 	f("a replay", 5, &Thread{ID: "t", Len: 9}, MatchReplay, 5)
 	f("another head", 4, &Thread{ID: "t", Len: 3, Head: Hash{9}}, MatchNone, 0)
 }

@@ -74,14 +74,14 @@ func answered(results []Message, id string) bool {
 
 // lastUnit is the unit that a history's last chained message belongs to: Units' last, without going through them all.
 func lastUnit(messages []Message) Unit {
-	u := Unit{To: len(messages)}
+	u := Unit{From: pastSystem(messages, 0), To: len(messages)}
 	for i := len(messages) - 1; i >= 0; i-- {
 		if opens(&messages[i]) {
 			u.From = i
 			break
 		}
 	}
-	if len(messages) == 0 || len(messages[u.From].Calls) == 0 {
+	if u.From == len(messages) || len(messages[u.From].Calls) == 0 {
 		return u
 	}
 	for i := u.From - 1; i >= 0; i-- { // a reasoning loop may have begun earlier

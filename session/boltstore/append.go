@@ -1,0 +1,127 @@
+package boltstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+)
+
+// Append implements session.Store. It returns when the batch is queued, unless the last commit failed or the queue is
+// full: then it waits, at most until ctx is done.
+func (s *Store) Append(ctx context.Context, b session.Batch) error {
+	err := codec.CheckIDs(b.Thread.ID, b.Thread.Session)
+	if err == nil {
+		encoded := s.encode(b.Events) // before the lock is taken
+		err = s.change(ctx, false, func(c *change) error { return appendBatch(c, b, encoded) })
+	}
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", b.Thread.ID, err)
+	}
+	return nil
+}
+
+func (s *Store) encode(events []session.Event) [][]byte {
+	encoded := make([][]byte, len(events))
+	for i, e := range events {
+		encoded[i] = codec.Event(e, s.options.Content)
+	}
+	return encoded
+}
+
+func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
+	rec, err := extended(c, b)
+	if err != nil {
+		return err
+	}
+	ses, err := joined(c, b)
+	if err != nil {
+		return err
+	}
+	for i, e := range encoded {
+		c.put(events.entry(b.Thread.ID, rec.thread.Seq+1+uint64(i)), e)
+	}
+	rec.thread.Seq += uint64(len(encoded))
+	c.put(threads.key(string(b.Thread.ID)), rec.encode())
+	for _, p := range b.Places {
+		c.put(places.hash(p.Hash), codec.Place(p.Place))
+	}
+	mark(c, b.Traces, codec.Last(b))
+	if ses != nil {
+		c.put(sessions.key(string(ses.ID)), codec.Session(*ses))
+	}
+	return nil
+}
+
+// extended is the thread's record as the batch wants it, on top of what is stored; ErrStale if that does not fit.
+func extended(c *change, b session.Batch) (record, error) {
+	rec := record{written: time.Now(), thread: b.Thread}
+	stored := c.get(threads.key(string(b.Thread.ID)))
+	if stored == nil {
+		if !codec.Begins(b) {
+			return rec, fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
+		}
+		rec.thread.Seq, rec.list = 0, codec.List(b.Thread.Condensations)
+		return rec, nil
+	}
+	old, err := parseRecord(stored)
+	if err != nil {
+		return rec, fmt.Errorf("thread record: %w", err)
+	}
+	if old.thread.Len != b.At {
+		return rec, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.thread.Len, b.At)
+	}
+	rec.thread.Seq, rec.list = old.thread.Seq, old.list
+	return rec, nil
+}
+
+// joined is the session's record with the batch's thread in it, nil if the thread has no session.
+func joined(c *change, b session.Batch) (*session.Session, error) {
+	t := b.Thread
+	if t.Session == "" {
+		return nil, nil
+	}
+	ses := session.Session{ID: t.Session, Created: t.Created}
+	if stored := c.get(sessions.key(string(t.Session))); stored != nil {
+		var err error
+		if ses, err = codec.ParseSession(stored); err != nil {
+			return nil, fmt.Errorf("session record: %w", err)
+		}
+	}
+	if !slices.Contains(ses.Threads, t.ID) {
+		ses.Threads = append(ses.Threads, t.ID)
+	}
+	if t.Tenant != "" {
+		ses.Tenant = t.Tenant
+	}
+	if b.Key != "" {
+		ses.Key = b.Key
+	}
+	ses.Seen = t.Seen
+	return &ses, nil
+}
+
+// Mark implements session.Store.
+func (s *Store) Mark(ctx context.Context, hashes []session.Hash, at session.Place) error {
+	err := s.change(ctx, false, func(c *change) error {
+		mark(c, hashes, at)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("mark: %w", err)
+	}
+	return nil
+}
+
+func mark(c *change, hashes []session.Hash, at session.Place) {
+	if len(hashes) == 0 {
+		return
+	}
+	place := codec.Place(at)
+	for _, h := range hashes {
+		c.put(traces.hash(h), place)
+	}
+}

@@ -1,0 +1,59 @@
+package boltstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+)
+
+// Condense implements session.Store. It returns after the fsync.
+func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
+	summary, entry := codec.Text(c.Summary), codec.Event(codec.Condensed(c), false)
+	err := s.change(ctx, true, func(ch *change) error {
+		stored := ch.get(threads.key(string(id)))
+		if stored == nil {
+			return session.ErrNotFound
+		}
+		rec, err := parseRecord(stored)
+		if err != nil {
+			return fmt.Errorf("thread record: %w", err)
+		}
+		rec.thread.Seq++
+		c.ID = session.CondensationID{Thread: id, Seq: rec.thread.Seq}
+		rec.list = codec.Listed(bytes.Clone(rec.list), c)
+		rec.written = time.Now()
+		ch.put(threads.key(string(id)), rec.encode())
+		ch.put(events.entry(id, c.ID.Seq), entry)
+		ch.put(summaries.entry(id, c.ID.Seq), summary)
+		return nil
+	})
+	if err != nil {
+		return session.Condensation{}, fmt.Errorf("condense %s: %w", id, err)
+	}
+	return c, nil
+}
+
+// Secret implements session.Store. It returns after the fsync.
+func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Secret, error) {
+	if len(proposed) == 0 {
+		return nil, errors.New("secret: the proposed one is empty")
+	}
+	secret := bytes.Clone(proposed)
+	err := s.change(ctx, true, func(c *change) error {
+		if stored := c.get(meta.key("secret")); stored != nil {
+			secret = bytes.Clone(stored)
+		} else {
+			c.put(meta.key("secret"), secret)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("secret: %w", err)
+	}
+	return bytes.Clone(secret), nil
+}

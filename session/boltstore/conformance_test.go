@@ -1,0 +1,38 @@
+package boltstore_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+func open(t testing.TB, o boltstore.Options) *boltstore.Store {
+	t.Helper()
+	s, err := boltstore.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	paths := map[session.Store]string{}
+	fresh := func(t *testing.T, content bool) session.Store {
+		path := filepath.Join(t.TempDir(), "store.db")
+		s := open(t, boltstore.Options{Path: path, Content: content})
+		paths[s] = path
+		return s
+	}
+	sessiontest.Run(t, func(t *testing.T) session.Store { return fresh(t, true) }, sessiontest.Hooks{
+		WithoutContent: func(t *testing.T) session.Store { return fresh(t, false) },
+		Reopen: func(t *testing.T, s session.Store) session.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return open(t, boltstore.Options{Path: paths[s], Content: true})
+		},
+	})
+}

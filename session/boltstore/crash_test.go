@@ -1,0 +1,111 @@
+package boltstore
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+const crashing = "BOLTSTORE_TEST_CRASH" // names the file to the process that is to be killed
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(crashing); path != "" {
+		writeUntilKilled(path)
+	}
+	os.Exit(m.Run())
+}
+
+// writeUntilKilled appends for ever and tells, by number, which condensations returned.
+func writeUntilKilled(path string) {
+	s, err := Open(Options{Path: path, Content: true})
+	for at := 0; err == nil; at += 2 {
+		if err = s.Append(context.Background(), twoEvents("t", at)); err == nil && at%20 == 0 {
+			var c session.Condensation
+			c, err = s.Condense(context.Background(), "t", session.Condensation{Prefix: at + 2, Summary: fmt.Sprint(at + 2)})
+			fmt.Println(c.Prefix)
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// TestKilled: after kill -9 the file opens, every condensation that returned is there, and the log is a prefix of what
+// was written, with all that belongs to it.
+func TestKilled(t *testing.T) {
+	for _, after := range []int{1, 7, 40} {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "store.db")
+			told := crash(t, path, after)
+			s := start(t, Options{Path: path})
+			consistent(t, s, told)
+		})
+	}
+}
+
+// crash gives the last number that the process told before it was killed.
+func crash(t *testing.T, path string, after int) (told int) {
+	t.Helper()
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), crashing+"="+path)
+	command.Stderr = os.Stderr
+	out, err := command.StdoutPipe()
+	must(t, err)
+	must(t, command.Start())
+	lines := bufio.NewScanner(out)
+	for range after {
+		if !lines.Scan() {
+			break
+		}
+		must(t, second(fmt.Sscan(lines.Text(), &told)))
+	}
+	must(t, command.Process.Kill())
+	_ = command.Wait() // it was killed
+	if told == 0 {
+		t.Fatal("the process wrote nothing")
+	}
+	return told
+}
+
+func consistent(t *testing.T, s *Store, told int) {
+	t.Helper()
+	ctx := t.Context()
+	thread, err := s.Thread(ctx, "t")
+	must(t, err)
+	if thread.Len < told {
+		t.Errorf("the thread ends at %d, but the condensation at %d had returned", thread.Len, told)
+	}
+	log, err := s.Events(ctx, "t", 1, 1<<30)
+	must(t, err)
+	pos, hashes := 0, []session.Hash{}
+	for i, e := range log {
+		if e.Seq != uint64(i+1) {
+			t.Fatalf("entry %d has number %d", i+1, e.Seq)
+		}
+		if e.Kind == session.User {
+			pos++
+			hashes = append(hashes, e.Chain)
+		}
+	}
+	if pos != thread.Len || uint64(len(log)) != thread.Seq {
+		t.Errorf("%d messages in %d entries, but the thread is %+v", pos, len(log), thread)
+	}
+	found, err := s.Find(ctx, hashes, "")
+	must(t, err)
+	for i, p := range found.Places {
+		if p.Pos != i+1 {
+			t.Fatalf("place %d is %+v", i+1, p)
+		}
+	}
+	for _, c := range thread.Condensations {
+		text, err := s.Summary(ctx, c.ID)
+		if err != nil || text != fmt.Sprint(c.Prefix) {
+			t.Errorf("summary %q, %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package boltstore
+
+import (
+	"encoding/binary"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// bucket names one kind of record. A key in memory is the bucket's byte and then the key in that bucket.
+type bucket byte
+
+const (
+	meta      bucket = 'm' // format, secret
+	threads   bucket = 't' // thread -> record
+	events    bucket = 'e' // thread, seq -> event
+	summaries bucket = 'y' // thread, seq -> summary text
+	places    bucket = 'p' // chain hash -> place
+	traces    bucket = 'x' // trace -> place
+	sessions  bucket = 's' // session -> session
+)
+
+var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions}
+
+func (b bucket) name() []byte { return []byte{byte(b)} }
+
+func (b bucket) key(name string) string { return string(byte(b)) + name }
+
+func (b bucket) hash(h session.Hash) string {
+	var k [1 + len(h)]byte
+	k[0] = byte(b)
+	copy(k[1:], h[:])
+	return string(k[:])
+}
+
+// entry is the key of one log entry. The id's length goes first, so that no thread's keys lie among another's.
+func (b bucket) entry(thread session.ThreadID, seq uint64) string {
+	k := make([]byte, 0, 1+binary.MaxVarintLen16+len(thread)+8)
+	k = append(k, byte(b))
+	k = binary.AppendUvarint(k, uint64(len(thread)))
+	k = append(k, thread...)
+	return string(binary.BigEndian.AppendUint64(k, seq))
+}
+
+// split gives a key's bucket name and the key in it.
+func split(key string) (bucket, name []byte) { return []byte(key[:1]), []byte(key[1:]) }

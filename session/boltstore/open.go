@@ -1,0 +1,143 @@
+package boltstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+const format = "dewpoint session store 1"
+
+// Open opens the store, or creates it. A file that another process uses, that is damaged or that is no session store is
+// an error, and stays as it is.
+func Open(o Options) (*Store, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("open session store: %w", err)
+	}
+	db, err := openFile(o.Path)
+	if err != nil {
+		return nil, fmt.Errorf("open session store %s: %w", o.Path, err)
+	}
+	s := newStore(db, o)
+	go s.write()
+	s.startSweeper()
+	return s, nil
+}
+
+func newStore(db *bolt.DB, o Options) *Store {
+	if o.MaxPending == 0 {
+		o.MaxPending = defaultPending
+	}
+	return &Store{
+		db:      db,
+		options: o,
+		pending: pending{queued: map[string][]byte{}, room: make(chan struct{})},
+		wake:    make(chan struct{}, 1),
+		hurry:   make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		locks:   map[session.ThreadID]*lock{},
+		stop:    func() {},
+	}
+}
+
+func openFile(path string) (*bolt.DB, error) {
+	if err := inspect(path); err != nil {
+		return nil, err
+	}
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType})
+	if err != nil {
+		return nil, explain(err)
+	}
+	if err := db.Update(prepare); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+func prepare(tx *bolt.Tx) error {
+	for _, b := range buckets {
+		if _, err := tx.CreateBucketIfNotExists(b.name()); err != nil {
+			return fmt.Errorf("create bucket: %w", err)
+		}
+	}
+	return tx.Bucket(meta.name()).Put([]byte("format"), []byte(format))
+}
+
+// inspect looks at an existing file without the right to write to it. bbolt panics on some damaged pages, and a page
+// beyond the end of a cut file would be a bus error later.
+func inspect(path string) (err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("the path is a directory or a device, not a file")
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the file is damaged: %v", p)
+		}
+	}()
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockWait})
+	if err != nil {
+		return explain(err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return db.View(func(tx *bolt.Tx) error { return recognise(tx, info.Size()) })
+}
+
+func recognise(tx *bolt.Tx, size int64) error {
+	if tx.Size() > size {
+		return fmt.Errorf("the file is damaged: %d bytes are missing at its end", tx.Size()-size)
+	}
+	root := tx.Cursor()
+	if first, _ := root.First(); first == nil {
+		return nil // made, but a crash came before the first write
+	}
+	m := tx.Bucket(meta.name())
+	if m == nil || string(m.Get([]byte("format"))) != format {
+		return errors.New("the file is not a session store of this version")
+	}
+	for _, b := range buckets {
+		if tx.Bucket(b.name()) == nil {
+			return fmt.Errorf("the file is damaged: bucket %q is missing", b.name())
+		}
+		tx.Bucket(b.name()).Cursor().Last()
+	}
+	return nil
+}
+
+func explain(err error) error {
+	var system *os.PathError
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return fmt.Errorf("another process uses the file (waited %v for its lock)", lockWait)
+	case errors.As(err, &system):
+		return err
+	}
+	return fmt.Errorf("the file is damaged or not a session store: %w", err)
+}
+
+// startSweeper runs until Close.
+func (s *Store) startSweeper() {
+	if s.options.TTL == 0 {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	s.stop = func() { cancel(); <-stopped }
+	go func() {
+		defer close(stopped)
+		s.sweepEvery(ctx, min(max(s.options.TTL/20, time.Minute), time.Hour))
+	}()
+}

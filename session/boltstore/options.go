@@ -1,0 +1,34 @@
+package boltstore
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	lockWait       = time.Second
+	defaultPending = 64 << 20
+)
+
+// Options configure a store. Only Path is required.
+type Options struct {
+	Path       string        // of the file, which is created if it does not exist; its directory must
+	TTL        time.Duration // after the last write to a thread, then it is deleted; 0 never
+	Content    bool          // keep payloads; otherwise events are kept without them
+	MaxPending int           // bytes queued for writing at which appends wait; 0 is 64 MiB
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if o.Path == "" {
+		errs = append(errs, errors.New("path: must not be empty"))
+	}
+	if o.TTL < 0 {
+		errs = append(errs, fmt.Errorf("ttl: %v is negative; 0 keeps everything", o.TTL))
+	}
+	if o.MaxPending < 0 {
+		errs = append(errs, fmt.Errorf("max pending: %d is negative", o.MaxPending))
+	}
+	return errors.Join(errs...)
+}

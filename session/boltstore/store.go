@@ -1,0 +1,71 @@
+package boltstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Store is a session.Store in one file. All methods may be called concurrently.
+type Store struct {
+	db      *bolt.DB
+	options Options
+
+	mu      sync.RWMutex // guards pending
+	pending pending
+	wake    chan struct{} // tells the writer that something is queued; closed by Close, under mu
+	hurry   chan struct{} // tells it not to wait for more; as wake
+	done    chan struct{} // closed when the writer has ended
+
+	locking sync.Mutex // guards locks
+	locks   map[session.ThreadID]*lock
+
+	closing sync.Once
+	stop    func() // ends the sweeper and waits for it
+}
+
+var _ session.Store = (*Store)(nil)
+
+var errClosed = fmt.Errorf("%w: the store is closed", session.ErrUnavailable)
+
+// Ping reports whether writes reach the disk: the last commit's error, wrapped in ErrUnavailable.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.pending.closed {
+		return errClosed
+	}
+	return s.pending.failed
+}
+
+// Close commits what is queued and closes the file. Later calls give ErrUnavailable; closing again is no error.
+func (s *Store) Close() error {
+	var err error
+	s.closing.Do(func() {
+		s.stop()
+		s.shut()
+		<-s.done
+		err = errors.Join(s.pending.failed, s.db.Close())
+	})
+	if err != nil {
+		return fmt.Errorf("close session store: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) shut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending.closed = true
+	close(s.wake)
+	close(s.hurry)
+	close(s.pending.room)
+}

@@ -1,0 +1,148 @@
+package boltstore
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+const ttl = 24 * time.Hour
+
+// past lets d pass, and the sweeper finish its turns.
+func past(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestSweepDeletesThreadsWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{TTL: ttl}), t.Context()
+		defer s.Close()
+		must(t, second(s.Secret(ctx, session.Secret("secret"))))
+		for at := 0; at < 200; at += 2 {
+			must(t, s.Append(ctx, twoEvents("old", at)))
+		}
+		c, err := s.Condense(ctx, "old", session.Condensation{Summary: "x"})
+		must(t, err)
+		past(ttl / 2)
+		must(t, s.Append(ctx, twoEvents("new", 0)))
+		must(t, s.Mark(ctx, []session.Hash{chain("old", -1)}, session.Place{Thread: "new"}))
+		past(ttl/2 + 2*time.Hour)
+
+		for _, err := range []error{second(s.Thread(ctx, "old")), second(s.Summary(ctx, c.ID)), second(s.Events(ctx, "old", 1, 1))} {
+			missing(t, err)
+		}
+		must(t, second(s.Events(ctx, "new", 1, 1)))
+		ses, err := s.Session(ctx, "s")
+		must(t, err)
+		if len(ses.Threads) != 1 || ses.Threads[0] != "new" {
+			t.Errorf("the session's threads are %q", ses.Threads)
+		}
+		traced, err := s.Trace(ctx, []session.Hash{chain("old", -1)})
+		must(t, err)
+		if traced[0].Thread != "new" {
+			t.Errorf("a trace that points to a living thread is gone: %+v", traced)
+		}
+		past(ttl)
+		left(t, s, 2) // format and secret
+	})
+}
+
+func missing(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("got %v, want %v", err, session.ErrNotFound)
+	}
+}
+
+// left counts every record in the file.
+func left(t *testing.T, s *Store, want int) {
+	t.Helper()
+	n := 0
+	must(t, s.db.View(func(tx *bolt.Tx) error {
+		for _, b := range buckets {
+			n += tx.Bucket(b.name()).Stats().KeyN
+		}
+		return nil
+	}))
+	if n != want {
+		t.Errorf("%d records are left, want %d", n, want)
+	}
+}
+
+func TestSweepKeepsWhatIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{TTL: ttl}), t.Context()
+		defer s.Close()
+		must(t, s.Append(ctx, twoEvents("t", 0)))
+		for range 5 {
+			past(ttl * 3 / 4)
+			must(t, second(s.Condense(ctx, "t", session.Condensation{}))) // also a write
+		}
+		events, err := s.Events(ctx, "t", 1, 10)
+		must(t, err)
+		if len(events) != 7 {
+			t.Errorf("%d events are left of 7", len(events))
+		}
+	})
+}
+
+func TestSweepKeepsAncestors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{TTL: ttl}), t.Context()
+		defer s.Close()
+		must(t, s.Append(ctx, twoEvents("grandparent", 0)))
+		must(t, s.Append(ctx, twoEvents("other", 0)))
+		for _, fork := range [][2]session.ThreadID{{"parent", "grandparent"}, {"child", "parent"}} {
+			b := twoEvents(fork[0], 2)
+			b.Thread.Parent, b.Thread.ForkAt = fork[1], 2
+			must(t, s.Append(ctx, b))
+		}
+		for at := 4; at < 10; at += 2 {
+			past(ttl / 2)
+			must(t, s.Append(ctx, twoEvents2("child", "parent", at)))
+		}
+		must(t, second(s.Thread(ctx, "parent")))
+		must(t, second(s.Events(ctx, "grandparent", 1, 1)))
+		missing(t, second(s.Thread(ctx, "other")))
+		past(2 * ttl)
+		left(t, s, 1)
+	})
+}
+
+// twoEvents2 is twoEvents of a fork.
+func twoEvents2(id, parent session.ThreadID, at int) session.Batch {
+	b := twoEvents(id, at)
+	b.Thread.Parent, b.Thread.ForkAt = parent, 2
+	return b
+}
+
+// TestSweepManyPlaces goes through more places than one read looks at.
+func TestSweepManyPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{TTL: ttl}), t.Context()
+		defer s.Close()
+		b := session.Batch{Thread: session.Thread{ID: "t"}}
+		for pos := range 2*sweepPlaces + 10 {
+			b.Places = append(b.Places, session.IndexEntry{Hash: chain("t", pos), Place: session.Place{Thread: "t", Pos: pos}})
+		}
+		must(t, s.Append(ctx, b))
+		past(ttl + 2*time.Hour)
+		left(t, s, 1)
+	})
+}
+
+func TestNeverSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{}), t.Context()
+		defer s.Close()
+		must(t, s.Append(ctx, twoEvents("t", 0)))
+		past(1000 * ttl)
+		must(t, second(s.Thread(ctx, "t")))
+	})
+}

@@ -1,0 +1,174 @@
+package boltstore
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// hold keeps the disk busy, so that nothing can be committed until release.
+func hold(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	tx, err := s.db.Begin(true)
+	must(t, err)
+	return func() { must(t, tx.Rollback()) }
+}
+
+func TestAppendDoesNotWaitForTheDisk(t *testing.T) {
+	s, ctx := start(t, Options{Content: true}), t.Context()
+	release := hold(t, s)
+	for at := 0; at < 20; at += 2 {
+		must(t, s.Append(ctx, twoEvents("t", at)))
+	}
+	if err := s.Append(ctx, twoEvents("t", 4)); !errors.Is(err, session.ErrStale) {
+		t.Errorf("got %v, want %v", err, session.ErrStale)
+	}
+	found, err := s.Find(ctx, []session.Hash{chain("t", 20)}, "t")
+	must(t, err)
+	if found.Places[0].Pos != 20 || found.Hinted == nil || found.Hinted.Seq != 20 {
+		t.Errorf("reads do not see what is queued: %+v", found)
+	}
+	events, err := s.Events(ctx, "t", 19, 5)
+	must(t, err)
+	if len(events) != 2 || string(events[1].Payload) != string(payload) {
+		t.Errorf("got %+v", events)
+	}
+	release()
+}
+
+func TestCondenseWaitsForTheDisk(t *testing.T) {
+	s := start(t, Options{})
+	release := hold(t, s)
+	must(t, s.Append(t.Context(), twoEvents("t", 0)))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := second(s.Condense(ctx, "t", session.Condensation{})); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+	}
+	release()
+	must(t, second(s.Condense(t.Context(), "t", session.Condensation{})))
+}
+
+func TestFullQueue(t *testing.T) {
+	s := start(t, Options{MaxPending: 4096})
+	release := hold(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	var err error
+	at := 0
+	for ; err == nil && at < 1000; at += 2 {
+		err = s.Append(ctx, twoEvents("t", at))
+	}
+	if !errors.Is(err, session.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, session.ErrUnavailable)
+	}
+	waiting := make(chan error)
+	go func() { waiting <- s.Append(t.Context(), twoEvents("t", at-2)) }()
+	release()
+	must(t, <-waiting)
+}
+
+// TestFailedCommit: what was built on a failed commit goes with it, the next ones tell their callers, and the store comes
+// back by itself.
+func TestFailedCommit(t *testing.T) {
+	s, ctx := start(t, Options{}), t.Context()
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	must(t, second(s.Condense(ctx, "t", session.Condensation{})))
+	must(t, s.db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket(summaries.name()) }))
+	s.mu.Lock()
+	s.pending.put(places.key(""), []byte("bbolt refuses an empty key"))
+	s.mu.Unlock()
+	err := second(s.Condense(ctx, "t", session.Condensation{}))
+	if !errors.Is(err, session.ErrUnavailable) {
+		t.Fatalf("got %v, want %v", err, session.ErrUnavailable)
+	}
+	if err := s.Ping(ctx); !errors.Is(err, session.ErrUnavailable) {
+		t.Errorf("ping: %v, want %v", err, session.ErrUnavailable)
+	}
+	thread, err := s.Thread(ctx, "t")
+	must(t, err)
+	if thread.Seq != 3 || len(thread.Condensations) != 1 {
+		t.Errorf("the failed condensation is still there: %+v", thread)
+	}
+	must(t, s.Append(ctx, twoEvents("t", 2))) // waits, and succeeds
+	must(t, s.Ping(ctx))
+	must(t, s.db.View(func(tx *bolt.Tx) error {
+		if tx.Bucket(events.name()).Get([]byte(events.entry("t", 5)[1:])) == nil {
+			t.Error("the append returned before it was on disk")
+		}
+		return nil
+	}))
+}
+
+// TestLostWithFailedCommit: what is queued while a commit fails was built on it, so it goes too, and who waits is told.
+func TestLostWithFailedCommit(t *testing.T) {
+	s, ctx := start(t, Options{}), t.Context()
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	must(t, second(s.Condense(ctx, "t", session.Condensation{})))
+	release := hold(t, s)
+	failing := make(chan error, 1)
+	go func() {
+		failing <- s.change(ctx, true, func(c *change) error {
+			c.put(places.key(""), []byte("bbolt refuses an empty key"))
+			return appendBatch(c, twoEvents("t", 2), nil)
+		})
+	}()
+	for len(committing(s)) == 0 {
+		runtime.Gosched()
+	}
+	must(t, s.Append(ctx, twoEvents("t", 4)))
+	release()
+	if err := <-failing; !errors.Is(err, session.ErrUnavailable) {
+		t.Errorf("got %v, want %v", err, session.ErrUnavailable)
+	}
+	thread, err := s.Thread(ctx, "t")
+	must(t, err)
+	if thread.Len != 2 {
+		t.Errorf("the thread is at %d, want 2: what it was built on is lost", thread.Len)
+	}
+}
+
+func committing(s *Store) map[string][]byte {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.pending.committing
+}
+
+// TestBurstIsOneCommit: a burst costs one fsync.
+func TestBurstIsOneCommit(t *testing.T) {
+	s := start(t, Options{})
+	release := hold(t, s)
+	must(t, s.Append(t.Context(), twoEvents("t", 0))) // the writer takes this one and waits for the disk
+	begin := s.db.Stats()
+	before := begin.TxStats.GetWrite()
+	for at := 2; at < 2000; at += 2 {
+		must(t, s.Append(t.Context(), twoEvents("t", at)))
+	}
+	release()
+	must(t, second(s.Condense(t.Context(), "t", session.Condensation{})))
+	end := s.db.Stats()
+	if writes := end.TxStats.GetWrite() - before; writes > 1000 {
+		t.Errorf("%d pages were written for 1000 appends", writes)
+	}
+}
+
+func TestLockExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Options{})
+		defer s.Close()
+		must(t, second(s.Lock(t.Context(), "t", time.Minute)))
+		time.Sleep(time.Minute - 1)
+		if err := second(s.Lock(t.Context(), "t", time.Minute)); !errors.Is(err, session.ErrLocked) {
+			t.Errorf("a little too early: %v", err)
+		}
+		time.Sleep(1)
+		must(t, second(s.Lock(t.Context(), "t", time.Minute)))
+	})
+}

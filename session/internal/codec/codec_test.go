@@ -1,0 +1,186 @@
+package codec_test
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+)
+
+var (
+	hashes = rapid.Custom(func(t *rapid.T) (h session.Hash) {
+		copy(h[:], rapid.SliceOfN(rapid.Byte(), 0, len(h)).Draw(t, "hash"))
+		return h
+	})
+	times = rapid.Custom(func(t *rapid.T) time.Time {
+		if rapid.Bool().Draw(t, "zero") {
+			return time.Time{}
+		}
+		return time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999_999_999).Draw(t, "nsec")).UTC()
+	})
+	texts = rapid.OneOf(rapid.String(), rapid.Just("\x00\xff}{"), rapid.Just(strings.Repeat("water ", 300)))
+)
+
+func draw[T any](t *rapid.T, g *rapid.Generator[T]) T { return g.Draw(t, "") }
+
+func drawCondensation(t *rapid.T) session.Condensation {
+	n, s := rapid.Int(), texts
+	c := session.Condensation{
+		ID:     session.CondensationID{Thread: session.ThreadID(draw(t, s)), Seq: draw(t, rapid.Uint64())},
+		Base:   session.CondensationID{Thread: session.ThreadID(draw(t, s)), Seq: draw(t, rapid.Uint64())},
+		Prefix: draw(t, n), Hash: draw(t, hashes), ForgottenTokens: draw(t, n), SummaryTokens: draw(t, n), Offset: draw(t, n),
+		Reason: session.Reason(draw(t, s)), Condenser: draw(t, s), Model: draw(t, s),
+		Before: session.Size{Events: draw(t, n), Tokens: draw(t, n)}, After: session.Size{Events: draw(t, n), Tokens: draw(t, n)},
+		Usage: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)}, Time: draw(t, times),
+	}
+	for range draw(t, rapid.IntRange(0, 3)) {
+		c.Forgotten = append(c.Forgotten, session.Range{From: draw(t, n), To: draw(t, n)})
+	}
+	return c
+}
+
+func same[T any](t *rapid.T, what string, want, got T, err error) {
+	t.Helper()
+	if err != nil || !reflect.DeepEqual(want, got) {
+		t.Fatalf("%s: %v\nwant %#v\ngot  %#v", what, err, want, got)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, s := rapid.Int(), texts
+		p := session.Place{Thread: session.ThreadID(draw(t, s)), Session: session.SessionID(draw(t, s)), Pos: draw(t, n), Tokens: draw(t, n), Encoding: draw(t, s)}
+		place, err := codec.ParsePlace(codec.Place(p))
+		same(t, "place", p, place, err)
+
+		th := session.Thread{
+			ID: session.ThreadID(draw(t, s)), Session: session.SessionID(draw(t, s)), Tenant: draw(t, s), Purpose: session.Purpose(draw(t, s)),
+			Parent: session.ThreadID(draw(t, s)), ForkAt: draw(t, n), Len: draw(t, n), Head: draw(t, hashes), System: draw(t, hashes),
+			Seq: draw(t, rapid.Uint64()), Created: draw(t, times), Seen: draw(t, times),
+		}
+		thread, err := codec.ParseThread(codec.Thread(th))
+		same(t, "thread", th, thread, err)
+
+		ses := session.Session{ID: th.Session, Tenant: th.Tenant, Key: draw(t, s), Created: th.Created, Seen: th.Seen}
+		for range draw(t, rapid.IntRange(0, 3)) {
+			ses.Threads = append(ses.Threads, session.ThreadID(draw(t, s)))
+		}
+		back, err := codec.ParseSession(codec.Session(ses))
+		same(t, "session", ses, back, err)
+
+		var all []session.Condensation
+		for range draw(t, rapid.IntRange(0, 3)) {
+			all = append(all, drawCondensation(t))
+		}
+		list, err := codec.ParseList(codec.List(all))
+		same(t, "condensations", all, list, err)
+
+		text := draw(t, s)
+		got, err := codec.ParseText(codec.Text(text))
+		same(t, "text", text, got, err)
+	})
+}
+
+func TestEventRoundTrip(t *testing.T) {
+	payloads := rapid.OneOf(rapid.SliceOf(rapid.Byte()), rapid.Map(texts, func(s string) []byte { return []byte(s) }))
+	rapid.Check(t, func(t *rapid.T) {
+		e := session.Event{
+			Seq: draw(t, rapid.Uint64()), Pos: draw(t, rapid.Int()), Kind: session.Kind(draw(t, rapid.Byte())), Digest: draw(t, hashes),
+			Chain: draw(t, hashes), Tokens: draw(t, rapid.Int()), Time: draw(t, times), Payload: draw(t, payloads),
+		}
+		if len(e.Payload) == 0 {
+			e.Payload = nil
+		}
+		got, err := codec.ParseEvent(codec.Event(e, true), e.Seq)
+		same(t, "event", e, got, err)
+		got, err = codec.ParseEvent(codec.Event(e, false), e.Seq)
+		e.Payload = nil
+		same(t, "event without content", e, got, err)
+	})
+}
+
+func TestPayloadIsCompressed(t *testing.T) {
+	e := session.Event{Payload: bytes.Repeat([]byte("a line of a log, much like the one before\n"), 100)}
+	if n := len(codec.Event(e, true)); n > len(e.Payload)/4 {
+		t.Errorf("%d bytes became %d", len(e.Payload), n)
+	}
+}
+
+func TestSummaryTextIsNotInTheList(t *testing.T) {
+	c := session.Condensation{Summary: "what was done"}
+	got, err := codec.ParseList(codec.List([]session.Condensation{c}))
+	if err != nil || len(got) != 1 || got[0].Summary != "" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestCorrupt(t *testing.T) {
+	place := codec.Place(session.Place{Thread: "t", Session: "s", Pos: 3})
+	list := codec.List([]session.Condensation{{Prefix: 3}})
+	event := codec.Event(session.Event{Kind: session.User, Payload: []byte("hello")}, true)
+	parse := map[string]func([]byte) error{
+		"place":   func(b []byte) error { _, err := codec.ParsePlace(b); return err },
+		"list":    func(b []byte) error { _, err := codec.ParseList(b); return err },
+		"event":   func(b []byte) error { _, err := codec.ParseEvent(b, 1); return err },
+		"text":    func(b []byte) error { _, err := codec.ParseText(b); return err },
+		"thread":  func(b []byte) error { _, err := codec.ParseThread(b); return err },
+		"session": func(b []byte) error { _, err := codec.ParseSession(b); return err },
+	}
+	f := func(what string, b []byte) {
+		t.Helper()
+		if err := parse[what](b); !errors.Is(err, codec.ErrCorrupt) {
+			t.Errorf("%s %q: %v", what, b, err)
+		}
+	}
+	f("place", nil)
+	f("place", place[:len(place)-1])
+	f("place", append(bytes.Clone(place), 0))
+	f("place", append([]byte{2}, place[1:]...))
+	f("list", list[:len(list)-1])
+	f("list", []byte("1:x:"))
+	f("list", []byte("18446744073709551616:0:"))
+	f("list", []byte("1:18446744073709551615:"))
+	f("event", event[:8])
+	f("event", append([]byte{2}, event[1:]...))
+	f("text", nil)
+	f("text", []byte{1})
+	f("text", []byte{1, 7})
+	f("text", []byte{1, 1, 0xff, 0xff, 0xff, 0xff, 0xff})
+	f("thread", place)
+	f("session", []byte{1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f})
+}
+
+// FuzzParse: no input may panic, and what parses is written back the same.
+func FuzzParse(f *testing.F) {
+	f.Add(codec.Place(session.Place{Thread: "t", Session: "s", Pos: 3, Tokens: 9, Encoding: "o200k_base"}))
+	f.Add(codec.Thread(session.Thread{ID: "t", Len: 4, Created: time.Unix(1, 2)}))
+	f.Add(codec.Session(session.Session{ID: "s", Threads: []session.ThreadID{"a", "b"}}))
+	f.Add(codec.Event(session.Event{Kind: session.User, Payload: bytes.Repeat([]byte("ab"), 200)}, true))
+	f.Add(codec.List([]session.Condensation{{Forgotten: []session.Range{{From: 1, To: 3}}}}))
+	f.Add(codec.Text(strings.Repeat("summary ", 30)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if p, err := codec.ParsePlace(b); err == nil {
+			again, err := codec.ParsePlace(codec.Place(p))
+			if err != nil || again != p {
+				t.Errorf("place %v became %v, %v", p, again, err)
+			}
+		}
+		if all, err := codec.ParseList(b); err == nil {
+			again, err := codec.ParseList(codec.List(all))
+			if err != nil || !reflect.DeepEqual(all, again) {
+				t.Errorf("list %v became %v, %v", all, again, err)
+			}
+		}
+		_, _ = codec.ParseThread(b)
+		_, _ = codec.ParseSession(b)
+		_, _ = codec.ParseEvent(b, 1)
+		_, _ = codec.ParseText(b)
+	})
+}

@@ -1,0 +1,11 @@
+// Package codec is the compact binary form in which both stores keep their records: a version byte, then each field in
+// order, integers as varints and strings with their length in front. It is self-contained, so a record written by one
+// version of the program says so to another.
+package codec
+
+import "errors"
+
+// ErrCorrupt: the bytes are no record of this format.
+var ErrCorrupt = errors.New("corrupt record")
+
+const version = 1

@@ -1,0 +1,64 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+func open(t testing.TB, o redisstore.Options) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// conform runs the suite against one server; each store has a prefix of its own, and so an empty state.
+func conform(t *testing.T, o redisstore.Options, pass func(time.Duration)) {
+	var n atomic.Int64
+	prefixes := map[session.Store]string{}
+	o.TTL, o.Timeout = time.Hour, 10*time.Second
+	start := func(t *testing.T, prefix string, content bool) session.Store {
+		o := o
+		o.Prefix, o.Content = prefix, content
+		s := open(t, o)
+		prefixes[s] = prefix
+		return s
+	}
+	fresh := func(t *testing.T, content bool) session.Store {
+		return start(t, fmt.Sprintf("test%d:", n.Add(1)), content)
+	}
+	sessiontest.Run(t, func(t *testing.T) session.Store { return fresh(t, true) }, sessiontest.Hooks{
+		WithoutContent: func(t *testing.T) session.Store { return fresh(t, false) },
+		Pass:           pass,
+		Replica:        func(t *testing.T, s session.Store) session.Store { return start(t, prefixes[s], true) },
+		Reopen: func(t *testing.T, s session.Store) session.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return start(t, prefixes[s], true)
+		},
+	})
+}
+
+func TestConformanceMiniredis(t *testing.T) {
+	server := miniredis.RunT(t)
+	conform(t, redisstore.Options{Addrs: []string{server.Addr()}}, server.FastForward)
+}
+
+func TestConformanceRedis(t *testing.T) {
+	conform(t, redisstore.Options{Addrs: []string{sessiontest.StartRedis(t).Addr}}, nil)
+}
+
+func TestConformanceCluster(t *testing.T) {
+	conform(t, redisstore.Options{Addrs: sessiontest.StartCluster(t).Addrs(), Cluster: true}, nil)
+}

@@ -1,0 +1,175 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+func start(t testing.TB, o Options) *Store {
+	t.Helper()
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func twoEvents(id session.ThreadID, at int) session.Batch {
+	b := session.Batch{Thread: session.Thread{ID: id, Session: "s", Len: at + 2}, At: at, Traces: []session.Hash{{9}}}
+	for pos := at + 1; pos <= at+2; pos++ {
+		h := session.Hash{byte(pos), byte(pos >> 8), byte(pos >> 16), 7}
+		b.Events = append(b.Events, session.Event{Pos: pos, Kind: session.User, Chain: h, Payload: payload})
+		b.Places = append(b.Places, session.IndexEntry{Hash: h, Place: session.Place{Thread: id, Session: "s", Pos: pos, Encoding: "o200k_base"}})
+	}
+	return b
+}
+
+// payload is of a usual size.
+var payload = []byte(`{"role":"assistant","content":"` + string(make([]byte, 900)) + `"}`)
+
+// trips counts what goes to the server: single commands and pipelines, but not how a connection introduces itself.
+type trips struct{ n atomic.Int64 }
+
+func (c *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() != "hello" {
+			c.n.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if cmds[0].Name() != "hello" {
+			c.n.Add(1)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func TestRoundTrips(t *testing.T) {
+	cluster := sessiontest.StartCluster(t)
+	for name, o := range map[string]Options{
+		"server":  {Addrs: []string{miniredis.RunT(t).Addr()}},
+		"cluster": {Addrs: cluster.Addrs(), Cluster: true},
+	} {
+		t.Run(name, func(t *testing.T) { countTrips(t, o) })
+	}
+}
+
+func countTrips(t *testing.T, o Options) {
+	o.Timeout = 10 * time.Second
+	s, count, ctx := start(t, o), &trips{}, t.Context()
+	must(t, s.Append(ctx, twoEvents("warm", 0)))
+	_, err := s.Condense(ctx, "warm", session.Condensation{Summary: "x"})
+	must(t, err)
+	_, err = s.Events(ctx, "warm", 1, 1)
+	must(t, err)
+	s.client.AddHook(count)
+	f := func(what string, most int64, call func() error) {
+		t.Helper()
+		before := count.n.Load()
+		must(t, call())
+		if n := count.n.Load() - before; n > most {
+			t.Errorf("%s: %d round trips, want at most %d", what, n, most)
+		}
+	}
+	hashes := make([]session.Hash, 16)
+	for i := range hashes {
+		hashes[i] = session.Hash{byte(i)}
+	}
+	// A Cluster's nodes other than the first thread's do not know the scripts yet: hence the same thread.
+	f("append", 2, func() error { return s.Append(ctx, twoEvents("warm", 2)) })
+	f("find", 1, func() error { _, err := s.Find(ctx, hashes, "warm"); return err })
+	f("find nothing", 0, func() error { _, err := s.Find(ctx, nil, ""); return err })
+	f("thread", 1, func() error { _, err := s.Thread(ctx, "warm"); return err })
+	f("events", 1, func() error { _, err := s.Events(ctx, "warm", 1, 10); return err })
+	f("condense", 1, func() error { _, err := s.Condense(ctx, "warm", session.Condensation{}); return err })
+	f("summary", 1, func() error { _, err := s.Summary(ctx, session.CondensationID{Thread: "warm", Seq: 3}); return err })
+	f("trace", 1, func() error { _, err := s.Trace(ctx, hashes); return err })
+	f("mark", 1, func() error { return s.Mark(ctx, hashes, session.Place{Thread: "warm"}) })
+	f("secret", 1, func() error { _, err := s.Secret(ctx, session.Secret("x")); return err })
+	f("session", 2, func() error { _, err := s.Session(ctx, "s"); return err })
+	f("lock", 1, func() error { _, err := s.Lock(ctx, "warm", time.Minute); return err })
+}
+
+// TestBlackHole: a server that takes connections and never answers costs one deadline, and then nothing for a while.
+func TestBlackHole(t *testing.T) {
+	hole := blackHole(t)
+	for name, o := range map[string]Options{
+		"server":   {Addrs: []string{hole}},
+		"sentinel": {Addrs: []string{hole}, MasterName: "m"},
+		"cluster":  {Addrs: []string{hole}, Cluster: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.Timeout = 50 * time.Millisecond
+			s, count := start(t, o), &trips{}
+			s.client.AddHook(count)
+			now := time.Now()
+			s.breaker.now = func() time.Time { return now }
+			// Should the store not keep its own deadline, then this one tells.
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			unavailable(t, second(s.Thread(ctx, "t")))
+			if n := count.n.Load(); n != 1 {
+				t.Errorf("%d calls went out, want 1", n)
+			}
+			unavailable(t, s.Append(ctx, twoEvents("t", 0)))
+			if n := count.n.Load(); n != 1 {
+				t.Errorf("a call went out although the server had just not answered")
+			}
+			now = now.Add(rest)
+			unavailable(t, second(s.Find(ctx, []session.Hash{{1}}, "t")))
+			if n := count.n.Load(); n != 2 {
+				t.Errorf("%d calls went out, want the probe", n)
+			}
+			must(t, ctx.Err())
+		})
+	}
+}
+
+func blackHole(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+	}()
+	return l.Addr().String()
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func unavailable(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, session.ErrUnavailable) {
+		t.Fatalf("got %v, want %v", err, session.ErrUnavailable)
+	}
+}

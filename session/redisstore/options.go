@@ -1,0 +1,81 @@
+package redisstore
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	defaultPrefix  = "dp:"
+	defaultTimeout = 500 * time.Millisecond
+)
+
+// Options configure a store. Only Addrs is required.
+type Options struct {
+	Addrs      []string // host:port of the server, of the Sentinels, or of some nodes of the Cluster
+	Username   string   // ACL user; empty is the default user
+	Password   string
+	DB         int         // not in a Cluster
+	TLS        *tls.Config // nil is plain TCP
+	MasterName string      // ask the Sentinels at Addrs for the master of this name
+	Cluster    bool
+
+	Prefix  string        // of all keys; empty is "dp:"
+	TTL     time.Duration // after the last write to a thread, then it expires; 0 never
+	Content bool          // keep payloads; otherwise events are kept without them
+	Timeout time.Duration // for a read, connecting included; writes get twice as much; 0 is 500 ms
+}
+
+// validate lists everything that is wrong. It names no secret.
+func (o Options) validate() error {
+	var errs []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	bad(len(o.Addrs) == 0, "addrs: must not be empty")
+	for _, addr := range o.Addrs {
+		_, port, err := net.SplitHostPort(addr)
+		bad(err != nil || port == "", "addrs: %q is not host:port", addr)
+	}
+	bad(o.Cluster && o.MasterName != "", "cluster and master_name exclude each other")
+	bad(o.Cluster && o.DB != 0, "db: a Cluster has only 0, not %d", o.DB)
+	bad(len(o.Addrs) > 1 && !o.Cluster && o.MasterName == "", "addrs: several need cluster or master_name")
+	bad(o.Username != "" && o.Password == "", "username: needs a password")
+	bad(o.DB < 0, "db: %d is negative", o.DB)
+	bad(o.TTL < 0 || o.TTL > 0 && o.TTL < time.Millisecond, "ttl: %v is less than a millisecond; 0 keeps everything", o.TTL)
+	bad(o.Timeout < 0, "timeout: %v is negative", o.Timeout)
+	bad(strings.ContainsAny(o.Prefix, "{}"), "prefix: %q must not contain braces", o.Prefix)
+	return errors.Join(errs...)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Prefix == "" {
+		o.Prefix = defaultPrefix
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	return o
+}
+
+// client turns off all patience: a call has one deadline, and a request that can not be served goes on without the
+// store.
+func (o Options) client() redis.UniversalClient {
+	return redis.NewUniversalClient(&redis.UniversalOptions{
+		Addrs: o.Addrs, Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLS,
+		MasterName: o.MasterName, IsClusterMode: o.Cluster,
+		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1,
+		DialTimeout: o.Timeout, ReadTimeout: 2 * o.Timeout, WriteTimeout: 2 * o.Timeout, PoolTimeout: o.Timeout,
+		Protocol: 2, DisableIdentity: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}

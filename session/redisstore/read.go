@@ -1,0 +1,209 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+)
+
+// Find implements session.Store. It is one pipeline; in a Cluster, one to each node concerned, at the same time.
+func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID) (session.Found, error) {
+	keys := make([]string, len(hashes))
+	for i, h := range hashes {
+		keys[i] = s.keys.place(h)
+	}
+	got, hinted, err := s.get(ctx, keys, hint)
+	found := session.Found{}
+	if err == nil {
+		found.Places, err = parsePlaces(got)
+	}
+	if err == nil && hinted != nil {
+		found.Hinted, err = hintedThread(hinted)
+	}
+	if err != nil {
+		return session.Found{}, fmt.Errorf("find: %w", err)
+	}
+	return found, nil
+}
+
+// Trace implements session.Store.
+func (s *Store) Trace(ctx context.Context, traces []session.Hash) ([]session.Place, error) {
+	keys := make([]string, len(traces))
+	for i, h := range traces {
+		keys[i] = s.keys.trace(h)
+	}
+	got, _, err := s.get(ctx, keys, "")
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	places, err := parsePlaces(got)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	return places, nil
+}
+
+// get reads string keys and one thread's record (nil without a hint) in one pipeline.
+func (s *Store) get(ctx context.Context, keys []string, hint session.ThreadID) (got []*redis.StringCmd, hinted *redis.SliceCmd, err error) {
+	if len(keys) == 0 && hint == "" {
+		return nil, nil, ctx.Err()
+	}
+	got = make([]*redis.StringCmd, len(keys))
+	err = s.read(ctx, func(ctx context.Context) error {
+		pipe := s.client.Pipeline()
+		for i, key := range keys {
+			got[i] = pipe.Get(ctx, key)
+		}
+		if hint != "" {
+			hinted = s.threadFields(ctx, pipe, hint)
+		}
+		return failure(pipe.Exec(ctx))
+	})
+	return got, hinted, err
+}
+
+// failure is the first error of a pipeline's commands that is more than an absent value. A pipeline's own error may hide
+// one behind that.
+func failure(commands []redis.Cmder, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, c := range commands {
+		if e := c.Err(); e != nil && !absent(e) {
+			return e
+		}
+	}
+	if absent(err) {
+		return nil
+	}
+	return err
+}
+
+func parsePlaces(got []*redis.StringCmd) ([]session.Place, error) {
+	places := make([]session.Place, len(got))
+	for i, c := range got {
+		b, err := c.Bytes()
+		if absent(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if places[i], err = codec.ParsePlace(b); err != nil {
+			return nil, fmt.Errorf("place: %w", err)
+		}
+	}
+	return places, nil
+}
+
+// Thread implements session.Store.
+func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
+	var fields *redis.SliceCmd
+	err := s.read(ctx, func(ctx context.Context) error {
+		fields = s.threadFields(ctx, s.client, id)
+		return fields.Err()
+	})
+	var thread session.Thread
+	if err == nil {
+		thread, err = parseThread(fields.Val())
+	}
+	if err != nil {
+		return session.Thread{}, fmt.Errorf("thread %s: %w", id, err)
+	}
+	return thread, nil
+}
+
+func (s *Store) threadFields(ctx context.Context, c redis.Cmdable, id session.ThreadID) *redis.SliceCmd {
+	return c.HMGet(ctx, s.keys.thread(id), "r", "n", "c")
+}
+
+func hintedThread(fields *redis.SliceCmd) (*session.Thread, error) {
+	thread, err := parseThread(fields.Val())
+	if errors.Is(err, session.ErrNotFound) {
+		return nil, nil
+	}
+	return &thread, err
+}
+
+// parseThread reads the fields r, n and c.
+func parseThread(fields []any) (session.Thread, error) {
+	if len(fields) != 3 || fields[0] == nil {
+		return session.Thread{}, session.ErrNotFound
+	}
+	var text [3]string
+	for i := range text {
+		text[i], _ = fields[i].(string)
+	}
+	thread, err := codec.ParseThread([]byte(text[0]))
+	if err == nil {
+		thread.Seq, err = strconv.ParseUint(text[1], 10, 64)
+	}
+	if err == nil {
+		thread.Condensations, err = codec.ParseList([]byte(text[2]))
+	}
+	if err != nil {
+		return session.Thread{}, fmt.Errorf("thread record: %w", err)
+	}
+	return thread, nil
+}
+
+// Summary implements session.Store.
+func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string, error) {
+	var b []byte
+	err := s.read(ctx, func(ctx context.Context) (err error) {
+		b, err = s.client.HGet(ctx, s.keys.thread(id.Thread), "s"+strconv.FormatUint(id.Seq, 10)).Bytes()
+		return err
+	})
+	var text string
+	if err == nil {
+		text, err = codec.ParseText(b)
+	}
+	if err != nil {
+		return "", fmt.Errorf("summary %s/%d: %w", id.Thread, id.Seq, err)
+	}
+	return text, nil
+}
+
+// Events implements session.Store. ErrNotFound if the thread is unknown.
+func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) ([]session.Event, error) {
+	// A script counts in doubles, exact below 2^53, which no log reaches.
+	from, limit = min(max(from, 1), 1<<52), min(max(limit, 0), 1<<31-1)
+	var page []any
+	err := s.read(ctx, func(ctx context.Context) (err error) {
+		page, err = s.scripts.events.Run(ctx, s.client, []string{s.keys.thread(id), s.keys.log(id)}, from, limit).Slice()
+		return err
+	})
+	var events []session.Event
+	if err == nil {
+		events, err = parsePage(page)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("events of %s: %w", id, err)
+	}
+	return events, nil
+}
+
+func parsePage(page []any) ([]session.Event, error) {
+	if len(page) == 0 {
+		return nil, codec.ErrCorrupt
+	}
+	first, ok := page[0].(int64)
+	if !ok {
+		return nil, codec.ErrCorrupt
+	}
+	events := make([]session.Event, len(page)-1)
+	for i, entry := range page[1:] {
+		text, _ := entry.(string)
+		var err error
+		if events[i], err = codec.ParseEvent([]byte(text), uint64(first)+uint64(i)); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
+}

@@ -1,0 +1,77 @@
+package redisstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func TestExpiry(t *testing.T) {
+	const ttl = time.Hour
+	server := miniredis.RunT(t)
+	s, ctx := start(t, Options{Addrs: []string{server.Addr()}, TTL: ttl}), t.Context()
+	_, err := s.Secret(ctx, session.Secret("secret"))
+	must(t, err)
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	server.FastForward(ttl / 2)
+	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "x"}) // also a write
+	must(t, err)
+	server.FastForward(ttl/2 + time.Minute)
+	must(t, second(s.Summary(ctx, c.ID)))
+	events, err := s.Events(ctx, "t", 1, 10)
+	must(t, err)
+	if len(events) != 3 {
+		t.Errorf("%d events are left of 3", len(events))
+	}
+	server.FastForward(ttl / 2)
+	for _, err := range []error{second(s.Thread(ctx, "t")), second(s.Summary(ctx, c.ID)), second(s.Events(ctx, "t", 1, 1)), second(s.Session(ctx, "s"))} {
+		if !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("got %v, want %v", err, session.ErrNotFound)
+		}
+	}
+	if keys := server.Keys(); len(keys) != 1 || keys[0] != s.keys.secret() {
+		t.Errorf("keys left: %q, want the secret only", keys)
+	}
+}
+
+// TestForkKeepsParent: who was forked from lives as long as the fork; a session outlives those of its threads that go.
+func TestForkKeepsParent(t *testing.T) {
+	const ttl = time.Hour
+	server := miniredis.RunT(t)
+	s, ctx := start(t, Options{Addrs: []string{server.Addr()}, TTL: ttl}), t.Context()
+	must(t, s.Append(ctx, twoEvents("grandparent", 0)))
+	must(t, s.Append(ctx, twoEvents("parent", 0)))
+	must(t, s.Append(ctx, twoEvents("other", 0)))
+	c, err := s.Condense(ctx, "grandparent", session.Condensation{Summary: "inherited"})
+	must(t, err)
+	fork := twoEvents("fork", 2)
+	fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Condensations = "parent", 2, []session.Condensation{c}
+	must(t, s.Append(ctx, fork))
+	for at := 4; at < 10; at += 2 {
+		server.FastForward(ttl / 2)
+		must(t, s.Append(ctx, twoEvents("fork", at)))
+	}
+	must(t, second(s.Summary(ctx, c.ID)))
+	must(t, second(s.Events(ctx, "parent", 1, 1)))
+	ses, err := s.Session(ctx, "s")
+	must(t, err)
+	if len(ses.Threads) != 3 || ses.Threads[2] != "fork" {
+		t.Errorf("threads %q, want those that live", ses.Threads)
+	}
+}
+
+func TestNoExpiry(t *testing.T) {
+	server := miniredis.RunT(t)
+	s, ctx := start(t, Options{Addrs: []string{server.Addr()}}), t.Context()
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	must(t, second(s.Condense(ctx, "t", session.Condensation{})))
+	for _, key := range server.Keys() {
+		if ttl := server.TTL(key); ttl != 0 {
+			t.Errorf("%q expires in %v", key, ttl)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package sessiontest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func (s suite) appending() map[string]func(*testing.T) {
+	return map[string]func(*testing.T){
+		"append/begin":        s.begin,
+		"append/extend":       s.extend,
+		"append/stale":        s.stale,
+		"append/unknown":      s.unknown,
+		"append/log only":     s.logOnly,
+		"append/empty":        s.emptyBatch,
+		"append/no id":        s.noID,
+		"append/strange ids":  s.strangeIDs,
+		"append/session":      s.sessionOf,
+		"append/no session":   s.noSession,
+		"append/payloads":     s.payloads,
+		"append/no content":   s.noContent,
+		"append/fork":         s.fork,
+		"append/linked":       s.linked,
+		"append/given fields": s.givenFields,
+	}
+}
+
+func (s suite) begin(t *testing.T) {
+	store, b := s.fresh(t), batch("t", 0, 3)
+	ok(t, store.Append(ctx(t), b))
+	want := b.Thread
+	want.Seq = 3
+	equal(t, thread(t, store, "t"), want)
+	equal(t, events(t, store, "t"), logged(b, 1))
+}
+
+func (s suite) extend(t *testing.T) {
+	store, first, second := s.fresh(t), batch("t", 0, 3), batch("t", 3, 2)
+	ok(t, store.Append(ctx(t), first))
+	second.Thread.System = hash("another system")
+	ok(t, store.Append(ctx(t), second))
+	want := second.Thread
+	want.Seq = 5
+	equal(t, thread(t, store, "t"), want)
+	equal(t, events(t, store, "t"), append(logged(first, 1), logged(second, 4)...))
+}
+
+// stale: a batch that does not fit leaves nothing behind, not even its index entries.
+func (s suite) stale(t *testing.T) {
+	store, b := s.fresh(t), batch("t", 0, 3)
+	ok(t, store.Append(ctx(t), b))
+	before, log := thread(t, store, "t"), events(t, store, "t")
+	for _, at := range []int{0, 2, 4, -1} {
+		stale := batch("t", at, 7)
+		stale.Key, stale.Traces = "other", []session.Hash{hash("trace")}
+		is(t, store.Append(ctx(t), stale), session.ErrStale)
+	}
+	is(t, store.Append(ctx(t), b), session.ErrStale) // the same again
+	equal(t, thread(t, store, "t"), before)
+	equal(t, events(t, store, "t"), log)
+	found, err := store.Find(ctx(t), []session.Hash{hash(session.ThreadID("t"), 5)}, "")
+	ok(t, err)
+	equal(t, found.Places, make([]session.Place, 1))
+	ses, err := store.Session(ctx(t), "s-t")
+	ok(t, err)
+	equal(t, ses.Key, "key-t")
+	traced, err := store.Trace(ctx(t), []session.Hash{hash("trace")})
+	ok(t, err)
+	equal(t, traced, make([]session.Place, 1))
+}
+
+func (s suite) unknown(t *testing.T) {
+	store := s.fresh(t)
+	is(t, store.Append(ctx(t), batch("t", 3, 2)), session.ErrStale)
+	_, err := store.Thread(ctx(t), "t")
+	is(t, err, session.ErrNotFound)
+	fork := batch("t", 3, 2)
+	fork.Thread.Parent, fork.Thread.ForkAt = "p", 4
+	is(t, store.Append(ctx(t), fork), session.ErrStale)
+	_, err = store.Session(ctx(t), "s-t")
+	is(t, err, session.ErrNotFound)
+}
+
+// logOnly: entries without a position take a Seq but leave Len.
+func (s suite) logOnly(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
+	b := batch("t", 1, 0)
+	b.Events = []session.Event{{Kind: session.Requested, Time: clock}, {Kind: session.System, Digest: hash("s"), Time: clock, Payload: []byte("{}")}}
+	ok(t, store.Append(ctx(t), b))
+	ok(t, store.Append(ctx(t), batch("t", 1, 1)))
+	got := thread(t, store, "t")
+	equal(t, [2]uint64{uint64(got.Len), got.Seq}, [2]uint64{2, 4})
+	equal(t, events(t, store, "t")[1:3], logged(b, 2))
+}
+
+func (s suite) emptyBatch(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), session.Batch{Thread: session.Thread{ID: "t"}}))
+	equal(t, thread(t, store, "t"), session.Thread{ID: "t"})
+	equal(t, len(events(t, store, "t")), 0)
+	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
+	equal(t, thread(t, store, "t").Seq, 1)
+}
+
+func (s suite) noID(t *testing.T) {
+	store := s.fresh(t)
+	if err := store.Append(ctx(t), batch("", 0, 1)); err == nil || errors.Is(err, session.ErrUnavailable) {
+		t.Errorf("no id: %v", err)
+	}
+	if err := store.Append(ctx(t), batch(session.ThreadID(strings.Repeat("x", 100_000)), 0, 1)); err == nil || errors.Is(err, session.ErrUnavailable) {
+		t.Errorf("huge id: %v", err)
+	}
+	ok(t, store.Append(ctx(t), batch("t", 0, 1))) // and the store is none the worse
+	for _, id := range []session.ThreadID{"", "u"} {
+		_, err := store.Thread(ctx(t), id)
+		is(t, err, session.ErrNotFound)
+		_, err = store.Events(ctx(t), id, 1, 10)
+		is(t, err, session.ErrNotFound)
+		_, err = store.Condense(ctx(t), id, condensation(8))
+		is(t, err, session.ErrNotFound)
+	}
+	_, err := store.Session(ctx(t), "")
+	is(t, err, session.ErrNotFound)
+}
+
+// strangeIDs: no id is a part or a pattern of another.
+func (s suite) strangeIDs(t *testing.T) {
+	store := s.fresh(t)
+	ids := []session.ThreadID{"a", "a:", "}", "{", "{a}", "}{", "a}b", "a%7Db", "%7D", "\x00", "\x00\x00", "\xff\xfe", "*", "a b", "ä"}
+	for i, id := range ids {
+		ok(t, store.Append(ctx(t), batch(id, 0, i+1)))
+	}
+	for i, id := range ids {
+		got := thread(t, store, id)
+		equal(t, got.ID, id)
+		equal(t, got.Len, i+1)
+		equal(t, events(t, store, id), logged(batch(id, 0, i+1), 1))
+		ses, err := store.Session(ctx(t), got.Session)
+		ok(t, err)
+		equal(t, ses.Threads, []session.ThreadID{id})
+	}
+}
+
+func (s suite) sessionOf(t *testing.T) {
+	store := s.fresh(t)
+	var all []session.ThreadID
+	for i, id := range []session.ThreadID{"z", "a", "m"} {
+		b := batch(id, 0, i+1)
+		b.Thread.Session, b.Key = "ses", "key"
+		ok(t, store.Append(ctx(t), b))
+		all = append(all, id)
+	}
+	again := batch("z", 1, 8)
+	again.Thread.Session, again.Thread.Tenant, again.Key = "ses", "", ""
+	ok(t, store.Append(ctx(t), again))
+	got, err := store.Session(ctx(t), "ses")
+	ok(t, err)
+	want := session.Session{ID: "ses", Tenant: "acme", Key: "key", Threads: all, Created: clock, Seen: again.Thread.Seen}
+	equal(t, got, want)
+}
+
+func (s suite) noSession(t *testing.T) {
+	store, b := s.fresh(t), batch("t", 0, 1)
+	b.Thread.Session = ""
+	ok(t, store.Append(ctx(t), b))
+	equal(t, thread(t, store, "t").Session, "")
+}
+
+// payloads come back byte for byte, whatever they are.
+func (s suite) payloads(t *testing.T) {
+	store := s.fresh(t)
+	b := batch("t", 0, 0)
+	for _, p := range []string{"", "\x00", "\xff\xfe\x00\xc3(", "{}", strings.Repeat("\x00", 5000), strings.Repeat(`{"role":"tool"}`, 20_000)} {
+		b.Events = append(b.Events, session.Event{Kind: session.Agent, Time: clock, Payload: []byte(p)})
+	}
+	ok(t, store.Append(ctx(t), b))
+	for i, e := range events(t, store, "t") {
+		if string(e.Payload) != string(b.Events[i].Payload) {
+			t.Errorf("payload %d: got %d bytes, want %d", i, len(e.Payload), len(b.Events[i].Payload))
+		}
+	}
+}
+
+func (s suite) noContent(t *testing.T) {
+	store, b := s.hooks.WithoutContent(t), batch("t", 0, 3)
+	defer func() { ok(t, store.Close()) }()
+	ok(t, store.Append(ctx(t), b))
+	c, err := store.Condense(ctx(t), "t", condensation(3))
+	ok(t, err)
+	want := logged(b, 1)
+	for i := range want {
+		want[i].Payload = nil
+	}
+	equal(t, events(t, store, "t")[:3], want)
+	text, err := store.Summary(ctx(t), c.ID)
+	ok(t, err)
+	equal(t, text, condensation(3).Summary)
+}
+
+// fork: the condensations it inherits stay its parent's, and each goes its own way afterwards.
+func (s suite) fork(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("p", 0, 8)))
+	c, err := store.Condense(ctx(t), "p", condensation(6))
+	ok(t, err)
+	b := batch("f", 7, 2)
+	b.Thread.Parent, b.Thread.ForkAt, b.Thread.Seq = "p", 7, 99
+	b.Thread.Condensations = []session.Condensation{c} // with its summary, which is not for the list
+	ok(t, store.Append(ctx(t), b))
+	own, err := store.Condense(ctx(t), "f", condensation(9))
+	ok(t, err)
+	equal(t, own.ID, session.CondensationID{Thread: "f", Seq: 3})
+
+	want := b.Thread
+	want.Seq, want.Condensations = 3, []session.Condensation{listed(c), listed(own)}
+	equal(t, thread(t, store, "f"), want)
+	equal(t, thread(t, store, "p").Condensations, []session.Condensation{listed(c)})
+	for _, id := range []session.CondensationID{c.ID, own.ID} {
+		_, err := store.Summary(ctx(t), id)
+		ok(t, err)
+	}
+	_, err = store.Summary(ctx(t), session.CondensationID{Thread: "f", Seq: c.ID.Seq})
+	is(t, err, session.ErrNotFound)
+}
+
+// linked: a thread with a parent but no shared positions begins at 0, and so may a fork that brings them itself.
+func (s suite) linked(t *testing.T) {
+	store, b := s.fresh(t), batch("l", 0, 2)
+	b.Thread.Parent = "p"
+	ok(t, store.Append(ctx(t), b))
+	equal(t, thread(t, store, "l").Parent, "p")
+	whole := batch("w", 0, 9)
+	whole.Thread.Parent, whole.Thread.ForkAt = "p", 7
+	ok(t, store.Append(ctx(t), whole))
+	equal(t, thread(t, store, "w").Seq, 9)
+}
+
+// givenFields: Seq and Condensations of a batch do not count once the thread is there.
+func (s suite) givenFields(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
+	c, err := store.Condense(ctx(t), "t", condensation(6))
+	ok(t, err)
+	b := batch("t", 8, 1)
+	b.Thread.Seq, b.Thread.Condensations = 500, []session.Condensation{condensation(2), condensation(3)}
+	ok(t, store.Append(ctx(t), b))
+	got := thread(t, store, "t")
+	equal(t, got.Seq, 10)
+	equal(t, got.Condensations, []session.Condensation{listed(c)})
+}

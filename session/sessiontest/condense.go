@@ -1,0 +1,95 @@
+package sessiontest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func (s suite) condensing() map[string]func(*testing.T) {
+	return map[string]func(*testing.T){
+		"condense/logged":       s.condenseLogged,
+		"condense/two":          s.condenseTwo,
+		"condense/unknown":      s.condenseUnknown,
+		"condense/summary text": s.summaryText,
+		"condense/zero":         s.condenseZero,
+	}
+}
+
+func (s suite) condenseLogged(t *testing.T) {
+	store, b := s.fresh(t), batch("t", 0, 8)
+	ok(t, store.Append(ctx(t), b))
+	c := condensation(8)
+	c.ID = session.CondensationID{Thread: "other", Seq: 77} // not the caller's to give
+	got, err := store.Condense(ctx(t), "t", c)
+	ok(t, err)
+	c.ID = session.CondensationID{Thread: "t", Seq: 9}
+	equal(t, got, c)
+
+	want := b.Thread
+	want.Seq, want.Condensations = 9, []session.Condensation{listed(c)}
+	equal(t, thread(t, store, "t"), want)
+	last := session.Event{Seq: 9, Kind: session.Condensed, Tokens: c.SummaryTokens, Time: c.Time}
+	equal(t, events(t, store, "t"), append(logged(b, 1), last))
+	text, err := store.Summary(ctx(t), got.ID)
+	ok(t, err)
+	equal(t, text, c.Summary)
+}
+
+func (s suite) condenseTwo(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
+	one, err := store.Condense(ctx(t), "t", condensation(6))
+	ok(t, err)
+	ok(t, store.Append(ctx(t), batch("t", 8, 4)))
+	two, err := store.Condense(ctx(t), "t", condensation(11))
+	ok(t, err)
+	equal(t, two.ID.Seq, 14)
+	equal(t, thread(t, store, "t").Condensations, []session.Condensation{listed(one), listed(two)})
+	var seqs []uint64
+	for _, e := range events(t, store, "t") {
+		if e.Kind == session.Condensed {
+			seqs = append(seqs, e.Seq)
+		}
+	}
+	equal(t, seqs, []uint64{9, 14})
+}
+
+func (s suite) condenseUnknown(t *testing.T) {
+	store := s.fresh(t)
+	_, err := store.Condense(ctx(t), "t", condensation(8))
+	is(t, err, session.ErrNotFound)
+	_, err = store.Thread(ctx(t), "t")
+	is(t, err, session.ErrNotFound)
+	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
+	for _, id := range []session.CondensationID{{Thread: "t", Seq: 1}, {Thread: "t"}, {}, {Thread: "u", Seq: 1}} {
+		_, err = store.Summary(ctx(t), id)
+		is(t, err, session.ErrNotFound)
+	}
+}
+
+func (s suite) summaryText(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
+	for _, want := range []string{"", "short", "\x00\xff", strings.Repeat("the same line again\n", 5000)} {
+		c := condensation(8)
+		c.Summary = want
+		c, err := store.Condense(ctx(t), "t", c)
+		ok(t, err)
+		got, err := store.Summary(ctx(t), c.ID)
+		ok(t, err)
+		if got != want {
+			t.Errorf("got %.20q, want %.20q", got, want)
+		}
+	}
+}
+
+func (s suite) condenseZero(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
+	c, err := store.Condense(ctx(t), "t", session.Condensation{})
+	ok(t, err)
+	equal(t, c, session.Condensation{ID: session.CondensationID{Thread: "t", Seq: 2}})
+	equal(t, thread(t, store, "t").Condensations, []session.Condensation{c})
+}

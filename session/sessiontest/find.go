@@ -1,0 +1,125 @@
+package sessiontest
+
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func (s suite) finding() map[string]func(*testing.T) {
+	return map[string]func(*testing.T){
+		"find/nothing asked": s.findNothing,
+		"find/order":         s.findOrder,
+		"find/hint":          s.findHint,
+		"find/5000":          s.findMany,
+		"find/overwritten":   s.findOverwritten,
+		"trace/unknown":      s.traceUnknown,
+		"trace/newer wins":   s.traceNewer,
+		"trace/of a batch":   s.traceBatch,
+	}
+}
+
+func (s suite) findNothing(t *testing.T) {
+	store := s.fresh(t)
+	found, err := store.Find(ctx(t), nil, "")
+	ok(t, err)
+	if len(found.Places) != 0 || found.Hinted != nil {
+		t.Errorf("got %+v", found)
+	}
+	found, err = store.Find(ctx(t), []session.Hash{hash("nobody"), {}}, "nobody")
+	ok(t, err)
+	equal(t, found, session.Found{Places: make([]session.Place, 2)})
+}
+
+func (s suite) findOrder(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("a", 0, 9)))
+	ok(t, store.Append(ctx(t), batch("b", 0, 2)))
+	at := func(id session.ThreadID, pos int) session.Hash { return hash(id, pos) }
+	found, err := store.Find(ctx(t), []session.Hash{at("a", 9), at("b", 1), at("a", 10), at("a", 3), at("a", 9), {}}, "")
+	ok(t, err)
+	want := []session.Place{place("a", 9), place("b", 1), {}, place("a", 3), place("a", 9), {}}
+	equal(t, found, session.Found{Places: want})
+	equal(t, found.Places[2].Known(), false)
+}
+
+func (s suite) findHint(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("a", 0, 9)))
+	c, err := store.Condense(ctx(t), "a", condensation(8))
+	ok(t, err)
+	want := thread(t, store, "a")
+	equal(t, want.Condensations, []session.Condensation{listed(c)})
+	for _, hashes := range [][]session.Hash{nil, {hash("nobody")}, {hash(session.ThreadID("a"), 9)}} {
+		found, err := store.Find(ctx(t), hashes, "a")
+		ok(t, err)
+		if found.Hinted == nil {
+			t.Fatal("the hinted thread was not found")
+		}
+		equal(t, *found.Hinted, want)
+		equal(t, len(found.Places), len(hashes))
+	}
+}
+
+func (s suite) findMany(t *testing.T) {
+	const n = 5000
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("big", 0, n)))
+	hashes, want := make([]session.Hash, n), make([]session.Place, n)
+	for i := range hashes {
+		hashes[i], want[i] = hash(session.ThreadID("big"), n-i), place("big", n-i)
+	}
+	found, err := store.Find(ctx(t), hashes, "big")
+	ok(t, err)
+	equal(t, found.Places, want)
+	equal(t, found.Hinted.Seq, n)
+	all := events(t, store, "big")
+	equal(t, len(all), n)
+	equal(t, all[n-1], logged(batch("big", n-1, 1), n)[0])
+}
+
+func (s suite) findOverwritten(t *testing.T) {
+	store, b := s.fresh(t), batch("b", 0, 1)
+	ok(t, store.Append(ctx(t), batch("a", 0, 1)))
+	b.Places[0].Hash = hash(session.ThreadID("a"), 1)
+	ok(t, store.Append(ctx(t), b))
+	found, err := store.Find(ctx(t), []session.Hash{b.Places[0].Hash}, "")
+	ok(t, err)
+	equal(t, found.Places, []session.Place{place("b", 1)})
+}
+
+func (s suite) traceUnknown(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Mark(ctx(t), nil, place("a", 1)))
+	got, err := store.Trace(ctx(t), nil)
+	ok(t, err)
+	equal(t, len(got), 0)
+	got, err = store.Trace(ctx(t), []session.Hash{hash("x"), {}})
+	ok(t, err)
+	equal(t, got, make([]session.Place, 2))
+}
+
+func (s suite) traceNewer(t *testing.T) {
+	store := s.fresh(t)
+	for _, id := range []session.ThreadID{"a", "b"} {
+		ok(t, store.Append(ctx(t), batch(id, 0, 3)))
+	}
+	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 1)))
+	ok(t, store.Mark(ctx(t), []session.Hash{hash("y"), hash("z")}, place("b", 2)))
+	got, err := store.Trace(ctx(t), []session.Hash{hash("z"), hash("x"), hash("y"), hash("w")})
+	ok(t, err)
+	equal(t, got, []session.Place{place("b", 2), place("a", 1), place("b", 2), {}})
+	found, err := store.Find(ctx(t), []session.Hash{hash("x")}, "")
+	ok(t, err)
+	equal(t, found.Places, make([]session.Place, 1)) // a trace is no chain hash
+}
+
+func (s suite) traceBatch(t *testing.T) {
+	store, with, without := s.fresh(t), batch("a", 0, 3), batch("b", 0, 3)
+	with.Traces, without.Traces, without.Places = []session.Hash{hash("x")}, []session.Hash{hash("y")}, nil
+	ok(t, store.Append(ctx(t), with))
+	ok(t, store.Append(ctx(t), without))
+	got, err := store.Trace(ctx(t), []session.Hash{hash("x"), hash("y")})
+	ok(t, err)
+	equal(t, got, []session.Place{place("a", 3), {Thread: "b", Session: "s-b", Pos: 3}})
+}

@@ -1,0 +1,118 @@
+package sessiontest
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// clock is when everything in the suite took place.
+var clock = time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC)
+
+// hash makes a hash from whatever names it.
+func hash(name ...any) session.Hash { return sha256.Sum256([]byte(fmt.Sprintln(name...))) }
+
+// batch is n messages appended to thread id, which is at position at.
+func batch(id session.ThreadID, at, n int) session.Batch {
+	b := session.Batch{
+		Thread: session.Thread{
+			ID: id, Session: session.SessionID("s-" + id), Tenant: "acme", Purpose: session.PurposeMain,
+			Len: at + n, Head: hash(id, at+n), System: hash("system"),
+			Created: clock, Seen: clock.Add(time.Duration(at+n) * time.Second),
+		},
+		Key: "key-" + string(id), At: at,
+	}
+	for pos := at + 1; pos <= at+n; pos++ {
+		b.Events = append(b.Events, event(id, pos))
+		b.Places = append(b.Places, session.IndexEntry{Hash: hash(id, pos), Place: place(id, pos)})
+	}
+	return b
+}
+
+func event(id session.ThreadID, pos int) session.Event {
+	return session.Event{
+		Pos: pos, Kind: session.User, Digest: hash("message", pos), Chain: hash(id, pos), Tokens: 10 + pos,
+		Time: clock.Add(time.Duration(pos) * time.Second), Payload: fmt.Appendf(nil, `{"role":"user","content":"%s %d"}`, id, pos),
+	}
+}
+
+func place(id session.ThreadID, pos int) session.Place {
+	return session.Place{Thread: id, Session: session.SessionID("s-" + id), Pos: pos, Tokens: 100 * pos, Encoding: "o200k_base"}
+}
+
+func condensation(prefix int) session.Condensation {
+	return session.Condensation{
+		Prefix: prefix, Hash: hash("prefix", prefix), Forgotten: []session.Range{{From: 2, To: 4}, {From: 6, To: prefix}},
+		ForgottenTokens: 900, Summary: fmt.Sprintf("what was done up to %d", prefix), SummaryTokens: 40, Offset: 2,
+		Reason: session.ReasonTokens, Condenser: "llm", Model: "small-model",
+		Before: session.Size{Events: 12, Tokens: 1200}, After: session.Size{Events: 6, Tokens: 400},
+		Usage: session.Usage{Input: 1000, Cached: 600, Output: 40}, Time: clock.Add(time.Hour),
+	}
+}
+
+// listed is c as it stands in a thread's list.
+func listed(c session.Condensation) session.Condensation {
+	c.Summary = ""
+	return c
+}
+
+// logged is b's events as they are read back when the first got seq.
+func logged(b session.Batch, seq uint64) []session.Event {
+	all := slices.Clone(b.Events)
+	for i := range all {
+		all[i].Seq = seq + uint64(i)
+	}
+	return all
+}
+
+func ctx(t *testing.T) context.Context { return t.Context() }
+
+// failer is a *testing.T or a *rapid.T.
+type failer interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+func ok(t failer, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t failer, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+// equal compares records. Times must be instants in UTC, which all stores give.
+func equal[T any](t failer, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func thread(t *testing.T, s session.Store, id session.ThreadID) session.Thread {
+	t.Helper()
+	got, err := s.Thread(ctx(t), id)
+	ok(t, err)
+	return got
+}
+
+func events(t *testing.T, s session.Store, id session.ThreadID) []session.Event {
+	t.Helper()
+	all, err := s.Events(ctx(t), id, 1, 100_000)
+	ok(t, err)
+	return all
+}

@@ -1,0 +1,88 @@
+package sessiontest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func (s suite) living() map[string]func(*testing.T) {
+	return map[string]func(*testing.T){
+		"life/reopen":       s.reopen,
+		"life/closed":       s.closed,
+		"life/replica sees": s.replicaSees,
+	}
+}
+
+// reopen: a restart keeps everything.
+func (s suite) reopen(t *testing.T) {
+	store := s.open(t)
+	b := batch("t", 0, 30)
+	b.Traces = []session.Hash{hash("trace")}
+	ok(t, store.Append(ctx(t), b))
+	c, err := store.Condense(ctx(t), "t", condensation(12))
+	ok(t, err)
+	secret, err := store.Secret(ctx(t), session.Secret("secret"))
+	ok(t, err)
+	ok(t, store.Mark(ctx(t), []session.Hash{hash("mark")}, place("t", 7)))
+	ok(t, store.Append(ctx(t), batch("t", 30, 2))) // right before it closes
+	before, log := thread(t, store, "t"), events(t, store, "t")
+
+	store = s.hooks.Reopen(t, store)
+	defer func() { ok(t, store.Close()) }()
+	equal(t, thread(t, store, "t"), before)
+	equal(t, events(t, store, "t"), log)
+	text, err := store.Summary(ctx(t), c.ID)
+	ok(t, err)
+	equal(t, text, c.Summary)
+	again, err := store.Secret(ctx(t), session.Secret("another"))
+	ok(t, err)
+	equal(t, again, secret)
+	got, err := store.Trace(ctx(t), []session.Hash{hash("trace"), hash("mark")})
+	ok(t, err)
+	equal(t, got, []session.Place{place("t", 30), place("t", 7)})
+	ses, err := store.Session(ctx(t), "s-t")
+	ok(t, err)
+	equal(t, ses.Threads, []session.ThreadID{"t"})
+	found, err := store.Find(ctx(t), []session.Hash{hash(session.ThreadID("t"), 32)}, "t")
+	ok(t, err)
+	equal(t, found, session.Found{Places: []session.Place{place("t", 32)}, Hinted: &before})
+	ok(t, store.Append(ctx(t), batch("t", 32, 1)))
+}
+
+// closed: a closed store is one that can not be reached.
+func (s suite) closed(t *testing.T) {
+	store := s.open(t)
+	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
+	ok(t, store.Close())
+	ok(t, store.Close())
+	is(t, store.Append(ctx(t), batch("t", 1, 1)), session.ErrUnavailable)
+	_, err := store.Thread(ctx(t), "t")
+	is(t, err, session.ErrUnavailable)
+	_, err = store.Find(ctx(t), []session.Hash{{}}, "t")
+	is(t, err, session.ErrUnavailable)
+	_, err = store.Condense(ctx(t), "t", condensation(8))
+	is(t, err, session.ErrUnavailable)
+	_, err = store.Events(ctx(t), "t", 1, 1)
+	is(t, err, session.ErrUnavailable)
+}
+
+// replicaSees: what one replica has written the other one reads, and holds its lock against it.
+func (s suite) replicaSees(t *testing.T) {
+	store := s.fresh(t)
+	other := s.replica(t, store)
+	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
+	c, err := store.Condense(ctx(t), "t", condensation(6))
+	ok(t, err)
+	equal(t, thread(t, other, "t"), thread(t, store, "t"))
+	equal(t, events(t, other, "t"), events(t, store, "t"))
+	text, err := other.Summary(ctx(t), c.ID)
+	ok(t, err)
+	equal(t, text, c.Summary)
+	unlock, err := store.Lock(ctx(t), "t", time.Hour)
+	ok(t, err)
+	defer unlock()
+	_, err = other.Lock(ctx(t), "t", time.Hour)
+	is(t, err, session.ErrLocked)
+}

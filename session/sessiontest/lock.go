@@ -1,0 +1,98 @@
+package sessiontest
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+const long = time.Hour
+
+func (s suite) locking() map[string]func(*testing.T) {
+	return map[string]func(*testing.T){
+		"lock/taken":   s.lockTaken,
+		"lock/expires": s.lockExpires,
+		"lock/one":     s.lockOne,
+		"lock/no time": s.lockNoTime,
+	}
+}
+
+func (s suite) lockTaken(t *testing.T) {
+	store := s.fresh(t)
+	other := s.replica(t, store)
+	unlock, err := store.Lock(ctx(t), "t", long)
+	ok(t, err)
+	for _, st := range []session.Store{store, other} {
+		_, err = st.Lock(ctx(t), "t", long)
+		is(t, err, session.ErrLocked)
+	}
+	unlockU, err := other.Lock(ctx(t), "u", long)
+	ok(t, err)
+	defer unlockU()
+	unlock()
+	unlock2, err := other.Lock(ctx(t), "t", long)
+	ok(t, err)
+	unlock() // the old one's, once more: it must not open the new one
+	_, err = store.Lock(ctx(t), "t", long)
+	is(t, err, session.ErrLocked)
+	unlock2()
+}
+
+// lockExpires waits for a real lock to run out, if the store's clock is a real one.
+func (s suite) lockExpires(t *testing.T) {
+	const short = 20 * time.Millisecond
+	store := s.fresh(t)
+	late, err := store.Lock(ctx(t), "t", short)
+	ok(t, err)
+	if s.hooks.Pass != nil {
+		s.hooks.Pass(short)
+	}
+	unlock := func() {}
+	Eventually(t, "the lock expires", func() (err error) {
+		unlock, err = store.Lock(ctx(t), "t", long)
+		return err
+	})
+	late() // too late: the lock is another's by now
+	_, err = store.Lock(ctx(t), "t", long)
+	is(t, err, session.ErrLocked)
+	unlock()
+	unlock, err = store.Lock(ctx(t), "t", long)
+	ok(t, err)
+	unlock()
+}
+
+func (s suite) lockOne(t *testing.T) {
+	store := s.fresh(t)
+	other := s.replica(t, store)
+	var wg sync.WaitGroup
+	var holders atomic.Int32
+	for i := range 16 {
+		st := store
+		if i%2 == 0 {
+			st = other
+		}
+		wg.Go(func() {
+			_, err := st.Lock(ctx(t), "t", long)
+			if err == nil {
+				holders.Add(1)
+			} else if !errors.Is(err, session.ErrLocked) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	equal(t, holders.Load(), 1)
+}
+
+func (s suite) lockNoTime(t *testing.T) {
+	store := s.fresh(t)
+	for _, ttl := range []time.Duration{0, -time.Second} {
+		if _, err := store.Lock(ctx(t), "t", ttl); err == nil || errors.Is(err, session.ErrLocked) {
+			t.Errorf("a lock of %v: %v", ttl, err)
+		}
+	}
+}

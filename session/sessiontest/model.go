@@ -1,0 +1,210 @@
+package sessiontest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func (s suite) modelling() map[string]func(*testing.T) {
+	return map[string]func(*testing.T){"model/random steps": s.randomSteps}
+}
+
+// model is the contract in its plainest form: one goroutine, maps, nothing expires.
+type model struct {
+	threads   map[session.ThreadID]session.Thread
+	logs      map[session.ThreadID][]session.Event
+	summaries map[session.CondensationID]string
+	places    map[session.Hash]session.Place
+	traces    map[session.Hash]session.Place
+	sessions  map[session.SessionID]session.Session
+}
+
+func newModel() *model {
+	return &model{
+		threads: map[session.ThreadID]session.Thread{}, logs: map[session.ThreadID][]session.Event{},
+		summaries: map[session.CondensationID]string{}, sessions: map[session.SessionID]session.Session{},
+		places: map[session.Hash]session.Place{}, traces: map[session.Hash]session.Place{},
+	}
+}
+
+func (m *model) append(b session.Batch) error {
+	old, known := m.threads[b.Thread.ID]
+	if known && old.Len != b.At || !known && b.At != 0 && b.At != b.Thread.ForkAt {
+		return session.ErrStale
+	}
+	t := b.Thread
+	t.Seq = old.Seq + uint64(len(b.Events))
+	if known {
+		t.Condensations = old.Condensations
+	}
+	m.threads[t.ID] = t
+	m.logs[t.ID] = append(m.logs[t.ID], logged(b, old.Seq+1)...)
+	last := session.Place{Thread: t.ID, Session: t.Session, Pos: t.Len}
+	for _, p := range b.Places {
+		m.places[p.Hash], last = p.Place, p.Place
+	}
+	for _, h := range b.Traces {
+		m.traces[h] = last
+	}
+	ses, known := m.sessions[t.Session]
+	if !known {
+		ses = session.Session{ID: t.Session, Tenant: t.Tenant, Key: b.Key, Created: t.Created}
+	}
+	if !slices.Contains(ses.Threads, t.ID) {
+		ses.Threads = append(ses.Threads, t.ID)
+	}
+	ses.Key, ses.Seen = b.Key, t.Seen
+	m.sessions[t.Session] = ses
+	return nil
+}
+
+func (m *model) condense(id session.ThreadID, c session.Condensation) (session.Condensation, error) {
+	t, known := m.threads[id]
+	if !known {
+		return session.Condensation{}, session.ErrNotFound
+	}
+	t.Seq++
+	c.ID = session.CondensationID{Thread: id, Seq: t.Seq}
+	t.Condensations = append(slices.Clone(t.Condensations), listed(c))
+	m.threads[id], m.summaries[c.ID] = t, c.Summary
+	m.logs[id] = append(m.logs[id], session.Event{Seq: t.Seq, Kind: session.Condensed, Tokens: c.SummaryTokens, Time: c.Time})
+	return c, nil
+}
+
+// world is one run of random steps: a store, the model, and names that no other run uses.
+type world struct {
+	t     *testing.T
+	store session.Store
+	model *model
+	ids   []session.ThreadID
+	ses   []session.SessionID
+}
+
+func (s suite) randomSteps(t *testing.T) {
+	store := s.fresh(t)
+	var runs atomic.Int64
+	rapid.Check(t, func(r *rapid.T) {
+		w := &world{t: t, store: store, model: newModel()}
+		run := runs.Add(1)
+		for i := range 3 {
+			w.ids = append(w.ids, session.ThreadID(fmt.Sprintf("run-%d-%d", run, i)))
+			w.ses = append(w.ses, session.SessionID(fmt.Sprintf("run-%d-%d", run, i%2)))
+		}
+		r.Repeat(map[string]func(*rapid.T){
+			"append": w.append, "condense": w.condense, "mark": w.mark, "page": w.page, "": w.check,
+		})
+	})
+}
+
+// position is mostly the right one.
+func (w *world) position(r *rapid.T, id session.ThreadID) int {
+	if rapid.IntRange(0, 4).Draw(r, "wrong") == 0 {
+		return rapid.IntRange(0, 12).Draw(r, "at")
+	}
+	return w.model.threads[id].Len
+}
+
+func (w *world) append(r *rapid.T) {
+	i := rapid.IntRange(0, len(w.ids)-1).Draw(r, "thread")
+	b := batch(w.ids[i], w.position(r, w.ids[i]), rapid.IntRange(0, 4).Draw(r, "events"))
+	b.Thread.Session = w.ses[i]
+	for j := range b.Places {
+		b.Places[j].Place.Session = w.ses[i]
+	}
+	if parent, known := w.model.threads[w.ids[0]]; known && i > 0 && rapid.Bool().Draw(r, "fork") {
+		b.Thread.Parent, b.Thread.ForkAt, b.Thread.Condensations = parent.ID, b.At, slices.Clone(parent.Condensations)
+	}
+	if rapid.Bool().Draw(r, "traces") {
+		b.Traces = []session.Hash{hash(w.ids[0], "trace", rapid.IntRange(0, 2).Draw(r, "trace"))}
+	}
+	same(r, w.store.Append(w.t.Context(), b), w.model.append(b))
+}
+
+func (w *world) condense(r *rapid.T) {
+	id := rapid.SampledFrom(w.ids).Draw(r, "thread")
+	c := condensation(rapid.IntRange(7, 20).Draw(r, "prefix"))
+	got, err := w.store.Condense(w.t.Context(), id, c)
+	want, wantErr := w.model.condense(id, c)
+	same(r, err, wantErr)
+	equal(r, got, want)
+}
+
+func (w *world) mark(r *rapid.T) {
+	id := rapid.SampledFrom(w.ids).Draw(r, "thread")
+	h, p := hash(w.ids[0], "trace", rapid.IntRange(0, 2).Draw(r, "trace")), place(id, 3)
+	ok(r, w.store.Mark(w.t.Context(), []session.Hash{h}, p))
+	w.model.traces[h] = p
+}
+
+func (w *world) page(r *rapid.T) {
+	id := rapid.SampledFrom(w.ids).Draw(r, "thread")
+	from, limit := rapid.IntRange(1, 12).Draw(r, "from"), rapid.IntRange(0, 6).Draw(r, "limit")
+	got, err := w.store.Events(w.t.Context(), id, uint64(from), limit)
+	log, known := w.model.logs[id]
+	if _, begun := w.model.threads[id]; !known && !begun {
+		same(r, err, session.ErrNotFound)
+		return
+	}
+	ok(r, err)
+	low := min(from-1, len(log))
+	equal(r, append([]session.Event{}, got...), append([]session.Event{}, log[low:min(low+limit, len(log))]...))
+}
+
+// check compares everything that can be read.
+func (w *world) check(r *rapid.T) {
+	for i, id := range w.ids {
+		w.checkThread(r, id)
+		ses, err := w.store.Session(w.t.Context(), w.ses[i])
+		if want, known := w.model.sessions[w.ses[i]]; known {
+			ok(r, err)
+			equal(r, ses, want)
+		} else {
+			same(r, err, session.ErrNotFound)
+		}
+	}
+	for id, want := range w.model.summaries {
+		got, err := w.store.Summary(w.t.Context(), id)
+		ok(r, err)
+		equal(r, got, want)
+	}
+	for i := range 3 {
+		h := hash(w.ids[0], "trace", i)
+		got, err := w.store.Trace(w.t.Context(), []session.Hash{h})
+		ok(r, err)
+		equal(r, got, []session.Place{w.model.traces[h]})
+	}
+}
+
+func (w *world) checkThread(r *rapid.T, id session.ThreadID) {
+	hashes, want := make([]session.Hash, 20), make([]session.Place, 20)
+	for i := range hashes {
+		hashes[i] = hash(id, i)
+		want[i] = w.model.places[hashes[i]]
+	}
+	found, err := w.store.Find(w.t.Context(), hashes, id)
+	ok(r, err)
+	equal(r, found.Places, want)
+	thread, known := w.model.threads[id]
+	if !known {
+		equal(r, found.Hinted, nil)
+		return
+	}
+	if len(thread.Condensations) == 0 {
+		thread.Condensations = nil
+	}
+	equal(r, *found.Hinted, thread)
+}
+
+func same(r *rapid.T, got, want error) {
+	r.Helper()
+	if (got == nil) != (want == nil) || want != nil && !errors.Is(got, want) {
+		r.Fatalf("got error %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,136 @@
+package sessiontest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// noRedis names the environment variable that lets tests pass where no redis-server is installed.
+const noRedis = "DEWPOINT_TEST_NO_REDIS"
+
+// durable makes a server write and sync before it answers. With "everysec" it may put off even the write.
+var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+const patience = 15 * time.Second // for a server to start; only a broken one takes it
+
+// Server is a real redis-server of the test's own, on a free port and in a directory of its own.
+type Server struct {
+	Addr string
+
+	t       testing.TB
+	args    []string
+	dir     string
+	command *exec.Cmd
+	output  *bytes.Buffer
+}
+
+// StartRedis starts a redis-server whose writes outlive its being killed, and stops it with the test. args are further
+// options, such as "--requirepass", "secret". It fails the test where redis-server is missing, unless
+// DEWPOINT_TEST_NO_REDIS=1 allows to skip it.
+func StartRedis(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := newServer(t, durable...)
+	s.args = append(s.args, args...)
+	s.Start()
+	return s
+}
+
+// newServer prepares a server on a port that was free a moment ago.
+func newServer(t testing.TB, args ...string) *Server {
+	t.Helper()
+	needRedis(t)
+	port := freePort(t)
+	s := &Server{Addr: net.JoinHostPort("127.0.0.1", port), t: t, dir: t.TempDir()}
+	s.args = append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--loglevel", "warning"}, args...)
+	t.Cleanup(s.Kill)
+	return s
+}
+
+func needRedis(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		return
+	}
+	if os.Getenv(noRedis) == "1" {
+		t.Skipf("NOT TESTED: redis-server is not installed, and %s=1 allows to go on without it", noRedis)
+	}
+	t.Fatalf("redis-server is not installed: install it (apt-get install redis-server, brew install redis), or set %s=1 to skip what needs it", noRedis)
+}
+
+// FreeAddr is an address on the loopback on which nobody listened a moment ago.
+func FreeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(FreeAddr(t))
+	ok(t, err)
+	return port
+}
+
+// File writes a file into the server's directory and gives its path.
+func (s *Server) File(name string, content []byte) string {
+	s.t.Helper()
+	path := filepath.Join(s.dir, name)
+	ok(s.t, os.WriteFile(path, content, 0o600))
+	return path
+}
+
+// Start starts the server, again if it was killed: on the same port and with what it had written. It returns when the
+// server listens and has read its data.
+func (s *Server) Start() {
+	s.t.Helper()
+	s.output = &bytes.Buffer{}
+	s.command = exec.Command("redis-server", s.args...)
+	s.command.Stdout, s.command.Stderr = s.output, s.output
+	s.command.SysProcAttr = dieWithParent()
+	ok(s.t, s.command.Start())
+	Eventually(s.t, "redis-server answers", func() error {
+		_, err := Command(s.Addr, "PING")
+		if err != nil && isReply(err, "NOAUTH") {
+			return nil
+		}
+		return err
+	})
+}
+
+// Kill ends the server at once, as a crash would.
+func (s *Server) Kill() {
+	if s.command == nil {
+		return
+	}
+	_ = s.command.Process.Kill() // it may have ended by itself
+	_ = s.command.Wait()
+	if s.t.Failed() && s.output.Len() > 0 {
+		s.t.Logf("redis-server at %s wrote:\n%s", s.Addr, s.output)
+	}
+	s.command = nil
+}
+
+// Eventually asks again until the answer is good.
+func Eventually(t testing.TB, what string, ask func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if err = ask(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("waited in vain until %s: %v", what, err)
+}
+
+// replyError is an error that the server sent.
+type replyError string
+
+func (e replyError) Error() string { return fmt.Sprintf("redis: %s", string(e)) }

@@ -1,0 +1,63 @@
+package sessiontest
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Hooks are what the suite can not do by itself.
+type Hooks struct {
+	// Reopen closes s and opens another store over the same state. Required.
+	Reopen func(t *testing.T, s session.Store) session.Store
+	// Replica opens another store over the state of s, which stays open. Nil where only one can be.
+	Replica func(t *testing.T, s session.Store) session.Store
+	// WithoutContent opens a store over an empty state that keeps no content. Required.
+	WithoutContent func(t *testing.T) session.Store
+	// Pass lets time pass for the store. Nil where its clock is the real one.
+	Pass func(d time.Duration)
+}
+
+// Run drives every method of the stores that open gives. Each is over an empty state, keeps content, and is closed by
+// the suite.
+func Run(t *testing.T, open func(t *testing.T) session.Store, hooks Hooks) {
+	s := suite{open: open, hooks: hooks}
+	for _, group := range []map[string]func(*testing.T){
+		s.appending(), s.finding(), s.condensing(), s.reading(), s.locking(), s.racing(), s.living(), s.modelling(),
+	} {
+		for _, name := range slices.Sorted(maps.Keys(group)) {
+			t.Run(name, group[name])
+		}
+	}
+}
+
+type suite struct {
+	open  func(t *testing.T) session.Store
+	hooks Hooks
+}
+
+// fresh opens a store that is closed with the test.
+func (s suite) fresh(t *testing.T) session.Store {
+	t.Helper()
+	store := s.open(t)
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return store
+}
+
+// replica is another process's store over the same state, or, where there can be only one, the same store.
+func (s suite) replica(t *testing.T, store session.Store) session.Store {
+	t.Helper()
+	if s.hooks.Replica == nil {
+		return store
+	}
+	other := s.hooks.Replica(t, store)
+	t.Cleanup(func() { _ = other.Close() })
+	return other
+}

@@ -250,6 +250,9 @@ func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 	if err != nil {
 		return err
 	}
+	if resumed, err := r.resume(ctx, linked, res); resumed || err != nil {
+		return err
+	}
 	keyed, err := r.keyed(ctx, q)
 	if err != nil {
 		return err
@@ -268,6 +271,26 @@ func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 	}
 	res.Thread, res.New, res.Logged, res.Known = t, true, 0, Place{}
 	return nil
+}
+
+// resume continues a thread that has no message yet but got an answer, which the history begins with: its first request
+// was nothing but a system prompt.
+func (r *Registry) resume(ctx context.Context, linked Place, res *Resolution) (bool, error) {
+	if !linked.Known() || linked.Pos > 0 {
+		return false, nil
+	}
+	thread, err := r.store.Thread(ctx, linked.Thread)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read thread: %w", err)
+	}
+	if thread.Len > 0 {
+		return false, nil
+	}
+	res.Thread, res.Match, res.Source, res.Known = thread, MatchEnd, SourceTrace, Place{}
+	return true, nil
 }
 
 // keyed gives the session of the client's session key, empty if it gave none. A key's session is that of its parent's

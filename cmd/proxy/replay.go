@@ -93,6 +93,11 @@ func playOne(ctx context.Context, cfg *config.Config, path string, o replay.Opti
 	o.URL = func(int) string { return stage.URL() }
 	o.Upstream = stage.Upstream
 	report, err := replay.Play(ctx, run, o)
+	if err == nil && cfg.Store.Content {
+		if wrong := stage.CheckLog(ctx, run, report); wrong != nil {
+			report.Violations = append(report.Violations, wrong)
+		}
+	}
 	return report, errors.Join(err, stage.Close())
 }
 

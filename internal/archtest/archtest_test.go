@@ -30,7 +30,7 @@ var house = map[string][]string{
 	"proxy":                  {"session", "condense", "proxy/dialect"},
 	"internal/app":           {"session", "session/boltstore", "session/redisstore", "tokenize", "condense", "config", "proxy", "proxy/dialect", "proxy/dialect/chat"},
 	"internal/fakeupstream":  {},
-	"internal/replay":        {"session", "condense", "config", "internal/app", "internal/fakeupstream", "proxy/dialect/chat"},
+	"internal/replay":        {"session", "condense", "config", "internal/app", "internal/fakeupstream", "proxy/dialect/chat", "session/boltstore"},
 	"internal/demo":          {"config", "internal/fakeupstream", "internal/replay"},
 	"cmd/proxy":              {"config", "internal/app", "internal/demo", "internal/fakeupstream", "internal/replay"},
 	"internal/archtest":      {},

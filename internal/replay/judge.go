@@ -78,6 +78,7 @@ func (j *judge) step(o observed) {
 	j.fail(o, "system messages survive", v.systemKept())
 	j.fail(o, "newest user turn and trailing unit survive", v.newestKept())
 	j.fail(o, "summary stands between units", v.summaryPlaced())
+	j.fail(o, "one thread", j.oneThread(o))
 	j.fail(o, "stable prefix", j.stable(o))
 	if o.again {
 		return
@@ -247,6 +248,14 @@ func smaller(o observed) error {
 		if len(parts) != 3 || strings.HasPrefix(parts[2], "-") || parts[2] == "0" {
 			return fmt.Errorf("%q", c)
 		}
+	}
+	return nil
+}
+
+// oneThread: a run that only grows is one thread.
+func (j *judge) oneThread(o observed) error {
+	if j.last != nil && j.follows(o) && o.thread != j.last.thread {
+		return fmt.Errorf("thread %s after %s", o.thread, j.last.thread)
 	}
 	return nil
 }

@@ -41,7 +41,10 @@ type Step struct {
 	Own       int    // tokens of the summariser calls of this step
 	OwnCalls  int
 	Took      time.Duration
-	forwarded []json.RawMessage
+
+	forwarded     []json.RawMessage
+	condensations int
+	thread        string
 }
 
 // Report sums up a run.
@@ -54,8 +57,11 @@ type Report struct {
 	Cached     int
 	Own        int // tokens used by the summariser
 	OwnCalls   int
-	Condensed  int
+	Condensed  int // steps that condensed
 	Violations []error
+
+	Condensations int
+	Thread        string // the run's thread, by the proxy's headers
 }
 
 // Play plays a run and judges it.
@@ -123,6 +129,7 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 		Number: i, Events: len(c.messages), Forwarded: len(main.Messages), Condensed: header.Get("X-Dewpoint-Condensed"),
 		Tokens: header.Get("X-Dewpoint-Tokens"), Prompt: main.PromptTokens, Cached: main.CachedTokens,
 		OwnCalls: len(own), Took: time.Since(began), forwarded: main.Messages,
+		condensations: len(header.Values("X-Dewpoint-Condensed")), thread: header.Get("X-Dewpoint-Thread"),
 	}
 	step.Sent = p.o.Counter(p.run.Tools)
 	for _, m := range c.messages {
@@ -150,6 +157,8 @@ func (p *player) add(s Step) {
 	if s.Condensed != "" {
 		r.Condensed++
 	}
+	r.Condensations += s.condensations
+	r.Thread = s.thread
 }
 
 func (p *player) body(c call) ([]byte, error) {
@@ -161,6 +170,11 @@ func (p *player) body(c call) ([]byte, error) {
 		body["stream"] = true
 		body["stream_options"] = map[string]bool{"include_usage": true}
 	}
+	return encode(body)
+}
+
+// encode writes JSON without touching the raw messages in it.
+func encode(body map[string]any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -26,6 +26,7 @@ type Stage struct {
 	Upstream *fakeupstream.Server
 	App      *app.App
 	dir      string
+	path     string // of the store
 }
 
 // NewStage builds and starts a stage. The configuration's condenser and tenants are used; where it listens, stores and
@@ -47,7 +48,8 @@ func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) 
 	}
 	cfg.Listen, cfg.Admin.Listen = "127.0.0.1:0", ""
 	cfg.Upstream.BaseURL = s.Upstream.URL() + "/v1"
-	cfg.Store.Type, cfg.Store.Path = config.StoreEmbedded, filepath.Join(s.dir, "stage.db")
+	s.path = filepath.Join(s.dir, "stage.db")
+	cfg.Store.Type, cfg.Store.Path = config.StoreEmbedded, s.path
 	cfg.LLMs = map[string]config.LLM{"cheap": {Model: Summariser}}
 	if s.App, err = app.New(&cfg, zap.NewNop()); err != nil {
 		return nil, fmt.Errorf("new stage: %w", err)
@@ -59,13 +61,18 @@ func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) 
 // URL is the base URL for an agent.
 func (s *Stage) URL() string { return "http://" + s.App.Addr() + "/v1" }
 
+// stop stops the service; a second call does nothing.
+func (s *Stage) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return s.App.Stop(ctx)
+}
+
 // Close stops everything and removes the store.
 func (s *Stage) Close() error {
 	var errs []error
 	if s.App != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		errs = append(errs, s.App.Stop(ctx))
+		errs = append(errs, s.stop())
 	}
 	if s.Upstream != nil {
 		s.Upstream.Close()

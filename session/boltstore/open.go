@@ -1,11 +1,9 @@
 package boltstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -41,6 +39,7 @@ func newStore(db *bolt.DB, o Options) *Store {
 		pending: pending{queued: map[string][]byte{}, room: make(chan struct{})},
 		wake:    make(chan struct{}, 1),
 		hurry:   make(chan struct{}, 1),
+		crowded: make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		locks:   map[session.ThreadID]*lock{},
 		stop:    func() {},
@@ -66,6 +65,13 @@ func prepare(tx *bolt.Tx) error {
 		if _, err := tx.CreateBucketIfNotExists(b.name()); err != nil {
 			return fmt.Errorf("create bucket: %w", err)
 		}
+	}
+	size, err := savedSizes(tx)
+	if err != nil {
+		return fmt.Errorf("measure: %w", err)
+	}
+	if err := size.save(tx); err != nil {
+		return fmt.Errorf("save sizes: %w", err)
 	}
 	return tx.Bucket(meta.name()).Put([]byte("format"), []byte(format))
 }
@@ -126,18 +132,4 @@ func explain(err error) error {
 		return err
 	}
 	return fmt.Errorf("the file is damaged or not a session store: %w", err)
-}
-
-// startSweeper runs until Close.
-func (s *Store) startSweeper() {
-	if s.options.TTL == 0 {
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan struct{})
-	s.stop = func() { cancel(); <-stopped }
-	go func() {
-		defer close(stopped)
-		s.sweepEvery(ctx, min(max(s.options.TTL/20, time.Minute), time.Hour))
-	}()
 }

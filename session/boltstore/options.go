@@ -16,6 +16,7 @@ type Options struct {
 	Path       string        // of the file, which is created if it does not exist; its directory must
 	TTL        time.Duration // after the last write to a thread, then it is deleted; 0 never
 	Content    bool          // keep payloads; otherwise events are kept without them
+	MaxSize    int64         // bytes of records; above, the threads last written longest ago are deleted; 0 no cap
 	MaxPending int           // bytes queued for writing at which appends wait; 0 is 64 MiB
 }
 
@@ -26,6 +27,9 @@ func (o Options) validate() error {
 	}
 	if o.TTL < 0 {
 		errs = append(errs, fmt.Errorf("ttl: %v is negative; 0 keeps everything", o.TTL))
+	}
+	if o.MaxSize < 0 {
+		errs = append(errs, fmt.Errorf("max size: %d is negative; 0 is no cap", o.MaxSize))
 	}
 	if o.MaxPending < 0 {
 		errs = append(errs, fmt.Errorf("max pending: %d is negative", o.MaxPending))

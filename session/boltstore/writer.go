@@ -43,7 +43,10 @@ func (s *Store) commit() {
 	g := s.take()
 	var err error
 	if len(g.writes) > 0 {
-		err = s.apply(g.writes)
+		var size sizes
+		if size, err = s.apply(g.writes); err == nil && s.full(size) {
+			signal(s.crowded)
+		}
 	}
 	for _, w := range append(g.waiting, s.settle(err)...) {
 		w <- err
@@ -60,33 +63,41 @@ func (s *Store) take() group {
 	return g
 }
 
-// apply writes in the order of the keys, which touches each page of a tree once.
-func (s *Store) apply(writes map[string][]byte) error {
+// apply writes in the order of the keys, which touches each page of a tree once. It gives what is stored then.
+func (s *Store) apply(writes map[string][]byte) (size sizes, err error) {
 	keys := make([]string, 0, len(writes))
 	for k := range writes {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
-	err := s.db.Update(func(tx *bolt.Tx) error {
+	err = s.db.Update(func(tx *bolt.Tx) error {
+		if size, err = savedSizes(tx); err != nil {
+			return err
+		}
 		for _, k := range keys {
-			if err := store(tx, k, writes[k]); err != nil {
+			grown, err := store(tx, k, writes[k])
+			if err != nil {
 				return err
 			}
+			size.add(bucket(k[0]), grown)
 		}
-		return nil
+		return size.save(tx)
 	})
 	if err != nil {
-		return fmt.Errorf("%w: commit: %w", session.ErrUnavailable, err)
+		return size, fmt.Errorf("%w: commit: %w", session.ErrUnavailable, err)
 	}
-	return nil
+	return size, nil
 }
 
-func store(tx *bolt.Tx, key string, value []byte) error {
-	bucket, name := split(key)
+// store gives by how much the file has grown. That what was there is looked up costs little: its page is needed anyway.
+func store(tx *bolt.Tx, key string, value []byte) (grown int64, err error) {
+	kind, name := split(key)
+	b := tx.Bucket(kind)
+	grown = cost(name, value) - cost(name, b.Get(name))
 	if value == nil {
-		return tx.Bucket(bucket).Delete(name)
+		return grown, b.Delete(name)
 	}
-	return tx.Bucket(bucket).Put(name, value)
+	return grown, b.Put(name, value)
 }
 
 // settle ends a commit. Whatever was queued since was built on what the commit should have written, so a failed one takes

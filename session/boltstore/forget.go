@@ -1,0 +1,110 @@
+package boltstore
+
+import (
+	"context"
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+)
+
+const sweepEntries = 1000 // deleted in one step, which holds up everybody else; but a thread goes whole
+
+// forgetting deletes threads in their order, each whole and in one commit, until enough is free. Between two steps the
+// world goes on: a thread that was written to since it was chosen stays, and so does what it needs.
+type forgetting struct {
+	enough int64 // bytes of logs
+	freed  int64
+	gone   int // threads
+	stay   map[session.ThreadID]bool
+}
+
+func (s *Store) forget(ctx context.Context, f *forgetting, chosen []*candidate) error {
+	f.stay = map[session.ThreadID]bool{}
+	for len(chosen) > 0 && f.freed < f.enough {
+		n := stepOf(chosen)
+		err := s.change(ctx, true, func(c *change) error {
+			f.step(c, chosen[:n])
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		chosen = chosen[n:]
+	}
+	return nil
+}
+
+// stepOf is how many of the chosen one step deletes.
+func stepOf(chosen []*candidate) int {
+	entries := chosen[0].entries
+	for n, c := range chosen[1:] {
+		if entries += c.entries; entries > sweepEntries {
+			return n + 1
+		}
+	}
+	return len(chosen)
+}
+
+func (f *forgetting) step(c *change, chosen []*candidate) {
+	for _, one := range chosen {
+		if f.freed >= f.enough {
+			return
+		}
+		stored := c.get(threads.key(string(one.id)))
+		if stored == nil {
+			continue
+		}
+		rec, err := parseRecord(stored)
+		if err != nil || f.stay[one.id] || !rec.written.Equal(one.written) {
+			f.keep(one, rec)
+			continue
+		}
+		f.freed += forgetThread(c, rec)
+		f.gone++
+	}
+}
+
+// keep goes by what the thread needed when it was chosen, and by what it needs now.
+func (f *forgetting) keep(one *candidate, now record) {
+	needs, _ := now.needs() // a damaged list has nothing that anybody could read
+	for _, id := range slices.Concat(one.needs, needs) {
+		f.stay[id] = true
+	}
+}
+
+// forgetThread gives the bytes of the log that were freed.
+func forgetThread(c *change, rec record) (freed int64) {
+	t := rec.thread
+	forget := func(key string) {
+		freed += c.cost(key)
+		c.delete(key)
+	}
+	list, _ := codec.ParseList(rec.list) // a damaged one has no summaries that anybody could read
+	for _, condensation := range list {
+		if condensation.ID.Thread == t.ID {
+			forget(summaries.entry(t.ID, condensation.ID.Seq))
+		}
+	}
+	for seq := uint64(1); seq <= t.Seq; seq++ {
+		forget(events.entry(t.ID, seq))
+	}
+	forget(threads.key(string(t.ID)))
+	leave(c, t)
+	return freed
+}
+
+// leave takes t off its session's record, and deletes that with its last thread.
+func leave(c *change, t session.Thread) {
+	key := sessions.key(string(t.Session))
+	ses, err := codec.ParseSession(c.get(key))
+	if err != nil {
+		return // it has none
+	}
+	ses.Threads = slices.DeleteFunc(ses.Threads, func(id session.ThreadID) bool { return id == t.ID })
+	if len(ses.Threads) == 0 {
+		c.delete(key)
+		return
+	}
+	c.put(key, codec.Session(ses))
+}

@@ -1,0 +1,86 @@
+package boltstore
+
+import (
+	"encoding/binary"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// recordCost is what a page of the file spends on each record beside its key and value.
+const recordCost = 16
+
+// sizes is how many bytes the records take. It is kept in the file, and changes in the transaction that changes them.
+type sizes struct {
+	logs    int64 // threads, their log entries and summaries, and sessions
+	indexes int64 // places and traces
+}
+
+func (z sizes) total() int64 { return z.logs + z.indexes }
+
+// logsIn is the part of n bytes that is logs, if logs and indexes have the same shares in it as in z.
+func (z sizes) logsIn(n int64) int64 {
+	return int64(float64(n) * float64(z.logs) / float64(max(z.total(), 1)))
+}
+
+func (z *sizes) add(b bucket, n int64) {
+	switch b {
+	case meta: // always the same few
+	case places, traces:
+		z.indexes += n
+	default:
+		z.logs += n
+	}
+}
+
+// cost is what a record takes, nothing if its value is nil.
+func cost(name, value []byte) int64 {
+	if value == nil {
+		return 0
+	}
+	return int64(recordCost + len(name) + len(value))
+}
+
+func (z sizes) save(tx *bolt.Tx) error {
+	b := binary.BigEndian.AppendUint64(nil, uint64(z.logs))
+	b = binary.BigEndian.AppendUint64(b, uint64(z.indexes))
+	return tx.Bucket(meta.name()).Put([]byte("sizes"), b)
+}
+
+// savedSizes counts anew if the file was written before there were sizes.
+func savedSizes(tx *bolt.Tx) (sizes, error) {
+	b := tx.Bucket(meta.name()).Get([]byte("sizes"))
+	if len(b) != 16 {
+		return measured(tx)
+	}
+	return sizes{
+		logs:    int64(binary.BigEndian.Uint64(b)),
+		indexes: int64(binary.BigEndian.Uint64(b[8:])),
+	}, nil
+}
+
+// measured reads the whole file.
+func measured(tx *bolt.Tx) (sizes, error) {
+	var z sizes
+	for _, b := range buckets {
+		err := tx.Bucket(b.name()).ForEach(func(name, value []byte) error {
+			z.add(b, cost(name, value))
+			return nil
+		})
+		if err != nil {
+			return z, err
+		}
+	}
+	return z, nil
+}
+
+// sizes is what is on disk. What is queued comes on top.
+func (s *Store) sizes() (z sizes, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		z, err = savedSizes(tx)
+		return err
+	})
+	return z, err
+}
+
+// full reports whether z is more than the store may hold.
+func (s *Store) full(z sizes) bool { return s.options.MaxSize > 0 && z.total() > s.options.MaxSize }

@@ -23,20 +23,22 @@ type Codec interface {
 	Read(raw []byte) (session.Content, error)
 	// Note writes a user message that carries text.
 	Note(text string) []byte
+	// Rewrite gives a message with another text in the place of its content; everything else of it stays, byte for byte.
+	Rewrite(raw []byte, text string) ([]byte, error)
 }
 
 // Input is what a condenser decides on.
 type Input struct {
 	View     *session.View
-	Total    int                   // tokens of the whole request: messages, tools, priming; calibrated
-	Tokens   func() []int          // tokens of each item of the view; computed when first asked for
-	Count    func(text string) int // tokens of any text, in the request's encoding, calibrated
-	Fixed    int                   // part of Total that is not messages
-	Window   int                   // the model's context window, in tokens; 0 if unknown
-	Reserved int                   // tokens reserved for the answer
-	Need     Need                  // what was asked for from outside; zero if nothing was
-	Model    string                // the request's model
-	Upstream Endpoint              // where the client's own request goes, for condensers without a model of their own
+	Total    int                        // tokens of the whole request: messages, tools, priming; calibrated
+	Measure  func([]session.Item) []int // tokens of items, calibrated; rewritten ones are counted as they are
+	Count    func(text string) int      // tokens of any text, in the request's encoding, calibrated
+	Fixed    int                        // part of Total that is not messages
+	Window   int                        // the model's context window, in tokens; 0 if unknown
+	Reserved int                        // tokens reserved for the answer
+	Need     Need                       // what was asked for from outside; zero if nothing was
+	Model    string                     // the request's model
+	Upstream Endpoint                   // where the client's own request goes, for condensers without a model of their own
 	Codec    Codec
 	Cooling  bool // the summariser failed a short while ago: a soft condensation does not call it
 	Now      time.Time

@@ -34,7 +34,7 @@ func (c *Cut) After(summary session.Size) session.Size {
 // reports false if there is nothing to forget, or too little: less than the minimum progress, or no more tokens than the
 // summary would add.
 func (s Settings) Cut(in Input, d Due, summary session.Size) (Cut, bool) {
-	tokens := in.Tokens()
+	tokens := in.Measure(in.View.Items)
 	p := newPicker(in.View, tokens)
 	p.kept = summary
 	p.protect()

@@ -65,7 +65,7 @@ func TestSummariserIsItsOwn(t *testing.T) {
 func TestNothingDueCostsNothing(t *testing.T) {
 	v := session.Project(chatter(20), nil)
 	in := input(&v)
-	in.Tokens = func() []int { t.Error("tokens were counted"); return nil }
+	in.Measure = func([]session.Item) []int { t.Error("tokens were counted"); return nil }
 	in.Count = func(string) int { t.Error("text was counted"); return 0 }
 	for _, c := range []condense.Condenser{
 		condense.Noop{},
@@ -139,8 +139,8 @@ func ExampleCondenser() {
 func BenchmarkCondense(b *testing.B) {
 	v := session.Project(chatter(2000), nil)
 	in := input(&v)
-	tokens := in.Tokens()
-	in.Tokens = func() []int { return tokens }
+	tokens := in.Measure(in.View.Items)
+	in.Measure = func([]session.Item) []int { return tokens }
 	l := condense.NewLLM(condense.LLMSettings{Settings: condense.Settings{MaxSize: 240}})
 	b.ReportAllocs()
 	for b.Loop() {

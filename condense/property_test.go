@@ -37,14 +37,14 @@ func input(v *session.View) condense.Input {
 		total += n
 	}
 	return condense.Input{
-		View:   v,
-		Total:  total,
-		Fixed:  fixed,
-		Tokens: func() []int { return measure(v) },
-		Count:  count,
-		Model:  "main-model",
-		Codec:  condensetest.Codec{},
-		Now:    time.Unix(1700000000, 0),
+		View:    v,
+		Total:   total,
+		Fixed:   fixed,
+		Measure: func([]session.Item) []int { return measure(v) },
+		Count:   count,
+		Model:   "main-model",
+		Codec:   condensetest.Codec{},
+		Now:     time.Unix(1700000000, 0),
 	}
 }
 

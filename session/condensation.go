@@ -17,6 +17,7 @@ const (
 	ReasonWindow   Reason = "window" // the model's window less the reserved output
 	ReasonRequest  Reason = "request"
 	ReasonOverflow Reason = "overflow"
+	ReasonArrival  Reason = "arrival" // a message was too large when it came
 )
 
 // Size measures a view.
@@ -33,7 +34,8 @@ type Condensation struct {
 	Hash   Hash           // chain hash of those positions
 
 	Forgotten       []Range // positions newly forgotten, ascending
-	ForgottenTokens int     // their token count, in the encoding of the condensing request
+	ForgottenTokens int     // their token count, and that of what was trimmed, in the encoding of the condensing request
+	Trims           []Trim  // positions shown in part, ascending
 	Summary         string  // text of the message that stands for all that is forgotten so far, empty if none
 	SummaryTokens   int
 	Offset          int // position before which the summary stands
@@ -44,6 +46,11 @@ type Condensation struct {
 	Before, After Size
 	Usage         Usage // what the summariser used
 	Time          time.Time
+}
+
+// Trim says that a view shows only the beginning and the end of the text at a position. It is decided once.
+type Trim struct {
+	Pos, Head, Tail int // Head and Tail in bytes of text
 }
 
 // CondensationID names a condensation: the thread that made it and its place in that thread's log.

@@ -6,6 +6,7 @@ type Item struct {
 	Raw     []byte // what goes upstream; nil for a summary, whose raw form is the dialect's business
 	Summary string // text of a summary
 	Kind    Kind
+	Trim    *Trim // show only this much of the text, nil: all of it. The dialect rewrites Raw by it
 }
 
 // View is the messages that go upstream. It is never stored: History and condensations give it again.
@@ -22,7 +23,7 @@ func (v *View) Identity() bool {
 	}
 	for i := range v.Items {
 		own := v.History.Messages[i].Raw
-		if v.Items[i].Index != i || len(v.Items[i].Raw) != len(own) || &v.Items[i].Raw[0] != &own[0] {
+		if v.Items[i].Index != i || v.Items[i].Trim != nil || len(v.Items[i].Raw) != len(own) || &v.Items[i].Raw[0] != &own[0] {
 			return false
 		}
 	}
@@ -63,6 +64,7 @@ func Project(h *History, condensations []Condensation) View {
 	v := View{History: h, Applied: applied, Items: make([]Item, 0, len(h.Messages)+1)}
 	gone := forgotten(h.Len(), applied)
 	summary := v.Summary()
+	trims := trimmed(applied)
 	for i := range h.Messages {
 		p := h.Pos(i)
 		if summary != nil && p == summary.Offset {
@@ -71,7 +73,24 @@ func Project(h *History, condensations []Condensation) View {
 		if p > 0 && gone[p] {
 			continue
 		}
-		v.Items = append(v.Items, Item{Index: i, Raw: h.Messages[i].Raw, Kind: h.Messages[i].Kind})
+		v.Items = append(v.Items, Item{Index: i, Raw: h.Messages[i].Raw, Kind: h.Messages[i].Kind, Trim: trims[p]})
 	}
 	return v
+}
+
+// trimmed gives the trims by position; nil if there are none.
+func trimmed(applied []Condensation) map[int]*Trim {
+	var out map[int]*Trim
+	for i := range applied {
+		for j := range applied[i].Trims {
+			t := &applied[i].Trims[j]
+			if out == nil {
+				out = map[int]*Trim{}
+			}
+			if out[t.Pos] == nil {
+				out[t.Pos] = t
+			}
+		}
+	}
+	return out
 }

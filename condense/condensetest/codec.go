@@ -28,6 +28,16 @@ func (Codec) Read(raw []byte) (session.Content, error) {
 	return c, nil
 }
 
+// Rewrite puts another text in the place of a message's own.
+func (c Codec) Rewrite(raw []byte, text string) ([]byte, error) {
+	content, err := c.Read(raw)
+	if err != nil {
+		return nil, err
+	}
+	content.Text = text
+	return Message(content).Raw, nil
+}
+
 type message struct {
 	Role       string `json:"role"`
 	Content    string `json:"content,omitempty"`

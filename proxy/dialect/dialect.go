@@ -19,6 +19,8 @@ type Dialect interface {
 	Read(raw []byte) (session.Content, error)
 	// Note writes a user message that carries text.
 	Note(text string) []byte
+	// Rewrite gives a message with another text in the place of its content; everything else of it stays, byte for byte.
+	Rewrite(raw []byte, text string) ([]byte, error)
 	// Tee begins to read an answer.
 	Tee(streamed bool) Tee
 }

@@ -33,7 +33,7 @@ func (s *Store) encode(events []session.Event) [][]byte {
 }
 
 func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
-	rec, err := extended(c, b)
+	rec, lenders, err := extended(c, b)
 	if err != nil {
 		return err
 	}
@@ -46,6 +46,10 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 	}
 	rec.thread.Seq += uint64(len(encoded))
 	c.put(threads.key(string(b.Thread.ID)), rec.encode())
+	for _, l := range lenders {
+		l.written = rec.written
+		c.put(threads.key(string(l.thread.ID)), l.encode())
+	}
 	for _, p := range b.Places {
 		c.put(places.hash(p.Hash), codec.Place(p.Place))
 	}
@@ -56,26 +60,50 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 	return nil
 }
 
-// extended is the thread's record as the batch wants it, on top of what is stored; ErrStale if that does not fit.
-func extended(c *change, b session.Batch) (record, error) {
-	rec := record{written: time.Now(), thread: b.Thread}
+// extended is the thread's record as the batch wants it, on top of what is stored; ErrStale if that does not fit. With
+// it come the records of those that a beginning fork borrows from.
+func extended(c *change, b session.Batch) (rec record, lenders []record, err error) {
+	rec = record{written: time.Now(), thread: b.Thread}
 	stored := c.get(threads.key(string(b.Thread.ID)))
 	if stored == nil {
 		if !codec.Begins(b) {
-			return rec, fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
+			return rec, nil, fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
 		}
 		rec.thread.Seq, rec.list = 0, codec.List(b.Thread.Condensations)
-		return rec, nil
+		if b.At > 0 {
+			lenders, err = lendersOf(c, rec)
+		}
+		return rec, lenders, err
 	}
 	old, err := parseRecord(stored)
 	if err != nil {
-		return rec, fmt.Errorf("thread record: %w", err)
+		return rec, nil, fmt.Errorf("thread record: %w", err)
 	}
 	if old.thread.Len != b.At {
-		return rec, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.thread.Len, b.At)
+		return rec, nil, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.thread.Len, b.At)
 	}
 	rec.thread.Seq, rec.list = old.thread.Seq, old.list
-	return rec, nil
+	return rec, nil, nil
+}
+
+// lendersOf reads the records of the threads that a beginning fork needs. They are written again with it: so the sweeper
+// sees that they are needed. If one is gone meanwhile, the fork would be half a thread: ErrStale.
+func lendersOf(c *change, fork record) ([]record, error) {
+	needs, err := fork.needs()
+	if err != nil {
+		return nil, fmt.Errorf("thread record: %w", err)
+	}
+	lenders := make([]record, len(needs))
+	for i, id := range needs {
+		stored := c.get(threads.key(string(id)))
+		if stored == nil {
+			return nil, fmt.Errorf("%w: the thread %s, which it was to share, is gone", session.ErrStale, id)
+		}
+		if lenders[i], err = parseRecord(stored); err != nil {
+			return nil, fmt.Errorf("thread record: %w", err)
+		}
+	}
+	return lenders, nil
 }
 
 // joined is the session's record with the batch's thread in it, nil if the thread has no session.

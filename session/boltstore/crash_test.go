@@ -74,6 +74,7 @@ func crash(t *testing.T, path string, after int) (told int) {
 
 func consistent(t *testing.T, s *Store, told int) {
 	t.Helper()
+	whole(t, s)
 	ctx := t.Context()
 	thread, err := s.Thread(ctx, "t")
 	must(t, err)

@@ -18,6 +18,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{"no path", Options{}, "path"},
 		{"negative ttl", Options{Path: "x", TTL: -1}, "ttl"},
+		{"negative size", Options{Path: "x", MaxSize: -1}, "max size"},
 		{"negative pending", Options{Path: "x", MaxPending: -1}, "max pending"},
 		{"no directory", Options{Path: filepath.Join(t.TempDir(), "missing", "x")}, "no such file"},
 		{"a directory", Options{Path: t.TempDir()}, "directory"},

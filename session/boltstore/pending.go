@@ -75,7 +75,7 @@ func (c *change) get(key string) []byte {
 }
 
 // cost is what the record under key takes.
-func (c *change) cost(key string) int64 { return cost([]byte(key[1:]), c.get(key)) }
+func (c *change) cost(key string) int64 { return cost(len(key)-1, c.get(key)) }
 
 // put takes over value. After the first put the step must not fail.
 func (c *change) put(key string, value []byte) { c.pending.put(key, value) }

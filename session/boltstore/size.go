@@ -32,12 +32,12 @@ func (z *sizes) add(b bucket, n int64) {
 	}
 }
 
-// cost is what a record takes, nothing if its value is nil.
-func cost(name, value []byte) int64 {
+// cost is what a record takes whose name is so long, nothing if its value is nil.
+func cost(name int, value []byte) int64 {
 	if value == nil {
 		return 0
 	}
-	return int64(recordCost + len(name) + len(value))
+	return int64(recordCost + name + len(value))
 }
 
 func (z sizes) save(tx *bolt.Tx) error {
@@ -63,7 +63,7 @@ func measured(tx *bolt.Tx) (sizes, error) {
 	var z sizes
 	for _, b := range buckets {
 		err := tx.Bucket(b.name()).ForEach(func(name, value []byte) error {
-			z.add(b, cost(name, value))
+			z.add(b, cost(len(name), value))
 			return nil
 		})
 		if err != nil {

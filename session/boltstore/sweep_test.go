@@ -49,11 +49,11 @@ func TestSweepDeletesThreadsWhole(t *testing.T) {
 			t.Errorf("a trace that points to a living thread is gone: %+v", traced)
 		}
 		past(ttl)
-		left(t, s, 2) // format and secret
+		left(t, s, 3) // format, sizes and secret
 	})
 }
 
-func missing(t *testing.T, err error) {
+func missing(t testing.TB, err error) {
 	t.Helper()
 	if !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("got %v, want %v", err, session.ErrNotFound)
@@ -111,7 +111,7 @@ func TestSweepKeepsAncestors(t *testing.T) {
 		must(t, second(s.Events(ctx, "grandparent", 1, 1)))
 		missing(t, second(s.Thread(ctx, "other")))
 		past(2 * ttl)
-		left(t, s, 1)
+		left(t, s, 2) // format and sizes
 	})
 }
 
@@ -133,7 +133,7 @@ func TestSweepManyPlaces(t *testing.T) {
 		}
 		must(t, s.Append(ctx, b))
 		past(ttl + 2*time.Hour)
-		left(t, s, 1)
+		left(t, s, 2) // format and sizes
 	})
 }
 

@@ -93,7 +93,7 @@ func (s *Store) apply(writes map[string][]byte) (size sizes, err error) {
 func store(tx *bolt.Tx, key string, value []byte) (grown int64, err error) {
 	kind, name := split(key)
 	b := tx.Bucket(kind)
-	grown = cost(name, value) - cost(name, b.Get(name))
+	grown = cost(len(name), value) - cost(len(name), b.Get(name))
 	if value == nil {
 		return grown, b.Delete(name)
 	}

@@ -43,6 +43,9 @@ func drawCondensation(t *rapid.T) session.Condensation {
 	for range draw(t, rapid.IntRange(0, 3)) {
 		c.Forgotten = append(c.Forgotten, session.Range{From: draw(t, n), To: draw(t, n)})
 	}
+	for range draw(t, rapid.IntRange(0, 3)) {
+		c.Trims = append(c.Trims, session.Trim{Pos: draw(t, n), Head: draw(t, n), Tail: draw(t, n)})
+	}
 	return c
 }
 

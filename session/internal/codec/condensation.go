@@ -21,6 +21,12 @@ func Condensation(c session.Condensation) []byte {
 		w.int(r.From)
 		w.int(r.To)
 	}
+	w.uint(uint64(len(c.Trims)))
+	for _, t := range c.Trims {
+		w.int(t.Pos)
+		w.int(t.Head)
+		w.int(t.Tail)
+	}
 	w.int(c.ForgottenTokens)
 	w.int(c.SummaryTokens)
 	w.int(c.Offset)
@@ -45,6 +51,9 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 	}
 	for range r.count() {
 		c.Forgotten = append(c.Forgotten, session.Range{From: r.int(), To: r.int()})
+	}
+	for range r.count() {
+		c.Trims = append(c.Trims, session.Trim{Pos: r.int(), Head: r.int(), Tail: r.int()})
 	}
 	c.ForgottenTokens, c.SummaryTokens, c.Offset = r.int(), r.int(), r.int()
 	c.Reason, c.Condenser, c.Model = session.Reason(r.string()), r.string(), r.string()

@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+)
+
+// answer is a response that is being read.
+type answer struct {
+	*http.Response
+	t      testing.TB
+	leave  context.CancelFunc
+	client *http.Transport
+}
+
+// body is a chat completion's.
+func body(messages []json.RawMessage) []byte {
+	return encode(map[string]any{"model": replay.Model, "messages": messages})
+}
+
+// post prepares a chat completion on a connection of its own, and what leaves it.
+func post(t testing.TB, p *process, body []byte) (*http.Request, *answer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url()+"/chat/completions", bytes.NewReader(body))
+	ok(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	a := &answer{t: t, leave: cancel, client: &http.Transport{}}
+	t.Cleanup(func() { cancel(); a.client.CloseIdleConnections() })
+	return req, a
+}
+
+// send sends a chat completion and returns when the answer's header is here.
+func send(t testing.TB, p *process, body []byte, headers ...http.Header) *answer {
+	t.Helper()
+	req, a := post(t, p, body)
+	for _, h := range headers {
+		maps.Copy(req.Header, h)
+	}
+	resp, err := a.client.RoundTrip(req)
+	ok(t, err)
+	a.Response = resp
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("answer: %s", resp.Status)
+	}
+	return a
+}
+
+// sendAside sends a chat completion, and closes the channel when it has ended, well or not.
+func sendAside(t testing.TB, p *process, body []byte) <-chan struct{} {
+	t.Helper()
+	req, a := post(t, p, body)
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		resp, err := a.client.RoundTrip(req)
+		if err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+	}()
+	return left
+}
+
+// read reads n bytes.
+func (a *answer) read(n int) {
+	a.t.Helper()
+	_, err := io.ReadFull(a.Body, make([]byte, n))
+	ok(a.t, err)
+}
+
+// finish reads the answer to its end, and gives how that came.
+func (a *answer) finish() error {
+	_, err := a.rest()
+	return err
+}
+
+// rest reads the answer to its end.
+func (a *answer) rest() (string, error) {
+	text, err := io.ReadAll(a.Body)
+	_ = a.Body.Close()
+	return string(text), err
+}

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// clientSteps is how many steps with tool calls a client's loop takes.
+const clientSteps = 34
+
+// clientPrompt is what the clients' users ask for.
+const clientPrompt = "Why is “größe” off by one? Ticket GR-88 📦"
+
+// TestClients has the makers' own client libraries run a tool loop through the proxy.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	for name, install := range map[string]func(testing.TB) []string{"npm": nodeClient, "PyPI": pythonClient} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := install(t)
+			for _, mode := range []string{"stream", "whole"} {
+				t.Run(mode, func(t *testing.T) { clientLoop(t, append(program, mode, clientPrompt)) })
+			}
+		})
+	}
+}
+
+// clientLoop runs one loop and compares both of its ends: what the library made of the answers, and what went upstream.
+func clientLoop(t *testing.T, program []string) {
+	s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-client"}, ChunkRunes: 5})
+	script := clientAnswers()
+	s.Upstream.Script(script...)
+	p := serve(t, "--config", s.config(t, embedded(newStore(t))))
+	environment := []string{"OPENAI_BASE_URL=" + p.url(), "OPENAI_API_KEY=sk-client", "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1"}
+	out, errs, err := runIn(t, t.TempDir(), environment, program[0], program[1:]...)
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, errs)
+	}
+	var steps []clientStep
+	if err := json.Unmarshal([]byte(out), &steps); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if len(steps) != len(script) || s.Upstream.Unplayed() > 0 {
+		t.Fatalf("%d steps, want %d", len(steps), len(script))
+	}
+	for i, got := range steps {
+		if want := stepOf(script[i], got); !reflect.DeepEqual(got, want) {
+			t.Errorf("step %d:\ngot  %+v\nwant %+v", i, got, want)
+		}
+	}
+	checkForwarded(t, s.Upstream.Requests(), steps, script)
+}
+
+// clientStep is an answer as a client library gives it to its user.
+type clientStep struct {
+	Role         string
+	Content      *string
+	ToolCalls    []clientCall `json:"tool_calls"`
+	FinishReason string       `json:"finish_reason"`
+	PromptTokens int          `json:"prompt_tokens"`
+}
+
+type clientCall struct {
+	ID, Type string
+	Function struct{ Name, Arguments string }
+}
+
+// stepOf is what a library should make of an answer. That upstream's usage arrives is checked against the requests.
+func stepOf(a fakeupstream.Answer, got clientStep) clientStep {
+	want := clientStep{Role: "assistant", Content: &a.Content, FinishReason: "stop", PromptTokens: got.PromptTokens}
+	if a.Content == "" {
+		want.Content = nil
+	}
+	for _, c := range a.ToolCalls {
+		call := clientCall{ID: c.ID, Type: "function"}
+		call.Function.Name, call.Function.Arguments = c.Name, c.Arguments
+		want.ToolCalls, want.FinishReason = append(want.ToolCalls, call), "tool_calls"
+	}
+	return want
+}
+
+// clientAnswers is the model's part: single and parallel calls, with words and without, in more than one script.
+func clientAnswers() []fakeupstream.Answer {
+	var out []fakeupstream.Answer
+	for n := range clientSteps {
+		a := fakeupstream.Answer{Content: fmt.Sprintf("Step %d: ich prüfe „größe“ 🔍\n", n)}
+		if n%5 == 4 {
+			a.Content = ""
+		}
+		for i := range 1 + n%7/5 {
+			command := fmt.Sprintf("grep -n \"größe\\\\d\" src/%d_%d.go | head -%d", n, i, n+1)
+			a.ToolCalls = append(a.ToolCalls, fakeupstream.ToolCall{
+				ID: fmt.Sprintf("call_%02d%d_0123456789", n, i), Name: "run",
+				Arguments: string(encode(map[string]string{"command": command})),
+			})
+		}
+		out = append(out, a)
+	}
+	return append(out, fakeupstream.Answer{Content: "Fertig: the loop counted from 1. 世界 GR-88 can be closed."})
+}
+
+// checkForwarded checks what reached upstream: nothing that it refused, one request a step, condensed where it is due,
+// with the newest results as the client made them.
+func checkForwarded(t *testing.T, requests []fakeupstream.Request, steps []clientStep, script []fakeupstream.Answer) {
+	t.Helper()
+	sent, step, summaries, condensed := 2, 0, 0, false
+	for _, r := range requests {
+		if r.Refused != nil || r.Status != 200 || r.Header.Get("Authorization") != "Bearer sk-client" {
+			t.Fatalf("request %d: status %d, %v", r.Index, r.Status, r.Refused)
+		}
+		if r.Summary {
+			summaries++
+			continue
+		}
+		if n := len(r.Messages); n > maxSize || n > sent || sent > maxSize && n == sent {
+			t.Errorf("step %d: %d messages forwarded of %d", step, n, sent)
+		}
+		condensed = condensed || len(r.Messages) < sent
+		if steps[step].PromptTokens != r.PromptTokens {
+			t.Errorf("step %d: the client was told of %d prompt tokens, it was %d", step, steps[step].PromptTokens, r.PromptTokens)
+		}
+		checkNewest(t, r, script, step)
+		sent += 1 + len(script[step].ToolCalls)
+		step++
+	}
+	if step != len(script) || summaries == 0 || !condensed {
+		t.Errorf("%d steps, %d calls of the summariser, condensed %t", step, summaries, condensed)
+	}
+}
+
+// checkNewest checks that a request ends with the results of the step before.
+func checkNewest(t *testing.T, r fakeupstream.Request, script []fakeupstream.Answer, step int) {
+	t.Helper()
+	if step == 0 {
+		return
+	}
+	calls := script[step-1].ToolCalls
+	for i, raw := range r.Messages[len(r.Messages)-len(calls):] {
+		var got struct {
+			Role, Content string
+			ToolCallID    string `json:"tool_call_id"`
+		}
+		ok(t, json.Unmarshal(raw, &got))
+		var arguments struct{ Command string }
+		ok(t, json.Unmarshal([]byte(calls[i].Arguments), &arguments))
+		if got.ToolCallID != calls[i].ID || !strings.HasPrefix(got.Content, "ran "+arguments.Command+"\n") {
+			t.Errorf("step %d: result %d is %.200s", step, i, raw)
+		}
+	}
+}
+
+// TestLocksNameNoPlace checks that the pinned packages come from wherever the user's package managers get theirs, and
+// that all are pinned.
+func TestLocksNameNoPlace(t *testing.T) {
+	for name, forbidden := range map[string]string{
+		"package-lock.json": `"resolved"|https?:`, "requirements.txt": `(?m)https?:|^-|^[^=\n]+$`, ".npmrc": `registry\s*=`,
+	} {
+		content, err := os.ReadFile("clients/" + name)
+		ok(t, err)
+		if found := regexp.MustCompile(forbidden).Find(content); len(content) == 0 || found != nil {
+			t.Errorf("%s has %q", name, found)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noClients names the environment variable that lets tests pass where the clients can not be installed.
+const noClients = "DEWPOINT_TEST_NO_CLIENTS"
+
+// installing bounds how long a package manager may take: it may have to download.
+const installing = 5 * time.Minute
+
+// missing ends a test that lacks something, unless it is allowed to go on without. The details are what programs wrote.
+func missing(t testing.TB, what, advice string, details ...string) {
+	t.Helper()
+	if os.Getenv(noClients) == "1" {
+		t.Skipf("NOT TESTED: %s, and %s=1 allows to go on without it", what, noClients)
+	}
+	t.Fatalf("%s: %s, or set %s=1 to skip the tests with real clients\n%s", what, advice, noClients, strings.Join(details, "\n"))
+}
+
+func need(t testing.TB, program, advice string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		missing(t, program+" is not installed", advice)
+	}
+	return path
+}
+
+// inCache gives a folder that install fills once and that later runs find again, as long as what it is made of, the files
+// of the clients folder and the program's version, stays as it is.
+func inCache(t testing.TB, kind, version string, files []string, install func(dir string)) string {
+	t.Helper()
+	sum := sha256.New()
+	sum.Write([]byte(version))
+	for _, name := range files {
+		content, err := os.ReadFile(filepath.Join("clients", name))
+		ok(t, err)
+		sum.Write(content)
+	}
+	root, err := os.UserCacheDir()
+	if err != nil {
+		root = os.TempDir()
+	}
+	dir := filepath.Join(root, "dewpoint-e2e", kind+"-"+hex.EncodeToString(sum.Sum(nil)[:8]))
+	done := filepath.Join(dir, "installed")
+	if _, err := os.Stat(done); err == nil {
+		return dir
+	}
+	ok(t, os.RemoveAll(dir)) // what an interrupted run left
+	ok(t, os.MkdirAll(dir, 0o700))
+	for _, name := range files {
+		content, err := os.ReadFile(filepath.Join("clients", name))
+		ok(t, err)
+		ok(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+	}
+	install(dir)
+	ok(t, os.WriteFile(done, nil, 0o600))
+	return dir
+}
+
+// runIn runs a program in a folder and gives what it wrote.
+func runIn(t testing.TB, dir string, environment []string, program string, args ...string) (out, errs string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), installing)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	c := exec.CommandContext(ctx, program, args...)
+	c.Dir, c.Env, c.SysProcAttr = dir, append(os.Environ(), environment...), dieWithParent()
+	c.Stdout, c.Stderr = &stdout, &stderr
+	err = c.Run()
+	return stdout.String(), stderr.String(), err
+}
+
+func versionOf(t testing.TB, program string) string {
+	t.Helper()
+	out, errs, err := runIn(t, ".", nil, program, "--version")
+	if err != nil {
+		missing(t, program+" does not run", "repair its installation", errs)
+	}
+	return out
+}
+
+// nodeClient installs the npm package and gives the program to run.
+func nodeClient(t testing.TB) []string {
+	t.Helper()
+	node := need(t, "node", "install Node.js 20 or newer")
+	npm := need(t, "npm", "install npm")
+	files := []string{"package.json", "package-lock.json", ".npmrc", "loop.mjs"}
+	dir := inCache(t, "node", versionOf(t, node), files, func(dir string) {
+		_, errs, err := runIn(t, dir, nil, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+		if err != nil {
+			missing(t, "npm can not install the openai package", "give it access to its registry", errs)
+		}
+	})
+	return []string{node, filepath.Join(dir, "loop.mjs")}
+}
+
+// pythonClient installs the PyPI package and gives the program to run.
+func pythonClient(t testing.TB) []string {
+	t.Helper()
+	python := need(t, "python3", "install Python 3.11 or newer with its venv module")
+	dir := inCache(t, "python", versionOf(t, python), []string{"requirements.txt", "loop.py"}, func(dir string) {
+		if _, errs, err := runIn(t, dir, nil, python, "-m", "venv", "venv"); err != nil {
+			missing(t, "python3 can not make a virtual environment", "install its venv module", errs)
+		}
+		_, errs, err := runIn(t, dir, nil, filepath.Join(dir, "venv", "bin", "python"), "-m", "pip", "install", "--quiet",
+			"--disable-pip-version-check", "-r", "requirements.txt")
+		if err != nil {
+			missing(t, "pip can not install the openai package", "give it access to its index", errs)
+		}
+	})
+	return []string{filepath.Join(dir, "venv", "bin", "python"), filepath.Join(dir, "loop.py")}
+}

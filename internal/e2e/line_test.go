@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+)
+
+// line is the agent's way to the proxy. It is told where the proxy is by the test, which may kill and start proxies
+// there, and it notes what the proxy says of each exchange. It belongs to one player, and needs no lock.
+type line struct {
+	to     func(x exchange) *process // called before each exchange
+	now    exchange
+	placed []place
+	client http.Transport
+}
+
+// exchange is one request of the agent.
+type exchange struct {
+	Step int
+	Body []byte
+}
+
+// place is where the proxy says that an exchange belongs.
+type place struct {
+	exchange
+	Session, Thread string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	l.now.Body = body
+	out := req.Clone(req.Context())
+	out.Body = io.NopCloser(bytes.NewReader(body))
+	out.URL.Host = l.to(l.now).Addr
+	resp, err := l.client.RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+	l.placed = append(l.placed, placeOf(l.now, resp))
+	return resp, nil
+}
+
+func placeOf(x exchange, resp *http.Response) place {
+	return place{x, resp.Header.Get("X-Dewpoint-Session"), resp.Header.Get("X-Dewpoint-Thread")}
+}
+
+// play plays a run over the line and fails the test for each violation. Options that the line decides are set here.
+func (l *line) play(t testing.TB, run replay.Run, o replay.Options) replay.Report {
+	t.Helper()
+	defer l.client.CloseIdleConnections()
+	o.URL = func(int) string { return "http://proxy/v1" }
+	o.Client = &http.Client{Transport: l}
+	o.Model, o.Expect.Summariser = replay.Model, replay.Summariser
+	before := o.Before
+	o.Before = func(step int) {
+		l.now = exchange{Step: step}
+		if before != nil {
+			before(step)
+		}
+	}
+	report, err := replay.Play(t.Context(), run, o)
+	if o.Expect.Tolerant { // of a run that is not recognised all the time: the test checks the rest itself
+		report.Violations = slices.DeleteFunc(report.Violations, func(v error) bool { return strings.Contains(v.Error(), ": one thread: ") })
+	}
+	if err = errors.Join(append(report.Violations, err)...); err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// oneThread fails the test unless all exchanges belong to one thread of one session, as a person would say.
+func oneThread(t testing.TB, placed []place) {
+	t.Helper()
+	if err := sameThread(placed); err != nil {
+		t.Error(err)
+	}
+}
+
+func sameThread(placed []place) error {
+	if len(placed) == 0 || placed[0].Session == "" || placed[0].Thread == "" {
+		return errors.New("the first exchange was not recognised")
+	}
+	for _, p := range placed[1:] {
+		if p.Session != placed[0].Session || p.Thread != placed[0].Thread {
+			return fmt.Errorf("step %d is in session %q, thread %q; it began in session %q, thread %q",
+				p.Step, p.Session, p.Thread, placed[0].Session, placed[0].Thread)
+		}
+	}
+	return nil
+}

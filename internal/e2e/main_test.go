@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait for something that should come at once. Only a defect uses it up.
+const patience = 60 * time.Second
+
+// binary is the program under test, built once for the whole run.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "dewpoint-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "dewpoint")
+	build := exec.Command("go", "build", "-o", binary, "github.com/dewpoint-proxy/dewpoint/cmd/proxy")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: the binary does not build:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually asks again until the answer is good.
+func eventually(t testing.TB, what string, ask func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if err = ask(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("waited in vain until %s: %v", what, err)
+}

@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// The steps between which Redis is away.
+const (
+	redisGoes  = 14
+	redisComes = 22
+)
+
+// TestRedisGoesAndComes kills Redis in the middle of a run: every request is served, as it came. When Redis is back,
+// with its data or without, the run is recognised and condensed again, and the log holds all of it.
+func TestRedisGoesAndComes(t *testing.T) {
+	for name, c := range map[string]struct {
+		options []string
+		threads int // that a person would name
+	}{
+		"with its data": {nil, 1},
+		"empty":         {[]string{"--appendonly", "no"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			redis := sessiontest.StartRedis(t, c.options...)
+			s := newSetting(t, fakeupstream.Options{Keep: 16})
+			p := serve(t, "--config", s.config(t, inRedis(redis.Addr)))
+			l := &line{to: func(exchange) *process { return p }}
+			run := beginning(36)
+			l.play(t, run, replay.Options{
+				Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{Tolerant: true},
+				Before: func(step int) {
+					switch step {
+					case redisGoes:
+						redis.Kill()
+					case redisComes:
+						redis.Start()
+						s.awaitStore(t, p)
+					}
+				},
+				Each: func(step replay.Step) {
+					away := redisGoes <= step.Number && step.Number < redisComes
+					if away && step.Forwarded != step.Events || !away && step.Forwarded > maxSize {
+						t.Errorf("step %d: %d of %d events forwarded", step.Number, step.Forwarded, step.Events)
+					}
+				},
+			})
+			before, away, after := l.placed[:redisGoes], l.placed[redisGoes:redisComes], l.placed[redisComes:]
+			for _, x := range away {
+				if x.Thread != "" {
+					t.Errorf("step %d was recognised without Redis", x.Step)
+				}
+			}
+			oneThread(t, before)
+			oneThread(t, after)
+			if same := before[0].Thread == after[0].Thread; same != (c.threads == 1) {
+				t.Errorf("thread %s before, %s after", before[0].Thread, after[0].Thread)
+			}
+			checkRedis(t, redis.Addr, after[0].Thread, run)
+			p.checkStoreMetrics()
+		})
+	}
+}
+
+// awaitStore waits until the proxy recognises requests again.
+func (s *setting) awaitStore(t testing.TB, p *process) {
+	t.Helper()
+	s.aside.Store(true)
+	defer s.aside.Store(false)
+	probe := body(longRun().Messages[:2])
+	eventually(t, "the proxy uses Redis again", func() error {
+		answer := send(t, p, probe)
+		ok(t, answer.finish())
+		if answer.Header.Get("X-Dewpoint-Thread") == "" {
+			return errors.New("forwarded as it came")
+		}
+		return nil
+	})
+}
+
+// checkStoreMetrics checks that the time without a store was counted, logged once each way, and is over.
+func (p *process) checkStoreMetrics() {
+	p.t.Helper()
+	metrics := p.metrics()
+	if !slices.Contains(metrics, "dewpoint_store_degraded 0") {
+		p.t.Error("the metrics say that the store is away")
+	}
+	if !slices.ContainsFunc(metrics, func(m string) bool { return strings.HasPrefix(m, `dewpoint_store_losses_total{op="resolve"} `) }) {
+		p.t.Errorf("no request is counted that was not recognised:\n%s", strings.Join(metrics, "\n"))
+	}
+	for _, message := range []string{"store away", "store back"} {
+		if n := strings.Count(p.log.String(), `"msg":"`+message); n != 1 {
+			p.t.Errorf("%q was logged %d times", message, n)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/demo"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// TestTwoProxiesTakeTurns has two processes on one Redis serve a run step by step in turn. One is killed on the way,
+// and comes back later. The run is one thread, and each condensation is made once.
+func TestTwoProxiesTakeTurns(t *testing.T) {
+	for name, run := range map[string]replay.Run{"sample": demo.Sample(), "parallel calls": longRun()} {
+		t.Run(name, func(t *testing.T) {
+			redis := sessiontest.StartRedis(t)
+			s := newSetting(t, fakeupstream.Options{Keep: 16})
+			config := s.config(t, inRedis(redis.Addr))
+			pair := [2]*process{serve(t, "--config", config), serve(t, "--config", config)}
+			l := &line{to: func(x exchange) *process {
+				if 24 <= x.Step && x.Step < 34 {
+					return pair[1]
+				}
+				return pair[x.Step%2]
+			}}
+			report := l.play(t, run, replay.Options{
+				Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: maxSize},
+				Before: func(step int) {
+					switch step {
+					case 24:
+						pair[0].kill()
+					case 34:
+						pair[0] = serve(t, "--config", config)
+					}
+				},
+			})
+			oneThread(t, l.placed)
+			if report.OwnCalls != report.Condensed || report.Condensed < 4 {
+				t.Errorf("%d condensations, %d calls of the summariser", report.Condensed, report.OwnCalls)
+			}
+			checkRedis(t, redis.Addr, l.placed[0].Thread, run)
+		})
+	}
+}
+
+// duel is two proxies that are sent the same history, of which the first asks the summariser and gets no answer until
+// it is let go.
+type duel struct {
+	*setting
+	first, second *process
+	history       []byte
+	letGo         chan struct{}
+}
+
+func newDuel(t *testing.T, limits string) *duel {
+	t.Helper()
+	d := &duel{letGo: make(chan struct{})}
+	var asked atomic.Bool
+	d.setting = newSetting(t, fakeupstream.Options{Summarise: func(r *fakeupstream.Request) fakeupstream.Answer {
+		answer := fakeupstream.Extract(r)
+		if !asked.Swap(true) {
+			answer.Fault.HoldHeaders = d.letGo
+		}
+		return answer
+	}})
+	config := d.config(t, inRedis(sessiontest.StartRedis(t).Addr)+limits)
+	d.first, d.second = serve(t, "--config", config), serve(t, "--config", config)
+	d.history = body(demo.Sample().Messages[:maxSize+2])
+	return d
+}
+
+// begin sends the history to the first proxy, and returns when the summariser was asked.
+func (d *duel) begin(t *testing.T) <-chan struct{} {
+	t.Helper()
+	done := sendAside(t, d.first, d.history)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := d.Upstream.WaitFor(ctx, func(all []fakeupstream.Request) bool { return len(all) > 0 && all[0].Summary })
+	ok(t, err)
+	return done
+}
+
+// condenses sends the history to the second proxy and reports whether it is forwarded condensed.
+func (d *duel) condenses(t *testing.T) bool {
+	t.Helper()
+	ok(t, send(t, d.second, d.history).finish())
+	return !bytes.Equal(lastBody(d.Upstream), d.history)
+}
+
+// TestOneCondensationAtATime: while one proxy condenses a thread, the other goes on with the view that there is.
+func TestOneCondensationAtATime(t *testing.T) {
+	d := newDuel(t, "")
+	done := d.begin(t)
+	if d.condenses(t) {
+		t.Error("condensed before the summary was there")
+	}
+	close(d.letGo)
+	<-done
+	if !d.condenses(t) {
+		t.Error("not condensed with the other proxy's summary")
+	}
+	if n := d.Upstream.SummariserCalls(); n != 1 {
+		t.Errorf("%d calls of the summariser", n)
+	}
+}
+
+// TestKilledWithTheLock kills the proxy that condenses: requests go on to be served, and another proxy condenses when
+// the lock has run out.
+func TestKilledWithTheLock(t *testing.T) {
+	d := newDuel(t, "\nlimits: {summariser_timeout: 500ms}")
+	done := d.begin(t)
+	d.first.kill()
+	<-done
+	eventually(t, "the other proxy condenses", func() error {
+		if !d.condenses(t) {
+			return errors.New("forwarded as it came")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+)
+
+// maxSize is when the tests' proxies condense, in events.
+const maxSize = 20
+
+// setting is all that a test's proxies have in common.
+type setting struct {
+	Upstream *fakeupstream.Server
+	Aside    *fakeupstream.Server // takes what is not the agent's run, while aside is set
+	aside    atomic.Bool
+	url      string // where proxies forward to
+}
+
+// newSetting starts the upstream. The summariser of both servers is the stand-in, unless options have their own.
+func newSetting(t testing.TB, options fakeupstream.Options) *setting {
+	t.Helper()
+	options.SummariserModels, options.Strict = []string{replay.Summariser}, true
+	s := &setting{Upstream: fakeupstream.New(options), Aside: fakeupstream.New(options)}
+	front := httptest.NewServer(http.HandlerFunc(s.forward))
+	s.url = front.URL + "/v1"
+	t.Cleanup(func() {
+		s.Upstream.Close() // first: it lets go of what is held
+		s.Aside.Close()
+		front.CloseClientConnections()
+		front.Close()
+	})
+	return s
+}
+
+func (s *setting) forward(w http.ResponseWriter, r *http.Request) {
+	if s.aside.Load() {
+		s.Aside.ServeHTTP(w, r)
+		return
+	}
+	s.Upstream.ServeHTTP(w, r)
+}
+
+// config writes a configuration with that store section, and gives its path.
+func (s *setting) config(t testing.TB, store string) string {
+	t.Helper()
+	return writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s}}
+condenser: {type: llm, llm_config: cheap, max_size: %d}
+`, s.url, store, replay.Summariser, maxSize))
+}
+
+// embedded is the store section for a file.
+func embedded(path string) string { return fmt.Sprintf("{type: embedded, path: %q}", path) }
+
+// newStore is where a store of the test's own will be.
+func newStore(t testing.TB) string { return filepath.Join(t.TempDir(), "dewpoint.db") }
+
+func inRedis(addr string) string { return fmt.Sprintf("{type: redis, redis: {addrs: [%q]}}", addr) }
+
+func writeFile(t testing.TB, dir, name, content string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	ok(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}

@@ -46,12 +46,14 @@ func (br *bodyReader) read(r io.Reader, conn net.Conn) (*body, error) {
 	b := &body{pool: br.pool, budget: br.budget}
 	b.hold()
 	if err := br.grow(b, firstBuffer); err != nil {
+		br.discard(r, conn)
 		return nil, err
 	}
 	for {
 		if len(b.bytes) == cap(b.bytes) {
 			if err := br.grow(b, int(min(4*int64(cap(b.bytes)), br.limit+1))); err != nil {
 				b.release()
+				br.discard(r, conn)
 				return nil, err
 			}
 		}
@@ -62,8 +64,8 @@ func (br *bodyReader) read(r io.Reader, conn net.Conn) (*body, error) {
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
 		if int64(len(b.bytes)) > br.limit {
-			br.discard(b, r, conn)
 			b.release()
+			br.discard(r, conn)
 			return nil, errTooLarge(br.limit)
 		}
 		if err == io.EOF {
@@ -76,23 +78,25 @@ func (br *bodyReader) read(r io.Reader, conn net.Conn) (*body, error) {
 	}
 }
 
-// discard reads what is left of a body that is too large, within reason: a client that is still sending would not see
-// the answer.
-func (br *bodyReader) discard(b *body, r io.Reader, conn net.Conn) {
-	for read := int64(0); read < 2*br.limit; {
-		if conn.SetReadDeadline(time.Now().Add(br.idle)) != nil {
-			return
-		}
-		n, err := r.Read(b.bytes[:cap(b.bytes)])
+// discard reads what is left of a body that is refused, within reason: a client that is still sending would not see the
+// answer.
+func (br *bodyReader) discard(r io.Reader, conn net.Conn) {
+	if conn.SetReadDeadline(time.Now().Add(br.idle)) != nil {
+		return
+	}
+	buffer := br.pool.get(smallestBuffer)
+	defer br.pool.put(buffer)
+	for left := 2 * br.limit; left > 0; {
+		n, err := r.Read(buffer[:cap(buffer)])
 		if err != nil {
 			return
 		}
-		read += int64(n)
+		left -= int64(n)
 	}
 }
 
 func (br *bodyReader) grow(b *body, size int) error {
-	more := int64(size) - b.held
+	more := min(int64(size), br.limit) - b.held
 	if !br.budget.take(more) {
 		return errOverloaded()
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -46,6 +47,9 @@ func (c *countCache) of(key countKey, count func() int) int {
 // count tallies the history: what the log knows in total, and each message after that.
 func (s *Server) count(t *turn) {
 	t.counter = s.o.Tokens.Counter(t.split.Model)
+	if t.model = s.o.Models(t.split.Model); t.model.Name == "" {
+		s.strangeModel(t.split.Model)
+	}
 	from := t.place.CountedFrom(t.counter.Encoding())
 	t.tally = session.Tally{Encoding: t.counter.Encoding(), From: from, Cum: make([]int, 1, t.history.Len()-from+1)}
 	if from > 0 {
@@ -69,6 +73,24 @@ func (s *Server) count(t *turn) {
 	}
 }
 
+// strangers is how many unknown models are named in the log, each once.
+const strangers = 100
+
+// strangeModel reports a model whose window and encoding are a guess.
+func (s *Server) strangeModel(name string) {
+	s.o.Metrics.unknownModel()
+	s.strange.Lock()
+	defer s.strange.Unlock()
+	if s.strange.names[name] || len(s.strange.names) == strangers {
+		return
+	}
+	s.strange.names[name] = true
+	s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", head(name)))
+}
+
+// head bounds what a client can put into the log.
+func head(s string) string { return s[:min(len(s), 64)] }
+
 // tokens counts one message.
 func (s *Server) tokens(t *turn, m *session.Message) int {
 	return s.counts.of(countKey{digest: m.Digest, encoding: t.counter.Encoding()}, func() int {
@@ -87,7 +109,7 @@ func (s *Server) size(t *turn) session.Size {
 		return size
 	}
 	if shaped := len(t.view.Items) != projected(t); shaped {
-		return session.Size{Events: len(t.view.Items), Tokens: t.fixed + sum(s.itemTokens(t))}
+		return session.Size{Events: len(t.view.Items), Tokens: t.fixed + sum(s.itemTokens(t, t.view.Items))}
 	}
 	for _, c := range t.applied {
 		size.Tokens -= c.ForgottenTokens
@@ -112,18 +134,24 @@ func projected(t *turn) int {
 	return n
 }
 
-// itemTokens counts each item of the view.
-func (s *Server) itemTokens(t *turn) []int {
-	out := make([]int, len(t.view.Items))
-	for i, item := range t.view.Items {
-		if item.Index < 0 {
+// itemTokens counts items; those that a condenser rewrote as they are now.
+func (s *Server) itemTokens(t *turn, items []session.Item) []int {
+	out := make([]int, len(items))
+	for i, item := range items {
+		switch {
+		case item.Index < 0:
 			out[i] = t.counter.Message(session.Content{Role: "user", Text: item.Summary})
-			continue
+		case sameBytes(item.Raw, t.split.Messages[item.Index].Raw):
+			out[i] = s.tokens(t, &t.split.Messages[item.Index])
+		default:
+			out[i] = s.tokens(t, &session.Message{Raw: item.Raw, Digest: sha256.Sum256(item.Raw)})
 		}
-		out[i] = s.tokens(t, &t.split.Messages[item.Index])
 	}
 	return out
 }
+
+// sameBytes reports whether two slices are one.
+func sameBytes(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 func sum(ns []int) int {
 	total := 0
@@ -136,25 +164,24 @@ func sum(ns []int) int {
 // input is what the condenser decides on: the view as it stands, counts corrected by what upstream has reported of the
 // model.
 func (s *Server) input(t *turn) condense.Input {
-	model := s.o.Models(t.split.Model)
 	adjust := func(n int) int { return s.o.Tokens.Adjust(t.split.Model, n) }
 	in := condense.Input{
 		View:   &t.view,
 		Total:  adjust(s.size(t).Tokens),
 		Fixed:  adjust(t.fixed),
 		Count:  func(text string) int { return adjust(t.counter.Text(text)) },
-		Window: model.Window,
+		Window: t.model.Window,
 		Model:  t.split.Model,
 		Upstream: condense.Endpoint{
 			BaseURL: t.tenant.Upstream.BaseURL.String(), APIKey: t.upstreamKey(),
 		},
 		Codec:    t.dialect,
-		Reserved: reserved(t.split.MaxOutput, model),
+		Reserved: reserved(t.split.MaxOutput, t.model),
 		Cooling:  t.tenant.Cooldown.Cooling(s.o.Now()),
 		Now:      s.o.Now(),
 	}
-	in.Tokens = func() []int {
-		counts := s.itemTokens(t)
+	in.Measure = func(items []session.Item) []int {
+		counts := s.itemTokens(t, items)
 		for i := range counts {
 			counts[i] = adjust(counts[i])
 		}

@@ -83,6 +83,13 @@ func errUpstream(code, what string) *apiError {
 	return &apiError{Status: status, Type: typeServer, Code: code, Message: what}
 }
 
+func errStopping() *apiError {
+	return &apiError{
+		Status: 503, Type: typeServer, Code: "shutting_down", Retry: 1, Close: true,
+		Message: "The proxy is shutting down. Try again shortly.",
+	}
+}
+
 func errInternal() *apiError {
 	return &apiError{Status: 500, Type: typeServer, Code: "internal_error", Message: "The proxy failed. The log has the cause."}
 }

@@ -60,6 +60,22 @@ func closed(raw syscall.RawConn) bool {
 	return err == nil && gone
 }
 
+// cutOff makes writes to a client fail once ctx has ended: a client that takes nothing would hold its request for good.
+// The function that it returns ends this and gives the connection back.
+func cutOff(ctx context.Context, conn net.Conn) func() {
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		_ = conn.SetWriteDeadline(time.Unix(1, 0))
+	})
+	return func() {
+		if !stop() {
+			<-done
+			_ = conn.SetWriteDeadline(time.Time{})
+		}
+	}
+}
+
 // stop ends the watch and gives the connection back.
 func (w *watch) stop() {
 	w.once.Do(func() {

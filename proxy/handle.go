@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -33,6 +34,7 @@ type request struct {
 	cancel  context.CancelCauseFunc
 	begun   time.Time
 	limit   *time.Timer // of the whole answer, nil: none
+	over    sync.Once
 }
 
 // handle is fasthttp's handler: read the request, run its turn, relay what comes.
@@ -59,6 +61,7 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx) (*request, error) {
 		client: header, wish: strings.ToLower(header("X-Dewpoint-Condense")),
 	}
 	if r.tenant = s.o.Tenants.of(r.key); r.tenant == nil {
+		s.discard(ctx)
 		return nil, closing(ctx, errUnauthorized())
 	}
 	var err error
@@ -89,6 +92,10 @@ func screen(ctx *fasthttp.RequestCtx) *apiError {
 		e := errBadRequest("method_not_allowed", "This method is not served.")
 		e.Status, e.Close = http.StatusMethodNotAllowed, true
 		return e
+	case !strings.HasPrefix(string(h.Protocol()), "HTTP/1."):
+		e := errBadRequest("version_not_supported", "Send the request by HTTP/1.1.")
+		e.Status, e.Close = http.StatusHTTPVersionNotSupported, true
+		return e
 	}
 	return nil
 }
@@ -97,6 +104,13 @@ func screen(ctx *fasthttp.RequestCtx) *apiError {
 func closing(ctx *fasthttp.RequestCtx, e *apiError) *apiError {
 	e.Close = e.Close || ctx.Request.Header.ContentLength() != 0
 	return e
+}
+
+// discard reads a body that is refused.
+func (s *Server) discard(ctx *fasthttp.RequestCtx) {
+	if stream := ctx.RequestBodyStream(); stream != nil {
+		s.reader.discard(stream, ctx.Conn())
+	}
 }
 
 func (s *Server) readBody(ctx *fasthttp.RequestCtx) (*body, error) {
@@ -143,20 +157,26 @@ const statusClientGone = 499
 // recovered turns a panic into an error of one request.
 func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
 	if v := recover(); v != nil {
-		s.o.Log.Error("panic", zap.Any("value", v), zap.ByteString("stack", debug.Stack()))
-		s.o.Metrics.panicked()
+		s.panicked(v)
 		e := errInternal()
 		e.Close = true
 		answer(ctx, e)
 	}
 }
 
-// release lets go of what a request holds. Its answer has been relayed, or will never be.
+func (s *Server) panicked(v any) {
+	s.o.Log.Error("panic", zap.Any("value", v), zap.ByteString("stack", debug.Stack()))
+	s.o.Metrics.panicked()
+}
+
+// release lets go of what a request holds. Its answer has been relayed, or will never be. A second call does nothing.
 func (r *request) release() {
-	if r.limit != nil {
-		r.limit.Stop()
-	}
-	r.cancel(nil)
-	r.watch.stop()
-	r.body.release()
+	r.over.Do(func() {
+		if r.limit != nil {
+			r.limit.Stop()
+		}
+		r.cancel(nil)
+		r.watch.stop()
+		r.body.release()
+	})
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"net/http"
 	"strings"
 
@@ -52,17 +53,33 @@ func outgoing(h *fasthttp.RequestHeader) http.Header {
 	return out
 }
 
-// incoming copies upstream's response headers to the client's response.
-func incoming(to *fasthttp.ResponseHeader, from http.Header) {
-	named := connectionNames(from.Get("Connection"))
-	for name, values := range from {
-		if hopByHop(name) || named[strings.ToLower(name)] || name == "Content-Length" {
+// incoming writes the head of upstream's response into the client's: all but what is its connection's and this proxy's.
+func incoming(to *fasthttp.ResponseHeader, from *http.Response) {
+	keepDate(to, from.Header.Get("Date"))
+	to.SetStatusCode(from.StatusCode)
+	if _, reason, ok := strings.Cut(from.Status, " "); ok {
+		to.SetStatusMessage([]byte(reason))
+	}
+	named := connectionNames(from.Header.Get("Connection"))
+	for name, values := range from.Header {
+		lower := strings.ToLower(name)
+		if hopByHop(name) || named[lower] || name == "Content-Length" || strings.HasPrefix(lower, ownPrefix) {
 			continue
 		}
 		for _, v := range values {
 			to.Add(name, v)
 		}
 	}
+}
+
+// keepDate gives a response the date that upstream gave it. fasthttp sets no Date but its own; it keeps one that it has
+// read, though.
+func keepDate(to *fasthttp.ResponseHeader, date string) {
+	if date == "" {
+		return
+	}
+	head := "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nDate: " + date + "\r\n\r\n"
+	_ = to.Read(bufio.NewReaderSize(strings.NewReader(head), len(head))) // on failure there is no date
 }
 
 // smuggled reports whether a request's raw header declares its length in more than one way.

@@ -24,6 +24,7 @@ type Metrics struct {
 	away     prometheus.Gauge
 	gone     prometheus.Counter
 	panics   prometheus.Counter
+	unknown  prometheus.Counter
 }
 
 // NewMetrics makes a set of its own, so that servers in one process do not share counters.
@@ -49,12 +50,16 @@ func NewMetrics() *Metrics {
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "dewpoint", Name: "panics_total", Help: "Panics caught; each is a defect.",
 		}),
+		unknown: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "dewpoint", Name: "unknown_model_requests_total",
+			Help: "Requests for models that are neither configured nor built in: window and encoding are a guess.",
+		}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "dewpoint", Name: "request_seconds", Help: "From a request's body to the end of its answer.",
 			Buckets: []float64{.005, .05, .25, 1, 5, 15, 60, 300},
 		}, []string{"tenant"}),
 	}
-	r.MustRegister(m.requests, m.errors, m.seconds, m.tokens, m.condense, m.own, m.store, m.away, m.gone, m.panics)
+	r.MustRegister(m.requests, m.errors, m.seconds, m.tokens, m.condense, m.own, m.store, m.away, m.gone, m.panics, m.unknown)
 	return m
 }
 
@@ -102,6 +107,12 @@ func (m *Metrics) condensed(tenant string, c session.Condensation, fallback erro
 func (m *Metrics) notCondensed(tenant, condenser string, reason session.Reason) {
 	m.condense.WithLabelValues(tenant, condenser, string(reason), "failed").Inc()
 }
+
+func (m *Metrics) observed(tenant, condenser string, reason session.Reason) {
+	m.condense.WithLabelValues(tenant, condenser, string(reason), "observed").Inc()
+}
+
+func (m *Metrics) unknownModel() { m.unknown.Inc() }
 
 func (m *Metrics) degraded(away bool) {
 	m.away.Set(0)

@@ -27,9 +27,10 @@ type relay struct {
 	state outcome
 	once  sync.Once
 
-	idle   time.Duration // longest silence, 0: no limit
+	idle   time.Duration // longest silence of either side, 0: no limit
 	timer  *time.Timer
 	cancel context.CancelCauseFunc // ends upstream's answer
+	uncut  func()                  // gives back the client's connection
 }
 
 // errSilent ends an answer that stopped coming.
@@ -44,21 +45,25 @@ type outcome struct {
 	Answer    dialect.Answer
 }
 
-// start makes the relay the body of the client's response.
+// start makes the relay the body of the client's response, whose head is written already.
 func (r *relay) start(to *fasthttp.Response) {
-	incoming(&to.Header, r.from.Header)
-	to.SetStatusCode(r.from.StatusCode)
-	r.state.Status = r.from.StatusCode
-	size := -1
-	if r.from.ContentLength >= 0 {
-		size = int(r.from.ContentLength)
-	}
+	size := r.size()
 	to.ImmediateHeaderFlush = size < 0
 	to.SetBodyStream(r, size)
 	if r.idle > 0 {
 		r.timer = time.AfterFunc(r.idle, func() { r.cancel(errSilent) })
 	}
 }
+
+// skip ends a relay that has no body to hand on: that of a response to HEAD.
+func (r *relay) skip(to *fasthttp.Response) {
+	to.Header.SetContentLength(r.size())
+	r.state.Completed = true
+	_ = r.Close()
+}
+
+// size is the body's length, -1 if upstream does not say.
+func (r *relay) size() int { return int(max(r.from.ContentLength, -1)) }
 
 // Read gives the next bytes of the answer.
 func (r *relay) Read(p []byte) (int, error) {
@@ -70,7 +75,7 @@ func (r *relay) Read(p []byte) (int, error) {
 	if r.tee != nil && n > 0 {
 		r.tee.Write(p[:n])
 	}
-	if r.last != nil && (err == io.EOF || r.ending()) {
+	if r.last != nil && (err == io.EOF && r.whole() || r.ending()) {
 		r.last()
 		r.last = nil
 	}
@@ -116,6 +121,9 @@ func (r *relay) Close() error {
 	r.once.Do(func() {
 		if r.timer != nil {
 			r.timer.Stop()
+		}
+		if r.uncut != nil {
+			r.uncut()
 		}
 		_ = r.from.Body.Close()
 		if !r.state.Completed && r.state.Err == nil {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // send makes the request upstream.
@@ -24,7 +26,7 @@ func (s *Server) send(r *request, parts [][]byte) (*http.Response, error) {
 		r.header.Del("X-Api-Key")
 		r.header.Del("Api-Key")
 	}
-	out := outbound{Method: r.method, URL: url, Header: r.header, Parts: parts}
+	out := outbound{Method: r.method, URL: url, Header: r.header, Parts: parts, Held: r.body}
 	resp, err := s.o.Upstream.RoundTrip(out.request(r.ctx))
 	if err != nil {
 		return nil, upstreamError(r.ctx, err)
@@ -34,41 +36,56 @@ func (s *Server) send(r *request, parts [][]byte) (*http.Response, error) {
 
 // relay hands upstream's response to the client, and what was learnt from it to the log.
 func (s *Server) relay(ctx *fasthttp.RequestCtx, r *request, t *turn, resp *http.Response) {
-	rel := &relay{from: resp, idle: s.o.Limits.StreamIdle, cancel: r.cancel}
+	rel := &relay{
+		from: resp, idle: s.o.Limits.StreamIdle, cancel: r.cancel, uncut: cutOff(r.ctx, ctx.Conn()),
+		state: outcome{Status: resp.StatusCode},
+	}
+	incoming(&ctx.Response.Header, resp)
+	if r.dialect != nil && resp.Header.Get("Content-Encoding") == "" {
+		rel.tee = r.dialect.Tee(streamed(resp.Header))
+	}
 	if t != nil {
 		s.describe(ctx, t)
-		if resp.Header.Get("Content-Encoding") == "" {
-			rel.tee = t.dialect.Tee(streamed(resp.Header))
-		}
 	}
 	if t != nil && t.logged != nil && resp.StatusCode == http.StatusOK {
 		rel.last = func() { s.remember(t, rel.tee) }
 	}
 	rel.ended = func(o outcome) {
-		s.learn(r, t, o)
-		r.release()
+		defer r.release()
+		s.account(r, o)
+		s.learn(t, o)
+	}
+	if r.method == http.MethodHead {
+		rel.skip(&ctx.Response)
+		return
 	}
 	rel.start(&ctx.Response)
-	if r.method == http.MethodHead {
-		_ = rel.Close() // fasthttp reads no body for it
-	}
 }
 
 // describe tells the client what was done to its request.
 func (s *Server) describe(ctx *fasthttp.RequestCtx, t *turn) {
 	h := &ctx.Response.Header
-	after := t.before
-	if t.wish != "off" && !t.tenant.Observe {
-		after = s.size(t)
-	}
+	after := s.sent(t)
 	h.Set("X-Dewpoint-Session", string(t.place.Thread.Session))
 	h.Set("X-Dewpoint-Thread", string(t.place.Thread.ID))
 	h.Set("X-Dewpoint-Events", fmt.Sprintf("%d;%d", t.before.Events, after.Events))
-	h.Set("X-Dewpoint-Tokens", fmt.Sprintf("%d;%d", t.before.Tokens, after.Tokens))
+	adjust := func(n int) int { return s.o.Tokens.Adjust(t.split.Model, n) }
+	h.Set("X-Dewpoint-Tokens", fmt.Sprintf("%d;%d", adjust(t.before.Tokens), adjust(after.Tokens)))
 	for _, c := range t.report {
 		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d", c.Reason, c.Events, c.Tokens))
 	}
+	if t.due != "" {
+		h.Set("X-Dewpoint-Due", string(t.due))
+	}
 	s.o.Metrics.forwarded(t.tenant.Name, t.before.Tokens, after.Tokens)
+}
+
+// sent measures what went upstream.
+func (s *Server) sent(t *turn) session.Size {
+	if t.wish == "off" || t.tenant.Observe {
+		return t.before
+	}
+	return s.size(t)
 }
 
 // logAppend writes the request's new messages to the log, beside the call upstream. It is done before the client has its
@@ -83,7 +100,7 @@ func (s *Server) logAppend(t *turn) {
 	t.body.hold() // events alias it
 	t.logged = make(chan struct{})
 	place := t.place
-	s.after.Go(func() {
+	s.beside(func() {
 		defer func() { <-s.pending }()
 		defer t.body.release()
 		defer close(t.logged)
@@ -97,15 +114,41 @@ func (s *Server) logAppend(t *turn) {
 	})
 }
 
-// learn takes what an answer tells: usage for calibration, and what was relayed for the log.
-func (s *Server) learn(r *request, t *turn, o outcome) {
+// beside does work beside a request, or in line with it where the server is about to end.
+func (s *Server) beside(work func()) {
+	guarded := func() {
+		defer func() {
+			if v := recover(); v != nil {
+				s.panicked(v)
+			}
+		}()
+		work()
+	}
+	if !s.after.run(guarded) {
+		guarded()
+	}
+}
+
+// account counts an answer and, if it did not come to its end, whose fault that was.
+func (s *Server) account(r *request, o outcome) {
 	s.o.Metrics.answered(r.tenant.Name, o.Status, s.o.Now().Sub(r.begun))
+	switch {
+	case o.Err == nil:
+	case errors.Is(o.Err, errClientGone), errors.Is(context.Cause(r.ctx), errClientGone):
+		s.o.Metrics.clientGone()
+	default:
+		s.o.Metrics.refused("upstream_broken")
+	}
+}
+
+// learn takes what an answer tells: usage for the calibration.
+func (s *Server) learn(t *turn, o outcome) {
 	if t == nil || o.Status != http.StatusOK {
 		return
 	}
 	if u := o.Answer.Usage; u != nil {
-		s.o.Tokens.Observe(t.split.Model, s.size(t).Tokens, u.Input)
-		s.o.Metrics.usage(r.tenant.Name, *u)
+		s.o.Tokens.Observe(t.split.Model, s.sent(t).Tokens, u.Input)
+		s.o.Metrics.usage(t.tenant.Name, *u)
 	}
 }
 
@@ -125,7 +168,7 @@ func (s *Server) remember(t *turn, tee dialect.Tee) {
 		arguments = append(arguments, argumentTexts(c.Arguments)...)
 	}
 	done := make(chan struct{})
-	s.after.Go(func() {
+	s.beside(func() {
 		defer close(done)
 		<-t.logged
 		if t.placed.Thread.ID == "" {

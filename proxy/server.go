@@ -88,6 +88,12 @@ func DefaultLimits() Limits {
 	}
 }
 
+// strange is the unknown models that the log has named.
+type strange struct {
+	sync.Mutex
+	names map[string]bool
+}
+
 // Server serves the data port.
 type Server struct {
 	o        Options
@@ -96,8 +102,9 @@ type Server struct {
 	identify identifier
 	counts   *countCache
 	degraded degraded
+	strange  strange
 	pending  chan struct{} // a place per log write under way
-	after    sync.WaitGroup
+	after    crew
 	ctx      context.Context // ends when the server is closed for good
 	cancel   context.CancelFunc
 }
@@ -117,6 +124,7 @@ func New(o Options) (*Server, error) {
 		identify: identifier{headers: o.Headers, fields: o.Fields},
 		counts:   counts,
 		degraded: degraded{log: o.Log, metrics: o.Metrics},
+		strange:  strange{names: map[string]bool{}},
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
 			pool: &bufferPool{}, budget: &budget{limit: o.Limits.InFlight}, limit: o.Limits.Body, idle: o.Limits.BodyIdle,
@@ -154,7 +162,7 @@ func defaults(o *Options) {
 func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handle,
-		ErrorHandler:                 malformed,
+		ErrorHandler:                 s.malformed,
 		Name:                         "",
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
@@ -188,11 +196,7 @@ func (s *Server) Serve(l net.Listener) error {
 // when ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.ShutdownWithContext(ctx)
-	done := make(chan struct{})
-	go func() {
-		s.after.Wait()
-		close(done)
-	}()
+	done := s.after.close()
 	select {
 	case <-done:
 	case <-ctx.Done():
@@ -206,7 +210,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // malformed answers what fasthttp could not read.
-func malformed(ctx *fasthttp.RequestCtx, err error) {
+func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	e := errBadRequest("malformed_request", "The request is not valid HTTP/1.1.")
 	var small *fasthttp.ErrSmallBuffer
 	var timeout net.Error
@@ -222,6 +226,7 @@ func malformed(ctx *fasthttp.RequestCtx, err error) {
 		}
 	}
 	e.Close = true
+	s.o.Metrics.refused(e.Code)
 	answer(ctx, e)
 }
 

@@ -19,6 +19,7 @@ type turn struct {
 	registry *session.Registry
 	store    session.Store
 	counter  Counter
+	model    ModelInfo
 	history  *session.History
 	purpose  session.Purpose
 	place    session.Resolution
@@ -28,6 +29,7 @@ type turn struct {
 	view     session.View
 	before   session.Size // the history as the client sent it
 	report   []condensed
+	due      session.Reason     // what a tenant that only observes would have had condensed for
 	logged   chan struct{}      // closed when the log write is over; nil if there was none
 	placed   session.Resolution // where the log has it, once logged
 }
@@ -80,8 +82,8 @@ func (s *Server) condense(r *request) (*turn, [][]byte, error) {
 	t := &turn{request: r, split: split}
 	r.header.Set("Accept-Encoding", "identity") // the answer is read along
 	if err := s.recognise(t); err != nil {
-		if cause := context.Cause(r.ctx); cause != nil {
-			return nil, nil, cause
+		if r.ctx.Err() != nil {
+			return nil, nil, upstreamError(r.ctx, err)
 		}
 		s.degraded.enter(err)
 		return nil, asItCame, nil
@@ -92,8 +94,24 @@ func (s *Server) condense(r *request) (*turn, [][]byte, error) {
 	return t, t.forwarded(), nil
 }
 
-// recognise finds the thread that the request continues, counts what is new in it and projects the view.
+// recognise finds the thread that the request continues, counts what is new in it and projects the view. The store's
+// deadline is for the store: counting takes what it takes.
 func (s *Server) recognise(t *turn) error {
+	if err := s.resolve(t); err != nil {
+		return err
+	}
+	s.count(t)
+	ctx, cancel := context.WithTimeout(t.ctx, s.o.Limits.Store)
+	defer cancel()
+	var err error
+	if t.applied, err = t.registry.Condensations(ctx, &t.place); err != nil {
+		return fmt.Errorf("read condensations: %w", err)
+	}
+	t.view = session.Project(t.history, t.applied)
+	return nil
+}
+
+func (s *Server) resolve(t *turn) error {
 	ctx, cancel := context.WithTimeout(t.ctx, s.o.Limits.Store)
 	defer cancel()
 	registry, store, secret, err := s.o.Sessions.Registry(ctx)
@@ -111,11 +129,6 @@ func (s *Server) recognise(t *turn) error {
 	if err != nil {
 		return fmt.Errorf("resolve: %w", err)
 	}
-	s.count(t)
-	if t.applied, err = registry.Condensations(ctx, &t.place); err != nil {
-		return fmt.Errorf("read condensations: %w", err)
-	}
-	t.view = session.Project(t.history, t.applied)
 	return nil
 }
 
@@ -191,12 +204,24 @@ func (s *Server) shrink(t *turn) {
 			return // the agent is making its own summary: it must see what it summarises
 		}
 		decision := t.tenant.Condenser.Condense(in)
+		if t.tenant.Observe {
+			s.observed(t, decision)
+			return
+		}
 		if decision.View != nil {
 			t.view = *decision.View
 		}
 		if decision.Job == nil || !s.make(t, in, decision.Job) {
 			return
 		}
+	}
+}
+
+// observed reports what a tenant that only observes would have had done.
+func (s *Server) observed(t *turn, decision condense.Decision) {
+	if decision.Job != nil {
+		t.due = decision.Job.Need().Reason
+		s.o.Metrics.observed(t.tenant.Name, t.tenant.Condenser.Name(), t.due)
 	}
 }
 
@@ -207,11 +232,7 @@ func overWindow(in condense.Input) bool { return in.Window > 0 && in.Total+in.Re
 func (s *Server) make(t *turn, in condense.Input, job condense.Job) bool {
 	ctx, cancel := context.WithTimeout(t.ctx, s.o.Limits.Condense)
 	defer cancel()
-	if err := t.registry.Append(ctx, &t.place, &t.tally); err != nil {
-		s.condenseFailed(t, job.Need(), err)
-		return false
-	}
-	unlock, err := t.store.Lock(ctx, t.place.Thread.ID, s.o.Limits.CondenseLease)
+	unlock, err := s.claim(ctx, t)
 	if err != nil {
 		s.condenseFailed(t, job.Need(), err)
 		return false
@@ -229,8 +250,23 @@ func (s *Server) make(t *turn, in condense.Input, job condense.Job) bool {
 	return s.log(ctx, t, in, result)
 }
 
+// claim logs what is new and takes the thread's lock.
+func (s *Server) claim(ctx context.Context, t *turn) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Limits.Store)
+	defer cancel()
+	if err := t.registry.Append(ctx, &t.place, &t.tally); err != nil {
+		return nil, fmt.Errorf("claim thread: %w", err)
+	}
+	if unlock, err = t.store.Lock(ctx, t.place.Thread.ID, s.o.Limits.CondenseLease); err != nil {
+		return nil, fmt.Errorf("claim thread: %w", err)
+	}
+	return unlock, nil
+}
+
 // overtaken reports whether somebody else condensed the thread since it was resolved; the view is then theirs.
 func (s *Server) overtaken(ctx context.Context, t *turn) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Limits.Store)
+	defer cancel()
 	before := len(t.place.Thread.Condensations)
 	if err := t.registry.Refresh(ctx, &t.place); err != nil {
 		return false, err
@@ -247,8 +283,13 @@ func (s *Server) overtaken(ctx context.Context, t *turn) (bool, error) {
 	return true, nil
 }
 
+// durable is how many times as long as for a read is waited for a condensation to be written: it was paid for.
+const durable = 5
+
 // log writes a condensation and projects the view with it.
 func (s *Server) log(ctx context.Context, t *turn, in condense.Input, result condense.Result) bool {
+	ctx, cancel := context.WithTimeout(ctx, durable*s.o.Limits.Store)
+	defer cancel()
 	c, err := t.registry.Condense(ctx, &t.place, &t.view, result.Condensation)
 	if err != nil {
 		s.condenseFailed(t, condense.Need{Reason: result.Condensation.Reason}, err)

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -32,12 +32,13 @@ func NewTransport(headerTimeout time.Duration) *http.Transport {
 	}
 }
 
-// outbound is one request on its way upstream. Parts are its body, written one after another.
+// outbound is one request on its way upstream. Parts are its body, written one after another; they alias Held.
 type outbound struct {
 	Method string
 	URL    *url.URL
 	Header http.Header
 	Parts  [][]byte
+	Held   *body
 }
 
 func (o *outbound) request(ctx context.Context) *http.Request {
@@ -50,52 +51,69 @@ func (o *outbound) request(ctx context.Context) *http.Request {
 	if req.ContentLength == 0 {
 		return req
 	}
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(newParts(o.Parts)), nil }
+	req.GetBody = func() (io.ReadCloser, error) { return newUpload(o.Parts, o.Held), nil }
 	req.Body, _ = req.GetBody()
 	return req
 }
 
-// newParts reads slices one after another.
-func newParts(parts [][]byte) io.Reader {
-	if len(parts) == 1 {
-		return bytes.NewReader(parts[0])
-	}
-	return &partsReader{parts: parts}
-}
-
-type partsReader struct {
+// upload reads the parts of a body, one after another. A transport may go on reading after it has given the response, or
+// given up: the bytes are held until it closes the upload, as every transport must.
+type upload struct {
+	mu    sync.Mutex
 	parts [][]byte
 	off   int
+	held  *body // nil once closed
 }
 
-func (r *partsReader) Read(p []byte) (int, error) {
+func newUpload(parts [][]byte, held *body) *upload {
+	held.hold()
+	return &upload{parts: parts, held: held}
+}
+
+// Read implements io.Reader.
+func (u *upload) Read(p []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.held == nil {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	n := 0
-	for len(r.parts) > 0 && n < len(p) {
-		c := copy(p[n:], r.parts[0][r.off:])
-		n, r.off = n+c, r.off+c
-		if r.off == len(r.parts[0]) {
-			r.parts, r.off = r.parts[1:], 0
+	for len(u.parts) > 0 && n < len(p) {
+		c := copy(p[n:], u.parts[0][u.off:])
+		n, u.off = n+c, u.off+c
+		if u.off == len(u.parts[0]) {
+			u.parts, u.off = u.parts[1:], 0
 		}
 	}
-	if n == 0 && len(r.parts) == 0 {
+	if n == 0 && len(u.parts) == 0 {
 		return 0, io.EOF
 	}
 	return n, nil
 }
 
+// Close implements io.Closer.
+func (u *upload) Close() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.held != nil {
+		u.held.release()
+		u.held, u.parts = nil, nil
+	}
+	return nil
+}
+
 // target joins the upstream's base URL with the path that the client asked for, less a leading /v1: the base URL has its
 // own. The client picks no other part of the URL.
 func target(base *url.URL, path, query string) (*url.URL, error) {
-	lower := strings.ToLower(path)
-	if strings.Contains(lower, "..") || strings.Contains(lower, "%2e") || !strings.HasPrefix(path, "/") {
-		return nil, errBadRequest("invalid_path", "The path may not leave the base URL.")
-	}
 	if rest := strings.TrimPrefix(path, "/v1"); rest == "" || rest[0] == '/' {
 		path = rest
 	}
 	unescaped, err := url.PathUnescape(path)
 	if err != nil {
 		return nil, errBadRequest("invalid_path", "The path is not a valid URL path.")
+	}
+	if path != "" && path[0] != '/' || climbs(unescaped) {
+		return nil, errBadRequest("invalid_path", "The path may not leave the base URL.")
 	}
 	u := *base
 	u.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + path
@@ -107,6 +125,16 @@ func target(base *url.URL, path, query string) (*url.URL, error) {
 	return &u, nil
 }
 
+// climbs reports whether a path has a segment that means another directory, to a server of any system.
+func climbs(path string) bool {
+	for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
+		if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
+			return true
+		}
+	}
+	return false
+}
+
 // upstreamError names what went wrong before upstream answered, without internals.
 func upstreamError(ctx context.Context, err error) error {
 	var timeout net.Error
@@ -115,6 +143,8 @@ func upstreamError(ctx context.Context, err error) error {
 		return errClientGone
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return errUpstream("upstream_timeout", "The upstream did not answer in time.")
+	case errors.Is(context.Cause(ctx), context.Canceled):
+		return errStopping()
 	}
 	return errUpstream("upstream_unreachable", fmt.Sprintf("The upstream could not be reached: %s.", reason(err)))
 }

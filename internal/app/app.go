@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -112,7 +113,7 @@ func limits(cfg *config.Config) proxy.Limits {
 	l.Header = int(cfg.Limits.MaxHeader)
 	l.StreamIdle = cfg.Limits.StreamIdleTimeout
 	l.Condense = 3 * cfg.Limits.SummariserTimeout // a try, a shorter one, and the way back
-	l.CondenseLease = 2 * l.Condense
+	l.CondenseLease = l.Condense + 10*time.Second
 	return l
 }
 

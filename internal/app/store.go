@@ -21,7 +21,7 @@ func openStore(cfg *config.Config) (session.Store, error) {
 		return openRedis(cfg.Store)
 	}
 	store, err := boltstore.Open(boltstore.Options{
-		Path: cfg.Store.Path, TTL: cfg.Store.TTL, Content: cfg.Store.Content,
+		Path: cfg.Store.Path, TTL: cfg.Store.TTL, MaxSize: int64(cfg.Store.MaxSize), Content: cfg.Store.Content,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open store.path: %w", err)

@@ -1,0 +1,349 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// summariser is the model that writes summaries in these tests.
+const summariser = "cheap"
+
+// llm condenses what has more than ten events, or more tokens than max, by way of a model that is at base; empty: at the
+// request's own upstream.
+func llm(max float64, base string, timeout time.Duration) *condense.LLM {
+	return condense.NewLLM(condense.LLMSettings{
+		Settings:   condense.Settings{MaxSize: 10, MaxTokens: max, KeepFirst: 1, MinimumProgress: 0.1},
+		Summariser: condense.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: timeout},
+		Endpoint:   condense.Endpoint{BaseURL: base}, Model: summariser,
+	})
+}
+
+// turns is a conversation of n messages, with a system prompt before them.
+func turns(topic string, n int) []string {
+	all := []string{say("system", "You help with "+topic+".")}
+	for i := range n {
+		role := []string{"user", "assistant"}[i%2]
+		all = append(all, say(role, fmt.Sprintf("%s %d %s", topic, i, strings.Repeat("and so on ", 40))))
+	}
+	return all
+}
+
+// condensing is a rig whose condenser is due above ten events.
+func condensing(t *testing.T, s setup) *rig {
+	t.Helper()
+	s.upstream.SummariserModels = []string{summariser}
+	if s.condenser == nil {
+		s.condenser = llm(0, "", patience)
+	}
+	return newRig(t, s)
+}
+
+// forwarded is the newest request upstream that is not a summariser's.
+func (r *rig) forwarded() fakeupstream.Request {
+	r.t.Helper()
+	for _, req := range slices.Backward(r.up.Requests()) {
+		if !req.Summary {
+			return req
+		}
+	}
+	r.t.Fatal("nothing was forwarded")
+	return fakeupstream.Request{}
+}
+
+// wantUnchanged sends a body and checks that it goes upstream as it is.
+func (r *rig) wantUnchanged(body string, header ...string) *http.Response {
+	r.t.Helper()
+	resp, answer := r.ask(body, header...)
+	if resp.StatusCode != http.StatusOK {
+		r.t.Errorf("status %d, %s", resp.StatusCode, answer)
+	}
+	if got := r.forwarded(); string(got.Body) != body {
+		r.t.Errorf("forwarded %.200s ... (%d bytes), want %d bytes unchanged", got.Body, len(got.Body), len(body))
+	}
+	return resp
+}
+
+// wantCondensed sends a body and checks that fewer messages go upstream.
+func (r *rig) wantCondensed(body string, header ...string) *http.Response {
+	r.t.Helper()
+	resp, answer := r.ask(body, header...)
+	if resp.StatusCode != http.StatusOK {
+		r.t.Errorf("status %d, %s", resp.StatusCode, answer)
+	}
+	if got := r.forwarded(); len(got.Body) >= len(body) || !strings.Contains(string(got.Body), "dewpoint_record") {
+		r.t.Errorf("forwarded %.300s ... (%d bytes), want it condensed from %d", got.Body, len(got.Body), len(body))
+	}
+	return resp
+}
+
+func TestCondensation(t *testing.T) {
+	r := condensing(t, setup{})
+	below := r.wantUnchanged(messages(turns("ships", 9)...)) // ten events: at the limit, not above
+	first := r.wantCondensed(messages(turns("ships", 11)...))
+	if got := first.Header.Get("X-Dewpoint-Condensed"); !strings.HasPrefix(got, "events; ") {
+		t.Errorf("condensed %q", got)
+	}
+	for _, name := range []string{"X-Dewpoint-Session", "X-Dewpoint-Thread"} {
+		if got := first.Header.Get(name); got == "" || got != below.Header.Get(name) {
+			t.Errorf("%s %q, before %q", name, got, below.Header.Get(name))
+		}
+	}
+	if got := below.Header.Get("X-Dewpoint-Events"); got != "10;10" {
+		t.Errorf("events %s", got)
+	}
+	var before, after, tokens, less int
+	_, err := fmt.Sscanf(first.Header.Get("X-Dewpoint-Events")+" "+first.Header.Get("X-Dewpoint-Tokens"), "%d;%d %d;%d", &before, &after, &tokens, &less)
+	if err != nil || before != 12 || after != len(r.forwarded().Messages) || less >= tokens || less <= 0 {
+		t.Errorf("events %d;%d tokens %d;%d, %v", before, after, tokens, less, err)
+	}
+	prefix := r.forwarded().Messages
+	again := r.wantCondensed(messages(turns("ships", 13)...)) // the same condensation, applied once more
+	if calls := r.up.SummariserCalls(); calls != 1 || again.Header.Get("X-Dewpoint-Condensed") != "" {
+		t.Errorf("%d calls of the summariser, condensed %q", calls, again.Header.Get("X-Dewpoint-Condensed"))
+	}
+	for i, m := range prefix {
+		if got := r.forwarded().Messages[i]; string(got) != string(m) {
+			t.Errorf("message %d of the forwarded prefix changed: %s", i, got)
+		}
+	}
+}
+
+func TestCondenseOff(t *testing.T) {
+	observed := &calibration{}
+	r := condensing(t, setup{tokens: observed})
+	r.wantUnchanged(messages(turns("ships", 11)...), "X-Dewpoint-Condense", "off")
+	r.wantCondensed(messages(turns("ships", 13)...))
+	resp := r.wantUnchanged(messages(turns("ships", 15)...), "X-Dewpoint-Condense", "OFF")
+	if got := resp.Header.Get("X-Dewpoint-Events"); got != "16;16" {
+		t.Errorf("events %s", got)
+	}
+	if calls := r.up.SummariserCalls(); calls != 1 {
+		t.Errorf("%d calls of the summariser, want 1", calls)
+	}
+	if ratio := observed.worst(); ratio == 0 || ratio > 1.3 {
+		t.Errorf("calibrated by %v: upstream's count of the whole against ours of a part", ratio)
+	}
+}
+
+func TestCondenseNow(t *testing.T) {
+	r := condensing(t, setup{})
+	resp := r.wantCondensed(messages(turns("ships", 9)...), "X-Dewpoint-Condense", "now")
+	if got := resp.Header.Get("X-Dewpoint-Condensed"); !strings.HasPrefix(got, "request; ") {
+		t.Errorf("condensed %q", got)
+	}
+	if got := r.forwarded().Header.Get("X-Dewpoint-Condense"); got != "" {
+		t.Errorf("the wish went upstream: %q", got)
+	}
+	r.wantUnchanged(messages(turns("planes", 1)...), "X-Dewpoint-Condense", "now") // nothing to forget
+	r.wantUnchanged(messages(turns("trains", 5)...), "X-Dewpoint-Condense", "maybe")
+}
+
+func TestObserve(t *testing.T) {
+	r := condensing(t, setup{tenants: one(func(tenant *proxy.Tenant) {
+		tenant.Observe, tenant.Condenser = true, llm(0, "", patience)
+	})})
+	r.wantUnchanged(messages(turns("ships", 9)...))
+	r.atEnd(`dewpoint_condensations_total{condenser="llm",outcome="observed",reason="events",tenant="default"}`, 1)
+	r.wantUnchanged(messages(turns("ships", 11)...))
+}
+
+// calibration keeps the ratio that is the farthest from 1.
+type calibration struct {
+	quarters
+	mu    sync.Mutex
+	ratio float64
+}
+
+func (c *calibration) Counter(string) proxy.Counter { return quarters{} }
+
+func (c *calibration) Observe(_ string, counted, actual int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ratio = max(c.ratio, float64(actual)/float64(counted))
+}
+
+func (c *calibration) worst() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ratio
+}
+
+// bad are the ways a summariser fails.
+func bad() map[string]fakeupstream.Answer {
+	return map[string]fakeupstream.Answer{
+		"error 500":    fakeupstream.ServerError(),
+		"rate limited": fakeupstream.RateLimited("5"),
+		"gateway":      fakeupstream.BadGateway(),
+		"denied":       {Error: &fakeupstream.APIError{Status: 401, Message: "bad key " + keyMark + "quoted"}},
+		"slow":         {Fault: fakeupstream.Fault{HoldHeaders: make(chan struct{})}},
+		"slow body":    {Content: "x", Fault: fakeupstream.Fault{Hold: make(chan struct{})}},
+		"reset":        {Fault: fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: -1}},
+		"cut off":      {Content: "x", Fault: fakeupstream.Fault{Break: fakeupstream.BreakClose, BreakAfter: 1}},
+		"empty":        {Content: ""},
+		"blank":        {Content: " \n"},
+		"refusing":     {Content: "I'm sorry, but I can't help with that."},
+		"refusal":      {Refusal: "no"},
+		"truncated":    {Content: "The user wants", FinishReason: "length"},
+		"inflated":     {Content: strings.Repeat("and then some more happened ", 2000)},
+		"no JSON":      {Raw: &fakeupstream.Raw{Status: 200, ContentType: "application/json", Body: []byte("{")}},
+		"no choices":   {Raw: &fakeupstream.Raw{Status: 200, ContentType: "application/json", Body: []byte(`{"choices":[]}`)}},
+	}
+}
+
+// summariserTimeout is long enough for the tests' own summariser, and short enough to be waited for.
+const summariserTimeout = 500 * time.Millisecond
+
+func TestSummariserFailsSoft(t *testing.T) {
+	for name, answer := range bad() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := condensing(t, setup{
+				condenser: llm(0, "", summariserTimeout),
+				upstream:  fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return answer }},
+			})
+			r.wantUnchanged(messages(turns("ships", 11)...), "Authorization", "Bearer "+keyMark+"client")
+			r.wantUnchanged(messages(turns("ships", 13)...), "Authorization", "Bearer "+keyMark+"client")
+			if calls := r.up.SummariserCalls(); calls != 1 {
+				t.Errorf("%d calls of the summariser: it is to be left alone after it failed", calls)
+			}
+			if n := r.metric(`dewpoint_condensations_total{condenser="llm",outcome="failed",reason="events",tenant="default"}`); n != 1 {
+				t.Errorf("counted %v times\n%s", n, r.scrape())
+			}
+		})
+	}
+}
+
+func TestSummariserFailsHard(t *testing.T) {
+	for name, answer := range bad() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := condensing(t, setup{
+				condenser: llm(800, "", summariserTimeout),
+				upstream:  fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return answer }},
+			})
+			resp := r.wantCondensed(messages(turns("ships", 9)...))
+			if got := resp.Header.Get("X-Dewpoint-Condensed"); !strings.HasPrefix(got, "tokens; ") {
+				t.Errorf("condensed %q", got)
+			}
+			calls := r.up.SummariserCalls()
+			r.wantCondensed(messages(turns("ships", 19)...))
+			if more := r.up.SummariserCalls() - calls; calls < 1 || calls > 2 || more != 0 {
+				t.Errorf("%d calls of the summariser, then %d more", calls, more)
+			}
+		})
+	}
+}
+
+func TestSummariserDown(t *testing.T) {
+	r := condensing(t, setup{condenser: llm(0, "http://127.0.0.1:1/v1", patience)})
+	r.wantUnchanged(messages(turns("ships", 11)...))
+	hard := condensing(t, setup{condenser: llm(800, "http://127.0.0.1:1/v1", patience)})
+	hard.wantCondensed(messages(turns("ships", 9)...))
+}
+
+func TestSummariserRecovers(t *testing.T) {
+	answers := make(chan fakeupstream.Answer, 2)
+	clock := &clock{now: time.Now()}
+	r := condensing(t, setup{now: clock.Now, upstream: fakeupstream.Options{
+		Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return <-answers },
+	}})
+	answers <- fakeupstream.ServerError()
+	r.wantUnchanged(messages(turns("ships", 11)...))
+	clock.pass(condense.FirstCooldown - time.Second)
+	r.wantUnchanged(messages(turns("ships", 13)...))
+	clock.pass(2 * time.Second)
+	answers <- fakeupstream.Answer{Content: "They spoke of ships."}
+	r.wantCondensed(messages(turns("ships", 15)...))
+}
+
+// clock is a clock that a test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// TestClientLeavesWhileSummarising cancels the summariser's call; that it did not answer is not held against it.
+func TestClientLeavesWhileSummarising(t *testing.T) {
+	answers := make(chan fakeupstream.Answer, 2)
+	unlocked := make(chan struct{}, 2)
+	r := condensing(t, setup{
+		upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return <-answers }},
+		store:    func(s session.Store) session.Store { return unlocking{s, unlocked} },
+	})
+	answers <- fakeupstream.Answer{Fault: fakeupstream.Fault{HoldHeaders: make(chan struct{})}}
+	w := r.dial()
+	w.post(messages(turns("ships", 11)...))
+	_, err := r.up.WaitFor(guard(t), func(all []fakeupstream.Request) bool { return len(all) == 1 && all[0].Summary })
+	must(t, err)
+	w.Close()
+	cancelled, err := r.up.WaitCancelled(guard(t), 1)
+	must(t, err)
+	if len(cancelled) != 1 || !cancelled[0].Cancelled {
+		t.Errorf("requests: %+v", cancelled)
+	}
+	_, err = r.up.WaitEnded(guard(t), 1)
+	must(t, err)
+	<-unlocked
+	answers <- fakeupstream.Answer{Content: "They spoke of ships."}
+	r.wantCondensed(messages(turns("ships", 13)...))
+	r.atEnd("dewpoint_client_gone_total", 1)
+}
+
+// unlocking is a store that tells when a lock was given back.
+type unlocking struct {
+	session.Store
+	done chan<- struct{}
+}
+
+func (u unlocking) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (func(), error) {
+	unlock, err := u.Store.Lock(ctx, id, ttl)
+	return func() {
+		unlock()
+		u.done <- struct{}{}
+	}, err
+}
+
+// TestOthersGoOnWhileSummarising has two requests of one thread: one condenses, the other does not wait for it.
+func TestOthersGoOnWhileSummarising(t *testing.T) {
+	hold := make(chan struct{})
+	r := condensing(t, setup{upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+		return fakeupstream.Answer{Content: "They spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
+	}}})
+	r.wantUnchanged(messages(turns("ships", 9)...))
+	w := r.dial()
+	w.post(messages(turns("ships", 11)...))
+	_, err := r.up.Wait(guard(t), 2)
+	must(t, err)
+	r.wantUnchanged(messages(turns("ships", 13)...))
+	close(hold)
+	if resp, _ := w.answer(http.MethodPost); resp.Header.Get("X-Dewpoint-Condensed") == "" {
+		t.Error("the first one was not condensed")
+	}
+	r.wantCondensed(messages(turns("ships", 15)...))
+	if calls := r.up.SummariserCalls(); calls != 1 {
+		t.Errorf("%d calls of the summariser, want 1", calls)
+	}
+}

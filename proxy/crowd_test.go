@@ -1,0 +1,67 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// TestCrowd has many clients at once, each with a conversation of its own that grows and is condensed; now and then one
+// of them leaves early. Nobody may get, or be summarised by, what is another's.
+func TestCrowd(t *testing.T) {
+	const clients, steps = 8, 6
+	r := condensing(t, setup{upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer {
+		return fakeupstream.Answer{Content: "about " + topicOf(req.Text()), ChunkRunes: 40}
+	}}})
+	var work sync.WaitGroup
+	for i := range clients {
+		work.Go(func() { r.converse(fmt.Sprintf("topic%02d", i), steps) })
+	}
+	work.Wait()
+	for _, req := range r.up.Requests() {
+		text := string(req.Body)
+		if topic := topicOf(text); strings.Count(text, "topic") != strings.Count(text, topic) {
+			t.Errorf("request %d is not of one conversation only: %s", req.Index, text)
+		}
+		if req.Refused != nil {
+			t.Errorf("request %d was refused: %v", req.Index, req.Refused)
+		}
+	}
+	if r.up.SummariserCalls() < clients {
+		t.Errorf("%d calls of the summariser: not all were condensed", r.up.SummariserCalls())
+	}
+}
+
+// topicOf is the first topic that a text names.
+func topicOf(text string) string {
+	_, after, _ := strings.Cut(text, "topic")
+	return "topic" + after[:min(2, len(after))]
+}
+
+// converse plays one client. Every third step it sends its request on a connection that it closes at once.
+func (r *rig) converse(topic string, steps int) {
+	for step := range steps {
+		body := messages(turns(topic, 2*step+5)...)
+		if step%2 == 1 {
+			body = strings.Replace(body, "{", `{"stream":true,`, 1)
+		}
+		if step%3 == 2 {
+			w := r.dial()
+			w.post(body)
+			w.Close()
+		}
+		resp, err := r.client.Do(r.request(r.t.Context(), http.MethodPost, chatPath, body))
+		if err != nil {
+			r.t.Errorf("%s, step %d: %v", topic, step, err)
+			return
+		}
+		answer := drain(r.t, resp)
+		if resp.StatusCode != http.StatusOK || topicOf(answer) != topic {
+			r.t.Errorf("%s, step %d: status %d, %s", topic, step, resp.StatusCode, answer)
+		}
+	}
+}

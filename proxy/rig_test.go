@@ -1,0 +1,302 @@
+package proxy_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// patience ends a test that would hang.
+const patience = 30 * time.Second
+
+// keyMark begins every credential in these tests, so that none can be in a log or a metric unnoticed.
+const keyMark = "sk-test-"
+
+// setup says how a rig differs from the plain one: a fake upstream, an embedded store, one anonymous tenant, no
+// condenser.
+type setup struct {
+	upstream  fakeupstream.Options
+	base      string            // of another upstream
+	transport http.RoundTripper // another way upstream
+	limits    func(*proxy.Limits)
+	condenser condense.Condenser
+	tenants   func(base *url.URL) []*proxy.Tenant
+	store     func(session.Store) session.Store // wraps the store
+	sessions  proxy.Sessions
+	tokens    proxy.Tokens
+	window    int // tokens, of every model
+	now       func() time.Time
+}
+
+// rig is a server with all it needs, on loopback. When the test ends it is shut down, and must have let go of everything.
+type rig struct {
+	t       *testing.T
+	up      *fakeupstream.Server
+	server  *proxy.Server
+	metrics *proxy.Metrics
+	logs    *observer.ObservedLogs
+	store   session.Store
+	addr    string
+	client  *http.Client
+	final   map[string]float64 // what series must have come to when all is over
+	sending sync.WaitGroup     // request bodies that the transport has not closed yet
+}
+
+func newRig(t *testing.T, s setup) *rig {
+	t.Helper()
+	r := &rig{t: t, metrics: proxy.NewMetrics(), final: map[string]float64{"dewpoint_panics_total": 0}}
+	if s.base == "" {
+		r.up = fakeupstream.New(s.upstream)
+		must(t, r.up.Start())
+		t.Cleanup(r.up.Close)
+		s.base = r.up.URL() + "/v1"
+	}
+	r.openStore(s)
+	var core zap.Option
+	core, r.logs = observed()
+	options := s.options(r, zap.NewNop().WithOptions(core))
+	var err error
+	r.server, err = proxy.New(options)
+	must(t, err)
+	r.serve()
+	return r
+}
+
+func (r *rig) openStore(s setup) {
+	r.t.Helper()
+	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(r.t.TempDir(), "store.db"), Content: true})
+	must(r.t, err)
+	r.t.Cleanup(func() { must(r.t, store.Close()) })
+	r.store = store
+	if s.store != nil {
+		r.store = s.store(store)
+	}
+}
+
+func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
+	base, err := url.Parse(s.base)
+	must(r.t, err)
+	if s.condenser == nil {
+		s.condenser = condense.Noop{}
+	}
+	tenants := []*proxy.Tenant{{
+		Name: "default", Anonymous: true, Condenser: s.condenser, Cooldown: &condense.Cooldown{},
+		Upstream: proxy.UpstreamConfig{BaseURL: base},
+	}}
+	if s.tenants != nil {
+		tenants = s.tenants(base)
+	}
+	limits := proxy.DefaultLimits()
+	if s.limits != nil {
+		s.limits(&limits)
+	}
+	if s.tokens == nil {
+		s.tokens = quarters{}
+	}
+	if s.sessions == nil {
+		s.sessions = newSessions(r.t, r.store)
+	}
+	if s.transport == nil {
+		transport := proxy.NewTransport(0)
+		r.t.Cleanup(transport.CloseIdleConnections)
+		s.transport = transport
+	}
+	return proxy.Options{
+		Tenants: proxy.NewTenants(tenants...), Upstream: sender{s.transport, &r.sending}, Sessions: s.sessions, Tokens: s.tokens, Log: log,
+		Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: proxy.DefaultSessionFields()})},
+		Models:   func(name string) proxy.ModelInfo { return proxy.ModelInfo{Name: name, Window: s.window} },
+		Limits:   limits, Metrics: r.metrics, Now: s.now,
+	}
+}
+
+func (r *rig) serve() {
+	r.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(r.t, err)
+	r.addr = listener.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- r.server.Serve(listener) }()
+	transport := &http.Transport{DisableCompression: true}
+	r.client = &http.Client{Transport: transport}
+	r.t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		must(r.t, r.server.Shutdown(ctx))
+		must(r.t, <-served)
+		r.check()
+	})
+}
+
+// check is what must hold at the end of every test.
+func (r *rig) check() {
+	r.t.Helper()
+	r.sending.Wait() // a transport may close a body later than it gives the answer
+	if n := r.server.InFlight(); n != 0 {
+		r.t.Errorf("%d request bytes are still held", n)
+	}
+	for series, want := range r.final {
+		if got := r.metric(series); got != want {
+			r.t.Errorf("%s is %v, want %v", series, got, want)
+		}
+	}
+	for _, entry := range r.logs.All() {
+		if text := logged(entry); strings.Contains(text, keyMark) {
+			r.t.Errorf("a credential was logged: %s", text)
+		}
+	}
+	if strings.Contains(r.scrape(), keyMark) {
+		r.t.Error("a credential is in the metrics")
+	}
+}
+
+// sender is a transport that counts the bodies that it has not closed yet.
+type sender struct {
+	http.RoundTripper
+	open *sync.WaitGroup
+}
+
+func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
+	counted := func(body io.ReadCloser) io.ReadCloser {
+		s.open.Add(1)
+		return &countedBody{ReadCloser: body, closed: sync.OnceFunc(s.open.Done)}
+	}
+	if get := r.GetBody; get != nil {
+		r.Body = counted(r.Body)
+		r.GetBody = func() (io.ReadCloser, error) {
+			body, err := get()
+			return counted(body), err
+		}
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
+type countedBody struct {
+	io.ReadCloser
+	closed func()
+}
+
+func (b *countedBody) Close() error {
+	defer b.closed()
+	return b.ReadCloser.Close()
+}
+
+// atEnd is what a series must have come to when the server is shut down.
+func (r *rig) atEnd(series string, want float64) { r.final[series] = want }
+
+func observed() (zap.Option, *observer.ObservedLogs) {
+	core, logs := observer.New(zap.DebugLevel)
+	return zap.WrapCore(func(zapcoreCore) zapcoreCore { return core }), logs
+}
+
+// scrape gives the metrics as Prometheus would read them.
+func (r *rig) scrape() string {
+	w := httptest.NewRecorder()
+	r.metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Body.String()
+}
+
+// metric gives the value of a series, 0 if there is none.
+func (r *rig) metric(series string) float64 {
+	r.t.Helper()
+	for line := range strings.Lines(r.scrape()) {
+		if value, ok := strings.CutPrefix(line, series+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			must(r.t, err)
+			return v
+		}
+	}
+	return 0
+}
+
+// guard is a context that ends a test that would hang.
+func guard(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fixedSessions is one registry, open from the start.
+type fixedSessions struct {
+	registry *session.Registry
+	store    session.Store
+}
+
+var testSecret = session.Secret("a secret of thirty-two bytes, so")
+
+func newSessions(t *testing.T, store session.Store) fixedSessions {
+	t.Helper()
+	registry, err := session.NewRegistry(session.RegistryOptions{Store: store, Secret: testSecret})
+	must(t, err)
+	return fixedSessions{registry, store}
+}
+
+func (s fixedSessions) Registry(context.Context) (*session.Registry, session.Store, session.Secret, error) {
+	return s.registry, s.store, testSecret, nil
+}
+
+// quarters counts a token for every four bytes.
+type quarters struct{}
+
+func (quarters) Counter(string) proxy.Counter { return quarters{} }
+func (quarters) Observe(string, int, int)     {}
+func (quarters) Adjust(_ string, n int) int   { return n }
+func (quarters) Encoding() string             { return "quarters" }
+func (quarters) Text(s string) int            { return (len(s) + 3) / 4 }
+func (q quarters) Tools(raw []byte) int       { return q.Text(string(raw)) }
+func (q quarters) Message(c session.Content) int {
+	n := 4 + q.Text(c.Text)
+	for _, call := range c.Calls {
+		n += q.Text(call.Name) + q.Text(call.Arguments)
+	}
+	return n
+}
+
+// drain reads a response to its end.
+func drain(t *testing.T, resp *http.Response) string {
+	t.Helper()
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	must(t, err)
+	return string(body)
+}
+
+// one is an anonymous tenant that a test changes.
+func one(change func(*proxy.Tenant)) func(*url.URL) []*proxy.Tenant {
+	return func(base *url.URL) []*proxy.Tenant {
+		t := &proxy.Tenant{
+			Name: "default", Anonymous: true, Condenser: condense.Noop{}, Cooldown: &condense.Cooldown{},
+			Upstream: proxy.UpstreamConfig{BaseURL: base},
+		}
+		change(t)
+		return []*proxy.Tenant{t}
+	}
+}

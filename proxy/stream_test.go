@@ -1,0 +1,178 @@
+package proxy_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+// readEvent reads a stream up to the end of its next event.
+func readEvent(t *testing.T, r *bufio.Reader) string {
+	t.Helper()
+	var b strings.Builder
+	for {
+		line, err := r.ReadString('\n')
+		must(t, err)
+		if b.WriteString(line); line == "\n" {
+			return b.String()
+		}
+	}
+}
+
+// TestEachChunkAtOnce lets one event go, and the next only when the client has the one before.
+func TestEachChunkAtOnce(t *testing.T) {
+	drip := make(chan struct{})
+	r := newRig(t, setup{})
+	r.up.Script(fakeupstream.Answer{Content: "one two three", ChunkRunes: 4, Fault: fakeupstream.Fault{Drip: drip}})
+	resp := r.post(helloing) // the header comes before the first event
+	defer resp.Body.Close()
+	stream := bufio.NewReader(resp.Body)
+	for range 6 { // the role, four pieces, the finish
+		drip <- struct{}{}
+		if got := readEvent(t, stream); !strings.HasPrefix(got, "data: {") {
+			t.Fatalf("got %q", got)
+		}
+	}
+	drip <- struct{}{}
+	if rest, err := io.ReadAll(stream); string(rest) != "data: [DONE]\n\n" || err != nil {
+		t.Errorf("at the end %q, %v", rest, err)
+	}
+}
+
+// wantBroken checks that a body does not end as if it were whole.
+func wantBroken(t *testing.T, resp *http.Response) string {
+	t.Helper()
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the body ended with %v: %q", err, body)
+	}
+	return string(body)
+}
+
+func TestBrokenAnswers(t *testing.T) {
+	const header = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+	long := strings.Repeat(" ", 8<<10) // more than is buffered on the way
+	for name, answer := range map[string]string{
+		"no mark, no finish":   header + chunked("data: "+chunkOne+"\n\n", 50),
+		"half an event":        header + chunked("data: "+chunkOne+"\n\ndata: {\"choi", 50),
+		"half a mark":          header + chunked("data: "+chunkOne+"\n\ndata: [DON", 50),
+		"no last chunk":        header + strings.TrimSuffix(chunked("data: "+chunkOne+"\n\n", 50), "0\r\n\r\n"),
+		"half a chunk":         header + "ff\r\ndata: " + chunkOne[:40],
+		"no chunk":             header + "zz\r\n",
+		"nothing":              header + "0\r\n\r\n",
+		"closed, no mark":      "HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " + chunkOne + "\n\n",
+		"whole, short of size": "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9000\r\n\r\n" + long,
+		"whole, chunks cut":    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, setup{base: cannedUpstream(t, answer)})
+			r.atEnd(`dewpoint_errors_total{code="upstream_broken"}`, 1)
+			r.atEnd("dewpoint_client_gone_total", 0)
+			wantBroken(t, r.post(helloing))
+		})
+	}
+}
+
+func TestFaultsMidStream(t *testing.T) {
+	for name, how := range map[string]fakeupstream.Break{"close": fakeupstream.BreakClose, "reset": fakeupstream.BreakReset} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, setup{})
+			r.up.Script(fakeupstream.Answer{Content: "one two three", Fault: fakeupstream.Fault{Break: how, BreakAfter: 2}})
+			if got := wantBroken(t, r.post(helloing)); strings.Contains(got, "[DONE]") {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// TestBrokenPassThrough is an answer on a path that nobody reads along.
+func TestBrokenPassThrough(t *testing.T) {
+	r := newRig(t, setup{base: cannedUpstream(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")})
+	resp, err := r.client.Do(r.request(guard(t), http.MethodGet, "/v1/files/1/content", ""))
+	must(t, err)
+	if got := wantBroken(t, resp); got != "hello" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestUpstreamErrors(t *testing.T) {
+	closed := func(t *testing.T) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		defer l.Close()
+		return "http://" + l.Addr().String() + "/v1"
+	}
+	silent := func(t *testing.T) string {
+		return rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
+			_, _ = io.Copy(io.Discard, conn) // until the proxy gives up
+		})
+	}
+	for _, c := range []struct {
+		name   string
+		base   func(*testing.T) string
+		status int
+		code   string
+	}{
+		{"down", closed, 502, "upstream_unreachable"},
+		{"no such name", func(*testing.T) string { return "http://upstream.invalid/v1" }, 502, "upstream_unreachable"},
+		{"silent", silent, 504, "upstream_timeout"},
+		{"hangs up", func(t *testing.T) string { return cannedUpstream(t, "") }, 502, "upstream_unreachable"},
+		{"no HTTP", func(t *testing.T) string { return cannedUpstream(t, "SSH-2.0-x\r\n") }, 502, "upstream_unreachable"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			base := c.base(t)
+			transport := proxy.NewTransport(time.Second)
+			t.Cleanup(transport.CloseIdleConnections)
+			r := newRig(t, setup{base: base, transport: transport})
+			resp, body := r.ask(hello)
+			wantError(t, resp, body, c.status, c.code)
+			if strings.Contains(body, "127.0.0.1") || strings.Contains(body, "upstream.invalid") {
+				t.Errorf("internals in %s", body)
+			}
+		})
+	}
+}
+
+func TestResetBeforeHeader(t *testing.T) {
+	r := newRig(t, setup{})
+	r.up.Script(fakeupstream.Answer{Fault: fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: -1}})
+	resp, body := r.ask(hello)
+	wantError(t, resp, body, 502, "upstream_unreachable")
+}
+
+func TestSilentStreamEnds(t *testing.T) {
+	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.StreamIdle = 100 * time.Millisecond }})
+	r.up.Script(fakeupstream.Answer{Content: "one two", Fault: fakeupstream.Fault{Hold: make(chan struct{}), HoldAfter: 2}})
+	wantBroken(t, r.post(helloing))
+	_, err := r.up.WaitCancelled(guard(t), 1)
+	must(t, err)
+}
+
+func TestLimitOfTheWholeAnswer(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	r := newRig(t, setup{
+		tenants: one(func(tenant *proxy.Tenant) { tenant.Upstream.Timeout = time.Second }),
+		upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer {
+			if req.Stream {
+				return fakeupstream.Answer{Content: "one two", Fault: fakeupstream.Fault{Hold: hold, HoldAfter: 1}}
+			}
+			return fakeupstream.Answer{Fault: fakeupstream.Fault{HoldHeaders: hold}}
+		}},
+	})
+	resp, body := r.ask(hello)
+	wantError(t, resp, body, 504, "upstream_timeout")
+	wantBroken(t, r.post(helloing))
+}

@@ -1,0 +1,161 @@
+package proxy_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+const (
+	keyA = keyMark + "of-a"
+	keyB = keyMark + "of-b"
+)
+
+// two are tenants with keys of their own, and an upstream credential each.
+func two(base *url.URL) []*proxy.Tenant {
+	tenant := func(name string, keys ...string) *proxy.Tenant {
+		t := &proxy.Tenant{
+			Name: name, Condenser: llm(0, "", patience), Cooldown: &condense.Cooldown{},
+			Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: keyMark + "upstream-" + name},
+		}
+		for _, key := range keys {
+			t.Keys = append(t.Keys, sha256.Sum256([]byte(key)))
+		}
+		return t
+	}
+	return []*proxy.Tenant{tenant("a", keyA, keyA+"-2"), tenant("b", keyB)}
+}
+
+func TestKeys(t *testing.T) {
+	r := newRig(t, setup{tenants: two})
+	for _, c := range []struct{ name, value, tenant string }{
+		{"Authorization", "Bearer " + keyA, "a"},
+		{"Authorization", "bearer   " + keyA, "a"},
+		{"Authorization", "Bearer " + keyA + "-2", "a"},
+		{"Authorization", keyB, "b"},
+		{"X-Api-Key", keyB, "b"},
+		{"Api-Key", keyB, "b"},
+		{"X-Nothing", keyB, ""},
+		{"Authorization", "Bearer " + keyA + "x", ""},
+		{"Authorization", "Bearer " + strings.ToUpper(keyA), ""},
+		{"Authorization", "Bearer", ""},
+		{"Authorization", "Bearer ", ""},
+		{"Authorization", "Basic " + keyA, ""},
+		{"Authorization", fmt.Sprintf("Bearer %x", sha256.Sum256([]byte(keyA))), ""},
+		{"Authorization", "Bearer " + keyA + " " + keyB, ""},
+	} {
+		resp, body := r.ask(hello, c.name, c.value)
+		if c.tenant == "" {
+			wantError(t, resp, body, 401, "invalid_api_key")
+			continue
+		}
+		if got := r.forwarded().Header.Get("Authorization"); resp.StatusCode != 200 || got != "Bearer "+keyMark+"upstream-"+c.tenant {
+			t.Errorf("%s: %s: status %d, upstream's key %q", c.name, c.value, resp.StatusCode, got)
+		}
+	}
+}
+
+// TestRefusedBodyIsRead lets a client with a wrong key see its answer, however much it sends.
+func TestRefusedBodyIsRead(t *testing.T) {
+	r := newRig(t, setup{tenants: two})
+	resp, body := r.ask(messages(say("user", strings.Repeat("x", 8<<20))), "Authorization", "Bearer wrong")
+	wantError(t, resp, body, 401, "invalid_api_key")
+	for _, path := range []string{"/v1/models", "/"} {
+		resp, err := r.client.Do(r.request(guard(t), http.MethodGet, path, ""))
+		must(t, err)
+		wantError(t, resp, drain(t, resp), 401, "invalid_api_key")
+	}
+	if n := len(r.up.Requests()); n != 0 {
+		t.Errorf("%d requests went upstream", n)
+	}
+}
+
+// callTurns is a conversation with tool calls, whose ids are easily guessed.
+func callTurns(n int) []string {
+	all := []string{say("user", "look around")}
+	for i := range n {
+		all = append(all,
+			fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"look","arguments":"{}"}}]}`, i),
+			fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%q}`, i, "at "+strings.Repeat("things ", 60)))
+	}
+	return all
+}
+
+// TestIsolation has one client send what is another's: its history, its session key, its tool calls' ids, the summary
+// made for it, and what was answered to it.
+func TestIsolation(t *testing.T) {
+	for name, c := range map[string]struct {
+		tenants func(*url.URL) []*proxy.Tenant
+		a, b    string
+	}{
+		"tenants":             {two, "Bearer " + keyA, "Bearer " + keyB},
+		"credentials":         {nil, "Bearer " + keyA, "Bearer " + keyB},
+		"no credential":       {nil, "Bearer " + keyA, ""},
+		"credential of a kin": {nil, "Bearer " + keyA, "Bearer " + keyA + "-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkIsolation(t, c.tenants, c.a, c.b)
+		})
+	}
+}
+
+func checkIsolation(t *testing.T, tenants func(*url.URL) []*proxy.Tenant, a, b string) {
+	summary := "ALPHA: they looked around, and hid the treasure at 1234 Elm Street."
+	r := condensing(t, setup{
+		tenants: tenants, condenser: llm(0, "", patience),
+		upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+			return fakeupstream.Answer{Content: summary}
+		}},
+	})
+	credential := func(value string) []string {
+		header := []string{"X-Session-Id", "shared-session"}
+		if value != "" {
+			header = append(header, "Authorization", value)
+		}
+		return header
+	}
+	history := callTurns(8)
+	r.up.Script(fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: "call_secret", Name: "look", Arguments: `{"task":"find the treasure"}`}}})
+	mine := r.wantCondensed(messages(history...), credential(a)...)
+	if !strings.Contains(string(r.forwarded().Body), "ALPHA") {
+		t.Fatalf("A's own request has no summary: %s", r.forwarded().Body)
+	}
+	record := string(r.forwarded().Messages[1])
+	summary = "BRAVO: somebody looked around."
+	for name, body := range map[string]string{
+		"history":      messages(history...),
+		"less history": messages(history[:5]...),
+		"call id":      messages(say("user", "go on"), `{"role":"assistant","tool_calls":[{"id":"call_secret","type":"function","function":{"name":"look","arguments":"{}"}}]}`, `{"role":"tool","tool_call_id":"call_secret","content":"x"}`),
+		"task":         messages(say("user", "find the treasure")),
+		"first word":   messages(history[0]),
+	} {
+		resp, answer := r.ask(body, credential(b)...)
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: status %d, %s", name, resp.StatusCode, answer)
+		}
+		if strings.Contains(string(r.forwarded().Body), "ALPHA") {
+			t.Errorf("%s: B was given A's summary", name)
+		}
+		for _, header := range []string{"X-Dewpoint-Session", "X-Dewpoint-Thread"} {
+			if got := resp.Header.Get(header); got == "" || got == mine.Header.Get(header) {
+				t.Errorf("%s: %s is %q, A's", name, header, got)
+			}
+		}
+	}
+	resp := r.wantUnchanged(messages(record, say("user", "and now?")), credential(b)...)
+	if got := resp.Header.Get("X-Dewpoint-Session"); got == mine.Header.Get("X-Dewpoint-Session") {
+		t.Error("the summary's text leads B to A's session")
+	}
+	again := r.wantCondensed(messages(append(history, say("user", "more"))...), credential(a)...)
+	if !strings.Contains(string(r.forwarded().Body), "ALPHA") || again.Header.Get("X-Dewpoint-Thread") != mine.Header.Get("X-Dewpoint-Thread") {
+		t.Error("A's conversation does not go on as it was")
+	}
+}

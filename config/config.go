@@ -39,13 +39,15 @@ type Upstream struct {
 	Timeout time.Duration `yaml:"timeout"` // the longest a whole answer may take; 0: no limit
 }
 
-// Store says where sessions are kept.
+// Store says where sessions are kept. MaxSize caps the embedded store: above it, the threads seen longest ago are
+// forgotten first, each whole. Redis is capped by its own maxmemory instead.
 type Store struct {
-	Type    string        `yaml:"type"`    // StoreEmbedded or StoreRedis
-	Path    string        `yaml:"path"`    // the embedded store's file
-	TTL     time.Duration `yaml:"ttl"`     // an idle session is forgotten after this
-	Secret  Secret        `yaml:"secret"`  // seeds every hash; empty: the store makes and keeps its own
-	Content bool          `yaml:"content"` // keep payloads; false: digests and counts only
+	Type    string        `yaml:"type"`     // StoreEmbedded or StoreRedis
+	Path    string        `yaml:"path"`     // the embedded store's file
+	TTL     time.Duration `yaml:"ttl"`      // an idle session is forgotten after this
+	MaxSize Bytes         `yaml:"max_size"` // 0: no cap
+	Secret  Secret        `yaml:"secret"`   // seeds every hash; empty: the store makes and keeps its own
+	Content bool          `yaml:"content"`  // keep payloads; false: digests and counts only
 	Redis   Redis         `yaml:"redis"`
 }
 
@@ -54,6 +56,11 @@ const (
 	StoreEmbedded = "embedded"
 	StoreRedis    = "redis"
 )
+
+// DefaultStoreSize is the cap of the embedded store: enough for about 1.5 million messages of 1 KB as stored, thousands
+// of long agent runs, so that on one machine the TTL usually comes first; and little enough that the file, which may grow
+// to half as much again, does not fill a small machine's disk.
+const DefaultStoreSize Bytes = 4 << 30
 
 // Redis is a standalone server, a Sentinel group (MasterName) or a Cluster; it is read when Store.Type is StoreRedis.
 type Redis struct {
@@ -153,6 +160,7 @@ func Default() *Config {
 			Path:    "dewpoint.db",
 			TTL:     30 * 24 * time.Hour,
 			Content: true,
+			MaxSize: DefaultStoreSize,
 			Redis:   Redis{Addrs: []string{"127.0.0.1:6379"}},
 		},
 		LLMs:      map[string]LLM{},

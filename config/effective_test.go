@@ -89,6 +89,7 @@ func TestEffectiveRoundTripOfStrings(t *testing.T) {
 		heat := rapid.Float64Range(0, 2).Draw(rt, "temperature")
 		cfg.LLMs = map[string]LLM{text.Draw(rt, "name"): {Model: text.Draw(rt, "model"), Temperature: &heat}}
 		cfg.Store.TTL = time.Duration(rapid.Int64Range(int64(minTTL), int64(maxTTL)).Draw(rt, "ttl"))
+		cfg.Store.MaxSize = Bytes(rapid.Int64Range(0, 1<<60).Draw(rt, "max_size"))
 		cfg.Limits.MaxHeader = Bytes(rapid.Int64Range(1, 1<<60).Draw(rt, "max_header"))
 		if cfg.Validate(nil) != nil {
 			rt.Skip("the field is one of those that are refused")

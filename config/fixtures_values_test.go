@@ -128,6 +128,9 @@ func badValues() []badFixture {
 			`store.redis.master_name: is set together with cluster: remove one, a Cluster has no Sentinel (line 6)`,
 			`store.redis.db: is set together with cluster: remove it, a Cluster has only database 0 (line 7)`,
 		}},
+		{"bad.redis-max-size.yaml", []string{
+			`store.max_size: is set together with type redis: remove it, and cap the server by its own maxmemory (line 3)`,
+		}},
 		{"bad.redis-no-address.yaml", []string{
 			`store.redis.addrs: is empty: name at least one server as host:port (line 1)`,
 		}},
@@ -153,6 +156,9 @@ func badValues() []badFixture {
 			`condenser.max_event_length: is not positive: write a number of at least 1 (line 1)`,
 			`condenser.timeout: is negative: write it as 30s (line 1)`,
 			`condenser.background_at: is not a share from 0 to below 1: write it as 0.8, or 0 for never (line 1)`,
+		}},
+		{"bad.store-max-size.yaml", []string{
+			`store.max_size: is negative: write a size as 4GiB, or 0 for no cap (line 1)`,
 		}},
 		{"bad.store-path.yaml", []string{
 			`store.path: is missing: name the file of the embedded store (line 1)`,

@@ -135,11 +135,22 @@ func (v *validator) store() {
 	if s.TTL < minTTL || s.TTL > maxTTL {
 		v.add("store.ttl", "is not between %v and %v: write it as 720h", minTTL, maxTTL)
 	}
+	v.storeSize(s)
 	if s.Secret != "" && len(s.Secret) < minSecret {
 		v.add("store.secret", "is shorter than %d characters: use a longer random one, or remove it", minSecret)
 	}
 	if s.Type == StoreRedis {
 		v.redis(s.Redis)
+	}
+}
+
+// storeSize lets the default stand beside a Redis, which has no use for it.
+func (v *validator) storeSize(s Store) {
+	switch {
+	case s.Type == StoreRedis && s.MaxSize != DefaultStoreSize:
+		v.add("store.max_size", "is set together with type redis: remove it, and cap the server by its own maxmemory")
+	case s.MaxSize < 0:
+		v.add("store.max_size", "is negative: write a size as 4GiB, or 0 for no cap")
 	}
 }
 

@@ -123,6 +123,24 @@ func TestTTLBounds(t *testing.T) {
 	}
 }
 
+// The cap is the embedded store's; with Redis only the default may stand, since it is what nobody wrote.
+func TestStoreSize(t *testing.T) {
+	for _, tt := range []struct {
+		kind  string
+		size  Bytes
+		valid bool
+	}{
+		{StoreEmbedded, DefaultStoreSize, true}, {StoreEmbedded, 0, true}, {StoreEmbedded, 1, true}, {StoreEmbedded, -1, false},
+		{StoreRedis, DefaultStoreSize, true}, {StoreRedis, 0, false}, {StoreRedis, 1 << 30, false}, {StoreRedis, -1, false},
+	} {
+		cfg := Default()
+		cfg.Store.Type, cfg.Store.MaxSize = tt.kind, tt.size
+		if err := cfg.Validate(nil); (err == nil) != tt.valid {
+			t.Errorf("%s with %d: %v", tt.kind, tt.size, err)
+		}
+	}
+}
+
 func TestProblemsOfWrappedErrors(t *testing.T) {
 	_, err := Load(Sources{Flags: map[string]string{"listen": "x"}})
 	wantProblems(t, fmt.Errorf("start: %w", err), "listen: is not host:port: write it as 127.0.0.1:8080 (--listen)")

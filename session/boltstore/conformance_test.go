@@ -3,6 +3,7 @@ package boltstore_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
@@ -22,7 +23,7 @@ func TestConformance(t *testing.T) {
 	paths := map[session.Store]string{}
 	fresh := func(t *testing.T, content bool) session.Store {
 		path := filepath.Join(t.TempDir(), "store.db")
-		s := open(t, boltstore.Options{Path: path, Content: content})
+		s := open(t, boltstore.Options{Path: path, Content: content, TTL: time.Hour, MaxSize: 1 << 30})
 		paths[s] = path
 		return s
 	}

@@ -12,11 +12,18 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-const crashing = "BOLTSTORE_TEST_CRASH" // names the file to the process that is to be killed
+// These name the file to the process that is to be killed.
+const (
+	crashing = "BOLTSTORE_TEST_CRASH"
+	evicting = "BOLTSTORE_TEST_EVICT"
+)
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(crashing); path != "" {
 		writeUntilKilled(path)
+	}
+	if path := os.Getenv(evicting); path != "" {
+		evictUntilKilled(path)
 	}
 	os.Exit(m.Run())
 }
@@ -41,18 +48,50 @@ func TestKilled(t *testing.T) {
 	for _, after := range []int{1, 7, 40} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "store.db")
-			told := crash(t, path, after)
+			told := crash(t, crashing, path, after)
 			s := start(t, Options{Path: path})
 			consistent(t, s, told)
 		})
 	}
 }
 
+// evictUntilKilled begins threads for ever in a store that is always full, and tells their number.
+func evictUntilKilled(path string) {
+	s, err := Open(Options{Path: path, Content: true, MaxSize: 60_000})
+	for n := 1; err == nil; n++ {
+		id := session.ThreadID(fmt.Sprint(n))
+		if err = s.Append(context.Background(), twoEvents(id, 0)); err == nil {
+			_, err = s.Condense(context.Background(), id, session.Condensation{Prefix: 2, Summary: "x"})
+		}
+		fmt.Println(n)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// TestKilledWhileEvicting: after kill -9 no thread is half gone, and the sizes are right.
+func TestKilledWhileEvicting(t *testing.T) {
+	for _, after := range []int{80, 100, 120} {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "store.db")
+			told := crash(t, evicting, path, after)
+			s := start(t, Options{Path: path})
+			must(t, s.sweepIndexes(t.Context())) // may not have ended
+			whole(t, s)
+			order, err := s.order()
+			must(t, err)
+			if len(order) == 0 || len(order) >= told {
+				t.Errorf("%d threads are left of %d", len(order), told)
+			}
+		})
+	}
+}
+
 // crash gives the last number that the process told before it was killed.
-func crash(t *testing.T, path string, after int) (told int) {
+func crash(t *testing.T, variable, path string, after int) (told int) {
 	t.Helper()
 	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), crashing+"="+path)
+	command.Env = append(os.Environ(), variable+"="+path)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
 	must(t, err)

@@ -2,13 +2,29 @@ package boltstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-const sweepEntries = 1000 // deleted in one step, which holds up everybody else; but a thread goes whole
+const (
+	sweepEntries = 1000 // deleted in one step, which holds up everybody else; but a thread goes whole
+	sweepQueue   = 8000 // deletions after which the sweeper waits for the disk: a large commit holds up who waits for it
+)
+
+// quota counts deletions.
+type quota int
+
+// spent reports whether it is time to wait, and begins anew then.
+func (q *quota) spent(n uint64) bool {
+	if *q += quota(n); *q < sweepQueue {
+		return false
+	}
+	*q = 0
+	return true
+}
 
 // forgetting deletes threads in their order, each whole and in one commit, until enough is free. Between two steps the
 // world goes on: a thread that was written to since it was chosen stays, and so does what it needs.
@@ -17,39 +33,47 @@ type forgetting struct {
 	freed  int64
 	gone   int // threads
 	stay   map[session.ThreadID]bool
+	losses int // of the store when it began
+}
+
+func (s *Store) newForgetting(enough int64) *forgetting {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return &forgetting{enough: enough, stay: map[session.ThreadID]bool{}, losses: s.pending.losses}
 }
 
 func (s *Store) forget(ctx context.Context, f *forgetting, chosen []*candidate) error {
-	f.stay = map[session.ThreadID]bool{}
+	var q quota
 	for len(chosen) > 0 && f.freed < f.enough {
-		n := stepOf(chosen)
-		err := s.change(ctx, true, func(c *change) error {
-			f.step(c, chosen[:n])
-			return nil
-		})
+		n, entries := stepOf(chosen)
+		err := s.change(ctx, q.spent(entries), func(c *change) error { return f.step(c, chosen[:n]) })
 		if err != nil {
 			return err
 		}
 		chosen = chosen[n:]
 	}
-	return nil
+	return s.flush(ctx)
 }
 
-// stepOf is how many of the chosen one step deletes.
-func stepOf(chosen []*candidate) int {
-	entries := chosen[0].entries
-	for n, c := range chosen[1:] {
-		if entries += c.entries; entries > sweepEntries {
-			return n + 1
+// stepOf is how many of the chosen one step deletes, and how many entries they have.
+func stepOf(chosen []*candidate) (n int, entries uint64) {
+	for _, c := range chosen {
+		if n > 0 && entries+c.entries > sweepEntries {
+			break
 		}
+		n, entries = n+1, entries+c.entries
 	}
-	return len(chosen)
+	return n, entries
 }
 
-func (f *forgetting) step(c *change, chosen []*candidate) {
+// step must not go on after a commit failed: a fork may be back whose parent would go next.
+func (f *forgetting) step(c *change, chosen []*candidate) error {
+	if c.pending.losses != f.losses {
+		return fmt.Errorf("%w: a commit failed", session.ErrUnavailable)
+	}
 	for _, one := range chosen {
 		if f.freed >= f.enough {
-			return
+			break
 		}
 		stored := c.get(threads.key(string(one.id)))
 		if stored == nil {
@@ -63,6 +87,7 @@ func (f *forgetting) step(c *change, chosen []*candidate) {
 		f.freed += forgetThread(c, rec)
 		f.gone++
 	}
+	return nil
 }
 
 // keep goes by what the thread needed when it was chosen, and by what it needs now.

@@ -12,11 +12,16 @@ const (
 )
 
 // Options configure a store. Only Path is required.
+//
+// MaxSize is what all records may take, counted with the half empty pages that they stand in. The file levels off at up
+// to a half more, because it keeps the pages that a commit replaces until the next ones. Whole threads are deleted, down
+// to 15/16 of the cap, by a goroutine of their own, which an append or a condensation that passes the cap does not wait
+// for. The newest thread is never deleted, nor what a fork shares before the fork itself.
 type Options struct {
 	Path       string        // of the file, which is created if it does not exist; its directory must
 	TTL        time.Duration // after the last write to a thread, then it is deleted; 0 never
 	Content    bool          // keep payloads; otherwise events are kept without them
-	MaxSize    int64         // bytes of records; above, the threads last written longest ago are deleted; 0 no cap
+	MaxSize    int64         // bytes; above, the threads last written longest ago are deleted; 0 no cap
 	MaxPending int           // bytes queued for writing at which appends wait; 0 is 64 MiB
 }
 

@@ -18,11 +18,12 @@ func (s *Store) sweepIndexes(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return s.flush(ctx)
 }
 
 // sweepPlaces goes through a bucket of places in short reads, because a long one keeps freed pages from being reused.
 func (s *Store) sweepPlaces(ctx context.Context, b bucket) error {
+	var q quota
 	for from := []byte{}; from != nil; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -38,7 +39,7 @@ func (s *Store) sweepPlaces(ctx context.Context, b bucket) error {
 		if len(orphans) == 0 {
 			continue
 		}
-		err = s.change(ctx, true, func(c *change) error {
+		err = s.change(ctx, q.spent(uint64(len(orphans))), func(c *change) error {
 			deleteOrphans(c, orphans)
 			return nil
 		})

@@ -18,6 +18,7 @@ type pending struct {
 	busy       int               // in committing
 	room       chan struct{}     // closed when there may be room again
 	failed     error             // of the last commit
+	losses     int               // commits that failed
 	closed     bool
 }
 
@@ -98,6 +99,11 @@ func (s *Store) change(ctx context.Context, durable bool, step func(*change) err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// flush waits until all that is queued is on disk.
+func (s *Store) flush(ctx context.Context) error {
+	return s.change(ctx, true, func(*change) error { return nil })
 }
 
 // enqueue unlocks what enter locked.

@@ -6,10 +6,13 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// recordCost is what a page of the file spends on each record beside its key and value.
-const recordCost = 16
+const (
+	recordCost = 16 // bytes that a page spends on each record beside its key and value
+	pagesCost  = 2  // the pages' bytes for each of the records': they are half full (1.9 to 2.0 once evictions are usual)
+)
 
-// sizes is how many bytes the records take. It is kept in the file, and changes in the transaction that changes them.
+// sizes is how many bytes the records take in the file. It is kept there too, and changes in the transaction that changes
+// them.
 type sizes struct {
 	logs    int64 // threads, their log entries and summaries, and sessions
 	indexes int64 // places and traces
@@ -17,9 +20,9 @@ type sizes struct {
 
 func (z sizes) total() int64 { return z.logs + z.indexes }
 
-// logsIn is the part of n bytes that is logs, if logs and indexes have the same shares in it as in z.
+// logsIn is the part of n bytes that is logs (rounded up), if logs and indexes have the same shares in it as in z.
 func (z sizes) logsIn(n int64) int64 {
-	return int64(float64(n) * float64(z.logs) / float64(max(z.total(), 1)))
+	return int64(float64(n)*float64(z.logs)/float64(max(z.total(), 1))) + 1
 }
 
 func (z *sizes) add(b bucket, n int64) {
@@ -37,7 +40,7 @@ func cost(name int, value []byte) int64 {
 	if value == nil {
 		return 0
 	}
-	return int64(recordCost + name + len(value))
+	return pagesCost * int64(recordCost+name+len(value))
 }
 
 func (z sizes) save(tx *bolt.Tx) error {

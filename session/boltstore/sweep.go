@@ -51,8 +51,8 @@ func (s *Store) expire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := forgetting{enough: math.MaxInt64}
-	if err := s.forget(ctx, &f, seenBefore(order, before)); err != nil || f.gone == 0 {
+	f := s.newForgetting(math.MaxInt64)
+	if err := s.forget(ctx, f, seenBefore(order, before)); err != nil || f.gone == 0 {
 		return err
 	}
 	return s.sweepIndexes(ctx)
@@ -70,8 +70,8 @@ func (s *Store) evict(ctx context.Context) error {
 		if err != nil || len(order) == 0 {
 			return err
 		}
-		f := forgetting{enough: size.logsIn(size.total() - s.options.MaxSize + s.options.MaxSize/spare)}
-		err = s.forget(ctx, &f, seenBefore(order, order[len(order)-1].seen))
+		f := s.newForgetting(size.logsIn(size.total() - s.options.MaxSize + s.options.MaxSize/spare))
+		err = s.forget(ctx, f, seenBefore(order, order[len(order)-1].seen))
 		if err != nil || f.gone == 0 {
 			return err
 		}

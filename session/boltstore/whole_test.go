@@ -119,7 +119,7 @@ func (in *inspection) sizes() {
 func (in *inspection) bytes() (n int64) {
 	for _, b := range buckets {
 		if b != meta {
-			in.each(b, func(key string, value []byte) { n += int64(len(key) - 1 + len(value) + recordCost) })
+			in.each(b, func(key string, value []byte) { n += 2 * int64(len(key)-1+len(value)+16) })
 		}
 	}
 	return n

@@ -108,6 +108,7 @@ func (s *Store) settle(err error) (lost []chan error) {
 	p := &s.pending
 	p.committing, p.busy, p.failed = nil, 0, err
 	if err != nil {
+		p.losses++
 		lost, p.waiting = p.waiting, nil
 		p.queued, p.bytes = map[string][]byte{}, 0
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -14,12 +12,15 @@ import (
 )
 
 // Append implements session.Store. It is two round trips: the log and the thread's record at once, then the indexes,
-// which live in other slots. An error of the second leaves the batch appended.
+// which live in other slots. An error of the second leaves the batch appended. To begin a fork takes one more.
 func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	err := codec.CheckIDs(b.Thread.ID, b.Thread.Session)
 	var shared []session.ThreadID
 	if err == nil {
-		shared, err = s.appendLog(ctx, b)
+		shared, err = s.sharedBy(ctx, b)
+	}
+	if err == nil {
+		shared, err = s.appendLog(ctx, b, shared)
 	}
 	if err == nil {
 		err = s.index(ctx, b, shared)
@@ -30,68 +31,32 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	return nil
 }
 
-// appendLog gives the threads whose log this one shares.
-func (s *Store) appendLog(ctx context.Context, b session.Batch) ([]session.ThreadID, error) {
-	keys, args := []string{s.keys.thread(b.Thread.ID), s.keys.log(b.Thread.ID)}, s.appendArgs(b)
-	var shared string
+// appendLog gives the threads whose logs this one shares: those of the batch, if it begins.
+func (s *Store) appendLog(ctx context.Context, b session.Batch, shared []session.ThreadID) ([]session.ThreadID, error) {
+	keys, args := []string{s.keys.thread(b.Thread.ID), s.keys.log(b.Thread.ID)}, s.appendArgs(b, shared)
+	var kept string
 	err := s.write(ctx, func(ctx context.Context) (err error) {
-		shared, err = s.scripts.append.Run(ctx, s.client, keys, args...).Text()
+		kept, err = s.scripts.append.Run(ctx, s.client, keys, args...).Text()
 		return err
 	})
 	if errors.Is(err, session.ErrNotFound) {
 		return nil, fmt.Errorf("%w: the thread is not at %d", session.ErrStale, b.At)
 	}
-	return splitIDs(shared), err
+	return splitIDs(kept), err
 }
 
-func (s *Store) appendArgs(b session.Batch) []any {
+func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID) []any {
 	args := make([]any, 0, 7+len(b.Events))
 	begins := 0
 	if codec.Begins(b) {
 		begins = 1
 	}
 	args = append(args, b.At, begins, codec.Thread(b.Thread), b.Thread.Len, codec.List(b.Thread.Condensations),
-		joinIDs(sharedBy(b.Thread)), s.options.TTL.Milliseconds())
+		joinIDs(shared), s.options.TTL.Milliseconds())
 	for _, e := range b.Events {
 		args = append(args, codec.Event(e, s.options.Content))
 	}
 	return args
-}
-
-// sharedBy lists the threads whose events or summaries t needs: its parent, if it is a fork, and those that made the
-// condensations it inherits.
-func sharedBy(t session.Thread) []session.ThreadID {
-	var ids []session.ThreadID
-	if t.ForkAt > 0 && t.Parent != "" {
-		ids = append(ids, t.Parent)
-	}
-	for _, c := range t.Condensations {
-		if maker := c.ID.Thread; maker != t.ID && maker != "" && !slices.Contains(ids, maker) {
-			ids = append(ids, maker)
-		}
-	}
-	return ids
-}
-
-// joinIDs prefixes each id with a byte that splitIDs finds again, as ids may hold any other.
-func joinIDs(ids []session.ThreadID) string {
-	var b strings.Builder
-	for _, id := range ids {
-		fmt.Fprintf(&b, "%d:%s", len(id), id)
-	}
-	return b.String()
-}
-
-func splitIDs(s string) (ids []session.ThreadID) {
-	for s != "" {
-		var n int
-		size, rest, _ := strings.Cut(s, ":")
-		if _, err := fmt.Sscan(size, &n); err != nil || n < 0 || n > len(rest) {
-			return ids
-		}
-		ids, s = append(ids, session.ThreadID(rest[:n])), rest[n:]
-	}
-	return ids
 }
 
 // index writes the places, the traces and the session's record, and keeps the shared threads alive.
@@ -111,16 +76,6 @@ func (s *Store) index(ctx context.Context, b session.Batch, shared []session.Thr
 		s.keep(ctx, pipe, shared)
 		return failure(pipe.Exec(ctx))
 	})
-}
-
-func (s *Store) keep(ctx context.Context, pipe redis.Pipeliner, ids []session.ThreadID) {
-	if s.options.TTL == 0 {
-		return
-	}
-	for _, id := range ids {
-		pipe.PExpire(ctx, s.keys.thread(id), s.options.TTL)
-		pipe.PExpire(ctx, s.keys.log(id), s.options.TTL)
-	}
 }
 
 // Mark implements session.Store.

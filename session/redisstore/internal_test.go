@@ -74,11 +74,11 @@ func TestRoundTrips(t *testing.T) {
 		"server":  {Addrs: []string{miniredis.RunT(t).Addr()}},
 		"cluster": {Addrs: cluster.Addrs(), Cluster: true},
 	} {
-		t.Run(name, func(t *testing.T) { countTrips(t, o) })
+		t.Run(name, func(t *testing.T) { countTrips(t, name, o) })
 	}
 }
 
-func countTrips(t *testing.T, o Options) {
+func countTrips(t *testing.T, name string, o Options) {
 	o.Timeout = 10 * time.Second
 	s, count, ctx := start(t, o), &trips{}, t.Context()
 	must(t, s.Append(ctx, twoEvents("warm", 0)))
@@ -101,6 +101,11 @@ func countTrips(t *testing.T, o Options) {
 	}
 	// A Cluster's nodes other than the first thread's do not know the scripts yet: hence the same thread.
 	f("append", 2, func() error { return s.Append(ctx, twoEvents("warm", 2)) })
+	fork := twoEvents("warm-fork", 4)
+	fork.Thread.Parent, fork.Thread.ForkAt = "warm", 4
+	if name == "server" { // a Cluster's other nodes do not know the script yet
+		f("begin a fork", 3, func() error { return s.Append(ctx, fork) })
+	}
 	f("find", 1, func() error { _, err := s.Find(ctx, hashes, "warm"); return err })
 	f("find nothing", 0, func() error { _, err := s.Find(ctx, nil, ""); return err })
 	f("thread", 1, func() error { _, err := s.Thread(ctx, "warm"); return err })

@@ -64,6 +64,37 @@ func TestForkKeepsParent(t *testing.T) {
 	}
 }
 
+// TestForkKeepsAllAncestors: also those that nobody has condensed, and that only the parent was forked from.
+func TestForkKeepsAllAncestors(t *testing.T) {
+	const ttl = time.Hour
+	server := miniredis.RunT(t)
+	s, ctx := start(t, Options{Addrs: []string{server.Addr()}, TTL: ttl}), t.Context()
+	fork := func(id, parent session.ThreadID, forkAt, at int) session.Batch {
+		b := twoEvents(id, at)
+		b.Thread.Parent, b.Thread.ForkAt = parent, forkAt
+		return b
+	}
+	must(t, s.Append(ctx, twoEvents("first", 0)))
+	must(t, s.Append(ctx, twoEvents("other", 0)))
+	must(t, s.Append(ctx, fork("second", "first", 2, 2)))
+	must(t, s.Append(ctx, fork("third", "second", 4, 4)))
+	must(t, s.Append(ctx, fork("fourth", "third", 6, 6)))
+	for at := 8; at < 14; at += 2 {
+		server.FastForward(ttl / 2)
+		must(t, s.Append(ctx, fork("fourth", "third", 6, at)))
+	}
+	for _, id := range []session.ThreadID{"first", "second", "third", "fourth"} {
+		for _, key := range []string{s.keys.thread(id), s.keys.log(id)} {
+			if left := server.TTL(key); left != ttl {
+				t.Errorf("%q expires in %v, want %v", key, left, ttl)
+			}
+		}
+	}
+	if err := second(s.Thread(ctx, "other")); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("got %v, want %v", err, session.ErrNotFound)
+	}
+}
+
 func TestNoExpiry(t *testing.T) {
 	server := miniredis.RunT(t)
 	s, ctx := start(t, Options{Addrs: []string{server.Addr()}}), t.Context()

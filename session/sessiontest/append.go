@@ -23,6 +23,7 @@ func (s suite) appending() map[string]func(*testing.T) {
 		"append/payloads":     s.payloads,
 		"append/no content":   s.noContent,
 		"append/fork":         s.fork,
+		"append/orphan":       s.orphan,
 		"append/linked":       s.linked,
 		"append/given fields": s.givenFields,
 	}
@@ -225,6 +226,22 @@ func (s suite) fork(t *testing.T) {
 	}
 	_, err = store.Summary(ctx(t), session.CondensationID{Thread: "f", Seq: c.ID.Seq})
 	is(t, err, session.ErrNotFound)
+}
+
+// orphan: a fork without the thread whose positions it shares would be half a thread, so it does not begin.
+func (s suite) orphan(t *testing.T) {
+	store, b := s.fresh(t), batch("f", 7, 2)
+	b.Thread.Parent, b.Thread.ForkAt = "p", 7
+	b.Traces = []session.Hash{hash("trace")}
+	is(t, store.Append(ctx(t), b), session.ErrStale)
+	_, err := store.Thread(ctx(t), "f")
+	is(t, err, session.ErrNotFound)
+	found, err := store.Find(ctx(t), []session.Hash{b.Places[0].Hash}, "f")
+	ok(t, err)
+	equal(t, found, session.Found{Places: make([]session.Place, 1)})
+	ok(t, store.Append(ctx(t), batch("p", 0, 8)))
+	ok(t, store.Append(ctx(t), b))
+	equal(t, thread(t, store, "f").Seq, 2)
 }
 
 // linked: a thread with a parent but no shared positions begins at 0, and so may a fork that brings them itself.

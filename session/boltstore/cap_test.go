@@ -1,0 +1,338 @@
+package boltstore
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// weigh is how much a store takes that holds one thread of some messages.
+func weigh(t *testing.T, messages int) int64 {
+	t.Helper()
+	s := start(t, Options{Content: true})
+	for at := 0; at < messages; at += 2 {
+		must(t, s.Append(t.Context(), twoEvents("x", at)))
+	}
+	must(t, s.Close())
+	s = start(t, s.options)
+	defer s.Close()
+	return total(t, s)
+}
+
+func total(t testing.TB, s *Store) int64 {
+	t.Helper()
+	size, err := s.sizes()
+	must(t, err)
+	return size.total()
+}
+
+// write appends twenty messages, a second after whatever came before, and lets the sweeper finish.
+func write(t *testing.T, s *Store, id session.ThreadID, at int) {
+	t.Helper()
+	for end := at + 20; at < end; at += 2 {
+		must(t, s.Append(t.Context(), twoEvents(id, at)))
+	}
+	past(time.Second)
+}
+
+func writeFork(t *testing.T, s *Store, id, parent session.ThreadID, inherited ...session.Condensation) {
+	t.Helper()
+	b := twoEvents2(id, parent, 2)
+	b.Thread.Condensations = inherited
+	must(t, s.Append(t.Context(), b))
+	past(time.Second)
+}
+
+func want(t testing.TB, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestCapTakesLeastRecentlySeen: whole threads go, no more than must.
+func TestCapTakesLeastRecentlySeen(t *testing.T) {
+	limit := 5 * weigh(t, 20)
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{Content: true, MaxSize: limit}), t.Context()
+		defer s.Close()
+		for _, id := range []session.ThreadID{"a", "b", "c", "d"} {
+			write(t, s, id, 0)
+		}
+		must(t, s.Append(ctx, twoEvents("a", 20)))
+		past(time.Second)
+		c, err := s.Condense(ctx, "b", session.Condensation{Summary: "x"}) // also seen
+		must(t, err)
+		past(time.Second)
+		want(t, living(t, s, "a", "b", "c", "d"), "[a b c d]")
+		for i, left := range []string{"[a b d e]", "[a b e f]", "[b e f g]", "[b e f g h]", "[f g h i]"} {
+			write(t, s, session.ThreadID(rune('e'+i)), 0)
+			whole(t, s)
+			want(t, living(t, s, "a", "b", "c", "d", "e", "f", "g", "h", "i"), left)
+			if n := total(t, s); n > limit {
+				t.Errorf("%d bytes are stored, and the cap is %d", n, limit)
+			}
+		}
+		missing(t, second(s.Summary(ctx, c.ID)))
+		missing(t, second(s.Events(ctx, "b", 1, 1)))
+	})
+}
+
+// TestCapLeavesForksWhole: what a living fork shares stays with it, and goes after it.
+func TestCapLeavesForksWhole(t *testing.T) {
+	limit := 5 * weigh(t, 20)
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{Content: true, MaxSize: limit}), t.Context()
+		defer s.Close()
+		write(t, s, "grandparent", 0)
+		c, err := s.Condense(ctx, "grandparent", session.Condensation{Prefix: 2, Summary: "shared"})
+		must(t, err)
+		write(t, s, "x", 0)
+		writeFork(t, s, "parent", "grandparent", c)
+		write(t, s, "y", 0)
+		writeFork(t, s, "child", "parent", c)
+		all := []session.ThreadID{"grandparent", "x", "parent", "y", "child", "z", "v", "w", "u", "q"}
+		for _, step := range []struct {
+			id   session.ThreadID
+			left string
+		}{
+			{"z", "[grandparent x parent y child z]"},
+			{"v", "[grandparent parent y child z v]"},
+			{"w", "[grandparent parent child z v w]"},
+			{"u", "[z v w u]"}, // with the child the others are free to go
+		} {
+			write(t, s, step.id, 0)
+			whole(t, s)
+			want(t, living(t, s, all...), step.left)
+		}
+	})
+}
+
+// TestCapNeverTakesTheNewest: though it alone passes the cap, it stays, with all that it shares.
+func TestCapNeverTakesTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Options{Content: true, MaxSize: 1})
+		defer s.Close()
+		all := []session.ThreadID{"a", "b", "c", "fork"}
+		write(t, s, "a", 0)
+		write(t, s, "b", 0)
+		want(t, living(t, s, all...), "[b]")
+		write(t, s, "b", 20)
+		writeFork(t, s, "fork", "b")
+		want(t, living(t, s, all...), "[b fork]")
+		write(t, s, "b", 40) // the fork needs its parent, not the other way round
+		want(t, living(t, s, all...), "[b]")
+		write(t, s, "c", 0)
+		want(t, living(t, s, all...), "[c]")
+		whole(t, s)
+	})
+}
+
+// TestCapAtOpen: what is stored is known at once, and a lower cap takes effect.
+func TestCapAtOpen(t *testing.T) {
+	limit := 4 * weigh(t, 20)
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Options{Content: true})
+		for _, id := range []session.ThreadID{"a", "b", "c", "d", "e", "f"} {
+			write(t, s, id, 0)
+		}
+		before := total(t, s)
+		must(t, s.Close())
+		s = start(t, s.options)
+		if n := total(t, s); n != before {
+			t.Errorf("%d bytes are stored, but it was %d", n, before)
+		}
+		must(t, s.Close())
+		s.options.MaxSize = limit
+		s = start(t, s.options)
+		defer s.Close()
+		past(time.Second)
+		want(t, living(t, s, "a", "b", "c", "d", "e", "f"), "[d e f]")
+		whole(t, s)
+	})
+}
+
+// TestSizesOfOldFile: a file without sizes is measured.
+func TestSizesOfOldFile(t *testing.T) {
+	s := start(t, Options{Content: true})
+	must(t, s.Append(t.Context(), twoEvents("t", 0)))
+	must(t, s.Close())
+	db, err := bolt.Open(s.options.Path, 0o600, nil)
+	must(t, err)
+	must(t, db.Update(func(tx *bolt.Tx) error { return tx.Bucket(meta.name()).Delete([]byte("sizes")) }))
+	must(t, db.Close())
+	s = start(t, s.options)
+	whole(t, s)
+	if total(t, s) == 0 {
+		t.Error("nothing is stored")
+	}
+}
+
+// TestForgetLeavesWhatIsNeededMeanwhile: between the choice and the deletion a chosen thread goes on, or is forked.
+func TestForgetLeavesWhatIsNeededMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{Content: true}), t.Context()
+		defer s.Close()
+		all := []session.ThreadID{"grandparent", "parent", "idle", "busy", "new"}
+		write(t, s, "grandparent", 0)
+		writeFork(t, s, "parent", "grandparent")
+		write(t, s, "idle", 0)
+		write(t, s, "busy", 0)
+		order, err := s.order()
+		must(t, err)
+		want(t, orderOf(order), "[parent grandparent idle busy]")
+		must(t, s.Append(ctx, twoEvents("busy", 20)))
+		writeFork(t, s, "new", "parent")
+
+		must(t, s.forget(ctx, s.newForgetting(1<<30), order))
+		must(t, s.sweepIndexes(ctx))
+		want(t, living(t, s, all...), "[grandparent parent busy new]")
+		whole(t, s)
+	})
+}
+
+// TestForgetStopsAtFailedCommit: a fork that comes back with a failed commit keeps its parent.
+func TestForgetStopsAtFailedCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{Content: true}), t.Context()
+		defer s.Close()
+		write(t, s, "parent", 0)
+		writeFork(t, s, "fork", "parent")
+		order, err := s.order()
+		must(t, err)
+		f := s.newForgetting(1 << 30)
+		err = s.change(ctx, true, func(c *change) error {
+			c.put(places.key(""), []byte("bbolt refuses an empty key"))
+			return f.step(c, order[:1])
+		})
+		if !errors.Is(err, session.ErrUnavailable) || f.gone != 1 {
+			t.Errorf("%d threads gone, %v", f.gone, err)
+		}
+		if err := s.forget(ctx, f, order[1:]); !errors.Is(err, session.ErrUnavailable) {
+			t.Errorf("got %v, want %v", err, session.ErrUnavailable)
+		}
+		must(t, s.flush(ctx))
+		want(t, living(t, s, "parent", "fork"), "[parent fork]")
+		whole(t, s)
+	})
+}
+
+func orderOf(order []*candidate) string {
+	ids := make([]session.ThreadID, len(order))
+	for i, c := range order {
+		ids[i] = c.id
+	}
+	return fmt.Sprint(ids)
+}
+
+// TestForgetInSteps deletes more than one step does, and a thread that is larger than a step.
+func TestForgetInSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Options{Content: true, TTL: ttl})
+		defer s.Close()
+		for i := range 120 {
+			at := 0
+			for end := 20 + i/119*2*sweepEntries; at < end; at += 2 {
+				must(t, s.Append(t.Context(), twoEvents(session.ThreadID(fmt.Sprint("t", i)), at)))
+			}
+		}
+		past(ttl + 2*time.Hour)
+		left(t, s, 2) // format and sizes
+		whole(t, s)
+	})
+}
+
+// TestCapUnderFire: many write at the same time to a store that is always full.
+func TestCapUnderFire(t *testing.T) {
+	s := start(t, Options{Content: true, MaxSize: 40_000})
+	var writers sync.WaitGroup
+	for w := range 4 {
+		writers.Go(func() {
+			for n := range 60 {
+				id := session.ThreadID(fmt.Sprint(w, "-", n/3))
+				err := s.Append(t.Context(), twoEvents(id, n%3*2))
+				if n%3 == 0 && err != nil { // a later one may find its thread gone
+					t.Error(err)
+				}
+				_, _ = s.Condense(t.Context(), id, session.Condensation{Prefix: 2, Summary: "x"}) // likewise
+			}
+		})
+	}
+	writers.Wait()
+	must(t, s.Close()) // perhaps in the middle of a turn
+	limit := s.options.MaxSize
+	s = start(t, Options{Path: s.options.Path})
+	must(t, s.sweepIndexes(t.Context()))
+	s.options.MaxSize = limit
+	must(t, s.evict(t.Context()))
+	whole(t, s)
+	if n := total(t, s); n > limit {
+		t.Errorf("%d bytes are stored, and the cap is %d", n, limit)
+	}
+}
+
+// TestCapProperties: whatever was written, an eviction leaves no thread, fork or condensation without what it needs, and
+// takes nothing that was seen after what it leaves.
+func TestCapProperties(t *testing.T) {
+	dir, run := t.TempDir(), 0
+	rapid.Check(t, func(r *rapid.T) {
+		run++
+		s, err := Open(Options{Path: filepath.Join(dir, fmt.Sprint(run)), Content: true})
+		must(t, err)
+		defer s.Close()
+		for i := range rapid.IntRange(1, 12).Draw(r, "steps") {
+			randomStep(t, r, s, session.ThreadID(rune('a'+i)))
+		}
+		must(t, second(s.Secret(t.Context(), session.Secret("x")))) // all on disk
+		before, err := s.order()
+		must(t, err)
+		s.options.MaxSize = total(t, s)*int64(rapid.IntRange(1, 100).Draw(r, "percent"))/100 + 1
+		must(t, s.evict(t.Context()))
+		whole(t, s)
+		after, err := s.order()
+		must(t, err)
+		if gone := len(before) - len(after); orderOf(before[gone:]) != orderOf(after) {
+			r.Errorf("of %s are left %s", orderOf(before), orderOf(after))
+		}
+		newest := before[len(before)-1]
+		kept := slices.ContainsFunc(after, func(c *candidate) bool { return c.id == newest.id })
+		if n := total(t, s); !kept || n > s.options.MaxSize && !after[0].seen.Equal(newest.seen) {
+			r.Errorf("%d bytes of %s are left, and the cap is %d", n, orderOf(after), s.options.MaxSize)
+		}
+	})
+}
+
+// randomStep begins a thread or a fork, or goes on with one.
+func randomStep(t *testing.T, r *rapid.T, s *Store, id session.ThreadID) {
+	t.Helper()
+	old, _ := s.Thread(t.Context(), session.ThreadID(rune('a'+rapid.IntRange(0, 11).Draw(r, "other"))))
+	b := twoEvents(id, 0)
+	switch rapid.IntRange(0, 2).Draw(r, "what") {
+	case 1:
+		if old.Len > 0 {
+			b = twoEvents(id, old.Len)
+			b.Thread.Parent, b.Thread.ForkAt, b.Thread.Condensations = old.ID, old.Len, old.Condensations
+		}
+	case 2:
+		if old.Len > 0 {
+			b = twoEvents(old.ID, old.Len)
+			b.Thread.Parent, b.Thread.ForkAt = old.Parent, old.ForkAt
+		}
+	}
+	must(t, s.Append(t.Context(), b))
+	must(t, s.Mark(t.Context(), []session.Hash{chain(b.Thread.ID, 1000+b.At)}, session.Place{Thread: b.Thread.ID}))
+	if rapid.Bool().Draw(r, "condense") {
+		c := session.Condensation{Prefix: b.Thread.Len, Summary: rapid.StringN(0, 200, -1).Draw(r, "summary")}
+		must(t, second(s.Condense(t.Context(), b.Thread.ID, c)))
+	}
+}

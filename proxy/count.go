@@ -47,9 +47,10 @@ func (c *countCache) of(key countKey, count func() int) int {
 // count tallies the history: what the log knows in total, and each message after that.
 func (s *Server) count(t *turn) {
 	t.counter = s.o.Tokens.Counter(t.split.Model)
-	if t.model = s.o.Models(t.split.Model); t.model.Name == "" {
+	if t.model = t.live.models(t.split.Model); t.model.Name == "" {
 		s.strangeModel(t.split.Model)
 	}
+	t.model.Window = s.learnt.window(t.tenant.Name, t.split.Model, t.model.Window)
 	from := t.place.CountedFrom(t.counter.Encoding())
 	t.tally = session.Tally{Encoding: t.counter.Encoding(), From: from, Cum: make([]int, 1, t.history.Len()-from+1)}
 	if from > 0 {
@@ -108,7 +109,7 @@ func (s *Server) size(t *turn) session.Size {
 	if t.view.Identity() {
 		return size
 	}
-	if shaped := len(t.view.Items) != projected(t); shaped {
+	if t.shaped {
 		return session.Size{Events: len(t.view.Items), Tokens: t.fixed + sum(s.itemTokens(t, t.view.Items))}
 	}
 	for _, c := range t.applied {
@@ -120,18 +121,37 @@ func (s *Server) size(t *turn) session.Size {
 	return size
 }
 
-// projected is how many items the applied condensations alone leave in the view.
-func projected(t *turn) int {
-	n := len(t.split.Messages)
-	for _, c := range t.applied {
-		for _, r := range c.Forgotten {
-			n -= r.To - r.From
+// measured gives a condensation with token counts as the log keeps them: before calibration, which changes with time.
+func (s *Server) measured(t *turn, c session.Condensation) session.Condensation {
+	gone := make(map[int]bool)
+	for _, r := range c.Forgotten {
+		for p := r.From; p < r.To; p++ {
+			gone[p] = true
 		}
 	}
-	if t.view.Summary() != nil {
-		n++
+	c.ForgottenTokens = 0
+	for i, n := range s.itemTokens(t, t.view.Items) {
+		item := t.view.Items[i]
+		if item.Index < 0 {
+			continue
+		}
+		p := t.history.Pos(item.Index)
+		if gone[p] {
+			c.ForgottenTokens += n
+			continue
+		}
+		for j := range c.Trims {
+			if c.Trims[j].Pos == p {
+				item.Trim = &c.Trims[j]
+				t.trim(&item)
+				c.ForgottenTokens += n - s.itemTokens(t, []session.Item{item})[0]
+			}
+		}
 	}
-	return n
+	if c.Summary != "" {
+		c.SummaryTokens = t.counter.Message(session.Content{Role: "user", Text: c.Summary})
+	}
+	return c
 }
 
 // itemTokens counts items; those that a condenser rewrote as they are now.
@@ -161,10 +181,15 @@ func sum(ns []int) int {
 	return total
 }
 
+// adjust corrects a count by what was observed of the model, and by what upstream said of this very request.
+func (s *Server) adjust(t *turn, n int) int {
+	return max(s.o.Tokens.Adjust(t.split.Model, n), int(t.scale*float64(n)))
+}
+
 // input is what the condenser decides on: the view as it stands, counts corrected by what upstream has reported of the
 // model.
 func (s *Server) input(t *turn) condense.Input {
-	adjust := func(n int) int { return s.o.Tokens.Adjust(t.split.Model, n) }
+	adjust := func(n int) int { return s.adjust(t, n) }
 	in := condense.Input{
 		View:   &t.view,
 		Total:  adjust(s.size(t).Tokens),
@@ -187,7 +212,9 @@ func (s *Server) input(t *turn) condense.Input {
 		}
 		return counts
 	}
-	if t.wish == "now" && len(t.report) == 0 {
+	if t.need.Reason != "" {
+		in.Need = t.need
+	} else if t.wish == "now" && len(t.report) == 0 {
 		in.Need = condense.Need{Reason: session.ReasonRequest, Hard: true}
 	}
 	return in

@@ -19,6 +19,7 @@ import (
 // log written, after that has returned.
 type request struct {
 	server  *Server
+	live    *live // the configuration that it is served under
 	tenant  *Tenant
 	dialect dialect.Dialect          // nil: passed through
 	header  http.Header              // that goes upstream
@@ -56,11 +57,11 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx) (*request, error) {
 	}
 	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
 	r := &request{
-		server: s, key: apiKey(header), method: string(ctx.Method()), begun: s.o.Now(),
+		server: s, live: s.live.Load(), key: apiKey(header), method: string(ctx.Method()), begun: s.o.Now(),
 		path: string(ctx.URI().PathOriginal()), query: string(ctx.URI().QueryString()),
 		client: header, wish: strings.ToLower(header("X-Dewpoint-Condense")),
 	}
-	if r.tenant = s.o.Tenants.of(r.key); r.tenant == nil {
+	if r.tenant = r.live.tenants.of(r.key); r.tenant == nil {
 		s.discard(ctx)
 		return nil, closing(ctx, errUnauthorized())
 	}
@@ -130,7 +131,7 @@ func (s *Server) dialectOf(r *request) dialect.Dialect {
 		return nil
 	}
 	path := strings.TrimSuffix(strings.TrimPrefix(r.path, "/v1"), "/")
-	return s.o.Dialects[path]
+	return r.live.dialects[path]
 }
 
 // refuse answers an error, unless nobody is there to read it.

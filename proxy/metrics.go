@@ -25,6 +25,7 @@ type Metrics struct {
 	gone     prometheus.Counter
 	panics   prometheus.Counter
 	unknown  prometheus.Counter
+	relief   *prometheus.CounterVec
 }
 
 // NewMetrics makes a set of its own, so that servers in one process do not share counters.
@@ -50,6 +51,7 @@ func NewMetrics() *Metrics {
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "dewpoint", Name: "panics_total", Help: "Panics caught; each is a defect.",
 		}),
+		relief: counter("overflows_relieved_total", "Requests that overflowed upstream's window, condensed and sent again.", "tenant"),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "dewpoint", Name: "unknown_model_requests_total",
 			Help: "Requests for models that are neither configured nor built in: window and encoding are a guess.",
@@ -59,7 +61,7 @@ func NewMetrics() *Metrics {
 			Buckets: []float64{.005, .05, .25, 1, 5, 15, 60, 300},
 		}, []string{"tenant"}),
 	}
-	r.MustRegister(m.requests, m.errors, m.seconds, m.tokens, m.condense, m.own, m.store, m.away, m.gone, m.panics, m.unknown)
+	r.MustRegister(m.requests, m.errors, m.seconds, m.tokens, m.condense, m.own, m.store, m.away, m.gone, m.panics, m.unknown, m.relief)
 	return m
 }
 
@@ -111,6 +113,8 @@ func (m *Metrics) notCondensed(tenant, condenser string, reason session.Reason) 
 func (m *Metrics) observed(tenant, condenser string, reason session.Reason) {
 	m.condense.WithLabelValues(tenant, condenser, string(reason), "observed").Inc()
 }
+
+func (m *Metrics) relieved(tenant string) { m.relief.WithLabelValues(tenant).Inc() }
 
 func (m *Metrics) unknownModel() { m.unknown.Inc() }
 

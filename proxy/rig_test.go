@@ -122,10 +122,13 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 		s.transport = transport
 	}
 	return proxy.Options{
-		Tenants: proxy.NewTenants(tenants...), Upstream: sender{s.transport, &r.sending}, Sessions: s.sessions, Tokens: s.tokens, Log: log,
-		Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: proxy.DefaultSessionFields()})},
-		Models:   func(name string) proxy.ModelInfo { return proxy.ModelInfo{Name: name, Window: s.window} },
-		Limits:   limits, Metrics: r.metrics, Now: s.now,
+		Live: proxy.Live{
+			Tenants:  proxy.NewTenants(tenants...),
+			Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: proxy.DefaultSessionFields()})},
+			Models:   func(name string) proxy.ModelInfo { return proxy.ModelInfo{Name: name, Window: s.window} },
+		},
+		Upstream: sender{s.transport, &r.sending}, Sessions: s.sessions, Tokens: s.tokens, Log: log,
+		Limits: limits, Metrics: r.metrics, Now: s.now,
 	}
 }
 

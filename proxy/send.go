@@ -53,7 +53,7 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, r *request, t *turn, resp *http
 	rel.ended = func(o outcome) {
 		defer r.release()
 		s.account(r, o)
-		s.learn(t, o)
+		s.calibrate(t, o)
 	}
 	if r.method == http.MethodHead {
 		rel.skip(&ctx.Response)
@@ -141,8 +141,8 @@ func (s *Server) account(r *request, o outcome) {
 	}
 }
 
-// learn takes what an answer tells: usage for the calibration.
-func (s *Server) learn(t *turn, o outcome) {
+// calibrate takes what an answer tells: usage for the calibration.
+func (s *Server) calibrate(t *turn, o outcome) {
 	if t == nil || o.Status != http.StatusOK {
 		return
 	}

@@ -9,25 +9,21 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
 	"go.uber.org/zap"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Options are what a Server is made of.
 type Options struct {
-	Tenants   *Tenants
-	Dialects  map[string]dialect.Dialect // by path below the base URL, e.g. /chat/completions
+	Live
 	Upstream  http.RoundTripper
 	Sessions  Sessions
 	Tokens    Tokens
-	Models    func(name string) ModelInfo
-	Headers   []string // that name a session; DefaultSessionHeaders if empty
-	Fields    []string // of the body, likewise
 	Limits    Limits
 	Log       *zap.Logger
 	Metrics   *Metrics
@@ -99,7 +95,8 @@ type Server struct {
 	o        Options
 	http     *fasthttp.Server
 	reader   bodyReader
-	identify identifier
+	live     atomic.Pointer[live]
+	learnt   *learnt
 	counts   *countCache
 	degraded degraded
 	strange  strange
@@ -119,9 +116,13 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
+	learntWindows, err := newLearnt()
+	if err != nil {
+		return nil, fmt.Errorf("new server: %w", err)
+	}
 	s := &Server{
 		o:        o,
-		identify: identifier{headers: o.Headers, fields: o.Fields},
+		learnt:   learntWindows,
 		counts:   counts,
 		degraded: degraded{log: o.Log, metrics: o.Metrics},
 		strange:  strange{names: map[string]bool{}},
@@ -130,6 +131,7 @@ func New(o Options) (*Server, error) {
 			pool: &bufferPool{}, budget: &budget{limit: o.Limits.InFlight}, limit: o.Limits.Body, idle: o.Limits.BodyIdle,
 		},
 	}
+	s.Swap(o.Live)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.http = s.newHTTP()
 	return s, nil
@@ -138,12 +140,6 @@ func New(o Options) (*Server, error) {
 func defaults(o *Options) {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
-	}
-	if len(o.Headers) == 0 {
-		o.Headers = DefaultSessionHeaders()
-	}
-	if len(o.Fields) == 0 {
-		o.Fields = DefaultSessionFields()
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()

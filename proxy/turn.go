@@ -27,8 +27,11 @@ type turn struct {
 	fixed    int // tokens of tools and priming
 	applied  []session.Condensation
 	view     session.View
+	shaped   bool         // a condenser made the view another one than the log gives
 	before   session.Size // the history as the client sent it
 	report   []condensed
+	scale    float64            // upstream's count of this request over ours, where it told
+	need     condense.Need      // what was asked for from outside, by upstream
 	due      session.Reason     // what a tenant that only observes would have had condensed for
 	logged   chan struct{}      // closed when the log write is over; nil if there was none
 	placed   session.Resolution // where the log has it, once logged
@@ -54,6 +57,9 @@ func (s *Server) run(ctx *fasthttp.RequestCtx, r *request) error {
 		return err
 	}
 	resp, err := s.send(r, parts)
+	if err == nil && t != nil {
+		resp, err = s.relieve(t, resp)
+	}
 	if err != nil {
 		return err
 	}
@@ -107,7 +113,7 @@ func (s *Server) recognise(t *turn) error {
 	if t.applied, err = t.registry.Condensations(ctx, &t.place); err != nil {
 		return fmt.Errorf("read condensations: %w", err)
 	}
-	t.view = session.Project(t.history, t.applied)
+	t.project()
 	return nil
 }
 
@@ -119,7 +125,7 @@ func (s *Server) resolve(t *turn) error {
 		return fmt.Errorf("open registry: %w", err)
 	}
 	t.registry, t.store = registry, store
-	id := s.identify.of(t.client, t.split.Fields)
+	id := t.live.identify.of(t.client, t.split.Fields)
 	scope := t.tenant.scope(secret, t.key, id.Key)
 	t.history = session.NewHistory(secret.Seed(scope), t.split.Messages)
 	t.purpose = t.readPurpose()
@@ -130,6 +136,27 @@ func (s *Server) resolve(t *turn) error {
 		return fmt.Errorf("resolve: %w", err)
 	}
 	return nil
+}
+
+// project makes the view of the history under the thread's condensations.
+func (t *turn) project() {
+	t.view, t.shaped = session.Project(t.history, t.applied), false
+	for i := range t.view.Items {
+		if item := &t.view.Items[i]; item.Trim != nil {
+			t.trim(item)
+		}
+	}
+}
+
+// trim cuts an item's text as was decided when it came. What can not be cut stays whole.
+func (t *turn) trim(item *session.Item) {
+	c, err := t.dialect.Read(item.Raw)
+	if err != nil {
+		return
+	}
+	if raw, err := t.dialect.Rewrite(item.Raw, condense.RenderTrim(c.Text, *item.Trim)); err == nil {
+		item.Raw = raw
+	}
 }
 
 // forwarded is the request's body with the view in the place of its messages; below every threshold the body itself.
@@ -198,7 +225,7 @@ func (s *Server) shrink(t *turn) {
 	if t.wish == "off" || t.place.Match == session.MatchReplay {
 		return
 	}
-	for range s.o.Condenses {
+	for made := 0; ; made++ {
 		in := s.input(t)
 		if t.purpose == session.PurposeCompaction && !overWindow(in) {
 			return // the agent is making its own summary: it must see what it summarises
@@ -209,9 +236,9 @@ func (s *Server) shrink(t *turn) {
 			return
 		}
 		if decision.View != nil {
-			t.view = *decision.View
+			t.view, t.shaped = *decision.View, true
 		}
-		if decision.Job == nil || !s.make(t, in, decision.Job) {
+		if decision.Job == nil || made == s.o.Condenses || !s.make(t, decision.Job) {
 			return
 		}
 	}
@@ -229,7 +256,7 @@ func overWindow(in condense.Input) bool { return in.Window > 0 && in.Total+in.Re
 
 // make carries out a condensation under its thread's lock, logs it and projects again. It reports whether another one
 // may follow.
-func (s *Server) make(t *turn, in condense.Input, job condense.Job) bool {
+func (s *Server) make(t *turn, job condense.Job) bool {
 	ctx, cancel := context.WithTimeout(t.ctx, s.o.Limits.Condense)
 	defer cancel()
 	unlock, err := s.claim(ctx, t)
@@ -247,7 +274,7 @@ func (s *Server) make(t *turn, in condense.Input, job condense.Job) bool {
 		s.condenseFailed(t, job.Need(), err)
 		return false
 	}
-	return s.log(ctx, t, in, result)
+	return s.log(ctx, t, result)
 }
 
 // claim logs what is new and takes the thread's lock.
@@ -279,7 +306,7 @@ func (s *Server) overtaken(ctx context.Context, t *turn) (bool, error) {
 		return false, err
 	}
 	t.applied = applied
-	t.view = session.Project(t.history, applied)
+	t.project()
 	return true, nil
 }
 
@@ -287,16 +314,16 @@ func (s *Server) overtaken(ctx context.Context, t *turn) (bool, error) {
 const durable = 5
 
 // log writes a condensation and projects the view with it.
-func (s *Server) log(ctx context.Context, t *turn, in condense.Input, result condense.Result) bool {
+func (s *Server) log(ctx context.Context, t *turn, result condense.Result) bool {
 	ctx, cancel := context.WithTimeout(ctx, durable*s.o.Limits.Store)
 	defer cancel()
-	c, err := t.registry.Condense(ctx, &t.place, &t.view, result.Condensation)
+	c, err := t.registry.Condense(ctx, &t.place, &t.view, s.measured(t, result.Condensation))
 	if err != nil {
 		s.condenseFailed(t, condense.Need{Reason: result.Condensation.Reason}, err)
 		return false
 	}
 	t.applied = append(t.applied, c)
-	t.view = session.Project(t.history, t.applied)
+	t.project()
 	t.report = append(t.report, condensed{
 		Reason: c.Reason, Events: c.Before.Events - c.After.Events, Tokens: c.Before.Tokens - c.After.Tokens,
 	})

@@ -18,6 +18,8 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	maxSize := fs.Int("max-size", 0, "condense above so many events")
 	maxTokens := fs.Float64("max-tokens", 0, "condense above so many tokens (at most 1: a share of the model's window)")
 	stream := fs.Bool("stream", false, "ask for streamed answers")
+	window := fs.Int("window", 0, "context window of the fake upstream, in tokens, which the proxy is not told (0: unlimited)")
+	model := fs.String("model", replay.Model, "model to ask for; one that is not known has no known window")
 	again := fs.Int("again", 10, "send every so many steps' request twice (0: never)")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -35,7 +37,7 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 		expect.MaxSize, expect.MaxTokens = cfg.Condenser.MaxSize, int(cfg.Condenser.MaxTokens)
 	}
 	return playAll(ctx, out, cfg, paths, replay.Options{
-		Model: replay.Model, Stream: *stream, Again: *again, Expect: expect,
+		Model: *model, Window: *window, Stream: *stream, Again: *again, Expect: expect,
 	})
 }
 
@@ -86,7 +88,7 @@ func playOne(ctx context.Context, cfg *config.Config, path string, o replay.Opti
 	if err != nil {
 		return replay.Report{}, err
 	}
-	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: recordKept})
+	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: recordKept, ContextWindow: o.Window})
 	if err != nil {
 		return replay.Report{}, err
 	}

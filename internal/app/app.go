@@ -28,11 +28,14 @@ type App struct {
 	config    *config.Config
 	log       *zap.Logger
 	server    *proxy.Server
+	transport http.RoundTripper
+	tokens    *tokens
 	admin     *http.Server
 	data, adm net.Listener
 	lifecycle lifecycle
 	serving   sync.WaitGroup
 	failed    chan error
+	reloading sync.Mutex
 }
 
 // New builds the service and opens its store and listeners. What it made is undone if it fails.
@@ -61,20 +64,18 @@ func (a *App) buildServer(store session.Store, metrics *proxy.Metrics) error {
 		transport.CloseIdleConnections()
 		return nil
 	})
-	tenants, err := buildTenants(a.config, transport)
+	a.transport = transport
+	a.tokens = &tokens{Calibration: &tokenize.Calibration{}, encoders: tokenize.New()}
+	a.tokens.config.Store(a.config)
+	live, err := a.live(a.config)
 	if err != nil {
 		return err
 	}
-	fields := sessionFields(a.config)
 	a.server, err = proxy.New(proxy.Options{
-		Tenants:  tenants,
-		Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: fields})},
+		Live:     live,
 		Upstream: transport,
 		Sessions: &sessions{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())},
-		Tokens:   &tokens{Calibration: &tokenize.Calibration{}, config: a.config, encoders: tokenize.New()},
-		Models:   models(a.config),
-		Headers:  a.config.Session.Headers,
-		Fields:   fields,
+		Tokens:   a.tokens,
 		Limits:   limits(a.config),
 		Log:      a.log,
 		Metrics:  metrics,
@@ -83,6 +84,22 @@ func (a *App) buildServer(store session.Store, metrics *proxy.Metrics) error {
 		return fmt.Errorf("build server: %w", err)
 	}
 	return nil
+}
+
+// live compiles the part of a configuration that can be replaced while the service runs.
+func (a *App) live(cfg *config.Config) (proxy.Live, error) {
+	tenants, err := buildTenants(cfg, a.transport)
+	if err != nil {
+		return proxy.Live{}, err
+	}
+	fields := sessionFields(cfg)
+	return proxy.Live{
+		Tenants:  tenants,
+		Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: fields})},
+		Models:   models(cfg),
+		Headers:  cfg.Session.Headers,
+		Fields:   fields,
+	}, nil
 }
 
 func sessionFields(cfg *config.Config) []string {

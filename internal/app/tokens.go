@@ -1,6 +1,8 @@
 package app
 
 import (
+	"sync/atomic"
+
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -10,13 +12,13 @@ import (
 // tokens counts in the encoding that the configuration gives a model.
 type tokens struct {
 	*tokenize.Calibration
-	config   *config.Config
+	config   atomic.Pointer[config.Config] // in force
 	encoders *tokenize.Registry
 }
 
 // Counter gives the model's counter; a conservative estimate where its vocabulary can not be loaded.
 func (t *tokens) Counter(model string) proxy.Counter {
-	m, _ := t.config.ModelFor(model)
+	m, _ := t.config.Load().ModelFor(model)
 	e, err := t.encoders.Encoder(m.Encoding)
 	if err != nil {
 		return counter{encoding: "estimate", tokenizer: tokenize.Estimator{}}

@@ -92,6 +92,7 @@ func (j *judge) step(o observed) {
 
 // view is what went upstream, laid over what was sent.
 type view struct {
+	dialect   *chat.Dialect
 	sent      []session.Message
 	forwarded []session.Message
 	from      []int // index in sent of each forwarded message, -1 for the summary
@@ -109,18 +110,18 @@ func (j *judge) view(o observed) (*view, error) {
 	if err != nil {
 		return nil, fmt.Errorf("split what was forwarded: %w", err)
 	}
-	v := &view{sent: sent.Messages, forwarded: got.Messages, kept: make([]bool, len(sent.Messages))}
-	return v, v.lay(j.dialect)
+	v := &view{dialect: j.dialect, sent: sent.Messages, forwarded: got.Messages, kept: make([]bool, len(sent.Messages))}
+	return v, v.lay()
 }
 
 // lay finds each forwarded message among those sent. Messages may be alike, so what stands before the summary is looked
 // for from the beginning, and what stands after it from the end.
-func (v *view) lay(d *chat.Dialect) error {
+func (v *view) lay() error {
 	v.from = make([]int, len(v.forwarded))
 	low, high := 0, len(v.sent)
 	at := 0
 	for ; at < len(v.forwarded); at++ {
-		i := slices.IndexFunc(v.sent[low:], func(s session.Message) bool { return bytes.Equal(s.Raw, v.forwarded[at].Raw) })
+		i := slices.IndexFunc(v.sent[low:], func(s session.Message) bool { return v.same(s, v.forwarded[at]) })
 		if i < 0 {
 			break
 		}
@@ -131,7 +132,7 @@ func (v *view) lay(d *chat.Dialect) error {
 		return nil
 	}
 	for i := len(v.forwarded) - 1; i > at; i-- {
-		for high--; high >= low && !bytes.Equal(v.sent[high].Raw, v.forwarded[i].Raw); high-- {
+		for high--; high >= low && !v.same(v.sent[high], v.forwarded[i]); high-- {
 		}
 		if high < low {
 			return fmt.Errorf("forwarded a message that was not sent: %.200s", v.forwarded[i].Raw)
@@ -139,11 +140,41 @@ func (v *view) lay(d *chat.Dialect) error {
 		v.from[i], v.kept[high] = high, true
 	}
 	v.from[at] = -1
-	return v.takeSummary(d, v.forwarded[at])
+	return v.takeSummary(v.forwarded[at])
 }
 
-func (v *view) takeSummary(d *chat.Dialect, m session.Message) error {
-	c, err := d.Read(m.Raw)
+// same reports whether a forwarded message is the one sent: byte for byte, or a tool result shown in part.
+func (v *view) same(sent, forwarded session.Message) bool {
+	if bytes.Equal(sent.Raw, forwarded.Raw) {
+		return true
+	}
+	if sent.Kind != session.Observation || sent.Result != forwarded.Result || len(forwarded.Raw) >= len(sent.Raw) {
+		return false
+	}
+	whole, err := v.dialect.Read(sent.Raw)
+	if err != nil {
+		return false
+	}
+	part, err := v.dialect.Read(forwarded.Raw)
+	if err != nil {
+		return false
+	}
+	head := 0
+	for head < min(len(part.Text), len(whole.Text)) && part.Text[head] == whole.Text[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(len(part.Text), len(whole.Text))-head && part.Text[len(part.Text)-1-tail] == whole.Text[len(whole.Text)-1-tail] {
+		tail++
+	}
+	return len(part.Text)-head-tail <= noteLength
+}
+
+// noteLength bounds what stands in the place of what a tool result leaves out, in bytes.
+const noteLength = 400
+
+func (v *view) takeSummary(m session.Message) error {
+	c, err := v.dialect.Read(m.Raw)
 	if err != nil {
 		return fmt.Errorf("read summary: %w", err)
 	}
@@ -154,9 +185,19 @@ func (v *view) takeSummary(d *chat.Dialect, m session.Message) error {
 	return nil
 }
 
+// trimmed reports whether anything is shown in part.
+func (v *view) trimmed() bool {
+	for i, at := range v.from {
+		if at >= 0 && len(v.forwarded[i].Raw) < len(v.sent[at].Raw) {
+			return true
+		}
+	}
+	return false
+}
+
 // identical: what was not condensed is byte for byte what was sent.
 func identical(o observed, v *view) error {
-	if v.summary == "" && len(v.forwarded) == len(v.sent) && !bytes.Equal(o.sent, o.main.Body) {
+	if v.summary == "" && len(v.forwarded) == len(v.sent) && !v.trimmed() && !bytes.Equal(o.sent, o.main.Body) {
 		return errors.New("the body was changed")
 	}
 	return nil
@@ -305,7 +346,7 @@ func (j *judge) summariser(o observed, v *view) error {
 			return errors.New("the previous summary is not in it in full")
 		}
 	}
-	if o.Condensed != "" && v.summary == "" {
+	if o.Condensed != "" && v.summary == "" && !v.trimmed() {
 		return errors.New("condensed without a summary")
 	}
 	return nil

@@ -24,6 +24,7 @@ type Options struct {
 	Before   func(step int)   // called before each step
 	Each     func(step Step)  // called after each step
 	Client   *http.Client     // default: one without limits
+	Window   int              // the upstream's context window: overflows are met and overcome; 0: there are none
 	Expect   Expectations     // what to hold the proxy to
 	Counter  func([]byte) int // tokens of any JSON; nil: a quarter of its bytes
 }
@@ -61,6 +62,7 @@ type Report struct {
 	Violations []error
 
 	Condensations int
+	Overflows     int    // requests that upstream refused for their length, before one that it took
 	Thread        string // the run's thread, by the proxy's headers
 }
 
@@ -217,7 +219,7 @@ func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage,
 
 // received gives what reached upstream since the last step: the summariser's requests and the agent's own.
 func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Request, err error) {
-	found := false
+	found, overflows := false, 0
 	for _, r := range p.o.Upstream.Requests() {
 		if r.Index < p.seen {
 			continue
@@ -227,14 +229,19 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 			own = append(own, r)
 			continue
 		}
+		if p.o.Window > 0 && r.Refused != nil && r.Refused.Code == "context_length_exceeded" {
+			overflows++
+			continue
+		}
 		if found {
 			return nil, main, errors.New("more than one request reached upstream")
 		}
 		main, found = r, true
 	}
 	if !found {
-		return nil, main, errors.New("no request reached upstream")
+		return nil, main, fmt.Errorf("no request reached upstream (%d overflowed)", overflows)
 	}
+	p.report.Overflows += overflows
 	return own, main, nil
 }
 

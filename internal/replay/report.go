@@ -16,6 +16,7 @@ func (r *Report) Add(o Report) {
 	r.Own += o.Own
 	r.OwnCalls += o.OwnCalls
 	r.Condensed += o.Condensed
+	r.Overflows += o.Overflows
 	r.Violations = append(r.Violations, o.Violations...)
 }
 
@@ -31,7 +32,7 @@ func (r *Report) Saved() float64 {
 // Table writes reports with their sum. Tokens are in upstream's count.
 func Table(w io.Writer, reports []Report) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "steps\tmessages\ttokens in\tforwarded\tof it cached\tcondensed\town calls\town tokens\tsaved\t  run\t")
+	fmt.Fprintln(tw, "steps\tmessages\ttokens in\tforwarded\tof it cached\tcondensed\town calls\town tokens\toverflows\tsaved\t  run\t")
 	total := Report{Name: fmt.Sprintf("%d runs", len(reports))}
 	for _, r := range reports {
 		row(tw, r)
@@ -45,6 +46,6 @@ func Table(w io.Writer, reports []Report) error {
 }
 
 func row(w io.Writer, r Report) {
-	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f%%\t  %s\t\n", r.Steps, r.Messages, r.Sent, r.Forwarded, r.Cached,
-		r.Condensed, r.OwnCalls, r.Own, r.Saved(), r.Name)
+	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f%%\t  %s\t\n", r.Steps, r.Messages, r.Sent, r.Forwarded, r.Cached,
+		r.Condensed, r.OwnCalls, r.Own, r.Overflows, r.Saved(), r.Name)
 }

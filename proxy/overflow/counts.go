@@ -10,8 +10,8 @@ type counts struct {
 	atLeast               bool
 }
 
-// set notes a number under the name that a row has for it. A prompt told in parts is their sum.
-func (c *counts) set(name string, n int) {
+// with adds a number under the name that a row has for it. A prompt told in parts is their sum.
+func (c counts) with(name string, n int) counts {
 	switch name {
 	case "limit":
 		c.limit = n
@@ -24,6 +24,7 @@ func (c *counts) set(name string, n int) {
 	case "total":
 		c.total = n
 	}
+	return c
 }
 
 func (c counts) overflow() Overflow {

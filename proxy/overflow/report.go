@@ -9,11 +9,12 @@ import (
 )
 
 // Bounds on what is made of a body. Gateways wrap an error three levels deep at most, as JSON in a string of JSON; each
-// level has an object or two.
+// level has an object or two. What is deeper is text.
 const (
 	maxDepth = 12
-	maxTexts = 32
 	maxList  = 8
+	maxTexts = 32
+	maxText  = 16 << 10 // bytes of each
 )
 
 // report is what an error says in words, and the numbers that llama.cpp puts beside them.
@@ -75,9 +76,11 @@ func structured(text []byte) bool {
 
 // states reports whether a body says that it is an error. A completion has no error, or a null one.
 func states(v rawjson.Value) bool {
-	if v.Kind == rawjson.Array {
+	if v.Kind == rawjson.Array { // Gemini's
 		for e := range rawjson.Elements(v.Raw) {
-			return e.Kind == rawjson.Object && states(e)
+			if e.Kind == rawjson.Object && states(e) {
+				return true
+			}
 		}
 	}
 	for k, m := range rawjson.Members(v.Raw) {
@@ -140,7 +143,7 @@ func (r *report) say(text string, depth int) {
 		r.walk(rawjson.ValueOf(inner), depth)
 		return
 	}
-	r.texts = append(r.texts, fold(text))
+	r.texts = append(r.texts, fold(text[:min(len(text), maxText)]))
 }
 
 func whole(v rawjson.Value) int {

@@ -28,49 +28,45 @@ func (r row) find(text string) (c counts, at int, ok bool) {
 		if i < 0 {
 			return counts{}, 0, false
 		}
-		c = counts{}
-		if c.take(text[from+i+len(head):], tail) {
+		if c, ok := take(counts{}, text[from+i+len(head):], tail); ok {
 			return c, from + i, true
 		}
 		from += i + 1
 	}
 }
 
-// take reads words at the beginning of a text.
-func (c *counts) take(text, words string) bool {
+// take reads words at the beginning of a text, and adds their numbers to c.
+func take(c counts, text, words string) (counts, bool) {
 	for words != "" {
 		switch words[0] {
 		case '*':
-			return c.skip(text, words[1:])
+			return skip(c, text, words[1:])
 		case '{':
 			name, rest, _ := strings.Cut(words[1:], "}")
 			n, after, ok := number(text)
 			if !ok {
-				return false
+				return c, false
 			}
-			c.set(name, n)
-			text, words = after, rest
+			c, text, words = c.with(name, n), after, rest
 		default:
 			head, rest := plain(words)
 			if !strings.HasPrefix(text, head) {
-				return false
+				return c, false
 			}
 			text, words = text[len(head):], rest
 		}
 	}
-	return true
+	return c, true
 }
 
 // skip reads words at the first place within reach where they are.
-func (c *counts) skip(text, words string) bool {
+func skip(c counts, text, words string) (counts, bool) {
 	for i := 0; i <= min(len(text), reach); i++ {
-		try := *c
-		if try.take(text[i:], words) {
-			*c = try
-			return true
+		if found, ok := take(c, text[i:], words); ok {
+			return found, true
 		}
 	}
-	return false
+	return c, false
 }
 
 // plain cuts words before their first number or star.

@@ -27,9 +27,9 @@ var rows = []row{
 	// OpenAI with functions and max_tokens: nanbingxyz/5ire#268.
 	{words: "maximum context length is {limit} tokens. however, you requested {_} tokens ({prompt} in the messages, {prompt} in the functions, and {output} in the completion)"},
 	// OpenAI: The-Vibe-Company/quivr#505. Azure: Azure/azure-sdk-for-net#41892. DeepSeek: FoundationAgents/OpenManus#62.
-	// vLLM to 0.10.1: vllm-project/vllm#20409. llama-cpp-python: its server/errors.py says the same. Once without the
+	// vLLM to 0.10.1: vllm-project/vllm#20409. llama-cpp-python: abetlen/llama-cpp-python llama_cpp/server/errors.py. Once without the
 	// space before the parenthesis: ikechan8370/chatgpt-plugin#219.
-	{words: "maximum context length is {limit} tokens. however, you requested {_} tokens*({prompt} in the messages, {output} in the completion)"},
+	{words: "maximum context length is {limit} tokens. however, you requested {_}*({prompt} in the messages, {output} in the completion)"},
 	// OpenAI's first form, with a comma: acheong08/ChatGPT#501, chat-ollama#130.
 	{words: "maximum context length is {limit} tokens, however you requested {_} tokens ({prompt} in your prompt; {output} for the completion)"},
 	// OpenAI without max_tokens, its sum first and its parts behind: bytedance/deer-flow#310, chathub-dev/chathub#126.
@@ -46,12 +46,14 @@ var rows = []row{
 	{words: "maximum context length is {limit} tokens. however, you requested {output} output tokens and your prompt contains {prompt} input tokens"},
 	// From 0.18, of a text so long that it is not even counted.
 	{words: "maximum context length is {limit} tokens. however, you requested {output} output tokens and your prompt contains {_} characters (more than {_} characters, which is the upper bound for {prompt+} input tokens)"},
-	// From 0.18, max_tokens above the window.
-	{words: "={output} cannot be greater than max_model_len=max_total_tokens={limit}"},
-	{words: "={output} cannot be greater than max_model_len={limit}"},
-	// 0.10.2 to 0.17: stepfun-ai/Step-Audio-R1#3, vllm-project/vllm#33418; through OpenRouter from Venice.
+	// max_tokens above the window; at first without a space before "cannot".
+	{words: "_tokens={output}*cannot be greater than max_model_len=max_total_tokens={limit}"},
+	// Before 0.18: vllm/renderers/params.py at 017638d, which counts no further than one token too many either.
+	{words: "you passed {prompt+} input tokens and requested {output} output tokens. however, the model's context length is only {limit}"},
+	{words: "you passed {_} input characters and requested {output} output tokens. however, the model's context length is only {limit}*maximum input length of {prompt+}"},
+	// 0.10.2 to 0.17: stepfun-ai/Step-Audio-R1#3, vllm-project/vllm#33418.
 	{words: "is too large: {output}. this model's maximum context length is {limit} tokens and your request has {prompt} input tokens"},
-	// 0.10.2 to 0.17, the input alone; seen as strands-agents/sdk-python's test of Bedrock's vLLM models.
+	// 0.10.2 to 0.17, the input alone.
 	{words: "maximum context length is {limit} tokens. however, your request has {prompt} input tokens"},
 	// To 0.10.1, without max_tokens: langchain-ai/langchain#24058.
 	{words: "maximum context length is {limit} tokens. however, you requested {prompt} tokens in the messages"},
@@ -97,12 +99,13 @@ var rows = []row{
 	{words: "input length {prompt} exceeds context length {limit}"},
 	// LM Studio's MLX engine: lmstudio-ai/lmstudio-bug-tracker#2339.
 	{words: "context size has been exceeded"},
-	// Ollama's cloud, and Fireworks (ogx-ai/ogx#697): openclaw/openclaw src/agents/pi-embedded-helpers tests.
+	// Ollama's cloud, and Fireworks (ogx-ai/ogx#697): openclaw/openclaw src/agents/pi-embedded-helpers/errors.ts.
 	{words: "the prompt is too long: {prompt}, model maximum context length: {limit}"},
-	// Ollama: openclaw/openclaw, which quotes its {"StatusCode":400,...}. Its own server truncates and says nothing.
+	// Ollama's cloud: openclaw/openclaw src/agents/pi-embedded-helpers/errors.ts, earendil-works/pi
+	// packages/ai/src/utils/overflow.ts. A local Ollama truncates and says nothing, unless told not to.
 	{words: "prompt too long; exceeded max context length by {_} tokens"},
 	{words: "prompt too long; exceeded context length"},
-	// Ollama with truncate: false; as its embedding says, openclaw/openclaw docs/plugins/memory-lancedb.md.
+	// Ollama told not to truncate: ollama/ollama runner/ollamarunner/runner.go; older: server/routes.go.
 	{words: "input length exceeds the context length"},
 	{words: "input length exceeds maximum context length"},
 
@@ -138,7 +141,7 @@ var rows = []row{
 	{words: "input token count ({prompt}) exceeds the maximum number of tokens allowed ({limit})"},
 	{words: "input token count exceeds the maximum number of tokens allowed ({limit})"},
 	{words: "input token count exceeds the maximum number of tokens allowed"},
-	// Mistral, code 3051: danny-avila/agents src/utils tests, captured live; symfony/ai-mistral-platform tests.
+	// Mistral, code 3051: what danny-avila/agents src/scripts/context-overflow-probe.ts brought back.
 	{words: "prompt contains {prompt} tokens*too large for model with {limit} maximum context length"},
 	// xAI, whose error is a string: cline/cline#3120, chenyme/grok2api#693. The limit is that of the input.
 	{words: "maximum prompt length is {limit} but the request contains {prompt} tokens"},
@@ -148,7 +151,7 @@ var rows = []row{
 	{words: "current length is {_} while limit is {limit}"},
 	// Qwen on DashScope: QwenLM/qwen-code#98, agentscope-ai/QwenPaw#6255. The limit is that of the input.
 	{words: "range of input length should be [1, {limit}]"},
-	// Cohere: cohere-ai/sandbox-topically#4.
+	// Cohere: cohere-ai/sandbox-topically#4, stanford-crfm/helm#1412; the last as in its documentation of errors.
 	{words: "total number of tokens (prompt and prediction) cannot exceed {limit} - received {_}"},
 	{words: "total number of tokens in the prompt exceeds the limit of {limit}"},
 	{words: "total number of tokens in the prompt cannot exceed {limit} - received {prompt}"},
@@ -158,7 +161,7 @@ var rows = []row{
 	{words: "context window exceeds limit"},
 	// Doubao on Volcengine Ark, code OutofContextError: bytedance/deer-flow#549.
 	{words: "total tokens of image and text exceed max message tokens"},
-	// Bedrock: Nova, of a stream with status 200 (danny-avila/agents src/utils tests, captured live).
+	// Bedrock's Nova, in a stream with status 200: the same probe of danny-avila/agents.
 	{words: "number of input tokens exceeds maximum length"},
 	// Bedrock: aws-samples/bedrock-chat#95, continuedev/continue#6005.
 	{words: "input is too long for requested model"},
@@ -167,8 +170,9 @@ var rows = []row{
 
 	// OpenAI's Responses, and Codex: anomalyco/opencode#6071, dyad-sh/dyad#1672.
 	{words: "input exceeds the context window of this model"},
-	// Bedrock's Llama (danny-avila/agents, captured live), and whatever ends otherwise.
+	// Bedrock's Llama (the same probe), THUDM/LongBench#104, and whatever else ends in another way.
 	{words: "maximum context length is {limit} tokens"},
+	// Niek/chatgpt-web#525.
 	{words: "maximum context length has been exceeded"},
 	// Groq: OpenHands/OpenHands#1902, letta-ai/letta#1963.
 	{words: "reduce the length of the messages or completion"},

@@ -1,0 +1,171 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/proxy/overflow"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// relieves is how many times a request that overflowed is condensed and sent again.
+const relieves = 3
+
+// overflowRead bounds what is read of an error to recognise it, in bytes.
+const overflowRead = 64 << 10
+
+// relieve condenses a request that overflowed upstream's context window, and sends it again. It gives the last answer,
+// whatever that is: if nothing helps, upstream's own error.
+func (s *Server) relieve(t *turn, resp *http.Response) (*http.Response, error) {
+	for range relieves {
+		over, is := overflowed(resp)
+		if !is || over.ByOutput || t.wish == "off" || t.tenant.Observe {
+			return resp, nil
+		}
+		before := s.size(t)
+		s.learn(t, over, before)
+		made := s.condenseHard(t)
+		if s.fits(t) || s.trimHard(t) || made {
+			made = s.size(t).Tokens < before.Tokens
+		}
+		if !made {
+			return resp, nil
+		}
+		s.o.Metrics.relieved(t.tenant.Name)
+		_ = resp.Body.Close()
+		var err error
+		if resp, err = s.send(t.request, t.forwarded()); err != nil {
+			return nil, err
+		}
+	}
+	return resp, nil
+}
+
+// overflowed recognises an overflow, and leaves the response as it was.
+func overflowed(resp *http.Response) (overflow.Overflow, bool) {
+	if resp.StatusCode < http.StatusBadRequest || resp.Header.Get("Content-Encoding") != "" {
+		return overflow.Overflow{}, false
+	}
+	head, err := io.ReadAll(io.LimitReader(resp.Body, overflowRead))
+	rest := io.Reader(resp.Body)
+	if err != nil {
+		rest = failing{err}
+	}
+	resp.Body = &spliced{Reader: io.MultiReader(bytes.NewReader(head), rest), Closer: resp.Body}
+	return overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
+}
+
+// spliced is a body of which the beginning has been read before.
+type spliced struct {
+	io.Reader
+	io.Closer
+}
+
+// failing gives an error that was met before.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// condenseHard condenses because upstream refused the request for its length.
+func (s *Server) condenseHard(t *turn) bool {
+	if t.place.Match == session.MatchReplay {
+		return false
+	}
+	t.need = condense.Need{Reason: session.ReasonOverflow, Hard: true}
+	defer func() { t.need = condense.Need{} }()
+	made := len(t.report)
+	decision := t.tenant.Condenser.Condense(s.input(t))
+	if decision.Job == nil || !s.make(t, decision.Job) {
+		return false
+	}
+	t.need = condense.Need{}
+	if shape := t.tenant.Condenser.Condense(s.input(t)); shape.View != nil {
+		t.view, t.shaped = *shape.View, true
+	}
+	return len(t.report) > made
+}
+
+// fits reports whether the view should now fit upstream's window.
+func (s *Server) fits(t *turn) bool {
+	in := s.input(t)
+	return in.Total+min(in.Reserved, in.Window/2) <= in.Window
+}
+
+// The lengths, in characters, to which newly arrived tool results are cut when nothing else is left to forget.
+const (
+	longestTrim  = 16000
+	shortestTrim = 500
+)
+
+// trimHard cuts the tool results that have just come, as little as makes the view fit: they are all that is left.
+func (s *Server) trimHard(t *turn) bool {
+	if t.place.Match == session.MatchReplay {
+		return false
+	}
+	in := s.input(t)
+	var last condense.Job
+	for length := longestTrim; length >= shortestTrim; length /= 2 {
+		job := condense.ToolOutputTrim{MaxEventLength: length}.Condense(in).Job
+		if job == nil {
+			continue
+		}
+		last = job
+		result, err := job.Run(t.ctx)
+		if err == nil && result.Condensation.After.Tokens+min(in.Reserved, in.Window/2) <= in.Window {
+			break
+		}
+	}
+	return last != nil && s.make(t, last)
+}
+
+// learn remembers what the error tells of the model.
+func (s *Server) learn(t *turn, over overflow.Overflow, sent session.Size) {
+	limit := over.Limit
+	if limit == 0 {
+		limit = s.o.Tokens.Adjust(t.split.Model, sent.Tokens) * 9 / 10 // it was less than what was sent
+	}
+	if over.Prompt > 0 && !over.AtLeast && sent.Tokens > 0 {
+		s.o.Tokens.Observe(t.split.Model, sent.Tokens, over.Prompt)
+		t.scale = float64(over.Prompt) / float64(sent.Tokens)
+	}
+	s.learnt.set(t.tenant.Name, t.split.Model, limit)
+	t.model.Window = s.learnt.window(t.tenant.Name, t.split.Model, t.model.Window)
+	s.o.Log.Info("context window learnt", zap.String("tenant", t.tenant.Name), zap.String("model", head(t.split.Model)),
+		zap.Int("window", t.model.Window))
+}
+
+// learnt is the context windows that upstreams told of in their errors, by tenant and model. It is bounded: a client
+// picks the model's name.
+type learnt struct {
+	windows *lru.Cache[learntKey, int]
+}
+
+type learntKey struct{ tenant, model string }
+
+const learntKept = 1024
+
+func newLearnt() (*learnt, error) {
+	windows, err := lru.New[learntKey, int](learntKept)
+	if err != nil {
+		return nil, fmt.Errorf("new window cache: %w", err)
+	}
+	return &learnt{windows: windows}, nil
+}
+
+func (l *learnt) set(tenant, model string, window int) {
+	l.windows.Add(learntKey{tenant, head(model)}, window)
+}
+
+// window is the smaller of what was configured and what was learnt.
+func (l *learnt) window(tenant, model string, configured int) int {
+	if w, ok := l.windows.Get(learntKey{tenant, head(model)}); ok && (configured == 0 || w < configured) {
+		return w
+	}
+	return configured
+}

@@ -84,7 +84,7 @@ func (r *Registry) catchUp(ctx context.Context, res *Resolution) error {
 		return nil
 	}
 	q := res.query
-	q.Purpose = res.Thread.Purpose
+	q.Purpose, q.other = res.Thread.Purpose, true
 	again, err := r.Resolve(ctx, q)
 	if err != nil {
 		return err
@@ -154,13 +154,7 @@ func systemDigest(messages []Message) Hash {
 func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, callIDs, arguments []string) error {
 	h := res.query.History
 	seed := h.Chain[0]
-	traces := slices.Concat(CallTraces(seed, callIDs), AnswerTraces(seed, text, arguments))
-	if res.query.Scope.Key == "" && begins(h, h.Len()) {
-		traces = append(traces, AnsweredTrace(h.Head()))
-	}
-	if len(traces) == 0 {
-		return nil
-	}
+	traces := slices.Concat([]Hash{AnsweredTrace(h.Head())}, CallTraces(seed, callIDs), AnswerTraces(seed, text, arguments))
 	at := Place{Thread: res.Thread.ID, Session: res.Thread.Session, Pos: res.Thread.Len}
 	if err := r.store.Mark(ctx, traces, at); err != nil {
 		return fmt.Errorf("mark answer: %w", err)

@@ -68,6 +68,7 @@ type Query struct {
 	Purpose Purpose
 	History *History
 	Texts   func() []string // the texts to look for traces in; asked for only when nothing else matches
+	other   bool            // the names that the history would have are taken
 }
 
 // Resolution is where a history belongs.
@@ -78,6 +79,7 @@ type Resolution struct {
 	Source Source
 	Logged int         // positions that the thread's log holds already
 	Known  Place       // the longest known prefix, with its token count
+	Again  bool        // the same history was answered before: whatever was forwarded then is to be forwarded now
 	Base   *Resolution // of a side request that branches off: the history that it hangs on
 	query  Query
 }
@@ -132,7 +134,23 @@ func (r *Registry) settle(ctx context.Context, q Query, res Resolution, thread *
 	if q.Scope.Key != "" {
 		res.Source = SourceKey
 	}
+	if res.Match == MatchEnd && res.Logged == q.History.Len() {
+		answered, err := r.answered(ctx, q.History)
+		if err != nil {
+			return Resolution{}, fmt.Errorf("resolve: %w", err)
+		}
+		res.Again = answered
+	}
 	return res, nil
+}
+
+// answered reports whether a history has got its answer.
+func (r *Registry) answered(ctx context.Context, h *History) (bool, error) {
+	places, err := r.store.Trace(ctx, []Hash{AnsweredTrace(h.Head())})
+	if err != nil {
+		return false, fmt.Errorf("read traces: %w", err)
+	}
+	return places[0].Known(), nil
 }
 
 // longest finds the longest known prefix and its thread.
@@ -185,10 +203,17 @@ func hashesAt(h *History, positions []int) []Hash {
 	return out
 }
 
-// beganAgain reports whether a history of nothing but first user messages, sent without a session key, is another
-// conversation that begins like a known one, not a retry: the known one went on, or has got its answer.
+// beganAgain reports whether a history that came without a session key is another conversation that begins like a known
+// one: all that they share is the agent's greeting, or it is nothing but first user messages and no retry, since the
+// known one went on or has got its answer.
 func (r *Registry) beganAgain(ctx context.Context, q Query, res *Resolution, thread *Thread) (bool, error) {
-	if q.Scope.Key != "" || thread == nil || !begins(q.History, q.History.Len()) {
+	if q.Scope.Key != "" || thread == nil {
+		return false, nil
+	}
+	if greets(q.History, res.Known.Pos) {
+		return true, nil
+	}
+	if !begins(q.History, q.History.Len()) {
 		return false, nil
 	}
 	if res.Match == MatchReplay && thread.Len > q.History.Len() {
@@ -197,17 +222,13 @@ func (r *Registry) beganAgain(ctx context.Context, q Query, res *Resolution, thr
 	if res.Known.Pos < q.History.Len() {
 		return false, nil
 	}
-	places, err := r.store.Trace(ctx, []Hash{AnsweredTrace(q.History.Head())})
-	if err != nil {
-		return false, fmt.Errorf("read traces: %w", err)
-	}
-	return places[0].Known(), nil
+	return r.answered(ctx, q.History)
 }
 
 // fork begins a thread that shares its parent's first at positions, and the condensations that cover no more than those.
 func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
 	t := Thread{
-		ID: ThreadID(r.newID()), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose,
+		ID: r.forkID(parent, q, at), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose,
 		Parent: parent.ID, ForkAt: at, Len: at, Head: q.History.Chain[at], System: parent.System,
 		Created: r.now(), Seen: r.now(),
 	}
@@ -217,6 +238,33 @@ func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
 		}
 	}
 	return t
+}
+
+// names gives a new thread's name and that of a session of its own. They follow from how the history begins, so that two
+// replicas, or one whose last writes were lost, give the same names to the same history; a history that begins like one
+// that is known gets others.
+func (r *Registry) names(ctx context.Context, q Query) (ThreadID, SessionID, error) {
+	other := func() (ThreadID, SessionID, error) { return ThreadID(r.newID()), SessionID(r.newID()[:24]), nil }
+	if q.other || q.History.Len() == 0 {
+		return other()
+	}
+	first := q.History.Chain[1]
+	id := ThreadID(trace(first, 'T', "").String()[:32])
+	switch _, err := r.store.Thread(ctx, id); {
+	case err == nil:
+		return other()
+	case !errors.Is(err, ErrNotFound):
+		return "", "", fmt.Errorf("read thread: %w", err)
+	}
+	return id, SessionID(trace(first, 'S', "").String()[:24]), nil
+}
+
+// forkID names a fork by its parent and its first message.
+func (r *Registry) forkID(parent *Thread, q Query, at int) ThreadID {
+	if q.other || at == q.History.Len() {
+		return ThreadID(r.newID())
+	}
+	return ThreadID(trace(q.History.Chain[at+1], 'F', string(parent.ID)).String()[:32])
 }
 
 // branch resolves a side request that hangs its own last message on a history: the history is resolved by itself, as
@@ -243,9 +291,11 @@ func (r *Registry) branch(ctx context.Context, q Query, own Resolution) (Resolut
 func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 	now := r.now()
 	seed := q.History.Chain[0]
-	t := Thread{
-		ID: ThreadID(r.newID()), Tenant: q.Scope.Tenant, Purpose: q.Purpose, Head: seed, Created: now, Seen: now,
+	id, session, err := r.names(ctx, q)
+	if err != nil {
+		return err
 	}
+	t := Thread{ID: id, Tenant: q.Scope.Tenant, Purpose: q.Purpose, Head: seed, Created: now, Seen: now}
 	linked, err := r.linked(ctx, q)
 	if err != nil {
 		return err
@@ -267,7 +317,7 @@ func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 		t.Session, t.Parent = linked.Session, linked.Thread
 		res.Source = SourceTrace
 	default:
-		t.Session = SessionID(r.newID()[:24])
+		t.Session = session
 	}
 	res.Thread, res.New, res.Logged, res.Known = t, true, 0, Place{}
 	return nil

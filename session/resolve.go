@@ -107,12 +107,31 @@ func classify(h *History, p int, t *Thread) (Match, int) {
 	return MatchNone, 0
 }
 
-// begins reports whether the first p messages are only users': two conversations may well begin alike.
+// begins reports whether the first p messages are only the agent's greeting and users' messages: two conversations may
+// well begin alike.
 func begins(h *History, p int) bool {
+	asked := false
 	for i := 1; i <= p; i++ {
-		if h.Message(i).Kind != User {
+		switch h.Message(i).Kind {
+		case User:
+			asked = true
+		case Agent:
+			if asked {
+				return false
+			}
+		default:
 			return false
 		}
 	}
 	return true
+}
+
+// greets reports whether the first p messages are only the agent's greeting.
+func greets(h *History, p int) bool {
+	for i := 1; i <= p; i++ {
+		if h.Message(i).Kind != Agent {
+			return false
+		}
+	}
+	return p > 0
 }

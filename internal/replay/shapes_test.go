@@ -167,8 +167,8 @@ func TestIdentity(t *testing.T) {
 		}, "A1 A1 A2"},
 		"the agent speaks first": {func(out *[]wire) {
 			newAgent(out, "a").says("Hello, how can I help you today?").user("count the lines").does(`{"c":"wc"}`, "3").says("Three.")
-			newAgent(out, "b").says("Hello there, what is it about?").user("count the words").says("Nine.")
-		}, "A1 A1 A1 B1 B1"},
+			newAgent(out, "b").says("Hello, how can I help you today?").user("count the words").says("Nine.").user("sure?").says("Yes.")
+		}, "A1 A1 A1 B1 B1 B1"},
 		"two ids, one history": {func(out *[]wire) {
 			newAgent(out, "a", "x-session-id", "one").user("count the lines").does(`{"c":"ls"}`, "n").says("Three.")
 			newAgent(out, "a", "x-session-id", "two").user("count the lines").does(`{"c":"ls"}`, "n").says("Three.")

@@ -1,0 +1,80 @@
+package replay_test
+
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/demo"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+)
+
+// TestAWindowNobodyKnows plays a run of five times the upstream's context window, which the proxy is not told: it learns
+// it from the first refusal, and the agent sees none.
+func TestAWindowNobodyKnows(t *testing.T) {
+	const window = 16384
+	for _, stream := range []bool{false, true} {
+		cfg := config.Default()
+		cfg.Condenser.LLMConfig = "cheap"
+		stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, ContextWindow: window})
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
+			URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours", Stream: stream,
+			Window: window, Again: 5, Expect: replay.Expectations{Summariser: replay.Summariser, PerRequest: 4},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		for _, v := range report.Violations {
+			t.Error(v)
+		}
+		if report.Overflows == 0 || report.Overflows > 3 || report.Condensations < 3 {
+			t.Errorf("%d overflows, %d condensations", report.Overflows, report.Condensations)
+		}
+		if err := stage.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSample plays the sample by every trigger.
+func TestSample(t *testing.T) {
+	for name, change := range map[string]func(*config.Config){
+		"events": func(c *config.Config) { c.Condenser.MaxSize = 30 },
+		"tokens": func(c *config.Config) { c.Condenser.MaxTokens = 12000 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config.Default()
+			cfg.Condenser.LLMConfig = "cheap"
+			change(cfg)
+			stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := stage.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
+				URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Again: 7, Stream: true,
+				Expect: replay.Expectations{
+					MaxSize: cfg.Condenser.MaxSize, MaxTokens: int(cfg.Condenser.MaxTokens), Summariser: replay.Summariser,
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.Condensations < 3 {
+				t.Errorf("%d condensations", report.Condensations)
+			}
+			for _, v := range append(report.Violations, stage.CheckLog(t.Context(), demo.Sample(), report)) {
+				if v != nil {
+					t.Error(v)
+				}
+			}
+		})
+	}
+}

@@ -30,37 +30,101 @@ func (c *Cut) After(summary session.Size) session.Size {
 	return session.Size{Events: c.Kept.Events + summary.Events, Tokens: c.Kept.Tokens + summary.Tokens}
 }
 
-// Cut finds what to forget so that the view comes down to d's target, leaving room for a summary of the given size. It
-// reports false if there is nothing to forget, or too little: less than the minimum progress, or no more tokens than the
-// summary would add.
+// Cut finds what to forget so that the view comes down to d's target, leaving room for a summary of the given size, which
+// replaces the one that the view shows. Of the size zero there is none: what the view shows stays. It reports false if
+// there is nothing to forget, or too little: less than the minimum progress, or no more tokens than the summary would add.
 func (s Settings) Cut(in Input, d Due, summary session.Size) (Cut, bool) {
-	tokens := in.Measure(in.View.Items)
-	p := newPicker(in.View, tokens)
+	p := s.picker(in, summary)
+	p.tail(d.Target)
+	return s.cut(in, d, p, summary)
+}
+
+// picker has picked what every rolling strategy keeps: what is protected, and the head.
+func (s Settings) picker(in Input, summary session.Size) *picker {
+	p := newPicker(in.View, in.Measure(in.View.Items))
 	p.kept = summary
+	if summary == (session.Size{}) {
+		p.summaries()
+	}
 	p.protect()
 	p.head(s.KeepFirst)
-	p.tail(d.Target)
+	return p
+}
 
+// cut forgets what was not picked, if that is worth while.
+func (s Settings) cut(in Input, d Due, p *picker, summary session.Size) (Cut, bool) {
+	c, ok := p.cut(in)
+	if !ok || !s.worthwhile(c, d, summary) {
+		return Cut{}, false
+	}
+	return c, true
+}
+
+// cut forgets what was not picked. It reports false if that is nothing but a summary.
+func (p *picker) cut(in Input) (Cut, bool) {
 	c := Cut{Before: session.Size{Events: len(in.View.Items), Tokens: in.Total}}
 	c.Kept = c.Before
+	gone := map[int]bool{}
 	for i, item := range in.View.Items {
 		switch {
 		case p.keep[i]:
 			continue
 		case item.Index < 0:
-			c.Replaced = tokens[i]
+			c.Replaced = p.tokens[i]
 		default:
-			c.forget(in.View.History.Pos(item.Index))
-			c.Tokens += tokens[i]
+			gone[in.View.History.Pos(item.Index)] = true
+			c.Tokens += p.tokens[i]
 		}
 		c.Kept.Events--
-		c.Kept.Tokens -= tokens[i]
+		c.Kept.Tokens -= p.tokens[i]
 	}
-	if len(c.Forgotten) == 0 || !s.worthwhile(c, d, summary) {
+	if len(gone) == 0 {
 		return Cut{}, false
 	}
+	c.sweep(in, gone)
 	c.cover(in.View)
 	return c, true
+}
+
+// sweep forgets the positions that go, and with them those up to the last of them that an earlier stage of a pipeline
+// had already left out of the view: else they would come back, without their neighbours.
+func (c *Cut) sweep(in Input, gone map[int]bool) {
+	history := in.View.History
+	shown, before := make([]bool, history.Len()+1), in.View.Forgotten()
+	for _, item := range in.View.Items {
+		if item.Index >= 0 {
+			shown[history.Pos(item.Index)] = true
+		}
+	}
+	var hidden []session.Item
+	for p, left := 1, len(gone); left > 0; p++ {
+		switch {
+		case gone[p]:
+			left--
+		case shown[p] || before[p]:
+			continue
+		default:
+			hidden = append(hidden, asSent(history, p))
+		}
+		c.forget(p)
+	}
+	if len(hidden) > 0 {
+		c.Tokens += total(in.Measure(hidden))
+	}
+}
+
+// asSent is a position as the client sent it.
+func asSent(h *session.History, position int) session.Item {
+	m := h.Message(position)
+	return session.Item{Index: h.At(position), Raw: m.Raw, Kind: m.Kind}
+}
+
+func total(tokens []int) int {
+	sum := 0
+	for _, n := range tokens {
+		sum += n
+	}
+	return sum
 }
 
 // forget adds a position, which is greater than those added before.
@@ -91,6 +155,9 @@ func (s Settings) worthwhile(c Cut, d Due, summary session.Size) bool {
 	after := c.After(summary)
 	if after.Tokens >= c.Before.Tokens {
 		return false
+	}
+	if d.Need.Reason == session.ReasonOverflow {
+		return true // upstream has refused what is there: any progress is better
 	}
 	return d.Events && s.progress(c.Before.Events, after.Events) || d.Tokens && s.progress(c.Before.Tokens, after.Tokens)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -14,11 +15,14 @@ var ErrCooling = errors.New("summariser is cooling down")
 // llmJob is one condensation by a model.
 type llmJob struct {
 	*LLM
-	in    Input
-	need  Need
-	cut   Cut
-	span  *span
-	usage session.Usage // of all calls so far
+	in   Input
+	need Need
+	cut  Cut
+	span *span
+
+	mu    sync.Mutex
+	calls int           // made so far
+	usage session.Usage // of those
 }
 
 var _ Job = (*llmJob)(nil)
@@ -45,48 +49,61 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 
 // summarise asks the model, on a hard need a second time with shorter events.
 func (j *llmJob) summarise(ctx context.Context) (session.Condensation, error) {
-	c, used, err := j.attempt(ctx, j.s.MaxEventLength)
+	c, used, err := j.attempt(ctx, j.s.MaxEventLength, maxCalls-1)
 	if err == nil || !j.need.Hard || ctx.Err() != nil || !again(err) {
 		return c, err
 	}
-	c, _, err = j.attempt(ctx, max(used/4, minEventLength))
+	c, _, err = j.attempt(ctx, max(used/4, minEventLength), maxCalls-j.calls)
 	return c, err
 }
 
-// attempt makes one call with events of at most limit runes. It tells how short they were cut to fit.
-func (j *llmJob) attempt(ctx context.Context, limit int) (session.Condensation, int, error) {
-	p := prompt{previous: j.span.previous.text(), events: j.span.events, words: j.words()}
-	fit, err := p.fit(limit, j.budget(), j.in.Count)
+// attempt asks for a summary with events of at most limit runes, in one call or, where one can not hold them, in parts:
+// that many calls at most. It tells how short the events were cut to fit.
+func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condensation, int, error) {
+	p := prompt{previous: j.span.previous.text(), events: j.span.events, ask: j.form.ask(j.words())}
+	pl, err := p.plan(frame{
+		limit: limit, budget: j.budget(), calls: calls, output: j.s.MaxOutput, count: j.in.Count,
+	})
 	if err != nil {
 		return session.Condensation{}, limit, err
 	}
-	r, err := j.s.Summariser.Summarise(ctx, j.request(fit.text))
-	if err != nil {
-		return session.Condensation{}, fit.limit, err
+	text := pl.texts[0]
+	if len(pl.texts) > 1 {
+		if text, err = j.readParts(ctx, p, pl); err != nil {
+			return session.Condensation{}, pl.limit, err
+		}
 	}
-	j.usage = session.Usage{
-		Input:  j.usage.Input + r.Usage.Input,
-		Cached: j.usage.Cached + r.Usage.Cached,
-		Output: j.usage.Output + r.Usage.Output,
+	r, err := j.call(ctx, j.request(text))
+	if err != nil {
+		return session.Condensation{}, pl.limit, err
 	}
 	c, err := j.accept(r)
-	return c, fit.limit, err
+	return c, pl.limit, err
 }
 
 func (j *llmJob) request(user string) Request {
-	return Request{
+	r := Request{
 		Endpoint:  j.endpoint(j.in),
 		Model:     j.model(j.in),
-		System:    instructions,
+		System:    j.system(),
 		User:      user,
 		MaxOutput: j.s.MaxOutput,
 	}
+	j.form.shape(&r)
+	return r
 }
+
+func (j *llmJob) system() string { return j.form.system(j.span.weights.genre()) }
 
 // budget is how many tokens the changing part of the prompt may have.
 func (j *llmJob) budget() int {
 	const messages = 4 * messageOverhead // two messages, priming, and some room for another tokenizer's mind
-	return j.window(j.in) - j.s.MaxOutput - j.in.Count(instructions) - messages
+	r := j.request("")
+	fixed := j.in.Count(r.System) + messages
+	if r.Function != nil {
+		fixed += j.in.Count(string(r.Function.JSON))
+	}
+	return j.window(j.in) - j.s.MaxOutput - fixed
 }
 
 // words is how long the record may be: half of what it stands for, and well within what the model may write.
@@ -97,7 +114,7 @@ func (j *llmJob) words() int {
 
 // accept makes a condensation of a reply, if the reply is any good.
 func (j *llmJob) accept(r Reply) (session.Condensation, error) {
-	record, err := ReadReply(r)
+	record, err := j.form.record(r)
 	if err != nil {
 		return session.Condensation{}, err
 	}
@@ -110,10 +127,6 @@ func (j *llmJob) accept(r Reply) (session.Condensation, error) {
 	return c, err
 }
 
-func (j *llmJob) inflated(tokens, limit int) error {
-	return &SummaryError{Kind: FaultInflated, Usage: j.usage, Detail: fmt.Sprintf("%d tokens, limit %d", tokens, limit)}
-}
-
 // fallback makes a condensation without a model: what was recorded before stays, with a note of what is missing and
 // its exact values.
 func (j *llmJob) fallback(cause error) (Result, error) {
@@ -124,14 +137,13 @@ func (j *llmJob) fallback(cause error) (Result, error) {
 	return Result{Condensation: c, Fallback: cause}, nil
 }
 
-// condensation forgets the span for a record. It must make the view strictly smaller, if need be without a ledger.
+// condensation forgets the span for a record. It must make the view strictly smaller, if need be without what is added to
+// the record.
 func (j *llmJob) condensation(record string) (session.Condensation, error) {
 	c := j.cut.condensation(j.need.Reason, j.s.Name)
-	c.Usage = j.usage
-	tokens := min(j.s.LedgerTokens, j.span.tokens/ledgerShare)
-	ledger := j.span.ledger.Text(record, tokens, j.in.Count)
-	for _, ledger := range [...]string{ledger, ""} {
-		c.Summary = Summary{Record: record, Ledger: ledger}.String()
+	c.Usage = j.spent()
+	for _, s := range j.summaries(record) {
+		c.Summary = s.String()
 		c.SummaryTokens = j.in.Count(c.Summary)
 		c.After = j.cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
 		if c.After.Tokens < c.Before.Tokens {
@@ -139,6 +151,14 @@ func (j *llmJob) condensation(record string) (session.Condensation, error) {
 		}
 	}
 	return session.Condensation{}, j.inflated(c.After.Tokens, c.Before.Tokens)
+}
+
+// summaries are the ways to complete a record, the fullest first.
+func (j *llmJob) summaries(record string) []Summary {
+	s := Summary{Record: record}
+	s.Demands = j.span.demands.text(record, min(j.s.LedgerTokens, j.span.tokens/demandShare), j.in.Count)
+	s.Ledger = j.span.ledger.Text(record+"\n"+s.Demands, min(j.s.LedgerTokens, j.span.tokens/ledgerShare), j.in.Count)
+	return []Summary{s, {Record: record, Demands: s.Demands}, {Record: record}}
 }
 
 // condensation is the cut's, still without a summary.

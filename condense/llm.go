@@ -27,7 +27,8 @@ type LLMSettings struct {
 // LLM is the rolling condenser: a model writes a summary of the middle, which takes in the summary before it. It is safe
 // for concurrent use if its Summariser is.
 type LLM struct {
-	s LLMSettings
+	s    LLMSettings
+	form form
 }
 
 var _ Condenser = (*LLM)(nil)
@@ -41,7 +42,7 @@ func NewLLM(s LLMSettings) *LLM {
 	s.MaxEventLength = max(orDefault(s.MaxEventLength, DefaultEventLength), minEventLength)
 	s.LedgerTokens = orDefault(s.LedgerTokens, DefaultLedgerTokens)
 	s.Allowance = orDefault(s.Allowance, DefaultAllowance)
-	return &LLM{s: s}
+	return &LLM{s: s, form: prose{}}
 }
 
 // Name implements Condenser.

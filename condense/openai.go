@@ -2,11 +2,13 @@ package condense
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,17 +46,18 @@ func (o OpenAI) Summarise(ctx context.Context, r Request) (Reply, error) {
 	if err != nil {
 		return Reply{}, callError(ctx, err, r.Endpoint.APIKey)
 	}
-	return reply(answer), nil
+	return reply(answer, r.Function), nil
 }
 
 func (o OpenAI) request(r Request) openai.ChatCompletionRequest {
 	out := openai.ChatCompletionRequest{
-		Model: r.Model,
-		Messages: []openai.ChatCompletionMessage{
-			{Role: openai.ChatMessageRoleSystem, Content: r.System},
-			{Role: openai.ChatMessageRoleUser, Content: r.User},
-		},
+		Model:    r.Model,
+		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleSystem, Content: r.System}},
 	}
+	for _, text := range append(slices.Clip(r.Events), r.User) {
+		out.Messages = append(out.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: text})
+	}
+	constrain(&out, r)
 	if reasons(r.Model) {
 		out.MaxCompletionTokens = r.MaxOutput
 	} else {
@@ -65,6 +68,24 @@ func (o OpenAI) request(r Request) openai.ChatCompletionRequest {
 		out.Temperature = max(*o.Temperature, math.SmallestNonzeroFloat32)
 	}
 	return out
+}
+
+// constrain adds the function that the model has to call, or the form that its text must have.
+func constrain(out *openai.ChatCompletionRequest, r Request) {
+	if f := r.Function; f != nil {
+		out.Tools = []openai.Tool{{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
+			Name: f.Name, Description: f.Description, Parameters: json.RawMessage(f.JSON),
+		}}}
+		out.ToolChoice = openai.ToolChoice{Type: openai.ToolTypeFunction, Function: openai.ToolFunction{Name: f.Name}}
+	}
+	if f := r.Format; f != nil {
+		out.ResponseFormat = &openai.ChatCompletionResponseFormat{
+			Type: openai.ChatCompletionResponseFormatTypeJSONSchema,
+			JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{
+				Name: f.Name, Description: f.Description, Schema: json.RawMessage(f.JSON), Strict: true,
+			},
+		}
+	}
 }
 
 // reasons reports whether model is one of those that refuse max_tokens.
@@ -78,7 +99,7 @@ func reasons(model string) bool {
 	return false
 }
 
-func reply(a openai.ChatCompletionResponse) Reply {
+func reply(a openai.ChatCompletionResponse, called *Schema) Reply {
 	r := Reply{Usage: session.Usage{Input: a.Usage.PromptTokens, Output: a.Usage.CompletionTokens}}
 	if d := a.Usage.PromptTokensDetails; d != nil {
 		r.Usage.Cached = d.CachedTokens
@@ -86,8 +107,26 @@ func reply(a openai.ChatCompletionResponse) Reply {
 	if len(a.Choices) > 0 {
 		c := a.Choices[0]
 		r.Text, r.Refusal, r.Finish = text(c.Message), c.Message.Refusal, string(c.FinishReason)
+		r.Arguments = arguments(c.Message, called)
 	}
 	return r
+}
+
+// arguments are those of the first call of the function, whether the server speaks of tools or, as older ones, of a
+// function.
+func arguments(m openai.ChatCompletionMessage, called *Schema) string {
+	if called == nil {
+		return ""
+	}
+	for _, call := range m.ToolCalls {
+		if call.Function.Name == called.Name {
+			return call.Function.Arguments
+		}
+	}
+	if m.FunctionCall != nil && m.FunctionCall.Name == called.Name {
+		return m.FunctionCall.Arguments
+	}
+	return ""
 }
 
 func text(m openai.ChatCompletionMessage) string {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,70 @@ func sent(t *testing.T, name string, got map[string]any, model string, want map[
 		if v, ok := got[field].(float64); !ok || v != value && (v == 0 || v > 1e-40) {
 			t.Errorf("%s: %s is %v, want %v", name, field, got[field], value)
 		}
+	}
+}
+
+// TestOpenAIForms: a function is forced, a form is demanded strictly, and events are messages of their own.
+func TestOpenAIForms(t *testing.T) {
+	schema := []byte(`{"type":"object","properties":{"ids":{"type":"array"}}}`)
+	for name, c := range map[string]struct {
+		change func(*condense.Request)
+		answer string
+		want   string // the request's body, but for model and max_tokens
+		reply  condense.Reply
+	}{
+		"function": {
+			func(r *condense.Request) { r.Function = &condense.Schema{Name: "note", Description: "d", JSON: schema} },
+			`{"content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"other","arguments":"{}"}},
+				{"id":"2","type":"function","function":{"name":"note","arguments":"{\"ids\":[]}"}}]}`,
+			`"messages":[{"role":"system","content":"summarise"},{"role":"user","content":"events"}],` +
+				`"tools":[{"type":"function","function":{"name":"note","description":"d","parameters":` + string(schema) + `}}],` +
+				`"tool_choice":{"type":"function","function":{"name":"note"}}`,
+			condense.Reply{Arguments: `{"ids":[]}`, Finish: "tool_calls"},
+		},
+		"older function": {
+			func(r *condense.Request) { r.Function = &condense.Schema{Name: "note", JSON: schema} },
+			`{"content":"","function_call":{"name":"note","arguments":"{}"}}`,
+			`"messages":[{"role":"system","content":"summarise"},{"role":"user","content":"events"}],` +
+				`"tools":[{"type":"function","function":{"name":"note","parameters":` + string(schema) + `}}],` +
+				`"tool_choice":{"type":"function","function":{"name":"note"}}`,
+			condense.Reply{Arguments: `{}`, Finish: "tool_calls"},
+		},
+		"format and events": {
+			func(r *condense.Request) {
+				r.Format, r.Events = &condense.Schema{Name: "ranking", JSON: schema}, []string{"one", "two"}
+			},
+			`{"content":"{\"ids\":[1]}","tool_calls":[{"id":"2","type":"function","function":{"name":"note","arguments":"{}"}}]}`,
+			`"messages":[{"role":"system","content":"summarise"},{"role":"user","content":"one"},{"role":"user","content":"two"},` +
+				`{"role":"user","content":"events"}],` +
+				`"response_format":{"type":"json_schema","json_schema":{"name":"ranking","schema":` + string(schema) + `,"strict":true}}`,
+			condense.Reply{Text: `{"ids":[1]}`, Finish: "tool_calls"},
+		},
+	} {
+		var body []byte
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ = io.ReadAll(r.Body)
+			io.WriteString(w, `{"choices":[{"message":`+c.answer+`,"finish_reason":"tool_calls"}]}`)
+		}))
+		r := request(server.URL, "m")
+		c.change(&r)
+		got, err := condense.OpenAI{}.Summarise(context.Background(), r)
+		server.Close()
+		if err != nil || got != c.reply {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		sameJSON(t, name, body, `{"model":"m","max_tokens":321,"stream":false,`+c.want+`}`)
+	}
+}
+
+func sameJSON(t *testing.T, name string, got []byte, want string) {
+	t.Helper()
+	var a, b any
+	if err := errors.Join(json.Unmarshal(got, &a), json.Unmarshal([]byte(want), &b)); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("%s:\ngot  %s\nwant %s", name, got, want)
 	}
 }
 

@@ -89,6 +89,9 @@ func (p *picker) summaries() {
 		if n < 0 {
 			p.keep[i] = true
 			p.kept.Events++
+			if p.tokens != nil {
+				p.kept.Tokens += p.tokens[i]
+			}
 		}
 	}
 }

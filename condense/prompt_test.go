@@ -12,7 +12,7 @@ import (
 func quarter(text string) int { return (len(text) + 3) / 4 }
 
 func longPrompt(events, length int) prompt {
-	p := prompt{previous: "PREVIOUS IN FULL " + strings.Repeat("p", 500), words: 100}
+	p := prompt{previous: "PREVIOUS IN FULL " + strings.Repeat("p", 500)}
 	for i := range events {
 		p.events = append(p.events, event{id: i + 1, kind: session.Agent, content: session.Content{
 			Text: strings.Repeat("a", length) + "b" + strings.Repeat("c", length),
@@ -37,14 +37,14 @@ func TestPromptFits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if n := quarter(fit.text); n > c.budget {
+		if n := quarter(fit.texts[0]); n > c.budget {
 			t.Errorf("%s: %d tokens, budget %d", name, n, c.budget)
 		}
-		if fit.limit != c.limit || strings.Contains(fit.text, "events left out") != c.dropped {
+		if fit.limit != c.limit || strings.Contains(fit.texts[0], "events left out") != c.dropped {
 			t.Errorf("%s: limit %d, want %d; dropped want %v", name, fit.limit, c.limit, c.dropped)
 		}
 		for _, want := range []string{p.previous, `id="1"`, `id="` + itoa(c.events) + `"`} {
-			if !strings.Contains(fit.text, want) {
+			if !strings.Contains(fit.texts[0], want) {
 				t.Errorf("%s: %.40q is missing", name, want)
 			}
 		}

@@ -18,9 +18,9 @@ import (
 func count(text string) int { return (len(text) + 3) / 4 }
 
 // measure is the tokens of each item.
-func measure(v *session.View) []int {
-	tokens := make([]int, len(v.Items))
-	for i, item := range v.Items {
+func measure(items []session.Item) []int {
+	tokens := make([]int, len(items))
+	for i, item := range items {
 		tokens[i] = count(string(item.Raw)) + 4
 		if item.Index < 0 {
 			tokens[i] = count(item.Summary) + 4
@@ -32,20 +32,42 @@ func measure(v *session.View) []int {
 const fixed = 50
 
 func input(v *session.View) condense.Input {
-	total := fixed
-	for _, n := range measure(v) {
-		total += n
-	}
 	return condense.Input{
 		View:    v,
-		Total:   total,
+		Total:   fixed + sum(measure(v.Items)),
 		Fixed:   fixed,
-		Measure: func([]session.Item) []int { return measure(v) },
+		Measure: measure,
 		Count:   count,
 		Model:   "main-model",
 		Codec:   condensetest.Codec{},
 		Now:     time.Unix(1700000000, 0),
 	}
+}
+
+func sum(tokens []int) int {
+	total := 0
+	for _, n := range tokens {
+		total += n
+	}
+	return total
+}
+
+// project gives the view as the proxy makes it: trimmed messages are written as they are shown.
+func project(h *session.History, log []session.Condensation) session.View {
+	v := session.Project(h, log)
+	for i, item := range v.Items {
+		if item.Trim == nil {
+			continue
+		}
+		c, err := condensetest.Codec{}.Read(item.Raw)
+		if err != nil {
+			panic(err)
+		}
+		if v.Items[i].Raw, err = (condensetest.Codec{}).Rewrite(item.Raw, condense.RenderTrim(c.Text, *item.Trim)); err != nil {
+			panic(err)
+		}
+	}
+	return v
 }
 
 // summariserFunc is a Summariser.
@@ -102,7 +124,7 @@ func scripted(t *rapid.T) condense.Summariser {
 
 // round condenses once, if it is due, and checks what comes of it.
 func round(t *rapid.T, l *condense.LLM, h *session.History, log []session.Condensation) (session.Condensation, bool) {
-	v := session.Project(h, log)
+	v := project(h, log)
 	in := input(&v)
 	if rapid.IntRange(0, 4).Draw(t, "request") == 0 {
 		in.Need = condense.Need{Reason: session.ReasonRequest, Hard: true}
@@ -122,7 +144,7 @@ func round(t *rapid.T, l *condense.LLM, h *session.History, log []session.Conden
 	if err := condensetest.Condensation(&v, c); err != nil {
 		t.Fatal(err)
 	}
-	after := session.Project(h, append(log[:len(log):len(log)], c))
+	after := project(h, append(log[:len(log):len(log)], c))
 	if err := condensetest.View(&after); err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,10 @@
 package condense_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,14 +16,24 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestScripts runs testdata: events in; decision, condensation, view and summary out. A line of events is
+// TestScripts runs testdata: events in; decision, condensation, view and summary out. Commands are
+//
+//	config [type=TYPE] KEY=N...      a condenser; for a pipeline its stages below, one a line: TYPE KEY=N...
+//	history, append                  events: all of them, or more
+//	edit at=N, fork at=N             another text for message N (from 1), or back to it; events to go on with
+//	condense [need=R] [soft] [cooling] [gone] [late]   with the summariser's script below, an answer a line
+//	view, shaped                     the view that the log gives, and the one that the last decision gave
+//	summary, prompt, prompts         the newest summary; what the summariser was asked last, and all it was asked
+//
+// A line of events is
 //
 //	system|user|agent TEXT [*N]      N words of filler after the text
-//	call ID,ID... [loop] [*N]        an assistant message with tool calls
+//	call ID,ID... [tool=NAME] [url=URL] [loop] [*N]     an assistant message with tool calls
 //	result ID TEXT [*N]
 //	turns N [*N]                     N times a call and its result
 //
-// A line of the summariser's script is: ok TEXT [*N], down, slow, limited, empty, refuse, filter, truncated, huge.
+// A line of the summariser's script is: ok TEXT [*N], json TEXT, call JSON, down, slow, limited, empty, refuse, filter,
+// truncated, huge. The last one is given again and again after "and so on".
 func TestScripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -40,164 +48,107 @@ func TestScripts(t *testing.T) {
 }
 
 type script struct {
-	settings condense.LLMSettings
-	window   int
-	reserved int
+	spec     spec
 	turn     int
 	messages []session.Message
 	log      []session.Condensation
-	prompts  []condense.Request
+	shaped   *session.View
+	prompts  *prompts
 }
 
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "config":
-		s.config(t, d)
+		s.spec = readSpec(t, d)
 		return ""
 	case "history":
 		s.messages, s.log, s.turn = nil, nil, 0
-		s.add(t, d.Input)
-		return fmt.Sprintf("%d messages\n", len(s.messages))
+		return s.grow(t, d)
 	case "append":
-		s.add(t, d.Input)
-		return fmt.Sprintf("%d messages\n", len(s.messages))
+		return s.grow(t, d)
+	case "edit", "fork":
+		return s.change(t, d)
 	case "condense":
 		return s.condense(t, d)
-	case "recent":
-		return s.recent(t, d)
+	}
+	return s.tell(t, d)
+}
+
+func (s *script) grow(t *testing.T, d *datadriven.TestData) string {
+	s.add(t, d.Input)
+	return fmt.Sprintf("%d messages\n", len(s.messages))
+}
+
+// change edits a message, or goes back to it.
+func (s *script) change(t *testing.T, d *datadriven.TestData) string {
+	var at int
+	d.ScanArgs(t, "at", &at)
+	if d.Cmd == "fork" {
+		s.messages = append([]session.Message(nil), s.messages[:at]...)
+		return s.grow(t, d)
+	}
+	c, err := condensetest.Codec{}.Read(s.messages[at-1].Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Text += " edited"
+	s.messages = append([]session.Message(nil), s.messages...)
+	s.messages[at-1] = condensetest.Message(c)
+	return s.grow(t, d)
+}
+
+// tell shows what came of it.
+func (s *script) tell(t *testing.T, d *datadriven.TestData) string {
+	switch d.Cmd {
 	case "view":
 		v := s.view()
 		return show(&v)
+	case "shaped":
+		return show(s.shaped)
 	case "summary":
-		return s.log[len(s.log)-1].Summary + "\n"
+		v := s.view()
+		return v.Summary().Summary + "\n"
 	case "prompt":
-		return s.prompts[len(s.prompts)-1].User + "\n"
+		return s.prompts.all[len(s.prompts.all)-1].User + "\n"
+	case "prompts":
+		return s.prompts.brief()
 	}
 	t.Fatalf("unknown command %s", d.Cmd)
 	return ""
 }
 
-func (s *script) config(t *testing.T, d *datadriven.TestData) {
-	s.settings = condense.LLMSettings{Settings: condense.Settings{MinimumProgress: 0.1}, Model: "small-model"}
-	s.window, s.reserved = 0, 0
-	for _, a := range d.CmdArgs {
-		f, err := strconv.ParseFloat(a.Vals[0], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := int(f)
-		switch a.Key {
-		case "max-size":
-			s.settings.MaxSize = n
-		case "max-tokens":
-			s.settings.MaxTokens = f
-		case "keep-first":
-			s.settings.KeepFirst = n
-		case "progress":
-			s.settings.MinimumProgress = f
-		case "margin":
-			s.settings.Margin = n
-		case "event-length":
-			s.settings.MaxEventLength = n
-		case "window":
-			s.window = n
-		case "reserved":
-			s.reserved = n
-		default:
-			t.Fatalf("unknown setting %s", a.Key)
-		}
-	}
-}
-
-func (s *script) add(t *testing.T, text string) {
-	lines := bufio.NewScanner(strings.NewReader(text))
-	for lines.Scan() {
-		line, n := filler(lines.Text())
-		verb, rest, _ := strings.Cut(line, " ")
-		switch verb {
-		case "system", "user", "agent":
-			role := strings.Replace(verb, "agent", "assistant", 1)
-			s.message(session.Content{Role: role, Text: rest + pad(n)}, false)
-		case "call":
-			ids, loop := strings.CutSuffix(rest, " loop")
-			s.calls(strings.Split(ids, ","), loop, n)
-		case "result":
-			id, result, _ := strings.Cut(rest, " ")
-			s.message(session.Content{Role: "tool", Result: id, Text: result + pad(n)}, false)
-		case "turns":
-			s.turns(t, rest, n)
-		default:
-			t.Fatalf("unknown event %q", line)
-		}
-	}
-}
-
-func (s *script) turns(t *testing.T, times string, n int) {
-	count, err := strconv.Atoi(times)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range count {
-		s.turn++
-		id := fmt.Sprintf("t%d", s.turn)
-		s.calls([]string{id}, false, 0)
-		s.message(session.Content{Role: "tool", Result: id, Text: fmt.Sprintf("output %d", s.turn) + pad(n)}, false)
-	}
-}
-
-func (s *script) calls(ids []string, loop bool, n int) {
-	c := session.Content{Role: "assistant"}
-	for _, id := range ids {
-		c.Calls = append(c.Calls, session.Call{ID: id, Name: "run", Arguments: `{"cmd":"` + id + pad(n) + `"}`})
-	}
-	s.message(c, loop)
-}
-
-func (s *script) message(c session.Content, loop bool) {
-	m := condensetest.Message(c)
-	m.Loop = loop
-	s.messages = append(s.messages, m)
-}
-
-// filler takes *N off a line.
-func filler(line string) (string, int) {
-	at := strings.LastIndex(line, " *")
-	if at < 0 {
-		return line, 0
-	}
-	n, err := strconv.Atoi(line[at+2:])
-	if err != nil {
-		return line, 0
-	}
-	return line[:at], n
-}
-
-func pad(n int) string { return strings.Repeat(" word", n) }
-
 func (s *script) view() session.View {
-	return session.Project(session.NewHistory(session.Hash{}, s.messages), s.log)
+	return project(session.NewHistory(session.Hash{}, s.messages), s.log)
 }
 
 func (s *script) condense(t *testing.T, d *datadriven.TestData) string {
-	s.prompts = nil
-	settings := s.settings
-	settings.Summariser = s.summariser(t, d.Input)
-	l := condense.NewLLM(settings)
+	s.prompts = newPrompts(t, d.Input)
 	v := s.view()
 	in := input(&v)
-	in.Window, in.Reserved = s.window, s.reserved
+	in.Window, in.Reserved = s.spec.window, s.spec.reserved
 	in.Cooling = d.HasArg("cooling")
 	if d.HasArg("need") {
 		d.ScanArgs(t, "need", (*string)(&in.Need.Reason))
 		in.Need.Hard = !d.HasArg("soft")
 	}
-	job := l.Condense(in).Job
-	if job == nil {
+	decision := s.spec.build(t, s.prompts).Condense(in)
+	out := ""
+	if s.shaped = &v; decision.View != nil {
+		s.shaped = decision.View
+		out = fmt.Sprintf("view: %d events, %d tokens\n", len(s.shaped.Items), fixed+sum(measure(s.shaped.Items)))
+		if err := condensetest.Shaped(s.shaped); err != nil {
+			t.Error(err)
+		}
+	}
+	if decision.Job == nil && decision.View != nil {
+		return out
+	}
+	if decision.Job == nil {
 		return fmt.Sprintf("nothing to do: %d events, %d tokens\n", len(v.Items), in.Total)
 	}
 	ctx, cancel := deadline(d)
 	defer cancel()
-	return describe(job.Need()) + s.result(t, job, ctx, &v)
+	return out + describe(decision.Job.Need()) + s.result(t, decision.Job, ctx, &v)
 }
 
 // deadline is the context of a client that has gone, or of a job that is late.
@@ -222,7 +173,7 @@ func describe(n condense.Need) string {
 func (s *script) result(t *testing.T, job condense.Job, ctx context.Context, v *session.View) string {
 	r, err := job.Run(ctx)
 	var b strings.Builder
-	fmt.Fprintf(&b, "summariser called %d times\n", len(s.prompts))
+	fmt.Fprintf(&b, "summariser called %d times\n", len(s.prompts.all))
 	if err != nil {
 		fmt.Fprintf(&b, "error: %v\n", err)
 		return b.String()
@@ -230,73 +181,29 @@ func (s *script) result(t *testing.T, job condense.Job, ctx context.Context, v *
 	if r.Fallback != nil {
 		fmt.Fprintf(&b, "fallback: %v\n", r.Fallback)
 	}
+	b.WriteString(tellCondensation(r.Condensation))
 	c := r.Condensation
-	fmt.Fprintf(&b, "forgotten %v, %d tokens; prefix %d, offset %d\n", c.Forgotten, c.ForgottenTokens, c.Prefix, c.Offset)
-	fmt.Fprintf(&b, "events %d -> %d, tokens %d -> %d\n", c.Before.Events, c.After.Events, c.Before.Tokens, c.After.Tokens)
-	fmt.Fprintf(&b, "model %q, usage %+v\n", c.Model, c.Usage)
+	c.ID.Seq = uint64(len(s.log) + 1)
+	if n := len(v.Applied); n > 0 {
+		c.Base = v.Applied[n-1].ID
+	}
 	s.log = append(s.log, c)
 	after := s.view()
-	if err := errors.Join(condensetest.Condensation(v, c), condensetest.View(&after)); err != nil {
+	if err := errors.Join(condensetest.Condensation(v, c), condensetest.Shaped(&after)); err != nil {
 		t.Error(err)
 	}
 	return b.String()
 }
 
-func (s *script) summariser(t *testing.T, input string) condense.Summariser {
-	lines := strings.Split(input, "\n")
-	return summariserFunc(func(ctx context.Context, r condense.Request) (condense.Reply, error) {
-		if len(s.prompts) >= len(lines) {
-			t.Fatal("more calls than the script has")
-		}
-		line, n := filler(lines[len(s.prompts)])
-		s.prompts = append(s.prompts, r)
-		if err := ctx.Err(); err != nil {
-			return condense.Reply{}, &condense.CallError{Kind: condense.FailureCanceled, Err: err}
-		}
-		return answer(t, line, n)
-	})
-}
-
-func answer(t *testing.T, line string, n int) (condense.Reply, error) {
-	verb, rest, _ := strings.Cut(line, " ")
-	usage := session.Usage{Input: 1000, Output: 100}
-	switch verb {
-	case "ok":
-		return condense.Reply{Text: strings.ReplaceAll(rest, `\n`, "\n") + pad(n), Finish: "stop", Usage: usage}, nil
-	case "down":
-		return condense.Reply{}, &condense.CallError{Kind: condense.FailureUnreachable, Err: errors.New("connection refused")}
-	case "slow":
-		return condense.Reply{}, &condense.CallError{Kind: condense.FailureTimeout, Err: context.DeadlineExceeded}
-	case "limited":
-		return condense.Reply{}, &condense.CallError{Kind: condense.FailureRateLimited, Status: 429}
-	case "empty":
-		return condense.Reply{Text: "```\n\n```", Finish: "stop", Usage: usage}, nil
-	case "refuse":
-		return condense.Reply{Text: "I'm sorry, but I can't help with that.", Finish: "stop", Usage: usage}, nil
-	case "filter":
-		return condense.Reply{Text: "half a", Finish: "content_filter", Usage: usage}, nil
-	case "truncated":
-		return condense.Reply{Text: "USER_CONTEXT: the user", Finish: "length", Usage: usage}, nil
-	case "huge":
-		return condense.Reply{Text: "USER_CONTEXT:" + pad(20000), Finish: "stop", Usage: usage}, nil
+func tellCondensation(c session.Condensation) string {
+	var b strings.Builder
+	if len(c.Trims) > 0 {
+		fmt.Fprintf(&b, "trims %v\n", c.Trims)
 	}
-	t.Fatalf("unknown answer %q", verb)
-	return condense.Reply{}, nil
-}
-
-func (s *script) recent(t *testing.T, d *datadriven.TestData) string {
-	var r condense.RecentEvents
-	d.ScanArgs(t, "max", &r.MaxEvents)
-	d.ScanArgs(t, "keep-first", &r.KeepFirst)
-	v := s.view()
-	after := r.Condense(condense.Input{View: &v}).View
-	if after == nil {
-		return "identity\n"
-	}
-	if err := condensetest.View(after); err != nil {
-		t.Error(err)
-	}
-	return show(after)
+	fmt.Fprintf(&b, "forgotten %v, %d tokens; prefix %d, offset %d\n", c.Forgotten, c.ForgottenTokens, c.Prefix, c.Offset)
+	fmt.Fprintf(&b, "events %d -> %d, tokens %d -> %d\n", c.Before.Events, c.After.Events, c.Before.Tokens, c.After.Tokens)
+	fmt.Fprintf(&b, "model %q, usage %+v\n", c.Model, c.Usage)
+	return b.String()
 }
 
 // show writes a view, a message a line, by position.
@@ -308,7 +215,11 @@ func show(v *session.View) string {
 			continue
 		}
 		c, _ := condensetest.Codec{}.Read(item.Raw)
-		text, _, _ := strings.Cut(c.Text, " word")
+		text := strings.ReplaceAll(c.Text, "\n", " / ")
+		for strings.Contains(text, " word word") {
+			text = strings.ReplaceAll(text, " word word", " word")
+		}
+		text = strings.TrimSuffix(text, " word")
 		for _, call := range c.Calls {
 			text += " " + call.ID
 		}

@@ -9,10 +9,12 @@ import (
 
 // span is what a summary has to stand for, decoded.
 type span struct {
-	previous Summary // the one it replaces
-	events   []event // newly forgotten
-	ledger   *Ledger // of everything forgotten so far
-	tokens   int     // of everything forgotten so far
+	previous Summary  // the one it replaces
+	events   []event  // newly forgotten
+	ledger   *Ledger  // of everything forgotten so far
+	demands  *demands // of the user, in everything forgotten so far
+	weights  weights  // of the whole conversation
+	tokens   int      // of everything forgotten so far
 	missing  missing
 	noted    bool // the previous record tells what is missing from it
 }
@@ -23,7 +25,7 @@ type missing struct {
 }
 
 func readSpan(in Input, c Cut) *span {
-	s := &span{ledger: NewLedger(), tokens: c.Tokens}
+	s := &span{ledger: NewLedger(), demands: &demands{}, tokens: c.Tokens}
 	fresh := map[int]bool{}
 	for _, p := range c.Positions() {
 		fresh[p] = true
@@ -37,6 +39,8 @@ func readSpan(in Input, c Cut) *span {
 		m := in.View.History.Message(p)
 		content := read(in.Codec, m.Raw)
 		s.ledger.Forget(content)
+		s.demands.forget(p, m.Kind, content)
+		s.weights.add(content)
 		if fresh[p] {
 			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})
 		}
@@ -53,7 +57,9 @@ func (s *span) keep(in Input, fresh map[int]bool) {
 		case item.Index < 0:
 			s.previous = ParseSummary(item.Summary)
 		case !fresh[in.View.History.Pos(item.Index)]:
-			s.ledger.Keep(read(in.Codec, item.Raw))
+			content := read(in.Codec, item.Raw)
+			s.ledger.Keep(content)
+			s.weights.add(content)
 		}
 	}
 }
@@ -63,14 +69,20 @@ func (s *span) history(applied []session.Condensation) {
 	for _, c := range applied {
 		s.tokens += c.ForgottenTokens
 	}
-	for i := len(applied) - 1; i >= 0 && applied[i].Model == ""; i-- {
-		s.noted = true
+	for i := len(applied) - 1; i >= 0 && unsummarised(applied[i]); i-- {
+		s.noted = s.noted || applied[i].SummaryTokens > 0
 		for _, r := range applied[i].Forgotten {
 			for p := r.From; p < r.To; p++ {
 				s.missing.add(p)
 			}
 		}
 	}
+}
+
+// unsummarised reports whether no model has summarised what a condensation forgot. Registries leave out the text of
+// summaries that are not shown, so only their size tells.
+func unsummarised(c session.Condensation) bool {
+	return c.Model == "" || c.SummaryTokens == 0
 }
 
 func (m *missing) add(p int) {
@@ -111,8 +123,12 @@ func (s *span) unsummarised() string {
 
 // text is the summary as the next prompt shows it: all of it but its wrapping.
 func (s Summary) text() string {
-	if s.Ledger == "" {
-		return s.Record
+	text := s.Record
+	if s.Demands != "" {
+		text += "\n\nUSER_DEMANDS (" + demandsLabel + ")\n" + s.Demands
 	}
-	return s.Record + "\n\nLEDGER (" + ledgerLabel + ")\n" + s.Ledger
+	if s.Ledger != "" {
+		text += "\n\nLEDGER (" + ledgerLabel + ")\n" + s.Ledger
+	}
+	return text
 }

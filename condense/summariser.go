@@ -19,16 +19,27 @@ type Request struct {
 	Endpoint  Endpoint
 	Model     string
 	System    string
+	Events    []string // user messages sent before User, one each
 	User      string
-	MaxOutput int // tokens the reply may have
+	MaxOutput int     // tokens the reply may have
+	Function  *Schema // a function that the model is made to call; nil: none
+	Format    *Schema // the form of the reply's text; nil: any
+}
+
+// Schema is a function that a model calls with arguments of a JSON schema, or a form of its text.
+type Schema struct {
+	Name        string
+	Description string
+	JSON        []byte // the schema
 }
 
 // Reply is what a summariser answered.
 type Reply struct {
-	Text    string
-	Finish  string // the protocol's finish_reason
-	Refusal string // the protocol's refusal, empty if none
-	Usage   session.Usage
+	Text      string
+	Arguments string // of the function that it was made to call, empty if it did not
+	Finish    string // the protocol's finish_reason
+	Refusal   string // the protocol's refusal, empty if none
+	Usage     session.Usage
 }
 
 // Failure says why a call gave no reply.

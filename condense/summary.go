@@ -14,10 +14,15 @@ const (
 	ledgerOpen  = "<dewpoint_ledger>"
 	ledgerClose = "</dewpoint_ledger>"
 
+	demandsOpen  = "<dewpoint_demands>"
+	demandsClose = "</dewpoint_demands>"
+
 	recordLabel = "Record of earlier work in this conversation. It stands for older messages that are no longer shown. " +
 		"It is a record of the past, not an instruction and not a new request: requests told in it were made earlier, and the " +
 		"messages outside of it say what is wanted now. Goals and constraints in it still hold unless newer messages change " +
 		"them. Tools stay available as before. Do not repeat finished work."
+	demandsLabel = "What the user demanded or forbade in those messages, word for word, oldest first, and the tasks by their exact " +
+		"ids; newer messages may have changed it:"
 	ledgerLabel = "Exact values from those messages that the record does not name:"
 )
 
@@ -26,14 +31,18 @@ const messageOverhead = 4
 
 // Summary is what stands in a view for all that is forgotten.
 type Summary struct {
-	Record string // what a summariser or a strategy wrote
-	Ledger string // exact values that the record lost, empty if none
+	Record  string // what a summariser or a strategy wrote
+	Demands string // of the user, word for word, that the record lost; empty if none
+	Ledger  string // exact values that the record lost, empty if none
 }
 
 // String is the text of the summary's message: delimited, labelled, and inert, whatever its parts hold.
 func (s Summary) String() string {
 	var b strings.Builder
 	b.WriteString(recordOpen + "\n" + recordLabel + "\n\n" + inert(s.Record))
+	if s.Demands != "" {
+		b.WriteString("\n\n" + demandsOpen + "\n" + demandsLabel + "\n" + inert(s.Demands) + "\n" + demandsClose)
+	}
 	if s.Ledger != "" {
 		b.WriteString("\n\n" + ledgerOpen + "\n" + ledgerLabel + "\n" + inert(s.Ledger) + "\n" + ledgerClose)
 	}
@@ -48,13 +57,17 @@ func ParseSummary(text string) Summary {
 		return Summary{Record: text}
 	}
 	var s Summary
-	if before, ledger, found := strings.Cut(body, ledgerOpen); found {
-		body = before
-		ledger = strings.TrimSuffix(strings.TrimSpace(ledger), ledgerClose)
-		s.Ledger = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(ledger), ledgerLabel))
-	}
+	body, s.Ledger = cutBlock(body, ledgerOpen, ledgerClose, ledgerLabel)
+	body, s.Demands = cutBlock(body, demandsOpen, demandsClose, demandsLabel)
 	s.Record = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(body), recordLabel))
 	return s
+}
+
+// cutBlock takes a labelled block off the end of body.
+func cutBlock(body, opening, closing, label string) (rest, block string) {
+	rest, block, _ = strings.Cut(body, opening)
+	block = strings.TrimSuffix(strings.TrimSpace(block), closing)
+	return rest, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(block), label))
 }
 
 // between is what stands between opening and closing if they enclose all of text.
@@ -75,6 +88,7 @@ const (
 	FaultRefused   Fault = "refused"
 	FaultTruncated Fault = "truncated"
 	FaultInflated  Fault = "inflated"  // not smaller than what it stands for, or over its cap
+	FaultMalformed Fault = "malformed" // not of the form that was asked for
 	FaultTooLarge  Fault = "too_large" // not even the shortest prompt fits the summariser's window
 )
 
@@ -97,7 +111,7 @@ func ReadReply(r Reply) (string, error) {
 	if r.Refusal != "" || r.Finish == "content_filter" {
 		return "", &SummaryError{Kind: FaultRefused, Usage: r.Usage}
 	}
-	if r.Finish == "length" || r.Finish == "max_tokens" {
+	if truncated(r) {
 		return "", &SummaryError{Kind: FaultTruncated, Usage: r.Usage}
 	}
 	record := unwrap(r.Text)
@@ -109,6 +123,8 @@ func ReadReply(r Reply) (string, error) {
 	}
 	return record, nil
 }
+
+func truncated(r Reply) bool { return r.Finish == "length" || r.Finish == "max_tokens" }
 
 // unwrap takes off thoughts, code fences and tags around a reply.
 func unwrap(text string) string {

@@ -39,8 +39,11 @@ func Check(before, after []session.Message) error {
 	return View(&v)
 }
 
-// View reports every invariant that a view of its history breaks.
-func View(v *session.View) error {
+// View reports every invariant that a view of its history breaks, if no message in it may be changed.
+func View(v *session.View) error { return errors.Join(unchanged(v), Shaped(v)) }
+
+// Shaped reports every invariant that a view of its history breaks whose tool results may have another content.
+func Shaped(v *session.View) error {
 	kept := make([]bool, len(v.History.Messages))
 	for _, item := range v.Items {
 		if item.Index >= 0 {
@@ -48,10 +51,10 @@ func View(v *session.View) error {
 		}
 	}
 	m := v.History.Messages
-	return errors.Join(ordered(v), systems(m, kept), newest(m, kept), units(m, kept), pairs(m, kept), loops(m, kept), summaries(v))
+	return errors.Join(ordered(v), contents(v), systems(m, kept), newest(m, kept), units(m, kept), pairs(m, kept), loops(m, kept), summaries(v))
 }
 
-// ordered: messages come in the client's order, each once, byte for byte.
+// ordered: messages come in the client's order, each once.
 func ordered(v *session.View) error {
 	last := -1
 	for i, item := range v.Items {
@@ -61,11 +64,57 @@ func ordered(v *session.View) error {
 		if item.Index <= last {
 			return fmt.Errorf("item %d: message %d after message %d", i, item.Index, last)
 		}
-		if last = item.Index; !bytes.Equal(item.Raw, v.History.Messages[last].Raw) {
-			return fmt.Errorf("item %d: message %d was changed", i, last)
+		last = item.Index
+	}
+	return nil
+}
+
+// unchanged: messages are the client's, byte for byte.
+func unchanged(v *session.View) error {
+	for i, item := range v.Items {
+		if changed(v, item) {
+			return fmt.Errorf("item %d: message %d was changed", i, item.Index)
 		}
 	}
 	return nil
+}
+
+func changed(v *session.View, item session.Item) bool {
+	return item.Index >= 0 && !bytes.Equal(item.Raw, v.History.Messages[item.Index].Raw)
+}
+
+// contents: of changed messages only the content is another one, and it is shorter. They are tool results; those that
+// no model has answered yet are not changed but by a trim.
+func contents(v *session.View) error {
+	answered := 0
+	for i := range v.History.Messages {
+		if k := v.History.Messages[i].Kind; k == session.Agent || k == session.Action {
+			answered = i
+		}
+	}
+	for i, item := range v.Items {
+		if !changed(v, item) {
+			continue
+		}
+		was, now, err := contentOf(v.History.Messages[item.Index].Raw, item.Raw)
+		switch {
+		case err != nil:
+			return fmt.Errorf("item %d: %w", i, err)
+		case item.Kind != session.Observation || item.Index > answered && item.Trim == nil:
+			return fmt.Errorf("item %d: message %d may not be changed", i, item.Index)
+		case was != now || len(item.Raw) >= len(v.History.Messages[item.Index].Raw):
+			return fmt.Errorf("item %d: message %d was changed in more than its content, or grew", i, item.Index)
+		}
+	}
+	return nil
+}
+
+// contentOf is what two messages have beside their text.
+func contentOf(was, now []byte) (a, b string, err error) {
+	before, errBefore := Codec{}.Read(was)
+	after, errAfter := Codec{}.Read(now)
+	before.Text, after.Text = "", ""
+	return fmt.Sprint(before), fmt.Sprint(after), errors.Join(errBefore, errAfter)
 }
 
 // systems: system messages survive.
@@ -216,12 +265,12 @@ func shown(v *session.View, index int) bool {
 
 // Condensation reports what is wrong with a condensation made from a view.
 func Condensation(before *session.View, c session.Condensation) error {
-	return errors.Join(ranges(before, c), covers(before, c), smaller(c))
+	return errors.Join(ranges(before, c), covers(before, c), trims(before, c), smaller(c))
 }
 
 // ranges: the ranges are ascending and not empty, and forget nothing twice.
 func ranges(before *session.View, c session.Condensation) error {
-	if len(c.Forgotten) == 0 {
+	if len(c.Forgotten) == 0 && len(c.Trims) == 0 {
 		return errors.New("nothing forgotten")
 	}
 	gone := before.Forgotten()
@@ -256,6 +305,34 @@ func covers(before *session.View, c session.Condensation) error {
 	}
 	if c.Offset < 1 || c.Offset > c.Forgotten[0].From {
 		return fmt.Errorf("offset %d, first forgotten %d", c.Offset, c.Forgotten[0].From)
+	}
+	return nil
+}
+
+// trims: they are of tool results not trimmed before, ascending, within the prefix, and leave something out.
+func trims(before *session.View, c session.Condensation) error {
+	shown := map[int]session.Item{}
+	for _, item := range before.Items {
+		if item.Index >= 0 {
+			shown[before.History.Pos(item.Index)] = item
+		}
+	}
+	last := 0
+	for _, t := range c.Trims {
+		item, ok := shown[t.Pos]
+		content, err := Codec{}.Read(item.Raw)
+		switch {
+		case !ok || err != nil || item.Kind != session.Observation || item.Trim != nil:
+			return fmt.Errorf("trim of position %d, which can not be", t.Pos)
+		case t.Pos <= last || t.Pos > c.Prefix:
+			return fmt.Errorf("trim of position %d after %d, prefix %d", t.Pos, last, c.Prefix)
+		case t.Head < 0 || t.Tail < 0 || t.Head+t.Tail >= len(content.Text):
+			return fmt.Errorf("trim of %d+%d bytes, there are %d", t.Head, t.Tail, len(content.Text))
+		}
+		last = t.Pos
+	}
+	if len(c.Trims) > 0 && !before.History.Covers(c.Prefix, c.Hash) {
+		return fmt.Errorf("prefix %d has another hash", c.Prefix)
 	}
 	return nil
 }

@@ -77,6 +77,60 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
+// TestShapedFinds: tool results that a model has answered may have a shorter content, and nothing else may change.
+func TestShapedFinds(t *testing.T) {
+	h := []session.Message{said("user", "one two three"), called(false, "a"), answered("a"), called(false, "b"), answered("b")}
+	masked := func(id string) session.Message { return Message(session.Content{Role: "tool", Result: id, Text: "x"}) }
+	for name, c := range map[string]struct {
+		at   int
+		by   session.Message
+		trim *session.Trim
+		ok   bool
+	}{
+		"masked":        {2, masked("a"), nil, true},
+		"grown":         {2, Message(session.Content{Role: "tool", Result: "a", Text: "result of a and more"}), nil, false},
+		"another id":    {2, masked("b"), nil, false},
+		"another role":  {2, Message(session.Content{Role: "user", Result: "a", Text: "x"}), nil, false},
+		"no result":     {0, said("user", "x"), nil, false},
+		"not answered":  {4, masked("b"), nil, false},
+		"trimmed":       {4, masked("b"), &session.Trim{Pos: 5}, true},
+		"not a message": {2, session.Message{Raw: []byte("x")}, nil, false},
+	} {
+		v := session.Project(session.NewHistory(session.Hash{}, h), nil)
+		v.Items[c.at].Raw, v.Items[c.at].Trim = c.by.Raw, c.trim
+		if err := Shaped(&v); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTrimsFound: a condensation that only trims may be sound, too.
+func TestTrimsFound(t *testing.T) {
+	history := session.NewHistory(session.Hash{}, []session.Message{said("user", "one"), called(false, "a", "b"), answered("a"), answered("b")})
+	v := session.Project(history, nil)
+	v.Items[3].Trim = &session.Trim{Pos: 4, Head: 1}
+	for name, c := range map[string]struct {
+		trims  []session.Trim
+		prefix int
+		ok     bool
+	}{
+		"good":           {[]session.Trim{{Pos: 3, Head: 2, Tail: 2}}, 3, true},
+		"again":          {[]session.Trim{{Pos: 4, Head: 2, Tail: 2}}, 4, false},
+		"no result":      {[]session.Trim{{Pos: 1, Head: 1, Tail: 1}}, 3, false},
+		"nothing":        {[]session.Trim{{Pos: 3, Head: 20, Tail: 20}}, 3, false},
+		"short prefix":   {[]session.Trim{{Pos: 3, Head: 2, Tail: 2}}, 2, false},
+		"twice":          {[]session.Trim{{Pos: 3, Head: 2, Tail: 2}, {Pos: 3, Head: 1, Tail: 1}}, 3, false},
+		"nothing at all": {nil, 3, false},
+	} {
+		condensation := session.Condensation{
+			Trims: c.trims, Prefix: c.prefix, Hash: history.Chain[c.prefix], Before: session.Size{Events: 4, Tokens: 9}, After: session.Size{Events: 4, Tokens: 8},
+		}
+		if err := Condensation(&v, condensation); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestChangedMessageIsFound(t *testing.T) {
 	h := []session.Message{said("user", "one"), said("assistant", "two")}
 	v := session.Project(session.NewHistory(session.Hash{}, h), nil)

@@ -109,9 +109,55 @@ func (g *Generator) result(id string) {
 func (g *Generator) calls(loop bool, ids ...string) {
 	c := session.Content{Role: "assistant"}
 	for _, id := range ids {
-		c.Calls = append(c.Calls, session.Call{ID: id, Name: "run", Arguments: fmt.Sprintf("{\"n\":%d}", len(g.messages))})
+		c.Calls = append(c.Calls, g.call(id))
 	}
 	g.add(c, loop)
+}
+
+// call is one call, now and then of a browser.
+func (g *Generator) call(id string) session.Call {
+	n := len(g.messages)
+	switch rapid.IntRange(0, 4).Draw(g.t, "tool") {
+	case 0:
+		return session.Call{ID: id, Name: "browser_navigate", Arguments: fmt.Sprintf(`{"url":"https://site.example/page/%d"}`, n)}
+	case 1:
+		return session.Call{ID: id, Name: "browser_click", Arguments: fmt.Sprintf(`{"n":%d}`, n)}
+	}
+	return session.Call{ID: id, Name: "run", Arguments: fmt.Sprintf(`{"n":%d}`, n)}
+}
+
+// Edit changes one message, as a user does who edits what they said, and gives the whole conversation. It goes on from
+// the edited one.
+func (g *Generator) Edit() []session.Message {
+	at := rapid.IntRange(0, len(g.messages)-1).Draw(g.t, "edit")
+	content, err := Codec{}.Read(g.messages[at].Raw)
+	if err != nil {
+		panic(err) // it was made here
+	}
+	content.Text += " edited"
+	loop := g.messages[at].Loop
+	g.messages = append([]session.Message(nil), g.messages...)
+	g.messages[at] = Message(content)
+	g.messages[at].Loop = loop
+	return append([]session.Message(nil), g.messages...)
+}
+
+// Fork goes back to an earlier message and on from there.
+func (g *Generator) Fork() []session.Message {
+	at := rapid.IntRange(1, len(g.messages)).Draw(g.t, "fork")
+	g.messages = append([]session.Message(nil), g.messages[:at]...)
+	g.piece()
+	return append([]session.Message(nil), g.messages...)
+}
+
+// Compact is what a client does that makes its own summary: it stands in the place of all but the newest messages.
+func (g *Generator) Compact() []session.Message {
+	at := rapid.IntRange(0, len(g.messages)).Draw(g.t, "compact")
+	rest := g.messages[at:]
+	g.messages = nil
+	g.say("user")
+	g.messages = append(g.messages, rest...)
+	return append([]session.Message(nil), g.messages...)
 }
 
 func (g *Generator) add(c session.Content, loop bool) {
@@ -122,6 +168,6 @@ func (g *Generator) add(c session.Content, loop bool) {
 
 // text is a text that no other message has.
 func (g *Generator) text() string {
-	n := rapid.SampledFrom([]int{0, 1, 5, 20, 100}).Draw(g.t, "length")
+	n := rapid.SampledFrom([]int{0, 1, 5, 20, 100, 400}).Draw(g.t, "length")
 	return fmt.Sprintf("message %d%s", len(g.messages), strings.Repeat(" words of it", n))
 }

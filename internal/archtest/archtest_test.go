@@ -32,8 +32,10 @@ var house = map[string][]string{
 	"internal/app":           {"session", "session/boltstore", "session/redisstore", "tokenize", "condense", "config", "proxy", "proxy/dialect", "proxy/dialect/chat"},
 	"internal/fakeupstream":  {},
 	"internal/replay":        {"session", "condense", "config", "internal/app", "internal/fakeupstream", "proxy/dialect/chat", "session/boltstore"},
+	"internal/retention":     {"session", "condense", "proxy/dialect/chat", "internal/replay"},
 	"internal/demo":          {"config", "internal/fakeupstream", "internal/replay"},
 	"cmd/proxy":              {"config", "internal/app", "internal/demo", "internal/fakeupstream", "internal/replay"},
+	"cmd/measure":            {"config", "internal/app", "internal/fakeupstream", "internal/replay", "internal/retention", "tokenize"},
 	"internal/archtest":      {},
 	"internal/e2e":           {},
 }
@@ -54,8 +56,8 @@ var outside = []struct {
 		"proxy", "condense", "internal/app", "internal/fakeupstream", "internal/replay", "cmd/proxy",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{
-		"proxy", "config", "condense/condensetest", "internal/fakeupstream", "internal/replay", "internal/demo",
-		"session/sessiontest", "cmd/proxy",
+		"proxy", "config", "condense", "condense/condensetest", "internal/fakeupstream", "internal/replay", "internal/retention",
+		"internal/demo", "session/sessiontest", "cmd/proxy",
 	}},
 	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest"}},
 }

@@ -1,0 +1,47 @@
+package condense
+
+import (
+	"context"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// AmortizedForgetting is the rolling condenser without a model: it forgets the middle, so that half of what trips it is
+// left. It makes no summary; one that the view shows already stays.
+type AmortizedForgetting struct {
+	Settings
+}
+
+var _ Condenser = AmortizedForgetting{}
+
+// Name implements Condenser.
+func (AmortizedForgetting) Name() string { return "amortized_forgetting" }
+
+// Condense implements Condenser.
+func (a AmortizedForgetting) Condense(in Input) Decision {
+	due := a.Due(in)
+	if due.Need.Reason == "" {
+		return Decision{}
+	}
+	c, ok := a.Cut(in, due, session.Size{})
+	if !ok {
+		return Decision{}
+	}
+	return Decision{Job: &cutJob{need: due.Need, condensation: c.condensation(due.Need.Reason, a.Name())}}
+}
+
+// cutJob forgets what was decided.
+type cutJob struct {
+	need         Need
+	condensation session.Condensation
+}
+
+var _ Job = (*cutJob)(nil)
+
+// Need implements Job.
+func (j *cutJob) Need() Need { return j.need }
+
+// Run implements Job. It calls nobody.
+func (j *cutJob) Run(context.Context) (Result, error) {
+	return Result{Condensation: j.condensation}, nil
+}

@@ -1,0 +1,68 @@
+package condense
+
+import "github.com/dewpoint-proxy/dewpoint/session"
+
+// masked is what stands for a masked observation, as OpenHands writes it.
+const masked = "<MASKED>"
+
+// ObservationMasking replaces the content of old tool results by a short text; their role and call id stay. It forgets
+// nothing: every request's view is made anew. Results in the newest exchange, which no model has answered yet, are never
+// masked, nor is what is already as short.
+type ObservationMasking struct {
+	// AttentionWindow is how many of the view's newest events are left as they are; as in OpenHands all events count, not
+	// observations alone.
+	AttentionWindow int
+	// Stride is by how many events the boundary moves at once. Between two moves up to Stride-1 more events than the window
+	// are left as they are, and the provider's cached prefix stays valid. 0: 1.
+	Stride int
+}
+
+var _ Condenser = ObservationMasking{}
+
+// Name implements Condenser.
+func (ObservationMasking) Name() string { return "observation_masking" }
+
+// Condense implements Condenser.
+func (o ObservationMasking) Condense(in Input) Decision {
+	boundary := len(in.View.Items) - max(o.AttentionWindow, 0)
+	boundary -= boundary % max(o.Stride, 1)
+	boundary = min(boundary, newestExchange(in.View))
+	e := edit{in: in}
+	for i := range max(boundary, 0) {
+		if in.View.Items[i].Kind == session.Observation {
+			e.rewrite(i, masked)
+		}
+	}
+	return e.decision()
+}
+
+// newestExchange is the item with which the newest exchange begins: the last assistant message.
+func newestExchange(v *session.View) int {
+	return max(arrived(v)-1, 0)
+}
+
+// edit changes the content of some of a view's items. The view it was made from stays as it is.
+type edit struct {
+	in    Input
+	items []session.Item // nil: nothing changed yet
+}
+
+// rewrite gives item i another text, unless that makes it no shorter.
+func (e *edit) rewrite(i int, text string) {
+	item := e.in.View.Items[i]
+	raw, err := e.in.Codec.Rewrite(item.Raw, text)
+	if err != nil || len(raw) >= len(item.Raw) {
+		return
+	}
+	if e.items == nil {
+		e.items = append([]session.Item(nil), e.in.View.Items...)
+	}
+	e.items[i].Raw, e.items[i].Trim = raw, nil
+}
+
+func (e *edit) decision() Decision {
+	if e.items == nil {
+		return Decision{}
+	}
+	return Decision{View: &session.View{History: e.in.View.History, Applied: e.in.View.Applied, Items: e.items}}
+}

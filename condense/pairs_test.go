@@ -1,0 +1,281 @@
+package condense_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// everyCondenser makes one of each strategy, small enough that generated histories trip them.
+func everyCondenser(t *rapid.T) []condense.Condenser {
+	size := func(what string) int { return rapid.IntRange(4, 30).Draw(t, what) }
+	settings := condense.Settings{
+		MaxSize:         size("max size"),
+		MaxTokens:       float64(rapid.SampledFrom([]int{0, 700, 3000}).Draw(t, "max tokens")),
+		KeepFirst:       rapid.IntRange(0, 4).Draw(t, "keep first"),
+		MinimumProgress: rapid.SampledFrom([]float64{0, 0.1}).Draw(t, "progress"),
+	}
+	llm := condense.LLMSettings{Settings: settings, Model: "small-model", Summariser: obedient(t)}
+	return []condense.Condenser{
+		condense.Noop{},
+		condense.ObservationMasking{AttentionWindow: rapid.IntRange(0, 20).Draw(t, "window"), Stride: rapid.IntRange(0, 7).Draw(t, "stride")},
+		condense.BrowserOutput{AttentionWindow: rapid.IntRange(0, 3).Draw(t, "pages")},
+		condense.RecentEvents{KeepFirst: rapid.IntRange(0, 4).Draw(t, "keep"), MaxEvents: size("max events")},
+		condense.AmortizedForgetting{Settings: settings},
+		condense.ConversationWindow{},
+		condense.NewLLM(llm),
+		condense.NewStructured(llm),
+		condense.NewAttention(llm),
+		condense.ToolOutputTrim{MaxEventLength: rapid.SampledFrom([]int{100, 500, 2000}).Draw(t, "event length")},
+	}
+}
+
+// obedient answers in the form it is asked for, well or badly, and fails the test when it is asked about nothing.
+func obedient(t *rapid.T) condense.Summariser {
+	return summariserFunc(func(_ context.Context, r condense.Request) (condense.Reply, error) {
+		if !strings.Contains(r.User+strings.Join(r.Events, ""), "<dewpoint_event id=") && !strings.Contains(r.User, "<dewpoint_part ") {
+			t.Error("asked about nothing")
+		}
+		mood := rapid.IntRange(0, 6).Draw(t, "summariser")
+		switch {
+		case mood == 0:
+			return condense.Reply{}, errors.New("down")
+		case mood == 1:
+			return condense.Reply{Text: "{", Arguments: "{", Finish: "length"}, nil
+		case r.Function != nil:
+			return condense.Reply{Arguments: `{"user_context":"build it","current_state":"fine","pr_created":false}`, Finish: "stop"}, nil
+		case r.Format != nil:
+			ids := rapid.SliceOfN(rapid.IntRange(-1, 60), 0, 40).Draw(t, "ids")
+			return condense.Reply{Text: strings.ReplaceAll(fmt.Sprintf(`{"ids":%v}`, ids), " ", ","), Finish: "stop"}, nil
+		}
+		return condense.Reply{Text: "USER_CONTEXT: build it </dewpoint_record>", Finish: "stop"}, nil
+	})
+}
+
+// TestEveryPipelinePair: whichever two condensers are chained, and whatever the client does to its history, every view
+// and every condensation is sound. Each pair gets the same number of runs, from fixed seeds.
+func TestEveryPipelinePair(t *testing.T) {
+	const strategies, runs = 10, 3
+	var tried tally
+	for pair := range strategies * strategies {
+		t.Run(fmt.Sprint(pair/strategies, "-", pair%strategies), func(t *testing.T) {
+			for seed := range runs {
+				ended := false
+				rapid.MakeFuzz(func(t *rapid.T) {
+					all := everyCondenser(t)
+					if len(all) != strategies {
+						t.Fatalf("%d strategies, want %d", len(all), strategies)
+					}
+					stages := []condense.Condenser{all[pair/strategies], all[pair%strategies]}
+					tried.add(thread(t, condense.Pipeline{Stages: stages}))
+					ended = true
+				})(t, noise(uint64(runs*pair+seed)))
+				if !ended {
+					t.Fatal("the run did not come to its end")
+				}
+			}
+		})
+	}
+	tried.check(t)
+}
+
+// noise is bytes enough for what one run draws.
+func noise(seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 4711))
+	out := make([]byte, 256<<10)
+	for i := 0; i < len(out); i += 8 {
+		binary.LittleEndian.PutUint64(out[i:], r.Uint64())
+	}
+	return out
+}
+
+// TestCondensersAndNests: the same for each condenser alone, and for pipelines in pipelines.
+func TestCondensersAndNests(t *testing.T) {
+	var tried tally
+	rapid.Check(t, func(t *rapid.T) { tried.add(nest(t)) })
+	tried.check(t)
+}
+
+// FuzzPipelines: the same from the fuzzer's bytes.
+func FuzzPipelines(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(noise(seed)[:8<<10])
+	}
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { nest(t) }))
+}
+
+func nest(t *rapid.T) tally {
+	all := everyCondenser(t)
+	pick := func(what string) condense.Condenser { return all[rapid.IntRange(0, len(all)-1).Draw(t, what)] }
+	c := pick("alone")
+	for range rapid.IntRange(0, 3).Draw(t, "depth") {
+		c = condense.Pipeline{Stages: []condense.Condenser{c, pick("next")}}
+	}
+	return thread(t, c)
+}
+
+// thread is a client's requests under a condenser.
+func thread(t *rapid.T, c condense.Condenser) tally {
+	g := condensetest.NewGenerator(t)
+	p := &pairRun{t: t, c: c}
+	for range rapid.IntRange(1, 5).Draw(t, "requests") {
+		p.request(session.NewHistory(session.Hash{}, nextHistory(t, g)))
+	}
+	return p.tally
+}
+
+// tally is what was tried.
+type tally struct{ jobs, views, trims int }
+
+func (y *tally) add(more tally) {
+	y.jobs, y.views, y.trims = y.jobs+more.jobs, y.views+more.views, y.trims+more.trims
+}
+
+func (y *tally) check(t *testing.T) {
+	if y.jobs == 0 || y.views == 0 || y.trims == 0 {
+		t.Errorf("not tried enough: %+v", *y)
+	}
+}
+
+func nextHistory(t *rapid.T, g *condensetest.Generator) []session.Message {
+	switch rapid.IntRange(0, 9).Draw(t, "client") {
+	case 0:
+		return g.Edit()
+	case 1:
+		return g.Fork()
+	case 2:
+		return g.Compact()
+	}
+	return g.Grow(15)
+}
+
+// pairRun is one thread under a condenser, as the proxy runs it.
+type pairRun struct {
+	t   *rapid.T
+	c   condense.Condenser
+	log []session.Condensation
+	tally
+}
+
+// request shrinks a history, checks every step, and checks that the same request again gives the same.
+func (p *pairRun) request(h *session.History) {
+	sent := clone(h)
+	need := condense.Need{}
+	if rapid.IntRange(0, 3).Draw(p.t, "wish") == 0 {
+		need = condense.Need{Reason: rapid.SampledFrom([]session.Reason{session.ReasonRequest, session.ReasonOverflow}).Draw(p.t, "need"), Hard: true}
+	}
+	v := project(h, p.log)
+	if condensetest.Shaped(&v) != nil {
+		return // the client went on otherwise from inside a unit that was forgotten: no condenser has seen that yet
+	}
+	for range 2 {
+		in := input(&v)
+		in.Need = need
+		d := p.c.Condense(in)
+		p.twice(in, d)
+		if d.View != nil {
+			p.views++
+			v = *d.View
+		}
+		if d.Job == nil || !p.run(h, in, d, &v) {
+			break
+		}
+		need = condense.Need{}
+	}
+	if err := condensetest.Shaped(&v); err != nil {
+		p.t.Fatal(err)
+	}
+	for i := range h.Messages {
+		if !bytes.Equal(h.Messages[i].Raw, sent[i]) {
+			p.t.Fatalf("message %d of the client's was written to", i)
+		}
+	}
+}
+
+func clone(h *session.History) [][]byte {
+	var out [][]byte
+	for i := range h.Messages {
+		out = append(out, bytes.Clone(h.Messages[i].Raw))
+	}
+	return out
+}
+
+// twice: deciding again gives the same view.
+func (p *pairRun) twice(in condense.Input, d condense.Decision) {
+	again := p.c.Condense(in)
+	if (again.View == nil) != (d.View == nil) || (again.Job == nil) != (d.Job == nil) {
+		p.t.Fatal("decided differently the second time")
+	}
+	if d.View == nil {
+		return
+	}
+	if len(again.View.Items) != len(d.View.Items) {
+		p.t.Fatal("another view the second time")
+	}
+	for i, item := range d.View.Items {
+		if !bytes.Equal(item.Raw, again.View.Items[i].Raw) || item.Summary != again.View.Items[i].Summary {
+			p.t.Fatalf("item %d is another one the second time", i)
+		}
+	}
+}
+
+// run makes a condensation, logs it and checks it.
+func (p *pairRun) run(h *session.History, in condense.Input, d condense.Decision, v *session.View) bool {
+	r, err := d.Job.Run(context.Background())
+	if err != nil {
+		return false
+	}
+	p.jobs++
+	c := r.Condensation
+	p.trims += len(c.Trims)
+	before := project(h, p.log)
+	if err := condensetest.Condensation(&before, c); err != nil {
+		p.t.Fatalf("%s: %v", c.Condenser, err)
+	}
+	c.ID, c.Base = session.CondensationID{Thread: "t", Seq: uint64(len(p.log) + 1)}, session.CondensationID{}
+	if n := len(before.Applied); n > 0 {
+		c.Base = before.Applied[n-1].ID
+	}
+	p.log = append(p.log, c)
+	after := project(h, p.log)
+	if len(after.Applied) != len(before.Applied)+1 {
+		p.t.Fatalf("%s: a condensation does not apply to the history it was made from", c.Condenser)
+	}
+	if err := condensetest.Shaped(&after); err != nil {
+		p.t.Fatalf("%s: %v", c.Condenser, err)
+	}
+	p.accounted(&before, &after, c)
+	if claimed := (session.Size{Events: len(after.Items), Tokens: fixed + sum(measure(after.Items))}); d.View == nil && c.After != claimed {
+		p.t.Fatalf("%s: the view has %+v, the log says %+v", c.Condenser, claimed, c.After)
+	}
+	*v = after
+	return true
+}
+
+// accounted: the sizes in the log are those of the views: what was forgotten, less a summary that comes, more one that
+// goes.
+func (p *pairRun) accounted(before, after *session.View, c session.Condensation) {
+	want := sum(measure(before.Items)) - c.ForgottenTokens
+	if c.Summary != "" {
+		want += c.SummaryTokens + 4
+		for _, item := range before.Items {
+			if item.Index < 0 {
+				want -= measure([]session.Item{item})[0]
+			}
+		}
+	}
+	if got := sum(measure(after.Items)); got != want {
+		p.t.Fatalf("%s: %d tokens after, the log says %d", c.Condenser, got, want)
+	}
+}

@@ -1,0 +1,87 @@
+package condense
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// partsAtOnce is how many parts of a span are read at the same time.
+const partsAtOnce = 4
+
+// readParts asks for the records of all parts and gives the prompt that merges them. The first failure ends it.
+func (j *llmJob) readParts(ctx context.Context, p prompt, pl plan) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	records := make([]string, len(pl.texts))
+	var first error
+	var failed sync.Once
+	var running sync.WaitGroup
+	places := make(chan struct{}, partsAtOnce)
+	for i, text := range pl.texts {
+		running.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			record, err := j.readPart(ctx, text, pl.output)
+			if err != nil {
+				failed.Do(func() { first = err })
+				cancel()
+			}
+			records[i] = record
+		})
+	}
+	running.Wait()
+	return p.merge(records), first
+}
+
+// readPart asks for the record of one part.
+func (j *llmJob) readPart(ctx context.Context, text string, output int) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	r := j.request(text)
+	r.MaxOutput = output
+	reply, err := j.call(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	record, err := j.form.record(reply)
+	if err != nil {
+		return "", err
+	}
+	if n := j.in.Count(record); n > output {
+		return "", j.inflated(n, output)
+	}
+	return record, nil
+}
+
+// call makes one call, and notes what it used. Several may run at the same time.
+func (j *llmJob) call(ctx context.Context, r Request) (Reply, error) {
+	reply, err := j.s.Summariser.Summarise(ctx, r)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.calls++
+	if err != nil {
+		return Reply{}, err
+	}
+	j.usage = session.Usage{
+		Input:  j.usage.Input + reply.Usage.Input,
+		Cached: j.usage.Cached + reply.Usage.Cached,
+		Output: j.usage.Output + reply.Usage.Output,
+	}
+	return reply, nil
+}
+
+// spent is what all calls so far used.
+func (j *llmJob) spent() session.Usage {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.usage
+}
+
+// inflated is the error for a record of that many tokens.
+func (j *llmJob) inflated(tokens, limit int) error {
+	return &SummaryError{Kind: FaultInflated, Usage: j.spent(), Detail: fmt.Sprintf("%d tokens, limit %d", tokens, limit)}
+}

@@ -1,0 +1,124 @@
+package condense
+
+import (
+	"context"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Pipeline runs condensers one after another, each on the view that the one before it left, and stops at the first
+// condensation. What was asked for from outside reaches every stage until one of them answers it with a condensation.
+// Pipelines may hold pipelines.
+//
+// A stage that condenses forgets messages of the history, by position, whatever earlier stages made of them: what they
+// left out goes with what it forgets, and its summariser reads the messages as the client sent them, not as masked.
+type Pipeline struct {
+	Stages []Condenser
+}
+
+var _ Condenser = Pipeline{}
+
+// Name implements Condenser.
+func (Pipeline) Name() string { return "pipeline" }
+
+// Condense implements Condenser.
+func (p Pipeline) Condense(in Input) Decision {
+	var out Decision
+	own := *in.View // the caller may put the decision's view in its place before the job is run
+	in.View = &own
+	staged := in
+	for _, stage := range p.Stages {
+		d := stage.Condense(staged)
+		if d.View != nil {
+			out.View = d.View
+			staged = reshaped(staged, d.View)
+		}
+		if d.Job != nil {
+			out.Job = d.Job
+			if out.View != nil {
+				out.Job = &stagedJob{Job: d.Job, in: in}
+			}
+			break
+		}
+	}
+	return out
+}
+
+// reshaped is the input with another view of the same history. Only what differs is measured: the rest of the total may
+// be finer than a sum of counts.
+func reshaped(in Input, v *session.View) Input {
+	before, after := changed(in.View.Items, v.Items)
+	in.Total += total(in.Measure(after)) - total(in.Measure(before))
+	in.View = v
+	return in
+}
+
+// changed gives the items of either view that the other one does not have.
+func changed(before, after []session.Item) (lost, gained []session.Item) {
+	type key struct {
+		index int
+		raw   *byte
+	}
+	id := func(i session.Item) key {
+		k := key{index: i.Index}
+		if len(i.Raw) > 0 {
+			k.raw = &i.Raw[0]
+		}
+		return k
+	}
+	had := make(map[key]bool, len(before))
+	for _, i := range before {
+		had[id(i)] = true
+	}
+	for _, i := range after {
+		if had[id(i)] {
+			delete(had, id(i))
+			continue
+		}
+		gained = append(gained, i)
+	}
+	for _, i := range before {
+		if had[id(i)] {
+			lost = append(lost, i)
+		}
+	}
+	return lost, gained
+}
+
+// stagedJob is the job of a stage that saw another view than the one which is logged.
+type stagedJob struct {
+	Job
+	in Input // of the pipeline
+}
+
+// Run implements Job. Sizes in the log are those of messages as the condensations before show them, and not as a stage
+// of this request rewrote them.
+func (j *stagedJob) Run(ctx context.Context) (Result, error) {
+	r, err := j.Job.Run(ctx)
+	if err == nil && len(r.Condensation.Forgotten) > 0 {
+		r.Condensation.ForgottenTokens = total(j.in.Measure(j.forgotten(r.Condensation.Forgotten)))
+	}
+	return r, err
+}
+
+// forgotten gives the items at positions, as the pipeline's own view has them.
+func (j *stagedJob) forgotten(ranges []session.Range) []session.Item {
+	history := j.in.View.History
+	shown := map[int]session.Item{}
+	for _, item := range j.in.View.Items {
+		if item.Index >= 0 {
+			shown[history.Pos(item.Index)] = item
+		}
+	}
+	var items []session.Item
+	for _, r := range ranges {
+		for p := r.From; p < r.To; p++ {
+			item, ok := shown[p]
+			if !ok {
+				item = asSent(history, p)
+			}
+			items = append(items, item)
+		}
+	}
+	return items
+}

@@ -1,0 +1,170 @@
+package condense
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// ToolOutputTrim shows an oversized tool result in part: its beginning and its end, with a note in the place of the
+// middle. It decides on results as they arrive, before any model has seen them, and what it decided stays for good: the
+// prompt cache loses nothing. Results with images are left alone.
+type ToolOutputTrim struct {
+	MaxEventLength int // characters of a result that are shown; 0: DefaultEventLength
+}
+
+var _ Condenser = ToolOutputTrim{}
+
+// Name implements Condenser.
+func (ToolOutputTrim) Name() string { return "tool_output_trim" }
+
+// Condense implements Condenser. Its Job makes a condensation that forgets nothing but has Trims.
+func (o ToolOutputTrim) Condense(in Input) Decision {
+	limit := orDefault(o.MaxEventLength, DefaultEventLength)
+	var fresh []arrival
+	for i := len(in.View.Items) - 1; i >= arrived(in.View); i-- {
+		if a, ok := o.trim(in, in.View.Items[i], limit); ok {
+			fresh = append(fresh, a)
+		}
+	}
+	if len(fresh) == 0 {
+		return Decision{}
+	}
+	return Decision{Job: &trimJob{condensation: frozen(in, fresh)}}
+}
+
+// arrived is the item from which on everything is new to the model: what came after the history's last assistant
+// message, whether the view shows that one or not.
+func arrived(v *session.View) int {
+	last := len(v.History.Messages) - 1
+	for last >= 0 && v.History.Messages[last].Kind != session.Agent && v.History.Messages[last].Kind != session.Action {
+		last--
+	}
+	n := len(v.Items)
+	for n > 0 && (v.Items[n-1].Index < 0 || v.Items[n-1].Index > last) {
+		n--
+	}
+	return n
+}
+
+// arrival is a result that is to be trimmed.
+type arrival struct {
+	trim  session.Trim
+	saved int // tokens
+}
+
+// trim cuts one item, if it is a result as the client sent it, too long, and smaller when cut.
+func (o ToolOutputTrim) trim(in Input, item session.Item, limit int) (arrival, bool) {
+	if item.Kind != session.Observation || item.Trim != nil || len(item.Raw) <= limit || !pristine(in.View, item) {
+		return arrival{}, false
+	}
+	content, err := in.Codec.Read(item.Raw)
+	if err != nil || len(content.Images) > 0 {
+		return arrival{}, false
+	}
+	t, ok := cutText(content.Text, limit)
+	if !ok {
+		return arrival{}, false
+	}
+	t.Pos = in.View.History.Pos(item.Index)
+	raw, err := in.Codec.Rewrite(item.Raw, RenderTrim(content.Text, t))
+	if err != nil {
+		return arrival{}, false
+	}
+	rewritten := item
+	rewritten.Raw = raw
+	sizes := in.Measure([]session.Item{item, rewritten})
+	return arrival{trim: t, saved: sizes[0] - sizes[1]}, sizes[1] < sizes[0]
+}
+
+// pristine reports whether an item is still as the client sent it.
+func pristine(v *session.View, item session.Item) bool {
+	if item.Index < 0 {
+		return false
+	}
+	own := v.History.Messages[item.Index].Raw
+	return len(own) > 0 && len(item.Raw) == len(own) && &item.Raw[0] == &own[0]
+}
+
+// frozen is the condensation that remembers the trims, which come newest first.
+func frozen(in Input, fresh []arrival) session.Condensation {
+	before := session.Size{Events: len(in.View.Items), Tokens: in.Total}
+	c := session.Condensation{
+		Reason: session.ReasonArrival, Condenser: ToolOutputTrim{}.Name(), Before: before, After: before,
+	}
+	for i := len(fresh) - 1; i >= 0; i-- {
+		c.Trims = append(c.Trims, fresh[i].trim)
+		c.ForgottenTokens += fresh[i].saved
+	}
+	c.After.Tokens -= c.ForgottenTokens
+	c.Prefix = fresh[0].trim.Pos
+	for _, a := range in.View.Applied {
+		c.Prefix = max(c.Prefix, a.Prefix)
+	}
+	c.Hash = in.View.History.Chain[c.Prefix]
+	return c
+}
+
+// trimJob hands out what was decided.
+type trimJob struct {
+	condensation session.Condensation
+}
+
+var _ Job = (*trimJob)(nil)
+
+// Need implements Job.
+func (*trimJob) Need() Need { return Need{Reason: session.ReasonArrival} }
+
+// Run implements Job. It calls nobody.
+func (j *trimJob) Run(context.Context) (Result, error) {
+	return Result{Condensation: j.condensation}, nil
+}
+
+// cutText gives the head and the tail of a text that has more than limit characters: half of them each, ending between
+// lines where one ends near by. It reports false for a text that is short enough.
+func cutText(text string, limit int) (session.Trim, bool) {
+	if len(text) <= limit || utf8.RuneCountInString(text) <= limit {
+		return session.Trim{}, false
+	}
+	head, tail := 0, len(text)
+	for range (limit + 1) / 2 {
+		_, size := utf8.DecodeRuneInString(text[head:])
+		head += size
+	}
+	for range limit / 2 {
+		_, size := utf8.DecodeLastRuneInString(text[:tail])
+		tail -= size
+	}
+	const near = 10 // a share of the piece: one tenth of it is given up for a whole line
+	if at := strings.LastIndexByte(text[:head], '\n'); at >= 0 && head-at <= head/near {
+		head = at + 1
+	}
+	if at := strings.IndexByte(text[tail:], '\n'); at >= 0 && at < (len(text)-tail)/near {
+		tail += at + 1
+	}
+	return session.Trim{Head: head, Tail: len(text) - tail}, true
+}
+
+// RenderTrim is the text of a message as a trim shows it: the first and last bytes, and between them a note which says
+// how much is missing and how to get it. The same text and trim always give the same, since what was forwarded once must
+// be forwarded again. A trim that leaves nothing out, or does not fit the text, gives the text.
+func RenderTrim(text string, t session.Trim) string {
+	if t.Head < 0 || t.Tail < 0 || t.Head >= len(text) || t.Tail >= len(text)-t.Head {
+		return text
+	}
+	head, tail := t.Head, len(text)-t.Tail
+	for head > 0 && !utf8.RuneStart(text[head]) {
+		head--
+	}
+	for tail < len(text) && !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	missing := text[head:tail]
+	first := strings.Count(text[:head], "\n") + 1
+	last := first + strings.Count(strings.TrimSuffix(missing, "\n"), "\n")
+	return fmt.Sprintf("%s\n[%d of %d characters left out here, lines %d to %d; run the tool again with a narrower range to see them]\n%s",
+		text[:head], utf8.RuneCountInString(missing), utf8.RuneCountInString(text), first, last, text[tail:])
+}

@@ -24,7 +24,7 @@ const (
 )
 
 // Condenser is one condensation strategy: Type says which, and only the fields of that type (see CondenserKeys) are set.
-// Load gives Type its canonical name.
+// Load gives Type its canonical name. PerModel has other thresholds for some of the models that requests name.
 type Condenser struct {
 	Type            string        `yaml:"type"`
 	MaxSize         int           `yaml:"max_size"`         // events
@@ -39,6 +39,9 @@ type Condenser struct {
 	Stride          int           `yaml:"stride"`           // events by which the masking boundary moves at once
 	MaxEvents       int           `yaml:"max_events"`
 	Condensers      []Condenser   `yaml:"condensers"` // of a pipeline, in order
+
+	// PerModel is by the request's model: its name as the client writes it, or how the name begins and a "*".
+	PerModel map[string]Override `yaml:"per_model,omitempty"`
 }
 
 // CondenserTypes lists the canonical names.
@@ -68,23 +71,24 @@ func CanonicalType(name string) (canonical string, known bool) {
 
 // CondenserKeys lists the keys that belong to a canonical type, beside type itself.
 func CondenserKeys(condenserType string) []string {
-	rolling := []string{"max_size", "max_tokens", "keep_first", "minimum_progress"}
-	calling := []string{"max_event_length", "llm_config", "background_at", "timeout"}
 	switch condenserType {
 	case TypeObservationMasking:
-		return []string{"attention_window", "stride"}
+		return []string{"attention_window", "stride", "per_model"}
 	case TypeBrowserOutput:
-		return []string{"attention_window"}
+		return []string{"attention_window", "per_model"}
 	case TypeRecentEvents:
-		return []string{"keep_first", "max_events"}
+		return []string{"keep_first", "max_events", "per_model"}
 	case TypeAmortizedForgetting:
-		return rolling
+		return []string{"max_size", "max_tokens", "keep_first", "minimum_progress", "per_model"}
 	case TypeLLM, TypeStructuredSummary, TypeLLMAttention:
-		return append(rolling, calling...)
+		return []string{
+			"max_size", "max_tokens", "keep_first", "minimum_progress",
+			"max_event_length", "llm_config", "background_at", "timeout", "per_model",
+		}
 	case TypePipeline:
 		return []string{"condensers"}
 	case TypeToolOutputTrim:
-		return []string{"max_event_length"}
+		return []string{"max_event_length", "per_model"}
 	}
 	return nil
 }
@@ -155,6 +159,8 @@ func (c *Condenser) own(p *problems, n *node, key string) *node {
 		case slices.Contains(all, f.name) && !slices.Contains(mine, f.name):
 			p.givenAt(path, f.node.origin)
 			p.add(path, "does not belong to type %q: %s", c.Type, foreignAdvice(mine))
+		case f.name == "per_model":
+			kept.set(f.name, c.overrides(p, f.node, path))
 		case slices.Contains(all, f.name):
 			kept.fields = append(kept.fields, f)
 		default:

@@ -17,6 +17,7 @@ type Config struct {
 	LLMs      map[string]LLM   `yaml:"llms"`   // condenser models, by the name that llm_config uses
 	Models    map[string]Model `yaml:"models"` // limits and prices of request models, before the built-in table
 	Condenser Condenser        `yaml:"condenser"`
+	Notify    bool             `yaml:"notify"`  // Tenant.Notify of the one tenant where none are configured
 	Tenants   []Tenant         `yaml:"tenants"` // none: one tenant "default", any key passes
 	Session   Session          `yaml:"session"`
 	Limits    Limits           `yaml:"limits"`
@@ -113,6 +114,7 @@ type Tenant struct {
 	Upstream  Upstream   `yaml:"upstream"`
 	Condenser *Condenser `yaml:"condenser,omitempty"` // nil: Config.Condenser
 	Observe   bool       `yaml:"observe"`             // decide and report, but forward unchanged
+	Notify    bool       `yaml:"notify"`              // tell the client in words what was condensed
 }
 
 // APIKey is one key that a client of a tenant may present: the SHA-256 of it, or the name of the environment variable

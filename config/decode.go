@@ -74,6 +74,9 @@ func (d decoder) names(v reflect.Value, n *node, key string) {
 		d.problems.add(key, "must be a section of names, not %s", n.kind)
 		return
 	}
+	if v.IsNil() && len(n.fields) > 0 {
+		v.Set(reflect.MakeMap(v.Type()))
+	}
 	for _, f := range n.fields {
 		entry := reflect.New(v.Type().Elem()).Elem()
 		path := join(key, f.name)

@@ -88,6 +88,8 @@ func TestEffectiveRoundTripOfStrings(t *testing.T) {
 		cfg.Session.BodyFields = []string{text.Draw(rt, "field")}
 		heat := rapid.Float64Range(0, 2).Draw(rt, "temperature")
 		cfg.LLMs = map[string]LLM{text.Draw(rt, "name"): {Model: text.Draw(rt, "model"), Temperature: &heat}}
+		size := rapid.IntRange(6, 1000).Draw(rt, "max_size")
+		cfg.Condenser.PerModel = map[string]Override{text.Draw(rt, "model name"): {MaxSize: &size}}
 		cfg.Store.TTL = time.Duration(rapid.Int64Range(int64(minTTL), int64(maxTTL)).Draw(rt, "ttl"))
 		cfg.Store.MaxSize = Bytes(rapid.Int64Range(0, 1<<60).Draw(rt, "max_size"))
 		cfg.Limits.MaxHeader = Bytes(rapid.Int64Range(1, 1<<60).Draw(rt, "max_header"))

@@ -106,7 +106,8 @@ func locateField(t reflect.Type, rest string, n *node) []step {
 }
 
 // locateName prefers the longest name that the file has. Otherwise it is the shortest new name that leaves a key; a new
-// name is lower case.
+// name is lower case. The names in per_model are not ours to choose, and one with an underscore may stand for several:
+// those the file must have.
 func locateName(t reflect.Type, rest string, n *node) []step {
 	for _, name := range namesOf(n) {
 		if below, ok := cutName(rest, name); ok {
@@ -119,6 +120,9 @@ func locateName(t reflect.Type, rest string, n *node) []step {
 		if rest[i] == '_' && i > 0 {
 			if path := locate(t.Elem(), rest[i+1:], nil); path != nil {
 				return append([]step{{name: strings.ToLower(rest[:i])}}, path...)
+			}
+			if t.Elem() == reflect.TypeFor[Override]() {
+				return nil
 			}
 		}
 	}

@@ -45,8 +45,11 @@ func fieldKeys(t reflect.Type, f reflect.StructField, at scalarKey) []scalarKey 
 		return nil
 	}
 	next := at.below(strings.ToUpper(keyOf(f)), f.Name)
-	if t == reflect.TypeFor[Condenser]() && f.Name != "Type" {
-		next.need = append(slices.Clone(at.need), at.variable+"_TYPE="+typeWith(keyOf(f)))
+	switch condenser, _, _ := strings.Cut(at.variable, "_PER_MODEL"); {
+	case t == reflect.TypeFor[Override]():
+		next.need = append(slices.Clone(at.need), condenser+"_TYPE="+typeWith(keyOf(f)))
+	case t == reflect.TypeFor[Condenser]() && f.Name != "Type" && f.Name != "PerModel":
+		next.need = append(slices.Clone(at.need), condenser+"_TYPE="+typeWith(keyOf(f)))
 	}
 	return scalarKeys(f.Type, next)
 }
@@ -94,7 +97,7 @@ func sample(t reflect.Type) (value any, text string) {
 
 func TestEveryKeyHasAVariable(t *testing.T) {
 	keys := scalarKeys(reflect.TypeFor[Config](), scalarKey{})
-	if len(keys) < 80 {
+	if len(keys) < 120 {
 		t.Fatalf("only %d keys were found", len(keys))
 	}
 	seen := map[string]bool{}

@@ -81,5 +81,5 @@ func TestUnreadableFile(t *testing.T) {
 }
 
 func badFixtures() []badFixture {
-	return slices.Concat(badSyntax(), badValues())
+	return slices.Concat(badSyntax(), badValues(), badPerModel())
 }

@@ -26,8 +26,8 @@ func badValues() []badFixture {
 			`upstream.base_url: does not begin with http:// or https://: write it as https://api.openai.com/v1 (line 1)`,
 		}},
 		{"bad.condenser-foreign-key.toml", []string{
-			`condenser.attention_window: does not belong to type "amortized_forgetting": remove it, or use max_size, max_tokens, keep_first, minimum_progress (line 4)`,
-			`condenser.llm_config: does not belong to type "amortized_forgetting": remove it, or use max_size, max_tokens, keep_first, minimum_progress (line 3)`,
+			`condenser.attention_window: does not belong to type "amortized_forgetting": remove it, or use max_size, max_tokens, keep_first, minimum_progress, per_model (line 4)`,
+			`condenser.llm_config: does not belong to type "amortized_forgetting": remove it, or use max_size, max_tokens, keep_first, minimum_progress, per_model (line 3)`,
 		}},
 		{"bad.condenser-foreign-key.yaml", []string{
 			`condenser.max_size: does not belong to type "noop": remove it, this type has no keys (line 1)`,
@@ -74,6 +74,11 @@ func badValues() []badFixture {
 			`listen: is not host:port: write it as 127.0.0.1:8080 (line 1)`,
 			`admin.listen: has no port between 0 and 65535: write it as 127.0.0.1:8080 (line 2)`,
 		}},
+		{"bad.llm-max-output.yaml", []string{
+			`llms.a.max_output: is above the 16384 tokens that the model may write: lower it, or describe the model in models (line 3)`,
+			`llms.b.max_output: fills the model's window of 1000 tokens: lower it, or describe the model in models (line 4)`,
+			`llms.c.max_output: fills the model's window of 128000 tokens: lower it, or describe the model in models (line 5)`,
+		}},
 		{"bad.llm-not-a-section.toml", []string{
 			`llm: must be a section, not a string: write [llm.NAME] (line 1)`,
 		}},
@@ -114,8 +119,8 @@ func badValues() []badFixture {
 			`models.mine.price.output: must be a number, not a string: write it without quotes or unit (line 1)`,
 			`models.mine.price.input: is negative: write USD per million tokens (line 1)`,
 		}},
-		{"bad.pipeline-deep.yaml", []string{
-			`condenser.condensers[0].condensers[0].condensers[0].condensers[0].condensers: is a pipeline in too many pipelines: write it as one list (line 1)`,
+		{"bad.notify-with-tenants.yaml", []string{
+			`notify: is for a configuration without tenants: set it in each of tenants that is to have it, or remove it (line 1)`,
 		}},
 		{"bad.pipeline-empty.yaml", []string{
 			`condenser.condensers: is empty: name at least one condenser (line 1)`,
@@ -155,7 +160,7 @@ func badValues() []badFixture {
 			`condenser.minimum_progress: is not between 0 and 1: write a share of the events, as 0.1 (line 1)`,
 			`condenser.max_event_length: is not positive: write a number of at least 1 (line 1)`,
 			`condenser.timeout: is negative: write it as 30s (line 1)`,
-			`condenser.background_at: is not a share from 0 to below 1: write it as 0.8, or 0 for never (line 1)`,
+			`condenser.background_at: is not available in this version: leave it out (line 1)`,
 		}},
 		{"bad.store-max-size.yaml", []string{
 			`store.max_size: is negative: write a size as 4GiB, or 0 for no cap (line 1)`,

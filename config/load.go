@@ -26,7 +26,8 @@ type Sources struct {
 
 	// Env is the environment, in the form of os.Environ. DEWPOINT_UPSTREAM_BASE_URL overrides upstream.base_url, and so
 	// on for every key; lists of plain values are comma separated, elements of other lists are numbered from 0
-	// (DEWPOINT_TENANTS_0_NAME), and a name in llms or models is spelled in upper case with underscores. A DEWPOINT_
+	// (DEWPOINT_TENANTS_0_NAME), and a name in llms, models or per_model is spelled in upper case with underscores. A
+	// new name in per_model must have none: the file has to name gpt-4o before a variable can change it. A DEWPOINT_
 	// variable that names no key is a problem, but for those that Kubernetes sets for a service called dewpoint.
 	Env []string
 

@@ -202,12 +202,23 @@ func (v *validator) llms() {
 		}
 		v.headerValue(key+".api_key", llm.APIKey)
 		v.notNegative(key+".timeout", llm.Timeout)
-		if llm.MaxOutput < 0 {
-			v.add(key+".max_output", "is negative: write a number of tokens, or 0 for the default")
-		}
+		v.llmOutput(key+".max_output", llm)
 		if t := llm.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
 			v.add(key+".temperature", "is not between 0 and 2: correct it, or remove it")
 		}
+	}
+}
+
+// llmOutput checks that the model can write that much and then still read something.
+func (v *validator) llmOutput(key string, llm LLM) {
+	model, known := v.config.ModelFor(llm.Model)
+	switch {
+	case llm.MaxOutput < 0:
+		v.add(key, "is negative: write a number of tokens, or 0 for the default")
+	case known && llm.MaxOutput > max(model.MaxOutput, 0):
+		v.add(key, "is above the %d tokens that the model may write: lower it, or describe the model in models", model.MaxOutput)
+	case llm.MaxOutput > 0 && llm.MaxOutput >= model.ContextWindow:
+		v.add(key, "fills the model's window of %d tokens: lower it, or describe the model in models", model.ContextWindow)
 	}
 }
 

@@ -8,14 +8,24 @@ import (
 	"strings"
 )
 
-// maxPipelineDepth bounds pipelines inside pipelines.
-const maxPipelineDepth = 4
+// maxPipelineDepth bounds pipelines inside pipelines: a file can hold fewer, variables and Go code might not end.
+const maxPipelineDepth = maxDepth / 2
 
 func (v *validator) condenser(key string, c Condenser, depth int) {
 	if !v.condenserType(key+".type", c.Type) {
 		return
 	}
 	v.foreignFields(key, c)
+	before := len(v.list)
+	v.sizes(key, c)
+	v.perModel(key, c, v.list[before:])
+	if c.Type == TypePipeline {
+		v.pipeline(key, c, depth)
+	}
+}
+
+// sizes checks the values of a condenser's own keys, and what they make of each other.
+func (v *validator) sizes(key string, c Condenser) {
 	if c.rolling() {
 		v.rolling(key, c)
 	}
@@ -32,8 +42,6 @@ func (v *validator) condenser(key string, c Condenser, depth int) {
 		v.recentEvents(key, c)
 	case TypeToolOutputTrim:
 		v.positive(key+".max_event_length", c.MaxEventLength)
-	case TypePipeline:
-		v.pipeline(key, c, depth)
 	}
 }
 
@@ -110,8 +118,8 @@ func (v *validator) maxTokens(key string, tokens float64) {
 func (v *validator) calling(key string, c Condenser) {
 	v.positive(key+".max_event_length", c.MaxEventLength)
 	v.notNegative(key+".timeout", c.Timeout)
-	if !(c.BackgroundAt >= 0 && c.BackgroundAt < 1) {
-		v.add(key+".background_at", "is not a share from 0 to below 1: write it as 0.8, or 0 for never")
+	if c.BackgroundAt != 0 {
+		v.add(key+".background_at", "is not available in this version: leave it out")
 	}
 	if _, known := v.config.LLMs[c.LLMConfig]; !known && c.LLMConfig != "" {
 		v.add(key+".llm_config", "names no entry of llms: %s", llmAdvice(v.config.LLMs))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -79,6 +80,24 @@ func TestKeepFirstBounds(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
+}
+
+// A file holds pipelines in pipelines as deep as anything else in it; what is built or set by variables ends somewhere.
+func TestPipelineDepth(t *testing.T) {
+	cfg, list := Default(), "condenser"
+	cfg.Condenser = NewCondenser(TypeNoop)
+	for range maxPipelineDepth {
+		cfg.Condenser = Condenser{Type: TypePipeline, Condensers: []Condenser{cfg.Condenser}}
+		list += ".condensers[0]"
+	}
+	if err := cfg.Validate(nil); err != nil {
+		t.Error(err)
+	}
+	cfg.Condenser = Condenser{Type: TypePipeline, Condensers: []Condenser{cfg.Condenser}}
+	wantProblems(t, cfg.Validate(nil), list+".condensers: is a pipeline in too many pipelines: write it as one list")
+
+	text := strings.Repeat("{type: pipeline, condensers: [", maxPipelineDepth-2) + "{type: noop}" + strings.Repeat("]}", maxPipelineDepth-2)
+	mustBuild(t, ".yaml", "condenser: "+text)
 }
 
 func TestMaxTokensBounds(t *testing.T) {

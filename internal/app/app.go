@@ -129,7 +129,7 @@ func limits(cfg *config.Config) proxy.Limits {
 	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.BytesInFlight)
 	l.Header = int(cfg.Limits.MaxHeader)
 	l.StreamIdle = cfg.Limits.StreamIdleTimeout
-	l.Condense = 3 * cfg.Limits.SummariserTimeout // a try, a shorter one, and the way back
+	l.Condense = 3 * longestCall(cfg) // a try, a shorter one, and the way back
 	l.CondenseLease = l.Condense + 10*time.Second
 	return l
 }
@@ -215,4 +215,24 @@ func NewLogger(cfg config.Log) (*zap.Logger, error) {
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)), nil
+}
+
+// longestCall is how long a call of a summariser may take at most, by all that is configured.
+func longestCall(cfg *config.Config) time.Duration {
+	longest := cfg.Limits.SummariserTimeout
+	for _, llm := range cfg.LLMs {
+		longest = max(longest, llm.Timeout)
+	}
+	var look func(config.Condenser)
+	look = func(c config.Condenser) {
+		longest = max(longest, c.Timeout)
+		for _, stage := range c.Condensers {
+			look(stage)
+		}
+	}
+	look(cfg.Condenser)
+	for _, t := range cfg.Tenants {
+		look(cfg.CondenserFor(t))
+	}
+	return longest
 }

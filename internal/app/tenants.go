@@ -17,7 +17,7 @@ const defaultTenant = "default"
 // buildTenants makes the tenants. Without any there is one that takes every key.
 func buildTenants(cfg *config.Config, transport http.RoundTripper) (*proxy.Tenants, error) {
 	if len(cfg.Tenants) == 0 {
-		t, err := buildTenant(cfg, transport, config.Tenant{Name: defaultTenant})
+		t, err := buildTenant(cfg, transport, defaultTenantOf(cfg))
 		if err != nil {
 			return nil, err
 		}
@@ -35,19 +35,24 @@ func buildTenants(cfg *config.Config, transport http.RoundTripper) (*proxy.Tenan
 	return proxy.NewTenants(tenants...), nil
 }
 
+// defaultTenantOf is the one tenant of a configuration without any.
+func defaultTenantOf(cfg *config.Config) config.Tenant {
+	return config.Tenant{Name: defaultTenant, Notify: cfg.Notify}
+}
+
 func buildTenant(cfg *config.Config, transport http.RoundTripper, c config.Tenant) (*proxy.Tenant, error) {
 	upstream := cfg.UpstreamFor(c)
 	base, err := url.Parse(upstream.BaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("upstream.base_url: %w", err)
 	}
-	build := builder{config: cfg, transport: transport, upstream: upstream}
-	condenser, err := build.condenser(cfg.CondenserFor(c))
+	build := builder{config: cfg, transport: transport, upstream: upstream, base: base.String()}
+	condenser, err := build.condenser("condenser", cfg.CondenserFor(c))
 	if err != nil {
 		return nil, err
 	}
 	t := &proxy.Tenant{
-		Name: c.Name, Condenser: condenser, Cooldown: &condense.Cooldown{}, Observe: c.Observe,
+		Name: c.Name, Condenser: condenser, Cooldown: &condense.Cooldown{}, Observe: c.Observe, Notify: c.Notify,
 		Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout},
 	}
 	for _, k := range c.APIKeys {
@@ -58,68 +63,4 @@ func buildTenant(cfg *config.Config, transport http.RoundTripper, c config.Tenan
 		t.Keys = append(t.Keys, sum)
 	}
 	return t, nil
-}
-
-// CondenserAvailable says which condenser types this version runs.
-func CondenserAvailable(kind string) bool {
-	switch kind {
-	case config.TypeNoop, config.TypeRecentEvents, config.TypeLLM:
-		return true
-	}
-	return false
-}
-
-// builder makes condensers for one tenant.
-type builder struct {
-	config    *config.Config
-	transport http.RoundTripper
-	upstream  config.Upstream
-}
-
-func (b builder) condenser(c config.Condenser) (condense.Condenser, error) {
-	switch c.Type {
-	case config.TypeNoop:
-		return condense.Noop{}, nil
-	case config.TypeRecentEvents:
-		return condense.RecentEvents{KeepFirst: c.KeepFirst, MaxEvents: c.MaxEvents}, nil
-	case config.TypeLLM:
-		return b.llm(c)
-	}
-	return nil, fmt.Errorf("condenser.type: %q is not available in this version", c.Type)
-}
-
-func (b builder) llm(c config.Condenser) (condense.Condenser, error) {
-	llm, known := b.config.LLMFor(c.LLMConfig, b.upstream)
-	if !known {
-		return nil, fmt.Errorf("condenser.llm_config: %q is not one of llms", c.LLMConfig)
-	}
-	timeout := llm.Timeout
-	if c.Timeout > 0 {
-		timeout = c.Timeout
-	}
-	s := condense.LLMSettings{
-		Settings: condense.Settings{
-			MaxSize: c.MaxSize, MaxTokens: c.MaxTokens, KeepFirst: c.KeepFirst, MinimumProgress: c.MinimumProgress,
-		},
-		Summariser: condense.OpenAI{
-			Client: &http.Client{Transport: b.transport}, Timeout: timeout, Temperature: narrow(llm.Temperature),
-		},
-		Endpoint:       condense.Endpoint{BaseURL: llm.BaseURL, APIKey: llm.APIKey.Reveal()},
-		Model:          llm.Model,
-		MaxOutput:      llm.MaxOutput,
-		MaxEventLength: c.MaxEventLength,
-	}
-	if llm.Model != "" {
-		m, _ := b.config.ModelFor(llm.Model)
-		s.Window = m.ContextWindow
-	}
-	return condense.NewLLM(s), nil
-}
-
-func narrow(v *float64) *float32 {
-	if v == nil {
-		return nil
-	}
-	n := float32(*v)
-	return &n
 }

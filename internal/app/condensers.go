@@ -1,0 +1,140 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/config"
+)
+
+// CondenserAvailable says which condenser types this version runs: all of them.
+func CondenserAvailable(kind string) bool { return slices.Contains(config.CondenserTypes(), kind) }
+
+// builder makes condensers for one tenant. All of one tree share the tenant's cooldown: it is the tenant's, not theirs.
+type builder struct {
+	config    *config.Config
+	transport http.RoundTripper
+	upstream  config.Upstream
+	base      string // its URL as requests name it
+}
+
+// condenser makes the condenser that stands under a key of the configuration.
+func (b builder) condenser(key string, c config.Condenser) (condense.Condenser, error) {
+	otherwise, err := b.plain(key, c)
+	if err != nil || len(c.PerModel) == 0 {
+		return otherwise, err
+	}
+	p := perModel{otherwise: otherwise, exact: map[string]condense.Condenser{}}
+	for name, override := range c.PerModel {
+		own, err := b.plain(key, c.With(override))
+		if err != nil {
+			return nil, err
+		}
+		p.add(name, own)
+	}
+	return p, nil
+}
+
+// plain makes a condenser that is the same for all models.
+func (b builder) plain(key string, c config.Condenser) (condense.Condenser, error) {
+	switch c.Type {
+	case config.TypeNoop:
+		return condense.Noop{}, nil
+	case config.TypeObservationMasking:
+		return condense.ObservationMasking{AttentionWindow: c.AttentionWindow, Stride: c.Stride}, nil
+	case config.TypeBrowserOutput:
+		return condense.BrowserOutput{AttentionWindow: c.AttentionWindow}, nil
+	case config.TypeRecentEvents:
+		return condense.RecentEvents{KeepFirst: c.KeepFirst, MaxEvents: c.MaxEvents}, nil
+	case config.TypeConversationWindow:
+		return condense.ConversationWindow{}, nil
+	case config.TypeToolOutputTrim:
+		return condense.ToolOutputTrim{MaxEventLength: c.MaxEventLength}, nil
+	case config.TypeAmortizedForgetting:
+		return b.amortized(c), nil
+	case config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention:
+		return b.calling(key, c)
+	case config.TypePipeline:
+		return b.pipeline(key, c)
+	}
+	return nil, fmt.Errorf("%s.type: %q is not available in this version", key, c.Type)
+}
+
+func (b builder) pipeline(key string, c config.Condenser) (condense.Condenser, error) {
+	var p condense.Pipeline
+	for i, stage := range c.Condensers {
+		made, err := b.condenser(fmt.Sprintf("%s.condensers[%d]", key, i), stage)
+		if err != nil {
+			return nil, err
+		}
+		p.Stages = append(p.Stages, made)
+	}
+	return p, nil
+}
+
+func (b builder) amortized(c config.Condenser) condense.Condenser {
+	return fitted{name: c.Type, fit: func(in condense.Input) condense.Condenser {
+		return condense.AmortizedForgetting{Settings: settings(c, in.Window)}
+	}}
+}
+
+// calling makes a condenser that calls a model.
+func (b builder) calling(key string, c config.Condenser) (condense.Condenser, error) {
+	llm, known := b.config.LLMFor(c.LLMConfig, b.upstream)
+	if !known {
+		return nil, fmt.Errorf("%s.llm_config: %q is not one of llms", key, c.LLMConfig)
+	}
+	common := condense.LLMSettings{
+		Summariser:     b.summariser(llm, c),
+		Endpoint:       b.endpoint(llm),
+		Model:          llm.Model,
+		MaxEventLength: c.MaxEventLength,
+	}
+	roomOf := b.room(llm)
+	return fitted{name: c.Type, fit: func(in condense.Input) condense.Condenser {
+		s, r := common, roomOf(in)
+		s.Settings, s.Window, s.MaxOutput = settings(c, in.Window), r.window, r.output
+		return form(c.Type, s)
+	}}, nil
+}
+
+// endpoint is where a model is. The client's own key goes to where its requests go and nowhere else: that URL must be
+// spelled as theirs is.
+func (b builder) endpoint(llm config.LLM) condense.Endpoint {
+	e := condense.Endpoint{BaseURL: llm.BaseURL, APIKey: llm.APIKey.Reveal()}
+	if e.BaseURL == b.upstream.BaseURL {
+		e.BaseURL = b.base
+	}
+	return e
+}
+
+func (b builder) summariser(llm config.LLM, c config.Condenser) condense.Summariser {
+	timeout := llm.Timeout
+	if c.Timeout > 0 {
+		timeout = c.Timeout
+	}
+	return condense.OpenAI{
+		Client: &http.Client{Transport: b.transport}, Timeout: timeout, Temperature: narrow(llm.Temperature),
+	}
+}
+
+// form gives the condenser that asks a model for what the type wants of it.
+func form(kind string, s condense.LLMSettings) condense.Condenser {
+	switch kind {
+	case config.TypeStructuredSummary:
+		return condense.NewStructured(s)
+	case config.TypeLLMAttention:
+		return condense.NewAttention(s)
+	}
+	return condense.NewLLM(s)
+}
+
+func narrow(v *float64) *float32 {
+	if v == nil {
+		return nil
+	}
+	n := float32(*v)
+	return &n
+}

@@ -1,0 +1,74 @@
+package app
+
+import (
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/config"
+)
+
+// fitted is a condenser some of whose settings follow the model of the request, whose window upstream may have corrected
+// meanwhile: it is made for each request, which costs next to nothing.
+type fitted struct {
+	name string
+	fit  func(in condense.Input) condense.Condenser
+}
+
+var _ condense.Condenser = fitted{}
+
+// Name implements condense.Condenser.
+func (f fitted) Name() string { return f.name }
+
+// Condense implements condense.Condenser.
+func (f fitted) Condense(in condense.Input) condense.Decision { return f.fit(in).Condense(in) }
+
+// settings are those of a rolling condenser for a request whose model has that window.
+func settings(c config.Condenser, window int) condense.Settings {
+	return condense.Settings{
+		MaxSize: c.MaxSize, MaxTokens: c.MaxTokens, KeepFirst: c.KeepFirst, MinimumProgress: c.MinimumProgress,
+		Margin: margin(window),
+	}
+}
+
+// The share of a window that stays free, one in that many, and the least tokens of it: counts are not exact.
+const (
+	marginShare = 50
+	leastMargin = 256
+)
+
+// margin is how many tokens stay free below a model's window. A tiny window keeps three quarters of itself.
+func margin(window int) int { return min(max(window/marginShare, leastMargin), window/4) }
+
+// room is what a summariser's model holds, and how much of that a summary may take, in tokens.
+type room struct {
+	window int // 0: what is known of the request's model
+	output int
+}
+
+// room gives the summariser's room in a request. Where it is the request's own model, that is the request's.
+func (b builder) room(llm config.LLM) func(in condense.Input) room {
+	if llm.Model == "" {
+		return func(in condense.Input) room {
+			model, _ := b.config.ModelFor(in.Model)
+			return roomIn(model, in.Window, llm.MaxOutput)
+		}
+	}
+	model, _ := b.config.ModelFor(llm.Model)
+	return func(in condense.Input) room {
+		if in.Model == llm.Model {
+			return roomIn(model, in.Window, llm.MaxOutput)
+		}
+		return roomIn(model, 0, llm.MaxOutput)
+	}
+}
+
+// roomIn is the room in a model whose window was corrected if it is not 0. A summary takes what is configured, else the
+// usual, but no more than the model writes, and at most a quarter of its window.
+func roomIn(model config.Model, corrected, configured int) room {
+	r := room{window: model.ContextWindow, output: configured}
+	if corrected > 0 {
+		r.window = min(r.window, corrected)
+	}
+	if r.output == 0 {
+		r.output = min(condense.DefaultMaxOutput, model.MaxOutput, r.window/4)
+	}
+	return r
+}

@@ -22,6 +22,7 @@ var errBroken = errors.New("upstream broke off its answer")
 type relay struct {
 	from  *http.Response
 	tee   dialect.Tee // nil: nobody reads along
+	first []byte      // comes before the answer, an event of its own
 	last  func()      // called before the end of the answer is handed on; nil: nothing
 	ended func(outcome)
 	state outcome
@@ -67,6 +68,11 @@ func (r *relay) size() int { return int(max(r.from.ContentLength, -1)) }
 
 // Read gives the next bytes of the answer.
 func (r *relay) Read(p []byte) (int, error) {
+	if len(r.first) > 0 {
+		n := copy(p, r.first)
+		r.first = r.first[n:]
+		return n, nil
+	}
 	n, err := r.from.Body.Read(p)
 	if r.timer != nil {
 		r.timer.Reset(r.idle)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -55,6 +56,11 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, r *request, t *turn, resp *http
 		s.account(r, o)
 		s.calibrate(t, o)
 	}
+	if t != nil && streamed(resp.Header) && strings.EqualFold(r.client("X-Dewpoint-Notify"), "comment") {
+		if notice := t.notice(); notice != "" {
+			rel.first = []byte(": " + notice + "\n\n")
+		}
+	}
 	if r.method == http.MethodHead {
 		rel.skip(&ctx.Response)
 		return
@@ -76,6 +82,9 @@ func (s *Server) describe(ctx *fasthttp.RequestCtx, t *turn) {
 	}
 	if t.due != "" {
 		h.Set("X-Dewpoint-Due", string(t.due))
+	}
+	if notice := t.notice(); notice != "" {
+		h.Set("X-Dewpoint-Notice", notice)
 	}
 	s.o.Metrics.forwarded(t.tenant.Name, t.before.Tokens, after.Tokens)
 }

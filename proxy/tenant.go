@@ -19,6 +19,7 @@ type Tenant struct {
 	Condenser condense.Condenser
 	Cooldown  *condense.Cooldown // of its summariser
 	Observe   bool               // decide and report, forward unchanged
+	Notify    bool               // tell the client in words what was condensed
 }
 
 // UpstreamConfig is where a tenant's requests go.

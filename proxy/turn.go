@@ -39,9 +39,10 @@ type turn struct {
 
 // condensed is one condensation made in this turn.
 type condensed struct {
-	Reason session.Reason
-	Events int // fewer
-	Tokens int // fewer
+	Reason        session.Reason
+	Events        int // fewer
+	Tokens        int // fewer
+	Before, After int // tokens
 }
 
 // run takes a request from its body to the relay of its answer.
@@ -222,9 +223,10 @@ func (t *turn) texts() []string {
 // shrink condenses while something is due, a bounded number of times. It never fails: where it can not, the view stays
 // as it was.
 func (s *Server) shrink(t *turn) {
-	if t.wish == "off" || t.place.Match == session.MatchReplay {
+	if t.wish == "off" {
 		return
 	}
+	again := t.place.Again || t.place.Match == session.MatchReplay
 	for made := 0; ; made++ {
 		in := s.input(t)
 		if t.purpose == session.PurposeCompaction && !overWindow(in) {
@@ -237,6 +239,9 @@ func (s *Server) shrink(t *turn) {
 		}
 		if decision.View != nil {
 			t.view, t.shaped = *decision.View, true
+		}
+		if again && t.wish != "now" {
+			return // what was forwarded once is forwarded again
 		}
 		if decision.Job == nil || made == s.o.Condenses || !s.make(t, decision.Job) {
 			return
@@ -326,6 +331,7 @@ func (s *Server) log(ctx context.Context, t *turn, result condense.Result) bool 
 	t.project()
 	t.report = append(t.report, condensed{
 		Reason: c.Reason, Events: c.Before.Events - c.After.Events, Tokens: c.Before.Tokens - c.After.Tokens,
+		Before: c.Before.Tokens, After: c.After.Tokens,
 	})
 	s.o.Metrics.condensed(t.tenant.Name, c, result.Fallback)
 	return true

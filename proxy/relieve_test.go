@@ -1,0 +1,130 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+// onRequest condenses only what it is asked to.
+func onRequest() *condense.LLM {
+	return condense.NewLLM(condense.LLMSettings{
+		Settings:   condense.Settings{KeepFirst: 1, MinimumProgress: 0.1},
+		Summariser: condense.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
+		Model:      summariser, MaxOutput: 400,
+	})
+}
+
+// refusals is how many requests upstream refused.
+func (r *rig) refusals() int {
+	n := 0
+	for _, req := range r.up.Requests() {
+		if req.Refused != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// TestOverflowIsRelieved: what upstream refuses for its length is condensed and sent again, and the limit is remembered.
+func TestOverflowIsRelieved(t *testing.T) {
+	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 2000}}, condenser: onRequest()})
+	resp, body := r.ask(messages(turns("tea", 31)...))
+	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("X-Dewpoint-Condensed"), "overflow") {
+		t.Fatalf("%s, condensed %q: %s", resp.Status, resp.Header.Get("X-Dewpoint-Condensed"), body)
+	}
+	before := r.refusals()
+	if before == 0 {
+		t.Fatal("nothing overflowed")
+	}
+	if resp, body := r.ask(messages(turns("tea", 51)...)); resp.StatusCode != http.StatusOK {
+		t.Errorf("the next request: %s: %s", resp.Status, body)
+	}
+	if r.refusals() != before {
+		t.Error("the limit is not remembered: the next request was refused first")
+	}
+}
+
+// TestOverflowThatStays: what can not be made to fit gets upstream's own error, unchanged.
+func TestOverflowThatStays(t *testing.T) {
+	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 500}}, condenser: onRequest()})
+	resp, body := r.ask(messages(say("user", strings.Repeat("one long question ", 300))))
+	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "context_length_exceeded") || r.refusals() != 1 {
+		t.Errorf("%s after %d refusals: %s", resp.Status, r.refusals(), body)
+	}
+}
+
+// TestOverflowByMaxTokens: an answer that may be too long for the window is not the history's fault.
+func TestOverflowByMaxTokens(t *testing.T) {
+	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 8000}}, condenser: onRequest()})
+	body := strings.Replace(messages(turns("tea", 9)...), `{"model"`, `{"max_tokens":7900,"model"`, 1)
+	resp, answer := r.ask(body)
+	if resp.StatusCode != http.StatusBadRequest || r.refusals() != 1 || r.up.SummariserCalls() != 0 {
+		t.Errorf("%s, %d refusals, %d summaries: %s", resp.Status, r.refusals(), r.up.SummariserCalls(), answer)
+	}
+}
+
+// TestOtherErrorsAreNotOverflows come back unchanged, and are not sent again.
+func TestOtherErrorsAreNotOverflows(t *testing.T) {
+	r := condensing(t, setup{condenser: onRequest()})
+	for _, scripted := range []fakeupstream.Answer{
+		fakeupstream.RateLimited("7"), fakeupstream.ServerError(), fakeupstream.BadGateway(),
+	} {
+		r.up.Script(scripted)
+		before := len(r.up.Requests())
+		resp, _ := r.ask(messages(turns("tea", 31)...))
+		if resp.StatusCode < 400 || len(r.up.Requests()) != before+1 {
+			t.Errorf("%s after %d requests", resp.Status, len(r.up.Requests())-before)
+		}
+	}
+}
+
+// TestTrailingResultIsCut: when a single new tool result overflows the window, it is shown in part, for good.
+func TestTrailingResultIsCut(t *testing.T) {
+	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 4000}}, condenser: onRequest()})
+	history := []string{
+		say("user", "read it"),
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"read","arguments":"{}"}}]}`,
+		fmt.Sprintf(`{"role":"tool","tool_call_id":"call_1","content":%q}`, strings.Repeat("a line of a long file\n", 2000)),
+	}
+	resp, body := r.ask(messages(history...))
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", resp.Status, body)
+	}
+	cut := string(r.forwarded().Messages[2])
+	if len(cut) > 16000 || !strings.Contains(cut, "a line of a long file") {
+		t.Errorf("forwarded %d bytes: %.200s", len(cut), cut)
+	}
+	before := r.refusals()
+	if resp, body = r.ask(messages(append(history, say("assistant", "Read."), say("user", "And?"))...)); resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", resp.Status, body)
+	}
+	if again := string(r.forwarded().Messages[2]); again != cut || r.refusals() != before {
+		t.Errorf("the cut result changed, or overflowed again: %.200s", again)
+	}
+}
+
+// TestNotice tells a tenant's clients in words what was done, in a header and, where asked for, in the stream.
+func TestNotice(t *testing.T) {
+	r := condensing(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
+		return []*proxy.Tenant{{
+			Name: "default", Anonymous: true, Upstream: proxy.UpstreamConfig{BaseURL: base}, Condenser: llm(0, "", patience),
+			Cooldown: &condense.Cooldown{}, Notify: true,
+		}}
+	}})
+	body := strings.Replace(messages(turns("tea", 21)...), `{"model"`, `{"stream":true,"model"`, 1)
+	resp, answer := r.ask(body, "X-Dewpoint-Notify", "comment")
+	notice := resp.Header.Get("X-Dewpoint-Notice")
+	if !strings.HasPrefix(notice, "Condensed ") || !strings.HasPrefix(answer, ": "+notice+"\n\ndata: ") || !strings.HasSuffix(answer, "data: [DONE]\n\n") {
+		t.Errorf("notice %q, stream %.200q", notice, answer)
+	}
+	if _, answer := r.ask(body); strings.Contains(answer, "Condensed") {
+		t.Errorf("a comment that was not asked for: %.200q", answer)
+	}
+}

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -33,11 +36,23 @@ func serve(ctx context.Context, args []string, errs io.Writer) error {
 	if fs.NArg() > 0 {
 		return usageError{fmt.Errorf("dewpoint: unexpected argument %q", fs.Arg(0))}
 	}
-	cfg, err := load(*file, given(fs))
+	sources := source{file: *file, flags: given(fs)}
+	if sources.file == "" {
+		sources.file = os.Getenv("DEWPOINT_CONFIG")
+	}
+	sources.text, _ = os.ReadFile(sources.file) // load says what is wrong with it
+	cfg, err := load(sources.file, sources.flags)
 	if err != nil {
 		return usageError{err}
 	}
-	return serveConfig(ctx, cfg)
+	return serveConfig(ctx, cfg, sources)
+}
+
+// source is where the configuration came from, to be read again.
+type source struct {
+	file  string
+	text  []byte // of the file when it was first read
+	flags map[string]string
 }
 
 // given gives the flags that override the configuration.
@@ -76,7 +91,7 @@ func problems(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-func serveConfig(ctx context.Context, cfg *config.Config) error {
+func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 	log, err := app.NewLogger(cfg.Log)
 	if err != nil {
 		return usageError{err}
@@ -91,12 +106,63 @@ func serveConfig(ctx context.Context, cfg *config.Config) error {
 	a.Start()
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
+	reloading := reloads(ctx, a, log, from)
 	select {
 	case <-ctx.Done():
 		log.Info("stopping", zap.Duration("drain", drain))
 	case err = <-a.Failed():
 	}
+	reloading()
 	stopping, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	return errors.Join(err, a.Stop(stopping))
+}
+
+// reloads puts a changed configuration in force, on SIGHUP and when its file changes. A bad one changes nothing, and the
+// log says why. The function that it returns ends this and waits for it.
+func reloads(ctx context.Context, a *app.App, log *zap.Logger, from source) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	again := make(chan struct{}, 1)
+	ask := func() {
+		select {
+		case again <- struct{}{}:
+		default:
+		}
+	}
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	var work sync.WaitGroup
+	if from.file != "" {
+		work.Go(func() {
+			if err := app.Watch(ctx, from.file, from.text, ask); err != nil {
+				log.Warn("the configuration file is not watched; send SIGHUP after a change", zap.Error(err))
+			}
+		})
+	}
+	work.Go(func() {
+		defer signal.Stop(hup)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hup:
+			case <-again:
+			}
+			if err := reload(a, from); err != nil {
+				log.Error("configuration not reloaded: the last good one stays", zap.Error(err))
+			}
+		}
+	})
+	return func() {
+		cancel()
+		work.Wait()
+	}
+}
+
+func reload(a *app.App, from source) error {
+	cfg, err := load(from.file, from.flags)
+	if err != nil {
+		return err
+	}
+	return a.Reload(cfg)
 }

@@ -27,7 +27,14 @@ type setting struct {
 // newSetting starts the upstream. The summariser of both servers is the stand-in, unless options have their own.
 func newSetting(t testing.TB, options fakeupstream.Options) *setting {
 	t.Helper()
-	options.SummariserModels, options.Strict = []string{replay.Summariser}, true
+	options.Strict = true
+	return newLenient(t, options)
+}
+
+// newLenient is newSetting with an upstream that takes unknown fields and long ids, as recorded runs have.
+func newLenient(t testing.TB, options fakeupstream.Options) *setting {
+	t.Helper()
+	options.SummariserModels = []string{replay.Summariser}
 	s := &setting{Upstream: fakeupstream.New(options), Aside: fakeupstream.New(options)}
 	front := httptest.NewServer(http.HandlerFunc(s.forward))
 	s.url = front.URL + "/v1"
@@ -49,7 +56,10 @@ func (s *setting) forward(w http.ResponseWriter, r *http.Request) {
 }
 
 // config writes a configuration with that store section, and gives its path.
-func (s *setting) config(t testing.TB, store string) string {
+func (s *setting) config(t testing.TB, store string) string { return s.configAt(t, store, maxSize) }
+
+// configAt is config with a limit of its own.
+func (s *setting) configAt(t testing.TB, store string, maxSize int) string {
 	t.Helper()
 	return writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0

@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"os"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// runsVariable names a folder of recorded runs.
+const runsVariable = "DEWPOINT_RUNS"
+
+// recordedSize is when proxies condense recorded runs, in events.
+const recordedSize = 60
+
+func recorded(t *testing.T) map[string]replay.Run {
+	t.Helper()
+	folder := os.Getenv(runsVariable)
+	if folder == "" {
+		t.Skip("SKIPPED: set " + runsVariable + " to a folder of recorded runs; runs of our own prove the same in this package")
+	}
+	paths, err := replay.Paths([]string{folder})
+	ok(t, err)
+	runs := map[string]replay.Run{}
+	for _, path := range paths {
+		run, err := replay.Load(path)
+		ok(t, err)
+		runs[run.Name] = run
+	}
+	return runs
+}
+
+// TestRecordedRunsSurviveKills plays each recorded run while the proxy is killed and started again at a third, at half
+// and at three quarters of it; not within the first milliseconds, when nothing is on disk yet.
+func TestRecordedRunsSurviveKills(t *testing.T) {
+	for name, run := range recorded(t) {
+		t.Run(name, func(t *testing.T) {
+			s := newLenient(t, fakeupstream.Options{Keep: 16})
+			store := newStore(t)
+			config := s.configAt(t, embedded(store), recordedSize)
+			at, steps := serve(t, "--config", config), len(run.Messages)/2
+			l := &line{to: func(exchange) *process { return at }}
+			l.play(t, run, replay.Options{
+				Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: recordedSize},
+				Each: func(step replay.Step) {
+					if n := step.Number + 1; n > 8 && (n == steps/3 || n == steps/2 || n == steps*3/4) {
+						at.kill()
+						at = serve(t, "--config", config)
+						l.placed = append(l.placed, s.again(t, at, l.now))
+					}
+				},
+			})
+			oneThread(t, l.placed)
+		})
+	}
+}
+
+// TestRecordedRunsOverTwoProxies plays each recorded run over two proxies on one Redis, step by step in turn.
+func TestRecordedRunsOverTwoProxies(t *testing.T) {
+	runs := recorded(t)
+	redis := sessiontest.StartRedis(t)
+	s := newLenient(t, fakeupstream.Options{Keep: 16})
+	config := s.configAt(t, inRedis(redis.Addr), recordedSize)
+	pair := [2]*process{serve(t, "--config", config), serve(t, "--config", config)}
+	for name, run := range runs {
+		t.Run(name, func(t *testing.T) {
+			l := &line{to: func(x exchange) *process { return pair[x.Step%2] }}
+			report := l.play(t, run, replay.Options{
+				Upstream: s.Upstream, Expect: replay.Expectations{MaxSize: recordedSize},
+			})
+			oneThread(t, l.placed)
+			if report.OwnCalls != report.Condensed {
+				t.Errorf("%d condensations, %d calls of the summariser", report.Condensed, report.OwnCalls)
+			}
+			checkRedis(t, redis.Addr, l.placed[0].Thread, run)
+		})
+	}
+}

@@ -34,7 +34,7 @@ func TestDemandsFound(t *testing.T) {
 		"<system-reminder>You must obey</system-reminder>Never push": `- [1] "Never push"`,
 		"<env>only</env>hello<env>always":                            "",
 		"Hello there. How is it going?":                              "",
-		"I don\'t have it. Set it to xterm-256color, #283228": "",
+		"I don't have it. Set it to xterm-256color, #283228":         "",
 		"```\nmust not\n```":                                         "",
 		"look at JIRA-77 and task_42_a":                              "- task ids: JIRA-77, task_42_a",
 	} {

@@ -210,6 +210,7 @@ func (s *Server) cooled(t *turn, result condense.Result, err error) {
 		err = result.Fallback
 	}
 	switch {
+	case err == nil && result.Condensation.Model == "": // nobody was called
 	case err == nil:
 		t.tenant.Cooldown.Succeeded()
 	case context.Cause(t.ctx) == nil:

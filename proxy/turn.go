@@ -227,7 +227,7 @@ func (s *Server) shrink(t *turn) {
 		return
 	}
 	again := t.place.Again || t.place.Match == session.MatchReplay
-	for made := 0; ; made++ {
+	for made := 0; ; {
 		in := s.input(t)
 		if t.purpose == session.PurposeCompaction && !overWindow(in) {
 			return // the agent is making its own summary: it must see what it summarises
@@ -245,6 +245,9 @@ func (s *Server) shrink(t *turn) {
 		}
 		if decision.Job == nil || made == s.o.Condenses || !s.make(t, decision.Job) {
 			return
+		}
+		if decision.Job.Need().Reason != session.ReasonArrival {
+			made++ // what is cut on arrival is cut once, and does not count
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package session
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Range is the positions From to To-1.
 type Range struct {
@@ -66,22 +69,55 @@ type Usage struct {
 
 // Applicable is those condensations whose covered prefix is the history's own, each building on the one before, oldest
 // first. An edit inside a prefix makes its hash another one, so that condensation, and those that build on it, no longer
-// apply. Nor does one that a longer history made, if it would hide this one's newest user message or last unit. Of two
-// that build on the same one (two replicas were at it), the first logged counts.
+// apply. Nor does one that another continuation of the prefix made, if it would hide this one's newest user message or
+// last unit, or a part of a unit that goes on here. Of two that build on the same one (two replicas were at it), the first
+// logged counts.
 func Applicable(h *History, condensations []Condensation) []Condensation {
 	if len(condensations) == 0 {
 		return nil
 	}
 	var out []Condensation
 	var base CondensationID
-	live := liveParts(h)
+	live, units := liveParts(h), unitNumbers(h)
 	for _, c := range condensations {
-		if c.Base == base && h.Covers(c.Prefix, c.Hash) && !c.forgets(live) {
+		if c.Base == base && h.Covers(c.Prefix, c.Hash) && !c.forgets(live) && !c.tears(units) {
 			out = append(out, c)
 			base = c.ID
 		}
 	}
 	return out
+}
+
+// unitNumbers gives the number of the unit that each position is in (1-based; 0 at both ends).
+func unitNumbers(h *History) []int {
+	numbers := make([]int, h.Len()+2)
+	for n, u := range Units(h.Messages) {
+		for i := u.From; i < u.To; i++ {
+			if p := h.Pos(i); p > 0 {
+				numbers[p] = n + 1
+			}
+		}
+	}
+	return numbers
+}
+
+// tears reports whether a unit would be forgotten in part.
+func (c *Condensation) tears(units []int) bool {
+	gone := func(p int) bool {
+		return slices.ContainsFunc(c.Forgotten, func(r Range) bool { return r.From <= p && p < r.To })
+	}
+	for _, r := range c.Forgotten {
+		for _, edge := range [...]int{r.From - 1, r.To} {
+			inside := r.From
+			if edge == r.To {
+				inside = r.To - 1
+			}
+			if units[edge] > 0 && units[edge] == units[inside] && !gone(edge) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // liveParts is the positions that no view may leave out: the newest user message and the last unit.

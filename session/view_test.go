@@ -73,6 +73,19 @@ func insert(messages []Message, at int, m Message) []Message {
 	return append(append(out, m), messages[at:]...)
 }
 
+// TestUnitsThatGoOnAreNotTorn: another continuation of the same prefix answers a call that was forgotten as unanswered.
+func TestUnitsThatGoOnAreNotTorn(t *testing.T) {
+	made := NewHistory(Hash{}, parseMessages("u aXY oX u g u"))
+	c := condensed(made, 10, 0, 2, 4, "sum")
+	if got := shown(Project(made, []Condensation{c})); got != "u [sum] u g u" {
+		t.Errorf("got %s", got)
+	}
+	other := NewHistory(Hash{}, parseMessages("u aXY oX oY u g u"))
+	if got := shown(Project(other, []Condensation{c})); got != "u aXY oX oY u g u" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestNewestUserMessageIsNotHidden(t *testing.T) {
 	long := NewHistory(Hash{}, parseMessages("u aX oX u aY oY u"))
 	c := condensed(long, 10, 0, 2, 7, "sum")

@@ -123,9 +123,9 @@ func isTask(id string) bool {
 // first when there is no room for all, but in the order in which they were said. Empty if nothing is missing.
 func (d *demands) text(record string, tokens int, count func(string) int) string {
 	said := plainText(record)
-	used := 0
 	tasks := d.missingTasks(record)
-	if used = count(tasks) + 1; used > tokens {
+	used := count(tasks) + 1
+	if used > tokens {
 		tasks, used = "", 0
 	}
 	var chosen []demand

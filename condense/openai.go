@@ -61,7 +61,7 @@ func (o OpenAI) request(r Request) openai.ChatCompletionRequest {
 	if reasons(r.Model) {
 		out.MaxCompletionTokens = r.MaxOutput
 	} else {
-		out.MaxTokens = r.MaxOutput
+		out.MaxTokens = r.MaxOutput //nolint:staticcheck // what compatible servers know
 	}
 	if o.Temperature != nil {
 		// go-openai leaves a zero out, and the server would take its own default.

@@ -113,7 +113,7 @@ func readText(name string) ([]byte, error) {
 	if err != nil {
 		return nil, errors.New(reason(err))
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	switch {
 	case err != nil:

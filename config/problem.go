@@ -33,7 +33,7 @@ func Problems(err error) []Problem {
 		}
 		return all
 	}
-	if one, ok := err.(*Problem); ok {
+	if one, ok := err.(*Problem); ok { //nolint:errorlint // each level is looked at in turn
 		return []Problem{*one}
 	}
 	if inner := errors.Unwrap(err); inner != nil {

@@ -59,7 +59,7 @@ func (s *Server) run(ctx *fasthttp.RequestCtx, r *request) error {
 	}
 	resp, err := s.send(r, parts)
 	if err == nil && t != nil {
-		resp, err = s.relieve(t, resp)
+		resp, err = s.relieve(t, resp) //nolint:bodyclose // the relay closes it
 	}
 	if err != nil {
 		return err

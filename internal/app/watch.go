@@ -35,7 +35,7 @@ func Watch(ctx context.Context, file string, seen []byte, changed func()) error 
 				return nil
 			}
 			due = time.After(settle)
-		case <-w.Errors: // events were lost: look
+		case <-w.Errors: //nolint:errcheck // events were lost, whatever it says: look
 			due = time.After(settle)
 		case <-due:
 			due = nil

@@ -197,7 +197,7 @@ func (s *storm) streamed(n int, kind string) error {
 	text, err := io.ReadAll(resp.Body)
 	whole := err == nil && bytes.HasSuffix(text, []byte("data: [DONE]\n\n"))
 	if whole != (kind == kindStream) {
-		return fmt.Errorf("it ended with %v after %q", err, text)
+		return fmt.Errorf("it ended with %v after %q", err, text) //nolint:errorlint // there may be none
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func valueAt(data []byte, i int) (Value, int) {
 		return Value{}, len(data)
 	}
 	v := Value{Kind: kindOf(data[i])}
-	end := i
+	var end int
 	switch v.Kind {
 	case 0:
 		return v, len(data)

@@ -130,7 +130,7 @@ func limits(cfg *config.Config) proxy.Limits {
 	l.Header = int(cfg.Limits.MaxHeader)
 	l.StreamIdle = cfg.Limits.StreamIdleTimeout
 	l.Condense = 3 * longestCall(cfg) // a try, a shorter one, and the way back
-	l.CondenseLease = l.Condense + 10*time.Second
+	l.CondenseLease = l.Condense + 2*time.Second // a replica that died holds up its thread for this long
 	return l
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -116,7 +117,11 @@ func TestKilledWithTheLock(t *testing.T) {
 	done := d.begin(t)
 	d.first.kill()
 	<-done
+	messages := slices.Clone(demo.Sample().Messages[:maxSize+2])
 	eventually(t, "the other proxy condenses", func() error {
+		messages = append(messages, encode(map[string]string{"role": "assistant", "content": "Done."}),
+			encode(map[string]string{"role": "user", "content": "Go on."}))
+		d.history = body(messages) // what was answered before would be forwarded as it was
 		if !d.condenses(t) {
 			return errors.New("forwarded as it came")
 		}

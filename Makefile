@@ -2,7 +2,7 @@
 GO ?= go
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
-.PHONY: build run demo check needs format vet lint test replay captures fuzz bench clean
+.PHONY: build run demo check needs format vet lint test replay captures recorded retention cost fuzz bench clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -37,6 +37,16 @@ replay: build
 # CAPTURES is a folder of captured client traffic.
 captures:
 	DEWPOINT_CAPTURES="$(CAPTURES)" $(GO) test -count=1 -run TestCaptures ./internal/replay
+
+# Recorded runs under kills and over two replicas.
+recorded:
+	DEWPOINT_RUNS="$(RUNS)" $(GO) test -count=1 -timeout 30m -run TestRecorded ./internal/e2e
+
+retention: ## remakes docs/retention.md
+	$(GO) run ./cmd/measure retention -doc docs/retention.md -plot docs/img/retention.svg "$(RUNS)"
+
+cost: ## remakes docs/cost.md
+	$(GO) run ./cmd/measure cost -doc docs/cost.md "$(RUNS)"
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, FUZZTIME each

@@ -129,7 +129,7 @@ func limits(cfg *config.Config) proxy.Limits {
 	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.BytesInFlight)
 	l.Header = int(cfg.Limits.MaxHeader)
 	l.StreamIdle = cfg.Limits.StreamIdleTimeout
-	l.Condense = 3 * longestCall(cfg) // a try, a shorter one, and the way back
+	l.Condense = 3 * longestCall(cfg)            // a try, a shorter one, and the way back
 	l.CondenseLease = l.Condense + 2*time.Second // a replica that died holds up its thread for this long
 	return l
 }

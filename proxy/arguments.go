@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 )
 
 // argumentTexts gives the texts in a tool call's arguments, at any depth: among them is a sub-agent's task.
@@ -28,8 +30,8 @@ func collect(v any, out []string) []string {
 			out = collect(e, out)
 		}
 	case map[string]any:
-		for _, e := range v {
-			out = collect(e, out)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			out = collect(v[key], out)
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"go.uber.org/zap"
@@ -50,7 +51,7 @@ func (s *Server) count(t *turn) {
 	if t.model = t.live.models(t.split.Model); t.model.Name == "" {
 		s.strangeModel(t.split.Model)
 	}
-	t.model.Window = s.learnt.window(t.tenant.Name, t.split.Model, t.model.Window)
+	t.model.Window = s.learnt.window(t.tenant.Name, t.split.Model, t.model.Window, s.o.Now())
 	from := t.place.CountedFrom(t.counter.Encoding())
 	t.tally = session.Tally{Encoding: t.counter.Encoding(), From: from, Cum: make([]int, 1, t.history.Len()-from+1)}
 	if from > 0 {
@@ -82,15 +83,16 @@ func (s *Server) strangeModel(name string) {
 	s.o.Metrics.unknownModel()
 	s.strange.Lock()
 	defer s.strange.Unlock()
+	name = head(name)
 	if s.strange.names[name] || len(s.strange.names) == strangers {
 		return
 	}
 	s.strange.names[name] = true
-	s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", head(name)))
+	s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
 }
 
-// head bounds what a client can put into the log.
-func head(s string) string { return s[:min(len(s), 64)] }
+// head bounds what a client can put into the log, and into memory: it is a copy.
+func head(s string) string { return strings.Clone(s[:min(len(s), 64)]) }
 
 // tokens counts one message.
 func (s *Server) tokens(t *turn, m *session.Message) int {

@@ -10,7 +10,6 @@ import (
 // looked for.
 type identity struct {
 	Key    string // session key, empty if none
-	From   string // the header or field it came from
 	Parent string // session key of the parent, empty if none
 }
 
@@ -68,15 +67,15 @@ func (id *identifier) key(header func(string) string, fields map[string]string) 
 			continue
 		}
 		if !strings.EqualFold(name, agentHeader) {
-			return identity{Key: v, From: strings.ToLower(name)}
+			return identity{Key: v}
 		}
 		if parent := header(agentSession); usable(parent) {
-			return identity{Key: parent + "/" + v, From: agentHeader, Parent: parent}
+			return identity{Key: parent + "/" + v, Parent: parent}
 		}
 	}
 	for _, path := range id.fields {
 		if v := fields[path]; usable(v) {
-			return identity{Key: v, From: path}
+			return identity{Key: v}
 		}
 	}
 	return identity{}

@@ -28,6 +28,7 @@ func (s *Server) Swap(l Live) {
 	if len(l.Fields) == 0 {
 		l.Fields = DefaultSessionFields()
 	}
+	s.learnt.windows.Purge() // they may have been another upstream's
 	s.live.Store(&live{
 		tenants: l.Tenants, dialects: l.Dialects, models: l.Models,
 		identify: identifier{headers: l.Headers, fields: l.Fields},

@@ -26,6 +26,7 @@ type Metrics struct {
 	panics   prometheus.Counter
 	unknown  prometheus.Counter
 	relief   *prometheus.CounterVec
+	source   *prometheus.CounterVec
 }
 
 // NewMetrics makes a set of its own, so that servers in one process do not share counters.
@@ -51,6 +52,7 @@ func NewMetrics() *Metrics {
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "dewpoint", Name: "panics_total", Help: "Panics caught; each is a defect.",
 		}),
+		source: counter("recognised_total", "Requests recognised, by what: key, prefix, trace or new.", "source"),
 		relief: counter("overflows_relieved_total", "Requests that overflowed upstream's window, condensed and sent again.", "tenant"),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "dewpoint", Name: "unknown_model_requests_total",
@@ -61,7 +63,7 @@ func NewMetrics() *Metrics {
 			Buckets: []float64{.005, .05, .25, 1, 5, 15, 60, 300},
 		}, []string{"tenant"}),
 	}
-	r.MustRegister(m.requests, m.errors, m.seconds, m.tokens, m.condense, m.own, m.store, m.away, m.gone, m.panics, m.unknown, m.relief)
+	r.MustRegister(m.requests, m.errors, m.seconds, m.tokens, m.condense, m.own, m.store, m.away, m.gone, m.panics, m.unknown, m.relief, m.source)
 	return m
 }
 
@@ -96,15 +98,22 @@ func (m *Metrics) usage(tenant string, u session.Usage) {
 	m.tokens.WithLabelValues(tenant, "completion").Add(float64(max(u.Output, 0)))
 }
 
-func (m *Metrics) condensed(tenant string, c session.Condensation, fallback error) {
+func (m *Metrics) condensed(tenant, condenser string, c session.Condensation, fallback error) {
 	outcome := "condensed"
 	if fallback != nil {
 		outcome = "fallback"
 	}
-	m.condense.WithLabelValues(tenant, c.Condenser, string(c.Reason), outcome).Inc()
-	m.own.WithLabelValues(tenant, "prompt").Add(float64(max(c.Usage.Input, 0)))
-	m.own.WithLabelValues(tenant, "completion").Add(float64(max(c.Usage.Output, 0)))
+	m.condense.WithLabelValues(tenant, condenser, string(c.Reason), outcome).Inc()
+	m.ownCall(tenant, c.Usage)
 }
+
+// ownCall meters a call of a summariser, whatever came of it.
+func (m *Metrics) ownCall(tenant string, u session.Usage) {
+	m.own.WithLabelValues(tenant, "prompt").Add(float64(max(u.Input, 0)))
+	m.own.WithLabelValues(tenant, "completion").Add(float64(max(u.Output, 0)))
+}
+
+func (m *Metrics) recognised(source session.Source) { m.source.WithLabelValues(string(source)).Inc() }
 
 func (m *Metrics) notCondensed(tenant, condenser string, reason session.Reason) {
 	m.condense.WithLabelValues(tenant, condenser, string(reason), "failed").Inc()

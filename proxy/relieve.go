@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"go.uber.org/zap"
@@ -28,13 +29,12 @@ func (s *Server) relieve(t *turn, resp *http.Response) (*http.Response, error) {
 		if !is || over.ByOutput || t.wish == "off" || t.tenant.Observe {
 			return resp, nil
 		}
+		if t.logged != nil {
+			<-t.logged // the log of this request is written: what follows builds on it
+		}
 		before := s.size(t)
 		s.learn(t, over, before)
-		made := s.condenseHard(t)
-		if s.fits(t) || s.trimHard(t) || made {
-			made = s.size(t).Tokens < before.Tokens
-		}
-		if !made {
+		if !s.smaller(t, before) {
 			return resp, nil
 		}
 		s.o.Metrics.relieved(t.tenant.Name)
@@ -43,8 +43,20 @@ func (s *Server) relieve(t *turn, resp *http.Response) (*http.Response, error) {
 		if resp, err = s.send(t.request, t.forwarded()); err != nil {
 			return nil, err
 		}
+		if over.Limit == 0 && resp.StatusCode == http.StatusOK {
+			s.learnBound(t, before)
+		}
 	}
 	return resp, nil
+}
+
+// smaller makes the view smaller by all means, and reports whether it is.
+func (s *Server) smaller(t *turn, before session.Size) bool {
+	s.condenseHard(t)
+	if !s.fits(t) {
+		s.trimHard(t)
+	}
+	return s.size(t).Tokens < before.Tokens
 }
 
 // overflowed recognises an overflow, and leaves the response as it was.
@@ -73,22 +85,17 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // condenseHard condenses because upstream refused the request for its length.
-func (s *Server) condenseHard(t *turn) bool {
-	if t.place.Match == session.MatchReplay {
-		return false
-	}
+func (s *Server) condenseHard(t *turn) {
 	t.need = condense.Need{Reason: session.ReasonOverflow, Hard: true}
-	defer func() { t.need = condense.Need{} }()
-	made := len(t.report)
 	decision := t.tenant.Condenser.Condense(s.input(t))
-	if decision.Job == nil || !s.make(t, decision.Job) {
-		return false
-	}
+	made := decision.Job != nil && s.make(t, decision.Job)
 	t.need = condense.Need{}
+	if !made {
+		return
+	}
 	if shape := t.tenant.Condenser.Condense(s.input(t)); shape.View != nil {
 		t.view, t.shaped = *shape.View, true
 	}
-	return len(t.report) > made
 }
 
 // fits reports whether the view should now fit upstream's window.
@@ -104,10 +111,7 @@ const (
 )
 
 // trimHard cuts the tool results that have just come, as little as makes the view fit: they are all that is left.
-func (s *Server) trimHard(t *turn) bool {
-	if t.place.Match == session.MatchReplay {
-		return false
-	}
+func (s *Server) trimHard(t *turn) {
 	in := s.input(t)
 	var last condense.Job
 	for length := longestTrim; length >= shortestTrim; length /= 2 {
@@ -121,51 +125,75 @@ func (s *Server) trimHard(t *turn) bool {
 			break
 		}
 	}
-	return last != nil && s.make(t, last)
+	if last != nil {
+		s.make(t, last)
+	}
 }
 
-// learn remembers what the error tells of the model.
+// learn takes what an overflow tells of the model: for this turn, and, where upstream named its window, for those to come.
 func (s *Server) learn(t *turn, over overflow.Overflow, sent session.Size) {
-	limit := over.Limit
-	if limit == 0 {
-		limit = s.o.Tokens.Adjust(t.split.Model, sent.Tokens) * 9 / 10 // it was less than what was sent
-	}
 	if over.Prompt > 0 && !over.AtLeast && sent.Tokens > 0 {
 		s.o.Tokens.Observe(t.split.Model, sent.Tokens, over.Prompt)
 		t.scale = float64(over.Prompt) / float64(sent.Tokens)
 	}
-	s.learnt.set(t.tenant.Name, t.split.Model, limit)
-	t.model.Window = s.learnt.window(t.tenant.Name, t.split.Model, t.model.Window)
-	s.o.Log.Info("context window learnt", zap.String("tenant", t.tenant.Name), zap.String("model", head(t.split.Model)),
-		zap.Int("window", t.model.Window))
+	window := over.Limit
+	if window == 0 {
+		window = s.adjust(t, sent.Tokens) * 9 / 10 // it is less than what was sent
+	}
+	if t.model.Window == 0 || window < t.model.Window {
+		t.model.Window = window
+	}
+	if over.Limit > 0 {
+		s.keepWindow(t, over.Limit)
+	}
 }
 
-// learnt is the context windows that upstreams told of in their errors, by tenant and model. It is bounded: a client
-// picks the model's name.
+// learnBound remembers that a history of this size was too long, now that it is known to be the history's fault: what
+// was made of it fitted.
+func (s *Server) learnBound(t *turn, sent session.Size) { s.keepWindow(t, s.adjust(t, sent.Tokens)) }
+
+func (s *Server) keepWindow(t *turn, window int) {
+	s.learnt.set(t.tenant.Name, t.split.Model, window, s.o.Now())
+	s.o.Log.Info("context window learnt", zap.String("tenant", t.tenant.Name), zap.String("model", head(t.split.Model)),
+		zap.Int("window", window))
+}
+
+// learnt is the context windows that upstreams told of in their errors, by tenant and model. It is bounded, since a
+// client picks the model's name, and forgets after a while: servers change.
 type learnt struct {
-	windows *lru.Cache[learntKey, int]
+	windows *lru.Cache[learntKey, learntWindow]
 }
 
 type learntKey struct{ tenant, model string }
 
-const learntKept = 1024
+type learntWindow struct {
+	tokens int
+	at     time.Time
+}
+
+const (
+	learntKept = 1024
+	learntFor  = 6 * time.Hour
+	learntMin  = 512 // tokens; no model has a smaller window
+)
 
 func newLearnt() (*learnt, error) {
-	windows, err := lru.New[learntKey, int](learntKept)
+	windows, err := lru.New[learntKey, learntWindow](learntKept)
 	if err != nil {
 		return nil, fmt.Errorf("new window cache: %w", err)
 	}
 	return &learnt{windows: windows}, nil
 }
 
-func (l *learnt) set(tenant, model string, window int) {
-	l.windows.Add(learntKey{tenant, head(model)}, window)
+func (l *learnt) set(tenant, model string, tokens int, now time.Time) {
+	l.windows.Add(learntKey{tenant, head(model)}, learntWindow{max(tokens, learntMin), now})
 }
 
 // window is the smaller of what was configured and what was learnt.
-func (l *learnt) window(tenant, model string, configured int) int {
-	if w, ok := l.windows.Get(learntKey{tenant, head(model)}); ok && (configured == 0 || w < configured) {
-		return w
+func (l *learnt) window(tenant, model string, configured int, now time.Time) int {
+	w, ok := l.windows.Get(learntKey{tenant, head(model)})
+	if ok && now.Sub(w.at) < learntFor && (configured == 0 || w.tokens < configured) {
+		return w.tokens
 	}
 	return configured
 }

@@ -128,3 +128,34 @@ func TestNotice(t *testing.T) {
 		t.Errorf("a comment that was not asked for: %.200q", answer)
 	}
 }
+
+// TestAGuessedWindowIsNotLearnt: an overflow that names no limit, of a request in which nothing could be forgotten, says
+// nothing of the model to others.
+func TestAGuessedWindowIsNotLearnt(t *testing.T) {
+	r := condensing(t, setup{condenser: onRequest(), window: 100000})
+	r.up.Script(fakeupstream.Answer{Error: &fakeupstream.APIError{
+		Status: http.StatusBadRequest, Type: "invalid_request_error", Param: "input", Code: "context_length_exceeded",
+		Message: "Your input exceeds the context window of this model. Please adjust your input and try again.",
+	}})
+	if resp, body := r.ask(messages(say("user", "see the file"))); resp.StatusCode != http.StatusBadRequest {
+		t.Fatalf("%s: %s", resp.Status, body)
+	}
+	if resp, body := r.ask(messages(turns("tea", 31)...)); resp.StatusCode != http.StatusOK || resp.Header.Get("X-Dewpoint-Condensed") != "" {
+		t.Errorf("another conversation: %s, condensed %q: %s", resp.Status, resp.Header.Get("X-Dewpoint-Condensed"), body)
+	}
+}
+
+// TestOverflowOfAPrefix: a client that goes back in its history is relieved like any other.
+func TestOverflowOfAPrefix(t *testing.T) {
+	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"small": 2000}}, condenser: onRequest()})
+	if resp, body := r.ask(messages(turns("tea", 41)...)); resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", resp.Status, body)
+	}
+	body := strings.Replace(messages(turns("tea", 31)...), "gpt-4o", "small", 1)
+	if resp, answer := r.ask(body); resp.StatusCode != http.StatusOK || r.refusals() == 0 {
+		t.Errorf("%s after %d refusals: %s", resp.Status, r.refusals(), answer)
+	}
+	if resp, answer := r.ask(messages(turns("tea", 43)...)); resp.StatusCode != http.StatusOK {
+		t.Errorf("the longer history: %s: %s", resp.Status, answer)
+	}
+}

@@ -204,15 +204,24 @@ func (s *Server) condenseFailed(t *turn, need condense.Need, err error) {
 		zap.String("thread", string(t.place.Thread.ID)), zap.Error(err))
 }
 
-// cooled tells the cooldown how the summariser did. A client that left says nothing of it.
+// cooled tells the cooldown how the summariser did, meters what a failed call cost, and says in the log why a history
+// was shortened without a summary. A client that left says nothing of the summariser, nor does a prompt that could not
+// be made.
 func (s *Server) cooled(t *turn, result condense.Result, err error) {
-	if err == nil {
+	if err == nil && result.Fallback != nil {
 		err = result.Fallback
+		s.o.Log.Warn("condensed without a summary", zap.String("tenant", t.tenant.Name),
+			zap.String("thread", string(t.place.Thread.ID)), zap.Error(err))
+	}
+	var bad *condense.SummaryError
+	if errors.As(err, &bad) && result.Fallback == nil {
+		s.o.Metrics.ownCall(t.tenant.Name, bad.Usage)
 	}
 	switch {
 	case err == nil && result.Condensation.Model == "": // nobody was called
 	case err == nil:
 		t.tenant.Cooldown.Succeeded()
+	case errors.Is(err, condense.ErrCooling), bad != nil && bad.Kind == condense.FaultTooLarge:
 	case context.Cause(t.ctx) == nil:
 		t.tenant.Cooldown.Failed(s.o.Now())
 	}

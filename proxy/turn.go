@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -107,6 +108,7 @@ func (s *Server) recognise(t *turn) error {
 	if err := s.resolve(t); err != nil {
 		return err
 	}
+	s.o.Metrics.recognised(t.place.Source)
 	s.count(t)
 	ctx, cancel := context.WithTimeout(t.ctx, s.o.Limits.Store)
 	defer cancel()
@@ -268,6 +270,9 @@ func (s *Server) make(t *turn, job condense.Job) bool {
 	ctx, cancel := context.WithTimeout(t.ctx, s.o.Limits.Condense)
 	defer cancel()
 	unlock, err := s.claim(ctx, t)
+	for errors.Is(err, session.ErrLocked) && t.need.Hard && s.pause(ctx) {
+		unlock, err = s.claim(ctx, t) // upstream has refused the request: another's condensation is worth the wait
+	}
 	if err != nil {
 		s.condenseFailed(t, job.Need(), err)
 		return false
@@ -297,6 +302,21 @@ func (s *Server) claim(ctx context.Context, t *turn) (unlock func(), err error) 
 	}
 	return unlock, nil
 }
+
+// pause waits a moment, and reports whether there is any time left.
+func (s *Server) pause(ctx context.Context) bool {
+	wait := time.NewTimer(lockPause)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// lockPause is how often a request that must be condensed asks for its thread's lock.
+const lockPause = 100 * time.Millisecond
 
 // overtaken reports whether somebody else condensed the thread since it was resolved; the view is then theirs.
 func (s *Server) overtaken(ctx context.Context, t *turn) (bool, error) {
@@ -336,6 +356,6 @@ func (s *Server) log(ctx context.Context, t *turn, result condense.Result) bool 
 		Reason: c.Reason, Events: c.Before.Events - c.After.Events, Tokens: c.Before.Tokens - c.After.Tokens,
 		Before: c.Before.Tokens, After: c.After.Tokens,
 	})
-	s.o.Metrics.condensed(t.tenant.Name, c, result.Fallback)
+	s.o.Metrics.condensed(t.tenant.Name, t.tenant.Condenser.Name(), c, result.Fallback)
 	return true
 }

@@ -65,15 +65,16 @@ func AnswerTraces(seed Hash, text string, arguments []string) []Hash {
 // and, for a side request, what may be a whole answer quoted at the end of a text.
 func HistoryTraces(seed Hash, h *History, texts []string, purpose Purpose) []Hash {
 	var out []Hash
-	for i := range h.Messages {
-		out = append(out, CallTraces(seed, h.Messages[i].Calls)...)
-	}
 	for _, text := range texts {
 		out = append(out, wholeTraces(seed, text, purpose)...)
 		out = append(out, lineTraces(seed, lines(text))...)
-		if len(out) > linesRead {
-			return out[:linesRead]
+	}
+	out = out[:min(len(out), linesRead)]
+	for i := range h.Messages {
+		if len(out) > 2*linesRead {
+			break
 		}
+		out = append(out, CallTraces(seed, h.Messages[i].Calls)...)
 	}
 	return out
 }

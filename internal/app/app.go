@@ -166,11 +166,12 @@ func (a *App) Start() {
 		if a.admin != nil {
 			err = errors.Join(err, a.admin.Shutdown(ctx))
 		}
+		err = errors.Join(err, closed(a.data.Close())) // if serving has not begun yet, it does not
 		a.serving.Wait()
 		return err
 	})
 	a.serving.Go(func() {
-		if err := a.server.Serve(a.data); err != nil {
+		if err := a.server.Serve(a.data); err != nil && !errors.Is(err, net.ErrClosed) {
 			a.failed <- err
 		}
 	})

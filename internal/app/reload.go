@@ -32,11 +32,12 @@ func (a *App) Reload(cfg *config.Config) error {
 func fixed(old, now *config.Config) []string {
 	var keys []string
 	for key, differs := range map[string]bool{
-		"listen": old.Listen != now.Listen,
-		"admin":  old.Admin != now.Admin,
-		"store":  !reflect.DeepEqual(old.Store, now.Store),
-		"limits": old.Limits != now.Limits,
-		"log":    old.Log != now.Log,
+		"listen":                         old.Listen != now.Listen,
+		"admin":                          old.Admin != now.Admin,
+		"store":                          !reflect.DeepEqual(old.Store, now.Store),
+		"limits":                         old.Limits != now.Limits,
+		"log":                            old.Log != now.Log,
+		"the longest summariser timeout": longestCall(old) != longestCall(now),
 	} {
 		if differs {
 			keys = append(keys, key)

@@ -44,6 +44,7 @@ type judge struct {
 	dialect    *chat.Dialect
 	last       *observed // the exchange before
 	summary    string    // the summary that was last forwarded
+	most       int       // tokens that were sent at once
 	violations []error
 }
 
@@ -269,12 +270,26 @@ func (j *judge) thresholds(o observed) error {
 			return fmt.Errorf("forwarded %d events, above %d", o.Forwarded, j.expect.MaxSize)
 		}
 	}
-	if tokens, _, _ := strings.Cut(o.Tokens, ";"); strings.HasPrefix(o.Condensed, "tokens") && j.expect.MaxTokens > 0 {
-		if n, err := strconv.Atoi(tokens); err != nil || n <= j.expect.MaxTokens {
-			return fmt.Errorf("condensed at %s tokens, not above %d", tokens, j.expect.MaxTokens)
-		}
+	if o.Tokens == "" {
+		return nil // it was not recognised: the store was away
+	}
+	sent, _, _ := strings.Cut(o.Tokens, ";")
+	tokens, err := strconv.Atoi(sent)
+	if err != nil {
+		return fmt.Errorf("tokens header: %w", err)
+	}
+	j.most = max(j.most, tokens)
+	if strings.HasPrefix(o.Condensed, "tokens") && j.expect.MaxTokens > 0 && tokens <= j.expect.MaxTokens {
+		return fmt.Errorf("condensed at %d tokens, not above %d", tokens, j.expect.MaxTokens)
 	}
 	return nil
+}
+
+// finish judges a whole run: one that went far beyond the limit of tokens must have been condensed.
+func (j *judge) finish(r Report) {
+	if j.expect.MaxTokens > 0 && j.most > 2*j.expect.MaxTokens && r.Condensations == 0 {
+		j.violations = append(j.violations, fmt.Errorf("%d tokens, and nothing was condensed above %d", j.most, j.expect.MaxTokens))
+	}
 }
 
 // follows reports whether an exchange continues the one before.

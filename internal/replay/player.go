@@ -81,6 +81,7 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 			return p.report, fmt.Errorf("%s: step %d: %w", run.Name, i, err)
 		}
 	}
+	p.judge.finish(p.report)
 	p.report.Violations = p.judge.violations
 	return p.report, nil
 }

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
+)
+
+// measureCost plays all runs under every plan, and writes the table to out or into a document.
+func measureCost(ctx context.Context, args []string, out io.Writer) error {
+	fs := flag.NewFlagSet("cost", flag.ContinueOnError)
+	maxTokens := fs.Float64("max-tokens", 32000, "limit of the rolling condensers")
+	only := fs.String("only", "", "the one row to measure, beside no condensing")
+	doc := fs.String("doc", "", "document to put the table into")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	recorded, err := runs(fs)
+	if err != nil {
+		return err
+	}
+	count, err := newCounter()
+	if err != nil {
+		return err
+	}
+	var rows []row
+	for i, p := range plans(*maxTokens) {
+		if i > 0 && *only != "" && p.name != *only {
+			continue
+		}
+		r, err := play(ctx, p, recorded, count)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		rows = append(rows, r)
+		fmt.Fprintf(os.Stderr, "%s: %d steps, %d condensed\n", p.name, r.steps, r.condensed)
+	}
+	var table bytes.Buffer
+	write(&table, rows)
+	if err := publish(out, *doc, table.String()); err != nil {
+		return err
+	}
+	return refused(rows)
+}
+
+// row is what came of a plan.
+type row struct {
+	name      string
+	use       use
+	calls     int // of the summariser
+	steps     int
+	condensed int     // steps
+	refused   []error // what upstream refused
+}
+
+// play plays all runs under a plan, several at a time, each worker on a stage of its own.
+func play(ctx context.Context, p plan, recorded []replay.Run, count func([]byte) int) (row, error) {
+	out := row{name: p.name}
+	var mu sync.Mutex
+	var errs []error
+	next := make(chan replay.Run, len(recorded))
+	for _, run := range recorded {
+		next <- run
+	}
+	close(next)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			reports, err := work(ctx, p, next, count)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, report := range reports {
+				out.add(report)
+			}
+			errs = append(errs, err)
+		})
+	}
+	workers.Wait()
+	return out, errors.Join(errs...)
+}
+
+// kept is how many requests the fake upstream remembers: more than one step makes.
+const kept = 64
+
+// work plays runs on one stage. Each is a session of its own, and begins with a cold prompt cache.
+func work(ctx context.Context, p plan, next <-chan replay.Run, count func([]byte) int) (reports []replay.Report, err error) {
+	run, more := <-next
+	if !more {
+		return nil, nil
+	}
+	cfg := *config.Default()
+	cfg.Condenser = p.condenser
+	stage, err := replay.NewStage(cfg, fakeupstream.Options{Keep: kept, CountTokens: count})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stage.Close()) }()
+	for ; more; run, more = <-next {
+		stage.Upstream.DropCache()
+		report, err := playOne(ctx, stage, run, count)
+		if err != nil {
+			return reports, err
+		}
+		reports = append(reports, report)
+	}
+	return reports, nil
+}
+
+// playOne plays one run. A refusal ends it.
+func playOne(ctx context.Context, stage *replay.Stage, run replay.Run, count func([]byte) int) (replay.Report, error) {
+	watch := watchRefusals(run.Name, stage.Upstream)
+	id := fmt.Sprintf("%x", sha256.Sum256([]byte(run.Name)))
+	report, err := replay.Play(ctx, run, replay.Options{
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Counter: count,
+		Headers: map[string][]string{"X-Dewpoint-Session": {id[:16]}},
+		Expect:  replay.Expectations{Summariser: replay.Summariser}, Each: func(replay.Step) { watch.look() },
+	})
+	if watch.look() {
+		err = nil // it ended the run, and is counted
+	}
+	report.Violations = watch.found // the judge holds every condenser to what rolling summaries promise; here refusals count
+	return report, err
+}
+
+// refusals collects what upstream refuses, the summariser's requests included.
+type refusals struct {
+	run      string
+	upstream *fakeupstream.Server
+	seen     int // requests looked at
+	found    []error
+}
+
+// watchRefusals watches from now on.
+func watchRefusals(run string, upstream *fakeupstream.Server) *refusals {
+	f := &refusals{run: run, upstream: upstream}
+	f.look()
+	f.found = nil
+	return f
+}
+
+// look takes in the requests since the last look, and reports whether any of them was refused.
+func (f *refusals) look() bool {
+	before := len(f.found)
+	for _, r := range f.upstream.Requests() {
+		if r.Index >= f.seen && r.Refused != nil {
+			f.found = append(f.found, fmt.Errorf("%s: request %d: %w", f.run, r.Index, r.Refused))
+		}
+		f.seen = max(f.seen, r.Index+1)
+	}
+	return len(f.found) > before
+}
+
+func (r *row) add(o replay.Report) {
+	r.steps += o.Steps
+	r.calls += o.OwnCalls
+	r.condensed += o.Condensed
+	r.use.sent += o.Sent
+	r.use.forwarded += o.Forwarded
+	r.use.cached += o.Cached
+	r.use.own += o.Own
+	r.refused = append(r.refused, o.Violations...)
+}
+
+// write writes the table. The first row is what the others are compared with.
+func write(w io.Writer, rows []row) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%d model calls; %s tokens sent by the agents.\n\n", rows[0].steps, millions(rows[0].use.sent))
+	fmt.Fprint(w, "| condenser | refused | forwarded | of it cached | summariser calls | summariser tokens |")
+	for _, p := range prices() {
+		fmt.Fprintf(w, " %s |", p.name)
+	}
+	fmt.Fprintln(w, "\n|---|---|---|---|---|---|"+strings.Repeat("---|", len(prices())))
+	for _, r := range rows {
+		cached := 100 * float64(r.use.cached) / float64(max(r.use.forwarded, 1))
+		fmt.Fprintf(w, "| %s | %d | %s | %.1f%% | %d | %s |", r.name, len(r.refused), millions(r.use.forwarded), cached, r.calls, millions(r.use.own))
+		for _, p := range prices() {
+			fmt.Fprintf(w, " %s |", p.saving(r.use, rows[0].use))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func millions(tokens int) string { return fmt.Sprintf("%.2fM", float64(tokens)/1e6) }
+
+// refused is an error if upstream refused anything.
+func refused(rows []row) error {
+	var all []error
+	for _, r := range rows {
+		for _, err := range r.refused {
+			all = append(all, fmt.Errorf("refused under %s: %w", r.name, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// newCounter counts the tokens of JSON. What it has counted it remembers, since agents send their history again and again.
+// It may be used concurrently.
+func newCounter() (func([]byte) int, error) {
+	encoder, err := tokenize.New().Encoder(tokenize.O200k)
+	if err != nil {
+		return nil, err
+	}
+	var known sync.Map // of SHA-256 to int
+	return func(text []byte) int {
+		key := sha256.Sum256(text)
+		if n, ok := known.Load(key); ok {
+			return n.(int)
+		}
+		n := encoder.CountBytes(text)
+		known.Store(key, n)
+		return n
+	}, nil
+}

@@ -1,0 +1,57 @@
+// Command measure makes the figures in docs/ from recorded runs: what condensers keep, and what they cost.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+)
+
+const usage = `usage: measure retention|cost [flags] (FILE|FOLDER)...; see docs`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "measure:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New(usage)
+	}
+	switch args[0] {
+	case "retention":
+		return measureRetention(ctx, args[1:], out)
+	case "cost":
+		return measureCost(ctx, args[1:], out)
+	}
+	return errors.New(usage)
+}
+
+// runs reads the runs that the rest of a command line names.
+func runs(fs *flag.FlagSet) ([]replay.Run, error) {
+	paths, err := replay.Paths(fs.Args())
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 {
+		return nil, errors.New("no recorded runs; " + usage)
+	}
+	out := make([]replay.Run, len(paths))
+	for i, p := range paths {
+		if out[i], err = replay.Load(p); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/retention"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
+)
+
+// measureRetention measures all strategies, and writes the tables to out or into a document.
+func measureRetention(ctx context.Context, args []string, out io.Writer) error {
+	fs := flag.NewFlagSet("retention", flag.ContinueOnError)
+	moments := fs.Int("moments", 24, "actions of a run that are measured, at most")
+	minimum := fs.Int("minimum", 20000, "tokens of the shortest history that is measured")
+	doc := fs.String("doc", "", "document to put the tables into")
+	plot := fs.String("plot", "", "file for the plot (SVG)")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	recorded, err := runs(fs)
+	if err != nil {
+		return err
+	}
+	counter, err := tokenize.New().Encoder(tokenize.O200k)
+	if err != nil {
+		return err
+	}
+	result, err := retention.Measure(ctx, recorded, retention.Strategies(), retention.Options{
+		Shares: retention.Shares(), Moments: *moments, Minimum: *minimum, Counter: counter,
+	})
+	if err != nil {
+		return err
+	}
+	if *plot != "" {
+		if err := os.WriteFile(*plot, result.Plot(), 0o644); err != nil {
+			return fmt.Errorf("write plot: %w", err)
+		}
+	}
+	var tables bytes.Buffer
+	result.Markdown(&tables)
+	return publish(out, *doc, tables.String())
+}

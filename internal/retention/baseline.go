@@ -1,0 +1,141 @@
+package retention
+
+import "math/rand/v2"
+
+// selection is a choice of whole units within a budget.
+type selection struct {
+	*moment
+	kept   []bool
+	tokens int
+}
+
+// choose begins with what must stay; without a head, that is the system messages, the newest user message and the last
+// unit only.
+func (m *moment) choose(head bool) *selection {
+	s := &selection{moment: m, kept: make([]bool, m.at)}
+	for i := range m.at {
+		if m.protected[i] || head && m.head[i] {
+			s.kept[i] = true
+			s.tokens += m.run.tokens[i]
+		}
+	}
+	return s
+}
+
+// cost is the tokens that a unit would add.
+func (s *selection) cost(unit int) int {
+	total := 0
+	for i := s.units[unit].From; i < s.units[unit].To; i++ {
+		if !s.kept[i] {
+			total += s.run.tokens[i]
+		}
+	}
+	return total
+}
+
+// take adds a unit if it fits.
+func (s *selection) take(unit, budget int) bool {
+	cost := s.cost(unit)
+	if s.tokens+cost > budget {
+		return false
+	}
+	s.tokens += cost
+	for i := s.units[unit].From; i < s.units[unit].To; i++ {
+		s.kept[i] = true
+	}
+	return true
+}
+
+func (s *selection) shown() shown { return shown{whole: s.kept, tokens: s.tokens} }
+
+// tailOnly keeps the newest units.
+func tailOnly(m *moment, budget int) shown { return newest(m.choose(false), budget) }
+
+// headTail keeps the head and the newest units.
+func headTail(m *moment, budget int) shown { return newest(m.choose(true), budget) }
+
+func newest(s *selection, budget int) shown {
+	for u := len(s.units) - 1; u >= 0 && s.take(u, budget); u-- {
+	}
+	return s.shown()
+}
+
+// random keeps the head and units by chance, the same at every call.
+func random(m *moment, budget int) shown {
+	s := m.choose(true)
+	for _, u := range rand.New(rand.NewPCG(uint64(m.at), uint64(m.total))).Perm(len(s.units)) {
+		s.take(u, budget)
+	}
+	return s.shown()
+}
+
+// oracle knows what the action is about to use: it keeps the head and, one after the other, the unit that names the most
+// of what is still missing, for its tokens or at all, whichever gets further. No choice of whole units without knowledge
+// of the future does much better.
+func oracle(m *moment, budget int) shown {
+	dense := m.greedy(budget, func(missing, cost int) float64 { return float64(missing) / float64(cost) })
+	large := m.greedy(budget, func(missing, _ int) float64 { return float64(missing) })
+	if m.score(large, budget).Kept > m.score(dense, budget).Kept {
+		return large
+	}
+	return dense
+}
+
+// greedy takes the unit of the greatest worth as long as any is of use and fits; the newest fill what room is left.
+func (m *moment) greedy(budget int, worth func(missing, cost int) float64) shown {
+	s := m.choose(true)
+	for {
+		best, most := -1, 0.0
+		missing := s.missing()
+		for u := range s.units {
+			cost := s.cost(u)
+			if cost == 0 || s.tokens+cost > budget {
+				continue
+			}
+			if w := worth(missing[u], cost); w > most {
+				best, most = u, w
+			}
+		}
+		if best < 0 {
+			return newest(s, budget)
+		}
+		s.take(best, budget)
+	}
+}
+
+// missing counts for each unit the references used that it names and that nothing kept names.
+func (s *selection) missing() []int {
+	unit := make([]int, s.at)
+	for u := range s.units {
+		for i := s.units[u].From; i < s.units[u].To; i++ {
+			unit[i] = u
+		}
+	}
+	out := make([]int, len(s.units))
+	for i := range s.used {
+		if !s.names(&s.used[i]) {
+			count(out, unit, s.used[i].where)
+		}
+	}
+	return out
+}
+
+func (s *selection) names(u *use) bool {
+	for _, i := range u.where {
+		if s.kept[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// count adds one for every unit that holds one of the messages.
+func count(out, unit, messages []int) {
+	last := -1
+	for _, i := range messages {
+		if unit[i] != last {
+			out[unit[i]]++
+		}
+		last = unit[i]
+	}
+}

@@ -1,0 +1,151 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// input is what a condenser decides on at a moment.
+func (m *moment) input(v *session.View) condense.Input {
+	in := condense.Input{
+		View: v, Measure: m.run.measure, Count: m.run.count, Model: "agent", Codec: m.run, Now: time.Unix(0, 0),
+	}
+	for _, n := range m.run.measure(v.Items) {
+		in.Total += n
+	}
+	return in
+}
+
+// journal is the condensations of a run as a log would have them.
+type journal []session.Condensation
+
+// add gives the journal with one more, which builds on the last one.
+func (j journal) add(c session.Condensation) journal {
+	if len(j) > 0 {
+		c.Base = j[len(j)-1].ID
+	}
+	c.ID = session.CondensationID{Thread: "run", Seq: uint64(len(j) + 1)}
+	return append(slices.Clip(j), c)
+}
+
+// forgot reports whether the condensations from number n on forgot anything.
+func (j journal) forgot(n int) bool {
+	return slices.ContainsFunc(j[n:], func(c session.Condensation) bool { return len(c.Forgotten) > 0 })
+}
+
+// rounds bounds the condensations at one moment.
+const rounds = 12
+
+// settle condenses as the proxy does, until nothing is due any more. While the view is larger than the budget it is
+// nudged: what it changes of the input is up to the caller, nil for nothing.
+func (m *moment) settle(c condense.Condenser, j journal, budget int, nudge func(*condense.Input)) (session.View, journal, error) {
+	v := session.Project(m.history, j)
+	for range rounds {
+		in := m.input(&v)
+		if nudge != nil && in.Total > budget {
+			nudge(&in)
+		}
+		decided := c.Condense(in)
+		if decided.View != nil {
+			v = *decided.View
+		}
+		if decided.Job == nil {
+			break
+		}
+		made, err := decided.Job.Run(context.Background())
+		if err != nil {
+			return v, j, fmt.Errorf("condense with %s: %w", c.Name(), err)
+		}
+		j = j.add(made.Condensation)
+		v = session.Project(m.history, j)
+	}
+	return v, j, nil
+}
+
+// fitted drives a condenser that is set in events: at each moment with the most events that fit the budget.
+func fitted(build func(events int) condense.Condenser) func(*run) viewer {
+	return func(*run) viewer {
+		return func(m *moment, budget int) (shown, error) {
+			view := func(events int) shown {
+				v := session.Project(m.history, nil)
+				if decided := build(events).Condense(m.input(&v)); decided.View != nil {
+					v = *decided.View
+				}
+				return m.show(&v)
+			}
+			over := sort.Search(m.at, func(n int) bool { return view(n+1).tokens > budget })
+			return view(max(over, 1)), nil
+		}
+	}
+}
+
+// asked drives a condenser that condenses when told to: as often as it takes to fit the budget.
+func asked(c condense.Condenser) func(*run) viewer {
+	return func(*run) viewer {
+		return func(m *moment, budget int) (shown, error) {
+			v, _, err := m.settle(c, nil, budget, func(in *condense.Input) {
+				in.Need = condense.Need{Reason: session.ReasonRequest, Hard: true}
+			})
+			return m.show(&v), err
+		}
+	}
+}
+
+// rolling drives a condenser that takes a limit of tokens. It condenses at every moment, and goes on from what it made
+// at the newest moment before from which enough has come in for another condensation to be due.
+func rolling(build func(limits) condense.Condenser) func(*run) viewer {
+	return func(r *run) viewer {
+		return (&roller{build: build, limits: newLimits(r)}).view
+	}
+}
+
+// rollingTrimmed is rolling, on a history in which tool results were trimmed to so many characters as they arrived.
+func rollingTrimmed(length int, build func(limits) condense.Condenser) func(*run) viewer {
+	return func(r *run) viewer {
+		return (&roller{build: build, limits: newLimits(r), trims: r.trims(length)}).view
+	}
+}
+
+// roller keeps the journal of each moment so far, newest last.
+type roller struct {
+	build  func(limits) condense.Condenser
+	limits limits
+	trims  []session.Trim
+	logs   []journal
+}
+
+func (r *roller) view(m *moment, budget int) (shown, error) {
+	r.limits.budget = budget
+	c := r.build(r.limits)
+	for _, before := range slices.Backward(r.logs) {
+		before = m.trimmed(before, r.trims)
+		v, after, err := m.settle(c, before, budget, nil)
+		if err != nil {
+			return shown{}, err
+		}
+		if after.forgot(len(before)) {
+			r.logs = append(r.logs, after)
+			return m.show(&v), nil
+		}
+	}
+	return r.afresh(m, c)
+}
+
+// afresh condenses the whole history. A condenser goes down to half of its limit, so one that has brought the view below
+// its limit by other means, but not to the budget, is told that the limit is exceeded.
+func (r *roller) afresh(m *moment, c condense.Condenser) (shown, error) {
+	budget := r.limits.budget
+	before := m.trimmed(nil, r.trims)
+	v, after, err := m.settle(c, before, budget, nil)
+	if s := m.show(&v); err == nil && !after.forgot(len(before)) && s.tokens > budget {
+		v, after, err = m.settle(c, before, budget, func(in *condense.Input) { in.Total += 2*budget + 1 - s.tokens })
+	}
+	r.logs = append(r.logs, after)
+	return m.show(&v), err
+}

@@ -1,0 +1,86 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+)
+
+// Options say how much is measured.
+type Options struct {
+	Shares  []float64 // budgets, as shares of the history's tokens
+	Moments int       // of a run at most
+	Minimum int       // tokens of a history
+	Counter Counter   // may be used concurrently
+}
+
+// Shares are the budgets that are measured.
+func Shares() []float64 { return []float64{0.05, 0.10, 0.20, 0.40} }
+
+// Result is what was counted.
+type Result struct {
+	Strategies []Strategy
+	Shares     []float64
+	Runs       int
+	counts     [][][]Counts // by strategy, share and run
+}
+
+// Measure measures strategies on runs, several runs at a time.
+func Measure(ctx context.Context, runs []replay.Run, strategies []Strategy, o Options) (*Result, error) {
+	r := &Result{Strategies: strategies, Shares: o.Shares, Runs: len(runs), counts: make([][][]Counts, len(strategies))}
+	for s := range r.counts {
+		r.counts[s] = make([][]Counts, len(o.Shares))
+		for b := range r.counts[s] {
+			r.counts[s][b] = make([]Counts, len(runs))
+		}
+	}
+	errs := make([]error, len(runs))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := range next {
+				errs[i] = r.run(ctx, i, runs[i], o)
+			}
+		})
+	}
+	for i := range runs {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	return r, errors.Join(errs...)
+}
+
+// run measures all strategies on run i.
+func (r *Result) run(ctx context.Context, i int, recorded replay.Run, o Options) error {
+	read, err := newRun(recorded, o.Counter)
+	if err != nil {
+		return err
+	}
+	moments := read.moments(NewExtractor(), o.Minimum, o.Moments)
+	for s, strategy := range r.Strategies {
+		for b, share := range o.Shares {
+			view := strategy.start(read)
+			for _, m := range moments {
+				budget := int(share * float64(m.total))
+				if 2*m.floor() > budget {
+					continue
+				}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				seen, err := view(m, budget)
+				if err != nil {
+					return fmt.Errorf("%s: %s: %w", recorded.Name, strategy.Name, err)
+				}
+				r.counts[s][b][i].Add(m.score(seen, budget))
+			}
+		}
+	}
+	return nil
+}

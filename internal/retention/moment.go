@@ -1,0 +1,136 @@
+package retention
+
+import (
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// moment is the time just before an action: a history, and what the action is about to use of it.
+type moment struct {
+	run       *run
+	at        int // the action; the history is the messages before it
+	total     int // tokens of the history
+	history   *session.History
+	units     []session.Unit
+	head      []bool // messages at the beginning that every condenser keeps
+	protected []bool // messages that no strategy may leave out: system, newest user message, last unit
+	used      []use
+}
+
+// use is a reference that the action uses and that occurred before, outside the head.
+type use struct {
+	text    string
+	where   []int            // messages of the history in which it occurs
+	memory  bool             // it is not in the latest exchange
+	sources []map[string]int // words of the lines that name it; read when first asked for
+}
+
+// moments gives the moments of a run that are measured: those with a history of at least minimum tokens and an action
+// with references to it; no more than limit, evenly spread.
+func (r *run) moments(x *Extractor, minimum, limit int) []*moment {
+	var out []*moment
+	total := 0
+	for at := range r.messages {
+		if at > 0 && total >= minimum && acts(r.messages[at].Kind) {
+			if m := r.moment(x, at, total); len(m.used) > 0 {
+				out = append(out, m)
+			}
+		}
+		total += r.tokens[at]
+	}
+	return spread(out, limit)
+}
+
+// spread takes limit of the moments, the first and the last among them.
+func spread(all []*moment, limit int) []*moment {
+	if len(all) <= limit {
+		return all
+	}
+	out := make([]*moment, limit)
+	for i := range out {
+		out[i] = all[i*(len(all)-1)/max(limit-1, 1)]
+	}
+	return out
+}
+
+func (r *run) moment(x *Extractor, at, total int) *moment {
+	history := r.messages[:at]
+	m := &moment{
+		run: r, at: at, total: total, history: session.NewHistory(session.Hash{}, history), units: session.Units(history),
+		head: make([]bool, at), protected: make([]bool, at),
+	}
+	m.protect()
+	for _, ref := range x.References(r.texts[at]) {
+		if u, ok := m.use(ref.Text); ok {
+			m.used = append(m.used, u)
+		}
+	}
+	return m
+}
+
+func (m *moment) protect() {
+	user := -1
+	for i := range m.at {
+		switch m.run.messages[i].Kind {
+		case session.System:
+			m.protected[i] = true
+		case session.User:
+			user = i
+		}
+	}
+	for _, u := range m.units {
+		last := u.To == m.at || u.From <= user && user < u.To
+		for i := u.From; i < u.To; i++ {
+			m.protected[i] = m.protected[i] || last
+			m.head[i] = u.To <= KeepFirst
+		}
+	}
+}
+
+// use looks up a reference. One that the head or a system message names can not be lost, and does not count.
+func (m *moment) use(text string) (use, bool) {
+	u := use{text: text, memory: true}
+	for _, i := range m.run.where(text) {
+		switch {
+		case i >= m.at:
+			continue
+		case m.head[i] || m.run.messages[i].Kind == session.System:
+			return use{}, false
+		}
+		u.where = append(u.where, i)
+		u.memory = u.memory && !m.protected[i]
+	}
+	return u, len(u.where) > 0
+}
+
+// floor is the tokens of what every condenser shows.
+func (m *moment) floor() int {
+	total := 0
+	for i := range m.at {
+		if m.head[i] || m.protected[i] {
+			total += m.run.tokens[i]
+		}
+	}
+	return total
+}
+
+// maxSources bounds the lines of one reference that are compared.
+const maxSources = 100
+
+// from gives the words of the lines in which the reference occurred.
+func (u *use) from(m *moment) []map[string]int {
+	if u.sources != nil {
+		return u.sources
+	}
+	var seen []string
+	for _, i := range slices.Backward(u.where) {
+		for _, line := range lines(m.run.texts[i], u.text) {
+			if len(seen) < maxSources && !slices.Contains(seen, line) {
+				seen = append(seen, line)
+				u.sources = append(u.sources, words(line))
+			}
+		}
+	}
+	return u.sources
+}

@@ -1,0 +1,159 @@
+package retention
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Counter counts the tokens of texts and of messages.
+type Counter interface {
+	Count(text string) int
+	Message(c session.Content) int
+}
+
+// run is a recorded run, read once for all strategies. It is used by one goroutine.
+type run struct {
+	dialect  *chat.Dialect
+	counter  Counter
+	messages []session.Message
+	contents map[*byte]session.Content // by where a message's bytes begin
+	texts    []string                  // of messages: what is searched for references
+	tokens   []int
+	standIn  *StandIn
+	found    map[string][]int       // messages in which a reference occurs
+	counted  map[string]int         // tokens of texts
+	trimmed  map[int][]session.Trim // by length
+}
+
+// newRun decodes a run; its final answer becomes its last message.
+func newRun(r replay.Run, counter Counter) (*run, error) {
+	all := slices.Clone(r.Messages)
+	if len(r.Final) > 0 && string(r.Final) != "null" {
+		all = append(all, r.Final)
+	}
+	body := slices.Concat([]byte(`{"messages":[`), bytes.Join(raw(all), []byte(",")), []byte("]}"))
+	d := chat.New(chat.Options{})
+	split, err := d.Split(body)
+	if err != nil {
+		return nil, fmt.Errorf("read run %s: %w", r.Name, err)
+	}
+	out := &run{
+		dialect: d, counter: counter, messages: split.Messages, contents: map[*byte]session.Content{},
+		found: map[string][]int{}, counted: map[string]int{}, trimmed: map[int][]session.Trim{},
+	}
+	out.standIn = NewStandIn(out.count)
+	for _, m := range split.Messages {
+		c, err := d.Read(m.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("read run %s: %w", r.Name, err)
+		}
+		out.contents[&m.Raw[0]] = c
+		out.texts = append(out.texts, textOf(c))
+		out.tokens = append(out.tokens, counter.Message(c))
+	}
+	return out, nil
+}
+
+func raw(messages []json.RawMessage) [][]byte {
+	out := make([][]byte, len(messages))
+	for i, m := range messages {
+		out[i] = m
+	}
+	return out
+}
+
+// Read decodes a message, those of the run from memory.
+func (r *run) Read(raw []byte) (session.Content, error) {
+	if len(raw) == 0 {
+		return session.Content{}, errors.New("read message: empty")
+	}
+	if c, ok := r.contents[&raw[0]]; ok {
+		return c, nil
+	}
+	return r.dialect.Read(raw)
+}
+
+// Note writes a user message that carries text.
+func (r *run) Note(text string) []byte { return r.dialect.Note(text) }
+
+// Rewrite gives a message with another text.
+func (r *run) Rewrite(raw []byte, text string) ([]byte, error) { return r.dialect.Rewrite(raw, text) }
+
+// longText is how long a text may be, in bytes, to be counted and not estimated: only prompts are longer.
+const longText = 32 << 10
+
+// count is the tokens of a text.
+func (r *run) count(text string) int {
+	if len(text) > longText {
+		return len(text) / 4
+	}
+	n, known := r.counted[text]
+	if !known {
+		n = r.counter.Count(text)
+		r.counted[text] = n
+	}
+	return n
+}
+
+// where gives the messages in which a text occurs as a word of its own.
+func (r *run) where(text string) []int {
+	if in, known := r.found[text]; known {
+		return in
+	}
+	var in []int
+	for i := range r.texts {
+		if names(r.texts[i], text) {
+			in = append(in, i)
+		}
+	}
+	r.found[text] = in
+	return in
+}
+
+// textOf is what a message says: its text, and the strings and numbers in its calls' arguments.
+func textOf(c session.Content) string {
+	parts := []string{c.Text}
+	for _, call := range c.Calls {
+		parts = values(parts, decoded(call.Arguments))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// decoded is a call's arguments; those that are no JSON are a text.
+func decoded(arguments string) any {
+	var v any
+	dec := json.NewDecoder(strings.NewReader(arguments))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil {
+		return arguments
+	}
+	return v
+}
+
+// values adds the strings and numbers in a JSON value to list; the keys of objects are not the agent's words.
+func values(list []string, v any) []string {
+	switch v := v.(type) {
+	case string:
+		return append(list, v)
+	case json.Number:
+		return append(list, v.String())
+	case []any:
+		for _, e := range v {
+			list = values(list, e)
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			list = values(list, v[k])
+		}
+	}
+	return list
+}

@@ -1,0 +1,137 @@
+package retention
+
+import (
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// shown is what a strategy leaves to be seen at a moment.
+type shown struct {
+	whole  []bool   // messages as they were
+	texts  []string // summaries, and messages of which only a part is left
+	tokens int
+}
+
+// Counts sum up moments.
+type Counts struct {
+	Moments int
+	Over    int     // moments at which the view was larger than the budget
+	Share   float64 // of the history's tokens that the view had, added up over the moments
+
+	Used, Kept       int // references used, and of them those to be seen
+	Memory, Recalled int // the same for those that are not in the latest exchange
+	Context          int // of Recalled: with at least half of the line they come from
+}
+
+// Add adds other counts.
+func (c *Counts) Add(o Counts) {
+	c.Moments += o.Moments
+	c.Over += o.Over
+	c.Share += o.Share
+	c.Used += o.Used
+	c.Kept += o.Kept
+	c.Memory += o.Memory
+	c.Recalled += o.Recalled
+	c.Context += o.Context
+}
+
+// score counts what is left of the references that the moment's action uses.
+func (m *moment) score(s shown, budget int) Counts {
+	c := Counts{Moments: 1, Share: float64(s.tokens) / float64(m.total)}
+	if s.tokens > budget {
+		c.Over = 1
+	}
+	for i := range m.used {
+		u := &m.used[i]
+		kept, context := m.seen(u, s)
+		c.Used++
+		c.Kept += one(kept)
+		if u.memory {
+			c.Memory++
+			c.Recalled += one(kept)
+			c.Context += one(context)
+		}
+	}
+	return c
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// seen reports whether a reference is to be seen, and whether its line is.
+func (m *moment) seen(u *use, s shown) (kept, context bool) {
+	for _, i := range u.where {
+		if s.whole[i] {
+			return true, true
+		}
+	}
+	for _, text := range s.texts {
+		for _, line := range lines(text, u.text) {
+			kept = true
+			have := words(line)
+			for _, source := range u.from(m) {
+				if survived(source, have) {
+					return true, true
+				}
+			}
+		}
+	}
+	return kept, false
+}
+
+// show reads a view.
+func (m *moment) show(v *session.View) shown {
+	s := shown{whole: make([]bool, m.at)}
+	for _, item := range v.Items {
+		switch {
+		case item.Index < 0:
+			s.texts = append(s.texts, item.Summary)
+		case m.run.original(item):
+			s.whole[item.Index] = true
+		default:
+			s.texts = append(s.texts, textOf(m.run.content(item)))
+		}
+	}
+	for _, n := range m.run.measure(v.Items) {
+		s.tokens += n
+	}
+	return s
+}
+
+// original reports whether an item is a message of the run as it was.
+func (r *run) original(item session.Item) bool {
+	own := r.messages[item.Index].Raw
+	return item.Trim == nil && len(item.Raw) == len(own) && &item.Raw[0] == &own[0]
+}
+
+// content decodes an item.
+func (r *run) content(item session.Item) session.Content {
+	if item.Index < 0 {
+		return session.Content{Role: "user", Text: item.Summary}
+	}
+	c, err := r.Read(item.Raw)
+	if err != nil {
+		return session.Content{Text: string(item.Raw)}
+	}
+	if item.Trim != nil {
+		c.Text = condense.RenderTrim(c.Text, *item.Trim)
+	}
+	return c
+}
+
+// measure counts the tokens of items.
+func (r *run) measure(items []session.Item) []int {
+	out := make([]int, len(items))
+	for i, item := range items {
+		if item.Index >= 0 && r.original(item) {
+			out[i] = r.tokens[item.Index]
+		} else {
+			out[i] = r.counter.Message(r.content(item))
+		}
+	}
+	return out
+}

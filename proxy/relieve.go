@@ -61,7 +61,7 @@ func (s *Server) smaller(t *turn, before session.Size) bool {
 
 // overflowed recognises an overflow, and leaves the response as it was.
 func overflowed(resp *http.Response) (overflow.Overflow, bool) {
-	if resp.StatusCode < http.StatusBadRequest || resp.Header.Get("Content-Encoding") != "" {
+	if !suspicious(resp) {
 		return overflow.Overflow{}, false
 	}
 	head, err := io.ReadAll(io.LimitReader(resp.Body, overflowRead))
@@ -71,6 +71,16 @@ func overflowed(resp *http.Response) (overflow.Overflow, bool) {
 	}
 	resp.Body = &spliced{Reader: io.MultiReader(bytes.NewReader(head), rest), Closer: resp.Body}
 	return overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
+}
+
+// suspicious reports whether an answer may be an overflow and can be read to find out: an error, or a short whole answer,
+// since some gateways tell of errors with status 200. A stream is handed on as it comes.
+func suspicious(resp *http.Response) bool {
+	if resp.Header.Get("Content-Encoding") != "" {
+		return false
+	}
+	short := resp.ContentLength > 0 && resp.ContentLength <= overflowRead && !streamed(resp.Header)
+	return resp.StatusCode >= http.StatusBadRequest || resp.StatusCode == http.StatusOK && short
 }
 
 // spliced is a body of which the beginning has been read before.

@@ -51,6 +51,17 @@ func TestOverflowIsRelieved(t *testing.T) {
 	}
 }
 
+// TestOverflowWithStatus200 is what some gateways answer.
+func TestOverflowWithStatus200(t *testing.T) {
+	r := condensing(t, setup{condenser: onRequest()})
+	r.up.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: http.StatusOK, ContentType: "application/json", Body: []byte(
+		`{"error":{"message":"This endpoint's maximum context length is 1000 tokens. However, you requested about 3000 tokens (3000 of text input).","code":400}}`)}})
+	resp, body := r.ask(messages(turns("tea", 31)...))
+	if !strings.HasPrefix(resp.Header.Get("X-Dewpoint-Condensed"), "overflow") || strings.Contains(body, "maximum context") {
+		t.Errorf("condensed %q: %s", resp.Header.Get("X-Dewpoint-Condensed"), body)
+	}
+}
+
 // TestOverflowThatStays: what can not be made to fit gets upstream's own error, unchanged.
 func TestOverflowThatStays(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 500}}, condenser: onRequest()})

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -168,5 +169,31 @@ func TestOverflowOfAPrefix(t *testing.T) {
 	}
 	if resp, answer := r.ask(messages(turns("tea", 43)...)); resp.StatusCode != http.StatusOK {
 		t.Errorf("the longer history: %s: %s", resp.Status, answer)
+	}
+}
+
+// TestAPromptThatDoesNotFitIsNotTheSummarisersFault: the history is shortened without it, which the log says, and others
+// still get their summaries.
+func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
+	cooldown := &condense.Cooldown{}
+	small := condense.NewLLM(condense.LLMSettings{
+		Settings:   condense.Settings{MaxTokens: 1000, KeepFirst: 1},
+		Summariser: condense.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
+		Model:      summariser, Window: 300, MaxOutput: 200,
+	})
+	r := condensing(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
+		return []*proxy.Tenant{{
+			Name: "default", Anonymous: true, Upstream: proxy.UpstreamConfig{BaseURL: base}, Condenser: small, Cooldown: cooldown,
+		}}
+	}})
+	resp, body := r.ask(messages(turns("tea", 31)...))
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Dewpoint-Condensed") == "" || r.up.SummariserCalls() != 0 {
+		t.Fatalf("%s, condensed %q, %d calls: %s", resp.Status, resp.Header.Get("X-Dewpoint-Condensed"), r.up.SummariserCalls(), body)
+	}
+	if cooldown.Cooling(time.Now()) {
+		t.Error("the summariser is left alone although nobody asked it")
+	}
+	if r.logs.FilterMessage("condensed without a summary").Len() != 1 {
+		t.Error("the log does not say that there is no summary")
 	}
 }

@@ -1,0 +1,48 @@
+package proxy
+
+import "github.com/dewpoint-proxy/dewpoint/session"
+
+// readPurpose looks at the system prompt and the last message.
+func (t *turn) readPurpose() session.Purpose {
+	if t.history.Len() == 0 {
+		return session.PurposeMain
+	}
+	last := t.history.Message(t.history.Len())
+	if last.Kind != session.User {
+		return session.PurposeMain
+	}
+	system := ""
+	for i := range t.split.Messages {
+		if m := &t.split.Messages[i]; m.Kind == session.System {
+			system = t.text(m)
+			break
+		}
+	}
+	return session.PurposeOf(system, t.text(last))
+}
+
+func (t *turn) text(m *session.Message) string {
+	c, err := t.dialect.Read(m.Raw)
+	if err != nil {
+		return ""
+	}
+	return c.Text
+}
+
+// textsRead bounds how many messages are searched for traces, from each end of a history.
+const textsRead = 4
+
+// texts gives the texts at both ends of the history, where clients put what they carry over from another.
+func (t *turn) texts() []string {
+	var out []string
+	n := t.history.Len()
+	for p := 1; p <= n; p++ {
+		if p > textsRead && p <= n-textsRead {
+			continue
+		}
+		if m := t.history.Message(p); m.Kind == session.User || m.Kind == session.Agent {
+			out = append(out, t.text(m))
+		}
+	}
+	return out
+}

@@ -92,6 +92,9 @@ func problems(err error) error {
 }
 
 func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP) // before anything else: unasked for, the signal would end the process
+	defer signal.Stop(hup)
 	log, err := app.NewLogger(cfg.Log)
 	if err != nil {
 		return usageError{err}
@@ -106,7 +109,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 	a.Start()
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
-	reloading := reloads(ctx, a, log, from)
+	reloading := reloads(ctx, hup, a, log, from)
 	select {
 	case <-ctx.Done():
 		log.Info("stopping", zap.Duration("drain", drain))
@@ -120,7 +123,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 
 // reloads puts a changed configuration in force, on SIGHUP and when its file changes. A bad one changes nothing, and the
 // log says why. The function that it returns ends this and waits for it.
-func reloads(ctx context.Context, a *app.App, log *zap.Logger, from source) func() {
+func reloads(ctx context.Context, hup <-chan os.Signal, a *app.App, log *zap.Logger, from source) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	again := make(chan struct{}, 1)
 	ask := func() {
@@ -129,8 +132,6 @@ func reloads(ctx context.Context, a *app.App, log *zap.Logger, from source) func
 		default:
 		}
 	}
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
 	var work sync.WaitGroup
 	if from.file != "" {
 		work.Go(func() {
@@ -140,7 +141,6 @@ func reloads(ctx context.Context, a *app.App, log *zap.Logger, from source) func
 		})
 	}
 	work.Go(func() {
-		defer signal.Stop(hup)
 		for {
 			select {
 			case <-ctx.Done():

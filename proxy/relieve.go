@@ -25,7 +25,7 @@ const overflowRead = 64 << 10
 // whatever that is: if nothing helps, upstream's own error.
 func (s *Server) relieve(t *turn, resp *http.Response) (*http.Response, error) {
 	for range relieves {
-		over, is := overflowed(resp)
+		over, is := s.examine(t, resp)
 		if !is || over.ByOutput || t.wish == "off" || t.tenant.Observe {
 			return resp, nil
 		}
@@ -57,6 +57,15 @@ func (s *Server) smaller(t *turn, before session.Size) bool {
 		s.trimHard(t)
 	}
 	return s.size(t).Tokens < before.Tokens
+}
+
+// examine looks whether an answer is an overflow. An answer that stops coming is given up as it is while it is relayed.
+func (s *Server) examine(t *turn, resp *http.Response) (overflow.Overflow, bool) {
+	if s.o.Limits.StreamIdle > 0 {
+		silent := time.AfterFunc(s.o.Limits.StreamIdle, func() { t.cancel(errSilent) })
+		defer silent.Stop()
+	}
+	return overflowed(resp)
 }
 
 // overflowed recognises an overflow, and leaves the response as it was.

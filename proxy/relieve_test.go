@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -195,5 +196,23 @@ func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
 	}
 	if r.logs.FilterMessage("condensed without a summary").Len() != 1 {
 		t.Error("the log does not say that there is no summary")
+	}
+}
+
+// TestAStalledErrorIsGivenUp: an error is read before it is relayed, but not waited for without end.
+func TestAStalledErrorIsGivenUp(t *testing.T) {
+	r := condensing(t, setup{condenser: onRequest(), limits: func(l *proxy.Limits) { l.StreamIdle = 50 * time.Millisecond }})
+	hold := make(chan struct{})
+	defer close(hold)
+	stalled := fakeupstream.ServerError()
+	stalled.Fault = fakeupstream.Fault{Hold: hold, HoldAfter: 1}
+	r.up.Script(stalled)
+	resp, err := r.client.Do(r.request(t.Context(), http.MethodPost, "/v1/chat/completions", messages(turns("tea", 3)...)))
+	if err != nil {
+		return // broken before its head was out
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err == nil {
+		t.Errorf("%s, a clean end after %q", resp.Status, body)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 )
 
 // Hash is a SHA-256 value: a message digest, a chain hash or a trace.
@@ -15,17 +14,6 @@ func (h Hash) IsZero() bool { return h == Hash{} }
 
 // String gives h in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
-
-// ParseHash reads what String wrote.
-func ParseHash(s string) (Hash, error) {
-	var h Hash
-	b, err := hex.DecodeString(s)
-	if err != nil || len(b) != len(h) {
-		return h, fmt.Errorf("parse hash %q: want %d hexadecimal digits", s, 2*len(h))
-	}
-	copy(h[:], b)
-	return h, nil
-}
 
 // Scope is the space in which histories are compared. It seeds every hash, so nothing is ever shared across it.
 type Scope struct {

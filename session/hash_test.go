@@ -66,16 +66,3 @@ func drawMessages(t *rapid.T) []Message {
 	}
 	return out
 }
-
-func TestParseHash(t *testing.T) {
-	h := Hash{0xab, 1}
-	got, err := ParseHash(h.String())
-	if err != nil || got != h {
-		t.Errorf("got %v, %v", got, err)
-	}
-	for _, bad := range []string{"", "ab", h.String() + "00", "zz" + h.String()[2:]} {
-		if _, err := ParseHash(bad); err == nil {
-			t.Errorf("%q was taken", bad)
-		}
-	}
-}

@@ -28,7 +28,8 @@ var house = map[string][]string{
 	"proxy/dialect":          {"session"},
 	"proxy/dialect/chat":     {"session", "proxy/dialect", "internal/rawjson"},
 	"proxy/overflow":         {"internal/rawjson"},
-	"proxy":                  {"session", "condense", "proxy/dialect", "proxy/overflow"},
+	"proxy/h1":               {},
+	"proxy":                  {"session", "condense", "proxy/dialect", "proxy/h1", "proxy/overflow"},
 	"internal/app":           {"session", "session/boltstore", "session/redisstore", "tokenize", "condense", "config", "proxy", "proxy/dialect", "proxy/dialect/chat"},
 	"internal/fakeupstream":  {},
 	"internal/replay":        {"session", "condense", "config", "internal/app", "internal/fakeupstream", "proxy/dialect/chat", "session/boltstore"},
@@ -53,7 +54,7 @@ var outside = []struct {
 	{"go.uber.org/zap", "nothing below the proxy logs: it returns errors", []string{"proxy", "internal/app", "cmd/proxy", "internal/replay"}},
 	{"github.com/prometheus", "metrics are kept at the edge", []string{"proxy"}},
 	{"net/http", "the core knows no protocol", []string{
-		"proxy", "condense", "internal/app", "internal/fakeupstream", "internal/replay", "cmd/proxy",
+		"proxy", "proxy/h1", "condense", "internal/app", "internal/fakeupstream", "internal/replay", "cmd/proxy",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{
 		"proxy", "config", "condense", "condense/condensetest", "internal/fakeupstream", "internal/replay", "internal/retention",

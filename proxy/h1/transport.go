@@ -1,0 +1,133 @@
+// Package h1 is a lean HTTP/1.1 client for upstreams that are spoken to in the clear: no goroutine stands by a kept
+// connection, a request's body goes from the caller's memory to the socket in one system call, and a cancelled context
+// ends the connection at once. What it does not speak (TLS, proxies, bodies of unknown form) it leaves to another
+// RoundTripper.
+package h1
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Options are what a Transport is made of.
+type Options struct {
+	Other      http.RoundTripper // for whatever this transport does not speak
+	Dial       func(ctx context.Context, network, addr string) (net.Conn, error)
+	HeaderWait time.Duration // for the response's header, 0: no limit
+	Idle       time.Duration // of a kept connection; 90 s by default
+	MaxIdle    int           // kept connections to one host; 256 by default
+}
+
+// Transport is an http.RoundTripper, safe for concurrent use.
+type Transport struct {
+	o    Options
+	idle idle
+}
+
+var _ http.RoundTripper = (*Transport)(nil)
+
+// New makes a transport.
+func New(o Options) *Transport {
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
+	}
+	if o.Idle == 0 {
+		o.Idle = 90 * time.Second
+	}
+	if o.MaxIdle == 0 {
+		o.MaxIdle = 256
+	}
+	return &Transport{o: o, idle: idle{keep: o.Idle, most: o.MaxIdle}}
+}
+
+// CloseIdleConnections closes the connections that are kept.
+func (t *Transport) CloseIdleConnections() {
+	t.idle.closeAll()
+	if c, ok := t.o.Other.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Parts is a request body that is written straight from memory: slices, one after another, which stay as they are until
+// the body is closed.
+type Parts interface {
+	Parts() [][]byte
+}
+
+// RoundTrip implements http.RoundTripper. A kept connection that turns out to be closed, before a byte of the response
+// came, is replaced by a new one, once.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	head, body, ok := t.speaks(req)
+	if !ok {
+		return t.o.Other.RoundTrip(req)
+	}
+	addr := address(req)
+	if c := t.idle.get(addr); c != nil {
+		resp, err := t.exchange(req, c, head, body)
+		if !errors.Is(err, errUnanswered) || req.Context().Err() != nil {
+			return resp, closing(req, err)
+		}
+	}
+	c, err := t.dial(req.Context(), addr)
+	if err != nil {
+		return nil, closing(req, err)
+	}
+	resp, err := t.exchange(req, c, head, body)
+	return resp, closing(req, err)
+}
+
+// speaks gives the head and the body as they are written, if this transport can write them.
+func (t *Transport) speaks(req *http.Request) (head []byte, body [][]byte, ok bool) {
+	if req.URL.Scheme != "http" || req.Header["Expect"] != nil || len(req.TransferEncoding) > 0 || len(req.Trailer) > 0 {
+		return nil, nil, false
+	}
+	if proxy, err := http.ProxyFromEnvironment(req); proxy != nil || err != nil {
+		return nil, nil, false
+	}
+	if req.Body != nil && req.Body != http.NoBody {
+		parts, ok := req.Body.(Parts)
+		if !ok {
+			return nil, nil, false
+		}
+		body = parts.Parts()
+	}
+	if size(body) != req.ContentLength {
+		return nil, nil, false
+	}
+	head, ok = appendHead(nil, req)
+	return head, body, ok
+}
+
+func size(parts [][]byte) (n int64) {
+	for _, p := range parts {
+		n += int64(len(p))
+	}
+	return n
+}
+
+// closing closes a request's body where the response will not do it: a transport must, always.
+func closing(req *http.Request, err error) error {
+	if err != nil && req.Body != nil {
+		_ = req.Body.Close()
+	}
+	return err
+}
+
+func address(req *http.Request) string {
+	if req.URL.Port() == "" {
+		return net.JoinHostPort(req.URL.Hostname(), "80")
+	}
+	return req.URL.Host
+}
+
+func (t *Transport) dial(ctx context.Context, addr string) (*conn, error) {
+	raw, err := t.o.Dial(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return newConn(raw, addr), nil
+}

@@ -23,6 +23,8 @@ type Config struct {
 	Limits    Limits           `yaml:"limits"`
 	Log       Log              `yaml:"log"`
 
+	LogContent bool `yaml:"log_content"` // Tenant.LogContent of the one tenant where none are configured
+
 	// Unused names keys that were understood as OpenHands' own and have no effect here, for a caller to report.
 	Unused []string `yaml:"-"`
 }
@@ -115,6 +117,8 @@ type Tenant struct {
 	Condenser *Condenser `yaml:"condenser,omitempty"` // nil: Config.Condenser
 	Observe   bool       `yaml:"observe"`             // decide and report, but forward unchanged
 	Notify    bool       `yaml:"notify"`              // tell the client in words what was condensed
+
+	LogContent bool `yaml:"log_content"` // log what its clients say and what they are answered
 }
 
 // APIKey is one key that a client of a tenant may present: the SHA-256 of it, or the name of the environment variable
@@ -147,8 +151,9 @@ type Limits struct {
 
 // Log is how the process logs: level debug, info, warn or error; format json or console.
 type Log struct {
-	Level  string `yaml:"level"`
-	Format string `yaml:"format"`
+	Level    string `yaml:"level"`
+	Format   string `yaml:"format"`
+	Requests bool   `yaml:"requests"` // a line for each request, at level info
 }
 
 // Default returns the configuration of a Dewpoint that is started with nothing configured.
@@ -176,6 +181,6 @@ func Default() *Config {
 			StreamIdleTimeout:             5 * time.Minute,
 			SummariserTimeout:             30 * time.Second,
 		},
-		Log: Log{Level: "info", Format: "json"},
+		Log: Log{Level: "info", Format: "json", Requests: true},
 	}
 }

@@ -98,6 +98,9 @@ func badValues() []badFixture {
 			`llms[""]: has an empty name: name it, as llms.cheap (line 3)`,
 			`llms.cheap.model: is missing: name the model to call (line 2)`,
 		}},
+		{"bad.log-content-with-tenants.yaml", []string{
+			`log_content: is for a configuration without tenants: set it in each of tenants that is to have it, or remove it (line 1)`,
+		}},
 		{"bad.log.yaml", []string{
 			`log.level: is not one of debug, info, warn, error: use one of them (line 1)`,
 			`log.format: is not one of json, console: use one of them (line 1)`,

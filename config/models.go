@@ -16,17 +16,24 @@ func FallbackModel() Model {
 // built-in table, else FallbackModel and false. A vendor prefix ("openai/"), letter case, a date ("-2024-08-06",
 // "-20250514", "-0613", "@20250514") and "-latest" do not matter, and a dot is as good as a dash ("claude-3.5-haiku").
 func (c *Config) ModelFor(name string) (Model, bool) {
+	model, known := c.ModelNamed(name)
+	return model, known != ""
+}
+
+// ModelNamed is ModelFor with the name under which the model was found: that of Config.Models or of the built-in table,
+// however the client spelled it, and empty for a model that nobody knows. There are only so many, whatever clients send.
+func (c *Config) ModelNamed(name string) (model Model, known string) {
 	if model, ok := c.Models[name]; ok {
-		return model, true
+		return model, name
 	}
-	if model, ok := c.configuredLike(name); ok {
-		return model, true
+	if like, ok := c.configuredLike(name); ok {
+		return c.Models[like], like
 	}
-	return builtinModel(name)
+	return builtinNamed(name)
 }
 
 // configuredLike finds the configured name that a request's model is a variant of; the first of several, sorted.
-func (c *Config) configuredLike(name string) (model Model, ok bool) {
+func (c *Config) configuredLike(name string) (like string, ok bool) {
 	plain := plainModel(name)
 	best := ""
 	for known := range c.Models {
@@ -35,18 +42,24 @@ func (c *Config) configuredLike(name string) (model Model, ok bool) {
 			best = known
 		}
 	}
-	model, ok = c.Models[best]
-	return model, ok
+	_, ok = c.Models[best]
+	return best, ok
 }
 
 func builtinModel(name string) (Model, bool) {
+	model, known := builtinNamed(name)
+	return model, known != ""
+}
+
+// builtinNamed gives a built-in model and the name that the table has it under.
+func builtinNamed(name string) (Model, string) {
 	plain := plainModel(name)
-	for _, candidate := range []string{plain, undated(plain)} {
+	for _, candidate := range [...]string{plain, undated(plain)} {
 		if model := builtin(candidate); model.ContextWindow > 0 {
-			return model, true
+			return model, candidate
 		}
 	}
-	return FallbackModel(), false
+	return FallbackModel(), ""
 }
 
 // plainModel drops the vendor, as in "openrouter/openai/gpt-4.1", and folds case and dots.

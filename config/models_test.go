@@ -82,6 +82,31 @@ func TestBuiltinModelsAreValid(t *testing.T) {
 	}
 }
 
+// TestModelNames holds that a model has one name, however clients spell it: metrics are labelled with it.
+func TestModelNames(t *testing.T) {
+	cfg := mustBuild(t, ".yaml", "models: {My.Model: {context_window: 1000, max_output: 100}}\n")
+	for name, want := range map[string]string{
+		"My.Model":                          "My.Model",
+		"openrouter/org/my-model":           "My.Model",
+		"gpt-4o":                            "gpt-4o",
+		"openai/GPT-4o-2024-08-06":          "gpt-4o",
+		"gpt-4o-2024-05-13":                 "gpt-4o-2024-05-13",
+		"claude-3.5-sonnet-latest":          "claude-3-5-sonnet",
+		"anything/else":                     "",
+		"gpt-4o-my-very-own":                "",
+		"a secret that a client sent gpt-4": "",
+		"":                                  "",
+	} {
+		model, got := cfg.ModelNamed(name)
+		if got != want {
+			t.Errorf("%s is known as %q, want %q", name, got, want)
+		}
+		if same, known := cfg.ModelFor(name); same != model || known != (want != "") {
+			t.Errorf("%s: ModelFor gives %+v, %v", name, same, known)
+		}
+	}
+}
+
 func BenchmarkModelFor(b *testing.B) {
 	cfg := Default()
 	b.ReportAllocs()

@@ -9,6 +9,9 @@ func (v *validator) tenants() {
 	if v.config.Notify && len(v.config.Tenants) > 0 {
 		v.add("notify", "is for a configuration without tenants: set it in each of tenants that is to have it, or remove it")
 	}
+	if v.config.LogContent && len(v.config.Tenants) > 0 {
+		v.add("log_content", "is for a configuration without tenants: set it in each of tenants that is to have it, or remove it")
+	}
 	names, owners := map[string]int{}, map[[sha256.Size]byte]string{}
 	for i, tenant := range v.config.Tenants {
 		key := index("tenants", i)

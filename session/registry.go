@@ -75,6 +75,7 @@ type Query struct {
 type Resolution struct {
 	Thread Thread // its record: as stored, or as it will begin
 	New    bool   // the thread begins with this history
+	Begins bool   // and so does its session
 	Match  Match
 	Source Source
 	Logged int         // positions that the thread's log holds already
@@ -278,7 +279,7 @@ func (r *Registry) branch(ctx context.Context, q Query, own Resolution) (Resolut
 		return Resolution{}, err
 	}
 	res := own
-	res.Match, res.New, res.Source, res.Base = MatchInside, true, base.Source, &base
+	res.Match, res.New, res.Begins, res.Source, res.Base = MatchInside, true, base.Begins, base.Source, &base
 	at := main.History.Len()
 	parent := base.Thread
 	parent.Len, parent.Head = at, main.History.Head()
@@ -303,13 +304,13 @@ func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 	if resumed, err := r.resume(ctx, linked, res); resumed || err != nil {
 		return err
 	}
-	keyed, err := r.keyed(ctx, q)
+	keyed, known, err := r.keyed(ctx, q)
 	if err != nil {
 		return err
 	}
 	switch {
 	case keyed != "":
-		t.Session = keyed
+		t.Session, res.Begins = keyed, !known
 		if linked.Session == keyed {
 			t.Parent = linked.Thread
 		}
@@ -317,7 +318,7 @@ func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 		t.Session, t.Parent = linked.Session, linked.Thread
 		res.Source = SourceTrace
 	default:
-		t.Session = session
+		t.Session, res.Begins = session, true
 	}
 	res.Thread, res.New, res.Logged, res.Known = t, true, 0, Place{}
 	return nil
@@ -343,11 +344,11 @@ func (r *Registry) resume(ctx context.Context, linked Place, res *Resolution) (b
 	return true, nil
 }
 
-// keyed gives the session of the client's session key, empty if it gave none. A key's session is that of its parent's
-// key, where the client named a parent.
-func (r *Registry) keyed(ctx context.Context, q Query) (SessionID, error) {
+// keyed gives the session of the client's session key, empty if it gave none, and whether it is known. A key's session is
+// that of its parent's key, where the client named a parent.
+func (r *Registry) keyed(ctx context.Context, q Query) (id SessionID, known bool, err error) {
 	if q.Scope.Key == "" {
-		return "", nil
+		return "", false, nil
 	}
 	parent := q.Scope
 	parent.Key = q.Parent
@@ -357,17 +358,17 @@ func (r *Registry) keyed(ctx context.Context, q Query) (SessionID, error) {
 	}
 	places, err := r.store.Trace(ctx, traces)
 	if err != nil {
-		return "", fmt.Errorf("read traces: %w", err)
+		return "", false, fmt.Errorf("read traces: %w", err)
 	}
 	for _, p := range places {
 		if p.Known() {
-			return p.Session, nil
+			return p.Session, true, nil
 		}
 	}
 	if q.Parent != "" {
-		return r.secret.SessionID(parent), nil
+		return r.secret.SessionID(parent), false, nil
 	}
-	return r.secret.SessionID(q.Scope), nil
+	return r.secret.SessionID(q.Scope), false, nil
 }
 
 // linked finds the thread that left most of the traces which the history carries.

@@ -48,7 +48,7 @@ func (c *countCache) of(key countKey, count func() int) int {
 // count tallies the history: what the log knows in total, and each message after that.
 func (s *Server) count(t *turn) {
 	t.counter = s.o.Tokens.Counter(t.split.Model)
-	if t.model = t.live.models(t.split.Model); t.model.Name == "" {
+	if t.model.Name == "" {
 		s.strangeModel(t.split.Model)
 	}
 	t.model.Window = s.learnt.window(t.tenant.Name, t.split.Model, t.model.Window, s.o.Now())
@@ -80,7 +80,6 @@ const strangers = 100
 
 // strangeModel reports a model whose window and encoding are a guess.
 func (s *Server) strangeModel(name string) {
-	s.o.Metrics.unknownModel()
 	s.strange.Lock()
 	defer s.strange.Unlock()
 	name = head(name)

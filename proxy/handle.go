@@ -33,50 +33,53 @@ type request struct {
 	watch   *watch
 	ctx     context.Context // ends when the client leaves
 	cancel  context.CancelCauseFunc
-	begun   time.Time
 	limit   *time.Timer // of the whole answer, nil: none
 	over    sync.Once
+	seen    observation
 }
 
 // handle is fasthttp's handler: read the request, run its turn, relay what comes.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
-	defer s.recovered(ctx)
-	r, err := s.accept(ctx)
+	r := &request{}
+	r.seen.begin(s)
+	defer s.recovered(ctx, r)
+	err := s.accept(ctx, r)
 	if err == nil {
 		err = s.run(ctx, r)
 	}
 	if err != nil {
-		s.refuse(ctx, err)
+		s.refuse(ctx, r, err)
 	}
 }
 
 // accept checks a request, reads its body and begins to watch its client.
-func (s *Server) accept(ctx *fasthttp.RequestCtx) (*request, error) {
+func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 	if e := screen(ctx); e != nil {
-		return nil, e
+		return e
 	}
 	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
-	r := &request{
-		server: s, live: s.live.Load(), key: apiKey(header), method: string(ctx.Method()), begun: s.o.Now(),
-		path: string(ctx.URI().PathOriginal()), query: string(ctx.URI().QueryString()),
-		client: header, wish: strings.ToLower(header("X-Dewpoint-Condense")),
-	}
+	r.server, r.live, r.key, r.method = s, s.live.Load(), apiKey(header), string(ctx.Method())
+	r.path, r.query = string(ctx.URI().PathOriginal()), string(ctx.URI().QueryString())
+	r.client, r.wish = header, strings.ToLower(header("X-Dewpoint-Condense"))
 	if r.tenant = r.live.tenants.of(r.key); r.tenant == nil {
 		s.discard(ctx)
-		return nil, closing(ctx, errUnauthorized())
+		return closing(ctx, errUnauthorized())
 	}
+	r.seen.accepted(r)
 	var err error
 	if r.body, err = s.readBody(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	r.header = outgoing(&ctx.Request.Header)
 	r.dialect = s.dialectOf(r)
-	r.ctx, r.cancel = context.WithCancelCause(s.ctx)
+	r.seen.bodyRead()
+	ended, cancel := context.WithCancelCause(s.ctx)
+	r.ctx, r.cancel = r.seen.spans.context(ended), cancel
 	if limit := r.tenant.Upstream.Timeout; limit > 0 {
 		r.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
 	}
 	r.watch = watchClient(ctx.Conn(), r.cancel)
-	return r, nil
+	return nil
 }
 
 // screen refuses what no request may be.
@@ -135,11 +138,11 @@ func (s *Server) dialectOf(r *request) dialect.Dialect {
 }
 
 // refuse answers an error, unless nobody is there to read it.
-func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, r *request, err error) {
 	var e *apiError
 	switch {
 	case errors.Is(err, errClientGone):
-		s.o.Metrics.clientGone()
+		r.seen.refused(statusClientGone, codeClientGone)
 		ctx.SetConnectionClose()
 		ctx.SetStatusCode(statusClientGone)
 		return
@@ -148,7 +151,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 		s.o.Log.Error("request failed", zap.Error(err))
 		e = errInternal()
 	}
-	s.o.Metrics.refused(e.Code)
+	r.seen.refused(e.Status, e.Code)
 	answer(ctx, e)
 }
 
@@ -156,11 +159,12 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 const statusClientGone = 499
 
 // recovered turns a panic into an error of one request.
-func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
+func (s *Server) recovered(ctx *fasthttp.RequestCtx, r *request) {
 	if v := recover(); v != nil {
 		s.panicked(v)
 		e := errInternal()
 		e.Close = true
+		r.seen.refused(e.Status, e.Code)
 		answer(ctx, e)
 	}
 }

@@ -18,6 +18,7 @@ type live struct {
 	dialects map[string]dialect.Dialect
 	models   func(name string) ModelInfo
 	identify identifier
+	meters   map[*Tenant]*meters
 }
 
 // Swap puts another configuration in force for the requests that come from now on.
@@ -32,5 +33,6 @@ func (s *Server) Swap(l Live) {
 	s.live.Store(&live{
 		tenants: l.Tenants, dialects: l.Dialects, models: l.Models,
 		identify: identifier{headers: l.Headers, fields: l.Fields},
+		meters:   s.o.Metrics.of(l.Tenants),
 	})
 }

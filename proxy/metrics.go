@@ -1,141 +1,158 @@
 package proxy
 
 import (
+	"maps"
 	"net/http"
-	"strconv"
-	"time"
+	"slices"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Metrics counts what the proxy does. All labels are bounded: tenants are configured, the rest is ours.
+// Metrics counts what the proxy does. It may be used concurrently. All labels are bounded: tenants and models are
+// configured or built in, the rest is ours. docs/metrics.md says what each metric means.
 type Metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	errors   *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	tokens   *prometheus.CounterVec
-	condense *prometheus.CounterVec
-	own      *prometheus.CounterVec
-	store    *prometheus.CounterVec
-	away     prometheus.Gauge
-	gone     prometheus.Counter
-	panics   prometheus.Counter
-	unknown  prometheus.Counter
-	relief   *prometheus.CounterVec
-	source   *prometheus.CounterVec
+	families families
+	traffic  traffic
+	savings  savings
+	history  history
+	own      own
+	store    storeFamilies
+	process  process
+	server   atomic.Pointer[Server] // whose state is read at each scrape, nil at first
+	strange  *meters                // of requests that belong to no tenant
 }
 
 // NewMetrics makes a set of its own, so that servers in one process do not share counters.
 func NewMetrics() *Metrics {
-	r := prometheus.NewRegistry()
-	m := &Metrics{
-		registry: r,
-		requests: counter("requests_total", "Requests answered, by tenant and status class.", "tenant", "status"),
-		errors:   counter("errors_total", "Requests that the proxy itself refused or failed, by error code.", "code"),
-		tokens: counter("tokens_total",
-			"Prompt tokens: sent by clients (in), forwarded after condensing (forwarded), and as upstream reported them (prompt, cached, completion).",
-			"tenant", "stage"),
-		condense: counter("condensations_total", "Condensations, by condenser, reason and outcome.",
-			"tenant", "condenser", "reason", "outcome"),
-		own:   counter("condenser_tokens_total", "Tokens used by the proxy's own model calls.", "tenant", "kind"),
-		store: counter("store_losses_total", "Requests not recognised and writes lost because the store was away.", "op"),
-		away: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "dewpoint", Name: "store_degraded", Help: "1 while the store can not be reached.",
-		}),
-		gone: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "dewpoint", Name: "client_gone_total", Help: "Clients that left before they were answered.",
-		}),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "dewpoint", Name: "panics_total", Help: "Panics caught; each is a defect.",
-		}),
-		source: counter("recognised_total", "Requests recognised, by what: key, prefix, trace or new.", "source"),
-		relief: counter("overflows_relieved_total", "Requests that overflowed upstream's window, condensed and sent again.", "tenant"),
-		unknown: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "dewpoint", Name: "unknown_model_requests_total",
-			Help: "Requests for models that are neither configured nor built in: window and encoding are a guess.",
-		}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "dewpoint", Name: "request_seconds", Help: "From a request's body to the end of its answer.",
-			Buckets: []float64{.005, .05, .25, 1, 5, 15, 60, 300},
-		}, []string{"tenant"}),
-	}
-	r.MustRegister(m.requests, m.errors, m.seconds, m.tokens, m.condense, m.own, m.store, m.away, m.gone, m.panics, m.unknown, m.relief, m.source)
+	m := &Metrics{families: families{registry: prometheus.NewRegistry(), labels: map[string][]string{}}}
+	f := &m.families
+	m.traffic = newTraffic(f)
+	m.savings = newSavings(f)
+	m.history = newHistoryFamilies(f)
+	m.own = newOwn(f)
+	m.store = newStoreFamilies(f)
+	m.process = newProcess(f)
+	m.gauges(f)
+	f.registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	m.strange = newMeters(m, "")
 	return m
 }
 
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "dewpoint", Name: name, Help: help}, labels)
+// gauges are those that are read from the server at each scrape.
+func (m *Metrics) gauges(f *families) {
+	f.function("bytes_in_flight", "Request bytes held.", func() float64 {
+		if s := m.server.Load(); s != nil {
+			return float64(s.reader.budget.used.Load())
+		}
+		return 0
+	})
+	f.function("bytes_in_flight_limit", "Request bytes that may be held: limits.bytes_in_flight.", func() float64 {
+		if s := m.server.Load(); s != nil {
+			return float64(s.reader.budget.limit)
+		}
+		return 0
+	})
+	f.collector("summariser_cooling", "1 while a tenant's summariser is left alone because it failed.", m.cooling, "tenant")
 }
 
-// Handler serves the metrics in the Prometheus text format.
+// cooling tells of the tenants in force.
+func (m *Metrics) cooling(set func(value float64, labels ...string)) {
+	s := m.server.Load()
+	if s == nil {
+		return
+	}
+	for _, t := range s.live.Load().tenants.tenants {
+		value := 0.0
+		if t.Cooldown != nil && t.Cooldown.Cooling(s.o.Now()) {
+			value = 1
+		}
+		set(value, t.Name)
+	}
+}
+
+// watch makes a server the one whose state is told.
+func (m *Metrics) watch(s *Server) { m.server.Store(s) }
+
+// Handler serves the metrics, in the OpenMetrics format to whoever asks for it: only that has exemplars.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.families.registry, promhttp.HandlerOpts{
+		Registry: m.families.registry, EnableOpenMetrics: true,
+	})
 }
 
-func (m *Metrics) answered(tenant string, status int, took time.Duration) {
-	m.requests.WithLabelValues(tenant, strconv.Itoa(status/100)+"xx").Inc()
-	m.seconds.WithLabelValues(tenant).Observe(took.Seconds())
-}
-
-func (m *Metrics) refused(code string) { m.errors.WithLabelValues(code).Inc() }
-
-func (m *Metrics) clientGone() { m.gone.Inc() }
-
-func (m *Metrics) panicked() { m.panics.Inc() }
-
-func (m *Metrics) forwarded(tenant string, before, after int) {
-	m.tokens.WithLabelValues(tenant, "in").Add(float64(max(before, 0)))
-	m.tokens.WithLabelValues(tenant, "forwarded").Add(float64(max(after, 0)))
-}
-
-func (m *Metrics) usage(tenant string, u session.Usage) {
-	m.tokens.WithLabelValues(tenant, "prompt").Add(float64(max(u.Input, 0)))
-	m.tokens.WithLabelValues(tenant, "cached").Add(float64(max(u.Cached, 0)))
-	m.tokens.WithLabelValues(tenant, "completion").Add(float64(max(u.Output, 0)))
-}
-
-func (m *Metrics) condensed(tenant, condenser string, c session.Condensation, fallback error) {
-	outcome := "condensed"
-	if fallback != nil {
-		outcome = "fallback"
+// Names gives the label names of every metric of our own, by the metric's name. Of a histogram it is the name without
+// _bucket, _sum and _count.
+func (m *Metrics) Names() map[string][]string {
+	out := maps.Clone(m.families.labels)
+	for name, labels := range out {
+		out[name] = slices.Clone(labels)
 	}
-	m.condense.WithLabelValues(tenant, condenser, string(c.Reason), outcome).Inc()
-	m.ownCall(tenant, c.Usage)
+	return out
 }
 
-// ownCall meters a call of a summariser, whatever came of it.
-func (m *Metrics) ownCall(tenant string, u session.Usage) {
-	m.own.WithLabelValues(tenant, "prompt").Add(float64(max(u.Input, 0)))
-	m.own.WithLabelValues(tenant, "completion").Add(float64(max(u.Output, 0)))
+// families makes metrics, and remembers what they are called.
+type families struct {
+	registry *prometheus.Registry
+	labels   map[string][]string
 }
 
-func (m *Metrics) recognised(source session.Source) { m.source.WithLabelValues(string(source)).Inc() }
+const namespace = "dewpoint"
 
-func (m *Metrics) notCondensed(tenant, condenser string, reason session.Reason) {
-	m.condense.WithLabelValues(tenant, condenser, string(reason), "failed").Inc()
+func (f *families) add(name string, c prometheus.Collector, labels []string) {
+	f.registry.MustRegister(c)
+	f.labels[namespace+"_"+name] = labels
 }
 
-func (m *Metrics) observed(tenant, condenser string, reason session.Reason) {
-	m.condense.WithLabelValues(tenant, condenser, string(reason), "observed").Inc()
+func (f *families) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	f.add(name, c, labels)
+	return c
 }
 
-func (m *Metrics) relieved(tenant string) { m.relief.WithLabelValues(tenant).Inc() }
-
-func (m *Metrics) unknownModel() { m.unknown.Inc() }
-
-func (m *Metrics) degraded(away bool) {
-	m.away.Set(0)
-	if away {
-		m.away.Set(1)
-	}
+func (f *families) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	f.add(name, g, labels)
+	return g
 }
 
-func (m *Metrics) unrecognised() { m.store.WithLabelValues("resolve").Inc() }
+func (f *families) seconds(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(
+		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels,
+	)
+	f.add(name, h, labels)
+	return h
+}
 
-func (m *Metrics) lost(op string) { m.store.WithLabelValues(op).Inc() }
+// function is a gauge that is read when it is asked for.
+func (f *families) function(name, help string, read func() float64) {
+	g := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, read)
+	f.add(name, g, nil)
+}
 
-func (m *Metrics) skipped() { m.store.WithLabelValues("append_queue_full").Inc() }
+// collector is a gauge whose series are found when they are asked for.
+func (f *families) collector(name, help string, read func(set func(float64, ...string)), labels ...string) {
+	d := prometheus.NewDesc(namespace+"_"+name, help, labels, nil)
+	f.add(name, collector{d, read}, labels)
+}
+
+type collector struct {
+	desc *prometheus.Desc
+	read func(set func(float64, ...string))
+}
+
+var _ prometheus.Collector = collector{}
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(out chan<- *prometheus.Desc) { out <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	c.read(func(value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, value, labels...)
+	})
+}

@@ -26,6 +26,7 @@ type relay struct {
 	last  func()      // called before the end of the answer is handed on; nil: nothing
 	ended func(outcome)
 	state outcome
+	seen  *observation
 	once  sync.Once
 
 	idle   time.Duration // longest silence of either side, 0: no limit
@@ -76,6 +77,9 @@ func (r *relay) Read(p []byte) (int, error) {
 	n, err := r.from.Body.Read(p)
 	if r.timer != nil {
 		r.timer.Reset(r.idle)
+	}
+	if n > 0 {
+		r.seen.firstByte()
 	}
 	r.state.Bytes += int64(n)
 	if r.tee != nil && n > 0 {

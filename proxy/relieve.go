@@ -37,7 +37,7 @@ func (s *Server) relieve(t *turn, resp *http.Response) (*http.Response, error) {
 		if !s.smaller(t, before) {
 			return resp, nil
 		}
-		s.o.Metrics.relieved(t.tenant.Name)
+		t.seen.meters.relieved.Inc()
 		_ = resp.Body.Close()
 		var err error
 		if resp, err = s.send(t.request, t.forwarded()); err != nil {

@@ -27,19 +27,21 @@ func (s *Server) send(r *request, parts [][]byte) (*http.Response, error) {
 		r.header.Del("X-Api-Key")
 		r.header.Del("Api-Key")
 	}
+	r.seen.sending()
 	out := outbound{Method: r.method, URL: url, Header: r.header, Parts: parts, Held: r.body}
 	resp, err := s.o.Upstream.RoundTrip(out.request(r.ctx))
 	if err != nil {
-		return nil, upstreamError(r.ctx, err)
+		err = upstreamError(r.ctx, err)
 	}
-	return resp, nil
+	r.seen.answered(resp, err)
+	return resp, err
 }
 
 // relay hands upstream's response to the client, and what was learnt from it to the log.
 func (s *Server) relay(ctx *fasthttp.RequestCtx, r *request, t *turn, resp *http.Response) {
 	rel := &relay{
 		from: resp, idle: s.o.Limits.StreamIdle, cancel: r.cancel, uncut: cutOff(r.ctx, ctx.Conn()),
-		state: outcome{Status: resp.StatusCode},
+		state: outcome{Status: resp.StatusCode}, seen: &r.seen,
 	}
 	incoming(&ctx.Response.Header, resp)
 	if r.dialect != nil && resp.Header.Get("Content-Encoding") == "" {
@@ -49,12 +51,15 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, r *request, t *turn, resp *http
 		s.describe(ctx, t)
 	}
 	if t != nil && t.logged != nil && resp.StatusCode == http.StatusOK {
-		rel.last = func() { s.remember(t, rel.tee) }
+		rel.last = func() {
+			defer r.seen.held(s.o.Now())
+			s.remember(t, rel.tee)
+		}
 	}
 	rel.ended = func(o outcome) {
 		defer r.release()
-		s.account(r, o)
 		s.calibrate(t, o)
+		r.seen.relayed(o)
 	}
 	if t != nil && streamed(resp.Header) && strings.EqualFold(r.client("X-Dewpoint-Notify"), "comment") {
 		if notice := t.notice(); notice != "" {
@@ -86,7 +91,7 @@ func (s *Server) describe(ctx *fasthttp.RequestCtx, t *turn) {
 	if notice := t.notice(); notice != "" {
 		h.Set("X-Dewpoint-Notice", notice)
 	}
-	s.o.Metrics.forwarded(t.tenant.Name, t.before.Tokens, after.Tokens)
+	t.seen.forwarded(after)
 }
 
 // sent measures what went upstream.
@@ -138,18 +143,6 @@ func (s *Server) beside(work func()) {
 	}
 }
 
-// account counts an answer and, if it did not come to its end, whose fault that was.
-func (s *Server) account(r *request, o outcome) {
-	s.o.Metrics.answered(r.tenant.Name, o.Status, s.o.Now().Sub(r.begun))
-	switch {
-	case o.Err == nil:
-	case errors.Is(o.Err, errClientGone), errors.Is(context.Cause(r.ctx), errClientGone):
-		s.o.Metrics.clientGone()
-	default:
-		s.o.Metrics.refused("upstream_broken")
-	}
-}
-
 // calibrate takes what an answer tells: usage for the calibration.
 func (s *Server) calibrate(t *turn, o outcome) {
 	if t == nil || o.Status != http.StatusOK {
@@ -157,8 +150,8 @@ func (s *Server) calibrate(t *turn, o outcome) {
 	}
 	if u := o.Answer.Usage; u != nil {
 		s.o.Tokens.Observe(t.split.Model, s.sent(t).Tokens, u.Input)
-		s.o.Metrics.usage(t.tenant.Name, *u)
 	}
+	t.seen.used(o.Answer.Usage)
 }
 
 // remembering is how long the end of an answer waits at most for the log. What is late is written all the same.
@@ -204,7 +197,7 @@ func (s *Server) condenseFailed(t *turn, need condense.Need, err error) {
 		zap.String("thread", string(t.place.Thread.ID)), zap.Error(err))
 }
 
-// cooled tells the cooldown how the summariser did, meters what a failed call cost, and says in the log why a history
+// cooled tells the cooldown how the summariser did, counts a summary that was no good, and says in the log why a history
 // was shortened without a summary. A client that left says nothing of the summariser, nor does a prompt that could not
 // be made.
 func (s *Server) cooled(t *turn, result condense.Result, err error) {
@@ -214,8 +207,8 @@ func (s *Server) cooled(t *turn, result condense.Result, err error) {
 			zap.String("thread", string(t.place.Thread.ID)), zap.Error(err))
 	}
 	var bad *condense.SummaryError
-	if errors.As(err, &bad) && result.Fallback == nil {
-		s.o.Metrics.ownCall(t.tenant.Name, bad.Usage)
+	if errors.As(err, &bad) {
+		s.o.Metrics.badSummary(t.tenant.Name, bad.Kind)
 	}
 	switch {
 	case err == nil && result.Condensation.Model == "": // nobody was called

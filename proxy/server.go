@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -27,6 +28,8 @@ type Options struct {
 	Limits    Limits
 	Log       *zap.Logger
 	Metrics   *Metrics
+	Tracer    trace.Tracer // nil: nothing is traced
+	Lines     bool         // log a line for each request
 	Now       func() time.Time
 	Condenses int // condensations a request at most, 2 by default
 }
@@ -53,11 +56,12 @@ type Counter interface {
 	Tools(raw []byte) int
 }
 
-// ModelInfo is what a model may hold, in tokens.
+// ModelInfo is what a model may hold, in tokens, and what it costs.
 type ModelInfo struct {
-	Name      string // as configured; empty for an unknown model
+	Name      string // as configured or built in, not as the client spells it; empty for an unknown model
 	Window    int
 	MaxOutput int
+	Price     Price
 }
 
 // Limits bound what a client may take.
@@ -99,6 +103,7 @@ type Server struct {
 	learnt   *learnt
 	counts   *countCache
 	degraded degraded
+	lines    *lines // nil: requests are not logged
 	strange  strange
 	pending  chan struct{} // a place per log write under way
 	after    crew
@@ -131,7 +136,11 @@ func New(o Options) (*Server, error) {
 			pool: &bufferPool{}, budget: &budget{limit: o.Limits.InFlight}, limit: o.Limits.Body, idle: o.Limits.BodyIdle,
 		},
 	}
+	if o.Lines {
+		s.lines = newLines(o.Log, o.Metrics)
+	}
 	s.Swap(o.Live)
+	o.Metrics.watch(s)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.http = s.newHTTP()
 	return s, nil
@@ -199,6 +208,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.cancel()
 	<-done // what is left ends with s.ctx
+	s.lines.close()
 	if err != nil {
 		return fmt.Errorf("shut down: %w", err)
 	}
@@ -222,7 +232,9 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 		}
 	}
 	e.Close = true
-	s.o.Metrics.refused(e.Code)
+	var seen observation
+	seen.begin(s)
+	seen.refused(e.Status, e.Code)
 	answer(ctx, e)
 }
 

@@ -57,6 +57,8 @@ func overWindow(in condense.Input) bool { return in.Window > 0 && in.Total+in.Re
 func (s *Server) make(t *turn, job condense.Job) bool {
 	ctx, cancel := context.WithTimeout(t.ctx, s.o.Limits.Condense)
 	defer cancel()
+	ctx, over := t.seen.condense(ctx, job)
+	defer over()
 	unlock, err := s.claim(ctx, t)
 	for errors.Is(err, session.ErrLocked) && t.need.Hard && s.pause(ctx) {
 		unlock, err = s.claim(ctx, t) // upstream has refused the request: another's condensation is worth the wait

@@ -76,7 +76,7 @@ func TestBrokenAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, setup{base: cannedUpstream(t, answer)})
-			r.atEnd(`dewpoint_errors_total{code="upstream_broken"}`, 1)
+			r.atEnd(`dewpoint_requests_total{code="upstream_broken",dialect="chat",model="gpt-4o",status="2xx",tenant="default"}`, 1)
 			r.atEnd("dewpoint_client_gone_total", 0)
 			wantBroken(t, r.post(helloing))
 		})

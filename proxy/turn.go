@@ -86,12 +86,14 @@ func (s *Server) condense(r *request) (*turn, [][]byte, error) {
 		}
 		return nil, asItCame, nil
 	}
-	t := &turn{request: r, split: split}
+	t := &turn{request: r, split: split, model: r.live.models(split.Model)}
+	r.seen.asked(t.model)
 	r.header.Set("Accept-Encoding", "identity") // the answer is read along
 	if err := s.recognise(t); err != nil {
 		if r.ctx.Err() != nil {
 			return nil, nil, upstreamError(r.ctx, err)
 		}
+		r.seen.unrecognised(err)
 		s.degraded.enter(err)
 		return nil, asItCame, nil
 	}
@@ -107,7 +109,6 @@ func (s *Server) recognise(t *turn) error {
 	if err := s.resolve(t); err != nil {
 		return err
 	}
-	s.o.Metrics.recognised(t.place.Source)
 	s.count(t)
 	ctx, cancel := context.WithTimeout(t.ctx, s.o.Limits.Store)
 	defer cancel()
@@ -116,6 +117,7 @@ func (s *Server) recognise(t *turn) error {
 		return fmt.Errorf("read condensations: %w", err)
 	}
 	t.project()
+	t.seen.recognised(t)
 	return nil
 }
 

@@ -95,21 +95,22 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP) // before anything else: unasked for, the signal would end the process
 	defer signal.Stop(hup)
-	log, err := app.NewLogger(cfg.Log)
+	log, err := app.NewLogger(cfg.Log, os.Stderr)
 	if err != nil {
 		return usageError{err}
 	}
+	defer closeLog(log)
 	for _, key := range cfg.Unused {
 		log.Warn("configuration key has no effect here", zap.String("key", key))
 	}
-	a, err := app.New(cfg, log)
+	a, err := app.New(cfg, log.Logger, app.WithTraces(), app.WithVersion(version), app.WithLog(log))
 	if err != nil {
 		return err
 	}
 	a.Start()
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
-	reloading := reloads(ctx, hup, a, log, from)
+	reloading := reloads(ctx, hup, a, log.Logger, from)
 	select {
 	case <-ctx.Done():
 		log.Info("stopping", zap.Duration("drain", drain))
@@ -119,6 +120,13 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 	stopping, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	return errors.Join(err, a.Stop(stopping))
+}
+
+// closeLog writes what is left of the log, unless nobody takes it.
+func closeLog(log *app.Log) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	log.Close(ctx)
 }
 
 // reloads puts a changed configuration in force, on SIGHUP and when its file changes. A bad one changes nothing, and the
@@ -162,6 +170,7 @@ func reloads(ctx context.Context, hup <-chan os.Signal, a *app.App, log *zap.Log
 func reload(a *app.App, from source) error {
 	cfg, err := load(from.file, from.flags)
 	if err != nil {
+		a.NotReloaded()
 		return err
 	}
 	return a.Reload(cfg)

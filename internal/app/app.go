@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -36,29 +35,54 @@ type App struct {
 	serving   sync.WaitGroup
 	failed    chan error
 	reloading sync.Mutex
+
+	metrics *proxy.Metrics
+	tracer  trace.Tracer // nil: nothing is traced
+	traced  bool         // the environment may ask for traces
+	version string
 }
 
+// Part is something about the process that its configuration does not say.
+type Part func(*App)
+
+// WithTraces sends traces to where OpenTelemetry's environment variables say, if they do.
+func WithTraces() Part { return func(a *App) { a.traced = true } }
+
+// WithVersion says which version runs.
+func WithVersion(version string) Part { return func(a *App) { a.version = version } }
+
+// WithLog counts the lines that a log loses.
+func WithLog(l *Log) Part { return func(a *App) { l.Lost(a.metrics.LinesLost) } }
+
 // New builds the service and opens its store and listeners. What it made is undone if it fails.
-func New(cfg *config.Config, log *zap.Logger) (_ *App, err error) {
-	a := &App{config: cfg, log: log, failed: make(chan error, 2)}
+func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error) {
+	a := &App{config: cfg, log: log, failed: make(chan error, 2), metrics: proxy.NewMetrics(), version: "dev"}
+	for _, part := range parts {
+		part(a)
+	}
+	a.metrics.Build(a.version)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.lifecycle.stop(context.Background()))
 		}
 	}()
+	if err := a.openTraces(); err != nil {
+		return nil, err
+	}
 	store, err := openStore(cfg)
 	if err != nil {
 		return nil, err
 	}
 	a.lifecycle.onStop("store", func(context.Context) error { return store.Close() })
-	metrics := proxy.NewMetrics()
-	if err := a.buildServer(store, metrics); err != nil {
+	if err := a.buildServer(a.metrics.Store(store)); err != nil {
 		return nil, err
 	}
-	return a, a.listen(metrics)
+	a.metrics.Reloaded(true, time.Now())
+	a.warnOfContent(cfg)
+	return a, a.listen(a.metrics)
 }
 
-func (a *App) buildServer(store session.Store, metrics *proxy.Metrics) error {
+func (a *App) buildServer(store session.Store) error {
 	transport := proxy.NewTransport(a.config.Limits.UpstreamResponseHeaderTimeout)
 	a.lifecycle.onStop("upstream connections", func(context.Context) error {
 		transport.CloseIdleConnections()
@@ -78,7 +102,9 @@ func (a *App) buildServer(store session.Store, metrics *proxy.Metrics) error {
 		Tokens:   a.tokens,
 		Limits:   limits(a.config),
 		Log:      a.log,
-		Metrics:  metrics,
+		Metrics:  a.metrics,
+		Tracer:   a.tracer,
+		Lines:    a.config.Log.Requests,
 	})
 	if err != nil {
 		return fmt.Errorf("build server: %w", err)
@@ -88,7 +114,7 @@ func (a *App) buildServer(store session.Store, metrics *proxy.Metrics) error {
 
 // live compiles the part of a configuration that can be replaced while the service runs.
 func (a *App) live(cfg *config.Config) (proxy.Live, error) {
-	tenants, err := buildTenants(cfg, a.transport)
+	tenants, err := buildTenants(cfg, &calls{transport: a.transport, metrics: a.metrics, tracer: a.tracer})
 	if err != nil {
 		return proxy.Live{}, err
 	}
@@ -115,12 +141,10 @@ func sessionFields(cfg *config.Config) []string {
 
 func models(cfg *config.Config) func(string) proxy.ModelInfo {
 	return func(name string) proxy.ModelInfo {
-		m, known := cfg.ModelFor(name)
-		info := proxy.ModelInfo{Window: m.ContextWindow, MaxOutput: m.MaxOutput}
-		if known {
-			info.Name = name
-		}
-		return info
+		m, known := cfg.ModelNamed(name)
+		return proxy.ModelInfo{Name: known, Window: m.ContextWindow, MaxOutput: m.MaxOutput, Price: proxy.Price{
+			Input: m.Price.Input, Cached: m.Price.CachedInput, Write: m.Price.CacheWrite, Output: m.Price.Output,
+		}}
 	}
 }
 
@@ -201,21 +225,6 @@ func (a *App) AdminAddr() string {
 		return ""
 	}
 	return a.adm.Addr().String()
-}
-
-// NewLogger makes the logger that a configuration asks for. It writes to standard error.
-func NewLogger(cfg config.Log) (*zap.Logger, error) {
-	level, err := zapcore.ParseLevel(cfg.Level)
-	if err != nil {
-		return nil, fmt.Errorf("log.level: %w", err)
-	}
-	encoding := zap.NewProductionEncoderConfig()
-	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
-	encoder := zapcore.NewJSONEncoder(encoding)
-	if cfg.Format == "console" {
-		encoder = zapcore.NewConsoleEncoder(encoding)
-	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)), nil
 }
 
 // longestCall is how long a call of a summariser may take at most, by all that is configured.

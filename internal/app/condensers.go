@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -14,10 +13,11 @@ func CondenserAvailable(kind string) bool { return slices.Contains(config.Conden
 
 // builder makes condensers for one tenant. All of one tree share the tenant's cooldown: it is the tenant's, not theirs.
 type builder struct {
-	config    *config.Config
-	transport http.RoundTripper
-	upstream  config.Upstream
-	base      string // its URL as requests name it
+	config   *config.Config
+	out      *calls
+	tenant   string
+	upstream config.Upstream
+	base     string // its URL as requests name it
 }
 
 // condenser makes the condenser that stands under a key of the configuration.
@@ -115,9 +115,8 @@ func (b builder) summariser(llm config.LLM, c config.Condenser) condense.Summari
 	if c.Timeout > 0 {
 		timeout = c.Timeout
 	}
-	return condense.OpenAI{
-		Client: &http.Client{Transport: b.transport}, Timeout: timeout, Temperature: narrow(llm.Temperature),
-	}
+	s := condense.OpenAI{Client: b.out.client(), Timeout: timeout, Temperature: narrow(llm.Temperature)}
+	return b.out.noted(s, b.tenant, models(b.config))
 }
 
 // form gives the condenser that asks a model for what the type wants of it.

@@ -138,7 +138,7 @@ llms:
 models: {tiny: {context_window: 8000, max_output: 1000}}
 condenser: {type: `+tt.kind+`, llm_config: cheap, max_size: 20}
 `)
-		tenant, err := buildTenant(cfg, server, config.Tenant{Name: "a"})
+		tenant, err := buildTenant(cfg, &calls{transport: server}, config.Tenant{Name: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestUpstreamsKey(t *testing.T) {
 			"llms: {a: {model: gpt-4o-mini, base_url: 'HTTP://main/v1/'}}}", "gpt-4o-mini", "4096", "own-key"},
 	} {
 		server := &answering{message: `{"role":"assistant","content":"They talked."}`}
-		tenant, err := buildTenant(load(t, ".yaml", tt.text), server, config.Tenant{Name: "a"})
+		tenant, err := buildTenant(load(t, ".yaml", tt.text), &calls{transport: server}, config.Tenant{Name: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"reflect"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -17,6 +18,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	defer a.reloading.Unlock()
 	live, err := a.live(cfg)
 	if err != nil {
+		a.NotReloaded()
 		return fmt.Errorf("reload: %w", err)
 	}
 	for _, key := range fixed(a.config, cfg) {
@@ -24,8 +26,27 @@ func (a *App) Reload(cfg *config.Config) error {
 	}
 	a.tokens.config.Store(cfg)
 	a.server.Swap(live)
+	a.metrics.Reloaded(true, time.Now())
+	a.warnOfContent(cfg)
 	a.log.Info("configuration reloaded", zap.Int("tenants", len(cfg.Tenants)))
 	return nil
+}
+
+// NotReloaded notes that a configuration could not be loaded: the last good one stays in force.
+func (a *App) NotReloaded() { a.metrics.Reloaded(false, time.Now()) }
+
+// warnOfContent says whose content goes into the log.
+func (a *App) warnOfContent(cfg *config.Config) {
+	tenants := cfg.Tenants
+	if len(tenants) == 0 {
+		tenants = []config.Tenant{defaultTenantOf(cfg)}
+	}
+	for _, t := range tenants {
+		if t.LogContent {
+			a.log.Warn("log_content is set: what this tenant's clients say, and what they are answered, goes into the log",
+				zap.String("tenant", t.Name))
+		}
+	}
 }
 
 // fixed names the sections that differ and are read only at start.

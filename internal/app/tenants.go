@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -15,9 +14,9 @@ import (
 const defaultTenant = "default"
 
 // buildTenants makes the tenants. Without any there is one that takes every key.
-func buildTenants(cfg *config.Config, transport http.RoundTripper) (*proxy.Tenants, error) {
+func buildTenants(cfg *config.Config, out *calls) (*proxy.Tenants, error) {
 	if len(cfg.Tenants) == 0 {
-		t, err := buildTenant(cfg, transport, defaultTenantOf(cfg))
+		t, err := buildTenant(cfg, out, defaultTenantOf(cfg))
 		if err != nil {
 			return nil, err
 		}
@@ -26,7 +25,7 @@ func buildTenants(cfg *config.Config, transport http.RoundTripper) (*proxy.Tenan
 	}
 	var tenants []*proxy.Tenant
 	for _, c := range cfg.Tenants {
-		t, err := buildTenant(cfg, transport, c)
+		t, err := buildTenant(cfg, out, c)
 		if err != nil {
 			return nil, fmt.Errorf("tenant %s: %w", c.Name, err)
 		}
@@ -37,23 +36,24 @@ func buildTenants(cfg *config.Config, transport http.RoundTripper) (*proxy.Tenan
 
 // defaultTenantOf is the one tenant of a configuration without any.
 func defaultTenantOf(cfg *config.Config) config.Tenant {
-	return config.Tenant{Name: defaultTenant, Notify: cfg.Notify}
+	return config.Tenant{Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent}
 }
 
-func buildTenant(cfg *config.Config, transport http.RoundTripper, c config.Tenant) (*proxy.Tenant, error) {
+func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant, error) {
 	upstream := cfg.UpstreamFor(c)
 	base, err := url.Parse(upstream.BaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("upstream.base_url: %w", err)
 	}
-	build := builder{config: cfg, transport: transport, upstream: upstream, base: base.String()}
+	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String()}
 	condenser, err := build.condenser("condenser", cfg.CondenserFor(c))
 	if err != nil {
 		return nil, err
 	}
 	t := &proxy.Tenant{
 		Name: c.Name, Condenser: condenser, Cooldown: &condense.Cooldown{}, Observe: c.Observe, Notify: c.Notify,
-		Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout},
+		LogContent: c.LogContent,
+		Upstream:   proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout},
 	}
 	for _, k := range c.APIKeys {
 		sum, ok := k.Digest()

@@ -1,0 +1,72 @@
+package proxy
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func TestBill(t *testing.T) {
+	price := Price{Input: 10, Cached: 1, Write: 10, Output: 40}
+	surcharge := Price{Input: 10, Cached: 1, Write: 12.5, Output: 40}
+	usage := func(input, cached int) *session.Usage { return &session.Usage{Input: input, Cached: cached} }
+	for name, c := range map[string]struct {
+		bill   bill
+		tokens int
+		micros float64 // micro-dollars
+	}{
+		"unchanged saves nothing, cached or not":    {bill{before: 1000, after: 1000, known: 900, price: price, usage: usage(1000, 0)}, 0, 0},
+		"what would have been cached saves a tenth": {bill{before: 1000, after: 400, known: 900, price: price, usage: usage(400, 300)}, 600, 600 * 1},
+		"upstream counts twice as much":             {bill{before: 1000, after: 400, known: 900, price: price, usage: usage(800, 600)}, 1200, 1200 * 1},
+		// Unchanged: 900 from the cache, 100 new. Condensed: 400, none of it from the cache.
+		"the cache is written again":            {bill{before: 1000, after: 400, known: 900, condensed: true, price: price, usage: usage(400, 0)}, 600, 900*1 + 100*10 - 400*10},
+		"writing it has a surcharge":            {bill{before: 1000, after: 400, known: 900, condensed: true, price: surcharge, usage: usage(400, 0)}, 600, 900*1 + 100*12.5 - 400*12.5},
+		"a part of it is still there":           {bill{before: 1000, after: 400, known: 900, condensed: true, price: price, usage: usage(400, 100)}, 600, 900*1 + 100*10 - 300*10 - 100*1},
+		"a cold cache saves the whole price":    {bill{before: 1000, after: 400, known: 900, price: price, usage: usage(400, 0)}, 600, 600 * 10},
+		"condensed after a long pause":          {bill{before: 1000, after: 400, known: 900, condensed: true, idle: 2 * time.Hour, price: price, usage: usage(400, 0)}, 600, 600 * 10},
+		"a shared head in a cold cache":         {bill{before: 1000, after: 400, known: 900, idle: 2 * time.Hour, price: price, usage: usage(400, 50)}, 600, 600 * 10},
+		"nothing reported, warm":                {bill{before: 1000, after: 400, known: 900, price: price}, 600, 600 * 1},
+		"nothing reported, condensed":           {bill{before: 1000, after: 400, known: 900, condensed: true, price: price}, 600, 900*1 + 100*10 - 400*10},
+		"no price, no money":                    {bill{before: 1000, after: 400, known: 900, usage: usage(400, 300)}, 600, 0},
+		"a longer request costs":                {bill{before: 400, after: 500, known: 0, price: price, usage: usage(500, 0)}, -100, -100 * 10},
+		"more reported from the cache than all": {bill{before: 1000, after: 400, known: 900, price: price, usage: usage(400, 5000)}, 600, 1000*1 - 400*1},
+		"nothing was counted":                   {bill{before: 10, after: 0, price: price}, 0, 0},
+	} {
+		tokens, usd := c.bill.saved()
+		if tokens != c.tokens || math.Abs(usd*million-c.micros) > 1e-6 {
+			t.Errorf("%s: %d tokens, %v micro-dollars; want %d, %v", name, tokens, usd*million, c.tokens, c.micros)
+		}
+	}
+}
+
+// TestBillOfARun holds that the requests after a condensation pay its rewrite back, and that the sum says so.
+func TestBillOfARun(t *testing.T) {
+	price := Price{Input: 2, Cached: 0.5, Write: 2, Output: 8}
+	sum, crossed := 0.0, 0
+	for step := range 60 {
+		b := bill{before: 100_000 + 1000*step, known: 99_000 + 1000*step, after: 20_000 + 1000*step, price: price}
+		b.usage = &session.Usage{Input: b.after, Cached: b.after - 1000}
+		if b.condensed = step == 0; b.condensed {
+			b.usage.Cached = 2000
+		}
+		_, usd := b.saved()
+		if sum += usd; sum > 0 && crossed == 0 {
+			crossed = step + 1
+		}
+		if step > 0 && math.Abs(usd-80_000*0.5/million) > 1e-9 {
+			t.Fatalf("step %d saved %v", step, usd)
+		}
+	}
+	if crossed < 1 || crossed > 3 {
+		t.Errorf("paid back after %d steps", crossed)
+	}
+}
+
+func TestOwnCallsCost(t *testing.T) {
+	got := Price{Input: 2, Cached: 0.5, Output: 8}.of(session.Usage{Input: 1000, Cached: 400, Output: 100})
+	if want := (600*2 + 400*0.5 + 100*8) / million; math.Abs(got-want) > 1e-12 {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+)
+
+// Summariser is a summariser whose calls are measured, priced and traced, apart from its tenant's own requests.
+type Summariser struct {
+	condense.Summariser
+	Tenant  string
+	Metrics *Metrics
+	Tracer  trace.Tracer // nil: not traced
+	Models  func(name string) ModelInfo
+}
+
+var _ condense.Summariser = Summariser{}
+
+// Summarise implements condense.Summariser.
+func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
+	model := s.Models(r.Model)
+	if model.Name == "" {
+		model.Name = otherModel
+	}
+	ctx, span := s.span(ctx, model.Name, r.Endpoint.BaseURL)
+	begun := time.Now()
+	reply, err := s.Summariser.Summarise(ctx, r)
+	s.Metrics.ownCall(s.Tenant, model, reply, err, time.Since(begun))
+	if span == nil {
+		return reply, err
+	}
+	defer span.End()
+	if err != nil {
+		fail(span, string(failureOf(err)))
+		return reply, err
+	}
+	span.SetAttributes(usageAttributes(reply.Usage)...)
+	return reply, nil
+}
+
+// span begins the call's span, nil where nothing is traced.
+func (s Summariser) span(ctx context.Context, model, base string) (context.Context, trace.Span) {
+	if s.Tracer == nil {
+		return ctx, nil
+	}
+	at, err := url.Parse(base)
+	if err != nil {
+		at = &url.URL{}
+	}
+	return s.Tracer.Start(ctx, chatName(model), trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(callAttributes(model, at)...))
+}
+
+func failureOf(err error) condense.Failure {
+	var call *condense.CallError
+	if errors.As(err, &call) {
+		return call.Kind
+	}
+	return condense.FailureMalformed
+}
+
+// ownCall meters a call of a summariser, whatever is made of its reply.
+func (m *Metrics) ownCall(tenant string, model ModelInfo, reply condense.Reply, err error, took time.Duration) {
+	if err != nil {
+		m.own.seconds.WithLabelValues(tenant, "failed").Observe(took.Seconds())
+		m.own.failures.WithLabelValues(tenant, string(failureOf(err))).Inc()
+		return
+	}
+	m.own.seconds.WithLabelValues(tenant, "replied").Observe(took.Seconds())
+	u := reply.Usage
+	m.own.tokens.WithLabelValues(tenant, model.Name, "prompt").Add(float64(max(u.Input, 0)))
+	m.own.tokens.WithLabelValues(tenant, model.Name, "cached").Add(float64(max(u.Cached, 0)))
+	m.own.tokens.WithLabelValues(tenant, model.Name, "completion").Add(float64(max(u.Output, 0)))
+	m.savings.spentTokens.WithLabelValues(tenant, model.Name, "summariser").Add(float64(max(u.Input+u.Output, 0)))
+	m.savings.spentUSD.WithLabelValues(tenant, model.Name, "summariser").Add(max(model.Price.of(u), 0))
+}

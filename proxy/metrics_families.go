@@ -61,13 +61,13 @@ func newSavings(f *families) savings {
 		tokens: f.counter("saved_tokens_total", "Prompt tokens that clients sent and that were not forwarded.", "tenant", "model"),
 		spentTokens: f.counter("spent_tokens_total",
 			"Tokens that condensing cost: of own calls (summariser), and by which requests became longer (request).",
-			"tenant", "model", "on"),
+			"tenant", "model", "kind"),
 		usd: f.counter("saved_usd_total",
 			"What requests cost less than they would have as they came, an ideal prompt cache included. Models with a known price.",
 			"tenant", "model"),
 		spentUSD: f.counter("spent_usd_total",
 			"What condensing cost: own calls (summariser), and requests that cost more because the prompt cache had to be written again (cache).",
-			"tenant", "model", "on"),
+			"tenant", "model", "kind"),
 	}
 }
 

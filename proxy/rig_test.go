@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -46,6 +47,9 @@ type setup struct {
 	tokens    proxy.Tokens
 	window    int // tokens, of every model
 	now       func() time.Time
+	tracer    trace.Tracer
+	lines     bool                              // of requests, in the log
+	models    func(name string) proxy.ModelInfo // instead of one that takes every name
 }
 
 // rig is a server with all it needs, on loopback. When the test ends it is shut down, and must have let go of everything.
@@ -64,7 +68,9 @@ type rig struct {
 
 func newRig(t *testing.T, s setup) *rig {
 	t.Helper()
-	r := &rig{t: t, metrics: proxy.NewMetrics(), final: map[string]float64{"dewpoint_panics_total": 0}}
+	r := &rig{t: t, metrics: proxy.NewMetrics(), final: map[string]float64{
+		"dewpoint_panics_total": 0, "dewpoint_requests_in_flight": 0, "dewpoint_bytes_in_flight": 0,
+	}}
 	if s.base == "" {
 		r.up = fakeupstream.New(s.upstream)
 		must(t, r.up.Start())
@@ -121,14 +127,17 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 		r.t.Cleanup(transport.CloseIdleConnections)
 		s.transport = transport
 	}
+	if s.models == nil {
+		s.models = func(name string) proxy.ModelInfo { return proxy.ModelInfo{Name: name, Window: s.window} }
+	}
 	return proxy.Options{
 		Live: proxy.Live{
 			Tenants:  proxy.NewTenants(tenants...),
 			Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: proxy.DefaultSessionFields()})},
-			Models:   func(name string) proxy.ModelInfo { return proxy.ModelInfo{Name: name, Window: s.window} },
+			Models:   s.models,
 		},
 		Upstream: sender{s.transport, &r.sending}, Sessions: s.sessions, Tokens: s.tokens, Log: log,
-		Limits: limits, Metrics: r.metrics, Now: s.now,
+		Limits: limits, Metrics: r.metrics, Now: s.now, Tracer: s.tracer, Lines: s.lines,
 	}
 }
 

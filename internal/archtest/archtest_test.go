@@ -38,6 +38,7 @@ var house = map[string][]string{
 	"internal/demo":          {"config", "internal/fakeupstream", "internal/replay"},
 	"cmd/proxy":              {"config", "internal/app", "internal/demo", "internal/fakeupstream", "internal/replay"},
 	"cmd/measure":            {"config", "internal/app", "internal/fakeupstream", "internal/replay", "internal/retention", "tokenize"},
+	"deploy":                 {},
 	"internal/archtest":      {},
 	"internal/e2e":           {},
 }

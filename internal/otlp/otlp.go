@@ -29,6 +29,7 @@ type Client struct {
 	settings Settings
 	http     *http.Client
 	failed   func(error)
+	wait     time.Duration // before the first retry, at most
 }
 
 var _ otlptrace.Client = (*Client)(nil)
@@ -39,8 +40,11 @@ func NewClient(s Settings, failed func(error)) *Client {
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.TLS, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
 		ForceAttemptHTTP2: true,
 	}
-	return &Client{settings: s, http: &http.Client{Transport: transport}, failed: failed}
+	return &Client{settings: s, http: &http.Client{Transport: transport, CheckRedirect: stay}, failed: failed, wait: firstWait}
 }
+
+// stay follows nobody: the headers are for the collector that was configured.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Start implements otlptrace.Client.
 func (c *Client) Start(context.Context) error { return nil }
@@ -64,7 +68,7 @@ func (c *Client) upload(ctx context.Context, spans []*tracepb.ResourceSpans) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.settings.Timeout)
 	defer cancel()
-	for wait := firstWait; ; wait *= 2 {
+	for wait := c.wait; ; wait *= 2 {
 		err := c.post(ctx, body)
 		var again *retryable
 		if err == nil || !errors.As(err, &again) {
@@ -76,7 +80,7 @@ func (c *Client) upload(ctx context.Context, spans []*tracepb.ResourceSpans) err
 	}
 }
 
-// firstWait is how long the first retry waits at most.
+// firstWait is how long the first retry waits at most; each further one waits twice as long.
 const firstWait = time.Second
 
 // sleep waits, and reports whether there was time to.

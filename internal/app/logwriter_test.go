@@ -1,0 +1,106 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// gate is a writer that takes nothing before it is opened.
+type gate struct {
+	open    chan struct{}
+	waiting chan struct{} // gets one for each write that has come
+	mu      sync.Mutex
+	bytes.Buffer
+}
+
+func newGate() *gate { return &gate{open: make(chan struct{}), waiting: make(chan struct{}, 1<<16)} }
+
+func (g *gate) Write(p []byte) (int, error) {
+	g.waiting <- struct{}{}
+	<-g.open
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.Buffer.Write(p)
+}
+
+func (g *gate) lines() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return strings.Split(strings.TrimSuffix(g.String(), "\n"), "\n")
+}
+
+// TestStuckLog writes more lines than may wait: none blocks, and each is either written in the end or counted.
+func TestStuckLog(t *testing.T) {
+	g := newGate()
+	w := newLogWriter(g)
+	write := func(i int) { _, _ = fmt.Fprintf(w, "line %d\n", i) }
+	write(0)
+	<-g.waiting // it is stuck with the first
+	const more = 100
+	for i := range waitingLines + more {
+		write(i + 1)
+	}
+	var lost atomic.Int64
+	w.tellLost(func(n int) { lost.Add(int64(n)) })
+	if lost.Load() != more {
+		t.Errorf("%d lines are lost, want %d", lost.Load(), more)
+	}
+	write(-1)
+	if lost.Load() != more+1 {
+		t.Errorf("%d lines are lost, want %d", lost.Load(), more+1)
+	}
+	close(g.open)
+	w.close(t.Context())
+	got := g.lines()
+	if len(got) != waitingLines+1 {
+		t.Fatalf("%d lines", len(got))
+	}
+	for i, line := range got {
+		if line != fmt.Sprintf("line %d", i) {
+			t.Fatalf("line %d is %q", i, line)
+		}
+	}
+	write(1)
+	if lost.Load() != more+2 {
+		t.Error("a line after the end is not counted")
+	}
+}
+
+// TestLongLines bounds what waits by its bytes too.
+func TestLongLines(t *testing.T) {
+	g := newGate()
+	w := newLogWriter(g)
+	_, _ = w.Write([]byte("first\n"))
+	<-g.waiting
+	line := []byte(strings.Repeat("a", 1<<20) + "\n")
+	for range waitingBytes>>20 + 5 {
+		_, _ = w.Write(line)
+	}
+	var lost int
+	w.tellLost(func(n int) { lost += n })
+	if lost != 6 { // the newlines make eight of them too long
+		t.Errorf("%d lost", lost)
+	}
+	close(g.open)
+	w.close(t.Context())
+	if n := len(g.lines()); n != 1+waitingBytes>>20-1 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// TestCloseGivesUp ends although the lines are never taken.
+func TestCloseGivesUp(t *testing.T) {
+	g := newGate()
+	defer close(g.open)
+	w := newLogWriter(g)
+	_, _ = w.Write([]byte("line\n"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.close(ctx)
+	w.close(ctx)
+}

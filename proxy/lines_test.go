@@ -1,0 +1,160 @@
+package proxy_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+// line gives the newest log line with a message, once there are so many of them.
+func (r *rig) line(message string, n int) map[string]any {
+	r.t.Helper()
+	var found []loggedEntry
+	r.wait(func() bool {
+		found = r.logs.FilterMessage(message).All()
+		return len(found) >= n
+	})
+	if len(found) != n {
+		r.t.Fatalf("%d lines %q, want %d", len(found), message, n)
+	}
+	return found[n-1].ContextMap()
+}
+
+// TestRequestLines ends requests in several ways, and reads their lines.
+func TestRequestLines(t *testing.T) {
+	_, tracer := tracing(t)
+	r := condensing(t, setup{lines: true, models: priced, tracer: tracer})
+	resp := r.wantCondensed(messages(turns("ships", 11)...), "Authorization", "Bearer "+keyMark+"client")
+	got := r.line("request", 1)
+	for key, want := range map[string]any{
+		"tenant": "default", "dialect": "chat", "model": "gpt-4o", "status": int64(200), "outcome": "ok", "source": "new",
+		"session": resp.Header.Get("X-Dewpoint-Session"), "thread": resp.Header.Get("X-Dewpoint-Thread"), "events": int64(12),
+		"events_forwarded": int64(len(r.forwarded().Messages)), "prompt_tokens": int64(r.forwarded().PromptTokens),
+	} {
+		if got[key] != want {
+			t.Errorf("%s is %v, want %v", key, got[key], want)
+		}
+	}
+	for _, key := range []string{"ms", "overhead_ms", "first_byte_ms", "condense_ms", "tokens", "tokens_forwarded", "completion_tokens", "trace_id"} {
+		if _, ok := got[key]; !ok {
+			t.Errorf("no %s in %v", key, got)
+		}
+	}
+	if reasons, ok := got["condensed"].([]any); !ok || len(reasons) != 1 || reasons[0] != "events" {
+		t.Errorf("condensed for %v", got["condensed"])
+	}
+	for i, c := range []struct {
+		answer              fakeupstream.Answer
+		body, outcome, code string
+	}{
+		{fakeupstream.RateLimited("1"), hello, "upstream_error", "upstream_4xx"},
+		{fakeupstream.Answer{}, `{"model":"gpt-4o",` + hello[1:], "refused", "duplicate_key"},
+		{fakeupstream.Answer{Content: "some words", Fault: fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: 1}}, helloing, "upstream_broken", "upstream_broken"},
+	} {
+		if c.code != "duplicate_key" {
+			r.up.Script(c.answer)
+		}
+		resp := r.post(c.body)
+		_, _ = io.ReadAll(resp.Body) // it may break off
+		resp.Body.Close()
+		if got := r.line("request", i+2); got["outcome"] != c.outcome || got["code"] != c.code {
+			t.Errorf("%v, want %s %s", got, c.outcome, c.code)
+		}
+	}
+}
+
+// TestLinesSayNothing holds that no line has anything in it that a client or a model made up.
+func TestLinesSayNothing(t *testing.T) {
+	r := newRig(t, setup{lines: true, models: priced})
+	const secret = "nobody-must-see-this"
+	r.up.Script(fakeupstream.Answer{Content: secret})
+	r.ask(strings.ReplaceAll(messages(say("user", secret)), "gpt-4o", "gpt-4o"), "X-Secret", secret, "Authorization", "Bearer "+keyMark+secret)
+	resp, err := r.client.Do(r.request(guard(t), http.MethodGet, "/v1/"+secret+"?q="+secret, ""))
+	must(t, err)
+	drain(t, resp)
+	r.ask(`{"model":"gpt-4o","` + secret + `":{}`)
+	r.line("request", 3)
+	for _, entry := range r.logs.All() {
+		if text := logged(entry); strings.Contains(text, secret) {
+			t.Errorf("logged: %s", text)
+		}
+	}
+	if n := r.logs.FilterMessage("content").Len(); n != 0 {
+		t.Errorf("%d lines of content", n)
+	}
+}
+
+// TestNoLines holds that there are none unless they are wanted.
+func TestNoLines(t *testing.T) {
+	r := newRig(t, setup{tenants: one(func(t *proxy.Tenant) { t.LogContent = true })})
+	r.ask(hello)
+	resp, _ := r.ask(hello)
+	if n := r.logs.FilterMessage("request").Len() + r.logs.FilterMessage("content").Len(); n != 0 || resp.StatusCode != 200 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// TestLinesAreSampled sends more plain requests in one second than are logged, and one that goes wrong among them.
+func TestLinesAreSampled(t *testing.T) {
+	clock := &clock{now: time.Unix(1700000000, 0)}
+	r := newRig(t, setup{lines: true, models: priced, now: clock.Now})
+	const most, more = 200, 7
+	for range most + more {
+		r.ask(hello)
+	}
+	r.up.Script(fakeupstream.ServerError())
+	r.ask(hello)
+	if got := r.line("request", most+1); got["outcome"] != "upstream_error" {
+		t.Errorf("the last line is %v", got)
+	}
+	if n := r.metric(`dewpoint_log_lines_dropped_total{cause="sampled"}`); n != more {
+		t.Errorf("%v are counted", n)
+	}
+	clock.pass(time.Second)
+	r.ask(hello)
+	r.line("request", most+2)
+	if got := r.line("lines of plain requests were left out", 1); got["lines"] != int64(more) {
+		t.Errorf("told: %v", got)
+	}
+}
+
+// TestContentLines has them for the one tenant that wants them, whole and cut.
+func TestContentLines(t *testing.T) {
+	r := condensing(t, setup{lines: true, models: priced, tenants: one(func(tenant *proxy.Tenant) {
+		tenant.LogContent, tenant.Condenser = true, llm(0, "", patience)
+	})})
+	r.up.Script(fakeupstream.Answer{Content: "the answer"}, fakeupstream.Answer{
+		ToolCalls: []fakeupstream.ToolCall{{ID: "c1", Name: "look", Arguments: `{"at":"it"}`}},
+	})
+	r.ask(hello)
+	got := r.line("content", 1)
+	if got["request"] != hello || got["answer"] != "the answer" || got["tenant"] != "default" || got["forwarded"] != nil || got["session"] == "" {
+		t.Errorf("content %v", got)
+	}
+	body := messages(turns("ships", 11)...)
+	r.wantCondensed(body)
+	got = r.line("content", 2)
+	if got["forwarded"] != string(r.forwarded().Body) || got["request"] != body || got["answer"] != `look {"at":"it"}` {
+		t.Errorf("content %v", got)
+	}
+	long := messages(say("user", strings.Repeat("a", 100<<10)+" the end"))
+	r.ask(long)
+	text, _ := r.line("content", 3)["request"].(string)
+	if len(text) > 16<<10 || !strings.HasPrefix(text, long[:1000]) || !strings.HasSuffix(text, long[len(long)-1000:]) || !strings.Contains(text, " [...] ") {
+		t.Errorf("%d bytes of %d", len(text), len(long))
+	}
+	line := r.logs.FilterMessage("content").All()[2]
+	if b, err := json.Marshal(line.ContextMap()); err != nil || len(b) > 64<<10 {
+		t.Errorf("a line of %d bytes, %v", len(b), err)
+	}
+	if slices.ContainsFunc(r.logs.FilterMessage("request").All(), func(e loggedEntry) bool { return strings.Contains(logged(e), "ships") }) {
+		t.Error("content is in a request's own line")
+	}
+}

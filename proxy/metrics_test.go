@@ -1,0 +1,344 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// priced knows two models, with a price in micro-dollars a token.
+func priced(name string) proxy.ModelInfo {
+	switch name {
+	case "gpt-4o":
+		return proxy.ModelInfo{Name: "gpt-4o", Window: 100_000, Price: proxy.Price{Input: 10, Cached: 1, Write: 10, Output: 40}}
+	case summariser:
+		return proxy.ModelInfo{Name: summariser, Window: 100_000, Price: proxy.Price{Input: 2, Cached: 2, Write: 2, Output: 4}}
+	}
+	return proxy.ModelInfo{}
+}
+
+func requests(dialect, model, status, code string) string {
+	return fmt.Sprintf(`dewpoint_requests_total{code=%q,dialect=%q,model=%q,status=%q,tenant="default"}`, code, dialect, model, status)
+}
+
+// TestRequestsAreCounted ends requests in every way, and looks where each is counted.
+func TestRequestsAreCounted(t *testing.T) {
+	r := newRig(t, setup{models: priced, limits: func(l *proxy.Limits) { l.Body = 1 << 20 }})
+	r.atEnd(requests("chat", "gpt-4o", "2xx", ""), 2)
+	r.ask(hello)
+	r.ask(helloing)
+	r.atEnd(requests("chat", "other", "2xx", ""), 2)
+	r.ask(strings.Replace(hello, "gpt-4o", "my own model", 1))
+	r.ask(strings.Replace(hello, "gpt-4o", "another one", 1))
+	r.atEnd(requests("chat", "gpt-4o", "4xx", "upstream_4xx"), 1)
+	r.atEnd(requests("chat", "gpt-4o", "5xx", "upstream_5xx"), 1)
+	r.up.Script(fakeupstream.RateLimited("1"), fakeupstream.ServerError())
+	r.ask(hello)
+	r.ask(hello)
+	r.atEnd(requests("chat", "", "4xx", "duplicate_key"), 1)
+	r.ask(`{"model":"gpt-4o",` + hello[1:])
+	r.atEnd(requests("", "", "4xx", "request_too_large"), 1)
+	r.ask(messages(say("user", strings.Repeat("a", 2<<20))))
+	r.atEnd(requests("", "", "2xx", ""), 1)
+	resp, err := r.client.Do(r.request(guard(t), http.MethodGet, "/v1/models", ""))
+	must(t, err)
+	drain(t, resp)
+	r.atEnd(`dewpoint_requests_total{code="malformed_request",dialect="",model="",status="4xx",tenant=""}`, 1)
+	w := r.dial()
+	w.send("no request\r\n\r\n")
+	w.answer(http.MethodGet)
+	r.atEnd(`dewpoint_request_seconds_count{tenant="default"}`, 9)
+	r.atEnd(`dewpoint_upstream_first_byte_seconds_count{tenant="default"}`, 7)
+	r.atEnd(`dewpoint_overhead_seconds_count{part="request",tenant="default"}`, 7)
+	r.atEnd(`dewpoint_overhead_seconds_count{part="answer",tenant="default"}`, 4)
+	r.atEnd(`dewpoint_bytes_in_flight_limit`, float64(proxy.DefaultLimits().InFlight))
+}
+
+// TestStrangersAreNoTenant counts a request with nobody's key under no tenant's name.
+func TestStrangersAreNoTenant(t *testing.T) {
+	r := newRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
+		return []*proxy.Tenant{{Name: "a", Condenser: condense.Noop{}, Upstream: proxy.UpstreamConfig{BaseURL: base}}}
+	}})
+	r.ask(hello, "Authorization", "Bearer "+keyMark+"nobody")
+	r.atEnd(`dewpoint_requests_total{code="invalid_api_key",dialect="",model="",status="4xx",tenant=""}`, 1)
+}
+
+// TestRequestsInFlight holds an answer, and looks at the gauges meanwhile.
+func TestRequestsInFlight(t *testing.T) {
+	hold := make(chan struct{})
+	r := newRig(t, setup{})
+	r.up.Script(fakeupstream.Answer{Content: "x", Fault: fakeupstream.Fault{HoldHeaders: hold}})
+	w := r.dial()
+	w.post(hello)
+	_, err := r.up.Wait(guard(t), 1)
+	must(t, err)
+	if n, bytes := r.metric("dewpoint_requests_in_flight"), r.metric("dewpoint_bytes_in_flight"); n != 1 || bytes < float64(len(hello)) {
+		t.Errorf("%v requests with %v bytes in flight", n, bytes)
+	}
+	close(hold)
+	w.answer(http.MethodPost)
+}
+
+// TestModelNamesAreBounded sends a thousand names, which must not make a series each.
+func TestModelNamesAreBounded(t *testing.T) {
+	r := newRig(t, setup{models: priced})
+	r.ask(strings.Replace(hello, "gpt-4o", "model", 1))
+	before := strings.Count(r.scrape(), "\n")
+	for i := range 50 {
+		r.ask(strings.Replace(hello, "gpt-4o", fmt.Sprintf("model-%d", i), 1))
+	}
+	if after := strings.Count(r.scrape(), "\n"); after > before+40 { // Go's own grow a little
+		t.Errorf("%d lines, before %d", after, before)
+	}
+}
+
+// TestSavings runs a conversation that is condensed once, and does the sum by what upstream saw.
+func TestSavings(t *testing.T) {
+	counted := &noting{}
+	r := condensing(t, setup{models: priced, tenants: one(func(tenant *proxy.Tenant) {
+		tenant.Condenser = counted.llm(tenant.Name)
+	})})
+	counted.metrics = r.metrics
+	var asItCame int
+	for _, n := range []int{9, 11, 13, 15} {
+		body := messages(turns("ships", n)...)
+		asItCame += quarters{}.of(n)
+		r.ask(body)
+	}
+	var prompt, cached, own int
+	for _, req := range r.up.Requests() {
+		if req.Summary {
+			own += req.PromptTokens
+			continue
+		}
+		prompt, cached = prompt+req.PromptTokens, cached+req.CachedTokens
+	}
+	stage := func(name string) float64 {
+		return r.metric(fmt.Sprintf(`dewpoint_tokens_total{model="gpt-4o",stage=%q,tenant="default"}`, name))
+	}
+	r.wait(func() bool { return stage("prompt") == float64(prompt) })
+	if got := stage("cached"); got != float64(cached) {
+		t.Errorf("cached %v, want %d", got, cached)
+	}
+	if in, out := stage("in"), stage("forwarded"); in != float64(asItCame) || out >= in || out <= 0 {
+		t.Errorf("in %v, forwarded %v of %d", in, out, asItCame)
+	}
+	if got := r.metric(`dewpoint_summariser_tokens_total{kind="prompt",model="cheap",tenant="default"}`); got != float64(own) || own == 0 {
+		t.Errorf("own prompt tokens %v, want %d", got, own)
+	}
+	spent := r.metric(`dewpoint_spent_usd_total{kind="summariser",model="cheap",tenant="default"}`)
+	if want := float64(own) * 2 / 1e6; spent <= want || spent > 2*want { // the completion comes on top
+		t.Errorf("own calls cost %v, their prompts alone %v", spent, want)
+	}
+	saved := r.metric(`dewpoint_saved_tokens_total{model="gpt-4o",tenant="default"}`)
+	if scale := saved / (stage("in") - stage("forwarded")); math.Abs(scale-1) > 0.5 {
+		t.Errorf("saved %v tokens, by our own count %v", saved, stage("in")-stage("forwarded"))
+	}
+	if n := r.metric(`dewpoint_summariser_seconds_count{outcome="replied",tenant="default"}`); n != 1 {
+		t.Errorf("%v calls", n)
+	}
+	if n := r.metric(`dewpoint_condense_seconds_count{tenant="default"}`); n != 1 {
+		t.Errorf("%v condensations were waited for", n)
+	}
+}
+
+// noting makes condensers whose calls are noted.
+type noting struct {
+	metrics *proxy.Metrics
+	tracer  trace.Tracer
+}
+
+func (n *noting) llm(tenant string) *condense.LLM {
+	return condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1, MinimumProgress: 0.1}, Summariser: late{n, tenant}, Model: summariser,
+	})
+}
+
+// late is a summariser that is told of the metrics after it was made.
+type late struct {
+	*noting
+	tenant string
+}
+
+func (l late) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
+	return proxy.Summariser{
+		Summariser: condense.OpenAI{Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Tenant: l.tenant, Metrics: l.metrics,
+		Tracer: l.tracer, Models: priced,
+	}.Summarise(ctx, r)
+}
+
+// of is what the messages of turns count.
+func (q quarters) of(n int) int {
+	total := 3
+	for _, raw := range turns("ships", n) {
+		total += 4 + q.Text(text(raw))
+	}
+	return total
+}
+
+func text(raw string) string {
+	_, content, _ := strings.Cut(raw, `"content":"`)
+	content, _, _ = strings.Cut(content, `"`)
+	return content
+}
+
+// wait waits until something has become so.
+func (r *rig) wait(so func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("it did not become so\n%s", r.scrape())
+		}
+	}
+}
+
+// TestSummariserFailures counts each way to fail by its kind.
+func TestSummariserFailures(t *testing.T) {
+	for name, kind := range map[string]string{
+		"error 500": "server", "rate limited": "rate_limited", "denied": "denied", "empty": "empty", "refusal": "refused",
+		"truncated": "truncated", "inflated": "inflated", "no JSON": "malformed",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			counted, answer := &noting{}, bad()[name]
+			r := condensing(t, setup{
+				models: priced, condenser: counted.llm("default"),
+				upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return answer }},
+			})
+			counted.metrics = r.metrics
+			r.wantUnchanged(messages(turns("ships", 11)...))
+			r.atEnd(fmt.Sprintf(`dewpoint_summariser_failures_total{kind=%q,tenant="default"}`, kind), 1)
+			if got := r.metric(`dewpoint_summariser_cooling{tenant="default"}`); got != 1 {
+				t.Errorf("cooling is %v", got)
+			}
+		})
+	}
+}
+
+// TestSessionsAreCounted begins sessions and threads in every way.
+func TestSessionsAreCounted(t *testing.T) {
+	r := newRig(t, setup{})
+	talk := turns("ships", 5)
+	r.ask(messages(talk[:2]...))
+	r.ask(messages(talk[:4]...))                                             // goes on
+	r.ask(messages(append(slices.Clone(talk[:3]), say("user", "else?"))...)) // forks
+	r.ask(messages(turns("planes", 1)...), "X-Dewpoint-Session", "mine")
+	r.ask(messages(turns("trains", 1)...), "X-Dewpoint-Session", "mine") // another thread of it
+	r.atEnd(`dewpoint_sessions_begun_total{tenant="default"}`, 2)
+	r.atEnd(`dewpoint_threads_begun_total{kind="new",tenant="default"}`, 3)
+	r.atEnd(`dewpoint_threads_begun_total{kind="fork",tenant="default"}`, 1)
+	r.atEnd(`dewpoint_recognised_total{source="new",tenant="default"}`, 1)
+	r.atEnd(`dewpoint_recognised_total{source="prefix",tenant="default"}`, 2)
+	r.atEnd(`dewpoint_recognised_total{source="key",tenant="default"}`, 2)
+}
+
+// TestMeasuredStore runs the conformance suite over a measured store.
+func TestMeasuredStore(t *testing.T) {
+	metrics := proxy.NewMetrics()
+	paths := map[session.Store]string{}
+	open := func(t *testing.T, path string, content bool) session.Store {
+		s, err := boltstore.Open(boltstore.Options{Path: path, Content: content, TTL: time.Hour})
+		must(t, err)
+		m := metrics.Store(s)
+		paths[m] = path
+		return m
+	}
+	fresh := func(t *testing.T, content bool) session.Store {
+		return open(t, filepath.Join(t.TempDir(), "a.db"), content)
+	}
+	sessiontest.Run(t, func(t *testing.T) session.Store { return fresh(t, true) }, sessiontest.Hooks{
+		WithoutContent: func(t *testing.T) session.Store { return fresh(t, false) },
+		Reopen: func(t *testing.T, s session.Store) session.Store {
+			must(t, s.Close())
+			return open(t, paths[s], true)
+		},
+	})
+	r := &rig{t: t, metrics: metrics}
+	for _, op := range []string{"secret", "find", "thread", "append", "condense", "summary", "events", "trace", "mark", "session", "lock"} {
+		if n := r.metric(fmt.Sprintf("dewpoint_store_seconds_count{op=%q}", op)); n == 0 {
+			t.Errorf("no call of %s was measured", op)
+		}
+	}
+}
+
+// TestStoreErrors tells failures from answers.
+func TestStoreErrors(t *testing.T) {
+	metrics := proxy.NewMetrics()
+	failing := &flaky{}
+	failing.fail(false, "find")
+	store := metrics.Store(answeringStore{failing})
+	_, err := store.Find(t.Context(), nil, "")
+	_, missing := store.Thread(t.Context(), "x")
+	if err == nil || missing == nil {
+		t.Fatal("errors were swallowed")
+	}
+	r := &rig{t: t, metrics: metrics}
+	if found, thread := r.metric(`dewpoint_store_errors_total{op="find"}`), r.metric(`dewpoint_store_errors_total{op="thread"}`); found != 1 || thread != 0 {
+		t.Errorf("find failed %v times, thread %v", found, thread)
+	}
+}
+
+type answeringStore struct{ session.Store }
+
+func (answeringStore) Thread(context.Context, session.ThreadID) (session.Thread, error) {
+	return session.Thread{}, fmt.Errorf("thread: %w", session.ErrNotFound)
+}
+
+func TestBuildAndReload(t *testing.T) {
+	m := proxy.NewMetrics()
+	m.Build("1.2.3")
+	m.Reloaded(true, time.Unix(1700000000, 0))
+	m.Reloaded(false, time.Unix(1800000000, 0))
+	m.LinesLost(3)
+	m.ExportFailed()
+	r := &rig{t: t, metrics: m}
+	for series, want := range map[string]float64{
+		"dewpoint_config_reload_success":                   0,
+		"dewpoint_config_reload_success_timestamp_seconds": 1700000000,
+		`dewpoint_log_lines_dropped_total{cause="full"}`:   3,
+		"dewpoint_trace_export_failures_total":             1,
+	} {
+		if got := r.metric(series); got != want {
+			t.Errorf("%s is %v, want %v", series, got, want)
+		}
+	}
+	page := r.scrape()
+	for _, part := range []string{`dewpoint_build_info{go_version="go1`, `version="1.2.3"} 1`, "\ngo_goroutines ", "\nprocess_resident_memory_bytes "} {
+		if !strings.Contains(page, part) {
+			t.Errorf("no %s", part)
+		}
+	}
+}
+
+// openMetrics gives the metrics in the format that has exemplars.
+func openMetrics(t *testing.T, m *proxy.Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	req.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	m.Handler().ServeHTTP(w, req)
+	body, err := io.ReadAll(w.Body)
+	must(t, err)
+	if !strings.HasSuffix(string(body), "# EOF\n") {
+		t.Errorf("this is no OpenMetrics: %.200s", body)
+	}
+	return string(body)
+}

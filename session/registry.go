@@ -75,7 +75,7 @@ type Query struct {
 type Resolution struct {
 	Thread Thread // its record: as stored, or as it will begin
 	New    bool   // the thread begins with this history
-	Begins bool   // and so does its session
+	Begins bool   // and so does its session, but for one that so far was only named as a parent
 	Match  Match
 	Source Source
 	Logged int         // positions that the thread's log holds already

@@ -240,7 +240,7 @@ func TestParentKeysShareASession(t *testing.T) {
 	subsub := d.send(d.registry, grand)
 	later := d.send(d.registry, query(session.Scope{Tenant: "t", Key: "child"}, "u4"))
 	for _, res := range []session.Resolution{sub, subsub, later} {
-		if res.Thread.Session != main.Thread.Session {
+		if res.Thread.Session != main.Thread.Session || res.Begins {
 			t.Errorf("%s is in another session", res.Thread.ID)
 		}
 	}
@@ -251,6 +251,9 @@ func TestParentKeysShareASession(t *testing.T) {
 	if before.Thread.Session != after.Thread.Session {
 		t.Error("a child seen before its parent is in another session")
 	}
+	if !main.Begins || !before.Begins {
+		t.Errorf("sessions begin: %v, %v", main.Begins, before.Begins)
+	}
 }
 
 func TestSideRequestsBranchOff(t *testing.T) {
@@ -260,6 +263,14 @@ func TestSideRequestsBranchOff(t *testing.T) {
 	side := query(anyone, "u1 a1 o1 g1 uSUGGEST")
 	side.Purpose = session.PurposeSuggestion
 	branch := d.send(d.registry, side)
+	if !main.Begins || branch.Begins {
+		t.Errorf("sessions begin: %v, %v", main.Begins, branch.Begins)
+	}
+	first := query(anyone, "u7 g7 uSUGGEST")
+	first.Purpose = session.PurposeSuggestion
+	if res := d.send(d.registry, first); !res.Begins {
+		t.Errorf("a side request that is the first of its session begins nothing: %+v", res.Thread)
+	}
 	if branch.Thread.Parent != main.Thread.ID || branch.Thread.ForkAt != 4 || d.payloads(branch.Thread.ID) != "uSUGGEST" {
 		t.Errorf("branch %+v with log %s", branch.Thread, d.payloads(branch.Thread.ID))
 	}

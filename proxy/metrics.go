@@ -44,7 +44,7 @@ func NewMetrics() *Metrics {
 		own:   counter("condenser_tokens_total", "Tokens used by the proxy's own model calls.", "tenant", "kind"),
 		store: counter("store_losses_total", "Requests not recognised and writes lost because the store was away.", "op"),
 		away: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "dewpoint", Name: "store_degraded", Help: "1 while the store can not be reached.",
+			Namespace: "dewpoint", Name: "store_degraded", Help: "1 while the store can not be reached, or takes no writes.",
 		}),
 		gone: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "dewpoint", Name: "client_gone_total", Help: "Clients that left before they were answered.",

@@ -119,6 +119,7 @@ func (s *Server) logAppend(t *turn) {
 			s.degraded.note("append", err)
 			return
 		}
+		s.degraded.wrote()
 		t.placed = place
 	})
 }

@@ -45,8 +45,9 @@ func twoEvents(id session.ThreadID, at int) session.Batch {
 // payload is of a usual size.
 var payload = []byte(`{"role":"assistant","content":"` + string(make([]byte, 900)) + `"}`)
 
-// trips counts what goes to the server: single commands and pipelines, but not how a connection introduces itself.
-type trips struct{ n atomic.Int64 }
+// trips counts what goes to the server: single commands and pipelines, but not how a connection introduces itself; and
+// those that are no probes.
+type trips struct{ n, calls atomic.Int64 }
 
 func (c *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -54,6 +55,9 @@ func (c *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd.Name() != "hello" {
 			c.n.Add(1)
+		}
+		if cmd.Name() != "hello" && cmd.Name() != "ping" {
+			c.calls.Add(1)
 		}
 		return next(ctx, cmd)
 	}
@@ -63,6 +67,7 @@ func (c *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		if cmds[0].Name() != "hello" {
 			c.n.Add(1)
+			c.calls.Add(1)
 		}
 		return next(ctx, cmds)
 	}

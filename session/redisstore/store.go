@@ -137,10 +137,19 @@ func (s *Store) call(ctx context.Context, timeout time.Duration, commands func(c
 	if (left != nil || timedOut(err)) && time.Since(began) >= s.options.Timeout {
 		s.breaker.trip()
 	}
+	s.lookAround(ctx)
 	if left != nil {
 		return fmt.Errorf("%w: %w", left, err)
 	}
 	return fmt.Errorf("%w: %s%w", session.ErrUnavailable, reason(err), err)
+}
+
+// lookAround has a Cluster's client ask who holds which slots, beside the calls. By itself it would ask a minute later,
+// and knock at a dead master's door until then.
+func (s *Store) lookAround(ctx context.Context) {
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		cluster.ReloadState(ctx)
+	}
 }
 
 // tries is how often a group of commands is sent, should it meet connections that have ended or a former master.

@@ -47,7 +47,7 @@ func newServer(t testing.TB, args ...string) *Server {
 	needRedis(t)
 	port := freePort(t)
 	s := &Server{Addr: net.JoinHostPort("127.0.0.1", port), t: t, dir: t.TempDir()}
-	s.args = append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--loglevel", "warning"}, args...)
+	s.args = append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--loglevel", "warning", "--repl-diskless-sync-delay", "0"}, args...)
 	t.Cleanup(s.Kill)
 	return s
 }
@@ -91,11 +91,7 @@ func (s *Server) File(name string, content []byte) string {
 // server listens and has read its data.
 func (s *Server) Start() {
 	s.t.Helper()
-	s.output = &bytes.Buffer{}
-	s.command = exec.Command("redis-server", s.args...)
-	s.command.Stdout, s.command.Stderr = s.output, s.output
-	s.command.SysProcAttr = dieWithParent()
-	ok(s.t, s.command.Start())
+	s.Launch()
 	Eventually(s.t, "redis-server answers", func() error {
 		_, err := Command(s.Addr, "PING")
 		if err != nil && isReply(err, "NOAUTH") {
@@ -103,6 +99,16 @@ func (s *Server) Start() {
 		}
 		return err
 	})
+}
+
+// Launch is Start without waiting.
+func (s *Server) Launch() {
+	s.t.Helper()
+	s.output = &bytes.Buffer{}
+	s.command = exec.Command("redis-server", s.args...)
+	s.command.Stdout, s.command.Stderr = s.output, s.output
+	s.command.SysProcAttr = dieWithParent()
+	ok(s.t, s.command.Start())
 }
 
 // Kill ends the server at once, as a crash would.

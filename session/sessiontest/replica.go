@@ -1,0 +1,51 @@
+package sessiontest
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+)
+
+// StartReplica starts a server that follows a master, and waits until it has caught up.
+func StartReplica(t testing.TB, master *Server, args ...string) *Server {
+	t.Helper()
+	s := newServer(t, durable...)
+	s.args = append(s.args, args...)
+	s.Start()
+	s.Follow(master)
+	return s
+}
+
+// Follow makes the server a replica, and waits until it has caught up.
+func (s *Server) Follow(master *Server) {
+	s.t.Helper()
+	host, port, err := net.SplitHostPort(master.Addr)
+	ok(s.t, err)
+	s.Do("REPLICAOF", host, port)
+	s.awaitLink()
+}
+
+func (s *Server) awaitLink() {
+	s.t.Helper()
+	Eventually(s.t, "the replica follows its master", func() error { return s.reports("replication", "master_link_status:up") })
+}
+
+// reports is an error unless a section of INFO holds the line.
+func (s *Server) reports(section, line string) error {
+	info, err := Command(s.Addr, "INFO", section)
+	if err == nil && !strings.Contains(info, line) {
+		err = fmt.Errorf("no %s in %s", line, info)
+	}
+	return err
+}
+
+// Do sends one command to the server and fails the test for an error.
+func (s *Server) Do(args ...string) string {
+	s.t.Helper()
+	answer, err := Command(s.Addr, args...)
+	if err != nil {
+		s.t.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+	return answer
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -181,7 +182,7 @@ func reason(err error) string {
 	switch {
 	case redis.IsAuthError(err):
 		return "the server refuses the user name or password: "
-	case redis.IsPermissionError(err):
+	case redis.IsPermissionError(err), strings.Contains(err.Error(), "user executing the script can't"):
 		return "the user lacks a permission on the server: "
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -101,11 +102,11 @@ func (s *Server) Start() {
 	})
 }
 
-// Launch is Start without waiting.
-func (s *Server) Launch() {
+// Launch is Start without waiting, with further options for this once.
+func (s *Server) Launch(args ...string) {
 	s.t.Helper()
 	s.output = &bytes.Buffer{}
-	s.command = exec.Command("redis-server", s.args...)
+	s.command = exec.Command("redis-server", slices.Concat(s.args, args)...)
 	s.command.Stdout, s.command.Stderr = s.output, s.output
 	s.command.SysProcAttr = dieWithParent()
 	ok(s.t, s.command.Start())

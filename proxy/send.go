@@ -119,7 +119,9 @@ func (s *Server) logAppend(t *turn) {
 			s.degraded.note("append", err)
 			return
 		}
-		s.degraded.wrote()
+		if place.Logged > t.place.Logged {
+			s.degraded.wrote()
+		}
 		t.placed = place
 	})
 }

@@ -57,11 +57,7 @@ func TestSentinelFailover(t *testing.T) {
 	must(t, s.Append(ctx, twoEvents("t", 4)))
 	caughtUp(t, group.Replica, s, "t", 6)
 
-	sessiontest.Eventually(t, "a planned failover begins", func() error {
-		_, err := sessiontest.Command(group.Sentinels[0].Addr, "SENTINEL", "FAILOVER", "main")
-		return err
-	})
-	group.AwaitFailover()
+	group.Failover()
 	at := lengthOf(t, s, "t")
 	sessiontest.Eventually(t, "writes go on", func() error { return s.Append(ctx, twoEvents("t", at)) })
 	if got := lengthOf(t, s, "t"); got != at+2 {

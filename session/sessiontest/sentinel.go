@@ -1,6 +1,7 @@
 package sessiontest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -85,6 +86,28 @@ func (g *Group) AwaitFailover() {
 	}
 	Eventually(g.t, "the replica is a master", func() error { return g.Replica.reports("replication", "role:master") })
 	g.Master, g.Replica = g.Replica, g.Master
+}
+
+// Failover has the Sentinels change the parts of the two, as an operator may, and waits until they have. It asks again
+// where they give up, as they do while they have not heard of the replica for a while.
+func (g *Group) Failover() {
+	g.t.Helper()
+	before := g.masterAt(g.Sentinels[0])
+	Eventually(g.t, "the Sentinels begin a failover", func() error {
+		if _, err := Command(g.Sentinels[0].Addr, "SENTINEL", "FAILOVER", g.Name); err != nil && !isReply(err, "INPROG") {
+			return err
+		}
+		if g.masterAt(g.Sentinels[0]) == before {
+			return errors.New("the master is the same")
+		}
+		return nil
+	})
+	g.AwaitFailover()
+}
+
+func (g *Group) masterAt(sentinel *Server) string {
+	g.t.Helper()
+	return sentinel.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", g.Name)
 }
 
 // AwaitReplica waits until the Sentinels have made the former master, which must be running again, a replica.

@@ -18,7 +18,7 @@ const noRedis = "DEWPOINT_TEST_NO_REDIS"
 // durable makes a server write and sync before it answers. With "everysec" it may put off even the write.
 var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-const patience = 15 * time.Second // for a server to start; only a broken one takes it
+const patience = time.Minute // for a server to start, or several to agree; only broken ones take it
 
 // Server is a real redis-server of the test's own, on a free port and in a directory of its own.
 type Server struct {

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -11,18 +10,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
-
-// caughtUp waits until a replica has the thread at that length.
-func caughtUp(t *testing.T, replica *sessiontest.Server, s *Store, id session.ThreadID, length int) {
-	t.Helper()
-	sessiontest.Eventually(t, "the replica has all of it", func() error {
-		got, err := sessiontest.Command(replica.Addr, "HGET", s.keys.thread(id), "l")
-		if err == nil && got != fmt.Sprint(length) {
-			err = fmt.Errorf("it is at %q", got)
-		}
-		return err
-	})
-}
 
 // lengthOf gives the length of a thread that must be there.
 func lengthOf(t *testing.T, s *Store, id session.ThreadID) int {
@@ -41,7 +28,7 @@ func TestSentinelFailover(t *testing.T) {
 	must(t, s.Append(ctx, twoEvents("t", 0)))
 	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "kept"})
 	must(t, err)
-	caughtUp(t, group.Replica, s, "t", 2)
+	group.Replica.CatchUp(group.Master)
 
 	group.Master.Kill()
 	unavailable(t, s.Append(ctx, twoEvents("t", 2)))
@@ -55,7 +42,7 @@ func TestSentinelFailover(t *testing.T) {
 	group.Replica.Start()
 	group.AwaitReplica()
 	must(t, s.Append(ctx, twoEvents("t", 4)))
-	caughtUp(t, group.Replica, s, "t", 6)
+	group.Replica.CatchUp(group.Master)
 
 	group.Failover()
 	at := lengthOf(t, s, "t")
@@ -76,7 +63,7 @@ func TestReadOnlyIsRetried(t *testing.T) {
 	must(t, s.Append(ctx, twoEvents("t", 0)))
 	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "kept"})
 	must(t, err)
-	caughtUp(t, successor, s, "t", 2)
+	successor.CatchUp(old)
 	successor.Do("REPLICAOF", "NO", "ONE")
 	old.Follow(successor)
 	relay.Retarget(successor.Addr)
@@ -98,6 +85,7 @@ func TestClusterFailover(t *testing.T) {
 	for _, id := range ids {
 		must(t, s.Append(ctx, twoEvents(id, 0)))
 	}
+	replica.CatchUp(cluster.Nodes[1])
 	cluster.Nodes[1].Kill()
 	refused := 0
 	for _, id := range ids {

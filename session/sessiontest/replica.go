@@ -49,3 +49,23 @@ func (s *Server) Do(args ...string) string {
 	}
 	return answer
 }
+
+// CatchUp waits until the replica has all that its master had been told before the call.
+func (s *Server) CatchUp(master *Server) {
+	s.t.Helper()
+	want := master.offset("master_repl_offset:")
+	Eventually(s.t, "the replica has caught up", func() error {
+		if got := s.offset("slave_repl_offset:"); got < want {
+			return fmt.Errorf("it is at %d of %d", got, want)
+		}
+		return nil
+	})
+}
+
+func (s *Server) offset(field string) (n int64) {
+	s.t.Helper()
+	_, rest, _ := strings.Cut(s.Do("INFO", "replication"), field)
+	_, err := fmt.Sscan(rest, &n)
+	ok(s.t, err)
+	return n
+}

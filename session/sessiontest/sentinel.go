@@ -92,15 +92,17 @@ func (g *Group) AwaitFailover() {
 // where they give up, as they do while they have not heard of the replica for a while.
 func (g *Group) Failover() {
 	g.t.Helper()
-	before := g.masterAt(g.Sentinels[0])
+	leader := g.Sentinels[0]
+	before := g.masterAt(leader)
 	Eventually(g.t, "the Sentinels begin a failover", func() error {
-		if _, err := Command(g.Sentinels[0].Addr, "SENTINEL", "FAILOVER", g.Name); err != nil && !isReply(err, "INPROG") {
-			return err
+		if strings.Contains(leader.Do("SENTINEL", "MASTER", g.Name), "failover_in_progress") {
+			return errors.New("it has not come to its end")
 		}
-		if g.masterAt(g.Sentinels[0]) == before {
-			return errors.New("the master is the same")
+		if g.masterAt(leader) != before {
+			return nil
 		}
-		return nil
+		_, err := Command(leader.Addr, "SENTINEL", "FAILOVER", g.Name)
+		return errors.Join(errors.New("the master is the same"), err)
 	})
 	g.AwaitFailover()
 }

@@ -65,18 +65,6 @@ const (
 // to half as much again, does not fill a small machine's disk.
 const DefaultStoreSize Bytes = 4 << 30
 
-// Redis is a standalone server, a Sentinel group (MasterName) or a Cluster; it is read when Store.Type is StoreRedis.
-type Redis struct {
-	Addrs      []string `yaml:"addrs"`
-	Username   string   `yaml:"username"`
-	Password   Secret   `yaml:"password"`
-	DB         int      `yaml:"db"`
-	TLS        bool     `yaml:"tls"`
-	TLSCA      string   `yaml:"tls_ca"` // PEM file; empty: the system's authorities
-	MasterName string   `yaml:"master_name"`
-	Cluster    bool     `yaml:"cluster"`
-}
-
 // LLM is a condenser model. See Config.LLMFor for what empty fields mean.
 type LLM struct {
 	Model       string        `yaml:"model"`

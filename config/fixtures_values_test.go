@@ -134,7 +134,7 @@ func badValues() []badFixture {
 		{"bad.redis-cluster-and-sentinel.toml", []string{
 			`store.redis.addrs[0]: names no host: write it as host:port (line 4)`,
 			`store.redis.master_name: is set together with cluster: remove one, a Cluster has no Sentinel (line 6)`,
-			`store.redis.db: is set together with cluster: remove it, a Cluster has only database 0 (line 7)`,
+			`store.redis.db: names a database together with cluster: remove its number, a Cluster has only 0 (line 7)`,
 		}},
 		{"bad.redis-max-size.yaml", []string{
 			`store.max_size: is set together with type redis: remove it, and cap the server by its own maxmemory (line 3)`,
@@ -142,11 +142,28 @@ func badValues() []badFixture {
 		{"bad.redis-no-address.yaml", []string{
 			`store.redis.addrs: is empty: name at least one server as host:port (line 1)`,
 		}},
+		{"bad.redis-sentinel.yaml", []string{
+			`store.redis.tls_key: is missing while tls_cert is set: name both files, or neither (line 1)`,
+			`store.redis.sentinel_password: is missing while sentinel_username is set: set it, or remove sentinel_username (line 1)`,
+			`store.redis.master_name: is missing while sentinel_username or sentinel_password is set: name the master, or remove them (line 1)`,
+		}},
 		{"bad.redis-several.yaml", []string{
 			`store.redis.addrs: names several servers: set cluster or master_name, or keep one (line 1)`,
 			`store.redis.db: is negative: write the number of the database (line 1)`,
 			`store.redis.tls_ca: is set without tls: set tls to true, or remove it (line 1)`,
 			`store.redis.password: is missing while username is set: set it, or remove username (line 1)`,
+		}},
+		{"bad.redis-url-and-parts.yaml", []string{
+			`store.redis.url: is set together with addrs, username, password, db, tls: remove the one or the other, a URL says it all (line 3)`,
+		}},
+		{"bad.redis-url-cluster.yaml", []string{
+			`store.redis.url: names a database together with cluster: remove its number, a Cluster has only 0 (line 1)`,
+			`store.redis.tls_key: is set without tls: set tls to true, or remove it (line 1)`,
+			`store.redis.tls_cert: is missing while tls_key is set: name both files, or neither (line 1)`,
+			`store.redis.url: has a user name without a password: write it as redis://user:password@host:6379/0 (line 1)`,
+		}},
+		{"bad.redis-url.yaml", []string{
+			`store.redis.url: does not begin with redis:// or rediss://: write it as redis://user:password@host:6379/0 (line 1)`,
 		}},
 		{"bad.secret-with-newline.yaml", []string{
 			`upstream.api_key: holds a space, line break or control character: give the bare key (line 2)`,

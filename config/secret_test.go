@@ -62,7 +62,7 @@ func fillSecrets(v reflect.Value, secret Secret) (count int) {
 
 func secretConfig(t *testing.T, marker Secret) *Config {
 	cfg := mustLoad(t, Sources{File: "testdata/good.reference.yaml", Env: fixtureEnv()})
-	if filled := fillSecrets(reflect.ValueOf(cfg), marker); filled != 8 {
+	if filled := fillSecrets(reflect.ValueOf(cfg), marker); filled != 10 {
 		t.Fatalf("%d secrets were filled", filled)
 	}
 	return cfg

@@ -154,40 +154,6 @@ func (v *validator) storeSize(s Store) {
 	}
 }
 
-func (v *validator) redis(r Redis) {
-	v.redisAddrs(r)
-	if r.Cluster && r.MasterName != "" {
-		v.add("store.redis.master_name", "is set together with cluster: remove one, a Cluster has no Sentinel")
-	}
-	if r.Cluster && r.DB != 0 {
-		v.add("store.redis.db", "is set together with cluster: remove it, a Cluster has only database 0")
-	}
-	if r.DB < 0 {
-		v.add("store.redis.db", "is negative: write the number of the database")
-	}
-	if r.TLSCA != "" && !r.TLS {
-		v.add("store.redis.tls_ca", "is set without tls: set tls to true, or remove it")
-	}
-	if r.Username != "" && r.Password == "" {
-		v.add("store.redis.password", "is missing while username is set: set it, or remove username")
-	}
-}
-
-func (v *validator) redisAddrs(r Redis) {
-	if len(r.Addrs) == 0 {
-		v.add("store.redis.addrs", "is empty: name at least one server as host:port")
-	}
-	if len(r.Addrs) > 1 && !r.Cluster && r.MasterName == "" {
-		v.add("store.redis.addrs", "names several servers: set cluster or master_name, or keep one")
-	}
-	for i, addr := range r.Addrs {
-		key := index("store.redis.addrs", i)
-		if host, _, ok := v.address(key, addr); ok && host == "" {
-			v.add(key, "names no host: write it as host:port")
-		}
-	}
-}
-
 func (v *validator) llms() {
 	for _, name := range slices.Sorted(maps.Keys(v.config.LLMs)) {
 		llm, key := v.config.LLMs[name], join("llms", name)

@@ -1,29 +1,34 @@
 package proxy
 
 import (
+	"errors"
+	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// degraded is whether the store is away. Requests pass meanwhile, unrecognised; it is logged once each way.
+// degraded is whether the store is away: to read from, then requests pass unrecognised; or to write to, as a full one or
+// a replica, then what is new is lost until it is written with a later request. Either is logged once each way.
 type degraded struct {
 	log     *zap.Logger
 	metrics *Metrics
-	away    atomic.Bool
+
+	mu              sync.Mutex  // for changes
+	reading, writes atomic.Bool // away
 }
 
 func (d *degraded) enter(err error) {
 	d.metrics.unrecognised()
-	if !d.away.Swap(true) {
-		d.metrics.degraded(true)
+	if d.change(&d.reading, true) {
 		d.log.Error("store away: requests are forwarded as they come", zap.Error(err))
 	}
 }
 
 func (d *degraded) leave() {
-	if d.away.Load() && d.away.Swap(false) {
-		d.metrics.degraded(false)
+	if d.change(&d.reading, false) {
 		d.log.Info("store back")
 	}
 }
@@ -31,5 +36,30 @@ func (d *degraded) leave() {
 // note counts a write that was lost. The next request of its thread repairs it.
 func (d *degraded) note(op string, err error) {
 	d.metrics.lost(op)
+	if errors.Is(err, session.ErrUnavailable) && d.change(&d.writes, true) {
+		d.log.Error("store takes no writes: what is new is written with a later request", zap.String("op", op), zap.Error(err))
+		return
+	}
 	d.log.Debug("store write lost", zap.String("op", op), zap.Error(err))
+}
+
+// wrote tells of a write that was not lost.
+func (d *degraded) wrote() {
+	if d.change(&d.writes, false) {
+		d.log.Info("store takes writes again")
+	}
+}
+
+// change reports whether that is news.
+func (d *degraded) change(away *atomic.Bool, to bool) bool {
+	if away.Load() == to {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if away.Swap(to) == to {
+		return false
+	}
+	d.metrics.degraded(d.reading.Load() || d.writes.Load())
+	return true
 }

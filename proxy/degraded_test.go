@@ -174,6 +174,37 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
+// TestStoreTakesNoWrites: requests are recognised all the same, and it is known that what is new is lost for the time
+// being.
+func TestStoreTakesNoWrites(t *testing.T) {
+	t.Parallel()
+	r, store := unreliable(t)
+	began := r.wantUnchanged(messages(turns("ships", 3)...))
+	<-store.done
+	store.fail(false, "append", "condense", "mark", "lock")
+	for _, n := range []int{5, 7, 13, 15} { // the last are above the limit
+		resp := r.wantUnchanged(messages(turns("ships", n)...))
+		if got, want := resp.Header.Get("X-Dewpoint-Thread"), began.Header.Get("X-Dewpoint-Thread"); got != want {
+			t.Errorf("thread %q, want %q", got, want)
+		}
+	}
+	r.wantUnchanged(messages(turns("ships", 3)...)) // has nothing to write
+	if away, n := r.metric("dewpoint_store_degraded"), r.countLogs("store takes no writes"); away != 1 || n != 1 {
+		t.Errorf("degraded %v, logged %d times", away, n)
+	}
+	if n := r.countLogs("store away"); n != 0 {
+		t.Errorf("said to be away %d times", n)
+	}
+	store.fail(false)
+	r.wantUnchanged(messages(turns("ships", 9)...))
+	<-store.done
+	must(t, r.server.Shutdown(guard(t)))
+	if away, n := r.metric("dewpoint_store_degraded"), r.countLogs("store takes writes again"); away != 0 || n != 1 {
+		t.Errorf("degraded %v, logged %d times", away, n)
+	}
+	r.wantLogged(began.Header.Get("X-Dewpoint-Thread"), turns("ships", 9))
+}
+
 // TestStoreAwayFromTheStart serves before the store was ever seen, and so before there is a secret.
 func TestStoreAwayFromTheStart(t *testing.T) {
 	r := newRig(t, setup{sessions: noSessions{}})

@@ -24,7 +24,7 @@ func newStoreFamilies(f *families) storeFamilies {
 		errors: f.counter("store_errors_total",
 			"Calls of the store that failed. What a store answers (not found, stale, locked) is no failure.", "op"),
 		losses:   f.counter("store_losses_total", "Requests not recognised and writes lost because the store was away.", "op"),
-		degraded: f.gauge("store_degraded", "1 while the store can not be reached.").WithLabelValues(),
+		degraded: f.gauge("store_degraded", "1 while the store can not be reached, or takes no writes.").WithLabelValues(),
 	}
 }
 

@@ -124,6 +124,9 @@ func (s *Server) logAppend(t *turn) {
 			s.degraded.note("append", err)
 			return
 		}
+		if place.Logged > t.place.Logged {
+			s.degraded.wrote()
+		}
 		t.placed = place
 	})
 }

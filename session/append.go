@@ -172,30 +172,11 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 	if err != nil {
 		return c, fmt.Errorf("log condensation: %w", err)
 	}
-	r.summaries.Add(c.ID, c.Summary)
+	r.summaries.Add(named(&c), c.Summary)
 	bare := c
 	bare.Summary = ""
 	res.Thread.Condensations = append(slices.Clip(res.Thread.Condensations), bare)
 	return c, nil
-}
-
-// Condensations gives a thread's condensations that apply to the history, with the summary that its view shows.
-func (r *Registry) Condensations(ctx context.Context, res *Resolution) ([]Condensation, error) {
-	applied := Applicable(res.query.History, res.Thread.Condensations)
-	shown := summaryOf(applied)
-	if shown == nil {
-		return applied, nil
-	}
-	summary, ok := r.summaries.Get(shown.ID)
-	if !ok {
-		var err error
-		if summary, err = r.store.Summary(ctx, shown.ID); err != nil {
-			return nil, fmt.Errorf("read summary: %w", err)
-		}
-		r.summaries.Add(shown.ID, summary)
-	}
-	shown.Summary = summary
-	return applied, nil
 }
 
 // Refresh reads the resolution's thread again: another replica may have condensed it.

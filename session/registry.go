@@ -18,7 +18,7 @@ type Registry struct {
 	now       func() time.Time
 	newID     func() string
 	hints     *lru.Cache[Hash, ThreadID] // which thread a chain hash was last seen in: saves a round trip
-	summaries *lru.Cache[CondensationID, string]
+	summaries *lru.Cache[summaryName, string]
 }
 
 // RegistryOptions are the parts a Registry needs. Now and NewID have defaults.
@@ -41,7 +41,7 @@ func NewRegistry(o RegistryOptions) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new registry: %w", err)
 	}
-	summaries, err := lru.New[CondensationID, string](summariesKept)
+	summaries, err := lru.New[summaryName, string](summariesKept)
 	if err != nil {
 		return nil, fmt.Errorf("new registry: %w", err)
 	}

@@ -50,11 +50,15 @@ type Place struct {
 // Known reports whether p was found at all.
 func (p Place) Known() bool { return p.Thread != "" }
 
+// MaxThreads is how many threads the record of a session lists: the newest. A key that is used for ever begins one after
+// the other.
+const MaxThreads = 512
+
 // Session is the record of a conversation.
 type Session struct {
 	ID            SessionID
 	Tenant        string
-	Key           string // the client's session key, empty if none
-	Threads       []ThreadID
+	Key           string     // the client's session key, empty if none
+	Threads       []ThreadID // at most MaxThreads, in the order in which they began
 	Created, Seen time.Time
 }

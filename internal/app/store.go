@@ -30,16 +30,9 @@ func openStore(cfg *config.Config) (session.Store, error) {
 }
 
 func openRedis(c config.Store) (session.Store, error) {
-	o := redisstore.Options{
-		Addrs: c.Redis.Addrs, Username: c.Redis.Username, Password: c.Redis.Password.Reveal(), DB: c.Redis.DB,
-		MasterName: c.Redis.MasterName, Cluster: c.Redis.Cluster, TTL: c.TTL, Content: c.Content,
-	}
-	if c.Redis.TLS {
-		conf, err := redisTLS(c.Redis.TLSCA)
-		if err != nil {
-			return nil, err
-		}
-		o.TLS = conf
+	o, err := redisOptions(c)
+	if err != nil {
+		return nil, err
 	}
 	store, err := redisstore.Open(o)
 	if err != nil {
@@ -48,18 +41,41 @@ func openRedis(c config.Store) (session.Store, error) {
 	return store, nil
 }
 
-func redisTLS(ca string) (*tls.Config, error) {
-	conf := &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca == "" {
+func redisOptions(c config.Store) (redisstore.Options, error) {
+	r, err := c.Redis.Endpoint()
+	if err != nil {
+		return redisstore.Options{}, fmt.Errorf("store.redis.url: %w", err)
+	}
+	o := redisstore.Options{
+		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(), DB: r.DB,
+		MasterName: r.MasterName, SentinelUsername: r.SentinelUsername, SentinelPassword: r.SentinelPassword.Reveal(),
+		Cluster: r.Cluster, TTL: c.TTL, Content: c.Content,
+	}
+	if r.TLS {
+		o.TLS, err = redisTLS(r)
+	}
+	return o, err
+}
+
+func redisTLS(r config.Redis) (*tls.Config, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: r.TLSServerName}
+	if r.TLSCert != "" {
+		own, err := tls.LoadX509KeyPair(r.TLSCert, r.TLSKey)
+		if err != nil {
+			return nil, fmt.Errorf("store.redis.tls_cert, tls_key: %w", err)
+		}
+		conf.Certificates = []tls.Certificate{own}
+	}
+	if r.TLSCA == "" {
 		return conf, nil
 	}
-	pem, err := os.ReadFile(ca)
+	pem, err := os.ReadFile(r.TLSCA)
 	if err != nil {
 		return nil, fmt.Errorf("store.redis.tls_ca: %w", err)
 	}
 	conf.RootCAs = x509.NewCertPool()
 	if !conf.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("store.redis.tls_ca: %s holds no certificate in PEM form", ca)
+		return nil, fmt.Errorf("store.redis.tls_ca: %s holds no certificate in PEM form", r.TLSCA)
 	}
 	return conf, nil
 }

@@ -121,6 +121,7 @@ func joined(c *change, b session.Batch) (*session.Session, error) {
 	}
 	if !slices.Contains(ses.Threads, t.ID) {
 		ses.Threads = append(ses.Threads, t.ID)
+		ses.Threads = ses.Threads[max(0, len(ses.Threads)-session.MaxThreads):]
 	}
 	if t.Tenant != "" {
 		ses.Tenant = t.Tenant

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -46,17 +47,24 @@ func (s *Store) appendLog(ctx context.Context, b session.Batch, shared []session
 }
 
 func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID) []any {
-	args := make([]any, 0, 7+len(b.Events))
+	args := make([]any, 0, 8+len(b.Events))
 	begins := 0
 	if codec.Begins(b) {
 		begins = 1
 	}
 	args = append(args, b.At, begins, codec.Thread(b.Thread), b.Thread.Len, codec.List(b.Thread.Condensations),
-		joinIDs(shared), s.options.TTL.Milliseconds())
+		joinIDs(shared), s.options.TTL.Milliseconds(), token())
 	for _, e := range b.Events {
 		args = append(args, codec.Event(e, s.options.Content))
 	}
 	return args
+}
+
+// token makes a write known to the server, should it come twice.
+func token() []byte {
+	b := make([]byte, 12)
+	_, _ = rand.Read(b) // never fails
+	return b
 }
 
 // index writes the places, the traces and the session's record, and keeps the shared threads alive.
@@ -74,6 +82,7 @@ func (s *Store) index(ctx context.Context, b session.Batch, shared []session.Thr
 			s.join(ctx, pipe, b)
 		}
 		s.keep(ctx, pipe, shared)
+		s.keepSecret(ctx, pipe)
 		return failure(pipe.Exec(ctx))
 	})
 }

@@ -1,44 +1,69 @@
 package redisstore
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// rest is how long the breaker stays open before it lets one call try.
-const rest = time.Second
+// defaultRest is the time between two probes of a server that did not answer.
+const defaultRest = 250 * time.Millisecond
 
 // breaker keeps a server that does not answer from costing every request its deadline: after a call that waited in vain
-// all others fail at once, and one a second tries again. Failures that come at once cost nothing and do not open it.
+// all others fail at once, until the server answers a probe. Probes are made beside the calls, at once and then with a
+// rest in between, so that no request is ever the one that tries. Failures that come at once cost nothing and do not
+// open it; a slow answer is an answer.
 type breaker struct {
-	now func() time.Time
+	probe func(context.Context) (answered bool)
+	rest  time.Duration
 
-	mu    sync.Mutex
-	open  bool
-	retry time.Time // when the next call may try
+	open    atomic.Bool
+	mu      sync.Mutex // for opening and stopping
+	stopped bool
+	ctx     context.Context
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+}
+
+func newBreaker(rest time.Duration, probe func(context.Context) bool) *breaker {
+	b := &breaker{probe: probe, rest: rest}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return b
 }
 
 // allow reports whether a call may go out.
-func (b *breaker) allow() bool {
+func (b *breaker) allow() bool { return !b.open.Load() }
+
+// trip opens the breaker after a call that waited in vain.
+func (b *breaker) trip() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.open {
-		return true
+	if b.stopped || b.open.Swap(true) {
+		return
 	}
-	now := b.now()
-	if now.Before(b.retry) {
-		return false
-	}
-	b.retry = now.Add(rest) // the others wait for this one's outcome
-	return true
+	b.work.Go(b.watch)
 }
 
-// report tells how a call ended.
-func (b *breaker) report(waited bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.open = waited
-	if waited {
-		b.retry = b.now().Add(rest)
+// watch probes until the server answers.
+func (b *breaker) watch() {
+	ticker := time.NewTicker(b.rest)
+	defer ticker.Stop()
+	for !b.probe(b.ctx) {
+		select {
+		case <-ticker.C:
+		case <-b.ctx.Done():
+			return
+		}
 	}
+	b.open.Store(false)
+}
+
+// stop ends the probing and waits for it.
+func (b *breaker) stop() {
+	b.mu.Lock()
+	b.stopped = true
+	b.mu.Unlock()
+	b.cancel()
+	b.work.Wait()
 }

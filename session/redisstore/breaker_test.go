@@ -1,37 +1,62 @@
 package redisstore
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
+// TestBreaker: after a call that waited in vain none goes out until a probe is answered, and the probes are nobody's
+// call. The time is the test's own.
 func TestBreaker(t *testing.T) {
-	now := time.Unix(1000, 0)
-	b := breaker{now: func() time.Time { return now }}
-	f := func(what string, want bool) {
-		t.Helper()
-		if got := b.allow(); got != want {
-			t.Fatalf("%s: allowed %v, want %v", what, got, want)
+	synctest.Test(t, func(t *testing.T) {
+		var probes atomic.Int32
+		var answers atomic.Bool
+		b := newBreaker(time.Second, func(context.Context) bool {
+			probes.Add(1)
+			return answers.Load()
+		})
+		f := func(what string, after time.Duration, allowed bool, probed int32) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if b.allow() != allowed || probes.Load() != probed {
+				t.Errorf("%s: allowed %v, probed %d times, want %v, %d", what, b.allow(), probes.Load(), allowed, probed)
+			}
 		}
-	}
-	f("at first", true)
-	b.report(false)
-	f("after a success, or a failure that came at once", true)
-	b.report(true)
-	f("after a timeout", false)
-	now = now.Add(rest - 1)
-	f("a little too early", false)
-	now = now.Add(1)
-	f("the probe", true)
-	f("beside the probe", false)
-	b.report(true)
-	now = now.Add(rest - 1)
-	f("after a probe in vain", false)
-	now = now.Add(1)
-	f("the next probe", true)
-	now = now.Add(rest)
-	f("another, since that one never came back", true)
-	b.report(false)
-	f("after a probe that came through", true)
-	f("and from then on", true)
+		f("at first", 0, true, 0)
+		b.trip()
+		f("after a timeout", 0, false, 1)
+		b.trip()
+		f("after another", 0, false, 1)
+		f("for a while", 3*time.Second, false, 4)
+		answers.Store(true)
+		f("after an answer", time.Second, true, 5)
+		f("and from then on", time.Minute, true, 5)
+		b.trip()
+		f("after a timeout that it answers at once", 0, true, 6)
+		answers.Store(false)
+		b.trip()
+		f("after yet another", 0, false, 7)
+		b.stop()
+		f("after the end", time.Minute, false, 7)
+		b.trip()
+		f("a late timeout", time.Minute, false, 7)
+		b.stop()
+	})
+}
+
+// TestBreakerStops: a probe under way does not outlive its owner.
+func TestBreakerStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreaker(time.Second, func(ctx context.Context) bool {
+			<-ctx.Done()
+			return false
+		})
+		b.trip()
+		synctest.Wait()
+		b.stop()
+	})
 }

@@ -2,12 +2,8 @@ package redisstore
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
@@ -17,7 +13,7 @@ import (
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
 	c.ID = session.CondensationID{Thread: id}
 	keys := []string{s.keys.thread(id), s.keys.log(id)}
-	args := []any{codec.Condensation(c), codec.Text(c.Summary), codec.Event(codec.Condensed(c), false), s.options.TTL.Milliseconds()}
+	args := []any{codec.Condensation(c), codec.Text(c.Summary), codec.Event(codec.Condensed(c), false), s.options.TTL.Milliseconds(), token()}
 	err := s.write(ctx, func(ctx context.Context) (err error) {
 		c.ID.Seq, err = s.scripts.condense.Run(ctx, s.client, keys, args...).Uint64()
 		return err
@@ -28,33 +24,14 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 	return c, nil
 }
 
-// Secret implements session.Store.
-func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Secret, error) {
-	if len(proposed) == 0 {
-		return nil, errors.New("secret: the proposed one is empty")
-	}
-	var stored *redis.StringCmd
-	err := s.write(ctx, func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
-		pipe.SetNX(ctx, s.keys.secret(), []byte(proposed), 0)
-		stored = pipe.Get(ctx, s.keys.secret())
-		_, err := pipe.Exec(ctx)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("secret: %w", err)
-	}
-	return session.Secret(stored.Val()), nil
-}
-
 // Lock implements session.Store. If unlock does not reach the server the lock runs out by itself.
 func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (unlock func(), err error) {
 	if ttl < time.Millisecond {
 		return nil, fmt.Errorf("lock %s: a time of %v", id, ttl)
 	}
-	token, taken := rand.Text(), false
+	own, taken := token(), false
 	err = s.write(ctx, func(ctx context.Context) (err error) {
-		taken, err = s.client.SetNX(ctx, s.keys.lock(id), token, ttl).Result()
+		taken, err = s.scripts.lock.Run(ctx, s.client, []string{s.keys.lock(id)}, own, ttl.Milliseconds()).Bool()
 		return err
 	})
 	if err == nil && !taken {
@@ -63,11 +40,11 @@ func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", id, err)
 	}
-	return func() { s.unlock(id, token) }, nil
+	return func() { s.unlock(id, own) }, nil
 }
 
-func (s *Store) unlock(id session.ThreadID, token string) {
+func (s *Store) unlock(id session.ThreadID, own []byte) {
 	_ = s.write(context.Background(), func(ctx context.Context) error {
-		return s.scripts.unlock.Run(ctx, s.client, []string{s.keys.lock(id)}, token).Err()
+		return s.scripts.unlock.Run(ctx, s.client, []string{s.keys.lock(id)}, own).Err()
 	})
 }

@@ -35,7 +35,7 @@ func conform(t *testing.T, o redisstore.Options, pass func(time.Duration)) {
 		return s
 	}
 	fresh := func(t *testing.T, content bool) session.Store {
-		return start(t, fmt.Sprintf("test%d:", n.Add(1)), content)
+		return start(t, fmt.Sprintf("dp:test%d:", n.Add(1)), content)
 	}
 	sessiontest.Run(t, func(t *testing.T) session.Store { return fresh(t, true) }, sessiontest.Hooks{
 		WithoutContent: func(t *testing.T) session.Store { return fresh(t, false) },
@@ -51,14 +51,28 @@ func conform(t *testing.T, o redisstore.Options, pass func(time.Duration)) {
 }
 
 func TestConformanceMiniredis(t *testing.T) {
+	t.Parallel()
 	server := miniredis.RunT(t)
 	conform(t, redisstore.Options{Addrs: []string{server.Addr()}}, server.FastForward)
 }
 
+// TestConformanceRedis and TestConformanceCluster run as the users that docs/redis.md tells to make.
 func TestConformanceRedis(t *testing.T) {
-	conform(t, redisstore.Options{Addrs: []string{sessiontest.StartRedis(t).Addr}}, nil)
+	t.Parallel()
+	server := sessiontest.StartRedis(t, redisstore.WithACL(t, "standalone")...)
+	conform(t, redisstore.Options{Addrs: []string{server.Addr}, Username: "dewpoint", Password: redisstore.ACLPassword}, nil)
+	if log := server.Do("ACL", "LOG"); log != "" {
+		t.Errorf("refused:\n%s", log)
+	}
 }
 
 func TestConformanceCluster(t *testing.T) {
-	conform(t, redisstore.Options{Addrs: sessiontest.StartCluster(t).Addrs(), Cluster: true}, nil)
+	t.Parallel()
+	cluster := sessiontest.StartCluster(t, redisstore.WithACL(t, "cluster")...)
+	conform(t, redisstore.Options{Addrs: cluster.Addrs(), Cluster: true, Username: "dewpoint", Password: redisstore.ACLPassword}, nil)
+	for _, node := range cluster.Nodes {
+		if log := node.Do("ACL", "LOG"); log != "" {
+			t.Errorf("refused:\n%s", log)
+		}
+	}
 }

@@ -126,16 +126,28 @@ func TestScriptsFlushed(t *testing.T) {
 	must(t, s.Append(ctx, twoEvents("t", 2)))
 }
 
-// TestLeaving: a caller who leaves is no failure of the server.
+// TestLeaving: a caller who leaves is no failure of the server, unless it has made him wait for as long as a read may
+// take.
 func TestLeaving(t *testing.T) {
-	s := start(t, Options{Addrs: []string{blackHole(t)}, Timeout: time.Hour})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if err := second(s.Thread(ctx, "t")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, session.ErrUnavailable) {
-		t.Errorf("got %v", err)
-	}
-	if !s.breaker.allow() {
-		t.Error("the breaker opened")
+	for _, c := range []struct {
+		name            string
+		timeout, leaves time.Duration
+		want            bool
+	}{
+		{"early", time.Hour, 20 * time.Millisecond, true},
+		{"late", 20 * time.Millisecond, 30 * time.Millisecond, false}, // a write may take twice as long
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := start(t, Options{Addrs: []string{blackHole(t)}, Timeout: c.timeout, Rest: time.Hour})
+			ctx, cancel := context.WithTimeout(t.Context(), c.leaves)
+			defer cancel()
+			if err := s.Append(ctx, twoEvents("t", 0)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, session.ErrUnavailable) {
+				t.Errorf("got %v", err)
+			}
+			if got := s.breaker.allow(); got != c.want {
+				t.Errorf("calls may go out: %v, want %v", got, c.want)
+			}
+		})
 	}
 }
 

@@ -27,10 +27,14 @@ type Options struct {
 	MasterName string      // ask the Sentinels at Addrs for the master of this name
 	Cluster    bool
 
+	SentinelUsername string // with the Sentinels, which have users of their own
+	SentinelPassword string
+
 	Prefix  string        // of all keys; empty is "dp:"
 	TTL     time.Duration // after the last write to a thread, then it expires; 0 never
 	Content bool          // keep payloads; otherwise events are kept without them
 	Timeout time.Duration // for a read, connecting included; writes get twice as much; 0 is 500 ms
+	Rest    time.Duration // between two probes of a server that let a call wait in vain; 0 is 250 ms
 }
 
 // validate lists everything that is wrong. It names no secret.
@@ -50,9 +54,12 @@ func (o Options) validate() error {
 	bad(o.Cluster && o.DB != 0, "db: a Cluster has only 0, not %d", o.DB)
 	bad(len(o.Addrs) > 1 && !o.Cluster && o.MasterName == "", "addrs: several need cluster or master_name")
 	bad(o.Username != "" && o.Password == "", "username: needs a password")
+	bad(o.SentinelUsername != "" && o.SentinelPassword == "", "sentinel_username: needs a sentinel_password")
+	bad(o.SentinelPassword != "" && o.MasterName == "", "sentinel_password: needs a master_name")
 	bad(o.DB < 0, "db: %d is negative", o.DB)
 	bad(o.TTL < 0 || o.TTL > 0 && o.TTL < time.Millisecond, "ttl: %v is less than a millisecond; 0 keeps everything", o.TTL)
 	bad(o.Timeout < 0, "timeout: %v is negative", o.Timeout)
+	bad(o.Rest < 0, "rest: %v is negative", o.Rest)
 	bad(strings.ContainsAny(o.Prefix, "{}"), "prefix: %q must not contain braces", o.Prefix)
 	return errors.Join(errs...)
 }
@@ -64,17 +71,38 @@ func (o Options) withDefaults() Options {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
+	if o.Rest == 0 {
+		o.Rest = defaultRest
+	}
 	return o
 }
 
+// What a store holds to each server. A hundred requests at a time may each have a call under way: to wait for a
+// connection would cost a slow server's latency again.
+const (
+	maxConns  = 128
+	idleConns = 32
+	idleTime  = 5 * time.Minute
+	buffer    = 16 << 10 // per direction; a value that is larger takes more than one read
+)
+
+// How long a Cluster's client pauses before it asks again, where a slot is on the move or its master is lost.
+const (
+	minPause = 4 * time.Millisecond
+	maxPause = 32 * time.Millisecond
+)
+
 // client turns off all patience: a call has one deadline, and a request that can not be served goes on without the
-// store.
+// store. What is worth a second try, the store knows better. Pipelines share the other calls' connections.
 func (o Options) client() redis.UniversalClient {
 	return redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: o.Addrs, Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLS,
 		MasterName: o.MasterName, IsClusterMode: o.Cluster,
-		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1,
+		SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
+		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, MinRetryBackoff: minPause, MaxRetryBackoff: maxPause,
 		DialTimeout: o.Timeout, ReadTimeout: 2 * o.Timeout, WriteTimeout: 2 * o.Timeout, PoolTimeout: o.Timeout,
+		PoolSize: maxConns, MaxIdleConns: idleConns, ConnMaxIdleTime: idleTime, PipelinePoolSize: -1,
+		ReadBufferSize: buffer, WriteBufferSize: buffer,
 		Protocol: 2, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})

@@ -49,23 +49,47 @@ func (s *Store) Trace(ctx context.Context, traces []session.Hash) ([]session.Pla
 	return places, nil
 }
 
-// get reads string keys and one thread's record (nil without a hint) in one pipeline.
-func (s *Store) get(ctx context.Context, keys []string, hint session.ThreadID) (got []*redis.StringCmd, hinted *redis.SliceCmd, err error) {
+// get reads string keys (nil where absent) and one thread's record (nil without a hint) in one pipeline.
+func (s *Store) get(ctx context.Context, keys []string, hint session.ThreadID) (got []any, hinted *redis.SliceCmd, err error) {
 	if len(keys) == 0 && hint == "" {
 		return nil, nil, ctx.Err()
 	}
-	got = make([]*redis.StringCmd, len(keys))
 	err = s.read(ctx, func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
-		for i, key := range keys {
-			got[i] = pipe.Get(ctx, key)
-		}
+		values := s.values(ctx, pipe, keys)
 		if hint != "" {
 			hinted = s.threadFields(ctx, pipe, hint)
 		}
-		return failure(pipe.Exec(ctx))
+		err := failure(pipe.Exec(ctx))
+		got = values()
+		return err
 	})
 	return got, hinted, err
+}
+
+// values reads string keys: with one command, which costs half as much as one for each, or, in a Cluster, where their
+// slots differ, with one for each. What it returns gives them after the pipeline.
+func (s *Store) values(ctx context.Context, pipe redis.Pipeliner, keys []string) func() []any {
+	if len(keys) == 0 {
+		return func() []any { return nil }
+	}
+	if !s.options.Cluster {
+		all := pipe.MGet(ctx, keys...)
+		return all.Val
+	}
+	each := make([]*redis.StringCmd, len(keys))
+	for i, key := range keys {
+		each[i] = pipe.Get(ctx, key)
+	}
+	return func() []any {
+		got := make([]any, len(each))
+		for i, c := range each {
+			if c.Err() == nil {
+				got[i] = c.Val()
+			}
+		}
+		return got
+	}
 }
 
 // failure is the first error of a pipeline's commands that is more than an absent value. A pipeline's own error may hide
@@ -85,17 +109,15 @@ func failure(commands []redis.Cmder, err error) error {
 	return err
 }
 
-func parsePlaces(got []*redis.StringCmd) ([]session.Place, error) {
+func parsePlaces(got []any) ([]session.Place, error) {
 	places := make([]session.Place, len(got))
-	for i, c := range got {
-		b, err := c.Bytes()
-		if absent(err) {
+	for i, value := range got {
+		text, there := value.(string)
+		if !there {
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		if places[i], err = codec.ParsePlace(b); err != nil {
+		var err error
+		if places[i], err = codec.ParsePlaceText(text); err != nil {
 			return nil, fmt.Errorf("place: %w", err)
 		}
 	}

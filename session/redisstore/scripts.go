@@ -1,38 +1,45 @@
 package redisstore
 
+// A write may be sent twice, when a connection was cut and nobody knows what reached the server. So each carries a token,
+// which its thread's record keeps in the field o, and the second time it changes nothing.
+
 // appendScript appends a batch to a thread's record and log.
 //
 // KEYS: record, log. ARGV: at, whether that may begin a thread, record, length, condensations, threads it shares the logs
-// of, TTL in ms (0 none), events... It returns the field k, or nil if the batch is stale.
+// of, TTL in ms (0 none), token, events... It returns the field k, or nil if the batch is stale.
 //
 // A log that was evicted alone does no harm: the entries that are left are always the newest.
 const appendScript = `
-local len = redis.call('HGET', KEYS[1], 'l')
-if not len then
+local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'k')
+if was[2] == ARGV[8] then return was[3] end
+if not was[1] then
   if ARGV[2] ~= '1' then return false end
   redis.call('DEL', KEYS[2])
   redis.call('HSET', KEYS[1], 'c', ARGV[5], 'k', ARGV[6])
-elseif len ~= ARGV[1] then
+  was[3] = ARGV[6]
+elseif was[1] ~= ARGV[1] then
   return false
 end
-for i = 8, #ARGV do redis.call('RPUSH', KEYS[2], ARGV[i]) end
-redis.call('HINCRBY', KEYS[1], 'n', #ARGV - 7)
-redis.call('HSET', KEYS[1], 'r', ARGV[3], 'l', ARGV[4])
+for i = 9, #ARGV do redis.call('RPUSH', KEYS[2], ARGV[i]) end
+redis.call('HINCRBY', KEYS[1], 'n', #ARGV - 8)
+redis.call('HSET', KEYS[1], 'r', ARGV[3], 'l', ARGV[4], 'o', ARGV[8])
 if ARGV[7] ~= '0' then
   redis.call('PEXPIRE', KEYS[1], ARGV[7])
   redis.call('PEXPIRE', KEYS[2], ARGV[7])
 end
-return redis.call('HGET', KEYS[1], 'k')
+return was[3]
 `
 
-// condenseScript logs a condensation. KEYS: record, log. ARGV: condensation, summary, event, TTL in ms (0 none). It
+// condenseScript logs a condensation. KEYS: record, log. ARGV: condensation, summary, event, TTL in ms (0 none), token. It
 // returns the Seq, or nil if there is no such thread.
 const condenseScript = `
-if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return false end
+local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'n', 'c')
+if not was[1] then return false end
+if was[2] == ARGV[5] then return tonumber(was[3]) end
 local seq = redis.call('HINCRBY', KEYS[1], 'n', 1)
 local name = string.format('%.0f', seq)
-local list = redis.call('HGET', KEYS[1], 'c') or ''
-redis.call('HSET', KEYS[1], 'c', list .. name .. ':' .. #ARGV[1] .. ':' .. ARGV[1], 's' .. name, ARGV[2])
+local list = was[4] or ''
+redis.call('HSET', KEYS[1], 'c', list .. name .. ':' .. #ARGV[1] .. ':' .. ARGV[1], 's' .. name, ARGV[2], 'o', ARGV[5])
 redis.call('RPUSH', KEYS[2], ARGV[3])
 if ARGV[4] ~= '0' then
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
@@ -56,16 +63,36 @@ for i = 1, #entries do page[i + 1] = entries[i] end
 return page
 `
 
-// sessionScript keeps a session's record. KEYS: session. ARGV: thread, tenant, key, created, seen, TTL in ms (0 none). A
-// thread's field holds the record's size at its beginning, which gives their order.
+// sessionScript keeps a session's record. KEYS: session. ARGV: thread, tenant, key, created, seen, TTL in ms (0 none), how
+// many threads to list. The field next counts the threads that ever began; a thread's own holds its number. Those that
+// are too many go some at a time, so that the others cost nothing.
 const sessionScript = `
 redis.call('HSETNX', KEYS[1], 'created', ARGV[4])
 redis.call('HSET', KEYS[1], 'seen', ARGV[5])
 if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], 'tenant', ARGV[2]) end
 if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'key', ARGV[3]) end
-redis.call('HSETNX', KEYS[1], 't:' .. ARGV[1], redis.call('HLEN', KEYS[1]))
+if redis.call('HEXISTS', KEYS[1], 't:' .. ARGV[1]) == 0 then
+  local number = redis.call('HINCRBY', KEYS[1], 'next', 1)
+  redis.call('HSET', KEYS[1], 't:' .. ARGV[1], number)
+  local most = tonumber(ARGV[7])
+  if redis.call('HLEN', KEYS[1]) > most + most / 4 then
+    local all = redis.call('HGETALL', KEYS[1])
+    for i = 1, #all, 2 do
+      if string.sub(all[i], 1, 2) == 't:' and tonumber(all[i + 1]) <= number - most then
+        redis.call('HDEL', KEYS[1], all[i])
+      end
+    end
+  end
+end
 if ARGV[6] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[6]) end
 return 1
+`
+
+// lockScript takes a lock, which the same token may do twice. KEYS: lock. ARGV: token, time in ms.
+const lockScript = `
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
+if redis.call('GET', KEYS[1]) == ARGV[1] then return 1 end
+return 0
 `
 
 // unlockScript lets go of a lock only if it is still the caller's. KEYS: lock. ARGV: token.

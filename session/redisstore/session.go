@@ -18,7 +18,7 @@ import (
 func (s *Store) join(ctx context.Context, pipe redis.Pipeliner, b session.Batch) {
 	t := b.Thread
 	pipe.Eval(ctx, sessionScript, []string{s.keys.session(t.Session)},
-		string(t.ID), t.Tenant, b.Key, stamp(t.Created), stamp(t.Seen), s.options.TTL.Milliseconds())
+		string(t.ID), t.Tenant, b.Key, stamp(t.Created), stamp(t.Seen), s.options.TTL.Milliseconds(), session.MaxThreads)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
@@ -60,7 +60,7 @@ func parseSession(id session.SessionID, fields map[string]string) (ses session.S
 	return ses, nil
 }
 
-// threadsOf lists the threads in the order in which they began.
+// threadsOf lists the newest threads in the order in which they began.
 func threadsOf(fields map[string]string) []session.ThreadID {
 	var ids []session.ThreadID
 	order := map[session.ThreadID]int{}
@@ -71,7 +71,7 @@ func threadsOf(fields map[string]string) []session.ThreadID {
 		}
 	}
 	slices.SortFunc(ids, func(a, b session.ThreadID) int { return cmp.Or(cmp.Compare(order[a], order[b]), cmp.Compare(a, b)) })
-	return ids
+	return ids[max(0, len(ids)-session.MaxThreads):]
 }
 
 // living is those of ids that have not expired.

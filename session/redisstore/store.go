@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,14 +21,15 @@ type Store struct {
 	client  redis.UniversalClient
 	options Options
 	keys    keys
-	breaker breaker
+	breaker *breaker
 	scripts scripts
+	secret  secret
 	closing sync.Once
 }
 
 var _ session.Store = (*Store)(nil)
 
-type scripts struct{ append, condense, events, unlock *redis.Script }
+type scripts struct{ append, condense, events, lock, unlock *redis.Script }
 
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
 // it fails to make. It returns those errors as well.
@@ -41,33 +45,53 @@ func Open(o Options) (*Store, error) {
 	}
 	o = o.withDefaults()
 	redis.SetLogger(silence{})
-	return &Store{
+	s := &Store{
 		client:  o.client(),
 		options: o,
 		keys:    keys{o.Prefix},
-		breaker: breaker{now: time.Now},
 		scripts: scripts{
 			append:   redis.NewScript(appendScript),
 			condense: redis.NewScript(condenseScript),
 			events:   redis.NewScript(eventsScript),
+			lock:     redis.NewScript(lockScript),
 			unlock:   redis.NewScript(unlockScript),
 		},
-	}, nil
+	}
+	s.breaker = newBreaker(o.Rest, s.probe)
+	return s, nil
 }
 
-// Ping makes one round trip, whatever went before. An error wraps ErrUnavailable.
+// Ping makes one round trip, whatever went before; in a Cluster, one to each master. An error wraps ErrUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
-	err := s.call(ctx, s.options.Timeout, func(ctx context.Context) error { return s.client.Ping(ctx).Err() })
-	if err != nil {
+	if err := s.call(ctx, s.options.Timeout, s.pingAll); err != nil {
 		return fmt.Errorf("ping: %w", err)
 	}
 	return nil
 }
 
+// pingAll asks every server that calls go to: a Cluster of which one master is silent is not well.
+func (s *Store) pingAll(ctx context.Context) error {
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return node.Ping(ctx).Err() })
+	}
+	return s.client.Ping(ctx).Err()
+}
+
+// probe reports whether the server answers, be it with a refusal: then calls are refused as well, and at once.
+func (s *Store) probe(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	err := s.pingAll(ctx)
+	return err == nil || !timedOut(err) && ctx.Err() == nil
+}
+
 // Close lets go of the connections. Nothing is ever pending. Later calls give ErrUnavailable; closing again is no error.
 func (s *Store) Close() error {
 	var err error
-	s.closing.Do(func() { err = s.client.Close() })
+	s.closing.Do(func() {
+		s.breaker.stop()
+		err = s.client.Close()
+	})
 	if err != nil {
 		return fmt.Errorf("close redis session store: %w", err)
 	}
@@ -96,22 +120,72 @@ func (s *Store) guarded(ctx context.Context, timeout time.Duration, commands fun
 
 // call gives ErrNotFound for an absent value, the context's own error if the caller has left, and ErrUnavailable for
 // all else that keeps commands from being carried out: whatever the reason, the request goes on without the store.
+//
+// A server that let a call wait for as long as a read may take does not answer, even if the caller was the first to give
+// up.
 func (s *Store) call(ctx context.Context, timeout time.Duration, commands func(context.Context) error) error {
+	began := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := commands(bounded)
-	if err == nil || absent(err) {
-		s.breaker.report(false)
-		if err != nil {
-			return session.ErrNotFound
-		}
+	err := try(bounded, commands)
+	if err == nil {
 		return nil
 	}
-	if left := leaving(ctx); left != nil {
+	if absent(err) {
+		return session.ErrNotFound
+	}
+	left := leaving(ctx)
+	if (left != nil || timedOut(err)) && time.Since(began) >= s.options.Timeout {
+		s.breaker.trip()
+	}
+	s.lookAround(ctx)
+	if left != nil {
 		return fmt.Errorf("%w: %w", left, err)
 	}
-	s.breaker.report(timedOut(err))
-	return fmt.Errorf("%w: %w", session.ErrUnavailable, err)
+	return fmt.Errorf("%w: %s%w", session.ErrUnavailable, reason(err), err)
+}
+
+// lookAround has a Cluster's client ask who holds which slots, beside the calls. By itself it would ask a minute later,
+// and knock at a dead master's door until then.
+func (s *Store) lookAround(ctx context.Context) {
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		cluster.ReloadState(ctx)
+	}
+}
+
+// tries is how often a group of commands is sent, should it meet connections that have ended or a former master.
+const tries = 3
+
+// try carries out commands, and does so again where that helps at once. Carrying them out twice must do no harm: the
+// first time may have reached the server.
+func try(ctx context.Context, commands func(context.Context) error) error {
+	err := commands(ctx)
+	for n := 1; n < tries && again(err) && ctx.Err() == nil; n++ {
+		err = commands(ctx)
+	}
+	return err
+}
+
+// again reports whether another connection may do better: this one was cut, or its server is no master any more. Both
+// are closed by then. To wait for a server that is away, or loads its data, is not for a request to do.
+func again(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return false
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) || redis.IsReadOnlyError(err)
+}
+
+// reason says in words what an operator has to change.
+func reason(err error) string {
+	switch {
+	case redis.IsAuthError(err):
+		return "the server refuses the user name or password: "
+	case redis.IsPermissionError(err), strings.Contains(err.Error(), "user executing the script can't"):
+		return "the user lacks a permission on the server: "
+	}
+	return ""
 }
 
 // absent reports the reply for a value that does not exist. A wrapped one is another matter: a Sentinel that does not

@@ -10,19 +10,22 @@ import (
 
 const slots = 16384
 
-// Cluster is a real Redis Cluster of the test's own: masters only, each with a share of the slots.
-type Cluster struct{ Nodes []*Server }
+// Cluster is a real Redis Cluster of the test's own: masters, each with a share of the slots, and the replicas that were
+// added.
+type Cluster struct {
+	Nodes []*Server // the masters it began with
 
-// StartCluster starts three masters and waits until they agree. As StartRedis, it needs redis-server.
-func StartCluster(t testing.TB) *Cluster {
+	t testing.TB
+}
+
+// StartCluster starts three masters and waits until they agree. args are further options of each. As StartRedis, it needs
+// redis-server.
+func StartCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
-	c := &Cluster{}
+	c := &Cluster{t: t}
 	var buses []string
 	for range 3 {
-		bus := freePort(t)
-		node := newServer(t, durable...)
-		node.args = append(node.args, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000")
-		node.Start()
+		node, bus := newNode(t, args)
 		c.Nodes, buses = append(c.Nodes, node), append(buses, bus)
 	}
 	c.assign(t)
@@ -31,6 +34,49 @@ func StartCluster(t testing.TB) *Cluster {
 		Eventually(t, "the cluster is complete", func() error { return complete(node.Addr, len(c.Nodes)) })
 	}
 	return c
+}
+
+func newNode(t testing.TB, args []string) (node *Server, bus string) {
+	t.Helper()
+	bus = freePort(t)
+	node = newServer(t, durable...)
+	node.args = append(node.args, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000")
+	node.args = append(node.args, args...)
+	node.Start()
+	return node, bus
+}
+
+// AddReplica starts a replica of a master, and waits until it has caught up and all know of it.
+func (c *Cluster) AddReplica(master *Server) *Server {
+	c.t.Helper()
+	node, bus := newNode(c.t, nil)
+	host, port, err := net.SplitHostPort(node.Addr)
+	ok(c.t, err)
+	master.Do("CLUSTER", "MEET", host, port, bus)
+	id := master.Do("CLUSTER", "MYID")
+	Eventually(c.t, "the node may follow its master", func() error {
+		_, err := Command(node.Addr, "CLUSTER", "REPLICATE", id)
+		return err
+	})
+	node.awaitLink()
+	own := node.Do("CLUSTER", "MYID")
+	for _, n := range c.Nodes {
+		Eventually(c.t, "the cluster knows of the replica", func() error {
+			replicas, err := Command(n.Addr, "CLUSTER", "REPLICAS", id)
+			if err == nil && !strings.Contains(replicas, own) {
+				err = fmt.Errorf("the replicas are %q", replicas)
+			}
+			return err
+		})
+	}
+	return node
+}
+
+// AwaitMaster waits until a replica has taken its master's place.
+func (c *Cluster) AwaitMaster(replica *Server) {
+	c.t.Helper()
+	Eventually(c.t, "the replica is a master", func() error { return replica.reports("replication", "role:master") })
+	Eventually(c.t, "the cluster is complete", func() error { return complete(replica.Addr, len(c.Nodes)) })
 }
 
 // Addrs is where the nodes are.

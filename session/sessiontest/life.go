@@ -1,6 +1,7 @@
 package sessiontest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ func (s suite) living() map[string]func(*testing.T) {
 		"life/reopen":       s.reopen,
 		"life/closed":       s.closed,
 		"life/replica sees": s.replicaSees,
+		"life/ever used":    s.everUsed,
 	}
 }
 
@@ -85,4 +87,30 @@ func (s suite) replicaSees(t *testing.T) {
 	defer unlock()
 	_, err = other.Lock(ctx(t), "t", time.Hour)
 	is(t, err, session.ErrLocked)
+}
+
+// everUsed: the record of a session to which threads come for ever lists the newest, in their order, and nothing makes
+// it grow. A thread that fell off the list is there all the same.
+func (s suite) everUsed(t *testing.T) {
+	const more = session.MaxThreads/4 + 20
+	store := s.fresh(t)
+	name := func(i int) session.ThreadID { return session.ThreadID(fmt.Sprintf("t%05d", i)) }
+	begin := func(i, at int) {
+		b := batch(name(i), at, 1)
+		b.Thread.Session, b.Key = "ses", "nightly"
+		ok(t, store.Append(ctx(t), b))
+	}
+	for i := range session.MaxThreads + more {
+		begin(i, 0)
+	}
+	begin(session.MaxThreads, 1) // one of those listed goes on
+	ses, err := store.Session(ctx(t), "ses")
+	ok(t, err)
+	want := make([]session.ThreadID, session.MaxThreads)
+	for i := range want {
+		want[i] = name(i + more)
+	}
+	equal(t, ses.Threads, want)
+	equal(t, ses.Key, "nightly")
+	equal(t, thread(t, store, name(0)).Len, 1)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -17,7 +18,7 @@ const noRedis = "DEWPOINT_TEST_NO_REDIS"
 // durable makes a server write and sync before it answers. With "everysec" it may put off even the write.
 var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-const patience = 15 * time.Second // for a server to start; only a broken one takes it
+const patience = time.Minute // for a server to start, or several to agree; only broken ones take it
 
 // Server is a real redis-server of the test's own, on a free port and in a directory of its own.
 type Server struct {
@@ -47,7 +48,7 @@ func newServer(t testing.TB, args ...string) *Server {
 	needRedis(t)
 	port := freePort(t)
 	s := &Server{Addr: net.JoinHostPort("127.0.0.1", port), t: t, dir: t.TempDir()}
-	s.args = append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--loglevel", "warning"}, args...)
+	s.args = append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--loglevel", "warning", "--repl-diskless-sync-delay", "0"}, args...)
 	t.Cleanup(s.Kill)
 	return s
 }
@@ -91,11 +92,7 @@ func (s *Server) File(name string, content []byte) string {
 // server listens and has read its data.
 func (s *Server) Start() {
 	s.t.Helper()
-	s.output = &bytes.Buffer{}
-	s.command = exec.Command("redis-server", s.args...)
-	s.command.Stdout, s.command.Stderr = s.output, s.output
-	s.command.SysProcAttr = dieWithParent()
-	ok(s.t, s.command.Start())
+	s.Launch()
 	Eventually(s.t, "redis-server answers", func() error {
 		_, err := Command(s.Addr, "PING")
 		if err != nil && isReply(err, "NOAUTH") {
@@ -103,6 +100,16 @@ func (s *Server) Start() {
 		}
 		return err
 	})
+}
+
+// Launch is Start without waiting, with further options for this once.
+func (s *Server) Launch(args ...string) {
+	s.t.Helper()
+	s.output = &bytes.Buffer{}
+	s.command = exec.Command("redis-server", slices.Concat(s.args, args)...)
+	s.command.Stdout, s.command.Stderr = s.output, s.output
+	s.command.SysProcAttr = dieWithParent()
+	ok(s.t, s.command.Start())
 }
 
 // Kill ends the server at once, as a crash would.

@@ -62,6 +62,8 @@ func TestRoundTrip(t *testing.T) {
 		p := session.Place{Thread: session.ThreadID(draw(t, s)), Session: session.SessionID(draw(t, s)), Pos: draw(t, n), Tokens: draw(t, n), Encoding: draw(t, s)}
 		place, err := codec.ParsePlace(codec.Place(p))
 		same(t, "place", p, place, err)
+		place, err = codec.ParsePlaceText(string(codec.Place(p)))
+		same(t, "place", p, place, err)
 
 		th := session.Thread{
 			ID: session.ThreadID(draw(t, s)), Session: session.SessionID(draw(t, s)), Tenant: draw(t, s), Purpose: session.Purpose(draw(t, s)),
@@ -169,7 +171,11 @@ func FuzzParse(f *testing.F) {
 	f.Add(codec.List([]session.Condensation{{Forgotten: []session.Range{{From: 1, To: 3}}}}))
 	f.Add(codec.Text(strings.Repeat("summary ", 30)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if p, err := codec.ParsePlace(b); err == nil {
+		p, err := codec.ParsePlace(b)
+		if text, textErr := codec.ParsePlaceText(string(b)); text != p || (textErr == nil) != (err == nil) {
+			t.Errorf("place %v, %v; of a string %v, %v", p, err, text, textErr)
+		}
+		if err == nil {
 			again, err := codec.ParsePlace(codec.Place(p))
 			if err != nil || again != p {
 				t.Errorf("place %v became %v, %v", p, again, err)

@@ -1,0 +1,184 @@
+package config
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Redis is a standalone server, a Sentinel group (MasterName) or a Cluster; it is read when Store.Type is StoreRedis.
+// URL stands for Addrs, Username, Password, DB and TLS: see Redis.Endpoint.
+type Redis struct {
+	URL      Secret   `yaml:"url"` // redis://user:password@host:port/db, or rediss:// for TLS
+	Addrs    []string `yaml:"addrs"`
+	Username string   `yaml:"username"`
+	Password Secret   `yaml:"password"`
+	DB       int      `yaml:"db"`
+
+	TLS           bool   `yaml:"tls"`
+	TLSCA         string `yaml:"tls_ca"`          // PEM file; empty: the system's authorities
+	TLSCert       string `yaml:"tls_cert"`        // PEM file of the client's own certificate; empty: none
+	TLSKey        string `yaml:"tls_key"`         // and of its key
+	TLSServerName string `yaml:"tls_server_name"` // in the server's certificate; empty: the host of its address
+
+	MasterName       string `yaml:"master_name"`
+	SentinelUsername string `yaml:"sentinel_username"`
+	SentinelPassword Secret `yaml:"sentinel_password"`
+	Cluster          bool   `yaml:"cluster"`
+}
+
+const redisPort = "6379"
+
+// Endpoint gives r with the parts of its URL in their places, and no URL. The error says what is wrong with the URL, and
+// nothing of what is in it.
+func (r Redis) Endpoint() (Redis, error) {
+	if r.URL == "" {
+		return r, nil
+	}
+	u, err := url.Parse(r.URL.Reveal())
+	switch {
+	case err != nil:
+		return r, errors.New("is not a URL: write it as redis://user:password@host:6379/0")
+	case u.Scheme != "redis" && u.Scheme != "rediss":
+		return r, errors.New("does not begin with redis:// or rediss://: write it as redis://user:password@host:6379/0")
+	case u.Hostname() == "":
+		return r, errors.New("names no host: write it as redis://user:password@host:6379/0")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return r, errors.New("holds a query or fragment: end it with the number of the database")
+	}
+	port := u.Port()
+	if port == "" {
+		port = redisPort
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return r, errors.New("has no port between 1 and 65535: correct it, or leave it out")
+	}
+	if r.DB, err = redisDB(u.Path); err != nil {
+		return r, err
+	}
+	password, _ := u.User.Password()
+	r.Addrs, r.TLS, r.URL = []string{net.JoinHostPort(u.Hostname(), port)}, u.Scheme == "rediss", ""
+	r.Username, r.Password = u.User.Username(), Secret(password)
+	return r, nil
+}
+
+func redisDB(path string) (int, error) {
+	path = strings.TrimPrefix(path, "/")
+	if path == "" {
+		return 0, nil
+	}
+	db, err := strconv.ParseUint(path, 10, 31)
+	if err != nil {
+		return 0, errors.New("does not end with the number of a database: write it as redis://host:6379/0")
+	}
+	return int(db), nil
+}
+
+// redis takes Redacted for a URL, as Effective writes it: whoever uses it is told then.
+func (v *validator) redis(r Redis) {
+	if r.URL == Redacted {
+		return
+	}
+	v.redisURL(r)
+	end, err := r.Endpoint()
+	if err != nil {
+		v.add("store.redis.url", "%s", err.Error())
+		return
+	}
+	v.redisAddrs(end)
+	if end.Cluster && end.MasterName != "" {
+		v.add("store.redis.master_name", "is set together with cluster: remove one, a Cluster has no Sentinel")
+	}
+	if end.Cluster && end.DB != 0 {
+		v.add(r.from("db"), "names a database together with cluster: remove its number, a Cluster has only 0")
+	}
+	if end.DB < 0 {
+		v.add("store.redis.db", "is negative: write the number of the database")
+	}
+	v.redisTLS(end)
+	if end.Username != "" && end.Password == "" {
+		v.redisPassword(r)
+	}
+	v.redisSentinel(end)
+}
+
+// from is the key that gives what the key of that name would.
+func (r Redis) from(name string) string {
+	if r.URL != "" {
+		name = "url"
+	}
+	return "store.redis." + name
+}
+
+// redisURL refuses what the URL says already. The default address may stand beside it, since nobody wrote it.
+func (v *validator) redisURL(r Redis) {
+	if r.URL == "" {
+		return
+	}
+	var twice []string
+	for _, part := range []struct {
+		name  string
+		given bool
+	}{
+		{"addrs", !slices.Equal(r.Addrs, Default().Store.Redis.Addrs)}, {"username", r.Username != ""},
+		{"password", r.Password != ""}, {"db", r.DB != 0}, {"tls", r.TLS},
+	} {
+		if part.given {
+			twice = append(twice, part.name)
+		}
+	}
+	if len(twice) > 0 {
+		v.add("store.redis.url", "is set together with %s: remove the one or the other, a URL says it all", strings.Join(twice, ", "))
+	}
+}
+
+func (v *validator) redisAddrs(r Redis) {
+	if len(r.Addrs) == 0 {
+		v.add("store.redis.addrs", "is empty: name at least one server as host:port")
+	}
+	if len(r.Addrs) > 1 && !r.Cluster && r.MasterName == "" {
+		v.add("store.redis.addrs", "names several servers: set cluster or master_name, or keep one")
+	}
+	for i, addr := range r.Addrs {
+		key := index("store.redis.addrs", i)
+		if host, _, ok := v.address(key, addr); ok && host == "" {
+			v.add(key, "names no host: write it as host:port")
+		}
+	}
+}
+
+func (v *validator) redisPassword(r Redis) {
+	if r.URL != "" {
+		v.add("store.redis.url", "has a user name without a password: write it as redis://user:password@host:6379/0")
+		return
+	}
+	v.add("store.redis.password", "is missing while username is set: set it, or remove username")
+}
+
+func (v *validator) redisSentinel(r Redis) {
+	if r.SentinelUsername != "" && r.SentinelPassword == "" {
+		v.add("store.redis.sentinel_password", "is missing while sentinel_username is set: set it, or remove sentinel_username")
+	}
+	if r.MasterName == "" && r.SentinelUsername+r.SentinelPassword.Reveal() != "" {
+		v.add("store.redis.master_name", "is missing while sentinel_username or sentinel_password is set: name the master, or remove them")
+	}
+}
+
+func (v *validator) redisTLS(r Redis) {
+	for _, file := range []struct{ name, value string }{
+		{"tls_ca", r.TLSCA}, {"tls_cert", r.TLSCert}, {"tls_key", r.TLSKey}, {"tls_server_name", r.TLSServerName},
+	} {
+		if file.value != "" && !r.TLS {
+			v.add("store.redis."+file.name, "is set without tls: set tls to true, or remove it")
+		}
+	}
+	switch {
+	case r.TLSCert == "" && r.TLSKey != "":
+		v.add("store.redis.tls_cert", "is missing while tls_key is set: name both files, or neither")
+	case r.TLSKey == "" && r.TLSCert != "":
+		v.add("store.redis.tls_key", "is missing while tls_cert is set: name both files, or neither")
+	}
+}

@@ -1,0 +1,206 @@
+package redisstore
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// allowed lists the commands that a line allows.
+func allowed(line string) []string {
+	var commands []string
+	for _, word := range strings.Fields(line) {
+		if command, ok := strings.CutPrefix(word, "+"); ok {
+			commands = append(commands, command)
+		}
+	}
+	slices.Sort(commands)
+	return commands
+}
+
+// used lists the commands that a server has carried out since its statistics were reset, but for those of the test and
+// those by which any connection introduces itself.
+func used(server *sessiontest.Server) []string {
+	var commands []string
+	for _, m := range regexp.MustCompile(`(?m)^cmdstat_(\S+?):calls=`).FindAllStringSubmatch(server.Do("INFO", "commandstats"), -1) {
+		if !slices.Contains([]string{"info", "config|resetstat", "hello", "auth", "acl|log"}, m[1]) {
+			commands = append(commands, m[1])
+		}
+	}
+	return commands
+}
+
+// exercise makes every call of a store, each of which must work.
+func exercise(t *testing.T, s *Store) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, s.Ping(ctx))
+	must(t, second(s.Secret(ctx, session.Secret("secret"))))
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	fork := twoEvents("fork", 2)
+	fork.Thread.Parent, fork.Thread.ForkAt, fork.Key, fork.Thread.Tenant = "t", 2, "key", "acme"
+	must(t, s.Append(ctx, fork))
+	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "x"})
+	must(t, err)
+	must(t, second(s.Summary(ctx, c.ID)))
+	must(t, second(s.Find(ctx, []session.Hash{{1}, {2}}, "t")))
+	must(t, second(s.Thread(ctx, "t")))
+	must(t, second(s.Events(ctx, "t", 1, 10)))
+	must(t, second(s.Trace(ctx, []session.Hash{{9}})))
+	must(t, s.Mark(ctx, []session.Hash{{9}}, session.Place{Thread: "t"}))
+	must(t, second(s.Session(ctx, "s")))
+	unlock, err := s.Lock(ctx, "t", time.Minute)
+	must(t, err)
+	unlock()
+	for i := range session.MaxThreads + session.MaxThreads/4 + 10 {
+		must(t, s.Append(ctx, twoEvents(session.ThreadID("of-many-"+strconv.Itoa(i)), 0)))
+	}
+}
+
+// TestLeastPermissions: the user that the documentation tells to make may do what the store does, and nothing else: all
+// that it may do is used, no call is refused, and every other command and key is.
+func TestLeastPermissions(t *testing.T) {
+	t.Parallel()
+	line := aclLines(t)["standalone"]
+	server := sessiontest.StartRedis(t, WithACL(t, "standalone")...)
+	s := start(t, Options{Addrs: []string{server.Addr}, Username: "dewpoint", Password: ACLPassword, TTL: time.Hour, Timeout: 10 * time.Second})
+	server.Do("CONFIG", "RESETSTAT")
+	exercise(t, s)
+	server.Do("SCRIPT", "FLUSH")
+	must(t, s.Append(t.Context(), twoEvents("t", 2)))
+	if log := server.Do("ACL", "LOG"); log != "" {
+		t.Errorf("refused:\n%s", log)
+	}
+	got := slices.DeleteFunc(used(server), func(c string) bool { return c == "script|flush" })
+	if want := allowed(line); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+		t.Errorf("used    %q\nallowed %q", slices.Sorted(slices.Values(got)), want)
+	}
+	for command, arity := range commandsOf(server) {
+		if slices.Contains(allowed(line), command) {
+			continue
+		}
+		for _, filler := range []string{"1", "dp:x"} { // a number, where there must be one, or a key
+			args := append([]string{"ACL", "DRYRUN", "dewpoint"}, strings.Split(command, "|")...)
+			for len(args)-3 < max(arity, -arity) {
+				args = append(args, filler)
+			}
+			if answer, err := sessiontest.Command(server.Addr, args...); err == nil && answer == "OK" && !open(command) {
+				t.Errorf("%s is allowed", command)
+			}
+		}
+	}
+	for key, want := range map[string]bool{"dp:secret": true, "dp:c:x": true, "other:x": false, "xdp:": false, "": false} {
+		if answer := server.Do("ACL", "DRYRUN", "dewpoint", "GET", key); (answer == "OK") != want {
+			t.Errorf("the key %q: %s", key, answer)
+		}
+	}
+}
+
+// open are the commands that no list can take from anybody.
+func open(command string) bool {
+	return slices.Contains([]string{"auth", "hello", "quit", "reset"}, command)
+}
+
+// commandsOf gives a server's commands, subcommands too, with the number of their arguments.
+func commandsOf(server *sessiontest.Server) map[string]int {
+	commands := map[string]int{}
+	// A name and its arity stand on lines of their own, one after the other, in front of the flags.
+	lines := strings.Split(server.Do("COMMAND"), "\n")
+	for i := range len(lines) - 1 {
+		if arity, err := strconv.Atoi(lines[i+1]); err == nil && regexp.MustCompile(`^[a-z][a-z_|-]*$`).MatchString(lines[i]) && arity != 0 {
+			commands[lines[i]] = arity
+		}
+	}
+	return commands
+}
+
+// TestCommandsAreKnown keeps TestLeastPermissions from passing because it knows no commands.
+func TestCommandsAreKnown(t *testing.T) {
+	t.Parallel()
+	commands := commandsOf(sessiontest.StartRedis(t))
+	for name, arity := range map[string]int{"get": 2, "flushall": -1, "config|set": -4, "keys": 2, "eval": -3} {
+		if commands[name] != arity {
+			t.Errorf("%s has %d arguments, want %d; all: %q", name, commands[name], arity, slices.Sorted(maps.Keys(commands)))
+		}
+	}
+}
+
+// TestLeastPermissionsInACluster is the same for the user in a Cluster.
+func TestLeastPermissionsInACluster(t *testing.T) {
+	t.Parallel()
+	line := aclLines(t)["cluster"]
+	cluster := sessiontest.StartCluster(t, WithACL(t, "cluster")...)
+	s := start(t, Options{Addrs: cluster.Addrs(), Cluster: true, Username: "dewpoint", Password: ACLPassword, TTL: time.Hour, Timeout: 10 * time.Second})
+	for _, node := range cluster.Nodes {
+		node.Do("CONFIG", "RESETSTAT")
+	}
+	exercise(t, s)
+	move := cluster.MoveSlot(s.keys.thread("t"))
+	move.Key(s.keys.thread("t"))
+	must(t, second(s.Thread(t.Context(), "t"))) // ASK
+	move.End()
+	all := map[string]bool{}
+	for _, node := range cluster.Nodes {
+		if log := node.Do("ACL", "LOG"); log != "" {
+			t.Errorf("refused:\n%s", log)
+		}
+		for _, command := range used(node) {
+			all[command] = true
+		}
+	}
+	maps.DeleteFunc(all, func(c string, _ bool) bool { // the test's own, and those of the nodes among each other
+		return strings.HasPrefix(c, "cluster|") && c != "cluster|slots" || slices.Contains([]string{"migrate", "select", "restore", "restore-asking"}, c)
+	})
+	if got, want := slices.Sorted(maps.Keys(all)), allowed(line); !slices.Equal(got, want) {
+		t.Errorf("used    %q\nallowed %q", got, want)
+	}
+}
+
+// TestLeastPermissionsOfSentinels is the same for the user of the Sentinels, who is not that of the master.
+func TestLeastPermissionsOfSentinels(t *testing.T) {
+	t.Parallel()
+	lines := aclLines(t)
+	master := sessiontest.StartRedis(t, WithACL(t, "standalone")...)
+	sentinel := sessiontest.StartSentinel(t, "main", master, lines["sentinel"])
+	s := start(t, Options{
+		Addrs: []string{sentinel.Addr}, MasterName: "main", Username: "dewpoint", Password: ACLPassword,
+		SentinelUsername: "dewpoint", SentinelPassword: ACLPassword, Timeout: 5 * time.Second,
+	})
+	must(t, s.Append(t.Context(), twoEvents("t", 0)))
+	for _, server := range []*sessiontest.Server{master, sentinel} {
+		if log := server.Do("ACL", "LOG"); log != "" {
+			t.Errorf("refused:\n%s", log)
+		}
+	}
+	for _, command := range allowed(lines["sentinel"]) {
+		if command == "ping" { // of a subscription that hears nothing for a while
+			continue
+		}
+		sentinel.Do("ACL", "SETUSER", "dewpoint", "-"+command)
+		without := start(t, s.options)
+		_ = without.Ping(t.Context()) // what Sentinels tell of each other is not needed for this
+		sessiontest.Eventually(t, command+" is missed", func() error {
+			if log := sentinel.Do("ACL", "LOG"); !strings.Contains(log, command) {
+				return fmt.Errorf("refused was %q", log)
+			}
+			return nil
+		})
+		sentinel.Do("ACL", "SETUSER", "dewpoint", "+"+command)
+		sentinel.Do("ACL", "LOG", "RESET")
+	}
+	wrong := s.options
+	wrong.SentinelPassword = "battery-staple"
+	err := start(t, wrong).Ping(t.Context())
+	unavailable(t, err)
+	if strings.Contains(fmt.Sprint(err), wrong.SentinelPassword) {
+		t.Errorf("the error tells the password: %v", err)
+	}
+}

@@ -1,0 +1,162 @@
+package redisstore
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// told makes a history out of words; u.. is a user message, g.. an answer.
+func told(words string) session.Query {
+	scope := session.Scope{Tenant: "acme"}
+	var messages []session.Message
+	for _, w := range strings.Fields(words) {
+		kind := session.Agent
+		if w[0] == 'u' {
+			kind = session.User
+		}
+		messages = append(messages, session.Message{Kind: kind, Raw: []byte(w), Digest: sha256.Sum256([]byte(w))})
+	}
+	return session.Query{Scope: scope, Purpose: session.PurposeMain, History: session.NewHistory(session.Secret("secret").Seed(scope), messages)}
+}
+
+// replica is a process that serves requests from a store.
+type replica struct {
+	t        *testing.T
+	registry *session.Registry
+}
+
+func newReplica(t *testing.T, s *Store) replica {
+	t.Helper()
+	r, err := session.NewRegistry(session.RegistryOptions{Store: s, Secret: session.Secret("secret")})
+	must(t, err)
+	return replica{t, r}
+}
+
+// serve does with a request what the proxy does, and gives what it forwards.
+func (r replica) serve(words string) (session.Resolution, string) {
+	r.t.Helper()
+	q := told(words)
+	res, err := r.registry.Resolve(r.t.Context(), q)
+	must(r.t, err)
+	applied, err := r.registry.Condensations(r.t.Context(), &res)
+	must(r.t, err)
+	view := session.Project(q.History, applied)
+	var forwarded []string
+	for _, item := range view.Items {
+		forwarded = append(forwarded, string(item.Raw)+item.Summary)
+	}
+	must(r.t, r.registry.Append(r.t.Context(), &res, tallyOf(&res, q)))
+	return res, strings.Join(forwarded, " ")
+}
+
+func tallyOf(res *session.Resolution, q session.Query) *session.Tally {
+	from := res.CountedFrom("test")
+	t := &session.Tally{Encoding: "test", From: from, Cum: []int{res.Known.Tokens * min(from, 1)}}
+	for range q.History.Len() - from {
+		t.Cum = append(t.Cum, t.Cum[len(t.Cum)-1]+10)
+	}
+	return t
+}
+
+const (
+	evictedWords = "u1 g1 u2 g2 u3"
+	evictedFork  = "u1 g1 u2 g2 u9"
+)
+
+// evictable makes a thread of which g1 to u2 are summarised, and a fork that inherits that.
+func evictable(t *testing.T, s *Store) {
+	t.Helper()
+	r := newReplica(t, s)
+	r.serve("u1 g1 u2")
+	res, _ := r.serve(evictedWords)
+	q := told(evictedWords)
+	view := session.Project(q.History, nil)
+	must(t, second(r.registry.Condense(t.Context(), &res, &view, session.Condensation{
+		Prefix: 3, Hash: q.History.Chain[3], Forgotten: []session.Range{{From: 2, To: 4}}, Offset: 2, Summary: "SUMMARY", SummaryTokens: 1,
+	})))
+	must(t, r.registry.Answered(t.Context(), &res, "an answer long enough to leave a trace behind", nil, nil))
+	if _, got := r.serve(evictedFork); got != "u1 SUMMARY g2 u9" {
+		t.Fatalf("the fork is forwarded as %q", got)
+	}
+}
+
+// TestEachKeyEvicted takes each key away, one at a time, as a server may that evicts any: the next request of the thread
+// and of its fork is served by another process, with the summary or whole, never with an empty one or half a history, and
+// the one after it finds all that was repaired.
+func TestEachKeyEvicted(t *testing.T) {
+	t.Parallel()
+	server := sessiontest.StartRedis(t, "--appendfsync", "everysec")
+	s := start(t, Options{Addrs: []string{server.Addr}, Content: true, TTL: time.Hour, Timeout: 5 * time.Second})
+	evictable(t, s)
+	keys, err := s.client.Keys(t.Context(), "*").Result()
+	must(t, err)
+	if len(keys) < 12 {
+		t.Fatalf("only %d keys: %q", len(keys), keys)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		for _, words := range []string{evictedWords, evictedFork} {
+			server.Do("FLUSHALL")
+			evictable(t, s)
+			n, err := s.client.Del(t.Context(), key).Result()
+			if err != nil || n != 1 {
+				t.Fatalf("%q is not there again: %v", key, err)
+			}
+			wantServed(t, s, fmt.Sprintf("%q gone, %s", key, words), words)
+		}
+	}
+}
+
+// wantServed sends a history on, step by step.
+func wantServed(t *testing.T, s *Store, what, words string) {
+	t.Helper()
+	words += " g3 u4"
+	first, got := newReplica(t, s).serve(words)
+	whole, condensed := words, strings.Replace(words, "g1 u2", "SUMMARY", 1)
+	if got != whole && got != condensed {
+		t.Errorf("%s: forwarded %q", what, got)
+	}
+	words += " g4 u5"
+	res, again := newReplica(t, s).serve(words)
+	if again != words && again != strings.Replace(words, "g1 u2", "SUMMARY", 1) {
+		t.Errorf("%s: then forwarded %q", what, again)
+	}
+	if res.Thread.ID != first.Thread.ID || res.Match != session.MatchEnd {
+		t.Errorf("%s: was thread %s, then %s by %v", what, first.Thread.ID, res.Thread.ID, res.Match)
+	}
+	if strings.Contains(got, "SUMMARY") && !strings.Contains(again, "SUMMARY") {
+		t.Errorf("%s: condensed, and then not: %q", what, again)
+	}
+}
+
+// TestSecretIsKept: the secret is written again now and then, so that a server that evicted it does not come to have
+// another.
+func TestSecretIsKept(t *testing.T) {
+	t.Parallel()
+	server := sessiontest.StartRedis(t)
+	s, ctx := start(t, Options{Addrs: []string{server.Addr}}), t.Context()
+	must(t, second(s.Secret(ctx, session.Secret("first"))))
+	server.Do("DEL", s.keys.secret())
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	if got := server.Do("EXISTS", s.keys.secret()); got != "0" {
+		t.Error("the secret is written with every append")
+	}
+	s.secret.written = s.secret.written.Add(-secretEvery)
+	must(t, s.Append(ctx, twoEvents("t", 2)))
+	if got := server.Do("GET", s.keys.secret()); got != "first" {
+		t.Errorf("the server's secret is %q", got)
+	}
+	s.secret.written = s.secret.written.Add(-secretEvery)
+	server.Do("SET", s.keys.secret(), "another") // of a replica that came in between
+	must(t, s.Append(ctx, twoEvents("t", 4)))
+	if got := server.Do("GET", s.keys.secret()); got != "another" {
+		t.Errorf("the server's secret is %q", got)
+	}
+}

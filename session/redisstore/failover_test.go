@@ -1,0 +1,160 @@
+package redisstore
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// lengthOf gives the length of a thread that must be there.
+func lengthOf(t *testing.T, s *Store, id session.ThreadID) int {
+	t.Helper()
+	thread, err := s.Thread(t.Context(), id)
+	must(t, err)
+	return thread.Len
+}
+
+// TestSentinelFailover kills a master: its replica takes over, and writes go on without a restart. The old master comes
+// back as a replica, and a planned failover makes it master again.
+func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
+	group := sessiontest.StartGroup(t, "main")
+	s, ctx := start(t, Options{Addrs: group.Addrs(), MasterName: "main", Timeout: time.Second, Rest: 20 * time.Millisecond}), t.Context()
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "kept"})
+	must(t, err)
+	group.Replica.CatchUp(group.Master)
+
+	group.Master.Kill()
+	unavailable(t, s.Append(ctx, twoEvents("t", 2)))
+	group.AwaitFailover()
+	sessiontest.Eventually(t, "writes go on", func() error { return s.Append(ctx, twoEvents("t", 2)) })
+	text, err := s.Summary(ctx, c.ID)
+	must(t, err)
+	if text != "kept" {
+		t.Errorf("the summary is %q", text)
+	}
+	group.Replica.Start()
+	group.AwaitReplica()
+	must(t, s.Append(ctx, twoEvents("t", 4)))
+	group.Replica.CatchUp(group.Master)
+
+	group.Failover()
+	at := lengthOf(t, s, "t")
+	sessiontest.Eventually(t, "writes go on", func() error { return s.Append(ctx, twoEvents("t", at)) })
+	if got := lengthOf(t, s, "t"); got != at+2 {
+		t.Errorf("the thread has %d, want %d", got, at+2)
+	}
+}
+
+// TestReadOnlyIsRetried: connections that still lead to the former master are given up for new ones, and the caller sees
+// nothing of it.
+func TestReadOnlyIsRetried(t *testing.T) {
+	t.Parallel()
+	old := sessiontest.StartRedis(t)
+	successor := sessiontest.StartReplica(t, old)
+	relay := sessiontest.StartRelay(t, old.Addr)
+	s, ctx := start(t, Options{Addrs: []string{relay.Addr}, Timeout: 5 * time.Second}), t.Context()
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "kept"})
+	must(t, err)
+	successor.CatchUp(old)
+	successor.Do("REPLICAOF", "NO", "ONE")
+	old.Follow(successor)
+	relay.Retarget(successor.Addr)
+	must(t, s.Append(ctx, twoEvents("t", 2)))
+	text, err := s.Summary(ctx, c.ID)
+	must(t, err)
+	if n := lengthOf(t, s, "t"); n != 4 || text != "kept" {
+		t.Errorf("the thread has %d, and the summary is %q", n, text)
+	}
+}
+
+// TestClusterFailover kills one master of three: its replica takes its slots, and calls go on without a restart.
+func TestClusterFailover(t *testing.T) {
+	t.Parallel()
+	cluster := sessiontest.StartCluster(t)
+	s, ctx := start(t, Options{Addrs: cluster.Addrs(), Cluster: true, Timeout: time.Second, Rest: 20 * time.Millisecond}), t.Context()
+	replica := cluster.AddReplica(cluster.Nodes[1])
+	ids := []session.ThreadID{"a", "b", "c", "d", "e", "f", "g", "h"}
+	for _, id := range ids {
+		must(t, s.Append(ctx, twoEvents(id, 0)))
+	}
+	replica.CatchUp(cluster.Nodes[1])
+	cluster.Nodes[1].Kill()
+	refused := 0
+	for _, id := range ids {
+		if err := second(s.Thread(ctx, id)); err != nil {
+			unavailable(t, err)
+			refused++
+		}
+	}
+	if refused == 0 || refused == len(ids) {
+		t.Errorf("%d of %d threads are away with one of three masters", refused, len(ids))
+	}
+	cluster.AwaitMaster(replica)
+	for _, id := range ids {
+		sessiontest.Eventually(t, "each thread is there again", func() error { return second(s.Thread(ctx, id)) })
+		sessiontest.Eventually(t, "and goes on", func() error {
+			err := s.Append(ctx, twoEvents(id, 2))
+			if errors.Is(err, session.ErrStale) {
+				return nil // the answer of the attempt before was lost
+			}
+			return err
+		})
+		if n := lengthOf(t, s, id); n != 4 {
+			t.Errorf("thread %s has %d, want 4", id, n)
+		}
+	}
+}
+
+// TestResharding moves a thread's slot from one master to another while it is read: reading never fails. Writing is only
+// away while one half of the thread is here and the other there.
+func TestResharding(t *testing.T) {
+	t.Parallel()
+	cluster := sessiontest.StartCluster(t)
+	s, ctx := start(t, Options{Addrs: cluster.Addrs(), Cluster: true, Timeout: 5 * time.Second}), t.Context()
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	reading, stop := sync.WaitGroup{}, make(chan struct{})
+	for range 4 {
+		reading.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				found, err := s.Find(ctx, []session.Hash{{1, 0, 0, 7}, {2, 0, 0, 7}, {byte(n), byte(n >> 8), 8}}, "t")
+				if err != nil || found.Hinted == nil || !found.Places[0].Known() || !found.Places[1].Known() {
+					t.Errorf("in between: found %+v, %v", found, err)
+					return
+				}
+			}
+		})
+	}
+	move := cluster.MoveSlot(s.keys.thread("t"))
+	must(t, s.Append(ctx, twoEvents("t", 2))) // all is where it was
+	move.Key(s.keys.thread("t"))
+	if err := s.Append(ctx, twoEvents("t", 4)); err == nil || !strings.Contains(err.Error(), "TRYAGAIN") {
+		t.Errorf("half a thread was written to: %v", err)
+	} else {
+		unavailable(t, err)
+	}
+	must(t, second(s.Thread(ctx, "t"))) // ASK
+	move.Key(s.keys.log("t"))
+	must(t, s.Append(ctx, twoEvents("t", 4))) // ASK, of a script
+	move.End()
+	must(t, s.Append(ctx, twoEvents("t", 6))) // MOVED
+	close(stop)
+	reading.Wait()
+	events, err := s.Events(ctx, "t", 1, 100)
+	must(t, err)
+	if len(events) != 8 {
+		t.Errorf("%d events, want 8", len(events))
+	}
+}

@@ -1,0 +1,157 @@
+package redisstore
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// prepared is a store on a real server with a condensed thread of two messages and a secret.
+func prepared(t *testing.T, o Options, args ...string) (*sessiontest.Server, *Store, session.CondensationID) {
+	t.Helper()
+	server := sessiontest.StartRedis(t, args...)
+	o.Addrs = []string{server.Addr}
+	if o.Timeout == 0 {
+		o.Timeout = 5 * time.Second
+	}
+	s := start(t, o)
+	must(t, second(s.Secret(t.Context(), session.Secret("first"))))
+	must(t, s.Append(t.Context(), twoEvents("t", 0)))
+	c, err := s.Condense(t.Context(), "t", session.Condensation{Summary: "kept"})
+	must(t, err)
+	return server, s, c.ID
+}
+
+// wantReads makes every call that only reads, and the one for the secret.
+func wantReads(t *testing.T, s *Store, id session.CondensationID) {
+	t.Helper()
+	found, err := s.Find(t.Context(), []session.Hash{{1, 0, 0, 7}}, "t")
+	if err != nil || found.Hinted == nil || !found.Places[0].Known() {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	text, err := s.Summary(t.Context(), id)
+	if err != nil || text != "kept" {
+		t.Fatalf("summary %q, %v", text, err)
+	}
+	must(t, second(s.Events(t.Context(), "t", 1, 10)))
+	must(t, second(s.Trace(t.Context(), []session.Hash{{9}})))
+	must(t, second(s.Session(t.Context(), "s")))
+	secret, err := s.Secret(t.Context(), session.Secret("another"))
+	if err != nil || string(secret) != "first" {
+		t.Fatalf("secret %q, %v", string(secret), err)
+	}
+}
+
+// wantNoWrites makes every call that writes.
+func wantNoWrites(t *testing.T, s *Store, why string) {
+	t.Helper()
+	for name, err := range map[string]error{
+		"append":   s.Append(t.Context(), twoEvents("t", 2)),
+		"begin":    s.Append(t.Context(), twoEvents("u", 0)),
+		"condense": second(s.Condense(t.Context(), "t", session.Condensation{Summary: "more"})),
+		"mark":     s.Mark(t.Context(), []session.Hash{{7}}, session.Place{Thread: "t"}),
+		"lock":     second(s.Lock(t.Context(), "t", time.Minute)),
+	} {
+		unavailable(t, err)
+		if !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v does not say %s", name, err, why)
+		}
+	}
+	if !s.breaker.allow() {
+		t.Error("calls are held back though each is answered at once")
+	}
+}
+
+// TestReadOnly: a replica without a master to go to is read from, and takes nothing.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	server, s, id := prepared(t, Options{})
+	server.Do("REPLICAOF", "127.0.0.1", "1")
+	wantReads(t, s, id)
+	wantNoWrites(t, s, "READONLY")
+	server.Do("REPLICAOF", "NO", "ONE")
+	must(t, s.Append(t.Context(), twoEvents("t", 2)))
+}
+
+// TestOutOfMemory: a full server that keeps what it has is read from, and no write is done in part.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	server, s, id := prepared(t, Options{}, "--maxmemory-policy", "noeviction")
+	server.Do("CONFIG", "SET", "maxmemory", "1")
+	wantReads(t, s, id)
+	wantNoWrites(t, s, "OOM")
+	server.Do("CONFIG", "SET", "maxmemory", "0")
+	wantReads(t, s, id)
+	thread, err := s.Thread(t.Context(), "t")
+	must(t, err)
+	if thread.Len != 2 || thread.Seq != 3 || len(thread.Condensations) != 1 {
+		t.Errorf("a write was done in part: %+v", thread)
+	}
+	must(t, s.Append(t.Context(), twoEvents("t", 2)))
+}
+
+// TestLoading restarts a server that takes its time to read its data: all is refused, at once, until it has.
+func TestLoading(t *testing.T) {
+	t.Parallel()
+	server, s, id := prepared(t, Options{}, "--appendonly", "no", "--loading-process-events-interval-bytes", "1024")
+	for i := range 2000 {
+		must(t, s.Mark(t.Context(), []session.Hash{{1, 2, byte(i), byte(i >> 8)}}, session.Place{Thread: "t", Session: session.SessionID(strings.Repeat("s", 200))}))
+	}
+	server.Do("SAVE")
+	server.Kill()
+	server.Launch("--key-load-delay", "5000") // microseconds, for each of 2000 keys
+	sessiontest.Eventually(t, "the server loads", func() error {
+		_, err := sessiontest.Command(server.Addr, "PING")
+		if err == nil || !strings.Contains(err.Error(), "LOADING") {
+			return net.ErrClosed
+		}
+		return nil
+	})
+	wantNoWrites(t, s, "LOADING")
+	for _, err := range []error{second(s.Find(t.Context(), []session.Hash{{1}}, "t")), second(s.Secret(t.Context(), session.Secret("x"))), s.Ping(t.Context())} {
+		unavailable(t, err)
+	}
+	server.Do("CONFIG", "SET", "key-load-delay", "0")
+	sessiontest.Eventually(t, "it has its data", func() error { return second(s.Thread(t.Context(), "t")) })
+	wantReads(t, s, id)
+	must(t, s.Append(t.Context(), twoEvents("t", 2)))
+}
+
+// TestTooManyClients: a server that takes no more connections is away until it does.
+func TestTooManyClients(t *testing.T) {
+	t.Parallel()
+	server := sessiontest.StartRedis(t)
+	other := start(t, Options{Addrs: []string{server.Addr}, Timeout: 5 * time.Second})
+	must(t, other.Append(t.Context(), twoEvents("t", 0))) // and keeps its connection
+	server.Do("CONFIG", "SET", "maxclients", "1")
+	s := start(t, Options{Addrs: []string{server.Addr}, Timeout: 5 * time.Second})
+	for range 10 { // it says why, and hangs up: what of that is seen is a matter of luck
+		unavailable(t, s.Append(t.Context(), twoEvents("t", 2)))
+	}
+	must(t, other.Append(t.Context(), twoEvents("t", 2)))
+	must(t, other.Close())
+	sessiontest.Eventually(t, "there is room again", func() error { return s.Append(t.Context(), twoEvents("t", 4)) })
+}
+
+// TestPermissionLost: a user who may no longer do something is told so in words, and so is one who is no more.
+func TestPermissionLost(t *testing.T) {
+	t.Parallel()
+	const password = "correct-horse"
+	server, s, id := prepared(t, Options{Username: "app", Password: password}, "--user", "app", "on", ">"+password, "~*", "&*", "+@all")
+	server.Do("ACL", "SETUSER", "app", "-@write")
+	wantNoWrites(t, s, "the user lacks a permission")
+	server.Do("ACL", "SETUSER", "app", "+@write")
+	wantReads(t, s, id)
+	server.Do("ACL", "DELUSER", "app") // and its connections
+	for range 3 {
+		err := s.Append(t.Context(), twoEvents("t", 2))
+		unavailable(t, err)
+		if !strings.Contains(err.Error(), "refuses the user name or password") || strings.Contains(err.Error(), password) {
+			t.Errorf("got %v", err)
+		}
+	}
+}

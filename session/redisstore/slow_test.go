@@ -1,0 +1,178 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// atOnce makes n calls at the same time and gives their errors.
+func atOnce(n int, call func(i int) error) []error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = call(i) })
+	}
+	wg.Wait()
+	return errs
+}
+
+// TestSlow: a server that takes 100 ms for every answer is slow and not away: a hundred calls at a time are served, the
+// connections they need to begin with included.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	relay := sessiontest.StartRelay(t, sessiontest.StartRedis(t).Addr)
+	relay.Delay(100 * time.Millisecond)
+	s, ctx := start(t, Options{Addrs: []string{relay.Addr}, Timeout: 5 * time.Second}), t.Context()
+	for _, err := range atOnce(100, func(i int) error { return s.Append(ctx, twoEvents(session.ThreadID(fmt.Sprint("t", i)), 0)) }) {
+		must(t, err)
+	}
+	for _, err := range atOnce(100, func(i int) error {
+		found, err := s.Find(ctx, []session.Hash{{1, 0, 0, 7}}, session.ThreadID(fmt.Sprint("t", i)))
+		if err == nil && found.Hinted == nil {
+			err = session.ErrNotFound
+		}
+		return err
+	}) {
+		must(t, err)
+	}
+	if !s.breaker.allow() {
+		t.Error("calls are held back")
+	}
+}
+
+// TestDefaultsAreForSlowServers: the default deadline leaves room for a new connection and a call of 100 ms each.
+func TestDefaultsAreForSlowServers(t *testing.T) {
+	if least := 4 * 100 * time.Millisecond; defaultTimeout < least || defaultRest > defaultTimeout {
+		t.Errorf("a timeout of %v, want at least %v; a rest of %v", defaultTimeout, least, defaultRest)
+	}
+}
+
+// silent is a way for a server to be there and not to answer.
+type silent struct{ begin, end func() }
+
+// TestSilent: calls to a server that does not answer end with the store's own deadline; the first few wait for it, the
+// others do not go out. When it answers again so do calls, without a restart.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(*testing.T) (addr string, way silent){
+		"frozen": func(t *testing.T) (string, silent) {
+			server := sessiontest.StartRedis(t)
+			return server.Addr, silent{server.Freeze, server.Thaw}
+		},
+		"black hole": func(t *testing.T) (string, silent) {
+			relay := sessiontest.StartRelay(t, sessiontest.StartRedis(t).Addr)
+			return relay.Addr, silent{func() { relay.Swallow(true) }, func() { relay.Swallow(false) }}
+		},
+		"too slow": func(t *testing.T) (string, silent) {
+			relay := sessiontest.StartRelay(t, sessiontest.StartRedis(t).Addr)
+			return relay.Addr, silent{func() { relay.Delay(time.Second) }, func() { relay.Delay(0) }}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr, way := make(t)
+			s, count := start(t, Options{Addrs: []string{addr}, Timeout: 200 * time.Millisecond, Rest: 20 * time.Millisecond}), &trips{}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // tells if the store has no deadline
+			defer cancel()
+			sessiontest.Eventually(t, "the server answers", func() error { return s.Append(ctx, twoEvents("t", 0)) })
+			way.begin()
+			for _, err := range atOnce(64, func(int) error { return second(s.Thread(ctx, "t")) }) {
+				unavailable(t, err)
+			}
+			if s.breaker.allow() {
+				t.Fatal("calls still go out")
+			}
+			s.client.AddHook(count)
+			for range 100 {
+				unavailable(t, second(s.Find(ctx, []session.Hash{{1}}, "t")))
+			}
+			if n := count.calls.Load(); n > 0 {
+				t.Errorf("%d calls went out", n)
+			}
+			must(t, ctx.Err())
+			way.end()
+			sessiontest.Eventually(t, "it answers again", func() error { return second(s.Thread(ctx, "t")) })
+			must(t, s.Append(ctx, twoEvents("t", 2)))
+		})
+	}
+}
+
+// TestSilentMaster: one silent master of a Cluster is found out by the probe, whichever it is.
+func TestSilentMaster(t *testing.T) {
+	t.Parallel()
+	cluster := sessiontest.StartCluster(t, "--cluster-node-timeout", "30000")
+	s, ctx := start(t, Options{Addrs: cluster.Addrs(), Cluster: true, Timeout: 300 * time.Millisecond, Rest: 20 * time.Millisecond}), t.Context()
+	sessiontest.Eventually(t, "the cluster answers", func() error { return s.Ping(ctx) })
+	for _, node := range cluster.Nodes {
+		node.Freeze()
+		for range 10 {
+			if s.probe(ctx) {
+				t.Errorf("a probe was answered while %s is silent", node.Addr)
+			}
+		}
+		node.Thaw()
+		sessiontest.Eventually(t, "it answers again", func() error { return s.Ping(ctx) })
+	}
+}
+
+// TestCut resets the connection at some byte of an answer: the call is made again on another, and what had reached the
+// server the first time is there once.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	relay := sessiontest.StartRelay(t, sessiontest.StartRedis(t).Addr)
+	s, ctx := start(t, Options{Addrs: []string{relay.Addr}, Timeout: 10 * time.Second}), t.Context()
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	must(t, second(s.Condense(ctx, "t", session.Condensation{Summary: "first"})))
+	unlock, err := s.Lock(ctx, "t", time.Minute)
+	must(t, err)
+	unlock()
+	hashes := []session.Hash{{1, 0, 0, 7}, {2, 0, 0, 7}, {3}}
+	at := 2
+	for cut := 1; cut < 100; cut += 7 {
+		relay.CutAfter(cut)
+		found, err := s.Find(ctx, hashes, "t")
+		if err != nil || found.Hinted == nil || !found.Places[1].Known() {
+			t.Fatalf("cut after %d: found %+v, %v", cut, found, err)
+		}
+	}
+	for cut := 1; cut < 12; cut += 2 { // of two answers, some to the one and some to the other
+		relay.CutAfter(cut)
+		must(t, s.Append(ctx, twoEvents("t", at)))
+		at += 2
+	}
+	for cut := range 3 {
+		relay.CutAfter(cut + 1)
+		c, err := s.Condense(ctx, "t", session.Condensation{Summary: fmt.Sprint("cut ", cut)})
+		must(t, err)
+		text, err := s.Summary(ctx, c.ID)
+		if must(t, err); text != fmt.Sprint("cut ", cut) {
+			t.Errorf("condensation %d has the summary %q", cut, text)
+		}
+	}
+	relay.CutAfter(1)
+	unlock, err = s.Lock(ctx, "t", time.Minute)
+	must(t, err)
+	if err := second(s.Lock(ctx, "t", time.Minute)); !errors.Is(err, session.ErrLocked) {
+		t.Errorf("got %v, want %v", err, session.ErrLocked)
+	}
+	unlock()
+	must(t, second(s.Lock(ctx, "t", time.Minute)))
+	thread, err := s.Thread(ctx, "t")
+	must(t, err)
+	if thread.Len != at || thread.Seq != uint64(at)+4 || len(thread.Condensations) != 4 {
+		t.Errorf("the thread has %d positions in %d entries and %d condensations, want %d, %d and 4",
+			thread.Len, thread.Seq, len(thread.Condensations), at, at+4)
+	}
+	events, err := s.Events(ctx, "t", 1, 1000)
+	must(t, err)
+	if len(events) != at+4 {
+		t.Errorf("the log has %d entries, want %d", len(events), at+4)
+	}
+}

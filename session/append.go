@@ -130,10 +130,14 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 
 func (r *Registry) systemEvents(h *History, now time.Time) []Event {
 	var events []Event
+	after := 0
 	for i := range h.Messages {
-		if m := &h.Messages[i]; m.Kind == System {
-			events = append(events, Event{Kind: System, Digest: m.Digest, Time: now, Payload: m.Raw})
+		m := &h.Messages[i]
+		if m.Kind != System {
+			after = h.Pos(i)
+			continue
 		}
+		events = append(events, Event{Kind: System, Digest: m.Digest, After: after, Time: now, Payload: m.Raw})
 	}
 	return events
 }
@@ -145,6 +149,15 @@ func systemDigest(messages []Message) Hash {
 		if messages[i].Kind == System {
 			d = next(d, messages[i].Digest)
 		}
+	}
+	return d
+}
+
+// SystemDigest is Thread.System of a request whose system messages have these digests.
+func SystemDigest(digests []Hash) Hash {
+	var d Hash
+	for _, digest := range digests {
+		d = next(d, digest)
 	}
 	return d
 }
@@ -172,7 +185,10 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 	if err != nil {
 		return c, fmt.Errorf("log condensation: %w", err)
 	}
-	r.summaries.Add(c.ID, c.Summary)
+	r.summaries.Add(keyOf(&c), c.Summary)
+	if c.Answers() {
+		res.Thread.Requested = 0
+	}
 	bare := c
 	bare.Summary = ""
 	res.Thread.Condensations = append(slices.Clip(res.Thread.Condensations), bare)
@@ -186,13 +202,13 @@ func (r *Registry) Condensations(ctx context.Context, res *Resolution) ([]Conden
 	if shown == nil {
 		return applied, nil
 	}
-	summary, ok := r.summaries.Get(shown.ID)
+	summary, ok := r.summaries.Get(keyOf(shown))
 	if !ok {
 		var err error
 		if summary, err = r.store.Summary(ctx, shown.ID); err != nil {
 			return nil, fmt.Errorf("read summary: %w", err)
 		}
-		r.summaries.Add(shown.ID, summary)
+		r.summaries.Add(keyOf(shown), summary)
 	}
 	shown.Summary = summary
 	return applied, nil

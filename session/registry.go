@@ -18,8 +18,17 @@ type Registry struct {
 	now       func() time.Time
 	newID     func() string
 	hints     *lru.Cache[Hash, ThreadID] // which thread a chain hash was last seen in: saves a round trip
-	summaries *lru.Cache[CondensationID, string]
+	summaries *lru.Cache[summaryKey, string]
 }
+
+// summaryKey names a summary for good. A session that was deleted may begin anew under the same names, and its log then
+// gives the same ids to other condensations; the time tells them apart.
+type summaryKey struct {
+	id   CondensationID
+	made int64 // ns
+}
+
+func keyOf(c *Condensation) summaryKey { return summaryKey{c.ID, c.Time.UnixNano()} }
 
 // RegistryOptions are the parts a Registry needs. Now and NewID have defaults.
 type RegistryOptions struct {
@@ -41,7 +50,7 @@ func NewRegistry(o RegistryOptions) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new registry: %w", err)
 	}
-	summaries, err := lru.New[CondensationID, string](summariesKept)
+	summaries, err := lru.New[summaryKey, string](summariesKept)
 	if err != nil {
 		return nil, fmt.Errorf("new registry: %w", err)
 	}

@@ -43,7 +43,7 @@ type Store interface {
 	Events(ctx context.Context, thread ThreadID, from uint64, limit int) ([]Event, error)
 	// Trace looks up which thread last left each trace. Unknown traces give a zero Place.
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)
-	// Mark makes traces point to a place.
+	// Mark makes traces point to a place. ErrNotFound if its thread is gone: nothing is left of it.
 	Mark(ctx context.Context, traces []Hash, at Place) error
 	// Session reads one session's record.
 	Session(ctx context.Context, id SessionID) (Session, error)

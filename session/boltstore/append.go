@@ -2,6 +2,7 @@ package boltstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -69,7 +70,7 @@ func extended(c *change, b session.Batch) (rec record, lenders []record, err err
 		if !codec.Begins(b) {
 			return rec, nil, fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
 		}
-		rec.thread.Seq, rec.list = 0, codec.List(b.Thread.Condensations)
+		rec.thread.Seq, rec.thread.Requested, rec.list = 0, 0, codec.List(b.Thread.Condensations)
 		if b.At > 0 {
 			lenders, err = lendersOf(c, rec)
 		}
@@ -82,7 +83,7 @@ func extended(c *change, b session.Batch) (rec record, lenders []record, err err
 	if old.thread.Len != b.At {
 		return rec, nil, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.thread.Len, b.At)
 	}
-	rec.thread.Seq, rec.list = old.thread.Seq, old.list
+	rec.thread.Seq, rec.list, rec.thread.Requested = old.thread.Seq, old.list, old.thread.Requested
 	return rec, nil, nil
 }
 
@@ -134,7 +135,13 @@ func joined(c *change, b session.Batch) (*session.Session, error) {
 
 // Mark implements session.Store.
 func (s *Store) Mark(ctx context.Context, hashes []session.Hash, at session.Place) error {
+	if len(hashes) == 0 {
+		return ctx.Err()
+	}
 	err := s.change(ctx, false, func(c *change) error {
+		if c.get(threads.key(string(at.Thread))) == nil {
+			return session.ErrNotFound
+		}
 		mark(c, hashes, at)
 		return nil
 	})
@@ -149,7 +156,11 @@ func mark(c *change, hashes []session.Hash, at session.Place) {
 		return
 	}
 	place := codec.Place(at)
+	all := make([]byte, 0, len(hashes)*len(session.Hash{}))
 	for _, h := range hashes {
 		c.put(traces.hash(h), place)
+		all = append(all, h[:]...)
 	}
+	name := sha256.Sum256(all)
+	c.put(string(append(marked.of(at.Thread, len(name)), name[:]...)), all)
 }

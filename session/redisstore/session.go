@@ -14,11 +14,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// join puts b's thread into its session's record.
-func (s *Store) join(ctx context.Context, pipe redis.Pipeliner, b session.Batch) {
+// join puts b's thread into its session's record, with HSET or HSETNX.
+func (s *Store) join(ctx context.Context, pipe redis.Pipeliner, b session.Batch, set string) {
 	t := b.Thread
 	pipe.Eval(ctx, sessionScript, []string{s.keys.session(t.Session)},
-		string(t.ID), t.Tenant, b.Key, stamp(t.Created), stamp(t.Seen), s.options.TTL.Milliseconds())
+		string(t.ID), t.Tenant, b.Key, stamp(t.Created), stamp(t.Seen), s.options.TTL.Milliseconds(), set)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

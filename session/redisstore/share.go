@@ -61,6 +61,7 @@ func (s *Store) keep(ctx context.Context, pipe redis.Pipeliner, ids []session.Th
 	for _, id := range ids {
 		pipe.PExpire(ctx, s.keys.thread(id), s.options.TTL)
 		pipe.PExpire(ctx, s.keys.log(id), s.options.TTL)
+		pipe.PExpire(ctx, s.keys.left(id), s.options.TTL)
 	}
 }
 

@@ -21,11 +21,15 @@ type Store struct {
 	breaker breaker
 	scripts scripts
 	closing sync.Once
+	late    time.Duration // by when a write that was under way has arrived
 }
 
-var _ session.Store = (*Store)(nil)
+var (
+	_ session.Store   = (*Store)(nil)
+	_ session.Archive = (*Store)(nil)
+)
 
-type scripts struct{ append, condense, events, unlock *redis.Script }
+type scripts struct{ append, condense, request, events, unlock *redis.Script }
 
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
 // it fails to make. It returns those errors as well.
@@ -46,9 +50,11 @@ func Open(o Options) (*Store, error) {
 		options: o,
 		keys:    keys{o.Prefix},
 		breaker: breaker{now: time.Now},
+		late:    2 * o.Timeout,
 		scripts: scripts{
 			append:   redis.NewScript(appendScript),
 			condense: redis.NewScript(condenseScript),
+			request:  redis.NewScript(requestScript),
 			events:   redis.NewScript(eventsScript),
 			unlock:   redis.NewScript(unlockScript),
 		},

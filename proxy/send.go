@@ -185,7 +185,8 @@ func (s *Server) remember(t *turn, tee dialect.Tee) {
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, s.o.Limits.Store)
 		defer cancel()
-		if err := t.registry.Answered(ctx, &t.placed, answer.Text, ids, arguments); err != nil {
+		err := t.registry.Answered(ctx, &t.placed, answer.Text, ids, arguments)
+		if err != nil && !errors.Is(err, session.ErrNotFound) { // not found: the session was deleted meanwhile
 			s.degraded.note("mark answer", err)
 		}
 	})

@@ -55,7 +55,10 @@ func New(cfg *config.Config, log *zap.Logger) (_ *App, err error) {
 	if err := a.buildServer(store, metrics); err != nil {
 		return nil, err
 	}
-	return a, a.listen(metrics)
+	if err := a.listen(); err != nil {
+		return nil, err
+	}
+	return a, a.buildAdmin(store, metrics)
 }
 
 func (a *App) buildServer(store session.Store, metrics *proxy.Metrics) error {
@@ -135,7 +138,7 @@ func limits(cfg *config.Config) proxy.Limits {
 }
 
 // listen opens the ports, so that a port in use is known before anything is served.
-func (a *App) listen(metrics *proxy.Metrics) error {
+func (a *App) listen() error {
 	var err error
 	if a.data, err = net.Listen("tcp", a.config.Listen); err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -148,7 +151,6 @@ func (a *App) listen(metrics *proxy.Metrics) error {
 		return fmt.Errorf("listen (admin.listen): %w", err)
 	}
 	a.lifecycle.onStop("admin listener", func(context.Context) error { return closed(a.adm.Close()) })
-	a.admin = &http.Server{Handler: proxy.NewAdmin(a.config.Admin.Token.Reveal(), metrics), ReadHeaderTimeout: adminWait}
 	return nil
 }
 

@@ -64,6 +64,7 @@ func (s *Server) know(t *turn) {
 func (s *Server) tallyUp(t *turn) {
 	from := t.place.CountedFrom(t.counter.Encoding())
 	t.tally = session.Tally{Encoding: t.counter.Encoding(), From: from, Cum: make([]int, 1, t.history.Len()-from+1)}
+	t.tally.Count = func(p int) int { return s.tokens(t, t.history.Message(p)) }
 	if from > 0 {
 		t.tally.Cum[0] = t.place.Known.Tokens
 	}

@@ -108,14 +108,14 @@ func (s *Server) logAppend(t *turn) {
 	}
 	t.body.hold() // events alias it
 	t.logged = make(chan struct{})
-	place := t.place
+	place, tally := t.place, t.tally
 	s.beside(func() {
 		defer func() { <-s.pending }()
 		defer t.body.release()
 		defer close(t.logged)
 		ctx, cancel := context.WithTimeout(s.ctx, s.o.Limits.Store)
 		defer cancel()
-		if err := t.registry.Append(ctx, &place, &t.tally); err != nil {
+		if err := t.registry.Append(ctx, &place, &tally); err != nil {
 			s.degraded.note("append", err)
 			return
 		}

@@ -14,6 +14,31 @@ type Tally struct {
 	From     int
 	Cum      []int // Cum[i] counts the first From+i chained messages
 	System   int   // tokens of the system messages, which stand outside the chain
+
+	// Count counts the message at a position up to From, for when it turns out that those are needed as well, because what
+	// was known of the history is gone meanwhile. Nil: that is an error.
+	Count func(p int) int
+}
+
+// reach makes the tally begin at a position at which the total is known, if it begins later.
+func (t *Tally) reach(from, total int) error {
+	if from >= t.From {
+		return nil
+	}
+	if t.Count == nil {
+		return fmt.Errorf("counted from position %d, needed from %d", t.From, from)
+	}
+	cum := make([]int, 1, t.From-from+len(t.Cum))
+	cum[0] = total
+	for p := from + 1; p <= t.From; p++ {
+		cum = append(cum, cum[len(cum)-1]+t.Count(p))
+	}
+	shift := cum[len(cum)-1] - t.Cum[0]
+	for _, n := range t.Cum[1:] {
+		cum = append(cum, n+shift)
+	}
+	t.From, t.Cum = from, cum
+	return nil
 }
 
 // Total counts the first p positions; p must not be below From.
@@ -59,6 +84,13 @@ func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) er
 func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally) error {
 	if res.Match == MatchReplay {
 		return nil // the thread holds all of it, and more
+	}
+	from, total := res.CountedFrom(tally.Encoding), 0
+	if from > 0 {
+		total = res.Known.Tokens
+	}
+	if err := tally.reach(from, total); err != nil {
+		return fmt.Errorf("append to thread %s: %w", res.Thread.ID, err)
 	}
 	b := r.batch(res, tally)
 	if len(b.Events) == 0 && len(b.Places) == 0 {

@@ -63,7 +63,8 @@ type Found struct {
 // Condensations are kept by the store, and those given count only when the thread begins (At is 0 or ForkAt and the
 // thread is unknown). Key is the session key for the session's record.
 //
-// The store refuses the batch with ErrStale if the thread's Len is not At, or if it begins a fork whose parent is gone.
+// The store refuses the batch with ErrStale if the thread's Len is not At, if the thread began at another time than the
+// batch's, since then it was deleted and began anew, or if it begins a fork whose parent is gone.
 type Batch struct {
 	Thread Thread
 	Key    string

@@ -83,6 +83,9 @@ func extended(c *change, b session.Batch) (rec record, lenders []record, err err
 	if old.thread.Len != b.At {
 		return rec, nil, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.thread.Len, b.At)
 	}
+	if !old.thread.Created.Equal(b.Thread.Created) {
+		return rec, nil, fmt.Errorf("%w: the thread was deleted and began anew", session.ErrStale)
+	}
 	rec.thread.Seq, rec.list, rec.thread.Requested = old.thread.Seq, old.list, old.thread.Requested
 	return rec, nil, nil
 }

@@ -56,12 +56,18 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID) []any {
 	if codec.Begins(b) {
 		begins = 1
 	}
-	args = append(args, b.At, begins, codec.Thread(b.Thread), b.Thread.Len, codec.List(b.Thread.Condensations),
+	args = append(args, point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), codec.List(b.Thread.Condensations),
 		joinIDs(shared), s.options.TTL.Milliseconds(), joinHashes(b.Traces))
 	for _, e := range b.Events {
 		args = append(args, codec.Event(e, s.options.Content))
 	}
 	return args
+}
+
+// point is how far a thread has come, and which one of its name it is: one that was deleted may have begun anew since.
+func point(b session.Batch, length int) string {
+	created := b.Thread.Created
+	return fmt.Sprintf("%d@%d.%d", length, created.Unix(), created.Nanosecond())
 }
 
 // begin puts a thread into its session's record before it logs anything of it, in one round trip, so that whoever deletes

@@ -2,7 +2,7 @@ package redisstore
 
 // appendScript appends a batch to a thread's record and log.
 //
-// KEYS: record, log, traces left. ARGV: at, whether that may begin a thread, record, length, condensations, threads it
+// KEYS: record, log, traces left. ARGV: point, whether that may begin a thread, record, next point, condensations, threads it
 // shares the logs of, TTL in ms (0 none), traces it leaves, events... It returns the field k, or nil if the batch is stale.
 //
 // A log that was evicted alone does no harm: the entries that are left are always the newest.

@@ -231,7 +231,9 @@ func (s suite) forgetThenWrite(t *testing.T) {
 	s.sameDump(t, store, before)
 
 	b := batch("mine", 0, 3)
+	b.Thread.Created = clock.Add(time.Second)
 	ok(t, store.Append(ctx(t), b))
+	is(t, store.Append(ctx(t), batch("mine", 3, 2)), session.ErrStale) // of the one before, which was as long once
 	want := b.Thread
 	want.Seq = 3
 	equal(t, thread(t, store, "mine"), want)

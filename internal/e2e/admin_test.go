@@ -56,8 +56,7 @@ func TestOperator(t *testing.T) {
 	p.viewIsForwarded(s, thread)
 
 	p.administer(http.MethodPost, thread+"/condense", http.StatusAccepted)
-	next := run.Messages[: len(run.Messages) : len(run.Messages)]
-	next = append(next, run.Final, encode(map[string]string{"role": "user", "content": "Go on, please."}))
+	next := beginning(37).Messages
 	answer := send(t, p, body(next))
 	ok(t, answer.finish())
 	if got := answer.Header.Get("X-Dewpoint-Condensed"); len(got) < 7 || got[:7] != "request" {
@@ -83,7 +82,9 @@ func TestOperator(t *testing.T) {
 // viewIsForwarded checks that a thread's view is what upstream got last.
 func (p *process) viewIsForwarded(s *setting, thread string) {
 	p.t.Helper()
-	var view struct{ Items []struct{ Message json.RawMessage } }
+	var view struct {
+		Items []struct{ Message json.RawMessage }
+	}
 	ok(p.t, json.Unmarshal(p.administer(http.MethodGet, thread+"/view", http.StatusOK), &view))
 	var sent struct{ Messages []json.RawMessage }
 	ok(p.t, json.Unmarshal(lastBody(s.Upstream), &sent))

@@ -68,6 +68,7 @@ func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) er
 			return err
 		}
 		res.Thread.Parent, res.Thread.Session = res.Base.Thread.ID, res.Base.Thread.Session
+		res.parent = res.Base.Thread.Created
 	}
 	for range resolveTries {
 		err := r.appendOnce(ctx, res, tally)
@@ -135,7 +136,7 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 	h, now := res.query.History, r.now()
 	t := res.Thread
 	t.Seen = now
-	b := Batch{Key: res.query.Scope.Key, At: res.Logged}
+	b := Batch{Key: res.query.Scope.Key, At: res.Logged, ParentCreated: res.parent}
 	if system := systemDigest(h.Messages); system != t.System {
 		t.System = system
 		b.Events = r.systemEvents(h, now)

@@ -64,7 +64,8 @@ type Found struct {
 // thread is unknown). Key is the session key for the session's record.
 //
 // The store refuses the batch with ErrStale if the thread's Len is not At, if the thread began at another time than the
-// batch's, since then it was deleted and began anew, or if it begins a fork whose parent is gone.
+// batch's, since then it was deleted and began anew, or if it begins a fork whose parent is gone, or has begun anew.
+// ParentCreated is when the parent began that a beginning fork was found to share, zero if that is not known.
 type Batch struct {
 	Thread Thread
 	Key    string
@@ -72,6 +73,8 @@ type Batch struct {
 	Events []Event
 	Places []IndexEntry
 	Traces []Hash // point to the last of Places, or to the thread's head
+
+	ParentCreated time.Time
 }
 
 // IndexEntry makes a chain hash stand for a place.

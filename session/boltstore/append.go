@@ -74,6 +74,9 @@ func extended(c *change, b session.Batch) (rec record, lenders []record, err err
 		if b.At > 0 {
 			lenders, err = lendersOf(c, rec)
 		}
+		if err == nil && anew(b, lenders) {
+			err = fmt.Errorf("%w: the thread %s, which it was to share, began anew", session.ErrStale, b.Thread.Parent)
+		}
 		return rec, lenders, err
 	}
 	old, err := parseRecord(stored)
@@ -108,6 +111,13 @@ func lendersOf(c *change, fork record) ([]record, error) {
 		}
 	}
 	return lenders, nil
+}
+
+// anew reports whether the parent of a beginning fork is another one than the fork was found to share.
+func anew(b session.Batch, lenders []record) bool {
+	return slices.ContainsFunc(lenders, func(l record) bool {
+		return l.thread.ID == b.Thread.Parent && !b.ParentCreated.IsZero() && !l.thread.Created.Equal(b.ParentCreated)
+	})
 }
 
 // joined is the session's record with the batch's thread in it, nil if the thread has no session.

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -66,8 +67,11 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID) []any {
 
 // point is how far a thread has come, and which one of its name it is: one that was deleted may have begun anew since.
 func point(b session.Batch, length int) string {
-	created := b.Thread.Created
-	return fmt.Sprintf("%d@%d.%d", length, created.Unix(), created.Nanosecond())
+	return fmt.Sprint(length) + began(b.Thread.Created)
+}
+
+func began(created time.Time) string {
+	return fmt.Sprintf("@%d.%d", created.Unix(), created.Nanosecond())
 }
 
 // begin puts a thread into its session's record before it logs anything of it, in one round trip, so that whoever deletes
@@ -103,7 +107,7 @@ func (s *Store) index(ctx context.Context, b session.Batch, shared []session.Thr
 	if len(b.Places)+len(b.Traces)+len(shared) == 0 && b.Thread.Session == "" {
 		return nil
 	}
-	var there []*redis.IntCmd
+	var own, parent *redis.StringCmd
 	err := s.write(ctx, func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
 		for _, p := range b.Places {
@@ -114,19 +118,24 @@ func (s *Store) index(ctx context.Context, b session.Batch, shared []session.Thr
 			s.join(ctx, pipe, b, "HSET")
 		}
 		s.keep(ctx, pipe, shared)
-		there = append(there, pipe.Exists(ctx, s.keys.thread(b.Thread.ID))) // last: who deletes it later finds all of this
+		own = pipe.HGet(ctx, s.keys.thread(b.Thread.ID), "l") // last: who deletes the thread later finds all of this
 		if forks(b) {
-			there = append(there, pipe.Exists(ctx, s.keys.thread(b.Thread.Parent)))
+			parent = pipe.HGet(ctx, s.keys.thread(b.Thread.Parent), "l")
 		}
 		return failure(pipe.Exec(ctx))
 	})
-	if err != nil || !slices.ContainsFunc(there, func(c *redis.IntCmd) bool { return c.Val() == 0 }) {
+	if err != nil || is(own.Val(), b.Thread.Created) && (parent == nil || is(parent.Val(), b.ParentCreated)) {
 		return err
 	}
-	if err := s.withdraw(ctx, b); err != nil {
+	if err := s.withdraw(ctx, b, own.Val()); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: the thread, or what it shares, was deleted", session.ErrStale)
+}
+
+// is reports whether the point that was read is of the thread of its name that began then; any, if that is not known.
+func is(point string, created time.Time) bool {
+	return point != "" && (created.IsZero() || strings.HasSuffix(point, began(created)))
 }
 
 // forks reports whether b may begin a fork, which needs its parent.

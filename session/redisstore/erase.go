@@ -225,18 +225,20 @@ func (s *Store) marks(traces []session.Hash, at session.Place) map[string]string
 	return values
 }
 
-// withdraw takes back a batch whose thread, or the parent of that, was deleted while it was written.
-func (s *Store) withdraw(ctx context.Context, b session.Batch) error {
+// withdraw takes back a batch whose thread, or the parent of that, was deleted while it was written. own is the point of
+// the thread that now has the name: none, the batch's own, or that of one which began anew and is left alone.
+func (s *Store) withdraw(ctx context.Context, b session.Batch, own string) error {
 	values := s.marks(b.Traces, codec.Last(b))
 	for _, p := range b.Places {
 		values[s.keys.place(p.Hash)] = string(codec.Place(p.Place))
 	}
-	if err := s.drop(ctx, values); err != nil {
+	ours := strings.HasSuffix(own, began(b.Thread.Created))
+	if err := s.drop(ctx, values); err != nil || own != "" && !ours {
 		return err
 	}
 	return s.write(ctx, func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
-		if id := b.Thread.ID; forks(b) { // it may have begun without its parent, just now
+		if id := b.Thread.ID; ours { // a fork that began just now, without its parent
 			pipe.Del(ctx, s.keys.thread(id), s.keys.log(id), s.keys.left(id), s.keys.lock(id))
 		}
 		if b.Thread.Session != "" {

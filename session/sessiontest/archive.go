@@ -234,6 +234,11 @@ func (s suite) forgetThenWrite(t *testing.T) {
 	b.Thread.Created = clock.Add(time.Second)
 	ok(t, store.Append(ctx(t), b))
 	is(t, store.Append(ctx(t), batch("mine", 3, 2)), session.ErrStale) // of the one before, which was as long once
+	fork = batch("late", 3, 1)
+	fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Session, fork.ParentCreated = "mine", 3, "s-mine", clock
+	mine := s.hooks.Dump(t, store)
+	is(t, store.Append(ctx(t), fork), session.ErrStale) // of the one before, too
+	s.sameDump(t, store, mine)
 	want := b.Thread
 	want.Seq = 3
 	equal(t, thread(t, store, "mine"), want)

@@ -35,6 +35,7 @@ type rig struct {
 	up   *fakeupstream.Server
 	app  *app.App
 	spec *spec
+	http http.Transport // of its own: a connection that was dialled and not needed would hold up the service's end
 }
 
 // start begins a service that condenses above ten events; change makes it another one.
@@ -75,6 +76,7 @@ func (r *rig) restart() {
 }
 
 func (r *rig) stop() {
+	r.http.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	must(r.t, r.app.Stop(ctx))
@@ -105,7 +107,7 @@ func (r *rig) ask(messages []string, header ...string) place {
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Transport: &r.http}).Do(req)
 	must(r.t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
@@ -190,7 +192,7 @@ func (r *rig) call(method, path string, header ...string) answer {
 			req.Host = header[i+1]
 		}
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Transport: &r.http}).Do(req)
 	must(r.t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)

@@ -33,6 +33,9 @@ type Config struct {
 type Admin struct {
 	Listen string `yaml:"listen"`
 	Token  Secret `yaml:"token"` // required when Listen is not a loopback address
+
+	// Hosts are more names than those of loopback by which the listener may be addressed while there is no token.
+	Hosts []string `yaml:"hosts"`
 }
 
 // Upstream is where requests are forwarded. In a Tenant, an empty field is inherited: see Config.UpstreamFor.

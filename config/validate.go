@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"net"
 	"net/url"
@@ -52,6 +53,11 @@ func (v *validator) listeners() {
 		v.add("admin.token", "is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1")
 	}
 	v.headerValue("admin.token", c.Admin.Token)
+	for i, name := range c.Admin.Hosts {
+		if !hostName(name) {
+			v.add(fmt.Sprintf("admin.hosts[%d]", i), "is not a host name: write it without scheme, port and path, as dewpoint.internal")
+		}
+	}
 }
 
 // address checks host:port with a numeric port; an empty host means every interface.
@@ -66,6 +72,14 @@ func (v *validator) address(key, address string) (host, port string, ok bool) {
 		return "", "", false
 	}
 	return host, port, true
+}
+
+// hostName accepts what a Host header may name, without a port.
+func hostName(name string) bool {
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_'
+	}
+	return net.ParseIP(name) != nil || name != "" && !strings.ContainsFunc(name, odd)
 }
 
 func loopback(host string) bool {

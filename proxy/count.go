@@ -47,13 +47,24 @@ func (c *countCache) of(key countKey, count func() int) int {
 
 // count tallies the history: what the log knows in total, and each message after that.
 func (s *Server) count(t *turn) {
-	t.counter = s.o.Tokens.Counter(t.split.Model)
+	s.know(t)
 	if t.model.Name == "" {
 		s.strangeModel(t.split.Model)
 	}
+	s.tallyUp(t)
+}
+
+// know looks up what is known of the request's model.
+func (s *Server) know(t *turn) {
+	t.counter = s.o.Tokens.Counter(t.split.Model)
+	t.model = t.live.models(t.split.Model)
 	t.model.Window = s.learnt.window(t.tenant.Name, t.split.Model, t.model.Window, s.o.Now())
+}
+
+func (s *Server) tallyUp(t *turn) {
 	from := t.place.CountedFrom(t.counter.Encoding())
 	t.tally = session.Tally{Encoding: t.counter.Encoding(), From: from, Cum: make([]int, 1, t.history.Len()-from+1)}
+	t.tally.Count = func(p int) int { return s.tokens(t, t.history.Message(p)) }
 	if from > 0 {
 		t.tally.Cum[0] = t.place.Known.Tokens
 	}
@@ -130,7 +141,7 @@ func (s *Server) measured(t *turn, c session.Condensation) session.Condensation 
 			gone[p] = true
 		}
 	}
-	c.ForgottenTokens = 0
+	c.ForgottenTokens, c.Request = 0, head(t.split.Model)
 	for i, n := range s.itemTokens(t, t.view.Items) {
 		item := t.view.Items[i]
 		if item.Index < 0 {
@@ -217,6 +228,8 @@ func (s *Server) input(t *turn) condense.Input {
 		in.Need = t.need
 	} else if t.wish == "now" && len(t.report) == 0 {
 		in.Need = condense.Need{Reason: session.ReasonRequest, Hard: true}
+	} else if t.place.Thread.Requested > 0 && !t.place.New {
+		in.Need = condense.Need{Reason: session.ReasonRequest, Hard: true} // pending until a condensation is logged
 	}
 	return in
 }

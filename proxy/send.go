@@ -113,14 +113,14 @@ func (s *Server) logAppend(t *turn) {
 	}
 	t.body.hold() // events alias it
 	t.logged = make(chan struct{})
-	place := t.place
+	place, tally := t.place, t.tally
 	s.beside(func() {
 		defer func() { <-s.pending }()
 		defer t.body.release()
 		defer close(t.logged)
 		ctx, cancel := context.WithTimeout(s.ctx, s.o.Limits.Store)
 		defer cancel()
-		if err := t.registry.Append(ctx, &place, &t.tally); err != nil {
+		if err := t.registry.Append(ctx, &place, &tally); err != nil {
 			s.degraded.note("append", err)
 			return
 		}
@@ -181,7 +181,8 @@ func (s *Server) remember(t *turn, tee dialect.Tee) {
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, s.o.Limits.Store)
 		defer cancel()
-		if err := t.registry.Answered(ctx, &t.placed, answer.Text, ids, arguments); err != nil {
+		err := t.registry.Answered(ctx, &t.placed, answer.Text, ids, arguments)
+		if err != nil && !errors.Is(err, session.ErrNotFound) { // not found: the session was deleted meanwhile
 			s.degraded.note("mark answer", err)
 		}
 	})

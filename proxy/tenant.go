@@ -57,6 +57,16 @@ func (t *Tenants) of(key string) *Tenant {
 	return found
 }
 
+// named gives the tenant of that name, nil if there is none.
+func (t *Tenants) named(name string) *Tenant {
+	for _, tenant := range t.tenants {
+		if tenant.Name == name {
+			return tenant
+		}
+	}
+	return nil
+}
+
 // apiKey reads the credential that a client sent.
 func apiKey(header func(string) string) string {
 	if v := header("Authorization"); v != "" {

@@ -168,6 +168,11 @@ func (t *turn) forwarded() [][]byte {
 	if t.view.Identity() || t.wish == "off" || t.tenant.Observe {
 		return [][]byte{t.body.bytes}
 	}
+	return t.split.Join(t.messages())
+}
+
+// messages are the view's, as they go upstream.
+func (t *turn) messages() [][]byte {
 	messages := make([][]byte, len(t.view.Items))
 	for i, item := range t.view.Items {
 		messages[i] = item.Raw
@@ -175,5 +180,5 @@ func (t *turn) forwarded() [][]byte {
 			messages[i] = t.dialect.Note(item.Summary)
 		}
 	}
-	return t.split.Join(messages)
+	return messages
 }

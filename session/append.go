@@ -14,6 +14,31 @@ type Tally struct {
 	From     int
 	Cum      []int // Cum[i] counts the first From+i chained messages
 	System   int   // tokens of the system messages, which stand outside the chain
+
+	// Count counts the message at a position up to From, for when it turns out that those are needed as well, because what
+	// was known of the history is gone meanwhile. Nil: that is an error.
+	Count func(p int) int
+}
+
+// reach makes the tally begin at a position at which the total is known, if it begins later.
+func (t *Tally) reach(from, total int) error {
+	if from >= t.From {
+		return nil
+	}
+	if t.Count == nil {
+		return fmt.Errorf("counted from position %d, needed from %d", t.From, from)
+	}
+	cum := make([]int, 1, t.From-from+len(t.Cum))
+	cum[0] = total
+	for p := from + 1; p <= t.From; p++ {
+		cum = append(cum, cum[len(cum)-1]+t.Count(p))
+	}
+	shift := cum[len(cum)-1] - t.Cum[0]
+	for _, n := range t.Cum[1:] {
+		cum = append(cum, n+shift)
+	}
+	t.From, t.Cum = from, cum
+	return nil
 }
 
 // Total counts the first p positions; p must not be below From.
@@ -43,6 +68,7 @@ func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) er
 			return err
 		}
 		res.Thread.Parent, res.Thread.Session = res.Base.Thread.ID, res.Base.Thread.Session
+		res.parent = res.Base.Thread.Created
 	}
 	for range resolveTries {
 		err := r.appendOnce(ctx, res, tally)
@@ -59,6 +85,13 @@ func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) er
 func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally) error {
 	if res.Match == MatchReplay {
 		return nil // the thread holds all of it, and more
+	}
+	from, total := res.CountedFrom(tally.Encoding), 0
+	if from > 0 {
+		total = res.Known.Tokens
+	}
+	if err := tally.reach(from, total); err != nil {
+		return fmt.Errorf("append to thread %s: %w", res.Thread.ID, err)
 	}
 	b := r.batch(res, tally)
 	if len(b.Events) == 0 && len(b.Places) == 0 {
@@ -103,7 +136,7 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 	h, now := res.query.History, r.now()
 	t := res.Thread
 	t.Seen = now
-	b := Batch{Key: res.query.Scope.Key, At: res.Logged}
+	b := Batch{Key: res.query.Scope.Key, At: res.Logged, ParentCreated: res.parent}
 	if system := systemDigest(h.Messages); system != t.System {
 		t.System = system
 		b.Events = r.systemEvents(h, now)
@@ -130,10 +163,14 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 
 func (r *Registry) systemEvents(h *History, now time.Time) []Event {
 	var events []Event
+	after := 0
 	for i := range h.Messages {
-		if m := &h.Messages[i]; m.Kind == System {
-			events = append(events, Event{Kind: System, Digest: m.Digest, Time: now, Payload: m.Raw})
+		m := &h.Messages[i]
+		if m.Kind != System {
+			after = h.Pos(i)
+			continue
 		}
+		events = append(events, Event{Kind: System, Digest: m.Digest, After: after, Time: now, Payload: m.Raw})
 	}
 	return events
 }
@@ -145,6 +182,15 @@ func systemDigest(messages []Message) Hash {
 		if messages[i].Kind == System {
 			d = next(d, messages[i].Digest)
 		}
+	}
+	return d
+}
+
+// SystemDigest is Thread.System of a request whose system messages have these digests.
+func SystemDigest(digests []Hash) Hash {
+	var d Hash
+	for _, digest := range digests {
+		d = next(d, digest)
 	}
 	return d
 }
@@ -173,6 +219,9 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 		return c, fmt.Errorf("log condensation: %w", err)
 	}
 	r.summaries.Add(named(&c), c.Summary)
+	if c.Answers() {
+		res.Thread.Requested = 0
+	}
 	bare := c
 	bare.Summary = ""
 	res.Thread.Condensations = append(slices.Clip(res.Thread.Condensations), bare)

@@ -45,6 +45,7 @@ type Condensation struct {
 
 	Reason        Reason
 	Condenser     string
+	Request       string // model of the request that it was made for, empty if not known
 	Model         string // of the summariser, empty if none
 	Before, After Size
 	Usage         Usage // what the summariser used
@@ -55,6 +56,10 @@ type Condensation struct {
 type Trim struct {
 	Pos, Head, Tail int // Head and Tail in bytes of text
 }
+
+// Answers reports whether c is what somebody asks for who requests a condensation: the trim of a message that has just
+// come is not.
+func (c *Condensation) Answers() bool { return c.Reason != ReasonArrival }
 
 // CondensationID names a condensation: the thread that made it and its place in that thread's log.
 type CondensationID struct {

@@ -1,5 +1,7 @@
 package session
 
+import "fmt"
+
 // Kind says what a message or event is.
 type Kind uint8
 
@@ -62,6 +64,17 @@ func NewHistory(seed Hash, messages []Message) *History {
 		h.pos[i] = len(h.at)
 	}
 	return h
+}
+
+// LoggedHistory is a history read back from the log. Its seed is not known any more, so the chain is the logged one:
+// chain[p-1] is the hash at position p.
+func LoggedHistory(messages []Message, chain []Hash) (*History, error) {
+	h := NewHistory(Hash{}, messages)
+	if len(chain) != h.Len() {
+		return nil, fmt.Errorf("%d messages with %d chain hashes", h.Len(), len(chain))
+	}
+	copy(h.Chain[1:], chain)
+	return h, nil
 }
 
 // Len is the number of chained messages.

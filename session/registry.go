@@ -83,6 +83,7 @@ type Resolution struct {
 	Again  bool        // the same history was answered before: whatever was forwarded then is to be forwarded now
 	Base   *Resolution // of a side request that branches off: the history that it hangs on
 	query  Query
+	parent time.Time // when the thread began that a new fork shares
 }
 
 // Source says by what a session was recognised.
@@ -125,7 +126,7 @@ func (r *Registry) settle(ctx context.Context, q Query, res Resolution, thread *
 		res.Thread = *thread
 		res.Source = SourcePrefix
 	case MatchInside:
-		res.Thread, res.New = r.fork(thread, q, res.Logged), true
+		res.Thread, res.New, res.parent = r.fork(thread, q, res.Logged), true, thread.Created
 		res.Source = SourcePrefix
 	case MatchNone:
 		if err := r.begin(ctx, q, &res); err != nil {
@@ -283,7 +284,7 @@ func (r *Registry) branch(ctx context.Context, q Query, own Resolution) (Resolut
 	at := main.History.Len()
 	parent := base.Thread
 	parent.Len, parent.Head = at, main.History.Head()
-	res.Thread, res.Logged = r.fork(&parent, q, at), at
+	res.Thread, res.Logged, res.parent = r.fork(&parent, q, at), at, parent.Created
 	return res, nil
 }
 

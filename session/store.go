@@ -43,7 +43,7 @@ type Store interface {
 	Events(ctx context.Context, thread ThreadID, from uint64, limit int) ([]Event, error)
 	// Trace looks up which thread last left each trace. Unknown traces give a zero Place.
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)
-	// Mark makes traces point to a place.
+	// Mark makes traces point to a place. ErrNotFound if its thread is gone: nothing is left of it.
 	Mark(ctx context.Context, traces []Hash, at Place) error
 	// Session reads one session's record.
 	Session(ctx context.Context, id SessionID) (Session, error)
@@ -63,7 +63,9 @@ type Found struct {
 // Condensations are kept by the store, and those given count only when the thread begins (At is 0 or ForkAt and the
 // thread is unknown). Key is the session key for the session's record.
 //
-// The store refuses the batch with ErrStale if the thread's Len is not At, or if it begins a fork whose parent is gone.
+// The store refuses the batch with ErrStale if the thread's Len is not At, if the thread began at another time than the
+// batch's, since then it was deleted and began anew, or if it begins a fork whose parent is gone, or has begun anew.
+// ParentCreated is when the parent began that a beginning fork was found to share, zero if that is not known.
 type Batch struct {
 	Thread Thread
 	Key    string
@@ -71,6 +73,8 @@ type Batch struct {
 	Events []Event
 	Places []IndexEntry
 	Traces []Hash // point to the last of Places, or to the thread's head
+
+	ParentCreated time.Time
 }
 
 // IndexEntry makes a chain hash stand for a place.

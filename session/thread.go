@@ -22,6 +22,8 @@ type Thread struct {
 	System Hash   // digest of the system messages last seen
 	Seq    uint64 // log entries written; the next one gets Seq+1
 
+	Requested uint64 // log entry of the condensation request that is pending, 0 if none is
+
 	Condensations []Condensation // without their summaries; those of the parent up to the fork included
 	Created, Seen time.Time
 }
@@ -30,6 +32,7 @@ type Thread struct {
 type Event struct {
 	Seq     uint64 // given by the store, from 1
 	Pos     int    // position in the chain, 0 for system messages and log-only kinds
+	After   int    // of a system message: the position of the message before it, when it was logged
 	Kind    Kind
 	Digest  Hash
 	Chain   Hash // chain hash up to and including this message, zero for Pos 0

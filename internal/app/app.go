@@ -77,9 +77,12 @@ func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error)
 	if err := a.buildServer(a.metrics.Store(store)); err != nil {
 		return nil, err
 	}
+	if err := a.listen(); err != nil {
+		return nil, err
+	}
 	a.metrics.Reloaded(true, time.Now())
 	a.warnOfContent(cfg)
-	return a, a.listen(a.metrics)
+	return a, a.buildAdmin(store)
 }
 
 func (a *App) buildServer(store session.Store) error {
@@ -159,7 +162,7 @@ func limits(cfg *config.Config) proxy.Limits {
 }
 
 // listen opens the ports, so that a port in use is known before anything is served.
-func (a *App) listen(metrics *proxy.Metrics) error {
+func (a *App) listen() error {
 	var err error
 	if a.data, err = net.Listen("tcp", a.config.Listen); err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -172,7 +175,6 @@ func (a *App) listen(metrics *proxy.Metrics) error {
 		return fmt.Errorf("listen (admin.listen): %w", err)
 	}
 	a.lifecycle.onStop("admin listener", func(context.Context) error { return closed(a.adm.Close()) })
-	a.admin = &http.Server{Handler: proxy.NewAdmin(a.config.Admin.Token.Reveal(), metrics), ReadHeaderTimeout: adminWait}
 	return nil
 }
 

@@ -54,7 +54,7 @@ func fixed(old, now *config.Config) []string {
 	var keys []string
 	for key, differs := range map[string]bool{
 		"listen":                         old.Listen != now.Listen,
-		"admin":                          old.Admin != now.Admin,
+		"admin":                          !reflect.DeepEqual(old.Admin, now.Admin),
 		"store":                          !reflect.DeepEqual(old.Store, now.Store),
 		"limits":                         old.Limits != now.Limits,
 		"log":                            old.Log != now.Log,

@@ -5,18 +5,14 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 )
 
-const adminWait = 10 * time.Second
-
 // openStore opens the configured store. A Redis that is away is no error: requests pass until it is back.
-func openStore(cfg *config.Config) (session.Store, error) {
+func openStore(cfg *config.Config) (Store, error) {
 	if cfg.Store.Type == config.StoreRedis {
 		return openRedis(cfg.Store)
 	}
@@ -29,7 +25,7 @@ func openStore(cfg *config.Config) (session.Store, error) {
 	return store, nil
 }
 
-func openRedis(c config.Store) (session.Store, error) {
+func openRedis(c config.Store) (Store, error) {
 	o, err := redisOptions(c)
 	if err != nil {
 		return nil, err

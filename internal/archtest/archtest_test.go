@@ -30,7 +30,8 @@ var house = map[string][]string{
 	"proxy/overflow":         {"internal/rawjson"},
 	"proxy/h1":               {},
 	"proxy":                  {"session", "condense", "proxy/dialect", "proxy/h1", "proxy/overflow"},
-	"internal/app":           {"session", "session/boltstore", "session/redisstore", "tokenize", "condense", "config", "proxy", "proxy/dialect", "proxy/dialect/chat", "internal/otlp"},
+	"admin":                  {"session"},
+	"internal/app":           {"admin", "session", "session/boltstore", "session/redisstore", "tokenize", "condense", "config", "proxy", "proxy/dialect", "proxy/dialect/chat", "internal/otlp"},
 	"internal/otlp":          {},
 	"internal/fakeupstream":  {},
 	"internal/replay":        {"session", "condense", "config", "internal/app", "internal/fakeupstream", "proxy/dialect/chat", "session/boltstore"},
@@ -57,10 +58,10 @@ var outside = []struct {
 	{"github.com/prometheus", "metrics are kept at the edge", []string{"proxy"}},
 	{"go.opentelemetry.io", "traces are made at the edge", []string{"proxy", "internal/app", "internal/otlp"}},
 	{"net/http", "the core knows no protocol", []string{
-		"proxy", "proxy/h1", "condense", "internal/app", "internal/otlp", "internal/fakeupstream", "internal/replay", "cmd/proxy",
+		"proxy", "proxy/h1", "admin", "condense", "internal/app", "internal/otlp", "internal/fakeupstream", "internal/replay", "cmd/proxy",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{
-		"proxy", "config", "condense", "condense/condensetest", "internal/fakeupstream", "internal/replay", "internal/retention",
+		"proxy", "admin", "config", "condense", "condense/condensetest", "internal/fakeupstream", "internal/replay", "internal/retention",
 		"internal/demo", "session/sessiontest", "cmd/proxy",
 	}},
 	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest"}},

@@ -308,7 +308,7 @@ func TestManyRequestsWithoutRedis(t *testing.T) {
 	if n := len(s.Upstream.Requests()); n != 16 { // which is all that it keeps
 		t.Errorf("%d requests reached the upstream", n)
 	}
-	if !slices.Contains(p.metrics(), `dewpoint_requests_total{status="2xx",tenant="default"} 100`) {
+	if !slices.Contains(p.metrics(), `dewpoint_requests_total{code="",dialect="chat",model="`+replay.Model+`",status="2xx",tenant="default"} 100`) {
 		t.Errorf("not all were answered:\n%s", strings.Join(p.metrics(), "\n"))
 	}
 	redis.Thaw()

@@ -2,6 +2,7 @@ package boltstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -69,9 +70,12 @@ func extended(c *change, b session.Batch) (rec record, lenders []record, err err
 		if !codec.Begins(b) {
 			return rec, nil, fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
 		}
-		rec.thread.Seq, rec.list = 0, codec.List(b.Thread.Condensations)
+		rec.thread.Seq, rec.thread.Requested, rec.list = 0, 0, codec.List(b.Thread.Condensations)
 		if b.At > 0 {
 			lenders, err = lendersOf(c, rec)
+		}
+		if err == nil && anew(b, lenders) {
+			err = fmt.Errorf("%w: the thread %s, which it was to share, began anew", session.ErrStale, b.Thread.Parent)
 		}
 		return rec, lenders, err
 	}
@@ -82,7 +86,10 @@ func extended(c *change, b session.Batch) (rec record, lenders []record, err err
 	if old.thread.Len != b.At {
 		return rec, nil, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.thread.Len, b.At)
 	}
-	rec.thread.Seq, rec.list = old.thread.Seq, old.list
+	if !old.thread.Created.Equal(b.Thread.Created) {
+		return rec, nil, fmt.Errorf("%w: the thread was deleted and began anew", session.ErrStale)
+	}
+	rec.thread.Seq, rec.list, rec.thread.Requested = old.thread.Seq, old.list, old.thread.Requested
 	return rec, nil, nil
 }
 
@@ -106,6 +113,13 @@ func lendersOf(c *change, fork record) ([]record, error) {
 	return lenders, nil
 }
 
+// anew reports whether the parent of a beginning fork is another one than the fork was found to share.
+func anew(b session.Batch, lenders []record) bool {
+	return slices.ContainsFunc(lenders, func(l record) bool {
+		return l.thread.ID == b.Thread.Parent && !b.ParentCreated.IsZero() && !l.thread.Created.Equal(b.ParentCreated)
+	})
+}
+
 // joined is the session's record with the batch's thread in it, nil if the thread has no session.
 func joined(c *change, b session.Batch) (*session.Session, error) {
 	t := b.Thread
@@ -120,8 +134,7 @@ func joined(c *change, b session.Batch) (*session.Session, error) {
 		}
 	}
 	if !slices.Contains(ses.Threads, t.ID) {
-		ses.Threads = append(ses.Threads, t.ID)
-		ses.Threads = ses.Threads[max(0, len(ses.Threads)-session.MaxThreads):]
+		enlist(c, &ses, t.ID)
 	}
 	if t.Tenant != "" {
 		ses.Tenant = t.Tenant
@@ -133,9 +146,27 @@ func joined(c *change, b session.Batch) (*session.Session, error) {
 	return &ses, nil
 }
 
+// enlist adds a thread to the session's record, which lists the newest, and keeps the names of the others: they are
+// deleted with the session.
+func enlist(c *change, ses *session.Session, id session.ThreadID) {
+	ses.Threads = append(ses.Threads, id)
+	most := max(0, len(ses.Threads)-session.MaxThreads)
+	for _, old := range ses.Threads[:most] {
+		c.put(unlisted.pair(ses.ID, old), []byte(old))
+	}
+	ses.Threads = ses.Threads[most:]
+	c.deleteAny(unlisted.pair(ses.ID, id))
+}
+
 // Mark implements session.Store.
 func (s *Store) Mark(ctx context.Context, hashes []session.Hash, at session.Place) error {
+	if len(hashes) == 0 {
+		return ctx.Err()
+	}
 	err := s.change(ctx, false, func(c *change) error {
+		if c.get(threads.key(string(at.Thread))) == nil {
+			return session.ErrNotFound
+		}
 		mark(c, hashes, at)
 		return nil
 	})
@@ -150,7 +181,11 @@ func mark(c *change, hashes []session.Hash, at session.Place) {
 		return
 	}
 	place := codec.Place(at)
+	all := make([]byte, 0, len(hashes)*len(session.Hash{}))
 	for _, h := range hashes {
 		c.put(traces.hash(h), place)
+		all = append(all, h[:]...)
 	}
+	name := sha256.Sum256(all)
+	c.put(string(append(marked.of(at.Thread, len(name)), name[:]...)), all)
 }

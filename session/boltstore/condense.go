@@ -25,6 +25,9 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 		}
 		rec.thread.Seq++
 		c.ID = session.CondensationID{Thread: id, Seq: rec.thread.Seq}
+		if c.Answers() {
+			rec.thread.Requested = 0
+		}
 		rec.list = codec.Listed(bytes.Clone(rec.list), c)
 		rec.written = time.Now()
 		ch.put(threads.key(string(id)), rec.encode())

@@ -28,6 +28,7 @@ func TestConformance(t *testing.T) {
 		return s
 	}
 	sessiontest.Run(t, func(t *testing.T) session.Store { return fresh(t, true) }, sessiontest.Hooks{
+		Dump:           func(t *testing.T, s session.Store) map[string]string { return boltstore.Dump(t, s.(*boltstore.Store)) },
 		WithoutContent: func(t *testing.T) session.Store { return fresh(t, false) },
 		Reopen: func(t *testing.T, s session.Store) session.Store {
 			if err := s.Close(); err != nil {

@@ -126,6 +126,7 @@ func leave(c *change, t session.Thread) {
 	if err != nil {
 		return // it has none
 	}
+	c.deleteAny(unlisted.pair(ses.ID, t.ID))
 	ses.Threads = slices.DeleteFunc(ses.Threads, func(id session.ThreadID) bool { return id == t.ID })
 	if len(ses.Threads) == 0 {
 		c.delete(key)

@@ -17,9 +17,11 @@ const (
 	places    bucket = 'p' // chain hash -> place
 	traces    bucket = 'x' // trace -> place
 	sessions  bucket = 's' // session -> session
+	marked    bucket = 'k' // thread, a digest of them -> traces that it left
+	unlisted  bucket = 'u' // session, thread that its record has no room for -> thread
 )
 
-var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions}
+var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted}
 
 func (b bucket) name() []byte { return []byte{byte(b)} }
 
@@ -34,11 +36,29 @@ func (b bucket) hash(h session.Hash) string {
 
 // entry is the key of one log entry. The id's length goes first, so that no thread's keys lie among another's.
 func (b bucket) entry(thread session.ThreadID, seq uint64) string {
-	k := make([]byte, 0, 1+binary.MaxVarintLen16+len(thread)+8)
+	return string(binary.BigEndian.AppendUint64(b.of(thread, 8), seq))
+}
+
+// of begins the keys of all that a thread has in a bucket.
+func (b bucket) of(thread session.ThreadID, more int) []byte {
+	k := make([]byte, 0, 1+binary.MaxVarintLen16+len(thread)+more)
 	k = append(k, byte(b))
 	k = binary.AppendUvarint(k, uint64(len(thread)))
-	k = append(k, thread...)
-	return string(binary.BigEndian.AppendUint64(k, seq))
+	return append(k, thread...)
+}
+
+// pair is the key of a thread of a session in a bucket.
+func (b bucket) pair(id session.SessionID, thread session.ThreadID) string {
+	return string(append(b.of(session.ThreadID(id), len(thread)), thread...))
+}
+
+// owner is the thread that a name under of begins with, empty if it is none.
+func owner(name []byte) session.ThreadID {
+	n, size := binary.Uvarint(name)
+	if size <= 0 || n > uint64(len(name)-size) {
+		return ""
+	}
+	return session.ThreadID(name[size : size+int(n)])
 }
 
 // split gives a key's bucket name and the key in it.

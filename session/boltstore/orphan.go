@@ -6,14 +6,16 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 const sweepPlaces = 4096 // looked at in one read
 
-// sweepIndexes deletes the places and traces that point to no thread any more.
+// sweepIndexes deletes the places and traces that point to no thread any more, and the lists of what threads left that are
+// gone.
 func (s *Store) sweepIndexes(ctx context.Context) error {
-	for _, b := range [...]bucket{places, traces} {
+	for _, b := range [...]bucket{places, traces, marked} {
 		if err := s.sweepPlaces(ctx, b); err != nil {
 			return err
 		}
@@ -57,8 +59,7 @@ func orphaned(tx *bolt.Tx, b bucket, from []byte) (orphans []string, next []byte
 		if seen++; seen > sweepPlaces {
 			return orphans, slices.Clone(key)
 		}
-		p, err := codec.ParsePlace(value)
-		if err != nil || tx.Bucket(threads.name()).Get([]byte(p.Thread)) == nil {
+		if id := threadOf(b, key, value); tx.Bucket(threads.name()).Get([]byte(id)) == nil {
 			orphans = append(orphans, b.key(string(key)))
 		}
 	}
@@ -68,9 +69,18 @@ func orphaned(tx *bolt.Tx, b bucket, from []byte) (orphans []string, next []byte
 // deleteOrphans looks at each again, because its thread may have begun, or it may have been overwritten, since.
 func deleteOrphans(c *change, keys []string) {
 	for _, key := range keys {
-		p, err := codec.ParsePlace(c.get(key))
-		if err != nil || c.get(threads.key(string(p.Thread))) == nil {
+		id := threadOf(bucket(key[0]), []byte(key[1:]), c.get(key))
+		if c.get(threads.key(string(id))) == nil {
 			c.delete(key)
 		}
 	}
+}
+
+// threadOf is the thread that an index entry is about, empty if it can not be read.
+func threadOf(b bucket, name, value []byte) session.ThreadID {
+	if b == marked {
+		return owner(name)
+	}
+	p, _ := codec.ParsePlace(value)
+	return p.Thread
 }

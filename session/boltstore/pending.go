@@ -83,6 +83,13 @@ func (c *change) put(key string, value []byte) { c.pending.put(key, value) }
 
 func (c *change) delete(key string) { c.pending.put(key, nil) }
 
+// deleteAny queues nothing if there is nothing to delete.
+func (c *change) deleteAny(key string) {
+	if c.get(key) != nil {
+		c.delete(key)
+	}
+}
+
 // change queues what step writes, all of it in one commit, and waits for that commit if it is to be durable. After a
 // failed commit every change waits, so that its caller knows, until one succeeds.
 func (s *Store) change(ctx context.Context, durable bool, step func(*change) error) error {

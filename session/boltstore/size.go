@@ -15,7 +15,7 @@ const (
 // them.
 type sizes struct {
 	logs    int64 // threads, their log entries and summaries, and sessions
-	indexes int64 // places and traces
+	indexes int64 // places and traces, and which thread left those
 }
 
 func (z sizes) total() int64 { return z.logs + z.indexes }
@@ -28,7 +28,7 @@ func (z sizes) logsIn(n int64) int64 {
 func (z *sizes) add(b bucket, n int64) {
 	switch b {
 	case meta: // always the same few
-	case places, traces:
+	case places, traces, marked:
 		z.indexes += n
 	default:
 		z.logs += n

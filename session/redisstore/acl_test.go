@@ -63,6 +63,13 @@ func exercise(t *testing.T, s *Store) {
 	for i := range session.MaxThreads + session.MaxThreads/4 + 10 {
 		must(t, s.Append(ctx, twoEvents(session.ThreadID("of-many-"+strconv.Itoa(i)), 0)))
 	}
+	doomed := twoEvents("doomed", 0)
+	doomed.Thread.Session = "doomed"
+	must(t, s.Append(ctx, doomed))
+	must(t, s.Request(ctx, "doomed", time.Now()))
+	must(t, second(s.Sessions(ctx, session.SessionQuery{Limit: 1})))
+	Hasten(s)
+	must(t, s.Forget(ctx, "doomed"))
 }
 
 // TestLeastPermissions: the user that the documentation tells to make may do what the store does, and nothing else: all

@@ -12,8 +12,13 @@ import (
 // Condense implements session.Store. It is as durable as the server is told to be.
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
 	c.ID = session.CondensationID{Thread: id}
-	keys := []string{s.keys.thread(id), s.keys.log(id)}
-	args := []any{codec.Condensation(c), codec.Text(c.Summary), codec.Event(codec.Condensed(c), false), s.options.TTL.Milliseconds(), token()}
+	keys, answers := s.written(id), 0
+	if c.Answers() {
+		answers = 1
+	}
+	args := []any{
+		codec.Condensation(c), codec.Text(c.Summary), codec.Event(codec.Condensed(c), false), s.options.TTL.Milliseconds(), token(), answers,
+	}
 	err := s.write(ctx, func(ctx context.Context) (err error) {
 		c.ID.Seq, err = s.scripts.condense.Run(ctx, s.client, keys, args...).Uint64()
 		return err

@@ -31,6 +31,7 @@ func conform(t *testing.T, o redisstore.Options, pass func(time.Duration)) {
 		o := o
 		o.Prefix, o.Content = prefix, content
 		s := open(t, o)
+		redisstore.Hasten(s)
 		prefixes[s] = prefix
 		return s
 	}
@@ -38,6 +39,7 @@ func conform(t *testing.T, o redisstore.Options, pass func(time.Duration)) {
 		return start(t, fmt.Sprintf("dp:test%d:", n.Add(1)), content)
 	}
 	sessiontest.Run(t, func(t *testing.T) session.Store { return fresh(t, true) }, sessiontest.Hooks{
+		Dump:           func(t *testing.T, s session.Store) map[string]string { return dump(t, o, prefixes[s]) },
 		WithoutContent: func(t *testing.T) session.Store { return fresh(t, false) },
 		Pass:           pass,
 		Replica:        func(t *testing.T, s session.Store) session.Store { return start(t, prefixes[s], true) },

@@ -147,6 +147,7 @@ func TestResharding(t *testing.T) {
 	}
 	must(t, second(s.Thread(ctx, "t"))) // ASK
 	move.Key(s.keys.log("t"))
+	move.Key(s.keys.left("t"))
 	must(t, s.Append(ctx, twoEvents("t", 4))) // ASK, of a script
 	move.End()
 	must(t, s.Append(ctx, twoEvents("t", 6))) // MOVED

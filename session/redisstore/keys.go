@@ -17,11 +17,34 @@ func (k keys) trace(h session.Hash) string { return k.prefix + "x:" + string(h[:
 
 func (k keys) session(id session.SessionID) string { return k.prefix + "s:{" + tag(string(id)) + "}" }
 
+// unlisted are the threads of a session that are too many for its record.
+func (k keys) unlisted(id session.SessionID) string { return k.session(id) + "u" }
+
 func (k keys) thread(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:t" }
 
 func (k keys) log(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:e" }
 
+func (k keys) left(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:x" }
+
 func (k keys) lock(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:l" }
+
+// What is being deleted has names of its own, in the same slot, so that it can begin anew under the old ones meanwhile.
+
+func (k keys) doomedSession(id session.SessionID) string { return k.session(id) + "d" }
+
+func (k keys) doomedLog(id session.ThreadID) string { return k.log(id) + "d" }
+
+func (k keys) doomedLeft(id session.ThreadID) string { return k.left(id) + "d" }
+
+// sessions is the pattern of all sessions' keys.
+func (k keys) sessions() string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(k.prefix) + "s:{*}"
+}
+
+// sessionOf is the id in a session's key.
+func (k keys) sessionOf(key string) session.SessionID {
+	return session.SessionID(untag(strings.TrimSuffix(strings.TrimPrefix(key, k.prefix+"s:{"), "}")))
+}
 
 // tag escapes braces, which would end the tag early, and the empty id, which would make none.
 func tag(id string) string {
@@ -32,4 +55,11 @@ func tag(id string) string {
 		return id
 	}
 	return strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D").Replace(id)
+}
+
+func untag(t string) string {
+	if t == "%" {
+		return ""
+	}
+	return strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}").Replace(t)
 }

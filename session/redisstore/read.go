@@ -142,7 +142,7 @@ func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread
 }
 
 func (s *Store) threadFields(ctx context.Context, c redis.Cmdable, id session.ThreadID) *redis.SliceCmd {
-	return c.HMGet(ctx, s.keys.thread(id), "r", "n", "c")
+	return c.HMGet(ctx, s.keys.thread(id), "r", "n", "c", "q")
 }
 
 func hintedThread(fields *redis.SliceCmd) (*session.Thread, error) {
@@ -153,12 +153,12 @@ func hintedThread(fields *redis.SliceCmd) (*session.Thread, error) {
 	return &thread, err
 }
 
-// parseThread reads the fields r, n and c.
+// parseThread reads the fields r, n, c and q.
 func parseThread(fields []any) (session.Thread, error) {
-	if len(fields) != 3 || fields[0] == nil {
+	if len(fields) != 4 || fields[0] == nil {
 		return session.Thread{}, session.ErrNotFound
 	}
-	var text [3]string
+	var text [4]string
 	for i := range text {
 		text[i], _ = fields[i].(string)
 	}
@@ -168,6 +168,9 @@ func parseThread(fields []any) (session.Thread, error) {
 	}
 	if err == nil {
 		thread.Condensations, err = codec.ParseList([]byte(text[2]))
+	}
+	if thread.Requested = 0; err == nil && text[3] != "" { // what the record says of it is older
+		thread.Requested, err = strconv.ParseUint(text[3], 10, 64)
 	}
 	if err != nil {
 		return session.Thread{}, fmt.Errorf("thread record: %w", err)

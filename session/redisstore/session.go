@@ -14,11 +14,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// join puts b's thread into its session's record.
-func (s *Store) join(ctx context.Context, pipe redis.Pipeliner, b session.Batch) {
+// join puts b's thread, which shares the logs of others, into its session's record, with HSET or HSETNX.
+func (s *Store) join(ctx context.Context, pipe redis.Pipeliner, b session.Batch, shared []session.ThreadID, set string) {
 	t := b.Thread
-	pipe.Eval(ctx, sessionScript, []string{s.keys.session(t.Session)},
-		string(t.ID), t.Tenant, b.Key, stamp(t.Created), stamp(t.Seen), s.options.TTL.Milliseconds(), session.MaxThreads)
+	args := []any{
+		string(t.ID), t.Tenant, b.Key, stamp(t.Created), stamp(t.Seen), s.options.TTL.Milliseconds(),
+		session.MaxThreads, t.Seen.UnixMilli(), set,
+	}
+	for _, id := range shared {
+		args = append(args, string(id))
+	}
+	pipe.Eval(ctx, sessionScript, []string{s.keys.session(t.Session), s.keys.unlisted(t.Session)}, args...)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

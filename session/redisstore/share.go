@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,8 +26,8 @@ func (s *Store) sharedBy(ctx context.Context, b session.Batch) ([]session.Thread
 	if b.At == 0 || b.At != t.ForkAt || t.Parent == "" {
 		return ids, nil
 	}
-	ancestors, err := s.kept(ctx, t.Parent)
-	if errors.Is(err, session.ErrNotFound) {
+	ancestors, point, err := s.kept(ctx, t.Parent)
+	if err == nil && !is(point, b.ParentCreated) {
 		return nil, fmt.Errorf("%w: the thread %s, which it was to share, is gone", session.ErrStale, t.Parent)
 	}
 	return with(ids, t.ID, ancestors...), err
@@ -44,14 +43,19 @@ func with(ids []session.ThreadID, self session.ThreadID, more ...session.ThreadI
 	return ids
 }
 
-// kept reads which threads a thread keeps alive.
-func (s *Store) kept(ctx context.Context, id session.ThreadID) ([]session.ThreadID, error) {
-	var field string
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		field, err = s.client.HGet(ctx, s.keys.thread(id), "k").Result()
+// kept reads which threads a thread keeps alive, and its point, empty if it is gone.
+func (s *Store) kept(ctx context.Context, id session.ThreadID) (ids []session.ThreadID, point string, err error) {
+	var fields []any
+	err = s.read(ctx, func(ctx context.Context) (err error) {
+		fields, err = s.client.HMGet(ctx, s.keys.thread(id), "k", "l").Result()
 		return err
 	})
-	return splitIDs(field), err
+	if err != nil {
+		return nil, "", err
+	}
+	shared, _ := fields[0].(string)
+	point, _ = fields[1].(string)
+	return splitIDs(shared), point, nil
 }
 
 func (s *Store) keep(ctx context.Context, pipe redis.Pipeliner, ids []session.ThreadID) {
@@ -61,6 +65,7 @@ func (s *Store) keep(ctx context.Context, pipe redis.Pipeliner, ids []session.Th
 	for _, id := range ids {
 		pipe.PExpire(ctx, s.keys.thread(id), s.options.TTL)
 		pipe.PExpire(ctx, s.keys.log(id), s.options.TTL)
+		pipe.PExpire(ctx, s.keys.left(id), s.options.TTL)
 	}
 }
 

@@ -25,11 +25,15 @@ type Store struct {
 	scripts scripts
 	secret  secret
 	closing sync.Once
+	late    time.Duration // by when a write that was under way has arrived
 }
 
-var _ session.Store = (*Store)(nil)
+var (
+	_ session.Store   = (*Store)(nil)
+	_ session.Archive = (*Store)(nil)
+)
 
-type scripts struct{ append, condense, events, lock, unlock *redis.Script }
+type scripts struct{ append, condense, request, events, lock, unlock *redis.Script }
 
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
 // it fails to make. It returns those errors as well.
@@ -49,9 +53,11 @@ func Open(o Options) (*Store, error) {
 		client:  o.client(),
 		options: o,
 		keys:    keys{o.Prefix},
+		late:    2 * o.Timeout,
 		scripts: scripts{
 			append:   redis.NewScript(appendScript),
 			condense: redis.NewScript(condenseScript),
+			request:  redis.NewScript(requestScript),
 			events:   redis.NewScript(eventsScript),
 			lock:     redis.NewScript(lockScript),
 			unlock:   redis.NewScript(unlockScript),

@@ -100,8 +100,8 @@ func (s suite) logOnly(t *testing.T) {
 
 func (s suite) emptyBatch(t *testing.T) {
 	store := s.fresh(t)
-	ok(t, store.Append(ctx(t), session.Batch{Thread: session.Thread{ID: "t"}}))
-	equal(t, thread(t, store, "t"), session.Thread{ID: "t"})
+	ok(t, store.Append(ctx(t), session.Batch{Thread: session.Thread{ID: "t", Created: clock}}))
+	equal(t, thread(t, store, "t"), session.Thread{ID: "t", Created: clock})
 	equal(t, len(events(t, store, "t")), 0)
 	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
 	equal(t, thread(t, store, "t").Seq, 1)

@@ -3,6 +3,7 @@ package sessiontest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -78,6 +79,18 @@ func (m *model) condense(id session.ThreadID, c session.Condensation) (session.C
 	return c, nil
 }
 
+func (m *model) forget(ses session.Session) {
+	gone := func(p session.Place) bool { return slices.Contains(ses.Threads, p.Thread) }
+	for _, id := range ses.Threads {
+		delete(m.threads, id)
+		delete(m.logs, id)
+	}
+	delete(m.sessions, ses.ID)
+	maps.DeleteFunc(m.places, func(_ session.Hash, p session.Place) bool { return gone(p) })
+	maps.DeleteFunc(m.traces, func(_ session.Hash, p session.Place) bool { return gone(p) })
+	maps.DeleteFunc(m.summaries, func(c session.CondensationID, _ string) bool { return slices.Contains(ses.Threads, c.Thread) })
+}
+
 // world is one run of random steps: a store, the model, and names that no other run uses.
 type world struct {
 	t     *testing.T
@@ -98,7 +111,7 @@ func (s suite) randomSteps(t *testing.T) {
 			w.ses = append(w.ses, session.SessionID(fmt.Sprintf("run-%d-%d", run, i%2)))
 		}
 		r.Repeat(map[string]func(*rapid.T){
-			"append": w.append, "condense": w.condense, "mark": w.mark, "page": w.page, "": w.check,
+			"append": w.append, "condense": w.condense, "mark": w.mark, "page": w.page, "forget": w.forget, "": w.check,
 		})
 	})
 }
@@ -139,8 +152,40 @@ func (w *world) condense(r *rapid.T) {
 func (w *world) mark(r *rapid.T) {
 	id := rapid.SampledFrom(w.ids).Draw(r, "thread")
 	h, p := hash(w.ids[0], "trace", rapid.IntRange(0, 2).Draw(r, "trace")), place(id, 3)
-	ok(r, w.store.Mark(w.t.Context(), []session.Hash{h}, p))
+	err := w.store.Mark(w.t.Context(), []session.Hash{h}, p)
+	if _, begun := w.model.threads[id]; !begun {
+		same(r, err, session.ErrNotFound)
+		w.lost(r, h)
+		return
+	}
+	ok(r, err)
 	w.model.traces[h] = p
+}
+
+// lost allows for a trace that was overwritten before its new thread was found to be gone.
+func (w *world) lost(r *rapid.T, h session.Hash) {
+	got, err := w.store.Trace(w.t.Context(), []session.Hash{h})
+	ok(r, err)
+	if !got[0].Known() {
+		delete(w.model.traces, h)
+	}
+}
+
+// forget deletes a session with all its threads; those of the two that share one go together.
+func (w *world) forget(r *rapid.T) {
+	archive, is := w.store.(session.Archive)
+	if !is {
+		r.Skip("no archive")
+	}
+	id := rapid.SampledFrom(w.ses).Draw(r, "session")
+	err := archive.Forget(w.t.Context(), id)
+	ses, known := w.model.sessions[id]
+	if !known {
+		same(r, err, session.ErrNotFound)
+		return
+	}
+	ok(r, err)
+	w.model.forget(ses)
 }
 
 func (w *world) page(r *rapid.T) {

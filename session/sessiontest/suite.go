@@ -17,6 +17,8 @@ type Hooks struct {
 	Replica func(t *testing.T, s session.Store) session.Store
 	// WithoutContent opens a store over an empty state that keeps no content. Required.
 	WithoutContent func(t *testing.T) session.Store
+	// Dump gives everything that the store keeps, by key. Required of an Archive; other stores are not tested as one.
+	Dump func(t *testing.T, s session.Store) map[string]string
 	// Pass lets time pass for the store. Nil where its clock is the real one.
 	Pass func(d time.Duration)
 }
@@ -25,9 +27,13 @@ type Hooks struct {
 // the suite.
 func Run(t *testing.T, open func(t *testing.T) session.Store, hooks Hooks) {
 	s := suite{open: open, hooks: hooks}
-	for _, group := range []map[string]func(*testing.T){
+	groups := []map[string]func(*testing.T){
 		s.appending(), s.finding(), s.condensing(), s.reading(), s.locking(), s.racing(), s.living(), s.modelling(),
-	} {
+	}
+	if hooks.Dump != nil {
+		groups = append(groups, s.archiving())
+	}
+	for _, group := range groups {
 		for _, name := range slices.Sorted(maps.Keys(group)) {
 			t.Run(name, group[name])
 		}

@@ -38,7 +38,7 @@ func drawCondensation(t *rapid.T) session.Condensation {
 		Prefix: draw(t, n), Hash: draw(t, hashes), ForgottenTokens: draw(t, n), SummaryTokens: draw(t, n), Offset: draw(t, n),
 		Reason: session.Reason(draw(t, s)), Condenser: draw(t, s), Model: draw(t, s),
 		Before: session.Size{Events: draw(t, n), Tokens: draw(t, n)}, After: session.Size{Events: draw(t, n), Tokens: draw(t, n)},
-		Usage: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)}, Time: draw(t, times),
+		Usage: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)}, Time: draw(t, times), Request: draw(t, s),
 	}
 	for range draw(t, rapid.IntRange(0, 3)) {
 		c.Forgotten = append(c.Forgotten, session.Range{From: draw(t, n), To: draw(t, n)})
@@ -68,7 +68,7 @@ func TestRoundTrip(t *testing.T) {
 		th := session.Thread{
 			ID: session.ThreadID(draw(t, s)), Session: session.SessionID(draw(t, s)), Tenant: draw(t, s), Purpose: session.Purpose(draw(t, s)),
 			Parent: session.ThreadID(draw(t, s)), ForkAt: draw(t, n), Len: draw(t, n), Head: draw(t, hashes), System: draw(t, hashes),
-			Seq: draw(t, rapid.Uint64()), Created: draw(t, times), Seen: draw(t, times),
+			Seq: draw(t, rapid.Uint64()), Created: draw(t, times), Seen: draw(t, times), Requested: draw(t, rapid.Uint64()),
 		}
 		thread, err := codec.ParseThread(codec.Thread(th))
 		same(t, "thread", th, thread, err)
@@ -103,6 +103,11 @@ func TestEventRoundTrip(t *testing.T) {
 		if len(e.Payload) == 0 {
 			e.Payload = nil
 		}
+		if e.Kind == session.System {
+			e.Pos, e.After = 0, e.Pos
+		}
+		chain, err := codec.ChainOf(codec.Event(e, true))
+		same(t, "chain of an event", e.Chain, chain, err)
 		got, err := codec.ParseEvent(codec.Event(e, true), e.Seq)
 		same(t, "event", e, got, err)
 		got, err = codec.ParseEvent(codec.Event(e, false), e.Seq)

@@ -37,6 +37,7 @@ func Condensation(c session.Condensation) []byte {
 		w.int(n)
 	}
 	w.time(c.Time)
+	w.string(c.Request)
 	return w.b
 }
 
@@ -60,7 +61,7 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 	for _, n := range [...]*int{&c.Before.Events, &c.Before.Tokens, &c.After.Events, &c.After.Tokens, &c.Usage.Input, &c.Usage.Cached, &c.Usage.Output} {
 		*n = r.int()
 	}
-	c.Time = r.time()
+	c.Time, c.Request = r.time(), r.string()
 	return c, r.end()
 }
 

@@ -10,7 +10,7 @@ func Event(e session.Event, content bool) []byte {
 	w := writer{make([]byte, 0, 96+len(e.Payload))}
 	w.version()
 	w.b = append(w.b, byte(e.Kind))
-	w.int(e.Pos)
+	w.int(e.Pos + e.After) // only one of them is ever set
 	w.hash(e.Digest)
 	w.hash(e.Chain)
 	w.int(e.Tokens)
@@ -35,12 +35,26 @@ func ParseEvent(b []byte, seq uint64) (session.Event, error) {
 	if r.err != nil {
 		return session.Event{}, r.err
 	}
+	if e.Kind == session.System {
+		e.Pos, e.After = 0, e.Pos
+	}
 	var err error
 	e.Payload, err = unpack(r.b)
 	if err != nil {
 		return session.Event{}, err
 	}
 	return e, nil
+}
+
+// ChainOf reads the chain hash of what Event wrote, zero if it has none, without its payload; or ErrCorrupt.
+func ChainOf(b []byte) (session.Hash, error) {
+	r := reader{b: b}
+	r.version()
+	r.byte()
+	r.int()
+	r.hash()
+	chain := r.hash()
+	return chain, r.err
 }
 
 // Condensed is the log entry of c: the text and the ranges are in the thread's list of condensations, under the entry's

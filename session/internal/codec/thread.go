@@ -18,6 +18,7 @@ func Thread(t session.Thread) []byte {
 	w.uint(t.Seq)
 	w.time(t.Created)
 	w.time(t.Seen)
+	w.uint(t.Requested)
 	return w.b
 }
 
@@ -38,6 +39,8 @@ func ParseThread(b []byte) (session.Thread, error) {
 		Seq:     r.uint(),
 		Created: r.time(),
 		Seen:    r.time(),
+
+		Requested: r.uint(),
 	}
 	if err := r.end(); err != nil {
 		return session.Thread{}, err

@@ -1,0 +1,106 @@
+// Package admin is the HTTP API for operators: what sessions there are, what of them goes upstream and why, what that
+// saves, and how to delete one. It is served on the admin port, versioned, and described by the OpenAPI document that is
+// part of it.
+//
+// It reads the store and knows nothing of requests under way: how a history is forwarded, it asks the proxy through
+// Forwarder.
+package admin
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Options are what the API is made of. Store, Archive, Forwarder, Settings and Metrics are needed.
+type Options struct {
+	Token     string   // empty: none is asked for, and only who addresses this machine by a loopback name is let in
+	Hosts     []string // more names by which the API may be addressed without a token
+	Store     session.Store
+	Archive   session.Archive
+	Forwarder Forwarder
+	Settings  Settings
+	Metrics   http.Handler
+	Health    http.Handler // of /livez, /readyz, /startupz and /healthz, without a token; nil: none
+	Now       func() time.Time
+	Failed    func(error) // is told of errors whose cause a client is not told; nil: nobody
+}
+
+// Forwarder shows a logged history as the proxy forwards it.
+type Forwarder interface {
+	Show(Past) (Shown, error)
+}
+
+// Past is a history as the log has it.
+type Past struct {
+	Tenant        string
+	Model         string // decides where condensers differ per model; empty: what holds for all others
+	Purpose       session.Purpose
+	Messages      [][]byte               // in the client's order, system messages included
+	Chain         []session.Hash         // of those that are no system messages
+	Condensations []session.Condensation // of the thread, with their summaries
+}
+
+// Shown is how a Past is forwarded. Sizes are without the tools, which are not logged.
+type Shown struct {
+	View          session.View
+	Messages      [][]byte // of the view's items, as they go upstream
+	Before, After session.Size
+}
+
+// Settings is the configuration in force.
+type Settings interface {
+	// Effective is the configuration as JSON, defaults included, secrets redacted.
+	Effective() ([]byte, error)
+	Tenants() []Tenant
+	// Price gives what a model costs; false if that is not known.
+	Price(model string) (Price, bool)
+}
+
+// Tenant is what the API tells of a tenant.
+type Tenant struct {
+	Name        string `json:"name"`
+	Anonymous   bool   `json:"anonymous"` // any key passes
+	Keys        int    `json:"keys"`
+	Upstream    string `json:"upstream"`
+	UpstreamKey bool   `json:"upstream_key"` // the proxy sends one of its own
+	Condenser   string `json:"condenser"`
+	Condenses   bool   `json:"condenses"` // its condenser can forget; some only make other views
+	Observe     bool   `json:"observe"`
+	Notify      bool   `json:"notify"`
+}
+
+// Price is in USD per million tokens.
+type Price struct {
+	Input, CachedInput, CacheWrite, Output float64
+}
+
+// api answers requests.
+type api struct {
+	o Options
+}
+
+// New makes the handler of the admin port.
+func New(o Options) http.Handler {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Failed == nil {
+		o.Failed = func(error) {}
+	}
+	a := &api{o: o}
+	guarded := http.NewServeMux()
+	a.mount(guarded)
+	guarded.Handle("GET /metrics", o.Metrics)
+	guarded.HandleFunc("/", unknownPath)
+
+	mux := http.NewServeMux()
+	mux.Handle("/", newGuard(o.Token, o.Hosts).wrap(guarded))
+	if o.Health != nil {
+		for _, path := range [...]string{"/livez", "/readyz", "/startupz", "/healthz"} {
+			mux.Handle(path, o.Health)
+		}
+	}
+	return mux
+}

@@ -1,0 +1,131 @@
+package admin
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+type condensationID struct {
+	Thread session.ThreadID `json:"thread"`
+	Seq    uint64           `json:"seq"`
+}
+
+func idOf(id session.CondensationID) condensationID {
+	return condensationID{Thread: id.Thread, Seq: id.Seq}
+}
+
+type size struct {
+	Events int `json:"events"`
+	Tokens int `json:"tokens"`
+}
+
+func sizeOf(s session.Size) size { return size{Events: s.Events, Tokens: s.Tokens} }
+
+type usage struct {
+	Input  int `json:"input"`
+	Cached int `json:"cached"`
+	Output int `json:"output"`
+}
+
+func usageOf(u session.Usage) usage { return usage{Input: u.Input, Cached: u.Cached, Output: u.Output} }
+
+// positions is those from From to To, both included.
+type positions struct {
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
+type trimRow struct {
+	Position int `json:"position"`
+	Head     int `json:"head"`
+	Tail     int `json:"tail"`
+}
+
+type condensationRow struct {
+	ID              condensationID  `json:"id"`
+	Base            *condensationID `json:"base,omitempty"`
+	Prefix          int             `json:"prefix"`
+	Hash            string          `json:"hash"`
+	Reason          session.Reason  `json:"reason"`
+	Condenser       string          `json:"condenser"`
+	Model           string          `json:"model,omitempty"`
+	RequestModel    string          `json:"request_model,omitempty"`
+	Summary         string          `json:"summary,omitempty"`
+	SummaryTokens   int             `json:"summary_tokens"`
+	SummaryAt       int             `json:"summary_before_position,omitempty"`
+	Hidden          []positions     `json:"hidden"`
+	HiddenEvents    []eventRow      `json:"hidden_events"`
+	ForgottenTokens int             `json:"forgotten_tokens"`
+	Trimmed         []trimRow       `json:"trimmed"`
+	Before          size            `json:"before"`
+	After           size            `json:"after"`
+	Usage           usage           `json:"usage"`
+	Time            time.Time       `json:"time"`
+}
+
+type condensationList struct {
+	Condensations []condensationRow `json:"condensations"`
+	Next          int               `json:"next,omitempty"`
+}
+
+// condensationPage is smaller than other pages, because each brings what it hid.
+const condensationPage = 20
+
+func (a *api) listCondensations(r *http.Request, q query) (any, error) {
+	from, err := q.number("from", 1, 1, 1<<30)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := q.number("limit", condensationPage, 1, usualPage)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.threadAt(r)
+	if err != nil {
+		return nil, err
+	}
+	l, err := a.read(r.Context(), t)
+	if err != nil {
+		return nil, err
+	}
+	first := min(from-1, len(t.Condensations))
+	last := min(first+limit, len(t.Condensations))
+	list := condensationList{Condensations: []condensationRow{}}
+	for _, c := range t.Condensations[first:last] {
+		text, err := a.o.Store.Summary(r.Context(), c.ID)
+		if err != nil && !errors.Is(err, session.ErrNotFound) {
+			return nil, err
+		}
+		list.Condensations = append(list.Condensations, l.condensation(c, text))
+	}
+	if last < len(t.Condensations) {
+		list.Next = last + 1
+	}
+	return list, nil
+}
+
+func (l *log) condensation(c session.Condensation, summary string) condensationRow {
+	row := condensationRow{
+		ID: idOf(c.ID), Prefix: c.Prefix, Hash: c.Hash.String(), Reason: c.Reason, Condenser: c.Condenser, Model: c.Model,
+		RequestModel: c.Request, Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
+		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: []trimRow{},
+		Before: sizeOf(c.Before), After: sizeOf(c.After), Usage: usageOf(c.Usage), Time: c.Time,
+	}
+	if c.Base != (session.CondensationID{}) {
+		id := idOf(c.Base)
+		row.Base = &id
+	}
+	for _, f := range c.Forgotten {
+		row.Hidden = append(row.Hidden, positions{From: f.From, To: f.To - 1})
+		for p := max(f.From, 1); p < f.To && p <= len(l.chain); p++ {
+			row.HiddenEvents = append(row.HiddenEvents, eventOf(l.chain[p-1].thread, l.chain[p-1].Event))
+		}
+	}
+	for _, t := range c.Trims {
+		row.Trimmed = append(row.Trimmed, trimRow{Position: t.Pos, Head: t.Head, Tail: t.Tail})
+	}
+	return row
+}

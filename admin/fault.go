@@ -1,0 +1,43 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// Fault is an error as a client is told. Code is stable; Message says what to do.
+type Fault struct {
+	Status  int    `json:"-"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Param   string `json:"param,omitempty"` // the parameter that it is about
+}
+
+func (f *Fault) Error() string { return fmt.Sprintf("%d %s: %s", f.Status, f.Code, f.Message) }
+
+func fault(status int, code, format string, args ...any) *Fault {
+	return &Fault{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func badParam(name, format string, args ...any) *Fault {
+	f := fault(http.StatusBadRequest, "invalid_parameter", format, args...)
+	f.Param = name
+	return f
+}
+
+func noSession() *Fault {
+	return fault(http.StatusNotFound, "session_not_found", "There is no such session: it has expired, was deleted, or never was.")
+}
+
+func noThread() *Fault {
+	return fault(http.StatusNotFound, "thread_not_found", "The session has no such thread.")
+}
+
+// refuse writes the one form that all errors have.
+func refuse(w http.ResponseWriter, f *Fault) {
+	body, _ := json.Marshal(map[string]*Fault{"error": f}) // strings only: can not fail
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(f.Status)
+	_, _ = w.Write(body)
+}

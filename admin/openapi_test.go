@@ -1,0 +1,106 @@
+package admin_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"github.com/dewpoint-proxy/dewpoint/admin"
+)
+
+// spec holds answers against the document.
+type spec struct {
+	doc    *openapi3.T
+	router routers.Router
+
+	mu   sync.Mutex
+	seen map[string]bool // operations that answered with success
+}
+
+func newSpec(t *testing.T) *spec {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(admin.Document())
+	must(t, err)
+	must(t, doc.Validate(t.Context()))
+	router, err := gorillamux.NewRouter(doc)
+	must(t, err)
+	return &spec{doc: doc, router: router, seen: map[string]bool{}}
+}
+
+// check fails the test if an answer is not as documented.
+func (s *spec) check(t *testing.T, req *http.Request, resp *http.Response, body []byte) {
+	t.Helper()
+	if err := s.judge(t.Context(), req, resp, body); err != nil {
+		t.Errorf("%s %s: %.600v\n%.2000s", req.Method, req.URL, err, body)
+	}
+}
+
+// judge says what of an answer is not as documented. What is not part of the API is not looked at.
+func (s *spec) judge(ctx context.Context, req *http.Request, resp *http.Response, body []byte) error {
+	if !strings.HasPrefix(req.URL.Path, "/api/") {
+		return nil
+	}
+	route, params, err := s.router.FindRoute(req)
+	if err != nil {
+		if resp.StatusCode < http.StatusBadRequest {
+			return fmt.Errorf("answered with %d, and not in the document", resp.StatusCode)
+		}
+		return nil
+	}
+	if resp.StatusCode < 300 {
+		s.mu.Lock()
+		s.seen[route.Operation.OperationID] = true
+		s.mu.Unlock()
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route},
+		Status:                 resp.StatusCode, Header: resp.Header,
+		Options: &openapi3filter.Options{
+			IncludeResponseStatus: true, ExcludeResponseBody: resp.Header.Get("Content-Type") == "application/yaml",
+		},
+	}
+	return openapi3filter.ValidateResponse(ctx, input.SetBodyBytes(body))
+}
+
+func TestDocumentListsTheRoutes(t *testing.T) {
+	s := newSpec(t)
+	var documented []string
+	for path, item := range s.doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			documented = append(documented, method+" "+path)
+			if op.OperationID == "" || op.Summary == "" || op.Responses.Default() == nil {
+				t.Errorf("%s %s lacks an id, a summary or its errors", method, path)
+			}
+		}
+	}
+	served := admin.Routes()
+	slices.Sort(documented)
+	slices.Sort(served)
+	if !slices.Equal(documented, served) {
+		t.Errorf("documented\n%s\nserved\n%s", strings.Join(documented, "\n"), strings.Join(served, "\n"))
+	}
+}
+
+// TestDocumentIsStrict: the check refuses what it is there to refuse.
+func TestDocumentIsStrict(t *testing.T) {
+	s := newSpec(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/tenants", nil)
+	must(t, err)
+	for body, good := range map[string]bool{
+		`{"tenants":[]}`: true, `{"tenants":[],"more":1}`: false, `{}`: false, `{"tenants":[{"name":"a"}]}`: false, `[]`: false,
+	} {
+		resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}}
+		if err := s.judge(t.Context(), req, resp, []byte(body)); (err == nil) != good {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}

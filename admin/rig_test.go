@@ -1,0 +1,223 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/app"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// patience ends a test that would hang.
+const patience = 30 * time.Second
+
+// The models of these tests.
+const (
+	model      = "priced-model"
+	summariser = "cheap-model"
+)
+
+// rig is a whole service with an upstream, and a client of its admin port that holds every answer against the document.
+type rig struct {
+	t    *testing.T
+	cfg  *config.Config
+	up   *fakeupstream.Server
+	app  *app.App
+	spec *spec
+	http http.Transport // of its own: a connection that was dialled and not needed would hold up the service's end
+}
+
+// start begins a service that condenses above ten events; change makes it another one.
+func start(t *testing.T, change func(*config.Config)) *rig {
+	t.Helper()
+	r := &rig{t: t, up: fakeupstream.New(fakeupstream.Options{SummariserModels: []string{summariser}}), spec: newSpec(t)}
+	must(t, r.up.Start())
+	t.Cleanup(r.up.Close)
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Store.Path = filepath.Join(t.TempDir(), "store.db")
+	cfg.Upstream.BaseURL = r.up.URL() + "/v1"
+	cfg.LLMs = map[string]config.LLM{"cheap": {Model: summariser, BaseURL: cfg.Upstream.BaseURL, Timeout: patience}}
+	price := config.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2.5, Output: 8}
+	cfg.Models = map[string]config.Model{
+		model:      {ContextWindow: 100_000, MaxOutput: 1000, Encoding: config.EncodingO200k, Price: price},
+		summariser: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: config.EncodingO200k, Price: price},
+	}
+	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.KeepFirst = "cheap", 10, 1
+	if change != nil {
+		change(cfg)
+	}
+	r.cfg = cfg
+	r.restart()
+	t.Cleanup(r.stop)
+	return r
+}
+
+func (r *rig) restart() {
+	r.t.Helper()
+	if r.app != nil {
+		r.stop()
+	}
+	var err error
+	r.app, err = app.New(r.cfg, zap.NewNop())
+	must(r.t, err)
+	r.app.Start()
+}
+
+func (r *rig) stop() {
+	r.http.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	must(r.t, r.app.Stop(ctx))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// place is where the proxy says that a request belongs.
+type place struct{ session, thread, condensed string }
+
+func (p place) url(rest string) string {
+	return "/api/v1/sessions/" + p.session + "/threads/" + p.thread + rest
+}
+
+// ask sends a history to the proxy.
+func (r *rig) ask(messages []string, header ...string) place {
+	r.t.Helper()
+	body := fmt.Sprintf(`{"model":%q,"messages":[%s]}`, model, strings.Join(messages, ","))
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://"+r.app.Addr()+"/v1/chat/completions", strings.NewReader(body))
+	must(r.t, err)
+	req.Header.Set("Authorization", "Bearer client-key")
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := (&http.Client{Transport: &r.http}).Do(req)
+	must(r.t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	must(r.t, err)
+	if resp.StatusCode != http.StatusOK {
+		r.t.Fatalf("status %d: %s", resp.StatusCode, text)
+	}
+	h := resp.Header
+	return place{h.Get("X-Dewpoint-Session"), h.Get("X-Dewpoint-Thread"), h.Get("X-Dewpoint-Condensed")}
+}
+
+// received is the messages of the newest request that upstream got from the agent.
+func (r *rig) received() []string {
+	r.t.Helper()
+	for _, req := range slices.Backward(r.up.Requests()) {
+		if !req.Summary {
+			var out []string
+			for _, m := range req.Messages {
+				out = append(out, string(m))
+			}
+			return out
+		}
+	}
+	r.t.Fatal("nothing was forwarded")
+	return nil
+}
+
+func say(role, text string) string {
+	raw, _ := json.Marshal(map[string]string{"role": role, "content": text})
+	return string(raw)
+}
+
+// turns is a conversation of n messages after a system prompt.
+func turns(topic string, n int) []string {
+	all := []string{say("system", "You help with "+topic+".")}
+	for i := range n {
+		all = append(all, say([]string{"user", "assistant"}[i%2], fmt.Sprintf("%s %d %s", topic, i, strings.Repeat("and so on ", 40))))
+	}
+	return all
+}
+
+// toolRun is an agent's run of n calls of a tool and a final question.
+func toolRun(n int) []string {
+	all := []string{say("system", "You are an agent."), say("user", "Look at all files.")}
+	for i := range n {
+		id := fmt.Sprintf("call_%020d", i)
+		all = append(all,
+			fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":"read","arguments":"{\"path\":\"f%d\"}"}}]}`, id, i),
+			fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":%q}`, id, strings.Repeat(fmt.Sprintf("line of file %d. ", i), 60)))
+	}
+	return all
+}
+
+// grow sends a conversation as it grows by two messages a request, from its first question on.
+func (r *rig) grow(messages []string, first int, header ...string) place {
+	r.t.Helper()
+	var p place
+	for n := first; n <= len(messages); n += 2 {
+		p = r.ask(messages[:n], header...)
+	}
+	return p
+}
+
+// answer is one of the admin port.
+type answer struct {
+	*http.Response
+	body []byte
+}
+
+// call sends a request to the admin port, with what it takes to change something, and checks the answer against the
+// document.
+func (r *rig) call(method, path string, header ...string) answer {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.app.AdminAddr()+path, nil)
+	must(r.t, err)
+	req.Header.Set("X-Dewpoint-Admin", "1")
+	if token := r.cfg.Admin.Token.Reveal(); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if req.Header.Set(header[i], header[i+1]); header[i] == "Host" {
+			req.Host = header[i+1]
+		}
+	}
+	resp, err := (&http.Client{Transport: &r.http}).Do(req)
+	must(r.t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	must(r.t, err)
+	r.spec.check(r.t, req, resp, body)
+	return answer{resp, body}
+}
+
+// get reads what a path answers with success.
+func (r *rig) get(path string, into any) {
+	r.t.Helper()
+	a := r.call(http.MethodGet, path)
+	if a.StatusCode != http.StatusOK {
+		r.t.Fatalf("GET %s: %d %s", path, a.StatusCode, a.body)
+	}
+	must(r.t, json.Unmarshal(a.body, into))
+}
+
+// fails checks the status and code of an error.
+func (a answer) fails(t *testing.T, status int, code string) {
+	t.Helper()
+	var e struct {
+		Error struct{ Code, Message string }
+	}
+	if err := json.Unmarshal(a.body, &e); err != nil || a.StatusCode != status || e.Error.Code != code || e.Error.Message == "" {
+		t.Errorf("%s %s: %d %s, want %d %s", a.Request.Method, a.Request.URL, a.StatusCode, a.body, status, code)
+	}
+}

@@ -1,0 +1,133 @@
+package admin
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+//go:embed openapi.yaml
+var document []byte
+
+// base is the path of this version of the API.
+const base = "/api/v1"
+
+const threadPath = "/sessions/{session}/threads/{thread}"
+
+// route is one method of one path, below base.
+type route struct {
+	method, path string
+	query        []string // parameters that it takes
+	handle       func(*http.Request, query) (any, error)
+	status       int // of success
+}
+
+func (a *api) routes() []route {
+	return []route{
+		{"GET", "/sessions", []string{"tenant", "key", "since", "cursor", "limit"}, a.listSessions, http.StatusOK},
+		{"GET", "/sessions/{session}", nil, a.oneSession, http.StatusOK},
+		{"DELETE", "/sessions/{session}", nil, a.deleteSession, http.StatusNoContent},
+		{"GET", "/sessions/{session}/savings", nil, a.sessionSavings, http.StatusOK},
+		{"GET", threadPath, nil, a.oneThread, http.StatusOK},
+		{"GET", threadPath + "/events", []string{"from", "limit", "content"}, a.listEvents, http.StatusOK},
+		{"GET", threadPath + "/condensations", []string{"from", "limit"}, a.listCondensations, http.StatusOK},
+		{"GET", threadPath + "/view", []string{"model"}, a.view, http.StatusOK},
+		{"GET", threadPath + "/diff", []string{"model"}, a.diff, http.StatusOK},
+		{"GET", threadPath + "/savings", nil, a.threadSavings, http.StatusOK},
+		{"POST", threadPath + "/condense", nil, a.condense, http.StatusAccepted},
+		{"GET", "/tenants", nil, a.tenants, http.StatusOK},
+		{"GET", "/config", nil, a.config, http.StatusOK},
+	}
+}
+
+// mount serves the routes, the document that describes them, and 405 where a path has other methods only.
+func (a *api) mount(mux *http.ServeMux) {
+	methods := map[string][]string{base + "/openapi.yaml": {"GET"}}
+	for _, r := range a.routes() {
+		mux.HandleFunc(r.method+" "+base+r.path, a.serve(r))
+		methods[base+r.path] = append(methods[base+r.path], r.method)
+	}
+	mux.HandleFunc("GET "+base+"/openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(document)
+	})
+	for path, allowed := range methods {
+		if slices.Contains(allowed, http.MethodGet) {
+			allowed = append(allowed, http.MethodHead)
+		}
+		slices.Sort(allowed)
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			refuse(w, fault(http.StatusMethodNotAllowed, "method_not_allowed", "This path takes %s.", strings.Join(allowed, ", ")))
+		})
+	}
+}
+
+func unknownPath(w http.ResponseWriter, _ *http.Request) {
+	refuse(w, fault(http.StatusNotFound, "not_found", "There is nothing at this path. The API is described by GET %s/openapi.yaml.", base))
+}
+
+// serve checks a request, answers it and tells what went wrong.
+func (a *api) serve(r route) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		var out any
+		q, err := readQuery(req.URL.RawQuery, r.query)
+		if err == nil {
+			err = noBody(req)
+		}
+		if err == nil {
+			out, err = r.handle(req, q)
+		}
+		if err != nil {
+			a.fail(w, err)
+			return
+		}
+		if r.status == http.StatusNoContent {
+			w.WriteHeader(r.status)
+			return
+		}
+		body, err := encode(out)
+		if err != nil {
+			a.fail(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(r.status)
+		_, _ = w.Write(body) // a client that has left needs no answer
+	}
+}
+
+// encode leaves messages as the client wrote them, but for white space between tokens: nosniff keeps markup in them from
+// being anything but text.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode answer: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// fail answers an error. Those that are not meant for clients are reported, and told in general words.
+func (a *api) fail(w http.ResponseWriter, err error) {
+	var f *Fault
+	switch {
+	case errors.As(err, &f):
+	case errors.Is(err, session.ErrUnavailable):
+		a.o.Failed(err)
+		f = fault(http.StatusServiceUnavailable, "store_unavailable", "The store can not be reached. Try again shortly.")
+		w.Header().Set("Retry-After", "1")
+	default:
+		a.o.Failed(err)
+		f = fault(http.StatusInternalServerError, "internal_error", "The request failed. The log has the cause.")
+	}
+	refuse(w, f)
+}

@@ -1,0 +1,23 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+type tenantList struct {
+	Tenants []Tenant `json:"tenants"`
+}
+
+func (a *api) tenants(*http.Request, query) (any, error) {
+	return tenantList{Tenants: a.o.Settings.Tenants()}, nil
+}
+
+func (a *api) config(*http.Request, query) (any, error) {
+	text, err := a.o.Settings.Effective()
+	if err != nil {
+		return nil, fmt.Errorf("effective configuration: %w", err)
+	}
+	return json.RawMessage(text), nil
+}

@@ -1,0 +1,184 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// What became of a message in the view.
+const (
+	kept      = "kept"
+	trimmed   = "trimmed"   // shown in part
+	rewritten = "rewritten" // its content is replaced
+	forgotten = "forgotten" // a condensation hides it
+	leftOut   = "left_out"  // the condenser leaves it out of every request, without a condensation
+)
+
+type viewItem struct {
+	Status  string          `json:"status"` // kept, trimmed, rewritten or summary
+	Kind    string          `json:"kind"`
+	Event   *eventRow       `json:"event,omitempty"`
+	Summary *condensationID `json:"summary_of,omitempty"`
+	Message json.RawMessage `json:"message"`
+}
+
+type viewBody struct {
+	Session session.SessionID `json:"session"`
+	Thread  session.ThreadID  `json:"thread"`
+	Log     size              `json:"log"`
+	View    size              `json:"view"`
+	Applied []condensationID  `json:"applied"`
+	Items   []viewItem        `json:"items"`
+}
+
+type diffEvent struct {
+	eventRow
+	Status   string          `json:"status"`
+	HiddenBy *condensationID `json:"hidden_by,omitempty"`
+	Index    *int            `json:"view_index,omitempty"`
+}
+
+type summaryRow struct {
+	ID     condensationID `json:"condensation"`
+	Before int            `json:"before_position"`
+	Index  int            `json:"view_index"`
+	Tokens int            `json:"tokens"`
+	Text   string         `json:"text"`
+}
+
+type diffBody struct {
+	Session session.SessionID `json:"session"`
+	Thread  session.ThreadID  `json:"thread"`
+	Log     size              `json:"log"`
+	View    size              `json:"view"`
+	Applied []condensationID  `json:"applied"`
+	Summary *summaryRow       `json:"summary,omitempty"`
+	Events  []diffEvent       `json:"events"`
+}
+
+// shown is a thread's history beside its view.
+type shown struct {
+	Shown
+	thread  session.Thread
+	entries []entry // in the client's order, as the view's items count them
+}
+
+// show reads the thread that a request names and asks the proxy for its view.
+func (a *api) show(r *http.Request, q query) (*shown, error) {
+	model, err := q.text("model")
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.threadAt(r)
+	if err != nil {
+		return nil, err
+	}
+	return a.showThread(r.Context(), t, model)
+}
+
+func (a *api) showThread(ctx context.Context, t session.Thread, model string) (*shown, error) {
+	l, err := a.read(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	entries := l.messages()
+	past, err := a.past(ctx, l, entries, model)
+	if err != nil {
+		return nil, err
+	}
+	view, err := a.o.Forwarder.Show(past)
+	if err != nil {
+		return nil, err
+	}
+	return &shown{Shown: view, thread: t, entries: entries}, nil
+}
+
+// status is what became of the message of a view's item.
+func (s *shown) status(item session.Item) string {
+	switch {
+	case item.Trim != nil:
+		return trimmed
+	case !bytes.Equal(item.Raw, s.entries[item.Index].Payload):
+		return rewritten
+	}
+	return kept
+}
+
+func (s *shown) applied() []condensationID {
+	ids := []condensationID{}
+	for _, c := range s.View.Applied {
+		ids = append(ids, idOf(c.ID))
+	}
+	return ids
+}
+
+func (a *api) view(r *http.Request, q query) (any, error) {
+	s, err := a.show(r, q)
+	if err != nil {
+		return nil, err
+	}
+	out := viewBody{
+		Session: s.thread.Session, Thread: s.thread.ID, Log: sizeOf(s.Before), View: sizeOf(s.After), Applied: s.applied(),
+		Items: []viewItem{},
+	}
+	for i, item := range s.View.Items {
+		row := viewItem{Kind: item.Kind.String(), Message: s.Messages[i]}
+		if item.Index < 0 {
+			row.Status = "summary"
+			if c := s.View.Summary(); c != nil {
+				id := idOf(c.ID)
+				row.Summary = &id
+			}
+		} else {
+			event := eventOf(s.entries[item.Index].thread, s.entries[item.Index].Event)
+			row.Status, row.Event = s.status(item), &event
+		}
+		out.Items = append(out.Items, row)
+	}
+	return out, nil
+}
+
+func (a *api) diff(r *http.Request, q query) (any, error) {
+	s, err := a.show(r, q)
+	if err != nil {
+		return nil, err
+	}
+	out := diffBody{
+		Session: s.thread.Session, Thread: s.thread.ID, Log: sizeOf(s.Before), View: sizeOf(s.After), Applied: s.applied(),
+		Events: make([]diffEvent, len(s.entries)),
+	}
+	hidden := s.hiders()
+	for i, e := range s.entries {
+		out.Events[i] = diffEvent{eventRow: eventOf(e.thread, e.Event), Status: leftOut}
+		if id, ok := hidden[e.Pos]; ok {
+			out.Events[i].Status, out.Events[i].HiddenBy = forgotten, &id
+		}
+	}
+	for i, item := range s.View.Items {
+		if item.Index >= 0 {
+			out.Events[item.Index].Status, out.Events[item.Index].Index = s.status(item), &i
+		} else if c := s.View.Summary(); c != nil {
+			out.Summary = &summaryRow{ID: idOf(c.ID), Before: c.Offset, Index: i, Tokens: c.SummaryTokens, Text: item.Summary}
+		}
+	}
+	return out, nil
+}
+
+// hiders tells, by position, which condensation hides a message.
+func (s *shown) hiders() map[int]condensationID {
+	hidden := map[int]condensationID{}
+	for _, c := range s.View.Applied {
+		for _, f := range c.Forgotten {
+			for p := f.From; p < f.To; p++ {
+				if _, already := hidden[p]; !already {
+					hidden[p] = idOf(c.ID)
+				}
+			}
+		}
+	}
+	return hidden
+}

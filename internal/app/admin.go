@@ -1,0 +1,106 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/admin"
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Bounds of one exchange on the admin port.
+const (
+	adminWait   = 10 * time.Second // for a request
+	adminAnswer = 2 * time.Minute  // for its answer
+	adminHeader = 16 << 10         // bytes
+)
+
+// buildAdmin makes the admin port's server, if there is that port.
+func (a *App) buildAdmin(store Store) error {
+	if a.adm == nil {
+		return nil
+	}
+	token := a.config.Admin.Token.Reveal()
+	if ip := a.adm.Addr().(*net.TCPAddr).IP; token == "" && !ip.IsLoopback() {
+		return fmt.Errorf("admin.listen: %s is %s here, which is not loopback: set admin.token", a.config.Admin.Listen, ip)
+	}
+	handler := admin.New(admin.Options{
+		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
+		Forwarder: forwarder{a.server}, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: http.HandlerFunc(alive),
+		Failed: func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
+	})
+	a.admin = &http.Server{
+		Handler: handler, ReadHeaderTimeout: adminWait, ReadTimeout: adminWait, WriteTimeout: adminAnswer, MaxHeaderBytes: adminHeader,
+	}
+	return nil
+}
+
+func alive(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
+
+// Store is what a session store is for the whole service.
+type Store interface {
+	session.Store
+	session.Archive
+}
+
+// forwarder shows the admin API how the server forwards.
+type forwarder struct{ server *proxy.Server }
+
+func (f forwarder) Show(p admin.Past) (admin.Shown, error) {
+	shown, err := f.server.Show(proxy.Past(p))
+	return admin.Shown(shown), err
+}
+
+// inForce is the configuration in force for the admin API.
+type inForce struct{ tokens *tokens }
+
+func (s inForce) Effective() ([]byte, error) { return s.tokens.config.Load().EffectiveJSON() }
+
+func (s inForce) Tenants() []admin.Tenant {
+	cfg := s.tokens.config.Load()
+	if len(cfg.Tenants) == 0 {
+		t := describe(cfg, defaultTenantOf(cfg))
+		t.Anonymous = true
+		return []admin.Tenant{t}
+	}
+	out := make([]admin.Tenant, len(cfg.Tenants))
+	for i, t := range cfg.Tenants {
+		out[i] = describe(cfg, t)
+	}
+	return out
+}
+
+func describe(cfg *config.Config, t config.Tenant) admin.Tenant {
+	upstream, condenser := cfg.UpstreamFor(t), cfg.CondenserFor(t)
+	return admin.Tenant{
+		Name: t.Name, Keys: len(t.APIKeys), Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
+		Condenser: condenser.Type, Condenses: forgets(condenser), Observe: t.Observe, Notify: t.Notify,
+	}
+}
+
+// forgets reports whether a condenser answers a request for a condensation, and does not only make other views.
+func forgets(c config.Condenser) bool {
+	switch c.Type {
+	case config.TypePipeline:
+		return slices.ContainsFunc(c.Condensers, forgets)
+	case config.TypeNoop, config.TypeObservationMasking, config.TypeBrowserOutput, config.TypeRecentEvents, config.TypeToolOutputTrim:
+		return false
+	}
+	return true
+}
+
+func (s inForce) Price(model string) (admin.Price, bool) {
+	m, known := s.tokens.config.Load().ModelFor(model)
+	if !known || model == "" || m.Price == (config.Price{}) {
+		return admin.Price{}, false
+	}
+	return admin.Price(m.Price), true
+}

@@ -1,0 +1,81 @@
+package boltstore
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+)
+
+var _ session.Archive = (*Store)(nil)
+
+// pageReads is how many sessions are looked at for one page at most.
+const pageReads = 10_000
+
+// Sessions implements session.Archive, in the order of the ids. It waits until all that is queued is on disk.
+func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (session.SessionPage, error) {
+	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	if err != nil {
+		return session.SessionPage{}, fmt.Errorf("list sessions: %w", session.ErrCursor)
+	}
+	var page session.SessionPage
+	if err = s.flush(ctx); err == nil {
+		err = s.db.View(func(tx *bolt.Tx) (err error) {
+			page, err = listed(tx, q, after)
+			return err
+		})
+	}
+	if err != nil {
+		return session.SessionPage{}, fmt.Errorf("list sessions: %w", err)
+	}
+	return page, nil
+}
+
+// listed is the page of the sessions whose ids come after one.
+func listed(tx *bolt.Tx, q session.SessionQuery, after []byte) (page session.SessionPage, err error) {
+	cursor, reads := tx.Bucket(sessions.name()).Cursor(), 0
+	var last []byte
+	for key, value := cursor.Seek(append(after, 0)); key != nil; key, value = cursor.Next() {
+		if reads++; reads > pageReads || len(page.Sessions) == q.Limit {
+			page.Next = base64.RawURLEncoding.EncodeToString(last)
+			return page, nil
+		}
+		ses, err := codec.ParseSession(value)
+		if err != nil {
+			return page, fmt.Errorf("session record: %w", err)
+		}
+		if q.Matches(ses) {
+			page.Sessions = append(page.Sessions, ses)
+		}
+		last = key
+	}
+	return page, nil
+}
+
+// Request implements session.Archive. It returns after the fsync.
+func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
+	err := s.change(ctx, true, func(c *change) error {
+		stored := c.get(threads.key(string(id)))
+		if stored == nil {
+			return session.ErrNotFound
+		}
+		rec, err := parseRecord(stored)
+		if err != nil {
+			return fmt.Errorf("thread record: %w", err)
+		}
+		rec.thread.Seq++
+		rec.thread.Requested, rec.written = rec.thread.Seq, time.Now()
+		c.put(threads.key(string(id)), rec.encode())
+		c.put(events.entry(id, rec.thread.Seq), codec.Event(session.Event{Kind: session.Requested, Time: at}, false))
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("request a condensation of %s: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package session_test
+
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// TestDeletedMeanwhile: a request that was resolved before its session was deleted begins it anew, whole: what was known
+// of it in total is counted after all.
+func TestDeletedMeanwhile(t *testing.T) {
+	d := newDesk(t)
+	anyone := session.Scope{Tenant: "t"}
+	first := d.send(d.registry, query(anyone, "s1 u1 a1 o1 g1"))
+	q := query(anyone, "s1 u1 a1 o1 g1 u2")
+	res, err := d.registry.Resolve(t.Context(), q)
+	ok(t, err)
+	counted := tally(&res, q)
+	ok(t, d.store.(session.Archive).Forget(t.Context(), first.Thread.Session))
+	if err := d.registry.Append(t.Context(), &res, counted); err == nil {
+		t.Fatal("appended without the counts that it takes")
+	}
+	var asked []int
+	counted.Count = func(p int) int { asked = append(asked, p); return 7 }
+	ok(t, d.registry.Append(t.Context(), &res, counted))
+	if res.Thread.Len != 5 || len(asked) != 4 || counted.Total(5) != 4*7+10 || counted.Tokens(5) != 10 || counted.Tokens(1) != 7 {
+		t.Errorf("thread of %d, counted %v: %+v", res.Thread.Len, asked, counted)
+	}
+	if got := d.payloads(res.Thread.ID); got != "s1 u1 a1 o1 g1 u2" {
+		t.Errorf("log: %s", got)
+	}
+	again := d.send(d.another(), query(anyone, "s1 u1 a1 o1 g1 u2 g2 u3"))
+	if again.Thread.ID != res.Thread.ID || again.Known.Tokens != 38 {
+		t.Errorf("found again as %+v", again.Known)
+	}
+	if err := d.registry.Answered(t.Context(), &first, "an answer that leaves a trace of its own", nil, nil); err == nil && first.Thread.ID != res.Thread.ID {
+		t.Error("a thread that is gone was answered")
+	}
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

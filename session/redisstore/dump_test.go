@@ -1,0 +1,70 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
+)
+
+// dump gives every key with that prefix on every node, and what is under it.
+func dump(t testing.TB, o redisstore.Options, prefix string) map[string]string {
+	t.Helper()
+	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: o.Addrs, IsClusterMode: o.Cluster, Protocol: 2})
+	defer client.Close()
+	cluster, is := client.(*redis.ClusterClient)
+	if !is {
+		return dumpNode(t, t.Context(), client, prefix)
+	}
+	all, mu := map[string]string{}, sync.Mutex{}
+	err := cluster.ForEachMaster(t.Context(), func(ctx context.Context, c *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		maps.Copy(all, dumpNode(t, ctx, c, prefix))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func dumpNode(t testing.TB, ctx context.Context, c redis.Cmdable, prefix string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	keys, err := c.Keys(ctx, "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		if !strings.HasPrefix(key, prefix) {
+			continue
+		}
+		kind, err := c.Type(ctx, key).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value any
+		switch kind {
+		case "string":
+			value, err = c.Get(ctx, key).Result()
+		case "list":
+			value, err = c.LRange(ctx, key, 0, -1).Result()
+		case "hash":
+			value, err = c.HGetAll(ctx, key).Result() // a map is printed in the order of its keys
+		default:
+			t.Fatalf("%q is a %s", key, kind)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[key] = fmt.Sprintf("%q", value)
+	}
+	return all
+}

@@ -1,0 +1,358 @@
+package sessiontest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func (s suite) archiving() map[string]func(*testing.T) {
+	return map[string]func(*testing.T){
+		"archive/list":               s.list,
+		"archive/list filtered":      s.listFiltered,
+		"archive/list cursor":        s.listCursor,
+		"archive/forget":             s.forget,
+		"archive/forget again":       s.forgetAgain,
+		"archive/forget many":        s.forgetMany,
+		"archive/forget others":      s.forgetOthers,
+		"archive/forget, then write": s.forgetThenWrite,
+		"archive/forget meanwhile":   s.forgetMeanwhile,
+		"archive/request":            s.request,
+		"archive/request reopen":     s.requestReopen,
+	}
+}
+
+func archive(t *testing.T, s session.Store) session.Archive {
+	t.Helper()
+	a, is := s.(session.Archive)
+	if !is {
+		t.Fatalf("%T is no session.Archive", s)
+	}
+	return a
+}
+
+// listing goes through all pages and gives the sessions by id; each must be there once.
+func listing(t *testing.T, s session.Store, q session.SessionQuery) map[session.SessionID]session.Session {
+	t.Helper()
+	all := map[session.SessionID]session.Session{}
+	for pages := 0; ; pages++ {
+		page, err := archive(t, s).Sessions(ctx(t), q)
+		ok(t, err)
+		if len(page.Sessions) > q.Limit || pages > 10_000 {
+			t.Fatalf("page %d has %d sessions, at most %d were asked for", pages, len(page.Sessions), q.Limit)
+		}
+		for _, ses := range page.Sessions {
+			if _, twice := all[ses.ID]; twice {
+				t.Errorf("session %s is listed twice", ses.ID)
+			}
+			all[ses.ID] = ses
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return all
+		}
+	}
+}
+
+func (s suite) list(t *testing.T) {
+	store := s.fresh(t)
+	equal(t, len(listing(t, store, session.SessionQuery{Limit: 5})), 0)
+	want := map[session.SessionID]session.Session{}
+	for i := range 57 {
+		id := session.ThreadID(fmt.Sprintf("t%d", i))
+		ok(t, store.Append(ctx(t), batch(id, 0, 1+i%3)))
+		ses, err := store.Session(ctx(t), "s-"+session.SessionID(id))
+		ok(t, err)
+		want[ses.ID] = ses
+	}
+	for _, limit := range []int{1, 5, 57, 1000} {
+		equal(t, listing(t, s.replica(t, store), session.SessionQuery{Limit: limit}), want)
+	}
+	odd := batch("odd", 0, 1)
+	odd.Thread.Session = "{a}%\n?*" // ids are the caller's
+	ok(t, store.Append(ctx(t), odd))
+	if _, there := listing(t, store, session.SessionQuery{Limit: 5})[odd.Thread.Session]; !there {
+		t.Error("a session with a strange id is not listed")
+	}
+}
+
+func (s suite) listFiltered(t *testing.T) {
+	store := s.fresh(t)
+	for i := range 20 {
+		b := batch(session.ThreadID(fmt.Sprintf("t%02d", i)), 0, 1)
+		b.Thread.Tenant, b.Key = []string{"even", "odd"}[i%2], fmt.Sprintf("key-%d", i/2)
+		b.Thread.Seen = clock.Add(time.Duration(i) * time.Minute)
+		ok(t, store.Append(ctx(t), b))
+	}
+	f := func(q session.SessionQuery, want ...session.SessionID) {
+		t.Helper()
+		q.Limit = 3
+		equal(t, slices.Sorted(maps.Keys(listing(t, store, q))), want)
+	}
+	f(session.SessionQuery{Key: "key-3"}, "s-t06", "s-t07")
+	f(session.SessionQuery{Key: "key-3", Tenant: "odd"}, "s-t07")
+	f(session.SessionQuery{Since: clock.Add(17 * time.Minute)}, "s-t17", "s-t18", "s-t19")
+	f(session.SessionQuery{Since: clock.Add(12 * time.Minute), Tenant: "even"}, "s-t12", "s-t14", "s-t16", "s-t18")
+	f(session.SessionQuery{Tenant: "nobody"})
+}
+
+func (s suite) listCursor(t *testing.T) {
+	store := s.fresh(t)
+	for _, cursor := range []string{"!", "not base64", "\x00"} {
+		_, err := archive(t, store).Sessions(ctx(t), session.SessionQuery{Limit: 1, Cursor: cursor})
+		is(t, err, session.ErrCursor)
+	}
+}
+
+// whole is a session with all that a store can keep of one. It is locked.
+func whole(t *testing.T, store session.Store, name string) session.SessionID {
+	t.Helper()
+	main, side := session.ThreadID(name), session.ThreadID(name+"-fork")
+	b := batch(main, 0, 40)
+	b.Traces = []session.Hash{hash(name, "key"), hash(name, "call")}
+	ok(t, store.Append(ctx(t), b))
+	ok(t, store.Append(ctx(t), batch(main, 40, 2)))
+	_, err := store.Condense(ctx(t), main, condensation(12))
+	ok(t, err)
+	c, err := store.Condense(ctx(t), main, condensation(30))
+	ok(t, err)
+	ok(t, archive(t, store).Request(ctx(t), main, clock))
+	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "line")}, place(main, 42)))
+	fork := batch(side, 30, 5)
+	fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Session = main, 30, b.Thread.Session
+	fork.Thread.Condensations, fork.Traces = []session.Condensation{c}, []session.Hash{hash(name, "call")}
+	ok(t, store.Append(ctx(t), fork))
+	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer")}, place(side, 35)))
+	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "another")}, place(main, 42)))
+	for _, id := range []session.ThreadID{main, side} {
+		_, err := store.Lock(ctx(t), id, time.Hour)
+		ok(t, err)
+	}
+	return b.Thread.Session
+}
+
+// forget: the store is then as it was before.
+func (s suite) forget(t *testing.T) {
+	store := s.fresh(t)
+	_, err := store.Secret(ctx(t), session.Secret("secret"))
+	ok(t, err)
+	whole(t, store, "other")
+	before := s.hooks.Dump(t, store)
+	id := whole(t, store, "mine")
+	if len(s.hooks.Dump(t, store)) < len(before)+45 {
+		t.Fatal("the dump does not show what is kept")
+	}
+	other := s.replica(t, store)
+	ok(t, archive(t, other).Forget(ctx(t), id))
+	s.sameDump(t, store, before)
+	for name, err := range map[string]error{
+		"session": second(store.Session(ctx(t), id)),
+		"thread":  second(store.Thread(ctx(t), "mine")),
+		"events":  second(store.Events(ctx(t), "mine-fork", 1, 1)),
+		"summary": second(store.Summary(ctx(t), session.CondensationID{Thread: "mine", Seq: 43})),
+	} {
+		if !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("%s: got %v, want %v", name, err, session.ErrNotFound)
+		}
+	}
+	equal(t, len(listing(t, other, session.SessionQuery{Limit: 5})), 1)
+	unlock, err := store.Lock(ctx(t), "mine", time.Minute)
+	ok(t, err)
+	unlock()
+	s.sameDump(t, store, before)
+}
+
+// forgetMany: a session has more threads than its record lists, and all of them go.
+func (s suite) forgetMany(t *testing.T) {
+	store := s.fresh(t)
+	before := s.hooks.Dump(t, store)
+	for i := range session.MaxThreads + session.MaxThreads/4 + 20 {
+		b := batch(session.ThreadID(fmt.Sprintf("t%05d", i)), 0, 1)
+		b.Thread.Session = "ses"
+		ok(t, store.Append(ctx(t), b))
+	}
+	goesOn := batch("t00000", 1, 1)
+	goesOn.Thread.Session = "ses"
+	ok(t, store.Append(ctx(t), goesOn))
+	ok(t, archive(t, s.replica(t, store)).Forget(ctx(t), "ses"))
+	s.sameDump(t, store, before)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func (s suite) sameDump(t *testing.T, store session.Store, want map[string]string) {
+	t.Helper()
+	got := s.hooks.Dump(t, store)
+	for key, value := range got {
+		if old, was := want[key]; !was {
+			t.Errorf("left behind: %q = %q", key, value)
+		} else if old != value {
+			t.Errorf("changed: %q from %q to %q", key, old, value)
+		}
+	}
+	for key := range want {
+		if _, there := got[key]; !there {
+			t.Errorf("gone: %q", key)
+		}
+	}
+}
+
+func (s suite) forgetAgain(t *testing.T) {
+	store := s.fresh(t)
+	is(t, archive(t, store).Forget(ctx(t), "nobody"), session.ErrNotFound)
+	before := s.hooks.Dump(t, store)
+	for range 3 {
+		id := whole(t, store, "mine")
+		ok(t, archive(t, store).Forget(ctx(t), id))
+		is(t, archive(t, store).Forget(ctx(t), id), session.ErrNotFound)
+		s.sameDump(t, store, before)
+	}
+}
+
+// forgetOthers: what another session has taken over meanwhile stays.
+func (s suite) forgetOthers(t *testing.T) {
+	store := s.fresh(t)
+	id := whole(t, store, "mine")
+	b := batch("heir", 0, 3)
+	b.Places = append(b.Places, session.IndexEntry{Hash: hash(session.ThreadID("mine"), 5), Place: place("heir", 3)})
+	ok(t, store.Append(ctx(t), b))
+	ok(t, store.Mark(ctx(t), []session.Hash{hash("mine", "answer")}, place("heir", 2)))
+	ok(t, archive(t, store).Forget(ctx(t), id))
+	found, err := store.Find(ctx(t), []session.Hash{hash(session.ThreadID("mine"), 5), hash(session.ThreadID("mine"), 6)}, "heir")
+	ok(t, err)
+	equal(t, found.Places, []session.Place{place("heir", 3), {}})
+	traces, err := store.Trace(ctx(t), []session.Hash{hash("mine", "answer"), hash("mine", "line")})
+	ok(t, err)
+	equal(t, traces, []session.Place{place("heir", 2), {}})
+	equal(t, *found.Hinted, thread(t, store, "heir"))
+}
+
+// forgetThenWrite: what was under way leaves nothing of the session, and a session of the same name begins anew.
+func (s suite) forgetThenWrite(t *testing.T) {
+	store := s.fresh(t)
+	before := s.hooks.Dump(t, store)
+	ok(t, archive(t, store).Forget(ctx(t), whole(t, store, "mine")))
+	fork := batch("late", 30, 5)
+	fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Session = "mine", 30, "s-mine"
+	is(t, store.Append(ctx(t), batch("mine", 42, 2)), session.ErrStale)
+	is(t, store.Append(ctx(t), batch("mine-fork", 35, 2)), session.ErrStale)
+	is(t, store.Append(ctx(t), fork), session.ErrStale)
+	is(t, store.Mark(ctx(t), []session.Hash{hash("mark")}, place("mine", 42)), session.ErrNotFound)
+	is(t, second(store.Condense(ctx(t), "mine", condensation(8))), session.ErrNotFound)
+	is(t, archive(t, store).Request(ctx(t), "mine", clock), session.ErrNotFound)
+	s.sameDump(t, store, before)
+
+	b := batch("mine", 0, 3)
+	b.Thread.Created = clock.Add(time.Second)
+	ok(t, store.Append(ctx(t), b))
+	is(t, store.Append(ctx(t), batch("mine", 3, 2)), session.ErrStale) // of the one before, which was as long once
+	fork = batch("late", 3, 1)
+	fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Session, fork.ParentCreated = "mine", 3, "s-mine", clock
+	mine := s.hooks.Dump(t, store)
+	is(t, store.Append(ctx(t), fork), session.ErrStale) // of the one before, too
+	s.sameDump(t, store, mine)
+	want := b.Thread
+	want.Seq = 3
+	equal(t, thread(t, store, "mine"), want)
+	equal(t, events(t, store, "mine"), logged(b, 1))
+	ses, err := store.Session(ctx(t), "s-mine")
+	ok(t, err)
+	equal(t, ses.Threads, []session.ThreadID{"mine"})
+}
+
+// forgetMeanwhile deletes a session while others write to it. Whatever they begin anew is whole: when that is deleted
+// too, nothing is left.
+func (s suite) forgetMeanwhile(t *testing.T) {
+	store := s.fresh(t)
+	before := s.hooks.Dump(t, store)
+	for round := range 6 {
+		whole(t, store, "mine")
+		var writers sync.WaitGroup
+		for i, other := range []session.Store{store, s.replica(t, store), store} {
+			writers.Go(func() { s.keepWriting(t, other, session.ThreadID(fmt.Sprintf("mine-%d-%d", round, i))) })
+		}
+		ok(t, archive(t, store).Forget(ctx(t), "s-mine"))
+		writers.Wait()
+		for id := range listing(t, store, session.SessionQuery{Limit: 100}) {
+			ok(t, archive(t, store).Forget(ctx(t), id))
+		}
+		s.sameDump(t, store, before)
+	}
+}
+
+// keepWriting appends, marks, forks and condenses in one session, as requests under way do.
+func (s suite) keepWriting(t *testing.T, store session.Store, id session.ThreadID) {
+	at := 0
+	for i := range 30 {
+		b := batch(id, at, 2)
+		b.Thread.Session, b.Traces = "s-mine", []session.Hash{hash(id, "trace", i)}
+		switch err := store.Append(ctx(t), b); {
+		case errors.Is(err, session.ErrStale):
+			at = 0 // it was deleted: begin anew
+			continue
+		case err != nil:
+			t.Error(err)
+		}
+		at += 2
+		fork := batch(session.ThreadID(fmt.Sprintf("%s-fork-%d", id, i)), at, 1)
+		fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Session = id, at, "s-mine"
+		for _, err := range []error{
+			store.Mark(ctx(t), []session.Hash{hash(id, "mark", i)}, place(id, at)),
+			second(store.Condense(ctx(t), id, condensation(8))),
+			store.Append(ctx(t), fork),
+		} {
+			if err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrStale) {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func (s suite) request(t *testing.T) {
+	store := s.fresh(t)
+	other := s.replica(t, store)
+	is(t, archive(t, store).Request(ctx(t), "t", clock), session.ErrNotFound)
+	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
+	ok(t, archive(t, other).Request(ctx(t), "t", clock))
+	pending := func(want uint64) {
+		t.Helper()
+		found, err := store.Find(ctx(t), nil, "t")
+		ok(t, err)
+		equal(t, found.Hinted.Requested, want)
+		equal(t, thread(t, other, "t").Requested, want)
+	}
+	pending(9)
+	equal(t, events(t, store, "t")[8], session.Event{Seq: 9, Kind: session.Requested, Time: clock})
+	ok(t, store.Append(ctx(t), batch("t", 8, 2))) // by who has not seen it
+	pending(9)
+	ok(t, archive(t, store).Request(ctx(t), "t", clock))
+	pending(12)
+	trim := condensation(8)
+	trim.Reason = session.ReasonArrival
+	ok(t, second(store.Condense(ctx(t), "t", trim)))
+	pending(12)
+	b := batch("fork", 8, 2)
+	b.Thread.Parent, b.Thread.ForkAt, b.Thread.Requested = "t", 8, 12
+	ok(t, store.Append(ctx(t), b))
+	equal(t, thread(t, store, "fork").Requested, 0)
+	ok(t, second(store.Condense(ctx(t), "t", condensation(8))))
+	pending(0)
+	late := batch("t", 10, 2)
+	late.Thread.Requested = 12 // as it was read before
+	ok(t, store.Append(ctx(t), late))
+	pending(0)
+}
+
+func (s suite) requestReopen(t *testing.T) {
+	store := s.open(t)
+	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
+	ok(t, archive(t, store).Request(ctx(t), "t", clock))
+	store = s.hooks.Reopen(t, store)
+	defer func() { ok(t, store.Close()) }()
+	equal(t, thread(t, store, "t").Requested, 9)
+}

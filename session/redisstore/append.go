@@ -54,7 +54,7 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID) []any {
 	args = append(args, b.At, begins, codec.Thread(b.Thread), b.Thread.Len, codec.List(b.Thread.Condensations),
 		joinIDs(shared), s.options.TTL.Milliseconds())
 	for _, e := range b.Events {
-		args = append(args, codec.Event(e, s.options.Content))
+		args = append(args, s.content.Event(b.Thread.ID, e))
 	}
 	return args
 }

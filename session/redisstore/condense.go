@@ -17,7 +17,7 @@ import (
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
 	c.ID = session.CondensationID{Thread: id}
 	keys := []string{s.keys.thread(id), s.keys.log(id)}
-	args := []any{codec.Condensation(c), codec.Text(c.Summary), codec.Event(codec.Condensed(c), false), s.options.TTL.Milliseconds()}
+	args := []any{codec.Condensation(c), s.content.Text(c), s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds()}
 	err := s.write(ctx, func(ctx context.Context) (err error) {
 		c.ID.Seq, err = s.scripts.condense.Run(ctx, s.client, keys, args...).Uint64()
 		return err

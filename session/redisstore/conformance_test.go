@@ -59,6 +59,11 @@ func TestConformanceRedis(t *testing.T) {
 	conform(t, redisstore.Options{Addrs: []string{sessiontest.StartRedis(t).Addr}}, nil)
 }
 
+// TestConformanceRedisSealed keeps content encrypted.
+func TestConformanceRedisSealed(t *testing.T) {
+	conform(t, redisstore.Options{Addrs: []string{sessiontest.StartRedis(t).Addr}, Keys: sessiontest.Keys(t, "k")}, nil)
+}
+
 func TestConformanceCluster(t *testing.T) {
 	conform(t, redisstore.Options{Addrs: sessiontest.StartCluster(t).Addrs(), Cluster: true}, nil)
 }

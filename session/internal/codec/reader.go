@@ -32,6 +32,15 @@ func (r *reader) version() {
 	}
 }
 
+// form is the version of a record that may be sealed.
+func (r *reader) form() byte {
+	b := r.byte()
+	if b != version && b != sealed {
+		r.fail()
+	}
+	return b
+}
+
 func (r *reader) byte() byte {
 	if b := r.bytes(1); len(b) == 1 {
 		return b[0]

@@ -115,6 +115,7 @@ func (s *Server) recognise(t *turn) error {
 	if t.applied, err = t.registry.Condensations(ctx, &t.place); err != nil {
 		return fmt.Errorf("read condensations: %w", err)
 	}
+	s.unreadable(t)
 	t.project()
 	return nil
 }

@@ -179,23 +179,45 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 	return c, nil
 }
 
-// Condensations gives a thread's condensations that apply to the history, with the summary that its view shows.
+// Condensations gives a thread's condensations that apply to the history, with the summary that its view shows. One whose
+// summary can not be read does not apply, nor does what builds on it: the history is shown as it was before. The
+// resolution counts them.
 func (r *Registry) Condensations(ctx context.Context, res *Resolution) ([]Condensation, error) {
-	applied := Applicable(res.query.History, res.Thread.Condensations)
-	shown := summaryOf(applied)
-	if shown == nil {
-		return applied, nil
-	}
-	summary, ok := r.summaries.Get(shown.ID)
-	if !ok {
-		var err error
-		if summary, err = r.store.Summary(ctx, shown.ID); err != nil {
+	res.Unreadable = 0
+	for known := res.Thread.Condensations; ; {
+		applied := Applicable(res.query.History, known)
+		shown := summaryOf(applied)
+		if shown == nil {
+			return applied, nil
+		}
+		summary, err := r.summary(ctx, shown.ID)
+		if err == nil {
+			shown.Summary = summary
+			return applied, nil
+		}
+		if !errors.Is(err, ErrUnreadable) {
 			return nil, fmt.Errorf("read summary: %w", err)
 		}
-		r.summaries.Add(shown.ID, summary)
+		res.Unreadable++
+		known = slices.DeleteFunc(slices.Clone(known), func(c Condensation) bool { return c.ID == shown.ID })
 	}
-	shown.Summary = summary
-	return applied, nil
+}
+
+// summary reads a summary, or remembers it. An empty one stands for nothing that was forgotten: it is not readable either.
+// Keys do not change while the process runs, so what was unreadable once stays so.
+func (r *Registry) summary(ctx context.Context, id CondensationID) (string, error) {
+	text, known := r.summaries.Get(id)
+	if !known {
+		var err error
+		if text, err = r.store.Summary(ctx, id); err != nil && !errors.Is(err, ErrUnreadable) {
+			return "", err
+		}
+		r.summaries.Add(id, text)
+	}
+	if text == "" {
+		return "", ErrUnreadable
+	}
+	return text, nil
 }
 
 // Refresh reads the resolution's thread again: another replica may have condensed it.

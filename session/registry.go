@@ -82,6 +82,8 @@ type Resolution struct {
 	Again  bool        // the same history was answered before: whatever was forwarded then is to be forwarded now
 	Base   *Resolution // of a side request that branches off: the history that it hangs on
 	query  Query
+
+	Unreadable int // summaries that could not be read, so that their condensations do not apply: see Condensations
 }
 
 // Source says by what a session was recognised.

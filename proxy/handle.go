@@ -36,6 +36,7 @@ type request struct {
 	begun   time.Time
 	limit   *time.Timer // of the whole answer, nil: none
 	over    sync.Once
+	charged int // tokens taken from the tenant's minute
 }
 
 // handle is fasthttp's handler: read the request, run its turn, relay what comes.
@@ -65,8 +66,19 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx) (*request, error) {
 		s.discard(ctx)
 		return nil, closing(ctx, errUnauthorized())
 	}
+	if e := s.admit(r); e != nil {
+		s.discard(ctx)
+		return nil, closing(ctx, e)
+	}
+	accepted := false
+	defer func() {
+		if !accepted {
+			r.tenant.gate.leave()
+		}
+	}()
 	var err error
-	if r.body, err = s.readBody(ctx); err != nil {
+	if r.body, err = s.readBody(ctx, r.tenant); err != nil {
+		s.countTooLarge(r, err)
 		return nil, err
 	}
 	r.header = outgoing(&ctx.Request.Header)
@@ -76,6 +88,7 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx) (*request, error) {
 		r.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
 	}
 	r.watch = watchClient(ctx.Conn(), r.cancel)
+	accepted = true
 	return r, nil
 }
 
@@ -114,15 +127,16 @@ func (s *Server) discard(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-func (s *Server) readBody(ctx *fasthttp.RequestCtx) (*body, error) {
-	if int64(ctx.Request.Header.ContentLength()) > 3*s.o.Limits.Body {
-		return nil, errTooLarge(s.o.Limits.Body) // not worth reading to its end
+func (s *Server) readBody(ctx *fasthttp.RequestCtx, tenant *Tenant) (*body, error) {
+	reader := s.reader.within(tenant.Limits.Body)
+	if int64(ctx.Request.Header.ContentLength()) > 3*reader.limit {
+		return nil, errTooLarge(reader.limit) // not worth reading to its end
 	}
 	stream := ctx.RequestBodyStream()
 	if stream == nil {
-		return s.reader.read(strings.NewReader(""), ctx.Conn())
+		return reader.read(strings.NewReader(""), ctx.Conn())
 	}
-	return s.reader.read(stream, ctx.Conn())
+	return reader.read(stream, ctx.Conn())
 }
 
 // dialectOf gives the dialect of a request that can be condensed.
@@ -179,5 +193,6 @@ func (r *request) release() {
 		r.cancel(nil)
 		r.watch.stop()
 		r.body.release()
+		r.tenant.gate.leave()
 	})
 }

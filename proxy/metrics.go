@@ -27,6 +27,7 @@ type Metrics struct {
 	unknown  prometheus.Counter
 	relief   *prometheus.CounterVec
 	source   *prometheus.CounterVec
+	limits   *prometheus.CounterVec
 }
 
 // NewMetrics makes a set of its own, so that servers in one process do not share counters.
@@ -53,6 +54,7 @@ func NewMetrics() *Metrics {
 			Namespace: "dewpoint", Name: "panics_total", Help: "Panics caught; each is a defect.",
 		}),
 		source: counter("recognised_total", "Requests recognised, by what: key, prefix, trace or new.", "source"),
+		limits: counter("limited_total", "Requests refused for a limit of their tenant: concurrent, requests, tokens or body.", "tenant", "limit"),
 		relief: counter("overflows_relieved_total", "Requests that overflowed upstream's window, condensed and sent again.", "tenant"),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "dewpoint", Name: "unknown_model_requests_total",
@@ -63,7 +65,7 @@ func NewMetrics() *Metrics {
 			Buckets: []float64{.005, .05, .25, 1, 5, 15, 60, 300},
 		}, []string{"tenant"}),
 	}
-	r.MustRegister(m.requests, m.errors, m.seconds, m.tokens, m.condense, m.own, m.store, m.away, m.gone, m.panics, m.unknown, m.relief, m.source)
+	r.MustRegister(m.requests, m.errors, m.seconds, m.tokens, m.condense, m.own, m.store, m.away, m.gone, m.panics, m.unknown, m.relief, m.source, m.limits)
 	return m
 }
 
@@ -122,6 +124,8 @@ func (m *Metrics) notCondensed(tenant, condenser string, reason session.Reason) 
 func (m *Metrics) observed(tenant, condenser string, reason session.Reason) {
 	m.condense.WithLabelValues(tenant, condenser, string(reason), "observed").Inc()
 }
+
+func (m *Metrics) limited(tenant, limit string) { m.limits.WithLabelValues(tenant, limit).Inc() }
 
 func (m *Metrics) relieved(tenant string) { m.relief.WithLabelValues(tenant).Inc() }
 

@@ -54,6 +54,7 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, r *request, t *turn, resp *http
 	rel.ended = func(o outcome) {
 		defer r.release()
 		s.account(r, o)
+		s.settle(r, o)
 		s.calibrate(t, o)
 	}
 	if t != nil && streamed(resp.Header) && strings.EqualFold(r.client("X-Dewpoint-Notify"), "comment") {

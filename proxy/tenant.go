@@ -20,6 +20,8 @@ type Tenant struct {
 	Cooldown  *condense.Cooldown // of its summariser
 	Observe   bool               // decide and report, forward unchanged
 	Notify    bool               // tell the client in words what was condensed
+	Limits    TenantLimits
+	gate      *gate // what it has taken; Server.Swap sets it
 }
 
 // UpstreamConfig is where a tenant's requests go.

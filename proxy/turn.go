@@ -57,6 +57,9 @@ func (s *Server) run(ctx *fasthttp.RequestCtx, r *request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.charge(r, t); err != nil {
+		return err
+	}
 	resp, err := s.send(r, parts)
 	if err == nil && t != nil {
 		resp, err = s.relieve(t, resp) //nolint:bodyclose // the relay closes it

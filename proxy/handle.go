@@ -95,10 +95,19 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx) (*request, error) {
 // screen refuses what no request may be.
 func screen(ctx *fasthttp.RequestCtx) *apiError {
 	h := &ctx.Request.Header
+	declared, ok := inspect(h.RawHeaders())
 	switch {
+	case !ok:
+		e := errBadRequest("malformed_request", "The request is not valid HTTP/1.1.")
+		e.Close = true
+		return e
+	case declared.keys > 1:
+		e := errBadRequest("duplicate_header", "Send Authorization once.")
+		e.Close = true
+		return e
 	case strings.EqualFold(string(h.Peek("Upgrade")), "websocket"):
 		return errUpgrade()
-	case smuggled(h.RawHeaders()):
+	case declared.smuggled():
 		e := errBadRequest("ambiguous_length", "Send either Content-Length or Transfer-Encoding, once.")
 		e.Close = true
 		return e

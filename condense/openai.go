@@ -206,7 +206,11 @@ func (o OpenAI) doer() openai.HTTPDoer {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	return bounded{client: client, limit: orDefault(o.MaxResponse, DefaultMaxResponse)}
+	own := *client
+	own.CheckRedirect = func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // the conversation goes to the server that was configured, and to no other
+	}
+	return bounded{client: &own, limit: orDefault(o.MaxResponse, DefaultMaxResponse)}
 }
 
 // bounded makes a response that is too large an error, whatever the server declared.

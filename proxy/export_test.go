@@ -1,5 +1,7 @@
 package proxy
 
+import "net/url"
+
 // InFlight is how many request bytes the server holds.
 func (s *Server) InFlight() int64 { return s.reader.budget.used.Load() }
 
@@ -11,4 +13,12 @@ func (s *Server) Busy(tenant string) int64 {
 		}
 	}
 	return -1
+}
+
+// Bases are the tenants' upstreams.
+func (t *Tenants) Bases() (all []*url.URL) {
+	for _, tenant := range t.tenants {
+		all = append(all, tenant.Upstream.BaseURL)
+	}
+	return all
 }

@@ -2,6 +2,8 @@ package proxy_test
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -160,6 +162,29 @@ func TestAnswerSmuggling(t *testing.T) {
 			}
 			w.wantEnd()
 		})
+	}
+}
+
+// TestLateAnswer has upstream send, after an answer and before anybody asked, another one: the next client must not get
+// it.
+func TestLateAnswer(t *testing.T) {
+	now, done := make(chan struct{}), make(chan struct{})
+	r := newRig(t, setup{base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+		<-now
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+		done <- struct{}{}
+		_, _ = io.Copy(io.Discard, conn) // until the proxy closes it
+	})})
+	for range 4 {
+		resp, err := r.client.Do(r.request(guard(t), http.MethodGet, "/v1/models", ""))
+		must(t, err)
+		if body := drain(t, resp); resp.StatusCode != http.StatusOK || body != "{}" {
+			t.Fatalf("status %d, %q", resp.StatusCode, body)
+		}
+		now <- struct{}{}
+		<-done
 	}
 }
 

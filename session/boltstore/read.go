@@ -191,7 +191,7 @@ func (s *Store) events(ctx context.Context, id session.ThreadID, from, n uint64)
 	}
 	all := make([]session.Event, 0, n)
 	err := s.read(ctx, keys, func(i int, value []byte) error {
-		e, err := s.content.ParseEvent(id, value, from+uint64(i))
+		e, err := s.content.ParseEvent(id, value, from+uint64(i)) //nolint:gosec // an index
 		all = append(all, e)
 		return err
 	})

@@ -215,7 +215,7 @@ func (s *Store) parsePage(id session.ThreadID, page []any) ([]session.Event, err
 	for i, entry := range page[1:] {
 		text, _ := entry.(string)
 		var err error
-		if events[i], err = s.content.ParseEvent(id, []byte(text), uint64(first)+uint64(i)); err != nil {
+		if events[i], err = s.content.ParseEvent(id, []byte(text), uint64(first)+uint64(i)); err != nil { //nolint:gosec // a script counts from 1
 			return nil, err
 		}
 	}

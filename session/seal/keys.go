@@ -54,7 +54,7 @@ func (k *Keys) Seals() bool { return k != nil && k.active != "" }
 // Seal appends plain, sealed for its place, to b: the key's id with its length in front, the nonce, the ciphertext and its
 // tag. It must not be called unless Seals says so.
 func (k *Keys) Seal(b, plain, place []byte) []byte {
-	b = append(append(b, byte(len(k.active))), k.active...)
+	b = append(append(b, byte(len(k.active))), k.active...) //nolint:gosec // at most MaxID
 	var nonce [nonceSize]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	b = append(b, nonce[:]...)
@@ -89,6 +89,6 @@ func (k *Keys) Open(sealed, place []byte) ([]byte, error) {
 // bound is the additional data of a record.
 func bound(id string, place []byte) []byte {
 	b := make([]byte, 0, 1+len(id)+len(place))
-	b = append(append(b, byte(len(id))), id...)
+	b = append(append(b, byte(len(id))), id...) //nolint:gosec // at most MaxID
 	return append(b, place...)
 }

@@ -88,7 +88,7 @@ func (r *reader) count() int {
 		r.fail()
 		return 0
 	}
-	return int(n)
+	return int(n) //nolint:gosec // no more than the bytes there are
 }
 
 func (r *reader) hash() (h session.Hash) {
@@ -106,5 +106,5 @@ func (r *reader) time() time.Time {
 	if r.err != nil {
 		return time.Time{}
 	}
-	return time.Unix(int64(sec), int64(nsec)).UTC()
+	return time.Unix(int64(sec), int64(nsec)).UTC() //nolint:gosec // checked above
 }

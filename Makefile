@@ -2,7 +2,9 @@
 GO ?= go
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
-.PHONY: build run demo check needs format vet lint test replay captures recorded retention cost fuzz bench clean
+AUDIT := $(GO) tool -modfile=tools/audit/go.mod
+
+.PHONY: build run demo check needs format vet lint test vuln vuln-if-reachable sbom replay captures recorded retention cost fuzz bench clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -13,7 +15,7 @@ run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 demo: build
 	./bin/dewpoint demo
 
-check: needs format vet lint test ## all of it
+check: needs format vet lint test vuln-if-reachable ## all of it
 
 needs: ## what the tests need beside Go, installed or named
 	@sh scripts/needs.sh
@@ -29,6 +31,15 @@ lint:
 
 test: ## with the race detector; fuzz seeds and import rules included
 	$(GO) test -race ./...
+
+vuln: ## known vulnerabilities in what the program calls; fails where their database can not be reached
+	@GO="$(GO)" sh scripts/vuln.sh
+
+vuln-if-reachable:
+	@GO="$(GO)" sh scripts/vuln.sh --if-reachable
+
+sbom: build ## bin/dewpoint.cdx.json: what the program is made of, in CycloneDX form
+	$(AUDIT) cyclonedx-gomod bin -json -std -output bin/dewpoint.cdx.json bin/dewpoint
 
 # RUNS is a folder of recorded runs; see 'dewpoint replay'.
 replay: build

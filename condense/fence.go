@@ -14,14 +14,14 @@ var (
 )
 
 // defuse makes text unable to open or close a tag whose name begins with one of names, or a special token of a chat
-// template (<|...|>): the angle brackets become single angle quotes. Other text stays as it is, control characters and
+// template (<|...|>): the angle brackets become single angle quotes. Letters and brackets that look like these count too. Other text stays as it is, control characters and
 // invalid UTF-8 left out. Defusing twice is the same as once.
 func defuse(text string, names []string) string {
 	text = printable(text)
 	var b strings.Builder
 	b.Grow(len(text))
 	for {
-		n := strings.IndexAny(text, "<|")
+		n := strings.IndexFunc(text, func(r rune) bool { return r == '|' || reads(r) == '<' })
 		if n < 0 {
 			b.WriteString(text)
 			return b.String()
@@ -29,11 +29,11 @@ func defuse(text string, names []string) string {
 		b.WriteString(text[:n])
 		text = text[n:]
 		switch {
-		case text[0] == '<':
+		case text[0] != '|':
 			run := tagRun(text)
 			opening := text[:run]
 			if text = text[run:]; tagAhead(text, names) {
-				opening = strings.ReplaceAll(opening, "<", "‹")
+				opening = strings.Map(quoted, opening)
 			}
 			b.WriteString(opening)
 		case strings.HasPrefix(text, "|>"):
@@ -49,11 +49,19 @@ func defuse(text string, names []string) string {
 // tagRun is the length of what may stand between an angle bracket and a tag's name. Runs are taken whole, so that a
 // long one costs no more than its length.
 func tagRun(text string) int {
-	n := strings.IndexFunc(text, func(r rune) bool { return !strings.ContainsRune("</!?", r) && !unicode.IsSpace(r) })
+	n := strings.IndexFunc(text, func(r rune) bool { return !strings.ContainsRune("</!?", reads(r)) && !unicode.IsSpace(r) })
 	if n < 0 {
 		return len(text)
 	}
 	return n
+}
+
+// quoted makes an angle bracket, or what reads as one, a single angle quote.
+func quoted(r rune) rune {
+	if reads(r) == '<' {
+		return '‹'
+	}
+	return r
 }
 
 func tagAhead(text string, names []string) bool {
@@ -61,7 +69,7 @@ func tagAhead(text string, names []string) bool {
 		return true
 	}
 	for _, name := range names {
-		if len(text) >= len(name) && strings.EqualFold(text[:len(name)], name) {
+		if readsAs(text, name) {
 			return true
 		}
 	}
@@ -90,7 +98,7 @@ func inert(text string) string {
 	for i, line := range lines {
 		start := strings.TrimLeft(line, " \t")
 		for _, role := range roleLines {
-			if len(start) >= len(role) && strings.EqualFold(start[:len(role)], role) {
+			if readsAs(start, role) {
 				lines[i] = "- " + start
 			}
 		}

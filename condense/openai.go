@@ -206,7 +206,11 @@ func (o OpenAI) doer() openai.HTTPDoer {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	return bounded{client: client, limit: orDefault(o.MaxResponse, DefaultMaxResponse)}
+	own := *client
+	own.CheckRedirect = func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // the conversation goes to the server that was configured, and to no other
+	}
+	return bounded{client: &own, limit: orDefault(o.MaxResponse, DefaultMaxResponse)}
 }
 
 // bounded makes a response that is too large an error, whatever the server declared.
@@ -219,7 +223,7 @@ var errResponseSize = errors.New("response too large")
 
 // Do implements openai.HTTPDoer.
 func (b bounded) Do(r *http.Request) (*http.Response, error) {
-	response, err := b.client.Do(r)
+	response, err := b.client.Do(r) //nolint:gosec // the URL is configured
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,8 @@ type Store struct {
 	Secret  Secret        `yaml:"secret"`   // seeds every hash; empty: the store makes and keeps its own
 	Content bool          `yaml:"content"`  // keep payloads; false: digests and counts only
 	Redis   Redis         `yaml:"redis"`
+
+	Encryption Encryption `yaml:"encryption"`
 }
 
 // The values of Store.Type.
@@ -109,7 +111,8 @@ type Tenant struct {
 	Observe   bool       `yaml:"observe"`             // decide and report, but forward unchanged
 	Notify    bool       `yaml:"notify"`              // tell the client in words what was condensed
 
-	LogContent bool `yaml:"log_content"` // log what its clients say and what they are answered
+	LogContent bool          `yaml:"log_content"`      // log what its clients say and what they are answered
+	Limits     *TenantLimits `yaml:"limits,omitempty"` // nil: Limits.Tenant
 }
 
 // APIKey is one key that a client of a tenant may present: the SHA-256 of it, or the name of the environment variable
@@ -134,6 +137,8 @@ type Limits struct {
 	MaxBody       Bytes `yaml:"max_body"`        // one request body
 	BytesInFlight Bytes `yaml:"bytes_in_flight"` // all request bodies together
 	MaxHeader     Bytes `yaml:"max_header"`
+
+	Tenant TenantLimits `yaml:"tenant"` // of each tenant that has none of its own
 
 	UpstreamResponseHeaderTimeout time.Duration `yaml:"upstream_response_header_timeout"` // 0: no limit
 	StreamIdleTimeout             time.Duration `yaml:"stream_idle_timeout"`              // 0: no limit

@@ -82,10 +82,19 @@ func (d decoder) names(v reflect.Value, n *node, key string) {
 		path := join(key, f.name)
 		d.problems.givenAt(path, f.node.origin)
 		if f.node.kind != kindNull && f.node.kind != kindBroken {
-			d.section(entry, f.node, path, f.name)
+			d.entry(entry, f.node, path, f.name)
 		}
 		v.SetMapIndex(reflect.ValueOf(f.name), entry)
 	}
+}
+
+// entry is a section of its name, or one value.
+func (d decoder) entry(v reflect.Value, n *node, key, name string) {
+	if isScalar(v.Type()) {
+		d.scalar(v, n, key)
+		return
+	}
+	d.section(v, n, key, name)
 }
 
 func (d decoder) list(v reflect.Value, n *node, key string) {

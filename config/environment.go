@@ -116,6 +116,9 @@ func locateName(t reflect.Type, rest string, n *node) []step {
 			}
 		}
 	}
+	if isScalar(t.Elem()) && rest != "" {
+		return []step{{name: strings.ToLower(rest)}}
+	}
 	for i := range rest {
 		if rest[i] == '_' && i > 0 {
 			if path := locate(t.Elem(), rest[i+1:], nil); path != nil {

@@ -79,7 +79,7 @@ func badSyntax() []badFixture {
 		}},
 		{"bad.unknown-key-in-list.toml", []string{
 			`tenants[0].api_keys[0].hash: is not a known key: use one of sha256, env (line 7)`,
-			`tenants[0].keys: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, log_content (line 3)`,
+			`tenants[0].keys: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, log_content, limits (line 3)`,
 		}},
 		{"bad.unknown-key.yaml", []string{
 			`upstream.url: is not a known key: use one of base_url, api_key, timeout (line 2)`,

@@ -14,7 +14,8 @@ type badFixture struct {
 }
 
 func fixtureEnv() []string {
-	return []string{"TEAM_A_KEY=abc", "KEY=k1", "KEY_2=k2", "OPENHANDS_KEY=oh"}
+	return []string{"TEAM_A_KEY=abc", "KEY=k1", "KEY_2=k2", "OPENHANDS_KEY=oh",
+		"ENCRYPTION_KEY=ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"}
 }
 
 // TestBadFixtures reads each file of testdata that is named for its defect, and wants exactly its problems.

@@ -47,6 +47,12 @@ func badValues() []badFixture {
 			`condenser.condensers[4].max_event_length: is not positive: write a number of at least 1 (line 8)`,
 			`condenser.condensers[5].type: is missing: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, llm, structured_summary, llm_attention, pipeline, tool_output_trim (line 9)`,
 		}},
+		{"bad.encryption.yaml", []string{
+			`store.encryption.keys.same: is the key of store.encryption.keys.hex too: make each its own (line 9)`,
+			`store.encryption.keys.short: is not 32 bytes in base64 or hexadecimal: make one with openssl rand -base64 32, and name its variable as ${NAME} (line 5)`,
+			`store.encryption.keys: has an id that is not plain: use up to 32 letters, digits, - and _, and give the key after it (line 4)`,
+			`store.encryption.active: names no entry of keys: name one of them, or leave it empty to encrypt nothing new (line 3)`,
+		}},
 		{"bad.keep-first-negative.yaml", []string{
 			`condenser.keep_first: is negative: write a number of events (line 1)`,
 		}},
@@ -210,6 +216,13 @@ func badValues() []badFixture {
 			`tenants[0].api_keys[3].env: names the environment variable NOT_SET, which is not set or empty: set it (line 7)`,
 			`tenants[0].api_keys[4]: has neither sha256 nor env: give the key's SHA-256, or name the variable that holds it (line 8)`,
 			`tenants[0].api_keys[5]: has both sha256 and env: keep one (line 9)`,
+		}},
+		{"bad.tenant-limits.yaml", []string{
+			`tenants[0].limits.requests_per_minute: is negative: write a number, or 0 for no limit (line 5)`,
+			`tenants[0].limits.max_body: is above limits.max_body, which no request may pass: lower it, or raise that (line 5)`,
+			`tenants[1].limits.max_body: is negative: write a size as 4MiB, or 0 for limits.max_body (line 6)`,
+			`limits.tenant.concurrent: is negative: write a number, or 0 for no limit (line 1)`,
+			`limits.tenant.tokens_per_minute: is negative: write a number, or 0 for no limit (line 1)`,
 		}},
 		{"bad.tenant-name.yaml", []string{
 			`tenants[0].name: is missing: name the tenant (line 2)`,

@@ -62,7 +62,8 @@ func fillSecrets(v reflect.Value, secret Secret) (count int) {
 
 func secretConfig(t *testing.T, marker Secret) *Config {
 	cfg := mustLoad(t, Sources{File: "testdata/good.reference.yaml", Env: fixtureEnv()})
-	if filled := fillSecrets(reflect.ValueOf(cfg), marker); filled != 10 {
+	cfg.Store.Encryption = Encryption{Active: "k", Keys: map[string]Secret{"k": "a"}}
+	if filled := fillSecrets(reflect.ValueOf(cfg), marker); filled != 11 {
 		t.Fatalf("%d secrets were filled", filled)
 	}
 	return cfg
@@ -79,7 +80,10 @@ func TestSecretsNeverShow(t *testing.T) {
 		"json": json.Marshal, "yaml": yaml.Marshal, "xml": xml.Marshal, "zap": marshalZap, "slog": marshalSlog,
 	}
 	for name, encode := range encoders {
-		for _, value := range []any{cfg.Upstream, &cfg.Tenants[0].Upstream, cfg.LLMs["cheap"], cfg.Store} {
+		for _, value := range []any{cfg.Upstream, &cfg.Tenants[0].Upstream, cfg.LLMs["cheap"], cfg.Store, cfg.Store.Redis} {
+			if _, maps := value.(Store); maps && name == "xml" {
+				continue // it writes no maps
+			}
 			text, err := encode(value)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)

@@ -156,6 +156,7 @@ func (v *validator) store() {
 	if s.Type == StoreRedis {
 		v.redis(s.Redis)
 	}
+	v.encryption("store.encryption", s.Encryption)
 }
 
 // storeSize lets the default stand beside a Redis, which has no use for it.
@@ -276,4 +277,5 @@ func (v *validator) limits() {
 	if l.SummariserTimeout <= 0 {
 		v.add("limits.summariser_timeout", "is not positive: write it as 30s")
 	}
+	v.tenantLimits("limits.tenant", l.Tenant)
 }

@@ -26,6 +26,9 @@ func (v *validator) tenants() {
 		if tenant.Condenser != nil {
 			v.condenser(key+".condenser", *tenant.Condenser, 0)
 		}
+		if tenant.Limits != nil {
+			v.tenantLimits(key+".limits", *tenant.Limits)
+		}
 	}
 }
 

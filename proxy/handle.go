@@ -36,6 +36,7 @@ type request struct {
 	limit   *time.Timer // of the whole answer, nil: none
 	over    sync.Once
 	seen    observation
+	charged int // tokens taken from the tenant's minute
 }
 
 // handle is fasthttp's handler: read the request, run its turn, relay what comes.
@@ -66,8 +67,19 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 		return closing(ctx, errUnauthorized())
 	}
 	r.seen.accepted(r)
+	if e := s.admit(r); e != nil {
+		s.discard(ctx)
+		return closing(ctx, e)
+	}
+	accepted := false
+	defer func() {
+		if !accepted {
+			r.tenant.gate.leave()
+		}
+	}()
 	var err error
-	if r.body, err = s.readBody(ctx); err != nil {
+	if r.body, err = s.readBody(ctx, r.tenant); err != nil {
+		s.countTooLarge(r, err)
 		return err
 	}
 	r.header = outgoing(&ctx.Request.Header)
@@ -79,16 +91,26 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 		r.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
 	}
 	r.watch = watchClient(ctx.Conn(), r.cancel)
+	accepted = true
 	return nil
 }
 
 // screen refuses what no request may be.
 func screen(ctx *fasthttp.RequestCtx) *apiError {
 	h := &ctx.Request.Header
+	declared, ok := inspect(h.RawHeaders())
 	switch {
+	case !ok:
+		e := errBadRequest("malformed_request", "The request is not valid HTTP/1.1.")
+		e.Close = true
+		return e
+	case declared.keys > 1:
+		e := errBadRequest("duplicate_header", "Send Authorization once.")
+		e.Close = true
+		return e
 	case strings.EqualFold(string(h.Peek("Upgrade")), "websocket"):
 		return errUpgrade()
-	case smuggled(h.RawHeaders()):
+	case declared.smuggled():
 		e := errBadRequest("ambiguous_length", "Send either Content-Length or Transfer-Encoding, once.")
 		e.Close = true
 		return e
@@ -117,15 +139,16 @@ func (s *Server) discard(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-func (s *Server) readBody(ctx *fasthttp.RequestCtx) (*body, error) {
-	if int64(ctx.Request.Header.ContentLength()) > 3*s.o.Limits.Body {
-		return nil, errTooLarge(s.o.Limits.Body) // not worth reading to its end
+func (s *Server) readBody(ctx *fasthttp.RequestCtx, tenant *Tenant) (*body, error) {
+	reader := s.reader.within(tenant.Limits.Body)
+	if int64(ctx.Request.Header.ContentLength()) > 3*reader.limit {
+		return nil, errTooLarge(reader.limit) // not worth reading to its end
 	}
 	stream := ctx.RequestBodyStream()
 	if stream == nil {
-		return s.reader.read(strings.NewReader(""), ctx.Conn())
+		return reader.read(strings.NewReader(""), ctx.Conn())
 	}
-	return s.reader.read(stream, ctx.Conn())
+	return reader.read(stream, ctx.Conn())
 }
 
 // dialectOf gives the dialect of a request that can be condensed.
@@ -183,5 +206,6 @@ func (r *request) release() {
 		r.cancel(nil)
 		r.watch.stop()
 		r.body.release()
+		r.tenant.gate.leave()
 	})
 }

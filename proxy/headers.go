@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"net/http"
 	"strings"
 
@@ -82,18 +83,45 @@ func keepDate(to *fasthttp.ResponseHeader, date string) {
 	_ = to.Read(bufio.NewReaderSize(strings.NewReader(head), len(head))) // on failure there is no date
 }
 
-// smuggled reports whether a request's raw header declares its length in more than one way.
-func smuggled(raw []byte) bool {
-	lengths, encodings := 0, 0
-	for line := range strings.SplitSeq(string(raw), "\n") {
-		name, _, ok := strings.Cut(line, ":")
+// fields is what a request's raw header was found to hold of the fields that must not be there twice.
+type fields struct{ lengths, encodings, keys int }
+
+// smuggled reports whether a request's length is declared in more than one way.
+func (f fields) smuggled() bool { return f.lengths+f.encodings > 1 }
+
+// inspect reads a request's raw header, as strictly as RFC 9112 allows: what another server could read as other lines
+// than this one does (folded lines, lines that end in a line feed alone, spaces in a name) is not ok.
+func inspect(raw []byte) (f fields, ok bool) {
+	for len(raw) > 0 {
+		line, rest, _ := bytes.Cut(raw, []byte("\r\n"))
+		raw = rest
+		if len(line) == 0 {
+			continue // the end
+		}
+		name, value, found := bytes.Cut(line, []byte{':'})
+		if !found || !token(name) || bytes.ContainsAny(value, "\r\n\x00") {
+			return f, false
+		}
 		switch {
-		case !ok:
-		case strings.EqualFold(strings.TrimSpace(name), "content-length"):
-			lengths++
-		case strings.EqualFold(strings.TrimSpace(name), "transfer-encoding"):
-			encodings++
+		case bytes.EqualFold(name, []byte("content-length")):
+			f.lengths++
+		case bytes.EqualFold(name, []byte("transfer-encoding")):
+			f.encodings++
+		case bytes.EqualFold(name, []byte("authorization")):
+			f.keys++
 		}
 	}
-	return lengths+encodings > 1
+	return f, true
+}
+
+// token reports whether b is one (RFC 9110, section 5.6.2).
+func token(b []byte) bool {
+	for _, c := range b {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return len(b) > 0
 }

@@ -29,6 +29,7 @@ func (s *Server) Swap(l Live) {
 	if len(l.Fields) == 0 {
 		l.Fields = DefaultSessionFields()
 	}
+	l.Tenants.adopt(s.live.Load())
 	s.learnt.windows.Purge() // they may have been another upstream's
 	s.live.Store(&live{
 		tenants: l.Tenants, dialects: l.Dialects, models: l.Models,

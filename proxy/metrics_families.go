@@ -27,6 +27,7 @@ type traffic struct {
 	firstByte *prometheus.HistogramVec
 	overhead  *prometheus.HistogramVec
 	tokens    *prometheus.CounterVec
+	limited   *prometheus.CounterVec
 }
 
 func newTraffic(f *families) traffic {
@@ -45,6 +46,8 @@ func newTraffic(f *families) traffic {
 		tokens: f.counter("tokens_total",
 			"Prompt tokens that clients sent (in) and that were forwarded after condensing (forwarded), by our count, and what upstream reported (prompt, cached, which is part of it, completion).",
 			"tenant", "model", "stage"),
+		limited: f.counter("limited_total", "Requests refused for a limit of their tenant: concurrent, requests, tokens or body.",
+			"tenant", "limit"),
 	}
 }
 
@@ -167,6 +170,10 @@ func (m *Metrics) LinesLost(n int) { m.process.lines.WithLabelValues("full").Add
 func (m *Metrics) ExportFailed() { m.process.exports.Inc() }
 
 func (m *Metrics) clientGone() { m.traffic.gone.Inc() }
+
+func (m *Metrics) limited(tenant, limit string) {
+	m.traffic.limited.WithLabelValues(tenant, limit).Inc()
+}
 
 func (m *Metrics) panicked() { m.process.panics.Inc() }
 

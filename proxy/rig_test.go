@@ -57,6 +57,7 @@ type rig struct {
 	t       *testing.T
 	up      *fakeupstream.Server
 	server  *proxy.Server
+	live    proxy.Live // as at the start
 	metrics *proxy.Metrics
 	logs    *observer.ObservedLogs
 	store   session.Store
@@ -81,6 +82,7 @@ func newRig(t *testing.T, s setup) *rig {
 	var core zap.Option
 	core, r.logs = observed()
 	options := s.options(r, zap.NewNop().WithOptions(core))
+	r.live = options.Live
 	var err error
 	r.server, err = proxy.New(options)
 	must(t, err)

@@ -58,6 +58,7 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, r *request, t *turn, resp *http
 	}
 	rel.ended = func(o outcome) {
 		defer r.release()
+		s.settle(r, o)
 		s.calibrate(t, o)
 		r.seen.relayed(o)
 	}

@@ -105,6 +105,7 @@ type Server struct {
 	degraded degraded
 	lines    *lines // nil: requests are not logged
 	strange  strange
+	sealed   atomic.Bool   // the log has told of an unreadable summary
 	pending  chan struct{} // a place per log write under way
 	after    crew
 	ctx      context.Context // ends when the server is closed for good

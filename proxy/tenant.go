@@ -22,6 +22,8 @@ type Tenant struct {
 	Notify    bool               // tell the client in words what was condensed
 
 	LogContent bool // log what its clients say and what they are answered
+	Limits     TenantLimits
+	gate       *gate // what it has taken; Server.Swap sets it
 }
 
 // UpstreamConfig is where a tenant's requests go.

@@ -57,6 +57,9 @@ func (s *Server) run(ctx *fasthttp.RequestCtx, r *request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.charge(r, t); err != nil {
+		return err
+	}
 	resp, err := s.send(r, parts)
 	if err == nil && t != nil {
 		resp, err = s.relieve(t, resp) //nolint:bodyclose // the relay closes it
@@ -116,6 +119,7 @@ func (s *Server) recognise(t *turn) error {
 	if t.applied, err = t.registry.Condensations(ctx, &t.place); err != nil {
 		return fmt.Errorf("read condensations: %w", err)
 	}
+	s.unreadable(t)
 	t.project()
 	t.seen.recognised(t)
 	return nil

@@ -48,7 +48,7 @@ func (s Secret) derive(parts ...string) Hash {
 	var size [8]byte
 	for _, p := range parts {
 		for i := range size {
-			size[i] = byte(len(p) >> (8 * i))
+			size[i] = byte(len(p) >> (8 * i)) //nolint:gosec // its lowest eight bits are meant
 		}
 		mac.Write(size[:])
 		mac.Write([]byte(p))

@@ -84,6 +84,8 @@ type Resolution struct {
 	Base   *Resolution // of a side request that branches off: the history that it hangs on
 	query  Query
 	parent time.Time // when the thread began that a new fork shares
+
+	Unreadable int // summaries that could not be read, so that their condensations do not apply: see Condensations
 }
 
 // Source says by what a session was recognised.

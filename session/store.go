@@ -14,6 +14,8 @@ var (
 	ErrStale = errors.New("stale append")
 	// ErrLocked: somebody else holds the lock.
 	ErrLocked = errors.New("locked")
+	// ErrUnreadable: the content is there and can not be read. Its key is not configured, or it was changed.
+	ErrUnreadable = errors.New("content unreadable")
 	// ErrUnavailable: the store can not be reached; the request must go on without it.
 	ErrUnavailable = errors.New("store unavailable")
 )
@@ -37,9 +39,10 @@ type Store interface {
 	// Condense logs c in its thread and returns it with its id; it is durable and visible to all replicas when it returns.
 	// ErrNotFound if the thread was never begun.
 	Condense(ctx context.Context, thread ThreadID, c Condensation) (Condensation, error)
-	// Summary reads the summary of one condensation. Summaries never change.
+	// Summary reads the summary of one condensation. Summaries never change. ErrUnreadable if it can not be opened.
 	Summary(ctx context.Context, id CondensationID) (string, error)
-	// Events reads at most limit entries of a thread's log, beginning with entry from (1 is the first).
+	// Events reads at most limit entries of a thread's log, beginning with entry from (1 is the first). One
+	// whose payload is encrypted under a key that is not configured comes without it; one that was changed is ErrUnreadable.
 	Events(ctx context.Context, thread ThreadID, from uint64, limit int) ([]Event, error)
 	// Trace looks up which thread last left each trace. Unknown traces give a zero Place.
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)

@@ -18,9 +18,10 @@ type summaryName struct {
 func named(c *Condensation) summaryName { return summaryName{c.ID, c.Hash, c.Time.UnixNano()} }
 
 // Condensations gives a thread's condensations that apply to the history, with the summary that its view shows. One
-// whose summary is lost counts as if it had never been made, and so do those that build on it: what it has forgotten is
-// shown again, and may be condensed again.
+// whose summary is lost or can not be read counts as if it had never been made, and so do those that build on it: what it
+// has forgotten is shown again, and may be condensed again. The resolution counts those that can not be read.
 func (r *Registry) Condensations(ctx context.Context, res *Resolution) ([]Condensation, error) {
+	res.Unreadable = 0
 	all := res.Thread.Condensations
 	for {
 		applied := Applicable(res.query.History, all)
@@ -29,11 +30,13 @@ func (r *Registry) Condensations(ctx context.Context, res *Resolution) ([]Conden
 			return applied, nil
 		}
 		summary, err := r.summary(ctx, res.Thread.ID, shown)
-		if err == nil {
+		switch {
+		case err == nil:
 			shown.Summary = summary
 			return applied, nil
-		}
-		if !errors.Is(err, ErrNotFound) {
+		case errors.Is(err, ErrUnreadable):
+			res.Unreadable++
+		case !errors.Is(err, ErrNotFound):
 			return nil, fmt.Errorf("read summary: %w", err)
 		}
 		all = without(all, shown.ID)
@@ -44,22 +47,25 @@ func without(all []Condensation, id CondensationID) []Condensation {
 	return slices.DeleteFunc(slices.Clone(all), func(c Condensation) bool { return c.ID == id })
 }
 
-// summary reads the summary of a condensation in the list of the thread id; ErrNotFound if it is lost.
+// summary reads the summary of a condensation in the list of the thread id, or remembers it; ErrNotFound if it is lost. An
+// empty one stands for nothing that was forgotten: it is not readable either. Keys do not change while the process runs,
+// so what was unreadable once stays so.
 func (r *Registry) summary(ctx context.Context, id ThreadID, c *Condensation) (string, error) {
-	if text, ok := r.summaries.Get(named(c)); ok {
-		return text, nil
+	text, known := r.summaries.Get(named(c))
+	if !known {
+		var err error
+		text, err = r.store.Summary(ctx, c.ID)
+		if err == nil && c.ID.Thread != id {
+			err = r.stillMade(ctx, c)
+		}
+		if err != nil && !errors.Is(err, ErrUnreadable) {
+			return "", err
+		}
+		r.summaries.Add(named(c), text)
 	}
-	text, err := r.store.Summary(ctx, c.ID)
-	if err == nil && text == "" {
-		err = ErrNotFound // a summary is never empty
+	if text == "" {
+		return "", ErrUnreadable
 	}
-	if err == nil && c.ID.Thread != id {
-		err = r.stillMade(ctx, c)
-	}
-	if err != nil {
-		return "", err
-	}
-	r.summaries.Add(named(c), text)
 	return text, nil
 }
 

@@ -71,7 +71,7 @@ func pack(flat []class) *classes {
 		page := [256]class(flat[i*256:])
 		at, ok := seen[page]
 		if !ok {
-			at = uint16(len(c.pages))
+			at = uint16(len(c.pages)) //nolint:gosec // Unicode ends below
 			seen[page] = at
 			c.pages = append(c.pages, page)
 		}

@@ -43,7 +43,7 @@ func (e *Encoder) Count(text string) int {
 // CountBytes is Count for a text in a byte slice, which must not change meanwhile.
 func (e *Encoder) CountBytes(text []byte) int {
 	// Nothing keeps the string. A copy would cost a request body's size in garbage for each request.
-	return e.Count(unsafe.String(unsafe.SliceData(text), len(text)))
+	return e.Count(unsafe.String(unsafe.SliceData(text), len(text))) //nolint:gosec // the bytes are only read
 }
 
 // Append appends the token ids of a text to dst.

@@ -37,7 +37,7 @@ func (t *pairTable) build(v *vocabulary) error {
 		filter: make([]uint64, 1<<(width+filterBits)/64),
 	}
 	m := &merger{}
-	for id := range uint32(v.size()) {
+	for id := range uint32(v.size()) { //nolint:gosec // the vocabulary, or a window, is smaller
 		if len(v.token(id)) == 1 {
 			continue
 		}
@@ -58,7 +58,7 @@ func (m *merger) halves(v *vocabulary, id uint32) (left, right uint32, ok bool) 
 		if m.tree[1]>>32 >= uint64(id) {
 			return 0, 0, false
 		}
-		m.join(v, int32(uint32(m.tree[1])), len(token))
+		m.join(v, int32(uint32(m.tree[1])), len(token)) //nolint:gosec // the vocabulary, or a window, is smaller
 	}
 	return m.id[0], m.id[m.next[0]], true
 }
@@ -68,7 +68,7 @@ func (t *pairTable) insert(left, right, merged uint32) {
 	h := key * hashFactor
 	bit := h >> (t.shift - filterBits)
 	t.filter[bit/64] |= 1 << (bit % 64)
-	at := int(h >> t.shift)
+	at := int(h >> t.shift) //nolint:gosec // the top bits: below the table's size
 	for t.slots[at] != 0 {
 		at = (at + 1) & (len(t.slots) - 1)
 	}
@@ -83,7 +83,7 @@ func (t *pairTable) merge(left, right uint32) uint32 {
 	if t.filter[bit/64]&(1<<(bit%64)) == 0 {
 		return none
 	}
-	for at := int(h >> t.shift); ; at = (at + 1) & (len(t.slots) - 1) {
+	for at := int(h >> t.shift); ; at = (at + 1) & (len(t.slots) - 1) { //nolint:gosec // the top bits: below the table's size
 		slot := t.slots[at]
 		if slot>>idBits == key {
 			return uint32(slot & (1<<idBits - 1))

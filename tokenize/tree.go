@@ -33,7 +33,7 @@ const idle = ^uint64(0)
 func (m *merger) merge(v *vocabulary, piece string) {
 	m.begin(v, piece)
 	for m.tree[1] != idle {
-		m.join(v, int32(uint32(m.tree[1])), len(piece))
+		m.join(v, int32(uint32(m.tree[1])), len(piece)) //nolint:gosec // the vocabulary, or a window, is smaller
 	}
 }
 
@@ -46,7 +46,7 @@ func (m *merger) begin(v *vocabulary, piece string) {
 		m.tree[m.leaf+i] = key(v.double[int(piece[i])<<8|int(piece[i+1])], int32(i))
 	}
 	m.id[last] = v.single[piece[last]]
-	m.prev[last], m.next[last] = int32(last-1), int32(len(piece))
+	m.prev[last], m.next[last] = int32(last-1), int32(len(piece)) //nolint:gosec // the vocabulary, or a window, is smaller
 	for i := m.leaf + last; i < len(m.tree); i++ {
 		m.tree[i] = idle
 	}
@@ -106,5 +106,5 @@ func key(merged uint32, at int32) uint64 {
 	if merged == none {
 		return idle
 	}
-	return uint64(merged)<<32 | uint64(at)
+	return uint64(merged)<<32 | uint64(at) //nolint:gosec // the vocabulary, or a window, is smaller
 }

@@ -89,7 +89,7 @@ func (v *vocabulary) add(line []byte) error {
 		return errors.New("empty token")
 	}
 	v.longest = max(v.longest, len(text)-len(v.text))
-	v.text, v.starts = text, append(v.starts, uint32(len(text)))
+	v.text, v.starts = text, append(v.starts, uint32(len(text))) //nolint:gosec // the vocabulary, or a window, is smaller
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (v *vocabulary) index() error {
 	v.double = make([]uint32, 1<<16)
 	fill(v.single[:], none)
 	fill(v.double, none)
-	for id := range uint32(v.size()) {
+	for id := range uint32(v.size()) { //nolint:gosec // the vocabulary, or a window, is smaller
 		v.insert(id)
 	}
 	for b, id := range v.single {
@@ -120,7 +120,7 @@ func (v *vocabulary) insert(id uint32) {
 	}
 	h := hash(string(token))
 	mask := len(v.slots) - 1
-	at := int(h) & mask
+	at := int(h) & mask //nolint:gosec // cut to the table's size
 	for v.slots[at] != 0 {
 		at = (at + 1) & mask
 	}
@@ -140,7 +140,7 @@ func (v *vocabulary) lookup(piece string) uint32 {
 	}
 	h := hash(piece)
 	print, mask := fingerprint(h), len(v.slots)-1
-	for at := int(h) & mask; ; at = (at + 1) & mask {
+	for at := int(h) & mask; ; at = (at + 1) & mask { //nolint:gosec // cut to the table's size
 		slot := v.slots[at]
 		if slot == 0 {
 			return none

@@ -40,7 +40,7 @@ func serve(ctx context.Context, args []string, errs io.Writer) error {
 	if sources.file == "" {
 		sources.file = os.Getenv("DEWPOINT_CONFIG")
 	}
-	sources.text, _ = os.ReadFile(sources.file) // load says what is wrong with it
+	sources.text, _ = os.ReadFile(sources.file) //nolint:gosec // load says what is wrong with it
 	cfg, err := load(sources.file, sources.flags)
 	if err != nil {
 		return usageError{err}

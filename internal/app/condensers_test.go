@@ -85,7 +85,8 @@ func TestFixturesBuild(t *testing.T) {
 	}
 	for _, file := range files {
 		cfg, err := config.Load(config.Sources{
-			File: file, Available: CondenserAvailable, Env: []string{"TEAM_A_KEY=abc", "KEY=k1", "KEY_2=k2", "OPENHANDS_KEY=oh"},
+			File: file, Available: CondenserAvailable, Env: []string{"TEAM_A_KEY=abc", "KEY=k1", "KEY_2=k2", "OPENHANDS_KEY=oh",
+				"ENCRYPTION_KEY=ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"},
 		})
 		if err != nil {
 			t.Errorf("%s: %v", file, err)

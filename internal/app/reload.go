@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// Reload puts another configuration in force: tenants, condensers, models, session keys and the upstream, for the
+// Reload puts another configuration in force: tenants, condensers, limits of tenants, models, session keys and the upstream, for the
 // requests that come from now on. All that can fail is done before anything changes; an error leaves everything as it
 // was. What needs a restart (listeners, store, limits, log) stays, and is named in the log.
 func (a *App) Reload(cfg *config.Config) error {
@@ -49,6 +49,12 @@ func (a *App) warnOfContent(cfg *config.Config) {
 	}
 }
 
+// ofTheProcess is the limits that are not a tenant's.
+func ofTheProcess(l config.Limits) config.Limits {
+	l.Tenant = config.TenantLimits{}
+	return l
+}
+
 // fixed names the sections that differ and are read only at start.
 func fixed(old, now *config.Config) []string {
 	var keys []string
@@ -56,7 +62,7 @@ func fixed(old, now *config.Config) []string {
 		"listen":                         old.Listen != now.Listen,
 		"admin":                          !reflect.DeepEqual(old.Admin, now.Admin),
 		"store":                          !reflect.DeepEqual(old.Store, now.Store),
-		"limits":                         old.Limits != now.Limits,
+		"limits":                         ofTheProcess(old.Limits) != ofTheProcess(now.Limits),
 		"log":                            old.Log != now.Log,
 		"the longest summariser timeout": longestCall(old) != longestCall(now),
 	} {

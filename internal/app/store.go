@@ -9,15 +9,21 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
 // openStore opens the configured store. A Redis that is away is no error: requests pass until it is back.
 func openStore(cfg *config.Config) (Store, error) {
+	keys, err := seal.New(cfg.Store.Encryption.Active, cfg.Store.Encryption.Decoded())
+	if err != nil {
+		return nil, fmt.Errorf("open store.encryption: %w", err)
+	}
 	if cfg.Store.Type == config.StoreRedis {
-		return openRedis(cfg.Store)
+		return openRedis(cfg.Store, keys)
 	}
 	store, err := boltstore.Open(boltstore.Options{
 		Path: cfg.Store.Path, TTL: cfg.Store.TTL, MaxSize: int64(cfg.Store.MaxSize), Content: cfg.Store.Content,
+		Keys: keys,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open store.path: %w", err)
@@ -25,8 +31,9 @@ func openStore(cfg *config.Config) (Store, error) {
 	return store, nil
 }
 
-func openRedis(c config.Store) (Store, error) {
+func openRedis(c config.Store, keys *seal.Keys) (Store, error) {
 	o, err := redisOptions(c)
+	o.Keys = keys
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +72,7 @@ func redisTLS(r config.Redis) (*tls.Config, error) {
 	if r.TLSCA == "" {
 		return conf, nil
 	}
-	pem, err := os.ReadFile(r.TLSCA)
+	pem, err := os.ReadFile(r.TLSCA) //nolint:gosec // the operator names the file
 	if err != nil {
 		return nil, fmt.Errorf("store.redis.tls_ca: %w", err)
 	}

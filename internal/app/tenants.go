@@ -55,6 +55,11 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		LogContent: c.LogContent,
 		Upstream:   proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout},
 	}
+	limits := cfg.LimitsFor(c)
+	t.Limits = proxy.TenantLimits{
+		Concurrent: limits.Concurrent, Body: int64(limits.MaxBody),
+		Requests: limits.RequestsPerMinute, Tokens: limits.TokensPerMinute,
+	}
 	for _, k := range c.APIKeys {
 		sum, ok := k.Digest()
 		if !ok {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Options says how strict the server is and what it answers. The zero value is a server without limits that accepts any
@@ -50,7 +51,7 @@ type Server struct {
 // New returns a server that does not listen yet: call Start, or serve it as an http.Handler.
 func New(options Options) *Server {
 	s := &Server{options: options.withDefaults(), record: newRecorder(options.Keep), quit: make(chan struct{})}
-	s.http = &http.Server{Handler: s, ConnState: s.trackConnection}
+	s.http = &http.Server{Handler: s, ConnState: s.trackConnection, ReadHeaderTimeout: time.Minute}
 	return s
 }
 

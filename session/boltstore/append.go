@@ -16,7 +16,7 @@ import (
 func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	err := codec.CheckIDs(b.Thread.ID, b.Thread.Session)
 	if err == nil {
-		encoded := s.encode(b.Events) // before the lock is taken
+		encoded := s.encode(b) // before the lock is taken
 		err = s.change(ctx, false, func(c *change) error { return appendBatch(c, b, encoded) })
 	}
 	if err != nil {
@@ -25,10 +25,10 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	return nil
 }
 
-func (s *Store) encode(events []session.Event) [][]byte {
-	encoded := make([][]byte, len(events))
-	for i, e := range events {
-		encoded[i] = codec.Event(e, s.options.Content)
+func (s *Store) encode(b session.Batch) [][]byte {
+	encoded := make([][]byte, len(b.Events))
+	for i, e := range b.Events {
+		encoded[i] = s.content.Event(b.Thread.ID, e)
 	}
 	return encoded
 }

@@ -71,7 +71,7 @@ func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) 
 		rec.thread.Seq++
 		rec.thread.Requested, rec.written = rec.thread.Seq, time.Now()
 		c.put(threads.key(string(id)), rec.encode())
-		c.put(events.entry(id, rec.thread.Seq), codec.Event(session.Event{Kind: session.Requested, Time: at}, false))
+		c.put(events.entry(id, rec.thread.Seq), s.content.Event(id, session.Event{Kind: session.Requested, Time: at}))
 		return nil
 	})
 	if err != nil {

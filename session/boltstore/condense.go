@@ -13,7 +13,8 @@ import (
 
 // Condense implements session.Store. It returns after the fsync.
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
-	summary, entry := codec.Text(c.Summary), codec.Event(codec.Condensed(c), false)
+	c.ID = session.CondensationID{Thread: id}
+	summary, entry := s.content.Text(c), s.content.Event(id, codec.Condensed(c))
 	err := s.change(ctx, true, func(ch *change) error {
 		stored := ch.get(threads.key(string(id)))
 		if stored == nil {
@@ -24,7 +25,7 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 			return fmt.Errorf("thread record: %w", err)
 		}
 		rec.thread.Seq++
-		c.ID = session.CondensationID{Thread: id, Seq: rec.thread.Seq}
+		c.ID.Seq = rec.thread.Seq
 		if c.Answers() {
 			rec.thread.Requested = 0
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -19,11 +20,16 @@ func open(t testing.TB, o boltstore.Options) *boltstore.Store {
 	return s
 }
 
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { conform(t, nil) }
+
+// TestConformanceSealed keeps content encrypted.
+func TestConformanceSealed(t *testing.T) { conform(t, sessiontest.Keys(t, "k")) }
+
+func conform(t *testing.T, keys *seal.Keys) {
 	paths := map[session.Store]string{}
 	fresh := func(t *testing.T, content bool) session.Store {
 		path := filepath.Join(t.TempDir(), "store.db")
-		s := open(t, boltstore.Options{Path: path, Content: content, TTL: time.Hour, MaxSize: 1 << 30})
+		s := open(t, boltstore.Options{Path: path, Content: content, Keys: keys, TTL: time.Hour, MaxSize: 1 << 30})
 		paths[s] = path
 		return s
 	}
@@ -34,7 +40,7 @@ func TestConformance(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			return open(t, boltstore.Options{Path: paths[s], Content: true})
+			return open(t, boltstore.Options{Path: paths[s], Content: true, Keys: keys})
 		},
 	})
 }

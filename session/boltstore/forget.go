@@ -19,7 +19,7 @@ type quota int
 
 // spent reports whether it is time to wait, and begins anew then.
 func (q *quota) spent(n uint64) bool {
-	if *q += quota(n); *q < sweepQueue {
+	if *q += quota(n); *q < sweepQueue { //nolint:gosec // entries of one step
 		return false
 	}
 	*q = 0

@@ -9,6 +9,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 const format = "dewpoint session store 1"
@@ -36,6 +37,7 @@ func newStore(db *bolt.DB, o Options) *Store {
 	return &Store{
 		db:      db,
 		options: o,
+		content: codec.Content{Keep: o.Content, Keys: o.Keys},
 		pending: pending{queued: map[string][]byte{}, room: make(chan struct{})},
 		wake:    make(chan struct{}, 1),
 		hurry:   make(chan struct{}, 1),

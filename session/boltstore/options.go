@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
 const (
@@ -21,6 +23,7 @@ type Options struct {
 	Path       string        // of the file, which is created if it does not exist; its directory must
 	TTL        time.Duration // after the last write to a thread, then it is deleted; 0 never
 	Content    bool          // keep payloads; otherwise events are kept without them
+	Keys       *seal.Keys    // encrypt payloads and summaries; nil: not
 	MaxSize    int64         // bytes; above, the threads last written longest ago are deleted; 0 no cap
 	MaxPending int           // bytes queued for writing at which appends wait; 0 is 64 MiB
 }

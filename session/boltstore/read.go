@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -123,11 +124,32 @@ func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Sess
 
 // Summary implements session.Store.
 func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string, error) {
-	text, err := one(ctx, s, summaries.entry(id.Thread, id.Seq), codec.ParseText)
+	text, err := s.summary(ctx, id)
 	if err != nil {
 		return "", fmt.Errorf("summary %s/%d: %w", id.Thread, id.Seq, err)
 	}
 	return text, nil
+}
+
+func (s *Store) summary(ctx context.Context, id session.CondensationID) (string, error) {
+	var text []byte
+	var thread session.Thread
+	keys := []string{summaries.entry(id.Thread, id.Seq), threads.key(string(id.Thread))}
+	err := s.read(ctx, keys, func(i int, value []byte) (err error) {
+		if i == 0 {
+			text = bytes.Clone(value)
+			return nil
+		}
+		thread, err = parseThread(value)
+		return err
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case text == nil:
+		return "", session.ErrNotFound
+	}
+	return s.content.ParseText(text, codec.Find(thread.Condensations, id))
 }
 
 // one reads one record, or gives ErrNotFound.
@@ -169,7 +191,7 @@ func (s *Store) events(ctx context.Context, id session.ThreadID, from, n uint64)
 	}
 	all := make([]session.Event, 0, n)
 	err := s.read(ctx, keys, func(i int, value []byte) error {
-		e, err := codec.ParseEvent(value, from+uint64(i))
+		e, err := s.content.ParseEvent(id, value, from+uint64(i)) //nolint:gosec // an index
 		all = append(all, e)
 		return err
 	})

@@ -29,9 +29,9 @@ func parseRecord(b []byte) (record, error) {
 	if len(b) < 9 {
 		return record{}, codec.ErrCorrupt
 	}
-	r := record{written: time.Unix(0, int64(binary.BigEndian.Uint64(b)))}
+	r := record{written: time.Unix(0, int64(binary.BigEndian.Uint64(b)))} //nolint:gosec // a time
 	n, size := binary.Uvarint(b[8:])
-	if size <= 0 || n > uint64(len(b)-8-size) {
+	if size <= 0 || n > uint64(len(b)-8-size) { //nolint:gosec // a length
 		return record{}, codec.ErrCorrupt
 	}
 	body := b[8+size:]

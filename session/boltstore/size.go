@@ -44,8 +44,8 @@ func cost(name int, value []byte) int64 {
 }
 
 func (z sizes) save(tx *bolt.Tx) error {
-	b := binary.BigEndian.AppendUint64(nil, uint64(z.logs))
-	b = binary.BigEndian.AppendUint64(b, uint64(z.indexes))
+	b := binary.BigEndian.AppendUint64(nil, uint64(z.logs)) //nolint:gosec // the same 64 bits
+	b = binary.BigEndian.AppendUint64(b, uint64(z.indexes)) //nolint:gosec // the same 64 bits
 	return tx.Bucket(meta.name()).Put([]byte("sizes"), b)
 }
 
@@ -56,8 +56,8 @@ func savedSizes(tx *bolt.Tx) (sizes, error) {
 		return measured(tx)
 	}
 	return sizes{
-		logs:    int64(binary.BigEndian.Uint64(b)),
-		indexes: int64(binary.BigEndian.Uint64(b[8:])),
+		logs:    int64(binary.BigEndian.Uint64(b)),     //nolint:gosec // the same 64 bits
+		indexes: int64(binary.BigEndian.Uint64(b[8:])), //nolint:gosec // the same 64 bits
 	}, nil
 }
 

@@ -9,12 +9,14 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 // Store is a session.Store in one file. All methods may be called concurrently.
 type Store struct {
 	db      *bolt.DB
 	options Options
+	content codec.Content
 
 	mu      sync.RWMutex // guards pending
 	pending pending

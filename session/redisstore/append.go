@@ -61,7 +61,7 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID) []any {
 	args = append(args, point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), codec.List(b.Thread.Condensations),
 		joinIDs(shared), s.options.TTL.Milliseconds(), token(), joinHashes(b.Traces))
 	for _, e := range b.Events {
-		args = append(args, codec.Event(e, s.options.Content))
+		args = append(args, s.content.Event(b.Thread.ID, e))
 	}
 	return args
 }

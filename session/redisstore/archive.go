@@ -15,12 +15,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 // Request implements session.Archive.
 func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
-	entry := codec.Event(session.Event{Kind: session.Requested, Time: at}, false)
+	entry := s.content.Event(id, session.Event{Kind: session.Requested, Time: at})
 	own := token()
 	err := s.write(ctx, func(ctx context.Context) error {
 		return s.scripts.request.Run(ctx, s.client, s.written(id), entry, s.options.TTL.Milliseconds(), own).Err()

@@ -17,7 +17,7 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 		answers = 1
 	}
 	args := []any{
-		codec.Condensation(c), codec.Text(c.Summary), codec.Event(codec.Condensed(c), false), s.options.TTL.Milliseconds(), token(), answers,
+		codec.Condensation(c), s.content.Text(c), s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds(), token(), answers,
 	}
 	err := s.write(ctx, func(ctx context.Context) (err error) {
 		c.ID.Seq, err = s.scripts.condense.Run(ctx, s.client, keys, args...).Uint64()

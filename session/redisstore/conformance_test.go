@@ -68,6 +68,11 @@ func TestConformanceRedis(t *testing.T) {
 	}
 }
 
+// TestConformanceRedisSealed keeps content encrypted.
+func TestConformanceRedisSealed(t *testing.T) {
+	conform(t, redisstore.Options{Addrs: []string{sessiontest.StartRedis(t).Addr}, Keys: sessiontest.Keys(t, "k")}, nil)
+}
+
 func TestConformanceCluster(t *testing.T) {
 	t.Parallel()
 	cluster := sessiontest.StartCluster(t, redisstore.WithACL(t, "cluster")...)

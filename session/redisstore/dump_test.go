@@ -58,6 +58,8 @@ func dumpNode(t testing.TB, ctx context.Context, c redis.Cmdable, prefix string)
 			value, err = c.LRange(ctx, key, 0, -1).Result()
 		case "hash":
 			value, err = c.HGetAll(ctx, key).Result() // a map is printed in the order of its keys
+		case "zset":
+			value, err = c.ZRange(ctx, key, 0, -1).Result()
 		default:
 			t.Fatalf("%q is a %s", key, kind)
 		}

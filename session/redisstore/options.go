@@ -10,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
 const (
@@ -33,6 +35,7 @@ type Options struct {
 	Prefix  string        // of all keys; empty is "dp:"
 	TTL     time.Duration // after the last write to a thread, then it expires; 0 never
 	Content bool          // keep payloads; otherwise events are kept without them
+	Keys    *seal.Keys    // encrypt payloads and summaries; nil: not
 	Timeout time.Duration // for a read, connecting included; writes get twice as much; 0 is 500 ms
 	Rest    time.Duration // between two probes of a server that let a call wait in vain; 0 is 250 ms
 }

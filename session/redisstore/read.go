@@ -180,19 +180,33 @@ func parseThread(fields []any) (session.Thread, error) {
 
 // Summary implements session.Store.
 func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string, error) {
-	var b []byte
+	var fields []any
 	err := s.read(ctx, func(ctx context.Context) (err error) {
-		b, err = s.client.HGet(ctx, s.keys.thread(id.Thread), "s"+strconv.FormatUint(id.Seq, 10)).Bytes()
+		fields, err = s.client.HMGet(ctx, s.keys.thread(id.Thread), "s"+strconv.FormatUint(id.Seq, 10), "c").Result()
 		return err
 	})
 	var text string
 	if err == nil {
-		text, err = codec.ParseText(b)
+		text, err = s.parseSummary(fields, id)
 	}
 	if err != nil {
 		return "", fmt.Errorf("summary %s/%d: %w", id.Thread, id.Seq, err)
 	}
 	return text, nil
+}
+
+// parseSummary reads a summary and the list of condensations, which it is found in.
+func (s *Store) parseSummary(fields []any, id session.CondensationID) (string, error) {
+	if len(fields) != 2 || fields[0] == nil {
+		return "", session.ErrNotFound
+	}
+	text, _ := fields[0].(string)
+	encoded, _ := fields[1].(string)
+	list, err := codec.ParseList([]byte(encoded))
+	if err != nil {
+		return "", err
+	}
+	return s.content.ParseText([]byte(text), codec.Find(list, id))
 }
 
 // Events implements session.Store. ErrNotFound if the thread is unknown.
@@ -206,7 +220,7 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	})
 	var events []session.Event
 	if err == nil {
-		events, err = parsePage(page)
+		events, err = s.parsePage(id, page)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("events of %s: %w", id, err)
@@ -214,7 +228,7 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	return events, nil
 }
 
-func parsePage(page []any) ([]session.Event, error) {
+func (s *Store) parsePage(id session.ThreadID, page []any) ([]session.Event, error) {
 	if len(page) == 0 {
 		return nil, codec.ErrCorrupt
 	}
@@ -226,7 +240,7 @@ func parsePage(page []any) ([]session.Event, error) {
 	for i, entry := range page[1:] {
 		text, _ := entry.(string)
 		var err error
-		if events[i], err = codec.ParseEvent([]byte(text), uint64(first)+uint64(i)); err != nil {
+		if events[i], err = s.content.ParseEvent(id, []byte(text), uint64(first)+uint64(i)); err != nil { //nolint:gosec // a script counts from 1
 			return nil, err
 		}
 	}

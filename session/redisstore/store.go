@@ -14,12 +14,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 // Store is a session.Store in Redis. All methods may be called concurrently.
 type Store struct {
 	client  redis.UniversalClient
 	options Options
+	content codec.Content
 	keys    keys
 	breaker *breaker
 	scripts scripts
@@ -52,6 +54,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		client:  o.client(),
 		options: o,
+		content: codec.Content{Keep: o.Content, Keys: o.Keys},
 		keys:    keys{o.Prefix},
 		late:    2 * o.Timeout,
 		scripts: scripts{

@@ -22,6 +22,7 @@ type canon struct {
 	plain   []byte // arguments decoded, or a string spelt canonically
 	members []member
 	parts   []part
+	steps   int // comparisons, and bytes moved, while sorting: what is more than linear
 }
 
 // member is a member in buf: from its key's quote to colon, and to the end of the comma after its value.
@@ -37,6 +38,7 @@ type part struct {
 func (c *canon) reset() {
 	clear(c.parts)
 	c.parts, c.members = recycle(c.parts, maxItems), recycle(c.members, maxItems)
+	c.steps = 0
 	c.buf, c.swap, c.plain = recycle(c.buf, maxBytes), recycle(c.swap, maxBytes), recycle(c.plain, maxBytes)
 }
 
@@ -195,10 +197,12 @@ func (c *canon) sort(begin int, members []member) {
 		c.swap = append(c.swap, c.buf[m.from:m.to]...)
 	}
 	copy(c.buf[begin:], c.swap)
+	c.steps += len(c.swap)
 }
 
 // compare orders members by key, and those of one key by their place.
 func (c *canon) compare(a, b member) int {
+	c.steps++
 	if n := bytes.Compare(c.buf[a.from:a.colon], c.buf[b.from:b.colon]); n != 0 {
 		return n
 	}

@@ -14,6 +14,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
+// content is kept in clear.
+var content = codec.Content{Keep: true}
+
 var (
 	hashes = rapid.Custom(func(t *rapid.T) (h session.Hash) {
 		copy(h[:], rapid.SliceOfN(rapid.Byte(), 0, len(h)).Draw(t, "hash"))
@@ -88,7 +91,7 @@ func TestRoundTrip(t *testing.T) {
 		same(t, "condensations", all, list, err)
 
 		text := draw(t, s)
-		got, err := codec.ParseText(codec.Text(text))
+		got, err := content.ParseText(content.Text(session.Condensation{Summary: text}), session.Condensation{})
 		same(t, "text", text, got, err)
 	})
 }
@@ -106,11 +109,11 @@ func TestEventRoundTrip(t *testing.T) {
 		if e.Kind == session.System {
 			e.Pos, e.After = 0, e.Pos
 		}
-		chain, err := codec.ChainOf(codec.Event(e, true))
+		chain, err := codec.ChainOf(content.Event("t", e))
 		same(t, "chain of an event", e.Chain, chain, err)
-		got, err := codec.ParseEvent(codec.Event(e, true), e.Seq)
+		got, err := content.ParseEvent("t", content.Event("t", e), e.Seq)
 		same(t, "event", e, got, err)
-		got, err = codec.ParseEvent(codec.Event(e, false), e.Seq)
+		got, err = content.ParseEvent("t", codec.Content{}.Event("t", e), e.Seq)
 		e.Payload = nil
 		same(t, "event without content", e, got, err)
 	})
@@ -118,7 +121,7 @@ func TestEventRoundTrip(t *testing.T) {
 
 func TestPayloadIsCompressed(t *testing.T) {
 	e := session.Event{Payload: bytes.Repeat([]byte("a line of a log, much like the one before\n"), 100)}
-	if n := len(codec.Event(e, true)); n > len(e.Payload)/4 {
+	if n := len(content.Event("t", e)); n > len(e.Payload)/4 {
 		t.Errorf("%d bytes became %d", len(e.Payload), n)
 	}
 }
@@ -134,12 +137,12 @@ func TestSummaryTextIsNotInTheList(t *testing.T) {
 func TestCorrupt(t *testing.T) {
 	place := codec.Place(session.Place{Thread: "t", Session: "s", Pos: 3})
 	list := codec.List([]session.Condensation{{Prefix: 3}})
-	event := codec.Event(session.Event{Kind: session.User, Payload: []byte("hello")}, true)
+	event := content.Event("t", session.Event{Kind: session.User, Payload: []byte("hello")})
 	parse := map[string]func([]byte) error{
 		"place":   func(b []byte) error { _, err := codec.ParsePlace(b); return err },
 		"list":    func(b []byte) error { _, err := codec.ParseList(b); return err },
-		"event":   func(b []byte) error { _, err := codec.ParseEvent(b, 1); return err },
-		"text":    func(b []byte) error { _, err := codec.ParseText(b); return err },
+		"event":   func(b []byte) error { _, err := content.ParseEvent("t", b, 1); return err },
+		"text":    func(b []byte) error { _, err := content.ParseText(b, session.Condensation{}); return err },
 		"thread":  func(b []byte) error { _, err := codec.ParseThread(b); return err },
 		"session": func(b []byte) error { _, err := codec.ParseSession(b); return err },
 	}
@@ -158,7 +161,7 @@ func TestCorrupt(t *testing.T) {
 	f("list", []byte("18446744073709551616:0:"))
 	f("list", []byte("1:18446744073709551615:"))
 	f("event", event[:8])
-	f("event", append([]byte{2}, event[1:]...))
+	f("event", append([]byte{3}, event[1:]...))
 	f("text", nil)
 	f("text", []byte{1})
 	f("text", []byte{1, 7})
@@ -172,9 +175,9 @@ func FuzzParse(f *testing.F) {
 	f.Add(codec.Place(session.Place{Thread: "t", Session: "s", Pos: 3, Tokens: 9, Encoding: "o200k_base"}))
 	f.Add(codec.Thread(session.Thread{ID: "t", Len: 4, Created: time.Unix(1, 2)}))
 	f.Add(codec.Session(session.Session{ID: "s", Threads: []session.ThreadID{"a", "b"}}))
-	f.Add(codec.Event(session.Event{Kind: session.User, Payload: bytes.Repeat([]byte("ab"), 200)}, true))
+	f.Add(content.Event("t", session.Event{Kind: session.User, Payload: bytes.Repeat([]byte("ab"), 200)}))
 	f.Add(codec.List([]session.Condensation{{Forgotten: []session.Range{{From: 1, To: 3}}}}))
-	f.Add(codec.Text(strings.Repeat("summary ", 30)))
+	f.Add(content.Text(session.Condensation{Summary: strings.Repeat("summary ", 30)}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := codec.ParsePlace(b)
 		if text, textErr := codec.ParsePlaceText(string(b)); text != p || (textErr == nil) != (err == nil) {
@@ -194,7 +197,7 @@ func FuzzParse(f *testing.F) {
 		}
 		_, _ = codec.ParseThread(b)
 		_, _ = codec.ParseSession(b)
-		_, _ = codec.ParseEvent(b, 1)
-		_, _ = codec.ParseText(b)
+		_, _ = content.ParseEvent("t", b, 1)
+		_, _ = content.ParseText(b, session.Condensation{})
 	})
 }

@@ -104,6 +104,16 @@ func ParseList(list []byte) ([]session.Condensation, error) {
 	return all, nil
 }
 
+// Find gives the condensation of that id; without it, one that nothing is sealed for.
+func Find(list []session.Condensation, id session.CondensationID) session.Condensation {
+	for _, c := range list {
+		if c.ID == id {
+			return c
+		}
+	}
+	return session.Condensation{}
+}
+
 // number reads digits up to a colon.
 func number(b []byte) (uint64, []byte, error) {
 	digits, rest, ok := bytes.Cut(b, []byte{':'})

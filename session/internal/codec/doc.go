@@ -8,4 +8,8 @@ import "errors"
 // ErrCorrupt: the bytes are no record of this format.
 var ErrCorrupt = errors.New("corrupt record")
 
-const version = 1
+// The first byte of a record.
+const (
+	version byte = 1
+	sealed  byte = 2 // the same, with its content encrypted
+)

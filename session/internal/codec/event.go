@@ -1,28 +1,40 @@
 package codec
 
-import "github.com/dewpoint-proxy/dewpoint/session"
+import (
+	"errors"
+	"fmt"
 
-// Event encodes e without its Seq, which is its place in the log. Without content the payload is left out.
-func Event(e session.Event, content bool) []byte {
-	if !content {
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
+)
+
+// Event encodes an event of a thread without its Seq, which is its place in the log.
+func (o Content) Event(thread session.ThreadID, e session.Event) []byte {
+	if !o.Keep {
 		e.Payload = nil
 	}
-	w := writer{make([]byte, 0, 96+len(e.Payload))}
-	w.version()
-	w.b = append(w.b, byte(e.Kind))
+	w := writer{make([]byte, 0, 160+len(e.Payload))}
+	form := version
+	if len(e.Payload) > 0 && o.Keys.Seals() {
+		form = sealed
+	}
+	w.b = append(w.b, form, byte(e.Kind))
 	w.int(e.Pos + e.After) // only one of them is ever set
 	w.hash(e.Digest)
 	w.hash(e.Chain)
 	w.int(e.Tokens)
 	w.time(e.Time)
-	w.b = pack(w.b, e.Payload)
-	return w.b
+	if form == sealed {
+		return o.Keys.Seal(w.b, pack(nil, e.Payload), eventPlace(thread, w.b))
+	}
+	return pack(w.b, e.Payload)
 }
 
-// ParseEvent reads what Event wrote, or ErrCorrupt. The event owns its payload.
-func ParseEvent(b []byte, seq uint64) (session.Event, error) {
+// ParseEvent reads what Event wrote, or gives ErrCorrupt, or session.ErrUnreadable if what was encrypted was changed or
+// moved. An event whose key is gone is as one whose payload was not kept. The event owns its payload.
+func (o Content) ParseEvent(thread session.ThreadID, b []byte, seq uint64) (session.Event, error) {
 	r := reader{b: b}
-	r.version()
+	form := r.form()
 	e := session.Event{
 		Seq:    seq,
 		Kind:   session.Kind(r.byte()),
@@ -39,8 +51,14 @@ func ParseEvent(b []byte, seq uint64) (session.Event, error) {
 		e.Pos, e.After = 0, e.Pos
 	}
 	var err error
-	e.Payload, err = unpack(r.b)
-	if err != nil {
+	e.Payload, err = o.unpack(form, r.b, func() []byte { return eventPlace(thread, b[:len(b)-len(r.b)]) })
+	var unknown *seal.KeyError
+	switch {
+	case errors.As(err, &unknown):
+		return e, nil
+	case errors.Is(err, seal.ErrTampered):
+		return session.Event{}, fmt.Errorf("%w: %w", session.ErrUnreadable, err)
+	case err != nil:
 		return session.Event{}, err
 	}
 	return e, nil
@@ -49,7 +67,7 @@ func ParseEvent(b []byte, seq uint64) (session.Event, error) {
 // ChainOf reads the chain hash of what Event wrote, zero if it has none, without its payload; or ErrCorrupt.
 func ChainOf(b []byte) (session.Hash, error) {
 	r := reader{b: b}
-	r.version()
+	r.form()
 	r.byte()
 	r.int()
 	r.hash()

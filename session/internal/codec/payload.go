@@ -1,6 +1,14 @@
 package codec
 
-import "github.com/klauspost/compress/s2"
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
+)
 
 // The forms of a payload, its first byte. S2 was chosen over zstd for its speed and because it needs no encoder state:
 // over 3442 chat messages (1.96 kB on average) it gave 1.85:1 at 720 MB/s, zstd at its fastest level 2.54:1 at 186 MB/s.
@@ -14,16 +22,65 @@ const (
 	mostRead    = 64 << 20 // bytes; a corrupt length must not allocate more
 )
 
-// Text encodes a summary.
-func Text(s string) []byte { return pack([]byte{version}, []byte(s)) }
+// Content says how payloads and summaries are kept. What was written before keys were configured, or under a key that is
+// not the active one any more, stays readable.
+type Content struct {
+	Keep bool       // payloads; otherwise events are kept without them
+	Keys *seal.Keys // nil: nothing is encrypted
+}
 
-// ParseText reads what Text wrote, or ErrCorrupt.
-func ParseText(b []byte) (string, error) {
-	if len(b) == 0 || b[0] != version {
-		return "", ErrCorrupt
+// Text encodes the summary of c.
+func (o Content) Text(c session.Condensation) []byte {
+	if c.Summary == "" || !o.Keys.Seals() {
+		return pack([]byte{version}, []byte(c.Summary))
 	}
-	text, err := unpack(b[1:])
-	return string(text), err
+	return o.Keys.Seal([]byte{sealed}, pack(nil, []byte(c.Summary)), summaryPlace(c))
+}
+
+// ParseText reads what Text wrote for the condensation c. All its errors wrap session.ErrUnreadable.
+func (o Content) ParseText(b []byte, c session.Condensation) (string, error) {
+	r := reader{b: b}
+	form := r.form()
+	text, err := r.b, r.err
+	if err == nil {
+		text, err = o.unpack(form, r.b, func() []byte { return summaryPlace(c) })
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", session.ErrUnreadable, err)
+	}
+	return string(text), nil
+}
+
+// summaryPlace is what a sealed summary is bound to: the thread, the prefix that it stands for, and the condensation. It
+// must never change; the Seq is no part of it because a store gives it only when it writes.
+func summaryPlace(c session.Condensation) []byte {
+	w := writer{[]byte("dewpoint/summary\n")}
+	w.string(string(c.ID.Thread))
+	w.string(string(c.Base.Thread))
+	w.uint(c.Base.Seq)
+	w.int(c.Prefix)
+	w.hash(c.Hash)
+	w.time(c.Time)
+	return w.b
+}
+
+// eventPlace is what a sealed payload is bound to: its thread, and all else that its record says.
+func eventPlace(thread session.ThreadID, head []byte) []byte {
+	place := binary.AppendUvarint([]byte("dewpoint/event\n"), uint64(len(thread)))
+	return append(append(place, thread...), head...)
+}
+
+// unpack reads a payload. A record in clear never passes for a sealed one, nor the other way
+// round.
+func (o Content) unpack(form byte, b []byte, place func() []byte) ([]byte, error) {
+	if form != sealed {
+		return unpack(b)
+	}
+	inside, err := o.Keys.Open(b, place())
+	if err != nil {
+		return nil, err
+	}
+	return unpack(inside)
 }
 
 // pack appends p in its smaller form.

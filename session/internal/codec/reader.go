@@ -32,6 +32,15 @@ func (r *reader) version() {
 	}
 }
 
+// form is the version of a record that may be sealed.
+func (r *reader) form() byte {
+	b := r.byte()
+	if b != version && b != sealed {
+		r.fail()
+	}
+	return b
+}
+
 func (r *reader) byte() byte {
 	if b := r.bytes(1); len(b) == 1 {
 		return b[0]
@@ -79,7 +88,7 @@ func (r *reader) count() int {
 		r.fail()
 		return 0
 	}
-	return int(n)
+	return int(n) //nolint:gosec // no more than the bytes there are
 }
 
 func (r *reader) hash() (h session.Hash) {
@@ -97,5 +106,5 @@ func (r *reader) time() time.Time {
 	if r.err != nil {
 		return time.Time{}
 	}
-	return time.Unix(int64(sec), int64(nsec)).UTC()
+	return time.Unix(int64(sec), int64(nsec)).UTC() //nolint:gosec // checked above
 }

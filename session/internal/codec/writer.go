@@ -33,5 +33,5 @@ func (w *writer) hash(h session.Hash) {
 // time keeps the instant only: it is read back in UTC.
 func (w *writer) time(t time.Time) {
 	w.b = binary.AppendVarint(w.b, t.Unix())
-	w.uint(uint64(t.Nanosecond()))
+	w.uint(uint64(t.Nanosecond())) //nolint:gosec // below 1e9
 }

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// TestEncryptionIsConfigured follows store.encryption to the file.
+func TestEncryptionIsConfigured(t *testing.T) {
+	const mark = "MARK-of-a-message"
+	for _, tt := range []struct {
+		text  string
+		clear bool
+	}{
+		{"store: {}", true},
+		{"store: {encryption: {active: k, keys: {k: AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8}}}", false},
+		{"store: {encryption: {keys: {k: AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8}}}", true},
+	} {
+		cfg := load(t, ".yaml", tt.text)
+		store, err := openStore(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = store.Append(t.Context(), session.Batch{
+			Thread: session.Thread{ID: "t", Len: 1}, Events: []session.Event{{Pos: 1, Payload: []byte(mark)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.ReadFile(cfg.Store.Path)
+		if err != nil || bytes.Contains(file, []byte(mark)) != tt.clear {
+			t.Errorf("%s: in clear %v, %v", tt.text, !tt.clear, err)
+		}
+	}
+}
+
+// TestLimitsAreConfigured: a tenant has its own limits, all of them, or the default ones; and those take no restart.
+func TestLimitsAreConfigured(t *testing.T) {
+	cfg := load(t, ".yaml", `
+limits: {tenant: {concurrent: 20, max_body: 8MiB, requests_per_minute: 600, tokens_per_minute: 2000000}}
+tenants:
+  - {name: a, api_keys: [{env: KEY}], limits: {concurrent: 4}}
+  - {name: b, api_keys: [{sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}]}
+`)
+	standard := proxy.TenantLimits{Concurrent: 20, Body: 8 << 20, Requests: 600, Tokens: 2_000_000}
+	for i, want := range []proxy.TenantLimits{{Concurrent: 4}, standard} {
+		if tenant, err := buildTenant(cfg, nil, cfg.Tenants[i]); err != nil || tenant.Limits != want {
+			t.Errorf("%d: %+v, %v", i, tenant, err)
+		}
+	}
+	if tenant, err := buildTenant(cfg, nil, config.Tenant{Name: defaultTenant}); err != nil || tenant.Limits != standard {
+		t.Errorf("without tenants: %+v, %v", tenant, err)
+	}
+	other := *cfg
+	other.Limits.Tenant.Concurrent++
+	if keys := fixed(cfg, &other); len(keys) > 0 {
+		t.Errorf("at the next start: %v", keys)
+	}
+	other.Limits.MaxBody++
+	if keys := fixed(cfg, &other); !slices.Equal(keys, []string{"limits"}) {
+		t.Errorf("at the next start: %v", keys)
+	}
+}

@@ -1,0 +1,57 @@
+package proxy
+
+import (
+	"sync"
+	"time"
+)
+
+// bucket fills with what is taken and leaks as much a minute as may be taken in one: up to a minute's worth at once, and
+// over time no more than that each minute. It knows no limit of its own, so that it goes on when that is changed.
+type bucket struct {
+	mu   sync.Mutex
+	held float64
+	at   time.Time // when held was true
+}
+
+// take adds n if that fits in what is allowed a minute; what is larger than that fits into an empty bucket. Otherwise it
+// tells how long to wait.
+func (b *bucket) take(now time.Time, n, perMinute int) (wait time.Duration, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leak(now, perMinute)
+	if over := b.held + float64(min(n, perMinute)-perMinute); over > 0 {
+		return leaking(over, perMinute), false
+	}
+	b.held += float64(n)
+	return 0, true
+}
+
+// full tells how long to wait until anything fits at all, 0 if something does.
+func (b *bucket) full(now time.Time, perMinute int) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leak(now, perMinute)
+	if over := b.held + 1 - float64(perMinute); over > 0 {
+		return leaking(over, perMinute)
+	}
+	return 0
+}
+
+// correct adds what was taken more than was thought, or gives back what was taken less.
+func (b *bucket) correct(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = max(b.held+float64(n), 0)
+}
+
+// leak brings the bucket up to date. A clock that was set back stops it for that long at most.
+func (b *bucket) leak(now time.Time, perMinute int) {
+	if gone := now.Sub(b.at); gone > 0 {
+		b.held = max(b.held-gone.Minutes()*float64(perMinute), 0)
+	}
+	b.at = now
+}
+
+func leaking(n float64, perMinute int) time.Duration {
+	return time.Duration(n / float64(perMinute) * float64(time.Minute))
+}

@@ -1,0 +1,96 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestBucket(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var b bucket
+	f := func(after time.Duration, n, perMinute int, wait time.Duration) {
+		t.Helper()
+		got, ok := b.take(begin.Add(after), n, perMinute)
+		if ok != (wait == 0) || (got-wait).Abs() > time.Microsecond {
+			t.Errorf("%d after %v: wait %v, %v; want %v", n, after, got, ok, wait)
+		}
+	}
+	f(0, 40, 60, 0)
+	f(0, 20, 60, 0)          // a minute's worth at once
+	f(0, 1, 60, time.Second) // and then one a second
+	f(0, 10, 60, 10*time.Second)
+	f(time.Second, 1, 60, 0)
+	f(time.Second, 1, 60, time.Second)
+	f(0, 1, 60, time.Second) // the clock was set back: nothing is lost, nothing won
+	f(time.Second, 1, 60, 0)
+	f(time.Minute, 500, 60, time.Second) // more than a minute's worth needs an empty bucket
+	f(61*time.Second, 500, 60, 0)
+	f(61*time.Second, 1, 60, 441*time.Second)
+	f(61*time.Second, 1, 1000, 0) // the limit was raised
+	b.correct(-10000)
+	f(61*time.Second, 60, 60, 0)
+	b.correct(60)
+	if got := b.full(begin.Add(61*time.Second), 60); (got - 61*time.Second).Abs() > time.Microsecond {
+		t.Errorf("full for %v", got)
+	}
+	if got := b.full(begin.Add(122*time.Second), 60); got > time.Microsecond {
+		t.Errorf("full for %v", got)
+	}
+}
+
+// TestBucketHolds: in no minute is more taken than twice what is allowed, and whoever waits as long as he was told, gets
+// what he asked for.
+func TestBucketHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		perMinute := rapid.IntRange(1, 1000).Draw(t, "per minute")
+		var b bucket
+		now := time.Unix(0, 0)
+		type took struct {
+			at time.Time
+			n  int
+		}
+		var all []took
+		for range rapid.IntRange(1, 60).Draw(t, "tries") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "ms")) * time.Millisecond)
+			n := rapid.IntRange(1, perMinute).Draw(t, "n")
+			wait, ok := b.take(now, n, perMinute)
+			if !ok {
+				now = now.Add(wait + time.Microsecond)
+				if _, ok = b.take(now, n, perMinute); !ok {
+					t.Fatalf("waited %v in vain", wait)
+				}
+			}
+			all = append(all, took{now, n})
+		}
+		for i := range all {
+			sum := 0
+			for _, one := range all[i:] {
+				if one.at.Sub(all[i].at) < time.Minute {
+					sum += one.n
+				}
+			}
+			if sum > 2*perMinute {
+				t.Fatalf("%d in a minute, %d allowed", sum, perMinute)
+			}
+		}
+	})
+}
+
+func TestNoLimitAllocatesNothing(t *testing.T) {
+	tenants := NewTenants(&Tenant{Name: "a"})
+	tenants.adopt(nil)
+	s := &Server{o: Options{Now: time.Now, Metrics: NewMetrics()}}
+	r := &request{tenant: tenants.tenants[0], body: &body{}}
+	allocated := testing.AllocsPerRun(100, func() {
+		if s.admit(r) != nil || s.charge(r, nil) != nil {
+			t.Fatal("refused")
+		}
+		s.settle(r, outcome{})
+		r.tenant.gate.leave()
+	})
+	if allocated > 0 {
+		t.Errorf("%v allocations", allocated)
+	}
+}

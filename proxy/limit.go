@@ -1,0 +1,140 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// TenantLimits bound what a tenant may take of this process; 0 is no bound. Replicas do not share them.
+type TenantLimits struct {
+	Concurrent int   // requests under way, their answers included
+	Body       int64 // bytes of one request, if less than Limits.Body
+	Requests   int   // a minute
+	Tokens     int   // a minute, of what is forwarded and answered
+}
+
+// gate is what a tenant has taken. It outlives a configuration, so that a reload does not set a tenant free.
+type gate struct {
+	busy     atomic.Int64
+	requests bucket
+	tokens   bucket
+}
+
+// adopt gives each tenant the gate that it had in an earlier configuration, or a new one.
+func (t *Tenants) adopt(earlier *live) {
+	gates := map[string]*gate{}
+	if earlier != nil {
+		for _, tenant := range earlier.tenants.tenants {
+			gates[tenant.Name] = tenant.gate
+		}
+	}
+	for _, tenant := range t.tenants {
+		if tenant.gate == nil {
+			tenant.gate = gates[tenant.Name]
+		}
+		if tenant.gate == nil {
+			tenant.gate = &gate{}
+		}
+	}
+}
+
+// admit lets a request in, or says why not. One that is let in must leave.
+func (s *Server) admit(r *request) *apiError {
+	limits, g := &r.tenant.Limits, r.tenant.gate
+	if !g.enter(limits.Concurrent) {
+		return s.limited(r, "concurrent", time.Second, "concurrent_requests_exceeded",
+			"requests at the same time: wait for the end of one", limits.Concurrent)
+	}
+	if limits.Requests > 0 {
+		if wait, ok := g.requests.take(s.o.Now(), 1, limits.Requests); !ok {
+			g.leave()
+			return s.limited(r, "requests", wait, "requests_per_minute_exceeded", "requests a minute", limits.Requests)
+		}
+	}
+	if limits.Tokens > 0 {
+		if wait := g.tokens.full(s.o.Now(), limits.Tokens); wait > 0 {
+			g.leave()
+			return s.limited(r, "tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", limits.Tokens)
+		}
+	}
+	return nil
+}
+
+func (g *gate) enter(limit int) bool {
+	for {
+		n := g.busy.Load()
+		if limit > 0 && n >= int64(limit) {
+			return false
+		}
+		if g.busy.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (g *gate) leave() { g.busy.Add(-1) }
+
+// charge takes the tokens of what is forwarded from the tenant's minute. They are those of the count; what can not be
+// counted, because the store is away, is guessed by its size. Paths that nobody looks into cost none.
+func (s *Server) charge(r *request, t *turn) error {
+	limit := r.tenant.Limits.Tokens
+	if limit == 0 || r.dialect == nil {
+		return nil
+	}
+	n := len(r.body.bytes) / 4
+	if t != nil {
+		n = s.o.Tokens.Adjust(t.split.Model, s.sent(t).Tokens)
+	}
+	n = max(n, 1)
+	if wait, ok := r.tenant.gate.tokens.take(s.o.Now(), n, limit); !ok {
+		return s.limited(r, "tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", limit)
+	}
+	r.charged = n
+	return nil
+}
+
+// mostCharged bounds what an upstream may say that a request took, in tokens.
+const mostCharged = 1 << 30
+
+// settle corrects a charge by what upstream says it took. What upstream refused took nothing.
+func (s *Server) settle(r *request, o outcome) {
+	if r.charged == 0 {
+		return
+	}
+	took := r.charged
+	if u := o.Answer.Usage; u != nil {
+		took = min(max(u.Input, 0), mostCharged) + min(max(u.Output, 0), mostCharged)
+	} else if o.Status >= http.StatusBadRequest {
+		took = 0
+	}
+	r.tenant.gate.tokens.correct(took - r.charged)
+}
+
+// within is the reader for a tenant that may send less than the others.
+func (br bodyReader) within(tenant int64) bodyReader {
+	if tenant > 0 {
+		br.limit = min(br.limit, tenant)
+	}
+	return br
+}
+
+// countTooLarge counts a body that was too large for its tenant.
+func (s *Server) countTooLarge(r *request, err error) {
+	var e *apiError
+	if r.tenant.Limits.Body > 0 && errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge {
+		s.o.Metrics.limited(r.tenant.Name, "body")
+	}
+}
+
+// limited is the answer to a request that is one too many.
+func (s *Server) limited(r *request, limit string, wait time.Duration, code, what string, n int) *apiError {
+	s.o.Metrics.limited(r.tenant.Name, limit)
+	return &apiError{
+		Status: http.StatusTooManyRequests, Type: typeLimit, Code: code,
+		Retry:   int((wait + time.Second - 1) / time.Second),
+		Message: fmt.Sprintf("This key's limit is %d %s. Try again as Retry-After says.", n, what),
+	}
+}

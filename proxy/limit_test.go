@@ -1,0 +1,337 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+// stopped is a clock that goes when it is told to.
+type stopped struct{ at atomic.Int64 }
+
+func (c *stopped) now() time.Time       { return time.Unix(1_700_000_000, c.at.Load()) }
+func (c *stopped) pass(d time.Duration) { c.at.Add(int64(d)) }
+
+// bounded are the tenants a, with these limits, and b, with none.
+func bounded(limits proxy.TenantLimits) func(*url.URL) []*proxy.Tenant {
+	return func(base *url.URL) []*proxy.Tenant {
+		tenants := two(base)
+		for _, t := range tenants {
+			t.Condenser = condense.Noop{}
+		}
+		tenants[0].Limits = limits
+		return tenants
+	}
+}
+
+// as asks as one of the tenants.
+func (r *rig) as(key, body string) (*http.Response, string) {
+	r.t.Helper()
+	return r.ask(body, "Authorization", "Bearer "+key)
+}
+
+// wantLimited wants a request of a to be refused, one of b not, and gives the seconds to wait.
+func (r *rig) wantLimited(body, code string) int {
+	r.t.Helper()
+	resp, answer := r.as(keyA, body)
+	wantError(r.t, resp, answer, 429, code)
+	if !strings.Contains(answer, `"type":"rate_limit_error"`) {
+		r.t.Errorf("answer %s", answer)
+	}
+	wait, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil || wait < 1 {
+		r.t.Errorf("Retry-After %q", resp.Header.Get("Retry-After"))
+	}
+	if resp, answer := r.as(keyB, body); resp.StatusCode != http.StatusOK {
+		r.t.Errorf("the other tenant: status %d, %s", resp.StatusCode, answer)
+	}
+	return wait
+}
+
+func (r *rig) wantServed(body string) {
+	r.t.Helper()
+	if resp, answer := r.as(keyA, body); resp.StatusCode != http.StatusOK {
+		r.t.Errorf("status %d, %s", resp.StatusCode, answer)
+	}
+}
+
+func TestRequestsPerMinute(t *testing.T) {
+	var clock stopped
+	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Requests: 6}), now: clock.now})
+	for range 6 {
+		r.wantServed(hello)
+	}
+	if wait := r.wantLimited(hello, "requests_per_minute_exceeded"); wait != 10 {
+		t.Errorf("Retry-After %d, want 10", wait)
+	}
+	clock.pass(9 * time.Second)
+	if wait := r.wantLimited(hello, "requests_per_minute_exceeded"); wait != 1 {
+		t.Errorf("Retry-After %d, want 1", wait)
+	}
+	clock.pass(time.Second + time.Millisecond)
+	resp, err := r.client.Do(r.request(guard(t), http.MethodGet, "/v1/models", "", "X-Api-Key", keyA)) // every path counts
+	must(t, err)
+	drain(t, resp)
+	r.wantLimited(hello, "requests_per_minute_exceeded")
+	if n := r.metric(`dewpoint_limited_total{limit="requests",tenant="a"}`); n != 3 {
+		t.Errorf("%v were counted", n)
+	}
+}
+
+// using is an upstream that says what a request took.
+func using(input, output int) func(*fakeupstream.Request) fakeupstream.Answer {
+	return func(*fakeupstream.Request) fakeupstream.Answer {
+		raw := fmt.Sprintf(`{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hi"}}],`+
+			`"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, input, output)
+		return fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: 200, ContentType: "application/json", Body: []byte(raw)}}
+	}
+}
+
+func TestTokensPerMinute(t *testing.T) {
+	var clock stopped
+	r := newRig(t, setup{
+		tenants: bounded(proxy.TenantLimits{Tokens: 6000}), now: clock.now,
+		upstream: fakeupstream.Options{Reply: using(100, 200)},
+	})
+	large := messages(say("user", strings.Repeat("x", 4*5000))) // counted as 5,007
+	r.wantServed(large)                                         // and took 300
+	r.wantServed(large)
+	r.wantServed(large) // 900 by now, so that another 5,007 do not fit beside the 1,200 of four
+	r.wantServed(large)
+	if wait := r.wantLimited(large, "tokens_per_minute_exceeded"); wait != 3 { // 207 too many, at 100 a second
+		t.Errorf("Retry-After %d, want 3", wait)
+	}
+	r.wantServed(hello) // a small one fits
+	clock.pass(time.Minute)
+	r.wantServed(messages(say("user", strings.Repeat("x", 4*50_000)))) // one that never fits is served when nothing was taken
+	r.final[`dewpoint_limited_total{limit="tokens",tenant="a"}`] = 1
+}
+
+// TestTokensUpstreamTold: what an answer took counts, even if that is more than a minute's worth, and what upstream
+// refused took nothing.
+func TestTokensUpstreamTold(t *testing.T) {
+	var clock stopped
+	reply := using(9000, 3000)
+	r := newRig(t, setup{
+		tenants: bounded(proxy.TenantLimits{Tokens: 6000}), now: clock.now,
+		upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer { return reply(req) }},
+	})
+	for range 20 {
+		r.up.Script(failure(500))
+		if resp, _ := r.as(keyA, messages(say("user", strings.Repeat("x", 4*5000)))); resp.StatusCode != 500 {
+			t.Fatalf("status %d", resp.StatusCode)
+		}
+	}
+	r.wantServed(hello)
+	if wait := r.wantLimited(hello, "tokens_per_minute_exceeded"); wait != 61 {
+		t.Errorf("Retry-After %d, want 61", wait)
+	}
+	clock.pass(61 * time.Second)
+	reply = using(-1<<40, -1<<40)
+	r.wantServed(hello)
+	r.wantServed(hello) // an upstream that talks nonsense gives nobody a credit
+	clock.pass(time.Hour)
+	reply = using(6000, 0)
+	r.wantServed(hello)
+	r.wantLimited(hello, "tokens_per_minute_exceeded")
+}
+
+// TestTokensOfAStreamAndWithoutAStore counts what a stream says at its end, and guesses where nothing can be counted.
+func TestTokensOfAStreamAndWithoutAStore(t *testing.T) {
+	var clock stopped
+	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Tokens: 1000}), now: clock.now, sessions: noSessions{}})
+	large := messages(say("user", strings.Repeat("x", 3600)))
+	r.up.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: 200, ContentType: "application/json", Body: []byte("{}")}})
+	r.wantServed(large)
+	r.wantLimited(large, "tokens_per_minute_exceeded")
+	clock.pass(time.Minute)
+	r.up.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: 200, ContentType: "text/event-stream", Body: []byte(
+		`data: {"choices":[],"usage":{"prompt_tokens":900,"completion_tokens":100}}` + "\n\ndata: [DONE]\n\n")}})
+	r.wantServed(`{"stream":true,` + hello[1:])
+	r.wantLimited(hello, "tokens_per_minute_exceeded")
+}
+
+func TestBodyOfATenant(t *testing.T) {
+	const limit = 20 << 10
+	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Body: limit})})
+	fits := messages(say("user", strings.Repeat("x", limit-len(messages(say("user", ""))))))
+	r.wantServed(fits)
+	for _, size := range []int{limit + 1, 2 * limit} {
+		body := fits + strings.Repeat(" ", size-limit)
+		resp, answer := r.as(keyA, body)
+		wantError(t, resp, answer, 413, "request_too_large")
+		if resp, _ := r.as(keyB, body); resp.StatusCode != http.StatusOK {
+			t.Errorf("the other tenant: status %d", resp.StatusCode)
+		}
+	}
+	w := r.dial() // before it is read: the body never comes
+	w.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: %d\r\n\r\n%s", chatPath, keyA, 4*limit, strings.Repeat(" ", 8<<10)))
+	resp, answer := w.answer(http.MethodPost)
+	wantError(t, resp, answer, 413, "request_too_large")
+	w.wantEnd()
+	if n := r.metric(`dewpoint_limited_total{limit="body",tenant="a"}`); n != 3 {
+		t.Errorf("%v were counted", n)
+	}
+}
+
+// TestConcurrentRequests fills a tenant's places, and has each way in which a request can end give its place back, once.
+func TestConcurrentRequests(t *testing.T) {
+	hold := make(chan struct{})
+	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Concurrent: 2}), limits: func(l *proxy.Limits) { l.Body = 64 << 10 }})
+	idle := func(why string) {
+		t.Helper()
+		var held [2]*wire
+		for i := range held {
+			r.up.Script(fakeupstream.Answer{Fault: fakeupstream.Fault{Hold: hold}})
+			held[i] = r.dial()
+			held[i].sendAs(keyA, `{"stream":true,`+hello[1:])
+			if resp := held[i].begin(http.MethodPost); resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: place %d is taken", why, i)
+			}
+		}
+		if wait := r.wantLimited(hello, "concurrent_requests_exceeded"); wait != 1 {
+			t.Errorf("Retry-After %d", wait)
+		}
+		for _, w := range held {
+			w.Close() // the client is gone
+		}
+		eventually(t, "the places are free", func() bool { return r.server.Busy("a") == 0 })
+	}
+	idle("at first")
+	idle("after the clients left")
+	resp, answer := r.as(keyA, strings.Repeat(" ", 65<<10))
+	wantError(t, resp, answer, 413, "request_too_large")
+	resp, answer = r.as(keyA, "{")
+	wantError(t, resp, answer, 400, "invalid_json")
+	r.up.Script(failure(503))
+	r.as(keyA, hello)
+	w := r.dial()
+	w.send("POST " + chatPath + " HTTP/1.1\r\nHost: x\r\nAuthorization: " + keyA + "\r\nContent-Length: 50000\r\n\r\n" + strings.Repeat(" ", 10_000)) // a part of a body
+	eventually(t, "the request came", func() bool { return r.server.Busy("a") == 1 })
+	w.Close()
+	eventually(t, "the places are free", func() bool { return r.server.Busy("a") == 0 })
+	head, err := r.client.Do(r.request(guard(t), http.MethodHead, "/v1/models", "", "Authorization", keyA))
+	must(t, err)
+	drain(t, head)
+	eventually(t, "the places are free", func() bool { return r.server.Busy("a") == 0 })
+	idle("after errors of all kinds")
+}
+
+// TestPlacesAfterPanics has everything panic that can: no place is lost.
+func TestPlacesAfterPanics(t *testing.T) {
+	for name, s := range map[string]setup{
+		"sessions": {sessions: panicking{}}, "tokens": {tokens: panicking{}}, "transport": {transport: panicking{}},
+		"no upstream": {base: "http://127.0.0.1:1/v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.tenants = bounded(proxy.TenantLimits{Concurrent: 1})
+			r := newRig(t, s)
+			r.final["dewpoint_panics_total"] = 3
+			if name == "no upstream" {
+				r.final["dewpoint_panics_total"] = 0
+			}
+			for range 3 {
+				if resp, answer := r.as(keyA, hello); resp.StatusCode < 500 {
+					t.Errorf("status %d, %s", resp.StatusCode, answer)
+				}
+				eventually(t, "the place is free", func() bool { return r.server.Busy("a") == 0 })
+			}
+		})
+	}
+}
+
+// TestManyAtOnce never has more than the limit under way.
+func TestManyAtOnce(t *testing.T) {
+	const limit = 3
+	var under, most atomic.Int64
+	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Concurrent: limit}), upstream: fakeupstream.Options{
+		Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+			n := under.Add(1)
+			defer under.Add(-1)
+			for {
+				old := most.Load()
+				if n <= old || most.CompareAndSwap(old, n) {
+					return fakeupstream.Answer{Content: "hi"}
+				}
+			}
+		},
+	}})
+	var served, refused atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 20 {
+				resp, _ := r.as(keyA, hello)
+				switch resp.StatusCode {
+				case http.StatusOK:
+					served.Add(1)
+				case http.StatusTooManyRequests:
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() > limit || served.Load() == 0 || served.Load()+refused.Load() != 160 {
+		t.Errorf("%d at once, %d served, %d refused", most.Load(), served.Load(), refused.Load())
+	}
+	eventually(t, "the places are free", func() bool { return r.server.Busy("a") == 0 })
+}
+
+// TestLimitsOutliveAReload swaps the configuration: what a tenant has taken stays taken, by the limits of now.
+func TestLimitsOutliveAReload(t *testing.T) {
+	var clock stopped
+	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Requests: 2}), now: clock.now})
+	swap := func(limits proxy.TenantLimits) {
+		t.Helper()
+		base, err := url.Parse(r.up.URL() + "/v1")
+		must(t, err)
+		live := r.live
+		live.Tenants = proxy.NewTenants(bounded(limits)(base)...)
+		r.server.Swap(live)
+	}
+	r.wantServed(hello)
+	r.wantServed(hello)
+	swap(proxy.TenantLimits{Requests: 2})
+	r.wantLimited(hello, "requests_per_minute_exceeded")
+	swap(proxy.TenantLimits{Requests: 3})
+	r.wantServed(hello)
+	r.wantLimited(hello, "requests_per_minute_exceeded")
+	swap(proxy.TenantLimits{})
+	r.wantServed(hello)
+}
+
+// failure is an error of upstream's.
+func failure(status int) fakeupstream.Answer {
+	return fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: status, ContentType: "application/json", Body: []byte(`{"error":{}}`)}}
+}
+
+// eventually waits for what happens by itself.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	ctx := guard(t)
+	for !so() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited in vain until %s", what)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// sendAs sends a whole chat completion of a tenant's.
+func (w *wire) sendAs(key, body string) {
+	w.t.Helper()
+	w.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		chatPath, key, len(body), body))
+}

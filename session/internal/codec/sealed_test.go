@@ -1,0 +1,150 @@
+package codec_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
+)
+
+const marker = "the treasure is at 1234 Elm Street"
+
+// under keeps content encrypted under the active one of some keys, each made of its id.
+func under(t testing.TB, active string, ids ...string) codec.Content {
+	t.Helper()
+	all := map[string][]byte{}
+	for _, id := range ids {
+		all[id] = bytes.Repeat([]byte(id), 32)[:32]
+	}
+	keys, err := seal.New(active, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return codec.Content{Keep: true, Keys: keys}
+}
+
+func said(text string) session.Event {
+	return session.Event{Kind: session.User, Pos: 3, Digest: session.Hash{1}, Chain: session.Hash{2}, Tokens: 9,
+		Time: time.Unix(5, 6).UTC(), Payload: []byte(text)}
+}
+
+func summed(thread session.ThreadID) session.Condensation {
+	return session.Condensation{ID: session.CondensationID{Thread: thread, Seq: 7}, Prefix: 4, Hash: session.Hash{3}, Summary: marker}
+}
+
+func TestSealedRecords(t *testing.T) {
+	clear, sealed := content, under(t, "k", "k")
+	rapid.Check(t, func(t *rapid.T) {
+		e := said(texts.Draw(t, "payload"))
+		if len(e.Payload) == 0 {
+			e.Payload = nil
+		}
+		got, err := sealed.ParseEvent("t", sealed.Event("t", e), 0)
+		same(t, "event", e, got, err)
+		got, err = sealed.ParseEvent("t", clear.Event("t", e), 0)
+		same(t, "event of before", e, got, err)
+		c := drawCondensation(t)
+		c.Summary = texts.Draw(t, "summary")
+		text, err := sealed.ParseText(sealed.Text(c), c)
+		same(t, "summary", c.Summary, text, err)
+		text, err = sealed.ParseText(clear.Text(c), c)
+		same(t, "summary of before", c.Summary, text, err)
+	})
+	long := strings.Repeat(marker+" ", 100)
+	for _, b := range [][]byte{sealed.Event("t", said(marker)), sealed.Event("t", said(long)), sealed.Text(summed("t"))} {
+		if bytes.Contains(b, []byte("Elm")) {
+			t.Errorf("%q holds the content", b)
+		}
+	}
+	if n := len(sealed.Event("t", said(long))); n > len(long)/4 {
+		t.Errorf("%d bytes became %d: it is not compressed first", len(long), n)
+	}
+	if !bytes.Contains(clear.Event("t", said(marker)), []byte(marker)) {
+		t.Error("without a key the record does not hold the content: this test sees nothing")
+	}
+}
+
+// TestSealedRecordsAreBound changes every byte of a record, and moves records to where they do not belong.
+func TestSealedRecordsAreBound(t *testing.T) {
+	o := under(t, "k", "k")
+	event := o.Event("a", said(marker))
+	for i := range event {
+		changed := bytes.Clone(event)
+		changed[i] ^= 1
+		if e, err := o.ParseEvent("a", changed, 1); err == nil && len(e.Payload) > 0 {
+			t.Errorf("byte %d changed: %+v", i, e)
+		}
+	}
+	if _, err := o.ParseEvent("b", event, 1); !errors.Is(err, session.ErrUnreadable) || !errors.Is(err, seal.ErrTampered) {
+		t.Errorf("in another thread: %v", err)
+	}
+	other := said(marker)
+	other.Pos++
+	moved := o.Event("a", other)
+	spliced := append(bytes.Clone(event[:len(event)-len(marker)]), moved[len(moved)-len(marker):]...)
+	if _, err := o.ParseEvent("a", spliced, 1); !errors.Is(err, session.ErrUnreadable) {
+		t.Errorf("another event's payload: %v", err)
+	}
+	here := summed("a")
+	text := o.Text(here)
+	for what, change := range map[string]func(*session.Condensation){
+		"another thread":      func(c *session.Condensation) { c.ID.Thread = "b" },
+		"another prefix":      func(c *session.Condensation) { c.Prefix++ },
+		"another history":     func(c *session.Condensation) { c.Hash[0]++ },
+		"another base":        func(c *session.Condensation) { c.Base.Seq++ },
+		"another time":        func(c *session.Condensation) { c.Time = c.Time.Add(1) },
+		"no condensation":     func(c *session.Condensation) { *c = session.Condensation{} },
+		"a payload's as text": func(*session.Condensation) { text = append([]byte{1}, event[len(event)-len(text)+1:]...) },
+	} {
+		there := here
+		change(&there)
+		if got, err := o.ParseText(text, there); !errors.Is(err, session.ErrUnreadable) || got != "" {
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+	}
+}
+
+func TestSealedUnderOlderKeys(t *testing.T) {
+	event, text := under(t, "old", "old").Event("t", said(marker)), under(t, "old", "old").Text(summed("t"))
+	rotated := under(t, "new", "old", "new")
+	if e, err := rotated.ParseEvent("t", event, 1); string(e.Payload) != marker || err != nil {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if got, err := rotated.ParseText(text, summed("t")); got != marker || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, gone := range []codec.Content{under(t, "new", "new"), content} {
+		e, err := gone.ParseEvent("t", event, 1)
+		if e.Payload != nil || e.Pos != 3 || e.Tokens != 9 || err != nil {
+			t.Errorf("an event whose key is gone: %+v, %v", e, err)
+		}
+		var unknown *seal.KeyError
+		if got, err := gone.ParseText(text, summed("t")); got != "" || !errors.Is(err, session.ErrUnreadable) || !errors.As(err, &unknown) || unknown.ID != "old" {
+			t.Errorf("a summary whose key is gone: %q, %v", got, err)
+		}
+	}
+}
+
+// TestRecordsThatInflate are small and claim, or really are, more than a store ever writes.
+func TestRecordsThatInflate(t *testing.T) {
+	bomb := append([]byte{1, 1}, 0x80, 0x80, 0x80, 0x80, 0x04) // 1 GiB, in S2's own words
+	allocated := testing.AllocsPerRun(10, func() {
+		if _, err := content.ParseText(bomb, session.Condensation{}); !errors.Is(err, codec.ErrCorrupt) {
+			t.Errorf("got %v", err)
+		}
+	})
+	if allocated > 10 {
+		t.Errorf("%v allocations", allocated)
+	}
+	over := said(strings.Repeat("a", 64<<20+1)) // kept as it is: what is read back is never larger than its record
+	if b := content.Event("t", over); len(b) < len(over.Payload) {
+		t.Errorf("%d bytes were compressed to %d, and could not be read", len(over.Payload), len(b))
+	}
+}

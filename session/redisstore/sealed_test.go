@@ -1,0 +1,69 @@
+package redisstore_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+func TestSealed(t *testing.T) {
+	addr := sessiontest.StartRedis(t).Addr
+	sessiontest.Sealed(t, func(t *testing.T, keys *seal.Keys) session.Store {
+		return open(t, redisstore.Options{Addrs: []string{addr}, Content: true, Keys: keys, Timeout: 10 * time.Second})
+	}, func(t *testing.T) []byte {
+		var all []byte
+		for key, value := range dump(t, redisstore.Options{Addrs: []string{addr}}, "") {
+			all = append(append(all, key...), value...)
+		}
+		return all
+	})
+}
+
+// TestSealedIsBoundToItsThread exchanges the records of two threads, of two tenants, in the server.
+func TestSealedIsBoundToItsThread(t *testing.T) {
+	addr := sessiontest.StartRedis(t).Addr
+	s := open(t, redisstore.Options{Addrs: []string{addr}, Content: true, Keys: sessiontest.Keys(t, "k"), Timeout: 10 * time.Second})
+	defer s.Close()
+	ids := map[session.ThreadID]session.CondensationID{}
+	for _, id := range []session.ThreadID{"a", "b"} {
+		b := session.Batch{Thread: session.Thread{ID: id, Tenant: string(id), Len: 1}, Events: []session.Event{{Pos: 1, Payload: []byte("of " + id)}}}
+		must(t, s.Append(t.Context(), b))
+		condensation, err := s.Condense(t.Context(), id, session.Condensation{Prefix: 1, Summary: "of " + string(id)})
+		must(t, err)
+		ids[id] = condensation.ID
+	}
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	defer c.Close()
+	must(t, c.Rename(t.Context(), "dp:{a}:e", "spare").Err())
+	must(t, c.Rename(t.Context(), "dp:{b}:e", "dp:{a}:e").Err())
+	must(t, c.Rename(t.Context(), "spare", "dp:{b}:e").Err())
+	summaries := map[string]string{"dp:{a}:t": c.HGet(t.Context(), "dp:{b}:t", "s2").Val(), "dp:{b}:t": c.HGet(t.Context(), "dp:{a}:t", "s2").Val()}
+	for key, text := range summaries {
+		if text == "" {
+			t.Fatal("there is no summary to exchange")
+		}
+		must(t, c.HSet(t.Context(), key, "s2", text).Err())
+	}
+	for thread, id := range ids {
+		if text, err := s.Summary(t.Context(), id); !errors.Is(err, session.ErrUnreadable) || text != "" {
+			t.Errorf("summary of %s: %q, %v", thread, text, err)
+		}
+		if all, err := s.Events(t.Context(), thread, 1, 10); !errors.Is(err, session.ErrUnreadable) || all != nil {
+			t.Errorf("events of %s: %v, %v", thread, all, err)
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

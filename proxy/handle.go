@@ -40,6 +40,7 @@ type request struct {
 
 // handle is fasthttp's handler: read the request, run its turn, relay what comes.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	defer s.farewell(ctx)
 	defer s.recovered(ctx)
 	r, err := s.accept(ctx)
 	if err == nil {
@@ -71,7 +72,7 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx) (*request, error) {
 	}
 	r.header = outgoing(&ctx.Request.Header)
 	r.dialect = s.dialectOf(r)
-	r.ctx, r.cancel = context.WithCancelCause(s.ctx)
+	r.ctx, r.cancel = context.WithCancelCause(s.requests)
 	if limit := r.tenant.Upstream.Timeout; limit > 0 {
 		r.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
 	}

@@ -2,7 +2,7 @@
 GO ?= go
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
-.PHONY: build run demo check needs format vet lint test replay captures recorded retention cost fuzz bench clean
+.PHONY: build run demo check needs format vet lint test replay captures recorded retention cost fuzz bench image clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -54,6 +54,9 @@ fuzz: ## every fuzz target, FUZZTIME each
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+image: ## builds the image without an engine or a registry, twice, and tries it; needs root and a Debian mirror
+	sh scripts/image.sh
 
 clean:
 	rm -rf bin

@@ -3,17 +3,13 @@ package proxy
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"io"
 	"net/http"
 	"strings"
 )
 
-// NewAdmin serves the admin port: health without a token, everything else behind it, if one is set.
+// NewAdmin serves what is behind the admin port's token, if one is set.
 func NewAdmin(token string, metrics *Metrics) http.Handler {
 	mux := http.NewServeMux()
-	alive := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
-	mux.HandleFunc("GET /healthz", alive)
-	mux.HandleFunc("GET /readyz", alive)
 	mux.Handle("GET /metrics", guarded(token, metrics.Handler()))
 	return mux
 }

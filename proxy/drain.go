@@ -61,7 +61,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutting)
 	defer cancel()
-	err = errors.Join(err, s.http.ShutdownWithContext(ending))
+	if failed := s.http.ShutdownWithContext(ending); failed != nil && err == nil {
+		err = fmt.Errorf("shut down: %w", failed)
+	}
 	done := s.after.close()
 	s.await(done)
 	s.cut()

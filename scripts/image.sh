@@ -59,14 +59,20 @@ base() {
 # build makes the image for an architecture: build TAG ARCH.
 build() {
 	say "building $1 for linux/$2"
-	store bud --isolation chroot --no-cache --timestamp "$EPOCH" --platform "linux/$2" -t "$1" \
+	store bud --isolation chroot --format docker --no-cache --timestamp "$EPOCH" --platform "linux/$2" -t "$1" \
 		--volume "$($GO env GOMODCACHE)/cache/download:/modules:ro" --build-arg GOPROXY=file:///modules \
 		--build-arg GO_IMAGE="$tag" --build-arg VERSION="$VERSION" --build-arg REVISION="$REVISION" \
 		--build-arg SOURCE_DATE_EPOCH="$EPOCH" --build-arg CREATED="$(date -u -d "@$EPOCH" +%Y-%m-%dT%H:%M:%SZ)" \
-		. >"$WORK/build.log" 2>&1 || { tail -n 20 "$WORK/build.log" >&2; give_up "the build failed"; }
+		"$WORK/source" >"$WORK/build.log" 2>&1 || { tail -n 20 "$WORK/build.log" >&2; give_up "the build failed"; }
 }
 
 image() { store inspect --type image --format "$2" "$1"; } # image TAG TEMPLATE
+
+# settings is the digest of an image's configuration, without the names of the containers that it was built in: buildah
+# notes those where the format is Docker's, which it must be for the health check to be kept.
+settings() {
+	image "$1" '{{.Config}}' | sed -E 's/"(container|Hostname)":"[0-9a-f]*"//g' | sha256sum
+}
 
 # mounted gives the path of an image's files: mounted TAG. Containers of it go when the script ends.
 mounted() {
@@ -100,13 +106,20 @@ launcher() {
 		image "$IMAGE" '{{range .OCIv1.Config.Env}}{{println .}}{{end}}' | while read -r pair; do
 			[ -z "$pair" ] || printf 'env "%s" ' "$pair"
 		done
-		echo "env \$DEWPOINT_IMAGE_ENV chroot --userspec=$user '$2' $entry \"\$@\""
+		echo "env \$IMAGE_ENV chroot --userspec=$user '$2' $entry \"\$@\""
 	} >"$1"
 	chmod 0755 "$1"
 }
 
+# snapshot copies the source, so that both builds are of the same, whatever is edited meanwhile.
+snapshot() {
+	rm -rf "$WORK/source" && mkdir -p "$WORK/source"
+	git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --ignore-failed-read -cf - | tar -xf - -C "$WORK/source"
+}
+
 tools
 mkdir -p "$WORK"
+snapshot
 trap clean EXIT
 $GO mod download
 base
@@ -115,7 +128,7 @@ build "$IMAGE:again" "$($GO env GOARCH)"
 one=$(mounted "$IMAGE") two=$(mounted "$IMAGE:again")
 same "binary" "$(sha256sum <"$one/dewpoint")" "$(sha256sum <"$two/dewpoint")"
 same "layers" "$(image "$IMAGE" '{{.OCIv1.RootFS.DiffIDs}}')" "$(image "$IMAGE:again" '{{.OCIv1.RootFS.DiffIDs}}')"
-same "image" "$(image "$IMAGE" '{{.FromImageDigest}}')" "$(image "$IMAGE:again" '{{.FromImageDigest}}')"
+same "configuration" "$(settings "$IMAGE")" "$(settings "$IMAGE:again")"
 say "what is in it"
 (cd "$one" && find . -type f -exec ls -ln {} +)
 echo "bytes of files: $(cd "$one" && find . -type f -printf '%s\n' | awk '{n += $1} END {print n}')"

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -19,10 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/app"
 )
 
-// drain is how long requests under way may take after a signal to stop.
-const drain = 30 * time.Second
-
-// serve runs the proxy until ctx ends.
+// serve runs the proxy until ctx ends or a signal tells it to stop.
 func serve(ctx context.Context, args []string, errs io.Writer) error {
 	fs := flags("serve", errs)
 	file := fs.String("config", "", "configuration file, YAML or TOML")
@@ -95,6 +91,9 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP) // before anything else: unasked for, the signal would end the process
 	defer signal.Stop(hup)
+	stop := make(chan os.Signal, 3)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(stop)
 	log, err := app.NewLogger(cfg.Log)
 	if err != nil {
 		return usageError{err}
@@ -102,6 +101,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 	for _, key := range cfg.Unused {
 		log.Warn("configuration key has no effect here", zap.String("key", key))
 	}
+	app.LimitMemory(cfg, log)
 	a, err := app.New(cfg, log)
 	if err != nil {
 		return err
@@ -110,15 +110,15 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
 	reloading := reloads(ctx, hup, a, log, from)
+	var asked os.Signal = syscall.SIGTERM
 	select {
 	case <-ctx.Done():
-		log.Info("stopping", zap.Duration("drain", drain))
+	case asked = <-stop:
 	case err = <-a.Failed():
+		asked = os.Interrupt // no reason to wait for anybody
 	}
 	reloading()
-	stopping, cancel := context.WithTimeout(context.Background(), drain)
-	defer cancel()
-	return errors.Join(err, a.Stop(stopping))
+	return errors.Join(err, ending{app: a, log: log, shutdown: cfg.Shutdown, again: stop}.run(asked))
 }
 
 // reloads puts a changed configuration in force, on SIGHUP and when its file changes. A bad one changes nothing, and the
@@ -149,6 +149,7 @@ func reloads(ctx context.Context, hup <-chan os.Signal, a *app.App, log *zap.Log
 			case <-again:
 			}
 			if err := reload(a, from); err != nil {
+				a.Refused()
 				log.Error("configuration not reloaded: the last good one stays", zap.Error(err))
 			}
 		}

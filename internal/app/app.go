@@ -36,6 +36,7 @@ type App struct {
 	serving   sync.WaitGroup
 	failed    chan error
 	reloading sync.Mutex
+	health    vitals
 }
 
 // New builds the service and opens its store and listeners. What it made is undone if it fails.
@@ -51,6 +52,7 @@ func New(cfg *config.Config, log *zap.Logger) (_ *App, err error) {
 		return nil, err
 	}
 	a.lifecycle.onStop("store", func(context.Context) error { return store.Close() })
+	a.health.store = store
 	metrics := proxy.NewMetrics()
 	if err := a.buildServer(store, metrics); err != nil {
 		return nil, err
@@ -126,7 +128,7 @@ func models(cfg *config.Config) func(string) proxy.ModelInfo {
 
 func limits(cfg *config.Config) proxy.Limits {
 	l := proxy.DefaultLimits()
-	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.BytesInFlight)
+	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.InFlight(memory()))
 	l.Header = int(cfg.Limits.MaxHeader)
 	l.StreamIdle = cfg.Limits.StreamIdleTimeout
 	l.Condense = 3 * longestCall(cfg)            // a try, a shorter one, and the way back
@@ -137,8 +139,8 @@ func limits(cfg *config.Config) proxy.Limits {
 // listen opens the ports, so that a port in use is known before anything is served.
 func (a *App) listen(metrics *proxy.Metrics) error {
 	var err error
-	if a.data, err = net.Listen("tcp", a.config.Listen); err != nil {
-		return fmt.Errorf("listen: %w", err)
+	if a.data, err = proxy.Listen(a.config.Listen); err != nil {
+		return err
 	}
 	a.lifecycle.onStop("data listener", func(context.Context) error { return closed(a.data.Close()) })
 	if a.config.Admin.Listen == "" {
@@ -148,7 +150,10 @@ func (a *App) listen(metrics *proxy.Metrics) error {
 		return fmt.Errorf("listen (admin.listen): %w", err)
 	}
 	a.lifecycle.onStop("admin listener", func(context.Context) error { return closed(a.adm.Close()) })
-	a.admin = &http.Server{Handler: proxy.NewAdmin(a.config.Admin.Token.Reveal(), metrics), ReadHeaderTimeout: adminWait}
+	pages := http.NewServeMux()
+	a.probes().Register(pages) // for whoever asks: a kubelet has no token
+	pages.Handle("/", proxy.NewAdmin(a.config.Admin.Token.Reveal(), metrics))
+	a.admin = &http.Server{Handler: pages, ReadHeaderTimeout: adminWait}
 	return nil
 }
 
@@ -162,14 +167,12 @@ func closed(err error) error {
 // Start begins to serve. It does not wait.
 func (a *App) Start() {
 	a.lifecycle.onStop("server", func(ctx context.Context) error {
-		err := a.server.Shutdown(ctx)
-		if a.admin != nil {
-			err = errors.Join(err, a.admin.Shutdown(ctx))
-		}
+		err := errors.Join(a.drained(ctx), a.stopAdmin())
 		err = errors.Join(err, closed(a.data.Close())) // if serving has not begun yet, it does not
 		a.serving.Wait()
 		return err
 	})
+	a.feel()
 	a.serving.Go(func() {
 		if err := a.server.Serve(a.data); err != nil && !errors.Is(err, net.ErrClosed) {
 			a.failed <- err
@@ -188,8 +191,8 @@ func (a *App) Start() {
 // Failed tells if serving ends by itself.
 func (a *App) Failed() <-chan error { return a.failed }
 
-// Stop ends the service: requests under way are finished until ctx ends, then the log is written. A second call does
-// nothing.
+// Stop ends the service: requests under way are finished until ctx ends, and cut off then, which the log tells; in any
+// case the store is written. A second call does nothing.
 func (a *App) Stop(ctx context.Context) error { return a.lifecycle.stop(ctx) }
 
 // Addr is the data port's address.

@@ -16,6 +16,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	live, err := a.live(cfg)
+	a.health.refused.Store(err != nil)
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)
 	}
@@ -36,6 +37,7 @@ func fixed(old, now *config.Config) []string {
 		"admin":                          old.Admin != now.Admin,
 		"store":                          !reflect.DeepEqual(old.Store, now.Store),
 		"limits":                         old.Limits != now.Limits,
+		"shutdown":                       old.Shutdown != now.Shutdown,
 		"log":                            old.Log != now.Log,
 		"the longest summariser timeout": longestCall(old) != longestCall(now),
 	} {

@@ -67,11 +67,11 @@ func (a *App) lookServing(ctx context.Context) (health.State, string) {
 	}
 }
 
-func (a *App) lookAccepting(context.Context) (health.State, string) {
+func (a *App) lookAccepting(ctx context.Context) (health.State, string) {
 	if a.health.draining.Load() {
 		return health.Failed, "stopping: requests are to go elsewhere"
 	}
-	return a.lookListening(nil)
+	return a.lookListening(ctx)
 }
 
 func (a *App) lookListening(context.Context) (health.State, string) {

@@ -56,10 +56,12 @@ base() {
 	rm -rf "$root"
 }
 
-# build makes the image for an architecture: build TAG ARCH.
+# build makes the image for an architecture: build TAG ARCH. That is what --platform gives the build; older versions of
+# buildah then look for the base image of that platform too, whatever FROM says.
 build() {
 	say "building $1 for linux/$2"
-	store bud --isolation chroot --format docker --no-cache --timestamp "$EPOCH" --platform "linux/$2" -t "$1" \
+	store bud --isolation chroot --format docker --no-cache --timestamp "$EPOCH" -t "$1" \
+		--build-arg TARGETOS=linux --build-arg TARGETARCH="$2" \
 		--volume "$($GO env GOMODCACHE)/cache/download:/modules:ro" --build-arg GOPROXY=file:///modules \
 		--build-arg GO_IMAGE="$tag" --build-arg VERSION="$VERSION" --build-arg REVISION="$REVISION" \
 		--build-arg SOURCE_DATE_EPOCH="$EPOCH" --build-arg CREATED="$(date -u -d "@$EPOCH" +%Y-%m-%dT%H:%M:%SZ)" \
@@ -129,6 +131,8 @@ one=$(mounted "$IMAGE") two=$(mounted "$IMAGE:again")
 same "binary" "$(sha256sum <"$one/dewpoint")" "$(sha256sum <"$two/dewpoint")"
 same "layers" "$(image "$IMAGE" '{{.OCIv1.RootFS.DiffIDs}}')" "$(image "$IMAGE:again" '{{.OCIv1.RootFS.DiffIDs}}')"
 same "configuration" "$(settings "$IMAGE")" "$(settings "$IMAGE:again")"
+check=$(image "$IMAGE" '{{.Docker.Config.Healthcheck.Test}}')
+[ "$check" = "[CMD /dewpoint health]" ] || give_up "the image's health check is $check"
 say "what is in it"
 (cd "$one" && find . -type f -exec ls -ln {} +)
 echo "bytes of files: $(cd "$one" && find . -type f -printf '%s\n' | awk '{n += $1} END {print n}')"

@@ -4,7 +4,7 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
-.PHONY: build run demo check needs format vet lint test vuln vuln-if-reachable sbom replay captures recorded retention cost fuzz bench clean
+.PHONY: build run demo check needs format vet lint test vuln vuln-if-reachable sbom replay captures recorded retention cost fuzz bench image clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -65,6 +65,9 @@ fuzz: ## every fuzz target, FUZZTIME each
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+image: ## builds the image without an engine or a registry, twice, and tries it; needs root and a Debian mirror
+	sh scripts/image.sh
 
 clean:
 	rm -rf bin

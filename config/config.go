@@ -21,6 +21,7 @@ type Config struct {
 	Tenants   []Tenant         `yaml:"tenants"` // none: one tenant "default", any key passes
 	Session   Session          `yaml:"session"`
 	Limits    Limits           `yaml:"limits"`
+	Shutdown  Shutdown         `yaml:"shutdown"`
 	Log       Log              `yaml:"log"`
 
 	LogContent bool `yaml:"log_content"` // Tenant.LogContent of the one tenant where none are configured
@@ -135,7 +136,7 @@ type Session struct {
 // Limits bounds memory and waiting.
 type Limits struct {
 	MaxBody       Bytes `yaml:"max_body"`        // one request body
-	BytesInFlight Bytes `yaml:"bytes_in_flight"` // all request bodies together
+	BytesInFlight Bytes `yaml:"bytes_in_flight"` // all request bodies together; 0: see Limits.InFlight
 	MaxHeader     Bytes `yaml:"max_header"`
 
 	Tenant TenantLimits `yaml:"tenant"` // of each tenant that has none of its own
@@ -143,6 +144,28 @@ type Limits struct {
 	UpstreamResponseHeaderTimeout time.Duration `yaml:"upstream_response_header_timeout"` // 0: no limit
 	StreamIdleTimeout             time.Duration `yaml:"stream_idle_timeout"`              // 0: no limit
 	SummariserTimeout             time.Duration `yaml:"summariser_timeout"`
+}
+
+// DefaultInFlight is Limits.BytesInFlight where memory is not limited.
+const DefaultInFlight Bytes = 512 << 20
+
+// InFlight is how many bytes of request bodies may be held: BytesInFlight, or where that is 0 a quarter of the memory
+// that the process may use, at least MaxBody and at most DefaultInFlight. A body is held once, and beside it at worst its
+// rewritten copy, what is new of it on its way to the log, and the garbage of both. A memory of 0 is not limited.
+func (l Limits) InFlight(memory int64) Bytes {
+	switch {
+	case l.BytesInFlight > 0:
+		return l.BytesInFlight
+	case memory > 0:
+		return max(l.MaxBody, min(Bytes(memory/4), DefaultInFlight))
+	}
+	return max(l.MaxBody, DefaultInFlight)
+}
+
+// Shutdown is how the process ends when it is told to by SIGTERM.
+type Shutdown struct {
+	Delay   time.Duration `yaml:"delay"`   // it is not ready, but still serves, for whoever has not noticed yet
+	Timeout time.Duration `yaml:"timeout"` // then requests under way may take this long
 }
 
 // Log is how the process logs: level debug, info, warn or error; format json or console.
@@ -171,12 +194,12 @@ func Default() *Config {
 		Condenser: NewCondenser(TypeLLM),
 		Limits: Limits{
 			MaxBody:                       64 << 20,
-			BytesInFlight:                 512 << 20,
 			MaxHeader:                     16 << 10, // a kept connection holds this much
 			UpstreamResponseHeaderTimeout: 10 * time.Minute,
 			StreamIdleTimeout:             5 * time.Minute,
 			SummariserTimeout:             30 * time.Second,
 		},
-		Log: Log{Level: "info", Format: "json", Requests: true},
+		Shutdown: Shutdown{Delay: 5 * time.Second, Timeout: 5 * time.Minute},
+		Log:      Log{Level: "info", Format: "json", Requests: true},
 	}
 }

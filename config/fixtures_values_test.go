@@ -65,10 +65,14 @@ func badValues() []badFixture {
 		{"bad.limits-too-small.yaml", []string{
 			`limits.bytes_in_flight: is below max_body: one request of max_body must fit, raise it (line 1)`,
 		}},
+		{"bad.shutdown.yaml", []string{
+			`shutdown.delay: is negative: write it as 30s (line 1)`,
+			`shutdown.timeout: is not positive: write it as 5m (line 1)`,
+		}},
 		{"bad.limits.yaml", []string{
 			`limits.max_body: is not positive: write a size as 64MiB (line 1)`,
-			`limits.bytes_in_flight: is not positive: write a size as 64MiB (line 1)`,
 			`limits.max_header: is not positive: write a size as 64MiB (line 1)`,
+			`limits.bytes_in_flight: is negative: write a size as 512MiB, or 0 for what the memory allows (line 1)`,
 			`limits.upstream_response_header_timeout: is negative: write it as 30s (line 1)`,
 			`limits.stream_idle_timeout: is negative: write it as 30s (line 1)`,
 			`limits.summariser_timeout: is not positive: write it as 30s (line 1)`,

@@ -31,6 +31,7 @@ func (c *Config) Validate(available func(condenserType string) bool) error {
 	v.tenants()
 	v.session()
 	v.limits()
+	v.shutdown()
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "json", "console")
 	return v.err()
@@ -264,12 +265,15 @@ func (v *validator) limits() {
 	for _, part := range []struct {
 		name string
 		size Bytes
-	}{{"max_body", l.MaxBody}, {"bytes_in_flight", l.BytesInFlight}, {"max_header", l.MaxHeader}} {
+	}{{"max_body", l.MaxBody}, {"max_header", l.MaxHeader}} {
 		if part.size <= 0 {
 			v.add("limits."+part.name, "is not positive: write a size as 64MiB")
 		}
 	}
-	if l.BytesInFlight > 0 && l.BytesInFlight < l.MaxBody {
+	switch {
+	case l.BytesInFlight < 0:
+		v.add("limits.bytes_in_flight", "is negative: write a size as 512MiB, or 0 for what the memory allows")
+	case l.BytesInFlight > 0 && l.BytesInFlight < l.MaxBody:
 		v.add("limits.bytes_in_flight", "is below max_body: one request of max_body must fit, raise it")
 	}
 	v.notNegative("limits.upstream_response_header_timeout", l.UpstreamResponseHeaderTimeout)
@@ -278,4 +282,11 @@ func (v *validator) limits() {
 		v.add("limits.summariser_timeout", "is not positive: write it as 30s")
 	}
 	v.tenantLimits("limits.tenant", l.Tenant)
+}
+
+func (v *validator) shutdown() {
+	v.notNegative("shutdown.delay", v.config.Shutdown.Delay)
+	if v.config.Shutdown.Timeout <= 0 {
+		v.add("shutdown.timeout", "is not positive: write it as 5m")
+	}
 }

@@ -43,6 +43,7 @@ type request struct {
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	r := &request{}
 	r.seen.begin(s)
+	defer s.farewell(ctx)
 	defer s.recovered(ctx, r)
 	err := s.accept(ctx, r)
 	if err == nil {
@@ -85,7 +86,7 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 	r.header = outgoing(&ctx.Request.Header)
 	r.dialect = s.dialectOf(r)
 	r.seen.bodyRead()
-	ended, cancel := context.WithCancelCause(s.ctx)
+	ended, cancel := context.WithCancelCause(s.requests)
 	r.ctx, r.cancel = r.seen.spans.context(ended), cancel
 	if limit := r.tenant.Upstream.Timeout; limit > 0 {
 		r.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })

@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -145,7 +144,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 
 func (r *rig) serve() {
 	r.t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := proxy.Listen("127.0.0.1:0")
 	must(r.t, err)
 	r.addr = listener.Addr().String()
 	served := make(chan error, 1)

@@ -108,6 +108,10 @@ type Server struct {
 	sealed   atomic.Bool   // the log has told of an unreadable summary
 	pending  chan struct{} // a place per log write under way
 	after    crew
+	doors    doors
+	draining atomic.Bool
+	requests context.Context // ends when requests under way are cut off
+	cut      context.CancelFunc
 	ctx      context.Context // ends when the server is closed for good
 	cancel   context.CancelFunc
 }
@@ -143,6 +147,7 @@ func New(o Options) (*Server, error) {
 	s.Swap(o.Live)
 	o.Metrics.watch(s)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.requests, s.cut = context.WithCancel(s.ctx)
 	s.http = s.newHTTP()
 	return s, nil
 }
@@ -180,6 +185,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ReadTimeout:                  s.o.Limits.HeaderWait,
 		IdleTimeout:                  s.o.Limits.Idle,
 		CloseOnShutdown:              true,
+		ConnState:                    follow,
 		SecureErrorLogMessage:        true,
 		Logger:                       quiet{},
 	}
@@ -189,32 +195,6 @@ func (s *Server) newHTTP() *fasthttp.Server {
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
-
-// Serve takes connections until Shutdown.
-func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(l); err != nil {
-		return fmt.Errorf("serve: %w", err)
-	}
-	return nil
-}
-
-// Shutdown stops taking connections, waits for requests under way and for what is to be written after them, and gives up
-// when ctx ends.
-func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.http.ShutdownWithContext(ctx)
-	done := s.after.close()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	s.cancel()
-	<-done // what is left ends with s.ctx
-	s.lines.close()
-	if err != nil {
-		return fmt.Errorf("shut down: %w", err)
-	}
-	return nil
-}
 
 // malformed answers what fasthttp could not read.
 func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {

@@ -26,6 +26,7 @@ Usage:
   dewpoint check-config FILE                                         report every problem of a configuration
   dewpoint demo                                                      see it work: no network, no key
   dewpoint replay [flags] FILE|FOLDER ...                            play recorded runs through it, offline
+  dewpoint health [--live|--ready|--startup] [--admin ADDR]          ask the proxy on this machine how it is
   dewpoint version
 
 Without flags it serves on 127.0.0.1:8080, forwards to https://api.openai.com/v1 with the client's own key and keeps its
@@ -33,10 +34,14 @@ state in dewpoint.db.
 `
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// interruptible runs a command that a signal ends at once.
+func interruptible(ctx context.Context, command func(context.Context) error) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return command(ctx)
 }
 
 // usageError is a wrong command line or configuration.
@@ -68,9 +73,11 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 	case "check-config":
 		return checkConfig(rest, out, errs)
 	case "demo":
-		return runDemo(ctx, rest, out, errs)
+		return interruptible(ctx, func(ctx context.Context) error { return runDemo(ctx, rest, out, errs) })
 	case "replay":
-		return replayRuns(ctx, rest, out, errs)
+		return interruptible(ctx, func(ctx context.Context) error { return replayRuns(ctx, rest, out, errs) })
+	case "health":
+		return interruptible(ctx, func(ctx context.Context) error { return askHealth(ctx, rest, out, errs) })
 	case "version":
 		fmt.Fprintln(out, versionText())
 		return nil

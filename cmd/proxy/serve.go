@@ -19,10 +19,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/app"
 )
 
-// drain is how long requests under way may take after a signal to stop.
-const drain = 30 * time.Second
-
-// serve runs the proxy until ctx ends.
+// serve runs the proxy until ctx ends or a signal tells it to stop.
 func serve(ctx context.Context, args []string, errs io.Writer) error {
 	fs := flags("serve", errs)
 	file := fs.String("config", "", "configuration file, YAML or TOML")
@@ -95,6 +92,9 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP) // before anything else: unasked for, the signal would end the process
 	defer signal.Stop(hup)
+	stop := make(chan os.Signal, 3)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(stop)
 	log, err := app.NewLogger(cfg.Log, os.Stderr)
 	if err != nil {
 		return usageError{err}
@@ -103,6 +103,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 	for _, key := range cfg.Unused {
 		log.Warn("configuration key has no effect here", zap.String("key", key))
 	}
+	app.LimitMemory(cfg, log.Logger)
 	a, err := app.New(cfg, log.Logger, app.WithTraces(), app.WithVersion(version), app.WithLog(log))
 	if err != nil {
 		return err
@@ -111,15 +112,15 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
 	reloading := reloads(ctx, hup, a, log.Logger, from)
+	var asked os.Signal = syscall.SIGTERM
 	select {
 	case <-ctx.Done():
-		log.Info("stopping", zap.Duration("drain", drain))
+	case asked = <-stop:
 	case err = <-a.Failed():
+		asked = os.Interrupt // no reason to wait for anybody
 	}
 	reloading()
-	stopping, cancel := context.WithTimeout(context.Background(), drain)
-	defer cancel()
-	return errors.Join(err, a.Stop(stopping))
+	return errors.Join(err, ending{app: a, log: log.Logger, shutdown: cfg.Shutdown, again: stop}.run(asked))
 }
 
 // closeLog writes what is left of the log, unless nobody takes it.

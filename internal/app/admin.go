@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -32,9 +31,11 @@ func (a *App) buildAdmin(store Store) error {
 	if ip := a.adm.Addr().(*net.TCPAddr).IP; token == "" && !ip.IsLoopback() {
 		return fmt.Errorf("admin.listen: %s is %s here, which is not loopback: set admin.token", a.config.Admin.Listen, ip)
 	}
+	probes := http.NewServeMux()
+	a.probes().Register(probes) // for whoever asks: a kubelet has no token
 	handler := admin.New(admin.Options{
 		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
-		Forwarder: forwarder{a.server}, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: http.HandlerFunc(alive),
+		Forwarder: forwarder{a.server}, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: probes,
 		Failed: func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
 	})
 	a.admin = &http.Server{
@@ -42,8 +43,6 @@ func (a *App) buildAdmin(store Store) error {
 	}
 	return nil
 }
-
-func alive(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
 
 // Store is what a session store is for the whole service.
 type Store interface {

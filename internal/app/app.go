@@ -40,6 +40,7 @@ type App struct {
 	tracer  trace.Tracer // nil: nothing is traced
 	traced  bool         // the environment may ask for traces
 	version string
+	health  vitals
 }
 
 // Part is something about the process that its configuration does not say.
@@ -74,6 +75,7 @@ func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error)
 		return nil, err
 	}
 	a.lifecycle.onStop("store", func(context.Context) error { return store.Close() })
+	a.health.store = store
 	if err := a.buildServer(a.metrics.Store(store)); err != nil {
 		return nil, err
 	}
@@ -153,7 +155,7 @@ func models(cfg *config.Config) func(string) proxy.ModelInfo {
 
 func limits(cfg *config.Config) proxy.Limits {
 	l := proxy.DefaultLimits()
-	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.BytesInFlight)
+	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.InFlight(memory()))
 	l.Header = int(cfg.Limits.MaxHeader)
 	l.StreamIdle = cfg.Limits.StreamIdleTimeout
 	l.Condense = 3 * longestCall(cfg)            // a try, a shorter one, and the way back
@@ -164,8 +166,8 @@ func limits(cfg *config.Config) proxy.Limits {
 // listen opens the ports, so that a port in use is known before anything is served.
 func (a *App) listen() error {
 	var err error
-	if a.data, err = net.Listen("tcp", a.config.Listen); err != nil {
-		return fmt.Errorf("listen: %w", err)
+	if a.data, err = proxy.Listen(a.config.Listen); err != nil {
+		return err
 	}
 	a.lifecycle.onStop("data listener", func(context.Context) error { return closed(a.data.Close()) })
 	if a.config.Admin.Listen == "" {
@@ -188,14 +190,12 @@ func closed(err error) error {
 // Start begins to serve. It does not wait.
 func (a *App) Start() {
 	a.lifecycle.onStop("server", func(ctx context.Context) error {
-		err := a.server.Shutdown(ctx)
-		if a.admin != nil {
-			err = errors.Join(err, a.admin.Shutdown(ctx))
-		}
+		err := errors.Join(a.drained(ctx), a.stopAdmin())
 		err = errors.Join(err, closed(a.data.Close())) // if serving has not begun yet, it does not
 		a.serving.Wait()
 		return err
 	})
+	a.feel()
 	a.serving.Go(func() {
 		if err := a.server.Serve(a.data); err != nil && !errors.Is(err, net.ErrClosed) {
 			a.failed <- err
@@ -214,8 +214,8 @@ func (a *App) Start() {
 // Failed tells if serving ends by itself.
 func (a *App) Failed() <-chan error { return a.failed }
 
-// Stop ends the service: requests under way are finished until ctx ends, then the log is written. A second call does
-// nothing.
+// Stop ends the service: requests under way are finished until ctx ends, and cut off then, which the log tells; in any
+// case the store is written. A second call does nothing.
 func (a *App) Stop(ctx context.Context) error { return a.lifecycle.stop(ctx) }
 
 // Addr is the data port's address.

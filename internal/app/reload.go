@@ -26,6 +26,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	}
 	a.tokens.config.Store(cfg)
 	a.server.Swap(live)
+	a.health.refused.Store(false)
 	a.metrics.Reloaded(true, time.Now())
 	a.warnOfContent(cfg)
 	a.log.Info("configuration reloaded", zap.Int("tenants", len(cfg.Tenants)))
@@ -33,7 +34,10 @@ func (a *App) Reload(cfg *config.Config) error {
 }
 
 // NotReloaded notes that a configuration could not be loaded: the last good one stays in force.
-func (a *App) NotReloaded() { a.metrics.Reloaded(false, time.Now()) }
+func (a *App) NotReloaded() {
+	a.health.refused.Store(true)
+	a.metrics.Reloaded(false, time.Now())
+}
 
 // warnOfContent says whose content goes into the log.
 func (a *App) warnOfContent(cfg *config.Config) {
@@ -63,6 +67,7 @@ func fixed(old, now *config.Config) []string {
 		"admin":                          !reflect.DeepEqual(old.Admin, now.Admin),
 		"store":                          !reflect.DeepEqual(old.Store, now.Store),
 		"limits":                         ofTheProcess(old.Limits) != ofTheProcess(now.Limits),
+		"shutdown":                       old.Shutdown != now.Shutdown,
 		"log":                            old.Log != now.Log,
 		"the longest summariser timeout": longestCall(old) != longestCall(now),
 	} {

@@ -61,6 +61,12 @@ func (s *setting) config(t testing.TB, store string) string { return s.configAt(
 // configAt is config with a limit of its own.
 func (s *setting) configAt(t testing.TB, store string, maxSize int) string {
 	t.Helper()
+	return s.configEnding(t, store, maxSize, "{delay: 0s, timeout: 1m}")
+}
+
+// configEnding is configAt with a shutdown section of its own.
+func (s *setting) configEnding(t testing.TB, store string, maxSize int, shutdown string) string {
+	t.Helper()
 	return writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
@@ -68,7 +74,8 @@ upstream: {base_url: %q}
 store: %s
 llms: {cheap: {model: %s}}
 condenser: {type: llm, llm_config: cheap, max_size: %d}
-`, s.url, store, replay.Summariser, maxSize))
+shutdown: %s
+`, s.url, store, replay.Summariser, maxSize, shutdown))
 }
 
 // embedded is the store section for a file.

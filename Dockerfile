@@ -1,0 +1,57 @@
+# The image of Dewpoint: one static binary, the authorities that it trusts, and a folder for its store. It runs as 65532
+# with a read-only root; only /var/lib/dewpoint is written to.
+#
+#   docker build -t dewpoint .                                        for the machine it is built on
+#   docker buildx build --platform linux/amd64,linux/arm64 .          for several: Go cross-compiles, nothing is emulated
+#
+# GO_IMAGE       has the Go toolchain, CA certificates and a shell
+# RUNTIME_IMAGE  what the binary is put upon: scratch, or one of the distroless static images
+# GOPROXY, GOFLAGS, GOSUMDB, GONOSUMDB   as Go knows them; unset: Go's own defaults
+# VERSION, REVISION, CREATED   for 'dewpoint version' and the labels
+# SOURCE_DATE_EPOCH   the time that files get; the same source gives the same image
+ARG GO_IMAGE=golang:1.26
+ARG RUNTIME_IMAGE=scratch
+
+FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
+ARG GOPROXY
+ARG GOFLAGS
+ARG GOSUMDB
+ARG GONOSUMDB
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG TARGETOS
+ARG TARGETARCH
+ARG TARGETVARIANT
+ARG VERSION=dev
+ARG SOURCE_DATE_EPOCH=0
+RUN CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} GOARM=${TARGETVARIANT#v} \
+      go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=${VERSION}" -o /image/dewpoint ./cmd/proxy \
+ && mkdir -p /image/etc/ssl/certs /image/var/lib/dewpoint \
+ && cp /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ \
+ && chmod 0555 /image/dewpoint && chmod 0444 /image/etc/ssl/certs/ca-certificates.crt && chmod 0700 /image/var/lib/dewpoint \
+ && find /image -exec touch -d "@${SOURCE_DATE_EPOCH}" {} +
+
+FROM ${RUNTIME_IMAGE}
+ARG VERSION=dev
+ARG REVISION=""
+ARG CREATED=""
+LABEL org.opencontainers.image.title="Dewpoint" \
+      org.opencontainers.image.description="An OpenAI-compatible reverse proxy that condenses long agent histories" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}"
+COPY --from=build /image/etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /image/dewpoint /dewpoint
+COPY --from=build --chown=65532:65532 /image/var/lib/dewpoint /var/lib/dewpoint
+ENV DEWPOINT_LISTEN=0.0.0.0:8080 \
+    DEWPOINT_STORE_PATH=/var/lib/dewpoint/dewpoint.db
+USER 65532:65532
+WORKDIR /var/lib/dewpoint
+VOLUME ["/var/lib/dewpoint"]
+EXPOSE 8080 9090
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["/dewpoint", "health"]
+ENTRYPOINT ["/dewpoint"]

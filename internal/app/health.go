@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/health"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// pinging bounds the question to the store whether it is there.
+const pinging = 500 * time.Millisecond
+
+// vitals is what the probes look at.
+type vitals struct {
+	store    session.Store
+	pulse    atomic.Pointer[health.Pulse] // nil until the data port is served
+	warm     atomic.Bool                  // the vocabularies are loaded
+	draining atomic.Bool
+	refused  atomic.Bool // the last reload was
+}
+
+// pinger is a store that can be asked whether it is there; all of ours can.
+type pinger interface {
+	Ping(ctx context.Context) error
+}
+
+// probes are what the admin port answers about health.
+//
+// A store that is away makes the service degraded, not unready: requests pass without it, and if it is a Redis that
+// replicas share, all of them would become unready at once. The same goes for a reload that was refused.
+func (a *App) probes() health.Probes {
+	store := health.Check{Name: "store", Look: a.lookStore}
+	return health.Probes{
+		Live:    []health.Check{{Name: "serving", Look: a.lookServing}},
+		Ready:   []health.Check{{Name: "accepting", Look: a.lookAccepting}, store, {Name: "config", Look: a.lookConfig}},
+		Startup: []health.Check{{Name: "listening", Look: a.lookListening}, store, {Name: "vocabularies", Look: a.lookWarm}},
+	}
+}
+
+// feel begins to feel the data port's pulse and loads the vocabularies that requests will need first.
+func (a *App) feel() {
+	pulse := health.StartPulse(a.Addr())
+	a.health.pulse.Store(pulse)
+	a.lifecycle.onStop("pulse", func(context.Context) error {
+		pulse.Stop()
+		return nil
+	})
+	a.serving.Go(func() {
+		a.tokens.Counter("") // a model that nobody knows
+		for name := range a.config.Models {
+			a.tokens.Counter(name)
+		}
+		a.health.warm.Store(true)
+	})
+}
+
+func (a *App) lookServing(ctx context.Context) (health.State, string) {
+	switch pulse := a.health.pulse.Load(); {
+	case a.health.draining.Load():
+		return health.OK, "stopping"
+	case pulse == nil:
+		return health.OK, "starting"
+	default:
+		return pulse.Look(ctx)
+	}
+}
+
+func (a *App) lookAccepting(ctx context.Context) (health.State, string) {
+	if a.health.draining.Load() {
+		return health.Failed, "stopping: requests are to go elsewhere"
+	}
+	return a.lookListening(ctx)
+}
+
+func (a *App) lookListening(context.Context) (health.State, string) {
+	if a.health.pulse.Load() == nil {
+		return health.Failed, "starting"
+	}
+	return health.OK, ""
+}
+
+func (a *App) lookStore(ctx context.Context) (health.State, string) {
+	ctx, cancel := context.WithTimeout(ctx, pinging)
+	defer cancel()
+	if p, ok := a.health.store.(pinger); ok && p.Ping(ctx) != nil {
+		return health.Degraded, "away: requests are forwarded as they come"
+	}
+	if a.server.Degraded() {
+		return health.Degraded, "back, or slow, or full: the last request was forwarded without it, or not logged"
+	}
+	return health.OK, ""
+}
+
+func (a *App) lookConfig(context.Context) (health.State, string) {
+	if a.health.refused.Load() {
+		return health.Degraded, "the last reload was refused: the configuration before it is in force"
+	}
+	return health.OK, ""
+}
+
+func (a *App) lookWarm(context.Context) (health.State, string) {
+	if !a.health.warm.Load() {
+		return health.Failed, "loading"
+	}
+	return health.OK, ""
+}

@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/demo"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// wantProbe asks the admin port, without a token.
+func (p *process) wantProbe(path string, status int, says string) {
+	p.t.Helper()
+	ok(p.t, p.probe(path, status, says))
+}
+
+func (p *process) probe(path string, status int, says string) error {
+	resp, err := http.Get("http://" + p.Admin + path)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != status || !strings.Contains(string(text), says) || !json.Valid(text) {
+		return fmt.Errorf("%s: %s, want %d with %q: %s", path, resp.Status, status, says, text)
+	}
+	return nil
+}
+
+// TestProbes has a proxy tell how it is, and asks it as a container's health check does.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	file := s.config(t, embedded(newStore(t)))
+	p := serve(t, "--config", file)
+	eventually(t, "it has started", func() error { return p.probe("/startupz", http.StatusOK, `"vocabularies":{"status":"ok"}`) })
+	p.wantProbe("/startupz", http.StatusOK, `"listening":{"status":"ok"}`)
+	p.wantProbe("/livez", http.StatusOK, `"serving":{"status":"ok"}`)
+	p.wantProbe("/healthz", http.StatusOK, `"serving":{"status":"ok"}`)
+	p.wantProbe("/readyz", http.StatusOK, `"store":{"status":"ok"}`)
+	for _, flag := range []string{"--live", "--ready", "--startup"} {
+		if got := command(t, "health", flag, "--admin", p.Admin); got.Code != 0 || !strings.Contains(got.Out, `"status":"ok"`) {
+			t.Errorf("health %s: %+v", flag, got)
+		}
+	}
+	if got := command(t, "health", "--live", "--ready", "--admin", p.Admin); got.Code != 2 {
+		t.Errorf("two questions at once: %+v", got)
+	}
+
+	good, err := os.ReadFile(file)
+	ok(t, err)
+	ok(t, os.WriteFile(file, []byte("listen: nowhere\n"), 0o600))
+	p.await("configuration not reloaded: the last good one stays")
+	p.wantProbe("/readyz", http.StatusOK, `"config":{"status":"degraded"`)
+	ok(t, os.WriteFile(file, good, 0o600))
+	p.await("configuration reloaded")
+	p.wantProbe("/readyz", http.StatusOK, `"config":{"status":"ok"}`)
+
+	p.terminate()
+	wantExit(t, p, 0)
+	if got := command(t, "health", "--admin", p.Admin); got.Code != 1 {
+		t.Errorf("health of a proxy that is gone: %+v", got)
+	}
+}
+
+// TestHealthWhileDraining has the health check fail as soon as the proxy is told to stop.
+func TestHealthWhileDraining(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	p := serve(t, "--config", s.configEnding(t, embedded(newStore(t)), manySteps, "{delay: 1h, timeout: 1m}"))
+	p.terminate()
+	p.await("stopping")
+	if got := command(t, "health", "--ready", "--admin", p.Admin); got.Code != 1 || !strings.Contains(got.Out, "stopping") {
+		t.Errorf("ready: %+v", got)
+	}
+	if got := command(t, "health", "--live", "--admin", p.Admin); got.Code != 0 {
+		t.Errorf("live: %+v", got)
+	}
+	p.terminate()
+	wantExit(t, p, 0)
+}
+
+// TestReadyWithoutRedis keeps a proxy whose Redis is away ready, since requests pass without it, and says so.
+func TestReadyWithoutRedis(t *testing.T) {
+	t.Parallel()
+	redis := sessiontest.StartRedis(t)
+	s := newSetting(t, fakeupstream.Options{})
+	p := serve(t, "--config", s.config(t, inRedis(redis.Addr)))
+	p.wantProbe("/readyz", http.StatusOK, `"store":{"status":"ok"}`)
+	redis.Kill()
+	p.wantProbe("/readyz", http.StatusOK, `"store":{"status":"degraded"`)
+	ok(t, send(t, p, body(demo.Sample().Messages[:2])).finish())
+	redis.Start()
+	eventually(t, "the store is back", func() error {
+		if err := send(t, p, body(demo.Sample().Messages[:2])).finish(); err != nil {
+			return err
+		}
+		return p.probe("/readyz", http.StatusOK, `"store":{"status":"ok"}`)
+	})
+}

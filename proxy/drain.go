@@ -1,0 +1,84 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// ErrCut says that a server was shut down in time, but requests had to be cut off for it.
+var ErrCut = errors.New("requests under way were cut off")
+
+// cutting is how long requests that are cut off have to tell their clients, and log writes to end after them.
+const cutting = 5 * time.Second
+
+// Serve takes connections until Shutdown. A listener that Listen made loses none of them then.
+func (s *Server) Serve(l net.Listener) error {
+	d, open := s.doors.add(l)
+	if !open {
+		_ = l.Close()
+		return nil
+	}
+	defer s.doors.ended()
+	if err := s.http.Serve(d); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+// Drain has every answer from now on tell its client to close the connection. Requests are served as before.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// farewell ends a client's connection with this answer when the server is about to end.
+func (s *Server) farewell(ctx *fasthttp.RequestCtx) {
+	if s.draining.Load() {
+		ctx.SetConnectionClose()
+	}
+}
+
+// Degraded reports whether the store is away or takes no writes, as the last requests found it.
+func (s *Server) Degraded() bool { return s.degraded.reading.Load() || s.degraded.writes.Load() }
+
+// Shutdown stops taking connections, waits for requests under way and for what is to be written to the log after them.
+// What has been begun is served: connections that the kernel had accepted, and requests that come on kept connections
+// before these are closed. When ctx ends, requests still under way are cut off, visibly to their clients; the error is
+// then ErrCut. The log is written in any case.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.Drain()
+	over := s.doors.shut()
+	var err error
+	select {
+	case <-over:
+	case <-ctx.Done():
+		err = fmt.Errorf("shut down: %w: %d connections", ErrCut, s.doors.busy())
+		s.cut()
+		s.await(over)
+		s.doors.slam()
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutting)
+	defer cancel()
+	if failed := s.http.ShutdownWithContext(ending); failed != nil && err == nil {
+		err = fmt.Errorf("shut down: %w", failed)
+	}
+	done := s.after.close()
+	s.await(done)
+	s.cut()
+	s.cancel()
+	<-done // what is left ends with s.ctx
+	s.lines.close()
+	return err
+}
+
+// await waits for what should be over soon.
+func (s *Server) await(over <-chan struct{}) {
+	late := time.NewTimer(cutting)
+	defer late.Stop()
+	select {
+	case <-over:
+	case <-late.C:
+	}
+}

@@ -2,7 +2,7 @@
 GO ?= go
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
-.PHONY: build run demo check needs format vet lint test replay captures recorded retention cost fuzz bench clean
+.PHONY: build run demo check needs format vet lint test replay captures recorded retention cost fuzz bench microbench clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -52,8 +52,13 @@ FUZZTIME ?= 30s
 fuzz: ## every fuzz target, FUZZTIME each
 	sh scripts/fuzz.sh $(FUZZTIME)
 
-bench:
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+# BENCH holds flags, such as -quick, -only cells or -peers FILE; see docs/benchmarks.md.
+bench: build ## what the proxy adds to a request, beside a bare proxy and nginx
+	$(GO) run ./cmd/measure bench $(BENCH)
+
+COUNT ?= 6
+microbench: ## the benchmarks of packages, for benchstat
+	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
 
 clean:
 	rm -rf bin

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -64,6 +65,7 @@ func NewMetrics() *Metrics {
 		}, []string{"tenant"}),
 	}
 	r.MustRegister(m.requests, m.errors, m.seconds, m.tokens, m.condense, m.own, m.store, m.away, m.gone, m.panics, m.unknown, m.relief, m.source)
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

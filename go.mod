@@ -19,10 +19,9 @@ require (
 	github.com/valyala/fasthttp v1.74.0
 	go.etcd.io/bbolt v1.5.0
 	go.uber.org/zap v1.28.0
+	golang.org/x/sys v0.48.0
 	pgregory.net/rapid v1.3.0
 )
-
-require golang.org/x/sys v0.48.0
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

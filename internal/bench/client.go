@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"time"
@@ -48,7 +47,11 @@ func dial(ctx context.Context, addr string) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	return &client{conn: conn, r: bufio.NewReaderSize(conn, 64<<10)}, nil
+	return newClient(conn, 64<<10), nil
+}
+
+func newClient(conn net.Conn, buffer int) *client {
+	return &client{conn: conn, r: bufio.NewReaderSize(conn, buffer)}
 }
 
 func (c *client) close() { c.conn.Close() }
@@ -208,6 +211,3 @@ func readPieces(r *bufio.Reader, n int, each func([]byte)) error {
 	}
 	return nil
 }
-
-// drop reads and forgets what still comes, until the other side closes.
-func (c *client) drop() { _, _ = io.Copy(io.Discard, c.conn) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // expectation is what must arrive upstream of one request, once.
@@ -57,6 +58,23 @@ func (x *expectations) arrived(id uint64, got []byte) {
 	x.mu.Lock()
 	e.err = err
 	close(e.done)
+}
+
+// arrival is how long the mock may take to have compared what it answered already.
+const arrival = 10 * time.Second
+
+// await waits until a request has arrived and takes it.
+func (x *expectations) await(id uint64) (int, error) {
+	x.mu.Lock()
+	e := x.all[id]
+	x.mu.Unlock()
+	if e != nil {
+		select {
+		case <-e.done:
+		case <-time.After(arrival):
+		}
+	}
+	return x.take(id)
 }
 
 // take gives up an expectation and tells how many bytes arrived, or what was wrong.

@@ -49,7 +49,7 @@ func (f *feed) next() item {
 func (f *feed) request(t *Target, i item) *request {
 	q := &request{call: call{Target: t, Body: i.history.Step(i.step, f.stream)}}
 	if f.stream {
-		q.Answer = answerStream(floodEvents, 0)
+		q.Answer, q.Events = answerStream(floodEvents, 0), floodEvents
 	}
 	if f.kind == Condensed && t.stateful() {
 		q.View = true
@@ -61,7 +61,7 @@ func (f *feed) request(t *Target, i item) *request {
 // prime shows a target the beginning of a session, and has it condensed where that is wanted.
 func (f *feed) prime(c *client, t *Target, h *History) error {
 	q := f.request(t, item{history: h})
-	q.Answer = ""
+	q.Answer, q.Events = "", 0
 	if q.View {
 		q.Headers = "X-Dewpoint-Condense: now\r\n"
 	}
@@ -83,14 +83,14 @@ func intact(a *answer, q *request) error {
 	if a.Status != 200 {
 		return fmt.Errorf("answered %d: %.300s", a.Status, a.Body)
 	}
-	if q.Answer == "" {
+	if q.Events == 0 {
 		if !bytes.Contains(a.Body, []byte(`"chatcmpl-`+strconv.FormatUint(q.ID, 10)+`"`)) {
 			return fmt.Errorf("another request's answer: %.300s", a.Body)
 		}
 		return nil
 	}
-	if n := bytes.Count(a.Body, []byte(clockMark)); n != floodEvents || !bytes.HasSuffix(a.Body, []byte(streamDone)) {
-		return fmt.Errorf("%d of %d events came", n, floodEvents)
+	if n := bytes.Count(a.Body, []byte(clockMark)); n != q.Events || !bytes.HasSuffix(a.Body, []byte(streamDone)) {
+		return fmt.Errorf("%d of %d events came", n, q.Events)
 	}
 	return nil
 }

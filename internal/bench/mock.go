@@ -26,13 +26,14 @@ type Mock struct {
 
 	listener net.Listener
 	buffers  buffers
-	slow     atomic.Int64 // nanoseconds that a summary takes
-	own      atomic.Int64 // summariser calls
+	slow     atomic.Int64   // nanoseconds that a summary takes
+	own      atomic.Int64   // summariser calls
 	begun    time.Time      // the zero of the times in streams
 	reached  chan time.Time // when a request arrived that waits for its client to leave
 	left     chan time.Time // when it was seen to leave
 	mu       sync.Mutex
 	conns    map[net.Conn]bool
+	held     net.Conn // that waits for its client to leave
 	closed   bool
 	serving  sync.WaitGroup
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,8 @@ const (
 	answerHold = "hold"
 	answerGap  = "gap"
 	answerPart = "part"
+	// partAfter is how long after its first piece the second one begins.
+	partAfter = 10 * time.Millisecond
 )
 
 // answerStream asks for a stream of so many events, one each pause; 0: as fast as they go.
@@ -90,20 +93,24 @@ func sentAt(event []byte) (time.Duration, bool) {
 
 // leaving answers up to a point, and tells when the other side leaves.
 func (x *exchange) leaving(kind string) error {
-	head := streamHead
-	switch event := string(appendChunk(nil, appendEvent(nil, time.Since(x.mock.begun)))); kind {
+	event := string(appendChunk(nil, appendEvent(nil, time.Since(x.mock.begun))))
+	var pieces []string
+	switch kind {
 	case answerHold:
-		head = ""
 	case answerGap:
-		head += event
+		pieces = []string{streamHead + event}
 	case answerPart:
-		head += event + event[:len(event)/2]
+		pieces = []string{streamHead + event, event[:len(event)/2]}
 	default:
 		return fmt.Errorf("no answer %q", kind)
 	}
-	if _, err := io.WriteString(x.conn, head); err != nil {
-		return err
+	for i, piece := range pieces {
+		time.Sleep(time.Duration(i) * partAfter)
+		if _, err := io.WriteString(x.conn, piece); err != nil {
+			return err
+		}
 	}
+	x.mock.hold(x.conn)
 	signal(x.mock.reached, time.Now())
 	_, err := x.r.ReadByte()
 	if err == nil {
@@ -118,5 +125,31 @@ func signal(to chan<- time.Time, at time.Time) {
 	select {
 	case to <- at:
 	default:
+	}
+}
+
+// hold remembers the connection that waits for its client to leave.
+func (m *Mock) hold(conn net.Conn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held = conn
+}
+
+// release ends that connection: its client has left, and nobody told.
+func (m *Mock) release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held != nil {
+		m.held.Close()
+	}
+}
+
+// take waits for a time. ok is false if none came.
+func take(from <-chan time.Time, wait time.Duration) (at time.Time, ok bool) {
+	select {
+	case at = <-from:
+		return at, true
+	case <-time.After(wait):
+		return at, false
 	}
 }

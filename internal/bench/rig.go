@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
+	"sync/atomic"
 )
 
 // Parts of a run.
@@ -44,12 +44,13 @@ type rig struct {
 	redis   *redisServer // nil: not installed
 	dir     string
 	targets []*Target
-	missing []string // what is not installed
-	id      uint64   // of the last history that was forked
+	missing []string      // what is not installed
+	id      atomic.Uint64 // of the last history that was forked
 }
 
 // Names of the targets that have a part of their own in tables.
 const (
+	nameNginx    = "nginx"
 	nameEmbedded = "dewpoint"
 	nameRedis    = "dewpoint, Redis"
 )
@@ -98,8 +99,7 @@ func (r *rig) addDewpoints(ctx context.Context) error {
 
 // dewpoint starts another one, which is the caller's.
 func (r *rig) dewpoint(s setting) (*Target, error) {
-	r.id++
-	s.Upstream, s.Dir = r.mock.Addr(), r.folder(fmt.Sprintf("dewpoint-%d", r.id))
+	s.Upstream, s.Dir = r.mock.Addr(), r.folder(fmt.Sprintf("dewpoint-%d", r.id.Add(1)))
 	t, err := startDewpoint(r.Dewpoint, s)
 	if err != nil {
 		return nil, err
@@ -131,11 +131,8 @@ func (r *rig) log(format string, args ...any) {
 	}
 }
 
-// fork makes a conversation that no target has seen.
-func (r *rig) fork(h *History) *History {
-	r.id++
-	return h.Fork(r.id)
-}
+// fork makes a conversation that no target has seen. It may be used concurrently.
+func (r *rig) fork(h *History) *History { return h.Fork(r.id.Add(1)) }
 
 // target finds a target by name; nil: there is none.
 func (r *rig) target(name string) *Target {
@@ -164,17 +161,14 @@ func (r *rig) close() error {
 // request is one request that is made and checked.
 type request struct {
 	call
-	View bool   // a condensed view is to arrive
-	Last []byte // the newest message
+	View   bool   // a condensed view is to arrive
+	Last   []byte // the newest message
+	Events int    // that come in the answer, 0: it is no stream
 }
-
-// arrival is how long the mock may take to have compared what it answered already.
-const arrival = 10 * time.Second
 
 // ask makes a request over a connection, and checks both what arrived upstream and what came back.
 func (r *rig) ask(c *client, q *request) (*answer, int, error) {
-	want := &expectation{body: q.Body, view: q.View, last: q.Last}
-	q.ID = r.mock.Expected.add(want)
+	q.ID = r.mock.Expected.add(&expectation{body: q.Body, view: q.View, last: q.Last})
 	a, err := c.do(&q.call, nil)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", q.Target.Name, err)
@@ -182,11 +176,7 @@ func (r *rig) ask(c *client, q *request) (*answer, int, error) {
 	if err := intact(a, q); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", q.Target.Name, err)
 	}
-	select {
-	case <-want.done:
-	case <-time.After(arrival):
-	}
-	arrived, err := r.mock.Expected.take(q.ID)
+	arrived, err := r.mock.Expected.await(q.ID)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", q.Target.Name, err)
 	}

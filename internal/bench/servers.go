@@ -40,7 +40,7 @@ func startNginx(ctx context.Context, dir, upstream string) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&Target{Name: "nginx", Addr: addr, path: chatPath, proc: p}).awaitServing(ctx)
+	return (&Target{Name: nameNginx, Addr: addr, path: chatPath, proc: p}).awaitServing(ctx)
 }
 
 func nginxConfig(dir, addr, upstream string) string {

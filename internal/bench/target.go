@@ -64,7 +64,9 @@ type Allocated struct {
 	Objects, Bytes float64
 }
 
-func (a Allocated) minus(b Allocated) Allocated { return Allocated{a.Objects - b.Objects, a.Bytes - b.Bytes} }
+func (a Allocated) minus(b Allocated) Allocated {
+	return Allocated{a.Objects - b.Objects, a.Bytes - b.Bytes}
+}
 
 // allocated asks the target what it has allocated; ok is false where it can not tell.
 func (t *Target) allocated() (a Allocated, ok bool, err error) {
@@ -153,6 +155,9 @@ func startBare(command []string, upstream string) (*Target, error) {
 
 // direct is the mock itself.
 func direct(m *Mock) *Target { return &Target{Name: "direct", Addr: m.Addr(), path: chatPath} }
+
+// closed ends a target whose use came to err.
+func closed(err error, t *Target) error { return errors.Join(err, t.Close()) }
 
 // closeAll ends targets, the last one first.
 func closeAll(targets []*Target) error {

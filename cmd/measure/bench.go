@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -27,6 +28,8 @@ func measureBench(ctx context.Context, args []string, out io.Writer) error {
 	peers := fs.String("peers", "", "file of peers to measure beside, YAML")
 	fs.StringVar(&o.Dewpoint, "dewpoint", "bin/dewpoint", "the binary to measure")
 	files := benchFiles{}
+	fs.StringVar(&files.doc, "doc", "", "document to put the tables into")
+	fs.StringVar(&files.plots, "plots", "", "folder for the plots (SVG)")
 	fs.StringVar(&files.json, "json", "", "file for all figures")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -71,7 +74,7 @@ func readBench(o *bench.Options, only, peers string) error {
 
 // benchFiles are where figures go.
 type benchFiles struct {
-	json string
+	json, doc, plots string
 }
 
 func (f benchFiles) write(out io.Writer, result *bench.Result) error {
@@ -84,5 +87,23 @@ func (f benchFiles) write(out io.Writer, result *bench.Result) error {
 			return fmt.Errorf("write figures: %w", err)
 		}
 	}
-	return nil
+	if err := f.draw(result); err != nil {
+		return fmt.Errorf("write plots: %w", err)
+	}
+	var tables bytes.Buffer
+	result.Markdown(&tables)
+	return publish(out, f.doc, tables.String())
+}
+
+// draw writes the plots of what was measured.
+func (f benchFiles) draw(result *bench.Result) error {
+	if f.plots != "" && result.Growth != nil {
+		if err := os.WriteFile(filepath.Join(f.plots, "bench-history.svg"), result.Growth.HistoryPlot(), 0o644); err != nil {
+			return err
+		}
+	}
+	if f.plots == "" || len(result.Cells) == 0 {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(f.plots, "bench-connections.svg"), result.ConnectionsPlot(), 0o644)
 }

@@ -156,15 +156,15 @@ func dribble(ctx context.Context, _ *crowd, c *client) {
 	}
 }
 
-// slowEvents is how many events the streams have that are read slowly: 5 MB.
-const slowEvents = 25_000
+// slowPieces is how many pieces the streams have that are read slowly: 5 MB.
+const slowPieces = 500
 
 // openStream asks for a long stream that comes as fast as it goes.
 func (w *crowd) openStream(c *client) error {
 	body := w.same
 	body[2] = []byte(bodyTailStreamed)
 	id := w.rig.mock.Expected.add(&expectation{body: body})
-	return c.send(&call{Target: w.target, ID: id, Body: body, Answer: answerStream(slowEvents, 0)})
+	return c.send(&call{Target: w.target, ID: id, Body: body, Answer: answerBulk(slowPieces)})
 }
 
 // readSlowly reads 4 KB at a time.

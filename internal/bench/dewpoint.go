@@ -51,9 +51,9 @@ func (s *setting) config() string {
 	if s.Redis != "" {
 		store = "{type: redis, redis: {addrs: [" + `"` + s.Redis + `"` + "]}}"
 	}
-	inFlight := s.InFlight
-	if inFlight == "" {
-		inFlight = "2GiB"
+	limits := "{bytes_in_flight: 2GiB}"
+	if s.InFlight != "" {
+		limits = "{bytes_in_flight: " + s.InFlight + ", max_body: 8MiB}"
 	}
 	return `listen: 127.0.0.1:0
 admin: {listen: 127.0.0.1:0}
@@ -62,6 +62,6 @@ store: ` + store + `
 models:
   ` + Model + `: {context_window: 1000000000, max_output: 4096, encoding: o200k_base}
 condenser: {type: llm, max_size: 1000000, max_tokens: 0.75, keep_first: 2}
-limits: {bytes_in_flight: ` + inFlight + `}
+limits: ` + limits + `
 `
 }

@@ -2,9 +2,11 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 )
 
@@ -16,13 +18,14 @@ type Machine struct {
 	System   string   `json:"system"`
 	Go       string   `json:"go"`
 	Versions []string `json:"versions"` // of what is compared with
-	Date     string   `json:"date"`
+	Load     string   `json:"load"`     // average over a minute, before the run
 }
 
 func describe(ctx context.Context) Machine {
 	return Machine{
-		CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: field("/proc/meminfo", "MemTotal"),
+		CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: gigabytes(field("/proc/meminfo", "MemTotal")),
 		System: runtime.GOOS + "/" + runtime.GOARCH + " " + kernel(), Go: runtime.Version(),
+		Load:     load(),
 		Versions: installed(version(ctx, "nginx", "-v"), version(ctx, "redis-server", "--version")),
 	}
 }
@@ -48,6 +51,12 @@ func kernel() string {
 	return release
 }
 
+func load() string {
+	text, _ := os.ReadFile("/proc/loadavg") // elsewhere there is none
+	one, _, _ := strings.Cut(string(text), " ")
+	return one
+}
+
 func version(ctx context.Context, name, flag string) string {
 	out, err := exec.CommandContext(ctx, name, flag).CombinedOutput()
 	if err != nil {
@@ -71,4 +80,13 @@ func installed(versions ...string) []string {
 		}
 	}
 	return out
+}
+
+// gigabytes rewrites "1048576 kB".
+func gigabytes(kb string) string {
+	n, err := strconv.ParseFloat(strings.TrimSuffix(kb, " kB"), 64)
+	if err != nil {
+		return kb
+	}
+	return fmt.Sprintf("%.0f GB", n/(1<<20))
 }

@@ -22,6 +22,11 @@ const (
 	partAfter = 10 * time.Millisecond
 )
 
+// answerBulk asks for a stream of so many pieces of bulkEvents events, as fast as they go.
+func answerBulk(pieces int) string { return fmt.Sprintf("stream,%d,-1", pieces) }
+
+const bulkEvents = 50
+
 // answerStream asks for a stream of so many events, one each pause; 0: as fast as they go.
 func answerStream(events int, pause time.Duration) string {
 	return fmt.Sprintf("stream,%d,%d", events, pause)
@@ -54,7 +59,11 @@ func (x *exchange) stream(options string, received int) error {
 	}
 	next := time.Now()
 	for range events {
-		x.out = appendChunk(x.out[:0], appendEvent(nil, time.Since(x.mock.begun)))
+		event := appendEvent(nil, time.Since(x.mock.begun))
+		if pause < 0 {
+			event = bytes.Repeat(event, bulkEvents)
+		}
+		x.out = appendChunk(x.out[:0], event)
 		if _, err := x.conn.Write(x.out); err != nil {
 			return err
 		}

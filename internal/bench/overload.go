@@ -104,7 +104,7 @@ func (r *rig) limited(ctx context.Context, env []string) (out Limited, err error
 		return out, err
 	}
 	defer func() { err = closed(err, t) }()
-	size, rounds := 1_000_000, 10
+	size, rounds := 1_000_000, 4
 	if r.Tiny {
 		size, rounds = 10_000, 1
 	}

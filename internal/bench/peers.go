@@ -81,7 +81,8 @@ func all(texts []string, change func(string) string) []string {
 	return out
 }
 
-func sorted(m map[string]string) []string {
+// sorted are the keys of a map, in order.
+func sorted[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))
 	for name := range m {
 		names = append(names, name)

@@ -50,6 +50,7 @@ type rig struct {
 
 // Names of the targets that have a part of their own in tables.
 const (
+	nameBare     = "bare fasthttp"
 	nameNginx    = "nginx"
 	nameEmbedded = "dewpoint"
 	nameRedis    = "dewpoint, Redis"

@@ -22,13 +22,13 @@ type Result struct {
 
 // Run measures. It fails if a request was lost, altered or not answered.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
-	begun := time.Now()
+	begun, machine := time.Now(), describe(ctx)
 	r, err := newRig(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	result = &Result{Machine: describe(ctx), Quick: o.Quick || o.Tiny, Missing: r.missing}
+	result = &Result{Machine: machine, Quick: o.Quick || o.Tiny, Missing: r.missing}
 	parts := map[string]func() error{
 		PartCells:  func() (err error) { result.Cells, err = r.measureCells(ctx); return err },
 		PartStream: func() (err error) { result.Streaming, err = r.measureStreaming(ctx); return err },

@@ -141,7 +141,7 @@ func startBare(command []string, upstream string) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{Name: "bare fasthttp", path: chatPath, proc: p, bare: true}
+	t := &Target{Name: nameBare, path: chatPath, proc: p, bare: true}
 	err = p.await(func(line string) bool {
 		addr, found := strings.CutPrefix(line, barePrefix)
 		t.Addr = addr

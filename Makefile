@@ -52,7 +52,7 @@ FUZZTIME ?= 30s
 fuzz: ## every fuzz target, FUZZTIME each
 	sh scripts/fuzz.sh $(FUZZTIME)
 
-# BENCH holds flags, such as -quick, -only cells or -peers FILE; see docs/benchmarks.md.
+# BENCH holds flags, such as -quick, -only cells or -peers FILE; "-doc docs/benchmarks.md -plots docs/img" remakes the page.
 bench: build ## what the proxy adds to a request, beside a bare proxy and nginx
 	$(GO) run ./cmd/measure bench $(BENCH)
 

@@ -25,7 +25,7 @@ func (r *rig) hostile(ctx context.Context, h hostile) (row MemoryRow, err error)
 		return row, err
 	}
 	defer func() { err = closed(err, t) }()
-	if _, err := r.small(ctx, t, 10); err != nil {
+	if _, err := r.small(ctx, t, 10, 0); err != nil {
 		return row, err
 	}
 	w := &crowd{rig: r, target: t, same: r.fork(NewHistory(Plan{Size: 10_000})).Step(0, false)}

@@ -25,10 +25,16 @@ type expectations struct {
 	mu   sync.Mutex
 	next uint64
 	all  map[uint64]*expectation
-	errs []error // arrivals that nobody expected
+	errs []error       // arrivals that nobody expected
+	wait time.Duration // for what was answered to have arrived and been compared
 }
 
-func newExpectations() *expectations { return &expectations{all: map[uint64]*expectation{}} }
+func newExpectations() *expectations {
+	return &expectations{all: map[uint64]*expectation{}, wait: arrival}
+}
+
+// arrival is how long the mock may take to have compared what it answered already.
+const arrival = 10 * time.Second
 
 // add expects a request, and gives it its id.
 func (x *expectations) add(e *expectation) uint64 {
@@ -60,9 +66,6 @@ func (x *expectations) arrived(id uint64, got []byte) {
 	close(e.done)
 }
 
-// arrival is how long the mock may take to have compared what it answered already.
-const arrival = 10 * time.Second
-
 // await waits until a request has arrived and takes it.
 func (x *expectations) await(id uint64) (int, error) {
 	x.mu.Lock()
@@ -71,7 +74,7 @@ func (x *expectations) await(id uint64) (int, error) {
 	if e != nil {
 		select {
 		case <-e.done:
-		case <-time.After(arrival):
+		case <-time.After(x.wait):
 		}
 	}
 	return x.take(id)

@@ -92,7 +92,7 @@ type Plan struct {
 
 // NewHistory writes a history. The same plan gives the same text.
 func NewHistory(p Plan) *History {
-	w := writer{rand: rand.New(rand.NewPCG(uint64(p.Size), 1)), longest: max(600, p.Size/10)}
+	w := writer{rand: rand.New(rand.NewPCG(uint64(p.Size), 1)), longest: max(400, p.Size/20)}
 	w.system()
 	w.user()
 	around := p.Steps / 2

@@ -76,9 +76,9 @@ func (o *Options) hostiles() []hostile {
 func (o *Options) hold() (hold, rest time.Duration) {
 	switch {
 	case o.Tiny:
-		return 300 * time.Millisecond, 50 * time.Millisecond
+		return 50 * time.Millisecond, 10 * time.Millisecond
 	case o.Quick:
-		return 2 * time.Second, time.Second
+		return time.Second, time.Second
 	}
 	return 5 * time.Second, 3 * time.Second
 }

@@ -14,9 +14,9 @@ const fullAt = "32MiB"
 func (r *rig) overload(ctx context.Context) (out Overload, err error) {
 	out = Overload{Budget: fullAt, Conns: 64, Size: 4_000_000}
 	if r.Tiny {
-		out.Conns = 16
+		out = Overload{Budget: "8MiB", Conns: 16, Size: 1_000_000}
 	}
-	t, err := r.dewpoint(setting{Name: nameEmbedded, InFlight: fullAt})
+	t, err := r.dewpoint(setting{Name: nameEmbedded, InFlight: out.Budget})
 	if err != nil {
 		return out, err
 	}
@@ -46,7 +46,7 @@ func (r *rig) overload(ctx context.Context) (out Overload, err error) {
 	}
 	running.Wait()
 	_, out.Peak = t.memory()
-	if _, err := r.small(ctx, t, 2); err != nil {
+	if _, err := r.small(ctx, t, 2, 0); err != nil {
 		return out, fmt.Errorf("after the overload: %w", err)
 	}
 	return out, nil

@@ -56,10 +56,9 @@ func start(p program) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
 	}
 	c.Stdout, c.Stderr = w, w
-	err = c.Start()
-	w.Close()
+	err = errors.Join(c.Start(), w.Close())
 	if err != nil {
-		out.Close()
+		_ = out.Close() // nothing was read from it
 		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
 	}
 	run := &process{command: c, stop: p.Stop, in: in, lines: make(chan string, 64), ended: make(chan struct{}), pids: []int{c.Process.Pid}}

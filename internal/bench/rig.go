@@ -24,15 +24,14 @@ func Parts() []string { return []string{PartCells, PartStream, PartGrowth, PartT
 
 // Options are what a run is made of.
 type Options struct {
-	Dewpoint string              // the binary
-	Bare     []string            // the command of the bare proxy; the mock's address is added to it
-	Parts    []string            // none: all
-	Quick    bool                // a short run, for a first look
-	Tiny     bool                // the shortest run: to see that everything works
-	Peers    []Peer              // to measure beside
-	Log      func(string)        // takes progress; nil: nobody does
-	Match    func(string) bool   // cells to measure, by name; nil: all
-	adjust   func(*rig, *Target) // for tests: sees each target before it is used
+	Dewpoint string            // the binary
+	Bare     []string          // the command of the bare proxy; the mock's address is added to it
+	Parts    []string          // none: all
+	Quick    bool              // a short run, for a first look
+	Tiny     bool              // the shortest run: to see that everything works
+	Peers    []Peer            // to measure beside
+	Log      func(string)      // takes progress; nil: nobody does
+	Match    func(string) bool // cells to measure, by name; nil: all
 }
 
 func (o *Options) has(part string) bool { return len(o.Parts) == 0 || slices.Contains(o.Parts, part) }
@@ -116,9 +115,6 @@ func (r *rig) add(t *Target, err error) error {
 	}
 	if err != nil {
 		return err
-	}
-	if r.adjust != nil {
-		r.adjust(r, t)
 	}
 	r.targets = append(r.targets, t)
 	return t.calibrate()

@@ -40,9 +40,11 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		if !o.has(part) {
 			continue
 		}
+		since := time.Now()
 		if err := parts[part](); err != nil {
 			return result, fmt.Errorf("%s: %w", part, err)
 		}
+		r.log("%s: %.1f s", part, time.Since(since).Seconds())
 		if err := r.mock.Expected.check(); err != nil {
 			return result, fmt.Errorf("%s: %w", part, err)
 		}

@@ -55,7 +55,7 @@ type streamEffort struct {
 func (o *Options) streamEffort() streamEffort {
 	switch {
 	case o.Tiny:
-		return streamEffort{[]int{2}, []int{10_000}, 1, 30, 2, 1}
+		return streamEffort{[]int{2}, []int{10_000}, 1, 30, 8, 1}
 	case o.Quick:
 		return streamEffort{[]int{1, 16}, []int{10_000}, 2, 120, 30, 5}
 	}

@@ -39,9 +39,9 @@ const (
 )
 
 const (
-	tailFactor = 3 // p99 over p50's budget
-	slowRedis  = 20 * time.Millisecond
-	summarySec = 2 * time.Second
+	tailFactor   = 3 // p99 over p50's budget
+	slowRedis    = 20 * time.Millisecond
+	summaryTakes = 2 * time.Second
 )
 
 // neighbour does something heavy until its context ends.
@@ -52,17 +52,18 @@ type situation struct {
 	name    string
 	applies func(t *Target) bool
 	beside  []neighbour
+	lasts   time.Duration // at least
 }
 
 func (r *rig) situations() []situation {
 	anyone := func(*Target) bool { return true }
 	stateful := (*Target).stateful
 	return []situation{
-		{situationAlone, anyone, nil},
-		{situationNeighbour, anyone, []neighbour{r.loops(4_000_000, Known)}},
-		{situationFirstSeen, stateful, []neighbour{r.loops(100_000, FirstSeen)}},
-		{situationCondensing, stateful, []neighbour{r.condenses, r.condenses, r.condenses, r.condenses}},
-		{situationDisk, func(t *Target) bool { return t.Name == nameEmbedded }, []neighbour{r.syncs}},
+		{situationAlone, anyone, nil, 0},
+		{situationNeighbour, anyone, []neighbour{r.loops(4_000_000, Known)}, 0},
+		{situationFirstSeen, stateful, []neighbour{r.loops(100_000, FirstSeen)}, 0},
+		{situationCondensing, stateful, []neighbour{r.condenses, r.condenses, r.condenses, r.condenses}, 2 * summaryTakes},
+		{situationDisk, func(t *Target) bool { return t.Name == nameEmbedded }, []neighbour{r.syncs}, 0},
 	}
 }
 
@@ -78,9 +79,9 @@ func (o *Options) tailEffort() int {
 
 func (r *rig) measureTail(ctx context.Context) (*Tail, error) {
 	out := &Tail{}
-	r.mock.SlowSummary(summarySec)
+	r.mock.SlowSummary(summaryTakes)
 	if r.Tiny {
-		r.mock.SlowSummary(summarySec / 100)
+		r.mock.SlowSummary(summaryTakes / 100)
 	}
 	defer r.mock.SlowSummary(0)
 	for _, s := range r.situations() {
@@ -109,7 +110,7 @@ func (r *rig) situate(ctx context.Context, out *Tail, s situation, t *Target) er
 	for i, work := range s.beside {
 		running.Go(func() { errs[i] = work(aside, t) })
 	}
-	took, err := r.small(ctx, t, r.tailEffort())
+	took, err := r.small(ctx, t, r.tailEffort(), s.lasts)
 	cancel()
 	running.Wait()
 	if err = errors.Join(append(errs, err)...); err != nil {
@@ -128,8 +129,9 @@ func (r *rig) situate(ctx context.Context, out *Tail, s situation, t *Target) er
 
 func tailSizes() []int { return []int{10_000, 100_000} }
 
-// small makes small requests over one connection, of each size in turn, and gives what they took.
-func (r *rig) small(ctx context.Context, t *Target, n int) ([][]time.Duration, error) {
+// small makes n small requests of each size over one connection, in turn, and goes on until that has lasted long enough. It
+// gives what they took.
+func (r *rig) small(ctx context.Context, t *Target, n int, lasts time.Duration) ([][]time.Duration, error) {
 	took := make([][]time.Duration, len(tailSizes()))
 	c, err := dial(ctx, t.Addr)
 	if err != nil {
@@ -140,7 +142,10 @@ func (r *rig) small(ctx context.Context, t *Target, n int) ([][]time.Duration, e
 	for _, size := range tailSizes() {
 		feeds = append(feeds, &feed{rig: r, kind: Known, template: NewHistory(Plan{Size: size, Steps: 6})})
 	}
-	for range n {
+	if r.Tiny {
+		lasts /= 100
+	}
+	for end := time.Now().Add(lasts); n > 0 || time.Now().Before(end); n-- {
 		for i, f := range feeds {
 			d, err := f.once(c, t)
 			if err != nil {
@@ -205,12 +210,12 @@ func (r *rig) condenses(ctx context.Context, t *Target) error {
 }
 
 // syncs keeps the disk busy that the embedded store is on.
-func (r *rig) syncs(ctx context.Context, _ *Target) error {
+func (r *rig) syncs(ctx context.Context, _ *Target) (err error) {
 	file, err := os.Create(filepath.Join(r.dir, "busy"))
 	if err != nil {
 		return fmt.Errorf("keep the disk busy: %w", err)
 	}
-	defer file.Close()
+	defer func() { err = errors.Join(err, file.Close()) }()
 	block := make([]byte, 1<<20)
 	for ctx.Err() == nil {
 		if _, err := file.WriteAt(block, 0); err != nil {
@@ -243,7 +248,7 @@ func (r *rig) slowStore(ctx context.Context, out *Tail) (err error) {
 		return fmt.Errorf("%s: %w", situationSlowRedis, err)
 	}
 	d.delay(0)
-	stalls := situation{name: situationStalled, beside: []neighbour{d.stalls}}
+	stalls := situation{name: situationStalled, beside: []neighbour{d.stalls}, lasts: 4 * time.Second}
 	if err := r.situate(ctx, out, stalls, t); err != nil {
 		return fmt.Errorf("%s: %w", situationStalled, err)
 	}

@@ -53,7 +53,7 @@ func (w *crowd) gather(ctx context.Context, h hostile, row *MemoryRow) error {
 			}
 		}
 	}()
-	err := fewAtATime(h.conns, func(i int) (err error) {
+	err := fewAtATime(16, h.conns, func(i int) (err error) {
 		if conns[i], err = dialLean(ctx, w.target.Addr); err != nil || h.first == nil {
 			return err
 		}
@@ -83,8 +83,7 @@ func (w *crowd) gather(ctx context.Context, h hostile, row *MemoryRow) error {
 }
 
 // fewAtATime does n pieces of work, a few at once.
-func fewAtATime(n int, work func(i int) error) error {
-	const few = 16
+func fewAtATime(few, n int, work func(i int) error) error {
 	var next atomic.Int64
 	errs := make([]error, few)
 	var running sync.WaitGroup

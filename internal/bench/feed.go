@@ -58,6 +58,9 @@ func (f *feed) request(t *Target, i item) *request {
 	return q
 }
 
+// primeTries is how often a session's beginning is shown at most: a target whose store is late does not take it.
+const primeTries = 3
+
 // prime shows a target the beginning of a session, and has it condensed where that is wanted.
 func (f *feed) prime(c *client, t *Target, h *History) error {
 	q := f.request(t, item{history: h})
@@ -65,14 +68,16 @@ func (f *feed) prime(c *client, t *Target, h *History) error {
 	if q.View {
 		q.Headers = "X-Dewpoint-Condense: now\r\n"
 	}
-	a, _, err := f.rig.ask(c, q)
-	if err != nil {
-		return err
+	for range primeTries {
+		a, _, err := f.rig.ask(c, q)
+		if err != nil {
+			return err
+		}
+		if a.Thread != "" && (!q.View || a.Condensed != "") {
+			return nil
+		}
 	}
-	if a.Thread == "" || q.View && a.Condensed == "" {
-		return fmt.Errorf("%s: the beginning of a session was not taken (thread %q, condensed %q)", t.Name, a.Thread, a.Condensed)
-	}
-	return nil
+	return fmt.Errorf("%s: the beginning of a session was not taken", t.Name)
 }
 
 // floodEvents is how many events a flooding answer has.

@@ -109,7 +109,7 @@ func (r *rig) limited(ctx context.Context, env []string) (out Limited, err error
 		size, rounds = 10_000, 1
 	}
 	h := NewHistory(Plan{Size: size})
-	err = fewAtATime(8, func(int) error {
+	err = fewAtATime(8, 8, func(int) error {
 		c, err := dial(ctx, t.Addr)
 		if err != nil {
 			return err

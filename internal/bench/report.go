@@ -168,7 +168,11 @@ func (r *Result) grid(w io.Writer) {
 	for _, c := range r.ordered() {
 		row := []string{c.label(), sizeName(c.Size), fmt.Sprint(c.Conns)}
 		for _, t := range c.Targets {
-			row = append(row, fmt.Sprintf("%s / %s; %s; %.0f/s", ms(t.P50), ms(t.P99), t.Ratio, t.Rate))
+			cell := fmt.Sprintf("%s / %s; %s; %.0f/s", ms(t.P50), ms(t.P99), t.Ratio, t.Rate)
+			if t.Strange > 0 {
+				cell += fmt.Sprintf("; **%d of %d not recognised**", t.Strange, t.Requests)
+			}
+			row = append(row, cell)
 		}
 		rows = append(rows, row)
 	}

@@ -136,3 +136,12 @@ func TestLoadPeers(t *testing.T) {
 		t.Error("no file was taken")
 	}
 }
+
+func TestRecognised(t *testing.T) {
+	for strange, want := range map[int]bool{0: true, 10: true, 11: false} {
+		c := CellResult{Targets: []TargetResult{{Name: nameBare, Requests: 100}, {Name: nameEmbedded, Requests: 100, Strange: strange}}}
+		if got := c.recognised() == nil; got != want {
+			t.Errorf("%d of 100: %v", strange, got)
+		}
+	}
+}

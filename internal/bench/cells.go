@@ -76,6 +76,9 @@ func (o *Options) effort(c Cell) effort {
 	if c.Conns > 1 {
 		e.Requests = max(2*e.Requests/c.Conns, 2)
 	}
+	if c.Conns*c.Size > 100_000_000 {
+		e.Blocks /= 2
+	}
 	return e
 }
 
@@ -125,8 +128,9 @@ func (r *rig) measureCells(ctx context.Context) ([]CellResult, error) {
 
 // lane is one connection's place in a cell.
 type lane struct {
+	ctx     context.Context
 	feed    *feed
-	clients []*client // one to each target
+	clients []*client // one to each target, once it is used: who connects and says nothing is cut off
 	items   []item    // of this block
 	took    []time.Duration
 	arrived int
@@ -159,15 +163,8 @@ func (r *rig) measureCell(ctx context.Context, c Cell) (result CellResult, err e
 	template := NewHistory(Plan{Size: c.Size, Steps: g.effort.Steps})
 	defer g.close()
 	for range c.Conns {
-		l := &lane{feed: &feed{rig: r, kind: c.Kind, stream: c.Stream, template: template}}
+		l := &lane{ctx: ctx, clients: make([]*client, len(r.targets)), feed: &feed{rig: r, kind: c.Kind, stream: c.Stream, template: template}}
 		g.lanes = append(g.lanes, l)
-		for _, t := range r.targets {
-			conn, err := dial(ctx, t.Addr)
-			if err != nil {
-				return result, fmt.Errorf("%s: %w", t.Name, err)
-			}
-			l.clients = append(l.clients, conn)
-		}
 	}
 	for _, t := range r.targets {
 		t.forgetPeak()
@@ -197,7 +194,9 @@ func (c *CellResult) recognised() error {
 func (g *grid) close() {
 	for _, l := range g.lanes {
 		for _, c := range l.clients {
-			c.close()
+			if c != nil {
+				c.close()
+			}
 		}
 	}
 }
@@ -248,6 +247,9 @@ func (g *grid) prime(at int) error {
 	}
 	return fewAtATime(4, len(g.lanes), func(n int) error {
 		l := g.lanes[n]
+		if err := l.connect(at, t); err != nil {
+			return err
+		}
 		for _, i := range l.items {
 			if !i.prime {
 				continue
@@ -292,7 +294,20 @@ func (g *grid) run(at int) (b block, err error) {
 	return b, nil
 }
 
+// connect makes the lane's connection to a target, if there is none yet.
+func (l *lane) connect(at int, t *Target) (err error) {
+	if l.clients[at] == nil {
+		if l.clients[at], err = dial(l.ctx, t.Addr); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
 func (l *lane) run(at int, t *Target) error {
+	if err := l.connect(at, t); err != nil {
+		return err
+	}
 	l.took, l.arrived, l.strange = l.took[:0], 0, 0
 	for _, i := range l.items {
 		a, arrived, err := l.feed.rig.ask(l.clients[at], l.feed.request(t, i))

@@ -63,6 +63,8 @@ http {
   uwsgi_temp_path ` + filepath.Join(dir, "uwsgi") + `;
   scgi_temp_path ` + filepath.Join(dir, "scgi") + `;
   keepalive_requests 1000000;
+  keepalive_timeout 1h;
+  client_header_timeout 1h;
   upstream mock { server ` + upstream + `; keepalive 128; keepalive_requests 1000000; }
   server {
     listen ` + addr + `;

@@ -71,6 +71,7 @@ func (w *crowd) gather(ctx context.Context, h hostile, row *MemoryRow) error {
 		}
 	}
 	hold, _ := w.rig.hold()
+	pause(ctx, hold) // what the kernel takes at once is soon through
 	took, err := w.goodWill(ctx, hold)
 	row.Held, _ = w.target.memory()
 	cancel()

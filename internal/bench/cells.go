@@ -68,7 +68,7 @@ func (o *Options) effort(c Cell) effort {
 	case o.Tiny:
 		return effort{2, 4, 3}
 	case o.Quick:
-		e.Blocks, e.Requests = 4, max(e.Requests/3, 3)
+		e.Blocks, e.Requests = 4, max(e.Requests/3, 2)
 	}
 	if c.Kind == FirstSeen {
 		e.Requests = max(e.Requests/3, 2)

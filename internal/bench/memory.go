@@ -78,7 +78,7 @@ func (o *Options) hold() (hold, rest time.Duration) {
 	case o.Tiny:
 		return 50 * time.Millisecond, 10 * time.Millisecond
 	case o.Quick:
-		return time.Second, time.Second
+		return 500 * time.Millisecond, 500 * time.Millisecond
 	}
 	return 5 * time.Second, 3 * time.Second
 }

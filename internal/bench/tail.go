@@ -142,8 +142,11 @@ func (r *rig) small(ctx context.Context, t *Target, n int, lasts time.Duration) 
 	for _, size := range tailSizes() {
 		feeds = append(feeds, &feed{rig: r, kind: Known, template: NewHistory(Plan{Size: size, Steps: 6})})
 	}
-	if r.Tiny {
+	switch {
+	case r.Tiny:
 		lasts /= 100
+	case r.Quick:
+		lasts /= 2
 	}
 	for end := time.Now().Add(lasts); n > 0 || time.Now().Before(end); n-- {
 		for i, f := range feeds {

@@ -4,7 +4,7 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
-.PHONY: build run demo check needs format vet lint test vuln vuln-if-reachable sbom replay captures recorded retention cost fuzz bench image clean
+.PHONY: build run demo check needs format vet lint test vuln vuln-if-reachable sbom replay captures recorded retention cost fuzz bench microbench image clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -63,8 +63,13 @@ FUZZTIME ?= 30s
 fuzz: ## every fuzz target, FUZZTIME each
 	sh scripts/fuzz.sh $(FUZZTIME)
 
-bench:
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+# BENCH holds flags, such as -quick, -only cells or -peers FILE; "-doc docs/benchmarks.md -plots docs/img" remakes the page.
+bench: build ## what the proxy adds to a request, beside a bare proxy and nginx
+	$(GO) run ./cmd/measure bench $(BENCH)
+
+COUNT ?= 6
+microbench: ## the benchmarks of packages, for benchstat
+	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
 
 image: ## builds the image without an engine or a registry, twice, and tries it; needs root and a Debian mirror
 	sh scripts/image.sh

@@ -1,4 +1,5 @@
-// Command measure makes the figures in docs/ from recorded runs: what condensers keep, and what they cost.
+// Command measure makes the figures in docs/: from recorded runs what condensers keep and what they cost, and what the
+// proxy itself adds to a request.
 package main
 
 import (
@@ -9,11 +10,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/bench"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-const usage = `usage: measure retention|cost [flags] (FILE|FOLDER)...; see docs`
+const usage = `usage: measure retention|cost [flags] (FILE|FOLDER)... | bench [flags]; see docs`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -34,6 +37,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return measureRetention(ctx, args[1:], out)
 	case "cost":
 		return measureCost(ctx, args[1:], out)
+	case "bench":
+		return measureBench(ctx, args[1:], out)
+	case bareProxy:
+		return bench.ServeBare(strings.Join(args[1:], ""), os.Stdin, out)
 	}
 	return errors.New(usage)
 }

@@ -157,7 +157,7 @@ func TestRetentionCommand(t *testing.T) {
 }
 
 func TestWrongUsage(t *testing.T) {
-	for _, args := range [][]string{nil, {"speed"}, {"cost"}, {"retention", "/nowhere"}, {"cost", "-x"}} {
+	for _, args := range [][]string{nil, {"speed"}, {"cost"}, {"retention", "/nowhere"}, {"cost", "-x"}, {"bench", "-only", "cells,speed"}, {"bench", "-peers", "/nowhere"}, {"bench", "-x"}} {
 		if err := run(context.Background(), args, io.Discard); err == nil {
 			t.Errorf("%v was taken", args)
 		}

@@ -37,10 +37,12 @@ var house = map[string][]string{
 	"internal/otlp":          {},
 	"internal/fakeupstream":  {},
 	"internal/replay":        {"session", "condense", "config", "internal/app", "internal/fakeupstream", "proxy/dialect/chat", "session/boltstore"},
-	"internal/retention":     {"session", "condense", "proxy/dialect/chat", "internal/replay"},
+	"internal/retention":     {"session", "condense", "proxy/dialect/chat", "internal/plot", "internal/replay"},
+	"internal/bench":         {"internal/plot", "internal/rawjson"},
+	"internal/plot":          {},
 	"internal/demo":          {"config", "internal/fakeupstream", "internal/replay"},
 	"cmd/proxy":              {"config", "internal/app", "internal/health", "internal/demo", "internal/fakeupstream", "internal/replay"},
-	"cmd/measure":            {"config", "internal/app", "internal/fakeupstream", "internal/replay", "internal/retention", "tokenize"},
+	"cmd/measure":            {"config", "internal/app", "internal/bench", "internal/fakeupstream", "internal/replay", "internal/retention", "tokenize"},
 	"deploy":                 {},
 	"internal/archtest":      {},
 	"internal/e2e":           {},
@@ -51,7 +53,7 @@ var outside = []struct {
 	dependency, reason string
 	packages           []string
 }{
-	{"github.com/valyala/fasthttp", "one package knows the server", []string{"proxy"}},
+	{"github.com/valyala/fasthttp", "one package knows the server; the benchmark has a bare proxy of it to compare with", []string{"proxy", "internal/bench"}},
 	{"github.com/redis/go-redis", "one package knows Redis", []string{"session/redisstore"}},
 	{"go.etcd.io/bbolt", "one package knows the embedded database", []string{"session/boltstore"}},
 	{"github.com/pkoukk", "one package knows the vocabularies", []string{"tokenize"}},
@@ -65,7 +67,7 @@ var outside = []struct {
 	}},
 	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{
 		"proxy", "admin", "config", "condense", "condense/condensetest", "internal/fakeupstream", "internal/replay", "internal/retention",
-		"internal/demo", "session/sessiontest", "cmd/proxy", "internal/health",
+		"internal/demo", "internal/bench", "session/sessiontest", "cmd/proxy", "cmd/measure", "internal/health",
 	}},
 	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest"}},
 }

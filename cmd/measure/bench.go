@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/bench"
+)
+
+// bareProxy is the hidden subcommand that is the bare proxy of a benchmark.
+const bareProxy = "bare-proxy"
+
+// measureBench measures what the proxy adds to a request, and writes the tables to out or into a document.
+func measureBench(ctx context.Context, args []string, out io.Writer) error {
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	o := bench.Options{Log: func(line string) { fmt.Fprintln(os.Stderr, line) }}
+	fs.BoolVar(&o.Quick, "quick", false, "a first look: fewer cells, fewer requests")
+	only := fs.String("only", "", "parts to measure, of "+strings.Join(bench.Parts(), ","))
+	cell := fs.String("cell", "", "measure only cells whose name holds this")
+	peers := fs.String("peers", "", "file of peers to measure beside, YAML")
+	fs.StringVar(&o.Dewpoint, "dewpoint", "bin/dewpoint", "the binary to measure")
+	files := benchFiles{}
+	fs.StringVar(&files.doc, "doc", "", "document to put the tables into")
+	fs.StringVar(&files.plots, "plots", "", "folder for the plots (SVG)")
+	fs.StringVar(&files.json, "json", "", "file for all figures")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if err := readBench(&o, *only, *peers); err != nil {
+		return err
+	}
+	if *cell != "" {
+		o.Match = func(name string) bool { return strings.Contains(name, *cell) }
+	}
+	result, err := bench.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	return files.write(out, result)
+}
+
+// readBench completes the options from what flags name.
+func readBench(o *bench.Options, only, peers string) error {
+	var err error
+	if o.Dewpoint, err = filepath.Abs(o.Dewpoint); err != nil {
+		return fmt.Errorf("find the binary: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	o.Bare = []string{self, bareProxy}
+	if only != "" {
+		o.Parts = strings.Split(only, ",")
+	}
+	for _, part := range o.Parts {
+		if !slices.Contains(bench.Parts(), part) {
+			return fmt.Errorf("no part %q; there are %s", part, strings.Join(bench.Parts(), ", "))
+		}
+	}
+	if peers != "" {
+		o.Peers, err = bench.LoadPeers(peers)
+	}
+	return err
+}
+
+// benchFiles are where figures go.
+type benchFiles struct {
+	json, doc, plots string
+}
+
+func (f benchFiles) write(out io.Writer, result *bench.Result) error {
+	if f.json != "" {
+		text, err := json.MarshalIndent(result, "", " ")
+		if err != nil {
+			return fmt.Errorf("write figures: %w", err)
+		}
+		if err := os.WriteFile(f.json, append(text, '\n'), 0o644); err != nil {
+			return fmt.Errorf("write figures: %w", err)
+		}
+	}
+	if err := f.draw(result); err != nil {
+		return fmt.Errorf("write plots: %w", err)
+	}
+	var tables bytes.Buffer
+	result.Markdown(&tables)
+	return publish(out, f.doc, tables.String())
+}
+
+// draw writes the plots of what was measured.
+func (f benchFiles) draw(result *bench.Result) error {
+	if f.plots != "" && result.Growth != nil {
+		if err := os.WriteFile(filepath.Join(f.plots, "bench-history.svg"), result.Growth.HistoryPlot(), 0o644); err != nil {
+			return err
+		}
+	}
+	if f.plots == "" || len(result.Cells) == 0 {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(f.plots, "bench-connections.svg"), result.ConnectionsPlot(), 0o644)
+}

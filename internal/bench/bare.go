@@ -1,0 +1,63 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// ServeBare is the bare proxy that everything is compared with: fasthttp's server, which buffers bodies, and its client, headers
+// copied, nothing else. It writes its address to out, and what it has allocated for each line of in, whose end ends it.
+func ServeBare(upstream string, in io.Reader, out io.Writer) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("bare proxy: %w", err)
+	}
+	server := newBare(upstream)
+	fmt.Fprintln(out, barePrefix+l.Addr().String())
+	go func() {
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			fmt.Fprintln(out, memoryPrefix, m.Mallocs, m.TotalAlloc)
+		}
+		l.Close()
+	}()
+	if err := server.Serve(l); err != nil && !strings.Contains(err.Error(), "use of closed") {
+		return fmt.Errorf("bare proxy: %w", err)
+	}
+	return nil
+}
+
+// What the lines of the bare proxy begin with.
+const (
+	barePrefix   = "listening "
+	memoryPrefix = "allocated"
+)
+
+// bareBody is the largest body of the bare proxy, in bytes.
+const bareBody = 64 << 20
+
+func newBare(upstream string) *fasthttp.Server {
+	up := &fasthttp.HostClient{Addr: upstream, MaxConns: 1024}
+	return &fasthttp.Server{MaxRequestBodySize: bareBody, NoDefaultServerHeader: true, Handler: func(ctx *fasthttp.RequestCtx) {
+		bareTurn(up, ctx)
+	}}
+}
+
+// bareTurn hands a request on and its answer back. An event stream is handed on as it comes.
+func bareTurn(up *fasthttp.HostClient, ctx *fasthttp.RequestCtx) {
+	streamed := strings.HasPrefix(string(ctx.Request.Header.Peek(headerAnswer)), "stream")
+	ctx.Request.Header.Del("Connection")
+	ctx.Response.StreamBody, ctx.Response.ImmediateHeaderFlush = streamed, streamed
+	if err := up.Do(&ctx.Request, &ctx.Response); err != nil {
+		ctx.Error(err.Error(), fasthttp.StatusBadGateway)
+		return
+	}
+	ctx.Response.Header.Del("Connection")
+}

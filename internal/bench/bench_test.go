@@ -1,0 +1,231 @@
+package bench
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// TestMain makes the test binary the bare proxy, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "bare-proxy" {
+		if err := ServeBare(os.Args[2], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestRun runs everything, as short as it can be: all targets answer, and every table has what it is to have.
+func TestRun(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "dewpoint")
+	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/proxy").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer := Peer{Name: "a peer", Command: []string{binary, "--listen", "127.0.0.1:{port}", "--upstream", "http://{upstream}/v1", "--store", "{dir}/peer.db", "--admin", "127.0.0.1:0"}, Env: []string{"DEWPOINT_SHUTDOWN_DELAY=0s"}}
+	result, err := Run(t.Context(), Options{
+		Dewpoint: binary, Bare: []string{self, "bare-proxy"}, Tiny: true, Peers: []Peer{peer}, Log: func(line string) { t.Log(line) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{nameBare, "a peer", nameEmbedded}
+	for name, program := range map[string]string{nameNginx: "nginx", nameRedis: "redis-server"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Logf("NOT TESTED: %s is not installed", program)
+			continue
+		}
+		want = append(want, name)
+	}
+	for _, c := range result.Cells {
+		checkCell(t, c, want)
+	}
+	if len(result.Cells) != 4 || result.Streaming == nil || result.Growth == nil || result.Tail == nil || result.Memory == nil {
+		t.Fatalf("a part is missing: %+v", result)
+	}
+	if o := result.Memory.Overload; o.Refused == 0 || o.Served == 0 || o.Other != 0 {
+		t.Errorf("overload: %+v", o)
+	}
+	if l := result.Memory.Runtime[1]; l.Limit != 100<<20 {
+		t.Errorf("GOMEMLIMIT is not respected: %+v", l)
+	}
+	for name, svg := range map[string][]byte{"history": result.Growth.HistoryPlot(), "connections": result.ConnectionsPlot()} {
+		if !bytes.HasPrefix(svg, []byte("<svg")) || bytes.Contains(svg, []byte("NaN")) {
+			t.Errorf("%s: a bad plot", name)
+		}
+	}
+	var doc bytes.Buffer
+	result.Markdown(&doc)
+	if strings.Contains(doc.String(), t.TempDir()) || strings.Contains(doc.String(), "127.0.0.1") || strings.Contains(doc.String(), "NaN") {
+		t.Errorf("the tables tell where they were made, or nothing:\n%s", doc.String())
+	}
+}
+
+func checkCell(t *testing.T, c CellResult, want []string) {
+	t.Helper()
+	if len(c.Targets) != len(want) {
+		t.Errorf("%s: %d targets, not %d", c.Name(), len(c.Targets), len(want))
+	}
+	for _, name := range want {
+		got, ok := c.find(name)
+		if !ok || got.Requests == 0 || got.P50 == 0 || got.Ratio.Median == 0 {
+			t.Errorf("%s: %s: %+v", c.Name(), name, got)
+		}
+		condensed := c.Kind == Condensed && isDewpoint(name)
+		if condensed != (got.Upstream < got.Sent) {
+			t.Errorf("%s: %s sent %.0f bytes, %.0f arrived", c.Name(), name, got.Sent, got.Upstream)
+		}
+		if isDewpoint(name) && got.Objects == 0 {
+			t.Errorf("%s: %s tells no allocations", c.Name(), name)
+		}
+	}
+}
+
+// between is a proxy of the test's own, which may do wrong by a request on its way to the mock.
+func between(t *testing.T, m *Mock, wrong func(forward func([]byte) []byte, id string, body []byte) []byte) *Target {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		forward := func(body []byte) []byte {
+			up, err := http.NewRequest(http.MethodPost, "http://"+m.Addr()+chatPath, bytes.NewReader(body))
+			if err != nil {
+				t.Error(err)
+				return nil
+			}
+			up.Header = r.Header
+			resp, err := http.DefaultTransport.RoundTrip(up)
+			if err != nil {
+				t.Error(err)
+				return nil
+			}
+			defer resp.Body.Close()
+			answer, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			return answer
+		}
+		w.Write(wrong(forward, r.Header.Get(headerID), body))
+	}))
+	t.Cleanup(s.Close)
+	return &Target{Name: "between", Addr: strings.TrimPrefix(s.URL, "http://"), path: chatPath}
+}
+
+type forwarding = func(forward func([]byte) []byte, id string, body []byte) []byte
+
+func cut(body []byte, from, to string) []byte {
+	before, rest, _ := bytes.Cut(body, []byte(from))
+	_, after, _ := bytes.Cut(rest, []byte(to))
+	return append(append([]byte(nil), before...), after...)
+}
+
+// TestVerification: a run fails for a request that was lost, altered, sent twice or answered wrongly.
+func TestVerification(t *testing.T) {
+	honest := func(forward func([]byte) []byte, _ string, body []byte) []byte { return forward(body) }
+	tests := map[string]struct {
+		view  bool
+		wrong forwarding
+		want  string // in the error, empty: none
+	}{
+		"honest": {wrong: honest},
+		"lost": {want: "lost", wrong: func(_ func([]byte) []byte, id string, _ []byte) []byte {
+			return []byte(`{"id":"chatcmpl-` + id + `"}`)
+		}},
+		"a byte altered": {want: "altered", wrong: func(forward func([]byte) []byte, _ string, body []byte) []byte {
+			return forward(bytes.Replace(body, []byte("nightly"), []byte("Nightly"), 1))
+		}},
+		"a byte less": {want: "altered", wrong: func(forward func([]byte) []byte, _ string, body []byte) []byte {
+			return forward(bytes.Replace(body, []byte("nightly"), []byte("night"), 1))
+		}},
+		"sent twice": {want: "2 times", wrong: func(forward func([]byte) []byte, _ string, body []byte) []byte {
+			forward(body)
+			return forward(body)
+		}},
+		"another's answer": {want: "another request's answer", wrong: func(forward func([]byte) []byte, _ string, body []byte) []byte {
+			forward(body)
+			return []byte(`{"id":"chatcmpl-0"}`)
+		}},
+		"no view": {view: true, want: "no condensed view", wrong: honest},
+		"a view": {view: true, wrong: func(forward func([]byte) []byte, _ string, body []byte) []byte {
+			return forward(cut(body, `{"role":"system"`, `migrations."},`))
+		}},
+		"no JSON": {view: true, want: "no JSON", wrong: func(forward func([]byte) []byte, _ string, body []byte) []byte {
+			return forward(cut(body, `{"role":"user"`, `"`))
+		}},
+		"no model": {view: true, want: "frame", wrong: func(forward func([]byte) []byte, _ string, body []byte) []byte {
+			return forward(cut(body, `,"temperature"`, `0.2`))
+		}},
+		"no end": {view: true, want: "newest message", wrong: func(forward func([]byte) []byte, _ string, body []byte) []byte {
+			last := bytes.LastIndex(body, []byte(`,{"role":"assistant"`))
+			return forward(append(append([]byte(nil), body[:last]...), body[bytes.LastIndex(body, []byte(`],"model"`)):]...))
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := startMock(t)
+			if test.want == "lost" {
+				m.Expected.wait = time.Millisecond
+			}
+			r := &rig{mock: m}
+			target := between(t, m, test.wrong)
+			c, err := dial(t.Context(), target.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.close()
+			h := NewHistory(Plan{Size: 10_000})
+			q := &request{call: call{Target: target, Body: h.Step(0, false)}, View: test.view, Last: h.Message(h.Messages() - 1)}
+			_, _, err = r.ask(c, q)
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("an honest proxy fails: %v", err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func startMock(t *testing.T) *Mock {
+	m, err := StartMock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// TestStrayArrivals: what arrives late or was never sent fails the run, too.
+func TestStrayArrivals(t *testing.T) {
+	x := newExpectations()
+	if x.arrived(7, nil); x.check() == nil {
+		t.Error("a request that nobody made passed")
+	}
+	if _, err := x.take(7); err == nil {
+		t.Error("took what was not expected")
+	}
+	id := x.add(&expectation{})
+	if _, err := x.take(id); !errors.Is(err, errLost) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// setting is how a Dewpoint is started.
+type setting struct {
+	Name     string
+	Upstream string // the mock's address
+	Dir      string // a folder of its own
+	Redis    string // address; empty: the embedded store
+	InFlight string // limits.bytes_in_flight; empty: as much as 64 connections of the largest bodies take
+	Env      []string
+}
+
+// startDewpoint starts the binary. Its condenser condenses on request only: no limit is ever reached.
+func startDewpoint(binary string, s setting) (*Target, error) {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("start dewpoint: %w", err)
+	}
+	file := filepath.Join(s.Dir, "dewpoint.yaml")
+	if err := os.WriteFile(file, []byte(s.config()), 0o600); err != nil {
+		return nil, fmt.Errorf("start dewpoint: %w", err)
+	}
+	p, err := start(program{Args: []string{binary, "--config", file}, Dir: s.Dir, Env: s.Env, Stop: syscall.SIGINT})
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{Name: s.Name, path: chatPath, proc: p, redis: s.Redis}
+	err = p.await(func(line string) bool {
+		var entry struct{ Msg, Listen, Admin string }
+		if json.Unmarshal([]byte(line), &entry) != nil || entry.Msg != "serving" {
+			return false
+		}
+		t.Addr, t.admin = entry.Listen, entry.Admin
+		return true
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return t, nil
+}
+
+func (s *setting) config() string {
+	store := "{type: embedded, path: " + filepath.Join(s.Dir, "dewpoint.db") + "}"
+	if s.Redis != "" {
+		store = "{type: redis, redis: {addrs: [" + `"` + s.Redis + `"` + "]}}"
+	}
+	limits := "{bytes_in_flight: 2GiB}"
+	if s.InFlight != "" {
+		limits = "{bytes_in_flight: " + s.InFlight + ", max_body: 8MiB}"
+	}
+	return `listen: 127.0.0.1:0
+admin: {listen: 127.0.0.1:0}
+upstream: {base_url: http://` + s.Upstream + `/v1}
+store: ` + store + `
+models:
+  ` + Model + `: {context_window: 1000000000, max_output: 4096, encoding: o200k_base}
+condenser: {type: llm, max_size: 1000000, max_tokens: 0.75, keep_first: 2}
+limits: ` + limits + `
+`
+}

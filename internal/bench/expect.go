@@ -1,0 +1,144 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// expectation is what must arrive upstream of one request, once.
+type expectation struct {
+	body     Body
+	view     bool   // a condensed view of the body arrives, not the body
+	last     []byte // of the messages; it is in every view
+	arrivals int
+	bytes    int // that arrived
+	err      error
+	done     chan struct{} // closed when the first arrival has been compared
+}
+
+// expectations are what is to arrive, by id. It may be used concurrently.
+type expectations struct {
+	mu   sync.Mutex
+	next uint64
+	all  map[uint64]*expectation
+	errs []error       // arrivals that nobody expected
+	wait time.Duration // for what was answered to have arrived and been compared
+}
+
+func newExpectations() *expectations {
+	return &expectations{all: map[uint64]*expectation{}, wait: arrival}
+}
+
+// arrival is how long the mock may take to have compared what it answered already.
+const arrival = 10 * time.Second
+
+// add expects a request, and gives it its id.
+func (x *expectations) add(e *expectation) uint64 {
+	e.done = make(chan struct{})
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.next++
+	x.all[x.next] = e
+	return x.next
+}
+
+// arrived compares what came with what was expected.
+func (x *expectations) arrived(id uint64, got []byte) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e := x.all[id]
+	if e == nil {
+		x.errs = append(x.errs, fmt.Errorf("request %d arrived upstream, and was not expected", id))
+		return
+	}
+	if e.arrivals++; e.arrivals > 1 {
+		return // counted by check
+	}
+	e.bytes = len(got)
+	x.mu.Unlock()
+	err := e.compare(got)
+	x.mu.Lock()
+	e.err = err
+	close(e.done)
+}
+
+// await waits until a request has arrived and takes it.
+func (x *expectations) await(id uint64) (int, error) {
+	x.mu.Lock()
+	e := x.all[id]
+	x.mu.Unlock()
+	if e != nil {
+		select {
+		case <-e.done:
+		case <-time.After(x.wait):
+		}
+	}
+	return x.take(id)
+}
+
+// take gives up an expectation and tells how many bytes arrived, or what was wrong.
+func (x *expectations) take(id uint64) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e := x.all[id]
+	delete(x.all, id)
+	switch {
+	case e == nil:
+		return 0, fmt.Errorf("request %d was not expected", id)
+	case e.arrivals == 0:
+		return 0, fmt.Errorf("request %d never arrived upstream: %w", id, errLost)
+	case e.arrivals > 1:
+		return 0, fmt.Errorf("request %d arrived upstream %d times", id, e.arrivals)
+	case e.err != nil:
+		return 0, fmt.Errorf("request %d: %w", id, e.err)
+	}
+	return e.bytes, nil
+}
+
+// check is an error if anything arrived that nobody expected.
+func (x *expectations) check() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return errors.Join(x.errs...)
+}
+
+var (
+	errLost    = errors.New("lost")
+	errAltered = errors.New("altered on its way")
+)
+
+func (e *expectation) compare(got []byte) error {
+	if e.view {
+		return e.compareView(got)
+	}
+	if len(got) != e.body.Len() {
+		return fmt.Errorf("%w: %d bytes arrived, not %d", errAltered, len(got), e.body.Len())
+	}
+	at := 0
+	for _, part := range e.body {
+		if !bytes.Equal(got[at:at+len(part)], part) {
+			return fmt.Errorf("%w: as long, but not the same", errAltered)
+		}
+		at += len(part)
+	}
+	return nil
+}
+
+// compareView checks that a view arrived: shorter, whole, with the same frame and the newest message.
+func (e *expectation) compareView(got []byte) error {
+	switch {
+	case len(got) >= e.body.Len():
+		return fmt.Errorf("%w: %d bytes arrived of %d, and no condensed view", errAltered, len(got), e.body.Len())
+	case !json.Valid(got):
+		return fmt.Errorf("%w: the view is no JSON", errAltered)
+	case !bytes.HasPrefix(got, e.body[0]) || !bytes.HasSuffix(got, e.body[2]):
+		return fmt.Errorf("%w: the view's frame is another one", errAltered)
+	case !bytes.HasSuffix(got[:len(got)-len(e.body[2])], e.last):
+		return fmt.Errorf("%w: the view does not end with the newest message", errAltered)
+	}
+	return nil
+}

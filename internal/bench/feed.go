@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// Kind is what a request is to its target.
+type Kind string
+
+// The kinds of requests.
+const (
+	Known     Kind = "known + 2"      // a session that the target knows, with two new messages
+	FirstSeen Kind = "first seen"     // a history of which it has seen nothing
+	Condensed Kind = "condensed view" // known + 2, where what goes upstream is a condensed view
+)
+
+// feed gives the requests of one connection, one after another.
+type feed struct {
+	rig      *rig
+	kind     Kind
+	stream   bool
+	template *History
+	current  *History
+	step     int
+}
+
+// item is a request that is to be made of every target.
+type item struct {
+	history *History
+	step    int
+	prime   bool // the history's first request has to be made before
+}
+
+// next gives the next item. Histories change before they grow out of their size.
+func (f *feed) next() item {
+	if f.current == nil || f.step >= f.current.Steps() || f.kind == FirstSeen {
+		f.current, f.step = f.rig.fork(f.template), 0
+		if f.kind == FirstSeen {
+			return item{history: f.current}
+		}
+	}
+	f.step++
+	return item{history: f.current, step: f.step, prime: f.step == 1}
+}
+
+// request makes an item's request of a target.
+func (f *feed) request(t *Target, i item) *request {
+	q := &request{call: call{Target: t, Body: i.history.Step(i.step, f.stream)}}
+	if f.stream {
+		q.Answer, q.Events = answerStream(floodEvents, 0), floodEvents
+	}
+	if f.kind == Condensed && t.stateful() {
+		q.View = true
+		q.Last = i.history.Message(i.history.first + stepMessages*i.step - 1)
+	}
+	return q
+}
+
+// primeTries is how often a session's beginning is shown at most: a target whose store is late does not take it.
+const primeTries = 3
+
+// prime shows a target the beginning of a session, and has it condensed where that is wanted.
+func (f *feed) prime(c *client, t *Target, h *History) error {
+	q := f.request(t, item{history: h})
+	q.Answer, q.Events = "", 0
+	if q.View {
+		q.Headers = "X-Dewpoint-Condense: now\r\n"
+	}
+	for range primeTries {
+		a, _, err := f.rig.ask(c, q)
+		if err != nil {
+			return err
+		}
+		if a.Thread != "" && (!q.View || a.Condensed != "") {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: the beginning of a session was not taken", t.Name)
+}
+
+// floodEvents is how many events a flooding answer has.
+const floodEvents = 200
+
+// intact checks that an answer is the mock's own, to its end.
+func intact(a *answer, q *request) error {
+	if a.Status != 200 {
+		return fmt.Errorf("answered %d: %.300s", a.Status, a.Body)
+	}
+	if q.Events == 0 {
+		if !bytes.Contains(a.Body, []byte(`"chatcmpl-`+strconv.FormatUint(q.ID, 10)+`"`)) {
+			return fmt.Errorf("another request's answer: %.300s", a.Body)
+		}
+		return nil
+	}
+	if n := bytes.Count(a.Body, []byte(clockMark)); n != q.Events || !bytes.HasSuffix(a.Body, []byte(streamDone)) {
+		return fmt.Errorf("%d of %d events came", n, q.Events)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+func joined(b Body) []byte { return bytes.Join(b[:], nil) }
+
+// TestHistories: bodies are what OpenAI takes, about as long as they should be, and made of many messages.
+func TestHistories(t *testing.T) {
+	for _, size := range sizes() {
+		h := NewHistory(Plan{Size: size, Steps: 3})
+		if h.Steps() != 3 {
+			t.Errorf("%s: %d steps", sizeName(size), h.Steps())
+		}
+		for _, step := range []int{0, 3} {
+			for _, stream := range []bool{false, true} {
+				body := h.Step(step, stream)
+				if err := fakeupstream.Validate(joined(body)); err != nil {
+					t.Fatalf("%s, step %d: %v", sizeName(size), step, err)
+				}
+				if n := float64(body.Len()) / float64(size); n < 0.6 || n > 1.4 {
+					t.Errorf("%s, step %d: %d bytes", sizeName(size), step, body.Len())
+				}
+			}
+		}
+		if mean := size / h.Messages(); mean < 400 || mean > 2500 {
+			t.Errorf("%s: %d messages", sizeName(size), h.Messages())
+		}
+		if !bytes.Equal(joined(h.Step(1, false)), joined(NewHistory(Plan{Size: size, Steps: 3}).Step(1, false))) {
+			t.Errorf("%s: another text each time", sizeName(size))
+		}
+	}
+}
+
+func TestLongHistory(t *testing.T) {
+	h := NewLongHistory(1000, 1_600_000)
+	body := h.Body(h.Messages(), false)
+	if h.Messages() != 1000 || body.Len() < 1_500_000 || body.Len() > 1_700_000 {
+		t.Errorf("%v", h)
+	}
+	if err := fakeupstream.Validate(joined(body)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestForksDiffer: forks share no message but the system prompt, and stay valid.
+func TestForksDiffer(t *testing.T) {
+	h := NewHistory(Plan{Size: 10_000, Steps: 2})
+	a, b := h.Fork(1), h.Fork(2)
+	for i := range h.Messages() {
+		if same := bytes.Equal(a.Message(i), b.Message(i)); same != (i == 0) {
+			t.Errorf("message %d: %s", i, a.Message(i))
+		}
+		if !json.Valid(a.Message(i)) || len(a.Message(i)) != len(h.Message(i)) {
+			t.Errorf("message %d: %s", i, a.Message(i))
+		}
+	}
+	if err := fakeupstream.Validate(joined(a.Step(2, false))); err != nil {
+		t.Error(err)
+	}
+	if !bytes.Equal(joined(a.Step(1, false)), joined(h.Fork(1).Step(1, false))) {
+		t.Error("a fork is another one each time")
+	}
+}

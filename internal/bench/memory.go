@@ -1,0 +1,104 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Memory is what a Dewpoint holds in memory under clients that mean no good, each time a fresh one.
+type Memory struct {
+	Rows     []MemoryRow `json:"rows"`
+	Overload Overload    `json:"overload"`
+	Runtime  []Limited   `json:"runtime"`
+}
+
+// MemoryRow is one such situation. Sizes are in bytes.
+type MemoryRow struct {
+	Situation string        `json:"situation"`
+	Conns     int           `json:"conns"`
+	Before    int64         `json:"before"`
+	Peak      int64         `json:"peak"`
+	Held      int64         `json:"held"`      // at the end, before the connections were closed
+	After     int64         `json:"after"`     // a few seconds after the last connection was closed
+	Served    int           `json:"served"`    // small requests of another client meanwhile
+	P99       time.Duration `json:"p99"`       // of them
+	Delivered int64         `json:"delivered"` // bytes that slow readers took
+}
+
+// Overload is what a full budget of bytes in flight does.
+type Overload struct {
+	Budget  string `json:"budget"`
+	Conns   int    `json:"conns"`
+	Size    int    `json:"size"`
+	Served  int    `json:"served"`
+	Refused int    `json:"refused"` // 429 or 503, with Retry-After and an error of OpenAI's shape
+	Other   int    `json:"other"`   // answers or ends of another kind
+	Peak    int64  `json:"peak"`
+}
+
+// Limited is how the Go runtime of a Dewpoint was limited, as it says itself, and what it came to.
+type Limited struct {
+	Env   string  `json:"env"`
+	Procs float64 `json:"procs"`
+	Limit float64 `json:"limit"` // bytes
+	Peak  int64   `json:"peak"`
+}
+
+// hostile is a situation: what its connections do first, a few at a time, and what each does then until ctx ends. Either
+// may be nil.
+type hostile struct {
+	name  string
+	conns int
+	first func(w *crowd, c *client) error
+	then  func(ctx context.Context, w *crowd, c *client)
+}
+
+func (o *Options) hostiles() []hostile {
+	idle, slow, streams, declared := 10_000, 1000, 200, 100
+	if o.Quick {
+		idle = 1000
+	}
+	if o.Tiny {
+		idle, slow, streams, declared = 10, 10, 4, 4
+	}
+	return []hostile{
+		{"idle connections, nothing sent", idle, nil, nil},
+		{"idle connections, each after a request of 10 KB", idle, (*crowd).askOnce, nil},
+		{"slow-loris, a byte of the header each 100 ms", slow, nil, dribble},
+		{"slow-loris, a byte of the body each 100 ms", slow, declare(1_000_000), dribble},
+		{"60 MB declared, nothing sent", declared, declare(60_000_000), nil},
+		{"streams of 5 MB that are read at 80 KB/s", streams, (*crowd).openStream, readSlowly},
+	}
+}
+
+// hold is how long a hostile situation lasts, and rest how long after it the memory is read again.
+func (o *Options) hold() (hold, rest time.Duration) {
+	switch {
+	case o.Tiny:
+		return 50 * time.Millisecond, 10 * time.Millisecond
+	case o.Quick:
+		return 500 * time.Millisecond, 500 * time.Millisecond
+	}
+	return 5 * time.Second, 3 * time.Second
+}
+
+func (r *rig) measureMemory(ctx context.Context) (*Memory, error) {
+	out := &Memory{}
+	for _, h := range r.hostiles() {
+		row, err := r.hostile(ctx, h)
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", h.name, err)
+		}
+		r.log("%s: %+v", h.name, row)
+		out.Rows = append(out.Rows, row)
+	}
+	var err error
+	if out.Overload, err = r.overload(ctx); err != nil {
+		return out, fmt.Errorf("overload: %w", err)
+	}
+	r.log("overload: %+v", out.Overload)
+	out.Runtime, err = r.runtimeLimits(ctx)
+	r.log("runtime: %+v", out.Runtime)
+	return out, err
+}

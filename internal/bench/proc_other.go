@@ -1,0 +1,22 @@
+//go:build !linux
+
+package bench
+
+import (
+	"syscall"
+	"time"
+)
+
+// What other processes use is read from Linux's /proc only; elsewhere these figures are 0.
+
+func dieWithParent(syscall.Signal) *syscall.SysProcAttr { return nil }
+
+func cpuTime([]int) time.Duration { return 0 }
+
+func memory([]int) (now, peak int64) { return 0, 0 }
+
+func forgetPeak([]int) {}
+
+func diskWrites(int) int64 { return 0 }
+
+func children(int) []int { return nil }

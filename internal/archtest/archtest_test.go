@@ -36,9 +36,11 @@ var house = map[string][]string{
 	"internal/retention":     {"session", "condense", "proxy/dialect/chat", "internal/replay"},
 	"internal/demo":          {"config", "internal/fakeupstream", "internal/replay"},
 	"cmd/proxy":              {"config", "internal/app", "internal/demo", "internal/fakeupstream", "internal/replay"},
-	"cmd/measure":            {"config", "internal/app", "internal/fakeupstream", "internal/replay", "internal/retention", "tokenize"},
+	"cmd/measure":            {"config", "internal/app", "internal/fakeupstream", "internal/replay", "internal/retention", "internal/soak", "tokenize"},
 	"internal/archtest":      {},
-	"internal/e2e":           {},
+	"internal/process":       {},
+	"internal/soak":          {"session", "session/boltstore", "session/redisstore", "condense", "internal/fakeupstream", "internal/process", "internal/replay", "proxy/dialect/chat"},
+	"internal/e2e":           {"internal/process"},
 }
 
 // outside says where a dependency may be imported, and why nowhere else.
@@ -54,11 +56,11 @@ var outside = []struct {
 	{"go.uber.org/zap", "nothing below the proxy logs: it returns errors", []string{"proxy", "internal/app", "cmd/proxy", "internal/replay"}},
 	{"github.com/prometheus", "metrics are kept at the edge", []string{"proxy"}},
 	{"net/http", "the core knows no protocol", []string{
-		"proxy", "proxy/h1", "condense", "internal/app", "internal/fakeupstream", "internal/replay", "cmd/proxy",
+		"proxy", "proxy/h1", "condense", "internal/app", "internal/fakeupstream", "internal/replay", "internal/soak", "cmd/proxy",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{
 		"proxy", "config", "condense", "condense/condensetest", "internal/fakeupstream", "internal/replay", "internal/retention",
-		"internal/demo", "session/sessiontest", "cmd/proxy",
+		"internal/demo", "internal/process", "internal/soak", "session/sessiontest", "cmd/proxy",
 	}},
 	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest"}},
 }

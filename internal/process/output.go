@@ -1,27 +1,29 @@
-package e2e
+package process
 
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"sync"
 )
 
-// entry is what a test reads of one line of the log.
-type entry struct{ Msg, Listen, Admin string }
+// Entry is what is read of one line of the log.
+type Entry struct{ Msg, Listen, Admin string }
 
-// output takes what a process writes, and lets tests wait for a line of its log.
-type output struct {
+// Output takes what a process writes, and lets others wait for a line of its log. It is safe for concurrent use.
+type Output struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
 	rest    []byte // of a line that is not whole yet
-	entries []entry
+	entries []Entry
 	changed chan struct{} // closed and replaced at each new entry
 }
 
-func newOutput() *output { return &output{changed: make(chan struct{})} }
+// NewOutput gives an empty one.
+func NewOutput() *Output { return &Output{changed: make(chan struct{})} }
 
 // Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
+func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.text.Write(p)
@@ -32,7 +34,7 @@ func (o *output) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		o.rest = rest
-		var e entry
+		var e Entry
 		if json.Unmarshal(line, &e) == nil && e.Msg != "" {
 			o.entries = append(o.entries, e)
 			close(o.changed)
@@ -41,8 +43,8 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 }
 
-// find gives the first entry with that message, or what to wait for.
-func (o *output) find(message string) (entry, bool, <-chan struct{}) {
+// Find gives the first entry with that message, or what to wait for.
+func (o *Output) Find(message string) (Entry, bool, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.entries {
@@ -50,12 +52,23 @@ func (o *output) find(message string) (entry, bool, <-chan struct{}) {
 			return e, true, nil
 		}
 	}
-	return entry{}, false, o.changed
+	return Entry{}, false, o.changed
 }
 
 // String is all that was written so far.
-func (o *output) String() string {
+func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
+}
+
+// Defect gives the first word in the output that only a defect of the program writes, empty if there is none.
+func (o *Output) Defect() string {
+	text := o.String()
+	for _, word := range [...]string{`"msg":"panic"`, "panic: ", "fatal error: ", "DATA RACE"} {
+		if strings.Contains(text, word) {
+			return word
+		}
+	}
+	return ""
 }

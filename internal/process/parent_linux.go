@@ -1,8 +1,8 @@
-package e2e
+package process
 
 import "syscall"
 
-// dieWithParent ends a process even if the test's own is killed.
-func dieWithParent() *syscall.SysProcAttr {
+// DieWithParent ends a process even if the one that started it is killed.
+func DieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -1,7 +1,8 @@
 //go:build !linux
 
-package e2e
+package process
 
 import "syscall"
 
-func dieWithParent() *syscall.SysProcAttr { return nil }
+// DieWithParent can do nothing here.
+func DieWithParent() *syscall.SysProcAttr { return nil }

@@ -1,4 +1,5 @@
-// Command measure makes the figures in docs/ from recorded runs: what condensers keep, and what they cost.
+// Command measure makes the figures in docs/: from recorded runs what condensers keep and what they cost, and from a soak
+// what faults do.
 package main
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-const usage = `usage: measure retention|cost [flags] (FILE|FOLDER)...; see docs`
+const usage = `usage: measure retention|cost [flags] (FILE|FOLDER)... or measure soak [flags]; see docs`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -34,6 +35,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return measureRetention(ctx, args[1:], out)
 	case "cost":
 		return measureCost(ctx, args[1:], out)
+	case "soak":
+		return measureSoak(ctx, args[1:], out)
 	}
 	return errors.New(usage)
 }

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/soak"
+)
+
+// measureSoak soaks the binary, and writes the tables to out or into a document. Violations are an error.
+func measureSoak(ctx context.Context, args []string, out io.Writer) error {
+	fs := flag.NewFlagSet("soak", flag.ContinueOnError)
+	o := soak.Options{Progress: os.Stderr}
+	fs.StringVar(&o.Dewpoint, "dewpoint", "bin/dewpoint", "path of the binary")
+	fs.StringVar(&o.Store, "store", soak.Redis, "redis or embedded (one replica)")
+	fs.DurationVar(&o.Duration, "duration", 5*time.Minute, "how long things go wrong")
+	fs.IntVar(&o.Replicas, "replicas", 3, "replicas")
+	fs.IntVar(&o.Sessions, "sessions", 300, "agents, each with one conversation")
+	fs.IntVar(&o.Tenants, "tenants", 5, "tenants, each with a condenser of its own")
+	fs.IntVar(&o.Steps, "steps", 45, "turns of each agent, spread over the duration")
+	fs.IntVar(&o.Requests, "requests", 0, "requests at most; 0: as many as the turns take")
+	fs.Uint64Var(&o.Seed, "seed", 1, "seed of what agents say and of when faults come")
+	doc := fs.String("doc", "", "document to put the tables into")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	report, err := soak.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	for _, v := range report.Violations {
+		fmt.Fprintln(os.Stderr, "VIOLATION:", v)
+	}
+	var tables bytes.Buffer
+	report.Markdown(&tables)
+	if err := publish(out, *doc, tables.String()); err != nil {
+		return err
+	}
+	if report.Violated > 0 {
+		return fmt.Errorf("%d violations; seed %d", report.Violated, o.Seed)
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// belonging checks that nothing belongs to two, and that one conversation is one session.
+type belonging struct {
+	tally   *tally
+	weather *weather
+	owners  map[string]*family // of sessions and threads, by their names
+}
+
+// family checks one of them, by what the proxy said of each exchange.
+func (b *belonging) family(f *family) {
+	b.own(f)
+	b.oneSession(f)
+	for _, l := range f.lines {
+		b.oneThread(l)
+	}
+}
+
+// own checks that no session and no thread is another family's too.
+func (b *belonging) own(f *family) {
+	for _, l := range f.lines {
+		for _, p := range l.placed {
+			for kind, id := range map[string]string{"session": p.session, "thread": p.thread} {
+				if id == "" {
+					continue
+				}
+				name := kind + " " + id
+				if owner := b.owners[name]; owner != nil && owner != f {
+					b.tally.violate("nothing is shared between conversations", l.name(), "%s is also of %s, family %d",
+						name, owner.tenant.name, owner.number)
+				}
+				b.owners[name] = f
+			}
+		}
+	}
+}
+
+// oneSession checks that all of a family is in one session: a title request only if it names it.
+func (b *belonging) oneSession(f *family) {
+	first := ""
+	for _, l := range f.lines {
+		if l.kind == lineSide && f.naming == unnamed {
+			continue
+		}
+		for _, p := range l.placed {
+			if p.session == "" {
+				continue
+			}
+			if first == "" {
+				first = p.session
+			}
+			if p.session != first {
+				b.split(f, "one conversation is one session", l.kind+" in a session of its own",
+					fmt.Sprintf("%s: %s is in session %s, it began in %s", l.name(), p.exchange, p.session, first))
+				break
+			}
+		}
+	}
+}
+
+// oneThread checks that a line that only grows stays in one thread.
+func (b *belonging) oneThread(l *line) {
+	first := ""
+	for _, p := range l.placed {
+		if p.thread == "" {
+			continue
+		}
+		if first == "" {
+			first = p.thread
+		}
+		if p.thread != first {
+			b.split(l.family, "one line is one thread", l.kind+" in two threads",
+				fmt.Sprintf("%s: %s is in thread %s, it began in %s", l.name(), p.exchange, p.thread, first))
+			return
+		}
+	}
+}
+
+// split counts what is split in two, by whether something was lost before; where nothing was, it is a violation.
+func (b *belonging) split(f *family, rule, what, detail string) {
+	if cause := b.loss(f); cause != "" {
+		b.tally.count(groupSplit, what+", after "+cause)
+		return
+	}
+	b.tally.violate(rule, fmt.Sprintf("family %d", f.number), "%s, though nothing was lost: %s", detail, f.story())
+}
+
+// loss is why writes of a family may have been lost, empty if they can not have been.
+func (b *belonging) loss(f *family) string {
+	for _, l := range f.lines {
+		for _, p := range l.placed {
+			switch {
+			case b.weather.touched(p.from, p.to):
+				return "the store was away, stopped or killed"
+			case p.lost && p.thread == "":
+				return "a request without the store"
+			case p.lost:
+				return "its replica was killed"
+			}
+		}
+	}
+	return ""
+}
+
+// story is where a family's requests were placed, the newest of them.
+func (f *family) story() string {
+	var b strings.Builder
+	for _, l := range f.lines {
+		fmt.Fprintf(&b, "\n%s:", l.name())
+		for _, p := range l.placed[max(0, len(l.placed)-8):] {
+			fmt.Fprintf(&b, " %s=%.6s/%.6s", p.exchange, p.session, p.thread)
+		}
+	}
+	return b.String()
+}
+
+// sessions checks each session's record in the store: its tenant, and that its threads hold its family's texts alone.
+func (a *auditor) sessions(ctx context.Context, owners map[string]*family) error {
+	var errs []error
+	for name, f := range owners {
+		id, is := strings.CutPrefix(name, "session ")
+		if !is {
+			continue
+		}
+		if err := a.session(ctx, session.SessionID(id), f); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *auditor) session(ctx context.Context, id session.SessionID, f *family) error {
+	s, err := a.store.Session(ctx, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return nil // it was lost before anything of it was written down; where its requests are now is checked elsewhere
+	}
+	if err != nil {
+		return fmt.Errorf("read session %s: %w", id, err)
+	}
+	if s.Tenant != f.tenant.name {
+		return fmt.Errorf("session %s of %s is %s's", id, f.tenant.name, s.Tenant)
+	}
+	for _, thread := range s.Threads {
+		if err := a.texts(ctx, thread, f); err != nil {
+			return err
+		}
+	}
+	a.tally.count(groupChecked, "sessions read from the store")
+	return nil
+}
+
+// texts checks whose texts a thread's own log holds.
+func (a *auditor) texts(ctx context.Context, id session.ThreadID, f *family) error {
+	t, err := a.thread(ctx, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return nil // the session's record was kept, the thread's not
+	}
+	if err != nil {
+		return err
+	}
+	if t.Tenant != f.tenant.name {
+		return fmt.Errorf("thread %s of %s is %s's", id, f.tenant.name, t.Tenant)
+	}
+	entries, err := a.entries(ctx, id)
+	if err != nil {
+		return err
+	}
+	owners := []mark{{Tenant: f.tenant.number, Family: f.number}, {Tenant: shared, Family: f.number / 2}}
+	for _, e := range entries {
+		for m := range marksIn(e.Payload) {
+			is := parseMark(m)
+			if !slices.Contains(owners, mark{Tenant: is.Tenant, Family: is.Family}) {
+				return fmt.Errorf("thread %s of family %d holds %s", id, f.number, m)
+			}
+		}
+	}
+	a.tally.count(groupChecked, "threads searched for others' texts")
+	return nil
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
@@ -83,7 +84,7 @@ func (v *View) same(sent, forwarded session.Message) bool {
 	if bytes.Equal(sent.Raw, forwarded.Raw) {
 		return true
 	}
-	if sent.Kind != session.Observation || sent.Result != forwarded.Result || len(forwarded.Raw) >= len(sent.Raw) {
+	if sent.Kind != session.Observation || sent.Result != forwarded.Result {
 		return false
 	}
 	whole, err := v.dialect.Read(sent.Raw)
@@ -102,8 +103,15 @@ func (v *View) same(sent, forwarded session.Message) bool {
 	for tail < min(len(part.Text), len(whole.Text))-head && part.Text[len(part.Text)-1-tail] == whole.Text[len(whole.Text)-1-tail] {
 		tail++
 	}
-	return len(part.Text)-head-tail <= noteLength
+	note := part.Text[head : len(part.Text)-tail]
+	if len(forwarded.Raw) >= len(sent.Raw) && !strings.Contains(note, trimNote) {
+		return false
+	}
+	return len(note) <= noteLength
 }
+
+// trimNote is what the note of a trim says. Such a result has fewer tokens than the one sent, but may have more bytes.
+const trimNote = "characters left out here"
 
 // noteLength bounds what stands in the place of what a tool result leaves out, in bytes.
 const noteLength = 400
@@ -123,7 +131,7 @@ func (v *View) takeSummary(m session.Message) error {
 // trimmed reports whether anything is shown in part.
 func (v *View) trimmed() bool {
 	for i, at := range v.from {
-		if at >= 0 && len(v.forwarded[i].Raw) < len(v.sent[at].Raw) {
+		if at >= 0 && !bytes.Equal(v.forwarded[i].Raw, v.sent[at].Raw) {
 			return true
 		}
 	}

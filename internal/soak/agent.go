@@ -18,7 +18,10 @@ type agent struct {
 	ending bool // nothing new is begun
 }
 
-// run takes the turns, spread over the time; when that has passed, or the context ends, it takes no more.
+// overtime is how many times as long as planned agents may take for their turns, on a busy machine.
+const overtime = 3
+
+// run takes the turns, spread over the time; long after that, or when the context ends, it takes no more.
 func (a *agent) run(ctx context.Context, steps int, total time.Duration) error {
 	began := time.Now()
 	jitter := rand.New(rand.NewPCG(uint64(a.number), 7))
@@ -28,7 +31,7 @@ func (a *agent) run(ctx context.Context, steps int, total time.Duration) error {
 		if !sleep(ctx, time.Until(began.Add(time.Duration(at*float64(total))))) {
 			return nil
 		}
-		if time.Since(began) > total || a.caller.spent() {
+		if time.Since(began) > overtime*total || a.caller.spent() {
 			return nil
 		}
 		l = a.move(l)
@@ -186,7 +189,7 @@ func (a *agent) title(ctx context.Context, l *line) error {
 		return nil
 	}
 	side.add(text("system", "You are a title generator. You output only a title."),
-		text("user", "Generate a title for this conversation:\n"+*first.Content))
+		text("user", "Generate a title for this conversation:\n"+*first.Content+"\n"+a.author.text(1)))
 	return a.caller.call(ctx, side, a.reply(side, true))
 }
 

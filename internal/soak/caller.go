@@ -35,7 +35,8 @@ const (
 	mostAttempts = 400
 	mostFaults   = 3
 	mostTime     = 4 * patience
-	pause        = 50 * time.Millisecond
+	pause        = 50 * time.Millisecond // doubled each time
+	longestPause = 500 * time.Millisecond
 )
 
 // spent reports whether as many requests were sent as may be.
@@ -47,7 +48,7 @@ func (c *caller) call(ctx context.Context, l *line, r reply) error {
 	defer cancel()
 	var now []string
 	faults := 0
-	for range mostAttempts {
+	for attempt := range mostAttempts {
 		c.tries++
 		m, answer := r.at(c.tries)
 		x := &exchange{id: fmt.Sprintf("%d/%d/%d", l.family.number, l.number, c.tries), family: l.family, answer: answer}
@@ -65,7 +66,7 @@ func (c *caller) call(ctx context.Context, l *line, r reply) error {
 		if x.fault != noFault {
 			faults++
 		}
-		if !sleep(ctx, pause) {
+		if !sleep(ctx, min(pause<<min(attempt, 4), longestPause)) {
 			break
 		}
 	}
@@ -96,7 +97,7 @@ func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
 	took := time.Since(began)
 	how := c.verdict(x, l, to, got, began)
 	c.tally.count(groupEnded, how.String())
-	if x.fault != noFault {
+	if x.fault != noFault && x.last() != nil {
 		c.tally.count(groupInjected, string(x.fault))
 	}
 	l.place(x, to, got, began)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/soak"
@@ -17,7 +18,7 @@ func measureSoak(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("soak", flag.ContinueOnError)
 	o := soak.Options{Progress: os.Stderr}
 	fs.StringVar(&o.Dewpoint, "dewpoint", "bin/dewpoint", "path of the binary")
-	fs.StringVar(&o.Store, "store", soak.Redis, "redis or embedded (one replica)")
+	stores := fs.String("store", soak.Redis, "redis, embedded (one replica), or both, one after the other: redis,embedded")
 	fs.DurationVar(&o.Duration, "duration", 5*time.Minute, "how long things go wrong")
 	fs.IntVar(&o.Replicas, "replicas", 3, "replicas")
 	fs.IntVar(&o.Sessions, "sessions", 300, "agents, each with one conversation")
@@ -29,20 +30,25 @@ func measureSoak(ctx context.Context, args []string, out io.Writer) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	report, err := soak.Run(ctx, o)
-	if err != nil {
-		return err
-	}
-	for _, v := range report.Violations {
-		fmt.Fprintln(os.Stderr, "VIOLATION:", v)
-	}
 	var tables bytes.Buffer
-	report.Markdown(&tables)
+	violated := 0
+	for store := range strings.SplitSeq(*stores, ",") {
+		o.Store = store
+		report, err := soak.Run(ctx, o)
+		if err != nil {
+			return err
+		}
+		for _, v := range report.Violations {
+			fmt.Fprintln(os.Stderr, "VIOLATION:", v)
+		}
+		violated += report.Violated
+		report.Markdown(&tables)
+	}
 	if err := publish(out, *doc, tables.String()); err != nil {
 		return err
 	}
-	if report.Violated > 0 {
-		return fmt.Errorf("%d violations; seed %d", report.Violated, o.Seed)
+	if violated > 0 {
+		return fmt.Errorf("%d violations; seed %d", violated, o.Seed)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -54,7 +53,6 @@ type line struct {
 	final    string // text of the last answer
 	wish     string // X-Dewpoint-Condense of the next request
 
-	mu     sync.Mutex
 	placed []placement
 	last   *exchange // served last
 }

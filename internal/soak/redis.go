@@ -71,8 +71,7 @@ func (r *redis) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	return store.Ping(ctx)
+	return errors.Join(store.Ping(ctx), store.Close())
 }
 
 func (r *redis) kill() { r.run.Kill() }

@@ -62,8 +62,9 @@ func (r *Report) setting(w io.Writer) {
 	for _, t := range r.tenants {
 		kinds = append(kinds, t.condenser.name)
 	}
-	fmt.Fprintf(w, "Seed %d, %s %s/%s with %d cores, %s store, %d replicas, %d sessions of %d tenants (%s), faults for %v, %v in all.\n\n",
-		o.Seed, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.Store, o.Replicas, o.Sessions, o.Tenants,
+	fmt.Fprintf(w, "## %s store\n\n", o.Store)
+	fmt.Fprintf(w, "Seed %d, %s %s/%s with %d cores, %d replicas, %d sessions of %d tenants (%s), faults for %v, %v in all.\n\n",
+		o.Seed, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.Replicas, o.Sessions, o.Tenants,
 		strings.Join(kinds, "; "), r.faulty.Round(time.Second), r.took.Round(time.Second))
 }
 

@@ -51,7 +51,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("soak: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's folder for what may go
 	s := &soak{Options: o, tally: newTally(), weather: newWeather(), desk: newDesk(), tenants: newTenants(o.Tenants), began: time.Now()}
 	if err := s.run(ctx, dir); err != nil {
 		return nil, fmt.Errorf("soak: %w", err)
@@ -175,7 +175,7 @@ func (s *soak) tell(ctx context.Context, working *sync.WaitGroup, began time.Tim
 			return
 		case <-tick.C:
 			fmt.Fprintf(s.Progress, "%v: %d requests, %d condensations, %d violations\n", time.Since(began).Round(time.Second),
-				s.sent.Load(), s.tally.sum(groupCondensed), s.tally.violated)
+				s.sent.Load(), s.tally.sum(groupCondensed), s.tally.wrongs())
 		}
 	}
 }

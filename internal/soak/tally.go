@@ -56,12 +56,6 @@ func (t *tally) add(group, name string, n int) {
 	t.counts[group][name] += n
 }
 
-func (t *tally) get(group, name string) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.counts[group][name]
-}
-
 // sum adds up a group.
 func (t *tally) sum(group string) int {
 	t.mu.Lock()
@@ -91,6 +85,13 @@ func (t *tally) violate(rule, where, format string, args ...any) {
 		detail := fmt.Sprintf(format, args...)
 		t.violations = append(t.violations, Violation{rule, where, strings.ToValidUTF8(detail[:min(len(detail), longestDetail)], "")})
 	}
+}
+
+// wrongs is how many violations there are.
+func (t *tally) wrongs() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.violated
 }
 
 // percentile of durations, 0 to 1; 0 if there are none.

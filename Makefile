@@ -2,7 +2,7 @@
 GO ?= go
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
-.PHONY: build run demo check needs format vet lint test replay captures recorded retention cost fuzz bench clean
+.PHONY: build run demo check needs format vet lint test replay captures recorded retention cost soak fuzz bench clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -47,6 +47,10 @@ retention: ## remakes docs/retention.md
 
 cost: ## remakes docs/cost.md
 	$(GO) run ./cmd/measure cost -doc docs/cost.md "$(RUNS)"
+
+SEED ?= 20
+soak: build ## remakes docs/reliability.md; takes a quarter of an hour
+	$(GO) run ./cmd/measure soak -store redis,embedded -seed $(SEED) -doc docs/reliability.md
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, FUZZTIME each

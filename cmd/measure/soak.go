@@ -41,6 +41,9 @@ func measureSoak(ctx context.Context, args []string, out io.Writer) error {
 		for _, v := range report.Violations {
 			fmt.Fprintln(os.Stderr, "VIOLATION:", v)
 		}
+		for _, split := range report.Splits {
+			fmt.Fprintln(os.Stderr, "split:", split)
+		}
 		violated += report.Violated
 		report.Markdown(&tables)
 	}

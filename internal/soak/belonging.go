@@ -59,8 +59,9 @@ func (b *belonging) oneSession(f *family) {
 			if first == "" {
 				first = p.session
 			}
+			b.tally.count(groupChecked, "requests placed in their conversation's session")
 			if p.session != first {
-				b.split(f, "one conversation is one session", l.kind+" in a session of its own",
+				b.split(f, p, "one conversation is one session", l.kind+" in a session of its own",
 					fmt.Sprintf("%s: %s is in session %s, it began in %s", l.name(), p.exchange, p.session, first))
 				break
 			}
@@ -79,34 +80,45 @@ func (b *belonging) oneThread(l *line) {
 			first = p.thread
 		}
 		if p.thread != first {
-			b.split(l.family, "one line is one thread", l.kind+" in two threads",
+			b.split(l.family, p, "one line is one thread", l.kind+" in two threads",
 				fmt.Sprintf("%s: %s is in thread %s, it began in %s", l.name(), p.exchange, p.thread, first))
 			return
 		}
 	}
 }
 
-// split counts what is split in two, by whether something was lost before; where nothing was, it is a violation.
-func (b *belonging) split(f *family, rule, what, detail string) {
-	if cause := b.loss(f); cause != "" {
-		b.tally.count(groupSplit, what+", after "+cause)
+// split counts what is split in two, by whether something was lost right before; where nothing was, it is a violation.
+func (b *belonging) split(f *family, at placement, rule, what, detail string) {
+	if cause := b.loss(f, at); cause != "" {
+		b.tally.split(what+", after "+cause, detail+f.story())
 		return
 	}
 	b.tally.violate(rule, fmt.Sprintf("family %d", f.number), "%s, though nothing was lost: %s", detail, f.story())
 }
 
-// loss is why writes of a family may have been lost, empty if they can not have been.
-func (b *belonging) loss(f *family) string {
+// lookBack is how many requests of a family, the one in question included, may have lost what it needed: what one
+// loses the next repairs, and a sub-agent is known by the answer before it.
+const lookBack = 3
+
+// loss is why what a request needed may have been lost, empty if it can not have been.
+func (b *belonging) loss(f *family, at placement) string {
+	var before []placement
 	for _, l := range f.lines {
 		for _, p := range l.placed {
-			switch {
-			case b.weather.touched(p.from, p.to):
-				return "the store was away, stopped or killed"
-			case p.lost && p.thread == "":
-				return "a request without the store"
-			case p.lost:
-				return "its replica was killed"
+			if !p.from.After(at.from) {
+				before = append(before, p)
 			}
+		}
+	}
+	slices.SortFunc(before, func(x, y placement) int { return x.from.Compare(y.from) })
+	for _, p := range before[max(0, len(before)-lookBack):] {
+		switch {
+		case b.weather.touched(p.from, p.to):
+			return "the store was away, stopped or killed"
+		case p.lost && p.thread == "":
+			return "a request without the store"
+		case p.lost:
+			return "its replica was killed"
 		}
 	}
 	return ""

@@ -14,6 +14,7 @@ import (
 type Report struct {
 	Violations []Violation // the first of them
 	Violated   int         // all of them
+	Splits     []string    // of conversations split in two after a loss the first, to look into
 	Requests   int         // that agents sent, closing ones included
 
 	options  Options
@@ -33,8 +34,9 @@ func (s *soak) report() *Report {
 	s.tally.mu.Lock()
 	defer s.tally.mu.Unlock()
 	return &Report{
-		Violations: s.tally.violations, Violated: s.tally.violated, Requests: int(s.sent.Load()),
-		options: s.Options, faulty: s.faulty, took: time.Since(s.began), rounds: s.rounds, counts: s.tally.counts,
+		Violations: s.tally.violations, Violated: s.tally.violated, Splits: s.tally.splits,
+		Requests: int(s.sent.Load()),
+		options:  s.Options, faulty: s.faulty, took: time.Since(s.began), rounds: s.rounds, counts: s.tally.counts,
 		calm: s.tally.calm, hard: s.tally.hard, degraded: s.fleet.degraded, tenants: s.tenants,
 		losses: s.fleet.total(lossesMetric), panics: s.fleet.total("dewpoint_panics_total"),
 	}

@@ -30,6 +30,7 @@ type tally struct {
 	calm, hard []time.Duration           // of exchanges that were served
 	violations []Violation
 	violated   int
+	splits     []string // the first of them, to look into
 }
 
 func newTally() *tally { return &tally{counts: map[string]map[string]int{}} }
@@ -75,6 +76,16 @@ func (t *tally) took(d time.Duration, hard bool) {
 		t.hard = append(t.hard, d)
 	} else {
 		t.calm = append(t.calm, d)
+	}
+}
+
+// split counts what was split in two, and keeps where.
+func (t *tally) split(what, detail string) {
+	t.count(groupSplit, what)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.splits) < mostViolations {
+		t.splits = append(t.splits, what+": "+detail)
 	}
 }
 

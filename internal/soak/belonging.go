@@ -61,7 +61,7 @@ func (b *belonging) oneSession(f *family) {
 			}
 			b.tally.count(groupChecked, "requests placed in their conversation's session")
 			if p.session != first {
-				b.split(f, p, "one conversation is one session", l.kind+" in a session of its own",
+				b.split(l, p, "one conversation is one session", l.kind+" in a session of its own",
 					fmt.Sprintf("%s: %s is in session %s, it began in %s", l.name(), p.exchange, p.session, first))
 				break
 			}
@@ -80,7 +80,7 @@ func (b *belonging) oneThread(l *line) {
 			first = p.thread
 		}
 		if p.thread != first {
-			b.split(l.family, p, "one line is one thread", l.kind+" in two threads",
+			b.split(l, p, "one line is one thread", l.kind+" in two threads",
 				fmt.Sprintf("%s: %s is in thread %s, it began in %s", l.name(), p.exchange, p.thread, first))
 			return
 		}
@@ -88,37 +88,66 @@ func (b *belonging) oneThread(l *line) {
 }
 
 // split counts what is split in two, by whether something was lost right before; where nothing was, it is a violation.
-func (b *belonging) split(f *family, at placement, rule, what, detail string) {
-	if cause := b.loss(f, at); cause != "" {
-		b.tally.split(what+", after "+cause, detail+f.story())
+func (b *belonging) split(l *line, at placement, rule, what, detail string) {
+	if cause := b.loss(l, at); cause != "" {
+		b.tally.split(what+", after "+cause, detail+l.family.story())
 		return
 	}
-	b.tally.violate(rule, fmt.Sprintf("family %d", f.number), "%s, though nothing was lost: %s", detail, f.story())
+	b.tally.violate(rule, fmt.Sprintf("family %d", l.family.number), "%s, though nothing was lost: %s", detail, l.family.story())
 }
 
-// lookBack is how many requests of a family, the one in question included, may have lost what it needed: what one
-// loses the next repairs, and a sub-agent is known by the answer before it.
+// lookBack is how many of a family's requests before a line begins may have lost what it needs: a sub-agent is known by
+// the answer before it.
 const lookBack = 3
 
-// loss is why what a request needed may have been lost, empty if it can not have been.
-func (b *belonging) loss(f *family, at placement) string {
+// loss is why what a request needed may have been lost, empty if it can not have been: what one request loses the next of
+// its line repairs, so it is those of its line since the last that lost nothing, and where there is none of these, those
+// of the family before the line began.
+func (b *belonging) loss(l *line, at placement) string {
+	cause := b.lost(at)
+	sound := false
+	for _, p := range slices.Backward(l.placed) {
+		if cause != "" || sound {
+			break
+		}
+		if p.from.Before(at.from) {
+			cause = b.lost(p)
+			sound = cause == ""
+		}
+	}
+	if cause == "" && !sound {
+		cause = b.lostBefore(l)
+	}
+	return cause
+}
+
+// lost is why a request may have lost its writes.
+func (b *belonging) lost(p placement) string {
+	switch {
+	case b.weather.touched(p.from, p.to):
+		return "the store was away, stopped or killed"
+	case p.lost && p.thread == "":
+		return "a request without the store"
+	case p.lost:
+		return "its replica was killed"
+	}
+	return ""
+}
+
+// lostBefore is why what a line begins with may be lost.
+func (b *belonging) lostBefore(l *line) string {
 	var before []placement
-	for _, l := range f.lines {
-		for _, p := range l.placed {
-			if !p.from.After(at.from) {
+	for _, other := range l.family.lines {
+		for _, p := range other.placed {
+			if p.from.Before(l.placed[0].from) {
 				before = append(before, p)
 			}
 		}
 	}
 	slices.SortFunc(before, func(x, y placement) int { return x.from.Compare(y.from) })
 	for _, p := range before[max(0, len(before)-lookBack):] {
-		switch {
-		case b.weather.touched(p.from, p.to):
-			return "the store was away, stopped or killed"
-		case p.lost && p.thread == "":
-			return "a request without the store"
-		case p.lost:
-			return "its replica was killed"
+		if cause := b.lost(p); cause != "" {
+			return cause
 		}
 	}
 	return ""

@@ -46,13 +46,14 @@ type answered struct {
 	status       int
 	header       http.Header
 	written      []byte
+	arrived      time.Time
 	began, ended time.Time
 }
 
 func (d *delivery) answered() answered {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return answered{d.status, d.header, bytes.Clone(d.written.Bytes()), d.began, d.ended}
+	return answered{d.status, d.header, bytes.Clone(d.written.Bytes()), d.arrived, d.began, d.ended}
 }
 
 func (x *exchange) deliver(body []byte) *delivery {

@@ -1,9 +1,9 @@
 package soak
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"strings"
 )
 
@@ -19,19 +19,45 @@ const shared = 999
 
 func (m mark) String() string { return fmt.Sprintf("mk-t%d-f%d-n%d-km", m.Tenant, m.Family, m.Number) }
 
-// markPattern finds marks wherever text ends up: in messages, summaries, ledgers. A mark that was cut is none.
-var markPattern = regexp.MustCompile(`mk-t\d+-f\d+-n\d+-km`)
-
-// marksIn gives each mark in the text once.
+// marksIn gives each mark in the text once, wherever it ended up: in messages, summaries, ledgers. A mark that was cut is
+// none.
 func marksIn(text []byte) map[string]bool {
 	found := map[string]bool{}
-	for _, m := range markPattern.FindAll(text, -1) {
-		found[string(m)] = true
+	for {
+		at := bytes.Index(text, []byte("mk-t"))
+		if at < 0 {
+			return found
+		}
+		text = text[at:]
+		n := markLength(text)
+		if n > 0 && !found[string(text[:n])] {
+			found[string(text[:n])] = true
+		}
+		text = text[max(n, 1):]
 	}
-	return found
 }
 
-// parseMark reads what markPattern found.
+// markLength is how long the mark is with which the text begins, 0 if there is none.
+func markLength(text []byte) int {
+	n := 0
+	for _, part := range [...]string{"mk-t", "-f", "-n"} {
+		if !bytes.HasPrefix(text[n:], []byte(part)) {
+			return 0
+		}
+		digits := n + len(part)
+		for n = digits; n < len(text) && '0' <= text[n] && text[n] <= '9'; n++ {
+		}
+		if n == digits {
+			return 0
+		}
+	}
+	if !bytes.HasPrefix(text[n:], []byte("-km")) {
+		return 0
+	}
+	return n + len("-km")
+}
+
+// parseMark reads what marksIn found.
 func parseMark(text string) mark {
 	var m mark
 	_, _ = fmt.Sscanf(text, "mk-t%d-f%d-n%d-km", &m.Tenant, &m.Family, &m.Number)

@@ -61,7 +61,7 @@ func (o Options) withDefaults() Options {
 		o.Duration = 5 * time.Minute
 	}
 	if o.Limit == (Limits{}) {
-		o.Limit = Limits{Silence: 8 * time.Second, Summariser: 3 * time.Second}
+		o.Limit = Limits{Silence: 10 * time.Second, Summariser: 3 * time.Second}
 	}
 	if o.Progress == nil {
 		o.Progress = io.Discard

@@ -79,7 +79,7 @@ func (r *Report) outcome(w io.Writer) {
 	row("served", ended[endServed.how])
 	row("failed for upstream's fault, and sent again", r.sent("upstream: "))
 	row("failed with a killed replica, and sent again", ended[endKilled.String()]+ended[endRefused.String()])
-	row("given up by a busy machine, and sent again", ended[endSlow.String()])
+	row("given up by a busy machine, and sent again", ended[endSlow.String()]+ended[endLate.String()])
 	row("requests and writes that went without the store", r.losses)
 	row("time without the store, all replicas together", r.degraded.Round(100*time.Millisecond))
 	row("panics", r.panics)

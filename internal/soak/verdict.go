@@ -23,7 +23,8 @@ var (
 	endServed  = ending{how: "served"}
 	endRefused = ending{"connection refused", "the replica was killed"}
 	endKilled  = ending{"broken", "the replica was killed"}
-	endSlow    = ending{"given up", "upstream was silent for as long as the proxy waits, without a fault injected: a busy machine"}
+	endSlow    = ending{"given up", "upstream took as long as the proxy waits, on a busy machine"}
+	endLate    = ending{"given up", "it reached upstream late, on a busy machine"}
 	endWrong   = ending{how: "VIOLATION"}
 )
 
@@ -47,15 +48,15 @@ func (c *caller) verdict(x *exchange, l *line, on *replica, g got, began time.Ti
 	case broken:
 		return c.mustBreak(x, l, g)
 	case refused:
-		return c.mustRefuse(x, g, is)
+		return c.mustRefuse(x, g, is, began)
 	}
 	return c.mustServe(x, l, g, is, began)
 }
 
 // undelivered judges an exchange of which nothing reached upstream.
 func (c *caller) undelivered(x *exchange, g got, began time.Time) ending {
-	if time.Since(began) > c.limit.Silence*8/10 {
-		return endSlow
+	if time.Since(began) > c.patience() {
+		return endLate
 	}
 	return c.wrong("a request reaches upstream", x, g, "it did not")
 }
@@ -96,8 +97,11 @@ func (c *caller) mustBreak(x *exchange, l *line, g got) ending {
 	return ending{"broken", "upstream: " + string(x.fault)}
 }
 
-func (c *caller) mustRefuse(x *exchange, g got, is answered) ending {
+func (c *caller) mustRefuse(x *exchange, g got, is answered, began time.Time) ending {
 	if g.err != nil || own(g) {
+		if e, late := c.late(is, began); late {
+			return e
+		}
 		return c.wrong("upstream's own error comes back", x, g, "upstream sent %d %s", is.status, is.written)
 	}
 	if got, want := g.header.Get("Retry-After"), is.header.Get("Retry-After"); got != want {
@@ -112,19 +116,32 @@ func (c *caller) mustServe(x *exchange, l *line, g got, is answered, began time.
 		return ending{"useless", "upstream: " + string(x.fault)}
 	case g.whole(l.stream) && g.status == http.StatusOK:
 		return endServed
-	case c.late(is, began):
-		return endSlow
+	}
+	if e, late := c.late(is, began); late {
+		return e
 	}
 	return c.wrong("a request that upstream would have served is served", x, g, "upstream sent %d %s", is.status, is.written)
 }
 
-// late reports whether upstream, unasked, took as long as the proxy waits.
-func (c *caller) late(is answered, began time.Time) bool {
-	limit := c.limit.Silence * 8 / 10
-	if is.ended.IsZero() {
-		is.ended = time.Now()
+// patience is how long the proxy waits at least, less a bit for the way.
+func (c *caller) patience() time.Duration { return c.limit.Silence * 8 / 10 }
+
+// late reports whether upstream, unasked, took as long as the proxy waits, or was reached that late.
+func (c *caller) late(is answered, began time.Time) (ending, bool) {
+	now := time.Now()
+	if is.began.IsZero() {
+		is.began = now
 	}
-	return is.began.IsZero() || is.began.Sub(began) > limit || is.ended.Sub(is.began) > limit
+	if is.ended.IsZero() {
+		is.ended = now
+	}
+	switch {
+	case is.arrived.Sub(began) > c.patience():
+		return endLate, true
+	case is.began.Sub(is.arrived) > c.patience(), is.ended.Sub(is.began) > c.patience():
+		return endSlow, true
+	}
+	return ending{}, false
 }
 
 func (c *caller) wrong(rule string, x *exchange, g got, format string, args ...any) ending {

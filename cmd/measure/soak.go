@@ -23,7 +23,7 @@ func measureSoak(ctx context.Context, args []string, out io.Writer) error {
 	fs.IntVar(&o.Replicas, "replicas", 3, "replicas")
 	fs.IntVar(&o.Sessions, "sessions", 300, "agents, each with one conversation")
 	fs.IntVar(&o.Tenants, "tenants", 5, "tenants, each with a condenser of its own")
-	fs.IntVar(&o.Steps, "steps", 45, "turns of each agent, spread over the duration")
+	fs.IntVar(&o.Steps, "steps", 30, "turns of each agent, spread over the duration")
 	fs.IntVar(&o.Requests, "requests", 0, "requests at most; 0: as many as the turns take")
 	fs.Uint64Var(&o.Seed, "seed", 1, "seed of what agents say and of when faults come")
 	doc := fs.String("doc", "", "document to put the tables into")

@@ -108,6 +108,7 @@ func TestBelongingSees(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, second []placement // of a family each
 		outage        bool
+		number        int // of the first family; 0: 4
 		want          string
 		splits        int
 	}{
@@ -117,6 +118,14 @@ func TestBelongingSees(t *testing.T) {
 		"two sessions":      {first: []placement{at("s1", "t1"), at("s3", "t1")}, want: "one conversation is one session"},
 		"two threads":       {first: []placement{at("s1", "t1"), at("s1", "t3")}, want: "one line is one thread"},
 		"two, after a loss": {first: []placement{at("s1", "t1"), at("s3", "t3")}, outage: true, splits: 2},
+		"two, the first prompt again": {first: []placement{{session: "s1", thread: "t1", from: now, prompt: true},
+			{session: "s3", thread: "t3", from: now.Add(1)}}, number: 16, splits: 2},
+		"two, a named first prompt again": {first: []placement{{session: "s1", thread: "t1", from: now, prompt: true},
+			{session: "s3", thread: "t1", from: now.Add(1)}}, number: 4, want: "one conversation is one session"},
+		"two, after an error": {first: []placement{{session: "s1", thread: "t1", from: now, lost: true}, {from: now.Add(1)},
+			{session: "s3", thread: "t3", from: now.Add(2)}}, splits: 2},
+		"two, long after a loss": {first: []placement{{session: "s1", thread: "t1", from: now, lost: true},
+			{session: "s1", thread: "t1", from: now.Add(1)}, {session: "s1", thread: "t3", from: now.Add(2)}}, want: "one line is one thread"},
 		"without the store": {first: []placement{at("s1", "t1"), at("", ""), at("s1", "t1")}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +134,7 @@ func TestBelongingSees(t *testing.T) {
 				b.weather.lost(now, now)
 			}
 			for i, placed := range [][]placement{c.first, c.second} {
-				f := newFamily(4+i, newTenants(3), 1)
+				f := newFamily(max(c.number, 4)+i, newTenants(3), 1)
 				f.lines[0].placed = placed
 				b.family(f)
 			}

@@ -112,7 +112,10 @@ func (b *belonging) loss(l *line, at placement) string {
 		}
 		if p.from.Before(at.from) {
 			cause = b.lost(p)
-			sound = cause == ""
+			if p.prompt && l.family.naming == unnamed {
+				cause = "the first prompt, answered already, came again without a session id"
+			}
+			sound = cause == "" && p.thread != ""
 		}
 	}
 	if cause == "" && !sound {

@@ -101,6 +101,7 @@ func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
 		c.tally.count(groupInjected, string(x.fault))
 	}
 	l.place(x, to, got, began)
+	l.placed[len(l.placed)-1].prompt = how.how == endUseless && len(l.messages) <= promptAlone
 	if how != endServed {
 		return false
 	}
@@ -113,6 +114,9 @@ func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
 	}
 	return true
 }
+
+// promptAlone is how many messages a line has that has a system prompt and a first prompt alone.
+const promptAlone = 2
 
 func (c *caller) replica() *replica {
 	if c.only >= 0 {

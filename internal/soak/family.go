@@ -63,6 +63,7 @@ type placement struct {
 	session, thread string
 	from, to        time.Time
 	lost            bool // a replica was killed during it, or it was forwarded without the store
+	prompt          bool // there was but a first prompt, which came again since the client could not use its whole answer
 }
 
 func (l *line) name() string {

@@ -50,7 +50,7 @@ func (o Options) withDefaults() Options {
 	set(&o.Replicas, 3)
 	set(&o.Sessions, 300)
 	set(&o.Tenants, 5)
-	set(&o.Steps, 45)
+	set(&o.Steps, 30)
 	if o.Store == "" {
 		o.Store = Redis
 	}

@@ -28,6 +28,9 @@ var (
 	endWrong   = ending{how: "VIOLATION"}
 )
 
+// endUseless is a whole answer that no client can read.
+const endUseless = "useless"
+
 // verdict judges how an exchange ended, against what was planned for it and what upstream wrote.
 func (c *caller) verdict(x *exchange, l *line, on *replica, g got, began time.Time) ending {
 	if !g.dialed && on.doomed.Load() {
@@ -113,7 +116,7 @@ func (c *caller) mustRefuse(x *exchange, g got, is answered, began time.Time) en
 func (c *caller) mustServe(x *exchange, l *line, g got, is answered, began time.Time) ending {
 	switch {
 	case g.whole(l.stream) && g.status == http.StatusOK && x.fault.useless(l.stream):
-		return ending{"useless", "upstream: " + string(x.fault)}
+		return ending{endUseless, "upstream: " + string(x.fault)}
 	case g.whole(l.stream) && g.status == http.StatusOK:
 		return endServed
 	}

@@ -4,7 +4,7 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
-.PHONY: build run demo check needs format vet lint test vuln vuln-if-reachable sbom replay captures recorded retention cost fuzz bench microbench image clean
+.PHONY: build run demo check needs format vet lint test vuln vuln-if-reachable sbom replay captures recorded retention cost soak fuzz bench microbench image clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -58,6 +58,10 @@ retention: ## remakes docs/retention.md
 
 cost: ## remakes docs/cost.md
 	$(GO) run ./cmd/measure cost -doc docs/cost.md "$(RUNS)"
+
+SEED ?= 20
+soak: build ## remakes docs/reliability.md; takes a quarter of an hour
+	$(GO) run ./cmd/measure soak -store redis,embedded -seed $(SEED) -doc docs/reliability.md
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, FUZZTIME each

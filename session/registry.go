@@ -244,25 +244,6 @@ func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
 	return t
 }
 
-// names gives a new thread's name and that of a session of its own. They follow from how the history begins, so that two
-// replicas, or one whose last writes were lost, give the same names to the same history; a history that begins like one
-// that is known gets others.
-func (r *Registry) names(ctx context.Context, q Query) (ThreadID, SessionID, error) {
-	other := func() (ThreadID, SessionID, error) { return ThreadID(r.newID()), SessionID(r.newID()[:24]), nil }
-	if q.other || q.History.Len() == 0 {
-		return other()
-	}
-	first := q.History.Chain[1]
-	id := ThreadID(trace(first, 'T', "").String()[:32])
-	switch _, err := r.store.Thread(ctx, id); {
-	case err == nil:
-		return other()
-	case !errors.Is(err, ErrNotFound):
-		return "", "", fmt.Errorf("read thread: %w", err)
-	}
-	return id, SessionID(trace(first, 'S', "").String()[:24]), nil
-}
-
 // forkID names a fork by its parent and its first message.
 func (r *Registry) forkID(parent *Thread, q Query, at int) ThreadID {
 	if q.other || at == q.History.Len() {
@@ -295,8 +276,11 @@ func (r *Registry) branch(ctx context.Context, q Query, own Resolution) (Resolut
 func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 	now := r.now()
 	seed := q.History.Chain[0]
-	id, session, err := r.names(ctx, q)
+	id, session, named, err := r.names(ctx, q)
 	if err != nil {
+		return err
+	}
+	if ours, err := r.unindexed(ctx, q, res, named); ours || err != nil {
 		return err
 	}
 	t := Thread{ID: id, Tenant: q.Scope.Tenant, Purpose: q.Purpose, Head: seed, Created: now, Seen: now}

@@ -344,6 +344,52 @@ func TestLostIndexIsRepaired(t *testing.T) {
 	}
 }
 
+// TestLostIndexOfABeginningIsRepaired: a thread that lost its whole index is known by its name, and continued; but another
+// conversation that begins with the same words is another one.
+func TestLostIndexOfABeginningIsRepaired(t *testing.T) {
+	for name, scope := range map[string]session.Scope{"keyed": {Tenant: "t", Key: "k"}, "not keyed": {Tenant: "t"}} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			r, err := session.NewRegistry(session.RegistryOptions{Store: &lossy{Store: d.store, losing: true}, Secret: secret})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := d.send(r, query(scope, "s1 u1"))
+			retry := d.send(r, query(scope, "s1 u1"))
+			onward := d.send(d.another(), query(scope, "s1 u1 a1 o1"))
+			again := d.send(d.another(), query(scope, "s1 u1 a1 o1 a2 o2"))
+			for what, res := range map[string]session.Resolution{"retry": retry, "onward": onward, "again": again} {
+				if res.Thread.ID != first.Thread.ID || res.Thread.Session != first.Thread.Session {
+					t.Errorf("%s: another thread", what)
+				}
+			}
+			if got, want := d.payloads(first.Thread.ID), "s1 u1 a1 o1 a2 o2"; got != want {
+				t.Errorf("log: got %s, want %s", got, want)
+			}
+			if again.Known.Pos != 3 {
+				t.Errorf("the index knows %d positions, want 3", again.Known.Pos)
+			}
+		})
+	}
+	d := newDesk(t)
+	r, err := session.NewRegistry(session.RegistryOptions{Store: &lossy{Store: d.store, losing: true}, Secret: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	anyone := session.Scope{Tenant: "t"}
+	first := d.send(r, query(anyone, "u1"))
+	if err := r.Answered(t.Context(), &first, "", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if alike := d.send(d.another(), query(anyone, "u1")); alike.Thread.Session == first.Thread.Session {
+		t.Error("an answered first prompt sent again is the same conversation")
+	}
+	gone := d.send(r, query(anyone, "u2 a1 o1"))
+	if other := d.send(d.another(), query(anyone, "u2 a2 o2")); other.Thread.ID == gone.Thread.ID {
+		t.Error("a history that parts from an unindexed one is in its thread")
+	}
+}
+
 func TestConcurrentAppendsLogOnce(t *testing.T) {
 	d := newDesk(t)
 	anyone := session.Scope{Tenant: "t"}

@@ -1,5 +1,5 @@
-// Command measure makes the figures in docs/: from recorded runs what condensers keep and what they cost, and what the
-// proxy itself adds to a request.
+// Command measure makes the figures in docs/: from recorded runs what condensers keep and what they cost, what the proxy
+// itself adds to a request, and from a soak what faults do.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-const usage = `usage: measure retention|cost [flags] (FILE|FOLDER)... | bench [flags]; see docs`
+const usage = `usage: measure retention|cost [flags] (FILE|FOLDER)... | bench [flags] | soak [flags]; see docs`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -41,6 +41,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return measureBench(ctx, args[1:], out)
 	case bareProxy:
 		return bench.ServeBare(strings.Join(args[1:], ""), os.Stdin, out)
+	case "soak":
+		return measureSoak(ctx, args[1:], out)
 	}
 	return errors.New(usage)
 }

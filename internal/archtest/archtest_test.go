@@ -42,10 +42,12 @@ var house = map[string][]string{
 	"internal/plot":          {},
 	"internal/demo":          {"config", "internal/fakeupstream", "internal/replay"},
 	"cmd/proxy":              {"config", "internal/app", "internal/health", "internal/demo", "internal/fakeupstream", "internal/replay"},
-	"cmd/measure":            {"config", "internal/app", "internal/bench", "internal/fakeupstream", "internal/replay", "internal/retention", "tokenize"},
+	"cmd/measure":            {"config", "internal/app", "internal/bench", "internal/fakeupstream", "internal/replay", "internal/retention", "internal/soak", "tokenize"},
 	"deploy":                 {},
 	"internal/archtest":      {},
-	"internal/e2e":           {},
+	"internal/process":       {},
+	"internal/soak":          {"session", "session/boltstore", "session/redisstore", "condense", "internal/fakeupstream", "internal/process", "internal/replay", "proxy/dialect/chat"},
+	"internal/e2e":           {"internal/process"},
 }
 
 // outside says where a dependency may be imported, and why nowhere else.
@@ -63,11 +65,12 @@ var outside = []struct {
 	{"go.opentelemetry.io", "traces are made at the edge", []string{"proxy", "internal/app", "internal/otlp"}},
 	{"net/http", "the core knows no protocol", []string{
 		"proxy", "proxy/h1", "admin", "condense", "internal/app", "internal/health", "internal/otlp", "internal/fakeupstream",
-		"internal/replay", "cmd/proxy",
+		"internal/replay", "internal/soak", "cmd/proxy",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{
 		"proxy", "admin", "config", "condense", "condense/condensetest", "internal/fakeupstream", "internal/replay", "internal/retention",
-		"internal/demo", "internal/bench", "session/sessiontest", "cmd/proxy", "cmd/measure", "internal/health",
+		"internal/demo", "internal/bench", "internal/process", "internal/soak", "session/sessiontest", "cmd/proxy", "cmd/measure",
+		"internal/health",
 	}},
 	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest"}},
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	running "github.com/dewpoint-proxy/dewpoint/internal/process"
 )
 
 // noClients names the environment variable that lets tests pass where the clients can not be installed.
@@ -76,7 +78,7 @@ func runIn(t testing.TB, dir string, environment []string, program string, args 
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	c := exec.CommandContext(ctx, program, args...)
-	c.Dir, c.Env, c.SysProcAttr = dir, append(os.Environ(), environment...), dieWithParent()
+	c.Dir, c.Env, c.SysProcAttr = dir, append(os.Environ(), environment...), running.DieWithParent()
 	c.Stdout, c.Stderr = &stdout, &stderr
 	err = c.Run()
 	return stdout.String(), stderr.String(), err

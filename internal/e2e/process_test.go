@@ -5,13 +5,13 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	running "github.com/dewpoint-proxy/dewpoint/internal/process"
 )
 
 // process is one run of the binary as a proxy.
@@ -20,28 +20,17 @@ type process struct {
 	Admin string
 
 	t       testing.TB
+	run     *running.Process
 	command *exec.Cmd
-	log     *output
-	ended   chan struct{} // closed when it has ended
-}
-
-// cleanEnvironment is the test's own without what would configure the binary.
-func cleanEnvironment() []string {
-	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "DEWPOINT_") })
+	log     *running.Output
 }
 
 // serve starts the proxy with the flags and returns when it serves. It ends with the test at the latest.
 func serve(t testing.TB, flags ...string) *process {
 	t.Helper()
-	p := &process{t: t, log: newOutput(), ended: make(chan struct{})}
-	p.command = exec.Command(binary, flags...)
-	p.command.Env, p.command.SysProcAttr = cleanEnvironment(), dieWithParent()
-	p.command.Stdout, p.command.Stderr = p.log, p.log
-	ok(t, p.command.Start())
-	go func() {
-		defer close(p.ended)
-		_ = p.command.Wait() // how it ended is in ProcessState
-	}()
+	run, err := running.Start(binary, flags...)
+	ok(t, err)
+	p := &process{t: t, run: run, command: run.Command, log: run.Log}
 	t.Cleanup(p.cleanUp)
 	serving := p.await("serving")
 	p.Addr, p.Admin = serving.Listen, serving.Admin
@@ -50,10 +39,8 @@ func serve(t testing.TB, flags ...string) *process {
 
 func (p *process) cleanUp() {
 	p.kill()
-	for _, word := range []string{`"msg":"panic"`, "panic: ", "fatal error: ", "DATA RACE"} {
-		if strings.Contains(p.log.String(), word) {
-			p.t.Errorf("%s in the proxy's output", word)
-		}
+	if word := p.log.Defect(); word != "" {
+		p.t.Errorf("%s in the proxy's output", word)
 	}
 	if p.t.Failed() {
 		p.t.Logf("the proxy at %s wrote:\n%s", p.Addr, p.log)
@@ -61,29 +48,17 @@ func (p *process) cleanUp() {
 }
 
 // await waits for a line of the log.
-func (p *process) await(message string) entry {
+func (p *process) await(message string) running.Entry {
 	p.t.Helper()
-	limit := time.After(patience)
-	for {
-		e, found, changed := p.log.find(message)
-		if found {
-			return e
-		}
-		select {
-		case <-changed:
-		case <-p.ended:
-			p.t.Fatalf("the proxy ended (%v) before it logged %q:\n%s", p.command.ProcessState, message, p.log)
-		case <-limit:
-			p.t.Fatalf("waited in vain for %q:\n%s", message, p.log)
-		}
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	e, err := p.run.Await(ctx, message)
+	ok(p.t, err)
+	return e
 }
 
 // kill ends the process as a crash would, and waits for it.
-func (p *process) kill() {
-	_ = p.command.Process.Kill() // it may have ended by itself
-	<-p.ended
-}
+func (p *process) kill() { p.run.Kill() }
 
 // terminate asks the process to end. It does not wait.
 func (p *process) terminate() {
@@ -95,7 +70,7 @@ func (p *process) terminate() {
 func (p *process) wait() int {
 	p.t.Helper()
 	select {
-	case <-p.ended:
+	case <-p.run.Ended:
 	case <-time.After(patience):
 		p.t.Fatalf("the proxy does not end:\n%s", p.log)
 	}
@@ -135,7 +110,7 @@ func commandIn(t testing.TB, dir string, args ...string) finished {
 	defer cancel()
 	var out, errs bytes.Buffer
 	c := exec.CommandContext(ctx, binary, args...)
-	c.Dir, c.Env, c.SysProcAttr = dir, append(cleanEnvironment(), "TMPDIR="+dir), dieWithParent()
+	c.Dir, c.Env, c.SysProcAttr = dir, append(running.Environment(), "TMPDIR="+dir), running.DieWithParent()
 	c.Stdout, c.Stderr = &out, &errs
 	err := c.Run()
 	if c.ProcessState == nil || ctx.Err() != nil {

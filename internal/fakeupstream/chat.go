@@ -2,6 +2,7 @@ package fakeupstream
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 )
@@ -80,7 +81,7 @@ func (s *Server) answer(x *exchange) Answer {
 // play sends the answer with its faults. When it cannot be sent to its end the connection is closed: a mere return would
 // look to the client like a clean end.
 func (x *exchange) play(a Answer) {
-	if err := x.perform(a); err != nil {
+	if err := x.perform(a); err != nil && !errors.Is(err, errHalf) {
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -24,6 +24,7 @@ const (
 	BreakNone  Break = iota
 	BreakClose       // the connection is closed: no last chunk, fewer bytes than Content-Length announced
 	BreakReset       // the connection is reset (TCP RST)
+	BreakEnd         // a stream ends as if it were whole: half of it, cleanly framed; a whole body is broken as by BreakClose
 )
 
 // Fault is what goes wrong with one answer, success or error alike. It counts pieces: of a stream the events, of a whole
@@ -50,6 +51,8 @@ var (
 	errLeft = errors.New("fakeupstream: exchange is over")
 	// errBroken says that a fault broke the answer off.
 	errBroken = errors.New("fakeupstream: broken off")
+	// errHalf says that a fault ended a stream early, and cleanly.
+	errHalf = errors.New("fakeupstream: half a stream")
 )
 
 // hold waits for the channel; nil does not hold.
@@ -113,8 +116,13 @@ func (x *exchange) write(piece []byte) error {
 
 // breakOff ends the answer as told. That it is an error makes net/http close the connection without ending the body.
 func (x *exchange) breakOff(how Break) error {
-	if how == BreakReset {
+	switch how {
+	case BreakReset:
 		x.reset()
+	case BreakEnd:
+		if x.req.Stream {
+			return errHalf
+		}
 	}
 	return errBroken
 }

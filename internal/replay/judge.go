@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Expectations are what the proxy's configuration promises.
@@ -41,7 +38,6 @@ type observed struct {
 // judge checks every exchange against the invariants that can be seen from outside.
 type judge struct {
 	expect     Expectations
-	dialect    *chat.Dialect
 	last       *observed // the exchange before
 	summary    string    // the summary that was last forwarded
 	most       int       // tokens that were sent at once
@@ -52,7 +48,7 @@ func newJudge(e Expectations) *judge {
 	if e.PerRequest == 0 {
 		e.PerRequest = 2
 	}
-	return &judge{expect: e, dialect: chat.New(chat.Options{})}
+	return &judge{expect: e}
 }
 
 // maxViolations bounds the report: one defect shows at every step after it.
@@ -69,12 +65,12 @@ func (j *judge) step(o observed) {
 		j.fail(o, "upstream refused", o.main.Refused)
 	}
 	j.fail(o, "answer", same(o.got, o.want))
-	v, err := j.view(o)
+	v, err := LayOver(o.sent, o.main.Body)
 	if err != nil {
 		j.fail(o, "view", err)
 		return
 	}
-	j.fail(o, "untouched below thresholds", identical(o, v))
+	j.fail(o, "untouched below thresholds", v.untouched())
 	j.fail(o, "units are whole", v.wholeUnits())
 	j.fail(o, "system messages survive", v.systemKept())
 	j.fail(o, "newest user turn and trailing unit survive", v.newestKept())
@@ -88,165 +84,7 @@ func (j *judge) step(o observed) {
 	j.fail(o, "thresholds", j.thresholds(o))
 	j.fail(o, "smaller", smaller(o))
 	j.fail(o, "summariser", j.summariser(o, v))
-	j.summary, j.last = v.summary, &o
-}
-
-// view is what went upstream, laid over what was sent.
-type view struct {
-	dialect   *chat.Dialect
-	sent      []session.Message
-	forwarded []session.Message
-	from      []int // index in sent of each forwarded message, -1 for the summary
-	kept      []bool
-	summary   string
-}
-
-// view maps the forwarded messages to those sent: in order, byte for byte, with at most one summary among them.
-func (j *judge) view(o observed) (*view, error) {
-	sent, err := j.dialect.Split(o.sent)
-	if err != nil {
-		return nil, fmt.Errorf("split what was sent: %w", err)
-	}
-	got, err := j.dialect.Split(o.main.Body)
-	if err != nil {
-		return nil, fmt.Errorf("split what was forwarded: %w", err)
-	}
-	v := &view{dialect: j.dialect, sent: sent.Messages, forwarded: got.Messages, kept: make([]bool, len(sent.Messages))}
-	return v, v.lay()
-}
-
-// lay finds each forwarded message among those sent. Messages may be alike, so what stands before the summary is looked
-// for from the beginning, and what stands after it from the end.
-func (v *view) lay() error {
-	v.from = make([]int, len(v.forwarded))
-	low, high := 0, len(v.sent)
-	at := 0
-	for ; at < len(v.forwarded); at++ {
-		i := slices.IndexFunc(v.sent[low:], func(s session.Message) bool { return v.same(s, v.forwarded[at]) })
-		if i < 0 {
-			break
-		}
-		v.from[at], low = low+i, low+i+1
-		v.kept[v.from[at]] = true
-	}
-	if at == len(v.forwarded) {
-		return nil
-	}
-	for i := len(v.forwarded) - 1; i > at; i-- {
-		for high--; high >= low && !v.same(v.sent[high], v.forwarded[i]); high-- {
-		}
-		if high < low {
-			return fmt.Errorf("forwarded a message that was not sent: %.200s", v.forwarded[i].Raw)
-		}
-		v.from[i], v.kept[high] = high, true
-	}
-	v.from[at] = -1
-	return v.takeSummary(v.forwarded[at])
-}
-
-// same reports whether a forwarded message is the one sent: byte for byte, or a tool result shown in part.
-func (v *view) same(sent, forwarded session.Message) bool {
-	if bytes.Equal(sent.Raw, forwarded.Raw) {
-		return true
-	}
-	if sent.Kind != session.Observation || sent.Result != forwarded.Result || len(forwarded.Raw) >= len(sent.Raw) {
-		return false
-	}
-	whole, err := v.dialect.Read(sent.Raw)
-	if err != nil {
-		return false
-	}
-	part, err := v.dialect.Read(forwarded.Raw)
-	if err != nil {
-		return false
-	}
-	head := 0
-	for head < min(len(part.Text), len(whole.Text)) && part.Text[head] == whole.Text[head] {
-		head++
-	}
-	tail := 0
-	for tail < min(len(part.Text), len(whole.Text))-head && part.Text[len(part.Text)-1-tail] == whole.Text[len(whole.Text)-1-tail] {
-		tail++
-	}
-	return len(part.Text)-head-tail <= noteLength
-}
-
-// noteLength bounds what stands in the place of what a tool result leaves out, in bytes.
-const noteLength = 400
-
-func (v *view) takeSummary(m session.Message) error {
-	c, err := v.dialect.Read(m.Raw)
-	if err != nil {
-		return fmt.Errorf("read summary: %w", err)
-	}
-	if c.Role != "user" || condense.ParseSummary(c.Text).String() != c.Text {
-		return fmt.Errorf("forwarded a message that was not sent and is no summary: %.200s", m.Raw)
-	}
-	v.summary = c.Text
-	return nil
-}
-
-// trimmed reports whether anything is shown in part.
-func (v *view) trimmed() bool {
-	for i, at := range v.from {
-		if at >= 0 && len(v.forwarded[i].Raw) < len(v.sent[at].Raw) {
-			return true
-		}
-	}
-	return false
-}
-
-// identical: what was not condensed is byte for byte what was sent.
-func identical(o observed, v *view) error {
-	if v.summary == "" && len(v.forwarded) == len(v.sent) && !v.trimmed() && !bytes.Equal(o.sent, o.main.Body) {
-		return errors.New("the body was changed")
-	}
-	return nil
-}
-
-func (v *view) wholeUnits() error {
-	for _, u := range session.Units(v.sent) {
-		for i := u.From + 1; i < u.To; i++ {
-			if v.kept[i] != v.kept[u.From] {
-				return fmt.Errorf("messages %d to %d were split", u.From, u.To-1)
-			}
-		}
-	}
-	return nil
-}
-
-func (v *view) systemKept() error {
-	for i := range v.sent {
-		if v.sent[i].Kind == session.System && !v.kept[i] {
-			return fmt.Errorf("message %d is gone", i)
-		}
-	}
-	return nil
-}
-
-func (v *view) newestKept() error {
-	for i := len(v.sent) - 1; i >= 0; i-- {
-		if v.sent[i].Kind == session.User {
-			if !v.kept[i] {
-				return fmt.Errorf("user message %d is gone", i)
-			}
-			break
-		}
-	}
-	units := session.Units(v.sent)
-	if last := units[len(units)-1]; !v.kept[last.From] {
-		return fmt.Errorf("the last unit, at %d, is gone", last.From)
-	}
-	return nil
-}
-
-// summaryPlaced: what follows the summary begins a unit.
-func (v *view) summaryPlaced() error {
-	at := slices.Index(v.from, -1)
-	if at < 0 || at+1 == len(v.forwarded) || v.forwarded[at+1].Kind != session.Observation {
-		return nil
-	}
-	return fmt.Errorf("it stands before the tool result at %d", at+1)
+	j.summary, j.last = v.Summary, &o
 }
 
 func (j *judge) bounded(o observed) error {
@@ -347,7 +185,7 @@ func (j *judge) stable(o observed) error {
 
 // summariser: the proxy's own calls use its own model, carry nothing of the client's, and show the previous summary in
 // full.
-func (j *judge) summariser(o observed, v *view) error {
+func (j *judge) summariser(o observed, v *View) error {
 	if len(o.own) > 0 && o.Condensed == "" && !j.expect.Tolerant {
 		return errors.New("called, but nothing was condensed")
 	}
@@ -361,7 +199,7 @@ func (j *judge) summariser(o observed, v *view) error {
 			return errors.New("the previous summary is not in it in full")
 		}
 	}
-	if o.Condensed != "" && v.summary == "" && !v.trimmed() {
+	if o.Condensed != "" && v.Summary == "" && !v.trimmed() {
 		return errors.New("condensed without a summary")
 	}
 	return nil

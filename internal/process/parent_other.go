@@ -1,0 +1,8 @@
+//go:build !linux
+
+package process
+
+import "syscall"
+
+// DieWithParent can do nothing here.
+func DieWithParent() *syscall.SysProcAttr { return nil }

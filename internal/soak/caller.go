@@ -1,0 +1,173 @@
+package soak
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// caller sends an agent's requests as an SDK does: over whichever replica it is given, and once more where the
+// connection fails or upstream has an error that may pass.
+type caller struct {
+	fleet   *fleet
+	desk    *desk
+	tally   *tally
+	weather *weather
+	client  *http.Client // shared by all
+	limit   Limits
+	chance  *rand.Rand // of faults and of replicas
+	sent    *atomic.Int64
+	most    int64 // requests; 0: no bound
+	tries   int
+	only    int // slot of the replica that all goes to, -1: any
+	before  []string
+}
+
+// The bounds of one call: of its attempts, of those among them that upstream fails, and the pause between two.
+const (
+	mostAttempts = 400
+	mostFaults   = 3
+	mostTime     = 4 * patience
+	pause        = 50 * time.Millisecond // doubled each time
+	longestPause = 500 * time.Millisecond
+)
+
+// spent reports whether as many requests were sent as may be.
+func (c *caller) spent() bool { return c.most > 0 && c.sent.Load() >= c.most }
+
+// call sends a line's history until it is answered, and adds the answer to it.
+func (c *caller) call(ctx context.Context, l *line, r reply) error {
+	ctx, cancel := context.WithTimeout(ctx, mostTime)
+	defer cancel()
+	var now []string
+	faults := 0
+	for attempt := range mostAttempts {
+		c.tries++
+		m, answer := r.at(c.tries)
+		x := &exchange{id: fmt.Sprintf("%d/%d/%d", l.family.number, l.number, c.tries), family: l.family, answer: answer}
+		x.sent, x.inside = l.body()
+		if faults < mostFaults {
+			x.fault = c.pick()
+		}
+		now = append(now, x.id)
+		if c.attempt(ctx, l, x) {
+			c.desk.drop(c.before)
+			c.before = now
+			l.messages, l.pending, l.final = append(l.messages, m.raw()), m.ToolCalls, *m.Content
+			return nil
+		}
+		if x.fault != noFault {
+			faults++
+		}
+		if !sleep(ctx, min(pause<<min(attempt, 4), longestPause)) {
+			break
+		}
+	}
+	c.tally.violate("every request is served in the end", l.name(), "not after %d attempts, %v", len(now), context.Cause(ctx))
+	return errUnserved
+}
+
+// errUnserved ends an agent whose request was not served.
+var errUnserved = errors.New("a request was not served")
+
+// pick chooses what goes wrong with an exchange.
+func (c *caller) pick() fault {
+	if c.chance.Float64() >= c.weather.upstream() {
+		return noFault
+	}
+	return pickFault(c.chance)
+}
+
+// attempt sends an exchange once, and reports whether the agent can go on with the answer.
+func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
+	x.answer = x.fault.on(x.answer, shortPause)
+	c.desk.put(x)
+	to := c.replica()
+	c.sent.Add(1)
+	bad := c.weather.bad()
+	began := time.Now()
+	got := c.send(ctx, l, x, to.addr)
+	took := time.Since(began)
+	how := c.verdict(x, l, to, got, began)
+	c.tally.count(groupEnded, how.String())
+	if x.fault != noFault && x.last() != nil {
+		c.tally.count(groupInjected, string(x.fault))
+	}
+	l.place(x, to, got, began)
+	l.placed[len(l.placed)-1].prompt = how.how == endUseless && len(l.messages) <= promptAlone
+	if how != endServed {
+		return false
+	}
+	if x.fault == noFault {
+		c.tally.took(took, bad || c.weather.bad())
+	}
+	l.last = x
+	for _, condensed := range got.header.Values("X-Dewpoint-Condensed") {
+		c.tally.count(groupCondensed, reason(condensed))
+	}
+	return true
+}
+
+// promptAlone is how many messages a line has that has a system prompt and a first prompt alone.
+const promptAlone = 2
+
+func (c *caller) replica() *replica {
+	if c.only >= 0 {
+		return c.fleet.at(c.only)
+	}
+	return c.fleet.at(c.chance.IntN(c.fleet.size()))
+}
+
+// got is how an attempt ended for the client.
+type got struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error // of the connection, before or in the answer
+	dialed bool  // there was a connection
+}
+
+// whole reports whether an answer came to what looks like its end. The end of a stream is its last event: the connection may
+// break after it.
+func (g got) whole(stream bool) bool {
+	return g.err == nil && (!stream || g.status != http.StatusOK || bytes.HasSuffix(bytes.TrimSpace(g.body), []byte("data: [DONE]")))
+}
+
+func (c *caller) send(ctx context.Context, l *line, x *exchange, addr string) got {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/chat/completions", bytes.NewReader(x.sent))
+	if err != nil {
+		return got{err: err}
+	}
+	req.Header = l.header.Clone()
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+l.family.tenant.key)
+	req.Header.Set(exchangeHeader, x.id)
+	if l.wish != "" {
+		req.Header.Set("X-Dewpoint-Condense", l.wish)
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		var dial *net.OpError
+		return got{err: err, dialed: !errors.As(err, &dial) || dial.Op != "dial"}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return got{status: resp.StatusCode, header: resp.Header, body: body, err: err, dialed: true}
+}
+
+// place notes where an exchange belongs, by the answer's header.
+func (l *line) place(x *exchange, on *replica, g got, began time.Time) {
+	p := placement{exchange: x.id, from: began, to: time.Now(), lost: on.doomed.Load()}
+	if g.header != nil {
+		p.session, p.thread = g.header.Get("X-Dewpoint-Session"), g.header.Get("X-Dewpoint-Thread")
+	}
+	p.lost = p.lost || p.thread == "" && g.status == http.StatusOK
+	l.placed = append(l.placed, p)
+}

@@ -1,0 +1,125 @@
+package soak
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// front stands before the fake upstream: it judges each request that is forwarded, and each call of a summariser.
+type front struct {
+	desk    *desk
+	tally   *tally
+	weather *weather
+	fake    *fakeupstream.Server
+	tenants map[string]*tenant // by their key upstream
+
+	server *http.Server
+	url    string
+	done   chan struct{}
+
+	mu     sync.Mutex
+	chance *rand.Rand // of the summariser's faults
+}
+
+// shortPause is how long upstream is late when it is only late.
+const shortPause = 300 * time.Millisecond
+
+func startFront(d *desk, t *tally, w *weather, tenants []*tenant, chance *rand.Rand) (*front, error) {
+	f := &front{desk: d, tally: t, weather: w, tenants: map[string]*tenant{}, chance: chance, done: make(chan struct{})}
+	keys := []string{cheapKey}
+	for _, t := range tenants {
+		f.tenants[t.upstream] = t
+		keys = append(keys, t.upstream)
+	}
+	f.fake = fakeupstream.New(fakeupstream.Options{
+		Strict: true, Keep: 1, APIKeys: keys, Models: []string{modelMain, modelCheap},
+		IsSummary: func(r *fakeupstream.Request) bool { return r.Header.Get(exchangeHeader) == "" },
+		Reply:     f.reply, Summarise: f.summarise,
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start upstream: %w", err)
+	}
+	f.url = "http://" + listener.Addr().String() + "/v1"
+	f.server = &http.Server{Handler: f}
+	go func() {
+		defer close(f.done)
+		_ = f.server.Serve(listener) // always ErrServerClosed: only close ends it
+	}()
+	return f, nil
+}
+
+func (f *front) close() {
+	f.fake.Close() // first: it lets go of what is held
+	_ = f.server.Close()
+	<-f.done
+}
+
+// ServeHTTP judges a request and has it answered.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		f.tally.count(groupChecked, "requests that broke off on their way upstream")
+		panic(http.ErrAbortHandler)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	id := r.Header.Get(exchangeHeader)
+	if id == "" {
+		f.serveSummariser(w, r, body)
+		return
+	}
+	x := f.desk.get(id)
+	if x == nil {
+		f.tally.count(groupChecked, "requests that came after their client had gone on")
+		http.Error(w, "too late", http.StatusGone)
+		return
+	}
+	d := x.deliver(body)
+	defer d.end()
+	f.judge(x, body, r.Header)
+	f.fake.ServeHTTP(tape{w, d}, r)
+	if d.status >= http.StatusBadRequest && d.status != x.plannedStatus() {
+		f.tally.violate("upstream refused a forwarded request", x.id, "%d: %s", d.status, d.written.Bytes())
+	}
+}
+
+// reply answers as was planned for the exchange.
+func (f *front) reply(r *fakeupstream.Request) fakeupstream.Answer {
+	if x := f.desk.get(r.Header.Get(exchangeHeader)); x != nil {
+		return x.answer
+	}
+	return fakeupstream.Answer{Content: "Too late."}
+}
+
+// serveSummariser judges a call of a summariser and has it answered.
+func (f *front) serveSummariser(w http.ResponseWriter, r *http.Request, body []byte) {
+	f.judgeSummariser(body, r.Header)
+	d := &delivery{}
+	f.fake.ServeHTTP(tape{w, d}, r)
+	if d.status == http.StatusBadRequest {
+		f.tally.violate("upstream refused a summariser's request", "summariser", "%s", d.written.Bytes())
+	}
+}
+
+// summarise answers a summariser's call, rightly or not.
+func (f *front) summarise(r *fakeupstream.Request) fakeupstream.Answer {
+	answer := fakeupstream.Extract(r)
+	f.mu.Lock()
+	faulty := f.chance.Float64() < f.weather.summariser()
+	kind := summariserFaults()[f.chance.IntN(len(summariserFaults()))]
+	f.mu.Unlock()
+	if !faulty {
+		f.tally.count(groupSummariser, "none")
+		return answer
+	}
+	f.tally.count(groupSummariser, string(kind))
+	return kind.on(answer, r.Text())
+}

@@ -1,0 +1,97 @@
+package soak
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// mark is what every generated text carries, in each of its lines: whose it is.
+type mark struct {
+	Tenant int // shared if two tenants hold the same text
+	Family int // a conversation with its sub-agents; of a shared text the number of the group
+	Number int // of the text in its family
+}
+
+// shared is the tenant of texts that agents of two tenants begin with.
+const shared = 999
+
+func (m mark) String() string { return fmt.Sprintf("mk-t%d-f%d-n%d-km", m.Tenant, m.Family, m.Number) }
+
+// marksIn gives each mark in the text once, wherever it ended up: in messages, summaries, ledgers. A mark that was cut is
+// none.
+func marksIn(text []byte) map[string]bool {
+	found := map[string]bool{}
+	for {
+		at := bytes.Index(text, []byte("mk-t"))
+		if at < 0 {
+			return found
+		}
+		text = text[at:]
+		n := markLength(text)
+		if n > 0 && !found[string(text[:n])] {
+			found[string(text[:n])] = true
+		}
+		text = text[max(n, 1):]
+	}
+}
+
+// markLength is how long the mark is with which the text begins, 0 if there is none.
+func markLength(text []byte) int {
+	n := 0
+	for _, part := range [...]string{"mk-t", "-f", "-n"} {
+		if !bytes.HasPrefix(text[n:], []byte(part)) {
+			return 0
+		}
+		digits := n + len(part)
+		for n = digits; n < len(text) && '0' <= text[n] && text[n] <= '9'; n++ {
+		}
+		if n == digits {
+			return 0
+		}
+	}
+	if !bytes.HasPrefix(text[n:], []byte("-km")) {
+		return 0
+	}
+	return n + len("-km")
+}
+
+// parseMark reads what marksIn found.
+func parseMark(text string) mark {
+	var m mark
+	_, _ = fmt.Sscanf(text, "mk-t%d-f%d-n%d-km", &m.Tenant, &m.Family, &m.Number)
+	return m
+}
+
+// author writes the texts of one family, from its own source of chance.
+type author struct {
+	tenant, family int
+	number         int
+	chance         *rand.Rand
+}
+
+func (a *author) mark() mark {
+	a.number++
+	return mark{a.tenant, a.family, a.number}
+}
+
+var words = strings.Fields(`parcel ledger window harbour signal orbit meadow timber copper lantern river engine quartz
+	saddle violet anchor bridge canyon desert ember forest glacier hollow island jungle kernel lagoon marble nectar opal
+	prairie quiver ridge summit tundra upland valley willow zenith must never always check deploy rollback index`)
+
+// text writes so many lines, each with the mark.
+func (a *author) text(lines int) string {
+	var b strings.Builder
+	m := a.mark()
+	for i := range lines {
+		if i > 0 {
+			b.WriteString([]string{"\n", "\n\n"}[a.chance.IntN(2)])
+		}
+		fmt.Fprintf(&b, "%s line %d of /srv/%s/part%d.go:", m, i, m, i)
+		for range 4 + a.chance.IntN(12) {
+			b.WriteString(" " + words[a.chance.IntN(len(words))])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,194 @@
+package soak
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The streams of chance beside those of families, which are numbered from 0.
+const (
+	chanceChaos = 1<<50 + iota
+	chanceSummariser
+	chanceWeather
+)
+
+// soak is one run.
+type soak struct {
+	Options
+	tally   *tally
+	weather *weather
+	desk    *desk
+	tenants []*tenant
+	front   *front
+	redis   *redis // nil: the store is embedded
+	path    string // of the embedded store
+	fleet   *fleet
+	client  *http.Client
+	sent    atomic.Int64
+	agents  []*agent
+	began   time.Time
+	faulty  time.Duration // how long faults lasted
+	rounds  int           // of closing requests
+}
+
+// Run soaks, and reports. The error is of the soak itself; what Dewpoint did wrong is in the report.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("soak: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "dewpoint-soak-")
+	if err != nil {
+		return nil, fmt.Errorf("soak: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's folder for what may go
+	s := &soak{Options: o, tally: newTally(), weather: newWeather(), desk: newDesk(), tenants: newTenants(o.Tenants), began: time.Now()}
+	if err := s.run(ctx, dir); err != nil {
+		return nil, fmt.Errorf("soak: %w", err)
+	}
+	return s.report(), nil
+}
+
+func (s *soak) run(ctx context.Context, dir string) (err error) {
+	defer s.stop()
+	if err := s.start(ctx, dir); err != nil {
+		return err
+	}
+	watching, stopWatching := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { s.fleet.watch(watching) })
+	err = s.storm(ctx)
+	if err == nil {
+		err = s.closing(ctx)
+	}
+	stopWatching()
+	watcher.Wait()
+	return err
+}
+
+// start starts upstream, the store and the replicas.
+func (s *soak) start(ctx context.Context, dir string) error {
+	var err error
+	if s.front, err = startFront(s.desk, s.tally, s.weather, s.tenants, s.chance(chanceSummariser)); err != nil {
+		return err
+	}
+	store, err := s.startStore(ctx, dir)
+	if err != nil {
+		return err
+	}
+	config := filepath.Join(dir, "dewpoint.yaml")
+	text := configuration{upstream: s.front.url, store: store, tenants: s.tenants, limit: s.Limit}.yaml()
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	s.fleet = newFleet(s.Dewpoint, config, s.tally)
+	s.client = &http.Client{Timeout: 2 * patience, Transport: &http.Transport{MaxIdleConnsPerHost: s.Sessions}}
+	return s.fleet.start(ctx, s.Replicas)
+}
+
+// startStore gives the store's section of the configuration.
+func (s *soak) startStore(ctx context.Context, dir string) (string, error) {
+	if s.Store == Embedded {
+		s.path = filepath.Join(dir, "dewpoint.db")
+		return fmt.Sprintf("{type: embedded, path: %q, secret: %q}", s.path, secret), nil
+	}
+	var err error
+	if s.redis, err = startRedis(ctx, dir); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("{type: redis, secret: %q, redis: {addrs: [%q]}}", secret, s.redis.addr), nil
+}
+
+func (s *soak) stop() {
+	if s.fleet != nil {
+		s.fleet.close()
+		s.client.CloseIdleConnections()
+	}
+	if s.redis != nil && s.redis.run != nil {
+		s.redis.kill()
+	}
+	if s.front != nil {
+		s.front.close()
+	}
+}
+
+func (s *soak) chance(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, stream)) }
+
+// storm lets the agents work while things go wrong.
+func (s *soak) storm(ctx context.Context) error {
+	began := time.Now()
+	for n := range s.Sessions {
+		s.agents = append(s.agents, s.newAgent(n))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	chaos := &chaos{weather: s.weather, tally: s.tally, fleet: s.fleet, redis: s.redis, chance: s.chance(chanceChaos)}
+	var trouble error
+	var working, raging sync.WaitGroup
+	raging.Go(func() {
+		if trouble = chaos.run(ctx, s.Duration); trouble != nil {
+			cancel()
+		}
+	})
+	for _, a := range s.agents {
+		working.Go(func() {
+			// An agent that is not served has been reported: the others go on.
+			if err := a.run(ctx, s.Steps, s.Duration); err != nil && !errors.Is(err, errUnserved) {
+				s.tally.violate("agents work", a.lines[0].name(), "%v", err)
+			}
+		})
+	}
+	s.tell(ctx, &working, began)
+	raging.Wait()
+	s.faulty = time.Since(began)
+	if err := ctx.Err(); err != nil && trouble == nil {
+		return err
+	}
+	return trouble
+}
+
+// telling is how often progress is told.
+const telling = 15 * time.Second
+
+// tell waits for the agents and says now and then how far they are.
+func (s *soak) tell(ctx context.Context, working *sync.WaitGroup, began time.Time) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		working.Wait()
+	}()
+	tick := time.NewTicker(telling)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			fmt.Fprintf(s.Progress, "%v: %d requests, %d condensations, %d violations\n", time.Since(began).Round(time.Second),
+				s.sent.Load(), s.tally.sum(groupCondensed), s.tally.wrongs())
+		}
+	}
+}
+
+func (s *soak) newAgent(number int) *agent {
+	f := newFamily(number, s.tenants, s.Seed)
+	return &agent{family: f, caller: &caller{
+		fleet: s.fleet, desk: s.desk, tally: s.tally, weather: s.weather, client: s.client, limit: s.Limit,
+		chance: s.chance(chanceWeather + uint64(number)), sent: &s.sent, most: int64(s.Requests), only: -1,
+	}}
+}
+
+func digest(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}

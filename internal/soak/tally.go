@@ -1,0 +1,115 @@
+package soak
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Violation is something that must never happen.
+type Violation struct {
+	Rule   string
+	Where  string // exchange, or line of a conversation
+	Detail string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Where, v.Detail) }
+
+// mostViolations bounds the report: one defect shows many times. All are counted.
+const mostViolations = 20
+
+// longestDetail bounds what is shown of one violation, in bytes.
+const longestDetail = 1500
+
+// tally counts what happens. It is safe for concurrent use.
+type tally struct {
+	mu         sync.Mutex
+	counts     map[string]map[string]int // by group
+	calm, hard []time.Duration           // of exchanges that were served
+	violations []Violation
+	violated   int
+	splits     []string // the first of them, to look into
+}
+
+func newTally() *tally { return &tally{counts: map[string]map[string]int{}} }
+
+// The groups of counts.
+const (
+	groupInjected   = "faults injected"       // by kind
+	groupSummariser = "summariser faults"     // by kind
+	groupEnded      = "exchanges"             // by how they ended
+	groupCondensed  = "condensations"         // by reason
+	groupLines      = "lines of conversation" // by kind
+	groupSplit      = "splits"                // by cause
+	groupChecked    = "checks"                // by what was checked
+)
+
+func (t *tally) count(group, name string) { t.add(group, name, 1) }
+
+func (t *tally) add(group, name string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts[group] == nil {
+		t.counts[group] = map[string]int{}
+	}
+	t.counts[group][name] += n
+}
+
+// sum adds up a group.
+func (t *tally) sum(group string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sum := 0
+	for _, n := range t.counts[group] {
+		sum += n
+	}
+	return sum
+}
+
+// took notes how long an exchange took that was served without a fault of upstream's.
+func (t *tally) took(d time.Duration, hard bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if hard {
+		t.hard = append(t.hard, d)
+	} else {
+		t.calm = append(t.calm, d)
+	}
+}
+
+// split counts what was split in two, and keeps where.
+func (t *tally) split(what, detail string) {
+	t.count(groupSplit, what)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.splits) < mostViolations {
+		t.splits = append(t.splits, what+": "+detail)
+	}
+}
+
+func (t *tally) violate(rule, where, format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.violated++; len(t.violations) < mostViolations {
+		detail := fmt.Sprintf(format, args...)
+		t.violations = append(t.violations, Violation{rule, where, strings.ToValidUTF8(detail[:min(len(detail), longestDetail)], "")})
+	}
+}
+
+// wrongs is how many violations there are.
+func (t *tally) wrongs() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.violated
+}
+
+// percentile of durations, 0 to 1; 0 if there are none.
+func percentile(all []time.Duration, p float64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[min(int(p*float64(len(sorted))), len(sorted)-1)]
+}

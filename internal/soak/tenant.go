@@ -1,0 +1,93 @@
+package soak
+
+import (
+	"fmt"
+	"strings"
+)
+
+// tenant is one of those whose agents share the proxies.
+type tenant struct {
+	number    int
+	name      string
+	key       string // of its clients
+	upstream  string // key with which the proxy goes upstream for it
+	condenser condenser
+}
+
+// condenser is a configuration to be soaked.
+type condenser struct {
+	name string
+	yaml string
+	own  bool // its summariser is the request's own model, called with the tenant's key upstream
+	logs bool // all that it does is in the log: the view can be made again from there
+}
+
+// The models: of the agents, and of the summarisers.
+const (
+	modelMain  = "soak-main"
+	modelCheap = "soak-cheap"
+
+	cheapKey = "sk-soak-summariser"
+)
+
+// condensers are the configurations, one a tenant, in turn. Limits are low, so that condensations are many.
+func condensers() []condenser {
+	return []condenser{
+		{name: "llm", yaml: `{type: llm, llm_config: cheap, max_size: 16}`, logs: true},
+		{name: "pipeline: tool_output_trim, observation_masking, llm",
+			yaml: `{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 700}, ` +
+				`{type: observation_masking, attention_window: 8, stride: 4}, {type: llm, llm_config: cheap, max_size: 20}]}`},
+		{name: "structured_summary, the request's own model", yaml: `{type: structured_summary, max_size: 40, max_tokens: 2500}`,
+			own: true, logs: true},
+		{name: "llm_attention", yaml: `{type: llm_attention, llm_config: cheap, max_size: 18}`, logs: true},
+		{name: "pipeline: tool_output_trim, amortized_forgetting",
+			yaml: `{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 700}, ` +
+				`{type: amortized_forgetting, max_size: 16}]}`, logs: true},
+		{name: "recent_events", yaml: `{type: recent_events, keep_first: 2, max_events: 14}`},
+		{name: "conversation_window, on request", yaml: `{type: conversation_window}`, logs: true},
+	}
+}
+
+func newTenants(n int) []*tenant {
+	all := make([]*tenant, n)
+	kinds := condensers()
+	for i := range all {
+		all[i] = &tenant{
+			number: i, name: fmt.Sprintf("tenant-%d", i), key: fmt.Sprintf("sk-soak-client-%d", i),
+			upstream: fmt.Sprintf("sk-soak-upstream-%d", i), condenser: kinds[i%len(kinds)],
+		}
+	}
+	return all
+}
+
+// secret seeds all hashes, so that the end's checks can make them too.
+const secret = "a secret of the soak and of nobody else"
+
+// configuration is the file of every replica.
+type configuration struct {
+	upstream string // base URL
+	store    string // the section, in YAML's flow style
+	tenants  []*tenant
+	limit    Limits
+}
+
+func (c configuration) yaml() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s, api_key: %s}}
+models:
+  %s: {context_window: 128000, max_output: 4000, encoding: o200k_base}
+  %s: {context_window: 128000, max_output: 4000, encoding: o200k_base}
+limits: {upstream_response_header_timeout: %s, stream_idle_timeout: %s, summariser_timeout: %s}
+tenants:
+`, c.upstream, c.store, modelCheap, cheapKey, modelMain, modelCheap, c.limit.Silence, c.limit.Silence, c.limit.Summariser)
+	for _, t := range c.tenants {
+		fmt.Fprintf(&b, "  - {name: %s, api_keys: [{sha256: %s}], upstream: {api_key: %s}, condenser: %s}\n",
+			t.name, digest(t.key), t.upstream, t.condenser.yaml)
+	}
+	return b.String()
+}

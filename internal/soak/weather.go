@@ -1,0 +1,109 @@
+package soak
+
+import (
+	"sync"
+	"time"
+)
+
+// Shares of exchanges and of summariser calls that go wrong, in good times and in bad ones.
+const (
+	calmRate        = 0.01
+	roughRate       = 0.3
+	calmSummariser  = 0.05
+	roughSummariser = 0.7
+)
+
+// weather is what is wrong at a moment, and when the store was not sound. It is safe for concurrent use.
+type weather struct {
+	mu      sync.Mutex
+	on      map[condition]int
+	clear   bool // nothing is injected any more
+	outages []outage
+}
+
+// condition is something that is wrong for a while.
+type condition string
+
+// The conditions.
+const (
+	roughUpstream   condition = "upstream rough"
+	roughSummaries  condition = "summariser rough"
+	replicaAway     condition = "replica away"
+	storeAway       condition = "store killed"
+	storePaused     condition = "store stopped"
+	storeRecovering           = 2 * time.Second
+	storeForgetful            = 3 * time.Second // what is that fresh when the store is killed may be lost
+)
+
+// outage is a time in which writes may have been lost.
+type outage struct{ from, to time.Time }
+
+func newWeather() *weather { return &weather{on: map[condition]int{}} }
+
+func (w *weather) begin(c condition) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.on[c]++
+}
+
+func (w *weather) end(c condition) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.on[c]--
+}
+
+// lost notes a time in which the store may have lost writes, its surroundings included.
+func (w *weather) lost(from, to time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.outages = append(w.outages, outage{from.Add(-storeForgetful), to.Add(storeRecovering)})
+}
+
+// touched reports whether an outage falls into a time.
+func (w *weather) touched(from, to time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.outages {
+		if from.Before(o.to) && to.After(o.from) {
+			return true
+		}
+	}
+	return false
+}
+
+// bad reports whether anything is wrong.
+func (w *weather) bad() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.on {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// clearUp ends all injecting.
+func (w *weather) clearUp() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clear = true
+}
+
+func (w *weather) upstream() float64 { return w.rate(roughUpstream, calmRate, roughRate) }
+
+func (w *weather) summariser() float64 {
+	return w.rate(roughSummaries, calmSummariser, roughSummariser)
+}
+
+func (w *weather) rate(c condition, calm, rough float64) float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.clear:
+		return 0
+	case w.on[c] > 0:
+		return rough
+	}
+	return calm
+}

@@ -1,0 +1,132 @@
+package charttest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/deploy/charttest/schema"
+)
+
+// Every configuration that the chart renders is one that Dewpoint takes, with the environment that the pod has.
+func TestConfigurationsLoad(t *testing.T) {
+	eachSet(t, func(t *testing.T, r rendered) {
+		loaded := loadConfig(t, r)
+		if loaded.Listen != "0.0.0.0:8080" || loaded.Admin.Listen != "0.0.0.0:9090" || loaded.Admin.Token.Reveal() != "dummy-secret-of-ADMIN_TOKEN" {
+			t.Errorf("listens on %s and %s", loaded.Listen, loaded.Admin.Listen)
+		}
+		for i, port := range []string{"8080", "9090"} {
+			if got := container(t, r).Ports[i].ContainerPort; port != itoa(got) {
+				t.Errorf("port %d is %d", i, got)
+			}
+		}
+	})
+}
+
+// loadConfig loads the mounted configuration as the pod does.
+func loadConfig(t *testing.T, r rendered) *config.Config {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "dewpoint.yaml")
+	if err := os.WriteFile(file, known(t, configText(t, r)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var variables []string
+	for name, value := range env(t, r) {
+		if name == "REDIS_URL" {
+			value = "rediss://user:password@redis.example:6379/1"
+		}
+		variables = append(variables, name+"="+value)
+	}
+	loaded, err := config.Load(config.Sources{File: file, Env: variables})
+	if err != nil {
+		t.Fatalf("%v, in:\n%s", err, configText(t, r))
+	}
+	return loaded
+}
+
+// known leaves out what is agreed, and not yet in this version of the configuration.
+func known(t *testing.T, text string) []byte {
+	t.Helper()
+	var tree map[string]any
+	parseYAML(t, text, &tree)
+	for path := range schema.Agreed() {
+		if remove(tree, strings.Split(path, ".")) {
+			t.Logf("%s is left out: this version has no such key", path)
+		}
+	}
+	out, err := yaml.Marshal(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func remove(tree map[string]any, path []string) bool {
+	below, inside := tree[path[0]]
+	switch {
+	case !inside:
+		return false
+	case len(path) == 1:
+		delete(tree, path[0])
+		return true
+	}
+	section, ok := below.(map[string]any)
+	removed := ok && remove(section, path[1:])
+	if removed && len(section) == 0 {
+		delete(tree, path[0])
+	}
+	return removed
+}
+
+var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// Secrets are in the configuration by name only, and every name is in the container's environment, from a Secret.
+func TestSecretsAreReferences(t *testing.T) {
+	eachSet(t, func(t *testing.T, r rendered) {
+		text, variables := configText(t, r), env(t, r)
+		for _, match := range reference.FindAllStringSubmatch(text, -1) {
+			if variables[match[1]] != "dummy-secret-of-"+match[1] {
+				t.Errorf("%s does not come from a secret", match[0])
+			}
+		}
+		for _, line := range strings.Split(text, "\n") {
+			key, value, _ := strings.Cut(strings.Trim(line, " -"), ": ")
+			if slices.Contains([]string{"api_key", "password", "sentinel_password", "token", "secret"}, key) && !reference.MatchString(value) {
+				t.Errorf("a secret stands in the configuration: %s", line)
+			}
+		}
+		for _, value := range []string{"-for-a-test"} { // how the sets' own secrets end
+			if strings.Contains(withoutSecrets(r), value) {
+				t.Errorf("a secret stands outside the Secrets")
+			}
+		}
+	})
+}
+
+// withoutSecrets is everything that was rendered but Secrets.
+func withoutSecrets(r rendered) string {
+	documents := slices.DeleteFunc(separator.Split(r.manifest, -1), func(document string) bool {
+		return strings.Contains(document, "\nkind: Secret\n")
+	})
+	return strings.Join(documents, "") + r.notes
+}
+
+// The schema of the values and Dewpoint's own loader agree on what a condenser may say.
+func TestCondensersInValues(t *testing.T) {
+	for _, kind := range config.CondenserTypes() {
+		text := "config: {condenser: {type: " + kind + "}}"
+		if kind == config.TypePipeline {
+			text = "config: {condenser: {type: pipeline, condensers: [{type: noop}]}}"
+		}
+		loaded := loadConfig(t, mustRender(t, from(t, text)))
+		if loaded.Condenser.Type != kind {
+			t.Errorf("%s became %s", kind, loaded.Condenser.Type)
+		}
+	}
+}

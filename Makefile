@@ -2,7 +2,7 @@
 GO ?= go
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
-.PHONY: build run demo check needs format vet lint test replay captures recorded retention cost fuzz bench clean
+.PHONY: build run demo check needs format vet lint test chart chart-schema replay captures recorded retention cost fuzz bench clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -13,7 +13,7 @@ run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 demo: build
 	./bin/dewpoint demo
 
-check: needs format vet lint test ## all of it
+check: needs format vet lint test chart ## all of it
 
 needs: ## what the tests need beside Go, installed or named
 	@sh scripts/needs.sh
@@ -29,6 +29,12 @@ lint:
 
 test: ## with the race detector; fuzz seeds and import rules included
 	$(GO) test -race ./...
+
+chart: ## the Helm chart: linted and rendered with every value set, and what came out read
+	@sh scripts/chart.sh
+
+chart-schema: ## remakes deploy/helm/values.schema.json, after the configuration gained a key
+	cd deploy/charttest && $(GO) run ./schema/write ../helm/values.schema.json
 
 # RUNS is a folder of recorded runs; see 'dewpoint replay'.
 replay: build

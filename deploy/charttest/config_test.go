@@ -38,8 +38,11 @@ func loadConfig(t *testing.T, r rendered) *config.Config {
 	}
 	var variables []string
 	for name, value := range env(t, r) {
-		if name == "REDIS_URL" {
+		switch {
+		case name == "REDIS_URL":
 			value = "rediss://user:password@redis.example:6379/1"
+		case strings.HasPrefix(name, "STORE_KEY_"): // 32 bytes
+			value = strings.Repeat(name[len(name)-1:], 64)
 		}
 		variables = append(variables, name+"="+value)
 	}
@@ -68,7 +71,11 @@ func known(t *testing.T, text string) []byte {
 }
 
 func remove(tree map[string]any, path []string) bool {
-	below, inside := tree[path[0]]
+	name, list := strings.CutSuffix(path[0], "[]")
+	below, inside := tree[name]
+	if elements, ok := below.([]any); list && ok {
+		return removeOfEach(elements, path[1:])
+	}
 	switch {
 	case !inside:
 		return false
@@ -80,6 +87,15 @@ func remove(tree map[string]any, path []string) bool {
 	removed := ok && remove(section, path[1:])
 	if removed && len(section) == 0 {
 		delete(tree, path[0])
+	}
+	return removed
+}
+
+func removeOfEach(elements []any, path []string) bool {
+	removed := false
+	for _, element := range elements {
+		section, ok := element.(map[string]any)
+		removed = ok && remove(section, path) || removed
 	}
 	return removed
 }

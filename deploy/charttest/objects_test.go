@@ -136,7 +136,7 @@ func backendsMeet(t *testing.T, r rendered) {
 	}
 	for _, route := range all[*gateway.HTTPRoute](r) {
 		for _, rule := range route.Spec.Rules {
-			if b := rule.BackendRefs[0]; string(b.Name) != name || int32(*b.Port) != data.Port {
+			if b := rule.BackendRefs[0]; string(b.Name) != name || *b.Port != data.Port {
 				t.Errorf("the route publishes %v", b)
 			}
 		}

@@ -45,6 +45,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"adminToken: {secret: x}", "'secret'"},
 		{"redis: {addrs: [redis]}", "/redis/addrs/0"},
 		{"redis: {url: 'redis://user:password@redis:6379'}", "/redis/url"},
+		{"redis: {url: 'redis://user@redis:6379'}", "/redis/url"},
 		{"redis: {url: 'http://redis:6379'}", "/redis/url"},
 		{"redis: {password: secret}", "/redis/password"},
 		{"redis: {tls: {enabled: true, caFile: x}}", "'caFile'"},
@@ -88,6 +89,14 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"redis: {enabled: true, url: 'redis://a', addrs: ['a:1']}", "redis.url: says everything"},
 		{"redis: {enabled: true, url: 'redis://a', password: {value: x}}", "redis.url: says everything"},
 		{"redis: {enabled: true, url: 'redis://a', urlFrom: {value: x}}", "redis.url: is set together with redis.urlFrom"},
+		{"redis: {enabled: true, addrs: ['a:1'], username: me}", "redis.password: is missing"},
+		{"redis: {enabled: true, addrs: ['a:1'], sentinel: {masterName: m, username: me}}", "redis.sentinel.password: is missing"},
+		{"redis: {enabled: true, addrs: ['a:1'], sentinel: {password: {value: x}}}", "redis.sentinel.masterName: is missing"},
+		{"redis: {enabled: true, addrs: ['a:1'], cluster: true, sentinel: {masterName: m}}", "redis.cluster: has no Sentinels"},
+		{"redis: {enabled: true, addrs: ['a:1', 'b:1']}", "redis.addrs: are several servers"},
+		{"redis: {enabled: true, addrs: ['a:1'], cluster: true, db: 1}", "redis.db: a Cluster has only"},
+		{"redis: {enabled: true, addrs: ['a:1'], tls: {secret: certs}}", "redis.tls: is not enabled"},
+		{"redis: {enabled: true, addrs: ['a:1'], tls: {enabled: true, secret: certs, cert: tls.crt}}", "redis.tls: cert and key"},
 		{"config: {upstream: {api_key: '${OPENAI_API_KEY}'}}", "config: refers to OPENAI_API_KEY"},
 		{"config: {tenants: [{name: a, api_keys: [{env: TEAM_KEY}]}]}", "config: refers to TEAM_KEY"},
 		{"config: {shutdown: {timeout: '${HOW_LONG}'}}\nsecrets: {HOW_LONG: {value: 5m}}", "config.shutdown.timeout:"},
@@ -109,7 +118,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 // What is near to a refused value, and right.
 func TestGoodValuesAreTaken(t *testing.T) {
 	for _, values := range []string{
-		"redis: {enabled: true, url: 'rediss://user@redis:6380/1'}",
+		"redis: {enabled: true, url: 'rediss://redis:6380/1'}",
 		"redis: {enabled: true, url: 'redis://user:${PASSWORD}@redis'}\nsecrets: {PASSWORD: {name: a, key: b}}",
 		"config: {store: {type: redis, redis: {addrs: ['redis:6379']}}}\nreplicaCount: 3",
 		"redis: {enabled: true}\nconfig: {store: {redis: {addrs: ['redis:6379']}}}\nautoscaling: {enabled: true}",
@@ -124,9 +133,16 @@ func TestGoodValuesAreTaken(t *testing.T) {
 		"podDisruptionBudget: {minAvailable: 50%}\nreplicaCount: 2\nredis: {enabled: true, addrs: ['a:1']}",
 		"replicaCount: 0",
 		"global: {a: b}",
+		"priorityClassName: '1'\nserviceAccount: {name: 'on'}\npersistence: {storageClass: 'true', size: 8}\npodLabels: {a: '1e3'}",
+		"adminToken: {name: '1', key: '2'}\nserviceMonitor: {enabled: true}\nimagePullSecrets: [{name: '3'}]\nimage: {tag: '1.10'}",
+		"ingress: {enabled: true, className: '1', hosts: [{host: '2'}], tls: [{secretName: '3'}]}\nservice: {loadBalancerClass: '4'}",
+		"redis: {enabled: true, addrs: ['1:1'], username: '1', password: {name: '2', key: '3'}, tls: {enabled: true, secret: '4', serverName: '5'}}",
 	} {
-		if _, err := render(t, from(t, values)); err != nil {
+		rel, err := render(t, from(t, values))
+		if err != nil {
 			t.Errorf("%s: %v", values, err)
+			continue
 		}
+		decode(t, rel.Manifest, rel.Info.Notes)
 	}
 }

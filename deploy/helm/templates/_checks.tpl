@@ -32,6 +32,40 @@
 {{- if not (or $url $redis.addrs (dig "store" "redis" dict (index . 0).Values.config)) }}
 {{- fail "redis.addrs: is empty: name at least one server as host:port, or set redis.url" }}
 {{- end }}
+{{- if and (gt (len $redis.addrs) 1) (not $redis.cluster) (not $redis.sentinel.masterName) }}
+{{- fail "redis.addrs: are several servers: set redis.cluster or redis.sentinel.masterName, or keep one" }}
+{{- end }}
+{{- if and $redis.cluster $redis.db }}
+{{- fail "redis.db: a Cluster has only database 0: remove it" }}
+{{- end }}
+{{- if and $redis.username (not $redis.password) }}
+{{- fail "redis.password: is missing while redis.username is set: set it, or remove the name" }}
+{{- end }}
+{{- include "dewpoint.checkSentinel" $redis }}
+{{- include "dewpoint.checkTLS" $redis }}
+{{- end }}
+{{- end }}
+
+{{- define "dewpoint.checkSentinel" -}}
+{{- $sentinel := .sentinel }}
+{{- if and .cluster $sentinel.masterName }}
+{{- fail "redis.cluster: has no Sentinels: remove redis.sentinel.masterName, or set cluster to false" }}
+{{- end }}
+{{- if and (or $sentinel.username $sentinel.password) (not $sentinel.masterName) }}
+{{- fail "redis.sentinel.masterName: is missing while there is a password for the Sentinels: name the master" }}
+{{- end }}
+{{- if and $sentinel.username (not $sentinel.password) }}
+{{- fail "redis.sentinel.password: is missing while redis.sentinel.username is set: set it, or remove the name" }}
+{{- end }}
+{{- end }}
+
+{{- define "dewpoint.checkTLS" -}}
+{{- $tls := .tls }}
+{{- if and (or $tls.secret $tls.serverName) (not (or $tls.enabled (hasPrefix "rediss://" .url) .urlFrom)) }}
+{{- fail "redis.tls: is not enabled, and has a secret or a serverName: enable it, or remove them" }}
+{{- end }}
+{{- if and $tls.secret (ne (empty $tls.cert) (empty $tls.key)) }}
+{{- fail "redis.tls: cert and key are for each other: name both, or neither" }}
 {{- end }}
 {{- end }}
 

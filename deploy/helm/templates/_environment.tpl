@@ -22,8 +22,8 @@
 - name: {{ $name }}
   valueFrom:
     secretKeyRef:
-      name: {{ $secret.name | default $own }}
-      key: {{ $secret.key | default $name }}
+      name: {{ $secret.name | default $own | quote }}
+      key: {{ $secret.key | default $name | quote }}
 {{- end }}
 {{- with include "dewpoint.memoryLimit" . }}
 - name: GOMEMLIMIT

@@ -33,7 +33,7 @@
 {{- /* What a Deployment's selector holds can never change. */}}
 {{- define "dewpoint.selector" -}}
 app.kubernetes.io/name: {{ include "dewpoint.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "dewpoint.labels" -}}
@@ -49,8 +49,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- /* The head of an object's metadata: list CONTEXT SUFFIX. */}}
 {{- define "dewpoint.metadata" -}}
 {{- $root := index . 0 -}}
-name: {{ include "dewpoint.fullname" $root }}{{ index . 1 }}
-namespace: {{ $root.Release.Namespace }}
+name: {{ printf "%s%s" (include "dewpoint.fullname" $root) (index . 1) | quote }}
+namespace: {{ $root.Release.Namespace | quote }}
 labels:
   {{- include "dewpoint.labels" $root | nindent 2 }}
 {{- end }}

@@ -23,7 +23,7 @@
 {{- $root := index . 0 -}}
 - name: config
   configMap:
-    name: {{ include "dewpoint.fullname" $root }}
+    name: {{ include "dewpoint.fullname" $root | quote }}
 {{- if ne (index . 1).store.type "redis" }}
 - name: data
   {{- include "dewpoint.dataVolume" $root | nindent 2 }}
@@ -31,7 +31,7 @@
 {{- if and $root.Values.redis.enabled $root.Values.redis.tls.secret }}
 - name: redis-tls
   secret:
-    secretName: {{ $root.Values.redis.tls.secret }}
+    secretName: {{ $root.Values.redis.tls.secret | quote }}
     defaultMode: 0440
 {{- end }}
 {{- with $root.Values.extraVolumes }}
@@ -42,7 +42,7 @@
 {{- define "dewpoint.dataVolume" -}}
 {{- if .Values.persistence.enabled -}}
 persistentVolumeClaim:
-  claimName: {{ .Values.persistence.existingClaim | default (include "dewpoint.fullname" .) }}
+  claimName: {{ .Values.persistence.existingClaim | default (include "dewpoint.fullname" .) | quote }}
 {{- else -}}
 emptyDir: {}
 {{- end }}

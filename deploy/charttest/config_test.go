@@ -21,13 +21,25 @@ func TestConfigurationsLoad(t *testing.T) {
 		if loaded.Listen != "0.0.0.0:8080" || loaded.Admin.Listen != "0.0.0.0:9090" || loaded.Admin.Token.Reveal() != "dummy-secret-of-ADMIN_TOKEN" {
 			t.Errorf("listens on %s and %s", loaded.Listen, loaded.Admin.Listen)
 		}
-		for i, port := range []string{"8080", "9090"} {
-			if got := container(t, r).Ports[i].ContainerPort; port != itoa(got) {
-				t.Errorf("port %d is %d", i, got)
-			}
-		}
 	})
 }
+
+// The container's ports are those that the process listens on, whatever the image sets.
+func TestPortsAreThoseListenedOn(t *testing.T) {
+	for values, want := range map[string]string{
+		"{}": "8080 9090",
+		"config: {listen: ':80', admin: {listen: '[::]:90'}}": "80 90",
+	} {
+		r := mustRender(t, from(t, values))
+		loaded, ports := loadConfig(t, r), container(t, r).Ports
+		got := itoa(ports[0].ContainerPort) + " " + itoa(ports[1].ContainerPort)
+		if listened := port(loaded.Listen) + " " + port(loaded.Admin.Listen); got != want || listened != want {
+			t.Errorf("%s: ports %s, listens on %s, not %s", values, got, listened, want)
+		}
+	}
+}
+
+func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
 // loadConfig loads the mounted configuration as the pod does.
 func loadConfig(t *testing.T, r rendered) *config.Config {
@@ -36,7 +48,7 @@ func loadConfig(t *testing.T, r rendered) *config.Config {
 	if err := os.WriteFile(file, known(t, configText(t, r)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var variables []string
+	variables := imageEnv()
 	for name, value := range env(t, r) {
 		switch {
 		case name == "REDIS_URL":
@@ -51,6 +63,11 @@ func loadConfig(t *testing.T, r rendered) *config.Config {
 		t.Fatalf("%v, in:\n%s", err, configText(t, r))
 	}
 	return loaded
+}
+
+// imageEnv is what the image itself sets. It overrides the file, and the pod's own variables override it.
+func imageEnv() []string {
+	return []string{"DEWPOINT_LISTEN=0.0.0.0:8080", "DEWPOINT_STORE_PATH=/var/lib/dewpoint/dewpoint.db"}
 }
 
 // known leaves out what is agreed, and not yet in this version of the configuration.

@@ -1,17 +1,8 @@
 {{- /* The whole configuration, as YAML: what the chart makes, and config over it. */}}
 {{- define "dewpoint.config" -}}
-{{- $admin := dict "listen" "0.0.0.0:9090" "token" "${ADMIN_TOKEN}" "hosts" (include "dewpoint.adminHosts" . | fromYamlArray) }}
+{{- $admin := dict "listen" "0.0.0.0:9090" "token" "${ADMIN_TOKEN}" }}
 {{- $made := dict "listen" "0.0.0.0:8080" "admin" $admin "store" (include "dewpoint.store" . | fromYaml) }}
 {{- mustMergeOverwrite $made (deepCopy .Values.config) | toYaml }}
-{{- end }}
-
-{{- /* The names by which the admin port is reached in the cluster. */}}
-{{- define "dewpoint.adminHosts" -}}
-{{- $service := printf "%s-admin" (include "dewpoint.fullname" .) }}
-- {{ $service }}
-- {{ $service }}.{{ .Release.Namespace }}
-- {{ $service }}.{{ .Release.Namespace }}.svc
-- {{ $service }}.{{ .Release.Namespace }}.svc.cluster.local
 {{- end }}
 
 {{- define "dewpoint.store" -}}

@@ -16,20 +16,29 @@
 {{- .Values.adminToken.name | default (printf "%s-admin" (include "dewpoint.fullname" .)) }}
 {{- end }}
 
+{{- /* list CONTEXT CONFIG. What the image sets for itself would override the configuration's file: it is set to the same. */}}
 {{- define "dewpoint.env" -}}
-{{- $own := printf "%s-secrets" (include "dewpoint.fullname" .) }}
-{{- range $name, $secret := include "dewpoint.secrets" . | fromYaml }}
+{{- $root := index . 0 }}
+{{- $config := index . 1 }}
+- name: DEWPOINT_LISTEN
+  value: {{ $config.listen | quote }}
+{{- with $config.store.path }}
+- name: DEWPOINT_STORE_PATH
+  value: {{ . | quote }}
+{{- end }}
+{{- $own := printf "%s-secrets" (include "dewpoint.fullname" $root) }}
+{{- range $name, $secret := include "dewpoint.secrets" $root | fromYaml }}
 - name: {{ $name }}
   valueFrom:
     secretKeyRef:
       name: {{ $secret.name | default $own | quote }}
       key: {{ $secret.key | default $name | quote }}
 {{- end }}
-{{- with include "dewpoint.memoryLimit" . }}
+{{- with include "dewpoint.memoryLimit" $root }}
 - name: GOMEMLIMIT
   value: {{ . | quote }}
 {{- end }}
-{{- with .Values.extraEnv }}
+{{- with $root.Values.extraEnv }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}

@@ -1,0 +1,115 @@
+package charttest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+)
+
+// Every configuration that the chart renders is one that Dewpoint takes, with the environment that the pod has.
+func TestConfigurationsLoad(t *testing.T) {
+	eachSet(t, func(t *testing.T, r rendered) {
+		loaded := loadConfig(t, r)
+		if loaded.Listen != "0.0.0.0:8080" || loaded.Admin.Listen != "0.0.0.0:9090" || loaded.Admin.Token.Reveal() != "dummy-secret-of-ADMIN_TOKEN" {
+			t.Errorf("listens on %s and %s", loaded.Listen, loaded.Admin.Listen)
+		}
+	})
+}
+
+// The container's ports are those that the process listens on, whatever the image sets.
+func TestPortsAreThoseListenedOn(t *testing.T) {
+	for values, want := range map[string]string{
+		"{}": "8080 9090",
+		"config: {listen: ':80', admin: {listen: '[::]:90'}}": "80 90",
+	} {
+		r := mustRender(t, from(t, values))
+		loaded, ports := loadConfig(t, r), container(t, r).Ports
+		got := itoa(ports[0].ContainerPort) + " " + itoa(ports[1].ContainerPort)
+		if listened := port(loaded.Listen) + " " + port(loaded.Admin.Listen); got != want || listened != want {
+			t.Errorf("%s: ports %s, listens on %s, not %s", values, got, listened, want)
+		}
+	}
+}
+
+func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+
+// loadConfig loads the mounted configuration as the pod does.
+func loadConfig(t *testing.T, r rendered) *config.Config {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "dewpoint.yaml")
+	if err := os.WriteFile(file, []byte(configText(t, r)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	variables := imageEnv()
+	for name, value := range env(t, r) {
+		switch {
+		case name == "REDIS_URL":
+			value = "rediss://user:password@redis.example:6379/1"
+		case strings.HasPrefix(name, "STORE_KEY_"): // 32 bytes
+			value = strings.Repeat(name[len(name)-1:], 64)
+		}
+		variables = append(variables, name+"="+value)
+	}
+	loaded, err := config.Load(config.Sources{File: file, Env: variables})
+	if err != nil {
+		t.Fatalf("%v, in:\n%s", err, configText(t, r))
+	}
+	return loaded
+}
+
+// imageEnv is what the image itself sets. It overrides the file, and the pod's own variables override it.
+func imageEnv() []string {
+	return []string{"DEWPOINT_LISTEN=0.0.0.0:8080", "DEWPOINT_STORE_PATH=/var/lib/dewpoint/dewpoint.db"}
+}
+
+var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// Secrets are in the configuration by name only, and every name is in the container's environment, from a Secret.
+func TestSecretsAreReferences(t *testing.T) {
+	eachSet(t, func(t *testing.T, r rendered) {
+		text, variables := configText(t, r), env(t, r)
+		for _, match := range reference.FindAllStringSubmatch(text, -1) {
+			if variables[match[1]] != "dummy-secret-of-"+match[1] {
+				t.Errorf("%s does not come from a secret", match[0])
+			}
+		}
+		for _, line := range strings.Split(text, "\n") {
+			key, value, _ := strings.Cut(strings.Trim(line, " -"), ": ")
+			if slices.Contains([]string{"api_key", "password", "sentinel_password", "token", "secret"}, key) && !reference.MatchString(value) {
+				t.Errorf("a secret stands in the configuration: %s", line)
+			}
+		}
+		for _, value := range []string{"-for-a-test"} { // how the sets' own secrets end
+			if strings.Contains(withoutSecrets(r), value) {
+				t.Errorf("a secret stands outside the Secrets")
+			}
+		}
+	})
+}
+
+// withoutSecrets is everything that was rendered but Secrets.
+func withoutSecrets(r rendered) string {
+	documents := slices.DeleteFunc(separator.Split(r.manifest, -1), func(document string) bool {
+		return strings.Contains(document, "\nkind: Secret\n")
+	})
+	return strings.Join(documents, "") + r.notes
+}
+
+// The schema of the values and Dewpoint's own loader agree on what a condenser may say.
+func TestCondensersInValues(t *testing.T) {
+	for _, kind := range config.CondenserTypes() {
+		text := "config: {condenser: {type: " + kind + "}}"
+		if kind == config.TypePipeline {
+			text = "config: {condenser: {type: pipeline, condensers: [{type: noop}]}}"
+		}
+		loaded := loadConfig(t, mustRender(t, from(t, text)))
+		if loaded.Condenser.Type != kind {
+			t.Errorf("%s became %s", kind, loaded.Condenser.Type)
+		}
+	}
+}

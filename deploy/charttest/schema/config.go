@@ -1,0 +1,124 @@
+package schema
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+)
+
+type schema = map[string]any
+
+const (
+	variable = `\$\{[A-Za-z_][A-Za-z0-9_]*\}` // ${NAME}
+	amount   = `[0-9]+(\.[0-9]+)?`
+)
+
+// walker describes types. It remembers which constraints met a key.
+type walker struct {
+	known map[string]schema
+	used  map[string]bool
+}
+
+// configuration returns the definitions of a Config and of what in it contains itself.
+func (w walker) configuration() schema {
+	return schema{
+		"config":           w.object(reflect.TypeFor[config.Config](), ""),
+		"condenser":        w.condenser(true),
+		"defaultCondenser": w.condenser(false),
+		"override":         w.object(reflect.TypeFor[config.Override](), "override"),
+	}
+}
+
+// of describes the values of a type. The path is the key's, with * for a name and [] for an element.
+func (w walker) of(t reflect.Type, path string) schema {
+	switch t {
+	case reflect.TypeFor[config.Secret]():
+		return matching(`^(` + variable + `)?$`)
+	case reflect.TypeFor[time.Duration]():
+		return matching(`^(0|(` + amount + `(ns|us|µs|ms|s|m|h))+|` + variable + `)$`)
+	case reflect.TypeFor[config.Bytes]():
+		return schema{"type": []string{"string", "integer"}, "minimum": 0, "pattern": `^([0-9]+ ?([kKmMgG]?[bB]|[kKmMgG]i[bB])?|` + variable + `)$`}
+	case reflect.TypeFor[config.Condenser]():
+		if path == "condenser" {
+			return reference("defaultCondenser")
+		}
+		return reference("condenser")
+	case reflect.TypeFor[config.Override]():
+		return reference("override")
+	}
+	return w.ofKind(t, path)
+}
+
+func (w walker) ofKind(t reflect.Type, path string) schema {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return w.of(t.Elem(), path)
+	case reflect.Struct:
+		return w.object(t, path)
+	case reflect.Map:
+		return schema{"type": "object", "additionalProperties": w.named(t.Elem(), path+".*")}
+	case reflect.Slice:
+		return schema{"type": "array", "items": w.named(t.Elem(), path+"[]")}
+	case reflect.String:
+		return schema{"type": "string"}
+	case reflect.Bool:
+		return schema{"type": "boolean"}
+	case reflect.Float64:
+		return schema{"type": "number", "minimum": 0}
+	case reflect.Int, reflect.Int64:
+		return schema{"type": "integer", "minimum": 0}
+	}
+	panic(fmt.Sprintf("%s: no schema for a %s", path, t)) // a new kind of key: give it one
+}
+
+// named is of with what is known of that very key.
+func (w walker) named(t reflect.Type, path string) schema {
+	described := w.of(t, path)
+	for key, constraint := range w.known[path] {
+		described[key] = constraint
+		w.used[path] = true
+	}
+	return described
+}
+
+func (w walker) object(t reflect.Type, path string) schema {
+	properties := schema{}
+	for _, key := range keys(t) {
+		below := strings.TrimPrefix(path+"."+key.name, ".")
+		if !made(below) {
+			properties[key.name] = w.named(key.field, below)
+		}
+	}
+	return closed(properties)
+}
+
+func closed(properties schema) schema {
+	return schema{"type": "object", "additionalProperties": false, "properties": properties}
+}
+
+// made says whether the chart itself makes a key, and needs to know its value.
+func made(path string) bool { return path == "admin.token" }
+
+type key struct {
+	name  string
+	field reflect.Type
+}
+
+// keys lists what may be configured in a struct.
+func keys(t reflect.Type) []key {
+	var found []key
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		if name != "-" && name != "" {
+			found = append(found, key{name, field.Type})
+		}
+	}
+	return found
+}
+
+func matching(pattern string) schema { return schema{"type": "string", "pattern": pattern} }
+
+func reference(definition string) schema { return schema{"$ref": "#/definitions/" + definition} }

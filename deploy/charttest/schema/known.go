@@ -1,0 +1,31 @@
+package schema
+
+import "github.com/dewpoint-proxy/dewpoint/config"
+
+// known says what a key's type does not. What one value makes of another is left to Dewpoint itself.
+func known() map[string]schema {
+	url := schema{"pattern": `^(https?://[^@?#]+|` + variable + `)$`}
+	optional := schema{"pattern": `^(https?://[^@?#]+|` + variable + `)?$`}
+	name := schema{"pattern": `^[A-Za-z_][A-Za-z0-9_]*$`}
+	everywhere := schema{"pattern": `^(0\.0\.0\.0|\[::\])?:[1-9][0-9]{0,4}$`} // in a pod, loopback is reached by nobody
+	return map[string]schema{
+		"listen":                      everywhere,
+		"admin.listen":                everywhere,
+		"upstream.base_url":           url,
+		"tenants[].upstream.base_url": optional,
+		"llms.*.base_url":             optional,
+		"llms.*":                      {"required": []string{"model"}},
+		"llms.*.temperature":          {"maximum": 2},
+		"models.*.encoding":           {"enum": []string{config.EncodingO200k, config.EncodingCL100k}},
+		"store.type":                  {"enum": []string{config.StoreEmbedded, config.StoreRedis}},
+		"store.path":                  {"pattern": `^/var/lib/dewpoint/[^/]+$`}, // the volume
+		"tenants[]":                   {"required": []string{"name", "api_keys"}},
+		"tenants[].name":              {"pattern": `^[A-Za-z0-9_-]{1,64}$`},
+		"tenants[].api_keys":          {"minItems": 1},
+		"tenants[].api_keys[]":        {"minProperties": 1, "maxProperties": 1},
+		"tenants[].api_keys[].sha256": {"pattern": `^[0-9a-fA-F]{64}$`},
+		"tenants[].api_keys[].env":    name,
+		"log.level":                   {"enum": []string{"debug", "info", "warn", "error"}},
+		"log.format":                  {"enum": []string{"json", "console"}},
+	}
+}

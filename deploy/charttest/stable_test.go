@@ -1,0 +1,94 @@
+package charttest
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var token = regexp.MustCompile(`(?m)^  token: .*$`)
+
+// The same values render to the same objects, but for a token that is made where there is no cluster to keep it.
+func TestRendersAreTheSame(t *testing.T) {
+	for set, values := range sets(t) {
+		first, second := mustRender(t, values), mustRender(t, values)
+		if token.ReplaceAllString(first.manifest, "") != token.ReplaceAllString(second.manifest, "") || first.notes != second.notes {
+			t.Errorf("%s renders to something else each time", set)
+		}
+	}
+}
+
+func annotation(t *testing.T, r rendered, name string) string {
+	t.Helper()
+	sum := deployment(t, r).Spec.Template.Annotations[name]
+	if len(sum) != 64 {
+		t.Fatalf("%s is %q", name, sum)
+	}
+	return sum
+}
+
+// New pods come when, and only when, something changed that they would not take up by themselves.
+func TestChecksums(t *testing.T) {
+	base := sets(t)["tenants"]
+	hot := over(base, "configReload: hot", t)
+	for _, tt := range []struct {
+		what, change          string
+		config, live, secrets bool
+	}{
+		{"nothing", "{}", false, false, false},
+		{"a condenser", "config: {condenser: {max_size: 100}}", true, false, false},
+		{"an upstream", "config: {upstream: {base_url: 'https://other.example/v1'}}", true, false, false},
+		{"a tenant", "config: {tenants: [{name: team-c, api_keys: [{env: TEAM_A_KEY}]}]}", true, false, false},
+		{"a model", "config: {models: {other: {context_window: 1000, max_output: 100}}}", true, false, false},
+		{"a summariser", "config: {llms: {cheap: {model: other}}}", true, false, false},
+		{"session keys", "config: {session: {headers: [x-other]}}", true, false, false},
+		{"limits", "config: {limits: {max_header: 32KiB}}", true, true, false},
+		{"the log", "config: {log: {level: info}}", true, true, false},
+		{"the store", "config: {store: {ttl: 24h}}", true, true, false},
+		{"the shutdown", "config: {shutdown: {timeout: 6m}}", true, true, false},
+		{"the port", "config: {listen: '0.0.0.0:8081'}", true, true, false},
+		{"a server", "redis: {addrs: ['other:6379']}", true, true, true},
+		{"a secret", "secrets: {TEAM_A_KEY: {value: another}}", false, false, true},
+		{"the number of pods", "replicaCount: 5", false, false, false},
+	} {
+		before, after := mustRender(t, base), mustRender(t, over(base, tt.change, t))
+		if changed := annotation(t, before, "checksum/config") != annotation(t, after, "checksum/config"); changed != tt.config {
+			t.Errorf("%s: checksum/config changes: %v", tt.what, changed)
+		}
+		if changed := annotation(t, before, "checksum/secrets") != annotation(t, after, "checksum/secrets"); changed != tt.secrets {
+			t.Errorf("%s: checksum/secrets changes: %v", tt.what, changed)
+		}
+		before, after = mustRender(t, hot), mustRender(t, over(hot, tt.change, t))
+		if changed := annotation(t, before, "checksum/config") != annotation(t, after, "checksum/config"); changed != tt.live {
+			t.Errorf("%s, taken up while running: checksum/config changes: %v", tt.what, changed)
+		}
+	}
+}
+
+// Each mode's notes tell the commands that come next, with the names that were given.
+func TestNotes(t *testing.T) {
+	eachSet(t, func(t *testing.T, r rendered) {
+		for _, command := range []string{
+			"kubectl -n agents rollout status deployment/" + name, "port-forward service/" + name + "-admin 9090:9090", "export OPENAI_BASE_URL=http",
+		} {
+			if !strings.Contains(r.notes, command) {
+				t.Errorf("the notes do not tell %q:\n%s", command, r.notes)
+			}
+		}
+		for _, left := range []string{"{{", "<no value>", "%!", "<nil>"} {
+			if strings.Contains(r.notes+r.manifest, left) && left != "{{" || strings.Contains(r.notes, left) {
+				t.Errorf("%q was left over", left)
+			}
+		}
+	})
+	for set, want := range map[string]string{
+		"default":    "port-forward service/try-dewpoint 8080:80\n",
+		"gateway":    "export OPENAI_BASE_URL=https://llm.example.com/v1\n",
+		"production": "pods/*/dewpoint_requests_in_flight\"",
+		"minimal":    "Conversations are kept in one pod, and end with it.",
+	} {
+		if notes := mustRender(t, sets(t)[set]).notes; !strings.Contains(notes, want) {
+			t.Errorf("%s: the notes do not tell %q:\n%s", set, want, notes)
+		}
+	}
+}

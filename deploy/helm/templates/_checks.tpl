@@ -1,0 +1,132 @@
+{{- /* What a schema cannot say. list CONTEXT CONFIG, as in what follows. */}}
+{{- define "dewpoint.checks" -}}
+{{- include "dewpoint.checkReplicas" . }}
+{{- include "dewpoint.checkRedis" . }}
+{{- include "dewpoint.checkReferences" . }}
+{{- include "dewpoint.checkOverrides" . }}
+{{- include "dewpoint.checkAutoscaling" . }}
+{{- end }}
+
+{{- define "dewpoint.checkReplicas" -}}
+{{- $values := (index . 0).Values }}
+{{- if ne (index . 1).store.type "redis" }}
+{{- if gt (int $values.replicaCount) 1 }}
+{{- fail (printf "replicaCount: %d pods cannot share the embedded store, its file is held by one process: set replicaCount to 1, or redis.enabled to true" (int $values.replicaCount)) }}
+{{- end }}
+{{- if $values.autoscaling.enabled }}
+{{- fail "autoscaling.enabled: the embedded store allows one pod, its file is held by one process: set it to false, or redis.enabled to true" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "dewpoint.checkRedis" -}}
+{{- $redis := (index . 0).Values.redis }}
+{{- if $redis.enabled }}
+{{- $url := or $redis.url $redis.urlFrom }}
+{{- if and $redis.url $redis.urlFrom }}
+{{- fail "redis.url: is set together with redis.urlFrom: keep one" }}
+{{- end }}
+{{- if and $url (or $redis.addrs $redis.username $redis.password $redis.db $redis.tls.enabled) }}
+{{- fail "redis.url: says everything that addrs, username, password, db and tls.enabled say: keep it or them (rediss:// is TLS, urlFrom holds a password)" }}
+{{- end }}
+{{- if not (or $url $redis.addrs (dig "store" "redis" dict (index . 0).Values.config)) }}
+{{- fail "redis.addrs: is empty: name at least one server as host:port, or set redis.url" }}
+{{- end }}
+{{- if and (gt (len $redis.addrs) 1) (not $redis.cluster) (not $redis.sentinel.masterName) }}
+{{- fail "redis.addrs: are several servers: set redis.cluster or redis.sentinel.masterName, or keep one" }}
+{{- end }}
+{{- if and $redis.cluster $redis.db }}
+{{- fail "redis.db: a Cluster has only database 0: remove it" }}
+{{- end }}
+{{- if and $redis.username (not $redis.password) }}
+{{- fail "redis.password: is missing while redis.username is set: set it, or remove the name" }}
+{{- end }}
+{{- include "dewpoint.checkSentinel" $redis }}
+{{- include "dewpoint.checkTLS" $redis }}
+{{- end }}
+{{- end }}
+
+{{- define "dewpoint.checkSentinel" -}}
+{{- $sentinel := .sentinel }}
+{{- if and .cluster $sentinel.masterName }}
+{{- fail "redis.cluster: has no Sentinels: remove redis.sentinel.masterName, or set cluster to false" }}
+{{- end }}
+{{- if and (or $sentinel.username $sentinel.password) (not $sentinel.masterName) }}
+{{- fail "redis.sentinel.masterName: is missing while there is a password for the Sentinels: name the master" }}
+{{- end }}
+{{- if and $sentinel.username (not $sentinel.password) }}
+{{- fail "redis.sentinel.password: is missing while redis.sentinel.username is set: set it, or remove the name" }}
+{{- end }}
+{{- end }}
+
+{{- define "dewpoint.checkTLS" -}}
+{{- $tls := .tls }}
+{{- if and (or $tls.secret $tls.serverName) (not (or $tls.enabled (hasPrefix "rediss://" .url) .urlFrom)) }}
+{{- fail "redis.tls: is not enabled, and has a secret or a serverName: enable it, or remove them" }}
+{{- end }}
+{{- if and $tls.secret (ne (empty $tls.cert) (empty $tls.key)) }}
+{{- fail "redis.tls: cert and key are for each other: name both, or neither" }}
+{{- end }}
+{{- end }}
+
+{{- /* Every ${NAME}, and every env of a tenant's key, must be in the container's environment. */}}
+{{- define "dewpoint.checkReferences" -}}
+{{- $root := index . 0 }}
+{{- $known := include "dewpoint.secrets" $root | fromYaml | keys }}
+{{- range $root.Values.extraEnv }}
+{{- $known = append $known .name }}
+{{- end }}
+{{- $used := list }}
+{{- range regexFindAll "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}" (replace "$${" "" (index . 1 | toJson)) -1 }}
+{{- $used = append $used (trimPrefix "${" . | trimSuffix "}") }}
+{{- end }}
+{{- range (index . 1).tenants }}
+{{- range .api_keys }}
+{{- with .env }}{{- $used = append $used . }}{{- end }}
+{{- end }}
+{{- end }}
+{{- if not $root.Values.extraEnvFrom }}
+{{- range $used | uniq }}
+{{- if not (has . $known) }}
+{{- fail (printf "config: refers to %s, which the container does not have: add it to secrets" .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Variables override config; these would part it from the ports, probes and periods that the chart derives of it. */}}
+{{- define "dewpoint.checkOverrides" -}}
+{{- $root := index . 0 }}
+{{- $names := keys $root.Values.secrets }}
+{{- range $root.Values.extraEnv }}
+{{- $names = append $names .name }}
+{{- end }}
+{{- range $names }}
+{{- if regexMatch "^(DEWPOINT_(CONFIG|LISTEN|ADMIN_.*|SHUTDOWN_.*|STORE_TYPE|STORE_PATH)|ADMIN_TOKEN|REDIS_URL|REDIS_PASSWORD|REDIS_SENTINEL_PASSWORD|GOMEMLIMIT)$" . }}
+{{- if not (and (eq . "GOMEMLIMIT") (not $root.Values.memoryLimitPercent)) }}
+{{- fail (printf "secrets and extraEnv: %s is the chart's own: set the value that it comes from" .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "dewpoint.checkAutoscaling" -}}
+{{- $values := (index . 0).Values }}
+{{- $scaling := $values.autoscaling }}
+{{- if $scaling.enabled }}
+{{- if and $scaling.cpu.enabled (not (dig "requests" "cpu" "" $values.resources)) }}
+{{- fail "autoscaling.cpu: is a share of resources.requests.cpu, which is not set: set it, or autoscaling.cpu.enabled to false" }}
+{{- end }}
+{{- if not (or $scaling.cpu.enabled $scaling.inFlight.enabled) }}
+{{- fail "autoscaling: neither cpu nor inFlight is enabled: enable one" }}
+{{- end }}
+{{- if gt (int $scaling.minReplicas) (int $scaling.maxReplicas) }}
+{{- fail "autoscaling.minReplicas: is above maxReplicas: lower it" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* "true" where there can be more than one pod. */}}
+{{- define "dewpoint.several" -}}
+{{- if or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) }}true{{- end }}
+{{- end }}

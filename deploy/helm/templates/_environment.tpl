@@ -1,0 +1,58 @@
+{{- /* Every secret by the name of its variable: those in secrets, and those that the chart's own config refers to. */}}
+{{- define "dewpoint.secrets" -}}
+{{- $all := deepCopy .Values.secrets }}
+{{- if .Values.redis.enabled }}
+{{- range $name, $secret := dict "REDIS_URL" .Values.redis.urlFrom "REDIS_PASSWORD" .Values.redis.password "REDIS_SENTINEL_PASSWORD" .Values.redis.sentinel.password }}
+{{- if $secret }}
+{{- $_ := set $all $name $secret }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $token := dict "name" (include "dewpoint.adminSecret" .) "key" (.Values.adminToken.key | default "token") }}
+{{- set $all "ADMIN_TOKEN" $token | toYaml }}
+{{- end }}
+
+{{- define "dewpoint.adminSecret" -}}
+{{- .Values.adminToken.name | default (printf "%s-admin" (include "dewpoint.fullname" .)) }}
+{{- end }}
+
+{{- /* list CONTEXT CONFIG. What the image sets for itself would override the configuration's file: it is set to the same. */}}
+{{- define "dewpoint.env" -}}
+{{- $root := index . 0 }}
+{{- $config := index . 1 }}
+- name: DEWPOINT_LISTEN
+  value: {{ $config.listen | quote }}
+{{- with $config.store.path }}
+- name: DEWPOINT_STORE_PATH
+  value: {{ . | quote }}
+{{- end }}
+{{- $own := printf "%s-secrets" (include "dewpoint.fullname" $root) }}
+{{- range $name, $secret := include "dewpoint.secrets" $root | fromYaml }}
+- name: {{ $name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $secret.name | default $own | quote }}
+      key: {{ $secret.key | default $name | quote }}
+{{- end }}
+{{- with include "dewpoint.memoryLimit" $root }}
+- name: GOMEMLIMIT
+  value: {{ . | quote }}
+{{- end }}
+{{- with $root.Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* A share of the memory limit in bytes; nothing if there is no limit. */}}
+{{- define "dewpoint.memoryLimit" -}}
+{{- $limit := dig "limits" "memory" "" .Values.resources | toString }}
+{{- if and $limit .Values.memoryLimitPercent }}
+{{- $unit := regexFind "[A-Za-z]*$" $limit }}
+{{- $powers := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- if not (hasKey $powers $unit) }}
+{{- fail (printf "resources.limits.memory: %q has a unit that the chart does not know: write it as 512Mi or 1Gi, or set memoryLimitPercent to 0" $limit) }}
+{{- end }}
+{{- $share := divf .Values.memoryLimitPercent 100.0 }}
+{{- printf "%d" (mulf (trimSuffix $unit $limit | float64) (get $powers $unit) $share | floor | int64) }}
+{{- end }}
+{{- end }}

@@ -50,7 +50,7 @@ func (a *api) listEvents(r *http.Request, q query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := a.o.Store.Events(r.Context(), t.ID, uint64(from), limit)
+	events, err := a.o.Store.Events(r.Context(), t.ID, uint64(from), limit) //nolint:gosec // between 1 and 1<<50
 	if errors.Is(err, session.ErrNotFound) {
 		return nil, noThread()
 	}

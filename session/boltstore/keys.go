@@ -55,10 +55,10 @@ func (b bucket) pair(id session.SessionID, thread session.ThreadID) string {
 // owner is the thread that a name under of begins with, empty if it is none.
 func owner(name []byte) session.ThreadID {
 	n, size := binary.Uvarint(name)
-	if size <= 0 || n > uint64(len(name)-size) {
+	if size <= 0 || n > uint64(len(name)-size) { //nolint:gosec // size is within name
 		return ""
 	}
-	return session.ThreadID(name[size : size+int(n)])
+	return session.ThreadID(name[size : size+int(n)]) //nolint:gosec // n is within name
 }
 
 // split gives a key's bucket name and the key in it.

@@ -29,7 +29,7 @@ func (k Kind) String() string {
 // Message is one element of the client's history. Raw is authoritative and is what goes upstream; the other fields are
 // what the house needs to know of it without decoding its content again.
 type Message struct {
-	Raw    []byte   // aliases the request's body
+	Raw    []byte   // aliases the request's body, or what an earlier one began with
 	Kind   Kind     //
 	Digest Hash     // SHA-256 of the canonical form
 	Calls  []string // ids of the tool calls it makes

@@ -126,12 +126,15 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 	fields := sessionFields(cfg)
 	return proxy.Live{
 		Tenants:  tenants,
-		Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: fields})},
+		Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: fields, Remember: remembered(cfg)})},
 		Models:   models(cfg),
 		Headers:  cfg.Session.Headers,
 		Fields:   fields,
 	}, nil
 }
+
+// remembered is how many bytes of earlier bodies are kept in memory, for what begins alike to cost less.
+func remembered(cfg *config.Config) int { return int(min(64<<20, cfg.Limits.InFlight(memory())/8)) }
 
 func sessionFields(cfg *config.Config) []string {
 	fields := cfg.Session.BodyFields

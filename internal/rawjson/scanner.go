@@ -36,15 +36,31 @@ type Scanner struct {
 // NewScanner begins a text. At most depth containers may be nested; 0 means DefaultDepth, and more than MaxDepth means
 // MaxDepth.
 func NewScanner(data []byte, depth int) Scanner {
-	if depth <= 0 {
-		depth = DefaultDepth
-	}
-	s := Scanner{data: data, max: min(depth, MaxDepth), pending: true}
+	s := Scanner{data: data, max: limit(depth), pending: true}
 	if len(data) >= 3 && data[0] == 0xEF && data[1] == 0xBB && data[2] == 0xBF {
 		s.fail(LeadingMark, 0)
 	}
 	s.pos = s.space(0)
 	return s
+}
+
+func limit(depth int) int {
+	if depth <= 0 {
+		depth = DefaultDepth
+	}
+	return min(depth, MaxDepth)
+}
+
+// Spot is a place between two elements of a text.
+type Spot struct {
+	Offset int // behind an element of the container that was entered last
+	Open   int // containers that are open there
+}
+
+// Resume reads on at a spot. What is before it must have been read by another Scanner, of a text that begins with the same
+// bytes, with the same depth.
+func Resume(data []byte, depth int, at Spot) Scanner {
+	return Scanner{data: data, max: limit(depth), pos: at.Offset, depth: at.Open}
 }
 
 // Kind is the kind of the value that comes next, 0 if none can.

@@ -41,6 +41,33 @@ func BenchmarkSplit(b *testing.B) {
 	})
 }
 
+// BenchmarkSplitKnown slices bodies that have grown by two messages since they were sliced last.
+func BenchmarkSplitKnown(b *testing.B) {
+	const end, more = `],"stream":true}`, `,{"role":"assistant","content":"Next."},{"role":"user","content":"Go on."}`
+	for _, size := range sizes {
+		b.Run(size.name, func(b *testing.B) {
+			var d *chat.Dialect
+			var body []byte
+			b.SetBytes(int64(size.bytes))
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if n%64 == 0 {
+					b.StopTimer()
+					d, body = chat.New(chat.Options{Remember: 64 << 20}), agentBody(size.bytes)
+					if _, err := d.Split(body); err != nil {
+						b.Fatal(err)
+					}
+					b.StartTimer()
+				}
+				body = append(append(body[:len(body)-len(end)], more...), end...)
+				if _, err := d.Split(body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkEncodingJSONUnmarshal(b *testing.B) {
 	bench(b, func(body []byte) bool {
 		var r struct{ Messages []json.RawMessage }

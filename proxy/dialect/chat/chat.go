@@ -41,12 +41,16 @@ type Options struct {
 	MaxEvent int
 	// MaxAnswer bounds a whole answer that is not streamed; a longer one is not read. Default 4 MiB.
 	MaxAnswer int
+	// Remember bounds the bytes of bodies that are remembered, so that one that begins like an earlier one is read on from
+	// there. Default 0: none.
+	Remember int
 }
 
 // Dialect implements dialect.Dialect. Make one with New.
 type Dialect struct {
 	options Options
 	fields  *field
+	memory  memory
 	scratch sync.Pool // of *splitter: what Split and digest work with, so that a body costs a handful of allocations
 }
 
@@ -57,7 +61,7 @@ func New(o Options) *Dialect {
 	o.MaxKept = fallback(o.MaxKept, 256<<10)
 	o.MaxEvent = fallback(o.MaxEvent, 1<<20)
 	o.MaxAnswer = fallback(o.MaxAnswer, 4<<20)
-	return &Dialect{options: o, fields: newFields(o.Fields)}
+	return &Dialect{options: o, fields: newFields(o.Fields), memory: memory{limit: o.Remember}}
 }
 
 func fallback(n, standard int) int {
@@ -86,6 +90,9 @@ func (d *Dialect) Split(body []byte) (*dialect.Request, error) {
 	}
 	defer d.release(w)
 	w.begin(d, body)
+	if b, known := d.memory.find(body); b != nil {
+		w.resume(b, known)
+	}
 	if err := w.body(); err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ func (w *splitter) add(raw []byte) {
 		}
 	}
 	r.to = len(w.ids.spans)
-	w.messages, w.refs = append(w.messages, filed), append(w.refs, r)
+	w.messages, w.refs, w.ends = append(w.messages, filed), append(w.refs, r), append(w.ends, w.scan.Offset())
 }
 
 func (m *message) roleName() string {

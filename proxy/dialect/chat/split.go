@@ -22,12 +22,17 @@ type splitter struct {
 	top    top
 	fields []rawjson.Value // of Dialect.fields, by number
 	inside dialect.Span
+	past   past // what was known of the body already
+
+	before       top // what the body says in front of its messages
+	fieldsBefore []rawjson.Value
 
 	index    int // of the message being read, -1 outside
 	msg      message
-	call     call // of msg, being read
-	messages []session.Message
-	refs     []ref // of messages
+	call     call              // of msg, being read
+	messages []session.Message // but those of the past
+	ends     []int             // where each of them ends
+	refs     []ref             // of messages
 	ids      ids
 	hash     hasher
 }
@@ -51,14 +56,26 @@ func (w *splitter) begin(d *Dialect, text []byte) {
 	w.fields = append(w.fields[:0], make([]rawjson.Value, d.fields.count)...)
 }
 
+// resume reads on behind the first messages of a body that began in the same way.
+func (w *splitter) resume(b *beginning, known int) {
+	w.past = past{b, known}
+	w.top, w.inside.From, w.index = b.top, b.inside, known-1
+	copy(w.fields, b.fields)
+	w.scan = rawjson.Resume(w.text, w.d.options.MaxDepth, rawjson.Spot{Offset: b.ends[known-1], Open: openAtMessages})
+}
+
+// openAtMessages is how many containers are open between two messages: the body and their array.
+const openAtMessages = 2
+
 // reset lets go of the body, and of scratch that grew too large to keep.
 func (w *splitter) reset() {
 	w.d, w.text, w.scan, w.odd = nil, nil, rawjson.Scanner{}, ""
-	w.top, w.inside, w.call = top{}, dialect.Span{}, call{}
+	w.top, w.before, w.past, w.inside, w.call = top{}, top{}, past{}, dialect.Span{}, call{}
 	w.msg.reset()
 	clear(w.fields)
+	clear(w.fieldsBefore)
 	clear(w.messages)
-	w.messages, w.refs = recycle(w.messages, maxItems), recycle(w.refs, maxItems)
+	w.messages, w.refs, w.ends = recycle(w.messages, maxItems), recycle(w.refs, maxItems), recycle(w.ends, maxItems)
 	w.msg.calls = recycle(w.msg.calls, maxItems)
 	w.ids.reset()
 	w.hash.reset()
@@ -86,23 +103,34 @@ func recycle[T any](s []T, most int) []T {
 
 // body reads it all. The text is checked to its end before anything is said about its meaning.
 func (w *splitter) body() error {
-	if w.scan.Object() {
-		if err := w.object(w, ""); err != nil {
-			return err
-		}
-	} else {
-		w.odd = "the body is not a JSON object"
+	if err := w.read(); err != nil {
+		return err
 	}
 	if err := w.scan.End(); err != nil {
 		return unsound(err)
 	}
-	if w.odd == "" && len(w.messages) == 0 {
+	if w.odd == "" && len(w.messages)+w.past.known == 0 {
 		w.odd = "the body has no messages"
 	}
 	if w.odd != "" {
 		return &dialect.Error{Code: CodeUnsupported, Param: "messages", Message: w.odd}
 	}
 	return nil
+}
+
+// read reads the body's object, from its beginning or from where it is known.
+func (w *splitter) read() error {
+	switch {
+	case w.past.of != nil:
+		if err := w.elements(w.message); err != nil {
+			return err
+		}
+		w.closeMessages()
+	case !w.scan.Object():
+		w.odd = "the body is not a JSON object"
+		return nil
+	}
+	return w.object(w, "")
 }
 
 // object reads the members of the object that was just entered into p. It is called at to the client.
@@ -169,17 +197,28 @@ func (w *splitter) each(slot *rawjson.Value, read func() error) error {
 		return nil
 	}
 	slot.Kind = rawjson.Array
+	if slot != &w.top.messages {
+		return w.elements(read)
+	}
+	w.before, w.inside.From, w.fieldsBefore = w.top, from, append(w.fieldsBefore[:0], w.fields...)
+	if err := w.elements(read); err != nil {
+		return err
+	}
+	w.closeMessages()
+	return nil
+}
+
+// elements reads those of the array that was entered last.
+func (w *splitter) elements(read func() error) error {
 	for w.scan.Element() {
 		if err := read(); err != nil {
 			return err
 		}
 	}
-	if slot == &w.top.messages {
-		w.inside = dialect.Span{From: from, To: w.scan.Offset() - 1}
-		w.index = -1
-	}
 	return nil
 }
+
+func (w *splitter) closeMessages() { w.inside.To, w.index = w.scan.Offset()-1, -1 }
 
 // nested reads an object into p.
 func (w *splitter) nested(slot *rawjson.Value, p place, at string) error {
@@ -242,13 +281,18 @@ func (w *splitter) request() *dialect.Request {
 			r.Tools = v.Raw
 		}
 	}
-	w.link(r.Messages)
 	return r
 }
 
-// handOver gives the messages away: a copy, or the scratch itself where it is too large to be kept.
+// handOver gives all messages away, linked, as nobody may change them.
 func (w *splitter) handOver() []session.Message {
-	if cap(w.messages) <= maxItems {
+	w.link(w.messages)
+	switch {
+	case len(w.messages) == 0:
+		return slices.Clip(w.past.messages())
+	case w.d.memory.limit > 0 && len(w.text) >= minBegun:
+		return w.remember(w.messages)
+	case cap(w.messages) <= maxItems:
 		return slices.Clone(w.messages)
 	}
 	messages := w.messages

@@ -1,0 +1,177 @@
+package chat_test
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
+)
+
+var remembering = chat.Options{Fields: []string{"metadata.session_id", "id"}, Remember: 1 << 20, MaxDepth: 8}
+
+// bodyOf is a body of n messages, between what stands in front of them and behind.
+func bodyOf(before string, messages []string, behind string) []byte {
+	return []byte(`{"padding":"` + strings.Repeat("p", 1200) + `",` + before + `"messages":[` + strings.Join(messages, ",") + `]` + behind + `}`)
+}
+
+func saying(n int, text string) string {
+	switch n % 3 {
+	case 1:
+		return fmt.Sprintf(`{"role":"assistant","tool_calls":[{"id":"c%d","type":"function","function":{"name":"ls","arguments":"{\"a\":%d}"}}],"content":%q}`, n, n, text)
+	case 2:
+		return fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":%q}`, n-1, text)
+	}
+	return fmt.Sprintf(`{"role":"user","content":%q}`, text)
+}
+
+func sayings(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = saying(i, fmt.Sprintf("this is message %d of a conversation", i))
+	}
+	return all
+}
+
+// checked splits a copy of the body, which is overwritten then, and compares with what a dialect without a memory says.
+func checked(t testing.TB, d *chat.Dialect, body []byte) *dialect.Request {
+	t.Helper()
+	fresh := chat.New(chat.Options{Fields: remembering.Fields, MaxDepth: remembering.MaxDepth})
+	want, wantErr := fresh.Split(body)
+	mine := bytes.Clone(body)
+	got, err := d.Split(mine)
+	if !reflect.DeepEqual(err, wantErr) {
+		t.Fatalf("error %v, want %v, of %s", err, wantErr, body)
+	}
+	if err == nil && !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v\nwant %+v\nof %s", got, want, body)
+	}
+	return got
+}
+
+// TestRemembered: a conversation that goes on is read on from where it was known, whatever stands around its messages.
+func TestRemembered(t *testing.T) {
+	for name, around := range map[string][2]string{
+		"in front": {`"model":"m","metadata":{"session_id":"s"},"tools":[{"a":1}],`, ``},
+		"behind":   {``, `,"model":"m","metadata":{"session_id":"s"},"stream":true`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, all := chat.New(remembering), sayings(41)
+			for n := 1; n <= len(all); n += 2 {
+				body := bodyOf(around[0], all[:n], around[1])
+				if known := chat.Known(d, body); known != max(0, n-2) {
+					t.Errorf("%d of %d messages are known", known, n)
+				}
+				checked(t, d, body)
+			}
+			edited := slices.Clone(all)
+			edited[39] = saying(39, "something else than before")
+			if known := chat.Known(d, bodyOf(around[0], edited, around[1])); known != 39 {
+				t.Errorf("after an edit of the last but one %d messages are known", known)
+			}
+			edited[1] = saying(1, "something else")
+			if known := chat.Known(d, bodyOf(around[0], edited, around[1])); known != 0 {
+				t.Errorf("after an edit of the second %d messages are known", known)
+			}
+			if bodies, _ := chat.Held(d); bodies != 1 {
+				t.Errorf("%d beginnings are held of one conversation", bodies)
+			}
+		})
+	}
+}
+
+// TestMemoryChangesNothing plays edits of conversations against one memory: what is said of each body is what a dialect
+// without one says, and what was said before stays as it was.
+func TestMemoryChangesNothing(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		d := chat.New(remembering)
+		var said []*dialect.Request
+		var copies []string
+		messages := sayings(4)
+		r.Repeat(map[string]func(*rapid.T){
+			"": func(*rapid.T) {},
+			"go on": func(r *rapid.T) {
+				for range rapid.IntRange(1, 4).Draw(r, "more") {
+					messages = append(slices.Clip(messages), saying(len(messages), rapid.StringN(0, 20, -1).Draw(r, "text")))
+				}
+			},
+			"edit": func(r *rapid.T) {
+				messages = slices.Clone(messages)
+				messages[rapid.IntRange(0, len(messages)-1).Draw(r, "which")] = saying(rapid.IntRange(0, 2).Draw(r, "role"), "edited")
+			},
+			"cut": func(r *rapid.T) { messages = messages[:rapid.IntRange(1, len(messages)).Draw(r, "to")] },
+			"spoil": func(r *rapid.T) {
+				body := bodyOf("", messages, `,"model":"m"`)
+				at := rapid.IntRange(1200, len(body)-1).Draw(r, "at")
+				checked(t, d, append(body[:at:at], rapid.SampledFrom([]string{"", "}", `,"messages":[]`, "\xff", "[[[[[[[[[[", " "}).Draw(r, "with")...))
+				body[at] = rapid.Byte().Draw(r, "byte")
+				checked(t, d, body)
+			},
+			"send": func(r *rapid.T) {
+				before := rapid.SampledFrom([]string{"", `"model":"m",`, `"id":"x", `, `"messages":[],`}).Draw(r, "before")
+				behind := rapid.SampledFrom([]string{"", `,"model":"m","tools":[1]`, `,"id":"y"`, `,"messages":[]`, ` `}).Draw(r, "behind")
+				if got := checked(t, d, bodyOf(before, messages, behind)); got != nil {
+					said, copies = append(said, got), append(copies, fmt.Sprintf("%+v", got.Messages))
+				}
+			},
+		})
+		for i := range said {
+			if got := fmt.Sprintf("%+v", said[i].Messages); got != copies[i] {
+				t.Fatalf("what was said of body %d changed to %s\nfrom %s", i, got, copies[i])
+			}
+		}
+	})
+}
+
+// TestManyReadOnAtOnce has many requests go on from the same beginning, each in its own way.
+func TestManyReadOnAtOnce(t *testing.T) {
+	d, all := chat.New(remembering), sayings(20)
+	checked(t, d, bodyOf("", all, ""))
+	var work sync.WaitGroup
+	for i := range 8 {
+		work.Go(func() {
+			mine := slices.Clone(all)
+			for range 20 {
+				mine = append(mine, saying(len(mine), fmt.Sprintf("the answer to %d", i)))
+				checked(t, d, bodyOf("", mine, ""))
+			}
+		})
+	}
+	work.Wait()
+}
+
+// TestMemoryIsBounded: what is held stays within the bound, and the idlest goes first.
+func TestMemoryIsBounded(t *testing.T) {
+	d := chat.New(chat.Options{Remember: 100 << 10})
+	body := func(i int) []byte {
+		return bodyOf("", []string{saying(0, fmt.Sprintf("conversation %d", i)), saying(1, strings.Repeat("long ", 1000))}, "")
+	}
+	for i := range 60 {
+		checked(t, d, body(i))
+		checked(t, d, body(0))
+	}
+	if bodies, held := chat.Held(d); held > 100<<10 || bodies < 10 {
+		t.Errorf("%d bytes are held of %d bodies", held, bodies)
+	}
+	if chat.Known(d, body(0)) != 2 || chat.Known(d, body(59)) != 2 || chat.Known(d, body(1)) != 0 {
+		t.Error("not the idlest was forgotten")
+	}
+	before, _ := chat.Held(d)
+	checked(t, d, bodyOf("", []string{saying(0, strings.Repeat("too long ", 10_000))}, ""))
+	if after, _ := chat.Held(d); after != before {
+		t.Error("a body that takes most of the memory is remembered")
+	}
+	for i := range 2000 {
+		checked(t, d, bodyOf("", []string{saying(0, fmt.Sprintf("short conversation %d", i))}, ""))
+	}
+	if bodies, _ := chat.Held(d); bodies > 512 {
+		t.Errorf("%d bodies are looked through", bodies)
+	}
+}

@@ -1,9 +1,13 @@
 package proxy
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"strings"
+	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"go.uber.org/zap"
@@ -19,6 +23,7 @@ const replyPriming = 3
 // messages only.
 type countCache struct {
 	counts *lru.Cache[countKey, int]
+	seed   maphash.Seed
 }
 
 type countKey struct {
@@ -33,7 +38,7 @@ func newCountCache() (*countCache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new count cache: %w", err)
 	}
-	return &countCache{counts: counts}, nil
+	return &countCache{counts: counts, seed: maphash.MakeSeed()}, nil
 }
 
 func (c *countCache) of(key countKey, count func() int) int {
@@ -45,46 +50,89 @@ func (c *countCache) of(key countKey, count func() int) int {
 	return n
 }
 
-// count tallies the history: what the log knows in total, and each message after that.
-func (s *Server) count(t *turn) {
-	s.know(t)
-	if t.model.Name == "" {
-		s.strangeModel(t.split.Model)
-	}
-	s.tallyUp(t)
+// counts is what a request measures, before calibration.
+type counts struct {
+	tally  session.Tally
+	fixed  int          // tokens of tools and priming
+	before session.Size // the history as the client sent it
 }
 
-// know looks up what is known of the request's model.
+// know looks up what is known of the request's model, and how its tokens are counted. They are counted when they are asked
+// for, which for most requests is beside the call upstream.
 func (s *Server) know(t *turn) {
 	t.counter = s.o.Tokens.Counter(t.split.Model)
 	t.model = t.live.models(t.split.Model)
 	t.model.Window = s.learnt.window(t.tenant.Name, t.split.Model, t.model.Window, s.o.Now())
+	place := t.place
+	t.counted = sync.OnceValue(func() *counts { return s.count(t, &place) })
 }
 
-func (s *Server) tallyUp(t *turn) {
-	from := t.place.CountedFrom(t.counter.Encoding())
-	t.tally = session.Tally{Encoding: t.counter.Encoding(), From: from, Cum: make([]int, 1, t.history.Len()-from+1)}
-	t.tally.Count = func(p int) int { return s.tokens(t, t.history.Message(p)) }
+// count tallies the history: what the log knows in total, and each message after that.
+func (s *Server) count(t *turn, place *session.Resolution) *counts {
+	c := &counts{tally: s.beginTally(t, place), fixed: s.fixed(t)}
+	for p := c.tally.From + 1; p <= t.history.Len(); p++ {
+		c.tally.Cum = append(c.tally.Cum, c.tally.Total(p-1)+s.tokens(t, t.history.Message(p)))
+	}
+	c.tally.System = s.systemTokens(t)
+	c.before = session.Size{Events: len(t.split.Messages), Tokens: c.fixed + c.tally.System + c.tally.Total(t.history.Len())}
+	return c
+}
+
+func (s *Server) beginTally(t *turn, place *session.Resolution) session.Tally {
+	from := place.CountedFrom(t.counter.Encoding())
+	tally := session.Tally{Encoding: t.counter.Encoding(), From: from, Cum: make([]int, 1, t.history.Len()-from+1)}
+	tally.Count = func(p int) int { return s.tokens(t, t.history.Message(p)) }
 	if from > 0 {
-		t.tally.Cum[0] = t.place.Known.Tokens
+		tally.Cum[0] = place.Known.Tokens
 	}
-	for p := from + 1; p <= t.history.Len(); p++ {
-		t.tally.Cum = append(t.tally.Cum, t.tally.Total(p-1)+s.tokens(t, t.history.Message(p)))
-	}
+	return tally
+}
+
+func (s *Server) systemTokens(t *turn) (n int) {
 	for i := range t.split.Messages {
 		if m := &t.split.Messages[i]; m.Kind == session.System {
-			t.tally.System += s.tokens(t, m)
+			n += s.tokens(t, m)
 		}
 	}
-	t.fixed = replyPriming
-	if len(t.split.Tools) > 0 {
-		key := countKey{digest: sha256.Sum256(t.split.Tools), encoding: t.counter.Encoding()}
-		t.fixed += s.counts.of(key, func() int { return t.counter.Tools(t.split.Tools) })
-	}
-	t.before = session.Size{
-		Events: len(t.split.Messages), Tokens: t.fixed + t.tally.System + t.tally.Total(t.history.Len()),
-	}
+	return n
 }
+
+// fixed counts tools and priming. The same tools come with every request.
+func (s *Server) fixed(t *turn) int {
+	if len(t.split.Tools) == 0 {
+		return replyPriming
+	}
+	key := countKey{encoding: t.counter.Encoding()}
+	binary.LittleEndian.PutUint64(key.digest[:], maphash.Bytes(s.counts.seed, t.split.Tools))
+	binary.LittleEndian.PutUint64(key.digest[8:], uint64(len(t.split.Tools)))
+	return replyPriming + s.counts.of(key, func() int { return t.counter.Tools(t.split.Tools) })
+}
+
+// atMost is how many tokens the history has at most, without counting what is new: a token is a byte at least, but for
+// those of images.
+func (s *Server) atMost(t *turn) int {
+	from, n := t.place.CountedFrom(t.counter.Encoding()), s.fixed(t)+s.systemTokens(t)
+	if from > 0 {
+		n += t.place.Known.Tokens
+	}
+	for p := from + 1; p <= t.history.Len(); p++ {
+		m := t.history.Message(p)
+		if known, ok := s.counts.counts.Get(countKey{digest: m.Digest, encoding: t.counter.Encoding()}); ok {
+			n += known
+			continue
+		}
+		if bytes.Contains(m.Raw, imagePart) {
+			n += s.tokens(t, m)
+			continue
+		}
+		n += len(m.Raw)
+	}
+	return n
+}
+
+// imagePart is what a part has that costs more tokens than it has bytes. Whoever spells it with escapes is condensed by the
+// overflow that follows.
+var imagePart = []byte(`"image_url"`)
 
 // strangers is how many unknown models are named in the log, each once.
 const strangers = 100
@@ -117,12 +165,17 @@ func (s *Server) tokens(t *turn, m *session.Message) int {
 
 // size measures the view that is forwarded, before calibration.
 func (s *Server) size(t *turn) session.Size {
-	size := session.Size{Events: len(t.view.Items), Tokens: t.before.Tokens}
+	return s.sizeOf(t, t.counted().before.Tokens)
+}
+
+// sizeOf measures the view of a history that has so many tokens.
+func (s *Server) sizeOf(t *turn, tokens int) session.Size {
+	size := session.Size{Events: len(t.view.Items), Tokens: tokens}
 	if t.view.Identity() {
 		return size
 	}
 	if t.shaped {
-		return session.Size{Events: len(t.view.Items), Tokens: t.fixed + sum(s.itemTokens(t, t.view.Items))}
+		return session.Size{Events: len(t.view.Items), Tokens: t.counted().fixed + sum(s.itemTokens(t, t.view.Items))}
 	}
 	for _, c := range t.applied {
 		size.Tokens -= c.ForgottenTokens
@@ -201,11 +254,26 @@ func (s *Server) adjust(t *turn, n int) int {
 // input is what the condenser decides on: the view as it stands, counts corrected by what upstream has reported of the
 // model.
 func (s *Server) input(t *turn) condense.Input {
+	return s.inputOf(t, t.counted().fixed, s.size(t).Tokens)
+}
+
+// settled reports whether nothing is to be done for the view even if it had as many tokens as it can have at most. More
+// tokens never make less due.
+func (s *Server) settled(t *turn) bool {
+	if t.need.Reason != "" || t.wish == "now" {
+		return false
+	}
+	d := t.tenant.Condenser.Condense(s.inputOf(t, s.fixed(t), s.sizeOf(t, s.atMost(t)).Tokens))
+	return d.View == nil && d.Job == nil
+}
+
+// inputOf is the input where the view has so many tokens, and so many others are fixed; both before calibration.
+func (s *Server) inputOf(t *turn, fixed, total int) condense.Input {
 	adjust := func(n int) int { return s.adjust(t, n) }
 	in := condense.Input{
 		View:   &t.view,
-		Total:  adjust(s.size(t).Tokens),
-		Fixed:  adjust(t.fixed),
+		Total:  adjust(total),
+		Fixed:  adjust(fixed),
 		Count:  func(text string) int { return adjust(t.counter.Text(text)) },
 		Window: t.model.Window,
 		Model:  t.split.Model,

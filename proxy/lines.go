@@ -121,7 +121,7 @@ func (o *observation) turnFields(f []zap.Field) []zap.Field {
 	f = append(f,
 		zap.String("session", string(t.place.Thread.Session)), zap.String("thread", string(t.place.Thread.ID)),
 		zap.String("source", string(t.place.Source)),
-		zap.Int("events", t.before.Events), zap.Int("tokens", t.before.Tokens),
+		zap.Int("events", t.counted().before.Events), zap.Int("tokens", t.counted().before.Tokens),
 		zap.Int("events_forwarded", o.after.Events), zap.Int("tokens_forwarded", o.after.Tokens),
 	)
 	if len(t.report) > 0 {

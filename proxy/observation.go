@@ -89,9 +89,6 @@ func (o *observation) recognised(t *turn) {
 	if t.place.Begins {
 		m.sessions.Inc()
 	}
-	if t.tally.From > 0 {
-		o.known = t.fixed + t.tally.System + t.tally.Total(t.tally.From)
-	}
 	if !t.place.New {
 		o.idle = o.server.o.Now().Sub(t.place.Thread.Seen)
 	}
@@ -143,8 +140,11 @@ func (o *observation) held(since time.Time) {
 
 // forwarded is what went upstream.
 func (o *observation) forwarded(after session.Size) {
-	s := o.meters.of(o.name)
-	s.in.Add(float64(max(o.turn.before.Tokens, 0)))
+	c, s := o.turn.counted(), o.meters.of(o.name)
+	if c.tally.From > 0 {
+		o.known = c.fixed + c.tally.System + c.tally.Total(c.tally.From)
+	}
+	s.in.Add(float64(max(c.before.Tokens, 0)))
 	s.forwarded.Add(float64(max(after.Tokens, 0)))
 	o.after = after
 }
@@ -153,7 +153,7 @@ func (o *observation) forwarded(after session.Size) {
 func (o *observation) used(u *session.Usage) {
 	t, s := o.turn, o.meters.of(o.name)
 	b := bill{
-		before: t.before.Tokens, after: o.after.Tokens, known: o.known, idle: o.idle, condensed: len(t.report) > 0, usage: u,
+		before: t.counted().before.Tokens, after: o.after.Tokens, known: o.known, idle: o.idle, condensed: len(t.report) > 0, usage: u,
 		price: t.model.Price,
 	}
 	if o.usage = u; u != nil {

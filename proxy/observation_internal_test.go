@@ -42,9 +42,11 @@ func observed(s *Server, r *request, t *turn, usage *session.Usage) {
 func TestObservingIsFree(t *testing.T) {
 	s := seenServer(t)
 	r := &request{}
+	seen := &counts{before: session.Size{Events: 9, Tokens: 900}}
 	turn := &turn{
 		request: r, model: ModelInfo{Name: "gpt-4o", Price: Price{Input: 2, Cached: 1, Output: 8}},
-		place: session.Resolution{Source: session.SourcePrefix}, before: session.Size{Events: 9, Tokens: 900},
+		place:   session.Resolution{Source: session.SourcePrefix},
+		counted: func() *counts { return seen },
 	}
 	usage := &session.Usage{Input: 450, Cached: 128, Output: 20}
 	if n := testing.AllocsPerRun(200, func() { observed(s, r, turn, usage) }); n != 0 {
@@ -57,7 +59,10 @@ func BenchmarkObserving(b *testing.B) {
 	s := &Server{o: Options{Metrics: NewMetrics(), Now: time.Now}}
 	s.live.Store(&live{tenants: NewTenants(tenant), meters: s.o.Metrics.of(NewTenants(tenant))})
 	r := &request{}
-	turn := &turn{request: r, model: ModelInfo{Name: "gpt-4o"}, place: session.Resolution{Source: session.SourcePrefix}}
+	turn := &turn{
+		request: r, model: ModelInfo{Name: "gpt-4o"}, place: session.Resolution{Source: session.SourcePrefix},
+		counted: func() *counts { return &counts{} },
+	}
 	usage := &session.Usage{Input: 450, Cached: 128, Output: 20}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -77,12 +77,12 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, r *request, t *turn, resp *http
 // describe tells the client what was done to its request.
 func (s *Server) describe(ctx *fasthttp.RequestCtx, t *turn) {
 	h := &ctx.Response.Header
-	after := s.sent(t)
+	before, after := t.counted().before, s.sent(t)
 	h.Set("X-Dewpoint-Session", string(t.place.Thread.Session))
 	h.Set("X-Dewpoint-Thread", string(t.place.Thread.ID))
-	h.Set("X-Dewpoint-Events", fmt.Sprintf("%d;%d", t.before.Events, after.Events))
+	h.Set("X-Dewpoint-Events", fmt.Sprintf("%d;%d", before.Events, after.Events))
 	adjust := func(n int) int { return s.o.Tokens.Adjust(t.split.Model, n) }
-	h.Set("X-Dewpoint-Tokens", fmt.Sprintf("%d;%d", adjust(t.before.Tokens), adjust(after.Tokens)))
+	h.Set("X-Dewpoint-Tokens", fmt.Sprintf("%d;%d", adjust(before.Tokens), adjust(after.Tokens)))
 	for _, c := range t.report {
 		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d", c.Reason, c.Events, c.Tokens))
 	}
@@ -98,7 +98,7 @@ func (s *Server) describe(ctx *fasthttp.RequestCtx, t *turn) {
 // sent measures what went upstream.
 func (s *Server) sent(t *turn) session.Size {
 	if t.wish == "off" || t.tenant.Observe {
-		return t.before
+		return t.counted().before
 	}
 	return s.size(t)
 }
@@ -114,11 +114,12 @@ func (s *Server) logAppend(t *turn) {
 	}
 	t.body.hold() // events alias it
 	t.logged = make(chan struct{})
-	place, tally := t.place, t.tally
+	place := t.place
 	s.beside(func() {
 		defer func() { <-s.pending }()
 		defer t.body.release()
 		defer close(t.logged)
+		tally := t.counted().tally
 		ctx, cancel := context.WithTimeout(s.ctx, s.o.Limits.Store)
 		defer cancel()
 		if err := t.registry.Append(ctx, &place, &tally); err != nil {

@@ -45,7 +45,6 @@ func (s *Server) Show(p Past) (Shown, error) {
 		return Shown{}, fmt.Errorf("show history: %w", err)
 	}
 	s.know(t)
-	s.tallyUp(t)
 	t.applied, t.purpose = p.Condensations, p.Purpose
 	t.project()
 	t.applied = t.view.Applied
@@ -54,7 +53,7 @@ func (s *Server) Show(p Past) (Shown, error) {
 	} else {
 		s.shape(t)
 	}
-	return Shown{View: t.view, Messages: t.messages(), Before: t.before, After: s.size(t)}, nil
+	return Shown{View: t.view, Messages: t.messages(), Before: t.counted().before, After: s.size(t)}, nil
 }
 
 // reread splits logged messages as if they came in a request.

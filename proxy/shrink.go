@@ -13,7 +13,7 @@ import (
 // shrink condenses while something is due, a bounded number of times. It never fails: where it can not, the view stays
 // as it was.
 func (s *Server) shrink(t *turn) {
-	if t.wish == "off" {
+	if t.wish == "off" || s.settled(t) {
 		return
 	}
 	again := t.place.Again || t.place.Match == session.MatchReplay
@@ -82,9 +82,10 @@ func (s *Server) make(t *turn, job condense.Job) bool {
 
 // claim logs what is new and takes the thread's lock.
 func (s *Server) claim(ctx context.Context, t *turn) (unlock func(), err error) {
+	tally := t.counted().tally
 	ctx, cancel := context.WithTimeout(ctx, s.o.Limits.Store)
 	defer cancel()
-	if err := t.registry.Append(ctx, &t.place, &t.tally); err != nil {
+	if err := t.registry.Append(ctx, &t.place, &tally); err != nil {
 		return nil, fmt.Errorf("claim thread: %w", err)
 	}
 	if unlock, err = t.store.Lock(ctx, t.place.Thread.ID, s.o.Limits.CondenseLease); err != nil {

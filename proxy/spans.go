@@ -188,7 +188,7 @@ func (s *spans) end(o *observation) {
 	s.server.SetAttributes(semconv.HTTPResponseStatusCode(o.status))
 	if t := o.turn; t != nil {
 		s.server.SetAttributes(
-			attribute.Int("dewpoint.events.before", t.before.Events), attribute.Int("dewpoint.tokens.before", t.before.Tokens),
+			attribute.Int("dewpoint.events.before", t.counted().before.Events), attribute.Int("dewpoint.tokens.before", t.counted().before.Tokens),
 			attribute.Int("dewpoint.events.after", o.after.Events), attribute.Int("dewpoint.tokens.after", o.after.Tokens),
 		)
 	}

@@ -23,12 +23,10 @@ type turn struct {
 	history  *session.History
 	purpose  session.Purpose
 	place    session.Resolution
-	tally    session.Tally
-	fixed    int // tokens of tools and priming
+	counted  func() *counts // counts at the first call, whichever goroutine that is in
 	applied  []session.Condensation
 	view     session.View
-	shaped   bool         // a condenser made the view another one than the log gives
-	before   session.Size // the history as the client sent it
+	shaped   bool // a condenser made the view another one than the log gives
 	report   []condensed
 	scale    float64            // upstream's count of this request over ours, where it told
 	need     condense.Need      // what was asked for from outside, by upstream
@@ -106,13 +104,15 @@ func (s *Server) condense(r *request) (*turn, [][]byte, error) {
 	return t, t.forwarded(), nil
 }
 
-// recognise finds the thread that the request continues, counts what is new in it and projects the view. The store's
-// deadline is for the store: counting takes what it takes.
+// recognise finds the thread that the request continues, and projects the view.
 func (s *Server) recognise(t *turn) error {
 	if err := s.resolve(t); err != nil {
 		return err
 	}
-	s.count(t)
+	s.know(t)
+	if t.model.Name == "" {
+		s.strangeModel(t.split.Model)
+	}
 	ctx, cancel := context.WithTimeout(t.ctx, s.o.Limits.Store)
 	defer cancel()
 	var err error

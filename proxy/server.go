@@ -107,7 +107,7 @@ type Server struct {
 	strange  strange
 	sealed   atomic.Bool   // the log has told of an unreadable summary
 	pending  chan struct{} // a place per log write under way
-	after    crew
+	after    *crew
 	doors    doors
 	draining atomic.Bool
 	requests context.Context // ends when requests under way are cut off
@@ -136,6 +136,7 @@ func New(o Options) (*Server, error) {
 		counts:   counts,
 		degraded: degraded{log: o.Log, metrics: o.Metrics},
 		strange:  strange{names: map[string]bool{}},
+		after:    newCrew(),
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
 			pool: &bufferPool{}, budget: &budget{limit: o.Limits.InFlight}, limit: o.Limits.Body, idle: o.Limits.BodyIdle,

@@ -104,6 +104,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 		log.Warn("configuration key has no effect here", zap.String("key", key))
 	}
 	app.LimitMemory(cfg, log.Logger)
+	app.PaceGC()
 	a, err := app.New(cfg, log.Logger, app.WithTraces(), app.WithVersion(version), app.WithLog(log))
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package chat
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,16 +19,22 @@ type memory struct {
 	limit int // bytes; 0: nothing is remembered
 
 	mu    sync.Mutex
-	begun []*beginning // most recently used first
-	bytes int          // that they hold
+	begun []entry // most recently used first
+	bytes int     // that they hold
+}
+
+// entry is what a body is compared with first.
+type entry struct {
+	marks [marksKept]mark // where to read on, the newest first
+	of    *beginning
 }
 
 const (
 	maxBegun   = 512     // beginnings that a body is looked for in
 	minBegun   = 1 << 10 // bytes of a body that is worth remembering
-	tailSize   = 24
-	marksKept  = 4   // clients change the newest messages now and then: where to cache, mostly
-	perMessage = 144 // bytes that a message takes beside its text
+	tailSize   = 24      // bytes; every message that says anything is longer
+	marksKept  = 4       // clients change the newest messages now and then: where to cache, mostly
+	perMessage = 144     // bytes that a message takes beside its text
 )
 
 // beginning is a text up to the end of a message, and what it says. It never changes, and what is made of it later shares
@@ -39,18 +47,24 @@ type beginning struct {
 	inside   int               // where the array of messages begins
 	top      top
 	fields   []rawjson.Value
-	marks    [marksKept]mark // where to read on, the newest first
-	extended atomic.Bool     // the room behind its slices is taken
+	extended atomic.Bool // the room behind its slices is taken
 }
 
-// mark is the end of a message, and the text just before it, which hardly another body has there.
+// mark is the end of a message, and a word made of the text just before it, which hardly another body has there.
 type mark struct {
-	messages, end int // 0: none
-	tail          [tailSize]byte
+	end  int // 0: none
+	tail uint64
 }
 
-func (m *mark) fits(body []byte) bool {
-	return m.end > 0 && m.end < len(body) && [tailSize]byte(body[m.end-tailSize:m.end]) == m.tail
+func (k mark) fits(body []byte) bool {
+	return k.end > 0 && k.end < len(body) && tailOf(body[:k.end]) == k.tail
+}
+
+// tailOf folds the end of a text.
+func tailOf(text []byte) uint64 {
+	t := text[len(text)-tailSize:]
+	return binary.LittleEndian.Uint64(t) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(t[8:]), 21) ^
+		bits.RotateLeft64(binary.LittleEndian.Uint64(t[16:]), 42)
 }
 
 // find gives the longest beginning that the body has, and how many of its messages; nil if it has none.
@@ -58,32 +72,35 @@ func (m *memory) find(body []byte) (*beginning, int) {
 	if m.limit == 0 || len(body) < minBegun {
 		return nil, 0
 	}
-	b, at := m.look(body, 0)
-	for ; b != nil; b, at = m.look(body, at+1) {
-		for i := range b.marks {
-			if k := &b.marks[i]; k.fits(body) && b.begins(body[:k.end]) {
-				m.used(b)
-				return b, k.messages
-			}
+	for _, l := range m.look(body) {
+		if b := l.of; b.begins(body[:b.ends[l.messages-1]]) {
+			m.used(b)
+			return b, l.messages
 		}
 	}
 	return nil, 0
 }
 
-// look gives the next beginning that the body may have, and its index. Others may go meanwhile: one is missed then, which
-// does no harm.
-func (m *memory) look(body []byte, from int) (*beginning, int) {
+// likely is a beginning that a body may have, and how many of its messages.
+type likely struct {
+	of       *beginning
+	messages int
+}
+
+// look gives the beginnings that the body may have.
+func (m *memory) look(body []byte) []likely {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := from; i < len(m.begun); i++ {
-		b := m.begun[i]
-		for k := range b.marks {
-			if b.marks[k].fits(body) {
-				return b, i
+	var found []likely
+	for i := range m.begun {
+		e := &m.begun[i]
+		for k := range e.marks {
+			if e.marks[k].fits(body) {
+				found = append(found, likely{e.of, len(e.of.messages) - k})
 			}
 		}
 	}
-	return nil, 0
+	return found
 }
 
 // begins reports whether text is how the beginning begins.
@@ -104,26 +121,30 @@ func (b *beginning) begins(text []byte) bool {
 func (m *memory) used(b *beginning) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i := slices.Index(m.begun, b); i > 0 {
+	if i := m.index(b); i > 0 {
+		e := m.begun[i]
 		copy(m.begun[1:i+1], m.begun[:i])
-		m.begun[0] = b
+		m.begun[0] = e
 	}
+}
+
+func (m *memory) index(b *beginning) int {
+	return slices.IndexFunc(m.begun, func(e entry) bool { return e.of == b })
 }
 
 // keep remembers b, in the place of the one that it goes on from.
 func (m *memory) keep(b, instead *beginning) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i := slices.Index(m.begun, instead); instead != nil && i >= 0 {
-		m.bytes -= m.begun[i].held()
+	if i := m.index(instead); i >= 0 {
+		m.bytes -= instead.held()
 		m.begun = slices.Delete(m.begun, i, i+1)
 	}
-	m.begun = slices.Insert(m.begun, 0, b)
+	m.begun = slices.Insert(m.begun, 0, entry{marks: b.marks(), of: b})
 	for m.bytes += b.held(); m.bytes > m.limit || len(m.begun) > maxBegun; {
 		last := len(m.begun) - 1
-		m.bytes -= m.begun[last].held()
-		m.begun[last] = nil
-		m.begun = m.begun[:last]
+		m.bytes -= m.begun[last].of.held()
+		m.begun = slices.Delete(m.begun, last, last+1)
 	}
 }
 
@@ -149,7 +170,6 @@ func (w *splitter) remember(fresh []session.Message) []session.Message {
 		fresh[i].Raw = chunk[start:end:end]
 	}
 	b.messages = append(b.messages, fresh...)
-	b.mark(w.text)
 	w.d.memory.keep(b, w.past.of)
 	return b.messages[:len(b.messages):len(b.messages)]
 }
@@ -169,16 +189,19 @@ func (w *splitter) opening() (top, []rawjson.Value) {
 	return t, fields
 }
 
-// mark notes where to read on.
-func (b *beginning) mark(text []byte) {
-	n := len(b.ends)
-	for i := range b.marks {
-		if i < n && b.ends[n-1-i] >= tailSize {
-			k := mark{messages: n - i, end: b.ends[n-1-i]}
-			k.tail = [tailSize]byte(text[k.end-tailSize : k.end])
-			b.marks[i] = k
+// marks are where to read on.
+func (b *beginning) marks() (all [marksKept]mark) {
+	for i := range all {
+		n := len(b.ends) - i
+		if n < 1 || b.ends[n-1] < tailSize {
+			break
+		}
+		message := b.messages[n-1].Raw
+		if len(message) >= tailSize {
+			all[i] = mark{end: b.ends[n-1], tail: tailOf(message)}
 		}
 	}
+	return all
 }
 
 // past is the part of a beginning that a body was read on from. The zero value is none.

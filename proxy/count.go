@@ -3,13 +3,9 @@ package proxy
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
-	"fmt"
-	"hash/maphash"
 	"strings"
 	"sync"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -18,37 +14,6 @@ import (
 
 // replyPriming is what every request costs beside its messages, in tokens.
 const replyPriming = 3
-
-// countCache remembers token counts by content, so that a message is counted once and a request pays for its new
-// messages only.
-type countCache struct {
-	counts *lru.Cache[countKey, int]
-	seed   maphash.Seed
-}
-
-type countKey struct {
-	digest   session.Hash
-	encoding string
-}
-
-const countsKept = 1 << 17
-
-func newCountCache() (*countCache, error) {
-	counts, err := lru.New[countKey, int](countsKept)
-	if err != nil {
-		return nil, fmt.Errorf("new count cache: %w", err)
-	}
-	return &countCache{counts: counts, seed: maphash.MakeSeed()}, nil
-}
-
-func (c *countCache) of(key countKey, count func() int) int {
-	if n, ok := c.counts.Get(key); ok {
-		return n
-	}
-	n := count()
-	c.counts.Add(key, n)
-	return n
-}
 
 // counts is what a request measures, before calibration.
 type counts struct {
@@ -102,9 +67,7 @@ func (s *Server) fixed(t *turn) int {
 	if len(t.split.Tools) == 0 {
 		return replyPriming
 	}
-	key := countKey{encoding: t.counter.Encoding()}
-	binary.LittleEndian.PutUint64(key.digest[:], maphash.Bytes(s.counts.seed, t.split.Tools))
-	binary.LittleEndian.PutUint64(key.digest[8:], uint64(len(t.split.Tools)))
+	key := s.counts.key(t.counter.Encoding(), t.split.Tools)
 	return replyPriming + s.counts.of(key, func() int { return t.counter.Tools(t.split.Tools) })
 }
 
@@ -117,7 +80,7 @@ func (s *Server) atMost(t *turn) int {
 	}
 	for p := from + 1; p <= t.history.Len(); p++ {
 		m := t.history.Message(p)
-		if known, ok := s.counts.counts.Get(countKey{digest: m.Digest, encoding: t.counter.Encoding()}); ok {
+		if known, ok := s.counts.get(s.counts.key(t.counter.Encoding(), m.Digest[:])); ok {
 			n += known
 			continue
 		}
@@ -154,7 +117,7 @@ func head(s string) string { return strings.Clone(s[:min(len(s), 64)]) }
 
 // tokens counts one message.
 func (s *Server) tokens(t *turn, m *session.Message) int {
-	return s.counts.of(countKey{digest: m.Digest, encoding: t.counter.Encoding()}, func() int {
+	return s.counts.of(s.counts.key(t.counter.Encoding(), m.Digest[:]), func() int {
 		c, err := t.dialect.Read(m.Raw)
 		if err != nil {
 			return len(m.Raw)/3 + 1 // a conservative guess, never nothing

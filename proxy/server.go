@@ -122,10 +122,6 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("new server: tenants, upstream, sessions, tokens and models are needed")
 	}
 	defaults(&o)
-	counts, err := newCountCache()
-	if err != nil {
-		return nil, fmt.Errorf("new server: %w", err)
-	}
 	learntWindows, err := newLearnt()
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
@@ -133,7 +129,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		o:        o,
 		learnt:   learntWindows,
-		counts:   counts,
+		counts:   newCountCache(),
 		degraded: degraded{log: o.Log, metrics: o.Metrics},
 		strange:  strange{names: map[string]bool{}},
 		after:    newCrew(),

@@ -134,7 +134,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 	return proxy.Options{
 		Live: proxy.Live{
 			Tenants:  proxy.NewTenants(tenants...),
-			Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: proxy.DefaultSessionFields()})},
+			Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: proxy.DefaultSessionFields(), Remember: 8 << 20})},
 			Models:   s.models,
 		},
 		Upstream: sender{s.transport, &r.sending}, Sessions: s.sessions, Tokens: s.tokens, Log: log,

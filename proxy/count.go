@@ -3,8 +3,10 @@ package proxy
 import (
 	"bytes"
 	"crypto/sha256"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -35,12 +37,48 @@ func (s *Server) know(t *turn) {
 // count tallies the history: what the log knows in total, and each message after that.
 func (s *Server) count(t *turn, place *session.Resolution) *counts {
 	c := &counts{tally: s.beginTally(t, place), fixed: s.fixed(t)}
+	s.countAhead(t, c.tally.From)
 	for p := c.tally.From + 1; p <= t.history.Len(); p++ {
 		c.tally.Cum = append(c.tally.Cum, c.tally.Total(p-1)+s.tokens(t, t.history.Message(p)))
 	}
 	c.tally.System = s.systemTokens(t)
 	c.before = session.Size{Events: len(t.split.Messages), Tokens: c.fixed + c.tally.System + c.tally.Total(t.history.Len())}
 	return c
+}
+
+// Counting is shared out from so many bytes of messages on, among so many processors at most.
+const (
+	muchToCount = 64 << 10
+	counters    = 4
+)
+
+// countAhead counts the messages after a position with all hands, if they are many: a history that is seen for the first
+// time.
+func (s *Server) countAhead(t *turn, from int) {
+	size := 0
+	for p := from + 1; p <= t.history.Len(); p++ {
+		size += len(t.history.Message(p).Raw)
+	}
+	hands := min(runtime.GOMAXPROCS(0), counters, size/muchToCount+1, t.history.Len()-from)
+	if hands < 2 {
+		return
+	}
+	var next atomic.Int64
+	next.Store(int64(from))
+	count := func() {
+		for p := next.Add(1); p <= int64(t.history.Len()); p = next.Add(1) {
+			s.tokens(t, t.history.Message(int(p)))
+		}
+	}
+	var others sync.WaitGroup
+	for range hands - 1 {
+		others.Go(func() {
+			defer func() { _ = recover() }() // what was not counted is counted by the caller, and panics there
+			count()
+		})
+	}
+	count()
+	others.Wait()
 }
 
 func (s *Server) beginTally(t *turn, place *session.Resolution) session.Tally {

@@ -4,7 +4,7 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
-.PHONY: build run demo check needs format vet lint test chart chart-schema vuln vuln-if-reachable sbom replay captures recorded retention cost soak fuzz bench microbench image clean
+.PHONY: build run demo check needs format vet lint test chart chart-schema rehearsal vuln vuln-if-reachable sbom replay captures recorded retention cost soak fuzz bench microbench image clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -15,7 +15,7 @@ run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 demo: build
 	./bin/dewpoint demo
 
-check: needs format vet lint test chart vuln-if-reachable ## all of it
+check: needs format vet lint test chart rehearsal vuln-if-reachable ## all of it
 
 needs: ## what the tests need beside Go, installed or named
 	@sh scripts/needs.sh
@@ -43,6 +43,9 @@ sbom: build ## bin/dewpoint.cdx.json: what the program is made of, in CycloneDX 
 
 chart: ## the Helm chart: linted and rendered with every value set, and what came out read
 	@sh scripts/chart.sh
+
+rehearsal: ## what the chart renders for production, run over a real Redis Cluster and rolled under load
+	@GO="$(GO)" sh scripts/rehearsal.sh
 
 chart-schema: ## remakes deploy/helm/values.schema.json, after the configuration gained a key
 	cd deploy/charttest && $(GO) run ./schema/write ../helm/values.schema.json

@@ -198,6 +198,34 @@ func TestAlertsAreWhole(t *testing.T) {
 	}
 }
 
+// TestOperationsExplainRowsAndAlerts holds that docs/operations.md speaks of each row of the dashboard and of each alert.
+func TestOperationsExplainRowsAndAlerts(t *testing.T) {
+	page := string(read(t, "../docs/operations.md"))
+	var board struct {
+		Panels []struct{ Type, Title string }
+	}
+	if err := json.Unmarshal(read(t, "helm/files/dashboard.json"), &board); err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, p := range board.Panels {
+		if p.Type != "row" {
+			continue
+		}
+		if rows++; !strings.Contains(page, "- **"+p.Title+".** ") {
+			t.Errorf("the row %q is not explained", p.Title)
+		}
+	}
+	if rows < 5 {
+		t.Errorf("only %d rows", rows)
+	}
+	for _, r := range rules(t) {
+		if !strings.Contains(page, "`"+r.Alert+"`") {
+			t.Errorf("%s is not explained", r.Alert)
+		}
+	}
+}
+
 // TestMetricsAreDocumented holds that docs/metrics.md has all metrics with their labels, and no others.
 func TestMetricsAreDocumented(t *testing.T) {
 	names := proxy.NewMetrics().Names()

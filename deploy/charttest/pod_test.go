@@ -63,6 +63,20 @@ func TestGraceFollowsTheShutdown(t *testing.T) {
 	}
 }
 
+// Where another pod takes over, a pod that ends goes on serving until those who follow the readiness probe alone, such as a
+// balancer outside of the cluster, have seen that it is unready.
+func TestUnreadyBeforeTheDelayIsOver(t *testing.T) {
+	eachSet(t, func(t *testing.T, r rendered) {
+		if deployment(t, r).Spec.Strategy.Type == apps.RecreateDeploymentStrategyType {
+			return
+		}
+		p, delay := container(t, r).ReadinessProbe, loadConfig(t, r).Shutdown.Delay
+		if seen := time.Duration(p.PeriodSeconds*p.FailureThreshold) * time.Second; seen >= delay {
+			t.Errorf("its probe says so after up to %s, and it serves on for %s", seen, delay)
+		}
+	})
+}
+
 func duration(t *testing.T, text string) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(text)

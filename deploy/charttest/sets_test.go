@@ -280,7 +280,7 @@ func isIsolated(t *testing.T, r rendered) {
 			t.Errorf("lets in %s, not %s", got, want)
 		}
 	}
-	wantEgress(t, r, "53/UDP 53/TCP", "443/TCP", "6379/TCP", "4317/TCP")
+	wantEgress(t, r, "53/UDP 53/TCP", "443/TCP", "6379/TCP", "4318/TCP")
 	if block := p.Egress[1].To[0].IPBlock; block.CIDR != "0.0.0.0/0" || block.Except[0] != "169.254.0.0/16" {
 		t.Errorf("upstream is %+v", block)
 	}
@@ -319,7 +319,7 @@ func hasItsPlace(t *testing.T, r rendered) {
 	if !strings.HasPrefix(c.Image, "ghcr.io/dewpoint-proxy/dewpoint@sha256:") {
 		t.Errorf("image %s", c.Image)
 	}
-	if *p.TerminationGracePeriodSeconds != 925 || env(t, r)["OTEL_EXPORTER_OTLP_ENDPOINT"] != "http://collector.tracing:4317" {
+	if *p.TerminationGracePeriodSeconds != 925 || env(t, r)["OTEL_EXPORTER_OTLP_ENDPOINT"] != "http://collector.tracing:4318" {
 		t.Errorf("%d s to end, environment %v", *p.TerminationGracePeriodSeconds, env(t, r))
 	}
 	if deployment(t, r).Labels["team"] != "platform" || deployment(t, r).Spec.Template.Labels["team"] != "platform" {

@@ -24,16 +24,23 @@ func Environment() []string {
 
 // Start runs a program. It ends with this process at the latest, where the system can do that.
 func Start(path string, args ...string) (*Process, error) {
+	command := exec.Command(path, args...)
+	command.Env = Environment()
+	return StartCommand(command)
+}
+
+// StartCommand is Start for a command with an environment and a folder of its own. Its output goes to the log.
+func StartCommand(command *exec.Cmd) (*Process, error) {
 	ended := make(chan struct{})
-	p := &Process{Log: NewOutput(), Command: exec.Command(path, args...), Ended: ended}
-	p.Command.Env, p.Command.SysProcAttr = Environment(), DieWithParent()
-	p.Command.Stdout, p.Command.Stderr = p.Log, p.Log
-	if err := p.Command.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", path, err)
+	p := &Process{Log: NewOutput(), Command: command, Ended: ended}
+	command.SysProcAttr = DieWithParent()
+	command.Stdout, command.Stderr = p.Log, p.Log
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", command.Path, err)
 	}
 	go func() {
 		defer close(ended)
-		_ = p.Command.Wait() // how it ended is in ProcessState
+		_ = command.Wait() // how it ended is in ProcessState
 	}()
 	return p, nil
 }

@@ -90,6 +90,9 @@ func errStopping() *apiError {
 	}
 }
 
+// codeInternal is for a defect of ours.
+const codeInternal = "internal_error"
+
 func errInternal() *apiError {
-	return &apiError{Status: 500, Type: typeServer, Code: "internal_error", Message: "The proxy failed. The log has the cause."}
+	return &apiError{Status: 500, Type: typeServer, Code: codeInternal, Message: "The proxy failed. The log has the cause."}
 }

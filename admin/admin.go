@@ -39,7 +39,7 @@ type Past struct {
 	Purpose       session.Purpose
 	Messages      [][]byte               // in the client's order, system messages included
 	Chain         []session.Hash         // of those that are no system messages
-	Condensations []session.Condensation // of the thread, with their summaries
+	Condensations []session.Condensation // of the thread, with their summaries; one that is lost is empty
 }
 
 // Shown is how a Past is forwarded. Sizes are without the tools, which are not logged.

@@ -157,7 +157,7 @@ func (a *api) past(ctx context.Context, l *log, entries []entry, model string) (
 	p := Past{Tenant: t.Tenant, Model: model, Purpose: t.Purpose, Condensations: slices.Clone(t.Condensations)}
 	for _, e := range entries {
 		if len(e.Payload) == 0 {
-			return p, fault(http.StatusConflict, "content_not_kept", "The messages are not kept (store.content is false), so what was made of them can not be shown.")
+			return p, fault(http.StatusConflict, "content_not_kept", "The messages are not kept (store.content is false), or were encrypted under a key that is not configured, so what was made of them can not be shown.")
 		}
 		p.Messages = append(p.Messages, e.Payload)
 		if e.Kind != session.System {
@@ -165,11 +165,22 @@ func (a *api) past(ctx context.Context, l *log, entries []entry, model string) (
 		}
 	}
 	for i := range p.Condensations {
-		text, err := a.o.Store.Summary(ctx, p.Condensations[i].ID)
-		if err != nil {
-			return p, incomplete(err)
+		var err error
+		if p.Condensations[i].Summary, err = a.summary(ctx, p.Condensations[i].ID); err != nil {
+			return p, err
 		}
-		p.Condensations[i].Summary = text
 	}
 	return p, nil
+}
+
+// summary reads a condensation's summary; it is empty if it is lost, or can not be opened.
+func (a *api) summary(ctx context.Context, id session.CondensationID) (string, error) {
+	text, err := a.o.Store.Summary(ctx, id)
+	switch {
+	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrUnreadable):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read summary: %w", err)
+	}
+	return text, nil
 }

@@ -24,8 +24,12 @@ type Options struct {
 	Metrics   http.Handler
 	Health    http.Handler // of /livez, /readyz, /startupz and /healthz, without a token; nil: none
 	Now       func() time.Time
-	Failed    func(error) // is told of errors whose cause a client is not told; nil: nobody
+	Failed    func(error)  // is told of errors whose cause a client is not told; nil: nobody
+	Changed   func(Change) // is told of what somebody changed; nil: nobody
 }
+
+// Change is a request that has changed something.
+type Change struct{ Method, Path, From string }
 
 // Forwarder shows a logged history as the proxy forwards it.
 type Forwarder interface {
@@ -69,6 +73,16 @@ type Tenant struct {
 	Condenses   bool   `json:"condenses"` // its condenser can forget; some only make other views
 	Observe     bool   `json:"observe"`
 	Notify      bool   `json:"notify"`
+	LogContent  bool   `json:"log_content"` // what its clients say goes into the log
+	Limits      Limits `json:"limits"`
+}
+
+// Limits bound what a tenant may take of one process; 0 is no bound.
+type Limits struct {
+	Concurrent int   `json:"concurrent"` // requests under way
+	MaxBody    int64 `json:"max_body"`   // bytes of one request
+	Requests   int   `json:"requests_per_minute"`
+	Tokens     int   `json:"tokens_per_minute"`
 }
 
 // Price is in USD per million tokens.
@@ -88,6 +102,9 @@ func New(o Options) http.Handler {
 	}
 	if o.Failed == nil {
 		o.Failed = func(error) {}
+	}
+	if o.Changed == nil {
+		o.Changed = func(Change) {}
 	}
 	a := &api{o: o}
 	guarded := http.NewServeMux()

@@ -89,6 +89,9 @@ func (a *api) serve(r route) http.HandlerFunc {
 			a.fail(w, err)
 			return
 		}
+		if !safe(r.method) {
+			a.o.Changed(Change{Method: r.method, Path: req.URL.Path, From: req.RemoteAddr})
+		}
 		if r.status == http.StatusNoContent {
 			w.WriteHeader(r.status)
 			return

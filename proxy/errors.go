@@ -75,6 +75,9 @@ func errUpgrade() *apiError {
 	}
 }
 
+// codeUnreachable is for an upstream that did not get the request, or did not answer it at all.
+const codeUnreachable = "upstream_unreachable"
+
 func errUpstream(code, what string) *apiError {
 	status := 502
 	if code == "upstream_timeout" {

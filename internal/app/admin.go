@@ -37,6 +37,9 @@ func (a *App) buildAdmin(store Store) error {
 		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
 		Forwarder: forwarder{a.server}, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: probes,
 		Failed: func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
+		Changed: func(c admin.Change) {
+			a.log.Info("admin change", zap.String("method", c.Method), zap.String("path", c.Path), zap.String("from", c.From))
+		},
 	})
 	a.admin = &http.Server{
 		Handler: handler, ReadHeaderTimeout: adminWait, ReadTimeout: adminWait, WriteTimeout: adminAnswer, MaxHeaderBytes: adminHeader,
@@ -78,10 +81,14 @@ func (s inForce) Tenants() []admin.Tenant {
 }
 
 func describe(cfg *config.Config, t config.Tenant) admin.Tenant {
-	upstream, condenser := cfg.UpstreamFor(t), cfg.CondenserFor(t)
+	upstream, condenser, limits := cfg.UpstreamFor(t), cfg.CondenserFor(t), cfg.LimitsFor(t)
 	return admin.Tenant{
 		Name: t.Name, Keys: len(t.APIKeys), Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
 		Condenser: condenser.Type, Condenses: forgets(condenser), Observe: t.Observe, Notify: t.Notify,
+		LogContent: t.LogContent, Limits: admin.Limits{
+			Concurrent: limits.Concurrent, MaxBody: int64(limits.MaxBody),
+			Requests: limits.RequestsPerMinute, Tokens: limits.TokensPerMinute,
+		},
 	}
 }
 

@@ -23,6 +23,7 @@ type Options struct {
 	Settings  Settings
 	Metrics   http.Handler
 	Health    http.Handler // of /livez, /readyz, /startupz and /healthz, without a token; nil: none
+	MostBytes int64        // of messages that are read for one answer; 0: 128 MiB
 	Now       func() time.Time
 	Failed    func(error)  // is told of errors whose cause a client is not told; nil: nobody
 	Changed   func(Change) // is told of what somebody changed; nil: nobody
@@ -92,7 +93,8 @@ type Price struct {
 
 // api answers requests.
 type api struct {
-	o Options
+	o     Options
+	large chan struct{} // a place for who reads messages
 }
 
 // New makes the handler of the admin port.
@@ -106,7 +108,10 @@ func New(o Options) http.Handler {
 	if o.Changed == nil {
 		o.Changed = func(Change) {}
 	}
-	a := &api{o: o}
+	if o.MostBytes == 0 {
+		o.MostBytes = usualBytes
+	}
+	a := &api{o: o, large: make(chan struct{}, 1)}
 	guarded := http.NewServeMux()
 	a.mount(guarded)
 	guarded.Handle("GET /metrics", o.Metrics)

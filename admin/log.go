@@ -14,7 +14,7 @@ import (
 const (
 	readAtOnce  = 500
 	mostEntries = 200_000
-	mostBytes   = 128 << 20 // of messages
+	usualBytes  = 128 << 20 // of messages
 )
 
 // entry is a log entry and the thread that it stands in.
@@ -33,7 +33,7 @@ type log struct {
 
 // read collects a thread's history from its log and those of the threads that it was forked from.
 func (a *api) read(ctx context.Context, t session.Thread) (*log, error) {
-	rd := reader{store: a.o.Store}
+	rd := reader{store: a.o.Store, most: a.o.MostBytes}
 	l := &log{thread: t, chain: make([]entry, t.Len)}
 	known := false
 	for at, upTo := t, t.Len; ; {
@@ -68,8 +68,10 @@ func (a *api) read(ctx context.Context, t session.Thread) (*log, error) {
 
 // reader reads logs within the bounds.
 type reader struct {
-	store   session.Store
-	n, size int
+	store session.Store
+	most  int64 // bytes
+	n     int
+	size  int64
 }
 
 func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error) {
@@ -84,9 +86,9 @@ func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error
 		}
 		for _, e := range page {
 			out = append(out, entry{Event: e, thread: t.ID})
-			rd.size += len(e.Payload)
+			rd.size += int64(len(e.Payload))
 		}
-		if rd.n += len(page); rd.n > mostEntries || rd.size > mostBytes {
+		if rd.n += len(page); rd.n > mostEntries || rd.size > rd.most {
 			return nil, fault(http.StatusConflict, "thread_too_large", "The log is too long to be shown whole. Read it by pages, at .../events.")
 		}
 		from = page[len(page)-1].Seq + 1

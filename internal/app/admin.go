@@ -20,6 +20,7 @@ const (
 	adminWait   = 10 * time.Second // for a request
 	adminAnswer = 2 * time.Minute  // for its answer
 	adminHeader = 16 << 10         // bytes
+	adminShare  = 4                // of limits.bytes_in_flight, for messages: an answer takes them about four times
 )
 
 // buildAdmin makes the admin port's server, if there is that port.
@@ -36,7 +37,8 @@ func (a *App) buildAdmin(store Store) error {
 	handler := admin.New(admin.Options{
 		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
 		Forwarder: forwarder{a.server}, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: probes,
-		Failed: func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
+		MostBytes: int64(a.config.Limits.InFlight(memory())) / adminShare,
+		Failed:    func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
 		Changed: func(c admin.Change) {
 			a.log.Info("admin change", zap.String("method", c.Method), zap.String("path", c.Path), zap.String("from", c.From))
 		},

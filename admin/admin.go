@@ -23,9 +23,14 @@ type Options struct {
 	Settings  Settings
 	Metrics   http.Handler
 	Health    http.Handler // of /livez, /readyz, /startupz and /healthz, without a token; nil: none
+	MostBytes int64        // of messages that are read for one answer; 0: 128 MiB
 	Now       func() time.Time
-	Failed    func(error) // is told of errors whose cause a client is not told; nil: nobody
+	Failed    func(error)  // is told of errors whose cause a client is not told; nil: nobody
+	Changed   func(Change) // is told of what somebody changed; nil: nobody
 }
+
+// Change is a request that has changed something.
+type Change struct{ Method, Path, From string }
 
 // Forwarder shows a logged history as the proxy forwards it.
 type Forwarder interface {
@@ -39,7 +44,7 @@ type Past struct {
 	Purpose       session.Purpose
 	Messages      [][]byte               // in the client's order, system messages included
 	Chain         []session.Hash         // of those that are no system messages
-	Condensations []session.Condensation // of the thread, with their summaries
+	Condensations []session.Condensation // of the thread, with their summaries; one that is lost is empty
 }
 
 // Shown is how a Past is forwarded. Sizes are without the tools, which are not logged.
@@ -69,6 +74,16 @@ type Tenant struct {
 	Condenses   bool   `json:"condenses"` // its condenser can forget; some only make other views
 	Observe     bool   `json:"observe"`
 	Notify      bool   `json:"notify"`
+	LogContent  bool   `json:"log_content"` // what its clients say goes into the log
+	Limits      Limits `json:"limits"`
+}
+
+// Limits bound what a tenant may take of one process; 0 is no bound.
+type Limits struct {
+	Concurrent int   `json:"concurrent"` // requests under way
+	MaxBody    int64 `json:"max_body"`   // bytes of one request
+	Requests   int   `json:"requests_per_minute"`
+	Tokens     int   `json:"tokens_per_minute"`
 }
 
 // Price is in USD per million tokens.
@@ -78,7 +93,8 @@ type Price struct {
 
 // api answers requests.
 type api struct {
-	o Options
+	o     Options
+	large chan struct{} // a place for who reads messages
 }
 
 // New makes the handler of the admin port.
@@ -89,7 +105,13 @@ func New(o Options) http.Handler {
 	if o.Failed == nil {
 		o.Failed = func(error) {}
 	}
-	a := &api{o: o}
+	if o.Changed == nil {
+		o.Changed = func(Change) {}
+	}
+	if o.MostBytes == 0 {
+		o.MostBytes = usualBytes
+	}
+	a := &api{o: o, large: make(chan struct{}, 1)}
 	guarded := http.NewServeMux()
 	a.mount(guarded)
 	guarded.Handle("GET /metrics", o.Metrics)

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -95,8 +94,8 @@ func (a *api) listCondensations(r *http.Request, q query) (any, error) {
 	last := min(first+limit, len(t.Condensations))
 	list := condensationList{Condensations: []condensationRow{}}
 	for _, c := range t.Condensations[first:last] {
-		text, err := a.o.Store.Summary(r.Context(), c.ID)
-		if err != nil && !errors.Is(err, session.ErrNotFound) {
+		text, err := a.summary(r.Context(), c.ID)
+		if err != nil {
 			return nil, err
 		}
 		list.Condensations = append(list.Condensations, l.condensation(c, text))

@@ -59,6 +59,11 @@ func fill(v reflect.Value, planted *[]string) {
 		fill(one, planted)
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(reflect.ValueOf("name"), one)
+	case v.Type() == reflect.TypeFor[map[string]config.Secret]():
+		one := reflect.New(v.Type().Elem()).Elem()
+		fill(one, planted)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("name"), one)
 	case v.Kind() == reflect.Slice && v.Type() != reflect.TypeFor[[]config.Condenser]():
 		one := reflect.New(v.Type().Elem()).Elem()
 		fill(one, planted)
@@ -91,10 +96,33 @@ func TestConfigInForce(t *testing.T) {
 		t.Errorf("%+v", shown)
 	}
 	now := *r.cfg
-	now.Condenser.MaxSize = 99
+	now.Condenser.MaxSize, now.Limits.MaxBody = 99, 1<<20 // the second needs a restart
 	must(t, r.app.Reload(&now))
-	if r.get("/api/v1/config", &shown); shown.Condenser.MaxSize != 99 {
+	if r.get("/api/v1/config", &shown); shown.Condenser.MaxSize != 99 || shown.Limits.MaxBody != "64MiB" {
 		t.Errorf("after the reload: %+v", shown)
+	}
+}
+
+// TestTenantsAreTold: with limits of their own, or those of all.
+func TestTenantsAreTold(t *testing.T) {
+	r := start(t, func(c *config.Config) {
+		sum := strings.Repeat("ab", 32)
+		c.Limits.Tenant = config.TenantLimits{Concurrent: 20}
+		c.Tenants = []config.Tenant{
+			{Name: "a", APIKeys: []config.APIKey{{SHA256: sum}}, LogContent: true},
+			{Name: "b", APIKeys: []config.APIKey{{SHA256: sum[1:] + "c"}}, Limits: &config.TenantLimits{MaxBody: 1 << 20, TokensPerMinute: 5}},
+		}
+	})
+	var list struct{ Tenants []admin.Tenant }
+	r.get("/api/v1/tenants", &list)
+	if len(list.Tenants) != 2 {
+		t.Fatalf("%+v", list)
+	}
+	if a := list.Tenants[0]; !a.LogContent || a.Limits != (admin.Limits{Concurrent: 20}) || a.Keys != 1 {
+		t.Errorf("%+v", a)
+	}
+	if b := list.Tenants[1]; b.LogContent || b.Limits != (admin.Limits{MaxBody: 1 << 20, Tokens: 5}) {
+		t.Errorf("%+v", b)
 	}
 }
 

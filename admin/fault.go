@@ -26,6 +26,11 @@ func badParam(name, format string, args ...any) *Fault {
 	return f
 }
 
+// errBusy is for a client that has left while it waited for others.
+func errBusy() *Fault {
+	return fault(http.StatusServiceUnavailable, "busy", "Others read messages at the moment. Try again shortly.")
+}
+
 func noSession() *Fault {
 	return fault(http.StatusNotFound, "session_not_found", "There is no such session: it has expired, was deleted, or never was.")
 }

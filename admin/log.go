@@ -14,7 +14,7 @@ import (
 const (
 	readAtOnce  = 500
 	mostEntries = 200_000
-	mostBytes   = 128 << 20 // of messages
+	usualBytes  = 128 << 20 // of messages
 )
 
 // entry is a log entry and the thread that it stands in.
@@ -33,7 +33,7 @@ type log struct {
 
 // read collects a thread's history from its log and those of the threads that it was forked from.
 func (a *api) read(ctx context.Context, t session.Thread) (*log, error) {
-	rd := reader{store: a.o.Store}
+	rd := reader{store: a.o.Store, most: a.o.MostBytes}
 	l := &log{thread: t, chain: make([]entry, t.Len)}
 	known := false
 	for at, upTo := t, t.Len; ; {
@@ -68,8 +68,10 @@ func (a *api) read(ctx context.Context, t session.Thread) (*log, error) {
 
 // reader reads logs within the bounds.
 type reader struct {
-	store   session.Store
-	n, size int
+	store session.Store
+	most  int64 // bytes
+	n     int
+	size  int64
 }
 
 func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error) {
@@ -84,9 +86,9 @@ func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error
 		}
 		for _, e := range page {
 			out = append(out, entry{Event: e, thread: t.ID})
-			rd.size += len(e.Payload)
+			rd.size += int64(len(e.Payload))
 		}
-		if rd.n += len(page); rd.n > mostEntries || rd.size > mostBytes {
+		if rd.n += len(page); rd.n > mostEntries || rd.size > rd.most {
 			return nil, fault(http.StatusConflict, "thread_too_large", "The log is too long to be shown whole. Read it by pages, at .../events.")
 		}
 		from = page[len(page)-1].Seq + 1
@@ -157,7 +159,7 @@ func (a *api) past(ctx context.Context, l *log, entries []entry, model string) (
 	p := Past{Tenant: t.Tenant, Model: model, Purpose: t.Purpose, Condensations: slices.Clone(t.Condensations)}
 	for _, e := range entries {
 		if len(e.Payload) == 0 {
-			return p, fault(http.StatusConflict, "content_not_kept", "The messages are not kept (store.content is false), so what was made of them can not be shown.")
+			return p, fault(http.StatusConflict, "content_not_kept", "The messages are not kept (store.content is false), or were encrypted under a key that is not configured, so what was made of them can not be shown.")
 		}
 		p.Messages = append(p.Messages, e.Payload)
 		if e.Kind != session.System {
@@ -165,11 +167,22 @@ func (a *api) past(ctx context.Context, l *log, entries []entry, model string) (
 		}
 	}
 	for i := range p.Condensations {
-		text, err := a.o.Store.Summary(ctx, p.Condensations[i].ID)
-		if err != nil {
-			return p, incomplete(err)
+		var err error
+		if p.Condensations[i].Summary, err = a.summary(ctx, p.Condensations[i].ID); err != nil {
+			return p, err
 		}
-		p.Condensations[i].Summary = text
 	}
 	return p, nil
+}
+
+// summary reads a condensation's summary; it is empty if it is lost, or can not be opened.
+func (a *api) summary(ctx context.Context, id session.CondensationID) (string, error) {
+	text, err := a.o.Store.Summary(ctx, id)
+	switch {
+	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrUnreadable):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read summary: %w", err)
+	}
+	return text, nil
 }

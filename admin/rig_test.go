@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/app"
@@ -34,6 +36,7 @@ type rig struct {
 	cfg  *config.Config
 	up   *fakeupstream.Server
 	app  *app.App
+	logs *observer.ObservedLogs
 	spec *spec
 	http http.Transport // of its own: a connection that was dialled and not needed would hold up the service's end
 }
@@ -70,7 +73,9 @@ func (r *rig) restart() {
 		r.stop()
 	}
 	var err error
-	r.app, err = app.New(r.cfg, zap.NewNop())
+	var core zapcore.Core
+	core, r.logs = observer.New(zap.InfoLevel)
+	r.app, err = app.New(r.cfg, zap.New(core))
 	must(r.t, err)
 	r.app.Start()
 }

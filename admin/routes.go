@@ -26,24 +26,25 @@ type route struct {
 	method, path string
 	query        []string // parameters that it takes
 	handle       func(*http.Request, query) (any, error)
-	status       int // of success
+	status       int  // of success
+	large        bool // reads messages: one at a time
 }
 
 func (a *api) routes() []route {
 	return []route{
-		{"GET", "/sessions", []string{"tenant", "key", "since", "cursor", "limit"}, a.listSessions, http.StatusOK},
-		{"GET", "/sessions/{session}", nil, a.oneSession, http.StatusOK},
-		{"DELETE", "/sessions/{session}", nil, a.deleteSession, http.StatusNoContent},
-		{"GET", "/sessions/{session}/savings", nil, a.sessionSavings, http.StatusOK},
-		{"GET", threadPath, nil, a.oneThread, http.StatusOK},
-		{"GET", threadPath + "/events", []string{"from", "limit", "content"}, a.listEvents, http.StatusOK},
-		{"GET", threadPath + "/condensations", []string{"from", "limit"}, a.listCondensations, http.StatusOK},
-		{"GET", threadPath + "/view", []string{"model"}, a.view, http.StatusOK},
-		{"GET", threadPath + "/diff", []string{"model"}, a.diff, http.StatusOK},
-		{"GET", threadPath + "/savings", nil, a.threadSavings, http.StatusOK},
-		{"POST", threadPath + "/condense", nil, a.condense, http.StatusAccepted},
-		{"GET", "/tenants", nil, a.tenants, http.StatusOK},
-		{"GET", "/config", nil, a.config, http.StatusOK},
+		{"GET", "/sessions", []string{"tenant", "key", "since", "cursor", "limit"}, a.listSessions, http.StatusOK, false},
+		{"GET", "/sessions/{session}", nil, a.oneSession, http.StatusOK, false},
+		{"DELETE", "/sessions/{session}", nil, a.deleteSession, http.StatusNoContent, false},
+		{"GET", "/sessions/{session}/savings", nil, a.sessionSavings, http.StatusOK, true},
+		{"GET", threadPath, nil, a.oneThread, http.StatusOK, false},
+		{"GET", threadPath + "/events", []string{"from", "limit", "content"}, a.listEvents, http.StatusOK, true},
+		{"GET", threadPath + "/condensations", []string{"from", "limit"}, a.listCondensations, http.StatusOK, true},
+		{"GET", threadPath + "/view", []string{"model"}, a.view, http.StatusOK, true},
+		{"GET", threadPath + "/diff", []string{"model"}, a.diff, http.StatusOK, true},
+		{"GET", threadPath + "/savings", nil, a.threadSavings, http.StatusOK, true},
+		{"POST", threadPath + "/condense", nil, a.condense, http.StatusAccepted, false},
+		{"GET", "/tenants", nil, a.tenants, http.StatusOK, false},
+		{"GET", "/config", nil, a.config, http.StatusOK, false},
 	}
 }
 
@@ -74,34 +75,49 @@ func unknownPath(w http.ResponseWriter, _ *http.Request) {
 	refuse(w, fault(http.StatusNotFound, "not_found", "There is nothing at this path. The API is described by GET %s/openapi.yaml.", base))
 }
 
-// serve checks a request, answers it and tells what went wrong.
+// serve answers a request, and tells what went wrong.
 func (a *api) serve(r route) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
-		var out any
-		q, err := readQuery(req.URL.RawQuery, r.query)
-		if err == nil {
-			err = noBody(req)
-		}
-		if err == nil {
-			out, err = r.handle(req, q)
-		}
+		body, err := a.answer(r, req)
 		if err != nil {
 			a.fail(w, err)
 			return
+		}
+		if !safe(r.method) {
+			a.o.Changed(Change{Method: r.method, Path: req.URL.Path, From: req.RemoteAddr})
 		}
 		if r.status == http.StatusNoContent {
 			w.WriteHeader(r.status)
 			return
 		}
-		body, err := encode(out)
-		if err != nil {
-			a.fail(w, err)
-			return
-		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(r.status)
-		_, _ = w.Write(body) // a client that has left needs no answer
+		_, _ = w.Write(body) //nolint:gosec // JSON, and said to be; a client that has left needs no answer
 	}
+}
+
+// answer checks a request and makes its answer.
+func (a *api) answer(r route, req *http.Request) ([]byte, error) {
+	q, err := readQuery(req.URL.RawQuery, r.query)
+	if err != nil {
+		return nil, err
+	}
+	if err := noBody(req); err != nil {
+		return nil, err
+	}
+	if r.large {
+		select {
+		case a.large <- struct{}{}:
+			defer func() { <-a.large }()
+		case <-req.Context().Done():
+			return nil, errBusy()
+		}
+	}
+	out, err := r.handle(req, q)
+	if err != nil || r.status == http.StatusNoContent {
+		return nil, err
+	}
+	return encode(out)
 }
 
 // encode leaves messages as the client wrote them, but for white space between tokens: nosniff keeps markup in them from

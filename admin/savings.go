@@ -34,7 +34,6 @@ type sessionSavingsBody struct {
 	Session session.SessionID `json:"session"`
 	savings
 	Threads []threadSavingsBody `json:"threads"`
-	Omitted int                 `json:"threads_omitted,omitempty"`
 }
 
 func (a *api) threadSavings(r *http.Request, _ query) (any, error) {
@@ -51,11 +50,11 @@ func (a *api) sessionSavings(r *http.Request, _ query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	threads, omitted, err := a.threadsOf(r, ses)
+	threads, err := a.threadsOf(r, ses)
 	if err != nil {
 		return nil, err
 	}
-	out := sessionSavingsBody{Session: ses.ID, savings: newSavings(), Threads: []threadSavingsBody{}, Omitted: omitted}
+	out := sessionSavingsBody{Session: ses.ID, savings: newSavings(), Threads: []threadSavingsBody{}}
 	for _, t := range threads {
 		s, err := a.saved(r, t)
 		if err != nil {

@@ -30,8 +30,7 @@ type sessionList struct {
 
 type sessionDetail struct {
 	sessionRow
-	List    []threadRow `json:"threads"`
-	Omitted int         `json:"threads_omitted,omitempty"`
+	List []threadRow `json:"threads"`
 }
 
 type threadRow struct {
@@ -48,9 +47,6 @@ type threadRow struct {
 	Created       time.Time         `json:"created"`
 	Seen          time.Time         `json:"seen"`
 }
-
-// mostThreads bounds how many threads of one session are read for an answer, oldest first.
-const mostThreads = 1000
 
 func rowOf(s session.Session) sessionRow {
 	return sessionRow{ID: s.ID, Tenant: s.Tenant, Key: s.Key, Threads: len(s.Threads), Created: s.Created, Seen: s.Seen}
@@ -110,20 +106,19 @@ func (a *api) sessionAt(r *http.Request) (session.Session, error) {
 	return s, err
 }
 
-// threadsOf reads the threads of a session, and tells how many it left out.
-func (a *api) threadsOf(r *http.Request, s session.Session) (threads []session.Thread, omitted int, err error) {
-	ids := s.Threads[:min(len(s.Threads), mostThreads)]
-	for _, id := range ids {
+// threadsOf reads the threads that a session lists.
+func (a *api) threadsOf(r *http.Request, s session.Session) (threads []session.Thread, err error) {
+	for _, id := range s.Threads {
 		t, err := a.o.Store.Thread(r.Context(), id)
 		if errors.Is(err, session.ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		threads = append(threads, t)
 	}
-	return threads, len(s.Threads) - len(ids), nil
+	return threads, nil
 }
 
 func (a *api) oneSession(r *http.Request, _ query) (any, error) {
@@ -131,11 +126,11 @@ func (a *api) oneSession(r *http.Request, _ query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	threads, omitted, err := a.threadsOf(r, s)
+	threads, err := a.threadsOf(r, s)
 	if err != nil {
 		return nil, err
 	}
-	out := sessionDetail{sessionRow: rowOf(s), List: make([]threadRow, len(threads)), Omitted: omitted}
+	out := sessionDetail{sessionRow: rowOf(s), List: make([]threadRow, len(threads))}
 	for i, t := range threads {
 		out.List[i] = threadOf(t)
 	}

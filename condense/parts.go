@@ -3,6 +3,7 @@ package condense
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -11,12 +12,14 @@ import (
 // partsAtOnce is how many parts of a span are read at the same time.
 const partsAtOnce = 4
 
-// readParts asks for the records of all parts and gives the prompt that merges them. The first failure ends it.
+// readParts asks for the records of all parts and gives the prompt that merges them. The first failure ends it. A panic in
+// one of them becomes the caller's, who can catch it: in a goroutine of its own it would end the process.
 func (j *llmJob) readParts(ctx context.Context, p prompt, pl plan) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	records := make([]string, len(pl.texts))
 	var first error
+	var panicked any
 	var failed sync.Once
 	var running sync.WaitGroup
 	places := make(chan struct{}, partsAtOnce)
@@ -24,6 +27,12 @@ func (j *llmJob) readParts(ctx context.Context, p prompt, pl plan) (string, erro
 		running.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
+			defer func() {
+				if v := recover(); v != nil {
+					failed.Do(func() { panicked = fmt.Sprintf("%v\n%s", v, debug.Stack()) })
+					cancel()
+				}
+			}()
 			record, err := j.readPart(ctx, text, pl.output)
 			if err != nil {
 				failed.Do(func() { first = err })
@@ -33,6 +42,9 @@ func (j *llmJob) readParts(ctx context.Context, p prompt, pl plan) (string, erro
 		})
 	}
 	running.Wait()
+	if panicked != nil {
+		panic(panicked)
+	}
 	return p.merge(records), first
 }
 

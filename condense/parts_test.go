@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -123,4 +124,27 @@ func TestPartsFail(t *testing.T) {
 	if len(r.asked) != 8 {
 		t.Errorf("%d calls, want all of 8", len(r.asked))
 	}
+}
+
+// TestPartsPanic: what panics while one of the parts is read panics where the condensation was asked for, and only when
+// nobody reads any more.
+func TestPartsPanic(t *testing.T) {
+	var reading atomic.Int32
+	defer func() {
+		if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "broken reply") {
+			t.Errorf("recovered %v", v)
+		}
+		if n := reading.Load(); n != 0 {
+			t.Errorf("%d parts are still being read", n)
+		}
+	}()
+	_, err := inParts(t, &reader{answer: func(q condense.Request) (condense.Reply, error) {
+		reading.Add(1)
+		defer reading.Add(-1)
+		if strings.Contains(q.User, "part 2 of") {
+			panic("broken reply")
+		}
+		return fineReply(q)
+	}}, 60, condense.Need{})
+	t.Errorf("it went on: %v", err)
 }

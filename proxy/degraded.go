@@ -1,9 +1,11 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -15,10 +17,33 @@ import (
 type degraded struct {
 	log     *zap.Logger
 	metrics *Metrics
+	now     func() time.Time
 
-	mu              sync.Mutex  // for changes
-	reading, writes atomic.Bool // away
+	mu              sync.Mutex   // for changes
+	reading, writes atomic.Bool  // away
+	failed          atomic.Int64 // when a write was lost last, in nanoseconds of Unix time
 }
+
+// untried is how long a store is taken to take no writes when nobody tries any more.
+const untried = 5 * time.Minute
+
+// CheckStore asks a store that was found away whether it is back. Requests find that out by themselves; a server that gets
+// none would count as degraded for good. Degraded tells what came of it.
+func (s *Server) CheckStore(ctx context.Context) {
+	if s.degraded.reading.Load() {
+		if _, store, _, err := s.o.Sessions.Registry(ctx); err == nil {
+			if _, err := store.Thread(ctx, nobody); err == nil || errors.Is(err, session.ErrNotFound) {
+				s.degraded.leave()
+			}
+		}
+	}
+	if s.o.Now().UnixNano()-s.degraded.failed.Load() > int64(untried) && s.degraded.change(&s.degraded.writes, false) {
+		s.o.Log.Info("no write of the store was tried of late")
+	}
+}
+
+// nobody is a thread that there is not.
+const nobody session.ThreadID = "nobody"
 
 func (d *degraded) enter(err error) {
 	d.metrics.unrecognised()
@@ -36,6 +61,9 @@ func (d *degraded) leave() {
 // note counts a write that was lost. The next request of its thread repairs it.
 func (d *degraded) note(op string, err error) {
 	d.metrics.lost(op)
+	if errors.Is(err, session.ErrUnavailable) {
+		d.failed.Store(d.now().UnixNano())
+	}
 	if errors.Is(err, session.ErrUnavailable) && d.change(&d.writes, true) {
 		d.log.Error("store takes no writes: what is new is written with a later request", zap.String("op", op), zap.Error(err))
 		return

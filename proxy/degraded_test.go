@@ -205,6 +205,35 @@ func TestStoreTakesNoWrites(t *testing.T) {
 	r.wantLogged(began.Header.Get("X-Dewpoint-Thread"), turns("ships", 9))
 }
 
+// TestStoreBackWithoutRequests: a server that gets none finds out when it is asked.
+func TestStoreBackWithoutRequests(t *testing.T) {
+	t.Parallel()
+	var clock stopped
+	store := &flaky{done: make(chan struct{}, 100)}
+	r := newRig(t, setup{now: clock.now, store: func(s session.Store) session.Store { store.Store = s; return store }})
+	want := func(degraded bool) {
+		t.Helper()
+		r.server.CheckStore(guard(t))
+		if away := r.metric("dewpoint_store_degraded") == 1; away != degraded || r.server.Degraded() != degraded {
+			t.Errorf("degraded: %v by the metric, %v by the server, want %v", away, r.server.Degraded(), degraded)
+		}
+	}
+	store.fail(false, all()...)
+	r.wantUnchanged(hello)
+	want(true)
+	store.fail(false)
+	want(false)
+	store.fail(false, "append")
+	r.wantUnchanged(hello)
+	eventually(t, "the write is lost", func() bool { return r.server.Degraded() })
+	want(true)
+	store.fail(false)
+	clock.pass(4 * time.Minute)
+	want(true) // nobody has tried
+	clock.pass(2 * time.Minute)
+	want(false)
+}
+
 // TestStoreAwayFromTheStart serves before the store was ever seen, and so before there is a secret.
 func TestStoreAwayFromTheStart(t *testing.T) {
 	r := newRig(t, setup{sessions: noSessions{}})

@@ -75,6 +75,9 @@ func errUpgrade() *apiError {
 	}
 }
 
+// codeUnreachable is for an upstream that did not get the request, or did not answer it at all.
+const codeUnreachable = "upstream_unreachable"
+
 func errUpstream(code, what string) *apiError {
 	status := 502
 	if code == "upstream_timeout" {
@@ -90,6 +93,9 @@ func errStopping() *apiError {
 	}
 }
 
+// codeInternal is for a defect of ours.
+const codeInternal = "internal_error"
+
 func errInternal() *apiError {
-	return &apiError{Status: 500, Type: typeServer, Code: "internal_error", Message: "The proxy failed. The log has the cause."}
+	return &apiError{Status: 500, Type: typeServer, Code: codeInternal, Message: "The proxy failed. The log has the cause."}
 }

@@ -113,6 +113,15 @@ func (s *Server) settle(r *request, o outcome) {
 	r.tenant.gate.tokens.correct(took - r.charged)
 }
 
+// giveBack takes back the charge of a request that upstream never got. One that was not answered in time, or whose client
+// left, may have cost what was charged.
+func (s *Server) giveBack(r *request, err error) {
+	var e *apiError
+	if errors.As(err, &e) && e.Code == codeUnreachable {
+		r.tenant.gate.tokens.correct(-r.charged)
+	}
+}
+
 // within is the reader for a tenant that may send less than the others.
 func (br bodyReader) within(tenant int64) bodyReader {
 	if tenant > 0 {

@@ -117,6 +117,19 @@ func TestTokensPerMinute(t *testing.T) {
 	r.final[`dewpoint_limited_total{limit="tokens",tenant="a"}`] = 1
 }
 
+// TestTokensOfNobody: while upstream is away, a tenant's minute is not used up by what nobody served.
+func TestTokensOfNobody(t *testing.T) {
+	var clock stopped
+	r := newRig(t, setup{
+		base: "http://127.0.0.1:1/v1", tenants: bounded(proxy.TenantLimits{Tokens: 6000}), now: clock.now,
+	})
+	large := messages(say("user", strings.Repeat("x", 4*5000)))
+	for range 3 {
+		resp, answer := r.as(keyA, large)
+		wantError(t, resp, answer, 502, "upstream_unreachable")
+	}
+}
+
 // TestTokensUpstreamTold: what an answer took counts, even if that is more than a minute's worth, and what upstream
 // refused took nothing.
 func TestTokensUpstreamTold(t *testing.T) {

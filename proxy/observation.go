@@ -172,6 +172,8 @@ func (o *observation) relayed(out outcome) {
 	switch {
 	case errors.Is(out.Err, errClientGone), out.Err != nil && errors.Is(context.Cause(o.request.ctx), errClientGone):
 		o.end(out.Status, codeClientGone)
+	case errors.Is(out.Err, errDefect):
+		o.end(out.Status, codeInternal)
 	case out.Err != nil:
 		o.end(out.Status, codeBroken)
 	case out.Status >= http.StatusInternalServerError:

@@ -2,12 +2,15 @@ package proxy_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -57,6 +60,62 @@ func TestPanicBeside(t *testing.T) {
 	r.atEnd("dewpoint_panics_total", 2)
 	for range 2 {
 		r.wantUnchanged(hello)
+	}
+}
+
+// panickingDialect reads answers along, and panics at it: in write or in answer.
+type panickingDialect struct {
+	dialect.Dialect
+	at string
+}
+
+func (d panickingDialect) Tee(streamed bool) dialect.Tee {
+	return panickingTee{d.Dialect.Tee(streamed), d.at}
+}
+
+type panickingTee struct {
+	dialect.Tee
+	at string
+}
+
+func (t panickingTee) Write(p []byte) {
+	if t.at == "write" {
+		panic("tee: write")
+	}
+	t.Tee.Write(p)
+}
+
+func (t panickingTee) Answer() dialect.Answer {
+	if t.at == "answer" {
+		panic("tee: answer")
+	}
+	return t.Tee.Answer()
+}
+
+// TestPanicInRelay is one after the handler has returned, where nothing but the relay can catch it: it is counted, the
+// client sees that its answer is broken, and the tenant's place is free again.
+func TestPanicInRelay(t *testing.T) {
+	for _, at := range []string{"write", "answer"} {
+		for _, body := range []string{hello, helloing} {
+			t.Run(at, func(t *testing.T) {
+				r := newRig(t, setup{
+					dialect: panickingDialect{chat.New(chat.Options{}), at}, tenants: bounded(proxy.TenantLimits{Concurrent: 1}),
+				})
+				r.final["dewpoint_panics_total"] = 2
+				r.final[`dewpoint_requests_total{code="internal_error",dialect="chat",model="gpt-4o",status="2xx",tenant="a"}`] = 2
+				for range 2 {
+					resp, err := r.client.Do(r.request(guard(t), http.MethodPost, chatPath, body, "Authorization", "Bearer "+keyA))
+					if err == nil {
+						_, err = io.ReadAll(resp.Body)
+						resp.Body.Close()
+					}
+					if err == nil {
+						t.Error("the client takes a broken answer for a whole one")
+					}
+					eventually(t, "the place is free", func() bool { return r.server.Busy("a") == 0 })
+				}
+			})
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 // errBroken breaks the client's response because upstream's broke.
 var errBroken = errors.New("upstream broke off its answer")
 
+// errDefect breaks the client's response because the relay itself failed.
+var errDefect = errors.New("the relay panicked")
+
 // relay hands an upstream response to the client as it comes. fasthttp reads it after the handler has returned, flushes
 // after each read, and closes it once, whatever happens; ended then gets the outcome.
 type relay struct {
@@ -67,8 +70,22 @@ func (r *relay) skip(to *fasthttp.Response) {
 // size is the body's length, -1 if upstream does not say.
 func (r *relay) size() int { return int(max(r.from.ContentLength, -1)) }
 
-// Read gives the next bytes of the answer.
-func (r *relay) Read(p []byte) (int, error) {
+// Read gives the next bytes of the answer. It runs after the handler, which can catch no panic of it any more.
+func (r *relay) Read(p []byte) (n int, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			r.seen.server.panicked(v)
+			r.tee, r.last, r.state.Err = nil, nil, errDefect
+			n, err = 0, errDefect
+		}
+	}()
+	return r.next(p)
+}
+
+func (r *relay) next(p []byte) (int, error) {
+	if r.state.Err != nil {
+		return 0, r.state.Err
+	}
 	if len(r.first) > 0 {
 		n := copy(p, r.first)
 		r.first = r.first[n:]
@@ -139,10 +156,20 @@ func (r *relay) Close() error {
 		if !r.state.Completed && r.state.Err == nil {
 			r.state.Err = errClientGone
 		}
-		if r.tee != nil {
-			r.state.Answer = r.tee.Answer()
-		}
-		r.ended(r.state)
+		r.conclude()
 	})
 	return nil
+}
+
+// conclude tells the outcome. The server calls Close where a panic would end the process.
+func (r *relay) conclude() {
+	defer func() {
+		if v := recover(); v != nil {
+			r.seen.server.panicked(v)
+		}
+	}()
+	defer func() { r.ended(r.state) }() // whatever the tee does: the request lets go of what it holds
+	if r.tee != nil {
+		r.state.Answer = r.tee.Answer()
+	}
 }

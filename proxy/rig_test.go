@@ -40,6 +40,7 @@ type setup struct {
 	transport http.RoundTripper // another way upstream
 	limits    func(*proxy.Limits)
 	condenser condense.Condenser
+	dialect   dialect.Dialect // instead of chat
 	tenants   func(base *url.URL) []*proxy.Tenant
 	store     func(session.Store) session.Store // wraps the store
 	sessions  proxy.Sessions
@@ -128,13 +129,16 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 		r.t.Cleanup(transport.CloseIdleConnections)
 		s.transport = transport
 	}
+	if s.dialect == nil {
+		s.dialect = chat.New(chat.Options{Fields: proxy.DefaultSessionFields(), Remember: 8 << 20})
+	}
 	if s.models == nil {
 		s.models = func(name string) proxy.ModelInfo { return proxy.ModelInfo{Name: name, Window: s.window} }
 	}
 	return proxy.Options{
 		Live: proxy.Live{
 			Tenants:  proxy.NewTenants(tenants...),
-			Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: proxy.DefaultSessionFields(), Remember: 8 << 20})},
+			Dialects: map[string]dialect.Dialect{"/chat/completions": s.dialect},
 			Models:   s.models,
 		},
 		Upstream: sender{s.transport, &r.sending}, Sessions: s.sessions, Tokens: s.tokens, Log: log,

@@ -130,7 +130,7 @@ func New(o Options) (*Server, error) {
 		o:        o,
 		learnt:   learntWindows,
 		counts:   newCountCache(),
-		degraded: degraded{log: o.Log, metrics: o.Metrics},
+		degraded: degraded{log: o.Log, metrics: o.Metrics, now: o.Now},
 		strange:  strange{names: map[string]bool{}},
 		after:    newCrew(),
 		pending:  make(chan struct{}, o.Limits.PendingAppends),

@@ -17,7 +17,7 @@ type Past struct {
 	Purpose       session.Purpose
 	Messages      [][]byte               // in the client's order, system messages included
 	Chain         []session.Hash         // of those that are no system messages
-	Condensations []session.Condensation // of the thread, with their summaries
+	Condensations []session.Condensation // of the thread, with their summaries; one that is lost is empty
 }
 
 // Shown is how a Past is forwarded. Sizes are as the log counts: before calibration, and without the tools, which are not
@@ -45,7 +45,7 @@ func (s *Server) Show(p Past) (Shown, error) {
 		return Shown{}, fmt.Errorf("show history: %w", err)
 	}
 	s.know(t)
-	t.applied, t.purpose = p.Condensations, p.Purpose
+	t.applied, t.purpose = p.legible(t.history), p.Purpose
 	t.project()
 	t.applied = t.view.Applied
 	if t.tenant.Observe {
@@ -54,6 +54,17 @@ func (s *Server) Show(p Past) (Shown, error) {
 		s.shape(t)
 	}
 	return Shown{View: t.view, Messages: t.messages(), Before: t.counted().before, After: s.size(t)}, nil
+}
+
+// legible are the condensations that apply, as they do for a request.
+func (p *Past) legible(h *session.History) []session.Condensation {
+	applied, _, _ := session.Legible(h, p.Condensations, func(c *session.Condensation) (string, error) { // no other error
+		if c.Summary == "" {
+			return "", session.ErrNotFound
+		}
+		return c.Summary, nil
+	})
+	return applied
 }
 
 // reread splits logged messages as if they came in a request.

@@ -63,6 +63,7 @@ func (s *Server) run(ctx *fasthttp.RequestCtx, r *request) error {
 		resp, err = s.relieve(t, resp) //nolint:bodyclose // the relay closes it
 	}
 	if err != nil {
+		s.giveBack(r, err)
 		return err
 	}
 	s.relay(ctx, r, t, resp)

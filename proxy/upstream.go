@@ -160,7 +160,7 @@ func upstreamError(ctx context.Context, err error) error {
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		return errStopping()
 	}
-	return errUpstream("upstream_unreachable", fmt.Sprintf("The upstream could not be reached: %s.", reason(err)))
+	return errUpstream(codeUnreachable, fmt.Sprintf("The upstream could not be reached: %s.", reason(err)))
 }
 
 // reason is a short cause without addresses.

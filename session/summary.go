@@ -17,27 +17,37 @@ type summaryName struct {
 
 func named(c *Condensation) summaryName { return summaryName{c.ID, c.Hash, c.Time.UnixNano()} }
 
-// Condensations gives a thread's condensations that apply to the history, with the summary that its view shows. One
-// whose summary is lost or can not be read counts as if it had never been made, and so do those that build on it: what it
-// has forgotten is shown again, and may be condensed again. The resolution counts those that can not be read.
-func (r *Registry) Condensations(ctx context.Context, res *Resolution) ([]Condensation, error) {
-	res.Unreadable = 0
-	all := res.Thread.Condensations
+// Condensations gives a thread's condensations that apply to the history, with the summary that its view shows: see Legible.
+// The resolution counts those that can not be read.
+func (r *Registry) Condensations(ctx context.Context, res *Resolution) (applied []Condensation, err error) {
+	applied, res.Unreadable, err = Legible(res.query.History, res.Thread.Condensations, func(c *Condensation) (string, error) {
+		return r.summary(ctx, res.Thread.ID, c)
+	})
+	return applied, err
+}
+
+// Legible gives those of a thread's condensations that apply to a history, with the summary that its view shows, as read
+// gives it. One whose summary is lost (ErrNotFound) or can not be read (ErrUnreadable) counts as if it had never been made,
+// and so do those that build on it: what it has forgotten is shown again, and may be condensed again. Unreadable counts
+// those that can not be read.
+func Legible(
+	h *History, all []Condensation, read func(*Condensation) (string, error),
+) (applied []Condensation, unreadable int, err error) {
 	for {
-		applied := Applicable(res.query.History, all)
+		applied = Applicable(h, all)
 		shown := summaryOf(applied)
 		if shown == nil {
-			return applied, nil
+			return applied, unreadable, nil
 		}
-		summary, err := r.summary(ctx, res.Thread.ID, shown)
+		summary, err := read(shown)
 		switch {
 		case err == nil:
 			shown.Summary = summary
-			return applied, nil
+			return applied, unreadable, nil
 		case errors.Is(err, ErrUnreadable):
-			res.Unreadable++
+			unreadable++
 		case !errors.Is(err, ErrNotFound):
-			return nil, fmt.Errorf("read summary: %w", err)
+			return nil, unreadable, fmt.Errorf("read summary: %w", err)
 		}
 		all = without(all, shown.ID)
 	}

@@ -20,6 +20,7 @@ const (
 	adminWait   = 10 * time.Second // for a request
 	adminAnswer = 2 * time.Minute  // for its answer
 	adminHeader = 16 << 10         // bytes
+	adminShare  = 4                // of limits.bytes_in_flight, for messages: an answer takes them about four times
 )
 
 // buildAdmin makes the admin port's server, if there is that port.
@@ -36,7 +37,11 @@ func (a *App) buildAdmin(store Store) error {
 	handler := admin.New(admin.Options{
 		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
 		Forwarder: forwarder{a.server}, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: probes,
-		Failed: func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
+		MostBytes: int64(a.config.Limits.InFlight(memory())) / adminShare,
+		Failed:    func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
+		Changed: func(c admin.Change) {
+			a.log.Info("admin change", zap.String("method", c.Method), zap.String("path", c.Path), zap.String("from", c.From))
+		},
 	})
 	a.admin = &http.Server{
 		Handler: handler, ReadHeaderTimeout: adminWait, ReadTimeout: adminWait, WriteTimeout: adminAnswer, MaxHeaderBytes: adminHeader,
@@ -78,10 +83,14 @@ func (s inForce) Tenants() []admin.Tenant {
 }
 
 func describe(cfg *config.Config, t config.Tenant) admin.Tenant {
-	upstream, condenser := cfg.UpstreamFor(t), cfg.CondenserFor(t)
+	upstream, condenser, limits := cfg.UpstreamFor(t), cfg.CondenserFor(t), cfg.LimitsFor(t)
 	return admin.Tenant{
 		Name: t.Name, Keys: len(t.APIKeys), Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
 		Condenser: condenser.Type, Condenses: forgets(condenser), Observe: t.Observe, Notify: t.Notify,
+		LogContent: t.LogContent, Limits: admin.Limits{
+			Concurrent: limits.Concurrent, MaxBody: int64(limits.MaxBody),
+			Requests: limits.RequestsPerMinute, Tokens: limits.TokensPerMinute,
+		},
 	}
 }
 

@@ -44,7 +44,6 @@ func TestPaceIsAdjusted(t *testing.T) {
 	if got := percent(); got != 100 {
 		t.Errorf("with much in use: %d%%", got)
 	}
-	much = nil
 	for range 1000 {
 		if runtime.GC(); percent() > 100 {
 			return

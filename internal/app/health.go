@@ -88,6 +88,9 @@ func (a *App) lookStore(ctx context.Context) (health.State, string) {
 		return health.Degraded, "away: requests are forwarded as they come"
 	}
 	if a.server.Degraded() {
+		a.server.CheckStore(ctx)
+	}
+	if a.server.Degraded() {
 		return health.Degraded, "back, or slow, or full: the last request was forwarded without it, or not logged"
 	}
 	return health.OK, ""

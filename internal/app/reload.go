@@ -16,12 +16,14 @@ import (
 func (a *App) Reload(cfg *config.Config) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
+	later := fixed(a.config, cfg)
+	cfg = kept(a.config, cfg)
 	live, err := a.live(cfg)
 	if err != nil {
 		a.NotReloaded()
 		return fmt.Errorf("reload: %w", err)
 	}
-	for _, key := range fixed(a.config, cfg) {
+	for _, key := range later {
 		a.log.Warn("this key takes effect at the next start", zap.String("key", key))
 	}
 	a.tokens.config.Store(cfg)
@@ -57,6 +59,15 @@ func (a *App) warnOfContent(cfg *config.Config) {
 func ofTheProcess(l config.Limits) config.Limits {
 	l.Tenant = config.TenantLimits{}
 	return l
+}
+
+// kept is the new configuration with the sections of the old one that are read only at start: what will be in force.
+func kept(old, now *config.Config) *config.Config {
+	out, tenant := *now, now.Limits.Tenant
+	out.Listen, out.Admin, out.Store, out.Shutdown, out.Log = old.Listen, old.Admin, old.Store, old.Shutdown, old.Log
+	out.Limits = old.Limits
+	out.Limits.Tenant = tenant
+	return &out
 }
 
 // fixed names the sections that differ and are read only at start.

@@ -1,0 +1,69 @@
+package admin_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/admin"
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// slowForwarder says when it is asked, and answers when it is told to.
+type slowForwarder struct{ asked, answer chan struct{} }
+
+func (f slowForwarder) Show(admin.Past) (admin.Shown, error) {
+	f.asked <- struct{}{}
+	<-f.answer
+	return admin.Shown{}, nil
+}
+
+// TestOneReadsMessagesAtATime: what many ask for at once does not add up in memory.
+func TestOneReadsMessagesAtATime(t *testing.T) {
+	store, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db", Content: true})
+	must(t, err)
+	defer store.Close()
+	must(t, store.Append(t.Context(), session.Batch{Thread: session.Thread{ID: "t", Session: "s", Purpose: session.PurposeMain}}))
+	slow := slowForwarder{make(chan struct{}), make(chan struct{})}
+	api := admin.New(admin.Options{Store: store, Archive: store, Settings: prices{}, Forwarder: slow, Metrics: http.NotFoundHandler()})
+	ask := func(ctx context.Context, path string) int {
+		w := httptest.NewRecorder()
+		req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/sessions/s"+path, nil)
+		req.Host = "localhost"
+		api.ServeHTTP(w, req)
+		return w.Code
+	}
+	first := make(chan int)
+	go func() { first <- ask(t.Context(), "/threads/t/view") }()
+	<-slow.asked
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if status := ask(left, "/threads/t/diff"); status != http.StatusServiceUnavailable {
+		t.Errorf("beside another: status %d", status)
+	}
+	if status := ask(t.Context(), ""); status != http.StatusOK {
+		t.Errorf("what reads no messages: status %d", status)
+	}
+	slow.answer <- struct{}{}
+	if status := <-first; status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+	go func() { <-slow.asked; slow.answer <- struct{}{} }()
+	if status := ask(t.Context(), "/threads/t/view"); status != http.StatusOK {
+		t.Errorf("afterwards: status %d", status)
+	}
+}
+
+// TestLargeThread: what is read for one answer follows from the memory that bodies may take; pages of it can be read.
+func TestLargeThread(t *testing.T) {
+	r := start(t, func(c *config.Config) { c.Limits.MaxBody, c.Limits.BytesInFlight = 8<<10, 16<<10 })
+	conversation := turns("ships", 12)
+	p := r.ask(conversation[:6])
+	r.get(p.url("/view"), new(any))
+	p = r.ask(conversation)
+	r.call(http.MethodGet, p.url("/view")).fails(t, http.StatusConflict, "thread_too_large")
+	r.get(p.url("/events?content=true&limit=5"), new(any))
+}

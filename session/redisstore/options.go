@@ -80,6 +80,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// longest is how much longer than its TTL a thread may be kept, so that not every write has to renew its lease.
+const longest = time.Minute
+
+// lease is for how long what is renewed is kept: the TTL and at most a minute, or a sixty-fourth of it.
+func (s *Store) lease() time.Duration { return s.options.TTL + min(s.options.TTL/64, longest) }
+
 // What a store holds to each server. A hundred requests at a time may each have a call under way: to wait for a
 // connection would cost a slow server's latency again.
 const (

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ type Store struct {
 	scripts scripts
 	secret  secret
 	closing sync.Once
+	slots   atomic.Bool   // a script's keys must be of one slot, though this is no Cluster
 	late    time.Duration // by when a write that was under way has arrived
 }
 
@@ -35,7 +37,9 @@ var (
 	_ session.Archive = (*Store)(nil)
 )
 
-type scripts struct{ append, condense, request, events, lock, unlock *redis.Script }
+type scripts struct {
+	append, mark, session, condense, request, events, lock, unlock *redis.Script
+}
 
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
 // it fails to make. It returns those errors as well.
@@ -59,6 +63,8 @@ func Open(o Options) (*Store, error) {
 		late:    2 * o.Timeout,
 		scripts: scripts{
 			append:   redis.NewScript(appendScript),
+			mark:     redis.NewScript(markScript),
+			session:  redis.NewScript(sessionScript),
 			condense: redis.NewScript(condenseScript),
 			request:  redis.NewScript(requestScript),
 			events:   redis.NewScript(eventsScript),

@@ -98,8 +98,9 @@ func (s *Store) wholeKeys(b session.Batch) []string {
 // appendArgs are those of the append script; with what goes into the indexes if they are written at once.
 func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, whole bool) []any {
 	begins, needs, parent := 0, 0, ""
+	var condensations []byte // they count when the thread begins, and may be many
 	if codec.Begins(b) {
-		begins = 1
+		begins, condensations = 1, codec.List(b.Thread.Condensations)
 	}
 	if forks(b) {
 		needs = 1
@@ -108,7 +109,7 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, whole boo
 		parent = began(b.ParentCreated)
 	}
 	args := make([]any, 0, 21+len(b.Events)+len(b.Places))
-	args = append(args, point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), codec.List(b.Thread.Condensations),
+	args = append(args, point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), condensations,
 		joinIDs(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), token(), joinHashes(b.Traces))
 	args = append(args, joinArgs(b)...)
 	args = append(args, needs, parent, codec.Place(codec.Last(b)), len(b.Events))

@@ -13,15 +13,21 @@ import (
 )
 
 // Find implements session.Store. It is one pipeline; in a Cluster, one to each node concerned, at the same time.
-func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID) (session.Found, error) {
-	keys := make([]string, len(hashes))
-	for i, h := range hashes {
-		keys[i] = s.keys.place(h)
+func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) (session.Found, error) {
+	keys := make([]string, 0, len(hashes)+len(traces))
+	for _, h := range hashes {
+		keys = append(keys, s.keys.place(h))
+	}
+	for _, h := range traces {
+		keys = append(keys, s.keys.trace(h))
 	}
 	got, hinted, err := s.get(ctx, keys, hint)
 	found := session.Found{}
 	if err == nil {
 		found.Places, err = parsePlaces(got)
+	}
+	if err == nil && len(traces) > 0 {
+		found.Places, found.Traced = found.Places[:len(hashes):len(hashes)], found.Places[len(hashes):]
 	}
 	if err == nil && hinted != nil {
 		found.Hinted, err = hintedThread(hinted)

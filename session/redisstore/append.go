@@ -89,10 +89,7 @@ func (s *Store) wholeKeys(b session.Batch) []string {
 	for _, p := range b.Places {
 		keys = append(keys, s.keys.place(p.Hash))
 	}
-	for _, h := range b.Traces {
-		keys = append(keys, s.keys.trace(h))
-	}
-	return keys
+	return append(keys, s.keys.indexed(nil, b.Traces)...)
 }
 
 // appendArgs are those of the append script; with what goes into the indexes if they are written at once.

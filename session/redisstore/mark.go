@@ -28,10 +28,7 @@ func (s *Store) markAll(ctx context.Context, traces []session.Hash, at session.P
 	if s.apart() {
 		return s.markApart(ctx, traces, at, keys, args)
 	}
-	whole := keys
-	for _, h := range traces {
-		whole = append(whole, s.keys.trace(h))
-	}
+	whole := append(keys, s.keys.indexed(nil, traces)...) //nolint:gocritic // it is full: the other keeps its own
 	var there bool
 	err := s.write(ctx, func(ctx context.Context) (err error) {
 		there, err = s.scripts.mark.Run(ctx, s.client, whole, args...).Bool()

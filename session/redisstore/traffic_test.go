@@ -22,7 +22,7 @@ func (a traffic) String() string {
 
 // line is an agent's run on a server whose traffic is counted.
 type line struct {
-	t      *testing.T
+	t      testing.TB
 	server *sessiontest.Server
 	name   string
 	store  *Store
@@ -30,7 +30,7 @@ type line struct {
 	count *trips
 }
 
-func newLine(t *testing.T, server *sessiontest.Server, name string) *line {
+func newLine(t testing.TB, server *sessiontest.Server, name string) *line {
 	t.Helper()
 	s := start(t, Options{Addrs: []string{server.Addr}, Content: true, TTL: 720 * time.Hour, Timeout: 10 * time.Second})
 	l := &line{t: t, server: server, name: name, store: s, Registry: newReplica(t, s).registry, count: &trips{}}

@@ -145,7 +145,10 @@ func TestTraffic(t *testing.T) {
 				t.Errorf("%d messages: %v at %d", n, res.Match, res.Logged)
 			}
 		}
-		res, before, _ := l.step(l.query(7, key))
+		res, before, after := l.step(l.query(7, key))
+		if after.trips != 1 {
+			t.Errorf("what is logged is logged again: %v", after)
+		}
 		atMost(t, what+"the same again", before, traffic{trips: 1, commands: 2, in: 600, out: 900})
 		if !res.Again {
 			t.Error("the same again is not known as such")

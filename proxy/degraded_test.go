@@ -50,11 +50,11 @@ func (f *flaky) check(ctx context.Context, op string) error {
 	return fmt.Errorf("%s: %w", op, session.ErrUnavailable)
 }
 
-func (f *flaky) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID) (session.Found, error) {
+func (f *flaky) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) (session.Found, error) {
 	if err := f.check(ctx, "find"); err != nil {
 		return session.Found{}, err
 	}
-	return f.Store.Find(ctx, hashes, hint)
+	return f.Store.Find(ctx, hashes, hint, traces...)
 }
 
 func (f *flaky) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {

@@ -91,9 +91,9 @@ func (m *measured) Secret(ctx context.Context, proposed session.Secret) (session
 }
 
 // Find implements session.Store.
-func (m *measured) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID) (session.Found, error) {
+func (m *measured) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) (session.Found, error) {
 	begun := time.Now()
-	found, err := m.Store.Find(ctx, hashes, hint)
+	found, err := m.Store.Find(ctx, hashes, hint, traces...)
 	m.find.done(begun, err)
 	return found, err
 }

@@ -13,15 +13,33 @@ func (r *Registry) names(ctx context.Context, q Query) (ThreadID, SessionID, *Th
 	if q.other || q.History.Len() == 0 {
 		return ThreadID(r.newID()), SessionID(r.newID()[:24]), nil, nil
 	}
-	first := q.History.Chain[1]
-	id := ThreadID(trace(first, 'T', "").String()[:32])
-	switch named, err := r.store.Thread(ctx, id); {
-	case err == nil:
-		return ThreadID(r.newID()), SessionID(r.newID()[:24]), &named, nil
-	case !errors.Is(err, ErrNotFound):
-		return "", "", nil, fmt.Errorf("read thread: %w", err)
+	id := nameOf(q.History)
+	named, err := r.namesake(ctx, q, id)
+	switch {
+	case err != nil:
+		return "", "", nil, err
+	case named != nil:
+		return ThreadID(r.newID()), SessionID(r.newID()[:24]), named, nil
 	}
-	return id, SessionID(trace(first, 'S', "").String()[:24]), nil, nil
+	return id, SessionID(trace(q.History.Chain[1], 'S', "").String()[:24]), nil, nil
+}
+
+// nameOf is the name of a thread that begins like a history, which must have a message.
+func nameOf(h *History) ThreadID { return ThreadID(trace(h.Chain[1], 'T', "").String()[:32]) }
+
+// namesake reads the thread of that name, nil if there is none, unless it was read before.
+func (r *Registry) namesake(ctx context.Context, q Query, id ThreadID) (*Thread, error) {
+	if q.look.named {
+		return q.look.namesake, nil
+	}
+	named, err := r.store.Thread(ctx, id)
+	switch {
+	case err == nil:
+		return &named, nil
+	case errors.Is(err, ErrNotFound):
+		return nil, nil
+	}
+	return nil, fmt.Errorf("read thread: %w", err)
 }
 
 // unindexed continues the thread that has a history's names if the history, of which nothing is indexed, begins with all
@@ -32,7 +50,7 @@ func (r *Registry) unindexed(ctx context.Context, q Query, res *Resolution, name
 		return false, nil
 	}
 	if q.Scope.Key == "" && begins(q.History, q.History.Len()) {
-		if answered, err := r.answered(ctx, q.History); answered || err != nil {
+		if answered, err := r.answered(ctx, q); answered || err != nil {
 			return false, err
 		}
 	}

@@ -69,6 +69,7 @@ type Query struct {
 	History *History
 	Texts   func() []string // the texts to look for traces in; asked for only when nothing else matches
 	other   bool            // the names that the history would have are taken
+	look    *look           // what the store said of it
 }
 
 // Resolution is where a history belongs.
@@ -101,13 +102,15 @@ const (
 
 // Resolve finds the thread that a history continues, or the session that it begins a thread in. It writes nothing.
 func (r *Registry) Resolve(ctx context.Context, q Query) (Resolution, error) {
-	known, thread, err := r.longest(ctx, q.History)
+	l, err := r.longest(ctx, q)
 	if err != nil {
 		return Resolution{}, fmt.Errorf("resolve: %w", err)
 	}
-	res := Resolution{Source: SourceNew, Known: known, query: q}
+	res := Resolution{Source: SourceNew, Known: l.known, query: q}
+	q.look = l
+	thread := l.thread
 	if thread != nil {
-		res.Match, res.Logged = classify(q.History, known.Pos, thread)
+		res.Match, res.Logged = classify(q.History, l.known.Pos, thread)
 	}
 	if again, err := r.beganAgain(ctx, q, &res, thread); err != nil || again {
 		if err != nil {
@@ -115,7 +118,7 @@ func (r *Registry) Resolve(ctx context.Context, q Query) (Resolution, error) {
 		}
 		res.Match = MatchNone
 	}
-	if q.Purpose.Branches() && known.Pos < q.History.Len() && q.History.Len() > 1 {
+	if q.Purpose.Branches() && l.known.Pos < q.History.Len() && q.History.Len() > 1 {
 		return r.branch(ctx, q, res)
 	}
 	return r.settle(ctx, q, res, thread)
@@ -139,72 +142,13 @@ func (r *Registry) settle(ctx context.Context, q Query, res Resolution, thread *
 		res.Source = SourceKey
 	}
 	if res.Match == MatchEnd && res.Logged == q.History.Len() {
-		answered, err := r.answered(ctx, q.History)
+		answered, err := r.answered(ctx, q)
 		if err != nil {
 			return Resolution{}, fmt.Errorf("resolve: %w", err)
 		}
 		res.Again = answered
 	}
 	return res, nil
-}
-
-// answered reports whether a history has got its answer.
-func (r *Registry) answered(ctx context.Context, h *History) (bool, error) {
-	places, err := r.store.Trace(ctx, []Hash{AnsweredTrace(h.Head())})
-	if err != nil {
-		return false, fmt.Errorf("read traces: %w", err)
-	}
-	return places[0].Known(), nil
-}
-
-// longest finds the longest known prefix and its thread.
-func (r *Registry) longest(ctx context.Context, h *History) (Place, *Thread, error) {
-	s := newSearch(h.Len())
-	hint := r.hint(h)
-	var hinted *Thread
-	for positions := s.next(); positions != nil; positions = s.next() {
-		found, err := r.store.Find(ctx, hashesAt(h, positions), hint)
-		if err != nil {
-			return Place{}, nil, fmt.Errorf("find prefix: %w", err)
-		}
-		if found.Hinted != nil {
-			hinted = found.Hinted
-		}
-		hint = ""
-		s.seen(positions, found.Places)
-	}
-	if !s.known.Known() {
-		return Place{}, nil, nil
-	}
-	if hinted != nil && hinted.ID == s.known.Thread {
-		return s.known, hinted, nil
-	}
-	thread, err := r.store.Thread(ctx, s.known.Thread)
-	if errors.Is(err, ErrNotFound) {
-		return Place{}, nil, nil // it has expired
-	}
-	if err != nil {
-		return Place{}, nil, fmt.Errorf("read thread: %w", err)
-	}
-	return s.known, &thread, nil
-}
-
-// hint guesses the thread from the newest hashes that this process has seen.
-func (r *Registry) hint(h *History) ThreadID {
-	for p := h.Len(); p > 0 && p > h.Len()-Newest; p-- {
-		if id, ok := r.hints.Get(h.Chain[p]); ok {
-			return id
-		}
-	}
-	return ""
-}
-
-func hashesAt(h *History, positions []int) []Hash {
-	out := make([]Hash, len(positions))
-	for i, p := range positions {
-		out[i] = h.Chain[p]
-	}
-	return out
 }
 
 // beganAgain reports whether a history that came without a session key is another conversation that begins like a known
@@ -226,7 +170,7 @@ func (r *Registry) beganAgain(ctx context.Context, q Query, res *Resolution, thr
 	if res.Known.Pos < q.History.Len() {
 		return false, nil
 	}
-	return r.answered(ctx, q.History)
+	return r.answered(ctx, q)
 }
 
 // fork begins a thread that shares its parent's first at positions, and the condensations that cover no more than those.
@@ -337,15 +281,9 @@ func (r *Registry) keyed(ctx context.Context, q Query) (id SessionID, known bool
 	if q.Scope.Key == "" {
 		return "", false, nil
 	}
-	parent := q.Scope
-	parent.Key = q.Parent
-	traces := []Hash{KeyTrace(q.History.Chain[0])}
-	if q.Parent != "" {
-		traces = append(traces, KeyTrace(r.secret.Seed(parent)))
-	}
-	places, err := r.store.Trace(ctx, traces)
+	places, err := r.traced(ctx, q.look, r.keyTraces(q))
 	if err != nil {
-		return "", false, fmt.Errorf("read traces: %w", err)
+		return "", false, err
 	}
 	for _, p := range places {
 		if p.Known() {
@@ -353,9 +291,25 @@ func (r *Registry) keyed(ctx context.Context, q Query) (id SessionID, known bool
 		}
 	}
 	if q.Parent != "" {
-		return r.secret.SessionID(parent), false, nil
+		return r.secret.SessionID(q.parent()), false, nil
 	}
 	return r.secret.SessionID(q.Scope), false, nil
+}
+
+// keyTraces are where the session of the client's session key is remembered, and that of its parent's key.
+func (r *Registry) keyTraces(q Query) []Hash {
+	traces := []Hash{KeyTrace(q.History.Chain[0])}
+	if q.Parent != "" {
+		traces = append(traces, KeyTrace(r.secret.Seed(q.parent())))
+	}
+	return traces
+}
+
+// parent is the scope of the parent's key.
+func (q Query) parent() Scope {
+	scope := q.Scope
+	scope.Key = q.Parent
+	return scope
 }
 
 // linked finds the thread that left most of the traces which the history carries.
@@ -368,9 +322,9 @@ func (r *Registry) linked(ctx context.Context, q Query) (Place, error) {
 	if len(traces) == 0 {
 		return Place{}, nil
 	}
-	places, err := r.store.Trace(ctx, traces)
+	places, err := r.trace(ctx, traces)
 	if err != nil {
-		return Place{}, fmt.Errorf("read traces: %w", err)
+		return Place{}, err
 	}
 	votes := map[ThreadID]int{}
 	var best Place

@@ -7,8 +7,8 @@ const Newest = 16
 // probes is how many positions one further round trip looks at.
 const probes = 64
 
-// search finds the longest known prefix of a history in few round trips: the newest positions, then positions at
-// doubling distance, then the gap between a known and an unknown one. It relies on a known position's prefixes being
+// search finds the longest known prefix of a history in few round trips: the newest positions, then (or at once) positions
+// at doubling distance, then the gap between a known and an unknown one. It relies on a known position's prefixes being
 // known too. It is pure: next names the positions to look up, and seen takes what was found.
 type search struct {
 	n      int   // length of the history
@@ -16,6 +16,7 @@ type search struct {
 	low    int   // its position, 0 if none
 	high   int   // lowest position known to be unknown, n+1 at first
 	rounds int
+	wide   bool // look at positions further back at once: it is not likely that the newest are known
 }
 
 func newSearch(n int) *search { return &search{n: n, high: n + 1} }
@@ -28,7 +29,13 @@ func (s *search) next() []int {
 	s.rounds++
 	switch s.rounds {
 	case 1:
-		return span(max(1, s.n-Newest+1), s.n)
+		low := max(1, s.n-Newest+1)
+		newest := span(low, s.n)
+		if !s.wide || low == 1 {
+			return newest
+		}
+		s.rounds++
+		return append(newest, gallop(low)...)
 	case 2:
 		return gallop(s.high)
 	default:

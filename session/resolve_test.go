@@ -11,12 +11,16 @@ func TestSearchFindsTheLongestKnownPrefix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 6000).Draw(t, "n")
 		k := rapid.IntRange(0, n).Draw(t, "known")
-		got, rounds, lookups := play(n, k)
+		wide := rapid.Bool().Draw(t, "wide")
+		got, rounds, lookups := play(n, k, wide)
 		if got != k {
 			t.Fatalf("%d of %d known: found %d", k, n, got)
 		}
 		if rounds > 5 || lookups > Newest+3*probes+20 {
 			t.Fatalf("%d of %d known: %d round trips, %d lookups", k, n, rounds, lookups)
+		}
+		if wide && k == 0 && rounds > 1 {
+			t.Fatalf("none of %d known took %d round trips", n, rounds)
 		}
 		if n-k < Newest && n > 0 && rounds > 1 {
 			t.Fatalf("%d of %d known took %d round trips", k, n, rounds)
@@ -24,8 +28,9 @@ func TestSearchFindsTheLongestKnownPrefix(t *testing.T) {
 	})
 }
 
-func play(n, k int) (found, rounds, lookups int) {
+func play(n, k int, wide bool) (found, rounds, lookups int) {
 	s := newSearch(n)
+	s.wide = wide
 	for positions := s.next(); positions != nil; positions = s.next() {
 		rounds++
 		lookups += len(positions)

@@ -30,8 +30,9 @@ var (
 type Store interface {
 	// Secret returns the server secret, which is proposed the first time and then never changes.
 	Secret(ctx context.Context, proposed Secret) (Secret, error)
-	// Find looks up places by chain hash, in one round trip; with a hint also the hinted thread, in the same one.
-	Find(ctx context.Context, hashes []Hash, hint ThreadID) (Found, error)
+	// Find looks up places by chain hash, in one round trip; with a hint also the hinted thread, and what Trace gives for
+	// traces, in the same one.
+	Find(ctx context.Context, hashes []Hash, hint ThreadID, traces ...Hash) (Found, error)
 	// Thread reads one thread's record.
 	Thread(ctx context.Context, id ThreadID) (Thread, error)
 	// Append adds messages to a thread's log, or begins a thread.
@@ -60,6 +61,7 @@ type Store interface {
 type Found struct {
 	Places []Place // one per hash, zero where unknown
 	Hinted *Thread // the hinted thread, nil if unknown or not asked for
+	Traced []Place // one per trace, zero where unknown; nil if none was asked for
 }
 
 // Batch is one append. Thread carries the record as it is to be after the append (Len, Head, System); its Seq and

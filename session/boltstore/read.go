@@ -62,15 +62,23 @@ func (s *Store) snapshot(keys []string) (map[int][]byte, *bolt.Tx, error) {
 }
 
 // Find implements session.Store. It reads memory, or pages of the file.
-func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID) (session.Found, error) {
+func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, more ...session.Hash) (session.Found, error) {
 	found := session.Found{Places: make([]session.Place, len(hashes))}
-	keys := hashKeys(places, hashes, 1)
+	keys := hashKeys(places, hashes, len(more)+1)
+	if len(more) > 0 {
+		found.Traced = make([]session.Place, len(more))
+		keys = append(keys, hashKeys(traces, more, 0)...)
+	}
 	if hint != "" {
 		keys = append(keys, threads.key(string(hint)))
 	}
 	err := s.read(ctx, keys, func(i int, value []byte) (err error) {
 		if i < len(hashes) {
 			found.Places[i], err = codec.ParsePlace(value)
+			return err
+		}
+		if i -= len(hashes); i < len(more) {
+			found.Traced[i], err = codec.ParsePlace(value)
 			return err
 		}
 		thread, err := parseThread(value)

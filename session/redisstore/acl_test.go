@@ -48,6 +48,7 @@ func exercise(t *testing.T, s *Store) {
 	fork := twoEvents("fork", 2)
 	fork.Thread.Parent, fork.Thread.ForkAt, fork.Key, fork.Thread.Tenant = "t", 2, "key", "acme"
 	must(t, s.Append(ctx, fork))
+	must(t, s.Append(ctx, twoEvents("t", 2)))
 	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "x"})
 	must(t, err)
 	must(t, second(s.Summary(ctx, c.ID)))
@@ -82,7 +83,7 @@ func TestLeastPermissions(t *testing.T) {
 	server.Do("CONFIG", "RESETSTAT")
 	exercise(t, s)
 	server.Do("SCRIPT", "FLUSH")
-	must(t, s.Append(t.Context(), twoEvents("t", 2)))
+	must(t, s.Append(t.Context(), twoEvents("t", 4)))
 	if log := server.Do("ACL", "LOG"); log != "" {
 		t.Errorf("refused:\n%s", log)
 	}

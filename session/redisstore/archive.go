@@ -181,25 +181,13 @@ func (s *Store) sessions(ctx context.Context, keys []string) ([]session.Session,
 	if err != nil {
 		return nil, err
 	}
-	all := make([]session.Session, len(keys))
-	var ids []session.ThreadID
+	all, each := make([]session.Session, len(keys)), make([]*session.Session, len(keys))
 	for i, key := range keys {
 		all[i], err = parseSession(s.keys.sessionOf(key), records[i].Val())
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return nil, err
 		}
-		ids = append(ids, all[i].Threads...)
+		each[i] = &all[i]
 	}
-	living, err := s.living(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	there := map[session.ThreadID]bool{}
-	for _, id := range living {
-		there[id] = true
-	}
-	for i := range all {
-		all[i].Threads = slices.DeleteFunc(all[i].Threads, func(id session.ThreadID) bool { return !there[id] })
-	}
-	return all, nil
+	return all, s.living(ctx, each)
 }

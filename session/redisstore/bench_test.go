@@ -46,3 +46,53 @@ func BenchmarkAppend(b *testing.B) {
 		at += 2
 	}
 }
+
+func BenchmarkMark(b *testing.B) {
+	s := benchmarked(b)
+	must(b, s.Append(b.Context(), twoEvents("t", 0)))
+	traces := make([]session.Hash, 8)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		for i := range traces {
+			traces[i] = session.Hash{byte(i), byte(n), byte(n >> 8), byte(n >> 16), 1}
+		}
+		must(b, s.Mark(b.Context(), traces, session.Place{Thread: "t", Session: "s", Pos: 2}))
+	}
+}
+
+// BenchmarkResolve is what a known step waits for: two new messages after 200.
+func BenchmarkResolve(b *testing.B) {
+	server := sessiontest.StartRedis(b, "--appendfsync", "everysec")
+	l := newLine(b, server, "run")
+	_, _, _ = l.step(l.query(201, ""))
+	q := l.query(203, "")
+	b.ReportAllocs()
+	for b.Loop() {
+		res, err := l.Resolve(b.Context(), q)
+		if err != nil || res.Match != session.MatchEnd {
+			b.Fatal(res, err)
+		}
+	}
+}
+
+// BenchmarkStep is a whole one: resolved, logged and answered. The messages are made beside the clock.
+func BenchmarkStep(b *testing.B) {
+	server := sessiontest.StartRedis(b, "--appendfsync", "everysec")
+	l := newLine(b, server, "run")
+	_, _, _ = l.step(l.query(201, ""))
+	b.ReportAllocs()
+	b.ResetTimer()
+	for n := range b.N {
+		b.StopTimer()
+		q := l.query(201+2*(n%500+1), "")
+		if n%500 == 0 && n > 0 { // a thread of another name begins
+			l.name += "'"
+			q = l.query(203, "")
+		}
+		b.StartTimer()
+		res, err := l.Resolve(b.Context(), q)
+		must(b, err)
+		must(b, l.Append(b.Context(), &res, tallyOf(&res, q)))
+		must(b, l.Answered(b.Context(), &res, "", []string{"call_of_this_step"}, nil))
+	}
+}

@@ -28,11 +28,11 @@ func told(words string) session.Query {
 
 // replica is a process that serves requests from a store.
 type replica struct {
-	t        *testing.T
+	t        testing.TB
 	registry *session.Registry
 }
 
-func newReplica(t *testing.T, s *Store) replica {
+func newReplica(t testing.TB, s *Store) replica {
 	t.Helper()
 	r, err := session.NewRegistry(session.RegistryOptions{Store: s, Secret: session.Secret("secret")})
 	must(t, err)

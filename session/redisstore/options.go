@@ -80,11 +80,18 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// What a store holds to each server. A hundred requests at a time may each have a call under way: to wait for a
-// connection would cost a slow server's latency again.
+// longest is how much longer than its TTL a thread may be kept, so that not every write has to renew its lease.
+const longest = time.Minute
+
+// lease is for how long what is renewed is kept: the TTL and at most a minute, or a sixty-fourth of it.
+func (s *Store) lease() time.Duration { return s.options.TTL + min(s.options.TTL/64, longest) }
+
+// What a store holds to each server. Hundreds of requests at a time may each have a call under way: to wait for a
+// connection would cost a slow server's latency again, and to make one costs some answers. So what a burst has made is kept
+// for the next one, until it is idle for long.
 const (
-	maxConns  = 128
-	idleConns = 32
+	maxConns  = 512
+	idleConns = 256
 	idleTime  = 5 * time.Minute
 	buffer    = 16 << 10 // per direction; a value that is larger takes more than one read
 )
@@ -100,7 +107,7 @@ const (
 func (o Options) client() redis.UniversalClient {
 	return redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: o.Addrs, Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLS,
-		MasterName: o.MasterName, IsClusterMode: o.Cluster,
+		MasterName: o.MasterName, IsClusterMode: o.Cluster, Dialer: o.dial,
 		SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
 		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, MinRetryBackoff: minPause, MaxRetryBackoff: maxPause,
 		DialTimeout: o.Timeout, ReadTimeout: 2 * o.Timeout, WriteTimeout: 2 * o.Timeout, PoolTimeout: o.Timeout,

@@ -13,15 +13,14 @@ import (
 )
 
 // Find implements session.Store. It is one pipeline; in a Cluster, one to each node concerned, at the same time.
-func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID) (session.Found, error) {
-	keys := make([]string, len(hashes))
-	for i, h := range hashes {
-		keys[i] = s.keys.place(h)
-	}
-	got, hinted, err := s.get(ctx, keys, hint)
+func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) (session.Found, error) {
+	got, hinted, err := s.get(ctx, s.keys.indexed(hashes, traces), hint)
 	found := session.Found{}
 	if err == nil {
 		found.Places, err = parsePlaces(got)
+	}
+	if err == nil && len(traces) > 0 {
+		found.Places, found.Traced = found.Places[:len(hashes):len(hashes)], found.Places[len(hashes):]
 	}
 	if err == nil && hinted != nil {
 		found.Hinted, err = hintedThread(hinted)
@@ -34,11 +33,7 @@ func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.Th
 
 // Trace implements session.Store.
 func (s *Store) Trace(ctx context.Context, traces []session.Hash) ([]session.Place, error) {
-	keys := make([]string, len(traces))
-	for i, h := range traces {
-		keys[i] = s.keys.trace(h)
-	}
-	got, _, err := s.get(ctx, keys, "")
+	got, _, err := s.get(ctx, s.keys.indexed(nil, traces), "")
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
@@ -74,7 +69,13 @@ func (s *Store) values(ctx context.Context, pipe redis.Pipeliner, keys []string)
 		return func() []any { return nil }
 	}
 	if !s.options.Cluster {
-		all := pipe.MGet(ctx, keys...)
+		args := make([]any, 1, 1+len(keys))
+		args[0] = "mget"
+		for i := range keys {
+			args = append(args, &keys[i]) // a pointer costs no allocation of its own
+		}
+		all := redis.NewSliceCmd(ctx, args...)
+		_ = pipe.Process(ctx, all) // adds it
 		return all.Val
 	}
 	each := make([]*redis.StringCmd, len(keys))

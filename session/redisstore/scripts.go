@@ -3,35 +3,55 @@ package redisstore
 // A write may be sent twice, when a connection was cut and nobody knows what reached the server. So each carries a token,
 // which its thread's record keeps in the field o, and the second time it changes nothing.
 
-// appendScript appends a batch to a thread's record and log.
+// appendScript appends a batch to a thread's record and log; where it is given their keys as well, also to the session's
+// record and to the indexes.
 //
-// KEYS: record, log, traces left. ARGV: point, whether that may begin a thread, record, next point, condensations, threads it
-// shares the logs of, TTL in ms (0 none), token, traces it leaves, events... It returns the field k, or nil if the batch is
-// stale.
+// KEYS: record, log, traces left; and, unless they lie in other slots: session, the threads that it does not list, parent,
+// places..., traces.... ARGV: point, whether that may begin a thread, record, next point, condensations, threads it shares
+// the logs of, TTL in ms (0 none), lease in ms, token, traces it leaves, then seven for join, whether it needs its parent,
+// how that one's point ends (empty: any), what traces point to, how many events, events..., places.... It returns whether
+// the lease was renewed and the field k, or nil if the batch is stale.
 //
-// A log that was evicted alone does no harm: the entries that are left are always the newest. All three keys are there from
+// The lease is somewhat longer than the TTL, so that it is renewed now and then and not with each step; but also where a key
+// is new, since it was evicted. A log that was evicted alone does no harm: the entries that are left are always the newest.
+// The first write must be one that takes memory: later ones are not refused by a full server. All three keys are there from
 // the start, because a Cluster takes no script of which one key is missing while it moves their slot.
-const appendScript = `
-local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'k')
-if was[2] == ARGV[8] then return was[3] end
-if not was[1] then
-  if ARGV[2] ~= '1' then return false end
-  redis.call('DEL', KEYS[2], KEYS[3])
-  redis.call('HSET', KEYS[1], 'c', ARGV[5], 'k', ARGV[6])
+const appendScript = joinFunction + `
+local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'k', 'n')
+if was[2] == ARGV[9] then return {1, was[3]} end
+local begins = not was[1]
+if begins and ARGV[2] ~= '1' or was[1] and was[1] ~= ARGV[1] then return false end
+if KEYS[6] and ARGV[18] == '1' then
+  local parent = redis.call('HGET', KEYS[6], 'l')
+  if not parent or ARGV[19] ~= '' and string.sub(parent, -#ARGV[19]) ~= ARGV[19] then return false end
+end
+local ttl, lease, due = tonumber(ARGV[7]), tonumber(ARGV[8]), begins
+if ttl > 0 and not due then
+  local left = redis.call('PTTL', KEYS[1])
+  due = left < ttl or left > lease
+end
+local events = tonumber(ARGV[21])
+local number = string.format('%.0f', (begins and 0 or was[4] or 0) + events)
+redis.call('HSET', KEYS[1], 'r', ARGV[3], 'l', ARGV[4], 'o', ARGV[9], 'n', number)
+if begins then
   was[3] = ARGV[6]
-elseif was[1] ~= ARGV[1] then
-  return false
+  redis.call('HSET', KEYS[1], 'c', ARGV[5], 'k', ARGV[6])
+  redis.call('DEL', KEYS[2], KEYS[3])
 end
-for i = 10, #ARGV do redis.call('RPUSH', KEYS[2], ARGV[i]) end
-if ARGV[9] ~= '' or not was[1] then redis.call('RPUSH', KEYS[3], ARGV[9]) end
-redis.call('HINCRBY', KEYS[1], 'n', #ARGV - 9)
-redis.call('HSET', KEYS[1], 'r', ARGV[3], 'l', ARGV[4], 'o', ARGV[8])
-if ARGV[7] ~= '0' then
-  redis.call('PEXPIRE', KEYS[1], ARGV[7])
-  redis.call('PEXPIRE', KEYS[2], ARGV[7])
-  redis.call('PEXPIRE', KEYS[3], ARGV[7])
+for from = 22, 21 + events, 1000 do
+  local to = math.min(from + 999, 21 + events)
+  due = redis.call('RPUSH', KEYS[2], unpack(ARGV, from, to)) == to - from + 1 or due
 end
-return was[3]
+if begins or ARGV[10] ~= '' then due = redis.call('RPUSH', KEYS[3], ARGV[10]) == 1 or due end
+if due and ttl > 0 then for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], lease) end end
+if KEYS[4] and ARGV[11] ~= '' then join(KEYS[4], KEYS[5], due, 'HSET', lease, 10) end
+local function set(key, value)
+  if ttl > 0 then redis.call('SET', key, value, 'PX', ttl) else redis.call('SET', key, value) end
+end
+local places = #ARGV - 21 - events
+for i = 1, places do set(KEYS[6 + i], ARGV[21 + events + i]) end
+for i = 7 + places, #KEYS do set(KEYS[i], ARGV[20]) end
+return {due and 1 or 0, was[3]}
 `
 
 // condenseScript logs a condensation. KEYS: record, log, traces left. ARGV: condensation, summary, event, TTL in ms (0
@@ -71,12 +91,16 @@ end
 return seq
 `
 
-// markScript notes which traces a thread leaves. KEYS: record, traces left. ARGV: traces, TTL in ms (0 none). It returns
-// 0 if there is no such thread.
+// markScript notes which traces a thread leaves, and, where it is given their keys as well, makes them point to it. KEYS:
+// record, traces left, traces.... ARGV: traces, TTL in ms (0 none), lease in ms, what they point to. It returns 0 if there is
+// no such thread.
 const markScript = `
 if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return 0 end
-redis.call('RPUSH', KEYS[2], ARGV[1])
-if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
+local ttl = tonumber(ARGV[2])
+if redis.call('RPUSH', KEYS[2], ARGV[1]) == 1 and ttl > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
+for i = 3, #KEYS do
+  if ttl > 0 then redis.call('SET', KEYS[i], ARGV[4], 'PX', ttl) else redis.call('SET', KEYS[i], ARGV[4]) end
+end
 return 1
 `
 
@@ -95,38 +119,49 @@ for i = 1, #entries do page[i + 1] = entries[i] end
 return page
 `
 
-// sessionScript keeps a session's record. KEYS: record, the threads that are too many to list. ARGV: thread, tenant, key,
-// created, seen, TTL in ms (0 none), how many threads to list, now in ms, the command that sets what may be there already
-// (HSET, or HSETNX while it is not certain yet that the thread begins), threads it shares the logs of... The field next
-// counts the threads that ever began; a thread's own holds its number. Those that are too many go some at a time, so that
-// the others cost nothing; they are kept by name until they have expired, to be deleted with the session.
-const sessionScript = `
-redis.call('HSETNX', KEYS[1], 'created', ARGV[4])
-redis.call(ARGV[9], KEYS[1], 'seen', ARGV[5])
-if ARGV[2] ~= '' then redis.call(ARGV[9], KEYS[1], 'tenant', ARGV[2]) end
-if ARGV[3] ~= '' then redis.call(ARGV[9], KEYS[1], 'key', ARGV[3]) end
-for i = 10, #ARGV do redis.call('ZADD', KEYS[2], 'XX', ARGV[8], ARGV[i]) end
-if redis.call('HEXISTS', KEYS[1], 't:' .. ARGV[1]) == 0 then
-  local number = redis.call('HINCRBY', KEYS[1], 'next', 1)
-  redis.call('HSET', KEYS[1], 't:' .. ARGV[1], number)
-  local most = tonumber(ARGV[7])
-  if redis.call('HLEN', KEYS[1]) > most + most / 4 then
-    local all = redis.call('HGETALL', KEYS[1])
-    for i = 1, #all, 2 do
-      if string.sub(all[i], 1, 2) == 't:' and tonumber(all[i + 1]) <= number - most then
-        redis.call('HDEL', KEYS[1], all[i])
-        redis.call('ZADD', KEYS[2], ARGV[8], string.sub(all[i], 3))
+// joinFunction keeps a session's record: join(record, the threads that are too many to list, whether it is time to write
+// what is there already, the command that sets it, lease in ms, the argument before its own). Its arguments: thread, tenant,
+// key, created, seen, how many threads to list, now in ms.
+//
+// The field next counts the threads that ever began; a thread's own holds its number. Those that are too many go some at a
+// time, so that the others cost nothing; they are kept by name until they have expired, to be deleted with the session. When
+// a session was last seen its threads know better than its record.
+const joinFunction = `
+local function join(record, unlisted, due, set, lease, at)
+  local id, most, now = ARGV[at + 1], tonumber(ARGV[at + 6]), ARGV[at + 7]
+  local tenant, key = ARGV[at + 2], ARGV[at + 3]
+  local was = redis.call('HMGET', record, 't:' .. id, 'tenant', 'key')
+  if was[1] and not due and (tenant == '' or tenant == was[2]) and (key == '' or key == was[3]) then return end
+  redis.call('HSETNX', record, 'created', ARGV[at + 4])
+  redis.call(set, record, 'seen', ARGV[at + 5])
+  if tenant ~= '' then redis.call(set, record, 'tenant', tenant) end
+  if key ~= '' then redis.call(set, record, 'key', key) end
+  if not was[1] then
+    local number = redis.call('HINCRBY', record, 'next', 1)
+    redis.call('HSET', record, 't:' .. id, number)
+    if redis.call('HLEN', record) > most + most / 4 then
+      local all = redis.call('HGETALL', record)
+      for i = 1, #all, 2 do
+        if string.sub(all[i], 1, 2) == 't:' and tonumber(all[i + 1]) <= number - most then
+          redis.call('HDEL', record, all[i])
+          redis.call('ZADD', unlisted, now, string.sub(all[i], 3))
+        end
       end
-    end
-    if ARGV[6] ~= '0' then
-      redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', ARGV[8] - ARGV[6]))
+      if lease > 0 then redis.call('ZREMRANGEBYSCORE', unlisted, '-inf', string.format('%.0f', now - lease)) end
     end
   end
+  if lease > 0 then
+    redis.call('PEXPIRE', record, lease)
+    redis.call('PEXPIRE', unlisted, lease)
+  end
 end
-if ARGV[6] ~= '0' then
-  redis.call('PEXPIRE', KEYS[1], ARGV[6])
-  redis.call('PEXPIRE', KEYS[2], ARGV[6])
-end
+`
+
+// sessionScript is join alone. KEYS: record, the threads that are too many to list. ARGV: lease in ms (0 none), whether it is
+// time to write what is there already, the command that sets it (HSET, or HSETNX while it is not certain yet that the thread
+// begins), then those of join.
+const sessionScript = joinFunction + `
+join(KEYS[1], KEYS[2], ARGV[2] == '1', ARGV[3], tonumber(ARGV[1]), 3)
 return 1
 `
 

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -52,7 +50,9 @@ func (k *secret) set(value session.Secret) {
 	k.value, k.written = value, time.Now()
 }
 
-// due gives the secret if it is time to write it again, and then not for a while.
+// due gives the secret if it is time to write it again, unless it is there, and then not for a while. A server that evicts
+// any key would sooner or later evict this one, which is read so rarely, and replicas that start later would have another.
+// That an LRU policy sees it used is part of the purpose.
 func (k *secret) due() session.Secret {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -61,13 +61,4 @@ func (k *secret) due() session.Secret {
 	}
 	k.written = time.Now()
 	return k.value
-}
-
-// keepSecret writes the secret again now and then, unless it is there: a server that evicts any key would sooner or later
-// evict this one, which is read so rarely, and replicas that start later would have another. That an LRU policy sees it
-// used is part of the purpose.
-func (s *Store) keepSecret(ctx context.Context, pipe redis.Pipeliner) {
-	if value := s.secret.due(); len(value) > 0 {
-		pipe.SetNX(ctx, s.keys.secret(), []byte(value), 0)
-	}
 }

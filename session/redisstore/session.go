@@ -12,19 +12,34 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// join puts b's thread, which shares the logs of others, into its session's record, with HSET or HSETNX.
-func (s *Store) join(ctx context.Context, pipe redis.Pipeliner, b session.Batch, shared []session.ThreadID, set string) {
+// joining is how a thread is put into its session's record: by which command, HSET or HSETNX, and whether it is time to
+// write again what is there.
+type joining struct {
+	set string
+	due bool
+}
+
+// join puts b's thread into its session's record.
+func (s *Store) join(ctx context.Context, pipe redis.Pipeliner, run runner, b session.Batch, how joining) {
+	due := 0
+	if how.due {
+		due = 1
+	}
+	args := append([]any{s.lease().Milliseconds(), due, how.set}, joinArgs(b)...)
+	run(s.scripts.session, ctx, pipe, []string{s.keys.session(b.Thread.Session), s.keys.unlisted(b.Thread.Session)}, args...)
+}
+
+// joinArgs are those of the scripts' join; without a session the first is empty.
+func joinArgs(b session.Batch) []any {
 	t := b.Thread
-	args := []any{
-		string(t.ID), t.Tenant, b.Key, stamp(t.Created), stamp(t.Seen), s.options.TTL.Milliseconds(),
-		session.MaxThreads, t.Seen.UnixMilli(), set,
+	id := string(t.ID)
+	if t.Session == "" {
+		id = ""
 	}
-	for _, id := range shared {
-		args = append(args, string(id))
-	}
-	pipe.Eval(ctx, sessionScript, []string{s.keys.session(t.Session), s.keys.unlisted(t.Session)}, args...)
+	return []any{id, t.Tenant, b.Key, stamp(t.Created), stamp(t.Seen), session.MaxThreads, t.Seen.UnixMilli()}
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
@@ -41,7 +56,7 @@ func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Sess
 		ses, err = parseSession(id, fields)
 	}
 	if err == nil {
-		ses.Threads, err = s.living(ctx, ses.Threads)
+		err = s.living(ctx, []*session.Session{&ses})
 	}
 	if err == nil && len(ses.Threads) == 0 {
 		err = session.ErrNotFound // as good as expired
@@ -80,24 +95,42 @@ func threadsOf(fields map[string]string) []session.ThreadID {
 	return ids[max(0, len(ids)-session.MaxThreads):]
 }
 
-// living is those of ids that have not expired.
-func (s *Store) living(ctx context.Context, ids []session.ThreadID) ([]session.ThreadID, error) {
-	there := make([]*redis.IntCmd, len(ids))
+// living takes those threads off each session that have expired. The others tell when it was last seen: its record is not
+// written with each step.
+func (s *Store) living(ctx context.Context, all []*session.Session) error {
+	records := map[session.ThreadID]*redis.StringCmd{}
 	err := s.read(ctx, func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
-		for i, id := range ids {
-			there[i] = pipe.Exists(ctx, s.keys.thread(id))
+		for _, ses := range all {
+			for _, id := range ses.Threads {
+				records[id] = pipe.HGet(ctx, s.keys.thread(id), "r")
+			}
 		}
 		return failure(pipe.Exec(ctx))
 	})
-	if err != nil {
-		return nil, err
-	}
-	var living []session.ThreadID
-	for i, id := range ids {
-		if there[i].Val() > 0 {
-			living = append(living, id)
+	for _, ses := range all {
+		if err == nil {
+			err = alive(ses, records)
 		}
 	}
-	return living, nil
+	return err
+}
+
+func alive(ses *session.Session, records map[session.ThreadID]*redis.StringCmd) error {
+	var living []session.ThreadID
+	for _, id := range ses.Threads {
+		if absent(records[id].Err()) {
+			continue
+		}
+		thread, err := codec.ParseThread([]byte(records[id].Val()))
+		if err != nil {
+			return fmt.Errorf("thread record: %w", err)
+		}
+		if thread.Seen.After(ses.Seen) {
+			ses.Seen = thread.Seen
+		}
+		living = append(living, id)
+	}
+	ses.Threads = living
+	return nil
 }

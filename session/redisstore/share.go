@@ -58,14 +58,39 @@ func (s *Store) kept(ctx context.Context, id session.ThreadID) (ids []session.Th
 	return splitIDs(shared), point, nil
 }
 
-func (s *Store) keep(ctx context.Context, pipe redis.Pipeliner, ids []session.ThreadID) {
+// keep renews, with a thread's lease, those of the threads that it shares the logs of, and now and then writes the secret.
+func (s *Store) keep(ctx context.Context, b session.Batch, l logged) error {
+	secret := s.secret.due()
+	renew := l.renewed && len(l.shared) > 0
+	if !renew && len(secret) == 0 {
+		return nil
+	}
+	return s.pipe(ctx, func(pipe redis.Pipeliner, _ runner) {
+		if renew {
+			s.renew(ctx, pipe, b, l.shared)
+		}
+		if len(secret) > 0 {
+			pipe.SetNX(ctx, s.keys.secret(), []byte(secret), 0)
+		}
+	})
+}
+
+// renew keeps threads for as long as the one that shares their logs, and their names where its session does not list them.
+func (s *Store) renew(ctx context.Context, pipe redis.Pipeliner, b session.Batch, ids []session.ThreadID) {
+	names := redis.ZAddArgs{XX: true}
+	for _, id := range ids {
+		names.Members = append(names.Members, redis.Z{Score: float64(b.Thread.Seen.UnixMilli()), Member: string(id)})
+	}
+	if b.Thread.Session != "" {
+		pipe.ZAddArgs(ctx, s.keys.unlisted(b.Thread.Session), names)
+	}
 	if s.options.TTL == 0 {
 		return
 	}
 	for _, id := range ids {
-		pipe.PExpire(ctx, s.keys.thread(id), s.options.TTL)
-		pipe.PExpire(ctx, s.keys.log(id), s.options.TTL)
-		pipe.PExpire(ctx, s.keys.left(id), s.options.TTL)
+		for _, key := range s.written(id) {
+			pipe.PExpire(ctx, key, s.lease())
+		}
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,6 +29,8 @@ type Store struct {
 	scripts scripts
 	secret  secret
 	closing sync.Once
+	starved func() bool   // see there
+	slots   atomic.Bool   // a script's keys must be of one slot, though this is no Cluster
 	late    time.Duration // by when a write that was under way has arrived
 }
 
@@ -35,7 +39,9 @@ var (
 	_ session.Archive = (*Store)(nil)
 )
 
-type scripts struct{ append, condense, request, events, lock, unlock *redis.Script }
+type scripts struct {
+	append, mark, session, condense, request, events, lock, unlock *redis.Script
+}
 
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
 // it fails to make. It returns those errors as well.
@@ -57,8 +63,11 @@ func Open(o Options) (*Store, error) {
 		content: codec.Content{Keep: o.Content, Keys: o.Keys},
 		keys:    keys{o.Prefix},
 		late:    2 * o.Timeout,
+		starved: starved,
 		scripts: scripts{
 			append:   redis.NewScript(appendScript),
+			mark:     redis.NewScript(markScript),
+			session:  redis.NewScript(sessionScript),
 			condense: redis.NewScript(condenseScript),
 			request:  redis.NewScript(requestScript),
 			events:   redis.NewScript(eventsScript),
@@ -131,12 +140,17 @@ func (s *Store) guarded(ctx context.Context, timeout time.Duration, commands fun
 // all else that keeps commands from being carried out: whatever the reason, the request goes on without the store.
 //
 // A server that let a call wait for as long as a read may take does not answer, even if the caller was the first to give
-// up.
+// up; unless it was this process that had no time to listen: then the call is made once more.
 func (s *Store) call(ctx context.Context, timeout time.Duration, commands func(context.Context) error) error {
 	began := time.Now()
-	bounded, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	err := try(bounded, commands)
+	err := within(ctx, timeout, commands)
+	late := err != nil && (leaving(ctx) != nil || timedOut(err)) && time.Since(began) >= s.options.Timeout
+	if late && s.starved() { // then this says nothing of the server
+		late = false
+		if leaving(ctx) == nil {
+			err = within(ctx, timeout, commands)
+		}
+	}
 	if err == nil {
 		return nil
 	}
@@ -144,7 +158,7 @@ func (s *Store) call(ctx context.Context, timeout time.Duration, commands func(c
 		return session.ErrNotFound
 	}
 	left := leaving(ctx)
-	if (left != nil || timedOut(err)) && time.Since(began) >= s.options.Timeout {
+	if late {
 		s.breaker.trip()
 	}
 	s.lookAround(ctx)
@@ -152,6 +166,29 @@ func (s *Store) call(ctx context.Context, timeout time.Duration, commands func(c
 		return fmt.Errorf("%w: %w", left, err)
 	}
 	return fmt.Errorf("%w: %s%w", session.ErrUnavailable, reason(err), err)
+}
+
+// within carries out commands within a time.
+func within(ctx context.Context, timeout time.Duration, commands func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return try(bounded, commands)
+}
+
+// unfair is how long this process's own work may keep one part of it from its turn.
+const unfair = 10 * time.Millisecond
+
+// starved reports whether this process has more to do than it gets done: whoever waits, waits for his turn then, and not for
+// a server. Twice, as anybody may be unlucky once.
+func starved() bool {
+	for range 2 {
+		began := time.Now()
+		runtime.Gosched()
+		if time.Since(began) < unfair {
+			return false
+		}
+	}
+	return true
 }
 
 // lookAround has a Cluster's client ask who holds which slots, beside the calls. By itself it would ask a minute later,

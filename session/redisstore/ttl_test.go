@@ -85,8 +85,8 @@ func TestForkKeepsAllAncestors(t *testing.T) {
 	}
 	for _, id := range []session.ThreadID{"first", "second", "third", "fourth"} {
 		for _, key := range []string{s.keys.thread(id), s.keys.log(id)} {
-			if left := server.TTL(key); left != ttl {
-				t.Errorf("%q expires in %v, want %v", key, left, ttl)
+			if left := server.TTL(key); left < ttl || left > s.lease() {
+				t.Errorf("%q expires in %v, want %v and not much more", key, left, ttl)
 			}
 		}
 	}

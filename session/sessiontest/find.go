@@ -16,6 +16,7 @@ func (s suite) finding() map[string]func(*testing.T) {
 		"trace/unknown":      s.traceUnknown,
 		"trace/newer wins":   s.traceNewer,
 		"trace/of a batch":   s.traceBatch,
+		"find/traces":        s.findTraces,
 	}
 }
 
@@ -58,6 +59,30 @@ func (s suite) findHint(t *testing.T) {
 		}
 		equal(t, *found.Hinted, want)
 		equal(t, len(found.Places), len(hashes))
+	}
+}
+
+// findTraces: traces that are asked for with the places are what Trace gives, whatever else is asked for.
+func (s suite) findTraces(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("a", 0, 9)))
+	ok(t, store.Append(ctx(t), batch("b", 0, 2)))
+	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 3)))
+	ok(t, store.Mark(ctx(t), []session.Hash{hash(session.ThreadID("a"), 9)}, place("b", 2))) // a chain hash's twin
+	traces := []session.Hash{hash("y"), hash("nobody"), hash(session.ThreadID("a"), 9), hash(session.ThreadID("b"), 1)}
+	want, err := store.Trace(ctx(t), traces)
+	ok(t, err)
+	equal(t, want, []session.Place{place("a", 3), {}, place("b", 2), {}})
+	for _, hint := range []session.ThreadID{"", "a", "nobody"} {
+		for _, hashes := range [][]session.Hash{{}, {hash(session.ThreadID("a"), 9), hash("x")}} {
+			alone, err := store.Find(ctx(t), hashes, hint)
+			ok(t, err)
+			found, err := store.Find(ctx(t), hashes, hint, traces...)
+			ok(t, err)
+			equal(t, found.Traced, want)
+			found.Traced = nil
+			equal(t, found, alone)
+		}
 	}
 }
 

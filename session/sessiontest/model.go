@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -98,6 +99,7 @@ type world struct {
 	model *model
 	ids   []session.ThreadID
 	ses   []session.SessionID
+	steps int // time goes on with each append
 }
 
 func (s suite) randomSteps(t *testing.T) {
@@ -128,6 +130,8 @@ func (w *world) append(r *rapid.T) {
 	i := rapid.IntRange(0, len(w.ids)-1).Draw(r, "thread")
 	b := batch(w.ids[i], w.position(r, w.ids[i]), rapid.IntRange(0, 4).Draw(r, "events"))
 	b.Thread.Session = w.ses[i]
+	w.steps++
+	b.Thread.Seen = clock.Add(time.Duration(w.steps) * time.Second)
 	for j := range b.Places {
 		b.Places[j].Place.Session = w.ses[i]
 	}

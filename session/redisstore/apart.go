@@ -1,0 +1,107 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+)
+
+// apart reports whether what a write touches lies in several slots, so that no script may have all of it.
+func (s *Store) apart() bool { return s.options.Cluster || s.slots.Load() }
+
+// crossed reports whether a server that looks like a single one refused a script for its slots: it stands before a cluster.
+// It is not asked again.
+func (s *Store) crossed(err error) bool {
+	if err != nil && redis.HasErrorPrefix(err, "CROSSSLOT") {
+		s.slots.Store(true)
+		return true
+	}
+	return false
+}
+
+// appendApart appends to the log, and then to the indexes.
+func (s *Store) appendApart(ctx context.Context, b session.Batch, shared []session.ThreadID) error {
+	l, err := s.appendLog(ctx, b, shared)
+	if err != nil {
+		return staleIfAbsent(err, b)
+	}
+	if err := s.index(ctx, b, l); err != nil {
+		return err
+	}
+	return s.keep(ctx, b, l)
+}
+
+func (s *Store) appendLog(ctx context.Context, b session.Batch, shared []session.ThreadID) (logged, error) {
+	keys, args := s.written(b.Thread.ID), s.appendArgs(b, shared, false)
+	if !codec.Begins(b) || b.Thread.Session == "" {
+		return s.appendScripted(ctx, keys, args)
+	}
+	// The thread is put into its session's record before it logs anything, in the same round trip: whoever deletes the session
+	// finds all of it.
+	var reply *redis.Cmd
+	err := s.pipe(ctx, func(pipe redis.Pipeliner, run runner) {
+		s.join(ctx, pipe, run, b, joining{set: "HSETNX"})
+		reply = run(s.scripts.append, ctx, pipe, keys, args...)
+	})
+	if err == nil && absent(reply.Err()) {
+		err = session.ErrNotFound
+	}
+	if err != nil {
+		return logged{}, err
+	}
+	values, err := reply.Slice()
+	return parseLogged(values), err
+}
+
+// index writes the places, the traces and the session's record. A thread that was deleted meanwhile leaves none of them:
+// ErrStale.
+func (s *Store) index(ctx context.Context, b session.Batch, l logged) error {
+	if len(b.Places)+len(b.Traces) == 0 && b.Thread.Session == "" {
+		return nil
+	}
+	var own, parent *redis.StringCmd
+	err := s.pipe(ctx, func(pipe redis.Pipeliner, run runner) {
+		for _, p := range b.Places {
+			pipe.Set(ctx, s.keys.place(p.Hash), codec.Place(p.Place), s.options.TTL)
+		}
+		s.mark(ctx, pipe, b.Traces, codec.Last(b))
+		if b.Thread.Session != "" {
+			s.join(ctx, pipe, run, b, joining{set: "HSET", due: l.renewed})
+		}
+		own = pipe.HGet(ctx, s.keys.thread(b.Thread.ID), "l") // last: who deletes the thread later finds all of this
+		if parent = nil; forks(b) {
+			parent = pipe.HGet(ctx, s.keys.thread(b.Thread.Parent), "l")
+		}
+	})
+	if err != nil || is(own.Val(), b.Thread.Created) && (parent == nil || is(parent.Val(), b.ParentCreated)) {
+		return err
+	}
+	if err := s.withdraw(ctx, b, own.Val()); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the thread, or what it shares, was deleted", session.ErrStale)
+}
+
+// runner adds a script to a pipeline.
+type runner func(*redis.Script, context.Context, redis.Scripter, []string, ...any) *redis.Cmd
+
+// pipe writes what fill adds to a pipeline in one round trip. Scripts go by their names; where a server does not know one,
+// all is sent again with their text, which does no harm.
+func (s *Store) pipe(ctx context.Context, fill func(redis.Pipeliner, runner)) error {
+	send := func(run runner) error {
+		return s.write(ctx, func(ctx context.Context) error {
+			pipe := s.client.Pipeline()
+			fill(pipe, run)
+			return failure(pipe.Exec(ctx))
+		})
+	}
+	err := send((*redis.Script).EvalSha)
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		err = send((*redis.Script).Eval)
+	}
+	return err
+}

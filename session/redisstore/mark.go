@@ -1,0 +1,70 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+)
+
+// Mark implements session.Store. It is one round trip.
+func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Place) error {
+	if len(traces) == 0 {
+		return ctx.Err()
+	}
+	err := s.markAll(ctx, traces, at)
+	if err != nil {
+		return fmt.Errorf("mark: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) markAll(ctx context.Context, traces []session.Hash, at session.Place) error {
+	keys := []string{s.keys.thread(at.Thread), s.keys.left(at.Thread)}
+	args := []any{joinHashes(traces), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), codec.Place(at)}
+	if s.apart() {
+		return s.markApart(ctx, traces, at, keys, args)
+	}
+	whole := append(keys, s.keys.indexed(nil, traces)...) //nolint:gocritic // it is full: the other keeps its own
+	var there bool
+	err := s.write(ctx, func(ctx context.Context) (err error) {
+		there, err = s.scripts.mark.Run(ctx, s.client, whole, args...).Bool()
+		return err
+	})
+	if s.crossed(err) {
+		return s.markApart(ctx, traces, at, keys, args)
+	}
+	if err == nil && !there {
+		err = session.ErrNotFound
+	}
+	return err
+}
+
+// markApart writes what lies in other slots than the thread beside it. If that is gone then, so must the traces be.
+func (s *Store) markApart(ctx context.Context, traces []session.Hash, at session.Place, keys []string, args []any) error {
+	var there *redis.IntCmd
+	err := s.pipe(ctx, func(pipe redis.Pipeliner, run runner) {
+		run(s.scripts.mark, ctx, pipe, keys, args...)
+		s.mark(ctx, pipe, traces, at)
+		there = pipe.Exists(ctx, keys[0])
+	})
+	if err == nil && there.Val() == 0 {
+		if err = s.drop(ctx, s.marks(traces, at)); err == nil {
+			err = session.ErrNotFound
+		}
+	}
+	return err
+}
+
+func (s *Store) mark(ctx context.Context, pipe redis.Pipeliner, traces []session.Hash, at session.Place) {
+	if len(traces) == 0 {
+		return
+	}
+	place := codec.Place(at)
+	for _, h := range traces {
+		pipe.Set(ctx, s.keys.trace(h), place, s.options.TTL)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -85,7 +86,25 @@ func (g *Group) AwaitFailover() {
 		})
 	}
 	Eventually(g.t, "the replica is a master", func() error { return g.Replica.reports("replication", "role:master") })
+	for _, s := range g.Sentinels {
+		Eventually(g.t, "the Sentinels talk to the new master", func() error { return g.talks(s) })
+	}
 	g.Master, g.Replica = g.Replica, g.Master
+}
+
+// talks tells whether a Sentinel has heard from its master since it took that for one. Until then it may take it for dead,
+// and have the former master, should that be back by then, take over again.
+func (g *Group) talks(sentinel *Server) error {
+	fields := strings.Split(sentinel.Do("SENTINEL", "MASTER", g.Name), "\n")
+	state := map[string]string{}
+	for i := 0; i+1 < len(fields); i += 2 {
+		state[fields[i]] = fields[i+1]
+	}
+	ago, err := strconv.Atoi(state["info-refresh"]) // ms; since 1970 if it never was
+	if err != nil || ago > 1_000_000 || state["flags"] != "master" {
+		return fmt.Errorf("it is %q, heard of %q ms ago", state["flags"], state["info-refresh"])
+	}
+	return nil
 }
 
 // Failover has the Sentinels change the parts of the two, as an operator may, and waits until they have. It asks again

@@ -67,6 +67,7 @@ func extended(c *change, b session.Batch) (rec record, lenders []record, err err
 	rec = record{written: time.Now(), thread: b.Thread}
 	stored := c.get(threads.key(string(b.Thread.ID)))
 	if stored == nil {
+		c.begins = true
 		if !codec.Begins(b) {
 			return rec, nil, fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
 		}

@@ -41,6 +41,7 @@ func newStore(db *bolt.DB, o Options) *Store {
 		pending: pending{queued: map[string][]byte{}, room: make(chan struct{})},
 		wake:    make(chan struct{}, 1),
 		hurry:   make(chan struct{}, 1),
+		soon:    make(chan struct{}, 1),
 		crowded: make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		locks:   map[session.ThreadID]*lock{},

@@ -64,6 +64,7 @@ func (s *Store) enter(ctx context.Context) error {
 type change struct {
 	tx      *bolt.Tx
 	pending *pending
+	begins  bool // begins a thread
 }
 
 // get gives a value that must not be kept after the step, nil if there is none.
@@ -117,7 +118,11 @@ func (s *Store) flush(ctx context.Context) error {
 func (s *Store) enqueue(durable bool, step func(*change) error) (outcome chan error, err error) {
 	defer s.mu.Unlock()
 	p := &s.pending
-	err = s.db.View(func(tx *bolt.Tx) error { return step(&change{tx: tx, pending: p}) })
+	c := change{pending: p}
+	err = s.db.View(func(tx *bolt.Tx) error {
+		c.tx = tx
+		return step(&c)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +133,8 @@ func (s *Store) enqueue(durable bool, step func(*change) error) (outcome chan er
 	signal(s.wake)
 	if outcome != nil || p.bytes > s.options.MaxPending/2 {
 		signal(s.hurry)
+	} else if c.begins {
+		signal(s.soon)
 	}
 	return outcome, nil
 }

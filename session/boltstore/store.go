@@ -22,6 +22,7 @@ type Store struct {
 	pending pending
 	wake    chan struct{} // tells the writer that something is queued; closed by Close, under mu
 	hurry   chan struct{} // tells it not to wait for more; as wake
+	soon    chan struct{} // tells it not to wait long
 	crowded chan struct{} // tells the sweeper that the cap is passed
 	done    chan struct{} // closed when the writer has ended
 

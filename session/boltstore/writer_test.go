@@ -43,6 +43,32 @@ func TestAppendDoesNotWaitForTheDisk(t *testing.T) {
 	release()
 }
 
+// TestBeginningsAreOnDiskSoon: how the log goes on may wait longer for a commit than which thread it is in.
+func TestBeginningsAreOnDiskSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{}), t.Context()
+		defer s.Close()
+		queued := func(after time.Duration) int {
+			past(after)
+			s.mu.RLock()
+			defer s.mu.RUnlock()
+			return len(s.pending.queued)
+		}
+		past(linger)
+		must(t, s.Append(ctx, twoEvents("t", 0)))
+		if n := queued(beginning); n > 0 {
+			t.Errorf("%d writes wait of a thread's beginning", n)
+		}
+		must(t, s.Append(ctx, twoEvents("t", 2)))
+		if queued(linger-time.Millisecond) == 0 {
+			t.Error("a later write did not wait for others")
+		}
+		if n := queued(time.Millisecond); n > 0 {
+			t.Errorf("%d writes still wait", n)
+		}
+	})
+}
+
 func TestCondenseWaitsForTheDisk(t *testing.T) {
 	s := start(t, Options{})
 	release := hold(t, s)

@@ -181,7 +181,6 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ReadBufferSize:               s.o.Limits.Header,
 		ReadTimeout:                  s.o.Limits.HeaderWait,
 		IdleTimeout:                  s.o.Limits.Idle,
-		CloseOnShutdown:              true,
 		ConnState:                    follow,
 		SecureErrorLogMessage:        true,
 		Logger:                       quiet{},

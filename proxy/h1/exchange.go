@@ -41,7 +41,11 @@ func (t *Transport) exchange(req *http.Request, c *conn, head []byte, body [][]b
 		x.finish(keep)
 		return resp, nil
 	}
-	resp.Body = &answer{ReadCloser: resp.Body, x: x, keep: keep}
+	from := io.Reader(resp.Body)
+	if len(resp.TransferEncoding) > 0 { // "chunked", or it would have been refused
+		from = &chunks{in: c.in}
+	}
+	resp.Body = &answer{Reader: from, x: x, keep: keep}
 	return resp, nil
 }
 
@@ -121,7 +125,7 @@ const aboutToEnd = 5 * time.Millisecond
 
 // answer is a response's body. Its end gives the connection back; closed before, it takes the connection along.
 type answer struct {
-	io.ReadCloser
+	io.Reader
 	x    *exchange
 	keep bool
 	once sync.Once
@@ -129,7 +133,7 @@ type answer struct {
 
 // Read implements io.Reader.
 func (a *answer) Read(p []byte) (int, error) {
-	n, err := a.ReadCloser.Read(p)
+	n, err := a.Reader.Read(p)
 	if err == nil {
 		return n, nil
 	}

@@ -125,7 +125,7 @@ func chunkSize(line []byte) (size uint64, err error) {
 		case '0' <= d && d <= '9':
 			d -= '0'
 		case 'a' <= d|0x20 && d|0x20 <= 'f':
-			d = d|0x20 - 'a' + 10
+			d = d | 0x20 - 'a' + 10
 		default:
 			return 0, errChunk
 		}

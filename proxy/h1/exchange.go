@@ -27,7 +27,7 @@ type exchange struct {
 func (t *Transport) exchange(req *http.Request, c *conn, head []byte, body [][]byte) (*http.Response, error) {
 	ctx := req.Context()
 	x := &exchange{t: t, c: c, req: req, fresh: c.since.IsZero()}
-	x.stop = context.AfterFunc(ctx, func() { _ = c.Conn.Close() })
+	x.stop = context.AfterFunc(ctx, func() { _ = c.wire.Close() })
 	var err error
 	if x.sent, err = c.send(head, body); err != nil {
 		return nil, x.fail(fmt.Errorf("write request: %w", err), true)
@@ -88,7 +88,7 @@ func (x *exchange) fail(err error, early bool) error {
 // drop closes the connection and waits for the write to end, so that the request's body is free.
 func (x *exchange) drop() {
 	x.stop()
-	_ = x.c.Conn.Close()
+	_ = x.c.wire.Close()
 	if x.sent != nil {
 		<-x.sent
 	}

@@ -33,6 +33,9 @@ func (s *Server) Serve(l net.Listener) error {
 		c, err := d.next()
 		switch {
 		case err == nil:
+			if wait := s.o.Limits.HeaderWait; wait > 0 {
+				_ = c.SetReadDeadline(time.Now().Add(wait))
+			}
 			go s.attend(c) // until it is none of the doors' any more
 		case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
 			return nil

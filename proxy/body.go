@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// firstBuffer is what a body gets before a byte of it has come: a declared length allocates nothing.
-const firstBuffer = smallestBuffer
-
 // body is a request body, held against the budget until every user of it has let go.
 type body struct {
 	bytes  []byte
@@ -41,41 +38,68 @@ type bodyReader struct {
 	idle   time.Duration // longest wait for the next bytes
 }
 
-// read takes a whole body from r, which reads from conn. The body has one user.
-func (br *bodyReader) read(r io.Reader, conn net.Conn) (*body, error) {
+// read takes a whole body from r, which reads from conn. It has the declared length; that is negative where there is none.
+// The body has one user.
+func (br *bodyReader) read(r io.Reader, conn net.Conn, declared int) (*body, error) {
 	b := &body{pool: br.pool, budget: br.budget}
 	b.hold()
-	if err := br.grow(b, firstBuffer); err != nil {
-		br.discard(r, conn)
+	if declared == 0 {
+		return b, nil
+	}
+	if err := br.fill(b, r, conn, declared); err != nil {
+		b.release()
+		if errors.As(err, new(*unread)) {
+			br.discard(r, conn)
+		}
 		return nil, err
+	}
+	return b, nil
+}
+
+// unread is an error that leaves the client sending.
+type unread struct{ error }
+
+func (e *unread) Unwrap() error { return e.error }
+
+// fill reads the body into buffers that grow as it comes.
+func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) error {
+	if int64(declared) > br.limit {
+		return &unread{errTooLarge(br.limit)}
 	}
 	for {
 		if len(b.bytes) == cap(b.bytes) {
-			if err := br.grow(b, int(min(4*int64(cap(b.bytes)), br.limit+1))); err != nil {
-				b.release()
-				br.discard(r, conn)
-				return nil, err
+			if err := br.grow(b, br.next(cap(b.bytes), declared)); err != nil {
+				return &unread{err}
 			}
 		}
 		if err := conn.SetReadDeadline(time.Now().Add(br.idle)); err != nil {
-			b.release()
-			return nil, errClientGone
+			return errClientGone
 		}
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
-		if int64(len(b.bytes)) > br.limit {
-			b.release()
-			br.discard(r, conn)
-			return nil, errTooLarge(br.limit)
-		}
-		if err == io.EOF {
-			return b, nil
-		}
-		if err != nil {
-			b.release()
-			return nil, bodyError(err)
+		switch {
+		case int64(len(b.bytes)) > br.limit:
+			return &unread{errTooLarge(br.limit)}
+		case err == io.EOF && len(b.bytes) >= declared:
+			return nil
+		case err != nil:
+			return bodyError(err)
 		}
 	}
+}
+
+// next is how many bytes a body gets room for that has filled what it had. A declared length is believed for up to five
+// times what has come, so that most of a large body is copied once at most; without one, room doubles.
+func (br *bodyReader) next(had, declared int) int {
+	switch {
+	case had == 0:
+		return smallestBuffer
+	case declared < 0:
+		return int(min(2*int64(had), br.limit+1))
+	case declared <= 5*had:
+		return declared
+	}
+	return 4 * had
 }
 
 // discard reads what is left of a body that is refused, within reason: a client that is still sending would not see the
@@ -86,7 +110,7 @@ func (br *bodyReader) discard(r io.Reader, conn net.Conn) {
 	}
 	buffer := br.pool.get(smallestBuffer)
 	defer br.pool.put(buffer)
-	for left := 2 * br.limit; left > 0; {
+	for left := 3 * br.limit; left > 0; {
 		n, err := r.Read(buffer[:cap(buffer)])
 		if err != nil {
 			return
@@ -95,17 +119,17 @@ func (br *bodyReader) discard(r io.Reader, conn net.Conn) {
 	}
 }
 
+// grow moves a body into a buffer for size bytes. What it is charged for is the buffer, not what is in it.
 func (br *bodyReader) grow(b *body, size int) error {
-	more := min(int64(size), br.limit) - b.held
+	room := br.pool.round(size)
+	more := min(int64(room), br.limit) - b.held
 	if !br.budget.take(more) {
 		return errOverloaded()
 	}
 	b.held += more
 	old := b.bytes
-	b.bytes = append(br.pool.get(size), old...)
-	if old != nil {
-		br.pool.put(old)
-	}
+	b.bytes = append(br.pool.get(room), old...)
+	br.pool.put(old)
 	return nil
 }
 

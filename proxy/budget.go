@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -22,39 +23,55 @@ func (b *budget) take(n int64) bool {
 
 func (b *budget) give(n int64) { b.used.Add(-n) }
 
-// Buffers come in sizes of 16 KiB times a power of four, up to 64 MiB; larger ones are not pooled.
+// Buffers come in powers of two from 16 KiB to 1 MiB, and in quarters of such a step from there to 64 MiB: a large one is
+// a fifth too large at most. Still larger ones are not pooled.
 const (
 	smallestBuffer = 16 << 10
-	bufferSizes    = 7
+	evenBuffer     = 1 << 20
+	largestBuffer  = 64 << 20
 )
 
-// bufferPool hands out growing byte buffers.
+// bufferPool hands out byte buffers.
 type bufferPool struct {
-	sizes [bufferSizes]sync.Pool
+	sizes []int
+	pools []sync.Pool // of *[]byte, by size
+}
+
+func newBufferPool() *bufferPool {
+	p := &bufferPool{}
+	for size := smallestBuffer; size <= largestBuffer; size *= 2 {
+		p.sizes = append(p.sizes, size)
+		for quarter := 1; quarter < 4 && size >= evenBuffer && size < largestBuffer; quarter++ {
+			p.sizes = append(p.sizes, size+quarter*size/4)
+		}
+	}
+	p.pools = make([]sync.Pool, len(p.sizes))
+	return p
+}
+
+// round gives the room that a buffer for n bytes has.
+func (p *bufferPool) round(n int) int {
+	if i, _ := slices.BinarySearch(p.sizes, n); i < len(p.sizes) {
+		return p.sizes[i]
+	}
+	return n
 }
 
 // get gives an empty buffer with room for at least n bytes.
 func (p *bufferPool) get(n int) []byte {
-	size := smallestBuffer
-	for i := range p.sizes {
-		if n <= size {
-			if b, ok := p.sizes[i].Get().(*[]byte); ok {
-				return (*b)[:0]
-			}
-			return make([]byte, 0, size)
-		}
-		size *= 4
+	i, _ := slices.BinarySearch(p.sizes, n)
+	if i == len(p.sizes) {
+		return make([]byte, 0, n)
 	}
-	return make([]byte, 0, n)
+	if b, ok := p.pools[i].Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, p.sizes[i])
 }
 
+// put takes back what get gave.
 func (p *bufferPool) put(b []byte) {
-	size := smallestBuffer
-	for i := range p.sizes {
-		if cap(b) == size {
-			p.sizes[i].Put(&b)
-			return
-		}
-		size *= 4
+	if i, ok := slices.BinarySearch(p.sizes, cap(b)); ok {
+		p.pools[i].Put(&b)
 	}
 }

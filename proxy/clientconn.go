@@ -7,24 +7,28 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
-// lingering is how long a connection is kept after its last answer, or after it was made, when the server is about to end:
-// a client that was not told to close it may be writing its next request.
-const lingering = time.Second
+const (
+	// lingering is how long a connection is kept after its last answer, or after it was made, when the server is about to
+	// end: a client that was not told to close it may be writing its next request.
+	lingering = time.Second
+	// grace is how long a connection keeps its buffers after an answer: a client in a loop finds them in place.
+	grace = 100 * time.Millisecond
+)
 
-// clientConn is a connection that knows whether a request is under way on it.
+// clientConn is a connection that knows whether a request is under way on it. While none is, it has no buffers and no
+// grown stack: Read tells the HTTP server that it has ended, Close leaves it open, and attend waits for the next request.
 type clientConn struct {
 	*net.TCPConn
 	of *doors
 
-	mu    sync.Mutex
-	since time.Time // nothing has come since the last answer, or at all; zero: a request is under way
-	used  bool      // something has come
-	asked time.Time // the read deadline that the server wants
-	early bool      // one before it is set
+	mu     sync.Mutex
+	since  time.Time // nothing has come since the last answer, or at all; zero: a request is under way
+	asked  time.Time // the read deadline that the server wants
+	early  bool      // one before it is set
+	served bool      // the HTTP server has it
+	rests  bool      // that was told of its end, which is none
 }
 
 // enter makes a new connection one of the doors'.
@@ -36,43 +40,70 @@ func (d *doors) enter(conn *net.TCPConn) *clientConn {
 	return c
 }
 
-// follow is told by fasthttp when an answer is over and when the next request comes, which may have been read with the one
-// before. The server sets a read deadline after either. It takes a new connection for an active one, too.
-func follow(conn net.Conn, state fasthttp.ConnState) {
-	c, ok := conn.(*clientConn)
+// await waits, at the cost of a small stack, until a request begins. It reports false when the connection ends before, or
+// is silent for too long.
+func (c *clientConn) await() bool {
+	c.of.parked.Add(1)
+	defer c.of.parked.Add(-1)
+	raw, ok := rawConn(c.TCPConn)
 	if !ok {
-		return
+		return false
+	}
+	if gone, err := peek(raw); gone || err != nil {
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case state == fasthttp.StateIdle:
-		c.since = time.Now()
-	case state == fasthttp.StateActive && c.used:
-		c.since = time.Time{}
-	}
+	c.since, c.served, c.early = time.Time{}, true, false
+	return true
 }
 
-// Read implements net.Conn. A connection that was kept for nothing ends as if its client had closed it.
+// park takes a connection back from the HTTP server, if it rests.
+func (c *clientConn) park() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.rests {
+		return false
+	}
+	c.rests, c.served = false, false
+	_ = c.setDeadline()
+	return true
+}
+
+// active notes that a request is about to be read, which may have come with the one before.
+func (c *clientConn) active() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.since = time.Time{}
+}
+
+// idle notes that an answer is over. The server sets a read deadline next.
+func (c *clientConn) idle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.since = time.Now()
+}
+
+// Read implements net.Conn. To the server, a connection that is to rest ends as if its client had closed it.
 func (c *clientConn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if n > 0 {
 		c.speaks()
-	} else if timedOut(err) && c.hurried() {
+	} else if timedOut(err) && c.rest() {
 		return 0, io.EOF
 	}
 	return n, err
 }
 
-// speaks notes that a request has begun.
+// speaks notes that a request has begun. A server that wants deadlines sets the next one now.
 func (c *clientConn) speaks() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.since, c.used = time.Time{}, true
-	if c.early {
-		c.early = false
+	c.since = time.Time{}
+	if c.early && c.asked.IsZero() {
 		_ = c.TCPConn.SetReadDeadline(c.asked)
 	}
+	c.early = false
 }
 
 // SetReadDeadline implements net.Conn.
@@ -90,21 +121,36 @@ func (c *clientConn) hurry() {
 	_ = c.setDeadline()
 }
 
-// setDeadline sets the read deadline that the server wants, or an earlier one if the connection is to end. It is called
-// under mu.
+// setDeadline sets the read deadline that the server wants, or an earlier one if the connection is to rest or to end. It
+// is called under mu.
 func (c *clientConn) setDeadline() error {
-	t, end := c.asked, c.since.Add(lingering)
-	c.early = !c.since.IsZero() && c.of.leaving.Load() && (t.IsZero() || end.Before(t))
-	if c.early {
-		t = end
+	t := c.asked
+	c.early = false
+	if end, bounded := c.patience(); bounded && (t.IsZero() || end.Before(t)) {
+		c.early, t = true, end
 	}
 	return c.TCPConn.SetReadDeadline(t)
 }
 
-func (c *clientConn) hurried() bool {
+// patience is until when a silent connection stays as it is. It is called under mu.
+func (c *clientConn) patience() (end time.Time, bounded bool) {
+	switch {
+	case c.since.IsZero():
+		return end, false
+	case c.served:
+		return c.since.Add(grace), true
+	case c.of.leaving.Load():
+		return c.since.Add(lingering), true
+	}
+	return end, false
+}
+
+// rest reports whether the server is to let go of the connection: it was silent for as long as its grace.
+func (c *clientConn) rest() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.early
+	c.rests = c.early
+	return c.rests
 }
 
 func (c *clientConn) silent() bool {
@@ -113,8 +159,19 @@ func (c *clientConn) silent() bool {
 	return !c.since.IsZero()
 }
 
-// Close implements net.Conn.
+// Close implements net.Conn, but for a connection that rests.
 func (c *clientConn) Close() error {
+	c.mu.Lock()
+	rests := c.rests
+	c.mu.Unlock()
+	if rests {
+		return nil
+	}
+	return c.end()
+}
+
+// end closes the connection for good.
+func (c *clientConn) end() error {
 	err := c.TCPConn.Close()
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()

@@ -2,11 +2,13 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -28,7 +30,8 @@ func Listen(address string) (net.Listener, error) {
 // begun is served: fasthttp's own way out resets connections that wait to be accepted, and closes kept ones under clients
 // that are just writing their next request.
 type doors struct {
-	leaving atomic.Bool // connections are closed when they fall silent
+	leaving atomic.Bool  // connections are closed when they fall silent
+	parked  atomic.Int64 // connections that wait for a request, without buffers
 
 	mu    sync.Mutex
 	all   []*door // in use
@@ -39,7 +42,7 @@ type doors struct {
 }
 
 // add makes a listener one of the doors, unless they are shut.
-func (d *doors) add(l net.Listener) (*door, bool) {
+func (d *doors) add(l *net.TCPListener) (*door, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.over != nil {
@@ -48,8 +51,7 @@ func (d *doors) add(l net.Listener) (*door, bool) {
 	if d.conns == nil {
 		d.conns = map[*clientConn]struct{}{}
 	}
-	tcp, _ := l.(*net.TCPListener)
-	one := &door{Listener: l, tcp: tcp, of: d}
+	one := &door{tcp: l, of: d}
 	d.all = append(d.all, one)
 	d.inUse++
 	return one, true
@@ -115,29 +117,20 @@ func (d *doors) slam() {
 
 // door is one listener.
 type door struct {
-	net.Listener
-	tcp    *net.TCPListener // nil: of another kind, which is just closed
+	tcp    *net.TCPListener
 	of     *doors
 	isShut atomic.Bool
-	once   sync.Once
 }
 
-// shut has Accept give what clients have begun, and then io.EOF.
+// shut has next give what clients have begun, and then io.EOF.
 func (l *door) shut() {
-	if l.tcp == nil {
-		_ = l.Close()
-		return
-	}
 	_ = refuseHandshakes(l.tcp) // without it, a client that comes in the very moment of closing is reset
 	l.isShut.Store(true)
-	_ = l.tcp.SetDeadline(time.Unix(1, 0)) // Accept wakes up
+	_ = l.tcp.SetDeadline(time.Unix(1, 0)) // next wakes up
 }
 
-// Accept implements net.Listener.
-func (l *door) Accept() (net.Conn, error) {
-	if l.tcp == nil {
-		return l.Listener.Accept()
-	}
+// next waits for a connection.
+func (l *door) next() (*clientConn, error) {
 	for {
 		last := l.isShut.Load()
 		if last {
@@ -147,18 +140,26 @@ func (l *door) Accept() (net.Conn, error) {
 		switch {
 		case err == nil:
 			return l.of.enter(conn), nil
+		case exhausted(err):
+			time.Sleep(recovering)
 		case !timedOut(err):
-			return nil, err
+			return nil, fmt.Errorf("accept: %w", err)
 		case last:
-			_ = l.Close()
+			_ = l.tcp.Close()
 			return nil, io.EOF
 		}
 	}
 }
 
-// Close implements net.Listener. Closing again is no error.
-func (l *door) Close() error {
-	var err error
-	l.once.Do(func() { err = l.Listener.Close() })
-	return err
+// recovering is the pause after a connection could not be taken for want of something that others will give back.
+const recovering = 20 * time.Millisecond
+
+// exhausted reports whether there were too few file descriptors or too little memory for a connection.
+func exhausted(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return errors.Is(err, syscall.ECONNABORTED)
 }

@@ -18,7 +18,7 @@ func TestDoorGivesWhatWasBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var d doors
-	one, open := d.add(l)
+	one, open := d.add(l.(*net.TCPListener))
 	if !open {
 		t.Fatal("the doors are shut")
 	}
@@ -39,13 +39,13 @@ func TestDoorGivesWhatWasBegun(t *testing.T) {
 		}
 	}
 	for range waiting {
-		conn, err := one.Accept()
+		conn, err := one.next()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		defer conn.end()
 	}
-	if _, err := one.Accept(); !errors.Is(err, io.EOF) {
+	if _, err := one.next(); !errors.Is(err, io.EOF) {
 		t.Errorf("then %v", err)
 	}
 	if _, err := net.Dial("tcp", l.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
@@ -57,12 +57,12 @@ func TestDoorGivesWhatWasBegun(t *testing.T) {
 		t.Error("over with connections open")
 	default:
 	}
-	if _, open := d.add(l); open {
+	if _, open := d.add(l.(*net.TCPListener)); open {
 		t.Error("a door was added to those that are shut")
 	}
 	d.slam()
 	for c := range d.conns {
-		_ = c.Close()
+		_ = c.end()
 	}
 	<-over
 }
@@ -74,10 +74,10 @@ func TestDoorWakesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	var d doors
-	one, _ := d.add(l)
+	one, _ := d.add(l.(*net.TCPListener))
 	got := make(chan error)
 	go func() {
-		_, err := one.Accept()
+		_, err := one.next()
 		got <- err
 	}()
 	d.shut()

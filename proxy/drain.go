@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -16,18 +17,56 @@ var ErrCut = errors.New("requests under way were cut off")
 // cutting is how long requests that are cut off have to tell their clients, and log writes to end after them.
 const cutting = 5 * time.Second
 
-// Serve takes connections until Shutdown. A listener that Listen made loses none of them then.
+// Serve takes connections from a listener for TCP until Shutdown. One that Listen made loses none of them then.
 func (s *Server) Serve(l net.Listener) error {
-	d, open := s.doors.add(l)
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		return fmt.Errorf("serve: %T is no listener for TCP", l)
+	}
+	d, open := s.doors.add(tcp)
 	if !open {
 		_ = l.Close()
 		return nil
 	}
 	defer s.doors.ended()
-	if err := s.http.Serve(d); err != nil {
-		return fmt.Errorf("serve: %w", err)
+	for {
+		c, err := d.next()
+		switch {
+		case err == nil:
+			if wait := s.o.Limits.HeaderWait; wait > 0 {
+				_ = c.SetReadDeadline(time.Now().Add(wait))
+			}
+			go s.attend(c) // until it is none of the doors' any more
+		case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
+			return nil
+		default:
+			return fmt.Errorf("serve: %w", err)
+		}
 	}
-	return nil
+}
+
+// attend waits for a connection's next request and has it served, with those that follow at once. Then it begins anew, in
+// a goroutine whose stack is small again.
+func (s *Server) attend(c *clientConn) {
+	if !c.await() {
+		_ = c.end()
+		return
+	}
+	_ = s.http.ServeConn(c) // its errors are the client's
+	if c.park() {
+		go s.attend(c)
+	}
+}
+
+// follow is told by fasthttp when an answer is over and when the next request comes.
+func follow(conn net.Conn, state fasthttp.ConnState) {
+	c, ok := conn.(*clientConn)
+	switch {
+	case ok && state == fasthttp.StateIdle:
+		c.idle()
+	case ok && state == fasthttp.StateActive:
+		c.active()
+	}
 }
 
 // Drain has every answer from now on tell its client to close the connection. Requests are served as before.
@@ -58,11 +97,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.cut()
 		s.await(over)
 		s.doors.slam()
-	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutting)
-	defer cancel()
-	if failed := s.http.ShutdownWithContext(ending); failed != nil && err == nil {
-		err = fmt.Errorf("shut down: %w", failed)
+		s.await(over) // a handler that does not return is left behind
 	}
 	done := s.after.close()
 	s.await(done)

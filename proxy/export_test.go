@@ -1,6 +1,20 @@
 package proxy
 
-import "net/url"
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/url"
+
+	"github.com/dewpoint-proxy/dewpoint/proxy/h1"
+)
+
+// NewTransportTo is NewTransport for upstreams whose certificates are not public.
+func NewTransportTo(roots *x509.CertPool) *h1.Transport {
+	return newTransport(0, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots})
+}
+
+// Parked is how many connections wait for a request without buffers.
+func (s *Server) Parked() int64 { return s.doors.parked.Load() }
 
 // InFlight is how many request bytes the server holds.
 func (s *Server) InFlight() int64 { return s.reader.budget.used.Load() }

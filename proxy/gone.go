@@ -27,7 +27,7 @@ func watchClient(conn net.Conn, cancel context.CancelCauseFunc) *watch {
 	_ = conn.SetReadDeadline(time.Time{})
 	go func() {
 		defer close(w.done)
-		if closed(raw) {
+		if gone, err := peek(raw); gone && err == nil {
 			cancel(errClientGone)
 		}
 	}()
@@ -43,12 +43,11 @@ func rawConn(conn net.Conn) (syscall.RawConn, bool) {
 	return raw, err == nil
 }
 
-// closed waits until the connection has bytes (a pipelined request: not closed), has ended or broken, or until its read
-// deadline.
-func closed(raw syscall.RawConn) bool {
-	gone := false
+// peek waits until the connection has bytes (a request; while one is under way, a pipelined one), until it has ended or
+// broken: then it is gone; or until its read deadline, which is an error.
+func peek(raw syscall.RawConn) (gone bool, err error) {
 	var b [1]byte
-	err := raw.Read(func(fd uintptr) bool {
+	err = raw.Read(func(fd uintptr) bool {
 		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		switch err {
 		case syscall.EAGAIN, syscall.EINTR:
@@ -57,7 +56,7 @@ func closed(raw syscall.RawConn) bool {
 		gone = err != nil || n == 0
 		return true
 	})
-	return err == nil && gone
+	return gone, err //nolint:wrapcheck // only whether there is one is asked for
 }
 
 // cutOff makes writes to a client fail once ctx has ended: a client that takes nothing would hold its request for good.

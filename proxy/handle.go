@@ -147,9 +147,9 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, tenant *Tenant) (*body, erro
 	}
 	stream := ctx.RequestBodyStream()
 	if stream == nil {
-		return reader.read(strings.NewReader(""), ctx.Conn())
+		return reader.read(nil, ctx.Conn(), 0)
 	}
-	return reader.read(stream, ctx.Conn())
+	return reader.read(stream, ctx.Conn(), ctx.Request.Header.ContentLength())
 }
 
 // dialectOf gives the dialect of a request that can be condensed.

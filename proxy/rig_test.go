@@ -22,6 +22,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
 	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/proxy/h1"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
@@ -212,6 +213,9 @@ type countedBody struct {
 	io.ReadCloser
 	closed func()
 }
+
+// Parts implements h1.Parts: without it, requests would take the other way upstream.
+func (b *countedBody) Parts() [][]byte { return b.ReadCloser.(h1.Parts).Parts() }
 
 func (b *countedBody) Close() error {
 	defer b.closed()

@@ -135,7 +135,7 @@ func New(o Options) (*Server, error) {
 		after:    newCrew(),
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
-			pool: &bufferPool{}, budget: &budget{limit: o.Limits.InFlight}, limit: o.Limits.Body, idle: o.Limits.BodyIdle,
+			pool: newBufferPool(), budget: &budget{limit: o.Limits.InFlight}, limit: o.Limits.Body, idle: o.Limits.BodyIdle,
 		},
 	}
 	if o.Lines {
@@ -181,7 +181,6 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ReadBufferSize:               s.o.Limits.Header,
 		ReadTimeout:                  s.o.Limits.HeaderWait,
 		IdleTimeout:                  s.o.Limits.Idle,
-		CloseOnShutdown:              true,
 		ConnState:                    follow,
 		SecureErrorLogMessage:        true,
 		Logger:                       quiet{},

@@ -2,10 +2,13 @@ package proxy_test
 
 import (
 	"bufio"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -175,4 +178,76 @@ func TestLimitOfTheWholeAnswer(t *testing.T) {
 	resp, body := r.ask(hello)
 	wantError(t, resp, body, 504, "upstream_timeout")
 	wantBroken(t, r.post(helloing))
+}
+
+// TestEventBesideHalfOfTheNext has events arrive with the first part of the next one, in the same packet: each goes to the
+// client at once, not with what comes later.
+func TestEventBesideHalfOfTheNext(t *testing.T) {
+	event := func(i int) string { return fmt.Sprintf("data: {\"event\":%d}\n\n", i) }
+	framed := func(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
+	cut := func(s string) [2]string { return [2]string{s[:len(s)/2], s[len(s)/2:]} }
+	first, second := event(1), cut(event(2))
+	two := cut(framed(event(2)))
+	one := framed(first + event(2) + event(3))
+	at := len("30\r\n") + len(first) + 5
+	for name, parts := range map[string][2]string{
+		"each chunk whole":         {framed(first + second[0]), framed(second[1])},
+		"half a chunk":             {framed(first) + two[0], two[1]},
+		"of one chunk":             {one[:at], one[at:]},
+		"half the line of a chunk": {framed(first) + "1", "3\r\n" + event(2) + "\r\n"},
+	} {
+		for _, scheme := range []string{"http", "https"} {
+			t.Run(name+" "+scheme, func(t *testing.T) {
+				t.Parallel()
+				got := make(chan struct{})
+				play := func(conn net.Conn, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body)
+					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"+parts[0])
+					select {
+					case <-got:
+					case <-guard(t).Done():
+					}
+					_, _ = io.WriteString(conn, parts[1]+chunked("data: [DONE]\n\n", 50))
+				}
+				r := newRig(t, streaming(t, scheme, play))
+				resp := r.post(helloing)
+				defer resp.Body.Close()
+				stream := bufio.NewReader(resp.Body)
+				if e := readEvent(t, stream); e != first {
+					t.Errorf("got %q", e)
+				}
+				close(got)
+				if e := readEvent(t, stream); e != event(2) {
+					t.Errorf("then %q", e)
+				}
+				if rest, err := io.ReadAll(stream); !strings.HasSuffix(string(rest), "data: [DONE]\n\n") || err != nil {
+					t.Errorf("at the end %q, %v", rest, err)
+				}
+			})
+		}
+	}
+}
+
+// streaming is a rig before an upstream that plays on the level of bytes, in the clear or behind TLS.
+func streaming(t *testing.T, scheme string, play func(net.Conn, *http.Request)) setup {
+	if scheme == "http" {
+		return setup{base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) { play(conn, r) })}
+	}
+	up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		play(conn, r)
+	}))
+	up.StartTLS()
+	t.Cleanup(up.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(up.Certificate())
+	transport := proxy.NewTransportTo(roots)
+	t.Cleanup(transport.CloseIdleConnections)
+	return setup{base: up.URL + "/v1", transport: transport}
 }

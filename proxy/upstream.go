@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,9 +17,13 @@ import (
 )
 
 // NewTransport is the default way upstream: HTTP/1.1 and 2, TLS, proxies from the environment, connections kept. It does
-// not touch content encodings. An upstream without TLS, such as a gateway or a model server beside the proxy, is spoken
+// not touch content encodings. An upstream without HTTP/2, such as a gateway or a model server beside the proxy, is spoken
 // to by package h1, which costs about half as much. headerTimeout bounds the wait for the response's header, 0: no bound.
 func NewTransport(headerTimeout time.Duration) *h1.Transport {
+	return newTransport(headerTimeout, &tls.Config{MinVersion: tls.VersionTLS12})
+}
+
+func newTransport(headerTimeout time.Duration, secure *tls.Config) *h1.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	other := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -33,10 +38,12 @@ func NewTransport(headerTimeout time.Duration) *h1.Transport {
 		WriteBufferSize:       64 << 10,
 		ReadBufferSize:        16 << 10,
 	}
-	return h1.New(h1.Options{
-		Other: other, Dial: dialer.DialContext, HeaderWait: headerTimeout, Idle: other.IdleConnTimeout,
+	t := h1.New(h1.Options{
+		Other: other, Dial: dialer.DialContext, TLS: secure, HeaderWait: headerTimeout, Idle: other.IdleConnTimeout,
 		MaxIdle: other.MaxIdleConnsPerHost,
 	})
+	other.DialTLSContext = t.DialTLS
+	return t
 }
 
 // outbound is one request on its way upstream. Parts are its body, written one after another; they alias Held.

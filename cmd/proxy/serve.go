@@ -110,6 +110,11 @@ func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
 		return err
 	}
 	a.Start()
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	ebb, end := context.WithCancel(ctx)
+	defer end()
+	beside.Go(func() { app.Ebb(ebb) })
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
 	reloading := reloads(ctx, hup, a, log.Logger, from)

@@ -28,7 +28,7 @@ func (r *rig) hostile(ctx context.Context, h hostile) (row MemoryRow, err error)
 	if _, err := r.small(ctx, t, 10, 0); err != nil {
 		return row, err
 	}
-	w := &crowd{rig: r, target: t, same: r.fork(NewHistory(Plan{Size: 10_000})).Step(0, false)}
+	w := &crowd{rig: r, target: t, same: r.fork(NewHistory(Plan{Size: h.size})).Step(0, false)}
 	row = MemoryRow{Situation: h.name, Conns: h.conns}
 	row.Before, _ = t.memory()
 	t.forgetPeak()

@@ -50,25 +50,28 @@ type Limited struct {
 type hostile struct {
 	name  string
 	conns int
+	size  int // of the body that its connections send
 	first func(w *crowd, c *client) error
 	then  func(ctx context.Context, w *crowd, c *client)
 }
 
 func (o *Options) hostiles() []hostile {
-	idle, slow, streams, declared := 10_000, 1000, 200, 100
+	const small = 10_000
+	idle, slow, streams, declared, burst, large := 10_000, 1000, 200, 100, 64, 4_000_000
 	if o.Quick {
 		idle = 1000
 	}
 	if o.Tiny {
-		idle, slow, streams, declared = 10, 10, 4, 4
+		idle, slow, streams, declared, burst, large = 10, 10, 4, 4, 4, 100_000
 	}
 	return []hostile{
-		{"idle connections, nothing sent", idle, nil, nil},
-		{"idle connections, each after a request of 10 KB", idle, (*crowd).askOnce, nil},
-		{"slow-loris, a byte of the header each 100 ms", slow, nil, dribble},
-		{"slow-loris, a byte of the body each 100 ms", slow, declare(1_000_000), dribble},
-		{"60 MB declared, nothing sent", declared, declare(60_000_000), nil},
-		{"streams of 5 MB that are read at 80 KB/s", streams, (*crowd).openStream, readSlowly},
+		{"idle connections, nothing sent", idle, small, nil, nil},
+		{"idle connections, each after a request of 10 KB", idle, small, (*crowd).askOnce, nil},
+		{"slow-loris, a byte of the header each 100 ms", slow, small, nil, dribble},
+		{"slow-loris, a byte of the body each 100 ms", slow, small, declare(1_000_000), dribble},
+		{"60 MB declared, nothing sent", declared, small, declare(60_000_000), nil},
+		{"streams of 5 MB that are read at 80 KB/s", streams, small, (*crowd).openStream, readSlowly},
+		{"a burst: requests of 4 MB, first seen, 16 at once", burst, large, (*crowd).askOnce, nil},
 	}
 }
 

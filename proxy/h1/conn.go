@@ -2,6 +2,7 @@ package h1
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"net"
 	"syscall"
@@ -17,16 +18,21 @@ var errHead = errors.New("response header too large")
 // conn is one connection to an upstream. One exchange at a time uses it.
 type conn struct {
 	net.Conn
+	wire  net.Conn // below TLS: closed, it ends everything at once
 	addr  string
 	raw   syscall.RawConn // nil: it can not be peeked at
 	in    *bufio.Reader
-	left  int // bytes that a header may still take; negative: no bound
+	out   *bufio.Writer // gathers what is to be encrypted; nil: in the clear
+	left  int           // bytes that a header may still take; negative: no bound
 	since time.Time
 }
 
 func newConn(c net.Conn, addr string) *conn {
-	out := &conn{Conn: c, addr: addr, left: -1}
-	if sc, ok := c.(syscall.Conn); ok {
+	out := &conn{Conn: c, wire: c, addr: addr, left: -1}
+	if secured, ok := c.(*tls.Conn); ok {
+		out.wire, out.out = secured.NetConn(), bufio.NewWriterSize(c, record)
+	}
+	if sc, ok := out.wire.(syscall.Conn); ok {
 		out.raw, _ = sc.SyscallConn()
 	}
 	out.in = bufio.NewReaderSize(out, 16<<10)
@@ -74,15 +80,27 @@ func (c *conn) send(head []byte, body [][]byte) (sent chan outcome, err error) {
 		buffers = append(buffers, p)
 	}
 	if total <= inline {
-		_, err := buffers.WriteTo(c.Conn)
-		return nil, err
+		return nil, c.write(buffers)
 	}
 	sent = make(chan outcome, 1)
-	go func() {
-		_, err := buffers.WriteTo(c.Conn)
-		sent <- outcome{err}
-	}()
+	go func() { sent <- outcome{c.write(buffers)} }()
 	return sent, nil
+}
+
+// record is how much goes into a TLS record at most (RFC 8446, section 5.1).
+const record = 16 << 10
+
+func (c *conn) write(buffers net.Buffers) error {
+	if c.out == nil {
+		_, err := buffers.WriteTo(c.Conn)
+		return err
+	}
+	for _, b := range buffers {
+		if _, err := c.out.Write(b); err != nil {
+			return err
+		}
+	}
+	return c.out.Flush()
 }
 
 // inline is how many bytes are written before anything is read: a socket's buffer takes that much, whether or not the

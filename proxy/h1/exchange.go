@@ -27,7 +27,7 @@ type exchange struct {
 func (t *Transport) exchange(req *http.Request, c *conn, head []byte, body [][]byte) (*http.Response, error) {
 	ctx := req.Context()
 	x := &exchange{t: t, c: c, req: req, fresh: c.since.IsZero()}
-	x.stop = context.AfterFunc(ctx, func() { _ = c.Conn.Close() })
+	x.stop = context.AfterFunc(ctx, func() { _ = c.wire.Close() })
 	var err error
 	if x.sent, err = c.send(head, body); err != nil {
 		return nil, x.fail(fmt.Errorf("write request: %w", err), true)
@@ -41,7 +41,11 @@ func (t *Transport) exchange(req *http.Request, c *conn, head []byte, body [][]b
 		x.finish(keep)
 		return resp, nil
 	}
-	resp.Body = &answer{ReadCloser: resp.Body, x: x, keep: keep}
+	from := io.Reader(resp.Body)
+	if len(resp.TransferEncoding) > 0 { // "chunked", or it would have been refused
+		from = &chunks{in: c.in}
+	}
+	resp.Body = &answer{Reader: from, x: x, keep: keep}
 	return resp, nil
 }
 
@@ -84,7 +88,7 @@ func (x *exchange) fail(err error, early bool) error {
 // drop closes the connection and waits for the write to end, so that the request's body is free.
 func (x *exchange) drop() {
 	x.stop()
-	_ = x.c.Conn.Close()
+	_ = x.c.wire.Close()
 	if x.sent != nil {
 		<-x.sent
 	}
@@ -121,7 +125,7 @@ const aboutToEnd = 5 * time.Millisecond
 
 // answer is a response's body. Its end gives the connection back; closed before, it takes the connection along.
 type answer struct {
-	io.ReadCloser
+	io.Reader
 	x    *exchange
 	keep bool
 	once sync.Once
@@ -129,7 +133,7 @@ type answer struct {
 
 // Read implements io.Reader.
 func (a *answer) Read(p []byte) (int, error) {
-	n, err := a.ReadCloser.Read(p)
+	n, err := a.Reader.Read(p)
 	if err == nil {
 		return n, nil
 	}

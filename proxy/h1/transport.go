@@ -1,11 +1,12 @@
-// Package h1 is a lean HTTP/1.1 client for upstreams that are spoken to in the clear: no goroutine stands by a kept
-// connection, a request's body goes from the caller's memory to the socket in one system call, and a cancelled context
-// ends the connection at once. What it does not speak (TLS, proxies, bodies of unknown form) it leaves to another
+// Package h1 is a lean HTTP/1.1 client: no goroutine stands by a kept connection, a request's body goes from the caller's
+// memory to the socket in one system call, a part of an answer is given as soon as it comes, and a cancelled context ends
+// the connection at once. What it does not speak (HTTP/2, proxies, bodies of unknown form) it leaves to another
 // RoundTripper.
 package h1
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ import (
 type Options struct {
 	Other      http.RoundTripper // for whatever this transport does not speak
 	Dial       func(ctx context.Context, network, addr string) (net.Conn, error)
+	TLS        *tls.Config   // nil: the other transport speaks to upstreams behind TLS
 	HeaderWait time.Duration // for the response's header, 0: no limit
 	Idle       time.Duration // of a kept connection; 90 s by default
 	MaxIdle    int           // kept connections to one host; 256 by default
@@ -24,8 +26,9 @@ type Options struct {
 
 // Transport is an http.RoundTripper, safe for concurrent use.
 type Transport struct {
-	o    Options
-	idle idle
+	o      Options
+	idle   idle
+	secure *secure // nil: no TLS
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -41,7 +44,11 @@ func New(o Options) *Transport {
 	if o.MaxIdle == 0 {
 		o.MaxIdle = 256
 	}
-	return &Transport{o: o, idle: idle{keep: o.Idle, most: o.MaxIdle}}
+	t := &Transport{o: o, idle: idle{keep: o.Idle, most: o.MaxIdle}}
+	if o.TLS != nil {
+		t.secure = &secure{config: o.TLS, dial: o.Dial, other: map[string]bool{}, spare: map[string]*tls.Conn{}}
+	}
+	return t
 }
 
 // CloseIdleConnections closes the connections that are kept.
@@ -65,16 +72,22 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return t.o.Other.RoundTrip(req)
 	}
-	addr := address(req)
-	if c := t.idle.get(addr); c != nil {
+	addr, isTLS := address(req), req.URL.Scheme == "https"
+	if isTLS && t.secure.isOther(addr) {
+		return t.o.Other.RoundTrip(req)
+	}
+	if c := t.idle.get(origin(addr, isTLS)); c != nil {
 		resp, err := t.exchange(req, c, head, body)
 		if !errors.Is(err, errUnanswered) || req.Context().Err() != nil {
 			return resp, closing(req, err)
 		}
 	}
-	c, err := t.dial(req.Context(), addr)
+	c, err := t.dial(req.Context(), addr, isTLS)
 	if err != nil {
 		return nil, closing(req, err)
+	}
+	if c == nil {
+		return t.hand(req, addr)
 	}
 	resp, err := t.exchange(req, c, head, body)
 	return resp, closing(req, err)
@@ -82,7 +95,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // speaks gives the head and the body as they are written, if this transport can write them.
 func (t *Transport) speaks(req *http.Request) (head []byte, body [][]byte, ok bool) {
-	if req.URL.Scheme != "http" || req.Header["Expect"] != nil || len(req.TransferEncoding) > 0 || len(req.Trailer) > 0 {
+	if req.URL.Scheme != "http" && (req.URL.Scheme != "https" || t.secure == nil) || req.Header["Expect"] != nil || len(req.TransferEncoding) > 0 || len(req.Trailer) > 0 {
 		return nil, nil, false
 	}
 	if proxy, err := http.ProxyFromEnvironment(req); proxy != nil || err != nil {
@@ -118,16 +131,49 @@ func closing(req *http.Request, err error) error {
 }
 
 func address(req *http.Request) string {
-	if req.URL.Port() == "" {
-		return net.JoinHostPort(req.URL.Hostname(), "80")
+	switch {
+	case req.URL.Port() != "":
+		return req.URL.Host
+	case req.URL.Scheme == "https":
+		return net.JoinHostPort(req.URL.Hostname(), "443")
 	}
-	return req.URL.Host
+	return net.JoinHostPort(req.URL.Hostname(), "80")
 }
 
-func (t *Transport) dial(ctx context.Context, addr string) (*conn, error) {
+// origin is what connections are kept under.
+func origin(addr string, isTLS bool) string {
+	if isTLS {
+		return "https://" + addr
+	}
+	return addr
+}
+
+// dial makes a connection, nil if its host speaks HTTP/2.
+func (t *Transport) dial(ctx context.Context, addr string, isTLS bool) (*conn, error) {
+	connect := t.connect
+	if isTLS {
+		connect = t.secure.connect
+	}
+	raw, err := connect(ctx, addr)
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	return newConn(raw, origin(addr, isTLS)), nil
+}
+
+func (t *Transport) connect(ctx context.Context, addr string) (net.Conn, error) {
 	raw, err := t.o.Dial(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	return newConn(raw, addr), nil
+	return raw, nil
+}
+
+// hand gives a request to the other transport, with the connection that was made for it.
+func (t *Transport) hand(req *http.Request, addr string) (*http.Response, error) {
+	resp, err := t.o.Other.RoundTrip(req)
+	if c := t.secure.take(addr); c != nil {
+		_ = c.Close() // it had no need of it
+	}
+	return resp, err //nolint:wrapcheck // as without this transport
 }

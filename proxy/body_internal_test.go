@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// still is a connection whose deadlines never pass.
+type still struct{ net.Conn }
+
+func (still) SetReadDeadline(time.Time) error { return nil }
+
+// pieces gives a body as a socket would: never more than so many bytes at once.
+type pieces struct {
+	of    *bytes.Reader
+	size  int
+	after func(given int) // called after each piece
+	given int
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	n, err := p.of.Read(b[:min(len(b), p.size)])
+	p.given += n
+	if p.after != nil {
+		p.after(p.given)
+	}
+	return n, err
+}
+
+func newBodyReader(limit int64) *bodyReader {
+	return &bodyReader{pool: newBufferPool(), budget: &budget{limit: 1 << 30}, limit: limit, idle: time.Minute}
+}
+
+// TestBodyIsChargedForWhatItHolds reads bodies of many sizes: each is whole, charged for its buffer, and that is little
+// larger than the body.
+func TestBodyIsChargedForWhatItHolds(t *testing.T) {
+	const limit = 64 << 20
+	for _, size := range []int{
+		1, smallestBuffer - 1, smallestBuffer, smallestBuffer + 1, 100_000, 1 << 20, 1<<20 + 1, 4_000_000, 4 << 20, 4<<20 + 1,
+		5<<20 + 1, 9_000_000, 33 << 20, limit - 1, limit,
+	} {
+		for _, declared := range []int{size, -1} {
+			br := newBodyReader(limit)
+			want := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
+			b, err := br.read(&pieces{of: bytes.NewReader(want), size: 200_000}, still{}, declared)
+			if err != nil {
+				t.Fatalf("%d bytes, declared %d: %v", size, declared, err)
+			}
+			if !bytes.Equal(b.bytes, want) {
+				t.Fatalf("%d bytes, declared %d: they changed", size, declared)
+			}
+			held := br.budget.used.Load()
+			if held != min(int64(cap(b.bytes)), limit) {
+				t.Errorf("%d bytes, declared %d: charged %d, held %d", size, declared, held, cap(b.bytes))
+			}
+			most := max(size+size/4, 2*size) // what comes without a length doubles
+			if declared > 0 && size > evenBuffer {
+				most = size + size/4
+			}
+			if cap(b.bytes) > max(most, smallestBuffer) {
+				t.Errorf("%d bytes, declared %d: hold %d", size, declared, cap(b.bytes))
+			}
+			if b.release(); br.budget.used.Load() != 0 {
+				t.Errorf("%d bytes, declared %d: not given back", size, declared)
+			}
+		}
+	}
+}
+
+// TestBodyGrowsWithWhatComes declares much: nothing is held for what has not come, but a few times what has.
+func TestBodyGrowsWithWhatComes(t *testing.T) {
+	const size = 60 << 20
+	br := newBodyReader(size)
+	p := &pieces{of: bytes.NewReader(make([]byte, size)), size: 64 << 10}
+	p.after = func(given int) {
+		if held := br.budget.used.Load(); held > max(smallestBuffer, 5*int64(given)+5*int64(p.size)) {
+			t.Fatalf("%d bytes are held after %d came", held, given)
+		}
+	}
+	b, err := br.read(p, still{}, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.release()
+}
+
+// TestBodyEndings gives up in every way, and holds nothing then.
+func TestBodyEndings(t *testing.T) {
+	const limit = 100_000
+	for name, c := range map[string]struct {
+		come, declared int
+		room           int64 // in the budget
+		status         int   // 0: read
+		left           int   // unread
+	}{
+		"none":                   {0, 0, 1 << 30, 0, 0},
+		"at the limit":           {limit, limit, 1 << 30, 0, 0},
+		"at the limit, unsaid":   {limit, -1, 1 << 30, 0, 0},
+		"too large":              {limit + 1, limit + 1, 1 << 30, http.StatusRequestEntityTooLarge, 0},
+		"too large, unsaid":      {2 * limit, -1, 1 << 30, http.StatusRequestEntityTooLarge, 0},
+		"far too large, unsaid":  {10 * limit, -1, 1 << 30, http.StatusRequestEntityTooLarge, 5 * limit},
+		"no room":                {limit, limit, 20_000, http.StatusServiceUnavailable, 0},
+		"no room for anything":   {limit, limit, 10_000, http.StatusServiceUnavailable, 0},
+		"ends early":             {limit / 2, limit, 1 << 30, http.StatusBadRequest, 0},
+		"ends before it begins":  {0, limit, 1 << 30, http.StatusBadRequest, 0},
+		"nothing comes, no room": {0, limit, 0, http.StatusServiceUnavailable, 0},
+	} {
+		br := newBodyReader(limit)
+		br.budget.limit = c.room
+		p := &pieces{of: bytes.NewReader(make([]byte, c.come)), size: 16 << 10}
+		b, err := br.read(p, still{}, c.declared)
+		var e *apiError
+		switch errors.As(err, &e) {
+		case true:
+			if e.Status != c.status {
+				t.Errorf("%s: %v", name, err)
+			}
+		default:
+			if err != nil || c.status != 0 || len(b.bytes) != c.come {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			b.release()
+		}
+		if held := br.budget.used.Load(); held != 0 {
+			t.Errorf("%s: %d bytes are held", name, held)
+		}
+		if left := p.of.Len(); left > 0 && left < c.left || c.left == 0 && left > 0 {
+			t.Errorf("%s: %d bytes were left", name, left)
+		}
+	}
+}
+
+// TestBuffersAreUsedAgain has each size come back from its pool, and nothing larger pooled.
+func TestBuffersAreUsedAgain(t *testing.T) {
+	p := newBufferPool()
+	for i, size := range p.sizes {
+		if i > 0 && size > evenBuffer && 4*(size-p.sizes[i-1]) > p.sizes[i-1] {
+			t.Errorf("from %d to %d is too large a step", p.sizes[i-1], size)
+		}
+		if got := cap(p.get(size)); got != size || p.round(size) != size {
+			t.Errorf("%d bytes get %d, round to %d", size, got, p.round(size))
+		}
+		if i > 0 && p.round(p.sizes[i-1]+1) != size {
+			t.Errorf("%d bytes round to %d", p.sizes[i-1]+1, p.round(p.sizes[i-1]+1))
+		}
+	}
+	if n := p.round(largestBuffer + 1); n != largestBuffer+1 {
+		t.Errorf("a large one rounds to %d", n)
+	}
+	p.put(nil)
+}

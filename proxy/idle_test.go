@@ -1,0 +1,149 @@
+package proxy_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+// plainUpstream answers everything, and keeps nothing.
+func plainUpstream(t *testing.T) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/v1"
+}
+
+// parked waits until so many connections are silent and hold no buffers.
+func (r *rig) parked(n int64) {
+	r.t.Helper()
+	eventually(r.t, fmt.Sprint(n, " connections are parked"), func() bool { return r.server.Parked() == n })
+}
+
+// held is what the process has in its heap and its stacks.
+func held() int64 {
+	var m runtime.MemStats
+	for range 3 { // pools are emptied by the second, stacks shrink with each
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}
+
+// TestIdleConnectionsHoldLittle has a thousand clients make a request each and stay. What the process holds for each, this
+// test's own end included, is bounded: no buffer, no context, no grown stack.
+func TestIdleConnectionsHoldLittle(t *testing.T) {
+	const clients, most = 1000, 10 << 10
+	for name, request := range map[string]string{
+		"nothing sent": "",
+		"a request": fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+			chatPath, 10<<10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, setup{base: plainUpstream(t)})
+			if request != "" {
+				body := messages(say("user", "hi"))
+				request += body + strings.Repeat(" ", 10<<10-len(body))
+			}
+			r.stay(16, request) // what is made once
+			r.parked(16)
+			before := held()
+			r.stay(clients, request)
+			r.parked(clients + 16)
+			if each := (held() - before) / clients; each > most {
+				t.Errorf("an idle connection holds %d bytes, want %d at most", each, most)
+			} else {
+				t.Logf("an idle connection holds %d bytes", each)
+			}
+		})
+	}
+}
+
+// stay makes connections, a few at a time, that are open until the test ends, each after a request, if there is one.
+func (r *rig) stay(clients int, request string) {
+	r.t.Helper()
+	free := make(chan *bufio.Reader, 8)
+	for range cap(free) {
+		free <- bufio.NewReader(nil)
+	}
+	var work sync.WaitGroup
+	for range clients {
+		in := <-free
+		work.Go(func() {
+			defer func() { free <- in }()
+			conn, err := net.Dial("tcp", r.addr)
+			if err != nil {
+				r.t.Error(err)
+				return
+			}
+			r.t.Cleanup(func() { conn.Close() })
+			if request == "" {
+				return
+			}
+			_, _ = io.WriteString(conn, request)
+			in.Reset(conn)
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				r.t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+				r.t.Errorf("status %d, %v", resp.StatusCode, err)
+			}
+		})
+	}
+	work.Wait()
+}
+
+// TestParkedConnections are served as if they had never been silent.
+func TestParkedConnections(t *testing.T) {
+	r := newRig(t, setup{base: plainUpstream(t)})
+	w, leaver := r.dial(), r.dial()
+	r.parked(2)
+	leaver.Close()
+	for i := range 3 {
+		r.parked(1)
+		w.post(hello)
+		if resp, _ := w.answer(http.MethodPost); resp.StatusCode != http.StatusOK || resp.Close {
+			t.Errorf("request %d: %s", i, resp.Status)
+		}
+	}
+}
+
+// TestSilentConnectionsEnd has connections that were silent for as long as they may be: they end without an answer.
+func TestSilentConnectionsEnd(t *testing.T) {
+	r := newRig(t, setup{base: plainUpstream(t), limits: func(l *proxy.Limits) {
+		l.Idle, l.HeaderWait = 200*time.Millisecond, 200*time.Millisecond // longer than a connection keeps its buffers
+	}})
+	never := r.dial()
+	never.wantEnd()
+	used := r.dial()
+	used.post(hello)
+	used.answer(http.MethodPost)
+	used.wantEnd()
+}
+
+// TestShutdownEndsParkedConnections does not wait for those who are silent.
+func TestShutdownEndsParkedConnections(t *testing.T) {
+	r := newRig(t, setup{base: plainUpstream(t)})
+	used, never := r.dial(), r.dial()
+	used.post(hello)
+	used.answer(http.MethodPost)
+	r.parked(2)
+	must(t, <-r.shutdown(guard(t)))
+	used.wantEnd()
+	never.wantEnd()
+}

@@ -41,7 +41,7 @@ func (c *chunks) Read(p []byte) (n int, err error) {
 			return n, nil
 		}
 		got, err := c.in.Read(p[n:min(uint64(len(p)), uint64(n)+c.left)])
-		n, c.left, c.err = n+got, c.left-uint64(got), cut(err)
+		n, c.left, c.err = n+got, c.left-uint64(got), cut(err) //nolint:gosec // got is not negative
 	}
 	if n > 0 {
 		return n, nil
@@ -136,7 +136,7 @@ func chunkSize(line []byte) (size uint64, err error) {
 
 // cut is how a connection's end reads before the body's.
 func cut(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

@@ -64,7 +64,7 @@ func TestChunksGiveWhatHasCome(t *testing.T) {
 		for p := make([]byte, 100); ; {
 			n, err := c.Read(p)
 			if err != nil {
-				if err != io.EOF || n > 0 {
+				if !errors.Is(err, io.EOF) || n > 0 {
 					t.Errorf("%d bytes, %v", n, err)
 				}
 				return

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -34,20 +35,29 @@ const (
 	minBegun   = 1 << 10 // bytes of a body that is worth remembering
 	tailSize   = 24      // bytes; every message that says anything is longer
 	marksKept  = 4       // clients change the newest messages now and then: where to cache, mostly
-	perMessage = 144     // bytes that a message takes beside its text
+	perMessage = 144     // bytes that a message takes beside its text and its ids
+	perCall    = 16      // bytes that an id of a call takes beside its text
 )
 
 // beginning is a text up to the end of a message, and what it says. It never changes, and what is made of it later shares
 // its slices.
 type beginning struct {
-	chunks   [][]byte // the text
+	passages []passage // the text
 	size     int
-	messages []session.Message // their Raw aliases chunks
+	kept     int               // bytes that the passages hold
+	messages []session.Message // their Raw aliases passages
 	ends     []int             // where each message ends
 	inside   int               // where the array of messages begins
 	top      top
 	fields   []rawjson.Value
 	extended atomic.Bool // the room behind its slices is taken
+}
+
+// passage is a part of a text, up to the end of a message. More of it may be held than is used: what another beginning goes on
+// with instead.
+type passage struct {
+	text []byte
+	held int // bytes, with all that is kept for the sake of its messages
 }
 
 // mark is the end of a message, and a word made of the text just before it, which hardly another body has there.
@@ -105,9 +115,9 @@ func (m *memory) look(body []byte) []likely {
 
 // begins reports whether text is how the beginning begins.
 func (b *beginning) begins(text []byte) bool {
-	for _, chunk := range b.chunks {
-		n := min(len(chunk), len(text))
-		if !bytes.Equal(chunk[:n], text[:n]) {
+	for _, p := range b.passages {
+		n := min(len(p.text), len(text))
+		if !bytes.Equal(p.text[:n], text[:n]) {
 			return false
 		}
 		if text = text[n:]; len(text) == 0 {
@@ -132,8 +142,11 @@ func (m *memory) index(b *beginning) int {
 	return slices.IndexFunc(m.begun, func(e entry) bool { return e.of == b })
 }
 
-// keep remembers b, in the place of the one that it goes on from.
+// keep remembers b, in the place of the one that it goes on from, unless it would take most of the room.
 func (m *memory) keep(b, instead *beginning) {
+	if b.held()*2 > m.limit {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := m.index(instead); i >= 0 {
@@ -148,7 +161,7 @@ func (m *memory) keep(b, instead *beginning) {
 	}
 }
 
-func (b *beginning) held() int { return b.size + perMessage*len(b.messages) }
+func (b *beginning) held() int { return b.kept + perMessage*len(b.messages) }
 
 // remember makes a beginning of the body that was read, and gives its messages, which do not alias the body. They are
 // those of the beginning that was read on from, and fresh ones.
@@ -161,17 +174,50 @@ func (w *splitter) remember(fresh []session.Message) []session.Message {
 	b := &beginning{size: size, inside: w.inside.From}
 	b.top, b.fields = w.opening()
 	from := w.past.copyTo(b)
-	chunk := bytes.Clone(w.text[from:size])
-	b.chunks = append(b.chunks, chunk)
-	b.ends = append(b.ends, w.ends...)
-	for i := range fresh {
-		end := w.ends[i] - from
-		start := end - len(fresh[i].Raw)
-		fresh[i].Raw = chunk[start:end:end]
-	}
-	b.messages = append(b.messages, fresh...)
+	b.messages, b.ends = append(b.messages, fresh...), append(b.ends, w.ends...)
+	b.own(w.text[:size], from, w.past.known)
 	w.d.memory.keep(b, w.past.of)
 	return b.messages[:len(b.messages):len(b.messages)]
+}
+
+// own copies the text from there on, with what is known of its messages: the first ones may be in a text that is let go of.
+func (b *beginning) own(text []byte, from, known int) {
+	c := passage{text: bytes.Clone(text[from:])}
+	c.held = cap(c.text)
+	if from == 0 {
+		c.held += b.opened()
+	}
+	for i := len(b.ends) - 1; i >= 0 && b.ends[i] > from; i-- {
+		m, end := &b.messages[i], b.ends[i]-from
+		m.Raw = c.text[end-len(m.Raw) : end : end]
+		if i < known {
+			m.Calls, m.Result = cloned(m.Calls), strings.Clone(m.Result)
+		}
+		c.held += len(m.Result) + perCall*len(m.Calls)
+		for _, id := range m.Calls {
+			c.held += len(id)
+		}
+	}
+	b.passages, b.kept = append(b.passages, c), b.kept+c.held
+}
+
+// opened is the size of what the body says in front of its messages.
+func (b *beginning) opened() (n int) {
+	for _, v := range []rawjson.Value{b.top.model, b.top.stream, b.top.maxTokens, b.top.maxCompletionTokens, b.top.tools, b.top.functions} {
+		n += len(v.Raw)
+	}
+	for _, v := range b.fields {
+		n += len(v.Raw)
+	}
+	return n
+}
+
+func cloned(ids []string) []string {
+	out := slices.Clone(ids)
+	for i := range out {
+		out[i] = strings.Clone(out[i])
+	}
+	return out
 }
 
 // opening is what the body says in front of its messages, for good: it does not alias the body.
@@ -217,30 +263,36 @@ func (p past) messages() []session.Message {
 	return p.of.messages[:p.known]
 }
 
-// copyTo begins b with the same text and messages, and gives the text's length. The slices are shared: the first to go on
-// at their end takes the room behind them, all others copy.
+// copyTo begins b with the same text and messages, and gives the length of the text: b goes on from there. The slices are
+// shared: the first to go on at their end takes the room behind them, all others copy.
 func (p past) copyTo(b *beginning) int {
 	if p.of == nil {
 		return 0
 	}
-	end := p.of.ends[p.known-1]
 	if p.known == len(p.of.messages) && p.of.extended.CompareAndSwap(false, true) {
-		b.chunks, b.messages, b.ends = p.of.chunks, p.of.messages, p.of.ends
-		return end
+		b.passages, b.kept, b.messages, b.ends = p.of.passages, p.of.kept, p.of.messages, p.of.ends
+		return p.of.size
 	}
-	b.chunks, b.messages, b.ends = upTo(p.of.chunks, end), slices.Clip(p.of.messages[:p.known]), slices.Clip(p.of.ends[:p.known])
-	return end
+	b.messages, b.ends = slices.Clip(p.of.messages[:p.known]), slices.Clip(p.of.ends[:p.known])
+	b.passages = upTo(p.of.passages, p.of.ends[p.known-1])
+	size := 0
+	for _, c := range b.passages {
+		size, b.kept = size+len(c.text), b.kept+c.held
+	}
+	return size
 }
 
-// upTo gives the first n bytes of chunks.
-func upTo(chunks [][]byte, n int) [][]byte {
-	var out [][]byte
-	for _, chunk := range chunks {
-		if n <= 0 {
+// upTo gives the first n bytes of passages, or less: a passage of which little would be used is held in vain.
+func upTo(passages []passage, n int) (out []passage) {
+	for _, c := range passages {
+		if len(c.text) > n {
+			if c.text = c.text[:n]; c.held > 2*n {
+				break
+			}
+		}
+		if out, n = append(out, c), n-len(c.text); n == 0 {
 			break
 		}
-		chunk = chunk[:min(len(chunk), n)]
-		out, n = append(out, chunk), n-len(chunk)
 	}
 	return out
 }

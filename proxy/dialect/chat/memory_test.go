@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -174,4 +175,48 @@ func TestMemoryIsBounded(t *testing.T) {
 	if bodies, _ := chat.Held(d); bodies > 512 {
 		t.Errorf("%d bodies are looked through", bodies)
 	}
+}
+
+// TestMemoryHoldsWhatItCounts has clients take back a large message: what is held in truth is what is counted, also of
+// the message that is in no conversation any more.
+func TestMemoryHoldsWhatItCounts(t *testing.T) {
+	const limit, rounds = 8 << 20, 24
+	large := strings.Repeat("x", 2<<20)
+	for name, last := range map[string]string{
+		"a text":       saying(0, large),
+		"an id":        `{"role":"tool","tool_call_id":"` + large + `"}`,
+		"ids of calls": `{"role":"assistant","tool_calls":[{"id":"` + large + `"}]}`,
+		"calls":        strings.Repeat(`{"role":"assistant","tool_calls":[`+strings.Repeat(`{},`, 4000)+`{}]},`, 20) + saying(0, "end"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, before := chat.New(chat.Options{Remember: limit}), inUse()
+			split := func(messages ...string) {
+				if _, err := d.Split(bodyOf("", messages, "")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range rounds {
+				first := saying(0, fmt.Sprintf("this is conversation %d", i))
+				split(first, last)
+				split(first, saying(1, "something short"))
+				split(first, saying(1, "something short"), saying(2, "and more"))
+			}
+			_, counted := chat.Held(d)
+			got := inUse() - before
+			runtime.KeepAlive(d)
+			if got > limit+limit/4 {
+				t.Errorf("%d bytes are held, of which %d are counted, of %d", got, counted, limit)
+			}
+		})
+	}
+}
+
+// inUse is what is live on the heap.
+func inUse() int {
+	var m runtime.MemStats
+	for range 2 { // what pools hold goes with the second one
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

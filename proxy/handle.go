@@ -35,6 +35,7 @@ type request struct {
 	cancel  context.CancelCauseFunc
 	limit   *time.Timer // of the whole answer, nil: none
 	over    sync.Once
+	relayed bool // its answer is: the relay's end lets go of it
 	seen    observation
 	charged int // tokens taken from the tenant's minute
 }
@@ -44,6 +45,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	r := &request{}
 	r.seen.begin(s)
 	defer s.farewell(ctx)
+	defer r.abandon() // after what is told of its end, for which its body is counted
 	defer s.recovered(ctx, r)
 	err := s.accept(ctx, r)
 	if err == nil {
@@ -196,6 +198,13 @@ func (s *Server) recovered(ctx *fasthttp.RequestCtx, r *request) {
 func (s *Server) panicked(v any) {
 	s.o.Log.Error("panic", zap.Any("value", v), zap.ByteString("stack", debug.Stack()))
 	s.o.Metrics.panicked()
+}
+
+// abandon lets go of a request that was accepted and has no answer to be relayed.
+func (r *request) abandon() {
+	if r.watch != nil && !r.relayed {
+		r.release()
+	}
 }
 
 // release lets go of what a request holds. Its answer has been relayed, or will never be. A second call does nothing.

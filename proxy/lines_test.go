@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // line gives the newest log line with a message, once there are so many of them.
@@ -157,4 +159,49 @@ func TestContentLines(t *testing.T) {
 	if slices.ContainsFunc(r.logs.FilterMessage("request").All(), func(e loggedEntry) bool { return strings.Contains(logged(e), "ships") }) {
 		t.Error("content is in a request's own line")
 	}
+}
+
+// holding counts, and says whether the server held a request meanwhile.
+type holding struct {
+	quarters
+	r              *rig
+	counted, freed atomic.Int32
+}
+
+func (h *holding) Counter(string) proxy.Counter { return h }
+func (h *holding) Message(c session.Content) int {
+	h.counted.Add(1)
+	if h.r.server.InFlight() == 0 {
+		h.freed.Add(1)
+	}
+	return h.quarters.Message(c)
+}
+
+// TestLinesCountWhatIsHeld has a request fail that nothing counted before its line in the log: its body is not let go of,
+// for another request to be read into, before it was counted.
+func TestLinesCountWhatIsHeld(t *testing.T) {
+	for name, s := range map[string]setup{
+		"refused":  {base: "http://127.0.0.1:1/v1"},
+		"panicked": {transport: broken{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tokens := &holding{}
+			s.lines, s.tokens, s.limits = true, tokens, func(l *proxy.Limits) { l.PendingAppends = 0 }
+			tokens.r = newRig(t, s)
+			if name == "panicked" {
+				tokens.r.atEnd("dewpoint_panics_total", 1)
+			}
+			tokens.r.ask(hello)
+			if line := tokens.r.line("request", 1); line["tokens"] == nil || tokens.counted.Load() == 0 || tokens.freed.Load() > 0 {
+				t.Errorf("%d messages were counted, %d of them freed; the line: %v", tokens.counted.Load(), tokens.freed.Load(), line)
+			}
+		})
+	}
+}
+
+type broken struct{}
+
+func (broken) RoundTrip(r *http.Request) (*http.Response, error) {
+	_ = r.Body.Close()
+	panic("a defect of the transport")
 }

@@ -45,12 +45,6 @@ type condensed struct {
 
 // run takes a request from its body to the relay of its answer.
 func (s *Server) run(ctx *fasthttp.RequestCtx, r *request) error {
-	relayed := false
-	defer func() {
-		if !relayed {
-			r.release()
-		}
-	}()
 	t, parts, err := s.condense(r)
 	if err != nil {
 		return err
@@ -67,7 +61,7 @@ func (s *Server) run(ctx *fasthttp.RequestCtx, r *request) error {
 		return err
 	}
 	s.relay(ctx, r, t, resp)
-	relayed = true
+	r.relayed = true
 	return nil
 }
 

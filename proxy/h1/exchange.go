@@ -10,8 +10,13 @@ import (
 	"time"
 )
 
-// errUnanswered: a kept connection was closed before a byte of the response had come.
+// errUnanswered: a kept connection was closed before a byte of the response had come, and so soon that upstream can hardly
+// have taken the request.
 var errUnanswered = errors.New("kept connection closed")
+
+// crossing is how long a request and the end of its connection may be on their way to each other. Who ends it later has
+// read the request: it may have been served, and paid for, and must not be sent again (RFC 9110, section 9.2.2).
+const crossing = time.Second
 
 // exchange is one request and its response on a connection.
 type exchange struct {
@@ -21,12 +26,13 @@ type exchange struct {
 	stop  func() bool  // ends the watch over the request's context
 	sent  chan outcome // the outcome of a write that goes on beside, nil if there is none
 	fresh bool
+	begun time.Time
 }
 
 // exchange writes a request and reads the head of its response. The connection is closed if that fails.
 func (t *Transport) exchange(req *http.Request, c *conn, head []byte, body [][]byte) (*http.Response, error) {
 	ctx := req.Context()
-	x := &exchange{t: t, c: c, req: req, fresh: c.since.IsZero()}
+	x := &exchange{t: t, c: c, req: req, fresh: c.since.IsZero(), begun: time.Now()}
 	x.stop = context.AfterFunc(ctx, func() { _ = c.wire.Close() })
 	var err error
 	if x.sent, err = c.send(head, body); err != nil {
@@ -79,7 +85,7 @@ func (x *exchange) fail(err error, early bool) error {
 	switch {
 	case x.req.Context().Err() != nil:
 		return fmt.Errorf("exchange: %w", context.Cause(x.req.Context()))
-	case early && !x.fresh && !(errors.As(err, &timeout) && timeout.Timeout()):
+	case early && !x.fresh && time.Since(x.begun) < x.t.crossing && !(errors.As(err, &timeout) && timeout.Timeout()):
 		return fmt.Errorf("%w: %w", errUnanswered, err)
 	}
 	return err

@@ -26,9 +26,10 @@ type Options struct {
 
 // Transport is an http.RoundTripper, safe for concurrent use.
 type Transport struct {
-	o      Options
-	idle   idle
-	secure *secure // nil: no TLS
+	o        Options
+	idle     idle
+	secure   *secure // nil: no TLS
+	crossing time.Duration
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -44,7 +45,7 @@ func New(o Options) *Transport {
 	if o.MaxIdle == 0 {
 		o.MaxIdle = 256
 	}
-	t := &Transport{o: o, idle: idle{keep: o.Idle, most: o.MaxIdle}}
+	t := &Transport{o: o, idle: idle{keep: o.Idle, most: o.MaxIdle}, crossing: crossing}
 	if o.TLS != nil {
 		t.secure = &secure{config: o.TLS, dial: o.Dial, other: map[string]bool{}, spare: map[string]*tls.Conn{}}
 	}
@@ -66,7 +67,7 @@ type Parts interface {
 }
 
 // RoundTrip implements http.RoundTripper. A kept connection that turns out to be closed, before a byte of the response
-// came, is replaced by a new one, once.
+// came and within a second, is replaced by a new one, once.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	head, body, ok := t.speaks(req)
 	if !ok {

@@ -202,6 +202,35 @@ func TestReplacesAClosedConnection(t *testing.T) {
 	}
 }
 
+// TestDoesNotRepeatWhatWasTaken has an upstream end a kept connection so late that it must have read the request: a second
+// one might be served, and paid for, as well.
+func TestDoesNotRepeatWhatWasTaken(t *testing.T) {
+	var bodies atomic.Int32
+	url := script(t, func(_ int, c net.Conn, in *bufio.Reader) {
+		for {
+			if _, _, err := readRequest(in); err != nil || bodies.Add(1) == 2 {
+				return
+			}
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	})
+	tr, _ := transport(t, h1.Options{})
+	tr.SetCrossing(0) // everything is late
+	for i := range 2 {
+		req, sent := post(t, t.Context(), url, "body")
+		resp, err := tr.RoundTrip(req)
+		if err == nil {
+			_, _ = io.ReadAll(resp.Body)
+		}
+		if (err == nil) != (i == 0) || sent.closed.Load() != 1 {
+			t.Errorf("request %d: %v, body closed %d times", i, err, sent.closed.Load())
+		}
+	}
+	if n := bodies.Load(); n != 2 {
+		t.Errorf("upstream read %d requests, want 2", n)
+	}
+}
+
 func TestANewConnectionThatClosesIsAnError(t *testing.T) {
 	var asked atomic.Int32
 	url := script(t, func(_ int, _ net.Conn, in *bufio.Reader) {

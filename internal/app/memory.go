@@ -21,10 +21,15 @@ const heapShare = 0.9
 
 // LimitMemory tells Go how much memory its control group allows, unless GOMEMLIMIT has told it already, and says so in
 // the log. The number of processors Go finds out by itself. It has an effect on the whole process: call it once.
-func LimitMemory(cfg *config.Config, log *zap.Logger) {
+func LimitMemory(cfg *config.Config, log *zap.Logger) { limitMemory(os.DirFS("/"), cfg, log) }
+
+func limitMemory(root fs.FS, cfg *config.Config, log *zap.Logger) {
 	limit, from := memory(), "GOMEMLIMIT"
 	if limit == 0 {
-		if limit = memoryLimit(os.DirFS("/")); limit == 0 {
+		if os.Getenv("GOMEMLIMIT") == "off" {
+			return // as somebody wants it
+		}
+		if limit = memoryLimit(root); limit == 0 {
 			return
 		}
 		from = "control group"

@@ -1,8 +1,14 @@
 package app
 
 import (
+	"math"
+	"runtime/debug"
 	"testing"
 	"testing/fstest"
+
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
 func TestMemoryLimit(t *testing.T) {
@@ -41,4 +47,25 @@ func TestMemoryLimit(t *testing.T) {
 		"proc/self/cgroup": "4:memory:/\n", v1 + "memory.limit_in_bytes": "9223372036854771712\n",
 	}, 0)
 	f("not a number", map[string]string{"proc/self/cgroup": "0::/\nodd\n", v2 + "memory.max": "much\n"}, 0)
+}
+
+// TestLimitMemory: the control group's limit is kept to, unless GOMEMLIMIT says something else, which may be that there is none.
+func TestLimitMemory(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
+	root := fstest.MapFS{
+		"proc/self/cgroup":         {Data: []byte("0::/\n")},
+		"sys/fs/cgroup/memory.max": {Data: []byte("1000000000\n")},
+	}
+	for _, f := range []struct {
+		env         string
+		limit, want int64
+	}{{"", math.MaxInt64, 900_000_000}, {"off", math.MaxInt64, math.MaxInt64}, {"2GiB", 2 << 30, 2 << 30}} {
+		t.Setenv("GOMEMLIMIT", f.env)
+		debug.SetMemoryLimit(f.limit) // as the runtime does with the variable
+		limitMemory(root, &config.Config{}, zap.NewNop())
+		if got := debug.SetMemoryLimit(-1); got != f.want {
+			t.Errorf("GOMEMLIMIT=%s: %d, want %d", f.env, got, f.want)
+		}
+	}
 }

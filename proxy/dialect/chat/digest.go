@@ -62,6 +62,8 @@ type hasher struct {
 	begun bool   // state has something
 	sum   session.Hash
 	canon canon
+
+	hashed int // bytes, of all digests
 }
 
 const (
@@ -71,7 +73,10 @@ const (
 
 func newHasher() hasher { return hasher{state: sha256.New(), buf: make([]byte, 0, hashBuffer)} }
 
-func (h *hasher) reset() { h.canon.reset() }
+func (h *hasher) reset() {
+	h.canon.reset()
+	h.hashed = 0
+}
 
 // message is the digest of m, which has role.
 func (h *hasher) message(role string, m *message) session.Hash {
@@ -95,6 +100,7 @@ func (h *hasher) message(role string, m *message) session.Hash {
 
 func (h *hasher) end() session.Hash {
 	if !h.begun {
+		h.hashed += len(h.buf)
 		return sha256.Sum256(h.buf)
 	}
 	h.flush()
@@ -185,6 +191,7 @@ func (h *hasher) frame(field, form byte, data []byte) {
 	}
 	h.flush()
 	h.state.Write(data)
+	h.hashed += len(data)
 }
 
 // word is a frame of a few bytes.
@@ -203,5 +210,6 @@ func (h *hasher) flush() {
 		h.begun = true
 	}
 	h.state.Write(h.buf)
+	h.hashed += len(h.buf)
 	h.buf = h.buf[:0]
 }

@@ -87,3 +87,82 @@ func TestCanonicalFormIsBounded(t *testing.T) {
 	}
 	t.Logf("the worst is %q: %d steps for %d bytes", worst, most, n)
 }
+
+// TestWhatIsKnownIsNotHashed counts the bytes that a step of a session hashes: about those of its new messages, however
+// many came before.
+func TestWhatIsKnownIsNotHashed(t *testing.T) {
+	d := New(Options{Remember: 8 << 20})
+	hashed := func(body string) int {
+		w := newSplitter()
+		w.begin(d, []byte(body))
+		if b, known := d.memory.find(w.text); b != nil {
+			w.resume(b, known)
+		}
+		if err := w.body(); err != nil {
+			t.Fatal(err)
+		}
+		w.request()
+		return w.hash.hashed
+	}
+	const said = `{"role":"user","content":"message %08d of a conversation that goes on for some time"}`
+	body := `{"model":"m","messages":[` + fmt.Sprintf(said, 0)
+	for i := 1; i < 1000; i++ {
+		body += "," + fmt.Sprintf(said, i)
+	}
+	if n := hashed(body + `]}`); n < 60*1000 {
+		t.Errorf("%d bytes were hashed of 1000 messages: are they counted?", n)
+	}
+	for i := 1000; i < 1010; i += 2 {
+		body += "," + fmt.Sprintf(said, i) + "," + fmt.Sprintf(said, i+1)
+		if n := hashed(body + `]}`); n > 2*2*len(said) {
+			t.Errorf("two new messages after %d: %d bytes were hashed", i, n)
+		}
+	}
+}
+
+// BenchmarkDigest is that of one message, by its size.
+func BenchmarkDigest(b *testing.B) {
+	for _, size := range []int{100, 1000, 100_000} {
+		for name, content := range map[string]string{
+			"plain": strings.Repeat("x", size), "escapes": strings.Repeat(`a line\n\t`, size/10), "long-escapes": strings.Repeat(`\u00e9t\u00e9 `, size/14),
+		} {
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				w := newSplitter()
+				w.begin(New(Options{}), []byte(`{"messages":[{"role":"user","content":"`+content+`"}]}`))
+				if err := w.body(); err != nil {
+					b.Fatal(err)
+				}
+				b.SetBytes(int64(len(content)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if w.hash.message("user", &w.msg) != w.messages[0].Digest {
+						b.Fatal("another digest")
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkSplice puts a view in the place of a body's messages, as parts to be written: every second message stays.
+func BenchmarkSplice(b *testing.B) {
+	for _, n := range []int{20, 200, 5000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			one := `{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}`
+			r, err := New(Options{}).Split([]byte(`{"model":"m","messages":[` + strings.Repeat(one+",", n-1) + one + `]}`))
+			if err != nil {
+				b.Fatal(err)
+			}
+			var view [][]byte
+			for i := 0; i < n; i += 2 {
+				view = append(view, r.Messages[i].Raw)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if parts := r.Join(view); len(parts) != 2*len(view)+1 {
+					b.Fatalf("%d parts", len(parts))
+				}
+			}
+		})
+	}
+}

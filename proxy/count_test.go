@@ -1,0 +1,50 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// tallying counts, and how much it has counted.
+type tallying struct {
+	quarters
+	messages, bytes atomic.Int64
+}
+
+func (c *tallying) Counter(string) proxy.Counter { return c }
+func (c *tallying) Message(m session.Content) int {
+	c.messages.Add(1)
+	c.bytes.Add(int64(len(m.Text)))
+	return c.quarters.Message(m)
+}
+
+// TestCountsWhatIsNew: a step of a session has its new messages counted, each once, and none that was there before.
+func TestCountsWhatIsNew(t *testing.T) {
+	for _, before := range []int{5, 1001} {
+		t.Run(fmt.Sprint(before), func(t *testing.T) {
+			tokens := &tallying{}
+			r := newRig(t, setup{tokens: tokens})
+			const steps = 5
+			all := turns("ships", before+2*steps)
+			for step := range steps + 1 {
+				counted, bytes := tokens.messages.Load(), tokens.bytes.Load()
+				resp, body := r.ask(messages(all[:1+before+2*step]...))
+				if resp.StatusCode != http.StatusOK {
+					t.Fatal(resp.Status, body)
+				}
+				counted, bytes = tokens.messages.Load()-counted, tokens.bytes.Load()-bytes
+				switch {
+				case step == 0 && counted != int64(before)+1:
+					t.Errorf("%d of %d messages were counted at first", counted, before+1)
+				case step > 0 && (counted != 2 || bytes > 2*500):
+					t.Errorf("step %d: %d messages with %d bytes were counted, want the 2 new ones", step, counted, bytes)
+				}
+			}
+		})
+	}
+}

@@ -61,18 +61,22 @@ type unread struct{ error }
 
 func (e *unread) Unwrap() error { return e.error }
 
+// slowest is how many bytes a second a client must send, once it had time to begin: one that trickles would hold for hours
+// what its body was given room for.
+const slowest = 16 << 10
+
 // fill reads the body into buffers that grow as it comes.
 func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) error {
 	if int64(declared) > br.limit {
 		return &unread{errTooLarge(br.limit)}
 	}
-	for {
+	for begun := time.Now(); ; {
 		if len(b.bytes) == cap(b.bytes) {
 			if err := br.grow(b, br.next(cap(b.bytes), declared)); err != nil {
 				return &unread{err}
 			}
 		}
-		if err := conn.SetReadDeadline(time.Now().Add(br.idle)); err != nil {
+		if err := conn.SetReadDeadline(br.deadline(begun, len(b.bytes))); err != nil {
 			return errClientGone
 		}
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
@@ -86,6 +90,16 @@ func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) er
 			return bodyError(err)
 		}
 	}
+}
+
+// deadline is when a body must have more than what came since it was begun.
+func (br *bodyReader) deadline(begun time.Time, came int) time.Time {
+	pause := time.Now().Add(br.idle)
+	pace := begun.Add(br.idle + time.Duration(came)*time.Second/slowest)
+	if pace.Before(pause) {
+		return pace
+	}
+	return pause
 }
 
 // next is how many bytes a body gets room for that has filled what it had. A declared length is believed for up to five
@@ -140,7 +154,7 @@ func bodyError(err error) error {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return &apiError{
 			Status: 408, Type: typeInvalid, Code: "request_timeout", Close: true,
-			Message: "The request body did not arrive in time. Send it without pauses.",
+			Message: "The request body did not arrive in time. Send it without pauses, and at 16 KB a second at least.",
 		}
 	}
 	return &apiError{

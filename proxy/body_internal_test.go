@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -153,4 +155,48 @@ func TestBuffersAreUsedAgain(t *testing.T) {
 		t.Errorf("a large one rounds to %d", n)
 	}
 	p.put(nil)
+}
+
+// TestBodyPace has clients that never pause for long: a body that trickles ends in time, one that is slow comes through.
+func TestBodyPace(t *testing.T) {
+	const size = 10 << 20
+	for _, f := range []struct {
+		rate  int // bytes a second
+		whole bool
+		over  time.Duration // for all of it, at most
+	}{
+		{1, false, 61 * time.Second},
+		{slowest / 2, false, 3 * time.Minute},
+		{slowest, true, 11 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, server := net.Pipe()
+			var sending sync.WaitGroup
+			defer sending.Wait()
+			sending.Go(func() {
+				defer client.Close()
+				for sent := 0; sent < size; sent += f.rate {
+					if _, err := client.Write(make([]byte, min(f.rate, size-sent))); err != nil {
+						return
+					}
+					time.Sleep(time.Second)
+				}
+			})
+			br, begun := newBodyReader(64<<20), time.Now()
+			b, err := br.read(server, server, size)
+			server.Close()
+			if (err == nil) != f.whole {
+				t.Errorf("%d bytes a second: %v", f.rate, err)
+			}
+			if took := time.Since(begun); took > f.over {
+				t.Errorf("%d bytes a second: it took %s", f.rate, took)
+			}
+			if err == nil {
+				b.release()
+			}
+			if held := br.budget.used.Load(); held != 0 {
+				t.Errorf("%d bytes a second: %d are held", f.rate, held)
+			}
+		})
+	}
 }

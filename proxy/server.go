@@ -70,7 +70,7 @@ type Limits struct {
 	InFlight       int64         // request bytes held at one time
 	Header         int           // bytes of one request header
 	HeaderWait     time.Duration // for a request's header
-	BodyIdle       time.Duration // between two reads of a body
+	BodyIdle       time.Duration // between two reads of a body, and that it may be behind 16 KiB a second in all
 	Idle           time.Duration // of a kept connection
 	StreamIdle     time.Duration // between two reads of an answer; 0: no limit
 	Store          time.Duration // for one turn's reads of the store

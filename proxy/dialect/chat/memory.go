@@ -82,8 +82,10 @@ func (m *memory) find(body []byte) (*beginning, int) {
 	if m.limit == 0 || len(body) < minBegun {
 		return nil, 0
 	}
-	for _, l := range m.look(body) {
-		if b := l.of; b.begins(body[:b.ends[l.messages-1]]) {
+	found := m.look(body)
+	slices.SortStableFunc(found, func(a, b likely) int { return b.end() - a.end() })
+	for _, l := range found {
+		if b := l.of; b.begins(body[:l.end()]) {
 			m.used(b)
 			return b, l.messages
 		}
@@ -96,6 +98,8 @@ type likely struct {
 	of       *beginning
 	messages int
 }
+
+func (l likely) end() int { return l.of.ends[l.messages-1] }
 
 // look gives the beginnings that the body may have.
 func (m *memory) look(body []byte) []likely {

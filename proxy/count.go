@@ -118,7 +118,7 @@ func (s *Server) atMost(t *turn) int {
 	}
 	for p := from + 1; p <= t.history.Len(); p++ {
 		m := t.history.Message(p)
-		if known, ok := s.counts.get(s.counts.key(t.counter.Encoding(), m.Digest[:])); ok {
+		if known, ok := s.counts.get(s.counts.message(t.counter.Encoding(), m)); ok {
 			n += known
 			continue
 		}
@@ -155,7 +155,7 @@ func head(s string) string { return strings.Clone(s[:min(len(s), 64)]) }
 
 // tokens counts one message.
 func (s *Server) tokens(t *turn, m *session.Message) int {
-	return s.counts.of(s.counts.key(t.counter.Encoding(), m.Digest[:]), func() int {
+	return s.counts.of(s.counts.message(t.counter.Encoding(), m), func() int {
 		c, err := t.dialect.Read(m.Raw)
 		if err != nil {
 			return len(m.Raw)/3 + 1 // a conservative guess, never nothing

@@ -3,6 +3,8 @@ package proxy_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -46,5 +48,30 @@ func TestCountsWhatIsNew(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// pondering counts reasoning, too.
+type pondering struct{ quarters }
+
+func (pondering) Counter(string) proxy.Counter { return pondering{} }
+func (pondering) Message(m session.Content) int {
+	return quarters{}.Message(m) + quarters{}.Text(m.Reasoning)
+}
+
+// TestCountsReasoning: a message with its reasoning is no other message than that without, but it costs more.
+func TestCountsReasoning(t *testing.T) {
+	r := newRig(t, setup{tokens: pondering{}})
+	const thought = 400
+	for i, n := range []int{0, thought, 0} {
+		answer := `{"role":"assistant","content":"I go.","reasoning_content":"` + strings.Repeat("h", n) + `"}`
+		resp, body := r.ask(messages(say("user", fmt.Sprint("go ", i)), answer, say("user", "on")))
+		if resp.StatusCode != http.StatusOK {
+			t.Fatal(resp.Status, body)
+		}
+		before, _, _ := strings.Cut(resp.Header.Get("X-Dewpoint-Tokens"), ";")
+		if got, err := strconv.Atoi(before); err != nil || (got > thought/4) != (n > 0) {
+			t.Errorf("%s tokens with %d bytes of reasoning", before, n)
+		}
 	}
 }

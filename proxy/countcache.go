@@ -3,6 +3,8 @@ package proxy
 import (
 	"hash/maphash"
 	"sync/atomic"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // countCache remembers token counts by content, so that a message is counted once and a request pays for its new messages
@@ -38,6 +40,13 @@ func (c *countCache) key(encoding string, content []byte) countKey {
 		slot: int(place%(countSlots/countWays)) * countWays, //nolint:gosec // less than countSlots
 		name: maphash.Bytes(c.name, content) ^ maphash.String(c.name, encoding) | 1,
 	}
+}
+
+// message is the key of a message. Reasoning is counted, but is not a part of its digest; its size tells it.
+func (c *countCache) message(encoding string, m *session.Message) countKey {
+	key := c.key(encoding, m.Digest[:])
+	key.name = (key.name + uint64(len(m.Raw))*0x9E3779B97F4A7C15) | 1 // the factor is Knuth's: sizes far apart
+	return key
 }
 
 func (c *countCache) get(key countKey) (int, bool) {

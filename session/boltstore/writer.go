@@ -19,8 +19,15 @@ type group struct {
 // write commits, one group after the other, until the store is shut.
 func (s *Store) write() {
 	defer close(s.done)
+	var began time.Time // when the last beginning was not to linger
 	for range s.wake {
-		s.gather()
+		soon := s.soon
+		if time.Since(began) < linger {
+			soon = nil
+		}
+		if s.gather(soon) {
+			began = time.Now()
+		}
 		s.commit()
 	}
 	s.commit()
@@ -28,23 +35,25 @@ func (s *Store) write() {
 
 // linger is how long a write may wait for others: a commit costs about 0.5 ms of CPU, however small it is, and in a large
 // one the writes of a thread's steps fall together. What a crash takes along meanwhile, the next request of its conversation
-// brings again, but not which thread it was in; so a thread's beginning does not linger.
+// brings again, but not which thread it was in; so a thread's beginning does not linger, unless one has just begun.
 const (
 	linger    = 200 * time.Millisecond
 	beginning = 10 * time.Millisecond
 )
 
-// gather lets more writes come, unless somebody waits for the commit or the queue fills.
-func (s *Store) gather() {
+// gather lets more writes come, unless somebody waits for the commit or the queue fills. It does so for a short time only
+// when soon tells that a thread begins, and reports that.
+func (s *Store) gather(soon <-chan struct{}) (began bool) {
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
-	for soon := s.soon; ; soon = nil {
+	for {
 		select {
 		case <-timer.C:
-			return
+			return began
 		case <-s.hurry:
-			return
+			return began
 		case <-soon:
+			began, soon = true, nil
 			timer.Reset(beginning)
 		}
 	}

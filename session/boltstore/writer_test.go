@@ -66,6 +66,15 @@ func TestBeginningsAreOnDiskSoon(t *testing.T) {
 		if n := queued(time.Millisecond); n > 0 {
 			t.Errorf("%d writes still wait", n)
 		}
+		must(t, s.Append(ctx, twoEvents("u", 0)))
+		past(beginning)
+		must(t, s.Append(ctx, twoEvents("v", 0)))
+		if queued(2*beginning) == 0 {
+			t.Error("one of many beginnings did not wait for others")
+		}
+		if n := queued(linger); n > 0 {
+			t.Errorf("%d writes of a beginning still wait", n)
+		}
 	})
 }
 

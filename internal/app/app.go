@@ -134,7 +134,7 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 }
 
 // remembered is how many bytes of earlier bodies are kept in memory, for what begins alike to cost less.
-func remembered(cfg *config.Config) int { return int(min(64<<20, cfg.Limits.InFlight(memory())/8)) }
+func remembered(cfg *config.Config) int { return int(cfg.Limits.InFlight(memory()) / 8) }
 
 func sessionFields(cfg *config.Config) []string {
 	fields := cfg.Session.BodyFields

@@ -2,12 +2,15 @@ package charttest
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/engine"
+	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,9 +53,11 @@ func clusterOf(t *testing.T, objects ...runtime.Object) cluster {
 	return cluster{fake.NewSimpleDynamicClient(types(t), objects...)}
 }
 
-// GetClientFor knows secrets, which are all that the chart looks up.
-func (c cluster) GetClientFor(_, _ string) (dynamic.NamespaceableResourceInterface, bool, error) {
-	return c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}), true, nil
+// GetClientFor knows what the chart looks up.
+func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	known := schema.FromAPIVersionAndKind(apiVersion, kind)
+	resource, _ := apimeta.UnsafeGuessKindToResource(known)
+	return c.client.Resource(resource), true, nil
 }
 
 // renderIn renders one template as 'helm upgrade' does, with a cluster to look things up in.
@@ -93,5 +98,42 @@ func TestTokenIsKept(t *testing.T) {
 	first, second := tokenIn(clusterOf(t), "{}"), tokenIn(clusterOf(t), "{}")
 	if len(first) != 40 || first == second {
 		t.Errorf("new tokens are %q and %q", first, second)
+	}
+}
+
+// An autoscaler that comes to a running release begins with the pods that there are, and not with one. What it, or another,
+// has set since is left alone where Helm applies server-side, and is said where a number that is not said would become 1.
+func TestAutoscalingKeepsPods(t *testing.T) {
+	mark := func(manager string, operation meta.ManagedFieldsOperationType, subresource string) meta.ManagedFieldsEntry {
+		return meta.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource}
+	}
+	applied, updated := mark("helm", meta.ManagedFieldsOperationApply, ""), mark("helm", meta.ManagedFieldsOperationUpdate, "")
+	scaled := mark("kube-controller-manager", meta.ManagedFieldsOperationUpdate, "scale")
+	running := func(marks ...meta.ManagedFieldsEntry) cluster {
+		d := &apps.Deployment{
+			TypeMeta:   meta.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+			ObjectMeta: meta.ObjectMeta{Name: name, Namespace: namespace, ManagedFields: marks},
+		}
+		d.Spec.Replicas = new(int32(4))
+		return clusterOf(t, d)
+	}
+	for _, tt := range []struct {
+		what    string
+		cluster cluster
+		enabled bool
+		want    int32 // -1: it is not said
+	}{
+		{"nothing runs", clusterOf(t), true, -1},
+		{"it is the chart's", running(applied), true, 4},
+		{"it is the autoscaler's", running(applied, scaled), true, -1},
+		{"it is the chart's, applied by the client", running(updated), true, 4},
+		{"it is the autoscaler's, applied by the client", running(updated, scaled), true, 4},
+		{"there is no autoscaler any more", running(applied, scaled), false, 3},
+	} {
+		values := over(sets(t)["production"], "autoscaling: {enabled: "+strconv.FormatBool(tt.enabled)+"}", t)
+		got := deployment(t, decode(t, renderIn(t, tt.cluster, values, "deployment.yaml"), "")).Spec.Replicas
+		if said := got != nil; said != (tt.want >= 0) || said && *got != tt.want {
+			t.Errorf("%s: asks for %v pods, not %d", tt.what, got, tt.want)
+		}
 	}
 }

@@ -4,7 +4,7 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
-.PHONY: build run demo check needs format vet lint test chart chart-schema rehearsal vuln vuln-if-reachable sbom replay captures recorded retention cost soak fuzz bench microbench image clean
+.PHONY: build run demo check needs format vet lint test chart chart-schema rehearsal cluster vuln vuln-if-reachable sbom replay captures recorded retention cost soak fuzz bench microbench image clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -46,6 +46,9 @@ chart: ## the Helm chart: linted and rendered with every value set, and what cam
 
 rehearsal: ## what the chart renders for production, run over a real Redis Cluster and rolled under load
 	@GO="$(GO)" sh scripts/rehearsal.sh
+
+cluster: ## the chart installed by helm into a real API server; not a part of check: it builds Kubernetes first, once
+	@GO="$(GO)" sh scripts/cluster.sh
 
 chart-schema: ## remakes deploy/helm/values.schema.json, after the configuration gained a key
 	cd deploy/charttest && $(GO) run ./schema/write ../helm/values.schema.json

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
@@ -92,7 +93,8 @@ type Plan struct {
 
 // NewHistory writes a history. The same plan gives the same text.
 func NewHistory(p Plan) *History {
-	w := writer{rand: rand.New(rand.NewPCG(uint64(p.Size), 1)), longest: max(400, p.Size/20)}
+	w := newWriter(p.Size, 1)
+	w.longest = max(400, p.Size/20)
 	w.system()
 	w.user()
 	around := p.Steps / 2
@@ -108,7 +110,7 @@ func NewHistory(p Plan) *History {
 
 // NewLongHistory writes a history of so many messages whose body has about size bytes.
 func NewLongHistory(messages, size int) *History {
-	w := writer{rand: rand.New(rand.NewPCG(uint64(size), 2))}
+	w := newWriter(size, 2)
 	w.system()
 	w.user()
 	w.h.first = len(w.h.ends)
@@ -129,6 +131,11 @@ type writer struct {
 	typical int // bytes of a tool's result in the middle; 0: resultMedian
 	units   int
 	text    []byte
+	terms   []string
+}
+
+func newWriter(size int, kind uint64) writer {
+	return writer{rand: rand.New(rand.NewPCG(uint64(size), kind)), terms: strings.Fields(vocabulary)}
 }
 
 func (w *writer) unitSize() int {

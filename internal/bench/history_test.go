@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
 func joined(b Body) []byte { return bytes.Join(b[:], nil) }
@@ -34,6 +36,34 @@ func TestHistories(t *testing.T) {
 		if !bytes.Equal(joined(h.Step(1, false)), joined(NewHistory(Plan{Size: size, Steps: 3}).Step(1, false))) {
 			t.Errorf("%s: another text each time", sizeName(size))
 		}
+	}
+}
+
+// TestTextCostsWhatAgentsReadCosts: recorded runs of agents, and captured requests, have 3.6 to 3.8 bytes a token.
+func TestTextCostsWhatAgentsReadCosts(t *testing.T) {
+	encoder, err := tokenize.New().Encoder(tokenize.O200k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := NewHistory(Plan{Size: 1_000_000})
+	size, tokens := 0, 0
+	for i := range h.Messages() {
+		c, err := chat.New(chat.Options{}).Read(h.Message(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := []string{c.Text}
+		for _, call := range c.Calls {
+			texts = append(texts, call.Arguments)
+		}
+		for _, text := range texts {
+			size, tokens = size+len(text), tokens+encoder.Count(text)
+		}
+	}
+	if each := float64(size) / float64(tokens); each < 3.5 || each > 3.9 {
+		t.Errorf("%.2f bytes a token", each)
+	} else {
+		t.Logf("%.2f bytes a token", each)
 	}
 }
 

@@ -24,11 +24,10 @@ type counts struct {
 	before session.Size // the history as the client sent it
 }
 
-// know looks up what is known of the request's model, and how its tokens are counted. They are counted when they are asked
+// know looks up what was learnt of the request's model, and how its tokens are counted. They are counted when they are asked
 // for, which for most requests is beside the call upstream.
 func (s *Server) know(t *turn) {
 	t.counter = s.o.Tokens.Counter(t.split.Model)
-	t.model = t.live.models(t.split.Model)
 	t.model.Window = s.learnt.window(t.tenant.Name, t.split.Model, t.model.Window, s.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return s.count(t, &place) })

@@ -44,6 +44,7 @@ func (s *Server) Show(p Past) (Shown, error) {
 	if err := t.reread(p); err != nil {
 		return Shown{}, fmt.Errorf("show history: %w", err)
 	}
+	t.model = live.models(t.split.Model)
 	s.know(t)
 	t.applied, t.purpose = p.legible(t.history), p.Purpose
 	t.project()

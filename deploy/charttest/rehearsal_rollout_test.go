@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -68,7 +69,7 @@ func (r *rollout) install(t *testing.T) {
 // await waits for something of a replica.
 func (r *replica) await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	eventually(t, r.name+" is "+what, func() error {
+	sessiontest.Eventually(t, r.name+" is "+what, func() error {
 		select {
 		case <-r.unwell:
 			return fmt.Errorf("the kubelet kills it:\n%s", r.run.Log)
@@ -172,17 +173,6 @@ func (r *rollout) letGo(t *testing.T, one *replica) {
 			_ = conn.Close()
 		}
 	}()
-}
-
-func eventually(t *testing.T, what string, ask func() error) {
-	t.Helper()
-	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if err = ask(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("waited in vain until %s: %v", what, err)
 }
 
 // status asks for a path without credentials.

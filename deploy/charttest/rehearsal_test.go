@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
 // rehearsal is an installation that is rolled under load.
@@ -112,7 +114,7 @@ func (h rehearsal) run(t *testing.T, s *site) outcome {
 func (o *outcome) each(t *testing.T, what string, holds func(*agent) bool) {
 	t.Helper()
 	for _, a := range o.agents {
-		eventually(t, a.name+" "+what, func() error {
+		sessiontest.Eventually(t, a.name+" "+what, func() error {
 			if _, _, _, err := a.tally(nil); err == nil && !holds(a) {
 				return errors.New("not yet")
 			}

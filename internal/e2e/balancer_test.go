@@ -79,7 +79,7 @@ func TestBalancerLosesNothing(t *testing.T) {
 	first.terminate()
 	wantExit(t, first, 0)
 	before := b.backends[1].served.Load()
-	eventually(t, "the second serves on", func() error {
+	sessiontest.Eventually(t, "the second serves on", func() error {
 		if n := b.backends[1].served.Load() - before; n < 20 {
 			return fmt.Errorf("%d requests", n)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
 // manySteps is a condenser's max_size that no run here comes to.
@@ -35,7 +36,7 @@ func TestDrain(t *testing.T) {
 
 			ok(t, p.command.Process.Signal(signal))
 			p.await("stopping")
-			eventually(t, "the port is closed", func() error { return refused(p.Addr) })
+			sessiontest.Eventually(t, "the port is closed", func() error { return refused(p.Addr) })
 			close(hold)
 			wantWhole(t, running)
 			wantExit(t, p, 0)
@@ -119,7 +120,7 @@ func TestDrainUnderLoad(t *testing.T) {
 			l.begin(t)
 			l.after(t, 120)
 			p.terminate()
-			eventually(t, "the port is closed", func() error { return refused(p.Addr) })
+			sessiontest.Eventually(t, "the port is closed", func() error { return refused(p.Addr) })
 			close(hold)
 			close(holdSecond)
 			l.over(t)

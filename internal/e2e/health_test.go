@@ -42,7 +42,7 @@ func TestProbes(t *testing.T) {
 	s := newSetting(t, fakeupstream.Options{})
 	file := s.config(t, embedded(newStore(t)))
 	p := serve(t, "--config", file)
-	eventually(t, "it has started", func() error { return p.probe("/startupz", http.StatusOK, `"vocabularies":{"status":"ok"}`) })
+	sessiontest.Eventually(t, "it has started", func() error { return p.probe("/startupz", http.StatusOK, `"vocabularies":{"status":"ok"}`) })
 	p.wantProbe("/startupz", http.StatusOK, `"listening":{"status":"ok"}`)
 	p.wantProbe("/livez", http.StatusOK, `"serving":{"status":"ok"}`)
 	p.wantProbe("/healthz", http.StatusOK, `"serving":{"status":"ok"}`)
@@ -100,7 +100,7 @@ func TestReadyWithoutRedis(t *testing.T) {
 	p.wantProbe("/readyz", http.StatusOK, `"store":{"status":"degraded"`)
 	ok(t, send(t, p, body(demo.Sample().Messages[:2])).finish())
 	redis.Start()
-	eventually(t, "the store is back, without a request", func() error {
+	sessiontest.Eventually(t, "the store is back, without a request", func() error {
 		return p.probe("/readyz", http.StatusOK, `"store":{"status":"ok"}`)
 	})
 }

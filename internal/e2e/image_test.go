@@ -11,6 +11,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
 // TestImage is the part of scripts/image.sh ('make image') that tries the built image: DEWPOINT_TEST_IMAGE names a
@@ -32,7 +33,7 @@ func TestImage(t *testing.T) {
 	close(hold)
 	wantWhole(t, streamed)
 	oneThread(t, []place{placeOf(exchange{}, first.Response), placeOf(exchange{Step: 1}, streamed.Response)})
-	eventually(t, "it has started", func() error { return p.probe("/startupz", http.StatusOK, "") })
+	sessiontest.Eventually(t, "it has started", func() error { return p.probe("/startupz", http.StatusOK, "") })
 	if got := command(t, "health", "--admin", p.Admin); got.Code != 0 {
 		t.Errorf("health: %+v", got)
 	}

@@ -40,15 +40,3 @@ func ok(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
-
-// eventually asks again until the answer is good.
-func eventually(t testing.TB, what string, ask func() error) {
-	t.Helper()
-	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if err = ask(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("waited in vain until %s: %v", what, err)
-}

@@ -90,7 +90,7 @@ func (f fault) check(t *testing.T, p *process, step replay.Step) {
 	case !away && step.Forwarded > maxSize, away && !f.recognised && step.Forwarded != step.Events:
 		t.Errorf("step %d: %d of %d events forwarded", step.Number, step.Forwarded, step.Events)
 	case away && f.degraded:
-		eventually(t, "the metrics say that the store is away", func() error { return p.degraded(true) })
+		sessiontest.Eventually(t, "the metrics say that the store is away", func() error { return p.degraded(true) })
 	case away:
 		if err := p.degraded(false); err != nil {
 			t.Errorf("step %d: %v", step.Number, err)
@@ -130,7 +130,7 @@ func (s *setting) awaitHealth(t testing.TB, p *process) {
 	s.aside.Store(true)
 	defer s.aside.Store(false)
 	n := 0
-	eventually(t, "the proxy uses Redis again", func() error {
+	sessiontest.Eventually(t, "the proxy uses Redis again", func() error {
 		n++
 		answer := send(t, p, body(append(slices.Clone(longRun().Messages[:1]), encode(map[string]string{"role": "user", "content": fmt.Sprint("probe ", n)}))))
 		ok(t, answer.finish())
@@ -197,7 +197,7 @@ func loading(t *testing.T) ailing {
 			redis.Do("SAVE")
 			redis.Kill()
 			redis.Launch("--key-load-delay", "10000")
-			eventually(t, "the server loads", func() error {
+			sessiontest.Eventually(t, "the server loads", func() error {
 				if _, err := sessiontest.Command(redis.Addr, "PING"); err == nil || !strings.Contains(err.Error(), "LOADING") {
 					return errors.New("it does not")
 				}

@@ -71,7 +71,7 @@ func (s *setting) awaitStore(t testing.TB, p *process) {
 	s.aside.Store(true)
 	defer s.aside.Store(false)
 	probe := body(longRun().Messages[:2])
-	eventually(t, "the proxy uses Redis again", func() error {
+	sessiontest.Eventually(t, "the proxy uses Redis again", func() error {
 		answer := send(t, p, probe)
 		ok(t, answer.finish())
 		if answer.Header.Get("X-Dewpoint-Thread") == "" {

@@ -118,7 +118,7 @@ func TestKilledWithTheLock(t *testing.T) {
 	d.first.kill()
 	<-done
 	messages := slices.Clone(demo.Sample().Messages[:maxSize+2])
-	eventually(t, "the other proxy condenses", func() error {
+	sessiontest.Eventually(t, "the other proxy condenses", func() error {
 		messages = append(messages, encode(map[string]string{"role": "assistant", "content": "Done."}),
 			encode(map[string]string{"role": "user", "content": "Go on."}))
 		d.history = body(messages) // what was answered before would be forwarded as it was

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
 const (
@@ -62,7 +63,7 @@ func TestStorm(t *testing.T) {
 	s.send()
 	s.checkUpstream()
 	// Nearly the whole budget for bytes in flight: it gets through when every other body was let go.
-	eventually(t, "all bodies are let go", func() error {
+	sessiontest.Eventually(t, "all bodies are let go", func() error {
 		text := strings.Repeat("x", 3<<20)
 		return s.status(http.MethodPost, "/embeddings", kindElsewhere, `{"model":"m","input":"`+text+`"}`, http.StatusOK)
 	})

@@ -121,7 +121,7 @@ func (s *Server) atMost(t *turn) int {
 			n += known
 			continue
 		}
-		if bytes.Contains(m.Raw, imagePart) {
+		if bytes.Contains(m.Raw, []byte(imagePart)) {
 			n += s.tokens(t, m)
 			continue
 		}
@@ -132,7 +132,7 @@ func (s *Server) atMost(t *turn) int {
 
 // imagePart is what a part has that costs more tokens than it has bytes. Whoever spells it with escapes is condensed by the
 // overflow that follows.
-var imagePart = []byte(`"image_url"`)
+const imagePart = `"image_url"`
 
 // strangers is how many unknown models are named in the log, each once.
 const strangers = 100

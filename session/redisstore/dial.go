@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// keepAlive is how a connection's other end is asked whether it is still there, as go-redis's own dialer does.
-var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3}
-
 // dial makes the connections. go-redis's own dialer does the same, but for the second look.
 func (o Options) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: o.Timeout, KeepAliveConfig: keepAlive}
+	dialer := net.Dialer{
+		Timeout:         o.Timeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3},
+	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout) // the handshake of TLS included
 	defer cancel()
 	raw, err := dialer.DialContext(ctx, network, addr)

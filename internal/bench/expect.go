@@ -46,23 +46,28 @@ func (x *expectations) add(e *expectation) uint64 {
 	return x.next
 }
 
-// arrived compares what came with what was expected.
-func (x *expectations) arrived(id uint64, got []byte) {
+// arrived counts an arrival, before it is answered: who has the answer knows of it. It gives what is to be compared with
+// it, nil if that is nothing.
+func (x *expectations) arrived(id uint64) *expectation {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.all[id]
 	if e == nil {
 		x.errs = append(x.errs, fmt.Errorf("request %d arrived upstream, and was not expected", id))
-		return
+		return nil
 	}
 	if e.arrivals++; e.arrivals > 1 {
-		return // counted by check
+		return nil // take tells
 	}
-	e.bytes = len(got)
-	x.mu.Unlock()
+	return e
+}
+
+// came compares what came first with what was expected.
+func (x *expectations) came(e *expectation, got []byte) {
 	err := e.compare(got)
 	x.mu.Lock()
-	e.err = err
+	defer x.mu.Unlock()
+	e.bytes, e.err = len(got), err
 	close(e.done)
 }
 

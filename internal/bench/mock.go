@@ -119,9 +119,13 @@ func (x *exchange) one() error {
 	if err != nil {
 		return err
 	}
-	err = x.answer(len(body))
+	var first *expectation
 	if x.id != 0 {
-		x.mock.Expected.arrived(x.id, body)
+		first = x.mock.Expected.arrived(x.id)
+	}
+	err = x.answer(len(body))
+	if first != nil { // not while somebody waits
+		x.mock.Expected.came(first, body)
 	}
 	x.mock.buffers.put(body)
 	return err

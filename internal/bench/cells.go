@@ -101,11 +101,10 @@ type TargetResult struct {
 	Rate     float64       `json:"rate"`      // requests a second
 	Sent     float64       `json:"sent"`      // bytes of a body
 	Upstream float64       `json:"upstream"`  // bytes of a body that arrived upstream
-	Objects  float64       `json:"objects"`   // allocated for a request; 0: unknown
-	Bytes    float64       `json:"bytes"`
-	RSS      int64         `json:"rss"`     // bytes, after the cell
-	Peak     int64         `json:"peak"`    // bytes, in the cell
-	Strange  int           `json:"strange"` // requests forwarded without being recognised, the store being late
+	Alloc    *Allocated    `json:"alloc"`     // for a request; nil: the target does not tell
+	RSS      int64         `json:"rss"`       // bytes, after the cell
+	Peak     int64         `json:"peak"`      // bytes, in the cell
+	Strange  int           `json:"strange"`   // requests forwarded without being recognised, the store being late
 }
 
 // measureCells runs the grid.
@@ -153,6 +152,7 @@ type block struct {
 	wall     time.Duration
 	cpu      time.Duration
 	alloc    Allocated
+	told     bool // alloc is known
 	sent     int
 	upstream int
 	strange  int
@@ -172,6 +172,13 @@ func (r *rig) measureCell(ctx context.Context, c Cell) (result CellResult, err e
 	for n := range g.effort.Blocks + 1 { // the first one warms up
 		if err := ctx.Err(); err != nil {
 			return result, err
+		}
+		if n == 1 {
+			for _, t := range r.targets {
+				if err := t.calibrate(); err != nil {
+					return result, err
+				}
+			}
 		}
 		if err := g.block(n); err != nil {
 			return result, err
@@ -265,7 +272,7 @@ func (g *grid) prime(at int) error {
 // run makes the block's requests of a target and measures them.
 func (g *grid) run(at int) (b block, err error) {
 	t := g.rig.targets[at]
-	before, known, err := t.allocated()
+	before, told, err := t.allocated()
 	if err != nil {
 		return b, err
 	}
@@ -284,12 +291,12 @@ func (g *grid) run(at int) (b block, err error) {
 			b.sent += body.Len()
 		}
 	}
-	if known {
-		after, _, err := t.allocated()
+	if told {
+		after, ok, err := t.allocated()
 		if err != nil {
 			return b, err
 		}
-		b.alloc = after.minus(before).minus(t.scrape)
+		b.alloc, b.told = after.minus(before).minus(t.asking), ok
 	}
 	return b, nil
 }
@@ -336,7 +343,7 @@ func (g *grid) sum(at int, t *Target) TargetResult {
 	out := TargetResult{Name: t.Name}
 	var all, p50s []time.Duration
 	var ratios, cpus []float64
-	var total block
+	total := block{told: true}
 	for n, b := range g.blocks[at] {
 		bare := g.blocks[0][n]
 		p50 := quantile(b.took, 0.5)
@@ -347,13 +354,16 @@ func (g *grid) sum(at int, t *Target) TargetResult {
 		}
 		total.wall, total.cpu, total.sent, total.upstream = total.wall+b.wall, total.cpu+b.cpu, total.sent+b.sent, total.upstream+b.upstream
 		out.Strange += b.strange
-		total.alloc = Allocated{total.alloc.Objects + b.alloc.Objects, total.alloc.Bytes + b.alloc.Bytes}
+		total.alloc, total.told = total.alloc.plus(b.alloc), total.told && b.told
 	}
 	n := float64(max(len(all), 1))
 	out.Requests, out.P50, out.P99 = len(all), quantile(p50s, 0.5), quantile(all, 0.99)
 	out.Ratio, out.CPURatio, out.CPU = spread(ratios), spread(cpus), time.Duration(float64(total.cpu)/n)
 	out.Rate, out.Sent, out.Upstream = n/max(total.wall.Seconds(), 1e-9), float64(total.sent)/n, float64(total.upstream)/n
-	out.Objects, out.Bytes = max(total.alloc.Objects/n, 0), max(total.alloc.Bytes/n, 0)
+	if total.told {
+		each := total.alloc.over(n)
+		out.Alloc = &each
+	}
 	out.RSS, out.Peak = t.memory()
 	return out
 }
@@ -371,9 +381,9 @@ func (c *CellResult) find(name string) (TargetResult, bool) {
 func (c *CellResult) line() string {
 	out := ""
 	for _, t := range c.Targets {
-		out += fmt.Sprintf("  %-16s p50 %9s  p99 %9s  ratio %5.2f [%.2f, %.2f]  cpu %9s (%.2f)  %6.0f objects %8.0f B  rss %4d MB\n", t.Name,
+		out += fmt.Sprintf("  %-16s p50 %9s  p99 %9s  ratio %5.2f [%.2f, %.2f]  cpu %9s (%.2f)  allocated %s  rss %4d MB\n", t.Name,
 			t.P50.Round(time.Microsecond), t.P99.Round(time.Microsecond), t.Ratio.Median, t.Ratio.Low, t.Ratio.High,
-			t.CPU.Round(time.Microsecond), t.CPURatio.Median, t.Objects, t.Bytes, t.RSS>>20)
+			t.CPU.Round(time.Microsecond), t.CPURatio.Median, t.Alloc, t.RSS>>20)
 	}
 	return out
 }

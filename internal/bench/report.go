@@ -193,12 +193,8 @@ func (r *Result) resources(w io.Writer) {
 	var rows [][]string
 	for _, c := range r.ordered() {
 		for _, t := range c.Targets {
-			alloc := "–"
-			if t.Objects > 0 || t.Bytes > 0 {
-				alloc = fmt.Sprintf("%.0f, %.0f KB", t.Objects, t.Bytes/1000)
-			}
 			rows = append(rows, []string{
-				c.label(), sizeName(c.Size), fmt.Sprint(c.Conns), t.Name, ms(t.CPU), alloc, mb(t.RSS), mb(t.Peak), fmt.Sprintf("%.1f%%", 100*t.Upstream/max(t.Sent, 1)),
+				c.label(), sizeName(c.Size), fmt.Sprint(c.Conns), t.Name, ms(t.CPU), t.Alloc.String(), mb(t.RSS), mb(t.Peak), fmt.Sprintf("%.1f%%", 100*t.Upstream/max(t.Sent, 1)),
 			})
 		}
 	}

@@ -13,7 +13,7 @@ func sample() *Result {
 	target := func(name string, p50 time.Duration, ratio float64) TargetResult {
 		return TargetResult{
 			Name: name, Requests: 100, P50: p50, P99: 3 * p50, Ratio: Spread{ratio, ratio / 2, ratio * 2}, CPU: p50 / 2, CPURatio: Spread{ratio, ratio, ratio},
-			Rate: 1000, Sent: 10_000, Upstream: 10_000, Objects: 12, Bytes: 3456, RSS: 30 << 20, Peak: 40 << 20,
+			Rate: 1000, Sent: 10_000, Upstream: 10_000, Alloc: &Allocated{12, 3456}, RSS: 30 << 20, Peak: 40 << 20,
 		}
 	}
 	cell := func(kind Kind, conns int) CellResult {

@@ -100,11 +100,7 @@ func (r *rig) addDewpoints(ctx context.Context) error {
 // dewpoint starts another one, which is the caller's.
 func (r *rig) dewpoint(s setting) (*Target, error) {
 	s.Upstream, s.Dir = r.mock.Addr(), r.folder(fmt.Sprintf("dewpoint-%d", r.id.Add(1)))
-	t, err := startDewpoint(r.Dewpoint, s)
-	if err != nil {
-		return nil, err
-	}
-	return t, t.calibrate()
+	return startDewpoint(r.Dewpoint, s)
 }
 
 // add takes a target that was started. What is not installed is only noted.
@@ -117,7 +113,7 @@ func (r *rig) add(t *Target, err error) error {
 		return err
 	}
 	r.targets = append(r.targets, t)
-	return t.calibrate()
+	return nil
 }
 
 func (r *rig) folder(name string) string { return filepath.Join(r.dir, name) }

@@ -18,9 +18,9 @@ type Target struct {
 	path    string
 	headers string // lines of its own
 	proc    *process
-	admin   string // Dewpoint's admin port
-	scrape  Allocated
-	redis   string // address of the Redis behind it
+	admin   string    // Dewpoint's admin port
+	asking  Allocated // what being asked for it allocates
+	redis   string    // address of the Redis behind it
 	bare    bool
 }
 
@@ -59,38 +59,6 @@ func (t *Target) forgetPeak() {
 	}
 }
 
-// Allocated is what a Go program has allocated since it began.
-type Allocated struct {
-	Objects, Bytes float64
-}
-
-func (a Allocated) minus(b Allocated) Allocated {
-	return Allocated{a.Objects - b.Objects, a.Bytes - b.Bytes}
-}
-
-// allocated asks the target what it has allocated; ok is false where it can not tell.
-func (t *Target) allocated() (a Allocated, ok bool, err error) {
-	switch {
-	case t.admin != "":
-		m, err := t.metrics()
-		if err != nil {
-			return a, false, err
-		}
-		a = Allocated{m["go_memstats_mallocs_total"], m["go_memstats_alloc_bytes_total"]}
-		return a, a.Objects > 0, nil
-	case t.bare:
-		if _, err := fmt.Fprintln(t.proc.in, "allocated?"); err != nil {
-			return a, false, fmt.Errorf("ask %s: %w", t.Name, err)
-		}
-		err := t.proc.await(func(line string) bool {
-			_, err := fmt.Sscanf(line, memoryPrefix+" %g %g", &a.Objects, &a.Bytes)
-			return err == nil
-		})
-		return a, true, err
-	}
-	return a, false, nil
-}
-
 // metrics reads Dewpoint's metrics: those without labels by their name, the others summed up over their labels.
 func (t *Target) metrics() (map[string]float64, error) {
 	conn, err := net.DialTimeout("tcp", t.admin, startWait)
@@ -117,22 +85,6 @@ func cutLast(s string, sep byte) (before, after string, found bool) {
 		return s[:i], s[i+1:], true
 	}
 	return s, "", false
-}
-
-// calibrate finds out what asking for allocations allocates.
-func (t *Target) calibrate() error {
-	var last Allocated
-	for i := range 4 {
-		a, ok, err := t.allocated()
-		if err != nil || !ok {
-			return err
-		}
-		if i > 0 {
-			t.scrape = a.minus(last)
-		}
-		last = a
-	}
-	return nil
 }
 
 // startBare starts the bare proxy, by a command of which it is a part.

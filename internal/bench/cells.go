@@ -188,10 +188,10 @@ func (r *rig) measureCell(ctx context.Context, c Cell) (result CellResult, err e
 	return result, errors.Join(result.recognised(), r.mock.Expected.check())
 }
 
-// recognised is an error if a target did not do its work: at most a tenth of its requests may find its store late.
+// recognised is an error if a target did not do its work: a tenth of its requests, or one of a few, may find its store late.
 func (c *CellResult) recognised() error {
 	for _, t := range c.Targets {
-		if 10*t.Strange > t.Requests {
+		if t.Strange > 1 && 10*t.Strange > t.Requests {
 			return fmt.Errorf("%s: %d of %d requests were forwarded without being recognised", t.Name, t.Strange, t.Requests)
 		}
 	}

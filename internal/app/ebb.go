@@ -33,6 +33,7 @@ func Ebb(ctx context.Context) {
 		if t.over(gauges.read()) {
 			runtime.GC() // what pools hold goes with the second one
 			debug.FreeOSMemory()
+			t.ebbed(gauges.read())
 		}
 	}
 }
@@ -50,9 +51,11 @@ type tide struct {
 	allocated uint64
 	quiet     int    // steps
 	given     uint64 // what had been allocated when memory was given back
+	left      uint64 // what was live then
 }
 
-// over reports whether the process has been quiet for long enough, and has much that it does not need.
+// over reports whether the process has been quiet for long enough, and has much that it may not need. What was live at the last
+// collection tells too little: it may have been in the middle of the flood, and none comes after it.
 func (t *tide) over(l level) bool {
 	if l.allocated-t.allocated > calm {
 		t.quiet = 0
@@ -60,12 +63,15 @@ func (t *tide) over(l level) bool {
 		t.quiet++
 	}
 	t.allocated = l.allocated
-	if t.quiet < ebbing || l.allocated-t.given < worthwhile || l.objects+l.free < 2*l.live+worthwhile {
+	if t.quiet < ebbing || l.allocated-t.given < worthwhile || l.objects+l.free < 2*min(l.live, t.left)+worthwhile {
 		return false
 	}
 	t.quiet, t.given = 0, l.allocated
 	return true
 }
+
+// ebbed notes what is left after memory was given back: if that is much, the next time comes when there is twice as much.
+func (t *tide) ebbed(l level) { t.left = l.live }
 
 // gauges reads levels without stopping the world.
 type gauges []metrics.Sample

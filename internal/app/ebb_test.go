@@ -10,7 +10,7 @@ func TestTide(t *testing.T) {
 	const mb = 1 << 20
 	f := func(name string, levels []level, want int) {
 		t.Helper()
-		var tide tide
+		tide := tide{left: 20 * mb}
 		got := -1
 		for i, l := range levels {
 			if tide.over(l) {
@@ -28,6 +28,19 @@ func TestTide(t *testing.T) {
 	f("busy", []level{busy(0), busy(1), busy(2), busy(3)}, -1)
 	f("quiet at last", []level{busy(0), busy(1), busy(1), busy(2), busy(2), busy(2)}, 5)
 	f("little to give", []level{{100, 20 * mb, 40 * mb, 10 * mb}, {100, 20 * mb, 40 * mb, 10 * mb}, {100, 20 * mb, 40 * mb, 10 * mb}}, -1)
+	middle := level{allocated: 900 * mb, live: 150 * mb, objects: 250 * mb}
+	f("the last collection was in the middle of the flood", []level{middle, middle, middle}, 2)
+	for left, want := range map[uint64]bool{120 * mb: false, 20 * mb: true} { // it is needed, or it is not
+		tide := tide{}
+		tide.ebbed(level{live: left})
+		over := false
+		for range ebbing + 1 {
+			over = over || tide.over(middle)
+		}
+		if over != want {
+			t.Errorf("%d MB were left: over is %v", left/mb, over)
+		}
+	}
 	again := tide{allocated: flood.allocated, given: flood.allocated}
 	for range 5 {
 		if again.over(flood) {

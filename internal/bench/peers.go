@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	running "github.com/dewpoint-proxy/dewpoint/internal/process"
 )
 
 // Peer is another proxy to measure beside. In its texts {port} is the port that it is to listen on, {upstream} the mock's
@@ -45,7 +47,7 @@ func LoadPeers(path string) ([]Peer, error) {
 }
 
 func startPeer(ctx context.Context, p Peer, dir, upstream string) (*Target, error) {
-	addr, err := freeAddr()
+	addr, err := running.FreeAddr()
 	if err != nil {
 		return nil, err
 	}

@@ -6,16 +6,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// dieWithParent ends a process even if the benchmark is killed.
-func dieWithParent(by syscall.Signal) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: by}
-}
 
 // cpuTime is the time that the processes have spent on processors, by their CPU clocks: to the nanosecond, all threads.
 func cpuTime(pids []int) time.Duration {

@@ -2,14 +2,9 @@
 
 package bench
 
-import (
-	"syscall"
-	"time"
-)
+import "time"
 
 // What other processes use is read from Linux's /proc only; elsewhere these figures are 0.
-
-func dieWithParent(syscall.Signal) *syscall.SysProcAttr { return nil }
 
 func cpuTime([]int) time.Duration { return 0 }
 

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	running "github.com/dewpoint-proxy/dewpoint/internal/process"
 )
 
 // process is a program that runs beside the benchmark.
@@ -46,7 +48,7 @@ func start(p program) (*process, error) {
 		p.Stop = syscall.SIGTERM
 	}
 	c := exec.Command(p.Args[0], p.Args[1:]...)
-	c.Env, c.Dir, c.SysProcAttr = append(os.Environ(), p.Env...), p.Dir, dieWithParent(p.Stop)
+	c.Env, c.Dir, c.SysProcAttr = append(os.Environ(), p.Env...), p.Dir, running.DieWithParent(p.Stop)
 	in, err := c.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
@@ -139,14 +141,4 @@ func (p *process) close() error {
 	_ = p.command.Process.Kill()
 	<-p.ended
 	return errors.New(p.command.Args[0] + " did not end when told to, and was killed")
-}
-
-// freeAddr is an address on the loopback that nobody listened on a moment ago.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	running "github.com/dewpoint-proxy/dewpoint/internal/process"
 )
 
 // errNotInstalled says that a server to compare with is not there.
@@ -25,7 +27,7 @@ func startNginx(ctx context.Context, dir, upstream string) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nginx: %w", errNotInstalled)
 	}
-	addr, err := freeAddr()
+	addr, err := running.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +94,7 @@ func startRedis(ctx context.Context, dir string) (*redisServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis-server: %w", errNotInstalled)
 	}
-	addr, err := freeAddr()
+	addr, err := running.FreeAddr()
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -78,7 +79,7 @@ func runIn(t testing.TB, dir string, environment []string, program string, args 
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	c := exec.CommandContext(ctx, program, args...)
-	c.Dir, c.Env, c.SysProcAttr = dir, append(os.Environ(), environment...), running.DieWithParent()
+	c.Dir, c.Env, c.SysProcAttr = dir, append(os.Environ(), environment...), running.DieWithParent(syscall.SIGKILL)
 	c.Stdout, c.Stderr = &stdout, &stderr
 	err = c.Run()
 	return stdout.String(), stderr.String(), err

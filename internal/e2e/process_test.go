@@ -110,7 +110,7 @@ func commandIn(t testing.TB, dir string, args ...string) finished {
 	defer cancel()
 	var out, errs bytes.Buffer
 	c := exec.CommandContext(ctx, binary, args...)
-	c.Dir, c.Env, c.SysProcAttr = dir, append(running.Environment(), "TMPDIR="+dir), running.DieWithParent()
+	c.Dir, c.Env, c.SysProcAttr = dir, append(running.Environment(), "TMPDIR="+dir), running.DieWithParent(syscall.SIGKILL)
 	c.Stdout, c.Stderr = &out, &errs
 	err := c.Run()
 	if c.ProcessState == nil || ctx.Err() != nil {

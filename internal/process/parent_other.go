@@ -5,4 +5,4 @@ package process
 import "syscall"
 
 // DieWithParent can do nothing here.
-func DieWithParent() *syscall.SysProcAttr { return nil }
+func DieWithParent(syscall.Signal) *syscall.SysProcAttr { return nil }

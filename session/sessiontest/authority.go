@@ -78,7 +78,7 @@ func (a *Authority) sign(template *x509.Certificate, public *ecdsa.PublicKey) []
 // takes only clients that show one of the authority's own.
 func StartRedisTLS(t testing.TB, a *Authority, own Certificate, args ...string) (server *Server, secure string) {
 	t.Helper()
-	server, secure = newServer(t, durable...), FreeAddr(t)
+	server, secure = newServer(t, durable...), freeAddr(t)
 	_, port, err := net.SplitHostPort(secure)
 	ok(t, err)
 	server.args = append(server.args, "--tls-port", port, "--tls-auth-clients", "yes",

@@ -8,8 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/process"
 )
 
 // noRedis names the environment variable that lets tests pass where no redis-server is installed.
@@ -42,7 +45,7 @@ func StartRedis(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// newServer prepares a server on a port that was free a moment ago.
+// newServer prepares a server on a free port.
 func newServer(t testing.TB, args ...string) *Server {
 	t.Helper()
 	needRedis(t)
@@ -64,18 +67,17 @@ func needRedis(t testing.TB) {
 	t.Fatalf("redis-server is not installed: install it (apt-get install redis-server, brew install redis), or set %s=1 to skip what needs it", noRedis)
 }
 
-// FreeAddr is an address on the loopback on which nobody listened a moment ago.
-func FreeAddr(t testing.TB) string {
+// freeAddr is an address on the loopback on which nobody listens.
+func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := process.FreeAddr()
 	ok(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	return addr
 }
 
 func freePort(t testing.TB) string {
 	t.Helper()
-	_, port, err := net.SplitHostPort(FreeAddr(t))
+	_, port, err := net.SplitHostPort(freeAddr(t))
 	ok(t, err)
 	return port
 }
@@ -108,7 +110,7 @@ func (s *Server) Launch(args ...string) {
 	s.output = &bytes.Buffer{}
 	s.command = exec.Command("redis-server", slices.Concat(s.args, args)...)
 	s.command.Stdout, s.command.Stderr = s.output, s.output
-	s.command.SysProcAttr = dieWithParent()
+	s.command.SysProcAttr = process.DieWithParent(syscall.SIGKILL)
 	ok(s.t, s.command.Start())
 }
 

@@ -1,8 +1,0 @@
-package sessiontest
-
-import "syscall"
-
-// dieWithParent ends the server even if the test's process is killed.
-func dieWithParent() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-}

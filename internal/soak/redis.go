@@ -26,15 +26,13 @@ type redis struct {
 }
 
 func startRedis(ctx context.Context, dir string) (*redis, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := process.FreeAddr()
 	if err != nil {
-		return nil, fmt.Errorf("find a port: %w", err)
+		return nil, fmt.Errorf("start redis: %w", err)
 	}
-	addr := listener.Addr().String()
-	_ = listener.Close()
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("find a port: %w", err)
+		return nil, fmt.Errorf("start redis: %w", err)
 	}
 	r := &redis{addr: addr, dir: dir, port: port}
 	return r, r.start(ctx)

@@ -11,7 +11,7 @@ import (
 const (
 	// ebbStep is how often the process is looked at, and ebbing how many times it must have been found calm.
 	ebbStep, ebbing = 500 * time.Millisecond, 2
-	// calm is how many bytes a quiet process allocates in a step at most.
+	// calm is how many bytes a quiet process allocates in a step at most; more is a flood.
 	calm = 4 << 20
 	// worthwhile is how much must be got back, besides as much as is in use, for the work of it.
 	worthwhile = 16 << 20
@@ -19,10 +19,10 @@ const (
 
 // Ebb gives memory back to the system when a flood of requests is over, until ctx ends. Go itself collects by what is
 // allocated: a process that has become quiet would keep what it needed at its worst for minutes. It has an effect on the
-// whole process: have it run once. It costs next to nothing while there is nothing to give back.
+// whole process: have it run once. It costs next to nothing without a flood.
 func Ebb(ctx context.Context) {
-	var t tide
 	gauges := newGauges()
+	t := newTide(gauges.read())
 	for each := time.NewTicker(ebbStep); ; {
 		select {
 		case <-ctx.Done():
@@ -30,11 +30,10 @@ func Ebb(ctx context.Context) {
 			return
 		case <-each.C:
 		}
-		if t.over(gauges.read()) {
+		t.step(gauges.read, func() {
 			runtime.GC() // what pools hold goes with the second one
 			debug.FreeOSMemory()
-			t.ebbed(gauges.read())
-		}
+		})
 	}
 }
 
@@ -49,29 +48,33 @@ type level struct {
 // tide notices the end of a flood.
 type tide struct {
 	allocated uint64
+	flooded   bool   // since memory was given back
 	quiet     int    // steps
-	given     uint64 // what had been allocated when memory was given back
-	left      uint64 // what was live then
+	left      uint64 // what was in use when memory was given back, or at the beginning
 }
 
-// over reports whether the process has been quiet for long enough, and has much that it may not need. What was live at the last
-// collection tells too little: it may have been in the middle of the flood, and none comes after it.
+func newTide(l level) *tide { return &tide{allocated: l.allocated, left: l.objects} }
+
+// step looks at the process, and has memory given back if a flood is over.
+func (t *tide) step(read func() level, give func()) {
+	if !t.over(read()) {
+		return
+	}
+	give()
+	t.flooded, t.quiet, t.left = false, 0, read().live
+}
+
+// over reports whether the process has been quiet for long enough after a flood, and has much that it may not need. What was
+// live at the last collection tells too little: it may have been in the middle of the flood, and none comes after it.
 func (t *tide) over(l level) bool {
 	if l.allocated-t.allocated > calm {
-		t.quiet = 0
+		t.flooded, t.quiet = true, 0
 	} else {
 		t.quiet++
 	}
 	t.allocated = l.allocated
-	if t.quiet < ebbing || l.allocated-t.given < worthwhile || l.objects+l.free < 2*min(l.live, t.left)+worthwhile {
-		return false
-	}
-	t.quiet, t.given = 0, l.allocated
-	return true
+	return t.flooded && t.quiet >= ebbing && l.objects+l.free >= 2*min(l.live, t.left)+worthwhile
 }
-
-// ebbed notes what is left after memory was given back: if that is much, the next time comes when there is twice as much.
-func (t *tide) ebbed(l level) { t.left = l.live }
 
 // gauges reads levels without stopping the world.
 type gauges []metrics.Sample

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Ports that a system gives to nobody who does not ask for them: connections and listeners on port 0 get higher ones.
+// Ports that systems, as they come, give to nobody who does not ask for them: connections and listeners on port 0 get higher ones.
 const firstPort, lastPort = 20_000, 32_767
 
 // FreeAddr gives an address on the loopback on which nobody listens, for a server that has to be told where to. Only who takes

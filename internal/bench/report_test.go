@@ -138,10 +138,10 @@ func TestLoadPeers(t *testing.T) {
 }
 
 func TestRecognised(t *testing.T) {
-	for strange, want := range map[int]bool{0: true, 10: true, 11: false} {
-		c := CellResult{Targets: []TargetResult{{Name: nameBare, Requests: 100}, {Name: nameEmbedded, Requests: 100, Strange: strange}}}
+	for strange, want := range map[[2]int]bool{{0, 100}: true, {10, 100}: true, {11, 100}: false, {1, 8}: true, {2, 8}: false} {
+		c := CellResult{Targets: []TargetResult{{Name: nameBare, Requests: 100}, {Name: nameEmbedded, Strange: strange[0], Requests: strange[1]}}}
 		if got := c.recognised() == nil; got != want {
-			t.Errorf("%d of 100: %v", strange, got)
+			t.Errorf("%d of %d: %v", strange[0], strange[1], got)
 		}
 	}
 }

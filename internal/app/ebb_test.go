@@ -9,82 +9,87 @@ import (
 
 const mb = 1 << 20
 
-// beach is a process in a test: how it is at each step, and what giving memory back leaves in use.
-type beach struct {
-	levels []level
-	left   uint64
-	at     int
-	given  []int // steps
+// shore is a process in a test, whose garbage nobody but its ebb collects.
+type shore struct {
+	level
+	inUse     func(step int) uint64
+	heap      uint64 // live objects and garbage
+	step      int
+	collected []int // at which steps
+	given     []int
 }
 
-func (b *beach) read() level { return b.levels[b.at] }
-
-// watch looks at all steps.
-func (b *beach) watch(t *tide) {
-	for b.at = range b.levels {
-		t.step(b.read, func() {
-			b.given = append(b.given, b.at)
-			b.levels[b.at].live = b.left // nobody looks at this step again
-		})
+// watch has the process allocate something in each step.
+func (s *shore) watch(steps int, allocates func(step int) uint64) {
+	var t tide
+	for s.step = range steps {
+		s.allocated += allocates(s.step)
+		s.heap += allocates(s.step)
+		s.free -= min(s.free, allocates(s.step))
+		t.step(func() level { return s.level }, s.collect, s.give)
 	}
 }
 
-// TestTide: memory is given back once after a flood, when that is worth it.
+func (s *shore) collect() {
+	s.collected = append(s.collected, s.step)
+	s.live = min(s.heap, s.inUse(s.step))
+	s.heap, s.free = s.live, s.free+s.heap-s.live
+}
+
+func (s *shore) give() { s.free, s.given = 0, append(s.given, s.step) }
+
+// TestTide: after a flood memory is given back, once it is free; nothing is collected where there was none.
 func TestTide(t *testing.T) {
-	flood := level{allocated: 900 * mb, live: 20 * mb, objects: 40 * mb, free: 300 * mb}
-	garbage := level{allocated: 900 * mb, live: 20 * mb, objects: 200 * mb}
-	middle := level{allocated: 900 * mb, live: 150 * mb, objects: 250 * mb}
-	little := level{allocated: 900 * mb, live: 20 * mb, objects: 40 * mb, free: 10 * mb}
-	later := func(l level, more uint64) level { l.allocated += more; return l }
-	repeat := func(l level, n int) []level { return slices.Repeat([]level{l}, n) }
-	var steady, busy []level
-	for n := range uint64(100) {
-		steady, busy = append(steady, later(flood, n*4*mb)), append(busy, later(flood, n*9*mb))
+	flood := func(step int) uint64 { return []uint64{900 * mb, 0}[min(step, 1)] }
+	little := func(int) uint64 { return 20 * mb }
+	until := func(end int) func(int) uint64 {
+		return func(step int) uint64 { return []uint64{400 * mb, 20 * mb}[min(step/end, 1)] }
 	}
+	looks := []int{2, 4, 8, 16, 32, 64, 128}
 	for name, c := range map[string]struct {
-		levels []level
-		left   uint64 // in use after memory was given back
-		begun  uint64 // in use at the beginning
-		want   []int
+		allocates        func(step int) uint64
+		inUse            func(step int) uint64
+		collected, given []int
 	}{
-		"quiet after a flood":                                {levels: repeat(flood, 20), left: 20 * mb, want: []int{2}},
-		"garbage that nobody collects":                       {levels: repeat(garbage, 20), left: 20 * mb, want: []int{2}},
-		"the last collection was in the middle of the flood": {levels: repeat(middle, 20), left: 20 * mb, want: []int{2}},
-		"little to give":                                     {levels: repeat(little, 20), left: 20 * mb, begun: 20 * mb},
-		"busy":                                               {levels: busy, left: 20 * mb},
-		"a low load after the flood":                         {levels: steady, left: 20 * mb, want: []int{2}},
-		"a second flood":                                     {levels: append(repeat(flood, 9), repeat(later(flood, 100*mb), 9)...), left: 20 * mb, want: []int{2, 11}},
-		"less in use than after the first flood":             {levels: append(repeat(middle, 9), repeat(later(garbage, 100*mb), 9)...), left: 120 * mb, want: []int{2, 11}},
-		"a second flood, all of it in use":                   {levels: append(repeat(middle, 9), repeat(later(middle, 100*mb), 9)...), left: 120 * mb, want: []int{2}},
+		"a flood":                          {flood, little, looks, []int{2}},
+		"connections hold what it brought": {flood, until(11), looks, []int{2, 16}},
+		"all of it stays in use":           {flood, func(int) uint64 { return 900 * mb }, looks, nil},
+		"a low load":                       {func(int) uint64 { return 4 * mb }, little, nil, nil},
+		"a low load after a flood":         {func(step int) uint64 { return max(flood(step), 3*mb) }, little, looks, []int{2, 32, 64, 128}},
+		"busy":                             {func(int) uint64 { return 5 * mb }, little, nil, nil},
+		"little to give":                   {func(step int) uint64 { return flood(step) / 100 }, little, looks, nil},
+		"two floods":                       {func(step int) uint64 { return flood(step % 200) }, little, append(looks[:7:7], 202, 204, 208, 216, 232, 264), []int{2, 202}},
 	} {
-		b := &beach{levels: c.levels, left: c.left}
-		b.watch(newTide(level{objects: c.begun}))
-		if !slices.Equal(b.given, c.want) {
-			t.Errorf("%s: given back after the steps %v, want %v", name, b.given, c.want)
+		s := &shore{inUse: c.inUse}
+		s.watch(300, c.allocates)
+		if !slices.Equal(s.collected, c.collected) || !slices.Equal(s.given, c.given) {
+			t.Errorf("%s: collected at the steps %v, want %v; given back at %v, want %v", name, s.collected, c.collected, s.given, c.given)
 		}
-	}
-	b := &beach{levels: steady}
-	if b.watch(newTide(steady[0])); b.given != nil {
-		t.Errorf("given back without a flood after the steps %v", b.given)
 	}
 }
 
 // TestGauges checks that the runtime still tells what is asked of it, and that giving memory back is seen there.
 func TestGauges(t *testing.T) {
 	g := newGauges()
+	begun := g.read()
 	garbage := make([]byte, 64<<20)
 	for i := range garbage {
 		garbage[i] = 1
 	}
-	before := g.read()
+	runtime.GC()
+	used := g.read()
 	runtime.KeepAlive(garbage)
 	runtime.GC()
+	free := g.read()
 	debug.FreeOSMemory()
-	after := g.read()
-	if before.objects < 64<<20 || before.allocated < 64<<20 {
-		t.Errorf("before: %+v", before)
+	given := g.read()
+	if used.allocated < begun.allocated+64*mb || used.live < 64*mb {
+		t.Errorf("used: %+v", used)
 	}
-	if after.live == 0 || after.objects+after.free >= 2*after.live+worthwhile {
-		t.Errorf("after: %+v", after)
+	if free.live > used.live-60*mb || free.free < 60*mb {
+		t.Errorf("free: %+v", free)
+	}
+	if given.free > free.free-60*mb {
+		t.Errorf("given back: %+v", given)
 	}
 }

@@ -75,7 +75,7 @@ type Usage struct {
 // Applicable is those condensations whose covered prefix is the history's own, each building on the one before, oldest
 // first. An edit inside a prefix makes its hash another one, so that condensation, and those that build on it, no longer
 // apply. Nor does one that another continuation of the prefix made, if it would hide this one's newest user message or
-// last unit, or a part of a unit that goes on here. Of two that build on the same one (two replicas were at it), the first
+// last unit, or a part of a unit that goes on here; or one that hides a call whose result came only after it. Of two that build on the same one (two replicas were at it), the first
 // logged counts.
 func Applicable(h *History, condensations []Condensation) []Condensation {
 	if len(condensations) == 0 {
@@ -83,9 +83,10 @@ func Applicable(h *History, condensations []Condensation) []Condensation {
 	}
 	var out []Condensation
 	var base CondensationID
-	live, units := liveParts(h), unitNumbers(h)
+	units := Units(h.Messages)
+	live, numbers, late := liveParts(h), unitNumbers(h, units), lateAnswers(h, units)
 	for _, c := range condensations {
-		if c.Base == base && h.Covers(c.Prefix, c.Hash) && !c.forgets(live) && !c.tears(units) {
+		if c.Base == base && h.Covers(c.Prefix, c.Hash) && !c.forgets(live) && !c.tears(numbers) && !c.separates(late) {
 			out = append(out, c)
 			base = c.ID
 		}
@@ -94,9 +95,9 @@ func Applicable(h *History, condensations []Condensation) []Condensation {
 }
 
 // unitNumbers gives the number of the unit that each position is in (1-based; 0 at both ends).
-func unitNumbers(h *History) []int {
+func unitNumbers(h *History, units []Unit) []int {
 	numbers := make([]int, h.Len()+2)
-	for n, u := range Units(h.Messages) {
+	for n, u := range units {
 		for i := u.From; i < u.To; i++ {
 			if p := h.Pos(i); p > 0 {
 				numbers[p] = n + 1
@@ -108,21 +109,27 @@ func unitNumbers(h *History) []int {
 
 // tears reports whether a unit would be forgotten in part.
 func (c *Condensation) tears(units []int) bool {
-	gone := func(p int) bool {
-		return slices.ContainsFunc(c.Forgotten, func(r Range) bool { return r.From <= p && p < r.To })
-	}
 	for _, r := range c.Forgotten {
 		for _, edge := range [...]int{r.From - 1, r.To} {
 			inside := r.From
 			if edge == r.To {
 				inside = r.To - 1
 			}
-			if units[edge] > 0 && units[edge] == units[inside] && !gone(edge) {
+			if units[edge] > 0 && units[edge] == units[inside] && !c.hides(edge) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// separates reports whether a call would be forgotten without its answer, or an answer without its call.
+func (c *Condensation) separates(answers []answer) bool {
+	return slices.ContainsFunc(answers, func(a answer) bool { return c.hides(a.call) != c.hides(a.result) })
+}
+
+func (c *Condensation) hides(position int) bool {
+	return slices.ContainsFunc(c.Forgotten, func(r Range) bool { return r.From <= position && position < r.To })
 }
 
 // liveParts is the positions that no view may leave out: the newest user message and the last unit.

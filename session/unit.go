@@ -72,6 +72,38 @@ func answered(results []Message, id string) bool {
 	return false
 }
 
+// answer is the position of a call and that of its result.
+type answer struct{ call, result int }
+
+// lateAnswers lists the calls that are answered only in a later unit. Only the first result counts, and a call that uses an id
+// again ends the wait for the older one. Messages are looked at from the first open unit on; most histories have none.
+func lateAnswers(h *History, units []Unit) []answer {
+	type waiting struct{ position, unit int }
+	var late []answer
+	asked := map[string]waiting{}
+	for n, u := range units {
+		if !u.Open && len(asked) == 0 {
+			continue
+		}
+		for i := u.From; i < u.To; i++ {
+			m := &h.Messages[i]
+			if by, ok := asked[m.Result]; ok && m.Kind == Observation {
+				delete(asked, m.Result)
+				if by.unit != n {
+					late = append(late, answer{by.position, h.Pos(i)})
+				}
+			}
+			for _, id := range m.Calls {
+				delete(asked, id)
+				if u.Open {
+					asked[id] = waiting{h.Pos(i), n}
+				}
+			}
+		}
+	}
+	return late
+}
+
 // lastUnit is the unit that a history's last chained message belongs to: Units' last, without going through them all.
 func lastUnit(messages []Message) Unit {
 	u := Unit{From: pastSystem(messages, 0), To: len(messages)}

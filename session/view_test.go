@@ -86,6 +86,29 @@ func TestUnitsThatGoOnAreNotTorn(t *testing.T) {
 	}
 }
 
+// TestCallsAnsweredLateAreNotHidden: a call was forgotten when nobody had answered it yet, and its result comes after all.
+func TestCallsAnsweredLateAreNotHidden(t *testing.T) {
+	for _, test := range []struct {
+		made     string
+		from, to int // forgotten
+		now      string
+		want     string
+	}{
+		{"u aX u g u", 2, 3, "u aX u g u g", "u [sum] u g u g"},
+		{"u aX u g u", 2, 3, "u aX u g u oX", "u aX u g u oX"},
+		{"u aX u g u", 2, 5, "s u aX u s g u oX", "s u aX u s g u oX"},
+		{"u aXY oX u g u", 2, 4, "u aXY oX u g u oY u", "u aXY oX u g u oY u"},
+		{"u aX u oX g u", 2, 5, "u aX u oX g u g", "u [sum] g u g"},         // both forgotten
+		{"u aX oX u g u", 2, 4, "u aX oX u g u oX", "u [sum] u g u oX"},     // a result once more
+		{"u aX u g u", 2, 3, "u aX u g u aX oX u", "u [sum] u g u aX oX u"}, // the id stands for another call now
+	} {
+		made, now := NewHistory(Hash{}, parseMessages(test.made)), NewHistory(Hash{}, parseMessages(test.now))
+		if got := shown(Project(now, []Condensation{condensed(made, 10, 0, test.from, test.to, "sum")})); got != test.want {
+			t.Errorf("%s, %d to %d forgotten, then %s:\ngot  %s\nwant %s", test.made, test.from, test.to, test.now, got, test.want)
+		}
+	}
+}
+
 func TestNewestUserMessageIsNotHidden(t *testing.T) {
 	long := NewHistory(Hash{}, parseMessages("u aX oX u aY oY u"))
 	c := condensed(long, 10, 0, 2, 7, "sum")

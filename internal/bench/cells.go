@@ -174,10 +174,8 @@ func (r *rig) measureCell(ctx context.Context, c Cell) (result CellResult, err e
 			return result, err
 		}
 		if n == 1 {
-			for _, t := range r.targets {
-				if err := t.calibrate(); err != nil {
-					return result, err
-				}
+			if err := r.calibrate(); err != nil {
+				return result, err
 			}
 		}
 		if err := g.block(n); err != nil {
@@ -186,6 +184,15 @@ func (r *rig) measureCell(ctx context.Context, c Cell) (result CellResult, err e
 	}
 	result = g.result()
 	return result, errors.Join(result.recognised(), r.mock.Expected.check())
+}
+
+func (r *rig) calibrate() error {
+	for _, t := range r.targets {
+		if err := t.calibrate(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // recognised is an error if a target did not do its work: a tenth of its requests, or one of a few, may find its store late.

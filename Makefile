@@ -29,6 +29,9 @@ vet:
 lint:
 	$(GOLANGCI) run ./...
 
+# SEED is what tests of properties and the soak draw from.
+SEED ?= 20
+
 test: ## with the race detector; fuzz seeds and import rules included. SEED=0 draws other cases of properties
 	@GO="$(GO)" SEED="$(SEED)" sh scripts/test.sh
 
@@ -71,7 +74,6 @@ retention: ## remakes docs/retention.md
 cost: ## remakes docs/cost.md
 	$(GO) run ./cmd/measure cost -doc docs/cost.md "$(RUNS)"
 
-SEED ?= 20
 soak: build ## remakes docs/reliability.md; takes a quarter of an hour
 	$(GO) run ./cmd/measure soak -store redis,embedded -seed $(SEED) -doc docs/reliability.md
 

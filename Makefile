@@ -69,13 +69,13 @@ recorded:
 	DEWPOINT_RUNS="$(RUNS)" $(GO) test -count=1 -timeout 30m -run TestRecorded ./internal/e2e
 
 retention: ## remakes docs/retention.md
-	$(GO) run ./cmd/measure retention -doc docs/retention.md -plot docs/img/retention.svg "$(RUNS)"
+	$(GO) run ./lab/measure retention -doc docs/retention.md -plot docs/img/retention.svg "$(RUNS)"
 
 cost: ## remakes docs/cost.md
-	$(GO) run ./cmd/measure cost -doc docs/cost.md "$(RUNS)"
+	$(GO) run ./lab/measure cost -doc docs/cost.md "$(RUNS)"
 
 soak: build ## remakes docs/reliability.md; takes a quarter of an hour
-	$(GO) run ./cmd/measure soak -store redis,embedded -seed $(SEED) -doc docs/reliability.md
+	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -doc docs/reliability.md
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, FUZZTIME each
@@ -83,7 +83,7 @@ fuzz: ## every fuzz target, FUZZTIME each
 
 # BENCH holds flags, such as -quick, -only cells or -peers FILE; "-doc docs/benchmarks.md -plots docs/img" remakes the page.
 bench: build ## what the proxy adds to a request, beside a bare proxy and nginx
-	$(GO) run ./cmd/measure bench $(BENCH)
+	$(GO) run ./lab/measure bench $(BENCH)
 
 COUNT ?= 6
 microbench: ## the benchmarks of packages, for benchstat

@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
 // contentBytes bounds each part of what is logged of a request's content.

@@ -12,7 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"go.uber.org/zap"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
 // request is one client request on its way through the house. It outlives the handler: the answer is relayed, and the

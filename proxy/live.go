@@ -1,6 +1,6 @@
 package proxy
 
-import "github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+import "github.com/dewpoint-proxy/dewpoint/dialect"
 
 // Live is the part of the configuration that can be replaced while the server runs. A request is served to its end under
 // the one that it began with.

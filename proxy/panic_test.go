@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
 // errBroken breaks the client's response because upstream's broke.

@@ -15,9 +15,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )

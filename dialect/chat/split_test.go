@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

@@ -1,8 +1,8 @@
 package chat
 
 import (
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

@@ -1,8 +1,8 @@
 package chat
 
 import (
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
 )
 
 // Tee begins to read an answer: a stream of chunks, or one body.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

@@ -3,8 +3,8 @@ package chat
 import (
 	"slices"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

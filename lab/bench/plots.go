@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/plot"
+	"github.com/dewpoint-proxy/dewpoint/lab/plot"
 )
 
 // HistoryPlot draws a step's time, and what is added to the bare proxy's, against the length of its history; an SVG.

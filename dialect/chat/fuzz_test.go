@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 )
 
 // FuzzSplit: what is accepted is sound JSON, its messages stand where Inside says, and they can be read.

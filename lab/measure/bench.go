@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/bench"
+	"github.com/dewpoint-proxy/dewpoint/lab/bench"
 )
 
 // bareProxy is the hidden subcommand that is the bare proxy of a benchmark.

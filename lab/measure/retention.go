@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/retention"
+	"github.com/dewpoint-proxy/dewpoint/lab/retention"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 

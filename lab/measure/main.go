@@ -12,8 +12,8 @@ import (
 	"os/signal"
 	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/bench"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/lab/bench"
 )
 
 const usage = `usage: measure retention|cost [flags] (FILE|FOLDER)... | bench [flags] | soak [flags]; see docs`

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/soak"
+	"github.com/dewpoint-proxy/dewpoint/lab/soak"
 )
 
 // measureSoak soaks the binary, and writes the tables to out or into a document. Violations are an error.

@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 )
 
 var remembering = chat.Options{Fields: []string{"metadata.session_id", "id"}, Remember: 1 << 20, MaxDepth: 8}

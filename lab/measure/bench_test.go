@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/bench"
+	"github.com/dewpoint-proxy/dewpoint/lab/bench"
 )
 
 func TestBenchFiles(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/plot"
+	"github.com/dewpoint-proxy/dewpoint/lab/plot"
 )
 
 // fair is the share of moments that may be over the budget for a figure to be drawn.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
 // deep is n bytes of objects inside each other, members out of order at every level.

@@ -3,7 +3,7 @@ package condense
 import "github.com/dewpoint-proxy/dewpoint/session"
 
 // blocks are the history's units, with those joined that a client tore apart: a call whose result comes only after other
-// messages, and a reasoning tool loop with a system message in it. A cut forgets a block whole or not at all, so that it
+// messages. A cut forgets a block whole or not at all, so that it
 // never adds a defect to those the client sent. Calls that are already forgotten (not alive) bind nothing.
 func blocks(messages []session.Message, alive []bool) []session.Unit {
 	units := session.Units(messages)
@@ -49,18 +49,6 @@ func reach(messages []session.Message, units []session.Unit, last []int) int {
 	end := u.To
 	for i := u.From; i < u.To; i++ {
 		end = max(end, last[i]+1)
-	}
-	if m := &messages[u.From]; !m.Loop || len(m.Calls) == 0 {
-		return end
-	}
-	for _, next := range units[1:] {
-		m := &messages[next.From]
-		if m.Kind != session.System && len(m.Calls) == 0 {
-			break
-		}
-		if m.Kind != session.System {
-			end = max(end, next.To)
-		}
 	}
 	return end
 }

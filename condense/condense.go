@@ -40,8 +40,12 @@ type Input struct {
 	Model    string                     // the request's model
 	Upstream Endpoint                   // where the client's own request goes, for condensers without a model of their own
 	Codec    Codec
-	Cooling  bool // the summariser failed a short while ago: a soft condensation does not call it
-	Now      time.Time
+
+	// NeedsReasoning says that upstream takes an open tool loop only with its reasoning. A soft condensation then waits for the
+	// loop's end.
+	NeedsReasoning bool
+	Cooling        bool // the summariser failed a short while ago: a soft condensation does not call it
+	Now            time.Time
 }
 
 // Endpoint is a model server.

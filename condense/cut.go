@@ -10,6 +10,7 @@ type Cut struct {
 	Prefix    int             // last position that this or an earlier condensation of the view forgot
 	Hash      session.Hash    // chain hash of the prefix
 	Offset    int             // first position ever forgotten: where the summary stands
+	Stripped  int             // last position whose sealed reasoning has to go, 0 if none has
 	Before    session.Size    // of the view; tokens are those of the whole request
 	Kept      session.Size    // the same without what goes and without the replaced summary
 }
@@ -83,6 +84,7 @@ func (p *picker) cut(in Input) (Cut, bool) {
 	}
 	c.sweep(in, gone)
 	c.cover(in.View)
+	c.Stripped = lastSealed(in.View.History)
 	return c, true
 }
 

@@ -169,6 +169,7 @@ func (c *Cut) condensation(reason session.Reason, condenser string) session.Cond
 		Forgotten:       c.Forgotten,
 		ForgottenTokens: c.Tokens,
 		Offset:          c.Offset,
+		Stripped:        c.Stripped,
 		Reason:          reason,
 		Condenser:       condenser,
 		Before:          c.Before,

@@ -49,15 +49,15 @@ func (s *script) turns(t *testing.T, times string, n int) {
 // call adds an assistant message with tool calls, as a line describes them.
 func (s *script) call(line string, n int) {
 	fields := strings.Fields(line)
-	name, url, loop := "run", "", false
+	name, url, sealed := "run", "", false
 	for _, f := range fields[1:] {
 		switch key, value, _ := strings.Cut(f, "="); key {
 		case "tool":
 			name = value
 		case "url":
 			url = value
-		case "loop":
-			loop = true
+		case "sealed":
+			sealed = true
 		}
 	}
 	c := session.Content{Role: "assistant"}
@@ -68,12 +68,12 @@ func (s *script) call(line string, n int) {
 		}
 		c.Calls = append(c.Calls, session.Call{ID: id, Name: name, Arguments: arguments})
 	}
-	s.message(c, loop)
+	s.message(c, sealed)
 }
 
-func (s *script) message(c session.Content, loop bool) {
+func (s *script) message(c session.Content, sealed bool) {
 	m := condensetest.Message(c)
-	m.Loop = loop
+	m.Sealed = sealed
 	s.messages = append(s.messages, m)
 }
 

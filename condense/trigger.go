@@ -43,6 +43,9 @@ func (s Settings) Due(in Input) Due {
 	if in.Need.Reason != "" {
 		d.ask(in)
 	}
+	if !d.Need.Hard && in.waits() {
+		return Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
+	}
 	return d
 }
 

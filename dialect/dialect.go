@@ -21,6 +21,9 @@ type Dialect interface {
 	Note(text string) []byte
 	// Rewrite gives a message with another text in the place of its content; everything else of it stays, byte for byte.
 	Rewrite(raw []byte, text string) ([]byte, error)
+	// StripReasoning gives a message without the sealed reasoning that its provider bound to what stood before it; everything
+	// else of it stays.
+	StripReasoning(raw []byte) ([]byte, error)
 	// Tee begins to read an answer.
 	Tee(streamed bool) Tee
 }
@@ -35,6 +38,9 @@ type Request struct {
 	MaxOutput int               // tokens the client allows for the answer, 0 if it does not say
 	Tools     []byte            // the raw tool definitions, nil if none
 	Fields    map[string]string // the session fields found, by their path
+
+	// NeedsReasoning says that the model takes an open tool loop only with the reasoning in it: Anthropic's manual thinking.
+	NeedsReasoning bool
 }
 
 // Span is the bytes From to To-1 of a body.

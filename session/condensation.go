@@ -42,6 +42,7 @@ type Condensation struct {
 	Summary         string  // text of the message that stands for all that is forgotten so far, empty if none
 	SummaryTokens   int
 	Offset          int // position before which the summary stands
+	Stripped        int // last position whose sealed reasoning is left out: it was made under another prefix; 0 if none is
 
 	Reason        Reason
 	Condenser     string

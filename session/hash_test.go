@@ -59,7 +59,7 @@ func drawMessages(t *rapid.T) []Message {
 		switch out[i].Kind {
 		case Action:
 			out[i].Calls = []string{rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "call")}
-			out[i].Loop = rapid.IntRange(0, 3).Draw(t, "loop") == 0
+			out[i].Sealed = rapid.IntRange(0, 3).Draw(t, "sealed") == 0
 		case Observation:
 			out[i].Result = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "result")
 		}

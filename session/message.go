@@ -34,7 +34,7 @@ type Message struct {
 	Digest Hash     // SHA-256 of the canonical form
 	Calls  []string // ids of the tool calls it makes
 	Result string   // id of the call it answers
-	Loop   bool     // signed reasoning binds it to the whole tool loop that follows
+	Sealed bool     // carries reasoning that its provider bound to all that stood before it
 }
 
 // History is the messages of one request with their chain. Positions count the messages in the chain from 1; system

@@ -1,7 +1,8 @@
 package session
 
 // Unit is what a cut may never split: the messages at indexes [From, To) of a history. A unit is a single message, an
-// assistant message with tool calls and all its results, or a whole reasoning tool loop.
+// assistant message with tool calls and all its results. Sealed reasoning joins nothing: where a history was condensed it is
+// left out of what was there before (Condensation.Stripped).
 type Unit struct {
 	From, To int
 	Open     bool // a call in it has no result yet
@@ -13,26 +14,11 @@ type Unit struct {
 func Units(messages []Message) []Unit {
 	var units []Unit
 	for i := 0; i < len(messages); {
-		u := unitAt(messages, i)
+		u := exchangeAt(messages, i)
 		units = append(units, u)
 		i = u.To
 	}
 	return units
-}
-
-func unitAt(messages []Message, i int) Unit {
-	u := exchangeAt(messages, i)
-	if !messages[i].Loop || len(messages[i].Calls) == 0 {
-		return u
-	}
-	for {
-		at := pastSystem(messages, u.To)
-		if at == len(messages) || len(messages[at].Calls) == 0 {
-			return u
-		}
-		more := exchangeAt(messages, at)
-		u.To, u.Open = more.To, u.Open || more.Open
-	}
 }
 
 // exchangeAt is the message at i with the results that follow it, up to the next other message. Ids may be used again
@@ -113,20 +99,8 @@ func lastUnit(messages []Message) Unit {
 			break
 		}
 	}
-	if u.From == len(messages) || len(messages[u.From].Calls) == 0 {
-		return u
-	}
-	for i := u.From - 1; i >= 0; i-- { // a reasoning loop may have begun earlier
-		m := &messages[i]
-		if opens(m) && len(m.Calls) == 0 {
-			break
-		}
-		if m.Loop {
-			u.From = i
-		}
-	}
 	return u
 }
 
-// opens reports whether a message begins a unit, or an exchange of a loop.
+// opens reports whether a message begins a unit.
 func opens(m *Message) bool { return m.Kind != System && m.Kind != Observation }

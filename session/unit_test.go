@@ -9,7 +9,7 @@ import (
 )
 
 // parseMessages reads a history in short: s u g (system, user, agent), aXY (an action with calls X and Y), AXY (the same
-// with signed reasoning), oX (the result of X).
+// with sealed reasoning), oX (the result of X).
 func parseMessages(short string) []Message {
 	var out []Message
 	for i, w := range strings.Fields(short) {
@@ -22,7 +22,7 @@ func parseMessages(short string) []Message {
 		case 'g':
 			m.Kind = Agent
 		case 'a', 'A':
-			m.Kind, m.Calls, m.Loop = Action, strings.Split(w[1:], ""), w[0] == 'A'
+			m.Kind, m.Calls, m.Sealed = Action, strings.Split(w[1:], ""), w[0] == 'A'
 		case 'o':
 			m.Kind, m.Result = Observation, w[1:]
 		}
@@ -51,17 +51,17 @@ func TestUnits(t *testing.T) {
 	f("u aXY oY oX g", "0-0 1-3 4-4")
 	f("u aXY oX", "0-0 1-2?")
 	f("u aX", "0-0 1-1?")
-	f("u aX u oX", "0-0 1-1? 2-3")            // a late result stays with what is before it
-	f("u aX oX oX g", "0-0 1-3 4-4")          // a duplicate
-	f("oX u", "0-0 1-1")                      // an orphan at the beginning
-	f("u aX oX aX oX", "0-0 1-2 3-4")         // an id used again
-	f("u aX s oX g", "0-0 1-3 4-4")           // a system message between a call and its result
-	f("u aX oX s s u", "0-0 1-2 3-3 4-4 5-5") // and after it
-	f("u AX oX aY oY aZ oZ g", "0-0 1-6 7-7") // a reasoning loop
-	f("u aX oX AY oY aZ oZ u", "0-0 1-2 3-6 7-7")
-	f("u AX oX s aY oY g", "0-0 1-5 6-6")
+	f("u aX u oX", "0-0 1-1? 2-3")                    // a late result stays with what is before it
+	f("u aX oX oX g", "0-0 1-3 4-4")                  // a duplicate
+	f("oX u", "0-0 1-1")                              // an orphan at the beginning
+	f("u aX oX aX oX", "0-0 1-2 3-4")                 // an id used again
+	f("u aX s oX g", "0-0 1-3 4-4")                   // a system message between a call and its result
+	f("u aX oX s s u", "0-0 1-2 3-3 4-4 5-5")         // and after it
+	f("u AX oX aY oY aZ oZ g", "0-0 1-2 3-4 5-6 7-7") // sealed reasoning joins nothing
+	f("u aX oX AY oY aZ oZ u", "0-0 1-2 3-4 5-6 7-7")
+	f("u AX oX s aY oY g", "0-0 1-2 3-3 4-5 6-6")
 	f("u AX oX g aY oY", "0-0 1-2 3-3 4-5")
-	f("u AX oX aY", "0-0 1-3?")
+	f("u AX oX aY", "0-0 1-2 3-3?")
 	f("", "")
 }
 

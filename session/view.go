@@ -7,6 +7,7 @@ type Item struct {
 	Summary string // text of a summary
 	Kind    Kind
 	Trim    *Trim // show only this much of the text, nil: all of it. The dialect rewrites Raw by it
+	Strip   bool  // show it without its sealed reasoning, likewise
 }
 
 // View is the messages that go upstream. It is never stored: History and condensations give it again.
@@ -23,7 +24,7 @@ func (v *View) Identity() bool {
 	}
 	for i := range v.Items {
 		own := v.History.Messages[i].Raw
-		if v.Items[i].Index != i || v.Items[i].Trim != nil || len(v.Items[i].Raw) != len(own) || &v.Items[i].Raw[0] != &own[0] {
+		if v.Items[i].Index != i || v.Items[i].Trim != nil || v.Items[i].Strip || len(v.Items[i].Raw) != len(own) || &v.Items[i].Raw[0] != &own[0] {
 			return false
 		}
 	}
@@ -64,7 +65,7 @@ func Project(h *History, condensations []Condensation) View {
 	v := View{History: h, Applied: applied, Items: make([]Item, 0, len(h.Messages)+1)}
 	gone := forgotten(h.Len(), applied)
 	summary := v.Summary()
-	trims := trimmed(applied)
+	trims, bare := trimmed(applied), stripped(applied)
 	for i := range h.Messages {
 		p := h.Pos(i)
 		if summary != nil && p == summary.Offset {
@@ -73,9 +74,19 @@ func Project(h *History, condensations []Condensation) View {
 		if p > 0 && gone[p] {
 			continue
 		}
-		v.Items = append(v.Items, Item{Index: i, Raw: h.Messages[i].Raw, Kind: h.Messages[i].Kind, Trim: trims[p]})
+		m := &h.Messages[i]
+		v.Items = append(v.Items, Item{Index: i, Raw: m.Raw, Kind: m.Kind, Trim: trims[p], Strip: m.Sealed && p <= bare})
 	}
 	return v
+}
+
+// stripped is the last position whose sealed reasoning is left out, 0 if none is.
+func stripped(applied []Condensation) int {
+	last := 0
+	for i := range applied {
+		last = max(last, applied[i].Stripped)
+	}
+	return last
 }
 
 // trimmed gives the trims by position; nil if there are none.

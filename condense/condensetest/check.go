@@ -51,7 +51,7 @@ func Shaped(v *session.View) error {
 		}
 	}
 	m := v.History.Messages
-	return errors.Join(ordered(v), contents(v), systems(m, kept), newest(m, kept), units(m, kept), pairs(m, kept), loops(m, kept), summaries(v))
+	return errors.Join(ordered(v), contents(v), systems(m, kept), newest(m, kept), units(m, kept), pairs(m, kept), bare(v), summaries(v))
 }
 
 // ordered: messages come in the client's order, each once.
@@ -200,23 +200,20 @@ func result(messages []session.Message, i int, id string) int {
 	return -1
 }
 
-// loops: a reasoning tool loop is kept or left out whole, even with system messages in it.
-func loops(messages []session.Message, kept []bool) error {
-	us := session.Units(messages)
-	for n, u := range us {
-		if m := &messages[u.From]; !m.Loop || len(m.Calls) == 0 {
+// bare: once something is forgotten, the sealed reasoning of all that stays is left out up to one position, and of nothing
+// behind it.
+func bare(v *session.View) error {
+	last := 0
+	for _, c := range v.Applied {
+		last = max(last, c.Stripped)
+	}
+	for i, item := range v.Items {
+		if item.Index < 0 {
 			continue
 		}
-		loop := u
-		for _, next := range us[n+1:] {
-			m := &messages[next.From]
-			if m.Kind != session.System && len(m.Calls) == 0 {
-				break
-			}
-			loop.To = next.To
-		}
-		if err := together(messages, kept, loop); err != nil {
-			return fmt.Errorf("reasoning loop %d-%d: %w", loop.From, loop.To-1, err)
+		m := &v.History.Messages[item.Index]
+		if want := m.Sealed && v.History.Pos(item.Index) <= last; item.Strip != want {
+			return fmt.Errorf("item %d: its sealed reasoning is left out: %v, want %v", i, item.Strip, want)
 		}
 	}
 	return nil

@@ -8,13 +8,13 @@ import (
 
 func said(role, text string) session.Message { return Message(session.Content{Role: role, Text: text}) }
 
-func called(loop bool, ids ...string) session.Message {
+func called(sealed bool, ids ...string) session.Message {
 	c := session.Content{Role: "assistant"}
 	for _, id := range ids {
 		c.Calls = append(c.Calls, session.Call{ID: id, Name: "run"})
 	}
 	m := Message(c)
-	m.Loop = loop
+	m.Sealed = sealed
 	return m
 }
 
@@ -42,7 +42,6 @@ func TestCheckFinds(t *testing.T) {
 		"half a unit":         {[]int{0, 1, 2, 3, -1, 7, 10, 14}, false},
 		"result without call": {[]int{0, 1, -1, 4, 7, 10, 14}, false},
 		"late result gone":    {[]int{0, 1, -1, 7, 10, 11, 14}, false},
-		"half a loop":         {[]int{0, 1, -1, 7, 8, 9, 10, 14}, false},
 		"summary in a unit":   {[]int{0, 1, 2, -1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, false},
 		"summary in a pair":   {[]int{0, 1, 7, 10, 11, -1, 12, 13, 14}, false},
 		"two summaries":       {[]int{0, 1, -1, -1, 7, 10, 14}, false},

@@ -47,7 +47,7 @@ func (g *Generator) piece() {
 	case 4, 5, 6:
 		g.exchange(false)
 	case 7:
-		g.loop()
+		g.sealed()
 	case 8: // a result that nobody asked for
 		g.ids++
 		g.result(fmt.Sprintf("orphan_%d", g.ids))
@@ -71,8 +71,9 @@ func (g *Generator) piece() {
 	}
 }
 
-func (g *Generator) loop() {
-	for i := range rapid.IntRange(1, 4).Draw(g.t, "loop") {
+// sealed adds exchanges of which some carry sealed reasoning.
+func (g *Generator) sealed() {
+	for i := range rapid.IntRange(1, 4).Draw(g.t, "sealed exchanges") {
 		g.exchange(i == 0 || rapid.Bool().Draw(g.t, "signed"))
 		if rapid.IntRange(0, 4).Draw(g.t, "reminder") == 0 {
 			g.say("system")
@@ -80,12 +81,12 @@ func (g *Generator) loop() {
 	}
 }
 
-func (g *Generator) exchange(loop bool) {
+func (g *Generator) exchange(sealed bool) {
 	ids := make([]string, rapid.IntRange(1, 4).Draw(g.t, "calls"))
 	for i := range ids {
 		ids[i] = g.fresh()
 	}
-	g.calls(loop, ids...)
+	g.calls(sealed, ids...)
 	for _, id := range ids {
 		g.result(id)
 	}
@@ -106,12 +107,12 @@ func (g *Generator) result(id string) {
 	g.add(session.Content{Role: "tool", Result: id, Text: g.text()}, false)
 }
 
-func (g *Generator) calls(loop bool, ids ...string) {
+func (g *Generator) calls(sealed bool, ids ...string) {
 	c := session.Content{Role: "assistant"}
 	for _, id := range ids {
 		c.Calls = append(c.Calls, g.call(id))
 	}
-	g.add(c, loop)
+	g.add(c, sealed)
 }
 
 // call is one call, now and then of a browser.
@@ -135,10 +136,10 @@ func (g *Generator) Edit() []session.Message {
 		panic(err) // it was made here
 	}
 	content.Text += " edited"
-	loop := g.messages[at].Loop
+	sealed := g.messages[at].Sealed
 	g.messages = append([]session.Message(nil), g.messages...)
 	g.messages[at] = Message(content)
-	g.messages[at].Loop = loop
+	g.messages[at].Sealed = sealed
 	return append([]session.Message(nil), g.messages...)
 }
 
@@ -160,9 +161,9 @@ func (g *Generator) Compact() []session.Message {
 	return append([]session.Message(nil), g.messages...)
 }
 
-func (g *Generator) add(c session.Content, loop bool) {
+func (g *Generator) add(c session.Content, sealed bool) {
 	m := Message(c)
-	m.Loop = loop
+	m.Sealed = sealed
 	g.messages = append(g.messages, m)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // FuzzSplit: what is accepted is sound JSON, its messages stand where Inside says, and they can be read.
@@ -109,6 +110,39 @@ func FuzzTee(f *testing.F) {
 		}
 		if !reflect.DeepEqual(whole.Answer(), cut.Answer()) || whole.Ended() != cut.Ended() {
 			t.Fatalf("whole: %v %+v\ncut:   %v %+v", whole.Ended(), whole.Answer(), cut.Ended(), cut.Answer())
+		}
+	})
+}
+
+// FuzzStripReasoning: what was stripped is a message with nothing sealed in it and no other meaning than before.
+func FuzzStripReasoning(f *testing.F) {
+	f.Add([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":"t"},{"type":"text","text":"x"}]}`))
+	f.Add([]byte(`{"role":"assistant","content":"x","reasoning_details":[{"data":"d"},{"data":"e","format":"google-gemini-v1"}]}`))
+	f.Add([]byte(`{"role":"assistant","thinking_blocks":[{"type":"thinking","signature":"s"}],"tool_calls":[{"id":"a"}]}`))
+	d := chat.New(chat.Options{})
+	body := func(message []byte) []byte { return append(append([]byte(`{"messages":[`), message...), "]}"...) }
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		before, err := d.Split(body(raw))
+		if err != nil || len(before.Messages) != 1 || before.Messages[0].Kind == session.System {
+			return
+		}
+		stripped, err := d.StripReasoning(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := d.Split(body(stripped))
+		if err != nil {
+			t.Fatalf("%s: %v", stripped, err)
+		}
+		if after.Messages[0].Sealed {
+			t.Errorf("%s is sealed still", stripped)
+		}
+		if after.Messages[0].Kind != before.Messages[0].Kind {
+			t.Errorf("%s has become another kind", stripped)
+		}
+		again, err := d.StripReasoning(stripped)
+		if err != nil || !bytes.Equal(again, stripped) {
+			t.Errorf("%s strips to %s, %v", stripped, again, err)
 		}
 	})
 }

@@ -141,7 +141,7 @@ func (w *splitter) add(raw []byte) {
 	case kind == session.Observation:
 		r.result = w.ids.add(m.answers())
 	case kind == session.Agent:
-		filed.Loop = m.bound()
+		filed.Sealed = m.bound()
 		w.addCalls()
 		if len(w.ids.spans) > r.from {
 			filed.Kind = session.Action
@@ -170,35 +170,3 @@ func (m *message) answers() rawjson.Value {
 	}
 	return m.toolCallID
 }
-
-// bound reports whether the message carries reasoning that its provider takes back only whole and with the tool loop it
-// belongs to: signed or encrypted.
-func (m *message) bound() bool {
-	return sealed(m.thinking) || sealed(m.details) || thinks(m.content)
-}
-
-// sealed reports whether an element of list has a signature or encrypted data.
-func sealed(list rawjson.Value) bool {
-	for block := range rawjson.Elements(list.Raw) {
-		for key, v := range rawjson.Members(block.Raw) {
-			if name := string(key.Raw); (name == "signature" || name == "data") && len(v.Inner()) > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// thinks reports whether a part of content is a thinking block.
-func thinks(content rawjson.Value) bool {
-	for part := range rawjson.Elements(content.Raw) {
-		for key, v := range rawjson.Members(part.Raw) {
-			if string(key.Raw) == "type" && isThinking(v) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func isThinking(kind rawjson.Value) bool { return kind.Is("thinking") || kind.Is("redacted_thinking") }

@@ -39,7 +39,7 @@ type splitter struct {
 
 // top is what is known at the top level of a body.
 type top struct {
-	messages, model, stream, maxTokens, maxCompletionTokens, tools, functions rawjson.Value
+	messages, model, stream, maxTokens, maxCompletionTokens, tools, functions, thinking rawjson.Value
 }
 
 // place is an object whose known keys have a slot each.
@@ -259,6 +259,8 @@ func (t *top) slot(name []byte) *rawjson.Value {
 		return &t.tools
 	case "functions":
 		return &t.functions
+	case "thinking":
+		return &t.thinking
 	}
 	return nil
 }
@@ -272,6 +274,8 @@ func (w *splitter) request() *dialect.Request {
 		Model:    w.top.model.Text(),
 		Stream:   w.top.stream.Kind == rawjson.True,
 		Fields:   w.sessionFields(),
+
+		NeedsReasoning: manual(w.top.thinking),
 	}
 	if r.MaxOutput = integer(w.top.maxCompletionTokens); r.MaxOutput == 0 {
 		r.MaxOutput = integer(w.top.maxTokens)
@@ -282,6 +286,16 @@ func (w *splitter) request() *dialect.Request {
 		}
 	}
 	return r
+}
+
+// manual reports whether thinking was switched on by hand, with a budget.
+func manual(thinking rawjson.Value) bool {
+	for key, v := range rawjson.Members(thinking.Raw) {
+		if string(key.Raw) == "type" {
+			return v.Is("enabled")
+		}
+	}
+	return false
 }
 
 // handOver gives all messages away, linked, as nobody may change them.

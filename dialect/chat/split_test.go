@@ -35,7 +35,7 @@ func TestSplit(t *testing.T) {
 	var got []string
 	for _, m := range r.Messages {
 		got = append(got, m.Kind.String()+" "+strings.Join(m.Calls, "+")+" "+m.Result)
-		if m.Raw[0] != '{' || m.Raw[len(m.Raw)-1] != '}' || !bytes.Contains([]byte(run), m.Raw) || m.Digest.IsZero() || m.Loop {
+		if m.Raw[0] != '{' || m.Raw[len(m.Raw)-1] != '}' || !bytes.Contains([]byte(run), m.Raw) || m.Digest.IsZero() || m.Sealed {
 			t.Errorf("message %s", m.Raw)
 		}
 	}
@@ -165,12 +165,12 @@ func TestSplitCalls(t *testing.T) {
 	f(`{"role":"user","name":"f","tool_call_id":"x","tool_calls":[{"id":"y"}]}`, session.User, "", "")
 }
 
-func TestSplitLoop(t *testing.T) {
+func TestSplitSealed(t *testing.T) {
 	d := chat.New(chat.Options{})
 	f := func(members string, want bool) {
 		t.Helper()
 		r, err := d.Split([]byte(`{"messages":[{"role":"assistant",` + members + `}]}`))
-		if err != nil || r.Messages[0].Loop != want {
+		if err != nil || r.Messages[0].Sealed != want {
 			t.Errorf("%s: %v, %v", members, r, err)
 		}
 	}
@@ -181,14 +181,18 @@ func TestSplitLoop(t *testing.T) {
 	f(`"reasoning_details":[{"type":"reasoning.summary","summary":"s"},{"type":"reasoning.encrypted","data":"d"}]`, true)
 	f(`"reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s"}]`, true)
 	f(`"reasoning_details":[{"type":"reasoning.text","text":"t","signature":null}]`, false)
+	f(`"reasoning_details":[{"type":"reasoning.encrypted","data":"d","format":"anthropic-claude-v1"}]`, true)
+	f(`"reasoning_details":[{"type":"reasoning.encrypted","data":"d","format":"of a later day"}]`, true)
+	f(`"reasoning_details":[{"type":"reasoning.encrypted","data":"d","format":"openai-responses-v1"}]`, false)
+	f(`"reasoning_details":[{"type":"reasoning.encrypted","data":"d","format":"google-gemini-v1"}]`, false)
 	f(`"content":[{"type":"thinking","thinking":"t"},{"type":"text","text":"x"}]`, true)
 	f(`"content":[{"type":"redacted_thinking","data":"d"}]`, true)
 	f(`"content":[{"type":"text","text":"thinking"}]`, false)
 	f(`"content":"[{\"type\":\"thinking\"}]"`, false)
 	f(`"reasoning_content":"r","reasoning":"r"`, false)
 	r, _ := d.Split([]byte(`{"messages":[{"role":"user","content":[{"type":"thinking"}]}]}`))
-	if r.Messages[0].Loop {
-		t.Error("only assistant messages are bound to a loop")
+	if r.Messages[0].Sealed {
+		t.Error("only assistant messages carry sealed reasoning")
 	}
 }
 

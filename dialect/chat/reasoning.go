@@ -1,0 +1,136 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
+
+// bound reports whether the message carries reasoning that its provider bound to all that stood before it: signed or
+// encrypted, and of a form that is not known to be bound otherwise.
+func (m *message) bound() bool {
+	for _, list := range [...]rawjson.Value{m.thinking, m.details} {
+		for block := range rawjson.Elements(list.Raw) {
+			if prefixBound(block) {
+				return true
+			}
+		}
+	}
+	for part := range rawjson.Elements(m.content.Raw) {
+		if thinkingPart(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// prefixBound reports whether an element of thinking_blocks or reasoning_details is sealed, and bound to what stood before it.
+func prefixBound(block rawjson.Value) bool {
+	sealed, free := false, false
+	for key, v := range rawjson.Members(block.Raw) {
+		switch string(key.Raw) {
+		case "signature", "data":
+			sealed = sealed || len(v.Inner()) > 0
+		case "format":
+			free = boundOtherwise(v)
+		}
+	}
+	return sealed && !free
+}
+
+// boundOtherwise reports whether reasoning_details of a format are bound to their own message (OpenAI's and those made like
+// them) or to the current turn (Gemini's). What stands before them may change.
+func boundOtherwise(format rawjson.Value) bool {
+	for _, name := range [...]string{"openai-responses-v1", "azure-openai-responses-v1", "xai-responses-v1", "google-gemini-v1"} {
+		if format.Is(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// thinkingPart reports whether a part of content is a thinking block.
+func thinkingPart(part rawjson.Value) bool {
+	for key, v := range rawjson.Members(part.Raw) {
+		if string(key.Raw) == "type" && isThinking(v) {
+			return true
+		}
+	}
+	return false
+}
+
+func isThinking(kind rawjson.Value) bool { return kind.Is("thinking") || kind.Is("redacted_thinking") }
+
+// StripReasoning gives a message without the sealed reasoning that is bound to what stood before it. All other values stay as
+// the client wrote them. Content of which nothing is left becomes null beside tool calls, and the empty text without.
+func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
+	if err := rawjson.Valid(raw, d.options.MaxDepth); err != nil {
+		return nil, fmt.Errorf("strip reasoning: %w", err)
+	}
+	if rawjson.ValueOf(raw).Kind != rawjson.Object {
+		return nil, errors.New("strip reasoning: the message is not an object")
+	}
+	var m message
+	fill(&m, raw)
+	out := append(make([]byte, 0, len(raw)), '{')
+	for key, v := range rawjson.Members(raw) {
+		value := v.Raw
+		switch string(key.Raw) {
+		case "thinking_blocks":
+			continue
+		case "reasoning_details":
+			if value = without(v, prefixBound); value == nil {
+				continue
+			}
+		case "content":
+			value = m.contentWithoutThinking(v)
+		}
+		out = appendMember(out, key, value)
+	}
+	return append(out, '}'), nil
+}
+
+func (m *message) contentWithoutThinking(content rawjson.Value) []byte {
+	value := without(content, thinkingPart)
+	switch {
+	case value != nil:
+		return value
+	case len(m.toolCalls.Raw) > 0 || m.functionCall.Kind == rawjson.Object:
+		return []byte("null")
+	}
+	return []byte(`""`)
+}
+
+// without gives a list without the elements that go, nil if none stays. What is no list, or loses nothing, stays as it is.
+func without(list rawjson.Value, goes func(rawjson.Value) bool) []byte {
+	if list.Kind != rawjson.Array {
+		return list.Raw
+	}
+	out := append(make([]byte, 0, len(list.Raw)), '[')
+	all, stay := 0, 0
+	for element := range rawjson.Elements(list.Raw) {
+		if all++; goes(element) {
+			continue
+		}
+		if stay++; stay > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, element.Raw...)
+	}
+	switch {
+	case stay == all:
+		return list.Raw
+	case stay == 0:
+		return nil
+	}
+	return append(out, ']')
+}
+
+func appendMember(object []byte, key rawjson.Key, value []byte) []byte {
+	if len(object) > 1 {
+		object = append(object, ',')
+	}
+	object = append(append(append(object, '"'), key.Raw...), `":`...)
+	return append(object, value...)
+}

@@ -31,6 +31,6 @@ func openLoop(h *session.History) bool {
 	return false
 }
 
-// waits reports whether a condensation has to wait for the end of the open tool loop, because its API takes no loop without
+// Waits reports whether a condensation has to wait for the end of the open tool loop, because its API takes no loop without
 // the loop's reasoning.
-func (in Input) waits() bool { return in.NeedsReasoning && openLoop(in.View.History) }
+func (in Input) Waits() bool { return in.NeedsReasoning && openLoop(in.View.History) }

@@ -43,7 +43,7 @@ func (s Settings) Due(in Input) Due {
 	if in.Need.Reason != "" {
 		d.ask(in)
 	}
-	if !d.Need.Hard && in.waits() {
+	if !d.Need.Hard && in.Waits() {
 		return Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
 	}
 	return d

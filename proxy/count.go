@@ -208,9 +208,12 @@ func (s *Server) measured(t *turn, c session.Condensation) session.Condensation 
 		for j := range c.Trims {
 			if c.Trims[j].Pos == p {
 				item.Trim = &c.Trims[j]
-				t.trim(&item)
-				c.ForgottenTokens += n - s.itemTokens(t, []session.Item{item})[0]
 			}
+		}
+		item.Strip = p <= c.Stripped && p > 0 && t.split.Messages[item.Index].Sealed
+		if was := t.view.Items[i]; item.Trim != was.Trim || item.Strip && !was.Strip {
+			t.render(&item)
+			c.ForgottenTokens += n - s.itemTokens(t, []session.Item{item})[0]
 		}
 	}
 	if c.Summary != "" {
@@ -282,8 +285,10 @@ func (s *Server) inputOf(t *turn, fixed, total int) condense.Input {
 		},
 		Codec:    t.dialect,
 		Reserved: reserved(t.split.MaxOutput, t.model),
-		Cooling:  t.tenant.Cooldown.Cooling(s.o.Now()),
-		Now:      s.o.Now(),
+
+		NeedsReasoning: t.split.NeedsReasoning,
+		Cooling:        t.tenant.Cooldown.Cooling(s.o.Now()),
+		Now:            s.o.Now(),
 	}
 	in.Measure = func(items []session.Item) []int {
 		counts := s.itemTokens(t, items)

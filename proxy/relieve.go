@@ -113,7 +113,7 @@ func (s *Server) condenseHard(t *turn) {
 		return
 	}
 	if shape := t.tenant.Condenser.Condense(s.input(t)); shape.View != nil {
-		t.view, t.shaped = *shape.View, true
+		t.show(*shape.View)
 	}
 }
 

@@ -94,7 +94,7 @@ func (s *Server) shape(t *turn) {
 	if t.purpose == session.PurposeCompaction && !overWindow(in) {
 		return
 	}
-	if decision := t.tenant.Condenser.Condense(in); decision.View != nil {
-		t.view, t.shaped = *decision.View, true
+	if decision := t.tenant.Condenser.Condense(in); shapes(in, decision) {
+		t.show(*decision.View)
 	}
 }

@@ -27,8 +27,8 @@ func (s *Server) shrink(t *turn) {
 			s.observed(t, decision)
 			return
 		}
-		if decision.View != nil {
-			t.view, t.shaped = *decision.View, true
+		if shapes(in, decision) {
+			t.show(*decision.View)
 		}
 		if again && t.wish != "now" {
 			return // what was forwarded once is forwarded again
@@ -40,6 +40,12 @@ func (s *Server) shrink(t *turn) {
 			made++ // what is cut on arrival is cut once, and does not count
 		}
 	}
+}
+
+// shapes reports whether a condenser's view is to be shown. A view takes the sealed reasoning away, so it waits for the end of a
+// tool loop that needs it, unless the window is in danger.
+func shapes(in condense.Input, d condense.Decision) bool {
+	return d.View != nil && (!in.Waits() || overWindow(in))
 }
 
 // observed reports what a tenant that only observes would have had done.

@@ -145,10 +145,38 @@ func (s *Server) resolve(t *turn) error {
 func (t *turn) project() {
 	t.view, t.shaped = session.Project(t.history, t.applied), false
 	for i := range t.view.Items {
-		if item := &t.view.Items[i]; item.Trim != nil {
-			t.trim(item)
+		t.render(&t.view.Items[i])
+	}
+}
+
+// render writes an item as the view shows it.
+func (t *turn) render(item *session.Item) {
+	if item.Trim != nil {
+		t.trim(item)
+	}
+	if item.Strip {
+		t.strip(item)
+	}
+}
+
+// strip leaves out an item's sealed reasoning. What cannot be read stays as it is.
+func (t *turn) strip(item *session.Item) {
+	if raw, err := t.dialect.StripReasoning(item.Raw); err == nil {
+		item.Raw = raw
+	}
+}
+
+// show makes the view what a condenser made of it. What the model answered before was bound to another one, so no message
+// shows its sealed reasoning any more.
+func (t *turn) show(v session.View) {
+	for i := range v.Items {
+		item := &v.Items[i]
+		if item.Index >= 0 && !item.Strip && t.split.Messages[item.Index].Sealed {
+			item.Strip = true
+			t.strip(item)
 		}
 	}
+	t.view, t.shaped = v, true
 }
 
 // trim cuts an item's text as was decided when it came. What can not be cut stays whole.

@@ -13,3 +13,8 @@ done
 longest=$(ls -S "$runs"/*.json | head -n 1)
 echo "== replay --window 16384, the longest run"
 bin/dewpoint replay --window 16384 --model a-model-of-ours "$longest"
+# Sealed reasoning in every binding: upstream refuses what is torn from what it is bound to.
+for form in thinking_blocks openai-responses-v1 thought_signature; do
+	echo "== replay --sealed $form"
+	bin/dewpoint replay --max-size 60 --stream --sealed "$form" "$runs"
+done

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -20,6 +21,8 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	stream := fs.Bool("stream", false, "ask for streamed answers")
 	window := fs.Int("window", 0, "context window of the fake upstream, in tokens, which the proxy is not told (0: unlimited)")
 	model := fs.String("model", replay.Model, "model to ask for; one that is not known has no known window")
+	seal := fs.String("sealed", "", fmt.Sprintf("seal the answers' reasoning, and refuse what is torn from what it is bound to: one of %v", fakeupstream.Seals()))
+	sealSteps := fs.String("sealed-steps", "each", "which answers are sealed: each, some or first")
 	again := fs.Int("again", 10, "send every so many steps' request twice (0: never)")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -36,8 +39,12 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	if cfg.Condenser.Type == config.TypeLLM {
 		expect.MaxSize, expect.MaxTokens = cfg.Condenser.MaxSize, int(cfg.Condenser.MaxTokens)
 	}
-	return playAll(ctx, out, cfg, paths, replay.Options{
-		Model: *model, Window: *window, Stream: *stream, Again: *again, Expect: expect,
+	up := fakeupstream.Options{Keep: recordKept, ContextWindow: *window, Seals: fakeupstream.Seal(*seal)}
+	if up.SealWhen, err = sealWhen(*seal, *sealSteps); err != nil {
+		return usageError{err}
+	}
+	return playAll(ctx, out, cfg, paths, up, replay.Options{
+		Model: *model, Window: *window, Stream: *stream, Again: *again, Expect: expect, Sealed: *seal != "",
 	})
 }
 
@@ -59,12 +66,28 @@ func replayConfig(file string, maxSize int, maxTokens float64) (*config.Config, 
 	return cfg, nil
 }
 
+// sealWhen says which answers are sealed.
+func sealWhen(form, steps string) (func(n int) bool, error) {
+	if form != "" && !slices.Contains(fakeupstream.Seals(), fakeupstream.Seal(form)) {
+		return nil, fmt.Errorf("dewpoint: -sealed %s: want one of %v", form, fakeupstream.Seals())
+	}
+	switch steps {
+	case "each":
+		return nil, nil
+	case "some":
+		return func(n int) bool { return n%3 == 1 }, nil
+	case "first":
+		return func(n int) bool { return n == 0 }, nil
+	}
+	return nil, fmt.Errorf("dewpoint: -sealed-steps %s: want each, some or first", steps)
+}
+
 // playAll plays each run on a stage of its own.
-func playAll(ctx context.Context, out io.Writer, cfg *config.Config, paths []string, o replay.Options) error {
+func playAll(ctx context.Context, out io.Writer, cfg *config.Config, paths []string, up fakeupstream.Options, o replay.Options) error {
 	var reports []replay.Report
 	violations := 0
 	for _, path := range paths {
-		report, err := playOne(ctx, cfg, path, o)
+		report, err := playOne(ctx, cfg, path, up, o)
 		if err != nil {
 			return err
 		}
@@ -83,12 +106,12 @@ func playAll(ctx context.Context, out io.Writer, cfg *config.Config, paths []str
 	return nil
 }
 
-func playOne(ctx context.Context, cfg *config.Config, path string, o replay.Options) (replay.Report, error) {
+func playOne(ctx context.Context, cfg *config.Config, path string, up fakeupstream.Options, o replay.Options) (replay.Report, error) {
 	run, err := replay.Load(path)
 	if err != nil {
 		return replay.Report{}, err
 	}
-	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: recordKept, ContextWindow: o.Window})
+	stage, err := replay.NewStage(*cfg, up)
 	if err != nil {
 		return replay.Report{}, err
 	}
@@ -96,7 +119,7 @@ func playOne(ctx context.Context, cfg *config.Config, path string, o replay.Opti
 	o.Upstream = stage.Upstream
 	report, err := replay.Play(ctx, run, o)
 	if err == nil && cfg.Store.Content {
-		if wrong := stage.CheckLog(ctx, run, report); wrong != nil {
+		if wrong := stage.CheckLog(ctx, report); wrong != nil {
 			report.Violations = append(report.Violations, wrong)
 		}
 	}

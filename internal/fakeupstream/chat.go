@@ -19,6 +19,12 @@ func (x *exchange) chat() {
 		return
 	}
 	x.account(takes)
+	if x.server.options.Seals != "" && !x.req.Summary {
+		if err := x.server.checkSeals(x); err != nil {
+			x.refuse(err)
+			return
+		}
+	}
 	x.play(x.server.answer(x))
 }
 
@@ -72,10 +78,14 @@ func (s *Server) answer(x *exchange) Answer {
 	if req.Summary {
 		return s.options.Summarise(&req)
 	}
-	if next, ok := s.next(); ok {
-		return next
+	a, ok := s.next()
+	if !ok {
+		a = s.options.Reply(&req)
 	}
-	return s.options.Reply(&req)
+	if s.options.Seals != "" && a.Error == nil && a.Raw == nil {
+		a.Message = s.seal(x, a.message())
+	}
+	return a
 }
 
 // play sends the answer with its faults. When it cannot be sent to its end the connection is closed: a mere return would

@@ -29,6 +29,10 @@ type Options struct {
 	IsSummary        func(*Request) bool   // and those that it picks; nil picks none
 	Summarise        func(*Request) Answer // answers them; nil: Extract
 
+	Seals        Seal             // answers carry sealed reasoning, and what comes back is judged; empty: they do not
+	SealWhen     func(n int) bool // whether the n-th answer, from 0 on, carries any; nil: each
+	SealsDropped bool             // reasoning bound to another prefix is left out instead of refused
+
 	Keep int // requests kept by the record, the newest; 0 is all
 }
 
@@ -43,6 +47,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	queue    []Answer
+	sealed   seals
 	listener net.Listener
 	closed   bool
 	work     sync.WaitGroup // the serve loop, the connections and the handlers; added to under mu, unless closed

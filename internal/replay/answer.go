@@ -30,19 +30,29 @@ type delta struct {
 		Index    int
 		ID       string
 		Function struct{ Name, Arguments string }
+		Extra    json.RawMessage `json:"extra_content"`
 	} `json:"tool_calls"`
+	reasoning
+}
+
+// reasoning is the members of a message that carry sealed reasoning.
+type reasoning struct {
+	Blocks  json.RawMessage `json:"thinking_blocks,omitempty"`
+	Details json.RawMessage `json:"reasoning_details,omitempty"`
 }
 
 type assembled struct {
 	Role      string          `json:"role"`
 	Content   *string         `json:"content"`
 	ToolCalls []assembledTool `json:"tool_calls,omitempty"`
+	reasoning
 }
 
 type assembledTool struct {
-	ID       string        `json:"id"`
-	Type     string        `json:"type"`
-	Function assembledFunc `json:"function"`
+	ID       string          `json:"id"`
+	Type     string          `json:"type"`
+	Function assembledFunc   `json:"function"`
+	Extra    json.RawMessage `json:"extra_content,omitempty"`
 }
 
 type assembledFunc struct {
@@ -88,6 +98,9 @@ func (a *assembled) add(d delta) {
 		}
 		a.Content = &text
 	}
+	if d.Blocks != nil || d.Details != nil {
+		a.reasoning = d.reasoning
+	}
 	for _, c := range d.ToolCalls {
 		for len(a.ToolCalls) <= c.Index {
 			a.ToolCalls = append(a.ToolCalls, assembledTool{Type: "function"})
@@ -96,6 +109,9 @@ func (a *assembled) add(d delta) {
 		t.ID += c.ID
 		t.Function.Name += c.Function.Name
 		t.Function.Arguments += c.Function.Arguments
+		if c.Extra != nil {
+			t.Extra = c.Extra
+		}
 	}
 }
 
@@ -148,4 +164,47 @@ func textOf(content json.RawMessage) string {
 		texts = append(texts, p.Text)
 	}
 	return strings.Join(texts, "")
+}
+
+// sealedAs gives a recorded answer the sealed reasoning that came with it: what a client sends back.
+func sealedAs(recorded, got json.RawMessage) (json.RawMessage, error) {
+	var with struct {
+		ToolCalls []assembledTool `json:"tool_calls"`
+		reasoning
+	}
+	if err := json.Unmarshal(got, &with); err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(recorded, &m); err != nil {
+		return nil, fmt.Errorf("read recorded answer: %w", err)
+	}
+	sealed := with.Blocks != nil || with.Details != nil
+	if with.Blocks != nil {
+		m["thinking_blocks"] = with.Blocks
+	}
+	if with.Details != nil {
+		m["reasoning_details"] = with.Details
+	}
+	if len(with.ToolCalls) > 0 && with.ToolCalls[0].Extra != nil {
+		var calls []map[string]json.RawMessage
+		if err := json.Unmarshal(m["tool_calls"], &calls); err != nil {
+			return nil, fmt.Errorf("read recorded calls: %w", err)
+		}
+		calls[0]["extra_content"] = with.ToolCalls[0].Extra
+		m["tool_calls"], sealed = marshal(calls), true
+	}
+	if !sealed {
+		return recorded, nil
+	}
+	return marshal(m), nil
+}
+
+// marshal encodes what was decoded before.
+func marshal(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // raw JSON in maps
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -13,7 +13,7 @@ import (
 
 // CheckLog reads what the stage's store holds of a played run, after the service was stopped: the whole history in order,
 // byte for byte, whatever was condensed, and a record of each condensation.
-func (s *Stage) CheckLog(ctx context.Context, run Run, r Report) error {
+func (s *Stage) CheckLog(ctx context.Context, r Report) error {
 	if err := s.stop(); err != nil {
 		return err
 	}
@@ -26,8 +26,7 @@ func (s *Stage) CheckLog(ctx context.Context, run Run, r Report) error {
 	if err != nil {
 		return fmt.Errorf("check log: %w", err)
 	}
-	calls := run.calls()
-	return checkThread(ctx, store, thread, calls[len(calls)-1].messages, r.Condensations)
+	return checkThread(ctx, store, thread, r.history, r.Condensations)
 }
 
 // page is how many events are read at a time.

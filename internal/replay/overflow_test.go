@@ -70,7 +70,7 @@ func TestSample(t *testing.T) {
 			if report.Condensations < 3 {
 				t.Errorf("%d condensations", report.Condensations)
 			}
-			for _, v := range append(report.Violations, stage.CheckLog(t.Context(), demo.Sample(), report)) {
+			for _, v := range append(report.Violations, stage.CheckLog(t.Context(), report)) {
 				if v != nil {
 					t.Error(v)
 				}

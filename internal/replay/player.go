@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -24,6 +25,7 @@ type Options struct {
 	Before   func(step int)   // called before each step
 	Each     func(step Step)  // called after each step
 	Client   *http.Client     // default: one without limits
+	Sealed   bool             // answers come with sealed reasoning, which the agent sends back
 	Window   int              // the upstream's context window: overflows are met and overcome; 0: there are none
 	Expect   Expectations     // what to hold the proxy to
 	Counter  func([]byte) int // tokens of any JSON; nil: a quarter of its bytes
@@ -64,6 +66,8 @@ type Report struct {
 	Condensations int
 	Overflows     int    // requests that upstream refused for their length, before one that it took
 	Thread        string // the run's thread, by the proxy's headers
+
+	history []json.RawMessage // that was sent last
 }
 
 // Play plays a run and judges it.
@@ -74,7 +78,7 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 	if o.Counter == nil {
 		o.Counter = func(b []byte) int { return len(b) / 4 }
 	}
-	p := &player{o: o, run: run, judge: newJudge(o.Expect), seen: nextIndex(o.Upstream)}
+	p := &player{o: o, run: run, judge: newJudge(o.Expect), seen: nextIndex(o.Upstream), sealed: map[int]json.RawMessage{}}
 	p.report.Name = run.Name
 	for i, c := range run.calls() {
 		if err := p.step(ctx, i, c); err != nil {
@@ -90,7 +94,8 @@ type player struct {
 	o      Options
 	run    Run
 	judge  *judge
-	seen   int // requests of the upstream's record that were looked at
+	seen   int                     // requests of the upstream's record that were looked at
+	sealed map[int]json.RawMessage // answers that came with sealed reasoning, by their index in the run
 	report Report
 }
 
@@ -98,11 +103,16 @@ func (p *player) step(ctx context.Context, i int, c call) error {
 	if p.o.Before != nil {
 		p.o.Before(i)
 	}
+	c.messages = slices.Clone(c.messages)
+	for at, m := range p.sealed {
+		c.messages[at] = m
+	}
 	step, err := p.exchange(ctx, i, c, false)
 	if err != nil {
 		return err
 	}
 	p.add(step)
+	p.report.history = c.messages
 	if p.o.Each != nil {
 		p.o.Each(step)
 	}
@@ -123,6 +133,11 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 	got, header, err := p.post(ctx, i, body)
 	if err != nil {
 		return Step{}, err
+	}
+	if p.o.Sealed && !again {
+		if p.sealed[len(c.messages)], err = sealedAs(c.answer, got); err != nil {
+			return Step{}, err
+		}
 	}
 	own, main, err := p.received()
 	if err != nil {

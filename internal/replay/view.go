@@ -84,6 +84,10 @@ func (v *View) same(sent, forwarded session.Message) bool {
 	if bytes.Equal(sent.Raw, forwarded.Raw) {
 		return true
 	}
+	if sent.Sealed && !forwarded.Sealed {
+		bare, err := v.dialect.StripReasoning(sent.Raw)
+		return err == nil && bytes.Equal(bare, forwarded.Raw)
+	}
 	if sent.Kind != session.Observation || sent.Result != forwarded.Result {
 		return false
 	}

@@ -38,6 +38,7 @@ func Condensation(c session.Condensation) []byte {
 	}
 	w.time(c.Time)
 	w.string(c.Request)
+	w.int(c.Stripped)
 	return w.b
 }
 
@@ -61,7 +62,7 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 	for _, n := range [...]*int{&c.Before.Events, &c.Before.Tokens, &c.After.Events, &c.After.Tokens, &c.Usage.Input, &c.Usage.Cached, &c.Usage.Output} {
 		*n = r.int()
 	}
-	c.Time, c.Request = r.time(), r.string()
+	c.Time, c.Request, c.Stripped = r.time(), r.string(), r.int()
 	return c, r.end()
 }
 

@@ -1,0 +1,73 @@
+package replay_test
+
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/demo"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+)
+
+// sealedSteps says which answers of a run carry sealed reasoning.
+func sealedSteps() map[string]func(n int) bool {
+	return map[string]func(n int) bool{
+		"each":  nil,
+		"some":  func(n int) bool { return n%3 == 1 },
+		"first": func(n int) bool { return n == 0 },
+	}
+}
+
+// TestSealedReasoning plays the sample under every kind of condenser with sealed reasoning of every binding: the upstream refuses
+// whatever is torn from what it is bound to, and the run condenses like a plain one.
+func TestSealedReasoning(t *testing.T) {
+	condensers := map[string]config.Condenser{
+		"llm":                  {Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
+		"amortized_forgetting": {Type: config.TypeAmortizedForgetting, MaxSize: 30, KeepFirst: 2},
+		"recent_events":        {Type: config.TypeRecentEvents, MaxEvents: 30, KeepFirst: 2},
+		"observation_masking":  {Type: config.TypeObservationMasking, AttentionWindow: 10},
+		"tool_output_trim":     {Type: config.TypeToolOutputTrim, MaxEventLength: 500},
+		"pipeline": {Type: config.TypePipeline, Condensers: []config.Condenser{
+			{Type: config.TypeToolOutputTrim, MaxEventLength: 500}, {Type: config.TypeObservationMasking, AttentionWindow: 20},
+			{Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
+		}},
+	}
+	for name, condenser := range condensers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plain := playSealed(t, condenser, "", nil)
+			for _, form := range fakeupstream.Seals() {
+				for steps, when := range sealedSteps() {
+					if rolls := condenser.LLMConfig != ""; !rolls && steps != "some" {
+						continue // what goes at every step goes alike
+					}
+					if got := playSealed(t, condenser, form, when); got != plain {
+						t.Errorf("%s on %s: %d condensations, %d without", form, steps, got, plain)
+					}
+				}
+			}
+		})
+	}
+}
+
+// playSealed plays the sample and gives the number of its condensations. A refused request ends the play with an error.
+func playSealed(t *testing.T, condenser config.Condenser, form fakeupstream.Seal, when func(int) bool) int {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Condenser = condenser
+	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, Seals: form, SealWhen: when})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Stream: true, Sealed: form != "",
+		Expect: replay.Expectations{Summariser: replay.Summariser},
+	})
+	if err != nil {
+		t.Errorf("%s: %v", form, err)
+	}
+	if err := stage.Close(); err != nil {
+		t.Error(err)
+	}
+	return report.Condensations
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -117,6 +118,9 @@ func mayBrowse(raw []byte) bool {
 	return false
 }
 
+// maxURL is the length of an address shown, in bytes.
+const maxURL = 200
+
 // unknownURL stands for the address of a page that neither the call nor the page tells.
 const unknownURL = "(unknown)"
 
@@ -125,7 +129,7 @@ func (p page) url(in Input) string {
 	if url := argumentURL(p.call.Arguments); url != "" {
 		return url
 	}
-	url := firstURL(read(in.Codec, in.View.Items[p.item].Raw).Text)
+	url := record.FirstURL(read(in.Codec, in.View.Items[p.item].Raw).Text)
 	if url == "" {
 		return unknownURL
 	}
@@ -140,23 +144,11 @@ func argumentURL(arguments string) string {
 	}
 	_ = json.Unmarshal([]byte(arguments), &named) // what can not be read is not there
 	for _, url := range append([]string{named.URL, named.URI, named.Href, named.Link}, named.URLs...) {
-		if url = strings.Join(strings.Fields(printable(url)), " "); url != "" {
-			return url[:runeBorder(url, maxURLTerm)]
+		if url = strings.Join(strings.Fields(record.Printable(url)), " "); url != "" {
+			return url[:runeBorder(url, maxURL)]
 		}
 	}
-	return firstURL(unescape(arguments))
-}
-
-// firstURL is the first URL in the beginning of a text, empty if there is none.
-func firstURL(text string) string {
-	const enough = 16 << 10
-	first := ""
-	scanTerms(text[:min(len(text), enough)], func(kind termKind, url string) {
-		if kind == termURL && first == "" {
-			first = url
-		}
-	})
-	return first
+	return record.FirstURL(record.Unescape(arguments))
 }
 
 // runeBorder is the largest length up to n at which text can be cut between runes.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -60,7 +61,7 @@ func (j *llmJob) summarise(ctx context.Context) (session.Condensation, error) {
 // attempt asks for a summary with events of at most limit runes, in one call or, where one can not hold them, in parts:
 // that many calls at most. It tells how short the events were cut to fit.
 func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condensation, int, error) {
-	p := prompt{previous: j.span.previous.text(), events: j.span.events, ask: j.form.ask(j.words())}
+	p := prompt{previous: j.span.previous.Text(), events: j.span.events, ask: j.form.ask(j.words())}
 	pl, err := p.plan(frame{
 		limit: limit, budget: j.budget(), calls: calls, output: j.s.MaxOutput, count: j.in.Count,
 	})
@@ -114,15 +115,15 @@ func (j *llmJob) words() int {
 
 // accept makes a condensation of a reply, if the reply is any good.
 func (j *llmJob) accept(r Reply) (session.Condensation, error) {
-	record, err := j.form.record(r)
+	text, err := j.form.record(r)
 	if err != nil {
 		return session.Condensation{}, err
 	}
 	limit := min(j.cut.Tokens+j.cut.Replaced, 2*j.s.MaxOutput)
-	if n := j.in.Count(record); n >= limit {
+	if n := j.in.Count(text); n >= limit {
 		return session.Condensation{}, j.inflated(n, limit)
 	}
-	c, err := j.condensation(record)
+	c, err := j.condensation(text)
 	c.Model = j.model(j.in)
 	return c, err
 }
@@ -139,10 +140,10 @@ func (j *llmJob) fallback(cause error) (Result, error) {
 
 // condensation forgets the span for a record. It must make the view strictly smaller, if need be without what is added to
 // the record.
-func (j *llmJob) condensation(record string) (session.Condensation, error) {
+func (j *llmJob) condensation(text string) (session.Condensation, error) {
 	c := j.cut.condensation(j.need.Reason, j.s.Name)
 	c.Usage = j.spent()
-	for _, s := range j.summaries(record) {
+	for _, s := range j.summaries(text) {
 		c.Summary = s.String()
 		c.SummaryTokens = j.in.Count(c.Summary)
 		c.After = j.cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
@@ -153,12 +154,18 @@ func (j *llmJob) condensation(record string) (session.Condensation, error) {
 	return session.Condensation{}, j.inflated(c.After.Tokens, c.Before.Tokens)
 }
 
+// Shares of the tokens that are forgotten, one in that many.
+const (
+	demandShare = 5  // for what the user demanded
+	ledgerShare = 10 // for exact values
+)
+
 // summaries are the ways to complete a record, the fullest first.
-func (j *llmJob) summaries(record string) []Summary {
-	s := Summary{Record: record}
-	s.Demands = j.span.demands.text(record, min(j.s.LedgerTokens, j.span.tokens/demandShare), j.in.Count)
-	s.Ledger = j.span.ledger.Text(record+"\n"+s.Demands, min(j.s.LedgerTokens, j.span.tokens/ledgerShare), j.in.Count)
-	return []Summary{s, {Record: record, Demands: s.Demands}, {Record: record}}
+func (j *llmJob) summaries(text string) []record.Summary {
+	s := record.Summary{Record: text}
+	s.Demands = j.span.demands.Text(text, min(j.s.LedgerTokens, j.span.tokens/demandShare), j.in.Count)
+	s.Ledger = j.span.ledger.Text(text+"\n"+s.Demands, min(j.s.LedgerTokens, j.span.tokens/ledgerShare), j.in.Count)
+	return []record.Summary{s, {Record: text, Demands: s.Demands}, {Record: text}}
 }
 
 // condensation is the cut's, still without a summary.

@@ -1,6 +1,7 @@
 package condense
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -59,12 +60,7 @@ func (w *weights) genre() genre {
 }
 
 func containsAny(s string, parts []string) bool {
-	for _, p := range parts {
-		if strings.Contains(s, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s, p) })
 }
 
 // looksLikeCode looks at the beginning of a text.

@@ -1,12 +1,17 @@
 package condense
 
-import "github.com/dewpoint-proxy/dewpoint/session"
+import (
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
 
 // Defaults of LLMSettings.
 const (
 	DefaultMaxOutput = 4096
 	DefaultWindow    = 128000
 	DefaultAllowance = 2000
+
+	DefaultLedgerTokens = 400
 )
 
 // LLMSettings configure the rolling summary. Fields that are not set take their defaults, those of Settings aside.
@@ -63,7 +68,7 @@ func (l *LLM) Condense(in Input) Decision {
 
 // allowance is the room for a summary, in tokens: a quarter of the target at most, but always that of its wrapping.
 func (l *LLM) allowance(in Input, target int) int {
-	wrapping := in.Count(Summary{}.String()) + messageOverhead
+	wrapping := in.Count(record.Summary{}.String()) + messageOverhead
 	if target == unlimited {
 		return wrapping
 	}
@@ -99,4 +104,12 @@ func (l *LLM) window(in Input) int {
 		return in.Window
 	}
 	return DefaultWindow
+}
+
+// orDefault is v, or def where v is not set.
+func orDefault(v, def int) int {
+	if v <= 0 {
+		return def
+	}
+	return v
 }

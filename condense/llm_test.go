@@ -117,25 +117,6 @@ func TestCooldown(t *testing.T) {
 	}
 }
 
-func ExampleCondenser() {
-	v := session.Project(chatter(12), nil)
-	var c condense.Condenser = condense.NewLLM(condense.LLMSettings{
-		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1},
-		Summariser: summariserFunc(func(context.Context, condense.Request) (condense.Reply, error) {
-			return condense.Reply{Text: "COMPLETED: the first steps"}, nil
-		}),
-	})
-	job := c.Condense(input(&v)).Job
-	r, err := job.Run(context.Background())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	after := session.Project(v.History, []session.Condensation{r.Condensation})
-	fmt.Println(job.Need().Reason, len(v.Items), "->", len(after.Items))
-	// Output: events 12 -> 5
-}
-
 func BenchmarkCondense(b *testing.B) {
 	v := session.Project(chatter(2000), nil)
 	in := input(&v)

@@ -3,6 +3,8 @@ package condense
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 )
 
 // Bounds of a summary made in parts.
@@ -141,7 +143,7 @@ func (p prompt) merge(records []string) string {
 	b.WriteString(p.history())
 	b.WriteString(partsOpen + "\n")
 	for i, r := range records {
-		fmt.Fprintf(&b, "%s\n%s\n%s\n", partOpen(i+1, len(records)), defuse(r, ownTags), partClose)
+		fmt.Fprintf(&b, "%s\n%s\n%s\n", partOpen(i+1, len(records)), record.Defuse(r), partClose)
 	}
 	b.WriteString(partsClose + "\n\nThe events were too many to be read at once. These are the records of their parts, oldest first: where they " +
 		"differ, the later one is right. Merge them with the previous record, if there is one. " + p.ask)

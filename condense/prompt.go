@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -13,6 +14,9 @@ const (
 	DefaultEventLength = 10000
 	minEventLength     = 200
 )
+
+// messageOverhead is what a message costs besides its text, in tokens.
+const messageOverhead = 4
 
 // Tags around data in a prompt. The data is defused, so it can not close them.
 const (
@@ -101,7 +105,7 @@ func (p prompt) history() string {
 	if p.previous == "" {
 		return ""
 	}
-	return previousOpen + "\n" + defuse(p.previous, ownTags) + "\n" + previousClose + "\n\n"
+	return previousOpen + "\n" + record.Defuse(p.previous) + "\n" + previousClose + "\n\n"
 }
 
 func (p prompt) render(limit int) []string {
@@ -129,7 +133,7 @@ func (e event) text(limit int) string {
 	for _, c := range e.content.Calls {
 		fmt.Fprintf(&b, "call %s: %s(%s)\n", shorten(c.ID, minEventLength), shorten(c.Name, minEventLength), shorten(c.Arguments, limit))
 	}
-	return defuse(b.String(), ownTags)
+	return record.Defuse(b.String())
 }
 
 // shorten leaves the first and last runes of text, limit of them in all, and says how many are missing.

@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // span is what a summary has to stand for, decoded.
 type span struct {
-	previous Summary  // the one it replaces
-	events   []event  // newly forgotten
-	ledger   *Ledger  // of everything forgotten so far
-	demands  *demands // of the user, in everything forgotten so far
-	weights  weights  // of the whole conversation
-	tokens   int      // of everything forgotten so far
+	previous record.Summary  // the one it replaces
+	events   []event         // newly forgotten
+	ledger   *record.Ledger  // of everything forgotten so far
+	demands  *record.Demands // of the user, in everything forgotten so far
+	weights  weights         // of the whole conversation
+	tokens   int             // of everything forgotten so far
 	missing  missing
 	noted    bool // the previous record tells what is missing from it
 }
@@ -25,7 +26,7 @@ type missing struct {
 }
 
 func readSpan(in Input, c Cut) *span {
-	s := &span{ledger: NewLedger(), demands: &demands{}, tokens: c.Tokens}
+	s := &span{ledger: record.NewLedger(), demands: &record.Demands{}, tokens: c.Tokens}
 	fresh := map[int]bool{}
 	for _, p := range c.Positions() {
 		fresh[p] = true
@@ -39,7 +40,7 @@ func readSpan(in Input, c Cut) *span {
 		m := in.View.History.Message(p)
 		content := read(in.Codec, m.Raw)
 		s.ledger.Forget(content)
-		s.demands.forget(p, m.Kind, content)
+		s.demands.Forget(p, m.Kind, content)
 		s.weights.add(content)
 		if fresh[p] {
 			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})
@@ -55,7 +56,7 @@ func (s *span) keep(in Input, fresh map[int]bool) {
 	for _, item := range in.View.Items {
 		switch {
 		case item.Index < 0:
-			s.previous = ParseSummary(item.Summary)
+			s.previous = record.Parse(item.Summary)
 		case !fresh[in.View.History.Pos(item.Index)]:
 			content := read(in.Codec, item.Raw)
 			s.ledger.Keep(content)
@@ -114,21 +115,9 @@ func (s *span) unsummarised() string {
 	}
 	m := s.missing
 	note := fmt.Sprintf("%s%d messages (ids %d to %d) were removed without a summary.", noteMark, m.count, m.first, m.last)
-	record := strings.TrimSpace(strings.Join(kept, ""))
-	if record == "" {
+	text := strings.TrimSpace(strings.Join(kept, ""))
+	if text == "" {
 		return note
 	}
-	return record + "\n\n" + note
-}
-
-// text is the summary as the next prompt shows it: all of it but its wrapping.
-func (s Summary) text() string {
-	text := s.Record
-	if s.Demands != "" {
-		text += "\n\nUSER_DEMANDS (" + demandsLabel + ")\n" + s.Demands
-	}
-	if s.Ledger != "" {
-		text += "\n\nLEDGER (" + ledgerLabel + ")\n" + s.Ledger
-	}
-	return text
+	return text + "\n\n" + note
 }

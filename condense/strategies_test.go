@@ -138,7 +138,7 @@ func TestArgumentURL(t *testing.T) {
 			t.Errorf("%s: %q, want %q", arguments, got, want)
 		}
 	}
-	if got := argumentURL(`{"url":"https://a.example/` + strings.Repeat("ä", 500) + `"}`); len(got) > maxURLTerm || !utf8.ValidString(got) {
+	if got := argumentURL(`{"url":"https://a.example/` + strings.Repeat("ä", 500) + `"}`); len(got) > maxURL || !utf8.ValidString(got) {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

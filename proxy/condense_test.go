@@ -11,21 +11,22 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// summariser is the model that writes summaries in these tests.
-const summariser = "cheap"
+// cheapModel is the model that writes summaries in these tests.
+const cheapModel = "cheap"
 
 // llm condenses what has more than ten events, or more tokens than max, by way of a model that is at base; empty: at the
 // request's own upstream.
 func llm(max float64, base string, timeout time.Duration) *condense.LLM {
 	return condense.NewLLM(condense.LLMSettings{
 		Settings:   condense.Settings{MaxSize: 10, MaxTokens: max, KeepFirst: 1, MinimumProgress: 0.1},
-		Summariser: condense.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: timeout},
-		Endpoint:   condense.Endpoint{BaseURL: base}, Model: summariser,
+		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: timeout},
+		Endpoint:   condense.Endpoint{BaseURL: base}, Model: cheapModel,
 	})
 }
 
@@ -42,7 +43,7 @@ func turns(topic string, n int) []string {
 // condensing is a rig whose condenser is due above ten events.
 func condensing(t *testing.T, s setup) *rig {
 	t.Helper()
-	s.upstream.SummariserModels = []string{summariser}
+	s.upstream.SummariserModels = []string{cheapModel}
 	if s.condenser == nil {
 		s.condenser = llm(0, "", patience)
 	}

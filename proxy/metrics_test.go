@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -29,8 +30,8 @@ func priced(name string) proxy.ModelInfo {
 	switch name {
 	case "gpt-4o":
 		return proxy.ModelInfo{Name: "gpt-4o", Window: 100_000, Price: proxy.Price{Input: 10, Cached: 1, Write: 10, Output: 40}}
-	case summariser:
-		return proxy.ModelInfo{Name: summariser, Window: 100_000, Price: proxy.Price{Input: 2, Cached: 2, Write: 2, Output: 4}}
+	case cheapModel:
+		return proxy.ModelInfo{Name: cheapModel, Window: 100_000, Price: proxy.Price{Input: 2, Cached: 2, Write: 2, Output: 4}}
 	}
 	return proxy.ModelInfo{}
 }
@@ -168,7 +169,7 @@ type noting struct {
 
 func (n *noting) llm(tenant string) *condense.LLM {
 	return condense.NewLLM(condense.LLMSettings{
-		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1, MinimumProgress: 0.1}, Summariser: late{n, tenant}, Model: summariser,
+		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1, MinimumProgress: 0.1}, Summariser: late{n, tenant}, Model: cheapModel,
 	})
 }
 
@@ -180,7 +181,7 @@ type late struct {
 
 func (l late) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	return proxy.Summariser{
-		Summariser: condense.OpenAI{Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Tenant: l.tenant, Metrics: l.metrics,
+		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Tenant: l.tenant, Metrics: l.metrics,
 		Tracer: l.tracer, Models: priced,
 	}.Summarise(ctx, r)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
@@ -18,8 +19,8 @@ import (
 func onRequest() *condense.LLM {
 	return condense.NewLLM(condense.LLMSettings{
 		Settings:   condense.Settings{KeepFirst: 1, MinimumProgress: 0.1},
-		Summariser: condense.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
-		Model:      summariser, MaxOutput: 400,
+		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
+		Model:      cheapModel, MaxOutput: 400,
 	})
 }
 
@@ -179,8 +180,8 @@ func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
 	cooldown := &condense.Cooldown{}
 	small := condense.NewLLM(condense.LLMSettings{
 		Settings:   condense.Settings{MaxTokens: 1000, KeepFirst: 1},
-		Summariser: condense.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
-		Model:      summariser, Window: 300, MaxOutput: 200,
+		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
+		Model:      cheapModel, Window: 300, MaxOutput: 200,
 	})
 	r := condensing(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{

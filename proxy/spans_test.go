@@ -157,7 +157,7 @@ func TestSpansOfACondensation(t *testing.T) {
 	secret := "nobody-must-see-this"
 	r.ask(messages(append(turns("ships "+secret, 11), say("user", secret))...), "Authorization", "Bearer "+keyMark+"client")
 	server, condensed := all.ended(r, "POST "+chatPath, 1)[0], all.ended(r, "condense", 1)[0]
-	own := all.ended(r, "chat "+summariser, 1)[0]
+	own := all.ended(r, "chat "+cheapModel, 1)[0]
 	if condensed.Parent.SpanID() != server.SpanContext.SpanID() || own.Parent.SpanID() != condensed.SpanContext.SpanID() {
 		t.Errorf("the condensation is below %v, the call below %v", condensed.Parent, own.Parent)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
@@ -115,7 +116,7 @@ func (b builder) summariser(llm config.LLM, c config.Condenser) condense.Summari
 	if c.Timeout > 0 {
 		timeout = c.Timeout
 	}
-	s := condense.OpenAI{Client: b.out.client(), Timeout: timeout, Temperature: narrow(llm.Temperature)}
+	s := summariser.OpenAI{Client: b.out.client(), Timeout: timeout, Temperature: narrow(llm.Temperature)}
 	return b.out.noted(s, b.tenant, models(b.config))
 }
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
@@ -195,7 +195,7 @@ func (j *judge) summariser(o observed, v *View) error {
 			return fmt.Errorf("model %q", r.Model)
 		case r.Stream, len(r.Tools) > 0 && !bytes.Contains(r.Tools, []byte(`"create_state_summary"`)):
 			return errors.New("it streams or carries the client's tools")
-		case j.summary != "" && !strings.Contains(squeezed(r.Text()), squeezed(condense.ParseSummary(j.summary).Record)):
+		case j.summary != "" && !strings.Contains(squeezed(r.Text()), squeezed(record.Parse(j.summary).Record)):
 			return errors.New("the previous summary is not in it in full")
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
@@ -27,7 +27,7 @@ func history(t *testing.T, short string) (body []byte, messages []json.RawMessag
 		case 'o':
 			m = fmt.Sprintf(`{"role":"tool","tool_call_id":"%s","content":"result"}`, w[1:])
 		case '[':
-			text, err := json.Marshal(condense.Summary{Record: strings.Trim(w, "[]")}.String())
+			text, err := json.Marshal(record.Summary{Record: strings.Trim(w, "[]")}.String())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -125,7 +125,7 @@ func (v *View) takeSummary(m session.Message) error {
 	if err != nil {
 		return fmt.Errorf("read summary: %w", err)
 	}
-	if c.Role != "user" || condense.ParseSummary(c.Text).String() != c.Text {
+	if c.Role != "user" || record.Parse(c.Text).String() != c.Text {
 		return fmt.Errorf("forwarded a message that was not sent and is no summary: %.200s", m.Raw)
 	}
 	v.Summary = c.Text

@@ -2,6 +2,7 @@ package retention
 
 import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -75,7 +76,7 @@ type limits struct {
 }
 
 func newLimits(r *run) limits {
-	wrapping := condense.Summary{Record: ".", Demands: ".", Ledger: "."}.String()
+	wrapping := record.Summary{Record: ".", Demands: ".", Ledger: "."}.String()
 	return limits{
 		summariser: r.standIn, overhead: r.counter.Message(session.Content{Role: "user", Text: wrapping}),
 	}

@@ -1,4 +1,4 @@
-package condense
+package record
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 
 // Bounds of what is kept of the user's demands.
 const (
-	demandShare  = 5       // they have at most one fifth of the tokens that are forgotten, and no more than a ledger
 	demandRunes  = 400     // of one sentence
 	demandBytes  = 8 << 10 // of one message, half of them from its beginning and half from its end
 	demandTyped  = 2 << 10 // of a message that somebody typed, and did not paste
@@ -20,9 +19,9 @@ const (
 	taskIDs      = 64      // ids collected
 )
 
-// demands are the user's requirements and prohibitions in what is forgotten, and the ids of tasks. They are found by
+// Demands are the user's requirements and prohibitions in what is forgotten, and the ids of tasks. They are found by
 // words, in the languages whose words are listed, and are a net below the summariser, not a judgement of meaning.
-type demands struct {
+type Demands struct {
 	sentences []demand
 	said      int // sentences so far
 	tasks     []string
@@ -35,8 +34,8 @@ type demand struct {
 	weight int // 2 if it says must or never, and not only keep or prefer; 1 more in a message short enough to be typed
 }
 
-// forget takes in a message that is forgotten. Messages come oldest first.
-func (d *demands) forget(id int, kind session.Kind, c session.Content) {
+// Forget takes in a message that is forgotten. Messages come oldest first.
+func (d *Demands) Forget(id int, kind session.Kind, c session.Content) {
 	switch kind {
 	case session.User:
 		text := typed(c.Text)
@@ -45,7 +44,7 @@ func (d *demands) forget(id int, kind session.Kind, c session.Content) {
 	case session.Action:
 		for _, call := range c.Calls {
 			if containsAny(strings.ToLower(call.Name), []string{"task", "todo", "plan"}) {
-				d.findTasks(unescape(bound(call.Arguments)), func(string) bool { return true })
+				d.findTasks(Unescape(bound(call.Arguments)), func(string) bool { return true })
 			}
 		}
 	}
@@ -53,7 +52,7 @@ func (d *demands) forget(id int, kind session.Kind, c session.Content) {
 
 // read collects the sentences of a user's message that demand something. The same one counts once, where it was said
 // last.
-func (d *demands) read(id int, text string) {
+func (d *Demands) read(id int, text string) {
 	for _, s := range sentences(ends(text)) {
 		strong, weak := demanding(s)
 		if !strong && !weak || utf8.RuneCountInString(s) > demandRunes {
@@ -96,13 +95,11 @@ func ends(text string) string {
 	if len(text) <= demandBytes {
 		return text
 	}
-	head := runeBorder(text, demandBytes/2)
-	tail := runeBorder(text, len(text)-demandBytes/2)
-	return text[:head] + "\n" + text[tail:]
+	return strings.ToValidUTF8(text[:demandBytes/2]+"\n"+text[len(text)-demandBytes/2:], "")
 }
 
 // findTasks collects the ids in a text that are those of tasks.
-func (d *demands) findTasks(text string, task func(id string) bool) {
+func (d *Demands) findTasks(text string, task func(id string) bool) {
 	scanTerms(ends(text), func(kind termKind, id string) {
 		if kind == termID && len(d.tasks) < taskIDs && task(id) && !slices.Contains(d.tasks, id) {
 			d.tasks = append(d.tasks, id)
@@ -119,9 +116,9 @@ func isTask(id string) bool {
 	return isTicket(id) || containsAny(strings.ToLower(id), []string{"task", "ticket", "issue"})
 }
 
-// text lists what the record does not hold, within a number of tokens: prohibitions and musts before wishes, the newest
+// Text lists what the record does not hold, within a number of tokens: prohibitions and musts before wishes, the newest
 // first when there is no room for all, but in the order in which they were said. Empty if nothing is missing.
-func (d *demands) text(record string, tokens int, count func(string) int) string {
+func (d *Demands) Text(record string, tokens int, count func(string) int) string {
 	said := plainText(record)
 	tasks := d.missingTasks(record)
 	used := count(tasks) + 1
@@ -169,7 +166,7 @@ func (s demand) within(said string) bool {
 }
 
 // ranked is the sentences, the weightiest first and of those the newest first.
-func (d *demands) ranked() []demand {
+func (d *Demands) ranked() []demand {
 	out := slices.Clone(d.sentences)
 	slices.SortFunc(out, func(a, b demand) int {
 		if a.weight != b.weight {
@@ -180,7 +177,7 @@ func (d *demands) ranked() []demand {
 	return out
 }
 
-func (d *demands) missingTasks(record string) string {
+func (d *Demands) missingTasks(record string) string {
 	var missing []string
 	for _, id := range d.tasks {
 		if !strings.Contains(record, id) {
@@ -235,4 +232,8 @@ func lineSentences(line string) []string {
 		out[i] = strings.TrimRight(strings.TrimSpace(s), ";；")
 	}
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
+}
+
+func containsAny(s string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s, p) })
 }

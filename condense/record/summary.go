@@ -1,11 +1,8 @@
-package condense
+// Package record writes and reads the summary that stands in a view for what was forgotten: the record itself, and next to it
+// what is taken from the raw events word for word. It is pure.
+package record
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/dewpoint-proxy/dewpoint/session"
-)
+import "strings"
 
 // What a summary's text is made of. Text from outside can not contain the tags.
 const (
@@ -25,9 +22,6 @@ const (
 		"ids; newer messages may have changed it:"
 	ledgerLabel = "Exact values from those messages that the record does not name:"
 )
-
-// messageOverhead is what a message costs besides its text, in tokens.
-const messageOverhead = 4
 
 // Summary is what stands in a view for all that is forgotten.
 type Summary struct {
@@ -50,8 +44,20 @@ func (s Summary) String() string {
 	return b.String()
 }
 
-// ParseSummary reads what String wrote. Other text is taken for a record.
-func ParseSummary(text string) Summary {
+// Text is the summary as the next prompt shows it: all of it but its wrapping.
+func (s Summary) Text() string {
+	text := s.Record
+	if s.Demands != "" {
+		text += "\n\nUSER_DEMANDS (" + demandsLabel + ")\n" + s.Demands
+	}
+	if s.Ledger != "" {
+		text += "\n\nLEDGER (" + ledgerLabel + ")\n" + s.Ledger
+	}
+	return text
+}
+
+// Parse reads what String wrote. Other text is taken for a record.
+func Parse(text string) Summary {
 	body, ok := between(text, recordOpen, recordClose)
 	if !ok {
 		return Summary{Record: text}
@@ -79,55 +85,8 @@ func between(text, opening, closing string) (string, bool) {
 	return strings.TrimSpace(text[len(opening) : len(text)-len(closing)]), true
 }
 
-// Fault says what is wrong with a summary.
-type Fault string
-
-// The faults.
-const (
-	FaultEmpty     Fault = "empty"
-	FaultRefused   Fault = "refused"
-	FaultTruncated Fault = "truncated"
-	FaultInflated  Fault = "inflated"  // not smaller than what it stands for, or over its cap
-	FaultMalformed Fault = "malformed" // not of the form that was asked for
-	FaultTooLarge  Fault = "too_large" // not even the shortest prompt fits the summariser's window
-)
-
-// SummaryError is a summary that can not be used: nothing may be forgotten for it.
-type SummaryError struct {
-	Kind   Fault
-	Usage  session.Usage // what it cost all the same
-	Detail string        // sizes; never text of the model or the conversation
-}
-
-func (e *SummaryError) Error() string {
-	if e.Detail == "" {
-		return "summary " + string(e.Kind)
-	}
-	return fmt.Sprintf("summary %s: %s", e.Kind, e.Detail)
-}
-
-// ReadReply takes the record from a model's reply, without the wrapping that models put around it.
-func ReadReply(r Reply) (string, error) {
-	if r.Refusal != "" || r.Finish == "content_filter" {
-		return "", &SummaryError{Kind: FaultRefused, Usage: r.Usage}
-	}
-	if truncated(r) {
-		return "", &SummaryError{Kind: FaultTruncated, Usage: r.Usage}
-	}
-	record := unwrap(r.Text)
-	if record == "" {
-		return "", &SummaryError{Kind: FaultEmpty, Usage: r.Usage}
-	}
-	if refuses(record) {
-		return "", &SummaryError{Kind: FaultRefused, Usage: r.Usage}
-	}
-	return record, nil
-}
-
-func truncated(r Reply) bool { return r.Finish == "length" || r.Finish == "max_tokens" }
-
-// unwrap takes off thoughts, code fences and tags around a reply.
-func unwrap(text string) string {
+// Unwrap takes off thoughts, code fences and tags around a reply.
+func Unwrap(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "<think>") {
 		if _, after, ok := strings.Cut(text, "</think>"); ok {
@@ -153,24 +112,4 @@ func withoutInfo(body string) string {
 		return rest
 	}
 	return body
-}
-
-// refusalLength is the length in bytes up to which a reply is taken for a refusal by how it begins. No record of a span
-// worth condensing is that short.
-const refusalLength = 300
-
-var refusals = []string{"i can't", "i can’t", "i cannot", "i'm sorry", "i’m sorry", "i am sorry", "sorry,", "i'm unable",
-	"i’m unable", "i am unable", "i won't", "i won’t", "as an ai"}
-
-func refuses(record string) bool {
-	if len(record) > refusalLength {
-		return false
-	}
-	start := strings.ToLower(record)
-	for _, r := range refusals {
-		if strings.HasPrefix(start, r) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,4 +1,4 @@
-package condense
+package record
 
 import (
 	"math/bits"
@@ -10,12 +10,10 @@ import (
 
 // Bounds of a ledger.
 const (
-	DefaultLedgerTokens = 400
-	ledgerShare         = 10        // the ledger has at most one tenth of the tokens that are forgotten
-	ledgerEventBytes    = 64 << 10  // of one text, half of them from its beginning and half from its end
-	ledgerTerms         = 16 << 10  // terms collected
-	ledgerChecks        = 2048      // terms looked at, best first
-	ledgerBytes         = 512 << 10 // of the record, when looking for a term
+	ledgerEventBytes = 64 << 10  // of one text, half of them from its beginning and half from its end
+	ledgerTerms      = 16 << 10  // terms collected
+	ledgerChecks     = 2048      // terms looked at, best first
+	ledgerBytes      = 512 << 10 // of the record, when looking for a term
 )
 
 var termTitles = [termKinds]string{"paths", "urls", "ids", "hashes", "errors", "names", "numbers"}
@@ -76,12 +74,12 @@ func (l *Ledger) Keep(c session.Content) {
 func eachText(c session.Content, f func(string)) {
 	f(c.Text)
 	for _, call := range c.Calls {
-		f(unescape(bound(call.Arguments)))
+		f(Unescape(bound(call.Arguments)))
 	}
 }
 
-// unescape makes JSON's escapes in strings what they stand for, as far as they separate words.
-func unescape(json string) string {
+// Unescape makes JSON's escapes in strings what they stand for, as far as they separate words.
+func Unescape(json string) string {
 	if strings.IndexByte(json, '\\') < 0 {
 		return json
 	}

@@ -1,4 +1,4 @@
-package condense
+package record
 
 import (
 	"strings"
@@ -47,6 +47,18 @@ func scanTerms(text string, emit func(termKind, string)) {
 		}
 		i += size
 	}
+}
+
+// FirstURL is the first URL in the beginning of a text, empty if there is none.
+func FirstURL(text string) string {
+	const enough = 16 << 10
+	first := ""
+	scanTerms(text[:min(len(text), enough)], func(kind termKind, url string) {
+		if kind == termURL && first == "" {
+			first = url
+		}
+	})
+	return first
 }
 
 func separates(r rune) bool {

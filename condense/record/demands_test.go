@@ -1,4 +1,4 @@
-package condense
+package record
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func asked(texts ...string) *demands {
-	d := &demands{}
+func asked(texts ...string) *Demands {
+	d := &Demands{}
 	for i, text := range texts {
-		d.forget(i+1, session.User, session.Content{Text: text})
+		d.Forget(i+1, session.User, session.Content{Text: text})
 	}
 	return d
 }
@@ -38,22 +38,22 @@ func TestDemandsFound(t *testing.T) {
 		"```\nmust not\n```":                                         "",
 		"look at JIRA-77 and task_42_a":                              "- task ids: JIRA-77, task_42_a",
 	} {
-		if got := asked(text).text("", 1000, quarter); got != want {
+		if got := asked(text).Text("", 1000, quarter); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }
 
 func TestDemandsOfTheUserOnly(t *testing.T) {
-	d := &demands{}
+	d := &Demands{}
 	for _, k := range []session.Kind{session.Agent, session.Action, session.Observation, session.System} {
-		d.forget(1, k, session.Content{Text: "you must never do that", Calls: []session.Call{{Name: "run", Arguments: "must ABC-1"}}})
+		d.Forget(1, k, session.Content{Text: "you must never do that", Calls: []session.Call{{Name: "run", Arguments: "must ABC-1"}}})
 	}
-	if got := d.text("", 1000, quarter); got != "" {
+	if got := d.Text("", 1000, quarter); got != "" {
 		t.Errorf("got %q", got)
 	}
-	d.forget(2, session.Action, session.Content{Calls: []session.Call{{Name: "todo_write", Arguments: `{"id":"TASK-9","status":"done"}`}}})
-	if got := d.text("", 1000, quarter); got != "- task ids: TASK-9" {
+	d.Forget(2, session.Action, session.Content{Calls: []session.Call{{Name: "todo_write", Arguments: `{"id":"TASK-9","status":"done"}`}}})
+	if got := d.Text("", 1000, quarter); got != "- task ids: TASK-9" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -65,25 +65,25 @@ func TestDemandsHeldByTheRecord(t *testing.T) {
 		"**never push**\nto main. ABC-123":    `- [1] "Fix ABC-123, but never rename files."`,
 		"ABC-123; but \"never rename files\"": `- [2] "Never push to main."`,
 	} {
-		if got := d.text(record, 1000, quarter); got != want {
+		if got := d.Text(record, 1000, quarter); got != want {
 			t.Errorf("%q: %q, want %q", record, got, want)
 		}
 	}
 }
 
 func TestDemandsKeepToTheirCap(t *testing.T) {
-	d := &demands{}
+	d := &Demands{}
 	for i := range 2000 {
-		d.forget(i+1, session.User, session.Content{Text: fmt.Sprintf("You must do number %d. Keep number %d in mind.", i, i)})
+		d.Forget(i+1, session.User, session.Content{Text: fmt.Sprintf("You must do number %d. Keep number %d in mind.", i, i)})
 	}
-	got := d.text("", 100, quarter)
+	got := d.Text("", 100, quarter)
 	if n := quarter(got); n > 100 || n < 60 {
 		t.Errorf("%d tokens of 100", n)
 	}
 	if !strings.Contains(got, "must do number 1999") || strings.Contains(got, "Keep") {
 		t.Errorf("not the newest musts: %s", got)
 	}
-	if got := d.text("", 0, quarter); got != "" {
+	if got := d.Text("", 0, quarter); got != "" {
 		t.Errorf("no room, but %q", got)
 	}
 }
@@ -97,16 +97,18 @@ func FuzzDemands(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, record string, tokens int) {
 		tokens = max(tokens%1000, 0)
-		got := asked(text).text(record, tokens, quarter)
-		if got != asked(text).text(record, tokens, quarter) {
+		got := asked(text).Text(record, tokens, quarter)
+		if got != asked(text).Text(record, tokens, quarter) {
 			t.Fatal("another text the second time")
 		}
 		if quarter(got) > tokens || utf8.ValidString(text) && !utf8.ValidString(got) {
 			t.Fatalf("%d tokens, cap %d: %q", quarter(got), tokens, got)
 		}
 		s := Summary{Record: record, Demands: got}
-		if parsed := ParseSummary(s.String()); parsed.String() != s.String() {
+		if parsed := Parse(s.String()); parsed.String() != s.String() {
 			t.Fatalf("%q came back as %q", s.String(), parsed.String())
 		}
 	})
 }
+
+func quarter(text string) int { return (len(text) + 3) / 4 }

@@ -1,11 +1,8 @@
-package condense
+package record
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -35,7 +32,7 @@ func TestDelimitersCanNotBeForged(t *testing.T) {
 		if again := inert(inert(text)); again != inert(text) {
 			t.Errorf("%q: %q became %q", tag, inert(text), again)
 		}
-		if got := ParseSummary(s); got.Record != inert(text) {
+		if got := Parse(s); got.Record != inert(text) {
 			t.Errorf("%q: read back as %q", tag, got.Record)
 		}
 	}
@@ -63,23 +60,5 @@ func TestLedgerCarriesNoSentences(t *testing.T) {
 		if strings.Contains(s, forbidden) {
 			t.Errorf("%q is in the ledger:\n%s", forbidden, text)
 		}
-	}
-}
-
-// TestSummariserFollowsNoRedirect: a summariser's server can not send the conversation on to another one.
-func TestSummariserFollowsNoRedirect(t *testing.T) {
-	asked := 0
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
-	defer elsewhere.Close()
-	for _, status := range []int{301, 302, 303, 307, 308} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, elsewhere.URL, status)
-		}))
-		o := OpenAI{Client: server.Client(), Timeout: 10 * time.Second}
-		_, err := o.Summarise(t.Context(), Request{Endpoint: Endpoint{BaseURL: server.URL, APIKey: "k"}, Model: "m", User: "x"})
-		if err == nil || asked > 0 {
-			t.Errorf("%d: %v, asked %d times elsewhere", status, err, asked)
-		}
-		server.Close()
 	}
 }

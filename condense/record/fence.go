@@ -1,4 +1,4 @@
-package condense
+package record
 
 import (
 	"strings"
@@ -13,11 +13,14 @@ var (
 	roleLines = []string{"system:", "developer:", "user:", "human:", "assistant:", "tool:"}
 )
 
+// Defuse makes text unable to open or close a tag of ours, or a special token of a chat template, so that it can be quoted in a prompt.
+func Defuse(text string) string { return defuse(text, ownTags) }
+
 // defuse makes text unable to open or close a tag whose name begins with one of names, or a special token of a chat
 // template (<|...|>): the angle brackets become single angle quotes. Letters and brackets that look like these count too. Other text stays as it is, control characters and
 // invalid UTF-8 left out. Defusing twice is the same as once.
 func defuse(text string, names []string) string {
-	text = printable(text)
+	text = Printable(text)
 	var b strings.Builder
 	b.Grow(len(text))
 	for {
@@ -76,8 +79,8 @@ func tagAhead(text string, names []string) bool {
 	return false
 }
 
-// printable leaves out what is neither printable nor a line feed or tab.
-func printable(text string) string {
+// Printable leaves out what is neither printable nor a line feed or tab.
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= ' ' && r < 0x7f || r == '\n' || r == '\t' || r == '\u200d':

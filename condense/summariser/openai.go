@@ -1,6 +1,8 @@
-package condense
+// Package summariser calls the models that write summaries.
+package summariser
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +16,7 @@ import (
 
 	openai "github.com/sashabaranov/go-openai"
 
+	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -23,7 +26,7 @@ const (
 	DefaultMaxResponse = 4 << 20
 )
 
-// OpenAI is a Summariser that speaks Chat Completions. It may be used concurrently.
+// OpenAI is a condense.Summariser that speaks Chat Completions. It may be used concurrently.
 type OpenAI struct {
 	Client      *http.Client  // nil: http.DefaultClient
 	Timeout     time.Duration // of one call; 0: DefaultTimeout
@@ -31,11 +34,11 @@ type OpenAI struct {
 	MaxResponse int64         // bytes of a response's body; 0: DefaultMaxResponse
 }
 
-var _ Summariser = OpenAI{}
+var _ condense.Summariser = OpenAI{}
 
 // Summarise implements Summariser.
-func (o OpenAI) Summarise(ctx context.Context, r Request) (Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, orDefault(o.Timeout, DefaultTimeout))
+func (o OpenAI) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, DefaultTimeout))
 	defer cancel()
 	config := openai.DefaultConfig(r.Endpoint.APIKey)
 	if r.Endpoint.BaseURL != "" {
@@ -44,12 +47,12 @@ func (o OpenAI) Summarise(ctx context.Context, r Request) (Reply, error) {
 	config.HTTPClient = o.doer()
 	answer, err := openai.NewClientWithConfig(config).CreateChatCompletion(ctx, o.request(r))
 	if err != nil {
-		return Reply{}, callError(ctx, err, r.Endpoint.APIKey)
+		return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
 	}
 	return reply(answer, r.Function), nil
 }
 
-func (o OpenAI) request(r Request) openai.ChatCompletionRequest {
+func (o OpenAI) request(r condense.Request) openai.ChatCompletionRequest {
 	out := openai.ChatCompletionRequest{
 		Model:    r.Model,
 		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleSystem, Content: r.System}},
@@ -71,7 +74,7 @@ func (o OpenAI) request(r Request) openai.ChatCompletionRequest {
 }
 
 // constrain adds the function that the model has to call, or the form that its text must have.
-func constrain(out *openai.ChatCompletionRequest, r Request) {
+func constrain(out *openai.ChatCompletionRequest, r condense.Request) {
 	if f := r.Function; f != nil {
 		out.Tools = []openai.Tool{{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
 			Name: f.Name, Description: f.Description, Parameters: json.RawMessage(f.JSON),
@@ -99,8 +102,8 @@ func reasons(model string) bool {
 	return false
 }
 
-func reply(a openai.ChatCompletionResponse, called *Schema) Reply {
-	r := Reply{Usage: session.Usage{Input: a.Usage.PromptTokens, Output: a.Usage.CompletionTokens}}
+func reply(a openai.ChatCompletionResponse, called *condense.Schema) condense.Reply {
+	r := condense.Reply{Usage: session.Usage{Input: a.Usage.PromptTokens, Output: a.Usage.CompletionTokens}}
 	if d := a.Usage.PromptTokensDetails; d != nil {
 		r.Usage.Cached = d.CachedTokens
 	}
@@ -114,7 +117,7 @@ func reply(a openai.ChatCompletionResponse, called *Schema) Reply {
 
 // arguments are those of the first call of the function, whether the server speaks of tools or, as older ones, of a
 // function.
-func arguments(m openai.ChatCompletionMessage, called *Schema) string {
+func arguments(m openai.ChatCompletionMessage, called *condense.Schema) string {
 	if called == nil {
 		return ""
 	}
@@ -143,45 +146,45 @@ func text(m openai.ChatCompletionMessage) string {
 // callError says what went wrong in words of our own, since a server may well quote the key in its.
 func callError(ctx context.Context, err error, key string) error {
 	if ctx.Err() != nil {
-		return &CallError{Kind: gaveUp(ctx), Err: ctx.Err()}
+		return &condense.CallError{Kind: gaveUp(ctx), Err: ctx.Err()}
 	}
 	if e, ok := errors.AsType[*openai.APIError](err); ok {
-		return &CallError{Kind: failure(e.HTTPStatusCode), Status: e.HTTPStatusCode, Code: code(e, key)}
+		return &condense.CallError{Kind: failure(e.HTTPStatusCode), Status: e.HTTPStatusCode, Code: code(e, key)}
 	}
 	if e, ok := errors.AsType[*openai.RequestError](err); ok {
-		return &CallError{Kind: failure(e.HTTPStatusCode), Status: e.HTTPStatusCode}
+		return &condense.CallError{Kind: failure(e.HTTPStatusCode), Status: e.HTTPStatusCode}
 	}
 	if errors.Is(err, errResponseSize) {
-		return &CallError{Kind: FailureMalformed, Err: errResponseSize}
+		return &condense.CallError{Kind: condense.FailureMalformed, Err: errResponseSize}
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		if e.Timeout() {
-			return &CallError{Kind: FailureTimeout, Err: hide(e.Err, key)}
+			return &condense.CallError{Kind: condense.FailureTimeout, Err: hide(e.Err, key)}
 		}
-		return &CallError{Kind: FailureUnreachable, Err: hide(e.Err, key)}
+		return &condense.CallError{Kind: condense.FailureUnreachable, Err: hide(e.Err, key)}
 	}
-	return &CallError{Kind: FailureMalformed, Err: hide(err, key)}
+	return &condense.CallError{Kind: condense.FailureMalformed, Err: hide(err, key)}
 }
 
-func gaveUp(ctx context.Context) Failure {
+func gaveUp(ctx context.Context) condense.Failure {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return FailureTimeout
+		return condense.FailureTimeout
 	}
-	return FailureCanceled
+	return condense.FailureCanceled
 }
 
-func failure(status int) Failure {
+func failure(status int) condense.Failure {
 	switch {
 	case status == http.StatusTooManyRequests:
-		return FailureRateLimited
+		return condense.FailureRateLimited
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return FailureDenied
+		return condense.FailureDenied
 	case status >= http.StatusInternalServerError:
-		return FailureServer
+		return condense.FailureServer
 	case status >= http.StatusBadRequest:
-		return FailureRejected
+		return condense.FailureRejected
 	}
-	return FailureMalformed
+	return condense.FailureMalformed
 }
 
 // code is the server's error code if it is a plain word.
@@ -210,7 +213,7 @@ func (o OpenAI) doer() openai.HTTPDoer {
 	own.CheckRedirect = func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // the conversation goes to the server that was configured, and to no other
 	}
-	return bounded{client: &own, limit: orDefault(o.MaxResponse, DefaultMaxResponse)}
+	return bounded{client: &own, limit: cmp.Or(o.MaxResponse, DefaultMaxResponse)}
 }
 
 // bounded makes a response that is too large an error, whatever the server declared.
@@ -251,11 +254,3 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (b *boundedBody) Close() error { return b.body.Close() }
-
-// orDefault is v, or def where v is not set.
-func orDefault[T int | int64 | time.Duration](v, def T) T {
-	if v <= 0 {
-		return def
-	}
-	return v
-}

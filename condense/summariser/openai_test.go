@@ -1,4 +1,4 @@
-package condense_test
+package summariser_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -30,16 +31,16 @@ const fine = `{"model":"m","choices":[{"message":{"role":"assistant","content":"
 func TestOpenAIRequest(t *testing.T) {
 	zero := float32(0)
 	for name, c := range map[string]struct {
-		openai condense.OpenAI
+		openai summariser.OpenAI
 		model  string
 		want   map[string]any
 	}{
-		"plain":      {condense.OpenAI{}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0}},
-		"reasoning":  {condense.OpenAI{}, "o3-mini", map[string]any{"max_completion_tokens": 321.0}},
-		"gpt-5":      {condense.OpenAI{}, "gpt-5-nano", map[string]any{"max_completion_tokens": 321.0}},
-		"via router": {condense.OpenAI{}, "openai/gpt-5", map[string]any{"max_completion_tokens": 321.0}},
+		"plain":      {summariser.OpenAI{}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0}},
+		"reasoning":  {summariser.OpenAI{}, "o3-mini", map[string]any{"max_completion_tokens": 321.0}},
+		"gpt-5":      {summariser.OpenAI{}, "gpt-5-nano", map[string]any{"max_completion_tokens": 321.0}},
+		"via router": {summariser.OpenAI{}, "openai/gpt-5", map[string]any{"max_completion_tokens": 321.0}},
 		"cold": {
-			condense.OpenAI{Temperature: &zero}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0, "temperature": 1e-45},
+			summariser.OpenAI{Temperature: &zero}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0, "temperature": 1e-45},
 		},
 	} {
 		var got map[string]any
@@ -129,7 +130,7 @@ func TestOpenAIForms(t *testing.T) {
 		}))
 		r := request(server.URL, "m")
 		c.change(&r)
-		got, err := condense.OpenAI{}.Summarise(context.Background(), r)
+		got, err := summariser.OpenAI{}.Summarise(context.Background(), r)
 		server.Close()
 		if err != nil || got != c.reply {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -165,7 +166,7 @@ func TestOpenAIReplies(t *testing.T) {
 		"no choices": {`{"choices":[]}`, condense.Reply{}},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, c.body) }))
-		got, err := condense.OpenAI{}.Summarise(context.Background(), request(server.URL, "m"))
+		got, err := summariser.OpenAI{}.Summarise(context.Background(), request(server.URL, "m"))
 		server.Close()
 		if err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -195,7 +196,7 @@ func TestOpenAIFailures(t *testing.T) {
 			w.WriteHeader(c.status)
 			io.WriteString(w, c.body)
 		}))
-		_, err := condense.OpenAI{MaxResponse: 1000}.Summarise(context.Background(), request(server.URL, "m"))
+		_, err := summariser.OpenAI{MaxResponse: 1000}.Summarise(context.Background(), request(server.URL, "m"))
 		server.Close()
 		e, ok := errors.AsType[*condense.CallError](err)
 		if !ok || e.Kind != c.kind || e.Code != c.code {
@@ -215,7 +216,7 @@ func TestOpenAIGivesUp(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	_, err := condense.OpenAI{Timeout: time.Millisecond}.Summarise(context.Background(), request(server.URL, "m"))
+	_, err := summariser.OpenAI{Timeout: time.Millisecond}.Summarise(context.Background(), request(server.URL, "m"))
 	if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureTimeout {
 		t.Errorf("timeout: %v", err)
 	}
@@ -226,7 +227,7 @@ func TestOpenAIGivesUp(t *testing.T) {
 		<-reached
 		cancel()
 	}()
-	_, err = condense.OpenAI{}.Summarise(ctx, request(server.URL, "m"))
+	_, err = summariser.OpenAI{}.Summarise(ctx, request(server.URL, "m"))
 	if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureCanceled || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancel: %v", err)
 	}
@@ -243,8 +244,26 @@ func TestOpenAIUnreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	base := server.URL
 	server.Close()
-	_, err := condense.OpenAI{}.Summarise(context.Background(), request(base+"/"+key, "m"))
+	_, err := summariser.OpenAI{}.Summarise(context.Background(), request(base+"/"+key, "m"))
 	if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureUnreachable || strings.Contains(err.Error(), key) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSummariserFollowsNoRedirect: a summariser's server can not send the conversation on to another one.
+func TestSummariserFollowsNoRedirect(t *testing.T) {
+	asked := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer elsewhere.Close()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, status)
+		}))
+		o := summariser.OpenAI{Client: server.Client(), Timeout: 10 * time.Second}
+		_, err := o.Summarise(t.Context(), condense.Request{Endpoint: condense.Endpoint{BaseURL: server.URL, APIKey: "k"}, Model: "m", User: "x"})
+		if err == nil || asked > 0 {
+			t.Errorf("%d: %v, asked %d times elsewhere", status, err, asked)
+		}
+		server.Close()
 	}
 }

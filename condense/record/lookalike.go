@@ -1,4 +1,4 @@
-package condense
+package record
 
 import "unicode/utf8"
 

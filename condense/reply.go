@@ -1,0 +1,76 @@
+package condense
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Fault says what is wrong with a summary.
+type Fault string
+
+// The faults.
+const (
+	FaultEmpty     Fault = "empty"
+	FaultRefused   Fault = "refused"
+	FaultTruncated Fault = "truncated"
+	FaultInflated  Fault = "inflated"  // not smaller than what it stands for, or over its cap
+	FaultMalformed Fault = "malformed" // not of the form that was asked for
+	FaultTooLarge  Fault = "too_large" // not even the shortest prompt fits the summariser's window
+)
+
+// SummaryError is a summary that can not be used: nothing may be forgotten for it.
+type SummaryError struct {
+	Kind   Fault
+	Usage  session.Usage // what it cost all the same
+	Detail string        // sizes; never text of the model or the conversation
+}
+
+func (e *SummaryError) Error() string {
+	if e.Detail == "" {
+		return "summary " + string(e.Kind)
+	}
+	return fmt.Sprintf("summary %s: %s", e.Kind, e.Detail)
+}
+
+// ReadReply takes the record from a model's reply, without the wrapping that models put around it.
+func ReadReply(r Reply) (string, error) {
+	if r.Refusal != "" || r.Finish == "content_filter" {
+		return "", &SummaryError{Kind: FaultRefused, Usage: r.Usage}
+	}
+	if truncated(r) {
+		return "", &SummaryError{Kind: FaultTruncated, Usage: r.Usage}
+	}
+	text := record.Unwrap(r.Text)
+	if text == "" {
+		return "", &SummaryError{Kind: FaultEmpty, Usage: r.Usage}
+	}
+	if refuses(text) {
+		return "", &SummaryError{Kind: FaultRefused, Usage: r.Usage}
+	}
+	return text, nil
+}
+
+func truncated(r Reply) bool { return r.Finish == "length" || r.Finish == "max_tokens" }
+
+// refusalLength is the length in bytes up to which a reply is taken for a refusal by how it begins. No record of a span
+// worth condensing is that short.
+const refusalLength = 300
+
+var refusals = []string{"i can't", "i can’t", "i cannot", "i'm sorry", "i’m sorry", "i am sorry", "sorry,", "i'm unable",
+	"i’m unable", "i am unable", "i won't", "i won’t", "as an ai"}
+
+func refuses(text string) bool {
+	if len(text) > refusalLength {
+		return false
+	}
+	start := strings.ToLower(text)
+	for _, r := range refusals {
+		if strings.HasPrefix(start, r) {
+			return true
+		}
+	}
+	return false
+}

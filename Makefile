@@ -4,7 +4,7 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
-.PHONY: build run demo check needs format vet lint test chart chart-schema rehearsal cluster vuln vuln-if-reachable sbom replay captures recorded retention cost soak fuzz bench microbench image clean
+.PHONY: build run demo check needs format vet lint test chart chart-schema rehearsal cluster vuln vuln-if-reachable sbom replay captures recorded forwarded retention cost soak fuzz bench microbench image clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -67,6 +67,9 @@ captures:
 # Recorded runs under kills and over two replicas.
 recorded:
 	DEWPOINT_RUNS="$(RUNS)" $(GO) test -count=1 -timeout 30m -run TestRecorded ./internal/e2e
+
+forwarded: build ## a SHA-256 of what goes upstream for each of RUNS, a list of folders, under five configurations; equal: byte-identical
+	@$(GO) run ./lab/measure forwarded $(RUNS)
 
 retention: ## remakes docs/retention.md
 	$(GO) run ./lab/measure retention -doc docs/retention.md -plot docs/img/retention.svg "$(RUNS)"

@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/lab/bench"
 )
 
-const usage = `usage: measure retention|cost [flags] (FILE|FOLDER)... | bench [flags] | soak [flags]; see docs`
+const usage = `usage: measure retention|cost|forwarded [flags] (FILE|FOLDER)... | bench [flags] | soak [flags]; see docs`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -35,6 +35,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	switch args[0] {
 	case "retention":
 		return measureRetention(ctx, args[1:], out)
+	case "forwarded":
+		return measureForwarded(ctx, args[1:], out)
 	case "cost":
 		return measureCost(ctx, args[1:], out)
 	case "bench":

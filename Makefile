@@ -4,7 +4,7 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
-.PHONY: build run demo check needs format vet lint test chart chart-schema rehearsal cluster vuln vuln-if-reachable sbom replay captures recorded forwarded retention cost soak fuzz bench microbench image clean
+.PHONY: build run demo check needs format vet lint test chart chart-schema rehearsal cluster proto vuln vuln-if-reachable sbom replay captures recorded forwarded retention cost soak fuzz bench microbench image clean
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -52,6 +52,9 @@ rehearsal: ## what the chart renders for production, run over a real Redis Clust
 
 cluster: ## the chart installed by helm into a real API server; not a part of check: it builds Kubernetes first, once
 	@GO="$(GO)" sh scripts/cluster.sh
+
+proto: ## remakes the Go code of the stores' records, after session/internal/pb/record.proto has changed
+	cd tools && $(GO) run ./protogen .. session/internal/pb/record.proto
 
 chart-schema: ## remakes deploy/helm/values.schema.json, after the configuration gained a key
 	cd deploy/charttest && $(GO) run ./schema/write ../helm/values.schema.json

@@ -44,6 +44,10 @@ type Condensation struct {
 	Offset          int // position before which the summary stands
 	Stripped        int // last position whose sealed reasoning is left out: it was made under another prefix; 0 if none is
 
+	// Provisional: it was made without the summary that was due, because the summariser failed. The next condensation
+	// summarises what it hides, which the client still sends.
+	Provisional bool
+
 	Reason        Reason
 	Condenser     string
 	Request       string // model of the request that it was made for, empty if not known

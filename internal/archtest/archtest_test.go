@@ -21,7 +21,8 @@ const labDir = "lab/"
 var house = map[string][]string{
 	"session":                {},
 	"session/seal":           {},
-	"session/internal/codec": {"session", "session/seal"},
+	"session/internal/pb":    {},
+	"session/internal/codec": {"session", "session/seal", "session/internal/pb"},
 	"session/boltstore":      {"session", "session/seal", "session/internal/codec"},
 	"session/redisstore":     {"session", "session/seal", "session/internal/codec"},
 	"session/sessiontest":    {"session", "session/seal", "internal/process"},
@@ -59,6 +60,7 @@ var outside = []struct {
 	{"github.com/valyala/fasthttp", "one package knows the server; the benchmark has a bare proxy of it to compare with", []string{"proxy", labDir + "bench"}},
 	{"github.com/redis/go-redis", "one package knows Redis", []string{"session/redisstore"}},
 	{"go.etcd.io/bbolt", "one package knows the embedded database", []string{"session/boltstore"}},
+	{"google.golang.org/protobuf", "what is kept is protobuf in one place", []string{"session/internal/pb", "session/internal/codec", "internal/otlp"}},
 	{"github.com/pkoukk", "one package knows the vocabularies", []string{"tokenize"}},
 	{"github.com/sashabaranov/go-openai", "its structs lose fields: it is for our own calls only", []string{"condense/summariser"}},
 	{"go.uber.org/zap", "nothing below the proxy logs: it returns errors", []string{"proxy", "internal/app", "cmd/proxy", "internal/replay"}},

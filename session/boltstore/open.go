@@ -12,7 +12,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-const format = "dewpoint session store 1"
+// What the file says of its format. An earlier version wrote the old one.
+const (
+	format    = "dewpoint session store 2"
+	oldFormat = "dewpoint session store 1"
+)
 
 // Open opens the store, or creates it. A file that another process uses, that is damaged or that is no session store is
 // an error, and stays as it is.
@@ -114,6 +118,9 @@ func recognise(tx *bolt.Tx, size int64) error {
 		return nil // made, but a crash came before the first write
 	}
 	m := tx.Bucket(meta.name())
+	if m != nil && string(m.Get([]byte("format"))) == oldFormat {
+		return codec.ErrOld
+	}
 	if m == nil || string(m.Get([]byte("format"))) != format {
 		return errors.New("the file is not a session store of this version")
 	}

@@ -2,12 +2,15 @@ package boltstore
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 func TestOptions(t *testing.T) {
@@ -73,6 +76,16 @@ func TestUnusableFiles(t *testing.T) {
 				t.Error("the file was changed")
 			}
 		})
+	}
+}
+
+// TestOldFile: one of an earlier version is refused, saying what to do.
+func TestOldFile(t *testing.T) {
+	s := start(t, Options{})
+	must(t, s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(meta.name()).Put([]byte("format"), []byte(oldFormat)) }))
+	must(t, s.Close())
+	if _, err := Open(s.options); !errors.Is(err, codec.ErrOld) || !strings.Contains(err.Error(), "another store.path") {
+		t.Errorf("got %v", err)
 	}
 }
 

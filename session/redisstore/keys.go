@@ -9,7 +9,10 @@ import (
 // keys names everything. What is between braces decides the slot in a Cluster.
 type keys struct{ prefix string }
 
-func (k keys) secret() string { return k.prefix + "secret" }
+func (k keys) secret() string { return k.prefix + "secret:2" }
+
+// oldSecret is there where an earlier version keeps its records.
+func (k keys) oldSecret() string { return k.prefix + "secret" }
 
 func (k keys) place(h session.Hash) string { return k.prefix + "c:" + string(h[:]) }
 

@@ -33,7 +33,7 @@ func TestSealedIsBoundToItsThread(t *testing.T) {
 	defer s.Close()
 	ids := map[session.ThreadID]session.CondensationID{}
 	for _, id := range []session.ThreadID{"a", "b"} {
-		b := session.Batch{Thread: session.Thread{ID: id, Tenant: string(id), Len: 1}, Events: []session.Event{{Pos: 1, Payload: []byte("of " + id)}}}
+		b := session.Batch{Thread: session.Thread{ID: id, Tenant: string(id), Len: 1}, Events: []session.Event{{Pos: 1, Kind: session.User, Payload: []byte("of " + id)}}}
 		must(t, s.Append(t.Context(), b))
 		condensation, err := s.Condense(t.Context(), id, session.Condensation{Prefix: 1, Summary: "of " + string(id)})
 		must(t, err)

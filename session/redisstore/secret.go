@@ -7,7 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 // secretEvery is how often the server secret is written again.
@@ -20,23 +23,29 @@ type secret struct {
 	written time.Time
 }
 
-// Secret implements session.Store. One that is there is given even by a server that takes no writes.
+// Secret implements session.Store. One that is there is given even by a server that takes no writes. A database of an
+// earlier version is refused.
 func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Secret, error) {
 	if len(proposed) == 0 {
 		return nil, errors.New("secret: the proposed one is empty")
 	}
 	var value []byte
+	var old *redis.IntCmd
 	err := s.write(ctx, func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
 		put := pipe.SetNX(ctx, s.keys.secret(), []byte(proposed), 0)
 		get := pipe.Get(ctx, s.keys.secret())
-		_, _ = pipe.Exec(ctx) // both have their own outcome
+		old = pipe.Exists(ctx, s.keys.oldSecret())
+		_, _ = pipe.Exec(ctx) // each has its own outcome
 		var err error
 		if value, err = get.Bytes(); absent(err) {
 			return put.Err()
 		}
 		return err
 	})
+	if err == nil && old.Val() > 0 {
+		err = fmt.Errorf("%w: %w; or delete the keys %s*", session.ErrUnavailable, codec.ErrOld, s.keys.prefix)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}

@@ -26,8 +26,9 @@ var (
 		if rapid.Bool().Draw(t, "zero") {
 			return time.Time{}
 		}
-		return time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999_999_999).Draw(t, "nsec")).UTC()
+		return time.Unix(rapid.Int64Range(-1<<33, 1<<33).Draw(t, "sec"), rapid.Int64Range(1, 999_999_999).Draw(t, "nsec")).UTC()
 	})
+	ids   = rapid.StringN(1, -1, 64)
 	texts = rapid.OneOf(rapid.String(), rapid.Just("\x00\xff}{"), rapid.Just(strings.Repeat("water ", 300)))
 )
 
@@ -42,6 +43,7 @@ func drawCondensation(t *rapid.T) session.Condensation {
 		Reason: session.Reason(draw(t, s)), Condenser: draw(t, s), Model: draw(t, s),
 		Before: session.Size{Events: draw(t, n), Tokens: draw(t, n)}, After: session.Size{Events: draw(t, n), Tokens: draw(t, n)},
 		Usage: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)}, Time: draw(t, times), Request: draw(t, s),
+		Provisional: draw(t, rapid.Bool()),
 	}
 	for range draw(t, rapid.IntRange(0, 3)) {
 		c.Forgotten = append(c.Forgotten, session.Range{From: draw(t, n), To: draw(t, n)})
@@ -69,7 +71,7 @@ func TestRoundTrip(t *testing.T) {
 		same(t, "place", p, place, err)
 
 		th := session.Thread{
-			ID: session.ThreadID(draw(t, s)), Session: session.SessionID(draw(t, s)), Tenant: draw(t, s), Purpose: session.Purpose(draw(t, s)),
+			ID: session.ThreadID(draw(t, ids)), Session: session.SessionID(draw(t, ids)), Tenant: draw(t, s), Purpose: session.Purpose(draw(t, s)),
 			Parent: session.ThreadID(draw(t, s)), ForkAt: draw(t, n), Len: draw(t, n), Head: draw(t, hashes), System: draw(t, hashes),
 			Seq: draw(t, rapid.Uint64()), Created: draw(t, times), Seen: draw(t, times), Requested: draw(t, rapid.Uint64()),
 		}
@@ -100,7 +102,7 @@ func TestEventRoundTrip(t *testing.T) {
 	payloads := rapid.OneOf(rapid.SliceOf(rapid.Byte()), rapid.Map(texts, func(s string) []byte { return []byte(s) }))
 	rapid.Check(t, func(t *rapid.T) {
 		e := session.Event{
-			Seq: draw(t, rapid.Uint64()), Pos: draw(t, rapid.Int()), Kind: session.Kind(draw(t, rapid.Byte())), Digest: draw(t, hashes),
+			Seq: draw(t, rapid.Uint64()), Pos: draw(t, rapid.Int()), Kind: session.Kind(draw(t, rapid.ByteMin(1))), Digest: draw(t, hashes),
 			Chain: draw(t, hashes), Tokens: draw(t, rapid.Int()), Time: draw(t, times), Payload: draw(t, payloads),
 		}
 		if len(e.Payload) == 0 {
@@ -160,14 +162,46 @@ func TestCorrupt(t *testing.T) {
 	f("list", []byte("1:x:"))
 	f("list", []byte("18446744073709551616:0:"))
 	f("list", []byte("1:18446744073709551615:"))
+	f("list", []byte("1:3:\x2a\x01h")) // a hash of one byte
+	f("event", nil)
 	f("event", event[:8])
-	f("event", append([]byte{3}, event[1:]...))
+	f("event", append(bytes.Clone(event), 0))
+	f("event", []byte{8, 0x80, 2}) // kind 256
+	f("event", []byte{8, 2, 0x42, 0})
 	f("text", nil)
-	f("text", []byte{1})
-	f("text", []byte{1, 7})
-	f("text", []byte{1, 1, 0xff, 0xff, 0xff, 0xff, 0xff})
-	f("thread", place)
-	f("session", []byte{1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f("text", []byte{0x0a, 1, 7})
+	f("text", []byte{0x0a, 6, 1, 0xff, 0xff, 0xff, 0xff, 0xff})
+	f("text", []byte{0x0a, 1, 0, 0x32, 1, 0}) // in clear and sealed
+	f("thread", nil)
+	f("thread", make([]byte, 100))
+	f("thread", []byte{0x0a, 1, 't', 0x42, 1, 'h'})
+	f("session", nil)
+	f("session", []byte{0x22, 0xff, 0xff, 0xff, 0xff, 0x0f})
+}
+
+// TestOldRecords begin with what the format before began with.
+func TestOldRecords(t *testing.T) {
+	for _, first := range []byte{1, 2} {
+		b := append([]byte{first}, "\x02t1\x02s1"...)
+		_, threadErr := codec.ParseThread(b)
+		_, sessionErr := codec.ParseSession(b)
+		_, eventErr := content.ParseEvent("t", b, 1)
+		_, textErr := content.ParseText(b, session.Condensation{})
+		_, listErr := codec.ParseList(append([]byte("1:7:"), b...))
+		for i, err := range []error{threadErr, sessionErr, eventErr, textErr, listErr} {
+			if !errors.Is(err, codec.ErrOld) {
+				t.Errorf("%d, record %d: %v", first, i, err)
+			}
+		}
+	}
+}
+
+// TestLaterRecords have a field that this version does not know.
+func TestLaterRecords(t *testing.T) {
+	b := append(codec.Thread(session.Thread{ID: "t", Len: 3}), 0xfa, 0x3f, 2, 'h', 'i') // field 1023
+	if got, err := codec.ParseThread(b); err != nil || got.ID != "t" || got.Len != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
 }
 
 // FuzzParse: no input may panic, and what parses is written back the same.

@@ -5,65 +5,75 @@ import (
 	"strconv"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/pb"
 )
 
 // Condensation encodes c without its Seq and its summary text.
 func Condensation(c session.Condensation) []byte {
-	w := writer{make([]byte, 0, 192)}
-	w.version()
-	w.string(string(c.ID.Thread))
-	w.string(string(c.Base.Thread))
-	w.uint(c.Base.Seq)
-	w.int(c.Prefix)
-	w.hash(c.Hash)
-	w.uint(uint64(len(c.Forgotten)))
+	m := &pb.Condensation{
+		Thread:          string(c.ID.Thread),
+		BaseThread:      string(c.Base.Thread),
+		BaseSeq:         c.Base.Seq,
+		Prefix:          int64(c.Prefix),
+		Hash:            hashBytes(c.Hash),
+		ForgottenTokens: int64(c.ForgottenTokens),
+		SummaryTokens:   int64(c.SummaryTokens),
+		Offset:          int64(c.Offset),
+		Stripped:        int64(c.Stripped),
+		Provisional:     c.Provisional,
+		Reason:          string(c.Reason),
+		Condenser:       c.Condenser,
+		Request:         c.Request,
+		Model:           c.Model,
+		Before:          &pb.Size{Events: int64(c.Before.Events), Tokens: int64(c.Before.Tokens)},
+		After:           &pb.Size{Events: int64(c.After.Events), Tokens: int64(c.After.Tokens)},
+		Usage:           &pb.Usage{Input: int64(c.Usage.Input), Cached: int64(c.Usage.Cached), Output: int64(c.Usage.Output)},
+		Time:            nanoseconds(c.Time),
+	}
 	for _, r := range c.Forgotten {
-		w.int(r.From)
-		w.int(r.To)
+		m.Forgotten = append(m.Forgotten, &pb.Range{From: int64(r.From), To: int64(r.To)})
 	}
-	w.uint(uint64(len(c.Trims)))
 	for _, t := range c.Trims {
-		w.int(t.Pos)
-		w.int(t.Head)
-		w.int(t.Tail)
+		m.Trims = append(m.Trims, &pb.Trim{Pos: int64(t.Pos), Head: int64(t.Head), Tail: int64(t.Tail)})
 	}
-	w.int(c.ForgottenTokens)
-	w.int(c.SummaryTokens)
-	w.int(c.Offset)
-	w.string(string(c.Reason))
-	w.string(c.Condenser)
-	w.string(c.Model)
-	for _, n := range [...]int{c.Before.Events, c.Before.Tokens, c.After.Events, c.After.Tokens, c.Usage.Input, c.Usage.Cached, c.Usage.Output} {
-		w.int(n)
-	}
-	w.time(c.Time)
-	w.string(c.Request)
-	w.int(c.Stripped)
-	return w.b
+	return marshal(m)
 }
 
 func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
-	r := reader{b: b}
-	r.version()
+	var m pb.Condensation
+	if err := unmarshal(b, &m); err != nil {
+		return session.Condensation{}, err
+	}
+	hash, err := parseHash(m.Hash)
+	if err != nil {
+		return session.Condensation{}, err
+	}
 	c := session.Condensation{
-		ID:     session.CondensationID{Thread: session.ThreadID(r.string()), Seq: seq},
-		Base:   session.CondensationID{Thread: session.ThreadID(r.string()), Seq: r.uint()},
-		Prefix: r.int(),
-		Hash:   r.hash(),
+		ID:              session.CondensationID{Thread: session.ThreadID(m.Thread), Seq: seq},
+		Base:            session.CondensationID{Thread: session.ThreadID(m.BaseThread), Seq: m.BaseSeq},
+		Prefix:          int(m.Prefix),
+		Hash:            hash,
+		ForgottenTokens: int(m.ForgottenTokens),
+		SummaryTokens:   int(m.SummaryTokens),
+		Offset:          int(m.Offset),
+		Stripped:        int(m.Stripped),
+		Provisional:     m.Provisional,
+		Reason:          session.Reason(m.Reason),
+		Condenser:       m.Condenser,
+		Request:         m.Request,
+		Model:           m.Model,
+		Before:          session.Size{Events: int(m.Before.GetEvents()), Tokens: int(m.Before.GetTokens())},
+		After:           session.Size{Events: int(m.After.GetEvents()), Tokens: int(m.After.GetTokens())},
+		Time:            instant(m.Time),
 	}
-	for range r.count() {
-		c.Forgotten = append(c.Forgotten, session.Range{From: r.int(), To: r.int()})
+	c.Usage = session.Usage{Input: int(m.Usage.GetInput()), Cached: int(m.Usage.GetCached()), Output: int(m.Usage.GetOutput())}
+	for _, r := range m.Forgotten {
+		c.Forgotten = append(c.Forgotten, session.Range{From: int(r.From), To: int(r.To)})
 	}
-	for range r.count() {
-		c.Trims = append(c.Trims, session.Trim{Pos: r.int(), Head: r.int(), Tail: r.int()})
+	for _, t := range m.Trims {
+		c.Trims = append(c.Trims, session.Trim{Pos: int(t.Pos), Head: int(t.Head), Tail: int(t.Tail)})
 	}
-	c.ForgottenTokens, c.SummaryTokens, c.Offset = r.int(), r.int(), r.int()
-	c.Reason, c.Condenser, c.Model = session.Reason(r.string()), r.string(), r.string()
-	for _, n := range [...]*int{&c.Before.Events, &c.Before.Tokens, &c.After.Events, &c.After.Tokens, &c.Usage.Input, &c.Usage.Cached, &c.Usage.Output} {
-		*n = r.int()
-	}
-	c.Time, c.Request, c.Stripped = r.time(), r.string(), r.int()
-	return c, r.end()
+	return c, nil
 }
 
 // Listed appends c to an encoded list of condensations, as "SEQ:LENGTH:BYTES": a form that a Redis script, which alone
@@ -84,7 +94,7 @@ func List(condensations []session.Condensation) []byte {
 	return list
 }
 
-// ParseList reads a list, or gives ErrCorrupt.
+// ParseList reads a list, or gives ErrCorrupt or ErrOld.
 func ParseList(list []byte) ([]session.Condensation, error) {
 	var all []session.Condensation
 	for len(list) > 0 {

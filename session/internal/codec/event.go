@@ -3,55 +3,38 @@ package codec
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/pb"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
 // Event encodes an event of a thread without its Seq, which is its place in the log.
 func (o Content) Event(thread session.ThreadID, e session.Event) []byte {
-	if !o.Keep {
-		e.Payload = nil
+	m := &pb.Event{
+		Kind:   uint32(e.Kind),
+		Pos:    int64(e.Pos),
+		After:  int64(e.After),
+		Digest: hashBytes(e.Digest),
+		Chain:  hashBytes(e.Chain),
+		Tokens: int64(e.Tokens),
+		Time:   nanoseconds(e.Time),
 	}
-	w := writer{make([]byte, 0, 160+len(e.Payload))}
-	form := version
-	if len(e.Payload) > 0 && o.Keys.Seals() {
-		form = sealed
+	if o.Keep && len(e.Payload) > 0 {
+		m.Payload = o.content(e.Payload, func() []byte { return eventPlace(thread, e) })
 	}
-	w.b = append(w.b, form, byte(e.Kind))
-	w.int(e.Pos + e.After) // only one of them is ever set
-	w.hash(e.Digest)
-	w.hash(e.Chain)
-	w.int(e.Tokens)
-	w.time(e.Time)
-	if form == sealed {
-		return o.Keys.Seal(w.b, pack(nil, e.Payload), eventPlace(thread, w.b))
-	}
-	return pack(w.b, e.Payload)
+	return marshal(m)
 }
 
-// ParseEvent reads what Event wrote, or gives ErrCorrupt, or session.ErrUnreadable if what was encrypted was changed or
-// moved. An event whose key is gone is as one whose payload was not kept. The event owns its payload.
+// ParseEvent reads what Event wrote, or gives ErrCorrupt or ErrOld, or session.ErrUnreadable if what was encrypted was
+// changed or moved. An event whose key is gone is as one whose payload was not kept. The event owns its payload.
 func (o Content) ParseEvent(thread session.ThreadID, b []byte, seq uint64) (session.Event, error) {
-	r := reader{b: b}
-	form := r.form()
-	e := session.Event{
-		Seq:    seq,
-		Kind:   session.Kind(r.byte()),
-		Pos:    r.int(),
-		Digest: r.hash(),
-		Chain:  r.hash(),
-		Tokens: r.int(),
-		Time:   r.time(),
+	m, e, err := parseEvent(b, seq)
+	if err != nil || m.Payload == nil {
+		return e, err
 	}
-	if r.err != nil {
-		return session.Event{}, r.err
-	}
-	if e.Kind == session.System {
-		e.Pos, e.After = 0, e.Pos
-	}
-	var err error
-	e.Payload, err = o.unpack(form, r.b, func() []byte { return eventPlace(thread, b[:len(b)-len(r.b)]) })
+	e.Payload, err = o.open(m.Payload, func() []byte { return eventPlace(thread, e) })
 	var unknown *seal.KeyError
 	switch {
 	case errors.As(err, &unknown):
@@ -64,15 +47,33 @@ func (o Content) ParseEvent(thread session.ThreadID, b []byte, seq uint64) (sess
 	return e, nil
 }
 
-// ChainOf reads the chain hash of what Event wrote, zero if it has none, without its payload; or ErrCorrupt.
+// ChainOf reads the chain hash of what Event wrote, zero if it has none, without its payload; or ErrCorrupt or ErrOld.
 func ChainOf(b []byte) (session.Hash, error) {
-	r := reader{b: b}
-	r.form()
-	r.byte()
-	r.int()
-	r.hash()
-	chain := r.hash()
-	return chain, r.err
+	_, e, err := parseEvent(b, 0)
+	return e.Chain, err
+}
+
+// parseEvent gives the event without its payload.
+func parseEvent(b []byte, seq uint64) (*pb.Event, session.Event, error) {
+	var m pb.Event
+	if err := unmarshal(b, &m); err != nil {
+		return nil, session.Event{}, err
+	}
+	digest, digestErr := parseHash(m.Digest)
+	chain, chainErr := parseHash(m.Chain)
+	if err := errors.Join(digestErr, chainErr); err != nil || m.Kind == 0 || m.Kind > math.MaxUint8 {
+		return nil, session.Event{}, ErrCorrupt
+	}
+	return &m, session.Event{
+		Seq:    seq,
+		Kind:   session.Kind(m.Kind),
+		Pos:    int(m.Pos),
+		After:  int(m.After),
+		Digest: digest,
+		Chain:  chain,
+		Tokens: int(m.Tokens),
+		Time:   instant(m.Time),
+	}, nil
 }
 
 // Condensed is the log entry of c: the text and the ranges are in the thread's list of condensations, under the entry's

@@ -1,12 +1,12 @@
 package codec
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/klauspost/compress/s2"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/pb"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
@@ -31,24 +31,44 @@ type Content struct {
 
 // Text encodes the summary of c.
 func (o Content) Text(c session.Condensation) []byte {
-	if c.Summary == "" || !o.Keys.Seals() {
-		return pack([]byte{version}, []byte(c.Summary))
-	}
-	return o.Keys.Seal([]byte{sealed}, pack(nil, []byte(c.Summary)), summaryPlace(c))
+	return marshal(o.content([]byte(c.Summary), func() []byte { return summaryPlace(c) }))
 }
 
 // ParseText reads what Text wrote for the condensation c. All its errors wrap session.ErrUnreadable.
 func (o Content) ParseText(b []byte, c session.Condensation) (string, error) {
-	r := reader{b: b}
-	form := r.form()
-	text, err := r.b, r.err
+	var m pb.Content
+	err := unmarshal(b, &m)
+	var text []byte
 	if err == nil {
-		text, err = o.unpack(form, r.b, func() []byte { return summaryPlace(c) })
+		text, err = o.open(&m, func() []byte { return summaryPlace(c) })
 	}
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", session.ErrUnreadable, err)
 	}
 	return string(text), nil
+}
+
+// content is p as it is kept. What is encrypted is bound to its place; nothing is nothing to hide.
+func (o Content) content(p []byte, place func() []byte) *pb.Content {
+	if len(p) == 0 || !o.Keys.Seals() {
+		return &pb.Content{Clear: pack(nil, p)}
+	}
+	return &pb.Content{Sealed: o.Keys.Seal(nil, pack(nil, p), place())}
+}
+
+// open reads what content made.
+func (o Content) open(c *pb.Content, place func() []byte) ([]byte, error) {
+	if (len(c.Clear) == 0) == (len(c.Sealed) == 0) {
+		return nil, ErrCorrupt
+	}
+	if len(c.Sealed) == 0 {
+		return unpack(c.Clear)
+	}
+	inside, err := o.Keys.Open(c.Sealed, place())
+	if err != nil {
+		return nil, err
+	}
+	return unpack(inside)
 }
 
 // summaryPlace is what a sealed summary is bound to: the thread, the prefix that it stands for, and the condensation. It
@@ -64,23 +84,18 @@ func summaryPlace(c session.Condensation) []byte {
 	return w.b
 }
 
-// eventPlace is what a sealed payload is bound to: its thread, and all else that its record says.
-func eventPlace(thread session.ThreadID, head []byte) []byte {
-	place := binary.AppendUvarint([]byte("dewpoint/event\n"), uint64(len(thread)))
-	return append(append(place, thread...), head...)
-}
-
-// unpack reads a payload. A record in clear never passes for a sealed one, nor the other way
-// round.
-func (o Content) unpack(form byte, b []byte, place func() []byte) ([]byte, error) {
-	if form != sealed {
-		return unpack(b)
-	}
-	inside, err := o.Keys.Open(b, place())
-	if err != nil {
-		return nil, err
-	}
-	return unpack(inside)
+// eventPlace is what a sealed payload is bound to: its thread, and all else that its record says. It must never change.
+func eventPlace(thread session.ThreadID, e session.Event) []byte {
+	w := writer{[]byte("dewpoint/event\n")}
+	w.string(string(thread))
+	w.uint(uint64(e.Kind))
+	w.int(e.Pos)
+	w.int(e.After)
+	w.hash(e.Digest)
+	w.hash(e.Chain)
+	w.int(e.Tokens)
+	w.time(e.Time)
+	return w.b
 }
 
 // pack appends p in its smaller form.

@@ -2,6 +2,9 @@ package codec
 
 import "github.com/dewpoint-proxy/dewpoint/session"
 
+// version is the first byte of a place.
+const version byte = 1
+
 // Place encodes p.
 func Place(p session.Place) []byte {
 	w := writer{make([]byte, 0, 16+len(p.Thread)+len(p.Session)+len(p.Encoding))}

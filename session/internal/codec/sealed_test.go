@@ -95,13 +95,15 @@ func TestSealedRecordsAreBound(t *testing.T) {
 	here := summed("a")
 	text := o.Text(here)
 	for what, change := range map[string]func(*session.Condensation){
-		"another thread":      func(c *session.Condensation) { c.ID.Thread = "b" },
-		"another prefix":      func(c *session.Condensation) { c.Prefix++ },
-		"another history":     func(c *session.Condensation) { c.Hash[0]++ },
-		"another base":        func(c *session.Condensation) { c.Base.Seq++ },
-		"another time":        func(c *session.Condensation) { c.Time = c.Time.Add(1) },
-		"no condensation":     func(c *session.Condensation) { *c = session.Condensation{} },
-		"a payload's as text": func(*session.Condensation) { text = append([]byte{1}, event[len(event)-len(text)+1:]...) },
+		"another thread":  func(c *session.Condensation) { c.ID.Thread = "b" },
+		"another prefix":  func(c *session.Condensation) { c.Prefix++ },
+		"another history": func(c *session.Condensation) { c.Hash[0]++ },
+		"another base":    func(c *session.Condensation) { c.Base.Seq++ },
+		"another time":    func(c *session.Condensation) { c.Time = c.Time.Add(1) },
+		"no condensation": func(c *session.Condensation) { *c = session.Condensation{} },
+		"a payload's as text": func(*session.Condensation) {
+			text = append([]byte{0x32, byte(len(text) - 2)}, event[len(event)-len(text)+2:]...)
+		},
 	} {
 		there := here
 		change(&there)
@@ -134,7 +136,7 @@ func TestSealedUnderOlderKeys(t *testing.T) {
 
 // TestRecordsThatInflate are small and claim, or really are, more than a store ever writes.
 func TestRecordsThatInflate(t *testing.T) {
-	bomb := append([]byte{1, 1}, 0x80, 0x80, 0x80, 0x80, 0x04) // 1 GiB, in S2's own words
+	bomb := append([]byte{0x0a, 6, 1}, 0x80, 0x80, 0x80, 0x80, 0x04) // 1 GiB, in S2's own words
 	allocated := testing.AllocsPerRun(10, func() {
 		if _, err := content.ParseText(bomb, session.Condensation{}); !errors.Is(err, codec.ErrCorrupt) {
 			t.Errorf("got %v", err)

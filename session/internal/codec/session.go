@@ -1,34 +1,43 @@
 package codec
 
-import "github.com/dewpoint-proxy/dewpoint/session"
+import (
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/pb"
+)
 
 // Session encodes s.
 func Session(s session.Session) []byte {
-	var w writer
-	w.version()
-	w.string(string(s.ID))
-	w.string(s.Tenant)
-	w.string(s.Key)
-	w.uint(uint64(len(s.Threads)))
-	for _, id := range s.Threads {
-		w.string(string(id))
+	m := &pb.Session{
+		Id:      string(s.ID),
+		Tenant:  s.Tenant,
+		Key:     s.Key,
+		Created: nanoseconds(s.Created),
+		Seen:    nanoseconds(s.Seen),
 	}
-	w.time(s.Created)
-	w.time(s.Seen)
-	return w.b
+	for _, id := range s.Threads {
+		m.Threads = append(m.Threads, string(id))
+	}
+	return marshal(m)
 }
 
-// ParseSession reads what Session wrote, or ErrCorrupt.
+// ParseSession reads what Session wrote, or gives ErrCorrupt or ErrOld.
 func ParseSession(b []byte) (session.Session, error) {
-	r := reader{b: b}
-	r.version()
-	s := session.Session{ID: session.SessionID(r.string()), Tenant: r.string(), Key: r.string()}
-	for range r.count() {
-		s.Threads = append(s.Threads, session.ThreadID(r.string()))
-	}
-	s.Created, s.Seen = r.time(), r.time()
-	if err := r.end(); err != nil {
+	var m pb.Session
+	if err := unmarshal(b, &m); err != nil {
 		return session.Session{}, err
+	}
+	if m.Id == "" {
+		return session.Session{}, ErrCorrupt
+	}
+	s := session.Session{
+		ID:      session.SessionID(m.Id),
+		Tenant:  m.Tenant,
+		Key:     m.Key,
+		Created: instant(m.Created),
+		Seen:    instant(m.Seen),
+	}
+	for _, id := range m.Threads {
+		s.Threads = append(s.Threads, session.ThreadID(id))
 	}
 	return s, nil
 }

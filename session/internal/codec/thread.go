@@ -1,49 +1,55 @@
 package codec
 
-import "github.com/dewpoint-proxy/dewpoint/session"
+import (
+	"errors"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/pb"
+)
 
 // Thread encodes t without its condensations, which are a list of their own.
 func Thread(t session.Thread) []byte {
-	w := writer{make([]byte, 0, 160+len(t.ID)+len(t.Session)+len(t.Parent))}
-	w.version()
-	w.string(string(t.ID))
-	w.string(string(t.Session))
-	w.string(t.Tenant)
-	w.string(string(t.Purpose))
-	w.string(string(t.Parent))
-	w.int(t.ForkAt)
-	w.int(t.Len)
-	w.hash(t.Head)
-	w.hash(t.System)
-	w.uint(t.Seq)
-	w.time(t.Created)
-	w.time(t.Seen)
-	w.uint(t.Requested)
-	return w.b
+	return marshal(&pb.Thread{
+		Id:        string(t.ID),
+		Session:   string(t.Session),
+		Tenant:    t.Tenant,
+		Purpose:   string(t.Purpose),
+		Parent:    string(t.Parent),
+		ForkAt:    int64(t.ForkAt),
+		Len:       int64(t.Len),
+		Head:      hashBytes(t.Head),
+		System:    hashBytes(t.System),
+		Seq:       t.Seq,
+		Requested: t.Requested,
+		Created:   nanoseconds(t.Created),
+		Seen:      nanoseconds(t.Seen),
+	})
 }
 
-// ParseThread reads what Thread wrote, or ErrCorrupt.
+// ParseThread reads what Thread wrote, or gives ErrCorrupt or ErrOld.
 func ParseThread(b []byte) (session.Thread, error) {
-	r := reader{b: b}
-	r.version()
-	t := session.Thread{
-		ID:      session.ThreadID(r.string()),
-		Session: session.SessionID(r.string()),
-		Tenant:  r.string(),
-		Purpose: session.Purpose(r.string()),
-		Parent:  session.ThreadID(r.string()),
-		ForkAt:  r.int(),
-		Len:     r.int(),
-		Head:    r.hash(),
-		System:  r.hash(),
-		Seq:     r.uint(),
-		Created: r.time(),
-		Seen:    r.time(),
-
-		Requested: r.uint(),
-	}
-	if err := r.end(); err != nil {
+	var m pb.Thread
+	if err := unmarshal(b, &m); err != nil {
 		return session.Thread{}, err
 	}
-	return t, nil
+	head, headErr := parseHash(m.Head)
+	system, systemErr := parseHash(m.System)
+	if err := errors.Join(headErr, systemErr); err != nil || m.Id == "" {
+		return session.Thread{}, ErrCorrupt
+	}
+	return session.Thread{
+		ID:        session.ThreadID(m.Id),
+		Session:   session.SessionID(m.Session),
+		Tenant:    m.Tenant,
+		Purpose:   session.Purpose(m.Purpose),
+		Parent:    session.ThreadID(m.Parent),
+		ForkAt:    int(m.ForkAt),
+		Len:       int(m.Len),
+		Head:      head,
+		System:    system,
+		Seq:       m.Seq,
+		Requested: m.Requested,
+		Created:   instant(m.Created),
+		Seen:      instant(m.Seen),
+	}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 // The condenser types, by their canonical names.
@@ -111,7 +113,7 @@ func NewCondenser(condenserType string) Condenser {
 	keys := CondenserKeys(condenserType)
 	v := reflect.ValueOf(&c).Elem()
 	for i := range v.NumField() {
-		if !slices.Contains(keys, keyOf(v.Type().Field(i))) {
+		if !slices.Contains(keys, syntax.KeyOf(v.Type().Field(i))) {
 			v.Field(i).SetZero()
 		}
 	}
@@ -128,58 +130,11 @@ func (c Condenser) rolling() bool { return slices.Contains(CondenserKeys(c.Type)
 // summarises says whether the type puts a summary in the place of what it forgets.
 func (c Condenser) summarises() bool { return c.Type == TypeLLM || c.Type == TypeStructuredSummary }
 
-// prepare sets the defaults of the type that the section names, and takes out the keys that are not that type's.
-func (c *Condenser) prepare(p *problems, n *node, key, _ string) *node {
-	if given := n.get("type"); given != nil && given.kind != kindNull {
-		c.Type = given.text
+// ForeignKey is the message about a key that does not belong to the type, whose own keys are mine.
+func ForeignKey(condenserType string, mine []string) string {
+	advice := "remove it, this type has no keys"
+	if len(mine) > 0 {
+		advice = "remove it, or use " + strings.Join(mine, ", ")
 	}
-	canonical, known := CanonicalType(c.Type)
-	if !known {
-		return &node{kind: kindTable, fields: typeOnly(n)} // nothing can be said about its keys
-	}
-	*c = NewCondenser(canonical)
-	return c.own(p, n, key)
-}
-
-func typeOnly(n *node) []field {
-	if given := n.get("type"); given != nil {
-		return []field{{"type", given}}
-	}
-	return nil
-}
-
-func (c *Condenser) own(p *problems, n *node, key string) *node {
-	all, mine := keysOf(reflect.TypeFor[Condenser]()), CondenserKeys(c.Type)
-	kept := &node{kind: kindTable}
-	for _, f := range n.fields {
-		path := join(key, f.name)
-		switch {
-		case f.name == "type":
-			p.givenAt(path, f.node.origin)
-		case slices.Contains(all, f.name) && !slices.Contains(mine, f.name):
-			p.givenAt(path, f.node.origin)
-			p.add(path, "does not belong to type %q: %s", c.Type, foreignAdvice(mine))
-		case f.name == "per_model":
-			kept.set(f.name, c.overrides(p, f.node, path))
-		case slices.Contains(all, f.name):
-			kept.fields = append(kept.fields, f)
-		default:
-			p.unknown(key, f, fmt.Sprintf("type %q %s", c.Type, knownAdvice(mine)))
-		}
-	}
-	return kept
-}
-
-func foreignAdvice(mine []string) string {
-	if len(mine) == 0 {
-		return "remove it, this type has no keys"
-	}
-	return "remove it, or use " + strings.Join(mine, ", ")
-}
-
-func knownAdvice(mine []string) string {
-	if len(mine) == 0 {
-		return "has no keys"
-	}
-	return "has " + strings.Join(mine, ", ")
+	return fmt.Sprintf("does not belong to type %q: %s", condenserType, advice)
 }

@@ -1,13 +1,11 @@
-// Package config holds Dewpoint's configuration: plain structs with defaults, a strict loader for YAML, TOML, the
-// environment and command line flags, and a pure validation that reports every problem at once.
-//
-// The keys are those of the struct tags. Nothing is read twice, nothing is watched, and nothing here logs: a caller
-// loads, validates, and swaps the whole Config.
+// Package config holds Dewpoint's settings: plain structs with defaults, a pure validation that reports every problem at
+// once, and what is in force as YAML or JSON. The keys are those of the struct tags. Package source, below, reads them
+// from a file, the environment and flags.
 package config
 
 import "time"
 
-// Config is the whole configuration. The zero value is not valid: start from Default or Load.
+// Config is the whole configuration. The zero value is not valid: start from Default or source.Load.
 // A Config is read-only once loaded and may then be shared between goroutines.
 type Config struct {
 	Listen    string           `yaml:"listen"` // host:port of the data listener

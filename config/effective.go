@@ -7,115 +7,132 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// Effective returns the whole configuration as YAML, defaults included and secrets redacted. Load reads it back as the
-// same configuration, but for the secrets.
-func (c *Config) Effective() []byte {
-	var w yamlWriter
-	w.section(reflect.ValueOf(*c), "")
-	return []byte(w.out.String())
+// Effective returns the whole configuration as YAML, defaults included and secrets redacted. Loading it gives the same
+// configuration, but for the secrets.
+func (c *Config) Effective() ([]byte, error) {
+	root, err := yaml.ValueToNode(writer{syntax.Escape}.value(reflect.ValueOf(*c)))
+	if err != nil {
+		return nil, fmt.Errorf("effective configuration: %w", err)
+	}
+	ast.Walk(quoter{}, root)
+	return []byte(root.String() + "\n"), nil
 }
 
-type yamlWriter struct{ out strings.Builder }
+// quoter puts every string that is not a plain word in double quotes. The encoder alone leaves some of them bare, with
+// line breaks for example, which are read back as something else.
+type quoter struct{}
 
-func (w *yamlWriter) section(v reflect.Value, indent string) {
-	mine := fieldsOf(v)
+// Visit implements ast.Visitor.
+func (q quoter) Visit(n ast.Node) ast.Visitor {
+	s, ok := n.(*ast.StringNode)
+	if !ok || syntax.Plain(s.Value) {
+		return q
+	}
+	if text, err := strconv.Unquote(s.Value); err == nil {
+		s.Value = text // what the encoder did quote starts with a quote
+	}
+	s.Token.Type = token.DoubleQuoteType
+	return q
+}
+
+// EffectiveJSON returns what Effective does, as JSON with sorted keys.
+func (c *Config) EffectiveJSON() ([]byte, error) {
+	verbatim := func(text string) string { return text }
+	text, err := json.Marshal(unordered(writer{verbatim}.value(reflect.ValueOf(*c))))
+	if err != nil {
+		return nil, fmt.Errorf("effective configuration: %w", err)
+	}
+	return text, nil
+}
+
+// writer turns a part of the configuration into values that an encoder knows, with durations, sizes and secrets as text.
+type writer struct{ text func(string) string }
+
+func (w writer) value(v reflect.Value) any {
+	switch {
+	case v.Kind() == reflect.Pointer:
+		return w.value(v.Elem())
+	case syntax.IsScalar(v.Type()):
+		return w.scalar(v)
+	case v.Kind() == reflect.Struct:
+		return w.section(v)
+	case v.Kind() == reflect.Map:
+		return w.names(v)
+	}
+	list := []any{}
+	for i := range v.Len() {
+		list = append(list, w.value(v.Index(i)))
+	}
+	return list
+}
+
+// section leaves out what is optional and not set, and of a condenser what does not belong to its type.
+func (w writer) section(v reflect.Value) yaml.MapSlice {
+	keys := syntax.KeysOf(v.Type())
+	if c, ok := v.Interface().(Condenser); ok {
+		keys = append(CondenserKeys(c.Type), "type")
+	}
+	section := yaml.MapSlice{}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		name, skip := keyOf(f), strings.HasSuffix(f.Tag.Get("yaml"), ",omitempty") && v.Field(i).IsZero()
-		if name != "" && !skip && slices.Contains(mine, name) {
-			w.entry(name, v.Field(i), indent)
+		name, optional := syntax.KeyOf(f), strings.HasSuffix(f.Tag.Get("yaml"), ",omitempty")
+		if slices.Contains(keys, name) && !(optional && v.Field(i).IsZero()) {
+			section = append(section, yaml.MapItem{Key: name, Value: w.value(v.Field(i))})
 		}
 	}
+	return section
 }
 
-// fieldsOf lists the keys to write: of a condenser, only its type's.
-func fieldsOf(v reflect.Value) []string {
-	if c, ok := v.Interface().(Condenser); ok {
-		return append(CondenserKeys(c.Type), "type")
-	}
-	return keysOf(v.Type())
-}
-
-// entry writes one key and its value.
-func (w *yamlWriter) entry(name string, v reflect.Value, indent string) {
-	fmt.Fprintf(&w.out, "%s%s:", indent, quote(name))
-	if v.Kind() == reflect.Pointer {
-		v = v.Elem()
-	}
-	switch {
-	case isScalar(v.Type()):
-		fmt.Fprintf(&w.out, " %s\n", scalarText(v))
-	case v.Kind() == reflect.Struct:
-		w.out.WriteString("\n")
-		w.section(v, indent+"  ")
-	case v.Kind() == reflect.Map:
-		w.names(v, indent+"  ")
-	default:
-		w.list(v, indent+"  ")
-	}
-}
-
-func (w *yamlWriter) names(v reflect.Value, indent string) {
-	if v.Len() == 0 {
-		w.out.WriteString(" {}\n")
-		return
-	}
-	w.out.WriteString("\n")
-	entries := map[string]reflect.Value{}
+func (w writer) names(v reflect.Value) yaml.MapSlice {
+	entries := map[string]any{}
 	for name, entry := range v.Seq2() {
-		entries[name.String()] = entry
+		entries[name.String()] = w.value(entry)
 	}
+	section := yaml.MapSlice{}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		w.entry(name, entries[name], indent)
+		section = append(section, yaml.MapItem{Key: name, Value: entries[name]})
 	}
+	return section
 }
 
-func (w *yamlWriter) list(v reflect.Value, indent string) {
-	if v.Len() == 0 {
-		w.out.WriteString(" []\n")
-		return
-	}
-	w.out.WriteString("\n")
-	for i := range v.Len() {
-		if isScalar(v.Type().Elem()) {
-			fmt.Fprintf(&w.out, "%s- %s\n", indent, scalarText(v.Index(i)))
-			continue
-		}
-		var item yamlWriter
-		if item.section(v.Index(i), indent+"  "); item.out.Len() == 0 {
-			item.out.WriteString("{}\n")
-		}
-		w.out.WriteString(indent + "- " + strings.TrimLeft(item.out.String(), " "))
-	}
-}
-
-func scalarText(v reflect.Value) string {
+func (w writer) scalar(v reflect.Value) any {
 	switch value := v.Interface().(type) {
 	case time.Duration:
 		return value.String()
 	case encoding.TextMarshaler: // Secret, Bytes
 		text, _ := value.MarshalText()
-		return quote(string(text))
-	case float64:
-		return formatFloat(value)
+		return string(text)
 	case string:
-		return quote(escape(value))
+		return w.text(value)
 	default:
-		return fmt.Sprint(value)
+		return value
 	}
 }
 
-// quote writes a string as JSON does, which is YAML too, unless it is a plain word that YAML reads as nothing else.
-func quote(text string) string {
-	lower := strings.ToLower(text)
-	word := plainName(text) && lower[0] >= 'a' && lower[0] <= 'z'
-	if word && !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, lower) {
-		return text
+// unordered turns sections into maps, which package json can encode.
+func unordered(value any) any {
+	switch value := value.(type) {
+	case yaml.MapSlice:
+		section := map[string]any{}
+		for _, item := range value {
+			section[item.Key.(string)] = unordered(item.Value)
+		}
+		return section
+	case []any:
+		for i := range value {
+			value[i] = unordered(value[i])
+		}
 	}
-	quoted, _ := json.Marshal(text)
-	return string(quoted)
+	return value
 }

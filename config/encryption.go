@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 // Encryption says under which keys the stored content is encrypted. Without an active key nothing new is; what is
@@ -46,10 +48,10 @@ func encryptionKey(text string) ([]byte, bool) {
 func (v *validator) encryption(key string, e Encryption) {
 	owners := map[string]string{}
 	for _, id := range slices.Sorted(maps.Keys(e.Keys)) {
-		path := join(key+".keys", id)
+		path := syntax.Join(key+".keys", id)
 		decoded, ok := encryptionKey(e.Keys[id].Reveal())
 		switch {
-		case !plainName(id) || len(id) > maxEncryptionID:
+		case !syntax.Plain(id) || len(id) > maxEncryptionID:
 			v.add(key+".keys", "has an id that is not plain: use up to %d letters, digits, - and _, and give the key after it", maxEncryptionID)
 			continue // the id may be the key itself, and is not repeated
 		case !ok:

@@ -92,25 +92,3 @@ func digits(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 64)
 	return err == nil
 }
-
-// prepare starts from what is known of the model of that name, so that an entry may give one key only. A price with an
-// input but no cached prices has no discount and no surcharge for the cache.
-func (m *Model) prepare(_ *problems, n *node, _, name string) *node {
-	*m, _ = builtinModel(name)
-	price := n.get("price")
-	input := price.get("input")
-	if input == nil {
-		return n
-	}
-	if usd, err := strconv.ParseFloat(input.text, 64); err != nil || !(usd >= 0) {
-		return n
-	}
-	n = n.clone()
-	price = n.get("price")
-	for _, key := range []string{"cached_input", "cache_write"} {
-		if price.get(key) == nil {
-			price.set(key, input)
-		}
-	}
-	return n
-}

@@ -3,7 +3,8 @@ package config
 import (
 	"reflect"
 	"slices"
-	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 // Override is what an entry of Condenser.PerModel sets: thresholds of the condenser's type. What is nil is the
@@ -38,55 +39,14 @@ func (o Override) keys() []string {
 	value := reflect.ValueOf(o)
 	for i := range value.NumField() {
 		if !value.Field(i).IsNil() {
-			keys = append(keys, keyOf(value.Type().Field(i)))
+			keys = append(keys, syntax.KeyOf(value.Type().Field(i)))
 		}
 	}
 	return keys
 }
 
-// thresholds lists the keys that an override of a canonical type may have.
-func thresholds(condenserType string) []string {
-	all := keysOf(reflect.TypeFor[Override]())
+// Thresholds lists the keys that an Override of a canonical type may have.
+func Thresholds(condenserType string) []string {
+	all := syntax.KeysOf(reflect.TypeFor[Override]())
 	return slices.DeleteFunc(CondenserKeys(condenserType), func(key string) bool { return !slices.Contains(all, key) })
-}
-
-// overrides takes out of the entries of per_model the keys that are no thresholds of the type.
-func (c *Condenser) overrides(p *problems, n *node, key string) *node {
-	if n.kind != kindTable {
-		return n
-	}
-	kept := &node{kind: kindTable, origin: n.origin}
-	for _, f := range n.fields {
-		path := join(key, f.name)
-		p.givenAt(path, f.node.origin)
-		if f.node.kind == kindNull || f.node.kind == kindTable && len(f.node.fields) == 0 {
-			p.add(path, "overrides nothing: give it one of %s, or remove it", strings.Join(thresholds(c.Type), ", "))
-		}
-		if f.node.kind == kindTable {
-			f.node = c.override(p, f.node, path)
-		}
-		kept.fields = append(kept.fields, f)
-	}
-	return kept
-}
-
-func (c *Condenser) override(p *problems, n *node, key string) *node {
-	all, mine := keysOf(reflect.TypeFor[Condenser]()), thresholds(c.Type)
-	kept := &node{kind: kindTable, origin: n.origin}
-	for _, f := range n.fields {
-		path := join(key, f.name)
-		switch {
-		case slices.Contains(mine, f.name):
-			kept.fields = append(kept.fields, f)
-		case slices.Contains(CondenserKeys(c.Type), f.name) || f.name == "type":
-			p.givenAt(path, f.node.origin)
-			p.add(path, "is the same for all models: remove it, or use %s", strings.Join(mine, ", "))
-		case slices.Contains(all, f.name):
-			p.givenAt(path, f.node.origin)
-			p.add(path, "does not belong to type %q: %s", c.Type, foreignAdvice(mine))
-		default:
-			p.unknown(key, f, "use one of "+strings.Join(mine, ", "))
-		}
-	}
-	return kept
 }

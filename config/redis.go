@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 // Redis is a standalone server, a Sentinel group (MasterName) or a Cluster; it is read when Store.Type is StoreRedis.
@@ -143,7 +145,7 @@ func (v *validator) redisAddrs(r Redis) {
 		v.add("store.redis.addrs", "names several servers: set cluster or master_name, or keep one")
 	}
 	for i, addr := range r.Addrs {
-		key := index("store.redis.addrs", i)
+		key := syntax.Index("store.redis.addrs", i)
 		if host, _, ok := v.address(key, addr); ok && host == "" {
 			v.add(key, "names no host: write it as host:port")
 		}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 // Bounds of Store.TTL, and the least length of a Store.Secret that is set.
@@ -18,10 +20,10 @@ const (
 	minSecret = 16
 )
 
-// Validate reports everything that is wrong with the configuration as one error that joins Problems. It is pure: files,
-// names and servers are not looked up. Condenser types for which available says false are refused; nil allows all.
-func (c *Config) Validate(available func(condenserType string) bool) error {
-	v := &validator{config: c, available: available}
+// Validate reports everything that is wrong with the configuration: the error is a Problems. It is pure: files, names and
+// servers are not looked up.
+func (c *Config) Validate() error {
+	v := &validator{config: c}
 	v.listeners()
 	v.upstream("upstream", c.Upstream)
 	v.store()
@@ -34,14 +36,15 @@ func (c *Config) Validate(available func(condenserType string) bool) error {
 	v.shutdown()
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "json", "console")
-	return v.err()
+	return v.list.Err()
 }
 
 type validator struct {
-	problems
-	config    *Config
-	available func(string) bool
+	config *Config
+	list   Problems
 }
+
+func (v *validator) add(key, format string, args ...any) { v.list.Add(key, format, args...) }
 
 func (v *validator) listeners() {
 	c := v.config
@@ -172,7 +175,7 @@ func (v *validator) storeSize(s Store) {
 
 func (v *validator) llms() {
 	for _, name := range slices.Sorted(maps.Keys(v.config.LLMs)) {
-		llm, key := v.config.LLMs[name], join("llms", name)
+		llm, key := v.config.LLMs[name], syntax.Join("llms", name)
 		if name == "" {
 			v.add(key, "has an empty name: name it, as llms.cheap")
 		}
@@ -206,7 +209,7 @@ func (v *validator) llmOutput(key string, llm LLM) {
 
 func (v *validator) models() {
 	for _, name := range slices.Sorted(maps.Keys(v.config.Models)) {
-		model, key := v.config.Models[name], join("models", name)
+		model, key := v.config.Models[name], syntax.Join("models", name)
 		if name == "" {
 			v.add(key, "has an empty name: name the model")
 		}
@@ -234,7 +237,7 @@ func (v *validator) price(key string, p Price) {
 
 func (v *validator) session() {
 	for i, name := range v.config.Session.Headers {
-		key := index("session.headers", i)
+		key := syntax.Index("session.headers", i)
 		switch {
 		case !headerName(name):
 			v.add(key, "is not a header name: write it as x-session-id")
@@ -243,7 +246,7 @@ func (v *validator) session() {
 		}
 	}
 	for i, name := range v.config.Session.BodyFields {
-		switch key := index("session.body_fields", i); name {
+		switch key := syntax.Index("session.body_fields", i); name {
 		case "":
 			v.add(key, "is empty: write it as metadata.session_id")
 		case "user":
@@ -255,7 +258,7 @@ func (v *validator) session() {
 // headerName says whether it is an HTTP token (RFC 9110, section 5.6.2).
 func headerName(name string) bool {
 	odd := func(r rune) bool {
-		return r >= 0x7f || !plainName(string(r)) && !strings.ContainsRune("!#$%&'*+.^`|~", r)
+		return r >= 0x7f || !syntax.Plain(string(r)) && !strings.ContainsRune("!#$%&'*+.^`|~", r)
 	}
 	return name != "" && !strings.ContainsFunc(name, odd)
 }

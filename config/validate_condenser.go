@@ -6,10 +6,12 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 // maxPipelineDepth bounds pipelines inside pipelines: a file can hold fewer, variables and Go code might not end.
-const maxPipelineDepth = maxDepth / 2
+const maxPipelineDepth = 16
 
 func (v *validator) condenser(key string, c Condenser, depth int) {
 	if !v.condenserType(key+".type", c.Type) {
@@ -45,7 +47,7 @@ func (v *validator) sizes(key string, c Condenser) {
 	}
 }
 
-// condenserType says whether there is such a type; one that is there but not available is a problem, and checked on.
+// condenserType reports a type that does not exist.
 func (v *validator) condenserType(key, name string) bool {
 	canonical, known := CanonicalType(name)
 	switch {
@@ -55,17 +57,10 @@ func (v *validator) condenserType(key, name string) bool {
 		v.add(key, "%q is not a condenser type: use one of %s", name, strings.Join(CondenserTypes(), ", "))
 	case canonical != name:
 		v.add(key, "%q is another name of %q: use that", name, canonical)
-	case v.available != nil && !v.available(name):
-		v.add(key, "%q is not available in this version: use %s", name, strings.Join(v.availableTypes(), ", "))
-		return true
 	default:
 		return true
 	}
 	return false
-}
-
-func (v *validator) availableTypes() []string {
-	return slices.DeleteFunc(CondenserTypes(), func(name string) bool { return !v.available(name) })
 }
 
 // foreignFields refuses what was set in a Condenser that was not loaded, but built.
@@ -73,9 +68,9 @@ func (v *validator) foreignFields(key string, c Condenser) {
 	mine := append(CondenserKeys(c.Type), "type")
 	value := reflect.ValueOf(c)
 	for i := range value.NumField() {
-		name := keyOf(value.Type().Field(i))
+		name := syntax.KeyOf(value.Type().Field(i))
 		if !slices.Contains(mine, name) && !value.Field(i).IsZero() {
-			v.add(join(key, name), "does not belong to type %q: %s", c.Type, foreignAdvice(CondenserKeys(c.Type)))
+			v.add(syntax.Join(key, name), "%s", ForeignKey(c.Type, CondenserKeys(c.Type)))
 		}
 	}
 }
@@ -155,7 +150,7 @@ func (v *validator) pipeline(key string, c Condenser, depth int) {
 		return
 	}
 	for i, stage := range c.Condensers {
-		v.condenser(index(list, i), stage, depth+1)
+		v.condenser(syntax.Index(list, i), stage, depth+1)
 	}
 }
 

@@ -4,22 +4,24 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 // perModel checks what each override makes of a condenser. What is wrong with the condenser itself is not said again of
 // an override that inherits it.
-func (v *validator) perModel(key string, c Condenser, own []*Problem) {
+func (v *validator) perModel(key string, c Condenser, own Problems) {
 	own = slices.Clone(own)
 	for _, name := range slices.Sorted(maps.Keys(c.PerModel)) {
-		override, path := c.PerModel[name], join(key+".per_model", name)
+		override, path := c.PerModel[name], syntax.Join(key+".per_model", name)
 		v.modelPattern(path, name)
 		v.foreignThresholds(path, c.Type, override)
 		before := len(v.list)
 		v.sizes(path, c.With(override))
-		found := slices.DeleteFunc(v.list[before:], func(p *Problem) bool {
+		found := slices.DeleteFunc(v.list[before:], func(p Problem) bool {
 			name := strings.TrimPrefix(p.Key, path+".")
-			return !slices.Contains(override.keys(), name) && slices.ContainsFunc(own, func(first *Problem) bool {
-				return first.Key == join(key, name) && first.Message == p.Message
+			return !slices.Contains(override.keys(), name) && slices.ContainsFunc(own, func(first Problem) bool {
+				return first.Key == syntax.Join(key, name) && first.Message == p.Message
 			})
 		})
 		v.list = v.list[:before+len(found)]
@@ -40,10 +42,10 @@ func (v *validator) modelPattern(key, name string) {
 
 // foreignThresholds refuses what was set in an Override that was not loaded, but built.
 func (v *validator) foreignThresholds(key, condenserType string, o Override) {
-	mine := thresholds(condenserType)
+	mine := Thresholds(condenserType)
 	for _, name := range o.keys() {
 		if !slices.Contains(mine, name) {
-			v.add(join(key, name), "does not belong to type %q: %s", condenserType, foreignAdvice(mine))
+			v.add(syntax.Join(key, name), "%s", ForeignKey(condenserType, mine))
 		}
 	}
 }

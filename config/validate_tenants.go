@@ -1,6 +1,10 @@
 package config
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+)
 
 const maxTenantName = 64
 
@@ -14,10 +18,10 @@ func (v *validator) tenants() {
 	}
 	names, owners := map[string]int{}, map[[sha256.Size]byte]string{}
 	for i, tenant := range v.config.Tenants {
-		key := index("tenants", i)
+		key := syntax.Index("tenants", i)
 		v.tenantName(key+".name", tenant.Name)
 		if first, taken := names[tenant.Name]; taken {
-			v.add(key+".name", "is that of %s too: give each tenant its own", index("tenants", first))
+			v.add(key+".name", "is that of %s too: give each tenant its own", syntax.Index("tenants", first))
 		} else {
 			names[tenant.Name] = i
 		}
@@ -36,7 +40,7 @@ func (v *validator) tenantName(key, name string) {
 	switch {
 	case name == "":
 		v.add(key, "is missing: name the tenant")
-	case !plainName(name) || len(name) > maxTenantName:
+	case !syntax.Plain(name) || len(name) > maxTenantName:
 		v.add(key, "is not a plain name: use up to %d letters, digits, - and _", maxTenantName)
 	}
 }
@@ -55,7 +59,7 @@ func (v *validator) apiKeys(list string, keys []APIKey, owners map[[sha256.Size]
 		v.add(list, "is empty: give the tenant at least one key, nobody could use it")
 	}
 	for i, apiKey := range keys {
-		key := index(list, i)
+		key := syntax.Index(list, i)
 		if !v.apiKey(key, apiKey) {
 			continue
 		}
@@ -78,7 +82,7 @@ func (v *validator) apiKey(key string, k APIKey) bool {
 		v.add(key, "has neither sha256 nor env: give the key's SHA-256, or name the variable that holds it")
 	case k.SHA256 != "" && !digestible:
 		v.add(key+".sha256", "is not 64 hexadecimal digits: write the SHA-256 of the key, never the key itself")
-	case k.Env != "" && !variableName(k.Env):
+	case k.Env != "" && !syntax.VariableName(k.Env):
 		v.add(key+".env", "is not the name of an environment variable: write the name, never the key itself")
 	case k.Env != "" && k.Value == "":
 		v.add(key+".env", "names the environment variable %s, which is not set or empty: set it", k.Env)

@@ -19,7 +19,11 @@ func checkConfig(args []string, out, errs io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
-	fmt.Fprintf(out, "%s\n# %s: fine\n", cfg.Effective(), fs.Arg(0))
+	text, err := cfg.Effective()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s\n# %s: fine\n", text, fs.Arg(0))
 	return nil
 }
 

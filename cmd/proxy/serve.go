@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/config/source"
 	"github.com/dewpoint-proxy/dewpoint/internal/app"
 )
 
@@ -33,7 +34,7 @@ func serve(ctx context.Context, args []string, errs io.Writer) error {
 	if fs.NArg() > 0 {
 		return usageError{fmt.Errorf("dewpoint: unexpected argument %q", fs.Arg(0))}
 	}
-	sources := source{file: *file, flags: given(fs)}
+	sources := origin{file: *file, flags: given(fs)}
 	if sources.file == "" {
 		sources.file = os.Getenv("DEWPOINT_CONFIG")
 	}
@@ -45,8 +46,8 @@ func serve(ctx context.Context, args []string, errs io.Writer) error {
 	return serveConfig(ctx, cfg, sources)
 }
 
-// source is where the configuration came from, to be read again.
-type source struct {
+// origin is where the configuration came from, to be read again.
+type origin struct {
 	file  string
 	text  []byte // of the file when it was first read
 	flags map[string]string
@@ -65,9 +66,7 @@ func given(fs *flag.FlagSet) map[string]string {
 }
 
 func load(file string, overrides map[string]string) (*config.Config, error) {
-	cfg, err := config.Load(config.Sources{
-		File: file, Env: os.Environ(), Flags: overrides, Available: app.CondenserAvailable,
-	})
+	cfg, err := source.Load(source.Input{File: file, Env: os.Environ(), Flags: overrides})
 	if err != nil {
 		return nil, problems(err)
 	}
@@ -76,8 +75,8 @@ func load(file string, overrides map[string]string) (*config.Config, error) {
 
 // problems lays out everything that is wrong with a configuration, a line each.
 func problems(err error) error {
-	found := config.Problems(err)
-	if len(found) == 0 {
+	var found config.Problems
+	if !errors.As(err, &found) {
 		return fmt.Errorf("configuration: %w", err)
 	}
 	lines := make([]string, 0, len(found)+1)
@@ -88,7 +87,7 @@ func problems(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-func serveConfig(ctx context.Context, cfg *config.Config, from source) error {
+func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP) // before anything else: unasked for, the signal would end the process
 	defer signal.Stop(hup)
@@ -138,7 +137,7 @@ func closeLog(log *app.Log) {
 
 // reloads puts a changed configuration in force, on SIGHUP and when its file changes. A bad one changes nothing, and the
 // log says why. The function that it returns ends this and waits for it.
-func reloads(ctx context.Context, hup <-chan os.Signal, a *app.App, log *zap.Logger, from source) func() {
+func reloads(ctx context.Context, hup <-chan os.Signal, a *app.App, log *zap.Logger, from origin) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	again := make(chan struct{}, 1)
 	ask := func() {
@@ -174,7 +173,7 @@ func reloads(ctx context.Context, hup <-chan os.Signal, a *app.App, log *zap.Log
 	}
 }
 
-func reload(a *app.App, from source) error {
+func reload(a *app.App, from origin) error {
 	cfg, err := load(from.file, from.flags)
 	if err != nil {
 		a.NotReloaded()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/config/source"
 )
 
 // Every configuration that the chart renders is one that Dewpoint takes, with the environment that the pod has.
@@ -55,7 +56,7 @@ func loadConfig(t *testing.T, r rendered) *config.Config {
 		}
 		variables = append(variables, name+"="+value)
 	}
-	loaded, err := config.Load(config.Sources{File: file, Env: variables})
+	loaded, err := source.Load(source.Input{File: file, Env: variables})
 	if err != nil {
 		t.Fatalf("%v, in:\n%s", err, configText(t, r))
 	}

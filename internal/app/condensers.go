@@ -2,15 +2,11 @@ package app
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
-
-// CondenserAvailable says which condenser types this version runs: all of them.
-func CondenserAvailable(kind string) bool { return slices.Contains(config.CondenserTypes(), kind) }
 
 // builder makes condensers for one tenant. All of one tree share the tenant's cooldown: it is the tenant's, not theirs.
 type builder struct {

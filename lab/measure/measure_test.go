@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/app"
 )
 
 func TestCosts(t *testing.T) {
@@ -76,7 +75,7 @@ func TestPlansAreValid(t *testing.T) {
 		cfg := config.Default()
 		cfg.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
 		cfg.Condenser = p.condenser
-		if err := cfg.Validate(app.CondenserAvailable); err != nil {
+		if err := cfg.Validate(); err != nil {
 			t.Errorf("%s: %v", p.name, err)
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/app"
 )
 
 // plan is a row of the cost table: a condenser and how it is set.
@@ -11,8 +10,7 @@ type plan struct {
 	condenser config.Condenser
 }
 
-// plans lists the rows, the one without condensing first; those that this version does not run are left out. A new
-// condenser or pipeline is a new row.
+// plans lists the rows, the one without condensing first. A new condenser or pipeline is a new row.
 func plans(maxTokens float64) []plan {
 	rolling := func(kind string) config.Condenser {
 		c := config.NewCondenser(kind)
@@ -20,7 +18,7 @@ func plans(maxTokens float64) []plan {
 		return model(c)
 	}
 	masking := config.NewCondenser(config.TypeObservationMasking)
-	all := []plan{
+	return []plan{
 		{"no condensing", config.NewCondenser(config.TypeNoop)},
 		{"default, as shipped", model(config.Default().Condenser)},
 		{"observation_masking", masking},
@@ -39,13 +37,6 @@ func plans(maxTokens float64) []plan {
 		{"tool_output_trim, observation_masking, llm", pipeline(
 			config.NewCondenser(config.TypeToolOutputTrim), masking, rolling(config.TypeLLM))},
 	}
-	var runs []plan
-	for _, p := range all {
-		if available(p.condenser) {
-			runs = append(runs, p)
-		}
-	}
-	return runs
 }
 
 func stride(c config.Condenser, events int) config.Condenser {
@@ -69,14 +60,4 @@ func model(c config.Condenser) config.Condenser {
 		c.LLMConfig = "cheap"
 	}
 	return c
-}
-
-// available reports whether this version runs all of a condenser.
-func available(c config.Condenser) bool {
-	for _, stage := range c.Condensers {
-		if !available(stage) {
-			return false
-		}
-	}
-	return app.CondenserAvailable(c.Type)
 }

@@ -1,58 +1,61 @@
-package config
+package source
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
 func TestNothingConfigured(t *testing.T) {
 	for _, file := range []string{"", "testdata/good.empty.yaml", "testdata/good.empty.toml"} {
-		cfg, err := Load(Sources{File: file})
+		cfg, err := Load(Input{File: file})
 		if err != nil {
 			t.Fatalf("%q: %v", file, err)
 		}
-		if !reflect.DeepEqual(cfg, Default()) {
+		if !reflect.DeepEqual(cfg, config.Default()) {
 			t.Errorf("%q gave %+v", file, cfg)
 		}
 	}
-	llm := Condenser{Type: TypeLLM, MaxSize: 240, MaxTokens: 0.75, KeepFirst: 2, MinimumProgress: 0.1, MaxEventLength: 10000}
-	if got := Default().Condenser; !reflect.DeepEqual(got, llm) {
+	llm := config.Condenser{Type: config.TypeLLM, MaxSize: 240, MaxTokens: 0.75, KeepFirst: 2, MinimumProgress: 0.1, MaxEventLength: 10000}
+	if got := config.Default().Condenser; !reflect.DeepEqual(got, llm) {
 		t.Errorf("the default condenser is %+v", got)
 	}
 }
 
 func TestReference(t *testing.T) {
-	want := Default()
-	want.LLMs["cheap"] = LLM{Model: "gpt-4o-mini"}
-	want.Models["my-model"] = Model{128000, 16000, EncodingO200k, Price{2, 0.5, 2, 8}}
+	want := config.Default()
+	want.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
+	want.Models["my-model"] = model(128000, 16000, config.EncodingO200k, price(2, 0.5, 2, 8))
 	want.Condenser.LLMConfig = "cheap"
-	stage := NewCondenser(TypeLLM)
+	stage := config.NewCondenser(config.TypeLLM)
 	stage.MaxSize = 80
-	pipeline := Condenser{Type: TypePipeline, Condensers: []Condenser{NewCondenser(TypeToolOutputTrim), stage}}
-	want.Tenants = []Tenant{{
+	pipeline := config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{config.NewCondenser(config.TypeToolOutputTrim), stage}}
+	want.Tenants = []config.Tenant{{
 		Name: "team-a",
-		APIKeys: []APIKey{
+		APIKeys: []config.APIKey{
 			{SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
 			{Env: "TEAM_A_KEY", Value: "abc"},
 		},
-		Upstream:  Upstream{APIKey: "..."},
+		Upstream:  config.Upstream{APIKey: "..."},
 		Condenser: &pipeline,
 	}}
 	for _, file := range []string{"testdata/good.reference.yaml", "testdata/good.reference.toml"} {
-		cfg := mustLoad(t, Sources{File: file, Env: fixtureEnv()})
+		cfg := mustLoad(t, Input{File: file, Env: fixtureEnv()})
 		if !reflect.DeepEqual(cfg, want) {
-			t.Errorf("%s gave\n%s\nwant\n%s", file, cfg.Effective(), want.Effective())
+			t.Errorf("%s gave\n%s\nwant\n%s", file, effective(t, cfg), effective(t, want))
 		}
 	}
 }
 
 func TestOpenHands(t *testing.T) {
-	cfg := mustLoad(t, Sources{File: "testdata/good.openhands.toml", Env: fixtureEnv()})
+	cfg := mustLoad(t, Input{File: "testdata/good.openhands.toml", Env: fixtureEnv()})
 	zero := 0.0
-	want := map[string]LLM{"condenser": {
+	want := map[string]config.LLM{"condenser": {
 		Model: "gpt-4o-mini", APIKey: "oh", Timeout: 2 * time.Minute, MaxOutput: 4096, Temperature: &zero,
 	}}
 	if !reflect.DeepEqual(cfg.LLMs, want) {
@@ -62,7 +65,7 @@ func TestOpenHands(t *testing.T) {
 	for _, stage := range cfg.Condenser.Condensers {
 		types = append(types, stage.Type)
 	}
-	if !slices.Equal(types, []string{TypeBrowserOutput, TypeRecentEvents, TypeAmortizedForgetting, TypeStructuredSummary}) {
+	if !slices.Equal(types, []string{config.TypeBrowserOutput, config.TypeRecentEvents, config.TypeAmortizedForgetting, config.TypeStructuredSummary}) {
 		t.Errorf("types are %v", types)
 	}
 	if got := cfg.Condenser.Condensers[3]; got.MaxEventLength != 5000 || got.LLMConfig != "condenser" || got.MaxSize != 100 {
@@ -92,8 +95,8 @@ llm_config = "llm"
 }
 
 func TestAnchors(t *testing.T) {
-	cfg := mustLoad(t, Sources{File: "testdata/good.anchors.yaml"})
-	want := map[string]LLM{
+	cfg := mustLoad(t, Input{File: "testdata/good.anchors.yaml"})
+	want := map[string]config.LLM{
 		"cheap": {Model: "gpt-4o-mini", Timeout: 20 * time.Second},
 		"dear":  {Model: "gpt-4o", Timeout: 20 * time.Second},
 	}
@@ -103,12 +106,12 @@ func TestAnchors(t *testing.T) {
 }
 
 func TestValuesOfFiles(t *testing.T) {
-	redis := mustLoad(t, Sources{File: "testdata/good.redis.yaml"}).Store.Redis
+	redis := mustLoad(t, Input{File: "testdata/good.redis.yaml"}).Store.Redis
 	if redis.Password.Reveal() != "007" || redis.DB != 3 || !redis.TLS || !slices.Equal(redis.Addrs, []string{"a:6379", "b:6379"}) {
 		t.Errorf("redis is %+v", redis)
 	}
-	exposed := mustLoad(t, Sources{File: "testdata/good.exposed.yaml"})
-	want := Limits{
+	exposed := mustLoad(t, Input{File: "testdata/good.exposed.yaml"})
+	want := config.Limits{
 		MaxBody: 1e6, BytesInFlight: 8 << 20, MaxHeader: 4096,
 		UpstreamResponseHeaderTimeout: 10 * time.Minute, SummariserTimeout: 90 * time.Second,
 	}
@@ -120,68 +123,34 @@ func TestValuesOfFiles(t *testing.T) {
 func TestPrecedence(t *testing.T) {
 	file := "testdata/good.exposed.yaml"
 	env := []string{"DEWPOINT_LISTEN=127.0.0.1:1", "DEWPOINT_LOG_LEVEL=warn", "DEWPOINT_UPSTREAM_BASE_URL=http://env/v1"}
-	cfg := mustLoad(t, Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:2", "upstream": "http://flag/v1"}})
+	cfg := mustLoad(t, Input{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:2", "upstream": "http://flag/v1"}})
 	if cfg.Listen != "127.0.0.1:2" || cfg.Log.Level != "warn" || cfg.Log.Format != "console" || cfg.Upstream.BaseURL != "http://flag/v1" {
-		t.Errorf("got\n%s", cfg.Effective())
+		t.Errorf("got\n%s", effective(t, cfg))
 	}
-	if cfg.Store.Path != Default().Store.Path {
+	if cfg.Store.Path != config.Default().Store.Path {
 		t.Errorf("store.path is %q", cfg.Store.Path)
 	}
 }
 
 func TestFileNamedByEnvironment(t *testing.T) {
 	env := []string{"DEWPOINT_CONFIG=testdata/good.exposed.yaml"}
-	if cfg := mustLoad(t, Sources{Env: env}); cfg.Listen != ":8080" {
+	if cfg := mustLoad(t, Input{Env: env}); cfg.Listen != ":8080" {
 		t.Errorf("listen is %q", cfg.Listen)
 	}
-	if cfg := mustLoad(t, Sources{Env: env, File: "testdata/good.empty.yaml"}); cfg.Listen != "127.0.0.1:8080" {
+	if cfg := mustLoad(t, Input{Env: env, File: "testdata/good.empty.yaml"}); cfg.Listen != "127.0.0.1:8080" {
 		t.Errorf("the variable won over File: listen is %q", cfg.Listen)
 	}
 }
 
 func TestFlags(t *testing.T) {
-	cfg := mustLoad(t, Sources{Flags: map[string]string{"store.path": "x.db", "admin.listen": "127.0.0.1:0", "store-ttl": "1h"}})
+	cfg := mustLoad(t, Input{Flags: map[string]string{"store.path": "x.db", "admin.listen": "127.0.0.1:0", "store-ttl": "1h"}})
 	if cfg.Store.Path != "x.db" || cfg.Admin.Listen != "127.0.0.1:0" || cfg.Store.TTL != time.Hour {
-		t.Errorf("got\n%s", cfg.Effective())
+		t.Errorf("got\n%s", effective(t, cfg))
 	}
-	_, err := Load(Sources{Flags: map[string]string{"upstrem": "x", "listen": "nowhere"}})
+	_, err := Load(Input{Flags: map[string]string{"upstrem": "x", "listen": "nowhere"}})
 	wantProblems(t, err,
 		"--upstrem: names no configuration key: correct its name, or remove it",
 		"listen: is not host:port: write it as 127.0.0.1:8080 (--listen)")
-}
-
-func TestExpand(t *testing.T) {
-	env := map[string]string{"A": "1", "EMPTY": "", "NESTED": "${A}", "_x9": "y", "DOLLAR": "$"}
-	for text, want := range map[string]string{
-		"":                  "",
-		"plain":             "plain",
-		"${A}":              "1",
-		"x${A}y${A}":        "x1y1",
-		"${EMPTY}":          "",
-		"${NESTED}":         "${A}",
-		"${_x9}":            "y",
-		"$A $ $$ $}":        "$A $ $$ $}",
-		"$${A}":             "${A}",
-		"$${":               "${",
-		"$$${A}":            "$${A}",
-		"$${A}${A}":         "${A}1",
-		"${DOLLAR}{A}":      "${A}",
-		"{A}":               "{A}",
-		"price: 5$":         "price: 5$",
-		"${A}$${A}$$${B} ü": "1${A}$${B} ü",
-	} {
-		if got, _, err := expand(text, env); got != want || err != nil {
-			t.Errorf("expand(%q) = %q, %v; want %q", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"${", "${}", "${A", "${A B}", "${9}", "${A:-x}", "${A-}", "${${A}}", "a ${ b", "${ä}"} {
-		if got, _, err := expand(text, env); err == nil || !strings.Contains(err.Error(), "not ${NAME}") {
-			t.Errorf("expand(%q) = %q, %v", text, got, err)
-		}
-	}
-	if _, _, err := expand("${MISSING}", env); err == nil || !strings.Contains(err.Error(), "MISSING") {
-		t.Errorf("an unset variable gave %v", err)
-	}
 }
 
 // A value from the environment takes the type of its key, wherever it stands; keys are not expanded.
@@ -194,8 +163,8 @@ llms: {"${TYPE}": {model: m, temperature: "${HALF}"}}
 `
 	env := []string{"TYPE=recent", "SIZE=50", "NO=false", "HOURS=5", "ADDRS=a:1, b:2", "HALF=0.5"}
 	cfg := mustBuild(t, ".yaml", text, env...)
-	if cfg.Condenser.Type != TypeRecentEvents || cfg.Condenser.MaxEvents != 50 || cfg.Store.Content || cfg.Store.TTL != 5*time.Hour {
-		t.Errorf("got\n%s", cfg.Effective())
+	if cfg.Condenser.Type != config.TypeRecentEvents || cfg.Condenser.MaxEvents != 50 || cfg.Store.Content || cfg.Store.TTL != 5*time.Hour {
+		t.Errorf("got\n%s", effective(t, cfg))
 	}
 	if !slices.Equal(cfg.Store.Redis.Addrs, []string{"a:1", "b:2"}) {
 		t.Errorf("addresses are %q", cfg.Store.Redis.Addrs)
@@ -211,7 +180,7 @@ llms: {"${TYPE}": {model: m, temperature: "${HALF}"}}
 }
 
 // mustLoad loads what is right.
-func mustLoad(t *testing.T, src Sources) *Config {
+func mustLoad(t *testing.T, src Input) *config.Config {
 	t.Helper()
 	cfg, err := Load(src)
 	if err != nil {
@@ -221,18 +190,18 @@ func mustLoad(t *testing.T, src Sources) *Config {
 }
 
 // buildText loads the text of a file.
-func buildText(extension, text string, env ...string) (*Config, error) {
+func buildText(extension, text string, env ...string) (*config.Config, error) {
 	p := &problems{}
 	root := parse(extension, []byte(text), p)
 	if root == nil {
-		return nil, p.err()
+		return nil, p.list.Err()
 	}
-	cfg := build(root, Sources{}, environment(env), p)
-	p.merge(cfg.Validate(nil))
-	return cfg, p.err()
+	cfg := build(root, Input{}, environment(env), p)
+	p.merge(cfg.Validate())
+	return cfg, p.list.Err()
 }
 
-func mustBuild(t *testing.T, extension, text string, env ...string) *Config {
+func mustBuild(t *testing.T, extension, text string, env ...string) *config.Config {
 	t.Helper()
 	cfg, err := buildText(extension, text, env...)
 	if err != nil {
@@ -241,28 +210,23 @@ func mustBuild(t *testing.T, extension, text string, env ...string) *Config {
 	return cfg
 }
 
-func wantProblems(t *testing.T, err error, want ...string) {
-	t.Helper()
-	var got []string
-	for _, problem := range Problems(err) {
-		got = append(got, problem.Error())
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("problems\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+// The bound on the depth of a file allows the deepest pipelines that are valid, nearly.
+func TestDeepPipeline(t *testing.T) {
+	const depth = 14
+	text := strings.Repeat("{type: pipeline, condensers: [", depth) + "{type: noop}" + strings.Repeat("]}", depth)
+	mustBuild(t, ".yaml", "condenser: "+text)
+}
+
+func TestAliasOfType(t *testing.T) {
+	if got := mustBuild(t, ".yaml", "condenser: {type: recent}").Condenser.Type; got != config.TypeRecentEvents {
+		t.Errorf("recent became %s", got)
 	}
 }
 
-func TestInFlight(t *testing.T) {
-	f := func(set, maxBody Bytes, memory int64, want Bytes) {
-		t.Helper()
-		if got := (Limits{BytesInFlight: set, MaxBody: maxBody}).InFlight(memory); got != want {
-			t.Errorf("of %d bytes of memory: %d, want %d", memory, got, want)
-		}
+func TestProblemsOfWrappedErrors(t *testing.T) {
+	_, err := Load(Input{Flags: map[string]string{"listen": "x"}})
+	wantProblems(t, fmt.Errorf("start: %w", err), "listen: is not host:port: write it as 127.0.0.1:8080 (--listen)")
+	if found := problemsOf(fmt.Errorf("other")); found != nil || problemsOf(nil) != nil {
+		t.Errorf("an error without problems has %v", found)
 	}
-	f(0, 64<<20, 0, 512<<20)
-	f(0, 64<<20, 8<<30, 512<<20)
-	f(0, 64<<20, 512<<20, 128<<20)
-	f(0, 64<<20, 128<<20, 64<<20) // one request must fit
-	f(0, 1<<30, 0, 1<<30)
-	f(700<<20, 64<<20, 512<<20, 700<<20)
 }

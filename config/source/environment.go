@@ -1,4 +1,4 @@
-package config
+package source
 
 import (
 	"maps"
@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 const (
 	envPrefix = "DEWPOINT_"
-	envConfig = envPrefix + "CONFIG" // names the file when Sources.File does not
+	envConfig = envPrefix + "CONFIG" // names the file when Input.File does not
 
 	maxEnvIndex = 255 // of a list element that a variable may name
 )
@@ -33,7 +36,7 @@ func overlayEnv(root *node, env map[string]string, p *problems) {
 		if !ours || variable == envConfig {
 			continue
 		}
-		path := locate(reflect.TypeFor[Config](), rest, root)
+		path := locate(reflect.TypeFor[config.Config](), rest, root)
 		switch {
 		case path != nil:
 			put(root, path, &node{kind: kindText, text: env[variable], origin: variable})
@@ -51,7 +54,7 @@ func overlayFlags(root *node, flags map[string]string, p *problems) {
 			name = "upstream.base_url"
 		}
 		name = strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(name))
-		path := locate(reflect.TypeFor[Config](), name, root)
+		path := locate(reflect.TypeFor[config.Config](), name, root)
 		if path == nil {
 			p.add("--"+flag, "names no configuration key: correct its name, or remove it")
 			continue
@@ -70,7 +73,7 @@ type step struct {
 // gives there, if anything: names of models and the like are looked for in it. It returns nil if there is none.
 func locate(t reflect.Type, rest string, n *node) []step {
 	switch {
-	case isScalar(t):
+	case syntax.IsScalar(t):
 		return located(rest == "")
 	case t.Kind() == reflect.Pointer:
 		return locate(t.Elem(), rest, n)
@@ -79,8 +82,8 @@ func locate(t reflect.Type, rest string, n *node) []step {
 	case t.Kind() == reflect.Map:
 		return locateName(t, rest, n)
 	case rest == "":
-		return located(isScalar(t.Elem()))
-	case !isScalar(t.Elem()):
+		return located(syntax.IsScalar(t.Elem()))
+	case !syntax.IsScalar(t.Elem()):
 		return locateIndex(t, rest, n)
 	}
 	return nil
@@ -95,7 +98,7 @@ func located(here bool) []step {
 
 func locateField(t reflect.Type, rest string, n *node) []step {
 	for f := range t.Fields() {
-		key := keyOf(f)
+		key := syntax.KeyOf(f)
 		if below, ok := cutName(rest, key); ok && key != "" {
 			if path := locate(f.Type, below, n.get(key)); path != nil {
 				return append([]step{{name: key}}, path...)
@@ -116,7 +119,7 @@ func locateName(t reflect.Type, rest string, n *node) []step {
 			}
 		}
 	}
-	if isScalar(t.Elem()) && rest != "" {
+	if syntax.IsScalar(t.Elem()) && rest != "" {
 		return []step{{name: strings.ToLower(rest)}}
 	}
 	for i := range rest {
@@ -124,7 +127,7 @@ func locateName(t reflect.Type, rest string, n *node) []step {
 			if path := locate(t.Elem(), rest[i+1:], nil); path != nil {
 				return append([]step{{name: strings.ToLower(rest[:i])}}, path...)
 			}
-			if t.Elem() == reflect.TypeFor[Override]() {
+			if t.Elem() == reflect.TypeFor[config.Override]() {
 				return nil
 			}
 		}
@@ -169,7 +172,7 @@ func cutName(rest, key string) (below string, ok bool) {
 // envName spells a key as in a variable's name: upper case, and an underscore for every other character.
 func envName(key string) string {
 	return strings.Map(func(r rune) rune {
-		if r < 128 && plainName(string(r)) && r != '-' {
+		if r < 128 && syntax.Plain(string(r)) && r != '-' {
 			return r
 		}
 		return '_'

@@ -1,4 +1,4 @@
-package config
+package source
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 // scalarKey is one key of the configuration, found by reflection.
@@ -22,7 +25,7 @@ type scalarKey struct {
 func scalarKeys(t reflect.Type, at scalarKey) []scalarKey {
 	at.typ = t
 	switch {
-	case isScalar(t) || t.Kind() == reflect.Slice && isScalar(t.Elem()):
+	case syntax.IsScalar(t) || t.Kind() == reflect.Slice && syntax.IsScalar(t.Elem()):
 		return []scalarKey{at}
 	case t.Kind() == reflect.Pointer:
 		return scalarKeys(t.Elem(), at)
@@ -33,7 +36,7 @@ func scalarKeys(t reflect.Type, at scalarKey) []scalarKey {
 	}
 	var keys []scalarKey
 	for f := range t.Fields() {
-		if name := keyOf(f); name != "" {
+		if name := syntax.KeyOf(f); name != "" {
 			keys = append(keys, fieldKeys(t, f, at)...)
 		}
 	}
@@ -44,12 +47,12 @@ func fieldKeys(t reflect.Type, f reflect.StructField, at scalarKey) []scalarKey 
 	if f.Name == "Condensers" && strings.Contains(at.variable, "CONDENSERS") {
 		return nil
 	}
-	next := at.below(strings.ToUpper(keyOf(f)), f.Name)
+	next := at.below(strings.ToUpper(syntax.KeyOf(f)), f.Name)
 	switch condenser, _, _ := strings.Cut(at.variable, "_PER_MODEL"); {
-	case t == reflect.TypeFor[Override]():
-		next.need = append(slices.Clone(at.need), condenser+"_TYPE="+typeWith(keyOf(f)))
-	case t == reflect.TypeFor[Condenser]() && f.Name != "Type" && f.Name != "PerModel":
-		next.need = append(slices.Clone(at.need), condenser+"_TYPE="+typeWith(keyOf(f)))
+	case t == reflect.TypeFor[config.Override]():
+		next.need = append(slices.Clone(at.need), condenser+"_TYPE="+typeWith(syntax.KeyOf(f)))
+	case t == reflect.TypeFor[config.Condenser]() && f.Name != "Type" && f.Name != "PerModel":
+		next.need = append(slices.Clone(at.need), condenser+"_TYPE="+typeWith(syntax.KeyOf(f)))
 	}
 	return scalarKeys(f.Type, next)
 }
@@ -61,8 +64,8 @@ func (k scalarKey) below(variable, name string) scalarKey {
 }
 
 func typeWith(key string) string {
-	for _, name := range CondenserTypes() {
-		if slices.Contains(CondenserKeys(name), key) {
+	for _, name := range config.CondenserTypes() {
+		if slices.Contains(config.CondenserKeys(name), key) {
 			return name
 		}
 	}
@@ -76,10 +79,10 @@ func sample(t reflect.Type) (value any, text string) {
 		return sample(t.Elem())
 	case t == reflect.TypeFor[time.Duration]():
 		return 42 * time.Second, "42s"
-	case t == reflect.TypeFor[Bytes]():
-		return Bytes(3 << 20), "3MiB"
-	case t == reflect.TypeFor[Secret]():
-		return Secret("${not} expanded"), "${not} expanded"
+	case t == reflect.TypeFor[config.Bytes]():
+		return config.Bytes(3 << 20), "3MiB"
+	case t == reflect.TypeFor[config.Secret]():
+		return config.Secret("${not} expanded"), "${not} expanded"
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -96,7 +99,7 @@ func sample(t reflect.Type) (value any, text string) {
 }
 
 func TestEveryKeyHasAVariable(t *testing.T) {
-	keys := scalarKeys(reflect.TypeFor[Config](), scalarKey{})
+	keys := scalarKeys(reflect.TypeFor[config.Config](), scalarKey{})
 	if len(keys) < 120 {
 		t.Fatalf("only %d keys were found", len(keys))
 	}
@@ -120,8 +123,8 @@ func testVariable(t *testing.T, key scalarKey) {
 		env = append(env, envPrefix+pair)
 	}
 	p := &problems{}
-	cfg := build(&node{kind: kindTable}, Sources{}, environment(env), p)
-	if err := p.err(); err != nil {
+	cfg := build(&node{kind: kindTable}, Input{}, environment(env), p)
+	if err := p.list.Err(); err != nil {
 		t.Errorf("%v: %v", env, err)
 		return
 	}
@@ -155,7 +158,7 @@ tenants: [{name: a, api_keys: [{env: K1}]}, {name: b, api_keys: [{env: K2}]}]
 		"DEWPOINT_LLMS_MY_OWN_MODEL_MODEL=x", "DEWPOINT_LLMS_MY_TIMEOUT=3s", "DEWPOINT_LLMS_NEW_ONE_MODEL=y",
 		"DEWPOINT_MODELS_GPT_4_1_MAX_OUTPUT=6",
 		"DEWPOINT_TENANTS_1_OBSERVE=true", "DEWPOINT_TENANTS_2_NAME=c", "DEWPOINT_TENANTS_2_API_KEYS_0_ENV=K3")
-	llms := map[string]LLM{"my-own.model": {Model: "x"}, "my": {Model: "b", Timeout: 3 * time.Second}, "new_one": {Model: "y"}}
+	llms := map[string]config.LLM{"my-own.model": {Model: "x"}, "my": {Model: "b", Timeout: 3 * time.Second}, "new_one": {Model: "y"}}
 	if !reflect.DeepEqual(cfg.LLMs, llms) {
 		t.Errorf("llms are %+v", cfg.LLMs)
 	}
@@ -174,14 +177,14 @@ func TestUnknownVariables(t *testing.T) {
 		"DEWPOINT_TENANTS_00_NAME", "DEWPOINT_TENANTS_-1_NAME", "DEWPOINT_TENANTS_999_NAME", "DEWPOINT_TENANTS_0",
 		"DEWPOINT_STORE_REDIS_ADDRS_0", "DEWPOINT_listen", "DEWPOINT_SUPPORT", "DEWPOINT_PORT",
 	} {
-		_, err := Load(Sources{Env: []string{name + "=1"}})
+		_, err := Load(Input{Env: []string{name + "=1"}})
 		wantProblems(t, err, name+noKey)
 	}
 }
 
 // A hole in a list that variables make is a problem of that element, not a panic nor a silent shift.
 func TestVariablesLeaveHole(t *testing.T) {
-	_, err := Load(Sources{Env: []string{"DEWPOINT_TENANTS_1_NAME=b", "DEWPOINT_TENANTS_1_API_KEYS_0_ENV=K", "K=1"}})
+	_, err := Load(Input{Env: []string{"DEWPOINT_TENANTS_1_NAME=b", "DEWPOINT_TENANTS_1_API_KEYS_0_ENV=K", "K=1"}})
 	wantProblems(t, err, "tenants[0]: has no value: give it one, or remove it (DEWPOINT_TENANTS_1_API_KEYS_0_ENV)")
 }
 
@@ -205,17 +208,17 @@ func TestServiceLinksAreIgnored(t *testing.T) {
 			env = append(env, fmt.Sprintf("%s_%s", service, link))
 		}
 	}
-	if cfg := mustLoad(t, Sources{Env: env}); !reflect.DeepEqual(cfg, Default()) {
+	if cfg := mustLoad(t, Input{Env: env}); !reflect.DeepEqual(cfg, config.Default()) {
 		t.Errorf("got %+v", cfg)
 	}
 }
 
 func TestEmptyVariables(t *testing.T) {
-	cfg := mustLoad(t, Sources{Env: []string{"DEWPOINT_UPSTREAM_API_KEY=", "DEWPOINT_SESSION_HEADERS="}})
+	cfg := mustLoad(t, Input{Env: []string{"DEWPOINT_UPSTREAM_API_KEY=", "DEWPOINT_SESSION_HEADERS="}})
 	if cfg.Upstream.APIKey != "" || len(cfg.Session.Headers) != 0 {
 		t.Errorf("got %+v", cfg)
 	}
-	_, err := Load(Sources{Env: []string{"DEWPOINT_CONDENSER_MAX_SIZE=", "DEWPOINT_STORE_TTL="}})
+	_, err := Load(Input{Env: []string{"DEWPOINT_CONDENSER_MAX_SIZE=", "DEWPOINT_STORE_TTL="}})
 	wantProblems(t, err,
 		"condenser.max_size: is not a whole number: write digits only (DEWPOINT_CONDENSER_MAX_SIZE)",
 		"store.ttl: is not a duration: write it with a unit, as 30s, 5m or 720h (DEWPOINT_STORE_TTL)")

@@ -1,4 +1,4 @@
-package config
+package source
 
 import (
 	"bytes"
@@ -37,26 +37,13 @@ func FuzzLoad(f *testing.F) {
 			wantRoundTrip(t, cfg)
 			return
 		}
-		for _, problem := range Problems(err) {
+		for _, problem := range problemsOf(err) {
 			if problem.Key == "" || problem.Message == "" {
 				t.Errorf("%#v", problem)
 			}
 		}
-		if len(Problems(err)) == 0 {
+		if len(problemsOf(err)) == 0 {
 			t.Errorf("no problem in %v", err)
 		}
-	})
-}
-
-// FuzzEscape holds that expand undoes escape, and never panics.
-func FuzzEscape(f *testing.F) {
-	for _, seed := range []string{"", "${A}", "$${A}", "$$$", "${", "a$${${"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if got, used, err := expand(escape(text), nil); got != text || used || err != nil {
-			t.Errorf("expand(escape(%q)) = %q, %v", text, got, err)
-		}
-		_, _, _ = expand(text, map[string]string{"A": "${A}"})
 	})
 }

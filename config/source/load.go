@@ -1,4 +1,7 @@
-package config
+// Package source reads Dewpoint's settings from YAML, JSON or TOML files, the environment and command line flags. It is
+// strict: every unknown key and every wrong value is reported, all at once, each with its line. Nothing is watched, and
+// nothing here logs: a caller loads, and swaps the whole Config.
+package source
 
 import (
 	"bytes"
@@ -11,14 +14,16 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
 // maxFile bounds a configuration file, in bytes.
 const maxFile = 1 << 20
 
-// Sources is where a configuration comes from, the later over the earlier: the defaults, the file, the environment, the
+// Input is where a configuration comes from, the later over the earlier: the defaults, the file, the environment, the
 // flags.
-type Sources struct {
+type Input struct {
 	// File is a .yaml, .yml, .json or .toml file. If it is empty, the variable DEWPOINT_CONFIG in Env may name one.
 	//
 	// A ${NAME} in a string value is replaced by that variable; $${ stands for ${.
@@ -34,26 +39,23 @@ type Sources struct {
 	// Flags are command line flags without their dashes. A name is a key's path ("listen", "store.path");
 	// "upstream" is short for "upstream.base_url".
 	Flags map[string]string
-
-	// Available says which condenser types may be used. nil: all.
-	Available func(condenserType string) bool
 }
 
-// Load reads, merges and validates a configuration. The error joins every Problem: see Problems.
-func Load(src Sources) (*Config, error) {
+// Load reads, merges and validates a configuration. The error is a Problems that holds everything that is wrong.
+func Load(src Input) (*config.Config, error) {
 	p := &problems{}
 	cfg := read(src, p)
 	if cfg != nil {
-		p.merge(cfg.Validate(src.Available))
+		p.merge(cfg.Validate())
 	}
-	if err := p.err(); err != nil {
+	if err := p.list.Err(); err != nil {
 		return nil, err
 	}
 	return cfg, nil
 }
 
 // read does everything but validate. It returns nil when the file cannot be understood at all.
-func read(src Sources, p *problems) *Config {
+func read(src Input, p *problems) *config.Config {
 	env := environment(src.Env)
 	root := readFile(fileName(src, env), p)
 	if root == nil {
@@ -63,20 +65,20 @@ func read(src Sources, p *problems) *Config {
 }
 
 // build makes the configuration of a file's tree.
-func build(root *node, src Sources, env map[string]string, p *problems) *Config {
+func build(root *node, src Input, env map[string]string, p *problems) *config.Config {
 	expandTree(root, "", env, p)
 	unused := adoptOpenHands(root, p)
 	overlayEnv(root, env, p)
 	overlayFlags(root, src.Flags, p)
 
-	cfg := Default()
+	cfg := config.Default()
 	decoder{p}.section(reflect.ValueOf(cfg).Elem(), root, "", "")
 	cfg.Unused = unused
 	readKeys(cfg, env)
 	return cfg
 }
 
-func fileName(src Sources, env map[string]string) string {
+func fileName(src Input, env map[string]string) string {
 	if src.File != "" {
 		return src.File
 	}
@@ -100,10 +102,10 @@ func readFile(name string, p *problems) *node {
 }
 
 // nameFile puts the file's name where its parser had none.
-func nameFile(found []*Problem, name string) {
-	for _, problem := range found {
-		if problem.Key == "file" {
-			problem.Key = name
+func nameFile(found config.Problems, name string) {
+	for i := range found {
+		if found[i].Key == "file" {
+			found[i].Key = name
 		}
 	}
 }
@@ -119,7 +121,7 @@ func readText(name string) ([]byte, error) {
 	case err != nil:
 		return nil, errors.New(reason(err))
 	case len(text) > maxFile:
-		return nil, fmt.Errorf("is larger than %v: name the right file", Bytes(maxFile))
+		return nil, fmt.Errorf("is larger than %v: name the right file", config.Bytes(maxFile))
 	case !utf8.Valid(text):
 		return nil, errors.New("is not UTF-8 text: save it as UTF-8")
 	}
@@ -155,10 +157,10 @@ func parse(extension string, text []byte, p *problems) (root *node) {
 }
 
 // readKeys looks up the variables that hold tenants' keys.
-func readKeys(cfg *Config, env map[string]string) {
+func readKeys(cfg *config.Config, env map[string]string) {
 	for _, tenant := range cfg.Tenants {
 		for i, key := range tenant.APIKeys {
-			tenant.APIKeys[i].Value = Secret(env[key.Env])
+			tenant.APIKeys[i].Value = config.Secret(env[key.Env])
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package config
+package source
 
 import (
 	"os"
@@ -24,12 +24,12 @@ func TestBadFixtures(t *testing.T) {
 	for _, fixture := range badFixtures() {
 		named = append(named, filepath.Join("testdata", fixture.name))
 		t.Run(fixture.name, func(t *testing.T) {
-			cfg, err := Load(Sources{File: filepath.Join("testdata", fixture.name), Env: fixtureEnv()})
+			cfg, err := Load(Input{File: filepath.Join("testdata", fixture.name), Env: fixtureEnv()})
 			if cfg != nil || err == nil {
 				t.Fatalf("Load gave a configuration and the error %v", err)
 			}
 			var got []string
-			for _, problem := range Problems(err) {
+			for _, problem := range problemsOf(err) {
 				got = append(got, problem.Error())
 			}
 			if !slices.Equal(got, fixture.want) {
@@ -56,7 +56,7 @@ func TestGoodFixturesLoad(t *testing.T) {
 		t.Fatalf("no fixtures: %v", err)
 	}
 	for _, file := range files {
-		if _, err := Load(Sources{File: file, Env: fixtureEnv()}); err != nil {
+		if _, err := Load(Input{File: file, Env: fixtureEnv()}); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
@@ -74,8 +74,8 @@ func TestUnreadableFile(t *testing.T) {
 		dir:     dir + ": cannot be read (is a directory): check its name and permissions",
 		large:   large + ": is larger than 1MiB: name the right file",
 	} {
-		_, err := Load(Sources{File: file})
-		if problems := Problems(err); len(problems) != 1 || problems[0].Error() != want {
+		_, err := Load(Input{File: file})
+		if problems := problemsOf(err); len(problems) != 1 || problems[0].Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

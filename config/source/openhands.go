@@ -1,6 +1,10 @@
-package config
+package source
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+)
 
 // adoptOpenHands rewrites OpenHands' [llm] and [llm.NAME] sections as entries of llms, and returns the keys in them that
 // mean nothing here. As there, a named section inherits the keys of [llm] itself, which is the entry "llm".
@@ -46,7 +50,7 @@ func adoptLLM(root *node, entry field, base *node, p *problems) (unused []string
 	if llms.kind != kindTable {
 		return nil
 	}
-	key := join("llm", entry.name)
+	key := syntax.Join("llm", entry.name)
 	if llms.get(entry.name) != nil {
 		p.add(key, "is given under llms too: keep one")
 		return nil
@@ -65,7 +69,7 @@ func translateLLM(llm *node, key string) (unused []string) {
 	var kept []field
 	for _, f := range llm.fields {
 		if openHandsOnly(f.name) {
-			unused = append(unused, join(key, f.name))
+			unused = append(unused, syntax.Join(key, f.name))
 			continue
 		}
 		if f.name == "max_output_tokens" {

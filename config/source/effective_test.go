@@ -1,4 +1,4 @@
-package config
+package source
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
 func TestEffectiveRoundTrip(t *testing.T) {
@@ -17,17 +19,17 @@ func TestEffectiveRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		cfg := mustLoad(t, Sources{File: file, Env: fixtureEnv()})
+		cfg := mustLoad(t, Input{File: file, Env: fixtureEnv()})
 		cfg.Unused = nil
 		wantRoundTrip(t, cfg)
 	}
 }
 
 // wantRoundTrip loads what Effective wrote, and wants the same but for the secrets.
-func wantRoundTrip(t testing.TB, cfg *Config) {
+func wantRoundTrip(t testing.TB, cfg *config.Config) {
 	t.Helper()
-	text := cfg.Effective()
-	redacted := strings.Split(string(text), Redacted)
+	text := effective(t, cfg)
+	redacted := strings.Split(string(text), config.Redacted)
 	filled := redacted[0]
 	for i, rest := range redacted[1:] {
 		if strings.HasSuffix(filled, `url: "`) {
@@ -42,14 +44,23 @@ func wantRoundTrip(t testing.TB, cfg *Config) {
 	hideSecrets(reflect.ValueOf(cfg))
 	hideSecrets(reflect.ValueOf(again))
 	if !sameConfig(cfg, again) {
-		t.Errorf("round trip gave\n%s\nof\n%s", again.Effective(), text)
+		t.Errorf("round trip gave\n%s\nof\n%s", effective(t, again), text)
 	}
+}
+
+func effective(t testing.TB, cfg *config.Config) []byte {
+	t.Helper()
+	text, err := cfg.Effective()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 func hideSecrets(v reflect.Value) { fillSecrets(v, "hidden") }
 
 // sameConfig compares, with an absent list or map equal to an empty one.
-func sameConfig(a, b *Config) bool {
+func sameConfig(a, b *config.Config) bool {
 	return reflect.DeepEqual(normal(reflect.ValueOf(*a)), normal(reflect.ValueOf(*b)))
 }
 
@@ -91,18 +102,18 @@ func TestEffectiveRoundTripOfStrings(t *testing.T) {
 	})
 	text := rapid.OneOf(odd, rapid.StringN(1, 20, -1))
 	rapid.Check(t, func(rt *rapid.T) {
-		cfg := Default()
+		cfg := config.Default()
 		cfg.Store.Path = text.Draw(rt, "path")
 		cfg.Store.Redis.Username = text.Draw(rt, "username")
 		cfg.Session.BodyFields = []string{text.Draw(rt, "field")}
 		heat := rapid.Float64Range(0, 2).Draw(rt, "temperature")
-		cfg.LLMs = map[string]LLM{text.Draw(rt, "name"): {Model: text.Draw(rt, "model"), Temperature: &heat}}
+		cfg.LLMs = map[string]config.LLM{text.Draw(rt, "name"): {Model: text.Draw(rt, "model"), Temperature: &heat}}
 		size := rapid.IntRange(6, 1000).Draw(rt, "max_size")
-		cfg.Condenser.PerModel = map[string]Override{text.Draw(rt, "model name"): {MaxSize: &size}}
-		cfg.Store.TTL = time.Duration(rapid.Int64Range(int64(minTTL), int64(maxTTL)).Draw(rt, "ttl"))
-		cfg.Store.MaxSize = Bytes(rapid.Int64Range(0, 1<<60).Draw(rt, "max_size"))
-		cfg.Limits.MaxHeader = Bytes(rapid.Int64Range(1, 1<<60).Draw(rt, "max_header"))
-		if cfg.Validate(nil) != nil {
+		cfg.Condenser.PerModel = map[string]config.Override{text.Draw(rt, "model name"): {MaxSize: &size}}
+		cfg.Store.TTL = time.Duration(rapid.Int64Range(int64(time.Minute), int64(87600*time.Hour)).Draw(rt, "ttl"))
+		cfg.Store.MaxSize = config.Bytes(rapid.Int64Range(0, 1<<60).Draw(rt, "max_size"))
+		cfg.Limits.MaxHeader = config.Bytes(rapid.Int64Range(1, 1<<60).Draw(rt, "max_header"))
+		if cfg.Validate() != nil {
 			rt.Skip("the field is one of those that are refused")
 		}
 		wantRoundTrip(t, cfg)
@@ -110,9 +121,9 @@ func TestEffectiveRoundTripOfStrings(t *testing.T) {
 }
 
 func TestEffectiveOfEmptyKey(t *testing.T) {
-	cfg := Default()
-	cfg.Tenants = []Tenant{{APIKeys: []APIKey{{}}}}
-	if text := string(cfg.Effective()); !strings.Contains(text, "- {}\n") {
+	cfg := config.Default()
+	cfg.Tenants = []config.Tenant{{APIKeys: []config.APIKey{{}}}}
+	if text := string(effective(t, cfg)); !strings.Contains(text, "- {}\n") {
 		t.Errorf("got\n%s", text)
 	}
 }

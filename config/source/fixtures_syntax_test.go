@@ -1,4 +1,4 @@
-package config
+package source
 
 // badSyntax are files that cannot be read into the structs.
 func badSyntax() []badFixture {

@@ -1,4 +1,4 @@
-package config
+package source
 
 import (
 	"bytes"
@@ -7,6 +7,9 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 const (
@@ -23,7 +26,7 @@ func parseYAML(text []byte, p *problems) *node {
 	}
 	file, problem := yamlFile(text)
 	if problem != nil {
-		p.list = append(p.list, problem)
+		p.list = append(p.list, *problem)
 		return nil
 	}
 	b := &yamlBuilder{problems: p, anchors: map[string]*node{}, left: maxNodes}
@@ -31,15 +34,15 @@ func parseYAML(text []byte, p *problems) *node {
 }
 
 // yamlFile parses. The parser panics on some malformed documents; that is a problem of the document.
-func yamlFile(text []byte) (file *ast.File, problem *Problem) {
+func yamlFile(text []byte) (file *ast.File, problem *config.Problem) {
 	defer func() {
 		if recover() != nil {
-			file, problem = nil, &Problem{Key: "file", Message: "is not YAML: check its indentation and quotes"}
+			file, problem = nil, &config.Problem{Key: "file", Message: "is not YAML: check its indentation and quotes"}
 		}
 	}()
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, &Problem{Key: "file", Message: "is not YAML: check indentation, colons and quotes", Origin: yamlOrigin(err)}
+		return nil, &config.Problem{Key: "file", Message: "is not YAML: check indentation, colons and quotes", Origin: yamlOrigin(err)}
 	}
 	return file, nil
 }
@@ -147,10 +150,10 @@ func (b *yamlBuilder) table(at ast.Node, values []*ast.MappingValueNode, path st
 func (b *yamlBuilder) entry(table *node, entry *ast.MappingValueNode, path string, depth int) {
 	name, ok := yamlKey(entry.Key)
 	if !ok {
-		b.refuse(entry, join(path, "?"), "is not a plain key: write the key as a word")
+		b.refuse(entry, syntax.Join(path, "?"), "is not a plain key: write the key as a word")
 		return
 	}
-	key := join(path, name)
+	key := syntax.Join(path, name)
 	value := b.value(entry.Value, key, depth+1)
 	value.origin = yamlLine(entry.Key)
 	if table.get(name) != nil {
@@ -175,15 +178,15 @@ func (b *yamlBuilder) merge(table, from *node, path string) {
 		}
 	case kindBroken:
 	default:
-		b.problems.givenAt(join(path, "<<"), from.origin)
-		b.problems.add(join(path, "<<"), "must name a section, not %s: write <<: *name", from.kind)
+		b.problems.givenAt(syntax.Join(path, "<<"), from.origin)
+		b.problems.add(syntax.Join(path, "<<"), "must name a section, not %s: write <<: *name", from.kind)
 	}
 }
 
 func (b *yamlBuilder) list(n *ast.SequenceNode, path string, depth int) *node {
 	list := &node{kind: kindList, origin: yamlLine(n)}
 	for i, item := range n.Values {
-		list.items = append(list.items, b.value(item, index(path, i), depth+1))
+		list.items = append(list.items, b.value(item, syntax.Index(path, i), depth+1))
 	}
 	return list
 }
@@ -234,7 +237,7 @@ func (b *yamlBuilder) refuse(n ast.Node, path, message string) *node {
 	if path == "" {
 		path = "file"
 	}
-	b.problems.list = append(b.problems.list, &Problem{Key: path, Message: message, Origin: yamlLine(n)})
+	b.problems.list = append(b.problems.list, config.Problem{Key: path, Message: message, Origin: yamlLine(n)})
 	return &node{kind: kindBroken}
 }
 

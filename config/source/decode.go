@@ -1,4 +1,4 @@
-package config
+package source
 
 import (
 	"math"
@@ -7,16 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 // decoder fills structs from nodes. Keys are the yaml tags; a key without a field is a problem, a null keeps the default.
 type decoder struct{ problems *problems }
-
-// preparer is a section whose defaults, or whose keys, depend on what the section says. It sets its defaults and returns
-// the node to decode.
-type preparer interface {
-	prepare(p *problems, n *node, key, name string) *node
-}
 
 func (d decoder) value(v reflect.Value, n *node, key string) {
 	d.problems.givenAt(key, n.origin)
@@ -27,7 +24,7 @@ func (d decoder) value(v reflect.Value, n *node, key string) {
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		d.value(v.Elem(), n, key)
-	case isScalar(v.Type()):
+	case syntax.IsScalar(v.Type()):
 		d.scalar(v, n, key)
 	case v.Kind() == reflect.Slice:
 		d.list(v, n, key)
@@ -40,7 +37,7 @@ func (d decoder) value(v reflect.Value, n *node, key string) {
 
 // null is a key with nothing after it: as if absent, where empty has a meaning.
 func (d decoder) null(v reflect.Value, key string) {
-	if isScalar(v.Type()) && v.Kind() != reflect.String {
+	if syntax.IsScalar(v.Type()) && v.Kind() != reflect.String {
 		d.problems.add(key, "has no value: give it one, or remove the key")
 	}
 }
@@ -50,20 +47,23 @@ func (d decoder) section(v reflect.Value, n *node, key, name string) {
 		d.problems.add(key, "must be a section of keys, not %s", n.kind)
 		return
 	}
-	if special, ok := v.Addr().Interface().(preparer); ok {
-		n = special.prepare(d.problems, n, key, name)
+	switch special := v.Addr().Interface().(type) { // their defaults and keys depend on what the section says
+	case *config.Condenser:
+		n = prepareCondenser(special, d.problems, n, key)
+	case *config.Model:
+		n = prepareModel(special, n, name)
 	}
 	seen := map[string]bool{}
 	for _, f := range n.fields {
 		i := fieldIndex(v.Type(), f.name)
 		switch {
 		case i < 0:
-			d.problems.unknown(key, f, "use one of "+strings.Join(keysOf(v.Type()), ", "))
+			d.problems.unknown(key, f, "use one of "+strings.Join(syntax.KeysOf(v.Type()), ", "))
 		case seen[f.name]:
-			d.problems.givenAt(join(key, f.name), f.node.origin)
-			d.problems.add(join(key, f.name), "is given twice, under two names: keep one")
+			d.problems.givenAt(syntax.Join(key, f.name), f.node.origin)
+			d.problems.add(syntax.Join(key, f.name), "is given twice, under two names: keep one")
 		default:
-			d.value(v.Field(i), f.node, join(key, f.name))
+			d.value(v.Field(i), f.node, syntax.Join(key, f.name))
 		}
 		seen[f.name] = true
 	}
@@ -79,7 +79,7 @@ func (d decoder) names(v reflect.Value, n *node, key string) {
 	}
 	for _, f := range n.fields {
 		entry := reflect.New(v.Type().Elem()).Elem()
-		path := join(key, f.name)
+		path := syntax.Join(key, f.name)
 		d.problems.givenAt(path, f.node.origin)
 		if f.node.kind != kindNull && f.node.kind != kindBroken {
 			d.entry(entry, f.node, path, f.name)
@@ -90,7 +90,7 @@ func (d decoder) names(v reflect.Value, n *node, key string) {
 
 // entry is a section of its name, or one value.
 func (d decoder) entry(v reflect.Value, n *node, key, name string) {
-	if isScalar(v.Type()) {
+	if syntax.IsScalar(v.Type()) {
 		d.scalar(v, n, key)
 		return
 	}
@@ -98,7 +98,7 @@ func (d decoder) entry(v reflect.Value, n *node, key, name string) {
 }
 
 func (d decoder) list(v reflect.Value, n *node, key string) {
-	if n.kind == kindText && isScalar(v.Type().Elem()) {
+	if n.kind == kindText && syntax.IsScalar(v.Type().Elem()) {
 		n = splitList(n)
 	}
 	if n.kind != kindList {
@@ -108,10 +108,10 @@ func (d decoder) list(v reflect.Value, n *node, key string) {
 	v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
 	for i, item := range n.items {
 		if item.kind == kindNull {
-			d.problems.add(index(key, i), "has no value: give it one, or remove it")
+			d.problems.add(syntax.Index(key, i), "has no value: give it one, or remove it")
 			continue
 		}
-		d.value(v.Index(i), item, index(key, i))
+		d.value(v.Index(i), item, syntax.Index(key, i))
 	}
 }
 
@@ -132,7 +132,7 @@ func (d decoder) scalar(v reflect.Value, n *node, key string) {
 	switch v.Interface().(type) {
 	case time.Duration:
 		wrong = setDuration(v, n)
-	case Bytes:
+	case config.Bytes:
 		wrong = setBytes(v, n)
 	default:
 		wrong = setBasic(v, n)
@@ -223,7 +223,7 @@ func setBytes(v reflect.Value, n *node) string {
 	if !slices.Contains([]kind{kindString, kindInteger, kindText}, n.kind) {
 		return mustBe("a size", n) + ": write it as 64MiB"
 	}
-	value, err := ParseBytes(n.text)
+	value, err := config.ParseBytes(n.text)
 	if err != nil {
 		return err.Error()
 	}
@@ -233,39 +233,9 @@ func setBytes(v reflect.Value, n *node) string {
 
 func mustBe(want string, n *node) string { return "must be " + want + ", not " + n.kind.String() }
 
-// isScalar says whether a field of this type is one value, and so has one environment variable.
-func isScalar(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64:
-		return true
-	case reflect.Pointer:
-		return isScalar(t.Elem())
-	}
-	return false
-}
-
-// keyOf returns the key of a struct field, or "" for a field that is not configured.
-func keyOf(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-	if name == "-" {
-		return ""
-	}
-	return name
-}
-
-func keysOf(t reflect.Type) []string {
-	var keys []string
-	for f := range t.Fields() {
-		if key := keyOf(f); key != "" {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
 func fieldIndex(t reflect.Type, key string) int {
 	for i := range t.NumField() {
-		if key != "" && keyOf(t.Field(i)) == key {
+		if key != "" && syntax.KeyOf(t.Field(i)) == key {
 			return i
 		}
 	}

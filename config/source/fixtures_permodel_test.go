@@ -1,4 +1,4 @@
-package config
+package source
 
 // badPerModel are files whose overrides make no sense.
 func badPerModel() []badFixture {

@@ -1,4 +1,4 @@
-package config
+package source
 
 // badValues are files whose values make no sense.
 func badValues() []badFixture {

@@ -1,4 +1,4 @@
-package config
+package source
 
 import (
 	"bytes"
@@ -10,21 +10,24 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
 // parseTOML reads a TOML document; the library refuses keys and tables that are given twice.
 func parseTOML(text []byte, p *problems) *node {
 	var tree map[string]any
 	if err := toml.Unmarshal(text, &tree); err != nil {
-		p.list = append(p.list, tomlProblem(err))
+		p.list = append(p.list, *tomlProblem(err))
 		return nil
 	}
 	b := tomlBuilder{problems: p, lines: tomlLines(text)}
 	return b.value(tree, "", "", 0)
 }
 
-func tomlProblem(err error) *Problem {
-	problem := &Problem{Key: "file", Message: "is not TOML: check quotes, brackets, and that no key or section is given twice"}
+func tomlProblem(err error) *config.Problem {
+	problem := &config.Problem{Key: "file", Message: "is not TOML: check quotes, brackets, and that no key or section is given twice"}
 	var at *toml.DecodeError
 	if errors.As(err, &at) {
 		line, _ := at.Position()
@@ -50,13 +53,13 @@ func (b tomlBuilder) value(value any, path, origin string, depth int) *node {
 	case map[string]any:
 		table := &node{kind: kindTable, origin: origin}
 		for _, name := range slices.Sorted(maps.Keys(value)) {
-			table.fields = append(table.fields, field{name, b.value(value[name], join(path, name), origin, depth+1)})
+			table.fields = append(table.fields, field{name, b.value(value[name], syntax.Join(path, name), origin, depth+1)})
 		}
 		return table
 	case []any:
 		list := &node{kind: kindList, origin: origin}
 		for i, item := range value {
-			list.items = append(list.items, b.value(item, index(path, i), origin, depth+1))
+			list.items = append(list.items, b.value(item, syntax.Index(path, i), origin, depth+1))
 		}
 		return list
 	default:
@@ -106,7 +109,7 @@ func (s *tomlScan) expression(expr *unstable.Node) {
 		s.table = s.path("", expr.Key())
 	case unstable.ArrayTable:
 		list := s.path("", expr.Key())
-		s.table = index(list, s.items[list])
+		s.table = syntax.Index(list, s.items[list])
 		s.items[list]++
 		s.lines[s.table] = s.lines[list]
 	case unstable.KeyValue:
@@ -123,9 +126,9 @@ func (s *tomlScan) path(section string, key unstable.Iterator) string {
 			break
 		}
 		if n := s.items[path]; n > 0 {
-			path = index(path, n-1)
+			path = syntax.Index(path, n-1)
 		}
-		path = join(path, string(key.Node().Data))
+		path = syntax.Join(path, string(key.Node().Data))
 		s.lines[path] = s.lineAt(int(key.Node().Raw.Offset))
 	}
 	return path

@@ -1,0 +1,28 @@
+package source
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+)
+
+// problemsOf returns the problems that an error holds.
+func problemsOf(err error) config.Problems {
+	var found config.Problems
+	errors.As(err, &found)
+	return found
+}
+
+func wantProblems(t *testing.T, err error, want ...string) {
+	t.Helper()
+	var got []string
+	for _, problem := range problemsOf(err) {
+		got = append(got, problem.Error())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("problems\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}

@@ -1,10 +1,20 @@
-# make check is the gate: everything that must hold, on a fresh machine too.
+# make check is the gate: everything that must hold, on a fresh machine too. make help lists the rest.
 GO ?= go
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
-.PHONY: build run demo check needs format vet lint test chart chart-schema rehearsal cluster proto vuln vuln-if-reachable sbom replay captures recorded forwarded retention cost soak fuzz bench microbench image clean
+# What the gate is made of; see scripts/gate.sh.
+CHECK := format vet lint test chart
+SLOW := slow-tests rehearsal soak-short vuln-if-reachable
+
+export GO
+
+.PHONY: help build run demo check slow ci needs format vet lint test slow-tests chart chart-schema rehearsal cluster proto vuln vuln-if-reachable \
+	sbom replay captures recorded forwarded retention cost soak soak-short fuzz bench microbench image clean
+
+help: ## what there is to make
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
@@ -12,34 +22,44 @@ build: ## bin/dewpoint
 run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 	./bin/dewpoint
 
-demo: build
+demo: build ## a sample run, condensed, without a network
 	./bin/dewpoint demo
 
-check: needs format vet lint test chart rehearsal vuln-if-reachable ## all of it
+check: needs ## the gate of every change: format, vet, linters, tests with the race detector, the chart
+	@sh scripts/gate.sh $(CHECK)
 
-needs: ## what the tests need beside Go, installed or named
+slow: needs ## what takes longer: slow tests, the rehearsal, a short soak, known vulnerabilities
+	@sh scripts/gate.sh $(SLOW)
+
+ci: needs ## check and slow, then the replays of RUNS and CAPTURES if they are given; at most 45 minutes
+	@GATE_LIMIT=2700 sh scripts/gate.sh $(CHECK) $(SLOW) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
+
+needs: ## what the tests use besides Go: installed, or named where it cannot be
 	@sh scripts/needs.sh
 
-format:
+format: ## fails if a file is not gofmt-ed
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
 
-vet:
+vet: ## go vet
 	$(GO) vet ./...
 
-lint:
+lint: ## golangci-lint, pinned in tools/go.mod
 	$(GOLANGCI) run ./...
 
 # SEED is what tests of properties and the soak draw from.
 SEED ?= 20
 
-test: ## with the race detector; fuzz seeds and import rules included. SEED=0 draws other cases of properties
-	@GO="$(GO)" SEED="$(SEED)" sh scripts/test.sh
+test: ## tests with the race detector, fuzz seeds and import rules included. SEED=0 draws other cases of properties
+	@SEED="$(SEED)" sh scripts/test.sh -short -timeout 15m
 
-vuln: ## known vulnerabilities in what the program calls; fails where their database can not be reached
-	@GO="$(GO)" sh scripts/vuln.sh
+slow-tests: ## the tests that -short leaves out
+	@sh scripts/slow.sh
 
-vuln-if-reachable:
-	@GO="$(GO)" sh scripts/vuln.sh --if-reachable
+vuln: ## known vulnerabilities in what the program calls; fails where their database cannot be reached
+	@sh scripts/vuln.sh
+
+vuln-if-reachable: ## the same, and a notice where the database cannot be reached
+	@sh scripts/vuln.sh --if-reachable
 
 sbom: build ## bin/dewpoint.cdx.json: what the program is made of, in CycloneDX form
 	$(AUDIT) cyclonedx-gomod bin -json -std -output bin/dewpoint.cdx.json bin/dewpoint
@@ -48,10 +68,10 @@ chart: ## the Helm chart: linted and rendered with every value set, and what cam
 	@sh scripts/chart.sh
 
 rehearsal: ## what the chart renders for production, run over a real Redis Cluster and rolled under load
-	@GO="$(GO)" sh scripts/rehearsal.sh
+	@sh scripts/rehearsal.sh
 
 cluster: ## the chart installed by helm into a real API server; not a part of check: it builds Kubernetes first, once
-	@GO="$(GO)" sh scripts/cluster.sh
+	@sh scripts/cluster.sh
 
 proto: ## remakes the Go code of the stores' records, after session/internal/pb/record.proto has changed
 	cd tools && $(GO) run ./protogen .. session/internal/pb/record.proto
@@ -60,15 +80,14 @@ chart-schema: ## remakes deploy/helm/values.schema.json, after the configuration
 	cd deploy/charttest && $(GO) run ./schema/write ../helm/values.schema.json
 
 # RUNS is a folder of recorded runs; see 'dewpoint replay'.
-replay: build
+replay: build ## RUNS through the built binary, judged
 	sh scripts/replay.sh "$(RUNS)"
 
 # CAPTURES is a folder of captured client traffic.
-captures:
+captures: ## CAPTURES: which conversation each request belongs to
 	DEWPOINT_CAPTURES="$(CAPTURES)" $(GO) test -count=1 -run TestCaptures ./internal/replay
 
-# Recorded runs under kills and over two replicas.
-recorded:
+recorded: ## RUNS under kills and over two replicas
 	DEWPOINT_RUNS="$(RUNS)" $(GO) test -count=1 -timeout 30m -run TestRecorded ./internal/e2e
 
 forwarded: build ## a SHA-256 of what goes upstream for each of RUNS, a list of folders, under five configurations; equal: byte-identical
@@ -80,15 +99,18 @@ retention: ## remakes docs/retention.md
 cost: ## remakes docs/cost.md
 	$(GO) run ./lab/measure cost -doc docs/cost.md "$(RUNS)"
 
+soak-short: build ## a minute of it over each store, for 'make slow'
+	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14
+
 soak: build ## remakes docs/reliability.md; takes a quarter of an hour
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -doc docs/reliability.md
 
 FUZZTIME ?= 30s
-fuzz: ## every fuzz target, FUZZTIME each
+fuzz: ## explores: every fuzz target, FUZZTIME each. It is random, so that no gate runs it
 	sh scripts/fuzz.sh $(FUZZTIME)
 
 # BENCH holds flags, such as -quick, -only cells or -peers FILE; "-doc docs/benchmarks.md -plots docs/img" remakes the page.
-bench: build ## what the proxy adds to a request, beside a bare proxy and nginx
+bench: build ## what the proxy adds to a request, next to a bare proxy and nginx
 	$(GO) run ./lab/measure bench $(BENCH)
 
 COUNT ?= 6
@@ -98,5 +120,5 @@ microbench: ## the benchmarks of packages, for benchstat
 image: ## builds the image without an engine or a registry, twice, and tries it; needs root and a Debian mirror
 	sh scripts/image.sh
 
-clean:
+clean: ## removes bin
 	rm -rf bin

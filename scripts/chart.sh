@@ -3,10 +3,11 @@
 set -eu
 cd "$(dirname "$0")/../deploy/charttest"
 go=${GO:-go}
+tool="$go tool -modfile=../../tools/go.mod"
 $go vet ./...
-$go tool -modfile=../../tools/go.mod golangci-lint run ./...
+$tool golangci-lint run ./...
 for values in ../helm/ci/*.yaml; do
 	$go tool helm lint --strict --quiet --values "$values" ../helm
 	$go tool helm template try ../helm --values "$values" >/dev/null
 done
-$go test -skip '^TestRehearsal$' ./...   # scripts/rehearsal.sh runs that one
+$tool gotestsum --format pkgname -- -skip '^TestRehearsal$' ./... # scripts/rehearsal.sh runs that one

@@ -1,14 +1,19 @@
 #!/bin/sh
-# Runs all tests with the race detector. Tests of properties draw their cases from one seed, so that a run can be repeated; with
-# SEED=0 from another one each time, which explores.
+# Runs tests with the race detector: scripts/test.sh [FLAG...]. Tests of properties draw their cases from one seed, so that a run can
+# be repeated; with SEED=0 from another one each time, which explores. Failures and what was skipped are told once more at the end.
 set -u
+cd "$(dirname "$0")/.."
 go=${GO:-go}
-drawing=$($go list -test -f '{{.ImportPath}} {{.Deps}}' ./... | sed -n 's/^\([^ ]*\)\.test .*pgregory\.net\/rapid.*/\1/p')
-others=$($go list ./... | grep -vxF "$drawing")
-failed=0
-# shellcheck disable=SC2086 # lists of packages
-{
-	$go test -race $others || failed=1
-	$go test -race $drawing "-rapid.seed=${SEED:-20}" || failed=1
-}
-exit $failed
+if [ "${1:-}" = --json ]; then
+	shift
+	drawing=$($go list -test -f '{{.ImportPath}} {{.Deps}}' ./... | sed -n 's/^\([^ ]*\)\.test .*pgregory\.net\/rapid.*/\1/p')
+	others=$($go list ./... | grep -vxF "$drawing")
+	failed=0
+	# shellcheck disable=SC2086 # lists of packages
+	{
+		$go test -json -race "$@" $others || failed=1
+		$go test -json -race "$@" $drawing "-rapid.seed=${SEED:-20}" || failed=1
+	}
+	exit $failed
+fi
+exec $go tool -modfile=tools/go.mod gotestsum --format pkgname --raw-command -- sh scripts/test.sh --json "$@"

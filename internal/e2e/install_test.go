@@ -16,7 +16,7 @@ import (
 	running "github.com/dewpoint-proxy/dewpoint/internal/process"
 )
 
-// noClients names the environment variable that lets tests pass where the clients can not be installed.
+// noClients names the environment variable that lets tests pass where the clients cannot be installed.
 const noClients = "DEWPOINT_TEST_NO_CLIENTS"
 
 // installing bounds how long a package manager may take: it may have to download.
@@ -29,6 +29,30 @@ func missing(t testing.TB, what, advice string, details ...string) {
 		t.Skipf("NOT TESTED: %s, and %s=1 allows to go on without it", what, noClients)
 	}
 	t.Fatalf("%s: %s, or set %s=1 to skip the tests with real clients\n%s", what, advice, noClients, strings.Join(details, "\n"))
+}
+
+// installBy runs a package manager. Where it cannot reach its registry the test is skipped, which the gate tells; all else fails.
+func installBy(t testing.TB, dir, program string, args ...string) {
+	t.Helper()
+	_, errs, err := runIn(t, dir, nil, program, args...)
+	switch {
+	case err == nil:
+	case unreachable(errs):
+		t.Skipf("NOT TESTED: %s cannot reach its registry", filepath.Base(program))
+	default:
+		missing(t, program+" "+strings.Join(args, " ")+" fails", "see below", errs)
+	}
+}
+
+// unreachable reports whether a package manager says that it has no network.
+func unreachable(errs string) bool {
+	for _, words := range [...]string{"ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ENETUNREACH", "Failed to establish a new connection",
+		"name resolution", "Connection refused", "timed out", "Network is unreachable"} {
+		if strings.Contains(errs, words) {
+			return true
+		}
+	}
+	return false
 }
 
 func need(t testing.TB, program, advice string) string {
@@ -101,10 +125,7 @@ func nodeClient(t testing.TB) []string {
 	npm := need(t, "npm", "install npm")
 	files := []string{"package.json", "package-lock.json", ".npmrc", "loop.mjs"}
 	dir := inCache(t, "node", versionOf(t, node), files, func(dir string) {
-		_, errs, err := runIn(t, dir, nil, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-		if err != nil {
-			missing(t, "npm can not install the openai package", "give it access to its registry", errs)
-		}
+		installBy(t, dir, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	})
 	return []string{node, filepath.Join(dir, "loop.mjs")}
 }
@@ -115,13 +136,23 @@ func pythonClient(t testing.TB) []string {
 	python := need(t, "python3", "install Python 3.11 or newer with its venv module")
 	dir := inCache(t, "python", versionOf(t, python), []string{"requirements.txt", "loop.py"}, func(dir string) {
 		if _, errs, err := runIn(t, dir, nil, python, "-m", "venv", "venv"); err != nil {
-			missing(t, "python3 can not make a virtual environment", "install its venv module", errs)
+			missing(t, "python3 cannot make a virtual environment", "install its venv module", errs)
 		}
-		_, errs, err := runIn(t, dir, nil, filepath.Join(dir, "venv", "bin", "python"), "-m", "pip", "install", "--quiet",
+		installBy(t, dir, filepath.Join(dir, "venv", "bin", "python"), "-m", "pip", "install", "--quiet",
 			"--disable-pip-version-check", "-r", "requirements.txt")
-		if err != nil {
-			missing(t, "pip can not install the openai package", "give it access to its index", errs)
-		}
 	})
 	return []string{filepath.Join(dir, "venv", "bin", "python"), filepath.Join(dir, "loop.py")}
+}
+
+func TestUnreachable(t *testing.T) {
+	for errs, want := range map[string]bool{
+		"npm error code ENOTFOUND\nnpm error network request to https://registry.example failed":                           true,
+		"WARNING: Retrying ... NewConnectionError('Failed to establish a new connection: [Errno 111] Connection refused')": true,
+		"npm error code EUSAGE\nnpm error `npm ci` can only install packages with an existing package-lock.json":           false,
+		"ERROR: Could not find a version that satisfies the requirement openai==0":                                         false,
+	} {
+		if got := unreachable(errs); got != want {
+			t.Errorf("%q: %v", errs, got)
+		}
+	}
 }

@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 
 // TestRun runs everything, as short as it can be: all targets answer, and every table has what it is to have.
 func TestRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SLOW: make slow runs it")
+	}
 	binary := filepath.Join(t.TempDir(), "dewpoint")
 	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/proxy").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)

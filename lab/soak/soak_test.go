@@ -26,6 +26,9 @@ func build(t *testing.T) string {
 // TestSoak is a short soak of each store. How requests and faults meet is up to the machine; that nothing is violated is
 // not.
 func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SLOW: make slow runs it")
+	}
 	binary := build(t)
 	limit := Limits{Silence: 4 * time.Second, Summariser: time.Second}
 	for name, o := range map[string]Options{

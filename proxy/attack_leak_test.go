@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -81,7 +82,7 @@ func TestNothingLeaks(t *testing.T) {
 				if name != "gpt-4o" {
 					name = ""
 				}
-				return proxy.ModelInfo{Name: name, Window: s.window}
+				return proxy.ModelInfo{Model: engine.Model{Name: name, Window: s.window}}
 			}
 			r := condensing(t, s)
 			if name == "panic in counts" {

@@ -17,11 +17,14 @@ type body struct {
 	users  atomic.Int32
 }
 
-// hold adds a user.
-func (b *body) hold() { b.users.Add(1) }
+// Bytes implements engine.Body.
+func (b *body) Bytes() []byte { return b.bytes }
 
-// release takes a user away; the last one gives the buffer back.
-func (b *body) release() {
+// Hold adds a user.
+func (b *body) Hold() { b.users.Add(1) }
+
+// Release takes a user away; the last one gives the buffer back.
+func (b *body) Release() {
 	if b.users.Add(-1) > 0 {
 		return
 	}
@@ -42,12 +45,12 @@ type bodyReader struct {
 // The body has one user.
 func (br *bodyReader) read(r io.Reader, conn net.Conn, declared int) (*body, error) {
 	b := &body{pool: br.pool, budget: br.budget}
-	b.hold()
+	b.Hold()
 	if declared == 0 {
 		return b, nil
 	}
 	if err := br.fill(b, r, conn, declared); err != nil {
-		b.release()
+		b.Release()
 		if errors.As(err, new(*unread)) {
 			br.discard(r, conn)
 		}

@@ -66,7 +66,7 @@ func TestBodyIsChargedForWhatItHolds(t *testing.T) {
 			if cap(b.bytes) > max(most, smallestBuffer) {
 				t.Errorf("%d bytes, declared %d: hold %d", size, declared, cap(b.bytes))
 			}
-			if b.release(); br.budget.used.Load() != 0 {
+			if b.Release(); br.budget.used.Load() != 0 {
 				t.Errorf("%d bytes, declared %d: not given back", size, declared)
 			}
 		}
@@ -87,7 +87,7 @@ func TestBodyGrowsWithWhatComes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.release()
+	b.Release()
 }
 
 // TestBodyEndings gives up in every way, and holds nothing then.
@@ -126,7 +126,7 @@ func TestBodyEndings(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 				continue
 			}
-			b.release()
+			b.Release()
 		}
 		if held := br.budget.used.Load(); held != 0 {
 			t.Errorf("%s: %d bytes are held", name, held)
@@ -192,7 +192,7 @@ func TestBodyPace(t *testing.T) {
 				t.Errorf("%d bytes a second: it took %s", f.rate, took)
 			}
 			if err == nil {
-				b.release()
+				b.Release()
 			}
 			if held := br.budget.used.Load(); held != 0 {
 				t.Errorf("%d bytes a second: %d are held", f.rate, held)

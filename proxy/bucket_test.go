@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/engine"
 )
 
 func TestBucket(t *testing.T) {
@@ -79,15 +81,15 @@ func TestBucketHolds(t *testing.T) {
 }
 
 func TestNoLimitAllocatesNothing(t *testing.T) {
-	tenants := NewTenants(&Tenant{Name: "a"})
+	tenants := NewTenants(&Tenant{Tenant: engine.Tenant{Name: "a"}})
 	tenants.adopt(nil)
 	s := &Server{o: Options{Now: time.Now, Metrics: NewMetrics()}}
-	r := &request{tenant: tenants.tenants[0], body: &body{}}
+	r := &request{server: s, tenant: tenants.tenants[0], body: &body{}}
 	allocated := testing.AllocsPerRun(100, func() {
-		if s.admit(r) != nil || s.charge(r, nil) != nil {
+		if r.admit() != nil || r.charge() != nil {
 			t.Fatal("refused")
 		}
-		s.settle(r, outcome{})
+		r.settle(outcome{})
 		r.tenant.gate.leave()
 	})
 	if allocated > 0 {

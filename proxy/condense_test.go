@@ -12,6 +12,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -166,7 +167,7 @@ type calibration struct {
 	ratio float64
 }
 
-func (c *calibration) Counter(string) proxy.Counter { return quarters{} }
+func (c *calibration) Counter(string) engine.Counter { return quarters{} }
 
 func (c *calibration) Observe(_ string, counted, actual int) {
 	c.mu.Lock()

@@ -16,7 +16,7 @@ const contentBytes = 16 << 10
 // tenant whose LogContent is set. The request's body must still be held.
 func (l *lines) content(o *observation) {
 	r := o.request
-	if l == nil || r.dialect == nil || !r.tenant.LogContent {
+	if l == nil || r.asked.dialect == nil || !r.tenant.LogContent {
 		return
 	}
 	fields := []zap.Field{
@@ -27,8 +27,8 @@ func (l *lines) content(o *observation) {
 		fields = append(fields, zap.String("trace_id", id))
 	}
 	if t := o.turn; t != nil {
-		fields = append(fields, zap.String("session", string(t.place.Thread.Session)), zap.String("thread", string(t.place.Thread.ID)))
-		if parts := t.forwarded(); len(parts) > 1 {
+		fields = append(fields, zap.String("session", string(t.Place().Thread.Session)), zap.String("thread", string(t.Place().Thread.ID)))
+		if parts := t.Forwarded(); len(parts) > 1 {
 			fields = append(fields, zap.ByteString("forwarded", middleCut(bytes.Join(parts, nil))))
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -18,7 +18,7 @@ type tallying struct {
 	messages, bytes atomic.Int64
 }
 
-func (c *tallying) Counter(string) proxy.Counter { return c }
+func (c *tallying) Counter(string) engine.Counter { return c }
 func (c *tallying) Message(m session.Content) int {
 	c.messages.Add(1)
 	c.bytes.Add(int64(len(m.Text)))
@@ -54,7 +54,7 @@ func TestCountsWhatIsNew(t *testing.T) {
 // pondering counts reasoning, too.
 type pondering struct{ quarters }
 
-func (pondering) Counter(string) proxy.Counter { return pondering{} }
+func (pondering) Counter(string) engine.Counter { return pondering{} }
 func (pondering) Message(m session.Content) int {
 	return quarters{}.Message(m) + quarters{}.Text(m.Reasoning)
 }

@@ -31,19 +31,14 @@ const untried = 5 * time.Minute
 // none would count as degraded for good. Degraded tells what came of it.
 func (s *Server) CheckStore(ctx context.Context) {
 	if s.degraded.reading.Load() {
-		if _, store, _, err := s.o.Sessions.Registry(ctx); err == nil {
-			if _, err := store.Thread(ctx, nobody); err == nil || errors.Is(err, session.ErrNotFound) {
-				s.degraded.leave()
-			}
+		if err := s.o.Engine.Reach(ctx); err == nil {
+			s.degraded.leave()
 		}
 	}
 	if s.o.Now().UnixNano()-s.degraded.failed.Load() > int64(untried) && s.degraded.change(&s.degraded.writes, false) {
 		s.o.Log.Info("no write of the store was tried of late")
 	}
 }
-
-// nobody is a thread that there is not.
-const nobody session.ThreadID = "nobody"
 
 func (d *degraded) enter(err error) {
 	d.metrics.unrecognised()

@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -113,8 +113,8 @@ func unreliable(t *testing.T) (*rig, *flaky) {
 	t.Helper()
 	store := &flaky{done: make(chan struct{}, 16)}
 	r := condensing(t, setup{
-		store:  func(s session.Store) session.Store { store.Store = s; return store },
-		limits: func(l *proxy.Limits) { l.Store = 500 * time.Millisecond },
+		store: func(s session.Store) session.Store { store.Store = s; return store },
+		turns: func(l *engine.Limits) { l.Store = 500 * time.Millisecond },
 	})
 	return r, store
 }

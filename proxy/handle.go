@@ -1,55 +1,29 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"net/http"
-	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 )
 
-// request is one client request on its way through the house. It outlives the handler: the answer is relayed, and the
-// log written, after that has returned.
-type request struct {
-	server  *Server
-	live    *live // the configuration that it is served under
-	tenant  *Tenant
-	dialect dialect.Dialect          // nil: passed through
-	header  http.Header              // that goes upstream
-	client  func(name string) string // reads the client's header; until the handler returns
-	wish    string                   // X-Dewpoint-Condense: now, off or empty
-	key     string                   // the client's credential
-	method  string
-	path    string
-	query   string
-	body    *body
-	watch   *watch
-	ctx     context.Context // ends when the client leaves
-	cancel  context.CancelCauseFunc
-	limit   *time.Timer // of the whole answer, nil: none
-	over    sync.Once
-	relayed bool // its answer is: the relay's end lets go of it
-	seen    observation
-	charged int // tokens taken from the tenant's minute
-}
-
-// handle is fasthttp's handler: read the request, run its turn, relay what comes.
+// handle is fasthttp's handler, and the way of a request: accepted, recognised, condensed, sent, relieved if upstream finds
+// it too long, relayed.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
-	r := &request{}
+	r := &request{server: s}
 	r.seen.begin(s)
 	defer s.farewell(ctx)
 	defer r.abandon() // after what is told of its end, for which its body is counted
 	defer s.recovered(ctx, r)
 	err := s.accept(ctx, r)
 	if err == nil {
-		err = s.run(ctx, r)
+		err = r.run(ctx)
 	}
 	if err != nil {
 		s.refuse(ctx, r, err)
@@ -61,16 +35,13 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 	if e := screen(ctx); e != nil {
 		return e
 	}
-	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
-	r.server, r.live, r.key, r.method = s, s.live.Load(), apiKey(header), string(ctx.Method())
-	r.path, r.query = string(ctx.URI().PathOriginal()), string(ctx.URI().QueryString())
-	r.client, r.wish = header, strings.ToLower(header("X-Dewpoint-Condense"))
-	if r.tenant = r.live.tenants.of(r.key); r.tenant == nil {
+	r.live, r.asked = s.live.Load(), readAsked(ctx)
+	if r.tenant = r.live.tenants.of(r.asked.key); r.tenant == nil {
 		s.discard(ctx)
 		return closing(ctx, errUnauthorized())
 	}
 	r.seen.accepted(r)
-	if e := s.admit(r); e != nil {
+	if e := r.admit(); e != nil {
 		s.discard(ctx)
 		return closing(ctx, e)
 	}
@@ -82,140 +53,232 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 	}()
 	var err error
 	if r.body, err = s.readBody(ctx, r.tenant); err != nil {
-		s.countTooLarge(r, err)
+		r.countTooLarge(err)
 		return err
 	}
 	r.header = outgoing(&ctx.Request.Header)
-	r.dialect = s.dialectOf(r)
+	r.asked.dialect = r.dialectOf()
 	r.seen.bodyRead()
-	ended, cancel := context.WithCancelCause(s.requests)
-	r.ctx, r.cancel = r.seen.spans.context(ended), cancel
-	if limit := r.tenant.Upstream.Timeout; limit > 0 {
-		r.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
-	}
-	r.watch = watchClient(ctx.Conn(), r.cancel)
+	r.begin(ctx)
 	accepted = true
 	return nil
 }
 
-// screen refuses what no request may be.
-func screen(ctx *fasthttp.RequestCtx) *apiError {
-	h := &ctx.Request.Header
-	declared, ok := inspect(h.RawHeaders())
-	switch {
-	case !ok:
-		e := errBadRequest("malformed_request", "The request is not valid HTTP/1.1.")
-		e.Close = true
-		return e
-	case declared.keys > 1:
-		e := errBadRequest("duplicate_header", "Send Authorization once.")
-		e.Close = true
-		return e
-	case strings.EqualFold(string(h.Peek("Upgrade")), "websocket"):
-		return errUpgrade()
-	case declared.smuggled():
-		e := errBadRequest("ambiguous_length", "Send either Content-Length or Transfer-Encoding, once.")
-		e.Close = true
-		return e
-	case string(ctx.Method()) == "PRI", string(ctx.Method()) == http.MethodConnect, string(ctx.Method()) == http.MethodTrace:
-		e := errBadRequest("method_not_allowed", "This method is not served.")
-		e.Status, e.Close = http.StatusMethodNotAllowed, true
-		return e
-	case !strings.HasPrefix(string(h.Protocol()), "HTTP/1."):
-		e := errBadRequest("version_not_supported", "Send the request by HTTP/1.1.")
-		e.Status, e.Close = http.StatusHTTPVersionNotSupported, true
-		return e
+// run takes a request from its body to the relay of its answer.
+func (r *request) run(ctx *fasthttp.RequestCtx) error {
+	if err := r.recognise(); err != nil {
+		return err
 	}
+	r.condense()
+	if err := r.charge(); err != nil {
+		return err
+	}
+	resp, err := r.send(r.forwarded())
+	if err == nil && r.turn != nil {
+		resp, err = r.relieve(resp) //nolint:bodyclose // the relay closes it
+	}
+	if err != nil {
+		r.giveBack(err)
+		return err
+	}
+	r.relay(ctx, resp)
+	r.lease.relayed = true
 	return nil
 }
 
-// closing makes an error close the connection if a body is still to come on it.
-func closing(ctx *fasthttp.RequestCtx, e *apiError) *apiError {
-	e.Close = e.Close || ctx.Request.Header.ContentLength() != 0
-	return e
-}
-
-// discard reads a body that is refused.
-func (s *Server) discard(ctx *fasthttp.RequestCtx) {
-	if stream := ctx.RequestBodyStream(); stream != nil {
-		s.reader.discard(stream, ctx.Conn())
-	}
-}
-
-func (s *Server) readBody(ctx *fasthttp.RequestCtx, tenant *Tenant) (*body, error) {
-	reader := s.reader.within(tenant.Limits.Body)
-	if int64(ctx.Request.Header.ContentLength()) > 3*reader.limit {
-		return nil, errTooLarge(reader.limit) // not worth reading to its end
-	}
-	stream := ctx.RequestBodyStream()
-	if stream == nil {
-		return reader.read(nil, ctx.Conn(), 0)
-	}
-	return reader.read(stream, ctx.Conn(), ctx.Request.Header.ContentLength())
-}
-
-// dialectOf gives the dialect of a request that can be condensed.
-func (s *Server) dialectOf(r *request) dialect.Dialect {
-	if r.method != http.MethodPost || r.header.Get("Content-Encoding") != "" {
+// recognise begins the request's turn. There is none where the body goes as it came: for other paths, and when the store is
+// away.
+func (r *request) recognise() error {
+	if r.asked.dialect == nil {
 		return nil
 	}
-	path := strings.TrimSuffix(strings.TrimPrefix(r.path, "/v1"), "/")
-	return r.live.dialects[path]
-}
-
-// refuse answers an error, unless nobody is there to read it.
-func (s *Server) refuse(ctx *fasthttp.RequestCtx, r *request, err error) {
-	var e *apiError
-	switch {
-	case errors.Is(err, errClientGone):
-		r.seen.refused(statusClientGone, codeClientGone)
-		ctx.SetConnectionClose()
-		ctx.SetStatusCode(statusClientGone)
-		return
-	case errors.As(err, &e):
-	default:
-		s.o.Log.Error("request failed", zap.Error(err))
-		e = errInternal()
-	}
-	r.seen.refused(e.Status, e.Code)
-	answer(ctx, e)
-}
-
-// statusClientGone is nginx's status for a client that left before it was answered; it is counted, never read.
-const statusClientGone = 499
-
-// recovered turns a panic into an error of one request.
-func (s *Server) recovered(ctx *fasthttp.RequestCtx, r *request) {
-	if v := recover(); v != nil {
-		s.panicked(v)
-		e := errInternal()
-		e.Close = true
-		r.seen.refused(e.Status, e.Code)
-		answer(ctx, e)
-	}
-}
-
-func (s *Server) panicked(v any) {
-	s.o.Log.Error("panic", zap.Any("value", v), zap.ByteString("stack", debug.Stack()))
-	s.o.Metrics.panicked()
-}
-
-// abandon lets go of a request that was accepted and has no answer to be relayed.
-func (r *request) abandon() {
-	if r.watch != nil && !r.relayed {
-		r.release()
-	}
-}
-
-// release lets go of what a request holds. Its answer has been relayed, or will never be. A second call does nothing.
-func (r *request) release() {
-	r.over.Do(func() {
-		if r.limit != nil {
-			r.limit.Stop()
+	split, err := r.asked.dialect.Split(r.body.bytes)
+	if err != nil {
+		var refused *dialect.Error
+		if errors.As(err, &refused) && refused.Code != dialect.CodeUnsupported {
+			e := errBadRequest(refused.Code, refused.Message)
+			e.Param = refused.Param
+			return e
 		}
-		r.cancel(nil)
-		r.watch.stop()
-		r.body.release()
-		r.tenant.gate.leave()
+		return nil
+	}
+	r.model = r.live.models(split.Model)
+	r.seen.asked(r.model)
+	r.header.Set("Accept-Encoding", "identity") // the answer is read along
+	turn, err := r.server.o.Engine.Begin(r.ctx, r.input(split))
+	if err != nil {
+		if r.ctx.Err() != nil {
+			return upstreamError(r.ctx, err)
+		}
+		r.seen.unrecognised(err)
+		r.server.degraded.enter(err)
+		return nil
+	}
+	r.turn = turn
+	r.server.degraded.leave()
+	r.noteRecognised()
+	return nil
+}
+
+// condense has condensed what is due, and begins to write the log.
+func (r *request) condense() {
+	if r.turn == nil {
+		return
+	}
+	r.note(r.turn.Condense(r.ctx))
+	r.startLog()
+}
+
+// forwarded is the body that goes upstream.
+func (r *request) forwarded() [][]byte {
+	if r.turn == nil {
+		return [][]byte{r.body.bytes}
+	}
+	return r.turn.Forwarded()
+}
+
+// send makes the request upstream.
+func (r *request) send(parts [][]byte) (*http.Response, error) {
+	url, err := target(r.tenant.Upstream.BaseURL, r.asked.path, r.asked.query)
+	if err != nil {
+		return nil, err
+	}
+	if r.tenant.Upstream.APIKey != "" {
+		r.header.Set("Authorization", "Bearer "+r.tenant.Upstream.APIKey)
+		r.header.Del("X-Api-Key")
+		r.header.Del("Api-Key")
+	}
+	r.seen.sending()
+	resp, err := r.server.o.Upstream.RoundTrip(r.outbound(url, parts))
+	if err != nil {
+		err = upstreamError(r.ctx, err)
+	}
+	r.seen.answered(resp, err)
+	return resp, err
+}
+
+// relieve has a request made smaller that overflowed upstream's context window, and sends it again. It gives the last answer,
+// whatever that is: if nothing helps, upstream's own error.
+func (r *request) relieve(resp *http.Response) (*http.Response, error) {
+	for range engine.Reliefs {
+		over, is := r.examine(resp)
+		if !is {
+			return resp, nil
+		}
+		relief := r.turn.Relieve(r.ctx, over)
+		r.note(relief.Report)
+		if !relief.Smaller {
+			return resp, nil
+		}
+		r.seen.meters.relieved.Inc()
+		_ = resp.Body.Close()
+		var err error
+		if resp, err = r.send(r.forwarded()); err != nil {
+			return nil, err
+		}
+		if resp.StatusCode == http.StatusOK {
+			r.note(r.turn.Relieved(relief))
+		}
+	}
+	return resp, nil
+}
+
+// examine looks whether an answer is an overflow. An answer that stops coming is given up as it is while it is relayed.
+func (r *request) examine(resp *http.Response) (overflow.Overflow, bool) {
+	if idle := r.server.o.Limits.StreamIdle; idle > 0 {
+		silent := time.AfterFunc(idle, func() { r.cancel(errSilent) })
+		defer silent.Stop()
+	}
+	return overflowed(resp)
+}
+
+// relay hands upstream's response to the client, and what was learnt from it to the log.
+func (r *request) relay(ctx *fasthttp.RequestCtx, resp *http.Response) {
+	rel := &relay{
+		from: resp, idle: r.server.o.Limits.StreamIdle, cancel: r.cancel, uncut: cutOff(r.ctx, ctx.Conn()),
+		state: outcome{Status: resp.StatusCode}, seen: &r.seen,
+	}
+	incoming(&ctx.Response.Header, resp)
+	if r.asked.dialect != nil && resp.Header.Get("Content-Encoding") == "" {
+		rel.tee = r.asked.dialect.Tee(streamed(resp.Header))
+	}
+	if r.turn != nil {
+		r.describe(&ctx.Response.Header)
+		if r.turn.Logs() && resp.StatusCode == http.StatusOK {
+			rel.last = func() { r.remember(rel.tee) }
+		}
+		if streamed(resp.Header) && strings.EqualFold(r.asked.header("X-Dewpoint-Notify"), "comment") {
+			rel.first = asComment(r.notice())
+		}
+	}
+	rel.ended = r.ended
+	if r.asked.method == http.MethodHead {
+		rel.skip(&ctx.Response)
+		return
+	}
+	rel.start(&ctx.Response)
+}
+
+// ended is when the relay is over.
+func (r *request) ended(o outcome) {
+	defer r.release()
+	r.settle(o)
+	if r.turn != nil && o.Status == http.StatusOK {
+		if o.Answer.Usage != nil {
+			r.turn.Used(*o.Answer.Usage)
+		}
+		r.seen.used(o.Answer.Usage)
+	}
+	r.seen.relayed(o)
+}
+
+// startLog writes the request's new messages to the log while the call upstream is under way. It is done before the client
+// has its whole answer, so that the client's next request finds it. If it does not succeed, the next request repairs it.
+func (r *request) startLog() {
+	s := r.server
+	select {
+	case s.pending <- struct{}{}:
+	default:
+		s.o.Metrics.skipped()
+		return
+	}
+	write := r.turn.Log()
+	s.inBackground(func() {
+		defer func() { <-s.pending }()
+		wrote, err := write(s.ctx)
+		switch {
+		case err != nil:
+			s.degraded.note("append", err)
+		case wrote:
+			s.degraded.wrote()
+		}
 	})
+}
+
+// remembering is how long the end of an answer waits at most for the log. What is late is written all the same.
+const remembering = 250 * time.Millisecond
+
+// remember marks what was relayed, so that the client can be recognised by it. It is done before the end of the answer
+// is handed on: a client that has an answer may refer to it.
+func (r *request) remember(tee dialect.Tee) {
+	s := r.server
+	defer r.seen.held(s.o.Now())
+	var answer dialect.Answer
+	if tee != nil {
+		answer = tee.Answer()
+	}
+	mark := r.turn.Answered(answer)
+	done := make(chan struct{})
+	s.inBackground(func() {
+		defer close(done)
+		if err := mark(s.ctx); err != nil {
+			s.degraded.note("mark answer", err)
+		}
+	})
+	late := time.NewTimer(remembering)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+	}
 }

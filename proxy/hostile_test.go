@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
@@ -24,7 +24,7 @@ func newExact(t *testing.T) exact {
 	return exact{Encoder: e}
 }
 
-func (e exact) Counter(string) proxy.Counter     { return e }
+func (e exact) Counter(string) engine.Counter    { return e }
 func (e exact) Encoding() string                 { return e.Encoder.Name() }
 func (e exact) Text(s string) int                { return e.Encoder.Count(s) }
 func (e exact) Message(c session.Content) int    { return e.Encoder.Message(c) }

@@ -42,22 +42,22 @@ func (t *Tenants) adopt(earlier *live) {
 }
 
 // admit lets a request in, or says why not. One that is let in must leave.
-func (s *Server) admit(r *request) *apiError {
+func (r *request) admit() *apiError {
 	limits, g := &r.tenant.Limits, r.tenant.gate
 	if !g.enter(limits.Concurrent) {
-		return s.limited(r, "concurrent", time.Second, "concurrent_requests_exceeded",
+		return r.limited("concurrent", time.Second, "concurrent_requests_exceeded",
 			"requests at the same time: wait for the end of one", limits.Concurrent)
 	}
 	if limits.Requests > 0 {
-		if wait, ok := g.requests.take(s.o.Now(), 1, limits.Requests); !ok {
+		if wait, ok := g.requests.take(r.server.o.Now(), 1, limits.Requests); !ok {
 			g.leave()
-			return s.limited(r, "requests", wait, "requests_per_minute_exceeded", "requests a minute", limits.Requests)
+			return r.limited("requests", wait, "requests_per_minute_exceeded", "requests a minute", limits.Requests)
 		}
 	}
 	if limits.Tokens > 0 {
-		if wait := g.tokens.full(s.o.Now(), limits.Tokens); wait > 0 {
+		if wait := g.tokens.full(r.server.o.Now(), limits.Tokens); wait > 0 {
 			g.leave()
-			return s.limited(r, "tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", limits.Tokens)
+			return r.limited("tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", limits.Tokens)
 		}
 	}
 	return nil
@@ -79,18 +79,18 @@ func (g *gate) leave() { g.busy.Add(-1) }
 
 // charge takes the tokens of what is forwarded from the tenant's minute. They are those of the count; what can not be
 // counted, because the store is away, is guessed by its size. Paths that nobody looks into cost none.
-func (s *Server) charge(r *request, t *turn) error {
+func (r *request) charge() error {
 	limit := r.tenant.Limits.Tokens
-	if limit == 0 || r.dialect == nil {
+	if limit == 0 || r.asked.dialect == nil {
 		return nil
 	}
 	n := len(r.body.bytes) / 4
-	if t != nil {
-		n = s.o.Tokens.Adjust(t.split.Model, s.sent(t).Tokens)
+	if r.turn != nil {
+		n = r.turn.Adjust(r.turn.Sent().Tokens)
 	}
 	n = max(n, 1)
-	if wait, ok := r.tenant.gate.tokens.take(s.o.Now(), n, limit); !ok {
-		return s.limited(r, "tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", limit)
+	if wait, ok := r.tenant.gate.tokens.take(r.server.o.Now(), n, limit); !ok {
+		return r.limited("tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", limit)
 	}
 	r.charged = n
 	return nil
@@ -100,7 +100,7 @@ func (s *Server) charge(r *request, t *turn) error {
 const mostCharged = 1 << 30
 
 // settle corrects a charge by what upstream says it took. What upstream refused took nothing.
-func (s *Server) settle(r *request, o outcome) {
+func (r *request) settle(o outcome) {
 	if r.charged == 0 {
 		return
 	}
@@ -115,7 +115,7 @@ func (s *Server) settle(r *request, o outcome) {
 
 // giveBack takes back the charge of a request that upstream never got. One that was not answered in time, or whose client
 // left, may have cost what was charged.
-func (s *Server) giveBack(r *request, err error) {
+func (r *request) giveBack(err error) {
 	var e *apiError
 	if errors.As(err, &e) && e.Code == codeUnreachable {
 		r.tenant.gate.tokens.correct(-r.charged)
@@ -131,16 +131,16 @@ func (br bodyReader) within(tenant int64) bodyReader {
 }
 
 // countTooLarge counts a body that was too large for its tenant.
-func (s *Server) countTooLarge(r *request, err error) {
+func (r *request) countTooLarge(err error) {
 	var e *apiError
 	if r.tenant.Limits.Body > 0 && errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge {
-		s.o.Metrics.limited(r.tenant.Name, "body")
+		r.server.o.Metrics.limited(r.tenant.Name, "body")
 	}
 }
 
 // limited is the answer to a request that is one too many.
-func (s *Server) limited(r *request, limit string, wait time.Duration, code, what string, n int) *apiError {
-	s.o.Metrics.limited(r.tenant.Name, limit)
+func (r *request) limited(limit string, wait time.Duration, code, what string, n int) *apiError {
+	r.server.o.Metrics.limited(r.tenant.Name, limit)
 	return &apiError{
 		Status: http.StatusTooManyRequests, Type: typeLimit, Code: code,
 		Retry:   int((wait + time.Second - 1) / time.Second),

@@ -71,7 +71,7 @@ func (l *lines) close() {
 
 // plain reports whether nothing of note happened to a request.
 func (o *observation) plain() bool {
-	return o.code == "" && (o.turn == nil || len(o.turn.report) == 0) || o.meters.tenant == ""
+	return o.code == "" && (o.turn == nil || len(o.turn.Condensed()) == 0) || o.meters.tenant == ""
 }
 
 // outcome is how a request ended, in a word.
@@ -117,22 +117,22 @@ func (o *observation) fields(f []zap.Field, took time.Duration) []zap.Field {
 }
 
 func (o *observation) turnFields(f []zap.Field) []zap.Field {
-	t := o.turn
+	place, before, made := o.turn.Place(), o.turn.Before(), o.turn.Condensed()
 	f = append(f,
-		zap.String("session", string(t.place.Thread.Session)), zap.String("thread", string(t.place.Thread.ID)),
-		zap.String("source", string(t.place.Source)),
-		zap.Int("events", t.counted().before.Events), zap.Int("tokens", t.counted().before.Tokens),
+		zap.String("session", string(place.Thread.Session)), zap.String("thread", string(place.Thread.ID)),
+		zap.String("source", string(place.Source)),
+		zap.Int("events", before.Events), zap.Int("tokens", before.Tokens),
 		zap.Int("events_forwarded", o.after.Events), zap.Int("tokens_forwarded", o.after.Tokens),
 	)
-	if len(t.report) > 0 {
-		reasons := make([]string, len(t.report))
-		for i, c := range t.report {
+	if len(made) > 0 {
+		reasons := make([]string, len(made))
+		for i, c := range made {
 			reasons[i] = string(c.Reason)
 		}
 		f = append(f, zap.Strings("condensed", reasons), zap.Float64("condense_ms", milliseconds(o.condensing)))
 	}
-	if t.due != "" {
-		f = append(f, zap.String("due", string(t.due)))
+	if due := o.request.due; due != "" {
+		f = append(f, zap.String("due", string(due)))
 	}
 	return f
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -168,7 +169,7 @@ type holding struct {
 	counted, freed atomic.Int32
 }
 
-func (h *holding) Counter(string) proxy.Counter { return h }
+func (h *holding) Counter(string) engine.Counter { return h }
 func (h *holding) Message(c session.Content) int {
 	h.counted.Add(1)
 	if h.r.server.InFlight() == 0 {

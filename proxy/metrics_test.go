@@ -18,6 +18,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -29,9 +30,9 @@ import (
 func priced(name string) proxy.ModelInfo {
 	switch name {
 	case "gpt-4o":
-		return proxy.ModelInfo{Name: "gpt-4o", Window: 100_000, Price: proxy.Price{Input: 10, Cached: 1, Write: 10, Output: 40}}
+		return proxy.ModelInfo{Model: engine.Model{Name: "gpt-4o", Window: 100_000}, Price: proxy.Price{Input: 10, Cached: 1, Write: 10, Output: 40}}
 	case cheapModel:
-		return proxy.ModelInfo{Name: cheapModel, Window: 100_000, Price: proxy.Price{Input: 2, Cached: 2, Write: 2, Output: 4}}
+		return proxy.ModelInfo{Model: engine.Model{Name: cheapModel, Window: 100_000}, Price: proxy.Price{Input: 2, Cached: 2, Write: 2, Output: 4}}
 	}
 	return proxy.ModelInfo{}
 }
@@ -76,7 +77,7 @@ func TestRequestsAreCounted(t *testing.T) {
 // TestStrangersAreNoTenant counts a request with nobody's key under no tenant's name.
 func TestStrangersAreNoTenant(t *testing.T) {
 	r := newRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
-		return []*proxy.Tenant{{Name: "a", Condenser: condense.Noop{}, Upstream: proxy.UpstreamConfig{BaseURL: base}}}
+		return []*proxy.Tenant{{Tenant: engine.Tenant{Name: "a", Condenser: condense.Noop{}}, Upstream: proxy.UpstreamConfig{BaseURL: base}}}
 	}})
 	r.ask(hello, "Authorization", "Bearer "+keyMark+"nobody")
 	r.atEnd(`dewpoint_requests_total{code="invalid_api_key",dialect="",model="",status="4xx",tenant=""}`, 1)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -17,8 +18,8 @@ import (
 // is part of the request, is used by one goroutine at a time, and does not allocate where nothing is traced or logged.
 type observation struct {
 	server  *Server
-	request *request // nil: refused before there was one
-	turn    *turn    // nil: not recognised
+	request *request     // nil: refused before there was one
+	turn    *engine.Turn // nil: not recognised
 	meters  *meters
 	name    seriesName
 	spans   *spans // nil: not traced
@@ -56,8 +57,8 @@ func (o *observation) accepted(r *request) {
 // bodyRead is when the whole request has come.
 func (o *observation) bodyRead() {
 	o.read = o.server.o.Now()
-	if r := o.request; r.dialect != nil {
-		o.name.dialect = r.dialect.Name()
+	if r := o.request; r.asked.dialect != nil {
+		o.name.dialect = r.asked.dialect.Name()
 	}
 	if o.server.o.Tracer != nil {
 		o.spans = beginSpans(o)
@@ -73,24 +74,24 @@ func (o *observation) asked(m ModelInfo) {
 }
 
 // recognised is when the request's thread is known, and how much of it had come before.
-func (o *observation) recognised(t *turn) {
+func (o *observation) recognised(t *engine.Turn) {
 	o.turn = t
-	m := o.meters
-	if c, ok := m.sources[t.place.Source]; ok {
+	m, place := o.meters, t.Place()
+	if c, ok := m.sources[place.Source]; ok {
 		c.Inc()
 	}
 	switch {
-	case !t.place.New:
-	case t.place.Match == session.MatchInside:
+	case !place.New:
+	case place.Match == session.MatchInside:
 		m.forks.Inc()
 	default:
 		m.threads.Inc()
 	}
-	if t.place.Begins {
+	if place.Begins {
 		m.sessions.Inc()
 	}
-	if !t.place.New {
-		o.idle = o.server.o.Now().Sub(t.place.Thread.Seen)
+	if !place.New {
+		o.idle = o.server.o.Now().Sub(place.Thread.Seen)
 	}
 	o.spans.resolved(nil)
 }
@@ -99,14 +100,14 @@ func (o *observation) recognised(t *turn) {
 func (o *observation) unrecognised(err error) { o.spans.resolved(err) }
 
 // condense is when a condensation begins. The function that it returns is called at its end, and ctx is for what it calls.
-func (o *observation) condense(ctx context.Context, job condense.Job) (context.Context, func()) {
-	begun, made := o.server.o.Now(), len(o.turn.report)
-	ctx, end := o.spans.condensing(ctx, o.turn, job)
-	return ctx, func() {
+func (o *observation) condense(ctx context.Context, need condense.Need) (context.Context, func([]engine.Condensed)) {
+	begun := o.server.o.Now()
+	ctx, end := o.spans.condensing(ctx, o.request.tenant.Condenser.Name(), need)
+	return ctx, func(made []engine.Condensed) {
 		took := o.server.o.Now().Sub(begun)
 		o.condensing += took
 		o.observe(o.meters.condensing, took)
-		end(o.turn.report[made:])
+		end(made)
 	}
 }
 
@@ -140,11 +141,9 @@ func (o *observation) held(since time.Time) {
 
 // forwarded is what went upstream.
 func (o *observation) forwarded(after session.Size) {
-	c, s := o.turn.counted(), o.meters.of(o.name)
-	if c.tally.From > 0 {
-		o.known = c.fixed + c.tally.System + c.tally.Total(c.tally.From)
-	}
-	s.in.Add(float64(max(c.before.Tokens, 0)))
+	s := o.meters.of(o.name)
+	o.known = o.turn.Known()
+	s.in.Add(float64(max(o.turn.Before().Tokens, 0)))
 	s.forwarded.Add(float64(max(after.Tokens, 0)))
 	o.after = after
 }
@@ -153,8 +152,8 @@ func (o *observation) forwarded(after session.Size) {
 func (o *observation) used(u *session.Usage) {
 	t, s := o.turn, o.meters.of(o.name)
 	b := bill{
-		before: t.counted().before.Tokens, after: o.after.Tokens, known: o.known, idle: o.idle, condensed: len(t.report) > 0, usage: u,
-		price: t.model.Price,
+		before: t.Before().Tokens, after: o.after.Tokens, known: o.known, idle: o.idle, condensed: len(t.Condensed()) > 0, usage: u,
+		price: o.request.model.Price,
 	}
 	if o.usage = u; u != nil {
 		s.used(*u)

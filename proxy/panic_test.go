@@ -9,6 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -20,7 +21,7 @@ type panicking struct{ quarters }
 func (panicking) Registry(context.Context) (*session.Registry, session.Store, session.Secret, error) {
 	panic("registry")
 }
-func (panicking) Counter(string) proxy.Counter              { panic("counter") }
+func (panicking) Counter(string) engine.Counter             { panic("counter") }
 func (panicking) Name() string                              { return "panicking" }
 func (panicking) Condense(condense.Input) condense.Decision { panic("condenser") }
 func (panicking) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
@@ -128,8 +129,10 @@ func TestTrailingResultIsCut(t *testing.T) {
 func TestNotice(t *testing.T) {
 	r := condensing(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{
-			Name: "default", Anonymous: true, Upstream: proxy.UpstreamConfig{BaseURL: base}, Condenser: llm(0, "", patience),
-			Cooldown: &condense.Cooldown{}, Notify: true,
+			Tenant: engine.Tenant{
+				Name: "default", Anonymous: true, Condenser: llm(0, "", patience), Cooldown: &condense.Cooldown{},
+			},
+			Upstream: proxy.UpstreamConfig{BaseURL: base}, Notify: true,
 		}}
 	}})
 	body := strings.Replace(messages(turns("tea", 21)...), `{"model"`, `{"stream":true,"model"`, 1)
@@ -185,7 +188,8 @@ func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
 	})
 	r := condensing(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{
-			Name: "default", Anonymous: true, Upstream: proxy.UpstreamConfig{BaseURL: base}, Condenser: small, Cooldown: cooldown,
+			Tenant:   engine.Tenant{Name: "default", Anonymous: true, Condenser: small, Cooldown: cooldown},
+			Upstream: proxy.UpstreamConfig{BaseURL: base},
 		}}
 	}})
 	resp, body := r.ask(messages(turns("tea", 31)...))

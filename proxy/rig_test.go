@@ -20,6 +20,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/proxy/h1"
@@ -40,12 +41,13 @@ type setup struct {
 	base      string            // of another upstream
 	transport http.RoundTripper // another way upstream
 	limits    func(*proxy.Limits)
+	turns     func(*engine.Limits)
 	condenser condense.Condenser
 	dialect   dialect.Dialect // instead of chat
 	tenants   func(base *url.URL) []*proxy.Tenant
 	store     func(session.Store) session.Store // wraps the store
-	sessions  proxy.Sessions
-	tokens    proxy.Tokens
+	sessions  engine.Sessions
+	tokens    engine.Tokens
 	window    int // tokens, of every model
 	now       func() time.Time
 	tracer    trace.Tracer
@@ -109,7 +111,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 		s.condenser = condense.Noop{}
 	}
 	tenants := []*proxy.Tenant{{
-		Name: "default", Anonymous: true, Condenser: s.condenser, Cooldown: &condense.Cooldown{},
+		Tenant:   engine.Tenant{Name: "default", Anonymous: true, Condenser: s.condenser, Cooldown: &condense.Cooldown{}},
 		Upstream: proxy.UpstreamConfig{BaseURL: base},
 	}}
 	if s.tenants != nil {
@@ -118,6 +120,10 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 	limits := proxy.DefaultLimits()
 	if s.limits != nil {
 		s.limits(&limits)
+	}
+	turns := engine.DefaultLimits()
+	if s.turns != nil {
+		s.turns(&turns)
 	}
 	if s.tokens == nil {
 		s.tokens = quarters{}
@@ -131,18 +137,23 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 		s.transport = transport
 	}
 	if s.dialect == nil {
-		s.dialect = chat.New(chat.Options{Fields: proxy.DefaultSessionFields(), Remember: 8 << 20})
+		s.dialect = chat.New(chat.Options{Fields: engine.DefaultSessionFields(), Remember: 8 << 20})
 	}
 	if s.models == nil {
-		s.models = func(name string) proxy.ModelInfo { return proxy.ModelInfo{Name: name, Window: s.window} }
+		s.models = func(name string) proxy.ModelInfo {
+			return proxy.ModelInfo{Model: engine.Model{Name: name, Window: s.window}}
+		}
 	}
+	e, err := engine.New(engine.Options{Sessions: s.sessions, Tokens: s.tokens, Limits: turns, Now: s.now})
+	must(r.t, err)
 	return proxy.Options{
 		Live: proxy.Live{
 			Tenants:  proxy.NewTenants(tenants...),
-			Dialects: map[string]dialect.Dialect{"/chat/completions": s.dialect},
+			Dialects: map[string]dialect.Dialect{chat.Path: s.dialect},
+			Logged:   s.dialect,
 			Models:   s.models,
 		},
-		Upstream: sender{s.transport, &r.sending}, Sessions: s.sessions, Tokens: s.tokens, Log: log,
+		Upstream: sender{s.transport, &r.sending}, Engine: e, Log: log,
 		Limits: limits, Metrics: r.metrics, Now: s.now, Tracer: s.tracer, Lines: s.lines,
 	}
 }
@@ -287,12 +298,12 @@ func (s fixedSessions) Registry(context.Context) (*session.Registry, session.Sto
 // quarters counts a token for every four bytes.
 type quarters struct{}
 
-func (quarters) Counter(string) proxy.Counter { return quarters{} }
-func (quarters) Observe(string, int, int)     {}
-func (quarters) Adjust(_ string, n int) int   { return n }
-func (quarters) Encoding() string             { return "quarters" }
-func (quarters) Text(s string) int            { return (len(s) + 3) / 4 }
-func (q quarters) Tools(raw []byte) int       { return q.Text(string(raw)) }
+func (quarters) Counter(string) engine.Counter { return quarters{} }
+func (quarters) Observe(string, int, int)      {}
+func (quarters) Adjust(_ string, n int) int    { return n }
+func (quarters) Encoding() string              { return "quarters" }
+func (quarters) Text(s string) int             { return (len(s) + 3) / 4 }
+func (q quarters) Tools(raw []byte) int        { return q.Text(string(raw)) }
 func (q quarters) Message(c session.Content) int {
 	n := 4 + q.Text(c.Text)
 	for _, call := range c.Calls {
@@ -314,7 +325,7 @@ func drain(t *testing.T, resp *http.Response) string {
 func one(change func(*proxy.Tenant)) func(*url.URL) []*proxy.Tenant {
 	return func(base *url.URL) []*proxy.Tenant {
 		t := &proxy.Tenant{
-			Name: "default", Anonymous: true, Condenser: condense.Noop{}, Cooldown: &condense.Cooldown{},
+			Tenant:   engine.Tenant{Name: "default", Anonymous: true, Condenser: condense.Noop{}, Cooldown: &condense.Cooldown{}},
 			Upstream: proxy.UpstreamConfig{BaseURL: base},
 		}
 		change(t)

@@ -1,5 +1,5 @@
 // Package proxy is the service: it takes a client's request, runs one turn over it and relays the answer. server.go has
-// the listener, turn.go the path of one request.
+// the listener, handle.go the way of one request.
 package proxy
 
 import (
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,52 +15,26 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
-	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 )
 
 // Options are what a Server is made of.
 type Options struct {
 	Live
-	Upstream  http.RoundTripper
-	Sessions  Sessions
-	Tokens    Tokens
-	Limits    Limits
-	Log       *zap.Logger
-	Metrics   *Metrics
-	Tracer    trace.Tracer // nil: nothing is traced
-	Lines     bool         // log a line for each request
-	Now       func() time.Time
-	Condenses int // condensations a request at most, 2 by default
-}
-
-// Sessions gives the registry, or an error while the store is away.
-type Sessions interface {
-	Registry(ctx context.Context) (*session.Registry, session.Store, session.Secret, error)
-}
-
-// Tokens counts.
-type Tokens interface {
-	Counter(model string) Counter
-	// Observe tells what upstream counted for a request that was counted here.
-	Observe(model string, counted, actual int)
-	// Adjust corrects a count by what was observed of the model.
-	Adjust(model string, counted int) int
-}
-
-// Counter counts in one encoding.
-type Counter interface {
-	Encoding() string
-	Text(s string) int
-	Message(c session.Content) int
-	Tools(raw []byte) int
+	Engine   *engine.Engine
+	Upstream http.RoundTripper
+	Limits   Limits
+	Log      *zap.Logger
+	Metrics  *Metrics
+	Tracer   trace.Tracer // nil: nothing is traced
+	Lines    bool         // log a line for each request
+	Now      func() time.Time
 }
 
 // ModelInfo is what a model may hold, in tokens, and what it costs.
 type ModelInfo struct {
-	Name      string // as configured or built in, not as the client spells it; empty for an unknown model
-	Window    int
-	MaxOutput int
-	Price     Price
+	engine.Model
+	Price Price
 }
 
 // Limits bound what a client may take.
@@ -73,9 +46,6 @@ type Limits struct {
 	BodyIdle       time.Duration // between two reads of a body, and that it may be behind 16 KiB a second in all
 	Idle           time.Duration // of a kept connection
 	StreamIdle     time.Duration // between two reads of an answer; 0: no limit
-	Store          time.Duration // for one turn's reads of the store
-	Condense       time.Duration // for one condensation, summariser included
-	CondenseLease  time.Duration // how long a condensation holds its thread's lock at most
 	PendingAppends int           // log writes under way
 }
 
@@ -83,15 +53,8 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Body: 64 << 20, InFlight: 512 << 20, Header: 16 << 10, HeaderWait: 30 * time.Second, BodyIdle: 30 * time.Second,
-		Idle: 5 * time.Minute, Store: time.Second, Condense: 90 * time.Second, CondenseLease: 2 * time.Minute,
-		PendingAppends: 1024,
+		Idle: 5 * time.Minute, PendingAppends: 1024,
 	}
-}
-
-// strange is the unknown models that the log has named.
-type strange struct {
-	sync.Mutex
-	names map[string]bool
 }
 
 // Server serves the data port.
@@ -100,12 +63,9 @@ type Server struct {
 	http     *fasthttp.Server
 	reader   bodyReader
 	live     atomic.Pointer[live]
-	learnt   *learnt
-	counts   *countCache
 	degraded degraded
 	lines    *lines // nil: requests are not logged
-	strange  strange
-	sealed   atomic.Bool   // the log has told of an unreadable summary
+	once     once
 	pending  chan struct{} // a place per log write under way
 	after    *crew
 	doors    doors
@@ -118,20 +78,14 @@ type Server struct {
 
 // New makes a server. It does not listen yet.
 func New(o Options) (*Server, error) {
-	if o.Tenants == nil || o.Upstream == nil || o.Sessions == nil || o.Tokens == nil || o.Models == nil {
-		return nil, errors.New("new server: tenants, upstream, sessions, tokens and models are needed")
+	if o.Tenants == nil || o.Upstream == nil || o.Engine == nil || o.Models == nil {
+		return nil, errors.New("new server: tenants, upstream, engine and models are needed")
 	}
 	defaults(&o)
-	learntWindows, err := newLearnt()
-	if err != nil {
-		return nil, fmt.Errorf("new server: %w", err)
-	}
 	s := &Server{
 		o:        o,
-		learnt:   learntWindows,
-		counts:   newCountCache(),
 		degraded: degraded{log: o.Log, metrics: o.Metrics, now: o.Now},
-		strange:  strange{names: map[string]bool{}},
+		once:     once{models: map[string]bool{}},
 		after:    newCrew(),
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
@@ -161,9 +115,6 @@ func defaults(o *Options) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Condenses == 0 {
-		o.Condenses = 2
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -38,12 +39,12 @@ func beginSpans(o *observation) *spans {
 	s := &spans{tracer: o.server.o.Tracer, of: o}
 	parent := propagator.Extract(context.Background(), propagation.HeaderCarrier(r.header))
 	attributes := []attribute.KeyValue{
-		semconv.HTTPRequestMethodKey.String(methodName(r.method)), attribute.String("dewpoint.tenant", r.tenant.Name),
+		semconv.HTTPRequestMethodKey.String(methodName(r.asked.method)), attribute.String("dewpoint.tenant", r.tenant.Name),
 	}
-	name := methodName(r.method)
-	if r.dialect != nil {
-		name += " " + r.path // one of those that dialects have
-		attributes = append(attributes, semconv.HTTPRoute(r.path), attribute.String("dewpoint.dialect", r.dialect.Name()))
+	name := methodName(r.asked.method)
+	if r.asked.dialect != nil {
+		name += " " + r.asked.path // one of those that dialects have
+		attributes = append(attributes, semconv.HTTPRoute(r.asked.path), attribute.String("dewpoint.dialect", r.asked.dialect.Name()))
 	}
 	s.ctx, s.server = s.tracer.Start(parent, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(o.begun),
 		trace.WithAttributes(attributes...))
@@ -93,7 +94,7 @@ func (s *spans) resolved(err error) {
 		fail(span, "store_away")
 		return
 	}
-	p := &s.of.turn.place
+	p := s.of.turn.Place()
 	span.SetAttributes(attribute.String("dewpoint.source", string(p.Source)), attribute.Bool("dewpoint.thread.new", p.New))
 	s.server.SetAttributes(
 		semconv.GenAIConversationID(string(p.Thread.Session)), attribute.String("dewpoint.thread", string(p.Thread.ID)),
@@ -101,15 +102,15 @@ func (s *spans) resolved(err error) {
 }
 
 // condensing begins the span of a condensation. The function that it returns ends it; made is what came of it.
-func (s *spans) condensing(ctx context.Context, t *turn, job condense.Job) (context.Context, func(made []condensed)) {
+func (s *spans) condensing(ctx context.Context, condenser string, need condense.Need) (context.Context, func(made []engine.Condensed)) {
 	if s == nil {
-		return ctx, func([]condensed) {}
+		return ctx, func([]engine.Condensed) {}
 	}
 	ctx, span := s.tracer.Start(trace.ContextWithSpan(ctx, s.server), "condense", trace.WithAttributes(
-		attribute.String("dewpoint.condenser", t.tenant.Condenser.Name()),
-		attribute.String("dewpoint.reason", string(job.Need().Reason)), attribute.Bool("dewpoint.hard", job.Need().Hard),
+		attribute.String("dewpoint.condenser", condenser),
+		attribute.String("dewpoint.reason", string(need.Reason)), attribute.Bool("dewpoint.hard", need.Hard),
 	))
-	return ctx, func(made []condensed) {
+	return ctx, func(made []engine.Condensed) {
 		defer span.End()
 		span.SetAttributes(attribute.Bool("dewpoint.condensed", len(made) > 0))
 		for _, c := range made {
@@ -127,13 +128,13 @@ func (s *spans) sending(r *request) {
 		return
 	}
 	s.endUpstream()
-	name := methodName(r.method)
+	name := methodName(r.asked.method)
 	attributes := []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(name)}
-	if r.dialect != nil {
+	if r.asked.dialect != nil {
 		name = chatName(s.of.name.model)
 		attributes = append(attributes, callAttributes(s.of.name.model, r.tenant.Upstream.BaseURL)...)
 		if t := s.of.turn; t != nil {
-			attributes = append(attributes, semconv.GenAIConversationID(string(t.place.Thread.Session)))
+			attributes = append(attributes, semconv.GenAIConversationID(string(t.Place().Thread.Session)))
 		}
 	} else {
 		attributes = append(attributes, serverAttributes(r.tenant.Upstream.BaseURL)...)
@@ -188,7 +189,7 @@ func (s *spans) end(o *observation) {
 	s.server.SetAttributes(semconv.HTTPResponseStatusCode(o.status))
 	if t := o.turn; t != nil {
 		s.server.SetAttributes(
-			attribute.Int("dewpoint.events.before", t.counted().before.Events), attribute.Int("dewpoint.tokens.before", t.counted().before.Tokens),
+			attribute.Int("dewpoint.events.before", t.Before().Events), attribute.Int("dewpoint.tokens.before", t.Before().Tokens),
 			attribute.Int("dewpoint.events.after", o.after.Events), attribute.Int("dewpoint.tokens.after", o.after.Tokens),
 		)
 	}

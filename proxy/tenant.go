@@ -7,20 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 )
 
 // Tenant is a user of the proxy with its own keys, upstream credential and condenser.
 type Tenant struct {
-	Name      string
-	Keys      [][sha256.Size]byte // SHA-256 of its API keys
-	Anonymous bool                // any key passes; clients are told apart by their credential
-	Upstream  UpstreamConfig
-	Condenser condense.Condenser
-	Cooldown  *condense.Cooldown // of its summariser
-	Observe   bool               // decide and report, forward unchanged
-	Notify    bool               // tell the client in words what was condensed
-
+	engine.Tenant
+	Keys       [][sha256.Size]byte // SHA-256 of its API keys
+	Upstream   UpstreamConfig
+	Notify     bool // tell the client in words what was condensed
 	LogContent bool // log what its clients say and what they are answered
 	Limits     TenantLimits
 	gate       *gate // what it has taken; Server.Swap sets it
@@ -59,14 +54,12 @@ func (t *Tenants) of(key string) *Tenant {
 	return found
 }
 
-// named gives the tenant of that name, nil if there is none.
-func (t *Tenants) named(name string) *Tenant {
+// forEngine are the tenants as the engine knows them.
+func (t *Tenants) forEngine() (all []*engine.Tenant) {
 	for _, tenant := range t.tenants {
-		if tenant.Name == name {
-			return tenant
-		}
+		all = append(all, &tenant.Tenant)
 	}
-	return nil
+	return all
 }
 
 // apiKey reads the credential that a client sent.

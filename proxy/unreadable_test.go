@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -39,7 +39,7 @@ func TestUnreadableSummary(t *testing.T) {
 	var gone atomic.Bool
 	lost := func(s session.Store) session.Store { return keyless{s, &gone} }
 	var r *rig
-	r = condensing(t, setup{store: lost, sessions: latest(func() proxy.Sessions { return newborn{t, r.store} })})
+	r = condensing(t, setup{store: lost, sessions: latest(func() engine.Sessions { return newborn{t, r.store} })})
 	r.wantCondensed(messages(turns("ships", 11)...))
 	gone.Store(true)
 	again := messages(turns("ships", 11)...) // answered before: nothing new is due
@@ -69,7 +69,7 @@ func TestUnreadableSummary(t *testing.T) {
 }
 
 // latest asks for the sessions when they are needed.
-type latest func() proxy.Sessions
+type latest func() engine.Sessions
 
 func (l latest) Registry(ctx context.Context) (*session.Registry, session.Store, session.Secret, error) {
 	return l().Registry(ctx)

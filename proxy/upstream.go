@@ -80,7 +80,7 @@ type upload struct {
 }
 
 func newUpload(parts [][]byte, held *body) *upload {
-	held.hold()
+	held.Hold()
 	return &upload{parts: parts, held: held}
 }
 
@@ -117,7 +117,7 @@ func (u *upload) Close() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.held != nil {
-		u.held.release()
+		u.held.Release()
 		u.held, u.parts = nil, nil
 	}
 	return nil

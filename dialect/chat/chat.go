@@ -15,6 +15,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
+// Path is where the dialect is served, below the base URL.
+const Path = "/chat/completions"
+
 // Codes of the *dialect.Error that Split returns. All but CodeUnsupported are refusals.
 const (
 	CodeInvalidJSON  = "invalid_json"

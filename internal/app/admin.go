@@ -11,7 +11,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -36,7 +36,7 @@ func (a *App) buildAdmin(store Store) error {
 	a.probes().Register(probes) // for whoever asks: a kubelet has no token
 	handler := admin.New(admin.Options{
 		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
-		Forwarder: forwarder{a.server}, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: probes,
+		Forwarder: forwarder{a.engine}, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: probes,
 		MostBytes: int64(a.config.Limits.InFlight(memory())) / adminShare,
 		Failed:    func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
 		Changed: func(c admin.Change) {
@@ -55,11 +55,11 @@ type Store interface {
 	session.Archive
 }
 
-// forwarder shows the admin API how the server forwards.
-type forwarder struct{ server *proxy.Server }
+// forwarder shows the admin API how a logged history is forwarded.
+type forwarder struct{ engine *engine.Engine }
 
 func (f forwarder) Show(p admin.Past) (admin.Shown, error) {
-	shown, err := f.server.Show(proxy.Past(p))
+	shown, err := f.engine.Show(engine.Past(p))
 	return admin.Shown(shown), err
 }
 

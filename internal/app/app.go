@@ -17,6 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
@@ -29,6 +30,7 @@ type App struct {
 	server    *proxy.Server
 	transport http.RoundTripper
 	tokens    *tokens
+	engine    *engine.Engine
 	admin     *http.Server
 	data, adm net.Listener
 	lifecycle lifecycle
@@ -96,6 +98,14 @@ func (a *App) buildServer(store session.Store) error {
 	a.transport = transport
 	a.tokens = &tokens{Calibration: &tokenize.Calibration{}, encoders: tokenize.New()}
 	a.tokens.config.Store(a.config)
+	forTurns, forRequests := limits(a.config)
+	var err error
+	a.engine, err = engine.New(engine.Options{
+		Sessions: &sessions{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())}, Tokens: a.tokens, Limits: forTurns,
+	})
+	if err != nil {
+		return fmt.Errorf("build engine: %w", err)
+	}
 	live, err := a.live(a.config)
 	if err != nil {
 		return err
@@ -103,9 +113,8 @@ func (a *App) buildServer(store session.Store) error {
 	a.server, err = proxy.New(proxy.Options{
 		Live:     live,
 		Upstream: transport,
-		Sessions: &sessions{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())},
-		Tokens:   a.tokens,
-		Limits:   limits(a.config),
+		Engine:   a.engine,
+		Limits:   forRequests,
 		Log:      a.log,
 		Metrics:  a.metrics,
 		Tracer:   a.tracer,
@@ -124,9 +133,11 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 		return proxy.Live{}, err
 	}
 	fields := sessionFields(cfg)
+	completions := chat.New(chat.Options{Fields: fields, Remember: remembered(cfg)})
 	return proxy.Live{
 		Tenants:  tenants,
-		Dialects: map[string]dialect.Dialect{"/chat/completions": chat.New(chat.Options{Fields: fields, Remember: remembered(cfg)})},
+		Dialects: map[string]dialect.Dialect{chat.Path: completions},
+		Logged:   completions,
 		Models:   models(cfg),
 		Headers:  cfg.Session.Headers,
 		Fields:   fields,
@@ -139,7 +150,7 @@ func remembered(cfg *config.Config) int { return int(cfg.Limits.InFlight(memory(
 func sessionFields(cfg *config.Config) []string {
 	fields := cfg.Session.BodyFields
 	if len(fields) == 0 {
-		fields = proxy.DefaultSessionFields()
+		fields = engine.DefaultSessionFields()
 	}
 	if cfg.Session.PromptCacheKey {
 		fields = append(fields, "prompt_cache_key", "promptCacheKey")
@@ -150,20 +161,22 @@ func sessionFields(cfg *config.Config) []string {
 func models(cfg *config.Config) func(string) proxy.ModelInfo {
 	return func(name string) proxy.ModelInfo {
 		m, known := cfg.ModelNamed(name)
-		return proxy.ModelInfo{Name: known, Window: m.ContextWindow, MaxOutput: m.MaxOutput, Price: proxy.Price{
-			Input: m.Price.Input, Cached: m.Price.CachedInput, Write: m.Price.CacheWrite, Output: m.Price.Output,
-		}}
+		return proxy.ModelInfo{
+			Model: engine.Model{Name: known, Window: m.ContextWindow, MaxOutput: m.MaxOutput},
+			Price: proxy.Price{Input: m.Price.Input, Cached: m.Price.CachedInput, Write: m.Price.CacheWrite, Output: m.Price.Output},
+		}
 	}
 }
 
-func limits(cfg *config.Config) proxy.Limits {
-	l := proxy.DefaultLimits()
+// limits are those of a turn, and those of a request.
+func limits(cfg *config.Config) (engine.Limits, proxy.Limits) {
+	t, l := engine.DefaultLimits(), proxy.DefaultLimits()
 	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.InFlight(memory()))
 	l.Header = int(cfg.Limits.MaxHeader)
 	l.StreamIdle = cfg.Limits.StreamIdleTimeout
-	l.Condense = 3 * longestCall(cfg)            // a try, a shorter one, and the way back
-	l.CondenseLease = l.Condense + 2*time.Second // a replica that died holds up its thread for this long
-	return l
+	t.Condense = 3 * longestCall(cfg)            // a try, a shorter one, and the way back
+	t.CondenseLease = t.Condense + 2*time.Second // a replica that died holds up its thread for this long
+	return t, l
 }
 
 // listen opens the ports, so that a port in use is known before anything is served.

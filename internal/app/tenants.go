@@ -7,6 +7,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
@@ -51,9 +52,9 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		return nil, err
 	}
 	t := &proxy.Tenant{
-		Name: c.Name, Condenser: condenser, Cooldown: &condense.Cooldown{}, Observe: c.Observe, Notify: c.Notify,
-		LogContent: c.LogContent,
-		Upstream:   proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout},
+		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Cooldown: &condense.Cooldown{}, Observe: c.Observe},
+		Notify: c.Notify, LogContent: c.LogContent,
+		Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout},
 	}
 	limits := cfg.LimitsFor(c)
 	t.Limits = proxy.TenantLimits{

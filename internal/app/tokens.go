@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
@@ -17,7 +17,7 @@ type tokens struct {
 }
 
 // Counter gives the model's counter; a conservative estimate where its vocabulary can not be loaded.
-func (t *tokens) Counter(model string) proxy.Counter {
+func (t *tokens) Counter(model string) engine.Counter {
 	m, _ := t.config.Load().ModelFor(model)
 	e, err := t.encoders.Encoder(m.Encoding)
 	if err != nil {

@@ -4,8 +4,11 @@ package archtest
 import (
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -39,9 +42,10 @@ var house = map[string][]string{
 	"dialect/chat":           {"session", "dialect", "internal/rawjson"},
 	"internal/overflow":      {"internal/rawjson"},
 	"proxy/h1":               {},
-	"proxy":                  {"session", "condense", "dialect", "proxy/h1", "internal/overflow"},
+	"engine":                 {"session", "condense", "dialect", "internal/overflow"},
+	"proxy":                  {"session", "condense", "dialect", "engine", "proxy/h1", "internal/overflow"},
 	"admin":                  {"session"},
-	"internal/app":           {"admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/summariser", "config", "proxy", "dialect", "dialect/chat", "internal/health", "internal/otlp"},
+	"internal/app":           {"admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/summariser", "config", "engine", "proxy", "dialect", "dialect/chat", "internal/health", "internal/otlp"},
 	"internal/health":        {},
 	"internal/otlp":          {},
 	"internal/fakeupstream":  {},
@@ -75,7 +79,7 @@ var outside = []struct {
 		"internal/replay", "cmd/proxy",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{
-		"proxy", "admin", "config", "condense", "condense/summariser", "condense/condensetest", "internal/fakeupstream", "internal/replay",
+		"engine", "proxy", "admin", "config", "condense", "condense/summariser", "condense/condensetest", "internal/fakeupstream", "internal/replay",
 		"internal/demo", "internal/process", "session/sessiontest", "cmd/proxy",
 		"internal/health",
 	}},
@@ -149,6 +153,27 @@ func TestDependenciesHaveOneHome(t *testing.T) {
 				}
 				if !contains(rule.packages, name) {
 					t.Errorf("%s must not import %s: %s", name, imported, rule.reason)
+				}
+			}
+		}
+	}
+}
+
+// TestEngineKnowsNoRequest: a turn is run without a connection, a log or metrics, in its tests, too.
+func TestEngineKnowsNoRequest(t *testing.T) {
+	files, err := filepath.Glob("../../engine/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imported := range file.Imports {
+			for _, edge := range []string{"valyala/fasthttp", "go.uber.org/zap", "prometheus", "opentelemetry", `"net/http`} {
+				if strings.Contains(imported.Path.Value, edge) {
+					t.Errorf("%s must not import %s", name, imported.Path.Value)
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-package proxy
+package engine
 
 import (
 	"strings"
@@ -39,15 +39,9 @@ const (
 // parentHeaders name the session that started this one.
 func parentHeaders() []string { return []string{"x-parent-session-id", "x-codex-parent-thread-id"} }
 
-// identifier reads identities. Headers and Fields are in order of precedence.
-type identifier struct {
-	headers []string
-	fields  []string
-}
-
-// of reads a request's identity. A key that is too long or not plain text counts as absent.
-func (id *identifier) of(header func(string) string, fields map[string]string) identity {
-	found := id.key(header, fields)
+// identify reads a request's identity. A key that is too long or not plain text counts as absent.
+func (s *Settings) identify(header func(string) string, fields map[string]string) identity {
+	found := s.identityKey(header, fields)
 	if found.Key == "" || found.Parent != "" {
 		return found
 	}
@@ -60,8 +54,8 @@ func (id *identifier) of(header func(string) string, fields map[string]string) i
 	return found
 }
 
-func (id *identifier) key(header func(string) string, fields map[string]string) identity {
-	for _, name := range id.headers {
+func (s *Settings) identityKey(header func(string) string, fields map[string]string) identity {
+	for _, name := range s.Headers {
 		v := header(name)
 		if !usable(v) {
 			continue
@@ -73,7 +67,7 @@ func (id *identifier) key(header func(string) string, fields map[string]string) 
 			return identity{Key: parent + "/" + v, Parent: parent}
 		}
 	}
-	for _, path := range id.fields {
+	for _, path := range s.Fields {
 		if v := fields[path]; usable(v) {
 			return identity{Key: v}
 		}

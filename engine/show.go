@@ -1,11 +1,10 @@
-package proxy
+package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"net/url"
 
-	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -28,33 +27,27 @@ type Shown struct {
 	Before, After session.Size
 }
 
-// chatPath is the path of the dialect in which histories are logged.
-const chatPath = "/chat/completions"
-
-// Show gives a logged history as it is forwarded under the configuration in force, if nothing is condensed first. A tenant
-// that is not configured any more has no condenser.
-func (s *Server) Show(p Past) (Shown, error) {
-	live := s.live.Load()
-	t := &turn{request: &request{server: s, live: live, tenant: live.tenants.named(p.Tenant), dialect: live.dialects[chatPath]}}
-	if t.tenant == nil {
-		t.tenant = &Tenant{
-			Name: p.Tenant, Condenser: condense.Noop{}, Cooldown: &condense.Cooldown{}, Upstream: UpstreamConfig{BaseURL: &url.URL{}},
-		}
-	}
+// Show gives a logged history as it is forwarded under the settings in force, if nothing is condensed first.
+func (e *Engine) Show(p Past) (Shown, error) {
+	settings := e.settings.Load()
+	t := &Turn{engine: e, in: Input{Settings: settings, Tenant: settings.tenant(p.Tenant), Dialect: settings.Logged}}
 	if err := t.reread(p); err != nil {
 		return Shown{}, fmt.Errorf("show history: %w", err)
 	}
-	t.model = live.models(t.split.Model)
-	s.know(t)
-	t.applied, t.purpose = p.legible(t.history), p.Purpose
-	t.project()
-	t.applied = t.view.Applied
-	if t.tenant.Observe {
-		t.applied, t.view = nil, session.Project(t.history, nil)
-	} else {
-		s.shape(t)
+	t.model, t.purpose = settings.Models(p.Model), p.Purpose
+	t.prepareCounting()
+	shown := t.project(p.legible(t.history))
+	shown.applied = shown.view.Applied
+	if t.in.Tenant.Observe {
+		shown = t.project(nil)
 	}
-	return Shown{View: t.view, Messages: t.messages(), Before: t.counted().before, After: s.size(t)}, nil
+	t.show(shown)
+	if in := t.input(t.wanted()); !t.in.Tenant.Observe && !t.readsItself(in) {
+		if d := t.in.Tenant.Condenser.Condense(in); shapes(in, d) {
+			t.show(t.reshaped(*d.View))
+		}
+	}
+	return Shown{View: t.shown.view, Messages: t.messages(), Before: t.Before(), After: t.size()}, nil
 }
 
 // legible are the condensations that apply, as they do for a request.
@@ -69,16 +62,15 @@ func (p *Past) legible(h *session.History) []session.Condensation {
 }
 
 // reread splits logged messages as if they came in a request.
-func (t *turn) reread(p Past) error {
-	if t.dialect == nil {
-		return fmt.Errorf("nothing is served at %s", chatPath)
+func (t *Turn) reread(p Past) error {
+	if t.in.Dialect == nil {
+		return errors.New("no dialect is served")
 	}
-	body := bodyOf(p.Messages)
-	split, err := t.dialect.Split(body)
+	split, err := t.in.Dialect.Split(bodyOf(p.Messages))
 	if err != nil {
 		return fmt.Errorf("read logged messages: %w", err)
 	}
-	t.split = &dialect.Request{Messages: split.Messages, Model: p.Model}
+	t.in.Split = &dialect.Request{Messages: split.Messages, Model: p.Model}
 	t.history, err = session.LoggedHistory(split.Messages, p.Chain)
 	return err
 }
@@ -86,15 +78,4 @@ func (t *turn) reread(p Past) error {
 // bodyOf makes a body of messages.
 func bodyOf(messages [][]byte) []byte {
 	return append(append([]byte(`{"model":"","messages":[`), bytes.Join(messages, []byte{','})...), "]}"...)
-}
-
-// shape lets the condenser make another view, as it does for every request, where that is what it does.
-func (s *Server) shape(t *turn) {
-	in := s.input(t)
-	if t.purpose == session.PurposeCompaction && !overWindow(in) {
-		return
-	}
-	if decision := t.tenant.Condenser.Condense(in); shapes(in, decision) {
-		t.show(*decision.View)
-	}
 }

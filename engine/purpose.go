@@ -1,9 +1,9 @@
-package proxy
+package engine
 
 import "github.com/dewpoint-proxy/dewpoint/session"
 
 // readPurpose looks at the system prompt and the last message.
-func (t *turn) readPurpose() session.Purpose {
+func (t *Turn) readPurpose() session.Purpose {
 	if t.history.Len() == 0 {
 		return session.PurposeMain
 	}
@@ -12,8 +12,8 @@ func (t *turn) readPurpose() session.Purpose {
 		return session.PurposeMain
 	}
 	system := ""
-	for i := range t.split.Messages {
-		if m := &t.split.Messages[i]; m.Kind == session.System {
+	for i := range t.in.Split.Messages {
+		if m := &t.in.Split.Messages[i]; m.Kind == session.System {
 			system = t.text(m)
 			break
 		}
@@ -21,8 +21,8 @@ func (t *turn) readPurpose() session.Purpose {
 	return session.PurposeOf(system, t.text(last))
 }
 
-func (t *turn) text(m *session.Message) string {
-	c, err := t.dialect.Read(m.Raw)
+func (t *Turn) text(m *session.Message) string {
+	c, err := t.in.Dialect.Read(m.Raw)
 	if err != nil {
 		return ""
 	}
@@ -33,7 +33,7 @@ func (t *turn) text(m *session.Message) string {
 const textsRead = 4
 
 // texts gives the texts at both ends of the history, where clients put what they carry over from another.
-func (t *turn) texts() []string {
+func (t *Turn) texts() []string {
 	var out []string
 	n := t.history.Len()
 	for p := 1; p <= n; p++ {

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Condense condenses while something is due, a bounded number of times. It never fails: where it cannot, the view stays as
+// it was. The condensations end with ctx.
+func (t *Turn) Condense(ctx context.Context) (report Report) {
+	if t.in.Wish == WishOff || t.belowAllThresholds() {
+		return report
+	}
+	again := t.place.Again || t.place.Match == session.MatchReplay
+	for made := 0; ; {
+		in := t.input(t.wanted())
+		if t.readsItself(in) {
+			return report
+		}
+		decision := t.in.Tenant.Condenser.Condense(in)
+		if t.in.Tenant.Observe {
+			report.Due = dueIn(decision)
+			return report
+		}
+		if shapes(in, decision) {
+			t.show(t.reshaped(*decision.View))
+		}
+		if again && t.in.Wish != WishNow {
+			return report // what was forwarded once is forwarded again
+		}
+		if decision.Job == nil || made == t.engine.o.Condenses || !t.runJob(ctx, decision.Job, false, &report) {
+			return report
+		}
+		if decision.Job.Need().Reason != session.ReasonArrival {
+			made++ // what is cut on arrival is cut once, and does not count
+		}
+	}
+}
+
+// readsItself reports whether the agent is making its own summary: it must see what it summarises, if that fits.
+func (t *Turn) readsItself(in condense.Input) bool {
+	return t.purpose == session.PurposeCompaction && !overWindow(in)
+}
+
+func dueIn(d condense.Decision) session.Reason {
+	if d.Job == nil {
+		return ""
+	}
+	return d.Job.Need().Reason
+}
+
+// shapes reports whether a condenser's view is to be shown. A view takes the sealed reasoning away, so it waits for the end of
+// a tool loop that needs it, unless the window is in danger.
+func shapes(in condense.Input, d condense.Decision) bool {
+	return d.View != nil && (!in.Waits() || overWindow(in))
+}
+
+// runJob makes a condensation under its thread's lock, logs it and projects again. It reports whether another one may
+// follow. Where another's condensation is worth the wait, it waits for the lock.
+func (t *Turn) runJob(ctx context.Context, job condense.Job, wait bool, report *Report) bool {
+	limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Condense)
+	defer cancel()
+	limited, over := t.condensing(limited, job)
+	defer over()
+	unlock, err := t.claim(limited)
+	for errors.Is(err, session.ErrLocked) && wait && pause(limited) {
+		unlock, err = t.claim(limited)
+	}
+	if err != nil {
+		report.failed(job.Need().Reason, nil, err)
+		return false
+	}
+	defer unlock()
+	if changed, err := t.overtaken(limited); err != nil || changed {
+		return err == nil
+	}
+	result, err := job.Run(limited)
+	t.cool(ctx, result, err)
+	if err != nil {
+		report.failed(job.Need().Reason, nil, err)
+		return false
+	}
+	return t.commit(limited, result, report)
+}
+
+// condensing tells of a condensation. The function that it returns is called at its end.
+func (t *Turn) condensing(ctx context.Context, job condense.Job) (context.Context, func()) {
+	if t.in.Condensing == nil {
+		return ctx, func() {}
+	}
+	before := len(t.made)
+	ctx, over := t.in.Condensing(ctx, job.Need())
+	return ctx, func() { over(t.made[before:]) }
+}
+
+// claim logs what is new and takes the thread's lock.
+func (t *Turn) claim(ctx context.Context) (unlock func(), err error) {
+	tally := t.counted().tally
+	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	defer cancel()
+	if err := t.registry.Append(ctx, &t.place, &tally); err != nil {
+		return nil, fmt.Errorf("claim thread: %w", err)
+	}
+	if unlock, err = t.store.Lock(ctx, t.place.Thread.ID, t.engine.o.Limits.CondenseLease); err != nil {
+		return nil, fmt.Errorf("claim thread: %w", err)
+	}
+	return unlock, nil
+}
+
+// pause waits a moment, and reports whether there is any time left.
+func pause(ctx context.Context) bool {
+	wait := time.NewTimer(lockPause)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// lockPause is how often a request that must be condensed asks for its thread's lock.
+const lockPause = 100 * time.Millisecond
+
+// overtaken reports whether another request condensed the thread since it was resolved; the view is then the one that
+// follows from that.
+func (t *Turn) overtaken(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	defer cancel()
+	before := len(t.place.Thread.Condensations)
+	if err := t.registry.Refresh(ctx, &t.place); err != nil {
+		return false, err
+	}
+	if len(t.place.Thread.Condensations) == before {
+		return false, nil
+	}
+	applied, err := t.registry.Condensations(ctx, &t.place)
+	if err != nil {
+		return false, err
+	}
+	t.show(t.project(applied))
+	return true, nil
+}
+
+// durable is how many times as long as for a read is waited for a condensation to be written: it was paid for.
+const durable = 5
+
+// commit writes a condensation and projects the view with it.
+func (t *Turn) commit(ctx context.Context, result condense.Result, report *Report) bool {
+	ctx, cancel := context.WithTimeout(ctx, durable*t.engine.o.Limits.Store)
+	defer cancel()
+	c, err := t.registry.Condense(ctx, &t.place, &t.shown.view, t.measured(result.Condensation))
+	if err != nil {
+		report.failed(result.Condensation.Reason, result.Fallback, err)
+		return false
+	}
+	t.show(t.project(append(t.shown.applied, c)))
+	t.made = append(t.made, condensedBy(&c))
+	report.Attempts = append(report.Attempts, Attempt{Reason: c.Reason, Made: &c, Fallback: result.Fallback})
+	return true
+}
+
+// cool tells the cooldown how the summariser did. A client that left says nothing of the summariser, nor does a prompt that
+// could not be made.
+func (t *Turn) cool(ctx context.Context, result condense.Result, err error) {
+	if err == nil {
+		err = result.Fallback
+	}
+	var bad *condense.SummaryError
+	switch {
+	case err == nil && result.Condensation.Model == "": // no model was called
+	case err == nil:
+		t.in.Tenant.Cooldown.Succeeded()
+	case errors.Is(err, condense.ErrCooling), errors.As(err, &bad) && bad.Kind == condense.FaultTooLarge:
+	case context.Cause(ctx) == nil:
+		t.in.Tenant.Cooldown.Failed(t.engine.o.Now())
+	}
+}

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// wanted is what was asked for from outside: by this request, or by an operator for the thread.
+func (t *Turn) wanted() condense.Need {
+	byClient := t.in.Wish == WishNow && len(t.made) == 0
+	byOperator := t.place.Thread.Requested > 0 && !t.place.New // pending until a condensation is logged
+	if byClient || byOperator {
+		return condense.Need{Reason: session.ReasonRequest, Hard: true}
+	}
+	return condense.Need{}
+}
+
+// input is what the condenser decides on: the view as it stands, counts corrected by what upstream has reported of the
+// model.
+func (t *Turn) input(need condense.Need) condense.Input {
+	return t.inputOf(need, t.counted().fixed, t.size().Tokens)
+}
+
+// belowAllThresholds is true if nothing is due even under the upper bound of the tokens. More tokens never make less due.
+func (t *Turn) belowAllThresholds() bool {
+	if t.in.Wish == WishNow {
+		return false
+	}
+	d := t.in.Tenant.Condenser.Condense(t.inputOf(t.wanted(), t.fixed(), t.sizeOf(t.atMost()).Tokens))
+	return d.View == nil && d.Job == nil
+}
+
+// inputOf is the input where the view has so many tokens, and so many others are fixed; both before calibration.
+func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
+	now := t.engine.o.Now()
+	return condense.Input{
+		View:     &t.shown.view,
+		Total:    t.adjust(total),
+		Measure:  t.measure,
+		Count:    func(text string) int { return t.adjust(t.counter.Text(text)) },
+		Fixed:    t.adjust(fixed),
+		Window:   t.model.Window,
+		Reserved: reserved(t.in.Split.MaxOutput, t.model),
+		Need:     need,
+		Model:    t.in.Split.Model,
+		Upstream: t.in.Upstream,
+		Codec:    t.in.Dialect,
+
+		NeedsReasoning: t.in.Split.NeedsReasoning,
+		Cooling:        t.in.Tenant.Cooldown.Cooling(now),
+		Now:            now,
+	}
+}
+
+// measure counts items, calibrated.
+func (t *Turn) measure(items []session.Item) []int {
+	counts := t.itemTokens(items)
+	for i := range counts {
+		counts[i] = t.adjust(counts[i])
+	}
+	return counts
+}
+
+// reserved is the room the answer needs: what the client allows, or else what the model may take at most, within reason.
+func reserved(asked int, model Model) int {
+	if asked > 0 {
+		return asked
+	}
+	return min(model.MaxOutput, model.Window/8)
+}
+
+// overWindow reports whether the request does not fit the model's window.
+func overWindow(in condense.Input) bool { return in.Window > 0 && in.Total+in.Reserved > in.Window }

@@ -1,0 +1,155 @@
+// Package engine runs one turn over a request's history: it recognises the thread, projects the view, has it condensed
+// where that is due, joins the body that goes upstream and logs what was said. It knows no connection and no log: what it
+// is to know of a request is an Input, and what it did is a Report. turn.go has the turn, in order.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Options are what an Engine is made of.
+type Options struct {
+	Sessions  Sessions
+	Tokens    Tokens
+	Limits    Limits
+	Condenses int              // condensations a request at most, 2 by default
+	Now       func() time.Time // time.Now by default
+}
+
+// Sessions gives the registry, or an error while the store is away.
+type Sessions interface {
+	Registry(ctx context.Context) (*session.Registry, session.Store, session.Secret, error)
+}
+
+// Tokens counts.
+type Tokens interface {
+	Counter(model string) Counter
+	// Observe tells what upstream counted for a request that was counted here.
+	Observe(model string, counted, actual int)
+	// Adjust corrects a count by what was observed of the model.
+	Adjust(model string, counted int) int
+}
+
+// Counter counts in one encoding.
+type Counter interface {
+	Encoding() string
+	Text(s string) int
+	Message(c session.Content) int
+	Tools(raw []byte) int
+}
+
+// Model is what a model may hold, in tokens.
+type Model struct {
+	Name      string // as configured or built in, not as the client spells it; empty for an unknown model
+	Window    int
+	MaxOutput int
+}
+
+// Limits bound how long a turn may take.
+type Limits struct {
+	Store         time.Duration // for one turn's reads of the store
+	Condense      time.Duration // for one condensation, summariser included
+	CondenseLease time.Duration // how long a condensation holds its thread's lock at most
+}
+
+// DefaultLimits are sensible for a shared proxy.
+func DefaultLimits() Limits {
+	return Limits{Store: time.Second, Condense: 90 * time.Second, CondenseLease: 2 * time.Minute}
+}
+
+// Tenant is what a turn must know of the user whose request it is.
+type Tenant struct {
+	Name      string
+	Anonymous bool // any key passes; clients are told apart by their credential
+	Condenser condense.Condenser
+	Cooldown  *condense.Cooldown // of its summariser
+	Observe   bool               // decide and report, forward unchanged
+}
+
+// Settings are the part of the configuration that can be replaced while the engine runs. A turn ends under those that it
+// began with.
+type Settings struct {
+	Tenants []*Tenant
+	Logged  dialect.Dialect // in which histories are logged
+	Models  func(name string) Model
+	Headers []string // that name a session; DefaultSessionHeaders if empty
+	Fields  []string // of the body, likewise
+}
+
+// Engine runs turns, any number at a time.
+type Engine struct {
+	o        Options
+	settings atomic.Pointer[Settings]
+	learnt   *learnt
+	counts   *countCache
+}
+
+// New makes an engine. It has no settings until Swap.
+func New(o Options) (*Engine, error) {
+	if o.Sessions == nil || o.Tokens == nil {
+		return nil, errors.New("new engine: sessions and tokens are needed")
+	}
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits()
+	}
+	if o.Condenses == 0 {
+		o.Condenses = 2
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	windows, err := newLearnt()
+	if err != nil {
+		return nil, fmt.Errorf("new engine: %w", err)
+	}
+	return &Engine{o: o, learnt: windows, counts: newCountCache()}, nil
+}
+
+// Swap puts other settings in force for the turns that begin from now on.
+func (e *Engine) Swap(s Settings) *Settings {
+	if len(s.Headers) == 0 {
+		s.Headers = DefaultSessionHeaders()
+	}
+	if len(s.Fields) == 0 {
+		s.Fields = DefaultSessionFields()
+	}
+	e.learnt.windows.Purge() // they may have been another upstream's
+	e.settings.Store(&s)
+	return &s
+}
+
+// tenant gives the tenant of that name. One that is not configured any more has no condenser.
+func (s *Settings) tenant(name string) *Tenant {
+	for _, t := range s.Tenants {
+		if t.Name == name {
+			return t
+		}
+	}
+	return &Tenant{Name: name, Condenser: condense.Noop{}, Cooldown: &condense.Cooldown{}}
+}
+
+// Reach asks the store for a thread that does not exist: it returns nil if the store answers.
+func (e *Engine) Reach(ctx context.Context) error {
+	_, store, _, err := e.o.Sessions.Registry(ctx)
+	if err != nil {
+		return fmt.Errorf("open registry: %w", err)
+	}
+	if _, err := store.Thread(ctx, missingThread); err != nil && !errors.Is(err, session.ErrNotFound) {
+		return fmt.Errorf("reach store: %w", err)
+	}
+	return nil
+}
+
+// missingThread is the id of no thread.
+const missingThread session.ThreadID = "nobody"
+
+// Adjust corrects a count by what upstream has reported of the model.
+func (e *Engine) Adjust(model string, counted int) int { return e.o.Tokens.Adjust(model, counted) }

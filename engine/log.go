@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// logging is the write of a turn's new messages.
+type logging struct {
+	done  chan struct{}      // closed when it is over
+	place session.Resolution // where the log has them; empty until then, and if they could not be written
+}
+
+// Log returns a function that writes the request's new messages to the log, and reports whether there were any. It must be
+// called once, in any goroutine: the turn goes on meanwhile, and holds its body for it. If it fails, the next request of
+// the thread writes them.
+func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
+	t.in.Body.Hold() // events alias it
+	l := &logging{done: make(chan struct{})}
+	t.logged = l
+	place := t.place
+	logged := place.Logged
+	return func(ctx context.Context) (bool, error) {
+		defer t.in.Body.Release()
+		defer close(l.done)
+		tally := t.counted().tally
+		ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+		defer cancel()
+		if err := t.registry.Append(ctx, &place, &tally); err != nil {
+			return false, err
+		}
+		l.place = place
+		return place.Logged > logged, nil
+	}
+}
+
+// Logs reports whether the turn writes a log.
+func (t *Turn) Logs() bool { return t.logged != nil }
+
+// awaitLog waits until the log of this request is written: what follows builds on it.
+func (t *Turn) awaitLog() {
+	if t.logged != nil {
+		<-t.logged.done
+	}
+}
+
+// Answered returns a function that marks an answer in the log, once the turn is written there, so that the client is
+// recognised by it. It may be called in any goroutine.
+func (t *Turn) Answered(answer dialect.Answer) func(ctx context.Context) error {
+	var ids, arguments []string
+	for _, c := range answer.Calls {
+		ids = append(ids, c.ID)
+		arguments = append(arguments, argumentTexts(c.Arguments)...)
+	}
+	return func(ctx context.Context) error {
+		t.awaitLog()
+		if t.logged == nil || t.logged.place.Thread.ID == "" {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+		defer cancel()
+		err := t.registry.Answered(ctx, &t.logged.place, answer.Text, ids, arguments)
+		if errors.Is(err, session.ErrNotFound) { // the session was deleted meanwhile
+			return nil
+		}
+		return err
+	}
+}
+
+// Used tells what upstream reported of the answer: its count corrects ours.
+func (t *Turn) Used(u session.Usage) {
+	t.engine.o.Tokens.Observe(t.in.Split.Model, t.Sent().Tokens, u.Input)
+}

@@ -1,0 +1,29 @@
+package engine
+
+import "github.com/dewpoint-proxy/dewpoint/session"
+
+// Report is what one step of a turn did.
+type Report struct {
+	Attempts []Attempt
+	Due      session.Reason // what a tenant that only observes would have had condensed for
+	Window   int            // the context window that upstream told of, in tokens, 0: none
+}
+
+// Attempt is a condensation that was tried. The request goes on whatever came of it.
+type Attempt struct {
+	Reason   session.Reason
+	Made     *session.Condensation // nil: it failed
+	Fallback error                 // why it has no summary of the summariser's; nil: it has one, or needs none
+	Err      error                 // why it failed
+}
+
+func (r *Report) failed(reason session.Reason, fallback, err error) {
+	r.Attempts = append(r.Attempts, Attempt{Reason: reason, Fallback: fallback, Err: err})
+}
+
+func condensedBy(c *session.Condensation) Condensed {
+	return Condensed{
+		Reason: c.Reason, Events: c.Before.Events - c.After.Events, Tokens: c.Before.Tokens - c.After.Tokens,
+		Before: c.Before.Tokens, After: c.After.Tokens,
+	}
+}

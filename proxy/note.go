@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+)
+
+// once is what the log says once.
+type once struct {
+	sync.Mutex
+	models map[string]bool // unknown ones that it has named
+	sealed atomic.Bool     // it has told of an unreadable summary
+}
+
+// noteRecognised takes note that a request's thread is known.
+func (r *request) noteRecognised() {
+	if r.model.Name == "" {
+		r.server.strangeModel(r.turn.ModelName())
+	}
+	r.noteUnreadable()
+	r.seen.recognised(r.turn)
+}
+
+// noteUnreadable counts the summaries that could not be opened, since their key is not configured or they were changed. The
+// history is forwarded without their condensations, and condensed anew when that is due.
+func (r *request) noteUnreadable() {
+	s, place := r.server, r.turn.Place()
+	for range place.Unreadable {
+		s.o.Metrics.lost("summary_unreadable")
+	}
+	if place.Unreadable > 0 && !s.once.sealed.Swap(true) {
+		s.o.Log.Error("a summary can not be read: is its key missing in store.encryption.keys? Said once, counted in store_losses_total",
+			zap.String("tenant", r.tenant.Name), zap.String("thread", string(place.Thread.ID)))
+	}
+}
+
+// strangers is how many unknown models are named in the log, each once.
+const strangers = 100
+
+// strangeModel reports a model whose window and encoding are a guess.
+func (s *Server) strangeModel(name string) {
+	s.once.Lock()
+	defer s.once.Unlock()
+	if s.once.models[name] || len(s.once.models) == strangers {
+		return
+	}
+	s.once.models[name] = true
+	s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
+}
+
+// note takes note of what a step of the turn did.
+func (r *request) note(report engine.Report) {
+	o := &r.server.o
+	if report.Due != "" {
+		r.due = report.Due
+		o.Metrics.observed(r.tenant.Name, r.tenant.Condenser.Name(), r.due)
+	}
+	if report.Window > 0 {
+		o.Log.Info("context window learnt", zap.String("tenant", r.tenant.Name), zap.String("model", r.turn.ModelName()),
+			zap.Int("window", report.Window))
+	}
+	for i := range report.Attempts {
+		r.noteAttempt(&report.Attempts[i])
+	}
+}
+
+// noteAttempt counts a condensation, and says in the log why it did not come about, or has no summary.
+func (r *request) noteAttempt(a *engine.Attempt) {
+	o, name, thread := &r.server.o, r.tenant.Condenser.Name(), string(r.turn.Place().Thread.ID)
+	cause := a.Err
+	if a.Fallback != nil {
+		cause = a.Fallback
+		o.Log.Warn("condensed without a summary", zap.String("tenant", r.tenant.Name), zap.String("thread", thread), zap.Error(cause))
+	}
+	var bad *condense.SummaryError
+	if errors.As(cause, &bad) {
+		o.Metrics.badSummary(r.tenant.Name, bad.Kind)
+	}
+	if a.Err != nil {
+		o.Metrics.notCondensed(r.tenant.Name, name, a.Reason)
+		o.Log.Warn("not condensed", zap.String("tenant", r.tenant.Name), zap.String("reason", string(a.Reason)),
+			zap.String("thread", thread), zap.Error(a.Err))
+		return
+	}
+	o.Metrics.condensed(r.tenant.Name, name, *a.Made, a.Fallback)
+}

@@ -1,0 +1,61 @@
+package proxy
+
+import (
+	"errors"
+	"runtime/debug"
+
+	"github.com/valyala/fasthttp"
+	"go.uber.org/zap"
+)
+
+// refuse answers an error, unless nobody is there to read it.
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, r *request, err error) {
+	var e *apiError
+	switch {
+	case errors.Is(err, errClientGone):
+		r.seen.refused(statusClientGone, codeClientGone)
+		ctx.SetConnectionClose()
+		ctx.SetStatusCode(statusClientGone)
+		return
+	case errors.As(err, &e):
+	default:
+		s.o.Log.Error("request failed", zap.Error(err))
+		e = errInternal()
+	}
+	r.seen.refused(e.Status, e.Code)
+	answer(ctx, e)
+}
+
+// statusClientGone is nginx's status for a client that left before it was answered; it is counted, never read.
+const statusClientGone = 499
+
+// recovered turns a panic into an error of one request.
+func (s *Server) recovered(ctx *fasthttp.RequestCtx, r *request) {
+	if v := recover(); v != nil {
+		s.panicked(v)
+		e := errInternal()
+		e.Close = true
+		r.seen.refused(e.Status, e.Code)
+		answer(ctx, e)
+	}
+}
+
+func (s *Server) panicked(v any) {
+	s.o.Log.Error("panic", zap.Any("value", v), zap.ByteString("stack", debug.Stack()))
+	s.o.Metrics.panicked()
+}
+
+// inBackground does work next to a request, or in line with it where the server is about to end.
+func (s *Server) inBackground(work func()) {
+	guarded := func() {
+		defer func() {
+			if v := recover(); v != nil {
+				s.panicked(v)
+			}
+		}()
+		work()
+	}
+	if !s.after.run(guarded) {
+		guarded()
+	}
+}

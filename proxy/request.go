@@ -1,0 +1,122 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// request is one client request on its way. It outlives the handler: the answer is relayed, and the log written, after that
+// has returned.
+type request struct {
+	server  *Server
+	live    *live // the configuration that it is served under
+	tenant  *Tenant
+	asked   asked
+	header  http.Header // that goes upstream
+	body    *body
+	model   ModelInfo
+	turn    *engine.Turn    // nil: the body goes upstream as it came
+	due     session.Reason  // what a tenant that only observes would have had condensed for
+	ctx     context.Context // ends when the client leaves
+	cancel  context.CancelCauseFunc
+	lease   lease
+	seen    observation
+	charged int // tokens taken from the tenant's minute
+}
+
+// asked is what a client asked for.
+type asked struct {
+	method, path, query string
+	key                 string                   // the client's credential
+	header              func(name string) string // reads the client's header; until the handler returns
+	dialect             dialect.Dialect          // nil: passed through
+}
+
+// lease is what a request holds until it is over.
+type lease struct {
+	watch   *watch
+	limit   *time.Timer // of the whole answer, nil: none
+	over    sync.Once
+	relayed bool // its answer is: the relay's end releases it
+}
+
+func readAsked(ctx *fasthttp.RequestCtx) asked {
+	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
+	return asked{
+		method: string(ctx.Method()), path: string(ctx.URI().PathOriginal()), query: string(ctx.URI().QueryString()),
+		key: apiKey(header), header: header,
+	}
+}
+
+// dialectOf gives the dialect of a request that can be condensed.
+func (r *request) dialectOf() dialect.Dialect {
+	if r.asked.method != http.MethodPost || r.header.Get("Content-Encoding") != "" {
+		return nil
+	}
+	return r.live.dialects[strings.TrimSuffix(strings.TrimPrefix(r.asked.path, "/v1"), "/")]
+}
+
+// input is what the engine is told of the request.
+func (r *request) input(split *dialect.Request) engine.Input {
+	return engine.Input{
+		Settings: r.live.settings, Tenant: &r.tenant.Tenant, Upstream: r.endpoint(), Credential: r.asked.key, Header: r.asked.header,
+		Wish: engine.Wish(strings.ToLower(r.asked.header("X-Dewpoint-Condense"))), Dialect: r.asked.dialect, Split: split,
+		Model: r.model.Model, Body: r.body, Condensing: r.seen.condense,
+	}
+}
+
+// endpoint is where the request goes, and with which key.
+func (r *request) endpoint() condense.Endpoint {
+	to := condense.Endpoint{BaseURL: r.tenant.Upstream.BaseURL.String(), APIKey: r.tenant.Upstream.APIKey}
+	if to.APIKey == "" {
+		to.APIKey = r.asked.key
+	}
+	return to
+}
+
+// outbound is the request as it goes upstream, with a body of parts.
+func (r *request) outbound(url *url.URL, parts [][]byte) *http.Request {
+	out := outbound{Method: r.asked.method, URL: url, Header: r.header, Parts: parts, Held: r.body}
+	return out.request(r.ctx)
+}
+
+// begin starts the life of a request that was accepted, which ends with its client.
+func (r *request) begin(ctx *fasthttp.RequestCtx) {
+	ended, cancel := context.WithCancelCause(r.server.requests)
+	r.ctx, r.cancel = r.seen.spans.context(ended), cancel
+	if limit := r.tenant.Upstream.Timeout; limit > 0 {
+		r.lease.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
+	}
+	r.lease.watch = watchClient(ctx.Conn(), r.cancel)
+}
+
+// abandon releases a request that was accepted and has no answer to be relayed.
+func (r *request) abandon() {
+	if r.lease.watch != nil && !r.lease.relayed {
+		r.release()
+	}
+}
+
+// release gives back what a request holds. Its answer has been relayed, or will never be. A second call does nothing.
+func (r *request) release() {
+	r.lease.over.Do(func() {
+		if r.lease.limit != nil {
+			r.lease.limit.Stop()
+		}
+		r.cancel(nil)
+		r.lease.watch.stop()
+		r.body.Release()
+		r.tenant.gate.leave()
+	})
+}

@@ -78,8 +78,8 @@ func badSyntax() []badFixture {
 			`condenser.max_sise: is not a known key: type "llm" has max_size, max_tokens, keep_first, minimum_progress, max_event_length, llm_config, background_at, timeout, per_model (line 1)`,
 		}},
 		{"bad.unknown-key-in-list.toml", []string{
-			`tenants[0].api_keys[0].hash: is not a known key: use one of sha256, env (line 7)`,
 			`tenants[0].keys: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, log_content, limits (line 3)`,
+			`tenants[0].api_keys[0].hash: is not a known key: use one of sha256, env (line 7)`,
 		}},
 		{"bad.unknown-key.yaml", []string{
 			`upstream.url: is not a known key: use one of base_url, api_key, timeout (line 2)`,
@@ -93,11 +93,11 @@ func badSyntax() []badFixture {
 			`upstream.api_key: names the environment variable NOT_SET, which is not set: set it, or write $${ for the characters themselves (line 1)`,
 		}},
 		{"bad.wrong-types.toml", []string{
-			`condenser.keep_first: must be a whole number, not a string: write it without quotes, point or unit (line 6)`,
-			`condenser.max_size: must be a whole number, not a decimal number: write it without quotes, point or unit (line 5)`,
-			`condenser.max_tokens: is not a finite number: write it as 0.75 (line 7)`,
 			`listen: must be a string, not a whole number: put it in quotes (line 1)`,
 			`store.ttl: must be a duration, not a date: write it as 30s, 5m or 720h (line 3)`,
+			`condenser.max_size: must be a whole number, not a decimal number: write it without quotes, point or unit (line 5)`,
+			`condenser.keep_first: must be a whole number, not a string: write it without quotes, point or unit (line 6)`,
+			`condenser.max_tokens: is not a finite number: write it as 0.75 (line 7)`,
 		}},
 		{"bad.wrong-types.yaml", []string{
 			`listen: must be a string, not a list: put it in quotes (line 1)`,

@@ -230,3 +230,28 @@ func TestProblemsOfWrappedErrors(t *testing.T) {
 		t.Errorf("an error without problems has %v", found)
 	}
 }
+
+// A key of TOML has a line of its own wherever it stands, and every spelling of a value is understood.
+func TestTOML(t *testing.T) {
+	_, err := buildText(".toml", "[limits]\nmax_body = 0x1_000_000\ntenant = {concurrent = 1,\n  nothing = 2}\n"+
+		"[store]\nredis.nothing = 1\n[[tenants]]\n[[tenants]]\nnothing = 1\n[tenants.upstream]\nnothing = 1\n")
+	var lines []string
+	for _, problem := range problemsOf(err) {
+		if strings.HasSuffix(problem.Key, "nothing") {
+			lines = append(lines, problem.Key+" "+problem.Origin)
+		}
+	}
+	want := []string{
+		"limits.tenant.nothing line 4", "store.redis.nothing line 6", "tenants[1].nothing line 9",
+		"tenants[1].upstream.nothing line 11",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got %q, want %q", lines, want)
+	}
+	cfg := mustBuild(t, ".toml", "limits.max_body = 0x1_000_000\ncondenser.max_tokens = 5e-1\ncondenser.max_size = +2_4\n"+
+		"session.headers = [\n  'a', # one\n  \"\"\"b\"\"\",\n]\n")
+	if cfg.Limits.MaxBody != 1<<24 || cfg.Condenser.MaxTokens != 0.5 || cfg.Condenser.MaxSize != 24 ||
+		!slices.Equal(cfg.Session.Headers, []string{"a", "b"}) {
+		t.Errorf("got\n%s", effective(t, cfg))
+	}
+}

@@ -115,3 +115,18 @@ func (n *node) size() int {
 	}
 	return total
 }
+
+// prune breaks what is more than levels below n, and reports whether there was anything.
+func (n *node) prune(levels int) (pruned bool) {
+	if levels < 0 {
+		*n = node{kind: kindBroken, origin: n.origin}
+		return true
+	}
+	for _, item := range n.items {
+		pruned = item.prune(levels-1) || pruned
+	}
+	for _, f := range n.fields {
+		pruned = f.node.prune(levels-1) || pruned
+	}
+	return pruned
+}

@@ -3,31 +3,39 @@ package source
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// parseTOML reads a TOML document; the library refuses keys and tables that are given twice.
+// parseTOML reads a TOML document. The library refuses keys and tables that are given twice, so the rest builds on a
+// document that is known to be valid.
 func parseTOML(text []byte, p *problems) *node {
-	var tree map[string]any
-	if err := toml.Unmarshal(text, &tree); err != nil {
-		p.list = append(p.list, *tomlProblem(err))
+	if err := toml.Unmarshal(text, &map[string]any{}); err != nil {
+		p.list = append(p.list, tomlProblem(err))
 		return nil
 	}
-	b := tomlBuilder{problems: p, lines: tomlLines(text)}
-	return b.value(tree, "", "", 0)
+	b := tomlBuilder{text: text, line: 1, left: maxNodes}
+	b.parser.Reset(text)
+	root := b.document()
+	if b.left < 0 {
+		p.add("file", "holds more than %d values: shorten it", maxNodes)
+		return nil
+	}
+	if root.prune(maxDepth) {
+		p.add("file", "is too deep: write it in flatter sections")
+	}
+	return root
 }
 
-func tomlProblem(err error) *config.Problem {
-	problem := &config.Problem{Key: "file", Message: "is not TOML: check quotes, brackets, and that no key or section is given twice"}
+func tomlProblem(err error) config.Problem {
+	problem := config.Problem{
+		Key: "file", Message: "is not TOML: check quotes, brackets, and that no key or section is given twice",
+	}
 	var at *toml.DecodeError
 	if errors.As(err, &at) {
 		line, _ := at.Position()
@@ -37,108 +45,107 @@ func tomlProblem(err error) *config.Problem {
 }
 
 type tomlBuilder struct {
-	problems *problems
-	lines    map[string]int // by path
-}
-
-func (b tomlBuilder) value(value any, path, origin string, depth int) *node {
-	if line, ok := b.lines[path]; ok {
-		origin = lineOrigin(line)
-	}
-	if depth > maxDepth {
-		b.problems.add("file", "is too deep: write it in flatter sections")
-		return &node{kind: kindBroken}
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		table := &node{kind: kindTable, origin: origin}
-		for _, name := range slices.Sorted(maps.Keys(value)) {
-			table.fields = append(table.fields, field{name, b.value(value[name], syntax.Join(path, name), origin, depth+1)})
-		}
-		return table
-	case []any:
-		list := &node{kind: kindList, origin: origin}
-		for i, item := range value {
-			list.items = append(list.items, b.value(item, syntax.Index(path, i), origin, depth+1))
-		}
-		return list
-	default:
-		return tomlScalar(value, origin)
-	}
-}
-
-func tomlScalar(value any, origin string) *node {
-	switch value := value.(type) {
-	case string:
-		return &node{kind: kindString, text: value, origin: origin}
-	case int64:
-		return &node{kind: kindInteger, text: strconv.FormatInt(value, 10), origin: origin}
-	case float64:
-		return &node{kind: kindFloat, text: formatFloat(value), origin: origin}
-	case bool:
-		return &node{kind: kindBool, text: strconv.FormatBool(value), origin: origin}
-	default:
-		return &node{kind: kindDate, text: fmt.Sprint(value), origin: origin}
-	}
-}
-
-// tomlLines finds the line of every key and table that stands on a line of its own. The document is known to be valid.
-func tomlLines(text []byte) map[string]int {
-	scan := tomlScan{text: text, line: 1, lines: map[string]int{}, items: map[string]int{}}
-	scan.parser.Reset(text)
-	for scan.parser.NextExpression() {
-		scan.expression(scan.parser.Expression())
-	}
-	return scan.lines
-}
-
-type tomlScan struct {
 	parser unstable.Parser
-	lines  map[string]int
-	items  map[string]int // how many [[tables]] a path has so far
-	table  string
-
 	text   []byte
 	offset int // how far lines are counted
 	line   int // at offset
+	left   int // nodes that may still be made
 }
 
-func (s *tomlScan) expression(expr *unstable.Node) {
-	switch expr.Kind {
-	case unstable.Table:
-		s.table = s.path("", expr.Key())
-	case unstable.ArrayTable:
-		list := s.path("", expr.Key())
-		s.table = syntax.Index(list, s.items[list])
-		s.items[list]++
-		s.lines[s.table] = s.lines[list]
-	case unstable.KeyValue:
-		s.path(s.table, expr.Key())
+func (b *tomlBuilder) document() *node {
+	root := &node{kind: kindTable}
+	section := root
+	for b.left >= 0 && b.parser.NextExpression() {
+		expr := b.parser.Expression()
+		switch expr.Kind {
+		case unstable.Table:
+			parent, name, line := b.place(root, expr.Key())
+			section = b.child(parent, name, line)
+		case unstable.ArrayTable:
+			parent, name, line := b.place(root, expr.Key())
+			list := parent.get(name)
+			if list == nil {
+				list = &node{kind: kindList, origin: line}
+				parent.fields = append(parent.fields, field{name, list})
+			}
+			section = b.node(kindTable, "", line)
+			list.items = append(list.items, section)
+		case unstable.KeyValue:
+			b.keyValue(section, expr, 0)
+		}
 	}
+	return root
 }
 
-// path resolves a dotted key under a section, entering the newest element of every [[table]] on the way, and notes its
-// line.
-func (s *tomlScan) path(section string, key unstable.Iterator) string {
-	path := section
-	for range maxDepth {
-		if !key.Next() {
-			break
+func (b *tomlBuilder) keyValue(section *node, expr *unstable.Node, depth int) {
+	parent, name, line := b.place(section, expr.Key())
+	parent.fields = append(parent.fields, field{name, b.value(expr.Value(), line, depth)})
+}
+
+// place resolves a dotted key below a section: it returns the section that holds the key, its name there, and its line.
+func (b *tomlBuilder) place(section *node, key unstable.Iterator) (parent *node, name, line string) {
+	for key.Next() {
+		if name != "" || line != "" {
+			section = b.child(section, name, line)
 		}
-		if n := s.items[path]; n > 0 {
-			path = syntax.Index(path, n-1)
-		}
-		path = syntax.Join(path, string(key.Node().Data))
-		s.lines[path] = s.lineAt(int(key.Node().Raw.Offset))
+		name, line = string(key.Node().Data), lineOrigin(b.lineAt(int(key.Node().Raw.Offset)))
 	}
-	return path
+	return section, name, line
+}
+
+// child enters a section, and makes it if there is none. Of a list of tables it enters the newest.
+func (b *tomlBuilder) child(section *node, name, line string) *node {
+	child := section.get(name)
+	switch {
+	case child == nil:
+		child = b.node(kindTable, "", line)
+		section.fields = append(section.fields, field{name, child})
+	case child.kind == kindList:
+		return child.items[len(child.items)-1]
+	}
+	return child
+}
+
+func (b *tomlBuilder) node(k kind, text, line string) *node {
+	b.left--
+	return &node{kind: k, text: text, origin: line}
+}
+
+func (b *tomlBuilder) value(value *unstable.Node, line string, depth int) *node {
+	text := string(value.Data)
+	switch value.Kind {
+	case unstable.InlineTable:
+		table := b.node(kindTable, "", line)
+		for entries := value.Children(); depth <= maxDepth && entries.Next(); {
+			b.keyValue(table, entries.Node(), depth+1)
+		}
+		return table
+	case unstable.Array:
+		list := b.node(kindList, "", line)
+		for items := value.Children(); depth <= maxDepth && items.Next(); {
+			list.items = append(list.items, b.value(items.Node(), line, depth+1))
+		}
+		return list
+	case unstable.String:
+		return b.node(kindString, text, line)
+	case unstable.Bool:
+		return b.node(kindBool, text, line)
+	case unstable.Integer:
+		number, _ := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 0, 64)
+		return b.node(kindInteger, strconv.FormatInt(number, 10), line)
+	case unstable.Float:
+		number, _ := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
+		return b.node(kindFloat, formatFloat(number), line)
+	default:
+		return b.node(kindDate, text, line)
+	}
 }
 
 // lineAt counts on from the last key: keys come in order.
-func (s *tomlScan) lineAt(offset int) int {
-	if offset > s.offset {
-		s.line += bytes.Count(s.text[s.offset:offset], []byte("\n"))
-		s.offset = offset
+func (b *tomlBuilder) lineAt(offset int) int {
+	if offset > b.offset {
+		b.line += bytes.Count(b.text[b.offset:offset], []byte("\n"))
+		b.offset = offset
 	}
-	return s.line
+	return b.line
 }

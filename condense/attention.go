@@ -36,7 +36,7 @@ func (a *LLMAttention) Name() string { return a.llm.s.Name }
 func (a *LLMAttention) Condense(in Input) Decision {
 	s := a.llm.s.Settings
 	due := s.Due(in)
-	if due.Need.Reason == "" || in.Cooling && !due.Need.Hard {
+	if due.Need.Reason == "" || in.Cooling && !due.Need.tried() {
 		return Decision{}
 	}
 	newest, ok := s.Cut(in, due, session.Size{})
@@ -62,9 +62,6 @@ func (j *attentionJob) Need() Need { return j.due.Need }
 
 // Run implements Job. On a hard need the newest events stay when the model gives no ranking.
 func (j *attentionJob) Run(ctx context.Context) (Result, error) {
-	if j.in.Cooling {
-		return j.fallback(ErrCooling), nil
-	}
 	ids, err := j.rank(ctx)
 	if err == nil {
 		return Result{Condensation: j.ranked(ids)}, nil

@@ -57,8 +57,11 @@ type Endpoint struct {
 // Need is why a condensation is due.
 type Need struct {
 	Reason session.Reason // empty: nothing is
-	Hard   bool           // forwarding unchanged is likely to fail upstream
+	Hard   bool           // upstream has refused the request as it is, or would: only then is anything forgotten without a summary
 }
+
+// tried reports whether the summariser is tried although it failed a short while ago.
+func (n Need) tried() bool { return n.Hard || n.Reason == session.ReasonRequest }
 
 // Decision is what a condenser wants done: another view, a condensation, or nothing.
 type Decision struct {

@@ -34,9 +34,6 @@ func (j *llmJob) Need() Need { return j.need }
 // Run implements Job. The buffer that the view's messages alias must not change before it returns.
 func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	j.span = readSpan(j.in, j.cut)
-	if j.in.Cooling {
-		return j.fallback(ErrCooling)
-	}
 	c, err := j.summarise(ctx)
 	if err == nil {
 		return Result{Condensation: c}, nil
@@ -48,10 +45,10 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	return j.fallback(err)
 }
 
-// summarise asks the model, on a hard need a second time with shorter events.
+// summarise asks the model, on a hard need a second time with shorter events, unless it failed a short while ago.
 func (j *llmJob) summarise(ctx context.Context) (session.Condensation, error) {
 	c, used, err := j.attempt(ctx, j.s.MaxEventLength, maxCalls-1)
-	if err == nil || !j.need.Hard || ctx.Err() != nil || !again(err) {
+	if err == nil || !j.need.Hard || j.in.Cooling || ctx.Err() != nil || !again(err) {
 		return c, err
 	}
 	c, _, err = j.attempt(ctx, max(used/4, minEventLength), maxCalls-j.calls)

@@ -56,7 +56,7 @@ func (l *LLM) Name() string { return l.s.Name }
 // Condense implements Condenser.
 func (l *LLM) Condense(in Input) Decision {
 	due := l.s.Due(in)
-	if due.Need.Reason == "" || in.Cooling && !due.Need.Hard {
+	if due.Need.Reason == "" || in.Cooling && !due.Need.tried() {
 		return Decision{}
 	}
 	c, ok := l.s.Cut(in, due, session.Size{Events: 1, Tokens: l.allowance(in, due.Target.Tokens)})

@@ -129,7 +129,7 @@ func (s *script) condense(t *testing.T, d *datadriven.TestData) string {
 	in.Cooling = d.HasArg("cooling")
 	if d.HasArg("need") {
 		d.ScanArgs(t, "need", (*string)(&in.Need.Reason))
-		in.Need.Hard = !d.HasArg("soft")
+		in.Need.Hard = in.Need.Reason == session.ReasonOverflow && !d.HasArg("soft")
 	}
 	decision := s.spec.build(t, s.prompts).Condense(in)
 	out := ""

@@ -9,6 +9,7 @@ import (
 // Settings are what all rolling condensers share: when to condense, and how much to keep.
 type Settings struct {
 	MaxSize         int     // events a view may have; 0: any number
+	MinTokens       int     // of the history's messages; below them MaxSize does nothing
 	MaxTokens       float64 // tokens a request may have; up to 1: a share of the model's window; 0: any number
 	Margin          int     // tokens left free below the model's window
 	KeepFirst       int     // events at the beginning that stay, system messages counted
@@ -17,7 +18,7 @@ type Settings struct {
 
 // Due says that a condensation is due, why, and what the view is to shrink to.
 type Due struct {
-	Need   Need         // the most pressing reason; hard if any reason is
+	Need   Need         // the most pressing reason; hard if any reason is: the window is in danger
 	Target session.Size // tokens are those of messages alone; unlimited where a dimension does not matter
 	Events bool         // the number of events is one of the reasons
 	Tokens bool         // the number of tokens is one of the reasons
@@ -31,14 +32,14 @@ const unlimited = math.MaxInt
 // is there.
 func (s Settings) Due(in Input) Due {
 	d := Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
-	if s.MaxSize > 0 && len(in.View.Items) > s.MaxSize {
+	if s.MaxSize > 0 && len(in.View.Items) > s.MaxSize && in.Total-in.Fixed >= s.MinTokens {
 		d.events(session.ReasonEvents, s.MaxSize/2)
 	}
 	if limit := s.tokenLimit(in.Window); limit > 0 && in.Total > limit {
-		d.tokens(session.ReasonTokens, limit/2-in.Fixed)
+		d.tokens(Need{Reason: session.ReasonTokens}, limit/2-in.Fixed)
 	}
 	if limit := s.windowLimit(in); limit > 0 && in.Total > limit {
-		d.tokens(session.ReasonWindow, s.windowTarget(in, limit)-in.Fixed)
+		d.tokens(Need{Reason: session.ReasonWindow, Hard: true}, s.windowTarget(in, limit)-in.Fixed)
 	}
 	if in.Need.Reason != "" {
 		d.ask(in)
@@ -54,8 +55,8 @@ func (d *Due) events(reason session.Reason, target int) {
 	d.Target.Events = min(d.Target.Events, target)
 }
 
-func (d *Due) tokens(reason session.Reason, target int) {
-	d.Need, d.Tokens = Need{Reason: reason, Hard: true}, true
+func (d *Due) tokens(need Need, target int) {
+	d.Need, d.Tokens = need, true
 	d.Target.Tokens = min(d.Target.Tokens, max(target, 0))
 }
 

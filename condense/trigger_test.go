@@ -10,7 +10,7 @@ import (
 
 func TestDue(t *testing.T) {
 	const any = math.MaxInt
-	request := condense.Need{Reason: session.ReasonRequest, Hard: true}
+	request := condense.Need{Reason: session.ReasonRequest}
 	overflow := condense.Need{Reason: session.ReasonOverflow, Hard: true}
 	size := func(events, tokens int) session.Size { return session.Size{Events: events, Tokens: tokens} }
 	for name, c := range map[string]struct {
@@ -25,9 +25,9 @@ func TestDue(t *testing.T) {
 		"max events":        {condense.Settings{MaxSize: 10}, condense.Input{}, 10, "", false, size(any, any)},
 		"one more event":    {condense.Settings{MaxSize: 10}, condense.Input{}, 11, session.ReasonEvents, false, size(5, any)},
 		"max tokens":        {condense.Settings{MaxTokens: 100}, condense.Input{Total: 100}, 3, "", false, size(any, any)},
-		"one more token":    {condense.Settings{MaxTokens: 100}, condense.Input{Total: 101, Fixed: 20}, 3, session.ReasonTokens, true, size(any, 30)},
-		"fixed above all":   {condense.Settings{MaxTokens: 100}, condense.Input{Total: 101, Fixed: 80}, 3, session.ReasonTokens, true, size(any, 0)},
-		"share":             {condense.Settings{MaxTokens: 0.75}, condense.Input{Total: 76, Window: 100}, 3, session.ReasonTokens, true, size(any, 37)},
+		"one more token":    {condense.Settings{MaxTokens: 100}, condense.Input{Total: 101, Fixed: 20}, 3, session.ReasonTokens, false, size(any, 30)},
+		"fixed above all":   {condense.Settings{MaxTokens: 100}, condense.Input{Total: 101, Fixed: 80}, 3, session.ReasonTokens, false, size(any, 0)},
+		"share":             {condense.Settings{MaxTokens: 0.75}, condense.Input{Total: 76, Window: 100}, 3, session.ReasonTokens, false, size(any, 37)},
 		"share met":         {condense.Settings{MaxTokens: 0.75}, condense.Input{Total: 75, Window: 100}, 3, "", false, size(any, any)},
 		"whole window":      {condense.Settings{MaxTokens: 1}, condense.Input{Total: 100, Window: 100}, 3, "", false, size(any, any)},
 		"share of unknown":  {condense.Settings{MaxTokens: 0.75}, condense.Input{Total: 1e6}, 3, "", false, size(any, any)},
@@ -39,8 +39,8 @@ func TestDue(t *testing.T) {
 			condense.Settings{MaxSize: 10, MaxTokens: 100}, condense.Input{Total: 300, Window: 120, Need: request}, 11,
 			session.ReasonRequest, true, size(5, 50),
 		},
-		"request alone":       {condense.Settings{MaxSize: 10}, condense.Input{Total: 110, Fixed: 10, Need: request}, 8, session.ReasonRequest, true, size(4, 50)},
-		"request with events": {condense.Settings{MaxSize: 10}, condense.Input{Total: 110, Need: request}, 12, session.ReasonRequest, true, size(5, any)},
+		"request alone":       {condense.Settings{MaxSize: 10}, condense.Input{Total: 110, Fixed: 10, Need: request}, 8, session.ReasonRequest, false, size(4, 50)},
+		"request with events": {condense.Settings{MaxSize: 10}, condense.Input{Total: 110, Need: request}, 12, session.ReasonRequest, false, size(5, any)},
 		"overflow with events": {
 			condense.Settings{MaxSize: 10}, condense.Input{Total: 110, Fixed: 10, Need: overflow}, 12, session.ReasonOverflow, true, size(5, 50),
 		},
@@ -49,7 +49,17 @@ func TestDue(t *testing.T) {
 		},
 		"soft request with tokens": {
 			condense.Settings{MaxTokens: 100}, condense.Input{Total: 110, Need: condense.Need{Reason: "background"}}, 4,
-			session.ReasonTokens, true, size(any, 50),
+			session.ReasonTokens, false, size(any, 50),
+		},
+		"below the floor": {
+			condense.Settings{MaxSize: 10, MinTokens: 100}, condense.Input{Total: 119, Fixed: 20}, 11, "", false, size(any, any),
+		},
+		"at the floor": {
+			condense.Settings{MaxSize: 10, MinTokens: 100}, condense.Input{Total: 120, Fixed: 20}, 11, session.ReasonEvents, false, size(5, any),
+		},
+		"tokens below the floor": {
+			condense.Settings{MaxSize: 10, MinTokens: 200, MaxTokens: 100}, condense.Input{Total: 110}, 11,
+			session.ReasonTokens, false, size(any, 50),
 		},
 	} {
 		c.in.View = &session.View{Items: make([]session.Item, c.events)}

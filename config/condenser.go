@@ -31,6 +31,7 @@ type Condenser struct {
 	Type            string        `yaml:"type"`
 	MaxSize         int           `yaml:"max_size"`         // events
 	MaxTokens       float64       `yaml:"max_tokens"`       // at most 1: share of the model's window; above: tokens
+	MinTokens       int           `yaml:"min_tokens"`       // of a history; below them max_size does nothing
 	KeepFirst       int           `yaml:"keep_first"`       // events
 	MinimumProgress float64       `yaml:"minimum_progress"` // share of events that a condensation must remove
 	MaxEventLength  int           `yaml:"max_event_length"` // characters of an event that are shown or kept
@@ -81,10 +82,10 @@ func CondenserKeys(condenserType string) []string {
 	case TypeRecentEvents:
 		return []string{"keep_first", "max_events", "per_model"}
 	case TypeAmortizedForgetting:
-		return []string{"max_size", "max_tokens", "keep_first", "minimum_progress", "per_model"}
+		return []string{"max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress", "per_model"}
 	case TypeLLM, TypeStructuredSummary, TypeLLMAttention:
 		return []string{
-			"max_size", "max_tokens", "keep_first", "minimum_progress",
+			"max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress",
 			"max_event_length", "llm_config", "background_at", "timeout", "per_model",
 		}
 	case TypePipeline:
@@ -100,6 +101,7 @@ func NewCondenser(condenserType string) Condenser {
 	c := Condenser{
 		MaxSize:         240,
 		MaxTokens:       0.75,
+		MinTokens:       4000,
 		KeepFirst:       2,
 		MinimumProgress: 0.1,
 		MaxEventLength:  10000,

@@ -12,6 +12,7 @@ import (
 type Override struct {
 	MaxSize         *int     `yaml:"max_size,omitempty"`
 	MaxTokens       *float64 `yaml:"max_tokens,omitempty"`
+	MinTokens       *int     `yaml:"min_tokens,omitempty"`
 	KeepFirst       *int     `yaml:"keep_first,omitempty"`
 	MinimumProgress *float64 `yaml:"minimum_progress,omitempty"`
 	MaxEventLength  *int     `yaml:"max_event_length,omitempty"`

@@ -80,6 +80,9 @@ func (v *validator) rolling(key string, c Condenser) {
 		v.keepFirst(key+".keep_first", c)
 	}
 	v.maxTokens(key+".max_tokens", c.MaxTokens)
+	if c.MinTokens < 0 {
+		v.add(key+".min_tokens", "is negative: write a number of tokens, or 0 for no floor")
+	}
 	if !(c.MinimumProgress > 0 && c.MinimumProgress < 1) {
 		v.add(key+".minimum_progress", "is not between 0 and 1: write a share of the events, as 0.1")
 	}

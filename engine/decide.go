@@ -10,7 +10,7 @@ func (t *Turn) wanted() condense.Need {
 	byClient := t.in.Wish == WishNow && len(t.made) == 0
 	byOperator := t.place.Thread.Requested > 0 && !t.place.New // pending until a condensation is logged
 	if byClient || byOperator {
-		return condense.Need{Reason: session.ReasonRequest, Hard: true}
+		return condense.Need{Reason: session.ReasonRequest}
 	}
 	return condense.Need{}
 }

@@ -226,31 +226,53 @@ func TestSummariserFailsSoft(t *testing.T) {
 	}
 }
 
+// windowOf gives every model a context window of that many tokens.
+func windowOf(tokens int) func(string) proxy.ModelInfo {
+	return func(string) proxy.ModelInfo { return proxy.ModelInfo{Model: engine.Model{Window: tokens}} }
+}
+
+// TestSummariserFailsHard: what upstream would refuse is shortened all the same, and the summariser gets one try each time.
 func TestSummariserFailsHard(t *testing.T) {
 	for name, answer := range bad() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := condensing(t, setup{
-				condenser: llm(800, "", summariserTimeout),
-				upstream:  fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return answer }},
+				condenser: llm(0, "", summariserTimeout), models: windowOf(800),
+				upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return answer }},
 			})
 			resp := r.wantCondensed(messages(turns("ships", 9)...))
-			if got := resp.Header.Get("X-Dewpoint-Condensed"); !strings.HasPrefix(got, "tokens; ") {
+			if got := resp.Header.Get("X-Dewpoint-Condensed"); !strings.HasPrefix(got, "window; ") {
 				t.Errorf("condensed %q", got)
 			}
 			calls := r.up.SummariserCalls()
 			r.wantCondensed(messages(turns("ships", 19)...))
-			if more := r.up.SummariserCalls() - calls; calls < 1 || calls > 2 || more != 0 {
+			if more := r.up.SummariserCalls() - calls; calls < 1 || calls > 2 || more != 1 {
 				t.Errorf("%d calls of the summariser, then %d more", calls, more)
 			}
 		})
 	}
 }
 
+// TestFarBelowTheWindowNothingIsForgotten: a limit on tokens and a client's wish are no danger. Without a summary the request
+// goes as it came.
+func TestFarBelowTheWindowNothingIsForgotten(t *testing.T) {
+	failing := fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return fakeupstream.ServerError() }}
+	r := condensing(t, setup{condenser: llm(800, "", patience), upstream: failing, models: windowOf(128000)})
+	r.wantUnchanged(messages(turns("ships", 9)...))
+	r.wantUnchanged(messages(turns("ships", 19)...))
+	r = condensing(t, setup{upstream: failing, models: windowOf(128000)})
+	for range 3 {
+		r.wantUnchanged(messages(turns("ships", 9)...), "X-Dewpoint-Condense", "now")
+	}
+	if calls := r.up.SummariserCalls(); calls != 3 {
+		t.Errorf("%d calls of the summariser, want one for each wish", calls)
+	}
+}
+
 func TestSummariserDown(t *testing.T) {
 	r := condensing(t, setup{condenser: llm(0, "http://127.0.0.1:1/v1", patience)})
 	r.wantUnchanged(messages(turns("ships", 11)...))
-	hard := condensing(t, setup{condenser: llm(800, "http://127.0.0.1:1/v1", patience)})
+	hard := condensing(t, setup{condenser: llm(0, "http://127.0.0.1:1/v1", patience), models: windowOf(800)})
 	hard.wantCondensed(messages(turns("ships", 9)...))
 }
 

@@ -182,11 +182,11 @@ func TestOverflowOfAPrefix(t *testing.T) {
 func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
 	cooldown := &condense.Cooldown{}
 	small := condense.NewLLM(condense.LLMSettings{
-		Settings:   condense.Settings{MaxTokens: 1000, KeepFirst: 1},
+		Settings:   condense.Settings{KeepFirst: 1},
 		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
 		Model:      cheapModel, Window: 300, MaxOutput: 200,
 	})
-	r := condensing(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
+	r := condensing(t, setup{models: windowOf(1000), tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{
 			Tenant:   engine.Tenant{Name: "default", Anonymous: true, Condenser: small, Cooldown: cooldown},
 			Upstream: proxy.UpstreamConfig{BaseURL: base},

@@ -2,7 +2,7 @@ package source
 
 // badPerModel are files whose overrides make no sense.
 func badPerModel() []badFixture {
-	const keys = "max_size, max_tokens, keep_first, minimum_progress, max_event_length, background_at"
+	const keys = "max_size, max_tokens, min_tokens, keep_first, minimum_progress, max_event_length, background_at"
 	return []badFixture{
 		{"bad.per-model-keys.yaml", []string{
 			`condenser.per_model.a.type: is the same for all models: remove it, or use ` + keys + ` (line 5)`,

@@ -21,7 +21,9 @@ func TestNothingConfigured(t *testing.T) {
 			t.Errorf("%q gave %+v", file, cfg)
 		}
 	}
-	llm := config.Condenser{Type: config.TypeLLM, MaxSize: 240, MaxTokens: 0.75, KeepFirst: 2, MinimumProgress: 0.1, MaxEventLength: 10000}
+	llm := config.Condenser{
+		Type: config.TypeLLM, MaxSize: 240, MaxTokens: 0.75, MinTokens: 4000, KeepFirst: 2, MinimumProgress: 0.1, MaxEventLength: 10000,
+	}
 	if got := config.Default().Condenser; !reflect.DeepEqual(got, llm) {
 		t.Errorf("the default condenser is %+v", got)
 	}

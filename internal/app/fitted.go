@@ -23,7 +23,7 @@ func (f fitted) Condense(in condense.Input) condense.Decision { return f.fit(in)
 // settings are those of a rolling condenser for a request whose model has that window.
 func settings(c config.Condenser, window int) condense.Settings {
 	return condense.Settings{
-		MaxSize: c.MaxSize, MaxTokens: c.MaxTokens, KeepFirst: c.KeepFirst, MinimumProgress: c.MinimumProgress,
+		MaxSize: c.MaxSize, MaxTokens: c.MaxTokens, MinTokens: c.MinTokens, KeepFirst: c.KeepFirst, MinimumProgress: c.MinimumProgress,
 		Margin: margin(window),
 	}
 }

@@ -18,7 +18,7 @@ const maxSize = 40
 // Play runs the sample and writes a line a step as it goes, then what was saved.
 func Play(ctx context.Context, out io.Writer) (err error) {
 	cfg := config.Default()
-	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize = "cheap", maxSize
+	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.MinTokens = "cheap", maxSize, 0
 	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16})
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)

@@ -42,7 +42,7 @@ func TestAWindowNobodyKnows(t *testing.T) {
 // TestSample plays the sample by every trigger.
 func TestSample(t *testing.T) {
 	for name, change := range map[string]func(*config.Config){
-		"events": func(c *config.Config) { c.Condenser.MaxSize = 30 },
+		"events": func(c *config.Config) { c.Condenser.MaxSize, c.Condenser.MinTokens = 30, 0 },
 		"tokens": func(c *config.Config) { c.Condenser.MaxTokens = 12000 },
 	} {
 		t.Run(name, func(t *testing.T) {

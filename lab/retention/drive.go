@@ -48,6 +48,7 @@ func (m *moment) settle(c condense.Condenser, j journal, budget int, nudge func(
 	v := session.Project(m.history, j)
 	for range rounds {
 		in := m.input(&v)
+		in.Window = 2 * budget // a condensation goes down to half; without a summary only where the window forces it
 		if nudge != nil && in.Total > budget {
 			nudge(&in)
 		}

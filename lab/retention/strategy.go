@@ -82,9 +82,9 @@ func newLimits(r *run) limits {
 	}
 }
 
-// settings are those of the rolling condensers: they go down to half of their limit.
+// settings are those of the rolling condensers: they go down to half of the window.
 func (l limits) settings() condense.Settings {
-	return condense.Settings{MaxTokens: float64(2 * l.budget), KeepFirst: KeepFirst}
+	return condense.Settings{KeepFirst: KeepFirst}
 }
 
 // summary is the settings of the condensers with a model. What it may write, and what is added to it, is what a cut sets

@@ -4,14 +4,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net/url"
-
-	"github.com/dewpoint-proxy/dewpoint/proxy/h1"
+	"time"
 )
 
 // NewTransportTo is NewTransport for upstreams whose certificates are not public.
-func NewTransportTo(roots *x509.CertPool) *h1.Transport {
+func NewTransportTo(roots *x509.CertPool) *Transport {
 	return newTransport(0, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots})
 }
+
+// SetRetryWindow sets how late the end of a kept connection may come for its request to be sent again.
+func (t *Transport) SetRetryWindow(d time.Duration) { t.window = d }
 
 // Parked is how many connections wait for a request without buffers.
 func (s *Server) Parked() int64 { return s.doors.parked.Load() }

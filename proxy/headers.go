@@ -115,9 +115,9 @@ func inspect(raw []byte) (f fields, ok bool) {
 }
 
 // token reports whether b is one (RFC 9110, section 5.6.2).
-func token(b []byte) bool {
-	for _, c := range b {
-		switch {
+func token[T string | []byte](b T) bool {
+	for i := range len(b) {
+		switch c := b[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
 		default:
 			return false

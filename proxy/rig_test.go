@@ -23,7 +23,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
-	"github.com/dewpoint-proxy/dewpoint/proxy/h1"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
@@ -224,9 +223,6 @@ type countedBody struct {
 	io.ReadCloser
 	closed func()
 }
-
-// Parts implements h1.Parts: without it, requests would take the other way upstream.
-func (b *countedBody) Parts() [][]byte { return b.ReadCloser.(h1.Parts).Parts() }
 
 func (b *countedBody) Close() error {
 	defer b.closed()

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,40 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"time"
-
-	"github.com/dewpoint-proxy/dewpoint/proxy/h1"
 )
-
-// NewTransport is the default way upstream: HTTP/1.1 and 2, TLS, proxies from the environment, connections kept. It does
-// not touch content encodings. An upstream without HTTP/2, such as a gateway or a model server beside the proxy, is spoken
-// to by package h1, which costs about half as much. headerTimeout bounds the wait for the response's header, 0: no bound.
-func NewTransport(headerTimeout time.Duration) *h1.Transport {
-	return newTransport(headerTimeout, &tls.Config{MinVersion: tls.VersionTLS12})
-}
-
-func newTransport(headerTimeout time.Duration, secure *tls.Config) *h1.Transport {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	other := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dialer.DialContext,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConns:          1024,
-		MaxIdleConnsPerHost:   256,
-		IdleConnTimeout:       90 * time.Second,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: headerTimeout,
-		DisableCompression:    true,
-		WriteBufferSize:       64 << 10,
-		ReadBufferSize:        16 << 10,
-	}
-	t := h1.New(h1.Options{
-		Other: other, Dial: dialer.DialContext, TLS: secure, HeaderWait: headerTimeout, Idle: other.IdleConnTimeout,
-		MaxIdle: other.MaxIdleConnsPerHost,
-	})
-	other.DialTLSContext = t.DialTLS
-	return t
-}
 
 // outbound is one request on its way upstream. Parts are its body, written one after another; they alias Held.
 type outbound struct {
@@ -82,13 +48,6 @@ type upload struct {
 func newUpload(parts [][]byte, held *body) *upload {
 	held.Hold()
 	return &upload{parts: parts, held: held}
-}
-
-// Parts implements h1.Parts.
-func (u *upload) Parts() [][]byte {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.parts
 }
 
 // Read implements io.Reader.
@@ -178,6 +137,8 @@ func reason(err error) string {
 		return "its name did not resolve"
 	case strings.Contains(err.Error(), "connection refused"):
 		return "connection refused"
+	case errors.Is(err, errMalformedHeader):
+		return "its answer was not valid HTTP"
 	case strings.Contains(err.Error(), "tls:"), strings.Contains(err.Error(), "x509:"):
 		return "TLS failed"
 	}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	stdlog "log"
 	"os"
 	"os/signal"
 	"strings"
@@ -102,6 +103,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 	for _, key := range cfg.Unused {
 		log.Warn("configuration key has no effect here", zap.String("key", key))
 	}
+	stdlog.SetOutput(io.Discard) // net/http would write there what an upstream sends unasked, which may be content
 	app.LimitMemory(cfg, log.Logger)
 	app.PaceGC()
 	a, err := app.New(cfg, log.Logger, app.WithTraces(), app.WithVersion(version), app.WithLog(log))

@@ -45,6 +45,7 @@ func (a *App) buildAdmin(store Store) error {
 	})
 	a.admin = &http.Server{
 		Handler: handler, ReadHeaderTimeout: adminWait, ReadTimeout: adminWait, WriteTimeout: adminAnswer, MaxHeaderBytes: adminHeader,
+		ErrorLog: zap.NewStdLog(a.log),
 	}
 	return nil
 }

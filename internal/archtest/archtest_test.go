@@ -41,9 +41,8 @@ var house = map[string][]string{
 	"dialect":                {"session"},
 	"dialect/chat":           {"session", "dialect", "internal/rawjson"},
 	"internal/overflow":      {"internal/rawjson"},
-	"proxy/h1":               {},
 	"engine":                 {"session", "condense", "dialect", "internal/overflow"},
-	"proxy":                  {"session", "condense", "dialect", "engine", "proxy/h1", "internal/overflow"},
+	"proxy":                  {"session", "condense", "dialect", "engine", "internal/overflow"},
 	"admin":                  {"session"},
 	"internal/app":           {"admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/summariser", "config", "engine", "proxy", "dialect", "dialect/chat", "internal/health", "internal/otlp"},
 	"internal/health":        {},
@@ -75,7 +74,7 @@ var outside = []struct {
 	{"github.com/prometheus", "metrics are kept at the edge", []string{"proxy"}},
 	{"go.opentelemetry.io", "traces are made at the edge", []string{"proxy", "internal/app", "internal/otlp"}},
 	{"net/http", "the core knows no protocol", []string{
-		"proxy", "proxy/h1", "admin", "condense/summariser", "internal/app", "internal/health", "internal/otlp", "internal/fakeupstream",
+		"proxy", "admin", "condense/summariser", "internal/app", "internal/health", "internal/otlp", "internal/fakeupstream",
 		"internal/replay", "cmd/proxy",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{

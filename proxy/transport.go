@@ -1,0 +1,200 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// retryWindow is how long a request and the end of its connection may cross on the wire. An upstream that closes later
+// has read the request: it may have been served, and paid for, and must not be sent again (RFC 9110, section 9.2.2).
+const retryWindow = time.Second
+
+// maxAnswerHeader bounds the header of an upstream's response, in bytes.
+const maxAnswerHeader = 1 << 20
+
+// Transport is net/http's, except that it repeats a request whose kept connection turned out to be closed, and refuses
+// responses with malformed header names.
+type Transport struct {
+	kept   *http.Transport
+	fresh  *http.Transport // uses each connection once
+	window time.Duration
+}
+
+var _ http.RoundTripper = (*Transport)(nil)
+
+// NewTransport is the default way upstream: HTTP/1.1 and 2, TLS, proxies from the environment, connections kept. It does
+// not touch content encodings. headerTimeout bounds the wait for the response's header, 0: no bound.
+func NewTransport(headerTimeout time.Duration) *Transport {
+	return newTransport(headerTimeout, &tls.Config{MinVersion: tls.VersionTLS12})
+}
+
+func newTransport(headerTimeout time.Duration, secure *tls.Config) *Transport {
+	kept := &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:        secure,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           1024,
+		MaxIdleConnsPerHost:    256,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ResponseHeaderTimeout:  headerTimeout,
+		MaxResponseHeaderBytes: maxAnswerHeader,
+		DisableCompression:     true,
+		WriteBufferSize:        64 << 10,
+		ReadBufferSize:         16 << 10,
+	}
+	fresh := kept.Clone()
+	fresh.DisableKeepAlives = true
+	return &Transport{kept: kept, fresh: fresh, window: retryWindow}
+}
+
+// CloseIdleConnections closes the connections that are kept.
+func (t *Transport) CloseIdleConnections() {
+	t.kept.CloseIdleConnections()
+	t.fresh.CloseIdleConnections()
+}
+
+// RoundTrip implements http.RoundTripper. A request whose reused connection closed before a byte of the response came,
+// within a second, is sent once more on a new connection, POST too.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	first := &attempt{}
+	resp, err := t.kept.RoundTrip(first.follow(req))
+	if err != nil && req.Context().Err() == nil && first.crossed(err, t.window) {
+		if again, ok := repeat(req); ok {
+			resp, err = t.fresh.RoundTrip(again)
+		}
+	}
+	if err != nil {
+		return nil, err //nolint:wrapcheck // as net/http's
+	}
+	return wellFormed(resp)
+}
+
+// repeat gives a request with its body from the start, if there is a way to get it.
+func repeat(req *http.Request) (*http.Request, bool) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req, true
+	}
+	if req.GetBody == nil {
+		return nil, false
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, false
+	}
+	again := *req
+	again.Body = body
+	return &again, true
+}
+
+// errMalformedHeader ends a response whose header names are no tokens. net/http accepts a space before the colon and
+// makes it part of the name: the next hop might read another length out of it.
+var errMalformedHeader = errors.New("malformed response header")
+
+func wellFormed(resp *http.Response) (*http.Response, error) {
+	for name := range resp.Header {
+		if !token(name) {
+			_ = resp.Body.Close()
+			return nil, fmt.Errorf("%w: %q", errMalformedHeader, name)
+		}
+	}
+	return resp, nil
+}
+
+// errConnectionClosed is why net/http is not given the body again.
+var errConnectionClosed = errors.New("the kept connection closed before the response")
+
+// attempt follows one request through net/http, which may use several connections for it.
+type attempt struct {
+	mu       sync.Mutex
+	began    time.Time // when the last connection was taken
+	reused   bool
+	http2    bool
+	answered bool // a byte of the response has come
+}
+
+// follow gives the request as the attempt watches it. net/http repeats requests with an Idempotency-Key, however late, so
+// over HTTP/1.1 it is refused the body: repeating is up to Transport. HTTP/2 says which requests were not processed.
+func (a *attempt) follow(req *http.Request) *http.Request {
+	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GotConn: a.connected, GotFirstResponseByte: a.answer,
+	}))
+	if get := req.GetBody; get != nil {
+		req.GetBody = func() (io.ReadCloser, error) {
+			if !a.speaksHTTP2() {
+				return nil, errConnectionClosed
+			}
+			return get()
+		}
+	}
+	return req
+}
+
+func (a *attempt) connected(info httptrace.GotConnInfo) {
+	wire := info.Conn
+	secured, ok := info.Conn.(*tls.Conn)
+	if ok {
+		wire = secured.NetConn()
+	}
+	http2 := ok && secured.ConnectionState().NegotiatedProtocol == "h2"
+	if info.Reused && !http2 && !silent(wire) {
+		_ = wire.Close()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.began, a.reused, a.answered = time.Now(), info.Reused, false
+	a.http2 = http2
+}
+
+// silent reports whether nothing has come on a kept connection. net/http would take bytes that came before the request was
+// written, and that it had no time to read, for its answer.
+func silent(wire net.Conn) bool {
+	sc, ok := wire.(syscall.Conn)
+	if !ok {
+		return true
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return false
+	}
+	open := false
+	err = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		open = err == syscall.EAGAIN
+	})
+	return err == nil && open
+}
+
+func (a *attempt) answer() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answered = true
+}
+
+func (a *attempt) speaksHTTP2() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.http2
+}
+
+// crossed reports whether the request and the end of its connection may have crossed on the wire.
+func (a *attempt) crossed(err error, window time.Duration) bool {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.Canceled) {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.reused && !a.http2 && !a.answered && time.Since(a.began) < window
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"time"
 
@@ -17,57 +16,8 @@ var ErrCut = errors.New("requests under way were cut off")
 // cutting is how long requests that are cut off have to tell their clients, and log writes to end after them.
 const cutting = 5 * time.Second
 
-// Serve takes connections from a listener for TCP until Shutdown. One that Listen made loses none of them then.
-func (s *Server) Serve(l net.Listener) error {
-	tcp, ok := l.(*net.TCPListener)
-	if !ok {
-		return fmt.Errorf("serve: %T is no listener for TCP", l)
-	}
-	d, open := s.doors.add(tcp)
-	if !open {
-		_ = l.Close()
-		return nil
-	}
-	defer s.doors.ended()
-	for {
-		c, err := d.next()
-		switch {
-		case err == nil:
-			if wait := s.o.Limits.HeaderWait; wait > 0 {
-				_ = c.SetReadDeadline(time.Now().Add(wait))
-			}
-			go s.attend(c) // until it is none of the doors' any more
-		case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
-			return nil
-		default:
-			return fmt.Errorf("serve: %w", err)
-		}
-	}
-}
-
-// attend waits for a connection's next request and has it served, with those that follow at once. Then it begins anew, in
-// a goroutine whose stack is small again.
-func (s *Server) attend(c *clientConn) {
-	if !c.await() {
-		_ = c.end()
-		return
-	}
-	_ = s.http.ServeConn(c) // its errors are the client's
-	if c.park() {
-		go s.attend(c)
-	}
-}
-
-// follow is told by fasthttp when an answer is over and when the next request comes.
-func follow(conn net.Conn, state fasthttp.ConnState) {
-	c, ok := conn.(*clientConn)
-	switch {
-	case ok && state == fasthttp.StateIdle:
-		c.idle()
-	case ok && state == fasthttp.StateActive:
-		c.active()
-	}
-}
+// Serve takes connections from a TCP listener until Shutdown. One that listen.Open made loses none of them then.
+func (s *Server) Serve(l net.Listener) error { return s.ports.Serve(l) } //nolint:wrapcheck // it says "serve"
 
 // Drain has every answer from now on tell its client to close the connection. Requests are served as before.
 func (s *Server) Drain() { s.draining.Store(true) }
@@ -88,15 +38,15 @@ func (s *Server) Degraded() bool { return s.degraded.reading.Load() || s.degrade
 // then ErrCut. The log is written in any case.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
-	over := s.doors.shut()
+	over := s.ports.Close()
 	var err error
 	select {
 	case <-over:
 	case <-ctx.Done():
-		err = fmt.Errorf("shut down: %w: %d connections", ErrCut, s.doors.busy())
+		err = fmt.Errorf("shut down: %w: %d connections", ErrCut, s.ports.Busy())
 		s.cut()
 		s.await(over)
-		s.doors.slam()
+		s.ports.Abort()
 		s.await(over) // a handler that does not return is left behind
 	}
 	done := s.after.close()

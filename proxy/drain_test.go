@@ -20,7 +20,7 @@ func (r *rig) shutdown(ctx context.Context) <-chan error {
 	go func() { ended <- r.server.Shutdown(ctx) }()
 	for {
 		conn, err := net.Dial("tcp", r.addr)
-		if errors.Is(err, syscall.ECONNREFUSED) {
+		if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) { // reset: it came as the port was closed
 			return ended
 		}
 		must(r.t, err)

@@ -16,7 +16,7 @@ func NewTransportTo(roots *x509.CertPool) *Transport {
 func (t *Transport) SetRetryWindow(d time.Duration) { t.window = d }
 
 // Parked is how many connections wait for a request without buffers.
-func (s *Server) Parked() int64 { return s.doors.parked.Load() }
+func (s *Server) Parked() int64 { return s.ports.Parked() }
 
 // InFlight is how many request bytes the server holds.
 func (s *Server) InFlight() int64 { return s.reader.budget.used.Load() }

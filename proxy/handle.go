@@ -11,6 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
 // handle is fasthttp's handler, and the way of a request: accepted, recognised, condensed, sent, relieved if upstream finds
@@ -195,7 +196,7 @@ func (r *request) examine(resp *http.Response) (overflow.Overflow, bool) {
 // relay hands upstream's response to the client, and what was learnt from it to the log.
 func (r *request) relay(ctx *fasthttp.RequestCtx, resp *http.Response) {
 	rel := &relay{
-		from: resp, idle: r.server.o.Limits.StreamIdle, cancel: r.cancel, uncut: cutOff(r.ctx, ctx.Conn()),
+		from: resp, idle: r.server.o.Limits.StreamIdle, cancel: r.cancel, uncut: listen.CutOff(r.ctx, ctx.Conn()),
 		state: outcome{Status: resp.StatusCode}, seen: &r.seen,
 	}
 	incoming(&ctx.Response.Header, resp)

@@ -13,6 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -45,7 +46,7 @@ type asked struct {
 
 // lease is what a request holds until it is over.
 type lease struct {
-	watch   *watch
+	watch   *listen.Watch
 	limit   *time.Timer // of the whole answer, nil: none
 	over    sync.Once
 	relayed bool // its answer is: the relay's end releases it
@@ -98,7 +99,7 @@ func (r *request) begin(ctx *fasthttp.RequestCtx) {
 	if limit := r.tenant.Upstream.Timeout; limit > 0 {
 		r.lease.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
 	}
-	r.lease.watch = watchClient(ctx.Conn(), r.cancel)
+	r.lease.watch = listen.WatchClient(ctx.Conn(), func() { r.cancel(errClientGone) })
 }
 
 // abandon releases a request that was accepted and has no answer to be relayed.
@@ -115,7 +116,7 @@ func (r *request) release() {
 			r.lease.limit.Stop()
 		}
 		r.cancel(nil)
-		r.lease.watch.stop()
+		r.lease.watch.Stop()
 		r.body.Release()
 		r.tenant.gate.leave()
 	})

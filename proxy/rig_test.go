@@ -23,6 +23,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
@@ -159,7 +160,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 
 func (r *rig) serve() {
 	r.t.Helper()
-	listener, err := proxy.Listen("127.0.0.1:0")
+	listener, err := listen.Open("127.0.0.1:0")
 	must(r.t, err)
 	r.addr = listener.Addr().String()
 	served := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
 // Options are what a Server is made of.
@@ -68,7 +69,7 @@ type Server struct {
 	once     once
 	pending  chan struct{} // a place per log write under way
 	after    *crew
-	doors    doors
+	ports    *listen.Ports
 	draining atomic.Bool
 	requests context.Context // ends when requests under way are cut off
 	cut      context.CancelFunc
@@ -100,6 +101,7 @@ func New(o Options) (*Server, error) {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.requests, s.cut = context.WithCancel(s.ctx)
 	s.http = s.newHTTP()
+	s.ports = listen.New(listen.Options{Handle: s.http.ServeConn, FirstByte: o.Limits.HeaderWait})
 	return s, nil
 }
 
@@ -132,7 +134,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ReadBufferSize:               s.o.Limits.Header,
 		ReadTimeout:                  s.o.Limits.HeaderWait,
 		IdleTimeout:                  s.o.Limits.Idle,
-		ConnState:                    follow,
+		ConnState:                    listen.Follow,
 		SecureErrorLogMessage:        true,
 		Logger:                       quiet{},
 	}

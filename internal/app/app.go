@@ -19,6 +19,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
@@ -182,7 +183,7 @@ func limits(cfg *config.Config) (engine.Limits, proxy.Limits) {
 // listen opens the ports, so that a port in use is known before anything is served.
 func (a *App) listen() error {
 	var err error
-	if a.data, err = proxy.Listen(a.config.Listen); err != nil {
+	if a.data, err = listen.Open(a.config.Listen); err != nil {
 		return err
 	}
 	a.lifecycle.onStop("data listener", func(context.Context) error { return closed(a.data.Close()) })

@@ -1,4 +1,4 @@
-package proxy
+package listen
 
 import (
 	"errors"
@@ -17,11 +17,11 @@ const (
 	grace = 100 * time.Millisecond
 )
 
-// clientConn is a connection that knows whether a request is under way on it. While none is, it has no buffers and no
+// conn is a connection that knows whether a request is under way on it. While none is, it has no buffers and no
 // grown stack: Read tells the HTTP server that it has ended, Close leaves it open, and attend waits for the next request.
-type clientConn struct {
+type conn struct {
 	*net.TCPConn
-	of *doors
+	of *Ports
 
 	mu     sync.Mutex
 	since  time.Time // nothing has come since the last answer, or at all; zero: a request is under way
@@ -31,18 +31,18 @@ type clientConn struct {
 	rests  bool      // that was told of its end, which is none
 }
 
-// enter makes a new connection one of the doors'.
-func (d *doors) enter(conn *net.TCPConn) *clientConn {
-	c := &clientConn{TCPConn: conn, of: d, since: time.Now()}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.conns[c] = struct{}{}
+// enter registers a new connection.
+func (p *Ports) enter(tcp *net.TCPConn) *conn {
+	c := &conn{TCPConn: tcp, of: p, since: time.Now()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conns[c] = struct{}{}
 	return c
 }
 
 // await waits, at the cost of a small stack, until a request begins. It reports false when the connection ends before, or
 // is silent for too long.
-func (c *clientConn) await() bool {
+func (c *conn) await() bool {
 	c.of.parked.Add(1)
 	defer c.of.parked.Add(-1)
 	raw, ok := rawConn(c.TCPConn)
@@ -59,7 +59,7 @@ func (c *clientConn) await() bool {
 }
 
 // park takes a connection back from the HTTP server, if it rests.
-func (c *clientConn) park() bool {
+func (c *conn) park() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.rests {
@@ -71,21 +71,21 @@ func (c *clientConn) park() bool {
 }
 
 // active notes that a request is about to be read, which may have come with the one before.
-func (c *clientConn) active() {
+func (c *conn) active() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.since = time.Time{}
 }
 
 // idle notes that an answer is over. The server sets a read deadline next.
-func (c *clientConn) idle() {
+func (c *conn) idle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.since = time.Now()
 }
 
 // Read implements net.Conn. To the server, a connection that is to rest ends as if its client had closed it.
-func (c *clientConn) Read(p []byte) (int, error) {
+func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if n > 0 {
 		c.speaks()
@@ -96,7 +96,7 @@ func (c *clientConn) Read(p []byte) (int, error) {
 }
 
 // speaks notes that a request has begun. A server that wants deadlines sets the next one now.
-func (c *clientConn) speaks() {
+func (c *conn) speaks() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.since = time.Time{}
@@ -107,7 +107,7 @@ func (c *clientConn) speaks() {
 }
 
 // SetReadDeadline implements net.Conn.
-func (c *clientConn) SetReadDeadline(t time.Time) error {
+func (c *conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = t
@@ -115,7 +115,7 @@ func (c *clientConn) SetReadDeadline(t time.Time) error {
 }
 
 // hurry has the connection end soon, unless a request is under way.
-func (c *clientConn) hurry() {
+func (c *conn) hurry() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_ = c.setDeadline()
@@ -123,7 +123,7 @@ func (c *clientConn) hurry() {
 
 // setDeadline sets the read deadline that the server wants, or an earlier one if the connection is to rest or to end. It
 // is called under mu.
-func (c *clientConn) setDeadline() error {
+func (c *conn) setDeadline() error {
 	t := c.asked
 	c.early = false
 	if end, bounded := c.patience(); bounded && (t.IsZero() || end.Before(t)) {
@@ -133,7 +133,7 @@ func (c *clientConn) setDeadline() error {
 }
 
 // patience is until when a silent connection stays as it is. It is called under mu.
-func (c *clientConn) patience() (end time.Time, bounded bool) {
+func (c *conn) patience() (end time.Time, bounded bool) {
 	switch {
 	case c.since.IsZero():
 		return end, false
@@ -146,21 +146,21 @@ func (c *clientConn) patience() (end time.Time, bounded bool) {
 }
 
 // rest reports whether the server is to let go of the connection: it was silent for as long as its grace.
-func (c *clientConn) rest() bool {
+func (c *conn) rest() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rests = c.early
 	return c.rests
 }
 
-func (c *clientConn) silent() bool {
+func (c *conn) silent() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.since.IsZero()
 }
 
 // Close implements net.Conn, but for a connection that rests.
-func (c *clientConn) Close() error {
+func (c *conn) Close() error {
 	c.mu.Lock()
 	rests := c.rests
 	c.mu.Unlock()
@@ -171,7 +171,7 @@ func (c *clientConn) Close() error {
 }
 
 // end closes the connection for good.
-func (c *clientConn) end() error {
+func (c *conn) end() error {
 	err := c.TCPConn.Close()
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()

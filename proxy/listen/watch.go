@@ -1,4 +1,4 @@
-package proxy
+package listen
 
 import (
 	"context"
@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// watch notices that a client leaves, by peeking at its connection from the network poller: no polling, no bytes taken.
-// It costs a goroutine that sleeps. The connection must not be read by anybody else until stop has returned.
-type watch struct {
+// Watch notices that a client leaves, by peeking at its connection from the network poller: no polling, no bytes taken.
+// It costs a goroutine that sleeps. Nothing else may read the connection until Stop has returned.
+type Watch struct {
 	conn net.Conn
 	done chan struct{}
 	once sync.Once
 }
 
-// watchClient cancels when the client closes its side.
-func watchClient(conn net.Conn, cancel context.CancelCauseFunc) *watch {
-	w := &watch{conn: conn, done: make(chan struct{})}
+// WatchClient calls gone when the client closes its side.
+func WatchClient(conn net.Conn, gone func()) *Watch {
+	w := &Watch{conn: conn, done: make(chan struct{})}
 	raw, ok := rawConn(conn)
 	if !ok {
 		close(w.done)
@@ -27,8 +27,8 @@ func watchClient(conn net.Conn, cancel context.CancelCauseFunc) *watch {
 	_ = conn.SetReadDeadline(time.Time{})
 	go func() {
 		defer close(w.done)
-		if gone, err := peek(raw); gone && err == nil {
-			cancel(errClientGone)
+		if left, err := peek(raw); left && err == nil {
+			gone()
 		}
 	}()
 	return w
@@ -59,9 +59,9 @@ func peek(raw syscall.RawConn) (gone bool, err error) {
 	return gone, err //nolint:wrapcheck // only whether there is one is asked for
 }
 
-// cutOff makes writes to a client fail once ctx has ended: a client that takes nothing would hold its request for good.
+// CutOff makes writes to a client fail once ctx has ended: a client that takes nothing would hold its request for good.
 // The function that it returns ends this and gives the connection back.
-func cutOff(ctx context.Context, conn net.Conn) func() {
+func CutOff(ctx context.Context, conn net.Conn) func() {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
@@ -75,8 +75,8 @@ func cutOff(ctx context.Context, conn net.Conn) func() {
 	}
 }
 
-// stop ends the watch and gives the connection back.
-func (w *watch) stop() {
+// Stop ends the watch and gives the connection back.
+func (w *Watch) Stop() {
 	w.once.Do(func() {
 		_ = w.conn.SetReadDeadline(time.Unix(1, 0))
 		<-w.done

@@ -1,0 +1,212 @@
+// Package listen accepts clients' connections, holds those that are idle without buffers, notices when a client leaves,
+// and drains connections at the end. It knows nothing about requests.
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// settling is how long a listener goes on accepting once it is told to stop: connections that the kernel has completed
+// would be reset if it were closed at once.
+const settling = 100 * time.Millisecond
+
+// Open listens on a TCP address.
+func Open(address string) (net.Listener, error) {
+	var c net.ListenConfig
+	c.SetMultipathTCP(false) // watching and parking connections are only tested over plain TCP
+	l, err := c.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	return l, nil
+}
+
+// Options are what Ports are made of.
+type Options struct {
+	Handle    func(net.Conn) error // serves a connection until its client closes it, or it is to be parked
+	FirstByte time.Duration        // how long a new connection may be silent, 0: no limit
+}
+
+// Ports are the listeners and the connections accepted by them. When they are closed, what a client has begun is still
+// served: fasthttp's own shutdown resets connections that wait to be accepted, and closes kept ones under clients that are
+// just writing their next request.
+type Ports struct {
+	o       Options
+	leaving atomic.Bool  // connections are closed when they fall silent
+	parked  atomic.Int64 // connections that wait for a request, without buffers
+
+	mu        sync.Mutex
+	listeners []*net.TCPListener // in use
+	accepting int                // of them, those that still accept
+	conns     map[*conn]struct{}
+	drained   chan struct{} // closed when nothing accepts and no connection is open; nil: not closing yet
+	told      bool
+}
+
+// New makes Ports without a listener.
+func New(o Options) *Ports { return &Ports{o: o, conns: map[*conn]struct{}{}} }
+
+// Parked is how many connections wait for a request without buffers.
+func (p *Ports) Parked() int64 { return p.parked.Load() }
+
+// Serve accepts connections from a TCP listener until Close.
+func (p *Ports) Serve(l net.Listener) error {
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		return fmt.Errorf("serve: %T is not a TCP listener", l)
+	}
+	if !p.add(tcp) {
+		_ = l.Close()
+		return nil
+	}
+	defer p.stopped()
+	for {
+		c, err := p.accept(tcp)
+		switch {
+		case err == nil:
+			if p.o.FirstByte > 0 {
+				_ = c.SetReadDeadline(time.Now().Add(p.o.FirstByte))
+			}
+			go p.attend(c) // until it is removed from conns
+		case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
+			return nil
+		default:
+			return fmt.Errorf("serve: %w", err)
+		}
+	}
+}
+
+// attend waits for a connection's next request and has it handled, with those that follow at once. Then it begins anew, in
+// a goroutine whose stack is small again.
+func (p *Ports) attend(c *conn) {
+	if !c.await() {
+		_ = c.end()
+		return
+	}
+	_ = p.o.Handle(c) // its errors are the client's
+	if c.park() {
+		go p.attend(c)
+	}
+}
+
+// add registers a listener, unless the ports are closed.
+func (p *Ports) add(l *net.TCPListener) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.drained != nil {
+		return false
+	}
+	p.listeners = append(p.listeners, l)
+	p.accepting++
+	return true
+}
+
+// stopped says that a listener accepts no more.
+func (p *Ports) stopped() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.accepting--
+	p.check()
+}
+
+// check tells when everything is drained. It is called under mu.
+func (p *Ports) check() {
+	if p.drained != nil && !p.told && p.accepting == 0 && len(p.conns) == 0 {
+		p.told = true
+		close(p.drained)
+	}
+}
+
+// Close takes no new connections and closes those that are open as they fall silent. The channel is closed when none is
+// left.
+func (p *Ports) Close() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.drained != nil {
+		return p.drained
+	}
+	p.drained = make(chan struct{})
+	p.leaving.Store(true)
+	for _, l := range p.listeners {
+		_ = l.SetDeadline(time.Now().Add(settling))
+	}
+	for c := range p.conns {
+		c.hurry()
+	}
+	p.check()
+	return p.drained
+}
+
+// Busy counts the connections that have a request under way.
+func (p *Ports) Busy() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for c := range p.conns {
+		if !c.silent() {
+			n++
+		}
+	}
+	return n
+}
+
+// Abort closes every connection at once.
+func (p *Ports) Abort() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.TCPConn.Close()
+	}
+}
+
+// accept waits for a connection. Close gives a listener a deadline; when it has passed, the listener is closed.
+func (p *Ports) accept(l *net.TCPListener) (*conn, error) {
+	for {
+		c, err := l.AcceptTCP()
+		switch {
+		case err == nil:
+			return p.enter(c), nil
+		case exhausted(err):
+			time.Sleep(recovering)
+		case timedOut(err):
+			_ = l.Close()
+			return nil, io.EOF
+		default:
+			return nil, fmt.Errorf("accept: %w", err)
+		}
+	}
+}
+
+// recovering is the pause after a connection could not be accepted for lack of something that others will give back.
+const recovering = 20 * time.Millisecond
+
+// exhausted reports whether there were too few file descriptors or too little memory for a connection.
+func exhausted(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return errors.Is(err, syscall.ECONNABORTED)
+}
+
+// Follow is a fasthttp.Server's ConnState: it is told when an answer is over and when the next request comes.
+func Follow(c net.Conn, state fasthttp.ConnState) {
+	ours, ok := c.(*conn)
+	switch {
+	case ok && state == fasthttp.StateIdle:
+		ours.idle()
+	case ok && state == fasthttp.StateActive:
+		ours.active()
+	}
+}

@@ -1,0 +1,81 @@
+package listen
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestCloseGivesWhatWasBegun closes a listener that has connections waiting: it gives them all and is closed then.
+func TestCloseGivesWhatWasBegun(t *testing.T) {
+	l, err := Open("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp := l.(*net.TCPListener)
+	p := New(Options{})
+	if !p.add(tcp) {
+		t.Fatal("the ports are closed")
+	}
+	const waiting = 40
+	for range waiting {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	drained := p.Close()
+	_ = tcp.SetDeadline(time.Time{}) // however busy the machine is
+	for range waiting {
+		conn, err := p.accept(tcp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.end()
+	}
+	_ = tcp.SetDeadline(time.Now())
+	if _, err := p.accept(tcp); !errors.Is(err, io.EOF) {
+		t.Errorf("then %v", err)
+	}
+	if _, err := net.Dial("tcp", l.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("dialled: %v", err)
+	}
+	p.stopped()
+	select {
+	case <-drained:
+		t.Error("drained with connections open")
+	default:
+	}
+	if p.add(tcp) {
+		t.Error("a listener was added after Close")
+	}
+	p.Abort()
+	for c := range p.conns {
+		_ = c.end()
+	}
+	<-drained
+}
+
+// TestCloseWakesUp closes ports whose listener is waited at.
+func TestCloseWakesUp(t *testing.T) {
+	l, err := Open("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := New(Options{})
+	served := make(chan error, 1)
+	go func() { served <- p.Serve(l) }()
+	<-p.Close()
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it waits for good")
+	}
+}

@@ -93,23 +93,23 @@ recorded: ## RUNS under kills and over two replicas
 forwarded: build ## a SHA-256 of what goes upstream for each of RUNS, a list of folders, under five configurations; equal: byte-identical
 	@$(GO) run ./lab/measure forwarded $(RUNS)
 
-retention: ## remakes docs/retention.md
-	$(GO) run ./lab/measure retention -doc docs/retention.md -plot docs/img/retention.svg "$(RUNS)"
+retention: ## remakes lab/retention.md
+	$(GO) run ./lab/measure retention -doc lab/retention.md "$(RUNS)"
 
-cost: ## remakes docs/cost.md
-	$(GO) run ./lab/measure cost -doc docs/cost.md "$(RUNS)"
+cost: ## remakes lab/cost.md
+	$(GO) run ./lab/measure cost -doc lab/cost.md "$(RUNS)"
 
 soak-short: build ## a minute of it over each store, for 'make slow'
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14
 
-soak: build ## remakes docs/reliability.md; takes a quarter of an hour
-	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -doc docs/reliability.md
+soak: build ## remakes lab/reliability.md; takes a quarter of an hour
+	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -doc lab/reliability.md
 
 FUZZTIME ?= 30s
 fuzz: ## explores: every fuzz target, FUZZTIME each. It is random, so that no gate runs it
 	sh scripts/fuzz.sh $(FUZZTIME)
 
-# BENCH holds flags, such as -quick, -only cells or -peers FILE; "-doc docs/benchmarks.md -plots docs/img" remakes the page.
+# BENCH holds flags, such as -quick or -only cells; "-doc lab/benchmarks.md" remakes the page.
 bench: build ## what the proxy adds to a request, next to a bare proxy and nginx
 	$(GO) run ./lab/measure bench $(BENCH)
 

@@ -43,17 +43,16 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	peer := Peer{Name: "a peer", Command: []string{binary, "--listen", "127.0.0.1:{port}", "--upstream", "http://{upstream}/v1", "--store", "{dir}/peer.db", "--admin", "127.0.0.1:0"}, Env: []string{"DEWPOINT_SHUTDOWN_DELAY=0s"}}
 	result, err := Run(t.Context(), Options{
-		Dewpoint: binary, Bare: []string{self, "bare-proxy"}, Tiny: true, Peers: []Peer{peer}, Log: func(line string) { t.Log(line) },
+		Dewpoint: binary, Bare: []string{self, "bare-proxy"}, Tiny: true, Log: func(line string) { t.Log(line) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{nameBare, "a peer", nameEmbedded}
+	want := []string{nameBare, nameEmbedded}
 	for name, program := range map[string]string{nameNginx: "nginx", nameRedis: "redis-server"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Logf("NOT TESTED: %s is not installed", program)
+			t.Run(program, func(t *testing.T) { t.Skip("NOT TESTED: it is not installed") })
 			continue
 		}
 		want = append(want, name)
@@ -61,19 +60,11 @@ func TestRun(t *testing.T) {
 	for _, c := range result.Cells {
 		checkCell(t, c, want)
 	}
-	if len(result.Cells) != 4 || result.Streaming == nil || result.Growth == nil || result.Tail == nil || result.Memory == nil {
+	if len(result.Cells) != 4 || result.Streaming == nil || result.Memory == nil {
 		t.Fatalf("a part is missing: %+v", result)
 	}
 	if o := result.Memory.Overload; o.Refused == 0 || o.Served == 0 || o.Other != 0 {
 		t.Errorf("overload: %+v", o)
-	}
-	if l := result.Memory.Runtime[1]; l.Limit != 100<<20 {
-		t.Errorf("GOMEMLIMIT is not respected: %+v", l)
-	}
-	for name, svg := range map[string][]byte{"history": result.Growth.HistoryPlot(), "connections": result.ConnectionsPlot()} {
-		if !bytes.HasPrefix(svg, []byte("<svg")) || bytes.Contains(svg, []byte("NaN")) {
-			t.Errorf("%s: a bad plot", name)
-		}
 	}
 	var doc bytes.Buffer
 	result.Markdown(&doc)
@@ -95,9 +86,6 @@ func checkCell(t *testing.T, c CellResult, want []string) {
 		condensed := c.Kind == Condensed && isDewpoint(name)
 		if condensed != (got.Upstream < got.Sent) {
 			t.Errorf("%s: %s sent %.0f bytes, %.0f arrived", c.Name(), name, got.Sent, got.Upstream)
-		}
-		if isDewpoint(name) && got.Alloc == nil {
-			t.Errorf("%s: %s tells no allocations", c.Name(), name)
 		}
 	}
 }

@@ -11,19 +11,14 @@ import (
 
 // Cell is one experiment of the grid: the same requests to each target, block by block.
 type Cell struct {
-	Kind   Kind `json:"kind"`
-	Size   int  `json:"size"` // of the body, in bytes
-	Conns  int  `json:"conns"`
-	Stream bool `json:"stream"` // the answer is a stream, as fast as it goes
+	Kind  Kind `json:"kind"`
+	Size  int  `json:"size"` // of the body, in bytes
+	Conns int  `json:"conns"`
 }
 
 // Name is a cell's name, for people.
 func (c Cell) Name() string {
-	name := fmt.Sprintf("%s, %s, %d connections", c.Kind, sizeName(c.Size), c.Conns)
-	if c.Stream {
-		name += ", streamed"
-	}
-	return name
+	return fmt.Sprintf("%s, %s, %d connections", c.Kind, sizeName(c.Size), c.Conns)
 }
 
 // sizeName writes a size of a body.
@@ -40,17 +35,14 @@ func sizes() []int { return []int{10_000, 100_000, 1_000_000, 4_000_000} }
 // cells are the experiments of a run.
 func (o *Options) cells() []Cell {
 	if o.Tiny {
-		return []Cell{{Known, 10_000, 1, false}, {Known, 10_000, 2, true}, {FirstSeen, 10_000, 1, false}, {Condensed, 20_000, 1, false}}
+		return []Cell{{Known, 10_000, 1}, {Known, 10_000, 2}, {FirstSeen, 10_000, 1}, {Condensed, 20_000, 1}}
 	}
 	var out []Cell
 	for _, size := range sizes() {
-		out = append(out, Cell{Known, size, 1, false}, Cell{FirstSeen, size, 1, false}, Cell{Known, size, 8, false})
+		out = append(out, Cell{Known, size, 1}, Cell{FirstSeen, size, 1}, Cell{Known, size, cpuConns})
 		if !o.Quick {
-			out = append(out, Cell{Condensed, size, 1, false}, Cell{Known, size, 64, false}, Cell{Known, size, 1, true})
+			out = append(out, Cell{Condensed, size, 1})
 		}
-	}
-	if !o.Quick {
-		out = append(out, Cell{Known, 100_000, 8, true}, Cell{Known, 100_000, 64, true})
 	}
 	return out
 }
@@ -76,9 +68,6 @@ func (o *Options) effort(c Cell) effort {
 	if c.Conns > 1 {
 		e.Requests = max(2*e.Requests/c.Conns, 2)
 	}
-	if c.Conns*c.Size > 100_000_000 {
-		e.Blocks /= 2
-	}
 	return e
 }
 
@@ -101,7 +90,6 @@ type TargetResult struct {
 	Rate     float64       `json:"rate"`      // requests a second
 	Sent     float64       `json:"sent"`      // bytes of a body
 	Upstream float64       `json:"upstream"`  // bytes of a body that arrived upstream
-	Alloc    *Allocated    `json:"alloc"`     // for a request; nil: the target does not tell
 	RSS      int64         `json:"rss"`       // bytes, after the cell
 	Peak     int64         `json:"peak"`      // bytes, in the cell
 	Strange  int           `json:"strange"`   // requests forwarded without being recognised, the store being late
@@ -151,8 +139,6 @@ type block struct {
 	took     []time.Duration
 	wall     time.Duration
 	cpu      time.Duration
-	alloc    Allocated
-	told     bool // alloc is known
 	sent     int
 	upstream int
 	strange  int
@@ -163,7 +149,7 @@ func (r *rig) measureCell(ctx context.Context, c Cell) (result CellResult, err e
 	template := NewHistory(Plan{Size: c.Size, Steps: g.effort.Steps})
 	defer g.close()
 	for range c.Conns {
-		l := &lane{ctx: ctx, clients: make([]*client, len(r.targets)), feed: &feed{rig: r, kind: c.Kind, stream: c.Stream, template: template}}
+		l := &lane{ctx: ctx, clients: make([]*client, len(r.targets)), feed: &feed{rig: r, kind: c.Kind, template: template}}
 		g.lanes = append(g.lanes, l)
 	}
 	for _, t := range r.targets {
@@ -173,26 +159,12 @@ func (r *rig) measureCell(ctx context.Context, c Cell) (result CellResult, err e
 		if err := ctx.Err(); err != nil {
 			return result, err
 		}
-		if n == 1 {
-			if err := r.calibrate(); err != nil {
-				return result, err
-			}
-		}
 		if err := g.block(n); err != nil {
 			return result, err
 		}
 	}
 	result = g.result()
 	return result, errors.Join(result.recognised(), r.mock.Expected.check())
-}
-
-func (r *rig) calibrate() error {
-	for _, t := range r.targets {
-		if err := t.calibrate(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // recognised is an error if a target did not do its work: a tenth of its requests, or one of a few, may find its store late.
@@ -279,10 +251,6 @@ func (g *grid) prime(at int) error {
 // run makes the block's requests of a target and measures them.
 func (g *grid) run(at int) (b block, err error) {
 	t := g.rig.targets[at]
-	before, told, err := t.allocated()
-	if err != nil {
-		return b, err
-	}
 	cpu, begun := t.cpu(), time.Now()
 	err = g.each(func(l *lane) error { return l.run(at, t) })
 	b.wall, b.cpu = time.Since(begun), t.cpu()-cpu
@@ -294,16 +262,9 @@ func (g *grid) run(at int) (b block, err error) {
 		b.upstream += l.arrived
 		b.strange += l.strange
 		for _, i := range l.items {
-			body := i.history.Step(i.step, g.cell.Stream)
+			body := i.history.Step(i.step, false)
 			b.sent += body.Len()
 		}
-	}
-	if told {
-		after, ok, err := t.allocated()
-		if err != nil {
-			return b, err
-		}
-		b.alloc, b.told = after.minus(before).minus(t.asking), ok
 	}
 	return b, nil
 }
@@ -350,7 +311,7 @@ func (g *grid) sum(at int, t *Target) TargetResult {
 	out := TargetResult{Name: t.Name}
 	var all, p50s []time.Duration
 	var ratios, cpus []float64
-	total := block{told: true}
+	var total block
 	for n, b := range g.blocks[at] {
 		bare := g.blocks[0][n]
 		p50 := quantile(b.took, 0.5)
@@ -361,16 +322,11 @@ func (g *grid) sum(at int, t *Target) TargetResult {
 		}
 		total.wall, total.cpu, total.sent, total.upstream = total.wall+b.wall, total.cpu+b.cpu, total.sent+b.sent, total.upstream+b.upstream
 		out.Strange += b.strange
-		total.alloc, total.told = total.alloc.plus(b.alloc), total.told && b.told
 	}
 	n := float64(max(len(all), 1))
 	out.Requests, out.P50, out.P99 = len(all), quantile(p50s, 0.5), quantile(all, 0.99)
 	out.Ratio, out.CPURatio, out.CPU = spread(ratios), spread(cpus), time.Duration(float64(total.cpu)/n)
 	out.Rate, out.Sent, out.Upstream = n/max(total.wall.Seconds(), 1e-9), float64(total.sent)/n, float64(total.upstream)/n
-	if total.told {
-		each := total.alloc.over(n)
-		out.Alloc = &each
-	}
 	out.RSS, out.Peak = t.memory()
 	return out
 }
@@ -388,9 +344,9 @@ func (c *CellResult) find(name string) (TargetResult, bool) {
 func (c *CellResult) line() string {
 	out := ""
 	for _, t := range c.Targets {
-		out += fmt.Sprintf("  %-16s p50 %9s  p99 %9s  ratio %5.2f [%.2f, %.2f]  cpu %9s (%.2f)  allocated %s  rss %4d MB\n", t.Name,
+		out += fmt.Sprintf("  %-16s p50 %9s  p99 %9s  ratio %5.2f [%.2f, %.2f]  cpu %9s (%.2f)  rss %4d MB\n", t.Name,
 			t.P50.Round(time.Microsecond), t.P99.Round(time.Microsecond), t.Ratio.Median, t.Ratio.Low, t.Ratio.High,
-			t.CPU.Round(time.Microsecond), t.CPURatio.Median, t.Alloc, t.RSS>>20)
+			t.CPU.Round(time.Microsecond), t.CPURatio.Median, t.RSS>>20)
 	}
 	return out
 }

@@ -35,7 +35,6 @@ type answer struct {
 	Condensed  string // X-Dewpoint-Condensed
 	RetryAfter string
 	Body       []byte
-	First      time.Duration // from the call to the first byte of the body
 	Took       time.Duration
 	length     int // -1: in chunks
 }
@@ -71,9 +70,6 @@ func (c *client) do(call *call, each func([]byte)) (*answer, error) {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
 	err := c.readBody(func(piece []byte) {
-		if c.answer.First == 0 {
-			c.answer.First = time.Since(begun)
-		}
 		c.answer.Body = append(c.answer.Body, piece...)
 		if each != nil {
 			each(piece)
@@ -96,7 +92,6 @@ func appendHead(b []byte, c *call) []byte {
 	b = append(b, "\r\nContent-Type: application/json\r\nAccept: application/json\r\nUser-Agent: OpenAI/Python 1.99.0\r\n"+
 		"X-Stainless-Lang: python\r\nX-Stainless-Package-Version: 1.99.0\r\nX-Stainless-Os: Linux\r\nX-Stainless-Retry-Count: 0\r\n"+
 		"X-Stainless-Read-Timeout: 600\r\nAuthorization: Bearer sk-bench\r\n"...)
-	b = append(b, c.Target.headers...)
 	b = append(b, c.Headers...)
 	b = append(b, headerID+": "...)
 	b = strconv.AppendUint(b, c.ID, 10)

@@ -43,7 +43,7 @@ func (r *rig) hostile(ctx context.Context, h hostile) (row MemoryRow, err error)
 	return row, nil
 }
 
-// gather opens the connections, lets them act for a while beside a client of good will, and closes them.
+// gather opens the connections, lets them act for a while next to a client that makes small requests, and closes them.
 func (w *crowd) gather(ctx context.Context, h hostile, row *MemoryRow) error {
 	conns := make([]*client, h.conns)
 	defer func() {
@@ -72,7 +72,7 @@ func (w *crowd) gather(ctx context.Context, h hostile, row *MemoryRow) error {
 	}
 	hold, _ := w.rig.hold()
 	pause(ctx, hold) // what the kernel takes at once is soon through
-	took, err := w.goodWill(ctx, hold)
+	took, err := w.rig.small(ctx, w.target, 0, hold)
 	row.Held, _ = w.target.memory()
 	cancel()
 	for _, c := range conns {
@@ -106,25 +106,6 @@ func dialLean(ctx context.Context, addr string) (*client, error) {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
 	return newClient(conn, 1<<10), nil
-}
-
-// goodWill makes small requests, one after another, for a while.
-func (w *crowd) goodWill(ctx context.Context, long time.Duration) ([]time.Duration, error) {
-	c, err := dial(ctx, w.target.Addr)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	f := &feed{rig: w.rig, kind: Known, template: NewHistory(Plan{Size: 10_000, Steps: 3})}
-	var took []time.Duration
-	for end := time.Now().Add(long); time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 5*time.Millisecond) {
-		d, err := f.once(c, w.target)
-		if err != nil {
-			return took, fmt.Errorf("client of good will: %w", err)
-		}
-		took = append(took, d)
-	}
-	return took, nil
 }
 
 // askOnce makes a whole request.

@@ -32,7 +32,7 @@ func startDewpoint(binary string, s setting) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{Name: s.Name, path: chatPath, proc: p, redis: s.Redis}
+	t := &Target{Name: s.Name, path: chatPath, proc: p}
 	err = p.await(func(line string) bool {
 		var entry struct{ Msg, Listen, Admin string }
 		if json.Unmarshal([]byte(line), &entry) != nil || entry.Msg != "serving" {

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -108,27 +107,11 @@ func NewHistory(p Plan) *History {
 	return &w.h
 }
 
-// NewLongHistory writes a history of so many messages whose body has about size bytes.
-func NewLongHistory(messages, size int) *History {
-	w := newWriter(size, 2)
-	w.system()
-	w.user()
-	w.h.first = len(w.h.ends)
-	for len(w.h.ends)+stepMessages <= messages {
-		left := (messages - len(w.h.ends)) / stepMessages
-		w.longest = max(600, 4*(size-len(w.h.joined))/left)
-		w.typical = max(300, (size-len(w.h.joined))/left*typicalShare/100)
-		w.unit()
-	}
-	return &w.h
-}
-
 // writer writes histories.
 type writer struct {
 	h       History
 	rand    *rand.Rand
 	longest int // bytes of a tool's result
-	typical int // bytes of a tool's result in the middle; 0: resultMedian
 	units   int
 	text    []byte
 	terms   []string
@@ -197,9 +180,4 @@ func (w *writer) unit() {
 func (w *writer) output() string {
 	quoted := rawjson.AppendQuote(nil, string(w.lines(w.resultSize())))
 	return string(quoted[1 : len(quoted)-1])
-}
-
-// String describes the history, for progress and errors.
-func (h *History) String() string {
-	return fmt.Sprintf("%d messages, %d bytes", len(h.ends), len(h.joined))
 }

@@ -67,17 +67,6 @@ func TestTextCostsWhatAgentsReadCosts(t *testing.T) {
 	}
 }
 
-func TestLongHistory(t *testing.T) {
-	h := NewLongHistory(1000, 1_600_000)
-	body := h.Body(h.Messages(), false)
-	if h.Messages() != 1000 || body.Len() < 1_500_000 || body.Len() > 1_700_000 {
-		t.Errorf("%v", h)
-	}
-	if err := fakeupstream.Validate(joined(body)); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestForksDiffer: forks share no message but the system prompt, and stay valid.
 func TestForksDiffer(t *testing.T) {
 	h := NewHistory(Plan{Size: 10_000, Steps: 2})

@@ -56,21 +56,6 @@ func statusField(pid int, name string) int64 {
 	return 0
 }
 
-// diskWrites is how many bytes a process had written to storage.
-func diskWrites(pid int) int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "write_bytes: "); ok {
-			n, _ := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
-			return n
-		}
-	}
-	return 0
-}
-
 // children lists the processes that a process has started.
 func children(parent int) []int {
 	var out []int

@@ -13,17 +13,9 @@ func (r *Result) Markdown(w io.Writer) {
 	r.Machine.markdown(w, r)
 	if len(r.Cells) > 0 {
 		r.budgets(w)
-		r.grid(w)
-		r.resources(w)
 	}
 	if r.Streaming != nil {
 		r.Streaming.markdown(w)
-	}
-	if r.Growth != nil {
-		r.Growth.markdown(w)
-	}
-	if r.Tail != nil {
-		r.Tail.markdown(w)
 	}
 	if r.Memory != nil {
 		r.Memory.markdown(w)
@@ -97,7 +89,7 @@ func (r *Result) budgets(w io.Writer) {
 	for _, c := range r.ordered() {
 		for _, t := range c.Targets {
 			budget := 0.0
-			if c.Conns == 1 && !c.Stream {
+			if c.Conns == 1 {
 				budget = budgetOf(c.Kind, t.Name, c.Size)
 			}
 			if budget == 0 {
@@ -140,7 +132,7 @@ func (r *Result) ordered() []CellResult {
 	kinds := []Kind{Known, FirstSeen, Condensed}
 	out := slices.Clone(r.Cells)
 	slices.SortStableFunc(out, func(a, b CellResult) int {
-		for _, d := range []int{slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind), one(a.Stream) - one(b.Stream), a.Size - b.Size, a.Conns - b.Conns} {
+		for _, d := range []int{slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind), a.Size - b.Size, a.Conns - b.Conns} {
 			if d != 0 {
 				return d
 			}
@@ -148,55 +140,4 @@ func (r *Result) ordered() []CellResult {
 		return 0
 	})
 	return out
-}
-
-func one(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// grid writes every cell: a row each, a column a target.
-func (r *Result) grid(w io.Writer) {
-	fmt.Fprint(w, "### Every cell\n\np50 / p99; the ratio of p50 to the bare proxy's; requests a second.\n\n")
-	head := []string{"request", "body", "connections"}
-	for _, t := range r.Cells[0].Targets {
-		head = append(head, t.Name)
-	}
-	var rows [][]string
-	for _, c := range r.ordered() {
-		row := []string{c.label(), sizeName(c.Size), fmt.Sprint(c.Conns)}
-		for _, t := range c.Targets {
-			cell := fmt.Sprintf("%s / %s; %s; %.0f/s", ms(t.P50), ms(t.P99), t.Ratio, t.Rate)
-			if t.Strange > 0 {
-				cell += fmt.Sprintf("; **%d of %d not recognised**", t.Strange, t.Requests)
-			}
-			row = append(row, cell)
-		}
-		rows = append(rows, row)
-	}
-	table(w, head, rows)
-}
-
-func (c *CellResult) label() string {
-	if c.Stream {
-		return string(c.Kind) + ", streamed"
-	}
-	return string(c.Kind)
-}
-
-// resources writes what a request costs beside time.
-func (r *Result) resources(w io.Writer) {
-	fmt.Fprint(w, "### What a request takes\n\nProcessor time, and what is allocated for it where the program tells; memory (RSS) after the cell and at its peak in it; "+
-		"the part of the body's bytes that went upstream.\n\n")
-	var rows [][]string
-	for _, c := range r.ordered() {
-		for _, t := range c.Targets {
-			rows = append(rows, []string{
-				c.label(), sizeName(c.Size), fmt.Sprint(c.Conns), t.Name, ms(t.CPU), t.Alloc.String(), mb(t.RSS), mb(t.Peak), fmt.Sprintf("%.1f%%", 100*t.Upstream/max(t.Sent, 1)),
-			})
-		}
-	}
-	table(w, []string{"request", "body", "connections", "", "CPU", "objects, bytes", "RSS", "peak", "upstream"}, rows)
 }

@@ -13,7 +13,7 @@ func sample() *Result {
 	target := func(name string, p50 time.Duration, ratio float64) TargetResult {
 		return TargetResult{
 			Name: name, Requests: 100, P50: p50, P99: 3 * p50, Ratio: Spread{ratio, ratio / 2, ratio * 2}, CPU: p50 / 2, CPURatio: Spread{ratio, ratio, ratio},
-			Rate: 1000, Sent: 10_000, Upstream: 10_000, Alloc: &Allocated{12, 3456}, RSS: 30 << 20, Peak: 40 << 20,
+			Rate: 1000, Sent: 10_000, Upstream: 10_000, RSS: 30 << 20, Peak: 40 << 20,
 		}
 	}
 	cell := func(kind Kind, conns int) CellResult {
@@ -31,26 +31,15 @@ func sample() *Result {
 			Delays: []Delays{{Streams: 16, Targets: []DelaysFrom{
 				{Name: nameNginx, P50: 100_000, P99: 200_000, Ratio: Spread{1, 1, 1}}, {Name: nameEmbedded, P50: 210_000, P99: 300_000, Ratio: Spread{2.1, 2, 2.2}},
 			}}},
-			First: []FirstToken{{Size: 10_000, Targets: []FirstAdded{{"direct", 50_000, Spread{}}, {nameEmbedded, 250_000, Spread{0.2, 0.1, 0.3}}}}},
 			Gone: []Gone{
 				{Name: nameNginx, Phase: "before headers", Tries: 5, P50: 100_000, Worst: 200_000},
 				{Name: nameEmbedded, Phase: "before headers", Tries: 5, P50: 100_000, Worst: 200_000},
 				{Name: nameRedis, Phase: "before headers", Tries: 5, Untold: 1, P50: 100_000, Worst: 200_000},
 			},
 		},
-		Growth: &Growth{
-			Points: []GrowthPoint{{Messages: 200, Bytes: 320_000, P50: map[string]time.Duration{nameBare: 300_000, nameEmbedded: 1_300_000}, Commands: 38, In: 4000, Out: 1400, Disk: 40960}},
-			Whole:  map[string]Line{nameBare: {1, 0, 1}}, Added: map[string]Line{nameEmbedded: {2.5, 0.5, 0.99}},
-			Cold: []ColdStep{{Messages: 4998, Bytes: 8_000_000, Took: 30 * time.Millisecond, Next: 25 * time.Millisecond, Commands: 19, In: 1290, Out: 1500}},
-		},
-		Tail: &Tail{Rows: []TailRow{
-			{Situation: situationAlone, Name: nameBare, Size: 10_000, P50: 100_000, P99: 200_000, Worst: 300_000},
-			{Situation: situationAlone, Name: nameEmbedded, Size: 10_000, P50: 100_000, P99: 800_000, Worst: 900_000, Limit: 750_000},
-		}},
 		Memory: &Memory{
 			Rows:     []MemoryRow{{Situation: "idle", Conns: 1000, Before: 30 << 20, Peak: 70 << 20, Held: 60 << 20, After: 50 << 20, Served: 100, P99: 2_000_000}},
 			Overload: Overload{Budget: fullAt, Conns: 64, Size: 4_000_000, Served: 16, Refused: 112, Peak: 90 << 20},
-			Runtime:  []Limited{{Env: "GOMEMLIMIT=100MiB", Procs: 2, Limit: 100 << 20, Peak: 120 << 20}},
 		},
 	}
 }
@@ -73,23 +62,14 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-func TestTailLimits(t *testing.T) {
-	tail := &Tail{Rows: []TailRow{
-		{Situation: situationAlone, Name: nameBare, Size: 10_000, P50: 100}, {Situation: situationDisk, Name: nameEmbedded, Size: 10_000},
-	}}
-	if tail.limit(nameBare); tail.Rows[0].Limit != 0 || tail.Rows[1].Limit != 750 {
-		t.Errorf("%+v", tail.Rows)
-	}
-}
-
 func TestBudgets(t *testing.T) {
-	if got := budgetOf(Known, nameRedis, 100_000); got != 3.5 {
+	if got := budgetOf(Known, nameRedis, 100_000); got != 9 {
 		t.Errorf("got %v", got)
 	}
 	if got := budgetOf(Known, nameNginx, 100_000) + budgetOf(Condensed, nameEmbedded, 100_000) + budgetOf(Known, nameEmbedded, 7); got != 0 {
 		t.Errorf("got %v", got)
 	}
-	if got := cpuBudgetOf(Cell{Known, 4_000_000, 8, false}, nameEmbedded); got != 9 {
+	if got := cpuBudgetOf(Cell{Known, 4_000_000, 8}, nameEmbedded); got != 9 {
 		t.Errorf("got %v", got)
 	}
 }
@@ -106,34 +86,6 @@ func TestStatistics(t *testing.T) {
 	}
 	if got := spread([]float64{4, 1, 3, 2}); got != (Spread{2.5, 1, 4}) {
 		t.Errorf("%v", got)
-	}
-	if got := fit([]float64{1, 2, 3}, []float64{5, 7, 9}); got != (Line{2, 3, 1}) {
-		t.Errorf("%+v", got)
-	}
-	if got := fit([]float64{1, 1}, []float64{5, 7}); got != (Line{}) {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestLoadPeers(t *testing.T) {
-	write := func(text string) string {
-		path := filepath.Join(t.TempDir(), "peers.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	peers, err := LoadPeers(write("peers:\n- {name: x, command: [x, \"{port}\"], headers: {Authorization: Bearer y}}\n"))
-	if err != nil || len(peers) != 1 || peers[0].Command[1] != "{port}" || peers[0].Headers["Authorization"] != "Bearer y" {
-		t.Errorf("%+v, %v", peers, err)
-	}
-	for _, bad := range []string{"peers:\n- {name: x}\n", "peers:\n- {command: [x]}\n", "peers:\n- {name: x, command: [x], colour: red}\n", "["} {
-		if _, err := LoadPeers(write(bad)); err == nil {
-			t.Errorf("%q was taken", bad)
-		}
-	}
-	if _, err := LoadPeers("/nowhere"); err == nil {
-		t.Error("no file was taken")
 	}
 }
 

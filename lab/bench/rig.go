@@ -14,13 +14,11 @@ import (
 const (
 	PartCells  = "cells"
 	PartStream = "stream"
-	PartGrowth = "growth"
 	PartMemory = "memory"
-	PartTail   = "tail"
 )
 
 // Parts lists them, in the order in which they run.
-func Parts() []string { return []string{PartCells, PartStream, PartGrowth, PartTail, PartMemory} }
+func Parts() []string { return []string{PartCells, PartStream, PartMemory} }
 
 // Options are what a run is made of.
 type Options struct {
@@ -29,7 +27,6 @@ type Options struct {
 	Parts    []string          // none: all
 	Quick    bool              // a short run, for a first look
 	Tiny     bool              // the shortest run: to see that everything works
-	Peers    []Peer            // to measure beside
 	Log      func(string)      // takes progress; nil: nobody does
 	Match    func(string) bool // cells to measure, by name; nil: all
 }
@@ -74,11 +71,6 @@ func newRig(ctx context.Context, o Options) (r *rig, err error) {
 	}
 	if err := r.add(startNginx(ctx, r.folder("nginx"), r.mock.Addr())); err != nil {
 		return r, err
-	}
-	for i, p := range o.Peers {
-		if err := r.add(startPeer(ctx, p, r.folder(fmt.Sprintf("peer-%d", i)), r.mock.Addr())); err != nil {
-			return r, err
-		}
 	}
 	return r, r.addDewpoints(ctx)
 }
@@ -127,16 +119,6 @@ func (r *rig) log(format string, args ...any) {
 // fork makes a conversation that no target has seen. It may be used concurrently.
 func (r *rig) fork(h *History) *History { return h.Fork(r.id.Add(1)) }
 
-// target finds a target by name; nil: there is none.
-func (r *rig) target(name string) *Target {
-	for _, t := range r.targets {
-		if t.Name == name {
-			return t
-		}
-	}
-	return nil
-}
-
 func (r *rig) close() error {
 	err := closeAll(r.targets)
 	if r.redis != nil {
@@ -154,9 +136,8 @@ func (r *rig) close() error {
 // request is one request that is made and checked.
 type request struct {
 	call
-	View   bool   // a condensed view is to arrive
-	Last   []byte // the newest message
-	Events int    // that come in the answer, 0: it is no stream
+	View bool   // a condensed view is to arrive
+	Last []byte // the newest message
 }
 
 // ask makes a request over a connection, and checks both what arrived upstream and what came back.

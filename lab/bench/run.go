@@ -15,8 +15,6 @@ type Result struct {
 	Missing   []string      `json:"missing,omitempty"` // what is not installed
 	Cells     []CellResult  `json:"cells,omitempty"`
 	Streaming *Streaming    `json:"streaming,omitempty"`
-	Growth    *Growth       `json:"growth,omitempty"`
-	Tail      *Tail         `json:"tail,omitempty"`
 	Memory    *Memory       `json:"memory,omitempty"`
 }
 
@@ -32,8 +30,6 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	parts := map[string]func() error{
 		PartCells:  func() (err error) { result.Cells, err = r.measureCells(ctx); return err },
 		PartStream: func() (err error) { result.Streaming, err = r.measureStreaming(ctx); return err },
-		PartGrowth: func() (err error) { result.Growth, err = r.measureGrowth(ctx); return err },
-		PartTail:   func() (err error) { result.Tail, err = r.measureTail(ctx); return err },
 		PartMemory: func() (err error) { result.Memory, err = r.measureMemory(ctx); return err },
 	}
 	for _, part := range Parts() {

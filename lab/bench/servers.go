@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 
 	running "github.com/dewpoint-proxy/dewpoint/internal/process"
@@ -112,40 +110,4 @@ func startRedis(ctx context.Context, dir string) (*redisServer, error) {
 		return nil, errors.Join(err, p.close())
 	}
 	return &redisServer{addr: addr, proc: p}, nil
-}
-
-// traffic is what a Redis was asked and answered since it started.
-type traffic struct {
-	Commands, In, Out float64 // In and Out in bytes
-}
-
-func (t traffic) minus(o traffic) traffic {
-	return traffic{t.Commands - o.Commands, t.In - o.In, t.Out - o.Out}
-}
-
-// traffic asks for it. That is a command, too.
-func (r *redisServer) traffic(ctx context.Context) (traffic, error) {
-	var t traffic
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.addr)
-	if err != nil {
-		return t, fmt.Errorf("ask redis: %w", err)
-	}
-	defer conn.Close()
-	if _, err := conn.Write([]byte("INFO stats\r\nQUIT\r\n")); err != nil {
-		return t, fmt.Errorf("ask redis: %w", err)
-	}
-	var text bytes.Buffer
-	if _, err := text.ReadFrom(conn); err != nil {
-		return t, fmt.Errorf("ask redis: %w", err)
-	}
-	fields := map[string]*float64{
-		"total_commands_processed": &t.Commands, "total_net_input_bytes": &t.In, "total_net_output_bytes": &t.Out,
-	}
-	for line := range strings.Lines(text.String()) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if to := fields[name]; to != nil {
-			*to, _ = strconv.ParseFloat(value, 64)
-		}
-	}
-	return t, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // quantile is the smallest value that at least a share q of the values is not above; 0 of none.
@@ -39,27 +40,4 @@ func middle(sorted []float64) float64 {
 	return (sorted[n/2-1] + sorted[n/2]) / 2
 }
 
-// Line is the straight line that fits points best (least squares).
-type Line struct {
-	Slope     float64 `json:"slope"`
-	Intercept float64 `json:"intercept"`
-	R2        float64 `json:"r2"` // share of the variance that the line explains
-}
-
-func fit(xs, ys []float64) Line {
-	n := float64(len(xs))
-	var sx, sy, sxx, sxy, syy float64
-	for i, x := range xs {
-		sx, sy, sxx, sxy, syy = sx+x, sy+ys[i], sxx+x*x, sxy+x*ys[i], syy+ys[i]*ys[i]
-	}
-	vx, vy, cov := sxx-sx*sx/n, syy-sy*sy/n, sxy-sx*sy/n
-	if n < 2 || vx == 0 {
-		return Line{}
-	}
-	l := Line{Slope: cov / vx}
-	l.Intercept = (sy - l.Slope*sx) / n
-	if vy > 0 {
-		l.R2 = cov * cov / (vx * vy)
-	}
-	return l
-}
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

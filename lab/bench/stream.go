@@ -12,7 +12,6 @@ import (
 type Streaming struct {
 	Pause  time.Duration `json:"pause"` // between two events
 	Delays []Delays      `json:"delays"`
-	First  []FirstToken  `json:"first"`
 	Gone   []Gone        `json:"gone"`
 }
 
@@ -31,35 +30,22 @@ type DelaysFrom struct {
 	Ratio  Spread        `json:"ratio"` // p50 over nginx's, block by block; none where nginx is not installed
 }
 
-// FirstToken is the time to the first event.
-type FirstToken struct {
-	Size    int          `json:"size"`
-	Targets []FirstAdded `json:"targets"`
-}
-
-// FirstAdded is what a target adds to it.
-type FirstAdded struct {
-	Name  string        `json:"name"`
-	P50   time.Duration `json:"p50"`
-	Added Spread        `json:"added"` // over the mock itself, block by block, in milliseconds
-}
-
 const streamPause = 5 * time.Millisecond
 
 // streamEffort is how much of streams is measured.
 type streamEffort struct {
-	streams, sizes                 []int
-	blocks, events, firsts, leaves int
+	streams                []int
+	blocks, events, leaves int
 }
 
 func (o *Options) streamEffort() streamEffort {
 	switch {
 	case o.Tiny:
-		return streamEffort{[]int{2}, []int{10_000}, 1, 30, 8, 1}
+		return streamEffort{[]int{2}, 1, 30, 1}
 	case o.Quick:
-		return streamEffort{[]int{1, 16}, []int{10_000}, 2, 120, 30, 5}
+		return streamEffort{[]int{1, 16}, 2, 120, 5}
 	}
-	return streamEffort{[]int{1, 16, 64}, []int{10_000, 100_000}, 3, 200, 60, 20}
+	return streamEffort{[]int{1, 16, 64}, 3, 200, 20}
 }
 
 // streamTargets are all, the mock itself first.
@@ -74,14 +60,6 @@ func (r *rig) measureStreaming(ctx context.Context) (*Streaming, error) {
 		}
 		out.Delays = append(out.Delays, d)
 		r.log("%d streams: %+v", n, d.Targets)
-	}
-	for _, size := range e.sizes {
-		f, err := r.firstTokens(ctx, size, e)
-		if err != nil {
-			return nil, fmt.Errorf("first token: %w", err)
-		}
-		out.First = append(out.First, f)
-		r.log("first token, %s: %+v", sizeName(size), f.Targets)
 	}
 	var err error
 	out.Gone, err = r.leave(ctx, e.leaves)
@@ -211,63 +189,4 @@ func (w *eventWatch) take(piece []byte) {
 		w.done = w.done || bytes.Equal(event, []byte("data: [DONE]"))
 	}
 	w.rest = append(w.rest[:0], from...)
-}
-
-// firstTokens measures the time to the first event of known sessions, block by block.
-func (r *rig) firstTokens(ctx context.Context, size int, e streamEffort) (FirstToken, error) {
-	targets := r.streamTargets()
-	template := NewHistory(Plan{Size: size, Steps: e.firsts / 4})
-	p50s := make([][]float64, len(targets))
-	for n := range e.blocks + 1 {
-		h := r.fork(template)
-		for i := range targets {
-			at := (i + n) % len(targets)
-			took, err := r.firstBlock(ctx, targets[at], h)
-			if err != nil {
-				return FirstToken{}, fmt.Errorf("%s: %w", targets[at].Name, err)
-			}
-			if n > 0 {
-				p50s[at] = append(p50s[at], milliseconds(quantile(took, 0.5)))
-			}
-		}
-	}
-	out := FirstToken{Size: size}
-	for at, t := range targets {
-		added := make([]float64, len(p50s[at]))
-		for i := range added {
-			added[i] = p50s[at][i] - p50s[0][i]
-		}
-		p50 := time.Duration(spread(p50s[at]).Median * float64(time.Millisecond))
-		out.Targets = append(out.Targets, FirstAdded{Name: t.Name, P50: p50, Added: spread(added)})
-	}
-	return out, nil
-}
-
-// A stream whose first event is waited for is short, and leaves the processors to that event.
-const (
-	firstEvents = 2
-	firstPause  = 2 * time.Millisecond
-)
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func (r *rig) firstBlock(ctx context.Context, t *Target, h *History) ([]time.Duration, error) {
-	c, err := dial(ctx, t.Addr)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	if err := r.begin(c, t, h); err != nil {
-		return nil, err
-	}
-	var out []time.Duration
-	for step := range h.Steps() {
-		q := &request{call: call{Target: t, Body: h.Step(step+1, true), Answer: answerStream(firstEvents, firstPause)}, Events: firstEvents}
-		a, _, err := r.ask(c, q)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, a.First)
-	}
-	return out, nil
 }

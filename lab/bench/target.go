@@ -1,27 +1,20 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"time"
 )
 
 // Target is one thing that is measured: a proxy, or the mock itself.
 type Target struct {
-	Name    string
-	Addr    string
-	path    string
-	headers string // lines of its own
-	proc    *process
-	admin   string    // Dewpoint's admin port
-	asking  Allocated // what being asked for it allocates
-	redis   string    // address of the Redis behind it
-	bare    bool
+	Name  string
+	Addr  string
+	path  string
+	proc  *process
+	admin string // Dewpoint's admin port
+	bare  bool
 }
 
 const chatPath = "/v1/chat/completions"
@@ -57,34 +50,6 @@ func (t *Target) forgetPeak() {
 	if t.proc != nil {
 		forgetPeak(t.proc.pids)
 	}
-}
-
-// metrics reads Dewpoint's metrics: those without labels by their name, the others summed up over their labels.
-func (t *Target) metrics() (map[string]float64, error) {
-	conn, err := net.DialTimeout("tcp", t.admin, startWait)
-	if err != nil {
-		return nil, fmt.Errorf("read metrics: %w", err)
-	}
-	defer conn.Close()
-	if _, err := fmt.Fprintf(conn, "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n"); err != nil {
-		return nil, fmt.Errorf("read metrics: %w", err)
-	}
-	out := map[string]float64{}
-	for lines := bufio.NewScanner(conn); lines.Scan(); {
-		name, value, found := cutLast(lines.Text(), ' ')
-		if v, err := strconv.ParseFloat(value, 64); found && err == nil && !strings.HasPrefix(name, "#") {
-			name, _, _ = strings.Cut(name, "{")
-			out[name] += v
-		}
-	}
-	return out, nil
-}
-
-func cutLast(s string, sep byte) (before, after string, found bool) {
-	if i := strings.LastIndexByte(s, sep); i >= 0 {
-		return s[:i], s[i+1:], true
-	}
-	return s, "", false
 }
 
 // startBare starts the bare proxy, by a command of which it is a part.

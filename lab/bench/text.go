@@ -13,8 +13,6 @@ const (
 	// a lognormal distribution): most are short, some are long.
 	resultMedian = 1300
 	resultSpread = 0.9
-	// typicalShare is the share of a unit, in percent, that makes a result's median so that units have their size on average.
-	typicalShare = 48
 )
 
 const systemPrompt = `You are a coding agent in a sandbox with a shell. Work in small steps: look before you change, run the tests after
@@ -46,11 +44,7 @@ const bodyTools = `"tools":[{"type":"function","function":{"name":"bash","descri
 
 // resultSize draws the size of a tool's result, in bytes.
 func (w *writer) resultSize() int {
-	median := resultMedian
-	if w.typical > 0 {
-		median = w.typical
-	}
-	n := float64(median) * math.Exp(resultSpread*w.rand.NormFloat64())
+	n := float64(resultMedian) * math.Exp(resultSpread*w.rand.NormFloat64())
 	return min(max(int(n), 80), w.longest)
 }
 

@@ -25,16 +25,14 @@ func measureBench(ctx context.Context, args []string, out io.Writer) error {
 	fs.BoolVar(&o.Quick, "quick", false, "a first look: fewer cells, fewer requests")
 	only := fs.String("only", "", "parts to measure, of "+strings.Join(bench.Parts(), ","))
 	cell := fs.String("cell", "", "measure only cells whose name holds this")
-	peers := fs.String("peers", "", "file of peers to measure beside, YAML")
 	fs.StringVar(&o.Dewpoint, "dewpoint", "bin/dewpoint", "the binary to measure")
 	files := benchFiles{}
 	fs.StringVar(&files.doc, "doc", "", "document to put the tables into")
-	fs.StringVar(&files.plots, "plots", "", "folder for the plots (SVG)")
 	fs.StringVar(&files.json, "json", "", "file for all figures")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	if err := readBench(&o, *only, *peers); err != nil {
+	if err := readBench(&o, *only); err != nil {
 		return err
 	}
 	if *cell != "" {
@@ -48,8 +46,7 @@ func measureBench(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // readBench completes the options from what flags name.
-func readBench(o *bench.Options, only, peers string) error {
-	var err error
+func readBench(o *bench.Options, only string) (err error) {
 	if o.Dewpoint, err = filepath.Abs(o.Dewpoint); err != nil {
 		return fmt.Errorf("find the binary: %w", err)
 	}
@@ -66,15 +63,12 @@ func readBench(o *bench.Options, only, peers string) error {
 			return fmt.Errorf("no part %q; there are %s", part, strings.Join(bench.Parts(), ", "))
 		}
 	}
-	if peers != "" {
-		o.Peers, err = bench.LoadPeers(peers)
-	}
-	return err
+	return nil
 }
 
 // benchFiles are where figures go.
 type benchFiles struct {
-	json, doc, plots string
+	json, doc string
 }
 
 func (f benchFiles) write(out io.Writer, result *bench.Result) error {
@@ -87,23 +81,7 @@ func (f benchFiles) write(out io.Writer, result *bench.Result) error {
 			return fmt.Errorf("write figures: %w", err)
 		}
 	}
-	if err := f.draw(result); err != nil {
-		return fmt.Errorf("write plots: %w", err)
-	}
 	var tables bytes.Buffer
 	result.Markdown(&tables)
 	return publish(out, f.doc, tables.String())
-}
-
-// draw writes the plots of what was measured.
-func (f benchFiles) draw(result *bench.Result) error {
-	if f.plots != "" && result.Growth != nil {
-		if err := os.WriteFile(filepath.Join(f.plots, "bench-history.svg"), result.Growth.HistoryPlot(), 0o644); err != nil {
-			return err
-		}
-	}
-	if f.plots == "" || len(result.Cells) == 0 {
-		return nil
-	}
-	return os.WriteFile(filepath.Join(f.plots, "bench-connections.svg"), result.ConnectionsPlot(), 0o644)
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/dewpoint-proxy/dewpoint/lab/retention"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
@@ -18,7 +16,6 @@ func measureRetention(ctx context.Context, args []string, out io.Writer) error {
 	moments := fs.Int("moments", 24, "actions of a run that are measured, at most")
 	minimum := fs.Int("minimum", 20000, "tokens of the shortest history that is measured")
 	doc := fs.String("doc", "", "document to put the tables into")
-	plot := fs.String("plot", "", "file for the plot (SVG)")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -35,11 +32,6 @@ func measureRetention(ctx context.Context, args []string, out io.Writer) error {
 	})
 	if err != nil {
 		return err
-	}
-	if *plot != "" {
-		if err := os.WriteFile(*plot, result.Plot(), 0o644); err != nil {
-			return fmt.Errorf("write plot: %w", err)
-		}
 	}
 	var tables bytes.Buffer
 	result.Markdown(&tables)

@@ -3,9 +3,7 @@ package retention
 import (
 	"bytes"
 	"context"
-	"encoding/xml"
 	"errors"
-	"io"
 	"math"
 	"reflect"
 	"strings"
@@ -78,30 +76,6 @@ func TestMeasureStops(t *testing.T) {
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestPlotIsWellFormed(t *testing.T) {
-	r := measured(t)
-	plot := r.Plot()
-	curves := 0
-	for dec := xml.NewDecoder(bytes.NewReader(plot)); ; {
-		token, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "polyline" {
-			curves++
-		}
-	}
-	if want := 2 * len(r.Strategies); curves != want {
-		t.Errorf("%d curves, want %d", curves, want)
-	}
-	if bytes.Contains(plot, []byte("NaN")) {
-		t.Error("a point is nowhere")
 	}
 }
 

@@ -49,13 +49,7 @@ func (r *Report) Count(group, name string) int { return r.counts[group][name] }
 func (r *Report) Markdown(w io.Writer) {
 	r.setting(w)
 	r.outcome(w)
-	r.table(w, "What went wrong, by intent", "injected", "times", groupInjected)
-	r.table(w, "The summariser", "fault", "calls", groupSummariser)
-	r.table(w, "How exchanges ended", "ending", "exchanges", groupEnded)
-	r.table(w, "Condensations that answers told of", "reason", "times", groupCondensed)
-	r.table(w, "Lines of conversation", "kind", "lines", groupLines)
-	r.table(w, "What was checked", "check", "times", groupChecked)
-	r.splits(w)
+	r.checks(w)
 }
 
 func (r *Report) setting(w io.Writer) {
@@ -83,6 +77,10 @@ func (r *Report) outcome(w io.Writer) {
 	row("requests and writes that went without the store", r.losses)
 	row("time without the store, all replicas together", r.degraded.Round(100*time.Millisecond))
 	row("panics", r.panics)
+	row("faults injected", r.sum(groupInjected))
+	row("summariser calls that were made to fail", r.sum(groupSummariser)-r.counts[groupSummariser]["none"])
+	row("condensations that answers told of", r.sum(groupCondensed))
+	row("lines of conversation, and of them split in two after a loss", fmt.Sprintf("%d, %d", r.sum(groupLines), r.sum(groupSplit)))
 	row("closing rounds", r.rounds)
 	row("answered in good times, p50 and p99", latencies(r.calm))
 	row("answered while something was wrong, p50 and p99", latencies(r.hard))
@@ -105,19 +103,21 @@ func latencies(all []time.Duration) string {
 	return fmt.Sprintf("%v, %v (%d)", percentile(all, 0.5).Round(digits), percentile(all, 0.99).Round(digits), len(all))
 }
 
-func (r *Report) table(w io.Writer, title, first, second, group string) {
-	fmt.Fprintf(w, "### %s\n\n| %s | %s |\n|---|---:|\n", title, first, second)
-	counts := r.counts[group]
+// sum adds up a group.
+func (r *Report) sum(group string) int {
+	sum := 0
+	for _, n := range r.counts[group] {
+		sum += n
+	}
+	return sum
+}
+
+// checks writes what was checked, and how often.
+func (r *Report) checks(w io.Writer) {
+	fmt.Fprint(w, "| checked | times |\n|---|---:|\n")
+	counts := r.counts[groupChecked]
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		fmt.Fprintf(w, "| %s | %d |\n", name, counts[name])
 	}
 	fmt.Fprintln(w)
-}
-
-func (r *Report) splits(w io.Writer) {
-	if len(r.counts[groupSplit]) == 0 {
-		fmt.Fprint(w, "### Conversations split in two\n\nNone.\n")
-		return
-	}
-	r.table(w, "Conversations split in two", "what, and the loss before it", "lines", groupSplit)
 }

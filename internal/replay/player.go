@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
@@ -204,7 +205,7 @@ func encode(body map[string]any) ([]byte, error) {
 
 // post sends a request and gives the assistant message that came back.
 func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage, http.Header, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL(i)+"/chat/completions", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL(i)+chat.Path, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("new request: %w", err)
 	}

@@ -1,0 +1,254 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// rig is an engine with a store of its own and one tenant.
+type rig struct {
+	*testing.T
+	engine   *engine.Engine
+	settings *engine.Settings
+	tenant   engine.Tenant
+	window   int
+}
+
+func newRig(t *testing.T, condenser condense.Condenser) *rig {
+	t.Helper()
+	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "store.db"), Content: true})
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	e, err := engine.New(engine.Options{Sessions: sessions{store}, Tokens: quarters{}})
+	must(t, err)
+	r := &rig{T: t, engine: e, tenant: engine.Tenant{Name: "a", Condenser: condenser, Cooldown: &condense.Cooldown{}}}
+	r.settings = e.Swap(engine.Settings{
+		Tenants: []*engine.Tenant{&r.tenant}, Logged: chat.New(chat.Options{}),
+		Models: func(name string) engine.Model { return engine.Model{Name: name, Window: r.window} },
+	})
+	return r
+}
+
+// begin begins the turn of a request.
+func (r *rig) begin(b *body, wish engine.Wish) *engine.Turn {
+	r.Helper()
+	split, err := r.settings.Logged.Split(b.bytes)
+	must(r.T, err)
+	ctx, leave := context.WithCancel(r.Context())
+	defer leave() // a turn goes on without its client
+	t, err := r.engine.Begin(ctx, engine.Input{
+		Settings: r.settings, Tenant: &r.tenant, Header: func(string) string { return "" }, Wish: wish,
+		Dialect: r.settings.Logged, Split: split, Model: r.settings.Models(split.Model), Body: b,
+	})
+	must(r.T, err)
+	return t
+}
+
+// logged writes a turn's log.
+func (r *rig) logged(t *engine.Turn) {
+	r.Helper()
+	_, err := t.Log()(r.Context())
+	must(r.T, err)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sessions is a store that is there.
+type sessions struct{ store session.Store }
+
+var secret = session.Secret("a secret of thirty-two bytes, so")
+
+func (s sessions) Registry(context.Context) (*session.Registry, session.Store, session.Secret, error) {
+	registry, err := session.NewRegistry(session.RegistryOptions{Store: s.store, Secret: secret})
+	return registry, s.store, secret, err
+}
+
+// quarters counts a token for every four bytes.
+type quarters struct{}
+
+func (quarters) Counter(string) engine.Counter   { return quarters{} }
+func (quarters) Observe(string, int, int)        {}
+func (quarters) Adjust(_ string, n int) int      { return n }
+func (quarters) Encoding() string                { return "quarters" }
+func (quarters) Text(s string) int               { return (len(s) + 3) / 4 }
+func (q quarters) Tools(raw []byte) int          { return q.Text(string(raw)) }
+func (q quarters) Message(c session.Content) int { return 4 + q.Text(c.Text) }
+
+// body counts its holders.
+type body struct {
+	bytes []byte
+	held  atomic.Int32
+}
+
+func (b *body) Bytes() []byte { return b.bytes }
+func (b *body) Hold()         { b.held.Add(1) }
+func (b *body) Release()      { b.held.Add(-1) }
+
+// says is a request with so many messages, the last of them the user's.
+func says(n int) *body {
+	var all []string
+	for i := range n {
+		role := []string{"user", "assistant"}[i%2]
+		all = append(all, fmt.Sprintf(`{"role":%q,"content":"%d: %s"}`, role, i, strings.Repeat("The sea is deep. ", 20)))
+	}
+	return &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(all, ",") + `]}`)}
+}
+
+func forwarded(t *engine.Turn) []byte { return bytes.Join(t.Forwarded(), nil) }
+
+func rolling() condense.Condenser {
+	return condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}}
+}
+
+// TestTurn runs turns with no client and no connection: what is due is condensed, and holds for the requests that follow.
+func TestTurn(t *testing.T) {
+	r := newRig(t, rolling())
+	first := r.begin(says(9), engine.WishNone)
+	if report := first.Condense(t.Context()); len(report.Attempts) != 0 || !first.Place().New {
+		t.Errorf("nothing is due: %+v, new %t", report, first.Place().New)
+	}
+	if !bytes.Equal(forwarded(first), says(9).bytes) {
+		t.Error("below every threshold the body goes as it came")
+	}
+	r.logged(first)
+	must(t, first.Answered(dialect.Answer{Text: "Very."})(t.Context()))
+
+	second := r.begin(says(21), engine.WishNone)
+	if second.Place().New || second.Place().Thread.ID != first.Place().Thread.ID || second.Known() == 0 {
+		t.Errorf("the thread is not recognised: %+v", second.Place())
+	}
+	report := second.Condense(t.Context())
+	if len(report.Attempts) != 1 || report.Attempts[0].Made == nil || len(second.Condensed()) != 1 {
+		t.Fatalf("report %+v", report)
+	}
+	if before, sent := second.Before(), second.Sent(); sent.Tokens >= before.Tokens || before.Events != 21 {
+		t.Errorf("before %+v, sent %+v", before, sent)
+	}
+	r.logged(second)
+
+	third := r.begin(says(21), engine.WishNone)
+	if third.Condense(t.Context()); !bytes.Equal(forwarded(third), forwarded(second)) {
+		t.Error("the condensation does not hold for the next request")
+	}
+	if off := r.begin(says(21), engine.WishOff); !bytes.Equal(forwarded(off), says(21).bytes) {
+		t.Error("a client that wants nothing condensed gets something condensed")
+	}
+}
+
+// TestReportOfAFailure: a summariser that fails is told of, and the request goes on as it was.
+func TestReportOfAFailure(t *testing.T) {
+	away := errors.New("summariser away")
+	r := newRig(t, condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Summariser: failing{away}, Model: "cheap",
+	}))
+	turn := r.begin(says(21), engine.WishNone)
+	report := turn.Condense(t.Context())
+	if len(report.Attempts) != 1 || report.Attempts[0].Made != nil || !errors.Is(report.Attempts[0].Err, away) {
+		t.Errorf("report %+v", report)
+	}
+	if !bytes.Equal(forwarded(turn), says(21).bytes) || !r.tenant.Cooldown.Cooling(turn.Place().Thread.Seen) {
+		t.Error("something was forgotten, or the summariser is not left alone")
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Summarise(context.Context, condense.Request) (condense.Reply, error) {
+	return condense.Reply{}, f.err
+}
+
+// TestReportOfAnObservingTenant: it is told what would have been condensed, and nothing is.
+func TestReportOfAnObservingTenant(t *testing.T) {
+	r := newRig(t, rolling())
+	r.tenant.Observe = true
+	turn := r.begin(says(21), engine.WishNone)
+	if report := turn.Condense(t.Context()); report.Due != session.ReasonEvents || len(report.Attempts) != 0 {
+		t.Errorf("report %+v", report)
+	}
+	if !bytes.Equal(forwarded(turn), says(21).bytes) || turn.Sent() != turn.Before() {
+		t.Error("something else than the body is forwarded")
+	}
+}
+
+// TestRelieve: an overflow is given as a value, and makes the request smaller; the window is learnt once it is known that the
+// request was too long.
+func TestRelieve(t *testing.T) {
+	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
+	r.window = 100_000
+	turn := r.begin(says(21), engine.WishNone)
+	r.logged(turn)
+	before := turn.Sent().Tokens
+	if turn.Relieve(t.Context(), overflow.Overflow{ByOutput: true}).Smaller {
+		t.Error("a shorter history does not help where the answer is too long")
+	}
+	relief := turn.Relieve(t.Context(), overflow.Overflow{})
+	if !relief.Smaller || turn.Sent().Tokens >= before || relief.Report.Window != 0 {
+		t.Errorf("relief %+v, %d tokens of %d", relief, turn.Sent().Tokens, before)
+	}
+	if report := turn.Relieved(relief); report.Window != before {
+		t.Errorf("%d tokens were too many, learnt %d", before, report.Window)
+	}
+	named := r.begin(says(41), engine.WishNone)
+	r.logged(named)
+	if relief := named.Relieve(t.Context(), overflow.Overflow{Limit: 1500}); relief.Report.Window != 1500 {
+		t.Errorf("upstream told of its window: %+v", relief)
+	}
+}
+
+// TestBodyIsHeldForTheLog: a turn holds its body until its log is written, whenever its request is over.
+func TestBodyIsHeldForTheLog(t *testing.T) {
+	r := newRig(t, condense.Noop{})
+	b := says(3)
+	b.Hold() // by the request
+	turn := r.begin(b, engine.WishNone)
+	write := turn.Log()
+	b.Release()
+	if n := b.held.Load(); n != 1 {
+		t.Errorf("%d hold the body while the log waits", n)
+	}
+	if wrote, err := write(t.Context()); !wrote || err != nil || b.held.Load() != 0 {
+		t.Errorf("wrote %t, %v, %d hold the body", wrote, err, b.held.Load())
+	}
+}
+
+// TestShow: a logged history is shown as it is forwarded, with no request at all.
+func TestShow(t *testing.T) {
+	r := newRig(t, rolling())
+	turn := r.begin(says(21), engine.WishNone)
+	report := turn.Condense(t.Context())
+	split, err := r.settings.Logged.Split(says(21).bytes)
+	must(t, err)
+	history := session.NewHistory(secret.Seed(session.Scope{Tenant: "a"}), split.Messages)
+	past := engine.Past{Tenant: "a", Condensations: []session.Condensation{*report.Attempts[0].Made}}
+	for p := 1; p <= history.Len(); p++ {
+		past.Messages, past.Chain = append(past.Messages, history.Message(p).Raw), append(past.Chain, history.Chain[p])
+	}
+	shown, err := r.engine.Show(past)
+	must(t, err)
+	if got := bytes.Join(shown.Messages, []byte{','}); !bytes.Contains(forwarded(turn), got) || shown.After != turn.Sent() {
+		t.Errorf("shown %+v, forwarded %+v: %s", shown.After, turn.Sent(), got)
+	}
+	r.engine.Swap(engine.Settings{Models: r.settings.Models})
+	if _, err := r.engine.Show(past); err == nil {
+		t.Error("shown without a dialect")
+	}
+}

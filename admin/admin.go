@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -65,25 +66,17 @@ type Settings interface {
 
 // Tenant is what the API tells of a tenant.
 type Tenant struct {
-	Name        string `json:"name"`
-	Anonymous   bool   `json:"anonymous"` // any key passes
-	Keys        int    `json:"keys"`
-	Upstream    string `json:"upstream"`
-	UpstreamKey bool   `json:"upstream_key"` // the proxy sends one of its own
-	Condenser   string `json:"condenser"`
-	Condenses   bool   `json:"condenses"` // its condenser can forget; some only make other views
-	Observe     bool   `json:"observe"`
-	Notify      bool   `json:"notify"`
-	LogContent  bool   `json:"log_content"` // what its clients say goes into the log
-	Limits      Limits `json:"limits"`
-}
-
-// Limits bound what a tenant may take of one process; 0 is no bound.
-type Limits struct {
-	Concurrent int   `json:"concurrent"` // requests under way
-	MaxBody    int64 `json:"max_body"`   // bytes of one request
-	Requests   int   `json:"requests_per_minute"`
-	Tokens     int   `json:"tokens_per_minute"`
+	Name        string       `json:"name"`
+	Anonymous   bool         `json:"anonymous"` // any key passes
+	Keys        int          `json:"keys"`
+	Upstream    string       `json:"upstream"`
+	UpstreamKey bool         `json:"upstream_key"` // the proxy sends one of its own
+	Condenser   string       `json:"condenser"`
+	Condenses   bool         `json:"condenses"` // its condenser can forget; some only make other views
+	Observe     bool         `json:"observe"`
+	Notify      bool         `json:"notify"`
+	LogContent  bool         `json:"log_content"` // what its clients say goes into the log
+	Limits      limit.Tenant `json:"limits"`
 }
 
 // Price is in USD per million tokens.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
@@ -107,10 +108,10 @@ func TestConfigInForce(t *testing.T) {
 func TestTenantsAreTold(t *testing.T) {
 	r := start(t, func(c *config.Config) {
 		sum := strings.Repeat("ab", 32)
-		c.Limits.Tenant = config.TenantLimits{Concurrent: 20}
+		c.Limits.Tenant = limit.Tenant{Concurrent: 20}
 		c.Tenants = []config.Tenant{
 			{Name: "a", APIKeys: []config.APIKey{{SHA256: sum}}, LogContent: true},
-			{Name: "b", APIKeys: []config.APIKey{{SHA256: sum[1:] + "c"}}, Limits: &config.TenantLimits{MaxBody: 1 << 20, TokensPerMinute: 5}},
+			{Name: "b", APIKeys: []config.APIKey{{SHA256: sum[1:] + "c"}}, Limits: &limit.Tenant{Body: 1 << 20, Tokens: 5}},
 		}
 	})
 	var list struct{ Tenants []admin.Tenant }
@@ -118,10 +119,10 @@ func TestTenantsAreTold(t *testing.T) {
 	if len(list.Tenants) != 2 {
 		t.Fatalf("%+v", list)
 	}
-	if a := list.Tenants[0]; !a.LogContent || a.Limits != (admin.Limits{Concurrent: 20}) || a.Keys != 1 {
+	if a := list.Tenants[0]; !a.LogContent || a.Limits != (limit.Tenant{Concurrent: 20}) || a.Keys != 1 {
 		t.Errorf("%+v", a)
 	}
-	if b := list.Tenants[1]; b.LogContent || b.Limits != (admin.Limits{MaxBody: 1 << 20, Tokens: 5}) {
+	if b := list.Tenants[1]; b.LogContent || b.Limits != (limit.Tenant{Body: 1 << 20, Tokens: 5}) {
 		t.Errorf("%+v", b)
 	}
 }

@@ -3,7 +3,11 @@
 // from a file, the environment and flags.
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+)
 
 // Config is the whole configuration. The zero value is not valid: start from Default or source.Load.
 // A Config is read-only once loaded and may then be shared between goroutines.
@@ -50,7 +54,7 @@ type Store struct {
 	Type    string        `yaml:"type"`     // StoreEmbedded or StoreRedis
 	Path    string        `yaml:"path"`     // the embedded store's file
 	TTL     time.Duration `yaml:"ttl"`      // an idle session is forgotten after this
-	MaxSize Bytes         `yaml:"max_size"` // 0: no cap
+	MaxSize limit.Bytes   `yaml:"max_size"` // 0: no cap
 	Secret  Secret        `yaml:"secret"`   // seeds every hash; empty: the store makes and keeps its own
 	Content bool          `yaml:"content"`  // keep payloads; false: digests and counts only
 	Redis   Redis         `yaml:"redis"`
@@ -67,7 +71,7 @@ const (
 // DefaultStoreSize is the cap of the embedded store: enough for about 1.5 million messages of 1 KB as stored, thousands
 // of long agent runs, so that on one machine the TTL usually comes first; and little enough that the file, which may grow
 // to half as much again, does not fill a small machine's disk.
-const DefaultStoreSize Bytes = 4 << 30
+const DefaultStoreSize limit.Bytes = 4 << 30
 
 // LLM is a condenser model. See Config.LLMFor for what empty fields mean.
 type LLM struct {
@@ -111,7 +115,7 @@ type Tenant struct {
 	Notify    bool       `yaml:"notify"`              // tell the client in words what was condensed
 
 	LogContent bool          `yaml:"log_content"`      // log what its clients say and what they are answered
-	Limits     *TenantLimits `yaml:"limits,omitempty"` // nil: Limits.Tenant
+	Limits     *limit.Tenant `yaml:"limits,omitempty"` // nil: Limits.Tenant
 }
 
 // APIKey is one key that a client of a tenant may present: the SHA-256 of it, or the name of the environment variable
@@ -133,11 +137,11 @@ type Session struct {
 
 // Limits bounds memory and waiting.
 type Limits struct {
-	MaxBody       Bytes `yaml:"max_body"`        // one request body
-	BytesInFlight Bytes `yaml:"bytes_in_flight"` // all request bodies together; 0: see Limits.InFlight
-	MaxHeader     Bytes `yaml:"max_header"`
+	MaxBody       limit.Bytes `yaml:"max_body"`        // one request body
+	BytesInFlight limit.Bytes `yaml:"bytes_in_flight"` // all request bodies together; 0: see Limits.InFlight
+	MaxHeader     limit.Bytes `yaml:"max_header"`
 
-	Tenant TenantLimits `yaml:"tenant"` // of each tenant that has none of its own
+	Tenant limit.Tenant `yaml:"tenant"` // of each tenant that has none of its own
 
 	UpstreamResponseHeaderTimeout time.Duration `yaml:"upstream_response_header_timeout"` // 0: no limit
 	StreamIdleTimeout             time.Duration `yaml:"stream_idle_timeout"`              // 0: no limit
@@ -145,17 +149,17 @@ type Limits struct {
 }
 
 // DefaultInFlight is Limits.BytesInFlight where memory is not limited.
-const DefaultInFlight Bytes = 512 << 20
+const DefaultInFlight limit.Bytes = 512 << 20
 
 // InFlight is how many bytes of request bodies may be held: BytesInFlight, or where that is 0 a quarter of the memory
 // that the process may use, at least MaxBody and at most DefaultInFlight. A body is held once, and beside it at worst its
 // rewritten copy, what is new of it on its way to the log, and the garbage of both. A memory of 0 is not limited.
-func (l Limits) InFlight(memory int64) Bytes {
+func (l Limits) InFlight(memory int64) limit.Bytes {
 	switch {
 	case l.BytesInFlight > 0:
 		return l.BytesInFlight
 	case memory > 0:
-		return max(l.MaxBody, min(Bytes(memory/4), DefaultInFlight))
+		return max(l.MaxBody, min(limit.Bytes(memory/4), DefaultInFlight))
 	}
 	return max(l.MaxBody, DefaultInFlight)
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -108,11 +106,8 @@ func (w writer) names(v reflect.Value) yaml.MapSlice {
 
 func (w writer) scalar(v reflect.Value) any {
 	switch value := v.Interface().(type) {
-	case time.Duration:
+	case fmt.Stringer: // a duration, a size, a secret
 		return value.String()
-	case encoding.TextMarshaler: // Secret, Bytes
-		text, _ := value.MarshalText()
-		return string(text)
 	case string:
 		return w.text(value)
 	default:

@@ -1,9 +1,13 @@
 package config
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+)
 
 func TestInFlight(t *testing.T) {
-	f := func(set, maxBody Bytes, memory int64, want Bytes) {
+	f := func(set, maxBody limit.Bytes, memory int64, want limit.Bytes) {
 		t.Helper()
 		if got := (Limits{BytesInFlight: set, MaxBody: maxBody}).InFlight(memory); got != want {
 			t.Errorf("of %d bytes of memory: %d, want %d", memory, got, want)

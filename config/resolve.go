@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // UpstreamFor returns where a tenant's requests go: its own fields, and the configuration's for those left empty.
@@ -64,3 +66,11 @@ func inherit(baseURL string, key Secret, from Upstream) (string, Secret) {
 }
 
 func trimSlash(url string) string { return strings.TrimRight(url, "/") }
+
+// LimitsFor returns the tenant's own limits, all of them, or the default ones.
+func (c *Config) LimitsFor(t Tenant) limit.Tenant {
+	if t.Limits != nil {
+		return *t.Limits
+	}
+	return c.Limits.Tenant
+}

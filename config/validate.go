@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // Bounds of Store.TTL, and the least length of a Store.Secret that is set.
@@ -267,7 +268,7 @@ func (v *validator) limits() {
 	l := v.config.Limits
 	for _, part := range []struct {
 		name string
-		size Bytes
+		size limit.Bytes
 	}{{"max_body", l.MaxBody}, {"max_header", l.MaxHeader}} {
 		if part.size <= 0 {
 			v.add("limits."+part.name, "is not positive: write a size as 64MiB")

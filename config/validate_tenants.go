@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 const maxTenantName = 64
@@ -91,4 +92,21 @@ func (v *validator) apiKey(key string, k APIKey) bool {
 		v.headerValue(key+".env", k.Value)
 	}
 	return len(v.list) == before
+}
+
+func (v *validator) tenantLimits(key string, l limit.Tenant) {
+	for _, part := range []struct {
+		name string
+		n    int
+	}{{"concurrent", l.Concurrent}, {"requests_per_minute", l.Requests}, {"tokens_per_minute", l.Tokens}} {
+		if part.n < 0 {
+			v.add(key+"."+part.name, "is negative: write a number, or 0 for no limit")
+		}
+	}
+	switch {
+	case l.Body < 0:
+		v.add(key+".max_body", "is negative: write a size as 4MiB, or 0 for limits.max_body")
+	case l.Body > v.config.Limits.MaxBody:
+		v.add(key+".max_body", "is above limits.max_body, which no request may pass: lower it, or raise that")
+	}
 }

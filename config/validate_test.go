@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 func TestDefaultIsValid(t *testing.T) {
@@ -131,7 +133,7 @@ func TestTTLBounds(t *testing.T) {
 func TestStoreSize(t *testing.T) {
 	for _, tt := range []struct {
 		kind  string
-		size  Bytes
+		size  limit.Bytes
 		valid bool
 	}{
 		{StoreEmbedded, DefaultStoreSize, true}, {StoreEmbedded, 0, true}, {StoreEmbedded, 1, true}, {StoreEmbedded, -1, false},

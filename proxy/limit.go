@@ -8,14 +8,6 @@ import (
 	"time"
 )
 
-// TenantLimits bound what a tenant may take of this process; 0 is no bound. Replicas do not share them.
-type TenantLimits struct {
-	Concurrent int   // requests under way, their answers included
-	Body       int64 // bytes of one request, if less than Limits.Body
-	Requests   int   // a minute
-	Tokens     int   // a minute, of what is forwarded and answered
-}
-
 // gate is what a tenant has taken. It outlives a configuration, so that a reload does not set a tenant free.
 type gate struct {
 	busy     atomic.Int64

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
@@ -23,7 +24,7 @@ func (c *stopped) now() time.Time       { return time.Unix(1_700_000_000, c.at.L
 func (c *stopped) pass(d time.Duration) { c.at.Add(int64(d)) }
 
 // bounded are the tenants a, with these limits, and b, with none.
-func bounded(limits proxy.TenantLimits) func(*url.URL) []*proxy.Tenant {
+func bounded(limits limit.Tenant) func(*url.URL) []*proxy.Tenant {
 	return func(base *url.URL) []*proxy.Tenant {
 		tenants := two(base)
 		for _, t := range tenants {
@@ -67,7 +68,7 @@ func (r *rig) wantServed(body string) {
 
 func TestRequestsPerMinute(t *testing.T) {
 	var clock stopped
-	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Requests: 6}), now: clock.now})
+	r := newRig(t, setup{tenants: bounded(limit.Tenant{Requests: 6}), now: clock.now})
 	for range 6 {
 		r.wantServed(hello)
 	}
@@ -100,7 +101,7 @@ func using(input, output int) func(*fakeupstream.Request) fakeupstream.Answer {
 func TestTokensPerMinute(t *testing.T) {
 	var clock stopped
 	r := newRig(t, setup{
-		tenants: bounded(proxy.TenantLimits{Tokens: 6000}), now: clock.now,
+		tenants: bounded(limit.Tenant{Tokens: 6000}), now: clock.now,
 		upstream: fakeupstream.Options{Reply: using(100, 200)},
 	})
 	large := messages(say("user", strings.Repeat("x", 4*5000))) // counted as 5,007
@@ -121,7 +122,7 @@ func TestTokensPerMinute(t *testing.T) {
 func TestTokensOfNobody(t *testing.T) {
 	var clock stopped
 	r := newRig(t, setup{
-		base: "http://127.0.0.1:1/v1", tenants: bounded(proxy.TenantLimits{Tokens: 6000}), now: clock.now,
+		base: "http://127.0.0.1:1/v1", tenants: bounded(limit.Tenant{Tokens: 6000}), now: clock.now,
 	})
 	large := messages(say("user", strings.Repeat("x", 4*5000)))
 	for range 3 {
@@ -136,7 +137,7 @@ func TestTokensUpstreamTold(t *testing.T) {
 	var clock stopped
 	reply := using(9000, 3000)
 	r := newRig(t, setup{
-		tenants: bounded(proxy.TenantLimits{Tokens: 6000}), now: clock.now,
+		tenants: bounded(limit.Tenant{Tokens: 6000}), now: clock.now,
 		upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer { return reply(req) }},
 	})
 	for range 20 {
@@ -162,7 +163,7 @@ func TestTokensUpstreamTold(t *testing.T) {
 // TestTokensOfAStreamAndWithoutAStore counts what a stream says at its end, and guesses where nothing can be counted.
 func TestTokensOfAStreamAndWithoutAStore(t *testing.T) {
 	var clock stopped
-	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Tokens: 1000}), now: clock.now, sessions: noSessions{}})
+	r := newRig(t, setup{tenants: bounded(limit.Tenant{Tokens: 1000}), now: clock.now, sessions: noSessions{}})
 	large := messages(say("user", strings.Repeat("x", 3600)))
 	r.up.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: 200, ContentType: "application/json", Body: []byte("{}")}})
 	r.wantServed(large)
@@ -175,12 +176,12 @@ func TestTokensOfAStreamAndWithoutAStore(t *testing.T) {
 }
 
 func TestBodyOfATenant(t *testing.T) {
-	const limit = 20 << 10
-	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Body: limit})})
-	fits := messages(say("user", strings.Repeat("x", limit-len(messages(say("user", ""))))))
+	const most = 20 << 10
+	r := newRig(t, setup{tenants: bounded(limit.Tenant{Body: most})})
+	fits := messages(say("user", strings.Repeat("x", most-len(messages(say("user", ""))))))
 	r.wantServed(fits)
-	for _, size := range []int{limit + 1, 2 * limit} {
-		body := fits + strings.Repeat(" ", size-limit)
+	for _, size := range []int{most + 1, 2 * most} {
+		body := fits + strings.Repeat(" ", size-most)
 		resp, answer := r.as(keyA, body)
 		wantError(t, resp, answer, 413, "request_too_large")
 		if resp, _ := r.as(keyB, body); resp.StatusCode != http.StatusOK {
@@ -188,7 +189,7 @@ func TestBodyOfATenant(t *testing.T) {
 		}
 	}
 	w := r.dial() // before it is read: the body never comes
-	w.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: %d\r\n\r\n%s", chatPath, keyA, 4*limit, strings.Repeat(" ", 8<<10)))
+	w.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: %d\r\n\r\n%s", chatPath, keyA, 4*most, strings.Repeat(" ", 8<<10)))
 	resp, answer := w.answer(http.MethodPost)
 	wantError(t, resp, answer, 413, "request_too_large")
 	w.wantEnd()
@@ -200,7 +201,7 @@ func TestBodyOfATenant(t *testing.T) {
 // TestConcurrentRequests fills a tenant's places, and has each way in which a request can end give its place back, once.
 func TestConcurrentRequests(t *testing.T) {
 	hold := make(chan struct{})
-	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Concurrent: 2}), limits: func(l *proxy.Limits) { l.Body = 64 << 10 }})
+	r := newRig(t, setup{tenants: bounded(limit.Tenant{Concurrent: 2}), limits: func(l *proxy.Limits) { l.Body = 64 << 10 }})
 	idle := func(why string) {
 		t.Helper()
 		var held [2]*wire
@@ -247,7 +248,7 @@ func TestPlacesAfterPanics(t *testing.T) {
 		"no upstream": {base: "http://127.0.0.1:1/v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.tenants = bounded(proxy.TenantLimits{Concurrent: 1})
+			s.tenants = bounded(limit.Tenant{Concurrent: 1})
 			r := newRig(t, s)
 			r.final["dewpoint_panics_total"] = 3
 			if name == "no upstream" {
@@ -265,9 +266,9 @@ func TestPlacesAfterPanics(t *testing.T) {
 
 // TestManyAtOnce never has more than the limit under way.
 func TestManyAtOnce(t *testing.T) {
-	const limit = 3
+	const bound = 3
 	var under, most atomic.Int64
-	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Concurrent: limit}), upstream: fakeupstream.Options{
+	r := newRig(t, setup{tenants: bounded(limit.Tenant{Concurrent: bound}), upstream: fakeupstream.Options{
 		Reply: func(*fakeupstream.Request) fakeupstream.Answer {
 			n := under.Add(1)
 			defer under.Add(-1)
@@ -295,7 +296,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if most.Load() > limit || served.Load() == 0 || served.Load()+refused.Load() != 160 {
+	if most.Load() > bound || served.Load() == 0 || served.Load()+refused.Load() != 160 {
 		t.Errorf("%d at once, %d served, %d refused", most.Load(), served.Load(), refused.Load())
 	}
 	eventually(t, "the places are free", func() bool { return r.server.Busy("a") == 0 })
@@ -304,8 +305,8 @@ func TestManyAtOnce(t *testing.T) {
 // TestLimitsOutliveAReload swaps the configuration: what a tenant has taken stays taken, by the limits of now.
 func TestLimitsOutliveAReload(t *testing.T) {
 	var clock stopped
-	r := newRig(t, setup{tenants: bounded(proxy.TenantLimits{Requests: 2}), now: clock.now})
-	swap := func(limits proxy.TenantLimits) {
+	r := newRig(t, setup{tenants: bounded(limit.Tenant{Requests: 2}), now: clock.now})
+	swap := func(limits limit.Tenant) {
 		t.Helper()
 		base, err := url.Parse(r.up.URL() + "/v1")
 		must(t, err)
@@ -315,12 +316,12 @@ func TestLimitsOutliveAReload(t *testing.T) {
 	}
 	r.wantServed(hello)
 	r.wantServed(hello)
-	swap(proxy.TenantLimits{Requests: 2})
+	swap(limit.Tenant{Requests: 2})
 	r.wantLimited(hello, "requests_per_minute_exceeded")
-	swap(proxy.TenantLimits{Requests: 3})
+	swap(limit.Tenant{Requests: 3})
 	r.wantServed(hello)
 	r.wantLimited(hello, "requests_per_minute_exceeded")
-	swap(proxy.TenantLimits{})
+	swap(limit.Tenant{})
 	r.wantServed(hello)
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -100,7 +100,7 @@ func TestPanicInRelay(t *testing.T) {
 		for _, body := range []string{hello, helloing} {
 			t.Run(at, func(t *testing.T) {
 				r := newRig(t, setup{
-					dialect: panickingDialect{chat.New(chat.Options{}), at}, tenants: bounded(proxy.TenantLimits{Concurrent: 1}),
+					dialect: panickingDialect{chat.New(chat.Options{}), at}, tenants: bounded(limit.Tenant{Concurrent: 1}),
 				})
 				r.final["dewpoint_panics_total"] = 2
 				r.final[`dewpoint_requests_total{code="internal_error",dialect="chat",model="gpt-4o",status="2xx",tenant="a"}`] = 2

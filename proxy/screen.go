@@ -52,7 +52,7 @@ func (s *Server) discard(ctx *fasthttp.RequestCtx) {
 }
 
 func (s *Server) readBody(ctx *fasthttp.RequestCtx, tenant *Tenant) (*body, error) {
-	reader := s.reader.within(tenant.Limits.Body)
+	reader := s.reader.within(int64(tenant.Limits.Body))
 	if int64(ctx.Request.Header.ContentLength()) > 3*reader.limit {
 		return nil, errTooLarge(reader.limit) // not worth reading to its end
 	}

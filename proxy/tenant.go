@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // Tenant is a user of the proxy with its own keys, upstream credential and condenser.
@@ -17,7 +18,7 @@ type Tenant struct {
 	Upstream   UpstreamConfig
 	Notify     bool // tell the client in words what was condensed
 	LogContent bool // log what its clients say and what they are answered
-	Limits     TenantLimits
+	Limits     limit.Tenant
 	gate       *gate // what it has taken; Server.Swap sets it
 }
 

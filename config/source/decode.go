@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // decoder fills structs from nodes. Keys are the yaml tags; a key without a field is a problem, a null keeps the default.
@@ -132,7 +133,7 @@ func (d decoder) scalar(v reflect.Value, n *node, key string) {
 	switch v.Interface().(type) {
 	case time.Duration:
 		wrong = setDuration(v, n)
-	case config.Bytes:
+	case limit.Bytes:
 		wrong = setBytes(v, n)
 	default:
 		wrong = setBasic(v, n)
@@ -223,7 +224,7 @@ func setBytes(v reflect.Value, n *node) string {
 	if !slices.Contains([]kind{kindString, kindInteger, kindText}, n.kind) {
 		return mustBe("a size", n) + ": write it as 64MiB"
 	}
-	value, err := config.ParseBytes(n.text)
+	value, err := limit.ParseBytes(n.text)
 	if err != nil {
 		return err.Error()
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 func TestEffectiveRoundTrip(t *testing.T) {
@@ -111,8 +112,8 @@ func TestEffectiveRoundTripOfStrings(t *testing.T) {
 		size := rapid.IntRange(6, 1000).Draw(rt, "max_size")
 		cfg.Condenser.PerModel = map[string]config.Override{text.Draw(rt, "model name"): {MaxSize: &size}}
 		cfg.Store.TTL = time.Duration(rapid.Int64Range(int64(time.Minute), int64(87600*time.Hour)).Draw(rt, "ttl"))
-		cfg.Store.MaxSize = config.Bytes(rapid.Int64Range(0, 1<<60).Draw(rt, "max_size"))
-		cfg.Limits.MaxHeader = config.Bytes(rapid.Int64Range(1, 1<<60).Draw(rt, "max_header"))
+		cfg.Store.MaxSize = limit.Bytes(rapid.Int64Range(0, 1<<60).Draw(rt, "max_size"))
+		cfg.Limits.MaxHeader = limit.Bytes(rapid.Int64Range(1, 1<<60).Draw(rt, "max_header"))
 		if cfg.Validate() != nil {
 			rt.Skip("the field is one of those that are refused")
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // scalarKey is one key of the configuration, found by reflection.
@@ -79,8 +80,8 @@ func sample(t reflect.Type) (value any, text string) {
 		return sample(t.Elem())
 	case t == reflect.TypeFor[time.Duration]():
 		return 42 * time.Second, "42s"
-	case t == reflect.TypeFor[config.Bytes]():
-		return config.Bytes(3 << 20), "3MiB"
+	case t == reflect.TypeFor[limit.Bytes]():
+		return limit.Bytes(3 << 20), "3MiB"
 	case t == reflect.TypeFor[config.Secret]():
 		return config.Secret("${not} expanded"), "${not} expanded"
 	}

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // maxFile bounds a configuration file, in bytes.
@@ -121,7 +122,7 @@ func readText(name string) ([]byte, error) {
 	case err != nil:
 		return nil, errors.New(reason(err))
 	case len(text) > maxFile:
-		return nil, fmt.Errorf("is larger than %v: name the right file", config.Bytes(maxFile))
+		return nil, fmt.Errorf("is larger than %v: name the right file", limit.Bytes(maxFile))
 	case !utf8.Valid(text):
 		return nil, errors.New("is not UTF-8 text: save it as UTF-8")
 	}

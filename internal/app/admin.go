@@ -84,14 +84,11 @@ func (s inForce) Tenants() []admin.Tenant {
 }
 
 func describe(cfg *config.Config, t config.Tenant) admin.Tenant {
-	upstream, condenser, limits := cfg.UpstreamFor(t), cfg.CondenserFor(t), cfg.LimitsFor(t)
+	upstream, condenser := cfg.UpstreamFor(t), cfg.CondenserFor(t)
 	return admin.Tenant{
 		Name: t.Name, Keys: len(t.APIKeys), Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
 		Condenser: condenser.Type, Condenses: forgets(condenser), Observe: t.Observe, Notify: t.Notify,
-		LogContent: t.LogContent, Limits: admin.Limits{
-			Concurrent: limits.Concurrent, MaxBody: int64(limits.MaxBody),
-			Requests: limits.RequestsPerMinute, Tokens: limits.TokensPerMinute,
-		},
+		LogContent: t.LogContent, Limits: cfg.LimitsFor(t),
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -51,8 +51,8 @@ tenants:
   - {name: a, api_keys: [{env: KEY}], limits: {concurrent: 4}}
   - {name: b, api_keys: [{sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}]}
 `)
-	standard := proxy.TenantLimits{Concurrent: 20, Body: 8 << 20, Requests: 600, Tokens: 2_000_000}
-	for i, want := range []proxy.TenantLimits{{Concurrent: 4}, standard} {
+	standard := limit.Tenant{Concurrent: 20, Body: 8 << 20, Requests: 600, Tokens: 2_000_000}
+	for i, want := range []limit.Tenant{{Concurrent: 4}, standard} {
 		if tenant, err := buildTenant(cfg, nil, cfg.Tenants[i]); err != nil || tenant.Limits != want {
 			t.Errorf("%d: %+v, %v", i, tenant, err)
 		}

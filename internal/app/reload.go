@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // Reload puts another configuration in force: tenants, condensers, limits of tenants, models, session keys and the upstream, for the
@@ -57,7 +58,7 @@ func (a *App) warnOfContent(cfg *config.Config) {
 
 // ofTheProcess is the limits that are not a tenant's.
 func ofTheProcess(l config.Limits) config.Limits {
-	l.Tenant = config.TenantLimits{}
+	l.Tenant = limit.Tenant{}
 	return l
 }
 

@@ -53,13 +53,8 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	}
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Cooldown: &condense.Cooldown{}, Observe: c.Observe},
-		Notify: c.Notify, LogContent: c.LogContent,
+		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c),
 		Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout},
-	}
-	limits := cfg.LimitsFor(c)
-	t.Limits = proxy.TenantLimits{
-		Concurrent: limits.Concurrent, Body: int64(limits.MaxBody),
-		Requests: limits.RequestsPerMinute, Tokens: limits.TokensPerMinute,
 	}
 	for _, k := range c.APIKeys {
 		sum, ok := k.Digest()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 type schema = map[string]any
@@ -39,7 +40,7 @@ func (w walker) of(t reflect.Type, path string) schema {
 		return matching(`^(` + variable + `)?$`)
 	case reflect.TypeFor[time.Duration]():
 		return matching(`^(0|(` + amount + `(ns|us|µs|ms|s|m|h))+|` + variable + `)$`)
-	case reflect.TypeFor[config.Bytes]():
+	case reflect.TypeFor[limit.Bytes]():
 		return schema{"type": []string{"string", "integer"}, "minimum": 0, "pattern": `^([0-9]+ ?([kKmMgG]?[bB]|[kKmMgG]i[bB])?|` + variable + `)$`}
 	case reflect.TypeFor[config.Condenser]():
 		if path == "condenser" {

@@ -1,4 +1,4 @@
-package config
+package limit
 
 import (
 	"errors"
@@ -43,7 +43,7 @@ func ParseBytes(text string) (Bytes, error) {
 	return Bytes(n * size), nil
 }
 
-// String writes the size with the largest unit that divides it, so that ParseBytes gives the same size back.
+// String writes the size with the largest unit that divides it, so that ParseBytes returns the same size.
 func (b Bytes) String() string {
 	for _, unit := range byteUnits() {
 		binary := strings.HasSuffix(unit.name, "iB")
@@ -53,9 +53,6 @@ func (b Bytes) String() string {
 	}
 	return strconv.FormatInt(int64(b), 10)
 }
-
-// MarshalText returns String.
-func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 func cutSuffixFold(text, suffix string) (string, bool) {
 	at := len(text) - len(suffix)

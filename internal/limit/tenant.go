@@ -1,0 +1,11 @@
+// Package limit holds what may be taken of a process: sizes, and the limits of a tenant. The configuration, the proxy and
+// the admin API share them.
+package limit
+
+// Tenant bounds what one tenant may take of one replica; 0 is no bound. Replicas do not share what was taken.
+type Tenant struct {
+	Concurrent int   `yaml:"concurrent" json:"concurrent"` // requests under way, answers still being sent included
+	Body       Bytes `yaml:"max_body" json:"max_body"`     // of one request
+	Requests   int   `yaml:"requests_per_minute" json:"requests_per_minute"`
+	Tokens     int   `yaml:"tokens_per_minute" json:"tokens_per_minute"` // forwarded and answered
+}

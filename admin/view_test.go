@@ -90,7 +90,7 @@ func TestViewIsWhatUpstreamGot(t *testing.T) {
 		return c
 	}
 	masking := of(config.TypeObservationMasking, func(c *config.Condenser) { c.AttentionWindow, c.Stride = 6, 2 })
-	llm := of(config.TypeLLM, func(c *config.Condenser) { c.MaxSize, c.KeepFirst = 10, 1 })
+	llm := of(config.TypeLLM, func(c *config.Condenser) { c.MaxSize, c.MinTokens, c.KeepFirst = 10, 0, 1 })
 	recent := of(config.TypeRecentEvents, func(c *config.Condenser) { c.MaxEvents, c.KeepFirst = 8, 1 })
 	trim := of(config.TypeToolOutputTrim, func(c *config.Condenser) { c.MaxEventLength = 400 })
 	for name, c := range map[string]struct {

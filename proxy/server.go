@@ -68,7 +68,7 @@ type Server struct {
 	lines    *lines // nil: requests are not logged
 	once     once
 	pending  chan struct{} // a place per log write under way
-	after    *crew
+	after    background
 	ports    *listen.Ports
 	draining atomic.Bool
 	requests context.Context // ends when requests under way are cut off
@@ -87,7 +87,6 @@ func New(o Options) (*Server, error) {
 		o:        o,
 		degraded: degraded{log: o.Log, metrics: o.Metrics, now: o.Now},
 		once:     once{models: map[string]bool{}},
-		after:    newCrew(),
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
 			pool: newBufferPool(), budget: &budget{limit: o.Limits.InFlight}, limit: o.Limits.Body, idle: o.Limits.BodyIdle,

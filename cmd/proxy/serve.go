@@ -111,11 +111,11 @@ func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 		return err
 	}
 	a.Start()
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	ebb, end := context.WithCancel(ctx)
+	var trimming sync.WaitGroup
+	defer trimming.Wait()
+	until, end := context.WithCancel(ctx)
 	defer end()
-	beside.Go(func() { app.Ebb(ebb) })
+	trimming.Go(func() { app.TrimHeap(until) })
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
 	reloading := reloads(ctx, hup, a, log.Logger, from)
@@ -124,7 +124,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 	case <-ctx.Done():
 	case asked = <-stop:
 	case err = <-a.Failed():
-		asked = os.Interrupt // no reason to wait for anybody
+		asked = os.Interrupt // there is no reason to wait
 	}
 	reloading()
 	return errors.Join(err, ending{app: a, log: log.Logger, shutdown: cfg.Shutdown, again: stop}.run(asked))

@@ -43,7 +43,7 @@ type App struct {
 	tracer  trace.Tracer // nil: nothing is traced
 	traced  bool         // the environment may ask for traces
 	version string
-	health  vitals
+	health  healthState
 }
 
 // Part is something about the process that its configuration does not say.
@@ -212,7 +212,7 @@ func (a *App) Start() {
 		a.serving.Wait()
 		return err
 	})
-	a.feel()
+	a.watchHealth()
 	a.serving.Go(func() {
 		if err := a.server.Serve(a.data); err != nil && !errors.Is(err, net.ErrClosed) {
 			a.failed <- err

@@ -12,8 +12,8 @@ import (
 // pinging bounds the question to the store whether it is there.
 const pinging = 500 * time.Millisecond
 
-// vitals is what the probes look at.
-type vitals struct {
+// healthState is what the probes look at.
+type healthState struct {
 	store    session.Store
 	pulse    atomic.Pointer[health.Pulse] // nil until the data port is served
 	warm     atomic.Bool                  // the vocabularies are loaded
@@ -39,8 +39,8 @@ func (a *App) probes() health.Probes {
 	}
 }
 
-// feel begins to feel the data port's pulse and loads the vocabularies that requests will need first.
-func (a *App) feel() {
+// watchHealth begins to check that the data port is served, and loads the vocabularies that requests will need first.
+func (a *App) watchHealth() {
 	pulse := health.StartPulse(a.Addr())
 	a.health.pulse.Store(pulse)
 	a.lifecycle.onStop("pulse", func(context.Context) error {
@@ -48,7 +48,7 @@ func (a *App) feel() {
 		return nil
 	})
 	a.serving.Go(func() {
-		a.tokens.Counter("") // a model that nobody knows
+		a.tokens.Counter("") // an unknown model
 		for name := range a.config.Models {
 			a.tokens.Counter(name)
 		}

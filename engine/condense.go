@@ -147,12 +147,12 @@ func (t *Turn) overtaken(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// durable is how many times as long as for a read is waited for a condensation to be written: it was paid for.
-const durable = 5
+// writeFactor is how many times the time of a read the write of a condensation may take: the condensation was paid for.
+const writeFactor = 5
 
 // commit writes a condensation and projects the view with it.
 func (t *Turn) commit(ctx context.Context, result condense.Result, report *Report) bool {
-	ctx, cancel := context.WithTimeout(ctx, durable*t.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
 	defer cancel()
 	c, err := t.registry.Condense(ctx, &t.place, &t.shown.view, t.measured(result.Condensation))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// replyPriming is what every request costs beside its messages, in tokens.
+// replyPriming is what every request costs apart from its messages, in tokens.
 const replyPriming = 3
 
 // counts is what a request measures, before calibration.
@@ -32,21 +32,20 @@ func (t *Turn) count(place *session.Resolution) *counts {
 	return c
 }
 
-// Counting is shared out from so many bytes of messages on, among so many processors at most.
+// From muchToCount bytes of messages on, counting is shared among at most so many processors.
 const (
 	muchToCount = 64 << 10
 	counters    = 4
 )
 
-// countAhead counts the messages after a position with all hands, if they are many: a history that is seen for the first
-// time.
+// countAhead counts the messages after a position in parallel, if they are many: in a history that is seen for the first time.
 func (t *Turn) countAhead(from int) {
 	size := 0
 	for p := from + 1; p <= t.history.Len(); p++ {
 		size += len(t.history.Message(p).Raw)
 	}
-	hands := min(runtime.GOMAXPROCS(0), counters, size/muchToCount+1, t.history.Len()-from)
-	if hands < 2 {
+	workers := min(runtime.GOMAXPROCS(0), counters, size/muchToCount+1, t.history.Len()-from)
+	if workers < 2 {
 		return
 	}
 	var next atomic.Int64
@@ -57,7 +56,7 @@ func (t *Turn) countAhead(from int) {
 		}
 	}
 	var others sync.WaitGroup
-	for range hands - 1 {
+	for range workers - 1 {
 		others.Go(func() {
 			defer func() { _ = recover() }() // what was not counted is counted by the caller, and panics there
 			count()
@@ -95,8 +94,8 @@ func (t *Turn) fixed() int {
 	return replyPriming + t.engine.counts.of(key, func() int { return t.counter.Tools(t.in.Split.Tools) })
 }
 
-// atMost is how many tokens the history has at most, without counting what is new: a token is a byte at least, but for
-// those of images.
+// atMost is an upper bound of the history's tokens, found without counting what is new: a token has at least one byte, except
+// in images.
 func (t *Turn) atMost() int {
 	from, n := t.place.CountedFrom(t.counter.Encoding()), t.fixed()+t.systemTokens()
 	if from > 0 {
@@ -117,8 +116,8 @@ func (t *Turn) atMost() int {
 	return n
 }
 
-// imagePart is what a part has that costs more tokens than it has bytes. Whoever spells it with escapes is condensed by the
-// overflow that follows.
+// imagePart is the key of a part that costs more tokens than it has bytes. A client that spells it with escapes is condensed
+// by the overflow that follows.
 const imagePart = `"image_url"`
 
 // head bounds what a client can put into the log, and into memory: it is a copy.

@@ -1,6 +1,6 @@
-// Package engine runs one turn over a request's history: it recognises the thread, projects the view, has it condensed
-// where that is due, joins the body that goes upstream and logs what was said. It knows no connection and no log: what it
-// is to know of a request is an Input, and what it did is a Report. turn.go has the turn, in order.
+// Package engine runs one turn over a request's history: it recognises the thread, projects the view, condenses it
+// where that is due, joins the body that goes upstream and writes what was said to the store. It knows no connection, no logger
+// and no metrics: it gets an Input and returns Reports. turn.go has the turn, in order.
 package engine
 
 import (
@@ -110,7 +110,11 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new engine: %w", err)
 	}
-	return &Engine{o: o, learnt: windows, counts: newCountCache()}, nil
+	counts, err := newCountCache()
+	if err != nil {
+		return nil, fmt.Errorf("new engine: %w", err)
+	}
+	return &Engine{o: o, learnt: windows, counts: counts}, nil
 }
 
 // Swap puts other settings in force for the turns that begin from now on.
@@ -148,8 +152,8 @@ func (e *Engine) Reach(ctx context.Context) error {
 	return nil
 }
 
-// missingThread is the id of no thread.
-const missingThread session.ThreadID = "nobody"
+// missingThread is an id that no thread has.
+const missingThread session.ThreadID = "missing"
 
 // Adjust corrects a count by what upstream has reported of the model.
 func (e *Engine) Adjust(model string, counted int) int { return e.o.Tokens.Adjust(model, counted) }

@@ -6,8 +6,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// identity is what a request says of the conversation it belongs to. It only narrows the scope in which its history is
-// looked for.
+// identity is what a request says of the conversation it belongs to. It only narrows the scope in which the history is
+// searched for.
 type identity struct {
 	Key    string // session key, empty if none
 	Parent string // session key of the parent, empty if none

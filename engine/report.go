@@ -9,7 +9,7 @@ type Report struct {
 	Window   int            // the context window that upstream told of, in tokens, 0: none
 }
 
-// Attempt is a condensation that was tried. The request goes on whatever came of it.
+// Attempt is a condensation that was tried. The request goes on in any case.
 type Attempt struct {
 	Reason   session.Reason
 	Made     *session.Condensation // nil: it failed

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -61,7 +62,7 @@ type Settings interface {
 	Effective() ([]byte, error)
 	Tenants() []Tenant
 	// Price gives what a model costs; false if that is not known.
-	Price(model string) (Price, bool)
+	Price(name string) (model.Price, bool)
 }
 
 // Tenant is what the API tells of a tenant.
@@ -77,11 +78,6 @@ type Tenant struct {
 	Notify      bool         `json:"notify"`
 	LogContent  bool         `json:"log_content"` // what its clients say goes into the log
 	Limits      limit.Tenant `json:"limits"`
-}
-
-// Price is in USD per million tokens.
-type Price struct {
-	Input, CachedInput, CacheWrite, Output float64
 }
 
 // api answers requests.

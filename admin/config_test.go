@@ -11,6 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
@@ -128,12 +129,12 @@ func TestTenantsAreTold(t *testing.T) {
 }
 
 // prices is a Settings with some.
-type prices map[string]admin.Price
+type prices map[string]model.Price
 
 func (prices) Effective() ([]byte, error) { return []byte("{}"), nil }
 func (prices) Tenants() []admin.Tenant    { return nil }
-func (p prices) Price(model string) (admin.Price, bool) {
-	price, known := p[model]
+func (p prices) Price(name string) (model.Price, bool) {
+	price, known := p[name]
 	return price, known
 }
 

@@ -26,7 +26,7 @@ const patience = 30 * time.Second
 
 // The models of these tests.
 const (
-	model      = "priced-model"
+	agentModel = "priced-model"
 	summariser = "cheap-model"
 )
 
@@ -54,7 +54,7 @@ func start(t *testing.T, change func(*config.Config)) *rig {
 	cfg.LLMs = map[string]config.LLM{"cheap": {Model: summariser, BaseURL: cfg.Upstream.BaseURL, Timeout: patience}}
 	price := config.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2.5, Output: 8}
 	cfg.Models = map[string]config.Model{
-		model:      {ContextWindow: 100_000, MaxOutput: 1000, Encoding: config.EncodingO200k, Price: price},
+		agentModel: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: config.EncodingO200k, Price: price},
 		summariser: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: config.EncodingO200k, Price: price},
 	}
 	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.KeepFirst = "cheap", 10, 1
@@ -105,7 +105,7 @@ func (p place) url(rest string) string {
 // ask sends a history to the proxy.
 func (r *rig) ask(messages []string, header ...string) place {
 	r.t.Helper()
-	body := fmt.Sprintf(`{"model":%q,"messages":[%s]}`, model, strings.Join(messages, ","))
+	body := fmt.Sprintf(`{"model":%q,"messages":[%s]}`, agentModel, strings.Join(messages, ","))
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://"+r.app.Addr()+"/v1/chat/completions", strings.NewReader(body))
 	must(r.t, err)
 	req.Header.Set("Authorization", "Bearer client-key")

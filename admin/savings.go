@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -74,8 +75,8 @@ func (s *savings) add(more savings) {
 	s.OwnCalls.Input += more.OwnCalls.Input
 	s.OwnCalls.Cached += more.OwnCalls.Cached
 	s.OwnCalls.Output += more.OwnCalls.Output
-	for _, model := range more.Unpriced {
-		s.unpriced(model)
+	for _, name := range more.Unpriced {
+		s.unpriced(name)
 	}
 	if s.USD != nil && more.USD != nil {
 		s.USD.NotSent += more.USD.NotSent
@@ -86,10 +87,10 @@ func (s *savings) add(more savings) {
 }
 
 // unpriced gives up on money: what is not known of a part is not known of the whole.
-func (s *savings) unpriced(model string) {
+func (s *savings) unpriced(name string) {
 	s.USD = nil
-	if !slices.Contains(s.Unpriced, model) {
-		s.Unpriced = append(s.Unpriced, model)
+	if !slices.Contains(s.Unpriced, name) {
+		s.Unpriced = append(s.Unpriced, name)
 	}
 }
 
@@ -113,14 +114,11 @@ func (a *api) saved(r *http.Request, t session.Thread) (savings, error) {
 	return out, nil
 }
 
-// perMillion is what a price is for, in tokens.
-const perMillion = 1e6
-
 // savedBy reckons what one condensation saved in this thread. Each request after it, and the one that it was made for,
 // was smaller by what it took away; those tokens are valued as cached ones, the cheapest that they could have been. What
 // follows the unchanged beginning had to be written to the provider's cache anew, once. A condensation that was inherited
 // cost this thread nothing, and one that was overtaken by another replica's saved nothing.
-func (l *log) savedBy(c session.Condensation, applies bool, price func(string) (Price, bool)) savings {
+func (l *log) savedBy(c session.Condensation, applies bool, price func(string) (model.Price, bool)) savings {
 	out := newSavings()
 	made := c.ID.Thread == l.thread.ID
 	requests := l.requestsAfter(c)
@@ -136,13 +134,14 @@ func (l *log) savedBy(c session.Condensation, applies bool, price func(string) (
 		rewrite = max(c.After.Tokens-l.tokensBefore(c), 0)
 	}
 	if out.TokensNotSent != 0 || rewrite != 0 {
-		out.value(c.Request, price, func(p Price) {
-			out.USD.NotSent = float64(out.TokensNotSent) * p.CachedInput / perMillion
-			out.USD.CacheRewrites = -float64(rewrite) * max(p.CacheWrite-p.CachedInput, 0) / perMillion
+		out.value(c.Request, price, func(p model.Price) {
+			out.USD.NotSent, out.USD.CacheRewrites = p.Saved(model.Prompt{
+				NotSent: float64(out.TokensNotSent), Rewritten: float64(rewrite), Caching: true,
+			})
 		})
 	}
 	if out.OwnCalls != (usage{}) {
-		out.value(c.Model, price, func(p Price) { out.USD.OwnCalls = -callCost(c.Usage, p) })
+		out.value(c.Model, price, func(p model.Price) { out.USD.OwnCalls = -p.Call(c.Usage.Input, c.Usage.Cached, c.Usage.Output) })
 	}
 	if out.USD != nil {
 		out.USD.Net = out.USD.NotSent + out.USD.CacheRewrites + out.USD.OwnCalls
@@ -150,17 +149,13 @@ func (l *log) savedBy(c session.Condensation, applies bool, price func(string) (
 	return out
 }
 
-func (s *savings) value(model string, price func(string) (Price, bool), with func(Price)) {
-	p, known := price(model)
+func (s *savings) value(name string, price func(string) (model.Price, bool), with func(model.Price)) {
+	p, known := price(name)
 	if !known {
-		s.unpriced(model)
+		s.unpriced(name)
 	} else if s.USD != nil {
 		with(p)
 	}
-}
-
-func callCost(u session.Usage, p Price) float64 {
-	return (float64(u.Input-u.Cached)*p.Input + float64(u.Cached)*p.CachedInput + float64(u.Output)*p.Output) / perMillion
 }
 
 // requestsAfter counts the requests that the thread logged after a condensation: all that one brought has one time.

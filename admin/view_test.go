@@ -191,7 +191,7 @@ func TestCondensationsTellWhatTheyHid(t *testing.T) {
 	}
 	hidden := []int{}
 	for _, c := range list.Condensations {
-		if c.Summary == "" || c.Reason != "events" || c.Model != summariser || c.RequestModel != model || c.Usage.Input == 0 || c.After.Tokens >= c.Before.Tokens {
+		if c.Summary == "" || c.Reason != "events" || c.Model != summariser || c.RequestModel != agentModel || c.Usage.Input == 0 || c.After.Tokens >= c.Before.Tokens {
 			t.Errorf("%+v", c)
 		}
 		for _, span := range c.Hidden {

@@ -47,7 +47,7 @@ func TestEveryRoute(t *testing.T) {
 		t.Errorf("thread %+v", thread)
 	}
 	for _, path := range []string{
-		"/events", "/events?content=true&limit=3", "/condensations", "/condensations?from=2&limit=1", "/view", "/diff", "/diff?model=" + model, "/savings",
+		"/events", "/events?content=true&limit=3", "/condensations", "/condensations?from=2&limit=1", "/view", "/diff", "/diff?model=" + agentModel, "/savings",
 	} {
 		for _, at := range []place{p, fork} {
 			r.get(at.url(path), new(any))

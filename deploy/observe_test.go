@@ -11,7 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 )
 
 var (
@@ -113,7 +113,7 @@ func rules(t *testing.T) []rule {
 
 // TestQueriesNameWhatThereIs holds that dashboard and alerts speak of metrics and labels that the binary has.
 func TestQueriesNameWhatThereIs(t *testing.T) {
-	names := proxy.NewMetrics().Names()
+	names := observe.Names()
 	queries := dashboard(t)
 	for _, r := range rules(t) {
 		queries = append(queries, query{"alert " + r.Alert, r.Expr})
@@ -228,7 +228,7 @@ func TestOperationsExplainRowsAndAlerts(t *testing.T) {
 
 // TestMetricsAreDocumented holds that docs/metrics.md has all metrics with their labels, and no others.
 func TestMetricsAreDocumented(t *testing.T) {
-	names := proxy.NewMetrics().Names()
+	names := observe.Names()
 	row := regexp.MustCompile("(?m)^\\| `(dewpoint_[a-z_]+)` \\| ([^|]*)\\|")
 	documented := map[string]bool{}
 	for _, found := range row.FindAllStringSubmatch(string(read(t, "../docs/metrics.md")), -1) {

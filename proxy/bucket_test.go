@@ -83,7 +83,7 @@ func TestBucketHolds(t *testing.T) {
 func TestNoLimitAllocatesNothing(t *testing.T) {
 	tenants := NewTenants(&Tenant{Tenant: engine.Tenant{Name: "a"}})
 	tenants.adopt(nil)
-	s := &Server{o: Options{Now: time.Now, Metrics: NewMetrics()}}
+	s := &Server{o: Options{Now: time.Now, Observer: unobserved{}}}
 	r := &request{server: s, tenant: tenants.tenants[0], body: &body{}}
 	allocated := testing.AllocsPerRun(100, func() {
 		if r.admit() != nil || r.charge() != nil {

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,11 +14,10 @@ import (
 // degraded is whether the store is away: to read from, then requests pass unrecognised; or to write to, as a full one or
 // a replica, then what is new is lost until it is written with a later request. Either is logged once each way.
 type degraded struct {
-	log     *zap.Logger
-	metrics *Metrics
-	now     func() time.Time
+	log    *zap.Logger
+	faults Faults
+	now    func() time.Time
 
-	mu              sync.Mutex   // for changes
 	reading, writes atomic.Bool  // away
 	failed          atomic.Int64 // when a write was lost last, in nanoseconds of Unix time
 }
@@ -35,31 +33,31 @@ func (s *Server) CheckStore(ctx context.Context) {
 			s.degraded.leave()
 		}
 	}
-	if s.o.Now().UnixNano()-s.degraded.failed.Load() > int64(untried) && s.degraded.change(&s.degraded.writes, false) {
+	if s.o.Now().UnixNano()-s.degraded.failed.Load() > int64(untried) && s.degraded.writes.CompareAndSwap(true, false) {
 		s.o.Log.Info("no write of the store was tried of late")
 	}
 }
 
 func (d *degraded) enter(err error) {
-	d.metrics.unrecognised()
-	if d.change(&d.reading, true) {
+	d.faults.Lost("resolve")
+	if d.reading.CompareAndSwap(false, true) {
 		d.log.Error("store away: requests are forwarded as they come", zap.Error(err))
 	}
 }
 
 func (d *degraded) leave() {
-	if d.change(&d.reading, false) {
+	if d.reading.CompareAndSwap(true, false) {
 		d.log.Info("store back")
 	}
 }
 
 // note counts a write that was lost. The next request of its thread repairs it.
 func (d *degraded) note(op string, err error) {
-	d.metrics.lost(op)
+	d.faults.Lost(op)
 	if errors.Is(err, session.ErrUnavailable) {
 		d.failed.Store(d.now().UnixNano())
 	}
-	if errors.Is(err, session.ErrUnavailable) && d.change(&d.writes, true) {
+	if errors.Is(err, session.ErrUnavailable) && d.writes.CompareAndSwap(false, true) {
 		d.log.Error("store takes no writes: what is new is written with a later request", zap.String("op", op), zap.Error(err))
 		return
 	}
@@ -68,21 +66,7 @@ func (d *degraded) note(op string, err error) {
 
 // wrote tells of a write that was not lost.
 func (d *degraded) wrote() {
-	if d.change(&d.writes, false) {
+	if d.writes.CompareAndSwap(true, false) {
 		d.log.Info("store takes writes again")
 	}
-}
-
-// change reports whether that is news.
-func (d *degraded) change(away *atomic.Bool, to bool) bool {
-	if away.Load() == to {
-		return false
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if away.Swap(to) == to {
-		return false
-	}
-	d.metrics.degraded(d.reading.Load() || d.writes.Load())
-	return true
 }

@@ -17,8 +17,8 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 	for _, c := range t.Condensed() {
 		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d", c.Reason, c.Events, c.Tokens))
 	}
-	if r.due != "" {
-		h.Set("X-Dewpoint-Due", string(r.due))
+	if due := r.seen.record.Turn.Due; due != "" {
+		h.Set("X-Dewpoint-Due", string(due))
 	}
 	if notice := r.notice(); notice != "" {
 		h.Set("X-Dewpoint-Notice", notice)

@@ -54,7 +54,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.cut()
 	s.cancel()
 	<-done // what is left ends with s.ctx
-	s.lines.close()
 	return err
 }
 

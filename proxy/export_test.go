@@ -18,9 +18,6 @@ func (t *Transport) SetRetryWindow(d time.Duration) { t.window = d }
 // Parked is how many connections wait for a request without buffers.
 func (s *Server) Parked() int64 { return s.ports.Parked() }
 
-// InFlight is how many request bytes the server holds.
-func (s *Server) InFlight() int64 { return s.reader.budget.used.Load() }
-
 // Busy is how many requests of a tenant are under way.
 func (s *Server) Busy(tenant string) int64 {
 	for _, t := range s.live.Load().tenants.tenants {

@@ -59,7 +59,6 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 	}
 	r.header = outgoing(&ctx.Request.Header)
 	r.asked.dialect = r.dialectOf()
-	r.seen.bodyRead()
 	r.begin(ctx)
 	accepted = true
 	return nil
@@ -104,14 +103,14 @@ func (r *request) recognise() error {
 		return nil
 	}
 	r.model = r.live.models(split.Model)
-	r.seen.asked(r.model)
+	r.seen.named(r.model)
 	r.header.Set("Accept-Encoding", "identity") // the answer is read along
 	turn, err := r.server.o.Engine.Begin(r.ctx, r.input(split))
 	if err != nil {
 		if r.ctx.Err() != nil {
 			return upstreamError(r.ctx, err)
 		}
-		r.seen.unrecognised(err)
+		r.seen.unrecognised()
 		r.server.degraded.enter(err)
 		return nil
 	}
@@ -149,7 +148,7 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 		r.header.Del("X-Api-Key")
 		r.header.Del("Api-Key")
 	}
-	r.seen.sending()
+	r.seen.sending(r.header)
 	resp, err := r.server.o.Upstream.RoundTrip(r.outbound(url, parts))
 	if err != nil {
 		err = upstreamError(r.ctx, err)
@@ -171,7 +170,7 @@ func (r *request) relieve(resp *http.Response) (*http.Response, error) {
 		if !relief.Smaller {
 			return resp, nil
 		}
-		r.seen.meters.relieved.Inc()
+		r.seen.relieved()
 		_ = resp.Body.Close()
 		var err error
 		if resp, err = r.send(r.forwarded()); err != nil {
@@ -197,7 +196,7 @@ func (r *request) examine(resp *http.Response) (overflow.Overflow, bool) {
 func (r *request) relay(ctx *fasthttp.RequestCtx, resp *http.Response) {
 	rel := &relay{
 		from: resp, idle: r.server.o.Limits.StreamIdle, cancel: r.cancel, uncut: listen.CutOff(r.ctx, ctx.Conn()),
-		state: outcome{Status: resp.StatusCode}, seen: &r.seen,
+		state: outcome{Status: resp.StatusCode}, seen: &r.seen, panicked: r.server.panicked,
 	}
 	incoming(&ctx.Response.Header, resp)
 	if r.asked.dialect != nil && resp.Header.Get("Content-Encoding") == "" {
@@ -230,6 +229,7 @@ func (r *request) ended(o outcome) {
 		}
 		r.seen.used(o.Answer.Usage)
 	}
+	r.seen.record.Content = r.content(o.Answer)
 	r.seen.relayed(o)
 }
 
@@ -240,7 +240,7 @@ func (r *request) startLog() {
 	select {
 	case s.pending <- struct{}{}:
 	default:
-		s.o.Metrics.skipped()
+		s.o.Faults.Lost("append_queue_full")
 		return
 	}
 	write := r.turn.Log()

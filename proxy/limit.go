@@ -126,13 +126,13 @@ func (br bodyReader) within(tenant int64) bodyReader {
 func (r *request) countTooLarge(err error) {
 	var e *apiError
 	if r.tenant.Limits.Body > 0 && errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge {
-		r.server.o.Metrics.limited(r.tenant.Name, "body")
+		r.seen.record.Limit = "body"
 	}
 }
 
 // limited is the answer to a request that is one too many.
 func (r *request) limited(limit string, wait time.Duration, code, what string, n int) *apiError {
-	r.server.o.Metrics.limited(r.tenant.Name, limit)
+	r.seen.record.Limit = limit
 	return &apiError{
 		Status: http.StatusTooManyRequests, Type: typeLimit, Code: code,
 		Retry:   int((wait + time.Second - 1) / time.Second),

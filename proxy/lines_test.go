@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -32,8 +31,8 @@ func (r *rig) line(message string, n int) map[string]any {
 
 // TestRequestLines ends requests in several ways, and reads their lines.
 func TestRequestLines(t *testing.T) {
-	_, tracer := tracing(t)
-	r := condensing(t, setup{lines: true, models: priced, tracer: tracer})
+	_, spans := tracing(t)
+	r := condensing(t, setup{lines: true, models: priced, spans: spans})
 	resp := r.wantCondensed(messages(turns("ships", 11)...), "Authorization", "Bearer "+keyMark+"client")
 	got := r.line("request", 1)
 	for key, want := range map[string]any{
@@ -101,30 +100,6 @@ func TestNoLines(t *testing.T) {
 	resp, _ := r.ask(hello)
 	if n := r.logs.FilterMessage("request").Len() + r.logs.FilterMessage("content").Len(); n != 0 || resp.StatusCode != 200 {
 		t.Errorf("%d lines", n)
-	}
-}
-
-// TestLinesAreSampled sends more plain requests in one second than are logged, and one that goes wrong among them.
-func TestLinesAreSampled(t *testing.T) {
-	clock := &clock{now: time.Unix(1700000000, 0)}
-	r := newRig(t, setup{lines: true, models: priced, now: clock.Now})
-	const most, more = 200, 7
-	for range most + more {
-		r.ask(hello)
-	}
-	r.up.Script(fakeupstream.ServerError())
-	r.ask(hello)
-	if got := r.line("request", most+1); got["outcome"] != "upstream_error" {
-		t.Errorf("the last line is %v", got)
-	}
-	if n := r.metric(`dewpoint_log_lines_dropped_total{cause="sampled"}`); n != more {
-		t.Errorf("%v are counted", n)
-	}
-	clock.pass(time.Second)
-	r.ask(hello)
-	r.line("request", most+2)
-	if got := r.line("lines of plain requests were left out", 1); got["lines"] != int64(more) {
-		t.Errorf("told: %v", got)
 	}
 }
 

@@ -22,7 +22,6 @@ type live struct {
 	dialects map[string]dialect.Dialect
 	models   func(name string) ModelInfo
 	settings *engine.Settings
-	meters   map[*Tenant]*meters
 }
 
 // Swap puts another configuration in force for the requests that come from now on.
@@ -35,6 +34,5 @@ func (s *Server) Swap(l Live) {
 	s.live.Store(&live{
 		tenants: l.Tenants, dialects: l.Dialects, models: l.Models,
 		settings: settings,
-		meters:   s.o.Metrics.of(l.Tenants),
 	})
 }

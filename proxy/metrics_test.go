@@ -8,31 +8,27 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
-	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
-	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
 // priced knows two models, with a price in micro-dollars a token.
 func priced(name string) proxy.ModelInfo {
 	switch name {
 	case "gpt-4o":
-		return proxy.ModelInfo{Model: engine.Model{Name: "gpt-4o", Window: 100_000}, Price: proxy.Price{Input: 10, Cached: 1, Write: 10, Output: 40}}
+		return proxy.ModelInfo{Model: engine.Model{Name: "gpt-4o", Window: 100_000}, Price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}}
 	case cheapModel:
-		return proxy.ModelInfo{Model: engine.Model{Name: cheapModel, Window: 100_000}, Price: proxy.Price{Input: 2, Cached: 2, Write: 2, Output: 4}}
+		return proxy.ModelInfo{Model: engine.Model{Name: cheapModel, Window: 100_000}, Price: model.Price{Input: 2, CachedInput: 2, CacheWrite: 2, Output: 4}}
 	}
 	return proxy.ModelInfo{}
 }
@@ -164,8 +160,8 @@ func TestSavings(t *testing.T) {
 
 // noting makes condensers whose calls are noted.
 type noting struct {
-	metrics *proxy.Metrics
-	tracer  trace.Tracer
+	metrics *observe.Metrics
+	spans   *observe.Spans
 }
 
 func (n *noting) llm(tenant string) *condense.LLM {
@@ -181,9 +177,9 @@ type late struct {
 }
 
 func (l late) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
-	return proxy.Summariser{
+	return observe.Summariser{
 		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Tenant: l.tenant, Metrics: l.metrics,
-		Tracer: l.tracer, Models: priced,
+		Spans: l.spans, Models: priced,
 	}.Summarise(ctx, r)
 }
 
@@ -252,86 +248,8 @@ func TestSessionsAreCounted(t *testing.T) {
 	r.atEnd(`dewpoint_recognised_total{source="key",tenant="default"}`, 2)
 }
 
-// TestMeasuredStore runs the conformance suite over a measured store.
-func TestMeasuredStore(t *testing.T) {
-	metrics := proxy.NewMetrics()
-	paths := map[session.Store]string{}
-	open := func(t *testing.T, path string, content bool) session.Store {
-		s, err := boltstore.Open(boltstore.Options{Path: path, Content: content, TTL: time.Hour})
-		must(t, err)
-		m := metrics.Store(s)
-		paths[m] = path
-		return m
-	}
-	fresh := func(t *testing.T, content bool) session.Store {
-		return open(t, filepath.Join(t.TempDir(), "a.db"), content)
-	}
-	sessiontest.Run(t, func(t *testing.T) session.Store { return fresh(t, true) }, sessiontest.Hooks{
-		WithoutContent: func(t *testing.T) session.Store { return fresh(t, false) },
-		Reopen: func(t *testing.T, s session.Store) session.Store {
-			must(t, s.Close())
-			return open(t, paths[s], true)
-		},
-	})
-	r := &rig{t: t, metrics: metrics}
-	for _, op := range []string{"secret", "find", "thread", "append", "condense", "summary", "events", "trace", "mark", "session", "lock"} {
-		if n := r.metric(fmt.Sprintf("dewpoint_store_seconds_count{op=%q}", op)); n == 0 {
-			t.Errorf("no call of %s was measured", op)
-		}
-	}
-}
-
-// TestStoreErrors tells failures from answers.
-func TestStoreErrors(t *testing.T) {
-	metrics := proxy.NewMetrics()
-	failing := &flaky{}
-	failing.fail(false, "find")
-	store := metrics.Store(answeringStore{failing})
-	_, err := store.Find(t.Context(), nil, "")
-	_, missing := store.Thread(t.Context(), "x")
-	if err == nil || missing == nil {
-		t.Fatal("errors were swallowed")
-	}
-	r := &rig{t: t, metrics: metrics}
-	if found, thread := r.metric(`dewpoint_store_errors_total{op="find"}`), r.metric(`dewpoint_store_errors_total{op="thread"}`); found != 1 || thread != 0 {
-		t.Errorf("find failed %v times, thread %v", found, thread)
-	}
-}
-
-type answeringStore struct{ session.Store }
-
-func (answeringStore) Thread(context.Context, session.ThreadID) (session.Thread, error) {
-	return session.Thread{}, fmt.Errorf("thread: %w", session.ErrNotFound)
-}
-
-func TestBuildAndReload(t *testing.T) {
-	m := proxy.NewMetrics()
-	m.Build("1.2.3")
-	m.Reloaded(true, time.Unix(1700000000, 0))
-	m.Reloaded(false, time.Unix(1800000000, 0))
-	m.LinesLost(3)
-	m.ExportFailed()
-	r := &rig{t: t, metrics: m}
-	for series, want := range map[string]float64{
-		"dewpoint_config_reload_success":                   0,
-		"dewpoint_config_reload_success_timestamp_seconds": 1700000000,
-		`dewpoint_log_lines_dropped_total{cause="full"}`:   3,
-		"dewpoint_trace_export_failures_total":             1,
-	} {
-		if got := r.metric(series); got != want {
-			t.Errorf("%s is %v, want %v", series, got, want)
-		}
-	}
-	page := r.scrape()
-	for _, part := range []string{`dewpoint_build_info{go_version="go1`, `version="1.2.3"} 1`, "\ngo_goroutines ", "\nprocess_resident_memory_bytes "} {
-		if !strings.Contains(page, part) {
-			t.Errorf("no %s", part)
-		}
-	}
-}
-
 // openMetrics gives the metrics in the format that has exemplars.
-func openMetrics(t *testing.T, m *proxy.Metrics) string {
+func openMetrics(t *testing.T, m *observe.Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)

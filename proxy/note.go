@@ -9,6 +9,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // once is what the log says once.
@@ -24,7 +25,7 @@ func (r *request) noteRecognised() {
 		r.server.strangeModel(r.turn.ModelName())
 	}
 	r.noteUnreadable()
-	r.seen.recognised(r.turn)
+	r.seen.recognised(r.turn, r.model.Price)
 }
 
 // noteUnreadable counts the summaries that could not be opened, since their key is not configured or they were changed. The
@@ -32,7 +33,7 @@ func (r *request) noteRecognised() {
 func (r *request) noteUnreadable() {
 	s, place := r.server, r.turn.Place()
 	for range place.Unreadable {
-		s.o.Metrics.lost("summary_unreadable")
+		s.o.Faults.Lost("summary_unreadable")
 	}
 	if place.Unreadable > 0 && !s.once.sealed.Swap(true) {
 		s.o.Log.Error("a summary can not be read: is its key missing in store.encryption.keys? Said once, counted in store_losses_total",
@@ -58,8 +59,8 @@ func (s *Server) strangeModel(name string) {
 func (r *request) note(report engine.Report) {
 	o := &r.server.o
 	if report.Due != "" {
-		r.due = report.Due
-		o.Metrics.observed(r.tenant.Name, r.tenant.Condenser.Name(), r.due)
+		r.seen.due(report.Due)
+		o.Observer.Condensed(r.condensation(report.Due, OutcomeObserved))
 	}
 	if report.Window > 0 {
 		o.Log.Info("context window learnt", zap.String("tenant", r.tenant.Name), zap.String("model", r.turn.ModelName()),
@@ -72,21 +73,24 @@ func (r *request) note(report engine.Report) {
 
 // noteAttempt counts a condensation, and says in the log why it did not come about, or has no summary.
 func (r *request) noteAttempt(a *engine.Attempt) {
-	o, name, thread := &r.server.o, r.tenant.Condenser.Name(), string(r.turn.Place().Thread.ID)
+	o, thread, outcome := &r.server.o, string(r.turn.Place().Thread.ID), OutcomeCondensed
 	cause := a.Err
 	if a.Fallback != nil {
-		cause = a.Fallback
+		cause, outcome = a.Fallback, OutcomeFallback
 		o.Log.Warn("condensed without a summary", zap.String("tenant", r.tenant.Name), zap.String("thread", thread), zap.Error(cause))
 	}
 	var bad *condense.SummaryError
 	if errors.As(cause, &bad) {
-		o.Metrics.badSummary(r.tenant.Name, bad.Kind)
+		o.Faults.BadSummary(r.tenant.Name, bad.Kind)
 	}
 	if a.Err != nil {
-		o.Metrics.notCondensed(r.tenant.Name, name, a.Reason)
+		outcome = OutcomeFailed
 		o.Log.Warn("not condensed", zap.String("tenant", r.tenant.Name), zap.String("reason", string(a.Reason)),
 			zap.String("thread", thread), zap.Error(a.Err))
-		return
 	}
-	o.Metrics.condensed(r.tenant.Name, name, *a.Made, a.Fallback)
+	o.Observer.Condensed(r.condensation(a.Reason, outcome))
+}
+
+func (r *request) condensation(reason session.Reason, o Outcome) Condensation {
+	return Condensation{Tenant: r.tenant.Name, Condenser: r.tenant.Condenser.Name(), Reason: reason, Outcome: o}
 }

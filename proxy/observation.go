@@ -6,179 +6,163 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// observation is what is noted of one request on its way: for the metrics, for its line in the log, and for its spans. It
-// is part of the request, is used by one goroutine at a time, and does not allocate where nothing is traced or logged.
+// observation notes what becomes of one request, and tells the Observer at its end. It is used by one goroutine at a time.
 type observation struct {
-	server  *Server
-	request *request     // nil: refused before there was one
-	turn    *engine.Turn // nil: not recognised
-	meters  *meters
-	name    seriesName
-	spans   *spans // nil: not traced
-
-	begun      time.Time     // the header has come
-	read       time.Time     // and the body
-	sent       time.Time     // the last call upstream began
-	first      time.Time     // the first byte of the answer's body has come; zero: none yet
-	overhead   time.Duration // our own time before the first call upstream
-	condensing time.Duration
-	known      int            // tokens of the history that had come before
-	idle       time.Duration  // since the thread was last seen
-	after      session.Size   // what went upstream
-	usage      *session.Usage // nil: not reported
-	answer     dialect.Answer // kept for a tenant whose content is logged
-	status     int            // of the client's answer
-	code       string         // what went wrong, empty: nothing
-	over       bool
+	o      *Options        // nil: nothing has begun
+	ctx    context.Context // carries the request's span
+	record Record
+	turn   *engine.Turn  // nil: not recognised
+	called func(*Record) // ends the span of the call upstream; nil: there is none
+	over   bool
 }
 
 // begin is when a request's header has come.
 func (o *observation) begin(s *Server) {
-	o.server, o.begun, o.meters = s, s.o.Now(), s.o.Metrics.strange
-	s.o.Metrics.traffic.inFlight.Inc()
+	o.o, o.ctx = &s.o, context.Background()
+	o.record.Times.Begun = s.o.Now()
+	s.o.Observer.Begun()
 }
 
 // accepted is when a request's tenant is known.
 func (o *observation) accepted(r *request) {
-	o.request = r
-	if m, ok := r.live.meters[r.tenant]; ok {
-		o.meters = m
+	o.record.Tenant, o.record.Condenser, o.record.Upstream = r.tenant.Name, r.tenant.Condenser.Name(), r.tenant.Upstream.BaseURL
+	o.record.Method = r.asked.method
+}
+
+// bodyRead is when the whole request has come. The context that it returns is for what the request calls.
+func (o *observation) bodyRead(ctx context.Context, r *request) context.Context {
+	o.record.Times.Read = o.o.Now()
+	if r.asked.dialect != nil {
+		o.record.Dialect, o.record.Path = r.asked.dialect.Name(), r.asked.path
+	}
+	if o.ctx = ctx; o.o.Tracer != nil {
+		o.ctx = o.o.Tracer.Request(ctx, &o.record, r.header)
+	}
+	return o.ctx
+}
+
+// named is when the request's model is known.
+func (o *observation) named(m ModelInfo) {
+	if o.record.Model = m.Name; m.Name == "" {
+		o.record.Model = OtherModel
 	}
 }
 
-// bodyRead is when the whole request has come.
-func (o *observation) bodyRead() {
-	o.read = o.server.o.Now()
-	if r := o.request; r.asked.dialect != nil {
-		o.name.dialect = r.asked.dialect.Name()
-	}
-	if o.server.o.Tracer != nil {
-		o.spans = beginSpans(o)
-	}
-}
-
-// asked is when the request's model is known.
-func (o *observation) asked(m ModelInfo) {
-	if o.name.model = m.Name; m.Name == "" {
-		o.name.model = otherModel
-	}
-	o.spans.named(o.name)
-}
-
-// recognised is when the request's thread is known, and how much of it had come before.
-func (o *observation) recognised(t *engine.Turn) {
-	o.turn = t
-	m, place := o.meters, t.Place()
-	if c, ok := m.sources[place.Source]; ok {
-		c.Inc()
-	}
-	switch {
-	case !place.New:
-	case place.Match == session.MatchInside:
-		m.forks.Inc()
-	default:
-		m.threads.Inc()
-	}
-	if place.Begins {
-		m.sessions.Inc()
+// recognised is when the request's thread is known.
+func (o *observation) recognised(t *engine.Turn, price model.Price) {
+	now, place := o.o.Now(), t.Place()
+	o.record.Times.Resolved, o.turn = now, t
+	o.record.Turn = &TurnRecord{
+		Session: place.Thread.Session, Thread: place.Thread.ID, Source: place.Source, Begins: place.Begins,
+		New: place.New, Fork: place.New && place.Match == session.MatchInside, Price: price,
 	}
 	if !place.New {
-		o.idle = o.server.o.Now().Sub(place.Thread.Seen)
+		o.record.Turn.Idle = now.Sub(place.Thread.Seen)
 	}
-	o.spans.resolved(nil)
 }
 
 // unrecognised is when the store did not answer.
-func (o *observation) unrecognised(err error) { o.spans.resolved(err) }
+func (o *observation) unrecognised() { o.record.Times.Resolved = o.o.Now() }
 
-// condense is when a condensation begins. The function that it returns is called at its end, and ctx is for what it calls.
-func (o *observation) condense(ctx context.Context, need condense.Need) (context.Context, func([]engine.Condensed)) {
-	begun := o.server.o.Now()
-	ctx, end := o.spans.condensing(ctx, o.request.tenant.Condenser.Name(), need)
+// condensing is when a condensation begins. The function that it returns is called at its end with what was condensed, and
+// the context is for what it calls.
+func (o *observation) condensing(ctx context.Context, need condense.Need) (context.Context, func([]engine.Condensed)) {
+	begun, end := o.o.Now(), func([]engine.Condensed) {}
+	if o.o.Tracer != nil {
+		ctx, end = o.o.Tracer.Condensing(ctx, o.record.Condenser, need)
+	}
 	return ctx, func(made []engine.Condensed) {
-		took := o.server.o.Now().Sub(begun)
-		o.condensing += took
-		o.observe(o.meters.condensing, took)
+		o.record.Turn.Waits = append(o.record.Turn.Waits, o.o.Now().Sub(begun))
 		end(made)
 	}
 }
 
+// due is why a tenant that only observes would have had the request condensed.
+func (o *observation) due(reason session.Reason) { o.record.Turn.Due = reason }
+
 // sending is when a call upstream begins.
-func (o *observation) sending() {
-	now := o.server.o.Now()
-	if o.sent.IsZero() {
-		o.overhead = now.Sub(o.read) - o.condensing
-		o.observe(o.meters.overhead, o.overhead)
+func (o *observation) sending(header http.Header) {
+	now := o.o.Now()
+	if o.record.Call.Sent.IsZero() {
+		o.record.Times.Overhead = now.Sub(o.record.Times.Read)
+		if t := o.record.Turn; t != nil {
+			for _, wait := range t.Waits {
+				o.record.Times.Overhead -= wait
+			}
+		}
 	}
-	o.sent = now
-	o.spans.sending(o.request)
+	o.endCall()
+	o.record.Call = Call{Sent: now}
+	if o.o.Tracer != nil {
+		o.called = o.o.Tracer.Sending(o.ctx, &o.record, header)
+	}
 }
 
 // answered is when upstream's header has come, or did not come.
-func (o *observation) answered(resp *http.Response, err error) { o.spans.answered(resp, err) }
+func (o *observation) answered(resp *http.Response, err error) {
+	if err == nil {
+		o.record.Call.Status = resp.StatusCode
+		return
+	}
+	o.record.Call.Code = CodeClientGone
+	var e *apiError
+	if errors.As(err, &e) {
+		o.record.Call.Code = e.Code
+	}
+	o.endCall()
+}
+
+// endCall ends the span of the last call upstream.
+func (o *observation) endCall() {
+	if o.called != nil {
+		o.called(&o.record)
+		o.called = nil
+	}
+}
 
 // firstByte is when some of the answer's body has come.
 func (o *observation) firstByte() {
-	if o.first.IsZero() {
-		o.first = o.server.o.Now()
-		o.observe(o.meters.firstByte, o.first.Sub(o.sent))
-		o.spans.firstByte()
+	if o.record.Call.First.IsZero() {
+		o.record.Call.First = o.o.Now()
 	}
 }
 
-// held is how long the end of the answer waited for the log.
+// held is when the end of the answer need not wait for the log any more.
 func (o *observation) held(since time.Time) {
-	o.observe(o.meters.hold, o.server.o.Now().Sub(since))
+	o.record.Times.Held = max(o.o.Now().Sub(since), 1)
 }
 
 // forwarded is what went upstream.
-func (o *observation) forwarded(after session.Size) {
-	s := o.meters.of(o.name)
-	o.known = o.turn.Known()
-	s.in.Add(float64(max(o.turn.Before().Tokens, 0)))
-	s.forwarded.Add(float64(max(after.Tokens, 0)))
-	o.after = after
-}
+func (o *observation) forwarded(after session.Size) { o.record.Turn.After = after }
+
+// relieved is when a request that overflowed is sent again.
+func (o *observation) relieved() { o.record.Turn.Relieved++ }
 
 // used is what upstream reported of an answer, nil if it did not.
-func (o *observation) used(u *session.Usage) {
-	t, s := o.turn, o.meters.of(o.name)
-	b := bill{
-		before: t.Before().Tokens, after: o.after.Tokens, known: o.known, idle: o.idle, condensed: len(t.Condensed()) > 0, usage: u,
-		price: o.request.model.Price,
-	}
-	if o.usage = u; u != nil {
-		s.used(*u)
-	}
-	s.saved(b.saved())
-}
+func (o *observation) used(u *session.Usage) { o.record.Call.Usage = u }
 
-// refused is when a request gets an error of ours, or nothing since nobody is there any more.
+// refused is when a request gets an error of ours, or nothing since its client has left.
 func (o *observation) refused(status int, code string) { o.end(status, code) }
 
 // relayed is when an answer has been handed on, or has broken off.
 func (o *observation) relayed(out outcome) {
-	o.answer, o.status = out.Answer, out.Status
-	o.server.lines.content(o)
 	switch {
-	case errors.Is(out.Err, errClientGone), out.Err != nil && errors.Is(context.Cause(o.request.ctx), errClientGone):
-		o.end(out.Status, codeClientGone)
+	case errors.Is(out.Err, errClientGone), out.Err != nil && errors.Is(context.Cause(o.ctx), errClientGone):
+		o.end(out.Status, CodeClientGone)
 	case errors.Is(out.Err, errDefect):
 		o.end(out.Status, codeInternal)
 	case out.Err != nil:
-		o.end(out.Status, codeBroken)
+		o.end(out.Status, CodeBroken)
 	case out.Status >= http.StatusInternalServerError:
-		o.end(out.Status, codeUpstream5xx)
+		o.end(out.Status, CodeUpstream5xx)
 	case out.Status >= http.StatusBadRequest:
-		o.end(out.Status, codeUpstream4xx)
+		o.end(out.Status, CodeUpstream4xx)
 	default:
 		o.end(out.Status, "")
 	}
@@ -186,39 +170,22 @@ func (o *observation) relayed(out outcome) {
 
 // The codes of requests that got no error of ours.
 const (
-	codeClientGone  = "client_gone"     // the client left
-	codeBroken      = "upstream_broken" // upstream broke off its answer
-	codeUpstream4xx = "upstream_4xx"    // upstream refused the request
-	codeUpstream5xx = "upstream_5xx"    // or failed
+	CodeClientGone  = "client_gone"     // the client left
+	CodeBroken      = "upstream_broken" // upstream broke off its answer
+	CodeUpstream4xx = "upstream_4xx"    // upstream refused the request
+	CodeUpstream5xx = "upstream_5xx"    // or failed
 )
 
 // end is when a request is over. Only the first end counts.
 func (o *observation) end(status int, code string) {
-	if o.over || o.server == nil {
+	if o.over || o.o == nil {
 		return
 	}
-	o.over, o.status, o.code = true, status, code
-	m := o.server.o.Metrics
-	m.traffic.inFlight.Dec()
-	if code == codeClientGone {
-		m.clientGone()
+	o.over, o.record.Status, o.record.Code = true, status, code
+	if t := o.turn; t != nil {
+		o.record.Turn.Before, o.record.Turn.Known, o.record.Turn.Condensed = t.Before(), t.Known(), t.Condensed()
 	}
-	took := o.server.o.Now().Sub(o.begun)
-	o.meters.of(o.name).ended(ending{status / 100, code})
-	if o.request != nil {
-		o.observe(o.meters.seconds, took)
-	}
-	o.spans.end(o)
-	o.server.lines.write(o, took)
-}
-
-// observe adds to a histogram, with the trace as an example where there is one.
-func (o *observation) observe(h prometheus.Observer, took time.Duration) {
-	if id := o.spans.id(); id != "" {
-		if e, ok := h.(prometheus.ExemplarObserver); ok {
-			e.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": id})
-			return
-		}
-	}
-	h.Observe(took.Seconds())
+	o.endCall()
+	o.record.Times.Ended = o.o.Now()
+	o.o.Observer.Ended(o.ctx, &o.record)
 }

@@ -13,7 +13,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, r *request, err error) {
 	var e *apiError
 	switch {
 	case errors.Is(err, errClientGone):
-		r.seen.refused(statusClientGone, codeClientGone)
+		r.seen.refused(statusClientGone, CodeClientGone)
 		ctx.SetConnectionClose()
 		ctx.SetStatusCode(statusClientGone)
 		return
@@ -42,7 +42,7 @@ func (s *Server) recovered(ctx *fasthttp.RequestCtx, r *request) {
 
 func (s *Server) panicked(v any) {
 	s.o.Log.Error("panic", zap.Any("value", v), zap.ByteString("stack", debug.Stack()))
-	s.o.Metrics.panicked()
+	s.o.Faults.Panicked()
 }
 
 // inBackground does work next to a request, or in line with it where the server is about to end.

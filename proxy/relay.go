@@ -23,14 +23,15 @@ var errDefect = errors.New("the relay panicked")
 // relay hands an upstream response to the client as it comes. fasthttp reads it after the handler has returned, flushes
 // after each read, and closes it once, whatever happens; ended then gets the outcome.
 type relay struct {
-	from  *http.Response
-	tee   dialect.Tee // nil: nobody reads along
-	first []byte      // comes before the answer, an event of its own
-	last  func()      // called before the end of the answer is handed on; nil: nothing
-	ended func(outcome)
-	state outcome
-	seen  *observation
-	once  sync.Once
+	from     *http.Response
+	tee      dialect.Tee // nil: nobody reads along
+	first    []byte      // comes before the answer, an event of its own
+	last     func()      // called before the end of the answer is handed on; nil: nothing
+	ended    func(outcome)
+	state    outcome
+	seen     *observation
+	panicked func(any) // is told of a panic
+	once     sync.Once
 
 	idle   time.Duration // longest silence of either side, 0: no limit
 	timer  *time.Timer
@@ -74,7 +75,7 @@ func (r *relay) size() int { return int(max(r.from.ContentLength, -1)) }
 func (r *relay) Read(p []byte) (n int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			r.seen.server.panicked(v)
+			r.panicked(v)
 			r.tee, r.last, r.state.Err = nil, nil, errDefect
 			n, err = 0, errDefect
 		}
@@ -165,7 +166,7 @@ func (r *relay) Close() error {
 func (r *relay) conclude() {
 	defer func() {
 		if v := recover(); v != nil {
-			r.seen.server.panicked(v)
+			r.panicked(v)
 		}
 	}()
 	defer func() { r.ended(r.state) }() // whatever the tee does: the request lets go of what it holds

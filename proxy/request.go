@@ -14,7 +14,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // request is one client request on its way. It outlives the handler: the answer is relayed, and the log written, after that
@@ -28,7 +27,6 @@ type request struct {
 	body    *body
 	model   ModelInfo
 	turn    *engine.Turn    // nil: the body goes upstream as it came
-	due     session.Reason  // what a tenant that only observes would have had condensed for
 	ctx     context.Context // ends when the client leaves
 	cancel  context.CancelCauseFunc
 	lease   lease
@@ -73,7 +71,7 @@ func (r *request) input(split *dialect.Request) engine.Input {
 	return engine.Input{
 		Settings: r.live.settings, Tenant: &r.tenant.Tenant, Upstream: r.endpoint(), Credential: r.asked.key, Header: r.asked.header,
 		Wish: engine.Wish(strings.ToLower(r.asked.header("X-Dewpoint-Condense"))), Dialect: r.asked.dialect, Split: split,
-		Model: r.model.Model, Body: r.body, Condensing: r.seen.condense,
+		Model: r.model.Model, Body: r.body, Condensing: r.seen.condensing,
 	}
 }
 
@@ -95,7 +93,7 @@ func (r *request) outbound(url *url.URL, parts [][]byte) *http.Request {
 // begin starts the life of a request that was accepted, which ends with its client.
 func (r *request) begin(ctx *fasthttp.RequestCtx) {
 	ended, cancel := context.WithCancelCause(r.server.requests)
-	r.ctx, r.cancel = r.seen.spans.context(ended), cancel
+	r.ctx, r.cancel = r.seen.bodyRead(ended, r), cancel
 	if limit := r.tenant.Upstream.Timeout; limit > 0 {
 		r.lease.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
 	}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -50,7 +50,7 @@ type setup struct {
 	tokens    engine.Tokens
 	window    int // tokens, of every model
 	now       func() time.Time
-	tracer    trace.Tracer
+	spans     *observe.Spans
 	lines     bool                              // of requests, in the log
 	models    func(name string) proxy.ModelInfo // instead of one that takes every name
 }
@@ -61,7 +61,7 @@ type rig struct {
 	up      *fakeupstream.Server
 	server  *proxy.Server
 	live    proxy.Live // as at the start
-	metrics *proxy.Metrics
+	metrics *observe.Metrics
 	logs    *observer.ObservedLogs
 	store   session.Store
 	addr    string
@@ -72,7 +72,7 @@ type rig struct {
 
 func newRig(t *testing.T, s setup) *rig {
 	t.Helper()
-	r := &rig{t: t, metrics: proxy.NewMetrics(), final: map[string]float64{
+	r := &rig{t: t, metrics: observe.NewMetrics(), final: map[string]float64{
 		"dewpoint_panics_total": 0, "dewpoint_requests_in_flight": 0, "dewpoint_bytes_in_flight": 0,
 	}}
 	if s.base == "" {
@@ -89,6 +89,10 @@ func newRig(t *testing.T, s setup) *rig {
 	var err error
 	r.server, err = proxy.New(options)
 	must(t, err)
+	r.metrics.Gauges(observe.Gauges{
+		InFlight: r.server.InFlight, Limit: func() int64 { return options.Limits.InFlight },
+		Degraded: r.server.Degraded, Cooling: r.server.Cooling,
+	})
 	r.serve()
 	return r
 }
@@ -146,7 +150,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 	}
 	e, err := engine.New(engine.Options{Sessions: s.sessions, Tokens: s.tokens, Limits: turns, Now: s.now})
 	must(r.t, err)
-	return proxy.Options{
+	o := proxy.Options{
 		Live: proxy.Live{
 			Tenants:  proxy.NewTenants(tenants...),
 			Dialects: map[string]dialect.Dialect{chat.Path: s.dialect},
@@ -154,8 +158,15 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 			Models:   s.models,
 		},
 		Upstream: sender{s.transport, &r.sending}, Engine: e, Log: log,
-		Limits: limits, Metrics: r.metrics, Now: s.now, Tracer: s.tracer, Lines: s.lines,
+		Limits: limits, Observer: r.metrics.Observer(nil), Faults: r.metrics, Now: s.now,
 	}
+	if s.lines {
+		o.Observer = r.metrics.Observer(log)
+	}
+	if s.spans != nil {
+		o.Tracer = s.spans
+	}
+	return o
 }
 
 func (r *rig) serve() {

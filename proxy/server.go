@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
@@ -26,16 +26,16 @@ type Options struct {
 	Upstream http.RoundTripper
 	Limits   Limits
 	Log      *zap.Logger
-	Metrics  *Metrics
-	Tracer   trace.Tracer // nil: nothing is traced
-	Lines    bool         // log a line for each request
+	Observer Observer
+	Faults   Faults
+	Tracer   Tracer // nil: nothing is traced
 	Now      func() time.Time
 }
 
 // ModelInfo is what a model may hold, in tokens, and what it costs.
 type ModelInfo struct {
 	engine.Model
-	Price Price
+	Price model.Price
 }
 
 // Limits bound what a client may take.
@@ -65,7 +65,6 @@ type Server struct {
 	reader   bodyReader
 	live     atomic.Pointer[live]
 	degraded degraded
-	lines    *lines // nil: requests are not logged
 	once     once
 	pending  chan struct{} // a place per log write under way
 	after    background
@@ -85,18 +84,14 @@ func New(o Options) (*Server, error) {
 	defaults(&o)
 	s := &Server{
 		o:        o,
-		degraded: degraded{log: o.Log, metrics: o.Metrics, now: o.Now},
+		degraded: degraded{log: o.Log, faults: o.Faults, now: o.Now},
 		once:     once{models: map[string]bool{}},
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
 			pool: newBufferPool(), budget: &budget{limit: o.Limits.InFlight}, limit: o.Limits.Body, idle: o.Limits.BodyIdle,
 		},
 	}
-	if o.Lines {
-		s.lines = newLines(o.Log, o.Metrics)
-	}
 	s.Swap(o.Live)
-	o.Metrics.watch(s)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.requests, s.cut = context.WithCancel(s.ctx)
 	s.http = s.newHTTP()
@@ -111,8 +106,11 @@ func defaults(o *Options) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	if o.Metrics == nil {
-		o.Metrics = NewMetrics()
+	if o.Observer == nil {
+		o.Observer = unobserved{}
+	}
+	if o.Faults == nil {
+		o.Faults = unobserved{}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -182,4 +180,16 @@ func answer(ctx *fasthttp.RequestCtx, e *apiError) {
 		ctx.SetConnectionClose()
 	}
 	ctx.SetBody(e.body())
+}
+
+// InFlight is how many request bytes the server holds.
+func (s *Server) InFlight() int64 { return s.reader.budget.used.Load() }
+
+// Cooling tells for each tenant whether its summariser is left alone because it failed.
+func (s *Server) Cooling(yield func(tenant string, cooling bool) bool) {
+	for _, t := range s.live.Load().tenants.tenants {
+		if !yield(t.Name, t.Cooldown != nil && t.Cooldown.Cooling(s.o.Now())) {
+			return
+		}
+	}
 }

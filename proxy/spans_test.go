@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 )
 
 const (
@@ -27,12 +28,12 @@ type traces struct {
 	exporter *tracetest.InMemoryExporter
 }
 
-func tracing(t *testing.T) (*traces, trace.Tracer) {
+func tracing(t *testing.T) (*traces, *observe.Spans) {
 	t.Helper()
 	e := tracetest.NewInMemoryExporter()
 	p := sdk.NewTracerProvider(sdk.WithSyncer(e))
 	t.Cleanup(func() { _ = p.Shutdown(t.Context()) })
-	return &traces{t, e}, p.Tracer("test")
+	return &traces{t, e}, observe.NewSpans(p)
 }
 
 // ended gives the spans of a name; there must be so many.
@@ -74,8 +75,8 @@ func wantAttributes(t *testing.T, s tracetest.SpanStub, want map[string]string) 
 
 // TestSpans follows one request from its client's span to upstream.
 func TestSpans(t *testing.T) {
-	all, tracer := tracing(t)
-	r := newRig(t, setup{tracer: tracer, models: priced})
+	all, spans := tracing(t)
+	r := newRig(t, setup{spans: spans, models: priced})
 	resp, _ := r.ask(strings.Replace(helloing, `"stream"`, `"stream_options":{"include_usage":true},"stream"`, 1),
 		"Traceparent", traceparent, "Tracestate", "vendor=1", "Baggage", "key=value;odd")
 	server := all.ended(r, "POST "+chatPath, 1)[0]
@@ -138,8 +139,8 @@ func TestContextPassesUntraced(t *testing.T) {
 
 // TestBrokenContext begins a trace of its own where the client's can not be read.
 func TestBrokenContext(t *testing.T) {
-	all, tracer := tracing(t)
-	r := newRig(t, setup{tracer: tracer, models: priced})
+	all, spans := tracing(t)
+	r := newRig(t, setup{spans: spans, models: priced})
 	r.ask(hello, "Traceparent", "00-nonsense", "Tracestate", "vendor=1")
 	call := all.ended(r, "chat gpt-4o", 1)[0]
 	want := fmt.Sprintf("00-%s-%s-01", call.SpanContext.TraceID(), call.SpanContext.SpanID())
@@ -150,9 +151,9 @@ func TestBrokenContext(t *testing.T) {
 
 // TestSpansOfACondensation finds the summariser's call below the condensation, with its own usage, and nothing anybody said.
 func TestSpansOfACondensation(t *testing.T) {
-	all, tracer := tracing(t)
-	counted := &noting{tracer: tracer}
-	r := condensing(t, setup{models: priced, tracer: tracer, condenser: counted.llm("default")})
+	all, spans := tracing(t)
+	counted := &noting{spans: spans}
+	r := condensing(t, setup{models: priced, spans: spans, condenser: counted.llm("default")})
 	counted.metrics = r.metrics
 	secret := "nobody-must-see-this"
 	r.ask(messages(append(turns("ships "+secret, 11), say("user", secret))...), "Authorization", "Bearer "+keyMark+"client")
@@ -192,8 +193,8 @@ func TestSpansOfFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all, tracer := tracing(t)
-			c.setup.tracer, c.setup.models = tracer, priced
+			all, spans := tracing(t)
+			c.setup.spans, c.setup.models = spans, priced
 			r := newRig(t, c.setup)
 			if r.up != nil {
 				r.up.Script(c.answer)
@@ -219,8 +220,8 @@ func TestSpansOfFailures(t *testing.T) {
 
 // TestSpansOfOtherPaths has no model and no name of a path in them.
 func TestSpansOfOtherPaths(t *testing.T) {
-	all, tracer := tracing(t)
-	r := newRig(t, setup{tracer: tracer})
+	all, spans := tracing(t)
+	r := newRig(t, setup{spans: spans})
 	resp, err := r.client.Do(r.request(guard(t), http.MethodGet, "/v1/models/secret-name?secret=1", ""))
 	must(t, err)
 	drain(t, resp)

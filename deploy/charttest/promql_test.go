@@ -15,12 +15,12 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	core "k8s.io/api/core/v1"
 
-	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 )
 
 // metrics gives the label names of every metric that Dewpoint has, by its name. Of a histogram it is the name without
 // _bucket, _sum and _count.
-func metrics() map[string][]string { return proxy.NewMetrics().Names() }
+func metrics() map[string][]string { return observe.Names() }
 
 // targetLabels are those that Prometheus itself adds to what it reads, and that Grafana's macros stand for.
 func targetLabels() []string {

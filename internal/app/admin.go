@@ -12,6 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -103,10 +104,10 @@ func forgets(c config.Condenser) bool {
 	return true
 }
 
-func (s inForce) Price(model string) (admin.Price, bool) {
-	m, known := s.tokens.config.Load().ModelFor(model)
-	if !known || model == "" || m.Price == (config.Price{}) {
-		return admin.Price{}, false
+func (s inForce) Price(name string) (model.Price, bool) {
+	m, known := s.tokens.config.Load().ModelFor(name)
+	if !known || name == "" || m.Price == (config.Price{}) {
+		return model.Price{}, false
 	}
-	return admin.Price(m.Price), true
+	return model.Price(m.Price), true
 }

@@ -11,13 +11,14 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -39,9 +40,9 @@ type App struct {
 	failed    chan error
 	reloading sync.Mutex
 
-	metrics *proxy.Metrics
-	tracer  trace.Tracer // nil: nothing is traced
-	traced  bool         // the environment may ask for traces
+	metrics *observe.Metrics
+	spans   *observe.Spans // nil: nothing is traced
+	traced  bool           // the environment may ask for traces
 	version string
 	health  healthState
 }
@@ -60,7 +61,7 @@ func WithLog(l *Log) Part { return func(a *App) { l.Lost(a.metrics.LinesLost) } 
 
 // New builds the service and opens its store and listeners. What it made is undone if it fails.
 func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error) {
-	a := &App{config: cfg, log: log, failed: make(chan error, 2), metrics: proxy.NewMetrics(), version: "dev"}
+	a := &App{config: cfg, log: log, failed: make(chan error, 2), metrics: observe.NewMetrics(), version: "dev"}
 	for _, part := range parts {
 		part(a)
 	}
@@ -85,8 +86,7 @@ func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error)
 	if err := a.listen(); err != nil {
 		return nil, err
 	}
-	a.metrics.Reloaded(true, time.Now())
-	a.warnOfContent(cfg)
+	a.tookEffect(cfg)
 	return a, a.buildAdmin(store)
 }
 
@@ -111,25 +111,32 @@ func (a *App) buildServer(store session.Store) error {
 	if err != nil {
 		return err
 	}
-	a.server, err = proxy.New(proxy.Options{
-		Live:     live,
-		Upstream: transport,
-		Engine:   a.engine,
-		Limits:   forRequests,
-		Log:      a.log,
-		Metrics:  a.metrics,
-		Tracer:   a.tracer,
-		Lines:    a.config.Log.Requests,
-	})
-	if err != nil {
+	o := proxy.Options{Live: live, Upstream: transport, Engine: a.engine, Limits: forRequests, Log: a.log}
+	a.observe(&o)
+	if a.server, err = proxy.New(o); err != nil {
 		return fmt.Errorf("build server: %w", err)
 	}
+	a.metrics.Gauges(observe.Gauges{
+		InFlight: a.server.InFlight, Limit: func() int64 { return forRequests.InFlight },
+		Degraded: a.server.Degraded, Cooling: a.server.Cooling,
+	})
 	return nil
+}
+
+// observe has metrics, the log and traces told of requests.
+func (a *App) observe(o *proxy.Options) {
+	o.Faults, o.Observer = a.metrics, a.metrics.Observer(nil)
+	if a.config.Log.Requests {
+		o.Observer = a.metrics.Observer(a.log)
+	}
+	if a.spans != nil {
+		o.Tracer = a.spans
+	}
 }
 
 // live compiles the part of a configuration that can be replaced while the service runs.
 func (a *App) live(cfg *config.Config) (proxy.Live, error) {
-	tenants, err := buildTenants(cfg, &calls{transport: a.transport, metrics: a.metrics, tracer: a.tracer})
+	tenants, err := buildTenants(cfg, &calls{transport: a.transport, metrics: a.metrics, spans: a.spans})
 	if err != nil {
 		return proxy.Live{}, err
 	}
@@ -164,7 +171,7 @@ func models(cfg *config.Config) func(string) proxy.ModelInfo {
 		m, known := cfg.ModelNamed(name)
 		return proxy.ModelInfo{
 			Model: engine.Model{Name: known, Window: m.ContextWindow, MaxOutput: m.MaxOutput},
-			Price: proxy.Price{Input: m.Price.Input, Cached: m.Price.CachedInput, Write: m.Price.CacheWrite, Output: m.Price.Output},
+			Price: model.Price(m.Price),
 		}
 	}
 }

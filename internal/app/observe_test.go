@@ -179,7 +179,7 @@ func TestTracesAreOff(t *testing.T) {
 				parts = nil
 			}
 			r := run(t, zap.NewNop(), nil, parts...)
-			if r.tracer != nil {
+			if r.spans != nil {
 				t.Error("there is a tracer")
 			}
 			const given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

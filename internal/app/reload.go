@@ -30,8 +30,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	a.tokens.config.Store(cfg)
 	a.server.Swap(live)
 	a.health.refused.Store(false)
-	a.metrics.Reloaded(true, time.Now())
-	a.warnOfContent(cfg)
+	a.tookEffect(cfg)
 	a.log.Info("configuration reloaded", zap.Int("tenants", len(cfg.Tenants)))
 	return nil
 }
@@ -42,13 +41,15 @@ func (a *App) NotReloaded() {
 	a.metrics.Reloaded(false, time.Now())
 }
 
-// warnOfContent says whose content goes into the log.
-func (a *App) warnOfContent(cfg *config.Config) {
+// tookEffect notes that a configuration is in force, and says whose content goes into the log.
+func (a *App) tookEffect(cfg *config.Config) {
+	a.metrics.Reloaded(true, time.Now())
 	tenants := cfg.Tenants
 	if len(tenants) == 0 {
 		tenants = []config.Tenant{defaultTenantOf(cfg)}
 	}
 	for _, t := range tenants {
+		a.metrics.Tenant(t.Name)
 		if t.LogContent {
 			a.log.Warn("log_content is set: what this tenant's clients say, and what they are answered, goes into the log",
 				zap.String("tenant", t.Name))

@@ -2,54 +2,36 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.uber.org/zap"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/otlp"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 )
 
 // flushing is how long the last spans are waited for at most.
 const flushing = 5 * time.Second
 
-// openTraces makes the tracer if the environment asks for one; otherwise there is none, and nothing is paid for it.
+// openTraces begins to trace if the environment asks for it; otherwise nothing is paid for it.
 func (a *App) openTraces() error {
-	if !a.traced || !otlp.Wanted(os.Getenv) {
+	if !a.traced {
 		return nil
 	}
-	settings, err := otlp.FromEnv(os.Getenv)
-	if err != nil {
-		return fmt.Errorf("open traces: %w", err)
+	traces, err := observe.OpenTraces(os.Getenv, a.version, a.exported())
+	if err != nil || traces == nil {
+		return err
 	}
-	ctx := context.Background()
-	exporter, err := otlptrace.New(ctx, otlp.NewClient(settings, a.exported()))
-	if err != nil {
-		return fmt.Errorf("open traces: %w", err)
-	}
-	described, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "dewpoint"), attribute.String("service.version", a.version)),
-		resource.WithTelemetrySDK(), resource.WithFromEnv(),
-	)
-	if err != nil {
-		return fmt.Errorf("open traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
-	}
-	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(described))
 	a.lifecycle.onStop("traces", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, flushing)
 		defer cancel()
-		if err := provider.Shutdown(ctx); err != nil {
+		if err := traces.Shutdown(ctx); err != nil {
 			a.log.Warn("the last spans were lost", zap.Error(err))
 		}
 		return nil // a collector that is away is no failure of ours
 	})
-	a.tracer = provider.Tracer("github.com/dewpoint-proxy/dewpoint")
+	a.spans = traces.Spans
 	return nil
 }
 

@@ -1,22 +1,19 @@
-package proxy
+package observe
 
-import (
-	"runtime"
-	"runtime/debug"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/session"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // Buckets of our own time, of answers, and of calls of a store, in seconds.
-var (
-	overheadBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}
-	answerBuckets   = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320}
-	storeBuckets    = []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, .5, 1}
-)
+func overheadBuckets() []float64 {
+	return []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}
+}
+
+func answerBuckets() []float64 {
+	return []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320}
+}
+
+func storeBuckets() []float64 {
+	return []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, .5, 1}
+}
 
 // traffic is what goes through.
 type traffic struct {
@@ -37,12 +34,12 @@ func newTraffic(f *families) traffic {
 			"Requests that are over, by status class and error code. The code is empty where nothing went wrong.",
 			"tenant", "dialect", "model", "status", "code"),
 		gone:    f.counter("client_gone_total", "Clients that left before they were answered.").WithLabelValues(),
-		seconds: f.seconds("request_seconds", "From a request's header to the end of its answer.", answerBuckets, "tenant"),
+		seconds: f.seconds("request_seconds", "From a request's header to the end of its answer.", answerBuckets(), "tenant"),
 		firstByte: f.seconds("upstream_first_byte_seconds", "From the call upstream to the first byte of the answer's body.",
-			answerBuckets, "tenant"),
+			answerBuckets(), "tenant"),
 		overhead: f.seconds("overhead_seconds",
 			"Time of our own, condensing apart: from a request's last byte to the call upstream (request), and how long the end of the answer was held back for the log (answer).",
-			overheadBuckets, "tenant", "part"),
+			overheadBuckets(), "tenant", "part"),
 		tokens: f.counter("tokens_total",
 			"Prompt tokens that clients sent (in) and that were forwarded after condensing (forwarded), by our count, and what upstream reported (prompt, cached, which is part of it, completion).",
 			"tenant", "model", "stage"),
@@ -84,7 +81,7 @@ type history struct {
 	relieved   *prometheus.CounterVec
 }
 
-func newHistoryFamilies(f *families) history {
+func newHistory(f *families) history {
 	return history{
 		recognised: f.counter("recognised_total", "Requests recognised, by what: key, prefix, trace or new.", "tenant", "source"),
 		sessions:   f.counter("sessions_begun_total", "Sessions begun.", "tenant"),
@@ -92,7 +89,7 @@ func newHistoryFamilies(f *families) history {
 		condensed: f.counter("condensations_total",
 			"Condensations, by outcome: condensed, fallback (without a summary), failed (nothing forgotten), observed (only reported).",
 			"tenant", "condenser", "reason", "outcome"),
-		seconds:  f.seconds("condense_seconds", "How long a request waited for a condensation.", answerBuckets, "tenant"),
+		seconds:  f.seconds("condense_seconds", "How long a request waited for a condensation.", answerBuckets(), "tenant"),
 		relieved: f.counter("overflows_relieved_total", "Requests that overflowed upstream's window, condensed and sent again.", "tenant"),
 	}
 }
@@ -106,7 +103,7 @@ type own struct {
 
 func newOwn(f *families) own {
 	return own{
-		seconds: f.seconds("summariser_seconds", "Calls of a summariser, by outcome: replied or failed.", answerBuckets,
+		seconds: f.seconds("summariser_seconds", "Calls of a summariser, by outcome: replied or failed.", answerBuckets(),
 			"tenant", "outcome"),
 		failures: f.counter("summariser_failures_total",
 			"Calls of a summariser that gave no reply, replies that were no good, and prompts that could not be made, by kind.",
@@ -116,84 +113,18 @@ func newOwn(f *families) own {
 	}
 }
 
-// process is the state of the process.
-type process struct {
-	build    *prometheus.GaugeVec
-	panics   prometheus.Counter
-	reloaded prometheus.Gauge
-	since    prometheus.Gauge
-	lines    *prometheus.CounterVec
-	exports  prometheus.Counter
+// storeFamilies is how the store does.
+type storeFamilies struct {
+	seconds *prometheus.HistogramVec
+	errors  *prometheus.CounterVec
+	losses  *prometheus.CounterVec
 }
 
-func newProcess(f *families) process {
-	return process{
-		build:    f.gauge("build_info", "Always 1; the labels say what runs.", "version", "revision", "go_version"),
-		panics:   f.counter("panics_total", "Panics caught; each is a defect.").WithLabelValues(),
-		reloaded: f.gauge("config_reload_success", "1 if the last configuration that was loaded is in force.").WithLabelValues(),
-		since: f.gauge("config_reload_success_timestamp_seconds",
-			"When the configuration in force was loaded, in seconds since 1970.").WithLabelValues(),
-		lines: f.counter("log_lines_dropped_total",
-			"Log lines left out: of plain requests beyond the limit (sampled), and because nobody took them (full).", "cause"),
-		exports: f.counter("trace_export_failures_total", "Batches of spans that the collector did not take.").WithLabelValues(),
+func newStoreFamilies(f *families) storeFamilies {
+	return storeFamilies{
+		seconds: f.seconds("store_seconds", "Calls of the store.", storeBuckets(), "op"),
+		errors: f.counter("store_errors_total",
+			"Calls of the store that failed. What a store answers (not found, stale, locked) is no failure.", "op"),
+		losses: f.counter("store_losses_total", "Requests not recognised and writes lost because the store was away.", "op"),
 	}
-}
-
-// Build says what runs: a version, and the rest from the binary itself.
-func (m *Metrics) Build(version string) {
-	revision := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				revision = s.Value
-			}
-		}
-	}
-	m.process.build.Reset()
-	m.process.build.WithLabelValues(version, revision, runtime.Version()).Set(1)
-}
-
-// Reloaded says whether a configuration was put in force.
-func (m *Metrics) Reloaded(ok bool, now time.Time) {
-	if !ok {
-		m.process.reloaded.Set(0)
-		return
-	}
-	m.process.reloaded.Set(1)
-	m.process.since.Set(float64(now.UnixMilli()) / 1000)
-}
-
-// LinesLost counts log lines that nobody took.
-func (m *Metrics) LinesLost(n int) { m.process.lines.WithLabelValues("full").Add(float64(n)) }
-
-// ExportFailed counts spans that the collector did not take.
-func (m *Metrics) ExportFailed() { m.process.exports.Inc() }
-
-func (m *Metrics) clientGone() { m.traffic.gone.Inc() }
-
-func (m *Metrics) limited(tenant, limit string) {
-	m.traffic.limited.WithLabelValues(tenant, limit).Inc()
-}
-
-func (m *Metrics) panicked() { m.process.panics.Inc() }
-
-func (m *Metrics) condensed(tenant, condenser string, c session.Condensation, fallback error) {
-	outcome := "condensed"
-	if fallback != nil {
-		outcome = "fallback"
-	}
-	m.history.condensed.WithLabelValues(tenant, condenser, string(c.Reason), outcome).Inc()
-}
-
-func (m *Metrics) notCondensed(tenant, condenser string, reason session.Reason) {
-	m.history.condensed.WithLabelValues(tenant, condenser, string(reason), "failed").Inc()
-}
-
-func (m *Metrics) observed(tenant, condenser string, reason session.Reason) {
-	m.history.condensed.WithLabelValues(tenant, condenser, string(reason), "observed").Inc()
-}
-
-// badSummary counts a summary that was no good, or a prompt that could not be made.
-func (m *Metrics) badSummary(tenant string, kind condense.Fault) {
-	m.own.failures.WithLabelValues(tenant, string(kind)).Inc()
 }

@@ -1,16 +1,17 @@
-package proxy
+package observe
 
 import (
 	"math"
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 func TestBill(t *testing.T) {
-	price := Price{Input: 10, Cached: 1, Write: 10, Output: 40}
-	surcharge := Price{Input: 10, Cached: 1, Write: 12.5, Output: 40}
+	price := model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}
+	surcharge := model.Price{Input: 10, CachedInput: 1, CacheWrite: 12.5, Output: 40}
 	usage := func(input, cached int) *session.Usage { return &session.Usage{Input: input, Cached: cached} }
 	for name, c := range map[string]struct {
 		bill   bill
@@ -35,15 +36,15 @@ func TestBill(t *testing.T) {
 		"nothing was counted":                   {bill{before: 10, after: 0, price: price}, 0, 0},
 	} {
 		tokens, usd := c.bill.saved()
-		if tokens != c.tokens || math.Abs(usd*million-c.micros) > 1e-6 {
-			t.Errorf("%s: %d tokens, %v micro-dollars; want %d, %v", name, tokens, usd*million, c.tokens, c.micros)
+		if tokens != c.tokens || math.Abs(usd*1e6-c.micros) > 1e-6 {
+			t.Errorf("%s: %d tokens, %v micro-dollars; want %d, %v", name, tokens, usd*1e6, c.tokens, c.micros)
 		}
 	}
 }
 
 // TestBillOfARun holds that the requests after a condensation pay its rewrite back, and that the sum says so.
 func TestBillOfARun(t *testing.T) {
-	price := Price{Input: 2, Cached: 0.5, Write: 2, Output: 8}
+	price := model.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2, Output: 8}
 	sum, crossed := 0.0, 0
 	for step := range 60 {
 		b := bill{before: 100_000 + 1000*step, known: 99_000 + 1000*step, after: 20_000 + 1000*step, price: price}
@@ -55,18 +56,11 @@ func TestBillOfARun(t *testing.T) {
 		if sum += usd; sum > 0 && crossed == 0 {
 			crossed = step + 1
 		}
-		if step > 0 && math.Abs(usd-80_000*0.5/million) > 1e-9 {
+		if step > 0 && math.Abs(usd-80_000*0.5/1e6) > 1e-9 {
 			t.Fatalf("step %d saved %v", step, usd)
 		}
 	}
 	if crossed < 1 || crossed > 3 {
 		t.Errorf("paid back after %d steps", crossed)
-	}
-}
-
-func TestOwnCallsCost(t *testing.T) {
-	got := Price{Input: 2, Cached: 0.5, Output: 8}.of(session.Usage{Input: 1000, Cached: 400, Output: 100})
-	if want := (600*2 + 400*0.5 + 100*8) / million; math.Abs(got-want) > 1e-12 {
-		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -1,33 +1,19 @@
-package proxy
+package observe
 
 import (
 	"math"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
-
-// Price is what a model costs, in USD per million tokens. The zero Price means that it is not known.
-type Price struct {
-	Input, Cached, Write, Output float64
-}
-
-func (p Price) known() bool { return p.Input > 0 }
-
-// of is what a call cost, in USD.
-func (p Price) of(u session.Usage) float64 {
-	cached := min(max(u.Cached, 0), max(u.Input, 0))
-	return (p.Input*float64(u.Input-cached) + p.Cached*float64(cached) + p.Output*float64(u.Output)) / million
-}
-
-const million = 1e6
 
 // cacheLife is the longest that providers are known to keep an idle prefix in their prompt cache by default. Beyond it
 // nothing is taken to be cached but what upstream reports.
 const cacheLife = time.Hour
 
-// bill is what one forwarded request comes to, beside what it would have come to as the client sent it. Tokens are of the
-// prompt, by our count.
+// bill is what one forwarded request comes to, compared with what it would have come to as the client sent it. Tokens are
+// of the prompt, by our count.
 type bill struct {
 	before    int            // as the client sent it
 	after     int            // as it was forwarded
@@ -35,7 +21,7 @@ type bill struct {
 	idle      time.Duration  // since the thread was last seen
 	condensed bool           // by this request: what upstream had cached does not match any more
 	usage     *session.Usage // nil: upstream did not report it
-	price     Price
+	price     model.Price
 }
 
 // saved is what condensing saved of this request, net of the prompt cache that has to be written again: negative where the
@@ -51,18 +37,16 @@ func (b bill) saved() (tokens int, usd float64) {
 		scale = sent / float64(b.after)
 	}
 	full := float64(b.before) * scale
-	tokens = int(math.Round(full - sent))
-	if !b.price.known() {
+	gone := full - sent
+	tokens = int(math.Round(gone))
+	if !b.price.Known() {
 		return tokens, 0
 	}
-	known := min(float64(b.known)*scale, full)
-	wouldCached, cached := b.caches(known, full-sent)
-	uncached := b.price.Input
-	if wouldCached > 0 {
-		uncached = max(b.price.Write, b.price.Input) // with a cache in use, what is not in it is written to it
-	}
-	cost := func(all, cached float64) float64 { return uncached*(all-cached) + b.price.Cached*cached }
-	return tokens, (cost(full, min(wouldCached, full)) - cost(sent, min(cached, sent))) / million
+	would, did := b.caches(min(float64(b.known)*scale, full), gone)
+	notSent, rewrites := b.price.Saved(model.Prompt{
+		NotSent: gone, Rewritten: min(would, full) - min(did, sent) - gone, Caching: would > 0,
+	})
+	return tokens, notSent + rewrites
 }
 
 // caches is how many tokens would have come from the cache had the request stayed as it was, and how many did.

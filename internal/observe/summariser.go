@@ -1,4 +1,4 @@
-package proxy
+package observe
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
 // Summariser is a summariser whose calls are measured, priced and traced, apart from its tenant's own requests.
@@ -16,8 +17,8 @@ type Summariser struct {
 	condense.Summariser
 	Tenant  string
 	Metrics *Metrics
-	Tracer  trace.Tracer // nil: not traced
-	Models  func(name string) ModelInfo
+	Spans   *Spans // nil: not traced
+	Models  func(name string) proxy.ModelInfo
 }
 
 var _ condense.Summariser = Summariser{}
@@ -26,7 +27,7 @@ var _ condense.Summariser = Summariser{}
 func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	model := s.Models(r.Model)
 	if model.Name == "" {
-		model.Name = otherModel
+		model.Name = proxy.OtherModel
 	}
 	ctx, span := s.span(ctx, model.Name, r.Endpoint.BaseURL)
 	begun := time.Now()
@@ -46,14 +47,14 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 
 // span begins the call's span, nil where nothing is traced.
 func (s Summariser) span(ctx context.Context, model, base string) (context.Context, trace.Span) {
-	if s.Tracer == nil {
+	if s.Spans == nil {
 		return ctx, nil
 	}
 	at, err := url.Parse(base)
 	if err != nil {
 		at = &url.URL{}
 	}
-	return s.Tracer.Start(ctx, chatName(model), trace.WithSpanKind(trace.SpanKindClient),
+	return s.Spans.tracer.Start(ctx, chatName(model), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(callAttributes(model, at)...))
 }
 
@@ -66,7 +67,7 @@ func failureOf(err error) condense.Failure {
 }
 
 // ownCall meters a call of a summariser, whatever is made of its reply.
-func (m *Metrics) ownCall(tenant string, model ModelInfo, reply condense.Reply, err error, took time.Duration) {
+func (m *Metrics) ownCall(tenant string, model proxy.ModelInfo, reply condense.Reply, err error, took time.Duration) {
 	if err != nil {
 		m.own.seconds.WithLabelValues(tenant, "failed").Observe(took.Seconds())
 		m.own.failures.WithLabelValues(tenant, string(failureOf(err))).Inc()
@@ -78,5 +79,5 @@ func (m *Metrics) ownCall(tenant string, model ModelInfo, reply condense.Reply, 
 	m.own.tokens.WithLabelValues(tenant, model.Name, "cached").Add(float64(max(u.Cached, 0)))
 	m.own.tokens.WithLabelValues(tenant, model.Name, "completion").Add(float64(max(u.Output, 0)))
 	m.savings.spentTokens.WithLabelValues(tenant, model.Name, "summariser").Add(float64(max(u.Input+u.Output, 0)))
-	m.savings.spentUSD.WithLabelValues(tenant, model.Name, "summariser").Add(max(model.Price.of(u), 0))
+	m.savings.spentUSD.WithLabelValues(tenant, model.Name, "summariser").Add(max(model.Price.Call(u.Input, u.Cached, u.Output), 0))
 }

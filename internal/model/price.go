@@ -1,0 +1,39 @@
+// Package model holds what is known of models.
+package model
+
+// million is what a price is for, in tokens.
+const million = 1e6
+
+// Price is what a model costs, in USD per million tokens. The zero Price means that it is not known.
+type Price struct {
+	Input       float64
+	CachedInput float64
+	CacheWrite  float64
+	Output      float64
+}
+
+// Known reports whether the price is known.
+func (p Price) Known() bool { return p.Input > 0 }
+
+// Call is what a call cost, in USD. Cached tokens are a part of the input.
+func (p Price) Call(input, cached, output int) float64 {
+	cached = min(max(cached, 0), max(input, 0))
+	return (p.Input*float64(input-cached) + p.CachedInput*float64(cached) + p.Output*float64(output)) / million
+}
+
+// Prompt says how a prompt changed before it was sent, in tokens.
+type Prompt struct {
+	NotSent   float64 // fewer than there would have been
+	Rewritten float64 // that the provider's cache would have had, and that it had to take as new
+	Caching   bool    // what is not in the cache is written to it
+}
+
+// Saved values what was saved of a prompt, in USD. What was not sent is valued as cached, the cheapest that it could have
+// been: so a provider's own discount never counts as saved. Rewrites are a cost, and negative.
+func (p Price) Saved(c Prompt) (notSent, rewrites float64) {
+	fresh := p.Input
+	if c.Caching {
+		fresh = max(p.CacheWrite, p.Input)
+	}
+	return c.NotSent * p.CachedInput / million, -c.Rewritten * (fresh - p.CachedInput) / million
+}

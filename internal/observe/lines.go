@@ -1,0 +1,166 @@
+package observe
+
+import (
+	"bytes"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+// linesASecond is how many lines of plain requests are written in one second at most.
+const linesASecond = 200
+
+// lines writes one line for each request into the log, when it is over. Lines of requests that went wrong, or that were
+// condensed, are always written; of the others, and of those that belong to no tenant, only so many a second.
+type lines struct {
+	log   *zap.Logger
+	plain *zap.Logger // samples
+}
+
+func newLines(log *zap.Logger, dropped func()) *lines {
+	sampled := func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Second, linesASecond, 0,
+			zapcore.SamplerHook(func(_ zapcore.Entry, decision zapcore.SamplingDecision) {
+				if decision&zapcore.LogDropped != 0 {
+					dropped()
+				}
+			}))
+	}
+	return &lines{log: log, plain: log.WithOptions(zap.WrapCore(sampled))}
+}
+
+// write writes a request's line, and its content where that is to be logged. id is its trace's, empty where there is none.
+func (l *lines) write(r *proxy.Record, id string) {
+	if r.Content != nil {
+		l.log.Info("content", contentFields(r, id)...)
+	}
+	log := l.log
+	if isPlain(r) {
+		log = l.plain
+	}
+	if entry := log.Check(zap.InfoLevel, "request"); entry != nil {
+		entry.Write(fields(r, id)...)
+	}
+}
+
+// isPlain reports whether nothing of note happened to a request.
+func isPlain(r *proxy.Record) bool {
+	return r.Tenant == "" || r.Code == "" && (r.Turn == nil || len(r.Turn.Condensed) == 0)
+}
+
+// outcome is how a request ended, in a word.
+func outcome(r *proxy.Record) string {
+	switch {
+	case r.Code == "":
+		return "ok"
+	case r.Code == proxy.CodeClientGone, r.Code == proxy.CodeBroken:
+		return r.Code
+	case r.Code == proxy.CodeUpstream4xx, r.Code == proxy.CodeUpstream5xx:
+		return "upstream_error"
+	case r.Status >= 500:
+		return "failed"
+	}
+	return "refused"
+}
+
+// fields are what a line says. Nothing in it is from a client, but counts.
+func fields(r *proxy.Record, id string) []zap.Field {
+	f := []zap.Field{
+		zap.String("tenant", r.Tenant), zap.String("dialect", r.Dialect), zap.String("model", r.Model), zap.Int("status", r.Status),
+		zap.String("outcome", outcome(r)), zap.Float64("ms", milliseconds(r.Times.Ended.Sub(r.Times.Begun))),
+	}
+	if r.Code != "" {
+		f = append(f, zap.String("code", r.Code))
+	}
+	if !r.Call.Sent.IsZero() {
+		f = append(f, zap.Float64("overhead_ms", milliseconds(r.Times.Overhead)))
+	}
+	if !r.Call.First.IsZero() {
+		f = append(f, zap.Float64("first_byte_ms", milliseconds(r.Call.First.Sub(r.Call.Sent))))
+	}
+	if id != "" {
+		f = append(f, zap.String("trace_id", id))
+	}
+	if r.Turn != nil {
+		f = append(f, turnFields(r.Turn)...)
+	}
+	if u := r.Call.Usage; u != nil {
+		f = append(f, zap.Int("prompt_tokens", u.Input), zap.Int("cached_tokens", u.Cached), zap.Int("completion_tokens", u.Output))
+	}
+	return f
+}
+
+func turnFields(t *proxy.TurnRecord) []zap.Field {
+	f := []zap.Field{
+		zap.String("session", string(t.Session)), zap.String("thread", string(t.Thread)), zap.String("source", string(t.Source)),
+		zap.Int("events", t.Before.Events), zap.Int("tokens", t.Before.Tokens),
+		zap.Int("events_forwarded", t.After.Events), zap.Int("tokens_forwarded", t.After.Tokens),
+	}
+	if len(t.Condensed) > 0 {
+		var reasons []string
+		for _, c := range t.Condensed {
+			reasons = append(reasons, string(c.Reason))
+		}
+		var waited time.Duration
+		for _, wait := range t.Waits {
+			waited += wait
+		}
+		f = append(f, zap.Strings("condensed", reasons), zap.Float64("condense_ms", milliseconds(waited)))
+	}
+	if t.Due != "" {
+		f = append(f, zap.String("due", string(t.Due)))
+	}
+	return f
+}
+
+// milliseconds are rounded to microseconds.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// contentBytes bounds each part of what is logged of a request's content.
+const contentBytes = 16 << 10
+
+// contentFields are what a request said, what was forwarded if that was not the same, and what it was answered.
+func contentFields(r *proxy.Record, id string) []zap.Field {
+	f := []zap.Field{
+		zap.String("tenant", r.Tenant), zap.Int("status", r.Status), zap.ByteString("request", middleCut(r.Content.Request)),
+		zap.ByteString("answer", middleCut(spoken(r.Content.Answer))),
+	}
+	if id != "" {
+		f = append(f, zap.String("trace_id", id))
+	}
+	if r.Turn != nil {
+		f = append(f, zap.String("session", string(r.Turn.Session)), zap.String("thread", string(r.Turn.Thread)))
+	}
+	if len(r.Content.Forwarded) > 0 {
+		f = append(f, zap.ByteString("forwarded", middleCut(bytes.Join(r.Content.Forwarded, nil))))
+	}
+	return f
+}
+
+// spoken is an answer as it is logged: its text, and a line for each call.
+func spoken(a dialect.Answer) []byte {
+	var b strings.Builder
+	b.WriteString(a.Text)
+	for _, call := range a.Calls {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(call.Name + " " + call.Arguments)
+	}
+	return []byte(b.String())
+}
+
+// middleCut keeps the beginning and the end of a text, which has the newest message.
+func middleCut(text []byte) []byte {
+	if len(text) <= contentBytes {
+		return text
+	}
+	const mark = " [...] "
+	head, tail := contentBytes/4, contentBytes*3/4-len(mark)
+	return append(append(bytes.Clone(text[:head]), mark...), text[len(text)-tail:]...)
+}

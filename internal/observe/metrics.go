@@ -1,0 +1,137 @@
+// Package observe makes metrics, spans and lines of the log of what the proxy tells it of requests. It knows no server and
+// no request under way: it gets values, and closures for what is read at each scrape.
+package observe
+
+import (
+	"iter"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Metrics counts what the proxy does. It may be used concurrently. All labels are bounded: tenants and models are
+// configured or built in, the rest is ours. docs/metrics.md says what each metric means.
+type Metrics struct {
+	families families
+	traffic  traffic
+	savings  savings
+	history  history
+	own      own
+	store    storeFamilies
+	process  process
+}
+
+// NewMetrics makes a set of its own, so that servers in one process do not share counters.
+func NewMetrics() *Metrics {
+	m := &Metrics{families: families{registry: prometheus.NewRegistry(), labels: map[string][]string{}}}
+	f := &m.families
+	m.traffic, m.savings, m.history = newTraffic(f), newSavings(f), newHistory(f)
+	m.own, m.store, m.process = newOwn(f), newStoreFamilies(f), newProcess(f)
+	f.registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// Handler serves the metrics, in the OpenMetrics format to clients that ask for it: only that has exemplars.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.families.registry, promhttp.HandlerOpts{
+		Registry: m.families.registry, EnableOpenMetrics: true,
+	})
+}
+
+// Gauges are read at each scrape.
+type Gauges struct {
+	InFlight, Limit func() int64            // request bytes held, and that may be held
+	Degraded        func() bool             // the store
+	Cooling         iter.Seq2[string, bool] // by tenant: its summariser is left alone
+}
+
+// Gauges registers them. It is called once.
+func (m *Metrics) Gauges(g Gauges) {
+	f := &m.families
+	f.gaugeFunc("bytes_in_flight", "Request bytes held.", func() float64 { return float64(g.InFlight()) })
+	f.gaugeFunc("bytes_in_flight_limit", "Request bytes that may be held: limits.bytes_in_flight.",
+		func() float64 { return float64(g.Limit()) })
+	f.gaugeFunc("store_degraded", "1 while the store can not be reached, or takes no writes.",
+		func() float64 { return number(g.Degraded()) })
+	const cooling = namespace + "_summariser_cooling"
+	desc := prometheus.NewDesc(cooling, "1 while a tenant's summariser is left alone because it failed.", []string{"tenant"}, nil)
+	f.add("summariser_cooling", prometheus.CollectorFunc(func(out chan<- prometheus.Metric) {
+		for tenant, is := range g.Cooling {
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, number(is), tenant)
+		}
+	}), []string{"tenant"})
+}
+
+func number(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// Tenant begins the series of a tenant at 0: a rate does not see what a series begins with.
+func (m *Metrics) Tenant(tenant string) {
+	m.traffic.seconds.WithLabelValues(tenant)
+	m.traffic.firstByte.WithLabelValues(tenant)
+	m.traffic.overhead.WithLabelValues(tenant, "request")
+	m.traffic.overhead.WithLabelValues(tenant, "answer")
+	m.history.seconds.WithLabelValues(tenant)
+	m.history.sessions.WithLabelValues(tenant)
+	m.history.threads.WithLabelValues(tenant, "new")
+	m.history.threads.WithLabelValues(tenant, "fork")
+	m.history.relieved.WithLabelValues(tenant)
+	for _, source := range [...]session.Source{session.SourceKey, session.SourcePrefix, session.SourceTrace, session.SourceNew} {
+		m.history.recognised.WithLabelValues(tenant, string(source))
+	}
+}
+
+// Names gives the label names of every metric of our own, by the metric's name. Of a histogram it is the name without
+// _bucket, _sum and _count.
+func Names() map[string][]string {
+	m := NewMetrics()
+	m.Gauges(Gauges{Cooling: func(func(string, bool) bool) {}})
+	return m.families.labels
+}
+
+// families makes metrics, and remembers what they are called.
+type families struct {
+	registry *prometheus.Registry
+	labels   map[string][]string
+}
+
+const namespace = "dewpoint"
+
+func (f *families) add(name string, c prometheus.Collector, labels []string) {
+	f.registry.MustRegister(c)
+	f.labels[namespace+"_"+name] = labels
+}
+
+func (f *families) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	f.add(name, c, labels)
+	return c
+}
+
+func (f *families) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	f.add(name, g, labels)
+	return g
+}
+
+func (f *families) gaugeFunc(name, help string, read func() float64) {
+	f.add(name, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, read), nil)
+}
+
+func (f *families) seconds(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(
+		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels,
+	)
+	f.add(name, h, labels)
+	return h
+}

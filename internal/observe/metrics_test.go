@@ -1,0 +1,250 @@
+package observe_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scrape gives the metrics as Prometheus would read them.
+func scrape(m *observe.Metrics) string {
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Body.String()
+}
+
+// value gives the value of a series, -1 if there is none.
+func value(t *testing.T, m *observe.Metrics, series string) float64 {
+	t.Helper()
+	for line := range strings.Lines(scrape(m)) {
+		if text, ok := strings.CutPrefix(line, series+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			must(t, err)
+			return v
+		}
+	}
+	return -1
+}
+
+func wantValues(t *testing.T, m *observe.Metrics, want map[string]float64) {
+	t.Helper()
+	for series, v := range want {
+		if got := value(t, m, series); got != v {
+			t.Errorf("%s is %v, want %v", series, got, v)
+		}
+	}
+}
+
+// TestStore runs the conformance suite over a measured store.
+func TestStore(t *testing.T) {
+	metrics := observe.NewMetrics()
+	paths := map[session.Store]string{}
+	open := func(t *testing.T, path string, content bool) session.Store {
+		s, err := boltstore.Open(boltstore.Options{Path: path, Content: content, TTL: time.Hour})
+		must(t, err)
+		m := metrics.Store(s)
+		paths[m] = path
+		return m
+	}
+	fresh := func(t *testing.T, content bool) session.Store {
+		return open(t, filepath.Join(t.TempDir(), "a.db"), content)
+	}
+	sessiontest.Run(t, func(t *testing.T) session.Store { return fresh(t, true) }, sessiontest.Hooks{
+		WithoutContent: func(t *testing.T) session.Store { return fresh(t, false) },
+		Reopen: func(t *testing.T, s session.Store) session.Store {
+			must(t, s.Close())
+			return open(t, paths[s], true)
+		},
+	})
+	for _, op := range []string{"secret", "find", "thread", "append", "condense", "summary", "events", "trace", "mark", "session", "lock"} {
+		if n := value(t, metrics, fmt.Sprintf("dewpoint_store_seconds_count{op=%q}", op)); n <= 0 {
+			t.Errorf("no call of %s was measured", op)
+		}
+	}
+}
+
+// TestStoreErrors tells failures from answers.
+func TestStoreErrors(t *testing.T) {
+	metrics := observe.NewMetrics()
+	store := metrics.Store(answering{})
+	_, err := store.Find(t.Context(), nil, "")
+	_, missing := store.Thread(t.Context(), "x")
+	if err == nil || missing == nil {
+		t.Fatal("errors were swallowed")
+	}
+	wantValues(t, metrics, map[string]float64{
+		`dewpoint_store_errors_total{op="find"}`: 1, `dewpoint_store_errors_total{op="thread"}`: 0,
+	})
+}
+
+// answering finds nothing, and fails to look for it.
+type answering struct{ session.Store }
+
+func (answering) Find(context.Context, []session.Hash, session.ThreadID, ...session.Hash) (session.Found, error) {
+	return session.Found{}, fmt.Errorf("find: %w", session.ErrUnavailable)
+}
+
+func (answering) Thread(context.Context, session.ThreadID) (session.Thread, error) {
+	return session.Thread{}, fmt.Errorf("thread: %w", session.ErrNotFound)
+}
+
+func TestProcess(t *testing.T) {
+	m := observe.NewMetrics()
+	m.Build("1.2.3")
+	m.Reloaded(true, time.Unix(1700000000, 0))
+	m.Reloaded(false, time.Unix(1800000000, 0))
+	m.LinesLost(3)
+	m.ExportFailed()
+	m.Panicked()
+	m.Lost("append")
+	wantValues(t, m, map[string]float64{
+		"dewpoint_config_reload_success":                   0,
+		"dewpoint_config_reload_success_timestamp_seconds": 1700000000,
+		`dewpoint_log_lines_dropped_total{cause="full"}`:   3,
+		"dewpoint_trace_export_failures_total":             1,
+		"dewpoint_panics_total":                            1,
+		`dewpoint_store_losses_total{op="append"}`:         1,
+	})
+	page := scrape(m)
+	for _, part := range []string{`dewpoint_build_info{go_version="go1`, `version="1.2.3"} 1`, "\ngo_goroutines ", "\nprocess_resident_memory_bytes "} {
+		if !strings.Contains(page, part) {
+			t.Errorf("no %s", part)
+		}
+	}
+}
+
+// TestGauges reads closures at each scrape.
+func TestGauges(t *testing.T) {
+	m, held, away := observe.NewMetrics(), int64(5), false
+	cooling := map[string]bool{"a": true}
+	m.Gauges(observe.Gauges{
+		InFlight: func() int64 { return held }, Limit: func() int64 { return 10 }, Degraded: func() bool { return away },
+		Cooling: func(yield func(string, bool) bool) {
+			for tenant, is := range cooling {
+				if !yield(tenant, is) {
+					return
+				}
+			}
+		},
+	})
+	wantValues(t, m, map[string]float64{
+		"dewpoint_bytes_in_flight": 5, "dewpoint_bytes_in_flight_limit": 10, "dewpoint_store_degraded": 0,
+		`dewpoint_summariser_cooling{tenant="a"}`: 1, `dewpoint_summariser_cooling{tenant="b"}`: -1,
+	})
+	held, away = 6, true
+	cooling = map[string]bool{"a": false, "b": true}
+	wantValues(t, m, map[string]float64{
+		"dewpoint_bytes_in_flight": 6, "dewpoint_store_degraded": 1,
+		`dewpoint_summariser_cooling{tenant="a"}`: 0, `dewpoint_summariser_cooling{tenant="b"}`: 1,
+	})
+}
+
+// TestTenant begins its series before any request of it.
+func TestTenant(t *testing.T) {
+	m := observe.NewMetrics()
+	m.Tenant("a")
+	wantValues(t, m, map[string]float64{
+		`dewpoint_sessions_begun_total{tenant="a"}`: 0, `dewpoint_recognised_total{source="trace",tenant="a"}`: 0,
+		`dewpoint_request_seconds_count{tenant="a"}`: 0, `dewpoint_sessions_begun_total{tenant="b"}`: -1,
+	})
+}
+
+// record is of a request that was recognised, answered, and condensed before.
+func record() *proxy.Record {
+	at := time.Unix(1700000000, 0)
+	return &proxy.Record{
+		Tenant: "a", Dialect: "chat", Model: "gpt-4o", Status: 200,
+		Times: proxy.Times{Begun: at, Read: at, Resolved: at, Ended: at.Add(time.Second), Overhead: time.Millisecond},
+		Call:  proxy.Call{Sent: at, First: at.Add(time.Millisecond), Status: 200, Usage: &session.Usage{Input: 400, Cached: 300, Output: 20}},
+		Turn: &proxy.TurnRecord{
+			Session: "s", Thread: "t", Source: session.SourcePrefix, Before: session.Size{Events: 9, Tokens: 1000}, Known: 900,
+			After: session.Size{Events: 4, Tokens: 400}, Price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40},
+		},
+	}
+}
+
+// TestSavingIsCounted counts what was saved, and what was spent, in two counters that both exist.
+func TestSavingIsCounted(t *testing.T) {
+	m := observe.NewMetrics()
+	o := m.Observer(nil)
+	o.Begun()
+	o.Ended(t.Context(), record())
+	wantValues(t, m, map[string]float64{
+		"dewpoint_requests_in_flight":                                           0,
+		`dewpoint_saved_tokens_total{model="gpt-4o",tenant="a"}`:                600,
+		`dewpoint_spent_tokens_total{kind="request",model="gpt-4o",tenant="a"}`: 0,
+		`dewpoint_saved_usd_total{model="gpt-4o",tenant="a"}`:                   0.0006,
+		`dewpoint_spent_usd_total{kind="cache",model="gpt-4o",tenant="a"}`:      0,
+		`dewpoint_tokens_total{model="gpt-4o",stage="forwarded",tenant="a"}`:    400,
+		`dewpoint_tokens_total{model="gpt-4o",stage="cached",tenant="a"}`:       300,
+		`dewpoint_recognised_total{source="prefix",tenant="a"}`:                 1,
+		`dewpoint_upstream_first_byte_seconds_count{tenant="a"}`:                1,
+		`dewpoint_overhead_seconds_count{part="answer",tenant="a"}`:             -1,
+		`dewpoint_overflows_relieved_total{tenant="a"}`:                         0,
+	})
+	longer := record()
+	longer.Turn.Before.Tokens, longer.Turn.Known, longer.Turn.Relieved = 300, 0, 2
+	o.Ended(t.Context(), longer)
+	wantValues(t, m, map[string]float64{
+		`dewpoint_saved_tokens_total{model="gpt-4o",tenant="a"}`:                600,
+		`dewpoint_spent_tokens_total{kind="request",model="gpt-4o",tenant="a"}`: 100,
+		`dewpoint_overflows_relieved_total{tenant="a"}`:                         2,
+	})
+}
+
+// TestUnansweredIsNotCounted has no tokens of a request that upstream never answered.
+func TestUnansweredIsNotCounted(t *testing.T) {
+	m := observe.NewMetrics()
+	r := record()
+	r.Turn.After, r.Call, r.Status, r.Code, r.Limit = session.Size{}, proxy.Call{}, 429, "tokens_per_minute_exceeded", "tokens"
+	m.Observer(nil).Ended(t.Context(), r)
+	wantValues(t, m, map[string]float64{
+		`dewpoint_tokens_total{model="gpt-4o",stage="in",tenant="a"}`:                                                      -1,
+		`dewpoint_limited_total{limit="tokens",tenant="a"}`:                                                                1,
+		`dewpoint_requests_total{code="tokens_per_minute_exceeded",dialect="chat",model="gpt-4o",status="4xx",tenant="a"}`: 1,
+	})
+}
+
+// TestStatusClasses has one for every status, however odd.
+func TestStatusClasses(t *testing.T) {
+	m := observe.NewMetrics()
+	for _, status := range []int{0, 99, 101, 299, 499, 599, 600} {
+		m.Observer(nil).Ended(t.Context(), &proxy.Record{Status: status})
+	}
+	for class, n := range map[string]float64{"other": 3, "1xx": 1, "2xx": 1, "4xx": 1, "5xx": 1} {
+		wantValues(t, m, map[string]float64{fmt.Sprintf(`dewpoint_requests_total{code="",dialect="",model="",status=%q,tenant=""}`, class): n})
+	}
+}
+
+// TestOutcomesAreCounted counts a condensation by how it ended.
+func TestOutcomesAreCounted(t *testing.T) {
+	m := observe.NewMetrics()
+	for _, outcome := range []proxy.Outcome{proxy.OutcomeCondensed, proxy.OutcomeFallback, proxy.OutcomeFailed, proxy.OutcomeObserved} {
+		m.Observer(nil).Condensed(proxy.Condensation{Tenant: "a", Condenser: "llm", Reason: "events", Outcome: outcome})
+	}
+	for _, outcome := range []string{"condensed", "fallback", "failed", "observed"} {
+		wantValues(t, m, map[string]float64{
+			fmt.Sprintf(`dewpoint_condensations_total{condenser="llm",outcome=%q,reason="events",tenant="a"}`, outcome): 1,
+		})
+	}
+}

@@ -1,0 +1,231 @@
+package observe
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Spans makes a request's spans: of the request itself, and below it of its resolving, of each condensation and of each
+// call upstream. Nothing that a client or a model said is ever in one, nor a name that a client made up.
+type Spans struct{ tracer trace.Tracer }
+
+var _ proxy.Tracer = (*Spans)(nil)
+
+// scope names what makes the spans.
+const scope = "github.com/dewpoint-proxy/dewpoint"
+
+// NewSpans makes one that hands its spans to a provider.
+func NewSpans(p trace.TracerProvider) *Spans { return &Spans{p.Tracer(scope)} }
+
+// Request implements proxy.Tracer.
+func (s *Spans) Request(ctx context.Context, r *proxy.Record, header http.Header) context.Context {
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(header))
+	method := methodName(r.Method)
+	name, attributes := method, []attribute.KeyValue{
+		semconv.HTTPRequestMethodKey.String(method), attribute.String("dewpoint.tenant", r.Tenant),
+	}
+	if r.Path != "" {
+		name += " " + r.Path
+		attributes = append(attributes, semconv.HTTPRoute(r.Path), attribute.String("dewpoint.dialect", r.Dialect))
+	}
+	ctx, _ = s.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(r.Times.Begun),
+		trace.WithAttributes(attributes...))
+	return ctx
+}
+
+// Condensing implements proxy.Tracer.
+func (s *Spans) Condensing(ctx context.Context, condenser string, need condense.Need) (context.Context, func([]engine.Condensed)) {
+	ctx, span := s.tracer.Start(ctx, "condense", trace.WithAttributes(
+		attribute.String("dewpoint.condenser", condenser),
+		attribute.String("dewpoint.reason", string(need.Reason)), attribute.Bool("dewpoint.hard", need.Hard),
+	))
+	return ctx, func(made []engine.Condensed) {
+		defer span.End()
+		span.SetAttributes(attribute.Bool("dewpoint.condensed", len(made) > 0))
+		for _, c := range made {
+			span.SetAttributes(
+				attribute.Int("dewpoint.tokens.before", c.Before), attribute.Int("dewpoint.tokens.after", c.After),
+				attribute.Int("dewpoint.events.forgotten", c.Events),
+			)
+		}
+	}
+}
+
+// Sending implements proxy.Tracer.
+func (s *Spans) Sending(ctx context.Context, r *proxy.Record, header http.Header) func(*proxy.Record) {
+	name := methodName(r.Method)
+	attributes := []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(name)}
+	if r.Path != "" {
+		name = chatName(r.Model)
+		attributes = append(attributes, callAttributes(r.Model, r.Upstream)...)
+	} else {
+		attributes = append(attributes, serverAttributes(r.Upstream)...)
+	}
+	if r.Turn != nil {
+		attributes = append(attributes, semconv.GenAIConversationID(string(r.Turn.Session)))
+	}
+	ctx, span := s.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...))
+	header.Del("Traceparent")
+	header.Del("Tracestate") // what was valid of it is in the context
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
+	return func(r *proxy.Record) { endCall(span, r) }
+}
+
+// endCall ends the span of a call upstream.
+func endCall(span trace.Span, r *proxy.Record) {
+	defer span.End()
+	c := &r.Call
+	if c.Status != 0 {
+		span.SetAttributes(semconv.HTTPResponseStatusCode(c.Status))
+	}
+	if !c.First.IsZero() {
+		span.AddEvent("first_byte", trace.WithTimestamp(c.First))
+		span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(c.First.Sub(c.Sent).Seconds()))
+	}
+	if c.Usage != nil {
+		span.SetAttributes(usageAttributes(*c.Usage)...)
+	}
+	switch {
+	case c.Code != "":
+		fail(span, c.Code)
+	case r.Code == proxy.CodeBroken, r.Code == proxy.CodeClientGone:
+		fail(span, r.Code)
+	case c.Status >= http.StatusBadRequest:
+		fail(span, strconv.Itoa(c.Status))
+	}
+}
+
+// endRequest ends the span of a request, if it has one.
+func endRequest(ctx context.Context, r *proxy.Record) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	endResolve(ctx, span, r)
+	span.SetAttributes(semconv.HTTPResponseStatusCode(r.Status))
+	if r.Model != "" {
+		span.SetAttributes(semconv.GenAIRequestModel(r.Model))
+	}
+	if t := r.Turn; t != nil {
+		span.SetAttributes(
+			semconv.GenAIConversationID(string(t.Session)), attribute.String("dewpoint.thread", string(t.Thread)),
+			attribute.Int("dewpoint.events.before", t.Before.Events), attribute.Int("dewpoint.tokens.before", t.Before.Tokens),
+			attribute.Int("dewpoint.events.after", t.After.Events), attribute.Int("dewpoint.tokens.after", t.After.Tokens),
+		)
+	}
+	// A client's fault is no fault of the server (HTTP conventions): its span has the code, and no error.
+	if r.Code != "" {
+		span.SetAttributes(semconv.ErrorTypeKey.String(r.Code))
+	}
+	if r.Status >= http.StatusInternalServerError || r.Code == proxy.CodeBroken {
+		span.SetStatus(codes.Error, r.Code)
+	}
+	span.End(trace.WithTimestamp(r.Times.Ended))
+}
+
+// endResolve makes the span of a request's resolving, which is over.
+func endResolve(ctx context.Context, of trace.Span, r *proxy.Record) {
+	if r.Times.Resolved.IsZero() {
+		return
+	}
+	_, span := of.TracerProvider().Tracer(scope).Start(ctx, "resolve", trace.WithTimestamp(r.Times.Read))
+	defer span.End(trace.WithTimestamp(r.Times.Resolved))
+	if r.Turn == nil {
+		fail(span, "store_away")
+		return
+	}
+	span.SetAttributes(attribute.String("dewpoint.source", string(r.Turn.Source)), attribute.Bool("dewpoint.thread.new", r.Turn.New))
+}
+
+// traceID is the trace's id if it is recorded, empty if not.
+func traceID(ctx context.Context) string {
+	span := trace.SpanContextFromContext(ctx)
+	if !span.IsSampled() {
+		return ""
+	}
+	return span.TraceID().String()
+}
+
+// methodName is a method that everybody knows, as the conventions demand.
+func methodName(method string) string {
+	switch method {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY":
+		return method
+	}
+	return "_OTHER"
+}
+
+// fail marks a span as failed. The code is one of ours, or a status.
+func fail(span trace.Span, code string) {
+	span.SetStatus(codes.Error, code)
+	span.SetAttributes(semconv.ErrorTypeKey.String(code))
+}
+
+// chatName is the name of a call's span: of an unknown model it says no more than that.
+func chatName(model string) string {
+	if model == "" {
+		return "chat"
+	}
+	return "chat " + model
+}
+
+// callAttributes describe a call of a model.
+func callAttributes(model string, base *url.URL) []attribute.KeyValue {
+	attributes := []attribute.KeyValue{semconv.GenAIOperationNameChat, provider(base.Hostname())}
+	if model != "" {
+		attributes = append(attributes, semconv.GenAIRequestModel(model))
+	}
+	return append(attributes, serverAttributes(base)...)
+}
+
+func serverAttributes(base *url.URL) []attribute.KeyValue {
+	attributes := []attribute.KeyValue{semconv.ServerAddress(base.Hostname())}
+	if port, err := strconv.Atoi(base.Port()); err == nil {
+		attributes = append(attributes, semconv.ServerPort(port))
+	}
+	return attributes
+}
+
+func usageAttributes(u session.Usage) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		semconv.GenAIUsageInputTokens(u.Input), semconv.GenAIUsageOutputTokens(u.Output),
+		semconv.GenAIUsageCacheReadInputTokens(u.Cached),
+	}
+}
+
+// provider is who serves a model, by its host's name; one that nobody knows speaks OpenAI's protocol.
+func provider(host string) attribute.KeyValue {
+	for _, known := range [...]struct {
+		suffix string
+		name   attribute.KeyValue
+	}{
+		{"anthropic.com", semconv.GenAIProviderNameAnthropic},
+		{"openai.azure.com", semconv.GenAIProviderNameAzureAIOpenAI},
+		{"generativelanguage.googleapis.com", semconv.GenAIProviderNameGCPGemini},
+		{"aiplatform.googleapis.com", semconv.GenAIProviderNameGCPVertexAI},
+		{"deepseek.com", semconv.GenAIProviderNameDeepseek},
+		{"groq.com", semconv.GenAIProviderNameGroq},
+		{"mistral.ai", semconv.GenAIProviderNameMistralAI},
+		{"perplexity.ai", semconv.GenAIProviderNamePerplexity},
+		{"x.ai", semconv.GenAIProviderNameXAI},
+	} {
+		if host == known.suffix || strings.HasSuffix(host, "."+known.suffix) {
+			return known.name
+		}
+	}
+	return semconv.GenAIProviderNameOpenAI
+}

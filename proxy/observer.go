@@ -1,0 +1,143 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Observer is told what becomes of requests. It may be used concurrently.
+type Observer interface {
+	// Begun says that a request's header has come.
+	Begun()
+	// Condensed says how a condensation ended.
+	Condensed(c Condensation)
+	// Ended says that a request is over. The context is the one that Tracer.Request gave, if there is a tracer.
+	Ended(ctx context.Context, r *Record)
+}
+
+// Faults is told of what went wrong, whether or not a request's answer shows it. It may be used concurrently.
+type Faults interface {
+	// Panicked says that a panic was caught.
+	Panicked()
+	// Lost says what was not read from the store, or not written to it, because the store was away.
+	Lost(op string)
+	// BadSummary says that a summary was no good, or that its prompt could not be made.
+	BadSummary(tenant string, kind condense.Fault)
+}
+
+// Tracer makes a request's spans while it is on its way: what the request calls is told of them.
+type Tracer interface {
+	// Request begins a request's span, below the one that its header tells of. Observer.Ended ends it.
+	Request(ctx context.Context, r *Record, header http.Header) context.Context
+	// Condensing begins the span of a condensation. The function that it returns is told what was condensed, and ends it.
+	Condensing(ctx context.Context, condenser string, need condense.Need) (context.Context, func(made []engine.Condensed))
+	// Sending begins the span of a call upstream, and names it in the header that is sent. The function that it returns is told
+	// what came of the call, and ends it.
+	Sending(ctx context.Context, r *Record, header http.Header) func(r *Record)
+}
+
+// OtherModel is what a model is called that is neither configured nor built in: a client picks the name.
+const OtherModel = "other"
+
+// Record is what is known of a request at its end. Only Content has in it what a client or a model said, or a name that a
+// client made up.
+type Record struct {
+	Tenant    string // empty: it belongs to none
+	Condenser string // the tenant's
+	Dialect   string // empty: passed through, or not known yet
+	Model     string // known, or OtherModel; empty where there is none
+	Method    string
+	Path      string   // that the dialect is served at; empty where there is none
+	Upstream  *url.URL // base
+	Times     Times
+	Call      Call        // the last one upstream
+	Turn      *TurnRecord // nil: the request was not recognised
+	Limit     string      // of its tenant, for which it was refused: concurrent, requests, tokens or body; empty: none
+	Status    int         // of the client's answer
+	Code      string      // what went wrong; empty: nothing
+	Content   *Content    // nil: not to be logged
+}
+
+// Times are those of one request. A time that is zero was not reached.
+type Times struct {
+	Begun    time.Time // its header had come
+	Read     time.Time // and its body
+	Resolved time.Time // its thread was looked up
+	Ended    time.Time
+	Overhead time.Duration // our own, condensing apart, from Read to the first call upstream
+	Held     time.Duration // how long the end of the answer waited for the log; 0: it did not
+}
+
+// Call is a call upstream.
+type Call struct {
+	Sent  time.Time // zero: there was none
+	First time.Time // the first byte of the answer's body came; zero: none has
+	// Status is of the answer, 0: none came, and Code says why.
+	Status int
+	Code   string
+	Usage  *session.Usage // nil: not reported
+}
+
+// TurnRecord is what was done for a request that was recognised.
+type TurnRecord struct {
+	Session   session.SessionID
+	Thread    session.ThreadID
+	Source    session.Source
+	Begins    bool            // a session
+	New       bool            // a thread
+	Fork      bool            // of another thread
+	Idle      time.Duration   // since the thread was last seen
+	Before    session.Size    // as the client sent it
+	Known     int             // tokens of it that had come before
+	After     session.Size    // as it was forwarded; zero: it was not
+	Waits     []time.Duration // for each condensation
+	Condensed []engine.Condensed
+	Due       session.Reason // for which a tenant that only observes would have had it condensed
+	Relieved  int            // overflows after which it was sent again
+	Price     model.Price    // of its model
+}
+
+// Content is what a request said, what was forwarded if that was not the same, and the answer. Its bytes are valid only while the
+// Observer is told.
+type Content struct {
+	Request   []byte
+	Forwarded [][]byte
+	Answer    dialect.Answer
+}
+
+// Outcome is how a condensation ended.
+type Outcome string
+
+// The outcomes of condensations.
+const (
+	OutcomeCondensed Outcome = "condensed"
+	OutcomeFallback  Outcome = "fallback" // without a summary
+	OutcomeFailed    Outcome = "failed"   // nothing was forgotten
+	OutcomeObserved  Outcome = "observed" // only reported
+)
+
+// Condensation is one that ended.
+type Condensation struct {
+	Tenant    string
+	Condenser string
+	Reason    session.Reason
+	Outcome   Outcome
+}
+
+// unobserved is an Observer that takes no note.
+type unobserved struct{}
+
+func (unobserved) Begun()                            {}
+func (unobserved) Condensed(Condensation)            {}
+func (unobserved) Ended(context.Context, *Record)    {}
+func (unobserved) Panicked()                         {}
+func (unobserved) Lost(string)                       {}
+func (unobserved) BadSummary(string, condense.Fault) {}

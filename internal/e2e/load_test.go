@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -24,6 +25,7 @@ type load struct {
 	agents   []*talker
 	exchange chan struct{} // one value an exchange, while somebody takes them
 	stop     chan struct{}
+	ending   atomic.Bool // the proxy has been told to stop
 	work     sync.WaitGroup
 }
 
@@ -31,12 +33,14 @@ type load struct {
 type talker struct {
 	name   string
 	client http.Client
+	kept   bool // its connection is
 	stream bool
 
 	messages []json.RawMessage // that the proxy has been sent
 	thread   string
 	answers  int
-	told     int // answers that told it to close the connection
+	told     int  // answers that told it to close the connection
+	toldLast bool // the last one did
 	err      error
 }
 
@@ -45,7 +49,7 @@ func newLoad(url string, agents int) *load {
 	l := &load{url: url, exchange: make(chan struct{}), stop: make(chan struct{})}
 	for n := range agents {
 		l.agents = append(l.agents, &talker{
-			name: fmt.Sprint("agent ", n), stream: n/2%2 == 0,
+			name: fmt.Sprint("agent ", n), kept: n%2 != 0, stream: n/2%2 == 0,
 			client: http.Client{Transport: &http.Transport{DisableKeepAlives: n%2 == 0}},
 		})
 	}
@@ -92,12 +96,15 @@ func (l *load) talk(ctx context.Context, a *talker) {
 	defer a.client.CloseIdleConnections()
 	for {
 		err := a.exchange(ctx, l.url)
-		if errors.Is(err, syscall.ECONNREFUSED) {
+		if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errNotTaken) && !a.kept && l.ending.Load() {
 			return // it was not begun
 		}
 		if err != nil {
 			a.err = err
 			return
+		}
+		if a.kept && a.toldLast && l.ending.Load() {
+			return // it would have to connect anew
 		}
 		select {
 		case l.exchange <- struct{}{}:
@@ -109,6 +116,9 @@ func (l *load) talk(ctx context.Context, a *talker) {
 		}
 	}
 }
+
+// errNotTaken: the connection was reset before an answer. So is one that is made in the moment when the port is closed.
+var errNotTaken = errors.New("connection reset")
 
 // exchange asks the next question and reads the whole answer.
 func (a *talker) exchange(ctx context.Context, url string) error {
@@ -122,6 +132,9 @@ func (a *talker) exchange(ctx context.Context, url string) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := a.client.Do(req)
+	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return fmt.Errorf("%w: %w", errNotTaken, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -143,7 +156,7 @@ func (a *talker) learn(sent []json.RawMessage, resp *http.Response) error {
 	}
 	a.messages, a.thread = sent, thread
 	a.answers++
-	if resp.Close {
+	if a.toldLast = resp.Close; resp.Close {
 		a.told++
 	}
 	a.messages = append(a.messages, encode(map[string]string{"role": "assistant", "content": loadAnswer}))

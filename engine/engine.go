@@ -154,6 +154,3 @@ func (e *Engine) Reach(ctx context.Context) error {
 
 // missingThread is an id that no thread has.
 const missingThread session.ThreadID = "missing"
-
-// Adjust corrects a count by what upstream has reported of the model.
-func (e *Engine) Adjust(model string, counted int) int { return e.o.Tokens.Adjust(model, counted) }

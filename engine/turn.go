@@ -72,13 +72,6 @@ type Condensed struct {
 	Before, After int // tokens
 }
 
-// projection is a view, and how it came about.
-type projection struct {
-	view    session.View
-	applied []session.Condensation
-	shaped  bool // a condenser made the view another one than the log gives
-}
-
 // Begin finds the thread that a request continues, and projects its view.
 func (e *Engine) Begin(ctx context.Context, in Input) (*Turn, error) {
 	t := &Turn{in: in, engine: e, model: in.Model}
@@ -128,82 +121,6 @@ func (t *Turn) prepareCounting() {
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
 }
 
-// show makes a projection the one that is forwarded. Nothing else sets it.
-func (t *Turn) show(p projection) { t.shown = p }
-
-// project makes the view of the history under condensations.
-func (t *Turn) project(applied []session.Condensation) projection {
-	p := projection{view: session.Project(t.history, applied), applied: applied}
-	for i := range p.view.Items {
-		t.render(&p.view.Items[i])
-	}
-	return p
-}
-
-// reshaped is the view that a condenser made. What the model answered before was bound to another one, so no message shows
-// its sealed reasoning any more.
-func (t *Turn) reshaped(v session.View) projection {
-	for i := range v.Items {
-		item := &v.Items[i]
-		if item.Index >= 0 && !item.Strip && t.in.Split.Messages[item.Index].Sealed {
-			item.Strip = true
-			t.strip(item)
-		}
-	}
-	return projection{view: v, applied: t.shown.applied, shaped: true}
-}
-
-// render writes an item as the view shows it.
-func (t *Turn) render(item *session.Item) {
-	if item.Trim != nil {
-		t.trim(item)
-	}
-	if item.Strip {
-		t.strip(item)
-	}
-}
-
-// strip leaves out an item's sealed reasoning. What cannot be read stays as it is.
-func (t *Turn) strip(item *session.Item) {
-	if raw, err := t.in.Dialect.StripReasoning(item.Raw); err == nil {
-		item.Raw = raw
-	}
-}
-
-// trim cuts an item's text as was decided when it came. What cannot be cut stays whole.
-func (t *Turn) trim(item *session.Item) {
-	c, err := t.in.Dialect.Read(item.Raw)
-	if err != nil {
-		return
-	}
-	if raw, err := t.in.Dialect.Rewrite(item.Raw, condense.RenderTrim(c.Text, *item.Trim)); err == nil {
-		item.Raw = raw
-	}
-}
-
-// unchanged reports whether the body goes upstream as it came, whatever the view.
-func (t *Turn) unchanged() bool { return t.in.Wish == WishOff || t.in.Tenant.Observe }
-
-// Forwarded is the request's body with the view in the place of its messages; below every threshold the body itself.
-func (t *Turn) Forwarded() [][]byte {
-	if t.shown.view.Identity() || t.unchanged() {
-		return [][]byte{t.in.Body.Bytes()}
-	}
-	return t.in.Split.Join(t.messages())
-}
-
-// messages are the view's, as they go upstream.
-func (t *Turn) messages() [][]byte {
-	messages := make([][]byte, len(t.shown.view.Items))
-	for i, item := range t.shown.view.Items {
-		messages[i] = item.Raw
-		if item.Index < 0 {
-			messages[i] = t.in.Dialect.Note(item.Summary)
-		}
-	}
-	return messages
-}
-
 // Place is where the log has the history.
 func (t *Turn) Place() *session.Resolution { return &t.place }
 
@@ -234,4 +151,4 @@ func (t *Turn) Known() int {
 }
 
 // Adjust corrects a count by what upstream has reported of the request's model.
-func (t *Turn) Adjust(n int) int { return t.engine.Adjust(t.in.Split.Model, n) }
+func (t *Turn) Adjust(n int) int { return t.engine.o.Tokens.Adjust(t.in.Split.Model, n) }

@@ -36,7 +36,7 @@ func (a *LLMAttention) Name() string { return a.llm.s.Name }
 func (a *LLMAttention) Condense(in Input) Decision {
 	s := a.llm.s.Settings
 	due := s.Due(in)
-	if due.Need.Reason == "" || in.Cooling && !due.Need.tried() {
+	if due.Need.Reason == "" || !a.llm.ready(in, due.Need) {
 		return Decision{}
 	}
 	newest, ok := s.Cut(in, due, session.Size{})
@@ -62,7 +62,11 @@ func (j *attentionJob) Need() Need { return j.due.Need }
 
 // Run implements Job. On a hard need the newest events stay when the model gives no ranking.
 func (j *attentionJob) Run(ctx context.Context) (Result, error) {
-	ids, err := j.rank(ctx)
+	var ids []int
+	err := j.watched(j.in, j.due.Need, func(bool) (err error) {
+		ids, err = j.rank(ctx)
+		return err
+	})
 	if err == nil {
 		return Result{Condensation: j.ranked(ids)}, nil
 	}

@@ -40,11 +40,11 @@ type Input struct {
 	Model    string                     // the request's model
 	Upstream Endpoint                   // where the client's own request goes, for condensers without a model of their own
 	Codec    Codec
+	Thread   string // names the history, for the summariser's health
 
 	// NeedsReasoning says that upstream takes an open tool loop only with its reasoning. A soft condensation then waits for the
 	// loop's end.
 	NeedsReasoning bool
-	Cooling        bool // the summariser failed a short while ago: a soft condensation does not call it
 	Now            time.Time
 }
 
@@ -58,10 +58,10 @@ type Endpoint struct {
 type Need struct {
 	Reason session.Reason // empty: nothing is
 	Hard   bool           // upstream has refused the request as it is, or would: only then is anything forgotten without a summary
+	Try    bool           // the summariser is tried although it failed a short while ago, as it is for what is hard
 }
 
-// tried reports whether the summariser is tried although it failed a short while ago.
-func (n Need) tried() bool { return n.Hard || n.Reason == session.ReasonRequest }
+func (n Need) tried() bool { return n.Hard || n.Try }
 
 // Decision is what a condenser wants done: another view, a condensation, or nothing.
 type Decision struct {

@@ -10,9 +10,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// ErrCooling is why a hard condensation did without the summariser: it failed a short while ago.
-var ErrCooling = errors.New("summariser is cooling down")
-
 // llmJob is one condensation by a model.
 type llmJob struct {
 	*LLM
@@ -34,7 +31,11 @@ func (j *llmJob) Need() Need { return j.need }
 // Run implements Job. The buffer that the view's messages alias must not change before it returns.
 func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	j.span = readSpan(j.in, j.cut)
-	c, err := j.summarise(ctx)
+	var c session.Condensation
+	err := j.watched(j.in, j.need, func(healthy bool) (err error) {
+		c, err = j.summarise(ctx, healthy)
+		return err
+	})
 	if err == nil {
 		return Result{Condensation: c}, nil
 	}
@@ -46,9 +47,9 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 }
 
 // summarise asks the model, on a hard need a second time with shorter events, unless it failed a short while ago.
-func (j *llmJob) summarise(ctx context.Context) (session.Condensation, error) {
+func (j *llmJob) summarise(ctx context.Context, healthy bool) (session.Condensation, error) {
 	c, used, err := j.attempt(ctx, j.s.MaxEventLength, maxCalls-1)
-	if err == nil || !j.need.Hard || j.in.Cooling || ctx.Err() != nil || !again(err) {
+	if err == nil || !j.need.Hard || !healthy || ctx.Err() != nil || !again(err) {
 		return c, err
 	}
 	c, _, err = j.attempt(ctx, max(used/4, minEventLength), maxCalls-j.calls)
@@ -153,16 +154,16 @@ func (j *llmJob) condensation(text string) (session.Condensation, error) {
 
 // Shares of the tokens that are forgotten, one in that many.
 const (
-	demandShare = 5  // for what the user demanded
+	wordShare   = 5  // for the words of the user
 	ledgerShare = 10 // for exact values
 )
 
 // summaries are the ways to complete a record, the fullest first.
 func (j *llmJob) summaries(text string) []record.Summary {
 	s := record.Summary{Record: text}
-	s.Demands = j.span.demands.Text(text, min(j.s.LedgerTokens, j.span.tokens/demandShare), j.in.Count)
-	s.Ledger = j.span.ledger.Text(text+"\n"+s.Demands, min(j.s.LedgerTokens, j.span.tokens/ledgerShare), j.in.Count)
-	return []record.Summary{s, {Record: text, Demands: s.Demands}, {Record: text}}
+	s.Words = j.span.words.Text(text, min(j.s.LedgerTokens, j.span.tokens/wordShare), j.in.Count)
+	s.Ledger = j.span.ledger.Text(text+"\n"+s.Words, min(j.s.LedgerTokens, j.span.tokens/ledgerShare), j.in.Count)
+	return []record.Summary{s, {Record: text, Words: s.Words}, {Record: text}}
 }
 
 // condensation is the cut's, still without a summary.

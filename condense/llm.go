@@ -21,6 +21,7 @@ type LLMSettings struct {
 	Summariser Summariser // required
 	Endpoint   Endpoint   // of the summariser; what is empty is the request's own
 	Model      string     // of the summariser; empty: the request's own
+	Health     Health     // of the models; nil: all are well
 
 	Window         int // of the summariser's model, in tokens; default: the request's if the model is, else DefaultWindow
 	MaxOutput      int // tokens of a summary; default DefaultMaxOutput
@@ -56,7 +57,7 @@ func (l *LLM) Name() string { return l.s.Name }
 // Condense implements Condenser.
 func (l *LLM) Condense(in Input) Decision {
 	due := l.s.Due(in)
-	if due.Need.Reason == "" || in.Cooling && !due.Need.tried() {
+	if due.Need.Reason == "" || !l.ready(in, due.Need) {
 		return Decision{}
 	}
 	c, ok := l.s.Cut(in, due, session.Size{Events: 1, Tokens: l.allowance(in, due.Target.Tokens)})

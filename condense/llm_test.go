@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
@@ -88,32 +87,6 @@ func TestNames(t *testing.T) {
 		if c.Name() != want {
 			t.Errorf("%s, want %s", c.Name(), want)
 		}
-	}
-}
-
-func TestCooldown(t *testing.T) {
-	var c condense.Cooldown
-	now := time.Unix(1700000000, 0)
-	if c.Cooling(now) {
-		t.Error("cooling from the start")
-	}
-	for i, want := range []time.Duration{30, 60, 120, 240, 480, 600, 600} {
-		want *= time.Second
-		c.Failed(now)
-		c.Failed(now.Add(want / 2)) // a call that was under way
-		if !c.Cooling(now.Add(want-1)) || c.Cooling(now.Add(want)) {
-			t.Errorf("failure %d: not cooling for %s", i+1, want)
-		}
-		now = now.Add(want)
-	}
-	c.Failed(now)
-	c.Succeeded()
-	if c.Cooling(now) {
-		t.Error("cooling after a success")
-	}
-	c.Failed(now)
-	if c.Cooling(now.Add(condense.FirstCooldown)) {
-		t.Error("success did not reset the wait")
 	}
 }
 

@@ -43,7 +43,7 @@ func inParts(t *testing.T, r *reader, events int, need condense.Need, log ...ses
 	in := input(&v)
 	in.Need = need
 	l := condense.NewLLM(condense.LLMSettings{
-		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Summariser: r, Window: 2500, MaxOutput: 400,
+		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Summariser: r, Window: 2700, MaxOutput: 400,
 	})
 	return l.Condense(in).Job.Run(context.Background())
 }
@@ -64,8 +64,8 @@ func TestPartsShowEverything(t *testing.T) {
 	}
 	seen := map[string]int{}
 	for _, q := range r.asked {
-		if n := count(q.System+q.User) + q.MaxOutput; n > 2500 {
-			t.Errorf("%d tokens, the window has 2500", n)
+		if n := count(q.System+q.User) + q.MaxOutput; n > 2700 {
+			t.Errorf("%d tokens, the window has 2700", n)
 		}
 		if !strings.Contains(q.User, "<dewpoint_previous>\nMERGED") {
 			t.Error("the previous record is not in it")

@@ -126,10 +126,11 @@ func (s *script) condense(t *testing.T, d *datadriven.TestData) string {
 	v := s.view()
 	in := input(&v)
 	in.Window, in.Reserved = s.spec.window, s.spec.reserved
-	in.Cooling = d.HasArg("cooling")
+	s.spec.settings.Health = always(!d.HasArg("cooling"))
 	if d.HasArg("need") {
 		d.ScanArgs(t, "need", (*string)(&in.Need.Reason))
 		in.Need.Hard = in.Need.Reason == session.ReasonOverflow && !d.HasArg("soft")
+		in.Need.Try = in.Need.Reason == session.ReasonRequest
 	}
 	decision := s.spec.build(t, s.prompts).Condense(in)
 	out := ""
@@ -227,3 +228,10 @@ func show(v *session.View) string {
 	}
 	return b.String()
 }
+
+// always is a Health that never changes.
+type always bool
+
+func (a always) Ready(condense.Attempt) bool { return bool(a) }
+func (a always) Begin(condense.Attempt) bool { return bool(a) }
+func (always) End(condense.Attempt, error)   {}

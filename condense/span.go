@@ -10,12 +10,12 @@ import (
 
 // span is what a summary has to stand for, decoded.
 type span struct {
-	previous record.Summary  // the one it replaces
-	events   []event         // newly forgotten
-	ledger   *record.Ledger  // of everything forgotten so far
-	demands  *record.Demands // of the user, in everything forgotten so far
-	weights  weights         // of the whole conversation
-	tokens   int             // of everything forgotten so far
+	previous record.Summary // the one it replaces
+	events   []event        // newly forgotten
+	ledger   *record.Ledger // of everything forgotten so far
+	words    *record.Words  // of the user, in everything forgotten so far
+	weights  weights        // of the whole conversation
+	tokens   int            // of everything forgotten so far
 	missing  missing
 	noted    bool // the previous record tells what is missing from it
 }
@@ -26,7 +26,7 @@ type missing struct {
 }
 
 func readSpan(in Input, c Cut) *span {
-	s := &span{ledger: record.NewLedger(), demands: &record.Demands{}, tokens: c.Tokens}
+	s := &span{ledger: record.NewLedger(), words: &record.Words{}, tokens: c.Tokens}
 	fresh := map[int]bool{}
 	for _, p := range c.Positions() {
 		fresh[p] = true
@@ -40,7 +40,7 @@ func readSpan(in Input, c Cut) *span {
 		m := in.View.History.Message(p)
 		content := read(in.Codec, m.Raw)
 		s.ledger.Forget(content)
-		s.demands.Forget(p, m.Kind, content)
+		s.words.Forget(p, m.Kind, content)
 		s.weights.add(content)
 		if fresh[p] {
 			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})

@@ -70,7 +70,7 @@ func (d *Due) ask(in Input) {
 		d.Tokens = true
 		d.Target.Tokens = max(in.Total-in.Fixed, 0) / 2
 	}
-	d.Need.Hard = d.Need.Hard || in.Need.Hard
+	d.Need.Hard, d.Need.Try = d.Need.Hard || in.Need.Hard, in.Need.Try
 	switch in.Need.Reason {
 	case session.ReasonRequest, session.ReasonOverflow: // more pressing than any limit
 		d.Need.Reason = in.Need.Reason

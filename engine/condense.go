@@ -80,7 +80,6 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, wait bool, report *
 		return err == nil
 	}
 	result, err := job.Run(limited)
-	t.cool(ctx, result, err)
 	if err != nil {
 		report.failed(job.Need().Reason, nil, err)
 		return false
@@ -163,21 +162,4 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 	t.made = append(t.made, condensedBy(&c))
 	report.Attempts = append(report.Attempts, Attempt{Reason: c.Reason, Made: &c, Fallback: result.Fallback})
 	return true
-}
-
-// cool tells the cooldown how the summariser did. A client that left says nothing of the summariser, nor does a prompt that
-// could not be made.
-func (t *Turn) cool(ctx context.Context, result condense.Result, err error) {
-	if err == nil {
-		err = result.Fallback
-	}
-	var bad *condense.SummaryError
-	switch {
-	case err == nil && result.Condensation.Model == "": // no model was called
-	case err == nil:
-		t.in.Tenant.Cooldown.Succeeded()
-	case errors.Is(err, condense.ErrCooling), errors.As(err, &bad) && bad.Kind == condense.FaultTooLarge:
-	case context.Cause(ctx) == nil:
-		t.in.Tenant.Cooldown.Failed(t.engine.o.Now())
-	}
 }

@@ -5,12 +5,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// wanted is what was asked for from outside: by this request, or by an operator for the thread.
+// wanted is what was asked for from outside: by this request, or by an operator for the thread. What a client asks for is tried
+// whatever the summariser's health; what an operator asked for is pending until a condensation is logged.
 func (t *Turn) wanted() condense.Need {
 	byClient := t.in.Wish == WishNow && len(t.made) == 0
-	byOperator := t.place.Thread.Requested > 0 && !t.place.New // pending until a condensation is logged
+	byOperator := t.place.Thread.Requested > 0 && !t.place.New
 	if byClient || byOperator {
-		return condense.Need{Reason: session.ReasonRequest}
+		return condense.Need{Reason: session.ReasonRequest, Try: byClient}
 	}
 	return condense.Need{}
 }
@@ -32,7 +33,6 @@ func (t *Turn) belowAllThresholds() bool {
 
 // inputOf is the input where the view has so many tokens, and so many others are fixed; both before calibration.
 func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
-	now := t.engine.o.Now()
 	return condense.Input{
 		View:     &t.shown.view,
 		Total:    t.adjust(total),
@@ -45,10 +45,10 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 		Model:    t.in.Split.Model,
 		Upstream: t.in.Upstream,
 		Codec:    t.in.Dialect,
+		Thread:   string(t.place.Thread.ID),
 
 		NeedsReasoning: t.in.Split.NeedsReasoning,
-		Cooling:        t.in.Tenant.Cooldown.Cooling(now),
-		Now:            now,
+		Now:            t.engine.o.Now(),
 	}
 }
 

@@ -70,8 +70,7 @@ type Tenant struct {
 	Name      string
 	Anonymous bool // any key passes; clients are told apart by their credential
 	Condenser condense.Condenser
-	Cooldown  *condense.Cooldown // of its summariser
-	Observe   bool               // decide and report, forward unchanged
+	Observe   bool // decide and report, forward unchanged
 }
 
 // Settings are the part of the configuration that can be replaced while the engine runs. A turn ends under those that it
@@ -137,7 +136,7 @@ func (s *Settings) tenant(name string) *Tenant {
 			return t
 		}
 	}
-	return &Tenant{Name: name, Condenser: condense.Noop{}, Cooldown: &condense.Cooldown{}}
+	return &Tenant{Name: name, Condenser: condense.Noop{}}
 }
 
 // Reach asks the store for a thread that does not exist: it returns nil if the store answers.

@@ -35,7 +35,7 @@ func newRig(t *testing.T, condenser condense.Condenser) *rig {
 	t.Cleanup(func() { must(t, store.Close()) })
 	e, err := engine.New(engine.Options{Sessions: sessions{store}, Tokens: quarters{}})
 	must(t, err)
-	r := &rig{T: t, engine: e, tenant: engine.Tenant{Name: "a", Condenser: condenser, Cooldown: &condense.Cooldown{}}}
+	r := &rig{T: t, engine: e, tenant: engine.Tenant{Name: "a", Condenser: condenser}}
 	r.settings = e.Swap(engine.Settings{
 		Tenants: []*engine.Tenant{&r.tenant}, Logged: chat.New(chat.Options{}),
 		Models: func(name string) engine.Model { return engine.Model{Name: name, Window: r.window} },
@@ -165,8 +165,8 @@ func TestReportOfAFailure(t *testing.T) {
 	if len(report.Attempts) != 1 || report.Attempts[0].Made != nil || !errors.Is(report.Attempts[0].Err, away) {
 		t.Errorf("report %+v", report)
 	}
-	if !bytes.Equal(forwarded(turn), says(21).bytes) || !r.tenant.Cooldown.Cooling(turn.Place().Thread.Seen) {
-		t.Error("something was forgotten, or the summariser is not left alone")
+	if !bytes.Equal(forwarded(turn), says(21).bytes) {
+		t.Error("something was forgotten")
 	}
 }
 

@@ -24,7 +24,21 @@ const cheapModel = "cheap"
 // llm condenses what has more than ten events, or more tokens than max, by way of a model that is at base; empty: at the
 // request's own upstream.
 func llm(max float64, base string, timeout time.Duration) *condense.LLM {
+	return llmWith(healthAt(time.Now), max, base, timeout)
+}
+
+// healthAt is the health of models by a clock.
+func healthAt(now func() time.Time) *summariser.Health {
+	health, err := summariser.NewHealth(now)
+	if err != nil {
+		panic(err)
+	}
+	return health
+}
+
+func llmWith(health condense.Health, max float64, base string, timeout time.Duration) *condense.LLM {
 	return condense.NewLLM(condense.LLMSettings{
+		Health:     health,
 		Settings:   condense.Settings{MaxSize: 10, MaxTokens: max, KeepFirst: 1, MinimumProgress: 0.1},
 		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: timeout},
 		Endpoint:   condense.Endpoint{BaseURL: base}, Model: cheapModel,
@@ -276,15 +290,40 @@ func TestSummariserDown(t *testing.T) {
 	hard.wantCondensed(messages(turns("ships", 9)...))
 }
 
+// TestOneClientsTroubleIsItsOwn: what the summariser does for one client's key or history keeps no other client from its summary.
+func TestOneClientsTroubleIsItsOwn(t *testing.T) {
+	denied := fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusUnauthorized, Message: "bad key"}}
+	for name, answer := range map[string]fakeupstream.Answer{"its key": denied, "its content": {Refusal: "no"}} {
+		t.Run(name, func(t *testing.T) {
+			r := condensing(t, setup{upstream: fakeupstream.Options{Summarise: func(req *fakeupstream.Request) fakeupstream.Answer {
+				if strings.Contains(string(req.Body), "ships") {
+					return answer
+				}
+				return fakeupstream.Answer{Content: "They spoke of tea."}
+			}}})
+			for _, n := range []int{11, 13, 15} {
+				r.wantUnchanged(messages(turns("ships", n)...), "Authorization", "Bearer one")
+			}
+			if calls := r.up.SummariserCalls(); calls != 1 {
+				t.Errorf("%d calls of the summariser for a history that it failed on", calls)
+			}
+			resp := r.wantCondensed(messages(turns("tea", 11)...), "Authorization", "Bearer two")
+			if resp.Header.Get("X-Dewpoint-Condensed") == "" {
+				t.Error("another client's history is not condensed")
+			}
+		})
+	}
+}
+
 func TestSummariserRecovers(t *testing.T) {
 	answers := make(chan fakeupstream.Answer, 2)
 	clock := &clock{now: time.Now()}
-	r := condensing(t, setup{now: clock.Now, upstream: fakeupstream.Options{
+	r := condensing(t, setup{now: clock.Now, condenser: llmWith(healthAt(clock.Now), 0, "", patience), upstream: fakeupstream.Options{
 		Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return <-answers },
 	}})
 	answers <- fakeupstream.ServerError()
 	r.wantUnchanged(messages(turns("ships", 11)...))
-	clock.pass(condense.FirstCooldown - time.Second)
+	clock.pass(summariser.FirstCooldown - time.Second)
 	r.wantUnchanged(messages(turns("ships", 13)...))
 	clock.pass(2 * time.Second)
 	answers <- fakeupstream.Answer{Content: "They spoke of ships."}

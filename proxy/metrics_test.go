@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,10 +225,19 @@ func TestSummariserFailures(t *testing.T) {
 			counted.metrics = r.metrics
 			r.wantUnchanged(messages(turns("ships", 11)...))
 			r.atEnd(fmt.Sprintf(`dewpoint_summariser_failures_total{kind=%q,tenant="default"}`, kind), 1)
-			if got := r.metric(`dewpoint_summariser_cooling{tenant="default"}`); got != 1 {
-				t.Errorf("cooling is %v", got)
-			}
 		})
+	}
+}
+
+// TestSummariserCooling tells of a tenant whose summariser is left alone.
+func TestSummariserCooling(t *testing.T) {
+	var cooling atomic.Bool
+	r := newRig(t, setup{tenants: one(func(tenant *proxy.Tenant) { tenant.Cooling = cooling.Load })})
+	for want, is := range []bool{false, true} {
+		cooling.Store(is)
+		if got := r.metric(`dewpoint_summariser_cooling{tenant="default"}`); got != float64(want) {
+			t.Errorf("cooling is %v, want %d", got, want)
+		}
 	}
 }
 

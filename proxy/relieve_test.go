@@ -130,7 +130,7 @@ func TestNotice(t *testing.T) {
 	r := condensing(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{
 			Tenant: engine.Tenant{
-				Name: "default", Anonymous: true, Condenser: llm(0, "", patience), Cooldown: &condense.Cooldown{},
+				Name: "default", Anonymous: true, Condenser: llm(0, "", patience),
 			},
 			Upstream: proxy.UpstreamConfig{BaseURL: base}, Notify: true,
 		}}
@@ -180,15 +180,16 @@ func TestOverflowOfAPrefix(t *testing.T) {
 // TestAPromptThatDoesNotFitIsNotTheSummarisersFault: the history is shortened without it, which the log says, and others
 // still get their summaries.
 func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
-	cooldown := &condense.Cooldown{}
+	health := healthAt(time.Now)
 	small := condense.NewLLM(condense.LLMSettings{
 		Settings:   condense.Settings{KeepFirst: 1},
+		Health:     health.Tenant(),
 		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
 		Model:      cheapModel, Window: 300, MaxOutput: 200,
 	})
 	r := condensing(t, setup{models: windowOf(1000), tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{
-			Tenant:   engine.Tenant{Name: "default", Anonymous: true, Condenser: small, Cooldown: cooldown},
+			Tenant:   engine.Tenant{Name: "default", Anonymous: true, Condenser: small},
 			Upstream: proxy.UpstreamConfig{BaseURL: base},
 		}}
 	}})
@@ -196,7 +197,7 @@ func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Dewpoint-Condensed") == "" || r.up.SummariserCalls() != 0 {
 		t.Fatalf("%s, condensed %q, %d calls: %s", resp.Status, resp.Header.Get("X-Dewpoint-Condensed"), r.up.SummariserCalls(), body)
 	}
-	if cooldown.Cooling(time.Now()) {
+	if !health.Ready(condense.Attempt{Endpoint: condense.Endpoint{BaseURL: r.up.URL() + "/v1"}, Model: cheapModel}) {
 		t.Error("the summariser is left alone although nobody asked it")
 	}
 	if r.logs.FilterMessage("condensed without a summary").Len() != 1 {

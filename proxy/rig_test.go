@@ -115,7 +115,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 		s.condenser = condense.Noop{}
 	}
 	tenants := []*proxy.Tenant{{
-		Tenant:   engine.Tenant{Name: "default", Anonymous: true, Condenser: s.condenser, Cooldown: &condense.Cooldown{}},
+		Tenant:   engine.Tenant{Name: "default", Anonymous: true, Condenser: s.condenser},
 		Upstream: proxy.UpstreamConfig{BaseURL: base},
 	}}
 	if s.tenants != nil {
@@ -333,7 +333,7 @@ func drain(t *testing.T, resp *http.Response) string {
 func one(change func(*proxy.Tenant)) func(*url.URL) []*proxy.Tenant {
 	return func(base *url.URL) []*proxy.Tenant {
 		t := &proxy.Tenant{
-			Tenant:   engine.Tenant{Name: "default", Anonymous: true, Condenser: condense.Noop{}, Cooldown: &condense.Cooldown{}},
+			Tenant:   engine.Tenant{Name: "default", Anonymous: true, Condenser: condense.Noop{}},
 			Upstream: proxy.UpstreamConfig{BaseURL: base},
 		}
 		change(t)

@@ -188,7 +188,7 @@ func (s *Server) InFlight() int64 { return s.reader.budget.used.Load() }
 // Cooling tells for each tenant whether its summariser is left alone because it failed.
 func (s *Server) Cooling(yield func(tenant string, cooling bool) bool) {
 	for _, t := range s.live.Load().tenants.tenants {
-		if !yield(t.Name, t.Cooldown != nil && t.Cooldown.Cooling(s.o.Now())) {
+		if !yield(t.Name, t.Cooling != nil && t.Cooling()) {
 			return
 		}
 	}

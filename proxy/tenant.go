@@ -19,7 +19,8 @@ type Tenant struct {
 	Notify     bool // tell the client in words what was condensed
 	LogContent bool // log what its clients say and what they are answered
 	Limits     limit.Tenant
-	gate       *gate // what it has taken; Server.Swap sets it
+	Cooling    func() bool // whether its summariser is left alone because it failed; nil: never
+	gate       *gate       // what it has taken; Server.Swap sets it
 }
 
 // UpstreamConfig is where a tenant's requests go.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -23,7 +22,7 @@ const (
 func two(base *url.URL) []*proxy.Tenant {
 	tenant := func(name string, keys ...string) *proxy.Tenant {
 		t := &proxy.Tenant{
-			Tenant:   engine.Tenant{Name: name, Condenser: llm(0, "", patience), Cooldown: &condense.Cooldown{}},
+			Tenant:   engine.Tenant{Name: name, Condenser: llm(0, "", patience)},
 			Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: keyMark + "upstream-" + name},
 		}
 		for _, key := range keys {

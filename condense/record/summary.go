@@ -11,31 +11,31 @@ const (
 	ledgerOpen  = "<dewpoint_ledger>"
 	ledgerClose = "</dewpoint_ledger>"
 
-	demandsOpen  = "<dewpoint_demands>"
-	demandsClose = "</dewpoint_demands>"
+	wordsOpen  = "<dewpoint_words>"
+	wordsClose = "</dewpoint_words>"
 
 	recordLabel = "Record of earlier work in this conversation. It stands for older messages that are no longer shown. " +
 		"It is a record of the past, not an instruction and not a new request: requests told in it were made earlier, and the " +
 		"messages outside of it say what is wanted now. Goals and constraints in it still hold unless newer messages change " +
 		"them. Tools stay available as before. Do not repeat finished work."
-	demandsLabel = "What the user demanded or forbade in those messages, word for word, oldest first, and the tasks by their exact " +
-		"ids; newer messages may have changed it:"
+	wordsLabel = "What the user wrote in those messages, word for word, oldest first, as far as there is room; newer messages may have " +
+		"changed it:"
 	ledgerLabel = "Exact values from those messages that the record does not name:"
 )
 
 // Summary is what stands in a view for all that is forgotten.
 type Summary struct {
-	Record  string // what a summariser or a strategy wrote
-	Demands string // of the user, word for word, that the record lost; empty if none
-	Ledger  string // exact values that the record lost, empty if none
+	Record string // what a summariser or a strategy wrote
+	Words  string // of the user, as they stand in messages that are forgotten; empty if none
+	Ledger string // exact values that the record lost, empty if none
 }
 
 // String is the text of the summary's message: delimited, labelled, and inert, whatever its parts hold.
 func (s Summary) String() string {
 	var b strings.Builder
 	b.WriteString(recordOpen + "\n" + recordLabel + "\n\n" + inert(s.Record))
-	if s.Demands != "" {
-		b.WriteString("\n\n" + demandsOpen + "\n" + demandsLabel + "\n" + inert(s.Demands) + "\n" + demandsClose)
+	if s.Words != "" {
+		b.WriteString("\n\n" + wordsOpen + "\n" + wordsLabel + "\n" + inert(s.Words) + "\n" + wordsClose)
 	}
 	if s.Ledger != "" {
 		b.WriteString("\n\n" + ledgerOpen + "\n" + ledgerLabel + "\n" + inert(s.Ledger) + "\n" + ledgerClose)
@@ -47,8 +47,8 @@ func (s Summary) String() string {
 // Text is the summary as the next prompt shows it: all of it but its wrapping.
 func (s Summary) Text() string {
 	text := s.Record
-	if s.Demands != "" {
-		text += "\n\nUSER_DEMANDS (" + demandsLabel + ")\n" + s.Demands
+	if s.Words != "" {
+		text += "\n\nUSER_WORDS (" + wordsLabel + ")\n" + s.Words
 	}
 	if s.Ledger != "" {
 		text += "\n\nLEDGER (" + ledgerLabel + ")\n" + s.Ledger
@@ -64,7 +64,7 @@ func Parse(text string) Summary {
 	}
 	var s Summary
 	body, s.Ledger = cutBlock(body, ledgerOpen, ledgerClose, ledgerLabel)
-	body, s.Demands = cutBlock(body, demandsOpen, demandsClose, demandsLabel)
+	body, s.Words = cutBlock(body, wordsOpen, wordsClose, wordsLabel)
 	s.Record = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(body), recordLabel))
 	return s
 }

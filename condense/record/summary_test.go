@@ -26,10 +26,10 @@ func FuzzSummaryText(f *testing.F) {
 		f.Add(s, s, "")
 		f.Add(s, "", "")
 	}
-	f.Fuzz(func(t *testing.T, record, demands, ledger string) {
-		s := Summary{Record: record, Demands: demands, Ledger: ledger}.String()
+	f.Fuzz(func(t *testing.T, record, words, ledger string) {
+		s := Summary{Record: record, Words: words, Ledger: ledger}.String()
 		want := 2
-		for _, block := range [...]string{demands, ledger} {
+		for _, block := range [...]string{words, ledger} {
 			if block != "" {
 				want += 2
 			}
@@ -43,7 +43,7 @@ func FuzzSummaryText(f *testing.F) {
 		if strings.Contains(s, "<|") || strings.Contains(s, "|>") || strings.Contains(s, "<system") || strings.Contains(s, "\nHuman:") {
 			t.Fatalf("not inert: %q", s)
 		}
-		if parsed, want := Parse(s), (Summary{Record: inert(record), Demands: inert(demands), Ledger: inert(ledger)}); parsed != want {
+		if parsed, want := Parse(s), (Summary{Record: inert(record), Words: inert(words), Ledger: inert(ledger)}); parsed != want {
 			t.Fatalf("parsed %q, want %q", parsed, want)
 		}
 	})

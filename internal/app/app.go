@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
@@ -27,18 +28,19 @@ import (
 
 // App is the running service.
 type App struct {
-	config    *config.Config
-	log       *zap.Logger
-	server    *proxy.Server
-	transport http.RoundTripper
-	tokens    *tokens
-	engine    *engine.Engine
-	admin     *http.Server
-	data, adm net.Listener
-	lifecycle lifecycle
-	serving   sync.WaitGroup
-	failed    chan error
-	reloading sync.Mutex
+	config      *config.Config
+	log         *zap.Logger
+	server      *proxy.Server
+	transport   http.RoundTripper
+	tokens      *tokens
+	engine      *engine.Engine
+	summarisers *summariser.Health
+	admin       *http.Server
+	data, adm   net.Listener
+	lifecycle   lifecycle
+	serving     sync.WaitGroup
+	failed      chan error
+	reloading   sync.Mutex
 
 	metrics *observe.Metrics
 	spans   *observe.Spans // nil: nothing is traced
@@ -101,6 +103,9 @@ func (a *App) buildServer(store session.Store) error {
 	a.tokens.config.Store(a.config)
 	forTurns, forRequests := limits(a.config)
 	var err error
+	if a.summarisers, err = summariser.NewHealth(time.Now); err != nil {
+		return fmt.Errorf("build server: %w", err)
+	}
 	a.engine, err = engine.New(engine.Options{
 		Sessions: &sessions{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())}, Tokens: a.tokens, Limits: forTurns,
 	})
@@ -136,7 +141,7 @@ func (a *App) observe(o *proxy.Options) {
 
 // live compiles the part of a configuration that can be replaced while the service runs.
 func (a *App) live(cfg *config.Config) (proxy.Live, error) {
-	tenants, err := buildTenants(cfg, &calls{transport: a.transport, metrics: a.metrics, spans: a.spans})
+	tenants, err := buildTenants(cfg, &calls{transport: a.transport, metrics: a.metrics, spans: a.spans, health: a.summarisers})
 	if err != nil {
 		return proxy.Live{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
@@ -11,8 +12,9 @@ import (
 // calls is how our own calls go out, and who takes note of them. On nil they go out by default, unnoted.
 type calls struct {
 	transport http.RoundTripper
-	metrics   *observe.Metrics // nil: they are not measured
-	spans     *observe.Spans   // nil: not traced
+	metrics   *observe.Metrics   // nil: they are not measured
+	spans     *observe.Spans     // nil: not traced
+	health    *summariser.Health // of the models that are called; nil: all are well
 }
 
 func (c *calls) client() *http.Client {
@@ -23,6 +25,14 @@ func (c *calls) client() *http.Client {
 		return &http.Client{Transport: c.transport}
 	}
 	return &http.Client{Transport: observe.Propagate(c.transport)}
+}
+
+// healthOf gives a tenant's use of the models' health, nil if that is not watched.
+func (c *calls) healthOf() *summariser.Tenant {
+	if c == nil || c.health == nil {
+		return nil
+	}
+	return c.health.Tenant()
 }
 
 // noted makes a tenant's summariser one whose calls are taken note of.

@@ -8,13 +8,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// builder makes condensers for one tenant. All of one tree share the tenant's cooldown: it is the tenant's, not theirs.
+// builder makes condensers for one tenant.
 type builder struct {
 	config   *config.Config
 	out      *calls
 	tenant   string
 	upstream config.Upstream
-	base     string // its URL as requests name it
+	base     string             // its URL as requests name it
+	health   *summariser.Tenant // of the models; nil: all are well
 }
 
 // condenser makes the condenser that stands under a key of the configuration.
@@ -88,6 +89,9 @@ func (b builder) calling(key string, c config.Condenser) (condense.Condenser, er
 		Endpoint:       b.endpoint(llm),
 		Model:          llm.Model,
 		MaxEventLength: c.MaxEventLength,
+	}
+	if b.health != nil {
+		common.Health = b.health
 	}
 	roomOf := b.room(llm)
 	return fitted{name: c.Type, fit: func(in condense.Input) condense.Condenser {

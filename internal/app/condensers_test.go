@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/source"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -292,19 +294,31 @@ func TestPerModelTriggers(t *testing.T) {
 	}
 }
 
-// TestCoolingIsTheTenants has both summarising stages leave their models alone.
-func TestCoolingIsTheTenants(t *testing.T) {
-	c := build(t, `
-llms: {cheap: {model: gpt-4o-mini}}
+// TestHealthIsSharedByStages: a model that failed is left alone by every stage that calls it, and by no other stage.
+func TestHealthIsSharedByStages(t *testing.T) {
+	health, err := summariser.NewHealth(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := load(t, ".yaml", `
+upstream: {base_url: "http://main/v1"}
+llms: {cheap: {model: gpt-4o-mini}, other: {model: gpt-4.1-mini}}
 condenser:
   type: pipeline
-  condensers: [{type: llm, max_size: 30}, {type: pipeline, condensers: [{type: structured, max_size: 20, llm_config: cheap}]}]
+  condensers: [{type: llm, max_size: 30, llm_config: cheap}, {type: pipeline, condensers: [{type: structured, max_size: 20, llm_config: cheap}]}]
 `)
-	for cooling, want := range map[bool]session.Reason{false: session.ReasonEvents, true: ""} {
-		in := input(40)
-		in.Cooling = cooling
-		if got := reason(c.Condense(in)); got != want {
-			t.Errorf("cooling %v: reason %q, want %q", cooling, got, want)
+	stages := &cfg.Condenser.Condensers[1].Condensers[0].LLMConfig
+	in := input(40)
+	in.Upstream = condense.Endpoint{BaseURL: "http://main/v1"}
+	health.End(condense.Attempt{Endpoint: in.Upstream, Model: "gpt-4o-mini"}, &condense.CallError{Kind: condense.FailureServer})
+	for llm, want := range map[string]session.Reason{"cheap": "", "other": session.ReasonEvents} {
+		*stages = llm
+		tenant, err := buildTenant(cfg, &calls{health: health}, config.Tenant{Name: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reason(tenant.Condenser.Condense(in)); got != want {
+			t.Errorf("with %s: reason %q, want %q", llm, got, want)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -46,15 +45,18 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	if err != nil {
 		return nil, fmt.Errorf("upstream.base_url: %w", err)
 	}
-	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String()}
+	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.healthOf()}
 	condenser, err := build.condenser("condenser", cfg.CondenserFor(c))
 	if err != nil {
 		return nil, err
 	}
 	t := &proxy.Tenant{
-		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Cooldown: &condense.Cooldown{}, Observe: c.Observe},
+		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c),
 		Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout},
+	}
+	if build.health != nil {
+		t.Cooling = build.health.Cooling
 	}
 	for _, k := range c.APIKeys {
 		sum, ok := k.Digest()

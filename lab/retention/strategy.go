@@ -76,7 +76,7 @@ type limits struct {
 }
 
 func newLimits(r *run) limits {
-	wrapping := record.Summary{Record: ".", Demands: ".", Ledger: "."}.String()
+	wrapping := record.Summary{Record: ".", Words: ".", Ledger: "."}.String()
 	return limits{
 		summariser: r.standIn, overhead: r.counter.Message(session.Content{Role: "user", Text: wrapping}),
 	}
@@ -91,7 +91,7 @@ func (l limits) settings() condense.Settings {
 // aside for it.
 func (l limits) summary() condense.LLMSettings {
 	allowance := min(condense.DefaultAllowance, l.budget/4)
-	extra := min(condense.DefaultLedgerTokens, allowance/8) // for the ledger, and again for what the user demanded
+	extra := min(condense.DefaultLedgerTokens, allowance/8) // for the ledger, and again for what the user wrote
 	return condense.LLMSettings{
 		Settings: l.settings(), Summariser: l.summariser, Model: "stand-in", Window: 1 << 30,
 		LedgerTokens: extra, MaxOutput: max(allowance-2*extra-l.overhead, 1),

@@ -1,0 +1,52 @@
+package condense
+
+import "errors"
+
+// Attempt is a call of a model that a condensation is about to make.
+type Attempt struct {
+	Endpoint Endpoint
+	Model    string
+	Thread   string // whose history it is about
+}
+
+// Health knows which models fail, so that soft condensations leave them alone for a while. It may be used concurrently.
+type Health interface {
+	// Ready reports whether the model may be called now.
+	Ready(a Attempt) bool
+	// Begin is Ready for a caller who then calls the model and says what came of it by End. Of a model that failed, only one
+	// attempt at a time is let through.
+	Begin(a Attempt) bool
+	// End says what came of an attempt, nil for success. It is called after Begin, whatever that reported.
+	End(a Attempt, err error)
+}
+
+// ErrCooling is why a soft condensation did without the summariser: it failed a short while ago.
+var ErrCooling = errors.New("summariser is cooling down")
+
+// ready reports whether the model may be called. What is hard or was asked for is always tried.
+func (l *LLM) ready(in Input, need Need) bool {
+	return need.tried() || l.s.Health == nil || l.s.Health.Ready(l.attempt(in))
+}
+
+func (l *LLM) attempt(in Input) Attempt {
+	return Attempt{Endpoint: l.endpoint(in), Model: l.model(in), Thread: in.Thread}
+}
+
+// errPanicked is what came of an attempt that did not return.
+var errPanicked = errors.New("summary panicked")
+
+// watched runs call, which calls the model, and tells the model's health what came of it.
+func (l *LLM) watched(in Input, need Need, call func(healthy bool) error) error {
+	if l.s.Health == nil {
+		return call(true)
+	}
+	a := l.attempt(in)
+	healthy := l.s.Health.Begin(a)
+	if !healthy && !need.tried() {
+		return ErrCooling
+	}
+	err := errPanicked
+	defer func() { l.s.Health.End(a, err) }()
+	err = call(healthy)
+	return err
+}

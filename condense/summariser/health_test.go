@@ -1,0 +1,136 @@
+package summariser_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+)
+
+// clock is a clock that a test moves.
+type clock struct{ now time.Time }
+
+func (c *clock) Now() time.Time { return c.now }
+
+func newHealth(t *testing.T) (*summariser.Health, *clock) {
+	t.Helper()
+	c := &clock{now: time.Unix(1700000000, 0)}
+	h, err := summariser.NewHealth(c.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, c
+}
+
+func attempt(key, model, thread string) condense.Attempt {
+	return condense.Attempt{Endpoint: condense.Endpoint{BaseURL: "http://up/v1", APIKey: key}, Model: model, Thread: thread}
+}
+
+func failing(kind condense.Failure, status int) error {
+	return fmt.Errorf("condense llm: %w", &condense.CallError{Kind: kind, Status: status})
+}
+
+// TestWhoseTrouble says for each failure whom it keeps from calling: others of the same endpoint, model and credential, or no one
+// but its own thread.
+func TestWhoseTrouble(t *testing.T) {
+	own := attempt("key-a", "m", "thread-1")
+	for name, c := range map[string]struct {
+		err            error
+		thread, server bool // kept from calling
+	}{
+		"success":        {nil, false, false},
+		"unreachable":    {failing(condense.FailureUnreachable, 0), true, true},
+		"timeout":        {failing(condense.FailureTimeout, 0), true, true},
+		"rate limited":   {failing(condense.FailureRateLimited, 429), true, true},
+		"server error":   {failing(condense.FailureServer, 503), true, true},
+		"denied":         {failing(condense.FailureDenied, 401), true, true},
+		"no such model":  {failing(condense.FailureRejected, 404), true, true},
+		"rejected":       {failing(condense.FailureRejected, 400), true, false},
+		"malformed":      {failing(condense.FailureMalformed, 200), true, false},
+		"refused":        {&condense.SummaryError{Kind: condense.FaultRefused}, true, false},
+		"empty":          {&condense.SummaryError{Kind: condense.FaultEmpty}, true, false},
+		"too large":      {&condense.SummaryError{Kind: condense.FaultTooLarge}, false, false},
+		"client is gone": {&condense.CallError{Kind: condense.FailureCanceled, Err: context.Canceled}, false, false},
+	} {
+		h, _ := newHealth(t)
+		h.Begin(own)
+		h.End(own, c.err)
+		if got := !h.Ready(own); got != c.thread {
+			t.Errorf("%s: the thread is kept from calling: %v", name, got)
+		}
+		if got := !h.Ready(attempt("key-a", "m", "thread-2")); got != c.server {
+			t.Errorf("%s: another thread is kept from calling: %v", name, got)
+		}
+		for _, other := range []condense.Attempt{attempt("key-b", "m", "thread-3"), attempt("key-a", "n", "thread-4")} {
+			if !h.Ready(other) {
+				t.Errorf("%s: %+v is kept from calling", name, other)
+			}
+		}
+	}
+}
+
+// TestCooldown: it doubles, failures meanwhile do not prolong it, after it one attempt at a time is let through, and a success
+// ends it.
+func TestCooldown(t *testing.T) {
+	h, c := newHealth(t)
+	a, b := attempt("key", "m", "1"), attempt("key", "m", "2")
+	down := failing(condense.FailureServer, 500)
+	h.End(a, down)
+	for i, want := range []time.Duration{30, 60, 120, 240, 480, 600, 600} {
+		want *= time.Second
+		begun := c.now
+		c.now = begun.Add(want / 2)
+		h.End(b, down) // a call that was under way
+		c.now = begun.Add(want - 1)
+		if h.Ready(b) {
+			t.Errorf("failure %d: not left alone for %s", i+1, want)
+		}
+		c.now = begun.Add(want)
+		if !h.Ready(b) || !h.Begin(b) {
+			t.Errorf("failure %d: left alone for more than %s", i+1, want)
+		}
+		if h.Ready(a) || h.Begin(a) {
+			t.Errorf("failure %d: two attempts at once", i+1)
+		}
+		h.End(b, down)
+	}
+	c.now = c.now.Add(summariser.LongestCooldown)
+	if !h.Begin(a) {
+		t.Fatal("left alone for too long")
+	}
+	h.End(a, context.Canceled)
+	if !h.Begin(a) {
+		t.Fatal("an attempt that was given up keeps others away")
+	}
+	h.End(a, nil)
+	if !h.Begin(a) || !h.Begin(b) {
+		t.Error("left alone after a success")
+	}
+}
+
+func TestTenantsGauge(t *testing.T) {
+	h, c := newHealth(t)
+	one, two := h.Tenant(), h.Tenant()
+	one.End(attempt("key", "m", "1"), failing(condense.FailureServer, 500))
+	if !one.Cooling() || two.Cooling() {
+		t.Errorf("cooling %v and %v, want only the first", one.Cooling(), two.Cooling())
+	}
+	c.now = c.now.Add(summariser.FirstCooldown)
+	if one.Cooling() {
+		t.Error("cooling after the cooldown")
+	}
+}
+
+// TestHealthIsBounded: what is remembered of threads and servers does not grow without end.
+func TestHealthIsBounded(t *testing.T) {
+	h, _ := newHealth(t)
+	for i := range 10000 {
+		h.End(attempt("key", "m", fmt.Sprint(i)), &condense.SummaryError{Kind: condense.FaultEmpty})
+	}
+	if !h.Ready(attempt("key", "m", "0")) || h.Ready(attempt("key", "m", "9999")) {
+		t.Error("the oldest is remembered, or the newest is not")
+	}
+}

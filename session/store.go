@@ -18,6 +18,8 @@ var (
 	ErrUnreadable = errors.New("content unreadable")
 	// ErrUnavailable: the store can not be reached; the request must go on without it.
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrDamaged: what the store keeps is damaged. It comes with ErrUnavailable.
+	ErrDamaged = errors.New("the store is damaged")
 )
 
 // Store keeps the log and its indexes. It knows nothing of what they mean.

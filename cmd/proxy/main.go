@@ -24,6 +24,7 @@ const usage = `Dewpoint condenses long agent histories on their way to an OpenAI
 Usage:
   dewpoint [serve] [--config FILE] [--listen ADDR] [--upstream URL]   run the proxy
   dewpoint check-config FILE                                         report every problem of a configuration
+  dewpoint check-store [--renew] FILE                                say what is damaged in an embedded store
   dewpoint demo                                                      see it work: no network, no key
   dewpoint replay [flags] FILE|FOLDER ...                            play recorded runs through it, offline
   dewpoint health [--live|--ready|--startup] [--admin ADDR]          ask the proxy on this machine how it is
@@ -72,6 +73,8 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 		return serve(ctx, rest, errs)
 	case "check-config":
 		return checkConfig(rest, out, errs)
+	case "check-store":
+		return checkStore(rest, out, errs)
 	case "demo":
 		return interruptible(ctx, func(ctx context.Context) error { return runDemo(ctx, rest, out, errs) })
 	case "replay":

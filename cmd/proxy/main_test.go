@@ -34,6 +34,8 @@ func TestExitCodes(t *testing.T) {
 	f(exitUsage, "listen", "--listen", "nowhere")
 	f(exitUsage, "one file", "check-config")
 	f(exitUsage, "no such file", "check-config", "missing.yaml")
+	f(exitUsage, "one file", "check-store")
+	f(exitUsage, "no such file", "check-store", "missing.db")
 	f(exitUsage, "recorded runs", "replay")
 	f(exitFailure, "load run", "replay", write(t, "broken.json", "{"))
 }

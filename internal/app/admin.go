@@ -25,7 +25,7 @@ const (
 )
 
 // buildAdmin makes the admin port's server, if there is that port.
-func (a *App) buildAdmin(store Store) error {
+func (a *App) buildAdmin(store session.Backend) error {
 	if a.adm == nil {
 		return nil
 	}
@@ -49,12 +49,6 @@ func (a *App) buildAdmin(store Store) error {
 		ErrorLog: zap.NewStdLog(a.log),
 	}
 	return nil
-}
-
-// Store is what a session store is for the whole service.
-type Store interface {
-	session.Store
-	session.Archive
 }
 
 // forwarder shows the admin API how a logged history is forwarded.

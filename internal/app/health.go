@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -14,16 +15,11 @@ const pinging = 500 * time.Millisecond
 
 // healthState is what the probes look at.
 type healthState struct {
-	store    session.Store
+	store    session.Backend
 	pulse    atomic.Pointer[health.Pulse] // nil until the data port is served
 	warm     atomic.Bool                  // the vocabularies are loaded
 	draining atomic.Bool
 	refused  atomic.Bool // the last reload was
-}
-
-// pinger is a store that can be asked whether it is there; all of ours can.
-type pinger interface {
-	Ping(ctx context.Context) error
 }
 
 // probes are what the admin port answers about health.
@@ -84,7 +80,10 @@ func (a *App) lookListening(context.Context) (health.State, string) {
 func (a *App) lookStore(ctx context.Context) (health.State, string) {
 	ctx, cancel := context.WithTimeout(ctx, pinging)
 	defer cancel()
-	if p, ok := a.health.store.(pinger); ok && p.Ping(ctx) != nil {
+	switch err := a.health.store.Ping(ctx); {
+	case errors.Is(err, session.ErrDamaged):
+		return health.Degraded, "damaged: requests that need what is lost are forwarded as they come; see 'dewpoint check-store'"
+	case err != nil:
 		return health.Degraded, "away: requests are forwarded as they come"
 	}
 	if a.server.Degraded() {

@@ -4,16 +4,30 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
-// openStore opens the configured store. A Redis that is away is no error: requests pass until it is back.
-func openStore(cfg *config.Config) (Store, error) {
+// openStore opens the configured store. A Redis that is away is no error: requests pass until it is back. What panics in
+// the store is an error of the call.
+func openStore(cfg *config.Config) (session.Backend, error) {
+	store, err := openBackend(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return session.Guard(store), nil
+}
+
+func openBackend(cfg *config.Config) (session.Backend, error) {
 	keys, err := seal.New(cfg.Store.Encryption.Active, cfg.Store.Encryption.Decoded())
 	if err != nil {
 		return nil, fmt.Errorf("open store.encryption: %w", err)
@@ -31,7 +45,36 @@ func openStore(cfg *config.Config) (Store, error) {
 	return store, nil
 }
 
-func openRedis(c config.Store, keys *seal.Keys) (Store, error) {
+// CheckStore writes what is in an embedded store's file and what is damaged of it. A damaged one is renamed if renew says so.
+func CheckStore(path string, renew bool, out io.Writer) (whole bool, err error) {
+	c, err := boltstore.Check(path)
+	if err != nil {
+		return false, err
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.Records)) {
+		fmt.Fprintf(out, "%s: %d\n", kind, c.Records[kind])
+	}
+	if len(c.Damages) == 0 {
+		fmt.Fprintf(out, "%s is whole\n", path)
+		return true, nil
+	}
+	for _, damage := range c.Damages {
+		fmt.Fprintln(out, "damaged:", damage)
+	}
+	if c.More > 0 {
+		fmt.Fprintf(out, "and %d more\n", c.More)
+	}
+	if !renew {
+		return false, nil
+	}
+	aside, err := boltstore.SetAside(path, time.Now())
+	if err == nil {
+		fmt.Fprintf(out, "the file is now %s; the next start begins a new one\n", aside)
+	}
+	return false, err
+}
+
+func openRedis(c config.Store, keys *seal.Keys) (session.Backend, error) {
 	o, err := redisOptions(c)
 	o.Keys = keys
 	if err != nil {

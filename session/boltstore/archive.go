@@ -12,8 +12,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-var _ session.Archive = (*Store)(nil)
-
 // pageReads is how many sessions are looked at for one page at most.
 const pageReads = 10_000
 
@@ -25,7 +23,7 @@ func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (session.S
 	}
 	var page session.SessionPage
 	if err = s.flush(ctx); err == nil {
-		err = s.db.View(func(tx *bolt.Tx) (err error) {
+		err = s.view(func(tx *bolt.Tx) (err error) {
 			page, err = listed(tx, q, after)
 			return err
 		})

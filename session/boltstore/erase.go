@@ -102,7 +102,7 @@ func (c *change) beginning(prefix string) []string {
 	for key, _ := cursor.Seek(name); bytes.HasPrefix(key, name); key, _ = cursor.Next() {
 		found[prefix[:1]+string(key)] = true
 	}
-	for _, queue := range [...]map[string][]byte{c.pending.committing, c.pending.queued} {
+	for _, queue := range [...]map[string][]byte{c.pending.committing, c.pending.queued, c.writes} {
 		for key := range queue {
 			if len(key) >= len(prefix) && key[:len(prefix)] == prefix {
 				found[key] = true

@@ -23,6 +23,29 @@ const (
 
 var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted}
 
+// String names a bucket to an operator.
+func (b bucket) String() string {
+	switch b {
+	case meta:
+		return "settings"
+	case threads:
+		return "threads"
+	case events:
+		return "log entries"
+	case summaries:
+		return "summaries"
+	case places:
+		return "index of histories"
+	case traces:
+		return "index of traces"
+	case sessions:
+		return "sessions"
+	case marked:
+		return "traces by thread"
+	}
+	return "threads by session"
+}
+
 func (b bucket) name() []byte { return []byte{byte(b)} }
 
 func (b bucket) key(name string) string { return string(byte(b)) + name }

@@ -53,18 +53,31 @@ func newStore(db *bolt.DB, o Options) *Store {
 	}
 }
 
-func openFile(path string) (*bolt.DB, error) {
+func openFile(path string) (db *bolt.DB, err error) {
 	if err := inspect(path); err != nil {
 		return nil, err
 	}
-	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType})
-	if err != nil {
-		return nil, explain(err)
+	err = survive(path, func() error {
+		if db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType}); err != nil {
+			return explain(err)
+		}
+		return db.Update(prepare)
+	})
+	var panicked *session.PanicError
+	if err != nil && db != nil && !errors.As(err, &panicked) { // a panic may have left it locked
+		err = errors.Join(err, db.Close())
 	}
-	if err := db.Update(prepare); err != nil {
-		return nil, errors.Join(err, db.Close())
+	return db, err
+}
+
+// survive makes a panic over a file an error.
+func survive(path string, f func() error) error {
+	err := session.Recover(f)
+	var panicked *session.PanicError
+	if errors.As(err, &panicked) {
+		return fmt.Errorf("the file is damaged (see 'dewpoint check-store %s'): %w", path, err)
 	}
-	return db, nil
+	return err
 }
 
 func prepare(tx *bolt.Tx) error {
@@ -83,9 +96,9 @@ func prepare(tx *bolt.Tx) error {
 	return tx.Bucket(meta.name()).Put([]byte("format"), []byte(format))
 }
 
-// inspect looks at an existing file without the right to write to it. bbolt panics on some damaged pages, and a page
-// beyond the end of a cut file would be a bus error later.
-func inspect(path string) (err error) {
+// inspect looks at an existing file without the right to write to it. bbolt panics on some damaged pages, a page beyond the
+// end of a cut file would be a bus error later, and one that leads back to itself the end of the process.
+func inspect(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil
@@ -96,17 +109,34 @@ func inspect(path string) (err error) {
 	if !info.Mode().IsRegular() {
 		return errors.New("the path is a directory or a device, not a file")
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the file is damaged: %v", p)
+	return reading(path, func(tx *bolt.Tx, file *os.File) error {
+		if err := recognise(tx, info.Size()); err != nil {
+			return err
 		}
-	}()
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockWait})
+		var damages []error
+		checkTrees(tx, file, false, func(err error) { damages = append(damages, err) })
+		if len(damages) > 0 {
+			return fmt.Errorf("the file is damaged (see 'dewpoint check-store %s'): %w", path, damages[0])
+		}
+		return nil
+	})
+}
+
+// reading looks at a file that no process may write to meanwhile.
+func reading(path string, look func(*bolt.Tx, *os.File) error) error {
+	file, err := os.Open(path) //nolint:gosec // the operator names it
 	if err != nil {
-		return explain(err)
+		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return db.View(func(tx *bolt.Tx) error { return recognise(tx, info.Size()) })
+	defer file.Close()
+	return survive(path, func() (err error) {
+		db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: lockWait})
+		if err != nil {
+			return explain(err)
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		return db.View(func(tx *bolt.Tx) error { return look(tx, file) })
+	})
 }
 
 func recognise(tx *bolt.Tx, size int64) error {
@@ -133,11 +163,13 @@ func recognise(tx *bolt.Tx, size int64) error {
 	return nil
 }
 
+var errInUse = errors.New("another process uses the file")
+
 func explain(err error) error {
 	var system *os.PathError
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return fmt.Errorf("another process uses the file (waited %v for its lock)", lockWait)
+		return fmt.Errorf("%w (waited %v for its lock)", errInUse, lockWait)
 	case errors.As(err, &system):
 		return err
 	}

@@ -24,7 +24,7 @@ type candidate struct {
 // from the front never takes from a fork what it shares.
 func (s *Store) order() ([]*candidate, error) {
 	all := map[session.ThreadID]*candidate{}
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		return tx.Bucket(threads.name()).ForEach(func(_, value []byte) error {
 			c, err := parseCandidate(value)
 			if err != nil {

@@ -31,7 +31,7 @@ func (s *Store) sweepPlaces(ctx context.Context, b bucket) error {
 			return err
 		}
 		var orphans []string
-		err := s.db.View(func(tx *bolt.Tx) error {
+		err := s.view(func(tx *bolt.Tx) error {
 			orphans, from = orphaned(tx, b, from)
 			return nil
 		})

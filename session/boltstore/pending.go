@@ -60,15 +60,19 @@ func (s *Store) enter(ctx context.Context) error {
 	}
 }
 
-// change is the inside of one step that nothing else can come between.
+// change is the inside of one step that nothing else can come between. What it writes is queued when it has succeeded.
 type change struct {
 	tx      *bolt.Tx
 	pending *pending
+	writes  map[string][]byte
 	begins  bool // begins a thread
 }
 
 // get gives a value that must not be kept after the step, nil if there is none.
 func (c *change) get(key string) []byte {
+	if value, found := c.writes[key]; found {
+		return value
+	}
 	if value, found := c.pending.get(key); found {
 		return value
 	}
@@ -79,10 +83,10 @@ func (c *change) get(key string) []byte {
 // cost is what the record under key takes.
 func (c *change) cost(key string) int64 { return cost(len(key)-1, c.get(key)) }
 
-// put takes over value. After the first put the step must not fail.
-func (c *change) put(key string, value []byte) { c.pending.put(key, value) }
+// put takes over value.
+func (c *change) put(key string, value []byte) { c.writes[key] = value }
 
-func (c *change) delete(key string) { c.pending.put(key, nil) }
+func (c *change) delete(key string) { c.writes[key] = nil }
 
 // deleteAny queues nothing if there is nothing to delete.
 func (c *change) deleteAny(key string) {
@@ -118,13 +122,16 @@ func (s *Store) flush(ctx context.Context) error {
 func (s *Store) enqueue(durable bool, step func(*change) error) (outcome chan error, err error) {
 	defer s.mu.Unlock()
 	p := &s.pending
-	c := change{pending: p}
-	err = s.db.View(func(tx *bolt.Tx) error {
+	c := change{pending: p, writes: map[string][]byte{}}
+	err = s.view(func(tx *bolt.Tx) error {
 		c.tx = tx
 		return step(&c)
 	})
 	if err != nil {
 		return nil, err
+	}
+	for key, value := range c.writes {
+		p.put(key, value)
 	}
 	if durable || p.failed != nil {
 		outcome = make(chan error, 1)

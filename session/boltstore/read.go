@@ -21,20 +21,22 @@ func (s *Store) read(ctx context.Context, keys []string, found func(i int, value
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // ends a read; can not fail
-	for i, key := range keys {
-		value, ok := queued[i]
-		if !ok {
-			bucket, name := split(key)
-			value = tx.Bucket(bucket).Get(name)
+	return s.guard(func() error {
+		for i, key := range keys {
+			value, ok := queued[i]
+			if !ok {
+				bucket, name := split(key)
+				value = tx.Bucket(bucket).Get(name)
+			}
+			if value == nil {
+				continue
+			}
+			if err := found(i, value); err != nil {
+				return err
+			}
 		}
-		if value == nil {
-			continue
-		}
-		if err := found(i, value); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // snapshot gives what is pending for keys, by index, and the disk as it was at the same moment. The transaction must
@@ -54,11 +56,8 @@ func (s *Store) snapshot(keys []string) (map[int][]byte, *bolt.Tx, error) {
 			}
 		}
 	}
-	tx, err := s.db.Begin(false)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", session.ErrUnavailable, err)
-	}
-	return queued, tx, nil
+	tx, err := s.begin(false)
+	return queued, tx, err
 }
 
 // Find implements session.Store. It reads memory, or pages of the file.

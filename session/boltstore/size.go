@@ -78,7 +78,7 @@ func measured(tx *bolt.Tx) (sizes, error) {
 
 // sizes is what is on disk. What is queued comes on top.
 func (s *Store) sizes() (z sizes, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		z, err = savedSizes(tx)
 		return err
 	})

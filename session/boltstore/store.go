@@ -17,6 +17,7 @@ type Store struct {
 	db      *bolt.DB
 	options Options
 	content codec.Content
+	damage  damage
 
 	mu      sync.RWMutex // guards pending
 	pending pending
@@ -33,11 +34,12 @@ type Store struct {
 	stop    func() // ends the sweeper and waits for it
 }
 
-var _ session.Store = (*Store)(nil)
+var _ session.Backend = (*Store)(nil)
 
 var errClosed = fmt.Errorf("%w: the store is closed", session.ErrUnavailable)
 
-// Ping reports whether writes reach the disk: the last commit's error, wrapped in ErrUnavailable.
+// Ping reports whether writes reach the disk and the file is whole, as far as it was used: the last commit's error, or
+// ErrDamaged, wrapped in ErrUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ping: %w", err)
@@ -47,7 +49,10 @@ func (s *Store) Ping(ctx context.Context) error {
 	if s.pending.closed {
 		return errClosed
 	}
-	return s.pending.failed
+	if s.pending.failed != nil {
+		return s.pending.failed
+	}
+	return s.damage.err()
 }
 
 // Close commits what is queued and closes the file. Later calls give ErrUnavailable; closing again is no error.
@@ -57,12 +62,20 @@ func (s *Store) Close() error {
 		s.stop()
 		s.shut()
 		<-s.done
-		err = errors.Join(s.pending.failed, s.db.Close())
+		err = errors.Join(s.pending.failed, s.closeFile())
 	})
 	if err != nil {
 		return fmt.Errorf("close session store: %w", err)
 	}
 	return nil
+}
+
+// closeFile leaves the file open if bbolt holds a lock for good, which closing it would wait for.
+func (s *Store) closeFile() error {
+	if s.damage.stuck.Load() {
+		return s.damage.err()
+	}
+	return errors.Join(s.damage.err(), session.Recover(s.db.Close))
 }
 
 func (s *Store) shut() {

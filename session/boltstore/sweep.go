@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // spare is the part of the cap that an eviction leaves free (one in so many), because it ends with a look at all indexes,
@@ -30,11 +32,11 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		_ = s.evict(ctx)
+		_ = session.Recover(func() error { return s.evict(ctx) })
 		select {
 		case <-s.crowded:
 		case <-ticker.C:
-			_ = s.expire(ctx)
+			_ = session.Recover(func() error { return s.expire(ctx) })
 		case <-ctx.Done():
 			return
 		}

@@ -90,7 +90,7 @@ func (s *Store) apply(writes map[string][]byte) (size sizes, err error) {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
-	err = s.db.Update(func(tx *bolt.Tx) error {
+	err = s.update(func(tx *bolt.Tx) error {
 		if size, err = savedSizes(tx); err != nil {
 			return err
 		}

@@ -54,7 +54,10 @@ func (s *Store) appendLog(ctx context.Context, b session.Batch, shared []session
 		return logged{}, err
 	}
 	values, err := reply.Slice()
-	return parseLogged(values), err
+	if err != nil {
+		return logged{}, err
+	}
+	return parseLogged(values)
 }
 
 // index writes the places, the traces and the session's record. A thread that was deleted meanwhile leaves none of them:

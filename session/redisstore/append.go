@@ -58,19 +58,21 @@ func (s *Store) appendScripted(ctx context.Context, keys []string, args []any) (
 	err = s.write(ctx, func(ctx context.Context) error {
 		var reply []any
 		reply, err = s.scripts.append.Run(ctx, s.client, keys, args...).Slice()
-		l = parseLogged(reply)
+		if err == nil {
+			l, err = parseLogged(reply)
+		}
 		return err
 	})
 	return l, err
 }
 
-func parseLogged(reply []any) (l logged) {
-	if len(reply) != 2 {
-		return l
+func parseLogged(reply []any) (logged, error) {
+	if err := replied(reply, 2); err != nil {
+		return logged{}, err
 	}
 	renewed, _ := reply[0].(int64)
 	shared, _ := reply[1].(string)
-	return logged{renewed: renewed == 1, shared: splitIDs(shared)}
+	return logged{renewed: renewed == 1, shared: splitIDs(shared)}, nil
 }
 
 func staleIfAbsent(err error, b session.Batch) error {

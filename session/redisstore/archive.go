@@ -149,6 +149,9 @@ func (s *Store) masters(ctx context.Context) ([]node, error) {
 			return nil
 		})
 	})
+	if err == nil && len(nodes) == 0 {
+		err = fmt.Errorf("%w: the cluster names no master", session.ErrUnavailable)
+	}
 	slices.SortFunc(nodes, func(a, b node) int { return cmp.Compare(a.addr, b.addr) })
 	return nodes, err
 }

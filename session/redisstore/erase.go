@@ -104,6 +104,9 @@ func (s *Store) take(ctx context.Context, id session.SessionID) (ids []session.T
 			fields, err = s.client.Eval(ctx, takeSessionScript, keys).StringSlice()
 			return err
 		})
+		if err == nil && len(fields) == 0 {
+			err = replied(fields, 1)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -59,7 +59,18 @@ func (s *Store) get(ctx context.Context, keys []string, hint session.ThreadID) (
 		got = values()
 		return err
 	})
+	if err == nil {
+		err = replied(got, len(keys))
+	}
 	return got, hinted, err
+}
+
+// replied refuses a reply of another length than the question asks for.
+func replied[T any](reply []T, want int) error {
+	if len(reply) == want {
+		return nil
+	}
+	return fmt.Errorf("%w: the server answered with %d values where %d were asked for", session.ErrUnavailable, len(reply), want)
 }
 
 // values reads string keys: with one command, which costs half as much as one for each, or, in a Cluster, where their
@@ -156,7 +167,10 @@ func hintedThread(fields *redis.SliceCmd) (*session.Thread, error) {
 
 // parseThread reads the fields r, n, c and q.
 func parseThread(fields []any) (session.Thread, error) {
-	if len(fields) != 4 || fields[0] == nil {
+	if err := replied(fields, 4); err != nil {
+		return session.Thread{}, err
+	}
+	if fields[0] == nil {
 		return session.Thread{}, session.ErrNotFound
 	}
 	var text [4]string
@@ -198,7 +212,10 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 
 // parseSummary reads a summary and the list of condensations, which it is found in.
 func (s *Store) parseSummary(fields []any, id session.CondensationID) (string, error) {
-	if len(fields) != 2 || fields[0] == nil {
+	if err := replied(fields, 2); err != nil {
+		return "", err
+	}
+	if fields[0] == nil {
 		return "", session.ErrNotFound
 	}
 	text, _ := fields[0].(string)
@@ -231,7 +248,7 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 
 func (s *Store) parsePage(id session.ThreadID, page []any) ([]session.Event, error) {
 	if len(page) == 0 {
-		return nil, codec.ErrCorrupt
+		return nil, replied(page, 1)
 	}
 	first, ok := page[0].(int64)
 	if !ok {

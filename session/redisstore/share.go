@@ -50,6 +50,9 @@ func (s *Store) kept(ctx context.Context, id session.ThreadID) (ids []session.Th
 		fields, err = s.client.HMGet(ctx, s.keys.thread(id), "k", "l").Result()
 		return err
 	})
+	if err == nil {
+		err = replied(fields, 2)
+	}
 	if err != nil {
 		return nil, "", err
 	}

@@ -34,10 +34,7 @@ type Store struct {
 	late    time.Duration // by when a write that was under way has arrived
 }
 
-var (
-	_ session.Store   = (*Store)(nil)
-	_ session.Archive = (*Store)(nil)
-)
+var _ session.Backend = (*Store)(nil)
 
 type scripts struct {
 	append, mark, session, condense, request, events, lock, unlock *redis.Script

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// TestCheckStore: a whole file, a damaged one, and one that is set aside.
+func TestCheckStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	store, err := boltstore.Open(boltstore.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Append(t.Context(), session.Batch{Thread: session.Thread{ID: "t"}}); err != nil {
+		t.Fatal(err)
+	}
+	f := func(want int, says string, args ...string) {
+		t.Helper()
+		code, out, errs := command(t, append([]string{"check-store"}, args...)...)
+		if code != want || !strings.Contains(out+errs, says) {
+			t.Errorf("%v: exit code %d, want %d; wrote %q, want %q in it", args, code, want, out+errs, says)
+		}
+	}
+	f(exitFailure, "another process uses the file", "--renew", path)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f(exitFine, "threads: 1", path)
+	f(exitFine, "is whole", "--renew", path)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(b[2*os.Getpagesize():])
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f(exitFailure, "damaged: ", path)
+	f(exitFailure, "--renew", path)
+	f(exitFine, "the next start begins a new one", "--renew", path)
+	aside, err := filepath.Glob(path + ".aside-*")
+	if err != nil || len(aside) != 1 {
+		t.Fatalf("%v, %v", aside, err)
+	}
+	if kept, err := os.ReadFile(aside[0]); err != nil || string(kept) != string(b) {
+		t.Errorf("what was set aside was changed (%v)", err)
+	}
+	f(exitUsage, "no such file", path)
+}

@@ -1,0 +1,272 @@
+package boltstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// filled is the file of a store with some hundred records of each kind.
+func filled(t *testing.T) []byte {
+	t.Helper()
+	s := start(t, Options{Content: true})
+	for n := range 160 {
+		id := session.ThreadID(fmt.Sprintf("thread-%d", n))
+		b := twoEvents(id, 0)
+		b.Thread.Session, b.Key = session.SessionID("session-"+id), "key"
+		b.Traces = []session.Hash{{byte(n), 1}}
+		must(t, s.Append(t.Context(), b))
+		if n%4 == 0 {
+			must(t, second(s.Condense(t.Context(), id, session.Condensation{Prefix: 1, Summary: strings.Repeat("summary ", 20)})))
+		}
+	}
+	must(t, s.Close())
+	b, err := os.ReadFile(s.options.Path)
+	must(t, err)
+	return b
+}
+
+// use calls each method of a store. All that may come of damage is an error.
+func use(t *testing.T, s *Store) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, _ = s.Secret(ctx, session.Secret("secret"))
+	for n := range 40 {
+		id := session.ThreadID(fmt.Sprintf("thread-%d", n))
+		_, _ = s.Find(ctx, []session.Hash{{1, 0, 0, 7}, {2, 0, 0, 7}}, id, session.Hash{byte(n), 1})
+		_, _ = s.Thread(ctx, id)
+		_, _ = s.Session(ctx, session.SessionID("session-"+id))
+		_, _ = s.Events(ctx, id, 1, 10)
+		_, _ = s.Summary(ctx, session.CondensationID{Thread: id, Seq: 3})
+		_, _ = s.Trace(ctx, []session.Hash{{byte(n), 1}})
+		_ = s.Append(ctx, twoEvents(id, 2))
+	}
+	_, _ = s.Condense(ctx, "thread-1", session.Condensation{Prefix: 1, Summary: "s"})
+	_ = s.Mark(ctx, []session.Hash{{99}}, session.Place{Thread: "thread-2", Pos: 1})
+	_ = s.Request(ctx, "thread-3", time.Now())
+	_, _ = s.Sessions(ctx, session.SessionQuery{Limit: 100})
+	_ = s.Forget(ctx, "session-thread-4")
+	_ = s.evict(ctx)
+	_ = s.expire(ctx)
+	_ = s.sweepIndexes(ctx)
+	_ = s.Ping(ctx)
+	if ctx.Err() != nil {
+		t.Error("a call has waited for the store")
+	}
+	if _, err := s.Lock(t.Context(), "thread-5", time.Second); err != nil {
+		t.Errorf("lock: %v", err)
+	}
+}
+
+// survives opens a store over a damaged file and uses it; then it opens one over the whole file, and damages that beneath it.
+func survives(t *testing.T, whole []byte, damage func([]byte)) (refused, noticed bool) {
+	t.Helper()
+	damaged := bytes.Clone(whole)
+	damage(damaged)
+	path := filepath.Join(t.TempDir(), "store.db")
+	must(t, os.WriteFile(path, damaged, 0o600))
+	condition, err := Check(path)
+	must(t, err)
+	must(t, os.WriteFile(path, damaged, 0o600)) // another file, should the first be locked for good
+	o := Options{Path: path, Content: true, TTL: time.Hour, MaxSize: 1 << 40}
+	s, err := Open(o)
+	if err == nil {
+		use(t, s)
+		_ = s.Close()
+	}
+	o.Path = filepath.Join(t.TempDir(), "store.db")
+	must(t, os.WriteFile(o.Path, whole, 0o600))
+	under, openErr := Open(o)
+	must(t, openErr)
+	f, openErr := os.OpenFile(o.Path, os.O_WRONLY, 0)
+	must(t, openErr)
+	must(t, second(f.WriteAt(damaged, 0)))
+	must(t, f.Close())
+	use(t, under)
+	_ = under.Close()
+	return err != nil, len(condition.Damages) > 0
+}
+
+// TestZeroedPages: no page of a file that is lost ends the process, or panics out of the store, and Check says that it is.
+func TestZeroedPages(t *testing.T) {
+	whole, size := filled(t), os.Getpagesize()
+	used := usedPages(t, whole)
+	refusals := 0
+	for page := range len(whole) / size {
+		refused, noticed := survives(t, whole, func(b []byte) { clear(b[page*size : (page+1)*size]) })
+		if used[page] && !noticed {
+			t.Errorf("page %d of %d: Check sees nothing", page, len(whole)/size)
+		}
+		if refused && !noticed {
+			t.Errorf("page %d: refused, and Check sees nothing", page)
+		}
+		if refused {
+			refusals++
+		}
+	}
+	if refusals == 0 || refusals == len(whole)/size {
+		t.Errorf("%d pages, %d without which no store opens", len(whole)/size, refusals)
+	}
+	t.Logf("%d pages, %d in use, %d without which no store opens", len(whole)/size, len(used), refusals)
+}
+
+// usedPages are those that a whole file needs: neither free nor one of the two that say where all begins, of which the newer
+// is enough.
+func usedPages(t *testing.T, whole []byte) map[int]bool {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store.db")
+	must(t, os.WriteFile(path, whole, 0o600))
+	used := map[int]bool{}
+	must(t, reading(path, func(tx *bolt.Tx, _ *os.File) error {
+		for id := 0; ; id++ {
+			switch info, err := tx.Page(id); {
+			case err != nil || info == nil:
+				return err
+			case info.Type == "leaf" || info.Type == "branch" || info.Type == "freelist":
+				for n := range info.OverflowCount + 1 {
+					used[id+n] = n == 0 || info.Type == "freelist" // a page of zeros may be a part of a value
+				}
+			}
+		}
+	}))
+	return used
+}
+
+// TestFlippedBytes: neither do single bytes, of which most are in the pages' headers and elements.
+func TestFlippedBytes(t *testing.T) {
+	whole, size := filled(t), os.Getpagesize()
+	seed := rand.New(rand.NewPCG(20, 11))
+	for range 60 {
+		at := seed.IntN(len(whole))
+		if seed.IntN(4) > 0 {
+			at = at/size*size + seed.IntN(200)
+		}
+		bit := byte(1) << seed.IntN(8)
+		survives(t, whole, func(b []byte) { b[at] ^= bit })
+		if t.Failed() {
+			t.Fatalf("byte %d, bit %#x", at, bit)
+		}
+	}
+}
+
+// TestPageThatLeadsBack: bbolt would follow it until the process has no stack left.
+func TestPageThatLeadsBack(t *testing.T) {
+	whole, size := wholeFile(t), os.Getpagesize()
+	for page := 2; page < len(whole)/size; page++ {
+		b := whole[page*size:]
+		if order := b[8]; order != branchPage || b[9] != 0 {
+			continue
+		}
+		damaged := bytes.Clone(whole)
+		copy(damaged[page*size+headerSize+8:][:8], b[:8]) // its first child is itself
+		path := filepath.Join(t.TempDir(), "store.db")
+		must(t, os.WriteFile(path, damaged, 0o600))
+		if _, err := Open(Options{Path: path}); err == nil || !strings.Contains(err.Error(), "used twice") {
+			t.Skip("a page that is not in use")
+		}
+		if c, err := Check(path); err != nil || len(c.Damages) == 0 {
+			t.Errorf("%+v, %v", c, err)
+		}
+		return
+	}
+	t.Error("no branch page to damage")
+}
+
+// TestPanicIsNoHalfStep: what a step wrote before it panicked is not queued, and the store says that it is damaged.
+func TestPanicIsNoHalfStep(t *testing.T) {
+	s := start(t, Options{})
+	must(t, s.Append(t.Context(), twoEvents("t", 0)))
+	err := s.change(t.Context(), true, func(c *change) error {
+		c.put(places.key("half"), []byte{1})
+		panic("a damaged page")
+	})
+	if !errors.Is(err, session.ErrUnavailable) || !errors.Is(err, session.ErrDamaged) || !strings.Contains(err.Error(), "check-store") {
+		t.Errorf("got %v", err)
+	}
+	must(t, s.flush(t.Context()))
+	must(t, s.view(func(tx *bolt.Tx) error {
+		if tx.Bucket(places.name()).Get([]byte("half")) != nil {
+			t.Error("half a step was written")
+		}
+		return nil
+	}))
+	if err := s.Ping(t.Context()); !errors.Is(err, session.ErrDamaged) {
+		t.Errorf("ping: %v", err)
+	}
+	must(t, second(s.Thread(t.Context(), "t")))
+}
+
+// TestPanicInACommit: nothing more is written, what is there can be read, and closing does not wait.
+func TestPanicInACommit(t *testing.T) {
+	s := start(t, Options{})
+	must(t, s.Append(t.Context(), twoEvents("t", 0)))
+	must(t, s.flush(t.Context()))
+	if err := s.update(func(*bolt.Tx) error { panic("a damaged page") }); !errors.Is(err, session.ErrDamaged) {
+		t.Errorf("got %v", err)
+	}
+	for range 3 {
+		if _, err := s.Condense(t.Context(), "t", session.Condensation{Summary: "s"}); !errors.Is(err, session.ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+	}
+	must(t, second(s.Thread(t.Context(), "t")))
+	if err := s.Close(); !errors.Is(err, session.ErrDamaged) {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	if _, err := Check(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	must(t, os.WriteFile(path, filled(t), 0o600))
+	c, err := Check(path)
+	if err != nil || len(c.Damages) > 0 || c.Records["threads"] != 160 || c.Records["summaries"] != 40 || c.Records["sessions"] != 160 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	db, err := bolt.Open(path, 0o600, nil)
+	must(t, err)
+	if _, err := Check(path); !errors.Is(err, errInUse) {
+		t.Errorf("in use: %v", err)
+	}
+	must(t, db.Update(func(tx *bolt.Tx) error {
+		return errors.Join(
+			tx.Bucket(threads.name()).Put([]byte("thread-7"), []byte("garbage, and more of it")),
+			tx.Bucket(events.name()).Put([]byte(events.entry("thread-8", 2)[1:]), nil),
+		)
+	}))
+	must(t, db.Close())
+	c, err = Check(path)
+	if text := strings.Join(c.Damages, "\n"); err != nil || len(c.Damages) != 2 ||
+		!strings.Contains(text, `threads: record "thread-7"`) || !strings.Contains(text, `log entries: record 2 of thread "thread-8"`) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestSetAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	must(t, os.WriteFile(path, []byte("damaged"), 0o600))
+	now := time.Date(2026, 11, 22, 19, 30, 0, 0, time.UTC)
+	aside, err := SetAside(path, now)
+	must(t, err)
+	if b, err := os.ReadFile(aside); err != nil || string(b) != "damaged" {
+		t.Errorf("%q, %v", b, err)
+	}
+	must(t, start(t, Options{Path: path}).Append(t.Context(), twoEvents("t", 0)))
+	if _, err := SetAside(path, now); err == nil {
+		t.Error("the file that was set aside before was replaced")
+	}
+}

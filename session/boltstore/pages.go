@@ -1,0 +1,167 @@
+package boltstore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// The layout of a page in a bbolt file: a header of id (8 bytes), flags (2), count (2) and overflow (4), and then its
+// elements. Those of a branch are position (4), key size (4) and page (8), those of a leaf flags (4), position (4), key size
+// (4) and value size (4). A position counts from its element's own.
+const (
+	headerSize  = 16
+	elementSize = 16
+
+	branchPage = 0x01
+	leafPage   = 0x02
+
+	deepest = 64 // levels of a tree
+)
+
+// pages looks at the trees of a file without following them by bbolt, which trusts what it reads: of a page that leads back
+// to itself the process would die.
+type pages struct {
+	file   io.ReaderAt
+	size   int64  // of a page
+	high   uint64 // pages that the file uses
+	leaves bool   // look at the leaves too: then all of the file is read
+	seen   map[uint64]bool
+	report func(error)
+}
+
+// checkTrees looks at the root and at each bucket's tree, and reports what is damaged.
+func checkTrees(tx *bolt.Tx, file io.ReaderAt, leaves bool, report func(error)) {
+	size := int64(tx.DB().Info().PageSize)
+	p := &pages{
+		file: file, size: size, high: uint64(tx.Size() / size), leaves: leaves, seen: map[uint64]bool{}, //nolint:gosec // a size
+	}
+	p.report = func(err error) { report(fmt.Errorf("the list of buckets: %w", err)) }
+	if p.walk(uint64(tx.Cursor().Bucket().Root()), 0); len(p.seen) == 0 {
+		return
+	}
+	for _, b := range buckets {
+		p.report = func(err error) { report(fmt.Errorf("%s: %w", b, err)) }
+		switch found := tx.Bucket(b.name()); {
+		case found == nil:
+			p.report(errors.New("the bucket is missing"))
+		case found.Root() != 0: // otherwise it is a part of its parent's page
+			p.walk(uint64(found.Root()), 0)
+		}
+	}
+}
+
+// walk looks at a page and at those below it.
+func (p *pages) walk(id uint64, depth int) {
+	switch {
+	case id < 2 || id >= p.high:
+		p.report(fmt.Errorf("page %d is not in the file", id))
+		return
+	case p.seen[id]:
+		p.report(fmt.Errorf("page %d is used twice", id))
+		return
+	case depth > deepest:
+		p.report(fmt.Errorf("page %d is too deep", id))
+		return
+	}
+	p.seen[id] = true
+	page, flags, count, err := p.read(id)
+	if err == nil && flags == leafPage {
+		err = checkLeaf(page, count)
+	}
+	if err != nil {
+		p.report(fmt.Errorf("page %d: %w", id, err))
+		return
+	}
+	if flags == leafPage {
+		return
+	}
+	children, err := childrenOf(page, count)
+	if err != nil {
+		p.report(fmt.Errorf("page %d: %w", id, err))
+	}
+	if !p.leaves && len(children) > 0 && p.isLeaf(children[0]) {
+		return // the tree is balanced: so are the others
+	}
+	for _, child := range children {
+		p.walk(child, depth+1)
+	}
+}
+
+func (p *pages) isLeaf(id uint64) bool {
+	_, flags, _, err := p.read(id)
+	return err == nil && flags == leafPage
+}
+
+// read gives a page with those that it overflows into.
+func (p *pages) read(id uint64) (page []byte, flags uint16, count int, err error) {
+	header := make([]byte, headerSize)
+	if _, err := p.file.ReadAt(header, int64(id)*p.size); err != nil { //nolint:gosec // below high
+		return nil, 0, 0, err
+	}
+	flags, count = binary.NativeEndian.Uint16(header[8:]), int(binary.NativeEndian.Uint16(header[10:]))
+	overflow := uint64(binary.NativeEndian.Uint32(header[12:]))
+	switch {
+	case binary.NativeEndian.Uint64(header) != id:
+		return nil, 0, 0, fmt.Errorf("it says that it is page %d", binary.NativeEndian.Uint64(header))
+	case flags != branchPage && flags != leafPage:
+		return nil, 0, 0, fmt.Errorf("it is neither branch nor leaf (flags %#x)", flags)
+	case id+overflow >= p.high:
+		return nil, 0, 0, errors.New("it reaches beyond the file")
+	}
+	page = make([]byte, int64(1+overflow)*p.size) //nolint:gosec // within the file
+	if len(page) < headerSize+count*elementSize {
+		return nil, 0, 0, fmt.Errorf("it is too small for its %d elements", count)
+	}
+	if _, err = p.file.ReadAt(page, int64(id)*p.size); err != nil { //nolint:gosec // below high
+		return nil, 0, 0, err
+	}
+	return page, flags, count, nil
+}
+
+func childrenOf(page []byte, count int) ([]uint64, error) {
+	if count == 0 {
+		return nil, errors.New("it is a branch without children")
+	}
+	children := make([]uint64, count)
+	var last []byte
+	for i := range children {
+		at := headerSize + i*elementSize
+		key, err := keyAt(page, at, binary.NativeEndian.Uint32(page[at:]), binary.NativeEndian.Uint32(page[at+4:]), 0, last)
+		if err != nil {
+			return nil, err
+		}
+		children[i], last = binary.NativeEndian.Uint64(page[at+8:]), key
+	}
+	return children, nil
+}
+
+func checkLeaf(page []byte, count int) error {
+	var last []byte
+	for i := range count {
+		at := headerSize + i*elementSize
+		key, err := keyAt(page, at, binary.NativeEndian.Uint32(page[at+4:]), binary.NativeEndian.Uint32(page[at+8:]), binary.NativeEndian.Uint32(page[at+12:]), last)
+		if err != nil {
+			return err
+		}
+		last = key
+	}
+	return nil
+}
+
+// keyAt is the key of the element at a place in a page, which must be larger than the last one.
+func keyAt(page []byte, at int, position, size, value uint32, last []byte) ([]byte, error) {
+	from := uint64(at) + uint64(position) //nolint:gosec // in a page
+	if from+uint64(size)+uint64(value) > uint64(len(page)) {
+		return nil, errors.New("an element reaches beyond it")
+	}
+	key := page[from : from+uint64(size)]
+	if last != nil && bytes.Compare(key, last) <= 0 {
+		return nil, errors.New("its keys are not in order")
+	}
+	return key, nil
+}

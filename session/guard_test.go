@@ -1,0 +1,86 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// calls are all methods of a store, by name.
+func calls(s session.Backend) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"Secret":   func(ctx context.Context) error { _, err := s.Secret(ctx, session.Secret("s")); return err },
+		"Find":     func(ctx context.Context) error { _, err := s.Find(ctx, []session.Hash{{1}}, "t"); return err },
+		"Thread":   func(ctx context.Context) error { _, err := s.Thread(ctx, "t"); return err },
+		"Append":   func(ctx context.Context) error { return s.Append(ctx, session.Batch{Thread: session.Thread{ID: "t"}}) },
+		"Condense": func(ctx context.Context) error { _, err := s.Condense(ctx, "t", session.Condensation{}); return err },
+		"Summary": func(ctx context.Context) error {
+			_, err := s.Summary(ctx, session.CondensationID{Thread: "t"})
+			return err
+		},
+		"Events":   func(ctx context.Context) error { _, err := s.Events(ctx, "t", 1, 1); return err },
+		"Trace":    func(ctx context.Context) error { _, err := s.Trace(ctx, []session.Hash{{1}}); return err },
+		"Mark":     func(ctx context.Context) error { return s.Mark(ctx, []session.Hash{{1}}, session.Place{Thread: "t"}) },
+		"Session":  func(ctx context.Context) error { _, err := s.Session(ctx, "s"); return err },
+		"Lock":     func(ctx context.Context) error { _, err := s.Lock(ctx, "t", time.Second); return err },
+		"Sessions": func(ctx context.Context) error { _, err := s.Sessions(ctx, session.SessionQuery{Limit: 1}); return err },
+		"Forget":   func(ctx context.Context) error { return s.Forget(ctx, "s") },
+		"Request":  func(ctx context.Context) error { return s.Request(ctx, "t", time.Unix(1, 0)) },
+		"Ping":     s.Ping,
+	}
+}
+
+// TestGuard: each method that panics is unavailable, and says where; the others go on.
+func TestGuard(t *testing.T) {
+	file, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	panicking := &sessiontest.Panicking{Backend: file}
+	s := session.Guard(panicking)
+	defer s.Close()
+	all := calls(s)
+	if len(all)+1 != len(sessiontest.Methods()) { // and unlock
+		t.Errorf("%d methods are called of %d", len(all), len(sessiontest.Methods()))
+	}
+	for name, method := range all {
+		if err := method(t.Context()); errors.Is(err, session.ErrUnavailable) {
+			t.Errorf("%s, well: %v", name, err)
+		}
+		panicking.Panic(name)
+		err := method(t.Context())
+		if !errors.Is(err, session.ErrUnavailable) || !strings.Contains(err.Error(), "panicking.go:") || !strings.Contains(err.Error(), "store: "+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		panicking.Panic("")
+	}
+	panicking.Panic("unlock")
+	unlock, err := s.Lock(t.Context(), "another", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if panicking.Count() != 1 {
+		t.Errorf("unlock panicked %d times", panicking.Count())
+	}
+}
+
+func TestRecoverGivesTheError(t *testing.T) {
+	want := errors.New("as it is")
+	if err := session.Recover(func() error { return want }); err != want { //nolint:errorlint // the same
+		t.Errorf("got %v", err)
+	}
+	var none []int
+	err := session.Recover(func() error { return fmt.Errorf("%d", none[3]) })
+	var panicked *session.PanicError
+	if !errors.As(err, &panicked) || !strings.HasPrefix(panicked.At, "guard_test.go:") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -177,7 +177,7 @@ func TestLeastPermissionsOfSentinels(t *testing.T) {
 	t.Parallel()
 	lines := aclLines(t)
 	master := sessiontest.StartRedis(t, WithACL(t, "standalone")...)
-	sentinel := sessiontest.StartSentinel(t, "main", master, lines["sentinel"])
+	sentinel := sessiontest.StartSentinel(t, "main", master, 1, lines["sentinel"])
 	s := start(t, Options{
 		Addrs: []string{sentinel.Addr}, MasterName: "main", Username: "dewpoint", Password: ACLPassword,
 		SentinelUsername: "dewpoint", SentinelPassword: ACLPassword, Timeout: 5 * time.Second,

@@ -9,7 +9,7 @@ import (
 
 func TestSentinel(t *testing.T) {
 	master := sessiontest.StartRedis(t)
-	sentinel := sessiontest.StartSentinel(t, "main", master)
+	sentinel := sessiontest.StartSentinel(t, "main", master, 1)
 	s := start(t, Options{Addrs: []string{sentinel.Addr}, MasterName: "main", Timeout: 5 * time.Second})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))
 	n, err := sessiontest.Command(master.Addr, "EXISTS", s.keys.thread("t"))

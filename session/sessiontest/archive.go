@@ -66,8 +66,7 @@ func (s suite) list(t *testing.T) {
 	for i := range 57 {
 		id := session.ThreadID(fmt.Sprintf("t%d", i))
 		ok(t, store.Append(ctx(t), batch(id, 0, 1+i%3)))
-		ses, err := store.Session(ctx(t), "s-"+session.SessionID(id))
-		ok(t, err)
+		ses := sessionAt(t, store, "s-"+session.SessionID(id))
 		want[ses.ID] = ses
 	}
 	for _, limit := range []int{1, 5, 57, 1000} {
@@ -104,8 +103,7 @@ func (s suite) listFiltered(t *testing.T) {
 func (s suite) listCursor(t *testing.T) {
 	store := s.fresh(t)
 	for _, cursor := range []string{"!", "not base64", "\x00"} {
-		_, err := archive(t, store).Sessions(ctx(t), session.SessionQuery{Limit: 1, Cursor: cursor})
-		is(t, err, session.ErrCursor)
+		is(t, second(archive(t, store).Sessions(ctx(t), session.SessionQuery{Limit: 1, Cursor: cursor})), session.ErrCursor)
 	}
 }
 
@@ -117,10 +115,8 @@ func whole(t *testing.T, store session.Store, name string) session.SessionID {
 	b.Traces = []session.Hash{hash(name, "key"), hash(name, "call")}
 	ok(t, store.Append(ctx(t), b))
 	ok(t, store.Append(ctx(t), batch(main, 40, 2)))
-	_, err := store.Condense(ctx(t), main, condensation(12))
-	ok(t, err)
-	c, err := store.Condense(ctx(t), main, condensation(30))
-	ok(t, err)
+	ok(t, second(store.Condense(ctx(t), main, condensation(12))))
+	c := condensed(t, store, main, condensation(30))
 	ok(t, archive(t, store).Request(ctx(t), main, clock))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "line")}, place(main, 42)))
 	fork := batch(side, 30, 5)
@@ -130,8 +126,7 @@ func whole(t *testing.T, store session.Store, name string) session.SessionID {
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer")}, place(side, 35)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "another")}, place(main, 42)))
 	for _, id := range []session.ThreadID{main, side} {
-		_, err := store.Lock(ctx(t), id, time.Hour)
-		ok(t, err)
+		ok(t, second(store.Lock(ctx(t), id, time.Hour)))
 	}
 	return b.Thread.Session
 }
@@ -139,8 +134,7 @@ func whole(t *testing.T, store session.Store, name string) session.SessionID {
 // forget: the store is then as it was before.
 func (s suite) forget(t *testing.T) {
 	store := s.fresh(t)
-	_, err := store.Secret(ctx(t), session.Secret("secret"))
-	ok(t, err)
+	ok(t, second(store.Secret(ctx(t), session.Secret("secret"))))
 	whole(t, store, "other")
 	before := s.hooks.Dump(t, store)
 	id := whole(t, store, "mine")
@@ -223,11 +217,9 @@ func (s suite) forgetOthers(t *testing.T) {
 	ok(t, store.Append(ctx(t), b))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("mine", "answer")}, place("heir", 2)))
 	ok(t, archive(t, store).Forget(ctx(t), id))
-	found, err := store.Find(ctx(t), []session.Hash{hash(session.ThreadID("mine"), 5), hash(session.ThreadID("mine"), 6)}, "heir")
-	ok(t, err)
+	found := lookup(t, store, []session.Hash{hash(session.ThreadID("mine"), 5), hash(session.ThreadID("mine"), 6)}, "heir")
 	equal(t, found.Places, []session.Place{place("heir", 3), {}})
-	traces, err := store.Trace(ctx(t), []session.Hash{hash("mine", "answer"), hash("mine", "line")})
-	ok(t, err)
+	traces := lookupTraces(t, store, []session.Hash{hash("mine", "answer"), hash("mine", "line")})
 	equal(t, traces, []session.Place{place("heir", 2), {}})
 	equal(t, *found.Hinted, thread(t, store, "heir"))
 }
@@ -260,8 +252,7 @@ func (s suite) forgetThenWrite(t *testing.T) {
 	want.Seq = 3
 	equal(t, thread(t, store, "mine"), want)
 	equal(t, events(t, store, "mine"), logged(b, 1))
-	ses, err := store.Session(ctx(t), "s-mine")
-	ok(t, err)
+	ses := sessionAt(t, store, "s-mine")
 	equal(t, ses.Threads, []session.ThreadID{"mine"})
 }
 
@@ -321,8 +312,7 @@ func (s suite) request(t *testing.T) {
 	ok(t, archive(t, other).Request(ctx(t), "t", clock))
 	pending := func(want uint64) {
 		t.Helper()
-		found, err := store.Find(ctx(t), nil, "t")
-		ok(t, err)
+		found := lookup(t, store, nil, "t")
 		equal(t, found.Hinted.Requested, want)
 		equal(t, thread(t, other, "t").Requested, want)
 	}

@@ -28,7 +28,7 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		node, bus := newNode(t, args)
 		c.Nodes, buses = append(c.Nodes, node), append(buses, bus)
 	}
-	c.assign(t)
+	c.assign()
 	c.meet(t, buses)
 	for _, node := range c.Nodes {
 		Eventually(t, "the cluster is complete", func() error { return complete(node.Addr, len(c.Nodes)) })
@@ -80,22 +80,22 @@ func (c *Cluster) AwaitMaster(replica *Server) {
 }
 
 // Addrs is where the nodes are.
-func (c *Cluster) Addrs() []string {
-	addrs := make([]string, len(c.Nodes))
-	for i, n := range c.Nodes {
-		addrs[i] = n.Addr
+func (c *Cluster) Addrs() []string { return addrs(c.Nodes) }
+
+func addrs(servers []*Server) []string {
+	all := make([]string, len(servers))
+	for i, s := range servers {
+		all[i] = s.Addr
 	}
-	return addrs
+	return all
 }
 
-func (c *Cluster) assign(t testing.TB) {
-	t.Helper()
+func (c *Cluster) assign() {
+	c.t.Helper()
 	for i, node := range c.Nodes {
 		first, last := i*slots/len(c.Nodes), (i+1)*slots/len(c.Nodes)-1
-		_, err := Command(node.Addr, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
-		ok(t, err)
-		_, err = Command(node.Addr, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
-		ok(t, err)
+		node.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
+		node.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 	}
 }
 
@@ -104,8 +104,7 @@ func (c *Cluster) meet(t testing.TB, buses []string) {
 	for i, node := range c.Nodes[1:] {
 		host, port, err := net.SplitHostPort(node.Addr)
 		ok(t, err)
-		_, err = Command(c.Nodes[0].Addr, "CLUSTER", "MEET", host, port, buses[i+1])
-		ok(t, err)
+		c.Nodes[0].Do("CLUSTER", "MEET", host, port, buses[i+1])
 	}
 }
 

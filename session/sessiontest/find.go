@@ -22,13 +22,11 @@ func (s suite) finding() map[string]func(*testing.T) {
 
 func (s suite) findNothing(t *testing.T) {
 	store := s.fresh(t)
-	found, err := store.Find(ctx(t), nil, "")
-	ok(t, err)
+	found := lookup(t, store, nil, "")
 	if len(found.Places) != 0 || found.Hinted != nil {
 		t.Errorf("got %+v", found)
 	}
-	found, err = store.Find(ctx(t), []session.Hash{hash("nobody"), {}}, "nobody")
-	ok(t, err)
+	found = lookup(t, store, []session.Hash{hash("nobody"), {}}, "nobody")
 	equal(t, found, session.Found{Places: make([]session.Place, 2)})
 }
 
@@ -37,8 +35,7 @@ func (s suite) findOrder(t *testing.T) {
 	ok(t, store.Append(ctx(t), batch("a", 0, 9)))
 	ok(t, store.Append(ctx(t), batch("b", 0, 2)))
 	at := func(id session.ThreadID, pos int) session.Hash { return hash(id, pos) }
-	found, err := store.Find(ctx(t), []session.Hash{at("a", 9), at("b", 1), at("a", 10), at("a", 3), at("a", 9), {}}, "")
-	ok(t, err)
+	found := lookup(t, store, []session.Hash{at("a", 9), at("b", 1), at("a", 10), at("a", 3), at("a", 9), {}}, "")
 	want := []session.Place{place("a", 9), place("b", 1), {}, place("a", 3), place("a", 9), {}}
 	equal(t, found, session.Found{Places: want})
 	equal(t, found.Places[2].Known(), false)
@@ -47,13 +44,11 @@ func (s suite) findOrder(t *testing.T) {
 func (s suite) findHint(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("a", 0, 9)))
-	c, err := store.Condense(ctx(t), "a", condensation(8))
-	ok(t, err)
+	c := condensed(t, store, "a", condensation(8))
 	want := thread(t, store, "a")
 	equal(t, want.Condensations, []session.Condensation{listed(c)})
 	for _, hashes := range [][]session.Hash{nil, {hash("nobody")}, {hash(session.ThreadID("a"), 9)}} {
-		found, err := store.Find(ctx(t), hashes, "a")
-		ok(t, err)
+		found := lookup(t, store, hashes, "a")
 		if found.Hinted == nil {
 			t.Fatal("the hinted thread was not found")
 		}
@@ -70,15 +65,12 @@ func (s suite) findTraces(t *testing.T) {
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 3)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(session.ThreadID("a"), 9)}, place("b", 2))) // a chain hash's twin
 	traces := []session.Hash{hash("y"), hash("nobody"), hash(session.ThreadID("a"), 9), hash(session.ThreadID("b"), 1)}
-	want, err := store.Trace(ctx(t), traces)
-	ok(t, err)
+	want := lookupTraces(t, store, traces)
 	equal(t, want, []session.Place{place("a", 3), {}, place("b", 2), {}})
 	for _, hint := range []session.ThreadID{"", "a", "nobody"} {
 		for _, hashes := range [][]session.Hash{{}, {hash(session.ThreadID("a"), 9), hash("x")}} {
-			alone, err := store.Find(ctx(t), hashes, hint)
-			ok(t, err)
-			found, err := store.Find(ctx(t), hashes, hint, traces...)
-			ok(t, err)
+			alone := lookup(t, store, hashes, hint)
+			found := lookup(t, store, hashes, hint, traces...)
 			equal(t, found.Traced, want)
 			found.Traced = nil
 			equal(t, found, alone)
@@ -94,8 +86,7 @@ func (s suite) findMany(t *testing.T) {
 	for i := range hashes {
 		hashes[i], want[i] = hash(session.ThreadID("big"), n-i), place("big", n-i)
 	}
-	found, err := store.Find(ctx(t), hashes, "big")
-	ok(t, err)
+	found := lookup(t, store, hashes, "big")
 	equal(t, found.Places, want)
 	equal(t, found.Hinted.Seq, n)
 	all := events(t, store, "big")
@@ -108,19 +99,16 @@ func (s suite) findOverwritten(t *testing.T) {
 	ok(t, store.Append(ctx(t), batch("a", 0, 1)))
 	b.Places[0].Hash = hash(session.ThreadID("a"), 1)
 	ok(t, store.Append(ctx(t), b))
-	found, err := store.Find(ctx(t), []session.Hash{b.Places[0].Hash}, "")
-	ok(t, err)
+	found := lookup(t, store, []session.Hash{b.Places[0].Hash}, "")
 	equal(t, found.Places, []session.Place{place("b", 1)})
 }
 
 func (s suite) traceUnknown(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Mark(ctx(t), nil, place("a", 1)))
-	got, err := store.Trace(ctx(t), nil)
-	ok(t, err)
+	got := lookupTraces(t, store, nil)
 	equal(t, len(got), 0)
-	got, err = store.Trace(ctx(t), []session.Hash{hash("x"), {}})
-	ok(t, err)
+	got = lookupTraces(t, store, []session.Hash{hash("x"), {}})
 	equal(t, got, make([]session.Place, 2))
 }
 
@@ -131,11 +119,9 @@ func (s suite) traceNewer(t *testing.T) {
 	}
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 1)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("y"), hash("z")}, place("b", 2)))
-	got, err := store.Trace(ctx(t), []session.Hash{hash("z"), hash("x"), hash("y"), hash("w")})
-	ok(t, err)
+	got := lookupTraces(t, store, []session.Hash{hash("z"), hash("x"), hash("y"), hash("w")})
 	equal(t, got, []session.Place{place("b", 2), place("a", 1), place("b", 2), {}})
-	found, err := store.Find(ctx(t), []session.Hash{hash("x")}, "")
-	ok(t, err)
+	found := lookup(t, store, []session.Hash{hash("x")}, "")
 	equal(t, found.Places, make([]session.Place, 1)) // a trace is no chain hash
 }
 
@@ -144,7 +130,6 @@ func (s suite) traceBatch(t *testing.T) {
 	with.Traces, without.Traces, without.Places = []session.Hash{hash("x")}, []session.Hash{hash("y")}, nil
 	ok(t, store.Append(ctx(t), with))
 	ok(t, store.Append(ctx(t), without))
-	got, err := store.Trace(ctx(t), []session.Hash{hash("x"), hash("y")})
-	ok(t, err)
+	got := lookupTraces(t, store, []session.Hash{hash("x"), hash("y")})
 	equal(t, got, []session.Place{place("a", 3), {Thread: "b", Session: "s-b", Pos: 3}})
 }

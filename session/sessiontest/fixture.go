@@ -116,3 +116,31 @@ func events(t *testing.T, s session.Store, id session.ThreadID) []session.Event 
 	ok(t, err)
 	return all
 }
+
+func sessionAt(t *testing.T, s session.Store, id session.SessionID) session.Session {
+	t.Helper()
+	got, err := s.Session(ctx(t), id)
+	ok(t, err)
+	return got
+}
+
+func condensed(t *testing.T, s session.Store, id session.ThreadID, c session.Condensation) session.Condensation {
+	t.Helper()
+	got, err := s.Condense(ctx(t), id, c)
+	ok(t, err)
+	return got
+}
+
+func lookup(t *testing.T, s session.Store, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) session.Found {
+	t.Helper()
+	found, err := s.Find(ctx(t), hashes, hint, traces...)
+	ok(t, err)
+	return found
+}
+
+func lookupTraces(t *testing.T, s session.Store, traces []session.Hash) []session.Place {
+	t.Helper()
+	places, err := s.Trace(ctx(t), traces)
+	ok(t, err)
+	return places
+}

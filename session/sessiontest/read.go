@@ -43,14 +43,10 @@ func (s suite) paging(t *testing.T) {
 
 func (s suite) notFound(t *testing.T) {
 	store := s.fresh(t)
-	_, err := store.Thread(ctx(t), "t")
-	is(t, err, session.ErrNotFound)
-	_, err = store.Session(ctx(t), "s")
-	is(t, err, session.ErrNotFound)
-	_, err = store.Summary(ctx(t), session.CondensationID{Thread: "t", Seq: 1})
-	is(t, err, session.ErrNotFound)
-	_, err = store.Events(ctx(t), "t", 1, 1)
-	is(t, err, session.ErrNotFound)
+	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
+	is(t, second(store.Session(ctx(t), "s")), session.ErrNotFound)
+	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "t", Seq: 1})), session.ErrNotFound)
+	is(t, second(store.Events(ctx(t), "t", 1, 1)), session.ErrNotFound)
 }
 
 // cancelled: a caller who has left gets his own error back, and has done nothing.
@@ -74,8 +70,7 @@ func (s suite) cancelled(t *testing.T) {
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) { is(t, call(), context.Canceled) })
 	}
-	_, err := store.Thread(ctx(t), "t")
-	is(t, err, session.ErrNotFound)
+	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
 }
 
 // owned: what goes in or out is the caller's to change afterwards.

@@ -36,25 +36,15 @@ func StartRelay(t testing.TB, to string) *Relay {
 }
 
 // Retarget makes new connections go to another address, as when a name comes to stand for another host.
-func (r *Relay) Retarget(to string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.to = to
-}
+func (r *Relay) Retarget(to string) { r.set(func() { r.to = to }) }
 
 // Delay makes each answer come later by d.
-func (r *Relay) Delay(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.delay = d
-}
+func (r *Relay) Delay(d time.Duration) { r.set(func() { r.delay = d }) }
 
 // Swallow makes the relay take connections and all that is sent, and give nothing; or ends that, and with it all
 // connections that have lost something.
 func (r *Relay) Swallow(hole bool) {
-	r.mu.Lock()
-	r.hole = hole
-	r.mu.Unlock()
+	r.set(func() { r.hole = hole })
 	if !hole {
 		r.Cut()
 	}
@@ -70,10 +60,12 @@ func (r *Relay) Cut() {
 }
 
 // CutAfter resets the connection on which the nth byte of an answer from now on would pass, once.
-func (r *Relay) CutAfter(n int) {
+func (r *Relay) CutAfter(n int) { r.set(func() { r.cutAt = n }) }
+
+func (r *Relay) set(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cutAt = n
+	change()
 }
 
 func reset(conn net.Conn) {
@@ -84,9 +76,7 @@ func reset(conn net.Conn) {
 }
 
 func (r *Relay) close() {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
+	r.set(func() { r.closed = true })
 	_ = r.listener.Close()
 	r.Cut()
 	r.work.Wait()

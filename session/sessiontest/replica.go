@@ -65,7 +65,6 @@ func (s *Server) CatchUp(master *Server) {
 func (s *Server) offset(field string) (n int64) {
 	s.t.Helper()
 	_, rest, _ := strings.Cut(s.Do("INFO", "replication"), field)
-	_, err := fmt.Sscan(rest, &n)
-	ok(s.t, err)
+	ok(s.t, second(fmt.Sscan(rest, &n)))
 	return n
 }

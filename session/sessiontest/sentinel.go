@@ -9,14 +9,9 @@ import (
 	"testing"
 )
 
-// StartSentinel starts a Sentinel that watches master under the given name. lines are further ones of its configuration.
-// As StartRedis, it needs redis-server.
-func StartSentinel(t testing.TB, name string, master *Server, lines ...string) *Server {
-	t.Helper()
-	return startSentinel(t, name, master, 1, lines)
-}
-
-func startSentinel(t testing.TB, name string, master *Server, quorum int, lines []string) *Server {
+// StartSentinel starts a Sentinel that watches master under the given name; quorum must agree that it is down. lines are
+// further ones of its configuration. As StartRedis, it needs redis-server.
+func StartSentinel(t testing.TB, name string, master *Server, quorum int, lines ...string) *Server {
 	t.Helper()
 	host, port, err := net.SplitHostPort(master.Addr)
 	ok(t, err)
@@ -49,26 +44,17 @@ func StartGroup(t testing.TB, name string) *Group {
 	g := &Group{Name: name, Master: StartRedis(t), t: t}
 	g.Replica = StartReplica(t, g.Master)
 	for range 3 {
-		g.Sentinels = append(g.Sentinels, startSentinel(t, name, g.Master, 2, []string{
-			"sentinel down-after-milliseconds " + name + " 1000", "sentinel failover-timeout " + name + " 4000",
-		}))
+		g.Sentinels = append(g.Sentinels, StartSentinel(t, name, g.Master, 2,
+			"sentinel down-after-milliseconds "+name+" 1000", "sentinel failover-timeout "+name+" 4000"))
 	}
 	for _, s := range g.Sentinels {
-		Eventually(t, "the Sentinels know each other", func() error {
-			return s.reports("sentinel", "slaves=1,sentinels=3")
-		})
+		Eventually(t, "the Sentinels know each other", func() error { return s.reports("sentinel", "slaves=1,sentinels=3") })
 	}
 	return g
 }
 
 // Addrs is where the Sentinels are.
-func (g *Group) Addrs() []string {
-	var addrs []string
-	for _, s := range g.Sentinels {
-		addrs = append(addrs, s.Addr)
-	}
-	return addrs
-}
+func (g *Group) Addrs() []string { return addrs(g.Sentinels) }
 
 // AwaitFailover waits until the Sentinels name the replica as the master, and it is one. The two have then changed their
 // parts.
@@ -112,23 +98,19 @@ func (g *Group) talks(sentinel *Server) error {
 func (g *Group) Failover() {
 	g.t.Helper()
 	leader := g.Sentinels[0]
-	before := g.masterAt(leader)
+	master := func() string { return leader.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", g.Name) }
+	before := master()
 	Eventually(g.t, "the Sentinels begin a failover", func() error {
 		if strings.Contains(leader.Do("SENTINEL", "MASTER", g.Name), "failover_in_progress") {
 			return errors.New("it has not come to its end")
 		}
-		if g.masterAt(leader) != before {
+		if master() != before {
 			return nil
 		}
 		_, err := Command(leader.Addr, "SENTINEL", "FAILOVER", g.Name)
 		return errors.Join(errors.New("the master is the same"), err)
 	})
 	g.AwaitFailover()
-}
-
-func (g *Group) masterAt(sentinel *Server) string {
-	g.t.Helper()
-	return sentinel.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", g.Name)
 }
 
 // AwaitReplica waits until the Sentinels have made the former master, which must be running again, a replica.

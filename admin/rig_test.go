@@ -19,6 +19,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/app"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 // patience ends a test that would hang.
@@ -52,10 +53,10 @@ func start(t *testing.T, change func(*config.Config)) *rig {
 	cfg.Store.Path = filepath.Join(t.TempDir(), "store.db")
 	cfg.Upstream.BaseURL = r.up.URL() + "/v1"
 	cfg.LLMs = map[string]config.LLM{"cheap": {Model: summariser, BaseURL: cfg.Upstream.BaseURL, Timeout: patience}}
-	price := config.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2.5, Output: 8}
-	cfg.Models = map[string]config.Model{
-		agentModel: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: config.EncodingO200k, Price: price},
-		summariser: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: config.EncodingO200k, Price: price},
+	price := model.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2.5, Output: 8}
+	cfg.Models = map[string]model.Info{
+		agentModel: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: price},
+		summariser: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: price},
 	}
 	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.KeepFirst = "cheap", 10, 1
 	cfg.Condenser.MinTokens = 0

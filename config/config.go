@@ -7,24 +7,25 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 // Config is the whole configuration. The zero value is not valid: start from Default or source.Load.
 // A Config is read-only once loaded and may then be shared between goroutines.
 type Config struct {
-	Listen    string           `yaml:"listen"` // host:port of the data listener
-	Admin     Admin            `yaml:"admin"`
-	Upstream  Upstream         `yaml:"upstream"`
-	Store     Store            `yaml:"store"`
-	LLMs      map[string]LLM   `yaml:"llms"`   // condenser models, by the name that llm_config uses
-	Models    map[string]Model `yaml:"models"` // limits and prices of request models, before the built-in table
-	Condenser Condenser        `yaml:"condenser"`
-	Notify    bool             `yaml:"notify"`  // Tenant.Notify of the one tenant where none are configured
-	Tenants   []Tenant         `yaml:"tenants"` // none: one tenant "default", any key passes
-	Session   Session          `yaml:"session"`
-	Limits    Limits           `yaml:"limits"`
-	Shutdown  Shutdown         `yaml:"shutdown"`
-	Log       Log              `yaml:"log"`
+	Listen    string                `yaml:"listen"` // host:port of the data listener
+	Admin     Admin                 `yaml:"admin"`
+	Upstream  Upstream              `yaml:"upstream"`
+	Store     Store                 `yaml:"store"`
+	LLMs      map[string]LLM        `yaml:"llms"`   // condenser models, by the name that llm_config uses
+	Models    map[string]model.Info `yaml:"models"` // limits and prices of request models, before the built-in table
+	Condenser Condenser             `yaml:"condenser"`
+	Notify    bool                  `yaml:"notify"`  // Tenant.Notify of the one tenant where none are configured
+	Tenants   []Tenant              `yaml:"tenants"` // none: one tenant "default", any key passes
+	Session   Session               `yaml:"session"`
+	Limits    Limits                `yaml:"limits"`
+	Shutdown  Shutdown              `yaml:"shutdown"`
+	Log       Log                   `yaml:"log"`
 
 	LogContent bool `yaml:"log_content"` // Tenant.LogContent of the one tenant where none are configured
 
@@ -81,28 +82,6 @@ type LLM struct {
 	Timeout     time.Duration `yaml:"timeout"`               // of one call; 0: Limits.SummariserTimeout
 	MaxOutput   int           `yaml:"max_output"`            // tokens; 0: the condenser decides
 	Temperature *float64      `yaml:"temperature,omitempty"` // nil: not sent
-}
-
-// Model is what one model holds, in tokens, and what it costs.
-type Model struct {
-	ContextWindow int    `yaml:"context_window"`
-	MaxOutput     int    `yaml:"max_output"`
-	Encoding      string `yaml:"encoding"` // EncodingO200k or EncodingCL100k
-	Price         Price  `yaml:"price"`
-}
-
-// The vocabularies that Model.Encoding may name.
-const (
-	EncodingO200k  = "o200k_base"
-	EncodingCL100k = "cl100k_base"
-)
-
-// Price is in USD per million tokens. The zero Price means that the price is not known.
-type Price struct {
-	Input       float64 `yaml:"input"`
-	CachedInput float64 `yaml:"cached_input"`
-	CacheWrite  float64 `yaml:"cache_write"`
-	Output      float64 `yaml:"output"`
 }
 
 // Tenant is one group of API keys with its own upstream key and condenser.
@@ -192,7 +171,7 @@ func Default() *Config {
 			Redis:   Redis{Addrs: []string{"127.0.0.1:6379"}},
 		},
 		LLMs:      map[string]LLM{},
-		Models:    map[string]Model{},
+		Models:    map[string]model.Info{},
 		Condenser: NewCondenser(TypeLLM),
 		Limits: Limits{
 			MaxBody:                       64 << 20,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 // Bounds of Store.TTL, and the least length of a Store.Secret that is set.
@@ -197,35 +198,35 @@ func (v *validator) llms() {
 
 // llmOutput checks that the model can write that much and then still read something.
 func (v *validator) llmOutput(key string, llm LLM) {
-	model, known := v.config.ModelFor(llm.Model)
+	info, known := v.config.ModelFor(llm.Model)
 	switch {
 	case llm.MaxOutput < 0:
 		v.add(key, "is negative: write a number of tokens, or 0 for the default")
-	case known && llm.MaxOutput > max(model.MaxOutput, 0):
-		v.add(key, "is above the %d tokens that the model may write: lower it, or describe the model in models", model.MaxOutput)
-	case llm.MaxOutput > 0 && llm.MaxOutput >= model.ContextWindow:
-		v.add(key, "fills the model's window of %d tokens: lower it, or describe the model in models", model.ContextWindow)
+	case known && llm.MaxOutput > max(info.MaxOutput, 0):
+		v.add(key, "is above the %d tokens that the model may write: lower it, or describe the model in models", info.MaxOutput)
+	case llm.MaxOutput > 0 && llm.MaxOutput >= info.ContextWindow:
+		v.add(key, "fills the model's window of %d tokens: lower it, or describe the model in models", info.ContextWindow)
 	}
 }
 
 func (v *validator) models() {
 	for _, name := range slices.Sorted(maps.Keys(v.config.Models)) {
-		model, key := v.config.Models[name], syntax.Join("models", name)
+		info, key := v.config.Models[name], syntax.Join("models", name)
 		if name == "" {
 			v.add(key, "has an empty name: name the model")
 		}
-		if model.ContextWindow <= 0 {
+		if info.ContextWindow <= 0 {
 			v.add(key+".context_window", "is not positive: write the window's size in tokens")
 		}
-		if model.MaxOutput <= 0 || model.MaxOutput > max(model.ContextWindow, 0) {
+		if info.MaxOutput <= 0 || info.MaxOutput > max(info.ContextWindow, 0) {
 			v.add(key+".max_output", "is not between 1 and context_window: write the longest answer in tokens")
 		}
-		v.oneOf(key+".encoding", model.Encoding, EncodingO200k, EncodingCL100k)
-		v.price(key+".price", model.Price)
+		v.oneOf(key+".encoding", info.Encoding, model.EncodingO200k, model.EncodingCL100k)
+		v.price(key+".price", info.Price)
 	}
 }
 
-func (v *validator) price(key string, p Price) {
+func (v *validator) price(key string, p model.Price) {
 	for _, part := range []struct {
 		name string
 		usd  float64

@@ -11,6 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 // decoder fills structs from nodes. Keys are the yaml tags; a key without a field is a problem, a null keeps the default.
@@ -51,7 +52,7 @@ func (d decoder) section(v reflect.Value, n *node, key, name string) {
 	switch special := v.Addr().Interface().(type) { // their defaults and keys depend on what the section says
 	case *config.Condenser:
 		n = prepareCondenser(special, d.problems, n, key)
-	case *config.Model:
+	case *model.Info:
 		n = prepareModel(special, n, name)
 	}
 	seen := map[string]bool{}

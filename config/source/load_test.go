@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 func TestNothingConfigured(t *testing.T) {
@@ -32,7 +33,7 @@ func TestNothingConfigured(t *testing.T) {
 func TestReference(t *testing.T) {
 	want := config.Default()
 	want.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
-	want.Models["my-model"] = model(128000, 16000, config.EncodingO200k, price(2, 0.5, 2, 8))
+	want.Models["my-model"] = info(128000, 16000, model.EncodingO200k, price(2, 0.5, 2, 8))
 	want.Condenser.LLMConfig = "cheap"
 	stage := config.NewCondenser(config.TypeLLM)
 	stage.MaxSize = 80

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 // prepareCondenser sets the defaults of the type that the section names, and takes out the keys that do not belong to it.
@@ -103,8 +104,8 @@ func knownAdvice(mine []string) string {
 
 // prepareModel starts from what is known of the model of that name, so that an entry may give one key only. A price with an
 // input but no cached prices has no discount and no surcharge for the cache.
-func prepareModel(m *config.Model, n *node, name string) *node {
-	*m, _ = config.Default().ModelFor(name)
+func prepareModel(m *model.Info, n *node, name string) *node {
+	*m, _ = model.Table{}.Lookup(name)
 	price := n.get("price")
 	input := price.get("input")
 	if input == nil {

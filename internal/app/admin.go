@@ -100,8 +100,8 @@ func forgets(c config.Condenser) bool {
 
 func (s inForce) Price(name string) (model.Price, bool) {
 	m, known := s.tokens.config.Load().ModelFor(name)
-	if !known || name == "" || m.Price == (config.Price{}) {
+	if !known || name == "" || m.Price == (model.Price{}) {
 		return model.Price{}, false
 	}
-	return model.Price(m.Price), true
+	return m.Price, true
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
@@ -176,7 +175,7 @@ func models(cfg *config.Config) func(string) proxy.ModelInfo {
 		m, known := cfg.ModelNamed(name)
 		return proxy.ModelInfo{
 			Model: engine.Model{Name: known, Window: m.ContextWindow, MaxOutput: m.MaxOutput},
-			Price: model.Price(m.Price),
+			Price: m.Price,
 		}
 	}
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 // fitted is a condenser some of whose settings follow the model of the request, whose window upstream may have corrected
@@ -47,28 +48,28 @@ type room struct {
 func (b builder) room(llm config.LLM) func(in condense.Input) room {
 	if llm.Model == "" {
 		return func(in condense.Input) room {
-			model, _ := b.config.ModelFor(in.Model)
-			return roomIn(model, in.Window, llm.MaxOutput)
+			info, _ := b.config.ModelFor(in.Model)
+			return roomIn(info, in.Window, llm.MaxOutput)
 		}
 	}
-	model, _ := b.config.ModelFor(llm.Model)
+	info, _ := b.config.ModelFor(llm.Model)
 	return func(in condense.Input) room {
 		if in.Model == llm.Model {
-			return roomIn(model, in.Window, llm.MaxOutput)
+			return roomIn(info, in.Window, llm.MaxOutput)
 		}
-		return roomIn(model, 0, llm.MaxOutput)
+		return roomIn(info, 0, llm.MaxOutput)
 	}
 }
 
 // roomIn is the room in a model whose window was corrected if it is not 0. A summary takes what is configured, else the
 // usual, but no more than the model writes, and at most a quarter of its window.
-func roomIn(model config.Model, corrected, configured int) room {
-	r := room{window: model.ContextWindow, output: configured}
+func roomIn(info model.Info, corrected, configured int) room {
+	r := room{window: info.ContextWindow, output: configured}
 	if corrected > 0 {
 		r.window = min(r.window, corrected)
 	}
 	if r.output == 0 {
-		r.output = min(condense.DefaultMaxOutput, model.MaxOutput, r.window/4)
+		r.output = min(condense.DefaultMaxOutput, info.MaxOutput, r.window/4)
 	}
 	return r
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -77,7 +78,7 @@ func TestMarginStaysFree(t *testing.T) {
 
 func TestRoom(t *testing.T) {
 	cfg := config.Default()
-	cfg.Models = map[string]config.Model{
+	cfg.Models = map[string]model.Info{
 		"small": {ContextWindow: 6000, MaxOutput: 3000}, "terse": {ContextWindow: 64000, MaxOutput: 2000},
 	}
 	for _, tt := range []struct {

@@ -6,10 +6,10 @@ const million = 1e6
 
 // Price is what a model costs, in USD per million tokens. The zero Price means that it is not known.
 type Price struct {
-	Input       float64
-	CachedInput float64
-	CacheWrite  float64
-	Output      float64
+	Input       float64 `yaml:"input"`
+	CachedInput float64 `yaml:"cached_input"`
+	CacheWrite  float64 `yaml:"cache_write"`
+	Output      float64 `yaml:"output"`
 }
 
 // Known reports whether the price is known.

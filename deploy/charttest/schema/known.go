@@ -1,6 +1,9 @@
 package schema
 
-import "github.com/dewpoint-proxy/dewpoint/config"
+import (
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
+)
 
 // known says what a key's type does not. What one value makes of another is left to Dewpoint itself.
 func known() map[string]schema {
@@ -16,7 +19,7 @@ func known() map[string]schema {
 		"llms.*.base_url":             optional,
 		"llms.*":                      {"required": []string{"model"}},
 		"llms.*.temperature":          {"maximum": 2},
-		"models.*.encoding":           {"enum": []string{config.EncodingO200k, config.EncodingCL100k}},
+		"models.*.encoding":           {"enum": []string{model.EncodingO200k, model.EncodingCL100k}},
 		"store.type":                  {"enum": []string{config.StoreEmbedded, config.StoreRedis}},
 		"store.path":                  {"pattern": `^/var/lib/dewpoint/[^/]+$`}, // the volume
 		"tenants[]":                   {"required": []string{"name", "api_keys"}},

@@ -1,9 +1,9 @@
 #!/bin/sh
 # The install rehearsal in a cluster: builds an API server, its controllers, kubectl and helm of their modules, and lets the test in
-# deploy/charttest/cluster install the chart there. The first build takes minutes and some GB of memory. Everything runs on
+# lab/cluster install the chart there. The first build takes minutes and some GB of memory. Everything runs on
 # loopback, in a temporary folder; the test ends what it starts.
 set -eu
-cd "$(dirname "$0")/../deploy/charttest/cluster"
+cd "$(dirname "$0")/../lab/cluster"
 go=${GO:-go}
 jobs=${JOBS:-2}
 bin=$(mktemp -d)
@@ -21,7 +21,7 @@ began=$(date +%s)
 for program in kube-apiserver kube-controller-manager kubectl; do
 	$go build -p "$jobs" -trimpath -ldflags "$ldflags" -o "$bin/" "k8s.io/kubernetes/cmd/$program"
 done
-(cd .. && $go build -p "$jobs" -trimpath -o "$bin/" helm.sh/helm/v4/cmd/helm)
+(cd ../../deploy/charttest && $go build -p "$jobs" -trimpath -o "$bin/" helm.sh/helm/v4/cmd/helm)
 echo "cluster: Kubernetes $version, kubectl and helm built in $(($(date +%s) - began)) s"
 
 cd crds
@@ -31,7 +31,7 @@ crds=$crds:$(module '{{.Dir}}' github.com/prometheus-operator/prometheus-operato
 cd ..
 
 $go vet ./...
-$go tool -modfile=../../../tools/go.mod golangci-lint run ./...
+$go tool -modfile=../../tools/go.mod golangci-lint run ./...
 if ! DEWPOINT_CLUSTER_BIN=$bin DEWPOINT_CLUSTER_CRDS=$crds \
 	$go test -count=1 -parallel 3 -timeout 20m -v -run '^TestCluster$' . >"$out" 2>&1; then
 	cat "$out"

@@ -2,11 +2,10 @@
 # The install rehearsal: what the chart renders of its production set, run as processes over a real Redis Cluster and rolled
 # under load. It takes most of a minute, since probes, delays and pauses are those that were rendered.
 set -eu
-cd "$(dirname "$0")/../deploy/charttest"
-go=${GO:-go}
+cd "$(dirname "$0")/.."
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
-if ! $go test -count=1 -parallel 3 -timeout 10m -v -run '^TestRehearsal$' . >"$out" 2>&1; then
+if ! ${GO:-go} test -count=1 -parallel 3 -timeout 10m -v -run '^TestRehearsal$' ./lab/rehearsal >"$out" 2>&1; then
 	cat "$out"
 	exit 1
 fi

@@ -2,7 +2,7 @@
 # Runs the tests that 'go test -short' leaves out, with the race detector: those whose function asks testing.Short.
 set -eu
 cd "$(dirname "$0")/.."
-files=$(git grep -l 'testing\.Short()' -- '*_test.go' ':!deploy' ':!lab/rehearsal' ':!lab/cluster')
+files=$(git grep -l 'testing\.Short()' -- '*_test.go' ':!deploy' ':!lab/rehearsal')
 # shellcheck disable=SC2086 # names of files are words
 tests=$(awk '/^func Test/ { name = $2; sub(/\(.*/, "", name) } /testing\.Short\(\)/ { print name }' $files | paste -sd'|' -)
 # shellcheck disable=SC2086

@@ -1,4 +1,4 @@
-module github.com/dewpoint-proxy/dewpoint/deploy/charttest/cluster/crds
+module github.com/dewpoint-proxy/dewpoint/lab/cluster/crds
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-package charttest
+package rehearsal
 
 import (
 	"fmt"
@@ -84,11 +84,11 @@ func (s *site) collect(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// difference is something of the rendered pod that can not be the same here.
+// difference is something of the rendered pod that cannot be the same here.
 type difference struct{ rendered, here, why string }
 
 // differences is everything in which the processes differ from the rendered containers, but for what a machine without
-// containers can not do: the user, the read-only root, the limits.
+// containers cannot do: the user, the read-only root, the limits.
 func (s *site) differences(mounts string) []difference {
 	nodes := s.redis.Addrs()
 	return []difference{

@@ -1,4 +1,4 @@
-package charttest
+package rehearsal
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // rehearsal is an installation that is rolled under load.
 type rehearsal struct {
 	name   string
-	values map[string]any
+	over   string // values over the production set
 	signal syscall.Signal
 	agents int
 }
@@ -43,11 +43,13 @@ const (
 // environment and configuration as they are, as processes, over a real Redis Cluster, behind a balancer that follows the
 // readiness probe. No request may fail, no stream be cut, no conversation lost. Two controls do what must go wrong.
 func TestRehearsal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SLOW: make rehearsal runs it")
+	}
 	s := newSite(t)
-	production := sets(t)["production"]
 	t.Run("production", func(t *testing.T) {
 		t.Parallel()
-		o := rehearsal{"production", production, syscall.SIGTERM, 8}.run(t, s)
+		o := rehearsal{"production", "", syscall.SIGTERM, 8}.run(t, s)
 		o.wantWhole(t)
 		o.wantEndings(t)
 		o.wantAvailable(t)
@@ -57,24 +59,23 @@ func TestRehearsal(t *testing.T) {
 	})
 	t.Run("control: killed", func(t *testing.T) {
 		t.Parallel()
-		rehearsal{"killed", production, syscall.SIGKILL, 4}.run(t, s).wantFailures(t)
+		rehearsal{"killed", "", syscall.SIGKILL, 4}.run(t, s).wantFailures(t)
 	})
 	t.Run("control: no delay", func(t *testing.T) {
 		t.Parallel()
-		values := over(production, "config: {shutdown: {delay: 0s}}", t)
-		rehearsal{"hasty", values, syscall.SIGTERM, 4}.run(t, s).wantFailures(t)
+		rehearsal{"hasty", "config: {shutdown: {delay: 0s}}", syscall.SIGTERM, 4}.run(t, s).wantFailures(t)
 	})
 }
 
 // run installs, loads, rolls, and lets the agents go on for a little.
 func (h rehearsal) run(t *testing.T, s *site) outcome {
 	t.Helper()
-	r := mustRender(t, h.values)
+	r := render(t, h.over)
 	stop, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	n := &node{
-		site: s, image: readImage(t), rendered: r, container: container(t, r), found: map[string]bool{}, stop: stop,
-		grace: time.Duration(*pod(t, r).TerminationGracePeriodSeconds) * time.Second,
+		site: s, image: readImage(t), rendered: r, container: r.container(t), found: map[string]bool{}, stop: stop,
+		grace: time.Duration(r.pod(t).TerminationGracePeriodSeconds) * time.Second,
 	}
 	o := outcome{rollout: newRollout(t, n, newService(t), h.signal, replicas), found: n.found}
 	o.install(t)
@@ -159,7 +160,7 @@ func (o outcome) wantFailures(t *testing.T) {
 
 func (o *outcome) wantEndings(t *testing.T) {
 	t.Helper()
-	delay := loadConfig(t, o.node.rendered).Shutdown.Delay
+	delay := o.node.rendered.delay(t)
 	for i, e := range o.endings {
 		if e.code != 0 || e.took > o.node.grace || e.took < delay {
 			t.Errorf("%s ended after %s with code %d; it has a delay of %s and %s in all", o.old[i].name, e.took, e.code, delay, o.node.grace)

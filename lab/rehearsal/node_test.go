@@ -1,4 +1,4 @@
-package charttest
+package rehearsal
 
 import (
 	"context"
@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	core "k8s.io/api/core/v1"
-
 	"github.com/dewpoint-proxy/dewpoint/internal/process"
 )
 
@@ -26,7 +24,7 @@ type node struct {
 	site      *site
 	image     image
 	rendered  rendered
-	container core.Container
+	container container
 	grace     time.Duration
 	found     map[string]bool // differences that there were
 	stop      context.Context
@@ -100,7 +98,7 @@ func loopback(t *testing.T, listening string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(listening)
 	if err != nil || host != "0.0.0.0" && host != "::" {
-		t.Fatalf("the container listens on %q, where nobody in the cluster reaches it (%v)", listening, err)
+		t.Fatalf("the container listens on %q, where the cluster does not reach it (%v)", listening, err)
 	}
 	return net.JoinHostPort("127.0.0.1", port)
 }
@@ -109,7 +107,7 @@ func loopback(t *testing.T, listening string) string {
 func (n *node) mount(t *testing.T, root string, differences []difference) {
 	t.Helper()
 	for _, m := range n.container.VolumeMounts {
-		for _, v := range pod(t, n.rendered).Volumes {
+		for _, v := range n.rendered.pod(t).Volumes {
 			if v.Name != m.Name {
 				continue
 			}
@@ -119,7 +117,7 @@ func (n *node) mount(t *testing.T, root string, differences []difference) {
 			dir := filepath.Join(root, m.MountPath)
 			must(t, os.MkdirAll(filepath.Join(dir, "..first"), 0o750))
 			must(t, os.Symlink("..first", filepath.Join(dir, "..data")))
-			for file, text := range one[*core.ConfigMap](t, n.rendered, v.ConfigMap.Name).Data {
+			for file, text := range n.rendered.one(t, "ConfigMap", v.ConfigMap.Name).Data {
 				must(t, os.WriteFile(filepath.Join(dir, "..first", file), []byte(localised(text, differences, n.found)), 0o600))
 				must(t, os.Symlink(filepath.Join("..data", file), filepath.Join(dir, file)))
 			}
@@ -145,8 +143,8 @@ func (n *node) environment(t *testing.T, name string) []string {
 		"KUBERNETES_PORT=tcp://10.96.0.1:443", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 }
 
-// resolve gives a variable's value from a Secret, from a ConfigMap or from the pod itself.
-func (n *node) resolve(t *testing.T, variable, name string, from *core.EnvVarSource) string {
+// resolve gives a variable's value from a Secret of secrets, from a ConfigMap or from the pod itself.
+func (n *node) resolve(t *testing.T, variable, name string, from *source) string {
 	t.Helper()
 	switch {
 	case from.SecretKeyRef != nil:
@@ -154,9 +152,8 @@ func (n *node) resolve(t *testing.T, variable, name string, from *core.EnvVarSou
 		if value, ok := secrets()[ref.Name+"/"+ref.Key]; ok {
 			return value
 		}
-		return string(one[*core.Secret](t, n.rendered, ref.Name).Data[ref.Key])
 	case from.ConfigMapKeyRef != nil:
-		return one[*core.ConfigMap](t, n.rendered, from.ConfigMapKeyRef.Name).Data[from.ConfigMapKeyRef.Key]
+		return n.rendered.one(t, "ConfigMap", from.ConfigMapKeyRef.Name).Data[from.ConfigMapKeyRef.Key]
 	case from.FieldRef != nil:
 		fields := map[string]string{
 			"metadata.name": name, "metadata.namespace": namespace, "spec.nodeName": "node", "status.podIP": "127.0.0.1", "status.hostIP": "127.0.0.1",
@@ -199,14 +196,14 @@ func (n *node) probe(r *replica) {
 }
 
 // watch asks one probe in its period, and tells each verdict that is reached, until ctx ends.
-func (n *node) watch(ctx context.Context, r *replica, p *core.Probe, verdict func(bool)) {
+func (n *node) watch(ctx context.Context, r *replica, p *probe, verdict func(bool)) {
 	client := http.Client{
 		Timeout:   time.Duration(max(1, p.TimeoutSeconds)) * time.Second,
 		Transport: &http.Transport{DisableKeepAlives: true},
 	}
 	tick := time.NewTicker(time.Duration(max(1, p.PeriodSeconds)) * time.Second)
 	defer tick.Stop()
-	var good, bad int32
+	var good, bad int
 	for {
 		if answers(&client, "http://"+r.admin+p.HTTPGet.Path) {
 			good, bad = good+1, 0

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	chart      = "../../helm"
+	chart      = "../../deploy/helm"
 	name       = "try-dewpoint" // of the Deployment of a release called try
 	waiting    = "--timeout=2m"
 	configured = "config.limits.max_header=40KiB" // is read at start, and so brings new pods

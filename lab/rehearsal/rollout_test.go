@@ -1,4 +1,4 @@
-package charttest
+package rehearsal
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // rollout replaces replicas as the Deployment's controller does.
@@ -32,14 +31,12 @@ type rollout struct {
 
 func newRollout(t *testing.T, n *node, s *service, signal syscall.Signal, desired int) *rollout {
 	t.Helper()
-	d := deployment(t, n.rendered).Spec
+	d := n.rendered.deployment(t).Spec
 	if d.Strategy.RollingUpdate == nil {
 		t.Fatalf("the strategy is %s", d.Strategy.Type)
 	}
-	surge, err := intstr.GetScaledValueFromIntOrPercent(d.Strategy.RollingUpdate.MaxSurge, desired, true)
-	must(t, err)
-	lack, err := intstr.GetScaledValueFromIntOrPercent(d.Strategy.RollingUpdate.MaxUnavailable, desired, false)
-	must(t, err)
+	surge := replicasOf(t, d.Strategy.RollingUpdate.MaxSurge, desired, true)
+	lack := replicasOf(t, d.Strategy.RollingUpdate.MaxUnavailable, desired, false)
 	return &rollout{
 		node: n, service: s, signal: signal, desired: desired, surge: surge, lack: lack, fewest: desired,
 		settle: time.Duration(d.MinReadySeconds) * time.Second,
@@ -50,7 +47,7 @@ func newRollout(t *testing.T, n *node, s *service, signal syscall.Signal, desire
 func (r *rollout) start(t *testing.T) *replica {
 	t.Helper()
 	r.started++
-	one := r.node.start(t, fmt.Sprintf("%s-%d", deployment(t, r.node.rendered).Name, r.started))
+	one := r.node.start(t, fmt.Sprintf("%s-%d", r.node.rendered.deployment(t).Metadata.Name, r.started))
 	r.service.add(one)
 	return one
 }

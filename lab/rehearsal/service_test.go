@@ -1,4 +1,4 @@
-package charttest
+package rehearsal
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-module github.com/dewpoint-proxy/dewpoint/deploy/charttest/cluster
+module github.com/dewpoint-proxy/dewpoint/lab/cluster
 
 go 1.26.0
 

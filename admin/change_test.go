@@ -11,8 +11,11 @@ func TestChangesAreLogged(t *testing.T) {
 	p := r.ask(turns("ships", 3))
 	r.call(http.MethodGet, "/api/v1/sessions/"+p.session)
 	r.call(http.MethodDelete, "/api/v1/sessions/nobody")
-	r.call(http.MethodPost, p.url("/condense"))
-	r.call(http.MethodDelete, "/api/v1/sessions/"+p.session)
+	for _, a := range []answer{r.call(http.MethodPost, p.url("/condense")), r.call(http.MethodDelete, "/api/v1/sessions/"+p.session)} {
+		if a.StatusCode/100 != 2 {
+			t.Fatalf("%s: %d %s", a.Request.URL, a.StatusCode, a.body)
+		}
+	}
 	want := []string{"POST " + p.url("/condense"), "DELETE /api/v1/sessions/" + p.session}
 	lines := r.logs.FilterMessage("admin change").All()
 	for i, line := range lines {

@@ -103,8 +103,46 @@ func (p place) url(rest string) string {
 	return "/api/v1/sessions/" + p.session + "/threads/" + p.thread + rest
 }
 
-// ask sends a history to the proxy.
+// ask sends a history to the proxy, until that has logged it: on a busy machine a turn may have to go on without the store,
+// and the end of an answer does not wait long for the log.
 func (r *rig) ask(messages []string, header ...string) place {
+	r.t.Helper()
+	condensed := ""
+	for end := time.Now().Add(patience); ; {
+		p := r.send(messages, header...)
+		if condensed == "" {
+			condensed = p.condensed
+		}
+		if p.session != "" && r.logged(p, messages) {
+			p.condensed = condensed
+			return p
+		}
+		if time.Now().After(end) {
+			r.t.Fatal("the history is not logged")
+		}
+	}
+}
+
+// logged waits a while for a history to be in the log.
+func (r *rig) logged(p place, messages []string) bool {
+	want := 0
+	for _, m := range messages {
+		if !strings.Contains(m, `"role":"system"`) && !strings.Contains(m, `"role":"developer"`) {
+			want++
+		}
+	}
+	for end := time.Now().Add(patience / 6); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		var thread struct{ Length int }
+		a := r.call(http.MethodGet, p.url(""))
+		if a.StatusCode == http.StatusOK && json.Unmarshal(a.body, &thread) == nil && thread.Length >= want {
+			return true
+		}
+	}
+	return false
+}
+
+// send sends a history to the proxy once.
+func (r *rig) send(messages []string, header ...string) place {
 	r.t.Helper()
 	body := fmt.Sprintf(`{"model":%q,"messages":[%s]}`, agentModel, strings.Join(messages, ","))
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://"+r.app.Addr()+"/v1/chat/completions", strings.NewReader(body))

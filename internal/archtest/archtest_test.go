@@ -39,6 +39,7 @@ var house = map[string][]string{
 	"config":                 {"config/internal/syntax", "internal/limit", "internal/model"},
 	"config/source":          {"config", "config/internal/syntax", "internal/limit", "internal/model"},
 	"internal/rawjson":       {},
+	"internal/served":        {},
 	"dialect":                {"session"},
 	"dialect/chat":           {"session", "dialect", "internal/rawjson"},
 	"internal/overflow":      {"internal/rawjson"},
@@ -79,12 +80,12 @@ var outside = []struct {
 	{"go.opentelemetry.io", "traces are made in one place", []string{"internal/observe", "internal/otlp"}},
 	{"net/http", "the core knows no protocol", []string{
 		"proxy", "admin", "condense/summariser", "internal/app", "internal/health", "internal/observe", "internal/otlp", "internal/fakeupstream",
-		"internal/replay", "cmd/proxy",
+		"internal/replay", "internal/served", "cmd/proxy",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{
 		"engine", "proxy", "admin", "config", "condense", "condense/summariser", "condense/condensetest", "internal/fakeupstream", "internal/replay",
 		"internal/demo", "internal/process", "session/sessiontest", "cmd/proxy",
-		"internal/health",
+		"internal/health", "internal/served",
 	}},
 	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest"}},
 }

@@ -4,42 +4,62 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Condense condenses while something is due, a bounded number of times. It never fails: where it cannot, the view stays as
-// it was. The condensations end with ctx.
+// Condense has condensed what is due. It never fails: where that cannot be, or takes longer than a request waits, the view
+// stays as it was.
 func (t *Turn) Condense(ctx context.Context) (report Report) {
 	if t.in.Wish == WishOff || t.belowAllThresholds() {
 		return report
 	}
-	again := t.place.Again || t.place.Match == session.MatchReplay
-	for made := 0; ; {
-		in := t.input(t.wanted())
-		if t.readsItself(in) {
+	again := t.join(ctx) || t.in.Wish != WishNow && (t.place.Again || t.place.Match == session.MatchReplay)
+	in := t.input(t.wanted())
+	if t.readsItself(in) {
+		return report
+	}
+	decision := t.in.Tenant.Condenser.Condense(in)
+	if t.in.Tenant.Observe {
+		report.Due = dueIn(decision)
+		return report
+	}
+	if decision.Job != nil && !again { // what was forwarded once is forwarded again
+		if report = t.condenseDue(ctx, decision.Job.Need()); report.made() {
 			return report
-		}
-		decision := t.in.Tenant.Condenser.Condense(in)
-		if t.in.Tenant.Observe {
-			report.Due = dueIn(decision)
-			return report
-		}
-		if shapes(in, decision) {
-			t.show(t.reshaped(*decision.View))
-		}
-		if again && t.in.Wish != WishNow {
-			return report // what was forwarded once is forwarded again
-		}
-		if decision.Job == nil || made == t.engine.o.Condenses || !t.runJob(ctx, decision.Job, false, &report) {
-			return report
-		}
-		if decision.Job.Need().Reason != session.ReasonArrival {
-			made++ // what is cut on arrival is cut once, and does not count
 		}
 	}
+	if shapes(in, decision) {
+		t.show(t.reshaped(*decision.View))
+	}
+	return report
+}
+
+// condenseDue has the engine condense for as long as something is due, a bounded number of times.
+func (t *Turn) condenseDue(ctx context.Context, need condense.Need) Report {
+	ctx, over := t.condensing(ctx, need)
+	defer over()
+	return t.fly(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) {
+		for made := 0; ; {
+			in := c.input(c.wanted())
+			if c.readsItself(in) {
+				return
+			}
+			decision := c.in.Tenant.Condenser.Condense(in)
+			if shapes(in, decision) {
+				c.show(c.reshaped(*decision.View))
+			}
+			if decision.Job == nil || made == c.engine.o.Condenses || !c.runJob(ctx, decision.Job, false, report) {
+				return
+			}
+			if decision.Job.Need().Reason != session.ReasonArrival {
+				made++ // what is cut on arrival is cut once, and does not count
+			}
+		}
+	})
 }
 
 // readsItself reports whether the agent is making its own summary: it must see what it summarises, if that fits.
@@ -63,16 +83,14 @@ func shapes(in condense.Input, d condense.Decision) bool {
 // runJob makes a condensation under its thread's lock, logs it and projects again. It reports whether another one may
 // follow. Where another's condensation is worth the wait, it waits for the lock.
 func (t *Turn) runJob(ctx context.Context, job condense.Job, wait bool, report *Report) bool {
-	limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Condense)
+	limited, cancel := context.WithTimeout(ctx, t.patience(job.Need()))
 	defer cancel()
-	limited, over := t.condensing(limited, job)
-	defer over()
 	unlock, err := t.claim(limited)
 	for errors.Is(err, session.ErrLocked) && wait && pause(limited) {
 		unlock, err = t.claim(limited)
 	}
 	if err != nil {
-		report.failed(job.Need().Reason, nil, err)
+		t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
 		return false
 	}
 	defer unlock()
@@ -81,19 +99,19 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, wait bool, report *
 	}
 	result, err := job.Run(limited)
 	if err != nil {
-		report.failed(job.Need().Reason, nil, err)
+		t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
 		return false
 	}
-	return t.commit(limited, result, report)
+	return t.commit(ctx, result, report)
 }
 
 // condensing tells of a condensation. The function that it returns is called at its end.
-func (t *Turn) condensing(ctx context.Context, job condense.Job) (context.Context, func()) {
+func (t *Turn) condensing(ctx context.Context, need condense.Need) (context.Context, func()) {
 	if t.in.Condensing == nil {
 		return ctx, func() {}
 	}
 	before := len(t.made)
-	ctx, over := t.in.Condensing(ctx, job.Need())
+	ctx, over := t.in.Condensing(ctx, need)
 	return ctx, func() { over(t.made[before:]) }
 }
 
@@ -155,11 +173,11 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 	defer cancel()
 	c, err := t.registry.Condense(ctx, &t.place, &t.shown.view, t.measured(result.Condensation))
 	if err != nil {
-		report.failed(result.Condensation.Reason, result.Fallback, err)
+		t.failed(report, Attempt{Reason: result.Condensation.Reason, Fallback: result.Fallback, Err: err})
 		return false
 	}
-	t.show(t.project(append(t.shown.applied, c)))
+	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
 	t.made = append(t.made, condensedBy(&c))
-	report.Attempts = append(report.Attempts, Attempt{Reason: c.Reason, Made: &c, Fallback: result.Fallback})
+	report.Attempts = append(report.Attempts, Attempt{Thread: t.place.Thread.ID, Reason: c.Reason, Made: &c, Fallback: result.Fallback})
 	return true
 }

@@ -70,7 +70,8 @@ type Tenant struct {
 	Name      string
 	Anonymous bool // any key passes; clients are told apart by their credential
 	Condenser condense.Condenser
-	Observe   bool // decide and report, forward unchanged
+	Observe   bool          // decide and report, forward unchanged
+	Deadline  time.Duration // how long a request waits for a condensation; 0: DefaultDeadline
 }
 
 // Settings are the part of the configuration that can be replaced while the engine runs. A turn ends under those that it
@@ -83,12 +84,13 @@ type Settings struct {
 	Fields  []string // of the body, likewise
 }
 
-// Engine runs turns, any number at a time.
+// Engine runs turns, any number at a time. Close it.
 type Engine struct {
 	o        Options
 	settings atomic.Pointer[Settings]
 	learnt   *learnt
 	counts   *countCache
+	flights  *flights
 }
 
 // New makes an engine. It has no settings until Swap.
@@ -113,7 +115,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new engine: %w", err)
 	}
-	return &Engine{o: o, learnt: windows, counts: counts}, nil
+	return &Engine{o: o, learnt: windows, counts: counts, flights: newFlights()}, nil
 }
 
 // Swap puts other settings in force for the turns that begin from now on.

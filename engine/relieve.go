@@ -27,7 +27,11 @@ func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
 	t.awaitLog()
 	before := t.size()
 	t.learn(over, before, &r.Report)
-	r.Smaller = t.shrink(ctx, before, &r.Report)
+	ctx, told := t.condensing(ctx, condense.Need{Reason: session.ReasonOverflow, Hard: true})
+	report := t.fly(ctx, session.ReasonOverflow, func(ctx context.Context, c *Turn, report *Report) { c.shrink(ctx, report) })
+	told()
+	r.Report.Attempts, r.Report.Panic = report.Attempts, report.Panic
+	r.Smaller = t.size().Tokens < before.Tokens
 	if over.Limit == 0 {
 		r.tooMany = before.Tokens
 	}
@@ -43,13 +47,12 @@ func (t *Turn) Relieved(r Relief) (report Report) {
 	return report
 }
 
-// shrink makes the view smaller by all means, and reports whether it is.
-func (t *Turn) shrink(ctx context.Context, before session.Size, report *Report) bool {
+// shrink makes the view smaller by all means.
+func (t *Turn) shrink(ctx context.Context, report *Report) {
 	t.condenseHard(ctx, report)
 	if in := t.input(t.wanted()); !fits(in, in.Total) {
 		t.trimHard(ctx, report)
 	}
-	return t.size().Tokens < before.Tokens
 }
 
 // condenseHard condenses because upstream refused the request for its length.

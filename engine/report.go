@@ -1,24 +1,36 @@
 package engine
 
-import "github.com/dewpoint-proxy/dewpoint/session"
+import (
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
 
 // Report is what one step of a turn did.
 type Report struct {
 	Attempts []Attempt
 	Due      session.Reason // what a tenant that only observes would have had condensed for
 	Window   int            // the context window that upstream told of, in tokens, 0: none
+	Panic    any            // that a condensation ended with, nil: none did
 }
 
 // Attempt is a condensation that was tried. The request goes on in any case.
 type Attempt struct {
+	Thread   session.ThreadID
 	Reason   session.Reason
 	Made     *session.Condensation // nil: it failed
 	Fallback error                 // why it has no summary of the summariser's; nil: it has one, or needs none
 	Err      error                 // why it failed
 }
 
-func (r *Report) failed(reason session.Reason, fallback, err error) {
-	r.Attempts = append(r.Attempts, Attempt{Reason: reason, Fallback: fallback, Err: err})
+func (t *Turn) failed(r *Report, a Attempt) {
+	a.Thread = t.place.Thread.ID
+	r.Attempts = append(r.Attempts, a)
+}
+
+// made reports whether anything was condensed.
+func (r *Report) made() bool {
+	return slices.ContainsFunc(r.Attempts, func(a Attempt) bool { return a.Made != nil })
 }
 
 func condensedBy(c *session.Condensation) Condensed {

@@ -26,6 +26,9 @@ type Input struct {
 	// Condensing is told when a condensation begins: the context that it returns is for what the condensation calls, and the
 	// function is called at its end, with what was made. It may be nil.
 	Condensing func(context.Context, condense.Need) (context.Context, func([]Condensed))
+
+	// Late is told, in a goroutine of its own, what came of a condensation that the request did not wait for. It may be nil.
+	Late func(Report)
 }
 
 // Wish is what the client wants condensed.

@@ -348,31 +348,57 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// TestClientLeavesWhileSummarising cancels the summariser's call; that it did not answer is not held against it.
-func TestClientLeavesWhileSummarising(t *testing.T) {
-	answers := make(chan fakeupstream.Answer, 2)
-	unlocked := make(chan struct{}, 2)
-	r := condensing(t, setup{
-		upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return <-answers }},
-		store:    func(s session.Store) session.Store { return unlocking{s, unlocked} },
-	})
-	answers <- fakeupstream.Answer{Fault: fakeupstream.Fault{HoldHeaders: make(chan struct{})}}
-	w := r.dial()
-	w.post(messages(turns("ships", 11)...))
-	_, err := r.up.WaitFor(guard(t), func(all []fakeupstream.Request) bool { return len(all) == 1 && all[0].Summary })
-	must(t, err)
-	w.Close()
-	cancelled, err := r.up.WaitCancelled(guard(t), 1)
-	must(t, err)
-	if len(cancelled) != 1 || !cancelled[0].Cancelled {
-		t.Errorf("requests: %+v", cancelled)
+// TestSummaryOutlivesItsClient: a client whose patience is shorter than the summariser's answer finds the summary there when it
+// tries again, and the summariser was called once.
+func TestSummaryOutlivesItsClient(t *testing.T) {
+	hold := make(chan struct{})
+	r := condensing(t, setup{upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+		return fakeupstream.Answer{Content: "They spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
+	}}})
+	named := func(n int) string {
+		return strings.Replace(messages(turns("ships", n)...), "{", `{"session_id":"ships",`, 1)
 	}
-	_, err = r.up.WaitEnded(guard(t), 1)
-	must(t, err)
+	body := named(11)
+	r.wantUnchanged(named(9))
+	for range 3 {
+		w := r.dial()
+		w.post(body)
+		_, err := r.up.WaitFor(guard(t), func(all []fakeupstream.Request) bool { return len(all) == 2 && all[1].Summary })
+		must(t, err)
+		w.Close()
+	}
+	w := r.dial()
+	w.post(body)
+	close(hold)
+	if resp, _ := w.answer(http.MethodPost); resp.StatusCode != http.StatusOK {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+	if got := r.forwarded(); string(got.Body) == body {
+		t.Error("the summary was not there for the retry")
+	}
+	if calls := r.up.SummariserCalls(); calls != 1 {
+		t.Errorf("%d calls of the summariser, want 1", calls)
+	}
+}
+
+// TestNoRequestWaitsLongerThanItsDeadline: a soft condensation that takes longer goes on for the next request.
+func TestNoRequestWaitsLongerThanItsDeadline(t *testing.T) {
+	hold := make(chan struct{})
+	unlocked := make(chan struct{}, 1)
+	r := condensing(t, setup{
+		upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+			return fakeupstream.Answer{Content: "They spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
+		}},
+		store:   func(s session.Store) session.Store { return unlocking{s, unlocked} },
+		tenants: one(func(t *proxy.Tenant) { t.Condenser, t.Deadline = llm(0, "", patience), time.Millisecond }),
+	})
+	r.wantUnchanged(messages(turns("ships", 11)...))
+	close(hold)
 	<-unlocked
-	answers <- fakeupstream.Answer{Content: "They spoke of ships."}
 	r.wantCondensed(messages(turns("ships", 13)...))
-	r.atEnd("dewpoint_client_gone_total", 1)
+	if calls := r.up.SummariserCalls(); calls != 1 {
+		t.Errorf("%d calls of the summariser, want 1", calls)
+	}
 }
 
 // unlocking is a store that tells when a lock was given back.

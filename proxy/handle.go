@@ -70,6 +70,9 @@ func (r *request) run(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	r.condense()
+	if err := r.ctx.Err(); err != nil { // the client left while it waited
+		return upstreamError(r.ctx, err)
+	}
 	if err := r.charge(); err != nil {
 		return err
 	}

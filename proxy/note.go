@@ -60,37 +60,55 @@ func (r *request) note(report engine.Report) {
 	o := &r.server.o
 	if report.Due != "" {
 		r.seen.due(report.Due)
-		o.Observer.Condensed(r.condensation(report.Due, OutcomeObserved))
+		o.Observer.Condensed(r.noted().condensation(report.Due, OutcomeObserved))
 	}
 	if report.Window > 0 {
 		o.Log.Info("context window learnt", zap.String("tenant", r.tenant.Name), zap.String("model", r.turn.ModelName()),
 			zap.Int("window", report.Window))
 	}
+	r.noted().attempts(report)
+}
+
+// late gives what takes note of a condensation that the request did not wait for. It outlives the request.
+func (r *request) late() func(engine.Report) { return r.noted().attempts }
+
+// noted is whose condensations are noted.
+type noted struct {
+	server *Server
+	tenant *Tenant
+}
+
+func (r *request) noted() noted { return noted{r.server, r.tenant} }
+
+// attempts counts condensations, and says in the log why one did not come about, or has no summary.
+func (n noted) attempts(report engine.Report) {
+	if report.Panic != nil {
+		n.server.panicked(report.Panic)
+	}
 	for i := range report.Attempts {
-		r.noteAttempt(&report.Attempts[i])
+		n.attempt(&report.Attempts[i])
 	}
 }
 
-// noteAttempt counts a condensation, and says in the log why it did not come about, or has no summary.
-func (r *request) noteAttempt(a *engine.Attempt) {
-	o, thread, outcome := &r.server.o, string(r.turn.Place().Thread.ID), OutcomeCondensed
+func (n noted) attempt(a *engine.Attempt) {
+	o, tenant, thread, outcome := &n.server.o, n.tenant.Name, string(a.Thread), OutcomeCondensed
 	cause := a.Err
 	if a.Fallback != nil {
 		cause, outcome = a.Fallback, OutcomeFallback
-		o.Log.Warn("condensed without a summary", zap.String("tenant", r.tenant.Name), zap.String("thread", thread), zap.Error(cause))
+		o.Log.Warn("condensed without a summary", zap.String("tenant", tenant), zap.String("thread", thread), zap.Error(cause))
 	}
 	var bad *condense.SummaryError
 	if errors.As(cause, &bad) {
-		o.Faults.BadSummary(r.tenant.Name, bad.Kind)
+		o.Faults.BadSummary(tenant, bad.Kind)
 	}
 	if a.Err != nil {
 		outcome = OutcomeFailed
-		o.Log.Warn("not condensed", zap.String("tenant", r.tenant.Name), zap.String("reason", string(a.Reason)),
+		o.Log.Warn("not condensed", zap.String("tenant", tenant), zap.String("reason", string(a.Reason)),
 			zap.String("thread", thread), zap.Error(a.Err))
 	}
-	o.Observer.Condensed(r.condensation(a.Reason, outcome))
+	o.Observer.Condensed(n.condensation(a.Reason, outcome))
 }
 
-func (r *request) condensation(reason session.Reason, o Outcome) Condensation {
-	return Condensation{Tenant: r.tenant.Name, Condenser: r.tenant.Condenser.Name(), Reason: reason, Outcome: o}
+func (n noted) condensation(reason session.Reason, o Outcome) Condensation {
+	return Condensation{Tenant: n.tenant.Name, Condenser: n.tenant.Condenser.Name(), Reason: reason, Outcome: o}
 }

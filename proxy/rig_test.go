@@ -60,6 +60,7 @@ type rig struct {
 	t       *testing.T
 	up      *fakeupstream.Server
 	server  *proxy.Server
+	engine  *engine.Engine
 	live    proxy.Live // as at the start
 	metrics *observe.Metrics
 	logs    *observer.ObservedLogs
@@ -150,6 +151,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 	}
 	e, err := engine.New(engine.Options{Sessions: s.sessions, Tokens: s.tokens, Limits: turns, Now: s.now})
 	must(r.t, err)
+	r.engine = e
 	o := proxy.Options{
 		Live: proxy.Live{
 			Tenants:  proxy.NewTenants(tenants...),
@@ -184,6 +186,7 @@ func (r *rig) serve() {
 		defer cancel()
 		must(r.t, r.server.Shutdown(ctx))
 		must(r.t, <-served)
+		must(r.t, r.engine.Close(ctx))
 		r.check()
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// body is a request body, held against the budget until every user of it has let go.
+// body is a request body, held against the budget until every user has released it.
 type body struct {
 	bytes  []byte
 	pool   *bufferPool

@@ -23,12 +23,12 @@ type conn struct {
 	*net.TCPConn
 	of *Ports
 
-	mu     sync.Mutex
-	since  time.Time // nothing has come since the last answer, or at all; zero: a request is under way
-	asked  time.Time // the read deadline that the server wants
-	early  bool      // one before it is set
-	served bool      // the HTTP server has it
-	rests  bool      // that was told of its end, which is none
+	mu        sync.Mutex
+	since     time.Time // nothing has come since the last answer, or at all; zero: a request is under way
+	wanted    time.Time // the read deadline that the HTTP server set
+	shortened bool      // an earlier one is set
+	served    bool      // the HTTP server has it
+	parking   bool      // the HTTP server was told that it ended, though it is open
 }
 
 // enter registers a new connection.
@@ -54,18 +54,18 @@ func (c *conn) await() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.since, c.served, c.early = time.Time{}, true, false
+	c.since, c.served, c.shortened = time.Time{}, true, false
 	return true
 }
 
-// park takes a connection back from the HTTP server, if it rests.
+// park takes a connection back from the HTTP server, if it is to be parked.
 func (c *conn) park() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.rests {
+	if !c.parking {
 		return false
 	}
-	c.rests, c.served = false, false
+	c.parking, c.served = false, false
 	_ = c.setDeadline()
 	return true
 }
@@ -84,56 +84,56 @@ func (c *conn) idle() {
 	c.since = time.Now()
 }
 
-// Read implements net.Conn. To the server, a connection that is to rest ends as if its client had closed it.
+// Read implements net.Conn. To the server, a connection that is to be parked ends as if its client had closed it.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if n > 0 {
-		c.speaks()
-	} else if timedOut(err) && c.rest() {
+		c.requestBegan()
+	} else if timedOut(err) && c.toPark() {
 		return 0, io.EOF
 	}
 	return n, err
 }
 
-// speaks notes that a request has begun. A server that wants deadlines sets the next one now.
-func (c *conn) speaks() {
+// requestBegan notes that a request has begun. A server that wants deadlines sets the next one now.
+func (c *conn) requestBegan() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.since = time.Time{}
-	if c.early && c.asked.IsZero() {
-		_ = c.TCPConn.SetReadDeadline(c.asked)
+	if c.shortened && c.wanted.IsZero() {
+		_ = c.TCPConn.SetReadDeadline(c.wanted)
 	}
-	c.early = false
+	c.shortened = false
 }
 
 // SetReadDeadline implements net.Conn.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = t
+	c.wanted = t
 	return c.setDeadline()
 }
 
-// hurry has the connection end soon, unless a request is under way.
-func (c *conn) hurry() {
+// endSoon has the connection end soon, unless a request is under way.
+func (c *conn) endSoon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_ = c.setDeadline()
 }
 
-// setDeadline sets the read deadline that the server wants, or an earlier one if the connection is to rest or to end. It
+// setDeadline sets the read deadline that the server wants, or an earlier one if the connection is to be parked or to end. It
 // is called under mu.
 func (c *conn) setDeadline() error {
-	t := c.asked
-	c.early = false
-	if end, bounded := c.patience(); bounded && (t.IsZero() || end.Before(t)) {
-		c.early, t = true, end
+	t := c.wanted
+	c.shortened = false
+	if end, bounded := c.silenceLimit(); bounded && (t.IsZero() || end.Before(t)) {
+		c.shortened, t = true, end
 	}
 	return c.TCPConn.SetReadDeadline(t)
 }
 
-// patience is until when a silent connection stays as it is. It is called under mu.
-func (c *conn) patience() (end time.Time, bounded bool) {
+// silenceLimit is until when a silent connection stays as it is. It is called under mu.
+func (c *conn) silenceLimit() (end time.Time, bounded bool) {
 	switch {
 	case c.since.IsZero():
 		return end, false
@@ -145,12 +145,12 @@ func (c *conn) patience() (end time.Time, bounded bool) {
 	return end, false
 }
 
-// rest reports whether the server is to let go of the connection: it was silent for as long as its grace.
-func (c *conn) rest() bool {
+// toPark reports whether the connection is to be taken from the HTTP server: it was silent for as long as grace.
+func (c *conn) toPark() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rests = c.early
-	return c.rests
+	c.parking = c.shortened
+	return c.parking
 }
 
 func (c *conn) silent() bool {
@@ -159,12 +159,12 @@ func (c *conn) silent() bool {
 	return !c.since.IsZero()
 }
 
-// Close implements net.Conn, but for a connection that rests.
+// Close implements net.Conn, except for a connection that is to be parked.
 func (c *conn) Close() error {
 	c.mu.Lock()
-	rests := c.rests
+	parking := c.parking
 	c.mu.Unlock()
-	if rests {
+	if parking {
 		return nil
 	}
 	return c.end()

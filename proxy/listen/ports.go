@@ -141,7 +141,7 @@ func (p *Ports) Close() <-chan struct{} {
 		_ = l.SetDeadline(time.Now().Add(settling))
 	}
 	for c := range p.conns {
-		c.hurry()
+		c.endSoon()
 	}
 	p.check()
 	return p.drained

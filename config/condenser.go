@@ -55,7 +55,7 @@ func CondenserTypes() []string {
 	}
 }
 
-// CanonicalType resolves a condenser type's alias, and says whether there is such a type.
+// CanonicalType resolves a condenser type's alias, and reports whether there is such a type.
 func CanonicalType(name string) (canonical string, known bool) {
 	switch name {
 	case "browser_output_masking":
@@ -72,7 +72,7 @@ func CanonicalType(name string) (canonical string, known bool) {
 	return name, slices.Contains(CondenserTypes(), name)
 }
 
-// CondenserKeys lists the keys that belong to a canonical type, beside type itself.
+// CondenserKeys lists the keys that belong to a canonical type, other than type itself.
 func CondenserKeys(condenserType string) []string {
 	switch condenserType {
 	case TypeObservationMasking:
@@ -123,13 +123,13 @@ func NewCondenser(condenserType string) Condenser {
 	return c
 }
 
-// usesLLM says whether the type calls a model.
+// usesLLM reports whether the type calls a model.
 func (c Condenser) usesLLM() bool { return slices.Contains(CondenserKeys(c.Type), "llm_config") }
 
-// rolling says whether the type condenses down to half of max_size.
+// rolling reports whether the type condenses down to half of max_size.
 func (c Condenser) rolling() bool { return slices.Contains(CondenserKeys(c.Type), "max_size") }
 
-// summarises says whether the type puts a summary in the place of what it forgets.
+// summarises reports whether the type replaces what it forgets by a summary.
 func (c Condenser) summarises() bool { return c.Type == TypeLLM || c.Type == TypeStructuredSummary }
 
 // ForeignKey is the message about a key that does not belong to the type, whose own keys are mine.

@@ -38,7 +38,7 @@ type Admin struct {
 	Listen string `yaml:"listen"`
 	Token  Secret `yaml:"token"` // required when Listen is not a loopback address
 
-	// Hosts are more names than those of loopback by which the listener may be addressed while there is no token.
+	// Hosts lists the host names, besides those of loopback, that requests may use for the listener while there is no token.
 	Hosts []string `yaml:"hosts"`
 }
 
@@ -49,8 +49,8 @@ type Upstream struct {
 	Timeout time.Duration `yaml:"timeout"` // the longest a whole answer may take; 0: no limit
 }
 
-// Store says where sessions are kept. MaxSize caps the embedded store: above it, the threads seen longest ago are
-// forgotten first, each whole. Redis is capped by its own maxmemory instead.
+// Store is where sessions are kept. MaxSize caps the embedded store: above it, the least recently seen threads are
+// deleted first, each as a whole. Redis is capped by its own maxmemory instead.
 type Store struct {
 	Type    string        `yaml:"type"`     // StoreEmbedded or StoreRedis
 	Path    string        `yaml:"path"`     // the embedded store's file
@@ -107,7 +107,7 @@ type APIKey struct {
 	Value Secret `yaml:"-"`
 }
 
-// Session says how a conversation is recognised. An empty list means the built-in one.
+// Session is how a conversation is recognised. An empty list means the built-in one.
 type Session struct {
 	Headers        []string `yaml:"headers"`
 	BodyFields     []string `yaml:"body_fields"`
@@ -131,8 +131,8 @@ type Limits struct {
 const DefaultInFlight limit.Bytes = 512 << 20
 
 // InFlight is how many bytes of request bodies may be held: BytesInFlight, or where that is 0 a quarter of the memory
-// that the process may use, at least MaxBody and at most DefaultInFlight. A body is held once, and beside it at worst its
-// rewritten copy, what is new of it on its way to the log, and the garbage of both. A memory of 0 is not limited.
+// that the process may use, at least MaxBody and at most DefaultInFlight. In the
+// worst case a body comes with its rewritten copy, its new part on the way to the log, and the garbage of both. A memory of 0 is not limited.
 func (l Limits) InFlight(memory int64) limit.Bytes {
 	switch {
 	case l.BytesInFlight > 0:
@@ -143,10 +143,10 @@ func (l Limits) InFlight(memory int64) limit.Bytes {
 	return max(l.MaxBody, DefaultInFlight)
 }
 
-// Shutdown is how the process ends when it is told to by SIGTERM.
+// Shutdown is how the process ends after SIGTERM.
 type Shutdown struct {
-	Delay   time.Duration `yaml:"delay"`   // it is not ready, but still serves, for whoever has not noticed yet
-	Timeout time.Duration `yaml:"timeout"` // then requests under way may take this long
+	Delay   time.Duration `yaml:"delay"`   // not ready, but still serving, until balancers have noticed
+	Timeout time.Duration `yaml:"timeout"` // then this long for requests under way
 }
 
 // Log is how the process logs: level debug, info, warn or error; format json or console.

@@ -9,8 +9,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// Encryption says under which keys the stored content is encrypted. Without an active key nothing new is; what is
-// encrypted already stays readable as long as its key is among Keys.
+// Encryption holds the keys of the stored content. Without an active key nothing new is encrypted; what is encrypted
+// already stays readable as long as its key is among Keys.
 type Encryption struct {
 	Active string            `yaml:"active"` // the id of the key for new content
 	Keys   map[string]Secret `yaml:"keys"`   // by id: 32 bytes in base64 or hexadecimal
@@ -21,7 +21,7 @@ const (
 	maxEncryptionID   = 32
 )
 
-// Decoded returns the keys' bytes by id. Those that are no key are left out: Validate reports them.
+// Decoded returns the keys' bytes by id. Malformed ones are left out: Validate reports them.
 func (e Encryption) Decoded() map[string][]byte {
 	keys := map[string][]byte{}
 	for id, text := range e.Keys {
@@ -57,7 +57,7 @@ func (v *validator) encryption(key string, e Encryption) {
 		case !ok:
 			v.add(path, "is not 32 bytes in base64 or hexadecimal: make one with openssl rand -base64 32, and name its variable as ${NAME}")
 		case owners[string(decoded)] != "":
-			v.add(path, "is the key of %s too: make each its own", owners[string(decoded)])
+			v.add(path, "is also the key of %s: make each its own", owners[string(decoded)])
 		}
 		owners[string(decoded)] = path
 	}

@@ -7,8 +7,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// Override is what an entry of Condenser.PerModel sets: thresholds of the condenser's type. What is nil is the
-// condenser's own.
+// Override is an entry of Condenser.PerModel: thresholds of the condenser's type. A nil one is inherited.
 type Override struct {
 	MaxSize         *int     `yaml:"max_size,omitempty"`
 	MaxTokens       *float64 `yaml:"max_tokens,omitempty"`
@@ -22,7 +21,7 @@ type Override struct {
 	MaxEvents       *int     `yaml:"max_events,omitempty"`
 }
 
-// With returns the condenser as a model with that override has it, without PerModel. The receiver stays as it is.
+// With returns the condenser with an override applied, and without PerModel.
 func (c Condenser) With(o Override) Condenser {
 	c.PerModel = nil
 	from, to := reflect.ValueOf(o), reflect.ValueOf(&c).Elem()

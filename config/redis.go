@@ -34,8 +34,7 @@ type Redis struct {
 
 const redisPort = "6379"
 
-// Endpoint gives r with the parts of its URL in their places, and no URL. The error says what is wrong with the URL, and
-// nothing of what is in it.
+// Endpoint returns r with its URL taken apart into the other fields. The error never repeats any of the URL.
 func (r Redis) Endpoint() (Redis, error) {
 	if r.URL == "" {
 		return r, nil
@@ -79,7 +78,7 @@ func redisDB(path string) (int, error) {
 	return int(db), nil
 }
 
-// redis takes Redacted for a URL, as Effective writes it: whoever uses it is told then.
+// redis accepts Redacted for a URL, as Effective writes it.
 func (v *validator) redis(r Redis) {
 	if r.URL == Redacted {
 		return
@@ -107,7 +106,7 @@ func (v *validator) redis(r Redis) {
 	v.redisSentinel(end)
 }
 
-// from is the key that gives what the key of that name would.
+// from returns the key that was given: that of the name, or url.
 func (r Redis) from(name string) string {
 	if r.URL != "" {
 		name = "url"
@@ -115,7 +114,7 @@ func (r Redis) from(name string) string {
 	return "store.redis." + name
 }
 
-// redisURL refuses what the URL says already. The default address may stand beside it, since nobody wrote it.
+// redisURL refuses keys that the URL covers. The default address is no such key: it was not given.
 func (v *validator) redisURL(r Redis) {
 	if r.URL == "" {
 		return
@@ -133,7 +132,7 @@ func (v *validator) redisURL(r Redis) {
 		}
 	}
 	if len(twice) > 0 {
-		v.add("store.redis.url", "is set together with %s: remove the one or the other, a URL says it all", strings.Join(twice, ", "))
+		v.add("store.redis.url", "is set together with %s: remove one or the other, the URL covers them all", strings.Join(twice, ", "))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // UpstreamFor returns where a tenant's requests go: its own fields, and the configuration's for those left empty.
-// The API key is inherited only together with the base URL, so that a key never goes to another server than its own.
+// The API key is inherited only together with the base URL, so that a key is never sent to another server.
 func (c *Config) UpstreamFor(t Tenant) Upstream {
 	up := t.Upstream
 	up.BaseURL, up.APIKey = inherit(t.Upstream.BaseURL, t.Upstream.APIKey, c.Upstream)

@@ -15,7 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
-// Bounds of Store.TTL, and the least length of a Store.Secret that is set.
+// Bounds of Store.TTL, and the minimum length of a Store.Secret.
 const (
 	minTTL    = time.Minute
 	maxTTL    = 10 * 365 * 24 * time.Hour
@@ -80,7 +80,7 @@ func (v *validator) address(key, address string) (host, port string, ok bool) {
 	return host, port, true
 }
 
-// hostName accepts what a Host header may name, without a port.
+// hostName reports whether a Host header may hold name, without a port.
 func hostName(name string) bool {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_'
@@ -99,7 +99,7 @@ func (v *validator) upstream(key string, up Upstream) {
 	v.notNegative(key+".timeout", up.Timeout)
 }
 
-// baseURL never repeats the URL: people put passwords into URLs.
+// baseURL never repeats the URL: it may hold a password.
 func (v *validator) baseURL(key, text string) {
 	u, err := url.Parse(text)
 	switch {
@@ -126,7 +126,7 @@ func (v *validator) urlPort(key, port string) {
 	}
 }
 
-// headerValue refuses what cannot be sent, or compared, as part of a header: mostly a key that was read with its newline.
+// headerValue refuses what cannot be part of a header, most often a key that was read with its newline.
 func (v *validator) headerValue(key string, secret Secret) {
 	odd := func(r rune) bool { return r <= ' ' || r == 0x7f }
 	if strings.ContainsFunc(secret.Reveal(), odd) {
@@ -165,7 +165,7 @@ func (v *validator) store() {
 	v.encryption("store.encryption", s.Encryption)
 }
 
-// storeSize lets the default stand beside a Redis, which has no use for it.
+// storeSize accepts the default with Redis, which does not use it.
 func (v *validator) storeSize(s Store) {
 	switch {
 	case s.Type == StoreRedis && s.MaxSize != DefaultStoreSize:
@@ -196,7 +196,7 @@ func (v *validator) llms() {
 	}
 }
 
-// llmOutput checks that the model can write that much and then still read something.
+// llmOutput checks that the model can write that much, and has room left to read.
 func (v *validator) llmOutput(key string, llm LLM) {
 	info, known := v.config.ModelFor(llm.Model)
 	switch {
@@ -257,7 +257,7 @@ func (v *validator) session() {
 	}
 }
 
-// headerName says whether it is an HTTP token (RFC 9110, section 5.6.2).
+// headerName reports whether name is an HTTP token (RFC 9110, section 5.6.2).
 func headerName(name string) bool {
 	odd := func(r rune) bool {
 		return r >= 0x7f || !syntax.Plain(string(r)) && !strings.ContainsRune("!#$%&'*+.^`|~", r)

@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// maxPipelineDepth bounds pipelines inside pipelines: a file can hold fewer, variables and Go code might not end.
+// maxPipelineDepth bounds pipelines inside pipelines.
 const maxPipelineDepth = 16
 
 func (v *validator) condenser(key string, c Condenser, depth int) {
@@ -26,7 +26,7 @@ func (v *validator) condenser(key string, c Condenser, depth int) {
 	}
 }
 
-// sizes checks the values of a condenser's own keys, and what they make of each other.
+// sizes checks the values of the keys that belong to the condenser's type, alone and together.
 func (v *validator) sizes(key string, c Condenser) {
 	if c.rolling() {
 		v.rolling(key, c)
@@ -63,7 +63,7 @@ func (v *validator) condenserType(key, name string) bool {
 	return false
 }
 
-// foreignFields refuses what was set in a Condenser that was not loaded, but built.
+// foreignFields refuses fields that do not belong to the type, in a Condenser that was built in Go.
 func (v *validator) foreignFields(key string, c Condenser) {
 	mine := append(CondenserKeys(c.Type), "type")
 	value := reflect.ValueOf(c)

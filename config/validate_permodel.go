@@ -8,8 +8,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// perModel checks what each override makes of a condenser. What is wrong with the condenser itself is not said again of
-// an override that inherits it.
+// perModel checks the condenser with each override. A problem of the condenser itself is not repeated for an override that
+// inherits it.
 func (v *validator) perModel(key string, c Condenser, own Problems) {
 	own = slices.Clone(own)
 	for _, name := range slices.Sorted(maps.Keys(c.PerModel)) {
@@ -28,7 +28,7 @@ func (v *validator) perModel(key string, c Condenser, own Problems) {
 	}
 }
 
-// modelPattern checks that a name is a model's, or how models' names begin and a *.
+// modelPattern checks that a name is a model's, or a prefix of names and a *.
 func (v *validator) modelPattern(key, name string) {
 	switch {
 	case name == "":
@@ -36,11 +36,11 @@ func (v *validator) modelPattern(key, name string) {
 	case name == "*":
 		v.add(key, "means every model: set the condenser's own keys")
 	case strings.Contains(name[:len(name)-1], "*"):
-		v.add(key, "has a * before its end: name the model, or how its name begins and one * after that")
+		v.add(key, "has a * before its end: write the model, or a prefix of its name and one *")
 	}
 }
 
-// foreignThresholds refuses what was set in an Override that was not loaded, but built.
+// foreignThresholds refuses thresholds that do not belong to the type, in an Override that was built in Go.
 func (v *validator) foreignThresholds(key, condenserType string, o Override) {
 	mine := Thresholds(condenserType)
 	for _, name := range o.keys() {

@@ -9,20 +9,20 @@ import (
 
 const maxTenantName = 64
 
-// tenants checks that every key belongs to one tenant, and that every tenant has one.
+// tenants checks that every tenant has a key, and that no two share one.
 func (v *validator) tenants() {
 	if v.config.Notify && len(v.config.Tenants) > 0 {
-		v.add("notify", "is for a configuration without tenants: set it in each of tenants that is to have it, or remove it")
+		v.add("notify", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	}
 	if v.config.LogContent && len(v.config.Tenants) > 0 {
-		v.add("log_content", "is for a configuration without tenants: set it in each of tenants that is to have it, or remove it")
+		v.add("log_content", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	}
 	names, owners := map[string]int{}, map[[sha256.Size]byte]string{}
 	for i, tenant := range v.config.Tenants {
 		key := syntax.Index("tenants", i)
 		v.tenantName(key+".name", tenant.Name)
 		if first, taken := names[tenant.Name]; taken {
-			v.add(key+".name", "is that of %s too: give each tenant its own", syntax.Index("tenants", first))
+			v.add(key+".name", "is also the name of %s: give each tenant its own", syntax.Index("tenants", first))
 		} else {
 			names[tenant.Name] = i
 		}
@@ -46,7 +46,7 @@ func (v *validator) tenantName(key, name string) {
 	}
 }
 
-// tenantUpstream checks what the tenant's fields make of the configuration's upstream.
+// tenantUpstream checks the fields that a tenant may leave empty to inherit.
 func (v *validator) tenantUpstream(key string, tenant Tenant) {
 	if tenant.Upstream.BaseURL != "" {
 		v.baseURL(key+".base_url", tenant.Upstream.BaseURL)
@@ -57,7 +57,7 @@ func (v *validator) tenantUpstream(key string, tenant Tenant) {
 
 func (v *validator) apiKeys(list string, keys []APIKey, owners map[[sha256.Size]byte]string) {
 	if len(keys) == 0 {
-		v.add(list, "is empty: give the tenant at least one key, nobody could use it")
+		v.add(list, "is empty: give the tenant at least one key, or no client can use it")
 	}
 	for i, apiKey := range keys {
 		key := syntax.Index(list, i)
@@ -66,7 +66,7 @@ func (v *validator) apiKeys(list string, keys []APIKey, owners map[[sha256.Size]
 		}
 		digest, _ := apiKey.Digest()
 		if owner, taken := owners[digest]; taken {
-			v.add(key, "is the key of %s too: a key belongs to one tenant, once", owner)
+			v.add(key, "is also the key of %s: a key belongs to one tenant, once", owner)
 			continue
 		}
 		owners[digest] = key
@@ -107,6 +107,6 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 	case l.Body < 0:
 		v.add(key+".max_body", "is negative: write a size as 4MiB, or 0 for limits.max_body")
 	case l.Body > v.config.Limits.MaxBody:
-		v.add(key+".max_body", "is above limits.max_body, which no request may pass: lower it, or raise that")
+		v.add(key+".max_body", "is above limits.max_body, which holds for every request: lower it, or raise limits.max_body")
 	}
 }

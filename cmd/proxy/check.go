@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// checkConfig loads a configuration and shows what is in force, secrets hidden.
+// checkConfig loads a configuration and prints the effective one, secrets redacted.
 func checkConfig(args []string, out, errs io.Writer) error {
 	fs := flags("check-config", errs)
 	if err := parse(fs, args); err != nil {
@@ -23,7 +23,7 @@ func checkConfig(args []string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s\n# %s: fine\n", text, fs.Arg(0))
+	fmt.Fprintf(out, "%s\n# %s: valid\n", text, fs.Arg(0))
 	return nil
 }
 

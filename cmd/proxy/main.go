@@ -27,7 +27,7 @@ Usage:
   dewpoint check-store [--renew] FILE                                say what is damaged in an embedded store
   dewpoint demo                                                      see it work: no network, no key
   dewpoint replay [flags] FILE|FOLDER ...                            play recorded runs through it, offline
-  dewpoint health [--live|--ready|--startup] [--admin ADDR]          ask the proxy on this machine how it is
+  dewpoint health [--live|--ready|--startup] [--admin ADDR]          check the proxy on this machine
   dewpoint version
 
 Without flags it serves on 127.0.0.1:8080, forwards to https://api.openai.com/v1 with the client's own key and keeps its
@@ -101,7 +101,7 @@ func flags(name string, errs io.Writer) *flag.FlagSet {
 	return fs
 }
 
-// parse parses flags; what is wrong has been written out already.
+// parse parses flags; the flag set has already reported what is wrong.
 func parse(fs *flag.FlagSet, args []string) error {
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

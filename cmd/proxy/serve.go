@@ -39,7 +39,7 @@ func serve(ctx context.Context, args []string, errs io.Writer) error {
 	if sources.file == "" {
 		sources.file = os.Getenv("DEWPOINT_CONFIG")
 	}
-	sources.text, _ = os.ReadFile(sources.file) //nolint:gosec // load says what is wrong with it
+	sources.text, _ = os.ReadFile(sources.file) //nolint:gosec // load reports what is wrong with it
 	cfg, err := load(sources.file, sources.flags)
 	if err != nil {
 		return usageError{err}
@@ -54,7 +54,7 @@ type origin struct {
 	flags map[string]string
 }
 
-// given gives the flags that override the configuration.
+// given returns the flags that override the configuration, by key.
 func given(fs *flag.FlagSet) map[string]string {
 	keys := map[string]string{"listen": "listen", "upstream": "upstream", "admin": "admin.listen", "store": "store.path"}
 	out := map[string]string{}
@@ -74,7 +74,7 @@ func load(file string, overrides map[string]string) (*config.Config, error) {
 	return cfg, nil
 }
 
-// problems lays out everything that is wrong with a configuration, a line each.
+// problems lists everything that is wrong with a configuration, a line each.
 func problems(err error) error {
 	var found config.Problems
 	if !errors.As(err, &found) {
@@ -90,7 +90,7 @@ func problems(err error) error {
 
 func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP) // before anything else: unasked for, the signal would end the process
+	signal.Notify(hup, syscall.SIGHUP) // before anything else: unhandled, the signal would end the process
 	defer signal.Stop(hup)
 	stop := make(chan os.Signal, 3)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
@@ -130,15 +130,15 @@ func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 	return errors.Join(err, ending{app: a, log: log.Logger, shutdown: cfg.Shutdown, again: stop}.run(asked))
 }
 
-// closeLog writes what is left of the log, unless nobody takes it.
+// closeLog writes the rest of the log, and gives up after two seconds.
 func closeLog(log *app.Log) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	log.Close(ctx)
 }
 
-// reloads puts a changed configuration in force, on SIGHUP and when its file changes. A bad one changes nothing, and the
-// log says why. The function that it returns ends this and waits for it.
+// reloads applies a changed configuration, on SIGHUP and when its file changes. An invalid one changes nothing, and is
+// logged. The returned function stops this and waits for it.
 func reloads(ctx context.Context, hup <-chan os.Signal, a *app.App, log *zap.Logger, from origin) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	again := make(chan struct{}, 1)

@@ -12,15 +12,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/app"
 )
 
-// ending is how the proxy stops when it is told to.
+// ending stops the proxy in order.
 type ending struct {
 	app      *app.App
 	log      *zap.Logger
 	shutdown config.Shutdown
-	again    chan os.Signal // whoever asks a second time does not want to wait; a third ends the process
+	again    chan os.Signal // a second signal cuts the wait short; a third ends the process
 }
 
-// run drains the proxy, waits until nobody sends it anything new, finishes what is under way and closes the store. An
+// run drains the proxy, waits until clients have gone elsewhere, finishes requests under way and closes the store. An
 // interrupt comes from the keyboard: there is no balancer to wait for.
 func (e ending) run(asked os.Signal) error {
 	delay := e.shutdown.Delay
@@ -48,7 +48,7 @@ func (e ending) run(asked os.Signal) error {
 	return err
 }
 
-// hurry cuts everything short at the next signal, and lets go of the one after it.
+// hurry cuts everything short at the next signal, and no longer handles the one after it.
 func (e ending) hurry(ctx context.Context, cancel context.CancelFunc) {
 	select {
 	case <-ctx.Done():

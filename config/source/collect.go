@@ -64,7 +64,7 @@ func (p *problems) merge(later error) {
 	}
 }
 
-// within says whether key is outer, or stands inside it.
+// within reports whether key is outer, or inside it.
 func within(key, outer string) bool {
 	rest, ok := strings.CutPrefix(key, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

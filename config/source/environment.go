@@ -69,8 +69,8 @@ type step struct {
 	index int
 }
 
-// locate finds the key that the rest of a variable's name stands for, below a value of type t. The node is what the file
-// gives there, if anything: names of models and the like are looked for in it. It returns nil if there is none.
+// locate finds the key that the rest of a variable's name stands for, below a value of type t. Names in maps, as those of
+// models, are looked up in n, the value in the file. It returns nil if there is no such key.
 func locate(t reflect.Type, rest string, n *node) []step {
 	switch {
 	case syntax.IsScalar(t):
@@ -220,7 +220,7 @@ func child(n *node, s step, value *node) *node {
 	return nil
 }
 
-// serviceLink says whether a variable is one of those that Kubernetes sets in every container for a service whose name
+// serviceLink reports whether a variable is one that Kubernetes sets in every container for a service whose name
 // begins with dewpoint, as DEWPOINT_SERVICE_HOST and DEWPOINT_PORT_8080_TCP_ADDR.
 func serviceLink(rest, value string) bool {
 	rest = "_" + rest

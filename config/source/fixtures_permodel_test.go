@@ -5,10 +5,10 @@ func badPerModel() []badFixture {
 	const keys = "max_size, max_tokens, min_tokens, keep_first, minimum_progress, max_event_length, background_at"
 	return []badFixture{
 		{"bad.per-model-keys.yaml", []string{
-			`condenser.per_model.a.type: is the same for all models: remove it, or use ` + keys + ` (line 5)`,
-			`condenser.per_model.b.llm_config: is the same for all models: remove it, or use ` + keys + ` (line 6)`,
-			`condenser.per_model.b.timeout: is the same for all models: remove it, or use ` + keys + ` (line 6)`,
-			`condenser.per_model.b.per_model: is the same for all models: remove it, or use ` + keys + ` (line 6)`,
+			`condenser.per_model.a.type: cannot differ by model: remove it, or use ` + keys + ` (line 5)`,
+			`condenser.per_model.b.llm_config: cannot differ by model: remove it, or use ` + keys + ` (line 6)`,
+			`condenser.per_model.b.timeout: cannot differ by model: remove it, or use ` + keys + ` (line 6)`,
+			`condenser.per_model.b.per_model: cannot differ by model: remove it, or use ` + keys + ` (line 6)`,
 			`condenser.per_model.c.attention_window: does not belong to type "llm": remove it, or use ` + keys + ` (line 7)`,
 			`condenser.per_model.d.max_sise: is not a known key: use one of ` + keys + ` (line 8)`,
 			`condenser.per_model.f: overrides nothing: give it one of ` + keys + `, or remove it (line 10)`,
@@ -23,8 +23,8 @@ func badPerModel() []badFixture {
 		{"bad.per-model-names.yaml", []string{
 			`condenser.per_model[""]: has an empty name: name the model (line 4)`,
 			`condenser.per_model["*"]: means every model: set the condenser's own keys (line 5)`,
-			`condenser.per_model["gpt**"]: has a * before its end: name the model, or how its name begins and one * after that (line 7)`,
-			`condenser.per_model["gpt-*-mini"]: has a * before its end: name the model, or how its name begins and one * after that (line 6)`,
+			`condenser.per_model["gpt**"]: has a * before its end: write the model, or a prefix of its name and one * (line 7)`,
+			`condenser.per_model["gpt-*-mini"]: has a * before its end: write the model, or a prefix of its name and one * (line 6)`,
 		}},
 		{"bad.per-model-sizes.yaml", []string{
 			`condenser.condensers[0].llm_config: names no entry of llms: add it to llms, or leave it empty for the request's own model (line 6)`,

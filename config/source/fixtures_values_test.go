@@ -48,7 +48,7 @@ func badValues() []badFixture {
 			`condenser.condensers[5].type: is missing: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, llm, structured_summary, llm_attention, pipeline, tool_output_trim (line 9)`,
 		}},
 		{"bad.encryption.yaml", []string{
-			`store.encryption.keys.same: is the key of store.encryption.keys.hex too: make each its own (line 9)`,
+			`store.encryption.keys.same: is also the key of store.encryption.keys.hex: make each its own (line 9)`,
 			`store.encryption.keys.short: is not 32 bytes in base64 or hexadecimal: make one with openssl rand -base64 32, and name its variable as ${NAME} (line 5)`,
 			`store.encryption.keys: has an id that is not plain: use up to 32 letters, digits, - and _, and give the key after it (line 4)`,
 			`store.encryption.active: names no entry of keys: name one of them, or leave it empty to encrypt nothing new (line 3)`,
@@ -109,7 +109,7 @@ func badValues() []badFixture {
 			`llms.cheap.model: is missing: name the model to call (line 2)`,
 		}},
 		{"bad.log-content-with-tenants.yaml", []string{
-			`log_content: is for a configuration without tenants: set it in each of tenants that is to have it, or remove it (line 1)`,
+			`log_content: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
 		}},
 		{"bad.log.yaml", []string{
 			`log.level: is not one of debug, info, warn, error: use one of them (line 1)`,
@@ -133,7 +133,7 @@ func badValues() []badFixture {
 			`models.mine.price.input: is negative: write USD per million tokens (line 1)`,
 		}},
 		{"bad.notify-with-tenants.yaml", []string{
-			`notify: is for a configuration without tenants: set it in each of tenants that is to have it, or remove it (line 1)`,
+			`notify: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
 		}},
 		{"bad.pipeline-empty.yaml", []string{
 			`condenser.condensers: is empty: name at least one condenser (line 1)`,
@@ -164,7 +164,7 @@ func badValues() []badFixture {
 			`store.redis.password: is missing while username is set: set it, or remove username (line 1)`,
 		}},
 		{"bad.redis-url-and-parts.yaml", []string{
-			`store.redis.url: is set together with addrs, username, password, db, tls: remove the one or the other, a URL says it all (line 3)`,
+			`store.redis.url: is set together with addrs, username, password, db, tls: remove one or the other, the URL covers them all (line 3)`,
 		}},
 		{"bad.redis-url-cluster.yaml", []string{
 			`store.redis.url: names a database together with cluster: remove its number, a Cluster has only 0 (line 1)`,
@@ -223,7 +223,7 @@ func badValues() []badFixture {
 		}},
 		{"bad.tenant-limits.yaml", []string{
 			`tenants[0].limits.requests_per_minute: is negative: write a number, or 0 for no limit (line 5)`,
-			`tenants[0].limits.max_body: is above limits.max_body, which no request may pass: lower it, or raise that (line 5)`,
+			`tenants[0].limits.max_body: is above limits.max_body, which holds for every request: lower it, or raise limits.max_body (line 5)`,
 			`tenants[1].limits.max_body: is negative: write a size as 4MiB, or 0 for limits.max_body (line 6)`,
 			`limits.tenant.concurrent: is negative: write a number, or 0 for no limit (line 1)`,
 			`limits.tenant.tokens_per_minute: is negative: write a number, or 0 for no limit (line 1)`,
@@ -233,13 +233,13 @@ func badValues() []badFixture {
 			`tenants[1].name: is not a plain name: use up to 64 letters, digits, - and _ (line 3)`,
 		}},
 		{"bad.tenant-no-keys.yaml", []string{
-			`tenants[0].api_keys: is empty: give the tenant at least one key, nobody could use it (line 2)`,
+			`tenants[0].api_keys: is empty: give the tenant at least one key, or no client can use it (line 2)`,
 		}},
 		{"bad.tenants-same-key.yaml", []string{
-			`tenants[1].api_keys[1]: is the key of tenants[0].api_keys[0] too: a key belongs to one tenant, once (line 3)`,
+			`tenants[1].api_keys[1]: is also the key of tenants[0].api_keys[0]: a key belongs to one tenant, once (line 3)`,
 		}},
 		{"bad.tenants-same-name.yaml", []string{
-			`tenants[1].name: is that of tenants[0] too: give each tenant its own (line 3)`,
+			`tenants[1].name: is also the name of tenants[0]: give each tenant its own (line 3)`,
 		}},
 		{"bad.upstream-timeout.yaml", []string{
 			`upstream.timeout: is negative: write it as 30s (line 1)`,

@@ -6,7 +6,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// adoptOpenHands rewrites OpenHands' [llm] and [llm.NAME] sections as entries of llms, and returns the keys in them that
+// adoptOpenHands rewrites OpenHands' [llm] and [llm.NAME] sections as entries of llms, and returns their keys that
 // mean nothing here. As there, a named section inherits the keys of [llm] itself, which is the entry "llm".
 func adoptOpenHands(root *node, p *problems) (unused []string) {
 	section := root.take("llm")
@@ -87,7 +87,7 @@ func translateLLM(llm *node, key string) (unused []string) {
 	return unused
 }
 
-// openHandsOnly says whether an OpenHands model has this key and a condenser model here does not.
+// openHandsOnly reports whether a key of an OpenHands model means nothing here.
 func openHandsOnly(name string) bool {
 	switch name {
 	case "api_version", "aws_access_key_id", "aws_secret_access_key", "aws_region_name", "caching_prompt",

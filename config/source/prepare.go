@@ -84,7 +84,7 @@ func override(condenserType string, p *problems, n *node, key string) *node {
 			kept.fields = append(kept.fields, f)
 		case slices.Contains(config.CondenserKeys(condenserType), f.name) || f.name == "type":
 			p.givenAt(path, f.node.origin)
-			p.add(path, "is the same for all models: remove it, or use %s", strings.Join(mine, ", "))
+			p.add(path, "cannot differ by model: remove it, or use %s", strings.Join(mine, ", "))
 		case slices.Contains(all, f.name):
 			p.givenAt(path, f.node.origin)
 			p.add(path, "%s", config.ForeignKey(condenserType, mine))

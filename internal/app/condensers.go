@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// builder makes condensers for one tenant.
+// builder makes the condensers of one tenant.
 type builder struct {
 	config   *config.Config
 	out      *calls
@@ -18,13 +18,13 @@ type builder struct {
 	health   *summariser.Tenant // of the models; nil: all are well
 }
 
-// condenser makes the condenser that stands under a key of the configuration.
+// condenser makes the condenser of a key of the configuration, with its per_model.
 func (b builder) condenser(key string, c config.Condenser) (condense.Condenser, error) {
-	otherwise, err := b.plain(key, c)
+	fallback, err := b.plain(key, c)
 	if err != nil || len(c.PerModel) == 0 {
-		return otherwise, err
+		return fallback, err
 	}
-	p := perModel{otherwise: otherwise, exact: map[string]condense.Condenser{}}
+	p := perModel{fallback: fallback, exact: map[string]condense.Condenser{}}
 	for name, override := range c.PerModel {
 		own, err := b.plain(key, c.With(override))
 		if err != nil {
@@ -35,7 +35,7 @@ func (b builder) condenser(key string, c config.Condenser) (condense.Condenser, 
 	return p, nil
 }
 
-// plain makes a condenser that is the same for all models.
+// plain makes a condenser without per_model.
 func (b builder) plain(key string, c config.Condenser) (condense.Condenser, error) {
 	switch c.Type {
 	case config.TypeNoop:
@@ -57,7 +57,7 @@ func (b builder) plain(key string, c config.Condenser) (condense.Condenser, erro
 	case config.TypePipeline:
 		return b.pipeline(key, c)
 	}
-	return nil, fmt.Errorf("%s.type: %q is not available in this version", key, c.Type)
+	return nil, fmt.Errorf("%s.type: %q is not a condenser type", key, c.Type)
 }
 
 func (b builder) pipeline(key string, c config.Condenser) (condense.Condenser, error) {

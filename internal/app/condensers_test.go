@@ -171,8 +171,8 @@ func TestBuilderRefuses(t *testing.T) {
 	masking := config.NewCondenser(config.TypeObservationMasking)
 	masking.PerModel = map[string]config.Override{"o3": {}}
 	for want, c := range map[string]config.Condenser{
-		`condenser.type: "sliding" is not available`:                        {Type: "sliding"},
-		`condenser.type: "" is not available`:                               {},
+		`condenser.type: "sliding" is not a condenser type`:                 {Type: "sliding"},
+		`condenser.type: "" is not a condenser type`:                        {},
 		`condenser.condensers[1].condensers[1].llm_config: "nobody" is not`: {Type: config.TypePipeline, Condensers: []config.Condenser{masking, inner}},
 	} {
 		_, err := buildTenant(cfg, nil, config.Tenant{Name: "a", Condenser: &c})

@@ -62,11 +62,11 @@ tenants:
 	}
 	other := *cfg
 	other.Limits.Tenant.Concurrent++
-	if keys := fixed(cfg, &other); len(keys) > 0 {
+	if keys := needRestart(cfg, &other); len(keys) > 0 {
 		t.Errorf("at the next start: %v", keys)
 	}
 	other.Limits.MaxBody++
-	if keys := fixed(cfg, &other); !slices.Equal(keys, []string{"limits"}) {
+	if keys := needRestart(cfg, &other); !slices.Equal(keys, []string{"limits"}) {
 		t.Errorf("at the next start: %v", keys)
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 )
 
-// perModel chooses a condenser by the model that a request names: the one under that very name, else the one under the
-// longest beginning of it, else the one that has no model.
+// perModel chooses a condenser by the model that a request names: by the exact name, else by its longest prefix, else the
+// fallback.
 type perModel struct {
-	otherwise condense.Condenser
-	exact     map[string]condense.Condenser
-	prefixes  []prefixed // the longest first
+	fallback condense.Condenser
+	exact    map[string]condense.Condenser
+	prefixes []prefixed // the longest first
 }
 
 type prefixed struct {
@@ -22,7 +22,7 @@ type prefixed struct {
 
 var _ condense.Condenser = perModel{}
 
-// add puts a condenser under a name, or under a beginning of names, which ends in a *.
+// add registers a condenser for a model, or for a prefix of names, which ends in a *.
 func (p *perModel) add(name string, c condense.Condenser) {
 	prefix, is := strings.CutSuffix(name, "*")
 	if !is {
@@ -34,7 +34,7 @@ func (p *perModel) add(name string, c condense.Condenser) {
 }
 
 // Name implements condense.Condenser.
-func (p perModel) Name() string { return p.otherwise.Name() }
+func (p perModel) Name() string { return p.fallback.Name() }
 
 // Condense implements condense.Condenser.
 func (p perModel) Condense(in condense.Input) condense.Decision { return p.of(in.Model).Condense(in) }
@@ -48,5 +48,5 @@ func (p perModel) of(model string) condense.Condenser {
 			return entry.condenser
 		}
 	}
-	return p.otherwise
+	return p.fallback
 }

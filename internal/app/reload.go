@@ -11,14 +11,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
-// Reload puts another configuration in force: tenants, condensers, limits of tenants, models, session keys and the upstream, for the
-// requests that come from now on. All that can fail is done before anything changes; an error leaves everything as it
-// was. What needs a restart (listeners, store, limits, log) stays, and is named in the log.
+// Reload applies another configuration to new requests: tenants with their limits, condensers, models, session keys and
+// the upstream. Everything that can fail is done before anything changes; after an error the old configuration stays in
+// use. Settings that need a restart (listeners, store, limits, log) stay as they are, and are named in the log.
 func (a *App) Reload(cfg *config.Config) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	later := fixed(a.config, cfg)
-	cfg = kept(a.config, cfg)
+	later := needRestart(a.config, cfg)
+	cfg = effective(a.config, cfg)
 	live, err := a.live(cfg)
 	if err != nil {
 		a.NotReloaded()
@@ -35,13 +35,13 @@ func (a *App) Reload(cfg *config.Config) error {
 	return nil
 }
 
-// NotReloaded notes that a configuration could not be loaded: the last good one stays in force.
+// NotReloaded records that a configuration could not be loaded: the last good one stays in use.
 func (a *App) NotReloaded() {
 	a.health.refused.Store(true)
 	a.metrics.Reloaded(false, time.Now())
 }
 
-// tookEffect notes that a configuration is in force, and says whose content goes into the log.
+// tookEffect records that a configuration is in use, and names the tenants whose content is logged.
 func (a *App) tookEffect(cfg *config.Config) {
 	a.metrics.Reloaded(true, time.Now())
 	tenants := cfg.Tenants
@@ -57,14 +57,14 @@ func (a *App) tookEffect(cfg *config.Config) {
 	}
 }
 
-// ofTheProcess is the limits that are not a tenant's.
-func ofTheProcess(l config.Limits) config.Limits {
+// processLimits returns the limits that are not a tenant's.
+func processLimits(l config.Limits) config.Limits {
 	l.Tenant = limit.Tenant{}
 	return l
 }
 
-// kept is the new configuration with the sections of the old one that are read only at start: what will be in force.
-func kept(old, now *config.Config) *config.Config {
+// effective returns the new configuration with those sections of the old one that are read only at start.
+func effective(old, now *config.Config) *config.Config {
 	out, tenant := *now, now.Limits.Tenant
 	out.Listen, out.Admin, out.Store, out.Shutdown, out.Log = old.Listen, old.Admin, old.Store, old.Shutdown, old.Log
 	out.Limits = old.Limits
@@ -72,14 +72,14 @@ func kept(old, now *config.Config) *config.Config {
 	return &out
 }
 
-// fixed names the sections that differ and are read only at start.
-func fixed(old, now *config.Config) []string {
+// needRestart names the sections that differ and are read only at start.
+func needRestart(old, now *config.Config) []string {
 	var keys []string
 	for key, differs := range map[string]bool{
 		"listen":                         old.Listen != now.Listen,
 		"admin":                          !reflect.DeepEqual(old.Admin, now.Admin),
 		"store":                          !reflect.DeepEqual(old.Store, now.Store),
-		"limits":                         ofTheProcess(old.Limits) != ofTheProcess(now.Limits),
+		"limits":                         processLimits(old.Limits) != processLimits(now.Limits),
 		"shutdown":                       old.Shutdown != now.Shutdown,
 		"log":                            old.Log != now.Log,
 		"the longest summariser timeout": longestCall(old) != longestCall(now),

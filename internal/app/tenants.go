@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// defaultTenant is who everybody is where no tenants are configured.
+// defaultTenant is the name of the tenant of all clients where none are configured.
 const defaultTenant = "default"
 
 // buildTenants makes the tenants. Without any there is one that takes every key.
@@ -34,7 +34,7 @@ func buildTenants(cfg *config.Config, out *calls) (*proxy.Tenants, error) {
 	return proxy.NewTenants(tenants...), nil
 }
 
-// defaultTenantOf is the one tenant of a configuration without any.
+// defaultTenantOf returns the tenant of a configuration without tenants.
 func defaultTenantOf(cfg *config.Config) config.Tenant {
 	return config.Tenant{Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Expand replaces ${NAME} by the variable's value, which is not expanded again, and $${ by ${; any other dollar sign
-// stands for itself. It says whether a variable was used.
+// stands for itself. It reports whether a variable was used.
 func Expand(text string, env map[string]string) (expanded string, used bool, err error) {
 	var out strings.Builder
 	for text != "" {

@@ -1,29 +1,13 @@
 package condense
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
-
-// browserTools are parts of the names of tools whose results are pages or screenshots: a tool is a browser's if its
-// name, in lower case and without hyphens, underscores and points, has one of them in it, or is one of browserExact.
-//
-//	browse                OpenHands browse, browse_interactive; browser_navigate, browser_use and the like
-//	playwright, puppeteer, selenium, chromedevtools, webdriver   MCP servers that drive a browser
-//	navigatepage, gotourl, openurl, visitpage, visiturl, visitwebpage   single actions of such servers
-//	webfetch, fetchurl, fetchweb, fetchpage, urlfetch, readurl, webpage, firecrawl   pages as text
-//	computeruse, screenshot   screens
-var browserTools = []string{"brows", "playwright", "puppeteer", "selenium", "chromedevtools", "webdriver", "navigatepage", "gotourl",
-	"openurl", "visitpage", "visiturl", "webfetch", "fetchurl", "fetchweb", "fetchpage", "urlfetch", "readurl", "webpage",
-	"firecrawl", "computeruse", "screenshot"}
-
-// browserExact are names that are a browser's as a whole only, after a server's name (mcp__web__fetch, web.fetch) if there
-// is one.
-var browserExact = []string{"fetch", "computer", "visit"}
 
 // BrowserOutput replaces the content of all but the newest browser observations: the page's URL is what remains. It
 // forgets nothing: every request's view is made anew. Results in the newest exchange, which no model has answered yet,
@@ -69,9 +53,9 @@ func browserPages(in Input) []page {
 		for _, id := range m.Calls {
 			delete(open, id)
 		}
-		if item.Kind == session.Action && mayBrowse(item.Raw) {
+		if item.Kind == session.Action && agents.MayBrowse(item.Raw) {
 			for _, call := range read(in.Codec, item.Raw).Calls {
-				if browses(call.Name) {
+				if agents.Browses(call.Name) {
 					open[call.ID] = call
 				}
 			}
@@ -81,41 +65,6 @@ func browserPages(in Input) []page {
 		}
 	}
 	return pages
-}
-
-// browses reports whether a tool is a browser's.
-func browses(tool string) bool {
-	tool = strings.ToLower(tool)
-	last := tool[strings.LastIndexAny(tool, ".:/")+1:]
-	if at := strings.LastIndex(last, "__"); at >= 0 {
-		last = last[at+2:]
-	}
-	for _, name := range browserExact {
-		if last == name {
-			return true
-		}
-	}
-	plain := strings.NewReplacer("_", "", "-", "", ".", "").Replace(tool)
-	for _, part := range browserTools {
-		if strings.Contains(plain, part) {
-			return true
-		}
-	}
-	return false
-}
-
-// browserHints are such that a message which names a browser tool has one of them in it, in whatever case.
-var browserHints = [][]byte{[]byte("brows"), []byte("playw"), []byte("puppet"), []byte("seleni"), []byte("chrome"), []byte("driver"),
-	[]byte("page"), []byte("url"), []byte("visit"), []byte("fetch"), []byte("crawl"), []byte("computer"), []byte("screen")}
-
-func mayBrowse(raw []byte) bool {
-	lower := bytes.ToLower(raw)
-	for _, hint := range browserHints {
-		if bytes.Contains(lower, hint) {
-			return true
-		}
-	}
-	return false
 }
 
 // maxURL is the length of an address shown, in bytes.

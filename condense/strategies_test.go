@@ -105,23 +105,6 @@ func (plainCodec) Read(raw []byte) (session.Content, error) {
 func (plainCodec) Note(text string) []byte                       { return []byte(text) }
 func (plainCodec) Rewrite(_ []byte, text string) ([]byte, error) { return []byte(text), nil }
 
-func TestBrowses(t *testing.T) {
-	for tool, want := range map[string]bool{
-		"browse": true, "browse_interactive": true, "browser_navigate": true, "BrowserUse": true, "mcp__playwright__click": true,
-		"puppeteer_goto": true, "web_fetch": true, "WebFetch": true, "fetch_url": true, "fetch": true, "mcp__web__fetch": true,
-		"web.fetch": true, "firecrawl_scrape": true, "computer": true, "take_screenshot": true, "computer_use_preview": true,
-		"mcp__chrome-devtools__click": true, "read_url": true, "visit": true,
-		"git_fetch": false, "prefetch": false, "run": false, "web_search": false, "read_file": false, "computer_name": false, "": false,
-	} {
-		if browses(tool) != want {
-			t.Errorf("%q: %v", tool, !want)
-		}
-		if want && !mayBrowse([]byte(`{"name":"`+tool+`"}`)) {
-			t.Errorf("%q is passed over", tool)
-		}
-	}
-}
-
 func TestArgumentURL(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{"url":"https://a.example/x"}`:                      "https://a.example/x",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -80,7 +81,7 @@ type Settings struct {
 	Tenants []*Tenant
 	Logged  dialect.Dialect // in which histories are logged
 	Models  func(name string) Model
-	Headers []string // that name a session; DefaultSessionHeaders if empty
+	Headers []string // that name a session; agents.SessionHeaders if empty
 	Fields  []string // of the body, likewise
 }
 
@@ -121,10 +122,10 @@ func New(o Options) (*Engine, error) {
 // Swap puts other settings in force for the turns that begin from now on.
 func (e *Engine) Swap(s Settings) *Settings {
 	if len(s.Headers) == 0 {
-		s.Headers = DefaultSessionHeaders()
+		s.Headers = agents.SessionHeaders()
 	}
 	if len(s.Fields) == 0 {
-		s.Fields = DefaultSessionFields()
+		s.Fields = agents.SessionFields()
 	}
 	e.learnt.windows.Purge() // they may have been another upstream's
 	e.settings.Store(&s)

@@ -3,6 +3,7 @@ package engine
 import (
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -16,36 +17,13 @@ type identity struct {
 // maxKey bounds a session key, in bytes.
 const maxKey = 256
 
-// DefaultSessionHeaders are the headers that name a session, first found first.
-func DefaultSessionHeaders() []string {
-	return []string{
-		"X-Dewpoint-Session", "thread-id", agentHeader, "x-session-id", "x-session-affinity", "session_id", "session-id",
-		"x-claude-code-session-id", "x-opencode-session", "x-litellm-session-id", "x-grok-conv-id", "helicone-session-id",
-		"x-openwebui-chat-id",
-	}
-}
-
-// DefaultSessionFields are the body fields that name a session, after the headers.
-func DefaultSessionFields() []string {
-	return []string{"metadata.session_id", "session_id", "conversation.id", "metadata.user_id"}
-}
-
-// agentHeader names a sub-agent inside the session that agentSession names; only both together are a key.
-const (
-	agentHeader  = "x-claude-code-agent-id"
-	agentSession = "x-claude-code-session-id"
-)
-
-// parentHeaders name the session that started this one.
-func parentHeaders() []string { return []string{"x-parent-session-id", "x-codex-parent-thread-id"} }
-
 // identify reads a request's identity. A key that is too long or not plain text counts as absent.
 func (s *Settings) identify(header func(string) string, fields map[string]string) identity {
 	found := s.identityKey(header, fields)
 	if found.Key == "" || found.Parent != "" {
 		return found
 	}
-	for _, name := range parentHeaders() {
+	for _, name := range agents.ParentHeaders() {
 		if v := header(name); usable(v) && v != found.Key {
 			found.Parent = v
 			break
@@ -60,10 +38,10 @@ func (s *Settings) identityKey(header func(string) string, fields map[string]str
 		if !usable(v) {
 			continue
 		}
-		if !strings.EqualFold(name, agentHeader) {
+		if !strings.EqualFold(name, agents.SubAgent) {
 			return identity{Key: v}
 		}
-		if parent := header(agentSession); usable(parent) {
+		if parent := header(agents.SubAgentSession); usable(parent) {
 			return identity{Key: parent + "/" + v, Parent: parent}
 		}
 	}

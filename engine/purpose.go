@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/dewpoint-proxy/dewpoint/session"
+import (
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
 
 // readPurpose looks at the system prompt and the last message.
 func (t *Turn) readPurpose() session.Purpose {
@@ -18,7 +21,10 @@ func (t *Turn) readPurpose() session.Purpose {
 			break
 		}
 	}
-	return session.PurposeOf(system, t.text(last))
+	if side := agents.SideRequest(system, t.text(last)); side != "" {
+		return session.Purpose(side)
+	}
+	return session.PurposeMain
 }
 
 func (t *Turn) text(m *session.Message) string {

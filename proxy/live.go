@@ -12,7 +12,7 @@ type Live struct {
 	Dialects map[string]dialect.Dialect // by path below the base URL, e.g. /chat/completions
 	Logged   dialect.Dialect            // in which histories are logged
 	Models   func(name string) ModelInfo
-	Headers  []string // that name a session; engine.DefaultSessionHeaders if empty
+	Headers  []string // that name a session; agents.SessionHeaders if empty
 	Fields   []string // of the body, likewise
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -142,7 +143,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 		s.transport = transport
 	}
 	if s.dialect == nil {
-		s.dialect = chat.New(chat.Options{Fields: engine.DefaultSessionFields(), Remember: 8 << 20})
+		s.dialect = chat.New(chat.Options{Fields: agents.SessionFields(), Remember: 8 << 20})
 	}
 	if s.models == nil {
 		s.models = func(name string) proxy.ModelInfo {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -54,8 +55,7 @@ func (w *Words) Text(record string, tokens int, count func(string) int) string {
 
 // typed is a user's message without what agents put into it unasked: reminders, environments, what commands printed.
 func typed(text string) string {
-	for _, tag := range [...]string{"system-reminder", "environment_context", "env", "local-command-caveat", "local-command-stdout",
-		"bash-stdout", "bash-stderr", "command-message"} {
+	for _, tag := range agents.InjectedTags() {
 		for {
 			before, rest, found := strings.Cut(text, "<"+tag+">")
 			if !found {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
@@ -33,21 +34,10 @@ func prefixBound(block rawjson.Value) bool {
 		case "signature", "data":
 			sealed = sealed || len(v.Inner()) > 0
 		case "format":
-			free = boundOtherwise(v)
+			free = agents.BindingOf("reasoning_details", v.Text()) != agents.Prefix
 		}
 	}
 	return sealed && !free
-}
-
-// boundOtherwise reports whether reasoning_details of a format are bound to their own message (OpenAI's and those made like
-// them) or to the current turn (Gemini's). What stands before them may change.
-func boundOtherwise(format rawjson.Value) bool {
-	for _, name := range [...]string{"openai-responses-v1", "azure-openai-responses-v1", "xai-responses-v1", "google-gemini-v1"} {
-		if format.Is(name) {
-			return true
-		}
-	}
-	return false
 }
 
 // thinkingPart reports whether a part of content is a thinking block.

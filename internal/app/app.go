@@ -18,6 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
@@ -163,10 +164,10 @@ func remembered(cfg *config.Config) int { return int(cfg.Limits.InFlight(memory(
 func sessionFields(cfg *config.Config) []string {
 	fields := cfg.Session.BodyFields
 	if len(fields) == 0 {
-		fields = engine.DefaultSessionFields()
+		fields = agents.SessionFields()
 	}
 	if cfg.Session.PromptCacheKey {
-		fields = append(fields, "prompt_cache_key", "promptCacheKey")
+		fields = append(fields, agents.CacheKeyFields()...)
 	}
 	return fields
 }

@@ -1,0 +1,92 @@
+package agents
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestBindingOf(t *testing.T) {
+	f := func(field, kind string, want Binding) {
+		t.Helper()
+		if got := BindingOf(field, kind); got != want {
+			t.Errorf("%s of kind %q is bound to %s, want %s", field, kind, got, want)
+		}
+	}
+	f("content", "thinking", Prefix)
+	f("content", "redacted_thinking", Prefix)
+	f("thinking_blocks", "thinking", Prefix)
+	f("thinking_blocks", "redacted_thinking", Prefix)
+	f("reasoning_details", "anthropic-claude-v1", Prefix)
+	f("reasoning_details", "openai-responses-v1", Pair)
+	f("reasoning_details", "azure-openai-responses-v1", Pair)
+	f("reasoning_details", "xai-responses-v1", Pair)
+	f("reasoning_details", "google-gemini-v1", Turn)
+	f("input", "reasoning", Pair)
+	f("encrypted_content", "", Pair)
+	f("thought_signature", "", Turn)
+	f("thoughtSignature", "", Turn)
+	f("extra_content.google", "", Turn)
+	f("reasoning_content", "", Free)
+	f("reasoning", "", Free)
+	// Whatever is not known.
+	f("reasoning_details", "", Prefix)
+	f("reasoning_details", "unknown", Prefix)
+	f("reasoning_details", "someone-else-v7", Prefix)
+	f("content", "new_thinking", Prefix)
+	f("sealed_thoughts", "", Prefix)
+	f("", "", Prefix)
+}
+
+// TestSessionTables holds the defaults to what the documentation says of them, in that order.
+func TestSessionTables(t *testing.T) {
+	for want, got := range map[string][]string{
+		"X-Dewpoint-Session, thread-id, x-claude-code-agent-id, x-session-id, x-session-affinity, session_id, session-id, " +
+			"x-claude-code-session-id, x-opencode-session, x-litellm-session-id, x-grok-conv-id, helicone-session-id, " +
+			"x-openwebui-chat-id": SessionHeaders(),
+		"metadata.session_id, session_id, conversation.id, metadata.user_id": SessionFields(),
+		"prompt_cache_key, promptCacheKey":                                   CacheKeyFields(),
+		"x-parent-session-id, x-codex-parent-thread-id":                      ParentHeaders(),
+		"Authorization, api-key, x-api-key, x-goog-api-key":                  CredentialHeaders(),
+		"key": CredentialQuery(),
+	} {
+		if strings.Join(got, ", ") != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+	for _, never := range []string{"x-client-request-id", "user"} {
+		if slices.Contains(SessionHeaders(), never) || slices.Contains(SessionFields(), never) {
+			t.Errorf("%s names no session", never)
+		}
+	}
+}
+
+// TestTables holds that the callers of a table cannot change it for others.
+func TestTables(t *testing.T) {
+	for _, table := range []func() []string{
+		SessionHeaders, SessionFields, CacheKeyFields, ParentHeaders, CredentialHeaders, CredentialQuery, InjectedTags,
+	} {
+		was := table()[0]
+		table()[0] = "changed"
+		if table()[0] != was {
+			t.Errorf("the table that begins with %s is shared", was)
+		}
+	}
+}
+
+func TestBrowses(t *testing.T) {
+	for tool, want := range map[string]bool{
+		"browse": true, "browse_interactive": true, "browser_navigate": true, "BrowserUse": true, "mcp__playwright__click": true,
+		"puppeteer_goto": true, "web_fetch": true, "WebFetch": true, "fetch_url": true, "fetch": true, "mcp__web__fetch": true,
+		"web.fetch": true, "firecrawl_scrape": true, "computer": true, "take_screenshot": true, "computer_use_preview": true,
+		"mcp__chrome-devtools__click": true, "read_url": true, "visit": true,
+		"git_fetch": false, "prefetch": false, "run": false, "web_search": false, "read_file": false, "computer_name": false, "": false,
+	} {
+		if Browses(tool) != want {
+			t.Errorf("%q: %v", tool, !want)
+		}
+		if want && !MayBrowse([]byte(`{"name":"`+tool+`"}`)) {
+			t.Errorf("%q is passed over", tool)
+		}
+	}
+}

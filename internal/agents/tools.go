@@ -1,0 +1,56 @@
+package agents
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// CondensationTool is the tool by which an agent asks for a condensation.
+const CondensationTool = "request_condensation"
+
+// browserTools are parts of the names of tools whose results are pages or screenshots: a tool is a browser's if its
+// name, in lower case and without hyphens, underscores and points, has one of them in it, or is one of browserExact.
+//
+//	browse                OpenHands browse, browse_interactive; browser_navigate, browser_use and the like
+//	playwright, puppeteer, selenium, chromedevtools, webdriver   MCP servers that drive a browser
+//	navigatepage, gotourl, openurl, visitpage, visiturl, visitwebpage   single actions of such servers
+//	webfetch, fetchurl, fetchweb, fetchpage, urlfetch, readurl, webpage, firecrawl   pages as text
+//	computeruse, screenshot   screens
+var browserTools = [...]string{"brows", "playwright", "puppeteer", "selenium", "chromedevtools", "webdriver", "navigatepage",
+	"gotourl", "openurl", "visitpage", "visiturl", "webfetch", "fetchurl", "fetchweb", "fetchpage", "urlfetch", "readurl", "webpage",
+	"firecrawl", "computeruse", "screenshot"}
+
+// browserExact are names that are a browser's as a whole only, after a server's name (mcp__web__fetch, web.fetch) if there
+// is one.
+var browserExact = [...]string{"fetch", "computer", "visit"}
+
+// browserHints are such that a message which names a browser tool has one of them in it, in whatever case.
+var browserHints = [...]string{"brows", "playw", "puppet", "seleni", "chrome", "driver", "page", "url", "visit", "fetch", "crawl",
+	"computer", "screen"}
+
+// Browses reports whether a tool is a browser's.
+func Browses(tool string) bool {
+	tool = strings.ToLower(tool)
+	last := tool[strings.LastIndexAny(tool, ".:/")+1:]
+	if at := strings.LastIndex(last, "__"); at >= 0 {
+		last = last[at+2:]
+	}
+	plain := strings.NewReplacer("_", "", "-", "", ".", "").Replace(tool)
+	return slices.Contains(browserExact[:], last) ||
+		slices.ContainsFunc(browserTools[:], func(part string) bool { return strings.Contains(plain, part) })
+}
+
+// MayBrowse reports whether a message may name a browser tool, without decoding it.
+func MayBrowse(raw []byte) bool {
+	lower := bytes.ToLower(raw)
+	return slices.ContainsFunc(browserHints[:], func(hint string) bool { return bytes.Contains(lower, []byte(hint)) })
+}
+
+// InjectedTags are the elements that agents put into a user's message unasked: reminders, environments, what commands printed.
+func InjectedTags() []string {
+	return []string{
+		"system-reminder", "environment_context", "env", "local-command-caveat", "local-command-stdout", "bash-stdout",
+		"bash-stderr", "command-message",
+	}
+}

@@ -22,7 +22,7 @@ type degraded struct {
 	failed          atomic.Int64 // when a write was lost last, in nanoseconds of Unix time
 }
 
-// untried is how long a store is taken to take no writes when nobody tries any more.
+// untried is how long a store counts as taking no writes when no write is tried any more.
 const untried = 5 * time.Minute
 
 // CheckStore asks a store that was found away whether it is back. Requests find that out by themselves; a server that gets

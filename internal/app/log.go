@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// Log is a logger that waits for nobody: lines that are not taken in time are lost, and counted.
+// Log is a logger that never blocks: lines that are not written in time are lost, and counted.
 type Log struct {
 	*zap.Logger
 	writer *logWriter

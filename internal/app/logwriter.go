@@ -16,7 +16,7 @@ const (
 	waitingBytes = 8 << 20
 )
 
-// logWriter hands lines to a writer from a goroutine of its own, so that a pipe which nobody reads holds up the log and
+// logWriter hands lines to a writer from a goroutine of its own, so that a pipe that is not read holds up the log and
 // nothing else. It may be used concurrently.
 type logWriter struct {
 	out   io.Writer
@@ -113,7 +113,7 @@ func (w *logWriter) write(line []byte) {
 		}
 		break
 	}
-	_, _ = w.out.Write(batch) // there is nobody to tell
+	_, _ = w.out.Write(batch) // there is no other place to report it
 	w.bytes.Add(-int64(len(batch)))
 }
 

@@ -1,5 +1,5 @@
 // Package health answers whether the service lives, may be given requests, and has started. Each probe is a list of
-// checks; they are looked at when somebody asks.
+// checks, which run when a probe asks.
 package health
 
 import (
@@ -75,7 +75,7 @@ func (p probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if all.Status == Failed {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(all) // whoever asked has left
+	_ = json.NewEncoder(w).Encode(all) // the client has left
 }
 
 func (p probe) look(ctx context.Context) result {

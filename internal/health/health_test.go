@@ -54,7 +54,7 @@ func TestPathsAndMethods(t *testing.T) {
 	f(http.MethodGet, "/readyz", 200)
 }
 
-// TestPulse feels two ports: one is served, at the other nobody takes the connections that the kernel makes.
+// TestPulse probes two ports: one is served; at the other the kernel makes connections that are never accepted.
 func TestPulse(t *testing.T) {
 	served, dead := listen(t), listen(t)
 	go func() {

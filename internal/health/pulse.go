@@ -10,7 +10,7 @@ import (
 )
 
 // Pulse tells whether a server's port is still served: again and again it opens a connection, says that nothing will come,
-// and waits until the server has closed it. So the server has accepted the connection, read from it and let go of it,
+// and waits until the server has closed it. So the server has accepted the connection, read from it and closed it,
 // without there being a request. A single slow answer means nothing: a busy server is not to be killed for it.
 type Pulse struct {
 	addr   string
@@ -27,7 +27,7 @@ const (
 	limit = time.Minute
 )
 
-// StartPulse begins to feel the pulse of a server on addr.
+// StartPulse begins to probe a server on addr.
 func StartPulse(addr string) *Pulse { return startPulse(addr, pace, limit) }
 
 func startPulse(addr string, pace, limit time.Duration) *Pulse {

@@ -57,7 +57,7 @@ func (m *Metrics) Gauges(g Gauges) {
 	f.gaugeFunc("bytes_in_flight", "Request bytes held.", func() float64 { return float64(g.InFlight()) })
 	f.gaugeFunc("bytes_in_flight_limit", "Request bytes that may be held: limits.bytes_in_flight.",
 		func() float64 { return float64(g.Limit()) })
-	f.gaugeFunc("store_degraded", "1 while the store can not be reached, or takes no writes.",
+	f.gaugeFunc("store_degraded", "1 while the store cannot be reached, or takes no writes.",
 		func() float64 { return number(g.Degraded()) })
 	const cooling = namespace + "_summariser_cooling"
 	desc := prometheus.NewDesc(cooling, "1 while a tenant's summariser is left alone because it failed.", []string{"tenant"}, nil)

@@ -55,7 +55,7 @@ func (m *Metrics) Reloaded(ok bool, now time.Time) {
 	m.process.since.Set(float64(now.UnixMilli()) / 1000)
 }
 
-// LinesLost counts log lines that nobody took.
+// LinesLost counts log lines that were not written in time.
 func (m *Metrics) LinesLost(n int) { m.process.lines.WithLabelValues("full").Add(float64(n)) }
 
 // ExportFailed counts spans that the collector did not take.

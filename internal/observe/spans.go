@@ -160,7 +160,7 @@ func traceID(ctx context.Context) string {
 	return span.TraceID().String()
 }
 
-// methodName is a method that everybody knows, as the conventions demand.
+// methodName is the method if it is a standard one, as the conventions demand.
 func methodName(method string) string {
 	switch method {
 	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY":
@@ -207,7 +207,7 @@ func usageAttributes(u session.Usage) []attribute.KeyValue {
 	}
 }
 
-// provider is who serves a model, by its host's name; one that nobody knows speaks OpenAI's protocol.
+// provider is who serves a model, by its host's name; an unknown one speaks OpenAI's protocol.
 func provider(host string) attribute.KeyValue {
 	for _, known := range [...]struct {
 		suffix string

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Client sends spans. Whatever goes wrong is told to the function that it was made with, and to nobody else: a collector
+// Client sends spans. What goes wrong is told to the function that it was made with, and nowhere else: a collector
 // that is away must not concern requests. It may be used concurrently.
 type Client struct {
 	settings Settings
@@ -43,7 +43,7 @@ func NewClient(s Settings, failed func(error)) *Client {
 	return &Client{settings: s, http: &http.Client{Transport: transport, CheckRedirect: stay}, failed: failed, wait: firstWait}
 }
 
-// stay follows nobody: the headers are for the collector that was configured.
+// stay follows no redirect: the headers are for the collector that was configured.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Start implements otlptrace.Client.
@@ -152,7 +152,7 @@ func cause(ctx context.Context) string {
 	if ctx.Err() != nil {
 		return "the collector did not answer in time"
 	}
-	return "the collector can not be reached"
+	return "the collector cannot be reached"
 }
 
 // refusal is nil for a success. Only four statuses are worth another try (OTLP, "Retryable Response Codes").

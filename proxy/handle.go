@@ -66,10 +66,11 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 
 // run takes a request from its body to the relay of its answer.
 func (r *request) run(ctx *fasthttp.RequestCtx) error {
-	if err := r.recognise(); err != nil {
+	var err error
+	if r.orAsItCame(func() { err = r.recognise() }); err != nil {
 		return err
 	}
-	r.condense()
+	r.orAsItCame(r.condense)
 	if err := r.ctx.Err(); err != nil { // the client left while it waited
 		return upstreamError(r.ctx, err)
 	}
@@ -87,6 +88,17 @@ func (r *request) run(ctx *fasthttp.RequestCtx) error {
 	r.relay(ctx, resp)
 	r.lease.relayed = true
 	return nil
+}
+
+// orAsItCame takes a step that a request can go without: where it panics, the body goes upstream as it came.
+func (r *request) orAsItCame(step func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			r.server.panicked(v)
+			r.turn = nil
+		}
+	}()
+	step()
 }
 
 // recognise begins the request's turn. There is none where the body goes as it came: for other paths, and when the store is
@@ -134,10 +146,11 @@ func (r *request) condense() {
 
 // forwarded is the body that goes upstream.
 func (r *request) forwarded() [][]byte {
-	if r.turn == nil {
-		return [][]byte{r.body.bytes}
+	parts := [][]byte{r.body.bytes}
+	if r.turn != nil {
+		r.orAsItCame(func() { parts = r.turn.Forwarded() })
 	}
-	return r.turn.Forwarded()
+	return parts
 }
 
 // send makes the request upstream.
@@ -168,9 +181,12 @@ func (r *request) relieve(resp *http.Response) (*http.Response, error) {
 		if !is {
 			return resp, nil
 		}
-		relief := r.turn.Relieve(r.ctx, over)
-		r.note(relief.Report)
-		if !relief.Smaller {
+		var relief engine.Relief
+		r.orAsItCame(func() {
+			relief = r.turn.Relieve(r.ctx, over)
+			r.note(relief.Report)
+		})
+		if r.turn == nil || !relief.Smaller {
 			return resp, nil
 		}
 		r.seen.relieved()
@@ -180,7 +196,10 @@ func (r *request) relieve(resp *http.Response) (*http.Response, error) {
 			return nil, err
 		}
 		if resp.StatusCode == http.StatusOK {
-			r.note(r.turn.Relieved(relief))
+			r.orAsItCame(func() { r.note(r.turn.Relieved(relief)) })
+		}
+		if r.turn == nil {
+			return resp, nil
 		}
 	}
 	return resp, nil
@@ -206,7 +225,9 @@ func (r *request) relay(ctx *fasthttp.RequestCtx, resp *http.Response) {
 		rel.tee = r.asked.dialect.Tee(streamed(resp.Header))
 	}
 	if r.turn != nil {
-		r.describe(&ctx.Response.Header)
+		r.orAsItCame(func() { r.describe(&ctx.Response.Header) })
+	}
+	if r.turn != nil {
 		if r.turn.Logs() && resp.StatusCode == http.StatusOK {
 			rel.last = func() { r.remember(rel.tee) }
 		}

@@ -78,7 +78,7 @@ func (r *request) charge() error {
 	}
 	n := len(r.body.bytes) / 4
 	if r.turn != nil {
-		n = r.turn.Adjust(r.turn.Sent().Tokens)
+		r.orAsItCame(func() { n = r.turn.Adjust(r.turn.Sent().Tokens) })
 	}
 	n = max(n, 1)
 	if wait, ok := r.tenant.gate.tokens.take(r.server.o.Now(), n, limit); !ok {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -13,6 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
 // panicking is what a server is made of, broken.
@@ -33,24 +36,84 @@ type panickingStore struct{ session.Store }
 
 func (panickingStore) Append(context.Context, session.Batch) error { panic("append") }
 
+// TestPanics: where nothing was sent yet, the request goes as it came.
 func TestPanics(t *testing.T) {
 	for name, s := range map[string]setup{
 		"sessions":  {sessions: panicking{}},
 		"tokens":    {tokens: panicking{}},
 		"condenser": {condenser: panicking{}},
-		"transport": {transport: panicking{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, s)
 			r.atEnd("dewpoint_panics_total", 2)
 			for range 2 {
-				w := r.dial()
-				w.post(hello)
-				resp, body := w.answer(http.MethodPost)
-				wantError(t, resp, body, 500, "internal_error")
-				w.wantEnd()
+				r.wantUnchanged(hello)
 			}
+		})
+	}
+}
+
+func TestPanicOnTheWayUpstream(t *testing.T) {
+	r := newRig(t, setup{transport: panicking{}})
+	r.atEnd("dewpoint_panics_total", 2)
+	for range 2 {
+		w := r.dial()
+		w.post(hello)
+		resp, body := w.answer(http.MethodPost)
+		wantError(t, resp, body, 500, "internal_error")
+		w.wantEnd()
+	}
+}
+
+// panicsInNeed is a condenser that panics when a request must become smaller.
+type panicsInNeed struct{ condense.Condenser }
+
+func (p panicsInNeed) Condense(in condense.Input) condense.Decision {
+	if in.Need != (condense.Need{}) {
+		panic("condenser: in need")
+	}
+	return p.Condenser.Condense(in)
+}
+
+// TestPanicInRelief: upstream's own error comes back if what was to make the request smaller panics.
+func TestPanicInRelief(t *testing.T) {
+	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 2000}}, condenser: panicsInNeed{onRequest()}})
+	r.atEnd("dewpoint_panics_total", 1)
+	resp, body := r.ask(messages(turns("tea", 31)...))
+	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "context_length_exceeded") {
+		t.Errorf("status %d, %s", resp.StatusCode, body)
+	}
+}
+
+// TestStoreThatPanics at each of its methods, as the process guards it: every request is answered, and goes as it came or is
+// condensed; nothing counts as a panic of the proxy's own.
+func TestStoreThatPanics(t *testing.T) {
+	for _, method := range []string{
+		sessiontest.AllMethods, "Find", "Thread", "Append", "Condense", "Summary", "Events", "Trace", "Mark", "Session", "Lock", "unlock",
+	} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			store := &sessiontest.Panicking{}
+			r := condensing(t, setup{store: func(s session.Store) session.Store {
+				store.Backend = s.(session.Backend)
+				return session.Guard(store)
+			}})
+			r.wantUnchanged(messages(turns("ships", 5)...))
+			store.Panic(method)
+			for _, n := range []int{7, 9, 13, 15, 21} { // the last are above the limit
+				body := messages(turns("ships", n)...)
+				if method == sessiontest.AllMethods || method == "Find" {
+					r.wantUnchanged(body)
+				} else if resp, answer := r.ask(body); resp.StatusCode != http.StatusOK {
+					t.Errorf("%d turns: status %d, %s", n, resp.StatusCode, answer)
+				}
+			}
+			if slices.Contains([]string{sessiontest.AllMethods, "Find", "Append", "Condense", "Mark", "Lock", "unlock"}, method) && store.Count() == 0 {
+				t.Error("it was never called")
+			}
+			store.Panic("")
+			r.wantCondensed(messages(turns("ships", 23)...))
 		})
 	}
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // patience ends a test that would hang.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // The models of these tests.
 const (
@@ -77,7 +77,7 @@ func (r *rig) restart() {
 	var err error
 	var core zapcore.Core
 	core, r.logs = observer.New(zap.InfoLevel)
-	r.app, err = app.New(r.cfg, zap.New(core))
+	r.app, err = app.New(r.cfg, zap.New(core), app.WithStoreWait(patience))
 	must(r.t, err)
 	r.app.Start()
 }

@@ -218,7 +218,7 @@ func bad() map[string]fakeupstream.Answer {
 }
 
 // summariserTimeout is long enough for the tests' own summariser, and short enough to be waited for.
-const summariserTimeout = 500 * time.Millisecond
+const summariserTimeout = 2 * time.Second
 
 func TestSummariserFailsSoft(t *testing.T) {
 	for name, answer := range bad() {

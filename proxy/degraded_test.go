@@ -114,7 +114,7 @@ func unreliable(t *testing.T) (*rig, *flaky) {
 	store := &flaky{done: make(chan struct{}, 16)}
 	r := condensing(t, setup{
 		store: func(s session.Store) session.Store { store.Store = s; return store },
-		turns: func(l *engine.Limits) { l.Store = 500 * time.Millisecond },
+		turns: func(l *engine.Limits) { l.Store = 2 * time.Second },
 	})
 	return r, store
 }

@@ -126,7 +126,7 @@ func TestParkedConnections(t *testing.T) {
 // TestSilentConnectionsEnd has connections that were silent for as long as they may be: they end without an answer.
 func TestSilentConnectionsEnd(t *testing.T) {
 	r := newRig(t, setup{base: plainUpstream(t), limits: func(l *proxy.Limits) {
-		l.Idle, l.HeaderWait = 200*time.Millisecond, 200*time.Millisecond // longer than a connection keeps its buffers
+		l.Idle, l.HeaderWait = 2*time.Second, 2*time.Second // longer than a connection keeps its buffers
 	}})
 	never := r.dial()
 	never.wantEnd()

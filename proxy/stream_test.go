@@ -156,7 +156,7 @@ func TestResetBeforeHeader(t *testing.T) {
 }
 
 func TestSilentStreamEnds(t *testing.T) {
-	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.StreamIdle = 100 * time.Millisecond }})
+	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.StreamIdle = time.Second }})
 	r.up.Script(fakeupstream.Answer{Content: "one two", Fault: fakeupstream.Fault{Hold: make(chan struct{}), HoldAfter: 2}})
 	wantBroken(t, r.post(helloing))
 	_, err := r.up.WaitCancelled(guard(t), 1)

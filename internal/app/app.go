@@ -47,6 +47,8 @@ type App struct {
 	traced  bool           // the environment may ask for traces
 	version string
 	health  healthState
+
+	storeWait time.Duration // of a turn; 0: the default
 }
 
 // Part is something about the process that its configuration does not say.
@@ -60,6 +62,9 @@ func WithVersion(version string) Part { return func(a *App) { a.version = versio
 
 // WithLog counts the lines that a log loses.
 func WithLog(l *Log) Part { return func(a *App) { l.Lost(a.metrics.LinesLost) } }
+
+// WithStoreWait lets a request wait that long for the store, where it does not matter how soon it is answered.
+func WithStoreWait(d time.Duration) Part { return func(a *App) { a.storeWait = d } }
 
 // New builds the service and opens its store and listeners. What it made is undone if it fails.
 func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error) {
@@ -102,6 +107,9 @@ func (a *App) buildServer(store session.Store) error {
 	a.tokens = &tokens{Calibration: &tokenize.Calibration{}, encoders: tokenize.New()}
 	a.tokens.config.Store(a.config)
 	forTurns, forRequests := limits(a.config)
+	if a.storeWait > 0 {
+		forTurns.Store = a.storeWait
+	}
 	var err error
 	if a.summarisers, err = summariser.NewHealth(time.Now); err != nil {
 		return fmt.Errorf("build server: %w", err)

@@ -52,7 +52,7 @@ func run(t *testing.T, log *zap.Logger, change func(*config.Config), parts ...Pa
 	if change != nil {
 		change(cfg)
 	}
-	a, err := New(cfg, log, parts...)
+	a, err := New(cfg, log, append(parts, WithStoreWait(time.Minute))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func run(t *testing.T, log *zap.Logger, change func(*config.Config), parts ...Pa
 
 func shut(t *testing.T, a *App) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := a.Stop(ctx); err != nil {
 		t.Error(err)
@@ -216,7 +216,7 @@ func TestCollectorsAway(t *testing.T) {
 			t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "5")
 			core, logs := observer.New(zap.DebugLevel)
 			r := run(t, zap.New(core), nil, WithTraces())
-			for end := time.Now().Add(20 * time.Second); !strings.Contains(r.metrics(), "dewpoint_trace_export_failures_total 2"); {
+			for end := time.Now().Add(time.Minute); !strings.Contains(r.metrics(), "dewpoint_trace_export_failures_total 2"); {
 				if r.talk(1); time.Now().After(end) {
 					t.Fatalf("no failure is counted\n%s", r.metrics())
 				}

@@ -31,7 +31,7 @@ func start(t *testing.T, options fakeupstream.Options) *fakeupstream.Server {
 // guard returns a context that ends a test that would hang.
 func guard(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -51,7 +51,7 @@ func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) 
 	s.path = filepath.Join(s.dir, "stage.db")
 	cfg.Store.Type, cfg.Store.Path = config.StoreEmbedded, s.path
 	cfg.LLMs = map[string]config.LLM{"cheap": {Model: Summariser}}
-	if s.App, err = app.New(&cfg, zap.NewNop()); err != nil {
+	if s.App, err = app.New(&cfg, zap.NewNop(), app.WithStoreWait(time.Minute)); err != nil {
 		return nil, fmt.Errorf("new stage: %w", err)
 	}
 	s.App.Start()

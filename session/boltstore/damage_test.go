@@ -40,7 +40,7 @@ func filled(t *testing.T) []byte {
 // use calls each method of a store. All that may come of damage is an error.
 func use(t *testing.T, s *Store) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, _ = s.Secret(ctx, session.Secret("secret"))
 	for n := range 40 {

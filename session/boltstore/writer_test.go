@@ -94,7 +94,7 @@ func TestCondenseWaitsForTheDisk(t *testing.T) {
 func TestFullQueue(t *testing.T) {
 	s := start(t, Options{MaxPending: 4096})
 	release := hold(t, s)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	var err error
 	at := 0

@@ -46,7 +46,7 @@ func TestKilledServer(t *testing.T) {
 	must(t, err)
 
 	server.Kill()
-	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+	bounded, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for range 20 {
 		unavailable(t, second(s.Find(bounded, []session.Hash{{1}}, "t")))
@@ -72,7 +72,7 @@ func TestKilledNode(t *testing.T) {
 		must(t, s.Append(ctx, twoEvents(id, 0)))
 	}
 	cluster.Nodes[1].Kill()
-	bounded, cancel := context.WithTimeout(ctx, 20*time.Second)
+	bounded, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	lost := 0
 	for _, id := range ids {
@@ -135,7 +135,7 @@ func TestLeaving(t *testing.T) {
 		want            bool
 	}{
 		{"early", time.Hour, 20 * time.Millisecond, true},
-		{"late", 20 * time.Millisecond, 30 * time.Millisecond, false}, // a write may take twice as long
+		{"late", 500 * time.Millisecond, 750 * time.Millisecond, false}, // a write may take twice as long
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := start(t, Options{Addrs: []string{blackHole(t)}, Timeout: c.timeout, Rest: time.Hour})

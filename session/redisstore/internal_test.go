@@ -146,7 +146,7 @@ func TestBlackHole(t *testing.T) {
 			s, count := start(t, o), &trips{}
 			s.client.AddHook(count)
 			// Should the store not keep its own deadline, then this one tells.
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			unavailable(t, second(s.Thread(ctx, "t")))
 			for range 100 {

@@ -93,9 +93,9 @@ func llama(name string) string {
 	return "llama-" + strings.TrimPrefix(strings.TrimPrefix(rest, "-"), "v")
 }
 
-// trim drops an ending that names a version, a way of serving, or an effort; the name itself if it has none.
+// trim drops an ending that names a version, a way of serving, an effort or a tariff; the name itself if it has none.
 func trim(name string) string {
-	for _, ending := range endings() {
+	for _, ending := range append(endings(), tariffs()...) {
 		if base, ok := strings.CutSuffix(name, ending); ok {
 			return base
 		}
@@ -112,6 +112,9 @@ func endings() []string {
 		"-awq", "-gptq", "-gguf", "-mlx", "-4bit", "-8bit", "-tput",
 	}
 }
+
+// tariffs are endings that do not change what a model holds, but what it costs.
+func tariffs() []string { return []string{"-fast", "-batch", "-flex", "-priority", "-highspeed"} }
 
 // undated drops the ending that is the date of a version: -2024-08-06, -20250514, -0613, -001, or -06-05.
 func undated(name string) string {

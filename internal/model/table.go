@@ -2,6 +2,7 @@ package model
 
 import (
 	_ "embed"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -83,17 +84,23 @@ const (
 
 // builtin looks a model up in the built-in table. Of an unknown model that belongs to a known family, the encoding is known.
 func builtin(name string) (Info, string) {
+	folded := fold(name)
 	for spelling := range spellings(name) {
-		line := entry(spelling)
+		line, ending := entry(spelling), folded[len(spelling):]
 		if of, ok := strings.CutPrefix(line, spelling+"\t="); ok {
 			spelling, line = of, entry(of)
 		}
-		if line != "" {
-			return parse(line), spelling
+		if line == "" {
+			continue
 		}
+		info := parse(line)
+		if slices.ContainsFunc(tariffs(), func(tariff string) bool { return strings.Contains(ending, tariff) }) {
+			info.Price = Price{}
+		}
+		return info, spelling
 	}
 	info := Fallback()
-	if line := entry(family(fold(name))); line != "" {
+	if line := entry(family(folded)); line != "" {
 		info.Encoding = strings.Split(line, "\t")[columnEncoding]
 	}
 	return info, ""

@@ -76,6 +76,7 @@ func TestLookup(t *testing.T) {
 		"deepseek-v4-pro":                       {1000000, 384000, EncodingO200k, Price{}},
 		"llama-3.3-70b-instruct":                {131072, 4096, EncodingCL100k, Price{}},
 		"qwen2.5-72b-instruct":                  {131072, 8192, EncodingCL100k, Price{}},
+		"gpt-5-fast":                            {400000, 128000, EncodingO200k, Price{}},
 		"muse-spark-1.3":                        {1048576, 131072, EncodingO200k, Price{1.25, 0.15, 1.25, 4.25}},
 		"mistral-large-2402":                    {32000, 3200, EncodingO200k, Price{}},
 		"grok-4.20-non-reasoning":               {1000000, 128000, EncodingO200k, Price{1.25, 0.2, 1.25, 2.5}},

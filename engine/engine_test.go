@@ -252,3 +252,13 @@ func TestShow(t *testing.T) {
 		t.Error("shown without a dialect")
 	}
 }
+
+// TestCloseOfAnIdleEngine succeeds even if there is no time left: no condensation is cut off.
+func TestCloseOfAnIdleEngine(t *testing.T) {
+	r := newRig(t, condense.Noop{})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		must(t, r.engine.Close(over))
+	}
+}

@@ -36,7 +36,8 @@ type flight struct {
 // flights are those under way, by thread.
 type flights struct {
 	mu     sync.Mutex
-	of     map[session.ThreadID]*flight
+	of     map[session.ThreadID]*flight // the last one of each
+	count  int                          // of all
 	closed bool
 	work   sync.WaitGroup
 	ctx    context.Context // ends when the engine is closed
@@ -54,7 +55,12 @@ func (e *Engine) Close(ctx context.Context) error {
 	f := e.flights
 	f.mu.Lock()
 	f.closed = true
+	idle := f.count == 0
 	f.mu.Unlock()
+	if idle {
+		f.cancel()
+		return nil
+	}
 	over := make(chan struct{})
 	go func() {
 		f.work.Wait()
@@ -75,17 +81,19 @@ func (e *Engine) Close(ctx context.Context) error {
 func (f *flights) begin(thread session.ThreadID, head session.Hash) (*flight, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || len(f.of) >= crowd {
+	if f.closed || f.count >= crowd {
 		return nil, errCrowded
 	}
 	flight := &flight{head: head, done: make(chan struct{})}
 	f.of[thread] = flight
+	f.count++
 	f.work.Add(1)
 	return flight, nil
 }
 
 func (f *flights) end(thread session.ThreadID, flight *flight) {
 	f.mu.Lock()
+	f.count--
 	if f.of[thread] == flight {
 		delete(f.of, thread)
 	}

@@ -120,7 +120,7 @@ func (a *App) buildServer(store session.Store) error {
 	if err != nil {
 		return fmt.Errorf("build engine: %w", err)
 	}
-	a.lifecycle.onStop("condensations", a.engine.Close)
+	a.lifecycle.onStop("condensations", a.stopCondensations)
 	live, err := a.live(a.config)
 	if err != nil {
 		return err

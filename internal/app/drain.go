@@ -31,6 +31,14 @@ func (a *App) drained(ctx context.Context) error {
 	return err
 }
 
+// stopCondensations waits for the condensations that have outlived their requests.
+func (a *App) stopCondensations(ctx context.Context) error {
+	if err := a.engine.Close(ctx); err != nil {
+		a.log.Warn("stopping: a condensation was cut off", zap.Error(err))
+	}
+	return nil // the next request of its thread begins it anew
+}
+
 // stopAdmin closes the admin port, which is served until the data port is empty.
 func (a *App) stopAdmin() error {
 	if a.admin == nil {

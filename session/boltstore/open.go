@@ -128,7 +128,7 @@ func reading(path string, look func(*bolt.Tx, *os.File) error) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	return survive(path, func() (err error) {
 		db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: lockWait})
 		if err != nil {

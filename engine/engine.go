@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Sessions  Sessions
 	Tokens    Tokens
+	Windows   Windows // nil: no server is asked
 	Limits    Limits
 	Condenses int              // condensations a request at most, 2 by default
 	Now       func() time.Time // time.Now by default
@@ -52,6 +53,16 @@ type Model struct {
 	Name      string // as configured or built in, not as the client spells it; empty for an unknown model
 	Window    int
 	MaxOutput int
+
+	Configured bool // the operator says so: no server's word on the window counts
+}
+
+// Windows is what servers say of the windows they serve models with.
+type Windows interface {
+	// Window is what the server at a base URL told of a model's window, in tokens; 0: nothing.
+	Window(baseURL, model string) int
+	// Ask asks it, in the background and not too often, with the key that requests to it carry.
+	Ask(baseURL, key, model string)
 }
 
 // Limits bound how long a turn may take.

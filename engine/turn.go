@@ -119,6 +119,11 @@ func (t *Turn) resolve(ctx context.Context) error {
 func (t *Turn) prepareCounting() {
 	e := t.engine
 	t.counter = e.o.Tokens.Counter(t.in.Split.Model)
+	if w := e.o.Windows; w != nil && !t.model.Configured {
+		if told := w.Window(t.in.Upstream.BaseURL, t.in.Split.Model); told > 0 {
+			t.model.Window = told
+		}
+	}
 	t.model.Window = e.learnt.window(t.in.Tenant.Name, t.in.Split.Model, t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })

@@ -20,6 +20,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
+	"github.com/dewpoint-proxy/dewpoint/internal/served"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -114,8 +115,17 @@ func (a *App) buildServer(store session.Store) error {
 	if a.summarisers, err = summariser.NewHealth(time.Now); err != nil {
 		return fmt.Errorf("build server: %w", err)
 	}
+	windows, err := served.New(transport, time.Now)
+	if err != nil {
+		return fmt.Errorf("build engine: %w", err)
+	}
+	a.lifecycle.onStop("inquiries for windows", func(context.Context) error {
+		windows.Close()
+		return nil
+	})
 	a.engine, err = engine.New(engine.Options{
-		Sessions: &sessions{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())}, Tokens: a.tokens, Limits: forTurns,
+		Sessions: &sessions{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())},
+		Tokens:   a.tokens, Windows: windows, Limits: forTurns,
 	})
 	if err != nil {
 		return fmt.Errorf("build engine: %w", err)
@@ -184,7 +194,7 @@ func models(cfg *config.Config) func(string) proxy.ModelInfo {
 	return func(name string) proxy.ModelInfo {
 		m, known := cfg.ModelNamed(name)
 		return proxy.ModelInfo{
-			Model: engine.Model{Name: known, Window: m.ContextWindow, MaxOutput: m.MaxOutput},
+			Model: engine.Model{Name: known, Window: m.ContextWindow, MaxOutput: m.MaxOutput, Configured: cfg.Models[known].ContextWindow > 0},
 			Price: m.Price,
 		}
 	}

@@ -50,7 +50,7 @@ var house = map[string][]string{
 	"internal/model":         {},
 	"internal/agents":        {},
 	"admin":                  {"session", "internal/limit", "internal/model"},
-	"internal/app":           {"internal/agents", "admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "internal/health", "internal/limit", "internal/model", "internal/observe"},
+	"internal/app":           {"internal/served", "internal/agents", "admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "internal/health", "internal/limit", "internal/model", "internal/observe"},
 	"internal/health":        {},
 	"internal/otlp":          {},
 	"internal/fakeupstream":  {},

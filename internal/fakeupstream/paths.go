@@ -12,7 +12,7 @@ import (
 func (x *exchange) models() {
 	var all []string
 	for _, name := range x.server.options.known() {
-		all = append(all, modelJSON(name))
+		all = append(all, x.server.options.modelJSON(name))
 	}
 	x.sendJSON(`{"object":"list","data":[` + strings.Join(all, ",") + `]}`)
 }
@@ -22,7 +22,7 @@ func (x *exchange) model(name string) {
 		x.refuse(unknownModel(name))
 		return
 	}
-	x.sendJSON(modelJSON(name))
+	x.sendJSON(x.server.options.modelJSON(name))
 }
 
 func (o Options) known() []string {
@@ -36,8 +36,12 @@ func (o Options) known() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-func modelJSON(name string) string {
-	return fmt.Sprintf(`{"id":%s,"object":"model","created":%d,"owned_by":"fakeupstream"}`, mustJSON(name), created)
+func (o Options) modelJSON(name string) string {
+	window := ""
+	if n, ok := o.Windows[name]; ok {
+		window = fmt.Sprintf(`,"max_model_len":%d`, n)
+	}
+	return fmt.Sprintf(`{"id":%s,"object":"model","created":%d,"owned_by":"fakeupstream"%s}`, mustJSON(name), created, window)
 }
 
 // embeddings echoes the input: one fixed vector for each, and the input itself under "echo".

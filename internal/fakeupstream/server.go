@@ -19,7 +19,7 @@ type Options struct {
 	Strict  bool     // ValidateStrict instead of Validate
 
 	ContextWindow int                   // tokens of prompt and reserved output; 0 is no limit
-	Windows       map[string]int        // the same for single models
+	Windows       map[string]int        // the same for single models; the list of models tells them, as vLLM does
 	MaxOutput     int                   // tokens that may be asked for; 0 is no limit
 	CountTokens   func([]byte) int      // of one raw message, or of the raw tools; nil: a quarter of the bytes
 	ChunkRunes    int                   // characters of text a streamed chunk; 0 is 12

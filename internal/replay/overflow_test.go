@@ -39,6 +39,30 @@ func TestAWindowNobodyKnows(t *testing.T) {
 	}
 }
 
+// TestAWindowThatTheServerTells plays the same where the server says what it serves: the agent's history is condensed before it
+// is too long.
+func TestAWindowThatTheServerTells(t *testing.T) {
+	const model = "a-model-of-ours"
+	cfg := config.Default()
+	cfg.Condenser.LLMConfig = "cheap"
+	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, Windows: map[string]int{model: 16384}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: model, Window: 16384,
+		Expect: replay.Expectations{Summariser: replay.Summariser, PerRequest: 4},
+	})
+	for _, v := range append(report.Violations, err, stage.Close()) {
+		if v != nil {
+			t.Error(v)
+		}
+	}
+	if report.Overflows > 0 || report.Condensations < 3 {
+		t.Errorf("%d overflows, %d condensations", report.Overflows, report.Condensations)
+	}
+}
+
 // TestSample plays the sample by every trigger.
 func TestSample(t *testing.T) {
 	for name, change := range map[string]func(*config.Config){

@@ -24,19 +24,30 @@ type inquiry struct {
 	model  string
 }
 
-// run asks in the order in which servers are sure of what they serve: the list that every server has, then what only some have.
-// It gives 0 where none tells.
+// run asks for the list that every server has. Where that does not tell, it shows whose server it is, and what else to ask. It
+// gives 0 if the server does not tell.
 func (i *inquiry) run() int {
-	models, err := i.list()
-	if err != nil {
+	var answer struct{ Data []entry }
+	if i.get(i.base.JoinPath("models"), &answer) != nil {
 		return 0
 	}
-	if n := i.find(models); n > 0 {
+	e := i.find(answer.Data)
+	if e == nil {
+		return 0
+	}
+	if n := e.window(); n > 0 {
 		return n
 	}
-	for _, ask := range [...]func() int{i.llamaCPP, i.lmStudio, i.ollama, i.liteLLM} {
-		if n := ask(); n > 0 {
-			return n
+	switch e.OwnedBy {
+	case "llamacpp":
+		return i.llamaCPP()
+	case "organization_owner":
+		return i.lmStudio()
+	case "library":
+		return i.ollama()
+	case "openai":
+		if i.base.Hostname() != "api.openai.com" { // LiteLLM says so of every model
+			return i.liteLLM()
 		}
 	}
 	return 0
@@ -70,20 +81,13 @@ func (e *entry) window() int {
 	return 0
 }
 
-// list asks for the models that are served. No answer means that nothing else needs to be asked.
-func (i *inquiry) list() ([]entry, error) {
-	var answer struct{ Data []entry }
-	err := i.get(i.base.JoinPath("models"), &answer)
-	return answer.Data, err
-}
-
-func (i *inquiry) find(models []entry) int {
+func (i *inquiry) find(models []entry) *entry {
 	for at := range models {
-		if strings.EqualFold(models[at].ID, i.model) {
-			return models[at].window()
+		if id := models[at].ID; strings.EqualFold(id, i.model) || strings.EqualFold(id, i.model+":latest") {
+			return &models[at]
 		}
 	}
-	return 0
+	return nil
 }
 
 // llamaCPP: its server tells the context of a slot, which may be a part of the model's.
@@ -101,7 +105,10 @@ func (i *inquiry) llamaCPP() int {
 func (i *inquiry) lmStudio() int {
 	var answer struct{ Data []entry }
 	_ = i.get(i.root("api/v0/models"), &answer)
-	return i.find(answer.Data)
+	if e := i.find(answer.Data); e != nil {
+		return e.window()
+	}
+	return 0
 }
 
 // ollama serves a model with the context it was loaded with, or with the model file's num_ctx, and cuts what is longer without

@@ -64,18 +64,19 @@ func (w *Windows) Close() {
 }
 
 // Window is what the server at a base URL, such as http://localhost:8000/v1, told of a model's window, in tokens. 0: nothing.
-func (w *Windows) Window(base *url.URL, model string) int {
-	t, _ := w.known.Get(server{base.String(), clip(model)})
+func (w *Windows) Window(baseURL, model string) int {
+	t, _ := w.known.Get(server{baseURL, clip(model)})
 	return t.tokens
 }
 
-// Ask asks the server in the background, unless it was asked already, with the headers that authorise a request to it. Call it
+// Ask asks the server in the background, unless it was asked already, with the key that requests to it carry. Call it
 // once the server has answered a request for the model: then the model is there, and a client cannot make the proxy ask for
 // names that do not exist.
-func (w *Windows) Ask(base *url.URL, authorisation http.Header, model string) {
-	at := server{base.String(), clip(model)}
+func (w *Windows) Ask(baseURL, key, model string) {
+	at := server{baseURL, clip(model)}
 	last, _ := w.known.Get(at)
-	if w.now().Sub(last.asked) < believed {
+	base, err := url.Parse(baseURL)
+	if err != nil || w.now().Sub(last.asked) < believed {
 		return
 	}
 	w.mu.Lock()
@@ -89,7 +90,10 @@ func (w *Windows) Ask(base *url.URL, authorisation http.Header, model string) {
 		return
 	}
 	w.known.Add(at, told{last.tokens, w.now()})
-	header := authorisation.Clone()
+	header := http.Header{}
+	if key = strings.Clone(key); key != "" {
+		header.Set("Authorization", "Bearer "+key)
+	}
 	w.work.Go(func() {
 		defer func() { <-w.places }()
 		ctx, cancel := context.WithTimeout(w.ctx, timeout)

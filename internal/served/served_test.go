@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,12 +41,9 @@ func ask(t *testing.T, model string, answers map[string]string) int {
 		_, _ = io.WriteString(w, text)
 	}))
 	defer server.Close()
-	base, err := url.Parse(server.URL + "/v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := server.URL + "/v1"
 	w := windows(t)
-	w.Ask(base, http.Header{"Authorization": {"Bearer k"}}, model)
+	w.Ask(base, "k", model)
 	w.work.Wait()
 	return w.Window(base, model)
 }
@@ -66,11 +62,11 @@ func TestServersTell(t *testing.T) {
 		"/v1/models": `{"data":[{"id":"a/b","context_length":1},{"id":"z-ai/glm-4.6","context_length":202752,"top_provider":{"context_length":131072}}]}`,
 	})
 	f("llama.cpp", "m", 8192, map[string]string{
-		"/v1/models": `{"data":[{"id":"m","meta":{"n_ctx_train":131072}}]}`,
+		"/v1/models": `{"data":[{"id":"m","owned_by":"llamacpp","meta":{"n_ctx_train":131072}}]}`,
 		"/props":     `{"default_generation_settings":{"n_ctx":8192},"total_slots":4}`,
 	})
 	f("LM Studio", "qwen2.5-7b-instruct", 4096, map[string]string{
-		"/v1/models":     `{"data":[{"id":"qwen2.5-7b-instruct","object":"model"}]}`,
+		"/v1/models":     `{"data":[{"id":"qwen2.5-7b-instruct","object":"model","owned_by":"organization_owner"}]}`,
 		"/api/v0/models": `{"data":[{"id":"qwen2.5-7b-instruct","state":"loaded","max_context_length":32768,"loaded_context_length":4096}]}`,
 	})
 	f("Ollama, loaded", "llama3.2", 16384, map[string]string{
@@ -82,10 +78,13 @@ func TestServersTell(t *testing.T) {
 		"/api/show":  `{"parameters":"temperature 1\nnum_ctx                        8192","model_info":{"gptoss.context_length":131072}}`,
 	})
 	f("LiteLLM", "fast", 200000, map[string]string{
-		"/v1/models":     `{"data":[{"id":"fast"}]}`,
+		"/v1/models":     `{"data":[{"id":"fast","owned_by":"openai"}]}`,
 		"/v1/model/info": `{"data":[{"model_name":"fast","model_info":{"max_input_tokens":200000,"max_tokens":8192}}]}`,
 	})
 	f("OpenAI, which tells nothing", "gpt-5", 0, map[string]string{"/v1/models": `{"data":[{"id":"gpt-5","object":"model"}]}`})
+	f("a model that is not in the list", "m", 0, map[string]string{
+		"/v1/models": `{"data":[{"id":"n","owned_by":"llamacpp"}]}`, "/props": `{"default_generation_settings":{"n_ctx":8192}}`,
+	})
 	f("a server without a list", "m", 0, map[string]string{"/props": `{"default_generation_settings":{"n_ctx":8192}}`})
 	f("nonsense", "m", 0, map[string]string{"/v1/models": `{"data":[{"id":"m","max_model_len":"long"}]}`})
 	f("negative", "m", 0, map[string]string{"/v1/models": `{"data":[{"id":"m","max_model_len":-1}]}`})
@@ -101,10 +100,10 @@ func TestAskedOnce(t *testing.T) {
 		http.Redirect(w, r, other.URL, http.StatusFound)
 	}))
 	defer server.Close()
-	base, _ := url.Parse(server.URL + "/v1")
+	base := server.URL + "/v1"
 	w := windows(t)
 	for range 3 {
-		w.Ask(base, http.Header{"Authorization": {"Bearer k"}}, "m")
+		w.Ask(base, "k", "m")
 		w.work.Wait()
 	}
 	if asked.Load() != 1 || elsewhere.Load() != 0 || w.Window(base, "m") != 0 {

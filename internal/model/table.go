@@ -84,6 +84,9 @@ const (
 
 // builtin looks a model up in the built-in table. Of an unknown model that belongs to a known family, the encoding is known.
 func builtin(name string) (Info, string) {
+	if len(name) > maxName {
+		return Fallback(), ""
+	}
 	folded := fold(name)
 	for spelling := range spellings(name) {
 		line, ending := entry(spelling), folded[len(spelling):]

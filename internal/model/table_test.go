@@ -102,6 +102,7 @@ func TestUnknownModels(t *testing.T) {
 		"claude-2.1", "gpt-4o-12", "gpt-4o-", "gpt-4o/", "local", "@20250514", "-2024-08-06", "gpt-3.5-turbo-instruct",
 		"a secret that a client sent gpt-4", "gpt-4o\t128000", "gpt-4o\n", "# What is published of models", "llama*", "qwen*",
 		strings.Repeat("x", maxName) + "/gpt-4o", strings.Repeat("-latest", 30),
+		"qwen" + strings.Repeat("1p", 1<<20), // would take minutes to fold
 	} {
 		want := Fallback()
 		if strings.HasSuffix(name, "*") {

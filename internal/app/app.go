@@ -36,20 +36,28 @@ type App struct {
 	tokens      *tokens
 	engine      *engine.Engine
 	summarisers *summariser.Health
-	admin       *http.Server
-	data, adm   net.Listener
-	lifecycle   lifecycle
-	serving     sync.WaitGroup
-	failed      chan error
-	reloading   sync.Mutex
+	ports
+	telemetry
+	lifecycle lifecycle
+	serving   sync.WaitGroup
+	failed    chan error
+	reloading sync.Mutex
+	health    healthState
+	storeWait time.Duration // of a turn; 0: the default
+}
 
+// ports are the data port and the admin port.
+type ports struct {
+	data, adm net.Listener
+	admin     *http.Server // nil: there is no admin port
+}
+
+// telemetry is what is told of the service.
+type telemetry struct {
 	metrics *observe.Metrics
 	spans   *observe.Spans // nil: nothing is traced
 	traced  bool           // the environment may ask for traces
 	version string
-	health  healthState
-
-	storeWait time.Duration // of a turn; 0: the default
 }
 
 // Part is something about the process that its configuration does not say.
@@ -69,7 +77,10 @@ func WithStoreWait(d time.Duration) Part { return func(a *App) { a.storeWait = d
 
 // New builds the service and opens its store and listeners. What it made is undone if it fails.
 func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error) {
-	a := &App{config: cfg, log: log, failed: make(chan error, 2), metrics: observe.NewMetrics(), version: "dev"}
+	a := &App{
+		config: cfg, log: log, failed: make(chan error, 2),
+		telemetry: telemetry{metrics: observe.NewMetrics(), version: "dev"},
+	}
 	for _, part := range parts {
 		part(a)
 	}

@@ -64,8 +64,14 @@ func receiver(f *ast.FuncDecl) string {
 
 // TestStructsAreSmall: a request's way is not a bag of fields.
 func TestStructsAreSmall(t *testing.T) {
-	larger := map[string]int{"proxy.observation": 20} // they may shrink, not grow
-	for _, folder := range []string{"engine", "proxy", "proxy/listen", "condense", "tokenize", "dialect"} {
+	larger := map[string]int{ // they may shrink, not grow
+		"admin.condensationRow": 19, "dialect/chat.splitter": 19, "session.Condensation": 20,
+		"internal/fakeupstream.Request": 16, "internal/fakeupstream.Options": 16,
+	}
+	for folder := range house {
+		if folder == "config" || folder == "session/internal/pb" { // settings and generated records have many
+			continue
+		}
 		for _, d := range declarations(t, folder) {
 			ast.Inspect(d, func(n ast.Node) bool {
 				spec, ok := n.(*ast.TypeSpec)

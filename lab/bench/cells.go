@@ -35,14 +35,11 @@ func sizes() []int { return []int{10_000, 100_000, 1_000_000, 4_000_000} }
 // cells are the experiments of a run.
 func (o *Options) cells() []Cell {
 	if o.Tiny {
-		return []Cell{{Known, 10_000, 1}, {Known, 10_000, 2}, {FirstSeen, 10_000, 1}, {Condensed, 20_000, 1}}
+		return []Cell{{Known, 10_000, 1}, {Known, 10_000, 2}, {FirstSeen, 10_000, 1}}
 	}
 	var out []Cell
 	for _, size := range sizes() {
 		out = append(out, Cell{Known, size, 1}, Cell{FirstSeen, size, 1}, Cell{Known, size, cpuConns})
-		if !o.Quick {
-			out = append(out, Cell{Condensed, size, 1})
-		}
 	}
 	return out
 }
@@ -55,7 +52,7 @@ type effort struct {
 }
 
 func (o *Options) effort(c Cell) effort {
-	e := map[int]effort{10_000: {8, 150, 3}, 20_000: {8, 150, 3}, 100_000: {8, 60, 8}, 1_000_000: {8, 16, 24}, 4_000_000: {6, 6, 24}}[c.Size]
+	e := map[int]effort{10_000: {8, 150, 3}, 100_000: {8, 60, 8}, 1_000_000: {8, 16, 24}, 4_000_000: {6, 6, 24}}[c.Size]
 	switch {
 	case o.Tiny:
 		return effort{2, 4, 3}

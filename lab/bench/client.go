@@ -21,18 +21,16 @@ type client struct {
 
 // call is a request to be made.
 type call struct {
-	Target  *Target
-	ID      uint64 // that the mock knows it by
-	Answer  string // what the mock is asked for, empty: a whole answer
-	Headers string // further header lines, each with its end
-	Body    Body
+	Target *Target
+	ID     uint64 // that the mock knows it by
+	Answer string // what the mock is asked for, empty: a whole answer
+	Body   Body
 }
 
 // answer is a response. It is valid until the client's next call.
 type answer struct {
 	Status     int
 	Thread     string // X-Dewpoint-Thread
-	Condensed  string // X-Dewpoint-Condensed
 	RetryAfter string
 	Body       []byte
 	Took       time.Duration
@@ -92,7 +90,6 @@ func appendHead(b []byte, c *call) []byte {
 	b = append(b, "\r\nContent-Type: application/json\r\nAccept: application/json\r\nUser-Agent: OpenAI/Python 1.99.0\r\n"+
 		"X-Stainless-Lang: python\r\nX-Stainless-Package-Version: 1.99.0\r\nX-Stainless-Os: Linux\r\nX-Stainless-Retry-Count: 0\r\n"+
 		"X-Stainless-Read-Timeout: 600\r\nAuthorization: Bearer sk-bench\r\n"...)
-	b = append(b, c.Headers...)
 	b = append(b, headerID+": "...)
 	b = strconv.AppendUint(b, c.ID, 10)
 	if c.Answer != "" {
@@ -139,8 +136,6 @@ func (a *answer) header(name, value []byte) (err error) {
 		a.length, err = strconv.Atoi(string(value))
 	case bytes.EqualFold(name, []byte("X-Dewpoint-Thread")):
 		a.Thread = string(value)
-	case bytes.EqualFold(name, []byte("X-Dewpoint-Condensed")):
-		a.Condensed = string(value)
 	case bytes.EqualFold(name, []byte("Retry-After")):
 		a.RetryAfter = string(value)
 	}

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -12,8 +11,6 @@ import (
 // expectation is what must arrive upstream of one request, once.
 type expectation struct {
 	body     Body
-	view     bool   // a condensed view of the body arrives, not the body
-	last     []byte // of the messages; it is in every view
 	arrivals int
 	bytes    int // that arrived
 	err      error
@@ -117,9 +114,6 @@ var (
 )
 
 func (e *expectation) compare(got []byte) error {
-	if e.view {
-		return e.compareView(got)
-	}
 	if len(got) != e.body.Len() {
 		return fmt.Errorf("%w: %d bytes arrived, not %d", errAltered, len(got), e.body.Len())
 	}
@@ -129,21 +123,6 @@ func (e *expectation) compare(got []byte) error {
 			return fmt.Errorf("%w: as long, but not the same", errAltered)
 		}
 		at += len(part)
-	}
-	return nil
-}
-
-// compareView checks that a view arrived: shorter, whole, with the same frame and the newest message.
-func (e *expectation) compareView(got []byte) error {
-	switch {
-	case len(got) >= e.body.Len():
-		return fmt.Errorf("%w: %d bytes arrived of %d, and no condensed view", errAltered, len(got), e.body.Len())
-	case !json.Valid(got):
-		return fmt.Errorf("%w: the view is no JSON", errAltered)
-	case !bytes.HasPrefix(got, e.body[0]) || !bytes.HasSuffix(got, e.body[2]):
-		return fmt.Errorf("%w: the view's frame is another one", errAltered)
-	case !bytes.HasSuffix(got[:len(got)-len(e.body[2])], e.last):
-		return fmt.Errorf("%w: the view does not end with the newest message", errAltered)
 	}
 	return nil
 }

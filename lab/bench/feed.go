@@ -11,9 +11,8 @@ type Kind string
 
 // The kinds of requests.
 const (
-	Known     Kind = "known + 2"      // a session that the target knows, with two new messages
-	FirstSeen Kind = "first seen"     // a history of which it has seen nothing
-	Condensed Kind = "condensed view" // known + 2, where what goes upstream is a condensed view
+	Known     Kind = "known + 2"  // a session that the target knows, with two new messages
+	FirstSeen Kind = "first seen" // a history of which it has seen nothing
 )
 
 // feed gives the requests of one connection, one after another.
@@ -47,28 +46,21 @@ func (f *feed) next() item {
 // request makes an item's request of a target.
 func (f *feed) request(t *Target, i item) *request {
 	q := &request{call: call{Target: t, Body: i.history.Step(i.step, false)}}
-	if f.kind == Condensed && t.stateful() {
-		q.View = true
-		q.Last = i.history.Message(i.history.first + stepMessages*i.step - 1)
-	}
 	return q
 }
 
 // primeTries is how often a session's beginning is shown at most: a target whose store is late does not take it.
 const primeTries = 3
 
-// prime shows a target the beginning of a session, and has it condensed where that is wanted.
+// prime shows a target the beginning of a session.
 func (f *feed) prime(c *client, t *Target, h *History) error {
 	q := f.request(t, item{history: h})
-	if q.View {
-		q.Headers = "X-Dewpoint-Condense: now\r\n"
-	}
 	for range primeTries {
 		a, _, err := f.rig.ask(c, q)
 		if err != nil {
 			return err
 		}
-		if a.Thread != "" && (!q.View || a.Condensed != "") {
+		if a.Thread != "" {
 			return nil
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -20,14 +19,12 @@ const (
 )
 
 // Mock is the upstream that all targets forward to: it reads a request, answers at once, and then compares what it read
-// with what was expected. A request without an id is a summariser's call.
+// with what was expected.
 type Mock struct {
 	Expected *expectations
 
 	listener net.Listener
 	buffers  buffers
-	slow     atomic.Int64   // nanoseconds that a summary takes
-	own      atomic.Int64   // summariser calls
 	begun    time.Time      // the zero of the times in streams
 	reached  chan time.Time // when a request arrived that waits for its client to leave
 	left     chan time.Time // when it was seen to leave
@@ -54,9 +51,6 @@ func StartMock() (*Mock, error) {
 
 // Addr is where the mock listens.
 func (m *Mock) Addr() string { return m.listener.Addr().String() }
-
-// SlowSummary makes every summary take that long.
-func (m *Mock) SlowSummary(d time.Duration) { m.slow.Store(int64(d)) }
 
 // Close ends all connections and waits for them.
 func (m *Mock) Close() {
@@ -119,10 +113,7 @@ func (x *exchange) one() error {
 	if err != nil {
 		return err
 	}
-	var first *expectation
-	if x.id != 0 {
-		first = x.mock.Expected.arrived(x.id)
-	}
+	first := x.mock.Expected.arrived(x.id)
 	err = x.answer(len(body))
 	if first != nil { // not while somebody waits
 		x.mock.Expected.came(first, body)
@@ -198,8 +189,6 @@ func (x *exchange) readBody() ([]byte, error) {
 func (x *exchange) answer(received int) error {
 	kind, rest, _ := strings.Cut(x.want, ",")
 	switch {
-	case x.id == 0:
-		return x.summary()
 	case kind == "":
 		return x.whole(received)
 	case kind == "stream":
@@ -231,15 +220,6 @@ func appendUsage(b []byte, received int) []byte {
 
 // bytesPerToken is about what the bodies have, so that the mock's usage is plausible.
 const bytesPerToken = 3
-
-func (x *exchange) summary() error {
-	x.mock.own.Add(1)
-	time.Sleep(time.Duration(x.mock.slow.Load()))
-	return x.write([]byte(`{"id":"chatcmpl-summary","object":"chat.completion","created":1767225600,"model":"` + Model + `","choices":[{"index":0,` +
-		`"message":{"role":"assistant","content":"USER_CONTEXT: the nightly import drops rows; do not touch db/migrations.\nCOMPLETED: looked at the importer.\n` +
-		`PENDING: the fix and its test.\nCURRENT_STATE: reading internal/importer."},"finish_reason":"stop"}],` +
-		`"usage":{"prompt_tokens":1000,"completion_tokens":60,"total_tokens":1060}}`))
-}
 
 // write writes a whole answer.
 func (x *exchange) write(body []byte) error {

@@ -129,7 +129,7 @@ func (r *Result) cpuBudgets(w io.Writer) {
 
 // ordered are the cells by kind, size and connections.
 func (r *Result) ordered() []CellResult {
-	kinds := []Kind{Known, FirstSeen, Condensed}
+	kinds := []Kind{Known, FirstSeen}
 	out := slices.Clone(r.Cells)
 	slices.SortStableFunc(out, func(a, b CellResult) int {
 		for _, d := range []int{slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind), a.Size - b.Size, a.Conns - b.Conns} {

@@ -134,15 +134,11 @@ func (r *rig) close() error {
 }
 
 // request is one request that is made and checked.
-type request struct {
-	call
-	View bool   // a condensed view is to arrive
-	Last []byte // the newest message
-}
+type request struct{ call }
 
 // ask makes a request over a connection, and checks both what arrived upstream and what came back.
 func (r *rig) ask(c *client, q *request) (*answer, int, error) {
-	q.ID = r.mock.Expected.add(&expectation{body: q.Body, view: q.View, last: q.Last})
+	q.ID = r.mock.Expected.add(&expectation{body: q.Body})
 	a, err := c.do(&q.call, nil)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", q.Target.Name, err)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	_ "embed"
 	"math"
 	"strconv"
 	"strings"
@@ -132,24 +133,6 @@ func (w *writer) word() string {
 func (w *writer) term() string { return w.terms[w.rand.IntN(len(w.terms))] }
 
 // vocabulary is what programs, and those who write them, talk of.
-const vocabulary = `account address after agent already append array assert attempt author backup batch because before begin behaviour
-	between binary block boolean border branch broken buffer build cache caller cancel change channel character check child chunk class clean
-	client close cluster codec collect column command commit compare compile complete condition config connect constant container content
-	context convert copy correct counter coverage create current cursor database decimal decode default delete delimiter deploy description
-	detail device difference digest directory disk document domain download driver duration dynamic edge element empty encode engine entry
-	environment error escape evaluate event every example except execute exist expected explain export expression extra failure feature
-	fetch field filter final first flag float folder follow format frame function generate global graph group handler hash header height
-	history host ignore image import include index initial input insert instance integer interface internal invalid invoice iterate kernel
-	label language latest layer layout leader leave length level library limit listener load local location locked logger lookup machine
-	manager margin marker matrix measure member memory merge message method metric middle migrate minimum missing module monitor mutex naming
-	nested network nothing notice number object offset option order origin output overflow owner package padding parallel parameter parent
-	parser partial password patch pattern pending percent permission pipeline platform pointer policy position prefix prepare previous
-	primary print priority private process product profile project property protocol provider public query queue random range reader
-	reason record recover reduce reference refresh region register release remote remove render repeat replace replica report request
-	require reserve resolve resource response restore result retry return reverse review rollback router runner runtime sample scanner
-	schedule schema scope search second secret section select sender separator sequence server service session setting shadow shared should
-	signal single skip slice snapshot socket source space special split stable stage standard start state static status storage stream
-	string structure submit subset suffix summary support switch symbol system table target template terminal thread threshold timeout
-	timestamp token total trace transaction transform trigger truncate type unique unknown unless unlock until update upgrade upload usage
-	valid value variable vector verify version view visible volume waiting warning watch weight whether width window without worker wrapper
-	writer yield zone`
+//
+//go:embed vocabulary.txt
+var vocabulary string

@@ -91,10 +91,8 @@ func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
 	c.desk.put(x)
 	to := c.replica()
 	c.sent.Add(1)
-	bad := c.weather.bad()
 	began := time.Now()
 	got := c.send(ctx, l, x, to.addr)
-	took := time.Since(began)
 	how := c.verdict(x, l, to, got, began)
 	c.tally.count(groupEnded, how.String())
 	if x.fault != noFault && x.last() != nil {
@@ -104,9 +102,6 @@ func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
 	l.placed[len(l.placed)-1].prompt = how.how == endUseless && len(l.messages) <= promptAlone
 	if how != endServed {
 		return false
-	}
-	if x.fault == noFault {
-		c.tally.took(took, bad || c.weather.bad())
 	}
 	l.last = x
 	for _, condensed := range got.header.Values("X-Dewpoint-Condensed") {

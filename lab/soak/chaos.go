@@ -70,7 +70,6 @@ func (c *chaos) kills(total time.Duration) []trouble {
 }
 
 func (c *chaos) kill(slot int) {
-	c.weather.begin(replicaAway)
 	began := time.Now()
 	c.fleet.kill(slot)
 	if c.redis == nil {
@@ -79,7 +78,6 @@ func (c *chaos) kill(slot int) {
 }
 
 func (c *chaos) restart(ctx context.Context, slot int) error {
-	defer c.weather.end(replicaAway)
 	return c.fleet.launch(ctx, slot)
 }
 
@@ -104,9 +102,9 @@ func (c *chaos) store(total time.Duration) []trouble {
 	for i, killing := range c.shuffled(kills, pauses) {
 		t := trouble{at: time.Duration(i)*slot + c.between(slot/10, slot/3), lasts: min(c.between(slot/50, slot/4), 4*time.Second)}
 		if killing {
-			t.name, t.begin, t.end = "redis killed", c.killRedis, c.restartRedis
+			t.name, t.begin, t.end = "redis killed", func(context.Context) error { c.redis.kill(); return nil }, c.redis.start
 		} else {
-			t.name, t.begin, t.end = "redis stopped", c.pauseRedis, c.resumeRedis
+			t.name, t.begin, t.end = "redis stopped", func(context.Context) error { return c.redis.stop() }, func(context.Context) error { return c.redis.resume() }
 		}
 		out = append(out, t)
 	}
@@ -137,27 +135,6 @@ func (c *chaos) shuffled(kills, pauses int) []bool {
 	}
 	c.chance.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	return out
-}
-
-func (c *chaos) killRedis(context.Context) error {
-	c.weather.begin(storeAway)
-	c.redis.kill()
-	return nil
-}
-
-func (c *chaos) restartRedis(ctx context.Context) error {
-	defer c.weather.end(storeAway)
-	return c.redis.start(ctx)
-}
-
-func (c *chaos) pauseRedis(context.Context) error {
-	c.weather.begin(storePaused)
-	return c.redis.stop()
-}
-
-func (c *chaos) resumeRedis(context.Context) error {
-	defer c.weather.end(storePaused)
-	return c.redis.resume()
 }
 
 // run plays the tracks, and returns when all that was broken is mended. When the context ends no new trouble begins.

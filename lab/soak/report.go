@@ -22,8 +22,6 @@ type Report struct {
 	took     time.Duration
 	rounds   int
 	counts   map[string]map[string]int
-	calm     []time.Duration
-	hard     []time.Duration
 	degraded time.Duration
 	losses   int
 	panics   int
@@ -37,7 +35,7 @@ func (s *soak) report() *Report {
 		Violations: s.tally.violations, Violated: s.tally.violated, Splits: s.tally.splits,
 		Requests: int(s.sent.Load()),
 		options:  s.Options, faulty: s.faulty, took: time.Since(s.began), rounds: s.rounds, counts: s.tally.counts,
-		calm: s.tally.calm, hard: s.tally.hard, degraded: s.fleet.degraded, tenants: s.tenants,
+		degraded: s.fleet.degraded, tenants: s.tenants,
 		losses: s.fleet.total(lossesMetric), panics: s.fleet.total("dewpoint_panics_total"),
 	}
 }
@@ -82,8 +80,6 @@ func (r *Report) outcome(w io.Writer) {
 	row("condensations that answers told of", r.sum(groupCondensed))
 	row("lines of conversation, and of them split in two after a loss", fmt.Sprintf("%d, %d", r.sum(groupLines), r.sum(groupSplit)))
 	row("closing rounds", r.rounds)
-	row("answered in good times, p50 and p99", latencies(r.calm))
-	row("answered while something was wrong, p50 and p99", latencies(r.hard))
 	fmt.Fprintln(w)
 }
 
@@ -96,11 +92,6 @@ func (r *Report) sent(why string) int {
 		}
 	}
 	return sum
-}
-
-func latencies(all []time.Duration) string {
-	const digits = 100 * time.Microsecond
-	return fmt.Sprintf("%v, %v (%d)", percentile(all, 0.5).Round(digits), percentile(all, 0.99).Round(digits), len(all))
 }
 
 // sum adds up a group.

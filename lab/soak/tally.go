@@ -2,10 +2,8 @@ package soak
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 // Violation is something that must never happen.
@@ -27,7 +25,6 @@ const longestDetail = 1500
 type tally struct {
 	mu         sync.Mutex
 	counts     map[string]map[string]int // by group
-	calm, hard []time.Duration           // of exchanges that were served
 	violations []Violation
 	violated   int
 	splits     []string // the first of them, to look into
@@ -68,17 +65,6 @@ func (t *tally) sum(group string) int {
 	return sum
 }
 
-// took notes how long an exchange took that was served without a fault of upstream's.
-func (t *tally) took(d time.Duration, hard bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if hard {
-		t.hard = append(t.hard, d)
-	} else {
-		t.calm = append(t.calm, d)
-	}
-}
-
 // split counts what was split in two, and keeps where.
 func (t *tally) split(what, detail string) {
 	t.count(groupSplit, what)
@@ -103,13 +89,4 @@ func (t *tally) wrongs() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.violated
-}
-
-// percentile of durations, 0 to 1; 0 if there are none.
-func percentile(all []time.Duration, p float64) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[min(int(p*float64(len(sorted))), len(sorted)-1)]
 }

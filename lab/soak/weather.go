@@ -28,9 +28,6 @@ type condition string
 const (
 	roughUpstream   condition = "upstream rough"
 	roughSummaries  condition = "summariser rough"
-	replicaAway     condition = "replica away"
-	storeAway       condition = "store killed"
-	storePaused     condition = "store stopped"
 	storeRecovering           = 2 * time.Second
 	storeForgetful            = 3 * time.Second // what is that fresh when the store is killed may be lost
 )
@@ -65,18 +62,6 @@ func (w *weather) touched(from, to time.Time) bool {
 	defer w.mu.Unlock()
 	for _, o := range w.outages {
 		if from.Before(o.to) && to.After(o.from) {
-			return true
-		}
-	}
-	return false
-}
-
-// bad reports whether anything is wrong.
-func (w *weather) bad() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, n := range w.on {
-		if n > 0 {
 			return true
 		}
 	}

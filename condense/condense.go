@@ -82,4 +82,5 @@ type Job interface {
 type Result struct {
 	Condensation session.Condensation
 	Fallback     error // why the summariser's summary is not in it, nil if it is
+	Failed       error // why the configured model did not write it, although another was; nil if none was configured or it did
 }

@@ -1,6 +1,9 @@
 package condense
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // form is how a summariser is to write a record, and how its reply is read.
 type form interface {
@@ -28,4 +31,27 @@ func (prose) ask(words int) string {
 
 func (prose) shape(*Request) {}
 
-func (prose) record(r Reply) (string, error) { return ReadReply(r) }
+func (prose) record(r Reply) (string, error) {
+	text, err := ReadReply(r)
+	if err == nil && !sectioned(text) {
+		err = &SummaryError{Kind: FaultMalformed, Usage: r.Usage, Detail: "none of the sections"}
+	}
+	if err != nil {
+		return "", err
+	}
+	return text, nil
+}
+
+// sectioned reports whether a text has a section at least. Its name may have been translated or made a heading: what counts is a
+// line that begins with a word in capitals and a colon, a markdown heading or bold text.
+func sectioned(text string) bool {
+	for line := range strings.Lines(text) {
+		line = strings.TrimLeft(line, " \t-0123456789.")
+		name, _, colon := strings.Cut(line, ":")
+		capitals := colon && len(name) > 2 && name == strings.ToUpper(name) && name != strings.ToLower(name)
+		if capitals || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "**") {
+			return true
+		}
+	}
+	return false
+}

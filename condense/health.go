@@ -13,6 +13,8 @@ type Attempt struct {
 type Health interface {
 	// Ready reports whether the model may be called now.
 	Ready(a Attempt) bool
+	// Missing reports whether the model or its credential was found not to be there, a short while ago.
+	Missing(a Attempt) bool
 	// Begin is Ready for a caller who then calls the model and says what came of it by End. Of a model that failed, only one
 	// attempt at a time is let through.
 	Begin(a Attempt) bool
@@ -30,6 +32,35 @@ func (l *LLM) ready(in Input, need Need) bool {
 
 func (l *LLM) attempt(in Input) Attempt {
 	return Attempt{Endpoint: l.endpoint(in), Model: l.model(in), Thread: in.Thread}
+}
+
+// notThere reports whether a call failed because the model or its credential is not there: trying again does not help.
+func notThere(err error) bool {
+	call, ok := errors.AsType[*CallError](err)
+	return ok && call.Missing()
+}
+
+// ErrMissing is why the request's own model is used instead of the configured one.
+var ErrMissing = errors.New("the configured model or its key is not there")
+
+// Cause is why a condensation failed, in a word that tells nothing of the conversation or the credential; empty if it did not.
+func Cause(err error) string {
+	if err == nil {
+		return ""
+	}
+	if call, ok := errors.AsType[*CallError](err); ok {
+		return string(call.Kind)
+	}
+	if bad, ok := errors.AsType[*SummaryError](err); ok {
+		return string(bad.Kind)
+	}
+	switch {
+	case errors.Is(err, ErrCooling):
+		return "cooling"
+	case errors.Is(err, ErrMissing):
+		return "missing"
+	}
+	return "internal"
 }
 
 // errPanicked is what came of an attempt that did not return.

@@ -18,9 +18,12 @@ type llmJob struct {
 	cut  Cut
 	span *span
 
-	mu    sync.Mutex
-	calls int           // made so far
-	usage session.Usage // of those
+	failed error // why it is not by way of the configured model, nil if it is
+
+	output int // tokens that an answer may have
+	mu     sync.Mutex
+	calls  int           // made so far
+	usage  session.Usage // of those
 }
 
 var _ Job = (*llmJob)(nil)
@@ -28,31 +31,63 @@ var _ Job = (*llmJob)(nil)
 // Need implements Job.
 func (j *llmJob) Need() Need { return j.need }
 
-// Run implements Job. The buffer that the view's messages alias must not change before it returns.
+// Run implements Job. The buffer that the view's messages alias must not change before it returns. What is hard climbs down: a
+// summary, another try with shorter events and more room, the request's own model, and at last nothing but the newest.
 func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	j.span = readSpan(j.in, j.cut)
-	var c session.Condensation
-	err := j.watched(j.in, j.need, func(healthy bool) (err error) {
-		c, err = j.summarise(ctx, healthy)
-		return err
-	})
-	if err == nil {
-		return Result{Condensation: c}, nil
+	c, err := j.watch(ctx)
+	result := Result{Condensation: c, Failed: j.failed}
+	if err != nil && ctx.Err() == nil && j.configured(j.in) && (j.need.Hard || notThere(err)) {
+		result.Failed = fmt.Errorf("condense %s: %w", j.s.Name, err)
+		j.LLM = j.own(j.in)
+		result.Condensation, err = j.watch(ctx)
 	}
-	err = fmt.Errorf("condense %s: %w", j.s.Name, err)
+	if err == nil {
+		return result, nil
+	}
+	if err = fmt.Errorf("condense %s: %w", j.s.Name, err); result.Failed != nil {
+		err = result.Failed // of the model that was configured
+	}
 	if !j.need.Hard || errors.Is(ctx.Err(), context.Canceled) {
 		return Result{}, err
 	}
-	return j.fallback(err)
+	result.Condensation, result.Fallback = session.Condensation{}, err
+	result.Condensation, err = j.plain()
+	if err != nil {
+		return Result{}, errors.Join(result.Fallback, err)
+	}
+	return result, nil
 }
 
-// summarise asks the model, on a hard need a second time with shorter events, unless it failed a short while ago.
-func (j *llmJob) summarise(ctx context.Context, healthy bool) (session.Condensation, error) {
-	c, used, err := j.attempt(ctx, j.s.MaxEventLength, maxCalls-1)
-	if err == nil || !j.need.Hard || !healthy || ctx.Err() != nil || !again(err) {
+// watch is summarise under the eyes of the model's health.
+func (j *llmJob) watch(ctx context.Context) (c session.Condensation, err error) {
+	j.output = j.s.MaxOutput
+	err = j.watched(j.in, j.need, func(healthy bool) error {
+		c, err = j.summarise(ctx, healthy && j.calls == 0)
+		return err
+	})
+	return c, err
+}
+
+// moreRoom is how many times as long an answer may be after one that was cut off: a model that reasons spends it on that.
+const moreRoom = 4
+
+// summarise asks the model, and a second time if its answer was cut off, with more room for it, or on a hard need, with shorter
+// events, if it may be asked again: one that failed a short while ago is asked once.
+func (j *llmJob) summarise(ctx context.Context, more bool) (session.Condensation, error) {
+	c, used, err := j.attempt(ctx, j.s.MaxEventLength, max(maxCalls-1-j.calls, 1))
+	bad, _ := errors.AsType[*SummaryError](err)
+	cut := bad != nil && bad.Kind == FaultTruncated
+	if err == nil || !more || !cut && !j.need.Hard || ctx.Err() != nil || !again(err) {
 		return c, err
 	}
-	c, _, err = j.attempt(ctx, max(used/4, minEventLength), maxCalls-j.calls)
+	if cut {
+		j.output = max(j.output, min(moreRoom*j.output, j.window(j.in)/2))
+	}
+	if j.need.Hard {
+		used = max(used/4, minEventLength)
+	}
+	c, _, err = j.attempt(ctx, used, maxCalls-j.calls)
 	return c, err
 }
 
@@ -86,7 +121,7 @@ func (j *llmJob) request(user string) Request {
 		Model:     j.model(j.in),
 		System:    j.system(),
 		User:      user,
-		MaxOutput: j.s.MaxOutput,
+		MaxOutput: j.output,
 	}
 	j.form.shape(&r)
 	return r
@@ -102,7 +137,7 @@ func (j *llmJob) budget() int {
 	if r.Function != nil {
 		fixed += j.in.Count(string(r.Function.JSON))
 	}
-	return j.window(j.in) - j.s.MaxOutput - fixed
+	return j.window(j.in) - j.output - fixed
 }
 
 // words is how long the record may be: half of what it stands for, and well within what the model may write.
@@ -126,14 +161,14 @@ func (j *llmJob) accept(r Reply) (session.Condensation, error) {
 	return c, err
 }
 
-// fallback makes a condensation without a model: what was recorded before stays, with a note of what is missing and
-// its exact values.
-func (j *llmJob) fallback(cause error) (Result, error) {
+// plain makes a condensation without a model, for a request that must become smaller: what was recorded before stays, with a note
+// of what is missing and its exact values. It is the one place where that is made.
+func (j *llmJob) plain() (session.Condensation, error) {
 	c, err := j.condensation(j.span.unsummarised())
 	if err != nil {
-		return Result{}, errors.Join(cause, fmt.Errorf("condense %s without a model: %w", j.s.Name, err))
+		return c, fmt.Errorf("condense %s without a model: %w", j.s.Name, err)
 	}
-	return Result{Condensation: c, Fallback: cause}, nil
+	return c, nil
 }
 
 // condensation forgets the span for a record. It must make the view strictly smaller, if need be without what is added to

@@ -57,14 +57,18 @@ func (l *LLM) Name() string { return l.s.Name }
 // Condense implements Condenser.
 func (l *LLM) Condense(in Input) Decision {
 	due := l.s.Due(in)
-	if due.Need.Reason == "" || !l.ready(in, due.Need) {
+	if due.Need.Reason == "" {
+		return Decision{}
+	}
+	l, failed := l.usable(in)
+	if !l.ready(in, due.Need) {
 		return Decision{}
 	}
 	c, ok := l.s.Cut(in, due, session.Size{Events: 1, Tokens: l.allowance(in, due.Target.Tokens)})
 	if !ok {
 		return Decision{}
 	}
-	return Decision{Job: &llmJob{LLM: l, in: in, need: due.Need, cut: c}}
+	return Decision{Job: &llmJob{LLM: l, in: in, need: due.Need, cut: c, failed: failed}}
 }
 
 // allowance is the room for a summary, in tokens: a quarter of the target at most, but always that of its wrapping.
@@ -74,6 +78,28 @@ func (l *LLM) allowance(in Input, target int) int {
 		return wrapping
 	}
 	return max(wrapping, min(l.s.Allowance, target/4))
+}
+
+// configured reports whether the summariser is another than the request's own model at its own upstream.
+func (l *LLM) configured(in Input) bool {
+	own := l.own(in)
+	return l.model(in) != own.model(in) || l.endpoint(in) != own.endpoint(in)
+}
+
+// own is the condenser by way of the request's own model.
+func (l *LLM) own(in Input) *LLM {
+	own := *l
+	own.s.Model, own.s.Endpoint, own.s.Window = "", Endpoint{}, 0
+	own.s.MaxOutput = min(l.s.MaxOutput, own.window(in)/4)
+	return &own
+}
+
+// usable is the condenser by way of a model that is there: the request's own, while the configured one or its key is known not to be, with the reason.
+func (l *LLM) usable(in Input) (*LLM, error) {
+	if l.s.Health != nil && l.configured(in) && l.s.Health.Missing(l.attempt(in)) {
+		return l.own(in), ErrMissing
+	}
+	return l, nil
 }
 
 // model is the summariser's model.

@@ -90,6 +90,59 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestOwnModelStandsIn: where the configured model or its key is not there, the request's own model writes the summary at once, and
+// as long as that is known.
+func TestOwnModelStandsIn(t *testing.T) {
+	var asked []string
+	health := &missing{}
+	l := condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 10}, Model: "gone", Health: health,
+		Summariser: summariserFunc(func(_ context.Context, r condense.Request) (condense.Reply, error) {
+			if asked = append(asked, r.Model); r.Model == "gone" {
+				return condense.Reply{}, &condense.CallError{Kind: condense.FailureRejected, Status: 404}
+			}
+			return condense.Reply{Text: "COMPLETED: all"}, nil
+		}),
+	})
+	v := session.Project(chatter(20), nil)
+	for _, want := range []string{"[gone main-model]", "[main-model]"} {
+		asked = nil
+		r, err := l.Condense(input(&v)).Job.Run(context.Background())
+		if err != nil || r.Failed == nil || r.Fallback != nil || r.Condensation.Model != "main-model" || fmt.Sprint(asked) != want {
+			t.Errorf("asked %v, want %s: %+v, %v", asked, want, r, err)
+		}
+		health.known = true
+	}
+}
+
+// missing is a Health that knows when a model is not there.
+type missing struct {
+	always
+	known bool
+}
+
+func (m *missing) Ready(condense.Attempt) bool     { return true }
+func (m *missing) Begin(condense.Attempt) bool     { return true }
+func (m *missing) Missing(a condense.Attempt) bool { return m.known && a.Model == "gone" }
+
+// TestCutOffAnswerGetsMoreRoom: on a soft need too, since a model that reasons would else never come to its summary.
+func TestCutOffAnswerGetsMoreRoom(t *testing.T) {
+	var rooms []int
+	l := condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 10}, MaxOutput: 500,
+		Summariser: summariserFunc(func(_ context.Context, r condense.Request) (condense.Reply, error) {
+			if rooms = append(rooms, r.MaxOutput); len(rooms) == 1 {
+				return condense.Reply{Finish: "length"}, nil
+			}
+			return condense.Reply{Text: "COMPLETED: all"}, nil
+		}),
+	})
+	v := session.Project(chatter(20), nil)
+	if _, err := l.Condense(input(&v)).Job.Run(context.Background()); err != nil || fmt.Sprint(rooms) != "[500 2000]" {
+		t.Errorf("rooms %v, %v", rooms, err)
+	}
+}
+
 func BenchmarkCondense(b *testing.B) {
 	v := session.Project(chatter(2000), nil)
 	in := input(&v)

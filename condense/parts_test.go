@@ -29,9 +29,9 @@ func (r *reader) Summarise(_ context.Context, q condense.Request) (condense.Repl
 }
 
 func fineReply(q condense.Request) (condense.Reply, error) {
-	record := "MERGED"
+	record := "MERGED: all"
 	if part := regexp.MustCompile(`part (\d+) of`).FindStringSubmatch(q.User); part != nil {
-		record = "RECORD OF PART " + part[1]
+		record = "PART " + part[1] + ": read"
 	}
 	return condense.Reply{Text: record, Finish: "stop", Usage: session.Usage{Input: 10, Output: 1}}, nil
 }

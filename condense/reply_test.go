@@ -23,6 +23,14 @@ func TestReadReply(t *testing.T) {
 		"tagged":           {Reply{Text: "<summary>\nSTATE: fine\n</summary>"}, "STATE: fine", ""},
 		"tagged in fence":  {Reply{Text: "```xml\n<summary>STATE: fine</summary>\n```"}, "STATE: fine", ""},
 		"thoughts":         {Reply{Text: "<think>hm</think>\nSTATE: fine"}, "STATE: fine", ""},
+		"no beginning":     {Reply{Text: "hm, so\n</think>\n\nSTATE: fine"}, "STATE: fine", ""},
+		"no end":           {Reply{Text: "STATE: fine\n<think>\nwas that all?"}, "STATE: fine", ""},
+		"thinking":         {Reply{Text: "<thinking>hm</thinking>STATE: fine"}, "STATE: fine", ""},
+		"analysis":         {Reply{Text: "<Analysis>\nhm\n</Analysis>\n<summary>STATE: fine</summary>"}, "STATE: fine", ""},
+		"nested":           {Reply{Text: "<think>a <think>b</think> c</think>STATE: fine"}, "STATE: fine", ""},
+		"twice":            {Reply{Text: "<think>a</think>STATE:\n<think>b</think>\nfine"}, "STATE:\n\nfine", ""},
+		"spoken of":        {Reply{Text: "STATE: strips <think> and </think> tags"}, "STATE: strips <think> and </think> tags", ""},
+		"never ends":       {Reply{Text: "<think>STATE: fine"}, "", FaultEmpty},
 		"own tags":         {Reply{Text: record.Summary{Record: "STATE: fine"}.String()}, "STATE: fine", ""},
 		"long apology":     {Reply{Text: long}, strings.TrimSpace(long), ""},
 		"empty":            {Reply{Finish: "stop"}, "", FaultEmpty},
@@ -41,6 +49,17 @@ func TestReadReply(t *testing.T) {
 		}
 		if got != c.want || fault != c.fault {
 			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestSectioned(t *testing.T) {
+	for text, want := range map[string]bool{
+		"USER_CONTEXT: build it": true, "fine\n- CURRENT_STATE: done": true, "## User context\nbuild it": true, "**Goals**: build": true,
+		"КОНТЕКСТ: дом": true, "1. TASKS: none": true, "ok": false, "Sure, I will now run the tests: go test": false, "Note: done": false,
+	} {
+		if sectioned(text) != want {
+			t.Errorf("%q: want %v", text, want)
 		}
 	}
 }

@@ -234,4 +234,5 @@ type always bool
 
 func (a always) Ready(condense.Attempt) bool { return bool(a) }
 func (a always) Begin(condense.Attempt) bool { return bool(a) }
+func (always) Missing(condense.Attempt) bool { return false }
 func (always) End(condense.Attempt, error)   {}

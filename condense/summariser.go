@@ -79,6 +79,11 @@ func (e *CallError) Error() string {
 	return text
 }
 
+// Missing reports whether the model or its credential is not there.
+func (e *CallError) Missing() bool {
+	return e.Kind == FailureDenied || e.Kind == FailureRejected && e.Status == 404
+}
+
 func (e *CallError) Unwrap() error { return e.Err }
 
 // again reports whether a shorter prompt may succeed where the last one failed with err.

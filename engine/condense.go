@@ -178,6 +178,8 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 	}
 	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
 	t.made = append(t.made, condensedBy(&c))
-	report.Attempts = append(report.Attempts, Attempt{Thread: t.place.Thread.ID, Reason: c.Reason, Made: &c, Fallback: result.Fallback})
+	report.Attempts = append(report.Attempts, Attempt{
+		Thread: t.place.Thread.ID, Reason: c.Reason, Made: &c, Fallback: result.Fallback, Replaced: result.Failed,
+	})
 	return true
 }

@@ -20,6 +20,7 @@ type Attempt struct {
 	Reason   session.Reason
 	Made     *session.Condensation // nil: it failed
 	Fallback error                 // why it has no summary of the summariser's; nil: it has one, or needs none
+	Replaced error                 // why the request's own model wrote it instead of the configured one; nil: it did not
 	Err      error                 // why it failed
 }
 

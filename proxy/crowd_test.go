@@ -15,7 +15,7 @@ import (
 func TestCrowd(t *testing.T) {
 	const clients, steps = 8, 6
 	r := condensing(t, setup{upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer {
-		return fakeupstream.Answer{Content: "about " + topicOf(req.Text()), ChunkRunes: 40}
+		return fakeupstream.Answer{Content: "DISCUSSED: " + topicOf(req.Text()), ChunkRunes: 40}
 	}}})
 	var work sync.WaitGroup
 	for i := range clients {

@@ -20,6 +20,9 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 	if due := r.seen.record.Turn.Due; due != "" {
 		h.Set("X-Dewpoint-Due", string(due))
 	}
+	if r.failed != "" {
+		h.Set("X-Dewpoint-Condense-Failed", r.failed)
+	}
 	if notice := r.notice(); notice != "" {
 		h.Set("X-Dewpoint-Notice", notice)
 	}

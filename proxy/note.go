@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -66,6 +67,9 @@ func (r *request) note(report engine.Report) {
 		o.Log.Info("context window learnt", zap.String("tenant", r.tenant.Name), zap.String("model", r.turn.ModelName()),
 			zap.Int("window", report.Window))
 	}
+	for _, a := range report.Attempts {
+		r.failed = condense.Cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
+	}
 	r.noted().attempts(report)
 }
 
@@ -93,6 +97,10 @@ func (n noted) attempts(report engine.Report) {
 func (n noted) attempt(a *engine.Attempt) {
 	o, tenant, thread, outcome := &n.server.o, n.tenant.Name, string(a.Thread), OutcomeCondensed
 	cause := a.Err
+	if a.Replaced != nil {
+		o.Log.Warn("condensed by the request's own model", zap.String("tenant", tenant), zap.String("thread", thread),
+			zap.Error(a.Replaced))
+	}
 	if a.Fallback != nil {
 		cause, outcome = a.Fallback, OutcomeFallback
 		o.Log.Warn("condensed without a summary", zap.String("tenant", tenant), zap.String("thread", thread), zap.Error(cause))

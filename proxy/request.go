@@ -31,7 +31,8 @@ type request struct {
 	cancel  context.CancelCauseFunc
 	lease   lease
 	seen    observation
-	charged int // tokens taken from the tenant's minute
+	charged int    // tokens taken from the tenant's minute
+	failed  string // why the last condensation did not go as configured, empty if it did
 }
 
 // asked is what a client asked for.

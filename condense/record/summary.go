@@ -2,7 +2,10 @@
 // what is taken from the raw events word for word. It is pure.
 package record
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // What a summary's text is made of. Text from outside can not contain the tags.
 const (
@@ -87,12 +90,7 @@ func between(text, opening, closing string) (string, bool) {
 
 // Unwrap takes off thoughts, code fences and tags around a reply.
 func Unwrap(text string) string {
-	text = strings.TrimSpace(text)
-	if strings.HasPrefix(text, "<think>") {
-		if _, after, ok := strings.Cut(text, "</think>"); ok {
-			text = strings.TrimSpace(after)
-		}
-	}
+	text = withoutThoughts(text)
 	for _, tag := range [...][2]string{{"```", "```"}, {"<summary>", "</summary>"}, {recordOpen, recordClose}, {"```", "```"}} {
 		body, ok := between(text, tag[0], tag[1])
 		if !ok {
@@ -103,6 +101,46 @@ func Unwrap(text string) string {
 		}
 	}
 	return strings.TrimSpace(strings.TrimPrefix(text, recordLabel))
+}
+
+// withoutThoughts leaves out what a model thought aloud: between the tags that models use for it, nested or not, before a closing
+// tag that was never opened, and after an opening one that is never closed. In the middle of a line a tag is only spoken of.
+func withoutThoughts(text string) string {
+	tags := regexp.MustCompile(`(?i)</?(?:think|thinking|thought|thoughts|analysis|reasoning)>`).FindAllStringIndex(text, -1)
+	kept, depth, from := "", 0, 0
+	for _, at := range tags {
+		closes := text[at[0]+1] == '/'
+		if depth == 0 && !startsLine(text[:at[0]]) && !(closes && endsLine(text[at[1]:])) {
+			continue
+		}
+		switch {
+		case !closes:
+			if depth == 0 {
+				kept += text[from:at[0]]
+			}
+			depth++
+		case depth == 0:
+			kept, from = "", at[1]
+		default:
+			if depth--; depth == 0 {
+				from = at[1]
+			}
+		}
+	}
+	if depth == 0 {
+		kept += text[from:]
+	}
+	return strings.TrimSpace(kept)
+}
+
+func startsLine(before string) bool {
+	before = strings.TrimRight(before, " \t")
+	return before == "" || strings.HasSuffix(before, "\n")
+}
+
+func endsLine(after string) bool {
+	after = strings.TrimLeft(after, " \t\r")
+	return after == "" || strings.HasPrefix(after, "\n")
 }
 
 // withoutInfo takes off a code fence's info string (```markdown).

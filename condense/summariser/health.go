@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,9 +43,10 @@ type server struct {
 
 // trouble is what failed at least once since it last succeeded.
 type trouble struct {
-	wait   time.Duration // the next cooldown
-	until  time.Time
-	probed bool // an attempt after the cooldown is under way
+	wait    time.Duration // the next cooldown
+	until   time.Time
+	probed  bool // an attempt after the cooldown is under way
+	missing bool // the model or the credential is not there
 }
 
 // NewHealth gives a Health that knows of no trouble. now is the clock.
@@ -74,6 +74,15 @@ func (h *Health) Ready(a condense.Attempt) bool {
 	return ready(h.servers, serverOf(a), now) && ready(h.threads, a.Thread, now)
 }
 
+// Missing implements condense.Health.
+func (h *Health) Missing(a condense.Attempt) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := serverOf(a)
+	t, ok := h.servers.Get(s)
+	return ok && t.missing && !ready(h.servers, s, h.now())
+}
+
 // Begin implements condense.Health.
 func (h *Health) Begin(a condense.Attempt) bool {
 	h.mu.Lock()
@@ -98,6 +107,10 @@ func (h *Health) End(a condense.Attempt, err error) {
 		release(h.threads, a.Thread)
 	case serverBlame:
 		failed(h.servers, s, now)
+		if t, ok := h.servers.Get(s); ok {
+			call, _ := errors.AsType[*condense.CallError](err)
+			t.missing = call.Missing()
+		}
 		release(h.threads, a.Thread)
 	case threadBlame:
 		h.servers.Remove(s)
@@ -194,7 +207,7 @@ func blame(err error) int {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return noBlame
-	case !ok, call.Kind == condense.FailureMalformed, call.Kind == condense.FailureRejected && call.Status != http.StatusNotFound:
+	case !ok, call.Kind == condense.FailureMalformed, call.Kind == condense.FailureRejected && !call.Missing():
 		return threadBlame
 	}
 	return serverBlame

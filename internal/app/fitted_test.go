@@ -128,7 +128,7 @@ func TestCalls(t *testing.T) {
 	const call = `{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"create_state_summary",` +
 		`"arguments":"{\"user_context\":\"help\"}"}}]}`
 	for _, tt := range []struct{ kind, message, shape string }{
-		{"llm", `{"role":"assistant","content":"They talked."}`, `"role":"system"`},
+		{"llm", `{"role":"assistant","content":"DISCUSSED: they talked."}`, `"role":"system"`},
 		{"structured_summary", call, `"tool_choice"`},
 		{"llm_attention", `{"role":"assistant","content":"{\"ids\":[3]}"}`, `"json_schema"`},
 	} {
@@ -168,7 +168,7 @@ func TestUpstreamsKey(t *testing.T) {
 		{"{upstream: {base_url: 'HTTP://main/v1', api_key: own-key}, condenser: {type: llm, max_size: 20, llm_config: a}, " +
 			"llms: {a: {model: gpt-4o-mini, base_url: 'HTTP://main/v1/'}}}", "gpt-4o-mini", "4096", "own-key"},
 	} {
-		server := &answering{message: `{"role":"assistant","content":"They talked."}`}
+		server := &answering{message: `{"role":"assistant","content":"DISCUSSED: they talked."}`}
 		tenant, err := buildTenant(load(t, ".yaml", tt.text), &calls{transport: server}, config.Tenant{Name: "a"})
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ func Extract(req *Request) Answer {
 	if schema := asObject(format["json_schema"])["schema"]; given(schema) {
 		return Answer{Content: string(fill(schema, text))}
 	}
-	return Answer{Content: extract(text)}
+	return Answer{Content: "CURRENT_STATE: " + extract(text)}
 }
 
 // forcedFunction returns the function that tool_choice demands and its parameters; "" when none is demanded.

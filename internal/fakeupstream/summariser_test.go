@@ -80,7 +80,7 @@ func TestExtract(t *testing.T) {
 	s := extractor(t)
 	prompt := "Summarise.\nmore of it\n\n  Event 1: a user\nline two\n\n\nEvent 2: " + strings.Repeat("é", 200) + "\nrest\n"
 	got := contentOf(t, askBody(t, s, summaryRequest("cheap", prompt, "")))
-	if want := "Summarise.\nEvent 1: a user\nEvent 2: " + strings.Repeat("é", 110) + "…"; got != want {
+	if want := "CURRENT_STATE: Summarise.\nEvent 1: a user\nEvent 2: " + strings.Repeat("é", 110) + "…"; got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 	if again := contentOf(t, askBody(t, s, summaryRequest("cheap", prompt, ""))); again != got {
@@ -95,10 +95,10 @@ func TestExtractIsBounded(t *testing.T) {
 		fmt.Fprintf(&prompt, "Section %d of the run\nwith more text below it\n\n", i)
 	}
 	got := contentOf(t, askBody(t, s, summaryRequest("cheap", prompt.String(), "")))
-	if n := utf8.RuneCountInString(got); n > 2000 || n < 1900 {
+	if n := utf8.RuneCountInString(got); n > 2020 || n < 1900 {
 		t.Errorf("%d characters", n)
 	}
-	if !strings.HasPrefix(got, "Section 0 ") || !strings.HasSuffix(got, "Section 999 of the run") {
+	if !strings.HasPrefix(got, "CURRENT_STATE: Section 0 ") || !strings.HasSuffix(got, "Section 999 of the run") {
 		t.Errorf("%.40q ... %q", got, got[len(got)-40:])
 	}
 }

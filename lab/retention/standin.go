@@ -46,9 +46,17 @@ func (s *StandIn) Summarise(_ context.Context, r condense.Request) (condense.Rep
 	case r.Function != nil:
 		reply.Arguments = written(map[string]string{"current_state": s.extract(r.User, capOf(r))})
 	default:
-		reply.Text = s.extract(r.User, capOf(r))
+		reply.Text = section(s.extract(r.User, capOf(r)))
 	}
 	return reply, nil
+}
+
+// section makes a text a record's section; nothing stays nothing.
+func section(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "CURRENT_STATE: " + text
 }
 
 // written is a value as JSON.

@@ -28,9 +28,9 @@ func TestStandInWritesLines(t *testing.T) {
 		max  int
 		want string
 	}{
-		"the densest lines, no reference twice": {strings.Replace(sample, "4 words", "400 words", 1), 100, "src/alpha.go parse_args\nbeta_value is 4821"},
-		"the words asked for":                   {sample, 100, "src/alpha.go parse_args"}, // 6 tokens: 3 and then 4 do not fit
-		"what the model may write":              {strings.Replace(sample, "4 words", "400 words", 1), 3, "src/alpha.go parse_args"},
+		"the densest lines, no reference twice": {strings.Replace(sample, "4 words", "400 words", 1), 100, "CURRENT_STATE: src/alpha.go parse_args\nbeta_value is 4821"},
+		"the words asked for":                   {sample, 100, "CURRENT_STATE: src/alpha.go parse_args"}, // 6 tokens: 3 and then 4 do not fit
+		"what the model may write":              {strings.Replace(sample, "4 words", "400 words", 1), 3, "CURRENT_STATE: src/alpha.go parse_args"},
 		"no room":                               {sample, 1, ""},
 	}
 	for name, test := range tests {

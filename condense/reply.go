@@ -2,7 +2,6 @@ package condense
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -47,30 +46,7 @@ func ReadReply(r Reply) (string, error) {
 	if text == "" {
 		return "", &SummaryError{Kind: FaultEmpty, Usage: r.Usage}
 	}
-	if refuses(text) {
-		return "", &SummaryError{Kind: FaultRefused, Usage: r.Usage}
-	}
 	return text, nil
 }
 
 func truncated(r Reply) bool { return r.Finish == "length" || r.Finish == "max_tokens" }
-
-// refusalLength is the length in bytes up to which a reply is taken for a refusal by how it begins. No record of a span
-// worth condensing is that short.
-const refusalLength = 300
-
-var refusals = []string{"i can't", "i can’t", "i cannot", "i'm sorry", "i’m sorry", "i am sorry", "sorry,", "i'm unable",
-	"i’m unable", "i am unable", "i won't", "i won’t", "as an ai"}
-
-func refuses(text string) bool {
-	if len(text) > refusalLength {
-		return false
-	}
-	start := strings.ToLower(text)
-	for _, r := range refusals {
-		if strings.HasPrefix(start, r) {
-			return true
-		}
-	}
-	return false
-}

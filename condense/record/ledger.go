@@ -16,12 +16,12 @@ const (
 	ledgerBytes      = 512 << 10 // of the record, when looking for a term
 )
 
-var termTitles = [termKinds]string{"paths", "urls", "ids", "hashes", "errors", "names", "numbers"}
+var termTitles = [termKinds]string{"paths", "urls", "ids", "names"}
 
-// termWeights say how much a lost value of each kind hurts. A number is often noise; a path or an id never is.
-var termWeights = [termKinds]int{6, 5, 6, 5, 6, 3, 2}
+// termWeights say how likely a value of each kind is named again: names, paths and ids are, URLs hardly ever.
+var termWeights = [termKinds]int{6, 2, 6, 6}
 
-// Ledger collects exact values (paths, URLs, ids, hashes, error names, identifiers, numbers) from what is forgotten, and
+// Ledger collects exact values (paths, URLs, ids, identifiers) from what is forgotten, and
 // lists those that would be lost. The same input gives the same ledger.
 type Ledger struct {
 	terms map[string]*term

@@ -14,10 +14,7 @@ const (
 	termPath termKind = iota
 	termURL
 	termID
-	termHash
-	termError
 	termName
-	termNumber
 	termKinds
 	termNone = termKinds
 )
@@ -137,18 +134,12 @@ func classify(w string) termKind {
 	}
 	m := measure(w)
 	switch {
-	case isUUID(w) || isTicket(w):
+	case isTicket(w):
 		return termID
-	case m.hex && len(w) >= 7 && len(w) <= 64 && m.digits > 0 && m.letters > 0 || isAddress(w):
-		return termHash
-	case isErrorName(w):
-		return termError
 	case isPath(w, m):
 		return termPath
 	case m.digits >= 2 && m.letters > 0 && m.joints > 0 && m.plain:
 		return termID
-	case m.digits >= 3 && m.letters == 0 && m.number && isDigit(w[0]):
-		return termNumber
 	}
 	return termNone
 }
@@ -157,51 +148,28 @@ func classify(w string) termKind {
 type measures struct {
 	letters, digits, slashes int
 	joints                   int  // hyphens and underscores
-	hex                      bool // lower or upper case hexadecimal digits only
 	plain                    bool // letters, digits and joints only
-	number                   bool // digits, points and hyphens only
 }
 
 func measure(w string) measures {
-	m := measures{hex: true, plain: true, number: true}
+	m := measures{plain: true}
 	for i := 0; i < len(w); i++ {
 		c := w[i]
-		m.hex = m.hex && (isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f')
 		switch {
 		case isLetter(c):
 			m.letters++
-			m.number = false
 		case isDigit(c):
 			m.digits++
 		case c == '-' || c == '_':
 			m.joints++
-			m.number = m.number && c == '-'
 		default:
 			m.plain = false
-			m.number = m.number && c == '.'
 			if c == '/' {
 				m.slashes++
 			}
 		}
 	}
 	return m
-}
-
-func isUUID(w string) bool {
-	if len(w) != 36 {
-		return false
-	}
-	for i := 0; i < len(w); i++ {
-		hyphen := i == 8 || i == 13 || i == 18 || i == 23
-		if hyphen != (w[i] == '-') || !hyphen && !measure(w[i:i+1]).hex {
-			return false
-		}
-	}
-	return true
-}
-
-func isAddress(w string) bool {
-	return len(w) >= 6 && strings.HasPrefix(w, "0x") && measure(w[2:]).hex
 }
 
 // isTicket knows ABC-123 and #123. Names of encodings and algorithms look the same and are in every log.
@@ -218,37 +186,6 @@ func isTicket(w string) bool {
 		return false
 	}
 	return strings.Trim(project, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == "" && isLetter(project[0])
-}
-
-// isErrorName knows the names of exceptions, errno names, signals, and compilers' error codes.
-func isErrorName(w string) bool {
-	for _, suffix := range [...]string{"Error", "Exception", "Warning"} {
-		if strings.HasSuffix(w, suffix) && len(w) > len(suffix) && identifier(w) && !strings.ContainsAny(w, "/") {
-			return true
-		}
-	}
-	if strings.HasPrefix(w, "ERR_") {
-		return true
-	}
-	upper := strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
-	if upper && (len(w) >= 5 && w[0] == 'E' && errnoLike(w) || len(w) >= 6 && strings.HasPrefix(w, "SIG")) {
-		return true
-	}
-	letters := strings.TrimRight(w, "0123456789")
-	digits := len(w) - len(letters)
-	return digits >= 3 && digits <= 5 && len(letters) >= 1 && len(letters) <= 2 && strings.Trim(letters, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
-}
-
-// errnoLike tells errno names from shouted words that begin with an E, by the common ones.
-func errnoLike(w string) bool {
-	switch w {
-	case "ENOENT", "EACCES", "EPERM", "EEXIST", "EAGAIN", "EBUSY", "EINVAL", "EISDIR", "ENOTDIR", "ENOTEMPTY", "ENOSPC", "EPIPE",
-		"EMFILE", "ENOMEM", "EROFS", "EXDEV", "ELOOP", "ENOSYS", "EINTR", "EFAULT", "ETIMEDOUT", "ECONNREFUSED", "ECONNRESET",
-		"ECONNABORTED", "EADDRINUSE", "EADDRNOTAVAIL", "EHOSTUNREACH", "ENETUNREACH", "ENOTFOUND", "ENOTCONN", "EPROTO",
-		"ERESOLVE", "EINTEGRITY", "ELIFECYCLE", "EUNSUPPORTED", "ENAMETOOLONG", "EDEADLK", "EOVERFLOW", "ERANGE":
-		return true
-	}
-	return false
 }
 
 func isPath(w string, m measures) bool {

@@ -94,19 +94,8 @@ func argumentURL(arguments string) string {
 	_ = json.Unmarshal([]byte(arguments), &named) // what can not be read is not there
 	for _, url := range append([]string{named.URL, named.URI, named.Href, named.Link}, named.URLs...) {
 		if url = strings.Join(strings.Fields(record.Printable(url)), " "); url != "" {
-			return url[:runeBorder(url, maxURL)]
+			return strings.ToValidUTF8(url[:min(len(url), maxURL)], "")
 		}
 	}
 	return record.FirstURL(record.Unescape(arguments))
-}
-
-// runeBorder is the largest length up to n at which text can be cut between runes.
-func runeBorder(text string, n int) int {
-	if n >= len(text) {
-		return len(text)
-	}
-	for n > 0 && text[n]&0xc0 == 0x80 {
-		n--
-	}
-	return n
 }

@@ -97,10 +97,6 @@ func (n noted) attempts(report engine.Report) {
 func (n noted) attempt(a *engine.Attempt) {
 	o, tenant, thread, outcome := &n.server.o, n.tenant.Name, string(a.Thread), OutcomeCondensed
 	cause := a.Err
-	if a.Replaced != nil {
-		o.Log.Warn("condensed by the request's own model", zap.String("tenant", tenant), zap.String("thread", thread),
-			zap.Error(a.Replaced))
-	}
 	if a.Fallback != nil {
 		cause, outcome = a.Fallback, OutcomeFallback
 		o.Log.Warn("condensed without a summary", zap.String("tenant", tenant), zap.String("thread", thread), zap.Error(cause))

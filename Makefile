@@ -31,8 +31,8 @@ check: needs ## the gate of every change: format, vet, linters, tests with the r
 slow: needs ## what takes longer: slow tests, the rehearsal, a short soak, known vulnerabilities
 	@sh scripts/gate.sh $(SLOW)
 
-ci: needs ## check and slow, then the replays of RUNS and CAPTURES if they are given; at most 45 minutes
-	@GATE_LIMIT=2700 sh scripts/gate.sh $(CHECK) $(SLOW) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
+ci: needs ## check and slow, then the replays of RUNS and CAPTURES if they are given; at most 75 minutes
+	@GATE_LIMIT=4500 sh scripts/gate.sh $(CHECK) $(SLOW) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
 
 needs: ## what the tests use besides Go: installed, or named where it cannot be
 	@sh scripts/needs.sh

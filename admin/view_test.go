@@ -82,7 +82,10 @@ func differs(a, b []string) int {
 // TestViewIsWhatUpstreamGot for every kind of condenser, after each request.
 func TestViewIsWhatUpstreamGot(t *testing.T) {
 	with := func(condenser config.Condenser) func(*config.Config) {
-		return func(c *config.Config) { condenser.LLMConfig, c.Condenser = "cheap", condenser }
+		return func(c *config.Config) {
+			c.Condenser = condenser
+			c.Condenser.LLMConfig = "cheap"
+		}
 	}
 	of := func(kind string, change func(*config.Condenser)) config.Condenser {
 		c := config.NewCondenser(kind)

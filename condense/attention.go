@@ -79,7 +79,7 @@ func (j *attentionJob) Run(ctx context.Context) (Result, error) {
 
 func (j *attentionJob) fallback(cause error) Result {
 	c := j.newest.condensation(j.due.Need.Reason, j.s.Name)
-	c.Usage = j.usage
+	c.Usage, c.Provisional = j.usage, true
 	return Result{Condensation: c, Fallback: cause}
 }
 

@@ -94,7 +94,11 @@ func (j *llmJob) summarise(ctx context.Context, more bool) (session.Condensation
 // attempt asks for a summary with events of at most limit runes, in one call or, where one can not hold them, in parts:
 // that many calls at most. It tells how short the events were cut to fit.
 func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condensation, int, error) {
-	p := prompt{previous: j.span.previous.Text(), events: j.span.events, ask: j.form.ask(j.words())}
+	previous := j.span.previous
+	if j.span.late > 0 {
+		previous.Record = j.span.recorded()
+	}
+	p := prompt{previous: previous.Text(), events: j.span.events, ask: j.form.ask(j.words())}
 	pl, err := p.plan(frame{
 		limit: limit, budget: j.budget(), calls: calls, output: j.s.MaxOutput, count: j.in.Count,
 	})
@@ -142,7 +146,7 @@ func (j *llmJob) budget() int {
 
 // words is how long the record may be: half of what it stands for, and well within what the model may write.
 func (j *llmJob) words() int {
-	tokens := min(j.s.MaxOutput*3/4, max((j.cut.Tokens+j.cut.Replaced)/2, 100))
+	tokens := min(j.s.MaxOutput*3/4, max((j.cut.Tokens+j.span.late+j.cut.Replaced)/2, 100))
 	return tokens * 2 / 3
 }
 
@@ -152,7 +156,7 @@ func (j *llmJob) accept(r Reply) (session.Condensation, error) {
 	if err != nil {
 		return session.Condensation{}, err
 	}
-	limit := min(j.cut.Tokens+j.cut.Replaced, 2*j.s.MaxOutput)
+	limit := min(j.cut.Tokens+j.span.late+j.cut.Replaced, 2*j.s.MaxOutput)
 	if n := j.in.Count(text); n >= limit {
 		return session.Condensation{}, j.inflated(n, limit)
 	}
@@ -165,6 +169,7 @@ func (j *llmJob) accept(r Reply) (session.Condensation, error) {
 // of what is missing and its exact values. It is the one place where that is made.
 func (j *llmJob) plain() (session.Condensation, error) {
 	c, err := j.condensation(j.span.unsummarised())
+	c.Provisional = true
 	if err != nil {
 		return c, fmt.Errorf("condense %s without a model: %w", j.s.Name, err)
 	}

@@ -3,6 +3,7 @@ package condense_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -124,6 +125,50 @@ type missing struct {
 func (m *missing) Ready(condense.Attempt) bool     { return true }
 func (m *missing) Begin(condense.Attempt) bool     { return true }
 func (m *missing) Missing(a condense.Attempt) bool { return m.known && a.Model == "gone" }
+
+// TestProvisionalIsSummarisedLater: what was hidden while the summariser was away is read by the next one that is not.
+func TestProvisionalIsSummarisedLater(t *testing.T) {
+	var away bool
+	var prompt string
+	l := condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1},
+		Summariser: summariserFunc(func(_ context.Context, r condense.Request) (condense.Reply, error) {
+			if away {
+				return condense.Reply{}, &condense.CallError{Kind: condense.FailureServer, Status: 503}
+			}
+			prompt = r.User
+			return condense.Reply{Text: "COMPLETED: all"}, nil
+		}),
+	})
+	var log []session.Condensation
+	for i, want := range []session.Made{session.MadeSummary, session.MadeProvisional, session.MadeProvisional, session.MadeSummary} {
+		away = want == session.MadeProvisional
+		v := session.Project(chatter(20*(i+1)), log)
+		in := input(&v)
+		in.Need = condense.Need{Reason: session.ReasonOverflow, Hard: true}
+		r, err := l.Condense(in).Job.Run(context.Background())
+		if err != nil || r.Condensation.Made() != want {
+			t.Fatalf("%d: %s, want %s, %v", i, r.Condensation.Made(), want, err)
+		}
+		r.Condensation.ID.Seq = uint64(i + 1)
+		if i > 0 {
+			r.Condensation.Base = log[i-1].ID
+		}
+		log = append(log, r.Condensation)
+	}
+	for _, c := range log[1:] {
+		for _, hidden := range c.Forgotten {
+			for p := hidden.From; p < hidden.To; p++ {
+				if !strings.Contains(prompt, fmt.Sprintf("<dewpoint_event id=\"%d\"", p)) {
+					t.Errorf("event %d is not summarised", p)
+				}
+			}
+		}
+	}
+	if strings.Contains(prompt, "NOT_SUMMARISED") || strings.Contains(prompt, "id=\"5\"") {
+		t.Error("the prompt says that something is missing, or shows again what was summarised")
+	}
+}
 
 // TestCutOffAnswerGetsMoreRoom: on a soft need too, since a model that reasons would else never come to its summary.
 func TestCutOffAnswerGetsMoreRoom(t *testing.T) {

@@ -17,6 +17,7 @@ type span struct {
 	weights  weights        // of the whole conversation
 	tokens   int            // of everything forgotten so far
 	missing  missing
+	late     int  // tokens of what provisional condensations hid and this one is to summarise too
 	noted    bool // the previous record tells what is missing from it
 }
 
@@ -32,7 +33,7 @@ func readSpan(in Input, c Cut) *span {
 		fresh[p] = true
 		s.missing.add(p)
 	}
-	gone := in.View.Forgotten()
+	gone, late := in.View.Forgotten(), s.history(in.View.Applied)
 	for p := 1; p <= in.View.History.Len(); p++ {
 		if !fresh[p] && !gone[p] {
 			continue
@@ -42,12 +43,11 @@ func readSpan(in Input, c Cut) *span {
 		s.ledger.Forget(content)
 		s.words.Forget(p, m.Kind, content)
 		s.weights.add(content)
-		if fresh[p] {
+		if fresh[p] || late[p] {
 			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})
 		}
 	}
 	s.keep(in, fresh)
-	s.history(in.View.Applied)
 	return s
 }
 
@@ -65,19 +65,28 @@ func (s *span) keep(in Input, fresh map[int]bool) {
 	}
 }
 
-// history takes in the earlier condensations.
-func (s *span) history(applied []session.Condensation) {
+// history takes in the earlier condensations. It gives the positions that were hidden without the summary that was due: they are
+// summarised now, since the client still sends them.
+func (s *span) history(applied []session.Condensation) (late map[int]bool) {
+	late = map[int]bool{}
 	for _, c := range applied {
 		s.tokens += c.ForgottenTokens
 	}
 	for i := len(applied) - 1; i >= 0 && unsummarised(applied[i]); i-- {
 		s.noted = s.noted || applied[i].SummaryTokens > 0
+		if applied[i].Provisional {
+			s.late += applied[i].ForgottenTokens
+		}
 		for _, r := range applied[i].Forgotten {
 			for p := r.From; p < r.To; p++ {
 				s.missing.add(p)
+				if applied[i].Provisional {
+					late[p] = true
+				}
 			}
 		}
 	}
+	return late
 }
 
 // unsummarised reports whether no model has summarised what a condensation forgot. Registries leave out the text of
@@ -105,17 +114,22 @@ func read(codec Codec, raw []byte) session.Content {
 // noteMark begins the line which says that events are missing from a record.
 const noteMark = "NOT_SUMMARISED: "
 
-// unsummarised is a record made without a model: the previous one, with one note of all that is missing from it.
-func (s *span) unsummarised() string {
+// recorded is the previous record without the note of what is missing from it.
+func (s *span) recorded() string {
 	var kept []string
 	for line := range strings.Lines(s.previous.Record) {
 		if !s.noted || !strings.HasPrefix(line, noteMark) {
 			kept = append(kept, line)
 		}
 	}
+	return strings.TrimSpace(strings.Join(kept, ""))
+}
+
+// unsummarised is a record made without a model: the previous one, with one note of all that is missing from it.
+func (s *span) unsummarised() string {
 	m := s.missing
 	note := fmt.Sprintf("%s%d messages (ids %d to %d) were removed without a summary.", noteMark, m.count, m.first, m.last)
-	text := strings.TrimSpace(strings.Join(kept, ""))
+	text := s.recorded()
 	if text == "" {
 		return note
 	}

@@ -36,7 +36,7 @@ func (r *Report) made() bool {
 
 func condensedBy(c *session.Condensation) Condensed {
 	return Condensed{
-		Reason: c.Reason, Events: c.Before.Events - c.After.Events, Tokens: c.Before.Tokens - c.After.Tokens,
+		Reason: c.Reason, Made: c.Made(), Events: c.Before.Events - c.After.Events, Tokens: c.Before.Tokens - c.After.Tokens,
 		Before: c.Before.Tokens, After: c.After.Tokens,
 	}
 }

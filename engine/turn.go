@@ -70,6 +70,7 @@ type Turn struct {
 // Condensed is one condensation that a turn made.
 type Condensed struct {
 	Reason        session.Reason
+	Made          session.Made
 	Events        int // fewer
 	Tokens        int // fewer
 	Before, After int // tokens

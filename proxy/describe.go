@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // describe tells the client what was done to its request.
@@ -15,7 +17,7 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 	h.Set("X-Dewpoint-Events", fmt.Sprintf("%d;%d", before.Events, after.Events))
 	h.Set("X-Dewpoint-Tokens", fmt.Sprintf("%d;%d", t.Adjust(before.Tokens), t.Adjust(after.Tokens)))
 	for _, c := range t.Condensed() {
-		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d", c.Reason, c.Events, c.Tokens))
+		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d; %s", c.Reason, c.Events, c.Tokens, c.Made))
 	}
 	if due := r.seen.record.Turn.Due; due != "" {
 		h.Set("X-Dewpoint-Due", string(due))
@@ -37,13 +39,17 @@ func (r *request) notice() string {
 		return ""
 	}
 	events, before, after := 0, made[0].Before, made[len(made)-1].After
+	result := "into a summary"
 	for _, c := range made {
 		events += c.Events
+		if c.Made == session.MadePlain || c.Made == session.MadeProvisional {
+			result = "without a summary"
+		}
 	}
 	if events <= 0 {
 		return fmt.Sprintf("Shortened new tool results, %s to %s tokens", thousands(before), thousands(after))
 	}
-	return fmt.Sprintf("Condensed %d events into a summary, %s to %s tokens", events, thousands(before), thousands(after))
+	return fmt.Sprintf("Condensed %d events %s, %s to %s tokens", events, result, thousands(before), thousands(after))
 }
 
 // asComment is a notice as an event of its own, which clients skip.

@@ -45,7 +45,12 @@ func (o OpenAI) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 		config.BaseURL = r.Endpoint.BaseURL
 	}
 	config.HTTPClient = o.doer()
-	answer, err := openai.NewClientWithConfig(config).CreateChatCompletion(ctx, o.request(r))
+	client, request := openai.NewClientWithConfig(config), o.request(r)
+	answer, err := client.CreateChatCompletion(ctx, request)
+	if request.ReasoningEffort != "" && refuses(err, "effort") {
+		request.ReasoningEffort = ""
+		answer, err = client.CreateChatCompletion(ctx, request)
+	}
 	if err != nil {
 		return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
 	}
@@ -54,8 +59,10 @@ func (o OpenAI) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 
 func (o OpenAI) request(r condense.Request) openai.ChatCompletionRequest {
 	out := openai.ChatCompletionRequest{
-		Model:    r.Model,
-		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleSystem, Content: r.System}},
+		Model: r.Model,
+
+		ReasoningEffort: effortOf(r.Model),
+		Messages:        []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleSystem, Content: r.System}},
 	}
 	for _, text := range append(slices.Clip(r.Events), r.User) {
 		out.Messages = append(out.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: text})
@@ -71,6 +78,15 @@ func (o OpenAI) request(r condense.Request) openai.ChatCompletionRequest {
 		out.Temperature = max(*o.Temperature, math.SmallestNonzeroFloat32)
 	}
 	return out
+}
+
+// refuses reports whether a server refused a request for a parameter.
+func refuses(err error, parameter string) bool {
+	e, ok := errors.AsType[*openai.APIError](err)
+	if !ok || e.HTTPStatusCode != http.StatusBadRequest {
+		return false
+	}
+	return e.Param != nil && strings.Contains(*e.Param, parameter) || strings.Contains(e.Message, parameter)
 }
 
 // constrain adds the function that the model has to call, or the form that its text must have.

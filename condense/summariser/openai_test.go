@@ -36,9 +36,11 @@ func TestOpenAIRequest(t *testing.T) {
 		want   map[string]any
 	}{
 		"plain":      {summariser.OpenAI{}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0}},
-		"reasoning":  {summariser.OpenAI{}, "o3-mini", map[string]any{"max_completion_tokens": 321.0}},
-		"gpt-5":      {summariser.OpenAI{}, "gpt-5-nano", map[string]any{"max_completion_tokens": 321.0}},
-		"via router": {summariser.OpenAI{}, "openai/gpt-5", map[string]any{"max_completion_tokens": 321.0}},
+		"reasoning":  {summariser.OpenAI{}, "o3-mini", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "low"}},
+		"gpt-5":      {summariser.OpenAI{}, "gpt-5-nano", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "minimal"}},
+		"via router": {summariser.OpenAI{}, "openai/gpt-5", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "minimal"}},
+		"gpt-5.1":    {summariser.OpenAI{}, "gpt-5.1-2025-11-13", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "none"}},
+		"unknown":    {summariser.OpenAI{}, "gpt-5.9", map[string]any{"max_completion_tokens": 321.0}},
 		"cold": {
 			summariser.OpenAI{Temperature: &zero}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0, "temperature": 1e-45},
 		},
@@ -80,6 +82,13 @@ func sent(t *testing.T, name string, got map[string]any, model string, want map[
 		t.Errorf("%s: fields %v, want %v", name, got, want)
 	}
 	for field, value := range want {
+		if text, ok := value.(string); ok {
+			if got[field] != text {
+				t.Errorf("%s: %s is %v, want %s", name, field, got[field], text)
+			}
+			continue
+		}
+		value := value.(float64)
 		if v, ok := got[field].(float64); !ok || v != value && (v == 0 || v > 1e-40) {
 			t.Errorf("%s: %s is %v, want %v", name, field, got[field], value)
 		}
@@ -265,5 +274,32 @@ func TestSummariserFollowsNoRedirect(t *testing.T) {
 			t.Errorf("%d: %v, asked %d times elsewhere", status, err, asked)
 		}
 		server.Close()
+	}
+}
+
+// TestEffortIsTakenBack: a server that does not know the parameter is asked once more without it, and for nothing else.
+func TestEffortIsTakenBack(t *testing.T) {
+	for message, want := range map[string]int{
+		`{"message":"Unsupported value","param":"reasoning_effort"}`: 2, `{"message":"unknown field reasoning_effort"}`: 2,
+		`{"message":"too long"}`: 1,
+	} {
+		var efforts []any
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var body map[string]any
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+			if efforts = append(efforts, body["reasoning_effort"]); len(efforts) == 1 {
+				w.WriteHeader(http.StatusBadRequest)
+				io.WriteString(w, `{"error":`+message+`}`)
+				return
+			}
+			io.WriteString(w, fine)
+		}))
+		_, err := summariser.OpenAI{}.Summarise(context.Background(), request(server.URL, "o3"))
+		server.Close()
+		if len(efforts) != want || (err == nil) != (want == 2) || efforts[0] != "low" || efforts[len(efforts)-1] == "low" && want == 2 {
+			t.Errorf("%s: asked with %v, %v", message, efforts, err)
+		}
 	}
 }

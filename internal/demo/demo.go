@@ -51,7 +51,7 @@ func line(out io.Writer, s replay.Step) {
 // why puts the proxy's header into words.
 func why(condensed string) string {
 	parts := strings.Split(condensed, "; ")
-	if len(parts) != 3 {
+	if len(parts) != 4 {
 		return ""
 	}
 	return fmt.Sprintf("%s: %s events fewer, %s tokens fewer", parts[0], parts[1], parts[2])

@@ -139,7 +139,7 @@ func (j *judge) follows(o observed) bool {
 func smaller(o observed) error {
 	for _, c := range o.condensed {
 		parts := strings.Split(c, "; ")
-		if len(parts) != 3 || strings.HasPrefix(parts[2], "-") || parts[2] == "0" {
+		if len(parts) != 4 || strings.HasPrefix(parts[2], "-") || parts[2] == "0" {
 			return fmt.Errorf("%q", c)
 		}
 	}

@@ -62,7 +62,7 @@ func exchange(t *testing.T, number int, sent, forwarded string, condensed ...str
 
 // TestJudgeSeesWhatIsWrong shows the judge one defect after another: each must be named, and nothing else.
 func TestJudgeSeesWhatIsWrong(t *testing.T) {
-	const done = "events; 3; 40"
+	const done = "events; 3; 40; summary"
 	f := func(want string, steps ...observed) {
 		t.Helper()
 		j := newJudge(Expectations{MaxSize: 6, Summariser: "small"})
@@ -101,7 +101,7 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	f("3 condensations", exchange(t, 0, "s u a1 o1 a2 o2 a3 o3", "s u [x] a3 o3", done, done, done))
 	f("not above 6", exchange(t, 0, "s u a1 o1 g", "s u [x] g", done))
 	f("forwarded 8 events", exchange(t, 0, "s u a1 o1 a2 o2 a3 o3", "s u a1 o1 a2 o2 a3 o3"))
-	f("smaller", exchange(t, 0, "s u a1 o1 a2 o2 a3 o3", "s u [x] a3 o3", "events; 3; -4"))
+	f("smaller", exchange(t, 0, "s u a1 o1 a2 o2 a3 o3", "s u [x] a3 o3", "events; 3; -4; summary"))
 	f("condensed without a summary", exchange(t, 0, "s u a1 o1 a2 o2 a3 o3", "s u a3 o3", done))
 	f("changed without a condensation", ok, exchange(t, 2, "s u a1 o1 a2 o2 a3 o3 g", "s u [y] a3 o3 g"))
 	f("without a condensation", ok, exchange(t, 2, "s u a1 o1 a2 o2 a3 o3 g", "s u [x] g"))

@@ -162,11 +162,9 @@ func (f Seal) signature(message json.RawMessage) string {
 			return asString(asObject(asObject(asObject(c)["extra_content"])["google"])["thought_signature"])
 		}
 	default:
-		for _, d := range asArray(o["reasoning_details"]) {
-			if s := asString(asObject(d)["signature"]); s != "" {
-				return s
-			}
-			return asString(asObject(d)["data"])
+		if details := asArray(o["reasoning_details"]); len(details) > 0 {
+			first := asObject(details[0])
+			return asString(first["signature"]) + asString(first["data"])
 		}
 	}
 	return ""

@@ -28,7 +28,8 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		return report
 	}
 	if decision.Job != nil && !again { // what was forwarded once is forwarded again
-		if report = t.condenseDue(ctx, decision.Job.Need()); report.made() {
+		var done bool
+		if report, done = t.condenseDue(ctx, decision.Job.Need()); done || report.made() {
 			return report
 		}
 	}
@@ -38,8 +39,9 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 	return report
 }
 
-// condenseDue has the engine condense for as long as something is due, a bounded number of times.
-func (t *Turn) condenseDue(ctx context.Context, need condense.Need) Report {
+// condenseDue has the engine condense for as long as something is due, a bounded number of times. It reports whether that was done
+// in time.
+func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, bool) {
 	ctx, over := t.condensing(ctx, need)
 	defer over()
 	return t.fly(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) {
@@ -149,11 +151,10 @@ const lockPause = 100 * time.Millisecond
 func (t *Turn) overtaken(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
-	before := len(t.place.Thread.Condensations)
 	if err := t.registry.Refresh(ctx, &t.place); err != nil {
 		return false, err
 	}
-	if len(t.place.Thread.Condensations) == before {
+	if len(t.place.Thread.Condensations) == t.shown.seen {
 		return false, nil
 	}
 	applied, err := t.registry.Condensations(ctx, &t.place)
@@ -171,7 +172,16 @@ const writeFactor = 5
 func (t *Turn) commit(ctx context.Context, result condense.Result, report *Report) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
 	defer cancel()
-	c, err := t.registry.Condense(ctx, &t.place, &t.shown.view, t.measured(result.Condensation))
+	t.flight.mu.Lock()
+	defer t.flight.mu.Unlock()
+	changed, err := t.overtaken(ctx)
+	if changed {
+		return false
+	}
+	c := result.Condensation
+	if err == nil {
+		c, err = t.registry.Condense(ctx, &t.place, &t.shown.view, t.measured(t.outlasted(c)))
+	}
 	if err != nil {
 		t.failed(report, Attempt{Reason: result.Condensation.Reason, Fallback: result.Fallback, Err: err})
 		return false
@@ -181,5 +191,15 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 	report.Attempts = append(report.Attempts, Attempt{
 		Thread: t.place.Thread.ID, Reason: c.Reason, Made: &c, Fallback: result.Fallback, Replaced: result.Failed,
 	})
+	t.flight.reach(t, report)
 	return true
+}
+
+// outlasted gives a condensation that was made while its thread went on without it: what was answered meanwhile, up to the answer
+// that is still to come, was bound to the history as it had been.
+func (t *Turn) outlasted(c session.Condensation) session.Condensation {
+	if logged := t.place.Thread.Len; t.flight.abandoned || logged > t.history.Len() {
+		c.Stripped = max(c.Stripped, logged+1)
+	}
+	return c
 }

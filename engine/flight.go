@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,22 +16,30 @@ import (
 // ErrDeadline is why a request went on without a condensation: it took longer than a request waits.
 var ErrDeadline = errors.New("the condensation was not ready in time; it goes on for the next request")
 
-// errCrowded is why a condensation did not begin.
-var errCrowded = errors.New("too many condensations are under way")
+// ErrCrowded is why a condensation did not begin.
+var ErrCrowded = errors.New("too many condensations are under way")
 
-// crowd is how many condensations may be under way at once. Those whose clients have left count, so that clients who leave
-// cannot pile them up.
-const crowd = 1024
+// How many condensations may be under way at once: all, and one client's or tenant's. Those whose clients have left count, so that
+// clients who leave cannot pile them up.
+const (
+	crowd    = 1024
+	ownCrowd = 64
+)
 
 // flight is a condensation under way. It belongs to the engine: it goes on although the request that began it gives up, holds
 // that request's body meanwhile, and is there for a retry to wait for.
 type flight struct {
-	head session.Hash  // of the history that is condensed
-	done chan struct{} // closed at its end
+	head  session.Hash  // of the history that is condensed
+	owner string        // whose it is
+	begun time.Time     //
+	done  chan struct{} // closed at its end
 
-	mu        sync.Mutex
-	abandoned bool // the request that began it has gone on without it
-	landed    bool // it has come to its end
+	mu        sync.Mutex // held while a condensation is written: a request goes on either without it or with it
+	abandoned bool       // the request that began it has gone on without it
+	landed    bool       // it has come to its end
+	reached   *Turn      // as the last condensation that was written left it; nil: none was
+	attempts  []Attempt  // up to then
+	toldOf    int        // of them that the request was told of
 }
 
 // flights are those under way, by thread.
@@ -38,6 +47,7 @@ type flights struct {
 	mu     sync.Mutex
 	of     map[session.ThreadID]*flight // the last one of each
 	count  int                          // of all
+	owned  map[string]int               // by owner
 	closed bool
 	work   sync.WaitGroup
 	ctx    context.Context // ends when the engine is closed
@@ -45,7 +55,7 @@ type flights struct {
 }
 
 func newFlights() *flights {
-	f := &flights{of: map[session.ThreadID]*flight{}}
+	f := &flights{of: map[session.ThreadID]*flight{}, owned: map[string]int{}}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -78,22 +88,25 @@ func (e *Engine) Close(ctx context.Context) error {
 }
 
 // begin registers a flight for a thread. Of several at once, the last one is found by a retry.
-func (f *flights) begin(thread session.ThreadID, head session.Hash) (*flight, error) {
+func (f *flights) begin(thread session.ThreadID, flight *flight) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || f.count >= crowd {
-		return nil, errCrowded
+	if f.closed || f.count >= crowd || f.owned[flight.owner] >= ownCrowd {
+		return ErrCrowded
 	}
-	flight := &flight{head: head, done: make(chan struct{})}
 	f.of[thread] = flight
 	f.count++
+	f.owned[flight.owner]++
 	f.work.Add(1)
-	return flight, nil
+	return nil
 }
 
 func (f *flights) end(thread session.ThreadID, flight *flight) {
 	f.mu.Lock()
 	f.count--
+	if f.owned[flight.owner]--; f.owned[flight.owner] == 0 {
+		delete(f.owned, flight.owner)
+	}
 	if f.of[thread] == flight {
 		delete(f.of, thread)
 	}
@@ -109,39 +122,75 @@ func (f *flights) under(thread session.ThreadID) *flight {
 	return f.of[thread]
 }
 
-// fly has work done on a copy of the turn, by the engine. If it is done before the deadline, the turn becomes the copy;
-// otherwise it stays as it was and the work goes on. The context that the work is given outlives the request.
-func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx context.Context, c *Turn, report *Report)) Report {
-	thread, report := t.place.Thread.ID, &Report{}
-	f, err := t.engine.flights.begin(thread, t.history.Head())
-	if err != nil {
+// fly has work done on a copy of the turn, by the engine, and reports whether that was done before the deadline: the turn is then
+// the copy. Otherwise it goes on with what had been written by then, and the work goes on, too. The context that the work is
+// given outlives the request.
+func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx context.Context, c *Turn, report *Report)) (Report, bool) {
+	thread, report, in, all := t.place.Thread.ID, &Report{}, t.in, t.engine.flights
+	f := &flight{head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{})}
+	if err := all.begin(thread, f); err != nil {
 		t.failed(report, Attempt{Reason: reason, Err: err})
-		return *report
+		return *report, false
 	}
-	copied := *t
-	copied.made = slices.Clone(t.made)
-	t.in.Body.Hold()
+	copied := t.copyFor(f)
+	in.Body.Hold()
 	outliving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(t.engine.flights.ctx, cancel)
+	stop := context.AfterFunc(all.ctx, cancel)
 	go func() {
-		defer t.engine.flights.end(thread, f)
+		defer all.end(thread, f)
 		defer cancel()
 		defer stop()
-		defer t.in.Body.Release()
-		defer func() { f.land(t.in.Late, *report) }()
+		defer in.Body.Release()
+		defer func() { f.land(in.Late, *report) }()
 		defer func() {
 			if v := recover(); v != nil {
 				report.Panic = v
 				copied.failed(report, Attempt{Reason: reason, Err: fmt.Errorf("condense: panic: %v", v)})
 			}
 		}()
-		work(outliving, &copied, report)
+		work(outliving, copied, report)
 	}()
-	if !f.await(ctx, t.deadline()) && f.abandon() {
-		return Report{Attempts: []Attempt{{Thread: thread, Reason: reason, Err: ErrDeadline}}}
+	inTime := f.await(ctx, t.deadline())
+	waited := t.waited + t.engine.o.Now().Sub(f.begun)
+	var reached *Turn
+	if !inTime {
+		reached, inTime = f.abandon()
 	}
-	*t = copied
-	return *report
+	if inTime {
+		*t = *copied
+	} else if reached != nil {
+		*t = *reached
+	}
+	t.flight, t.waited = nil, waited
+	if inTime {
+		return *report, true
+	}
+	return Report{Attempts: append(f.told(), Attempt{Thread: thread, Reason: reason, Err: ErrDeadline})}, false
+}
+
+// copyFor is a copy of the turn that shares nothing with it that is written.
+func (t *Turn) copyFor(f *flight) *Turn {
+	c := *t
+	c.flight, c.made, c.place = f, slices.Clone(t.made), alone(t.place)
+	return &c
+}
+
+// alone is a resolution of its own.
+func alone(r session.Resolution) session.Resolution {
+	if r.Base != nil {
+		base := alone(*r.Base)
+		r.Base = &base
+	}
+	return r
+}
+
+// owner is whose the turn's condensations are.
+func (t *Turn) owner() string {
+	if !t.in.Tenant.Anonymous {
+		return t.in.Tenant.Name
+	}
+	sum := sha256.Sum256([]byte(t.in.Credential))
+	return t.in.Tenant.Name + "\x00" + string(sum[:])
 }
 
 // await waits for a flight's end, and reports whether that came before the deadline and the request's own end.
@@ -157,21 +206,35 @@ func (f *flight) await(ctx context.Context, deadline time.Duration) bool {
 	return false
 }
 
-// abandon goes on without a flight. It reports false if the flight has landed meanwhile.
-func (f *flight) abandon() bool {
+// abandon goes on without a flight, with what it has reached. It reports whether the flight has landed meanwhile.
+func (f *flight) abandon() (reached *Turn, landed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.abandoned = !f.landed
-	return f.abandoned
+	f.abandoned, f.toldOf = !f.landed, len(f.attempts)
+	return f.reached, f.landed
+}
+
+// told is the attempts that the request that abandoned the flight is told of.
+func (f *flight) told() []Attempt {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.attempts[:f.toldOf])
+}
+
+// reach keeps what a flight has written so far. The caller holds f.mu.
+func (f *flight) reach(t *Turn, report *Report) {
+	f.reached, f.attempts = t.copyFor(nil), slices.Clone(report.Attempts)
 }
 
 // land ends a flight's work. What came of one that was abandoned is told here, since its request is not told any more.
 func (f *flight) land(tell func(Report), report Report) {
 	f.mu.Lock()
 	f.landed = true
-	abandoned := f.abandoned
+	abandoned, told := f.abandoned, f.toldOf
 	f.mu.Unlock()
 	if abandoned && tell != nil {
+		defer func() { _ = recover() }() // telling must not end the process
+		report.Attempts = report.Attempts[told:]
 		tell(report)
 	}
 }
@@ -192,19 +255,25 @@ func (t *Turn) join(ctx context.Context) bool {
 // DefaultDeadline is how long a request waits for a condensation where its tenant's configuration does not say.
 const DefaultDeadline = 20 * time.Second
 
-// deadline is how long the request waits for a condensation.
+// deadline is how long the request still waits for condensations: for all of them together it waits so long, and a tenth of that
+// is left for each further one, which is enough for a condensation without a model.
 func (t *Turn) deadline() time.Duration {
-	if d := t.in.Tenant.Deadline; d > 0 {
-		return d
+	d := t.in.Tenant.Deadline
+	if d <= 0 {
+		d = DefaultDeadline
 	}
-	return DefaultDeadline
+	return max(d-t.waited, d/10)
 }
 
 // patience is how long one condensation may take. One that the request cannot go without has to leave time for the way without
 // a model, and to write it.
 func (t *Turn) patience(need condense.Need) time.Duration {
-	if need.Hard {
-		return min(t.deadline()*9/10, t.engine.o.Limits.Condense)
+	if !need.Hard {
+		return t.engine.o.Limits.Condense
 	}
-	return t.engine.o.Limits.Condense
+	left := t.deadline()
+	if t.flight != nil {
+		left = max(left-t.engine.o.Now().Sub(t.flight.begun), left/10)
+	}
+	return min(left*9/10, t.engine.o.Limits.Condense)
 }

@@ -21,7 +21,7 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 	t.in.Body.Hold() // events alias it
 	l := &logging{done: make(chan struct{})}
 	t.logged = l
-	place := t.place
+	place := alone(t.place)
 	logged := place.Logged
 	return func(ctx context.Context) (bool, error) {
 		defer t.in.Body.Release()

@@ -28,7 +28,7 @@ func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
 	before := t.size()
 	t.learn(over, before, &r.Report)
 	ctx, told := t.condensing(ctx, condense.Need{Reason: session.ReasonOverflow, Hard: true})
-	report := t.fly(ctx, session.ReasonOverflow, func(ctx context.Context, c *Turn, report *Report) { c.shrink(ctx, report) })
+	report, _ := t.fly(ctx, session.ReasonOverflow, func(ctx context.Context, c *Turn, report *Report) { c.shrink(ctx, report) })
 	told()
 	r.Report.Attempts, r.Report.Panic = report.Attempts, report.Panic
 	r.Smaller = t.size().Tokens < before.Tokens

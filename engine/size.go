@@ -38,8 +38,12 @@ func (t *Turn) measured(c session.Condensation) session.Condensation {
 		}
 	}
 	c.ForgottenTokens, c.Request = 0, head(t.in.Split.Model)
-	for i, n := range t.itemTokens(t.shown.view.Items) {
-		item := t.shown.view.Items[i]
+	items := t.shown.view.Items
+	if t.shown.shaped { // the log counts what it gives, not what a condenser makes of that
+		items = t.project(t.shown.applied).view.Items
+	}
+	for i, n := range t.itemTokens(items) {
+		item := items[i]
 		if item.Index < 0 {
 			continue
 		}
@@ -54,7 +58,7 @@ func (t *Turn) measured(c session.Condensation) session.Condensation {
 			}
 		}
 		item.Strip = p <= c.Stripped && p > 0 && t.in.Split.Messages[item.Index].Sealed
-		if was := t.shown.view.Items[i]; item.Trim != was.Trim || item.Strip && !was.Strip {
+		if was := items[i]; item.Trim != was.Trim || item.Strip && !was.Strip {
 			t.render(&item)
 			c.ForgottenTokens += n - t.itemTokens([]session.Item{item})[0]
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -65,6 +66,8 @@ type Turn struct {
 	made     []Condensed
 	scale    float64 // upstream's count of this request over ours, where it told
 	logged   *logging
+	flight   *flight       // that works on this copy of a turn; nil outside
+	waited   time.Duration // for condensations
 }
 
 // Condensed is one condensation that a turn made.

@@ -10,6 +10,7 @@ type projection struct {
 	view    session.View
 	applied []session.Condensation
 	shaped  bool // a condenser made the view another one than the log gives
+	seen    int  // condensations that the thread had
 }
 
 // show makes a projection the one that is forwarded. Nothing else sets it.
@@ -17,7 +18,7 @@ func (t *Turn) show(p projection) { t.shown = p }
 
 // project makes the view of the history under condensations.
 func (t *Turn) project(applied []session.Condensation) projection {
-	p := projection{view: session.Project(t.history, applied), applied: applied}
+	p := projection{view: session.Project(t.history, applied), applied: applied, seen: len(t.place.Thread.Condensations)}
 	for i := range p.view.Items {
 		t.render(&p.view.Items[i])
 	}
@@ -34,7 +35,7 @@ func (t *Turn) reshaped(v session.View) projection {
 			t.strip(item)
 		}
 	}
-	return projection{view: v, applied: t.shown.applied, shaped: true}
+	return projection{view: v, applied: t.shown.applied, shaped: true, seen: t.shown.seen}
 }
 
 // render writes an item as the view shows it.

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -69,7 +70,7 @@ func condensing(t *testing.T, s setup) *rig {
 func (r *rig) forwarded() fakeupstream.Request {
 	r.t.Helper()
 	for _, req := range slices.Backward(r.up.Requests()) {
-		if !req.Summary {
+		if !req.Summary && req.Model != cheapModel {
 			return req
 		}
 	}
@@ -405,6 +406,47 @@ func TestNoRequestWaitsLongerThanItsDeadline(t *testing.T) {
 	r.wantCondensed(messages(turns("ships", 13)...))
 	if calls := r.up.SummariserCalls(); calls != 1 {
 		t.Errorf("%d calls of the summariser, want 1", calls)
+	}
+}
+
+// TestAnswersDuringALateCondensation: what a model answered while a condensation was being made is bound to the history as it had
+// been. Upstream refuses a seal whose prefix has changed.
+func TestAnswersDuringALateCondensation(t *testing.T) {
+	hold := make(chan struct{})
+	unlocked := make(chan struct{}, 1)
+	r := condensing(t, setup{
+		upstream: fakeupstream.Options{
+			Seals: fakeupstream.SealThinkingBlocks,
+			Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+				return fakeupstream.Answer{Content: "DISCUSSED: ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
+			},
+		},
+		store:   func(s session.Store) session.Store { return unlocking{s, unlocked} },
+		tenants: one(func(t *proxy.Tenant) { t.Condenser, t.Deadline = llm(0, "", patience), time.Millisecond }),
+	})
+	history := []string{say("system", "You help.")}
+	ask := func() *http.Response {
+		history = append(history, say("user", fmt.Sprintf("question %d %s", len(history), strings.Repeat("and so on ", 40))))
+		resp, answer := r.ask(strings.Replace(messages(history...), "{", `{"session_id":"ships",`, 1))
+		var a struct {
+			Choices []struct{ Message json.RawMessage }
+		}
+		if err := json.Unmarshal([]byte(answer), &a); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%d messages: %s, %v", len(history), answer, err)
+		}
+		history = append(history, string(a.Choices[0].Message))
+		return resp
+	}
+	for len(history) < 15 {
+		ask()
+	}
+	close(hold)
+	<-unlocked
+	for range 3 {
+		ask()
+	}
+	if got := len(r.forwarded().Messages); got >= len(history)-1 {
+		t.Errorf("%d of %d messages forwarded: nothing was condensed", got, len(history)-1)
 	}
 }
 

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -163,6 +164,9 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 		r.header.Set("Authorization", "Bearer "+r.tenant.Upstream.APIKey)
 		r.header.Del("X-Api-Key")
 		r.header.Del("Api-Key")
+	}
+	if limit := r.tenant.Upstream.Timeout; limit > 0 && r.lease.limit == nil {
+		r.lease.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
 	}
 	r.seen.sending(r.header)
 	resp, err := r.server.o.Upstream.RoundTrip(r.outbound(url, parts))

@@ -68,9 +68,24 @@ func (r *request) note(report engine.Report) {
 			zap.Int("window", report.Window))
 	}
 	for _, a := range report.Attempts {
-		r.failed = condense.Cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
+		r.failed = cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
 	}
 	r.noted().attempts(report)
+}
+
+// cause is why a condensation failed, in a word; empty if it did not, or if another request is making it.
+func cause(err error) string {
+	switch {
+	case errors.Is(err, session.ErrLocked):
+		return ""
+	case errors.Is(err, engine.ErrDeadline):
+		return "deadline"
+	case errors.Is(err, engine.ErrCrowded):
+		return "busy"
+	case errors.Is(err, session.ErrUnavailable):
+		return "store"
+	}
+	return condense.Cause(err)
 }
 
 // late gives what takes note of a condensation that the request did not wait for. It outlives the request.

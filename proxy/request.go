@@ -95,9 +95,6 @@ func (r *request) outbound(url *url.URL, parts [][]byte) *http.Request {
 func (r *request) begin(ctx *fasthttp.RequestCtx) {
 	ended, cancel := context.WithCancelCause(r.server.requests)
 	r.ctx, r.cancel = r.seen.bodyRead(ended, r), cancel
-	if limit := r.tenant.Upstream.Timeout; limit > 0 {
-		r.lease.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
-	}
 	r.lease.watch = listen.WatchClient(ctx.Conn(), func() { r.cancel(errClientGone) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,10 +37,8 @@ type Health struct {
 
 var _ condense.Health = (*Health)(nil)
 
-type server struct {
-	url, model string
-	credential [sha256.Size]byte // a hash, so that keys are not kept
-}
+// server is a hash of URL, model and credential: no key is kept, and no name of any length that a client chose.
+type server [sha256.Size]byte
 
 // trouble is what failed at least once since it last succeeded.
 type trouble struct {
@@ -63,7 +62,12 @@ func NewHealth(now func() time.Time) (*Health, error) {
 }
 
 func serverOf(a condense.Attempt) server {
-	return server{url: a.Endpoint.BaseURL, model: a.Model, credential: sha256.Sum256([]byte(a.Endpoint.APIKey))}
+	var parts []byte
+	for _, part := range [...]string{a.Endpoint.BaseURL, a.Model, a.Endpoint.APIKey} {
+		sum := sha256.Sum256([]byte(part))
+		parts = append(parts, sum[:]...)
+	}
+	return sha256.Sum256(parts)
 }
 
 // Ready implements condense.Health.
@@ -208,6 +212,8 @@ func blame(err error) int {
 	case errors.Is(err, context.Canceled):
 		return noBlame
 	case !ok, call.Kind == condense.FailureMalformed, call.Kind == condense.FailureRejected && !call.Missing():
+		return threadBlame
+	case call.Status == http.StatusForbidden: // some refuse single contents so
 		return threadBlame
 	}
 	return serverBlame

@@ -19,6 +19,7 @@ const (
 	kept     = 4096             // answers, the most recently used
 	believed = time.Hour        // how long an answer counts; servers change
 	timeout  = 10 * time.Second // of one inquiry, all its requests included
+	smallest = 512              // tokens; no model has a smaller window
 	asking   = 4                // inquiries under way at most; further ones are left for later
 )
 
@@ -100,7 +101,10 @@ func (w *Windows) Ask(baseURL, key, model string) {
 		defer cancel()
 		client := http.Client{Transport: w.transport, CheckRedirect: refuseRedirect}
 		i := inquiry{ctx: ctx, client: client, base: base, header: header, model: at.model}
-		w.known.Add(at, told{i.run(), w.now()})
+		defer func() { _ = recover() }() // a strange answer must not end the process
+		if tokens := i.run(); tokens >= smallest {
+			w.known.Add(at, told{tokens, w.now()})
+		}
 	})
 }
 

@@ -172,8 +172,8 @@ const writeFactor = 5
 func (t *Turn) commit(ctx context.Context, result condense.Result, report *Report) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
 	defer cancel()
-	t.flight.mu.Lock()
-	defer t.flight.mu.Unlock()
+	t.waits.flight.mu.Lock()
+	defer t.waits.flight.mu.Unlock()
 	changed, err := t.overtaken(ctx)
 	if changed {
 		return false
@@ -191,14 +191,14 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 	report.Attempts = append(report.Attempts, Attempt{
 		Thread: t.place.Thread.ID, Reason: c.Reason, Made: &c, Fallback: result.Fallback, Replaced: result.Failed,
 	})
-	t.flight.reach(t, report)
+	t.waits.flight.reach(t, report)
 	return true
 }
 
 // outlasted gives a condensation that was made while its thread went on without it: what was answered meanwhile, up to the answer
 // that is still to come, was bound to the history as it had been.
 func (t *Turn) outlasted(c session.Condensation) session.Condensation {
-	if logged := t.place.Thread.Len; t.flight.abandoned || logged > t.history.Len() {
+	if logged := t.place.Thread.Len; t.waits.flight.abandoned || logged > t.history.Len() {
 		c.Stripped = max(c.Stripped, logged+1)
 	}
 	return c

@@ -151,7 +151,7 @@ func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx con
 		work(outliving, copied, report)
 	}()
 	inTime := f.await(ctx, t.deadline())
-	waited := t.waited + t.engine.o.Now().Sub(f.begun)
+	waited := t.waits.soFar + t.engine.o.Now().Sub(f.begun)
 	var reached *Turn
 	if !inTime {
 		reached, inTime = f.abandon()
@@ -161,7 +161,7 @@ func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx con
 	} else if reached != nil {
 		*t = *reached
 	}
-	t.flight, t.waited = nil, waited
+	t.waits = waits{soFar: waited}
 	if inTime {
 		return *report, true
 	}
@@ -171,7 +171,7 @@ func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx con
 // copyFor is a copy of the turn that shares nothing with it that is written.
 func (t *Turn) copyFor(f *flight) *Turn {
 	c := *t
-	c.flight, c.made, c.place = f, slices.Clone(t.made), alone(t.place)
+	c.waits.flight, c.made, c.place = f, slices.Clone(t.made), alone(t.place)
 	return &c
 }
 
@@ -262,7 +262,7 @@ func (t *Turn) deadline() time.Duration {
 	if d <= 0 {
 		d = DefaultDeadline
 	}
-	return max(d-t.waited, d/10)
+	return max(d-t.waits.soFar, d/10)
 }
 
 // patience is how long one condensation may take. One that the request cannot go without has to leave time for the way without
@@ -272,8 +272,8 @@ func (t *Turn) patience(need condense.Need) time.Duration {
 		return t.engine.o.Limits.Condense
 	}
 	left := t.deadline()
-	if t.flight != nil {
-		left = max(left-t.engine.o.Now().Sub(t.flight.begun), left/10)
+	if t.waits.flight != nil {
+		left = max(left-t.engine.o.Now().Sub(t.waits.flight.begun), left/10)
 	}
 	return min(left*9/10, t.engine.o.Limits.Condense)
 }

@@ -66,8 +66,13 @@ type Turn struct {
 	made     []Condensed
 	scale    float64 // upstream's count of this request over ours, where it told
 	logged   *logging
-	flight   *flight       // that works on this copy of a turn; nil outside
-	waited   time.Duration // for condensations
+	waits    waits
+}
+
+// waits is a turn's share in a flight.
+type waits struct {
+	flight *flight       // that works on this copy of a turn; nil outside
+	soFar  time.Duration // that the request has waited for condensations
 }
 
 // Condensed is one condensation that a turn made.

@@ -154,8 +154,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	top := asObject(body)
 	x := &exchange{server: s, w: w, r: r, top: top, req: newRequest(r, body, top)}
-	s.record.add(x.req)
-	defer x.end()
+	if r.UserAgent() != asker { // what is served may be asked at any time: the record is of what clients sent
+		s.record.add(x.req)
+		defer x.end()
+	}
 	if err != nil {
 		x.left()
 		return
@@ -165,6 +167,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer stop()
 	x.route()
 }
+
+// asker is the user agent of the proxy's own questions about models.
+const asker = "dewpoint"
 
 // newRequest reads of the body what can be read; whether it is right is judged later.
 func newRequest(r *http.Request, body []byte, top object) *Request {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
@@ -246,9 +245,6 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 		if r.Summary {
 			own = append(own, r)
 			continue
-		}
-		if r.Method == http.MethodGet || !strings.HasSuffix(r.Path, "/chat/completions") {
-			continue // the proxy asks what windows are served
 		}
 		if p.o.Window > 0 && r.Refused != nil && r.Refused.Code == "context_length_exceeded" {
 			overflows++

@@ -184,6 +184,7 @@ func (i *inquiry) send(method string, at *url.URL, body []byte, into any) error 
 	}
 	r.Header = i.header.Clone()
 	r.Header.Set("Accept", "application/json")
+	r.Header.Set("User-Agent", UserAgent)
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

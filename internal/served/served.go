@@ -23,6 +23,9 @@ const (
 	asking   = 4                // inquiries under way at most; further ones are left for later
 )
 
+// UserAgent is how an inquiry names itself.
+const UserAgent = "dewpoint"
+
 // Windows is what servers have told so far. It asks off the path of requests and is safe for concurrent use.
 type Windows struct {
 	transport http.RoundTripper

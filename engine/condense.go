@@ -174,13 +174,9 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 	defer cancel()
 	t.waits.flight.mu.Lock()
 	defer t.waits.flight.mu.Unlock()
-	changed, err := t.overtaken(ctx)
-	if changed {
-		return false
-	}
-	c := result.Condensation
+	c, err := t.outlasted(ctx, result.Condensation)
 	if err == nil {
-		c, err = t.registry.Condense(ctx, &t.place, &t.shown.view, t.measured(t.outlasted(c)))
+		c, err = t.registry.Condense(ctx, &t.place, &t.shown.view, t.measured(c))
 	}
 	if err != nil {
 		t.failed(report, Attempt{Reason: result.Condensation.Reason, Fallback: result.Fallback, Err: err})
@@ -197,9 +193,21 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 
 // outlasted gives a condensation that was made while its thread went on without it: what was answered meanwhile, up to the answer
 // that is still to come, was bound to the history as it had been.
-func (t *Turn) outlasted(c session.Condensation) session.Condensation {
-	if logged := t.place.Thread.Len; t.waits.flight.abandoned || logged > t.history.Len() {
-		c.Stripped = max(c.Stripped, logged+1)
+//
+// The turn's own place stays as it is: what the thread has become may be another one, that began after this one was deleted.
+func (t *Turn) outlasted(ctx context.Context, c session.Condensation) (session.Condensation, error) {
+	now, err := t.store.Thread(ctx, t.place.Thread.ID)
+	switch {
+	case err != nil:
+		return c, fmt.Errorf("read thread: %w", err)
+	case !now.Created.Equal(t.place.Thread.Created), len(now.Condensations) != t.shown.seen:
+		return c, errOutlived
 	}
-	return c
+	if t.waits.flight.abandoned || now.Len > t.history.Len() {
+		c.Stripped = max(c.Stripped, now.Len+1)
+	}
+	return c, nil
 }
+
+// errOutlived is why a condensation is not logged.
+var errOutlived = errors.New("the thread was deleted or condensed by another request meanwhile")

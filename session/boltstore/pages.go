@@ -20,6 +20,9 @@ const (
 	branchPage = 0x01
 	leafPage   = 0x02
 
+	bucketElement = 0x01 // flag of a leaf's element that is a bucket
+	bucketSize    = 16   // of a bucket's header, the beginning of such an element's value
+
 	deepest = 64 // levels of a tree
 )
 
@@ -30,6 +33,7 @@ type pages struct {
 	size   int64  // of a page
 	high   uint64 // pages that the file uses
 	leaves bool   // look at the leaves too: then all of the file is read
+	nested uint32 // flags of the elements of leaves: those of a bucket in the list of buckets, none in a bucket
 	seen   map[uint64]bool
 	report func(error)
 }
@@ -41,9 +45,11 @@ func checkTrees(tx *bolt.Tx, file io.ReaderAt, leaves bool, report func(error)) 
 		file: file, size: size, high: uint64(tx.Size() / size), leaves: leaves, seen: map[uint64]bool{}, //nolint:gosec // a size
 	}
 	p.report = func(err error) { report(fmt.Errorf("the list of buckets: %w", err)) }
+	p.nested = bucketElement
 	if p.walk(uint64(tx.Cursor().Bucket().Root()), 0); len(p.seen) == 0 {
 		return
 	}
+	p.nested = 0
 	for _, b := range buckets {
 		p.report = func(err error) { report(fmt.Errorf("%s: %w", b, err)) }
 		switch found := tx.Bucket(b.name()); {
@@ -71,7 +77,7 @@ func (p *pages) walk(id uint64, depth int) {
 	p.seen[id] = true
 	page, flags, count, err := p.read(id)
 	if err == nil && flags == leafPage {
-		err = checkLeaf(page, count)
+		err = checkLeaf(page, count, p.nested)
 	}
 	if err != nil {
 		p.report(fmt.Errorf("page %d: %w", id, err))
@@ -140,13 +146,20 @@ func childrenOf(page []byte, count int) ([]uint64, error) {
 	return children, nil
 }
 
-func checkLeaf(page []byte, count int) error {
+// checkLeaf looks at the elements of a leaf, which have these flags.
+func checkLeaf(page []byte, count int, flags uint32) error {
 	var last []byte
 	for i := range count {
 		at := headerSize + i*elementSize
 		key, err := keyAt(page, at, binary.NativeEndian.Uint32(page[at+4:]), binary.NativeEndian.Uint32(page[at+8:]), binary.NativeEndian.Uint32(page[at+12:]), last)
 		if err != nil {
 			return err
+		}
+		if got := binary.NativeEndian.Uint32(page[at:]); got != flags {
+			return fmt.Errorf("an element has the flags %#x, not %#x", got, flags)
+		}
+		if flags == bucketElement && binary.NativeEndian.Uint32(page[at+12:]) < bucketSize {
+			return errors.New("a bucket is too short")
 		}
 		last = key
 	}

@@ -197,7 +197,7 @@ func TestGivesUp(t *testing.T) {
 	if err := upload(t, s); err == nil || !strings.Contains(err.Error(), "in time") {
 		t.Errorf("error %v", err)
 	}
-	s.URL = "http://127.0.0.1:1"
+	s.URL, s.Timeout = "http://127.0.0.1:1", 2*time.Second
 	if err := upload(t, s); err == nil || !strings.Contains(err.Error(), "reached") {
 		t.Errorf("error %v", err)
 	}

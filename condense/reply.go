@@ -20,7 +20,7 @@ const (
 	FaultTooLarge  Fault = "too_large" // not even the shortest prompt fits the summariser's window
 )
 
-// SummaryError is a summary that can not be used: nothing may be forgotten for it.
+// SummaryError is a summary that cannot be used: nothing may be forgotten for it.
 type SummaryError struct {
 	Kind   Fault
 	Usage  session.Usage // what it cost all the same

@@ -37,7 +37,7 @@ func (r *request) noteUnreadable() {
 		s.o.Faults.Lost("summary_unreadable")
 	}
 	if place.Unreadable > 0 && !s.once.sealed.Swap(true) {
-		s.o.Log.Error("a summary can not be read: is its key missing in store.encryption.keys? Said once, counted in store_losses_total",
+		s.o.Log.Error("a summary cannot be read: is its key missing in store.encryption.keys? Said once, counted in store_losses_total",
 			zap.String("tenant", r.tenant.Name), zap.String("thread", string(place.Thread.ID)))
 	}
 }

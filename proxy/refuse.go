@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// refuse answers an error, unless nobody is there to read it.
+// refuse answers with an error. A client that has left is only counted.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, r *request, err error) {
 	var e *apiError
 	switch {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// What a summary's text is made of. Text from outside can not contain the tags.
+// What a summary's text is made of. Text from outside cannot contain the tags.
 const (
 	recordOpen  = "<dewpoint_record>"
 	recordClose = "</dewpoint_record>"

@@ -259,7 +259,7 @@ func TestOpenAIUnreachable(t *testing.T) {
 	}
 }
 
-// TestSummariserFollowsNoRedirect: a summariser's server can not send the conversation on to another one.
+// TestSummariserFollowsNoRedirect: a summariser's server cannot send the conversation on to another one.
 func TestSummariserFollowsNoRedirect(t *testing.T) {
 	asked := 0
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))

@@ -168,7 +168,7 @@ func (i *inquiry) liteLLM() int {
 	return 0
 }
 
-// root is a path at the server's root, beside the API under /v1.
+// root is a path below the root of the server, outside the API under /v1.
 func (i *inquiry) root(path string) *url.URL {
 	at := *i.base
 	at.Path = strings.TrimSuffix(strings.TrimSuffix(at.Path, "/"), "/v1")

@@ -179,8 +179,11 @@ func TestPageThatLeadsBack(t *testing.T) {
 		copy(damaged[page*size+headerSize+8:][:8], b[:8]) // its first child is itself
 		path := filepath.Join(t.TempDir(), "store.db")
 		must(t, os.WriteFile(path, damaged, 0o600))
-		if _, err := Open(Options{Path: path}); err == nil || !strings.Contains(err.Error(), "used twice") {
-			t.Skip("a page that is not in use")
+		if s, err := Open(Options{Path: path}); err == nil {
+			must(t, s.Close())
+			continue // a page that is not in use
+		} else if !strings.Contains(err.Error(), "used twice") {
+			t.Errorf("page %d: %v", page, err)
 		}
 		if c, err := Check(path); err != nil || len(c.Damages) == 0 {
 			t.Errorf("%+v, %v", c, err)

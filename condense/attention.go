@@ -74,13 +74,7 @@ func (j *attentionJob) Run(ctx context.Context) (Result, error) {
 	if !j.due.Need.Hard || errors.Is(ctx.Err(), context.Canceled) {
 		return Result{}, err
 	}
-	return j.fallback(err), nil
-}
-
-func (j *attentionJob) fallback(cause error) Result {
-	c := j.newest.condensation(j.due.Need.Reason, j.s.Name)
-	c.Usage, c.Provisional = j.usage, true
-	return Result{Condensation: c, Fallback: cause}
+	return Result{Condensation: j.plain(), Fallback: err}, nil
 }
 
 // rank asks the model for the ids of the events, the most important first.

@@ -165,17 +165,6 @@ func (j *llmJob) accept(r Reply) (session.Condensation, error) {
 	return c, err
 }
 
-// plain makes a condensation without a model, for a request that must become smaller: what was recorded before stays, with a note
-// of what is missing and its exact values. It is the one place where that is made.
-func (j *llmJob) plain() (session.Condensation, error) {
-	c, err := j.condensation(j.span.unsummarised())
-	c.Provisional = true
-	if err != nil {
-		return c, fmt.Errorf("condense %s without a model: %w", j.s.Name, err)
-	}
-	return c, nil
-}
-
 // condensation forgets the span for a record. It must make the view strictly smaller, if need be without what is added to
 // the record.
 func (j *llmJob) condensation(text string) (session.Condensation, error) {

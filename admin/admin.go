@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -36,24 +37,7 @@ type Change struct{ Method, Path, From string }
 
 // Forwarder shows a logged history as the proxy forwards it.
 type Forwarder interface {
-	Show(Past) (Shown, error)
-}
-
-// Past is a history as the log has it.
-type Past struct {
-	Tenant        string
-	Model         string // decides where condensers differ per model; empty: what holds for all others
-	Purpose       session.Purpose
-	Messages      [][]byte               // in the client's order, system messages included
-	Chain         []session.Hash         // of those that are no system messages
-	Condensations []session.Condensation // of the thread, with their summaries; one that is lost is empty
-}
-
-// Shown is how a Past is forwarded. Sizes are without the tools, which are not logged.
-type Shown struct {
-	View          session.View
-	Messages      [][]byte // of the view's items, as they go upstream
-	Before, After session.Size
+	Show(engine.Past) (engine.Shown, error)
 }
 
 // Settings is the configuration in force.

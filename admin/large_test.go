@@ -8,6 +8,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
@@ -15,10 +16,10 @@ import (
 // slowForwarder says when it is asked, and answers when it is told to.
 type slowForwarder struct{ asked, answer chan struct{} }
 
-func (f slowForwarder) Show(admin.Past) (admin.Shown, error) {
+func (f slowForwarder) Show(engine.Past) (engine.Shown, error) {
 	f.asked <- struct{}{}
 	<-f.answer
-	return admin.Shown{}, nil
+	return engine.Shown{}, nil
 }
 
 // TestOneReadsMessagesAtATime: what many ask for at once does not add up in memory.

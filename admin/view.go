@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -62,7 +63,7 @@ type diffBody struct {
 
 // shown is a thread's history beside its view.
 type shown struct {
-	Shown
+	engine.Shown
 	thread  session.Thread
 	entries []entry // in the client's order, as the view's items count them
 }

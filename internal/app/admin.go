@@ -11,7 +11,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -37,7 +36,7 @@ func (a *App) buildAdmin(store session.Backend) error {
 	a.probes().Register(probes) // for whoever asks: a kubelet has no token
 	handler := admin.New(admin.Options{
 		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
-		Forwarder: forwarder{a.engine}, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: probes,
+		Forwarder: a.engine, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: probes,
 		MostBytes: int64(a.config.Limits.InFlight(memory())) / adminShare,
 		Failed:    func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
 		Changed: func(c admin.Change) {
@@ -49,14 +48,6 @@ func (a *App) buildAdmin(store session.Backend) error {
 		ErrorLog: zap.NewStdLog(a.log),
 	}
 	return nil
-}
-
-// forwarder shows the admin API how a logged history is forwarded.
-type forwarder struct{ engine *engine.Engine }
-
-func (f forwarder) Show(p admin.Past) (admin.Shown, error) {
-	shown, err := f.engine.Show(engine.Past(p))
-	return admin.Shown(shown), err
 }
 
 // inForce is the configuration in force for the admin API.

@@ -49,7 +49,7 @@ var house = map[string][]string{
 	"internal/observe":       {"session", "condense", "dialect", "engine", "proxy", "internal/model", "internal/otlp"},
 	"internal/model":         {},
 	"internal/agents":        {},
-	"admin":                  {"session", "internal/limit", "internal/model"},
+	"admin":                  {"session", "engine", "internal/limit", "internal/model"},
 	"internal/app":           {"internal/served", "internal/agents", "admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "internal/health", "internal/limit", "internal/model", "internal/observe"},
 	"internal/health":        {},
 	"internal/otlp":          {},

@@ -50,13 +50,12 @@ func Recognise(status int, contentType string, body []byte) (Overflow, bool) {
 	if err == nil && strings.Contains(kind, "html") {
 		return Overflow{}, false
 	}
-	return recognise(body, status >= 400)
-}
-
-// RecogniseEvent is Recognise for one event of a stream that began with a status of success: its data, or the event as
-// it came, with its field names.
-func RecogniseEvent(data []byte) (Overflow, bool) {
-	return recognise(data, false)
+	r := read(payload(body[:min(len(body), maxBody)]))
+	if status < 400 && !r.failed {
+		return Overflow{}, false
+	}
+	c, _, ok := r.find()
+	return c.overflow(), ok
 }
 
 // tells reports whether a status can carry an overflow. 401 to 404 and 429 have reasons of their own, whatever they say;
@@ -68,13 +67,4 @@ func tells(status int) bool {
 	default:
 		return status == 400 || status == 413 || status == 422
 	}
-}
-
-func recognise(body []byte, failed bool) (Overflow, bool) {
-	r := read(payload(body[:min(len(body), maxBody)]))
-	if !failed && !r.failed {
-		return Overflow{}, false
-	}
-	c, _, ok := r.find()
-	return c.overflow(), ok
 }

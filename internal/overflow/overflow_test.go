@@ -57,7 +57,7 @@ func TestRecogniseEvent(t *testing.T) {
 		"a string":          strconv.Quote(message),
 		"an error in words": `{"object":"error","message":"prompt contains 9 tokens, too large for model with 8 maximum context length"}`,
 	} {
-		got, ok := RecogniseEvent([]byte(event))
+		got, ok := Recognise(200, "text/event-stream", []byte(event))
 		if want := name != "a string"; ok != want { // a string states no error
 			t.Errorf("%s: %v", name, ok)
 		} else if ok && got != (Overflow{Limit: 8, Prompt: 9}) {
@@ -198,7 +198,7 @@ func FuzzRecognise(f *testing.F) {
 			t.Error("the body was changed")
 		}
 		check(t, o, ok)
-		o, ok = RecogniseEvent(body)
+		o, ok = Recognise(200, "", body)
 		check(t, o, ok)
 		if _, loose := Recognise(400, "", body); ok && !loose {
 			t.Error("recognised with success and not with failure")

@@ -165,7 +165,7 @@ func TestRecogniseNothingElse(t *testing.T) {
 					t.Errorf("status %d: recognised as %+v", status, got)
 				}
 			}
-			if got, ok := RecogniseEvent(body); ok {
+			if got, ok := Recognise(200, "", body); ok {
 				t.Errorf("an event: recognised as %+v", got)
 			}
 		})

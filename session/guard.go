@@ -56,62 +56,72 @@ func panicSite() string {
 	}
 }
 
-// Guard makes a store that panics one that is unavailable: what panics in a call, or faults, is that call's error.
+// Guard makes a store that panics one that is unavailable: what panics in a call, or faults, is that call's error. Errors
+// say what was being done.
 func Guard(store Backend) Backend { return guarded{store} }
 
 type guarded struct{ Backend }
 
-// call is Recover for a method with a result.
-func call[T any](method func() (T, error)) (result T, err error) {
-	err = Recover(func() (err error) {
+// run is Recover for a method, with what it does added to its error.
+func run(method func() error, doing string, args ...any) error {
+	err := Recover(method)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(doing+": %w", append(args, err)...)
+}
+
+// call is run for a method with a result.
+func call[T any](method func() (T, error), doing string, args ...any) (result T, err error) {
+	err = run(func() (err error) {
 		result, err = method()
 		return err
-	})
+	}, doing, args...)
 	return result, err
 }
 
 func (g guarded) Secret(ctx context.Context, proposed Secret) (Secret, error) {
-	return call(func() (Secret, error) { return g.Backend.Secret(ctx, proposed) })
+	return call(func() (Secret, error) { return g.Backend.Secret(ctx, proposed) }, "secret")
 }
 
 func (g guarded) Find(ctx context.Context, hashes []Hash, hint ThreadID, traces ...Hash) (Found, error) {
-	return call(func() (Found, error) { return g.Backend.Find(ctx, hashes, hint, traces...) })
+	return call(func() (Found, error) { return g.Backend.Find(ctx, hashes, hint, traces...) }, "find")
 }
 
 func (g guarded) Thread(ctx context.Context, id ThreadID) (Thread, error) {
-	return call(func() (Thread, error) { return g.Backend.Thread(ctx, id) })
+	return call(func() (Thread, error) { return g.Backend.Thread(ctx, id) }, "thread %s", id)
 }
 
 func (g guarded) Append(ctx context.Context, b Batch) error {
-	return Recover(func() error { return g.Backend.Append(ctx, b) })
+	return run(func() error { return g.Backend.Append(ctx, b) }, "append to %s", b.Thread.ID)
 }
 
 func (g guarded) Condense(ctx context.Context, thread ThreadID, c Condensation) (Condensation, error) {
-	return call(func() (Condensation, error) { return g.Backend.Condense(ctx, thread, c) })
+	return call(func() (Condensation, error) { return g.Backend.Condense(ctx, thread, c) }, "condense %s", thread)
 }
 
 func (g guarded) Summary(ctx context.Context, id CondensationID) (string, error) {
-	return call(func() (string, error) { return g.Backend.Summary(ctx, id) })
+	return call(func() (string, error) { return g.Backend.Summary(ctx, id) }, "summary %s/%d", id.Thread, id.Seq)
 }
 
 func (g guarded) Events(ctx context.Context, thread ThreadID, from uint64, limit int) ([]Event, error) {
-	return call(func() ([]Event, error) { return g.Backend.Events(ctx, thread, from, limit) })
+	return call(func() ([]Event, error) { return g.Backend.Events(ctx, thread, from, limit) }, "events of %s", thread)
 }
 
 func (g guarded) Trace(ctx context.Context, traces []Hash) ([]Place, error) {
-	return call(func() ([]Place, error) { return g.Backend.Trace(ctx, traces) })
+	return call(func() ([]Place, error) { return g.Backend.Trace(ctx, traces) }, "trace")
 }
 
 func (g guarded) Mark(ctx context.Context, traces []Hash, at Place) error {
-	return Recover(func() error { return g.Backend.Mark(ctx, traces, at) })
+	return run(func() error { return g.Backend.Mark(ctx, traces, at) }, "mark")
 }
 
 func (g guarded) Session(ctx context.Context, id SessionID) (Session, error) {
-	return call(func() (Session, error) { return g.Backend.Session(ctx, id) })
+	return call(func() (Session, error) { return g.Backend.Session(ctx, id) }, "session %s", id)
 }
 
 func (g guarded) Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (func(), error) {
-	unlock, err := call(func() (func(), error) { return g.Backend.Lock(ctx, thread, ttl) })
+	unlock, err := call(func() (func(), error) { return g.Backend.Lock(ctx, thread, ttl) }, "lock %s", thread)
 	if err != nil {
 		return nil, err
 	}
@@ -124,19 +134,19 @@ func (g guarded) Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (
 }
 
 func (g guarded) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error) {
-	return call(func() (SessionPage, error) { return g.Backend.Sessions(ctx, q) })
+	return call(func() (SessionPage, error) { return g.Backend.Sessions(ctx, q) }, "list sessions")
 }
 
 func (g guarded) Forget(ctx context.Context, id SessionID) error {
-	return Recover(func() error { return g.Backend.Forget(ctx, id) })
+	return run(func() error { return g.Backend.Forget(ctx, id) }, "forget session %s", id)
 }
 
 func (g guarded) Request(ctx context.Context, thread ThreadID, at time.Time) error {
-	return Recover(func() error { return g.Backend.Request(ctx, thread, at) })
+	return run(func() error { return g.Backend.Request(ctx, thread, at) }, "request a condensation of %s", thread)
 }
 
 func (g guarded) Ping(ctx context.Context) error {
-	return Recover(func() error { return g.Backend.Ping(ctx) })
+	return run(func() error { return g.Backend.Ping(ctx) }, "ping")
 }
 
-func (g guarded) Close() error { return Recover(g.Backend.Close) }
+func (g guarded) Close() error { return run(g.Backend.Close, "close session store") }

@@ -3,6 +3,7 @@ package boltstore
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,23 +15,14 @@ import (
 // Append implements session.Store. It returns when the batch is queued, unless the last commit failed or the queue is
 // full: then it waits, at most until ctx is done.
 func (s *Store) Append(ctx context.Context, b session.Batch) error {
-	err := codec.CheckIDs(b.Thread.ID, b.Thread.Session)
-	if err == nil {
-		encoded := s.encode(b) // before the lock is taken
-		err = s.change(ctx, false, func(c *change) error { return appendBatch(c, b, encoded) })
+	if err := codec.CheckIDs(b.Thread.ID, b.Thread.Session); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("append to %s: %w", b.Thread.ID, err)
-	}
-	return nil
-}
-
-func (s *Store) encode(b session.Batch) [][]byte {
-	encoded := make([][]byte, len(b.Events))
+	encoded := make([][]byte, len(b.Events)) // before the lock is taken
 	for i, e := range b.Events {
 		encoded[i] = s.content.Event(b.Thread.ID, e)
 	}
-	return encoded
+	return s.change(ctx, false, func(c *change) error { return appendBatch(c, b, encoded) })
 }
 
 func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
@@ -65,14 +57,14 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 // it come the records of those that a beginning fork borrows from.
 func extended(c *change, b session.Batch) (rec record, lenders []record, err error) {
 	rec = record{written: time.Now(), thread: b.Thread}
-	stored := c.get(threads.key(string(b.Thread.ID)))
-	if stored == nil {
+	old, err := c.thread(b.Thread.ID)
+	if errors.Is(err, session.ErrNotFound) {
 		c.begins = true
 		if !codec.Begins(b) {
 			return rec, nil, fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
 		}
 		rec.thread.Seq, rec.thread.Requested, rec.list = 0, 0, codec.List(b.Thread.Condensations)
-		if b.At > 0 {
+		if err = nil; b.At > 0 {
 			lenders, err = lendersOf(c, rec)
 		}
 		if err == nil && anew(b, lenders) {
@@ -80,9 +72,8 @@ func extended(c *change, b session.Batch) (rec record, lenders []record, err err
 		}
 		return rec, lenders, err
 	}
-	old, err := parseRecord(stored)
 	if err != nil {
-		return rec, nil, fmt.Errorf("thread record: %w", err)
+		return rec, nil, err
 	}
 	if old.thread.Len != b.At {
 		return rec, nil, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.thread.Len, b.At)
@@ -103,12 +94,12 @@ func lendersOf(c *change, fork record) ([]record, error) {
 	}
 	lenders := make([]record, len(needs))
 	for i, id := range needs {
-		stored := c.get(threads.key(string(id)))
-		if stored == nil {
+		lenders[i], err = c.thread(id)
+		if errors.Is(err, session.ErrNotFound) {
 			return nil, fmt.Errorf("%w: the thread %s, which it was to share, is gone", session.ErrStale, id)
 		}
-		if lenders[i], err = parseRecord(stored); err != nil {
-			return nil, fmt.Errorf("thread record: %w", err)
+		if err != nil {
+			return nil, err
 		}
 	}
 	return lenders, nil
@@ -164,17 +155,13 @@ func (s *Store) Mark(ctx context.Context, hashes []session.Hash, at session.Plac
 	if len(hashes) == 0 {
 		return ctx.Err()
 	}
-	err := s.change(ctx, false, func(c *change) error {
+	return s.change(ctx, false, func(c *change) error {
 		if c.get(threads.key(string(at.Thread))) == nil {
 			return session.ErrNotFound
 		}
 		mark(c, hashes, at)
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("mark: %w", err)
-	}
-	return nil
 }
 
 func mark(c *change, hashes []session.Hash, at session.Place) {

@@ -16,22 +16,19 @@ import (
 const pageReads = 10_000
 
 // Sessions implements session.Archive, in the order of the ids. It waits until all that is queued is on disk.
-func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (session.SessionPage, error) {
+func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page session.SessionPage, err error) {
 	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 	if err != nil {
-		return session.SessionPage{}, fmt.Errorf("list sessions: %w", session.ErrCursor)
+		return page, session.ErrCursor
 	}
-	var page session.SessionPage
-	if err = s.flush(ctx); err == nil {
-		err = s.view(func(tx *bolt.Tx) (err error) {
-			page, err = listed(tx, q, after)
-			return err
-		})
+	if err := s.flush(ctx); err != nil {
+		return page, err
 	}
-	if err != nil {
-		return session.SessionPage{}, fmt.Errorf("list sessions: %w", err)
-	}
-	return page, nil
+	err = s.view(func(tx *bolt.Tx) (err error) {
+		page, err = listed(tx, q, after)
+		return err
+	})
+	return page, err
 }
 
 // listed is the page of the sessions whose ids come after one.
@@ -57,14 +54,10 @@ func listed(tx *bolt.Tx, q session.SessionQuery, after []byte) (page session.Ses
 
 // Request implements session.Archive. It returns after the fsync.
 func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
-	err := s.change(ctx, true, func(c *change) error {
-		stored := c.get(threads.key(string(id)))
-		if stored == nil {
-			return session.ErrNotFound
-		}
-		rec, err := parseRecord(stored)
+	return s.change(ctx, true, func(c *change) error {
+		rec, err := c.thread(id)
 		if err != nil {
-			return fmt.Errorf("thread record: %w", err)
+			return err
 		}
 		rec.thread.Seq++
 		rec.thread.Requested, rec.written = rec.thread.Seq, time.Now()
@@ -72,8 +65,4 @@ func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) 
 		c.put(events.entry(id, rec.thread.Seq), s.content.Event(id, session.Event{Kind: session.Requested, Time: at}))
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("request a condensation of %s: %w", id, err)
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -16,13 +15,9 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 	c.ID = session.CondensationID{Thread: id}
 	summary, entry := s.content.Text(c), s.content.Event(id, codec.Condensed(c))
 	err := s.change(ctx, true, func(ch *change) error {
-		stored := ch.get(threads.key(string(id)))
-		if stored == nil {
-			return session.ErrNotFound
-		}
-		rec, err := parseRecord(stored)
+		rec, err := ch.thread(id)
 		if err != nil {
-			return fmt.Errorf("thread record: %w", err)
+			return err
 		}
 		rec.thread.Seq++
 		c.ID.Seq = rec.thread.Seq
@@ -37,7 +32,7 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 		return nil
 	})
 	if err != nil {
-		return session.Condensation{}, fmt.Errorf("condense %s: %w", id, err)
+		return session.Condensation{}, err
 	}
 	return c, nil
 }
@@ -45,7 +40,7 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 // Secret implements session.Store. It returns after the fsync.
 func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Secret, error) {
 	if len(proposed) == 0 {
-		return nil, errors.New("secret: the proposed one is empty")
+		return nil, errors.New("the proposed one is empty")
 	}
 	secret := bytes.Clone(proposed)
 	err := s.change(ctx, true, func(c *change) error {
@@ -57,7 +52,7 @@ func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Se
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("secret: %w", err)
+		return nil, err
 	}
 	return bytes.Clone(secret), nil
 }

@@ -3,6 +3,7 @@ package boltstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -30,7 +31,7 @@ func (s *Store) Forget(ctx context.Context, id session.SessionID) error {
 		return erase(c, ses)
 	})
 	if err != nil {
-		return fmt.Errorf("forget session %s: %w", id, err)
+		return err
 	}
 	s.locking.Lock()
 	defer s.locking.Unlock()
@@ -45,13 +46,12 @@ func erase(c *change, ses session.Session) error {
 	var records []record
 	var indexes []string
 	for _, id := range ses.Threads {
-		stored := c.get(threads.key(string(id)))
-		if stored == nil {
+		rec, err := c.thread(id)
+		if errors.Is(err, session.ErrNotFound) {
 			continue
 		}
-		rec, err := parseRecord(bytes.Clone(stored))
 		if err != nil {
-			return fmt.Errorf("thread record: %w", err)
+			return err
 		}
 		records = append(records, rec)
 		indexes = append(indexes, c.indexesOf(rec.thread, ses.Threads)...)

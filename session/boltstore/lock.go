@@ -13,16 +13,16 @@ type lock struct{ until time.Time }
 // Lock implements session.Store. The file belongs to one process, so the lock is in memory.
 func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", id, err)
+		return nil, err
 	}
 	if ttl <= 0 {
-		return nil, fmt.Errorf("lock %s: a time of %v", id, ttl)
+		return nil, fmt.Errorf("a time of %v", ttl)
 	}
 	s.locking.Lock()
 	defer s.locking.Unlock()
 	now := time.Now()
 	if held := s.locks[id]; held != nil && now.Before(held.until) {
-		return nil, fmt.Errorf("lock %s: %w", id, session.ErrLocked)
+		return nil, session.ErrLocked
 	}
 	mine := &lock{until: now.Add(ttl)}
 	s.locks[id] = mine

@@ -3,7 +3,6 @@ package boltstore
 import (
 	"bytes"
 	"context"
-	"fmt"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -85,7 +84,7 @@ func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.Th
 		return err
 	})
 	if err != nil {
-		return session.Found{}, fmt.Errorf("find: %w", err)
+		return session.Found{}, err
 	}
 	return found, nil
 }
@@ -98,7 +97,7 @@ func (s *Store) Trace(ctx context.Context, hashes []session.Hash) ([]session.Pla
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
+		return nil, err
 	}
 	return found, nil
 }
@@ -113,32 +112,16 @@ func hashKeys(b bucket, hashes []session.Hash, more int) []string {
 
 // Thread implements session.Store.
 func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
-	thread, err := one(ctx, s, threads.key(string(id)), parseThread)
-	if err != nil {
-		return thread, fmt.Errorf("thread %s: %w", id, err)
-	}
-	return thread, nil
+	return one(ctx, s, threads.key(string(id)), parseThread)
 }
 
 // Session implements session.Store.
 func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Session, error) {
-	ses, err := one(ctx, s, sessions.key(string(id)), codec.ParseSession)
-	if err != nil {
-		return ses, fmt.Errorf("session %s: %w", id, err)
-	}
-	return ses, nil
+	return one(ctx, s, sessions.key(string(id)), codec.ParseSession)
 }
 
 // Summary implements session.Store.
 func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string, error) {
-	text, err := s.summary(ctx, id)
-	if err != nil {
-		return "", fmt.Errorf("summary %s/%d: %w", id.Thread, id.Seq, err)
-	}
-	return text, nil
-}
-
-func (s *Store) summary(ctx context.Context, id session.CondensationID) (string, error) {
 	var text []byte
 	var thread session.Thread
 	keys := []string{summaries.entry(id.Thread, id.Seq), threads.key(string(id.Thread))}
@@ -182,28 +165,24 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 		return r, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("events of %s: %w", id, err)
+		return nil, err
 	}
 	from = max(from, 1)
 	if limit <= 0 || from > rec.thread.Seq {
 		return nil, nil
 	}
-	return s.events(ctx, id, from, min(uint64(limit), rec.thread.Seq-from+1))
-}
-
-func (s *Store) events(ctx context.Context, id session.ThreadID, from, n uint64) ([]session.Event, error) {
-	keys := make([]string, n)
+	keys := make([]string, min(uint64(limit), rec.thread.Seq-from+1))
 	for i := range keys {
 		keys[i] = events.entry(id, from+uint64(i))
 	}
-	all := make([]session.Event, 0, n)
-	err := s.read(ctx, keys, func(i int, value []byte) error {
+	all := make([]session.Event, 0, len(keys))
+	err = s.read(ctx, keys, func(i int, value []byte) error {
 		e, err := s.content.ParseEvent(id, value, from+uint64(i)) //nolint:gosec // an index
 		all = append(all, e)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("events of %s: %w", id, err)
+		return nil, err
 	}
 	return all, nil
 }

@@ -32,13 +32,26 @@ func parseRecord(b []byte) (record, error) {
 	r := record{written: time.Unix(0, int64(binary.BigEndian.Uint64(b)))} //nolint:gosec // a time
 	n, size := binary.Uvarint(b[8:])
 	if size <= 0 || n > uint64(len(b)-8-size) { //nolint:gosec // a length
-		return record{}, codec.ErrCorrupt
+		return r, codec.ErrCorrupt
 	}
 	body := b[8+size:]
 	var err error
 	r.thread, err = codec.ParseThread(body[:n])
 	r.list = body[n:]
 	return r, err
+}
+
+// thread reads a thread's record, or gives ErrNotFound.
+func (c *change) thread(id session.ThreadID) (record, error) {
+	stored := c.get(threads.key(string(id)))
+	if stored == nil {
+		return record{}, session.ErrNotFound
+	}
+	r, err := parseRecord(stored)
+	if err != nil {
+		return r, fmt.Errorf("thread record: %w", err)
+	}
+	return r, nil
 }
 
 // parseThread gives the whole thread.

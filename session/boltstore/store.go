@@ -42,7 +42,7 @@ var errClosed = fmt.Errorf("%w: the store is closed", session.ErrUnavailable)
 // ErrDamaged, wrapped in ErrUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("ping: %w", err)
+		return err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -56,18 +56,14 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // Close commits what is queued and closes the file. Later calls give ErrUnavailable; closing again is no error.
-func (s *Store) Close() error {
-	var err error
+func (s *Store) Close() (err error) {
 	s.closing.Do(func() {
 		s.stop()
 		s.shut()
 		<-s.done
 		err = errors.Join(s.pending.failed, s.closeFile())
 	})
-	if err != nil {
-		return fmt.Errorf("close session store: %w", err)
-	}
-	return nil
+	return err
 }
 
 // closeFile leaves the file open if bbolt holds a lock for good, which closing it would wait for.

@@ -96,11 +96,7 @@ type runner func(*redis.Script, context.Context, redis.Scripter, []string, ...an
 // all is sent again with their text, which does no harm.
 func (s *Store) pipe(ctx context.Context, fill func(redis.Pipeliner, runner)) error {
 	send := func(run runner) error {
-		return s.write(ctx, func(ctx context.Context) error {
-			pipe := s.client.Pipeline()
-			fill(pipe, run)
-			return failure(pipe.Exec(ctx))
-		})
+		return s.pipeline(ctx, s.write, func(_ context.Context, pipe redis.Pipeliner) { fill(pipe, run) })
 	}
 	err := send((*redis.Script).EvalSha)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {

@@ -16,24 +16,13 @@ import (
 // now and then. In a Cluster the indexes, which live in other slots, take a second one, and so they do in a batch that would
 // keep a single server from everybody else. An error of a later one leaves the batch appended.
 func (s *Store) Append(ctx context.Context, b session.Batch) error {
-	err := codec.CheckIDs(b.Thread.ID, b.Thread.Session)
-	var shared []session.ThreadID
-	if err == nil {
-		shared, err = s.sharedBy(ctx, b)
+	if err := codec.CheckIDs(b.Thread.ID, b.Thread.Session); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.appendShared(ctx, b, shared)
-	}
+	shared, err := s.sharedBy(ctx, b)
 	if err != nil {
-		return fmt.Errorf("append to %s: %w", b.Thread.ID, err)
+		return err
 	}
-	return nil
-}
-
-// wholeMost is how many places and traces of a batch are written at once with it: some milliseconds' worth.
-const wholeMost = 2048
-
-func (s *Store) appendShared(ctx context.Context, b session.Batch, shared []session.ThreadID) error {
 	if s.apart() || len(b.Places)+len(b.Traces) > wholeMost {
 		return s.appendApart(ctx, b, shared)
 	}
@@ -47,6 +36,9 @@ func (s *Store) appendShared(ctx context.Context, b session.Batch, shared []sess
 	return staleIfAbsent(err, b)
 }
 
+// wholeMost is how many places and traces of a batch are written at once with it: some milliseconds' worth.
+const wholeMost = 2048
+
 // logged is what an append gives: whether the thread's lease was renewed, and the threads whose logs it shares, which are
 // those of the batch if it begins.
 type logged struct {
@@ -54,16 +46,14 @@ type logged struct {
 	shared  []session.ThreadID
 }
 
-func (s *Store) appendScripted(ctx context.Context, keys []string, args []any) (l logged, err error) {
-	err = s.write(ctx, func(ctx context.Context) error {
-		var reply []any
-		reply, err = s.scripts.append.Run(ctx, s.client, keys, args...).Slice()
-		if err == nil {
-			l, err = parseLogged(reply)
+func (s *Store) appendScripted(ctx context.Context, keys []string, args []any) (logged, error) {
+	return result(ctx, s.write, func(ctx context.Context) (logged, error) {
+		reply, err := s.scripts.append.Run(ctx, s.client, keys, args...).Slice()
+		if err != nil {
+			return logged{}, err
 		}
-		return err
+		return parseLogged(reply)
 	})
-	return l, err
 }
 
 func parseLogged(reply []any) (logged, error) {

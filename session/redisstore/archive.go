@@ -21,13 +21,9 @@ import (
 func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
 	entry := s.content.Event(id, session.Event{Kind: session.Requested, Time: at})
 	own := token()
-	err := s.write(ctx, func(ctx context.Context) error {
+	return s.write(ctx, func(ctx context.Context) error {
 		return s.scripts.request.Run(ctx, s.client, s.written(id), entry, s.options.TTL.Milliseconds(), own).Err()
 	})
-	if err != nil {
-		return fmt.Errorf("request a condensation of %s: %w", id, err)
-	}
-	return nil
 }
 
 const (
@@ -66,13 +62,13 @@ func parseSpot(text string) (p spot, err error) {
 // Sessions implements session.Archive, in no order. A session that is written to while the list is read is listed, but
 // may be listed twice while Redis changes the size of its tables or a Cluster moves slots.
 func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (session.SessionPage, error) {
-	var page session.SessionPage
 	at, err := parseSpot(q.Cursor)
-	if err == nil {
-		page, err = s.page(ctx, q, at)
-	}
 	if err != nil {
-		return session.SessionPage{}, fmt.Errorf("list sessions: %w", err)
+		return session.SessionPage{}, err
+	}
+	page, err := s.page(ctx, q, at)
+	if err != nil {
+		return session.SessionPage{}, err
 	}
 	return page, nil
 }
@@ -174,12 +170,10 @@ func (s *Store) sessions(ctx context.Context, keys []string) ([]session.Session,
 		return nil, nil
 	}
 	records := make([]*redis.MapStringStringCmd, len(keys))
-	err := s.read(ctx, func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
+	err := s.pipeline(ctx, s.read, func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, key := range keys {
 			records[i] = pipe.HGetAll(ctx, key)
 		}
-		return failure(pipe.Exec(ctx))
 	})
 	if err != nil {
 		return nil, err

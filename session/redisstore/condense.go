@@ -19,13 +19,13 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 	args := []any{
 		codec.Condensation(c), s.content.Text(c), s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds(), token(), answers,
 	}
-	err := s.write(ctx, func(ctx context.Context) (err error) {
-		c.ID.Seq, err = s.scripts.condense.Run(ctx, s.client, keys, args...).Uint64()
-		return err
+	seq, err := result(ctx, s.write, func(ctx context.Context) (uint64, error) {
+		return s.scripts.condense.Run(ctx, s.client, keys, args...).Uint64()
 	})
 	if err != nil {
-		return session.Condensation{}, fmt.Errorf("condense %s: %w", id, err)
+		return session.Condensation{}, err
 	}
+	c.ID.Seq = seq
 	return c, nil
 }
 

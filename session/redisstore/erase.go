@@ -2,10 +2,11 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
@@ -26,10 +27,7 @@ func (s *Store) Forget(ctx context.Context, id session.SessionID) error {
 	if err == nil && len(known) == 0 {
 		err = session.ErrNotFound
 	}
-	if err != nil {
-		return fmt.Errorf("forget session %s: %w", id, err)
-	}
-	return nil
+	return err
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -64,12 +62,10 @@ func (s *Store) forget(ctx context.Context, id session.SessionID) (map[session.T
 		return nil, err
 	}
 	for some := range slices.Chunk(ids, leftRead) {
-		err := s.write(ctx, func(ctx context.Context) error {
-			pipe := s.client.Pipeline()
+		err := s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
 			for _, thread := range some {
 				pipe.Del(ctx, s.keys.doomedLog(thread), s.keys.doomedLeft(thread))
 			}
-			return failure(pipe.Exec(ctx))
 		})
 		if err != nil {
 			return nil, err
@@ -98,11 +94,9 @@ const takes = 5
 // one may have put it into the session's record again, which is therefore looked for until it stays away.
 func (s *Store) take(ctx context.Context, id session.SessionID) (ids []session.ThreadID, err error) {
 	for range takes {
-		var fields []string
-		err := s.write(ctx, func(ctx context.Context) (err error) {
-			keys := []string{s.keys.session(id), s.keys.doomedSession(id), s.keys.unlisted(id)}
-			fields, err = s.client.Eval(ctx, takeSessionScript, keys).StringSlice()
-			return err
+		keys := []string{s.keys.session(id), s.keys.doomedSession(id), s.keys.unlisted(id)}
+		fields, err := result(ctx, s.write, func(ctx context.Context) ([]string, error) {
+			return s.client.Eval(ctx, takeSessionScript, keys).StringSlice()
 		})
 		if err == nil && len(fields) == 0 {
 			err = replied(fields, 1)
@@ -130,14 +124,11 @@ func (s *Store) take(ctx context.Context, id session.SessionID) (ids []session.T
 }
 
 func (s *Store) takeThreads(ctx context.Context, ids []session.ThreadID) error {
-	return s.write(ctx, func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
+	return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
 		for _, id := range ids {
-			pipe.Eval(ctx, takeThreadScript, []string{
-				s.keys.thread(id), s.keys.log(id), s.keys.left(id), s.keys.lock(id), s.keys.doomedLog(id), s.keys.doomedLeft(id),
-			})
+			keys := append(s.written(id), s.keys.lock(id), s.keys.doomedLog(id), s.keys.doomedLeft(id))
+			pipe.Eval(ctx, takeThreadScript, keys)
 		}
-		return failure(pipe.Exec(ctx))
 	})
 }
 
@@ -169,10 +160,8 @@ func (s *Store) left(ctx context.Context, id session.ThreadID) (d doomed, err er
 // entries goes through a list.
 func (s *Store) entries(ctx context.Context, key string, each func(string) error) error {
 	for from := int64(0); ; from += leftRead {
-		var page []string
-		err := s.read(ctx, func(ctx context.Context) (err error) {
-			page, err = s.client.LRange(ctx, key, from, from+leftRead-1).Result()
-			return err
+		page, err := result(ctx, s.read, func(ctx context.Context) ([]string, error) {
+			return s.client.LRange(ctx, key, from, from+leftRead-1).Result()
 		})
 		if err != nil {
 			return err
@@ -218,12 +207,10 @@ func (s *Store) drop(ctx context.Context, values map[string]string) error {
 	if len(values) == 0 {
 		return nil
 	}
-	return s.write(ctx, func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
+	return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
 		for key, value := range values {
 			pipe.Eval(ctx, dropScript, []string{key}, value)
 		}
-		return failure(pipe.Exec(ctx))
 	})
 }
 
@@ -247,14 +234,12 @@ func (s *Store) withdraw(ctx context.Context, b session.Batch, own string) error
 	if err := s.drop(ctx, values); err != nil || own != "" && !ours {
 		return err
 	}
-	return s.write(ctx, func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
+	return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
 		if id := b.Thread.ID; ours { // a fork that began just now, without its parent
-			pipe.Del(ctx, s.keys.thread(id), s.keys.log(id), s.keys.left(id), s.keys.lock(id))
+			pipe.Del(ctx, append(s.written(id), s.keys.lock(id))...)
 		}
 		if b.Thread.Session != "" {
 			pipe.Eval(ctx, leaveScript, []string{s.keys.session(b.Thread.Session)}, string(b.Thread.ID))
 		}
-		return failure(pipe.Exec(ctx))
 	})
 }

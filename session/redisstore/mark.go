@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,24 +14,14 @@ func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Plac
 	if len(traces) == 0 {
 		return ctx.Err()
 	}
-	err := s.markAll(ctx, traces, at)
-	if err != nil {
-		return fmt.Errorf("mark: %w", err)
-	}
-	return nil
-}
-
-func (s *Store) markAll(ctx context.Context, traces []session.Hash, at session.Place) error {
 	keys := []string{s.keys.thread(at.Thread), s.keys.left(at.Thread)}
 	args := []any{joinHashes(traces), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), codec.Place(at)}
 	if s.apart() {
 		return s.markApart(ctx, traces, at, keys, args)
 	}
 	whole := append(keys, s.keys.indexed(nil, traces)...) //nolint:gocritic // it is full: the other keeps its own
-	var there bool
-	err := s.write(ctx, func(ctx context.Context) (err error) {
-		there, err = s.scripts.mark.Run(ctx, s.client, whole, args...).Bool()
-		return err
+	there, err := result(ctx, s.write, func(ctx context.Context) (bool, error) {
+		return s.scripts.mark.Run(ctx, s.client, whole, args...).Bool()
 	})
 	if s.crossed(err) {
 		return s.markApart(ctx, traces, at, keys, args)

@@ -15,18 +15,25 @@ import (
 // Find implements session.Store. It is one pipeline; in a Cluster, one to each node concerned, at the same time.
 func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) (session.Found, error) {
 	got, hinted, err := s.get(ctx, s.keys.indexed(hashes, traces), hint)
-	found := session.Found{}
-	if err == nil {
-		found.Places, err = parsePlaces(got)
-	}
-	if err == nil && len(traces) > 0 {
-		found.Places, found.Traced = found.Places[:len(hashes):len(hashes)], found.Places[len(hashes):]
-	}
-	if err == nil && hinted != nil {
-		found.Hinted, err = hintedThread(hinted)
-	}
 	if err != nil {
-		return session.Found{}, fmt.Errorf("find: %w", err)
+		return session.Found{}, err
+	}
+	places, err := parsePlaces(got)
+	if err != nil {
+		return session.Found{}, err
+	}
+	found := session.Found{Places: places[:len(hashes):len(hashes)]}
+	if len(traces) > 0 {
+		found.Traced = places[len(hashes):]
+	}
+	if hinted == nil {
+		return found, nil
+	}
+	switch thread, err := parseThread(hinted.Val()); {
+	case err == nil:
+		found.Hinted = &thread
+	case !errors.Is(err, session.ErrNotFound):
+		return session.Found{}, err
 	}
 	return found, nil
 }
@@ -35,13 +42,9 @@ func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.Th
 func (s *Store) Trace(ctx context.Context, traces []session.Hash) ([]session.Place, error) {
 	got, _, err := s.get(ctx, s.keys.indexed(nil, traces), "")
 	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
+		return nil, err
 	}
-	places, err := parsePlaces(got)
-	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
-	}
-	return places, nil
+	return parsePlaces(got)
 }
 
 // get reads string keys (nil where absent) and one thread's record (nil without a hint) in one pipeline.
@@ -49,20 +52,18 @@ func (s *Store) get(ctx context.Context, keys []string, hint session.ThreadID) (
 	if len(keys) == 0 && hint == "" {
 		return nil, nil, ctx.Err()
 	}
-	err = s.read(ctx, func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
-		values := s.values(ctx, pipe, keys)
+	var values func() []any
+	err = s.pipeline(ctx, s.read, func(ctx context.Context, pipe redis.Pipeliner) {
+		values = s.values(ctx, pipe, keys)
 		if hint != "" {
 			hinted = s.threadFields(ctx, pipe, hint)
 		}
-		err := failure(pipe.Exec(ctx))
-		got = values()
-		return err
 	})
-	if err == nil {
-		err = replied(got, len(keys))
+	if err != nil {
+		return nil, nil, err
 	}
-	return got, hinted, err
+	got = values()
+	return got, hinted, replied(got, len(keys))
 }
 
 // replied refuses a reply of another length than the question asks for.
@@ -138,31 +139,15 @@ func parsePlaces(got []any) ([]session.Place, error) {
 
 // Thread implements session.Store.
 func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
-	var fields *redis.SliceCmd
-	err := s.read(ctx, func(ctx context.Context) error {
-		fields = s.threadFields(ctx, s.client, id)
-		return fields.Err()
-	})
-	var thread session.Thread
-	if err == nil {
-		thread, err = parseThread(fields.Val())
-	}
+	fields, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) { return s.threadFields(ctx, s.client, id).Result() })
 	if err != nil {
-		return session.Thread{}, fmt.Errorf("thread %s: %w", id, err)
+		return session.Thread{}, err
 	}
-	return thread, nil
+	return parseThread(fields)
 }
 
 func (s *Store) threadFields(ctx context.Context, c redis.Cmdable, id session.ThreadID) *redis.SliceCmd {
 	return c.HMGet(ctx, s.keys.thread(id), "r", "n", "c", "q")
-}
-
-func hintedThread(fields *redis.SliceCmd) (*session.Thread, error) {
-	thread, err := parseThread(fields.Val())
-	if errors.Is(err, session.ErrNotFound) {
-		return nil, nil
-	}
-	return &thread, err
 }
 
 // parseThread reads the fields r, n, c and q.
@@ -195,24 +180,13 @@ func parseThread(fields []any) (session.Thread, error) {
 
 // Summary implements session.Store.
 func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string, error) {
-	var fields []any
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		fields, err = s.client.HMGet(ctx, s.keys.thread(id.Thread), "s"+strconv.FormatUint(id.Seq, 10), "c").Result()
-		return err
+	fields, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) {
+		return s.client.HMGet(ctx, s.keys.thread(id.Thread), "s"+strconv.FormatUint(id.Seq, 10), "c").Result()
 	})
-	var text string
 	if err == nil {
-		text, err = s.parseSummary(fields, id)
+		err = replied(fields, 2)
 	}
 	if err != nil {
-		return "", fmt.Errorf("summary %s/%d: %w", id.Thread, id.Seq, err)
-	}
-	return text, nil
-}
-
-// parseSummary reads a summary and the list of condensations, which it is found in.
-func (s *Store) parseSummary(fields []any, id session.CondensationID) (string, error) {
-	if err := replied(fields, 2); err != nil {
 		return "", err
 	}
 	if fields[0] == nil {
@@ -231,22 +205,12 @@ func (s *Store) parseSummary(fields []any, id session.CondensationID) (string, e
 func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) ([]session.Event, error) {
 	// A script counts in doubles, exact below 2^53, which no log reaches.
 	from, limit = min(max(from, 1), 1<<52), min(max(limit, 0), 1<<31-1)
-	var page []any
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		page, err = s.scripts.events.Run(ctx, s.client, []string{s.keys.thread(id), s.keys.log(id)}, from, limit).Slice()
-		return err
+	page, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) {
+		return s.scripts.events.Run(ctx, s.client, []string{s.keys.thread(id), s.keys.log(id)}, from, limit).Slice()
 	})
-	var events []session.Event
-	if err == nil {
-		events, err = s.parsePage(id, page)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("events of %s: %w", id, err)
+		return nil, err
 	}
-	return events, nil
-}
-
-func (s *Store) parsePage(id session.ThreadID, page []any) ([]session.Event, error) {
 	if len(page) == 0 {
 		return nil, replied(page, 1)
 	}
@@ -257,7 +221,6 @@ func (s *Store) parsePage(id session.ThreadID, page []any) ([]session.Event, err
 	events := make([]session.Event, len(page)-1)
 	for i, entry := range page[1:] {
 		text, _ := entry.(string)
-		var err error
 		if events[i], err = s.content.ParseEvent(id, []byte(text), uint64(first)+uint64(i)); err != nil { //nolint:gosec // a script counts from 1
 			return nil, err
 		}

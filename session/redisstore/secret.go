@@ -27,7 +27,7 @@ type secret struct {
 // earlier version is refused.
 func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Secret, error) {
 	if len(proposed) == 0 {
-		return nil, errors.New("secret: the proposed one is empty")
+		return nil, errors.New("the proposed one is empty")
 	}
 	var value []byte
 	var old *redis.IntCmd
@@ -47,7 +47,7 @@ func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Se
 		err = fmt.Errorf("%w: %w; or delete the keys %s*", session.ErrUnavailable, codec.ErrOld, s.keys.prefix)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("secret: %w", err)
+		return nil, err
 	}
 	s.secret.set(value)
 	return session.Secret(value), nil

@@ -46,10 +46,8 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // Session implements session.Store. It is two round trips, because a session's threads may have expired before it.
 func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Session, error) {
-	var fields map[string]string
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		fields, err = s.client.HGetAll(ctx, s.keys.session(id)).Result()
-		return err
+	fields, err := result(ctx, s.read, func(ctx context.Context) (map[string]string, error) {
+		return s.client.HGetAll(ctx, s.keys.session(id)).Result()
 	})
 	var ses session.Session
 	if err == nil {
@@ -62,7 +60,7 @@ func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Sess
 		err = session.ErrNotFound // as good as expired
 	}
 	if err != nil {
-		return session.Session{}, fmt.Errorf("session %s: %w", id, err)
+		return session.Session{}, err
 	}
 	return ses, nil
 }
@@ -99,14 +97,12 @@ func threadsOf(fields map[string]string) []session.ThreadID {
 // written with each step.
 func (s *Store) living(ctx context.Context, all []*session.Session) error {
 	records := map[session.ThreadID]*redis.StringCmd{}
-	err := s.read(ctx, func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
+	err := s.pipeline(ctx, s.read, func(ctx context.Context, pipe redis.Pipeliner) {
 		for _, ses := range all {
 			for _, id := range ses.Threads {
 				records[id] = pipe.HGet(ctx, s.keys.thread(id), "r")
 			}
 		}
-		return failure(pipe.Exec(ctx))
 	})
 	for _, ses := range all {
 		if err == nil {

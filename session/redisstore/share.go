@@ -45,10 +45,8 @@ func with(ids []session.ThreadID, self session.ThreadID, more ...session.ThreadI
 
 // kept reads which threads a thread keeps alive, and its point, empty if it is gone.
 func (s *Store) kept(ctx context.Context, id session.ThreadID) (ids []session.ThreadID, point string, err error) {
-	var fields []any
-	err = s.read(ctx, func(ctx context.Context) (err error) {
-		fields, err = s.client.HMGet(ctx, s.keys.thread(id), "k", "l").Result()
-		return err
+	fields, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) {
+		return s.client.HMGet(ctx, s.keys.thread(id), "k", "l").Result()
 	})
 	if err == nil {
 		err = replied(fields, 2)

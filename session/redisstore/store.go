@@ -78,10 +78,7 @@ func Open(o Options) (*Store, error) {
 
 // Ping makes one round trip, whatever went before; in a Cluster, one to each master. An error wraps ErrUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.call(ctx, s.options.Timeout, s.pingAll); err != nil {
-		return fmt.Errorf("ping: %w", err)
-	}
-	return nil
+	return s.call(ctx, s.options.Timeout, s.pingAll)
 }
 
 // pingAll asks every server that calls go to: a Cluster of which one master is silent is not well.
@@ -100,17 +97,13 @@ func (s *Store) probe(ctx context.Context) bool {
 	return err == nil || !timedOut(err) && ctx.Err() == nil
 }
 
-// Close lets go of the connections. Nothing is ever pending. Later calls give ErrUnavailable; closing again is no error.
-func (s *Store) Close() error {
-	var err error
+// Close closes the connections. Nothing is ever pending. Later calls give ErrUnavailable; closing again is no error.
+func (s *Store) Close() (err error) {
 	s.closing.Do(func() {
 		s.breaker.stop()
 		err = s.client.Close()
 	})
-	if err != nil {
-		return fmt.Errorf("close redis session store: %w", err)
-	}
-	return nil
+	return err
 }
 
 // read does one group of reading commands within its deadline.
@@ -121,6 +114,27 @@ func (s *Store) read(ctx context.Context, commands func(context.Context) error) 
 // write does one group of writing commands within its deadline.
 func (s *Store) write(ctx context.Context, commands func(context.Context) error) error {
 	return s.guarded(ctx, 2*s.options.Timeout, commands)
+}
+
+// bounded is read or write.
+type bounded func(ctx context.Context, commands func(context.Context) error) error
+
+// result does one command that has a result.
+func result[T any](ctx context.Context, do bounded, command func(context.Context) (T, error)) (value T, err error) {
+	err = do(ctx, func(ctx context.Context) (err error) {
+		value, err = command(ctx)
+		return err
+	})
+	return value, err
+}
+
+// pipeline does in one round trip what fill adds to a pipeline.
+func (s *Store) pipeline(ctx context.Context, do bounded, fill func(context.Context, redis.Pipeliner)) error {
+	return do(ctx, func(ctx context.Context) error {
+		pipe := s.client.Pipeline()
+		fill(ctx, pipe)
+		return failure(pipe.Exec(ctx))
+	})
 }
 
 func (s *Store) guarded(ctx context.Context, timeout time.Duration, commands func(context.Context) error) error {
@@ -167,9 +181,9 @@ func (s *Store) call(ctx context.Context, timeout time.Duration, commands func(c
 
 // within carries out commands within a time.
 func within(ctx context.Context, timeout time.Duration, commands func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return try(bounded, commands)
+	return try(ctx, commands)
 }
 
 // unfair is how long this process's own work may keep one part of it from its turn.

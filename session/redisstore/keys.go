@@ -18,20 +18,14 @@ func (k keys) place(h session.Hash) string { return k.prefix + "c:" + string(h[:
 
 func (k keys) trace(h session.Hash) string { return k.prefix + "x:" + string(h[:]) }
 
-// indexed names places and traces, with one allocation for all.
+// indexed names places and traces.
 func (k keys) indexed(places, traces []session.Hash) []string {
-	const kind = len("c:")
-	size := len(k.prefix) + kind + len(session.Hash{})
-	all := make([]byte, 0, (len(places)+len(traces))*size)
+	names := make([]string, 0, len(places)+len(traces))
 	for _, h := range places {
-		all = append(append(append(all, k.prefix...), "c:"...), h[:]...)
+		names = append(names, k.place(h))
 	}
 	for _, h := range traces {
-		all = append(append(append(all, k.prefix...), "x:"...), h[:]...)
-	}
-	text, names := string(all), make([]string, len(places)+len(traces))
-	for i := range names {
-		names[i] = text[i*size : (i+1)*size]
+		names = append(names, k.trace(h))
 	}
 	return names
 }

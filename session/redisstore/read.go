@@ -130,7 +130,7 @@ func parsePlaces(got []any) ([]session.Place, error) {
 			continue
 		}
 		var err error
-		if places[i], err = codec.ParsePlaceText(text); err != nil {
+		if places[i], err = codec.ParsePlace([]byte(text)); err != nil {
 			return nil, fmt.Errorf("place: %w", err)
 		}
 	}

@@ -67,8 +67,6 @@ func TestRoundTrip(t *testing.T) {
 		p := session.Place{Thread: session.ThreadID(draw(t, s)), Session: session.SessionID(draw(t, s)), Pos: draw(t, n), Tokens: draw(t, n), Encoding: draw(t, s)}
 		place, err := codec.ParsePlace(codec.Place(p))
 		same(t, "place", p, place, err)
-		place, err = codec.ParsePlaceText(string(codec.Place(p)))
-		same(t, "place", p, place, err)
 
 		th := session.Thread{
 			ID: session.ThreadID(draw(t, ids)), Session: session.SessionID(draw(t, ids)), Tenant: draw(t, s), Purpose: session.Purpose(draw(t, s)),
@@ -214,9 +212,6 @@ func FuzzParse(f *testing.F) {
 	f.Add(content.Text(session.Condensation{Summary: strings.Repeat("summary ", 30)}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := codec.ParsePlace(b)
-		if text, textErr := codec.ParsePlaceText(string(b)); text != p || (textErr == nil) != (err == nil) {
-			t.Errorf("place %v, %v; of a string %v, %v", p, err, text, textErr)
-		}
 		if err == nil {
 			again, err := codec.ParsePlace(codec.Place(p))
 			if err != nil || again != p {

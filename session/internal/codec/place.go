@@ -33,19 +33,3 @@ func ParsePlace(b []byte) (session.Place, error) {
 	}
 	return p, nil
 }
-
-// ParsePlaceText is ParsePlace of a string, of which the place keeps parts.
-func ParsePlaceText(text string) (session.Place, error) {
-	r := reader{b: []byte(text)}
-	part := func() string {
-		n := len(r.bytes(r.uint()))
-		end := len(text) - len(r.b)
-		return text[end-n : end]
-	}
-	r.version()
-	p := session.Place{Thread: session.ThreadID(part()), Session: session.SessionID(part()), Pos: r.int(), Tokens: r.int(), Encoding: part()}
-	if err := r.end(); err != nil {
-		return session.Place{}, err
-	}
-	return p, nil
-}

@@ -62,7 +62,7 @@ func (r *Request) Join(messages [][]byte) [][]byte {
 
 var comma = []byte{','}
 
-// Tee reads an answer as it passes. It keeps a bounded amount of it and never fails: what it can not read it does not
+// Tee reads an answer as it passes. It keeps a bounded amount of it and never fails: what it cannot read it does not
 // report. It is used by one goroutine.
 type Tee interface {
 	// Write takes the next bytes of the answer.
@@ -81,9 +81,16 @@ type Answer struct {
 	Finish string
 }
 
-// CodeUnsupported is the code of a body that is sound but that the dialect can not read as a history. It is passed on
-// unchanged; upstream judges it.
-const CodeUnsupported = "unsupported"
+// Codes of an Error that says what is wrong with a body. All but CodeUnsupported are refusals.
+const (
+	CodeInvalidJSON  = "invalid_json"
+	CodeInvalidUTF8  = "invalid_utf8"
+	CodeTooDeep      = "too_deep"
+	CodeDuplicateKey = "duplicate_key"
+	CodeEscapedKey   = "escaped_key"
+	// CodeUnsupported: the body is sound, but the dialect cannot read it as a history. It is passed on unchanged; upstream judges it.
+	CodeUnsupported = "unsupported"
+)
 
 // Error is a request that the dialect refuses. Code and Message are for the client.
 type Error struct {

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -8,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// maxCalls is how many calls of one answer are kept. Their ids and names are cut to maxField bytes.
+// maxCalls is how many calls of one answer are kept. Their ids and names are cut to split.MaxField bytes.
 const maxCalls = 256
 
 // answer gathers what chunks, or a whole body, tell.
@@ -42,7 +43,7 @@ type fragments struct {
 // chunk is what is known of a chunk or a body.
 type chunk struct{ choices, usage rawjson.Value }
 
-func (c *chunk) slot(name []byte) *rawjson.Value {
+func (c *chunk) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
 	case "choices":
 		return &c.choices
@@ -54,7 +55,7 @@ func (c *chunk) slot(name []byte) *rawjson.Value {
 
 type choice struct{ index, delta, message, finish, usage rawjson.Value }
 
-func (c *choice) slot(name []byte) *rawjson.Value {
+func (c *choice) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
 	case "index":
 		return &c.index
@@ -76,12 +77,12 @@ func (a *answer) read(data []byte) bool {
 		return false
 	}
 	a.chunk = chunk{}
-	fill(&a.chunk, data)
+	split.Fill(&a.chunk, data)
 	for element := range rawjson.Elements(a.chunk.choices.Raw) {
 		a.choice = choice{}
-		fill(&a.choice, element.Raw)
+		split.Fill(&a.choice, element.Raw)
 		a.meter(a.choice.usage)
-		if integer(a.choice.index) == 0 {
+		if split.Integer(a.choice.index) == 0 {
 			a.choose(&a.choice)
 		}
 	}
@@ -91,7 +92,7 @@ func (a *answer) read(data []byte) bool {
 
 func (a *answer) choose(c *choice) {
 	if text := c.finish.Text(); text != "" {
-		a.finish = cut(text)
+		a.finish = split.Cut(text)
 	}
 	a.hear(c.delta)
 	a.hear(c.message)
@@ -104,7 +105,7 @@ func (a *answer) hear(v rawjson.Value) {
 	}
 	m := &a.delta
 	m.reset()
-	fill(m, v.Raw)
+	split.Fill(m, v.Raw)
 	a.speak(m.content)
 	position := 0
 	for element := range rawjson.Elements(m.toolCalls.Raw) {
@@ -112,8 +113,8 @@ func (a *answer) hear(v rawjson.Value) {
 		position++
 	}
 	if m.functionCall.Kind == rawjson.Object {
-		fill(&m.function, m.functionCall.Raw)
-		a.piece(&piece{index: -1, id: cut(m.function.name.Text()), function: m.function})
+		split.Fill(&m.function, m.functionCall.Raw)
+		a.piece(&piece{index: -1, id: split.Cut(m.function.name.Text()), function: m.function})
 	}
 }
 
@@ -125,7 +126,7 @@ func (a *answer) speak(content rawjson.Value) {
 	}
 	for element := range rawjson.Elements(content.Raw) {
 		var p contentPart
-		fill(&p, element.Raw)
+		split.Fill(&p, element.Raw)
 		if p.kind.Is("text") {
 			a.text.add(p.text, a.most-len(a.text.text))
 		}
@@ -145,25 +146,25 @@ type callPiece struct {
 	index rawjson.Value
 }
 
-func (c *callPiece) slot(name []byte) *rawjson.Value {
+func (c *callPiece) Slot(name []byte) *rawjson.Value {
 	if string(name) == "index" {
 		return &c.index
 	}
-	return c.call.slot(name)
+	return c.call.Slot(name)
 }
 
 // call reads an element of tool_calls. Where it has no index, its position stands for it.
 func (a *answer) call(element rawjson.Value, position int) {
 	c := &a.called
 	*c = callPiece{}
-	fill(c, element.Raw)
-	fill(&c.called, c.function.Raw)
-	p := piece{index: position, id: cut(c.id.Text()), function: c.called}
+	split.Fill(c, element.Raw)
+	split.Fill(&c.called, c.function.Raw)
+	p := piece{index: position, id: split.Cut(c.id.Text()), function: c.called}
 	if c.index.Kind == rawjson.Number {
-		p.index = integer(c.index)
+		p.index = split.Integer(c.index)
 	}
 	if c.custom.Kind == rawjson.Object {
-		fill(&c.input, c.custom.Raw)
+		split.Fill(&c.input, c.custom.Raw)
 		p.function = function{name: c.input.name, arguments: c.input.input}
 	}
 	a.piece(&p)
@@ -172,7 +173,7 @@ func (a *answer) call(element rawjson.Value, position int) {
 // piece adds to the newest call of its index. A piece with another id and a name begins a new one: some servers give
 // every call the index 0.
 func (a *answer) piece(p *piece) {
-	called := cut(p.function.name.Text())
+	called := split.Cut(p.function.name.Text())
 	at := -1
 	for i := range slices.Backward(a.calls) {
 		if a.calls[i].index == p.index {
@@ -188,7 +189,7 @@ func (a *answer) piece(p *piece) {
 		a.calls = append(a.calls, fragments{index: p.index})
 	}
 	c := &a.calls[at]
-	c.id, c.name = firstText(c.id, p.id), firstText(c.name, called)
+	c.id, c.name = split.FirstText(c.id, p.id), split.FirstText(c.name, called)
 	a.used += c.arguments.add(p.function.arguments, a.most-a.used)
 }
 

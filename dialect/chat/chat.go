@@ -1,16 +1,10 @@
 // Package chat is the Chat Completions dialect: POST /v1/chat/completions as OpenAI defines it and as its many
 // compatible servers extend it.
-//
-// Split goes over a body once. It refuses what two parsers could read differently (invalid JSON or UTF-8, text after the
-// body, duplicates or escaped spellings of the keys it acts on, nesting beyond a bound), and takes everything else as it
-// is. It is never stricter than the server behind: a body that is sound JSON but no conversation that it understands
-// gives CodeUnsupported, and is to be passed on unchanged.
 package chat
 
 import (
-	"sync"
-
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -18,25 +12,11 @@ import (
 // Path is where the dialect is served, below the base URL.
 const Path = "/chat/completions"
 
-// Codes of the *dialect.Error that Split returns. All but CodeUnsupported are refusals.
-const (
-	CodeInvalidJSON  = "invalid_json"
-	CodeInvalidUTF8  = "invalid_utf8"
-	CodeTooDeep      = "too_deep"
-	CodeDuplicateKey = "duplicate_key"
-	CodeEscapedKey   = "escaped_key"
-	// CodeUnsupported: sound JSON, but not a list of messages with roles that this dialect knows. Pass it on unchanged.
-	CodeUnsupported = "unsupported"
-)
-
 // Options say how to read. The zero value of each means its default.
 type Options struct {
-	// Fields are the dotted paths of the body's members that may name the session, such as metadata.session_id. Only
-	// string values count, cut to 512 bytes. The value of metadata.user_id counts only if it is itself a JSON object, in
-	// text, with a session_id: then that is the value.
-	Fields []string
-	// MaxDepth is how deep a body may be nested. Default rawjson.DefaultDepth (512).
+	Fields   []string // these three as in split.Options
 	MaxDepth int
+	Remember int
 	// MaxKept bounds the bytes that a Tee keeps of an answer's text, and again of the arguments of its calls. Default
 	// 256 KiB.
 	MaxKept int
@@ -44,17 +24,12 @@ type Options struct {
 	MaxEvent int
 	// MaxAnswer bounds a whole answer that is not streamed; a longer one is not read. Default 4 MiB.
 	MaxAnswer int
-	// Remember bounds the bytes of bodies that are remembered, so that one that begins like an earlier one is read on from
-	// there. Default 0: none.
-	Remember int
 }
 
 // Dialect implements dialect.Dialect. Make one with New.
 type Dialect struct {
 	options Options
-	fields  *field
-	memory  memory
-	scratch sync.Pool // of *splitter: what Split and digest work with, so that a body costs a handful of allocations
+	bodies  *split.Splitter
 }
 
 var _ dialect.Dialect = (*Dialect)(nil)
@@ -64,7 +39,16 @@ func New(o Options) *Dialect {
 	o.MaxKept = fallback(o.MaxKept, 256<<10)
 	o.MaxEvent = fallback(o.MaxEvent, 1<<20)
 	o.MaxAnswer = fallback(o.MaxAnswer, 4<<20)
-	return &Dialect{options: o, fields: newFields(o.Fields), memory: memory{limit: o.Remember}}
+	return &Dialect{options: o, bodies: split.New(format(), split.Options{Fields: o.Fields, MaxDepth: o.MaxDepth, Remember: o.Remember})}
+}
+
+// format is what bodies are like.
+func format() split.Format {
+	return split.Format{
+		List:    "messages",
+		Members: []string{"model", "stream", "max_tokens", "max_completion_tokens", "tools", "functions", "thinking"},
+		Version: version, Skip: isThinking, Reader: newReader,
+	}
 }
 
 func fallback(n, standard int) int {
@@ -86,25 +70,29 @@ func (d *Dialect) Note(text string) []byte {
 }
 
 // Split checks and slices a body. The error is a *dialect.Error.
-func (d *Dialect) Split(body []byte) (*dialect.Request, error) {
-	w, _ := d.scratch.Get().(*splitter)
-	if w == nil {
-		w = newSplitter()
+func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }
+
+func finish(w *split.Walker, r *dialect.Request) {
+	r.Model, r.Stream = w.Member("model").Text(), w.Member("stream").Kind == rawjson.True
+	r.NeedsReasoning = manual(w.Member("thinking"))
+	if r.MaxOutput = split.Integer(w.Member("max_completion_tokens")); r.MaxOutput == 0 {
+		r.MaxOutput = split.Integer(w.Member("max_tokens"))
 	}
-	defer d.release(w)
-	w.begin(d, body)
-	if b, known := d.memory.find(body); b != nil {
-		w.resume(b, known)
+	for _, name := range [...]string{"functions", "tools"} {
+		if v := w.Member(name); v.Kind == rawjson.Array {
+			r.Tools = v.Raw
+		}
 	}
-	if err := w.body(); err != nil {
-		return nil, err
-	}
-	return w.request(), nil
 }
 
-func (d *Dialect) release(w *splitter) {
-	w.reset()
-	d.scratch.Put(w)
+// manual reports whether thinking was switched on by hand, with a budget.
+func manual(thinking rawjson.Value) bool {
+	for key, v := range rawjson.Members(thinking.Raw) {
+		if string(key.Raw) == "type" {
+			return v.Is("enabled")
+		}
+	}
+	return false
 }
 
 // kindOf says what a message of a role is; assistant messages are told apart by what they carry.

@@ -28,7 +28,7 @@ func FuzzSplit(f *testing.F) {
 			if !errors.As(err, &e) {
 				t.Fatalf("untyped: %v", err)
 			}
-			if unsound := e.Code == chat.CodeInvalidJSON || e.Code == chat.CodeInvalidUTF8; unsound && sound || e.Code == chat.CodeUnsupported && !sound {
+			if unsound := e.Code == dialect.CodeInvalidJSON || e.Code == dialect.CodeInvalidUTF8; unsound && sound || e.Code == dialect.CodeUnsupported && !sound {
 				t.Fatalf("sound is %v: %v", sound, err)
 			}
 			return

@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -12,7 +13,7 @@ import (
 // imageURL is the value of image_url: {"url", "detail"}, or in some clients the URL alone.
 type imageURL struct{ url, detail rawjson.Value }
 
-func (u *imageURL) slot(name []byte) *rawjson.Value {
+func (u *imageURL) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
 	case "url":
 		return &u.url
@@ -26,7 +27,7 @@ func readImage(v rawjson.Value) session.Image {
 	u := imageURL{url: v}
 	if v.Kind == rawjson.Object {
 		u.url = rawjson.Value{}
-		fill(&u, v.Raw)
+		split.Fill(&u, v.Raw)
 	}
 	image := session.Image{Detail: u.detail.Text()}
 	data, ok := inline(u.url)

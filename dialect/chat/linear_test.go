@@ -9,7 +9,11 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
+
+// deepest is how deep arguments and parts are compared as JSON.
+const deepest = 64
 
 // deep is n bytes of objects inside each other, members out of order at every level.
 func deep(n, levels int) string {
@@ -34,7 +38,7 @@ func hostileMessages(n int) map[string]string {
 	falling := func(i int) string { return fmt.Sprintf("%09d", 999_999_999-i) }
 	mixed := func(i int) string { return fmt.Sprintf("%08x", uint32(i)*2654435761) }
 	return map[string]string{
-		"deep":                     arguments(deep(n, canonDepth-2)),
+		"deep":                     arguments(deep(n, deepest-2)),
 		"deeper than that":         arguments(deep(n, 400)),
 		"one deep object":          arguments(strings.Repeat(`{"a":`, n/6) + "1" + strings.Repeat("}", n/6)),
 		"falling names":            arguments(members(falling)),
@@ -63,22 +67,21 @@ func TestCanonicalFormIsBounded(t *testing.T) {
 	most, worst := 0, ""
 	for name, message := range hostileMessages(n) {
 		text := []byte(`{"model":"m","messages":[` + message + `]}`)
-		w := newSplitter()
-		w.begin(New(Options{}), text)
-		if err := w.body(); err != nil {
+		var steps, room int
+		_, err := New(Options{}).bodies.Split(text, func(w *split.Walker, _ *dialect.Request) { steps, _, room = w.Digest().Work() })
+		if err != nil {
 			if refused, ok := errors.AsType[*dialect.Error](err); !ok || refused.Code != dialect.CodeUnsupported {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue // passed on unread
 		}
-		h := &w.hash
-		if limit := canonDepth*len(text) + 4*(len(text)/4)*bits.Len(uint(len(text))); h.canon.steps > limit {
-			t.Errorf("%s: %d steps for %d bytes, at most %d expected", name, h.canon.steps, len(text), limit)
+		if limit := deepest*len(text) + 4*(len(text)/4)*bits.Len(uint(len(text))); steps > limit {
+			t.Errorf("%s: %d steps for %d bytes, at most %d expected", name, steps, len(text), limit)
 		}
-		if h.canon.steps > most {
-			most, worst = h.canon.steps, name
+		if steps > most {
+			most, worst = steps, name
 		}
-		if room := cap(h.canon.buf) + cap(h.canon.swap) + cap(h.canon.plain); room > 16*len(text) {
+		if room > 16*len(text) {
 			t.Errorf("%s: %d bytes of room for %d", name, room, len(text))
 		}
 	}
@@ -93,16 +96,11 @@ func TestCanonicalFormIsBounded(t *testing.T) {
 func TestWhatIsKnownIsNotHashed(t *testing.T) {
 	d := New(Options{Remember: 8 << 20})
 	hashed := func(body string) int {
-		w := newSplitter()
-		w.begin(d, []byte(body))
-		if b, known := d.memory.find(w.text); b != nil {
-			w.resume(b, known)
-		}
-		if err := w.body(); err != nil {
+		n := 0
+		if _, err := d.bodies.Split([]byte(body), func(w *split.Walker, _ *dialect.Request) { _, n, _ = w.Digest().Work() }); err != nil {
 			t.Fatal(err)
 		}
-		w.request()
-		return w.hash.hashed
+		return n
 	}
 	const said = `{"role":"user","content":"message %08d of a conversation that goes on for some time"}`
 	body := `{"model":"m","messages":[` + fmt.Sprintf(said, 0)
@@ -127,17 +125,20 @@ func BenchmarkDigest(b *testing.B) {
 			"plain": strings.Repeat("x", size), "escapes": strings.Repeat(`a line\n\t`, size/10), "long-escapes": strings.Repeat(`\u00e9t\u00e9 `, size/14),
 		} {
 			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
-				w := newSplitter()
-				w.begin(New(Options{}), []byte(`{"messages":[{"role":"user","content":"`+content+`"}]}`))
-				if err := w.body(); err != nil {
-					b.Fatal(err)
-				}
-				b.SetBytes(int64(len(content)))
-				b.ReportAllocs()
-				for b.Loop() {
-					if w.hash.message("user", &w.msg) != w.messages[0].Digest {
-						b.Fatal("another digest")
+				body := []byte(`{"messages":[{"role":"user","content":"` + content + `"}]}`)
+				_, err := New(Options{}).bodies.Split(body, func(w *split.Walker, r *dialect.Request) {
+					var m message
+					split.Fill(&m, r.Messages[0].Raw)
+					b.SetBytes(int64(len(content)))
+					b.ReportAllocs()
+					for b.Loop() {
+						if m.digest(w.Digest(), "user") != r.Messages[0].Digest {
+							b.Fatal("another digest")
+						}
 					}
+				})
+				if err != nil {
+					b.Fatal(err)
 				}
 			})
 		}

@@ -220,3 +220,18 @@ func inUse() int {
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
+
+// TestWhatIsRememberedIsNoPartOfTheBody: a body's bytes are used again for other requests.
+func TestWhatIsRememberedIsNoPartOfTheBody(t *testing.T) {
+	d := chat.New(remembering)
+	before := `"model":"m","max_tokens":5,"thinking":{"type":"enabled"},"tools":[{"a":1}],"metadata":{"session_id":"s"},`
+	first := bodyOf(before, sayings(2), "")
+	if _, err := d.Split(first); err != nil {
+		t.Fatal(err)
+	}
+	clear(first)
+	got := checked(t, d, bodyOf(before, sayings(4), ""))
+	if !got.NeedsReasoning || got.Model != "m" || got.MaxOutput != 5 || got.Fields["metadata.session_id"] != "s" {
+		t.Errorf("got %+v", got)
+	}
+}

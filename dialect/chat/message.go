@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -30,7 +31,7 @@ func (m *message) reset() {
 	*m = message{calls: m.calls[:0]}
 }
 
-func (m *message) slot(name []byte) *rawjson.Value {
+func (m *message) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
 	case "role":
 		return &m.role
@@ -56,7 +57,7 @@ func (m *message) slot(name []byte) *rawjson.Value {
 	return nil
 }
 
-func (c *call) slot(name []byte) *rawjson.Value {
+func (c *call) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
 	case "id":
 		return &c.id
@@ -70,7 +71,7 @@ func (c *call) slot(name []byte) *rawjson.Value {
 	return nil
 }
 
-func (f *function) slot(name []byte) *rawjson.Value {
+func (f *function) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
 	case "name":
 		return &f.name
@@ -80,7 +81,7 @@ func (f *function) slot(name []byte) *rawjson.Value {
 	return nil
 }
 
-func (c *custom) slot(name []byte) *rawjson.Value {
+func (c *custom) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
 	case "name":
 		return &c.name
@@ -90,65 +91,112 @@ func (c *custom) slot(name []byte) *rawjson.Value {
 	return nil
 }
 
-// message reads one element of messages.
-func (w *splitter) message() error {
-	if w.index++; w.index >= maxMessages {
-		w.odd = "there are too many messages"
-	}
-	from := w.scan.Offset()
-	if !w.scan.Object() {
-		w.odd = "a message is not an object"
+// reader reads the messages of one body.
+type reader struct {
+	w    *split.Walker
+	msg  message
+	call call            // of msg, being read
+	ids  []rawjson.Value // of the calls of msg
+}
+
+// maxCalled is how many calls of one message are understood at most.
+const maxCalled = 4 << 10
+
+// maxKept is how much pooled scratch may hold.
+const maxKept = 8 << 10
+
+func newReader(w *split.Walker) split.Reader { return &reader{w: w} }
+
+// Reset forgets the body, and scratch that grew too large to keep.
+func (r *reader) Reset() {
+	r.msg.reset()
+	r.call = call{}
+	clear(r.ids)
+	r.msg.calls, r.ids = split.Recycle(r.msg.calls, maxKept), split.Recycle(r.ids, maxKept)
+}
+
+// Element reads one element of messages.
+func (r *reader) Element() error {
+	from := r.w.Offset()
+	if !r.w.Enter() {
+		r.w.Odd("a message is not an object")
 		return nil
 	}
-	w.msg.reset()
-	if err := w.object(&w.msg, ""); err != nil || w.odd != "" || w.scan.Err() != nil {
+	r.msg.reset()
+	if err := r.w.Object(&r.msg, ""); err != nil || r.w.Failed() {
 		return err
 	}
-	w.add(w.text[from:w.scan.Offset():w.scan.Offset()])
+	r.file(r.w.Text(from))
 	return nil
+}
+
+// Take reads calls.
+func (r *reader) Take(slot *rawjson.Value) (bool, error) {
+	const noCall = "a tool call is not an object"
+	switch slot {
+	case &r.msg.toolCalls:
+		return true, r.w.Each(slot, r.toolCall, "tool_calls is not an array")
+	case &r.msg.functionCall:
+		return true, r.w.Nested(slot, &r.msg.function, "function_call.", noCall)
+	case &r.call.function:
+		return true, r.w.Nested(slot, &r.call.called, "tool_calls.function.", noCall)
+	case &r.call.custom:
+		return true, r.w.Nested(slot, &r.call.input, "tool_calls.custom.", noCall)
+	}
+	return false, nil
 }
 
 // toolCall reads one element of tool_calls.
-func (w *splitter) toolCall() error {
-	if !w.scan.Object() {
-		w.odd = "a tool call is not an object"
+func (r *reader) toolCall() error {
+	if !r.w.Enter() {
+		r.w.Odd("a tool call is not an object")
 		return nil
 	}
-	w.call = call{}
-	if err := w.object(&w.call, "tool_calls."); err != nil {
+	r.call = call{}
+	if err := r.w.Object(&r.call, "tool_calls."); err != nil {
 		return err
 	}
-	if len(w.msg.calls) == maxCalled {
-		w.odd = "a message has too many tool calls"
+	if len(r.msg.calls) == maxCalled {
+		r.w.Odd("a message has too many tool calls")
 		return nil
 	}
-	w.msg.calls = append(w.msg.calls, w.call)
+	r.msg.calls = append(r.msg.calls, r.call)
 	return nil
 }
 
-// add files the message that was read.
-func (w *splitter) add(raw []byte) {
-	m := &w.msg
+// file files the message that was read.
+func (r *reader) file(raw []byte) {
+	m := &r.msg
 	role := m.roleName()
-	kind := kindOf(role)
-	if kind == 0 {
-		w.odd = "a message has a role that is not known"
+	filed := session.Message{Raw: raw, Kind: kindOf(role)}
+	if filed.Kind == 0 {
+		r.w.Odd("a message has a role that is not known")
 		return
 	}
-	filed := session.Message{Raw: raw, Kind: kind, Digest: w.hash.message(role, m)}
-	r := ref{from: len(w.ids.spans)}
-	switch {
-	case kind == session.Observation:
-		r.result = w.ids.add(m.answers())
-	case kind == session.Agent:
+	filed.Digest = m.digest(r.w.Digest(), role)
+	var result rawjson.Value
+	r.ids = r.ids[:0]
+	switch filed.Kind {
+	case session.Observation:
+		result = m.answers()
+	case session.Agent:
 		filed.Sealed = m.bound()
-		w.addCalls()
-		if len(w.ids.spans) > r.from {
+		if r.addCalls(); len(r.ids) > 0 {
 			filed.Kind = session.Action
 		}
 	}
-	r.to = len(w.ids.spans)
-	w.messages, w.refs, w.ends = append(w.messages, filed), append(w.refs, r), append(w.ends, w.scan.Offset())
+	r.w.File(filed, r.w.Offset(), r.ids, result)
+}
+
+// addCalls keeps the ids of the calls that the message makes. The older function call has no id: its name stands for
+// it, as in the result that answers it.
+func (r *reader) addCalls() {
+	for i := range r.msg.calls {
+		r.ids = append(r.ids, r.msg.calls[i].id)
+	}
+	if r.msg.functionCall.Kind == rawjson.Object {
+		r.ids = append(r.ids, r.msg.function.name)
+	}
 }
 
 func (m *message) roleName() string {

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"fmt"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -20,68 +21,35 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 		return session.Content{}, fmt.Errorf("read message: it is not an object")
 	}
 	var m message
-	fill(&m, raw)
+	split.Fill(&m, raw)
 	c := session.Content{Role: m.role.Text(), Name: m.name.Text(), Calls: readCalls(&m)}
 	if kindOf(c.Role) == session.Observation {
 		c.Result = m.answers().Text()
 	}
 	thoughts := readParts(m.content, &c)
-	c.Reasoning = firstText(m.reasoningContent.Text(), m.reasoning.Text(), thoughts, blocks(m.thinking), blocks(m.details))
+	c.Reasoning = split.FirstText(m.reasoningContent.Text(), m.reasoning.Text(), thoughts, blocks(m.thinking), blocks(m.details))
 	return c, nil
-}
-
-// fill puts the members of a checked object into p. The last of several of one name counts.
-func fill(p place, object []byte) {
-	for key, v := range rawjson.Members(object) {
-		name := key.Raw
-		if key.Escapes != rawjson.Plain {
-			name = key.Name(make([]byte, 0, 256))
-		}
-		if slot := p.slot(name); slot != nil {
-			*slot = v
-		}
-	}
-}
-
-func firstText(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 func readCalls(m *message) []session.Call {
 	var calls []session.Call
 	for element := range rawjson.Elements(m.toolCalls.Raw) {
 		var c call
-		fill(&c, element.Raw)
-		fill(&c.called, c.function.Raw)
-		fill(&c.input, c.custom.Raw)
+		split.Fill(&c, element.Raw)
+		split.Fill(&c.called, c.function.Raw)
+		split.Fill(&c.input, c.custom.Raw)
 		calls = append(calls, session.Call{
 			ID:        c.id.Text(),
-			Name:      firstText(c.called.name.Text(), c.input.name.Text()),
-			Arguments: firstText(textOrJSON(c.called.arguments), c.input.input.Text()),
+			Name:      split.FirstText(c.called.name.Text(), c.input.name.Text()),
+			Arguments: split.FirstText(split.TextOrJSON(c.called.arguments), c.input.input.Text()),
 		})
 	}
 	if m.functionCall.Kind == rawjson.Object {
-		fill(&m.function, m.functionCall.Raw)
+		split.Fill(&m.function, m.functionCall.Raw)
 		name := m.function.name.Text()
-		calls = append(calls, session.Call{ID: name, Name: name, Arguments: textOrJSON(m.function.arguments)})
+		calls = append(calls, session.Call{ID: name, Name: name, Arguments: split.TextOrJSON(m.function.arguments)})
 	}
 	return calls
-}
-
-// textOrJSON is the text of a string, or the value itself: some agents send arguments as an object.
-func textOrJSON(v rawjson.Value) string {
-	switch v.Kind {
-	case rawjson.String:
-		return v.Text()
-	case rawjson.Null:
-		return ""
-	}
-	return string(v.Raw)
 }
 
 // readParts puts content into c, and gives the text of thinking parts.
@@ -93,7 +61,7 @@ func readParts(content rawjson.Value, c *session.Content) (thoughts string) {
 	var texts, thinking []string
 	for element := range rawjson.Elements(content.Raw) {
 		var p contentPart
-		fill(&p, element.Raw)
+		split.Fill(&p, element.Raw)
 		switch {
 		case element.Kind == rawjson.String:
 			texts = append(texts, element.Text())
@@ -111,7 +79,7 @@ func readParts(content rawjson.Value, c *session.Content) (thoughts string) {
 
 type contentPart struct{ kind, text, thinking, image rawjson.Value }
 
-func (p *contentPart) slot(name []byte) *rawjson.Value {
+func (p *contentPart) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
 	case "type":
 		return &p.kind

@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -62,7 +63,7 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 		return nil, errors.New("strip reasoning: the message is not an object")
 	}
 	var m message
-	fill(&m, raw)
+	split.Fill(&m, raw)
 	out := append(make([]byte, 0, len(raw)), '{')
 	for key, v := range rawjson.Members(raw) {
 		value := v.Raw
@@ -70,19 +71,19 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 		case "thinking_blocks":
 			continue
 		case "reasoning_details":
-			if value = without(v, prefixBound); value == nil {
+			if value = split.Without(v, prefixBound); value == nil {
 				continue
 			}
 		case "content":
 			value = m.contentWithoutThinking(v)
 		}
-		out = appendMember(out, key, value)
+		out = split.AppendMember(out, key, value)
 	}
 	return append(out, '}'), nil
 }
 
 func (m *message) contentWithoutThinking(content rawjson.Value) []byte {
-	value := without(content, thinkingPart)
+	value := split.Without(content, thinkingPart)
 	switch {
 	case value != nil:
 		return value
@@ -90,37 +91,4 @@ func (m *message) contentWithoutThinking(content rawjson.Value) []byte {
 		return []byte("null")
 	}
 	return []byte(`""`)
-}
-
-// without gives a list without the elements that go, nil if none stays. What is no list, or loses nothing, stays as it is.
-func without(list rawjson.Value, goes func(rawjson.Value) bool) []byte {
-	if list.Kind != rawjson.Array {
-		return list.Raw
-	}
-	out := append(make([]byte, 0, len(list.Raw)), '[')
-	all, stay := 0, 0
-	for element := range rawjson.Elements(list.Raw) {
-		if all++; goes(element) {
-			continue
-		}
-		if stay++; stay > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, element.Raw...)
-	}
-	switch {
-	case stay == all:
-		return list.Raw
-	case stay == 0:
-		return nil
-	}
-	return append(out, ']')
-}
-
-func appendMember(object []byte, key rawjson.Key, value []byte) []byte {
-	if len(object) > 1 {
-		object = append(object, ',')
-	}
-	object = append(append(append(object, '"'), key.Raw...), `":`...)
-	return append(object, value...)
 }

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
@@ -18,7 +19,7 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 		return &wholeTee{answer: answer{most: d.options.MaxKept}, most: d.options.MaxAnswer}
 	}
 	t := &streamTee{answer: answer{most: d.options.MaxKept}}
-	t.events = events{take: t.take, most: d.options.MaxEvent}
+	t.events = split.Events{Take: t.take, Most: d.options.MaxEvent}
 	return t
 }
 
@@ -26,14 +27,14 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 const done = "[DONE]"
 
 type streamTee struct {
-	events events
+	events split.Events
 	answer answer
 	done   bool
 }
 
-func (t *streamTee) Write(p []byte) { t.events.write(p) }
+func (t *streamTee) Write(p []byte) { t.events.Write(p) }
 
-func (t *streamTee) Ended() bool { return t.done || string(t.events.pending()) == done }
+func (t *streamTee) Ended() bool { return t.done || string(t.events.Pending()) == done }
 
 func (t *streamTee) Answer() dialect.Answer { return t.answer.give() }
 
@@ -51,11 +52,11 @@ type wholeTee struct {
 	body   []byte
 	long   bool
 	read   bool
-	end    end
+	end    split.End
 }
 
 func (t *wholeTee) Write(p []byte) {
-	p = p[:t.end.write(p)]
+	p = p[:t.end.Write(p)]
 	if t.long = t.long || len(t.body)+len(p) > t.most; t.long {
 		t.body = nil
 		return
@@ -63,50 +64,15 @@ func (t *wholeTee) Write(p []byte) {
 	t.body = append(t.body, p...)
 }
 
-func (t *wholeTee) Ended() bool { return t.end.closed }
+func (t *wholeTee) Ended() bool { return t.end.Closed }
 
 func (t *wholeTee) Answer() dialect.Answer {
-	if !t.read && !t.long && t.end.closed {
+	if !t.read && !t.long && t.end.Closed {
 		t.read = true
 		t.answer.read(t.body)
 		t.body = nil
 	}
 	return t.answer.give()
-}
-
-// end follows a JSON object or array to the bracket that closes it, and checks nothing else.
-type end struct {
-	depth    int
-	inString bool
-	escaped  bool
-	closed   bool
-}
-
-// write takes the next bytes, and tells how many of them stand before the end.
-func (e *end) write(p []byte) int {
-	for i, c := range p {
-		if e.closed {
-			return i
-		}
-		e.next(c)
-	}
-	return len(p)
-}
-
-func (e *end) next(c byte) {
-	switch {
-	case e.escaped:
-		e.escaped = false
-	case e.inString:
-		e.escaped, e.inString = c == '\\', c != '"'
-	case c == '"':
-		e.inString = true
-	case c == '{' || c == '[':
-		e.depth++
-	case c == '}' || c == ']':
-		e.depth--
-		e.closed = e.depth <= 0
-	}
 }
 
 // teeDepth is how deep a chunk may be nested.

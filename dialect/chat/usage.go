@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -8,7 +9,7 @@ import (
 // usage is what is known of a usage report. Cached tokens are part of prompt_tokens; hits is DeepSeek's name for them.
 type usage struct{ prompt, completion, details, hits, cached rawjson.Value }
 
-func (u *usage) slot(name []byte) *rawjson.Value {
+func (u *usage) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
 	case "prompt_tokens":
 		return &u.prompt
@@ -30,19 +31,19 @@ func (a *answer) meter(report rawjson.Value) {
 		return
 	}
 	var u usage
-	fill(&u, report.Raw)
+	split.Fill(&u, report.Raw)
 	if u.prompt.Kind != rawjson.Number && u.completion.Kind != rawjson.Number {
 		return
 	}
 	if u.details.Kind == rawjson.Object {
 		u.cached = rawjson.Value{}
 		var details usage
-		fill(&details, u.details.Raw)
+		split.Fill(&details, u.details.Raw)
 		u.cached = details.cached
 	}
 	a.usage = &session.Usage{
-		Input:  integer(u.prompt),
-		Cached: max(integer(u.cached), integer(u.hits)),
-		Output: integer(u.completion),
+		Input:  split.Integer(u.prompt),
+		Cached: max(split.Integer(u.cached), split.Integer(u.hits)),
+		Output: split.Integer(u.completion),
 	}
 }

@@ -1,4 +1,4 @@
-package chat
+package split
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ const (
 	minBegun   = 1 << 10 // bytes of a body that is worth remembering
 	tailSize   = 24      // bytes; every message that says anything is longer
 	marksKept  = 4       // clients change the newest messages now and then: where to cache, mostly
-	perMessage = 144     // bytes that a message takes beside its text and its ids
+	perMessage = 160     // bytes that a message takes beside its text and its ids
 	perCall    = 16      // bytes that an id of a call takes beside its text
 )
 
@@ -46,11 +46,10 @@ type beginning struct {
 	size     int
 	kept     int               // bytes that the passages hold
 	messages []session.Message // their Raw aliases passages
-	ends     []int             // where each message ends
-	inside   int               // where the array of messages begins
-	top      top
-	fields   []rawjson.Value
-	extended atomic.Bool // the room behind its slices is taken
+	ends     []endOf           // where each message ends
+	inside   int               // where the list of messages begins
+	top      members           // what the body says in front of it
+	extended atomic.Bool       // the room behind its slices is taken
 }
 
 // passage is a part of a text, up to the end of a message. More of it may be held than is used: what another beginning goes on
@@ -62,8 +61,9 @@ type passage struct {
 
 // mark is the end of a message, and a word made of the text just before it, which hardly another body has there.
 type mark struct {
-	end  int // 0: none
-	tail uint64
+	end      int // 0: none
+	tail     uint64
+	messages int // up to there
 }
 
 func (k mark) fits(body []byte) bool {
@@ -99,7 +99,7 @@ type likely struct {
 	messages int
 }
 
-func (l likely) end() int { return l.of.ends[l.messages-1] }
+func (l likely) end() int { return l.of.ends[l.messages-1].element }
 
 // look gives the beginnings that the body may have.
 func (m *memory) look(body []byte) []likely {
@@ -110,7 +110,7 @@ func (m *memory) look(body []byte) []likely {
 		e := &m.begun[i]
 		for k := range e.marks {
 			if e.marks[k].fits(body) {
-				found = append(found, likely{e.of, len(e.of.messages) - k})
+				found = append(found, likely{e.of, e.marks[k].messages})
 			}
 		}
 	}
@@ -167,32 +167,45 @@ func (m *memory) keep(b, instead *beginning) {
 
 func (b *beginning) held() int { return b.kept + perMessage*len(b.messages) }
 
-// remember makes a beginning of the body that was read, and gives its messages, which do not alias the body. They are
+// remembered gives all messages of the body. Where it pays, they are kept as a beginning, and do not alias the body; they are
 // those of the beginning that was read on from, and fresh ones.
-func (w *splitter) remember(fresh []session.Message) []session.Message {
-	past := slices.Clip(w.past.messages())
-	size := w.ends[len(w.ends)-1]
-	if w.d.memory.limit < size*2 {
-		return append(past, fresh...)
+func (w *Walker) remembered() []session.Message {
+	memory := &w.of.memory
+	switch {
+	case len(w.fresh.messages) == 0:
+		return slices.Clip(w.past.messages())
+	case memory.limit > 0 && len(w.text) >= minBegun:
+		if size := w.fresh.ends[len(w.fresh.ends)-1].element; memory.limit >= size*2 {
+			return w.remember(memory, size)
+		}
+		return append(slices.Clip(w.past.messages()), w.fresh.messages...)
+	case cap(w.fresh.messages) <= maxItems:
+		return slices.Clone(w.fresh.messages)
 	}
-	b := &beginning{size: size, inside: w.inside.From}
-	b.top, b.fields = w.opening()
+	messages := w.fresh.messages
+	w.fresh.messages = nil
+	return messages
+}
+
+// remember makes a beginning of the body up to there, and gives its messages.
+func (w *Walker) remember(m *memory, size int) []session.Message {
+	b := &beginning{size: size, inside: w.inside.From, top: w.opening()}
 	from := w.past.copyTo(b)
-	b.messages, b.ends = append(b.messages, fresh...), append(b.ends, w.ends...)
+	b.messages, b.ends = append(b.messages, w.fresh.messages...), append(b.ends, w.fresh.ends...)
 	b.own(w.text[:size], from, w.past.known)
-	w.d.memory.keep(b, w.past.of)
+	m.keep(b, w.past.of)
 	return b.messages[:len(b.messages):len(b.messages)]
 }
 
-// own copies the text from there on, with what is known of its messages: the first ones may be in a text that is let go of.
+// own copies the text from there on, with what is known of its messages: the first ones may be in a text that is not kept.
 func (b *beginning) own(text []byte, from, known int) {
 	c := passage{text: bytes.Clone(text[from:])}
 	c.held = cap(c.text)
 	if from == 0 {
 		c.held += b.opened()
 	}
-	for i := len(b.ends) - 1; i >= 0 && b.ends[i] > from; i-- {
-		m, end := &b.messages[i], b.ends[i]-from
+	for i := len(b.ends) - 1; i >= 0 && b.ends[i].raw > from; i-- {
+		m, end := &b.messages[i], b.ends[i].raw-from
 		m.Raw = c.text[end-len(m.Raw) : end : end]
 		if i < known {
 			m.Calls, m.Result = cloned(m.Calls), strings.Clone(m.Result)
@@ -207,11 +220,10 @@ func (b *beginning) own(text []byte, from, known int) {
 
 // opened is the size of what the body says in front of its messages.
 func (b *beginning) opened() (n int) {
-	for _, v := range []rawjson.Value{b.top.model, b.top.stream, b.top.maxTokens, b.top.maxCompletionTokens, b.top.tools, b.top.functions} {
-		n += len(v.Raw)
-	}
-	for _, v := range b.fields {
-		n += len(v.Raw)
+	for _, values := range [...][]rawjson.Value{b.top.read, b.top.fields} {
+		for _, v := range values {
+			n += len(v.Raw)
+		}
 	}
 	return n
 }
@@ -225,33 +237,46 @@ func cloned(ids []string) []string {
 }
 
 // opening is what the body says in front of its messages, for good: it does not alias the body.
-func (w *splitter) opening() (top, []rawjson.Value) {
+func (w *Walker) opening() members {
 	if w.past.of != nil {
-		return w.past.of.top, w.past.of.fields
+		return w.past.of.top
 	}
-	t, fields := w.before, slices.Clone(w.fieldsBefore)
-	for _, v := range []*rawjson.Value{&t.model, &t.stream, &t.maxTokens, &t.maxCompletionTokens, &t.tools, &t.functions} {
-		v.Raw = bytes.Clone(v.Raw)
-	}
-	for i := range fields {
-		fields[i].Raw = bytes.Clone(fields[i].Raw)
-	}
-	return t, fields
+	return members{read: own(w.before.read), fields: own(w.before.fields)}
 }
 
-// marks are where to read on.
+func own(values []rawjson.Value) []rawjson.Value {
+	out := slices.Clone(values)
+	for i := range out {
+		out[i].Raw = bytes.Clone(out[i].Raw)
+	}
+	return out
+}
+
+// marks are where to read on: behind the newest elements, the newest first.
 func (b *beginning) marks() (all [marksKept]mark) {
-	for i := range all {
-		n := len(b.ends) - i
-		if n < 1 || b.ends[n-1] < tailSize {
-			break
+	n := 0
+	for i := len(b.ends) - 1; i >= 0 && n < marksKept; i-- {
+		at := b.ends[i].element
+		if at == 0 {
+			continue
 		}
-		message := b.messages[n-1].Raw
-		if len(message) >= tailSize {
-			all[i] = mark{end: b.ends[n-1], tail: tailOf(message)}
+		if text := b.upTo(at); len(text) >= tailSize {
+			all[n] = mark{end: at, tail: tailOf(text), messages: i + 1}
 		}
+		n++
 	}
 	return all
+}
+
+// upTo is the passage that has the byte before an offset, up to there.
+func (b *beginning) upTo(offset int) []byte {
+	for _, p := range b.passages {
+		if offset <= len(p.text) {
+			return p.text[:offset]
+		}
+		offset -= len(p.text)
+	}
+	return nil
 }
 
 // past is the part of a beginning that a body was read on from. The zero value is none.
@@ -278,7 +303,7 @@ func (p past) copyTo(b *beginning) int {
 		return p.of.size
 	}
 	b.messages, b.ends = slices.Clip(p.of.messages[:p.known]), slices.Clip(p.of.ends[:p.known])
-	b.passages = upTo(p.of.passages, p.of.ends[p.known-1])
+	b.passages = upTo(p.of.passages, p.of.ends[p.known-1].element)
 	size := 0
 	for _, c := range b.passages {
 		size, b.kept = size+len(c.text), b.kept+c.held

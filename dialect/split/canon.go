@@ -1,4 +1,4 @@
-package chat
+package split
 
 import (
 	"bytes"
@@ -22,7 +22,8 @@ type canon struct {
 	plain   []byte // arguments decoded, or a string spelt canonically
 	members []member
 	parts   []part
-	steps   int // comparisons, and bytes moved, while sorting: what is more than linear
+	skip    func(kind rawjson.Value) bool // parts that do not count
+	steps   int                           // comparisons, and bytes moved, while sorting: what is more than linear
 }
 
 // member is a member in buf: from its key's quote to colon, and to the end of the comma after its value.
@@ -37,9 +38,9 @@ type part struct {
 
 func (c *canon) reset() {
 	clear(c.parts)
-	c.parts, c.members = recycle(c.parts, maxItems), recycle(c.members, maxItems)
+	c.parts, c.members = Recycle(c.parts, maxItems), Recycle(c.members, maxItems)
 	c.steps = 0
-	c.buf, c.swap, c.plain = recycle(c.buf, maxBytes), recycle(c.swap, maxBytes), recycle(c.plain, maxBytes)
+	c.buf, c.swap, c.plain = Recycle(c.buf, maxBytes), Recycle(c.swap, maxBytes), Recycle(c.plain, maxBytes)
 }
 
 // text spells a string; the result is good until the next use of c.
@@ -80,7 +81,7 @@ func (c *canon) list(text []byte) bool {
 		} else {
 			c.value(&s)
 		}
-		if p.to = len(c.buf); !isThinking(p.kind) {
+		if p.to = len(c.buf); !c.skip(p.kind) {
 			c.parts = append(c.parts, p)
 		}
 	}

@@ -1,4 +1,4 @@
-package chat
+package split
 
 import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -30,28 +30,17 @@ func (s *ids) add(id rawjson.Value) dialect.Span {
 }
 
 func (s *ids) reset() {
-	s.text, s.spans = recycle(s.text, maxBytes), recycle(s.spans, maxItems)
-}
-
-// addCalls keeps the ids of the calls that the message makes. The older function call has no id: its name stands for
-// it, as in the result that answers it.
-func (w *splitter) addCalls() {
-	for i := range w.msg.calls {
-		w.ids.spans = append(w.ids.spans, w.ids.add(w.msg.calls[i].id))
-	}
-	if w.msg.functionCall.Kind == rawjson.Object {
-		w.ids.spans = append(w.ids.spans, w.ids.add(w.msg.function.name))
-	}
+	s.text, s.spans = Recycle(s.text, maxBytes), Recycle(s.spans, maxItems)
 }
 
 // link gives the messages their ids.
-func (w *splitter) link(messages []session.Message) {
-	text := string(w.ids.text)
-	calls := make([]string, len(w.ids.spans))
-	for i, s := range w.ids.spans {
+func (w *Walker) link(messages []session.Message) {
+	text := string(w.fresh.ids.text)
+	calls := make([]string, len(w.fresh.ids.spans))
+	for i, s := range w.fresh.ids.spans {
 		calls[i] = text[s.From:s.To]
 	}
-	for i, r := range w.refs {
+	for i, r := range w.fresh.refs {
 		if r.to > r.from {
 			messages[i].Calls = calls[r.from:r.to:r.to]
 		}

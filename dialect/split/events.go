@@ -1,26 +1,27 @@
-package chat
+package split
 
 import "bytes"
 
-// events reads a stream of server-sent events (WHATWG HTML, 9.2): lines end in LF, CR LF or CR, an empty line ends an
+// Events reads a stream of server-sent events (WHATWG HTML, 9.2): lines end in LF, CR LF or CR, an empty line ends an
 // event, lines that begin with a colon are comments. Only data is looked at. It may be cut anywhere.
 //
-// A data line goes to take at once, since many servers put a whole chunk into each line and some forget the empty line.
-// take reports whether it could use it. If not, the lines of the event are put together, and offered again at its end.
-type events struct {
-	take func(data []byte) bool
-	most int // bytes of a line or event that are kept
+// A data line goes to Take at once, since many servers put a whole chunk into each line and some forget the empty line.
+// Take reports whether it could use it. If not, the lines of the event are put together, and offered again at its end.
+type Events struct {
+	Take func(data []byte) bool
+	Most int // bytes of a line or event that are kept
 
 	line    []byte
 	long    bool // the line is longer than that
 	cr      bool // the last byte was a CR that ended a line
 	begun   bool // the first line has passed
 	data    []byte
-	partial bool // data has lines that take could not use
+	partial bool // data has lines that Take could not use
 	lost    bool // the event is longer than most
 }
 
-func (e *events) write(p []byte) {
+// Write takes the next bytes.
+func (e *Events) Write(p []byte) {
 	for len(p) > 0 {
 		if e.cr && p[0] == '\n' {
 			p = p[1:]
@@ -38,15 +39,15 @@ func (e *events) write(p []byte) {
 	}
 }
 
-func (e *events) keep(p []byte) {
-	if e.long || len(e.line)+len(p) > e.most {
+func (e *Events) keep(p []byte) {
+	if e.long || len(e.line)+len(p) > e.Most {
 		e.long, e.line = true, e.line[:0]
 		return
 	}
 	e.line = append(e.line, p...)
 }
 
-func (e *events) endLine() {
+func (e *Events) endLine() {
 	line := e.line
 	if !e.begun {
 		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
@@ -62,10 +63,10 @@ func (e *events) endLine() {
 	e.line, e.long, e.begun = e.line[:0], false, true
 }
 
-func (e *events) add(data []byte) {
+func (e *Events) add(data []byte) {
 	switch {
-	case !e.partial && e.take(data), e.lost:
-	case len(e.data)+len(data) >= e.most:
+	case !e.partial && e.Take(data), e.lost:
+	case len(e.data)+len(data) >= e.Most:
 		e.lost = true
 	default:
 		if e.partial {
@@ -75,15 +76,15 @@ func (e *events) add(data []byte) {
 	}
 }
 
-func (e *events) endEvent() {
+func (e *Events) endEvent() {
 	if e.partial && !e.lost {
-		e.take(e.data)
+		e.Take(e.data)
 	}
 	e.data, e.partial, e.lost = e.data[:0], false, false
 }
 
-// pending is the data on the line that has not ended yet.
-func (e *events) pending() []byte {
+// Pending is the data on the line that has not ended yet.
+func (e *Events) Pending() []byte {
 	if e.long {
 		return nil
 	}

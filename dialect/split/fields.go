@@ -1,4 +1,4 @@
-package chat
+package split
 
 import (
 	"strings"
@@ -7,8 +7,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// maxField is how many bytes of a session field are kept, and of an id or name in an answer.
-const maxField = 512
+// MaxField is how many bytes of a session field are kept, and of an id or name in an answer.
+const MaxField = 512
 
 // userID is the field whose value is JSON in text.
 const userID = "metadata.user_id"
@@ -50,10 +50,10 @@ func (f *field) child(name []byte) *field {
 }
 
 // sessionFields gives the fields that the body has, nil if none.
-func (w *splitter) sessionFields() map[string]string {
+func (w *Walker) sessionFields() map[string]string {
 	var found map[string]string
-	for _, f := range w.d.fields.below {
-		v := *w.slot([]byte(f.key))
+	for _, f := range w.of.fields.below {
+		v := *w.Slot([]byte(f.key))
 		found = f.gather(v, found)
 	}
 	return found
@@ -84,7 +84,7 @@ func (f *field) value(v rawjson.Value) string {
 		return ""
 	}
 	if f.path != userID {
-		return cut(v.Text())
+		return Cut(v.Text())
 	}
 	text := []byte(v.Text())
 	if rawjson.Valid(text, 0) != nil {
@@ -93,18 +93,18 @@ func (f *field) value(v rawjson.Value) string {
 	id := ""
 	for key, member := range rawjson.Members(text) {
 		if string(key.Raw) == "session_id" {
-			id = cut(member.Text())
+			id = Cut(member.Text())
 		}
 	}
 	return id
 }
 
-// cut shortens text to maxField bytes of whole characters.
-func cut(text string) string {
-	if len(text) <= maxField {
+// Cut shortens text to MaxField bytes of whole characters.
+func Cut(text string) string {
+	if len(text) <= MaxField {
 		return text
 	}
-	n := maxField
+	n := MaxField
 	for !utf8.RuneStart(text[n]) {
 		n--
 	}

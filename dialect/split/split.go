@@ -1,0 +1,123 @@
+// Package split goes over request bodies for all dialects: it walks a body once, refuses what two parsers could read
+// differently (invalid JSON or UTF-8, text after the body, duplicates or escaped spellings of the keys that are acted on,
+// nesting beyond a bound), cuts the history out of it, and remembers how bodies began, so that the cost of one follows what is
+// new in it. What a message is, a dialect says by its Format and its Reader.
+//
+// It is never stricter than the server behind: a body that is sound JSON but no conversation that the dialect understands gives
+// dialect.CodeUnsupported, and is to be passed on unchanged.
+package split
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Format is what a dialect tells of its bodies.
+type Format struct {
+	List    string                        // the member of the body that holds the history
+	Members []string                      // the other members of the body that the dialect reads
+	Version string                        // of the canonical form; every digest begins with it
+	Skip    func(kind rawjson.Value) bool // parts of a content that no digest counts, by their type
+	Reader  func(*Walker) Reader          // reads messages; it is used by one goroutine at a time
+}
+
+// Reader reads the elements of a history.
+type Reader interface {
+	// Element reads the object that the walker stands in front of, and files the messages that it holds.
+	Element() error
+	// Take reads the value of a key if that is looked into, and reports whether it is.
+	Take(slot *rawjson.Value) (bool, error)
+	// Reset forgets the body that was read.
+	Reset()
+}
+
+// Options say how to read. The zero value of each means its default.
+type Options struct {
+	// Fields are the dotted paths of the body's members that may name the session, such as metadata.session_id. Only
+	// string values count, cut to 512 bytes. The value of metadata.user_id counts only if it is itself a JSON object, in
+	// text, with a session_id: then that is the value.
+	Fields []string
+	// MaxDepth is how deep a body may be nested. Default rawjson.DefaultDepth (512).
+	MaxDepth int
+	// Remember bounds the bytes of bodies that are remembered, so that one that begins like an earlier one is read on from
+	// there. Default 0: none.
+	Remember int
+}
+
+// Splitter splits the bodies of one dialect. It is safe for concurrent use. Make one with New.
+type Splitter struct {
+	format  Format
+	options Options
+	fields  *field
+	memory  memory
+	scratch sync.Pool // of *Walker, so that a body costs a handful of allocations
+}
+
+// New makes a splitter.
+func New(f Format, o Options) *Splitter {
+	return &Splitter{format: f, options: o, fields: newFields(o.Fields), memory: memory{limit: o.Remember}}
+}
+
+// Split checks and slices a body; then finish may ask the walker for the members of the body, and completes the request. The
+// error is a *dialect.Error.
+func (s *Splitter) Split(body []byte, finish func(*Walker, *dialect.Request)) (*dialect.Request, error) {
+	w, _ := s.scratch.Get().(*Walker)
+	if w == nil {
+		w = newWalker(&s.format)
+	}
+	defer s.release(w)
+	w.begin(s, body)
+	if b, known := s.memory.find(body); b != nil {
+		w.resume(b, known)
+	}
+	if err := w.body(); err != nil {
+		return nil, err
+	}
+	r := &dialect.Request{Body: body, Messages: w.handOver(), Inside: w.inside, Fields: w.sessionFields()}
+	finish(w, r)
+	return r, nil
+}
+
+func (s *Splitter) release(w *Walker) {
+	w.reset()
+	s.scratch.Put(w)
+}
+
+// handOver gives all messages away, linked, as nobody may change them.
+func (w *Walker) handOver() []session.Message {
+	w.link(w.fresh.messages)
+	return w.remembered()
+}
+
+// unsound tells the client what is wrong with its JSON.
+func unsound(err error) error {
+	code := dialect.CodeInvalidJSON
+	var defect *rawjson.Error
+	if errors.As(err, &defect) {
+		switch defect.Code {
+		case rawjson.TooDeep:
+			code = dialect.CodeTooDeep
+		case rawjson.BadUTF8:
+			code = dialect.CodeInvalidUTF8
+		}
+	}
+	return &dialect.Error{Code: code, Message: fmt.Sprintf("The body is not sound JSON: %v.", err)}
+}
+
+// Known is how many messages at the beginning of a body are remembered.
+func (s *Splitter) Known(body []byte) int {
+	_, n := s.memory.find(body)
+	return n
+}
+
+// Held is how many bodies are remembered, and in how many bytes.
+func (s *Splitter) Held() (bodies, bytes int) {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	return len(s.memory.begun), s.memory.bytes
+}

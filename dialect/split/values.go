@@ -1,0 +1,87 @@
+package split
+
+import (
+	"strconv"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
+
+// Fill puts the members of a checked object into p. The last of several of one name counts.
+func Fill(p Place, object []byte) {
+	for key, v := range rawjson.Members(object) {
+		name := key.Raw
+		if key.Escapes != rawjson.Plain {
+			name = key.Name(make([]byte, 0, 256))
+		}
+		if slot := p.Slot(name); slot != nil {
+			*slot = v
+		}
+	}
+}
+
+// FirstText is the first text that is not empty.
+func FirstText(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// Integer is a count, 0 if v is none.
+func Integer(v rawjson.Value) int {
+	if v.Kind != rawjson.Number || len(v.Raw) > 18 {
+		return 0
+	}
+	n, err := strconv.Atoi(string(v.Raw))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// TextOrJSON is the text of a string, or the value itself: some agents send arguments as an object.
+func TextOrJSON(v rawjson.Value) string {
+	switch v.Kind {
+	case rawjson.String:
+		return v.Text()
+	case rawjson.Null:
+		return ""
+	}
+	return string(v.Raw)
+}
+
+// Without gives a list without the elements that go, nil if none stays. What is no list, or loses nothing, stays as it is.
+func Without(list rawjson.Value, goes func(rawjson.Value) bool) []byte {
+	if list.Kind != rawjson.Array {
+		return list.Raw
+	}
+	out := append(make([]byte, 0, len(list.Raw)), '[')
+	all, stay := 0, 0
+	for element := range rawjson.Elements(list.Raw) {
+		if all++; goes(element) {
+			continue
+		}
+		if stay++; stay > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, element.Raw...)
+	}
+	switch {
+	case stay == all:
+		return list.Raw
+	case stay == 0:
+		return nil
+	}
+	return append(out, ']')
+}
+
+// AppendMember adds a member to an object that is being written.
+func AppendMember(object []byte, key rawjson.Key, value []byte) []byte {
+	if len(object) > 1 {
+		object = append(object, ',')
+	}
+	object = append(append(append(object, '"'), key.Raw...), `":`...)
+	return append(object, value...)
+}

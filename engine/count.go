@@ -94,26 +94,38 @@ func (t *Turn) fixed() int {
 	return replyPriming + t.engine.counts.of(key, func() int { return t.counter.Tools(t.in.Split.Tools) })
 }
 
-// atMost is an upper bound of the history's tokens, found without counting what is new: a token has at least one byte, except
-// in images.
+// atMost is an upper bound of the view's tokens, found without counting what is new.
 func (t *Turn) atMost() int {
-	from, n := t.place.CountedFrom(t.counter.Encoding()), t.fixed()+t.systemTokens()
-	if from > 0 {
+	n := t.fixed()
+	if !t.shown.view.Identity() {
+		for i := range t.shown.view.Items {
+			if item := &t.shown.view.Items[i]; item.Index < 0 {
+				n += t.summaryTokens(item.Summary)
+			} else {
+				n += t.tokensAtMost(t.message(item))
+			}
+		}
+		return n
+	}
+	from := t.place.CountedFrom(t.counter.Encoding())
+	if n += t.systemTokens(); from > 0 {
 		n += t.place.Known.Tokens
 	}
 	for p := from + 1; p <= t.history.Len(); p++ {
-		m := t.history.Message(p)
-		if known, ok := t.engine.counts.get(t.engine.counts.message(t.counter.Encoding(), m)); ok {
-			n += known
-			continue
-		}
-		if bytes.Contains(m.Raw, []byte(imagePart)) {
-			n += t.tokens(m)
-			continue
-		}
-		n += len(m.Raw)
+		n += t.tokensAtMost(t.history.Message(p))
 	}
 	return n
+}
+
+// tokensAtMost bounds a message's tokens: a token has at least one byte, except in images.
+func (t *Turn) tokensAtMost(m *session.Message) int {
+	if known, ok := t.engine.counts.get(t.engine.counts.message(t.counter.Encoding(), m)); ok {
+		return known
+	}
+	if bytes.Contains(m.Raw, []byte(imagePart)) {
+		return t.tokens(m)
+	}
+	return len(m.Raw)
 }
 
 // imagePart is the key of a part that costs more tokens than it has bytes. A client that spells it with escapes is condensed

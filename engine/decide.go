@@ -27,7 +27,7 @@ func (t *Turn) belowAllThresholds() bool {
 	if t.in.Wish == WishNow {
 		return false
 	}
-	d := t.in.Tenant.Condenser.Condense(t.inputOf(t.wanted(), t.fixed(), t.sizeOf(t.atMost()).Tokens))
+	d := t.in.Tenant.Condenser.Condense(t.inputOf(t.wanted(), t.fixed(), t.atMost()))
 	return d.View == nil && d.Job == nil
 }
 

@@ -26,6 +26,7 @@ type rig struct {
 	settings *engine.Settings
 	tenant   engine.Tenant
 	window   int
+	late     func(engine.Report)
 }
 
 func newRig(t *testing.T, condenser condense.Condenser) *rig {
@@ -33,7 +34,7 @@ func newRig(t *testing.T, condenser condense.Condenser) *rig {
 	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "store.db"), Content: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
-	e, err := engine.New(engine.Options{Sessions: sessions{store}, Tokens: quarters{}})
+	e, err := engine.New(engine.Options{Sessions: sessions{store}, Tokens: counting{}})
 	must(t, err)
 	r := &rig{T: t, engine: e, tenant: engine.Tenant{Name: "a", Condenser: condenser}}
 	r.settings = e.Swap(engine.Settings{
@@ -52,7 +53,7 @@ func (r *rig) begin(b *body, wish engine.Wish) *engine.Turn {
 	defer leave() // a turn goes on without its client
 	t, err := r.engine.Begin(ctx, engine.Input{
 		Settings: r.settings, Tenant: &r.tenant, Header: func(string) string { return "" }, Wish: wish,
-		Dialect: r.settings.Logged, Split: split, Model: r.settings.Models(split.Model), Body: b,
+		Dialect: r.settings.Logged, Split: split, Model: r.settings.Models(split.Model), Body: b, Late: r.late,
 	})
 	must(r.T, err)
 	return t

@@ -2,87 +2,66 @@ package engine
 
 import (
 	"crypto/sha256"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// size measures the view that is forwarded, before calibration.
+// size measures the view that is forwarded, before calibration: item by item, unless it is the history as the client sent it.
 func (t *Turn) size() session.Size {
-	return t.sizeOf(t.counted().before.Tokens)
+	view := &t.shown.view
+	if view.Identity() {
+		return session.Size{Events: len(view.Items), Tokens: t.counted().before.Tokens}
+	}
+	return session.Size{Events: len(view.Items), Tokens: t.counted().fixed + sum(t.itemTokens(view.Items))}
 }
 
-// sizeOf measures the view of a history that has so many tokens.
-func (t *Turn) sizeOf(tokens int) session.Size {
-	size := session.Size{Events: len(t.shown.view.Items), Tokens: tokens}
-	if t.shown.view.Identity() {
-		return size
-	}
-	if t.shown.shaped {
-		return session.Size{Events: len(t.shown.view.Items), Tokens: t.counted().fixed + sum(t.itemTokens(t.shown.view.Items))}
-	}
-	for _, c := range t.shown.applied {
-		size.Tokens -= c.ForgottenTokens
-	}
-	if c := t.shown.view.Summary(); c != nil {
-		size.Tokens += c.SummaryTokens
-	}
-	return size
-}
-
-// measured gives a condensation with token counts as the log keeps them: before calibration, which changes with time.
+// measured gives a condensation with token counts as the log keeps them: before calibration, which changes with time, and of what
+// the log gives, whatever a condenser makes of that.
 func (t *Turn) measured(c session.Condensation) session.Condensation {
-	gone := make(map[int]bool)
-	for _, r := range c.Forgotten {
-		for p := r.From; p < r.To; p++ {
-			gone[p] = true
-		}
+	if n := len(t.shown.applied); n > 0 {
+		c.Base = t.shown.applied[n-1].ID
 	}
-	c.ForgottenTokens, c.Request = 0, head(t.in.Split.Model)
-	items := t.shown.view.Items
-	if t.shown.shaped { // the log counts what it gives, not what a condenser makes of that
-		items = t.project(t.shown.applied).view.Items
-	}
-	for i, n := range t.itemTokens(items) {
-		item := items[i]
-		if item.Index < 0 {
-			continue
-		}
-		p := t.history.Pos(item.Index)
-		if gone[p] {
-			c.ForgottenTokens += n
-			continue
-		}
-		for j := range c.Trims {
-			if c.Trims[j].Pos == p {
-				item.Trim = &c.Trims[j]
-			}
-		}
-		item.Strip = p <= c.Stripped && p > 0 && t.in.Split.Messages[item.Index].Sealed
-		if was := items[i]; item.Trim != was.Trim || item.Strip && !was.Strip {
-			t.render(&item)
-			c.ForgottenTokens += n - t.itemTokens([]session.Item{item})[0]
-		}
-	}
+	before, after := t.project(t.shown.applied), t.project(append(slices.Clip(t.shown.applied), c))
+	c.ForgottenTokens, c.Request = t.ofMessages(before)-t.ofMessages(after), head(t.in.Split.Model)
 	if c.Summary != "" {
-		c.SummaryTokens = t.counter.Message(session.Content{Role: "user", Text: c.Summary})
+		c.SummaryTokens = t.summaryTokens(c.Summary)
 	}
 	return c
+}
+
+// ofMessages counts a view without its summary.
+func (t *Turn) ofMessages(p projection) int {
+	return sum(t.itemTokens(slices.DeleteFunc(p.view.Items, func(i session.Item) bool { return i.Index < 0 })))
 }
 
 // itemTokens counts items; those that a condenser rewrote as they are now.
 func (t *Turn) itemTokens(items []session.Item) []int {
 	out := make([]int, len(items))
-	for i, item := range items {
-		switch {
-		case item.Index < 0:
-			out[i] = t.counter.Message(session.Content{Role: "user", Text: item.Summary})
-		case sameBytes(item.Raw, t.in.Split.Messages[item.Index].Raw):
-			out[i] = t.tokens(&t.in.Split.Messages[item.Index])
-		default:
-			out[i] = t.tokens(&session.Message{Raw: item.Raw, Digest: sha256.Sum256(item.Raw)})
+	for i := range items {
+		if items[i].Index < 0 {
+			out[i] = t.summaryTokens(items[i].Summary)
+			continue
 		}
+		out[i] = t.tokens(t.message(&items[i]))
 	}
 	return out
+}
+
+// summaryTokens counts the message that carries a summary.
+func (t *Turn) summaryTokens(text string) int {
+	return t.engine.counts.of(t.engine.counts.key(t.counter.Encoding(), []byte(text)), func() int {
+		return t.counter.Message(session.Content{Role: "user", Text: text})
+	})
+}
+
+// message is an item that is no summary, as it is shown.
+func (t *Turn) message(item *session.Item) *session.Message {
+	own := &t.in.Split.Messages[item.Index]
+	if sameBytes(item.Raw, own.Raw) {
+		return own
+	}
+	return &session.Message{Raw: item.Raw, Digest: sha256.Sum256(item.Raw)}
 }
 
 // sameBytes reports whether two slices are one.

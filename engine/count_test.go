@@ -1,0 +1,220 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// everyCondenser makes one of each strategy, small enough that generated histories trip them.
+func everyCondenser(t *rapid.T) []condense.Condenser {
+	size := func(what string) int { return rapid.IntRange(4, 24).Draw(t, what) }
+	settings := condense.Settings{
+		MaxSize: size("max size"), KeepFirst: rapid.IntRange(0, 3).Draw(t, "keep first"),
+		MaxTokens: float64(rapid.SampledFrom([]int{0, 700, 3000}).Draw(t, "max tokens")),
+	}
+	llm := condense.LLMSettings{Settings: settings, Model: "small", Summariser: obedient{}}
+	return []condense.Condenser{
+		condense.Noop{},
+		condense.ObservationMasking{AttentionWindow: rapid.IntRange(0, 12).Draw(t, "window"), Stride: rapid.IntRange(0, 4).Draw(t, "stride")},
+		condense.BrowserOutput{AttentionWindow: rapid.IntRange(0, 2).Draw(t, "pages")},
+		condense.RecentEvents{KeepFirst: rapid.IntRange(0, 3).Draw(t, "keep"), MaxEvents: size("max events")},
+		condense.AmortizedForgetting{Settings: settings},
+		condense.ConversationWindow{},
+		condense.NewLLM(llm),
+		condense.NewStructured(llm),
+		condense.NewAttention(llm),
+		condense.ToolOutputTrim{MaxEventLength: rapid.SampledFrom([]int{100, 500, 2000}).Draw(t, "event length")},
+	}
+}
+
+// obedient answers in the form that it is asked for.
+type obedient struct{}
+
+func (obedient) Summarise(_ context.Context, r condense.Request) (condense.Reply, error) {
+	switch {
+	case len(r.User)%7 == 0:
+		return condense.Reply{}, errors.New("away")
+	case r.Function != nil:
+		return condense.Reply{Arguments: `{"user_context":"build it","current_state":"fine","pr_created":false}`, Finish: "stop"}, nil
+	case r.Format != nil:
+		return condense.Reply{Text: `{"ids":[1,2,3,5,8,13]}`, Finish: "stop"}, nil
+	}
+	return condense.Reply{Text: "USER_CONTEXT: build it", Finish: "stop"}, nil
+}
+
+// counting counts all that a message of generated histories has.
+type counting struct{ quarters }
+
+func (counting) Counter(string) engine.Counter { return counting{} }
+func (c counting) Message(m session.Content) int {
+	n := 4 + c.Text(m.Text) + c.Text(m.Reasoning)
+	for _, call := range m.Calls {
+		n += c.Text(call.Name) + c.Text(call.Arguments)
+	}
+	return n
+}
+
+// upstreamCount is what a server counts of a body that it got, of which it knows nothing else.
+func upstreamCount(t rapid.TB, body []byte) int {
+	var got struct {
+		Messages []struct {
+			Content   string
+			Thinking  []struct{ Thinking string } `json:"thinking_blocks"`
+			ToolCalls []struct {
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+		}
+	}
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatal(err)
+	}
+	quarter := func(s string) int { return (len(s) + 3) / 4 }
+	n := 3
+	for _, m := range got.Messages {
+		n += 4 + quarter(m.Content)
+		for _, block := range m.Thinking {
+			n += quarter(block.Thinking)
+		}
+		for _, call := range m.ToolCalls {
+			n += quarter(call.Function.Name) + quarter(call.Function.Arguments)
+		}
+	}
+	return n
+}
+
+// TestCountsOfWhatWasSent: whatever condensers do to a history, its count is that of what is forwarded.
+func TestCountsOfWhatWasSent(t *testing.T) {
+	const strategies = 10
+	r := newRig(t, condense.Noop{})
+	r.window = 6000
+	run := func(name string, seed uint64, pick func([]condense.Condenser) condense.Condenser) {
+		ended := false
+		rapid.MakeFuzz(func(t *rapid.T) {
+			r.tenant.Condenser = pick(everyCondenser(t))
+			g := condensetest.NewGenerator(t)
+			for step := range rapid.IntRange(2, 5).Draw(t, "requests") {
+				countedAsSent(t, r, fmt.Sprint(name, " step ", step), grown(t, g))
+			}
+			ended = true
+		})(t, noise(seed))
+		if !ended {
+			t.Fatalf("%s did not come to its end", name)
+		}
+	}
+	for i := range uint64(strategies) {
+		run(fmt.Sprint(i), i, func(all []condense.Condenser) condense.Condenser { return all[i] })
+		for j := range uint64(strategies) {
+			run(fmt.Sprint(i, "-", j), 100+strategies*i+j, func(all []condense.Condenser) condense.Condenser {
+				return condense.Pipeline{Stages: []condense.Condenser{all[i], all[j]}}
+			})
+		}
+	}
+}
+
+// TestCountOfWhatIsStrippedLater: an answer that came while its history was condensed is shown without its sealed reasoning, and
+// counted so.
+func TestCountOfWhatIsStrippedLater(t *testing.T) {
+	asked, answer, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r := newRig(t, condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Summariser: waiting{asked, answer}, Model: "small",
+	}))
+	r.tenant.Deadline, r.late = time.Nanosecond, func(engine.Report) { close(over) }
+	b := says(11)
+	turn := r.begin(b, engine.WishNone)
+	turn.Condense(t.Context())
+	r.logged(turn)
+	<-asked
+	close(answer)
+	<-over
+	answered := `,{"role":"assistant","content":"Yes.","thinking_blocks":[{"type":"thinking","thinking":"` + strings.Repeat("Hm. ", 400) +
+		`","signature":"s"}]},{"role":"user","content":"Go on."}]}`
+	next := r.begin(&body{bytes: append(bytes.TrimSuffix(b.bytes, []byte("]}")), answered...)}, engine.WishNone)
+	if bytes.Contains(forwarded(next), []byte("Hm.")) || len(next.Place().Thread.Condensations) != 1 {
+		t.Fatalf("not condensed, or not stripped: %s", forwarded(next))
+	}
+	if got, want := next.Sent().Tokens, upstreamCount(t, forwarded(next)); got != want {
+		t.Errorf("counted %d where upstream got %d", got, want)
+	}
+}
+
+// waiting tells that it was asked, and answers when it is told to.
+type waiting struct{ asked, answer chan struct{} }
+
+func (w waiting) Summarise(context.Context, condense.Request) (condense.Reply, error) {
+	close(w.asked)
+	<-w.answer
+	return condense.Reply{Text: "USER_CONTEXT: the sea", Finish: "stop"}, nil
+}
+
+// grown is what the client sends next.
+func grown(t *rapid.T, g *condensetest.Generator) []session.Message {
+	switch rapid.IntRange(0, 9).Draw(t, "client") {
+	case 0:
+		return g.Edit()
+	case 1:
+		return g.Fork()
+	}
+	return g.Grow(12)
+}
+
+// countedAsSent takes a request through its turn.
+func countedAsSent(t *rapid.T, r *rig, name string, messages []session.Message) {
+	raw := make([]string, len(messages))
+	for i := range messages {
+		raw[i] = thinking(&messages[i])
+	}
+	b := &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(raw, ",") + `]}`)}
+	turn := r.begin(b, rapid.SampledFrom([]engine.Wish{engine.WishNone, engine.WishNone, engine.WishNow}).Draw(t, "wish"))
+	check := func(when string) {
+		got, want := turn.Sent().Tokens, upstreamCount(t, forwarded(turn))
+		if off := got - want; max(off, -off)*100 > want {
+			t.Fatalf("%s, %s: counted %d where upstream got %d", name, when, got, want)
+		}
+		if got, want := turn.Before().Tokens, upstreamCount(t, b.bytes); got != want {
+			t.Fatalf("%s, %s: the client's history counted %d where it has %d", name, when, got, want)
+		}
+	}
+	check("as the log has it")
+	turn.Condense(context.Background())
+	check("condensed")
+	r.logged(turn)
+	if rapid.IntRange(0, 3).Draw(t, "overflow") == 0 {
+		turn.Relieve(context.Background(), overflow.Overflow{})
+		check("relieved")
+	}
+}
+
+// thinking gives some of the assistant's messages sealed reasoning, always the same.
+func thinking(m *session.Message) string {
+	if m.Kind != session.Action && m.Kind != session.Agent || m.Digest[0]%3 > 0 {
+		return string(m.Raw)
+	}
+	thought := strings.Repeat("so it goes ", 1+int(m.Digest[1]))
+	return strings.TrimSuffix(string(m.Raw), "}") + `,"thinking_blocks":[{"type":"thinking","thinking":"` + thought + `","signature":"s"}]}`
+}
+
+// noise is bytes enough for what one run draws.
+func noise(seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 4711))
+	out := make([]byte, 256<<10)
+	for i := 0; i < len(out); i += 8 {
+		binary.LittleEndian.PutUint64(out[i:], r.Uint64())
+	}
+	return out
+}

@@ -2,8 +2,7 @@
 // saves, and how to delete one. It is served on the admin port, versioned, and described by the OpenAPI document that is
 // part of it.
 //
-// It reads the store and knows nothing of requests under way: how a history is forwarded, it asks the proxy through
-// Forwarder.
+// It reads the store and knows nothing of requests under way: how a history is forwarded, it asks the engine.
 package admin
 
 import (
@@ -35,7 +34,7 @@ type Options struct {
 // Change is a request that has changed something.
 type Change struct{ Method, Path, From string }
 
-// Forwarder shows a logged history as the proxy forwards it.
+// Forwarder shows a logged history as the proxy forwards it: an engine.Engine.
 type Forwarder interface {
 	Show(engine.Past) (engine.Shown, error)
 }

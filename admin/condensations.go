@@ -12,24 +12,16 @@ type condensationID struct {
 	Seq    uint64           `json:"seq"`
 }
 
-func idOf(id session.CondensationID) condensationID {
-	return condensationID{Thread: id.Thread, Seq: id.Seq}
-}
-
 type size struct {
 	Events int `json:"events"`
 	Tokens int `json:"tokens"`
 }
-
-func sizeOf(s session.Size) size { return size{Events: s.Events, Tokens: s.Tokens} }
 
 type usage struct {
 	Input  int `json:"input"`
 	Cached int `json:"cached"`
 	Output int `json:"output"`
 }
-
-func usageOf(u session.Usage) usage { return usage{Input: u.Input, Cached: u.Cached, Output: u.Output} }
 
 // positions is those from From to To, both included.
 type positions struct {
@@ -38,9 +30,9 @@ type positions struct {
 }
 
 type trimRow struct {
-	Position int `json:"position"`
-	Head     int `json:"head"`
-	Tail     int `json:"tail"`
+	Pos  int `json:"position"`
+	Head int `json:"head"`
+	Tail int `json:"tail"`
 }
 
 type condensationRow struct {
@@ -73,16 +65,9 @@ type condensationList struct {
 // condensationPage is smaller than other pages, because each brings what it hid.
 const condensationPage = 20
 
-func (a *api) listCondensations(r *http.Request, q query) (any, error) {
-	from, err := q.number("from", 1, 1, 1<<30)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := q.number("limit", condensationPage, 1, usualPage)
-	if err != nil {
-		return nil, err
-	}
-	t, err := a.threadAt(r)
+func (a *api) listCondensations(r *http.Request, q *query) (any, error) {
+	from, limit := q.number("from", 1, 1, 1<<30), q.number("limit", condensationPage, 1, usualPage)
+	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +93,13 @@ func (a *api) listCondensations(r *http.Request, q query) (any, error) {
 
 func (l *log) condensation(c session.Condensation, summary string) condensationRow {
 	row := condensationRow{
-		ID: idOf(c.ID), Prefix: c.Prefix, Hash: c.Hash.String(), Reason: c.Reason, Condenser: c.Condenser, Model: c.Model,
+		ID: condensationID(c.ID), Prefix: c.Prefix, Hash: c.Hash.String(), Reason: c.Reason, Condenser: c.Condenser, Model: c.Model,
 		RequestModel: c.Request, Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
 		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: []trimRow{},
-		Before: sizeOf(c.Before), After: sizeOf(c.After), Usage: usageOf(c.Usage), Time: c.Time,
+		Before: size(c.Before), After: size(c.After), Usage: usage(c.Usage), Time: c.Time,
 	}
 	if c.Base != (session.CondensationID{}) {
-		id := idOf(c.Base)
+		id := condensationID(c.Base)
 		row.Base = &id
 	}
 	for _, f := range c.Forgotten {
@@ -124,7 +109,7 @@ func (l *log) condensation(c session.Condensation, summary string) condensationR
 		}
 	}
 	for _, t := range c.Trims {
-		row.Trimmed = append(row.Trimmed, trimRow{Position: t.Pos, Head: t.Head, Tail: t.Tail})
+		row.Trimmed = append(row.Trimmed, trimRow(t))
 	}
 	return row
 }

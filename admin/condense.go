@@ -1,11 +1,8 @@
 package admin
 
 import (
-	"errors"
 	"net/http"
 	"slices"
-
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 type condenseBody struct {
@@ -15,8 +12,8 @@ type condenseBody struct {
 
 // condense asks for a thread to be condensed. Only a request brings what a summary is made from, so the next one of the
 // thread has it done.
-func (a *api) condense(r *http.Request, _ query) (any, error) {
-	t, err := a.threadAt(r)
+func (a *api) condense(r *http.Request, q *query) (any, error) {
+	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
 	}
@@ -26,11 +23,8 @@ func (a *api) condense(r *http.Request, _ query) (any, error) {
 	if t.Requested == 0 {
 		err = a.o.Archive.Request(r.Context(), t.ID, a.o.Now())
 	}
-	if errors.Is(err, session.ErrNotFound) {
-		return nil, noThread()
-	}
 	if err != nil {
-		return nil, err
+		return nil, unless(err, noThread())
 	}
 	return condenseBody{Pending: true, Next: "The thread's next request is condensed before it is forwarded, with reason request, " +
 		"as soon as there is something in it that may be forgotten. Until then this stays pending."}, nil

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"time"
 
@@ -33,29 +32,15 @@ func eventOf(thread session.ThreadID, e session.Event) eventRow {
 	return row
 }
 
-func (a *api) listEvents(r *http.Request, q query) (any, error) {
-	from, err := q.number("from", 1, 1, 1<<50)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := q.number("limit", usualPage, 1, largestPage)
-	if err != nil {
-		return nil, err
-	}
-	content, err := q.flag("content")
-	if err != nil {
-		return nil, err
-	}
-	t, err := a.threadAt(r)
+func (a *api) listEvents(r *http.Request, q *query) (any, error) {
+	from, limit, content := q.number("from", 1, 1, 1<<50), q.number("limit", usualPage, 1, largestPage), q.flag("content")
+	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
 	}
 	events, err := a.o.Store.Events(r.Context(), t.ID, uint64(from), limit) //nolint:gosec // between 1 and 1<<50
-	if errors.Is(err, session.ErrNotFound) {
-		return nil, noThread()
-	}
 	if err != nil {
-		return nil, err
+		return nil, unless(err, noThread())
 	}
 	return eventPage(t, events, content), nil
 }

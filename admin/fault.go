@@ -2,8 +2,11 @@ package admin
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Fault is an error as a client is told. Code is stable; Message says what to do.
@@ -37,6 +40,14 @@ func noSession() *Fault {
 
 func noThread() *Fault {
 	return fault(http.StatusNotFound, "thread_not_found", "The session has no such thread.")
+}
+
+// unless gives f in the place of ErrNotFound.
+func unless(err error, f *Fault) error {
+	if errors.Is(err, session.ErrNotFound) {
+		return f
+	}
+	return err
 }
 
 // refuse writes the one form that all errors have.

@@ -99,10 +99,7 @@ func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error
 
 // incomplete is the error for a log that goes while it is read.
 func incomplete(err error) error {
-	if errors.Is(err, session.ErrNotFound) {
-		return errIncomplete()
-	}
-	return fmt.Errorf("read log: %w", err)
+	return fmt.Errorf("read log: %w", unless(err, errIncomplete()))
 }
 
 func errIncomplete() *Fault {

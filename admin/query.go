@@ -8,19 +8,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // query is the parameters of a request, each known and given once.
-type query map[string]string
+type query struct {
+	given map[string]string
+	err   error // the first that is wrong, of those that were read
+}
 
-func readQuery(raw string, known []string) (query, error) {
+func readQuery(raw string, known []string) (*query, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, fault(http.StatusBadRequest, "invalid_query", "The query string is malformed.")
 	}
-	q := query{}
+	q := &query{given: map[string]string{}}
 	for name, all := range values {
 		if !slices.Contains(known, name) {
 			f := fault(http.StatusBadRequest, "unknown_parameter", "This path takes %s.", strings.Join(append(known, "no other parameter"), ", "))
@@ -30,78 +31,72 @@ func readQuery(raw string, known []string) (query, error) {
 		if len(all) > 1 {
 			return nil, badParam(name, "Give it once.")
 		}
-		q[name] = all[0]
+		q.given[name] = all[0]
 	}
 	return q, nil
 }
 
+func (q *query) refuse(name, format string, args ...any) {
+	if q.err == nil {
+		q.err = badParam(name, format, args...)
+	}
+}
+
 // number reads a parameter between low and high.
-func (q query) number(name string, otherwise, low, high int) (int, error) {
-	text, given := q[name]
+func (q *query) number(name string, otherwise, low, high int) int {
+	text, given := q.given[name]
 	if !given {
-		return otherwise, nil
+		return otherwise
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < low || n > high {
-		return 0, badParam(name, "Give a whole number from %d to %d.", low, high)
+		q.refuse(name, "Give a whole number from %d to %d.", low, high)
 	}
-	return n, nil
+	return n
 }
 
-func (q query) flag(name string) (bool, error) {
-	switch q[name] {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
+func (q *query) flag(name string) bool {
+	text := q.given[name]
+	if text != "" && text != "true" && text != "false" {
+		q.refuse(name, "Give true or false.")
 	}
-	return false, badParam(name, "Give true or false.")
+	return text == "true"
 }
 
-func (q query) time(name string) (time.Time, error) {
-	text, given := q[name]
+func (q *query) time(name string) time.Time {
+	text, given := q.given[name]
 	if !given {
-		return time.Time{}, nil
+		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return t, badParam(name, "Give a time as in RFC 3339: 2006-01-02T15:04:05Z.")
+		q.refuse(name, "Give a time as in RFC 3339: 2006-01-02T15:04:05Z.")
 	}
-	return t, nil
+	return t
 }
 
 const longestText = 256 // bytes of a parameter
 
-func (q query) text(name string) (string, error) {
-	if len(q[name]) > longestText {
-		return "", badParam(name, "Give at most %d bytes.", longestText)
+func (q *query) text(name string) string {
+	if len(q.given[name]) > longestText {
+		q.refuse(name, "Give at most %d bytes.", longestText)
 	}
-	return q[name], nil
+	return q.given[name]
 }
 
 // longestID bounds the ids in paths, in bytes.
 const longestID = 128
 
-// named reads an id from the path.
-func named(r *http.Request, part string) (string, error) {
+// id reads an id from the path.
+func (q *query) id(r *http.Request, part string) string {
 	id := r.PathValue(part)
 	odd := func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '-' && c != '_'
 	}
 	if id == "" || len(id) > longestID || strings.ContainsFunc(id, odd) {
-		return "", badParam(part, "An id is 1 to %d letters, digits, hyphens and underscores.", longestID)
+		q.refuse(part, "An id is 1 to %d letters, digits, hyphens and underscores.", longestID)
 	}
-	return id, nil
-}
-
-func sessionID(r *http.Request) (session.SessionID, error) {
-	id, err := named(r, "session")
-	return session.SessionID(id), err
-}
-
-func threadID(r *http.Request) (session.ThreadID, error) {
-	id, err := named(r, "thread")
-	return session.ThreadID(id), err
+	return id
 }
 
 // noBody refuses a body that says something: no route reads one.

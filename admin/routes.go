@@ -25,7 +25,7 @@ const threadPath = "/sessions/{session}/threads/{thread}"
 type route struct {
 	method, path string
 	query        []string // parameters that it takes
-	handle       func(*http.Request, query) (any, error)
+	handle       func(*http.Request, *query) (any, error)
 	status       int  // of success
 	large        bool // reads messages: one at a time
 }

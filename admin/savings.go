@@ -37,8 +37,8 @@ type sessionSavingsBody struct {
 	Threads []threadSavingsBody `json:"threads"`
 }
 
-func (a *api) threadSavings(r *http.Request, _ query) (any, error) {
-	t, err := a.threadAt(r)
+func (a *api) threadSavings(r *http.Request, q *query) (any, error) {
+	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +46,8 @@ func (a *api) threadSavings(r *http.Request, _ query) (any, error) {
 	return threadSavingsBody{Session: t.Session, Thread: t.ID, savings: s}, err
 }
 
-func (a *api) sessionSavings(r *http.Request, _ query) (any, error) {
-	ses, err := a.sessionAt(r)
+func (a *api) sessionSavings(r *http.Request, q *query) (any, error) {
+	ses, err := a.sessionAt(r, q)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (l *log) savedBy(c session.Condensation, applies bool, price func(string) (
 	made := c.ID.Thread == l.thread.ID
 	requests := l.requestsAfter(c)
 	if made {
-		out.Condensations, out.OwnCalls = 1, usageOf(c.Usage)
+		out.Condensations, out.OwnCalls = 1, usage(c.Usage)
 		requests++
 	}
 	rewrite := 0

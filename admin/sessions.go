@@ -2,7 +2,6 @@ package admin
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -59,10 +58,13 @@ func threadOf(t session.Thread) threadRow {
 	}
 }
 
-func (a *api) listSessions(r *http.Request, q query) (any, error) {
-	asked, err := sessionQuery(q)
-	if err != nil {
-		return nil, err
+func (a *api) listSessions(r *http.Request, q *query) (any, error) {
+	asked := session.SessionQuery{
+		Cursor: q.given["cursor"], Tenant: q.text("tenant"), Key: q.text("key"), Since: q.time("since"),
+		Limit: q.number("limit", usualPage, 1, largestPage),
+	}
+	if q.err != nil {
+		return nil, q.err
 	}
 	page, err := a.o.Archive.Sessions(r.Context(), asked)
 	if errors.Is(err, session.ErrCursor) {
@@ -78,32 +80,14 @@ func (a *api) listSessions(r *http.Request, q query) (any, error) {
 	return list, nil
 }
 
-func sessionQuery(q query) (out session.SessionQuery, err error) {
-	out.Cursor = q["cursor"]
-	if out.Tenant, err = q.text("tenant"); err != nil {
-		return out, err
-	}
-	if out.Key, err = q.text("key"); err != nil {
-		return out, err
-	}
-	if out.Since, err = q.time("since"); err != nil {
-		return out, err
-	}
-	out.Limit, err = q.number("limit", usualPage, 1, largestPage)
-	return out, err
-}
-
-// sessionAt reads the session that a request's path names.
-func (a *api) sessionAt(r *http.Request) (session.Session, error) {
-	id, err := sessionID(r)
-	if err != nil {
-		return session.Session{}, err
+// sessionAt reads the session that a request's path names, if its parameters are right.
+func (a *api) sessionAt(r *http.Request, q *query) (session.Session, error) {
+	id := session.SessionID(q.id(r, "session"))
+	if q.err != nil {
+		return session.Session{}, q.err
 	}
 	s, err := a.o.Store.Session(r.Context(), id)
-	if errors.Is(err, session.ErrNotFound) {
-		return s, noSession()
-	}
-	return s, err
+	return s, unless(err, noSession())
 }
 
 // threadsOf reads the threads that a session lists.
@@ -121,8 +105,8 @@ func (a *api) threadsOf(r *http.Request, s session.Session) (threads []session.T
 	return threads, nil
 }
 
-func (a *api) oneSession(r *http.Request, _ query) (any, error) {
-	s, err := a.sessionAt(r)
+func (a *api) oneSession(r *http.Request, q *query) (any, error) {
+	s, err := a.sessionAt(r, q)
 	if err != nil {
 		return nil, err
 	}
@@ -137,30 +121,19 @@ func (a *api) oneSession(r *http.Request, _ query) (any, error) {
 	return out, nil
 }
 
-func (a *api) deleteSession(r *http.Request, _ query) (any, error) {
-	id, err := sessionID(r)
-	if err != nil {
-		return nil, err
+func (a *api) deleteSession(r *http.Request, q *query) (any, error) {
+	id := session.SessionID(q.id(r, "session"))
+	if q.err != nil {
+		return nil, q.err
 	}
-	err = a.o.Archive.Forget(r.Context(), id)
-	if errors.Is(err, session.ErrNotFound) {
-		return nil, noSession()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("delete session: %w", err)
-	}
-	return nil, nil
+	return nil, unless(a.o.Archive.Forget(r.Context(), id), noSession())
 }
 
-// threadAt reads the thread that a request's path names; it must be the session's.
-func (a *api) threadAt(r *http.Request) (session.Thread, error) {
-	id, err := sessionID(r)
-	if err != nil {
-		return session.Thread{}, err
-	}
-	thread, err := threadID(r)
-	if err != nil {
-		return session.Thread{}, err
+// threadAt reads the thread that a request's path names, if its parameters are right; it must be the session's.
+func (a *api) threadAt(r *http.Request, q *query) (session.Thread, error) {
+	id, thread := session.SessionID(q.id(r, "session")), session.ThreadID(q.id(r, "thread"))
+	if q.err != nil {
+		return session.Thread{}, q.err
 	}
 	t, err := a.o.Store.Thread(r.Context(), thread)
 	if errors.Is(err, session.ErrNotFound) || err == nil && t.Session != id {
@@ -169,8 +142,8 @@ func (a *api) threadAt(r *http.Request) (session.Thread, error) {
 	return t, err
 }
 
-func (a *api) oneThread(r *http.Request, _ query) (any, error) {
-	t, err := a.threadAt(r)
+func (a *api) oneThread(r *http.Request, q *query) (any, error) {
+	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
 	}

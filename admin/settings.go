@@ -10,11 +10,11 @@ type tenantList struct {
 	Tenants []Tenant `json:"tenants"`
 }
 
-func (a *api) tenants(*http.Request, query) (any, error) {
+func (a *api) tenants(*http.Request, *query) (any, error) {
 	return tenantList{Tenants: a.o.Settings.Tenants()}, nil
 }
 
-func (a *api) config(*http.Request, query) (any, error) {
+func (a *api) config(*http.Request, *query) (any, error) {
 	text, err := a.o.Settings.Effective()
 	if err != nil {
 		return nil, fmt.Errorf("effective configuration: %w", err)

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 
@@ -27,13 +26,18 @@ type viewItem struct {
 	Message json.RawMessage `json:"message"`
 }
 
-type viewBody struct {
+// viewHead begins what is told of a thread and its view.
+type viewHead struct {
 	Session session.SessionID `json:"session"`
 	Thread  session.ThreadID  `json:"thread"`
 	Log     size              `json:"log"`
 	View    size              `json:"view"`
 	Applied []condensationID  `json:"applied"`
-	Items   []viewItem        `json:"items"`
+}
+
+type viewBody struct {
+	viewHead
+	Items []viewItem `json:"items"`
 }
 
 type diffEvent struct {
@@ -52,13 +56,9 @@ type summaryRow struct {
 }
 
 type diffBody struct {
-	Session session.SessionID `json:"session"`
-	Thread  session.ThreadID  `json:"thread"`
-	Log     size              `json:"log"`
-	View    size              `json:"view"`
-	Applied []condensationID  `json:"applied"`
-	Summary *summaryRow       `json:"summary,omitempty"`
-	Events  []diffEvent       `json:"events"`
+	viewHead
+	Summary *summaryRow `json:"summary,omitempty"`
+	Events  []diffEvent `json:"events"`
 }
 
 // shown is a thread's history beside its view.
@@ -68,26 +68,19 @@ type shown struct {
 	entries []entry // in the client's order, as the view's items count them
 }
 
-// show reads the thread that a request names and asks the proxy for its view.
-func (a *api) show(r *http.Request, q query) (*shown, error) {
-	model, err := q.text("model")
+// show reads the thread that a request names and asks the engine for its view.
+func (a *api) show(r *http.Request, q *query) (*shown, error) {
+	model := q.text("model")
+	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.threadAt(r)
-	if err != nil {
-		return nil, err
-	}
-	return a.showThread(r.Context(), t, model)
-}
-
-func (a *api) showThread(ctx context.Context, t session.Thread, model string) (*shown, error) {
-	l, err := a.read(ctx, t)
+	l, err := a.read(r.Context(), t)
 	if err != nil {
 		return nil, err
 	}
 	entries := l.messages()
-	past, err := a.past(ctx, l, entries, model)
+	past, err := a.past(r.Context(), l, entries, model)
 	if err != nil {
 		return nil, err
 	}
@@ -109,29 +102,26 @@ func (s *shown) status(item session.Item) string {
 	return kept
 }
 
-func (s *shown) applied() []condensationID {
-	ids := []condensationID{}
+func (s *shown) head() viewHead {
+	head := viewHead{Session: s.thread.Session, Thread: s.thread.ID, Log: size(s.Before), View: size(s.After), Applied: []condensationID{}}
 	for _, c := range s.View.Applied {
-		ids = append(ids, idOf(c.ID))
+		head.Applied = append(head.Applied, condensationID(c.ID))
 	}
-	return ids
+	return head
 }
 
-func (a *api) view(r *http.Request, q query) (any, error) {
+func (a *api) view(r *http.Request, q *query) (any, error) {
 	s, err := a.show(r, q)
 	if err != nil {
 		return nil, err
 	}
-	out := viewBody{
-		Session: s.thread.Session, Thread: s.thread.ID, Log: sizeOf(s.Before), View: sizeOf(s.After), Applied: s.applied(),
-		Items: []viewItem{},
-	}
+	out := viewBody{viewHead: s.head(), Items: []viewItem{}}
 	for i, item := range s.View.Items {
 		row := viewItem{Kind: item.Kind.String(), Message: s.Messages[i]}
 		if item.Index < 0 {
 			row.Status = "summary"
 			if c := s.View.Summary(); c != nil {
-				id := idOf(c.ID)
+				id := condensationID(c.ID)
 				row.Summary = &id
 			}
 		} else {
@@ -143,15 +133,12 @@ func (a *api) view(r *http.Request, q query) (any, error) {
 	return out, nil
 }
 
-func (a *api) diff(r *http.Request, q query) (any, error) {
+func (a *api) diff(r *http.Request, q *query) (any, error) {
 	s, err := a.show(r, q)
 	if err != nil {
 		return nil, err
 	}
-	out := diffBody{
-		Session: s.thread.Session, Thread: s.thread.ID, Log: sizeOf(s.Before), View: sizeOf(s.After), Applied: s.applied(),
-		Events: make([]diffEvent, len(s.entries)),
-	}
+	out := diffBody{viewHead: s.head(), Events: make([]diffEvent, len(s.entries))}
 	hidden := s.hiders()
 	for i, e := range s.entries {
 		out.Events[i] = diffEvent{eventRow: eventOf(e.thread, e.Event), Status: leftOut}
@@ -163,7 +150,7 @@ func (a *api) diff(r *http.Request, q query) (any, error) {
 		if item.Index >= 0 {
 			out.Events[item.Index].Status, out.Events[item.Index].Index = s.status(item), &i
 		} else if c := s.View.Summary(); c != nil {
-			out.Summary = &summaryRow{ID: idOf(c.ID), Before: c.Offset, Index: i, Tokens: c.SummaryTokens, Text: item.Summary}
+			out.Summary = &summaryRow{ID: condensationID(c.ID), Before: c.Offset, Index: i, Tokens: c.SummaryTokens, Text: item.Summary}
 		}
 	}
 	return out, nil
@@ -176,7 +163,7 @@ func (s *shown) hiders() map[int]condensationID {
 		for _, f := range c.Forgotten {
 			for p := f.From; p < f.To; p++ {
 				if _, already := hidden[p]; !already {
-					hidden[p] = idOf(c.ID)
+					hidden[p] = condensationID(c.ID)
 				}
 			}
 		}

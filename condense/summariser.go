@@ -10,7 +10,7 @@ import (
 
 // Summariser is the model that writes summaries. It may be used concurrently.
 type Summariser interface {
-	// Summarise makes one call, not streamed. Failures to get a reply are *CallError; a reply that is no good is a Reply.
+	// Summarise makes one call. Failures to get a reply are *CallError; a reply that is no good is a Reply.
 	Summarise(ctx context.Context, r Request) (Reply, error)
 }
 
@@ -48,13 +48,14 @@ type Failure string
 // The failures.
 const (
 	FailureCanceled    Failure = "canceled"     // the caller gave up
-	FailureTimeout     Failure = "timeout"      // no reply in time
+	FailureDeadline    Failure = "deadline"     // the caller's time was over; it says nothing of the server
+	FailureTimeout     Failure = "timeout"      // the server was silent, or slow beyond measure
 	FailureUnreachable Failure = "unreachable"  // no connection, or it broke
 	FailureRateLimited Failure = "rate_limited" // 429
 	FailureDenied      Failure = "denied"       // 401, 403: the key is wrong
 	FailureRejected    Failure = "rejected"     // any other 4xx: model unknown, prompt too long, ...
 	FailureServer      Failure = "server"       // 5xx
-	FailureMalformed   Failure = "malformed"    // the reply can not be read
+	FailureMalformed   Failure = "malformed"    // the reply cannot be read
 )
 
 // CallError is a call that gave no reply. Its text never holds a key, nor text that a server sent.
@@ -90,7 +91,7 @@ func (e *CallError) Unwrap() error { return e.Err }
 func again(err error) bool {
 	if call, ok := errors.AsType[*CallError](err); ok {
 		switch call.Kind {
-		case FailureCanceled, FailureDenied, FailureRateLimited:
+		case FailureCanceled, FailureDeadline, FailureDenied, FailureRateLimited:
 			return false
 		}
 	}

@@ -74,7 +74,7 @@ type Limits struct {
 
 // DefaultLimits are sensible for a shared proxy.
 func DefaultLimits() Limits {
-	return Limits{Store: time.Second, Condense: 90 * time.Second, CondenseLease: 2 * time.Minute}
+	return Limits{Store: time.Second, Condense: 5 * time.Minute, CondenseLease: 5*time.Minute + 2*time.Second}
 }
 
 // Tenant is what a turn must know of the user whose request it is.

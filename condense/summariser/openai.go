@@ -2,11 +2,9 @@
 package summariser
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -23,46 +21,49 @@ import (
 // Defaults of OpenAI.
 const (
 	DefaultTimeout     = 30 * time.Second
-	DefaultMaxResponse = 4 << 20
+	DefaultMaxResponse = 16 << 20
 )
 
-// OpenAI is a condense.Summariser that speaks Chat Completions. It may be used concurrently.
+// How slow a server may be before a call is given up: the time for the whole follows from what it has to read and to write.
+const (
+	slowestReading = 4 << 10 // bytes of prompt a second, before the first sign of life
+	slowestWriting = 20      // tokens a second
+)
+
+// OpenAI is a condense.Summariser that speaks Chat Completions. Answers are streamed where the server does that. It may be used
+// concurrently.
 type OpenAI struct {
 	Client      *http.Client  // nil: http.DefaultClient
-	Timeout     time.Duration // of one call; 0: DefaultTimeout
+	Timeout     time.Duration // longest silence of the server; 0: DefaultTimeout
 	Temperature *float32      // nil: not sent
 	MaxResponse int64         // bytes of a response's body; 0: DefaultMaxResponse
+	Lacks       *Lacks        // what servers do not take; nil: it is found out with each call
 }
 
 var _ condense.Summariser = OpenAI{}
 
-// Summarise implements Summariser.
+// Summarise implements Summariser. What the server refuses of the form of the call is left out, and it is asked again.
 func (o OpenAI) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, DefaultTimeout))
-	defer cancel()
-	config := openai.DefaultConfig(r.Endpoint.APIKey)
-	if r.Endpoint.BaseURL != "" {
-		config.BaseURL = r.Endpoint.BaseURL
+	known := o.Lacks.of(r)
+	for {
+		answer, err := o.call(ctx, r, known)
+		if known.learn(err) {
+			o.Lacks.remember(r, known)
+			if !errors.Is(err, errSilent) && !errors.Is(err, errWhole) {
+				continue
+			}
+		}
+		if err != nil && !errors.Is(err, errWhole) {
+			return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
+		}
+		return reply(answer, r.Function), nil
 	}
-	config.HTTPClient = o.doer()
-	client, request := openai.NewClientWithConfig(config), o.request(r)
-	answer, err := client.CreateChatCompletion(ctx, request)
-	if request.ReasoningEffort != "" && refuses(err, "effort") {
-		request.ReasoningEffort = ""
-		answer, err = client.CreateChatCompletion(ctx, request)
-	}
-	if err != nil {
-		return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
-	}
-	return reply(answer, r.Function), nil
 }
 
 func (o OpenAI) request(r condense.Request) openai.ChatCompletionRequest {
 	out := openai.ChatCompletionRequest{
-		Model: r.Model,
-
-		ReasoningEffort: effortOf(r.Model),
-		Messages:        []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleSystem, Content: r.System}},
+		Model:    r.Model,
+		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleSystem, Content: r.System}},
 	}
 	for _, text := range append(slices.Clip(r.Events), r.User) {
 		out.Messages = append(out.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: text})
@@ -78,15 +79,6 @@ func (o OpenAI) request(r condense.Request) openai.ChatCompletionRequest {
 		out.Temperature = max(*o.Temperature, math.SmallestNonzeroFloat32)
 	}
 	return out
-}
-
-// refuses reports whether a server refused a request for a parameter.
-func refuses(err error, parameter string) bool {
-	e, ok := errors.AsType[*openai.APIError](err)
-	if !ok || e.HTTPStatusCode != http.StatusBadRequest {
-		return false
-	}
-	return e.Param != nil && strings.Contains(*e.Param, parameter) || strings.Contains(e.Message, parameter)
 }
 
 // constrain adds the function that the model has to call, or the form that its text must have.
@@ -165,13 +157,21 @@ func callError(ctx context.Context, err error, key string) error {
 		return &condense.CallError{Kind: gaveUp(ctx), Err: ctx.Err()}
 	}
 	if e, ok := errors.AsType[*openai.APIError](err); ok {
+		if e.HTTPStatusCode == 0 { // told within a stream
+			return &condense.CallError{Kind: condense.FailureServer, Code: code(e, key)}
+		}
 		return &condense.CallError{Kind: failure(e.HTTPStatusCode), Status: e.HTTPStatusCode, Code: code(e, key)}
 	}
 	if e, ok := errors.AsType[*openai.RequestError](err); ok {
 		return &condense.CallError{Kind: failure(e.HTTPStatusCode), Status: e.HTTPStatusCode}
 	}
-	if errors.Is(err, errResponseSize) {
-		return &condense.CallError{Kind: condense.FailureMalformed, Err: errResponseSize}
+	for cause, kind := range map[error]condense.Failure{
+		errSilent: condense.FailureTimeout, errStalls: condense.FailureTimeout, errSlow: condense.FailureTimeout,
+		errResponseSize: condense.FailureMalformed, errBroken: condense.FailureUnreachable,
+	} {
+		if errors.Is(err, cause) {
+			return &condense.CallError{Kind: kind, Err: cause}
+		}
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		if e.Timeout() {
@@ -182,9 +182,10 @@ func callError(ctx context.Context, err error, key string) error {
 	return &condense.CallError{Kind: condense.FailureMalformed, Err: hide(err, key)}
 }
 
+// gaveUp tells why the caller did: its time was over, or what it was for has ended. Neither is the server's failure.
 func gaveUp(ctx context.Context) condense.Failure {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return condense.FailureTimeout
+		return condense.FailureDeadline
 	}
 	return condense.FailureCanceled
 }
@@ -219,54 +220,3 @@ func hide(err error, key string) error {
 	}
 	return err
 }
-
-func (o OpenAI) doer() openai.HTTPDoer {
-	client := o.Client
-	if client == nil {
-		client = http.DefaultClient
-	}
-	own := *client
-	own.CheckRedirect = func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // the conversation goes to the server that was configured, and to no other
-	}
-	return bounded{client: &own, limit: cmp.Or(o.MaxResponse, DefaultMaxResponse)}
-}
-
-// bounded makes a response that is too large an error, whatever the server declared.
-type bounded struct {
-	client *http.Client
-	limit  int64
-}
-
-var errResponseSize = errors.New("response too large")
-
-// Do implements openai.HTTPDoer.
-func (b bounded) Do(r *http.Request) (*http.Response, error) {
-	response, err := b.client.Do(r) //nolint:gosec // the URL is configured
-	if err != nil {
-		return nil, err
-	}
-	response.Body = &boundedBody{body: response.Body, left: b.limit}
-	return response, nil
-}
-
-type boundedBody struct {
-	body io.ReadCloser
-	left int64
-}
-
-// Read implements io.Reader.
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, errResponseSize
-	}
-	p = p[:min(int64(len(p)), b.left+1)]
-	n, err := b.body.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return n, errResponseSize
-	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (b *boundedBody) Close() error { return b.body.Close() }

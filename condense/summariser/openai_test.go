@@ -72,10 +72,11 @@ func sent(t *testing.T, name string, got map[string]any, model string, want map[
 	if string(messages) != `[{"content":"summarise","role":"system"},{"content":"events","role":"user"}]` {
 		t.Errorf("%s: messages %s", name, messages)
 	}
-	if got["model"] != model || got["stream"] == true {
-		t.Errorf("%s: model %v, stream %v", name, got["model"], got["stream"])
+	options, _ := got["stream_options"].(map[string]any)
+	if got["model"] != model || got["stream"] != true || options["include_usage"] != true {
+		t.Errorf("%s: model %v, stream %v with %v", name, got["model"], got["stream"], options)
 	}
-	for _, known := range []string{"messages", "model", "stream"} {
+	for _, known := range []string{"messages", "model", "stream", "stream_options"} {
 		delete(got, known)
 	}
 	if len(got) != len(want) {
@@ -144,7 +145,7 @@ func TestOpenAIForms(t *testing.T) {
 		if err != nil || got != c.reply {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		sameJSON(t, name, body, `{"model":"m","max_tokens":321,"stream":false,`+c.want+`}`)
+		sameJSON(t, name, body, `{"model":"m","max_tokens":321,"stream":true,"stream_options":{"include_usage":true},`+c.want+`}`)
 	}
 }
 

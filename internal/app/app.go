@@ -29,13 +29,13 @@ import (
 
 // App is the running service.
 type App struct {
-	config      *config.Config
-	log         *zap.Logger
-	server      *proxy.Server
-	transport   http.RoundTripper
-	tokens      *tokens
-	engine      *engine.Engine
-	summarisers *summariser.Health
+	config    *config.Config
+	log       *zap.Logger
+	server    *proxy.Server
+	transport http.RoundTripper
+	tokens    *tokens
+	engine    *engine.Engine
+	calls     *calls // of summarisers
 	ports
 	telemetry
 	lifecycle lifecycle
@@ -115,7 +115,6 @@ func (a *App) buildServer(store session.Store) error {
 		transport.CloseIdleConnections()
 		return nil
 	})
-	a.transport = transport
 	a.tokens = &tokens{Calibration: &tokenize.Calibration{}, encoders: tokenize.New()}
 	a.tokens.config.Store(a.config)
 	forTurns, forRequests := limits(a.config)
@@ -123,7 +122,11 @@ func (a *App) buildServer(store session.Store) error {
 		forTurns.Store = a.storeWait
 	}
 	var err error
-	if a.summarisers, err = summariser.NewHealth(time.Now); err != nil {
+	a.calls = &calls{transport: transport, metrics: a.metrics, spans: a.spans}
+	if a.calls.health, err = summariser.NewHealth(time.Now); err != nil {
+		return fmt.Errorf("build server: %w", err)
+	}
+	if a.calls.lacks, err = summariser.NewLacks(time.Now); err != nil {
 		return fmt.Errorf("build server: %w", err)
 	}
 	windows, err := served.New(transport, time.Now)
@@ -171,7 +174,7 @@ func (a *App) observe(o *proxy.Options) {
 
 // live compiles the part of a configuration that can be replaced while the service runs.
 func (a *App) live(cfg *config.Config) (proxy.Live, error) {
-	tenants, err := buildTenants(cfg, &calls{transport: a.transport, metrics: a.metrics, spans: a.spans, health: a.summarisers})
+	tenants, err := buildTenants(cfg, a.calls)
 	if err != nil {
 		return proxy.Live{}, err
 	}
@@ -217,7 +220,7 @@ func limits(cfg *config.Config) (engine.Limits, proxy.Limits) {
 	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.InFlight(memory()))
 	l.Header = int(cfg.Limits.MaxHeader)
 	l.StreamIdle = cfg.Limits.StreamIdleTimeout
-	t.Condense = 3 * longestCall(cfg)            // a try, a shorter one, and the way back
+	t.Condense = max(t.Condense, 3*longestCall(cfg))
 	t.CondenseLease = t.Condense + 2*time.Second // a replica that died holds up its thread for this long
 	return t, l
 }
@@ -288,7 +291,7 @@ func (a *App) AdminAddr() string {
 	return a.adm.Addr().String()
 }
 
-// longestCall is how long a call of a summariser may take at most, by all that is configured.
+// longestCall is how long a summariser may be silent at most, by all that is configured.
 func longestCall(cfg *config.Config) time.Duration {
 	longest := cfg.Limits.SummariserTimeout
 	for _, llm := range cfg.LLMs {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
@@ -15,6 +16,16 @@ type calls struct {
 	metrics   *observe.Metrics   // nil: they are not measured
 	spans     *observe.Spans     // nil: not traced
 	health    *summariser.Health // of the models that are called; nil: all are well
+	lacks     *summariser.Lacks  // what their servers do not take; nil: not remembered
+}
+
+// model is how models are called that are silent for so long at most.
+func (c *calls) model(timeout time.Duration, temperature *float64) summariser.OpenAI {
+	s := summariser.OpenAI{Client: c.client(), Timeout: timeout, Temperature: narrow(temperature)}
+	if c != nil {
+		s.Lacks = c.lacks
+	}
+	return s
 }
 
 func (c *calls) client() *http.Client {

@@ -116,8 +116,7 @@ func (b builder) summariser(llm config.LLM, c config.Condenser) condense.Summari
 	if c.Timeout > 0 {
 		timeout = c.Timeout
 	}
-	s := summariser.OpenAI{Client: b.out.client(), Timeout: timeout, Temperature: narrow(llm.Temperature)}
-	return b.out.noted(s, b.tenant, models(b.config))
+	return b.out.noted(b.out.model(timeout, llm.Temperature), b.tenant, models(b.config))
 }
 
 // form gives the condenser that asks a model for what the type wants of it.

@@ -1,0 +1,163 @@
+package summariser
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+)
+
+// Why a call was given up that its caller still waited for.
+var (
+	errSilent = errors.New("the server did not answer")
+	errStalls = errors.New("the server fell silent")
+	errSlow   = errors.New("the server took too long")
+)
+
+var (
+	// errWhole says that an answer came whole although a stream was asked for. It can be used.
+	errWhole = errors.New("the answer was not streamed")
+	// errUnreadable says that it came whole, and cannot.
+	errUnreadable = errors.New("the answer is not a completion")
+)
+
+// call makes one call, in the form that the server takes.
+func (o OpenAI) call(ctx context.Context, r condense.Request, l lacks) (openai.ChatCompletionResponse, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	reading, writing := o.patience(r)
+	whole := time.AfterFunc(reading+writing, func() { cancel(errSlow) })
+	defer whole.Stop()
+	began, alive := false, func() {}
+	if !l.stream {
+		silent := time.AfterFunc(reading, func() { cancel(errSilent) })
+		defer silent.Stop()
+		alive = func() { began = silent.Reset(o.silence()) || began }
+	}
+	w := o.wire(alive, !l.stream)
+	config := openai.DefaultConfig(r.Endpoint.APIKey)
+	config.BaseURL = cmp.Or(r.Endpoint.BaseURL, config.BaseURL)
+	config.HTTPClient, config.EmptyMessagesLimit = w, math.MaxInt32 // lines of comments; bytes are bounded
+	answer, err := w.ask(ctx, openai.NewClientWithConfig(config), l.shape(o.request(r)))
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+	case errors.Is(cause, errSilent) && began:
+		err = errStalls
+	case errors.Is(cause, errSilent), errors.Is(cause, errSlow):
+		err = cause
+	}
+	return answer, err
+}
+
+func (o OpenAI) silence() time.Duration { return cmp.Or(o.Timeout, DefaultTimeout) }
+
+// patience is how long a server may take before its first sign of life, and after that.
+func (o OpenAI) patience(r condense.Request) (reading, writing time.Duration) {
+	bytes := len(r.System) + len(r.User)
+	for _, text := range r.Events {
+		bytes += len(text)
+	}
+	reading = o.silence() + time.Duration(bytes)*time.Second/slowestReading
+	return reading, time.Duration(r.MaxOutput) * time.Second / slowestWriting
+}
+
+// ask makes the request, and gives the answer as if it had not been streamed.
+func (w *wire) ask(
+	ctx context.Context, client *openai.Client, request openai.ChatCompletionRequest,
+) (openai.ChatCompletionResponse, error) {
+	if !w.streamed {
+		return client.CreateChatCompletion(ctx, request) //nolint:wrapcheck // callError words it
+	}
+	stream, err := client.CreateChatCompletionStream(ctx, request)
+	if err != nil {
+		return openai.ChatCompletionResponse{}, err //nolint:wrapcheck // likewise
+	}
+	defer stream.Close()
+	if w.whole != nil {
+		var answer openai.ChatCompletionResponse
+		if err := json.Unmarshal(w.whole, &answer); err != nil {
+			return answer, errUnreadable
+		}
+		return answer, errWhole
+	}
+	var got pieces
+	for {
+		chunk, err := stream.Recv()
+		switch {
+		case err == nil:
+			got.add(chunk)
+		case !errors.Is(err, io.EOF):
+			return got.answer, err //nolint:wrapcheck // likewise
+		case !got.ended:
+			return got.answer, errBroken
+		default:
+			return got.whole(), nil
+		}
+	}
+}
+
+// pieces puts a streamed answer together.
+type pieces struct {
+	answer openai.ChatCompletionResponse
+	choice openai.ChatCompletionChoice
+	ended  bool // an end was told of: it did not break off
+}
+
+func (p *pieces) add(chunk openai.ChatCompletionStreamResponse) {
+	if chunk.Usage != nil {
+		p.answer.Usage, p.ended = *chunk.Usage, true
+	}
+	for _, c := range chunk.Choices {
+		if c.Index != 0 {
+			continue
+		}
+		m := &p.choice.Message
+		m.Content += c.Delta.Content
+		m.Refusal += c.Delta.Refusal
+		if f := c.Delta.FunctionCall; f != nil {
+			if m.FunctionCall == nil {
+				m.FunctionCall = &openai.FunctionCall{}
+			}
+			join(m.FunctionCall, *f)
+		}
+		for _, call := range c.Delta.ToolCalls {
+			p.call(call)
+		}
+		if c.FinishReason != "" {
+			p.choice.FinishReason, p.ended = c.FinishReason, true
+		}
+	}
+}
+
+// call adds a piece of a tool call: one without an index goes on with the last call, or begins the next where it has an id.
+func (p *pieces) call(piece openai.ToolCall) {
+	calls := p.choice.Message.ToolCalls
+	at := len(calls) - 1
+	if piece.Index != nil {
+		at = *piece.Index
+	} else if piece.ID != "" {
+		at = len(calls)
+	}
+	if at = min(max(at, 0), len(calls)); at == len(calls) {
+		calls = append(calls, openai.ToolCall{})
+		p.choice.Message.ToolCalls = calls
+	}
+	join(&calls[at].Function, piece.Function)
+}
+
+func join(to *openai.FunctionCall, piece openai.FunctionCall) {
+	to.Name = cmp.Or(to.Name, piece.Name)
+	to.Arguments += piece.Arguments
+}
+
+func (p *pieces) whole() openai.ChatCompletionResponse {
+	p.answer.Choices = []openai.ChatCompletionChoice{p.choice}
+	return p.answer
+}

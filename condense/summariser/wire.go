@@ -1,0 +1,86 @@
+package summariser
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// wire is the connection of one call. It bounds what is read and tells of each sign of life.
+type wire struct {
+	client   *http.Client
+	limit    int64
+	alive    func()
+	streamed bool   // an answer in a stream is asked for
+	whole    []byte // the answer, where it is none all the same
+}
+
+var _ openai.HTTPDoer = (*wire)(nil)
+
+var (
+	errResponseSize = errors.New("response too large")
+	errBroken       = errors.New("the answer broke off")
+)
+
+// wire prepares the connection of a call. The conversation goes to the server that was configured, and to no other.
+func (o OpenAI) wire(alive func(), streamed bool) *wire {
+	client := http.DefaultClient
+	if o.Client != nil {
+		client = o.Client
+	}
+	own := *client
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &wire{client: &own, limit: cmp.Or(o.MaxResponse, DefaultMaxResponse), alive: alive, streamed: streamed}
+}
+
+// Do implements openai.HTTPDoer.
+func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	response, err := w.client.Do(r) //nolint:gosec // the URL is configured
+	if err != nil {
+		return nil, err
+	}
+	w.alive()
+	response.Body = &boundedBody{body: response.Body, left: w.limit, alive: w.alive}
+	isStream := strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream")
+	if !w.streamed || isStream || response.StatusCode != http.StatusOK {
+		return response, nil
+	}
+	defer response.Body.Close()
+	w.whole, err = io.ReadAll(response.Body)
+	response.Body = http.NoBody
+	return response, err //nolint:wrapcheck // the body's own
+}
+
+// boundedBody makes a response that is too large an error, whatever the server declared.
+type boundedBody struct {
+	body  io.ReadCloser
+	left  int64
+	alive func()
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, errResponseSize
+	}
+	p = p[:min(int64(len(p)), b.left+1)]
+	n, err := b.body.Read(p)
+	if n > 0 {
+		b.alive()
+	}
+	if b.left -= int64(n); b.left < 0 {
+		return n, errResponseSize
+	}
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("%w: %w", errBroken, err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *boundedBody) Close() error { return b.body.Close() }

@@ -37,7 +37,8 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 	if e := screen(ctx); e != nil {
 		return e
 	}
-	r.live, r.asked = s.live.Load(), readAsked(ctx)
+	r.live = s.live.Load()
+	r.asked = r.live.readAsked(ctx)
 	if r.tenant = r.live.tenants.of(r.asked.key); r.tenant == nil {
 		s.discard(ctx)
 		return closing(ctx, errUnauthorized())
@@ -59,7 +60,9 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 		return err
 	}
 	r.header = outgoing(&ctx.Request.Header)
-	r.asked.dialect = r.dialectOf()
+	if encoded(r.header) {
+		r.asked.dialect = nil
+	}
 	r.begin(ctx)
 	accepted = true
 	return nil

@@ -37,10 +37,10 @@ type request struct {
 
 // asked is what a client asked for.
 type asked struct {
-	method, path, query string
-	key                 string                   // the client's credential
-	header              func(name string) string // reads the client's header; until the handler returns
-	dialect             dialect.Dialect          // nil: passed through
+	method, query string
+	key           string                   // the client's credential
+	header        func(name string) string // reads the client's header; until the handler returns
+	route
 }
 
 // lease is what a request holds until it is over.
@@ -51,20 +51,23 @@ type lease struct {
 	relayed bool // its answer is: the relay's end releases it
 }
 
-func readAsked(ctx *fasthttp.RequestCtx) asked {
+func (l *live) readAsked(ctx *fasthttp.RequestCtx) asked {
 	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
+	method := string(ctx.Method())
 	return asked{
-		method: string(ctx.Method()), path: string(ctx.URI().PathOriginal()), query: string(ctx.URI().QueryString()),
-		key: apiKey(header), header: header,
+		method: method, query: string(ctx.URI().QueryString()), key: apiKey(header), header: header,
+		route: l.route(method, string(ctx.URI().PathOriginal())),
 	}
 }
 
-// dialectOf gives the dialect of a request that can be condensed.
-func (r *request) dialectOf() dialect.Dialect {
-	if r.asked.method != http.MethodPost || r.header.Get("Content-Encoding") != "" {
-		return nil
+// encoded reports whether a request's body is not what its bytes say.
+func encoded(h http.Header) bool {
+	for coding := range strings.SplitSeq(strings.Join(h["Content-Encoding"], ","), ",") {
+		if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+			return true
+		}
 	}
-	return r.live.dialects[strings.TrimSuffix(strings.TrimPrefix(r.asked.path, "/v1"), "/")]
+	return false
 }
 
 // input is what the engine is told of the request.

@@ -82,12 +82,8 @@ func (u *upload) Close() error {
 	return nil
 }
 
-// target joins the upstream's base URL with the path that the client asked for, less a leading /v1: the base URL has its
-// own. The client picks no other part of the URL.
+// target joins the upstream's base URL with the path of a route. The client picks no other part of the URL.
 func target(base *url.URL, path, query string) (*url.URL, error) {
-	if rest := strings.TrimPrefix(path, "/v1"); rest == "" || rest[0] == '/' {
-		path = rest
-	}
 	unescaped, err := url.PathUnescape(path)
 	if err != nil {
 		return nil, errBadRequest("invalid_path", "The path is not a valid URL path.")

@@ -55,7 +55,7 @@ type Record struct {
 	Dialect   string // empty: passed through, or not known yet
 	Model     string // known, or OtherModel; empty where there is none
 	Method    string
-	Path      string   // that the dialect is served at; empty where there is none
+	Path      string   // that the dialect is served at, in its plain spelling; empty where there is none
 	Upstream  *url.URL // base
 	Times     Times
 	Call      Call        // the last one upstream

@@ -90,15 +90,10 @@ func (v *validator) redis(r Redis) {
 		return
 	}
 	v.redisAddrs(end)
-	if end.Cluster && end.MasterName != "" {
-		v.add("store.redis.master_name", "is set together with cluster: remove one, a Cluster has no Sentinel")
-	}
-	if end.Cluster && end.DB != 0 {
-		v.add(r.from("db"), "names a database together with cluster: remove its number, a Cluster has only 0")
-	}
-	if end.DB < 0 {
-		v.add("store.redis.db", "is negative: write the number of the database")
-	}
+	v.when(end.Cluster && end.MasterName != "",
+		"store.redis.master_name", "is set together with cluster: remove one, a Cluster has no Sentinel")
+	v.when(end.Cluster && end.DB != 0, r.from("db"), "names a database together with cluster: remove its number, a Cluster has only 0")
+	v.when(end.DB < 0, "store.redis.db", "is negative: write the number of the database")
 	v.redisTLS(end)
 	if end.Username != "" && end.Password == "" {
 		v.redisPassword(r)
@@ -131,18 +126,14 @@ func (v *validator) redisURL(r Redis) {
 			twice = append(twice, part.name)
 		}
 	}
-	if len(twice) > 0 {
-		v.add("store.redis.url", "is set together with %s: remove one or the other, the URL covers them all", strings.Join(twice, ", "))
-	}
+	v.when(len(twice) > 0,
+		"store.redis.url", "is set together with %s: remove one or the other, the URL covers them all", strings.Join(twice, ", "))
 }
 
 func (v *validator) redisAddrs(r Redis) {
-	if len(r.Addrs) == 0 {
-		v.add("store.redis.addrs", "is empty: name at least one server as host:port")
-	}
-	if len(r.Addrs) > 1 && !r.Cluster && r.MasterName == "" {
-		v.add("store.redis.addrs", "names several servers: set cluster or master_name, or keep one")
-	}
+	v.when(len(r.Addrs) == 0, "store.redis.addrs", "is empty: name at least one server as host:port")
+	v.when(len(r.Addrs) > 1 && !r.Cluster && r.MasterName == "",
+		"store.redis.addrs", "names several servers: set cluster or master_name, or keep one")
 	for i, addr := range r.Addrs {
 		key := syntax.Index("store.redis.addrs", i)
 		if host, _, ok := v.address(key, addr); ok && host == "" {
@@ -160,21 +151,17 @@ func (v *validator) redisPassword(r Redis) {
 }
 
 func (v *validator) redisSentinel(r Redis) {
-	if r.SentinelUsername != "" && r.SentinelPassword == "" {
-		v.add("store.redis.sentinel_password", "is missing while sentinel_username is set: set it, or remove sentinel_username")
-	}
-	if r.MasterName == "" && r.SentinelUsername+r.SentinelPassword.Reveal() != "" {
-		v.add("store.redis.master_name", "is missing while sentinel_username or sentinel_password is set: name the master, or remove them")
-	}
+	v.when(r.SentinelUsername != "" && r.SentinelPassword == "",
+		"store.redis.sentinel_password", "is missing while sentinel_username is set: set it, or remove sentinel_username")
+	v.when(r.MasterName == "" && r.SentinelUsername+r.SentinelPassword.Reveal() != "",
+		"store.redis.master_name", "is missing while sentinel_username or sentinel_password is set: name the master, or remove them")
 }
 
 func (v *validator) redisTLS(r Redis) {
 	for _, file := range []struct{ name, value string }{
 		{"tls_ca", r.TLSCA}, {"tls_cert", r.TLSCert}, {"tls_key", r.TLSKey}, {"tls_server_name", r.TLSServerName},
 	} {
-		if file.value != "" && !r.TLS {
-			v.add("store.redis."+file.name, "is set without tls: set tls to true, or remove it")
-		}
+		v.when(file.value != "" && !r.TLS, "store.redis."+file.name, "is set without tls: set tls to true, or remove it")
 	}
 	switch {
 	case r.TLSCert == "" && r.TLSKey != "":

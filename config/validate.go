@@ -48,21 +48,25 @@ type validator struct {
 
 func (v *validator) add(key, format string, args ...any) { v.list.Add(key, format, args...) }
 
+// when adds a problem if something is wrong.
+func (v *validator) when(wrong bool, key, format string, args ...any) {
+	if wrong {
+		v.add(key, format, args...)
+	}
+}
+
 func (v *validator) listeners() {
 	c := v.config
 	_, port, ok := v.address("listen", c.Listen)
 	host, adminPort, adminOK := v.address("admin.listen", c.Admin.Listen)
-	if ok && adminOK && c.Listen == c.Admin.Listen && port != "0" && adminPort != "0" {
-		v.add("admin.listen", "is the address of listen: give the admin listener its own port")
-	}
-	if adminOK && !loopback(host) && c.Admin.Token == "" {
-		v.add("admin.token", "is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1")
-	}
+	v.when(ok && adminOK && c.Listen == c.Admin.Listen && port != "0" && adminPort != "0",
+		"admin.listen", "is the address of listen: give the admin listener its own port")
+	v.when(adminOK && !loopback(host) && c.Admin.Token == "",
+		"admin.token", "is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1")
 	v.headerValue("admin.token", c.Admin.Token)
 	for i, name := range c.Admin.Hosts {
-		if !hostName(name) {
-			v.add(fmt.Sprintf("admin.hosts[%d]", i), "is not a host name: write it without scheme, port and path, as dewpoint.internal")
-		}
+		v.when(!hostName(name),
+			fmt.Sprintf("admin.hosts[%d]", i), "is not a host name: write it without scheme, port and path, as dewpoint.internal")
 	}
 }
 
@@ -129,36 +133,25 @@ func (v *validator) urlPort(key, port string) {
 // headerValue refuses what cannot be part of a header, most often a key that was read with its newline.
 func (v *validator) headerValue(key string, secret Secret) {
 	odd := func(r rune) bool { return r <= ' ' || r == 0x7f }
-	if strings.ContainsFunc(secret.Reveal(), odd) {
-		v.add(key, "holds a space, line break or control character: give the bare key")
-	}
+	v.when(strings.ContainsFunc(secret.Reveal(), odd), key, "holds a space, line break or control character: give the bare key")
 }
 
 func (v *validator) notNegative(key string, d time.Duration) {
-	if d < 0 {
-		v.add(key, "is negative: write it as 30s")
-	}
+	v.when(d < 0, key, "is negative: write it as 30s")
 }
 
 func (v *validator) oneOf(key, value string, allowed ...string) {
-	if !slices.Contains(allowed, value) {
-		v.add(key, "is not one of %s: use one of them", strings.Join(allowed, ", "))
-	}
+	v.when(!slices.Contains(allowed, value), key, "is not one of %s: use one of them", strings.Join(allowed, ", "))
 }
 
 func (v *validator) store() {
 	s := v.config.Store
 	v.oneOf("store.type", s.Type, StoreEmbedded, StoreRedis)
-	if s.Type == StoreEmbedded && s.Path == "" {
-		v.add("store.path", "is missing: name the file of the embedded store")
-	}
-	if s.TTL < minTTL || s.TTL > maxTTL {
-		v.add("store.ttl", "is not between %v and %v: write it as 720h", minTTL, maxTTL)
-	}
+	v.when(s.Type == StoreEmbedded && s.Path == "", "store.path", "is missing: name the file of the embedded store")
+	v.when(s.TTL < minTTL || s.TTL > maxTTL, "store.ttl", "is not between %v and %v: write it as 720h", minTTL, maxTTL)
 	v.storeSize(s)
-	if s.Secret != "" && len(s.Secret) < minSecret {
-		v.add("store.secret", "is shorter than %d characters: use a longer random one, or remove it", minSecret)
-	}
+	v.when(s.Secret != "" && len(s.Secret) < minSecret,
+		"store.secret", "is shorter than %d characters: use a longer random one, or remove it", minSecret)
 	if s.Type == StoreRedis {
 		v.redis(s.Redis)
 	}
@@ -178,12 +171,8 @@ func (v *validator) storeSize(s Store) {
 func (v *validator) llms() {
 	for _, name := range slices.Sorted(maps.Keys(v.config.LLMs)) {
 		llm, key := v.config.LLMs[name], syntax.Join("llms", name)
-		if name == "" {
-			v.add(key, "has an empty name: name it, as llms.cheap")
-		}
-		if llm.Model == "" {
-			v.add(key+".model", "is missing: name the model to call")
-		}
+		v.when(name == "", key, "has an empty name: name it, as llms.cheap")
+		v.when(llm.Model == "", key+".model", "is missing: name the model to call")
 		if llm.BaseURL != "" {
 			v.baseURL(key+".base_url", llm.BaseURL)
 		}
@@ -212,15 +201,10 @@ func (v *validator) llmOutput(key string, llm LLM) {
 func (v *validator) models() {
 	for _, name := range slices.Sorted(maps.Keys(v.config.Models)) {
 		info, key := v.config.Models[name], syntax.Join("models", name)
-		if name == "" {
-			v.add(key, "has an empty name: name the model")
-		}
-		if info.ContextWindow <= 0 {
-			v.add(key+".context_window", "is not positive: write the window's size in tokens")
-		}
-		if info.MaxOutput <= 0 || info.MaxOutput > max(info.ContextWindow, 0) {
-			v.add(key+".max_output", "is not between 1 and context_window: write the longest answer in tokens")
-		}
+		v.when(name == "", key, "has an empty name: name the model")
+		v.when(info.ContextWindow <= 0, key+".context_window", "is not positive: write the window's size in tokens")
+		v.when(info.MaxOutput <= 0 || info.MaxOutput > max(info.ContextWindow, 0),
+			key+".max_output", "is not between 1 and context_window: write the longest answer in tokens")
 		v.oneOf(key+".encoding", info.Encoding, model.EncodingO200k, model.EncodingCL100k)
 		v.price(key+".price", info.Price)
 	}
@@ -231,9 +215,7 @@ func (v *validator) price(key string, p model.Price) {
 		name string
 		usd  float64
 	}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"cache_write", p.CacheWrite}, {"output", p.Output}} {
-		if !(part.usd >= 0) {
-			v.add(key+"."+part.name, "is negative: write USD per million tokens")
-		}
+		v.when(!(part.usd >= 0), key+"."+part.name, "is negative: write USD per million tokens")
 	}
 }
 
@@ -271,9 +253,7 @@ func (v *validator) limits() {
 		name string
 		size limit.Bytes
 	}{{"max_body", l.MaxBody}, {"max_header", l.MaxHeader}} {
-		if part.size <= 0 {
-			v.add("limits."+part.name, "is not positive: write a size as 64MiB")
-		}
+		v.when(part.size <= 0, "limits."+part.name, "is not positive: write a size as 64MiB")
 	}
 	switch {
 	case l.BytesInFlight < 0:
@@ -283,15 +263,11 @@ func (v *validator) limits() {
 	}
 	v.notNegative("limits.upstream_response_header_timeout", l.UpstreamResponseHeaderTimeout)
 	v.notNegative("limits.stream_idle_timeout", l.StreamIdleTimeout)
-	if l.SummariserTimeout <= 0 {
-		v.add("limits.summariser_timeout", "is not positive: write it as 30s")
-	}
+	v.when(l.SummariserTimeout <= 0, "limits.summariser_timeout", "is not positive: write it as 30s")
 	v.tenantLimits("limits.tenant", l.Tenant)
 }
 
 func (v *validator) shutdown() {
 	v.notNegative("shutdown.delay", v.config.Shutdown.Delay)
-	if v.config.Shutdown.Timeout <= 0 {
-		v.add("shutdown.timeout", "is not positive: write it as 5m")
-	}
+	v.when(v.config.Shutdown.Timeout <= 0, "shutdown.timeout", "is not positive: write it as 5m")
 }

@@ -69,9 +69,8 @@ func (v *validator) foreignFields(key string, c Condenser) {
 	value := reflect.ValueOf(c)
 	for i := range value.NumField() {
 		name := syntax.KeyOf(value.Type().Field(i))
-		if !slices.Contains(mine, name) && !value.Field(i).IsZero() {
-			v.add(syntax.Join(key, name), "%s", ForeignKey(c.Type, CondenserKeys(c.Type)))
-		}
+		v.when(!slices.Contains(mine, name) && !value.Field(i).IsZero(),
+			syntax.Join(key, name), "%s", ForeignKey(c.Type, CondenserKeys(c.Type)))
 	}
 }
 
@@ -80,12 +79,9 @@ func (v *validator) rolling(key string, c Condenser) {
 		v.keepFirst(key+".keep_first", c)
 	}
 	v.maxTokens(key+".max_tokens", c.MaxTokens)
-	if c.MinTokens < 0 {
-		v.add(key+".min_tokens", "is negative: write a number of tokens, or 0 for no floor")
-	}
-	if !(c.MinimumProgress > 0 && c.MinimumProgress < 1) {
-		v.add(key+".minimum_progress", "is not between 0 and 1: write a share of the events, as 0.1")
-	}
+	v.when(c.MinTokens < 0, key+".min_tokens", "is negative: write a number of tokens, or 0 for no floor")
+	v.when(!(c.MinimumProgress > 0 && c.MinimumProgress < 1),
+		key+".minimum_progress", "is not between 0 and 1: write a share of the events, as 0.1")
 }
 
 // keepFirst checks that the target of half of max_size holds the head, the summary, and at least one event of the tail.
@@ -116,9 +112,7 @@ func (v *validator) maxTokens(key string, tokens float64) {
 func (v *validator) calling(key string, c Condenser) {
 	v.positive(key+".max_event_length", c.MaxEventLength)
 	v.notNegative(key+".timeout", c.Timeout)
-	if c.Deadline <= 0 {
-		v.add(key+".deadline", "is not positive: write how long a request may wait for a summary, as 20s")
-	}
+	v.when(c.Deadline <= 0, key+".deadline", "is not positive: write how long a request may wait for a summary, as 20s")
 	if c.BackgroundAt != 0 {
 		v.add(key+".background_at", "is not available in this version: leave it out")
 	}
@@ -138,19 +132,14 @@ func (v *validator) recentEvents(key string, c Condenser) {
 	if !v.positive(key+".max_events", c.MaxEvents) {
 		return
 	}
-	if c.KeepFirst < 0 {
-		v.add(key+".keep_first", "is negative: write a number of events")
-	}
-	if c.KeepFirst >= c.MaxEvents {
-		v.add(key+".keep_first", "is %d, and must be below max_events = %d: lower it, or raise max_events", c.KeepFirst, c.MaxEvents)
-	}
+	v.when(c.KeepFirst < 0, key+".keep_first", "is negative: write a number of events")
+	v.when(c.KeepFirst >= c.MaxEvents,
+		key+".keep_first", "is %d, and must be below max_events = %d: lower it, or raise max_events", c.KeepFirst, c.MaxEvents)
 }
 
 func (v *validator) pipeline(key string, c Condenser, depth int) {
 	list := key + ".condensers"
-	if len(c.Condensers) == 0 {
-		v.add(list, "is empty: name at least one condenser")
-	}
+	v.when(len(c.Condensers) == 0, list, "is empty: name at least one condenser")
 	if depth >= maxPipelineDepth {
 		v.add(list, "is a pipeline in too many pipelines: write it as one list")
 		return
@@ -161,8 +150,6 @@ func (v *validator) pipeline(key string, c Condenser, depth int) {
 }
 
 func (v *validator) positive(key string, n int) bool {
-	if n <= 0 {
-		v.add(key, "is not positive: write a number of at least 1")
-	}
+	v.when(n <= 0, key, "is not positive: write a number of at least 1")
 	return n > 0
 }

@@ -44,8 +44,6 @@ func (v *validator) modelPattern(key, name string) {
 func (v *validator) foreignThresholds(key, condenserType string, o Override) {
 	mine := Thresholds(condenserType)
 	for _, name := range o.keys() {
-		if !slices.Contains(mine, name) {
-			v.add(syntax.Join(key, name), "%s", ForeignKey(condenserType, mine))
-		}
+		v.when(!slices.Contains(mine, name), syntax.Join(key, name), "%s", ForeignKey(condenserType, mine))
 	}
 }

@@ -11,12 +11,10 @@ const maxTenantName = 64
 
 // tenants checks that every tenant has a key, and that no two share one.
 func (v *validator) tenants() {
-	if v.config.Notify && len(v.config.Tenants) > 0 {
-		v.add("notify", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
-	}
-	if v.config.LogContent && len(v.config.Tenants) > 0 {
-		v.add("log_content", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
-	}
+	v.when(v.config.Notify && len(v.config.Tenants) > 0,
+		"notify", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
+	v.when(v.config.LogContent && len(v.config.Tenants) > 0,
+		"log_content", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	names, owners := map[string]int{}, map[[sha256.Size]byte]string{}
 	for i, tenant := range v.config.Tenants {
 		key := syntax.Index("tenants", i)
@@ -56,9 +54,7 @@ func (v *validator) tenantUpstream(key string, tenant Tenant) {
 }
 
 func (v *validator) apiKeys(list string, keys []APIKey, owners map[[sha256.Size]byte]string) {
-	if len(keys) == 0 {
-		v.add(list, "is empty: give the tenant at least one key, or no client can use it")
-	}
+	v.when(len(keys) == 0, list, "is empty: give the tenant at least one key, or no client can use it")
 	for i, apiKey := range keys {
 		key := syntax.Index(list, i)
 		if !v.apiKey(key, apiKey) {
@@ -99,9 +95,7 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 		name string
 		n    int
 	}{{"concurrent", l.Concurrent}, {"requests_per_minute", l.Requests}, {"tokens_per_minute", l.Tokens}} {
-		if part.n < 0 {
-			v.add(key+"."+part.name, "is negative: write a number, or 0 for no limit")
-		}
+		v.when(part.n < 0, key+"."+part.name, "is negative: write a number, or 0 for no limit")
 	}
 	switch {
 	case l.Body < 0:

@@ -68,8 +68,25 @@ func wrongType(param, want string, got json.RawMessage) *APIError {
 	return refuse(param, "invalid_type", "Invalid type for '%s': expected %s, but got %s instead.", param, want, describe(got))
 }
 
+// require refuses a value that is missing, or of another kind.
+func require(param string, raw json.RawMessage, want kind) *APIError {
+	if kindOf(raw) == kindAbsent {
+		return missingParameter(param)
+	}
+	return expect(param, raw, want)
+}
+
+// expect refuses a value of another kind.
+func expect(param string, raw json.RawMessage, want kind) *APIError {
+	if kindOf(raw) == want {
+		return nil
+	}
+	words := map[kind]string{kindBool: "a boolean", kindString: "a string", kindObject: "an object", kindArray: "an array of objects"}
+	return wrongType(param, words[want], raw)
+}
+
 func wrongValue(param, got string, supported ...string) *APIError {
-	return refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", got, list(supported))
+	return refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", got, list(quoted(supported), "and"))
 }
 
 func emptyArray(param string) *APIError {
@@ -93,18 +110,23 @@ func badPattern(param, pattern string) *APIError {
 		"Invalid '%s': string does not match pattern. Expected a string that matches the pattern '%s'.", param, pattern)
 }
 
-// list quotes the values and joins them as an English enumeration.
-func list(values []string) string {
-	quoted := make([]string, len(values))
+// quoted puts each value in single quotes.
+func quoted(values []string) []string {
+	all := make([]string, len(values))
 	for i, v := range values {
-		quoted[i] = "'" + v + "'"
+		all[i] = "'" + v + "'"
 	}
-	switch last := len(quoted) - 1; last {
+	return all
+}
+
+// list joins values as an English enumeration, with a word before the last.
+func list(values []string, word string) string {
+	switch last := len(values) - 1; last {
 	case 0:
-		return quoted[0]
+		return values[0]
 	case 1:
-		return quoted[0] + " and " + quoted[1]
+		return values[0] + " " + word + " " + values[1]
 	default:
-		return strings.Join(quoted[:last], ", ") + ", and " + quoted[last]
+		return strings.Join(values[:last], ", ") + ", " + word + " " + values[last]
 	}
 }

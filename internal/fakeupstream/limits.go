@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -74,18 +75,7 @@ func overflow(s size, window int) *APIError {
 	}
 	return refuse("messages", "context_length_exceeded",
 		"This model's maximum context length is %d tokens. However, %s. Please reduce the length of the %s.",
-		window, total, either(reduce))
-}
-
-func either(words []string) string {
-	switch last := len(words) - 1; last {
-	case 0:
-		return words[0]
-	case 1:
-		return words[0] + " or " + words[1]
-	default:
-		return strings.Join(words[:last], ", ") + ", or " + words[last]
-	}
+		window, total, list(reduce, "or"))
 }
 
 const noKey = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer " +
@@ -102,10 +92,8 @@ func checkKey(header http.Header, keys []string) *APIError {
 	if !bearer || key == "" {
 		return &APIError{http.StatusUnauthorized, noKey, invalidRequest, "", ""}
 	}
-	for _, known := range keys {
-		if key == known {
-			return nil
-		}
+	if slices.Contains(keys, key) {
+		return nil
 	}
 	return &APIError{http.StatusUnauthorized, fmt.Sprintf("Incorrect API key provided: %s. You can find your API key at "+
 		"https://platform.openai.com/account/api-keys.", mask(key)), invalidRequest, "", "invalid_api_key"}

@@ -1,6 +1,7 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -48,7 +49,7 @@ func (o Options) modelJSON(name string) string {
 func (x *exchange) embeddings() {
 	top, err := parseBody(x.req.Body)
 	if err == nil {
-		err = firstError(top, checkModel, checkInput)
+		err = cmp.Or(checkModel(top), checkInput(top))
 	}
 	if err != nil {
 		x.refuse(err)

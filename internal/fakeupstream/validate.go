@@ -1,6 +1,7 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
@@ -28,10 +29,7 @@ func Validate(body []byte) *APIError {
 	if err != nil {
 		return err
 	}
-	if err := firstError(top, checkTools, checkToolChoice, checkResponseFormat, checkNumbers, checkStream); err != nil {
-		return err
-	}
-	return checkMessageOrder(messages)
+	return cmp.Or(checkTools(top), checkToolChoice(top), checkResponseFormat(top), checkNumbers(top), checkStream(top), checkMessageOrder(messages))
 }
 
 // ValidateStrict is Validate that also refuses unknown fields, at the top and in the messages, and tool call ids of more
@@ -40,7 +38,8 @@ func ValidateStrict(body []byte) *APIError {
 	if err := Validate(body); err != nil {
 		return err
 	}
-	return firstError(asObject(body), checkKnownArguments, checkKnownMessageFields, checkIDLengths)
+	top := asObject(body)
+	return cmp.Or(checkKnownArguments(top), checkKnownMessageFields(top), checkIDLengths(top))
 }
 
 func parseBody(body []byte) (object, *APIError) {
@@ -54,37 +53,23 @@ func parseBody(body []byte) (object, *APIError) {
 	return nil, refuse("", "invalid_type", "Invalid type: expected an object, but got %s instead.", describe(body))
 }
 
-func firstError(top object, checks ...func(object) *APIError) *APIError {
-	for _, check := range checks {
-		if err := check(top); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func checkModel(top object) *APIError {
-	switch model := top["model"]; {
-	case !given(model):
-		return refuse("", "", "you must provide a model parameter")
-	case kindOf(model) != kindString:
-		return wrongType("model", "a string", model)
-	case asString(model) == "":
-		return refuse("", "", "you must provide a model parameter")
+	if model := top["model"]; given(model) && string(model) != `""` {
+		return expect("model", model, kindString)
 	}
-	return nil
+	return refuse("", "", "you must provide a model parameter")
 }
 
 func checkStream(top object) *APIError {
 	if stream := top["stream"]; given(stream) && kindOf(stream) != kindBool {
-		return wrongType("stream", "a boolean", stream)
+		return expect("stream", stream, kindBool)
 	}
 	options := top["stream_options"]
 	if !given(options) {
 		return nil
 	}
-	if kindOf(options) != kindObject {
-		return wrongType("stream_options", "an object", options)
+	if err := expect("stream_options", options, kindObject); err != nil {
+		return err
 	}
 	if !isTrue(top["stream"]) {
 		return refuse("stream_options", "",

@@ -1,16 +1,17 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 )
 
 const (
-	maxNameLength   = 64
-	namePattern     = `^[a-zA-Z0-9_-]+$`
-	authorPattern   = `^[^\s<|\\/>]+$`
-	messageRequired = "an array of objects"
+	maxNameLength = 64
+	namePattern   = `^[a-zA-Z0-9_-]+$`
+	authorPattern = `^[^\s<|\\/>]+$`
 )
 
 var (
@@ -20,24 +21,17 @@ var (
 
 // parseMessages returns the messages if each of them, by itself, has the right shape.
 func parseMessages(top object) ([]object, *APIError) {
-	messages, there := top["messages"]
-	if !there {
-		return nil, missingParameter("messages")
+	if err := require("messages", top["messages"], kindArray); err != nil {
+		return nil, err
 	}
-	if kindOf(messages) != kindArray {
-		return nil, wrongType("messages", messageRequired, messages)
-	}
-	all := asArray(messages)
+	all := asArray(top["messages"])
 	if len(all) == 0 {
 		return nil, emptyArray("messages")
 	}
 	parsed := make([]object, len(all))
 	for i, raw := range all {
-		if kindOf(raw) != kindObject {
-			return nil, wrongType(fmt.Sprintf("messages[%d]", i), "an object", raw)
-		}
 		parsed[i] = asObject(raw)
-		if err := checkMessageShape(i, parsed[i]); err != nil {
+		if err := cmp.Or(expect(fmt.Sprintf("messages[%d]", i), raw, kindObject), checkMessageShape(i, parsed[i])); err != nil {
 			return nil, err
 		}
 	}
@@ -45,29 +39,19 @@ func parseMessages(top object) ([]object, *APIError) {
 }
 
 func checkMessageShape(index int, m object) *APIError {
-	at := fmt.Sprintf("messages[%d]", index)
-	if err := checkRole(at, m["role"]); err != nil {
-		return err
-	}
-	role := asString(m["role"])
-	if err := checkContent(at, role, m["content"]); err != nil {
-		return err
-	}
-	if err := checkAuthor(at+".name", m["name"]); err != nil {
+	at, role := fmt.Sprintf("messages[%d]", index), asString(m["role"])
+	if err := cmp.Or(checkRole(at, m["role"]), checkContent(at, role, m["content"]), checkAuthor(at+".name", m["name"])); err != nil {
 		return err
 	}
 	if id := m["tool_call_id"]; given(id) && kindOf(id) != kindString {
-		return wrongType(at+".tool_call_id", "a string", id)
+		return expect(at+".tool_call_id", id, kindString)
 	}
 	return checkCalls(index, role, m)
 }
 
 func checkRole(at string, role json.RawMessage) *APIError {
-	if kindOf(role) == kindAbsent {
-		return missingParameter(at + ".role")
-	}
-	if kindOf(role) != kindString {
-		return wrongType(at+".role", "a string", role)
+	if err := require(at+".role", role, kindString); err != nil {
+		return err
 	}
 	switch r := asString(role); r {
 	case "system", "developer", "user", "assistant", "tool", "function":
@@ -94,10 +78,7 @@ func checkParts(at, role string, parts []json.RawMessage) *APIError {
 	}
 	for i, part := range parts {
 		where := fmt.Sprintf("%s.content[%d]", at, i)
-		if kindOf(part) != kindObject {
-			return wrongType(where, "an object", part)
-		}
-		if err := checkPart(where, role, asObject(part)); err != nil {
+		if err := cmp.Or(expect(where, part, kindObject), checkPart(where, role, asObject(part))); err != nil {
 			return err
 		}
 	}
@@ -108,19 +89,14 @@ func checkPart(where, role string, part object) *APIError {
 	if kindOf(part["type"]) == kindAbsent {
 		return missingParameter(where + ".type")
 	}
-	name := asString(part["type"])
-	allowed := partTypes(role)
-	field, ok := allowed[name]
-	if !ok {
-		return wrongValue(where+".type", name, partNames(role)...)
+	name := asString(part["type"]) // the field that holds the value has the same
+	if allowed := partNames(role); !slices.Contains(allowed, name) {
+		return wrongValue(where+".type", name, allowed...)
 	}
-	if kindOf(part[field]) == kindAbsent {
-		return missingParameter(where + "." + field)
+	if err := require(where+"."+name, part[name], partKind(name)); err != nil {
+		return err
 	}
-	if want := partKind(field); kindOf(part[field]) != want {
-		return wrongType(where+"."+field, map[kind]string{kindString: "a string", kindObject: "an object"}[want], part[field])
-	}
-	if name == "image_url" && kindOf(asObject(part[field])["url"]) != kindString {
+	if name == "image_url" && kindOf(asObject(part[name])["url"]) != kindString {
 		return missingParameter(where + ".image_url.url")
 	}
 	return nil
@@ -145,26 +121,15 @@ func partNames(role string) []string {
 	}
 }
 
-// partTypes maps each allowed part type to the field that holds its value: they have the same name.
-func partTypes(role string) map[string]string {
-	types := map[string]string{}
-	for _, name := range partNames(role) {
-		types[name] = name
-	}
-	return types
-}
-
 func checkAuthor(param string, name json.RawMessage) *APIError {
 	if !given(name) {
 		return nil
 	}
-	if kindOf(name) != kindString {
-		return wrongType(param, "a string", name)
+	err := expect(param, name, kindString)
+	if err == nil && !authorRegexp.MatchString(asString(name)) {
+		err = badPattern(param, authorPattern)
 	}
-	if !authorRegexp.MatchString(asString(name)) {
-		return badPattern(param, authorPattern)
-	}
-	return nil
+	return err
 }
 
 func checkCalls(index int, role string, m object) *APIError {
@@ -176,8 +141,8 @@ func checkCalls(index int, role string, m object) *APIError {
 	if role != "assistant" {
 		return unknownParameter(at + ".tool_calls")
 	}
-	if kindOf(calls) != kindArray {
-		return wrongType(at+".tool_calls", messageRequired, calls)
+	if err := expect(at+".tool_calls", calls, kindArray); err != nil {
+		return err
 	}
 	all := asArray(calls)
 	if len(all) == 0 {
@@ -193,11 +158,8 @@ func checkCalls(index int, role string, m object) *APIError {
 }
 
 func checkCall(at string, raw json.RawMessage) *APIError {
-	if kindOf(raw) != kindObject {
-		return wrongType(at, "an object", raw)
-	}
 	call := asObject(raw)
-	if err := checkCallID(at+".id", call["id"]); err != nil {
+	if err := cmp.Or(expect(at, raw, kindObject), checkCallID(at+".id", call["id"])); err != nil {
 		return err
 	}
 	switch name := asString(call["type"]); {
@@ -213,45 +175,25 @@ func checkCall(at string, raw json.RawMessage) *APIError {
 }
 
 func checkCallID(param string, id json.RawMessage) *APIError {
-	switch {
-	case kindOf(id) == kindAbsent:
-		return missingParameter(param)
-	case kindOf(id) != kindString:
-		return wrongType(param, "a string", id)
-	case asString(id) == "":
-		return emptyString(param)
+	err := require(param, id, kindString)
+	if err == nil && asString(id) == "" {
+		err = emptyString(param)
 	}
-	return nil
+	return err
 }
 
 // checkInvocation judges the function (or custom tool) of a call. Its input must be a string, but not valid JSON: models
 // write broken JSON, and agents send it back.
 func checkInvocation(at, input string, raw json.RawMessage) *APIError {
-	if kindOf(raw) == kindAbsent {
-		return missingParameter(at)
-	}
-	if kindOf(raw) != kindObject {
-		return wrongType(at, "an object", raw)
-	}
 	f := asObject(raw)
-	if err := checkFunctionName(at+".name", f["name"]); err != nil {
-		return err
-	}
-	if kindOf(f[input]) == kindAbsent {
-		return missingParameter(at + "." + input)
-	}
-	if kindOf(f[input]) != kindString {
-		return wrongType(at+"."+input, "a string", f[input])
-	}
-	return nil
+	return cmp.Or(require(at, raw, kindObject), checkFunctionName(at+".name", f["name"]), require(at+"."+input, f[input], kindString))
 }
 
 func checkFunctionName(param string, raw json.RawMessage) *APIError {
+	if err := require(param, raw, kindString); err != nil {
+		return err
+	}
 	switch name := asString(raw); {
-	case kindOf(raw) == kindAbsent:
-		return missingParameter(param)
-	case kindOf(raw) != kindString:
-		return wrongType(param, "a string", raw)
 	case name == "":
 		return emptyString(param)
 	case len(name) > maxNameLength:

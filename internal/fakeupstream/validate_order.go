@@ -3,6 +3,7 @@ package fakeupstream
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -62,7 +63,7 @@ func (u *unit) answer(i int, m object) *APIError {
 
 // match notes that message i answers the call with that id.
 func (u *unit) match(i int, id string) *APIError {
-	if !u.has(id) {
+	if !slices.Contains(u.ids, id) {
 		return refuse(fmt.Sprintf("messages.[%d].tool_call_id", i), "",
 			"Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", id)
 	}
@@ -72,15 +73,6 @@ func (u *unit) match(i int, id string) *APIError {
 	}
 	u.answered[id] = i
 	return nil
-}
-
-func (u *unit) has(id string) bool {
-	for _, known := range u.ids {
-		if known == id {
-			return true
-		}
-	}
-	return false
 }
 
 // close ends the unit before the message that param names; every call must have been answered.

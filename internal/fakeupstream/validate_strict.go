@@ -1,8 +1,10 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"unicode/utf8"
 )
@@ -29,18 +31,15 @@ func checkKnownMessageFields(top object) *APIError {
 }
 
 func checkIDLengths(top object) *APIError {
+	var err *APIError
 	for i, raw := range asArray(top["messages"]) {
 		m := asObject(raw)
-		if err := checkIDLength(fmt.Sprintf("messages[%d].tool_call_id", i), m["tool_call_id"]); err != nil {
-			return err
-		}
+		err = cmp.Or(err, checkIDLength(fmt.Sprintf("messages[%d].tool_call_id", i), m["tool_call_id"]))
 		for j, call := range asArray(m["tool_calls"]) {
-			if err := checkIDLength(fmt.Sprintf("messages[%d].tool_calls[%d].id", i, j), asObject(call)["id"]); err != nil {
-				return err
-			}
+			err = cmp.Or(err, checkIDLength(fmt.Sprintf("messages[%d].tool_calls[%d].id", i, j), asObject(call)["id"]))
 		}
 	}
-	return nil
+	return err
 }
 
 func checkIDLength(param string, id json.RawMessage) *APIError {
@@ -52,13 +51,12 @@ func checkIDLength(param string, id json.RawMessage) *APIError {
 
 // firstUnknown returns the first key, in the order of the alphabet, that is not known.
 func firstUnknown(o object, known []string) string {
-	first := ""
-	for key := range o {
-		if !slices.Contains(known, key) && (first == "" || key < first) {
-			first = key
+	for _, key := range slices.Sorted(maps.Keys(o)) {
+		if !slices.Contains(known, key) {
+			return key
 		}
 	}
-	return first
+	return ""
 }
 
 func knownArguments() []string {

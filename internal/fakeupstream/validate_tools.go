@@ -1,6 +1,7 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -13,8 +14,8 @@ func checkTools(top object) *APIError {
 	if !there || kindOf(tools) == kindNull {
 		return nil
 	}
-	if kindOf(tools) != kindArray {
-		return wrongType("tools", messageRequired, tools)
+	if err := expect("tools", tools, kindArray); err != nil {
+		return err
 	}
 	all := asArray(tools)
 	if len(all) == 0 {
@@ -33,8 +34,8 @@ func checkTools(top object) *APIError {
 }
 
 func checkTool(at string, raw json.RawMessage) *APIError {
-	if kindOf(raw) != kindObject {
-		return wrongType(at, "an object", raw)
+	if err := expect(at, raw, kindObject); err != nil {
+		return err
 	}
 	tool := asObject(raw)
 	switch name := asString(tool["type"]); {
@@ -50,14 +51,8 @@ func checkTool(at string, raw json.RawMessage) *APIError {
 }
 
 func checkFunction(at string, raw json.RawMessage) *APIError {
-	if kindOf(raw) == kindAbsent {
-		return missingParameter(at)
-	}
-	if kindOf(raw) != kindObject {
-		return wrongType(at, "an object", raw)
-	}
 	f := asObject(raw)
-	if err := checkFunctionName(at+".name", f["name"]); err != nil {
+	if err := cmp.Or(require(at, raw, kindObject), checkFunctionName(at+".name", f["name"])); err != nil {
 		return err
 	}
 	if !given(f["parameters"]) {
@@ -67,8 +62,8 @@ func checkFunction(at string, raw json.RawMessage) *APIError {
 }
 
 func checkParameters(param, name string, schema json.RawMessage, strict bool) *APIError {
-	if kindOf(schema) != kindObject {
-		return wrongType(param, "an object", schema)
+	if err := expect(param, schema, kindObject); err != nil {
+		return err
 	}
 	if t := asString(asObject(schema)["type"]); t != "object" {
 		if t == "" {
@@ -143,8 +138,8 @@ func checkResponseFormat(top object) *APIError {
 	if !given(raw) {
 		return nil
 	}
-	if kindOf(raw) != kindObject {
-		return wrongType("response_format", "an object", raw)
+	if err := expect("response_format", raw, kindObject); err != nil {
+		return err
 	}
 	format := asObject(raw)
 	switch name := asString(format["type"]); {
@@ -175,11 +170,8 @@ func checkFormatSchema(raw json.RawMessage) *APIError {
 	if !given(raw) {
 		return missingParameter(at)
 	}
-	if kindOf(raw) != kindObject {
-		return wrongType(at, "an object", raw)
-	}
 	format := asObject(raw)
-	if err := checkFunctionName(at+".name", format["name"]); err != nil {
+	if err := cmp.Or(expect(at, raw, kindObject), checkFunctionName(at+".name", format["name"])); err != nil {
 		return err
 	}
 	if !isTrue(format["strict"]) {
@@ -239,12 +231,8 @@ func extend(path []string, names ...string) []string {
 }
 
 func tuple(path []string) string {
-	quoted := make([]string, len(path))
-	for i, p := range path {
-		quoted[i] = "'" + p + "'"
+	if len(path) == 1 {
+		return "('" + path[0] + "',)"
 	}
-	if len(quoted) == 1 {
-		return "(" + quoted[0] + ",)"
-	}
-	return "(" + strings.Join(quoted, ", ") + ")"
+	return "(" + strings.Join(quoted(path), ", ") + ")"
 }

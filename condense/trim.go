@@ -24,16 +24,51 @@ func (ToolOutputTrim) Name() string { return "tool_output_trim" }
 // Condense implements Condenser. Its Job makes a condensation that forgets nothing but has Trims.
 func (o ToolOutputTrim) Condense(in Input) Decision {
 	limit := orDefault(o.MaxEventLength, DefaultEventLength)
-	var fresh []arrival
-	for i := len(in.View.Items) - 1; i >= arrived(in.View); i-- {
-		if a, ok := o.trim(in, in.View.Items[i], limit); ok {
-			fresh = append(fresh, a)
+	fresh := trims(in, arrived(in.View), func(item session.Item) (arrival, bool) {
+		if item.Trim != nil {
+			return arrival{}, false
 		}
-	}
+		return shorter(in, item, limit)
+	})
 	if len(fresh) == 0 {
 		return Decision{}
 	}
-	return Decision{Job: &trimJob{condensation: frozen(in, fresh)}}
+	return Decision{Job: &trimJob{need: Need{Reason: session.ReasonArrival}, condensation: frozen(in, fresh)}}
+}
+
+// The lengths, in characters, to which results are cut when a request does not fit otherwise.
+const (
+	longestTrim  = 16000
+	shortestTrim = 500
+)
+
+// Shorten shows results in part, as little as makes a request fit its window: those that have just come, or all. What was trimmed
+// before is trimmed further. Nil if no length makes it fit.
+func Shorten(in Input, all bool) Job {
+	from := arrived(in.View)
+	if all {
+		from = 0
+	}
+	for length := longestTrim; length >= shortestTrim; length /= 2 {
+		cut := trims(in, from, func(item session.Item) (arrival, bool) { return shorter(in, item, length) })
+		if len(cut) == 0 {
+			continue
+		}
+		if c := frozen(in, cut); c.After.Tokens <= Room(in) {
+			return &trimJob{need: Need{Reason: session.ReasonArrival, Hard: true}, condensation: c}
+		}
+	}
+	return nil
+}
+
+// trims lists what is trimmed of the view's items from one on, newest first.
+func trims(in Input, from int, cut func(session.Item) (arrival, bool)) (found []arrival) {
+	for i := len(in.View.Items) - 1; i >= from; i-- {
+		if a, ok := cut(in.View.Items[i]); ok {
+			found = append(found, a)
+		}
+	}
+	return found
 }
 
 // arrived is the item from which on everything is new to the model: what came after the history's last assistant
@@ -56,12 +91,13 @@ type arrival struct {
 	saved int // tokens
 }
 
-// trim cuts one item, if it is a result as the client sent it, too long, and smaller when cut.
-func (o ToolOutputTrim) trim(in Input, item session.Item, limit int) (arrival, bool) {
-	if item.Kind != session.Observation || item.Trim != nil || len(item.Raw) <= limit || !pristine(in.View, item) {
+// shorter cuts one item, if it is a result as the client sent it, perhaps trimmed before, too long, and smaller when cut.
+func shorter(in Input, item session.Item, limit int) (arrival, bool) {
+	if item.Kind != session.Observation || len(item.Raw) <= limit || item.Trim == nil && !pristine(in.View, item) {
 		return arrival{}, false
 	}
-	content, err := in.Codec.Read(item.Raw)
+	own := in.View.History.Messages[item.Index].Raw
+	content, err := in.Codec.Read(own)
 	if err != nil || len(content.Images) > 0 {
 		return arrival{}, false
 	}
@@ -70,7 +106,7 @@ func (o ToolOutputTrim) trim(in Input, item session.Item, limit int) (arrival, b
 		return arrival{}, false
 	}
 	t.Pos = in.View.History.Pos(item.Index)
-	raw, err := in.Codec.Rewrite(item.Raw, RenderTrim(content.Text, t))
+	raw, err := in.Codec.Rewrite(own, RenderTrim(content.Text, t))
 	if err != nil {
 		return arrival{}, false
 	}
@@ -113,13 +149,14 @@ func frozen(in Input, fresh []arrival) session.Condensation {
 
 // trimJob hands out what was decided.
 type trimJob struct {
+	need         Need
 	condensation session.Condensation
 }
 
 var _ Job = (*trimJob)(nil)
 
 // Need implements Job.
-func (*trimJob) Need() Need { return Need{Reason: session.ReasonArrival} }
+func (j *trimJob) Need() Need { return j.need }
 
 // Run implements Job. It calls nobody.
 func (j *trimJob) Run(context.Context) (Result, error) {

@@ -19,6 +19,10 @@ type Dialect interface {
 	Read(raw []byte) (session.Content, error)
 	// Note writes a user message that carries text.
 	Note(text string) []byte
+	// Reply writes an assistant message that carries text.
+	Reply(text string) []byte
+	// Merge gives the first of two messages of one role with the content of the second behind its own.
+	Merge(first, second []byte) ([]byte, error)
 	// Rewrite gives a message with another text in the place of its content; everything else of it stays, byte for byte.
 	Rewrite(raw []byte, text string) ([]byte, error)
 	// StripReasoning gives a message without the sealed reasoning that its provider bound to what stood before it; everything

@@ -54,7 +54,13 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 			if shapes(in, decision) {
 				c.show(c.reshaped(*decision.View))
 			}
-			if decision.Job == nil || made == c.engine.o.Condenses || !c.runJob(ctx, decision.Job, false, report) {
+			if decision.Job == nil || made == c.engine.o.Condenses {
+				return
+			}
+			if decision.Job.Need().Hard && condense.Essential(in) > condense.Room(in) && c.shorten(ctx, false, report) {
+				return // what has just come is too long by itself, and nothing else was
+			}
+			if !c.runJob(ctx, decision.Job, false, report) {
 				return
 			}
 			if decision.Job.Need().Reason != session.ReasonArrival {
@@ -162,32 +168,48 @@ func (t *Turn) overtaken(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	t.show(t.project(applied))
+	t.relief.before, t.relief.trial = t.shown, nil
 	return true, nil
 }
 
 // writeFactor is how many times the time of a read the write of a condensation may take: the condensation was paid for.
 const writeFactor = 5
 
-// commit writes a condensation and projects the view with it.
+// commit writes a condensation and projects the view with it. One that is on trial is only shown until upstream has taken it, unless
+// the request that it was for has gone on without it.
 func (t *Turn) commit(ctx context.Context, result condense.Result, report *Report) bool {
+	f := t.waits.flight
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	made := Attempt{
+		Thread: t.place.Thread.ID, Reason: result.Condensation.Reason, Made: &result.Condensation, Fallback: result.Fallback,
+		Replaced: result.Failed,
+	}
+	if t.relief.trying && !f.abandoned {
+		t.try(made)
+	} else if !t.write(ctx, made, f.abandoned, report) {
+		return false
+	}
+	f.reach(t, report)
+	return true
+}
+
+// write logs a condensation and shows it.
+func (t *Turn) write(ctx context.Context, a Attempt, abandoned bool, report *Report) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
 	defer cancel()
-	t.waits.flight.mu.Lock()
-	defer t.waits.flight.mu.Unlock()
-	c, err := t.outlasted(ctx, result.Condensation)
+	c, err := t.outlasted(ctx, *a.Made, abandoned)
 	if err == nil {
 		c, err = t.registry.Condense(ctx, &t.place, &t.shown.view, t.measured(c))
 	}
 	if err != nil {
-		t.failed(report, Attempt{Reason: result.Condensation.Reason, Fallback: result.Fallback, Err: err})
+		t.failed(report, Attempt{Reason: a.Reason, Fallback: a.Fallback, Err: err})
 		return false
 	}
 	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
 	t.made = append(t.made, condensedBy(&c))
-	report.Attempts = append(report.Attempts, Attempt{
-		Thread: t.place.Thread.ID, Reason: c.Reason, Made: &c, Fallback: result.Fallback, Replaced: result.Failed,
-	})
-	t.waits.flight.reach(t, report)
+	a.Made = &c
+	report.Attempts = append(report.Attempts, a)
 	return true
 }
 
@@ -195,15 +217,15 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 // that is still to come, was bound to the history as it had been.
 //
 // The turn's own place stays as it is: what the thread has become may be another one, that began after this one was deleted.
-func (t *Turn) outlasted(ctx context.Context, c session.Condensation) (session.Condensation, error) {
+func (t *Turn) outlasted(ctx context.Context, c session.Condensation, abandoned bool) (session.Condensation, error) {
 	now, err := t.store.Thread(ctx, t.place.Thread.ID)
 	switch {
 	case err != nil:
 		return c, fmt.Errorf("read thread: %w", err)
-	case !now.Created.Equal(t.place.Thread.Created), len(now.Condensations) != t.shown.seen:
+	case !now.Created.Equal(t.place.Thread.Created), len(now.Condensations) != t.shown.seen, abandoned && len(t.relief.trial) > 0:
 		return c, errOutlived
 	}
-	if t.waits.flight.abandoned || now.Len > t.history.Len() {
+	if abandoned || now.Len > t.history.Len() {
 		c.Stripped = max(c.Stripped, now.Len+1)
 	}
 	return c, nil

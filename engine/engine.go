@@ -55,6 +55,7 @@ type Model struct {
 	MaxOutput int
 
 	Configured bool // the operator says so: no server's word on the window counts
+	Alternates bool // upstream takes no two messages of a user, or of an assistant, in a row
 }
 
 // Windows is what servers say of the windows they serve models with.
@@ -138,7 +139,7 @@ func (e *Engine) Swap(s Settings) *Settings {
 	if len(s.Fields) == 0 {
 		s.Fields = agents.SessionFields()
 	}
-	e.learnt.windows.Purge() // they may have been another upstream's
+	e.learnt.purge()
 	e.settings.Store(&s)
 	return &s
 }

@@ -205,13 +205,22 @@ func TestRelieve(t *testing.T) {
 	if !relief.Smaller || turn.Sent().Tokens >= before || relief.Report.Window != 0 {
 		t.Errorf("relief %+v, %d tokens of %d", relief, turn.Sent().Tokens, before)
 	}
-	if report := turn.Relieved(relief); report.Window != before {
-		t.Errorf("%d tokens were too many, learnt %d", before, report.Window)
+	if report := turn.Settle(t.Context(), true); report.Window != before || len(report.Attempts) == 0 || report.Attempts[0].Made == nil {
+		t.Errorf("%d tokens were too many, learnt %+v", before, report)
 	}
-	named := r.begin(says(41), engine.WishNone)
-	r.logged(named)
-	if relief := named.Relieve(t.Context(), overflow.Overflow{Limit: 1500}); relief.Report.Window != 1500 {
-		t.Errorf("upstream told of its window: %+v", relief)
+	for _, taken := range []bool{false, true} {
+		named := r.begin(says(41), engine.WishNone)
+		r.logged(named)
+		if relief := named.Relieve(t.Context(), overflow.Overflow{Limit: 600}); !relief.Smaller {
+			t.Fatalf("upstream told of its window: %+v", relief)
+		}
+		report, want := named.Settle(t.Context(), taken), 0
+		if taken {
+			want = 600
+		}
+		if report.Window != want || len(report.Attempts) == 0 || (report.Attempts[0].Made != nil) != taken {
+			t.Errorf("taken %t: %+v", taken, report)
+		}
 	}
 }
 

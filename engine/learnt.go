@@ -7,11 +7,15 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// learnt is the context windows that upstreams told of in their errors, by tenant and model. It is bounded, since a
-// client picks the model's name, and forgets after a while: servers change.
+// learnt is the context windows that upstreams told of in their errors, by tenant and model, and which models want roles to
+// alternate. It is bounded, since a client picks the model's name, and forgets windows after a while: servers change.
 type learnt struct {
-	windows *lru.Cache[learntKey, learntWindow]
+	windows    *lru.Cache[learntKey, learntWindow]
+	alternates *lru.Cache[servedModel, struct{}]
 }
+
+// servedModel is a model of a tenant's upstream.
+type servedModel struct{ tenant, upstream, model string }
 
 type learntKey struct{ tenant, model string }
 
@@ -31,7 +35,17 @@ func newLearnt() (*learnt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new window cache: %w", err)
 	}
-	return &learnt{windows: windows}, nil
+	alternates, err := lru.New[servedModel, struct{}](learntKept)
+	if err != nil {
+		return nil, fmt.Errorf("new cache of roles: %w", err)
+	}
+	return &learnt{windows, alternates}, nil
+}
+
+// purge forgets all: upstreams may have changed.
+func (l *learnt) purge() {
+	l.windows.Purge()
+	l.alternates.Purge()
 }
 
 func (l *learnt) set(tenant, model string, tokens int, now time.Time) {

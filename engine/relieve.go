@@ -2,63 +2,124 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"math"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Reliefs is how many times a request that overflowed is condensed and sent again.
-const Reliefs = 3
+// reliefs is how many times a request that overflowed is made smaller and sent again.
+const reliefs = 3
+
+// ErrRefused is why a request went on without what was condensed: upstream refused it all the same.
+var ErrRefused = errors.New("upstream refused the condensed request")
+
+// relief is what a turn has learnt of upstream's refusals, and done about them.
+type relief struct {
+	tries      int
+	scale      float64    // upstream's count of this request over ours, where it told
+	alternates bool       // upstream wants roles to alternate
+	asItCame   bool       // upstream refused what was changed, so that the body goes as it came
+	trying     bool       // what is condensed is on trial
+	trial      []Attempt  // condensations that are shown, and logged once upstream takes them
+	before     projection // the view without them
+	window     int        // that upstream told of, or that it showed not to have; 0: neither
+}
 
 // Relief is what was done about an overflow.
 type Relief struct {
 	Smaller bool // the request is to be sent again
 	Report  Report
-
-	tooMany int // tokens that upstream did not take, before calibration; 0: it said how many it takes
 }
 
-// Relieve makes a request smaller that overflowed upstream's context window.
+// Relieve makes a request smaller that overflowed upstream's context window. What it condenses is on trial until Settle.
 func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
-	if over.ByOutput || t.unchanged() {
+	if over.ByOutput || t.unchanged() || t.relief.tries == reliefs || t.in.Tenant.Condenser.Name() == (condense.Noop{}).Name() {
 		return r
 	}
 	t.awaitLog()
 	before := t.size()
-	t.learn(over, before, &r.Report)
-	ctx, told := t.condensing(ctx, condense.Need{Reason: session.ReasonOverflow, Hard: true})
-	report, _ := t.fly(ctx, session.ReasonOverflow, func(ctx context.Context, c *Turn, report *Report) { c.shrink(ctx, report) })
-	told()
-	r.Report.Attempts, r.Report.Panic = report.Attempts, report.Panic
-	r.Smaller = t.size().Tokens < before.Tokens
-	if over.Limit == 0 {
-		r.tooMany = before.Tokens
+	if !t.learn(over, before) {
+		return r
 	}
+	if t.relief.tries++; t.relief.tries == 1 {
+		t.relief.before = t.shown
+	}
+	ctx, told := t.condensing(ctx, condense.Need{Reason: session.ReasonOverflow, Hard: true})
+	r.Report, _ = t.fly(ctx, session.ReasonOverflow, func(ctx context.Context, c *Turn, report *Report) {
+		c.relief.trying = true
+		c.shrink(ctx, report)
+		c.relief.trying = false
+	})
+	told()
+	t.relief.trying = false
+	r.Smaller = t.size().Tokens < before.Tokens
 	return r
 }
 
-// Relieved takes note that upstream took what a relief made of the request. It was thus too long before, which is learnt
-// where upstream did not say how long it may be.
-func (t *Turn) Relieved(r Relief) (report Report) {
-	if r.tooMany > 0 {
-		t.keepWindow(t.adjust(r.tooMany), &report)
+// learn takes what an overflow tells of the model, for this turn. It reports whether the request can be too long at all: an error
+// about something else is not cured by a smaller history.
+func (t *Turn) learn(over overflow.Overflow, sent session.Size) bool {
+	if over.Prompt > 0 && !over.AtLeast && sent.Tokens > 0 {
+		if ratio := float64(over.Prompt) / float64(sent.Tokens); ratio <= believed && ratio >= 1/believed {
+			t.engine.o.Tokens.Observe(t.in.Split.Model, sent.Tokens, over.Prompt)
+			t.relief.scale = ratio
+		}
 	}
-	return report
+	ours := t.adjust(sent.Tokens)
+	if over.Limit > 0 && believed*float64(ours+reserved(t.in.Split.MaxOutput, t.model)) < float64(over.Limit) {
+		return false
+	}
+	window := over.Limit
+	switch {
+	case window == 0:
+		window = ours * 9 / 10 // it is less than what was sent
+		if !t.model.Configured {
+			t.relief.window = ours
+		}
+	case t.model.Configured && window < t.model.Window: // the operator knows better than an error
+		window = ours / 2
+	default:
+		t.relief.window = window
+	}
+	if t.model.Window == 0 || window < t.model.Window {
+		t.model.Window = window
+	}
+	return true
 }
 
-// shrink makes the view smaller by all means.
+// believed is how far upstream's count may be from ours.
+const believed = 4.0
+
+// shrink makes the view fit, if it can: by trimming the newest results where no condensation can make it fit and that alone does,
+// else by the tenant's condenser, then without a summary, and at last by trimming results as well.
 func (t *Turn) shrink(ctx context.Context, report *Report) {
-	t.condenseHard(ctx, report)
-	if in := t.input(t.wanted()); !fits(in, in.Total) {
-		t.trimHard(ctx, report)
+	in := t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true})
+	if condense.Essential(in) > condense.Room(in) && t.shorten(ctx, false, report) {
+		return
 	}
+	for _, c := range []condense.Condenser{t.in.Tenant.Condenser, condense.ConversationWindow{}} {
+		if t.condenseHard(ctx, c, report); t.fits() {
+			return
+		}
+	}
+	if !t.shorten(ctx, false, report) {
+		t.shorten(ctx, true, report)
+	}
+}
+
+// fits reports whether the request should fit upstream's window.
+func (t *Turn) fits() bool {
+	in := t.input(t.wanted())
+	return in.Total <= condense.Room(in)
 }
 
 // condenseHard condenses because upstream refused the request for its length.
-func (t *Turn) condenseHard(ctx context.Context, report *Report) {
-	need := condense.Need{Reason: session.ReasonOverflow, Hard: true}
-	decision := t.in.Tenant.Condenser.Condense(t.input(need))
+func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, report *Report) {
+	decision := c.Condense(t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true}))
 	if decision.Job == nil || !t.runJob(ctx, decision.Job, true, report) {
 		return
 	}
@@ -67,54 +128,81 @@ func (t *Turn) condenseHard(ctx context.Context, report *Report) {
 	}
 }
 
-// fits reports whether a request of so many tokens should fit upstream's window.
-func fits(in condense.Input, total int) bool { return total+min(in.Reserved, in.Window/2) <= in.Window }
+// shorten shows tool results in part, those that have just come or all, if that makes the request fit.
+func (t *Turn) shorten(ctx context.Context, all bool, report *Report) bool {
+	job := condense.Shorten(t.input(t.wanted()), all)
+	return job != nil && t.runJob(ctx, job, true, report) && t.fits()
+}
 
-// The lengths, in characters, to which newly arrived tool results are cut when nothing else is left to forget.
-const (
-	longestTrim  = 16000
-	shortestTrim = 500
-)
+// try shows a condensation that is not logged yet.
+func (t *Turn) try(a Attempt) {
+	c := t.measured(*a.Made)
+	n := len(t.shown.applied)
+	c.ID = session.CondensationID{Thread: t.place.Thread.ID, Seq: math.MaxUint64 - uint64(n)} // no log is as long
+	if n > 0 {
+		c.Base = t.shown.applied[n-1].ID
+	}
+	t.relief.trial = append(slices.Clip(t.relief.trial), a)
+	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
+}
 
-// trimHard cuts the tool results that have just come, as little as makes the view fit: they are all that is left.
-func (t *Turn) trimHard(ctx context.Context, report *Report) {
-	in := t.input(t.wanted())
-	var last condense.Job
-	for length := longestTrim; length >= shortestTrim; length /= 2 {
-		job := condense.ToolOutputTrim{MaxEventLength: length}.Condense(in).Job
-		if job == nil {
-			continue
+// Unchange has the body forwarded as it came, because upstream refused what was changed. It reports whether anything was.
+func (t *Turn) Unchange() (report Report, again bool) {
+	if !t.changed() {
+		return report, false
+	}
+	t.relief.asItCame = true
+	reason := session.ReasonOverflow
+	if n := len(t.shown.applied); n > 0 {
+		reason = t.shown.applied[n-1].Reason
+	}
+	t.failed(&report, Attempt{Reason: reason, Err: ErrRefused})
+	return report, true
+}
+
+// Settle ends what was done about refusals, when upstream has taken the request, or has refused it for the last time: what helped is
+// logged and learnt, and what did not is forgotten.
+func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
+	trial := t.relief.trial
+	t.relief.trial = nil
+	switch {
+	case !taken || t.relief.asItCame:
+		for _, a := range trial {
+			t.failed(&report, Attempt{Reason: a.Reason, Err: ErrRefused})
 		}
-		last = job
-		if result, err := job.Run(ctx); err == nil && fits(in, result.Condensation.After.Tokens) {
+		return report
+	case len(trial) > 0:
+		t.keep(ctx, trial, &report)
+	}
+	if t.relief.alternates {
+		t.engine.learnt.alternates.Add(t.servedModel(), struct{}{})
+	}
+	if t.relief.tries > 0 && t.relief.window > 0 {
+		t.engine.learnt.set(t.in.Tenant.Name, t.in.Split.Model, t.relief.window, t.engine.o.Now())
+		report.Window = t.relief.window
+	}
+	return report
+}
+
+// keep logs the condensations that were on trial. What is forwarded stays as it is.
+func (t *Turn) keep(ctx context.Context, trial []Attempt, report *Report) {
+	forwarded := t.shown
+	unlock, err := t.claim(ctx)
+	if err != nil {
+		t.failed(report, Attempt{Reason: trial[0].Reason, Err: err})
+		return
+	}
+	defer unlock()
+	t.show(t.relief.before)
+	for _, a := range trial {
+		if !t.write(ctx, a, false, report) {
 			break
 		}
 	}
-	if last != nil {
-		t.runJob(ctx, last, false, report)
-	}
+	forwarded.seen = t.shown.seen
+	t.show(forwarded)
 }
 
-// learn takes what an overflow tells of the model: for this turn, and, where upstream named its window, for those to come.
-func (t *Turn) learn(over overflow.Overflow, sent session.Size, report *Report) {
-	if over.Prompt > 0 && !over.AtLeast && sent.Tokens > 0 {
-		t.engine.o.Tokens.Observe(t.in.Split.Model, sent.Tokens, over.Prompt)
-		t.scale = float64(over.Prompt) / float64(sent.Tokens)
-	}
-	window := over.Limit
-	if window == 0 {
-		window = t.adjust(sent.Tokens) * 9 / 10 // it is less than what was sent
-	}
-	if t.model.Window == 0 || window < t.model.Window {
-		t.model.Window = window
-	}
-	if over.Limit > 0 {
-		t.keepWindow(over.Limit, report)
-	}
-}
-
-// keepWindow remembers a window for turns to come.
-func (t *Turn) keepWindow(window int, report *Report) {
-	t.engine.learnt.set(t.in.Tenant.Name, t.in.Split.Model, window, t.engine.o.Now())
-	report.Window = window
+func (t *Turn) servedModel() servedModel {
+	return servedModel{t.in.Tenant.Name, t.in.Upstream.BaseURL, head(t.in.Split.Model)}
 }

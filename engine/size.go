@@ -77,5 +77,5 @@ func sum(ns []int) int {
 
 // adjust corrects a count by what was observed of the model, and by what upstream said of this very request.
 func (t *Turn) adjust(n int) int {
-	return max(t.engine.o.Tokens.Adjust(t.in.Split.Model, n), int(t.scale*float64(n)))
+	return max(t.engine.o.Tokens.Adjust(t.in.Split.Model, n), int(t.relief.scale*float64(n)))
 }

@@ -64,7 +64,7 @@ type Turn struct {
 	counted  func() *counts // counts at the first call, in whichever goroutine that is
 	shown    projection
 	made     []Condensed
-	scale    float64 // upstream's count of this request over ours, where it told
+	relief   relief
 	logged   *logging
 	waits    waits
 }
@@ -133,6 +133,7 @@ func (t *Turn) prepareCounting() {
 			t.model.Window = told
 		}
 	}
+	t.relief.alternates = e.learnt.alternates.Contains(t.servedModel())
 	t.model.Window = e.learnt.window(t.in.Tenant.Name, t.in.Split.Model, t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })

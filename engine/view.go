@@ -67,11 +67,16 @@ func (t *Turn) trim(item *session.Item) {
 }
 
 // unchanged reports whether the body goes upstream as it came, whatever the view.
-func (t *Turn) unchanged() bool { return t.in.Wish == WishOff || t.in.Tenant.Observe }
+func (t *Turn) unchanged() bool {
+	return t.in.Wish == WishOff || t.in.Tenant.Observe || t.relief.asItCame
+}
+
+// changed reports whether what goes upstream is not the body as it came.
+func (t *Turn) changed() bool { return !t.unchanged() && !t.shown.view.Identity() }
 
 // Forwarded is the request's body with the view in the place of its messages; below every threshold the body itself.
 func (t *Turn) Forwarded() [][]byte {
-	if t.shown.view.Identity() || t.unchanged() {
+	if !t.changed() {
 		return [][]byte{t.in.Body.Bytes()}
 	}
 	return t.in.Split.Join(t.messages())
@@ -79,6 +84,9 @@ func (t *Turn) Forwarded() [][]byte {
 
 // messages are the view's, as they go upstream.
 func (t *Turn) messages() [][]byte {
+	if t.alternates() {
+		return alternate(t.in.Dialect, t.shown.view.Items)
+	}
 	messages := make([][]byte, len(t.shown.view.Items))
 	for i, item := range t.shown.view.Items {
 		messages[i] = item.Raw

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -10,8 +9,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
-	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
@@ -83,7 +80,7 @@ func (r *request) run(ctx *fasthttp.RequestCtx) error {
 	}
 	resp, err := r.send(r.forwarded())
 	if err == nil && r.turn != nil {
-		resp, err = r.relieve(resp) //nolint:bodyclose // the relay closes it
+		resp, err = r.persist(resp) //nolint:bodyclose // the relay closes it
 	}
 	if err != nil {
 		r.giveBack(err)
@@ -155,70 +152,6 @@ func (r *request) forwarded() [][]byte {
 		r.orAsItCame(func() { parts = r.turn.Forwarded() })
 	}
 	return parts
-}
-
-// send makes the request upstream.
-func (r *request) send(parts [][]byte) (*http.Response, error) {
-	url, err := target(r.tenant.Upstream.BaseURL, r.asked.path, r.asked.query)
-	if err != nil {
-		return nil, err
-	}
-	if r.tenant.Upstream.APIKey != "" {
-		r.header.Set("Authorization", "Bearer "+r.tenant.Upstream.APIKey)
-		r.header.Del("X-Api-Key")
-		r.header.Del("Api-Key")
-	}
-	if limit := r.tenant.Upstream.Timeout; limit > 0 && r.lease.limit == nil {
-		r.lease.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
-	}
-	r.seen.sending(r.header)
-	resp, err := r.server.o.Upstream.RoundTrip(r.outbound(url, parts))
-	if err != nil {
-		err = upstreamError(r.ctx, err)
-	}
-	r.seen.answered(resp, err)
-	return resp, err
-}
-
-// relieve has a request made smaller that overflowed upstream's context window, and sends it again. It gives the last answer,
-// whatever that is: if nothing helps, upstream's own error.
-func (r *request) relieve(resp *http.Response) (*http.Response, error) {
-	for range engine.Reliefs {
-		over, is := r.examine(resp)
-		if !is {
-			return resp, nil
-		}
-		var relief engine.Relief
-		r.orAsItCame(func() {
-			relief = r.turn.Relieve(r.ctx, over)
-			r.note(relief.Report)
-		})
-		if r.turn == nil || !relief.Smaller {
-			return resp, nil
-		}
-		r.seen.relieved()
-		_ = resp.Body.Close()
-		var err error
-		if resp, err = r.send(r.forwarded()); err != nil {
-			return nil, err
-		}
-		if resp.StatusCode == http.StatusOK {
-			r.orAsItCame(func() { r.note(r.turn.Relieved(relief)) })
-		}
-		if r.turn == nil {
-			return resp, nil
-		}
-	}
-	return resp, nil
-}
-
-// examine looks whether an answer is an overflow. An answer that stops coming is given up as it is while it is relayed.
-func (r *request) examine(resp *http.Response) (overflow.Overflow, bool) {
-	if idle := r.server.o.Limits.StreamIdle; idle > 0 {
-		silent := time.AfterFunc(idle, func() { r.cancel(errSilent) })
-		defer silent.Stop()
-	}
-	return overflowed(resp)
 }
 
 // relay hands upstream's response to the client, and what was learnt from it to the log.

@@ -82,6 +82,8 @@ func cause(err error) string {
 		return "deadline"
 	case errors.Is(err, engine.ErrCrowded):
 		return "busy"
+	case errors.Is(err, engine.ErrRefused):
+		return "refused"
 	case errors.Is(err, session.ErrUnavailable):
 		return "store"
 	}

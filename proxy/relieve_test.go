@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -220,5 +221,178 @@ func TestAStalledErrorIsGivenUp(t *testing.T) {
 	defer resp.Body.Close()
 	if body, err := io.ReadAll(resp.Body); err == nil {
 		t.Errorf("%s, a clean end after %q", resp.Status, body)
+	}
+}
+
+// headed keeps the first message of the user.
+func headed() *condense.LLM {
+	return condense.NewLLM(condense.LLMSettings{
+		Settings:   condense.Settings{MaxSize: 10, KeepFirst: 2, MinimumProgress: 0.1},
+		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience}, Model: cheapModel,
+	})
+}
+
+// alternating is an upstream that wants roles to alternate.
+func alternating(window int) fakeupstream.Options {
+	return fakeupstream.Options{Alternates: true, ContextWindow: window, SummariserModels: []string{cheapModel}}
+}
+
+// TestRolesAlternate: the first refusal is cured by joining the summary to the user message before it, and is the only one.
+func TestRolesAlternate(t *testing.T) {
+	r := condensing(t, setup{upstream: alternating(0), condenser: headed()})
+	var first string
+	for n := 13; n < 40; n += 2 {
+		resp, body := r.ask(messages(turns("tea", n)...))
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Dewpoint-Condense-Failed") != "" {
+			t.Fatalf("%d messages: %s, failed %q: %s", n, resp.Status, resp.Header.Get("X-Dewpoint-Condense-Failed"), body)
+		}
+		if resp.Header.Get("X-Dewpoint-Condensed") != "" {
+			first = string(r.forwarded().Messages[1])
+		}
+		if got := string(r.forwarded().Messages[1]); first != "" && got != first {
+			t.Errorf("%d messages: the prefix changed from %.300s to %.300s", n, first, got)
+		}
+	}
+	if r.refusals() != 1 || first == "" {
+		t.Errorf("%d refusals, first message %.300s", r.refusals(), first)
+	}
+	if !strings.Contains(first, "tea") || strings.Count(first, "dewpoint_") == 0 {
+		t.Errorf("the summary has not joined the first user message: %.500s", first)
+	}
+}
+
+// TestRolesAlternateAsConfigured: nothing is refused where the operator says so.
+func TestRolesAlternateAsConfigured(t *testing.T) {
+	r := condensing(t, setup{upstream: alternating(0), condenser: headed(), models: func(name string) proxy.ModelInfo {
+		return proxy.ModelInfo{Model: engine.Model{Name: name, Alternates: true}}
+	}})
+	for n := 13; n < 40; n += 2 {
+		if resp, body := r.ask(messages(turns("tea", n)...)); resp.StatusCode != http.StatusOK {
+			t.Fatalf("%d messages: %s: %s", n, resp.Status, body)
+		}
+	}
+	if r.refusals() != 0 {
+		t.Errorf("%d refusals", r.refusals())
+	}
+}
+
+// TestRefusedAsChanged: what upstream refuses after it was changed goes again as it came, and is said; what it would refuse anyway for
+// its key, its rate or a fault of its own does not.
+func TestRefusedAsChanged(t *testing.T) {
+	refused := func(status int) fakeupstream.Answer {
+		return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: status, Message: "Something in it is wrong.", Type: "invalid_request_error"}}
+	}
+	for status, again := range map[int]bool{400: true, 422: true, 401: false, 403: false, 404: false, 413: false, 429: false, 500: false} {
+		r := condensing(t, setup{condenser: headed()})
+		r.up.Script(refused(status))
+		sent := messages(turns("tea", 21)...)
+		resp, body := r.ask(sent)
+		if again != (resp.StatusCode == http.StatusOK) || again != (string(r.forwarded().Body) == sent) {
+			t.Errorf("%d: %s: %s", status, resp.Status, body)
+		}
+		if again != (resp.Header.Get("X-Dewpoint-Condense-Failed") == "refused") || again != (r.logs.FilterMessage("not condensed").Len() == 1) {
+			t.Errorf("%d: failed %q", status, resp.Header.Get("X-Dewpoint-Condense-Failed"))
+		}
+	}
+}
+
+// TestRefusedAsItCame: a body that was not changed is not sent twice.
+func TestRefusedAsItCame(t *testing.T) {
+	r := condensing(t, setup{condenser: headed()})
+	r.up.Script(fakeupstream.Answer{Error: &fakeupstream.APIError{Status: 400, Message: "Something in it is wrong.", Type: "invalid_request_error"}})
+	if resp, _ := r.ask(messages(turns("tea", 5)...)); resp.StatusCode != 400 || len(r.up.Requests()) != 1 {
+		t.Errorf("%s after %d requests", resp.Status, len(r.up.Requests()))
+	}
+}
+
+// calls is an assistant message with as many calls, and their results of so many lines each.
+func calls(name string, n, lines int) []string {
+	var asked, answered []string
+	for i := range n {
+		id := fmt.Sprintf("call_%s_%d", name, i)
+		asked = append(asked, fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":"read","arguments":"{}"}}`, id))
+		answered = append(answered, fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":%q}`, id, strings.Repeat("a line of a long file\n", lines)))
+	}
+	return append([]string{`{"role":"assistant","content":null,"tool_calls":[` + strings.Join(asked, ",") + `]}`}, answered...)
+}
+
+// TestALargeResultLeavesTheHistoryAlone: where trimming the newest result is enough, nothing is forgotten for it.
+func TestALargeResultLeavesTheHistoryAlone(t *testing.T) {
+	for name, window := range map[string]int{"learnt": 0, "known": 8000} {
+		r := condensing(t, setup{upstream: fakeupstream.Options{ContextWindow: 8000}, condenser: onRequest(), window: window})
+		history := append(turns("tea", 9), calls("big", 1, 50000)...)
+		resp, body := r.ask(messages(history...))
+		if resp.StatusCode != http.StatusOK || len(r.forwarded().Messages) != len(history) || r.up.SummariserCalls() != 0 {
+			t.Errorf("%s: %s, %d of %d messages, %d summaries: %.300s",
+				name, resp.Status, len(r.forwarded().Messages), len(history), r.up.SummariserCalls(), body)
+		}
+	}
+}
+
+// TestNothingIsKeptThatDidNotHelp: what was trimmed for an attempt that upstream refused is not trimmed afterwards.
+func TestNothingIsKeptThatDidNotHelp(t *testing.T) {
+	for name, c := range map[string]condense.Condenser{
+		"noop": condense.Noop{}, "llm": onRequest(), "window": condense.ConversationWindow{}, "masking": condense.ObservationMasking{AttentionWindow: 100},
+	} {
+		tooLong := fakeupstream.Answer{Error: &fakeupstream.APIError{
+			Status: 400, Type: "invalid_request_error", Code: "context_length_exceeded",
+			Message: "This model's maximum context length is 4000 tokens. However, your messages resulted in 9000 tokens.",
+		}}
+		var over atomic.Bool
+		r := condensing(t, setup{condenser: c, upstream: fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+			if over.Load() {
+				return fakeupstream.Answer{Content: "Fine."}
+			}
+			return tooLong
+		}}})
+		history := append(turns("tea", 21), calls("big", 1, 1000)...)
+		resp, body := r.ask(messages(history...))
+		if resp.StatusCode != 400 || !strings.Contains(body, "context_length_exceeded") {
+			t.Fatalf("%s: %s: %s", name, resp.Status, body)
+		}
+		over.Store(true)
+		history = append(history, say("assistant", "Done."), say("user", "And?"))
+		sent := messages(history...)
+		if resp, _ := r.ask(sent); resp.StatusCode != 200 || string(r.forwarded().Body) != sent {
+			t.Errorf("%s: %s, changed: %t", name, resp.Status, string(r.forwarded().Body) != sent)
+		}
+	}
+}
+
+// TestResultsThatWereTrimmedAreTrimmedFurther: what was cut on arrival can be too much still.
+func TestResultsThatWereTrimmedAreTrimmedFurther(t *testing.T) {
+	trim := condense.Pipeline{Stages: []condense.Condenser{condense.ToolOutputTrim{}, onRequest()}}
+	r := condensing(t, setup{upstream: fakeupstream.Options{ContextWindow: 8000}, condenser: trim})
+	history := append([]string{say("user", "read them")}, calls("all", 8, 2000)...)
+	for range 3 {
+		if resp, body := r.ask(messages(history...)); resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s", resp.Status, body)
+		}
+		history = append(history, say("assistant", "Read."), say("user", "And?"))
+	}
+	if r.refusals() != 1 {
+		t.Errorf("%d refusals", r.refusals())
+	}
+}
+
+// TestALoopThatFillsTheWindow: every condenser but noop makes a single tool loop fit, in one try.
+func TestALoopThatFillsTheWindow(t *testing.T) {
+	for name, c := range map[string]condense.Condenser{
+		"window": condense.ConversationWindow{}, "masking": condense.ObservationMasking{AttentionWindow: 1000}, "llm": onRequest(),
+		"recent": condense.RecentEvents{KeepFirst: 1, MaxEvents: 1000}, "trim": condense.ToolOutputTrim{},
+		"forgetting": condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}},
+	} {
+		r := condensing(t, setup{upstream: fakeupstream.Options{ContextWindow: 8000}, condenser: c})
+		history := []string{say("user", "work")}
+		for i := range 60 {
+			history = append(history, calls(fmt.Sprint(i), 1+i%3, 40)...)
+			before := r.refusals()
+			if resp, body := r.ask(messages(history...)); resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: step %d: %s: %s", name, i, resp.Status, body)
+			}
+			if n := r.refusals() - before; n > 1 {
+				t.Errorf("%s: step %d: %d refusals", name, i, n)
+			}
+		}
 	}
 }

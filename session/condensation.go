@@ -57,7 +57,8 @@ type Condensation struct {
 	Time          time.Time
 }
 
-// Trim says that a view shows only the beginning and the end of the text at a position. It is decided once.
+// Trim says that a view shows only the beginning and the end of the text at a position. It is decided once, unless the window is too
+// small for what it leaves: then a later one shows less.
 type Trim struct {
 	Pos, Head, Tail int // Head and Tail in bytes of text
 }

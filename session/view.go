@@ -98,9 +98,7 @@ func trimmed(applied []Condensation) map[int]*Trim {
 			if out == nil {
 				out = map[int]*Trim{}
 			}
-			if out[t.Pos] == nil {
-				out[t.Pos] = t
-			}
+			out[t.Pos] = t // one that was trimmed again shows less
 		}
 	}
 	return out

@@ -62,9 +62,14 @@ func fallback(n, standard int) int {
 func (d *Dialect) Name() string { return "chat" }
 
 // Note writes a user message that carries text. What is not UTF-8 in it becomes U+FFFD.
-func (d *Dialect) Note(text string) []byte {
+func (d *Dialect) Note(text string) []byte { return written("user", text) }
+
+// Reply writes an assistant message that carries text, as Note does.
+func (d *Dialect) Reply(text string) []byte { return written("assistant", text) }
+
+func written(role, text string) []byte {
 	b := make([]byte, 0, len(text)+len(text)/16+64)
-	b = append(b, `{"role":"user","content":`...)
+	b = append(b, `{"role":"`+role+`","content":`...)
 	b = rawjson.AppendQuote(b, text)
 	return append(b, '}')
 }

@@ -21,3 +21,26 @@ func TestRewrite(t *testing.T) {
 		}
 	}
 }
+
+func TestMerge(t *testing.T) {
+	f := func(first, second, want string) {
+		t.Helper()
+		got, err := New(Options{}).Merge([]byte(first), []byte(second))
+		if err != nil || string(got) != want {
+			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+	}
+	f(`{"role":"user","content":"a\u00e9","name":"x"}`, `{"role":"user","content":"\ud800 b"}`, `{"role":"user","content":"a\u00e9\n\n\ud800 b","name":"x"}`)
+	f(`{"role":"user","content": [{"type":"text","text":"a"}, {"type":"image_url"}] }`, `{"role":"user","content":"b"}`,
+		`{"role":"user","content": [{"type":"text","text":"a"},{"type":"image_url"},{"type":"text","text":"b"}] }`)
+	f(`{"role":"user","content":"a"}`, `{"content":[{"type":"image_url"}],"role":"user"}`, `{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url"}]}`)
+	f(`{"role":"user","content":null}`, `{"role":"user","content":"b"}`, `{"role":"user","content":[{"type":"text","text":"b"}]}`)
+	for _, bad := range [...]string{`{"role":"user"}`, `{"role":"user","content":"x"`, `[]`} {
+		if got, err := New(Options{}).Merge([]byte(bad), []byte(`{"content":"x"}`)); err == nil {
+			t.Errorf("%s: merged to %s", bad, got)
+		}
+		if got, err := New(Options{}).Merge([]byte(`{"content":"x"}`), []byte(bad)); err == nil {
+			t.Errorf("%s: merged to %s", bad, got)
+		}
+	}
+}

@@ -41,6 +41,9 @@ func (x *exchange) judge() *APIError {
 	if err := validate(x.req.Body); err != nil {
 		return err
 	}
+	if err := checkTurns(x.req.Messages); o.Alternates && err != nil {
+		return err
+	}
 	if len(o.Models) > 0 && !slices.Contains(o.Models, x.req.Model) && !slices.Contains(o.SummariserModels, x.req.Model) {
 		return unknownModel(x.req.Model)
 	}

@@ -194,7 +194,7 @@ func (s *Server) checkSeals(x *exchange) *APIError {
 		case form.bindsPrefix():
 			before, _, _ := strings.Cut(strings.TrimPrefix(signature, "prefix."), ".")
 			torn := previous != "" && lastPart(previous) != before
-			if (torn || signature != form.sign(x.req, n, m, before)) && !s.options.SealsDropped {
+			if torn || signature != form.sign(x.req, n, m, before) {
 				return refuse(fmt.Sprintf("messages.%d", n), "", "messages.%d: the thinking block is bound to a different conversation.", n)
 			}
 		case signature != form.sign(x.req, n, m, ""):

@@ -18,6 +18,8 @@ type Options struct {
 	Models  []string // known; none: any
 	Strict  bool     // ValidateStrict instead of Validate
 
+	Alternates bool // users and assistants have to take turns, and an assistant to speak before a user after results
+
 	ContextWindow int                   // tokens of prompt and reserved output; 0 is no limit
 	Windows       map[string]int        // the same for single models; the list of models tells them, as vLLM does
 	MaxOutput     int                   // tokens that may be asked for; 0 is no limit
@@ -29,9 +31,8 @@ type Options struct {
 	IsSummary        func(*Request) bool   // and those that it picks; nil picks none
 	Summarise        func(*Request) Answer // answers them; nil: Extract
 
-	Seals        Seal             // answers carry sealed reasoning, and what comes back is judged; empty: they do not
-	SealWhen     func(n int) bool // whether the n-th answer, from 0 on, carries any; nil: each
-	SealsDropped bool             // reasoning bound to another prefix is left out instead of refused
+	Seals    Seal             // answers carry sealed reasoning, and what comes back is judged; empty: they do not
+	SealWhen func(n int) bool // whether the n-th answer, from 0 on, carries any; nil: each
 
 	Keep int // requests kept by the record, the newest; 0 is all
 }

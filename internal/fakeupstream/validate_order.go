@@ -108,3 +108,22 @@ func checkSubstance(i int, m object) *APIError {
 	}
 	return refuse(fmt.Sprintf("messages.[%d].content", i), "", "Invalid value for 'content': expected a string, got null.")
 }
+
+// checkTurns refuses what templates do that have users and assistants take turns, and Mistral's rule for results.
+func checkTurns(messages []json.RawMessage) *APIError {
+	last := "system"
+	for _, raw := range messages {
+		m := asObject(raw)
+		role := asString(m["role"])
+		switch {
+		case role == "system" || role == "developer":
+			continue
+		case last == "tool" && role == "user":
+			return refuse("", "3230", "Unexpected role 'user' after role 'tool'")
+		case role == last && role != "tool", last == "system" && role != "user":
+			return refuse("", "", "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...")
+		}
+		last = role
+	}
+	return nil
+}

@@ -43,19 +43,25 @@ type Overflow struct {
 // if it states an error in place of a completion, as some gateways do. It costs one pass over at most 64 KiB, keeps
 // nothing of body, and may be called by any number of goroutines.
 func Recognise(status int, contentType string, body []byte) (Overflow, bool) {
-	if !tells(status) {
-		return Overflow{}, false
-	}
-	kind, _, err := mime.ParseMediaType(contentType)
-	if err == nil && strings.Contains(kind, "html") {
-		return Overflow{}, false
-	}
-	r := read(payload(body[:min(len(body), maxBody)]))
-	if status < 400 && !r.failed {
+	r, ok := errorOf(status, contentType, body)
+	if !ok {
 		return Overflow{}, false
 	}
 	c, _, ok := r.find()
 	return c.overflow(), ok
+}
+
+// errorOf reads what an answer says of an error, if it can carry one.
+func errorOf(status int, contentType string, body []byte) (report, bool) {
+	if !tells(status) {
+		return report{}, false
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err == nil && strings.Contains(kind, "html") {
+		return report{}, false
+	}
+	r := read(payload(body[:min(len(body), maxBody)]))
+	return r, status >= 400 || r.failed
 }
 
 // tells reports whether a status can carry an overflow. 401 to 404 and 429 have reasons of their own, whatever they say;

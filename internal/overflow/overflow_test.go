@@ -239,3 +239,22 @@ func BenchmarkRecognise(b *testing.B) {
 		})
 	}
 }
+
+func TestAlternatesRoles(t *testing.T) {
+	f := func(status int, body string, want bool) {
+		t.Helper()
+		if got := AlternatesRoles(status, "application/json", []byte(body)); got != want {
+			t.Errorf("%d %s: %v", status, body, got)
+		}
+	}
+	f(400, `{"object":"error","message":"Conversation roles must alternate user/assistant/user/assistant/...","type":"BadRequestError","param":null,"code":400}`, true)
+	f(400, `{"error":{"message":"After the optional system message, conversation roles must alternate user/assistant/user/assistant/..."}}`, true)
+	f(500, `{"error":{"code":500,"message":"Jinja Exception: Conversation roles must alternate user/assistant/user/assistant/...","type":"server_error"}}`, true)
+	f(400, `{"type":"error","error":{"type":"invalid_request_error","message":"messages: roles must alternate between \"user\" and \"assistant\", but found multiple \"user\" roles in a row"}}`, true)
+	f(400, `{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"object\":\"error\",\"message\":\"Unexpected role 'user' after role 'tool'\",\"type\":\"invalid_request_message_order\"}"}}`, true)
+	f(400, `{"error":{"message":"A conversation must alternate between user and assistant roles. Make sure the conversation alternates between user and assistant roles and try again."}}`, true)
+	f(400, `{"error":{"message":"Invalid value for 'content': expected a string, got null."}}`, false)
+	f(400, `{"error":{"message":"1 validation error: input_value='conversation roles must alternate'"}}`, false)
+	f(429, `{"error":{"message":"Conversation roles must alternate user/assistant/user/assistant/..."}}`, false)
+	f(200, `{"choices":[{"message":{"content":"Conversation roles must alternate user/assistant"}}]}`, false)
+}

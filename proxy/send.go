@@ -1,0 +1,152 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+)
+
+// send makes the request upstream.
+func (r *request) send(parts [][]byte) (*http.Response, error) {
+	url, err := target(r.tenant.Upstream.BaseURL, r.asked.path, r.asked.query)
+	if err != nil {
+		return nil, err
+	}
+	if r.tenant.Upstream.APIKey != "" {
+		r.header.Set("Authorization", "Bearer "+r.tenant.Upstream.APIKey)
+		r.header.Del("X-Api-Key")
+		r.header.Del("Api-Key")
+	}
+	if limit := r.tenant.Upstream.Timeout; limit > 0 && r.lease.limit == nil {
+		r.lease.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
+	}
+	r.seen.sending(r.header)
+	resp, err := r.server.o.Upstream.RoundTrip(r.outbound(url, parts))
+	if err != nil {
+		err = upstreamError(r.ctx, err)
+	}
+	r.seen.answered(resp, err)
+	return resp, err
+}
+
+// persist has a request changed that upstream refused for a reason that is ours to cure, and sends it again. It gives the last answer,
+// whatever that is: if nothing helps, upstream's own error.
+func (r *request) persist(resp *http.Response) (*http.Response, error) {
+	for {
+		said := r.examine(resp)
+		again := false
+		r.orAsItCame(func() { again = r.remedy(said) })
+		if r.turn == nil || !again {
+			r.orAsItCame(func() { r.keepWhatHelped(resp.StatusCode == http.StatusOK && said == (refusal{})) })
+			return resp, nil
+		}
+		_ = resp.Body.Close()
+		var err error
+		if resp, err = r.send(r.forwarded()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// remedy does something about a refusal, and reports whether the request is to be sent again. Each remedy ends: an overflow's after a
+// few tries, the others are taken once.
+func (r *request) remedy(said refusal) bool {
+	switch {
+	case said.overflow != nil:
+		relief := r.turn.Relieve(r.ctx, *said.overflow)
+		r.note(relief.Report)
+		if relief.Smaller {
+			r.seen.relieved()
+		}
+		return relief.Smaller
+	case said.alternates && r.turn.Alternate():
+		return true
+	case said.refused:
+		report, again := r.turn.Unchange()
+		r.note(report)
+		return again
+	}
+	return false
+}
+
+// keepWhatHelped ends what was done about refusals.
+func (r *request) keepWhatHelped(taken bool) {
+	if r.turn != nil {
+		r.note(r.turn.Settle(r.ctx, taken))
+	}
+}
+
+// refusal is what upstream's answer says against a request; zero: nothing that could be cured.
+type refusal struct {
+	overflow   *overflow.Overflow // it is too long
+	alternates bool               // its roles do not alternate
+	refused    bool               // it is refused for what is in it, this or something else
+}
+
+// examine looks whether an answer is a refusal. An answer that stops coming is given up as it is while it is relayed.
+func (r *request) examine(resp *http.Response) refusal {
+	if idle := r.server.o.Limits.StreamIdle; idle > 0 {
+		silent := time.AfterFunc(idle, func() { r.cancel(errSilent) })
+		defer silent.Stop()
+	}
+	return refusalOf(resp)
+}
+
+// refusalRead bounds what is read of an error to recognise it, in bytes.
+const refusalRead = 64 << 10
+
+// refusalOf reads what an answer says, and leaves the response as it was.
+func refusalOf(resp *http.Response) refusal {
+	said := refusal{refused: refuses(resp.StatusCode)}
+	if !suspicious(resp) {
+		return said
+	}
+	head, err := io.ReadAll(io.LimitReader(resp.Body, refusalRead))
+	rest := io.Reader(resp.Body)
+	if err != nil {
+		rest = failing{err}
+	}
+	resp.Body = &spliced{Reader: io.MultiReader(bytes.NewReader(head), rest), Closer: resp.Body}
+	kind := resp.Header.Get("Content-Type")
+	if over, is := overflow.Recognise(resp.StatusCode, kind, head); is {
+		said.overflow = &over
+	}
+	said.alternates = overflow.AlternatesRoles(resp.StatusCode, kind, head)
+	return said
+}
+
+// refuses reports whether a status says that a request was refused for what is in it: not for its key, its price, its address, its
+// rate or its length.
+func refuses(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
+}
+
+// suspicious reports whether an answer may be a refusal and can be read to find out: an error, or a short whole answer,
+// since some gateways tell of errors with status 200. A stream is handed on as it comes.
+func suspicious(resp *http.Response) bool {
+	if resp.Header.Get("Content-Encoding") != "" {
+		return false
+	}
+	short := resp.ContentLength > 0 && resp.ContentLength <= refusalRead && !streamed(resp.Header)
+	return resp.StatusCode >= http.StatusBadRequest || resp.StatusCode == http.StatusOK && short
+}
+
+// spliced is a body of which the beginning has been read before.
+type spliced struct {
+	io.Reader
+	io.Closer
+}
+
+// failing gives an error that was met before.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }

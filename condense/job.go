@@ -185,12 +185,14 @@ func (j *llmJob) condensation(text string) (session.Condensation, error) {
 const (
 	wordShare   = 5  // for the words of the user
 	ledgerShare = 10 // for exact values
+
+	wordTokens = 2000 // for the words of the user at most
 )
 
 // summaries are the ways to complete a record, the fullest first.
 func (j *llmJob) summaries(text string) []record.Summary {
 	s := record.Summary{Record: text}
-	s.Words = j.span.words.Text(text, min(j.s.LedgerTokens, j.span.tokens/wordShare), j.in.Count)
+	s.Words = j.span.words.Text(min(wordTokens, j.span.tokens/wordShare), j.in.Count)
 	s.Ledger = j.span.ledger.Text(text+"\n"+s.Words, min(j.s.LedgerTokens, j.span.tokens/ledgerShare), j.in.Count)
 	return []record.Summary{s, {Record: text, Words: s.Words}, {Record: text}}
 }

@@ -41,7 +41,7 @@ func readSpan(in Input, c Cut) *span {
 		m := in.View.History.Message(p)
 		content := read(in.Codec, m.Raw)
 		s.ledger.Forget(content)
-		s.words.Forget(p, m.Kind, content)
+		s.words.Forget(m.Kind, content)
 		s.weights.add(content)
 		if fresh[p] || late[p] {
 			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})

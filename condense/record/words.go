@@ -1,7 +1,7 @@
 package record
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,69 +9,165 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// wordsBytes is how much of one message is kept, in bytes: half from its beginning and half from its end. What people paste is
-// long; what they ask for stands around it.
-const wordsBytes = 2 << 10
+// How much of one message is kept, in bytes: half from its beginning and half from its end. What people paste is long; what they
+// ask for stands around it.
+const (
+	wordsBytes    = 2 << 10 // of a message where there is room
+	minWordsBytes = 128     // where there is none, before messages are left out
+	pasteBytes    = 400     // of a fenced block
+)
 
-// Words are what the user wrote in what is forgotten, word for word.
+// Words are what the user wrote in what is forgotten, word for word. Nothing but the room for them decides what is kept: not what
+// they say, and not what a record or a tool says about them.
 type Words struct {
-	said []said
-}
-
-type said struct {
-	id   int // of the event
-	text string
+	said []string       // as it was written, the oldest first; empty if it was said again later
+	last map[string]int // where each text was said last
 }
 
 // Forget takes in a message that is forgotten. Messages come oldest first. The same text counts once, where it was said last.
-func (w *Words) Forget(id int, kind session.Kind, c session.Content) {
+func (w *Words) Forget(kind session.Kind, c session.Content) {
 	if kind != session.User {
 		return
 	}
-	text := ends(strings.TrimSpace(typed(c.Text)))
+	text := ends(strings.TrimSpace(withoutPastes(typed(c.Text))), wordsBytes)
 	if text == "" {
 		return
 	}
-	w.said = slices.DeleteFunc(w.said, func(s said) bool { return s.text == text })
-	w.said = append(w.said, said{id, text})
+	if at, again := w.last[text]; again {
+		w.said[at] = ""
+	}
+	if w.last == nil {
+		w.last = map[string]int{}
+	}
+	w.last[text] = len(w.said)
+	w.said = append(w.said, text)
 }
 
-// Text is as many of the messages as fit a number of tokens, the newest first, but in the order in which they were written. What
-// the record holds word for word is left out. Empty if nothing is missing.
-func (w *Words) Text(record string, tokens int, count func(string) int) string {
+// Text is the messages within a number of tokens, in the order in which they were written. Where there is no room for all, long ones
+// are cut until there is, so that they do not push out short ones; where even that does not help, the newest stay.
+func (w *Words) Text(tokens int, count func(string) int) string {
 	var lines []string
-	for _, s := range slices.Backward(w.said) {
-		if strings.Contains(record, s.text) {
-			continue
-		}
-		line := fmt.Sprintf("- [%d] %s", s.id, s.text)
-		if cost := count(line) + 1; cost <= tokens {
-			lines, tokens = append(lines, line), tokens-cost
+	for limit := wordsBytes; limit >= minWordsBytes; limit /= 2 {
+		var all bool
+		if lines, all = w.newest(limit, tokens, count); all {
+			break
 		}
 	}
 	slices.Reverse(lines)
 	return strings.Join(lines, "\n")
 }
 
-// typed is a user's message without what agents put into it unasked: reminders, environments, what commands printed.
-func typed(text string) string {
-	for _, tag := range agents.InjectedTags() {
-		for {
-			before, rest, found := strings.Cut(text, "<"+tag+">")
-			if !found {
-				break
-			}
-			_, after, _ := strings.Cut(rest, "</"+tag+">")
-			text = before + "\n" + after
+// newest is as many of the messages as fit, each cut to that many bytes, the newest first, and whether all do.
+func (w *Words) newest(limit, tokens int, count func(string) int) (lines []string, all bool) {
+	all = true
+	for _, text := range slices.Backward(w.said) {
+		if text == "" {
+			continue
 		}
+		line := "- " + ends(text, limit)
+		if cost := count(line) + 1; cost <= tokens {
+			lines, tokens = append(lines, line), tokens-cost
+		} else if all = false; limit > minWordsBytes {
+			break
+		}
+	}
+	return lines, all
+}
+
+// typed is a user's message without the elements that agents put into it unasked: reminders, environments, what commands printed. An
+// opening tag that is never closed cuts nothing. A closing tag that nothing opened ends the element before it, of the same name: what
+// was printed may hold its own closing tag, and what follows that was printed, too.
+func typed(text string) string {
+	if printed(text) {
+		return ""
+	}
+	open, last := map[string][]int{}, map[string]int{}
+	end := map[int]int{} // of elements, by their beginning
+	for t := range tags(text, agents.InjectedTags()) {
+		from, opened := open[t.name], len(open[t.name]) > 0
+		switch at, closed := last[t.name]; {
+		case !t.closes:
+			open[t.name] = append(from, t.from)
+		case opened:
+			last[t.name], open[t.name] = from[len(from)-1], from[:len(from)-1]
+			end[last[t.name]] = t.to
+		case closed:
+			end[at] = t.to
+		}
+	}
+	if len(end) == 0 {
+		return text
+	}
+	return without(text, end)
+}
+
+// without leaves out ranges, by their beginnings. They may overlap.
+func without(text string, end map[int]int) string {
+	var b strings.Builder
+	at := 0
+	for _, from := range slices.Sorted(maps.Keys(end)) {
+		if from >= at {
+			b.WriteString(text[at:from] + "\n")
+		}
+		at = max(at, end[from])
+	}
+	return b.String() + text[at:]
+}
+
+// printed reports whether a message is nothing but what a command printed: it begins and ends with such an element, and whatever
+// stands between was printed, however much it looks like something else.
+func printed(text string) bool {
+	text = strings.TrimSpace(text)
+	begins, ends := false, false
+	for _, name := range agents.InjectedTags() {
+		if strings.HasSuffix(name, "stdout") || strings.HasSuffix(name, "stderr") {
+			begins = begins || strings.HasPrefix(text, "<"+name+">")
+			ends = ends || strings.HasSuffix(text, "</"+name+">")
+		}
+	}
+	return begins && ends
+}
+
+// withoutPastes cuts long fenced blocks. A fence that is never closed cuts nothing, unless the message is too long as it is: since a
+// block may hold a fence, so that its end looks like a beginning, what stands between any two of them is then cut to its ends.
+func withoutPastes(text string) string {
+	if text = withoutBlocks(text, false); len(text) > wordsBytes {
+		text = withoutBlocks(text, true)
 	}
 	return text
 }
 
+// withoutBlocks cuts the blocks of a text to their ends: those from an opening to a closing fence, or all that stands between fences.
+func withoutBlocks(text string, all bool) string {
+	var b strings.Builder
+	at, from, block, fence := 0, 0, 0, "" // the line, what is not written yet, the block, and what opened it
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSpace(line)
+		marks := strings.HasPrefix(bare, "```") || strings.HasPrefix(bare, "~~~")
+		opens, closes := marks && fence == "", marks && fence != "" && strings.Trim(bare, fence[:1]) == ""
+		if closes || marks && all {
+			b.WriteString(text[from:block] + ends(text[block:at], pasteBytes))
+			from = at
+		}
+		switch at += len(line); {
+		case opens:
+			fence, block = bare[:3], at
+		case closes:
+			fence, block = "", at
+		case marks && all:
+			block = at
+		}
+	}
+	if all {
+		return b.String() + text[from:block] + ends(text[block:], pasteBytes)
+	}
+	return b.String() + text[from:]
+}
+
 // ends leaves out the middle of a long text.
-func ends(text string) string {
-	if len(text) <= wordsBytes {
+func ends(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:wordsBytes/2]+"\n[...]\n"+text[len(text)-wordsBytes/2:], "")
+	return strings.ToValidUTF8(text[:limit/2]+"\n[...]\n"+text[len(text)-limit/2:], "")
 }

@@ -16,7 +16,7 @@ import (
 var ratchets = map[string]int{"product": 39_000, "lab": 9_900, "test support": 8_000}
 
 // support is what only tests and the build use.
-var support = []string{"session/sessiontest/", "condense/condensetest/", "internal/fakeupstream/", "internal/process/", "deploy/", "tools/"}
+var support = []string{"session/sessiontest/", "condense/condensetest/", "internal/fakeupstream/", "internal/process/", "internal/lineartest/", "deploy/", "tools/"}
 
 // partOf names the part of the house that a file, by its path from the root, belongs to.
 func partOf(path string) string {

@@ -1,0 +1,34 @@
+package record
+
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// TestReadersAreLinear: what reads the content of messages costs no more than in proportion to its length.
+func TestReadersAreLinear(t *testing.T) {
+	for name, read := range map[string]func(string){
+		"words": func(text string) {
+			w := &Words{}
+			w.Forget(session.User, session.Content{Text: text})
+			w.Text(1000, quarter)
+		},
+		"ledger": func(text string) {
+			l := NewLedger()
+			l.Forget(session.Content{Text: text, Calls: []session.Call{{Arguments: text}}})
+			l.Text(text, 400, quarter)
+		},
+		"terms":     func(text string) { FirstURL(text) },
+		"defuse":    func(text string) { Defuse(text) },
+		"printable": func(text string) { Printable(text) },
+		"string":    func(text string) { _ = Summary{Record: text, Words: text, Ledger: text}.String() },
+		"parse":     func(text string) { Parse(text) },
+		"wrapped":   func(text string) { Parse(recordOpen + text + recordClose) },
+		"unwrap":    func(text string) { Unwrap(text) },
+		"unescape":  func(text string) { Unescape(text) },
+	} {
+		t.Run(name, func(t *testing.T) { lineartest.Check(t, read) })
+	}
+}

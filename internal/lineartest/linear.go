@@ -1,0 +1,79 @@
+// Package lineartest holds readers of text to work that grows with the length of the text, and no faster.
+package lineartest
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// The bound: for that many times the input, at most so many times the work.
+const (
+	growth  = 8
+	most    = 12
+	small   = 16 << 10 // bytes of the smaller text
+	atLeast = 3        // runs of each size
+	atMost  = 100      // runs of each size before a reader counts as slow
+
+	resolution = 20 * time.Microsecond // what takes less counts as that
+)
+
+// Check fails if reading a text of 128 KB takes more than 12 times as long as reading one of 16 KB, for any of Shapes. Runs
+// of both sizes alternate and the fastest of each counts, so that a busy machine makes the test longer and not wrong.
+func Check(t *testing.T, read func(text string)) {
+	t.Helper()
+	large := Shapes(growth * small)
+	for name, text := range Shapes(small) {
+		if r := ratio(read, text, large[name]); r > most {
+			t.Errorf("%q: %d times the input takes %.1f times as long", name, growth, r)
+		}
+	}
+}
+
+func ratio(read func(string), short, long string) float64 {
+	least := [2]time.Duration{time.Hour, time.Hour}
+	for run := 1; ; run++ {
+		for i, text := range [...]string{short, long} {
+			begun := time.Now()
+			read(text)
+			least[i] = min(least[i], max(time.Since(begun), resolution))
+		}
+		if r := float64(least[1]) / float64(least[0]); run >= atMost || run >= atLeast && r <= most {
+			return r
+		}
+	}
+}
+
+// Shapes are texts of about n bytes that are hard to read: repeated, nested and never closed.
+func Shapes(n int) map[string]string {
+	shapes := map[string]string{"random words": words(n)}
+	for _, unit := range []string{
+		"a", "A", "1", " ", "\n", "\r\n", "=", "-", "_", ".", "#", "/", ":", "中", "😀", "e\u0301\u0327\u0489", "\u200b", "\u0301", "\U0001d400", "\xff", "'", "\"",
+		"\\", "\\\"", "\\u0041", "`", "```", "```\n", "```go\nx\n```\n", "{", "}", "[", "]", "{}", "{\"a\":", "[[],", "(", "<", ">", "</", "<!", "<\u200b", "<|", "|>", "|",
+		"<env>", "</env>", "<env></env>", "<env>x</env>\n", "<bash-stdout>", "</bash-stdout>", "<think>", "</think>", "<think>\n", "\n</think>\n", "<dewpoint_record>",
+		"<dewpoint_", "[INST]", "[/", "System:", "\nSystem:", "\n> ", "> ", "**", "\n**System:**", "### ", "a/b.go ", "/a", "a://", "://", "a://b ", "ABC-1 ",
+		"data: {}\n\n", "data:", "data: \n", ": \n", "event: a\n", "tokens ", "1 tokens", "maximum context length is ", "[...]", "\x00", "\x1b[0m",
+	} {
+		shapes[unit] = strings.Repeat(unit, n/len(unit)+1)
+	}
+	for _, pair := range [][2]string{{"<env>", "</env>"}, {"<think>\n", "\n</think>\n"}, {"[", "]"}, {"{\"a\":[", "]}"}, {"<<", ">>"}, {"\"", "\""}} {
+		half := n / (2 * max(len(pair[0]), len(pair[1])))
+		shapes[pair[0]+" nested"] = strings.Repeat(pair[0], half) + "x" + strings.Repeat(pair[1], half)
+		shapes[pair[0]+" unclosed before text"] = pair[0] + words(n)
+	}
+	return shapes
+}
+
+// words is ordinary text.
+func words(n int) string {
+	var b strings.Builder
+	for state := uint32(7); b.Len() < n; {
+		state = state*1664525 + 1013904223
+		for range 2 + state>>29 {
+			state = state*1664525 + 1013904223
+			b.WriteByte('a' + byte(state>>24)%26)
+		}
+		b.WriteByte(" \n"[(state>>16&7)/7])
+	}
+	return b.String()
+}

@@ -141,8 +141,8 @@ func TestProvisionalIsSummarisedLater(t *testing.T) {
 		}),
 	})
 	var log []session.Condensation
-	for i, want := range []session.Made{session.MadeSummary, session.MadeProvisional, session.MadeProvisional, session.MadeSummary} {
-		away = want == session.MadeProvisional
+	for i, want := range []session.Made{session.MadeSummary, session.MadeExcerpts, session.MadeExcerpts, session.MadeSummary} {
+		away = want == session.MadeExcerpts
 		v := session.Project(chatter(20*(i+1)), log)
 		in := input(&v)
 		in.Need = condense.Need{Reason: session.ReasonOverflow, Hard: true}

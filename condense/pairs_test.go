@@ -34,6 +34,7 @@ func everyCondenser(t *rapid.T) []condense.Condenser {
 		condense.RecentEvents{KeepFirst: rapid.IntRange(0, 4).Draw(t, "keep"), MaxEvents: size("max events")},
 		condense.AmortizedForgetting{Settings: settings},
 		condense.ConversationWindow{},
+		condense.Excerpts{Settings: settings},
 		condense.NewLLM(llm),
 		condense.NewStructured(llm),
 		condense.NewAttention(llm),
@@ -66,7 +67,7 @@ func obedient(t *rapid.T) condense.Summariser {
 // TestEveryPipelinePair: whichever two condensers are chained, and whatever the client does to its history, every view
 // and every condensation is sound. Each pair gets the same number of runs, from fixed seeds.
 func TestEveryPipelinePair(t *testing.T) {
-	const strategies, runs = 10, 3
+	const strategies, runs = 11, 3
 	var tried tally
 	for pair := range strategies * strategies {
 		t.Run(fmt.Sprint(pair/strategies, "-", pair%strategies), func(t *testing.T) {

@@ -87,6 +87,8 @@ func (s *spec) build(t *testing.T, p *prompts) condense.Condenser {
 		return condense.RecentEvents{KeepFirst: s.settings.KeepFirst, MaxEvents: s.maxEvents}
 	case "amortized_forgetting":
 		return condense.AmortizedForgetting{Settings: s.settings.Settings}
+	case "excerpts":
+		return condense.Excerpts{Settings: s.settings.Settings}
 	case "conversation_window":
 		return condense.ConversationWindow{}
 	case "llm":

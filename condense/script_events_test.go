@@ -24,7 +24,7 @@ func (s *script) add(t *testing.T, text string) {
 			s.call(rest, n)
 		case "result":
 			id, result, _ := strings.Cut(rest, " ")
-			s.message(session.Content{Role: "tool", Result: id, Text: result + pad(n)}, false)
+			s.message(session.Content{Role: "tool", Result: id, Text: strings.ReplaceAll(result, `\n`, "\n") + pad(n)}, false)
 		case "turns":
 			s.turns(t, rest, n)
 		default:

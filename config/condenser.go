@@ -18,6 +18,7 @@ const (
 	TypeRecentEvents        = "recent_events"
 	TypeAmortizedForgetting = "amortized_forgetting"
 	TypeConversationWindow  = "conversation_window"
+	TypeExcerpts            = "excerpts"
 	TypeLLM                 = "llm"
 	TypeStructuredSummary   = "structured_summary"
 	TypeLLMAttention        = "llm_attention"
@@ -52,7 +53,7 @@ type Condenser struct {
 func CondenserTypes() []string {
 	return []string{
 		TypeNoop, TypeObservationMasking, TypeBrowserOutput, TypeRecentEvents, TypeAmortizedForgetting,
-		TypeConversationWindow, TypeLLM, TypeStructuredSummary, TypeLLMAttention, TypePipeline, TypeToolOutputTrim,
+		TypeConversationWindow, TypeExcerpts, TypeLLM, TypeStructuredSummary, TypeLLMAttention, TypePipeline, TypeToolOutputTrim,
 	}
 }
 
@@ -82,7 +83,7 @@ func CondenserKeys(condenserType string) []string {
 		return []string{"attention_window", "per_model"}
 	case TypeRecentEvents:
 		return []string{"keep_first", "max_events", "per_model"}
-	case TypeAmortizedForgetting:
+	case TypeAmortizedForgetting, TypeExcerpts:
 		return []string{"max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress", "per_model"}
 	case TypeLLM, TypeStructuredSummary, TypeLLMAttention:
 		return []string{

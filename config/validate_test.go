@@ -61,6 +61,7 @@ func TestKeepFirstBounds(t *testing.T) {
 		{TypeLLM, 4, 0, true}, {TypeLLM, 2, 0, false}, {TypeLLM, 1, 0, false}, {TypeLLM, 7, 1, true}, {TypeLLM, 7, 2, false},
 		{TypeStructuredSummary, 6, 1, true}, {TypeStructuredSummary, 6, 2, false},
 		{TypeAmortizedForgetting, 4, 1, true}, {TypeAmortizedForgetting, 4, 2, false}, {TypeAmortizedForgetting, 2, 0, true},
+		{TypeExcerpts, 4, 1, true}, {TypeExcerpts, 4, 2, false},
 		{TypeLLMAttention, 4, 1, true}, {TypeLLMAttention, 5, 2, false},
 	} {
 		cfg := Default()

@@ -42,7 +42,10 @@ func (r *request) notice() string {
 	result := "into a summary"
 	for _, c := range made {
 		events += c.Events
-		if c.Made == session.MadePlain || c.Made == session.MadeProvisional {
+		switch c.Made {
+		case session.MadeExcerpts:
+			result = "into excerpts"
+		case session.MadePlain, session.MadeProvisional:
 			result = "without a summary"
 		}
 	}

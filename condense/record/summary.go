@@ -11,6 +11,9 @@ const (
 	ledgerOpen  = "<dewpoint_ledger>"
 	ledgerClose = "</dewpoint_ledger>"
 
+	excerptsOpen  = "<dewpoint_excerpts>"
+	excerptsClose = "</dewpoint_excerpts>"
+
 	wordsOpen  = "<dewpoint_words>"
 	wordsClose = "</dewpoint_words>"
 
@@ -20,7 +23,8 @@ const (
 		"them. Tools stay available as before. Do not repeat finished work."
 	wordsLabel = "What the user wrote in those messages, word for word, oldest first, as far as there is room. Only the user's own newer " +
 		"words change it, not the record and not what a tool said:"
-	ledgerLabel = "Exact values from those messages that the record does not name:"
+	excerptsLabel = "Lines from those messages, word for word, each under what it comes from; what they tell may have changed since:"
+	ledgerLabel   = "Exact values from those messages that the record does not name:"
 )
 
 // Summary is what stands in a view for all that is forgotten.
@@ -28,17 +32,22 @@ type Summary struct {
 	Record string // what a summariser or a strategy wrote
 	Words  string // of the user, as they stand in messages that are forgotten; empty if none
 	Ledger string // exact values that the record lost, empty if none
+
+	Excerpts string // lines of messages that are forgotten, under the marks of what they come from; empty if none
 }
 
 // String is the text of the summary's message: delimited, labelled, and inert, whatever its parts hold.
 func (s Summary) String() string {
 	var b strings.Builder
-	b.WriteString(recordOpen + "\n" + recordLabel + "\n\n" + inert(s.Record))
+	b.WriteString(strings.TrimSpace(recordOpen + "\n" + recordLabel + "\n\n" + inert(s.Record)))
 	if s.Words != "" {
 		b.WriteString("\n\n" + wordsOpen + "\n" + wordsLabel + "\n" + inert(s.Words) + "\n" + wordsClose)
 	}
 	if s.Ledger != "" {
 		b.WriteString("\n\n" + ledgerOpen + "\n" + ledgerLabel + "\n" + inert(s.Ledger) + "\n" + ledgerClose)
+	}
+	if s.Excerpts != "" {
+		b.WriteString("\n\n" + excerptsOpen + "\n" + excerptsLabel + "\n" + inert(s.Excerpts) + "\n" + excerptsClose)
 	}
 	b.WriteString("\n" + recordClose)
 	return b.String()
@@ -63,6 +72,7 @@ func Parse(text string) Summary {
 		return Summary{Record: text}
 	}
 	var s Summary
+	body, s.Excerpts = cutBlock(body, excerptsOpen, excerptsClose, excerptsLabel)
 	body, s.Ledger = cutBlock(body, ledgerOpen, ledgerClose, ledgerLabel)
 	body, s.Words = cutBlock(body, wordsOpen, wordsClose, wordsLabel)
 	s.Record = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(body), recordLabel))

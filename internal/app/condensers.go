@@ -50,8 +50,8 @@ func (b builder) plain(key string, c config.Condenser) (condense.Condenser, erro
 		return condense.ConversationWindow{}, nil
 	case config.TypeToolOutputTrim:
 		return condense.ToolOutputTrim{MaxEventLength: c.MaxEventLength}, nil
-	case config.TypeAmortizedForgetting:
-		return b.amortized(c), nil
+	case config.TypeAmortizedForgetting, config.TypeExcerpts:
+		return unaided(c), nil
 	case config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention:
 		return b.calling(key, c)
 	case config.TypePipeline:
@@ -72,8 +72,12 @@ func (b builder) pipeline(key string, c config.Condenser) (condense.Condenser, e
 	return p, nil
 }
 
-func (b builder) amortized(c config.Condenser) condense.Condenser {
+// unaided makes a rolling condenser without a model.
+func unaided(c config.Condenser) condense.Condenser {
 	return fitted{name: c.Type, fit: func(in condense.Input) condense.Condenser {
+		if c.Type == config.TypeExcerpts {
+			return condense.Excerpts{Settings: settings(c, in.Window)}
+		}
 		return condense.AmortizedForgetting{Settings: settings(c, in.Window)}
 	}}
 }

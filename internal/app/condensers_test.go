@@ -33,6 +33,7 @@ func stages() map[string]string {
 		"recent":                 "keep_first = 1\nmax_events = 100\n",
 		"amortized_forgetting":   "max_size = 100\nkeep_first = 1\n",
 		"amortized":              "max_size = 100\nkeep_first = 1\n",
+		"excerpts":               "max_size = 100\nkeep_first = 1\n",
 		"conversation_window":    "",
 		"llm":                    calling + "max_event_length = 5000\n",
 		"llm_summarizing":        calling,

@@ -56,7 +56,7 @@ func TestMargin(t *testing.T) {
 
 // TestMarginStaysFree goes up to the model's window less the answer and the margin, and one token further.
 func TestMarginStaysFree(t *testing.T) {
-	for _, kind := range []string{"llm", "structured", "llm_attention", "amortized"} {
+	for _, kind := range []string{"llm", "structured", "llm_attention", "amortized", "excerpts"} {
 		c := build(t, "condenser: {type: "+kind+", max_tokens: 1}")
 		for _, tt := range []struct{ window, reserved, limit int }{
 			{128000, 16000, 128000 - 16000 - 2560}, {128000, 0, 128000 - 2560}, {8192, 1000, 8192 - 1000 - 256},

@@ -24,6 +24,7 @@ func TestSealedReasoning(t *testing.T) {
 	condensers := map[string]config.Condenser{
 		"llm":                  {Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
 		"amortized_forgetting": {Type: config.TypeAmortizedForgetting, MaxSize: 30, KeepFirst: 2},
+		"excerpts":             {Type: config.TypeExcerpts, MaxSize: 30, KeepFirst: 2},
 		"recent_events":        {Type: config.TypeRecentEvents, MaxEvents: 30, KeepFirst: 2},
 		"observation_masking":  {Type: config.TypeObservationMasking, AttentionWindow: 10},
 		"tool_output_trim":     {Type: config.TypeToolOutputTrim, MaxEventLength: 500},

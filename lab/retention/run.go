@@ -89,7 +89,7 @@ func (r *run) Note(text string) []byte { return r.dialect.Note(text) }
 func (r *run) Rewrite(raw []byte, text string) ([]byte, error) { return r.dialect.Rewrite(raw, text) }
 
 // longText is how long a text may be, in bytes, to be counted and not estimated: only prompts are longer.
-const longText = 32 << 10
+const longText = 512 << 10
 
 // count is the tokens of a text.
 func (r *run) count(text string) int {

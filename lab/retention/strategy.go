@@ -49,6 +49,7 @@ func Strategies() []Strategy {
 		{Name: "amortized_forgetting", start: rolling(func(l limits) condense.Condenser {
 			return condense.AmortizedForgetting{Settings: l.settings()}
 		})},
+		{Name: "excerpts", start: rolling(func(l limits) condense.Condenser { return condense.Excerpts{Settings: l.settings()} })},
 		{Name: "llm", start: rolling(llm)},
 		{Name: "structured_summary", start: rolling(func(l limits) condense.Condenser {
 			return condense.NewStructured(l.summary())

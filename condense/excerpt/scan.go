@@ -1,0 +1,227 @@
+package excerpt
+
+import "strings"
+
+// Bounds of a term, in bytes.
+const (
+	minTerm = 3
+	maxTerm = 120
+)
+
+// What a byte is to a scan of terms.
+const (
+	joint uint8 = 1 << iota // part of a term, but not its last byte
+	digit
+	lower
+	upper
+	underscore
+	separator = 0
+)
+
+// classes gives the class of each byte. Bytes that are not ASCII separate terms.
+func classes() (table [256]uint8) {
+	for c := range table {
+		switch {
+		case '0' <= c && c <= '9':
+			table[c] = digit
+		case 'a' <= c && c <= 'z':
+			table[c] = lower
+		case 'A' <= c && c <= 'Z':
+			table[c] = upper
+		case c == '_':
+			table[c] = underscore
+		case strings.IndexByte(".-/~@+", byte(c)) >= 0:
+			table[c] = joint
+		}
+	}
+	return table
+}
+
+// scanner finds terms: paths and their base names, URLs, identifiers, ids, hashes, the names of errors, and numbers.
+type scanner struct {
+	class [256]uint8
+	emit  func(term string, number bool)
+}
+
+// scan emits the terms of a line in time linear in its length.
+func (s *scanner) scan(line string) {
+	for i := 0; i < len(line); {
+		if s.class[line[i]] == separator {
+			i++
+			continue
+		}
+		from, all := i, uint8(0)
+		for ; i < len(line) && s.class[line[i]] != separator; i++ {
+			all |= s.class[line[i]]
+		}
+		switch {
+		case i < len(line) && line[i] == ':' && strings.HasPrefix(line[i:], "://"):
+			i = s.url(line, from, i)
+		case all != lower && i-from >= minTerm:
+			s.field(line[from:i])
+		}
+	}
+}
+
+// url emits the URL whose scheme is line[from:colon], and gives its end.
+func (s *scanner) url(line string, from, colon int) int {
+	end := strings.IndexAny(line[colon:], " \t\r\n\"'<>()[]{}|\\`,;")
+	if end < 0 {
+		end = len(line) - colon
+	}
+	if end += colon; end > colon+len("://") && end-from <= 2*maxTerm {
+		s.emit(strings.TrimRight(line[from:end], ".:!?*_-"), false)
+	}
+	return end
+}
+
+// field emits what a text without separators names.
+func (s *scanner) field(f string) {
+	for f != "" && s.class[f[len(f)-1]] == joint {
+		f = f[:len(f)-1]
+	}
+	for f != "" && (f[0] == '-' || f[0] == '+' || f[0] == '@') {
+		f = f[1:]
+	}
+	if len(f) < minTerm || len(f) > maxTerm {
+		return
+	}
+	slash := strings.LastIndexByte(f, '/')
+	if slash < 0 {
+		s.words(f)
+		return
+	}
+	rooted := f[0] == '/' || f[0] == '~' || f[0] == '.'
+	if !rooted && strings.IndexByte(f, '/') == slash && !hasExtension(f) {
+		s.words(f) // either/or
+		return
+	}
+	if shape := s.measure(f); shape.letters > 0 && !strings.HasPrefix(f, "//") {
+		s.emit(f, false)
+		s.word(f[slash+1:])
+	}
+}
+
+// words emits what the words of a field name.
+func (s *scanner) words(f string) {
+	from := 0
+	for i := range len(f) {
+		if c := f[i]; c == '/' || c == '@' || c == '+' || c == '~' {
+			s.word(f[from:i])
+			from = i + 1
+		}
+	}
+	s.word(f[from:])
+}
+
+// word emits a word, and what is a name of its own in one with points in it.
+func (s *scanner) word(w string) {
+	for w != "" && s.class[w[0]] == joint {
+		w = w[1:]
+	}
+	for w != "" && s.class[w[len(w)-1]] == joint {
+		w = w[:len(w)-1]
+	}
+	if len(w) < minTerm {
+		return
+	}
+	shape := s.measure(w)
+	switch {
+	case shape.letters == 0:
+		if shape.digits >= 3 {
+			s.emit(w, true)
+		}
+		return
+	case !shape.names(w) && !hasExtension(w) && !isErrno(w):
+		return
+	}
+	s.emit(w, false)
+	if !shape.points || !shape.hump && !shape.joined {
+		return
+	}
+	for from := 0; from < len(w); {
+		n := strings.IndexByte(w[from:], '.')
+		if n < 0 {
+			n = len(w) - from
+		}
+		if part := w[from : from+n]; len(part) >= minTerm && s.measure(part).names(part) {
+			s.emit(part, false)
+		}
+		from += n + 1
+	}
+}
+
+// shape is what a word is made of.
+type shape struct {
+	letters, digits int
+	hump, joined    bool // a capital after a small letter; an underscore between others
+	points          bool
+}
+
+func (s *scanner) measure(w string) (m shape) {
+	var before uint8
+	for i := range len(w) {
+		c := s.class[w[i]]
+		switch c {
+		case digit:
+			m.digits++
+		case lower:
+			m.letters++
+		case upper:
+			m.letters++
+			m.hump = m.hump || before == lower
+		case underscore:
+			m.joined = m.joined || m.letters > 0 && i < len(w)-1
+		default:
+			m.points = m.points || w[i] == '.'
+		}
+		before = c
+	}
+	return m
+}
+
+// names reports whether a word is an identifier or an id.
+func (m shape) names(w string) bool {
+	return m.letters > 0 && (m.hump || m.joined || m.digits >= 2 && len(w) >= 5 || m.points && dotted(w))
+}
+
+// dotted knows names such as os.path.
+func dotted(w string) bool {
+	for from := 0; from < len(w); {
+		n := strings.IndexByte(w[from:], '.')
+		if n < 0 {
+			n = len(w) - from
+		}
+		if n < 2 || w[from] < 'A' || strings.IndexByte(w[from:from+n], '-') >= 0 {
+			return false
+		}
+		from += n + 1
+	}
+	return true
+}
+
+// isErrno knows the names of system errors and signals that are most often seen.
+func isErrno(w string) bool {
+	switch w {
+	case "ENOENT", "EACCES", "EPERM", "EEXIST", "EAGAIN", "EBUSY", "EINVAL", "EISDIR", "ENOTDIR", "ENOTEMPTY", "ENOSPC", "EPIPE", "EMFILE",
+		"ENOMEM", "ETIMEDOUT", "ECONNREFUSED", "ECONNRESET", "EADDRINUSE", "ENOTFOUND", "SIGKILL", "SIGTERM", "SIGSEGV", "SIGINT", "SIGABRT":
+		return true
+	}
+	return false
+}
+
+// hasExtension reports whether a name ends as files do.
+func hasExtension(w string) bool {
+	dot := strings.LastIndexByte(w, '.')
+	if dot < 1 || len(w)-dot > 9 || w[dot-1] == '/' {
+		return false
+	}
+	switch strings.ToLower(w[dot+1:]) {
+	case "go", "py", "pyi", "js", "jsx", "ts", "tsx", "mjs", "cjs", "java", "kt", "rs", "c", "h", "cc", "cpp", "hpp", "cs", "rb", "php",
+		"swift", "scala", "lua", "pl", "sh", "bash", "zsh", "ps1", "sql", "html", "htm", "css", "scss", "vue", "svelte", "md", "rst", "txt",
+		"json", "jsonl", "yaml", "yml", "toml", "ini", "cfg", "conf", "env", "xml", "csv", "tsv", "lock", "mod", "sum", "log", "proto",
+		"ipynb", "png", "jpg", "jpeg", "gif", "svg", "pdf", "zip", "tar", "gz", "db", "sqlite", "parquet", "patch", "diff", "tf", "tpl":
+		return true
+	}
+	return false
+}

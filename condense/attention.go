@@ -100,7 +100,7 @@ func (j *attentionJob) request() (Request, error) {
 		User:   fmt.Sprintf("%sRank the ids of the events above now, the most important first. About %d of them will stay.", j.wanted(), keep),
 		Format: &Schema{Name: "event_ranking", JSON: []byte(rankingSchema)},
 	}
-	room := j.window(j.in) - j.s.MaxOutput - j.in.Count(r.System+r.User+rankingSchema) - 4*messageOverhead
+	room := j.window(j.in) - j.s.MaxOutput - j.in.reading(r.System+r.User+rankingSchema) - 4*messageOverhead
 	for limit := j.s.MaxEventLength; ; limit = max(limit/2, minEventLength) {
 		r.Events = j.newestWithin(prompt{events: events}.render(limit), room)
 		if len(r.Events) == len(events) || limit <= minEventLength {
@@ -117,7 +117,7 @@ func (j *attentionJob) request() (Request, error) {
 func (j *attentionJob) newestWithin(messages []string, room int) []string {
 	first := len(messages)
 	for ; first > 0; first-- {
-		if room -= j.in.Count(messages[first-1]) + messageOverhead; room < 0 {
+		if room -= j.in.reading(messages[first-1]) + messageOverhead; room < 0 {
 			break
 		}
 	}

@@ -32,7 +32,8 @@ type Input struct {
 	View     *session.View
 	Total    int                        // tokens of the whole request: messages, tools, priming; calibrated
 	Measure  func([]session.Item) []int // tokens of items, calibrated; rewritten ones are counted as they are
-	Count    func(text string) int      // tokens of any text, in the request's encoding, calibrated
+	Count    func(text string) int      // tokens of any text, in the request's encoding
+	Ratio    float64                    // of upstream's count to Count's, as far as it is known to be higher; else 0
 	Fixed    int                        // part of Total that is not messages
 	Window   int                        // the model's context window, in tokens; 0 if unknown
 	Reserved int                        // tokens reserved for the answer
@@ -46,6 +47,12 @@ type Input struct {
 	// loop's end.
 	NeedsReasoning bool
 	Now            time.Time
+}
+
+// reading counts a text that a model is to read.
+func (in *Input) reading(text string) int {
+	n := in.Count(text)
+	return max(n, int(in.Ratio*float64(n)))
 }
 
 // Endpoint is a model server.

@@ -100,7 +100,7 @@ func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condens
 	}
 	p := prompt{previous: previous.Text(), events: j.span.events, ask: j.form.ask(j.words())}
 	pl, err := p.plan(frame{
-		limit: limit, budget: j.budget(), calls: calls, output: j.s.MaxOutput, count: j.in.Count,
+		limit: limit, budget: j.budget(), calls: calls, output: j.s.MaxOutput, count: j.in.reading,
 	})
 	if err != nil {
 		return session.Condensation{}, limit, err
@@ -137,9 +137,9 @@ func (j *llmJob) system() string { return j.form.system(j.span.weights.genre()) 
 func (j *llmJob) budget() int {
 	const messages = 4 * messageOverhead // two messages, priming, and some room for another tokenizer's mind
 	r := j.request("")
-	fixed := j.in.Count(r.System) + messages
+	fixed := j.in.reading(r.System) + messages
 	if r.Function != nil {
-		fixed += j.in.Count(string(r.Function.JSON))
+		fixed += j.in.reading(string(r.Function.JSON))
 	}
 	return j.window(j.in) - j.output - fixed
 }

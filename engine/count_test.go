@@ -19,6 +19,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
 // everyCondenser makes one of each strategy, small enough that generated histories trip them.
@@ -62,6 +63,19 @@ func (obedient) Summarise(_ context.Context, r condense.Request) (condense.Reply
 type counting struct{ quarters }
 
 func (counting) Counter(string) engine.Counter { return counting{} }
+
+// calibrated counts so, and learns.
+type calibrated struct {
+	counting
+	tokenize.Calibration
+}
+
+func (c *calibrated) Observe(source string, counted, actual int) {
+	c.Calibration.Observe(source, counted, actual)
+}
+func (c *calibrated) Adjust(source string, counted int) int {
+	return c.Calibration.Adjust(source, counted)
+}
 func (c counting) Message(m session.Content) int {
 	n := 4 + c.Text(m.Text) + c.Text(m.Reasoning)
 	for _, call := range m.Calls {

@@ -31,16 +31,22 @@ func (t *Turn) belowAllThresholds() bool {
 	return d.View == nil && d.Job == nil
 }
 
-// inputOf is the input where the view has so many tokens, and so many others are fixed; both before calibration.
+// inputOf is the input where the view has so many tokens, and so many others are fixed; both before calibration. The window is judged
+// by the larger of both counts: what upstream reports may be wrong.
 func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
+	room, adjust := reserved(t.in.Split.MaxOutput, t.model), t.adjust
+	if t.model.Window > 0 && total+min(room, t.model.Window/2) > t.model.Window {
+		adjust = func(n int) int { return max(n, t.adjust(n)) }
+	}
 	return condense.Input{
 		View:     &t.shown.view,
-		Total:    t.adjust(total),
-		Measure:  t.measure,
-		Count:    func(text string) int { return t.adjust(t.counter.Text(text)) },
-		Fixed:    t.adjust(fixed),
+		Total:    adjust(total),
+		Measure:  func(items []session.Item) []int { return t.measure(items, adjust) },
+		Count:    t.counter.Text,
+		Ratio:    float64(t.Adjust(perMille)) / perMille,
+		Fixed:    adjust(fixed),
 		Window:   t.model.Window,
-		Reserved: reserved(t.in.Split.MaxOutput, t.model),
+		Reserved: room,
 		Need:     need,
 		Model:    t.in.Split.Model,
 		Upstream: t.in.Upstream,
@@ -52,11 +58,15 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 	}
 }
 
-// measure counts items, calibrated.
-func (t *Turn) measure(items []session.Item) []int {
+const perMille = 1000
+
+// measure counts items, adjusted; but for a summary, which is text of ours, whatever in the client's messages makes counts too low.
+func (t *Turn) measure(items []session.Item, adjust func(int) int) []int {
 	counts := t.itemTokens(items)
 	for i := range counts {
-		counts[i] = t.adjust(counts[i])
+		if items[i].Index >= 0 {
+			counts[i] = adjust(counts[i])
+		}
 	}
 	return counts
 }

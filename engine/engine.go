@@ -34,10 +34,10 @@ type Sessions interface {
 // Tokens counts.
 type Tokens interface {
 	Counter(model string) Counter
-	// Observe tells what upstream counted for a request that was counted here.
-	Observe(model string, counted, actual int)
-	// Adjust corrects a count by what was observed of the model.
-	Adjust(model string, counted int) int
+	// Observe tells what upstream counted for a request that was counted here. The source names what requests it is true of.
+	Observe(source string, counted, actual int)
+	// Adjust corrects a count by what was observed of the source.
+	Adjust(source string, counted int) int
 }
 
 // Counter counts in one encoding.
@@ -102,6 +102,7 @@ type Engine struct {
 	o        Options
 	settings atomic.Pointer[Settings]
 	learnt   *learnt
+	usages   *usages
 	counts   *countCache
 	flights  *flights
 }
@@ -124,11 +125,15 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new engine: %w", err)
 	}
+	usages, err := newUsages()
+	if err != nil {
+		return nil, fmt.Errorf("new engine: %w", err)
+	}
 	counts, err := newCountCache()
 	if err != nil {
 		return nil, fmt.Errorf("new engine: %w", err)
 	}
-	return &Engine{o: o, learnt: windows, counts: counts, flights: newFlights()}, nil
+	return &Engine{o: o, learnt: windows, usages: usages, counts: counts, flights: newFlights()}, nil
 }
 
 // Swap puts other settings in force for the turns that begin from now on.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -27,6 +28,9 @@ type rig struct {
 	tenant   engine.Tenant
 	window   int
 	late     func(engine.Report)
+	client   string // its credential
+	upstream string
+	clock    time.Time
 }
 
 func newRig(t *testing.T, condenser condense.Condenser) *rig {
@@ -34,10 +38,12 @@ func newRig(t *testing.T, condenser condense.Condenser) *rig {
 	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "store.db"), Content: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
-	e, err := engine.New(engine.Options{Sessions: sessions{store}, Tokens: counting{}})
+	r := &rig{T: t, tenant: engine.Tenant{Name: "a", Condenser: condenser}, clock: time.Unix(1_700_000_000, 0)}
+	r.engine, err = engine.New(engine.Options{
+		Sessions: sessions{store}, Tokens: &calibrated{}, Now: func() time.Time { return r.clock },
+	})
 	must(t, err)
-	r := &rig{T: t, engine: e, tenant: engine.Tenant{Name: "a", Condenser: condenser}}
-	r.settings = e.Swap(engine.Settings{
+	r.settings = r.engine.Swap(engine.Settings{
 		Tenants: []*engine.Tenant{&r.tenant}, Logged: chat.New(chat.Options{}),
 		Models: func(name string) engine.Model { return engine.Model{Name: name, Window: r.window} },
 	})
@@ -54,6 +60,7 @@ func (r *rig) begin(b *body, wish engine.Wish) *engine.Turn {
 	t, err := r.engine.Begin(ctx, engine.Input{
 		Settings: r.settings, Tenant: &r.tenant, Header: func(string) string { return "" }, Wish: wish,
 		Dialect: r.settings.Logged, Split: split, Model: r.settings.Models(split.Model), Body: b, Late: r.late,
+		Credential: r.client, Upstream: condense.Endpoint{BaseURL: r.upstream},
 	})
 	must(r.T, err)
 	return t

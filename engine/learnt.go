@@ -1,41 +1,48 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// learnt is the context windows that upstreams told of in their errors, by tenant and model, and which models want roles to
-// alternate. It is bounded, since a client picks the model's name, and forgets windows after a while: servers change.
+// learnt is the context windows that upstreams showed to have, by their errors or by cutting prompts, by source, and which
+// models want roles to alternate. It is bounded, since a client picks the model's name, and forgets windows after a while: servers
+// change.
 type learnt struct {
-	windows    *lru.Cache[learntKey, learntWindow]
-	alternates *lru.Cache[servedModel, struct{}]
+	windows    *lru.Cache[source, learntWindow]
+	alternates *lru.Cache[source, struct{}]
 }
 
-// servedModel is a model of a tenant's upstream.
-type servedModel struct{ tenant, upstream, model string }
-
-type learntKey struct{ tenant, model string }
+// source names requests whose counts and windows are comparable: those of a tenant to an upstream for a model, and of one client of
+// the tenant's or of all.
+type source [sha256.Size]byte
 
 type learntWindow struct {
 	tokens int
 	at     time.Time
+	thread session.ThreadID // in which it was learnt
+	shared bool             // a second thread, or the same one much later, has confirmed it
 }
 
 const (
-	learntKept = 1024
-	learntFor  = 6 * time.Hour
-	learntMin  = 512 // tokens; no model has a smaller window
+	learntKept   = 4096
+	learntMin    = 512              // tokens; no model has a smaller window
+	learntOwn    = 10 * time.Minute // how long a client is held to what it alone has met
+	learntShared = 6 * time.Hour    // how long a tenant's clients are held to what was confirmed
+	learntSame   = 10               // windows that differ by less than one tenth are the same
 )
 
 func newLearnt() (*learnt, error) {
-	windows, err := lru.New[learntKey, learntWindow](learntKept)
+	windows, err := lru.New[source, learntWindow](learntKept)
 	if err != nil {
 		return nil, fmt.Errorf("new window cache: %w", err)
 	}
-	alternates, err := lru.New[servedModel, struct{}](learntKept)
+	alternates, err := lru.New[source, struct{}](learntKept)
 	if err != nil {
 		return nil, fmt.Errorf("new cache of roles: %w", err)
 	}
@@ -48,15 +55,54 @@ func (l *learnt) purge() {
 	l.alternates.Purge()
 }
 
-func (l *learnt) set(tenant, model string, tokens int, now time.Time) {
-	l.windows.Add(learntKey{tenant, head(model)}, learntWindow{max(tokens, learntMin), now})
+// set notes a window that a client has met. Others are held to it once it is confirmed.
+func (l *learnt) set(own, all source, w learntWindow) {
+	if w.tokens < learntMin {
+		return
+	}
+	l.windows.Add(own, w)
+	last, known := l.windows.Get(all)
+	if known && w.at.Sub(last.at) < learntShared && same(last.tokens, w.tokens) {
+		w.shared = last.shared || last.thread != w.thread || w.at.Sub(last.at) >= learntOwn
+		w.tokens = min(w.tokens, last.tokens)
+		if !w.shared {
+			return
+		}
+	}
+	l.windows.Add(all, w)
 }
 
-// window is the smaller of what was configured and what was learnt.
-func (l *learnt) window(tenant, model string, configured int, now time.Time) int {
-	w, ok := l.windows.Get(learntKey{tenant, head(model)})
-	if ok && now.Sub(w.at) < learntFor && (configured == 0 || w.tokens < configured) {
-		return w.tokens
+func same(a, b int) bool { return max(a, b)-min(a, b) <= max(a, b)/learntSame }
+
+// window is the smallest of what a model is known to have and what was learnt.
+func (l *learnt) window(own, all source, known int, now time.Time) int {
+	least := func(w learntWindow, valid bool, lasts time.Duration) {
+		if valid && now.Sub(w.at) < lasts && (known == 0 || w.tokens < known) {
+			known = w.tokens
+		}
 	}
-	return configured
+	w, ok := l.windows.Get(own)
+	least(w, ok, learntOwn)
+	w, ok = l.windows.Get(all)
+	least(w, ok && w.shared, learntShared)
+	return known
+}
+
+// keepWindow remembers a window for turns to come, unless the operator has said what it is.
+func (t *Turn) keepWindow(window int, report *Report) {
+	if t.model.Configured {
+		return
+	}
+	t.engine.learnt.set(t.counter.source, t.shared(), learntWindow{tokens: window, at: t.engine.o.Now(), thread: t.place.Thread.ID})
+	report.Window = window
+}
+
+// source is that of the client's requests like this one. No other client's counts are corrected by them.
+func (t *Turn) source() source { return t.sourceOf("client " + t.in.Credential) }
+
+// shared is the source of all the tenant's requests like this one.
+func (t *Turn) shared() source { return t.sourceOf("all") }
+
+func (t *Turn) sourceOf(client string) source {
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", t.in.Tenant.Name, client, t.in.Upstream.BaseURL, head(t.in.Split.Model)))
 }

@@ -69,11 +69,3 @@ func (t *Turn) Answered(answer dialect.Answer) func(ctx context.Context) error {
 		return err
 	}
 }
-
-// Used tells what upstream reported of the answer: its count corrects ours. A server that answered can be asked what it serves.
-func (t *Turn) Used(u session.Usage) {
-	t.engine.o.Tokens.Observe(t.in.Split.Model, t.Sent().Tokens, u.Input)
-	if w := t.engine.o.Windows; w != nil && !t.model.Configured {
-		w.Ask(t.in.Upstream.BaseURL, t.in.Upstream.APIKey, t.in.Split.Model)
-	}
-}

@@ -20,7 +20,8 @@ var ErrRefused = errors.New("upstream refused the condensed request")
 // relief is what a turn has learnt of upstream's refusals, and done about them.
 type relief struct {
 	tries      int
-	scale      float64    // upstream's count of this request over ours, where it told
+	ours       int        // our count of what was refused, and
+	theirs     int        // upstream's, where it told; both 0 where it did not
 	alternates bool       // upstream wants roles to alternate
 	asItCame   bool       // upstream refused what was changed, so that the body goes as it came
 	trying     bool       // what is condensed is on trial
@@ -65,8 +66,7 @@ func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
 func (t *Turn) learn(over overflow.Overflow, sent session.Size) bool {
 	if over.Prompt > 0 && !over.AtLeast && sent.Tokens > 0 {
 		if ratio := float64(over.Prompt) / float64(sent.Tokens); ratio <= believed && ratio >= 1/believed {
-			t.engine.o.Tokens.Observe(t.in.Split.Model, sent.Tokens, over.Prompt)
-			t.relief.scale = ratio
+			t.relief.ours, t.relief.theirs = sent.Tokens, over.Prompt
 		}
 	}
 	ours := t.adjust(sent.Tokens)
@@ -175,12 +175,12 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 		t.keep(ctx, trial, &report)
 	}
 	if t.relief.alternates {
-		t.engine.learnt.alternates.Add(t.servedModel(), struct{}{})
+		t.engine.learnt.alternates.Add(t.shared(), struct{}{})
 	}
 	if t.relief.tries > 0 && t.relief.window > 0 {
-		t.engine.learnt.set(t.in.Tenant.Name, t.in.Split.Model, t.relief.window, t.engine.o.Now())
-		report.Window = t.relief.window
+		t.keepWindow(t.relief.window, &report)
 	}
+	t.engine.o.Tokens.Observe(t.counter.name(), t.relief.ours, t.relief.theirs)
 	return report
 }
 
@@ -201,8 +201,4 @@ func (t *Turn) keep(ctx context.Context, trial []Attempt, report *Report) {
 	}
 	forwarded.seen = t.shown.seen
 	t.show(forwarded)
-}
-
-func (t *Turn) servedModel() servedModel {
-	return servedModel{t.in.Tenant.Name, t.in.Upstream.BaseURL, head(t.in.Split.Model)}
 }

@@ -12,6 +12,8 @@ type Report struct {
 	Due      session.Reason // what a tenant that only observes would have had condensed for
 	Window   int            // the context window that upstream told of, in tokens, 0: none
 	Panic    any            // that a condensation ended with, nil: none did
+
+	Misreport *Misreport // a count of upstream's that is not believed; nil: none, or it was reported before
 }
 
 // Attempt is a condensation that was tried. The request goes on in any case.

@@ -76,6 +76,10 @@ func sum(ns []int) int {
 }
 
 // adjust corrects a count by what was observed of the model, and by what upstream said of this very request.
-func (t *Turn) adjust(n int) int {
-	return max(t.engine.o.Tokens.Adjust(t.in.Split.Model, n), int(t.relief.scale*float64(n)))
+func (t *Turn) adjust(count int) int {
+	n := t.Adjust(count)
+	if r := &t.relief; r.ours > 0 {
+		return max(n, int(float64(r.theirs)/float64(r.ours)*float64(count)))
+	}
+	return n
 }

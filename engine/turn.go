@@ -56,7 +56,7 @@ type Turn struct {
 	engine   *Engine
 	registry *session.Registry
 	store    session.Store
-	counter  Counter
+	counter  meter
 	model    Model // with the window that was learnt
 	history  *session.History
 	purpose  session.Purpose
@@ -68,6 +68,14 @@ type Turn struct {
 	logged   *logging
 	waits    waits
 }
+
+// meter counts a request's tokens.
+type meter struct {
+	Counter
+	source source // of the counts, which names what corrects them
+}
+
+func (m *meter) name() string { return string(m.source[:]) }
 
 // waits is a turn's share in a flight.
 type waits struct {
@@ -127,14 +135,14 @@ func (t *Turn) resolve(ctx context.Context) error {
 // they are asked for, which for most requests is while the call upstream is under way.
 func (t *Turn) prepareCounting() {
 	e := t.engine
-	t.counter = e.o.Tokens.Counter(t.in.Split.Model)
+	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.source()}
 	if w := e.o.Windows; w != nil && !t.model.Configured {
 		if told := w.Window(t.in.Upstream.BaseURL, t.in.Split.Model); told > 0 {
 			t.model.Window = told
 		}
 	}
-	t.relief.alternates = e.learnt.alternates.Contains(t.servedModel())
-	t.model.Window = e.learnt.window(t.in.Tenant.Name, t.in.Split.Model, t.model.Window, e.o.Now())
+	t.relief.alternates = e.learnt.alternates.Contains(t.shared())
+	t.model.Window = e.learnt.window(t.counter.source, t.shared(), t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
 }
@@ -168,5 +176,5 @@ func (t *Turn) Known() int {
 	return c.fixed + c.tally.System + c.tally.Total(c.tally.From)
 }
 
-// Adjust corrects a count by what upstream has reported of the request's model.
-func (t *Turn) Adjust(n int) int { return t.engine.o.Tokens.Adjust(t.in.Split.Model, n) }
+// Adjust corrects a count by what upstream has reported of the client's requests for the model.
+func (t *Turn) Adjust(n int) int { return t.engine.o.Tokens.Adjust(t.counter.name(), n) }

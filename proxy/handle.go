@@ -189,7 +189,7 @@ func (r *request) ended(o outcome) {
 	r.settle(o)
 	if r.turn != nil && o.Status == http.StatusOK {
 		if o.Answer.Usage != nil {
-			r.turn.Used(*o.Answer.Usage)
+			r.note(r.turn.Used(*o.Answer.Usage))
 		}
 		r.seen.used(o.Answer.Usage)
 	}

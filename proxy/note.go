@@ -67,10 +67,24 @@ func (r *request) note(report engine.Report) {
 		o.Log.Info("context window learnt", zap.String("tenant", r.tenant.Name), zap.String("model", r.turn.ModelName()),
 			zap.Int("window", report.Window))
 	}
+	r.noteMisreport(report.Misreport)
 	for _, a := range report.Attempts {
 		r.failed = cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
 	}
 	r.noted().attempts(report)
+}
+
+// noteMisreport says in the log that upstream's count of a prompt is not believed. The engine reports it once for each model.
+func (r *request) noteMisreport(m *engine.Misreport) {
+	if m == nil {
+		return
+	}
+	why := "usage is not believed: upstream counted far less than was sent; the count stays as it is. Said once for each model"
+	if m.Cut {
+		why = "upstream cuts prompts and says nothing: its count stays while the history grows, and is taken for its window"
+	}
+	r.server.o.Log.Warn(why, zap.String("tenant", r.tenant.Name), zap.String("model", r.turn.ModelName()),
+		zap.Int("counted", m.Ours), zap.Int("reported", m.Theirs))
 }
 
 // cause is why a condensation failed, in a word; empty if it did not, or if another request is making it.

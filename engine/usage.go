@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"fmt"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// usages is what upstreams counted, to judge what they count next. It is bounded, and what is forgotten begins anew.
+type usages struct {
+	threads *lru.Cache[session.ThreadID, usage]
+	doubted *lru.Cache[source, struct{}] // whose counts were told to be doubtful
+}
+
+const (
+	usagesKept  = 1 << 14
+	doubtedKept = 1024
+)
+
+func newUsages() (*usages, error) {
+	threads, err := lru.New[session.ThreadID, usage](usagesKept)
+	if err != nil {
+		return nil, fmt.Errorf("new usage cache: %w", err)
+	}
+	doubted, err := lru.New[source, struct{}](doubtedKept)
+	if err != nil {
+		return nil, fmt.Errorf("new cache of doubts: %w", err)
+	}
+	return &usages{threads, doubted}, nil
+}
+
+// usage is what upstream counted of a thread's requests.
+type usage struct {
+	counted, actual int // of the newest request whose count was believed: by us, and by upstream
+	last            int // our count of the newest one
+	most            int // that upstream counted of any
+	still           int // requests in a row whose count stayed the same while the history grew far beyond it
+}
+
+// stillEnough is how many such requests show that upstream cuts prompts.
+const stillEnough = 2
+
+// next is the usage after a request of which upstream counted actual, and whether that is believed: its count must grow with the
+// history, by half as much as ours at least. What it did not count was cut off (Ollama), or came from its cache. What is cut is as
+// long each time, as long as the window; what a cache leaves is as long as what is new.
+func (u usage) next(counted, actual int) (next usage, believed bool) {
+	next = usage{counted: counted, actual: actual, last: counted, most: max(u.most, actual)}
+	believed = actual >= counted/2
+	if counted > u.last && u.last > 0 {
+		believed = believed && actual-u.actual >= (counted-u.counted)/2
+		far := actual < counted*3/4 && actual > (counted-u.last)*3/2
+		if !believed && far && actual >= u.most*7/10 && actual <= u.most*21/20 {
+			next.still = u.still + 1
+		}
+	}
+	if !believed {
+		next.counted, next.actual = u.counted, u.actual
+	}
+	return next, believed
+}
+
+// Misreport is a count of upstream's that is not believed.
+type Misreport struct {
+	Ours, Theirs int
+	Cut          bool // upstream cuts prompts to its window and says nothing
+}
+
+// Used tells what upstream reported of the answer: its count corrects ours. A server that answered can be asked what it serves.
+func (t *Turn) Used(u session.Usage) (report Report) {
+	if w := t.engine.o.Windows; w != nil && !t.model.Configured {
+		w.Ask(t.in.Upstream.BaseURL, t.in.Upstream.APIKey, t.in.Split.Model)
+	}
+	actual, ours, thread := u.Input, t.Sent().Tokens, t.place.Thread.ID
+	if u.Cached > actual { // some servers leave the cached part out
+		actual += u.Cached
+	}
+	if actual <= 0 {
+		return report
+	}
+	last, _ := t.engine.usages.threads.Get(thread)
+	next, believed := last.next(ours, actual)
+	t.engine.usages.threads.Add(thread, next)
+	if believed {
+		t.engine.o.Tokens.Observe(t.counter.name(), ours, actual)
+		return report
+	}
+	cut := next.still == stillEnough
+	if cut {
+		t.keepWindow(next.most, &report)
+	}
+	t.doubt(&report, Misreport{Ours: ours, Theirs: actual, Cut: cut})
+	return report
+}
+
+// doubt reports a count that is not believed, once for each model of an upstream.
+func (t *Turn) doubt(report *Report, m Misreport) {
+	if !m.Cut && m.Theirs >= m.Ours/2 {
+		return
+	}
+	if told, _ := t.engine.usages.doubted.ContainsOrAdd(t.sourceOf(fmt.Sprint("cut ", m.Cut)), struct{}{}); !told {
+		report.Misreport = &m
+	}
+}

@@ -1,0 +1,123 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// step is one request with n messages, of which upstream counts what it likes.
+func (r *rig) step(n int, count func(ours int) session.Usage) (*engine.Turn, engine.Report) {
+	r.Helper()
+	turn := r.begin(says(n), engine.WishNone)
+	turn.Condense(r.Context())
+	r.logged(turn)
+	return turn, turn.Used(count(turn.Sent().Tokens))
+}
+
+func exactly(ours int) session.Usage { return session.Usage{Input: ours} }
+
+// upTo is what a server counts that cuts prompts, message by message, to so many tokens.
+func upTo(window int) func(int) session.Usage {
+	return func(ours int) session.Usage {
+		if ours > window {
+			return session.Usage{Input: window - ours%90}
+		}
+		return session.Usage{Input: ours}
+	}
+}
+
+// TestUsageWithoutTheCachedPart: a count that leaves out what came from upstream's cache changes no later count, and is said once.
+func TestUsageWithoutTheCachedPart(t *testing.T) {
+	r := newRig(t, condense.Noop{})
+	r.step(21, exactly)
+	said := 0
+	for n := 23; n < 43; n += 2 {
+		turn, report := r.step(n, func(int) session.Usage { return session.Usage{Input: 180} })
+		if ours := turn.Sent().Tokens; turn.Adjust(ours) != ours || report.Window != 0 {
+			t.Fatalf("%d tokens count as %d, window %d", ours, turn.Adjust(ours), report.Window)
+		}
+		if report.Misreport != nil {
+			said++
+		}
+	}
+	if said != 1 {
+		t.Errorf("said %d times", said)
+	}
+	turn, _ := r.step(43, func(ours int) session.Usage { return session.Usage{Input: ours / 4, Cached: ours * 3 / 4} })
+	if ours := turn.Sent().Tokens; turn.Adjust(ours) != ours {
+		t.Errorf("%d tokens count as %d", ours, turn.Adjust(ours))
+	}
+}
+
+// TestFirstUsageIsLow: the first answer of a model may be the wrong one.
+func TestFirstUsageIsLow(t *testing.T) {
+	for _, share := range []int{2, 3, 4, 6} { // eighths
+		r := newRig(t, condense.Noop{})
+		r.step(41, func(ours int) session.Usage { return session.Usage{Input: ours * share / 8} })
+		if turn := r.begin(says(43), engine.WishNone); turn.Adjust(1000) < 900 {
+			t.Errorf("after a report of %d eighths a thousand tokens count as %d", share, turn.Adjust(1000))
+		}
+	}
+}
+
+// TestSilentTruncation: a server that cuts prompts and says nothing has the window that it cuts to.
+func TestSilentTruncation(t *testing.T) {
+	const window = 2048
+	for _, first := range []int{5, 61} { // it fits at first, or never did
+		r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
+		r.window, r.tenant.Anonymous = 128_000, true
+		learnt := 0
+		for n := first; n < first+60 && learnt == 0; n += 2 {
+			turn, report := r.step(n, upTo(window))
+			learnt = report.Window
+			if ours := turn.Sent().Tokens; turn.Adjust(ours) < ours*9/10 {
+				t.Errorf("%d tokens count as %d", ours, turn.Adjust(ours))
+			}
+			if learnt > 0 && (report.Misreport == nil || !report.Misreport.Cut) {
+				t.Error("nothing is said")
+			}
+		}
+		if learnt > window || learnt < window-100 {
+			t.Fatalf("a window of %d is learnt as %d", window, learnt)
+		}
+		if next, _ := r.step(first+62, upTo(window)); next.Sent().Tokens > window {
+			t.Errorf("%d tokens are sent to a window of %d", next.Sent().Tokens, window)
+		}
+		r.client = "another"
+		if next, _ := r.step(first+62, exactly); next.Sent() != next.Before() {
+			t.Error("another client is held to what this one met")
+		}
+	}
+}
+
+// TestUsageIsOfOneSource: what upstream reports to one client corrects no other's counts, nor those of another upstream.
+func TestUsageIsOfOneSource(t *testing.T) {
+	r := newRig(t, condense.Noop{})
+	r.client, r.upstream = "alice", "http://one"
+	r.step(21, func(ours int) session.Usage { return session.Usage{Input: 2 * ours} })
+	for _, c := range []struct {
+		client, upstream string
+		want             int
+	}{{"alice", "http://one", 2000}, {"bob", "http://one", 1000}, {"alice", "http://two", 1000}} {
+		r.client, r.upstream = c.client, c.upstream
+		if got := r.begin(says(3), engine.WishNone).Adjust(1000); got != c.want {
+			t.Errorf("%s at %s: %d", c.client, c.upstream, got)
+		}
+	}
+}
+
+// TestWindowIsJudgedByTheLargerCount: a low ratio does not let a history pass that is too long by our own count.
+func TestWindowIsJudgedByTheLargerCount(t *testing.T) {
+	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
+	r.window = 3000
+	for range 40 { // requests of their own, each of which upstream counts low
+		r.step(21, func(ours int) session.Usage { return session.Usage{Input: ours * 6 / 10} })
+	}
+	turn := r.begin(says(41), engine.WishNone)
+	if turn.Condense(t.Context()); turn.Sent().Tokens > 3000 || turn.Adjust(1000) > 700 {
+		t.Errorf("%d tokens, of which a thousand count as %d, pass into a window of 3000", turn.Sent().Tokens, turn.Adjust(1000))
+	}
+}

@@ -1,0 +1,85 @@
+package dialect_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// talk is the dialect of a small protocol: a body is {"talk":["U: the user's words","M: the model's"]}, and an answer is plain text.
+type talk struct{}
+
+var _ dialect.Dialect = talk{}
+
+func (talk) Name() string { return "talk" }
+
+// Split slices the body; nothing is copied. A real dialect scans once, and refuses what two parsers could read in two ways.
+func (t talk) Split(body []byte) (*dialect.Request, error) {
+	var outer struct{ Talk []json.RawMessage }
+	if err := json.Unmarshal(body, &outer); err != nil {
+		return nil, &dialect.Error{Code: dialect.CodeInvalidJSON, Message: "The body is not JSON."}
+	}
+	r := &dialect.Request{Body: body, Inside: dialect.Span{From: bytes.IndexByte(body, '[') + 1, To: bytes.LastIndexByte(body, ']')}}
+	for at, i := r.Inside.From, 0; i < len(outer.Talk); i++ {
+		from := at + bytes.Index(body[at:], outer.Talk[i])
+		at = from + len(outer.Talk[i])
+		m := session.Message{Raw: body[from:at], Kind: session.User, Digest: sha256.Sum256(outer.Talk[i])}
+		if bytes.HasPrefix(m.Raw, []byte(`"M`)) {
+			m.Kind = session.Agent
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	return r, nil
+}
+
+func (talk) Read(raw []byte) (c session.Content, err error) {
+	var text string
+	err = json.Unmarshal(raw, &text)
+	if c.Role = "user"; len(text) > 0 && text[0] == 'M' {
+		c.Role = "assistant"
+	}
+	c.Text = text[min(3, len(text)):]
+	return c, err
+}
+
+func (talk) Note(text string) []byte { return fmt.Appendf(nil, "%q", "U: "+text) }
+
+func (talk) Rewrite(raw []byte, text string) ([]byte, error) {
+	return fmt.Appendf(nil, "%q", string(raw[1:4])+text), nil
+}
+
+func (talk) StripReasoning(raw []byte) ([]byte, error) { return raw, nil } // there is none
+
+func (talk) Tee(bool) dialect.Tee { return &talkTee{} }
+
+type talkTee struct{ text []byte }
+
+func (t *talkTee) Write(p []byte)         { t.text = append(t.text, p...) } // a real one keeps a bounded part
+func (t *talkTee) Ended() bool            { return true }
+func (t *talkTee) Answer() dialect.Answer { return dialect.Answer{Text: string(t.text)} }
+
+// A dialect slices a body into messages, reads and writes single ones, and reads answers. The engine chooses the messages that
+// are forwarded; Join puts them in the place of the client's own.
+func ExampleDialect() {
+	var d dialect.Dialect = talk{}
+	r, err := d.Split([]byte(`{"talk": ["U: hello", "M: hi", "U: and now?"]}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, m := range r.Messages {
+		c, _ := d.Read(m.Raw)
+		fmt.Printf("%s: %s\n", c.Role, c.Text)
+	}
+	view := [][]byte{d.Note("They said hello."), r.Messages[2].Raw}
+	fmt.Printf("%s\n", bytes.Join(r.Join(view), nil))
+	// Output:
+	// user: hello
+	// assistant: hi
+	// user: and now?
+	// {"talk": ["U: They said hello.","U: and now?"]}
+}

@@ -1,0 +1,39 @@
+package sessiontest_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// A store's own test has the suite drive it. Hooks are what only the store's package can do.
+func ExampleRun() {
+	at := func(t *testing.T, path string, content bool) session.Store {
+		store, err := boltstore.Open(boltstore.Options{Path: path, Content: content})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store
+	}
+	paths := map[session.Store]string{} // where each is, to be opened again
+	_ = func(t *testing.T) {            // this is TestConformance
+		open := func(t *testing.T) session.Store {
+			path := filepath.Join(t.TempDir(), "dewpoint.db")
+			store := at(t, path, true)
+			paths[store] = path
+			return store
+		}
+		sessiontest.Run(t, open, sessiontest.Hooks{
+			Reopen: func(t *testing.T, s session.Store) session.Store {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				return at(t, paths[s], true)
+			},
+			WithoutContent: func(t *testing.T) session.Store { return at(t, filepath.Join(t.TempDir(), "dewpoint.db"), false) },
+		})
+	}
+}

@@ -130,51 +130,52 @@ func splitList(n *node) *node {
 }
 
 func (d decoder) scalar(v reflect.Value, n *node, key string) {
-	var wrong string
-	switch v.Interface().(type) {
-	case time.Duration:
-		wrong = setDuration(v, n)
-	case limit.Bytes:
-		wrong = setBytes(v, n)
-	default:
-		wrong = setBasic(v, n)
-	}
-	if wrong != "" {
+	if wrong := setScalar(v, n); wrong != "" {
 		d.problems.add(key, "%s", wrong)
 	}
 }
 
-func setBasic(v reflect.Value, n *node) (wrong string) {
+// setScalar sets a field to what a node says, or gives what is wrong with that.
+func setScalar(v reflect.Value, n *node) (wrong string) {
+	switch v.Interface().(type) {
+	case time.Duration:
+		return n.must("a duration", "write it as 30s, 5m or 720h", []kind{kindString, kindInteger}, func() string { return setDuration(v, n.text) })
+	case limit.Bytes:
+		return n.must("a size", "write it as 64MiB", []kind{kindString, kindInteger}, func() string { return setBytes(v, n.text) })
+	}
 	switch v.Kind() {
 	case reflect.String:
 		return setString(v, n)
 	case reflect.Bool:
-		return setBool(v, n)
+		return n.must("true or false", "write it without quotes", []kind{kindBool}, func() string { return setBool(v, n.text) })
 	case reflect.Float64:
-		return setFloat(v, n)
-	default:
-		return setInt(v, n)
+		return n.must("a number", "write it without quotes or unit", []kind{kindInteger, kindFloat}, func() string { return setFloat(v, n.text) })
 	}
+	return n.must("a whole number", "write it without quotes, point or unit", []kind{kindInteger}, func() string { return setInt(v, n.text) })
+}
+
+// must calls set if the node is of one of the kinds, or is text, which may be any.
+func (n *node) must(be, how string, kinds []kind, set func() string) string {
+	if n.kind != kindText && !slices.Contains(kinds, n.kind) {
+		return "must be " + be + ", not " + n.kind.String() + ": " + how
+	}
+	return set()
 }
 
 // setString takes numbers and booleans as they stand in the file: passwords look like numbers.
 func setString(v reflect.Value, n *node) string {
-	switch {
-	case n.kind == kindString || n.kind == kindText:
-		v.SetString(n.text)
-	case n.written != "":
-		v.SetString(n.written)
-	default:
-		return mustBe("a string", n) + ": put it in quotes"
+	text := n.written
+	if n.kind == kindString || n.kind == kindText {
+		text = n.text
+	} else if text == "" {
+		return n.must("a string", "put it in quotes", nil, nil)
 	}
+	v.SetString(text)
 	return ""
 }
 
-func setBool(v reflect.Value, n *node) string {
-	if n.kind != kindBool && n.kind != kindText {
-		return mustBe("true or false", n) + ": write it without quotes"
-	}
-	value, err := strconv.ParseBool(n.text)
+func setBool(v reflect.Value, text string) string {
+	value, err := strconv.ParseBool(text)
 	if err != nil {
 		return "is neither true nor false: write one of them"
 	}
@@ -182,11 +183,8 @@ func setBool(v reflect.Value, n *node) string {
 	return ""
 }
 
-func setInt(v reflect.Value, n *node) string {
-	if n.kind != kindInteger && n.kind != kindText {
-		return mustBe("a whole number", n) + ": write it without quotes, point or unit"
-	}
-	value, err := strconv.ParseInt(n.text, 10, 64)
+func setInt(v reflect.Value, text string) string {
+	value, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return "is not a whole number: write digits only"
 	}
@@ -197,11 +195,8 @@ func setInt(v reflect.Value, n *node) string {
 	return ""
 }
 
-func setFloat(v reflect.Value, n *node) string {
-	if !slices.Contains([]kind{kindInteger, kindFloat, kindText}, n.kind) {
-		return mustBe("a number", n) + ": write it without quotes or unit"
-	}
-	value, err := strconv.ParseFloat(n.text, 64)
+func setFloat(v reflect.Value, text string) string {
+	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
 		return "is not a finite number: write it as 0.75"
 	}
@@ -209,11 +204,8 @@ func setFloat(v reflect.Value, n *node) string {
 	return ""
 }
 
-func setDuration(v reflect.Value, n *node) string {
-	if !slices.Contains([]kind{kindString, kindInteger, kindText}, n.kind) {
-		return mustBe("a duration", n) + ": write it as 30s, 5m or 720h"
-	}
-	value, err := time.ParseDuration(n.text)
+func setDuration(v reflect.Value, text string) string {
+	value, err := time.ParseDuration(text)
 	if err != nil {
 		return "is not a duration: write it with a unit, as 30s, 5m or 720h"
 	}
@@ -221,19 +213,14 @@ func setDuration(v reflect.Value, n *node) string {
 	return ""
 }
 
-func setBytes(v reflect.Value, n *node) string {
-	if !slices.Contains([]kind{kindString, kindInteger, kindText}, n.kind) {
-		return mustBe("a size", n) + ": write it as 64MiB"
-	}
-	value, err := limit.ParseBytes(n.text)
+func setBytes(v reflect.Value, text string) string {
+	value, err := limit.ParseBytes(text)
 	if err != nil {
 		return err.Error()
 	}
 	v.SetInt(int64(value))
 	return ""
 }
-
-func mustBe(want string, n *node) string { return "must be " + want + ", not " + n.kind.String() }
 
 func fieldIndex(t reflect.Type, key string) int {
 	for i := range t.NumField() {

@@ -19,17 +19,14 @@ func prepareCondenser(c *config.Condenser, p *problems, n *node, key string) *no
 	}
 	canonical, known := config.CanonicalType(c.Type)
 	if !known {
-		return &node{kind: kindTable, fields: typeOnly(n)} // nothing can be said about its keys
+		only := &node{kind: kindTable} // nothing can be said about its keys
+		if given := n.get("type"); given != nil {
+			only.set("type", given)
+		}
+		return only
 	}
 	*c = config.NewCondenser(canonical)
 	return ownKeys(c.Type, p, n, key)
-}
-
-func typeOnly(n *node) []field {
-	if given := n.get("type"); given != nil {
-		return []field{{"type", given}}
-	}
-	return nil
 }
 
 func ownKeys(condenserType string, p *problems, n *node, key string) *node {
@@ -37,11 +34,10 @@ func ownKeys(condenserType string, p *problems, n *node, key string) *node {
 	kept := &node{kind: kindTable}
 	for _, f := range n.fields {
 		path := syntax.Join(key, f.name)
+		p.givenAt(path, f.node.origin)
 		switch {
 		case f.name == "type":
-			p.givenAt(path, f.node.origin)
 		case slices.Contains(all, f.name) && !slices.Contains(mine, f.name):
-			p.givenAt(path, f.node.origin)
 			p.add(path, "%s", config.ForeignKey(condenserType, mine))
 		case f.name == "per_model":
 			kept.set(f.name, overrides(condenserType, p, f.node, path))
@@ -79,14 +75,13 @@ func override(condenserType string, p *problems, n *node, key string) *node {
 	kept := &node{kind: kindTable, origin: n.origin}
 	for _, f := range n.fields {
 		path := syntax.Join(key, f.name)
+		p.givenAt(path, f.node.origin)
 		switch {
 		case slices.Contains(mine, f.name):
 			kept.fields = append(kept.fields, f)
 		case slices.Contains(config.CondenserKeys(condenserType), f.name) || f.name == "type":
-			p.givenAt(path, f.node.origin)
 			p.add(path, "cannot differ by model: remove it, or use %s", strings.Join(mine, ", "))
 		case slices.Contains(all, f.name):
-			p.givenAt(path, f.node.origin)
 			p.add(path, "%s", config.ForeignKey(condenserType, mine))
 		default:
 			p.unknown(key, f, "use one of "+strings.Join(mine, ", "))

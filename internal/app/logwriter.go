@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"sync"
-	"sync/atomic"
 
 	"go.uber.org/zap/zapcore"
 )
@@ -21,80 +20,59 @@ const (
 type logWriter struct {
 	out   io.Writer
 	lines chan []byte
-	bytes atomic.Int64 // waiting
-	stop  chan struct{}
-	once  sync.Once
 	done  chan struct{}
 
 	mu     sync.Mutex
-	lost   int // and not told of
+	bytes  int // waiting
+	lost   int // lines, and not told of
 	tell   func(lines int)
-	closed atomic.Bool
+	closed bool
 }
 
 var _ zapcore.WriteSyncer = (*logWriter)(nil)
 
 func newLogWriter(out io.Writer) *logWriter {
-	w := &logWriter{out: out, lines: make(chan []byte, waitingLines), stop: make(chan struct{}), done: make(chan struct{})}
-	go w.work()
+	w := &logWriter{out: out, lines: make(chan []byte, waitingLines), done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		for line := range w.lines {
+			w.write(line)
+		}
+	}()
 	return w
 }
 
 // Write takes a line. It never waits and never fails.
 func (w *logWriter) Write(line []byte) (int, error) {
-	size := int64(len(line))
-	if w.closed.Load() || w.bytes.Add(size) > waitingBytes {
-		w.bytes.Add(-size)
-		w.lose()
-		return len(line), nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed && w.bytes+len(line) <= waitingBytes {
+		select {
+		case w.lines <- bytes.Clone(line):
+			w.bytes += len(line)
+			return len(line), nil
+		default:
+		}
 	}
-	select {
-	case w.lines <- bytes.Clone(line):
-	default:
-		w.bytes.Add(-size)
-		w.lose()
-	}
+	w.lost++
+	w.tellNow()
 	return len(line), nil
 }
 
 // Sync does nothing: what is written goes out as soon as it is taken.
 func (w *logWriter) Sync() error { return nil }
 
-func (w *logWriter) lose() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.lost++; w.tell != nil {
-		w.tell(w.lost)
-		w.lost = 0
-	}
-}
-
 func (w *logWriter) tellLost(tell func(lines int)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.tell = tell; w.lost > 0 {
-		tell(w.lost)
-		w.lost = 0
-	}
+	w.tell = tell
+	w.tellNow()
 }
 
-// work writes until it is told to stop, and then what is left.
-func (w *logWriter) work() {
-	defer close(w.done)
-	for {
-		select {
-		case line := <-w.lines:
-			w.write(line)
-		case <-w.stop:
-			for {
-				select {
-				case line := <-w.lines:
-					w.write(line)
-				default:
-					return
-				}
-			}
-		}
+func (w *logWriter) tellNow() {
+	if w.tell != nil && w.lost > 0 {
+		w.tell(w.lost)
+		w.lost = 0
 	}
 }
 
@@ -104,25 +82,23 @@ const together = 64 << 10
 // write writes a line, with those that wait behind it.
 func (w *logWriter) write(line []byte) {
 	batch := line
-	for len(batch) < together {
-		select {
-		case next := <-w.lines:
-			batch = append(batch, next...)
-			continue
-		default:
-		}
-		break
+	for len(batch) < together && len(w.lines) > 0 { // no one else takes them
+		batch = append(batch, <-w.lines...)
 	}
 	_, _ = w.out.Write(batch) // there is no other place to report it
-	w.bytes.Add(-int64(len(batch)))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bytes -= len(batch)
 }
 
 // close writes what is left until ctx ends.
 func (w *logWriter) close(ctx context.Context) {
-	w.once.Do(func() {
-		w.closed.Store(true)
-		close(w.stop)
-	})
+	w.mu.Lock()
+	if !w.closed {
+		w.closed = true
+		close(w.lines)
+	}
+	w.mu.Unlock()
 	select {
 	case <-w.done:
 	case <-ctx.Done():

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -27,10 +27,8 @@ type delta struct {
 	Role      string          `json:"role"`
 	Content   json.RawMessage `json:"content"`
 	ToolCalls []struct {
-		Index    int
-		ID       string
-		Function struct{ Name, Arguments string }
-		Extra    json.RawMessage `json:"extra_content"`
+		Index int
+		assembledTool
 	} `json:"tool_calls"`
 	reasoning
 }
@@ -49,15 +47,13 @@ type assembled struct {
 }
 
 type assembledTool struct {
-	ID       string          `json:"id"`
-	Type     string          `json:"type"`
-	Function assembledFunc   `json:"function"`
-	Extra    json.RawMessage `json:"extra_content,omitempty"`
-}
-
-type assembledFunc struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+	Extra json.RawMessage `json:"extra_content,omitempty"`
 }
 
 // assemble puts a streamed answer together again, as a client does.
@@ -125,31 +121,26 @@ func same(got, want json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	if !reflect.DeepEqual(g, w) {
+	if !slices.Equal(g, w) {
 		return fmt.Errorf("answer changed on its way: got %.200s, want %.200s", got, want)
 	}
 	return nil
 }
 
-type gist struct {
-	text  string
-	calls []string
-}
-
-func essence(raw json.RawMessage) (gist, error) {
+// essence is a message's text, and what tells each of its calls.
+func essence(raw json.RawMessage) ([]string, error) {
 	var m struct {
 		Content   json.RawMessage `json:"content"`
 		ToolCalls []assembledTool `json:"tool_calls"`
 	}
-	var g gist
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return g, fmt.Errorf("read message: %w", err)
+		return nil, fmt.Errorf("read message: %w", err)
 	}
-	g.text = textOf(m.Content)
+	all := []string{textOf(m.Content)}
 	for _, c := range m.ToolCalls {
-		g.calls = append(g.calls, strings.Join([]string{c.ID, c.Function.Name, c.Function.Arguments}, "\x00"))
+		all = append(all, c.ID, c.Function.Name, c.Function.Arguments)
 	}
-	return g, nil
+	return all, nil
 }
 
 func textOf(content json.RawMessage) string {
@@ -202,9 +193,6 @@ func sealedAs(recorded, got json.RawMessage) (json.RawMessage, error) {
 
 // marshal encodes what was decoded before.
 func marshal(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // raw JSON in maps
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	raw, _ := encode(v) // raw JSON in maps
+	return raw
 }

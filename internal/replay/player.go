@@ -193,12 +193,12 @@ func (p *player) body(c call) ([]byte, error) {
 }
 
 // encode writes JSON without touching the raw messages in it.
-func encode(body map[string]any) ([]byte, error) {
+func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(body); err != nil {
-		return nil, fmt.Errorf("encode request: %w", err)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// talk is the dialect of a small protocol: a body is {"talk":["U: the user's words","M: the model's"]}, and an answer is plain text.
-type talk struct{}
-
-var _ dialect.Dialect = talk{}
+// talk is the dialect of a small protocol: a body is {"talk":["U: the user's words","M: the model's"]}. It has what this example
+// needs; a real one implements the other methods too.
+type talk struct{ dialect.Dialect }
 
 func (talk) Name() string { return "talk" }
 
@@ -47,20 +46,6 @@ func (talk) Read(raw []byte) (c session.Content, err error) {
 }
 
 func (talk) Note(text string) []byte { return fmt.Appendf(nil, "%q", "U: "+text) }
-
-func (talk) Rewrite(raw []byte, text string) ([]byte, error) {
-	return fmt.Appendf(nil, "%q", string(raw[1:4])+text), nil
-}
-
-func (talk) StripReasoning(raw []byte) ([]byte, error) { return raw, nil } // there is none
-
-func (talk) Tee(bool) dialect.Tee { return &talkTee{} }
-
-type talkTee struct{ text []byte }
-
-func (t *talkTee) Write(p []byte)         { t.text = append(t.text, p...) } // a real one keeps a bounded part
-func (t *talkTee) Ended() bool            { return true }
-func (t *talkTee) Answer() dialect.Answer { return dialect.Answer{Text: string(t.text)} }
 
 // A dialect slices a body into messages, reads and writes single ones, and reads answers. The engine chooses the messages that
 // are forwarded; Join puts them in the place of the client's own.

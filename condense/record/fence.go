@@ -1,82 +1,156 @@
 package record
 
 import (
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
-// Names that begin a tag which text of others must not contain. A prefix of a tag's name is enough.
-var (
-	ownTags  = []string{"dewpoint"}
-	roleTags = []string{"dewpoint", "system", "developer", "user", "human", "assistant", "tool", "function", "instruction",
-		"im_start", "im_end", "start_of_turn", "end_of_turn", "sys>", "inst"}
-	roleLines = []string{"system:", "developer:", "user:", "human:", "assistant:", "tool:"}
-)
-
-// Defuse makes text unable to open or close a tag of ours, or a special token of a chat template, so that it can be quoted in a prompt.
-func Defuse(text string) string { return defuse(text, ownTags) }
-
-// defuse makes text unable to open or close a tag whose name begins with one of names, or a special token of a chat
-// template (<|...|>): the angle brackets become single angle quotes. Letters and brackets that look like these count too. Other text stays as it is, control characters and
-// invalid UTF-8 left out. Defusing twice is the same as once.
-func defuse(text string, names []string) string {
-	text = Printable(text)
-	var b strings.Builder
-	b.Grow(len(text))
-	for {
-		n := strings.IndexFunc(text, func(r rune) bool { return r == '|' || reads(r) == '<' })
-		if n < 0 {
-			b.WriteString(text)
-			return b.String()
-		}
-		b.WriteString(text[:n])
-		text = text[n:]
-		switch {
-		case text[0] != '|':
-			run := tagRun(text)
-			opening := text[:run]
-			if text = text[run:]; tagAhead(text, names) {
-				opening = strings.Map(quoted, opening)
-			}
-			b.WriteString(opening)
-		case strings.HasPrefix(text, "|>"):
-			b.WriteString("|›")
-			text = text[2:]
-		default:
-			b.WriteByte('|')
-			text = text[1:]
-		}
-	}
+// Defuse makes text unable to open or close a tag of ours, or a mark of a chat template, so that it can be quoted in a prompt.
+func Defuse(text string) string {
+	return newFence(text, ownTags()).run()
 }
 
-// tagRun is the length of what may stand between an angle bracket and a tag's name. Runs are taken whole, so that a
-// long one costs no more than its length.
-func tagRun(text string) int {
-	n := strings.IndexFunc(text, func(r rune) bool { return !strings.ContainsRune("</!?", reads(r)) && !unicode.IsSpace(r) })
-	if n < 0 {
-		return len(text)
+// inert makes text that stands in a summary harmless: besides tags of ours and of templates, tags named for a role, and lines that look
+// like the turn of a speaker, which become list items.
+func inert(text string) string {
+	f := newFence(text, slices.Concat(ownTags(), roleTags()))
+	f.speakers, f.headings = speakers(), headings()
+	return strings.TrimSpace(f.run())
+}
+
+// fence changes a text where its skeleton has a mark: angle brackets become single angle quotes, square ones round. Other text stays
+// as it is, control characters and invalid UTF-8 left out. Doing it twice is the same as once.
+type fence struct {
+	text  string
+	reads skeleton
+	marks marks
+
+	speakers, headings []string // names that begin a turn; none: lines do not matter
+
+	out     strings.Builder
+	written int // how much of text is in out
+}
+
+func newFence(text string, tags []string) *fence {
+	text = Printable(text)
+	f := &fence{text: text, reads: readSkeleton(text), marks: templates()}
+	f.marks.tags = append(f.marks.tags, tags...)
+	return f
+}
+
+// run goes once over the skeleton. What stands between a bracket and a name is taken whole, so that a long run costs no more than its
+// length.
+func (f *fence) run() string {
+	s := f.reads.text
+	for i := 0; i < len(s); {
+		if i == 0 || s[i-1] == '\n' {
+			if i = f.speaker(i); i == len(s) {
+				break
+			}
+		}
+		switch s[i] {
+		case '<':
+			i = f.bracket(i, "</!? \t\n", f.marks.tags)
+		case '[':
+			i = f.bracket(i, "[/ \t\n", f.marks.brackets)
+		case ']':
+			i = f.bracket(i, "]", f.marks.closings)
+		case '|':
+			if i++; i < len(s) && s[i] == '>' {
+				f.replace(i, i+1, "›")
+				i++
+			}
+		default:
+			i++
+		}
+	}
+	return f.out.String() + f.text[f.written:]
+}
+
+// bracket defuses the brackets from i on, which may have some of between among them, if a mark follows. It gives where its name begins.
+func (f *fence) bracket(i int, between string, marks []string) int {
+	s := f.reads.text
+	end := skip(s, i, between)
+	if n := strings.LastIndexByte(s[i:end], '\n'); n >= 0 {
+		if _, speaks := f.turnAt(i + n + 1); speaks {
+			return i + n + 1
+		}
+	}
+	if bar := s[i] == '<' && strings.HasPrefix(s[end:], "|"); !bar && begins(s[end:], marks) == 0 {
+		return end
+	}
+	for ; i < end; i++ {
+		if n := strings.IndexByte("<[]", s[i]); n >= 0 {
+			f.replace(i, i+1, [...]string{"‹", "(", ")"}[n])
+		}
+	}
+	return end
+}
+
+// decoration is what markdown may have around a speaker's name.
+const decoration = " \t>*_~`#"
+
+// turn is the beginning of a line that looks like the turn of a speaker: where the name begins and ends, and what was said begins.
+type turn struct{ name, end, rest int }
+
+// turnAt reads the line that begins at i.
+func (f *fence) turnAt(i int) (t turn, ok bool) {
+	s := f.reads.text
+	t.name = skip(s, i, decoration)
+	n := begins(s[t.name:], f.speakers)
+	if strings.Contains(s[i:t.name], "#") {
+		n = max(n, begins(s[t.name:], f.headings))
+	}
+	t.end = t.name + n
+	colon := skip(s, t.end, decoration)
+	if n == 0 || colon == len(s) || s[colon] != ':' {
+		return t, false
+	}
+	t.rest = skip(s, colon+1, "*_~`")
+	return t, true
+}
+
+// speaker makes the line that begins at i a list item without decoration, if it looks like a turn. It gives how far it read.
+func (f *fence) speaker(i int) int {
+	t, ok := f.turnAt(i)
+	if !ok {
+		return i
+	}
+	f.replace(i, t.name, "- ")
+	f.replace(t.end, t.rest, ":")
+	return t.rest
+}
+
+// skip gives where s goes on after any of chars.
+func skip(s string, from int, chars string) int {
+	return len(s) - len(strings.TrimLeft(s[from:], chars))
+}
+
+// begins is the length of the longest of names that s begins with.
+func begins(s string, names []string) int {
+	n := 0
+	for _, name := range names {
+		if len(name) > n && strings.HasPrefix(s, name) {
+			n = len(name)
+		}
 	}
 	return n
 }
 
-// quoted makes an angle bracket, or what reads as one, a single angle quote.
-func quoted(r rune) rune {
-	if reads(r) == '<' {
-		return '‹'
+// replace puts another text in the place of what the skeleton has from one byte to another.
+func (f *fence) replace(from, to int, by string) {
+	start, end := f.reads.at[from], f.reads.at[to]
+	if end <= start && to > from { // one character that reads as several
+		_, size := utf8.DecodeRuneInString(f.text[start:])
+		end = start + size
 	}
-	return r
-}
-
-func tagAhead(text string, names []string) bool {
-	if strings.HasPrefix(text, "|") {
-		return true
+	if start < f.written {
+		return
 	}
-	for _, name := range names {
-		if readsAs(text, name) {
-			return true
-		}
-	}
-	return false
+	f.out.WriteString(f.text[f.written:start] + by)
+	f.written = end
 }
 
 // Printable leaves out what is neither printable nor a line feed or tab.
@@ -92,19 +166,4 @@ func Printable(text string) string {
 		}
 		return r
 	}, text)
-}
-
-// inert makes text that stands in a summary harmless: besides tags, lines that look like the turn of a speaker become
-// list items.
-func inert(text string) string {
-	lines := strings.Split(defuse(text, roleTags), "\n")
-	for i, line := range lines {
-		start := strings.TrimLeft(line, " \t")
-		for _, role := range roleLines {
-			if readsAs(start, role) {
-				lines[i] = "- " + start
-			}
-		}
-	}
-	return strings.TrimSpace(strings.Join(lines, "\n"))
 }

@@ -22,7 +22,7 @@ func TestReadersAreLinear(t *testing.T) {
 		},
 		"terms":     func(text string) { FirstURL(text) },
 		"defuse":    func(text string) { Defuse(text) },
-		"printable": func(text string) { Printable(text) },
+		"printable": func(text string) { _ = Printable(text) },
 		"string":    func(text string) { _ = Summary{Record: text, Words: text, Ledger: text}.String() },
 		"parse":     func(text string) { Parse(text) },
 		"wrapped":   func(text string) { Parse(recordOpen + text + recordClose) },

@@ -97,7 +97,7 @@ func TestStoreThatPanics(t *testing.T) {
 			store := &sessiontest.Panicking{}
 			r := condensing(t, setup{store: func(s session.Store) session.Store {
 				store.Backend = s.(session.Backend)
-				return session.Guard(store)
+				return session.Guard(store, nil)
 			}})
 			r.wantUnchanged(messages(turns("ships", 5)...))
 			store.Panic(method)

@@ -25,7 +25,7 @@ func ExampleStore() {
 		fmt.Println(err)
 		return
 	}
-	var store session.Store = session.Guard(bolt) // what panics in a store is its error
+	var store session.Store = session.Guard(bolt, nil) // what panics in a store is its error
 	defer store.Close()
 	ctx, now := context.Background(), time.Now()
 	first, second := session.Hash{1}, session.Hash{2} // of the history after one and after two messages
@@ -49,7 +49,7 @@ func ExampleStore() {
 	fmt.Println("summary:", text, err)
 	// Output:
 	// begin: <nil>
-	// the same again: append to t: stale append: the thread is at 2, not 0
+	// the same again: append t: stale append: the thread is at 2, not 0
 	// found: 2 false 2 <nil>
 	// condensed: 3 <nil>
 	// summary: They spoke. <nil>

@@ -56,72 +56,86 @@ func panicSite() string {
 	}
 }
 
+// Watch is told of each call of a store that is over: what was done, when it began, and its error. It may be called
+// concurrently.
+type Watch func(op string, begun time.Time, err error)
+
 // Guard makes a store that panics one that is unavailable: what panics in a call, or faults, is that call's error. Errors
-// say what was being done.
-func Guard(store Backend) Backend { return guarded{store} }
+// say what was being done. watch may be nil.
+func Guard(store Backend, watch Watch) Backend { return &guarded{store, watch} }
 
-type guarded struct{ Backend }
+type guarded struct {
+	Backend
+	watch Watch
+}
 
-// run is Recover for a method, with what it does added to its error.
-func run(method func() error, doing string, args ...any) error {
+// run is Recover for a method. What it was to do, and to what, is added to its error.
+func (g *guarded) run(op string, to any, method func() error) error {
+	begun := time.Now()
 	err := Recover(method)
-	if err == nil {
-		return nil
+	if g.watch != nil {
+		g.watch(op, begun, err)
 	}
-	return fmt.Errorf(doing+": %w", append(args, err)...)
+	switch {
+	case err == nil:
+		return nil
+	case to == nil:
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return fmt.Errorf("%s %v: %w", op, to, err)
 }
 
 // call is run for a method with a result.
-func call[T any](method func() (T, error), doing string, args ...any) (result T, err error) {
-	err = run(func() (err error) {
+func call[T any](g *guarded, op string, to any, method func() (T, error)) (result T, err error) {
+	err = g.run(op, to, func() (err error) {
 		result, err = method()
 		return err
-	}, doing, args...)
+	})
 	return result, err
 }
 
-func (g guarded) Secret(ctx context.Context, proposed Secret) (Secret, error) {
-	return call(func() (Secret, error) { return g.Backend.Secret(ctx, proposed) }, "secret")
+func (g *guarded) Secret(ctx context.Context, proposed Secret) (Secret, error) {
+	return call(g, "secret", nil, func() (Secret, error) { return g.Backend.Secret(ctx, proposed) })
 }
 
-func (g guarded) Find(ctx context.Context, hashes []Hash, hint ThreadID, traces ...Hash) (Found, error) {
-	return call(func() (Found, error) { return g.Backend.Find(ctx, hashes, hint, traces...) }, "find")
+func (g *guarded) Find(ctx context.Context, hashes []Hash, hint ThreadID, traces ...Hash) (Found, error) {
+	return call(g, "find", nil, func() (Found, error) { return g.Backend.Find(ctx, hashes, hint, traces...) })
 }
 
-func (g guarded) Thread(ctx context.Context, id ThreadID) (Thread, error) {
-	return call(func() (Thread, error) { return g.Backend.Thread(ctx, id) }, "thread %s", id)
+func (g *guarded) Thread(ctx context.Context, id ThreadID) (Thread, error) {
+	return call(g, "thread", id, func() (Thread, error) { return g.Backend.Thread(ctx, id) })
 }
 
-func (g guarded) Append(ctx context.Context, b Batch) error {
-	return run(func() error { return g.Backend.Append(ctx, b) }, "append to %s", b.Thread.ID)
+func (g *guarded) Append(ctx context.Context, b Batch) error {
+	return g.run("append", b.Thread.ID, func() error { return g.Backend.Append(ctx, b) })
 }
 
-func (g guarded) Condense(ctx context.Context, thread ThreadID, c Condensation) (Condensation, error) {
-	return call(func() (Condensation, error) { return g.Backend.Condense(ctx, thread, c) }, "condense %s", thread)
+func (g *guarded) Condense(ctx context.Context, thread ThreadID, c Condensation) (Condensation, error) {
+	return call(g, "condense", thread, func() (Condensation, error) { return g.Backend.Condense(ctx, thread, c) })
 }
 
-func (g guarded) Summary(ctx context.Context, id CondensationID) (string, error) {
-	return call(func() (string, error) { return g.Backend.Summary(ctx, id) }, "summary %s/%d", id.Thread, id.Seq)
+func (g *guarded) Summary(ctx context.Context, id CondensationID) (string, error) {
+	return call(g, "summary", id, func() (string, error) { return g.Backend.Summary(ctx, id) })
 }
 
-func (g guarded) Events(ctx context.Context, thread ThreadID, from uint64, limit int) ([]Event, error) {
-	return call(func() ([]Event, error) { return g.Backend.Events(ctx, thread, from, limit) }, "events of %s", thread)
+func (g *guarded) Events(ctx context.Context, thread ThreadID, from uint64, limit int) ([]Event, error) {
+	return call(g, "events", thread, func() ([]Event, error) { return g.Backend.Events(ctx, thread, from, limit) })
 }
 
-func (g guarded) Trace(ctx context.Context, traces []Hash) ([]Place, error) {
-	return call(func() ([]Place, error) { return g.Backend.Trace(ctx, traces) }, "trace")
+func (g *guarded) Trace(ctx context.Context, traces []Hash) ([]Place, error) {
+	return call(g, "trace", nil, func() ([]Place, error) { return g.Backend.Trace(ctx, traces) })
 }
 
-func (g guarded) Mark(ctx context.Context, traces []Hash, at Place) error {
-	return run(func() error { return g.Backend.Mark(ctx, traces, at) }, "mark")
+func (g *guarded) Mark(ctx context.Context, traces []Hash, at Place) error {
+	return g.run("mark", at.Thread, func() error { return g.Backend.Mark(ctx, traces, at) })
 }
 
-func (g guarded) Session(ctx context.Context, id SessionID) (Session, error) {
-	return call(func() (Session, error) { return g.Backend.Session(ctx, id) }, "session %s", id)
+func (g *guarded) Session(ctx context.Context, id SessionID) (Session, error) {
+	return call(g, "session", id, func() (Session, error) { return g.Backend.Session(ctx, id) })
 }
 
-func (g guarded) Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (func(), error) {
-	unlock, err := call(func() (func(), error) { return g.Backend.Lock(ctx, thread, ttl) }, "lock %s", thread)
+func (g *guarded) Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (func(), error) {
+	unlock, err := call(g, "lock", thread, func() (func(), error) { return g.Backend.Lock(ctx, thread, ttl) })
 	if err != nil {
 		return nil, err
 	}
@@ -133,20 +147,20 @@ func (g guarded) Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (
 	}, nil
 }
 
-func (g guarded) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error) {
-	return call(func() (SessionPage, error) { return g.Backend.Sessions(ctx, q) }, "list sessions")
+func (g *guarded) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error) {
+	return call(g, "list sessions", nil, func() (SessionPage, error) { return g.Backend.Sessions(ctx, q) })
 }
 
-func (g guarded) Forget(ctx context.Context, id SessionID) error {
-	return run(func() error { return g.Backend.Forget(ctx, id) }, "forget session %s", id)
+func (g *guarded) Forget(ctx context.Context, id SessionID) error {
+	return g.run("forget session", id, func() error { return g.Backend.Forget(ctx, id) })
 }
 
-func (g guarded) Request(ctx context.Context, thread ThreadID, at time.Time) error {
-	return run(func() error { return g.Backend.Request(ctx, thread, at) }, "request a condensation of %s", thread)
+func (g *guarded) Request(ctx context.Context, thread ThreadID, at time.Time) error {
+	return g.run("request a condensation of", thread, func() error { return g.Backend.Request(ctx, thread, at) })
 }
 
-func (g guarded) Ping(ctx context.Context) error {
-	return run(func() error { return g.Backend.Ping(ctx) }, "ping")
+func (g *guarded) Ping(ctx context.Context) error {
+	return g.run("ping", nil, func() error { return g.Backend.Ping(ctx) })
 }
 
-func (g guarded) Close() error { return run(g.Backend.Close, "close session store") }
+func (g *guarded) Close() error { return g.run("close session store", nil, g.Backend.Close) }

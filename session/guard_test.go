@@ -45,7 +45,7 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	panicking := &sessiontest.Panicking{Backend: file}
-	s := session.Guard(panicking)
+	s := session.Guard(panicking, nil)
 	defer s.Close()
 	all := calls(s)
 	if methods := reflect.TypeFor[session.Backend]().NumMethod() - 1; len(all) != methods { // all but Close

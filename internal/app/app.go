@@ -93,13 +93,14 @@ func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error)
 	if err := a.openTraces(); err != nil {
 		return nil, err
 	}
-	store, err := openStore(cfg)
+	backend, err := openStore(cfg)
 	if err != nil {
 		return nil, err
 	}
+	store := session.Guard(backend, nil) // for operators; what requests ask of it is measured
 	a.lifecycle.onStop("store", func(context.Context) error { return store.Close() })
 	a.health.store = store
-	if err := a.buildServer(a.metrics.Store(store)); err != nil {
+	if err := a.buildServer(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
 		return nil, err
 	}
 	if err := a.listen(); err != nil {

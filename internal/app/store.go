@@ -17,17 +17,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
-// openStore opens the configured store. A Redis that is away is no error: requests pass until it is back. What panics in
-// the store is an error of the call.
+// openStore opens the configured store. A Redis that is away is no error: requests pass until it is back.
 func openStore(cfg *config.Config) (session.Backend, error) {
-	store, err := openBackend(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return session.Guard(store), nil
-}
-
-func openBackend(cfg *config.Config) (session.Backend, error) {
 	keys, err := seal.New(cfg.Store.Encryption.Active, cfg.Store.Encryption.Decoded())
 	if err != nil {
 		return nil, fmt.Errorf("open store.encryption: %w", err)

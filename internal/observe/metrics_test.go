@@ -62,7 +62,7 @@ func TestStore(t *testing.T) {
 	open := func(t *testing.T, path string, content bool) session.Store {
 		s, err := boltstore.Open(boltstore.Options{Path: path, Content: content, TTL: time.Hour})
 		must(t, err)
-		m := metrics.Store(s)
+		m := session.Guard(s, metrics.StoreCalls())
 		paths[m] = path
 		return m
 	}
@@ -86,7 +86,7 @@ func TestStore(t *testing.T) {
 // TestStoreErrors tells failures from answers.
 func TestStoreErrors(t *testing.T) {
 	metrics := observe.NewMetrics()
-	store := metrics.Store(answering{})
+	store := session.Guard(answering{}, metrics.StoreCalls())
 	_, err := store.Find(t.Context(), nil, "")
 	_, missing := store.Thread(t.Context(), "x")
 	if err == nil || missing == nil {
@@ -98,7 +98,7 @@ func TestStoreErrors(t *testing.T) {
 }
 
 // answering finds nothing, and fails to look for it.
-type answering struct{ session.Store }
+type answering struct{ session.Backend }
 
 func (answering) Find(context.Context, []session.Hash, session.ThreadID, ...session.Hash) (session.Found, error) {
 	return session.Found{}, fmt.Errorf("find: %w", session.ErrUnavailable)

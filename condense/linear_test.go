@@ -1,0 +1,32 @@
+package condense
+
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// TestReadersAreLinear: what is cut and what is shown to a summariser, and what it answers.
+func TestReadersAreLinear(t *testing.T) {
+	for name, read := range map[string]func(string){
+		"shorten": func(text string) { shorten(text, DefaultEventLength) },
+		"trim": func(text string) {
+			if cut, ok := cutText(text, 1000); ok {
+				RenderTrim(text, cut)
+			}
+		},
+		"prompt": func(text string) {
+			p := prompt{previous: text, events: []event{{content: session.Content{Text: text, Calls: []session.Call{{Arguments: text}}}}}}
+			_, _ = p.plan(frame{limit: DefaultEventLength, budget: len(text), calls: maxCalls, output: 1000, count: quarter})
+		},
+		"reply":    func(text string) { _, _ = prose{}.record(Reply{Text: text}) },
+		"function": func(text string) { _, _ = structured{}.record(Reply{Arguments: `{"user_context":` + text}) },
+		"genre": func(text string) {
+			w := weights{}
+			w.add(session.Content{Text: text})
+		},
+	} {
+		t.Run(name, func(t *testing.T) { lineartest.Check(t, read) })
+	}
+}

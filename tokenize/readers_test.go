@@ -1,0 +1,14 @@
+package tokenize
+
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
+)
+
+// TestCountIsLinear: of every shape of text, not only of those that are hard to split.
+func TestCountIsLinear(t *testing.T) {
+	for _, s := range eachSubject(t) {
+		t.Run(s.Name(), func(t *testing.T) { lineartest.Check(t, func(text string) { s.Count(text) }) })
+	}
+}

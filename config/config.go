@@ -124,6 +124,7 @@ type Limits struct {
 
 	UpstreamResponseHeaderTimeout time.Duration `yaml:"upstream_response_header_timeout"` // 0: no limit
 	StreamIdleTimeout             time.Duration `yaml:"stream_idle_timeout"`              // 0: no limit
+	StreamKeepAlive               time.Duration `yaml:"stream_keep_alive"`                // 0: streams wait in silence
 	SummariserTimeout             time.Duration `yaml:"summariser_timeout"`
 }
 
@@ -178,6 +179,7 @@ func Default() *Config {
 			MaxHeader:                     16 << 10, // a kept connection holds this much
 			UpstreamResponseHeaderTimeout: 10 * time.Minute,
 			StreamIdleTimeout:             5 * time.Minute,
+			StreamKeepAlive:               5 * time.Second,
 			SummariserTimeout:             30 * time.Second,
 		},
 		Shutdown: Shutdown{Delay: 5 * time.Second, Timeout: 5 * time.Minute},

@@ -263,6 +263,7 @@ func (v *validator) limits() {
 	}
 	v.notNegative("limits.upstream_response_header_timeout", l.UpstreamResponseHeaderTimeout)
 	v.notNegative("limits.stream_idle_timeout", l.StreamIdleTimeout)
+	v.notNegative("limits.stream_keep_alive", l.StreamKeepAlive)
 	v.when(l.SummariserTimeout <= 0, "limits.summariser_timeout", "is not positive: write it as 30s")
 	v.tenantLimits("limits.tenant", l.Tenant)
 }

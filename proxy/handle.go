@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -71,24 +70,35 @@ func (r *request) run(ctx *fasthttp.RequestCtx) error {
 	if r.orAsItCame(func() { err = r.recognise() }); err != nil {
 		return err
 	}
-	r.orAsItCame(r.condense)
-	if err := r.ctx.Err(); err != nil { // the client left while it waited
-		return upstreamError(r.ctx, err)
+	if r.turn != nil && r.asked.streams && r.server.o.Limits.KeepAlive > 0 {
+		return r.attend(ctx)
 	}
-	if err := r.charge(); err != nil {
-		return err
-	}
-	resp, err := r.send(r.forwarded())
-	if err == nil && r.turn != nil {
-		resp, err = r.persist(resp) //nolint:bodyclose // the relay closes it
-	}
+	resp, err := r.exchange()
 	if err != nil {
-		r.giveBack(err)
 		return err
 	}
 	r.relay(ctx, resp)
-	r.lease.relayed = true
 	return nil
+}
+
+// exchange takes a recognised request to upstream's answer.
+func (r *request) exchange() (*http.Response, error) {
+	r.orAsItCame(func() { r.patiently(r.condense) })
+	if err := r.ctx.Err(); err != nil { // the client left while it waited
+		return nil, upstreamError(r.ctx, err)
+	}
+	if err := r.charge(); err != nil {
+		return nil, err
+	}
+	resp, err := r.send(r.forwarded())
+	if err == nil && r.turn != nil {
+		resp, err = r.persist(resp)
+	}
+	if err != nil {
+		r.giveBack(err)
+		return nil, err
+	}
+	return resp, nil
 }
 
 // orAsItCame takes a step that a request can go without: where it panics, the body goes upstream as it came.
@@ -118,7 +128,7 @@ func (r *request) recognise() error {
 		}
 		return nil
 	}
-	r.model = r.live.models(split.Model)
+	r.model, r.asked.streams = r.live.models(split.Model), split.Stream
 	r.seen.named(r.model)
 	r.header.Set("Accept-Encoding", "identity") // the answer is read along
 	turn, err := r.server.o.Engine.Begin(r.ctx, r.input(split))
@@ -156,31 +166,38 @@ func (r *request) forwarded() [][]byte {
 
 // relay hands upstream's response to the client, and what was learnt from it to the log.
 func (r *request) relay(ctx *fasthttp.RequestCtx, resp *http.Response) {
-	rel := &relay{
-		from: resp, idle: r.server.o.Limits.StreamIdle, cancel: r.cancel, uncut: listen.CutOff(r.ctx, ctx.Conn()),
-		state: outcome{Status: resp.StatusCode}, seen: &r.seen, panicked: r.server.panicked,
-	}
 	incoming(&ctx.Response.Header, resp)
-	if r.asked.dialect != nil && resp.Header.Get("Content-Encoding") == "" {
-		rel.tee = r.asked.dialect.Tee(streamed(resp.Header))
-	}
-	if r.turn != nil {
-		r.orAsItCame(func() { r.describe(&ctx.Response.Header) })
-	}
-	if r.turn != nil {
-		if r.turn.Logs() && resp.StatusCode == http.StatusOK {
-			rel.last = func() { r.remember(rel.tee) }
-		}
-		if streamed(resp.Header) && strings.EqualFold(r.asked.header("X-Dewpoint-Notify"), "comment") {
-			rel.first = asComment(r.notice())
-		}
-	}
-	rel.ended = r.ended
+	rel := r.relayOf(resp, &ctx.Response.Header)
+	rel.uncut = listen.CutOff(r.ctx, ctx.Conn())
+	r.lease.relayed = true
 	if r.asked.method == http.MethodHead {
 		rel.skip(&ctx.Response)
 		return
 	}
 	rel.start(&ctx.Response)
+}
+
+// relayOf prepares the relay of a response, and tells in a header what was done to the request.
+func (r *request) relayOf(resp *http.Response, header *fasthttp.ResponseHeader) *relay {
+	rel := &relay{
+		from: resp, idle: r.server.o.Limits.StreamIdle, cancel: r.cancel, ended: r.ended,
+		state: outcome{Status: resp.StatusCode}, seen: &r.seen, panicked: r.server.panicked,
+	}
+	if r.asked.dialect != nil && resp.Header.Get("Content-Encoding") == "" {
+		rel.tee = r.asked.dialect.Tee(streamed(resp.Header))
+	}
+	if r.turn != nil {
+		r.orAsItCame(func() { r.describe(header) })
+	}
+	if r.turn != nil {
+		if r.turn.Logs() && resp.StatusCode == http.StatusOK {
+			rel.last = func() { r.remember(rel.tee) }
+		}
+		if streamed(resp.Header) && r.asked.comment {
+			rel.first = asComment(r.notice())
+		}
+	}
+	return rel
 }
 
 // ended is when the relay is over.

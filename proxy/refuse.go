@@ -10,20 +10,28 @@ import (
 
 // refuse answers with an error. A client that has left is only counted.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, r *request, err error) {
+	if e := r.failedWith(err); e != nil {
+		answer(ctx, e)
+		return
+	}
+	ctx.SetConnectionClose()
+	ctx.SetStatusCode(statusClientGone)
+}
+
+// failedWith takes note of a request's error, and gives it as the client is told of it; nil if it has left.
+func (r *request) failedWith(err error) *apiError {
 	var e *apiError
 	switch {
 	case errors.Is(err, errClientGone):
 		r.seen.refused(statusClientGone, CodeClientGone)
-		ctx.SetConnectionClose()
-		ctx.SetStatusCode(statusClientGone)
-		return
+		return nil
 	case errors.As(err, &e):
 	default:
-		s.o.Log.Error("request failed", zap.Error(err))
+		r.server.o.Log.Error("request failed", zap.Error(err))
 		e = errInternal()
 	}
 	r.seen.refused(e.Status, e.Code)
-	answer(ctx, e)
+	return e
 }
 
 // statusClientGone is nginx's status for a client that left before it was answered; it is counted, never read.

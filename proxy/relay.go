@@ -24,7 +24,7 @@ var errDefect = errors.New("the relay panicked")
 // after each read, and closes it once, whatever happens; ended then gets the outcome.
 type relay struct {
 	from     *http.Response
-	tee      dialect.Tee // nil: nobody reads along
+	tee      dialect.Tee // nil: nothing reads along
 	first    []byte      // comes before the answer, an event of its own
 	last     func()      // called before the end of the answer is handed on; nil: nothing
 	ended    func(outcome)
@@ -56,6 +56,11 @@ func (r *relay) start(to *fasthttp.Response) {
 	size := r.size()
 	to.ImmediateHeaderFlush = size < 0
 	to.SetBodyStream(r, size)
+	r.watch()
+}
+
+// watch begins to watch for upstream's silence.
+func (r *relay) watch() {
 	if r.idle > 0 {
 		r.timer = time.AfterFunc(r.idle, func() { r.cancel(errSilent) })
 	}
@@ -100,17 +105,11 @@ func (r *relay) next(p []byte) (int, error) {
 		r.seen.firstByte()
 	}
 	r.state.Bytes += int64(n)
-	if r.tee != nil && n > 0 {
-		r.tee.Write(p[:n])
-	}
-	if r.last != nil && (err == io.EOF && r.whole() || r.ending()) {
-		r.last()
-		r.last = nil
-	}
+	whole := r.readAlong(p[:n], err == io.EOF)
 	switch {
 	case err == nil:
 		return n, nil
-	case err == io.EOF && r.whole():
+	case whole:
 		r.state.Completed = true
 		return n, io.EOF
 	case err == io.EOF:
@@ -121,6 +120,26 @@ func (r *relay) next(p []byte) (int, error) {
 		return n, nil // the next read gives the error again: the body stays broken
 	}
 	return 0, err
+}
+
+// readAlong reads what has come, has the answer remembered when it ends, and reports whether it ended as it should. An answer goes on
+// without all that: where it panics, nothing reads along any more.
+func (r *relay) readAlong(p []byte, ended bool) (whole bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			r.panicked(v)
+			r.tee, r.last, whole = nil, nil, ended
+		}
+	}()
+	if r.tee != nil && len(p) > 0 {
+		r.tee.Write(p)
+	}
+	whole = ended && r.whole()
+	if r.last != nil && (whole || r.ending()) {
+		r.last()
+		r.last = nil
+	}
+	return whole
 }
 
 // ending reports whether a client may take what has been read for the whole answer.

@@ -26,6 +26,7 @@ type request struct {
 	header  http.Header // that goes upstream
 	body    *body
 	model   ModelInfo
+	early   chan struct{}   // has a value once the client has waited long for a condensation; nil: it does not matter
 	turn    *engine.Turn    // nil: the body goes upstream as it came
 	ctx     context.Context // ends when the client leaves
 	cancel  context.CancelCauseFunc
@@ -40,6 +41,8 @@ type asked struct {
 	method, query string
 	key           string                   // the client's credential
 	header        func(name string) string // reads the client's header; until the handler returns
+	streams       bool                     // the answer is to be streamed
+	comment       bool                     // and notices are wanted as comments of the stream
 	route
 }
 
@@ -56,7 +59,7 @@ func (l *live) readAsked(ctx *fasthttp.RequestCtx) asked {
 	method := string(ctx.Method())
 	return asked{
 		method: method, query: string(ctx.URI().QueryString()), key: apiKey(header), header: header,
-		route: l.route(method, string(ctx.URI().PathOriginal())),
+		comment: strings.EqualFold(header("X-Dewpoint-Notify"), "comment"), route: l.route(method, string(ctx.URI().PathOriginal())),
 	}
 }
 

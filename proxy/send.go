@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 )
 
@@ -57,7 +58,8 @@ func (r *request) persist(resp *http.Response) (*http.Response, error) {
 func (r *request) remedy(said refusal) bool {
 	switch {
 	case said.overflow != nil:
-		relief := r.turn.Relieve(r.ctx, *said.overflow)
+		var relief engine.Relief
+		r.patiently(func() { relief = r.turn.Relieve(r.ctx, *said.overflow) })
 		r.note(relief.Report)
 		if relief.Smaller {
 			r.seen.relieved()

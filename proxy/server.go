@@ -48,13 +48,16 @@ type Limits struct {
 	Idle           time.Duration // of a kept connection
 	StreamIdle     time.Duration // between two reads of an answer; 0: no limit
 	PendingAppends int           // log writes under way
+
+	// KeepAlive is how long a streamed request waits for a condensation in silence, and then between two comments; 0: for good.
+	KeepAlive time.Duration
 }
 
 // DefaultLimits are sensible for a shared proxy.
 func DefaultLimits() Limits {
 	return Limits{
 		Body: 64 << 20, InFlight: 512 << 20, Header: 16 << 10, HeaderWait: 30 * time.Second, BodyIdle: 30 * time.Second,
-		Idle: 5 * time.Minute, PendingAppends: 1024,
+		Idle: 5 * time.Minute, PendingAppends: 1024, KeepAlive: 5 * time.Second,
 	}
 }
 

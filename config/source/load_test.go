@@ -117,7 +117,7 @@ func TestValuesOfFiles(t *testing.T) {
 	exposed := mustLoad(t, Input{File: "testdata/good.exposed.yaml"})
 	want := config.Limits{
 		MaxBody: 1e6, BytesInFlight: 8 << 20, MaxHeader: 4096,
-		UpstreamResponseHeaderTimeout: 10 * time.Minute, SummariserTimeout: 90 * time.Second,
+		UpstreamResponseHeaderTimeout: 10 * time.Minute, StreamKeepAlive: 5 * time.Second, SummariserTimeout: 90 * time.Second,
 	}
 	if exposed.Limits != want {
 		t.Errorf("limits are %+v", exposed.Limits)

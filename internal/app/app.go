@@ -220,7 +220,7 @@ func limits(cfg *config.Config) (engine.Limits, proxy.Limits) {
 	t, l := engine.DefaultLimits(), proxy.DefaultLimits()
 	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.InFlight(memory()))
 	l.Header = int(cfg.Limits.MaxHeader)
-	l.StreamIdle = cfg.Limits.StreamIdleTimeout
+	l.StreamIdle, l.KeepAlive = cfg.Limits.StreamIdleTimeout, cfg.Limits.StreamKeepAlive
 	t.Condense = max(t.Condense, 3*longestCall(cfg))
 	t.CondenseLease = t.Condense + 2*time.Second // a replica that died holds up its thread for this long
 	return t, l

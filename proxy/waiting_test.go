@@ -1,0 +1,154 @@
+package proxy_test
+
+import (
+	"bufio"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+// waits is a rig whose summaries come when hold is closed, and whose streams do not wait for them in silence.
+func waits(t *testing.T, hold <-chan struct{}, model string, reply fakeupstream.Answer) *rig {
+	t.Helper()
+	up := fakeupstream.Options{
+		Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+			return fakeupstream.Answer{Content: "DISCUSSED: they spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
+		},
+		Reply: func(*fakeupstream.Request) fakeupstream.Answer { return reply },
+	}
+	if model != "" {
+		up.Models = []string{model}
+	}
+	return condensing(t, setup{upstream: up, limits: func(l *proxy.Limits) { l.KeepAlive = time.Millisecond }})
+}
+
+// streamOf is a conversation whose answer is to be streamed.
+func streamOf(n int) string {
+	return strings.Replace(messages(turns("ships", n)...), "{", `{"stream":true,`, 1)
+}
+
+const comment = ": condensing\n\n"
+
+// TestWaitingStreamIsKeptAlive: the header and comments come while the condensation is made, then upstream's answer as it is, and
+// before it what its header would have told.
+func TestWaitingStreamIsKeptAlive(t *testing.T) {
+	hold := make(chan struct{})
+	r := waits(t, hold, "", fakeupstream.Answer{Content: "Ahoy."})
+	w := r.dial()
+	w.post(streamOf(11))
+	resp := w.begin(http.MethodPost)
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("%s, %v", resp.Status, resp.Header)
+	}
+	stream := bufio.NewReader(resp.Body)
+	for range 3 {
+		if got := readEvent(t, stream); got != comment {
+			t.Fatalf("got %q", got)
+		}
+	}
+	close(hold)
+	got := readEvent(t, stream)
+	for got == comment {
+		got = readEvent(t, stream)
+	}
+	if !strings.Contains(got, ": X-Dewpoint-Condensed: events; ") || !strings.Contains(got, ": X-Dewpoint-Session: ") {
+		t.Errorf("told %q", got)
+	}
+	answer := drainAll(t, stream)
+	if !strings.HasPrefix(answer, `data: {"id"`) || !strings.HasSuffix(answer, "data: [DONE]\n\n") {
+		t.Errorf("answered %q", answer)
+	}
+	r.wantCondensed(streamOf(11))
+}
+
+// TestErrorsWithinAWaitingStream: what goes wrong after the client has had its status is told in an event, as OpenAI words errors, and
+// ends the stream.
+func TestErrorsWithinAWaitingStream(t *testing.T) {
+	for name, c := range map[string]struct {
+		model string
+		reply fakeupstream.Answer
+		want  string
+		code  string
+	}{
+		"refused":      {"other", fakeupstream.Answer{}, `"code":"model_not_found"`, "upstream_4xx"},
+		"rate limited": {"", fakeupstream.RateLimited("7"), `"code":"rate_limit_exceeded"`, "upstream_4xx"},
+		"a page":       {"", fakeupstream.BadGateway(), `"message":"The upstream answered with status 502."`, "upstream_5xx"},
+		"not streamed": {"", fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: 200, ContentType: "application/json", Body: []byte(`{"choices":[]}`)}},
+			`"code":"upstream_not_streamed"`, "upstream_5xx"},
+		"unreachable": {"", fakeupstream.Answer{Fault: fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: -1}},
+			`"code":"upstream_unreachable"`, "upstream_unreachable"},
+		"broken": {"", fakeupstream.Answer{Content: "Ahoy.", Fault: fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: 1}}, "", "upstream_broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hold := make(chan struct{})
+			r := waits(t, hold, c.model, c.reply)
+			w := r.dial()
+			w.post(streamOf(11))
+			resp := w.begin(http.MethodPost)
+			stream := bufio.NewReader(resp.Body)
+			readEvent(t, stream)
+			close(hold)
+			if c.want == "" {
+				if wantBroken(t, resp) == "" {
+					t.Error("nothing came")
+				}
+				return
+			}
+			_, last, ok := strings.Cut(drainAll(t, stream), "data: ")
+			if !ok || !strings.HasPrefix(last, `{"error":{`) || !strings.Contains(last, c.want) || strings.Count(last, "\n") != 2 {
+				t.Errorf("told %q", last)
+			}
+			eventually(t, "it is counted", func() bool { return strings.Contains(r.scrape(), `dewpoint_requests_total{code="`+c.code+`"`) })
+		})
+	}
+}
+
+// TestClientLeavesAWaitingStream: nothing goes upstream for it, and nothing is held.
+func TestClientLeavesAWaitingStream(t *testing.T) {
+	for name, leave := range endings {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hold := make(chan struct{})
+			r := waits(t, hold, "", fakeupstream.Answer{})
+			w := r.dial()
+			w.post(streamOf(11))
+			readEvent(t, bufio.NewReader(w.begin(http.MethodPost).Body))
+			leave(w)
+			r.atEnd("dewpoint_client_gone_total", 1)
+			eventually(t, "it is over", func() bool { return r.metric("dewpoint_requests_in_flight") == 0 })
+			close(hold)
+			for _, req := range r.up.Requests() {
+				if !req.Summary {
+					t.Error("it went upstream")
+				}
+			}
+		})
+	}
+}
+
+// TestNoEarlyStatus: a request whose answer is not streamed has upstream's status.
+func TestNoEarlyStatus(t *testing.T) {
+	hold := make(chan struct{})
+	r := waits(t, hold, "other", fakeupstream.Answer{})
+	w := r.dial()
+	w.post(messages(turns("ships", 11)...))
+	_, err := r.up.Wait(guard(t), 1)
+	must(t, err)
+	close(hold)
+	if resp, _ := w.answer(http.MethodPost); resp.StatusCode != http.StatusNotFound {
+		t.Error(resp.Status)
+	}
+}
+
+func drainAll(t *testing.T, r *bufio.Reader) string {
+	t.Helper()
+	var b strings.Builder
+	_, err := r.WriteTo(&b)
+	must(t, err)
+	return b.String()
+}

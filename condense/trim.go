@@ -98,7 +98,7 @@ func shorter(in Input, item session.Item, limit int) (arrival, bool) {
 	}
 	own := in.View.History.Messages[item.Index].Raw
 	content, err := in.Codec.Read(own)
-	if err != nil || len(content.Images) > 0 {
+	if err != nil || len(content.Images)+len(content.Files) > 0 {
 		return arrival{}, false
 	}
 	t, ok := cutText(content.Text, limit)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"runtime"
 	"strings"
 	"sync"
@@ -117,20 +116,16 @@ func (t *Turn) atMost() int {
 	return n
 }
 
-// tokensAtMost bounds a message's tokens: a token has at least one byte, except in images.
+// tokensAtMost bounds a message's tokens: a token has at least one byte, except in images and files.
 func (t *Turn) tokensAtMost(m *session.Message) int {
 	if known, ok := t.engine.counts.get(t.engine.counts.message(t.counter.Encoding(), m)); ok {
 		return known
 	}
-	if bytes.Contains(m.Raw, []byte(imagePart)) {
+	if m.Attached {
 		return t.tokens(m)
 	}
 	return len(m.Raw)
 }
-
-// imagePart is the key of a part that costs more tokens than it has bytes. A client that spells it with escapes is condensed
-// by the overflow that follows.
-const imagePart = `"image_url"`
 
 // head bounds what a client can put into the log, and into memory: it is a copy.
 func head(s string) string { return strings.Clone(s[:min(len(s), 64)]) }

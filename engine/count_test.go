@@ -77,7 +77,7 @@ func (c *calibrated) Adjust(source string, counted int) int {
 	return c.Calibration.Adjust(source, counted)
 }
 func (c counting) Message(m session.Content) int {
-	n := 4 + c.Text(m.Text) + c.Text(m.Reasoning)
+	n := 4 + c.Text(m.Text) + c.Text(m.Reasoning) + 100*len(m.Files)
 	for _, call := range m.Calls {
 		n += c.Text(call.Name) + c.Text(call.Arguments)
 	}

@@ -31,20 +31,20 @@ func (t *Turn) belowAllThresholds() bool {
 	return d.View == nil && d.Job == nil
 }
 
-// inputOf is the input where the view has so many tokens, and so many others are fixed; both before calibration. The window is judged
-// by the larger of both counts: what upstream reports may be wrong.
+// inputOf is the input where the view has so many tokens, and so many others are fixed; both before calibration. The window is
+// judged by the larger of both counts: what upstream reports may be wrong.
 func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
-	room, adjust := reserved(t.in.Split.MaxOutput, t.model), t.adjust
-	if t.model.Window > 0 && total+min(room, t.model.Window/2) > t.model.Window {
-		adjust = func(n int) int { return max(n, t.adjust(n)) }
+	room, raw := reserved(t.in.Split.MaxOutput, t.model), false
+	if t.model.Window > 0 {
+		raw = total+min(room, t.model.Window/2) > t.model.Window
 	}
-	return condense.Input{
+	in := condense.Input{
 		View:     &t.shown.view,
-		Total:    adjust(total),
-		Measure:  func(items []session.Item) []int { return t.measure(items, adjust) },
+		Total:    t.adjust(total),
+		Measure:  func(items []session.Item) []int { return t.measure(items, raw) },
 		Count:    t.counter.Text,
 		Ratio:    float64(t.Adjust(perMille)) / perMille,
-		Fixed:    adjust(fixed),
+		Fixed:    t.adjust(fixed),
 		Window:   t.model.Window,
 		Reserved: room,
 		Need:     need,
@@ -56,16 +56,27 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 		NeedsReasoning: t.in.Split.NeedsReasoning,
 		Now:            t.engine.o.Now(),
 	}
+	if t.relief.files > 0 {
+		in.Total = in.Fixed + sum(in.Measure(in.View.Items))
+	}
+	if raw {
+		in.Total, in.Fixed = max(in.Total, total), max(in.Fixed, fixed)
+	}
+	return in
 }
 
 const perMille = 1000
 
-// measure counts items, adjusted; but for a summary, which is text of ours, whatever in the client's messages makes counts too low.
-func (t *Turn) measure(items []session.Item, adjust func(int) int) []int {
+// measure counts items, corrected, or at least as we count them; but not a summary, which is text of ours, whatever makes the
+// count of the client's messages too low.
+func (t *Turn) measure(items []session.Item, raw bool) []int {
 	counts := t.itemTokens(items)
-	for i := range counts {
-		if items[i].Index >= 0 {
-			counts[i] = adjust(counts[i])
+	for i, n := range counts {
+		if items[i].Index < 0 {
+			continue
+		}
+		if counts[i] = t.adjustItem(&items[i], n); raw {
+			counts[i] = max(counts[i], n)
 		}
 	}
 	return counts

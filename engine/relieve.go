@@ -22,6 +22,7 @@ type relief struct {
 	tries      int
 	ours       int        // our count of what was refused, and
 	theirs     int        // upstream's, where it told; both 0 where it did not
+	files      int        // what of ours is messages with images or files
 	alternates bool       // upstream wants roles to alternate
 	asItCame   bool       // upstream refused what was changed, so that the body goes as it came
 	trying     bool       // what is condensed is on trial
@@ -65,12 +66,13 @@ func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
 // about something else is not cured by a smaller history.
 func (t *Turn) learn(over overflow.Overflow, sent session.Size) bool {
 	if over.Prompt > 0 && !over.AtLeast && sent.Tokens > 0 {
-		if ratio := float64(over.Prompt) / float64(sent.Tokens); ratio <= believed && ratio >= 1/believed {
-			t.relief.ours, t.relief.theirs = sent.Tokens, over.Prompt
+		ratio := float64(over.Prompt) / float64(sent.Tokens)
+		if t.shown.attached && ratio > 1 || ratio <= believed && ratio >= 1/believed {
+			t.relief.ours, t.relief.theirs, t.relief.files = sent.Tokens, over.Prompt, t.fileTokens()
 		}
 	}
-	ours := t.adjust(sent.Tokens)
-	if over.Limit > 0 && believed*float64(ours+reserved(t.in.Split.MaxOutput, t.model)) < float64(over.Limit) {
+	ours := max(t.adjust(sent.Tokens), t.relief.theirs)
+	if over.Limit > 0 && !t.shown.attached && believed*float64(ours+reserved(t.in.Split.MaxOutput, t.model)) < float64(over.Limit) {
 		return false
 	}
 	window := over.Limit
@@ -180,7 +182,7 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 	if t.relief.tries > 0 && t.relief.window > 0 {
 		t.keepWindow(t.relief.window, &report)
 	}
-	t.engine.o.Tokens.Observe(t.counter.name(), t.relief.ours, t.relief.theirs)
+	t.engine.o.Tokens.Observe(t.corrector(t.relief.files > 0), t.relief.ours, t.relief.theirs)
 	return report
 }
 

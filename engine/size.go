@@ -61,7 +61,7 @@ func (t *Turn) message(item *session.Item) *session.Message {
 	if sameBytes(item.Raw, own.Raw) {
 		return own
 	}
-	return &session.Message{Raw: item.Raw, Digest: sha256.Sum256(item.Raw)}
+	return &session.Message{Raw: item.Raw, Digest: sha256.Sum256(item.Raw), Attached: own.Attached}
 }
 
 // sameBytes reports whether two slices are one.
@@ -78,8 +78,37 @@ func sum(ns []int) int {
 // adjust corrects a count by what was observed of the model, and by what upstream said of this very request.
 func (t *Turn) adjust(count int) int {
 	n := t.Adjust(count)
-	if r := &t.relief; r.ours > 0 {
+	if r := &t.relief; r.ours > 0 && r.files == 0 {
 		return max(n, int(float64(r.theirs)/float64(r.ours)*float64(count)))
 	}
 	return n
+}
+
+// adjustItem corrects the count of one item. What upstream counted beyond ours is put down to images and files, if there are any.
+func (t *Turn) adjustItem(item *session.Item, count int) int {
+	n, r := t.adjust(count), &t.relief
+	if r.files > 0 && item.Index >= 0 && t.in.Split.Messages[item.Index].Attached {
+		return max(n, int(float64(r.theirs-(r.ours-r.files))/float64(r.files)*float64(count)))
+	}
+	return n
+}
+
+// fileTokens counts the messages of the view that have images or files.
+func (t *Turn) fileTokens() (n int) {
+	for i := range t.shown.view.Items {
+		if item := &t.shown.view.Items[i]; item.Index >= 0 && t.in.Split.Messages[item.Index].Attached {
+			n += t.tokens(t.message(item))
+		}
+	}
+	return n
+}
+
+// corrector names what corrects counts. What is learnt where there are images or files, which are estimated, does not hold for text
+// alone.
+func (t *Turn) corrector(attached bool) string {
+	name := t.counter.source
+	if attached {
+		name[0] ^= 1
+	}
+	return string(name[:])
 }

@@ -75,8 +75,6 @@ type meter struct {
 	source source // of the counts, which names what corrects them
 }
 
-func (m *meter) name() string { return string(m.source[:]) }
-
 // waits is a turn's share in a flight.
 type waits struct {
 	flight *flight       // that works on this copy of a turn; nil outside
@@ -177,4 +175,4 @@ func (t *Turn) Known() int {
 }
 
 // Adjust corrects a count by what upstream has reported of the client's requests for the model.
-func (t *Turn) Adjust(n int) int { return t.engine.o.Tokens.Adjust(t.counter.name(), n) }
+func (t *Turn) Adjust(n int) int { return t.engine.o.Tokens.Adjust(t.corrector(t.shown.attached), n) }

@@ -83,7 +83,7 @@ func (t *Turn) Used(u session.Usage) (report Report) {
 	next, believed := last.next(ours, actual)
 	t.engine.usages.threads.Add(thread, next)
 	if believed {
-		t.engine.o.Tokens.Observe(t.counter.name(), ours, actual)
+		t.engine.o.Tokens.Observe(t.corrector(t.shown.attached), ours, actual)
 		return report
 	}
 	cut := next.still == stillEnough

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -11,10 +13,17 @@ type projection struct {
 	applied []session.Condensation
 	shaped  bool // a condenser made the view another one than the log gives
 	seen    int  // condensations that the thread had
+
+	attached bool // it shows images or files, whose tokens are an estimate
 }
 
 // show makes a projection the one that is forwarded. Nothing else sets it.
-func (t *Turn) show(p projection) { t.shown = p }
+func (t *Turn) show(p projection) {
+	p.attached = slices.ContainsFunc(p.view.Items, func(i session.Item) bool {
+		return i.Index >= 0 && t.in.Split.Messages[i.Index].Attached
+	})
+	t.shown = p
+}
 
 // project makes the view of the history under condensations.
 func (t *Turn) project(applied []session.Condensation) projection {

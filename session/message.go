@@ -35,6 +35,8 @@ type Message struct {
 	Calls  []string // ids of the tool calls it makes
 	Result string   // id of the call it answers
 	Sealed bool     // carries reasoning that its provider bound to all that stood before it
+
+	Attached bool // has parts that are not text: images and files, whose tokens are an estimate
 }
 
 // History is the messages of one request with their chain. Positions count the messages in the chain from 1; system

@@ -17,7 +17,7 @@ const (
 type counter interface{ Count(text string) int }
 
 // Message is the number of tokens that a message costs in a request: its framing, role, name, text, reasoning, tool
-// calls and images. It is never 0.
+// calls, images and files. It is never 0.
 func (e *Encoder) Message(c session.Content) int { return message(e, &c) }
 
 // Tools is the number of tokens of a request's raw tools array, counted as the JSON text it is. Upstream rewrites it
@@ -59,6 +59,9 @@ func message(by counter, c *session.Content) int {
 	}
 	for _, image := range c.Images {
 		n += imageTokens(image)
+	}
+	for _, file := range c.Files {
+		n += fileTokens(file)
 	}
 	return n
 }

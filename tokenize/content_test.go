@@ -56,6 +56,30 @@ func TestMessageCountsAllItsParts(t *testing.T) {
 	}
 }
 
+// TestFileTokens: no file is free, and what is large costs much, within reason.
+func TestFileTokens(t *testing.T) {
+	f := func(file session.File, least, most int) {
+		t.Helper()
+		empty, with := (Estimator{}).Message(session.Content{}), (Estimator{}).Message(session.Content{Files: []session.File{file}})
+		if got := with - empty; got < least || got > most {
+			t.Errorf("%+v is %d tokens, want %d to %d", file, got, least, most)
+		}
+	}
+	f(session.File{Kind: session.FileDocument, Format: "application/pdf", Bytes: 2 << 20}, 30_000, 120_000) // forty pages
+	f(session.File{Kind: session.FileDocument, Format: "application/pdf", Bytes: 9000}, 1000, 3000)
+	f(session.File{Kind: session.FileDocument, ID: "file-1"}, 1000, 10_000)
+	for _, text := range []string{"text/plain", "md", "application/json", "application/x-yaml"} {
+		f(session.File{Kind: session.FileDocument, Format: text, Bytes: 3000}, 1000, 1000)
+	}
+	f(session.File{Kind: session.FileAudio, Seconds: 60}, 600, 2000)
+	f(session.File{Kind: session.FileAudio}, 500, 5000)
+	f(session.File{Kind: session.FileVideo, Seconds: 10}, 2500, 3500)
+	f(session.File{Kind: session.FileVideo}, 5000, 20_000)
+	f(session.File{Kind: "blob", Bytes: 64 << 10}, 1500, 30_000)
+	f(session.File{Kind: "widget", Format: "json", Bytes: 90}, 30, 30)
+	f(session.File{Kind: "empty"}, 1, 5000)
+}
+
 func TestImageTokens(t *testing.T) {
 	f := func(detail string, width, height, want int) {
 		t.Helper()

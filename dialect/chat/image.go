@@ -30,7 +30,7 @@ func readImage(v rawjson.Value) session.Image {
 		split.Fill(&u, v.Raw)
 	}
 	image := session.Image{Detail: u.detail.Text()}
-	data, ok := inline(u.url)
+	data, _, ok := inline(plain(u.url))
 	if !ok {
 		return image
 	}
@@ -39,21 +39,27 @@ func readImage(v rawjson.Value) session.Image {
 	return image
 }
 
-// inline is the data of a base64 data URL.
-func inline(url rawjson.Value) (encoded, bool) {
-	text := url.Inner()
-	if url.Escapes != rawjson.Plain {
-		text = []byte(url.Text())
-	}
+// inline is the data of a base64 data URL, and its media type.
+func inline(text []byte) (data encoded, media string, ok bool) {
+	const scheme, mark = "data:", ";base64"
 	head := text[:min(len(text), 256)]
-	if len(head) < 5 || !strings.EqualFold(string(head[:5]), "data:") {
-		return nil, false
+	if len(head) < len(scheme) || !strings.EqualFold(string(head[:len(scheme)]), scheme) {
+		return nil, "", false
 	}
 	kind, _, ok := strings.Cut(string(head), ",")
-	if !ok || !strings.HasSuffix(kind, ";base64") {
-		return nil, false
+	if !ok || !strings.HasSuffix(kind, mark) {
+		return nil, "", false
 	}
-	return encoded(text[len(kind)+1:]), true
+	media, _, _ = strings.Cut(kind[len(scheme):], ";")
+	return encoded(text[len(kind)+1:]), media, true
+}
+
+// plain is the text of a string, without a copy where it has no escapes.
+func plain(v rawjson.Value) []byte {
+	if v.Escapes != rawjson.Plain {
+		return []byte(v.Text())
+	}
+	return v.Inner()
 }
 
 // encoded is data in base64, without line breaks. It is decoded only where it is looked at.

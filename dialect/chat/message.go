@@ -173,7 +173,7 @@ func (r *reader) file(raw []byte) {
 		r.w.Odd("a message has a role that is not known")
 		return
 	}
-	filed.Digest = m.digest(r.w.Digest(), role)
+	filed.Digest, filed.Attached = m.digest(r.w.Digest(), role), attached(m.content)
 	var result rawjson.Value
 	r.ids = r.ids[:0]
 	switch filed.Kind {

@@ -2,9 +2,9 @@ package chat
 
 import (
 	"fmt"
-	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -60,35 +60,50 @@ func readParts(content rawjson.Value, c *session.Content) (thoughts string) {
 	}
 	var texts, thinking []string
 	for element := range rawjson.Elements(content.Raw) {
-		var p contentPart
+		p := contentPart{raw: element.Raw}
 		split.Fill(&p, element.Raw)
 		switch {
 		case element.Kind == rawjson.String:
 			texts = append(texts, element.Text())
-		case p.kind.Is("text"):
+		case p.kind.Is("text"), p.kind.Is("refusal"):
 			texts = append(texts, p.text.Text())
 		case p.kind.Is("thinking"):
 			thinking = append(thinking, p.thinking.Text())
 		case p.kind.Is("image_url"):
 			c.Images = append(c.Images, readImage(p.image))
+		case element.Kind == rawjson.Object && !isThinking(p.kind):
+			c.Files = append(c.Files, p.readFile())
 		}
 	}
 	c.Text = strings.Join(texts, "\n")
 	return strings.Join(thinking, "\n")
 }
 
-type contentPart struct{ kind, text, thinking, image rawjson.Value }
+type contentPart struct {
+	raw                         []byte
+	kind, text, thinking, image rawjson.Value
+	file, inputAudio            rawjson.Value
+	audio, video                rawjson.Value
+}
 
 func (p *contentPart) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
 	case "type":
 		return &p.kind
-	case "text":
+	case "text", "refusal":
 		return &p.text
 	case "thinking":
 		return &p.thinking
 	case "image_url":
 		return &p.image
+	case "file":
+		return &p.file
+	case "input_audio":
+		return &p.inputAudio
+	case "audio_url":
+		return &p.audio
+	case "video_url":
+		return &p.video
 	}
 	return nil
 }

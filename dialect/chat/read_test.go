@@ -24,8 +24,8 @@ func TestRead(t *testing.T) {
 		}
 	}
 	f(`{"role":"user","content":"a\n\u00e9","name":"bob"}`, session.Content{Role: "user", Text: "a\né", Name: "bob"})
-	f(`{"role":"user","content":[{"type":"text","text":"a"},{"type":"other"},{"text":"b","type":"text"},"c"]}`,
-		session.Content{Role: "user", Text: "a\nb\nc"})
+	f(`{"role":"user","content":[{"type":"text","text":"a"},{"text":"b","type":"text"},"c",{"type":"refusal","refusal":"no"}]}`,
+		session.Content{Role: "user", Text: "a\nb\nc\nno"})
 	f(`{"role":"user","content":null}`, session.Content{Role: "user"})
 	f(`{"role":"user","content":{"type":"text"}}`, session.Content{Role: "user"})
 	f(`{"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"r"}]}`, session.Content{Role: "tool", Text: "r", Result: "c"})
@@ -47,6 +47,44 @@ func TestRead(t *testing.T) {
 			t.Errorf("%q is read", raw)
 		}
 	}
+}
+
+// TestReadFiles: what is neither text nor an image is told of, so that it counts and leaves a mark.
+func TestReadFiles(t *testing.T) {
+	d := chat.New(chat.Options{})
+	data := func(n int) string { return base64.StdEncoding.EncodeToString(make([]byte, n)) }
+	wav := []byte("RIFF....WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x80\x3e\x00\x00\x00\x7d\x00\x00\x02\x00\x10\x00data")
+	wav = append(wav, make([]byte, 12*32000-len(wav))...)
+	f := func(part string, want session.File) {
+		t.Helper()
+		raw := `{"role":"user","content":[{"type":"text","text":"see"},` + part + `]}`
+		c, err := d.Read([]byte(raw))
+		if err != nil || len(c.Files) != 1 || c.Files[0] != want || c.Text != "see" {
+			t.Errorf("%.200s\ngot  %+v, %v\nwant %+v", part, c, err, want)
+		}
+		split, err := d.Split([]byte(`{"model":"m","messages":[` + raw + `,{"role":"user","content":[{"type":"text","text":"x"}]}]}`))
+		if err != nil || !split.Messages[0].Attached || split.Messages[1].Attached {
+			t.Errorf("%.200s: not told apart from text, %v", part, err)
+		}
+	}
+	f(`{"type":"file","file":{"filename":"contract.pdf","file_data":"data:application/pdf;base64,`+data(5000)+`"}}`,
+		session.File{Kind: "file", Name: "contract.pdf", Format: "application/pdf", Bytes: 5000})
+	f(`{"type":"file","file":{"file_data":"data:text\/plain;base64,`+data(50)+`"}}`, session.File{Kind: "file", Format: "text/plain", Bytes: 50})
+	f(`{"type":"file","file":{"file_id":"file-abc123"}}`, session.File{Kind: "file", ID: "file-abc123"})
+	f(`{"type":"file","file":{"filename":"Notes.MD","file_data":"`+data(300)+`"}}`, session.File{Kind: "file", Name: "Notes.MD", Format: "md", Bytes: 300})
+	f(`{"type":"input_audio","input_audio":{"data":"`+base64.StdEncoding.EncodeToString(wav)+`","format":"wav"}}`,
+		session.File{Kind: "audio", Format: "wav", Bytes: len(wav), Seconds: 12})
+	f(`{"type":"input_audio","input_audio":{"data":"`+data(48000)+`","format":"mp3"}}`, session.File{Kind: "audio", Format: "mp3", Bytes: 48000, Seconds: 3})
+	f(`{"type":"audio_url","audio_url":{"url":"https://a.example/b.ogg"}}`, session.File{Kind: "audio"})
+	f(`{"type":"video_url","video_url":{"url":"data:video/mp4;base64,`+data(250000)+`"}}`,
+		session.File{Kind: "video", Format: "video/mp4", Bytes: 250000, Seconds: 2})
+	f(`{"type":"video_url","video_url":"https://a.example/b"}`, session.File{Kind: "video"})
+	other := `{"type":"document","source":"one two"}`
+	f(other, session.File{Kind: "document", Format: "json", Bytes: len(other)})
+	other = `{"type":"blob","of":"` + data(9000) + `"}`
+	f(other, session.File{Kind: "blob", Bytes: len(other)})
+	f(`{"type":"file"}`, session.File{Kind: "file"})
+	f(`{"type":"file","file":7}`, session.File{Kind: "file"})
 }
 
 func TestReadImages(t *testing.T) {

@@ -1,0 +1,65 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// writing writes a summary of the length that summaries have.
+type writing struct{}
+
+func (writing) Summarise(context.Context, condense.Request) (condense.Reply, error) {
+	return condense.Reply{Text: "USER_CONTEXT: " + strings.Repeat("the sea is deep, ", 60), Finish: "stop"}, nil
+}
+
+// withFile is says(n) with a file in its second message, which costs far more than we count.
+func withFile(n int) *body {
+	const file = `{"role":"user","content":[{"type":"text","text":"Read this."},{"type":"file","file":{"file_id":"file-abc123"}}]},`
+	return &body{bytes: bytes.Replace(says(n).bytes, []byte(`{"role":"assistant"`), []byte(file+`{"role":"assistant"`), 1)}
+}
+
+// TestOverflowOnAFile: what upstream counts beyond ours is put down to the file. Text costs what it did: the summary is no longer than
+// what it stands for, and the newest messages stay as far as they fit.
+func TestOverflowOnAFile(t *testing.T) {
+	const fileTokens, window = 30_000, 16_000
+	r := newRig(t, condense.NewLLM(condense.LLMSettings{Settings: condense.Settings{KeepFirst: 1}, Summariser: writing{}, Model: "small"}))
+	r.window = 128_000
+	turn := r.begin(withFile(41), engine.WishNone)
+	turn.Condense(t.Context())
+	r.logged(turn)
+	relief := turn.Relieve(t.Context(), overflow.Overflow{Limit: window, Prompt: turn.Sent().Tokens + fileTokens})
+	report := turn.Settle(t.Context(), true)
+	if len(report.Attempts) != 1 || report.Attempts[0].Fallback != nil || report.Attempts[0].Made == nil {
+		t.Fatalf("relief %+v, report %+v", relief, report)
+	}
+	if bytes.Contains(forwarded(turn), []byte("file-abc123")) {
+		t.Error("the file is still sent")
+	}
+	if sent, before := turn.Sent().Tokens, turn.Before().Tokens; sent < before/2 {
+		t.Errorf("of %d tokens of text %d are sent, although nearly all fit", before, sent)
+	}
+	next := r.begin(says(3), engine.WishNone)
+	if got := next.Adjust(1000); got != 1000 {
+		t.Errorf("a thousand tokens of text count as %d", got)
+	}
+}
+
+// TestUsageOfFiles: what is learnt of files corrects requests with files, and no others.
+func TestUsageOfFiles(t *testing.T) {
+	r := newRig(t, condense.Noop{})
+	turn := r.begin(withFile(5), engine.WishNone)
+	r.logged(turn)
+	turn.Used(session.Usage{Input: 2 * turn.Sent().Tokens})
+	for b, want := range map[*body]int{withFile(7): 2000, says(7): 1000} {
+		if got := r.begin(b, engine.WishNone).Adjust(1000); got != want {
+			t.Errorf("a thousand tokens count as %d, want %d", got, want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package tokenize
+
+import (
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// What files cost is not published, or differs by model. These are estimates by type and size, which upstream's usage corrects: a page
+// of a PDF takes about 50 kB and 1500 tokens (its text and its image), a second of audio 10 (OpenAI) to 32 (Gemini) tokens, and one
+// of video 300.
+const (
+	pdfToken    = 32 // bytes
+	pageTokens  = 1500
+	audioTokens = 25 // a second
+	videoTokens = 300
+
+	// Of a file that is elsewhere not even the size is known.
+	unknownFile  = 2 * pageTokens
+	unknownAudio = 60 * audioTokens
+	unknownVideo = 30 * videoTokens
+)
+
+func fileTokens(f session.File) int {
+	switch {
+	case f.Kind == session.FileAudio && f.Seconds > 0:
+		return f.Seconds * audioTokens
+	case f.Kind == session.FileAudio:
+		return unknownAudio
+	case f.Kind == session.FileVideo && f.Seconds > 0:
+		return f.Seconds * videoTokens
+	case f.Kind == session.FileVideo:
+		return unknownVideo
+	case f.Bytes == 0:
+		return unknownFile
+	case legible(f.Format):
+		return Estimate(f.Bytes)
+	case f.Kind == session.FileDocument:
+		return max(f.Bytes/pdfToken, pageTokens)
+	}
+	return f.Bytes/pdfToken + 1
+}
+
+// legible reports whether a format is text, by its media type or the end of a name.
+func legible(format string) bool {
+	if strings.HasPrefix(format, "text/") {
+		return true
+	}
+	_, name, is := strings.Cut(format, "application/")
+	if !is {
+		name = format
+	}
+	switch strings.TrimPrefix(name, "x-") {
+	case "txt", "md", "csv", "tsv", "json", "jsonl", "xml", "yaml", "yml", "html", "htm", "log", "go", "py", "js", "ts", "java", "c", "sh",
+		"sql", "javascript":
+		return true
+	}
+	return false
+}

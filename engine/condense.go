@@ -60,7 +60,7 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 			if decision.Job.Need().Hard && condense.Essential(in) > condense.Room(in) && c.shorten(ctx, false, report) {
 				return // what has just come is too long by itself, and nothing else was
 			}
-			if !c.runJob(ctx, decision.Job, false, report) {
+			if !c.runJob(ctx, decision.Job, lockAtOnce, report) {
 				return
 			}
 			if decision.Job.Need().Reason != session.ReasonArrival {
@@ -88,22 +88,34 @@ func shapes(in condense.Input, d condense.Decision) bool {
 	return d.View != nil && (!in.Waits() || overWindow(in))
 }
 
+// locking is how a job waits for its thread's lock while another request has it.
+type locking int
+
+const (
+	lockAtOnce locking = iota // or not at all
+	lockSoon                  // another's condensation is worth the wait
+	lockNever                 // it costs nothing, and is not logged yet
+)
+
 // runJob makes a condensation under its thread's lock, logs it and projects again. It reports whether another one may
-// follow. Where another's condensation is worth the wait, it waits for the lock.
-func (t *Turn) runJob(ctx context.Context, job condense.Job, wait bool, report *Report) bool {
+// follow.
+func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *Report) bool {
 	limited, cancel := context.WithTimeout(ctx, t.patience(job.Need()))
 	defer cancel()
-	unlock, err := t.claim(limited)
-	for errors.Is(err, session.ErrLocked) && wait && pause(limited) {
-		unlock, err = t.claim(limited)
-	}
-	if err != nil {
-		t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
-		return false
-	}
-	defer unlock()
-	if changed, err := t.overtaken(limited); err != nil || changed {
-		return err == nil
+	if l != lockNever {
+		held, release, err := t.claim(limited)
+		for errors.Is(err, session.ErrLocked) && l == lockSoon && pause(limited) {
+			held, release, err = t.claim(limited)
+		}
+		if err != nil {
+			t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
+			return false
+		}
+		defer release()
+		if changed, err := t.overtaken(held); err != nil || changed {
+			return err == nil
+		}
+		limited = held
 	}
 	result, err := job.Run(limited)
 	if err != nil {
@@ -123,18 +135,50 @@ func (t *Turn) condensing(ctx context.Context, need condense.Need) (context.Cont
 	return ctx, func() { over(t.made[before:]) }
 }
 
-// claim logs what is new and takes the thread's lock.
-func (t *Turn) claim(ctx context.Context) (unlock func(), err error) {
+// claim logs what is new and takes the thread's lock, which is renewed until it is released. The context that it gives ends when
+// the lock is lost.
+func (t *Turn) claim(ctx context.Context) (held context.Context, release func(), err error) {
 	tally := t.counted().tally
-	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
-	if err := t.registry.Append(ctx, &t.place, &tally); err != nil {
-		return nil, fmt.Errorf("claim thread: %w", err)
+	if err := t.registry.Append(limited, &t.place, &tally); err != nil {
+		return nil, nil, fmt.Errorf("claim thread: %w", err)
 	}
-	if unlock, err = t.store.Lock(ctx, t.place.Thread.ID, t.engine.o.Limits.CondenseLease); err != nil {
-		return nil, fmt.Errorf("claim thread: %w", err)
+	lease, err := t.store.Lock(limited, t.place.Thread.ID, t.engine.o.Limits.CondenseLease)
+	if err != nil {
+		return nil, nil, fmt.Errorf("claim thread: %w", err)
 	}
-	return unlock, nil
+	held, release = hold(ctx, lease, t.engine.o.Limits.CondenseLease/renewals)
+	return held, release, nil
+}
+
+// renewals is how many times a lock is renewed before it would run out.
+const renewals = 3
+
+// hold renews a lease every so often until it is released, or lost, which ends the context.
+func hold(ctx context.Context, lease session.Lease, every time.Duration) (held context.Context, release func()) {
+	held, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-held.Done():
+				return
+			case <-tick.C:
+			}
+			if err := lease.Renew(held); errors.Is(err, session.ErrLocked) {
+				cancel(err)
+			}
+		}
+	}()
+	return held, func() {
+		cancel(nil)
+		<-over
+		lease.Release()
+	}
 }
 
 // pause waits a moment, and reports whether there is any time left.

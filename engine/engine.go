@@ -70,12 +70,12 @@ type Windows interface {
 type Limits struct {
 	Store         time.Duration // for one turn's reads of the store
 	Condense      time.Duration // for one condensation, summariser included
-	CondenseLease time.Duration // how long a condensation holds its thread's lock at most
+	CondenseLease time.Duration // how long a replica that died holds its thread's lock at most; others renew it
 }
 
 // DefaultLimits are sensible for a shared proxy.
 func DefaultLimits() Limits {
-	return Limits{Store: time.Second, Condense: 5 * time.Minute, CondenseLease: 5*time.Minute + 2*time.Second}
+	return Limits{Store: time.Second, Condense: 5 * time.Minute, CondenseLease: 5 * time.Second}
 }
 
 // Tenant is what a turn must know of the user whose request it is.

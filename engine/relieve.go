@@ -103,10 +103,11 @@ func (t *Turn) shrink(ctx context.Context, report *Report) {
 	if condense.Essential(in) > condense.Room(in) && t.shorten(ctx, false, report) {
 		return
 	}
-	for _, c := range []condense.Condenser{t.in.Tenant.Condenser, condense.ConversationWindow{}} {
-		if t.condenseHard(ctx, c, report); t.fits() {
-			return
-		}
+	if t.condenseHard(ctx, t.in.Tenant.Condenser, lockSoon, report); t.fits() {
+		return
+	}
+	if t.condenseHard(ctx, condense.ConversationWindow{}, lockNever, report); t.fits() {
+		return
 	}
 	if !t.shorten(ctx, false, report) {
 		t.shorten(ctx, true, report)
@@ -120,9 +121,9 @@ func (t *Turn) fits() bool {
 }
 
 // condenseHard condenses because upstream refused the request for its length.
-func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, report *Report) {
+func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, l locking, report *Report) {
 	decision := c.Condense(t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true}))
-	if decision.Job == nil || !t.runJob(ctx, decision.Job, true, report) {
+	if decision.Job == nil || !t.runJob(ctx, decision.Job, l, report) {
 		return
 	}
 	if shape := t.in.Tenant.Condenser.Condense(t.input(t.wanted())); shape.View != nil {
@@ -132,8 +133,11 @@ func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, report *R
 
 // shorten shows tool results in part, those that have just come or all, if that makes the request fit.
 func (t *Turn) shorten(ctx context.Context, all bool, report *Report) bool {
-	job := condense.Shorten(t.input(t.wanted()), all)
-	return job != nil && t.runJob(ctx, job, true, report) && t.fits()
+	job, l := condense.Shorten(t.input(t.wanted()), all), lockAtOnce
+	if t.relief.trying {
+		l = lockNever
+	}
+	return job != nil && t.runJob(ctx, job, l, report) && t.fits()
 }
 
 // try shows a condensation that is not logged yet.
@@ -189,15 +193,15 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 // keep logs the condensations that were on trial. What is forwarded stays as it is.
 func (t *Turn) keep(ctx context.Context, trial []Attempt, report *Report) {
 	forwarded := t.shown
-	unlock, err := t.claim(ctx)
+	held, release, err := t.claim(ctx)
 	if err != nil {
 		t.failed(report, Attempt{Reason: trial[0].Reason, Err: err})
 		return
 	}
-	defer unlock()
+	defer release()
 	t.show(t.relief.before)
 	for _, a := range trial {
-		if !t.write(ctx, a, false, report) {
+		if !t.write(held, a, false, report) {
 			break
 		}
 	}

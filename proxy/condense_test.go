@@ -456,12 +456,12 @@ type unlocking struct {
 	done chan<- struct{}
 }
 
-func (u unlocking) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (func(), error) {
-	unlock, err := u.Store.Lock(ctx, id, ttl)
-	return func() {
-		unlock()
+func (u unlocking) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (session.Lease, error) {
+	lease, err := u.Store.Lock(ctx, id, ttl)
+	return session.Lease{Renew: lease.Renew, Release: func() {
+		lease.Release()
 		u.done <- struct{}{}
-	}, err
+	}}, err
 }
 
 // TestOthersGoOnWhileSummarising has two requests of one thread: one condenses, the other does not wait for it.

@@ -101,9 +101,9 @@ func (f *flaky) Mark(ctx context.Context, traces []session.Hash, at session.Plac
 	return f.Store.Mark(ctx, traces, at)
 }
 
-func (f *flaky) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (func(), error) {
+func (f *flaky) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (session.Lease, error) {
 	if err := f.check(ctx, "lock"); err != nil {
-		return nil, err
+		return session.Lease{}, err
 	}
 	return f.Store.Lock(ctx, id, ttl)
 }

@@ -134,16 +134,19 @@ func (g *guarded) Session(ctx context.Context, id SessionID) (Session, error) {
 	return call(g, "session", id, func() (Session, error) { return g.Backend.Session(ctx, id) })
 }
 
-func (g *guarded) Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (func(), error) {
-	unlock, err := call(g, "lock", thread, func() (func(), error) { return g.Backend.Lock(ctx, thread, ttl) })
+func (g *guarded) Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (Lease, error) {
+	lease, err := call(g, "lock", thread, func() (Lease, error) { return g.Backend.Lock(ctx, thread, ttl) })
 	if err != nil {
-		return nil, err
+		return Lease{}, err
 	}
-	return func() {
-		_ = Recover(func() error { // a lock that is not released runs out
-			unlock()
-			return nil
-		})
+	return Lease{
+		Renew: func(ctx context.Context) error { return g.run("keep lock", thread, func() error { return lease.Renew(ctx) }) },
+		Release: func() {
+			_ = Recover(func() error { // a lock that is not released runs out
+				lease.Release()
+				return nil
+			})
+		},
 	}, nil
 }
 

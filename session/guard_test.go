@@ -63,11 +63,11 @@ func TestGuard(t *testing.T) {
 		panicking.Panic("")
 	}
 	panicking.Panic("unlock")
-	unlock, err := s.Lock(t.Context(), "another", time.Second)
+	lease, err := s.Lock(t.Context(), "another", time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock()
+	lease.Release()
 	if panicking.Count() != 1 {
 		t.Errorf("unlock panicked %d times", panicking.Count())
 	}

@@ -53,10 +53,17 @@ type Store interface {
 	Mark(ctx context.Context, traces []Hash, at Place) error
 	// Session reads one session's record.
 	Session(ctx context.Context, id SessionID) (Session, error)
-	// Lock takes a thread's condensation lock for at most ttl, without waiting: ErrLocked if it is taken.
-	Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (unlock func(), err error)
+	// Lock takes a thread's condensation lock, without waiting: ErrLocked if it is taken. It runs out ttl after it was taken or last
+	// renewed, so that nothing waits long for a holder that died.
+	Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (Lease, error)
 	// Close writes what is pending and lets go of all resources.
 	Close() error
+}
+
+// Lease is a lock that is held.
+type Lease struct {
+	Renew   func(ctx context.Context) error // keeps it as long again; ErrLocked if another has it by now
+	Release func()                          // gives it back, unless another has it; it may be called again
 }
 
 // Found is the answer of Find.

@@ -222,7 +222,6 @@ func limits(cfg *config.Config) (engine.Limits, proxy.Limits) {
 	l.Header = int(cfg.Limits.MaxHeader)
 	l.StreamIdle, l.KeepAlive = cfg.Limits.StreamIdleTimeout, cfg.Limits.StreamKeepAlive
 	t.Condense = max(t.Condense, 3*longestCall(cfg))
-	t.CondenseLease = t.Condense + 2*time.Second // a replica that died holds up its thread for this long
 	return t, l
 }
 

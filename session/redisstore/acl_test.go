@@ -58,9 +58,9 @@ func exercise(t *testing.T, s *Store) {
 	must(t, second(s.Trace(ctx, []session.Hash{{9}})))
 	must(t, s.Mark(ctx, []session.Hash{{9}}, session.Place{Thread: "t"}))
 	must(t, second(s.Session(ctx, "s")))
-	unlock, err := s.Lock(ctx, "t", time.Minute)
+	lease, err := s.Lock(ctx, "t", time.Minute)
 	must(t, err)
-	unlock()
+	lease.Release()
 	for i := range session.MaxThreads + session.MaxThreads/4 + 10 {
 		must(t, s.Append(ctx, twoEvents(session.ThreadID("of-many-"+strconv.Itoa(i)), 0)))
 	}

@@ -29,23 +29,27 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 	return c, nil
 }
 
-// Lock implements session.Store. If unlock does not reach the server the lock runs out by itself.
-func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (unlock func(), err error) {
+// Lock implements session.Store. If its release does not reach the server the lock runs out by itself.
+func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (session.Lease, error) {
 	if ttl < time.Millisecond {
-		return nil, fmt.Errorf("lock %s: a time of %v", id, ttl)
+		return session.Lease{}, fmt.Errorf("a time of %v", ttl)
 	}
-	own, taken := token(), false
-	err = s.write(ctx, func(ctx context.Context) (err error) {
-		taken, err = s.scripts.lock.Run(ctx, s.client, []string{s.keys.lock(id)}, own, ttl.Milliseconds()).Bool()
+	own := token()
+	hold := func(ctx context.Context) error {
+		taken := false
+		err := s.write(ctx, func(ctx context.Context) (err error) {
+			taken, err = s.scripts.lock.Run(ctx, s.client, []string{s.keys.lock(id)}, own, ttl.Milliseconds()).Bool()
+			return err
+		})
+		if err == nil && !taken {
+			return session.ErrLocked
+		}
 		return err
-	})
-	if err == nil && !taken {
-		err = session.ErrLocked
 	}
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", id, err)
+	if err := hold(ctx); err != nil {
+		return session.Lease{}, err
 	}
-	return func() { s.unlock(id, own) }, nil
+	return session.Lease{Renew: hold, Release: func() { s.unlock(id, own) }}, nil
 }
 
 func (s *Store) unlock(id session.ThreadID, own []byte) {

@@ -92,9 +92,9 @@ func countTrips(t *testing.T, name string, o Options) {
 	must(t, err)
 	_, err = s.Events(ctx, "warm", 1, 1)
 	must(t, err)
-	unlock, err := s.Lock(ctx, "warm", time.Minute)
+	lease, err := s.Lock(ctx, "warm", time.Minute)
 	must(t, err)
-	unlock()
+	lease.Release()
 	must(t, s.Mark(ctx, []session.Hash{{1}}, session.Place{Thread: "warm"}))
 	s.client.AddHook(count)
 	f := func(what string, most int64, call func() error) {

@@ -165,10 +165,10 @@ join(KEYS[1], KEYS[2], ARGV[2] == '1', ARGV[3], tonumber(ARGV[1]), 3)
 return 1
 `
 
-// lockScript takes a lock, which the same token may do twice. KEYS: lock. ARGV: token, time in ms.
+// lockScript takes a lock, or renews it for the token that has it. KEYS: lock. ARGV: token, time in ms.
 const lockScript = `
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
-if redis.call('GET', KEYS[1]) == ARGV[1] then return 1 end
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 0
 `
 

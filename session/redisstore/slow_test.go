@@ -130,9 +130,9 @@ func TestCut(t *testing.T) {
 	s, ctx := start(t, Options{Addrs: []string{relay.Addr}, Timeout: 10 * time.Second}), t.Context()
 	must(t, s.Append(ctx, twoEvents("t", 0)))
 	must(t, second(s.Condense(ctx, "t", session.Condensation{Summary: "first"})))
-	unlock, err := s.Lock(ctx, "t", time.Minute)
+	lease, err := s.Lock(ctx, "t", time.Minute)
 	must(t, err)
-	unlock()
+	lease.Release()
 	hashes := []session.Hash{{1, 0, 0, 7}, {2, 0, 0, 7}, {3}}
 	at := 2
 	for cut := 1; cut < 100; cut += 7 {
@@ -157,12 +157,12 @@ func TestCut(t *testing.T) {
 		}
 	}
 	relay.CutAfter(1)
-	unlock, err = s.Lock(ctx, "t", time.Minute)
+	lease, err = s.Lock(ctx, "t", time.Minute)
 	must(t, err)
 	if err := second(s.Lock(ctx, "t", time.Minute)); !errors.Is(err, session.ErrLocked) {
 		t.Errorf("got %v, want %v", err, session.ErrLocked)
 	}
-	unlock()
+	lease.Release()
 	must(t, second(s.Lock(ctx, "t", time.Minute)))
 	thread, err := s.Thread(ctx, "t")
 	must(t, err)

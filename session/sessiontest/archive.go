@@ -155,9 +155,9 @@ func (s suite) forget(t *testing.T) {
 		}
 	}
 	equal(t, len(listing(t, other, session.SessionQuery{Limit: 5})), 1)
-	unlock, err := store.Lock(ctx(t), "mine", time.Minute)
+	lease, err := store.Lock(ctx(t), "mine", time.Minute)
 	ok(t, err)
-	unlock()
+	lease.Release()
 	s.sameDump(t, store, before)
 }
 

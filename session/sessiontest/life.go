@@ -73,9 +73,9 @@ func (s suite) replicaSees(t *testing.T) {
 	text, err := other.Summary(ctx(t), c.ID)
 	ok(t, err)
 	equal(t, text, c.Summary)
-	unlock, err := store.Lock(ctx(t), "t", time.Hour)
+	lease, err := store.Lock(ctx(t), "t", time.Hour)
 	ok(t, err)
-	defer unlock()
+	defer lease.Release()
 	is(t, second(other.Lock(ctx(t), "t", time.Hour)), session.ErrLocked)
 }
 

@@ -18,26 +18,27 @@ func (s suite) locking() map[string]func(*testing.T) {
 		"lock/expires": s.lockExpires,
 		"lock/one":     s.lockOne,
 		"lock/no time": s.lockNoTime,
+		"lock/renewed": s.lockRenewed,
 	}
 }
 
 func (s suite) lockTaken(t *testing.T) {
 	store := s.fresh(t)
 	other := s.replica(t, store)
-	unlock, err := store.Lock(ctx(t), "t", long)
+	lease, err := store.Lock(ctx(t), "t", long)
 	ok(t, err)
 	for _, st := range []session.Store{store, other} {
 		is(t, second(st.Lock(ctx(t), "t", long)), session.ErrLocked)
 	}
-	unlockU, err := other.Lock(ctx(t), "u", long)
+	leaseU, err := other.Lock(ctx(t), "u", long)
 	ok(t, err)
-	defer unlockU()
-	unlock()
-	unlock2, err := other.Lock(ctx(t), "t", long)
+	defer leaseU.Release()
+	lease.Release()
+	lease2, err := other.Lock(ctx(t), "t", long)
 	ok(t, err)
-	unlock() // the old one's, once more: it must not open the new one
+	lease.Release() // the old one's, once more: it must not open the new one
 	is(t, second(store.Lock(ctx(t), "t", long)), session.ErrLocked)
-	unlock2()
+	lease2.Release()
 }
 
 // lockExpires waits for a real lock to run out, if the store's clock is a real one.
@@ -49,17 +50,17 @@ func (s suite) lockExpires(t *testing.T) {
 	if s.hooks.Pass != nil {
 		s.hooks.Pass(short)
 	}
-	unlock := func() {}
+	var lease session.Lease
 	Eventually(t, "the lock expires", func() (err error) {
-		unlock, err = store.Lock(ctx(t), "t", long)
+		lease, err = store.Lock(ctx(t), "t", long)
 		return err
 	})
-	late() // too late: the lock is another's by now
+	late.Release() // too late: the lock is another's by now
 	is(t, second(store.Lock(ctx(t), "t", long)), session.ErrLocked)
-	unlock()
-	unlock, err = store.Lock(ctx(t), "t", long)
+	lease.Release()
+	lease, err = store.Lock(ctx(t), "t", long)
 	ok(t, err)
-	unlock()
+	lease.Release()
 }
 
 func (s suite) lockOne(t *testing.T) {
@@ -92,4 +93,25 @@ func (s suite) lockNoTime(t *testing.T) {
 			t.Errorf("a lock of %v: %v", ttl, err)
 		}
 	}
+}
+
+// lockRenewed: a lock that is renewed does not run out, and one that another has by now is not renewed.
+func (s suite) lockRenewed(t *testing.T) {
+	const short = 200 * time.Millisecond
+	store := s.fresh(t)
+	other := s.replica(t, store)
+	lease, err := store.Lock(ctx(t), "t", short)
+	ok(t, err)
+	for range 20 {
+		ok(t, lease.Renew(ctx(t)))
+		if s.hooks.Pass != nil {
+			s.hooks.Pass(short * 3 / 4)
+			is(t, second(other.Lock(ctx(t), "t", long)), session.ErrLocked)
+		}
+	}
+	lease.Release()
+	ok(t, second(other.Lock(ctx(t), "t", long)))
+	is(t, lease.Renew(ctx(t)), session.ErrLocked)
+	lease.Release()
+	is(t, second(store.Lock(ctx(t), "t", long)), session.ErrLocked)
 }

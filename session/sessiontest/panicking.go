@@ -87,12 +87,12 @@ func (p *Panicking) Session(ctx context.Context, id session.SessionID) (session.
 	return p.enter("Session").Session(ctx, id)
 }
 
-func (p *Panicking) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (func(), error) {
-	unlock, err := p.enter("Lock").Lock(ctx, id, ttl)
-	return func() {
+func (p *Panicking) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (session.Lease, error) {
+	lease, err := p.enter("Lock").Lock(ctx, id, ttl)
+	return session.Lease{Renew: lease.Renew, Release: func() {
 		p.enter("unlock")
-		unlock()
-	}, err
+		lease.Release()
+	}}, err
 }
 
 func (p *Panicking) Sessions(ctx context.Context, q session.SessionQuery) (session.SessionPage, error) {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -60,12 +62,18 @@ type duel struct {
 
 func newDuel(t *testing.T, limits string) *duel {
 	t.Helper()
+	return newDuelAt(t, limits, 0, func(d *duel) fakeupstream.Fault { return fakeupstream.Fault{HoldHeaders: d.letGo} })
+}
+
+// newDuelAt is newDuel with an upstream of that window, and a summariser that stops where a fault says.
+func newDuelAt(t *testing.T, limits string, window int, fault func(*duel) fakeupstream.Fault) *duel {
+	t.Helper()
 	d := &duel{letGo: make(chan struct{})}
 	var asked atomic.Bool
-	d.setting = newSetting(t, fakeupstream.Options{Summarise: func(r *fakeupstream.Request) fakeupstream.Answer {
+	d.setting = newSetting(t, fakeupstream.Options{Windows: map[string]int{replay.Model: window}, Summarise: func(r *fakeupstream.Request) fakeupstream.Answer {
 		answer := fakeupstream.Extract(r)
 		if !asked.Swap(true) {
-			answer.Fault.HoldHeaders = d.letGo
+			answer.Fault = fault(d)
 		}
 		return answer
 	}})
@@ -107,6 +115,34 @@ func TestOneCondensationAtATime(t *testing.T) {
 	}
 	if n := d.Upstream.SummariserCalls(); n != 1 {
 		t.Errorf("%d calls of the summariser", n)
+	}
+}
+
+// TestKilledWhileRelieving kills the proxy that makes a history smaller which upstream refuses, in each phase of its condensation.
+// The other one is not held up for longer than a lock lasts, and gets its own request through.
+func TestKilledWhileRelieving(t *testing.T) {
+	for phase, fault := range map[string]func(*duel) fakeupstream.Fault{
+		"asked":    func(d *duel) fakeupstream.Fault { return fakeupstream.Fault{HoldHeaders: d.letGo} },
+		"answered": func(d *duel) fakeupstream.Fault { return fakeupstream.Fault{Hold: d.letGo, HoldAfter: 20} },
+	} {
+		t.Run(phase, func(t *testing.T) {
+			t.Parallel()
+			history := body(demo.Sample().Messages[:maxSize+2])
+			d := newDuelAt(t, "", len(history)/5, fault)
+			defer close(d.letGo)
+			done := d.begin(t)
+			d.first.kill()
+			<-done
+			begun := time.Now()
+			answer := send(t, d.second, d.history)
+			ok(t, answer.finish())
+			if answer.StatusCode != http.StatusOK || bytes.Equal(lastBody(d.Upstream), d.history) {
+				t.Errorf("status %d, condensed %q", answer.StatusCode, answer.Header.Get("X-Dewpoint-Condensed"))
+			}
+			if waited := time.Since(begun); waited > patience/2 { // far more than the five seconds of a lock: the machine may be busy
+				t.Errorf("waited %v", waited)
+			}
+		})
 	}
 }
 

@@ -140,7 +140,9 @@ func (g *guarded) Lock(ctx context.Context, thread ThreadID, ttl time.Duration) 
 		return Lease{}, err
 	}
 	return Lease{
-		Renew: func(ctx context.Context) error { return g.run("keep lock", thread, func() error { return lease.Renew(ctx) }) },
+		Renew: func(ctx context.Context) error {
+			return g.run("keep lock", thread, func() error { return lease.Renew(ctx) })
+		},
 		Release: func() {
 			_ = Recover(func() error { // a lock that is not released runs out
 				lease.Release()

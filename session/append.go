@@ -214,6 +214,7 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 	if n := len(view.Applied); n > 0 {
 		c.Base = view.Applied[n-1].ID
 	}
+	c.Hidden = Hidden{spanOf(res.query.History, &c), runOf(res.query.History, &c)}
 	c, err := r.store.Condense(ctx, res.Thread.ID, c)
 	if err != nil {
 		return c, fmt.Errorf("log condensation: %w", err)

@@ -35,6 +35,7 @@ type Condensation struct {
 	Base   CondensationID // the condensation it builds on, zero if none
 	Prefix int            // positions covered: the cut's end
 	Hash   Hash           // chain hash of those positions
+	Hidden Hidden         // stands for the messages newly hidden or trimmed, for a history that differs before them
 
 	Forgotten       []Range // positions newly forgotten, ascending
 	ForgottenTokens int     // their token count, and that of what was trimmed, in the encoding of the condensing request
@@ -57,6 +58,12 @@ type Condensation struct {
 	Time          time.Time
 }
 
+// Hidden stands for messages of a history, wherever they are in it.
+type Hidden struct {
+	Span Hash // they are unchanged
+	Run  Hash // or their client has cut tool results among them; zero if nothing proves that it is the same run
+}
+
 // Trim says that a view shows only the beginning and the end of the text at a position. It is decided once, unless the window is too
 // small for what it leaves: then a later one shows less.
 type Trim struct {
@@ -72,6 +79,8 @@ type CondensationID struct {
 	Thread ThreadID
 	Seq    uint64
 }
+
+func (id CondensationID) zero() bool { return id == CondensationID{} }
 
 // Usage is what a model call used, in tokens, as its server reported it.
 type Usage struct {

@@ -173,19 +173,13 @@ func (r *Registry) beganAgain(ctx context.Context, q Query, res *Resolution, thr
 	return r.answered(ctx, q)
 }
 
-// fork begins a thread that shares its parent's first at positions, and the condensations that cover no more than those.
+// fork begins a thread that shares its parent's first at positions, and the condensations that hold for it.
 func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
-	t := Thread{
+	return Thread{
 		ID: r.forkID(parent, q, at), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose,
 		Parent: parent.ID, ForkAt: at, Len: at, Head: q.History.Chain[at], System: parent.System,
-		Created: r.now(), Seen: r.now(),
+		Created: r.now(), Seen: r.now(), Condensations: carried(q.History, parent.Condensations, at),
 	}
-	for _, c := range parent.Condensations {
-		if c.Prefix <= at {
-			t.Condensations = append(t.Condensations, c)
-		}
-	}
-	return t
 }
 
 // forkID names a fork by its parent and its first message.
@@ -235,6 +229,9 @@ func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 	if resumed, err := r.resume(ctx, linked, res); resumed || err != nil {
 		return err
 	}
+	if t.Condensations, err = r.inherited(ctx, q.History, linked); err != nil {
+		return err
+	}
 	keyed, known, err := r.keyed(ctx, q)
 	if err != nil {
 		return err
@@ -253,6 +250,18 @@ func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 	}
 	res.Thread, res.New, res.Logged, res.Known = t, true, 0, Place{}
 	return nil
+}
+
+// inherited gives what a history keeps of the condensations of the thread that it is linked to.
+func (r *Registry) inherited(ctx context.Context, h *History, linked Place) ([]Condensation, error) {
+	if !linked.Known() {
+		return nil, nil
+	}
+	thread, err := r.store.Thread(ctx, linked.Thread)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, fmt.Errorf("read thread: %w", err)
+	}
+	return carried(h, thread.Condensations, 0), nil
 }
 
 // resume continues a thread that has no message yet but got an answer, which the history begins with: its first request

@@ -11,11 +11,11 @@ import (
 // evicted, or has expired, begins again under its old name and counts its entries from the start.
 type summaryName struct {
 	id   CondensationID
-	hash Hash
+	span Hash
 	made int64
 }
 
-func named(c *Condensation) summaryName { return summaryName{c.ID, c.Hash, c.Time.UnixNano()} }
+func named(c *Condensation) summaryName { return summaryName{c.ID, c.Hidden.Span, c.Time.UnixNano()} }
 
 // Condensations gives a thread's condensations that apply to the history, with the summary that its view shows: see Legible.
 // The resolution counts those that can not be read.

@@ -134,7 +134,7 @@ func TestBornAgain(t *testing.T) {
 
 	born := res.Thread
 	other := made[1]
-	other.Summary, other.Hash = "", session.Hash{1}
+	other.Summary, other.Hidden.Span = "", session.Hash{1}
 	born.Condensations = []session.Condensation{other}
 	store.reborn[res.Thread.ID] = born
 	d.wantView("the fork, after its parent began again", fork, fork)
@@ -144,7 +144,7 @@ func TestBornAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := store.asked
-	// The same id with another hash is another condensation, whose summary is read and not remembered.
+	// The same id with another span is another condensation, whose summary is read and not remembered.
 	res.Thread.Condensations = []session.Condensation{made[0]}
 	res.Thread.Condensations[0].ID, res.Thread.Condensations[0].Summary = made[1].ID, ""
 	cs, err := registry.Condensations(t.Context(), &res)

@@ -33,12 +33,14 @@ func trace(seed Hash, kind byte, text string) Hash {
 func CallTraces(seed Hash, ids []string) []Hash {
 	var out []Hash
 	for _, id := range ids {
-		if len(id) >= callIDLen {
+		if unique(id) {
 			out = append(out, trace(seed, 'c', id))
 		}
 	}
 	return out
 }
+
+func unique(callID string) bool { return len(callID) >= callIDLen }
 
 // KeyTrace is where a session key's session is remembered.
 func KeyTrace(seed Hash) Hash { return trace(seed, 'k', "") }

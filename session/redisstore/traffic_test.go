@@ -212,6 +212,6 @@ func TestTrafficOfLongHistories(t *testing.T) {
 		})))
 		cold = l.elsewhere()
 		_, before, _ = cold.step(cold.query(n+4, ""))
-		atMost(t, fmt.Sprint(n, " messages, cold replica, condensed"), before, traffic{trips: 2, commands: 3, in: 1500, out: 2200})
+		atMost(t, fmt.Sprint(n, " messages, cold replica, condensed"), before, traffic{trips: 2, commands: 3, in: 1500, out: 2350})
 	}
 }

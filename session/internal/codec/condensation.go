@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -16,6 +17,8 @@ func Condensation(c session.Condensation) []byte {
 		BaseSeq:         c.Base.Seq,
 		Prefix:          int64(c.Prefix),
 		Hash:            hashBytes(c.Hash),
+		Span:            hashBytes(c.Hidden.Span),
+		Run:             hashBytes(c.Hidden.Run),
 		ForgottenTokens: int64(c.ForgottenTokens),
 		SummaryTokens:   int64(c.SummaryTokens),
 		Offset:          int64(c.Offset),
@@ -44,8 +47,10 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 	if err := unmarshal(b, &m); err != nil {
 		return session.Condensation{}, err
 	}
-	hash, err := parseHash(m.Hash)
-	if err != nil {
+	hash, hashErr := parseHash(m.Hash)
+	span, spanErr := parseHash(m.Span)
+	run, runErr := parseHash(m.Run)
+	if err := errors.Join(hashErr, spanErr, runErr); err != nil {
 		return session.Condensation{}, err
 	}
 	c := session.Condensation{
@@ -53,6 +58,7 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 		Base:            session.CondensationID{Thread: session.ThreadID(m.BaseThread), Seq: m.BaseSeq},
 		Prefix:          int(m.Prefix),
 		Hash:            hash,
+		Hidden:          session.Hidden{Span: span, Run: run},
 		ForgottenTokens: int(m.ForgottenTokens),
 		SummaryTokens:   int(m.SummaryTokens),
 		Offset:          int(m.Offset),

@@ -1,0 +1,147 @@
+package session_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// cut makes the result of a call in a query another one, as a client does that shortens old results.
+func cut(q session.Query, scope session.Scope, results ...string) session.Query {
+	messages := slices.Clone(q.History.Messages)
+	for i := range messages {
+		if slices.Contains(results, strings.Trim(string(messages[i].Raw), `"`)) {
+			messages[i].Raw = []byte(`"cut"`)
+			messages[i].Digest = session.Hash{1}
+		}
+	}
+	q.History = session.NewHistory(secret.Seed(scope), messages)
+	return q
+}
+
+// shown is what a history looks like to upstream, when another replica has resolved and logged it.
+func (d *desk) shown(q session.Query) string {
+	d.t.Helper()
+	res := d.send(d.another(), q)
+	applied, err := d.registry.Condensations(d.t.Context(), &res)
+	must(d.t, err)
+	view := session.Project(q.History, applied)
+	var out []string
+	for _, item := range view.Items {
+		text := strings.Trim(string(item.Raw), `"`) + item.Summary
+		if item.Strip {
+			text += "-"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " ")
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// condensed sends a history, hides positions of it and gives its resolution.
+func (d *desk) condensed(q session.Query, summary string, gone session.Range) session.Resolution {
+	d.t.Helper()
+	res := d.send(d.registry, q)
+	applied, err := d.registry.Condensations(d.t.Context(), &res)
+	must(d.t, err)
+	view := session.Project(q.History, applied)
+	_, err = d.registry.Condense(d.t.Context(), &res, &view, session.Condensation{
+		Prefix: gone.To - 1, Hash: q.History.Chain[gone.To-1], Forgotten: []session.Range{gone}, Offset: 2,
+		Summary: summary, SummaryTokens: 3,
+	})
+	must(d.t, err)
+	return res
+}
+
+// TestCondensationsAreCarriedOver: one holds for as long as what it hides is the same, whatever changed before that.
+func TestCondensationsAreCarriedOver(t *testing.T) {
+	scope := session.Scope{Tenant: "t"}
+	const words = "u1 a1 o1 a2 o2 a3 o3 a4 o4"
+	f := func(name, later, want string, results ...string) {
+		t.Helper()
+		d := newDesk(t)
+		d.condensed(query(scope, words), "first", session.Range{From: 2, To: 4})
+		d.condensed(query(scope, words), "second", session.Range{From: 4, To: 6})
+		q := cut(query(scope, later), scope, results...)
+		if got := d.shown(q); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+		if got := d.shown(q); got != want {
+			t.Errorf("%s, sent again: got %s, want %s", name, got, want)
+		}
+	}
+	f("a clock", "u9 a1 o1 a2 o2 a3 o3 a4 o4 a5 o5", "u9 second a3 o3 a4 o4 a5 o5")
+	f("a message more before it", "u9 u1 a1 o1 a2 o2 a3 o3 a4 o4", "u9 u1 second a3 o3 a4 o4")
+	f("a message less before it", "a1 o1 a2 o2 a3 o3 a4 o4 a5 o5", "second a3 o3 a4 o4 a5 o5")
+	f("an old result cut", words+" a5 o5", "u1 second a3 o3 a4 o4 a5 o5", "o1")
+	f("each old result cut", words+" a5 o5", "u1 second a3 cut a4 o4 a5 o5", "o1", "o2", "o3")
+	f("both", "u9 a1 o1 a2 o2 a3 o3 a4 o4", "u9 second a3 o3 a4 o4", "o2")
+	f("another answer", "u1 a1 o1 g2 u2 a3 o3 a4 o4", "u1 first g2 u2 a3 o3 a4 o4")
+	f("another answer after a cut result", "u1 a1 o1 a2 o2 g3 u3", "u1 first a2 cut g3 u3", "o2")
+	f("another first answer", "u1 g1 u2 a2 o2 a3 o3 a4 o4", "u1 g1 u2 a2 o2 a3 o3 a4 o4")
+	f("nothing but its end", "u9 a3 o3 a4 o4", "u9 a3 o3 a4 o4")
+}
+
+// TestAClockDoesNotEndAThreadsCondensations: the first message changes at each step, and every third step condenses.
+func TestAClockDoesNotEndAThreadsCondensations(t *testing.T) {
+	d, scope := newDesk(t), session.Scope{Tenant: "t"}
+	words, gone := "", 1
+	for step := range 12 {
+		n := string(rune('a' + step))
+		words += " a" + n + " o" + n
+		q := query(scope, "u"+n+words)
+		want := q.History.Len() - gone + 1
+		if gone > 1 {
+			want++ // the summary
+		}
+		if got := len(strings.Fields(d.shown(q))); got != want {
+			t.Fatalf("step %d: %d messages are shown, want %d", step, got, want)
+		}
+		if step%3 == 2 {
+			d.condensed(q, "sum", session.Range{From: gone + 1, To: q.History.Len() - 1})
+			gone = q.History.Len() - 2
+		}
+	}
+}
+
+// TestWhatIsCarriedOverStaysInItsScope: the same messages in another scope are another run.
+func TestWhatIsCarriedOverStaysInItsScope(t *testing.T) {
+	d := newDesk(t)
+	d.condensed(query(session.Scope{Tenant: "t", Key: "k"}, "u1 a1 o1 a2 o2 a3 o3"), "secret", session.Range{From: 2, To: 4})
+	for _, other := range []session.Scope{{Tenant: "t"}, {Tenant: "u", Key: "k"}, {Tenant: "t", Key: "k2"}, {Tenant: "t", Key: "k", Credential: "c"}} {
+		const words = "u9 a1 o1 a2 o2 a3 o3 a4 o4"
+		if got := d.shown(query(other, words)); got != words {
+			t.Errorf("%+v is shown %s", other, got)
+		}
+	}
+}
+
+// TestReasoningBeforeAChangedHeadIsStripped: what was sealed under the old head is not bound to the new one.
+func TestReasoningBeforeAChangedHeadIsStripped(t *testing.T) {
+	d, scope := newDesk(t), session.Scope{Tenant: "t"}
+	sealed := func(words string) session.Query {
+		q := query(scope, words)
+		for i := range q.History.Messages {
+			q.History.Messages[i].Sealed = q.History.Messages[i].Kind == session.Action
+		}
+		return q
+	}
+	d.condensed(sealed("u1 a1 o1 a2 o2 a3 o3"), "sum", session.Range{From: 2, To: 4})
+	if got, want := d.shown(sealed("u9 a1 o1 a2 o2 a3 o3 a4 o4")), "u9 sum a2- o2 a3- o3 a4- o4"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := d.shown(sealed("u9 a1 o1 a2 o2 a3 o3 a4 o4 a5 o5")), "u9 sum a2- o2 a3- o3 a4- o4 a5 o5"; got != want {
+		t.Errorf("as it goes on: got %s, want %s", got, want)
+	}
+	if got, want := d.shown(cut(sealed("u1 a1 o1 a2 o2 a3 o3 a4 o4"), scope, "o1")), "u1 sum a2 o2 a3 o3 a4 o4"; got != want {
+		t.Errorf("a hidden result cut: got %s, want %s", got, want)
+	}
+}

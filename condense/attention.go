@@ -21,7 +21,7 @@ type LLMAttention struct {
 
 var _ Condenser = (*LLMAttention)(nil)
 
-// NewAttention gives a condenser with settings. LedgerTokens and Allowance mean nothing to it.
+// NewAttention gives a condenser with settings.
 func NewAttention(s LLMSettings) *LLMAttention {
 	if s.Name == "" {
 		s.Name = "llm_attention"

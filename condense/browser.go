@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -78,7 +79,7 @@ func (p page) url(in Input) string {
 	if url := argumentURL(p.call.Arguments); url != "" {
 		return url
 	}
-	url := record.FirstURL(read(in.Codec, in.View.Items[p.item].Raw).Text)
+	url := excerpt.FirstURL(read(in.Codec, in.View.Items[p.item].Raw).Text)
 	if url == "" {
 		return unknownURL
 	}
@@ -97,5 +98,11 @@ func argumentURL(arguments string) string {
 			return strings.ToValidUTF8(url[:min(len(url), maxURL)], "")
 		}
 	}
-	return record.FirstURL(record.Unescape(arguments))
+	first := ""
+	excerpt.Values(arguments, func(value string) {
+		if first == "" {
+			first = excerpt.FirstURL(value)
+		}
+	})
+	return first
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -30,28 +29,30 @@ func (e Excerpts) Condense(in Input) Decision {
 	if due.Need.Reason == "" {
 		return Decision{}
 	}
-	c, ok := e.Cut(in, due, session.Size{Events: 1, Tokens: e.room(in, due)})
+	c, ok := e.cutFor(in, due)
 	if !ok {
 		return Decision{}
 	}
-	return Decision{Job: &excerptsJob{settings: e, in: in, due: due, cut: c}}
+	return Decision{Job: &excerptsJob{settings: e.Settings, name: e.Name(), in: in, due: due, cut: c}}
 }
 
-// room is the tokens set aside for what is quoted: half of what the target leaves besides what is kept in any case.
-func (e Excerpts) room(in Input, due Due) int {
-	wrapping := in.Count(record.Summary{}.String()) + messageOverhead
-	if due.Target.Tokens == unlimited {
-		return wrapping
+// cutFor is a cut that sets aside, for what is quoted, half of what the target leaves besides what is kept in any case.
+func (e Excerpts) cutFor(in Input, due Due) (Cut, bool) {
+	room := in.Count(record.Summary{}.String()) + messageOverhead
+	if due.Target.Tokens != unlimited {
+		room = max(room, (due.Target.Tokens-e.picker(in, session.Size{Events: 1}).kept.Tokens)/quoteShare)
 	}
-	return max(wrapping, (due.Target.Tokens-e.picker(in, session.Size{Events: 1}).kept.Tokens)/quoteShare)
+	return e.Cut(in, due, session.Size{Events: 1, Tokens: room})
 }
 
 // excerptsJob is one condensation by excerpts.
 type excerptsJob struct {
-	settings Excerpts
-	in       Input
-	due      Due
-	cut      Cut
+	settings    Settings
+	name        string // of the condenser
+	in          Input
+	due         Due
+	cut         Cut
+	provisional bool // it stands for a summary that was due
 }
 
 var _ Job = (*excerptsJob)(nil)
@@ -74,77 +75,68 @@ func (j *excerptsJob) Run(context.Context) (Result, error) {
 	return Result{Condensation: c}, nil
 }
 
-// quote completes a cut. What is quoted fills the target, and is smaller than what is forgotten.
+// quote completes a cut: what is quoted fills the target, and is smaller than what is forgotten.
 func (j *excerptsJob) quote(cut Cut) (session.Condensation, error) {
-	tokens := min(DefaultAllowance, cut.Tokens/2)
-	if j.due.Target.Tokens != unlimited {
-		tokens = j.due.Target.Tokens - (cut.Kept.Tokens - j.in.Fixed) - messageOverhead
+	s := readSpan(j.in, cut)
+	text := s.recorded()
+	if j.provisional {
+		text = s.unsummarised()
 	}
-	tokens = min(tokens, cut.Before.Tokens-cut.Kept.Tokens-messageOverhead-1)
-	c := cut.condensation(j.due.Need.Reason, j.settings.Name())
-	c.Summary = readQuotes(j.in, cut).text(tokens)
+	c := cut.condensation(j.due.Need.Reason, j.name)
+	c.Provisional = j.provisional
+	c.Summary = s.summary(j.in, text, room{cut.room(j.in, j.due), cut.gain()})
 	c.SummaryTokens = j.in.Count(c.Summary)
 	c.After = cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
 	if c.After.Tokens >= c.Before.Tokens {
-		return session.Condensation{}, fmt.Errorf("condense %s: %d tokens, before %d", j.settings.Name(), c.After.Tokens, c.Before.Tokens)
+		return session.Condensation{}, fmt.Errorf("condense %s without a model: %d tokens, before %d", j.name, c.After.Tokens, c.Before.Tokens)
 	}
 	return c, nil
 }
 
-// quotes is what may be quoted of what is forgotten.
-type quotes struct {
-	in     Input
-	record string // of a model, which the view shows so far
-	index  *excerpt.Index
-	words  *record.Words
+// room is the tokens that a target leaves for what stands for the forgotten messages.
+func (c *Cut) room(in Input, due Due) int {
+	if due.Target.Tokens == unlimited {
+		return unlimited
+	}
+	return due.Target.Tokens - (c.Kept.Tokens - in.Fixed) - messageOverhead
 }
 
-// readQuotes reads the history for what a cut and the condensations before it forget.
-func readQuotes(in Input, c Cut) *quotes {
-	q := &quotes{in: in, index: excerpt.New(), words: &record.Words{}}
-	gone := in.View.Forgotten()
-	for _, p := range c.Positions() {
-		gone[p] = true
-	}
-	shown := map[int][]byte{}
-	for _, item := range in.View.Items {
-		switch {
-		case item.Index < 0:
-			q.record = record.Parse(item.Summary).Record
-		case !gone[in.View.History.Pos(item.Index)]:
-			shown[item.Index] = item.Raw
-		}
-	}
-	for i := range in.View.History.Messages {
-		m := &in.View.History.Messages[i]
-		p := in.View.History.Pos(i)
-		raw, stays := shown[i]
-		if !stays {
-			raw = m.Raw
-		}
-		content := read(in.Codec, raw)
-		q.index.Add(excerpt.Message{Kind: m.Kind, Content: content, Shown: !gone[p]})
-		if gone[p] {
-			q.words.Forget(m.Kind, content)
-		}
-	}
-	return q
+// gain is the most tokens that may stand for the forgotten messages, so that the view is smaller without them.
+func (c *Cut) gain() int { return c.Before.Tokens - c.Kept.Tokens - messageOverhead - 1 }
+
+// Bounds of what stands next to a record, in tokens: the most, and a share of what is forgotten, one in that many.
+const (
+	wordTokens = 2000 // for the words of the user
+	wordShare  = 5
+
+	eventTokens = 2000 // for words and excerpts where only the number of events has to come down
+	eventShare  = 4
+)
+
+// room is the tokens that a record with all that stands next to it may have.
+type room struct {
+	target int // as far as excerpts fill it; the words of the user may take more. unlimited where only events count
+	end    int // what it must never exceed
 }
 
-// text is a record of no more than that many tokens: what a model recorded before, as far as that leaves room, the user's own
-// words, and excerpts of the rest.
-func (q *quotes) text(tokens int) string {
-	s := record.Summary{Record: q.record}
-	if q.in.Count(s.String()) > tokens/2 {
-		s.Record = ""
+// summary is a record with the user's own words, and with excerpts of what neither names as far as the target has room. If there is
+// no room for more, it is the record alone.
+func (s *span) summary(in Input, text string, r room) string {
+	sum := record.Summary{Record: text}
+	if r.target == unlimited {
+		r.target = in.Count(sum.String()) + min(eventTokens, s.tokens/eventShare)
 	}
-	s.Words = q.words.Text(min(wordTokens, tokens/wordShare), q.in.Count)
-	q.index.Known(s.Record + "\n" + s.Words)
-	s.Excerpts = q.index.Text(tokens, func(text string) int {
-		if s.Excerpts = text; text == "" {
-			s.Excerpts = "." // so that the wrapping counts
+	sum.Words = s.words.Text(min(wordTokens, s.tokens/wordShare, max(r.target/2, 0)), in.Count)
+	if in.Count(sum.String()) > r.end {
+		sum.Words = ""
+	}
+	x := s.index()
+	x.Known(text + "\n" + sum.Words)
+	sum.Excerpts = x.Text(min(r.target, r.end), func(lines string) int {
+		if sum.Excerpts = lines; lines == "" {
+			sum.Excerpts = "." // so that the wrapping counts
 		}
-		return q.in.Count(s.String())
+		return in.Count(sum.String())
 	})
-	return s.String()
+	return sum.String()
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -14,7 +13,7 @@ import (
 type llmJob struct {
 	*LLM
 	in   Input
-	need Need
+	due  Due
 	cut  Cut
 	span *span
 
@@ -29,15 +28,15 @@ type llmJob struct {
 var _ Job = (*llmJob)(nil)
 
 // Need implements Job.
-func (j *llmJob) Need() Need { return j.need }
+func (j *llmJob) Need() Need { return j.due.Need }
 
 // Run implements Job. The buffer that the view's messages alias must not change before it returns. What is hard climbs down: a
-// summary, another try with shorter events and more room, the request's own model, and at last nothing but the newest.
+// summary, another try with shorter events and more room, the request's own model, and at last excerpts.
 func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	j.span = readSpan(j.in, j.cut)
 	c, err := j.watch(ctx)
 	result := Result{Condensation: c, Failed: j.failed}
-	if err != nil && ctx.Err() == nil && j.configured(j.in) && (j.need.Hard || notThere(err)) {
+	if err != nil && ctx.Err() == nil && j.configured(j.in) && (j.due.Need.Hard || notThere(err)) {
 		result.Failed = fmt.Errorf("condense %s: %w", j.s.Name, err)
 		j.LLM = j.own(j.in)
 		result.Condensation, err = j.watch(ctx)
@@ -48,11 +47,11 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	if err = fmt.Errorf("condense %s: %w", j.s.Name, err); result.Failed != nil {
 		err = result.Failed // of the model that was configured
 	}
-	if !j.need.Hard || errors.Is(ctx.Err(), context.Canceled) {
+	if !j.due.Need.Hard || errors.Is(ctx.Err(), context.Canceled) {
 		return Result{}, err
 	}
 	result.Condensation, result.Fallback = session.Condensation{}, err
-	result.Condensation, err = j.plain()
+	result.Condensation, err = j.standIn(j.in, j.due, j.cut, j.spent())
 	if err != nil {
 		return Result{}, errors.Join(result.Fallback, err)
 	}
@@ -62,7 +61,7 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 // watch is summarise under the eyes of the model's health.
 func (j *llmJob) watch(ctx context.Context) (c session.Condensation, err error) {
 	j.output = j.s.MaxOutput
-	err = j.watched(j.in, j.need, func(healthy bool) error {
+	err = j.watched(j.in, j.due.Need, func(healthy bool) error {
 		c, err = j.summarise(ctx, healthy && j.calls == 0)
 		return err
 	})
@@ -78,13 +77,13 @@ func (j *llmJob) summarise(ctx context.Context, more bool) (session.Condensation
 	c, used, err := j.attempt(ctx, j.s.MaxEventLength, max(maxCalls-1-j.calls, 1))
 	bad, _ := errors.AsType[*SummaryError](err)
 	cut := bad != nil && bad.Kind == FaultTruncated
-	if err == nil || !more || !cut && !j.need.Hard || ctx.Err() != nil || !again(err) {
+	if err == nil || !more || !cut && !j.due.Need.Hard || ctx.Err() != nil || !again(err) {
 		return c, err
 	}
 	if cut {
 		j.output = max(j.output, min(moreRoom*j.output, j.window(j.in)/2))
 	}
-	if j.need.Hard {
+	if j.due.Need.Hard {
 		used = max(used/4, minEventLength)
 	}
 	c, _, err = j.attempt(ctx, used, maxCalls-j.calls)
@@ -168,33 +167,15 @@ func (j *llmJob) accept(r Reply) (session.Condensation, error) {
 // condensation forgets the span for a record. It must make the view strictly smaller, if need be without what is added to
 // the record.
 func (j *llmJob) condensation(text string) (session.Condensation, error) {
-	c := j.cut.condensation(j.need.Reason, j.s.Name)
+	c := j.cut.condensation(j.due.Need.Reason, j.s.Name)
 	c.Usage = j.spent()
-	for _, s := range j.summaries(text) {
-		c.Summary = s.String()
-		c.SummaryTokens = j.in.Count(c.Summary)
-		c.After = j.cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
-		if c.After.Tokens < c.Before.Tokens {
-			return c, nil
-		}
+	c.Summary = j.span.summary(j.in, text, room{j.cut.room(j.in, j.due), j.cut.gain()})
+	c.SummaryTokens = j.in.Count(c.Summary)
+	c.After = j.cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
+	if c.After.Tokens >= c.Before.Tokens {
+		return session.Condensation{}, j.inflated(c.After.Tokens, c.Before.Tokens)
 	}
-	return session.Condensation{}, j.inflated(c.After.Tokens, c.Before.Tokens)
-}
-
-// Shares of the tokens that are forgotten, one in that many.
-const (
-	wordShare   = 5  // for the words of the user
-	ledgerShare = 10 // for exact values
-
-	wordTokens = 2000 // for the words of the user at most
-)
-
-// summaries are the ways to complete a record, the fullest first.
-func (j *llmJob) summaries(text string) []record.Summary {
-	s := record.Summary{Record: text}
-	s.Words = j.span.words.Text(min(wordTokens, j.span.tokens/wordShare), j.in.Count)
-	s.Ledger = j.span.ledger.Text(text+"\n"+s.Words, min(j.s.LedgerTokens, j.span.tokens/ledgerShare), j.in.Count)
-	return []record.Summary{s, {Record: text, Words: s.Words}, {Record: text}}
+	return c, nil
 }
 
 // condensation is the cut's, still without a summary.

@@ -9,9 +9,6 @@ import (
 const (
 	DefaultMaxOutput = 4096
 	DefaultWindow    = 128000
-	DefaultAllowance = 2000
-
-	DefaultLedgerTokens = 400
 )
 
 // LLMSettings configure the rolling summary. Fields that are not set take their defaults, those of Settings aside.
@@ -26,8 +23,6 @@ type LLMSettings struct {
 	Window         int // of the summariser's model, in tokens; default: the request's if the model is, else DefaultWindow
 	MaxOutput      int // tokens of a summary; default DefaultMaxOutput
 	MaxEventLength int // runes of one event in the prompt; default DefaultEventLength
-	LedgerTokens   int // default DefaultLedgerTokens
-	Allowance      int // tokens set aside for the summary when cutting; default DefaultAllowance
 }
 
 // LLM is the rolling condenser: a model writes a summary of the middle, which takes in the summary before it. It is safe
@@ -46,8 +41,6 @@ func NewLLM(s LLMSettings) *LLM {
 	}
 	s.MaxOutput = orDefault(s.MaxOutput, DefaultMaxOutput)
 	s.MaxEventLength = max(orDefault(s.MaxEventLength, DefaultEventLength), minEventLength)
-	s.LedgerTokens = orDefault(s.LedgerTokens, DefaultLedgerTokens)
-	s.Allowance = orDefault(s.Allowance, DefaultAllowance)
 	return &LLM{s: s, form: prose{}}
 }
 
@@ -68,16 +61,16 @@ func (l *LLM) Condense(in Input) Decision {
 	if !ok {
 		return Decision{}
 	}
-	return Decision{Job: &llmJob{LLM: l, in: in, need: due.Need, cut: c, failed: failed}}
+	return Decision{Job: &llmJob{LLM: l, in: in, due: due, cut: c, failed: failed}}
 }
 
-// allowance is the room for a summary, in tokens: a quarter of the target at most, but always that of its wrapping.
+// allowance is the room for a summary and what stands next to it, in tokens: a quarter of the target, but always that of its wrapping.
 func (l *LLM) allowance(in Input, target int) int {
 	wrapping := in.Count(record.Summary{}.String()) + messageOverhead
 	if target == unlimited {
 		return wrapping
 	}
-	return max(wrapping, min(l.s.Allowance, target/4))
+	return max(wrapping, target/4)
 }
 
 // configured reports whether the summariser is another than the request's own model at its own upstream.

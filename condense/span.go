@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -12,10 +13,10 @@ import (
 type span struct {
 	previous record.Summary // the one it replaces
 	events   []event        // newly forgotten
-	ledger   *record.Ledger // of everything forgotten so far
-	words    *record.Words  // of the user, in everything forgotten so far
-	weights  weights        // of the whole conversation
-	tokens   int            // of everything forgotten so far
+	history  []excerpt.Message
+	words    *record.Words // of the user, in everything forgotten so far
+	weights  weights       // of the whole conversation
+	tokens   int           // of everything forgotten so far
 	missing  missing
 	late     int  // tokens of what provisional condensations hid and this one is to summarise too
 	noted    bool // the previous record tells what is missing from it
@@ -27,47 +28,57 @@ type missing struct {
 }
 
 func readSpan(in Input, c Cut) *span {
-	s := &span{ledger: record.NewLedger(), words: &record.Words{}, tokens: c.Tokens}
-	fresh := map[int]bool{}
+	s := &span{words: &record.Words{}, tokens: c.Tokens}
+	gone, fresh := in.View.Forgotten(), map[int]bool{}
 	for _, p := range c.Positions() {
-		fresh[p] = true
+		gone[p], fresh[p] = true, true
 		s.missing.add(p)
 	}
-	gone, late := in.View.Forgotten(), s.history(in.View.Applied)
-	for p := 1; p <= in.View.History.Len(); p++ {
-		if !fresh[p] && !gone[p] {
-			continue
+	late, shown := s.earlier(in.View.Applied), s.shown(in.View)
+	for i := range in.View.History.Messages {
+		m, p := &in.View.History.Messages[i], in.View.History.Pos(i)
+		raw := m.Raw
+		if shown[i] != nil && !gone[p] {
+			raw = shown[i]
 		}
-		m := in.View.History.Message(p)
-		content := read(in.Codec, m.Raw)
-		s.ledger.Forget(content)
-		s.words.Forget(m.Kind, content)
+		content := read(in.Codec, raw)
 		s.weights.add(content)
+		s.history = append(s.history, excerpt.Message{Kind: m.Kind, Content: content, Shown: !gone[p]})
+		if gone[p] {
+			s.words.Forget(m.Kind, content)
+		}
 		if fresh[p] || late[p] {
 			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})
 		}
 	}
-	s.keep(in, fresh)
 	return s
 }
 
-// keep takes in what the view goes on to show.
-func (s *span) keep(in Input, fresh map[int]bool) {
-	for _, item := range in.View.Items {
-		switch {
-		case item.Index < 0:
+// shown takes in the summary that the view shows, and gives its messages as it shows them.
+func (s *span) shown(v *session.View) [][]byte {
+	raw := make([][]byte, len(v.History.Messages))
+	for _, item := range v.Items {
+		if item.Index < 0 {
 			s.previous = record.Parse(item.Summary)
-		case !fresh[in.View.History.Pos(item.Index)]:
-			content := read(in.Codec, item.Raw)
-			s.ledger.Keep(content)
-			s.weights.add(content)
+			continue
 		}
+		raw[item.Index] = item.Raw
 	}
+	return raw
 }
 
-// history takes in the earlier condensations. It gives the positions that were hidden without the summary that was due: they are
+// index is what may be quoted of what is forgotten.
+func (s *span) index() *excerpt.Index {
+	x := excerpt.New()
+	for _, m := range s.history {
+		x.Add(m)
+	}
+	return x
+}
+
+// earlier takes in the earlier condensations. It gives the positions that were hidden without the summary that was due: they are
 // summarised now, since the client still sends them.
-func (s *span) history(applied []session.Condensation) (late map[int]bool) {
+func (s *span) earlier(applied []session.Condensation) (late map[int]bool) {
 	late = map[int]bool{}
 	for _, c := range applied {
 		s.tokens += c.ForgottenTokens

@@ -1,6 +1,6 @@
 package session
 
-// Content is a message decoded. Only those who must read a message (a token count, a summary, a ledger, a trace) pay for
+// Content is a message decoded. Only those who must read a message (a token count, a summary, excerpts, a trace) pay for
 // decoding it; everything else works on the raw bytes.
 type Content struct {
 	Role      string

@@ -86,7 +86,7 @@ func (x *Index) Add(m Message) {
 		x.calls[c.ID] = callMark(c)
 		x.open(x.calls[c.ID])
 		x.alone()
-		values(c.Arguments, x.text)
+		Values(c.Arguments, x.text)
 	}
 }
 

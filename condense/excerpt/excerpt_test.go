@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -44,7 +44,7 @@ func TestValues(t *testing.T) {
 		`not json`: {"not json"}, `{"a":"cut of`: {"cut of"}, `["\`: {"\\"}, "": {""},
 	} {
 		var got []string
-		values(json, func(v string) { got = append(got, v) })
+		Values(json, func(v string) { got = append(got, v) })
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %q, want %q", json, got, want)
 		}
@@ -132,31 +132,14 @@ func TestRoomIsUsed(t *testing.T) {
 	}
 }
 
-// TestLinear holds the time for sixteen times the text to less than a quadratic rise.
+// TestLinear: reading and choosing cost no more than in proportion to the length of a text.
 func TestLinear(t *testing.T) {
-	for name, unit := range map[string]string{
-		"terms": "a_%d b_%d/c.go x ", "equal lines": "a_b c_d\n", "lines": "a_%d is\n", "one word": "a", "slashes": "/", "points": "a.", "quotes": `"`,
-		"urls": "a://", "escapes": `\`,
-	} {
-		took := func(n int) time.Duration {
-			var b strings.Builder
-			for i := range n {
-				b.WriteString(strings.ReplaceAll(unit, "%d", fmt.Sprint(i)))
-			}
-			best := time.Hour
-			for range 3 {
-				from := time.Now()
-				x := New()
-				x.Add(Message{Kind: session.Action, Content: session.Content{Text: b.String(), Calls: []session.Call{{Arguments: "[" + b.String()}}}})
-				x.Text(1000, count)
-				best = min(best, time.Since(from))
-			}
-			return best
-		}
-		if small, large := took(4000), took(64000); large > 120*max(small, time.Millisecond) {
-			t.Errorf("%s: %v for 16 times the text of %v", name, large, small)
-		}
-	}
+	lineartest.Check(t, func(text string) {
+		x := New()
+		x.Add(Message{Kind: session.Action, Content: session.Content{Text: text, Calls: []session.Call{{Arguments: "[" + text}}}})
+		x.Text(1000, count)
+	})
+	lineartest.Check(t, func(text string) { FirstURL(text) })
 }
 
 // FuzzText: what is quoted keeps to its room, is the same each time, and is lines of the messages or marks.
@@ -182,7 +165,7 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("%d tokens of %d, or not the same twice", count(got), tokens)
 		}
 		source := text + "\n"
-		values(text, func(v string) { source += v + "\n" })
+		Values(text, func(v string) { source += v + "\n" })
 		for l := range strings.SplitSeq(got, "\n") {
 			if !strings.HasPrefix(l, markOpen) && !strings.Contains(source, l) {
 				t.Fatalf("%q is no line of the text", l)

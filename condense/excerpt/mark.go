@@ -29,7 +29,7 @@ func (x *Index) markOf(m Message) string {
 // callMark is the mark of a call's result: its name and the path it is about.
 func callMark(c session.Call) string {
 	argument := ""
-	values(c.Arguments, func(v string) {
+	Values(c.Arguments, func(v string) {
 		if argument == "" && len(v) <= markLength && strings.ContainsAny(v, "/.") && !strings.ContainsAny(v, " \n") {
 			argument = v
 		}
@@ -43,8 +43,8 @@ func oneLine(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), markLength)], "")
 }
 
-// values gives the strings and numbers in a JSON text, keys left out. What is no JSON is a text.
-func values(json string, emit func(string)) {
+// Values gives the strings and numbers in a JSON text, keys left out. What is no JSON is a text.
+func Values(json string, emit func(string)) {
 	json = strings.TrimSpace(json)
 	if json == "" || json[0] != '{' && json[0] != '[' {
 		emit(json)

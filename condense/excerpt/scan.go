@@ -75,6 +75,19 @@ func (s *scanner) url(line string, from, colon int) int {
 	return end
 }
 
+// FirstURL is the first URL in the beginning of a text, empty if there is none.
+func FirstURL(text string) string {
+	const enough = 16 << 10
+	first := ""
+	s := &scanner{class: classes(), emit: func(term string, _ bool) {
+		if first == "" && strings.Contains(term, "://") {
+			first = term
+		}
+	}}
+	s.scan(text[:min(len(text), enough)])
+	return first
+}
+
 // field emits what a text without separators names.
 func (s *scanner) field(f string) {
 	for f != "" && s.class[f[len(f)-1]] == joint {

@@ -15,19 +15,12 @@ func TestReadersAreLinear(t *testing.T) {
 			w.Forget(session.User, session.Content{Text: text})
 			w.Text(1000, quarter)
 		},
-		"ledger": func(text string) {
-			l := NewLedger()
-			l.Forget(session.Content{Text: text, Calls: []session.Call{{Arguments: text}}})
-			l.Text(text, 400, quarter)
-		},
-		"terms":     func(text string) { FirstURL(text) },
 		"defuse":    func(text string) { Defuse(text) },
 		"printable": func(text string) { _ = Printable(text) },
-		"string":    func(text string) { _ = Summary{Record: text, Words: text, Ledger: text}.String() },
+		"string":    func(text string) { _ = Summary{Record: text, Words: text, Excerpts: text}.String() },
 		"parse":     func(text string) { Parse(text) },
 		"wrapped":   func(text string) { Parse(recordOpen + text + recordClose) },
 		"unwrap":    func(text string) { Unwrap(text) },
-		"unescape":  func(text string) { Unescape(text) },
 	} {
 		t.Run(name, func(t *testing.T) { lineartest.Check(t, read) })
 	}

@@ -6,11 +6,8 @@ import "strings"
 
 // What a summary's text is made of. Text from outside cannot contain the tags.
 const (
-	recordOpen  = "<dewpoint_record>"
-	recordClose = "</dewpoint_record>"
-	ledgerOpen  = "<dewpoint_ledger>"
-	ledgerClose = "</dewpoint_ledger>"
-
+	recordOpen    = "<dewpoint_record>"
+	recordClose   = "</dewpoint_record>"
 	excerptsOpen  = "<dewpoint_excerpts>"
 	excerptsClose = "</dewpoint_excerpts>"
 
@@ -24,15 +21,12 @@ const (
 	wordsLabel = "What the user wrote in those messages, word for word, oldest first, as far as there is room. Only the user's own newer " +
 		"words change it, not the record and not what a tool said:"
 	excerptsLabel = "Lines from those messages, word for word, each under what it comes from; what they tell may have changed since:"
-	ledgerLabel   = "Exact values from those messages that the record does not name:"
 )
 
 // Summary is what stands in a view for all that is forgotten.
 type Summary struct {
-	Record string // what a summariser or a strategy wrote
-	Words  string // of the user, as they stand in messages that are forgotten; empty if none
-	Ledger string // exact values that the record lost, empty if none
-
+	Record   string // what a summariser or a strategy wrote, empty if nothing
+	Words    string // of the user, as they stand in messages that are forgotten; empty if none
 	Excerpts string // lines of messages that are forgotten, under the marks of what they come from; empty if none
 }
 
@@ -43,9 +37,6 @@ func (s Summary) String() string {
 	if s.Words != "" {
 		b.WriteString("\n\n" + wordsOpen + "\n" + wordsLabel + "\n" + inert(s.Words) + "\n" + wordsClose)
 	}
-	if s.Ledger != "" {
-		b.WriteString("\n\n" + ledgerOpen + "\n" + ledgerLabel + "\n" + inert(s.Ledger) + "\n" + ledgerClose)
-	}
 	if s.Excerpts != "" {
 		b.WriteString("\n\n" + excerptsOpen + "\n" + excerptsLabel + "\n" + inert(s.Excerpts) + "\n" + excerptsClose)
 	}
@@ -53,14 +44,11 @@ func (s Summary) String() string {
 	return b.String()
 }
 
-// Text is the summary as the next prompt shows it: all of it but its wrapping.
+// Text is the summary as the next prompt shows it, without its wrapping and without excerpts: those are chosen again.
 func (s Summary) Text() string {
 	text := s.Record
 	if s.Words != "" {
 		text += "\n\nUSER_WORDS (" + wordsLabel + ")\n" + s.Words
-	}
-	if s.Ledger != "" {
-		text += "\n\nLEDGER (" + ledgerLabel + ")\n" + s.Ledger
 	}
 	return text
 }
@@ -73,7 +61,6 @@ func Parse(text string) Summary {
 	}
 	var s Summary
 	body, s.Excerpts = cutBlock(body, excerptsOpen, excerptsClose, excerptsLabel)
-	body, s.Ledger = cutBlock(body, ledgerOpen, ledgerClose, ledgerLabel)
 	body, s.Words = cutBlock(body, wordsOpen, wordsClose, wordsLabel)
 	s.Record = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(body), recordLabel))
 	return s

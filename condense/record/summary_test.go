@@ -14,7 +14,7 @@ func TestParseOfOthers(t *testing.T) {
 
 var ownTag = regexp.MustCompile(`(?i)<[\s/!?<]*dewpoint`)
 
-// FuzzSummaryText: whatever the record and the ledger hold, the delimiters are the only tags of ours, at the ends, and
+// FuzzSummaryText: whatever the parts hold, the delimiters are the only tags of ours, at the ends, and
 // what went in comes out again, inert.
 func FuzzSummaryText(f *testing.F) {
 	for _, s := range []string{
@@ -26,10 +26,10 @@ func FuzzSummaryText(f *testing.F) {
 		f.Add(s, s, "")
 		f.Add(s, "", "")
 	}
-	f.Fuzz(func(t *testing.T, record, words, ledger string) {
-		s := Summary{Record: record, Words: words, Ledger: ledger}.String()
+	f.Fuzz(func(t *testing.T, record, words, excerpts string) {
+		s := Summary{Record: record, Words: words, Excerpts: excerpts}.String()
 		want := 2
-		for _, block := range [...]string{words, ledger} {
+		for _, block := range [...]string{words, excerpts} {
 			if block != "" {
 				want += 2
 			}
@@ -43,7 +43,7 @@ func FuzzSummaryText(f *testing.F) {
 		if strings.Contains(s, "<|") || strings.Contains(s, "|>") || strings.Contains(s, "<system") || strings.Contains(s, "\nHuman:") {
 			t.Fatalf("not inert: %q", s)
 		}
-		if parsed, want := Parse(s), (Summary{Record: inert(record), Words: inert(words), Ledger: inert(ledger)}); parsed != want {
+		if parsed, want := Parse(s), (Summary{Record: inert(record), Words: inert(words), Excerpts: inert(excerpts)}); parsed != want {
 			t.Fatalf("parsed %q, want %q", parsed, want)
 		}
 	})

@@ -77,7 +77,7 @@ type limits struct {
 }
 
 func newLimits(r *run) limits {
-	wrapping := record.Summary{Record: ".", Words: ".", Ledger: "."}.String()
+	wrapping := record.Summary{Record: ".", Words: ".", Excerpts: "."}.String()
 	return limits{
 		summariser: r.standIn, overhead: r.counter.Message(session.Content{Role: "user", Text: wrapping}),
 	}
@@ -91,10 +91,8 @@ func (l limits) settings() condense.Settings {
 // summary is the settings of the condensers with a model. What it may write, and what is added to it, is what a cut sets
 // aside for it.
 func (l limits) summary() condense.LLMSettings {
-	allowance := min(condense.DefaultAllowance, l.budget/4)
-	extra := min(condense.DefaultLedgerTokens, allowance/8) // for the ledger, and again for what the user wrote
 	return condense.LLMSettings{
 		Settings: l.settings(), Summariser: l.summariser, Model: "stand-in", Window: 1 << 30,
-		LedgerTokens: extra, MaxOutput: max(allowance-2*extra-l.overhead, 1),
+		MaxOutput: max(min(condense.DefaultMaxOutput, l.budget/4)/2-l.overhead, 1),
 	}
 }

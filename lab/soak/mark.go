@@ -19,7 +19,7 @@ const shared = 999
 
 func (m mark) String() string { return fmt.Sprintf("mk-t%d-f%d-n%d-km", m.Tenant, m.Family, m.Number) }
 
-// marksIn gives each mark in the text once, wherever it ended up: in messages, summaries, ledgers. A mark that was cut is
+// marksIn gives each mark in the text once, wherever it ended up: in messages and summaries. A mark that was cut is
 // none.
 func marksIn(text []byte) map[string]bool {
 	found := map[string]bool{}

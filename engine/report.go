@@ -13,7 +13,8 @@ type Report struct {
 	Window   int            // the context window that upstream told of, in tokens, 0: none
 	Panic    any            // that a condensation ended with, nil: none did
 
-	Misreport *Misreport // a count of upstream's that is not believed; nil: none, or it was reported before
+	Doubted   bool       // upstream's count is not believed
+	Misreport *Misreport // for the log: the first such count of a model; else nil
 }
 
 // Attempt is a condensation that was tried. The request goes on in any case.

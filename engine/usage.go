@@ -73,9 +73,6 @@ func (t *Turn) Used(u session.Usage) (report Report) {
 		w.Ask(t.in.Upstream.BaseURL, t.in.Upstream.APIKey, t.in.Split.Model)
 	}
 	actual, ours, thread := u.Input, t.Sent().Tokens, t.place.Thread.ID
-	if u.Cached > actual { // some servers leave the cached part out
-		actual += u.Cached
-	}
 	if actual <= 0 {
 		return report
 	}
@@ -86,6 +83,7 @@ func (t *Turn) Used(u session.Usage) (report Report) {
 		t.engine.o.Tokens.Observe(t.corrector(t.shown.attached), ours, actual)
 		return report
 	}
+	report.Doubted = true
 	cut := next.still == stillEnough
 	if cut {
 		t.keepWindow(next.most, &report)

@@ -67,6 +67,7 @@ func (r *request) note(report engine.Report) {
 		o.Log.Info("context window learnt", zap.String("tenant", r.tenant.Name), zap.String("model", r.turn.ModelName()),
 			zap.Int("window", report.Window))
 	}
+	r.seen.record.Call.Doubted = report.Doubted
 	r.noteMisreport(report.Misreport)
 	for _, a := range report.Attempts {
 		r.failed = cause(cmp.Or(a.Err, a.Fallback, a.Replaced))

@@ -84,6 +84,8 @@ type Call struct {
 	Status int
 	Code   string
 	Usage  *session.Usage // nil: not reported
+
+	Doubted bool // Usage is not believed: it is far too low for what was sent
 }
 
 // TurnRecord is what was done for a request that was recognised.

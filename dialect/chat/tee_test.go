@@ -104,6 +104,8 @@ func TestTeeStreamReads(t *testing.T) {
 		dialect.Answer{Usage: &session.Usage{Input: 3, Cached: 2, Output: 1}})
 	f(`data: {"usage":{"prompt_tokens":3,"completion_tokens":1,"prompt_cache_hit_tokens":2}}`+"\n\n"+`data: {"usage":{}}`+"\n\n",
 		dialect.Answer{Usage: &session.Usage{Input: 3, Cached: 2, Output: 1}})
+	f(`data: {"usage":{"prompt_tokens":3,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":90}}}`+"\n\n",
+		dialect.Answer{Usage: &session.Usage{Input: 93, Cached: 90, Output: 1}}) // the cached part is left out
 	f(`data: {"choices":[{"delta":{"function_call":{"name":"f","arguments":"{"}}}]}`+"\n\n"+
 		`data: {"choices":[{"delta":{"function_call":{"arguments":"}"}}}]}`+"\n\n",
 		dialect.Answer{Calls: []session.Call{{ID: "f", Name: "f", Arguments: "{}"}}})

@@ -46,4 +46,7 @@ func (a *answer) meter(report rawjson.Value) {
 		Cached: max(split.Integer(u.cached), split.Integer(u.hits)),
 		Output: split.Integer(u.completion),
 	}
+	if a.usage.Cached > a.usage.Input { // some gateways leave the cached part out, as Anthropic does
+		a.usage.Input += a.usage.Cached
+	}
 }

@@ -212,6 +212,19 @@ func TestSavingIsCounted(t *testing.T) {
 	})
 }
 
+// TestSavingOfADoubtedCount goes by our own count.
+func TestSavingOfADoubtedCount(t *testing.T) {
+	m := observe.NewMetrics()
+	o := m.Observer(nil)
+	doubted := record()
+	doubted.Call.Usage, doubted.Call.Doubted = &session.Usage{Input: 40}, true
+	o.Ended(t.Context(), doubted)
+	wantValues(t, m, map[string]float64{
+		`dewpoint_saved_tokens_total{model="gpt-4o",tenant="a"}`:          600,
+		`dewpoint_tokens_total{model="gpt-4o",stage="prompt",tenant="a"}`: 40,
+	})
+}
+
 // TestUnansweredIsNotCounted has no tokens of a request that upstream never answered.
 func TestUnansweredIsNotCounted(t *testing.T) {
 	m := observe.NewMetrics()

@@ -134,6 +134,9 @@ func (m *Metrics) counted(r *proxy.Record) {
 		add("cached", u.Cached)
 		add("completion", u.Output)
 	}
+	if r.Call.Doubted {
+		u = nil
+	}
 	tokens, usd := bill{
 		before: t.Before.Tokens, after: t.After.Tokens, known: t.Known, idle: t.Idle, condensed: len(t.Condensed) > 0, usage: u,
 		price: t.Price,

@@ -28,6 +28,11 @@ type Dialect interface {
 	// StripReasoning gives a message without the sealed reasoning that its provider bound to what stood before it; everything
 	// else of it stays.
 	StripReasoning(raw []byte) ([]byte, error)
+	// Join gives a request's body with other messages in the place of its own, as parts to be written one after another.
+	// Everything else stays as the client wrote it.
+	Join(r *Request, messages [][]byte) [][]byte
+	// Compose makes a body that has these messages and nothing else: what Split gives of it are they.
+	Compose(messages [][]byte) []byte
 	// Tee begins to read an answer.
 	Tee(streamed bool) Tee
 }
@@ -49,22 +54,6 @@ type Request struct {
 
 // Span is the bytes From to To-1 of a body.
 type Span struct{ From, To int }
-
-// Join gives the body with other messages in the place of its own, as parts to be written one after another. Everything
-// else stays as the client wrote it.
-func (r *Request) Join(messages [][]byte) [][]byte {
-	parts := make([][]byte, 0, 2*len(messages)+2)
-	parts = append(parts, r.Body[:r.Inside.From])
-	for i, m := range messages {
-		if i > 0 {
-			parts = append(parts, comma)
-		}
-		parts = append(parts, m)
-	}
-	return append(parts, r.Body[r.Inside.To:])
-}
-
-var comma = []byte{','}
 
 // Tee reads an answer as it passes. It keeps a bounded amount of it and never fails: what it cannot read it does not
 // report. It is used by one goroutine.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -66,16 +65,11 @@ func (t *Turn) reread(p Past) error {
 	if t.in.Dialect == nil {
 		return errors.New("no dialect is served")
 	}
-	split, err := t.in.Dialect.Split(bodyOf(p.Messages))
+	split, err := t.in.Dialect.Split(t.in.Dialect.Compose(p.Messages))
 	if err != nil {
 		return fmt.Errorf("read logged messages: %w", err)
 	}
 	t.in.Split = &dialect.Request{Messages: split.Messages, Model: p.Model}
 	t.history, err = session.LoggedHistory(split.Messages, p.Chain)
 	return err
-}
-
-// bodyOf makes a body of messages.
-func bodyOf(messages [][]byte) []byte {
-	return append(append([]byte(`{"model":"","messages":[`), bytes.Join(messages, []byte{','})...), "]}"...)
 }

@@ -88,7 +88,7 @@ func (t *Turn) Forwarded() [][]byte {
 	if !t.changed() {
 		return [][]byte{t.in.Body.Bytes()}
 	}
-	return t.in.Split.Join(t.messages())
+	return t.in.Dialect.Join(t.in.Split, t.messages())
 }
 
 // messages are the view's, as they go upstream.

@@ -50,7 +50,7 @@ func FuzzSplit(f *testing.F) {
 				t.Fatalf("%+v reads as %+v, %v", m, c, err)
 			}
 		}
-		again, err := d.Split(bytes.Join(r.Join(raws), nil))
+		again, err := d.Split(bytes.Join(d.Join(r, raws), nil))
 		if err != nil || len(again.Messages) != len(r.Messages) {
 			t.Fatalf("joined: %v", err)
 		}

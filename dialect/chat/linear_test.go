@@ -150,7 +150,8 @@ func BenchmarkSplice(b *testing.B) {
 	for _, n := range []int{20, 200, 5000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			one := `{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}`
-			r, err := New(Options{}).Split([]byte(`{"model":"m","messages":[` + strings.Repeat(one+",", n-1) + one + `]}`))
+			d := New(Options{})
+			r, err := d.Split([]byte(`{"model":"m","messages":[` + strings.Repeat(one+",", n-1) + one + `]}`))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -160,7 +161,7 @@ func BenchmarkSplice(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if parts := r.Join(view); len(parts) != 2*len(view)+1 {
+				if parts := d.Join(r, view); len(parts) != 2*len(view)+1 {
 					b.Fatalf("%d parts", len(parts))
 				}
 			}

@@ -47,7 +47,7 @@ func TestSplit(t *testing.T) {
 		run[:strings.Index(run, "[")+1]+"|"+run[strings.Index(run, "] , \"stream\""):] {
 		t.Errorf("inside is %+v", r.Inside)
 	}
-	joined := string(bytes.Join(r.Join([][]byte{[]byte("1"), []byte("2")}), nil))
+	joined := string(bytes.Join(chat.New(chat.Options{}).Join(r, [][]byte{[]byte("1"), []byte("2")}), nil))
 	if !strings.Contains(joined, `"messages" : [1,2] , "stream":true`) {
 		t.Errorf("joined: %s", joined)
 	}

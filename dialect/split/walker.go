@@ -173,6 +173,12 @@ func (w *Walker) Offset() int { return w.scan.Offset() }
 // Text is the body from there up to where the walker stands.
 func (w *Walker) Text(from int) []byte { return w.text[from:w.scan.Offset():w.scan.Offset()] }
 
+// Between is a part of the body.
+func (w *Walker) Between(from, to int) []byte { return w.text[from:to:to] }
+
+// Kind is what the value in front of the walker is.
+func (w *Walker) Kind() rawjson.Kind { return w.scan.Kind() }
+
 // Object reads the members of the object that was just entered into p. It is called at to the client.
 func (w *Walker) Object(p Place, at string) error {
 	for w.scan.Member() {

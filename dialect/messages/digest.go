@@ -1,0 +1,45 @@
+package messages
+
+import (
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// The canonical form of a message is the version below and then frames: its role and its content, as split.Digest has it; of a
+// result the id of its call, its content, and whether the call failed. Thinking and cache_control do not count.
+const version = "dewpoint/messages/1\n"
+
+// Fields of a frame.
+const (
+	fieldRole    = 'r'
+	fieldContent = 'c'
+	fieldPart    = 'p'
+	fieldResult  = 'R'
+	fieldFailed  = 'e'
+)
+
+func digest(h *split.Digest, role, content rawjson.Value) session.Hash {
+	h.Begin()
+	h.Value(fieldRole, role)
+	h.Content(fieldContent, fieldPart, content)
+	return h.End()
+}
+
+func resultDigest(h *split.Digest, b *block) session.Hash {
+	h.Begin()
+	h.Word(fieldRole, "tool")
+	h.Value(fieldResult, b.answers)
+	if b.failed.Kind == rawjson.True {
+		h.Mark(fieldFailed)
+	}
+	h.Content(fieldContent, fieldPart, b.content)
+	return h.End()
+}
+
+func systemDigest(h *split.Digest, prompt rawjson.Value) session.Hash {
+	h.Begin()
+	h.Word(fieldRole, "system")
+	h.Content(fieldContent, fieldPart, prompt)
+	return h.End()
+}

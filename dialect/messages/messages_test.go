@@ -1,0 +1,284 @@
+package messages_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func splitOf(t interface{ Fatalf(string, ...any) }, body string) *dialect.Request {
+	r, err := messages.New(split.Options{}).Split([]byte(body))
+	if err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return r
+}
+
+// inShort tells of each message its kind, its calls, and the call that it answers.
+func inShort(all []session.Message) string {
+	var words []string
+	for i := range all {
+		m := &all[i]
+		word := m.Kind.String() + strings.Join(m.Calls, "+") + m.Result
+		if m.Sealed {
+			word += "!"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+func TestSplit(t *testing.T) {
+	f := func(body, want string) {
+		t.Helper()
+		if got := inShort(splitOf(t, body).Messages); got != want {
+			t.Errorf("%s\ngot %s, want %s", body, got, want)
+		}
+	}
+	f(`{"messages":[{"role":"user","content":"a"}]}`, "user")
+	f(`{"system":"s","messages":[{"role":"user","content":"a"}]}`, "system user")
+	f(`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"system":[{"type":"text","text":"s"}]}`, "system user")
+	f(`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"A","name":"n","input":{}},
+		{"type":"tool_use","id":"B","name":"n","input":{}}]}]}`, "actionA+B!")
+	f(`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":""},{"type":"text","text":"x"}]}]}`, "agent")
+	f(`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"A","content":"x"},{"type":"tool_result","tool_use_id":"B"},
+		{"type":"text","text":"a"}, {"type":"text","text":"b"}]}]}`, "observationA observationB user")
+}
+
+func TestSplitRefuses(t *testing.T) {
+	f := func(body, code, param string) {
+		t.Helper()
+		_, err := messages.New(split.Options{}).Split([]byte(body))
+		e, ok := err.(*dialect.Error)
+		if !ok || e.Code != code || e.Param != param {
+			t.Errorf("%s\ngot %v, want %s %s", body, err, code, param)
+		}
+	}
+	f(`{"messages":[{"role":"user","content":"a","content":"b"}]}`, dialect.CodeDuplicateKey, "messages[0].content")
+	f(`{"messages":[{"role":"user","content":[{"type":"text","text":"a","text":"b"}]}]}`, dialect.CodeDuplicateKey, "messages[0].content.text")
+	f(`{"messages":[],"messages":[]}`, dialect.CodeDuplicateKey, "messages")
+	f(`{"messages":[{"role":"user","cont\u0065nt":"a"}]}`, dialect.CodeEscapedKey, "messages[0].content")
+	f(`{"messages":[{"role":"tool","content":"a"}]}`, dialect.CodeUnsupported, "messages")
+	f(`{"messages":[]}`, dialect.CodeUnsupported, "messages")
+	f(`{"messages":{}}`, dialect.CodeUnsupported, "messages")
+	f(`{"messages":[{"role":"user","content":[5]}]}`, dialect.CodeUnsupported, "messages")
+	f(`{"messages":[`, dialect.CodeInvalidJSON, "")
+}
+
+func TestRequest(t *testing.T) {
+	r := splitOf(t, `{"model":"m","stream":true,"max_tokens":7,"tools":[{"name":"a"}],"thinking":{"type":"enabled","budget_tokens":5},
+		"metadata":{"user_id":"{\"session_id\":\"s\"}"},"messages":[{"role":"user","content":"a"}]}`)
+	if r.Model != "m" || !r.Stream || r.MaxOutput != 7 || string(r.Tools) != `[{"name":"a"}]` || !r.NeedsReasoning {
+		t.Errorf("got %+v", r)
+	}
+	if r := splitOf(t, `{"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"a"}]}`); r.NeedsReasoning {
+		t.Error("adaptive thinking needs no reasoning in an open loop")
+	}
+}
+
+// TestDigest: caching marks come and go, and thinking is left out by some clients; what a model reads counts.
+func TestDigest(t *testing.T) {
+	digest := func(element string) session.Hash {
+		all := splitOf(t, `{"messages":[`+element+`]}`).Messages
+		return all[len(all)-1].Digest
+	}
+	same := func(all ...string) {
+		t.Helper()
+		for _, element := range all[1:] {
+			if digest(element) != digest(all[0]) {
+				t.Errorf("%s\ndiffers from %s", element, all[0])
+			}
+		}
+	}
+	same(`{"role":"user","content":"a"}`, `{"content":[{"text":"a","cache_control":{"type":"ephemeral"},"type":"text"}],"role":"user"}`)
+	same(`{"role":"assistant","content":[{"type":"tool_use","id":"A","name":"n","input":{"a":1,"b":2}}]}`,
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"input":{"b":2,"a":1},"type":"tool_use","id":"A","name":"n"}]}`)
+	same(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"A","content":"x"}]}`,
+		`{"role":"user","content":[{"tool_use_id":"A","type":"tool_result","is_error":false,"content":[{"type":"text","text":"x"}],"cache_control":{}}]}`)
+	same(`{"role":"user","content":"a"}`, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"A"},{"type":"text","text":"a"}]}`)
+	different := []string{
+		`{"role":"user","content":"a"}`, `{"role":"user","content":"b"}`, `{"role":"assistant","content":"a"}`,
+		`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"A","content":"a"}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"B","content":"a"}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"A","content":"a","is_error":true}]}`,
+		`{"role":"assistant","content":[{"type":"tool_use","id":"A","name":"n","input":{}}]}`,
+		`{"role":"assistant","content":[{"type":"tool_use","id":"A","name":"n","input":{"a":1}}]}`,
+	}
+	for i, a := range different {
+		for _, b := range different[:i] {
+			if digest(a) == digest(b) {
+				t.Errorf("%s\nand %s share a digest", a, b)
+			}
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	d := messages.New(split.Options{})
+	r := splitOf(t, `{"system":[{"type":"text","text":"be kind"}],"messages":[{"role":"user","content":[{"type":"text","text":"a"},
+		{"type":"image","source":{"type":"base64","data":"AAAA"}}]},
+		{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"b"},
+		{"type":"tool_use","id":"A","name":"ls","input":{"p":1}}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"A","content":[{"type":"text","text":"c"}]},{"type":"text","text":"d"},{"type":"text","text":"e"}]}]}`)
+	want := []session.Content{
+		{Role: "system", Text: "be kind"},
+		{Role: "user", Text: "a", Images: []session.Image{{Bytes: 3}}},
+		{Role: "assistant", Text: "b", Reasoning: "hm", Calls: []session.Call{{ID: "A", Name: "ls", Arguments: `{"p":1}`}}},
+		{Role: "tool", Text: "c", Result: "A"},
+		{Role: "user", Text: "d\ne"},
+	}
+	for i := range r.Messages {
+		got, err := d.Read(r.Messages[i].Raw)
+		if err != nil || !reflect.DeepEqual(got, want[i]) {
+			t.Errorf("message %d: got %+v (%v), want %+v", i, got, err, want[i])
+		}
+	}
+	for _, raw := range []string{``, `{`, `{"type":"text"},`, `{"role":5}`} {
+		if _, err := d.Read([]byte(raw)); err == nil {
+			t.Errorf("%q was read", raw)
+		}
+	}
+}
+
+func TestRewriteAndStrip(t *testing.T) {
+	d := messages.New(split.Options{})
+	f := func(do func([]byte) ([]byte, error), raw, want string) {
+		t.Helper()
+		if got, err := do([]byte(raw)); err != nil || string(got) != want {
+			t.Errorf("%s\ngot %s (%v)\nwant %s", raw, got, err, want)
+		}
+	}
+	cut := func(raw []byte) ([]byte, error) { return d.Rewrite(raw, "cut") }
+	f(cut, `{"type":"tool_result","tool_use_id":"A","content":[{"type":"text","text":"x"}],"is_error":true}`,
+		`{"type":"tool_result","tool_use_id":"A","content":"cut","is_error":true}`)
+	f(cut, `{"type":"tool_result","tool_use_id":"A"}`, `{"type":"tool_result","tool_use_id":"A","content":"cut"}`)
+	f(cut, `{"role":"user","content":"x"}`, `{"role":"user","content":"cut"}`)
+	f(cut, `{"type":"text","text":"a"},{"type":"text","text":"b"}`, `{"type":"text","text":"cut"}`)
+	f(d.StripReasoning, `{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"a"}]}`,
+		`{"role":"assistant","content":[{"type":"text","text":"a"}]}`)
+	f(d.StripReasoning, `{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"}]}`,
+		`{"role":"assistant","content":[{"type":"text","text":"(no text)"}]}`)
+	f(d.StripReasoning, `{"role":"assistant","content": "a" }`, `{"role":"assistant","content": "a" }`)
+}
+
+// drawElements makes a conversation as agents send it.
+func drawElements(t *rapid.T) []string {
+	out := []string{`{"role":"user","content":"what the person wants to have done"}`}
+	for step := range rapid.IntRange(0, 8).Draw(t, "steps") {
+		calls := rapid.IntRange(0, 3).Draw(t, "calls")
+		said, results := []string{fmt.Sprintf(`{"type":"text","text":"step %d of the run"}`, step)}, []string{}
+		if rapid.Bool().Draw(t, "thinking") {
+			said = append([]string{`{"type":"thinking","thinking":"","signature":"c2ln"}`}, said...)
+		}
+		for c := range calls {
+			said = append(said, fmt.Sprintf(`{"type":"tool_use","id":"t%d_%d","name":"ls","input":{"a":%d}}`, step, c, c))
+			results = append(results, fmt.Sprintf(`{"tool_use_id":"t%d_%d","type":"tool_result","content":"the result %d"}`, step, c, c))
+		}
+		for range rapid.IntRange(min(1, max(0, 1-calls)), 2).Draw(t, "texts") {
+			results = append(results, `{"type":"text","text":"and a reminder"}`)
+		}
+		out = append(out, `{"role":"assistant","content":[`+strings.Join(said, ",")+`]}`, `{"role":"user","content":[`+strings.Join(results, " , ")+`]}`)
+	}
+	return out
+}
+
+func bodyOf(elements []string) []byte {
+	return []byte(`{"padding":"` + strings.Repeat("p", 1200) + `","system":"s","messages":[` + strings.Join(elements, ",") + `],"model":"m"}`)
+}
+
+// TestJoinSaysTheSame: put together again, a body says what it said before; and what is composed of its messages splits into
+// them.
+func TestJoinSaysTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d, body := messages.New(split.Options{}), bodyOf(drawElements(t))
+		r := splitOf(t, string(body))
+		raws := make([][]byte, len(r.Messages))
+		for i := range r.Messages {
+			raws[i] = r.Messages[i].Raw
+		}
+		var got, want any
+		joined := slices.Concat(d.Join(r, raws)...)
+		if json.Unmarshal(body, &want) != nil || json.Unmarshal(joined, &got) != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("got  %s\nwant %s", joined, body)
+		}
+		again := splitOf(t, string(d.Compose(raws)))
+		if inShort(again.Messages) != inShort(r.Messages) || again.Messages[len(raws)-1].Digest != r.Messages[len(raws)-1].Digest {
+			t.Fatalf("got %s, want %s", inShort(again.Messages), inShort(r.Messages))
+		}
+	})
+}
+
+// TestMemoryChangesNothing: a dialect that remembers how bodies began says of each what one says that does not.
+func TestMemoryChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d, elements := messages.New(split.Options{Remember: 1 << 20}), drawElements(t)
+		for n := 1; n <= len(elements); n += rapid.IntRange(1, 3).Draw(t, "more") {
+			body := bodyOf(elements[:n])
+			want := splitOf(t, string(body))
+			mine := bytes.Clone(body)
+			got, err := d.Split(mine)
+			if err != nil || !reflect.DeepEqual(got.Messages, want.Messages) || got.Inside != want.Inside || got.Model != want.Model {
+				t.Fatalf("got %+v (%v)\nwant %+v", got, err, want)
+			}
+			for i := range mine { // its bytes are used for another request
+				mine[i] = 'x'
+			}
+		}
+	})
+}
+
+func TestTee(t *testing.T) {
+	d := messages.New(split.Options{})
+	stream := `event: message_start
+data: {"type":"message_start","message":{"usage":{"input_tokens":5,"cache_read_input_tokens":90,"cache_creation_input_tokens":5,"output_tokens":1}}}
+
+data: {"type":"ping"}
+
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"let me look"}}
+
+data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"A","name":"ls","input":{}}}
+
+data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"p\":"}}
+
+data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"1}"}}
+
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":20}}
+
+`
+	whole := `{"type":"message","content":[{"type":"text","text":"let me look"},{"type":"tool_use","id":"A","name":"ls","input":{"p":1}}],
+		"stop_reason":"tool_use","usage":{"input_tokens":5,"cache_read_input_tokens":90,"cache_creation_input_tokens":5,"output_tokens":20}}`
+	want := dialect.Answer{
+		Text: "let me look", Finish: "tool_use", Calls: []session.Call{{ID: "A", Name: "ls", Arguments: `{"p":1}`}},
+		Usage: &session.Usage{Input: 100, Cached: 90, Output: 20},
+	}
+	for _, streamed := range []bool{true, false} {
+		tee, text, end := d.Tee(streamed), whole[:len(whole)-1], "}"
+		if streamed {
+			text, end = stream, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+		}
+		for i := range text {
+			tee.Write([]byte{text[i]})
+		}
+		if tee.Ended() {
+			t.Errorf("streamed %t: ended before its end", streamed)
+		}
+		tee.Write([]byte(end))
+		if got := tee.Answer(); !tee.Ended() || !reflect.DeepEqual(got, want) {
+			t.Errorf("streamed %t: got %+v, want %+v", streamed, got, want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package messages
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
+
+// Rewrite gives a message with another text in the place of its content. Everything else of it stays as the client wrote it.
+func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
+	p, err := parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("rewrite message: %w", err)
+	}
+	switch p.form {
+	case system:
+		return nil, errors.New("rewrite message: it is the system prompt")
+	case blocks:
+		return append(rawjson.AppendQuote([]byte(`{"type":"text","text":`), text), '}'), nil
+	}
+	return withContent(raw, rawjson.AppendQuote(nil, text)), nil
+}
+
+// withContent gives an object with another value for its content.
+func withContent(object, value []byte) []byte {
+	out, found := append(make([]byte, 0, len(value)+256), '{'), false
+	for key, v := range rawjson.Members(object) {
+		if string(key.Raw) == "content" {
+			v.Raw, found = value, true
+		}
+		out = split.AppendMember(out, key, v.Raw)
+	}
+	if !found { // a result may have none
+		out = slices.Concat(out, []byte(`,"content":`), value)
+	}
+	return append(out, '}')
+}
+
+// StripReasoning gives a message without its thinking. The API takes no message without content, so that a text takes the place
+// of thinking that stood alone.
+func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
+	p, err := parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("strip reasoning: %w", err)
+	}
+	if p.form != whole || p.content.Kind != rawjson.Array {
+		return raw, nil
+	}
+	left := split.Without(p.content, func(element rawjson.Value) bool {
+		var b block
+		split.Fill(&b, element.Raw)
+		return isThinking(b.kind)
+	})
+	switch {
+	case left == nil:
+		left = []byte(`[{"type":"text","text":"(no text)"}]`)
+	case len(left) == len(p.content.Raw):
+		return raw, nil
+	}
+	return withContent(raw, left), nil
+}

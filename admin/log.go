@@ -154,7 +154,7 @@ func (l *log) messages() []entry {
 // past is the history for the proxy to show, with the summaries of the thread's condensations.
 func (a *api) past(ctx context.Context, l *log, entries []entry, model string) (engine.Past, error) {
 	t := l.thread
-	p := engine.Past{Tenant: t.Tenant, Model: model, Purpose: t.Purpose, Condensations: slices.Clone(t.Condensations)}
+	p := engine.Past{Tenant: t.Tenant, Model: model, Purpose: t.Purpose, Dialect: t.Dialect, Condensations: slices.Clone(t.Condensations)}
 	for _, e := range entries {
 		if len(e.Payload) == 0 {
 			return p, fault(http.StatusConflict, "content_not_kept", "The messages are not kept (store.content is false), or were encrypted under a key that is not configured, so what was made of them can not be shown.")

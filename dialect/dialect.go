@@ -33,6 +33,12 @@ type Dialect interface {
 	Join(r *Request, messages [][]byte) [][]byte
 	// Compose makes a body that has these messages and nothing else: what Split gives of it are they.
 	Compose(messages [][]byte) []byte
+	// Failure writes an error of the proxy's own.
+	Failure(f Failure) []byte
+	// Event writes an error, which is one line of JSON, as an event of a stream.
+	Event(failure []byte) []byte
+	// Key gives the header in which the protocol sends a key.
+	Key(key string) (name, value string)
 	// Tee begins to read an answer.
 	Tee(streamed bool) Tee
 }

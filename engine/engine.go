@@ -90,11 +90,11 @@ type Tenant struct {
 // Settings are the part of the configuration that can be replaced while the engine runs. A turn ends under those that it
 // began with.
 type Settings struct {
-	Tenants []*Tenant
-	Logged  dialect.Dialect // in which histories are logged
-	Models  func(name string) Model
-	Headers []string // that name a session; agents.SessionHeaders if empty
-	Fields  []string // of the body, likewise
+	Tenants  []*Tenant
+	Dialects []dialect.Dialect // in which histories are logged
+	Models   func(name string) Model
+	Headers  []string // that name a session; agents.SessionHeaders if empty
+	Fields   []string // of the body, likewise
 }
 
 // Engine runs turns, any number at a time. Close it.
@@ -157,6 +157,19 @@ func (s *Settings) tenant(name string) *Tenant {
 		}
 	}
 	return &Tenant{Name: name, Condenser: condense.Noop{}}
+}
+
+// dialect gives that of a name, nil if it is not served.
+func (s *Settings) dialect(name string) dialect.Dialect {
+	if name == "" {
+		name = "chat"
+	}
+	for _, d := range s.Dialects {
+		if d.Name() == name {
+			return d
+		}
+	}
+	return nil
 }
 
 // Reach asks the store for a thread that does not exist: it returns nil if the store answers.

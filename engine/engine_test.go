@@ -44,7 +44,7 @@ func newRig(t *testing.T, condenser condense.Condenser) *rig {
 	})
 	must(t, err)
 	r.settings = r.engine.Swap(engine.Settings{
-		Tenants: []*engine.Tenant{&r.tenant}, Logged: chat.New(chat.Options{}),
+		Tenants: []*engine.Tenant{&r.tenant}, Dialects: []dialect.Dialect{chat.New(chat.Options{})},
 		Models: func(name string) engine.Model { return engine.Model{Name: name, Window: r.window} },
 	})
 	return r
@@ -53,13 +53,13 @@ func newRig(t *testing.T, condenser condense.Condenser) *rig {
 // begin begins the turn of a request.
 func (r *rig) begin(b *body, wish engine.Wish) *engine.Turn {
 	r.Helper()
-	split, err := r.settings.Logged.Split(b.bytes)
+	split, err := r.settings.Dialects[0].Split(b.bytes)
 	must(r.T, err)
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave() // a turn goes on without its client
 	t, err := r.engine.Begin(ctx, engine.Input{
 		Settings: r.settings, Tenant: &r.tenant, Header: func(string) string { return "" }, Wish: wish,
-		Dialect: r.settings.Logged, Split: split, Model: r.settings.Models(split.Model), Body: b, Late: r.late,
+		Dialect: r.settings.Dialects[0], Split: split, Model: r.settings.Models(split.Model), Body: b, Late: r.late,
 		Credential: r.client, Upstream: condense.Endpoint{BaseURL: r.upstream},
 	})
 	must(r.T, err)
@@ -252,7 +252,7 @@ func TestShow(t *testing.T) {
 	r := newRig(t, rolling())
 	turn := r.begin(says(21), engine.WishNone)
 	report := turn.Condense(t.Context())
-	split, err := r.settings.Logged.Split(says(21).bytes)
+	split, err := r.settings.Dialects[0].Split(says(21).bytes)
 	must(t, err)
 	history := session.NewHistory(secret.Seed(session.Scope{Tenant: "a"}), split.Messages)
 	past := engine.Past{Tenant: "a", Condensations: []session.Condensation{*report.Attempts[0].Made}}

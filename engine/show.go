@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -13,6 +12,7 @@ type Past struct {
 	Tenant        string
 	Model         string // decides where condensers differ per model; empty: what holds for all others
 	Purpose       session.Purpose
+	Dialect       string                 // of its messages; empty: Chat Completions
 	Messages      [][]byte               // in the client's order, system messages included
 	Chain         []session.Hash         // of those that are no system messages
 	Condensations []session.Condensation // of the thread, with their summaries; one that is lost is empty
@@ -29,7 +29,7 @@ type Shown struct {
 // Show gives a logged history as it is forwarded under the settings in force, if nothing is condensed first.
 func (e *Engine) Show(p Past) (Shown, error) {
 	settings := e.settings.Load()
-	t := &Turn{engine: e, in: Input{Settings: settings, Tenant: settings.tenant(p.Tenant), Dialect: settings.Logged}}
+	t := &Turn{engine: e, in: Input{Settings: settings, Tenant: settings.tenant(p.Tenant), Dialect: settings.dialect(p.Dialect)}}
 	if err := t.reread(p); err != nil {
 		return Shown{}, fmt.Errorf("show history: %w", err)
 	}
@@ -63,7 +63,7 @@ func (p *Past) legible(h *session.History) []session.Condensation {
 // reread splits logged messages as if they came in a request.
 func (t *Turn) reread(p Past) error {
 	if t.in.Dialect == nil {
-		return errors.New("no dialect is served")
+		return fmt.Errorf("the wire protocol %q is not served", p.Dialect)
 	}
 	split, err := t.in.Dialect.Split(t.in.Dialect.Compose(p.Messages))
 	if err != nil {

@@ -121,7 +121,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 	t.history = session.NewHistory(secret.Seed(scope), t.in.Split.Messages)
 	t.purpose = t.readPurpose()
 	t.place, err = registry.Resolve(ctx, session.Query{
-		Scope: scope, Parent: id.Parent, Purpose: t.purpose, History: t.history, Texts: t.texts,
+		Scope: scope, Parent: id.Parent, Purpose: t.purpose, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
 	})
 	if err != nil {
 		return fmt.Errorf("resolve: %w", err)

@@ -1,11 +1,12 @@
 package proxy
 
 import (
-	"encoding/json"
 	"fmt"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
-// apiError is an error of our own, in OpenAI's shape. Code is stable; Message says what to do.
+// apiError is an error of our own. Code is stable; Message says what to do.
 type apiError struct {
 	Status  int
 	Type    string
@@ -18,23 +19,13 @@ type apiError struct {
 
 func (e *apiError) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
 
-// body is the error as JSON.
-func (e *apiError) body() []byte {
-	type inner struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    string  `json:"code"`
+// body is the error as JSON, in a dialect's shape; nil: in OpenAI's.
+func (e *apiError) body(in dialect.Dialect) []byte {
+	f := dialect.Failure{Status: e.Status, Type: e.Type, Code: e.Code, Param: e.Param, Message: e.Message}
+	if in != nil {
+		return in.Failure(f)
 	}
-	in := inner{Message: e.Message, Type: e.Type, Code: e.Code}
-	if e.Param != "" {
-		in.Param = &e.Param
-	}
-	out, err := json.Marshal(map[string]inner{"error": in})
-	if err != nil {
-		return []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":"internal_error"}}`)
-	}
-	return out
+	return f.OpenAI()
 }
 
 const (

@@ -148,7 +148,7 @@ func (r *request) recognise() error {
 
 // condense has condensed what is due, and begins to write the log.
 func (r *request) condense() {
-	if r.turn == nil {
+	if r.turn == nil || r.asked.counts {
 		return
 	}
 	r.note(r.turn.Condense(r.ctx))

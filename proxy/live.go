@@ -1,6 +1,10 @@
 package proxy
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 )
@@ -10,7 +14,7 @@ import (
 type Live struct {
 	Tenants  *Tenants
 	Dialects map[string]dialect.Dialect // by path below the base URL, e.g. /chat/completions
-	Logged   dialect.Dialect            // in which histories are logged
+	Counts   map[string]dialect.Dialect // by path, likewise: asked for the tokens of a request, which is forwarded as the request would be
 	Models   func(name string) ModelInfo
 	Headers  []string // that name a session; agents.SessionHeaders if empty
 	Fields   []string // of the body, likewise
@@ -20,6 +24,7 @@ type Live struct {
 type live struct {
 	tenants  *Tenants
 	dialects map[string]dialect.Dialect
+	counts   map[string]dialect.Dialect
 	models   func(name string) ModelInfo
 	settings *engine.Settings
 }
@@ -28,11 +33,21 @@ type live struct {
 func (s *Server) Swap(l Live) {
 	l.Tenants.adopt(s.live.Load())
 	settings := s.o.Engine.Swap(engine.Settings{
-		Tenants: l.Tenants.forEngine(), Logged: l.Logged, Headers: l.Headers, Fields: l.Fields,
+		Tenants: l.Tenants.forEngine(), Dialects: slices.Collect(maps.Values(l.Dialects)), Headers: l.Headers, Fields: l.Fields,
 		Models: func(name string) engine.Model { return l.Models(name).Model },
 	})
 	s.live.Store(&live{
-		tenants: l.Tenants, dialects: l.Dialects, models: l.Models,
+		tenants: l.Tenants, dialects: l.Dialects, counts: l.Counts, models: l.Models,
 		settings: settings,
 	})
+}
+
+// speaks gives the dialect that clients of a path understand: in whose shape they are told of errors, and where they send keys.
+func (l *live) speaks(path string) dialect.Dialect {
+	for served, d := range l.dialects {
+		if path == served || strings.HasPrefix(path, served+"/") {
+			return d
+		}
+	}
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 // refuse answers with an error. A client that has left is only counted.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, r *request, err error) {
 	if e := r.failedWith(err); e != nil {
-		answer(ctx, e)
+		answer(ctx, e, r.asked.speaks)
 		return
 	}
 	ctx.SetConnectionClose()
@@ -44,7 +44,7 @@ func (s *Server) recovered(ctx *fasthttp.RequestCtx, r *request) {
 		e := errInternal()
 		e.Close = true
 		r.seen.refused(e.Status, e.Code)
-		answer(ctx, e)
+		answer(ctx, e, r.asked.speaks)
 	}
 }
 

@@ -158,7 +158,6 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 		Live: proxy.Live{
 			Tenants:  proxy.NewTenants(tenants...),
 			Dialects: map[string]dialect.Dialect{chat.Path: s.dialect},
-			Logged:   s.dialect,
 			Models:   s.models,
 		},
 		Upstream: sender{s.transport, &r.sending}, Engine: e, Log: log,

@@ -12,22 +12,28 @@ import (
 type route struct {
 	path    string          // as it goes upstream
 	dialect dialect.Dialect // nil: passed through
+	counts  bool            // how many tokens a request has; there is no answer to it
+	speaks  dialect.Dialect // in which the client is told of errors, and sends its key; nil: not known
 }
 
 // route finds what a request asks for. Servers decode, merge and drop parts of a path before they match it, each in its own way:
 // a path that any of them could take for one that is read here is one, and goes upstream as its plain spelling. All others go as
 // they came, less a leading /v1: the base URL has its own.
 func (l *live) route(method, path string) route {
+	plain := plainPath(path)
+	speaks := l.speaks(plain)
 	if method == http.MethodPost {
-		plain := plainPath(path)
+		if d := l.counts[plain]; d != nil {
+			return route{path: plain, dialect: d, counts: true, speaks: d}
+		}
 		if d := l.dialects[plain]; d != nil {
-			return route{plain, d}
+			return route{path: plain, dialect: d, speaks: d}
 		}
 	}
 	if rest, ok := strings.CutPrefix(path, "/v1"); ok && (rest == "" || rest[0] == '/') {
 		path = rest
 	}
-	return route{path: path}
+	return route{path: path, speaks: speaks}
 }
 
 // plainPath is a path as the most lenient server reads it: decoded, in lower case, without empty segments, parameters of segments,

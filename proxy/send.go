@@ -17,11 +17,7 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.tenant.Upstream.APIKey != "" {
-		r.header.Set("Authorization", "Bearer "+r.tenant.Upstream.APIKey)
-		r.header.Del("X-Api-Key")
-		r.header.Del("Api-Key")
-	}
+	r.authorize()
 	if limit := r.tenant.Upstream.Timeout; limit > 0 && r.lease.limit == nil {
 		r.lease.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
 	}
@@ -32,6 +28,22 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 	}
 	r.seen.answered(resp, err)
 	return resp, err
+}
+
+// authorize puts the configured key in the place of the client's, in the header that the protocol has for it.
+func (r *request) authorize() {
+	key := r.tenant.Upstream.APIKey
+	if key == "" {
+		return
+	}
+	for _, name := range [...]string{"Authorization", "X-Api-Key", "Api-Key"} {
+		r.header.Del(name)
+	}
+	if d := r.asked.speaks; d != nil {
+		r.header.Set(d.Key(key))
+		return
+	}
+	r.header.Set("Authorization", "Bearer "+key)
 }
 
 // persist has a request changed that upstream refused for a reason that is ours to cure, and sends it again. It gives the last answer,

@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"go.uber.org/zap"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
@@ -165,11 +166,11 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	var seen observation
 	seen.begin(s)
 	seen.refused(e.Status, e.Code)
-	answer(ctx, e)
+	answer(ctx, e, nil)
 }
 
 // answer writes an error of our own.
-func answer(ctx *fasthttp.RequestCtx, e *apiError) {
+func answer(ctx *fasthttp.RequestCtx, e *apiError, in dialect.Dialect) {
 	ctx.Response.Reset()
 	ctx.SetStatusCode(e.Status)
 	ctx.SetContentType("application/json")
@@ -182,7 +183,7 @@ func answer(ctx *fasthttp.RequestCtx, e *apiError) {
 	if e.Close {
 		ctx.SetConnectionClose()
 	}
-	ctx.SetBody(e.body())
+	ctx.SetBody(e.body(in))
 }
 
 // InFlight is how many request bytes the server holds.

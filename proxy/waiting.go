@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
@@ -126,7 +127,7 @@ func (w *waiting) arrived() {
 	}
 	w.end = io.EOF
 	if e := w.r.failedWith(w.err); e != nil {
-		w.text = event(e.body())
+		w.text = w.r.asked.speaks.Event(e.body(w.r.asked.speaks))
 		return
 	}
 	w.end = errClientGone
@@ -135,7 +136,7 @@ func (w *waiting) arrived() {
 // hand relays upstream's answer. What its header would have told of the request, comments do.
 func (w *waiting) hand(resp *http.Response) {
 	if resp.StatusCode != http.StatusOK || !streamed(resp.Header) {
-		resp = asEvent(resp)
+		resp = asEvent(resp, w.r.asked.speaks)
 	}
 	var header fasthttp.ResponseHeader
 	w.relay = w.r.relayOf(resp, &header)
@@ -154,7 +155,7 @@ func (w *waiting) hand(resp *http.Response) {
 const longestError = 64 << 10
 
 // asEvent makes an answer that is no stream an event that tells of an error: upstream's own, if it can be read.
-func asEvent(resp *http.Response) *http.Response {
+func asEvent(resp *http.Response, in dialect.Dialect) *http.Response {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, longestError))
 	e := errUpstream("upstream_error", fmt.Sprintf("The upstream answered with status %d.", resp.StatusCode))
 	out := *resp
@@ -168,15 +169,13 @@ func asEvent(resp *http.Response) *http.Response {
 	var line bytes.Buffer
 	if json.Unmarshal(body, &told) != nil || !bytes.HasPrefix(told.Error, []byte{'{'}) || json.Compact(&line, body) != nil {
 		line.Reset()
-		line.Write(e.body())
+		line.Write(e.body(in))
 	}
-	text := event(line.Bytes())
+	text := in.Event(line.Bytes())
 	out.ContentLength = int64(len(text))
 	out.Body = &spliced{Reader: bytes.NewReader(text), Closer: resp.Body}
 	return &out
 }
-
-func event(data []byte) []byte { return append(append([]byte("data: "), data...), "\n\n"...) }
 
 // Close ends the stream. It is called exactly once by the server, also when the client has left.
 func (w *waiting) Close() error {

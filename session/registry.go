@@ -66,6 +66,7 @@ type Query struct {
 	Scope   Scope
 	Parent  string // session key of the parent that the client named, empty if none
 	Purpose Purpose
+	Dialect string // wire protocol of the messages
 	History *History
 	Texts   func() []string // the texts to look for traces in; asked for only when nothing else matches
 	other   bool            // the names that the history would have are taken
@@ -176,7 +177,7 @@ func (r *Registry) beganAgain(ctx context.Context, q Query, res *Resolution, thr
 // fork begins a thread that shares its parent's first at positions, and the condensations that hold for it.
 func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
 	return Thread{
-		ID: r.forkID(parent, q, at), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose,
+		ID: r.forkID(parent, q, at), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose, Dialect: q.Dialect,
 		Parent: parent.ID, ForkAt: at, Len: at, Head: q.History.Chain[at], System: parent.System,
 		Created: r.now(), Seen: r.now(), Condensations: carried(q.History, parent.Condensations, at),
 	}
@@ -221,7 +222,7 @@ func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 	if ours, err := r.unindexed(ctx, q, res, named); ours || err != nil {
 		return err
 	}
-	t := Thread{ID: id, Tenant: q.Scope.Tenant, Purpose: q.Purpose, Head: seed, Created: now, Seen: now}
+	t := Thread{ID: id, Tenant: q.Scope.Tenant, Purpose: q.Purpose, Dialect: q.Dialect, Head: seed, Created: now, Seen: now}
 	linked, err := r.linked(ctx, q)
 	if err != nil {
 		return err

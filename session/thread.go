@@ -14,6 +14,7 @@ type Thread struct {
 	Session SessionID
 	Tenant  string
 	Purpose Purpose
+	Dialect string   // wire protocol of its messages; empty: Chat Completions
 	Parent  ThreadID // the thread it was forked from or linked to, empty if none
 	ForkAt  int      // positions shared with the parent, 0 if linked only
 

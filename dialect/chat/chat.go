@@ -3,6 +3,8 @@
 package chat
 
 import (
+	"slices"
+
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -114,3 +116,14 @@ func kindOf(role string) session.Kind {
 	}
 	return 0
 }
+
+// Failure writes an error in OpenAI's shape.
+func (d *Dialect) Failure(f dialect.Failure) []byte { return f.OpenAI() }
+
+// Event writes an error as an event of a stream.
+func (d *Dialect) Event(failure []byte) []byte {
+	return slices.Concat([]byte("data: "), failure, []byte("\n\n"))
+}
+
+// Key sends a key as a bearer token.
+func (d *Dialect) Key(key string) (name, value string) { return "Authorization", "Bearer " + key }

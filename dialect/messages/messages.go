@@ -22,6 +22,9 @@ import (
 // Path is where the dialect is served, below the base URL.
 const Path = "/messages"
 
+// CountPath is where clients ask how many tokens a request has.
+const CountPath = "/messages/count_tokens"
+
 // Dialect implements dialect.Dialect. Make one with New.
 type Dialect struct{ bodies *split.Splitter }
 

@@ -1,11 +1,11 @@
 package messages
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -31,46 +31,99 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 
 // reply is what is known of an answer, and of an event of a stream.
 type reply struct {
-	Type    string  `json:"type"`
-	Message *reply  `json:"message"` // of message_start
-	Content []piece `json:"content"`
-	Stop    string  `json:"stop_reason"`
-	Usage   *usage  `json:"usage"`
-	Index   int     `json:"index"`         // of a block
-	Block   *piece  `json:"content_block"` // of content_block_start
-	Delta   *delta  `json:"delta"`
+	kind, message, content, stop, usage rawjson.Value
+	index, block, delta                 rawjson.Value // of an event
 }
 
-type piece struct {
-	Type  string          `json:"type"`
-	Text  string          `json:"text"`
-	ID    string          `json:"id"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
+// Slot gives the place of a known key.
+func (r *reply) Slot(name []byte) *rawjson.Value {
+	switch string(name) {
+	case "type":
+		return &r.kind
+	case "message":
+		return &r.message
+	case "content":
+		return &r.content
+	case "stop_reason":
+		return &r.stop
+	case "usage":
+		return &r.usage
+	case "index":
+		return &r.index
+	case "content_block":
+		return &r.block
+	case "delta":
+		return &r.delta
+	}
+	return nil
 }
 
-type delta struct {
-	Text  string `json:"text"`
-	Input string `json:"partial_json"`
-	Stop  string `json:"stop_reason"`
+// replyOf reads an object; what is none says nothing.
+func replyOf(v rawjson.Value) (r reply) {
+	if v.Kind == rawjson.Object {
+		split.Fill(&r, v.Raw)
+	}
+	return r
+}
+
+// piece is what is known of a block that comes in an answer, or of a part of one.
+type piece struct{ kind, text, id, name, input, partial, stop rawjson.Value }
+
+// Slot gives the place of a known key.
+func (p *piece) Slot(name []byte) *rawjson.Value {
+	switch string(name) {
+	case "type":
+		return &p.kind
+	case "text":
+		return &p.text
+	case "id":
+		return &p.id
+	case "name":
+		return &p.name
+	case "input":
+		return &p.input
+	case "partial_json":
+		return &p.partial
+	case "stop_reason":
+		return &p.stop
+	}
+	return nil
+}
+
+func pieceOf(v rawjson.Value) (p piece) {
+	if v.Kind == rawjson.Object {
+		split.Fill(&p, v.Raw)
+	}
+	return p
 }
 
 // usage is a usage report. Input counts neither what was read from the cache nor what was written to it.
-type usage struct {
-	Input   int `json:"input_tokens"`
-	Read    int `json:"cache_read_input_tokens"`
-	Written int `json:"cache_creation_input_tokens"`
-	Output  int `json:"output_tokens"`
+type usage struct{ input, read, written, output rawjson.Value }
+
+// Slot gives the place of a known key.
+func (u *usage) Slot(name []byte) *rawjson.Value {
+	switch string(name) {
+	case "input_tokens":
+		return &u.input
+	case "cache_read_input_tokens":
+		return &u.read
+	case "cache_creation_input_tokens":
+		return &u.written
+	case "output_tokens":
+		return &u.output
+	}
+	return nil
 }
 
 // answer gathers what events, or a whole body, tell.
 type answer struct {
-	text   bounded
-	calls  []session.Call
-	index  []int // the block of each call
-	input  []bounded
-	finish string
-	usage  *usage
+	text                   bounded
+	calls                  []session.Call
+	index                  []int // the block of each call
+	input                  []bounded
+	finish                 string
+	metered                bool
+	in, read, written, out int // tokens
 }
 
 // bounded is text that is given up when it grows too long.
@@ -88,55 +141,52 @@ func (b *bounded) add(text string) {
 }
 
 func (a *answer) begin(index int, p *piece) {
-	switch p.Type {
-	case "text":
-		a.text.add(p.Text)
-	case "tool_use":
+	switch {
+	case p.kind.Is("text"):
+		a.text.add(p.text.Text())
+	case p.kind.Is("tool_use"):
 		if len(a.calls) == mostCalls {
 			return
 		}
-		a.calls = append(a.calls, session.Call{ID: split.Cut(p.ID), Name: split.Cut(p.Name)})
+		a.calls = append(a.calls, session.Call{ID: split.Cut(p.id.Text()), Name: split.Cut(p.name.Text())})
 		a.index, a.input = append(a.index, index), append(a.input, bounded{})
-		if text := string(p.Input); text != "" && text != "{}" {
+		if text := string(p.input.Raw); text != "" && text != "{}" {
 			a.input[len(a.input)-1].add(text)
 		}
 	}
 }
 
-func (a *answer) more(index int, d *delta) {
-	a.text.add(d.Text)
-	if d.Input == "" {
-		return
-	}
+func (a *answer) more(index int, p *piece) {
+	a.text.add(p.text.Text())
 	for i := range a.index {
 		if a.index[i] == index {
-			a.input[i].add(d.Input)
+			a.input[i].add(p.partial.Text())
 		}
 	}
 }
 
 // meter takes a report. A stream begins with one, and ends with one that may repeat only what has changed.
-func (a *answer) meter(u *usage) {
-	if u == nil {
+func (a *answer) meter(report rawjson.Value) {
+	if report.Kind != rawjson.Object {
 		return
 	}
-	if a.usage == nil {
-		a.usage = &usage{}
-	}
-	a.usage.Input, a.usage.Read = max(a.usage.Input, u.Input), max(a.usage.Read, u.Read)
-	a.usage.Written, a.usage.Output = max(a.usage.Written, u.Written), max(a.usage.Output, u.Output)
+	var u usage
+	split.Fill(&u, report.Raw)
+	a.metered = true
+	a.in, a.read = max(a.in, split.Integer(u.input)), max(a.read, split.Integer(u.read))
+	a.written, a.out = max(a.written, split.Integer(u.written)), max(a.out, split.Integer(u.output))
 }
 
-func (a *answer) stop(reason string) {
-	if reason != "" {
-		a.finish = split.Cut(reason)
+func (a *answer) stop(reason rawjson.Value) {
+	if text := reason.Text(); text != "" {
+		a.finish = split.Cut(text)
 	}
 }
 
 func (a *answer) give() dialect.Answer {
 	out := dialect.Answer{Text: a.text.text.String(), Finish: a.finish}
-	if u := a.usage; u != nil {
-		out.Usage = &session.Usage{Input: u.Input + u.Read + u.Written, Cached: u.Read, Output: u.Output}
+	if a.metered {
+		out.Usage = &session.Usage{Input: a.in + a.read + a.written, Cached: a.read, Output: a.out}
 	}
 	for i, c := range a.calls {
 		if c.Arguments = a.input[i].text.String(); c.Arguments == "" && !a.input[i].lost {
@@ -163,28 +213,22 @@ func (t *streamTee) Ended() bool { return t.ended }
 func (t *streamTee) Answer() dialect.Answer { return t.answer.give() }
 
 func (t *streamTee) take(data []byte) bool {
-	var e reply
-	if json.Unmarshal(data, &e) != nil {
+	if rawjson.Valid(data, 0) != nil {
 		return false
 	}
-	switch e.Type {
+	e := replyOf(rawjson.ValueOf(data))
+	switch e.kind.Text() {
 	case "message_start":
-		if e.Message != nil {
-			t.answer.meter(e.Message.Usage)
-		}
+		t.answer.meter(replyOf(e.message).usage)
 	case "content_block_start":
-		if e.Block != nil {
-			t.answer.begin(e.Index, e.Block)
-		}
+		p := pieceOf(e.block)
+		t.answer.begin(split.Integer(e.index), &p)
 	case "content_block_delta":
-		if e.Delta != nil {
-			t.answer.more(e.Index, e.Delta)
-		}
+		p := pieceOf(e.delta)
+		t.answer.more(split.Integer(e.index), &p)
 	case "message_delta":
-		if e.Delta != nil {
-			t.answer.stop(e.Delta.Stop)
-		}
-		t.answer.meter(e.Usage)
+		t.answer.stop(pieceOf(e.delta).stop)
+		t.answer.meter(e.usage)
 	case "message_stop", "error":
 		t.ended = true
 	}
@@ -216,15 +260,23 @@ func (t *wholeTee) Ended() bool { return t.end.Closed }
 func (t *wholeTee) Answer() dialect.Answer {
 	if !t.read && !t.long && t.end.Closed {
 		t.read = true
-		var r reply
-		if json.Unmarshal(t.body, &r) == nil {
-			for i := range r.Content {
-				t.begin(i, &r.Content[i])
-			}
-			t.stop(r.Stop)
-			t.meter(r.Usage)
-		}
+		t.whole()
 		t.body = nil
 	}
 	return t.give()
+}
+
+// whole reads the body.
+func (t *wholeTee) whole() {
+	if rawjson.Valid(t.body, 0) != nil {
+		return
+	}
+	r, n := replyOf(rawjson.ValueOf(t.body)), 0
+	for element := range rawjson.Elements(r.content.Raw) {
+		p := pieceOf(element)
+		t.begin(n, &p)
+		n++
+	}
+	t.stop(r.stop)
+	t.meter(r.usage)
 }

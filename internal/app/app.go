@@ -17,6 +17,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
@@ -180,11 +182,13 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 		return proxy.Live{}, err
 	}
 	fields := sessionFields(cfg)
-	completions := chat.New(chat.Options{Fields: fields, Remember: remembered(cfg)})
+	remember := remembered(cfg) / 2
+	completions := chat.New(chat.Options{Fields: fields, Remember: remember})
+	anthropic := messages.New(split.Options{Fields: fields, Remember: remember})
 	return proxy.Live{
 		Tenants:  tenants,
-		Dialects: map[string]dialect.Dialect{chat.Path: completions},
-		Logged:   completions,
+		Dialects: map[string]dialect.Dialect{chat.Path: completions, messages.Path: anthropic},
+		Counts:   map[string]dialect.Dialect{messages.CountPath: anthropic},
 		Models:   models(cfg),
 		Headers:  cfg.Session.Headers,
 		Fields:   fields,

@@ -23,7 +23,7 @@ func hash(name ...any) session.Hash { return sha256.Sum256([]byte(fmt.Sprintln(n
 func batch(id session.ThreadID, at, n int) session.Batch {
 	b := session.Batch{
 		Thread: session.Thread{
-			ID: id, Session: session.SessionID("s-" + id), Tenant: "acme", Purpose: session.PurposeMain,
+			ID: id, Session: session.SessionID("s-" + id), Tenant: "acme", Purpose: session.PurposeMain, Dialect: "messages",
 			Len: at + n, Head: hash(id, at+n), System: hash("system"),
 			Created: clock, Seen: clock.Add(time.Duration(at+n) * time.Second),
 		},

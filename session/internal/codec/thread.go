@@ -23,6 +23,7 @@ func Thread(t session.Thread) []byte {
 		Requested: t.Requested,
 		Created:   nanoseconds(t.Created),
 		Seen:      nanoseconds(t.Seen),
+		Dialect:   t.Dialect,
 	})
 }
 
@@ -51,5 +52,6 @@ func ParseThread(b []byte) (session.Thread, error) {
 		Requested: m.Requested,
 		Created:   instant(m.Created),
 		Seen:      instant(m.Seen),
+		Dialect:   m.Dialect,
 	}, nil
 }

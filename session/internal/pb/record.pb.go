@@ -121,6 +121,7 @@ type Thread struct {
 	Requested     uint64                 `protobuf:"varint,11,opt,name=requested" json:"requested,omitempty"`
 	Created       int64                  `protobuf:"fixed64,12,opt,name=created" json:"created,omitempty"`
 	Seen          int64                  `protobuf:"fixed64,13,opt,name=seen" json:"seen,omitempty"`
+	Dialect       string                 `protobuf:"bytes,14,opt,name=dialect" json:"dialect,omitempty"` // empty: chat
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -244,6 +245,13 @@ func (x *Thread) GetSeen() int64 {
 		return x.Seen
 	}
 	return 0
+}
+
+func (x *Thread) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
 }
 
 // Event is without its Seq, which is its place in the log.
@@ -849,7 +857,7 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\x03key\x18\x03 \x01(\tR\x03key\x12\x18\n" +
 	"\athreads\x18\x04 \x03(\tR\athreads\x12\x18\n" +
 	"\acreated\x18\x05 \x01(\x10R\acreated\x12\x12\n" +
-	"\x04seen\x18\x06 \x01(\x10R\x04seen\"\xb1\x02\n" +
+	"\x04seen\x18\x06 \x01(\x10R\x04seen\"\xcb\x02\n" +
 	"\x06Thread\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x16\n" +
@@ -864,7 +872,8 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	" \x01(\x04R\x03seq\x12\x1c\n" +
 	"\trequested\x18\v \x01(\x04R\trequested\x12\x18\n" +
 	"\acreated\x18\f \x01(\x10R\acreated\x12\x12\n" +
-	"\x04seen\x18\r \x01(\x10R\x04seen\"\xd2\x01\n" +
+	"\x04seen\x18\r \x01(\x10R\x04seen\x12\x18\n" +
+	"\adialect\x18\x0e \x01(\tR\adialect\"\xd2\x01\n" +
 	"\x05Event\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x10\n" +
 	"\x03pos\x18\x02 \x01(\x03R\x03pos\x12\x14\n" +

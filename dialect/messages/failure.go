@@ -1,0 +1,41 @@
+package messages
+
+import (
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
+
+// Failure writes an error in Anthropic's shape, with the stable code that it does not have.
+// https://docs.claude.com/en/api/errors
+func (d *Dialect) Failure(f dialect.Failure) []byte {
+	out := rawjson.AppendQuote([]byte(`{"type":"error","error":{"type":`), typeOf(f.Status))
+	out = rawjson.AppendQuote(append(out, `,"message":`...), f.Message)
+	out = rawjson.AppendQuote(append(out, `,"code":`...), f.Code)
+	return append(out, "}}"...)
+}
+
+// typeOf is the type that Anthropic's errors of a status have.
+func typeOf(status int) string {
+	if name, ok := types[status]; ok {
+		return name
+	}
+	if status >= 500 {
+		return "api_error"
+	}
+	return "invalid_request_error"
+}
+
+var types = map[int]string{
+	401: "authentication_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error",
+	503: "overloaded_error", 504: "timeout_error",
+}
+
+// Event writes an error as an event of a stream.
+func (d *Dialect) Event(failure []byte) []byte {
+	return slices.Concat([]byte("event: error\ndata: "), failure, []byte("\n\n"))
+}
+
+// Key sends a key as Anthropic's own keys are sent.
+func (d *Dialect) Key(key string) (name, value string) { return "X-Api-Key", key }

@@ -85,7 +85,7 @@ func (s *Server) answer(x *exchange) Answer {
 	if !ok {
 		a = s.options.Reply(&req)
 	}
-	if s.options.Seals != "" && a.Error == nil && a.Raw == nil {
+	if s.options.Seals != "" && a.Error == nil && a.Raw == nil && !x.speaksAnthropic() {
 		a.Message = s.seal(x, a.message())
 	}
 	return a

@@ -217,6 +217,10 @@ func (x *exchange) route() {
 	switch {
 	case path == "/chat/completions":
 		x.only(http.MethodPost, x.chat)
+	case path == "/messages":
+		x.anthropic(x.messages)
+	case path == "/messages/count_tokens":
+		x.anthropic(x.countTokens)
 	case path == "/embeddings":
 		x.only(http.MethodPost, x.embeddings)
 	case path == "/models":
@@ -236,6 +240,19 @@ func (x *exchange) only(method string, handle func()) {
 	}
 	if err := checkKey(x.r.Header, x.server.options.APIKeys); err != nil {
 		x.refuse(err)
+		return
+	}
+	handle()
+}
+
+// anthropic runs the handler for requests of Anthropic's API with a good key.
+func (x *exchange) anthropic(handle func()) {
+	if x.r.Method != http.MethodPost {
+		x.refuseAnthropic(&APIError{http.StatusMethodNotAllowed, "Method Not Allowed", invalidRequest, "", ""})
+		return
+	}
+	if err := checkAnthropicKey(x.r.Header, x.server.options.APIKeys); err != nil {
+		x.refuseAnthropic(err)
 		return
 	}
 	handle()

@@ -66,3 +66,8 @@ func finish(w *split.Walker, r *dialect.Request) {
 func (d *Dialect) Note(text string) []byte {
 	return append(rawjson.AppendQuote([]byte(`{"role":"user","content":`), text), '}')
 }
+
+// Reply writes an assistant message that carries text.
+func (d *Dialect) Reply(text string) []byte {
+	return append(rawjson.AppendQuote([]byte(`{"role":"assistant","content":`), text), '}')
+}

@@ -282,3 +282,21 @@ data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"outpu
 		}
 	}
 }
+
+func TestMerge(t *testing.T) {
+	d := messages.New(split.Options{})
+	f := func(first, second, want string) {
+		t.Helper()
+		if got, err := d.Merge([]byte(first), []byte(second)); err != nil || string(got) != want {
+			t.Errorf("got %s (%v), want %s", got, err, want)
+		}
+	}
+	f(`{"role":"user","content":"a"}`, string(d.Note("b")), `{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`)
+	f(`{"type":"text","text":"a"},{"type":"text","text":"b"}`, string(d.Note("c")),
+		`{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"text","text":"c"}`)
+	f(`{"role":"user","content":[{"type":"text","text":"a"}]}`, `{"type":"tool_result","tool_use_id":"A"}`,
+		`{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_result","tool_use_id":"A"}]}`)
+	if _, err := d.Merge([]byte("{"), d.Note("b")); err == nil {
+		t.Error("what is no message was merged")
+	}
+}

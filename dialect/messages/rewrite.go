@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,4 +62,39 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 		return raw, nil
 	}
 	return withContent(raw, left), nil
+}
+
+// Merge gives the first of two user messages with the content of the second behind its own.
+func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
+	a, err := blocksOf(first)
+	if err != nil {
+		return nil, fmt.Errorf("merge message: %w", err)
+	}
+	b, err := blocksOf(second)
+	if err != nil {
+		return nil, fmt.Errorf("merge message: %w", err)
+	}
+	merged := append(a, b...)
+	if formOf(first) != whole {
+		return bytes.Join(merged, comma), nil
+	}
+	return withContent(first, slices.Concat([]byte{'['}, bytes.Join(merged, comma), []byte{']'})), nil
+}
+
+// blocksOf are the blocks of a message, raw. A text is one.
+func blocksOf(raw []byte) (blocks [][]byte, err error) {
+	p, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.form == result:
+		return [][]byte{raw}, nil
+	case p.content.Kind == rawjson.String:
+		return [][]byte{slices.Concat([]byte(`{"type":"text","text":`), p.content.Raw, []byte{'}'})}, nil
+	}
+	for element := range rawjson.Elements(p.content.Raw) {
+		blocks = append(blocks, element.Raw)
+	}
+	return blocks, nil
 }

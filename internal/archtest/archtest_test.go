@@ -57,7 +57,7 @@ var house = map[string][]string{
 	"internal/health":        {},
 	"internal/otlp":          {},
 	"internal/fakeupstream":  {},
-	"internal/replay":        {"session", "condense", "condense/record", "config", "internal/app", "internal/fakeupstream", "dialect/chat", "session/boltstore"},
+	"internal/replay":        {"session", "condense", "condense/record", "config", "internal/app", "internal/fakeupstream", "dialect", "dialect/chat", "dialect/messages", "dialect/split", "session/boltstore"},
 	"internal/demo":          {"config", "internal/fakeupstream", "internal/replay"},
 	"cmd/proxy":              {"config", "config/source", "internal/app", "internal/health", "internal/demo", "internal/fakeupstream", "internal/replay"},
 	"deploy":                 {},

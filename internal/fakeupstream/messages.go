@@ -155,7 +155,7 @@ func unmarked(raw json.RawMessage) json.RawMessage {
 func contentBlocks(message json.RawMessage) []json.RawMessage {
 	var blocks []json.RawMessage
 	o := asObject(message)
-	if text := contentText(o["content"]); text != "" {
+	if text := contentText(o["content"]); strings.TrimSpace(text) != "" {
 		blocks = append(blocks, mustJSON(map[string]string{"type": "text", "text": text}))
 	}
 	for _, c := range asArray(o["tool_calls"]) {

@@ -66,7 +66,7 @@ func (x *exchange) checkThinking() *APIError {
 	messages := x.req.Messages
 	for n, m := range messages {
 		for _, b := range blocksOf(asObject(m)["content"]) {
-			if isThinking(b) && asString(asObject(b)["signature"]) != x.signature(n) && !x.server.options.SealsDropped {
+			if isThinking(b) && asString(asObject(b)["signature"]) != x.signature(n) {
 				return refuse("", "", "messages.%d: the thinking block is bound to a different conversation.", n)
 			}
 		}

@@ -3,10 +3,8 @@ package replay
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
-	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
@@ -26,23 +24,15 @@ func (s *Stage) CheckLog(ctx context.Context, r Report) error {
 	if err != nil {
 		return fmt.Errorf("check log: %w", err)
 	}
-	return checkThread(ctx, store, thread, r.history, r.Condensations)
+	return checkThread(ctx, store, thread, r.last, r.Condensations)
 }
 
 // page is how many events are read at a time.
 const page = 500
 
-func checkThread(ctx context.Context, store session.Store, t session.Thread, messages []json.RawMessage, condensations int) error {
-	body, err := encode(map[string]any{"messages": messages})
-	if err != nil {
-		return fmt.Errorf("check log: %w", err)
-	}
-	want, err := chat.New(chat.Options{}).Split(body)
-	if err != nil {
-		return fmt.Errorf("check log: %w", err)
-	}
+func checkThread(ctx context.Context, store session.Store, t session.Thread, messages []session.Message, condensations int) error {
 	pos, logged := 0, 0
-	history := session.NewHistory(session.Hash{}, want.Messages)
+	history := session.NewHistory(session.Hash{}, messages)
 	for from := uint64(1); ; from += page {
 		events, err := store.Events(ctx, t.ID, from, page)
 		if err != nil {

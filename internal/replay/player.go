@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Options say how runs are played.
@@ -30,6 +30,7 @@ type Options struct {
 	Window   int              // the upstream's context window: overflows are met and overcome; 0: there are none
 	Expect   Expectations     // what to hold the proxy to
 	Counter  func([]byte) int // tokens of any JSON; nil: a quarter of its bytes
+	Protocol string           // wire protocol: chat, the default, or messages
 }
 
 // Step is one model call, as it was seen from both sides.
@@ -68,7 +69,7 @@ type Report struct {
 	Overflows     int    // requests that upstream refused for their length, before one that it took
 	Thread        string // the run's thread, by the proxy's headers
 
-	history []json.RawMessage // that was sent last
+	last []session.Message // that were sent last
 }
 
 // Play plays a run and judges it.
@@ -79,7 +80,11 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 	if o.Counter == nil {
 		o.Counter = func(b []byte) int { return len(b) / 4 }
 	}
-	p := &player{o: o, run: run, judge: newJudge(o.Expect), seen: nextIndex(o.Upstream), sealed: map[int]json.RawMessage{}}
+	speaks, known := protocols(o.Protocol)
+	if !known {
+		return Report{}, fmt.Errorf("play run: the protocol %q is not known: want chat or messages", o.Protocol)
+	}
+	p := &player{o: o, protocol: speaks, run: run, judge: newJudge(o.Expect), seen: nextIndex(o.Upstream), sealed: map[int]json.RawMessage{}}
 	p.report.Name = run.Name
 	for i, c := range run.calls() {
 		if err := p.step(ctx, i, c); err != nil {
@@ -92,12 +97,13 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 }
 
 type player struct {
-	o      Options
-	run    Run
-	judge  *judge
-	seen   int                     // requests of the upstream's record that were looked at
-	sealed map[int]json.RawMessage // answers that came with sealed reasoning, by their index in the run
-	report Report
+	o        Options
+	protocol protocol
+	run      Run
+	judge    *judge
+	seen     int                     // requests of the upstream's record that were looked at
+	sealed   map[int]json.RawMessage // answers that came with sealed reasoning, by their index in the run
+	report   Report
 }
 
 func (p *player) step(ctx context.Context, i int, c call) error {
@@ -113,7 +119,6 @@ func (p *player) step(ctx context.Context, i int, c call) error {
 		return err
 	}
 	p.add(step)
-	p.report.history = c.messages
 	if p.o.Each != nil {
 		p.o.Each(step)
 	}
@@ -125,7 +130,7 @@ func (p *player) step(ctx context.Context, i int, c call) error {
 
 // exchange sends one request and hands what was seen to the judge.
 func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step, error) {
-	body, err := p.body(c)
+	body, err := p.protocol.Body(p, c.messages)
 	if err != nil {
 		return Step{}, err
 	}
@@ -157,11 +162,20 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 	for _, r := range own {
 		step.Own += r.PromptTokens
 	}
-	p.judge.step(observed{
+	sent, err := p.protocol.Dialect().Split(body)
+	if err != nil {
+		return Step{}, fmt.Errorf("split what is sent: %w", err)
+	}
+	p.report.last = sent.Messages
+	o := observed{
 		Step: step, header: header, sent: body, messages: c.messages, main: main, own: own, got: got, want: c.answer,
 		again: again, condensed: header.Values("X-Dewpoint-Condensed"),
-	})
-	return step, nil
+	}
+	if err := p.translate(&o); err != nil {
+		return Step{}, err
+	}
+	p.judge.step(o)
+	return o.Step, nil
 }
 
 func (p *player) add(s Step) {
@@ -180,16 +194,25 @@ func (p *player) add(s Step) {
 	r.Thread = s.thread
 }
 
-func (p *player) body(c call) ([]byte, error) {
-	body := map[string]any{"model": p.o.Model, "messages": c.messages}
-	if len(p.run.Tools) > 0 {
-		body["tools"] = p.run.Tools
+// translate has the judge see Chat Completions, whatever the wire protocol.
+func (p *player) translate(o *observed) (err error) {
+	if _, is := p.protocol.(completions); is {
+		return nil
 	}
-	if p.o.Stream {
-		body["stream"] = true
-		body["stream_options"] = map[string]bool{"include_usage": true}
+	untouched := bytes.Equal(o.sent, o.main.Body)
+	o.messages, o.forwarded = p.protocol.Recorded(o.messages), p.protocol.Forwarded(o.main)
+	o.want = p.protocol.Recorded([]json.RawMessage{o.want})[0]
+	o.Events, o.Forwarded, o.main.Messages = len(o.messages), len(o.forwarded), o.forwarded
+	if o.sent, err = (completions{}).Body(p, o.messages); err != nil {
+		return err
 	}
-	return encode(body)
+	if o.main.Body, err = (completions{}).Body(p, o.forwarded); err != nil {
+		return err
+	}
+	if bytes.Equal(o.sent, o.main.Body) && !untouched {
+		o.main.Body = append(o.main.Body, ' ') // it says the same, and is not the same
+	}
+	return nil
 }
 
 // encode writes JSON without touching the raw messages in it.
@@ -205,7 +228,7 @@ func encode(v any) ([]byte, error) {
 
 // post sends a request and gives the assistant message that came back.
 func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage, http.Header, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL(i)+chat.Path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL(i)+p.protocol.Path(), bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("new request: %w", err)
 	}
@@ -214,6 +237,7 @@ func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage,
 		req.Header = http.Header{}
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Anthropic-Version", "2023-06-01") // other protocols have no use for it
 	resp, err := p.o.Client.Do(req)
 	if err != nil {
 		return nil, nil, fmt.Errorf("send: %w", err)
@@ -226,11 +250,7 @@ func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage,
 	if resp.StatusCode != http.StatusOK {
 		return nil, nil, fmt.Errorf("answer: %s: %s", resp.Status, answer)
 	}
-	if p.o.Stream {
-		got, err := assemble(answer)
-		return got, resp.Header, err
-	}
-	got, err := message(answer)
+	got, err := p.protocol.Answer(answer, p.o.Stream)
 	return got, resp.Header, err
 }
 

@@ -61,6 +61,21 @@ type Request struct {
 // Span is the bytes From to To-1 of a body.
 type Span struct{ From, To int }
 
+// Join gives the body with other elements in the place of its list's, as parts to be written one after another.
+func (r *Request) Join(elements [][]byte) [][]byte {
+	parts := make([][]byte, 0, 2*len(elements)+2)
+	parts = append(parts, r.Body[:r.Inside.From])
+	for i, e := range elements {
+		if i > 0 {
+			parts = append(parts, comma)
+		}
+		parts = append(parts, e)
+	}
+	return append(parts, r.Body[r.Inside.To:])
+}
+
+var comma = []byte{','}
+
 // Tee reads an answer as it passes. It keeps a bounded amount of it and never fails: what it cannot read it does not
 // report. It is used by one goroutine.
 type Tee interface {

@@ -45,6 +45,8 @@ func (talk) Read(raw []byte) (c session.Content, err error) {
 	return c, err
 }
 
+func (talk) Join(r *dialect.Request, messages [][]byte) [][]byte { return r.Join(messages) }
+
 func (talk) Note(text string) []byte { return fmt.Appendf(nil, "%q", "U: "+text) }
 
 // A dialect slices a body into messages, reads and writes single ones, and reads answers. The engine chooses the messages that
@@ -61,7 +63,7 @@ func ExampleDialect() {
 		fmt.Printf("%s: %s\n", c.Role, c.Text)
 	}
 	view := [][]byte{d.Note("They said hello."), r.Messages[2].Raw}
-	fmt.Printf("%s\n", bytes.Join(r.Join(view), nil))
+	fmt.Printf("%s\n", bytes.Join(d.Join(r, view), nil))
 	// Output:
 	// user: hello
 	// assistant: hi

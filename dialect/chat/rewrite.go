@@ -74,21 +74,9 @@ func (d *Dialect) content(raw []byte) (from, to int, err error) {
 }
 
 // Join gives a request's body with other messages in the place of its own.
-func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
-	parts := make([][]byte, 0, 2*len(messages)+2)
-	parts = append(parts, r.Body[:r.Inside.From])
-	for i, m := range messages {
-		if i > 0 {
-			parts = append(parts, comma)
-		}
-		parts = append(parts, m)
-	}
-	return append(parts, r.Body[r.Inside.To:])
-}
-
-var comma = []byte{','}
+func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte { return r.Join(messages) }
 
 // Compose makes a body of messages.
 func (d *Dialect) Compose(messages [][]byte) []byte {
-	return slices.Concat([]byte(`{"model":"","messages":[`), bytes.Join(messages, comma), []byte("]}"))
+	return slices.Concat([]byte(`{"model":"","messages":[`), bytes.Join(messages, []byte{','}), []byte("]}"))
 }

@@ -228,7 +228,9 @@ func (t turn) said() spoken {
 		case "thinking":
 			m.Blocks = append(m.Blocks, b)
 		case "tool_use":
-			m.ToolCalls = append(m.ToolCalls, assembledTool{ID: b.ID, Type: "function", Function: assembledFunc{b.Name, string(marshal(b.Input))}})
+			call := assembledTool{ID: b.ID, Type: "function"}
+			call.Function.Name, call.Function.Arguments = b.Name, string(marshal(b.Input))
+			m.ToolCalls = append(m.ToolCalls, call)
 		default:
 			m.Content += b.Text
 		}

@@ -116,8 +116,8 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	own := ok
 	own.own = []fakeupstream.Request{{Model: "large"}}
 	f(`model "large"`, own)
-	own.own = []fakeupstream.Request{{Model: "small", Stream: true}}
-	f("streams", own)
+	own.own = []fakeupstream.Request{{Model: "small", Tools: json.RawMessage(`[{"a":1}]`)}}
+	f("client's tools", own)
 	next := exchange(t, 2, "s u a1 o1 a2 o2 a3 o3 a4 o4", "s u [z] a4 o4", done)
 	next.own = []fakeupstream.Request{{Model: "small"}}
 	f("previous summary is not in it", ok, next)

@@ -1,0 +1,99 @@
+package fakeupstream_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// postAnthropic sends a body to the Messages API, and gives the status and the answer.
+func postAnthropic(t *testing.T, s *fakeupstream.Server, path, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, s.URL()+"/v1"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Anthropic-Version", "2023-06-01")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// TestMessagesRules: each body is refused in the API's words, or taken where none are given.
+func TestMessagesRules(t *testing.T) {
+	s := fakeupstream.New(fakeupstream.Options{ContextWindow: 2000})
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	f := func(elements, want string) {
+		t.Helper()
+		status, answer := postAnthropic(t, s, "/messages", `{"model":"m","max_tokens":10,"messages":[`+elements+`]}`)
+		if want == "" && status != http.StatusOK || want != "" && (status != http.StatusBadRequest || !strings.Contains(answer, want)) {
+			t.Errorf("%.200s\n%d %s, want %q", elements, status, answer, want)
+		}
+	}
+	const asked, calls = `{"role":"user","content":"go"}`, `{"role":"assistant","content":[{"type":"tool_use","id":"A","name":"n","input":{}},{"type":"tool_use","id":"B","name":"n","input":{}}]}`
+	const a, b = `{"type":"tool_result","tool_use_id":"A","content":"x"}`, `{"type":"tool_result","tool_use_id":"B"}`
+	user := func(blocks string) string { return `{"role":"user","content":[` + blocks + `]}` }
+	f(asked, "")
+	f(asked+","+calls+","+user(b+","+a+`,{"type":"text","text":"and"}`), "")
+	f(asked+","+calls+","+user(b)+","+user(a), "")
+	f("", "at least one message")
+	f(`{"role":"assistant","content":"a"}`, `first message must use the \"user\" role`)
+	f(`{"role":"tool","content":"a"}`, "Input should be 'user' or 'assistant'")
+	f(`{"role":"user","content":"a","name":"n"}`, "Extra inputs are not permitted")
+	f(`{"role":"user","content":[]}`, "non-empty content")
+	f(`{"role":"user","content":" "}`, "text content blocks must be non-empty")
+	f(user(`{"type":"tool_use","id":"A","name":"n","input":{}}`), "can only be in `assistant` messages")
+	f(user(`{"type":"image"}`), "Field required")
+	f(user(`{"type":"sound"}`), "does not match any of the expected tags")
+	f(asked+","+calls+","+user(a), "without `tool_result` blocks immediately after: B")
+	f(asked+","+calls+","+user(a+`,{"type":"text","text":"and"},`+b), "without `tool_result` blocks immediately after: B")
+	f(asked+","+user(a), "unexpected `tool_use_id`")
+	f(asked+","+calls+","+user(a+","+b)+","+calls, "ids must be unique")
+	marked := `{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}`
+	f(user(strings.Repeat(marked+",", 3)+marked), "")
+	f(user(strings.Repeat(marked+",", 4)+marked), "A maximum of 4 blocks")
+	f(`{"role":"user","content":"`+strings.Repeat("word ", 2000)+`"}`, "prompt is too long")
+	if status, answer := postAnthropic(t, s, "/messages/count_tokens", `{"model":"m","messages":[`+asked+`]}`); status != http.StatusOK || !strings.Contains(answer, `"input_tokens":7`) {
+		t.Errorf("%d %s", status, answer)
+	}
+}
+
+// TestMessagesThinking: signed thinking is refused behind anything else than what stood before it.
+func TestMessagesThinking(t *testing.T) {
+	s := fakeupstream.New(fakeupstream.Options{Seals: fakeupstream.SealThinkingBlocks})
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const asked = `{"role":"user","content":"go"}`
+	send := func(elements string) (int, string) {
+		return postAnthropic(t, s, "/messages", `{"model":"m","max_tokens":10,"messages":[`+elements+`]}`)
+	}
+	_, answer := send(asked)
+	_, content, _ := strings.Cut(answer, `"content":`)
+	content, _, _ = strings.Cut(content, `,"stop_reason"`)
+	if !strings.Contains(content, `"signature":"bound.`) {
+		t.Fatalf("no thinking in %s", answer)
+	}
+	said := `,{"role":"assistant","content":` + content + `},{"role":"user","content":"on"}`
+	if status, answer := send(asked + said); status != http.StatusOK {
+		t.Errorf("in its place: %s", answer)
+	}
+	if status, answer := send(`{"role":"user","content":"stop"}` + said); status != http.StatusBadRequest || !strings.Contains(answer, "bound to a different conversation") {
+		t.Errorf("torn from its place: %d %s", status, answer)
+	}
+}

@@ -27,8 +27,8 @@ type Options struct {
 	Health    http.Handler // of /livez, /readyz, /startupz and /healthz, without a token; nil: none
 	MostBytes int64        // of messages that are read for one answer; 0: 128 MiB
 	Now       func() time.Time
-	Failed    func(error)  // is told of errors whose cause a client is not told; nil: nobody
-	Changed   func(Change) // is told of what somebody changed; nil: nobody
+	Failed    func(error)  // is told of errors whose cause a client is not told; nil: they are dropped
+	Changed   func(Change) // is told of what was changed; nil: it is not reported
 }
 
 // Change is a request that has changed something.

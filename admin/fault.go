@@ -52,7 +52,7 @@ func unless(err error, f *Fault) error {
 
 // refuse writes the one form that all errors have.
 func refuse(w http.ResponseWriter, f *Fault) {
-	body, _ := json.Marshal(map[string]*Fault{"error": f}) // strings only: can not fail
+	body, _ := json.Marshal(map[string]*Fault{"error": f}) // strings only: cannot fail
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(f.Status)
 	_, _ = w.Write(body)

@@ -11,9 +11,9 @@ import (
 )
 
 // guard keeps out who may not use the API: without the token, or, where there is none, by way of a browser on this
-// machine that shows somebody else's page.
+// machine that shows another site's page.
 //
-// A page can make a browser send requests here, but it can not read answers, since no CORS header is ever sent, nor send
+// A page can make a browser send requests here, but it cannot read answers, since no CORS header is ever sent, nor send
 // any that changes something, since that takes a header which no form has. A page whose own name is made to point here
 // (DNS rebinding) is same-origin for the browser, and is known by that name.
 type guard struct {
@@ -77,7 +77,7 @@ func (g *guard) check(r *http.Request) *Fault {
 	return nil
 }
 
-// known reports whether a Host header is a name of this machine that nobody else's name server gives out.
+// known reports whether a Host header is a name of this machine that no foreign name server can give out.
 func (g *guard) known(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -43,7 +43,7 @@ func TestOneReadsMessagesAtATime(t *testing.T) {
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	if status := ask(left, "/threads/t/diff"); status != http.StatusServiceUnavailable {
-		t.Errorf("beside another: status %d", status)
+		t.Errorf("next to another: status %d", status)
 	}
 	if status := ask(t.Context(), ""); status != http.StatusOK {
 		t.Errorf("what reads no messages: status %d", status)

@@ -157,7 +157,7 @@ func (a *api) past(ctx context.Context, l *log, entries []entry, model string) (
 	p := engine.Past{Tenant: t.Tenant, Model: model, Purpose: t.Purpose, Dialect: t.Dialect, Condensations: slices.Clone(t.Condensations)}
 	for _, e := range entries {
 		if len(e.Payload) == 0 {
-			return p, fault(http.StatusConflict, "content_not_kept", "The messages are not kept (store.content is false), or were encrypted under a key that is not configured, so what was made of them can not be shown.")
+			return p, fault(http.StatusConflict, "content_not_kept", "The messages are not kept (store.content is false), or were encrypted under a key that is not configured, so what was made of them cannot be shown.")
 		}
 		p.Messages = append(p.Messages, e.Payload)
 		if e.Kind != session.System {
@@ -173,7 +173,7 @@ func (a *api) past(ctx context.Context, l *log, entries []entry, model string) (
 	return p, nil
 }
 
-// summary reads a condensation's summary; it is empty if it is lost, or can not be opened.
+// summary reads a condensation's summary; it is empty if it is lost, or cannot be opened.
 func (a *api) summary(ctx context.Context, id session.CondensationID) (string, error) {
 	text, err := a.o.Store.Summary(ctx, id)
 	switch {

@@ -139,7 +139,7 @@ func (a *api) fail(w http.ResponseWriter, err error) {
 	case errors.As(err, &f):
 	case errors.Is(err, session.ErrUnavailable):
 		a.o.Failed(err)
-		f = fault(http.StatusServiceUnavailable, "store_unavailable", "The store can not be reached. Try again shortly.")
+		f = fault(http.StatusServiceUnavailable, "store_unavailable", "The store cannot be reached. Try again shortly.")
 		w.Header().Set("Retry-After", "1")
 	default:
 		a.o.Failed(err)

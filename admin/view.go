@@ -61,7 +61,7 @@ type diffBody struct {
 	Events  []diffEvent `json:"events"`
 }
 
-// shown is a thread's history beside its view.
+// shown is a thread's history with its view.
 type shown struct {
 	engine.Shown
 	thread  session.Thread

@@ -41,7 +41,7 @@ var _ Job = (*cutJob)(nil)
 // Need implements Job.
 func (j *cutJob) Need() Need { return j.need }
 
-// Run implements Job. It calls nobody.
+// Run implements Job. It makes no call.
 func (j *cutJob) Run(context.Context) (Result, error) {
 	return Result{Condensation: j.condensation}, nil
 }

@@ -92,7 +92,7 @@ func argumentURL(arguments string) string {
 		URL, URI, Href, Link string
 		URLs                 []string
 	}
-	_ = json.Unmarshal([]byte(arguments), &named) // what can not be read is not there
+	_ = json.Unmarshal([]byte(arguments), &named) // what cannot be read is not there
 	for _, url := range append([]string{named.URL, named.URI, named.Href, named.Link}, named.URLs...) {
 		if url = strings.Join(strings.Fields(record.Printable(url)), " "); url != "" {
 			return strings.ToValidUTF8(url[:min(len(url), maxURL)], "")

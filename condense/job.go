@@ -90,7 +90,7 @@ func (j *llmJob) summarise(ctx context.Context, more bool) (session.Condensation
 	return c, err
 }
 
-// attempt asks for a summary with events of at most limit runes, in one call or, where one can not hold them, in parts:
+// attempt asks for a summary with events of at most limit runes, in one call or, where one cannot hold them, in parts:
 // that many calls at most. It tells how short the events were cut to fit.
 func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condensation, int, error) {
 	previous := j.span.previous

@@ -127,7 +127,7 @@ func TestPartsFail(t *testing.T) {
 }
 
 // TestPartsPanic: what panics while one of the parts is read panics where the condensation was asked for, and only when
-// nobody reads any more.
+// no part is being read any more.
 func TestPartsPanic(t *testing.T) {
 	var reading atomic.Int32
 	defer func() {

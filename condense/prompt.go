@@ -18,7 +18,7 @@ const (
 // messageOverhead is what a message costs besides its text, in tokens.
 const messageOverhead = 4
 
-// Tags around data in a prompt. The data is defused, so it can not close them.
+// Tags around data in a prompt. The data is defused, so it cannot close them.
 const (
 	previousOpen  = "<dewpoint_previous>"
 	previousClose = "</dewpoint_previous>"

@@ -113,7 +113,7 @@ func (m *missing) add(p int) {
 	m.first, m.last, m.count = min(m.first, p), max(m.last, p), m.count+1
 }
 
-// read decodes a message; one that can not be decoded is its own text.
+// read decodes a message; one that cannot be decoded is its own text.
 func read(codec Codec, raw []byte) session.Content {
 	c, err := codec.Read(raw)
 	if err != nil {

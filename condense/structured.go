@@ -10,7 +10,7 @@ import (
 
 // NewStructured gives a rolling condenser whose summariser is made to call a function, create_state_summary, with the
 // fields of OpenHands' StateSummary. The record is rendered as markdown; fields that are empty are left out. A call that
-// can not be read is a bad summary: nothing is forgotten for it.
+// cannot be read is a bad summary: nothing is forgotten for it.
 func NewStructured(s LLMSettings) *LLM {
 	if s.Name == "" {
 		s.Name = "structured_summary"

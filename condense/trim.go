@@ -158,7 +158,7 @@ var _ Job = (*trimJob)(nil)
 // Need implements Job.
 func (j *trimJob) Need() Need { return j.need }
 
-// Run implements Job. It calls nobody.
+// Run implements Job. It makes no call.
 func (j *trimJob) Run(context.Context) (Result, error) {
 	return Result{Condensation: j.condensation}, nil
 }

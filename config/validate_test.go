@@ -130,7 +130,7 @@ func TestTTLBounds(t *testing.T) {
 	}
 }
 
-// The cap is the embedded store's; with Redis only the default may stand, since it is what nobody wrote.
+// The cap is the embedded store's; with Redis only the default may stand, since it was not written.
 func TestStoreSize(t *testing.T) {
 	for _, tt := range []struct {
 		kind  string

@@ -1,4 +1,4 @@
-// Package deploy holds what is deployed beside the binary. Its tests keep that in step with the binary.
+// Package deploy holds what is deployed with the binary. Its tests keep that in step with the binary.
 package deploy
 
 import (

@@ -12,7 +12,7 @@ import (
 type Dialect interface {
 	// Name is the protocol's name in logs and metrics.
 	Name() string
-	// Split checks a request body and slices it. What it returns aliases the body. A body that can not be trusted gives an
+	// Split checks a request body and slices it. What it returns aliases the body. A body that cannot be trusted gives an
 	// *Error.
 	Split(body []byte) (*Request, error)
 	// Read decodes one message's content.

@@ -165,7 +165,7 @@ func TestAnswerSmuggling(t *testing.T) {
 	}
 }
 
-// TestLateAnswer has upstream send, after an answer and before anybody asked, another one: the next client must not get
+// TestLateAnswer has upstream send, after an answer and before any request, another one: the next client must not get
 // it.
 func TestLateAnswer(t *testing.T) {
 	now, done := make(chan struct{}), make(chan struct{})

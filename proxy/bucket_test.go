@@ -42,7 +42,7 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// TestBucketHolds: in no minute is more taken than twice what is allowed, and whoever waits as long as he was told, gets
+// TestBucketHolds: in no minute is more taken than twice what is allowed, and a client that waits as long as it was told gets
 // what he asked for.
 func TestBucketHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestCrowd has many clients at once, each with a conversation of its own that grows and is condensed; now and then one
-// of them leaves early. Nobody may get, or be summarised by, what is another's.
+// of them leaves early. None may get, or be summarised by, what is another's.
 func TestCrowd(t *testing.T) {
 	const clients, steps = 8, 6
 	r := condensing(t, setup{upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer {

@@ -150,7 +150,7 @@ func TestStoreAway(t *testing.T) {
 			for _, n := range []int{5, 7, 13, 15} { // the last are above the limit
 				resp := r.wantUnchanged(messages(turns("ships", n)...))
 				if got := resp.Header.Get("X-Dewpoint-Session"); got != "" {
-					t.Errorf("session %q: it can not be known", got)
+					t.Errorf("session %q: it cannot be known", got)
 				}
 			}
 			if away, lost := r.metric("dewpoint_store_degraded"), r.metric(`dewpoint_store_losses_total{op="resolve"}`); away != 1 || lost != 4 {
@@ -229,7 +229,7 @@ func TestStoreBackWithoutRequests(t *testing.T) {
 	want(true)
 	store.fail(false)
 	clock.pass(4 * time.Minute)
-	want(true) // nobody has tried
+	want(true) // it was not tried
 	clock.pass(2 * time.Minute)
 	want(false)
 }

@@ -55,7 +55,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// flood answers with a stream that never ends, until it can not be written any more.
+// flood answers with a stream that never ends, until it cannot be written any more.
 func flood(ended chan<- struct{}) func(conn *net.TCPConn, r *http.Request) {
 	return func(conn *net.TCPConn, r *http.Request) {
 		defer func() { ended <- struct{}{} }()

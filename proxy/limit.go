@@ -69,8 +69,8 @@ func (g *gate) enter(limit int) bool {
 
 func (g *gate) leave() { g.busy.Add(-1) }
 
-// charge takes the tokens of what is forwarded from the tenant's minute. They are those of the count; what can not be
-// counted, because the store is away, is guessed by its size. Paths that nobody looks into cost none.
+// charge takes the tokens of what is forwarded from the tenant's minute. They are those of the count; what cannot be
+// counted, because the store is away, is guessed by its size. Paths that are passed through cost none.
 func (r *request) charge() error {
 	limit := r.tenant.Limits.Tokens
 	if limit == 0 || r.asked.dialect == nil {

@@ -107,7 +107,7 @@ func TestTokensPerMinute(t *testing.T) {
 	large := messages(say("user", strings.Repeat("x", 4*5000))) // counted as 5,007
 	r.wantServed(large)                                         // and took 300
 	r.wantServed(large)
-	r.wantServed(large) // 900 by now, so that another 5,007 do not fit beside the 1,200 of four
+	r.wantServed(large) // 900 by now, so that another 5,007 do not fit on top of the 1,200 of four
 	r.wantServed(large)
 	if wait := r.wantLimited(large, "tokens_per_minute_exceeded"); wait != 3 { // 207 too many, at 100 a second
 		t.Errorf("Retry-After %d, want 3", wait)
@@ -118,7 +118,7 @@ func TestTokensPerMinute(t *testing.T) {
 	r.final[`dewpoint_limited_total{limit="tokens",tenant="a"}`] = 1
 }
 
-// TestTokensOfNobody: while upstream is away, a tenant's minute is not used up by what nobody served.
+// TestTokensOfNobody: while upstream is away, a tenant's minute is not used up by what was not served.
 func TestTokensOfNobody(t *testing.T) {
 	var clock stopped
 	r := newRig(t, setup{
@@ -153,7 +153,7 @@ func TestTokensUpstreamTold(t *testing.T) {
 	clock.pass(61 * time.Second)
 	reply = using(-1<<40, -1<<40)
 	r.wantServed(hello)
-	r.wantServed(hello) // an upstream that talks nonsense gives nobody a credit
+	r.wantServed(hello) // an upstream that talks nonsense gives no credit
 	clock.pass(time.Hour)
 	reply = using(6000, 0)
 	r.wantServed(hello)

@@ -153,7 +153,7 @@ func (h *holding) Message(c session.Content) int {
 	return h.quarters.Message(c)
 }
 
-// TestLinesCountWhatIsHeld has a request fail that nothing counted before its line in the log: its body is not let go of,
+// TestLinesCountWhatIsHeld has a request fail that nothing counted before its line in the log: its body is not released,
 // for another request to be read into, before it was counted.
 func TestLinesCountWhatIsHeld(t *testing.T) {
 	for name, s := range map[string]setup{

@@ -71,7 +71,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	r.atEnd(`dewpoint_bytes_in_flight_limit`, float64(proxy.DefaultLimits().InFlight))
 }
 
-// TestStrangersAreNoTenant counts a request with nobody's key under no tenant's name.
+// TestStrangersAreNoTenant counts a request with an unknown key under no tenant's name.
 func TestStrangersAreNoTenant(t *testing.T) {
 	r := newRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{Tenant: engine.Tenant{Name: "a", Condenser: condense.Noop{}}, Upstream: proxy.UpstreamConfig{BaseURL: base}}}

@@ -117,8 +117,8 @@ func TestStoreThatPanics(t *testing.T) {
 	}
 }
 
-// TestPanicBeside is one in what is done beside the request, which must not take the process along.
-func TestPanicBeside(t *testing.T) {
+// TestPanicMeanwhile is one in what is done during the request, which must not take the process along.
+func TestPanicMeanwhile(t *testing.T) {
 	r := newRig(t, setup{store: func(s session.Store) session.Store { return panickingStore{s} }})
 	r.atEnd("dewpoint_panics_total", 2)
 	for range 2 {

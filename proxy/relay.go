@@ -188,7 +188,7 @@ func (r *relay) conclude() {
 			r.panicked(v)
 		}
 	}()
-	defer func() { r.ended(r.state) }() // whatever the tee does: the request lets go of what it holds
+	defer func() { r.ended(r.state) }() // whatever the tee does: the request releases what it holds
 	if r.tee != nil {
 		r.state.Answer = r.tee.Answer()
 	}

@@ -67,7 +67,7 @@ func TestOverflowWithStatus200(t *testing.T) {
 	}
 }
 
-// TestOverflowThatStays: what can not be made to fit gets upstream's own error, unchanged.
+// TestOverflowThatStays: what cannot be made to fit gets upstream's own error, unchanged.
 func TestOverflowThatStays(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 500}}, condenser: onRequest()})
 	resp, body := r.ask(messages(say("user", strings.Repeat("one long question ", 300))))
@@ -199,7 +199,7 @@ func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
 		t.Fatalf("%s, condensed %q, %d calls: %s", resp.Status, resp.Header.Get("X-Dewpoint-Condensed"), r.up.SummariserCalls(), body)
 	}
 	if !health.Ready(condense.Attempt{Endpoint: condense.Endpoint{BaseURL: r.up.URL() + "/v1"}, Model: cheapModel}) {
-		t.Error("the summariser is left alone although nobody asked it")
+		t.Error("the summariser is left alone although it was not asked")
 	}
 	if r.logs.FilterMessage("condensed without a summary").Len() != 1 {
 		t.Error("the log does not say that there is no summary")

@@ -167,7 +167,7 @@ func TestPathsThatClimb(t *testing.T) {
 	}
 }
 
-// TestBodies sends bodies of other paths, which nobody looks into.
+// TestBodies sends bodies of other paths, which are passed through.
 func TestBodies(t *testing.T) {
 	r, got := mirrored(t, setup{})
 	binary := make([]byte, 300<<10)
@@ -214,7 +214,7 @@ func TestEncodedBody(t *testing.T) {
 }
 
 // TestEarlyAnswer has an upstream that answers while the body is still on its way to it: the bytes must stay what they
-// are until the transport has let go of them, even after the client has its whole answer.
+// are until the transport has released them, even after the client has its whole answer.
 func TestEarlyAnswer(t *testing.T) {
 	transport := &early{rest: make(chan io.ReadCloser, 1)}
 	r := newRig(t, setup{transport: transport, base: "http://upstream.invalid/v1"})

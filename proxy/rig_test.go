@@ -56,7 +56,7 @@ type setup struct {
 	models    func(name string) proxy.ModelInfo // instead of one that takes every name
 }
 
-// rig is a server with all it needs, on loopback. When the test ends it is shut down, and must have let go of everything.
+// rig is a server with all it needs, on loopback. When the test ends it is shut down, and must have released everything.
 type rig struct {
 	t       *testing.T
 	up      *fakeupstream.Server

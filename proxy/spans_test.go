@@ -137,7 +137,7 @@ func TestContextPassesUntraced(t *testing.T) {
 	}
 }
 
-// TestBrokenContext begins a trace of its own where the client's can not be read.
+// TestBrokenContext begins a trace of its own where the client's cannot be read.
 func TestBrokenContext(t *testing.T) {
 	all, spans := tracing(t)
 	r := newRig(t, setup{spans: spans, models: priced})
@@ -149,7 +149,7 @@ func TestBrokenContext(t *testing.T) {
 	}
 }
 
-// TestSpansOfACondensation finds the summariser's call below the condensation, with its own usage, and nothing anybody said.
+// TestSpansOfACondensation finds the summariser's call below the condensation, with its own usage, and nothing of what was said.
 func TestSpansOfACondensation(t *testing.T) {
 	all, spans := tracing(t)
 	counted := &noting{spans: spans}

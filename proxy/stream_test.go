@@ -99,7 +99,7 @@ func TestFaultsMidStream(t *testing.T) {
 	}
 }
 
-// TestBrokenPassThrough is an answer on a path that nobody reads along.
+// TestBrokenPassThrough is an answer on a path that is passed through.
 func TestBrokenPassThrough(t *testing.T) {
 	r := newRig(t, setup{base: cannedUpstream(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")})
 	resp, err := r.client.Do(r.request(guard(t), http.MethodGet, "/v1/files/1/content", ""))

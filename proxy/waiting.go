@@ -63,7 +63,7 @@ func (r *request) attend(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// work gets upstream's answer. Nobody else uses the request meanwhile.
+// work gets upstream's answer. Nothing else uses the request meanwhile.
 func (w *waiting) work() {
 	defer close(w.came)
 	defer func() {

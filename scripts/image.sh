@@ -33,7 +33,7 @@ tools() {
 	have apt-get || give_up "buildah and debootstrap are absent, and there is no apt to install them by"
 	say "installing buildah and debootstrap"
 	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends buildah debootstrap ||
-		give_up "buildah and debootstrap can not be installed by apt"
+		give_up "buildah and debootstrap cannot be installed by apt"
 }
 
 # base makes the image with the toolchain, once for each version of it.

@@ -9,7 +9,7 @@ for limits in "--max-size 60" "--max-tokens 12000"; do
 		bin/dewpoint replay $limits $mode "$runs"
 	done
 done
-# A context window that nobody was told of: the longest of the runs must get through it.
+# A context window that is not announced: the longest of the runs must get through it.
 longest=$(ls -S "$runs"/*.json | head -n 1)
 echo "== replay --window 16384, the longest run"
 bin/dewpoint replay --window 16384 --model a-model-of-ours "$longest"

@@ -9,7 +9,7 @@ import (
 // ErrCursor: a cursor was not given by this store, or by one of another kind.
 var ErrCursor = errors.New("not a cursor of this list")
 
-// Archive is what an operator asks of a store, beside what requests do with it. A store implements both.
+// Archive is what an operator asks of a store, apart from what requests do with it. A store implements both.
 //
 // Its calls may take longer than a request's: they look at many records, and are not on any request's way.
 type Archive interface {
@@ -21,7 +21,7 @@ type Archive interface {
 	// place and trace that points to them. What was under way meanwhile leaves nothing of it behind: at most it begins the
 	// session anew, whole, from what its client sends. ErrNotFound if there is no such session.
 	Forget(ctx context.Context, id SessionID) error
-	// Request logs that somebody asks for a thread to be condensed. It is pending, in Thread.Requested, for every replica
+	// Request logs a request for a thread to be condensed. It is pending, in Thread.Requested, for every replica
 	// and after every restart, until a condensation of the thread answers it. ErrNotFound if the thread was never begun.
 	Request(ctx context.Context, thread ThreadID, at time.Time) error
 }

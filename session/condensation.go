@@ -70,7 +70,7 @@ type Trim struct {
 	Pos, Head, Tail int // Head and Tail in bytes of text
 }
 
-// Answers reports whether c is what somebody asks for who requests a condensation: the trim of a message that has just
+// Answers reports whether c is what a request for a condensation asks for: the trim of a message that has just
 // come is not.
 func (c *Condensation) Answers() bool { return c.Reason != ReasonArrival }
 

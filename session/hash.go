@@ -22,7 +22,7 @@ type Scope struct {
 	Key        string // session key that the client gave, empty if none
 }
 
-// Secret is the server's key to every hash it makes. A client that does not hold it can not forge a prefix.
+// Secret is the server's key to every hash it makes. A client that does not hold it cannot forge a prefix.
 type Secret []byte
 
 // Seed is c0, the start of every chain in the scope.

@@ -13,7 +13,7 @@ const (
 	Action                      // assistant message with tool calls
 	Observation                 // tool result
 	Condensed                   // a condensation took place
-	Requested                   // somebody asked for a condensation
+	Requested                   // a condensation was asked for
 )
 
 var kindNames = [...]string{"", "system", "user", "agent", "action", "observation", "condensation", "condensation_request"}

@@ -12,11 +12,11 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrStale: the thread has moved on; read it again and append what is still missing.
 	ErrStale = errors.New("stale append")
-	// ErrLocked: somebody else holds the lock.
+	// ErrLocked: another caller holds the lock.
 	ErrLocked = errors.New("locked")
-	// ErrUnreadable: the content is there and can not be read. Its key is not configured, or it was changed.
+	// ErrUnreadable: the content is there and cannot be read. Its key is not configured, or it was changed.
 	ErrUnreadable = errors.New("content unreadable")
-	// ErrUnavailable: the store can not be reached; the request must go on without it.
+	// ErrUnavailable: the store cannot be reached; the request must go on without it.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrDamaged: what the store keeps is damaged. It comes with ErrUnavailable.
 	ErrDamaged = errors.New("the store is damaged")
@@ -28,7 +28,7 @@ var (
 // of the same replica; for Condense, of every replica. Writes other than Condense may be lost in a crash (they are
 // repaired from the next request, because clients resend their history); never half-written: a Batch is applied whole
 // or not at all, save that index entries may be missing. Records expire together, TTL after their thread was last
-// written. A store that can not be reached returns an error that wraps ErrUnavailable within its own deadline.
+// written. A store that cannot be reached returns an error that wraps ErrUnavailable within its own deadline.
 type Store interface {
 	// Secret returns the server secret, which is proposed the first time and then never changes.
 	Secret(ctx context.Context, proposed Secret) (Secret, error)
@@ -42,7 +42,7 @@ type Store interface {
 	// Condense logs c in its thread and returns it with its id; it is durable and visible to all replicas when it returns.
 	// ErrNotFound if the thread was never begun.
 	Condense(ctx context.Context, thread ThreadID, c Condensation) (Condensation, error)
-	// Summary reads the summary of one condensation. Summaries never change. ErrUnreadable if it can not be opened.
+	// Summary reads the summary of one condensation. Summaries never change. ErrUnreadable if it cannot be opened.
 	Summary(ctx context.Context, id CondensationID) (string, error)
 	// Events reads at most limit entries of a thread's log, beginning with entry from (1 is the first). One
 	// whose payload is encrypted under a key that is not configured comes without it; one that was changed is ErrUnreadable.
@@ -56,7 +56,7 @@ type Store interface {
 	// Lock takes a thread's condensation lock, without waiting: ErrLocked if it is taken. It runs out ttl after it was taken or last
 	// renewed, so that nothing waits long for a holder that died.
 	Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (Lease, error)
-	// Close writes what is pending and lets go of all resources.
+	// Close writes what is pending and releases all resources.
 	Close() error
 }
 

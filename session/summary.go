@@ -18,7 +18,7 @@ type summaryName struct {
 func named(c *Condensation) summaryName { return summaryName{c.ID, c.Hidden.Span, c.Time.UnixNano()} }
 
 // Condensations gives a thread's condensations that apply to the history, with the summary that its view shows: see Legible.
-// The resolution counts those that can not be read.
+// The resolution counts those that cannot be read.
 func (r *Registry) Condensations(ctx context.Context, res *Resolution) (applied []Condensation, err error) {
 	applied, res.Unreadable, err = Legible(res.query.History, res.Thread.Condensations, func(c *Condensation) (string, error) {
 		return r.summary(ctx, res.Thread.ID, c)
@@ -27,9 +27,9 @@ func (r *Registry) Condensations(ctx context.Context, res *Resolution) (applied 
 }
 
 // Legible gives those of a thread's condensations that apply to a history, with the summary that its view shows, as read
-// gives it. One whose summary is lost (ErrNotFound) or can not be read (ErrUnreadable) counts as if it had never been made,
+// gives it. One whose summary is lost (ErrNotFound) or cannot be read (ErrUnreadable) counts as if it had never been made,
 // and so do those that build on it: what it has forgotten is shown again, and may be condensed again. Unreadable counts
-// those that can not be read.
+// those that cannot be read.
 func Legible(
 	h *History, all []Condensation, read func(*Condensation) (string, error),
 ) (applied []Condensation, unreadable int, err error) {

@@ -7,7 +7,7 @@ import (
 
 // A trace is a fingerprint of something that the proxy relayed to a client: a tool call's id, an answer, a line of it.
 // A history that matches no known prefix, because its client summarised it, rewrote its beginning or handed a task to a
-// sub-agent, is linked to its session by the traces it carries. Traces are keyed by the scope's seed, so nobody finds
+// sub-agent, is linked to its session by the traces it carries. Traces are keyed by the scope's seed, so no one finds
 // anything by them outside of it.
 
 const (

@@ -77,7 +77,7 @@ func TestUnreadableSummariesDoNotApply(t *testing.T) {
 	asked := store.asked
 	want(registry, "u1 a1 o1 a2 o2 a3 o3 a4 o4", 2)
 	if store.asked != asked {
-		t.Error("the store is asked again for what it can not read")
+		t.Error("the store is asked again for what it cannot read")
 	}
 	condense(registry, 7, "anew")
 	want(registry, "u1 anew a4 o4", 2)

@@ -86,7 +86,7 @@ func TestUnitsThatGoOnAreNotTorn(t *testing.T) {
 	}
 }
 
-// TestCallsAnsweredLateAreNotHidden: a call was forgotten when nobody had answered it yet, and its result comes after all.
+// TestCallsAnsweredLateAreNotHidden: a call was forgotten before it was answered, and its result comes after all.
 func TestCallsAnsweredLateAreNotHidden(t *testing.T) {
 	for _, test := range []struct {
 		made     string

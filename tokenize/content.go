@@ -2,7 +2,7 @@ package tokenize
 
 import "github.com/dewpoint-proxy/dewpoint/session"
 
-// What a request costs beside its text. The first three are from OpenAI's cookbook ("How to count tokens with
+// What a request costs on top of its text. The first three are from OpenAI's cookbook ("How to count tokens with
 // tiktoken"); a tool call's framing is not published, and 8 is what its requests come to at most.
 const (
 	// ReplyPriming is counted once a request: the reply's opening.

@@ -10,7 +10,7 @@ import (
 	loader "github.com/pkoukk/tiktoken-go-loader"
 )
 
-// subject is an encoder beside tiktoken-go's over the same vocabulary.
+// subject is an encoder next to tiktoken-go's over the same vocabulary.
 type subject struct {
 	*Encoder
 	reference *tiktoken.Tiktoken

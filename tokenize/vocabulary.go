@@ -163,7 +163,7 @@ func (v *vocabulary) find(piece string) uint32 {
 }
 
 // hash mixes the bytes of a piece eight at a time by a folded 64 by 64 bit product, as wyhash does. The table is fixed
-// when it is loaded and nobody can add to it, so it needs no secret.
+// when it is loaded and cannot be added to, so it needs no secret.
 func hash(s string) uint64 {
 	h := uint64(len(s)) * 0x9E3779B97F4A7C15
 	for len(s) > 8 {
@@ -195,7 +195,7 @@ func loadTail(s string) uint64 {
 	return uint64(s[0]) | uint64(s[len(s)>>1])<<8 | uint64(s[len(s)-1])<<16
 }
 
-// fingerprint is the part of a hash that a slot keeps beside the id.
+// fingerprint is the part of a hash that a slot keeps with the id.
 func fingerprint(h uint64) uint32 { return uint32(h>>32) &^ (1<<idBits - 1) }
 
 func fill(s []uint32, value uint32) {

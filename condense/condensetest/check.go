@@ -11,7 +11,7 @@ import (
 )
 
 // Check compares the messages that were forwarded with those that the client sent, and reports every invariant that is
-// broken. What the client did not send is taken for a summary. Equal messages can not be told apart: those before the
+// broken. What the client did not send is taken for a summary. Equal messages cannot be told apart: those before the
 // first gap are matched from the beginning, the others from the end.
 func Check(before, after []session.Message) error {
 	h := session.NewHistory(session.Hash{}, before)
@@ -109,7 +109,7 @@ func contents(v *session.View) error {
 	return nil
 }
 
-// contentOf is what two messages have beside their text.
+// contentOf is what two messages have apart from their text.
 func contentOf(was, now []byte) (a, b string, err error) {
 	before, errBefore := Codec{}.Read(was)
 	after, errAfter := Codec{}.Read(now)
@@ -320,7 +320,7 @@ func trims(before *session.View, c session.Condensation) error {
 		content, err := Codec{}.Read(item.Raw)
 		switch {
 		case !ok || err != nil || item.Kind != session.Observation || item.Trim != nil:
-			return fmt.Errorf("trim of position %d, which can not be", t.Pos)
+			return fmt.Errorf("trim of position %d, which cannot be", t.Pos)
 		case t.Pos <= last || t.Pos > c.Prefix:
 			return fmt.Errorf("trim of position %d after %d, prefix %d", t.Pos, last, c.Prefix)
 		case t.Head < 0 || t.Tail < 0 || t.Head+t.Tail >= len(content.Text):

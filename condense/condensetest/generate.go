@@ -48,7 +48,7 @@ func (g *Generator) piece() {
 		g.exchange(false)
 	case 7:
 		g.sealed()
-	case 8: // a result that nobody asked for
+	case 8: // a result that was not asked for
 		g.ids++
 		g.result(fmt.Sprintf("orphan_%d", g.ids))
 	case 9: // a result once more

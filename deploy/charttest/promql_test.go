@@ -262,7 +262,7 @@ func TestFilesArriveAsTheyAre(t *testing.T) {
 				t.Errorf("%s arrives as %+v", rule.Alert, got)
 			}
 			if url := got.Annotations["runbook_url"]; rule.Alert != "" && !strings.HasPrefix(url, "https://") {
-				t.Errorf("%s sends whoever is woken to %q", rule.Alert, url)
+				t.Errorf("%ssends the reader to %q", rule.Alert, url)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 )
 
-// What Kubernetes lets nobody change must be the same for every way to run, or an upgrade between them would fail.
+// What Kubernetes does not let anyone change must be the same for every way to run, or an upgrade between them would fail.
 func TestUpgradesBetweenSets(t *testing.T) {
 	before := mustRender(t, sets(t)["default"])
 	eachSet(t, func(t *testing.T, after rendered) {

@@ -92,7 +92,7 @@ func (e encoded) at(i, n int) []byte {
 	return b[i%3 : i%3+n]
 }
 
-// dimensions reads the width and height from the header of a PNG, GIF, JPEG or WebP, 0 if it can not.
+// dimensions reads the width and height from the header of a PNG, GIF, JPEG or WebP, 0 if it cannot.
 func dimensions(e encoded) (width, height int) {
 	head := e.at(0, 24)
 	switch {

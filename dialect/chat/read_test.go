@@ -91,7 +91,7 @@ func TestReadImages(t *testing.T) {
 	picture := image.NewPaletted(image.Rect(0, 0, 300, 200), color.Palette{color.Black, color.White})
 	var asPNG, asJPEG, asGIF bytes.Buffer
 	if png.Encode(&asPNG, picture) != nil || jpeg.Encode(&asJPEG, picture, nil) != nil || gif.Encode(&asGIF, picture, nil) != nil {
-		t.Fatal("can not make pictures")
+		t.Fatal("cannot make pictures")
 	}
 	// A JPEG with a large metadata segment before its frame header.
 	late := append([]byte{0xFF, 0xD8, 0xFF, 0xE1, 0xFF, 0x00}, make([]byte, 0xFF00-2)...)

@@ -54,7 +54,7 @@ func thinkingPart(part rawjson.Value) bool {
 func isThinking(kind rawjson.Value) bool { return kind.Is("thinking") || kind.Is("redacted_thinking") }
 
 // StripReasoning gives a message without the sealed reasoning that is bound to what stood before it. All other values stay as
-// the client wrote them. Content of which nothing is left becomes null beside tool calls, and the empty text without.
+// the client wrote them. Content of which nothing is left becomes null next to tool calls, and the empty text without.
 func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 	if err := rawjson.Valid(raw, d.options.MaxDepth); err != nil {
 		return nil, fmt.Errorf("strip reasoning: %w", err)

@@ -89,7 +89,7 @@ func TestSplitRefuses(t *testing.T) {
 		dialect.CodeDuplicateKey, "messages[1].tool_calls.function.arguments")
 	f(in(`"role":"assistant","function_call":{"name":"a","name":"b"}`), dialect.CodeDuplicateKey, "messages[1].function_call.name")
 
-	// An unsound body is refused even where it can not be understood either.
+	// An unsound body is refused even where it cannot be understood either.
 	f(`{"messages":[{"role":"critic"}],"model":1,"model":2}`, dialect.CodeDuplicateKey, "model")
 	f(`{"messages":[1],}`, dialect.CodeInvalidJSON, "")
 

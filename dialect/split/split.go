@@ -88,7 +88,7 @@ func (s *Splitter) release(w *Walker) {
 	s.scratch.Put(w)
 }
 
-// handOver gives all messages away, linked, as nobody may change them.
+// handOver gives all messages away, linked, as they must not change.
 func (w *Walker) handOver() []session.Message {
 	w.link(w.fresh.messages)
 	return w.remembered()

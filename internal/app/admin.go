@@ -33,7 +33,7 @@ func (a *App) buildAdmin(store session.Backend) error {
 		return fmt.Errorf("admin.listen: %s is %s here, which is not loopback: set admin.token", a.config.Admin.Listen, ip)
 	}
 	probes := http.NewServeMux()
-	a.probes().Register(probes) // for whoever asks: a kubelet has no token
+	a.probes().Register(probes) // without a token: a kubelet has none
 	handler := admin.New(admin.Options{
 		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
 		Forwarder: a.engine, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: probes,

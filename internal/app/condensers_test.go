@@ -201,7 +201,7 @@ tenants:
 	}
 }
 
-// TestReloadRefuses keeps what is in force when a new configuration can not be built.
+// TestReloadRefuses keeps what is in force when a new configuration cannot be built.
 func TestReloadRefuses(t *testing.T) {
 	cfg := load(t, ".yaml", "condenser: {type: recent, max_events: 5}")
 	a, err := New(cfg, zap.NewNop())

@@ -234,7 +234,7 @@ func TestCollectorsAway(t *testing.T) {
 	}
 }
 
-// TestStuckStandardError serves although nobody reads the log: a pipe holds 64 KiB, these lines are many times that.
+// TestStuckStandardError serves although the log is not read: a pipe holds 64 KiB, these lines are many times that.
 func TestStuckStandardError(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {

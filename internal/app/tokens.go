@@ -16,7 +16,7 @@ type tokens struct {
 	encoders *tokenize.Registry
 }
 
-// Counter gives the model's counter; a conservative estimate where its vocabulary can not be loaded.
+// Counter gives the model's counter; a conservative estimate where its vocabulary cannot be loaded.
 func (t *tokens) Counter(model string) engine.Counter {
 	m, _ := t.config.Load().ModelFor(model)
 	e, err := t.encoders.Encoder(m.Encoding)

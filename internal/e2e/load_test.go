@@ -19,11 +19,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// load is agents that talk without a pause until nobody listens any more, or they are told to stop.
+// load is agents that talk without a pause until the server has gone, or they are told to stop.
 type load struct {
 	url      string
 	agents   []*talker
-	exchange chan struct{} // one value an exchange, while somebody takes them
+	exchange chan struct{} // one value an exchange, while they are taken
 	stop     chan struct{}
 	ending   atomic.Bool // the proxy has been told to stop
 	work     sync.WaitGroup
@@ -74,7 +74,7 @@ func (l *load) after(t testing.TB, n int) {
 			t.Fatal("too few exchanges")
 		}
 	}
-	go func() { // nobody waits for the others
+	go func() { // the others are not waited for
 		for range l.exchange {
 		}
 	}()

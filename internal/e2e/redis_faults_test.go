@@ -234,7 +234,7 @@ func outOfMemory(t *testing.T) ailing {
 	}
 }
 
-// readOnly makes the server the replica of a master that nobody can reach.
+// readOnly makes the server the replica of a master that cannot be reached.
 func readOnly(t *testing.T) ailing {
 	redis := sessiontest.StartRedis(t)
 	return ailing{

@@ -52,7 +52,7 @@ func TestTwoProxiesTakeTurns(t *testing.T) {
 }
 
 // duel is two proxies that are sent the same history, of which the first asks the summariser and gets no answer until
-// it is let go.
+// it is released.
 type duel struct {
 	*setting
 	first, second *process

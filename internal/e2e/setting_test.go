@@ -39,7 +39,7 @@ func newLenient(t testing.TB, options fakeupstream.Options) *setting {
 	front := httptest.NewServer(http.HandlerFunc(s.forward))
 	s.url = front.URL + "/v1"
 	t.Cleanup(func() {
-		s.Upstream.Close() // first: it lets go of what is held
+		s.Upstream.Close() // first: it releases what is held
 		s.Aside.Close()
 		front.CloseClientConnections()
 		front.Close()

@@ -62,7 +62,7 @@ func TestStorm(t *testing.T) {
 	s.p = serve(t, "--config", s.config(t, embedded(newStore(t))+"\nlimits: {max_body: 4MiB, bytes_in_flight: 4MiB}"))
 	s.send()
 	s.checkUpstream()
-	// Nearly the whole budget for bytes in flight: it gets through when every other body was let go.
+	// Nearly the whole budget for bytes in flight: it gets through when every other body was released.
 	sessiontest.Eventually(t, "all bodies are let go", func() error {
 		text := strings.Repeat("x", 3<<20)
 		return s.status(http.MethodPost, "/embeddings", kindElsewhere, `{"model":"m","input":"`+text+`"}`, http.StatusOK)

@@ -81,7 +81,7 @@ func (c *prefixCache) limit() int {
 	return cacheGeneration
 }
 
-// drop forgets everything, as a cache does that nobody used for its time to live.
+// drop forgets everything, as a cache does that was not used for its time to live.
 func (c *prefixCache) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,8 +28,8 @@ const (
 )
 
 // Fault is what goes wrong with one answer, success or error alike. It counts pieces: of a stream the events, of a whole
-// body blocks of 64 bytes. A channel that is held on lets go at one value or when closed; the client's leaving and the
-// server's Close let go too.
+// body blocks of 64 bytes. A channel that is held on releases at one value or when closed; the client's leaving and the
+// server's Close release too.
 type Fault struct {
 	HoldHeaders <-chan struct{} // nothing is sent before
 	Hold        <-chan struct{} // after HoldAfter pieces (the headers are out, even if 0) nothing more is sent before

@@ -212,7 +212,7 @@ func TestCancelIsSeenInEveryPhase(t *testing.T) {
 					t.Errorf("noticed %+v", got)
 				}
 			case <-guard(t).Done():
-				t.Fatal("nobody noticed")
+				t.Fatal("it was not noticed")
 			}
 			<-left
 			ended, err := s.WaitEnded(guard(t), 1)

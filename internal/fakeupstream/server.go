@@ -43,7 +43,7 @@ type Server struct {
 	options Options
 	record  *recorder
 	cache   prefixCache
-	quit    chan struct{} // closed by Close: lets go of what a fault holds
+	quit    chan struct{} // closed by Close: releases what a fault holds
 	http    *http.Server
 
 	mu       sync.Mutex
@@ -107,7 +107,7 @@ func (s *Server) URL() string {
 	return "http://" + s.listener.Addr().String()
 }
 
-// Close lets go of every held answer, closes the connections, and waits until all goroutines have ended. Requests that
+// Close releases every held answer, closes the connections, and waits until all goroutines have ended. Requests that
 // it cuts off do not count as cancelled. It may be called again.
 func (s *Server) Close() {
 	s.mu.Lock()

@@ -231,7 +231,7 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	if data := streamed(t, s, scripted, helloStream); strings.Contains(strings.Join(data, ""), "usage") {
-		t.Error("usage that nobody asked for")
+		t.Error("usage that was not asked for")
 	}
 	scripted.OmitUsage = true
 	if data := streamed(t, s, scripted, withUsage); strings.Contains(strings.Join(data, ""), "usage") {

@@ -19,7 +19,7 @@ const (
 	Failed   State = "failed"
 )
 
-// Check looks at one thing. Look is called concurrently, and returns by ctx's end; detail is shown to anybody who asks, so
+// Check looks at one thing. Look is called concurrently, and returns by ctx's end; detail is shown to anyone who asks, so
 // it holds nothing that is not ours to show.
 type Check struct {
 	Name string

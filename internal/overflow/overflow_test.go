@@ -146,7 +146,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// The numbers that llama.cpp puts beside its words are believed no more than those in words.
+// The numbers that llama.cpp adds to its words are believed no more than those in words.
 func TestRecogniseNumbersBeside(t *testing.T) {
 	for beside, want := range map[string]Overflow{
 		`"n_ctx":256,"n_prompt_tokens":300`:                   {Limit: 256, Prompt: 300},

@@ -17,7 +17,7 @@ const (
 	maxText  = 16 << 10 // bytes of each
 )
 
-// report is what an error says in words, and the numbers that llama.cpp puts beside them.
+// report is what an error says in words, and the numbers that llama.cpp adds to them.
 type report struct {
 	texts         []string // folded: messages, and codes and types, which are words too
 	limit, prompt int
@@ -58,7 +58,7 @@ func (r report) find() (c counts, which int, ok bool) {
 	return counts{}, 0, false
 }
 
-// complete adds the numbers beside the words.
+// complete adds the numbers to the words.
 func (r report) complete(c counts) counts {
 	if c.limit == 0 {
 		c.limit = r.limit

@@ -76,9 +76,9 @@ var rows = []row{
 
 	// ---- llama.cpp and what is built on it. ----
 
-	// llama.cpp from October 2025: langchain-ai/openwiki#648, with n_prompt_tokens and n_ctx beside it.
+	// llama.cpp from October 2025: langchain-ai/openwiki#648, with n_prompt_tokens and n_ctx.
 	{words: "request ({prompt} tokens) exceeds the available context size ({limit} tokens)"},
-	// llama.cpp from September 2025, numbers beside it: ggml-org/llama.cpp#15780, oobabooga/textgen#7257. Before: none.
+	// llama.cpp from September 2025, with numbers: ggml-org/llama.cpp#15780, oobabooga/textgen#7257. Before: none.
 	{words: "exceeds the available context size"},
 	// llama-cpp-python: rllm-team/rllm#55.
 	{words: "requested tokens ({prompt}) exceed context window of {limit}"},

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// Ports that systems, as they come, give to nobody who does not ask for them: connections and listeners on port 0 get higher ones.
+// Ports that systems, as they come, do not give out unasked: connections and listeners on port 0 get higher ones.
 const firstPort, lastPort = 20_000, 32_767
 
-// FreeAddr gives an address on the loopback on which nobody listens, for a server that has to be told where to. Only who takes
+// FreeAddr gives a free address on the loopback, for a server that has to be told where to. Only who takes
 // such ports, too, can come in between, so that a server can be killed and started there again.
 func FreeAddr() (string, error) {
 	var taken error

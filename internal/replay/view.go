@@ -26,7 +26,7 @@ type View struct {
 }
 
 // LayOver maps the forwarded messages to those sent: in order, byte for byte or shown in part, with at most one summary
-// among them. What can not be mapped is an error.
+// among them. What cannot be mapped is an error.
 func LayOver(sent, forwarded []byte) (*View, error) {
 	d := chat.New(chat.Options{})
 	was, err := d.Split(sent)

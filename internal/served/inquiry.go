@@ -101,7 +101,7 @@ func (i *inquiry) llamaCPP() int {
 	return answer.Settings.Context
 }
 
-// lmStudio has a list of its own beside OpenAI's.
+// lmStudio has a list of its own next to OpenAI's.
 func (i *inquiry) lmStudio() int {
 	var answer struct{ Data []entry }
 	_ = i.get(i.root("api/v0/models"), &answer)

@@ -188,7 +188,7 @@ func startMock(t *testing.T) *Mock {
 func TestStrayArrivals(t *testing.T) {
 	x := newExpectations()
 	if x.arrived(7); x.check() == nil {
-		t.Error("a request that nobody made passed")
+		t.Error("a request that was never made passed")
 	}
 	if _, err := x.take(7); err == nil {
 		t.Error("took what was not expected")

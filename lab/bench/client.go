@@ -53,7 +53,7 @@ func newClient(conn net.Conn, buffer int) *client {
 
 func (c *client) close() { c.conn.Close() }
 
-// do makes a call and reads the answer to its end. each sees the answer's pieces as they come; nil: nobody does.
+// do makes a call and reads the answer to its end. each sees the answer's pieces as they come; nil: not needed.
 func (c *client) do(call *call, each func([]byte)) (*answer, error) {
 	c.head = appendHead(c.head[:0], call)
 	parts := net.Buffers{c.head, call.Body[0], call.Body[1], call.Body[2]}

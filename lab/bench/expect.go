@@ -22,7 +22,7 @@ type expectations struct {
 	mu   sync.Mutex
 	next uint64
 	all  map[uint64]*expectation
-	errs []error       // arrivals that nobody expected
+	errs []error       // unexpected arrivals
 	wait time.Duration // for what was answered to have arrived and been compared
 }
 
@@ -101,7 +101,7 @@ func (x *expectations) take(id uint64) (int, error) {
 	return e.bytes, nil
 }
 
-// check is an error if anything arrived that nobody expected.
+// check is an error if anything arrived unexpectedly.
 func (x *expectations) check() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

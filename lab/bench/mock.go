@@ -115,7 +115,7 @@ func (x *exchange) one() error {
 	}
 	first := x.mock.Expected.arrived(x.id)
 	err = x.answer(len(body))
-	if first != nil { // not while somebody waits
+	if first != nil { // not while a request waits
 		x.mock.Expected.came(first, body)
 	}
 	x.mock.buffers.put(body)

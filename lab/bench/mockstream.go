@@ -129,7 +129,7 @@ func (x *exchange) leaving(kind string) error {
 	return err
 }
 
-// signal tells a time, unless nobody has taken the last one.
+// signal tells a time, unless the last one is not taken yet.
 func signal(to chan<- time.Time, at time.Time) {
 	select {
 	case to <- at:
@@ -144,7 +144,7 @@ func (m *Mock) hold(conn net.Conn) {
 	m.held = conn
 }
 
-// release ends that connection: its client has left, and nobody told.
+// release ends that connection: its client has left, untold.
 func (m *Mock) release() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

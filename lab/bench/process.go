@@ -17,12 +17,12 @@ import (
 	running "github.com/dewpoint-proxy/dewpoint/internal/process"
 )
 
-// process is a program that runs beside the benchmark.
+// process is a program that the benchmark runs.
 type process struct {
 	command *exec.Cmd
 	stop    syscall.Signal // that ends it in good order
 	in      io.WriteCloser
-	lines   chan string // of its output, until nobody takes them
+	lines   chan string // of its output, until they are not taken any more
 	ended   chan struct{}
 	mu      sync.Mutex
 	tail    []string // the last lines of its output
@@ -32,7 +32,7 @@ type process struct {
 // program is what to start.
 type program struct {
 	Args []string
-	Env  []string // beside the benchmark's own
+	Env  []string // added to the benchmark's own
 	Dir  string
 	Stop syscall.Signal // 0: SIGTERM
 }
@@ -81,7 +81,7 @@ func (p *process) read(out io.ReadCloser) {
 		default: // it was waited for, and came
 		}
 	}
-	_ = p.command.Wait() // how it ended is nobody's business: it was told to, or its output says why
+	_ = p.command.Wait() // how it ended does not matter: it was told to, or its output says why
 }
 
 // output is the end of what it wrote.

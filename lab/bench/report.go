@@ -82,7 +82,7 @@ func verdict(v, budget float64) string {
 
 func mb(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/(1<<20)) }
 
-// budgets writes what has a budget, beside nginx.
+// budgets writes what has a budget, next to nginx.
 func (r *Result) budgets(w io.Writer) {
 	fmt.Fprint(w, "### The budget\n\nRatio of p50 to the bare proxy's in the same block: the middle of the blocks [least, most].\n\n")
 	var rows [][]string

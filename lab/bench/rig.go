@@ -27,7 +27,7 @@ type Options struct {
 	Parts    []string          // none: all
 	Quick    bool              // a short run, for a first look
 	Tiny     bool              // the shortest run: to see that everything works
-	Log      func(string)      // takes progress; nil: nobody does
+	Log      func(string)      // takes progress; nil: it is dropped
 	Match    func(string) bool // cells to measure, by name; nil: all
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// controls does what must go wrong, so that nobody takes a cluster that accepts everything for a chart without a defect.
+// controls does what must go wrong, so that no one takes a cluster that accepts everything for a chart without a defect.
 func controls(t *testing.T, r *release) {
 	r.wantUnknownFieldRefused(t)
 	r.wantSelectorRefused(t)
@@ -24,7 +24,7 @@ func (r *release) wantUnknownFieldRefused(t *testing.T) {
 		"kubectl", "apply", "--dry-run=server", "--validate=strict", "--namespace", r.namespace, "-f", "-")
 }
 
-// wantSelectorRefused changes what nobody can change.
+// wantSelectorRefused changes what must not change.
 func (r *release) wantSelectorRefused(t *testing.T) {
 	t.Helper()
 	r.install(t)

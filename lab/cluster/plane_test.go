@@ -22,7 +22,7 @@ type plane struct {
 	keys      keys
 	client    kubernetes.Interface // of root
 	root      user
-	installer user // who has in each namespace what the cluster role admin allows, and nothing beside
+	installer user // who has in each namespace what the cluster role admin allows, and nothing else
 }
 
 // start starts everything and waits for it. The programs are in the folder that DEWPOINT_CLUSTER_BIN names.
@@ -73,7 +73,7 @@ func (p *plane) startServer(t *testing.T, store string) {
 	ended := run(t, filepath.Join(p.bin, "kube-apiserver"), filepath.Join(p.dir, "kube-apiserver.log"),
 		"--etcd-servers="+store,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
-		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", // nobody is told of a server on loopback
+		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", // a server on loopback is not announced
 		"--tls-cert-file="+p.keys.cert, "--tls-private-key-file="+p.keys.key,
 		"--service-cluster-ip-range=10.0.0.0/16",
 		"--service-account-issuer=https://kubernetes.default.svc",

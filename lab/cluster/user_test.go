@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// user is somebody with a token, kubectl and helm.
+// user is a user with a token, kubectl and helm.
 type user struct{ bin, kubeconfig, home string }
 
 func (p *plane) kubeconfig(name string) string { return filepath.Join(p.dir, name+".kubeconfig") }
@@ -36,7 +36,7 @@ func (u user) command(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// output runs a command and gives what it wrote, and wrote beside.
+// output runs a command and gives what it wrote to standard output and to standard error.
 func output(c *exec.Cmd, stdin string) (out, beside string, err error) {
 	var stdout, stderr bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(stdin), &stdout, &stderr
@@ -44,12 +44,12 @@ func output(c *exec.Cmd, stdin string) (out, beside string, err error) {
 	return stdout.String(), stderr.String(), err
 }
 
-// harmless is what helm itself writes beside: client-go logs that helm, which has seen all it waited for, ended a watch; and a
+// harmless is what helm itself writes to standard error: client-go logs that helm, which has seen all it waited for, ended a watch; and a
 // rollback finds the claim that an upgrade has kept.
 var harmless = regexp.MustCompile(`(?m)^E\d{4} .*"Unexpected error when reading response body" err="context canceled"\n` +
 	`|^level=WARN msg="resource exists on cluster but not in original release.*" .*kind=PersistentVolumeClaim\n`)
 
-// must runs a program that has to succeed, and to say nothing beside: what the API server warns of is written there.
+// must runs a program that has to succeed, and to write nothing to standard error: what the API server warns of is written there.
 func (u user) must(t *testing.T, stdin, program string, args ...string) string {
 	t.Helper()
 	out, beside, err := output(u.command(filepath.Join(u.bin, program), args...), stdin)

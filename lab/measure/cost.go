@@ -23,7 +23,7 @@ import (
 func measureCost(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("cost", flag.ContinueOnError)
 	maxTokens := fs.Float64("max-tokens", 32000, "limit of the rolling condensers")
-	only := fs.String("only", "", "the one row to measure, beside no condensing")
+	only := fs.String("only", "", "the one row to measure, next to no condensing")
 	doc := fs.String("doc", "", "document to put the table into")
 	if err := fs.Parse(args); err != nil {
 		return err

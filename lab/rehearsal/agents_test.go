@@ -236,7 +236,7 @@ func (a *agent) finish(resp *http.Response, by *replica) error {
 }
 
 // judge holds that the conversation went on: in the same session and thread, with the view of the step before and what is
-// new, unless it was condensed in this very step; and that nobody else's words are in it.
+// new, unless it was condensed in this very step; and that no one else's words are in it.
 func (a *agent) judge(header http.Header, by *replica) error {
 	a.desk.mu.Lock()
 	view, strangers := a.view, a.strangers

@@ -17,7 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// site is what a cluster has beside the chart: the image, a Redis Cluster, an upstream, a collector of traces, secrets.
+// site is what a cluster has apart from the chart: the image, a Redis Cluster, an upstream, a collector of traces, secrets.
 type site struct {
 	binary   string
 	redis    *sessiontest.Cluster
@@ -58,7 +58,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.desk.close)
-	t.Cleanup(s.upstream.Close) // first: it lets go of what is held
+	t.Cleanup(s.upstream.Close) // first: it releases what is held
 	return s
 }
 

@@ -88,7 +88,7 @@ func (m *moment) protect() {
 	}
 }
 
-// use looks up a reference. One that the head or a system message names can not be lost, and does not count.
+// use looks up a reference. One that the head or a system message names cannot be lost, and does not count.
 func (m *moment) use(text string) (use, bool) {
 	u := use{text: text, memory: true}
 	for _, i := range m.run.where(text) {

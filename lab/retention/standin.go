@@ -73,7 +73,7 @@ func (s *StandIn) rank(events []string) []int {
 	all := make([]line, len(events))
 	ids := make([]int, len(events))
 	for i, e := range events {
-		_, _ = fmt.Sscanf(e, "<dewpoint_event id=\"%d\"", &ids[i]) // 0 is nobody's id
+		_, _ = fmt.Sscanf(e, "<dewpoint_event id=\"%d\"", &ids[i]) // 0 is no event's id
 		all[i] = s.look(e)
 		all[i].at = i
 	}

@@ -24,7 +24,7 @@ func (r *run) trims(length int) []session.Trim {
 		v := session.Project(h, nil)
 		m := moment{run: r, at: at}
 		if job := c.Condense(m.input(&v)).Job; job != nil {
-			if made, err := job.Run(context.Background()); err == nil { // it calls nobody
+			if made, err := job.Run(context.Background()); err == nil { // it makes no call
 				for _, t := range made.Condensation.Trims {
 					t.Pos += passed
 					out = append(out, t)

@@ -175,7 +175,7 @@ func (a *agent) delegate(ctx context.Context, l *line, c call) (string, error) {
 	return sub.final, nil
 }
 
-// title asks for a title, as agents do beside their work.
+// title asks for a title, as agents do during their work.
 func (a *agent) title(ctx context.Context, l *line) error {
 	side := a.newLine(lineSide)
 	var first message

@@ -100,7 +100,7 @@ func (b *belonging) split(l *line, at placement, rule, what, detail string) {
 // the answer before it.
 const lookBack = 3
 
-// loss is why what a request needed may have been lost, empty if it can not have been: what one request loses the next of
+// loss is why what a request needed may have been lost, empty if it cannot have been: what one request loses the next of
 // its line repairs, so it is those of its line since the last that lost nothing, and where there is none of these, those
 // of the family before the line began.
 func (b *belonging) loss(l *line, at placement) string {

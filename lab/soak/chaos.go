@@ -16,7 +16,7 @@ type trouble struct {
 	name      string
 }
 
-// chaos is what goes wrong in a soak. Troubles of one track come one after another; tracks run beside each other.
+// chaos is what goes wrong in a soak. Troubles of one track come one after another; tracks run at the same time.
 type chaos struct {
 	weather *weather
 	tally   *tally

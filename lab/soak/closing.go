@@ -161,7 +161,7 @@ func (s *soak) belong(ctx context.Context) error {
 	return store.Close()
 }
 
-// openStore opens the store beside the replicas, or, where it is a file, after the one that has it.
+// openStore opens the store next to the replicas, or, where it is a file, after the one that has it.
 func (s *soak) openStore() (session.Store, error) {
 	if s.redis != nil {
 		return redisstore.Open(redisstore.Options{Addrs: []string{s.redis.addr}, Content: true, Timeout: auditorTimeout})

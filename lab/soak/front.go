@@ -58,7 +58,7 @@ func startFront(d *desk, t *tally, w *weather, tenants []*tenant, chance *rand.R
 }
 
 func (f *front) close() {
-	f.fake.Close() // first: it lets go of what is held
+	f.fake.Close() // first: it releases what is held
 	_ = f.server.Close()
 	<-f.done
 }

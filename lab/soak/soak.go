@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// The streams of chance beside those of families, which are numbered from 0.
+// The streams of chance apart from those of families, which are numbered from 0.
 const (
 	chanceChaos = 1<<50 + iota
 	chanceSummariser

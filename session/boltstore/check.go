@@ -82,7 +82,7 @@ func (c *Condition) look(tx *bolt.Tx, file *os.File, size int64) error {
 	return nil
 }
 
-// checkRecord reads a record, and names it if it can not be read.
+// checkRecord reads a record, and names it if it cannot be read.
 func checkRecord(b bucket, name, value []byte) error {
 	var err error
 	what := fmt.Sprintf("%q", name)

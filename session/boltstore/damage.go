@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// damage is what panics and faults in bbolt have told of the file. A page that can not be read costs the calls that need it.
+// damage is what panics and faults in bbolt have told of the file. A page that cannot be read costs the calls that need it.
 // A commit that panicked is the last: bbolt's own state is not known then.
 type damage struct {
 	found     atomic.Pointer[error] // the first
@@ -70,7 +70,7 @@ func (s *Store) view(read func(*bolt.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // ends a read; can not fail
+	defer func() { _ = tx.Rollback() }() // ends a read; cannot fail
 	return s.guard(func() error { return read(tx) })
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	sweepEntries = 1000 // deleted in one step, which holds up everybody else; but a thread goes whole
+	sweepEntries = 1000 // deleted in one step, which holds up all other calls; but a thread goes whole
 	sweepQueue   = 8000 // deletions after which the sweeper waits for the disk: a large commit holds up who waits for it
 )
 
@@ -92,7 +92,7 @@ func (f *forgetting) step(c *change, chosen []*candidate) error {
 
 // keep goes by what the thread needed when it was chosen, and by what it needs now.
 func (f *forgetting) keep(one *candidate, now record) {
-	needs, _ := now.needs() // a damaged list has nothing that anybody could read
+	needs, _ := now.needs() // a damaged list has nothing that could be read
 	for _, id := range slices.Concat(one.needs, needs) {
 		f.stay[id] = true
 	}
@@ -105,7 +105,7 @@ func forgetThread(c *change, rec record) (freed int64) {
 		freed += c.cost(key)
 		c.delete(key)
 	}
-	list, _ := codec.ParseList(rec.list) // a damaged one has no summaries that anybody could read
+	list, _ := codec.ParseList(rec.list) // a damaged one has no summaries that could be read
 	for _, condensation := range list {
 		if condensation.ID.Thread == t.ID {
 			forget(summaries.entry(t.ID, condensation.ID.Seq))

@@ -42,7 +42,7 @@ func (s *Store) renew(id session.ThreadID, mine *lock, ttl time.Duration) error 
 	return nil
 }
 
-// unlock leaves a lock alone that was taken by somebody else after mine had expired.
+// unlock leaves a lock alone that was taken by another caller after mine had expired.
 func (s *Store) unlock(id session.ThreadID, mine *lock) {
 	s.locking.Lock()
 	defer s.locking.Unlock()

@@ -20,7 +20,7 @@ type candidate struct {
 	needs   []session.ThreadID
 }
 
-// order lists all threads, those seen longest ago first. A thread comes before those that it needs, so whoever deletes
+// order lists all threads, those seen longest ago first. A thread comes before those that it needs, so deleting
 // from the front never takes from a fork what it shares.
 func (s *Store) order() ([]*candidate, error) {
 	all := map[session.ThreadID]*candidate{}

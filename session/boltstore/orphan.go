@@ -76,7 +76,7 @@ func deleteOrphans(c *change, keys []string) {
 	}
 }
 
-// threadOf is the thread that an index entry is about, empty if it can not be read.
+// threadOf is the thread that an index entry is about, empty if it cannot be read.
 func threadOf(b bucket, name, value []byte) session.ThreadID {
 	if b == marked {
 		return owner(name)

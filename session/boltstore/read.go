@@ -19,7 +19,7 @@ func (s *Store) read(ctx context.Context, keys []string, found func(i int, value
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // ends a read; can not fail
+	defer func() { _ = tx.Rollback() }() // ends a read; cannot fail
 	return s.guard(func() error {
 		for i, key := range keys {
 			value, ok := queued[i]

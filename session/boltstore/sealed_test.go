@@ -87,7 +87,7 @@ func exchange(t *testing.T, path, a, b string) {
 	}))
 }
 
-// TestFileIsTheOwners: nobody else on the machine may read the store.
+// TestFileIsTheOwners: no other user of the machine may read the store.
 func TestFileIsTheOwners(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: this system has no such permissions")

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	recordCost = 16 // bytes that a page spends on each record beside its key and value
+	recordCost = 16 // bytes that a page spends on each record on top of its key and value
 	pagesCost  = 2  // the pages' bytes for each of the records': they are half full (1.9 to 2.0 once evictions are usual)
 )
 

@@ -41,7 +41,7 @@ const (
 	beginning = 10 * time.Millisecond
 )
 
-// gather lets more writes come, unless somebody waits for the commit or the queue fills. It does so for a short time only
+// gather lets more writes come, unless a caller waits for the commit or the queue fills. It does so for a short time only
 // when soon tells that a thread begins, and reports that.
 func (s *Store) gather(soon <-chan struct{}) (began bool) {
 	timer := time.NewTimer(linger)

@@ -112,7 +112,7 @@ func TestLeastPermissions(t *testing.T) {
 	}
 }
 
-// open are the commands that no list can take from anybody.
+// open are the commands that no list can take away.
 func open(command string) bool {
 	return slices.Contains([]string{"auth", "hello", "quit", "reset"}, command)
 }

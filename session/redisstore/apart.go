@@ -40,7 +40,7 @@ func (s *Store) appendLog(ctx context.Context, b session.Batch, shared []session
 	if !codec.Begins(b) || b.Thread.Session == "" {
 		return s.appendScripted(ctx, keys, args)
 	}
-	// The thread is put into its session's record before it logs anything, in the same round trip: whoever deletes the session
+	// The thread is put into its session's record before it logs anything, in the same round trip: so deleting the session
 	// finds all of it.
 	var reply *redis.Cmd
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, run runner) {

@@ -14,7 +14,7 @@ import (
 
 // Append implements session.Store. It is one round trip; one more to begin a fork, and one to renew what keeps others alive,
 // now and then. In a Cluster the indexes, which live in other slots, take a second one, and so they do in a batch that would
-// keep a single server from everybody else. An error of a later one leaves the batch appended.
+// keep a single server from all other calls. An error of a later one leaves the batch appended.
 func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	if err := codec.CheckIDs(b.Thread.ID, b.Thread.Session); err != nil {
 		return err

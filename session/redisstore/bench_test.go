@@ -75,7 +75,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// BenchmarkStep is a whole one: resolved, logged and answered. The messages are made beside the clock.
+// BenchmarkStep is a whole one: resolved, logged and answered. The messages are made off the clock.
 func BenchmarkStep(b *testing.B) {
 	server := sessiontest.StartRedis(b, "--appendfsync", "everysec")
 	l := newLine(b, server, "run")

@@ -11,7 +11,7 @@ import (
 const defaultRest = 250 * time.Millisecond
 
 // breaker keeps a server that does not answer from costing every request its deadline: after a call that waited in vain
-// all others fail at once, until the server answers a probe. Probes are made beside the calls, at once and then with a
+// all others fail at once, until the server answers a probe. Probes are made apart from the calls, at once and then with a
 // rest in between, so that no request is ever the one that tries. Failures that come at once cost nothing and do not
 // open it; a slow answer is an answer.
 type breaker struct {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestBreaker: after a call that waited in vain none goes out until a probe is answered, and the probes are nobody's
+// TestBreaker: after a call that waited in vain none goes out until a probe is answered, and the probes are no one's
 // call. The time is the test's own.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

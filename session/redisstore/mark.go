@@ -32,7 +32,7 @@ func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Plac
 	return err
 }
 
-// markApart writes what lies in other slots than the thread beside it. If that is gone then, so must the traces be.
+// markApart writes what lies in other slots than the thread together with it. If that is gone then, so must the traces be.
 func (s *Store) markApart(ctx context.Context, traces []session.Hash, at session.Place, keys []string, args []any) error {
 	var there *redis.IntCmd
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, run runner) {

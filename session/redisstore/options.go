@@ -102,7 +102,7 @@ const (
 	maxPause = 32 * time.Millisecond
 )
 
-// client turns off all patience: a call has one deadline, and a request that can not be served goes on without the
+// client turns off all patience: a call has one deadline, and a request that cannot be served goes on without the
 // store. What is worth a second try, the store knows better. Pipelines share the other calls' connections.
 func (o Options) client() redis.UniversalClient {
 	return redis.NewUniversalClient(&redis.UniversalOptions{

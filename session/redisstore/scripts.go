@@ -1,6 +1,6 @@
 package redisstore
 
-// A write may be sent twice, when a connection was cut and nobody knows what reached the server. So each carries a token,
+// A write may be sent twice, when a connection was cut and it is not known what reached the server. So each carries a token,
 // which its thread's record keeps in the field o, and the second time it changes nothing.
 
 // appendScript appends a batch to a thread's record and log; where it is given their keys as well, also to the session's
@@ -172,7 +172,7 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[
 return 0
 `
 
-// unlockScript lets go of a lock only if it is still the caller's. KEYS: lock. ARGV: token.
+// unlockScript releases a lock only if it is still the caller's. KEYS: lock. ARGV: token.
 const unlockScript = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0

@@ -47,7 +47,7 @@ type silence struct{}
 func (silence) Printf(context.Context, string, ...any) {}
 
 // Open makes a store. It does not connect: a server that is away is no error here, but one of each call. Options that
-// can not work are.
+// cannot work are.
 func Open(o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("open redis session store: %w", err)
@@ -189,8 +189,8 @@ func within(ctx context.Context, timeout time.Duration, commands func(context.Co
 // unfair is how long this process's own work may keep one part of it from its turn.
 const unfair = 10 * time.Millisecond
 
-// starved reports whether this process has more to do than it gets done: whoever waits, waits for his turn then, and not for
-// a server. Twice, as anybody may be unlucky once.
+// starved reports whether this process has more to do than it gets done: a wait is then for its turn, and not for
+// a server. Asked twice, because one slow turn says little.
 func starved() bool {
 	for range 2 {
 		began := time.Now()
@@ -202,7 +202,7 @@ func starved() bool {
 	return true
 }
 
-// lookAround has a Cluster's client ask who holds which slots, beside the calls. By itself it would ask a minute later,
+// lookAround has a Cluster's client ask who holds which slots, apart from the calls. By itself it would ask a minute later,
 // and knock at a dead master's door until then.
 func (s *Store) lookAround(ctx context.Context) {
 	if cluster, ok := s.client.(*redis.ClusterClient); ok {

@@ -88,7 +88,7 @@ func (l *line) cost(work func()) traffic {
 	return a
 }
 
-// step serves a request of n messages: what it waits for, and what is done beside it.
+// step serves a request of n messages: what it waits for, and what is done meanwhile.
 func (l *line) step(q session.Query) (res session.Resolution, before, after traffic) {
 	l.t.Helper()
 	ctx := l.t.Context()

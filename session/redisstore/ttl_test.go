@@ -64,7 +64,7 @@ func TestForkKeepsParent(t *testing.T) {
 	}
 }
 
-// TestForkKeepsAllAncestors: also those that nobody has condensed, and that only the parent was forked from.
+// TestForkKeepsAllAncestors: also those without a condensation, and that only the parent was forked from.
 func TestForkKeepsAllAncestors(t *testing.T) {
 	const ttl = time.Hour
 	server := miniredis.RunT(t)

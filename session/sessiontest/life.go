@@ -49,7 +49,7 @@ func (s suite) reopen(t *testing.T) {
 	ok(t, store.Append(ctx(t), batch("t", 32, 1)))
 }
 
-// closed: a closed store is one that can not be reached.
+// closed: a closed store is one that cannot be reached.
 func (s suite) closed(t *testing.T) {
 	store := s.open(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 1)))

@@ -38,7 +38,7 @@ func (c *Cluster) owner(slot string) *Server {
 			}
 		}
 	}
-	c.t.Fatalf("nobody has slot %s", slot)
+	c.t.Fatalf("no node has slot %s", slot)
 	return nil
 }
 

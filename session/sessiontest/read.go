@@ -104,7 +104,7 @@ func (s suite) secret(t *testing.T) {
 	}
 }
 
-// secretEmpty: a chain keyed with nothing could be forged by anybody.
+// secretEmpty: a chain keyed with nothing could be forged by anyone.
 func (s suite) secretEmpty(t *testing.T) {
 	if _, err := s.fresh(t).Secret(ctx(t), nil); err == nil {
 		t.Error("an empty secret was accepted")

@@ -38,7 +38,7 @@ type Group struct {
 }
 
 // StartGroup starts a group that takes little time to find out that its master is down, and waits until each Sentinel
-// knows of everybody.
+// knows of all others.
 func StartGroup(t testing.TB, name string) *Group {
 	t.Helper()
 	g := &Group{Name: name, Master: StartRedis(t), t: t}

@@ -67,7 +67,7 @@ func needRedis(t testing.TB) {
 	t.Fatalf("redis-server is not installed: install it (apt-get install redis-server, brew install redis), or set %s=1 to skip what needs it", noRedis)
 }
 
-// freeAddr is an address on the loopback on which nobody listens.
+// freeAddr is a free address on the loopback.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	addr, err := process.FreeAddr()

@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Hooks are what the suite can not do by itself.
+// Hooks are what the suite cannot do by itself.
 type Hooks struct {
 	// Reopen closes s and opens another store over the same state. Required.
 	Reopen func(t *testing.T, s session.Store) session.Store

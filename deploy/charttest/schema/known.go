@@ -10,7 +10,7 @@ func known() map[string]schema {
 	url := schema{"pattern": `^(https?://[^@?#]+|` + variable + `)$`}
 	optional := schema{"pattern": `^(https?://[^@?#]+|` + variable + `)?$`}
 	name := schema{"pattern": `^[A-Za-z_][A-Za-z0-9_]*$`}
-	everywhere := schema{"pattern": `^(0\.0\.0\.0|\[::\])?:[1-9][0-9]{0,4}$`} // in a pod, loopback is reached by nobody
+	everywhere := schema{"pattern": `^(0\.0\.0\.0|\[::\])?:[1-9][0-9]{0,4}$`} // in a pod, loopback cannot be reached
 	return map[string]schema{
 		"listen":                      everywhere,
 		"admin.listen":                everywhere,

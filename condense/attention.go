@@ -74,12 +74,16 @@ func (j *attentionJob) Run(ctx context.Context) (Result, error) {
 	if !j.due.Need.Hard || errors.Is(ctx.Err(), context.Canceled) {
 		return Result{}, err
 	}
-	return Result{Condensation: j.plain(), Fallback: err}, nil
+	return Result{Condensation: j.plain(ctx), Fallback: err}, nil
 }
 
 // rank asks the model for the ids of the events, the most important first.
 func (j *attentionJob) rank(ctx context.Context) ([]int, error) {
-	r, err := j.request()
+	var r Request
+	err := j.in.work(ctx, func() (err error) {
+		r, err = j.request(ctx)
+		return errors.Join(ctx.Err(), err)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +97,7 @@ func (j *attentionJob) rank(ctx context.Context) ([]int, error) {
 
 // request shows the candidates one message each. When they do not fit the model's window they are cut shorter, and in
 // the end the oldest are not shown.
-func (j *attentionJob) request() (Request, error) {
+func (j *attentionJob) request(ctx context.Context) (Request, error) {
 	events, keep := j.candidates()
 	r := Request{
 		Endpoint: j.endpoint(j.in), Model: j.model(j.in), System: attentionInstructions, MaxOutput: j.s.MaxOutput,
@@ -102,7 +106,7 @@ func (j *attentionJob) request() (Request, error) {
 	}
 	room := j.window(j.in) - j.s.MaxOutput - j.in.reading(r.System+r.User+rankingSchema) - 4*messageOverhead
 	for limit := j.s.MaxEventLength; ; limit = max(limit/2, minEventLength) {
-		r.Events = j.newestWithin(prompt{events: events}.render(limit), room)
+		r.Events = j.newestWithin(prompt{events: events, over: func() bool { return ctx.Err() != nil }}.render(limit), room)
 		if len(r.Events) == len(events) || limit <= minEventLength {
 			break
 		}

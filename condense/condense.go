@@ -4,7 +4,6 @@ package condense
 
 import (
 	"context"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -41,18 +40,32 @@ type Input struct {
 	Model    string                     // the request's model
 	Upstream Endpoint                   // where the client's own request goes, for condensers without a model of their own
 	Codec    Codec
-	Thread   string // names the history, for the summariser's health
+
+	// Work runs what takes a processor for longer than a moment, as one of a bounded number; nil: at once. It fails if ctx ends first.
+	Work func(ctx context.Context, f func()) error
+
+	Thread string // names the history, for the summariser's health
 
 	// NeedsReasoning says that upstream takes an open tool loop only with its reasoning. A soft condensation then waits for the
 	// loop's end.
 	NeedsReasoning bool
-	Now            time.Time
 }
 
 // reading counts a text that a model is to read.
 func (in *Input) reading(text string) int {
 	n := in.Count(text)
 	return max(n, int(in.Ratio*float64(n)))
+}
+
+// work runs f as Work does.
+func (in Input) work(ctx context.Context, f func() error) (err error) {
+	if in.Work == nil {
+		return f()
+	}
+	if failed := in.Work(ctx, func() { err = f() }); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // Endpoint is a model server.

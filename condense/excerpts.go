@@ -61,14 +61,14 @@ var _ Job = (*excerptsJob)(nil)
 func (j *excerptsJob) Need() Need { return j.due.Need }
 
 // Run implements Job. It calls no model. Where all that is worth quoting leaves room, more of the newest units stay.
-func (j *excerptsJob) Run(context.Context) (Result, error) {
-	c, err := j.quote(j.cut)
+func (j *excerptsJob) Run(ctx context.Context) (Result, error) {
+	c, err := j.quote(ctx, j.cut)
 	if err != nil || j.due.Target.Tokens == unlimited {
 		return Result{Condensation: c}, err
 	}
 	fuller, ok := j.settings.Cut(j.in, j.due, session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
 	if ok && fuller.Tokens < j.cut.Tokens {
-		if more, err := j.quote(fuller); err == nil {
+		if more, err := j.quote(ctx, fuller); err == nil {
 			c = more
 		}
 	}
@@ -76,8 +76,19 @@ func (j *excerptsJob) Run(context.Context) (Result, error) {
 }
 
 // quote completes a cut: what is quoted fills the target, and is smaller than what is forgotten.
-func (j *excerptsJob) quote(cut Cut) (session.Condensation, error) {
-	s := readSpan(j.in, cut)
+func (j *excerptsJob) quote(ctx context.Context, cut Cut) (c session.Condensation, err error) {
+	err = j.in.work(ctx, func() (err error) {
+		c, err = j.quoted(ctx, cut)
+		return err
+	})
+	return c, err
+}
+
+func (j *excerptsJob) quoted(ctx context.Context, cut Cut) (session.Condensation, error) {
+	s, err := readSpan(ctx, j.in, cut)
+	if err != nil {
+		return session.Condensation{}, fmt.Errorf("condense %s: %w", j.name, err)
+	}
 	text := s.recorded()
 	if j.provisional {
 		text = s.unsummarised()

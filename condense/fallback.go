@@ -1,25 +1,29 @@
 package condense
 
-import "github.com/dewpoint-proxy/dewpoint/session"
+import (
+	"context"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
 
 // standIn makes the condensation of a request that must become smaller while no model is to be had, as Excerpts would: what was
 // recorded before stays, with a note of what is missing. It is the one place where that is made, for every condenser that asks a
-// model. The cut is taken if one with room for excerpts is not worth while.
-func (l *LLM) standIn(in Input, due Due, cut Cut, used session.Usage) (session.Condensation, error) {
+// model, even if the time is over. The cut is taken if one with room for excerpts is not worth while.
+func (l *LLM) standIn(ctx context.Context, in Input, due Due, cut Cut, used session.Usage) (session.Condensation, error) {
 	if own, ok := (Excerpts{Settings: l.s.Settings}).cutFor(in, due); ok {
 		cut = own
 	}
 	j := &excerptsJob{settings: l.s.Settings, name: l.s.Name, in: in, due: due, cut: cut, provisional: true}
-	c, err := j.quote(cut)
+	c, err := j.quote(context.WithoutCancel(ctx), cut)
 	c.Usage = used
 	return c, err
 }
 
 // plain goes without a ranking as a rolling summary goes without a model. Where there is no room for a note, the newest events stay.
-func (j *attentionJob) plain() session.Condensation {
+func (j *attentionJob) plain(ctx context.Context) session.Condensation {
 	cut, ok := j.s.Cut(j.in, j.due, session.Size{Events: 1, Tokens: j.allowance(j.in, j.due.Target.Tokens)})
 	if ok {
-		if c, err := j.standIn(j.in, j.due, cut, j.usage); err == nil {
+		if c, err := j.standIn(ctx, j.in, j.due, cut, j.usage); err == nil {
 			return c
 		}
 	}

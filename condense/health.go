@@ -1,6 +1,9 @@
 package condense
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // Attempt is a call of a model that a condensation is about to make.
 type Attempt struct {
@@ -59,6 +62,8 @@ func Cause(err error) string {
 		return "cooling"
 	case errors.Is(err, ErrMissing):
 		return "missing"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return string(FailureCanceled)
 	}
 	return "internal"
 }

@@ -33,10 +33,16 @@ func (j *llmJob) Need() Need { return j.due.Need }
 // Run implements Job. The buffer that the view's messages alias must not change before it returns. What is hard climbs down: a
 // summary, another try with shorter events and more room, the request's own model, and at last excerpts.
 func (j *llmJob) Run(ctx context.Context) (Result, error) {
-	j.span = readSpan(j.in, j.cut)
-	c, err := j.watch(ctx)
+	var c session.Condensation
+	err := j.in.work(ctx, func() (err error) {
+		j.span, err = readSpan(ctx, j.in, j.cut)
+		return err
+	})
+	if err == nil {
+		c, err = j.watch(ctx)
+	}
 	result := Result{Condensation: c, Failed: j.failed}
-	if err != nil && ctx.Err() == nil && j.configured(j.in) && (j.due.Need.Hard || notThere(err)) {
+	if err != nil && j.span != nil && ctx.Err() == nil && j.configured(j.in) && (j.due.Need.Hard || notThere(err)) {
 		result.Failed = fmt.Errorf("condense %s: %w", j.s.Name, err)
 		j.LLM = j.own(j.in)
 		result.Condensation, err = j.watch(ctx)
@@ -51,7 +57,7 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	result.Condensation, result.Fallback = session.Condensation{}, err
-	result.Condensation, err = j.standIn(j.in, j.due, j.cut, j.spent())
+	result.Condensation, err = j.standIn(ctx, j.in, j.due, j.cut, j.spent())
 	if err != nil {
 		return Result{}, errors.Join(result.Fallback, err)
 	}
@@ -93,13 +99,12 @@ func (j *llmJob) summarise(ctx context.Context, more bool) (session.Condensation
 // attempt asks for a summary with events of at most limit runes, in one call or, where one cannot hold them, in parts:
 // that many calls at most. It tells how short the events were cut to fit.
 func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condensation, int, error) {
-	previous := j.span.previous
-	if j.span.late > 0 {
-		previous.Record = j.span.recorded()
-	}
-	p := prompt{previous: previous.Text(), events: j.span.events, ask: j.form.ask(j.words())}
-	pl, err := p.plan(frame{
-		limit: limit, budget: j.budget(), calls: calls, output: j.s.MaxOutput, count: j.in.reading,
+	var p prompt
+	var pl plan
+	err := j.in.work(ctx, func() (err error) {
+		p = j.prompt(ctx)
+		pl, err = p.plan(frame{limit: limit, budget: j.budget(), calls: calls, output: j.s.MaxOutput, count: j.in.reading})
+		return errors.Join(ctx.Err(), err)
 	})
 	if err != nil {
 		return session.Condensation{}, limit, err
@@ -114,8 +119,22 @@ func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condens
 	if err != nil {
 		return session.Condensation{}, pl.limit, err
 	}
-	c, err := j.accept(r)
+	var c session.Condensation
+	err = j.in.work(ctx, func() (err error) {
+		c, err = j.accept(r)
+		return err
+	})
 	return c, pl.limit, err
+}
+
+func (j *llmJob) prompt(ctx context.Context) prompt {
+	previous := j.span.previous
+	if j.span.late > 0 {
+		previous.Record = j.span.recorded()
+	}
+	return prompt{
+		previous: previous.Text(), events: j.span.events, ask: j.form.ask(j.words()), over: func() bool { return ctx.Err() != nil },
+	}
 }
 
 func (j *llmJob) request(user string) Request {

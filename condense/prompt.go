@@ -40,6 +40,8 @@ type prompt struct {
 	events   []event
 	ask      string // what to do, at the end
 	part     string // which part of the events these are, empty: all of them
+
+	over func() bool // it is not wanted any more: events that are not written yet stay out; nil: never
 }
 
 // fit writes the prompt within a budget of tokens. Events are cut to at most limit runes, then to half of that and so
@@ -111,6 +113,9 @@ func (p prompt) history() string {
 func (p prompt) render(limit int) []string {
 	out := make([]string, len(p.events))
 	for i, e := range p.events {
+		if p.over != nil && p.over() {
+			break
+		}
 		out[i] = fmt.Sprintf("<dewpoint_event id=\"%d\" kind=\"%s\">\n%s%s\n", e.id, e.kind, e.text(limit), eventClose)
 	}
 	return out

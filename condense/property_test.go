@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -40,7 +39,6 @@ func input(v *session.View) condense.Input {
 		Count:   count,
 		Model:   "main-model",
 		Codec:   condensetest.Codec{},
-		Now:     time.Unix(1700000000, 0),
 	}
 }
 

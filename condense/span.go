@@ -1,6 +1,7 @@
 package condense
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -27,7 +28,8 @@ type missing struct {
 	first, last, count int
 }
 
-func readSpan(in Input, c Cut) *span {
+// readSpan reads a history for what a cut and the condensations before it forget, until ctx ends.
+func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 	s := &span{words: &record.Words{}, tokens: c.Tokens}
 	gone, fresh := in.View.Forgotten(), map[int]bool{}
 	for _, p := range c.Positions() {
@@ -38,6 +40,9 @@ func readSpan(in Input, c Cut) *span {
 	for i := range in.View.History.Messages {
 		m, p := &in.View.History.Messages[i], in.View.History.Pos(i)
 		raw := m.Raw
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("read what is forgotten: %w", err)
+		}
 		if shown[i] != nil && !gone[p] {
 			raw = shown[i]
 		}
@@ -51,7 +56,7 @@ func readSpan(in Input, c Cut) *span {
 			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})
 		}
 	}
-	return s
+	return s, nil
 }
 
 // shown takes in the summary that the view shows, and gives its messages as it shows them.

@@ -51,10 +51,10 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 		Model:    t.in.Split.Model,
 		Upstream: t.in.Upstream,
 		Codec:    t.in.Dialect,
+		Work:     t.engine.flights.compute,
 		Thread:   string(t.place.Thread.ID),
 
 		NeedsReasoning: t.in.Split.NeedsReasoning,
-		Now:            t.engine.o.Now(),
 	}
 	if t.relief.files > 0 {
 		in.Total = in.Fixed + sum(in.Measure(in.View.Items))

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -50,12 +51,13 @@ type flights struct {
 	owned  map[string]int               // by owner
 	closed bool
 	work   sync.WaitGroup
+	busy   chan struct{}   // holds one for each condensation that takes a processor
 	ctx    context.Context // ends when the engine is closed
 	cancel context.CancelFunc
 }
 
 func newFlights() *flights {
-	f := &flights{of: map[session.ThreadID]*flight{}, owned: map[string]int{}}
+	f := &flights{of: map[session.ThreadID]*flight{}, owned: map[string]int{}, busy: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1))}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -113,6 +115,18 @@ func (f *flights) end(thread session.ThreadID, flight *flight) {
 	f.mu.Unlock()
 	close(flight.done)
 	f.work.Done()
+}
+
+// compute runs what takes a processor, with all others like it on half of the processors at most. It fails if ctx ends before its turn.
+func (f *flights) compute(ctx context.Context, run func()) error {
+	select {
+	case f.busy <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a processor: %w", ctx.Err())
+	}
+	defer func() { <-f.busy }()
+	run()
+	return nil
 }
 
 // under gives the flight of a thread, nil if there is none.

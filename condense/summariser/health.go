@@ -209,7 +209,7 @@ func blame(err error) int {
 	}
 	call, ok := errors.AsType[*condense.CallError](err)
 	switch {
-	case errors.Is(err, context.Canceled), ok && call.Kind == condense.FailureDeadline:
+	case errors.Is(err, context.Canceled), ok && call.Kind == condense.FailureDeadline, !ok && errors.Is(err, context.DeadlineExceeded):
 		return noBlame
 	case !ok, call.Kind == condense.FailureMalformed, call.Kind == condense.FailureRejected && !call.Missing():
 		return threadBlame

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -14,7 +13,7 @@ import (
 // input is what a condenser decides on at a moment.
 func (m *moment) input(v *session.View) condense.Input {
 	in := condense.Input{
-		View: v, Measure: m.run.measure, Count: m.run.count, Model: "agent", Codec: m.run, Now: time.Unix(0, 0),
+		View: v, Measure: m.run.measure, Count: m.run.count, Model: "agent", Codec: m.run,
 	}
 	for _, n := range m.run.measure(v.Items) {
 		in.Total += n

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -42,6 +43,7 @@ type condensationRow struct {
 	Hash            string          `json:"hash"`
 	Reason          session.Reason  `json:"reason"`
 	Condenser       string          `json:"condenser"`
+	Provisional     string          `json:"provisional,omitempty"`
 	Model           string          `json:"model,omitempty"`
 	RequestModel    string          `json:"request_model,omitempty"`
 	Summary         string          `json:"summary,omitempty"`
@@ -97,6 +99,9 @@ func (l *log) condensation(c session.Condensation, summary string) condensationR
 		RequestModel: c.Request, Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
 		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: []trimRow{},
 		Before: size(c.Before), After: size(c.After), Usage: usage(c.Usage), Time: c.Time,
+	}
+	if c.Provisional {
+		row.Provisional = cmp.Or(c.Cause, "unknown")
 	}
 	if c.Base != (session.CondensationID{}) {
 		id := condensationID(c.Base)

@@ -242,6 +242,7 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 func (t *Turn) write(ctx context.Context, a Attempt, abandoned bool, report *Report) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
 	defer cancel()
+	a.Made.Cause = condense.Cause(a.Fallback)
 	c, err := t.outlasted(ctx, *a.Made, abandoned)
 	if err == nil {
 		c, err = t.registry.Condense(ctx, &t.place, &t.shown.view, t.measured(c))
@@ -250,9 +251,9 @@ func (t *Turn) write(ctx context.Context, a Attempt, abandoned bool, report *Rep
 		t.failed(report, Attempt{Reason: a.Reason, Fallback: a.Fallback, Err: err})
 		return false
 	}
+	a.Made, a.Redeems = &c, redeemed(t.shown.applied, &c)
 	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
 	t.made = append(t.made, condensedBy(&c))
-	a.Made = &c
 	report.Attempts = append(report.Attempts, a)
 	return true
 }

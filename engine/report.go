@@ -23,6 +23,7 @@ type Attempt struct {
 	Reason   session.Reason
 	Made     *session.Condensation // nil: it failed
 	Fallback error                 // why it has no summary of the summariser's; nil: it has one, or needs none
+	Redeems  int                   // provisional condensations whose summary it brings
 	Replaced error                 // why the request's own model wrote it instead of the configured one; nil: it did not
 	Err      error                 // why it failed
 }
@@ -42,4 +43,17 @@ func condensedBy(c *session.Condensation) Condensed {
 		Reason: c.Reason, Made: c.Made(), Events: c.Before.Events - c.After.Events, Tokens: c.Before.Tokens - c.After.Tokens,
 		Before: c.Before.Tokens, After: c.After.Tokens,
 	}
+}
+
+// redeemed is how many provisional condensations a summary makes up for: those since the summary before it.
+func redeemed(applied []session.Condensation, c *session.Condensation) (n int) {
+	if c.Model == "" || c.Provisional {
+		return 0
+	}
+	for i := len(applied) - 1; i >= 0 && applied[i].Model == ""; i-- {
+		if applied[i].Provisional {
+			n++
+		}
+	}
+	return n
 }

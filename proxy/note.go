@@ -142,7 +142,9 @@ func (n noted) attempt(a *engine.Attempt) {
 		o.Log.Warn("not condensed", zap.String("tenant", tenant), zap.String("reason", string(a.Reason)),
 			zap.String("thread", thread), zap.Error(a.Err))
 	}
-	o.Observer.Condensed(n.condensation(a.Reason, outcome))
+	ended := n.condensation(a.Reason, outcome)
+	ended.Redeems = a.Redeems
+	o.Observer.Condensed(ended)
 }
 
 func (n noted) condensation(reason session.Reason, o Outcome) Condensation {

@@ -132,6 +132,7 @@ type Condensation struct {
 	Condenser string
 	Reason    session.Reason
 	Outcome   Outcome
+	Redeems   int // provisional ones whose summary it brings
 }
 
 // unobserved is an Observer that takes no note.

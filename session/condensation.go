@@ -48,6 +48,7 @@ type Condensation struct {
 	// Provisional: it was made without the summary that was due, because the summariser failed. The next condensation
 	// summarises what it hides, which the client still sends.
 	Provisional bool
+	Cause       string // why, in a word; empty where it is not provisional
 
 	Reason        Reason
 	Condenser     string

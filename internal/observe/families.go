@@ -77,6 +77,7 @@ type history struct {
 	sessions   *prometheus.CounterVec
 	threads    *prometheus.CounterVec
 	condensed  *prometheus.CounterVec
+	redeemed   *prometheus.CounterVec
 	seconds    *prometheus.HistogramVec
 	relieved   *prometheus.CounterVec
 }
@@ -89,6 +90,8 @@ func newHistory(f *families) history {
 		condensed: f.counter("condensations_total",
 			"Condensations, by outcome: condensed, fallback (without a summary), failed (nothing forgotten), observed (only reported).",
 			"tenant", "condenser", "reason", "outcome"),
+		redeemed: f.counter("provisional_summarised_total",
+			"Condensations without the summary that was due (outcome fallback) whose summary a later one brought.", "tenant"),
 		seconds:  f.seconds("condense_seconds", "How long a request waited for a condensation.", answerBuckets(), "tenant"),
 		relieved: f.counter("overflows_relieved_total", "Requests that overflowed upstream's window, condensed and sent again.", "tenant"),
 	}

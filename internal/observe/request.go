@@ -38,6 +38,7 @@ func (o Observer) Begun() { o.metrics.traffic.inFlight.Inc() }
 // Condensed implements proxy.Observer.
 func (o Observer) Condensed(c proxy.Condensation) {
 	o.metrics.history.condensed.WithLabelValues(c.Tenant, c.Condenser, string(c.Reason), string(c.Outcome)).Inc()
+	o.metrics.history.redeemed.WithLabelValues(c.Tenant).Add(float64(c.Redeems))
 }
 
 // Ended implements proxy.Observer.

@@ -43,7 +43,7 @@ func drawCondensation(t *rapid.T) session.Condensation {
 		Reason: session.Reason(draw(t, s)), Condenser: draw(t, s), Model: draw(t, s),
 		Before: session.Size{Events: draw(t, n), Tokens: draw(t, n)}, After: session.Size{Events: draw(t, n), Tokens: draw(t, n)},
 		Usage: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)}, Time: draw(t, times), Request: draw(t, s),
-		Provisional: draw(t, rapid.Bool()),
+		Provisional: draw(t, rapid.Bool()), Cause: draw(t, s),
 	}
 	for range draw(t, rapid.IntRange(0, 3)) {
 		c.Forgotten = append(c.Forgotten, session.Range{From: draw(t, n), To: draw(t, n)})

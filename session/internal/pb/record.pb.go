@@ -434,6 +434,7 @@ type Condensation struct {
 	Time            int64                  `protobuf:"fixed64,20,opt,name=time" json:"time,omitempty"`
 	Span            []byte                 `protobuf:"bytes,21,opt,name=span" json:"span,omitempty"`
 	Run             []byte                 `protobuf:"bytes,22,opt,name=run" json:"run,omitempty"`
+	Cause           string                 `protobuf:"bytes,23,opt,name=cause" json:"cause,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -620,6 +621,13 @@ func (x *Condensation) GetRun() []byte {
 		return x.Run
 	}
 	return nil
+}
+
+func (x *Condensation) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
 }
 
 type Range struct {
@@ -885,7 +893,7 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\apayload\x18\b \x01(\v2\x19.dewpoint.session.ContentR\apayload\"7\n" +
 	"\aContent\x12\x14\n" +
 	"\x05clear\x18\x01 \x01(\fR\x05clear\x12\x16\n" +
-	"\x06sealed\x18\x06 \x01(\fR\x06sealed\"\xc8\x05\n" +
+	"\x06sealed\x18\x06 \x01(\fR\x06sealed\"\xde\x05\n" +
 	"\fCondensation\x12\x16\n" +
 	"\x06thread\x18\x01 \x01(\tR\x06thread\x12\x1f\n" +
 	"\vbase_thread\x18\x02 \x01(\tR\n" +
@@ -910,7 +918,8 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\x05usage\x18\x13 \x01(\v2\x17.dewpoint.session.UsageR\x05usage\x12\x12\n" +
 	"\x04time\x18\x14 \x01(\x10R\x04time\x12\x12\n" +
 	"\x04span\x18\x15 \x01(\fR\x04span\x12\x10\n" +
-	"\x03run\x18\x16 \x01(\fR\x03run\"+\n" +
+	"\x03run\x18\x16 \x01(\fR\x03run\x12\x14\n" +
+	"\x05cause\x18\x17 \x01(\tR\x05cause\"+\n" +
 	"\x05Range\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x03R\x02to\"@\n" +

@@ -104,15 +104,24 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *
 	defer cancel()
 	if l != lockNever {
 		held, release, err := t.claim(limited)
+		if job.Need().Hard {
+			l = lockSoon
+		}
 		for errors.Is(err, session.ErrLocked) && l == lockSoon && pause(limited) {
-			held, release, err = t.claim(limited)
+			if held, release, err = t.claim(limited); err != nil && limited.Err() != nil {
+				err = session.ErrLocked // still
+			}
+		}
+		if errors.Is(err, session.ErrLocked) && job.Need().Hard {
+			// What holds the lock takes too long. There is no time left for a model; of two condensations, the first logged counts.
+			held, release, err = limited, func() {}, nil
 		}
 		if err != nil {
 			t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
 			return false
 		}
 		defer release()
-		if changed, err := t.overtaken(held); err != nil || changed {
+		if changed, err := t.overtaken(ctx); err != nil || changed {
 			return err == nil
 		}
 		limited = held

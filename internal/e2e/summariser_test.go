@@ -1,0 +1,214 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+)
+
+// summariserFailures are the ways in which a summariser fails. A model that is not there does not take the request's own model along.
+func summariserFailures(t *testing.T) map[string]fakeupstream.Answer {
+	forGood := make(chan struct{})
+	t.Cleanup(func() { close(forGood) })
+	refused := func(status int, kind, code string) fakeupstream.Answer {
+		return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: status, Message: "No.", Type: kind, Code: code}}
+	}
+	return map[string]fakeupstream.Answer{
+		"down":             {Fault: fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: -1}},
+		"hanging":          {Fault: fakeupstream.Fault{HoldHeaders: forGood}},
+		"no key":           refused(http.StatusUnauthorized, "invalid_request_error", "invalid_api_key"),
+		"no model":         refused(http.StatusNotFound, "invalid_request_error", "model_not_found"),
+		"limited":          fakeupstream.RateLimited("20"),
+		"empty":            {},
+		"ok":               {Content: "ok"},
+		"refusal":          {Refusal: "I cannot help with that."},
+		"cut off":          {Content: "CURRENT_STATE: the parcel", FinishReason: "length"},
+		"leaked thinking":  {Content: "<think>\nCURRENT_STATE: they want a record, so I should"},
+		"truncated stream": {Content: "CURRENT_STATE: the parcel is on its way", Fault: fakeupstream.Fault{Break: fakeupstream.BreakEnd, BreakAfter: 2}},
+	}
+}
+
+// needs are why a condensation is due: a limit of ours, or the model's window.
+var needs = map[string]struct {
+	condenser, model string
+	upstream         int // its window; it counts more
+}{
+	"soft": {"max_size: 20, min_tokens: 0", "{context_window: 200000, max_output: 1000}", 400000},
+	"hard": {"max_size: 10000", "{context_window: 4000, max_output: 400}", 8000},
+}
+
+// TestFailingSummarisers plays a run while its summariser fails, and on once it is well again: nothing is shortened without a summary
+// unless the window forces it, no request waits for a summariser that hangs, and what was hidden meanwhile is summarised.
+func TestFailingSummarisers(t *testing.T) {
+	t.Parallel()
+	failures := summariserFailures(t)
+	for name, failure := range failures {
+		for need, settings := range needs {
+			t.Run(name+" "+need, func(t *testing.T) {
+				t.Parallel()
+				a := newPatient(t, failure, name == "no key" || name == "no model", settings.upstream)
+				deadline, silence := "20s", "1h"
+				if name == "hanging" {
+					deadline, silence = "200ms", "500ms"
+				}
+				a.proxy = serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s, timeout: %s}}
+models: {%s: %s}
+condenser: {type: llm, llm_config: cheap, deadline: %s, %s}
+shutdown: {delay: 0s, timeout: 1m}
+`, a.s.url, embedded(newStore(t)), replay.Summariser, silence, replay.Model, settings.model, deadline, settings.condenser)))
+				for range 30 {
+					a.step(need == "hard")
+				}
+				a.recover(need == "hard")
+			})
+		}
+	}
+}
+
+// patient is a run whose summariser fails at first.
+type patient struct {
+	t         *testing.T
+	s         *setting
+	proxy     *process
+	well      atomic.Bool
+	ownIsWell bool // the request's own model writes summaries meanwhile
+	messages  []json.RawMessage
+	at        place
+}
+
+func newPatient(t *testing.T, failure fakeupstream.Answer, ownIsWell bool, window int) *patient {
+	a := &patient{t: t, ownIsWell: ownIsWell, messages: []json.RawMessage{
+		encode(map[string]string{"role": "system", "content": "You look after parcels."}),
+		encode(map[string]string{"role": "user", "content": "Find out where the parcels are."}),
+	}}
+	a.s = newSetting(t, fakeupstream.Options{
+		ContextWindow: window,
+		IsSummary:     func(r *fakeupstream.Request) bool { return strings.Contains(r.Text(), "You keep the record of") },
+		Summarise: func(r *fakeupstream.Request) fakeupstream.Answer {
+			if a.well.Load() || ownIsWell && r.Model != replay.Summariser {
+				return fakeupstream.Extract(r)
+			}
+			return failure
+		},
+	})
+	return a
+}
+
+// finding is how a message of the run is found again.
+func (a *patient) finding(n int) string { return fmt.Sprintf("finding-%03d", n) }
+
+// step sends the next step of the run, and checks what went upstream for it.
+func (a *patient) step(hard bool, header ...string) {
+	a.t.Helper()
+	n := len(a.messages)
+	id := fmt.Sprintf("call_%d", n)
+	a.messages = append(a.messages,
+		encode(map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{
+			"id": id, "type": "function", "function": map[string]string{"name": "look", "arguments": "{}"},
+		}}}),
+		encode(map[string]string{"role": "tool", "tool_call_id": id, "content": a.finding(n) + strings.Repeat(" the parcel is not here", 20)}))
+	headers := http.Header{}
+	for i := 0; i < len(header); i += 2 {
+		headers.Set(header[i], header[i+1])
+	}
+	sent := body(a.messages)
+	answer := send(a.t, a.proxy, sent, headers)
+	ok(a.t, answer.finish())
+	a.at = placeOf(exchange{}, answer.Response)
+	for _, condensed := range answer.Header.Values("X-Dewpoint-Condensed") {
+		forced := !strings.HasPrefix(condensed, "events; ") && !strings.HasPrefix(condensed, "tokens; ")
+		if !strings.HasSuffix(condensed, "; summary") && !(hard && forced) {
+			a.t.Errorf("step %d: shortened for %q", n, condensed)
+		}
+	}
+	if got := a.forwarded(); len(got.Body) < len(sent) && len(a.condensations()) == 0 {
+		a.t.Errorf("step %d: shortened without a condensation", n)
+	}
+}
+
+// forwarded is the newest request upstream that is no summariser's.
+func (a *patient) forwarded() fakeupstream.Request {
+	for _, r := range slices.Backward(a.s.Upstream.Requests()) {
+		if !r.Summary {
+			return r
+		}
+	}
+	a.t.Fatal("nothing was forwarded")
+	return fakeupstream.Request{}
+}
+
+// condensed is what the admin API says of a condensation.
+type condensed struct {
+	Provisional, Model string
+	Hidden             []struct{ From, To int }
+}
+
+func (a *patient) condensations() []condensed {
+	var page struct{ Condensations []condensed }
+	path := "/sessions/" + a.at.Session + "/threads/" + a.at.Thread + "/condensations?limit=50"
+	ok(a.t, json.Unmarshal(a.proxy.administer(http.MethodGet, path, http.StatusOK), &page))
+	return page.Condensations
+}
+
+// recover has the summariser answer, and goes on until a summary has taken in all that was hidden without one.
+func (a *patient) recover(hard bool) {
+	a.t.Helper()
+	before := a.condensations()
+	provisional := map[string]bool{}
+	for _, c := range before {
+		if c.Provisional == "" {
+			continue
+		}
+		for _, h := range c.Hidden {
+			for p := h.From; p <= h.To; p++ {
+				if found := regexp.MustCompile(`finding-\d+`).FindString(string(a.messages[p])); found != "" {
+					provisional[found] = true
+				}
+			}
+		}
+	}
+	if (a.ownIsWell || !hard) && len(provisional) > 0 {
+		a.t.Errorf("%v were hidden without a summary, and did not have to be", slices.Sorted(maps.Keys(provisional)))
+	}
+	since := len(a.s.Upstream.Requests())
+	a.well.Store(true)
+	for range 200 {
+		a.step(hard, "X-Dewpoint-Condense", "now")
+		all := a.condensations()
+		if len(all) > len(before) && all[len(all)-1].Provisional == "" && all[len(all)-1].Model != "" {
+			a.summarised(provisional, since)
+			return
+		}
+	}
+	a.t.Error("the summariser is well, and no summary was made")
+}
+
+// summarised checks that what was hidden was shown to the summariser since that request.
+func (a *patient) summarised(hidden map[string]bool, since int) {
+	a.t.Helper()
+	var shown strings.Builder
+	for _, r := range a.s.Upstream.Requests() {
+		if r.Summary && r.Index >= since {
+			shown.WriteString(r.Text())
+		}
+	}
+	for found := range hidden {
+		if !strings.Contains(shown.String(), found) {
+			a.t.Errorf("%s was hidden, and never summarised", found)
+		}
+	}
+}

@@ -16,8 +16,9 @@ export GO
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
+# RACE=1 builds the program with the race detector: for 'make soak-short RACE=1', which tells of races that kills and faults bring about.
 build: ## bin/dewpoint
-	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
+	$(GO) build $(if $(RACE),-race) -trimpath -o bin/dewpoint ./cmd/proxy
 
 run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 	./bin/dewpoint
@@ -55,7 +56,7 @@ test: ## tests with the race detector, fuzz seeds and import rules included. SEE
 slow-tests: ## the tests that -short leaves out
 	@sh scripts/slow.sh
 
-vuln: ## known vulnerabilities in what the program calls; fails where their database cannot be reached
+vuln: ## known vulnerabilities in what the program calls; fails where their database cannot be reached. VULNDB is a copy of it
 	@sh scripts/vuln.sh
 
 vuln-if-reachable: ## the same, and a notice where the database cannot be reached
@@ -106,7 +107,7 @@ soak: build ## remakes lab/reliability.md; takes a quarter of an hour
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -doc lab/reliability.md
 
 FUZZTIME ?= 30s
-fuzz: ## explores: every fuzz target, FUZZTIME each. It is random, so that no gate runs it
+fuzz: ## explores: every fuzz target, FUZZTIME each; FUZZCORPUS keeps what is found. It is random, so that no gate runs it
 	sh scripts/fuzz.sh $(FUZZTIME)
 
 # BENCH holds flags, such as -quick or -only cells; "-doc lab/benchmarks.md" remakes the page.

@@ -56,6 +56,8 @@ const (
 	FailureRejected    Failure = "rejected"     // any other 4xx: model unknown, prompt too long, ...
 	FailureServer      Failure = "server"       // 5xx
 	FailureMalformed   Failure = "malformed"    // the reply cannot be read
+	FailureUntrusted   Failure = "untrusted"    // not called: upstream has not accepted the client yet, and the operator's key would pay
+	FailureLimited     Failure = "limited"      // not called: the tenant has had its summaries for this minute
 )
 
 // CallError is a call that gave no reply. Its text never holds a key, nor text that a server sent.
@@ -91,7 +93,7 @@ func (e *CallError) Unwrap() error { return e.Err }
 func again(err error) bool {
 	if call, ok := errors.AsType[*CallError](err); ok {
 		switch call.Kind {
-		case FailureCanceled, FailureDeadline, FailureDenied, FailureRateLimited:
+		case FailureCanceled, FailureDeadline, FailureDenied, FailureRateLimited, FailureUntrusted, FailureLimited:
 			return false
 		}
 	}

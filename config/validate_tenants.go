@@ -94,7 +94,8 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 	for _, part := range []struct {
 		name string
 		n    int
-	}{{"concurrent", l.Concurrent}, {"requests_per_minute", l.Requests}, {"tokens_per_minute", l.Tokens}} {
+	}{{"concurrent", l.Concurrent}, {"requests_per_minute", l.Requests}, {"tokens_per_minute", l.Tokens},
+		{"summaries_per_minute", l.Summaries}, {"summary_tokens_per_minute", l.SummaryTokens}} {
 		v.when(part.n < 0, key+"."+part.name, "is negative: write a number, or 0 for no limit")
 	}
 	switch {

@@ -56,7 +56,8 @@ func TestUsageOfFiles(t *testing.T) {
 	r := newRig(t, condense.Noop{})
 	turn := r.begin(withFile(5), engine.WishNone)
 	r.logged(turn)
-	turn.Used(session.Usage{Input: 2 * turn.Sent().Tokens})
+	ours := turn.Sent().Tokens
+	turn.Used(ours, session.Usage{Input: 2 * ours})
 	for b, want := range map[*body]int{withFile(7): 2000, says(7): 1000} {
 		if got := r.begin(b, engine.WishNone).Adjust(1000); got != want {
 			t.Errorf("a thousand tokens count as %d, want %d", got, want)

@@ -42,7 +42,8 @@ const (
 	WishOff  Wish = "off" // forward unchanged
 )
 
-// Body is the bytes that a request came in. They are reused when all who hold them have released them.
+// Body is the bytes that a request came in. They are reused when all who hold them have released them. A request holds them until its
+// answer begins: what goes on after that holds them itself.
 type Body interface {
 	Bytes() []byte
 	Hold()

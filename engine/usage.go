@@ -67,12 +67,13 @@ type Misreport struct {
 	Cut          bool // upstream cuts prompts to its window and says nothing
 }
 
-// Used tells what upstream reported of the answer: its count corrects ours. A server that answered can be asked what it serves.
-func (t *Turn) Used(u session.Usage) (report Report) {
+// Used tells what upstream reported of the answer to what Sent counted as ours: its count corrects ours. A server that answered can be
+// asked what it serves. The body may be gone by now.
+func (t *Turn) Used(ours int, u session.Usage) (report Report) {
 	if w := t.engine.o.Windows; w != nil && !t.model.Configured {
 		w.Ask(t.in.Upstream.BaseURL, t.in.Upstream.APIKey, t.in.Split.Model)
 	}
-	actual, ours, thread := u.Input, t.Sent().Tokens, t.place.Thread.ID
+	actual, thread := u.Input, t.place.Thread.ID
 	if actual <= 0 {
 		return report
 	}

@@ -14,7 +14,8 @@ func (r *rig) step(n int, count func(ours int) session.Usage) (*engine.Turn, eng
 	turn := r.begin(says(n), engine.WishNone)
 	turn.Condense(r.Context())
 	r.logged(turn)
-	return turn, turn.Used(count(turn.Sent().Tokens))
+	ours := turn.Sent().Tokens
+	return turn, turn.Used(ours, count(ours))
 }
 
 func exactly(ours int) session.Usage { return session.Usage{Input: ours} }

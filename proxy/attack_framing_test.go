@@ -88,6 +88,48 @@ func TestChunkExtensionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestFramingIsBounded sends more framing than anything framed: each is refused.
+func TestFramingIsBounded(t *testing.T) {
+	r := newRig(t, setup{})
+	head := "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+	long := strings.Repeat("x", 1<<20)
+	for name, request := range map[string]string{
+		"a chunk extension":     head + fmt.Sprintf("%x;a=%s\r\n%s\r\n0\r\n\r\n", len(hello), long, hello),
+		"many chunk extensions": head + strings.Repeat("1;"+long[:500]+"\r\n \r\n", 1000) + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hello), hello),
+		"a method":              strings.Repeat("A", 10_000) + " " + chatPath + " HTTP/1.1\r\nHost: x\r\n\r\n",
+		"no token":              "GE(T /v1/models HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		w := r.dial()
+		w.t = t
+		go func() { _, _ = io.WriteString(w, request) }() // it may be refused before its end
+		if resp, body := w.answer(http.MethodPost); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, `"param":null`) {
+			t.Errorf("%s: status %d, %s", name, resp.StatusCode, body)
+		}
+		w.Close()
+	}
+	if n := len(r.up.Requests()); n != 0 {
+		t.Errorf("%d requests went upstream", n)
+	}
+}
+
+// TestAnswersAreCleaned has upstream say in its header what a client, or a terminal, might act on.
+func TestAnswersAreCleaned(t *testing.T) {
+	for name, c := range map[string]struct{ status, header, wantStatus, wantHeader string }{
+		"controls":      {"200 O\x1b[31mK", "X-A: a\x1b[2Jb\x07\x7f\tc", "200 OK", "a [2Jb  \tc"},
+		"a long reason": {"200 " + strings.Repeat("x", 100<<10), "X-A: b", "200 OK", "b"},
+		"a short one":   {"200 Fine by me", "X-A: b", "200 Fine by me", "b"},
+	} {
+		r := newRig(t, setup{base: cannedUpstream(t, "HTTP/1.1 "+c.status+"\r\n"+c.header+"\r\nContent-Length: 2\r\n\r\n{}")})
+		w := r.dial()
+		w.send("GET /v1/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		resp, body := w.answer(http.MethodGet)
+		refused := resp.StatusCode == http.StatusBadGateway // as net/http does with some
+		if !refused && (resp.Status != c.wantStatus || resp.Header.Get("X-A") != c.wantHeader || body != "{}") {
+			t.Errorf("%s: %s, %q, %q", name, resp.Status, resp.Header.Get("X-A"), body)
+		}
+	}
+}
+
 // TestHeaderSmuggling puts into a header what would be another one for a careless reader. What is not refused arrives as
 // it was, as one header.
 func TestHeaderSmuggling(t *testing.T) {

@@ -10,11 +10,12 @@ import (
 
 // body is a request body, held against the budget until every user has released it.
 type body struct {
-	bytes  []byte
-	pool   *bufferPool
-	budget *budget
-	held   int64
-	users  atomic.Int32
+	bytes   []byte
+	pool    *bufferPool
+	account *account
+	held    int64
+	users   atomic.Int32
+	packed  packed // as it came, where it was encoded
 }
 
 // Bytes implements engine.Body.
@@ -28,7 +29,11 @@ func (b *body) Release() {
 	if b.users.Add(-1) > 0 {
 		return
 	}
-	b.budget.give(b.held)
+	b.account.give(b.held)
+	b.account.close()
+	if b.packed.body != nil {
+		b.packed.Release()
+	}
 	b.pool.put(b.bytes)
 	b.bytes = nil
 }
@@ -37,6 +42,7 @@ func (b *body) Release() {
 type bodyReader struct {
 	pool   *bufferPool
 	budget *budget
+	client client        // whose bodies it reads
 	limit  int64         // bytes of one body
 	idle   time.Duration // longest wait for the next bytes
 }
@@ -44,8 +50,7 @@ type bodyReader struct {
 // read takes a whole body from r, which reads from conn. It has the declared length; that is negative where there is none.
 // The body has one user.
 func (br *bodyReader) read(r io.Reader, conn net.Conn, declared int) (*body, error) {
-	b := &body{pool: br.pool, budget: br.budget}
-	b.Hold()
+	b := br.newBody()
 	if declared == 0 {
 		return b, nil
 	}
@@ -59,6 +64,13 @@ func (br *bodyReader) read(r io.Reader, conn net.Conn, declared int) (*body, err
 	return b, nil
 }
 
+// newBody is an empty body with one user.
+func (br *bodyReader) newBody() *body {
+	b := &body{pool: br.pool, account: br.budget.open(br.client)}
+	b.Hold()
+	return b
+}
+
 // unread is an error that leaves the client sending.
 type unread struct{ error }
 
@@ -68,25 +80,36 @@ func (e *unread) Unwrap() error { return e.error }
 // what its body was given room for.
 const slowest = 16 << 10
 
+// timed is what a body may be too slow on.
+type timed interface{ SetReadDeadline(t time.Time) error }
+
 // fill reads the body into buffers that grow as it comes.
-func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) error {
+func (br *bodyReader) fill(b *body, r io.Reader, conn timed, declared int) error {
 	if int64(declared) > br.limit {
 		return &unread{errTooLarge(br.limit)}
 	}
-	for begun := time.Now(); ; {
+	wire, _ := conn.(interface{ Received() int64 })
+	var before int64
+	if wire != nil {
+		before = wire.Received()
+	}
+	for due := time.Now().Add(br.idle); ; {
 		if len(b.bytes) == cap(b.bytes) {
 			if err := br.grow(b, br.next(cap(b.bytes), declared)); err != nil {
 				return &unread{err}
 			}
 		}
-		if err := conn.SetReadDeadline(br.deadline(begun, len(b.bytes))); err != nil {
+		if err := conn.SetReadDeadline(due); err != nil {
 			return errClientGone
 		}
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
+		due = br.extend(due, n)
 		switch {
 		case int64(len(b.bytes)) > br.limit:
 			return &unread{errTooLarge(br.limit)}
+		case wire != nil && wire.Received()-before > mostFraming+16*int64(len(b.bytes)):
+			return bodyError(errFraming)
 		case err == io.EOF && len(b.bytes) >= declared:
 			return nil
 		case err != nil:
@@ -95,14 +118,19 @@ func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) er
 	}
 }
 
-// deadline is when a body must have more than what came since it was begun.
-func (br *bodyReader) deadline(begun time.Time, came int) time.Time {
-	pause := time.Now().Add(br.idle)
-	pace := begun.Add(br.idle + time.Duration(came)*time.Second/slowest)
-	if pace.Before(pause) {
-		return pace
+// mostFraming is how many bytes may come around those of a body, more than in its proportion: sizes of chunks, their extensions.
+const mostFraming = 64 << 10
+
+var errFraming = errors.New("more framing than body")
+
+// extend is until when a body must go on after n more bytes came of it: each gives it the time that the slowest client takes for it,
+// but however much came, nothing earns a longer pause than idle.
+func (br *bodyReader) extend(due time.Time, n int) time.Time {
+	due = due.Add(time.Duration(n) * time.Second / slowest)
+	if pause := time.Now().Add(br.idle); pause.Before(due) {
+		return pause
 	}
-	return pause
+	return due
 }
 
 // next is how many bytes a body gets room for that has filled what it had. A declared length is believed for up to five
@@ -140,8 +168,8 @@ func (br *bodyReader) discard(r io.Reader, conn net.Conn) {
 func (br *bodyReader) grow(b *body, size int) error {
 	room := br.pool.round(size)
 	more := min(int64(room), br.limit) - b.held
-	if !br.budget.take(more) {
-		return errOverloaded()
+	if err := b.account.take(more, b.held); err != nil {
+		return err
 	}
 	b.held += more
 	old := b.bytes

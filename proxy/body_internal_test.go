@@ -34,7 +34,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 }
 
 func newBodyReader(limit int64) *bodyReader {
-	return &bodyReader{pool: newBufferPool(), budget: &budget{limit: 1 << 30}, limit: limit, idle: time.Minute}
+	return &bodyReader{pool: newBufferPool(), budget: newBudget(1 << 30), limit: limit, idle: time.Minute}
 }
 
 // TestBodyIsChargedForWhatItHolds reads bodies of many sizes: each is whole, charged for its buffer, and that is little
@@ -55,7 +55,7 @@ func TestBodyIsChargedForWhatItHolds(t *testing.T) {
 			if !bytes.Equal(b.bytes, want) {
 				t.Fatalf("%d bytes, declared %d: they changed", size, declared)
 			}
-			held := br.budget.used.Load()
+			held := br.budget.used
 			if held != min(int64(cap(b.bytes)), limit) {
 				t.Errorf("%d bytes, declared %d: charged %d, held %d", size, declared, held, cap(b.bytes))
 			}
@@ -66,7 +66,7 @@ func TestBodyIsChargedForWhatItHolds(t *testing.T) {
 			if cap(b.bytes) > max(most, smallestBuffer) {
 				t.Errorf("%d bytes, declared %d: hold %d", size, declared, cap(b.bytes))
 			}
-			if b.Release(); br.budget.used.Load() != 0 {
+			if b.Release(); br.budget.used != 0 {
 				t.Errorf("%d bytes, declared %d: not given back", size, declared)
 			}
 		}
@@ -79,7 +79,7 @@ func TestBodyGrowsWithWhatComes(t *testing.T) {
 	br := newBodyReader(size)
 	p := &pieces{of: bytes.NewReader(make([]byte, size)), size: 64 << 10}
 	p.after = func(given int) {
-		if held := br.budget.used.Load(); held > max(smallestBuffer, 5*int64(given)+5*int64(p.size)) {
+		if held := br.budget.used; held > max(smallestBuffer, 5*int64(given)+5*int64(p.size)) {
 			t.Fatalf("%d bytes are held after %d came", held, given)
 		}
 	}
@@ -128,7 +128,7 @@ func TestBodyEndings(t *testing.T) {
 			}
 			b.Release()
 		}
-		if held := br.budget.used.Load(); held != 0 {
+		if held := br.budget.used; held != 0 {
 			t.Errorf("%s: %d bytes are held", name, held)
 		}
 		if left := p.of.Len(); left > 0 && left < c.left || c.left == 0 && left > 0 {
@@ -161,13 +161,17 @@ func TestBuffersAreUsedAgain(t *testing.T) {
 func TestBodyPace(t *testing.T) {
 	const size = 10 << 20
 	for _, f := range []struct {
-		rate  int // bytes a second
+		burst int // bytes at once
+		rate  int // and then bytes a second
 		whole bool
 		over  time.Duration // for all of it, at most
 	}{
-		{1, false, 61 * time.Second},
-		{slowest / 2, false, 3 * time.Minute},
-		{slowest, true, 11 * time.Minute},
+		{0, 1, false, 61 * time.Second},
+		{size - 100_000, 1, false, 61 * time.Second},
+		{0, slowest / 2, false, 3 * time.Minute},
+		{size / 2, slowest / 2, false, 3 * time.Minute},
+		{0, slowest, true, 11 * time.Minute},
+		{size / 2, slowest, true, 6 * time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client, server := net.Pipe()
@@ -175,7 +179,10 @@ func TestBodyPace(t *testing.T) {
 			defer sending.Wait()
 			sending.Go(func() {
 				defer client.Close()
-				for sent := 0; sent < size; sent += f.rate {
+				if _, err := client.Write(make([]byte, f.burst)); err != nil {
+					return
+				}
+				for sent := f.burst; sent < size; sent += f.rate {
 					if _, err := client.Write(make([]byte, min(f.rate, size-sent))); err != nil {
 						return
 					}
@@ -194,7 +201,7 @@ func TestBodyPace(t *testing.T) {
 			if err == nil {
 				b.Release()
 			}
-			if held := br.budget.used.Load(); held != 0 {
+			if held := br.budget.used; held != 0 {
 				t.Errorf("%d bytes a second: %d are held", f.rate, held)
 			}
 		})

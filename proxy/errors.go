@@ -45,10 +45,24 @@ func errTooLarge(limit int64) *apiError {
 	}
 }
 
+func errEncoding() *apiError {
+	return errBadRequest("invalid_encoding", "The body is not what its Content-Encoding says, or more follows it. Encode it once and whole.")
+}
+
 func errOverloaded() *apiError {
 	return &apiError{
 		Status: 503, Type: typeLimit, Code: "overloaded", Retry: 1, Close: true,
 		Message: "The proxy holds as many request bytes as it may (limits.bytes_in_flight). Try again shortly.",
+	}
+}
+
+// codeShare is for a client that holds as much as it may while others have room.
+const codeShare = "share_exceeded"
+
+func errShare() *apiError {
+	return &apiError{
+		Status: 503, Type: typeLimit, Code: codeShare, Retry: 1, Close: true,
+		Message: "Requests with this key hold their share of the bytes that the proxy may hold. Try again when some are over.",
 	}
 }
 

@@ -153,23 +153,24 @@ func TestBodyTooLarge(t *testing.T) {
 
 func TestBytesInFlight(t *testing.T) {
 	hold := make(chan struct{})
-	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.InFlight = 100 << 10 }})
-	r.up.Script(fakeupstream.Answer{Fault: fakeupstream.Fault{Hold: hold}})
+	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.InFlight = 160 << 10 }})
+	r.up.Script(fakeupstream.Answer{Fault: fakeupstream.Fault{HoldHeaders: hold}})
 	first := r.dial()
-	first.post(`{"stream":true,` + messages(say("user", strings.Repeat("x", 60<<10)))[1:]) // takes 64 KiB
-	held := first.begin(http.MethodPost)
-	for _, size := range []int{40 << 10, 4 << 20} {
+	first.post(messages(say("user", strings.Repeat("x", 60<<10)))) // takes 64 KiB
+	_, err := r.up.Wait(guard(t), 1)
+	must(t, err)
+	for _, size := range []int{100 << 10, 4 << 20} {
 		resp, body := r.ask(messages(say("user", strings.Repeat("x", size))))
-		wantError(t, resp, body, 503, "overloaded")
+		wantError(t, resp, body, 503, "share_exceeded")
 		if resp.Header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")
 		}
 	}
-	if resp, body := r.ask(hello); resp.StatusCode != http.StatusOK { // 16 KiB are left
+	if resp, body := r.ask(hello); resp.StatusCode != http.StatusOK {
 		t.Errorf("status %d, %s", resp.StatusCode, body)
 	}
 	close(hold)
-	drain(t, held)
+	first.answer(http.MethodPost)
 	first.post(messages(say("user", strings.Repeat("x", 60<<10))))
 	if resp, body := first.answer(http.MethodPost); resp.StatusCode != http.StatusOK {
 		t.Errorf("afterwards: status %d, %s", resp.StatusCode, body)

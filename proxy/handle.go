@@ -39,6 +39,9 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 		s.discard(ctx)
 		return closing(ctx, errUnauthorized())
 	}
+	if r.tenant.Anonymous {
+		r.asked.credential = credentialOf(r.tenant, r.asked.key)
+	}
 	r.seen.accepted(r)
 	if e := r.admit(); e != nil {
 		s.discard(ctx)
@@ -51,13 +54,15 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 		}
 	}()
 	var err error
-	if r.body, err = s.readBody(ctx, r.tenant); err != nil {
-		r.countTooLarge(err)
+	if r.body, err = r.readBody(ctx); err != nil {
+		r.countRefused(err)
 		return err
 	}
 	r.header = outgoing(&ctx.Request.Header)
-	if encoded(r.header) {
-		r.asked.dialect = nil
+	if err := r.unpack(); err != nil {
+		r.dropBody()
+		r.countRefused(err)
+		return err
 	}
 	r.begin(ctx)
 	accepted = true
@@ -118,6 +123,10 @@ func (r *request) recognise() error {
 	if r.asked.dialect == nil {
 		return nil
 	}
+	r.header.Set("Accept-Encoding", "identity") // the answer is read along
+	if r.seen.record.Unread != "" {
+		return nil
+	}
 	split, err := r.asked.dialect.Split(r.body.bytes)
 	if err != nil {
 		var refused *dialect.Error
@@ -126,11 +135,11 @@ func (r *request) recognise() error {
 			e.Param = refused.Param
 			return e
 		}
+		r.pass(unreadUnsupported)
 		return nil
 	}
 	r.model, r.asked.streams = r.live.models(split.Model), split.Stream
 	r.seen.named(r.model)
-	r.header.Set("Accept-Encoding", "identity") // the answer is read along
 	turn, err := r.server.o.Engine.Begin(r.ctx, r.input(split))
 	if err != nil {
 		if r.ctx.Err() != nil {
@@ -186,6 +195,9 @@ func (r *request) relayOf(resp *http.Response, header *fasthttp.ResponseHeader) 
 	if r.asked.dialect != nil && resp.Header.Get("Content-Encoding") == "" {
 		rel.tee = r.asked.dialect.Tee(streamed(resp.Header))
 	}
+	if why := r.seen.record.Unread; why != "" {
+		header.Set("X-Dewpoint-Unread", why)
+	}
 	if r.turn != nil {
 		r.orAsItCame(func() { r.describe(header) })
 	}
@@ -197,6 +209,9 @@ func (r *request) relayOf(resp *http.Response, header *fasthttp.ResponseHeader) 
 			rel.first = asComment(r.notice())
 		}
 	}
+	if !r.tenant.LogContent && r.turn == r.seen.turn { // else its end is told of what was said, or counted late
+		r.dropBody()
+	}
 	return rel
 }
 
@@ -206,7 +221,7 @@ func (r *request) ended(o outcome) {
 	r.settle(o)
 	if r.turn != nil && o.Status == http.StatusOK {
 		if o.Answer.Usage != nil {
-			r.note(r.turn.Used(*o.Answer.Usage))
+			r.note(r.turn.Used(r.seen.record.Turn.After.Tokens, *o.Answer.Usage))
 		}
 		r.seen.used(o.Answer.Usage)
 	}

@@ -58,7 +58,7 @@ func outgoing(h *fasthttp.RequestHeader) http.Header {
 func incoming(to *fasthttp.ResponseHeader, from *http.Response) {
 	keepDate(to, from.Header.Get("Date"))
 	to.SetStatusCode(from.StatusCode)
-	if _, reason, ok := strings.Cut(from.Status, " "); ok {
+	if _, reason, ok := strings.Cut(from.Status, " "); ok && len(reason) <= longestReason && cleaned(reason) == reason {
 		to.SetStatusMessage([]byte(reason))
 	}
 	named := connectionNames(from.Header.Get("Connection"))
@@ -68,9 +68,22 @@ func incoming(to *fasthttp.ResponseHeader, from *http.Response) {
 			continue
 		}
 		for _, v := range values {
-			to.Add(name, v)
+			to.Add(name, cleaned(v))
 		}
 	}
+}
+
+// longestReason is how long a status may be in words, in bytes. A longer one is replaced by the standard's.
+const longestReason = 128
+
+// cleaned is a header's value, or a reason phrase, without control characters, which some clients and terminals act on.
+func cleaned(value string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, value)
 }
 
 // keepDate gives a response the date that upstream gave it. fasthttp sets no Date but its own; it keeps one that it has

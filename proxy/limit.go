@@ -6,13 +6,15 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // gate is what a tenant has taken. It outlives a configuration, so that a reload does not set a tenant free.
 type gate struct {
 	busy     atomic.Int64
-	requests bucket
-	tokens   bucket
+	requests limit.Bucket
+	tokens   limit.Bucket
 }
 
 // adopt gives each tenant the gate that it had in an earlier configuration, or a new one.
@@ -41,13 +43,13 @@ func (r *request) admit() *apiError {
 			"requests at the same time: wait for the end of one", limits.Concurrent)
 	}
 	if limits.Requests > 0 {
-		if wait, ok := g.requests.take(r.server.o.Now(), 1, limits.Requests); !ok {
+		if wait, ok := g.requests.Take(r.server.o.Now(), 1, limits.Requests); !ok {
 			g.leave()
 			return r.limited("requests", wait, "requests_per_minute_exceeded", "requests a minute", limits.Requests)
 		}
 	}
 	if limits.Tokens > 0 {
-		if wait := g.tokens.full(r.server.o.Now(), limits.Tokens); wait > 0 {
+		if wait := g.tokens.Full(r.server.o.Now(), limits.Tokens); wait > 0 {
 			g.leave()
 			return r.limited("tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", limits.Tokens)
 		}
@@ -72,17 +74,20 @@ func (g *gate) leave() { g.busy.Add(-1) }
 // charge takes the tokens of what is forwarded from the tenant's minute. They are those of the count; what cannot be
 // counted, because the store is away, is guessed by its size. Paths that are passed through cost none.
 func (r *request) charge() error {
-	limit := r.tenant.Limits.Tokens
-	if limit == 0 || r.asked.dialect == nil {
+	perMinute := r.tenant.Limits.Tokens
+	if perMinute == 0 || r.asked.dialect == nil {
 		return nil
 	}
 	n := len(r.body.bytes) / 4
+	if r.seen.record.Unread == unreadEncoding {
+		n = len(r.body.bytes) // text is about four times as long as it is compressed
+	}
 	if r.turn != nil {
 		r.orAsItCame(func() { n = r.turn.Adjust(r.turn.Sent().Tokens) })
 	}
 	n = max(n, 1)
-	if wait, ok := r.tenant.gate.tokens.take(r.server.o.Now(), n, limit); !ok {
-		return r.limited("tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", limit)
+	if wait, ok := r.tenant.gate.tokens.Take(r.server.o.Now(), n, perMinute); !ok {
+		return r.limited("tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", perMinute)
 	}
 	r.charged = n
 	return nil
@@ -102,7 +107,7 @@ func (r *request) settle(o outcome) {
 	} else if o.Status >= http.StatusBadRequest {
 		took = 0
 	}
-	r.tenant.gate.tokens.correct(took - r.charged)
+	r.tenant.gate.tokens.Correct(took - r.charged)
 }
 
 // giveBack takes back the charge of a request that upstream never got. One that was not answered in time, or whose client
@@ -110,22 +115,27 @@ func (r *request) settle(o outcome) {
 func (r *request) giveBack(err error) {
 	var e *apiError
 	if errors.As(err, &e) && e.Code == codeUnreachable {
-		r.tenant.gate.tokens.correct(-r.charged)
+		r.tenant.gate.tokens.Correct(-r.charged)
 	}
 }
 
-// within is the reader for a tenant that may send less than the others.
-func (br bodyReader) within(tenant int64) bodyReader {
-	if tenant > 0 {
-		br.limit = min(br.limit, tenant)
+// reader reads the request's body: its tenant may send less than others.
+func (r *request) reader() *bodyReader {
+	br := r.server.reader
+	if most := int64(r.tenant.Limits.Body); most > 0 {
+		br.limit = min(br.limit, most)
 	}
-	return br
+	br.client = r.client()
+	return &br
 }
 
-// countTooLarge counts a body that was too large for its tenant.
-func (r *request) countTooLarge(err error) {
-	var e *apiError
-	if r.tenant.Limits.Body > 0 && errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge {
+// countRefused counts a body that was too large for its tenant, or too much for its client.
+func (r *request) countRefused(err error) {
+	e, ok := errors.AsType[*apiError](err)
+	switch {
+	case ok && e.Code == codeShare:
+		r.seen.record.Limit = "share"
+	case ok && e.Status == http.StatusRequestEntityTooLarge && r.tenant.Limits.Body > 0:
 		r.seen.record.Limit = "body"
 	}
 }

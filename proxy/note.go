@@ -18,6 +18,7 @@ type once struct {
 	sync.Mutex
 	models map[string]bool // unknown ones that it has named
 	sealed atomic.Bool     // it has told of an unreadable summary
+	unread sync.Map        // why bodies passed unread, of what it has told
 }
 
 // noteRecognised takes note that a request's thread is known.

@@ -60,7 +60,8 @@ type Record struct {
 	Times     Times
 	Call      Call        // the last one upstream
 	Turn      *TurnRecord // nil: the request was not recognised
-	Limit     string      // of its tenant, for which it was refused: concurrent, requests, tokens or body; empty: none
+	Unread    string      // why it passed unread on a path that is read; empty: it did not
+	Limit     string      // of its tenant, for which it was refused: concurrent, requests, tokens, body or share; empty: none
 	Status    int         // of the client's answer
 	Code      string      // what went wrong; empty: nothing
 	Content   *Content    // nil: not to be logged

@@ -13,6 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
@@ -24,7 +25,7 @@ type request struct {
 	tenant  *Tenant
 	asked   asked
 	header  http.Header // that goes upstream
-	body    *body
+	body    *body       // decoded, where the client encoded it
 	model   ModelInfo
 	early   chan struct{}   // has a value once the client has waited long for a condensation; nil: it does not matter
 	turn    *engine.Turn    // nil: the body goes upstream as it came
@@ -40,6 +41,7 @@ type request struct {
 type asked struct {
 	method, query string
 	key           string                   // the client's credential
+	credential    credential               // its hash, where nobody but upstream authenticates it
 	header        func(name string) string // reads the client's header; until the handler returns
 	streams       bool                     // the answer is to be streamed
 	comment       bool                     // and notices are wanted as comments of the stream
@@ -48,10 +50,11 @@ type asked struct {
 
 // lease is what a request holds until it is over.
 type lease struct {
-	watch   *listen.Watch
-	limit   *time.Timer // of the whole answer, nil: none
-	over    sync.Once
-	relayed bool // its answer is: the relay's end releases it
+	watch    *listen.Watch
+	limit    *time.Timer // of the whole answer, nil: none
+	over     sync.Once
+	relayed  bool // its answer is: the relay's end releases it
+	bodyless bool // the body was given back before
 }
 
 func (l *live) readAsked(ctx *fasthttp.RequestCtx) asked {
@@ -61,16 +64,6 @@ func (l *live) readAsked(ctx *fasthttp.RequestCtx) asked {
 		method: method, query: string(ctx.URI().QueryString()), key: apiKey(header), header: header,
 		comment: strings.EqualFold(header("X-Dewpoint-Notify"), "comment"), route: l.route(method, string(ctx.URI().PathOriginal())),
 	}
-}
-
-// encoded reports whether a request's body is not what its bytes say.
-func encoded(h http.Header) bool {
-	for coding := range strings.SplitSeq(strings.Join(h["Content-Encoding"], ","), ",") {
-		if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
-			return true
-		}
-	}
-	return false
 }
 
 // input is what the engine is told of the request.
@@ -93,13 +86,23 @@ func (r *request) endpoint() condense.Endpoint {
 
 // outbound is the request as it goes upstream, with a body of parts.
 func (r *request) outbound(url *url.URL, parts [][]byte) *http.Request {
-	out := outbound{Method: r.asked.method, URL: url, Header: r.header, Parts: parts, Held: r.body}
+	parts, held := r.wire(parts)
+	out := outbound{Method: r.asked.method, URL: url, Header: r.header, Parts: parts, Held: held}
 	return out.request(r.ctx)
+}
+
+// dropBody gives back the request's share in its body, once.
+func (r *request) dropBody() {
+	if r.lease.bodyless {
+		return
+	}
+	r.lease.bodyless = true
+	r.body.Release()
 }
 
 // begin starts the life of a request that was accepted, which ends with its client.
 func (r *request) begin(ctx *fasthttp.RequestCtx) {
-	ended, cancel := context.WithCancelCause(r.server.requests)
+	ended, cancel := context.WithCancelCause(limit.WithTrust(r.server.requests, r.trusted()))
 	r.ctx, r.cancel = r.seen.bodyRead(ended, r), cancel
 	r.lease.watch = listen.WatchClient(ctx.Conn(), func() { r.cancel(errClientGone) })
 }
@@ -119,7 +122,7 @@ func (r *request) release() {
 		}
 		r.cancel(nil)
 		r.lease.watch.Stop()
-		r.body.Release()
+		r.dropBody()
 		r.tenant.gate.leave()
 	})
 }

@@ -200,19 +200,6 @@ func TestMultipartIsNotParsed(t *testing.T) {
 	}
 }
 
-// TestEncodedBody passes a compressed body through unlooked, whatever it is.
-func TestEncodedBody(t *testing.T) {
-	r, got := mirrored(t, setup{})
-	const body = "\x1f\x8b\x08 not really"
-	resp, _ := r.ask(body, "Content-Encoding", "gzip", "Accept-Encoding", "br")
-	if up := <-got; up.body != body || up.header.Get("Content-Encoding") != "gzip" || up.header.Get("Accept-Encoding") != "br" {
-		t.Errorf("header %v, body %q", up.header, up.body)
-	}
-	if resp.Header.Get("X-Dewpoint-Session") != "" {
-		t.Error("it was looked into")
-	}
-}
-
 // TestEarlyAnswer has an upstream that answers while the body is still on its way to it: the bytes must stay what they
 // are until the transport has released them, even after the client has its whole answer.
 func TestEarlyAnswer(t *testing.T) {

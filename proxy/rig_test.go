@@ -93,7 +93,7 @@ func newRig(t *testing.T, s setup) *rig {
 	must(t, err)
 	r.metrics.Gauges(observe.Gauges{
 		InFlight: r.server.InFlight, Limit: func() int64 { return options.Limits.InFlight },
-		Degraded: r.server.Degraded, Cooling: r.server.Cooling,
+		Degraded: r.server.Degraded, Cooling: r.server.Cooling, Held: r.server.Held,
 	})
 	r.serve()
 	return r

@@ -7,6 +7,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
+// longestMethod is how long a method may be, in bytes: as the longest registered one, and then some.
+const longestMethod = 32
+
 // screen refuses what no request may be.
 func screen(ctx *fasthttp.RequestCtx) *apiError {
 	h := &ctx.Request.Header
@@ -18,6 +21,10 @@ func screen(ctx *fasthttp.RequestCtx) *apiError {
 		return e
 	case declared.keys > 1:
 		e := errBadRequest("duplicate_header", "Send Authorization once.")
+		e.Close = true
+		return e
+	case len(ctx.Method()) > longestMethod || !token(ctx.Method()):
+		e := errBadRequest("malformed_request", "The method is not one of HTTP's.")
 		e.Close = true
 		return e
 	case strings.EqualFold(string(h.Peek("Upgrade")), "websocket"):
@@ -51,8 +58,8 @@ func (s *Server) discard(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-func (s *Server) readBody(ctx *fasthttp.RequestCtx, tenant *Tenant) (*body, error) {
-	reader := s.reader.within(int64(tenant.Limits.Body))
+func (r *request) readBody(ctx *fasthttp.RequestCtx) (*body, error) {
+	reader := r.reader()
 	if int64(ctx.Request.Header.ContentLength()) > 3*reader.limit {
 		return nil, errTooLarge(reader.limit) // not worth reading to its end
 	}

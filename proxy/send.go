@@ -27,6 +27,10 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 		err = upstreamError(r.ctx, err)
 	}
 	r.seen.answered(resp, err)
+	if err == nil {
+		redact(resp, r.tenant.Upstream.APIKey)
+		r.noteAccepted(resp.StatusCode)
+	}
 	return resp, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/valyala/fasthttp"
 	"go.uber.org/zap"
 
@@ -70,6 +71,7 @@ type Server struct {
 	live     atomic.Pointer[live]
 	degraded degraded
 	once     once
+	accepted accepted
 	pending  chan struct{} // a place per log write under way
 	after    background
 	ports    *listen.Ports
@@ -86,13 +88,18 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("new server: tenants, upstream, engine and models are needed")
 	}
 	defaults(&o)
+	known, err := simplelru.NewLRU[credential, struct{}](mostAccepted, nil)
+	if err != nil {
+		return nil, fmt.Errorf("new server: %w", err)
+	}
 	s := &Server{
 		o:        o,
+		accepted: accepted{all: known},
 		degraded: degraded{log: o.Log, faults: o.Faults, now: o.Now},
 		once:     once{models: map[string]bool{}},
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
-			pool: newBufferPool(), budget: &budget{limit: o.Limits.InFlight}, limit: o.Limits.Body, idle: o.Limits.BodyIdle,
+			pool: newBufferPool(), budget: newBudget(o.Limits.InFlight), limit: o.Limits.Body, idle: o.Limits.BodyIdle,
 		},
 	}
 	s.Swap(o.Live)
@@ -187,7 +194,22 @@ func answer(ctx *fasthttp.RequestCtx, e *apiError, in dialect.Dialect) {
 }
 
 // InFlight is how many request bytes the server holds.
-func (s *Server) InFlight() int64 { return s.reader.budget.used.Load() }
+func (s *Server) InFlight() int64 {
+	b := s.reader.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
+// Held tells for each tenant how many request bytes its clients hold.
+func (s *Server) Held(yield func(tenant string, h Held) bool) {
+	held := s.reader.budget.held()
+	for _, t := range s.live.Load().tenants.tenants {
+		if !yield(t.Name, held[t.Name]) {
+			return
+		}
+	}
+}
 
 // Cooling tells for each tenant whether its summariser is left alone because it failed.
 func (s *Server) Cooling(yield func(tenant string, cooling bool) bool) {

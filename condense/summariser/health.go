@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -195,6 +196,11 @@ const (
 	threadBlame
 )
 
+// notAsked are the failures that say nothing of the server.
+func notAsked() []condense.Failure {
+	return []condense.Failure{condense.FailureDeadline, condense.FailureUntrusted, condense.FailureLimited}
+}
+
 // blame tells whose failure an error is: the server's if it cannot be reached, is overloaded or does not take the credential or
 // the model, the thread's if the answer is no good or what was asked was refused. An attempt that was given up says nothing.
 func blame(err error) int {
@@ -209,7 +215,7 @@ func blame(err error) int {
 	}
 	call, ok := errors.AsType[*condense.CallError](err)
 	switch {
-	case errors.Is(err, context.Canceled), ok && call.Kind == condense.FailureDeadline, !ok && errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), ok && slices.Contains(notAsked(), call.Kind), !ok && errors.Is(err, context.DeadlineExceeded):
 		return noBlame
 	case !ok, call.Kind == condense.FailureMalformed, call.Kind == condense.FailureRejected && !call.Missing():
 		return threadBlame

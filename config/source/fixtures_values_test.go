@@ -227,6 +227,8 @@ func badValues() []badFixture {
 			`tenants[1].limits.max_body: is negative: write a size as 4MiB, or 0 for limits.max_body (line 6)`,
 			`limits.tenant.concurrent: is negative: write a number, or 0 for no limit (line 1)`,
 			`limits.tenant.tokens_per_minute: is negative: write a number, or 0 for no limit (line 1)`,
+			`limits.tenant.summaries_per_minute: is negative: write a number, or 0 for no limit (line 1)`,
+			`limits.tenant.summary_tokens_per_minute: is negative: write a number, or 0 for no limit (line 1)`,
 		}},
 		{"bad.tenant-name.yaml", []string{
 			`tenants[0].name: is missing: name the tenant (line 2)`,

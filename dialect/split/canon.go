@@ -23,6 +23,7 @@ type canon struct {
 	members []member
 	parts   []part
 	skip    func(kind rawjson.Value) bool // parts that do not count
+	twice   string                        // a key that a part had twice, of those that say what it is
 	steps   int                           // comparisons, and bytes moved, while sorting: what is more than linear
 }
 
@@ -34,12 +35,14 @@ type part struct {
 	from, to   int // in buf
 	members    int
 	kind, text rawjson.Value
+
+	typed, texted bool // it has had a type, a text
 }
 
 func (c *canon) reset() {
 	clear(c.parts)
 	c.parts, c.members = Recycle(c.parts, maxItems), Recycle(c.members, maxItems)
-	c.steps = 0
+	c.steps, c.twice = 0, ""
 	c.buf, c.swap, c.plain = Recycle(c.buf, maxBytes), Recycle(c.swap, maxBytes), Recycle(c.plain, maxBytes)
 }
 
@@ -134,6 +137,9 @@ func (c *canon) object(s *rawjson.Scanner, p *part) {
 		m := member{from: len(c.buf)}
 		c.quote(s.Key().Raw)
 		m.colon = len(c.buf)
+		if p != nil && p.again(c.buf[m.from:m.colon]) {
+			c.twice = string(s.Key().Raw)
+		}
 		if p != nil && p.drops(c.buf[m.from:m.colon], s.Kind()) {
 			c.buf = c.buf[:m.from]
 			continue
@@ -156,6 +162,17 @@ func (c *canon) object(s *rawjson.Scanner, p *part) {
 	c.sort(begin, c.members[first:])
 	c.members = c.members[:first]
 	c.close(begin, '}')
+}
+
+// again reports whether a key that says what the part is occurs again.
+func (p *part) again(key []byte) (was bool) {
+	switch string(key) {
+	case `"type"`:
+		was, p.typed = p.typed, true
+	case `"text"`:
+		was, p.texted = p.texted, true
+	}
+	return was
 }
 
 // drops reports whether a member of a part does not count.

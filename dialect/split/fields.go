@@ -1,9 +1,12 @@
 package split
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
@@ -50,17 +53,21 @@ func (f *field) child(name []byte) *field {
 }
 
 // sessionFields gives the fields that the body has, nil if none.
-func (w *Walker) sessionFields() map[string]string {
+func (w *Walker) sessionFields() (map[string]string, error) {
 	var found map[string]string
+	var twice *field
 	for _, f := range w.of.fields.below {
 		v := *w.Slot([]byte(f.key))
-		found = f.gather(v, found)
+		found = f.gather(v, found, &twice)
 	}
-	return found
+	if twice != nil {
+		return nil, w.refused(dialect.CodeDuplicateKey, cmp.Or(twice.path, twice.key), "occurs twice; send it once")
+	}
+	return found, nil
 }
 
-// gather adds what v holds at f and below. Below the top level the last of several members of one name counts.
-func (f *field) gather(v rawjson.Value, found map[string]string) map[string]string {
+// gather adds what v holds at f and below, and notes a field that is there twice.
+func (f *field) gather(v rawjson.Value, found map[string]string, twice **field) map[string]string {
 	if text := f.value(v); text != "" {
 		if found == nil {
 			found = make(map[string]string)
@@ -71,10 +78,17 @@ func (f *field) gather(v rawjson.Value, found map[string]string) map[string]stri
 		return found
 	}
 	var buf [256]byte
+	var seen []*field
 	for key, member := range rawjson.Members(v.Raw) {
-		if c := f.child(key.Name(buf[:0])); c != nil {
-			found = c.gather(member, found)
+		c := f.child(key.Name(buf[:0]))
+		if c == nil {
+			continue
 		}
+		if slices.Contains(seen, c) {
+			*twice = c
+		}
+		seen = append(seen, c)
+		found = c.gather(member, found, twice)
 	}
 	return found
 }

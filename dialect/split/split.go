@@ -78,7 +78,11 @@ func (s *Splitter) Split(body []byte, finish func(*Walker, *dialect.Request)) (*
 	if err := w.body(); err != nil {
 		return nil, err
 	}
-	r := &dialect.Request{Body: body, Messages: w.handOver(), Inside: w.inside, Fields: w.sessionFields()}
+	fields, err := w.sessionFields()
+	if err != nil {
+		return nil, err
+	}
+	r := &dialect.Request{Body: body, Messages: w.handOver(), Inside: w.inside, Fields: fields}
 	finish(w, r)
 	return r, nil
 }

@@ -1,8 +1,10 @@
 package split
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -183,8 +185,12 @@ func (w *Walker) Kind() rawjson.Kind { return w.scan.Kind() }
 func (w *Walker) Object(p Place, at string) error {
 	for w.scan.Member() {
 		key := w.scan.Key()
-		slot := p.Slot(key.Name(w.name[:0]))
+		name := key.Name(w.name[:0])
+		slot := p.Slot(name)
 		if slot == nil {
+			if err := w.alike(name, p, at); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := w.claim(key, slot, at); err != nil {
@@ -207,7 +213,22 @@ func (w *Walker) claim(key rawjson.Key, slot *rawjson.Value, at string) error {
 	case slot.Kind == 0:
 		return nil
 	}
-	param := at + string(key.Name(w.name[:0]))
+	return w.refused(code, at+string(key.Name(w.name[:0])), what)
+}
+
+// alike refuses a key that is a known one to parsers that do not tell small letters from capitals, as Go's does not.
+func (w *Walker) alike(name []byte, p Place, at string) error {
+	if !slices.ContainsFunc(name, func(c byte) bool { return c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' }) {
+		return nil
+	}
+	folded := bytes.ToLower(bytes.ToUpper(name))
+	if bytes.Equal(folded, name) || p.Slot(folded) == nil {
+		return nil
+	}
+	return w.refused(dialect.CodeDuplicateKey, at+string(name), "is a known key in other letters; send it in small ones")
+}
+
+func (w *Walker) refused(code, param, what string) error {
 	if w.index >= 0 {
 		param = fmt.Sprintf("%s[%d].%s", w.format.List, w.index, param)
 	}
@@ -252,6 +273,9 @@ func (w *Walker) element() error {
 	filed := len(w.fresh.messages)
 	if err := w.reader.Element(); err != nil {
 		return err
+	}
+	if twice := w.digest.canon.twice; twice != "" {
+		return w.refused(dialect.CodeDuplicateKey, "content[]."+twice, "occurs twice; send it once")
 	}
 	if len(w.fresh.messages) > filed {
 		w.fresh.ends[len(w.fresh.ends)-1].element = w.scan.Offset()

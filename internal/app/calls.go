@@ -13,8 +13,9 @@ import (
 // calls is how our own calls go out, and who takes note of them. On nil they go out by default, unnoted.
 type calls struct {
 	transport http.RoundTripper
-	metrics   *observe.Metrics   // nil: they are not measured
-	spans     *observe.Spans     // nil: not traced
+	metrics   *observe.Metrics // nil: they are not measured
+	spans     *observe.Spans   // nil: not traced
+	purses    purses
 	health    *summariser.Health // of the models that are called; nil: all are well
 	lacks     *summariser.Lacks  // what their servers do not take; nil: not remembered
 }
@@ -36,6 +37,14 @@ func (c *calls) client() *http.Client {
 		return &http.Client{Transport: c.transport}
 	}
 	return &http.Client{Transport: observe.Propagate(c.transport)}
+}
+
+// purse is what a tenant has spent.
+func (c *calls) purse(tenant string) *purse {
+	if c == nil {
+		return &purse{}
+	}
+	return c.purses.of(tenant)
 }
 
 // healthOf gives a tenant's use of the models' health, nil if that is not watched.

@@ -6,6 +6,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // builder makes the condensers of one tenant.
@@ -16,6 +17,7 @@ type builder struct {
 	upstream config.Upstream
 	base     string             // its URL as requests name it
 	health   *summariser.Tenant // of the models; nil: all are well
+	limits   limit.Tenant
 }
 
 // condenser makes the condenser of a key of the configuration, with its per_model.
@@ -120,7 +122,10 @@ func (b builder) summariser(llm config.LLM, c config.Condenser) condense.Summari
 	if c.Timeout > 0 {
 		timeout = c.Timeout
 	}
-	return b.out.noted(b.out.model(timeout, llm.Temperature), b.tenant, models(b.config))
+	within := spending{
+		Summariser: b.out.model(timeout, llm.Temperature), keys: operatorsKeys(llm, b.upstream), limits: b.limits, purse: b.out.purse(b.tenant),
+	}
+	return b.out.noted(within, b.tenant, models(b.config))
 }
 
 // form gives the condenser that asks a model for what the type wants of it.

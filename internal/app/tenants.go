@@ -45,7 +45,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	if err != nil {
 		return nil, fmt.Errorf("upstream.base_url: %w", err)
 	}
-	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.healthOf()}
+	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.healthOf(), limits: cfg.LimitsFor(c)}
 	condenser, err := build.condenser("condenser", cfg.CondenserFor(c))
 	if err != nil {
 		return nil, err

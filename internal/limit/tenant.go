@@ -8,4 +8,7 @@ type Tenant struct {
 	Body       Bytes `yaml:"max_body" json:"max_body"`     // of one request
 	Requests   int   `yaml:"requests_per_minute" json:"requests_per_minute"`
 	Tokens     int   `yaml:"tokens_per_minute" json:"tokens_per_minute"` // forwarded and answered
+
+	Summaries     int `yaml:"summaries_per_minute" json:"summaries_per_minute"`           // calls of a summariser
+	SummaryTokens int `yaml:"summary_tokens_per_minute" json:"summary_tokens_per_minute"` // of those calls
 }

@@ -25,6 +25,7 @@ type traffic struct {
 	overhead  *prometheus.HistogramVec
 	tokens    *prometheus.CounterVec
 	limited   *prometheus.CounterVec
+	unread    *prometheus.CounterVec
 }
 
 func newTraffic(f *families) traffic {
@@ -43,7 +44,9 @@ func newTraffic(f *families) traffic {
 		tokens: f.counter("tokens_total",
 			"Prompt tokens that clients sent (in) and that were forwarded after condensing (forwarded), by our count, and what upstream reported (prompt, cached, which is part of it, completion).",
 			"tenant", "model", "stage"),
-		limited: f.counter("limited_total", "Requests refused for a limit of their tenant: concurrent, requests, tokens or body.",
+		unread: f.counter("unread_total", "Bodies that passed unread on a path that is read, and why: encoding or unsupported.",
+			"tenant", "why"),
+		limited: f.counter("limited_total", "Requests refused for a limit of their tenant: concurrent, requests, tokens, body or share.",
 			"tenant", "limit"),
 	}
 }

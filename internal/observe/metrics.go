@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -49,6 +50,7 @@ type Gauges struct {
 	InFlight, Limit func() int64            // request bytes held, and that may be held
 	Degraded        func() bool             // the store
 	Cooling         iter.Seq2[string, bool] // by tenant: its summariser is left alone
+	Held            iter.Seq2[string, proxy.Held]
 }
 
 // Gauges registers them. It is called once.
@@ -59,13 +61,25 @@ func (m *Metrics) Gauges(g Gauges) {
 		func() float64 { return float64(g.Limit()) })
 	f.gaugeFunc("store_degraded", "1 while the store cannot be reached, or takes no writes.",
 		func() float64 { return number(g.Degraded()) })
-	const cooling = namespace + "_summariser_cooling"
-	desc := prometheus.NewDesc(cooling, "1 while a tenant's summariser is left alone because it failed.", []string{"tenant"}, nil)
-	f.add("summariser_cooling", prometheus.CollectorFunc(func(out chan<- prometheus.Metric) {
-		for tenant, is := range g.Cooling {
-			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, number(is), tenant)
+	byTenant(f, "bytes_held", "Request bytes held for a tenant's clients.", g.Held,
+		func(h proxy.Held) float64 { return float64(h.Bytes) })
+	byTenant(f, "bytes_held_most", "Request bytes held for the one of a tenant's clients that holds the most.", g.Held,
+		func(h proxy.Held) float64 { return float64(h.Most) })
+	byTenant(f, "summariser_cooling", "1 while a tenant's summariser is left alone because it failed.", g.Cooling, number)
+}
+
+// byTenant registers a gauge whose values are read at each scrape.
+func byTenant[V any](f *families, name, help string, read iter.Seq2[string, V], value func(V) float64) {
+	labels := []string{"tenant"}
+	desc := prometheus.NewDesc(namespace+"_"+name, help, labels, nil)
+	f.add(name, prometheus.CollectorFunc(func(out chan<- prometheus.Metric) {
+		if read == nil {
+			return
 		}
-	}), []string{"tenant"})
+		for tenant, v := range read {
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value(v), tenant)
+		}
+	}), labels)
 }
 
 func number(is bool) float64 {
@@ -95,7 +109,7 @@ func (m *Metrics) Tenant(tenant string) {
 // _bucket, _sum and _count.
 func Names() map[string][]string {
 	m := NewMetrics()
-	m.Gauges(Gauges{Cooling: func(func(string, bool) bool) {}})
+	m.Gauges(Gauges{})
 	return m.families.labels
 }
 

@@ -72,6 +72,9 @@ func (m *Metrics) ended(r *proxy.Record, id string) {
 	if r.Limit != "" {
 		m.traffic.limited.WithLabelValues(r.Tenant, r.Limit).Inc()
 	}
+	if r.Unread != "" {
+		m.traffic.unread.WithLabelValues(r.Tenant, r.Unread).Inc()
+	}
 	m.timed(r, id)
 	if r.Turn != nil {
 		m.recognised(r.Tenant, r.Turn)

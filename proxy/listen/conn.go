@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,6 +24,7 @@ type conn struct {
 	*net.TCPConn
 	of *Ports
 
+	received  atomic.Int64 // bytes, of all requests
 	mu        sync.Mutex
 	since     time.Time // nothing has come since the last answer, or at all; zero: a request is under way
 	wanted    time.Time // the read deadline that the HTTP server set
@@ -87,6 +89,7 @@ func (c *conn) idle() {
 // Read implements net.Conn. To the server, a connection that is to be parked ends as if its client had closed it.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
+	c.received.Add(int64(n))
 	if n > 0 {
 		c.requestBegan()
 	} else if timedOut(err) && c.toPark() {
@@ -94,6 +97,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Received is how many bytes have come so far.
+func (c *conn) Received() int64 { return c.received.Load() }
 
 // requestBegan notes that a request has begun. A server that wants deadlines sets the next one now.
 func (c *conn) requestBegan() {

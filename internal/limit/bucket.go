@@ -1,21 +1,21 @@
-package proxy
+package limit
 
 import (
 	"sync"
 	"time"
 )
 
-// bucket fills with what is taken and leaks as much a minute as may be taken in one: up to a minute's worth at once, and
+// Bucket fills with what is taken and leaks as much a minute as may be taken in one: up to a minute's worth at once, and
 // over time no more than that each minute. It knows no limit of its own, so that it goes on when that is changed.
-type bucket struct {
+type Bucket struct {
 	mu   sync.Mutex
 	held float64
 	at   time.Time // when held was true
 }
 
-// take adds n if that fits in what is allowed a minute; what is larger than that fits into an empty bucket. Otherwise it
+// Take adds n if that fits in what is allowed a minute; what is larger than that fits into an empty bucket. Otherwise it
 // tells how long to wait.
-func (b *bucket) take(now time.Time, n, perMinute int) (wait time.Duration, ok bool) {
+func (b *Bucket) Take(now time.Time, n, perMinute int) (wait time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.leak(now, perMinute)
@@ -26,8 +26,8 @@ func (b *bucket) take(now time.Time, n, perMinute int) (wait time.Duration, ok b
 	return 0, true
 }
 
-// full tells how long to wait until anything fits at all, 0 if something does.
-func (b *bucket) full(now time.Time, perMinute int) time.Duration {
+// Full tells how long to wait until anything fits at all, 0 if something does.
+func (b *Bucket) Full(now time.Time, perMinute int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.leak(now, perMinute)
@@ -37,15 +37,15 @@ func (b *bucket) full(now time.Time, perMinute int) time.Duration {
 	return 0
 }
 
-// correct adds what was taken more than was thought, or gives back what was taken less.
-func (b *bucket) correct(n int) {
+// Correct adds what was taken more than was thought, or gives back what was taken less.
+func (b *Bucket) Correct(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.held = max(b.held+float64(n), 0)
 }
 
 // leak brings the bucket up to date. A clock that was set back stops it for that long at most.
-func (b *bucket) leak(now time.Time, perMinute int) {
+func (b *Bucket) leak(now time.Time, perMinute int) {
 	if gone := now.Sub(b.at); gone > 0 {
 		b.held = max(b.held-gone.Minutes()*float64(perMinute), 0)
 	}

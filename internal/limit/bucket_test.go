@@ -1,20 +1,18 @@
-package proxy
+package limit
 
 import (
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/dewpoint-proxy/dewpoint/engine"
 )
 
 func TestBucket(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var b bucket
+	var b Bucket
 	f := func(after time.Duration, n, perMinute int, wait time.Duration) {
 		t.Helper()
-		got, ok := b.take(begin.Add(after), n, perMinute)
+		got, ok := b.Take(begin.Add(after), n, perMinute)
 		if ok != (wait == 0) || (got-wait).Abs() > time.Microsecond {
 			t.Errorf("%d after %v: wait %v, %v; want %v", n, after, got, ok, wait)
 		}
@@ -31,13 +29,13 @@ func TestBucket(t *testing.T) {
 	f(61*time.Second, 500, 60, 0)
 	f(61*time.Second, 1, 60, 441*time.Second)
 	f(61*time.Second, 1, 1000, 0) // the limit was raised
-	b.correct(-10000)
+	b.Correct(-10000)
 	f(61*time.Second, 60, 60, 0)
-	b.correct(60)
-	if got := b.full(begin.Add(61*time.Second), 60); (got - 61*time.Second).Abs() > time.Microsecond {
+	b.Correct(60)
+	if got := b.Full(begin.Add(61*time.Second), 60); (got - 61*time.Second).Abs() > time.Microsecond {
 		t.Errorf("full for %v", got)
 	}
-	if got := b.full(begin.Add(122*time.Second), 60); got > time.Microsecond {
+	if got := b.Full(begin.Add(122*time.Second), 60); got > time.Microsecond {
 		t.Errorf("full for %v", got)
 	}
 }
@@ -47,7 +45,7 @@ func TestBucket(t *testing.T) {
 func TestBucketHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perMinute := rapid.IntRange(1, 1000).Draw(t, "per minute")
-		var b bucket
+		var b Bucket
 		now := time.Unix(0, 0)
 		type took struct {
 			at time.Time
@@ -57,10 +55,10 @@ func TestBucketHolds(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "tries") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "ms")) * time.Millisecond)
 			n := rapid.IntRange(1, perMinute).Draw(t, "n")
-			wait, ok := b.take(now, n, perMinute)
+			wait, ok := b.Take(now, n, perMinute)
 			if !ok {
 				now = now.Add(wait + time.Microsecond)
-				if _, ok = b.take(now, n, perMinute); !ok {
+				if _, ok = b.Take(now, n, perMinute); !ok {
 					t.Fatalf("waited %v in vain", wait)
 				}
 			}
@@ -78,21 +76,4 @@ func TestBucketHolds(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestNoLimitAllocatesNothing(t *testing.T) {
-	tenants := NewTenants(&Tenant{Tenant: engine.Tenant{Name: "a"}})
-	tenants.adopt(nil)
-	s := &Server{o: Options{Now: time.Now, Observer: unobserved{}}}
-	r := &request{server: s, tenant: tenants.tenants[0], body: &body{}}
-	allocated := testing.AllocsPerRun(100, func() {
-		if r.admit() != nil || r.charge() != nil {
-			t.Fatal("refused")
-		}
-		r.settle(outcome{})
-		r.tenant.gate.leave()
-	})
-	if allocated > 0 {
-		t.Errorf("%v allocations", allocated)
-	}
 }

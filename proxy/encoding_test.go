@@ -1,0 +1,117 @@
+package proxy_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+// packs are the ways to encode a body that are decoded.
+func packs() map[string]func(testing.TB, string) string {
+	write := func(t testing.TB, body string, open func(io.Writer) (io.WriteCloser, error)) string {
+		t.Helper()
+		var out bytes.Buffer
+		w, err := open(&out)
+		must(t, err)
+		_, err = io.WriteString(w, body)
+		must(t, err)
+		must(t, w.Close())
+		return out.String()
+	}
+	return map[string]func(testing.TB, string) string{
+		"gzip": func(t testing.TB, body string) string {
+			return write(t, body, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil })
+		},
+		"zstd": func(t testing.TB, body string) string {
+			return write(t, body, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) })
+		},
+	}
+}
+
+// TestEncodedBodyIsRead: it goes upstream as it came where nothing of it changed, and plain where something did.
+func TestEncodedBodyIsRead(t *testing.T) {
+	for coding, pack := range packs() {
+		t.Run(coding, func(t *testing.T) {
+			r, got := mirrored(t, setup{condenser: condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 8, KeepFirst: 1}}})
+			packed := pack(t, hello)
+			resp, _ := r.ask(packed, "Content-Encoding", coding)
+			if up := <-got; up.body != packed || up.header.Get("Content-Encoding") != coding || up.length != int64(len(packed)) {
+				t.Errorf("header %v, body %q", up.header, up.body)
+			}
+			if resp.Header.Get("X-Dewpoint-Session") == "" {
+				t.Error("it was not read")
+			}
+			resp, _ = r.ask(pack(t, messages(turns("ships", 9)...)), "Content-Encoding", coding, "X-Dewpoint-Condense", "now")
+			up := <-got
+			if _, is := up.header["Content-Encoding"]; is || !strings.HasPrefix(up.body, "{") || resp.Header.Get("X-Dewpoint-Condensed") == "" {
+				t.Errorf("header %v, body %.80q; %v", up.header, up.body, resp.Header)
+			}
+		})
+	}
+}
+
+// TestEncodedAttacks hides in an encoding what would not be taken without.
+func TestEncodedAttacks(t *testing.T) {
+	const limit = 1 << 20
+	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.Body = limit }})
+	large := messages(say("user", strings.Repeat("a", limit)))
+	for coding, pack := range packs() {
+		for name, c := range map[string]struct {
+			body   string
+			status int
+			code   string
+		}{
+			"bomb":           {pack(t, strings.Repeat("\x00", 64<<20)), http.StatusRequestEntityTooLarge, "request_too_large"},
+			"too large":      {pack(t, large), http.StatusRequestEntityTooLarge, "request_too_large"},
+			"two messages":   {pack(t, `{"messages":[],`+hello[1:]), http.StatusBadRequest, "duplicate_key"},
+			"not encoded":    {hello, http.StatusBadRequest, "invalid_encoding"},
+			"cut off":        {pack(t, hello)[:40], http.StatusBadRequest, "invalid_encoding"},
+			"bytes after it": {pack(t, hello) + "x", http.StatusBadRequest, "invalid_encoding"},
+			"two bodies":     {pack(t, hello) + pack(t, hello), http.StatusBadRequest, ""},
+		} {
+			resp, body := r.ask(c.body, "Content-Encoding", coding)
+			if resp.StatusCode != c.status || !strings.Contains(body, c.code) {
+				t.Errorf("%s, %s: status %d, %s", coding, name, resp.StatusCode, body)
+			}
+		}
+	}
+	if n := len(r.up.Requests()); n != 0 {
+		t.Errorf("%d requests went upstream", n)
+	}
+}
+
+// TestUnreadBody: what cannot be decoded passes as it came. It is counted, and the answer says so; its tokens are a guess.
+func TestUnreadBody(t *testing.T) {
+	var deflated bytes.Buffer
+	w := zlib.NewWriter(&deflated)
+	_, err := io.WriteString(w, hello)
+	must(t, err)
+	must(t, w.Close())
+	r, got := mirrored(t, setup{tenants: one(func(t *proxy.Tenant) { t.Limits.Tokens = 1000 })})
+	for coding, body := range map[string]string{"deflate": deflated.String(), "br": "\x0b\x02", "gzip, gzip": "x", "gzip,br": "y", "rot13": hello} {
+		resp, _ := r.ask(body, "Content-Encoding", coding)
+		if up := <-got; up.body != body || up.header.Get("Content-Encoding") != coding {
+			t.Errorf("%s: header %v, body %q", coding, up.header, up.body)
+		}
+		if resp.Header.Get("X-Dewpoint-Unread") != "encoding" || resp.Header.Get("X-Dewpoint-Session") != "" {
+			t.Errorf("%s: %v", coding, resp.Header)
+		}
+	}
+	r.atEnd(`dewpoint_unread_total{tenant="default",why="encoding"}`, 5)
+	if resp, body := r.ask(strings.Repeat("x", 5000), "Content-Encoding", "br"); resp.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("status %d, %s", resp.StatusCode, body)
+	}
+	r.atEnd(`dewpoint_unread_total{tenant="default",why="encoding"}`, 6)
+	if n := r.countLogs("a body on a path that is condensed passes unread. Said once, counted in unread_total"); n != 1 {
+		t.Errorf("it was said %d times", n)
+	}
+}

@@ -1,0 +1,67 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+// TestNoClientHoldsAll has one client, and then twenty that make up names, send as much as they can and never end. Others are served.
+func TestNoClientHoldsAll(t *testing.T) {
+	const budget, largest = 16 << 20, 4 << 20
+	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.InFlight, l.Body = budget, largest }})
+	known := []string{"Authorization", "Bearer " + keyMark + "known"}
+	if resp, body := r.ask(hello, known...); resp.StatusCode != http.StatusOK {
+		t.Fatalf("status %d, %s", resp.StatusCode, body)
+	}
+	var all []*wire
+	flood := func(key string) {
+		w := r.dial()
+		all = append(all, w)
+		w.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", chatPath, key, largest))
+		_, _ = w.Write([]byte(strings.Repeat(" ", largest*3/4))) // it may be refused before its end
+	}
+	for range 10 {
+		flood(keyMark + "attacker")
+	}
+	body := messages(say("user", strings.Repeat("x", 100<<10)))
+	for _, header := range [][]string{known, {"Authorization", "Bearer " + keyMark + "new"}} {
+		if resp, answer := r.ask(body, header...); resp.StatusCode != http.StatusOK {
+			t.Errorf("%v: status %d, %s", header, resp.StatusCode, answer)
+		}
+	}
+	for n := range 20 {
+		flood(fmt.Sprint(keyMark, "bogus-", n))
+	}
+	if resp, answer := r.ask(body, known...); resp.StatusCode != http.StatusOK {
+		t.Errorf("a known client among many strangers: status %d, %s", resp.StatusCode, answer)
+	}
+	held, most := r.metric(`dewpoint_bytes_held{tenant="default"}`), r.metric(`dewpoint_bytes_held_most{tenant="default"}`)
+	if held == 0 || most == 0 || most >= held || held > budget*4/5 {
+		t.Errorf("%v bytes are held, %v by one client", held, most)
+	}
+	for _, w := range all {
+		w.Close()
+	}
+	r.wait(func() bool { return r.metric(`dewpoint_limited_total{limit="share",tenant="default"}`) > 0 })
+}
+
+// TestSlowReaders: what takes its answer slowly, or not at all, holds no bytes of its request.
+func TestSlowReaders(t *testing.T) {
+	hold := make(chan struct{})
+	r := newRig(t, setup{})
+	defer close(hold)
+	for _, path := range []string{chatPath, "/v1//chat/completions"} {
+		r.up.Script(fakeupstream.Answer{Fault: fakeupstream.Fault{Hold: hold}})
+		w := r.dial()
+		t.Cleanup(func() { w.Close() })
+		body := `{"stream":true,` + messages(say("user", strings.Repeat("x", 1<<20)))[1:]
+		w.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body))
+		w.begin(http.MethodPost)
+		r.wait(func() bool { return r.server.InFlight() == 0 }) // the log is written next to it
+	}
+}

@@ -117,8 +117,9 @@ func (c *Cut) gain() int { return c.Before.Tokens - c.Kept.Tokens - messageOverh
 
 // Bounds of what stands next to a record, in tokens: the most, and a share of what is forgotten, one in that many.
 const (
-	wordTokens = 2000 // for the words of the user
-	wordShare  = 5
+	wordTokens    = 2000 // for the words of the user
+	wordShare     = 5
+	minWordTokens = 400 // for them where little is forgotten
 
 	eventTokens = 2000 // for words and excerpts where only the number of events has to come down
 	eventShare  = 4
@@ -130,17 +131,20 @@ type room struct {
 	end    int // what it must never exceed
 }
 
-// summary is a record with the user's own words, and with excerpts of what neither names as far as the target has room. If there is
-// no room for more, it is the record alone.
+// summary is a record with the user's own words, and with excerpts of what neither names as far as the target has room. Where
+// there is no room for the words, it is too long, since nothing may be forgotten without them.
 func (s *span) summary(in Input, text string, r room) string {
 	sum := record.Summary{Record: text}
 	if r.target == unlimited {
 		r.target = in.Count(sum.String()) + min(eventTokens, s.tokens/eventShare)
 	}
-	sum.Words = s.words.Text(min(wordTokens, s.tokens/wordShare, max(r.target/2, 0)), in.Count)
-	if in.Count(sum.String()) > r.end {
-		sum.Words = ""
+	sum.Words = "." // so that the wrapping counts
+	left := r.end - in.Count(sum.String())
+	most := min(wordTokens, max(s.tokens/wordShare, minWordTokens))
+	if s.words.Fit(left, in.Count) {
+		most = min(most, left)
 	}
+	sum.Words = s.words.Text(most, in.Count)
 	x := s.index()
 	x.Known(text + "\n" + sum.Words)
 	sum.Excerpts = x.Text(min(r.target, r.end), func(lines string) int {

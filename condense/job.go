@@ -133,7 +133,8 @@ func (j *llmJob) prompt(ctx context.Context) prompt {
 		previous.Record = j.span.recorded()
 	}
 	return prompt{
-		previous: previous.Text(), events: j.span.events, ask: j.form.ask(j.words()), over: func() bool { return ctx.Err() != nil },
+		previous: previous.Text(), kept: j.span.kept(j.budget()/keptShare, j.in.reading), events: j.span.events, ask: j.form.ask(j.words()),
+		over: func() bool { return ctx.Err() != nil },
 	}
 }
 
@@ -149,7 +150,17 @@ func (j *llmJob) request(user string) Request {
 	return r
 }
 
-func (j *llmJob) system() string { return j.form.system(j.span.weights.genre()) }
+// exampleWindow is the least window, in tokens, in which an example has room.
+const exampleWindow = 8000
+
+func (j *llmJob) system() string {
+	g := j.span.weights.genre()
+	text := j.form.system(g)
+	if _, plain := j.form.(prose); plain && j.window(j.in) >= exampleWindow {
+		text += g.example()
+	}
+	return text
+}
 
 // budget is how many tokens the changing part of the prompt may have.
 func (j *llmJob) budget() int {

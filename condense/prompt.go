@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -25,6 +26,8 @@ const (
 	eventsOpen    = "<dewpoint_events>"
 	eventsClose   = "</dewpoint_events>"
 	eventClose    = "</dewpoint_event>"
+	keptOpen      = "<dewpoint_kept note=\"kept, for understanding only\">"
+	keptClose     = "</dewpoint_kept>"
 )
 
 // event is a message to be summarised.
@@ -37,6 +40,7 @@ type event struct {
 // prompt is the part of a summariser's prompt that changes.
 type prompt struct {
 	previous string // the previous record in full, empty if there is none
+	kept     string // messages that stay, which tell what the others are about
 	events   []event
 	ask      string // what to do, at the end
 	part     string // which part of the events these are, empty: all of them
@@ -102,12 +106,48 @@ func (p prompt) text(events []string) string {
 	return b.String()
 }
 
-// history shows the previous record in full.
+// history shows the previous record in full, and what is kept.
 func (p prompt) history() string {
-	if p.previous == "" {
-		return ""
+	text := ""
+	if p.previous != "" {
+		text = previousOpen + "\n" + record.Defuse(p.previous) + "\n" + previousClose + "\n\n"
 	}
-	return previousOpen + "\n" + record.Defuse(p.previous) + "\n" + previousClose + "\n\n"
+	if p.kept != "" {
+		text += keptOpen + "\n" + p.kept + keptClose + "\n\n"
+	}
+	return text
+}
+
+// Bounds of the messages that are shown although they stay.
+const (
+	keptHead   = 2    // from the beginning
+	keptNewest = 4    // from the end
+	keptLength = 1000 // runes of each
+	keptShare  = 8    // of the prompt, one in that many
+)
+
+// kept shows the beginning and the newest exchange of what stays, within a number of tokens: who knows neither the goal nor the next
+// step cannot tell what matters.
+func (s *span) kept(budget int, count func(string) int) string {
+	var stay []excerpt.Message
+	for _, m := range s.history {
+		if m.Shown && m.Kind != session.System {
+			stay = append(stay, m)
+		}
+	}
+	if n := len(stay) - keptNewest; n > keptHead {
+		stay = append(stay[:keptHead:keptHead], stay[n:]...)
+	}
+	for _, limit := range [...]int{keptLength, minEventLength} {
+		var b strings.Builder
+		for _, m := range stay {
+			fmt.Fprintf(&b, "%s:\n%s\n", m.Kind, event{content: m.Content}.text(limit))
+		}
+		if text := b.String(); count(text) <= budget {
+			return text
+		}
+	}
+	return ""
 }
 
 func (p prompt) render(limit int) []string {

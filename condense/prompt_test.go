@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -108,6 +109,58 @@ func BenchmarkPromptFit(b *testing.B) {
 	for b.Loop() {
 		if _, err := p.fit(DefaultEventLength, 20000, quarter); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestPromptShowsWhatStays: the goal and the newest exchange are shown as data of their own, cut to an eighth of the prompt.
+func TestPromptShowsWhatStays(t *testing.T) {
+	s := &span{}
+	add := func(shown bool, kind session.Kind, text string) {
+		s.history = append(s.history, excerpt.Message{Kind: kind, Shown: shown, Content: session.Content{Text: text}})
+	}
+	add(true, session.System, "be good")
+	add(true, session.User, "the goal </dewpoint_kept>")
+	for range 9 {
+		add(false, session.Agent, "forgotten")
+		add(true, session.Agent, "in between")
+	}
+	add(true, session.User, "the newest question "+strings.Repeat("x", 5000))
+	text := prompt{kept: s.kept(1000, quarter)}.history()
+	for _, want := range []string{"kept, for understanding only", "user:\nthe goal ‹/dewpoint_kept>", "the newest question", "characters cut"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %s", want, text)
+		}
+	}
+	for _, unwanted := range []string{"be good", "forgotten"} {
+		if strings.Contains(text, unwanted) {
+			t.Errorf("%q is in %s", unwanted, text)
+		}
+	}
+	if n := strings.Count(text, "in between"); n != 4 {
+		t.Errorf("%d messages of the middle, want 4", n)
+	}
+	if got := s.kept(10, quarter); got != "" {
+		t.Errorf("no room for %q", got)
+	}
+}
+
+// TestInstructions: every genre and form asks for decisions and the next step, shows an example, and says no word of reasoning, for
+// which some models refuse a prompt.
+func TestInstructions(t *testing.T) {
+	for _, g := range []genre{genreChat, genreCoding, genreResearch} {
+		for _, f := range []form{prose{}, structured{}} {
+			text := f.system(g) + f.ask(100) + g.example()
+			for _, want := range []string{"USER_CONTEXT:", "TASK_TRACKING:", "DECISIONS:", "NEXT_STEP:", "For example", "language in which the user writes", "the newest one stays"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("genre %d, %T: %q is missing", g, f, want)
+				}
+			}
+			for _, unwanted := range []string{"reasoning", "thinking", "thought"} {
+				if strings.Contains(strings.ToLower(text), unwanted) {
+					t.Errorf("genre %d, %T: says %q", g, f, unwanted)
+				}
+			}
 		}
 	}
 }

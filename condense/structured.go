@@ -40,7 +40,7 @@ func stateSections() []stateSection {
 		{"Core Information", []stateField{
 			{"user_context", "User Context", "The user's goals, requirements, prohibitions and clarifications, word for word"},
 			{"completed_tasks", "Completed Tasks", "Tasks completed so far, with exact ids and outcomes"},
-			{"pending_tasks", "Pending Tasks", "Tasks left to do, in order, with exact ids and statuses"},
+			{"pending_tasks", "Pending Tasks", "Tasks left to do, the next step first, with exact ids and statuses"},
 			{"current_state", "Current State", "Where the work stands: open questions, variables, values in use; for a conversation, " +
 				"what was discussed, decided and is still open; for research, findings with their sources"},
 		}},
@@ -64,7 +64,7 @@ func stateSections() []stateSection {
 			{"pr_status", "PR Status", "State of the pull request, with its number or URL"},
 		}},
 		{"Additional Context", []stateField{
-			{"other_relevant_context", "Other Relevant Context", "Whatever else is needed to go on: paths, URLs, ids, decisions, dead ends"},
+			{"other_relevant_context", "Other Relevant Context", "Whatever else is needed to go on: decisions and why they were made, paths, URLs, ids, dead ends"},
 		}},
 	}
 }

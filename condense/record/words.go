@@ -57,6 +57,12 @@ func (w *Words) Text(tokens int, count func(string) int) string {
 	return strings.Join(lines, "\n")
 }
 
+// Fit reports whether a number of tokens has room for all messages, the long ones cut.
+func (w *Words) Fit(tokens int, count func(string) int) bool {
+	_, all := w.newest(minWordsBytes, tokens, count)
+	return all
+}
+
 // newest is as many of the messages as fit, each cut to that many bytes, the newest first, and whether all do.
 func (w *Words) newest(limit, tokens int, count func(string) int) (lines []string, all bool) {
 	all = true

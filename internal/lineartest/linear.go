@@ -11,14 +11,14 @@ import (
 const (
 	growth  = 8
 	most    = 12
-	small   = 8 << 10 // bytes of the smaller text
+	small   = 2 << 10 // bytes of the smaller text
 	atLeast = 3       // runs of each size
 	atMost  = 100     // runs of each size before a reader counts as slow
 
-	resolution = 20 * time.Microsecond // what takes less counts as that
+	resolution = 5 * time.Microsecond // what takes less counts as that
 )
 
-// Check fails if reading a text of 64 KB takes more than 12 times as long as reading one of 8 KB, for any of Shapes. Runs
+// Check fails if reading a text of 16 KB takes more than 12 times as long as reading one of 2 KB, for any of Shapes. Runs
 // of both sizes alternate and the fastest of each counts, so that a busy machine makes the test longer and not wrong.
 func Check(t *testing.T, read func(text string)) {
 	t.Helper()

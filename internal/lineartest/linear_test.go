@@ -1,0 +1,27 @@
+package lineartest
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestTellsQuadraticWork: cutting a text again and again, each time by copying the rest, is found out; cutting it once is not.
+func TestTellsQuadraticWork(t *testing.T) {
+	const pair = "<env></env>"
+	short, long := strings.Repeat(pair, small/len(pair)), strings.Repeat(pair, growth*small/len(pair))
+	again := func(text string) {
+		for {
+			before, after, found := strings.Cut(text, pair)
+			if !found {
+				return
+			}
+			text = before + "\n" + after
+		}
+	}
+	if r := ratio(again, short, long); r <= most {
+		t.Errorf("quadratic work takes %.1f times as long", r)
+	}
+	if r := ratio(func(text string) { _ = strings.ReplaceAll(text, pair, "\n") }, short, long); r > most {
+		t.Errorf("linear work takes %.1f times as long", r)
+	}
+}

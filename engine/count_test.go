@@ -40,6 +40,7 @@ func everyCondenser(t *rapid.T) []condense.Condenser {
 		condense.NewLLM(llm),
 		condense.NewStructured(llm),
 		condense.NewAttention(llm),
+		condense.Excerpts{Settings: settings},
 		condense.ToolOutputTrim{MaxEventLength: rapid.SampledFrom([]int{100, 500, 2000}).Draw(t, "event length")},
 	}
 }
@@ -114,7 +115,7 @@ func upstreamCount(t rapid.TB, body []byte) int {
 
 // TestCountsOfWhatWasSent: whatever condensers do to a history, its count is that of what is forwarded.
 func TestCountsOfWhatWasSent(t *testing.T) {
-	const strategies = 10
+	const strategies = 11
 	r := newRig(t, condense.Noop{})
 	r.window = 6000
 	run := func(name string, seed uint64, pick func([]condense.Condenser) condense.Condenser) {

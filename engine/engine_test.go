@@ -30,7 +30,9 @@ type rig struct {
 	late     func(engine.Report)
 	client   string // its credential
 	upstream string
-	clock    time.Time
+
+	configured bool // the operator has set the window
+	clock      time.Time
 }
 
 func newRig(t *testing.T, condenser condense.Condenser) *rig {
@@ -45,7 +47,9 @@ func newRig(t *testing.T, condenser condense.Condenser) *rig {
 	must(t, err)
 	r.settings = r.engine.Swap(engine.Settings{
 		Tenants: []*engine.Tenant{&r.tenant}, Dialects: []dialect.Dialect{chat.New(chat.Options{})},
-		Models: func(name string) engine.Model { return engine.Model{Name: name, Window: r.window} },
+		Models: func(name string) engine.Model {
+			return engine.Model{Name: name, Window: r.window, Configured: r.configured}
+		},
 	})
 	return r
 }

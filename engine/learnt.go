@@ -57,9 +57,6 @@ func (l *learnt) purge() {
 
 // set notes a window that a client has met. Others are held to it once it is confirmed.
 func (l *learnt) set(own, all source, w learntWindow) {
-	if w.tokens < learntMin {
-		return
-	}
 	l.windows.Add(own, w)
 	last, known := l.windows.Get(all)
 	if known && w.at.Sub(last.at) < learntShared && same(last.tokens, w.tokens) {
@@ -90,7 +87,7 @@ func (l *learnt) window(own, all source, known int, now time.Time) int {
 
 // keepWindow remembers a window for turns to come, unless the operator has said what it is.
 func (t *Turn) keepWindow(window int, report *Report) {
-	if t.model.Configured {
+	if t.model.Configured || window < learntMin {
 		return
 	}
 	t.engine.learnt.set(t.counter.source, t.shared(), learntWindow{tokens: window, at: t.engine.o.Now(), thread: t.place.Thread.ID})

@@ -25,8 +25,6 @@ func TestLearntWindows(t *testing.T) {
 			t.Errorf("window %d, want %d", got, want)
 		}
 	}
-	met(alice, "a", 300) // no model's
-	holds(alice, known)
 	met(alice, "a", 16_000)
 	holds(alice, 16_000)
 	holds(bob, known)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -120,4 +121,24 @@ func TestWindowIsJudgedByTheLargerCount(t *testing.T) {
 	if turn.Condense(t.Context()); turn.Sent().Tokens > 3000 || turn.Adjust(1000) > 700 {
 		t.Errorf("%d tokens, of which a thousand count as %d, pass into a window of 3000", turn.Sent().Tokens, turn.Adjust(1000))
 	}
+}
+
+// TestWindowOfAnError: what an error tells of a window is learnt if what was made of it helped, and if nothing contradicts it.
+func TestWindowOfAnError(t *testing.T) {
+	f := func(what string, n, configured int, taken bool, over overflow.Overflow, want int) {
+		t.Helper()
+		r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
+		r.window, r.configured = 128_000, configured > 0
+		turn := r.begin(says(n), engine.WishNone)
+		r.logged(turn)
+		turn.Relieve(t.Context(), over)
+		if got := turn.Settle(t.Context(), taken).Window; got != want {
+			t.Errorf("%s: learnt %d, want %d", what, got, want)
+		}
+	}
+	f("it helped", 41, 0, true, overflow.Overflow{Limit: 2000}, 2000)
+	f("it did not help", 41, 0, false, overflow.Overflow{Limit: 2000}, 0)
+	f("a tiny request", 3, 0, true, overflow.Overflow{Limit: 8000}, 0)
+	f("a tiny window", 41, 0, true, overflow.Overflow{Limit: 50}, 0)
+	f("a configured window", 41, 128_000, true, overflow.Overflow{Limit: 2000}, 0)
 }

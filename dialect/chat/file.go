@@ -125,7 +125,7 @@ const (
 
 // seconds is about how long media takes.
 func seconds(f *session.File, data encoded) int {
-	rate := 0
+	var rate int
 	switch head := data.at(0, 32); {
 	case f.Kind == session.FileVideo:
 		rate = videoSecond

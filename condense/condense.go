@@ -68,10 +68,19 @@ func (in Input) work(ctx context.Context, f func() error) (err error) {
 	return err
 }
 
-// Endpoint is a model server.
+// Endpoint is a model server, and how it is called.
 type Endpoint struct {
-	BaseURL string
+	BaseURL string // it may have a query, which every call then has
 	APIKey  string
+	Way     Way
+}
+
+// Way is how calls of a client reach its upstream, which our own calls to the same upstream go as well.
+type Way struct {
+	Path      string // below the base URL, before the API's own path: of an Azure deployment
+	Query     string // e.g. api-version
+	KeyHeader string // that the key is in; empty: Authorization
+	Headers   string // of organisations and gateways: lines of a name, a colon and a value
 }
 
 // Need is why a condensation is due.

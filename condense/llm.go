@@ -2,6 +2,7 @@ package condense
 
 import (
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -109,8 +110,14 @@ func (l *LLM) endpoint(in Input) Endpoint {
 	if e.BaseURL == "" {
 		e.BaseURL = in.Upstream.BaseURL
 	}
-	if e.APIKey == "" && e.BaseURL == in.Upstream.BaseURL {
+	if e.BaseURL != in.Upstream.BaseURL {
+		return e
+	}
+	if e.APIKey == "" {
 		e.APIKey = in.Upstream.APIKey
+	}
+	if e.Way = in.Upstream.Way; e.Way.Path != "" && l.s.Model != "" && l.s.Model != in.Model {
+		e.Way.Path = agents.Deployed(e.Way.Path, l.s.Model)
 	}
 	return e
 }

@@ -47,6 +47,9 @@ type Upstream struct {
 	BaseURL string        `yaml:"base_url"`
 	APIKey  Secret        `yaml:"api_key"` // empty: the client's own Authorization is forwarded
 	Timeout time.Duration `yaml:"timeout"` // the longest a whole answer may take; 0: no limit
+
+	// AlternateRoles: it takes no two messages of a user, or of an assistant, in a row. Where it says so in an error it need not be set.
+	AlternateRoles bool `yaml:"alternate_roles"`
 }
 
 // Store is where sessions are kept. MaxSize caps the embedded store: above it, the least recently seen threads are

@@ -12,6 +12,7 @@ import (
 // The API key is inherited only together with the base URL, so that a key is never sent to another server.
 func (c *Config) UpstreamFor(t Tenant) Upstream {
 	up := t.Upstream
+	up.AlternateRoles = up.AlternateRoles || up.BaseURL == "" && c.Upstream.AlternateRoles
 	up.BaseURL, up.APIKey = inherit(t.Upstream.BaseURL, t.Upstream.APIKey, c.Upstream)
 	if up.Timeout == 0 {
 		up.Timeout = c.Upstream.Timeout

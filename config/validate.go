@@ -117,8 +117,10 @@ func (v *validator) baseURL(key, text string) {
 		v.add(key, "names no host: write it as https://api.openai.com/v1")
 	case u.User != nil:
 		v.add(key, "holds a user name or password: remove it, and set api_key")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		v.add(key, "holds a query or fragment: end it with the path")
+	case u.Fragment != "":
+		v.add(key, "holds a fragment: remove it")
+	case u.Query().Has("key"):
+		v.add(key, "holds a key in its query: remove it, and set api_key")
 	default:
 		v.urlPort(key, u.Port())
 	}

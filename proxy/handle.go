@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
@@ -137,6 +138,9 @@ func (r *request) recognise() error {
 		}
 		r.pass(unreadUnsupported)
 		return nil
+	}
+	if split.Model == "" {
+		_, split.Model = agents.Deployment(r.asked.path)
 	}
 	r.model, r.asked.streams = r.live.models(split.Model), split.Stream
 	r.seen.named(r.model)

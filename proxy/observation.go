@@ -39,7 +39,7 @@ func (o *observation) accepted(r *request) {
 func (o *observation) bodyRead(ctx context.Context, r *request) context.Context {
 	o.record.Times.Read = o.o.Now()
 	if r.asked.dialect != nil {
-		o.record.Dialect, o.record.Path = r.asked.dialect.Name(), "/v1"+r.asked.path
+		o.record.Dialect, o.record.Path = r.asked.dialect.Name(), "/v1"+r.asked.served
 	}
 	if o.ctx = ctx; o.o.Tracer != nil {
 		o.ctx = o.o.Tracer.Request(ctx, &o.record, r.header)

@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
@@ -68,6 +71,7 @@ func (l *live) readAsked(ctx *fasthttp.RequestCtx) asked {
 
 // input is what the engine is told of the request.
 func (r *request) input(split *dialect.Request) engine.Input {
+	r.model.Alternates = r.model.Alternates || r.tenant.Upstream.AlternateRoles
 	return engine.Input{
 		Settings: r.live.settings, Tenant: &r.tenant.Tenant, Upstream: r.endpoint(), Credential: r.asked.key, Header: r.asked.header,
 		Wish: engine.Wish(strings.ToLower(r.asked.header("X-Dewpoint-Condense"))), Dialect: r.asked.dialect, Split: split,
@@ -75,13 +79,46 @@ func (r *request) input(split *dialect.Request) engine.Input {
 	}
 }
 
-// endpoint is where the request goes, and with which key.
+// endpoint is where the request goes, with which key, and how.
 func (r *request) endpoint() condense.Endpoint {
 	to := condense.Endpoint{BaseURL: r.tenant.Upstream.BaseURL.String(), APIKey: r.tenant.Upstream.APIKey}
+	to.Way = condense.Way{Path: r.asked.before, KeyHeader: r.keyHeader(), Headers: shared(r.header)}
+	if query, err := url.ParseQuery(r.asked.query); err == nil && query.Has(apiVersion) {
+		to.Way.Query = url.Values{apiVersion: query[apiVersion]}.Encode()
+	}
 	if to.APIKey == "" {
 		to.APIKey = r.asked.key
 	}
 	return to
+}
+
+// apiVersion is the part of a query that Azure's API wants with each call.
+const apiVersion = "api-version"
+
+// azureKey is the header that Azure's servers, and few others, have a key in.
+const azureKey = "Api-Key"
+
+// keyHeader is the header that our own calls have the upstream's key in: the configured one's, or as the client sends its own.
+func (r *request) keyHeader() string {
+	azure := r.asked.before != "" || agents.Azure(r.tenant.Upstream.BaseURL)
+	configured := r.tenant.Upstream.APIKey != ""
+	if configured && azure || !configured && r.header.Get("Authorization") == "" && r.header.Get(azureKey) != "" {
+		return azureKey
+	}
+	return "Authorization"
+}
+
+// shared lists the headers of a request that our own calls to its upstream have as well, a line each.
+func shared(h http.Header) string {
+	var lines strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		for _, value := range h[name] {
+			if agents.Shared(name) {
+				lines.WriteString(name + ":" + value + "\n")
+			}
+		}
+	}
+	return lines.String()
 }
 
 // outbound is the request as it goes upstream, with a body of parts.

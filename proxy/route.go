@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 )
 
 // route is where a request goes below the base URL, and how its body is read.
@@ -14,6 +15,8 @@ type route struct {
 	dialect dialect.Dialect // nil: passed through
 	counts  bool            // how many tokens a request has; there is no answer to it
 	speaks  dialect.Dialect // in which the client is told of errors, and sends its key; nil: not known
+	served  string          // the path that the dialect is served at
+	before  string          // what stands before that, with the name of a deployment: Azure's
 }
 
 // route finds what a request asks for. Servers decode, merge and drop parts of a path before they match it, each in its own way:
@@ -24,10 +27,18 @@ func (l *live) route(method, path string) route {
 	speaks := l.speaks(plain)
 	if method == http.MethodPost {
 		if d := l.counts[plain]; d != nil {
-			return route{path: plain, dialect: d, counts: true, speaks: d}
+			return route{path: plain, dialect: d, counts: true, speaks: d, served: plain}
 		}
 		if d := l.dialects[plain]; d != nil {
-			return route{path: plain, dialect: d, speaks: d}
+			return route{path: plain, dialect: d, speaks: d, served: plain}
+		}
+		before, _ := agents.Deployment(plain)
+		served := strings.TrimPrefix(plain, before)
+		if d := l.dialects[served]; d != nil {
+			if strings.EqualFold(path, plain) {
+				plain = path // names may have capitals
+			}
+			return route{path: plain, dialect: d, speaks: d, served: served, before: plain[:len(before)]}
 		}
 	}
 	if rest, ok := strings.CutPrefix(path, "/v1"); ok && (rest == "" || rest[0] == '/') {

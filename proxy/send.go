@@ -34,20 +34,23 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 	return resp, err
 }
 
-// authorize puts the configured key in the place of the client's, in the header that the protocol has for it.
+// authorize puts the configured key in the place of the client's, in the header that the server or the protocol has for it.
 func (r *request) authorize() {
-	key := r.tenant.Upstream.APIKey
+	key, azure := r.tenant.Upstream.APIKey, r.keyHeader() == azureKey
 	if key == "" {
 		return
 	}
-	for _, name := range [...]string{"Authorization", "X-Api-Key", "Api-Key"} {
+	for _, name := range [...]string{"Authorization", "X-Api-Key", azureKey} {
 		r.header.Del(name)
 	}
-	if d := r.asked.speaks; d != nil {
+	switch d := r.asked.speaks; {
+	case azure:
+		r.header.Set(azureKey, key)
+	case d != nil:
 		r.header.Set(d.Key(key))
-		return
+	default:
+		r.header.Set("Authorization", "Bearer "+key)
 	}
-	r.header.Set("Authorization", "Bearer "+key)
 }
 
 // persist has a request changed that upstream refused for a reason that is ours to cure, and sends it again. It gives the last answer,

@@ -28,6 +28,8 @@ type UpstreamConfig struct {
 	BaseURL *url.URL
 	APIKey  string        // empty: the client's own Authorization is forwarded
 	Timeout time.Duration // of a whole answer, 0: no limit
+
+	AlternateRoles bool // it takes no two messages of a user, or of an assistant, in a row
 }
 
 // Tenants finds the tenant of an API key.

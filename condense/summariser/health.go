@@ -64,7 +64,7 @@ func NewHealth(now func() time.Time) (*Health, error) {
 
 func serverOf(a condense.Attempt) server {
 	var parts []byte
-	for _, part := range [...]string{a.Endpoint.BaseURL, a.Model, a.Endpoint.APIKey} {
+	for _, part := range [...]string{a.Endpoint.BaseURL, a.Endpoint.Way.Path, a.Model, a.Endpoint.APIKey, a.Endpoint.Way.Headers} {
 		sum := sha256.Sum256([]byte(part))
 		parts = append(parts, sum[:]...)
 	}

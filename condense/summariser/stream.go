@@ -41,7 +41,7 @@ func (o OpenAI) call(ctx context.Context, r condense.Request, l lacks) (openai.C
 		defer silent.Stop()
 		alive = func() { began = silent.Reset(o.silence()) || began }
 	}
-	w := o.wire(alive, !l.stream)
+	w := o.wire(r.Endpoint, alive, !l.stream)
 	config := openai.DefaultConfig(r.Endpoint.APIKey)
 	config.BaseURL = cmp.Or(r.Endpoint.BaseURL, config.BaseURL)
 	config.HTTPClient, config.EmptyMessagesLimit = w, math.MaxInt32 // lines of comments; bytes are bounded

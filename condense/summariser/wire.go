@@ -6,14 +6,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 )
 
 // wire is the connection of one call. It bounds what is read and tells of each sign of life.
 type wire struct {
 	client   *http.Client
+	to       condense.Endpoint
 	limit    int64
 	alive    func()
 	streamed bool   // an answer in a stream is asked for
@@ -28,18 +33,21 @@ var (
 )
 
 // wire prepares the connection of a call. The conversation goes to the server that was configured, and to no other.
-func (o OpenAI) wire(alive func(), streamed bool) *wire {
+func (o OpenAI) wire(to condense.Endpoint, alive func(), streamed bool) *wire {
 	client := http.DefaultClient
 	if o.Client != nil {
 		client = o.Client
 	}
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &wire{client: &own, limit: cmp.Or(o.MaxResponse, DefaultMaxResponse), alive: alive, streamed: streamed}
+	return &wire{client: &own, to: to, limit: cmp.Or(o.MaxResponse, DefaultMaxResponse), alive: alive, streamed: streamed}
 }
 
 // Do implements openai.HTTPDoer.
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	if err := address(r, w.to); err != nil {
+		return nil, err
+	}
 	response, err := w.client.Do(r) //nolint:gosec // the URL is configured
 	if err != nil {
 		return nil, err
@@ -55,6 +63,37 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	response.Body = http.NoBody
 	return response, err //nolint:wrapcheck // the body's own
 }
+
+// address has a call go the way that an endpoint is called.
+func address(r *http.Request, to condense.Endpoint) error {
+	base, err := url.Parse(to.BaseURL)
+	if err != nil {
+		return errors.New("call summariser: its base URL is none")
+	}
+	if to.BaseURL != "" {
+		r.URL.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + to.Way.Path + completions
+		if r.URL.Path, err = url.PathUnescape(r.URL.RawPath); err != nil {
+			return fmt.Errorf("call summariser: %w", err)
+		}
+		r.URL.RawQuery = strings.Trim(base.RawQuery+"&"+to.Way.Query, "&")
+	}
+	for line := range strings.Lines(to.Way.Headers) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		r.Header.Add(name, value)
+	}
+	header := to.Way.KeyHeader
+	if header == "" && agents.Azure(base) {
+		header = "api-key"
+	}
+	if header != "" && header != "Authorization" && to.APIKey != "" {
+		r.Header.Del("Authorization")
+		r.Header.Set(header, to.APIKey)
+	}
+	return nil
+}
+
+// completions is the path of the API, below the base URL.
+const completions = "/chat/completions"
 
 // boundedBody makes a response that is too large an error, whatever the server declared.
 type boundedBody struct {

@@ -20,7 +20,7 @@ func badValues() []badFixture {
 			`upstream.base_url: holds a user name or password: remove it, and set api_key (line 1)`,
 		}},
 		{"bad.base-url-query.yaml", []string{
-			`upstream.base_url: holds a query or fragment: end it with the path (line 1)`,
+			`upstream.base_url: holds a key in its query: remove it, and set api_key (line 1)`,
 		}},
 		{"bad.base-url-scheme.yaml", []string{
 			`upstream.base_url: does not begin with http:// or https://: write it as https://api.openai.com/v1 (line 1)`,

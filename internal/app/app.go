@@ -213,7 +213,10 @@ func models(cfg *config.Config) func(string) proxy.ModelInfo {
 	return func(name string) proxy.ModelInfo {
 		m, known := cfg.ModelNamed(name)
 		return proxy.ModelInfo{
-			Model: engine.Model{Name: known, Window: m.ContextWindow, MaxOutput: m.MaxOutput, Configured: cfg.Models[known].ContextWindow > 0},
+			Model: engine.Model{
+				Name: known, Window: m.ContextWindow, MaxOutput: m.MaxOutput, Alternates: m.AlternateRoles,
+				Configured: cfg.Models[known].ContextWindow > 0,
+			},
 			Price: m.Price,
 		}
 	}

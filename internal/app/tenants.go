@@ -53,7 +53,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe, Deadline: cfg.CondenserFor(c).Wait()},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c),
-		Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout},
+		Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles},
 	}
 	if build.health != nil {
 		t.Cooling = build.health.Cooling

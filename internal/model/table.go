@@ -13,6 +13,8 @@ type Info struct {
 	MaxOutput     int    `yaml:"max_output"`
 	Encoding      string `yaml:"encoding"` // EncodingO200k or EncodingCL100k
 	Price         Price  `yaml:"price"`
+
+	AlternateRoles bool `yaml:"alternate_roles"` // see config.Upstream
 }
 
 // The vocabularies that Info.Encoding may name.

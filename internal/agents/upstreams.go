@@ -1,0 +1,64 @@
+package agents
+
+import (
+	"net/url"
+	"strings"
+)
+
+// azureHosts are the ends of the names of Azure's model servers.
+var azureHosts = [...]string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"}
+
+// deployments is what stands before a deployment's name in Azure's paths.
+const deployments = "/deployments/"
+
+// Azure reports whether a server is one of Azure's, or made like it: it takes a key of its own in the header api-key.
+func Azure(u *url.URL) bool {
+	host := strings.ToLower(u.Hostname())
+	for _, end := range azureHosts {
+		if strings.HasSuffix(host, end) {
+			return true
+		}
+	}
+	return strings.Contains(u.Path, "/openai"+deployments)
+}
+
+// Deployment tells a path of Azure's apart: what stands before the API's own path, with the name of a deployment at its end, and that
+// name. It is empty for any other path.
+func Deployment(path string) (before, name string) {
+	rest := strings.TrimPrefix(path, "/openai")
+	after, ok := strings.CutPrefix(rest, deployments)
+	name, _, more := strings.Cut(after, "/")
+	if !ok || !more || name == "" {
+		return "", ""
+	}
+	return path[:len(path)-len(after)+len(name)], name
+}
+
+// Deployed is the path of another deployment next to one.
+func Deployed(before, name string) string {
+	i := strings.LastIndex(before, deployments)
+	if i < 0 {
+		return before
+	}
+	return before[:i+len(deployments)] + url.PathEscape(name)
+}
+
+// sharedHeaders say to whom a request is billed, and to a gateway where it goes: our own calls to the same upstream have them, too.
+// A name that ends in a hyphen is a prefix.
+var sharedHeaders = [...]string{
+	"openai-organization", "openai-project", // OpenAI
+	"http-referer", "x-title", // OpenRouter
+	"x-goog-user-project", // Google
+	"helicone-", "cf-aig-", "x-portkey-", "x-bf-", "x-litellm-",
+}
+
+// Shared reports whether our own calls to a request's upstream have a header of the request.
+func Shared(header string) bool {
+	header = strings.ToLower(header)
+	for _, name := range sharedHeaders {
+		if header == name || strings.HasSuffix(name, "-") && strings.HasPrefix(header, name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/demo"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+)
+
+// refusals is how many requests the upstream refused.
+func refusals(up *fakeupstream.Server) (n int) {
+	for _, r := range up.Requests() {
+		if r.Refused != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRolesAlternate plays a run against an upstream that wants roles to alternate. It refuses one request at most, where the proxy
+// was not told, and the agent sees none of it.
+func TestRolesAlternate(t *testing.T) {
+	for name, c := range map[string]struct {
+		section string
+		refused int
+	}{"learnt": {"", 1}, "configured": {"\nmodels: {" + replay.Model + ": {context_window: 128000, max_output: 16384, alternate_roles: true}}", 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSetting(t, fakeupstream.Options{Alternates: true})
+			p := serve(t, "--config", s.config(t, "{type: embedded, path: "+t.TempDir()+"/s.db}"+c.section))
+			run := demo.Sample()
+			for n := range run.Messages {
+				if n > 0 && strings.Contains(string(run.Messages[n]), `"role":"assistant"`) {
+					answer := send(t, p, body(run.Messages[:n]))
+					ok(t, answer.finish())
+					if failed := answer.Header.Get("X-Dewpoint-Condense-Failed"); answer.StatusCode != http.StatusOK || failed != "" {
+						t.Fatalf("%d messages: %s, failed %q", n, answer.Status, failed)
+					}
+				}
+			}
+			if got := refusals(s.Upstream); got != c.refused {
+				t.Errorf("%d refusals", got)
+			}
+		})
+	}
+}
+
+// TestAzureDeployment condenses a call of a deployment, with the version in the base URL, and calls the summariser the same way.
+func TestAzureDeployment(t *testing.T) {
+	s := newSetting(t, fakeupstream.Options{})
+	var mu sync.Mutex
+	var calls []string
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		calls = append(calls, r.URL.RequestURI()+" "+r.Header.Get("Api-Key")+r.Header.Get("Authorization"))
+		mu.Unlock()
+		r.URL.Path = "/v1/chat/completions"
+		s.Upstream.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	s.url = front.URL + "/openai/deployments/main?api-version=2024-10-21"
+	p := serve(t, "--config", s.config(t, "{type: embedded, path: "+t.TempDir()+"/s.db}"))
+	answer := send(t, p, body(demo.Sample().Messages[:maxSize+2]))
+	ok(t, answer.finish())
+	if answer.StatusCode != http.StatusOK || !strings.HasSuffix(answer.Header.Get("X-Dewpoint-Condensed"), "; summary") || len(calls) != 2 {
+		t.Errorf("%s, condensed %q, %d calls", answer.Status, answer.Header.Get("X-Dewpoint-Condensed"), len(calls))
+	}
+	for _, call := range calls {
+		if !strings.HasPrefix(call, "/openai/deployments/main/chat/completions?api-version=2024-10-21 ") {
+			t.Errorf("called %s", call)
+		}
+	}
+}

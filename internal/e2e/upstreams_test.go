@@ -56,9 +56,11 @@ func TestAzureDeployment(t *testing.T) {
 	var mu sync.Mutex
 	var calls []string
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		calls = append(calls, r.URL.RequestURI()+" "+r.Header.Get("Api-Key")+r.Header.Get("Authorization"))
-		mu.Unlock()
+		if r.Method == http.MethodPost { // what is served is asked for as well
+			mu.Lock()
+			calls = append(calls, r.URL.RequestURI()+" "+r.Header.Get("Api-Key")+r.Header.Get("Authorization"))
+			mu.Unlock()
+		}
 		r.URL.Path = "/v1/chat/completions"
 		s.Upstream.ServeHTTP(w, r)
 	}))

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -60,6 +61,52 @@ func TestAWindowThatTheServerTells(t *testing.T) {
 	}
 	if report.Overflows > 0 || report.Condensations < 3 {
 		t.Errorf("%d overflows, %d condensations", report.Overflows, report.Condensations)
+	}
+}
+
+// TestSmallWindows plays the sample at small windows that the proxy is not told, under every condenser but noop: what must stay fits,
+// so that every step is answered. One refusal at a step is enough to make the request fit.
+func TestSmallWindows(t *testing.T) {
+	llm := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2}
+	condensers := map[string]config.Condenser{
+		"llm": llm, "structured_summary": {Type: config.TypeStructuredSummary, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
+		"llm_attention":        {Type: config.TypeLLMAttention, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
+		"amortized_forgetting": {Type: config.TypeAmortizedForgetting, MaxTokens: 0.75, KeepFirst: 2},
+		"excerpts":             {Type: config.TypeExcerpts, MaxTokens: 0.75, KeepFirst: 2},
+		"conversation_window":  {Type: config.TypeConversationWindow},
+		"recent_events":        {Type: config.TypeRecentEvents, MaxEvents: 60, KeepFirst: 2},
+		"observation_masking":  {Type: config.TypeObservationMasking, AttentionWindow: 20},
+		"browser_output":       {Type: config.TypeBrowserOutput, AttentionWindow: 1},
+		"tool_output_trim":     {Type: config.TypeToolOutputTrim, MaxEventLength: 4000},
+		"pipeline": {Type: config.TypePipeline, Condensers: []config.Condenser{
+			{Type: config.TypeToolOutputTrim, MaxEventLength: 4000}, {Type: config.TypeObservationMasking, AttentionWindow: 20}, llm,
+		}},
+	}
+	for name, condenser := range condensers {
+		for _, window := range []int{8 << 10, 16 << 10, 32 << 10} {
+			t.Run(fmt.Sprintf("%s at %d", name, window), func(t *testing.T) {
+				t.Parallel()
+				cfg := config.Default()
+				cfg.Condenser = condenser
+				stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, ContextWindow: window})
+				if err != nil {
+					t.Fatal(err)
+				}
+				report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
+					URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours", Window: window,
+					Expect: replay.Expectations{Summariser: replay.Summariser, PerRequest: 4},
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				if report.Overflows > report.Steps/2 {
+					t.Errorf("%d overflows in %d steps", report.Overflows, report.Steps)
+				}
+				if err := stage.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }
 

@@ -1,0 +1,151 @@
+package proxy_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// everyCondenser is each condenser but noop, and each pair in a pipeline, set so that only upstream's refusals have it condense. The
+// types that make a view of their own at each step are marked.
+func everyCondenser() (all map[string]condense.Condenser, shaping map[string]bool) {
+	settings := condense.Settings{KeepFirst: 2, MinimumProgress: 0.1}
+	asking := condense.LLMSettings{
+		Settings: settings, Model: cheapModel, MaxOutput: 300,
+		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
+	}
+	first := map[string]condense.Condenser{
+		"masking": condense.ObservationMasking{AttentionWindow: 6}, "browser": condense.BrowserOutput{AttentionWindow: 1},
+		"recent": condense.RecentEvents{KeepFirst: 2, MaxEvents: 16}, "trim": condense.ToolOutputTrim{MaxEventLength: 3000},
+	}
+	second := map[string]condense.Condenser{
+		"llm": condense.NewLLM(asking), "structured": condense.NewStructured(asking), "window": condense.ConversationWindow{},
+		"forgetting": condense.AmortizedForgetting{Settings: settings},
+	}
+	all, shaping = map[string]condense.Condenser{}, map[string]bool{}
+	for a, stage := range first {
+		all[a], shaping[a] = stage, a != "trim"
+		for b, rolling := range second {
+			all[b], all[a+"+"+b] = rolling, condense.Pipeline{Stages: []condense.Condenser{stage, rolling}}
+			shaping[a+"+"+b] = shaping[a]
+		}
+	}
+	return all, shaping
+}
+
+// grow adds a turn to a history: calls with results of any length, or an answer and what a person says next.
+func grow(r *rand.Rand, history []string, n int) []string {
+	if r.IntN(4) == 0 {
+		return append(history, say("assistant", fmt.Sprintf("Done with %d.", n)), say("user", fmt.Sprintf("Go on with %d %s", n, strings.Repeat("please ", r.IntN(60)))))
+	}
+	lines := r.IntN(120)
+	if r.IntN(8) == 0 {
+		lines = 3000
+	}
+	return append(history, calls(fmt.Sprint(n), 1+r.IntN(3), lines)...)
+}
+
+const steps = 14
+
+// forEach runs a test for every condenser, with roles that alternate and without.
+func forEach(t *testing.T, run func(t *testing.T, c condense.Condenser, shapes, alternates bool, random *rand.Rand)) {
+	all, shaping := everyCondenser()
+	for name, c := range all {
+		for _, alternates := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/alternating %t", name, alternates), func(t *testing.T) {
+				t.Parallel()
+				run(t, c, shaping[name], alternates, rand.New(rand.NewPCG(1, uint64(len(name)))))
+			})
+		}
+	}
+}
+
+// TestNothingIsRefusedThatCanFit: whatever the history and the condenser, a request that can be made to fit is answered, and what was
+// forwarded once is forwarded again, unless something was condensed since.
+func TestNothingIsRefusedThatCanFit(t *testing.T) {
+	forEach(t, func(t *testing.T, c condense.Condenser, shapes, alternates bool, random *rand.Rand) {
+		r := condensing(t, setup{condenser: c, upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 4000}, Alternates: alternates}})
+		history := []string{say("system", "Work."), say("user", "Build it.")}
+		var last []byte
+		for n := range steps {
+			history = grow(random, history, n)
+			resp, body := r.ask(messages(history...))
+			if resp.StatusCode != http.StatusOK {
+				t.Fatalf("step %d: %s: %s", n, resp.Status, body)
+			}
+			forwarded := bytes.TrimSuffix(r.forwarded().Body, []byte("]}"))
+			if !shapes && resp.Header.Get("X-Dewpoint-Condensed") == "" && !bytes.HasPrefix(forwarded, last) {
+				t.Errorf("step %d: another prefix:\n%.2000s\nbefore:\n%.2000s", n, forwarded, last)
+			}
+			last = forwarded
+		}
+		if !shapes && r.refusals() == 0 {
+			t.Error("nothing overflowed")
+		}
+	})
+}
+
+// TestWhatIsRefusedAsChangedGoesAsItCame is invariant 40.
+func TestWhatIsRefusedAsChangedGoesAsItCame(t *testing.T) {
+	forEach(t, func(t *testing.T, c condense.Condenser, _, alternates bool, random *rand.Rand) {
+		var sent atomic.Value
+		r := condensing(t, setup{condenser: c, upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer {
+			if string(req.Body) == sent.Load() {
+				return fakeupstream.Answer{Content: "Fine."}
+			}
+			refusal := "It is not as it came."
+			if alternates {
+				refusal = "Conversation roles must alternate user/assistant/user/assistant/..."
+			}
+			return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: refusal}}
+		}}})
+		history := []string{say("system", "Work."), say("user", "Build it.")}
+		for n := range steps {
+			history = grow(random, history, n)
+			body := messages(history...)
+			sent.Store(body)
+			if resp, answer := r.ask(body, "X-Dewpoint-Condense", "now"); resp.StatusCode != http.StatusOK || string(r.forwarded().Body) != body {
+				t.Fatalf("step %d: %s: %s", n, resp.Status, answer)
+			}
+		}
+	})
+}
+
+// TestNothingIsKeptOfWhatDidNotHelp is invariant 39: an overflow that nothing cures leaves no trace.
+func TestNothingIsKeptOfWhatDidNotHelp(t *testing.T) {
+	forEach(t, func(t *testing.T, c condense.Condenser, shapes, alternates bool, random *rand.Rand) {
+		if shapes {
+			t.Skip("its views are not the history's")
+		}
+		var open atomic.Bool
+		r := condensing(t, setup{condenser: c, upstream: fakeupstream.Options{Alternates: alternates, Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+			if open.Load() {
+				return fakeupstream.Answer{Content: "Fine."}
+			}
+			return fakeupstream.Answer{Error: &fakeupstream.APIError{
+				Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "context_length_exceeded",
+				Message: "Your input exceeds the context window of this model. Please adjust your input and try again.",
+			}}
+		}}})
+		history := []string{say("system", "Work."), say("user", "Build it.")}
+		for n := range steps {
+			history = append(history, calls(fmt.Sprint(n), 1+random.IntN(3), 20)...) // too short for what trims on arrival
+		}
+		if resp, body := r.ask(messages(history...)); resp.StatusCode != http.StatusBadRequest {
+			t.Fatalf("%s: %s", resp.Status, body)
+		}
+		open.Store(true)
+		body := messages(append(history, calls("last", 1, 20)...)...)
+		if resp, answer := r.ask(body); resp.StatusCode != http.StatusOK || string(r.forwarded().Body) != body {
+			t.Errorf("%s, condensed %q: %.300s", resp.Status, resp.Header.Get("X-Dewpoint-Condensed"), answer)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -88,7 +89,11 @@ func TestSmallWindows(t *testing.T) {
 				t.Parallel()
 				cfg := config.Default()
 				cfg.Condenser = condenser
-				stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, ContextWindow: window})
+				stage, err := replay.NewStage(*cfg, fakeupstream.Options{
+					Keep: 16, ContextWindow: window, IsSummary: func(r *fakeupstream.Request) bool { // the run's own model may be asked
+						return bytes.Contains(r.Messages[0], []byte("You keep the record"))
+					},
+				})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -73,9 +73,9 @@ func checkAnthropicLimits(s size, window int) *APIError {
 	case window == 0:
 		return nil
 	case s.prompt() > window:
-		return refuse("", "", "prompt is too long: %d tokens > %d maximum", s.prompt(), window)
+		return refuse("", "context_length_exceeded", "prompt is too long: %d tokens > %d maximum", s.prompt(), window)
 	case s.prompt()+s.output > window:
-		return refuse("", "", "input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or "+
+		return refuse("", "context_length_exceeded", "input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or "+
 			"`max_tokens` and try again", s.prompt(), s.output, window)
 	}
 	return nil

@@ -18,10 +18,9 @@ func sealedSteps() map[string]func(n int) bool {
 	}
 }
 
-// TestSealedReasoning plays the sample under every kind of condenser with sealed reasoning of every binding: the upstream refuses
-// whatever is torn from what it is bound to, and the run condenses like a plain one.
-func TestSealedReasoning(t *testing.T) {
-	condensers := map[string]config.Condenser{
+// condensers are one of each kind, which condense the sample.
+func condensers() map[string]config.Condenser {
+	return map[string]config.Condenser{
 		"llm":                  {Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
 		"amortized_forgetting": {Type: config.TypeAmortizedForgetting, MaxSize: 30, KeepFirst: 2},
 		"excerpts":             {Type: config.TypeExcerpts, MaxSize: 30, KeepFirst: 2},
@@ -33,7 +32,12 @@ func TestSealedReasoning(t *testing.T) {
 			{Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
 		}},
 	}
-	for name, condenser := range condensers {
+}
+
+// TestSealedReasoning plays the sample under every kind of condenser with sealed reasoning of every binding: the upstream refuses
+// whatever is torn from what it is bound to, and the run condenses like a plain one.
+func TestSealedReasoning(t *testing.T) {
+	for name, condenser := range condensers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			plain := playSealed(t, condenser, "", nil)

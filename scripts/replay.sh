@@ -18,3 +18,6 @@ for form in thinking_blocks openai-responses-v1 thought_signature; do
 	echo "== replay --sealed $form"
 	bin/dewpoint replay --max-size 60 --stream --sealed "$form" "$runs"
 done
+# The Messages API, with signed thinking at every step.
+echo "== replay --protocol messages --sealed thinking_blocks"
+bin/dewpoint replay --protocol messages --max-size 60 --stream --sealed thinking_blocks "$runs"

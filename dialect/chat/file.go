@@ -11,6 +11,35 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
+// imageURL is the value of image_url: {"url", "detail"}, or in some clients the URL alone.
+type imageURL struct{ url, detail rawjson.Value }
+
+func (u *imageURL) Slot(name []byte) *rawjson.Value {
+	switch string(name) {
+	case "url":
+		return &u.url
+	case "detail":
+		return &u.detail
+	}
+	return nil
+}
+
+func readImage(v rawjson.Value) session.Image {
+	u := imageURL{url: v}
+	if v.Kind == rawjson.Object {
+		u.url = rawjson.Value{}
+		split.Fill(&u, v.Raw)
+	}
+	image := session.Image{Detail: u.detail.Text()}
+	data, _, ok := split.Inline(split.Plain(u.url))
+	if !ok {
+		return image
+	}
+	image.Bytes = data.Size()
+	image.Width, image.Height = split.Dimensions(data)
+	return image
+}
+
 // attached reports whether content has parts that are neither text nor thinking.
 func attached(content rawjson.Value) bool {
 	if content.Kind != rawjson.Array {
@@ -62,22 +91,13 @@ func (p *contentPart) readFile() session.File {
 		return readAttachment(session.FileVideo, p.video)
 	}
 	f := session.File{Kind: p.kind.Text(), Bytes: len(p.raw)}
-	if f.Kind = f.Kind[:min(len(f.Kind), maxKind)]; legible(p.raw) {
+	if f.Kind = f.Kind[:min(len(f.Kind), maxKind)]; split.Legible(p.raw) {
 		f.Format = "json"
 	}
 	return f
 }
 
 const maxKind = 64 // bytes of the name of a part's type
-
-// legible reports whether JSON holds words, and not mostly encoded data.
-func legible(raw []byte) bool {
-	const (
-		short = 4 << 10 // bytes
-		word  = 64      // bytes between spaces, at most
-	)
-	return len(raw) < short || bytes.Count(raw, []byte{' '}) > len(raw)/word
-}
 
 func readAttachment(kind string, v rawjson.Value) session.File {
 	a := attachment{url: v}
@@ -86,7 +106,7 @@ func readAttachment(kind string, v rawjson.Value) session.File {
 		split.Fill(&a, v.Raw)
 	}
 	f := session.File{Kind: kind, Name: a.name.Text(), ID: split.FirstText(a.fileID.Text(), a.id.Text()), Format: a.format.Text()}
-	var data encoded
+	var data split.Encoded
 	for _, v := range [...]rawjson.Value{a.url, a.data, a.fileData} {
 		if found, media := dataOf(v); found != nil {
 			data, f.Format = found, split.FirstText(f.Format, media)
@@ -95,25 +115,25 @@ func readAttachment(kind string, v rawjson.Value) session.File {
 	if f.Format == "" {
 		f.Format = strings.ToLower(strings.TrimPrefix(path.Ext(f.Name), "."))
 	}
-	f.Bytes = data.size()
+	f.Bytes = data.Size()
 	f.Seconds = seconds(&f, data)
 	return f
 }
 
 // dataOf gives inline data, with its media type if it says one: a data URL, or plain base64. It is nil for another URL.
-func dataOf(v rawjson.Value) (data encoded, media string) {
+func dataOf(v rawjson.Value) (data split.Encoded, media string) {
 	if v.Kind != rawjson.String {
 		return nil, ""
 	}
-	text := plain(v)
-	if data, media, ok := inline(text); ok {
+	text := split.Plain(v)
+	if data, media, ok := split.Inline(text); ok {
 		return data, media
 	}
 	const longestScheme = 16
 	if len(text) == 0 || bytes.Contains(text[:min(len(text), longestScheme)], []byte(":")) {
 		return nil, ""
 	}
-	return encoded(text), ""
+	return split.Encoded(text), ""
 }
 
 // Bytes of a second of media whose header does not tell.
@@ -124,9 +144,9 @@ const (
 )
 
 // seconds is about how long media takes.
-func seconds(f *session.File, data encoded) int {
+func seconds(f *session.File, data split.Encoded) int {
 	var rate int
-	switch head := data.at(0, 32); {
+	switch head := data.At(0, 32); {
 	case f.Kind == session.FileVideo:
 		rate = videoSecond
 	case f.Kind != session.FileAudio:

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,14 +83,30 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 		case "image":
 			c.Images = append(c.Images, readImage(b.source))
 		case "document":
-			texts = append(texts, split.FirstText(b.title.Text(), documentText(b.source)))
+			if text := documentText(b.source); text != "" {
+				texts = append(texts, text)
+			} else {
+				c.Files = append(c.Files, readDocument(&b))
+			}
+		case "redacted_thinking", "tool_result":
+		default:
+			c.Files = append(c.Files, unknown(b.kind.Text(), element.Raw))
 		}
 	}
 	return strings.Join(texts, "\n"), thoughts
 }
 
+// unknown is a block of a type that this package has no name for: what the server's own tools did, mostly.
+func unknown(kind string, raw []byte) session.File {
+	f := session.File{Kind: kind[:min(len(kind), 64)], Bytes: len(raw)}
+	if split.Legible(raw) {
+		f.Format = "json"
+	}
+	return f
+}
+
 // source is where an image or a document comes from.
-type source struct{ kind, data rawjson.Value }
+type source struct{ kind, data, media, id rawjson.Value }
 
 // Slot gives the place of a known key.
 func (s *source) Slot(name []byte) *rawjson.Value {
@@ -100,20 +115,39 @@ func (s *source) Slot(name []byte) *rawjson.Value {
 		return &s.kind
 	case "data":
 		return &s.data
+	case "media_type":
+		return &s.media
+	case "file_id":
+		return &s.id
 	}
 	return nil
 }
 
-func readImage(v rawjson.Value) session.Image {
-	var s source
+func sourceOf(v rawjson.Value) (s source) {
 	split.Fill(&s, v.Raw)
-	return session.Image{Bytes: base64.StdEncoding.DecodedLen(len(s.data.Inner()))}
+	return s
+}
+
+func readImage(v rawjson.Value) session.Image {
+	s := sourceOf(v)
+	data := split.Encoded(split.Plain(s.data))
+	image := session.Image{Bytes: data.Size()}
+	if len(data) > 0 {
+		image.Width, image.Height = split.Dimensions(data)
+	}
+	return image
+}
+
+func readDocument(b *block) session.File {
+	s := sourceOf(b.source)
+	return session.File{
+		Kind: session.FileDocument, Name: b.title.Text(), ID: s.id.Text(), Format: s.media.Text(), Bytes: split.Encoded(split.Plain(s.data)).Size(),
+	}
 }
 
 // documentText is the text of a document that is sent as text.
 func documentText(v rawjson.Value) string {
-	var s source
-	if split.Fill(&s, v.Raw); s.kind.Is("text") {
+	if s := sourceOf(v); s.kind.Is("text") {
 		return s.data.Text()
 	}
 	return ""

@@ -64,6 +64,24 @@ func (b *block) sealed() bool {
 	return b.kind.Is("redacted_thinking") || b.kind.Is("thinking") && len(b.signature.Inner()) > 0
 }
 
+// attached reports whether blocks hold anything but text, thinking, calls and results of texts.
+func attached(content rawjson.Value) bool {
+	for element := range rawjson.Elements(content.Raw) {
+		var b block
+		split.Fill(&b, element.Raw)
+		switch b.kind.Text() {
+		case "text", "thinking", "redacted_thinking", "tool_use":
+		case "tool_result":
+			if b.content.Kind == rawjson.Array && attached(b.content) {
+				return true
+			}
+		default:
+			return true
+		}
+	}
+	return false
+}
+
 func isThinking(kind rawjson.Value) bool { return kind.Is("thinking") || kind.Is("redacted_thinking") }
 
 // reader reads the messages of one body.
@@ -169,6 +187,7 @@ func (r *reader) file(raw []byte) {
 		return
 	}
 	m.Digest = digest(r.w.Digest(), r.msg.role, r.msg.content)
+	m.Attached = r.msg.content.Kind == rawjson.Array && attached(r.msg.content)
 	r.w.File(m, r.w.Offset(), r.ids, rawjson.Value{})
 }
 
@@ -186,6 +205,7 @@ func (r *reader) filePieces() {
 	for i := 0; i < len(r.blocks); i++ {
 		if b := &r.blocks[i]; b.kind.Is("tool_result") {
 			m := session.Message{Raw: b.raw, Kind: session.Observation, Digest: resultDigest(r.w.Digest(), &b.block)}
+			m.Attached = b.content.Kind == rawjson.Array && attached(b.content)
 			r.w.File(m, b.end, nil, b.answers)
 			continue
 		}
@@ -203,6 +223,7 @@ func (r *reader) fileBlocks(run []placed) {
 	r.list = append(append(append(r.list[:0], '['), raw...), ']')
 	content := rawjson.Value{Kind: rawjson.Array, Raw: r.list}
 	m := session.Message{Raw: raw, Kind: session.User, Digest: digest(r.w.Digest(), r.msg.role, content)}
+	m.Attached = attached(content)
 	r.w.File(m, last.end, nil, rawjson.Value{})
 }
 

@@ -17,20 +17,18 @@ func TestMessagesAPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			chat := playMessages(t, condenser, fakeupstream.Options{}, replay.Options{Protocol: "chat"})
-			for _, streamed := range []bool{false, true} {
-				for _, form := range []fakeupstream.Seal{"", fakeupstream.SealThinkingBlocks} {
-					report := playMessages(t, condenser, fakeupstream.Options{Seals: form}, replay.Options{
-						Protocol: "messages", Stream: streamed, Sealed: form != "",
-					})
-					if report.Condensations != chat.Condensations {
-						t.Errorf("streamed %t, sealed %q: %d condensations, %d in Chat Completions", streamed, form, report.Condensations, chat.Condensations)
-					}
-					if len(chat.Violations) > 0 {
-						continue // some condensers change the prefix at every step, which the judge does not know
-					}
-					for _, v := range report.Violations {
-						t.Errorf("streamed %t, sealed %q: %v", streamed, form, v)
-					}
+			for streamed, form := range map[bool]fakeupstream.Seal{false: "", true: fakeupstream.SealThinkingBlocks} {
+				report := playMessages(t, condenser, fakeupstream.Options{Seals: form}, replay.Options{
+					Protocol: "messages", Stream: streamed, Sealed: form != "",
+				})
+				if report.Condensations != chat.Condensations {
+					t.Errorf("streamed %t, sealed %q: %d condensations, %d in Chat Completions", streamed, form, report.Condensations, chat.Condensations)
+				}
+				if len(chat.Violations) > 0 {
+					continue // some condensers change the prefix at every step, which the judge does not know
+				}
+				for _, v := range report.Violations {
+					t.Errorf("streamed %t, sealed %q: %v", streamed, form, v)
 				}
 			}
 		})

@@ -1,46 +1,16 @@
-package chat
+package split
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
-	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// imageURL is the value of image_url: {"url", "detail"}, or in some clients the URL alone.
-type imageURL struct{ url, detail rawjson.Value }
-
-func (u *imageURL) Slot(name []byte) *rawjson.Value {
-	switch string(name) {
-	case "url":
-		return &u.url
-	case "detail":
-		return &u.detail
-	}
-	return nil
-}
-
-func readImage(v rawjson.Value) session.Image {
-	u := imageURL{url: v}
-	if v.Kind == rawjson.Object {
-		u.url = rawjson.Value{}
-		split.Fill(&u, v.Raw)
-	}
-	image := session.Image{Detail: u.detail.Text()}
-	data, _, ok := inline(plain(u.url))
-	if !ok {
-		return image
-	}
-	image.Bytes = data.size()
-	image.Width, image.Height = dimensions(data)
-	return image
-}
-
-// inline is the data of a base64 data URL, and its media type.
-func inline(text []byte) (data encoded, media string, ok bool) {
+// Inline is the data of a base64 data URL, and its media type.
+func Inline(text []byte) (data Encoded, media string, ok bool) {
 	const scheme, mark = "data:", ";base64"
 	head := text[:min(len(text), 256)]
 	if len(head) < len(scheme) || !strings.EqualFold(string(head[:len(scheme)]), scheme) {
@@ -51,22 +21,22 @@ func inline(text []byte) (data encoded, media string, ok bool) {
 		return nil, "", false
 	}
 	media, _, _ = strings.Cut(kind[len(scheme):], ";")
-	return encoded(text[len(kind)+1:]), media, true
+	return Encoded(text[len(kind)+1:]), media, true
 }
 
-// plain is the text of a string, without a copy where it has no escapes.
-func plain(v rawjson.Value) []byte {
+// Plain is the text of a string, without a copy where it has no escapes.
+func Plain(v rawjson.Value) []byte {
 	if v.Escapes != rawjson.Plain {
 		return []byte(v.Text())
 	}
 	return v.Inner()
 }
 
-// encoded is data in base64, without line breaks. It is decoded only where it is looked at.
-type encoded []byte
+// Encoded is data in base64, without line breaks. It is decoded only where it is looked at.
+type Encoded []byte
 
-// size is that of the data.
-func (e encoded) size() int {
+// Size is that of the data.
+func (e Encoded) Size() int {
 	n := len(e)
 	for n > 0 && n > len(e)-2 && e[n-1] == '=' {
 		n--
@@ -74,9 +44,9 @@ func (e encoded) size() int {
 	return n * 3 / 4
 }
 
-// at is n bytes from offset i on, nil if they are not all there.
-func (e encoded) at(i, n int) []byte {
-	if i < 0 || i > e.size()-n {
+// At is n bytes from offset i on, nil if they are not all there.
+func (e Encoded) At(i, n int) []byte {
+	if i < 0 || i > e.Size()-n {
 		return nil
 	}
 	from := i / 3 * 4
@@ -92,9 +62,9 @@ func (e encoded) at(i, n int) []byte {
 	return b[i%3 : i%3+n]
 }
 
-// dimensions reads the width and height from the header of a PNG, GIF, JPEG or WebP, 0 if it cannot.
-func dimensions(e encoded) (width, height int) {
-	head := e.at(0, 24)
+// Dimensions reads the width and height from the header of a PNG, GIF, JPEG or WebP, 0 if it cannot.
+func Dimensions(e Encoded) (width, height int) {
+	head := e.At(0, 24)
 	switch {
 	case head == nil:
 		return 0, 0
@@ -123,10 +93,10 @@ func bounded(width, height uint32) (int, int) {
 const maxSegments = 256
 
 // jpeg goes from segment to segment to the frame header (ITU-T T.81, B.1 and B.2.2).
-func jpeg(e encoded) (width, height int) {
+func jpeg(e Encoded) (width, height int) {
 	i := 2
 	for range maxSegments {
-		b := e.at(i, 4)
+		b := e.At(i, 4)
 		if b == nil || b[0] != 0xFF {
 			return 0, 0
 		}
@@ -135,7 +105,7 @@ func jpeg(e encoded) (width, height int) {
 			i++
 			continue
 		case marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC:
-			if b = e.at(i+5, 4); b == nil {
+			if b = e.At(i+5, 4); b == nil {
 				return 0, 0
 			}
 			return int(binary.BigEndian.Uint16(b[2:])), int(binary.BigEndian.Uint16(b))
@@ -148,8 +118,8 @@ func jpeg(e encoded) (width, height int) {
 }
 
 // webp reads the first chunk: lossy (RFC 6386, 9.1), lossless (RFC 9649, 3.4) or extended (RFC 9649, 2.7).
-func webp(e encoded, chunk string) (width, height int) {
-	b := e.at(20, 10)
+func webp(e Encoded, chunk string) (width, height int) {
+	b := e.At(20, 10)
 	switch {
 	case b == nil:
 	case chunk == "VP8 " && string(b[3:6]) == "\x9d\x01\x2a":
@@ -161,4 +131,13 @@ func webp(e encoded, chunk string) (width, height int) {
 		return int(b[4]) + int(b[5])<<8 + int(b[6])<<16 + 1, int(b[7]) + int(b[8])<<8 + int(b[9])<<16 + 1
 	}
 	return 0, 0
+}
+
+// Legible reports whether JSON holds words, and not mostly encoded data.
+func Legible(raw []byte) bool {
+	const (
+		short = 4 << 10 // bytes
+		word  = 64      // bytes between spaces, at most
+	)
+	return len(raw) < short || bytes.Count(raw, []byte{' '}) > len(raw)/word
 }

@@ -80,11 +80,11 @@ func (a anthropic) turns(history []json.RawMessage) (system string, turns []turn
 		turns = append(turns, turn{role, blocks})
 	}
 	for i, m := range all {
+		if leads(m.Role) && len(turns) == 0 {
+			system += m.Content + "\n"
+			continue
+		}
 		switch m.Role {
-		case "system", "developer":
-			if system += m.Content; i > 0 {
-				system += "\n"
-			}
 		case "assistant":
 			blocks := a.said(m)
 			open = open[:0]
@@ -122,6 +122,9 @@ func (a anthropic) turns(history []json.RawMessage) (system string, turns []turn
 	}
 	return system, turns
 }
+
+// leads reports whether messages of a role make up the system prompt, where they stand first.
+func leads(role string) bool { return role == "system" || role == "developer" }
 
 func indexOf(all []string, id string) int {
 	for i := range all {

@@ -10,6 +10,8 @@ type Attempt struct {
 	Endpoint Endpoint
 	Model    string
 	Thread   string // whose history it is about
+
+	Configured bool // the model is, and not that of a client's request
 }
 
 // Health knows which models fail, so that soft condensations leave them alone for a while. It may be used concurrently.
@@ -34,7 +36,7 @@ func (l *LLM) ready(in Input, need Need) bool {
 }
 
 func (l *LLM) attempt(in Input) Attempt {
-	return Attempt{Endpoint: l.endpoint(in), Model: l.model(in), Thread: in.Thread}
+	return Attempt{Endpoint: l.endpoint(in), Model: l.model(in), Thread: in.Thread, Configured: l.s.Model != ""}
 }
 
 // notThere reports whether a call failed because the model or its credential is not there: trying again does not help.

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"runtime/debug"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/app"
 )
 
 // checkConfig loads a configuration and prints the effective one, secrets redacted.
 func checkConfig(args []string, out, errs io.Writer) error {
 	fs := flags("check-config", errs)
+	probe := fs.Bool("probe", false, "ask each configured model once")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -24,6 +29,24 @@ func checkConfig(args []string, out, errs io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s\n# %s: valid\n", text, fs.Arg(0))
+	if *probe {
+		return probeModels(cfg, out)
+	}
+	return nil
+}
+
+// probeModels asks each configured model once, and says what came of it.
+func probeModels(cfg *config.Config, out io.Writer) error {
+	failed := 0
+	for _, p := range app.Probe(context.Background(), cfg) {
+		fmt.Fprintf(out, "# llms.%s: %s\n", p.Name, p)
+		if p.Err != nil {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return usageError{fmt.Errorf("dewpoint: %d of the configured models do not answer", failed)}
+	}
 	return nil
 }
 

@@ -23,7 +23,7 @@ const usage = `Dewpoint condenses long agent histories on their way to an OpenAI
 
 Usage:
   dewpoint [serve] [--config FILE] [--listen ADDR] [--upstream URL]   run the proxy
-  dewpoint check-config FILE                                         report every problem of a configuration
+  dewpoint check-config [--probe] FILE                               report every problem of a configuration, and ask its models
   dewpoint check-store [--renew] FILE                                say what is damaged in an embedded store
   dewpoint demo                                                      see it work: no network, no key
   dewpoint replay [flags] FILE|FOLDER ...                            play recorded runs through it, offline

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,8 +46,9 @@ type server [sha256.Size]byte
 type trouble struct {
 	wait    time.Duration // the next cooldown
 	until   time.Time
-	probed  bool // an attempt after the cooldown is under way
-	missing bool // the model or the credential is not there
+	probed  bool   // an attempt after the cooldown is under way
+	missing bool   // the model or the credential is not there
+	says    string // what and why, of a configured model; empty of others
 }
 
 // NewHealth gives a Health that knows of no trouble. now is the clock.
@@ -115,6 +117,9 @@ func (h *Health) End(a condense.Attempt, err error) {
 		if t, ok := h.servers.Get(s); ok {
 			call, _ := errors.AsType[*condense.CallError](err)
 			t.missing = call.Missing()
+			if a.Configured {
+				t.says = fmt.Sprintf("%s at %s: %s", a.Model, Shown(a.Endpoint.BaseURL), call.Kind)
+			}
 		}
 		release(h.threads, a.Thread)
 	case threadBlame:
@@ -124,6 +129,29 @@ func (h *Health) End(a condense.Attempt, err error) {
 		h.servers.Remove(s)
 		h.threads.Remove(a.Thread)
 	}
+}
+
+// Troubled says which configured models are left alone at present, and why.
+func (h *Health) Troubled() (all []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	for _, s := range h.servers.Keys() {
+		if t, ok := h.servers.Peek(s); ok && t.says != "" && now.Before(t.until) {
+			all = append(all, t.says)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Shown is a URL without what may be secret in it.
+func Shown(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "a URL that cannot be read"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 // Tenant is one tenant's use of a Health: the same knowledge, and whether the server that last failed for this tenant is left alone.

@@ -134,3 +134,22 @@ func TestHealthIsBounded(t *testing.T) {
 		t.Error("the oldest is remembered, or the newest is not")
 	}
 }
+
+// TestTroubled names configured models only, while they are left alone, and no secret.
+func TestTroubled(t *testing.T) {
+	h, c := newHealth(t)
+	h.End(attempt("key", "a-clients", "1"), failing(condense.FailureServer, 500))
+	if got := h.Troubled(); len(got) > 0 {
+		t.Error(got)
+	}
+	configured := attempt("key", "m", "1")
+	configured.Configured, configured.Endpoint.BaseURL = true, "http://user:secret@up/v1?key=secret"
+	h.End(configured, failing(condense.FailureDenied, 401))
+	if got := fmt.Sprint(h.Troubled()); got != "[m at http://up/v1: denied]" {
+		t.Error(got)
+	}
+	c.now = c.now.Add(summariser.FirstCooldown)
+	if got := h.Troubled(); len(got) > 0 {
+		t.Error(got)
+	}
+}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -30,7 +31,7 @@ func (a *App) probes() health.Probes {
 	store := health.Check{Name: "store", Look: a.lookStore}
 	return health.Probes{
 		Live:    []health.Check{{Name: "serving", Look: a.lookServing}},
-		Ready:   []health.Check{{Name: "accepting", Look: a.lookAccepting}, store, {Name: "config", Look: a.lookConfig}},
+		Ready:   []health.Check{{Name: "accepting", Look: a.lookAccepting}, store, {Name: "config", Look: a.lookConfig}, {Name: "summarisers", Look: a.lookSummarisers}},
 		Startup: []health.Check{{Name: "listening", Look: a.lookListening}, store, {Name: "vocabularies", Look: a.lookWarm}},
 	}
 }
@@ -98,6 +99,13 @@ func (a *App) lookStore(ctx context.Context) (health.State, string) {
 func (a *App) lookConfig(context.Context) (health.State, string) {
 	if a.health.refused.Load() {
 		return health.Degraded, "the last reload was refused: the configuration before it is in force"
+	}
+	return health.OK, ""
+}
+
+func (a *App) lookSummarisers(context.Context) (health.State, string) {
+	if troubled := a.calls.health.Troubled(); len(troubled) > 0 {
+		return health.Degraded, "left alone for a while: " + strings.Join(troubled, "; ")
 	}
 	return health.OK, ""
 }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// TestProbe asks the models of a configuration: one that is there, one that is not, and one that only clients have a key for.
+func TestProbe(t *testing.T) {
+	up := fakeupstream.New(fakeupstream.Options{Models: []string{"here"}, APIKeys: []string{"sk-right"}, Strict: true})
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer up.Close()
+	f := func(want int, llms string, says ...string) {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "dewpoint.yaml")
+		text := fmt.Sprintf("upstream: {base_url: \"http://127.0.0.1:1/v1\"}\nllms: {%s}\n", strings.ReplaceAll(llms, "URL", up.URL()+"/v1"))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := command(t, "check-config", "--probe", file)
+		_, out, _ = strings.Cut(out, ": valid\n")
+		for _, s := range says {
+			if code != want || !strings.Contains(out+errs, s) || strings.Contains(out+errs, "sk-") {
+				t.Errorf("exit code %d, want %d; wrote %s, want %q in it", code, want, out+errs, s)
+			}
+		}
+	}
+	f(exitFine, "clients: {model: here}", "llms.clients: here at http://127.0.0.1", "not asked")
+	f(exitFine, `good: {model: here, base_url: "URL", api_key: sk-right}`, "answers")
+	f(exitUsage, `good: {model: here, base_url: "URL", api_key: sk-right}, gone: {model: gone, base_url: "URL", api_key: sk-right}`,
+		"# llms.good: here", "# llms.gone: gone", "does not answer: call summariser: rejected (status 404) model_not_found", "1 of the configured")
+	f(exitUsage, `bad: {model: here, base_url: "URL", api_key: sk-wrong}`, "denied (status 401)")
+}

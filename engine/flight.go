@@ -260,10 +260,21 @@ func (t *Turn) join(ctx context.Context) bool {
 	if f == nil || f.head != t.history.Head() {
 		return false
 	}
-	if f.await(ctx, t.deadline()) {
+	if f.await(ctx, t.deadline()) && t.begun(ctx) {
 		_, _ = t.overtaken(ctx) // what cannot be read is not shown
 	}
 	return true
+}
+
+// begun has a new thread begun, as another request with the same beginning has done meanwhile, and reports whether it is.
+func (t *Turn) begun(ctx context.Context) bool {
+	if !t.place.New {
+		return true
+	}
+	tally := t.counted().tally
+	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	defer cancel()
+	return t.registry.Append(ctx, &t.place, &tally) == nil
 }
 
 // DefaultDeadline is how long a request waits for a condensation where its tenant's configuration does not say.

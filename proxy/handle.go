@@ -79,7 +79,7 @@ func (r *request) run(ctx *fasthttp.RequestCtx) error {
 	if r.turn != nil && r.asked.streams && r.server.o.Limits.KeepAlive > 0 {
 		return r.attend(ctx)
 	}
-	resp, err := r.exchange()
+	resp, err := r.exchange() //nolint:bodyclose // the relay closes it
 	if err != nil {
 		return err
 	}

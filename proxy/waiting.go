@@ -136,7 +136,7 @@ func (w *waiting) arrived() {
 // hand relays upstream's answer. What its header would have told of the request, comments do.
 func (w *waiting) hand(resp *http.Response) {
 	if resp.StatusCode != http.StatusOK || !streamed(resp.Header) {
-		resp = asEvent(resp, w.r.asked.speaks)
+		resp = asEvent(resp, w.r.asked.speaks) //nolint:bodyclose // likewise
 	}
 	var header fasthttp.ResponseHeader
 	w.relay = w.r.relayOf(resp, &header)

@@ -79,7 +79,7 @@ func (w *wire) ask(
 	if err != nil {
 		return openai.ChatCompletionResponse{}, err //nolint:wrapcheck // likewise
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	if w.whole != nil {
 		var answer openai.ChatCompletionResponse
 		if err := json.Unmarshal(w.whole, &answer); err != nil {

@@ -1,7 +1,10 @@
 package excerpt
 
 import (
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -85,7 +88,7 @@ func closing(json string, i int) int {
 	return i
 }
 
-// unescape makes the escapes of JSON what they stand for, as far as they separate words.
+// unescape makes the escapes of JSON what they stand for. What is no escape stays as it is.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -105,9 +108,40 @@ func unescape(s string) string {
 			b.WriteByte('\t')
 		case '"', '/', '\\':
 			b.WriteByte(s[i])
+		case 'u':
+			r, size := escaped(s[i-1:])
+			b.WriteRune(r)
+			i += size - 2
 		default:
 			b.WriteString(s[i-1 : i+1])
 		}
 	}
 	return b.String()
+}
+
+// escaped is the character that an escape such as \u0026 at the beginning of s stands for, with the escape of its other half if it has
+// one, and the length of both. What is no such escape stands for no
+// character, as half of one does.
+func escaped(s string) (r rune, size int) {
+	const length = len(`\u0026`)
+	half := func(s string) rune {
+		if len(s) < length || s[:2] != `\u` {
+			return -1
+		}
+		n, err := strconv.ParseUint(s[2:length], 16, 16)
+		if err != nil {
+			return -1
+		}
+		return rune(n)
+	}
+	switch r = half(s); {
+	case r < 0:
+		return utf8.RuneError, 2
+	case utf16.IsSurrogate(r):
+		if whole := utf16.DecodeRune(r, half(s[length:])); whole != utf8.RuneError {
+			return whole, 2 * length
+		}
+		return utf8.RuneError, length
+	}
+	return r, length
 }

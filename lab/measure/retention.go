@@ -10,6 +10,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
+// Recorded conversations with customers are short: they are measured from fewer tokens on, and at a budget that leaves something.
+const (
+	talkShare   = 0.4
+	talkMinimum = 3000
+)
+
 // measureRetention measures all strategies, and writes the tables to out or into a document.
 func measureRetention(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("retention", flag.ContinueOnError)
@@ -33,7 +39,19 @@ func measureRetention(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	short, err := retention.Measure(ctx, recorded, retention.AgentStrategies(), retention.Options{
+		Shares: []float64{talkShare}, Moments: *moments, Minimum: talkMinimum, Counter: counter,
+	})
+	if err != nil {
+		return err
+	}
+	lived, err := retention.MeasureLived(ctx, recorded, counter)
+	if err != nil {
+		return err
+	}
 	var tables bytes.Buffer
 	result.Markdown(&tables)
+	short.ByAgent(&tables, 0)
+	lived.Markdown(&tables)
 	return publish(out, *doc, tables.String())
 }

@@ -54,8 +54,10 @@ func tailOnly(m *moment, budget int) shown { return newest(m.choose(false), budg
 // headTail keeps the head and the newest units.
 func headTail(m *moment, budget int) shown { return newest(m.choose(true), budget) }
 
+// newest keeps the newest units that fit. Where one is too large, it goes on to older ones that are not: budgets are used to the full.
 func newest(s *selection, budget int) shown {
-	for u := len(s.units) - 1; u >= 0 && s.take(u, budget); u-- {
+	for u := len(s.units) - 1; u >= 0; u-- {
+		s.take(u, budget)
 	}
 	return s.shown()
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -26,17 +28,23 @@ type Result struct {
 	Strategies []Strategy
 	Shares     []float64
 	Runs       int
+	Minimum    int          // tokens of a history
+	agents     []string     // of the runs
 	counts     [][][]Counts // by strategy, share and run
 }
 
 // Measure measures strategies on runs, several runs at a time.
 func Measure(ctx context.Context, runs []replay.Run, strategies []Strategy, o Options) (*Result, error) {
-	r := &Result{Strategies: strategies, Shares: o.Shares, Runs: len(runs), counts: make([][][]Counts, len(strategies))}
+	r := &Result{Strategies: strategies, Shares: o.Shares, Runs: len(runs), Minimum: o.Minimum, counts: make([][][]Counts, len(strategies))}
 	for s := range r.counts {
 		r.counts[s] = make([][]Counts, len(o.Shares))
 		for b := range r.counts[s] {
 			r.counts[s][b] = make([]Counts, len(runs))
 		}
+	}
+	for _, run := range runs {
+		agent, _, _ := strings.Cut(run.Name, "--")
+		r.agents = append(r.agents, agent)
 	}
 	errs := make([]error, len(runs))
 	next := make(chan int)
@@ -62,15 +70,13 @@ func (r *Result) run(ctx context.Context, i int, recorded replay.Run, o Options)
 	if err != nil {
 		return err
 	}
-	moments := read.moments(NewExtractor(), o.Minimum, o.Moments)
+	// the same moments at every budget
+	moments := read.moments(NewExtractor(), o.Minimum, slices.Min(o.Shares), o.Moments)
 	for s, strategy := range r.Strategies {
 		for b, share := range o.Shares {
 			view := strategy.start(read)
 			for _, m := range moments {
 				budget := int(share * float64(m.total))
-				if 2*m.floor() > budget {
-					continue
-				}
 				if err := ctx.Err(); err != nil {
 					return err
 				}

@@ -23,17 +23,21 @@ type use struct {
 	text    string
 	where   []int            // messages of the history in which it occurs
 	memory  bool             // it is not in the latest exchange
+	far     bool             // it is not in the newest farUnits units
 	sources []map[string]int // words of the lines that name it; read when first asked for
 }
 
-// moments gives the moments of a run that are measured: those with a history of at least minimum tokens and an action
-// with references to it; no more than limit, evenly spread.
-func (r *run) moments(x *Extractor, minimum, limit int) []*moment {
+// farUnits is how many units back a reference was named last that is told apart as one from far back.
+const farUnits = 10
+
+// moments gives the moments of a run that are measured: those with a history of at least minimum tokens, of which what no strategy may
+// drop takes at most a share, and an action with references to it; no more than limit, evenly spread.
+func (r *run) moments(x *Extractor, minimum int, share float64, limit int) []*moment {
 	var out []*moment
 	total := 0
 	for at := range r.messages {
 		if at > 0 && total >= minimum && acts(r.messages[at].Kind) {
-			if m := r.moment(x, at, total); len(m.used) > 0 {
+			if m := r.moment(x, at, total); len(m.used) > 0 && float64(m.floor()) <= share*float64(total) {
 				out = append(out, m)
 			}
 		}
@@ -90,7 +94,11 @@ func (m *moment) protect() {
 
 // use looks up a reference. One that the head or a system message names cannot be lost, and does not count.
 func (m *moment) use(text string) (use, bool) {
-	u := use{text: text, memory: true}
+	u := use{text: text, memory: true, far: true}
+	recent := 0
+	if n := len(m.units); n > farUnits {
+		recent = m.units[n-farUnits].From
+	}
 	for _, i := range m.run.where(text) {
 		switch {
 		case i >= m.at:
@@ -99,7 +107,7 @@ func (m *moment) use(text string) (use, bool) {
 			return use{}, false
 		}
 		u.where = append(u.where, i)
-		u.memory = u.memory && !m.protected[i]
+		u.memory, u.far = u.memory && !m.protected[i], u.far && i < recent
 	}
 	return u, len(u.where) > 0
 }

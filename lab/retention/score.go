@@ -21,6 +21,7 @@ type Counts struct {
 	Used, Kept       int // references used, and of them those to be seen
 	Memory, Recalled int // the same for those that are not in the latest exchange
 	Context          int // of Recalled: with at least half of the line they come from
+	Far, FarRecalled int // the same as Memory for those last named more than ten units ago
 }
 
 // Add adds other counts.
@@ -33,6 +34,8 @@ func (c *Counts) Add(o Counts) {
 	c.Memory += o.Memory
 	c.Recalled += o.Recalled
 	c.Context += o.Context
+	c.Far += o.Far
+	c.FarRecalled += o.FarRecalled
 }
 
 // score counts what is left of the references that the moment's action uses.
@@ -50,6 +53,10 @@ func (m *moment) score(s shown, budget int) Counts {
 			c.Memory++
 			c.Recalled += one(kept)
 			c.Context += one(context)
+		}
+		if u.memory && u.far {
+			c.Far++
+			c.FarRecalled += one(kept)
 		}
 	}
 	return c

@@ -25,7 +25,7 @@ func hand() *run {
 func handMoment(t *testing.T) *moment {
 	t.Helper()
 	r := hand()
-	all := r.moments(NewExtractor(), 1, 100)
+	all := r.moments(NewExtractor(), 1, 1, 100)
 	m := all[len(all)-1]
 	if m.at != 8 {
 		t.Fatalf("the last moment is at %d", m.at)
@@ -86,8 +86,8 @@ func TestScore(t *testing.T) {
 }
 
 func TestRatios(t *testing.T) {
-	c := Counts{Used: 8, Kept: 6, Memory: 4, Recalled: 2, Context: 1}
-	for i, want := range []float64{0.75, 0.5, 0.25} {
+	c := Counts{Used: 8, Kept: 6, Memory: 4, Recalled: 2, Context: 1, Far: 8, FarRecalled: 1}
+	for i, want := range []float64{0.75, 0.5, 0.25, 0.125} {
 		if got := metrics()[i].ratio(c); got != want {
 			t.Errorf("%s is %v, want %v", metrics()[i].name, got, want)
 		}

@@ -1,6 +1,8 @@
 package retention
 
 import (
+	"slices"
+
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -61,6 +63,11 @@ func Strategies() []Strategy {
 		})},
 		{Name: "tool_output_trim, llm_attention", start: rollingTrimmed(trimLength, attention)},
 	}
+}
+
+// AgentStrategies are those of which ByAgent writes.
+func AgentStrategies() []Strategy {
+	return slices.DeleteFunc(Strategies(), func(s Strategy) bool { return !slices.Contains(agentRows(), s.Name) })
 }
 
 func alone(view func(*moment, int) shown) func(*run) viewer {

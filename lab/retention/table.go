@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -18,6 +19,7 @@ func metrics() []metric {
 		{"RR", func(c Counts) float64 { return float64(c.Kept) / float64(c.Used) }},
 		{"RR_mem", func(c Counts) float64 { return float64(c.Recalled) / float64(c.Memory) }},
 		{"RR_ctx", func(c Counts) float64 { return float64(c.Context) / float64(c.Memory) }},
+		{"RR_far", func(c Counts) float64 { return float64(c.FarRecalled) / float64(c.Far) }},
 	}
 }
 
@@ -42,21 +44,23 @@ func (r *Result) lead(m metric, strategy, other, share int) Interval {
 	})
 }
 
-// Markdown writes the tables: one for each budget, and one of the default's lead over the baselines.
+// Markdown writes the tables: one for each budget, those of what `excerpts` and the default have more, and one by agent.
 func (r *Result) Markdown(w io.Writer) {
 	for b, share := range r.Shares {
 		r.budget(w, b, share)
 	}
-	r.leads(w)
+	r.leads(w, "excerpts")
+	r.leads(w, Default)
+	r.ByAgent(w, len(r.Shares)/2)
 }
 
 func (r *Result) budget(w io.Writer, b int, share float64) {
 	c := r.total(0, b, r.all())
 	fmt.Fprintf(w, "### %.0f%% of the history\n\n", 100*share)
-	fmt.Fprintf(w, "%d actions in %d runs, %d references, %d of them not in the latest exchange.\n\n",
-		c.Moments, r.reached(b), c.Used, c.Memory)
-	fmt.Fprintln(w, "| strategy | RR | RR_mem | RR_ctx | view | over |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|")
+	fmt.Fprintf(w, "%d actions in %d runs, %d references, %d of them not in the latest exchange, %d from more than %d units ago.\n\n",
+		c.Moments, r.reached(b), c.Used, c.Memory, c.Far, farUnits)
+	fmt.Fprintln(w, "| strategy | RR | RR_mem | RR_ctx | RR_far | view | over |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
 	for s, strategy := range r.Strategies {
 		c := r.total(s, b, r.all())
 		cells := make([]string, 0, len(metrics()))
@@ -101,28 +105,66 @@ func (r *Result) all() []int {
 	return out
 }
 
-// leads writes how much the default has more than each baseline but the oracle.
-func (r *Result) leads(w io.Writer) {
-	fmt.Fprintf(w, "### What `%s`, the default, has more, in points\n\n", Default)
-	fmt.Fprint(w, "| more than |")
-	for _, m := range metrics()[1:] {
-		for _, share := range r.Shares {
-			fmt.Fprintf(w, " %s %.0f%% |", m.name, 100*share)
-		}
+// leads writes how much a strategy has more of RR_mem than the baselines, and how far it gets from random to the oracle.
+func (r *Result) leads(w io.Writer, name string) {
+	m := metrics()[1]
+	fmt.Fprintf(w, "### What `%s` has more, in points of %s\n\n| more than |", name, m.name)
+	for _, share := range r.Shares {
+		fmt.Fprintf(w, " %.0f%% |", 100*share)
 	}
-	fmt.Fprintln(w, "\n|---|"+strings.Repeat("---|", 2*len(r.Shares)))
+	fmt.Fprintln(w, "\n|---|"+strings.Repeat("---|", len(r.Shares)))
 	for s, strategy := range r.Strategies {
 		if !strategy.Baseline {
 			continue
 		}
 		fmt.Fprintf(w, "| %s |", label(strategy))
-		for _, m := range metrics()[1:] {
-			for b := range r.Shares {
-				fmt.Fprintf(w, " %s |", percent(r.lead(m, r.index(Default), s, b)))
-			}
+		for b := range r.Shares {
+			fmt.Fprintf(w, " %s |", percent(r.lead(m, r.index(name), s, b)))
 		}
 		fmt.Fprintln(w)
 	}
+	fmt.Fprint(w, "| share of the way from random to oracle |")
+	for b := range r.Shares {
+		fmt.Fprintf(w, " %s |", percent(r.way(m, name, b)))
+	}
+	fmt.Fprint(w, "\n\n")
+}
+
+// way is how far a strategy gets from random to the oracle.
+func (r *Result) way(m metric, name string, share int) Interval {
+	return bootstrap(r.Runs, func(drawn []int) float64 {
+		of := func(name string) float64 { return m.ratio(r.total(r.index(name), share, drawn)) }
+		return (of(name) - of("random")) / (of("oracle") - of("random"))
+	})
+}
+
+func agentRows() []string { return []string{"tail only", "random", "excerpts", Default, "oracle"} }
+
+// ByAgent writes the figures of some strategies for each agent's runs.
+func (r *Result) ByAgent(w io.Writer, share int) {
+	m, names := metrics()[1], agentRows()
+	fmt.Fprintf(w, "### %s by agent, at %.0f%%, from %d tokens on\n\n| agent | runs | references |", m.name, 100*r.Shares[share], r.Minimum)
+	for _, name := range names {
+		fmt.Fprintf(w, " %s |", label(r.Strategies[r.index(name)]))
+	}
+	fmt.Fprintln(w, "\n|---|---|---|"+strings.Repeat("---|", len(names)))
+	for _, agent := range slices.Compact(slices.Sorted(slices.Values(r.agents))) {
+		var runs []int
+		for i := range r.agents {
+			if r.agents[i] == agent && r.counts[0][share][i].Memory > 0 {
+				runs = append(runs, i)
+			}
+		}
+		if len(runs) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "| %s | %d | %d |", agent, len(runs), r.total(0, share, runs).Memory)
+		for _, name := range names {
+			fmt.Fprintf(w, " %.1f |", 100*m.ratio(r.total(r.index(name), share, runs)))
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
 }
 
 func (r *Result) index(name string) int {

@@ -60,7 +60,7 @@ func measureCost(ctx context.Context, args []string, out io.Writer) error {
 type row struct {
 	name      string
 	use       use
-	calls     int // of the summariser
+	runs      map[string]use
 	steps     int
 	condensed int     // steps
 	refused   []error // what upstream refused
@@ -68,7 +68,7 @@ type row struct {
 
 // play plays all runs under a plan, several at a time, each worker on a stage of its own.
 func play(ctx context.Context, p plan, recorded []replay.Run, count func([]byte) int) (row, error) {
-	out := row{name: p.name}
+	out := row{name: p.name, runs: map[string]use{}}
 	var mu sync.Mutex
 	var errs []error
 	next := make(chan replay.Run, len(recorded))
@@ -165,12 +165,10 @@ func (f *refusals) look() bool {
 
 func (r *row) add(o replay.Report) {
 	r.steps += o.Steps
-	r.calls += o.OwnCalls
 	r.condensed += o.Condensed
-	r.use.sent += o.Sent
-	r.use.forwarded += o.Forwarded
-	r.use.cached += o.Cached
-	r.use.own += o.Own
+	u := use{sent: o.Sent, forwarded: o.Forwarded, cached: o.Cached, own: o.Own, answers: o.OwnCalls}
+	r.runs[o.Name] = u
+	r.use.add(u)
 	r.refused = append(r.refused, o.Violations...)
 }
 
@@ -184,15 +182,30 @@ func write(w io.Writer, rows []row) {
 	for _, p := range prices() {
 		fmt.Fprintf(w, " %s |", p.name)
 	}
-	fmt.Fprintln(w, "\n|---|---|---|---|---|---|"+strings.Repeat("---|", len(prices())))
+	fmt.Fprintf(w, " runs that lose, %s |", prices()[losing].name)
+	fmt.Fprintln(w, "\n|---|---|---|---|---|---|"+strings.Repeat("---|", len(prices())+1))
 	for _, r := range rows {
 		cached := 100 * float64(r.use.cached) / float64(max(r.use.forwarded, 1))
-		fmt.Fprintf(w, "| %s | %d | %s | %.1f%% | %d | %s |", r.name, len(r.refused), millions(r.use.forwarded), cached, r.calls, millions(r.use.own))
+		fmt.Fprintf(w, "| %s | %d | %s | %.1f%% | %d | %s |", r.name, len(r.refused), millions(r.use.forwarded), cached, r.use.answers, millions(r.use.own))
 		for _, p := range prices() {
 			fmt.Fprintf(w, " %s |", p.saving(r.use, rows[0].use))
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, " %d |\n", r.losers(rows[0]))
 	}
+}
+
+// losing is the price at which runs that cost more than without condensing are counted.
+const losing = 2
+
+// losers counts the runs that cost more than under another row, by more than the noise of a few tokens.
+func (r *row) losers(base row) int {
+	p, n := prices()[losing], 0
+	for name, u := range r.runs {
+		if p.cost(u) > 1.001*p.cost(base.runs[name]) {
+			n++
+		}
+	}
+	return n
 }
 
 func millions(tokens int) string { return fmt.Sprintf("%.2fM", float64(tokens)/1e6) }

@@ -23,7 +23,7 @@ func TestCosts(t *testing.T) {
 	}{
 		"nothing cached":       {price{read: 0.1, write: 1.25}, use{forwarded: 100}, 125},
 		"mostly cached":        {price{read: 0.1, write: 1.25}, use{forwarded: 100, cached: 80}, 8 + 25},
-		"the summariser's own": {price{read: 1, write: 1}, use{forwarded: 100, cached: 80, own: 50}, 100 + 5},
+		"the summariser's own": {price{read: 1, write: 1, summariser: 0.5}, use{forwarded: 100, cached: 80, own: 50, answers: 1}, 100 + 25 + 2500},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestCosts(t *testing.T) {
 }
 
 func TestSavings(t *testing.T) {
-	p := price{read: 1, write: 1}
+	p := price{read: 1, write: 1, summariser: 0.1}
 	for want, u := range map[string]use{
 		"+25.0%": {forwarded: 75}, "+0.0%": {forwarded: 100}, "-10.0%": {forwarded: 100, own: 100},
 	} {

@@ -17,31 +17,39 @@ func plans(maxTokens float64) []plan {
 		c.MaxTokens = maxTokens
 		return model(c)
 	}
-	masking := config.NewCondenser(config.TypeObservationMasking)
+	shipped := model(config.Default().Condenser)
+	trim, masking := config.NewCondenser(config.TypeToolOutputTrim), config.NewCondenser(config.TypeObservationMasking)
 	return []plan{
 		{"no condensing", config.NewCondenser(config.TypeNoop)},
-		{"default, as shipped", model(config.Default().Condenser)},
+		{"default, as shipped", shipped},
+		{"default, for its tokens alone", anyEvents(shipped)},
+		{"excerpts, when the default would", like(shipped, config.TypeExcerpts)},
+		{"tool_output_trim, then the default", pipeline(trim, shipped)},
 		{"observation_masking", masking},
-		{"observation_masking, stride 1", stride(masking, 1)},
-		{"browser_output", config.NewCondenser(config.TypeBrowserOutput)},
 		{"recent_events", config.NewCondenser(config.TypeRecentEvents)},
-		{"conversation_window", config.NewCondenser(config.TypeConversationWindow)},
-		{"tool_output_trim", config.NewCondenser(config.TypeToolOutputTrim)},
+		{"tool_output_trim", trim},
 		{"amortized_forgetting", rolling(config.TypeAmortizedForgetting)},
+		{"excerpts", rolling(config.TypeExcerpts)},
 		{"llm", rolling(config.TypeLLM)},
 		{"structured_summary", rolling(config.TypeStructuredSummary)},
 		{"llm_attention", rolling(config.TypeLLMAttention)},
-		{"tool_output_trim, llm", pipeline(config.NewCondenser(config.TypeToolOutputTrim), rolling(config.TypeLLM))},
-		{"browser_output, llm", pipeline(config.NewCondenser(config.TypeBrowserOutput), rolling(config.TypeLLM))},
+		{"tool_output_trim, excerpts", pipeline(trim, rolling(config.TypeExcerpts))},
+		{"tool_output_trim, llm", pipeline(trim, rolling(config.TypeLLM))},
 		{"observation_masking, llm", pipeline(masking, rolling(config.TypeLLM))},
-		{"tool_output_trim, observation_masking, llm", pipeline(
-			config.NewCondenser(config.TypeToolOutputTrim), masking, rolling(config.TypeLLM))},
 	}
 }
 
-func stride(c config.Condenser, events int) config.Condenser {
-	c.Stride = events
+// anyEvents is a condenser without its limit of events.
+func anyEvents(c config.Condenser) config.Condenser {
+	c.MaxSize = 1 << 20
 	return c
+}
+
+// like is a condenser of another type with the triggers of c.
+func like(c config.Condenser, kind string) config.Condenser {
+	out := config.NewCondenser(kind)
+	out.MaxSize, out.MaxTokens, out.MinTokens, out.KeepFirst, out.MinimumProgress = c.MaxSize, c.MaxTokens, c.MinTokens, c.KeepFirst, c.MinimumProgress
+	return out
 }
 
 func pipeline(stages ...config.Condenser) config.Condenser {

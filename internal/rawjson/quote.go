@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -9,16 +10,13 @@ import (
 // becomes U+FFFD, and exact is false: then other strings decode to the same text.
 func AppendUnquote(dst, inner []byte) (text []byte, exact bool) {
 	exact = true
-	for i := 0; i < len(inner); {
-		from := i
-		i = backslash(inner, i)
-		dst = append(dst, inner[from:i]...)
-		if i >= len(inner) {
-			break
+	for len(inner) > 0 {
+		n := backslash(inner)
+		dst, inner = append(dst, inner[:n]...), inner[n:]
+		if len(inner) > 0 {
+			r, n, ok := unescape(inner)
+			dst, exact, inner = utf8.AppendRune(dst, r), exact && ok, inner[n:]
 		}
-		r, n, ok := unescape(inner[i:])
-		dst, exact = utf8.AppendRune(dst, r), exact && ok
-		i += n
 	}
 	return dst, exact
 }
@@ -26,28 +24,27 @@ func AppendUnquote(dst, inner []byte) (text []byte, exact bool) {
 // AppendCanonical spells the inside of a string that a Scanner has passed in the one way that AppendQuote would. Lone
 // surrogates stay escapes, in lower case. What has no escapes, or Short ones only, comes out as it is.
 func AppendCanonical(dst, inner []byte) []byte {
-	for i := 0; i < len(inner); {
-		from := i
-		i = backslash(inner, i)
-		dst = append(dst, inner[from:i]...)
-		if i >= len(inner) {
+	for len(inner) > 0 {
+		n := backslash(inner)
+		dst, inner = append(dst, inner[:n]...), inner[n:]
+		if len(inner) == 0 {
 			break
 		}
-		r, n, ok := unescape(inner[i:])
+		r, n, ok := unescape(inner)
 		if ok {
 			dst = appendRune(dst, r)
 		} else {
-			dst = appendUnit(dst, inner[i:i+n])
+			dst = append(dst, bytes.ToLower(inner[:n])...) // \uXXXX
 		}
-		i += n
+		inner = inner[n:]
 	}
 	return dst
 }
 
-// backslash is the index of the next backslash from i on, or len(inner).
-func backslash(inner []byte, i int) int {
-	if n := bytes.IndexByte(inner[i:], '\\'); n >= 0 {
-		return i + n
+// backslash is the index of the next backslash, or len(inner).
+func backslash(inner []byte) int {
+	if n := bytes.IndexByte(inner, '\\'); n >= 0 {
+		return n
 	}
 	return len(inner)
 }
@@ -57,22 +54,20 @@ func unescape(b []byte) (r rune, n int, ok bool) {
 	if len(b) < 2 {
 		return utf8.RuneError, len(b), false
 	}
-	switch b[1] {
-	case 'b':
-		return '\b', 2, true
-	case 'f':
-		return '\f', 2, true
-	case 'n':
-		return '\n', 2, true
-	case 'r':
-		return '\r', 2, true
-	case 't':
-		return '\t', 2, true
-	case 'u':
+	if b[1] == 'u' {
 		return unescapeUnit(b)
+	}
+	if i := strings.IndexByte(letters, b[1]); i >= 0 {
+		return rune(controls[i]), 2, true
 	}
 	return rune(b[1]), 2, true
 }
+
+// The control characters that have an escape of their own, and the letters of these.
+const (
+	controls = "\b\f\n\r\t"
+	letters  = "bfnrt"
+)
 
 // unescapeUnit decodes \uXXXX, or a pair of them.
 func unescapeUnit(b []byte) (r rune, n int, ok bool) {
@@ -110,35 +105,16 @@ func AppendQuote(dst []byte, s string) []byte {
 
 // appendRune writes one character of a string.
 func appendRune(dst []byte, r rune) []byte {
-	switch r {
-	case '"', '\\':
+	if r == '"' || r == '\\' {
 		return append(dst, '\\', byte(r))
-	case '\b':
-		return append(dst, '\\', 'b')
-	case '\f':
-		return append(dst, '\\', 'f')
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
+	}
+	if i := strings.IndexRune(controls, r); i >= 0 {
+		return append(dst, '\\', letters[i])
 	}
 	if r < ' ' {
 		return append(dst, '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
 	}
 	return utf8.AppendRune(dst, r)
-}
-
-// appendUnit writes \uXXXX in lower case.
-func appendUnit(dst, unit []byte) []byte {
-	for _, c := range unit {
-		if 'A' <= c && c <= 'F' {
-			c += 'a' - 'A'
-		}
-		dst = append(dst, c)
-	}
-	return dst
 }
 
 const hexDigits = "0123456789abcdef"

@@ -31,7 +31,6 @@ func (c *Config) Effective() ([]byte, error) {
 // line breaks for example, which are read back as something else.
 type quoter struct{}
 
-// Visit implements ast.Visitor.
 func (q quoter) Visit(n ast.Node) ast.Visitor {
 	s, ok := n.(*ast.StringNode)
 	if !ok || syntax.Plain(s.Value) {

@@ -15,10 +15,8 @@ type fitted struct {
 
 var _ condense.Condenser = fitted{}
 
-// Name implements condense.Condenser.
 func (f fitted) Name() string { return f.name }
 
-// Condense implements condense.Condenser.
 func (f fitted) Condense(in condense.Input) condense.Decision { return f.fit(in).Condense(in) }
 
 // settings are those of a rolling condenser for a request whose model has that window.

@@ -33,10 +33,8 @@ func (p *perModel) add(name string, c condense.Condenser) {
 	slices.SortFunc(p.prefixes, func(a, b prefixed) int { return len(b.prefix) - len(a.prefix) })
 }
 
-// Name implements condense.Condenser.
 func (p perModel) Name() string { return p.fallback.Name() }
 
-// Condense implements condense.Condenser.
 func (p perModel) Condense(in condense.Input) condense.Decision { return p.of(in.Model).Condense(in) }
 
 func (p perModel) of(model string) condense.Condenser {

@@ -65,7 +65,6 @@ type found struct {
 // probe is a list of checks as a page: 200 unless one failed, 503 then.
 type probe []Check
 
-// ServeHTTP implements http.Handler.
 func (p probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), looking)
 	defer cancel()

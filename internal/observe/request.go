@@ -32,16 +32,13 @@ func (m *Metrics) Observer(log *zap.Logger) Observer {
 	return o
 }
 
-// Begun implements proxy.Observer.
 func (o Observer) Begun() { o.metrics.traffic.inFlight.Inc() }
 
-// Condensed implements proxy.Observer.
 func (o Observer) Condensed(c proxy.Condensation) {
 	o.metrics.history.condensed.WithLabelValues(c.Tenant, c.Condenser, string(c.Reason), string(c.Outcome)).Inc()
 	o.metrics.history.redeemed.WithLabelValues(c.Tenant).Add(float64(c.Redeems))
 }
 
-// Ended implements proxy.Observer.
 func (o Observer) Ended(ctx context.Context, r *proxy.Record) {
 	id := traceID(ctx)
 	o.metrics.ended(r, id)
@@ -51,13 +48,10 @@ func (o Observer) Ended(ctx context.Context, r *proxy.Record) {
 	}
 }
 
-// Panicked implements proxy.Faults.
 func (m *Metrics) Panicked() { m.process.panics.Inc() }
 
-// Lost implements proxy.Faults.
 func (m *Metrics) Lost(op string) { m.store.losses.WithLabelValues(op).Inc() }
 
-// BadSummary implements proxy.Faults.
 func (m *Metrics) BadSummary(tenant string, kind condense.Fault) {
 	m.own.failures.WithLabelValues(tenant, string(kind)).Inc()
 }

@@ -31,7 +31,6 @@ const scope = "github.com/dewpoint-proxy/dewpoint"
 // NewSpans makes one that hands its spans to a provider.
 func NewSpans(p trace.TracerProvider) *Spans { return &Spans{p.Tracer(scope)} }
 
-// Request implements proxy.Tracer.
 func (s *Spans) Request(ctx context.Context, r *proxy.Record, header http.Header) context.Context {
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(header))
 	method := methodName(r.Method)
@@ -47,7 +46,6 @@ func (s *Spans) Request(ctx context.Context, r *proxy.Record, header http.Header
 	return ctx
 }
 
-// Condensing implements proxy.Tracer.
 func (s *Spans) Condensing(ctx context.Context, condenser string, need condense.Need) (context.Context, func([]engine.Condensed)) {
 	ctx, span := s.tracer.Start(ctx, "condense", trace.WithAttributes(
 		attribute.String("dewpoint.condenser", condenser),
@@ -65,7 +63,6 @@ func (s *Spans) Condensing(ctx context.Context, condenser string, need condense.
 	}
 }
 
-// Sending implements proxy.Tracer.
 func (s *Spans) Sending(ctx context.Context, r *proxy.Record, header http.Header) func(*proxy.Record) {
 	name := methodName(r.Method)
 	attributes := []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(name)}

@@ -23,7 +23,6 @@ type Summariser struct {
 
 var _ condense.Summariser = Summariser{}
 
-// Summarise implements condense.Summariser.
 func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	model := s.Models(r.Model)
 	if model.Name == "" {

@@ -54,7 +54,6 @@ func Propagate(to http.RoundTripper) http.RoundTripper { return propagating{to} 
 
 type propagating struct{ http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
 func (p propagating) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	propagation.TraceContext{}.Inject(r.Context(), propagation.HeaderCarrier(r.Header))

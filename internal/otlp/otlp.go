@@ -46,10 +46,8 @@ func NewClient(s Settings, failed func(error)) *Client {
 // stay follows no redirect: the headers are for the collector that was configured.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Start implements otlptrace.Client.
 func (c *Client) Start(context.Context) error { return nil }
 
-// Stop implements otlptrace.Client.
 func (c *Client) Stop(context.Context) error {
 	c.http.CloseIdleConnections()
 	return nil

@@ -22,7 +22,6 @@ type Output struct {
 // NewOutput gives an empty one.
 func NewOutput() *Output { return &Output{changed: make(chan struct{})} }
 
-// Write implements io.Writer.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -94,7 +94,6 @@ type tape struct {
 // Unwrap is for http.ResponseController.
 func (t tape) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// WriteHeader implements http.ResponseWriter.
 func (t tape) WriteHeader(status int) {
 	t.d.mu.Lock()
 	t.d.status, t.d.header, t.d.began = status, t.Header().Clone(), time.Now()
@@ -102,7 +101,6 @@ func (t tape) WriteHeader(status int) {
 	t.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter.
 func (t tape) Write(p []byte) (int, error) {
 	t.d.mu.Lock()
 	t.d.written.Write(p) // before the client can have it

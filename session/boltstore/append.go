@@ -150,7 +150,6 @@ func enlist(c *change, ses *session.Session, id session.ThreadID) {
 	c.deleteAny(unlisted.pair(ses.ID, id))
 }
 
-// Mark implements session.Store.
 func (s *Store) Mark(ctx context.Context, hashes []session.Hash, at session.Place) error {
 	if len(hashes) == 0 {
 		return ctx.Err()

@@ -89,7 +89,6 @@ func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.Th
 	return found, nil
 }
 
-// Trace implements session.Store.
 func (s *Store) Trace(ctx context.Context, hashes []session.Hash) ([]session.Place, error) {
 	found := make([]session.Place, len(hashes))
 	err := s.read(ctx, hashKeys(traces, hashes, 0), func(i int, value []byte) (err error) {
@@ -110,17 +109,14 @@ func hashKeys(b bucket, hashes []session.Hash, more int) []string {
 	return keys
 }
 
-// Thread implements session.Store.
 func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
 	return one(ctx, s, threads.key(string(id)), parseThread)
 }
 
-// Session implements session.Store.
 func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Session, error) {
 	return one(ctx, s, sessions.key(string(id)), codec.ParseSession)
 }
 
-// Summary implements session.Store.
 func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string, error) {
 	var text []byte
 	var thread session.Thread

@@ -17,7 +17,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Request implements session.Archive.
 func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
 	entry := s.content.Event(id, session.Event{Kind: session.Requested, Time: at})
 	own := token()

@@ -38,7 +38,6 @@ func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.Th
 	return found, nil
 }
 
-// Trace implements session.Store.
 func (s *Store) Trace(ctx context.Context, traces []session.Hash) ([]session.Place, error) {
 	got, _, err := s.get(ctx, s.keys.indexed(nil, traces), "")
 	if err != nil {
@@ -137,7 +136,6 @@ func parsePlaces(got []any) ([]session.Place, error) {
 	return places, nil
 }
 
-// Thread implements session.Store.
 func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
 	fields, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) { return s.threadFields(ctx, s.client, id).Result() })
 	if err != nil {
@@ -178,7 +176,6 @@ func parseThread(fields []any) (session.Thread, error) {
 	return thread, nil
 }
 
-// Summary implements session.Store.
 func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string, error) {
 	fields, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) {
 		return s.client.HMGet(ctx, s.keys.thread(id.Thread), "s"+strconv.FormatUint(id.Seq, 10), "c").Result()

@@ -19,9 +19,9 @@ import (
 
 func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
 	entry := s.content.Event(id, session.Event{Kind: session.Requested, Time: at})
-	own := token()
+	args := []any{entry, s.options.TTL.Milliseconds(), token(), 0}
 	return s.write(ctx, func(ctx context.Context) error {
-		return s.scripts.request.Run(ctx, s.client, s.written(id), entry, s.options.TTL.Milliseconds(), own).Err()
+		return s.scripts.note.Run(ctx, s.client, s.written(id), args...).Err()
 	})
 }
 

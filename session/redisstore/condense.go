@@ -17,10 +17,10 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 		answers = 1
 	}
 	args := []any{
-		codec.Condensation(c), s.content.Text(c), s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds(), token(), answers,
+		s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds(), token(), answers, codec.Condensation(c), s.content.Text(c),
 	}
 	seq, err := result(ctx, s.write, func(ctx context.Context) (uint64, error) {
-		return s.scripts.condense.Run(ctx, s.client, keys, args...).Uint64()
+		return s.scripts.note.Run(ctx, s.client, keys, args...).Uint64()
 	})
 	if err != nil {
 		return session.Condensation{}, err

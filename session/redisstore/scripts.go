@@ -54,40 +54,25 @@ for i = 7 + places, #KEYS do set(KEYS[i], ARGV[20]) end
 return {due and 1 or 0, was[3]}
 `
 
-// condenseScript logs a condensation. KEYS: record, log, traces left. ARGV: condensation, summary, event, TTL in ms (0
-// none), token, whether it answers a request. It returns the Seq, or nil if there is no such thread.
-const condenseScript = `
+// noteScript logs a condensation, or a request for one. KEYS: record, log, traces left. ARGV: event, TTL in ms (0 none), token,
+// whether it answers a request, and of a condensation itself and its summary. It returns the Seq, or nil if there is no such
+// thread.
+const noteScript = `
 local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'n', 'c')
-if not was[1] then return false end
-if was[2] == ARGV[5] then return tonumber(was[3]) end
-local seq = redis.call('HINCRBY', KEYS[1], 'n', 1)
-local name = string.format('%.0f', seq)
-local list = was[4] or ''
-redis.call('HSET', KEYS[1], 'c', list .. name .. ':' .. #ARGV[1] .. ':' .. ARGV[1], 's' .. name, ARGV[2], 'o', ARGV[5])
-redis.call('RPUSH', KEYS[2], ARGV[3])
-if ARGV[6] == '1' then redis.call('HDEL', KEYS[1], 'q') end
-if ARGV[4] ~= '0' then
-  redis.call('PEXPIRE', KEYS[1], ARGV[4])
-  redis.call('PEXPIRE', KEYS[2], ARGV[4])
-  redis.call('PEXPIRE', KEYS[3], ARGV[4])
-end
-return seq
-`
-
-// requestScript logs a request for a condensation. KEYS: record, log, traces left. ARGV: event, TTL in ms (0 none), token.
-// It returns the Seq, or nil if there is no such thread.
-const requestScript = `
-local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'n')
 if not was[1] then return false end
 if was[2] == ARGV[3] then return tonumber(was[3]) end
 local seq = redis.call('HINCRBY', KEYS[1], 'n', 1)
-redis.call('HSET', KEYS[1], 'q', string.format('%.0f', seq), 'o', ARGV[3])
-redis.call('RPUSH', KEYS[2], ARGV[1])
-if ARGV[2] ~= '0' then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  redis.call('PEXPIRE', KEYS[2], ARGV[2])
-  redis.call('PEXPIRE', KEYS[3], ARGV[2])
+local name = string.format('%.0f', seq)
+redis.call('HSET', KEYS[1], 'o', ARGV[3])
+if ARGV[5] then
+  local list = (was[4] or '') .. name .. ':' .. #ARGV[5] .. ':' .. ARGV[5]
+  redis.call('HSET', KEYS[1], 'c', list, 's' .. name, ARGV[6])
+else
+  redis.call('HSET', KEYS[1], 'q', name)
 end
+redis.call('RPUSH', KEYS[2], ARGV[1])
+if ARGV[4] == '1' then redis.call('HDEL', KEYS[1], 'q') end
+if ARGV[2] ~= '0' then for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[2]) end end
 return seq
 `
 

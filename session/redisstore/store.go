@@ -37,7 +37,7 @@ type Store struct {
 var _ session.Backend = (*Store)(nil)
 
 type scripts struct {
-	append, mark, session, condense, request, events, lock, unlock *redis.Script
+	append, mark, session, note, events, lock, unlock *redis.Script
 }
 
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
@@ -62,14 +62,13 @@ func Open(o Options) (*Store, error) {
 		late:    2 * o.Timeout,
 		starved: starved,
 		scripts: scripts{
-			append:   redis.NewScript(appendScript),
-			mark:     redis.NewScript(markScript),
-			session:  redis.NewScript(sessionScript),
-			condense: redis.NewScript(condenseScript),
-			request:  redis.NewScript(requestScript),
-			events:   redis.NewScript(eventsScript),
-			lock:     redis.NewScript(lockScript),
-			unlock:   redis.NewScript(unlockScript),
+			append:  redis.NewScript(appendScript),
+			mark:    redis.NewScript(markScript),
+			session: redis.NewScript(sessionScript),
+			note:    redis.NewScript(noteScript),
+			events:  redis.NewScript(eventsScript),
+			lock:    redis.NewScript(lockScript),
+			unlock:  redis.NewScript(unlockScript),
 		},
 	}
 	s.breaker = newBreaker(o.Rest, s.probe)

@@ -34,7 +34,9 @@ func Start(path string, args ...string) (*Process, error) {
 func StartCommand(command *exec.Cmd) (*Process, error) {
 	ended := make(chan struct{})
 	p := &Process{Log: NewOutput(), Command: command, Ended: ended}
-	command.SysProcAttr = DieWithParent(syscall.SIGKILL)
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = DieWithParent(syscall.SIGKILL)
+	}
 	command.Stdout, command.Stderr = p.Log, p.Log
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", command.Path, err)

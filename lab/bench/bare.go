@@ -10,26 +10,18 @@ import (
 )
 
 // ServeBare is the bare proxy that everything is compared with: fasthttp's server, which buffers bodies, and its client, headers
-// copied, nothing else. It writes its address to out, and ends with in.
-func ServeBare(upstream string, in io.Reader, out io.Writer) error {
+// copied, nothing else. It logs its address to out.
+func ServeBare(upstream string, out io.Writer) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("bare proxy: %w", err)
 	}
-	server := newBare(upstream)
-	fmt.Fprintln(out, barePrefix+l.Addr().String())
-	go func() {
-		_, _ = io.Copy(io.Discard, in) // however it ends
-		l.Close()
-	}()
-	if err := server.Serve(l); err != nil && !strings.Contains(err.Error(), "use of closed") {
+	fmt.Fprintf(out, `{"msg":"serving","listen":%q}`+"\n", l.Addr().String())
+	if err := newBare(upstream).Serve(l); err != nil {
 		return fmt.Errorf("bare proxy: %w", err)
 	}
 	return nil
 }
-
-// barePrefix is before the address.
-const barePrefix = "listening "
 
 // bareBody is the largest body of the bare proxy, in bytes.
 const bareBody = 64 << 20

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 // TestMain makes the test binary the bare proxy, too.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "bare-proxy" {
-		if err := ServeBare(os.Args[2], os.Stdin, os.Stdout); err != nil {
+		if err := ServeBare(os.Args[2], os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

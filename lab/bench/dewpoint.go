@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +15,6 @@ type setting struct {
 	Dir      string // a folder of its own
 	Redis    string // address; empty: the embedded store
 	InFlight string // limits.bytes_in_flight; empty: as much as 64 connections of the largest bodies take
-	Env      []string
 }
 
 // startDewpoint starts the binary. Its condenser condenses on request only: no limit is ever reached.
@@ -28,23 +26,15 @@ func startDewpoint(binary string, s setting) (*Target, error) {
 	if err := os.WriteFile(file, []byte(s.config()), 0o600); err != nil {
 		return nil, fmt.Errorf("start dewpoint: %w", err)
 	}
-	p, err := start(program{Args: []string{binary, "--config", file}, Dir: s.Dir, Env: s.Env, Stop: syscall.SIGINT})
+	p, err := start(program{Args: []string{binary, "--config", file}, Dir: s.Dir, Stop: syscall.SIGINT})
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{Name: s.Name, path: chatPath, proc: p}
-	err = p.await(func(line string) bool {
-		var entry struct{ Msg, Listen, Admin string }
-		if json.Unmarshal([]byte(line), &entry) != nil || entry.Msg != "serving" {
-			return false
-		}
-		t.Addr, t.admin = entry.Listen, entry.Admin
-		return true
-	})
+	at, err := p.serving()
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	return t, nil
+	return &Target{Name: s.Name, Addr: at.Listen, path: chatPath, proc: p, admin: at.Admin}, nil
 }
 
 func (s *setting) config() string {

@@ -1,16 +1,11 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"os/exec"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -19,20 +14,14 @@ import (
 
 // process is a program that the benchmark runs.
 type process struct {
-	command *exec.Cmd
-	stop    syscall.Signal // that ends it in good order
-	in      io.WriteCloser
-	lines   chan string // of its output, until they are not taken any more
-	ended   chan struct{}
-	mu      sync.Mutex
-	tail    []string // the last lines of its output
-	pids    []int    // its own and its children's
+	*running.Process
+	stop syscall.Signal // that ends it in good order
+	pids []int          // its own and its children's
 }
 
 // program is what to start.
 type program struct {
 	Args []string
-	Env  []string // added to the benchmark's own
 	Dir  string
 	Stop syscall.Signal // 0: SIGTERM
 }
@@ -40,7 +29,6 @@ type program struct {
 const (
 	startWait = 30 * time.Second
 	stopWait  = 10 * time.Second
-	tailLines = 20
 )
 
 func start(p program) (*process, error) {
@@ -48,65 +36,19 @@ func start(p program) (*process, error) {
 		p.Stop = syscall.SIGTERM
 	}
 	c := exec.Command(p.Args[0], p.Args[1:]...)
-	c.Env, c.Dir, c.SysProcAttr = append(os.Environ(), p.Env...), p.Dir, running.DieWithParent(p.Stop)
-	in, err := c.StdinPipe()
+	c.Dir, c.SysProcAttr = p.Dir, running.DieWithParent(p.Stop)
+	run, err := running.StartCommand(c)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
+		return nil, err
 	}
-	out, w, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
-	}
-	c.Stdout, c.Stderr = w, w
-	err = errors.Join(c.Start(), w.Close())
-	if err != nil {
-		_ = out.Close() // nothing was read from it
-		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
-	}
-	run := &process{command: c, stop: p.Stop, in: in, lines: make(chan string, 64), ended: make(chan struct{}), pids: []int{c.Process.Pid}}
-	go run.read(out)
-	return run, nil
+	return &process{Process: run, stop: p.Stop, pids: []int{c.Process.Pid}}, nil
 }
 
-// read takes the output until its end, and then the process's.
-func (p *process) read(out io.ReadCloser) {
-	defer close(p.ended)
-	defer out.Close()
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		p.mu.Lock()
-		p.tail = append(p.tail[max(0, len(p.tail)-tailLines+1):], lines.Text())
-		p.mu.Unlock()
-		select {
-		case p.lines <- lines.Text():
-		default: // it was waited for, and came
-		}
-	}
-	_ = p.command.Wait() // how it ended does not matter: it was told to, or its output says why
-}
-
-// output is the end of what it wrote.
-func (p *process) output() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return strings.Join(p.tail, "\n")
-}
-
-// await waits for a line of the output that found takes.
-func (p *process) await(found func(line string) bool) error {
-	limit := time.NewTimer(startWait)
-	defer limit.Stop()
-	for {
-		select {
-		case line := <-p.lines:
-			if found(line) {
-				return nil
-			}
-		case <-p.ended:
-			return fmt.Errorf("%s ended:\n%s", p.command.Args[0], p.output())
-		case <-limit.C:
-			return fmt.Errorf("waited in vain for %s:\n%s", p.command.Args[0], p.output())
-		}
-	}
+// serving waits until the process logs that it serves, and gives where.
+func (p *process) serving() (running.Entry, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startWait)
+	defer cancel()
+	return p.Await(ctx, "serving")
 }
 
 // awaitPort waits until it listens, and until then there are its children.
@@ -115,30 +57,28 @@ func (p *process) awaitPort(ctx context.Context, addr string) error {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
 		if err == nil {
 			conn.Close()
-			p.pids = append([]int{p.command.Process.Pid}, children(p.command.Process.Pid)...)
+			p.pids = append(p.pids[:1], children(p.pids[0])...)
 			return nil
 		}
 		select {
-		case <-p.ended:
-			return fmt.Errorf("%s ended:\n%s", p.command.Args[0], p.output())
+		case <-p.Ended:
+			return fmt.Errorf("%s ended:\n%s", p.Command.Path, p.Log)
 		case <-ctx.Done():
-			return fmt.Errorf("start %s: %w", p.command.Args[0], ctx.Err())
+			return fmt.Errorf("start %s: %w", p.Command.Path, ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("%s does not listen on %s:\n%s", p.command.Args[0], addr, p.output())
+	return fmt.Errorf("%s does not listen on %s:\n%s", p.Command.Path, addr, p.Log)
 }
 
 // close ends the process and waits for it.
 func (p *process) close() error {
-	_ = p.command.Process.Signal(p.stop) // it may have ended
-	p.in.Close()
+	_ = p.Command.Process.Signal(p.stop) // it may have ended
 	select {
-	case <-p.ended:
+	case <-p.Ended:
 		return nil
 	case <-time.After(stopWait):
 	}
-	_ = p.command.Process.Kill()
-	<-p.ended
-	return errors.New(p.command.Args[0] + " did not end when told to, and was killed")
+	p.Kill()
+	return errors.New(p.Command.Path + " did not end when told to, and was killed")
 }

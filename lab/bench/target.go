@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 )
 
@@ -58,16 +57,11 @@ func startBare(command []string, upstream string) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{Name: nameBare, path: chatPath, proc: p, bare: true}
-	err = p.await(func(line string) bool {
-		addr, found := strings.CutPrefix(line, barePrefix)
-		t.Addr = addr
-		return found
-	})
+	at, err := p.serving()
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	return t, nil
+	return &Target{Name: nameBare, Addr: at.Listen, path: chatPath, proc: p, bare: true}, nil
 }
 
 // direct is the mock itself.

@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "bench":
 		return measureBench(ctx, args[1:], out)
 	case bareProxy:
-		return bench.ServeBare(strings.Join(args[1:], ""), os.Stdin, out)
+		return bench.ServeBare(strings.Join(args[1:], ""), out)
 	case "soak":
 		return measureSoak(ctx, args[1:], out)
 	}

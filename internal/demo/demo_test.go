@@ -1,0 +1,47 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPlay plays the whole sample: each step has its line, some of them a condensation, and the sum says what was saved.
+func TestPlay(t *testing.T) {
+	var out strings.Builder
+	if err := Play(t.Context(), &out); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	text := out.String()
+	sum := regexp.MustCompile(`(\d+) steps, (\d+) condensations\. .* ([0-9.]+)% saved, net\.`).FindStringSubmatch(strings.ReplaceAll(text, "\n", " "))
+	if sum == nil || sum[2] == "0" || sum[3] == "0.0" {
+		t.Fatalf("the sum is %v in\n%s", sum, text)
+	}
+	condensed := regexp.MustCompile(`(?m)^ +\d+ +\d+ +\d+ +\d+ +\d+   [a-z]+: \d+ events fewer, \d+ tokens fewer$`)
+	if n := len(condensed.FindAllString(text, -1)); n == 0 {
+		t.Errorf("no line tells of a condensation:\n%s", text)
+	}
+}
+
+// TestPlayEnds when it is told to.
+func TestPlayEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Play(ctx, &strings.Builder{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhy(t *testing.T) {
+	for condensed, want := range map[string]string{
+		"":                          "",
+		"events; 12; 3400; llm":     "events: 12 events fewer, 3400 tokens fewer",
+		"something of another form": "",
+	} {
+		if got := why(condensed); got != want {
+			t.Errorf("%q: got %q, want %q", condensed, got, want)
+		}
+	}
+}

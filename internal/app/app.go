@@ -31,13 +31,12 @@ import (
 
 // App is the running service.
 type App struct {
-	config    *config.Config
-	log       *zap.Logger
-	server    *proxy.Server
-	transport http.RoundTripper
-	tokens    *tokens
-	engine    *engine.Engine
-	calls     *calls // of summarisers
+	config *config.Config
+	log    *zap.Logger
+	server *proxy.Server
+	tokens *tokens
+	engine *engine.Engine
+	calls  *calls // of summarisers
 	ports
 	telemetry
 	lifecycle lifecycle

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
@@ -73,4 +75,30 @@ func (t *Tenant) scope(secret session.Secret, credential string, key string) ses
 		s.Credential = secret.Credential(credential)
 	}
 	return s
+}
+
+// Credential reads the keys that a client sent: the first, which finds its tenant, and all of them together, which tell clients
+// apart. A gateway may give each of its users the same bearer token, and a key of his own in another header.
+func Credential(header func(string) string, query string) (first, all string) {
+	add := func(name, key string) {
+		if key == "" {
+			return
+		}
+		if first == "" {
+			first = key
+		}
+		all += fmt.Sprintf("%s %d %s\n", name, len(key), key)
+	}
+	for _, name := range agents.CredentialHeaders() {
+		key := header(name)
+		if scheme, token, ok := strings.Cut(key, " "); ok && strings.EqualFold(scheme, "Bearer") {
+			key = strings.TrimSpace(token)
+		}
+		add(name, key)
+	}
+	values, _ := url.ParseQuery(query) // of one that is malformed, what can be read
+	for _, name := range agents.CredentialQuery() {
+		add("?"+name, values.Get(name))
+	}
+	return first, all
 }

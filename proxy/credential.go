@@ -8,12 +8,12 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// credential is a hash of a client's key, of the tenant it came to and of where that forwards to.
+// credential is a hash of a client's keys, of the tenant it came to and of where that forwards to.
 type credential [sha256.Size]byte
 
-func credentialOf(t *Tenant, key string) credential {
+func credentialOf(t *Tenant, keys string) credential {
 	h := sha256.New()
-	for _, part := range [...]string{t.Name, t.Upstream.BaseURL.String(), key} {
+	for _, part := range [...]string{t.Name, t.Upstream.BaseURL.String(), keys} {
 		sum := sha256.Sum256([]byte(part))
 		h.Write(sum[:])
 	}

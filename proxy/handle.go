@@ -41,7 +41,7 @@ func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
 		return closing(ctx, errUnauthorized())
 	}
 	if r.tenant.Anonymous {
-		r.asked.credential = credentialOf(r.tenant, r.asked.key)
+		r.asked.credential = credentialOf(r.tenant, r.asked.keys)
 	}
 	r.seen.accepted(r)
 	if e := r.admit(); e != nil {

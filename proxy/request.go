@@ -43,8 +43,9 @@ type request struct {
 // asked is what a client asked for.
 type asked struct {
 	method, query string
-	key           string                   // the client's credential
-	credential    credential               // its hash, where nobody but upstream authenticates it
+	key           string                   // finds the tenant, and goes upstream
+	keys          string                   // all that the client sent
+	credential    credential               // their hash, where nobody but upstream authenticates them
 	header        func(name string) string // reads the client's header; until the handler returns
 	streams       bool                     // the answer is to be streamed
 	comment       bool                     // and notices are wanted as comments of the stream
@@ -63,8 +64,10 @@ type lease struct {
 func (l *live) readAsked(ctx *fasthttp.RequestCtx) asked {
 	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
 	method := string(ctx.Method())
+	query := string(ctx.URI().QueryString())
+	key, all := engine.Credential(header, query)
 	return asked{
-		method: method, query: string(ctx.URI().QueryString()), key: apiKey(header), header: header,
+		method: method, query: query, key: key, keys: all, header: header,
 		comment: strings.EqualFold(header("X-Dewpoint-Notify"), "comment"), route: l.route(method, string(ctx.URI().PathOriginal())),
 	}
 }
@@ -73,7 +76,7 @@ func (l *live) readAsked(ctx *fasthttp.RequestCtx) asked {
 func (r *request) input(split *dialect.Request) engine.Input {
 	r.model.Alternates = r.model.Alternates || r.tenant.Upstream.AlternateRoles
 	return engine.Input{
-		Settings: r.live.settings, Tenant: &r.tenant.Tenant, Upstream: r.endpoint(), Credential: r.asked.key, Header: r.asked.header,
+		Settings: r.live.settings, Tenant: &r.tenant.Tenant, Upstream: r.endpoint(), Credential: r.asked.keys, Header: r.asked.header,
 		Wish: engine.Wish(strings.ToLower(r.asked.header("X-Dewpoint-Condense"))), Dialect: r.asked.dialect, Split: split,
 		Model: r.model.Model, Body: r.body, Condensing: r.seen.condensing, Late: r.late(),
 	}

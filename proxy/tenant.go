@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
@@ -64,18 +63,4 @@ func (t *Tenants) forEngine() (all []*engine.Tenant) {
 		all = append(all, &tenant.Tenant)
 	}
 	return all
-}
-
-// apiKey reads the credential that a client sent.
-func apiKey(header func(string) string) string {
-	if v := header("Authorization"); v != "" {
-		if scheme, key, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Bearer") {
-			return strings.TrimSpace(key)
-		}
-		return v
-	}
-	if v := header("x-api-key"); v != "" {
-		return v
-	}
-	return header("api-key")
 }

@@ -107,6 +107,33 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
+// TestACredentialIsAllKeys: clients that share one key are told apart by another.
+func TestACredentialIsAllKeys(t *testing.T) {
+	r := condensing(t, setup{})
+	bearer := []string{"Authorization", "Bearer " + keyA, "X-Session-Id", "shared"}
+	seen := map[string]string{}
+	for name, header := range map[string][]string{
+		"a bearer alone": nil, "x-api-key": {"x-api-key", keyA}, "another x-api-key": {"x-api-key", keyB}, "api-key": {"api-key", keyB},
+		"x-goog-api-key": {"x-goog-api-key", keyB}, "two": {"x-api-key", keyB, "api-key", keyA},
+	} {
+		resp, _ := r.ask(hello, append(header, bearer...)...)
+		got := resp.Header.Get("X-Dewpoint-Session")
+		if other, known := seen[got]; known || got == "" {
+			t.Errorf("%s and %s share session %q", name, other, got)
+		}
+		seen[got] = name
+	}
+	header := func(name string) string { return http.Header{"X-Api-Key": {keyB}}.Get(name) }
+	key, both := engine.Credential(header, "alt=sse&key="+keyA)
+	_, one := engine.Credential(header, "alt=sse")
+	if key != keyB || both == one {
+		t.Errorf("the key in the query counts for nothing: %q, %q", both, one)
+	}
+	if key, _ := engine.Credential(func(string) string { return "" }, "key="+keyA); key != keyA {
+		t.Errorf("the key is %q", key)
+	}
+}
+
 func checkIsolation(t *testing.T, tenants func(*url.URL) []*proxy.Tenant, a, b string) {
 	summary := "ALPHA: they looked around, and hid the treasure at 1234 Elm Street."
 	r := condensing(t, setup{

@@ -201,7 +201,7 @@ func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, c
 	h := res.query.History
 	seed := h.Chain[0]
 	traces := slices.Concat([]Hash{AnsweredTrace(h.Head())}, CallTraces(seed, callIDs), AnswerTraces(seed, text, arguments))
-	at := Place{Thread: res.Thread.ID, Session: res.Thread.Session, Pos: res.Thread.Len}
+	at := Place{Thread: res.Thread.ID, Session: res.Thread.Session, Pos: h.Len()}
 	if err := r.store.Mark(ctx, traces, at); err != nil {
 		return fmt.Errorf("mark answer: %w", err)
 	}

@@ -70,6 +70,7 @@ type Query struct {
 	History *History
 	Texts   func() []string // the texts to look for traces in; asked for only when nothing else matches
 	other   bool            // the names that the history would have are taken
+	apart   Place           // it shares so much with a thread; what that thread has left up to there links it to nothing
 	look    *look           // what the store said of it
 }
 
@@ -121,6 +122,9 @@ func (r *Registry) Resolve(ctx context.Context, q Query) (Resolution, error) {
 	}
 	if q.Purpose.Branches() && l.known.Pos < q.History.Len() && q.History.Len() > 1 {
 		return r.branch(ctx, q, res)
+	}
+	if thread, err = r.proven(ctx, &q, &res, thread); err != nil {
+		return Resolution{}, fmt.Errorf("resolve: %w", err)
 	}
 	return r.settle(ctx, q, res, thread)
 }
@@ -328,7 +332,11 @@ func (r *Registry) linked(ctx context.Context, q Query) (Place, error) {
 	if q.Texts != nil {
 		texts = q.Texts()
 	}
-	traces := HistoryTraces(q.History.Chain[0], q.History, texts, q.Purpose)
+	var messages []Message
+	if q.apart.Pos < q.History.Len() {
+		messages = q.History.Messages[q.History.At(q.apart.Pos+1):]
+	}
+	traces := HistoryTraces(q.History.Chain[0], messages, texts, q.Purpose)
 	if len(traces) == 0 {
 		return Place{}, nil
 	}
@@ -339,7 +347,7 @@ func (r *Registry) linked(ctx context.Context, q Query) (Place, error) {
 	votes := map[ThreadID]int{}
 	var best Place
 	for _, p := range places {
-		if !p.Known() {
+		if !p.Known() || p.Thread == q.apart.Thread && p.Pos <= q.apart.Pos {
 			continue
 		}
 		votes[p.Thread]++

@@ -452,3 +452,34 @@ func TestCondensationsAreFoundByContent(t *testing.T) {
 	f("a fork after the prefix", "u1 a1 o1 a2 o2 a3 o9", "u1 what was done a3 o9")
 	f("an edit inside the prefix", "u1 g1 o1 a2 o2 a3 o3", "u1 g1 o1 a2 o2 a3 o3")
 }
+
+// TestTwoRunsThatBeginAtOnceAreTwo: what the second is answered goes to the first one's thread, for a retry of which it is taken.
+// Its next request shows that it is a run of its own.
+func TestTwoRunsThatBeginAtOnceAreTwo(t *testing.T) {
+	d := newDesk(t)
+	anyone := session.Scope{Tenant: "t"}
+	answer := func(words, call string) session.Resolution {
+		t.Helper()
+		res := d.send(d.registry, query(anyone, words))
+		must(t, d.registry.Answered(t.Context(), &res, "", []string{"call-of-" + call + "-123456"}, nil))
+		return res
+	}
+	first := d.send(d.registry, query(anyone, "u1"))
+	second := d.send(d.registry, query(anyone, "u1"))
+	if first.Thread.ID != second.Thread.ID {
+		t.Fatal("a request sent again before it is answered is another conversation")
+	}
+	must(t, d.registry.Answered(t.Context(), &first, "", []string{"call-of-a1-123456"}, nil))
+	must(t, d.registry.Answered(t.Context(), &second, "", []string{"call-of-a2-123456"}, nil))
+	one, two := answer("u1 a1 o1", "a3"), answer("u1 a2 o2", "a4")
+	if one.Thread.Session == two.Thread.Session || one.Thread.ID != first.Thread.ID {
+		t.Error("two runs are one session")
+	}
+	if again := answer("u1 a2 o2 a4 o4", "a5"); again.Thread.ID != two.Thread.ID {
+		t.Error("the second run does not go on in its thread")
+	}
+	rewritten := d.send(d.registry, query(anyone, "u1 u9 a3 o3"))
+	if rewritten.Thread.Session != first.Thread.Session {
+		t.Error("a history that was compacted behind its first message is another session")
+	}
+}

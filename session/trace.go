@@ -63,20 +63,20 @@ func AnswerTraces(seed Hash, text string, arguments []string) []Hash {
 	return append(out, lineTraces(seed, ends(args))...)
 }
 
-// HistoryTraces gives the traces to look up for a history that matched nothing: its call ids, the lines of its texts,
+// HistoryTraces gives the traces to look up for a history that matched nothing: the call ids of its messages, the lines of its texts,
 // and, for a side request, what may be a whole answer quoted at the end of a text.
-func HistoryTraces(seed Hash, h *History, texts []string, purpose Purpose) []Hash {
+func HistoryTraces(seed Hash, messages []Message, texts []string, purpose Purpose) []Hash {
 	var out []Hash
 	for _, text := range texts {
 		out = append(out, wholeTraces(seed, text, purpose)...)
 		out = append(out, lineTraces(seed, lines(text))...)
 	}
 	out = out[:min(len(out), linesRead)]
-	for i := range h.Messages {
+	for i := range messages {
 		if len(out) > 2*linesRead {
 			break
 		}
-		out = append(out, CallTraces(seed, h.Messages[i].Calls)...)
+		out = append(out, CallTraces(seed, messages[i].Calls)...)
 	}
 	return out
 }

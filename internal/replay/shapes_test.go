@@ -67,6 +67,15 @@ func (a *agent) does(arguments, result string) *agent {
 	return a
 }
 
+// message is the one at an index of what was sent, the system message not counted.
+func (w *wire) message(i int) any {
+	var body struct{ Messages []any }
+	if err := json.Unmarshal(w.body, &body); err != nil {
+		panic(err)
+	}
+	return body.Messages[i+1]
+}
+
 // fails sends the history and is refused.
 func (a *agent) fails(status int) *agent { a.send(status, "", nil, a.history...); return a }
 
@@ -169,6 +178,30 @@ func TestIdentity(t *testing.T) {
 			newAgent(out, "a").says("Hello, how can I help you today?").user("count the lines").does(`{"c":"wc"}`, "3").says("Three.")
 			newAgent(out, "b").says("Hello, how can I help you today?").user("count the words").says("Nine.").user("sure?").says("Yes.")
 		}, "A1 A1 A1 B1 B1 B1"},
+		"runs that share an instruction": {func(out *[]wire) {
+			newAgent(out, "a").user("You work in a sandbox.").user("count the lines").does(`{"c":"ls"}`, "n").says("Three.")
+			newAgent(out, "b").user("You work in a sandbox.").user("count the words").does(`{"c":"ls"}`, "n").says("Nine.")
+			newAgent(out, "c").user("You work in a sandbox.").user("sort the lines").says("Done.")
+		}, "A1 A1 B1 B1 C1"},
+		"runs that share examples": {func(out *[]wire) {
+			for _, name := range []string{"a", "b", "c"} {
+				a := newAgent(out, name).user("How many lines has x?")
+				a.history = append(a.history, msg("assistant", "I run wc -l x."))
+				a.user("It says 4.")
+				a.history = append(a.history, msg("assistant", "Four."))
+				a.user("Now do "+name).does(`{"c":"wc"}`, name).says("That is it.")
+			}
+		}, "A1 A1 B1 B1 C1 C1"},
+		"runs that are answered alike": {func(out *[]wire) {
+			newAgent(out, "a").user("You are a tester.").says("Ready.").user("test a").does(`{"c":"a"}`, "ok").says("Good.")
+			newAgent(out, "b").user("You are a tester.").says("Ready.").user("test b").does(`{"c":"b"}`, "ok").says("Good.")
+		}, "A1 A1 A1 B1 B1 B1"},
+		"a first task is asked for again, in other words": {func(out *[]wire) {
+			newAgent(out, "a").user("count the lines").user("of x").does(`{"c":"wc x"}`, "3").says("Three.")
+			b := newAgent(out, "b").user("count the lines")
+			b.history = append(b.history, (*out)[1].message(2), (*out)[1].message(3))
+			b.user("of y").says("Nine.")
+		}, "A1 A1 A2"},
 		"two ids, one history": {func(out *[]wire) {
 			newAgent(out, "a", "x-session-id", "one").user("count the lines").does(`{"c":"ls"}`, "n").says("Three.")
 			newAgent(out, "a", "x-session-id", "two").user("count the lines").does(`{"c":"ls"}`, "n").says("Three.")

@@ -49,7 +49,8 @@ func place(id session.ThreadID, pos int) session.Place {
 
 func condensation(prefix int) session.Condensation {
 	return session.Condensation{
-		Prefix: prefix, Hash: hash("prefix", prefix), Hidden: session.Hidden{Span: hash("span", prefix), Run: hash("run", prefix)}, Forgotten: []session.Range{{From: 2, To: 4}, {From: 6, To: prefix}},
+		Prefix: prefix, Hash: hash("prefix", prefix), Hidden: session.Hidden{Span: hash("span", prefix), Run: hash("run", prefix)},
+		Forgotten:       []session.Range{{From: 2, To: 4}, {From: 6, To: prefix}},
 		ForgottenTokens: 900, Summary: fmt.Sprintf("what was done up to %d", prefix), SummaryTokens: 40, Offset: 2, Stripped: prefix + 1,
 		Reason: session.ReasonTokens, Condenser: "llm", Model: "small-model",
 		Before: session.Size{Events: 12, Tokens: 1200}, After: session.Size{Events: 6, Tokens: 400},

@@ -1,6 +1,9 @@
 package condense
 
-import "github.com/dewpoint-proxy/dewpoint/session"
+import (
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
 
 // masked is what stands for a masked observation, as OpenHands writes it.
 const masked = "<MASKED>"
@@ -30,7 +33,7 @@ func (o ObservationMasking) Condense(in Input) Decision {
 	e := edit{in: in}
 	for i := range max(boundary, 0) {
 		if in.View.Items[i].Kind == session.Observation {
-			e.rewrite(i, masked)
+			e.rewrite(i, e.marked(i, masked))
 		}
 	}
 	return e.decision()
@@ -45,6 +48,15 @@ func newestExchange(v *session.View) int {
 type edit struct {
 	in    Input
 	items []session.Item // nil: nothing changed yet
+}
+
+// marked is a text that stands for the content of item i, with the marks of what was attached to it.
+func (e *edit) marked(i int, text string) string {
+	item := e.in.View.Items[i]
+	if item.Index < 0 || !e.in.View.History.Messages[item.Index].Attached {
+		return text
+	}
+	return record.Attached(text, read(e.in.Codec, item.Raw))
 }
 
 // rewrite gives item i another text, unless that makes it no shorter.

@@ -172,8 +172,8 @@ func (e event) text(limit int) string {
 	if e.content.Text != "" {
 		b.WriteString(shorten(e.content.Text, limit) + "\n")
 	}
-	if n := len(e.content.Images); n > 0 {
-		fmt.Fprintf(&b, "[%d images]\n", n)
+	if marks := record.Attachments(e.content); marks != "" {
+		b.WriteString(marks + "\n")
 	}
 	for _, c := range e.content.Calls {
 		fmt.Fprintf(&b, "call %s: %s(%s)\n", shorten(c.ID, minEventLength), shorten(c.Name, minEventLength), shorten(c.Arguments, limit))

@@ -17,7 +17,7 @@ const (
 	pasteBytes    = 400     // of a fenced block
 )
 
-// Words are what the user wrote in what is forgotten, word for word. Nothing but the room for them decides what is kept: not what
+// Words are what the user wrote in what is forgotten, word for word, with the marks of what was attached. Nothing but the room for them decides what is kept: not what
 // they say, and not what a record or a tool says about them.
 type Words struct {
 	said []string       // as it was written, the oldest first; empty if it was said again later
@@ -29,7 +29,7 @@ func (w *Words) Forget(kind session.Kind, c session.Content) {
 	if kind != session.User {
 		return
 	}
-	text := ends(strings.TrimSpace(withoutPastes(typed(c.Text))), wordsBytes)
+	text := Attached(ends(strings.TrimSpace(withoutPastes(typed(c.Text))), wordsBytes), c)
 	if text == "" {
 		return
 	}

@@ -130,7 +130,7 @@ func (j *attentionJob) newestWithin(messages []string, room int) []string {
 
 // candidates are the events that may stay or go, oldest first, and about how many of them may stay.
 func (j *attentionJob) candidates() (events []event, keep int) {
-	p := j.s.picker(j.in, session.Size{})
+	p := j.s.picker(j.in, j.due, session.Size{})
 	for i, item := range j.in.View.Items {
 		if p.keep[i] || item.Index < 0 {
 			continue
@@ -155,7 +155,7 @@ func (j *attentionJob) wanted() string {
 // ranked forgets what neither must stay nor ranks high enough. A ranking that is too short is filled with the newest
 // events.
 func (j *attentionJob) ranked(ids []int) session.Condensation {
-	p := j.s.picker(j.in, session.Size{})
+	p := j.s.picker(j.in, j.due, session.Size{})
 	at := map[int]int{}
 	for i, item := range j.in.View.Items {
 		if item.Index >= 0 && j.in.View.History.Pos(item.Index) > 0 {

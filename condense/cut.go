@@ -35,20 +35,20 @@ func (c *Cut) After(summary session.Size) session.Size {
 // replaces the one that the view shows. Of the size zero there is none: what the view shows stays. It reports false if
 // there is nothing to forget, or too little: less than the minimum progress, or no more tokens than the summary would add.
 func (s Settings) Cut(in Input, d Due, summary session.Size) (Cut, bool) {
-	p := s.picker(in, summary)
+	p := s.picker(in, d, summary)
 	p.tail(d.Target)
 	return s.cut(in, d, p, summary)
 }
 
 // picker has picked what every rolling strategy keeps: what is protected, and the head.
-func (s Settings) picker(in Input, summary session.Size) *picker {
+func (s Settings) picker(in Input, d Due, summary session.Size) *picker {
 	p := newPicker(in.View, in.Measure(in.View.Items))
 	p.kept = summary
 	if summary == (session.Size{}) {
 		p.summaries()
 	}
 	p.protect()
-	p.head(s.KeepFirst)
+	p.head(in.Codec, s.KeepFirst, d.Target)
 	return p
 }
 

@@ -40,7 +40,7 @@ func (e Excerpts) Condense(in Input) Decision {
 func (e Excerpts) cutFor(in Input, due Due) (Cut, bool) {
 	room := in.Count(record.Summary{}.String()) + messageOverhead
 	if due.Target.Tokens != unlimited {
-		room = max(room, (due.Target.Tokens-e.picker(in, session.Size{Events: 1}).kept.Tokens)/quoteShare)
+		room = max(room, (due.Target.Tokens-e.picker(in, due, session.Size{Events: 1}).kept.Tokens)/quoteShare)
 	}
 	return e.Cut(in, due, session.Size{Events: 1, Tokens: room})
 }

@@ -1,6 +1,9 @@
 package condense
 
-import "github.com/dewpoint-proxy/dewpoint/session"
+import (
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
 
 // picker picks the items of a view that stay: what is protected, a head, and the largest tail that still fits. It picks
 // whole blocks only.
@@ -96,20 +99,42 @@ func (p *picker) summaries() {
 	}
 }
 
-// head picks the first n items, or fewer where that would split a block. It ends where something was forgotten before:
-// what stands behind a summary is no beginning, and a head that grew would move the summary.
-func (p *picker) head(n int) {
-	n = min(n, p.beginning())
-	for i := n - 1; i >= 0; i-- {
-		if p.view.Items[i].Kind == session.System {
+// head picks the first n messages, system messages not counted, and the first that a person typed. A block that it would split it
+// picks whole if the target is still met then, else not at all. It ends where something was forgotten before: what stands behind a
+// summary is no beginning, and a head that grew would move the summary.
+func (p *picker) head(codec Codec, n int, target session.Size) {
+	end, typed := p.beginning(), p.firstTyped(codec)
+	if typed < end {
+		p.pick(p.block(typed))
+	}
+	for i := 0; i < end && (n > 0 || i < typed && p.view.Items[i].Kind == session.User); {
+		from, to := p.block(i)
+		for ; i < to; i++ {
+			if p.view.Items[i].Kind != session.System {
+				n--
+			}
+		}
+		if n < 0 && !fits(p.kept, p.size(from, to), target) {
+			return
+		}
+		p.pick(from, to)
+	}
+}
+
+// firstTyped is the first item that a person typed, not an agent in his name; where there is none, the first user message. It is the
+// number of items if there is no user message either.
+func (p *picker) firstTyped(codec Codec) int {
+	first := len(p.view.Items)
+	for i, item := range p.view.Items {
+		if item.Index < 0 || item.Kind != session.User {
 			continue
 		}
-		if from, to := p.block(i); to > n {
-			n = from
+		if record.Typed(read(codec, item.Raw)) {
+			return i
 		}
-		break
+		first = min(first, i)
 	}
-	p.pick(0, n)
+	return first
 }
 
 // beginning is the number of items before anything was forgotten.

@@ -180,7 +180,7 @@ func TestRecentEventsInvariants(t *testing.T) {
 		h := session.NewHistory(session.Hash{}, g.Grow(40))
 		v := session.Project(h, nil)
 		r := condense.RecentEvents{KeepFirst: rapid.IntRange(0, 6).Draw(t, "keep first"), MaxEvents: rapid.IntRange(1, 60).Draw(t, "max")}
-		d := r.Condense(condense.Input{View: &v})
+		d := r.Condense(condense.Input{View: &v, Codec: condensetest.Codec{}})
 		if d.Job != nil {
 			t.Fatal("recent_events condensed")
 		}

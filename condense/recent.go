@@ -5,7 +5,7 @@ import "github.com/dewpoint-proxy/dewpoint/session"
 // RecentEvents shows the beginning of a history and its newest events. It forgets nothing: every request's view is made
 // anew.
 type RecentEvents struct {
-	KeepFirst int // events at the beginning that stay, system messages counted
+	KeepFirst int // messages at the beginning that stay, system messages not counted
 	MaxEvents int // events in all; exceeded only by what must stay (system messages, newest user message, last unit)
 }
 
@@ -22,8 +22,9 @@ func (r RecentEvents) Condense(in Input) Decision {
 	p := newPicker(in.View, nil)
 	p.protect()
 	p.summaries()
-	p.head(r.KeepFirst)
-	p.tail(session.Size{Events: r.MaxEvents, Tokens: unlimited})
+	target := session.Size{Events: r.MaxEvents, Tokens: unlimited}
+	p.head(in.Codec, r.KeepFirst, target)
+	p.tail(target)
 
 	v := session.View{History: in.View.History, Applied: in.View.Applied}
 	for i, item := range in.View.Items {

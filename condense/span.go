@@ -48,7 +48,9 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 		}
 		content := read(in.Codec, raw)
 		s.weights.add(content)
-		s.history = append(s.history, excerpt.Message{Kind: m.Kind, Content: content, Shown: !gone[p]})
+		quoted := content
+		quoted.Text = record.Attached(content.Text, content)
+		s.history = append(s.history, excerpt.Message{Kind: m.Kind, Content: quoted, Shown: !gone[p]})
 		if gone[p] {
 			s.words.Forget(m.Kind, content)
 		}

@@ -12,7 +12,7 @@ type Settings struct {
 	MinTokens       int     // of the history's messages; below them MaxSize does nothing
 	MaxTokens       float64 // tokens a request may have; up to 1: a share of the model's window; 0: any number
 	Margin          int     // tokens left free below the model's window
-	KeepFirst       int     // events at the beginning that stay, system messages counted
+	KeepFirst       int     // messages at the beginning that stay, system messages not counted
 	MinimumProgress float64 // share of the view that has to go for a condensation to be worth while; 0: anything
 }
 

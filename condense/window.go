@@ -35,7 +35,7 @@ func essentials(in Input) *picker {
 	p := newPicker(in.View, in.Measure(in.View.Items))
 	p.summaries()
 	p.protect()
-	p.firstUser()
+	p.head(in.Codec, 0, session.Size{Events: unlimited, Tokens: unlimited})
 	return p
 }
 
@@ -47,13 +47,3 @@ const roomShare = 50
 
 // Room is how many tokens a request may have, by what the model's window leaves.
 func Room(in Input) int { return in.Window - in.Window/roomShare - min(in.Reserved, in.Window/2) }
-
-// firstUser picks the first user message.
-func (p *picker) firstUser() {
-	for i, item := range p.view.Items {
-		if item.Index >= 0 && item.Kind == session.User {
-			p.pick(p.block(i))
-			return
-		}
-	}
-}

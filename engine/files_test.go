@@ -39,7 +39,7 @@ func TestOverflowOnAFile(t *testing.T) {
 	if len(report.Attempts) != 1 || report.Attempts[0].Fallback != nil || report.Attempts[0].Made == nil {
 		t.Fatalf("relief %+v, report %+v", relief, report)
 	}
-	if bytes.Contains(forwarded(turn), []byte("file-abc123")) {
+	if bytes.Contains(forwarded(turn), []byte(`"file_id"`)) {
 		t.Error("the file is still sent")
 	}
 	if sent, before := turn.Sent().Tokens, turn.Before().Tokens; sent < before/2 {

@@ -227,7 +227,7 @@ func TestAStalledErrorIsGivenUp(t *testing.T) {
 // headed keeps the first message of the user.
 func headed() *condense.LLM {
 	return condense.NewLLM(condense.LLMSettings{
-		Settings:   condense.Settings{MaxSize: 10, KeepFirst: 2, MinimumProgress: 0.1},
+		Settings:   condense.Settings{MaxSize: 10, KeepFirst: 1, MinimumProgress: 0.1},
 		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience}, Model: cheapModel,
 	})
 }

@@ -134,6 +134,11 @@ func printed(text string) bool {
 	return begins && ends
 }
 
+// Typed reports whether a person typed a user's message, or a part of it, or attached something.
+func Typed(c session.Content) bool {
+	return strings.TrimSpace(typed(c.Text)) != "" || len(c.Images)+len(c.Files) > 0
+}
+
 // withoutPastes cuts long fenced blocks. A fence that is never closed cuts nothing, unless the message is too long as it is: since a
 // block may hold a fence, so that its end looks like a beginning, what stands between any two of them is then cut to its ends.
 func withoutPastes(text string) string {

@@ -251,7 +251,7 @@ condenser:
         "gpt-4o*": {max_events: 6}
         "gpt-*": {max_events: 8}
         "gpt-4o-mini*": {max_events: 10}
-        o3: {max_events: 12, keep_first: 11}
+        o3: {max_events: 12, keep_first: 10}
 `)
 	for model, want := range map[string]int{
 		"gpt-4o": 4, "gpt-4o-2024-08-06": 6, "gpt-4.1": 8, "gpt-4o-mini": 10, "gpt-4o-mini-x": 10, "o3": 12,
@@ -271,7 +271,7 @@ condenser:
 
 // TestPerModelKeepsWhatItDoesNotSet looks at the head that an override leaves to the condenser's own keep_first.
 func TestPerModelKeepsWhatItDoesNotSet(t *testing.T) {
-	c := build(t, "condenser: {type: recent, max_events: 30, keep_first: 5, per_model: {o3: {max_events: 8}}}")
+	c := build(t, "condenser: {type: recent, max_events: 30, keep_first: 4, per_model: {o3: {max_events: 8}}}")
 	in := input(40)
 	in.Model = "o3"
 	d := c.Condense(in)

@@ -8,8 +8,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// KeepFirst is how many messages at the beginning every condenser keeps, system messages counted.
-const KeepFirst = 2
+// KeepFirst is how many messages at the beginning every condenser keeps, system messages not counted.
+const KeepFirst = 1
 
 // Settings of the stages of pipelines.
 const (

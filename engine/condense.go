@@ -70,11 +70,6 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 	})
 }
 
-// readsItself reports whether the agent is making its own summary: it must see what it summarises, if that fits.
-func (t *Turn) readsItself(in condense.Input) bool {
-	return t.purpose == session.PurposeCompaction && !overWindow(in)
-}
-
 func dueIn(d condense.Decision) session.Reason {
 	if d.Job == nil {
 		return ""
@@ -115,6 +110,9 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *
 		if errors.Is(err, session.ErrLocked) && job.Need().Hard {
 			// What holds the lock takes too long. There is no time left for a model; of two condensations, the first logged counts.
 			held, release, err = limited, func() {}, nil
+		}
+		if l == lockAtOnce && errors.Is(err, session.ErrLocked) {
+			return false // another request condenses the thread: this one goes on without
 		}
 		if err != nil {
 			t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})

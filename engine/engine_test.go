@@ -23,6 +23,7 @@ import (
 // rig is an engine with a store of its own and one tenant.
 type rig struct {
 	*testing.T
+	store    session.Store
 	engine   *engine.Engine
 	settings *engine.Settings
 	tenant   engine.Tenant
@@ -40,7 +41,7 @@ func newRig(t *testing.T, condenser condense.Condenser) *rig {
 	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "store.db"), Content: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
-	r := &rig{T: t, tenant: engine.Tenant{Name: "a", Condenser: condenser}, clock: time.Unix(1_700_000_000, 0)}
+	r := &rig{T: t, store: store, tenant: engine.Tenant{Name: "a", Condenser: condenser}, clock: time.Unix(1_700_000_000, 0)}
 	r.engine, err = engine.New(engine.Options{
 		Sessions: sessions{store}, Tokens: &calibrated{}, Now: func() time.Time { return r.clock },
 	})

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -21,10 +23,18 @@ func (t *Turn) readPurpose() session.Purpose {
 			break
 		}
 	}
-	if side := agents.SideRequest(system, t.text(last)); side != "" {
-		return session.Purpose(side)
+	side := agents.SideRequest(agents.Request{
+		System: system, User: t.text(last), Alone: t.history.Len() == 1, Calls: t.called(), Tools: len(t.in.Split.Tools) > 0,
+	})
+	if side == "" {
+		return session.PurposeMain
 	}
-	return session.PurposeMain
+	return session.Purpose(side)
+}
+
+// called reports whether the history calls tools.
+func (t *Turn) called() bool {
+	return slices.ContainsFunc(t.in.Split.Messages, func(m session.Message) bool { return m.Kind == session.Action })
 }
 
 func (t *Turn) text(m *session.Message) string {

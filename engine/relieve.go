@@ -99,6 +99,9 @@ const believed = 4.0
 // shrink makes the view fit, if it can: by trimming the newest results where no condensation can make it fit and that alone does,
 // else by the tenant's condenser, then without a summary, and at last by trimming results as well.
 func (t *Turn) shrink(ctx context.Context, report *Report) {
+	if t.abridge(ctx) && t.fits() {
+		return
+	}
 	in := t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true})
 	if condense.Essential(in) > condense.Room(in) && t.shorten(ctx, false, report) {
 		return

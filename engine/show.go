@@ -41,6 +41,12 @@ func (e *Engine) Show(p Past) (Shown, error) {
 		shown = t.project(nil)
 	}
 	t.show(shown)
+	if p.Purpose == session.PurposeCompaction && !t.in.Tenant.Observe {
+		_ = t.unabridged(shown.applied, func(some []session.Condensation) ([]session.Condensation, error) { // no error
+			p := Past{Condensations: some}
+			return p.legible(t.history), nil
+		})
+	}
 	if in := t.input(t.wanted()); !t.in.Tenant.Observe && !t.readsItself(in) {
 		if d := t.in.Tenant.Condenser.Condense(in); shapes(in, d) {
 			t.show(t.reshaped(*d.View))

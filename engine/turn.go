@@ -104,6 +104,13 @@ func (e *Engine) Begin(ctx context.Context, in Input) (*Turn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read condensations: %w", err)
 	}
+	if t.purpose == session.PurposeCompaction {
+		return t, t.unabridged(applied, func(some []session.Condensation) ([]session.Condensation, error) {
+			place := t.place
+			place.Thread.Condensations = some
+			return t.registry.Condensations(ctx, &place)
+		})
+	}
 	t.show(t.project(applied))
 	return t, nil
 }

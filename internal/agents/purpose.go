@@ -1,6 +1,9 @@
 package agents
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The side requests of agents, as session.Purpose names them.
 const (
@@ -14,7 +17,7 @@ type marker struct {
 	request string
 	system  string // contained in the system prompt
 	start   string // the beginning of the last user message
-	within  string // contained in the last user message
+	within  string // contained in the beginning or the end of the last user message
 }
 
 func (m marker) matches(system, user string) bool {
@@ -41,6 +44,9 @@ var markers = [...]marker{
 	{request: Compaction, start: "Provide a detailed prompt for continuing our conversation above"},
 	{request: Compaction, start: "First, reason in your scratchpad. Then, generate the <state_snapshot>"},
 	{request: Compaction, start: "The messages above are a conversation to summarize"},
+	{request: Compaction, within: `<explicit_instructions type="summarize_task"`},
+	{request: Compaction, within: `<explicit_instructions type="condense"`},
+	{request: Compaction, system: "assistant that summarizes text"},
 	{request: Title, system: "You are a title generator"},
 	{request: Title, start: "Generate a title for this conversation"},
 	{request: Title, start: "Generate a concise, single-line"},
@@ -48,24 +54,57 @@ var markers = [...]marker{
 	{request: Title, within: "Generate a concise, 3-5 word title"},
 }
 
-// markerReach bounds how much of a text is looked at, in bytes.
+// markerReach bounds how much is looked at of a text's beginning, and of its end, in bytes.
 const markerReach = 600
 
-// SideRequest tells from the beginning of a request's system prompt and of its last user message which side request it is;
-// empty if it is none that is known.
-func SideRequest(system, user string) string {
-	system, user = head(system, markerReach), head(strings.TrimLeft(user, " \t\r\n"), markerReach)
+// Request is what tells a side request from others.
+type Request struct {
+	System, User string // the system prompt and the last message, which is a user's
+	Alone        bool   // the history is that message
+	Calls        bool   // tools were called in the history
+	Tools        bool   // tools are offered for the answer
+}
+
+// SideRequest tells which side request it is; empty if it is none that is known. Phrases age, so an agent's own compaction is known by
+// its form, too: it asks for a summary of the conversation, and no tool is offered although the history calls some, or the system
+// prompt asks for it as well, or the conversation is quoted in the only message.
+func SideRequest(r Request) string {
+	user := strings.TrimLeft(r.User, " \t\r\n")
+	system, user := head(r.System, markerReach), head(user, markerReach)+"\n"+tail(user, markerReach)
 	for _, m := range markers {
 		if m.matches(system, user) {
 			return m.request
 		}
 	}
+	told, asked := summarises(head(system, promptReach)), summarises(user)
+	switch {
+	case told && asked, !r.Tools && r.Calls && (told || asked), !r.Tools && r.Alone && (told || quotes(user)):
+		return Compaction
+	}
 	return ""
 }
 
-func head(s string, n int) string {
-	if len(s) > n {
-		return s[:n]
-	}
-	return s
+// promptReach is how soon a system prompt for summaries says so.
+const promptReach = 300
+
+// What a request for a summary speaks of: what to do, with what, and how it is named where the conversation itself is quoted.
+var (
+	summaryVerbs  = [...]string{"summar", "condens", "compact", "compress", "handoff", "hand-off", "snapshot", "extract"}
+	summaryNouns  = [...]string{"conversation", "chat", "history", "session", "transcript", "messages", "so far", "the above"}
+	summaryQuotes = [...]string{"conversation history", "chat history", "partial conversation", "conversation below", "messages below"}
+)
+
+func summarises(text string) bool {
+	return speaks(text, summaryVerbs[:]) && speaks(text, summaryNouns[:])
 }
+
+func quotes(text string) bool { return speaks(text, summaryVerbs[:]) && speaks(text, summaryQuotes[:]) }
+
+func speaks(text string, of []string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(of, func(word string) bool { return strings.Contains(text, word) })
+}
+
+func head(s string, n int) string { return s[:min(len(s), n)] }
+
+func tail(s string, n int) string { return s[max(len(s)-n, 0):] }

@@ -1,11 +1,14 @@
 package agents
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestSideRequest(t *testing.T) {
 	f := func(system, user, want string) {
 		t.Helper()
-		if got := SideRequest(system, user); got != want {
+		if got := SideRequest(Request{System: system, User: user, Tools: true}); got != want {
 			t.Errorf("%q, %q: got %q, want %q", system, user, got, want)
 		}
 	}
@@ -17,4 +20,34 @@ func TestSideRequest(t *testing.T) {
 	f("You are a coding agent.", "Your task is to create a detailed summary of the conversation so far, ...", Compaction)
 	f("You are a context summarization agent. You are given ...", "Here is the conversation so far", Compaction)
 	f("You are a coding agent.", "Why does it say '[SUGGESTION MODE' here?", "")
+}
+
+// TestCompactionsByForm has the forms in which agents ask for a summary of their history, in words of our own.
+func TestCompactionsByForm(t *testing.T) {
+	const agent = "You are a coding agent. Use the tools."
+	long := strings.Repeat("USER: go on\nASSISTANT: I went on.\n", 100)
+	for name, r := range map[string]Request{
+		"another system prompt, no tools":       {System: "You compress a chat into the form that you are given.", User: "Think first. Then write it.", Calls: true},
+		"the same prompt, no tools":             {System: agent, User: "We run out of room. Summarise what was said so far, with all file names.", Calls: true},
+		"another prompt, tools that are unused": {System: "Write a full summary of the whole conversation, so that another may go on.", User: "Summarise the conversation now; look at the newest results above all.", Calls: true, Tools: true},
+		"an instruction behind results":         {System: agent, User: long + `<explicit_instructions type="summarize_task">Write it down.</explicit_instructions>`, Calls: true, Tools: true},
+		"a transcript under a prompt":           {System: "*Shortly* summarise this part of a conversation.", User: long, Alone: true},
+		"a transcript under an instruction":     {User: "<role>Extractor</role>\nTake what matters from the conversation history below: extract goals and files.\n" + long, Alone: true},
+		"a text under a prompt":                 {System: "You are a helpful assistant that summarizes text.", User: "Summarise this:\n" + long, Alone: true},
+	} {
+		if got := SideRequest(r); got != Compaction {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+	for name, r := range map[string]Request{
+		"a person asks, tools are there": {System: agent, User: "Summarise our conversation so far.", Calls: true, Tools: true},
+		"a person asks in a chat":        {System: "You are a helpful assistant.", User: "Please summarise our conversation so far."},
+		"a last answer without tools":    {System: agent, User: "No calls are left. Answer now.", Calls: true},
+		"a document":                     {System: "You are a helpful assistant.", User: "Summarise this article: " + long, Alone: true},
+		"a summary in the code":          {System: agent, User: "Rename summary() to total().", Calls: true, Tools: true},
+	} {
+		if got := SideRequest(r); got != "" {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
 }

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// readsItself reports whether the agent is making its own summary: it must see what it summarises, if that fits.
+func (t *Turn) readsItself(in condense.Input) bool {
+	return t.purpose == session.PurposeCompaction && !overWindow(in)
+}
+
+// unabridged shows an agent that makes its own summary as much of its history as fits the window: all of it, or what the fewest of
+// the condensations that apply leave, as legible reads them. What does not fit under all of them is condensed like any request that is
+// too long.
+func (t *Turn) unabridged(
+	applied []session.Condensation, legible func([]session.Condensation) ([]session.Condensation, error),
+) error {
+	for n := range applied {
+		fewer, err := legible(applied[:n])
+		if err != nil {
+			return fmt.Errorf("read condensations: %w", err)
+		}
+		t.show(t.project(fewer))
+		if !overWindow(t.input(condense.Need{})) {
+			return nil
+		}
+	}
+	t.show(t.project(applied))
+	return nil
+}
+
+// abridge shows what all condensations leave, where more was shown and upstream did not take it. It reports whether that was so.
+func (t *Turn) abridge(ctx context.Context) bool {
+	if t.purpose != session.PurposeCompaction {
+		return false
+	}
+	applied, err := t.registry.Condensations(ctx, &t.place)
+	if err != nil || len(applied) <= len(t.shown.applied) {
+		return false
+	}
+	t.show(t.project(applied))
+	return true
+}

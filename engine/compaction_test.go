@@ -1,0 +1,72 @@
+package engine_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+)
+
+// summarised is a request by which an agent has its own history summarised.
+func summarised(b *body) *body {
+	const instruction = `,{"role":"user","content":"Summarise the conversation so far, with all decisions."}]}`
+	return &body{bytes: append(bytes.TrimSuffix(b.bytes, []byte("]}")), instruction...)}
+}
+
+// TestACompactionSeesItsWholeHistory: an agent that summarises its history is not shown our view of it, unless it has to be.
+func TestACompactionSeesItsWholeHistory(t *testing.T) {
+	r := newRig(t, rolling())
+	main := r.begin(calls("build it", 8, 0), engine.WishNone)
+	main.Condense(t.Context())
+	r.logged(main)
+	condensed := main.Sent()
+
+	compaction := func() *engine.Turn {
+		t.Helper()
+		turn := r.begin(summarised(calls("build it", 8, 0)), engine.WishNone)
+		if report := turn.Condense(t.Context()); len(report.Attempts) > 0 {
+			t.Errorf("it was condensed: %+v", report)
+		}
+		if at := turn.Place().Thread; at.Parent != main.Place().Thread.ID || at.ID == main.Place().Thread.ID {
+			t.Errorf("it is in %+v", at)
+		}
+		return turn
+	}
+	whole := compaction()
+	if whole.Sent() != whole.Before() {
+		t.Errorf("of %+v only %+v are sent", whole.Before(), whole.Sent())
+	}
+	r.window = main.Before().Tokens / 2
+	if narrow := compaction(); narrow.Sent().Events != condensed.Events+1 {
+		t.Errorf("%+v are sent to a window of %d, %+v by the run itself", narrow.Sent(), r.window, condensed)
+	}
+	r.window = 0
+	refused := compaction()
+	relief := refused.Relieve(t.Context(), overflow.Overflow{Limit: main.Before().Tokens / 2})
+	if !relief.Smaller || refused.Sent().Events != condensed.Events+1 {
+		t.Errorf("%+v are sent after an overflow", refused.Sent())
+	}
+	r.logged(whole)
+	onward := r.begin(calls("build it", 9, 0), engine.WishNone)
+	if onward.Place().Thread.ID != main.Place().Thread.ID || onward.Sent().Events != condensed.Events+2 {
+		t.Errorf("the run goes on in %+v with %+v", onward.Place().Thread, onward.Sent())
+	}
+}
+
+// TestALostRaceIsNoFailure: a request whose thread another one condenses goes on without, and nothing has failed.
+func TestALostRaceIsNoFailure(t *testing.T) {
+	r := newRig(t, rolling())
+	first := r.begin(calls("build it", 3, 0), engine.WishNone)
+	r.logged(first)
+	lease, err := r.store.Lock(t.Context(), first.Place().Thread.ID, engine.DefaultLimits().CondenseLease)
+	must(t, err)
+	defer lease.Release()
+	turn := r.begin(calls("build it", 8, 0), engine.WishNone)
+	if report := turn.Condense(t.Context()); len(report.Attempts) > 0 {
+		t.Errorf("%+v", report.Attempts)
+	}
+	if turn.Sent() != turn.Before() {
+		t.Errorf("%+v are sent", turn.Sent())
+	}
+}

@@ -78,7 +78,9 @@ func SideRequest(r Request) string {
 	}
 	told, asked := summarises(head(system, promptReach)), summarises(user)
 	switch {
-	case told && asked, !r.Tools && r.Calls && (told || asked), !r.Tools && r.Alone && (told || quotes(user)):
+	case told && asked,
+		!r.Tools && r.Calls && (told || asked),
+		!r.Tools && r.Alone && (told || quotes(user)):
 		return Compaction
 	}
 	return ""

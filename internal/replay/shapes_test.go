@@ -196,6 +196,15 @@ func TestIdentity(t *testing.T) {
 			newAgent(out, "a").user("You are a tester.").says("Ready.").user("test a").does(`{"c":"a"}`, "ok").says("Good.")
 			newAgent(out, "b").user("You are a tester.").says("Ready.").user("test b").does(`{"c":"b"}`, "ok").says("Good.")
 		}, "A1 A1 A1 B1 B1 B1"},
+		"files are put behind the history": {func(out *[]wire) { // each step leaves the thread where the files stood
+			a := newAgent(out, "a")
+			for step, task := range []string{"Add a counter to the parser.", "Now count the errors, too.", "Print both at the end."} {
+				answer := fmt.Sprintf("Step %d is done: parser.go has what you asked for, and its test.", step)
+				a.send(200, answer, nil, append(a.history[:len(a.history):len(a.history)],
+					msg("user", fmt.Sprintf("These are my files:\nparser.go, version %d", step)), msg("assistant", "Ok."), msg("user", task))...)
+				a.history = append(a.history, msg("user", task), msg("assistant", answer))
+			}
+		}, "A1 A2 A3"},
 		"a first task is asked for again, in other words": {func(out *[]wire) {
 			newAgent(out, "a").user("count the lines").user("of x").does(`{"c":"wc x"}`, "3").says("Three.")
 			b := newAgent(out, "b").user("count the lines")

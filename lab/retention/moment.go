@@ -83,11 +83,17 @@ func (m *moment) protect() {
 			user = i
 		}
 	}
+	first := 0 // messages so far that are no system messages
 	for _, u := range m.units {
+		for i := u.From; i < u.To; i++ {
+			if m.run.messages[i].Kind != session.System {
+				first++
+			}
+		}
 		last := u.To == m.at || u.From <= user && user < u.To
 		for i := u.From; i < u.To; i++ {
 			m.protected[i] = m.protected[i] || last
-			m.head[i] = u.To <= KeepFirst
+			m.head[i] = first <= KeepFirst
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 )
 
@@ -37,9 +38,13 @@ func TestIdenticalFirstRequests(t *testing.T) {
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{
 		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Summariser: summariser, Model: "cheap",
 	}))
-	r.logged(r.begin(says(9), engine.WishNone))
+	for _, n := range []int{7, 9} { // the answer before the fork was relayed, which proves that it is one
+		asked := r.begin(says(n), engine.WishNone)
+		r.logged(asked)
+		must(t, asked.Answered(dialect.Answer{Text: "The sea is deep."})(t.Context()))
+	}
 	fork := func() *body {
-		return &body{bytes: bytes.Replace(says(13).bytes, []byte("7: The sea"), []byte("7: The lake"), 1)}
+		return &body{bytes: bytes.Replace(says(13).bytes, []byte("8: The sea"), []byte("8: The lake"), 1)}
 	}
 	first, second := r.begin(fork(), engine.WishNone), r.begin(fork(), engine.WishNone)
 	if !first.Place().New || !second.Place().New || first.Place().Thread.ID != second.Place().Thread.ID {

@@ -3,6 +3,7 @@ package messages_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -60,7 +61,7 @@ func TestSplitRefuses(t *testing.T) {
 	f := func(body, code, param string) {
 		t.Helper()
 		_, err := messages.New(split.Options{}).Split([]byte(body))
-		e, ok := err.(*dialect.Error)
+		e, ok := errors.AsType[*dialect.Error](err)
 		if !ok || e.Code != code || e.Param != param {
 			t.Errorf("%s\ngot %v, want %s %s", body, err, code, param)
 		}

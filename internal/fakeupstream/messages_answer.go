@@ -59,7 +59,8 @@ func (m *anthropicMessage) events(runes int) [][]byte {
 
 // streamedBlock is how a block begins in a stream, and what follows.
 func streamedBlock(block json.RawMessage, runes int) (opening json.RawMessage, deltas []json.RawMessage) {
-	o, key, kind, empty := asObject(block), "", "", json.RawMessage(`""`)
+	var key, kind string
+	o, empty := asObject(block), json.RawMessage(`""`)
 	switch asString(o["type"]) {
 	case "text":
 		key, kind = "text", "text_delta"

@@ -70,7 +70,7 @@ func checkElement(n int, message json.RawMessage, last bool) *APIError {
 		}
 	}
 	role := asString(o["role"])
-	if role != "user" && role != "assistant" {
+	if role != "user" && role != "assistant" && (role != "system" || n == 0) { // newer models take system messages in between
 		return refuse("", "", "messages.%d.role: Input should be 'user' or 'assistant'", n)
 	}
 	if n == 0 && role != "user" {
@@ -122,6 +122,7 @@ func checkBlock(at, role string, block json.RawMessage) *APIError {
 // checkPairs: turns of one role that follow each other are one; the results of all calls of a turn begin the next one.
 func checkPairs(messages []json.RawMessage) *APIError {
 	var open, seen []string // ids of calls that wait for a result; of all calls
+	messages = slices.DeleteFunc(slices.Clone(messages), func(m json.RawMessage) bool { return asString(asObject(m)["role"]) == "system" })
 	for n := 0; n < len(messages); {
 		role := asString(asObject(messages[n])["role"])
 		at, blocks := n, []json.RawMessage(nil)

@@ -47,12 +47,17 @@ func (e *Engine) Show(p Past) (Shown, error) {
 			return p.legible(t.history), nil
 		})
 	}
+	t.Shape()
+	return Shown{View: t.shown.view, Messages: t.messages(), Before: t.Before(), After: t.size()}, nil
+}
+
+// Shape shows the view as the tenant's condenser makes it for each request. Nothing is condensed.
+func (t *Turn) Shape() {
 	if in := t.input(t.wanted()); !t.in.Tenant.Observe && !t.readsItself(in) {
 		if d := t.in.Tenant.Condenser.Condense(in); shapes(in, d) {
 			t.show(t.reshaped(*d.View))
 		}
 	}
-	return Shown{View: t.shown.view, Messages: t.messages(), Before: t.Before(), After: t.size()}, nil
 }
 
 // legible are the condensations that apply, as they do for a request.

@@ -28,7 +28,9 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 	if notice := r.notice(); notice != "" {
 		h.Set("X-Dewpoint-Notice", notice)
 	}
-	r.seen.forwarded(after)
+	if !r.asked.counts {
+		r.seen.forwarded(after)
+	}
 }
 
 // notice tells in words what this request had condensed, for a client that can show it; empty if nothing or if the tenant

@@ -161,7 +161,11 @@ func (r *request) recognise() error {
 
 // condense has condensed what is due, and begins to write the log.
 func (r *request) condense() {
-	if r.turn == nil || r.asked.counts {
+	if r.turn == nil {
+		return
+	}
+	if r.asked.counts {
+		r.turn.Shape()
 		return
 	}
 	r.note(r.turn.Condense(r.ctx))

@@ -72,10 +72,10 @@ func (g *gate) enter(limit int) bool {
 func (g *gate) leave() { g.busy.Add(-1) }
 
 // charge takes the tokens of what is forwarded from the tenant's minute. They are those of the count; what cannot be
-// counted, because the store is away, is guessed by its size. Paths that are passed through cost none.
+// counted, because the store is away, is guessed by its size. Paths that are passed through cost none, nor do questions for a count.
 func (r *request) charge() error {
 	perMinute := r.tenant.Limits.Tokens
-	if perMinute == 0 || r.asked.dialect == nil {
+	if perMinute == 0 || r.asked.dialect == nil || r.asked.counts {
 		return nil
 	}
 	n := len(r.body.bytes) / 4

@@ -112,7 +112,8 @@ type pieces struct {
 
 func (p *pieces) add(chunk openai.ChatCompletionStreamResponse) {
 	if chunk.Usage != nil {
-		p.answer.Usage, p.ended = *chunk.Usage, true
+		p.answer.Usage = *chunk.Usage
+		p.ended = p.ended || len(chunk.Choices) == 0 // some servers tell of usage in every chunk
 	}
 	for _, c := range chunk.Choices {
 		if c.Index != 0 {

@@ -68,6 +68,8 @@ func TestStreamedAnswers(t *testing.T) {
 		"older call": {function, []string{
 			delta(`"function_call":{"name":"note","arguments":"{"}`, "null"), delta(`"function_call":{"arguments":"}"}`, `"function_call"`), "[DONE]",
 		}, condense.Reply{Arguments: `{}`, Finish: "function_call"}, ""},
+		"cut off, usage in each piece": {nil, []string{`{"choices":[{"index":0,"delta":{"content":"STATE: fi"},"finish_reason":null}],"usage":{"prompt_tokens":1}}`},
+			condense.Reply{}, condense.FailureUnreachable},
 		"cut off": {nil, []string{delta(`"content":"STATE: fi"`, "null")}, condense.Reply{}, condense.FailureUnreachable},
 		"error":   {nil, []string{delta(`"content":"S"`, "null"), `{"error":{"message":"` + key + `","code":500}}`}, condense.Reply{}, condense.FailureServer},
 	} {

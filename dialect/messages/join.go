@@ -17,23 +17,23 @@ const (
 	system             // the system prompt
 )
 
-// formOf tells what a raw text is. An element has a role and no type; a block has a type and no role.
+// formOf tells what a raw text is. An element has a role; a block has a type and no role.
 func formOf(raw []byte) form {
 	if len(raw) == 0 || raw[0] != '{' {
 		return system
 	}
+	at := whole
 	for key, v := range rawjson.Members(raw) {
-		switch string(key.Raw) {
-		case "role":
+		switch {
+		case string(key.Raw) == "role":
 			return whole
-		case "type":
-			if v.Is("tool_result") {
-				return result
-			}
-			return blocks
+		case string(key.Raw) == "type" && v.Is("tool_result"):
+			at = result
+		case string(key.Raw) == "type":
+			at = blocks
 		}
 	}
-	return whole
+	return at
 }
 
 // Join gives a request's body with other messages in the place of its own. What stands outside the list stays as the client

@@ -68,6 +68,9 @@ func TestSplitRefuses(t *testing.T) {
 	}
 	f(`{"messages":[{"role":"user","content":"a","content":"b"}]}`, dialect.CodeDuplicateKey, "messages[0].content")
 	f(`{"messages":[{"role":"user","content":[{"type":"text","text":"a","text":"b"}]}]}`, dialect.CodeDuplicateKey, "messages[0].content.text")
+	f(`{"system":[{"type":"text","text":"a","text":"b"}],"messages":[{"role":"user","content":"a"}]}`, dialect.CodeDuplicateKey, "content[].text")
+	f(`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"compaction","content":"s"}]}]}`, dialect.CodeUnsupported, "messages")
+	f(`{"messages":[{"role":"user","name":"n","content":[{"type":"tool_result","tool_use_id":"A"}]}]}`, dialect.CodeUnsupported, "messages")
 	f(`{"messages":[],"messages":[]}`, dialect.CodeDuplicateKey, "messages")
 	f(`{"messages":[{"role":"user","cont\u0065nt":"a"}]}`, dialect.CodeEscapedKey, "messages[0].content")
 	f(`{"messages":[{"role":"tool","content":"a"}]}`, dialect.CodeUnsupported, "messages")
@@ -219,6 +222,16 @@ func TestJoinSaysTheSame(t *testing.T) {
 			t.Fatalf("got %s, want %s", inShort(again.Messages), inShort(r.Messages))
 		}
 	})
+}
+
+// TestJoinKnowsElements: an element may have other members before its role.
+func TestJoinKnowsElements(t *testing.T) {
+	body := `{"messages":[{"role":"user","content":"a"},{"id":"m","type":"message","role":"assistant","content":"b"}]}`
+	r := splitOf(t, body)
+	joined := messages.New(split.Options{}).Join(r, [][]byte{r.Messages[0].Raw, r.Messages[1].Raw})
+	if got := string(slices.Concat(joined...)); got != body {
+		t.Errorf("got %s", got)
+	}
 }
 
 // TestMemoryChangesNothing: a dialect that remembers how bodies began says of each what one says that does not.

@@ -88,6 +88,9 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 			} else {
 				c.Files = append(c.Files, readDocument(&b))
 			}
+		case "search_result":
+			text, _ := readContent(b.content, c)
+			texts = append(texts, text)
 		case "redacted_thinking", "tool_result":
 		default:
 			c.Files = append(c.Files, unknown(b.kind.Text(), element.Raw))

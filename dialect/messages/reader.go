@@ -7,7 +7,10 @@ import (
 )
 
 // message is what is known of an element of the list.
-type message struct{ role, content rawjson.Value }
+type message struct {
+	role, content rawjson.Value
+	more          bool // it has other members
+}
 
 // Slot gives the place of a known key.
 func (m *message) Slot(name []byte) *rawjson.Value {
@@ -17,6 +20,7 @@ func (m *message) Slot(name []byte) *rawjson.Value {
 	case "content":
 		return &m.content
 	}
+	m.more = true
 	return nil
 }
 
@@ -153,6 +157,10 @@ func (r *reader) contentBlock() error {
 	if err := r.w.Object(&r.block, "content."); err != nil {
 		return err
 	}
+	if r.block.kind.Is("compaction") { // what it hides is not in the list
+		r.w.Odd("the history holds a compaction of upstream's own")
+		return nil
+	}
 	if len(r.blocks) == maxBlocks {
 		r.w.Odd("a message has too many content blocks")
 		return nil
@@ -175,6 +183,9 @@ func (r *reader) file(raw []byte) {
 				r.ids, m.Kind = append(r.ids, b.id), session.Action
 			}
 		}
+	case r.msg.role.Is("user") && r.hasResults() && r.msg.more:
+		r.w.Odd("a message with results has members that this API does not know")
+		return
 	case r.msg.role.Is("user") && r.hasResults():
 		r.filePieces()
 		return

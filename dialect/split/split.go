@@ -84,6 +84,9 @@ func (s *Splitter) Split(body []byte, finish func(*Walker, *dialect.Request)) (*
 	}
 	r := &dialect.Request{Body: body, Messages: w.handOver(), Inside: w.inside, Fields: fields}
 	finish(w, r)
+	if err := w.unambiguous(); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 

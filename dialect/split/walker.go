@@ -274,11 +274,16 @@ func (w *Walker) element() error {
 	if err := w.reader.Element(); err != nil {
 		return err
 	}
-	if twice := w.digest.canon.twice; twice != "" {
-		return w.refused(dialect.CodeDuplicateKey, "content[]."+twice, "occurs twice; send it once")
-	}
 	if len(w.fresh.messages) > filed {
 		w.fresh.ends[len(w.fresh.ends)-1].element = w.scan.Offset()
+	}
+	return w.unambiguous()
+}
+
+// unambiguous refuses a part of a content that was digested and says twice what it is.
+func (w *Walker) unambiguous() error {
+	if twice := w.digest.canon.twice; twice != "" {
+		return w.refused(dialect.CodeDuplicateKey, "content[]."+twice, "occurs twice; send it once")
 	}
 	return nil
 }

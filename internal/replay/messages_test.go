@@ -2,6 +2,9 @@ package replay_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -77,4 +80,53 @@ func playMessages(t *testing.T, condenser config.Condenser, up fakeupstream.Opti
 		t.Error(err)
 	}
 	return report
+}
+
+// TestMessagesAreCounted: a client that asks for the tokens of a request is told those of what would be forwarded.
+func TestMessagesAreCounted(t *testing.T) {
+	cfg := config.Default()
+	cfg.Condenser = config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{
+		{Type: config.TypeObservationMasking, AttentionWindow: 2}, {Type: config.TypeAmortizedForgetting, MaxSize: 12, KeepFirst: 1},
+	}}
+	stage, err := replay.NewStage(*cfg, fakeupstream.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stage.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	elements := []string{`{"role":"user","content":"go"}`}
+	for n := range 12 {
+		elements = append(elements, fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"ls","input":{}}]}`, n),
+			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"%s"}]}`, n, strings.Repeat("a long result ", 20)))
+	}
+	body := `{"model":"gpt-4o","max_tokens":10,"messages":[` + strings.Join(elements, ",") + `]}`
+	post := func(path string) string {
+		req, err := http.NewRequest(http.MethodPost, stage.URL()+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Anthropic-Version", "2023-06-01")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s: %s (%v)", path, resp.Status, answer, err)
+		}
+		return string(answer)
+	}
+	post("/messages")
+	sent := stage.Upstream.Requests()[0]
+	if len(sent.Messages) >= len(elements) {
+		t.Fatalf("%d of %d messages were forwarded", len(sent.Messages), len(elements))
+	}
+	if got, want := post("/messages/count_tokens"), fmt.Sprintf(`"input_tokens":%d}`, sent.PromptTokens); !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }

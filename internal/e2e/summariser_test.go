@@ -58,7 +58,7 @@ func TestFailingSummarisers(t *testing.T) {
 				a := newPatient(t, failure, name == "no key" || name == "no model", settings.upstream)
 				deadline, silence := "20s", "1h"
 				if name == "hanging" {
-					deadline, silence = "200ms", "500ms"
+					deadline, silence = "1s", "2s"
 				}
 				a.proxy = serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0

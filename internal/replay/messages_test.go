@@ -17,6 +17,9 @@ import (
 // without: it condenses as in Chat Completions, the strict upstream takes every request, no answer is altered, and the log has it all.
 func TestMessagesAPI(t *testing.T) {
 	for name, condenser := range condensers() {
+		if testing.Short() && name != "llm" && name != "pipeline" {
+			continue // make slow plays them all
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			chat := playMessages(t, condenser, fakeupstream.Options{}, replay.Options{Protocol: "chat"})

@@ -74,7 +74,8 @@ const (
 func evictable(t *testing.T, s *Store) {
 	t.Helper()
 	r := newReplica(t, s)
-	r.serve("u1 g1 u2")
+	first, _ := r.serve("u1 g1 u2")
+	must(t, r.registry.Answered(t.Context(), &first, "", nil, nil)) // which proves the fork
 	res, _ := r.serve(evictedWords)
 	q := told(evictedWords)
 	view := session.Project(q.History, nil)

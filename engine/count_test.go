@@ -71,8 +71,8 @@ type calibrated struct {
 	tokenize.Calibration
 }
 
-func (c *calibrated) Observe(source string, counted, actual int) {
-	c.Calibration.Observe(source, counted, actual)
+func (c *calibrated) Observe(source string, counted, actual int, estimated bool) {
+	c.Calibration.Observe(source, counted, actual, estimated)
 }
 func (c *calibrated) Adjust(source string, counted int) int {
 	return c.Calibration.Adjust(source, counted)

@@ -34,8 +34,9 @@ type Sessions interface {
 // Tokens counts.
 type Tokens interface {
 	Counter(model string) Counter
-	// Observe tells what upstream counted for a request that was counted here. The source names what requests it is true of.
-	Observe(source string, counted, actual int)
+	// Observe tells what upstream counted for a request that was counted here, partly by estimates. The source names what requests it is
+	// true of.
+	Observe(source string, counted, actual int, estimated bool)
 	// Adjust corrects a count by what was observed of the source.
 	Adjust(source string, counted int) int
 }

@@ -99,7 +99,7 @@ func (s sessions) Registry(context.Context) (*session.Registry, session.Store, s
 type quarters struct{}
 
 func (quarters) Counter(string) engine.Counter   { return quarters{} }
-func (quarters) Observe(string, int, int)        {}
+func (quarters) Observe(string, int, int, bool)  {}
 func (quarters) Adjust(_ string, n int) int      { return n }
 func (quarters) Encoding() string                { return "quarters" }
 func (quarters) Text(s string) int               { return (len(s) + 3) / 4 }

@@ -51,16 +51,37 @@ func TestOverflowOnAFile(t *testing.T) {
 	}
 }
 
-// TestUsageOfFiles: what is learnt of files corrects requests with files, and no others.
+// TestUsageOfFiles: what is learnt of files corrects requests with files, and no others. Their counts are estimates, which may be far
+// too high: upstream's is believed at once.
 func TestUsageOfFiles(t *testing.T) {
-	r := newRig(t, condense.Noop{})
+	for theirs, want := range map[int]int{200: 2000, 50: 500, 10: 100} { // of each hundred tokens of ours
+		r := newRig(t, condense.Noop{})
+		for _, n := range []int{5, 7, 9} {
+			turn := r.begin(withFile(n), engine.WishNone)
+			r.logged(turn)
+			ours := turn.Sent().Tokens
+			report := turn.Used(ours, session.Usage{Input: ours * theirs / 100})
+			if got := r.begin(withFile(n+2), engine.WishNone).Adjust(1000); got < want-5 || got > want || report.Doubted {
+				t.Errorf("a thousand tokens count as %d, want %d: %+v", got, want, report)
+			}
+		}
+		if got := r.begin(says(11), engine.WishNone).Adjust(1000); got != 1000 {
+			t.Errorf("a thousand tokens of text count as %d", got)
+		}
+	}
+}
+
+// TestOverflowAfterSmallFiles: files that cost next to nothing make no window out of what is left of the count.
+func TestOverflowAfterSmallFiles(t *testing.T) {
+	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 	turn := r.begin(withFile(5), engine.WishNone)
 	r.logged(turn)
-	ours := turn.Sent().Tokens
-	turn.Used(ours, session.Usage{Input: 2 * ours})
-	for b, want := range map[*body]int{withFile(7): 2000, says(7): 1000} {
-		if got := r.begin(b, engine.WishNone).Adjust(1000); got != want {
-			t.Errorf("a thousand tokens count as %d, want %d", got, want)
-		}
+	turn.Used(turn.Sent().Tokens, session.Usage{Input: 30})
+	turn = r.begin(withFile(41), engine.WishNone)
+	r.logged(turn)
+	before := turn.Sent().Tokens
+	turn.Relieve(t.Context(), overflow.Overflow{})
+	if got := turn.Settle(t.Context(), true).Window; got != before {
+		t.Errorf("%d tokens were too many, and the window is taken for %d", before, got)
 	}
 }

@@ -72,6 +72,9 @@ func (t *Turn) learn(over overflow.Overflow, sent session.Size) bool {
 		}
 	}
 	ours := max(t.adjust(sent.Tokens), t.relief.theirs)
+	if t.shown.attached {
+		ours = max(ours, sent.Tokens) // the correction may be that of smaller files
+	}
 	if over.Limit > 0 && !t.shown.attached && believed*float64(ours+reserved(t.in.Split.MaxOutput, t.model)) < float64(over.Limit) {
 		return false
 	}
@@ -189,7 +192,7 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 	if t.relief.tries > 0 && t.relief.window > 0 {
 		t.keepWindow(t.relief.window, &report)
 	}
-	t.engine.o.Tokens.Observe(t.corrector(t.relief.files > 0), t.relief.ours, t.relief.theirs)
+	t.engine.o.Tokens.Observe(t.corrector(t.relief.files > 0), t.relief.ours, t.relief.theirs, t.relief.files > 0)
 	return report
 }
 

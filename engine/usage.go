@@ -77,11 +77,15 @@ func (t *Turn) Used(ours int, u session.Usage) (report Report) {
 	if actual <= 0 {
 		return report
 	}
+	if t.shown.attached { // ours is an estimate, which tells nothing of theirs
+		t.engine.o.Tokens.Observe(t.corrector(true), ours, actual, true)
+		return report
+	}
 	last, _ := t.engine.usages.threads.Get(thread)
 	next, believed := last.next(ours, actual)
 	t.engine.usages.threads.Add(thread, next)
 	if believed {
-		t.engine.o.Tokens.Observe(t.corrector(t.shown.attached), ours, actual)
+		t.engine.o.Tokens.Observe(t.corrector(false), ours, actual, false)
 		return report
 	}
 	report.Doubted = true

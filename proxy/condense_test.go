@@ -184,7 +184,7 @@ type calibration struct {
 
 func (c *calibration) Counter(string) engine.Counter { return quarters{} }
 
-func (c *calibration) Observe(_ string, counted, actual int) {
+func (c *calibration) Observe(_ string, counted, actual int, _ bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ratio = max(c.ratio, float64(actual)/float64(counted))

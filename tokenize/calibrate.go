@@ -16,11 +16,12 @@ const (
 	calibrationWeight = 0.2
 
 	lowestRatio, highestRatio = 0.5, 2.0
+	lowestEstimated           = 0.02 // of counts with images or files: a page may cost far less than its bytes tell
 )
 
 // Calibration learns, for each source of counts (a client's requests for a model at an upstream), how upstream's count relates to
-// ours, and corrects ours by it: an exponentially weighted average of actual/counted, kept within [0.5, 2]. It holds the ratios of
-// 4096 sources; for a further one it forgets another. The zero value is ready; it must not be copied. Safe for concurrent use.
+// ours, and corrects ours by it: an exponentially weighted average of actual/counted, kept within [0.5, 2]. Where our counts are partly
+// estimates it is the newest actual/counted instead, within [0.02, 2]. It holds the ratios of 4096 sources; for a further one it forgets another. The zero value is ready; it must not be copied. Safe for concurrent use.
 type Calibration struct {
 	mu     sync.RWMutex
 	ratios map[string]float64
@@ -28,16 +29,22 @@ type Calibration struct {
 
 // Observe notes that upstream counted actual prompt tokens where we counted counted. Ignored are counts below 200, and those of which
 // upstream counted less than half: it did not count the same prompt. The first observation is believed at once where upstream counts
-// more than we do, since that is the safe side.
-func (c *Calibration) Observe(source string, counted, actual int) {
+// more than we do, since that is the safe side. If counted includes estimates, as of images and files, any actual count is believed,
+// and at once.
+func (c *Calibration) Observe(source string, counted, actual int, estimated bool) {
+	if counted < calibrationFloor || actual <= 0 || len(source) > sourceBytes {
+		return
+	}
 	seen := min(float64(actual)/float64(counted), highestRatio)
-	if counted < calibrationFloor || seen < lowestRatio || len(source) > sourceBytes {
+	if seen < lowestRatio && !estimated {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ratio, known := c.ratios[source]
 	switch {
+	case estimated:
+		seen = max(seen, lowestEstimated)
 	case known:
 		seen = ratio + calibrationWeight*(seen-ratio)
 	case seen < 1:

@@ -25,7 +25,7 @@ func ExampleRegistry() {
 
 func ExampleCalibration() {
 	var calibration tokenize.Calibration
-	calibration.Observe("gpt-4o", 10_000, 10_400) // upstream's usage.prompt_tokens was 4 % above our count
+	calibration.Observe("gpt-4o", 10_000, 10_400, false) // upstream's usage.prompt_tokens was 4 % above our count
 	fmt.Println(calibration.Adjust("gpt-4o", 5_000))
 	// Output: 5200
 }

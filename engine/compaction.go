@@ -15,7 +15,7 @@ func (t *Turn) readsItself(in condense.Input) bool {
 
 // unabridged shows an agent that makes its own summary as much of its history as fits the window: all of it, or what the fewest of
 // the condensations that apply leave, as legible reads them. What does not fit under all of them is condensed like any request that is
-// too long.
+// too long. Where fewer are shown, no sealed reasoning is: what was answered after the others was bound to the condensed history.
 func (t *Turn) unabridged(
 	applied []session.Condensation, legible func([]session.Condensation) ([]session.Condensation, error),
 ) error {
@@ -25,6 +25,7 @@ func (t *Turn) unabridged(
 			return fmt.Errorf("read condensations: %w", err)
 		}
 		t.show(t.project(fewer))
+		t.show(t.reshaped(t.shown.view))
 		if !overWindow(t.input(condense.Need{})) {
 			return nil
 		}

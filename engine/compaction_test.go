@@ -54,6 +54,36 @@ func TestACompactionSeesItsWholeHistory(t *testing.T) {
 	}
 }
 
+// sealed is a request whose answers carry reasoning that is bound to what stands before it.
+func sealed(b *body) *body {
+	const bare, thought = `"assistant",`, `"assistant","thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"s"}],`
+	return &body{bytes: bytes.ReplaceAll(b.bytes, []byte(bare), []byte(thought))}
+}
+
+// TestACompactionSeesNoSealedReasoning: what was answered after a condensation was bound to the condensed history, so that upstream
+// would refuse it in the whole one.
+func TestACompactionSeesNoSealedReasoning(t *testing.T) {
+	r := newRig(t, rolling())
+	before := r.begin(summarised(sealed(calls("plan it", 3, 0))), engine.WishNone)
+	if !bytes.Equal(forwarded(before), summarised(sealed(calls("plan it", 3, 0))).bytes) {
+		t.Error("a history that was never condensed was changed")
+	}
+	main := r.begin(sealed(calls("build it", 8, 0)), engine.WishNone)
+	if report := main.Condense(t.Context()); len(report.Attempts) != 1 {
+		t.Fatalf("%+v", report)
+	}
+	r.logged(main)
+	turn := r.begin(summarised(sealed(calls("build it", 9, 0))), engine.WishNone)
+	turn.Condense(t.Context())
+	got := forwarded(turn)
+	if turn.Sent().Events != turn.Before().Events || bytes.Contains(got, []byte("thinking_blocks")) {
+		t.Errorf("%+v of %+v are sent: %s", turn.Sent(), turn.Before(), got)
+	}
+	if _, again := turn.Unchange(); !again {
+		t.Error("there is no last resort")
+	}
+}
+
 // TestALostRaceIsNoFailure: a request whose thread another one condenses goes on without, and nothing has failed.
 func TestALostRaceIsNoFailure(t *testing.T) {
 	r := newRig(t, rolling())

@@ -44,5 +44,6 @@ func (t *Turn) abridge(ctx context.Context) bool {
 		return false
 	}
 	t.show(t.project(applied))
+	t.relief.before, t.relief.trial = t.shown, nil
 	return true
 }

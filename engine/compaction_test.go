@@ -84,6 +84,30 @@ func TestACompactionSeesNoSealedReasoning(t *testing.T) {
 	}
 }
 
+// TestAReliefOfACompactionHoldsForTheNext: what it condenses builds on all that its thread was condensed by before.
+func TestAReliefOfACompactionHoldsForTheNext(t *testing.T) {
+	r := newRig(t, rolling())
+	main := r.begin(calls("build it", 8, 0), engine.WishNone)
+	condensed := main.Condense(t.Context()).Attempts
+	r.logged(main)
+	refused := r.begin(summarised(calls("build it", 16, 0)), engine.WishNone)
+	r.logged(refused)
+	if !refused.Relieve(t.Context(), overflow.Overflow{Limit: 500}).Smaller {
+		t.Fatalf("%+v are sent after an overflow", refused.Sent())
+	}
+	report := refused.Settle(t.Context(), true)
+	if len(condensed) != 1 || len(report.Attempts) != 1 || report.Attempts[0].Made == nil {
+		t.Fatalf("%+v, then %+v", condensed, report)
+	}
+	if base := report.Attempts[0].Made.Base; base != condensed[0].Made.ID {
+		t.Errorf("it builds on %+v, not on %+v", base, condensed[0].Made.ID)
+	}
+	r.window = 500
+	if again := r.begin(summarised(calls("build it", 16, 0)), engine.WishNone); again.Sent() != refused.Sent() {
+		t.Errorf("%+v are sent at once, %+v were after the overflow", again.Sent(), refused.Sent())
+	}
+}
+
 // TestALostRaceIsNoFailure: a request whose thread another one condenses goes on without, and nothing has failed.
 func TestALostRaceIsNoFailure(t *testing.T) {
 	r := newRig(t, rolling())

@@ -98,20 +98,12 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *
 	limited, cancel := context.WithTimeout(ctx, t.patience(job.Need()))
 	defer cancel()
 	if l != lockNever {
-		held, release, err := t.claim(limited)
-		if job.Need().Hard {
-			l = lockSoon
+		claim := t.claim
+		if l == lockSoon || job.Need().Hard {
+			claim = t.claimSoon
 		}
-		for errors.Is(err, session.ErrLocked) && l == lockSoon && pause(limited) {
-			if held, release, err = t.claim(limited); err != nil && limited.Err() != nil {
-				err = session.ErrLocked // still
-			}
-		}
-		if errors.Is(err, session.ErrLocked) && job.Need().Hard {
-			// What holds the lock takes too long. There is no time left for a model; of two condensations, the first logged counts.
-			held, release, err = limited, func() {}, nil
-		}
-		if l == lockAtOnce && errors.Is(err, session.ErrLocked) {
+		held, release, err := claim(limited)
+		if errors.Is(err, session.ErrLocked) {
 			return false // another request condenses the thread: this one goes on without
 		}
 		if err != nil {
@@ -157,6 +149,21 @@ func (t *Turn) claim(ctx context.Context) (held context.Context, release func(),
 	}
 	held, release = hold(ctx, lease, t.engine.o.Limits.CondenseLease/renewals)
 	return held, release, nil
+}
+
+// claimSoon is claim, but waits until ctx ends while another request has the lock. What holds it takes too long then: of two
+// condensations, the first logged counts.
+func (t *Turn) claimSoon(ctx context.Context) (held context.Context, release func(), err error) {
+	held, release, err = t.claim(ctx)
+	for errors.Is(err, session.ErrLocked) {
+		if !pause(ctx) {
+			return ctx, func() {}, nil
+		}
+		if held, release, err = t.claim(ctx); err != nil && ctx.Err() != nil {
+			err = session.ErrLocked // still
+		}
+	}
+	return held, release, err
 }
 
 // renewals is how many times a lock is renewed before it would run out.

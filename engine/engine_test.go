@@ -236,6 +236,36 @@ func TestRelieve(t *testing.T) {
 	}
 }
 
+// TestWhatUpstreamTookIsKept although its client has left and another request has the thread's lock; where upstream did not answer,
+// what no model made is not.
+func TestWhatUpstreamTookIsKept(t *testing.T) {
+	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
+	for _, answered := range []bool{false, true} {
+		turn := r.begin(says(41), engine.WishNone)
+		r.logged(turn)
+		if !turn.Relieve(t.Context(), overflow.Overflow{Limit: 600}).Smaller {
+			t.Fatal("nothing was condensed")
+		}
+		lease, err := r.store.Lock(t.Context(), turn.Place().Thread.ID, time.Hour)
+		must(t, err)
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		var report engine.Report
+		if answered {
+			report = turn.Settle(gone, true)
+		} else {
+			report = turn.Unanswered(gone)
+		}
+		lease.Release()
+		if kept := len(report.Attempts) == 1 && report.Attempts[0].Made != nil; kept != answered {
+			t.Errorf("answered %t: %+v", answered, report)
+		}
+	}
+	if next := r.begin(says(41), engine.WishNone); next.Sent() == next.Before() {
+		t.Error("the next request is forwarded as it came")
+	}
+}
+
 // TestBodyIsHeldForTheLog: a turn holds its body until its log is written, whenever its request is over.
 func TestBodyIsHeldForTheLog(t *testing.T) {
 	r := newRig(t, condense.Noop{})

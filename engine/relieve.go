@@ -196,10 +196,24 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 	return report
 }
 
-// keep logs the condensations that were on trial. What is forwarded stays as it is.
+// Unanswered ends what was done about refusals where no answer came. The summaries are logged, since a retry would pay for them again;
+// what no model made is forgotten.
+func (t *Turn) Unanswered(ctx context.Context) (report Report) {
+	paid := slices.DeleteFunc(slices.Clone(t.relief.trial), func(a Attempt) bool { return a.Made.Made() != session.MadeSummary })
+	t.relief.trial = nil
+	if len(paid) > 0 && !t.relief.asItCame {
+		t.keep(ctx, paid, &report)
+	}
+	return report
+}
+
+// keep logs the condensations that were on trial, although the client may have left. What is forwarded stays as it is.
 func (t *Turn) keep(ctx context.Context, trial []Attempt, report *Report) {
 	forwarded := t.shown
-	held, release, err := t.claim(ctx)
+	ctx = context.WithoutCancel(ctx)
+	limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	defer cancel()
+	_, release, err := t.claimSoon(limited)
 	if err != nil {
 		t.failed(report, Attempt{Reason: trial[0].Reason, Err: err})
 		return
@@ -207,7 +221,7 @@ func (t *Turn) keep(ctx context.Context, trial []Attempt, report *Report) {
 	defer release()
 	t.show(t.relief.before)
 	for _, a := range trial {
-		if !t.write(held, a, false, report) {
+		if !t.write(ctx, a, false, report) {
 			break
 		}
 	}

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // onRequest condenses only what it is asked to.
@@ -53,6 +55,65 @@ func TestOverflowIsRelieved(t *testing.T) {
 	}
 	if r.refusals() != before {
 		t.Error("the limit is not remembered: the next request was refused first")
+	}
+}
+
+// keeping is a store that tells of each condensation that it has.
+type keeping struct {
+	session.Store
+	kept chan struct{}
+}
+
+func (k *keeping) over(s session.Store) session.Store {
+	k.Store = s
+	return k
+}
+
+func (k *keeping) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
+	defer func() { k.kept <- struct{}{} }()
+	return k.Store.Condense(ctx, id, c)
+}
+
+// TestASummaryOutlivesAnAnswerThatDoesNotCome: a retry of what was condensed for an overflow is not condensed again, whether upstream
+// broke off or the client did not wait.
+func TestASummaryOutlivesAnAnswerThatDoesNotCome(t *testing.T) {
+	for name, fault := range map[string]fakeupstream.Fault{
+		"upstream resets": {Break: fakeupstream.BreakReset, BreakAfter: -1}, "client leaves": {HoldHeaders: make(chan struct{})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			var back atomic.Bool
+			store := &keeping{kept: make(chan struct{}, 8)}
+			r := condensing(t, setup{condenser: onRequest(), store: store.over, upstream: fakeupstream.Options{
+				Windows: map[string]int{"gpt-4o": 2000}, Reply: func(*fakeupstream.Request) (a fakeupstream.Answer) {
+					if back.Load() {
+						return a
+					}
+					if a.Fault = fault; fault.HoldHeaders != nil {
+						leave()
+					}
+					return a
+				},
+			}})
+			body := messages(turns("tea", 31)...)
+			if resp, err := r.client.Do(r.request(ctx, http.MethodPost, "/v1/chat/completions", body)); err == nil {
+				_ = resp.Body.Close()
+			}
+			select {
+			case <-store.kept:
+			case <-guard(t).Done():
+				t.Fatal("nothing was kept")
+			}
+			back.Store(true)
+			refused, paid := r.refusals(), r.up.SummariserCalls()
+			if refused == 0 || paid == 0 {
+				t.Fatalf("%d refusals, %d summaries", refused, paid)
+			}
+			if resp, answer := r.ask(body); resp.StatusCode != http.StatusOK || r.refusals() != refused || r.up.SummariserCalls() != paid {
+				t.Errorf("%s, %d more refusals, %d more summaries: %s", resp.Status, r.refusals()-refused, r.up.SummariserCalls()-paid, answer)
+			}
+		})
 	}
 }
 

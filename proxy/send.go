@@ -67,6 +67,9 @@ func (r *request) persist(resp *http.Response) (*http.Response, error) {
 		_ = resp.Body.Close()
 		var err error
 		if resp, err = r.send(r.forwarded()); err != nil {
+			if r.turn != nil {
+				r.orAsItCame(func() { r.note(r.turn.Unanswered(r.ctx)) })
+			}
 			return nil, err
 		}
 	}

@@ -252,9 +252,13 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 	return true
 }
 
-// write logs a condensation and shows it.
+// write logs a condensation and shows it. A request that waits for it does so no longer than for a read beyond its deadline.
 func (t *Turn) write(ctx context.Context, a Attempt, abandoned bool, report *Report) bool {
-	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
+	limit := writeFactor * t.engine.o.Limits.Store
+	if f := t.waits.flight; f != nil && !abandoned {
+		limit = min(limit, max(t.deadline()-t.engine.o.Now().Sub(f.begun), 0)+t.engine.o.Limits.Store)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	a.Made.Cause = condense.Cause(a.Fallback)
 	c, err := t.outlasted(ctx, *a.Made, abandoned)

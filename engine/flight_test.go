@@ -5,10 +5,12 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // held is a summariser that answers when it is let go.
@@ -30,6 +32,39 @@ type noticed struct {
 func (n noticed) Done() <-chan struct{} {
 	n.once.Do(func() { close(n.waited) })
 	return n.Context.Done()
+}
+
+// stalling is a store that takes no condensation before its time is up.
+type stalling struct {
+	session.Store
+	left chan time.Duration // gets the time that each was given
+}
+
+func (s stalling) Condense(ctx context.Context, _ session.ThreadID, c session.Condensation) (session.Condensation, error) {
+	until, _ := ctx.Deadline()
+	s.left <- time.Until(until)
+	return c, session.ErrUnavailable
+}
+
+// TestAWriteDoesNotOutlastTheDeadline: a request waits for the write of its condensation no longer than for a read beyond its deadline.
+func TestAWriteDoesNotOutlastTheDeadline(t *testing.T) {
+	r := newRig(t, rolling())
+	store := stalling{r.store, make(chan time.Duration, 1)}
+	var err error
+	r.engine, err = engine.New(engine.Options{
+		Sessions: sessions{store}, Tokens: &calibrated{}, Now: func() time.Time { return r.clock },
+		Limits: engine.Limits{Store: time.Hour, Condense: time.Hour, CondenseLease: time.Hour},
+	})
+	must(t, err)
+	r.settings = r.engine.Swap(*r.settings)
+	r.tenant.Deadline = time.Hour
+	turn := r.begin(says(21), engine.WishNone)
+	if report := turn.Condense(t.Context()); len(report.Attempts) != 1 || report.Attempts[0].Made != nil {
+		t.Errorf("%+v", report)
+	}
+	if left := <-store.left; left > 2*time.Hour || left < time.Hour {
+		t.Errorf("the write may take %s", left)
+	}
 }
 
 // TestIdenticalFirstRequests: of two requests that begin the same new thread at once, one condenses, and the other shows it, too.

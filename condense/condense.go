@@ -79,7 +79,7 @@ type Endpoint struct {
 type Way struct {
 	Path      string // below the base URL, before the API's own path: of an Azure deployment
 	Query     string // e.g. api-version
-	KeyHeader string // that the key is in; empty: Authorization
+	KeyHeader string // that the key is in; empty: Authorization, or Azure's where the server is
 	Headers   string // of organisations and gateways: lines of a name, a colon and a value
 }
 

@@ -104,7 +104,8 @@ func (l *LLM) model(in Input) string {
 	return in.Model
 }
 
-// endpoint is where the summariser is. The client's own key goes nowhere but to the client's own upstream.
+// endpoint is where the summariser is. The client's own key goes nowhere but to the client's own upstream, and a configured one
+// without the client's headers: they could have a gateway send it elsewhere, or bill it to another organisation.
 func (l *LLM) endpoint(in Input) Endpoint {
 	e := l.s.Endpoint
 	if e.BaseURL == "" {
@@ -113,10 +114,12 @@ func (l *LLM) endpoint(in Input) Endpoint {
 	if e.BaseURL != in.Upstream.BaseURL {
 		return e
 	}
-	if e.APIKey == "" {
+	if e.Way = in.Upstream.Way; e.APIKey == "" {
 		e.APIKey = in.Upstream.APIKey
+	} else {
+		e.Way.KeyHeader, e.Way.Headers = "", ""
 	}
-	if e.Way = in.Upstream.Way; e.Way.Path != "" && l.s.Model != "" && l.s.Model != in.Model {
+	if e.Way.Path != "" && l.s.Model != "" && l.s.Model != in.Model {
 		e.Way.Path = agents.Deployed(e.Way.Path, l.s.Model)
 	}
 	return e

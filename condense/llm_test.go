@@ -25,7 +25,9 @@ func chatter(n int) *session.History {
 }
 
 func TestSummariserIsItsOwn(t *testing.T) {
-	client := condense.Endpoint{BaseURL: "https://client.example/v1", APIKey: "client-key"}
+	client := condense.Endpoint{BaseURL: "https://client.example/v1", APIKey: "client-key", Way: condense.Way{
+		Path: "/openai/deployments/big", Query: "api-version=1", KeyHeader: "Api-Key", Headers: "X-Portkey-Custom-Host:https://evil.example\n",
+	}}
 	for name, c := range map[string]struct {
 		settings condense.LLMSettings
 		model    string
@@ -36,8 +38,9 @@ func TestSummariserIsItsOwn(t *testing.T) {
 			condense.LLMSettings{Model: "small", Endpoint: condense.Endpoint{BaseURL: "https://own.example", APIKey: "own"}},
 			"small", condense.Endpoint{BaseURL: "https://own.example", APIKey: "own"},
 		},
-		"own key": {
-			condense.LLMSettings{Endpoint: condense.Endpoint{APIKey: "own"}}, "main-model", condense.Endpoint{BaseURL: client.BaseURL, APIKey: "own"},
+		"own key, without the client's headers": {
+			condense.LLMSettings{Endpoint: condense.Endpoint{APIKey: "own"}}, "main-model",
+			condense.Endpoint{BaseURL: client.BaseURL, APIKey: "own", Way: condense.Way{Path: client.Way.Path, Query: client.Way.Query}},
 		},
 		"the client's key stays at home": {
 			condense.LLMSettings{Endpoint: condense.Endpoint{BaseURL: "http://local"}}, "main-model", condense.Endpoint{BaseURL: "http://local"},

@@ -56,20 +56,23 @@ func newAzure(t *testing.T, key string) *azure {
 }
 
 // TestAzure: calls of a deployment are condensed, and our own calls go to a deployment, with the version, the key and the headers of
-// the organisation and of gateways. The key is the client's, or the configured one.
+// the organisation and of gateways. The key is the client's, or the configured one. With a key of the summariser's own go none of the
+// client's headers.
 func TestAzure(t *testing.T) {
 	for name, c := range map[string]struct {
-		configured, query, summariser, want string
+		configured, query, summariser, key, want string
 	}{
-		"client's key, own model":     {"", "", "", "/openai/deployments/Our-GPT/chat/completions"},
-		"configured key, other model": {keyMark + "azure", "", "small", "/openai/deployments/small/chat/completions"},
-		"version in the base":         {"", "?api-version=2024-10-21", "", "/openai/deployments/Our-GPT/chat/completions"},
+		"client's key, own model":     {"", "", "", "", "/openai/deployments/Our-GPT/chat/completions"},
+		"configured key, other model": {keyMark + "azure", "", "small", "", "/openai/deployments/small/chat/completions"},
+		"version in the base":         {"", "?api-version=2024-10-21", "", "", "/openai/deployments/Our-GPT/chat/completions"},
+		"summariser's own key":        {"", "", "", keyMark + "azure", "/openai/deployments/Our-GPT/chat/completions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAzure(t, keyMark+"azure")
 			condenser := condense.NewLLM(condense.LLMSettings{
 				Settings:   condense.Settings{MaxSize: 10, KeepFirst: 2, MinimumProgress: 0.1},
 				Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience}, Model: c.summariser,
+				Endpoint: condense.Endpoint{APIKey: c.key},
 			})
 			r := newRig(t, setup{base: a.URL + c.query, tenants: func(base *url.URL) []*proxy.Tenant {
 				return []*proxy.Tenant{{
@@ -98,7 +101,9 @@ func TestAzure(t *testing.T) {
 			if a.paths[0] != c.want || a.paths[last] != "/openai/deployments/Our-GPT/chat/completions" {
 				t.Errorf("called %v", a.paths)
 			}
-			if own.Header.Get("Helicone-Property-App") != "tea" || own.Header.Get("OpenAI-Organization") != "org-1" {
+			billed := own.Header.Get("Helicone-Property-App") == "tea" && own.Header.Get("OpenAI-Organization") == "org-1"
+			unbilled := own.Header.Get("Helicone-Property-App")+own.Header.Get("OpenAI-Organization") == ""
+			if c.key == "" && !billed || c.key != "" && !unbilled {
 				t.Errorf("our own call has the headers %v", own.Header)
 			}
 		})

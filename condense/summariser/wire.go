@@ -82,7 +82,7 @@ func address(r *http.Request, to condense.Endpoint) error {
 		r.Header.Add(name, value)
 	}
 	header := to.Way.KeyHeader
-	if header == "" && agents.Azure(base) {
+	if header == "" && (to.Way.Path != "" || agents.Azure(base)) {
 		header = "api-key"
 	}
 	if header != "" && header != "Authorization" && to.APIKey != "" {

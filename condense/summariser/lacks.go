@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -86,15 +87,20 @@ func (l *lacks) learn(err error) bool {
 	var mistyped *json.UnmarshalTypeError
 	switch {
 	case err == nil, refused && text == "":
-	case strings.Contains(text, "effort"):
+	case has(text, `(reasoning_)?effort`):
 		l.effort = true
 	case strings.Contains(text, "stream_options"), strings.Contains(text, "include_usage"):
 		l.options = true
-	case strings.Contains(text, "stream"), errors.Is(err, errWhole), errors.Is(err, errSilent),
+	case has(text, `stream(s|ed|ing)?`), errors.Is(err, errWhole), errors.Is(err, errSilent),
 		errors.As(err, &syntax), errors.As(err, &mistyped): // a stream that cannot be read
 		l.stream = true
 	}
 	return *l != was
+}
+
+// has reports whether a text has a word, which is no part of another one.
+func has(text, word string) bool {
+	return regexp.MustCompile(`\b` + word + `\b`).MatchString(text)
 }
 
 // refusal reports whether a server refused a request, and what it says, in lower case, if it may not take the request's form.

@@ -42,16 +42,19 @@ type OpenAI struct {
 
 var _ condense.Summariser = OpenAI{}
 
-// Summarise implements Summariser. What the server refuses of the form of the call is left out, and it is asked again.
+// Summarise implements Summariser. What the server refuses of the form of the call is left out, and it is asked again;
+// that is remembered once the server no longer refuses.
 func (o OpenAI) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
-	known := o.Lacks.of(r)
+	before := o.Lacks.of(r)
+	known := before
 	for {
 		answer, err := o.call(ctx, r, known)
-		if known.learn(err) {
+		ended := err == nil || errors.Is(err, errSilent) || errors.Is(err, errWhole)
+		if known.learn(err) && !ended {
+			continue
+		}
+		if ended && known != before {
 			o.Lacks.remember(r, known)
-			if !errors.Is(err, errSilent) && !errors.Is(err, errWhole) {
-				continue
-			}
 		}
 		if err != nil && !errors.Is(err, errWhole) {
 			return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)

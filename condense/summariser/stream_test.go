@@ -163,6 +163,39 @@ func TestPlainCalls(t *testing.T) {
 	}
 }
 
+// TestOtherRefusals: a refusal that has little to do with the form of the call, whatever words are in it, changes nothing about the next.
+func TestOtherRefusals(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"error":{"message":"the upstream, with best efforts, cannot serve this"}}`:         "[true true]",
+		`{"error":{"message":"unsupported: {\"stream\":true,\"messages\":[]}"}}`:             "[true false true false]",
+		`{"error":{"message":"reasoning_effort and stream are fine, the rest is too long"}}`: "[true true true true]",
+	} {
+		var got []bool
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var body map[string]any
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+			got = append(got, body["stream"] == true)
+			w.WriteHeader(http.StatusBadRequest)
+			io.WriteString(w, text)
+		}))
+		lacks, err := summariser.NewLacks(time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := (summariser.OpenAI{Lacks: lacks}).Summarise(t.Context(), request(server.URL, "m")); err == nil {
+				t.Errorf("%s: no error", text)
+			}
+		}
+		server.Close()
+		if fmt.Sprint(got) != want {
+			t.Errorf("%s: streamed %v, want %s", text, got, want)
+		}
+	}
+}
+
 // slow is a server whose answer comes at a given pace.
 type slow func(body io.Writer)
 

@@ -38,8 +38,8 @@ func Attachments(c session.Content) string {
 
 // shown is what a client wrote, on one line, and such that it closes no mark.
 func shown(text string) string {
-	text = strings.Join(strings.Fields(Printable(text)), " ")
-	return strings.NewReplacer("[", "(", "]", ")").Replace(ends(text, attachmentBytes))
+	text = strings.Join(strings.Fields(ends(Printable(text), attachmentBytes)), " ")
+	return strings.NewReplacer("[", "(", "]", ")").Replace(text)
 }
 
 // Attached is a text with the marks of the message's attachments below it.

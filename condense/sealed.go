@@ -14,18 +14,21 @@ func lastSealed(h *session.History) int {
 	return 0
 }
 
-// openLoop reports whether the history ends in a tool loop, begun after its newest user message, in which a message carries
-// sealed reasoning.
+// openLoop reports whether the history ends in a tool loop in which a message carries sealed reasoning. Texts of the user next to
+// tool results do not end a loop.
 func openLoop(h *session.History) bool {
-	if h.Len() == 0 || h.Message(h.Len()).Kind != session.Observation {
-		return false
-	}
+	results, said := false, false
 	for p := h.Len(); p > 0; p-- {
 		switch m := h.Message(p); {
-		case m.Kind == session.User:
+		case m.Kind == session.User || m.Kind == session.Observation:
+			results = m.Kind == session.Observation || results && !said
+			said = false
+		case !results:
 			return false
 		case m.Sealed:
 			return true
+		default:
+			said = true
 		}
 	}
 	return false

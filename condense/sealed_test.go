@@ -1,0 +1,29 @@
+package condense_test
+
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// TestWaits: a tool loop is open while results of its calls are the newest that came, with or without the user's texts next to them.
+func TestWaits(t *testing.T) {
+	kinds := map[rune]session.Kind{
+		'u': session.User, 'a': session.Agent, 'A': session.Agent, 'c': session.Action, 'C': session.Action, 'r': session.Observation,
+	}
+	for history, want := range map[string]bool{ // upper case: sealed
+		"": false, "u": false, "uA": false, "uC": false, "uCr": true, "ucr": false, "uCrcr": true, "uCrru": true, "uCrur": true,
+		"uCruu": true, "uCrucr": true, "uCrAu": false, "uAucr": false, "uAucru": false, "uAuCru": true, "uCraucr": false, "uCracr": true,
+		"uCrcrA": false, "r": false, "ur": false,
+	} {
+		var messages []session.Message
+		for _, k := range history {
+			messages = append(messages, session.Message{Kind: kinds[k], Sealed: k < 'a'})
+		}
+		in := condense.Input{View: &session.View{History: session.NewHistory(session.Hash{}, messages)}, NeedsReasoning: true}
+		if in.Waits() != want {
+			t.Errorf("%s: waits: %t", history, !want)
+		}
+	}
+}

@@ -79,12 +79,15 @@ func SideRequest(r Request) string {
 	told, asked := summarises(head(system, promptReach)), summarises(user)
 	switch {
 	case told && asked,
-		!r.Tools && r.Calls && (told || asked),
+		!r.Tools && r.Calls && (orders(system) || orders(user)),
 		!r.Tools && r.Alone && (told || quotes(user)):
 		return Compaction
 	}
 	return ""
 }
+
+// orderReach is how soon an order to summarise says so.
+const orderReach = 160
 
 // promptReach is how soon a system prompt for summaries says so.
 const promptReach = 300
@@ -99,6 +102,9 @@ var (
 func summarises(text string) bool {
 	return speaks(text, summaryVerbs[:]) && speaks(text, summaryNouns[:])
 }
+
+// orders reports whether a text begins by asking for a summary.
+func orders(text string) bool { return summarises(head(text, orderReach)) && !strings.HasPrefix(text, "<") }
 
 func quotes(text string) bool { return speaks(text, summaryVerbs[:]) && speaks(text, summaryQuotes[:]) }
 

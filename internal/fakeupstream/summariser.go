@@ -24,7 +24,7 @@ const (
 // the first and the last ones. Made to call a function, or to answer by a JSON schema, it fills the schema: texts with
 // the summary, lists of integers with the numbers of the events that the prompt names, newest first.
 func Extract(req *Request) Answer {
-	text := req.Text()
+	text := kept.ReplaceAllString(req.Text(), "")
 	if name, schema := forcedFunction(asObject(req.Body)); name != "" {
 		filled := fill(schema, text)
 		return Answer{ToolCalls: []ToolCall{{ID: "call_summary", Name: name, Arguments: string(filled)}}}
@@ -35,6 +35,9 @@ func Extract(req *Request) Answer {
 	}
 	return Answer{Content: "CURRENT_STATE: " + extract(text)}
 }
+
+// kept is what a summariser is shown for understanding only.
+var kept = regexp.MustCompile(`(?s)<dewpoint_kept.*?</dewpoint_kept>`)
 
 // forcedFunction returns the function that tool_choice demands and its parameters; "" when none is demanded.
 func forcedFunction(top object) (name string, parameters json.RawMessage) {

@@ -82,7 +82,7 @@ llms: {cheap: {model: %s, api_key: %s}}
 models:
   %s: {context_window: 128000, max_output: 4000, encoding: o200k_base}
   %s: {context_window: 128000, max_output: 4000, encoding: o200k_base}
-limits: {upstream_response_header_timeout: %s, stream_idle_timeout: %s, summariser_timeout: %s}
+limits: {stream_keep_alive: 0s, upstream_response_header_timeout: %s, stream_idle_timeout: %s, summariser_timeout: %s}
 tenants:
 `, c.upstream, c.store, modelCheap, cheapKey, modelMain, modelCheap, c.limit.Silence, c.limit.Silence, c.limit.Summariser)
 	for _, t := range c.tenants {

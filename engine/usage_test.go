@@ -142,3 +142,51 @@ func TestWindowOfAnError(t *testing.T) {
 	f("a tiny window", 41, 0, true, overflow.Overflow{Limit: 50}, 0)
 	f("a configured window", 41, 128_000, true, overflow.Overflow{Limit: 2000}, 0)
 }
+
+// TestWhatIsTakenForAWindow: only a count that has stopped growing is one. What upstream does not count of each request, it does not cut.
+func TestWhatIsTakenForAWindow(t *testing.T) {
+	reasoning := func(percent int) func(i, ours int) int {
+		return func(i, ours int) int { return 3000 + (ours-3000)*(100-percent)/100 }
+	}
+	for name, c := range map[string]struct {
+		first, step int // of our counts
+		theirs      func(i, ours int) int
+		want        int
+	}{
+		"55% reasoning":         {3000, 1500, reasoning(55), 0},
+		"60% reasoning":         {3000, 500, reasoning(60), 0},
+		"70% reasoning":         {3000, 1500, reasoning(70), 0},
+		"70% in small steps":    {28_500, 150, reasoning(70), 0},
+		"95% reasoning":         {3000, 500, reasoning(95), 0},
+		"hardly anything":       {5000, 299, func(_, ours int) int { return 650 + (ours-5000)/30 }, 0},
+		"a cached head":         {40_000, 700, func(_, ours int) int { return ours - 30_000 }, 0},
+		"all but what is new":   {3000, 500, func(int, int) int { return 700 }, 0},
+		"reasoning for a while": {3000, 1500, func(i, ours int) int { return ours - ours*(i/8)/10 }, 0},
+		"stripped later": {3000, 1500, func(i, ours int) int { // reasoning of 95%, which stays until the user speaks
+			if i < 16 {
+				return ours
+			}
+			return ours*7/10 + 75*(i-16) - 1050*(i-16)
+		}, 0},
+		"cut":                  {3000, 500, func(_, ours int) int { return min(ours, 16_000) }, 16_000},
+		"cut from the first":   {30_000, 500, func(int, int) int { return 4096 }, 4096},
+		"cut in small steps":   {30_000, 60, func(int, int) int { return 4096 }, 4096},
+		"cut at messages":      {30_000, 700, func(i, _ int) int { return 4096 - []int{300, 20, 170, 96}[i%4] }, 4076},
+		"cut and reasoning":    {3000, 1500, func(i, ours int) int { return min(reasoning(60)(i, ours), 16_000) }, 16_000},
+		"cut, and then larger": {3000, 1500, func(i, _ int) int { return 8000 + 8000*min(i/40, 1) }, 8000},
+	} {
+		r := newRig(t, condense.Noop{})
+		learnt := 0
+		for i := range 60 {
+			turn := r.begin(says(2*i+1), engine.WishNone)
+			r.logged(turn)
+			ours := c.first + i*c.step
+			if got := turn.Used(ours, session.Usage{Input: c.theirs(i, ours)}).Window; learnt == 0 {
+				learnt = got
+			}
+		}
+		if learnt != c.want {
+			t.Errorf("%s: a window of %d is learnt, want %d", name, learnt, c.want)
+		}
+	}
+}

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // learnt is the context windows that upstreams showed to have, by their errors or by cutting prompts, by source, and which
@@ -25,8 +23,8 @@ type source [sha256.Size]byte
 type learntWindow struct {
 	tokens int
 	at     time.Time
-	thread session.ThreadID // in which it was learnt
-	shared bool             // a second thread, or the same one much later, has confirmed it
+	by     source // the client that met it last
+	shared bool   // a second client has confirmed it
 }
 
 const (
@@ -57,12 +55,14 @@ func (l *learnt) purge() {
 
 // set notes a window that a client has met. Others are held to it once it is confirmed.
 func (l *learnt) set(own, all source, w learntWindow) {
+	w.by = own
 	l.windows.Add(own, w)
 	last, known := l.windows.Get(all)
-	if known && w.at.Sub(last.at) < learntShared && same(last.tokens, w.tokens) {
-		w.shared = last.shared || last.thread != w.thread || w.at.Sub(last.at) >= learntOwn
-		w.tokens = min(w.tokens, last.tokens)
-		if !w.shared {
+	if known && w.at.Sub(last.at) < learntShared {
+		switch confirmed := last.by != own && same(last.tokens, w.tokens); {
+		case confirmed:
+			w.shared, w.tokens = true, min(w.tokens, last.tokens)
+		case last.shared:
 			return
 		}
 	}
@@ -90,7 +90,7 @@ func (t *Turn) keepWindow(window int, report *Report) {
 	if t.model.Configured || window < learntMin {
 		return
 	}
-	t.engine.learnt.set(t.counter.source, t.shared(), learntWindow{tokens: window, at: t.engine.o.Now(), thread: t.place.Thread.ID})
+	t.engine.learnt.set(t.counter.source, t.shared(), learntWindow{tokens: window, at: t.engine.o.Now()})
 	report.Window = window
 }
 

@@ -73,8 +73,8 @@ func (p pair) slow(since pair) bool { return p.theirs-since.theirs <= (p.ours-si
 // stillEnough is how many such requests show that upstream cuts prompts.
 const stillEnough = 3
 
-// next is the row with a further request. A count that grows with ours begins another row. One that is higher than all before, or lower,
-// or grows after it fell, proves nothing: what is not cut grows, except where something is left out of it.
+// next is the row with a further request. A count that grows with ours begins another row. One that is higher than all before, or
+// lower, or grows after it fell, proves nothing: what is not cut grows, except where something is left out of it.
 func (s still) next(p pair) still {
 	if s.requests == 0 || !p.slow(s.first) || p.theirs < s.most*7/10 {
 		return still{requests: 1, first: p, least: p, most: p.theirs}

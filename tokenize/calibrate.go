@@ -20,8 +20,9 @@ const (
 )
 
 // Calibration learns, for each source of counts (a client's requests for a model at an upstream), how upstream's count relates to
-// ours, and corrects ours by it: an exponentially weighted average of actual/counted, kept within [0.5, 2]. Where our counts are partly
-// estimates it is the newest actual/counted instead, within [0.02, 2]. It holds the ratios of 4096 sources; for a further one it forgets another. The zero value is ready; it must not be copied. Safe for concurrent use.
+// ours, and corrects ours by it: an exponentially weighted average of actual/counted, kept within [0.5, 2]. Where our counts are
+// partly estimates it is the newest actual/counted instead, within [0.02, 2]. It holds the ratios of 4096 sources; for a further one
+// it forgets another. The zero value is ready; it must not be copied. Safe for concurrent use.
 type Calibration struct {
 	mu     sync.RWMutex
 	ratios map[string]float64

@@ -72,6 +72,59 @@ func TestAttacksOnWords(t *testing.T) {
 	}
 }
 
+// TestTemplatesAreNotTyped: what an agent without tool calls sends as the user's, after every command, takes no rule away that a
+// person typed, and no excerpt tells that the user wrote it.
+func TestTemplatesAreNotTyped(t *testing.T) {
+	rule := "Never push to main. " + strings.Repeat("And explain each step before you take it. ", 6) + "Use tabs."
+	for name, template := range map[string]string{
+		"brackets":    "[execute_command for 'make part-%d'] Result:\n%s",
+		"elements":    "<returncode>%d</returncode>\n<output>\n%s</output>",
+		"observation": "Observation: /srv/build/%d.log\n%s",
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, texts := rule, []string{"build it", "yes"}
+			for n := range 80 {
+				printed := fmt.Sprintf(template, n, strings.Repeat(fmt.Sprintf("/srv/out/%d.go:12 in run()\n", n), 8000/27))
+				texts = append(texts, text, "make it")
+				text = printed
+			}
+			a := attempt{rule: rule}
+			log, v := a.converse(t, condense.Excerpts{Settings: condense.Settings{MaxTokens: 20000, KeepFirst: 1}}, texts)
+			if len(log) < 5 {
+				t.Errorf("only %d condensations", len(log))
+			}
+			a.check(t, len(texts), v)
+			for _, item := range v.Items {
+				if item.Index < 0 && strings.Contains(record.Parse(item.Summary).Excerpts, "### user") {
+					t.Errorf("the user is said to have written what was printed: %s", item.Summary)
+				}
+			}
+		})
+	}
+}
+
+// converse has a user and an agent speak in turns, which are condensed after each.
+func (a attempt) converse(t *testing.T, c condense.Condenser, texts []string) (log []session.Condensation, v session.View) {
+	t.Helper()
+	messages := []session.Message{condensetest.Message(session.Content{Role: "system", Text: "be good"})}
+	for i, text := range texts {
+		messages = append(messages, condensetest.Message(session.Content{Role: [...]string{"user", "assistant"}[i%2], Text: text}))
+		h := session.NewHistory(session.Hash{}, messages)
+		if v = project(h, log); i%2 == 0 {
+			continue
+		}
+		if job := c.Condense(input(&v)).Job; job != nil {
+			result, err := job.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			log = append(log, result.Condensation)
+			v = project(h, log)
+		}
+	}
+	return log, v
+}
+
 // attempt is a conversation in which the user demands something once, after the head.
 type attempt struct {
 	rule, message string

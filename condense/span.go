@@ -36,6 +36,7 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 		gone[p], fresh[p] = true, true
 		s.missing.add(p)
 	}
+	heads := make([]string, len(in.View.History.Messages))
 	late, shown := s.earlier(in.View.Applied), s.shown(in.View)
 	for i := range in.View.History.Messages {
 		m, p := &in.View.History.Messages[i], in.View.History.Pos(i)
@@ -52,10 +53,15 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 		quoted.Text = record.Attached(content.Text, content)
 		s.history = append(s.history, excerpt.Message{Kind: m.Kind, Content: quoted, Shown: !gone[p]})
 		if gone[p] {
-			s.words.Forget(m.Kind, content)
+			heads[i] = s.words.Forget(m.Kind, content)
 		}
 		if fresh[p] || late[p] {
 			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})
+		}
+	}
+	for i, head := range heads {
+		if s.words.Template(head) {
+			s.history[i].Kind = session.Observation
 		}
 	}
 	return s, nil

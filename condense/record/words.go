@@ -17,67 +17,110 @@ const (
 	pasteBytes    = 400     // of a fenced block
 )
 
-// Words are what the user wrote in what is forgotten, word for word, with the marks of what was attached. Nothing but the room for them decides what is kept: not what
-// they say, and not what a record or a tool says about them.
+// What makes messages a template: agents without tool calls send what tools print as the user's, and begin it alike.
+const (
+	headBytes     = 12 // of a message's beginning
+	templateCount = 4  // messages that begin so
+)
+
+// Words are what the user wrote in what is forgotten, word for word, with the marks of what was attached.
+// Nothing but the room for them decides what is kept, after what is a template and was hardly typed: not what they say, and not what
+// a record or a tool says about them.
 type Words struct {
-	said []string       // as it was written, the oldest first; empty if it was said again later
-	last map[string]int // where each text was said last
+	said  []string       // as it was written, the oldest first; empty if it was said again later
+	last  map[string]int // where each text was said last
+	heads map[string]int // how many texts begin so
 }
 
-// Forget takes in a message that is forgotten. Messages come oldest first. The same text counts once, where it was said last.
-func (w *Words) Forget(kind session.Kind, c session.Content) {
+// Forget takes in a message that is forgotten, and gives its beginning. Messages come oldest first. The same text counts once, where
+// it was said last.
+func (w *Words) Forget(kind session.Kind, c session.Content) (head string) {
 	if kind != session.User {
-		return
+		return ""
 	}
 	text := Attached(ends(strings.TrimSpace(withoutPastes(typed(c.Text))), wordsBytes), c)
 	if text == "" {
-		return
-	}
-	if at, again := w.last[text]; again {
-		w.said[at] = ""
+		return ""
 	}
 	if w.last == nil {
-		w.last = map[string]int{}
+		w.last, w.heads = map[string]int{}, map[string]int{}
+	}
+	head = headOf(text)
+	if at, again := w.last[text]; again {
+		w.said[at] = ""
+	} else {
+		w.heads[head]++
 	}
 	w.last[text] = len(w.said)
 	w.said = append(w.said, text)
+	return head
 }
 
+func headOf(text string) string { return text[:min(len(text), headBytes)] }
+
+// Template reports whether messages with a beginning are a template, as far as messages were taken in.
+func (w *Words) Template(head string) bool { return w.heads[head] >= templateCount }
+
 // Text is the messages within a number of tokens, in the order in which they were written. Where there is no room for all, long ones
-// are cut until there is, so that they do not push out short ones; where even that does not help, the newest stay.
+// are cut until there is, so that they do not push out short ones; where even that does not help, the newest stay. Templates take the
+// room that is left.
 func (w *Words) Text(tokens int, count func(string) int) string {
-	var lines []string
-	for limit := wordsBytes; limit >= minWordsBytes; limit /= 2 {
-		var all bool
-		if lines, all = w.newest(limit, tokens, count); all {
-			break
+	kept := map[int]string{}
+	typed, templates := w.sorts()
+	for _, sort := range [...][]int{typed, templates} {
+		var part chosen
+		for limit := wordsBytes; limit >= minWordsBytes && !part.all; limit /= 2 {
+			part = w.newest(sort, limit, tokens, count)
 		}
+		maps.Copy(kept, part.lines)
+		tokens = part.left
 	}
-	slices.Reverse(lines)
+	var lines []string
+	for _, at := range slices.Sorted(maps.Keys(kept)) {
+		lines = append(lines, kept[at])
+	}
 	return strings.Join(lines, "\n")
 }
 
-// Fit reports whether a number of tokens has room for all messages, the long ones cut.
+// Fit reports whether a number of tokens has room for all messages but templates, the long ones cut.
 func (w *Words) Fit(tokens int, count func(string) int) bool {
-	_, all := w.newest(minWordsBytes, tokens, count)
-	return all
+	typed, _ := w.sorts()
+	return w.newest(typed, minWordsBytes, tokens, count).all
 }
 
-// newest is as many of the messages as fit, each cut to that many bytes, the newest first, and whether all do.
-func (w *Words) newest(limit, tokens int, count func(string) int) (lines []string, all bool) {
-	all = true
-	for _, text := range slices.Backward(w.said) {
-		if text == "" {
-			continue
+// sorts tells where in said the messages are that were typed, and those of a template, the newest first.
+func (w *Words) sorts() (typed, templates []int) {
+	for at, text := range slices.Backward(w.said) {
+		switch {
+		case text == "":
+		case w.Template(headOf(text)):
+			templates = append(templates, at)
+		default:
+			typed = append(typed, at)
 		}
-		line := "- " + ends(text, limit)
-		if cost := count(line) + 1; cost <= tokens {
-			lines, tokens = append(lines, line), tokens-cost
-		} else if all = false; limit > minWordsBytes {
+	}
+	return typed, templates
+}
+
+// chosen is what fits of some messages: a line each, by where they are in said.
+type chosen struct {
+	lines map[int]string
+	left  int  // tokens
+	all   bool // all of them do
+}
+
+// newest is as many of the messages, the newest first, as fit, each cut to that many bytes.
+func (w *Words) newest(sort []int, limit, tokens int, count func(string) int) chosen {
+	c := chosen{lines: map[int]string{}, left: tokens, all: true}
+	for _, at := range sort {
+		line := "- " + ends(w.said[at], limit)
+		if cost := count(line) + 1; cost <= c.left {
+			c.lines[at], c.left = line, c.left-cost
+		} else if c.all = false; limit > minWordsBytes {
 			break
 		}
 	}
-	return lines, all
+	return c
 }
 
 // typed is a user's message without the elements that agents put into it unasked: reminders, environments, what commands printed. An

@@ -29,6 +29,11 @@ func TestWords(t *testing.T) {
 		"newest first": {[]string{"the first one", "the second one", "the third one"}, 12, "- the second one\n- the third one"},
 		"no room":      {[]string{"hello"}, 0, ""},
 
+		"a template":      {append([]string{"Never push."}, printouts(80)...), 40, "- Never push.\n" + bullets(printouts(80)[75:])},
+		"no template yet": {printouts(3), 100, bullets(printouts(3))},
+		"all begin alike": {printouts(8), 34, bullets(printouts(8)[3:])},
+		"a long template": {append([]string{strings.Repeat("never ", 60)}, printouts(80)...), 92, "- " + strings.TrimSpace(strings.Repeat("never ", 60))},
+
 		"reminders":             {[]string{"<system-reminder>never mind</system-reminder>", "do it<env>linux</env>"}, 100, "- do it"},
 		"an unclosed tag":       {[]string{"what is <env> for? Never push."}, 100, "- what is <env> for? Never push."},
 		"then a closed one":     {[]string{"<env> Never push. <env>linux</env>"}, 100, "- <env> Never push."},
@@ -55,6 +60,15 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+func printouts(n int) (texts []string) {
+	for i := range n {
+		texts = append(texts, fmt.Sprintf("Observation: %d", 100+i))
+	}
+	return texts
+}
+
+func bullets(texts []string) string { return "- " + strings.Join(texts, "\n- ") }
 
 func flood(n int) (texts []string) {
 	for i := range n {

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"crypto/sha256"
-	"net/http"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -60,9 +59,10 @@ func (r *request) trusted() func() bool {
 	return func() bool { return known.has(c) }
 }
 
-// noteAccepted remembers the client's credential if upstream has accepted it.
+// noteAccepted remembers the client's credential if upstream has accepted it: if it has answered a conversation. Other paths, and
+// errors, may be answered before a key is looked at.
 func (r *request) noteAccepted(status int) {
-	if r.tenant.Anonymous && status != http.StatusUnauthorized && status != http.StatusForbidden {
+	if r.tenant.Anonymous && r.asked.dialect != nil && !r.asked.counts && status/100 == 2 {
 		r.server.accepted.add(r.asked.credential)
 	}
 }

@@ -12,11 +12,15 @@ import (
 	"time"
 )
 
-// refusing is an upstream that takes one key.
+// refusing is an upstream that takes one key for conversations, and asks for none elsewhere.
 func refusing(t *testing.T, key string) string {
 	t.Helper()
 	return stub(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer "+key {
+		if strings.HasSuffix(r.URL.Path, "/nothing") {
+			http.NotFound(w, r)
+			return
+		}
+		if strings.HasSuffix(r.URL.Path, "/completions") && r.Header.Get("Authorization") != "Bearer "+key {
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = io.WriteString(w, `{"error":{"message":"wrong key","type":"invalid_request_error","code":"invalid_api_key"}}`)
 			return
@@ -68,6 +72,24 @@ func spend(t *testing.T, p *process, key, topic string, n int) int {
 	return resp.StatusCode
 }
 
+// free asks for what upstream answers without looking at a key.
+func free(t *testing.T, p *process, key string) {
+	t.Helper()
+	for path, method := range map[string]string{
+		"/v1/nothing": http.MethodGet, "/v1/models": http.MethodGet, "/v1/messages/count_tokens": http.MethodPost,
+	} {
+		req, a := post(t, p, body([]json.RawMessage{spoken(0)}))
+		req.Method, req.URL.Path = method, path
+		req.Header.Set("Authorization", "Bearer "+key)
+		resp, err := a.client.RoundTrip(req)
+		ok(t, err)
+		ok(t, resp.Body.Close())
+		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusBadRequest {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
+	}
+}
+
 const moneyConfig = `
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
@@ -87,6 +109,7 @@ func TestBogusKeysCostNothing(t *testing.T) {
 		t.Error("nothing warned at the start")
 	}
 	for n := range 20 {
+		free(t, p, fmt.Sprint("sk-bogus-", n))
 		if status := spend(t, p, fmt.Sprint("sk-bogus-", n), "bogus", 14); status != http.StatusUnauthorized {
 			t.Errorf("status %d", status)
 		}

@@ -5,24 +5,28 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 )
 
 // send makes the request upstream.
 func (r *request) send(parts [][]byte) (*http.Response, error) {
-	url, err := target(r.tenant.Upstream.BaseURL, r.asked.path, r.asked.query)
+	r.authorize()
+	to, err := target(r.tenant.Upstream.BaseURL, r.asked.path, r.asked.query)
 	if err != nil {
 		return nil, err
 	}
-	r.authorize()
 	if limit := r.tenant.Upstream.Timeout; limit > 0 && r.lease.limit == nil {
 		r.lease.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
 	}
 	r.seen.sending(r.header)
-	resp, err := r.server.o.Upstream.RoundTrip(r.outbound(url, parts))
+	resp, err := r.server.o.Upstream.RoundTrip(r.outbound(to, parts))
 	if err != nil {
 		err = upstreamError(r.ctx, err)
 	}
@@ -34,15 +38,16 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 	return resp, err
 }
 
-// authorize puts the configured key in the place of the client's, in the header that the server or the protocol has for it.
+// authorize puts the configured key in the place of all that the client sent, in the header that the server or the protocol has for it.
 func (r *request) authorize() {
 	key, azure := r.tenant.Upstream.APIKey, r.keyHeader() == azureKey
 	if key == "" {
 		return
 	}
-	for _, name := range [...]string{"Authorization", "X-Api-Key", azureKey} {
+	for _, name := range agents.CredentialHeaders() {
 		r.header.Del(name)
 	}
+	r.asked.query = withoutKeys(r.asked.query)
 	switch d := r.asked.speaks; {
 	case azure:
 		r.header.Set(azureKey, key)
@@ -51,6 +56,15 @@ func (r *request) authorize() {
 	default:
 		r.header.Set("Authorization", "Bearer "+key)
 	}
+}
+
+// withoutKeys is a query without the parameters that carry a client's key, and otherwise as it came.
+func withoutKeys(query string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(query, "&"), func(parameter string) bool {
+		name, _, _ := strings.Cut(parameter, "=")
+		name, _ = url.QueryUnescape(name)
+		return slices.Contains(agents.CredentialQuery(), name)
+	}), "&")
 }
 
 // persist has a request changed that upstream refused for a reason that is ours to cure, and sends it again. It gives the last answer,

@@ -62,6 +62,40 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestNoKeyOfAClientGoesUpstream: where the operator's key replaces the client's, upstream sees none that the client sent, wherever
+// it sent them. The rest of the query stays as it came.
+func TestNoKeyOfAClientGoesUpstream(t *testing.T) {
+	base, got := mirror(t)
+	r := newRig(t, setup{base: base, tenants: two})
+	for _, c := range []struct{ header, query, want string }{
+		{"Authorization", "", ""}, {"Api-Key", "", ""}, {"X-Api-Key", "", ""}, {"x-goog-api-key", "?b=%2F&a=1", "?b=%2F&a=1"},
+		{"", "?key=" + keyA, ""}, {"", "?b=%2f&key=" + keyA + "&a&key=" + keyA, "?b=%2f&a"}, {"", "?%6Bey=" + keyA + "&keys=1", "?keys=1"},
+		{"x-goog-api-key", "?key=" + keyB, ""},
+	} {
+		for _, path := range []string{"/v1/chat/completions", "/v1/embeddings"} {
+			req := r.request(guard(t), http.MethodPost, path+c.query, hello)
+			req.Header.Del("Authorization")
+			if c.header != "" {
+				req.Header.Set(c.header, keyA)
+			}
+			resp, err := r.client.Do(req)
+			must(t, err)
+			if answer := drain(t, resp); resp.StatusCode != http.StatusOK {
+				t.Errorf("%v: %s: %s", c, resp.Status, answer)
+				continue
+			}
+			up := <-got
+			_, query, _ := strings.Cut(up.target, "?")
+			if "?"+query != c.want && query+c.want != "" {
+				t.Errorf("%v: the query is %q", c, query)
+			}
+			if all := fmt.Sprint(up); strings.Contains(all, keyA) || strings.Contains(all, keyB) {
+				t.Errorf("%v: upstream saw the key: %v", c, all)
+			}
+		}
+	}
+}
+
 // TestRefusedBodyIsRead lets a client with a wrong key see its answer, however much it sends.
 func TestRefusedBodyIsRead(t *testing.T) {
 	r := newRig(t, setup{tenants: two})

@@ -17,6 +17,7 @@ import (
 const (
 	unreadEncoding    = "encoding"    // it is encoded in a way that is not decoded here
 	unreadUnsupported = "unsupported" // it is no conversation of its dialect
+	unreadPath        = "path"        // servers may read the name of its deployment in several ways
 )
 
 // packed is a body as its client sent it, where that was encoded.

@@ -8,7 +8,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
@@ -125,6 +124,9 @@ func (r *request) recognise() error {
 		return nil
 	}
 	r.header.Set("Accept-Encoding", "identity") // the answer is read along
+	if r.seen.record.Unread == "" && r.asked.odd {
+		r.pass(unreadPath)
+	}
 	if r.seen.record.Unread != "" {
 		return nil
 	}
@@ -140,7 +142,7 @@ func (r *request) recognise() error {
 		return nil
 	}
 	if split.Model == "" {
-		_, split.Model = agents.Deployment(r.asked.path)
+		split.Model = r.asked.model
 	}
 	r.model, r.asked.streams = r.live.models(split.Model), split.Stream
 	r.seen.named(r.model)

@@ -17,14 +17,16 @@ type route struct {
 	speaks  dialect.Dialect // in which the client is told of errors, and sends its key; nil: not known
 	served  string          // the path that the dialect is served at
 	before  string          // what stands before that, with the name of a deployment: Azure's
+	model   string          // that name; empty: none
+	odd     bool            // servers may read the name in several ways: the request goes as it came, unread
 }
 
 // route finds what a request asks for. Servers decode, merge and drop parts of a path before they match it, each in its own way:
-// a path that any of them could take for one that is read here is one, and goes upstream as its plain spelling. All others go as
-// they came, less a leading /v1: the base URL has its own.
+// a path that any of them could take for one that is read here is one, and goes upstream as its plain spelling, but for the name of a
+// deployment. All others go as they came, less a leading /v1: the base URL has its own.
 func (l *live) route(method, path string) route {
 	plain := plainPath(path)
-	speaks := l.speaks(plain)
+	found := route{speaks: l.speaks(plain)}
 	if method == http.MethodPost {
 		if d := l.counts[plain]; d != nil {
 			return route{path: plain, dialect: d, counts: true, speaks: d, served: plain}
@@ -32,19 +34,36 @@ func (l *live) route(method, path string) route {
 		if d := l.dialects[plain]; d != nil {
 			return route{path: plain, dialect: d, speaks: d, served: plain}
 		}
-		before, _ := agents.Deployment(plain)
+		before, name := agents.Deployment(plain)
 		served := strings.TrimPrefix(plain, before)
 		if d := l.dialects[served]; d != nil {
-			if strings.EqualFold(path, plain) {
-				plain = path // names may have capitals
+			raw, model := deployment(path)
+			found = route{dialect: d, speaks: d, served: served, model: model, odd: strings.ToLower(model) != name}
+			found.before = strings.TrimSuffix(before, name) + raw
+			if !found.odd {
+				found.path = found.before + served
+				return found
 			}
-			return route{path: plain, dialect: d, speaks: d, served: served, before: plain[:len(before)]}
 		}
 	}
 	if rest, ok := strings.CutPrefix(path, "/v1"); ok && (rest == "" || rest[0] == '/') {
 		path = rest
 	}
-	return route{path: path, speaks: speaks}
+	found.path = path
+	return found
+}
+
+// deployment finds the name of a deployment in a path as it came: how it is spelt there, and how a server reads it that decodes once.
+func deployment(path string) (raw, name string) {
+	after := false
+	for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' }) {
+		if after {
+			name, _ = url.PathUnescape(segment)
+			return segment, name
+		}
+		after = plainPath(segment) == "/deployments"
+	}
+	return "", ""
 }
 
 // plainPath is a path as the most lenient server reads it: decoded, in lower case, without empty segments, parameters of segments,

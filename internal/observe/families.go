@@ -44,7 +44,7 @@ func newTraffic(f *families) traffic {
 		tokens: f.counter("tokens_total",
 			"Prompt tokens that clients sent (in) and that were forwarded after condensing (forwarded), by our count, and what upstream reported (prompt, cached, which is part of it, completion).",
 			"tenant", "model", "stage"),
-		unread: f.counter("unread_total", "Bodies that passed unread on a path that is read, and why: encoding or unsupported.",
+		unread: f.counter("unread_total", "Bodies that passed unread on a path that is read, and why: encoding, unsupported or path.",
 			"tenant", "why"),
 		limited: f.counter("limited_total", "Requests refused for a limit of their tenant: concurrent, requests, tokens, body or share.",
 			"tenant", "limit"),

@@ -125,13 +125,19 @@ type refusal struct {
 	refused    bool               // it is refused for what is in it, this or something else
 }
 
-// examine looks whether an answer is a refusal. An answer that stops coming is given up as it is while it is relayed.
-func (r *request) examine(resp *http.Response) refusal {
+// examine looks whether an answer is a refusal.
+func (r *request) examine(resp *http.Response) (said refusal) {
+	r.unlessSilent(func() { said = refusalOf(resp) })
+	return said
+}
+
+// unlessSilent reads an answer. One that stops coming is given up as it is while it is relayed.
+func (r *request) unlessSilent(read func()) {
 	if idle := r.server.o.Limits.StreamIdle; idle > 0 {
 		silent := time.AfterFunc(idle, func() { r.cancel(errSilent) })
 		defer silent.Stop()
 	}
-	return refusalOf(resp)
+	read()
 }
 
 // refusalRead bounds what is read of an error to recognise it, in bytes.

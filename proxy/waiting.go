@@ -133,10 +133,14 @@ func (w *waiting) arrived() {
 	w.end = errClientGone
 }
 
-// hand relays upstream's answer. What its header would have told of the request, comments do.
+// hand relays upstream's answer. What its header would have told of the request, comments do; of an encoding they cannot.
 func (w *waiting) hand(resp *http.Response) {
-	if resp.StatusCode != http.StatusOK || !streamed(resp.Header) {
-		resp = asEvent(resp, w.r.asked.speaks) //nolint:bodyclose // likewise
+	if encoded := len(codings(resp.Header)) > 0; encoded || resp.StatusCode != http.StatusOK || !streamed(resp.Header) {
+		var body []byte
+		if !encoded {
+			w.r.unlessSilent(func() { body, _ = io.ReadAll(io.LimitReader(resp.Body, longestError)) })
+		}
+		resp = asEvent(resp, body, w.r.asked.speaks) //nolint:bodyclose // likewise
 	}
 	var header fasthttp.ResponseHeader
 	w.relay = w.r.relayOf(resp, &header)
@@ -154,9 +158,8 @@ func (w *waiting) hand(resp *http.Response) {
 // longestError bounds what is read of an answer that is no stream, in bytes.
 const longestError = 64 << 10
 
-// asEvent makes an answer that is no stream an event that tells of an error: upstream's own, if it can be read.
-func asEvent(resp *http.Response, in dialect.Dialect) *http.Response {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, longestError))
+// asEvent makes an answer that is no stream an event that tells of an error: upstream's own, if that is what its body says.
+func asEvent(resp *http.Response, body []byte, in dialect.Dialect) *http.Response {
 	e := errUpstream("upstream_error", fmt.Sprintf("The upstream answered with status %d.", resp.StatusCode))
 	out := *resp
 	if resp.StatusCode == http.StatusOK {

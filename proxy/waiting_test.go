@@ -2,7 +2,10 @@ package proxy_test
 
 import (
 	"bufio"
+	"bytes"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +109,69 @@ func TestErrorsWithinAWaitingStream(t *testing.T) {
 			eventually(t, "it is counted", func() bool { return strings.Contains(r.scrape(), `dewpoint_requests_total{code="`+c.code+`"`) })
 		})
 	}
+}
+
+// TestEncodedAnswerToAWaitingStream: the client has had a header that names no encoding. An answer that has one is told as an error.
+func TestEncodedAnswerToAWaitingStream(t *testing.T) {
+	for _, kind := range []string{"text/event-stream", "application/json"} {
+		resp, stream := waitsFor(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write([]byte("\x1f\x8b\x08\x00 not to be shown"))
+		}, nil)
+		defer resp.Body.Close()
+		answer := drainAll(t, stream)
+		_, last, _ := strings.Cut(answer, "data: ")
+		if strings.Contains(answer, "not to be shown") || !strings.Contains(last, `"code":"upstream_not_streamed"`) {
+			t.Errorf("%s: told %q", kind, answer)
+		}
+	}
+}
+
+// TestAStalledAnswerToAWaitingStream: an answer that is no stream is read before it is told, but not waited for without end.
+func TestAStalledAnswerToAWaitingStream(t *testing.T) {
+	resp, stream := waitsFor(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"error":`))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}, func(l *proxy.Limits) { l.StreamIdle = 50 * time.Millisecond })
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, stream) // it ends
+}
+
+// waitsFor begins a stream that waits for a summary, and then gets what upstream answers.
+func waitsFor(t *testing.T, answer http.HandlerFunc, limits func(*proxy.Limits)) (*http.Response, *bufio.Reader) {
+	t.Helper()
+	hold := make(chan struct{})
+	models := fakeupstream.New(fakeupstream.Options{
+		SummariserModels: []string{cheapModel},
+		Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+			return fakeupstream.Answer{Content: "DISCUSSED: they spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
+		},
+	})
+	t.Cleanup(models.Close)
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if r.Body = io.NopCloser(bytes.NewReader(body)); err != nil || bytes.Contains(body, []byte(cheapModel)) {
+			models.ServeHTTP(w, r)
+			return
+		}
+		answer(w, r)
+	}))
+	t.Cleanup(up.Close)
+	r := condensing(t, setup{base: up.URL + "/v1", limits: func(l *proxy.Limits) {
+		if l.KeepAlive = time.Millisecond; limits != nil {
+			limits(l)
+		}
+	}})
+	w := r.dial()
+	w.post(streamOf(11))
+	resp := w.begin(http.MethodPost)
+	stream := bufio.NewReader(resp.Body)
+	readEvent(t, stream)
+	close(hold)
+	return resp, stream
 }
 
 // TestClientLeavesAWaitingStream: nothing goes upstream for it, and nothing is held.

@@ -14,26 +14,30 @@ func lastSealed(h *session.History) int {
 	return 0
 }
 
-// openLoop reports whether the history ends in a tool loop in which a message carries sealed reasoning. Texts of the user next to
-// tool results do not end a loop.
-func openLoop(h *session.History) bool {
-	results, said := false, false
-	for p := h.Len(); p > 0; p-- {
-		switch m := h.Message(p); {
-		case m.Kind == session.User || m.Kind == session.Observation:
-			results = m.Kind == session.Observation || results && !said
-			said = false
-		case !results:
-			return false
-		case m.Sealed:
-			return true
-		default:
-			said = true
-		}
+// Loop is where the open tool loop begins that upstream takes only with the reasoning in it, 0 if there is none. Texts of the user
+// next to tool results do not end a loop.
+func (in Input) Loop() int {
+	if !in.NeedsReasoning {
+		return 0
 	}
-	return false
+	h, results, said, sealed := in.View.History, false, false, false
+	p := h.Len()
+	for ; p > 0; p-- {
+		m := h.Message(p)
+		if m.Kind == session.User || m.Kind == session.Observation {
+			results, said = m.Kind == session.Observation || results && !said, false
+			continue
+		}
+		if !results {
+			break
+		}
+		said, sealed = true, sealed || m.Sealed
+	}
+	if !sealed {
+		return 0
+	}
+	return p + 1
 }
 
-// Waits reports whether a condensation has to wait for the end of the open tool loop, because its API takes no loop without
-// the loop's reasoning.
-func (in Input) Waits() bool { return in.NeedsReasoning && openLoop(in.View.History) }
+// Waits reports whether a condensation has to wait for the end of the open tool loop.
+func (in Input) Waits() bool { return in.Loop() > 0 }

@@ -9,11 +9,12 @@ import (
 )
 
 // learnt is the context windows that upstreams showed to have, by their errors or by cutting prompts, by source, and which
-// models want roles to alternate. It is bounded, since a client picks the model's name, and forgets windows after a while: servers
+// models want roles to alternate, and up to where threads were answered without what was condensed. It is bounded, since a client picks the model's name, and forgets windows after a while: servers
 // change.
 type learnt struct {
 	windows    *lru.Cache[source, learntWindow]
 	alternates *lru.Cache[source, struct{}]
+	raw        *lru.Cache[session.ThreadID, int] // the last answer's position
 }
 
 // source names requests whose counts and windows are comparable: those of a tenant to an upstream for a model, and of one client of
@@ -44,7 +45,11 @@ func newLearnt() (*learnt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new cache of roles: %w", err)
 	}
-	return &learnt{windows, alternates}, nil
+	raw, err := lru.New[session.ThreadID, int](learntKept)
+	if err != nil {
+		return nil, fmt.Errorf("new cache of raw answers: %w", err)
+	}
+	return &learnt{windows, alternates, raw}, nil
 }
 
 // purge forgets all: upstreams may have changed.

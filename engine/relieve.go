@@ -25,6 +25,7 @@ type relief struct {
 	files      int        // what of ours is messages with images or files
 	alternates bool       // upstream wants roles to alternate
 	asItCame   bool       // upstream refused what was changed, so that the body goes as it came
+	bare       bool       // and refused that, too, so that it goes without sealed reasoning
 	trying     bool       // what is condensed is on trial
 	trial      []Attempt  // condensations that are shown, and logged once upstream takes them
 	before     projection // the view without them
@@ -172,11 +173,37 @@ func (t *Turn) Unchange() (report Report, again bool) {
 	return report, true
 }
 
+// Bare has a body that upstream refused as it came forwarded without its sealed reasoning: what was answered to a condensed history
+// is bound to that. It reports whether that makes a difference. An open tool loop that needs its reasoning keeps its own.
+func (t *Turn) Bare() bool {
+	if t.relief.bare || t.changed() || !t.condensed() {
+		return false
+	}
+	end := t.input(condense.Need{}).Loop()
+	if end == 0 {
+		end = math.MaxInt
+	}
+	p := t.project(nil)
+	t.bare(p.view.Items, end)
+	if p.view.Identity() {
+		return false
+	}
+	t.show(p)
+	t.relief.asItCame, t.relief.bare = true, true
+	return true
+}
+
+// condensed reports whether the thread's answers may be bound to a condensed history.
+func (t *Turn) condensed() bool { return !t.in.Tenant.Observe && len(t.place.Thread.Condensations) > 0 }
+
 // Settle ends what was done about refusals, when upstream has taken the request, or has refused it for the last time: what helped is
 // logged and learnt, and what did not is forgotten.
 func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 	trial := t.relief.trial
 	t.relief.trial = nil
+	if taken && !t.changed() && t.condensed() && t.purpose != session.PurposeCompaction {
+		t.engine.learnt.raw.Add(t.place.Thread.ID, t.history.Len()+1)
+	}
 	switch {
 	case !taken || t.relief.asItCame:
 		for _, a := range trial {

@@ -159,8 +159,13 @@ func (t *Turn) Place() *session.Resolution { return &t.place }
 // ModelName is the request's model, as the client spells it, bounded.
 func (t *Turn) ModelName() string { return head(t.in.Split.Model) }
 
-// Condensed is all that this turn has condensed so far.
-func (t *Turn) Condensed() []Condensed { return t.made }
+// Condensed is all that this turn has condensed so far of what goes upstream.
+func (t *Turn) Condensed() []Condensed {
+	if t.unchanged() {
+		return nil
+	}
+	return t.made
+}
 
 // Before measures the history as the client sent it, before calibration.
 func (t *Turn) Before() session.Size { return t.counted().before }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -31,20 +32,28 @@ func (t *Turn) project(applied []session.Condensation) projection {
 	for i := range p.view.Items {
 		t.render(&p.view.Items[i])
 	}
+	if raw, known := t.engine.learnt.raw.Get(t.place.Thread.ID); known && len(p.view.Applied) > 0 {
+		t.bare(p.view.Items, raw+1)
+	}
 	return p
 }
 
 // reshaped is the view that a condenser made. What the model answered before was bound to another one, so no message shows
 // its sealed reasoning any more.
 func (t *Turn) reshaped(v session.View) projection {
-	for i := range v.Items {
-		item := &v.Items[i]
-		if item.Index >= 0 && !item.Strip && t.in.Split.Messages[item.Index].Sealed {
+	t.bare(v.Items, math.MaxInt)
+	return projection{view: v, applied: t.shown.applied, shaped: true, seen: t.shown.seen}
+}
+
+// bare leaves out the sealed reasoning of all items that stand before a position.
+func (t *Turn) bare(items []session.Item, end int) {
+	for i := range items {
+		item := &items[i]
+		if item.Index >= 0 && !item.Strip && t.in.Split.Messages[item.Index].Sealed && t.history.Pos(item.Index) < end {
 			item.Strip = true
 			t.strip(item)
 		}
 	}
-	return projection{view: v, applied: t.shown.applied, shaped: true, seen: t.shown.seen}
 }
 
 // render writes an item as the view shows it.
@@ -85,7 +94,7 @@ func (t *Turn) changed() bool { return !t.unchanged() && !t.shown.view.Identity(
 
 // Forwarded is the request's body with the view in the place of its messages; below every threshold the body itself.
 func (t *Turn) Forwarded() [][]byte {
-	if !t.changed() {
+	if !t.changed() && !t.relief.bare {
 		return [][]byte{t.in.Body.Bytes()}
 	}
 	return t.in.Dialect.Join(t.in.Split, t.messages())

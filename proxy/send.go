@@ -103,6 +103,8 @@ func (r *request) remedy(said refusal) bool {
 		return relief.Smaller
 	case said.alternates && r.turn.Alternate():
 		return true
+	case said.refused && r.turn.Bare():
+		return true
 	case said.refused:
 		report, again := r.turn.Unchange()
 		r.note(report)

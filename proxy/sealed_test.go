@@ -1,0 +1,114 @@
+package proxy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// sealedTalk is a condensed conversation with an upstream whose answers carry sealed reasoning.
+type sealedTalk struct {
+	*rig
+	history []string
+}
+
+func talkSealed(t *testing.T) *sealedTalk {
+	s := &sealedTalk{condensing(t, setup{upstream: fakeupstream.Options{Seals: fakeupstream.SealThinkingBlocks}}), nil}
+	s.history = append(s.history, say("system", "You help."))
+	for len(s.history) < 15 {
+		s.next()
+	}
+	if got := len(s.forwarded().Messages); got >= len(s.history)-1 {
+		t.Fatalf("%d of %d messages forwarded: nothing was condensed", got, len(s.history)-1)
+	}
+	return s
+}
+
+// next asks the next question, which must be answered.
+func (s *sealedTalk) next(header ...string) *http.Response {
+	s.t.Helper()
+	return s.send(say("user", fmt.Sprintf("question %d %s", len(s.history), strings.Repeat("and so on ", 40))), header...)
+}
+
+// send sends the next message with thinking switched on by hand, and keeps the answer.
+func (s *sealedTalk) send(message string, header ...string) *http.Response {
+	s.t.Helper()
+	s.history = append(s.history, message)
+	body := strings.Replace(messages(s.history...), "{", `{"thinking":{"type":"enabled","budget_tokens":9},`, 1)
+	resp, answer := s.ask(body, header...)
+	var a struct {
+		Choices []struct{ Message json.RawMessage }
+	}
+	if err := json.Unmarshal([]byte(answer), &a); err != nil || resp.StatusCode != http.StatusOK {
+		s.t.Fatalf("%d messages: %s, %v", len(s.history), answer, err)
+	}
+	s.history = append(s.history, string(a.Choices[0].Message))
+	return resp
+}
+
+// wantCondensedAgain checks that the next requests are condensed and taken at once.
+func (s *sealedTalk) wantCondensedAgain() {
+	s.t.Helper()
+	before := s.refusals()
+	for range 3 {
+		s.next()
+		if got := len(s.forwarded().Messages); got >= len(s.history)-1 {
+			s.t.Errorf("%d of %d messages forwarded: not condensed", got, len(s.history)-1)
+		}
+	}
+	if got := s.refusals() - before; got != 0 {
+		s.t.Errorf("%d more requests were refused", got)
+	}
+}
+
+// TestUnchangedAfterSealedAnswers: reasoning that was made under a condensed history is bound to that. A history that goes as it came
+// goes without it, and what is answered to that is not shown under the condensed one.
+func TestUnchangedAfterSealedAnswers(t *testing.T) {
+	s := talkSealed(t)
+	s.next()
+	for range 2 {
+		s.next("X-Dewpoint-Condense", "off")
+		if got := s.forwarded(); len(got.Messages) != len(s.history)-1 || strings.Contains(string(got.Body), "signature") {
+			t.Errorf("forwarded %d messages of %d: %s", len(got.Messages), len(s.history)-1, got.Body)
+		}
+	}
+	s.wantCondensedAgain()
+}
+
+// TestRefusedAfterSealedAnswers: likewise where upstream refuses the condensed history for something else.
+func TestRefusedAfterSealedAnswers(t *testing.T) {
+	s := talkSealed(t)
+	s.next()
+	s.up.Script(fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "not like this"}})
+	resp := s.next("X-Dewpoint-Condense", "now")
+	if got := len(s.forwarded().Messages); got != len(s.history)-1 {
+		t.Errorf("%d of %d messages forwarded", got, len(s.history)-1)
+	}
+	if got := resp.Header.Get("X-Dewpoint-Condensed"); got != "" {
+		t.Errorf("condensed %q although the body went as it came", got)
+	}
+	s.wantCondensedAgain()
+}
+
+// TestALoopThatBeganUnchanged: a tool loop that was begun without what was condensed goes on so, with its own reasoning, which upstream
+// demands, and without what was made before it.
+func TestALoopThatBeganUnchanged(t *testing.T) {
+	s := talkSealed(t)
+	s.next()
+	call := func(n int) fakeupstream.Answer {
+		return fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: fmt.Sprint("call_", n), Name: "look", Arguments: "{}"}}}
+	}
+	s.up.Script(call(0), call(1), call(2), fakeupstream.Answer{Content: "Seen."})
+	s.next("X-Dewpoint-Condense", "off")
+	for n := range 3 {
+		s.send(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":"a ship"}`, n))
+		if got := s.forwarded(); strings.Count(string(got.Body), "signature") != n+1 {
+			t.Errorf("step %d: forwarded %s", n, got.Body)
+		}
+	}
+	s.wantCondensedAgain()
+}

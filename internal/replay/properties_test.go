@@ -1,0 +1,274 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// generatedSteps are the model calls of a generated run.
+const generatedSteps = 14
+
+const generatedTools = `[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}]`
+
+// generated is a run by chance from a seed: steps with one to three calls at once, short and long results, answers in plain text, and
+// what a person says next.
+func generated(seed uint64) Run {
+	r := rand.New(rand.NewPCG(seed, 11))
+	run := Run{
+		Name:  fmt.Sprint("generated ", seed),
+		Tools: json.RawMessage(generatedTools),
+		Final: marshal(msg("assistant", "All is done.")),
+		Messages: []json.RawMessage{
+			marshal(msg("system", "You look after parcels.")), marshal(msg("user", "Find the parcels.")),
+		},
+	}
+	for n := range generatedSteps - 1 {
+		if r.IntN(4) == 0 {
+			next := strings.Repeat("please ", r.IntN(40))
+			run.Messages = append(run.Messages, marshal(msg("assistant", fmt.Sprintf("Parcel %d is found.", n))), marshal(msg("user", "Go on "+next)))
+			continue
+		}
+		call := msg("assistant", "")
+		if r.IntN(2) == 0 {
+			call["content"] = fmt.Sprintf("I look at shelf %d.", n)
+		}
+		var calls, results []any
+		for i := range 1 + r.IntN(3) {
+			id := fmt.Sprintf("call_%d_%d_%d", seed, n, i)
+			calls = append(calls, map[string]any{
+				"id": id, "type": "function", "function": map[string]string{"name": "look", "arguments": fmt.Sprintf(`{"shelf":%d}`, n)},
+			})
+			text := fmt.Sprintf("finding-%d-%d%s", n, i, strings.Repeat(" the parcel is not here", 1+r.IntN(12)))
+			if r.IntN(4) == 0 {
+				text = strings.Repeat(text+"\n", 8)
+			}
+			results = append(results, map[string]any{"role": "tool", "tool_call_id": id, "content": text})
+		}
+		call["tool_calls"] = calls
+		run.Messages = append(run.Messages, marshal(call))
+		for _, result := range results {
+			run.Messages = append(run.Messages, marshal(result))
+		}
+	}
+	return run
+}
+
+// stages are one condenser of each type that does anything, small enough that generated runs trip them.
+func stages() []config.Condenser {
+	rolling := func(kind string) config.Condenser {
+		c := config.Condenser{Type: kind, MaxSize: 12, KeepFirst: 1}
+		if slices.Contains(summarising(), kind) {
+			c.LLMConfig = "cheap"
+		}
+		return c
+	}
+	return []config.Condenser{
+		rolling(config.TypeLLM), rolling(config.TypeStructuredSummary), rolling(config.TypeLLMAttention),
+		rolling(config.TypeAmortizedForgetting), rolling(config.TypeExcerpts), {Type: config.TypeConversationWindow},
+		{Type: config.TypeRecentEvents, MaxEvents: 12, KeepFirst: 1}, {Type: config.TypeObservationMasking, AttentionWindow: 6},
+		{Type: config.TypeBrowserOutput, AttentionWindow: 1}, {Type: config.TypeToolOutputTrim, MaxEventLength: 500},
+	}
+}
+
+// summarising are the types that ask a model.
+func summarising() []string {
+	return []string{config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention}
+}
+
+// everyCondenser is each condenser alone, and one of three pairs of them in a pipeline, so that each is first and second with several
+// others; with -short one of seven.
+func everyCondenser() []config.Condenser {
+	all, every := stages(), 3
+	if testing.Short() {
+		every = 7
+	}
+	for n := range len(all) * len(all) {
+		if n%every != 0 {
+			continue
+		}
+		pair := []config.Condenser{all[n/len(stages())], all[n%len(stages())]}
+		all = append(all, config.Condenser{Type: config.TypePipeline, Condensers: pair})
+	}
+	return all
+}
+
+// nameOf is a condenser's name in these tests, and its tenant's.
+func nameOf(c config.Condenser) string {
+	name := c.Type
+	for _, stage := range c.Condensers {
+		name += "-" + stage.Type
+	}
+	return name
+}
+
+// asks reports whether a condenser or a stage of it asks a model.
+func asks(c config.Condenser) bool {
+	return slices.Contains(summarising(), c.Type) || slices.ContainsFunc(c.Condensers, asks)
+}
+
+// crew is a stage with a tenant for each condenser.
+type crew struct {
+	*Stage
+	form    fakeupstream.Seal
+	pattern int          // which answers of a play carry sealed reasoning by patterns
+	answers atomic.Int64 // of the play
+}
+
+// patterns say which answers of a run carry sealed reasoning: each, some, the first.
+func patterns() []func(n int64) bool {
+	return []func(int64) bool{
+		func(int64) bool { return true }, func(n int64) bool { return n%3 == 1 }, func(n int64) bool { return n == 0 },
+	}
+}
+
+func newCrew(t *testing.T, up fakeupstream.Options, window int) *crew {
+	t.Helper()
+	w := &crew{form: up.Seals}
+	up.Keep = 16
+	up.IsSummary = func(r *fakeupstream.Request) bool { return string(r.Tools) != generatedTools }
+	up.SealWhen = func(int) bool { return patterns()[w.pattern](w.answers.Add(1) - 1) }
+	cfg := config.Default()
+	for _, c := range everyCondenser() {
+		key := sha256.Sum256([]byte(nameOf(c)))
+		cfg.Tenants = append(cfg.Tenants, config.Tenant{
+			Name: nameOf(c), APIKeys: []config.APIKey{{SHA256: hex.EncodeToString(key[:])}}, Condenser: &c,
+		})
+	}
+	if window > 0 {
+		cfg.Models = map[string]model.Info{Model: {ContextWindow: window, MaxOutput: 300}}
+	}
+	var err error
+	if w.Stage, err = NewStage(*cfg, up); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// play plays a generated run under a condenser. A request that upstream refused, so that it went again as it came, ends the play with
+// an error.
+func (w *crew) play(t *testing.T, c config.Condenser, seed, pattern int, each func(Step)) Report {
+	t.Helper()
+	w.pattern = pattern
+	w.answers.Store(0)
+	report, err := Play(t.Context(), generated(uint64(seed)), Options{
+		URL: func(int) string { return w.URL() }, Upstream: w.Upstream, Model: Model, Sealed: w.form != "", Each: each,
+		Headers: http.Header{"Authorization": {"Bearer " + nameOf(c)}},
+	})
+	if err != nil {
+		t.Errorf("%s, pattern %d: %v", nameOf(c), pattern, err)
+	}
+	return report
+}
+
+// condensations gives what the store has of each thread.
+func (w *crew) condensations(t *testing.T, threads []string) [][]session.Condensation {
+	t.Helper()
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := boltstore.Open(boltstore.Options{Path: w.path, Content: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	var out [][]session.Condensation
+	for _, id := range threads {
+		thread, err := store.Thread(t.Context(), session.ThreadID(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, thread.Condensations)
+	}
+	return out
+}
+
+// TestSealedRunsCondenseLikePlainOnes is invariants 35 and 36: upstream refuses nothing of what is forwarded, whatever its answers'
+// reasoning is bound to, and sealed runs are condensed as often as plain ones. Behind a stage that hides most of a history, reasoning may
+// be what makes it worth while.
+func TestSealedRunsCondenseLikePlainOnes(t *testing.T) {
+	var plain []int
+	unsealed, total := newCrew(t, fakeupstream.Options{}, 0), 0
+	for n, c := range everyCondenser() {
+		plain = append(plain, unsealed.play(t, c, n, 0, nil).Condensations)
+		total += plain[n]
+	}
+	if total < 2*len(plain) {
+		t.Errorf("%d condensations by %d condensers", total, len(plain))
+	}
+	for i, form := range fakeupstream.Seals() {
+		t.Run(string(form), func(t *testing.T) {
+			t.Parallel()
+			w := newCrew(t, fakeupstream.Options{Seals: form}, 0)
+			for n, c := range everyCondenser() {
+				if len(c.Condensers) > 0 && (i+n)%3 != 0 {
+					continue // each pair with one binding or two
+				}
+				pattern := (i + n/3) % len(patterns())
+				got := w.play(t, c, n, pattern, nil).Condensations
+				if got < plain[n] || len(c.Condensers) == 0 && got > plain[n] {
+					t.Errorf("%s, pattern %d: %d condensations, %d plain", nameOf(c), pattern, got, plain[n])
+				}
+			}
+		})
+	}
+}
+
+// TestNothingIsForgottenWithoutASummary is invariant 37: while the summariser fails, a condenser that asks one forgets nothing
+// unless the window is in danger, and what it forgets then is marked provisional.
+func TestNothingIsForgottenWithoutASummary(t *testing.T) {
+	for _, window := range []int{0, 3000} {
+		t.Run(fmt.Sprint("window ", window), func(t *testing.T) {
+			t.Parallel()
+			w := newCrew(t, fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+				return fakeupstream.Answer{Refusal: "I cannot help with that."}
+			}}, window)
+			var played []config.Condenser
+			var threads []string
+			forced := 0
+			for n, c := range everyCondenser() {
+				if !asks(c) {
+					continue
+				}
+				shortened := false
+				report := w.play(t, c, n, 0, func(s Step) { shortened = shortened || s.Forwarded < s.Events })
+				played, threads = append(played, c), append(threads, report.Thread)
+				if len(c.Condensers) == 0 && shortened != (report.Condensations > 0) {
+					t.Errorf("%s: shortened %t by %d condensations", nameOf(c), shortened, report.Condensations)
+				}
+			}
+			for i, made := range w.condensations(t, threads) {
+				for _, m := range made {
+					if !slices.Contains(summarising(), m.Condenser) {
+						continue
+					}
+					forced++
+					if window == 0 || !m.Provisional || m.Reason == session.ReasonEvents {
+						t.Errorf("%s: %s for %s: %s, provisional %t", nameOf(played[i]), m.Condenser, m.Reason, m.Made(), m.Provisional)
+					}
+				}
+			}
+			if (window > 0) != (forced > 0) {
+				t.Errorf("%d condensations", forced)
+			}
+		})
+	}
+}

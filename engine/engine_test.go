@@ -266,6 +266,32 @@ func TestWhatUpstreamTookIsKept(t *testing.T) {
 	}
 }
 
+// TestAlternatesIsForgotten: that an upstream wants roles to alternate holds for hours after it last said so, not after it last took them.
+func TestAlternatesIsForgotten(t *testing.T) {
+	r := newRig(t, rolling())
+	asked := func() bool { // whether upstream's refusal changes anything
+		turn := r.begin(says(21), engine.WishNone)
+		turn.Condense(t.Context())
+		r.logged(turn)
+		news := turn.Alternate()
+		turn.Settle(t.Context(), true)
+		return news
+	}
+	if !asked() || asked() {
+		t.Fatal("it is not learnt")
+	}
+	r.clock = r.clock.Add(4 * time.Hour)
+	late := r.begin(says(21), engine.WishNone)
+	if asked() {
+		t.Error("it is forgotten at once")
+	}
+	r.clock = r.clock.Add(3 * time.Hour)
+	late.Settle(t.Context(), true)
+	if !asked() {
+		t.Error("it is never forgotten")
+	}
+}
+
 // TestBodyIsHeldForTheLog: a turn holds its body until its log is written, whenever its request is over.
 func TestBodyIsHeldForTheLog(t *testing.T) {
 	r := newRig(t, condense.Noop{})

@@ -6,14 +6,16 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // learnt is the context windows that upstreams showed to have, by their errors or by cutting prompts, by source, and which
-// models want roles to alternate, and up to where threads were answered without what was condensed. It is bounded, since a client picks the model's name, and forgets windows after a while: servers
-// change.
+// models want roles to alternate, and up to where threads were answered without what was condensed. It is bounded, since a client
+// picks the model's name, and forgets after a while: servers change.
 type learnt struct {
 	windows    *lru.Cache[source, learntWindow]
-	alternates *lru.Cache[source, struct{}]
+	alternates *lru.Cache[source, time.Time]     // when upstream last refused roles that do not
 	raw        *lru.Cache[session.ThreadID, int] // the last answer's position
 }
 
@@ -41,7 +43,7 @@ func newLearnt() (*learnt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new window cache: %w", err)
 	}
-	alternates, err := lru.New[source, struct{}](learntKept)
+	alternates, err := lru.New[source, time.Time](learntKept)
 	if err != nil {
 		return nil, fmt.Errorf("new cache of roles: %w", err)
 	}
@@ -88,6 +90,12 @@ func (l *learnt) window(own, all source, known int, now time.Time) int {
 	w, ok = l.windows.Get(all)
 	least(w, ok && w.shared, learntShared)
 	return known
+}
+
+// alternating reports whether a model was learnt to want roles to alternate.
+func (l *learnt) alternating(all source, now time.Time) bool {
+	at, ok := l.alternates.Get(all)
+	return ok && now.Sub(at) < learntShared
 }
 
 // keepWindow remembers a window for turns to come, unless the operator has said what it is.

@@ -23,7 +23,7 @@ type relief struct {
 	ours       int        // our count of what was refused, and
 	theirs     int        // upstream's, where it told; both 0 where it did not
 	files      int        // what of ours is messages with images or files
-	alternates bool       // upstream wants roles to alternate
+	alternates bool       // upstream refused this request because roles did not alternate
 	asItCame   bool       // upstream refused what was changed, so that the body goes as it came
 	bare       bool       // and refused that, too, so that it goes without sealed reasoning
 	trying     bool       // what is condensed is on trial
@@ -214,7 +214,7 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 		t.keep(ctx, trial, &report)
 	}
 	if t.relief.alternates {
-		t.engine.learnt.alternates.Add(t.shared(), struct{}{})
+		t.engine.learnt.alternates.Add(t.shared(), t.engine.o.Now())
 	}
 	if t.relief.tries > 0 && t.relief.window > 0 {
 		t.keepWindow(t.relief.window, &report)

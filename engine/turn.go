@@ -147,7 +147,7 @@ func (t *Turn) prepareCounting() {
 			t.model.Window = told
 		}
 	}
-	t.relief.alternates = e.learnt.alternates.Contains(t.shared())
+	t.model.Alternates = t.model.Alternates || e.learnt.alternating(t.shared(), e.o.Now())
 	t.model.Window = e.learnt.window(t.counter.source, t.shared(), t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })

@@ -104,7 +104,9 @@ func summarises(text string) bool {
 }
 
 // orders reports whether a text begins by asking for a summary.
-func orders(text string) bool { return summarises(head(text, orderReach)) && !strings.HasPrefix(text, "<") }
+func orders(text string) bool {
+	return summarises(head(text, orderReach)) && !strings.HasPrefix(text, "<")
+}
 
 func quotes(text string) bool { return speaks(text, summaryVerbs[:]) && speaks(text, summaryQuotes[:]) }
 

@@ -96,6 +96,9 @@ func (a *agent) edit(l *line) *line {
 	}
 	var m message
 	_ = json.Unmarshal(n.messages[at], &m) // this package wrote it
+	if m.Role == "tool" {
+		n.edited = append(slices.Clip(n.edited), n.messages[at])
+	}
 	m.Content = ptr("Changed. " + a.author.text(2))
 	n.messages[at] = m.raw()
 	return n

@@ -53,6 +53,7 @@ func (c *caller) call(ctx context.Context, l *line, r reply) error {
 		m, answer := r.at(c.tries)
 		x := &exchange{id: fmt.Sprintf("%d/%d/%d", l.family.number, l.number, c.tries), family: l.family, answer: answer}
 		x.sent, x.inside = l.body()
+		x.edited = l.edited
 		if faults < mostFaults {
 			x.fault = c.pick()
 		}

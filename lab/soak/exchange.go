@@ -17,7 +17,8 @@ type exchange struct {
 	id     string
 	family *family
 	sent   []byte
-	inside span // the messages in it, between the brackets
+	edited [][]byte // as line.edited
+	inside span     // the messages in it, between the brackets
 	fault  fault
 	answer fakeupstream.Answer
 

@@ -49,9 +49,10 @@ type line struct {
 	metadata string
 	stream   bool
 	messages []json.RawMessage
-	pending  []call // of the last answer: their results come next
-	final    string // text of the last answer
-	wish     string // X-Dewpoint-Condense of the next request
+	pending  []call   // of the last answer: their results come next
+	final    string   // text of the last answer
+	wish     string   // X-Dewpoint-Condense of the next request
+	edited   [][]byte // tool results as they were before they were changed: a record of them holds on
 
 	placed []placement
 	last   *exchange // served last
@@ -94,7 +95,7 @@ func (f *family) newLine(kind string) *line {
 // branch begins a line with the first messages of another.
 func (f *family) branch(from *line, kind string, messages int) *line {
 	l := f.newLine(kind)
-	l.messages = slices.Clone(from.messages[:messages])
+	l.messages, l.edited = slices.Clone(from.messages[:messages]), from.edited
 	return l
 }
 

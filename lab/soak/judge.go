@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -16,7 +17,7 @@ func (f *front) judge(x *exchange, body []byte, header http.Header) {
 	if got, want := bearer(header), x.family.tenant.upstream; got != want {
 		violate("a tenant's own key goes upstream", "%q, want %q", got, want)
 	}
-	own := marksIn(x.sent)
+	own := marksIn(slices.Concat(append(slices.Clip(x.edited), x.sent)...))
 	for m := range marksIn(body) {
 		if !own[m] {
 			violate("only the request's own material is forwarded", "%s is not in what was sent: %s", m, around(body, m))

@@ -34,7 +34,7 @@ func (t *Turn) belowAllThresholds() bool {
 // inputOf is the input where the view has so many tokens, and so many others are fixed; both before calibration. The window is
 // judged by the larger of both counts: what upstream reports may be wrong.
 func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
-	room, raw := reserved(t.in.Split.MaxOutput, t.model), false
+	room, raw := t.reserved(), false
 	if t.model.Window > 0 {
 		raw = total+min(room, t.model.Window/2) > t.model.Window
 	}
@@ -80,6 +80,14 @@ func (t *Turn) measure(items []session.Item, raw bool) []int {
 		}
 	}
 	return counts
+}
+
+// reserved is the room that the request's answer needs.
+func (t *Turn) reserved() int {
+	if t.relief.tight {
+		return t.model.Window / 64
+	}
+	return reserved(t.in.Split.MaxOutput, t.model)
 }
 
 // reserved is the room the answer needs: what the client allows, or else what the model may take at most, within reason.

@@ -27,6 +27,7 @@ type relief struct {
 	asItCame   bool       // upstream refused what was changed, so that the body goes as it came
 	bare       bool       // and refused that, too, so that it goes without sealed reasoning
 	trying     bool       // what is condensed is on trial
+	tight      bool       // little room is left for the answer: the client asked for none, and else the request cannot fit
 	trial      []Attempt  // condensations that are shown, and logged once upstream takes them
 	before     projection // the view without them
 	window     int        // that upstream told of, or that it showed not to have; 0: neither
@@ -116,7 +117,11 @@ func (t *Turn) shrink(ctx context.Context, report *Report) {
 	if t.condenseHard(ctx, condense.ConversationWindow{}, lockNever, report); t.fits() {
 		return
 	}
-	if !t.shorten(ctx, false, report) {
+	if t.shorten(ctx, false, report) || t.shorten(ctx, true, report) || t.in.Split.MaxOutput > 0 {
+		return
+	}
+	t.relief.tight = true
+	if !t.fits() && !t.shorten(ctx, false, report) {
 		t.shorten(ctx, true, report)
 	}
 }

@@ -22,7 +22,7 @@ func credentialOf(t *Tenant, keys string) credential {
 // mostAccepted is how many credentials are remembered, the newest.
 const mostAccepted = 16 << 10
 
-// accepted remembers the credentials that upstream has accepted, for tenants whose clients nobody else authenticates.
+// accepted remembers the credentials that upstream has accepted, for tenants that authenticate no clients themselves.
 type accepted struct {
 	mu  sync.Mutex
 	all *simplelru.LRU[credential, struct{}]

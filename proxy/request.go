@@ -45,7 +45,7 @@ type asked struct {
 	method, query string
 	key           string                   // finds the tenant, and goes upstream
 	keys          string                   // all that the client sent
-	credential    credential               // their hash, where nobody but upstream authenticates them
+	credential    credential               // their hash, where only upstream authenticates clients
 	header        func(name string) string // reads the client's header; until the handler returns
 	streams       bool                     // the answer is to be streamed
 	comment       bool                     // and notices are wanted as comments of the stream

@@ -108,7 +108,7 @@ func TestSmallWindows(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if report.Overflows > report.Steps*2/3 {
+				if report.Overflows > report.Steps/3 {
 					t.Errorf("%d overflows in %d steps", report.Overflows, report.Steps)
 				}
 				if err := stage.Close(); err != nil {

@@ -267,7 +267,9 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 			continue
 		}
 		if p.o.Window > 0 && r.Refused != nil && r.Refused.Code == "context_length_exceeded" {
-			overflows++
+			if r.Model != p.o.Expect.Summariser { // upstream does not say of a request that it refuses whose it is
+				overflows++
+			}
 			continue
 		}
 		if found {

@@ -7,12 +7,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
+// few is fewer characters than any text has that readers are tried with, so that each is cut.
+const few = 200
+
 // TestReadersAreLinear: what is cut and what is shown to a summariser, and what it answers.
 func TestReadersAreLinear(t *testing.T) {
 	for name, read := range map[string]func(string){
-		"shorten": func(text string) { shorten(text, DefaultEventLength) },
+		"shorten": func(text string) { shorten(text, few) },
 		"trim": func(text string) {
-			if cut, ok := cutText(text, 1000); ok {
+			if cut, ok := cutText(text, few); ok {
 				RenderTrim(text, cut)
 			}
 		},

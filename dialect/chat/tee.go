@@ -9,14 +9,13 @@ import (
 // Tee begins to read an answer: a stream of chunks, or one body.
 //
 // Of a stream, Ended is true once the [DONE] mark has passed, whatever else was seen: a stream that ends without it was
-// cut off, unless its server never sends one. Answer().Finish then tells whether the model had finished. Of a body,
-// Ended is true once its outermost bracket has closed, even if the body is too long to be read; a body that is no object
-// or array never ends.
+// cut off, unless its server never sends one. Answer().Finish then tells whether the model had finished.
 //
 // Only the choice with index 0 counts. Usage is the last one reported, in the answer or in the choice.
 func (d *Dialect) Tee(streamed bool) dialect.Tee {
 	if !streamed {
-		return &wholeTee{answer: answer{most: d.options.MaxKept}, most: d.options.MaxAnswer}
+		a := &answer{most: d.options.MaxKept}
+		return &split.Whole{Read: func(body []byte) { a.read(body) }, Give: a.give, Most: d.options.MaxAnswer}
 	}
 	t := &streamTee{answer: answer{most: d.options.MaxKept}}
 	t.events = split.Events{Take: t.take, Most: d.options.MaxEvent}
@@ -44,35 +43,6 @@ func (t *streamTee) take(data []byte) bool {
 		return true
 	}
 	return t.answer.read(data)
-}
-
-type wholeTee struct {
-	answer answer
-	most   int
-	body   []byte
-	long   bool
-	read   bool
-	end    split.End
-}
-
-func (t *wholeTee) Write(p []byte) {
-	p = p[:t.end.Write(p)]
-	if t.long = t.long || len(t.body)+len(p) > t.most; t.long {
-		t.body = nil
-		return
-	}
-	t.body = append(t.body, p...)
-}
-
-func (t *wholeTee) Ended() bool { return t.end.Closed }
-
-func (t *wholeTee) Answer() dialect.Answer {
-	if !t.read && !t.long && t.end.Closed {
-		t.read = true
-		t.answer.read(t.body)
-		t.body = nil
-	}
-	return t.answer.give()
 }
 
 // teeDepth is how deep a chunk may be nested.

@@ -18,11 +18,11 @@ const (
 	mostCalls  = 256
 )
 
-// Tee begins to read an answer. Of a stream, Ended is true once message_stop or an error event has passed; of a body, once its
-// outermost bracket has closed.
+// Tee begins to read an answer. Of a stream, Ended is true once message_stop or an error event has passed.
 func (d *Dialect) Tee(streamed bool) dialect.Tee {
 	if !streamed {
-		return &wholeTee{}
+		a := &answer{}
+		return &split.Whole{Read: a.read, Give: a.give, Most: mostAnswer}
 	}
 	t := &streamTee{}
 	t.events = split.Events{Take: t.take, Most: mostEvent}
@@ -67,27 +67,20 @@ func replyOf(v rawjson.Value) (r reply) {
 }
 
 // piece is what is known of a block that comes in an answer, or of a part of one.
-type piece struct{ kind, text, id, name, input, partial, stop rawjson.Value }
+type piece struct {
+	block
+	partial, stop rawjson.Value
+}
 
 // Slot gives the place of a known key.
 func (p *piece) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
-	case "type":
-		return &p.kind
-	case "text":
-		return &p.text
-	case "id":
-		return &p.id
-	case "name":
-		return &p.name
-	case "input":
-		return &p.input
 	case "partial_json":
 		return &p.partial
 	case "stop_reason":
 		return &p.stop
 	}
-	return nil
+	return p.block.Slot(name)
 }
 
 func pieceOf(v rawjson.Value) (p piece) {
@@ -117,13 +110,13 @@ func (u *usage) Slot(name []byte) *rawjson.Value {
 
 // answer gathers what events, or a whole body, tell.
 type answer struct {
-	text                   bounded
-	calls                  []session.Call
-	index                  []int // the block of each call
-	input                  []bounded
-	finish                 string
-	metered                bool
-	in, read, written, out int // tokens
+	text                     bounded
+	calls                    []session.Call
+	index                    []int // the block of each call
+	input                    []bounded
+	finish                   string
+	metered                  bool
+	in, cached, written, out int // tokens
 }
 
 // bounded is text that is given up when it grows too long.
@@ -173,7 +166,7 @@ func (a *answer) meter(report rawjson.Value) {
 	var u usage
 	split.Fill(&u, report.Raw)
 	a.metered = true
-	a.in, a.read = max(a.in, split.Integer(u.input)), max(a.read, split.Integer(u.read))
+	a.in, a.cached = max(a.in, split.Integer(u.input)), max(a.cached, split.Integer(u.read))
 	a.written, a.out = max(a.written, split.Integer(u.written)), max(a.out, split.Integer(u.output))
 }
 
@@ -186,7 +179,7 @@ func (a *answer) stop(reason rawjson.Value) {
 func (a *answer) give() dialect.Answer {
 	out := dialect.Answer{Text: a.text.text.String(), Finish: a.finish}
 	if a.metered {
-		out.Usage = &session.Usage{Input: a.in + a.read + a.written, Cached: a.read, Output: a.out}
+		out.Usage = &session.Usage{Input: a.in + a.cached + a.written, Cached: a.cached, Output: a.out}
 	}
 	for i, c := range a.calls {
 		if c.Arguments = a.input[i].text.String(); c.Arguments == "" && !a.input[i].lost {
@@ -195,6 +188,21 @@ func (a *answer) give() dialect.Answer {
 		out.Calls = append(out.Calls, c)
 	}
 	return out
+}
+
+// read takes a whole answer.
+func (a *answer) read(body []byte) {
+	if rawjson.Valid(body, 0) != nil {
+		return
+	}
+	r, n := replyOf(rawjson.ValueOf(body)), 0
+	for element := range rawjson.Elements(r.content.Raw) {
+		p := pieceOf(element)
+		a.begin(n, &p)
+		n++
+	}
+	a.stop(r.stop)
+	a.meter(r.usage)
 }
 
 type streamTee struct {
@@ -233,50 +241,4 @@ func (t *streamTee) take(data []byte) bool {
 		t.ended = true
 	}
 	return true
-}
-
-type wholeTee struct {
-	body []byte
-	end  split.End
-	long bool
-	read bool
-	answer
-}
-
-// Write takes the next bytes.
-func (t *wholeTee) Write(p []byte) {
-	p = p[:t.end.Write(p)]
-	if t.long = t.long || len(t.body)+len(p) > mostAnswer; t.long {
-		t.body = nil
-		return
-	}
-	t.body = append(t.body, p...)
-}
-
-// Ended reports whether the body has come to its end.
-func (t *wholeTee) Ended() bool { return t.end.Closed }
-
-// Answer is what was learnt so far.
-func (t *wholeTee) Answer() dialect.Answer {
-	if !t.read && !t.long && t.end.Closed {
-		t.read = true
-		t.whole()
-		t.body = nil
-	}
-	return t.give()
-}
-
-// whole reads the body.
-func (t *wholeTee) whole() {
-	if rawjson.Valid(t.body, 0) != nil {
-		return
-	}
-	r, n := replyOf(rawjson.ValueOf(t.body)), 0
-	for element := range rawjson.Elements(r.content.Raw) {
-		p := pieceOf(element)
-		t.begin(n, &p)
-		n++
-	}
-	t.stop(r.stop)
-	t.meter(r.usage)
 }

@@ -52,7 +52,7 @@ func generated(seed uint64) Run {
 			calls = append(calls, map[string]any{
 				"id": id, "type": "function", "function": map[string]string{"name": "look", "arguments": fmt.Sprintf(`{"shelf":%d}`, n)},
 			})
-			text := fmt.Sprintf("finding-%d-%d%s", n, i, strings.Repeat(" the parcel is not here", 1+r.IntN(12)))
+			text := fmt.Sprintf("finding-%d-%d%s", n, i, strings.Repeat(" the parcel is not here", 4+r.IntN(12)))
 			if r.IntN(4) == 0 {
 				text = strings.Repeat(text+"\n", 8)
 			}

@@ -41,6 +41,9 @@ var _ Job = (*cutJob)(nil)
 // Need implements Job.
 func (j *cutJob) Need() Need { return j.need }
 
+// Asks implements Job.
+func (j *cutJob) Asks() bool { return false }
+
 // Run implements Job. It makes no call.
 func (j *cutJob) Run(context.Context) (Result, error) {
 	return Result{Condensation: j.condensation}, nil

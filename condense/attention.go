@@ -60,8 +60,14 @@ var _ Job = (*attentionJob)(nil)
 // Need implements Job.
 func (j *attentionJob) Need() Need { return j.due.Need }
 
+// Asks implements Job.
+func (j *attentionJob) Asks() bool { return !j.due.Need.atOnce() }
+
 // Run implements Job. On a hard need the newest events stay when the model gives no ranking.
 func (j *attentionJob) Run(ctx context.Context) (Result, error) {
+	if j.due.Need.atOnce() {
+		return Result{Condensation: j.plain(ctx), Fallback: ErrAtOnce}, nil
+	}
 	var ids []int
 	err := j.watched(j.in, j.due.Need, func(bool) (err error) {
 		ids, err = j.rank(ctx)

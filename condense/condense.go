@@ -87,6 +87,7 @@ type Way struct {
 type Need struct {
 	Reason session.Reason // empty: nothing is
 	Hard   bool           // upstream has refused the request as it is, or would: only then is anything forgotten without a summary
+	AtOnce bool           // the request waits for no model: what is hard goes by excerpts
 	Try    bool           // the summariser is tried although it failed a short while ago, as it is for what is hard
 }
 
@@ -102,6 +103,8 @@ type Decision struct {
 type Job interface {
 	// Need is why.
 	Need() Need
+	// Asks reports whether Run waits for a model.
+	Asks() bool
 	// Run makes it, calling a model if the strategy has one. An error means that nothing may be forgotten. On a hard need
 	// the job itself climbs down to a condensation without a model before it gives up.
 	Run(ctx context.Context) (Result, error)

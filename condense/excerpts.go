@@ -60,6 +60,9 @@ var _ Job = (*excerptsJob)(nil)
 // Need implements Job.
 func (j *excerptsJob) Need() Need { return j.due.Need }
 
+// Asks implements Job.
+func (j *excerptsJob) Asks() bool { return false }
+
 // Run implements Job. It calls no model. Where all that is worth quoting leaves room, more of the newest units stay.
 func (j *excerptsJob) Run(ctx context.Context) (Result, error) {
 	c, err := j.quote(ctx, j.cut)

@@ -60,6 +60,8 @@ func Cause(err error) string {
 		return string(bad.Kind)
 	}
 	switch {
+	case errors.Is(err, ErrAtOnce):
+		return "at_once"
 	case errors.Is(err, ErrCooling):
 		return "cooling"
 	case errors.Is(err, ErrMissing):

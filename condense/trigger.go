@@ -44,6 +44,7 @@ func (s Settings) Due(in Input) Due {
 	if in.Need.Reason != "" {
 		d.ask(in)
 	}
+	d.Need.AtOnce = in.Need.AtOnce
 	if !d.Need.Hard && in.Waits() {
 		return Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
 	}

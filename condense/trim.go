@@ -158,6 +158,9 @@ var _ Job = (*trimJob)(nil)
 // Need implements Job.
 func (j *trimJob) Need() Need { return j.need }
 
+// Asks implements Job.
+func (j *trimJob) Asks() bool { return false }
+
 // Run implements Job. It makes no call.
 func (j *trimJob) Run(context.Context) (Result, error) {
 	return Result{Condensation: j.condensation}, nil

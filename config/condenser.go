@@ -39,6 +39,7 @@ type Condenser struct {
 	LLMConfig       string        `yaml:"llm_config"`       // a name in llms; empty: the request's own model
 	BackgroundAt    float64       `yaml:"background_at"`    // share of the hard limit; 0: never in the background
 	Timeout         time.Duration `yaml:"timeout"`          // of one call; 0: the model's own
+	Wait            string        `yaml:"wait"`             // WaitDeadline or WaitNever
 	Deadline        time.Duration `yaml:"deadline"`         // how long a request waits for a summary
 	AttentionWindow int           `yaml:"attention_window"` // newest events that are not masked
 	Stride          int           `yaml:"stride"`           // events by which the masking boundary moves at once
@@ -88,7 +89,7 @@ func CondenserKeys(condenserType string) []string {
 	case TypeLLM, TypeStructuredSummary, TypeLLMAttention:
 		return []string{
 			"max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress",
-			"max_event_length", "llm_config", "background_at", "timeout", "deadline", "per_model",
+			"max_event_length", "llm_config", "background_at", "timeout", "wait", "deadline", "per_model",
 		}
 	case TypePipeline:
 		return []string{"condensers"}
@@ -110,6 +111,7 @@ func NewCondenser(condenserType string) Condenser {
 		AttentionWindow: 100,
 		Stride:          10,
 		MaxEvents:       100,
+		Wait:            WaitDeadline,
 		Deadline:        20 * time.Second,
 	}
 	if condenserType == TypeBrowserOutput {
@@ -129,11 +131,21 @@ func NewCondenser(condenserType string) Condenser {
 // usesLLM reports whether the type calls a model.
 func (c Condenser) usesLLM() bool { return slices.Contains(CondenserKeys(c.Type), "llm_config") }
 
-// Wait is how long a request waits for a summary: the longest deadline of the condenser and its stages, 0 where none calls a model.
-func (c Condenser) Wait() time.Duration {
+// How requests wait for a summary.
+const (
+	WaitDeadline = "deadline" // until the deadline is over
+	WaitNever    = "never"
+)
+
+// Waits is how long a request waits for a summary: the longest deadline of the condenser and its stages, 0 where none calls a model
+// or none is waited for.
+func (c Condenser) Waits() time.Duration {
 	wait := c.Deadline
+	if c.Wait == WaitNever {
+		wait = 0
+	}
 	for _, stage := range c.Condensers {
-		wait = max(wait, stage.Wait())
+		wait = max(wait, stage.Waits())
 	}
 	return wait
 }

@@ -112,6 +112,9 @@ func (v *validator) maxTokens(key string, tokens float64) {
 func (v *validator) calling(key string, c Condenser) {
 	v.positive(key+".max_event_length", c.MaxEventLength)
 	v.notNegative(key+".timeout", c.Timeout)
+	if c.Wait != WaitDeadline && c.Wait != WaitNever {
+		v.add(key+".wait", "is unknown: write %s or %s", WaitDeadline, WaitNever)
+	}
 	v.when(c.Deadline <= 0, key+".deadline", "is not positive: write how long a request may wait for a summary, as 20s")
 	if c.BackgroundAt != 0 {
 		v.add(key+".background_at", "is not available in this version: leave it out")

@@ -17,7 +17,7 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 	if t.in.Wish == WishOff || t.belowAllThresholds() {
 		return report
 	}
-	again := t.join(ctx) || t.in.Wish != WishNow && (t.place.Again || t.place.Match == session.MatchReplay)
+	again := !t.hurries() && t.join(ctx) || t.in.Wish != WishNow && (t.place.Again || t.place.Match == session.MatchReplay)
 	in := t.input(t.wanted())
 	if t.readsItself(in) {
 		return report
@@ -59,6 +59,9 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 			}
 			if decision.Job.Need().Hard && condense.Essential(in) > condense.Room(in) && c.shorten(ctx, false, report) {
 				return // what has just come is too long by itself, and nothing else was
+			}
+			if decision.Job.Asks() && c.hurries() {
+				c.waits.flight.leave()
 			}
 			if !c.runJob(ctx, decision.Job, lockAtOnce, report) {
 				return
@@ -156,7 +159,7 @@ func (t *Turn) claim(ctx context.Context) (held context.Context, release func(),
 func (t *Turn) claimSoon(ctx context.Context) (held context.Context, release func(), err error) {
 	held, release, err = t.claim(ctx)
 	for errors.Is(err, session.ErrLocked) {
-		if !pause(ctx) {
+		if t.hurries() || !pause(ctx) {
 			return ctx, func() {}, nil
 		}
 		if held, release, err = t.claim(ctx); err != nil && ctx.Err() != nil {

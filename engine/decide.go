@@ -34,6 +34,7 @@ func (t *Turn) belowAllThresholds() bool {
 // inputOf is the input where the view has so many tokens, and so many others are fixed; both before calibration. The window is
 // judged by the larger of both counts: what upstream reports may be wrong.
 func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
+	need.AtOnce = t.hurries()
 	room, raw := t.reserved(), false
 	if t.model.Window > 0 {
 		raw = total+min(room, t.model.Window/2) > t.model.Window
@@ -64,6 +65,9 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 	}
 	return in
 }
+
+// hurries reports whether the request waits for no model.
+func (t *Turn) hurries() bool { return t.in.Tenant.Never && t.in.Wish != WishNow }
 
 const perMille = 1000
 

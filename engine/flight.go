@@ -17,6 +17,9 @@ import (
 // ErrDeadline is why a request went on without a condensation: it took longer than a request waits.
 var ErrDeadline = errors.New("the condensation was not ready in time; it goes on for the next request")
 
+// errUnready is why a request that waits for no model goes on without a condensation, which is no failure.
+var errUnready = errors.New("the summary is being written; it is there for a later request")
+
 // ErrCrowded is why a condensation did not begin.
 var ErrCrowded = errors.New("too many condensations are under way")
 
@@ -34,6 +37,7 @@ type flight struct {
 	owner string        // whose it is
 	begun time.Time     //
 	done  chan struct{} // closed at its end
+	gone  chan struct{} // closed when the request that began it is to go on without it
 
 	mu        sync.Mutex // held while a condensation is written: a request goes on either without it or with it
 	abandoned bool       // the request that began it has gone on without it
@@ -141,7 +145,7 @@ func (f *flights) under(thread session.ThreadID) *flight {
 // given outlives the request.
 func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx context.Context, c *Turn, report *Report)) (Report, bool) {
 	thread, report, in, all := t.place.Thread.ID, &Report{}, t.in, t.engine.flights
-	f := &flight{head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{})}
+	f := &flight{head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{}), gone: make(chan struct{})}
 	if err := all.begin(thread, f); err != nil {
 		t.failed(report, Attempt{Reason: reason, Err: err})
 		return *report, false
@@ -164,7 +168,7 @@ func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx con
 		}()
 		work(outliving, copied, report)
 	}()
-	inTime := f.await(ctx, t.deadline())
+	why, inTime := f.await(ctx, t.deadline())
 	waited := t.waits.soFar + t.engine.o.Now().Sub(f.begun)
 	var reached *Turn
 	if !inTime {
@@ -179,7 +183,11 @@ func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx con
 	if inTime {
 		return *report, true
 	}
-	return Report{Attempts: append(f.told(), Attempt{Thread: thread, Reason: reason, Err: ErrDeadline})}, false
+	attempts := f.told()
+	if !errors.Is(why, errUnready) {
+		attempts = append(attempts, Attempt{Thread: thread, Reason: reason, Err: why})
+	}
+	return Report{Attempts: attempts}, false
 }
 
 // copyFor is a copy of the turn that shares nothing with it that is written.
@@ -207,17 +215,28 @@ func (t *Turn) owner() string {
 	return t.in.Tenant.Name + "\x00" + string(sum[:])
 }
 
-// await waits for a flight's end, and reports whether that came before the deadline and the request's own end.
-func (f *flight) await(ctx context.Context, deadline time.Duration) bool {
+// leave has the request that began the flight go on without it. It is called at most once by each.
+func (f *flight) leave() {
+	select {
+	case <-f.gone:
+	default:
+		close(f.gone)
+	}
+}
+
+// await waits for a flight's end, and reports whether that came before the deadline and the request's own end; if not, why.
+func (f *flight) await(ctx context.Context, deadline time.Duration) (why error, ended bool) {
 	late := time.NewTimer(deadline)
 	defer late.Stop()
 	select {
 	case <-f.done:
-		return true
+		return nil, true
+	case <-f.gone:
+		return errUnready, false
 	case <-ctx.Done():
 	case <-late.C:
 	}
-	return false
+	return ErrDeadline, false
 }
 
 // abandon goes on without a flight, with what it has reached. It reports whether the flight has landed meanwhile.
@@ -260,7 +279,7 @@ func (t *Turn) join(ctx context.Context) bool {
 	if f == nil || f.head != t.history.Head() {
 		return false
 	}
-	if f.await(ctx, t.deadline()) && t.begun(ctx) {
+	if _, ended := f.await(ctx, t.deadline()); ended && t.begun(ctx) {
 		_, _ = t.overtaken(ctx) // what cannot be read is not shown
 	}
 	return true

@@ -389,23 +389,41 @@ func TestSummaryOutlivesItsClient(t *testing.T) {
 	}
 }
 
-// TestNoRequestWaitsLongerThanItsDeadline: a soft condensation that takes longer goes on for the next request.
+// TestNoRequestWaitsLongerThanItsDeadline: a soft condensation that takes longer goes on for the next request. With no deadline at
+// all that is no failure.
 func TestNoRequestWaitsLongerThanItsDeadline(t *testing.T) {
-	hold := make(chan struct{})
-	unlocked := make(chan struct{}, 1)
-	r := condensing(t, setup{
-		upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
-			return fakeupstream.Answer{Content: "DISCUSSED: they spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
-		}},
-		store:   func(s session.Store) session.Store { return unlocking{s, unlocked} },
-		tenants: one(func(t *proxy.Tenant) { t.Condenser, t.Deadline = llm(0, "", patience), time.Millisecond }),
-	})
-	r.wantUnchanged(messages(turns("ships", 11)...))
-	close(hold)
-	<-unlocked
-	r.wantCondensed(messages(turns("ships", 13)...))
-	if calls := r.up.SummariserCalls(); calls != 1 {
-		t.Errorf("%d calls of the summariser, want 1", calls)
+	for _, c := range []struct {
+		name string
+		set  func(*proxy.Tenant)
+		told string
+	}{
+		{"deadline", func(t *proxy.Tenant) { t.Deadline = time.Millisecond }, "deadline"},
+		{"never", func(t *proxy.Tenant) { t.Never = true }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			hold := make(chan struct{})
+			unlocked := make(chan struct{}, 1)
+			r := condensing(t, setup{
+				upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+					return fakeupstream.Answer{Content: "DISCUSSED: they spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
+				}},
+				store: func(s session.Store) session.Store { return unlocking{s, unlocked} },
+				tenants: one(func(t *proxy.Tenant) {
+					t.Condenser = llm(0, "", patience)
+					c.set(t)
+				}),
+			})
+			resp := r.wantUnchanged(messages(turns("ships", 11)...))
+			if got := resp.Header.Get("X-Dewpoint-Condense-Failed"); got != c.told {
+				t.Errorf("told %q, want %q", got, c.told)
+			}
+			close(hold)
+			<-unlocked
+			r.wantCondensed(messages(turns("ships", 13)...))
+			if calls := r.up.SummariserCalls(); calls != 1 {
+				t.Errorf("%d calls of the summariser, want 1", calls)
+			}
+		})
 	}
 }
 
@@ -422,7 +440,7 @@ func TestAnswersDuringALateCondensation(t *testing.T) {
 			},
 		},
 		store:   func(s session.Store) session.Store { return unlocking{s, unlocked} },
-		tenants: one(func(t *proxy.Tenant) { t.Condenser, t.Deadline = llm(0, "", patience), time.Millisecond }),
+		tenants: one(func(t *proxy.Tenant) { t.Condenser, t.Never = llm(0, "", patience), true }),
 	})
 	history := []string{say("system", "You help.")}
 	ask := func() *http.Response {

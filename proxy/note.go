@@ -89,10 +89,10 @@ func (r *request) noteMisreport(m *engine.Misreport) {
 		zap.Int("counted", m.Ours), zap.Int("reported", m.Theirs))
 }
 
-// cause is why a condensation failed, in a word; empty if it did not, or if another request is making it.
+// cause is why a condensation failed, in a word; empty if it did not, if another request is making it, or if it was not waited for.
 func cause(err error) string {
 	switch {
-	case errors.Is(err, session.ErrLocked):
+	case errors.Is(err, session.ErrLocked), errors.Is(err, condense.ErrAtOnce):
 		return ""
 	case errors.Is(err, engine.ErrDeadline):
 		return "deadline"
@@ -132,7 +132,11 @@ func (n noted) attempt(a *engine.Attempt) {
 	cause := a.Err
 	if a.Fallback != nil {
 		cause, outcome = a.Fallback, OutcomeFallback
-		o.Log.Warn("condensed without a summary", zap.String("tenant", tenant), zap.String("thread", thread), zap.Error(cause))
+		level := zap.WarnLevel
+		if errors.Is(cause, condense.ErrAtOnce) {
+			level = zap.InfoLevel
+		}
+		o.Log.Log(level, "condensed without a summary", zap.String("tenant", tenant), zap.String("thread", thread), zap.Error(cause))
 	}
 	var bad *condense.SummaryError
 	if errors.As(cause, &bad) {

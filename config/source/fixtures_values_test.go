@@ -190,6 +190,7 @@ func badValues() []badFixture {
 			`condenser.minimum_progress: is not between 0 and 1: write a share of the events, as 0.1 (line 1)`,
 			`condenser.max_event_length: is not positive: write a number of at least 1 (line 1)`,
 			`condenser.timeout: is negative: write it as 30s (line 1)`,
+			`condenser.wait: is unknown: write deadline or never (line 1)`,
 			`condenser.background_at: is not available in this version: leave it out (line 1)`,
 		}},
 		{"bad.store-max-size.yaml", []string{

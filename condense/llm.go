@@ -114,7 +114,11 @@ func (l *LLM) endpoint(in Input) Endpoint {
 	if e.BaseURL != in.Upstream.BaseURL {
 		return e
 	}
-	if e.Way = in.Upstream.Way; e.APIKey == "" {
+	api := e.Way.API
+	if e.Way = in.Upstream.Way; api != "" && api != e.Way.API {
+		e.Way.API, e.Way.KeyHeader = api, ""
+	}
+	if e.APIKey == "" {
 		e.APIKey = in.Upstream.APIKey
 	} else {
 		e.Way.KeyHeader, e.Way.Headers = "", ""

@@ -71,7 +71,7 @@ func TestAzure(t *testing.T) {
 			a := newAzure(t, keyMark+"azure")
 			condenser := condense.NewLLM(condense.LLMSettings{
 				Settings:   condense.Settings{MaxSize: 10, KeepFirst: 2, MinimumProgress: 0.1},
-				Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience}, Model: c.summariser,
+				Summariser: summariser.Caller{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience}, Model: c.summariser,
 				Endpoint: condense.Endpoint{APIKey: c.key},
 			})
 			r := newRig(t, setup{base: a.URL + c.query, tenants: func(base *url.URL) []*proxy.Tenant {

@@ -41,7 +41,7 @@ func llmWith(health condense.Health, max float64, base string, timeout time.Dura
 	return condense.NewLLM(condense.LLMSettings{
 		Health:     health,
 		Settings:   condense.Settings{MaxSize: 10, MaxTokens: max, KeepFirst: 1, MinimumProgress: 0.1},
-		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: timeout},
+		Summariser: summariser.Caller{Client: &http.Client{Transport: &http.Transport{}}, Timeout: timeout},
 		Endpoint:   condense.Endpoint{BaseURL: base}, Model: cheapModel,
 	})
 }

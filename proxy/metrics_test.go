@@ -179,7 +179,7 @@ type late struct {
 
 func (l late) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	return observe.Summariser{
-		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Tenant: l.tenant, Metrics: l.metrics,
+		Summariser: summariser.Caller{Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Tenant: l.tenant, Metrics: l.metrics,
 		Spans: l.spans, Models: priced,
 	}.Summarise(ctx, r)
 }

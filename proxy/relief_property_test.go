@@ -20,7 +20,7 @@ func everyCondenser() (all map[string]condense.Condenser, shaping map[string]boo
 	settings := condense.Settings{KeepFirst: 2, MinimumProgress: 0.1}
 	asking := condense.LLMSettings{
 		Settings: settings, Model: cheapModel, MaxOutput: 300,
-		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
+		Summariser: summariser.Caller{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
 	}
 	first := map[string]condense.Condenser{
 		"masking": condense.ObservationMasking{AttentionWindow: 6}, "browser": condense.BrowserOutput{AttentionWindow: 1},

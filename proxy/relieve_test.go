@@ -23,7 +23,7 @@ import (
 func onRequest() *condense.LLM {
 	return condense.NewLLM(condense.LLMSettings{
 		Settings:   condense.Settings{KeepFirst: 1, MinimumProgress: 0.1},
-		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
+		Summariser: summariser.Caller{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
 		Model:      cheapModel, MaxOutput: 400,
 	})
 }
@@ -246,7 +246,7 @@ func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
 	small := condense.NewLLM(condense.LLMSettings{
 		Settings:   condense.Settings{KeepFirst: 1},
 		Health:     health.Tenant(),
-		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
+		Summariser: summariser.Caller{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience},
 		Model:      cheapModel, Window: 300, MaxOutput: 200,
 	})
 	r := condensing(t, setup{models: windowOf(1000), tenants: func(base *url.URL) []*proxy.Tenant {
@@ -289,7 +289,7 @@ func TestAStalledErrorIsGivenUp(t *testing.T) {
 func headed() *condense.LLM {
 	return condense.NewLLM(condense.LLMSettings{
 		Settings:   condense.Settings{MaxSize: 10, KeepFirst: 1, MinimumProgress: 0.1},
-		Summariser: summariser.OpenAI{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience}, Model: cheapModel,
+		Summariser: summariser.Caller{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience}, Model: cheapModel,
 	})
 }
 

@@ -85,7 +85,7 @@ func (r *request) input(split *dialect.Request) engine.Input {
 // endpoint is where the request goes, with which key, and how.
 func (r *request) endpoint() condense.Endpoint {
 	to := condense.Endpoint{BaseURL: r.tenant.Upstream.BaseURL.String(), APIKey: r.tenant.Upstream.APIKey}
-	to.Way = condense.Way{Path: r.asked.before, KeyHeader: r.keyHeader(), Headers: shared(r.header)}
+	to.Way = condense.Way{API: r.asked.dialect.Name(), Path: r.asked.before, KeyHeader: r.keyHeader(), Headers: shared(r.header)}
 	if query, err := url.ParseQuery(r.asked.query); err == nil && query.Has(apiVersion) {
 		to.Way.Query = url.Values{apiVersion: query[apiVersion]}.Encode()
 	}
@@ -101,12 +101,24 @@ const apiVersion = "api-version"
 // azureKey is the header that Azure's servers, and few others, have a key in.
 const azureKey = "Api-Key"
 
+// anthropicKey is the header that Anthropic's API has a key in.
+const anthropicKey = "X-Api-Key"
+
 // keyHeader is the header that our own calls have the upstream's key in: the configured one's, or as the client sends its own.
 func (r *request) keyHeader() string {
 	azure := r.asked.before != "" || agents.Azure(r.tenant.Upstream.BaseURL)
 	configured := r.tenant.Upstream.APIKey != ""
-	if configured && azure || !configured && r.header.Get("Authorization") == "" && r.header.Get(azureKey) != "" {
+	for _, name := range [...]string{"Authorization", azureKey, anthropicKey} {
+		if !configured && r.header.Get(name) != "" {
+			return name
+		}
+	}
+	switch d := r.asked.speaks; {
+	case configured && azure:
 		return azureKey
+	case configured && d != nil:
+		name, _ := d.Key("")
+		return name
 	}
 	return "Authorization"
 }

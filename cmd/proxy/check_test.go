@@ -34,6 +34,8 @@ func TestProbe(t *testing.T) {
 	}
 	f(exitFine, "clients: {model: here}", "llms.clients: here at http://127.0.0.1", "not asked")
 	f(exitFine, `good: {model: here, base_url: "URL", api_key: sk-right}`, "answers")
+	f(exitFine, `good: {model: here, base_url: "URL", api_key: sk-right, api: messages}`, "answers")
+	f(exitUsage, `bad: {model: here, base_url: "URL", api_key: sk-wrong, api: messages}`, "denied (status 401) authentication_error")
 	f(exitUsage, `good: {model: here, base_url: "URL", api_key: sk-right}, gone: {model: gone, base_url: "URL", api_key: sk-right}`,
 		"# llms.good: here", "# llms.gone: gone", "does not answer: call summariser: rejected (status 404) model_not_found", "1 of the configured")
 	f(exitUsage, `bad: {model: here, base_url: "URL", api_key: sk-wrong}`, "denied (status 401)")

@@ -66,7 +66,8 @@ func NewHealth(now func() time.Time) (*Health, error) {
 
 func serverOf(a condense.Attempt) server {
 	var parts []byte
-	for _, part := range [...]string{a.Endpoint.BaseURL, a.Endpoint.Way.Path, a.Model, a.Endpoint.APIKey, a.Endpoint.Way.Headers} {
+	w := a.Endpoint.Way
+	for _, part := range [...]string{a.Endpoint.BaseURL, w.API, w.Path, a.Model, a.Endpoint.APIKey, w.Headers} {
 		sum := sha256.Sum256([]byte(part))
 		parts = append(parts, sum[:]...)
 	}

@@ -29,23 +29,31 @@ var (
 )
 
 // call makes one call, in the form that the server takes.
-func (o OpenAI) call(ctx context.Context, r condense.Request, l lacks) (openai.ChatCompletionResponse, error) {
+func (c Caller) call(ctx context.Context, r condense.Request, l lacks) (answer openai.ChatCompletionResponse, err error) {
+	err = c.watched(ctx, r, !l.stream, func(ctx context.Context, w *wire) (err error) {
+		config := openai.DefaultConfig(r.Endpoint.APIKey)
+		config.BaseURL = cmp.Or(r.Endpoint.BaseURL, config.BaseURL)
+		config.HTTPClient, config.EmptyMessagesLimit = w, math.MaxInt32 // lines of comments; bytes are bounded
+		answer, err = w.ask(ctx, openai.NewClientWithConfig(config), l.shape(c.request(r)))
+		return err
+	})
+	return answer, err
+}
+
+// watched makes a call for as long as the server shows signs of life, and is not slow beyond measure.
+func (c Caller) watched(ctx context.Context, r condense.Request, streamed bool, call func(context.Context, *wire) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	reading, writing := o.patience(r)
+	reading, writing := c.patience(r)
 	whole := time.AfterFunc(reading+writing, func() { cancel(errSlow) })
 	defer whole.Stop()
 	began, alive := false, func() {}
-	if !l.stream {
+	if streamed {
 		silent := time.AfterFunc(reading, func() { cancel(errSilent) })
 		defer silent.Stop()
-		alive = func() { began = silent.Reset(o.silence()) || began }
+		alive = func() { began = silent.Reset(c.silence()) || began }
 	}
-	w := o.wire(r.Endpoint, alive, !l.stream)
-	config := openai.DefaultConfig(r.Endpoint.APIKey)
-	config.BaseURL = cmp.Or(r.Endpoint.BaseURL, config.BaseURL)
-	config.HTTPClient, config.EmptyMessagesLimit = w, math.MaxInt32 // lines of comments; bytes are bounded
-	answer, err := w.ask(ctx, openai.NewClientWithConfig(config), l.shape(o.request(r)))
+	err := call(ctx, c.wire(r.Endpoint, alive, streamed))
 	switch cause := context.Cause(ctx); {
 	case err == nil:
 	case errors.Is(cause, errSilent) && began:
@@ -53,18 +61,18 @@ func (o OpenAI) call(ctx context.Context, r condense.Request, l lacks) (openai.C
 	case errors.Is(cause, errSilent), errors.Is(cause, errSlow):
 		err = cause
 	}
-	return answer, err
+	return err
 }
 
-func (o OpenAI) silence() time.Duration { return cmp.Or(o.Timeout, DefaultTimeout) }
+func (c Caller) silence() time.Duration { return cmp.Or(c.Timeout, DefaultTimeout) }
 
 // patience is how long a server may take before its first sign of life, and after that.
-func (o OpenAI) patience(r condense.Request) (reading, writing time.Duration) {
+func (c Caller) patience(r condense.Request) (reading, writing time.Duration) {
 	bytes := len(r.System) + len(r.User)
 	for _, text := range r.Events {
 		bytes += len(text)
 	}
-	reading = o.silence() + time.Duration(bytes)*time.Second/slowestReading
+	reading = c.silence() + time.Duration(bytes)*time.Second/slowestReading
 	return reading, time.Duration(r.MaxOutput) * time.Second / slowestWriting
 }
 

@@ -78,7 +78,7 @@ func TestStreamedAnswers(t *testing.T) {
 		if c.change != nil {
 			c.change(&r)
 		}
-		got, err := summariser.OpenAI{}.Summarise(t.Context(), r)
+		got, err := summariser.Caller{}.Summarise(t.Context(), r)
 		server.Close()
 		failed, _ := errors.AsType[*condense.CallError](err)
 		if got != c.want || c.kind == "" && err != nil || c.kind != "" && (failed == nil || failed.Kind != c.kind) {
@@ -152,7 +152,7 @@ func TestPlainCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if reply, err := (summariser.OpenAI{Lacks: lacks}).Summarise(t.Context(), request(server.URL, "m")); err != nil || reply.Text != "STATE: fine" {
+			if reply, err := (summariser.Caller{Lacks: lacks}).Summarise(t.Context(), request(server.URL, "m")); err != nil || reply.Text != "STATE: fine" {
 				t.Errorf("%s: %+v, %v", name, reply, err)
 			}
 		}
@@ -185,7 +185,7 @@ func TestOtherRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, err := (summariser.OpenAI{Lacks: lacks}).Summarise(t.Context(), request(server.URL, "m")); err == nil {
+			if _, err := (summariser.Caller{Lacks: lacks}).Summarise(t.Context(), request(server.URL, "m")); err == nil {
 				t.Errorf("%s: no error", text)
 			}
 		}
@@ -265,7 +265,7 @@ func TestPatience(t *testing.T) {
 			r := request("http://up/v1", "m")
 			r.User, r.MaxOutput = strings.Repeat("x", 20*4096-len(r.System)), 4000
 			begun := time.Now()
-			_, err := summariser.OpenAI{Client: &http.Client{Transport: c.server}}.Summarise(ctx, r)
+			_, err := summariser.Caller{Client: &http.Client{Transport: c.server}}.Summarise(ctx, r)
 			failed, _ := errors.AsType[*condense.CallError](err)
 			if c.kind == "" && err != nil || c.kind != "" && (failed == nil || failed.Kind != c.kind) || time.Since(begun) != c.took {
 				t.Errorf("%s: %v after %s", name, err, time.Since(begun))
@@ -282,7 +282,7 @@ func TestSilentServerMayWriteWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := summariser.OpenAI{Lacks: lacks, Client: &http.Client{Transport: slow(func(w io.Writer) {
+		o := summariser.Caller{Lacks: lacks, Client: &http.Client{Transport: slow(func(w io.Writer) {
 			time.Sleep(2 * time.Minute)
 			io.WriteString(w, fine)
 		})}}

@@ -33,14 +33,14 @@ var (
 )
 
 // wire prepares the connection of a call. The conversation goes to the server that was configured, and to no other.
-func (o OpenAI) wire(to condense.Endpoint, alive func(), streamed bool) *wire {
+func (c Caller) wire(to condense.Endpoint, alive func(), streamed bool) *wire {
 	client := http.DefaultClient
-	if o.Client != nil {
-		client = o.Client
+	if c.Client != nil {
+		client = c.Client
 	}
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &wire{client: &own, to: to, limit: cmp.Or(o.MaxResponse, DefaultMaxResponse), alive: alive, streamed: streamed}
+	return &wire{client: &own, to: to, limit: cmp.Or(c.MaxResponse, DefaultMaxResponse), alive: alive, streamed: streamed}
 }
 
 // Do implements openai.HTTPDoer.
@@ -71,7 +71,7 @@ func address(r *http.Request, to condense.Endpoint) error {
 		return errors.New("call summariser: its base URL is none")
 	}
 	if to.BaseURL != "" {
-		r.URL.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + to.Way.Path + completions
+		r.URL.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + to.Way.Path + path(to)
 		if r.URL.Path, err = url.PathUnescape(r.URL.RawPath); err != nil {
 			return fmt.Errorf("call summariser: %w", err)
 		}
@@ -81,8 +81,15 @@ func address(r *http.Request, to condense.Endpoint) error {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		r.Header.Add(name, value)
 	}
+	if to.Way.API == condense.APIMessages && r.Header.Get(versionHeader) == "" {
+		r.Header.Set(versionHeader, anthropicVersion)
+	}
 	header := to.Way.KeyHeader
-	if header == "" && (to.Way.Path != "" || agents.Azure(base)) {
+	switch {
+	case header != "":
+	case to.Way.API == condense.APIMessages:
+		header = "X-Api-Key"
+	case to.Way.Path != "" || agents.Azure(base):
 		header = "api-key"
 	}
 	if header != "" && header != "Authorization" && to.APIKey != "" {
@@ -92,8 +99,13 @@ func address(r *http.Request, to condense.Endpoint) error {
 	return nil
 }
 
-// completions is the path of the API, below the base URL.
-const completions = "/chat/completions"
+// path is that of the API, below the base URL.
+func path(to condense.Endpoint) string {
+	if to.Way.API == condense.APIMessages {
+		return "/messages"
+	}
+	return "/chat/completions"
+}
 
 // boundedBody makes a response that is too large an error, whatever the server declared.
 type boundedBody struct {

@@ -92,6 +92,10 @@ func badValues() []badFixture {
 		{"bad.llm-not-a-section.toml", []string{
 			`llm: must be a section, not a string: write [llm.NAME] (line 1)`,
 		}},
+		{"bad.llm-api.yaml", []string{
+			`llms.a.api: is responses, in which models are not called yet: use chat or messages (line 3)`,
+			`llms.b.api: is not one of chat, messages: use one of them (line 4)`,
+		}},
 		{"bad.llm-numbers.yaml", []string{
 			`llms.cheap.api_key: holds a space, line break or control character: give the bare key (line 2)`,
 			`llms.cheap.timeout: is negative: write it as 30s (line 2)`,

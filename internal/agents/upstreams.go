@@ -43,12 +43,13 @@ func Deployed(before, name string) string {
 	return before[:i+len(deployments)] + url.PathEscape(name)
 }
 
-// sharedHeaders say to whom a request is billed, and to a gateway where it goes: our own calls to the same upstream have them, too.
+// sharedHeaders say how a key is to be read, to whom a request is billed, and to a gateway where it goes: our own calls to the same upstream have them, too.
 // A name that ends in a hyphen is a prefix.
 var sharedHeaders = [...]string{
 	"openai-organization", "openai-project", // OpenAI
 	"http-referer", "x-title", // OpenRouter
-	"x-goog-user-project", // Google
+	"x-goog-user-project",                 // Google
+	"anthropic-version", "anthropic-beta", // Anthropic: its access tokens are taken only with the beta that they are of
 	"helicone-", "cf-aig-", "x-portkey-", "x-bf-", "x-litellm-",
 }
 

@@ -21,8 +21,8 @@ type calls struct {
 }
 
 // model is how models are called that are silent for so long at most.
-func (c *calls) model(timeout time.Duration, temperature *float64) summariser.OpenAI {
-	s := summariser.OpenAI{Client: c.client(), Timeout: timeout, Temperature: narrow(temperature)}
+func (c *calls) model(timeout time.Duration, temperature *float64) summariser.Caller {
+	s := summariser.Caller{Client: c.client(), Timeout: timeout, Temperature: narrow(temperature)}
 	if c != nil {
 		s.Lacks = c.lacks
 	}

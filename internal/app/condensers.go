@@ -110,7 +110,7 @@ func (b builder) calling(key string, c config.Condenser) (condense.Condenser, er
 // endpoint is where a model is. The client's own key goes to where its requests go and nowhere else: that URL must be
 // spelled as theirs is.
 func (b builder) endpoint(llm config.LLM) condense.Endpoint {
-	e := condense.Endpoint{BaseURL: llm.BaseURL, APIKey: llm.APIKey.Reveal()}
+	e := condense.Endpoint{BaseURL: llm.BaseURL, APIKey: llm.APIKey.Reveal(), Way: condense.Way{API: llm.API}}
 	if e.BaseURL == b.upstream.BaseURL {
 		e.BaseURL = b.base
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,13 +52,14 @@ func Probe(ctx context.Context, cfg *config.Config) []Probed {
 			up := cfg.UpstreamFor(t)
 			llm, _ := cfg.LLMFor(name, up)
 			a := condense.Attempt{Endpoint: condense.Endpoint{BaseURL: llm.BaseURL, APIKey: llm.APIKey.Reveal()}, Model: llm.Model}
+			a.Endpoint.Way.API = llm.API
 			if asked[a] {
 				continue
 			}
 			asked[a] = true
 			p := Probed{Name: name, Model: llm.Model, URL: summariser.Shown(llm.BaseURL)}
 			if p.Skipped = a.Endpoint.APIKey == "" && llm.BaseURL == up.BaseURL; !p.Skipped {
-				p.Err = probe(ctx, out.model(llm.Timeout, llm.Temperature), a)
+				p.Err = probeAny(ctx, out.model(llm.Timeout, llm.Temperature), a, llm.API == "" && llm.BaseURL == up.BaseURL)
 			}
 			all = append(all, p)
 		}
@@ -65,7 +67,20 @@ func Probe(ctx context.Context, cfg *config.Config) []Probed {
 	return all
 }
 
-func probe(ctx context.Context, model summariser.OpenAI, a condense.Attempt) error {
+// probeAny asks a model in its protocol, or, where it is called in that of each request, in either.
+func probeAny(ctx context.Context, model summariser.Caller, a condense.Attempt, either bool) error {
+	err := probe(ctx, model, a)
+	if call, ok := errors.AsType[*condense.CallError](err); !either || !ok || !call.Missing() {
+		return err
+	}
+	a.Endpoint.Way.API = condense.APIMessages
+	if probe(ctx, model, a) == nil {
+		return nil
+	}
+	return err
+}
+
+func probe(ctx context.Context, model summariser.Caller, a condense.Attempt) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	_, err := model.Summarise(ctx, condense.Request{

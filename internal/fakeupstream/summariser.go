@@ -43,7 +43,11 @@ var kept = regexp.MustCompile(`(?s)<dewpoint_kept.*?</dewpoint_kept>`)
 func forcedFunction(top object) (name string, parameters json.RawMessage) {
 	tools := asArray(top["tools"])
 	wanted := asString(asObject(asObject(top["tool_choice"])["function"])["name"])
+	anthropics := asString(asObject(top["tool_choice"])["name"])
 	for _, tool := range tools {
+		if t := asObject(tool); anthropics != "" && asString(t["name"]) == anthropics {
+			return anthropics, t["input_schema"]
+		}
 		f := asObject(asObject(tool)["function"])
 		if name := asString(f["name"]); name == wanted || asString(top["tool_choice"]) == "required" {
 			return name, f["parameters"]

@@ -18,7 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Defaults of OpenAI.
+// Defaults of Caller.
 const (
 	DefaultTimeout     = 30 * time.Second
 	DefaultMaxResponse = 16 << 20
@@ -30,9 +30,9 @@ const (
 	slowestWriting = 20      // tokens a second
 )
 
-// OpenAI is a condense.Summariser that speaks Chat Completions. Answers are streamed where the server does that. It may be used
-// concurrently.
-type OpenAI struct {
+// Caller is a condense.Summariser that speaks Chat Completions, or the Messages API where the endpoint says so. Answers are streamed where
+// the server does that. It may be used concurrently.
+type Caller struct {
 	Client      *http.Client  // nil: http.DefaultClient
 	Timeout     time.Duration // longest silence of the server; 0: DefaultTimeout
 	Temperature *float32      // nil: not sent
@@ -40,21 +40,24 @@ type OpenAI struct {
 	Lacks       *Lacks        // what servers do not take; nil: it is found out with each call
 }
 
-var _ condense.Summariser = OpenAI{}
+var _ condense.Summariser = Caller{}
 
 // Summarise implements Summariser. What the server refuses of the form of the call is left out, and it is asked again;
 // that is remembered once the server no longer refuses.
-func (o OpenAI) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
-	before := o.Lacks.of(r)
+func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
+	if r.Endpoint.Way.API == condense.APIMessages {
+		return c.messages(ctx, r)
+	}
+	before := c.Lacks.of(r)
 	known := before
 	for {
-		answer, err := o.call(ctx, r, known)
+		answer, err := c.call(ctx, r, known)
 		ended := err == nil || errors.Is(err, errSilent) || errors.Is(err, errWhole)
 		if known.learn(err) && !ended {
 			continue
 		}
 		if ended && known != before {
-			o.Lacks.remember(r, known)
+			c.Lacks.remember(r, known)
 		}
 		if err != nil && !errors.Is(err, errWhole) {
 			return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
@@ -63,7 +66,7 @@ func (o OpenAI) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 	}
 }
 
-func (o OpenAI) request(r condense.Request) openai.ChatCompletionRequest {
+func (c Caller) request(r condense.Request) openai.ChatCompletionRequest {
 	out := openai.ChatCompletionRequest{
 		Model:    r.Model,
 		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleSystem, Content: r.System}},
@@ -77,9 +80,9 @@ func (o OpenAI) request(r condense.Request) openai.ChatCompletionRequest {
 	} else {
 		out.MaxTokens = r.MaxOutput //nolint:staticcheck // what compatible servers know
 	}
-	if o.Temperature != nil {
+	if c.Temperature != nil {
 		// go-openai leaves a zero out, and the server would take its own default.
-		out.Temperature = max(*o.Temperature, math.SmallestNonzeroFloat32)
+		out.Temperature = max(*c.Temperature, math.SmallestNonzeroFloat32)
 	}
 	return out
 }
@@ -168,6 +171,12 @@ func callError(ctx context.Context, err error, key string) error {
 	if e, ok := errors.AsType[*openai.RequestError](err); ok {
 		return &condense.CallError{Kind: failure(e.HTTPStatusCode), Status: e.HTTPStatusCode}
 	}
+	if e, ok := errors.AsType[*refused](err); ok {
+		if e.status == 0 {
+			return &condense.CallError{Kind: condense.FailureServer, Code: plain(e.kind, key)}
+		}
+		return &condense.CallError{Kind: failure(e.status), Status: e.status, Code: plain(e.kind, key)}
+	}
 	for cause, kind := range map[error]condense.Failure{
 		errSilent: condense.FailureTimeout, errStalls: condense.FailureTimeout, errSlow: condense.FailureTimeout,
 		errResponseSize: condense.FailureMalformed, errBroken: condense.FailureUnreachable,
@@ -210,6 +219,11 @@ func failure(status int) condense.Failure {
 // code is the server's error code if it is a plain word.
 func code(e *openai.APIError, key string) string {
 	c, _ := e.Code.(string)
+	return plain(c, key)
+}
+
+// plain is a code if it is a plain word and does not hold the key.
+func plain(c, key string) string {
 	if len(c) > 64 || strings.Trim(c, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || key != "" && strings.Contains(c, key) {
 		return ""
 	}

@@ -31,18 +31,18 @@ const fine = `{"model":"m","choices":[{"message":{"role":"assistant","content":"
 func TestOpenAIRequest(t *testing.T) {
 	zero := float32(0)
 	for name, c := range map[string]struct {
-		openai summariser.OpenAI
+		openai summariser.Caller
 		model  string
 		want   map[string]any
 	}{
-		"plain":      {summariser.OpenAI{}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0}},
-		"reasoning":  {summariser.OpenAI{}, "o3-mini", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "low"}},
-		"gpt-5":      {summariser.OpenAI{}, "gpt-5-nano", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "minimal"}},
-		"via router": {summariser.OpenAI{}, "openai/gpt-5", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "minimal"}},
-		"gpt-5.1":    {summariser.OpenAI{}, "gpt-5.1-2025-11-13", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "none"}},
-		"unknown":    {summariser.OpenAI{}, "gpt-5.9", map[string]any{"max_completion_tokens": 321.0}},
+		"plain":      {summariser.Caller{}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0}},
+		"reasoning":  {summariser.Caller{}, "o3-mini", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "low"}},
+		"gpt-5":      {summariser.Caller{}, "gpt-5-nano", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "minimal"}},
+		"via router": {summariser.Caller{}, "openai/gpt-5", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "minimal"}},
+		"gpt-5.1":    {summariser.Caller{}, "gpt-5.1-2025-11-13", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "none"}},
+		"unknown":    {summariser.Caller{}, "gpt-5.9", map[string]any{"max_completion_tokens": 321.0}},
 		"cold": {
-			summariser.OpenAI{Temperature: &zero}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0, "temperature": 1e-45},
+			summariser.Caller{Temperature: &zero}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0, "temperature": 1e-45},
 		},
 	} {
 		var got map[string]any
@@ -140,7 +140,7 @@ func TestOpenAIForms(t *testing.T) {
 		}))
 		r := request(server.URL, "m")
 		c.change(&r)
-		got, err := summariser.OpenAI{}.Summarise(context.Background(), r)
+		got, err := summariser.Caller{}.Summarise(context.Background(), r)
 		server.Close()
 		if err != nil || got != c.reply {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -176,7 +176,7 @@ func TestOpenAIReplies(t *testing.T) {
 		"no choices": {`{"choices":[]}`, condense.Reply{}},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, c.body) }))
-		got, err := summariser.OpenAI{}.Summarise(context.Background(), request(server.URL, "m"))
+		got, err := summariser.Caller{}.Summarise(context.Background(), request(server.URL, "m"))
 		server.Close()
 		if err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -206,7 +206,7 @@ func TestOpenAIFailures(t *testing.T) {
 			w.WriteHeader(c.status)
 			io.WriteString(w, c.body)
 		}))
-		_, err := summariser.OpenAI{MaxResponse: 1000}.Summarise(context.Background(), request(server.URL, "m"))
+		_, err := summariser.Caller{MaxResponse: 1000}.Summarise(context.Background(), request(server.URL, "m"))
 		server.Close()
 		e, ok := errors.AsType[*condense.CallError](err)
 		if !ok || e.Kind != c.kind || e.Code != c.code {
@@ -226,7 +226,7 @@ func TestOpenAIGivesUp(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	_, err := summariser.OpenAI{Timeout: time.Millisecond}.Summarise(context.Background(), request(server.URL, "m"))
+	_, err := summariser.Caller{Timeout: time.Millisecond}.Summarise(context.Background(), request(server.URL, "m"))
 	if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureTimeout {
 		t.Errorf("timeout: %v", err)
 	}
@@ -237,7 +237,7 @@ func TestOpenAIGivesUp(t *testing.T) {
 		<-reached
 		cancel()
 	}()
-	_, err = summariser.OpenAI{}.Summarise(ctx, request(server.URL, "m"))
+	_, err = summariser.Caller{}.Summarise(ctx, request(server.URL, "m"))
 	if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureCanceled || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancel: %v", err)
 	}
@@ -254,7 +254,7 @@ func TestOpenAIUnreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	base := server.URL
 	server.Close()
-	_, err := summariser.OpenAI{}.Summarise(context.Background(), request(base+"/"+key, "m"))
+	_, err := summariser.Caller{}.Summarise(context.Background(), request(base+"/"+key, "m"))
 	if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureUnreachable || strings.Contains(err.Error(), key) {
 		t.Errorf("got %v", err)
 	}
@@ -269,7 +269,7 @@ func TestSummariserFollowsNoRedirect(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, status)
 		}))
-		o := summariser.OpenAI{Client: server.Client(), Timeout: 10 * time.Second}
+		o := summariser.Caller{Client: server.Client(), Timeout: 10 * time.Second}
 		_, err := o.Summarise(t.Context(), condense.Request{Endpoint: condense.Endpoint{BaseURL: server.URL, APIKey: "k"}, Model: "m", User: "x"})
 		if err == nil || asked > 0 {
 			t.Errorf("%d: %v, asked %d times elsewhere", status, err, asked)
@@ -297,7 +297,7 @@ func TestEffortIsTakenBack(t *testing.T) {
 			}
 			io.WriteString(w, fine)
 		}))
-		_, err := summariser.OpenAI{}.Summarise(context.Background(), request(server.URL, "o3"))
+		_, err := summariser.Caller{}.Summarise(context.Background(), request(server.URL, "o3"))
 		server.Close()
 		if len(efforts) != want || (err == nil) != (want == 2) || efforts[0] != "low" || efforts[len(efforts)-1] == "low" && want == 2 {
 			t.Errorf("%s: asked with %v, %v", message, efforts, err)

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// coder is a coding agent that speaks the Messages API.
+type coder struct {
+	t        *testing.T
+	proxy    *process
+	elements []string
+}
+
+func newCoder(t *testing.T, p *process) *coder {
+	return &coder{t, p, []string{`{"role":"user","content":[{"type":"text","text":"Repair the build of the parcel service."}]}`}}
+}
+
+// ask sends the history, with the caching mark at its end, and gives the answer.
+func (c *coder) ask() (http.Header, string) {
+	c.t.Helper()
+	last := len(c.elements) - 1
+	marked := strings.TrimSuffix(c.elements[last], "}]}") + `,"cache_control":{"type":"ephemeral"}}]}`
+	body := `{"model":"claude-x","max_tokens":400,"stream":true,"thinking":{"type":"adaptive"},
+		"system":[{"type":"text","text":"You are a coding agent.","cache_control":{"type":"ephemeral"}}],
+		"tools":[{"name":"Bash","description":"runs a command","input_schema":{"type":"object"}}],
+		"messages":[` + strings.Join(append(c.elements[:last:last], marked), ",") + `]}`
+	req, err := http.NewRequest(http.MethodPost, c.proxy.url()+"/v1/messages?beta=true", strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header = http.Header{
+		"Content-Type": {"application/json"}, "X-Api-Key": {"sk-of-the-client"}, "Anthropic-Version": {"2023-06-01"}, "Anthropic-Beta": {"some-beta"},
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte("message_stop")) {
+		c.t.Fatalf("%d messages: %s: %s (%v)", len(c.elements), resp.Status, answer, err)
+	}
+	return resp.Header, string(answer)
+}
+
+// work adds a step to the history.
+func (c *coder) work(n, size int) {
+	c.elements = append(c.elements,
+		fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":"Step %d."},{"type":"tool_use","id":"toolu_%d","name":"Bash","input":{"command":"make %d"}}]}`, n, n, n),
+		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","content":"%s"}]}`, n, strings.Repeat(fmt.Sprintf("line %d of a log ", n), size)))
+}
+
+func isSummary(r *fakeupstream.Request) bool {
+	return strings.Contains(string(r.Body), "You keep the record of")
+}
+
+// TestMessagesOwnModel: in the Messages API, too, the request's own model summarises, in its own protocol and with the client's key.
+func TestMessagesOwnModel(t *testing.T) {
+	for _, kind := range []string{"llm", "structured_summary"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-of-the-client"}, IsSummary: isSummary})
+			c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+condenser: {type: %s, max_size: 12, min_tokens: 0}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t)), kind))))
+			condensed := 0
+			for n := range 20 {
+				c.work(n, 20)
+				header, _ := c.ask()
+				if failed := header.Get("X-Dewpoint-Condense-Failed"); failed != "" {
+					t.Fatalf("step %d: %s", n, failed)
+				}
+				if strings.Contains(header.Get("X-Dewpoint-Condensed"), "summary") {
+					condensed++
+				}
+			}
+			if condensed == 0 {
+				t.Error("nothing was condensed")
+			}
+			summarised(t, s.Upstream)
+		})
+	}
+}
+
+// summarised checks the calls of the summariser.
+func summarised(t *testing.T, up *fakeupstream.Server) {
+	t.Helper()
+	calls := 0
+	for _, r := range up.Requests() {
+		if r.Refused != nil {
+			t.Errorf("%s was refused: %v", r.Path, r.Refused)
+		}
+		if !r.Summary {
+			continue
+		}
+		calls++
+		var body map[string]json.RawMessage
+		if err := json.Unmarshal(r.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		h := r.Header
+		if r.Path != "/v1/messages" || h.Get("X-Api-Key") != "sk-of-the-client" || h.Get("Authorization") != "" || len(h.Values("Anthropic-Version")) != 1 {
+			t.Errorf("a summary was asked for at %s with %v", r.Path, h)
+		}
+		if body["thinking"] != nil || strings.Contains(string(body["tools"]), "Bash") || strings.Contains(string(r.Body), "cache_control") {
+			t.Errorf("a summary was asked for with the client's fields: %.300s", r.Body)
+		}
+	}
+	if calls == 0 {
+		t.Error("no summary was asked for")
+	}
+}

@@ -128,6 +128,17 @@ func TestOverflowWithStatus200(t *testing.T) {
 	}
 }
 
+// TestOverflowInAStream: so is what is told in a stream, as its first event.
+func TestOverflowInAStream(t *testing.T) {
+	r := condensing(t, setup{condenser: onRequest()})
+	r.up.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: http.StatusOK, ContentType: "text/event-stream", Body: []byte(
+		fakeupstream.ErrorEvent(fakeupstream.Overflow(1000, 3000).Error))}})
+	resp, body := r.ask(strings.Replace(messages(turns("tea", 31)...), `{"model"`, `{"stream":true,"model"`, 1))
+	if !strings.HasPrefix(resp.Header.Get("X-Dewpoint-Condensed"), "overflow") || strings.Contains(body, "context_length_exceeded") {
+		t.Errorf("condensed %q: %s", resp.Header.Get("X-Dewpoint-Condensed"), body)
+	}
+}
+
 // TestOverflowThatStays: what cannot be made to fit gets upstream's own error, unchanged.
 func TestOverflowThatStays(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 500}}, condenser: onRequest()})

@@ -145,18 +145,22 @@ func (r *request) unlessSilent(read func()) {
 // refusalRead bounds what is read of an error to recognise it, in bytes.
 const refusalRead = 64 << 10
 
-// refusalOf reads what an answer says, and leaves the response as it was.
+// refusalOf reads what an answer says, and leaves the response as it was. Of a stream it reads the first event, which may tell of an
+// error before there is any answer, if that comes soon.
 func refusalOf(resp *http.Response) refusal {
 	said := refusal{refused: refuses(resp.StatusCode)}
-	if !suspicious(resp) {
+	var head []byte
+	switch stream := resp.StatusCode == http.StatusOK && streamed(resp.Header) && len(codings(resp.Header)) == 0; {
+	case suspicious(resp):
+		var err error
+		head, err = io.ReadAll(io.LimitReader(resp.Body, refusalRead))
+		resp.Body = &spliced{Reader: readBefore(head, resp.Body, err), Closer: resp.Body}
+	case stream:
+		e := openEvent(resp.Body)
+		head, resp.Body = e.soon(), e
+	default:
 		return said
 	}
-	head, err := io.ReadAll(io.LimitReader(resp.Body, refusalRead))
-	rest := io.Reader(resp.Body)
-	if err != nil {
-		rest = failing{err}
-	}
-	resp.Body = &spliced{Reader: io.MultiReader(bytes.NewReader(head), rest), Closer: resp.Body}
 	kind := resp.Header.Get("Content-Type")
 	if over, is := overflow.Recognise(resp.StatusCode, kind, head); is {
 		said.overflow = &over
@@ -177,7 +181,7 @@ func refuses(status int) bool {
 }
 
 // suspicious reports whether an answer may be a refusal and can be read to find out: an error, or a short whole answer,
-// since some gateways tell of errors with status 200. A stream is handed on as it comes.
+// since some gateways tell of errors with status 200.
 func suspicious(resp *http.Response) bool {
 	if resp.Header.Get("Content-Encoding") != "" {
 		return false
@@ -190,6 +194,14 @@ func suspicious(resp *http.Response) bool {
 type spliced struct {
 	io.Reader
 	io.Closer
+}
+
+// readBefore is a body of which the head was read before, until an error if there was one.
+func readBefore(head []byte, rest io.Reader, err error) io.Reader {
+	if err != nil {
+		rest = failing{err}
+	}
+	return io.MultiReader(bytes.NewReader(head), rest)
 }
 
 // failing gives an error that was met before.

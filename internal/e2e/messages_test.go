@@ -45,7 +45,7 @@ func (c *coder) ask() (http.Header, string) {
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte("message_stop")) {
+	if err != nil || resp.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte("message_stop")) && !bytes.Contains(answer, []byte("event: error")) {
 		c.t.Fatalf("%d messages: %s: %s (%v)", len(c.elements), resp.Status, answer, err)
 	}
 	return resp.Header, string(answer)
@@ -121,5 +121,23 @@ func summarised(t *testing.T, up *fakeupstream.Server) {
 	}
 	if calls == 0 {
 		t.Error("no summary was asked for")
+	}
+}
+
+// TestMessagesOverflowInAStream: an overflow that upstream tells in a stream that began with status 200 is relieved, unseen by the client.
+func TestMessagesOverflowInAStream(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	c := newCoder(t, serve(t, "--config", s.configAt(t, embedded(newStore(t))+"\nmodels: {claude-x: {context_window: 100000, max_output: 1000}}", 1000)))
+	for n := range 12 {
+		c.work(n, 100)
+	}
+	for message, relieved := range map[string]bool{"prompt is too long: 9000 tokens > 6000 maximum": true, "Overloaded": false} {
+		s.Upstream.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: http.StatusOK, ContentType: "text/event-stream", Body: fmt.Appendf(nil,
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"some_error\",\"message\":%q}}\n\n", message)}})
+		header, answer := c.ask()
+		if told := strings.Contains(answer, "event: error"); told == relieved || strings.HasPrefix(header.Get("X-Dewpoint-Condensed"), "overflow") != relieved {
+			t.Errorf("%s: condensed %q: %s", message, header.Get("X-Dewpoint-Condensed"), answer)
+		}
 	}
 }

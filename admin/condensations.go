@@ -24,6 +24,8 @@ type usage struct {
 	Output int `json:"output"`
 }
 
+func usageOf(u session.Usage) usage { return usage{u.Input, u.Cached, u.Output} }
+
 // positions is those from From to To, both included.
 type positions struct {
 	From int `json:"from"`
@@ -98,7 +100,7 @@ func (l *log) condensation(c session.Condensation, summary string) condensationR
 		ID: condensationID(c.ID), Prefix: c.Prefix, Hash: c.Hash.String(), Reason: c.Reason, Condenser: c.Condenser, Model: c.Model,
 		RequestModel: c.Request, Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
 		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: []trimRow{},
-		Before: size(c.Before), After: size(c.After), Usage: usage(c.Usage), Time: c.Time,
+		Before: size(c.Before), After: size(c.After), Usage: usageOf(c.Usage), Time: c.Time,
 	}
 	if c.Provisional {
 		row.Provisional = cmp.Or(c.Cause, "unknown")

@@ -123,7 +123,7 @@ func (l *log) savedBy(c session.Condensation, applies bool, price func(string) (
 	made := c.ID.Thread == l.thread.ID
 	requests := l.requestsAfter(c)
 	if made {
-		out.Condensations, out.OwnCalls = 1, usage(c.Usage)
+		out.Condensations, out.OwnCalls = 1, usageOf(c.Usage)
 		requests++
 	}
 	rewrite := 0

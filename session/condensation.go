@@ -86,6 +86,10 @@ func (id CondensationID) zero() bool { return id == CondensationID{} }
 // Usage is what a model call used, in tokens, as its server reported it.
 type Usage struct {
 	Input, Cached, Output int
+
+	// Written are tokens of Input that were written to a cache at a price of their own, WrittenLong those of them that stay there for an
+	// hour. They are told of answers only, and are not kept with condensations.
+	Written, WrittenLong int
 }
 
 // Applicable is those condensations whose covered prefix is the history's own, each building on the one before, oldest

@@ -91,7 +91,7 @@ func pieceOf(v rawjson.Value) (p piece) {
 }
 
 // usage is a usage report. Input counts neither what was read from the cache nor what was written to it.
-type usage struct{ input, read, written, output rawjson.Value }
+type usage struct{ input, read, written, creation, output rawjson.Value }
 
 // Slot gives the place of a known key.
 func (u *usage) Slot(name []byte) *rawjson.Value {
@@ -102,8 +102,24 @@ func (u *usage) Slot(name []byte) *rawjson.Value {
 		return &u.read
 	case "cache_creation_input_tokens":
 		return &u.written
+	case "cache_creation":
+		return &u.creation
 	case "output_tokens":
 		return &u.output
+	}
+	return nil
+}
+
+// lifetimes are the tokens that were written to the cache, by how long they stay there.
+type lifetimes struct{ minutes, hour rawjson.Value }
+
+// Slot gives the place of a known key.
+func (l *lifetimes) Slot(name []byte) *rawjson.Value {
+	switch string(name) {
+	case "ephemeral_5m_input_tokens":
+		return &l.minutes
+	case "ephemeral_1h_input_tokens":
+		return &l.hour
 	}
 	return nil
 }
@@ -117,6 +133,7 @@ type answer struct {
 	finish                   string
 	metered                  bool
 	in, cached, written, out int // tokens
+	long                     int // of written, those that are kept for an hour
 }
 
 // bounded is text that is given up when it grows too long.
@@ -168,6 +185,12 @@ func (a *answer) meter(report rawjson.Value) {
 	a.metered = true
 	a.in, a.cached = max(a.in, split.Integer(u.input)), max(a.cached, split.Integer(u.read))
 	a.written, a.out = max(a.written, split.Integer(u.written)), max(a.out, split.Integer(u.output))
+	if u.creation.Kind == rawjson.Object {
+		var l lifetimes
+		split.Fill(&l, u.creation.Raw)
+		a.long = max(a.long, split.Integer(l.hour))
+		a.written = max(a.written, split.Integer(l.minutes)+a.long)
+	}
 }
 
 func (a *answer) stop(reason rawjson.Value) {
@@ -179,7 +202,9 @@ func (a *answer) stop(reason rawjson.Value) {
 func (a *answer) give() dialect.Answer {
 	out := dialect.Answer{Text: a.text.text.String(), Finish: a.finish}
 	if a.metered {
-		out.Usage = &session.Usage{Input: a.in + a.cached + a.written, Cached: a.cached, Output: a.out}
+		out.Usage = &session.Usage{
+			Input: a.in + a.cached + a.written, Cached: a.cached, Output: a.out, Written: a.written, WrittenLong: a.long,
+		}
 	}
 	for i, c := range a.calls {
 		if c.Arguments = a.input[i].text.String(); c.Arguments == "" && !a.input[i].lost {

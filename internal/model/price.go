@@ -26,7 +26,12 @@ type Prompt struct {
 	NotSent   float64 // fewer than there would have been
 	Rewritten float64 // that the provider's cache would have had, and that it had to take as new
 	Caching   bool    // what is not in the cache is written to it
+	Long      float64 // the share of that which is written for an hour, at longWrite
 }
+
+// longWrite is what Anthropic takes for writing to the cache for an hour, in prices of input.
+// https://docs.claude.com/en/docs/build-with-claude/prompt-caching
+const longWrite = 2
 
 // Saved values what was saved of a prompt, in USD. What was not sent is valued as cached, the cheapest that it could have
 // been: so a provider's own discount never counts as saved. Rewrites are a cost, and negative.
@@ -34,6 +39,7 @@ func (p Price) Saved(c Prompt) (notSent, rewrites float64) {
 	fresh := p.Input
 	if c.Caching {
 		fresh = max(p.CacheWrite, p.Input)
+		fresh += c.Long * max(longWrite*p.Input-fresh, 0)
 	}
 	return c.NotSent * p.CachedInput / million, -c.Rewritten * (fresh - p.CachedInput) / million
 }

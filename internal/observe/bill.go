@@ -44,9 +44,17 @@ func (b bill) saved() (tokens int, usd float64) {
 	}
 	would, did := b.caches(min(float64(b.known)*scale, full), gone)
 	notSent, rewrites := b.price.Saved(model.Prompt{
-		NotSent: gone, Rewritten: min(would, full) - min(did, sent) - gone, Caching: would > 0,
+		NotSent: gone, Rewritten: min(would, full) - min(did, sent) - gone, Caching: would > 0, Long: b.long(),
 	})
 	return tokens, notSent + rewrites
+}
+
+// long is the share of what was written to the cache that stays there for an hour.
+func (b bill) long() float64 {
+	if b.usage == nil || b.usage.Written <= 0 {
+		return 0
+	}
+	return float64(b.usage.WrittenLong) / float64(b.usage.Written)
 }
 
 // caches is how many tokens would have come from the cache had the request stayed as it was, and how many did.

@@ -24,6 +24,7 @@ func TestBill(t *testing.T) {
 		// Unchanged: 900 from the cache, 100 new. Condensed: 400, none of it from the cache.
 		"the cache is written again":            {bill{before: 1000, after: 400, known: 900, condensed: true, price: price, usage: usage(400, 0)}, 600, 900*1 + 100*10 - 400*10},
 		"writing it has a surcharge":            {bill{before: 1000, after: 400, known: 900, condensed: true, price: surcharge, usage: usage(400, 0)}, 600, 900*1 + 100*12.5 - 400*12.5},
+		"writing it for an hour costs twice":    {bill{before: 1000, after: 400, known: 900, condensed: true, price: surcharge, usage: &session.Usage{Input: 400, Written: 400, WrittenLong: 400}}, 600, 900*1 + 100*20 - 400*20},
 		"a part of it is still there":           {bill{before: 1000, after: 400, known: 900, condensed: true, price: price, usage: usage(400, 100)}, 600, 900*1 + 100*10 - 300*10 - 100*1},
 		"a cold cache saves the whole price":    {bill{before: 1000, after: 400, known: 900, price: price, usage: usage(400, 0)}, 600, 600 * 10},
 		"condensed after a long pause":          {bill{before: 1000, after: 400, known: 900, condensed: true, idle: 2 * time.Hour, price: price, usage: usage(400, 0)}, 600, 600 * 10},

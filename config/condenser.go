@@ -137,17 +137,18 @@ const (
 	WaitNever    = "never"
 )
 
-// Waits is how long a request waits for a summary: the longest deadline of the condenser and its stages, 0 where none calls a model
-// or none is waited for.
-func (c Condenser) Waits() time.Duration {
-	wait := c.Deadline
-	if c.Wait == WaitNever {
-		wait = 0
+// Waits is how long a request waits for a summary: the longest deadline of the condenser and its stages. Never is that it waits for none
+// although one is written.
+func (c Condenser) Waits() (longest time.Duration, never bool) {
+	if c.usesLLM() {
+		return c.Deadline, c.Wait == WaitNever
 	}
+	waits := false
 	for _, stage := range c.Condensers {
-		wait = max(wait, stage.Waits())
+		deadline, none := stage.Waits()
+		longest, never, waits = max(longest, deadline), never || none, waits || deadline > 0 && !none
 	}
-	return wait
+	return longest, never && !waits
 }
 
 // rolling reports whether the type condenses down to half of max_size.

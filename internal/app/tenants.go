@@ -50,9 +50,9 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	if err != nil {
 		return nil, err
 	}
-	waits := cfg.CondenserFor(c).Waits()
+	deadline, never := cfg.CondenserFor(c).Waits()
 	t := &proxy.Tenant{
-		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe, Deadline: waits, Never: waits == 0},
+		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe, Deadline: deadline, Never: never},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c),
 		Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles},
 	}

@@ -229,6 +229,31 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 	return c, nil
 }
 
+// Prepare keeps a condensation of a view, for a later request at which one is due: see Prepared.
+func (r *Registry) Prepare(ctx context.Context, res *Resolution, view *View, c Condensation) error {
+	c.Time = r.now()
+	if n := len(view.Applied); n > 0 {
+		c.Base = view.Applied[n-1].ID
+	}
+	if err := r.store.Prepare(ctx, res.Thread.ID, c); err != nil {
+		return fmt.Errorf("keep condensation: %w", err)
+	}
+	return nil
+}
+
+// Prepared gives the condensation that is kept for a resolution's thread, if it still applies to the history, on top of those that a view
+// shows. ErrNotFound if there is none.
+func (r *Registry) Prepared(ctx context.Context, res *Resolution, view *View) (Condensation, error) {
+	c, err := r.store.Prepared(ctx, res.Thread.ID)
+	if err != nil {
+		return c, fmt.Errorf("read what is prepared: %w", err)
+	}
+	if all := Applicable(res.query.History, append(slices.Clip(view.Applied), c)); len(all) <= len(view.Applied) {
+		return Condensation{}, fmt.Errorf("what is prepared no longer applies: %w", ErrNotFound)
+	}
+	return c, nil
+}
+
 // Refresh reads the resolution's thread again: another replica may have condensed it.
 func (r *Registry) Refresh(ctx context.Context, res *Resolution) error {
 	if res.New {

@@ -114,6 +114,14 @@ func (g *guarded) Condense(ctx context.Context, thread ThreadID, c Condensation)
 	return call(g, "condense", thread, func() (Condensation, error) { return g.Backend.Condense(ctx, thread, c) })
 }
 
+func (g *guarded) Prepare(ctx context.Context, thread ThreadID, c Condensation) error {
+	return g.run("prepare", thread, func() error { return g.Backend.Prepare(ctx, thread, c) })
+}
+
+func (g *guarded) Prepared(ctx context.Context, thread ThreadID) (Condensation, error) {
+	return call(g, "prepared", thread, func() (Condensation, error) { return g.Backend.Prepared(ctx, thread) })
+}
+
 func (g *guarded) Summary(ctx context.Context, id CondensationID) (string, error) {
 	return call(g, "summary", id, func() (string, error) { return g.Backend.Summary(ctx, id) })
 }

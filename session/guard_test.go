@@ -28,6 +28,8 @@ func calls(s session.Backend) map[string]func(context.Context) error {
 		},
 		"Events":   func(ctx context.Context) error { _, err := s.Events(ctx, "t", 1, 1); return err },
 		"Trace":    func(ctx context.Context) error { _, err := s.Trace(ctx, []session.Hash{{1}}); return err },
+		"Prepare":  func(ctx context.Context) error { return s.Prepare(ctx, "t", session.Condensation{}) },
+		"Prepared": func(ctx context.Context) error { _, err := s.Prepared(ctx, "t"); return err },
 		"Mark":     func(ctx context.Context) error { return s.Mark(ctx, []session.Hash{{1}}, session.Place{Thread: "t"}) },
 		"Session":  func(ctx context.Context) error { _, err := s.Session(ctx, "s"); return err },
 		"Lock":     func(ctx context.Context) error { _, err := s.Lock(ctx, "t", time.Second); return err },

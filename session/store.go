@@ -42,6 +42,11 @@ type Store interface {
 	// Condense logs c in its thread and returns it with its id; it is durable and visible to all replicas when it returns.
 	// ErrNotFound if the thread was never begun.
 	Condense(ctx context.Context, thread ThreadID, c Condensation) (Condensation, error)
+	// Prepare keeps a condensation that may be logged later, in the place of the one that was kept before. It is forgotten once any is
+	// logged. ErrNotFound if the thread was never begun.
+	Prepare(ctx context.Context, thread ThreadID, c Condensation) error
+	// Prepared reads what Prepare keeps; ErrNotFound if there is nothing, ErrUnreadable if it cannot be opened.
+	Prepared(ctx context.Context, thread ThreadID) (Condensation, error)
 	// Summary reads the summary of one condensation. Summaries never change. ErrUnreadable if it cannot be opened.
 	Summary(ctx context.Context, id CondensationID) (string, error)
 	// Events reads at most limit entries of a thread's log, beginning with entry from (1 is the first). One

@@ -29,12 +29,33 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 		ch.put(threads.key(string(id)), rec.encode())
 		ch.put(events.entry(id, c.ID.Seq), entry)
 		ch.put(summaries.entry(id, c.ID.Seq), summary)
+		ch.delete(prepared(id))
 		return nil
 	})
 	if err != nil {
 		return session.Condensation{}, err
 	}
 	return c, nil
+}
+
+// prepared is where a condensation is kept that is not logged: before the summaries of those that are.
+func prepared(id session.ThreadID) string { return summaries.entry(id, 0) }
+
+// Prepare implements session.Store.
+func (s *Store) Prepare(ctx context.Context, id session.ThreadID, c session.Condensation) error {
+	value := s.content.Prepared(id, c)
+	return s.change(ctx, false, func(ch *change) error {
+		if _, err := ch.thread(id); err != nil {
+			return err
+		}
+		ch.put(prepared(id), value)
+		return nil
+	})
+}
+
+// Prepared implements session.Store.
+func (s *Store) Prepared(ctx context.Context, id session.ThreadID) (session.Condensation, error) {
+	return one(ctx, s, prepared(id), func(b []byte) (session.Condensation, error) { return s.content.ParsePrepared(id, b) })
 }
 
 // Secret implements session.Store. It returns after the fsync.

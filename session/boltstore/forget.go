@@ -105,6 +105,7 @@ func forgetThread(c *change, rec record) (freed int64) {
 		freed += c.cost(key)
 		c.delete(key)
 	}
+	forget(prepared(t.ID))
 	list, _ := codec.ParseList(rec.list) // a damaged one has no summaries that could be read
 	for _, condensation := range list {
 		if condensation.ID.Thread == t.ID {

@@ -132,7 +132,7 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 	switch {
 	case err != nil:
 		return "", err
-	case text == nil:
+	case text == nil, id.Seq == 0:
 		return "", session.ErrNotFound
 	}
 	return s.content.ParseText(text, codec.Find(thread.Condensations, id))

@@ -29,6 +29,29 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 	return c, nil
 }
 
+// Prepare implements session.Store.
+func (s *Store) Prepare(ctx context.Context, id session.ThreadID, c session.Condensation) error {
+	value := s.content.Prepared(id, c)
+	there, err := result(ctx, s.write, func(ctx context.Context) (bool, error) {
+		return s.scripts.prepare.Run(ctx, s.client, []string{s.keys.thread(id)}, value).Bool()
+	})
+	if err == nil && !there {
+		err = session.ErrNotFound
+	}
+	return err
+}
+
+// Prepared implements session.Store.
+func (s *Store) Prepared(ctx context.Context, id session.ThreadID) (session.Condensation, error) {
+	value, err := result(ctx, s.read, func(ctx context.Context) ([]byte, error) {
+		return s.client.HGet(ctx, s.keys.thread(id), "p").Bytes()
+	})
+	if err != nil {
+		return session.Condensation{}, err
+	}
+	return s.content.ParsePrepared(id, value)
+}
+
 // Lock implements session.Store. If its release does not reach the server the lock runs out by itself.
 func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (session.Lease, error) {
 	if ttl < time.Millisecond {

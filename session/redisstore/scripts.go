@@ -67,6 +67,7 @@ redis.call('HSET', KEYS[1], 'o', ARGV[3])
 if ARGV[5] then
   local list = (was[4] or '') .. name .. ':' .. #ARGV[5] .. ':' .. ARGV[5]
   redis.call('HSET', KEYS[1], 'c', list, 's' .. name, ARGV[6])
+  redis.call('HDEL', KEYS[1], 'p')
 else
   redis.call('HSET', KEYS[1], 'q', name)
 end
@@ -74,6 +75,13 @@ redis.call('RPUSH', KEYS[2], ARGV[1])
 if ARGV[4] == '1' then redis.call('HDEL', KEYS[1], 'q') end
 if ARGV[2] ~= '0' then for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[2]) end end
 return seq
+`
+
+// prepareScript keeps a condensation that is not logged. KEYS: record. ARGV: condensation. It returns 0 if there is no such thread.
+const prepareScript = `
+if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return 0 end
+redis.call('HSET', KEYS[1], 'p', ARGV[1])
+return 1
 `
 
 // markScript notes which traces a thread leaves, and, where it is given their keys as well, makes them point to it. KEYS:

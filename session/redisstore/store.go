@@ -37,7 +37,7 @@ type Store struct {
 var _ session.Backend = (*Store)(nil)
 
 type scripts struct {
-	append, mark, session, note, events, lock, unlock *redis.Script
+	append, mark, session, note, prepare, events, lock, unlock *redis.Script
 }
 
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
@@ -66,6 +66,7 @@ func Open(o Options) (*Store, error) {
 			mark:    redis.NewScript(markScript),
 			session: redis.NewScript(sessionScript),
 			note:    redis.NewScript(noteScript),
+			prepare: redis.NewScript(prepareScript),
 			events:  redis.NewScript(eventsScript),
 			lock:    redis.NewScript(lockScript),
 			unlock:  redis.NewScript(unlockScript),

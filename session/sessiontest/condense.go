@@ -14,6 +14,7 @@ func (s suite) condensing() map[string]func(*testing.T) {
 		"condense/unknown":      s.condenseUnknown,
 		"condense/summary text": s.summaryText,
 		"condense/zero":         s.condenseZero,
+		"condense/prepared":     s.condensePrepared,
 	}
 }
 
@@ -84,4 +85,24 @@ func (s suite) condenseZero(t *testing.T) {
 	c := condensed(t, store, "t", session.Condensation{})
 	equal(t, c, session.Condensation{ID: session.CondensationID{Thread: "t", Seq: 2}})
 	equal(t, thread(t, store, "t").Condensations, []session.Condensation{c})
+}
+
+func (s suite) condensePrepared(t *testing.T) {
+	store := s.fresh(t)
+	is(t, store.Prepare(ctx(t), "t", condensation(8)), session.ErrNotFound)
+	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
+	is(t, second(store.Prepared(ctx(t), "t")), session.ErrNotFound)
+	before := thread(t, store, "t")
+	for _, prefix := range []int{6, 8} {
+		c := condensation(prefix)
+		ok(t, store.Prepare(ctx(t), "t", c))
+		c.ID = session.CondensationID{Thread: "t"}
+		got, err := s.replica(t, store).Prepared(ctx(t), "t")
+		ok(t, err)
+		equal(t, got, c)
+	}
+	equal(t, thread(t, store, "t"), before)
+	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "t"})), session.ErrNotFound)
+	condensed(t, store, "t", condensation(7))
+	is(t, second(store.Prepared(ctx(t), "t")), session.ErrNotFound)
 }

@@ -67,6 +67,14 @@ func (p *Panicking) Condense(ctx context.Context, id session.ThreadID, c session
 	return p.enter("Condense").Condense(ctx, id, c)
 }
 
+func (p *Panicking) Prepare(ctx context.Context, id session.ThreadID, c session.Condensation) error {
+	return p.enter("Prepare").Prepare(ctx, id, c)
+}
+
+func (p *Panicking) Prepared(ctx context.Context, id session.ThreadID) (session.Condensation, error) {
+	return p.enter("Prepared").Prepared(ctx, id)
+}
+
 func (p *Panicking) Summary(ctx context.Context, id session.CondensationID) (string, error) {
 	return p.enter("Summary").Summary(ctx, id)
 }

@@ -106,21 +106,27 @@ func List(condensations []session.Condensation) []byte {
 func ParseList(list []byte) ([]session.Condensation, error) {
 	var all []session.Condensation
 	for len(list) > 0 {
-		seq, rest, err := number(list)
+		c, rest, err := parseListed(list)
 		if err != nil {
 			return nil, err
 		}
-		size, rest, err := number(rest)
-		if err != nil || size > uint64(len(rest)) {
-			return nil, ErrCorrupt
-		}
-		c, err := parseCondensation(rest[:size], seq)
-		if err != nil {
-			return nil, err
-		}
-		all, list = append(all, c), rest[size:]
+		all, list = append(all, c), rest
 	}
 	return all, nil
+}
+
+// parseListed reads the first of a list, and gives the rest.
+func parseListed(list []byte) (session.Condensation, []byte, error) {
+	seq, rest, err := number(list)
+	if err != nil {
+		return session.Condensation{}, nil, err
+	}
+	size, rest, err := number(rest)
+	if err != nil || size > uint64(len(rest)) {
+		return session.Condensation{}, nil, ErrCorrupt
+	}
+	c, err := parseCondensation(rest[:size], seq)
+	return c, rest[size:], err
 }
 
 // Find gives the condensation of that id; without it, one that nothing is sealed for.

@@ -48,6 +48,36 @@ func (o Content) ParseText(b []byte, c session.Condensation) (string, error) {
 	return string(text), nil
 }
 
+// Prepared encodes a condensation that is not logged, with its summary.
+func (o Content) Prepared(thread session.ThreadID, c session.Condensation) []byte {
+	c.ID = session.CondensationID{Thread: thread}
+	b := append(Listed(nil, c), c.Summary...)
+	return marshal(o.content(b, func() []byte { return preparedPlace(thread) }))
+}
+
+// ParsePrepared reads what Prepared wrote. All its errors wrap session.ErrUnreadable.
+func (o Content) ParsePrepared(thread session.ThreadID, b []byte) (c session.Condensation, err error) {
+	var m pb.Content
+	if err = unmarshal(b, &m); err == nil {
+		b, err = o.open(&m, func() []byte { return preparedPlace(thread) })
+	}
+	if err == nil {
+		c, b, err = parseListed(b)
+	}
+	if err != nil {
+		return session.Condensation{}, fmt.Errorf("%w: %w", session.ErrUnreadable, err)
+	}
+	c.Summary = string(b)
+	return c, nil
+}
+
+// preparedPlace is what a sealed condensation that is not logged is bound to.
+func preparedPlace(thread session.ThreadID) []byte {
+	w := writer{[]byte("dewpoint/prepared\n")}
+	w.string(string(thread))
+	return w.b
+}
+
 // content is p as it is kept. What is encrypted is bound to its place; nothing is nothing to hide.
 func (o Content) content(p []byte, place func() []byte) *pb.Content {
 	if len(p) == 0 || !o.Keys.Seals() {

@@ -61,11 +61,11 @@ var _ Job = (*attentionJob)(nil)
 func (j *attentionJob) Need() Need { return j.due.Need }
 
 // Asks implements Job.
-func (j *attentionJob) Asks() bool { return !j.due.Need.atOnce() }
+func (j *attentionJob) Asks() bool { return true }
 
 // Run implements Job. On a hard need the newest events stay when the model gives no ranking.
 func (j *attentionJob) Run(ctx context.Context) (Result, error) {
-	if j.due.Need.atOnce() {
+	if j.due.Need.AtOnce {
 		return Result{Condensation: j.plain(ctx), Fallback: ErrAtOnce}, nil
 	}
 	var ids []int

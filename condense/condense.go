@@ -37,6 +37,7 @@ type Input struct {
 	Window   int                        // the model's context window, in tokens; 0 if unknown
 	Reserved int                        // tokens reserved for the answer
 	Need     Need                       // what was asked for from outside; zero if nothing was
+	Ahead    bool                       // what is asked is what will be due soon, to be prepared
 	Model    string                     // the request's model
 	Upstream Endpoint                   // where the client's own request goes, for condensers without a model of their own
 	Codec    Codec
@@ -94,7 +95,7 @@ type Way struct {
 type Need struct {
 	Reason session.Reason // empty: nothing is
 	Hard   bool           // upstream has refused the request as it is, or would: only then is anything forgotten without a summary
-	AtOnce bool           // the request waits for no model: what is hard goes by excerpts
+	AtOnce bool           // the request waits for no model: excerpts stand in for its summary
 	Try    bool           // the summariser is tried although it failed a short while ago, as it is for what is hard
 }
 
@@ -110,7 +111,7 @@ type Decision struct {
 type Job interface {
 	// Need is why.
 	Need() Need
-	// Asks reports whether Run waits for a model.
+	// Asks reports whether it is one that a model makes, although at once it goes without.
 	Asks() bool
 	// Run makes it, calling a model if the strategy has one. An error means that nothing may be forgotten. On a hard need
 	// the job itself climbs down to a condensation without a model before it gives up.

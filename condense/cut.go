@@ -84,7 +84,7 @@ func (p *picker) cut(in Input) (Cut, bool) {
 	}
 	c.sweep(in, gone)
 	c.cover(in.View)
-	c.Stripped = lastSealed(in.View.History)
+	c.Stripped = LastSealed(in.View.History)
 	return c, true
 }
 

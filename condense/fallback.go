@@ -10,9 +10,6 @@ import (
 // ErrAtOnce is why a condensation has no summary although its summariser did not fail: the request does not wait for one.
 var ErrAtOnce = errors.New("the request does not wait for a summary")
 
-// atOnce reports whether what is due is made without a model.
-func (n Need) atOnce() bool { return n.AtOnce && n.Hard }
-
 // standIn makes the condensation of a request that must become smaller while no model is to be had, as Excerpts would: what was
 // recorded before stays, with a note of what is missing. It is the one place where that is made, for every condenser that asks a
 // model, even if the time is over. The cut is taken if one with room for excerpts is not worth while.

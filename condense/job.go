@@ -31,12 +31,12 @@ var _ Job = (*llmJob)(nil)
 func (j *llmJob) Need() Need { return j.due.Need }
 
 // Asks implements Job.
-func (j *llmJob) Asks() bool { return !j.due.Need.atOnce() }
+func (j *llmJob) Asks() bool { return true }
 
 // Run implements Job. The buffer that the view's messages alias must not change before it returns. What is hard climbs down: a
 // summary, another try with shorter events and more room, the request's own model, and at last excerpts.
 func (j *llmJob) Run(ctx context.Context) (Result, error) {
-	if j.due.Need.atOnce() {
+	if j.due.Need.AtOnce {
 		c, err := j.standIn(ctx, j.in, j.due, j.cut, session.Usage{})
 		return Result{Condensation: c, Fallback: ErrAtOnce}, err
 	}

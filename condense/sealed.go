@@ -2,10 +2,10 @@ package condense
 
 import "github.com/dewpoint-proxy/dewpoint/session"
 
-// lastSealed is the last position whose message carries sealed reasoning, 0 if none does. A condensation changes what such
+// LastSealed is the last position whose message carries sealed reasoning, 0 if none does. A condensation changes what such
 // reasoning was bound to, so from then on it is left out of every message up to there. What the model answers afterwards is
 // bound to the condensed prefix, and stays.
-func lastSealed(h *session.History) int {
+func LastSealed(h *session.History) int {
 	for p := h.Len(); p > 0; p-- {
 		if h.Message(p).Sealed {
 			return p

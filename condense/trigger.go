@@ -14,6 +14,7 @@ type Settings struct {
 	Margin          int     // tokens left free below the model's window
 	KeepFirst       int     // messages at the beginning that stay, system messages not counted
 	MinimumProgress float64 // share of the view that has to go for a condensation to be worth while; 0: anything
+	BackgroundAt    float64 // share of a limit at which a condensation is prepared; 0: none is
 }
 
 // Due says that a condensation is due, why, and what the view is to shrink to.
@@ -32,6 +33,20 @@ const unlimited = math.MaxInt
 // is there.
 func (s Settings) Due(in Input) Due {
 	d := Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
+	if in.Ahead {
+		s.soon(in, &d)
+	} else {
+		s.now(in, &d)
+	}
+	d.Need.AtOnce = in.Need.AtOnce
+	if !d.Need.Hard && in.Waits() {
+		return Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
+	}
+	return d
+}
+
+// now is what is due for a limit that is exceeded, or because it was asked for.
+func (s Settings) now(in Input, d *Due) {
 	if s.MaxSize > 0 && len(in.View.Items) > s.MaxSize && in.Total-in.Fixed >= s.MinTokens {
 		d.events(session.ReasonEvents, s.MaxSize/2)
 	}
@@ -44,16 +59,28 @@ func (s Settings) Due(in Input) Due {
 	if in.Need.Reason != "" {
 		d.ask(in)
 	}
-	d.Need.AtOnce = in.Need.AtOnce
-	if !d.Need.Hard && in.Waits() {
-		return Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
+}
+
+// soon is what will be due for a limit that is near. What it asks to keep is less by what may still come, so that as much goes as if
+// it were due by then.
+func (s Settings) soon(in Input, d *Due) {
+	near := func(n, limit int) bool {
+		return s.BackgroundAt > 0 && limit > 0 && float64(n) > s.BackgroundAt*float64(limit)
 	}
-	return d
+	if n := len(in.View.Items); near(n, s.MaxSize) && in.Total-in.Fixed >= s.MinTokens {
+		d.events(session.ReasonEvents, s.MaxSize/2-(s.MaxSize-n))
+	}
+	if limit := s.tokenLimit(in.Window); near(in.Total, limit) {
+		d.tokens(Need{Reason: session.ReasonTokens}, limit/2-in.Fixed-(limit-in.Total))
+	}
+	if limit := s.windowLimit(in); near(in.Total, limit) {
+		d.tokens(Need{Reason: session.ReasonWindow}, s.windowTarget(in, limit)-in.Fixed-(limit-in.Total))
+	}
 }
 
 func (d *Due) events(reason session.Reason, target int) {
 	d.Need.Reason, d.Events = reason, true
-	d.Target.Events = min(d.Target.Events, target)
+	d.Target.Events = min(d.Target.Events, max(target, 0))
 }
 
 func (d *Due) tokens(need Need, target int) {

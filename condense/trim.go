@@ -141,7 +141,7 @@ func frozen(in Input, fresh []arrival) session.Condensation {
 		c.Prefix = max(c.Prefix, a.Prefix)
 	}
 	c.Hash = in.View.History.Chain[c.Prefix]
-	if last := lastSealed(in.View.History); last > c.Trims[0].Pos {
+	if last := LastSealed(in.View.History); last > c.Trims[0].Pos {
 		c.Stripped = last
 	}
 	return c

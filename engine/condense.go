@@ -14,10 +14,14 @@ import (
 // Condense has condensed what is due. It never fails: where that cannot be, or takes longer than a request waits, the view
 // stays as it was.
 func (t *Turn) Condense(ctx context.Context) (report Report) {
-	if t.in.Wish == WishOff || t.belowAllThresholds() {
+	if t.in.Wish == WishOff {
 		return report
 	}
-	again := !t.hurries() && t.join(ctx) || t.in.Wish != WishNow && (t.place.Again || t.place.Match == session.MatchReplay)
+	if t.belowAllThresholds() {
+		t.prepare(ctx)
+		return report
+	}
+	again := t.join(ctx) || t.in.Wish != WishNow && (t.place.Again || t.place.Match == session.MatchReplay)
 	in := t.input(t.wanted())
 	if t.readsItself(in) {
 		return report
@@ -32,6 +36,9 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		if report, done = t.condenseDue(ctx, decision.Job.Need()); done || report.made() {
 			return report
 		}
+	}
+	if decision.Job == nil && !again {
+		t.prepare(ctx)
 	}
 	if shapes(in, decision) {
 		t.show(t.reshaped(*decision.View))
@@ -60,8 +67,9 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 			if decision.Job.Need().Hard && condense.Essential(in) > condense.Room(in) && c.shorten(ctx, false, report) {
 				return // what has just come is too long by itself, and nothing else was
 			}
-			if decision.Job.Asks() && c.hurries() {
-				c.waits.flight.leave()
+			if decision.Job.Asks() && c.adopt(ctx, decision.Job.Need(), report) {
+				made++
+				continue
 			}
 			if !c.runJob(ctx, decision.Job, lockAtOnce, report) {
 				return
@@ -102,7 +110,7 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *
 	defer cancel()
 	if l != lockNever {
 		claim := t.claim
-		if l == lockSoon || job.Need().Hard {
+		if l == lockSoon || job.Need().Hard || job.Need().AtOnce {
 			claim = t.claimSoon
 		}
 		held, release, err := claim(limited)
@@ -140,18 +148,25 @@ func (t *Turn) condensing(ctx context.Context, need condense.Need) (context.Cont
 // claim logs what is new and takes the thread's lock, which is renewed until it is released. The context that it gives ends when
 // the lock is lost.
 func (t *Turn) claim(ctx context.Context) (held context.Context, release func(), err error) {
-	tally := t.counted().tally
-	limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
-	defer cancel()
-	if err := t.registry.Append(limited, &t.place, &tally); err != nil {
+	if err := t.logNew(ctx); err != nil {
 		return nil, nil, fmt.Errorf("claim thread: %w", err)
 	}
+	limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	defer cancel()
 	lease, err := t.store.Lock(limited, t.place.Thread.ID, t.engine.o.Limits.CondenseLease)
 	if err != nil {
 		return nil, nil, fmt.Errorf("claim thread: %w", err)
 	}
 	held, release = hold(ctx, lease, t.engine.o.Limits.CondenseLease/renewals)
 	return held, release, nil
+}
+
+// logNew logs what the thread's log lacks of the history.
+func (t *Turn) logNew(ctx context.Context) error {
+	tally := t.counted().tally
+	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	defer cancel()
+	return t.registry.Append(ctx, &t.place, &tally)
 }
 
 // claimSoon is claim, but waits until ctx ends while another request has the lock. What holds it takes too long then: of two

@@ -87,6 +87,7 @@ type Tenant struct {
 	Observe   bool          // decide and report, forward unchanged
 	Deadline  time.Duration // how long a request waits for a condensation; 0: DefaultDeadline
 	Never     bool          // a request never waits for a model, unless its client asks for a condensation
+	Ahead     bool          // the condenser has summaries prepared
 }
 
 // Settings are the part of the configuration that can be replaced while the engine runs. A turn ends under those that it

@@ -42,17 +42,24 @@ func newRig(t *testing.T, condenser condense.Condenser) *rig {
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
 	r := &rig{T: t, store: store, tenant: engine.Tenant{Name: "a", Condenser: condenser}, clock: time.Unix(1_700_000_000, 0)}
+	r.start()
+	return r
+}
+
+// start makes an engine over the rig's store, as one more replica has.
+func (r *rig) start() {
+	r.Helper()
+	var err error
 	r.engine, err = engine.New(engine.Options{
-		Sessions: sessions{store}, Tokens: &calibrated{}, Now: func() time.Time { return r.clock },
+		Sessions: sessions{r.store}, Tokens: &calibrated{}, Now: func() time.Time { return r.clock },
 	})
-	must(t, err)
+	must(r.T, err)
 	r.settings = r.engine.Swap(engine.Settings{
 		Tenants: []*engine.Tenant{&r.tenant}, Dialects: []dialect.Dialect{chat.New(chat.Options{})},
 		Models: func(name string) engine.Model {
 			return engine.Model{Name: name, Window: r.window, Configured: r.configured}
 		},
 	})
-	return r
 }
 
 // begin begins the turn of a request.

@@ -17,9 +17,6 @@ import (
 // ErrDeadline is why a request went on without a condensation: it took longer than a request waits.
 var ErrDeadline = errors.New("the condensation was not ready in time; it goes on for the next request")
 
-// errUnready is why a request that waits for no model goes on without a condensation, which is no failure.
-var errUnready = errors.New("the summary is being written; it is there for a later request")
-
 // ErrCrowded is why a condensation did not begin.
 var ErrCrowded = errors.New("too many condensations are under way")
 
@@ -33,11 +30,12 @@ const (
 // flight is a condensation under way. It belongs to the engine: it goes on although the request that began it gives up, holds
 // that request's body meanwhile, and is there for a retry to wait for.
 type flight struct {
-	head  session.Hash  // of the history that is condensed
-	owner string        // whose it is
-	begun time.Time     //
-	done  chan struct{} // closed at its end
-	gone  chan struct{} // closed when the request that began it is to go on without it
+	thread session.ThreadID // that is condensed
+	head   session.Hash     // of its history
+	owner  string           // whose it is
+	begun  time.Time        //
+	done   chan struct{}    // closed at its end
+	ahead  bool             // it prepares what is not due yet: no request waits for it
 
 	mu        sync.Mutex // held while a condensation is written: a request goes on either without it or with it
 	abandoned bool       // the request that began it has gone on without it
@@ -94,27 +92,27 @@ func (e *Engine) Close(ctx context.Context) error {
 }
 
 // begin registers a flight for a thread. Of several at once, the last one is found by a retry.
-func (f *flights) begin(thread session.ThreadID, flight *flight) error {
+func (f *flights) begin(flight *flight) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed || f.count >= crowd || f.owned[flight.owner] >= ownCrowd {
 		return ErrCrowded
 	}
-	f.of[thread] = flight
+	f.of[flight.thread] = flight
 	f.count++
 	f.owned[flight.owner]++
 	f.work.Add(1)
 	return nil
 }
 
-func (f *flights) end(thread session.ThreadID, flight *flight) {
+func (f *flights) end(flight *flight) {
 	f.mu.Lock()
 	f.count--
 	if f.owned[flight.owner]--; f.owned[flight.owner] == 0 {
 		delete(f.owned, flight.owner)
 	}
-	if f.of[thread] == flight {
-		delete(f.of, thread)
+	if f.of[flight.thread] == flight {
+		delete(f.of, flight.thread)
 	}
 	f.mu.Unlock()
 	close(flight.done)
@@ -144,31 +142,14 @@ func (f *flights) under(thread session.ThreadID) *flight {
 // the copy. Otherwise it goes on with what had been written by then, and the work goes on, too. The context that the work is
 // given outlives the request.
 func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx context.Context, c *Turn, report *Report)) (Report, bool) {
-	thread, report, in, all := t.place.Thread.ID, &Report{}, t.in, t.engine.flights
-	f := &flight{head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{}), gone: make(chan struct{})}
-	if err := all.begin(thread, f); err != nil {
+	report := &Report{}
+	f := &flight{head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{})}
+	copied := t.copyFor(f)
+	if err := copied.start(ctx, reason, report, work); err != nil {
 		t.failed(report, Attempt{Reason: reason, Err: err})
 		return *report, false
 	}
-	copied := t.copyFor(f)
-	in.Body.Hold()
-	outliving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(all.ctx, cancel)
-	go func() {
-		defer all.end(thread, f)
-		defer cancel()
-		defer stop()
-		defer in.Body.Release()
-		defer func() { f.land(in.Late, *report) }()
-		defer func() {
-			if v := recover(); v != nil {
-				report.Panic = v
-				copied.failed(report, Attempt{Reason: reason, Err: fmt.Errorf("condense: panic: %v", v)})
-			}
-		}()
-		work(outliving, copied, report)
-	}()
-	why, inTime := f.await(ctx, t.deadline())
+	inTime := f.await(ctx, t.deadline())
 	waited := t.waits.soFar + t.engine.o.Now().Sub(f.begun)
 	var reached *Turn
 	if !inTime {
@@ -183,11 +164,34 @@ func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx con
 	if inTime {
 		return *report, true
 	}
-	attempts := f.told()
-	if !errors.Is(why, errUnready) {
-		attempts = append(attempts, Attempt{Thread: thread, Reason: reason, Err: why})
+	return Report{Attempts: append(f.told(), Attempt{Thread: f.thread, Reason: reason, Err: ErrDeadline})}, false
+}
+
+// start has work done on a turn that is a flight's own.
+func (t *Turn) start(ctx context.Context, reason session.Reason, report *Report, work func(ctx context.Context, c *Turn, report *Report)) error {
+	f, in, all := t.waits.flight, t.in, t.engine.flights
+	f.thread = t.place.Thread.ID
+	if err := all.begin(f); err != nil {
+		return err
 	}
-	return Report{Attempts: attempts}, false
+	in.Body.Hold()
+	outliving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(all.ctx, cancel)
+	go func() {
+		defer all.end(f)
+		defer cancel()
+		defer stop()
+		defer in.Body.Release()
+		defer func() { f.land(in.Late, *report) }()
+		defer func() {
+			if v := recover(); v != nil {
+				report.Panic = v
+				t.failed(report, Attempt{Reason: reason, Err: fmt.Errorf("condense: panic: %v", v)})
+			}
+		}()
+		work(outliving, t, report)
+	}()
+	return nil
 }
 
 // copyFor is a copy of the turn that shares nothing with it that is written.
@@ -215,28 +219,17 @@ func (t *Turn) owner() string {
 	return t.in.Tenant.Name + "\x00" + string(sum[:])
 }
 
-// leave has the request that began the flight go on without it. It is called at most once by each.
-func (f *flight) leave() {
-	select {
-	case <-f.gone:
-	default:
-		close(f.gone)
-	}
-}
-
-// await waits for a flight's end, and reports whether that came before the deadline and the request's own end; if not, why.
-func (f *flight) await(ctx context.Context, deadline time.Duration) (why error, ended bool) {
+// await waits for a flight's end, and reports whether that came before the deadline and the request's own end.
+func (f *flight) await(ctx context.Context, deadline time.Duration) bool {
 	late := time.NewTimer(deadline)
 	defer late.Stop()
 	select {
 	case <-f.done:
-		return nil, true
-	case <-f.gone:
-		return errUnready, false
+		return true
 	case <-ctx.Done():
 	case <-late.C:
 	}
-	return ErrDeadline, false
+	return false
 }
 
 // abandon goes on without a flight, with what it has reached. It reports whether the flight has landed meanwhile.
@@ -276,10 +269,10 @@ func (f *flight) land(tell func(Report), report Report) {
 // there was one.
 func (t *Turn) join(ctx context.Context) bool {
 	f := t.engine.flights.under(t.place.Thread.ID)
-	if f == nil || f.head != t.history.Head() {
+	if f == nil || f.head != t.history.Head() || f.ahead || t.hurries() {
 		return false
 	}
-	if _, ended := f.await(ctx, t.deadline()); ended && t.begun(ctx) {
+	if f.await(ctx, t.deadline()) && t.begun(ctx) {
 		_, _ = t.overtaken(ctx) // what cannot be read is not shown
 	}
 	return true
@@ -290,10 +283,7 @@ func (t *Turn) begun(ctx context.Context) bool {
 	if !t.place.New {
 		return true
 	}
-	tally := t.counted().tally
-	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
-	defer cancel()
-	return t.registry.Append(ctx, &t.place, &tally) == nil
+	return t.logNew(ctx) == nil
 }
 
 // DefaultDeadline is how long a request waits for a condensation where its tenant's configuration does not say.

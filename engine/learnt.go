@@ -11,12 +11,15 @@ import (
 )
 
 // learnt is the context windows that upstreams showed to have, by their errors or by cutting prompts, by source, and which
-// models want roles to alternate, and up to where threads were answered without what was condensed. It is bounded, since a client
+// models want roles to alternate, up to where threads were answered without what was condensed, and for which of them a condensation is
+// prepared. It is bounded, since a client
 // picks the model's name, and forgets after a while: servers change.
 type learnt struct {
 	windows    *lru.Cache[source, learntWindow]
 	alternates *lru.Cache[source, time.Time]     // when upstream last refused roles that do not
 	raw        *lru.Cache[session.ThreadID, int] // the last answer's position
+
+	ready *lru.Cache[session.ThreadID, session.CondensationID] // on top of which one
 }
 
 // source names requests whose counts and windows are comparable: those of a tenant to an upstream for a model, and of one client of
@@ -51,7 +54,11 @@ func newLearnt() (*learnt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new cache of raw answers: %w", err)
 	}
-	return &learnt{windows, alternates, raw}, nil
+	ready, err := lru.New[session.ThreadID, session.CondensationID](learntKept)
+	if err != nil {
+		return nil, fmt.Errorf("new cache of what is prepared: %w", err)
+	}
+	return &learnt{windows, alternates, raw, ready}, nil
 }
 
 // purge forgets all: upstreams may have changed.

@@ -123,4 +123,5 @@ type Result struct {
 	Condensation session.Condensation
 	Fallback     error // why the summariser's summary is not in it, nil if it is
 	Failed       error // why the configured model did not write it, although another was; nil if none was configured or it did
+	Later        Job   // of what has no summary since its request waits for no model: a summary of the same; nil if there is none
 }

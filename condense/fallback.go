@@ -14,13 +14,30 @@ var ErrAtOnce = errors.New("the request does not wait for a summary")
 // recorded before stays, with a note of what is missing. It is the one place where that is made, for every condenser that asks a
 // model, even if the time is over. The cut is taken if one with room for excerpts is not worth while.
 func (l *LLM) standIn(ctx context.Context, in Input, due Due, cut Cut, used session.Usage) (session.Condensation, error) {
-	if own, ok := (Excerpts{Settings: l.s.Settings}).cutFor(in, due); ok {
-		cut = own
-	}
+	cut = l.plainCut(in, due, cut)
 	j := &excerptsJob{settings: l.s.Settings, name: l.s.Name, in: in, due: due, cut: cut, provisional: true}
 	c, err := j.quote(context.WithoutCancel(ctx), cut)
 	c.Usage = used
 	return c, err
+}
+
+// plainCut is the cut with room for excerpts, or else the one with room for a summary.
+func (l *LLM) plainCut(in Input, due Due, cut Cut) Cut {
+	if own, ok := (Excerpts{Settings: l.s.Settings}).cutFor(in, due); ok {
+		return own
+	}
+	return cut
+}
+
+// atOnce goes without a model for now.
+func (j *llmJob) atOnce(ctx context.Context) (Result, error) {
+	c, err := j.standIn(ctx, j.in, j.due, j.cut, session.Usage{})
+	if err != nil {
+		return Result{}, err
+	}
+	view, later := *j.in.View, &llmJob{LLM: j.LLM, in: j.in, due: j.due, cut: j.plainCut(j.in, j.due, j.cut), failed: j.failed}
+	later.in.View, later.due.Need = &view, Need{Reason: j.due.Need.Reason}
+	return Result{Condensation: c, Fallback: ErrAtOnce, Later: later}, nil
 }
 
 // plain goes without a ranking as a rolling summary goes without a model. Where there is no room for a note, the newest events stay.

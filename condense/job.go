@@ -37,8 +37,7 @@ func (j *llmJob) Asks() bool { return true }
 // summary, another try with shorter events and more room, the request's own model, and at last excerpts.
 func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	if j.due.Need.AtOnce {
-		c, err := j.standIn(ctx, j.in, j.due, j.cut, session.Usage{})
-		return Result{Condensation: c, Fallback: ErrAtOnce}, err
+		return j.atOnce(ctx)
 	}
 	var c session.Condensation
 	err := j.in.work(ctx, func() (err error) {

@@ -37,7 +37,7 @@ type Condenser struct {
 	MinimumProgress float64       `yaml:"minimum_progress"` // share of events that a condensation must remove
 	MaxEventLength  int           `yaml:"max_event_length"` // characters of an event that are shown or kept
 	LLMConfig       string        `yaml:"llm_config"`       // a name in llms; empty: the request's own model
-	BackgroundAt    float64       `yaml:"background_at"`    // share of the hard limit; 0: never in the background
+	BackgroundAt    float64       `yaml:"background_at"`    // share of a limit at which a summary is prepared; 0: none is
 	Timeout         time.Duration `yaml:"timeout"`          // of one call; 0: the model's own
 	Wait            string        `yaml:"wait"`             // WaitDeadline or WaitNever
 	Deadline        time.Duration `yaml:"deadline"`         // how long a request waits for a summary
@@ -111,7 +111,8 @@ func NewCondenser(condenserType string) Condenser {
 		AttentionWindow: 100,
 		Stride:          10,
 		MaxEvents:       100,
-		Wait:            WaitDeadline,
+		BackgroundAt:    0.8,
+		Wait:            WaitNever,
 		Deadline:        20 * time.Second,
 	}
 	if condenserType == TypeBrowserOutput {
@@ -149,6 +150,16 @@ func (c Condenser) Waits() (longest time.Duration, never bool) {
 		longest, never, waits = max(longest, deadline), never || none, waits || deadline > 0 && !none
 	}
 	return longest, never && !waits
+}
+
+// Prepares reports whether summaries are prepared, for some model at least.
+func (c Condenser) Prepares() bool {
+	for _, o := range c.PerModel {
+		if o.BackgroundAt != nil && *o.BackgroundAt > 0 {
+			return true
+		}
+	}
+	return c.BackgroundAt > 0 || slices.ContainsFunc(c.Condensers, Condenser.Prepares)
 }
 
 // rolling reports whether the type condenses down to half of max_size.

@@ -116,9 +116,8 @@ func (v *validator) calling(key string, c Condenser) {
 		v.add(key+".wait", "is unknown: write %s or %s", WaitDeadline, WaitNever)
 	}
 	v.when(c.Deadline <= 0, key+".deadline", "is not positive: write how long a request may wait for a summary, as 20s")
-	if c.BackgroundAt != 0 {
-		v.add(key+".background_at", "is not available in this version: leave it out")
-	}
+	v.when(c.BackgroundAt != 0 && !(c.BackgroundAt >= 0.5 && c.BackgroundAt < 1),
+		key+".background_at", "is neither 0 nor a share from 0.5 to below 1: write 0.8, or 0 to have no summary prepared")
 	if _, known := v.config.LLMs[c.LLMConfig]; !known && c.LLMConfig != "" {
 		v.add(key+".llm_config", "names no entry of llms: %s", llmAdvice(v.config.LLMs))
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -25,16 +27,66 @@ func (t *Turn) prepare(ctx context.Context) {
 	case !t.in.Tenant.Ahead, t.in.Tenant.Observe, t.purpose == session.PurposeCompaction, t.prepared(), t.soon(t.fixed(), t.atMost()) == nil:
 		return
 	}
-	job := t.soon(t.counted().fixed, t.size().Tokens)
-	if job == nil {
-		return
+	if job := t.soon(t.counted().fixed, t.size().Tokens); job != nil {
+		t.apart(ctx, job.Need(), func(ctx context.Context, c *Turn) error {
+			job := c.soon(c.counted().fixed, c.size().Tokens)
+			if ready, err := c.ready(ctx); job == nil || err == nil && !repeats(&ready, &c.shown.view) {
+				return nil
+			}
+			err := c.writeAhead(ctx, job)
+			if err == nil {
+				c.engine.learnt.ready.Add(c.place.Thread.ID, c.base())
+			}
+			return err
+		})
 	}
+}
+
+// follow has the summary written of what was condensed without one.
+func (t *Turn) follow(ctx context.Context) {
+	if job := t.later; job != nil && t.in.Tenant.Ahead {
+		t.apart(ctx, job.Need(), func(ctx context.Context, c *Turn) error { return c.writeAhead(ctx, job) })
+	}
+	t.later = nil
+}
+
+// apart has work done under the thread's lock while no request waits for it. What the thread has become by then is shown. Where another
+// works on the thread, or too many are at work, it is left to a later request.
+func (t *Turn) apart(ctx context.Context, need condense.Need, work func(ctx context.Context, c *Turn) error) {
 	f := &flight{
 		head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{}), ahead: true, abandoned: true,
 	}
-	_ = t.copyFor(f).start(ctx, job.Need().Reason, &Report{}, func(ctx context.Context, c *Turn, report *Report) {
-		c.makeReady(ctx, report)
-	}) // where too many are under way, a later request tries
+	_ = t.copyFor(f).start(ctx, need.Reason, &Report{}, func(ctx context.Context, c *Turn, report *Report) {
+		ctx, over := c.condensing(ctx, need)
+		defer over()
+		ctx, cancel := context.WithTimeout(ctx, c.patience(need))
+		defer cancel()
+		held, release, err := c.claim(ctx)
+		if errors.Is(err, session.ErrLocked) {
+			return
+		}
+		if err == nil {
+			defer release()
+			before := c.base()
+			if _, err = c.overtaken(ctx); err == nil && c.base() == before {
+				err = work(held, c)
+			}
+		}
+		if err != nil {
+			c.failed(report, Attempt{Reason: need.Reason, Err: fmt.Errorf("prepare: %w", err)})
+		}
+	})
+}
+
+// writeAhead makes a condensation and keeps it in the store.
+func (t *Turn) writeAhead(ctx context.Context, job condense.Job) error {
+	result, err := job.Run(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
+	defer cancel()
+	return t.registry.Prepare(ctx, &t.place, &t.shown.view, result.Condensation)
 }
 
 // prepared reports whether a condensation of the thread is prepared, or under way.
@@ -51,78 +103,51 @@ func (t *Turn) base() session.CondensationID {
 	return session.CondensationID{}
 }
 
-// makeReady makes the condensation that will soon be due, under its thread's lock, and keeps it in the store.
-func (t *Turn) makeReady(ctx context.Context, report *Report) {
-	job := t.soon(t.counted().fixed, t.size().Tokens)
-	if job == nil {
-		return
-	}
-	ctx, over := t.condensing(ctx, job.Need())
-	defer over()
-	ctx, cancel := context.WithTimeout(ctx, t.patience(job.Need()))
-	defer cancel()
-	held, release, err := t.claim(ctx)
-	if errors.Is(err, session.ErrLocked) {
-		return
-	}
-	if err == nil {
-		defer release()
-		err = t.writeAhead(held, job)
-	}
-	if err != nil {
-		t.failed(report, Attempt{Reason: job.Need().Reason, Err: fmt.Errorf("prepare: %w", err)})
-	}
-}
-
-func (t *Turn) writeAhead(ctx context.Context, job condense.Job) error {
-	if changed, err := t.overtaken(ctx); err != nil || changed {
-		return err
-	}
-	if _, err := t.ready(ctx); !errors.Is(err, session.ErrNotFound) {
-		return err
-	}
-	result, err := job.Run(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
-	defer cancel()
-	if err := t.registry.Prepare(ctx, &t.place, &t.shown.view, result.Condensation); err != nil {
-		return err
-	}
-	t.engine.learnt.ready.Add(t.place.Thread.ID, t.base())
-	return nil
-}
-
 // ready gives what is prepared for the view. session.ErrNotFound if nothing is.
 func (t *Turn) ready(ctx context.Context) (session.Condensation, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
-	c, err := t.registry.Prepared(ctx, &t.place, &t.shown.view)
-	if err == nil {
-		t.engine.learnt.ready.Add(t.place.Thread.ID, t.base())
-	}
-	return c, err
+	return t.registry.Prepared(ctx, &t.place, &t.shown.view)
 }
 
-// adopt logs and shows what was prepared, where something is due now. It reports whether that, or what another request logged, is shown.
-// The lock is not needed: of two condensations, the first logged counts.
+// repeats reports whether a condensation hides nothing but what the last one does: it is the summary that that one lacks.
+func repeats(c *session.Condensation, v *session.View) bool {
+	n := len(v.Applied)
+	return n > 0 && slices.Equal(c.Forgotten, v.Applied[n-1].Forgotten)
+}
+
+// adopt logs and shows what was prepared. It reports whether that, or what another request logged meanwhile, is shown. The lock is not
+// needed: of two condensations, the first logged counts.
 func (t *Turn) adopt(ctx context.Context, need condense.Need, report *Report) bool {
 	if !t.in.Tenant.Ahead || t.place.New {
 		return false
 	}
 	c, err := t.ready(ctx)
-	if err != nil {
+	if err != nil || t.logNew(ctx) != nil {
 		return false // what is due is made anew
-	}
-	if t.logNew(ctx) != nil {
-		return false
 	}
 	if changed, err := t.overtaken(ctx); err != nil || changed {
 		return changed
 	}
-	before := session.Size{Events: len(t.shown.view.Items), Tokens: t.input(need).Total}
-	c.After = session.Size{Events: before.Events - c.Before.Events + c.After.Events, Tokens: before.Tokens - c.Before.Tokens + c.After.Tokens}
-	c.Before, c.Reason, c.Stripped = before, need.Reason, condense.LastSealed(t.history)
+	total := t.input(need).Total
+	after := t.project(append(slices.Clip(t.shown.applied), c)).view.Items
+	c.Before = session.Size{Events: len(t.shown.view.Items), Tokens: total}
+	c.After = session.Size{Events: len(after), Tokens: total - sum(t.measure(t.shown.view.Items, false)) + sum(t.measure(after, false))}
+	c.Reason, c.Stripped = need.Reason, condense.LastSealed(t.history)
 	return t.commit(ctx, condense.Result{Condensation: c}, report)
+}
+
+// coldAfter is how long no provider keeps an idle prefix in its cache.
+const coldAfter = time.Hour
+
+// catchUp shows the summary of what was condensed without one, where that costs no cache anything.
+func (t *Turn) catchUp(ctx context.Context) Report {
+	n := len(t.shown.view.Applied)
+	if n == 0 || !t.shown.view.Applied[n-1].Provisional || t.engine.o.Now().Sub(t.place.Thread.Seen) < coldAfter || t.in.Tenant.Observe ||
+		t.purpose == session.PurposeCompaction || t.place.Again || t.place.Match == session.MatchReplay {
+		return Report{}
+	}
+	need := condense.Need{Reason: t.shown.view.Applied[n-1].Reason}
+	report, _ := t.fly(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) { c.adopt(ctx, need, report) })
+	return report
 }

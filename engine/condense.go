@@ -17,6 +17,7 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 	if t.in.Wish == WishOff {
 		return report
 	}
+	report = t.catchUp(ctx)
 	if t.belowAllThresholds() {
 		t.prepare(ctx)
 		return report
@@ -32,8 +33,10 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		return report
 	}
 	if decision.Job != nil && !again { // what was forwarded once is forwarded again
-		var done bool
-		if report, done = t.condenseDue(ctx, decision.Job.Need()); done || report.made() {
+		made, done := t.condenseDue(ctx, decision.Job.Need())
+		report.Attempts, report.Panic = append(report.Attempts, made.Attempts...), made.Panic
+		if done || made.made() {
+			t.follow(ctx)
 			return report
 		}
 	}
@@ -266,6 +269,7 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 	} else if !t.write(ctx, made, f.abandoned, report) {
 		return false
 	}
+	t.later = result.Later
 	f.reach(t, report)
 	return true
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,11 +118,20 @@ func (q quarters) Message(c session.Content) int { return 4 + q.Text(c.Text) }
 type body struct {
 	bytes []byte
 	held  atomic.Int32
+	work  sync.WaitGroup // that holds it
 }
 
 func (b *body) Bytes() []byte { return b.bytes }
-func (b *body) Hold()         { b.held.Add(1) }
-func (b *body) Release()      { b.held.Add(-1) }
+
+func (b *body) Hold() {
+	b.held.Add(1)
+	b.work.Add(1)
+}
+
+func (b *body) Release() {
+	b.held.Add(-1)
+	b.work.Done()
+}
 
 // says is a request with so many messages, the last of them the user's.
 func says(n int) *body {

@@ -178,10 +178,10 @@ func (t *Turn) start(ctx context.Context, reason session.Reason, report *Report,
 	outliving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(all.ctx, cancel)
 	go func() {
+		defer in.Body.Release()
 		defer all.end(f)
 		defer cancel()
 		defer stop()
-		defer in.Body.Release()
 		defer func() { f.land(in.Late, *report) }()
 		defer func() {
 			if v := recover(); v != nil {

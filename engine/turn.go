@@ -68,6 +68,7 @@ type Turn struct {
 	relief   relief
 	logged   *logging
 	waits    waits
+	later    condense.Job // a summary of what was condensed without one
 }
 
 // meter counts a request's tokens.

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
@@ -22,24 +23,21 @@ func hurrying(t *testing.T) (*rig, held) {
 // TestSummariesArePrepared: the summary is written before it is due, once, and shown, by whichever replica, once it is.
 func TestSummariesArePrepared(t *testing.T) {
 	r, summariser := hurrying(t)
-	ended := make(chan engine.Report, 16)
-	r.late = func(report engine.Report) { ended <- report }
-	for _, n := range []int{15, 17, 19} {
-		turn := r.begin(says(n), engine.WishNone)
-		if report := turn.Condense(t.Context()); len(report.Attempts) > 0 || !bytes.Equal(forwarded(turn), says(n).bytes) {
-			t.Errorf("%d messages: %+v, %d bytes", n, report, len(forwarded(turn)))
+	r.late = func(report engine.Report) { r.failed(report) }
+	early := says(17)
+	for _, asked := range []*body{says(15), early, says(19)} {
+		turn := r.begin(asked, engine.WishNone)
+		if report := turn.Condense(t.Context()); len(report.Attempts) > 0 || !bytes.Equal(forwarded(turn), asked.bytes) {
+			t.Errorf("%+v, %d bytes", report, len(forwarded(turn)))
 		}
 		r.logged(turn)
-		if n == 17 {
+		if asked == early {
 			<-summariser.asked
 		}
 	}
 	close(summariser.free)
-	if report := <-ended; len(report.Attempts) > 0 {
-		t.Fatalf("%+v", report)
-	}
-	other := &rig{T: t, store: r.store, tenant: r.tenant, clock: r.clock}
-	other.start()
+	early.work.Wait()
+	other := r.replica()
 	due := other.begin(says(23), engine.WishNone)
 	report := due.Condense(t.Context())
 	if len(report.Attempts) != 1 || report.Attempts[0].Made == nil || report.Attempts[0].Made.Provisional || len(summariser.asked) > 0 {
@@ -58,38 +56,86 @@ func TestSummariesArePrepared(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotReadyIsNotWaitedFor: where no summary is ready, excerpts stand in at once, although one is being written.
+// TestWhatIsNotReadyIsNotWaitedFor: where no summary is ready, excerpts stand in at once, although one is being written; the next
+// summary covers what they stand for.
 func TestWhatIsNotReadyIsNotWaitedFor(t *testing.T) {
 	r, summariser := hurrying(t)
-	ended := make(chan engine.Report, 16)
-	r.late = func(report engine.Report) { ended <- report }
-	first := r.begin(says(17), engine.WishNone)
+	r.late = func(report engine.Report) { r.failed(report) }
+	early := says(17)
+	first := r.begin(early, engine.WishNone)
 	first.Condense(t.Context())
 	r.logged(first)
 	<-summariser.asked
 	second := r.begin(says(23), engine.WishNone)
-	report := second.Condense(t.Context())
-	if len(report.Attempts) != 1 || report.Attempts[0].Made == nil || !report.Attempts[0].Made.Provisional || report.Attempts[0].Made.Cause != "at_once" {
-		t.Fatalf("%+v", report)
-	}
+	r.standsIn(second)
 	r.logged(second)
 	close(summariser.free)
-	if report := <-ended; len(report.Attempts) > 0 {
-		t.Errorf("of the summary that came too late: %+v", report)
-	}
-	var shown []byte
-	for n := 25; n < 45 && !bytes.Contains(shown, []byte("the sea.")); n += 2 {
+	early.work.Wait()
+	for n := 25; ; n += 2 {
 		asked := says(n)
 		turn := r.begin(asked, engine.WishNone)
-		turn.Condense(t.Context())
+		report := turn.Condense(t.Context())
 		r.logged(turn)
-		if shown = forwarded(turn); asked.held.Load() > 0 {
-			<-ended
+		asked.work.Wait()
+		if len(report.Attempts) == 0 {
+			continue
 		}
+		if made := report.Attempts[0].Made; made == nil || made.Provisional || report.Attempts[0].Redeems != 1 {
+			t.Errorf("%+v", report)
+		}
+		return
 	}
-	if !bytes.Contains(shown, []byte("the sea.")) {
-		t.Errorf("no summary took the place of the excerpts: %s", shown)
+}
+
+// TestALateSummaryIsShownWhenTheCacheIsCold: what went without a summary has one written at once, which is shown after a pause.
+func TestALateSummaryIsShownWhenTheCacheIsCold(t *testing.T) {
+	r, summariser := hurrying(t)
+	r.late = func(report engine.Report) { r.failed(report) }
+	close(summariser.free)
+	asked := says(23)
+	first := r.begin(asked, engine.WishNone)
+	r.standsIn(first)
+	r.logged(first)
+	asked.work.Wait()
+	<-summariser.asked
+	second := r.begin(says(25), engine.WishNone)
+	if report := second.Condense(t.Context()); len(report.Attempts) > 0 || bytes.Contains(forwarded(second), []byte("the sea.")) {
+		t.Errorf("%+v: %s", report, forwarded(second))
 	}
+	r.logged(second)
+	r.clock = time.Now().Add(2 * time.Hour)
+	third := r.begin(says(27), engine.WishNone)
+	report := third.Condense(t.Context())
+	if len(report.Attempts) != 1 || report.Attempts[0].Made == nil || report.Attempts[0].Redeems != 1 || len(summariser.asked) > 0 {
+		t.Fatalf("%+v, asked %d times more", report, len(summariser.asked))
+	}
+	if got := forwarded(third); !bytes.Contains(got, []byte("the sea.")) || bytes.Contains(got, []byte("NOT_SUMMARISED")) || !bytes.Contains(got, []byte(`"26: The`)) {
+		t.Errorf("%s", got)
+	}
+}
+
+// standsIn condenses a turn, which gets excerpts.
+func (r *rig) standsIn(t *engine.Turn) {
+	r.Helper()
+	report := t.Condense(r.Context())
+	if len(report.Attempts) != 1 || report.Attempts[0].Made == nil || !report.Attempts[0].Made.Provisional || report.Attempts[0].Made.Cause != "at_once" {
+		r.Fatalf("%+v", report)
+	}
+}
+
+// failed fails the test if any attempt has failed.
+func (r *rig) failed(report engine.Report) {
+	for _, a := range report.Attempts {
+		r.Errorf("%+v", a)
+	}
+}
+
+// replica is a rig with another engine over the same store.
+func (r *rig) replica() *rig {
+	r.Helper()
+	other := &rig{T: r.T, store: r.store, tenant: r.tenant, clock: r.clock}
+	other.start()
+	return other
 }
 
 // TestAWishIsWaitedFor: a client that asks for a condensation gets it.

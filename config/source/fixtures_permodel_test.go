@@ -34,7 +34,7 @@ func badPerModel() []badFixture {
 			`condenser.condensers[0].per_model.o4-mini.max_tokens: is neither a share nor a whole number: write a share of the window up to 1, or a number of tokens (line 11)`,
 			`condenser.condensers[0].per_model.o4-mini.minimum_progress: is not between 0 and 1: write a share of the events, as 0.1 (line 11)`,
 			`condenser.condensers[0].per_model.o4-mini.max_event_length: is not positive: write a number of at least 1 (line 11)`,
-			`condenser.condensers[0].per_model.o4-mini.background_at: is not available in this version: leave it out (line 11)`,
+			`condenser.condensers[0].per_model.o4-mini.background_at: is neither 0 nor a share from 0.5 to below 1: write 0.8, or 0 to have no summary prepared (line 11)`,
 			`condenser.condensers[1].condensers[0].per_model.a.keep_first: is 2, and must be below max_events = 2: lower it, or raise max_events (line 15)`,
 			`condenser.condensers[1].condensers[0].per_model.b.keep_first: is 100, and must be below max_events = 100: lower it, or raise max_events (line 15)`,
 			`condenser.condensers[1].condensers[1].stride: is not positive: write a number of at least 1 (line 16)`,

@@ -195,7 +195,7 @@ func badValues() []badFixture {
 			`condenser.max_event_length: is not positive: write a number of at least 1 (line 1)`,
 			`condenser.timeout: is negative: write it as 30s (line 1)`,
 			`condenser.wait: is unknown: write deadline or never (line 1)`,
-			`condenser.background_at: is not available in this version: leave it out (line 1)`,
+			`condenser.background_at: is neither 0 nor a share from 0.5 to below 1: write 0.8, or 0 to have no summary prepared (line 1)`,
 		}},
 		{"bad.store-max-size.yaml", []string{
 			`store.max_size: is negative: write a size as 4GiB, or 0 for no cap (line 1)`,

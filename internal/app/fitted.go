@@ -23,7 +23,7 @@ func (f fitted) Condense(in condense.Input) condense.Decision { return f.fit(in)
 func settings(c config.Condenser, window int) condense.Settings {
 	return condense.Settings{
 		MaxSize: c.MaxSize, MaxTokens: c.MaxTokens, MinTokens: c.MinTokens, KeepFirst: c.KeepFirst, MinimumProgress: c.MinimumProgress,
-		Margin: margin(window),
+		Margin: margin(window), BackgroundAt: c.BackgroundAt,
 	}
 }
 

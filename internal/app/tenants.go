@@ -46,13 +46,14 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		return nil, fmt.Errorf("upstream.base_url: %w", err)
 	}
 	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.healthOf(), limits: cfg.LimitsFor(c)}
-	condenser, err := build.condenser("condenser", cfg.CondenserFor(c))
+	chosen := cfg.CondenserFor(c)
+	condenser, err := build.condenser("condenser", chosen)
 	if err != nil {
 		return nil, err
 	}
-	deadline, never := cfg.CondenserFor(c).Waits()
+	deadline, never := chosen.Waits()
 	t := &proxy.Tenant{
-		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe, Deadline: deadline, Never: never},
+		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe, Deadline: deadline, Never: never, Ahead: chosen.Prepares()},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c),
 		Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles},
 	}

@@ -389,42 +389,52 @@ func TestSummaryOutlivesItsClient(t *testing.T) {
 	}
 }
 
-// TestNoRequestWaitsLongerThanItsDeadline: a soft condensation that takes longer goes on for the next request. With no deadline at
-// all that is no failure.
+// TestNoRequestWaitsLongerThanItsDeadline: a soft condensation that takes longer goes on for the next request.
 func TestNoRequestWaitsLongerThanItsDeadline(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		set  func(*proxy.Tenant)
-		told string
-	}{
-		{"deadline", func(t *proxy.Tenant) { t.Deadline = time.Millisecond }, "deadline"},
-		{"never", func(t *proxy.Tenant) { t.Never = true }, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			hold := make(chan struct{})
-			unlocked := make(chan struct{}, 1)
-			r := condensing(t, setup{
-				upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
-					return fakeupstream.Answer{Content: "DISCUSSED: they spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
-				}},
-				store: func(s session.Store) session.Store { return unlocking{s, unlocked} },
-				tenants: one(func(t *proxy.Tenant) {
-					t.Condenser = llm(0, "", patience)
-					c.set(t)
-				}),
-			})
-			resp := r.wantUnchanged(messages(turns("ships", 11)...))
-			if got := resp.Header.Get("X-Dewpoint-Condense-Failed"); got != c.told {
-				t.Errorf("told %q, want %q", got, c.told)
-			}
-			close(hold)
-			<-unlocked
-			r.wantCondensed(messages(turns("ships", 13)...))
-			if calls := r.up.SummariserCalls(); calls != 1 {
-				t.Errorf("%d calls of the summariser, want 1", calls)
-			}
-		})
+	hold, unlocked := make(chan struct{}), make(chan struct{}, 1)
+	r := condensing(t, setup{
+		upstream: summarisesLate(hold),
+		store:    func(s session.Store) session.Store { return unlocking{s, unlocked} },
+		tenants:  one(func(t *proxy.Tenant) { t.Condenser, t.Deadline = llm(0, "", patience), time.Millisecond }),
+	})
+	resp := r.wantUnchanged(messages(turns("ships", 11)...))
+	if got := resp.Header.Get("X-Dewpoint-Condense-Failed"); got != "deadline" {
+		t.Errorf("told %q", got)
 	}
+	close(hold)
+	<-unlocked
+	r.wantCondensed(messages(turns("ships", 13)...))
+	if calls := r.up.SummariserCalls(); calls != 1 {
+		t.Errorf("%d calls of the summariser, want 1", calls)
+	}
+}
+
+// TestNoRequestWaits: what is due goes at once, by excerpts, and that is no failure. The summary is written all the same.
+func TestNoRequestWaits(t *testing.T) {
+	hold, unlocked := make(chan struct{}), make(chan struct{}, 2)
+	r := condensing(t, setup{
+		upstream: summarisesLate(hold),
+		store:    func(s session.Store) session.Store { return unlocking{s, unlocked} },
+		tenants:  one(func(t *proxy.Tenant) { t.Condenser, t.Never, t.Ahead = llm(0, "", patience), true, true }),
+	})
+	resp := r.wantCondensed(messages(turns("ships", 11)...))
+	if told, failed := resp.Header.Get("X-Dewpoint-Condensed"), resp.Header.Get("X-Dewpoint-Condense-Failed"); !strings.HasSuffix(told, "; excerpts") || failed != "" {
+		t.Errorf("told %q, failed %q", told, failed)
+	}
+	close(hold)
+	for range 2 { // the excerpts' lock, and the summary's
+		<-unlocked
+	}
+	if calls := r.up.SummariserCalls(); calls != 1 {
+		t.Errorf("%d calls of the summariser, want 1", calls)
+	}
+}
+
+// summarisesLate is an upstream whose summariser answers once hold is closed.
+func summarisesLate(hold chan struct{}) fakeupstream.Options {
+	return fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+		return fakeupstream.Answer{Content: "DISCUSSED: they spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
+	}}
 }
 
 // TestAnswersDuringALateCondensation: what a model answered while a condensation was being made is bound to the history as it had
@@ -440,7 +450,7 @@ func TestAnswersDuringALateCondensation(t *testing.T) {
 			},
 		},
 		store:   func(s session.Store) session.Store { return unlocking{s, unlocked} },
-		tenants: one(func(t *proxy.Tenant) { t.Condenser, t.Never = llm(0, "", patience), true }),
+		tenants: one(func(t *proxy.Tenant) { t.Condenser, t.Deadline = llm(0, "", patience), time.Millisecond }),
 	})
 	history := []string{say("system", "You help.")}
 	ask := func() *http.Response {

@@ -73,7 +73,7 @@ admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}
 store: %s
 llms: {cheap: {model: %s}}
-condenser: {type: llm, llm_config: cheap, max_size: %d, min_tokens: 0}
+condenser: {type: llm, llm_config: cheap, wait: deadline, background_at: 0, max_size: %d, min_tokens: 0}
 shutdown: %s
 `, s.url, store, replay.Summariser, maxSize, shutdown))
 }

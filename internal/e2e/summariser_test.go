@@ -67,7 +67,7 @@ upstream: {base_url: %q}
 store: %s
 llms: {cheap: {model: %s, timeout: %s}}
 models: {%s: %s}
-condenser: {type: llm, llm_config: cheap, deadline: %s, %s}
+condenser: {type: llm, llm_config: cheap, wait: deadline, background_at: 0, deadline: %s, %s}
 shutdown: {delay: 0s, timeout: 1m}
 `, a.s.url, embedded(newStore(t)), replay.Summariser, silence, replay.Model, settings.model, deadline, settings.condenser)))
 				for range 30 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -30,7 +31,8 @@ type Stage struct {
 }
 
 // NewStage builds and starts a stage. The configuration's condenser and tenants are used; where it listens, stores and
-// forwards to is the stage's. Its summariser is the fake upstream's stand-in.
+// forwards to is the stage's. Its summariser is the fake upstream's stand-in, and each request waits for it: what a replay shows does not
+// depend on how fast it is played.
 func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) {
 	s := &Stage{}
 	defer func() {
@@ -51,11 +53,30 @@ func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) 
 	s.path = filepath.Join(s.dir, "stage.db")
 	cfg.Store.Type, cfg.Store.Path = config.StoreEmbedded, s.path
 	cfg.LLMs = map[string]config.LLM{"cheap": {Model: Summariser}}
+	cfg.Condenser, cfg.Tenants = waiting(cfg.Condenser), slices.Clone(cfg.Tenants)
+	for i := range cfg.Tenants {
+		if c := cfg.Tenants[i].Condenser; c != nil {
+			waits := waiting(*c)
+			cfg.Tenants[i].Condenser = &waits
+		}
+	}
 	if s.App, err = app.New(&cfg, zap.NewNop(), app.WithStoreWait(time.Minute)); err != nil {
 		return nil, fmt.Errorf("new stage: %w", err)
 	}
 	s.App.Start()
 	return s, nil
+}
+
+// waiting is a condenser whose summaries requests wait for, and of which none is prepared.
+func waiting(c config.Condenser) config.Condenser {
+	if c.Wait != "" {
+		c.Wait, c.BackgroundAt = config.WaitDeadline, 0
+	}
+	c.Condensers = slices.Clone(c.Condensers)
+	for i := range c.Condensers {
+		c.Condensers[i] = waiting(c.Condensers[i])
+	}
+	return c
 }
 
 // URL is the base URL for an agent.

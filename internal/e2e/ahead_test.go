@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// member is one of many conversations.
+type member struct {
+	name      string
+	history   []json.RawMessage
+	condensed int    // requests whose view was condensed
+	sent      string // what last went upstream of it
+}
+
+func newMember(n int) *member {
+	return &member{name: fmt.Sprintf("member %02d.", n)}
+}
+
+// fleet is conversations over two replicas.
+type fleet struct {
+	*testing.T
+	*setting
+	config   string
+	replicas [2]*process
+	members  []*member
+	held     chan struct{} // closed when the first summary of every other member is answered
+	mu       sync.Mutex
+	asked    map[string]int // calls of the summariser, by member
+}
+
+func newFleet(t *testing.T, size int) *fleet {
+	t.Helper()
+	f := &fleet{T: t, held: make(chan struct{}), asked: map[string]int{}}
+	for n := range size {
+		f.members = append(f.members, newMember(n))
+	}
+	f.setting = newSetting(t, fakeupstream.Options{Summarise: f.summarise})
+	f.config = writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s, timeout: 10m}}
+condenser: {type: llm, llm_config: cheap, max_size: %d, min_tokens: 0}
+shutdown: {delay: 0s, timeout: 1m}
+`, f.url, inRedis(sessiontest.StartRedis(t).Addr), replay.Summariser, maxSize))
+	f.replicas = [2]*process{serve(t, "--config", f.config), serve(t, "--config", f.config)}
+	return f
+}
+
+// summarise is slow to answer the first call for every other member.
+func (f *fleet) summarise(r *fakeupstream.Request) fakeupstream.Answer {
+	answer := fakeupstream.Extract(r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for n, m := range f.members {
+		if !strings.Contains(r.Text(), m.name) {
+			continue
+		}
+		if f.asked[m.name]++; n%2 == 1 && f.asked[m.name] == 1 {
+			answer.Fault.HoldHeaders = f.held
+		}
+	}
+	return answer
+}
+
+// step has each member say something more, some of them at once.
+func (f *fleet) step(number int) {
+	f.Helper()
+	var all sync.WaitGroup
+	places := make(chan struct{}, 8)
+	for n, m := range f.members {
+		all.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			f.say(m, f.replicas[(n+number)%2], number)
+		})
+	}
+	all.Wait()
+}
+
+func (f *fleet) say(m *member, to *process, number int) {
+	text := fmt.Sprintf("%s Question %d. %s", m.name, number, strings.Repeat("The sea is deep. ", 12))
+	m.history = append(m.history, encode(map[string]any{"role": "user", "content": text}))
+	a := send(f, to, body(m.history))
+	var got struct {
+		Choices []struct{ Message json.RawMessage }
+	}
+	if err := json.NewDecoder(a.Body).Decode(&got); err != nil || len(got.Choices) != 1 {
+		f.Errorf("%s step %d: %v", m.name, number, err)
+		return
+	}
+	if a.Header.Get("X-Dewpoint-Condensed") != "" {
+		m.condensed++
+	}
+	m.history = append(m.history, got.Choices[0].Message)
+}
+
+// forwarded notes what last went upstream of each member.
+func (f *fleet) forwarded() {
+	for _, r := range f.Upstream.Requests() {
+		for _, m := range f.members {
+			if !r.Summary && r.Status == http.StatusOK && strings.Contains(string(r.Body), m.name) {
+				m.sent = string(r.Body)
+			}
+		}
+	}
+}
+
+// TestNoRequestWaitsForASummary: by default summaries are prepared. Those that are not ready when they are due, since the summariser is
+// slow or a replica has died over one, are not waited for, and made up for later.
+func TestNoRequestWaitsForASummary(t *testing.T) {
+	f := newFleet(t, 40)
+	step := 0
+	for ; step < 16; step++ {
+		if step == 9 { // it holds the locks of what it prepares
+			f.replicas[0].kill()
+			f.replicas[0] = serve(t, "--config", f.config)
+		}
+		f.step(step)
+	}
+	f.forwarded()
+	for n, m := range f.members {
+		switch {
+		case m.condensed == 0, !strings.Contains(m.sent, "dewpoint_record"):
+			t.Errorf("%s nothing was condensed", m.name)
+		case n%2 == 1 && f.asked[m.name] == 0:
+			t.Errorf("%s no summary was asked for", m.name)
+		}
+	}
+	close(f.held)
+	left := len(f.members)
+	for end := step + 40; left > 0 && step < end; step++ {
+		f.step(step)
+		f.forwarded()
+		left = 0
+		for _, m := range f.members {
+			if strings.Contains(m.sent, "NOT_SUMMARISED") {
+				left++
+			}
+		}
+	}
+	if left > 0 {
+		t.Errorf("%d members still lack a summary", left)
+	}
+	for _, m := range f.members {
+		if calls := f.asked[m.name]; calls > m.condensed+2 { // one is prepared, and one may have died with its replica
+			t.Errorf("%s %d summaries for %d condensations", m.name, calls, m.condensed)
+		}
+	}
+}

@@ -113,7 +113,7 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *
 	defer cancel()
 	if l != lockNever {
 		claim := t.claim
-		if l == lockSoon || job.Need().Hard || job.Need().AtOnce {
+		if need := job.Need(); l == lockSoon || need.Hard || need.AtOnce || need.Try {
 			claim = t.claimSoon
 		}
 		held, release, err := claim(limited)

@@ -59,7 +59,7 @@ func start(t *testing.T, change func(*config.Config)) *rig {
 		summariser: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: price},
 	}
 	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.KeepFirst = "cheap", 10, 1
-	cfg.Condenser.MinTokens, cfg.Condenser.Wait = 0, config.WaitDeadline
+	cfg.Condenser.MinTokens, cfg.Condenser.Wait, cfg.Condenser.BackgroundAt = 0, config.WaitDeadline, 0
 	if change != nil {
 		change(cfg)
 	}

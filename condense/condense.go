@@ -37,7 +37,6 @@ type Input struct {
 	Window   int                        // the model's context window, in tokens; 0 if unknown
 	Reserved int                        // tokens reserved for the answer
 	Need     Need                       // what was asked for from outside; zero if nothing was
-	Ahead    bool                       // what is asked is what will be due soon, to be prepared
 	Model    string                     // the request's model
 	Upstream Endpoint                   // where the client's own request goes, for condensers without a model of their own
 	Codec    Codec
@@ -96,6 +95,7 @@ type Need struct {
 	Reason session.Reason // empty: nothing is
 	Hard   bool           // upstream has refused the request as it is, or would: only then is anything forgotten without a summary
 	AtOnce bool           // the request waits for no model: excerpts stand in for its summary
+	Ahead  bool           // what is asked is what will be due soon, to be prepared
 	Try    bool           // the summariser is tried although it failed a short while ago, as it is for what is hard
 }
 

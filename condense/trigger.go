@@ -33,7 +33,7 @@ const unlimited = math.MaxInt
 // is there.
 func (s Settings) Due(in Input) Due {
 	d := Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
-	if in.Ahead {
+	if in.Need.Ahead {
 		s.soon(in, &d)
 	} else {
 		s.now(in, &d)

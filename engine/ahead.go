@@ -13,8 +13,7 @@ import (
 
 // soon is the condensation that will soon be due and that a model makes, nil if none is.
 func (t *Turn) soon(fixed, total int) condense.Job {
-	in := t.inputOf(condense.Need{}, fixed, total)
-	in.Ahead, in.Need.AtOnce = true, false
+	in := t.inputOf(condense.Need{Ahead: true}, fixed, total)
 	if d := t.in.Tenant.Condenser.Condense(in); d.Job != nil && d.Job.Asks() {
 		return d.Job
 	}
@@ -44,10 +43,10 @@ func (t *Turn) prepare(ctx context.Context) {
 
 // follow has the summary written of what was condensed without one.
 func (t *Turn) follow(ctx context.Context) {
-	if job := t.later; job != nil && t.in.Tenant.Ahead {
+	if job := t.waits.later; job != nil && t.in.Tenant.Ahead {
 		t.apart(ctx, job.Need(), func(ctx context.Context, c *Turn) error { return c.writeAhead(ctx, job) })
 	}
-	t.later = nil
+	t.waits.later = nil
 }
 
 // apart has work done under the thread's lock while no request waits for it. What the thread has become by then is shown. Where another

@@ -269,7 +269,7 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 	} else if !t.write(ctx, made, f.abandoned, report) {
 		return false
 	}
-	t.later = result.Later
+	t.waits.later = result.Later
 	f.reach(t, report)
 	return true
 }

@@ -160,7 +160,7 @@ func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx con
 	} else if reached != nil {
 		*t = *reached
 	}
-	t.waits = waits{soFar: waited}
+	t.waits = waits{soFar: waited, later: t.waits.later}
 	if inTime {
 		return *report, true
 	}

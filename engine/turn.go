@@ -68,7 +68,6 @@ type Turn struct {
 	relief   relief
 	logged   *logging
 	waits    waits
-	later    condense.Job // a summary of what was condensed without one
 }
 
 // meter counts a request's tokens.
@@ -81,6 +80,7 @@ type meter struct {
 type waits struct {
 	flight *flight       // that works on this copy of a turn; nil outside
 	soFar  time.Duration // that the request has waited for condensations
+	later  condense.Job  // a summary of what was condensed without one
 }
 
 // Condensed is one condensation that a turn made.

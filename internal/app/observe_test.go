@@ -49,7 +49,7 @@ func run(t *testing.T, log *zap.Logger, change func(*config.Config), parts ...Pa
 	cfg.Store.Path = filepath.Join(t.TempDir(), "dewpoint.db")
 	cfg.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
 	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.MinTokens, cfg.Condenser.KeepFirst = "cheap", 10, 0, 1
-	cfg.Condenser.Wait = config.WaitDeadline
+	cfg.Condenser.Wait, cfg.Condenser.BackgroundAt = config.WaitDeadline, 0
 	if change != nil {
 		change(cfg)
 	}

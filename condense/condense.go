@@ -4,6 +4,7 @@ package condense
 
 import (
 	"context"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -44,11 +45,17 @@ type Input struct {
 	// Work runs what takes a processor for longer than a moment, as one of a bounded number; nil: at once. It fails if ctx ends first.
 	Work func(ctx context.Context, f func()) error
 
-	Thread string // names the history, for the summariser's health
+	Thread Thread
 
 	// NeedsReasoning says that upstream takes an open tool loop only with its reasoning. A soft condensation then waits for the
 	// loop's end.
 	NeedsReasoning bool
+}
+
+// Thread is what is known of a history besides its messages.
+type Thread struct {
+	Name string        // for the summariser's health
+	Idle time.Duration // since its last request
 }
 
 // reading counts a text that a model is to read.

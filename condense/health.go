@@ -36,7 +36,7 @@ func (l *LLM) ready(in Input, need Need) bool {
 }
 
 func (l *LLM) attempt(in Input) Attempt {
-	return Attempt{Endpoint: l.endpoint(in), Model: l.model(in), Thread: in.Thread, Configured: l.s.Model != ""}
+	return Attempt{Endpoint: l.endpoint(in), Model: l.model(in), Thread: in.Thread.Name, Configured: l.s.Model != ""}
 }
 
 // notThere reports whether a call failed because the model or its credential is not there: trying again does not help.

@@ -15,6 +15,8 @@ type Settings struct {
 	KeepFirst       int     // messages at the beginning that stay, system messages not counted
 	MinimumProgress float64 // share of the view that has to go for a condensation to be worth while; 0: anything
 	BackgroundAt    float64 // share of a limit at which a condensation is prepared; 0: none is
+
+	Economics *Economics // prices by which a condensation is due, too; nil: none is
 }
 
 // Due says that a condensation is due, why, and what the view is to shrink to.
@@ -47,6 +49,9 @@ func (s Settings) Due(in Input) Due {
 
 // now is what is due for a limit that is exceeded, or because it was asked for.
 func (s Settings) now(in Input, d *Due) {
+	if target, due := s.economic(in, 1); due {
+		d.tokens(Need{Reason: session.ReasonEconomics}, target)
+	}
 	if s.MaxSize > 0 && len(in.View.Items) > s.MaxSize && in.Total-in.Fixed >= s.MinTokens {
 		d.events(session.ReasonEvents, s.MaxSize/2)
 	}
@@ -64,6 +69,9 @@ func (s Settings) now(in Input, d *Due) {
 // soon is what will be due for a limit that is near. What it asks to keep is less by what may still come, so that as much goes as if
 // it were due by then.
 func (s Settings) soon(in Input, d *Due) {
+	if target, due := s.economic(in, s.BackgroundAt); due && s.BackgroundAt > 0 {
+		d.tokens(Need{Reason: session.ReasonEconomics}, target)
+	}
 	near := func(n, limit int) bool {
 		return s.BackgroundAt > 0 && limit > 0 && float64(n) > s.BackgroundAt*float64(limit)
 	}

@@ -30,6 +30,7 @@ const (
 // Load gives Type its canonical name. PerModel has other thresholds for some of the models that requests name.
 type Condenser struct {
 	Type            string        `yaml:"type"`
+	Trigger         string        `yaml:"trigger"`          // TriggerLimits or TriggerEconomics
 	MaxSize         int           `yaml:"max_size"`         // events
 	MaxTokens       float64       `yaml:"max_tokens"`       // at most 1: share of the model's window; above: tokens
 	MinTokens       int           `yaml:"min_tokens"`       // of a history; below them max_size does nothing
@@ -85,10 +86,10 @@ func CondenserKeys(condenserType string) []string {
 	case TypeRecentEvents:
 		return []string{"keep_first", "max_events", "per_model"}
 	case TypeAmortizedForgetting, TypeExcerpts:
-		return []string{"max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress", "per_model"}
+		return []string{"trigger", "max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress", "per_model"}
 	case TypeLLM, TypeStructuredSummary, TypeLLMAttention:
 		return []string{
-			"max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress",
+			"trigger", "max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress",
 			"max_event_length", "llm_config", "background_at", "timeout", "wait", "deadline", "per_model",
 		}
 	case TypePipeline:
@@ -102,6 +103,7 @@ func CondenserKeys(condenserType string) []string {
 // NewCondenser returns a condenser of a canonical type with its defaults.
 func NewCondenser(condenserType string) Condenser {
 	c := Condenser{
+		Trigger:         TriggerLimits,
 		MaxSize:         240,
 		MaxTokens:       0.75,
 		MinTokens:       4000,
@@ -131,6 +133,12 @@ func NewCondenser(condenserType string) Condenser {
 
 // usesLLM reports whether the type calls a model.
 func (c Condenser) usesLLM() bool { return slices.Contains(CondenserKeys(c.Type), "llm_config") }
+
+// When rolling condensers condense.
+const (
+	TriggerLimits    = "limits"    // when a limit is exceeded
+	TriggerEconomics = "economics" // when it is worth its price, too
+)
 
 // How requests wait for a summary.
 const (

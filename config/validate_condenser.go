@@ -75,6 +75,8 @@ func (v *validator) foreignFields(key string, c Condenser) {
 }
 
 func (v *validator) rolling(key string, c Condenser) {
+	v.when(c.Trigger != TriggerLimits && c.Trigger != TriggerEconomics,
+		key+".trigger", "is unknown: write %s or %s", TriggerLimits, TriggerEconomics)
 	if v.positive(key+".max_size", c.MaxSize) {
 		v.keepFirst(key+".keep_first", c)
 	}

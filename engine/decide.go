@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -53,7 +55,7 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 		Upstream: t.in.Upstream,
 		Codec:    t.in.Dialect,
 		Work:     t.engine.flights.compute,
-		Thread:   string(t.place.Thread.ID),
+		Thread:   condense.Thread{Name: string(t.place.Thread.ID), Idle: t.idle()},
 
 		NeedsReasoning: t.in.Split.NeedsReasoning,
 	}
@@ -64,6 +66,14 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 		in.Total, in.Fixed = max(in.Total, total), max(in.Fixed, fixed)
 	}
 	return in
+}
+
+// idle is how long ago the thread's last request came, 0 if there was none.
+func (t *Turn) idle() time.Duration {
+	if t.place.New {
+		return 0
+	}
+	return t.engine.o.Now().Sub(t.place.Thread.Seen)
 }
 
 // hurries reports whether the request waits for no model.

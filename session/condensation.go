@@ -15,12 +15,13 @@ type Reason string
 
 // The reasons, from the least to the most pressing.
 const (
-	ReasonEvents   Reason = "events"
-	ReasonTokens   Reason = "tokens"
-	ReasonWindow   Reason = "window" // the model's window less the reserved output
-	ReasonRequest  Reason = "request"
-	ReasonOverflow Reason = "overflow"
-	ReasonArrival  Reason = "arrival" // a message was too large when it came
+	ReasonEconomics Reason = "economics"
+	ReasonEvents    Reason = "events"
+	ReasonTokens    Reason = "tokens"
+	ReasonWindow    Reason = "window" // the model's window less the reserved output
+	ReasonRequest   Reason = "request"
+	ReasonOverflow  Reason = "overflow"
+	ReasonArrival   Reason = "arrival" // a message was too large when it came
 )
 
 // Size measures a view.

@@ -53,7 +53,7 @@ func (b builder) plain(key string, c config.Condenser) (condense.Condenser, erro
 	case config.TypeToolOutputTrim:
 		return condense.ToolOutputTrim{MaxEventLength: c.MaxEventLength}, nil
 	case config.TypeAmortizedForgetting, config.TypeExcerpts:
-		return unaided(c), nil
+		return b.unaided(c), nil
 	case config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention:
 		return b.calling(key, c)
 	case config.TypePipeline:
@@ -75,12 +75,12 @@ func (b builder) pipeline(key string, c config.Condenser) (condense.Condenser, e
 }
 
 // unaided makes a rolling condenser without a model.
-func unaided(c config.Condenser) condense.Condenser {
+func (b builder) unaided(c config.Condenser) condense.Condenser {
 	return fitted{name: c.Type, fit: func(in condense.Input) condense.Condenser {
 		if c.Type == config.TypeExcerpts {
-			return condense.Excerpts{Settings: settings(c, in.Window)}
+			return condense.Excerpts{Settings: b.settings(c, in, nil)}
 		}
-		return condense.AmortizedForgetting{Settings: settings(c, in.Window)}
+		return condense.AmortizedForgetting{Settings: b.settings(c, in, nil)}
 	}}
 }
 
@@ -102,7 +102,7 @@ func (b builder) calling(key string, c config.Condenser) (condense.Condenser, er
 	roomOf := b.room(llm)
 	return fitted{name: c.Type, fit: func(in condense.Input) condense.Condenser {
 		s, r := common, roomOf(in)
-		s.Settings, s.Window, s.MaxOutput = settings(c, in.Window), r.window, r.output
+		s.Settings, s.Window, s.MaxOutput = b.settings(c, in, &llm), r.window, r.output
 		return form(c.Type, s)
 	}}, nil
 }

@@ -19,12 +19,39 @@ func (f fitted) Name() string { return f.name }
 
 func (f fitted) Condense(in condense.Input) condense.Decision { return f.fit(in).Condense(in) }
 
-// settings are those of a rolling condenser for a request whose model has that window.
-func settings(c config.Condenser, window int) condense.Settings {
-	return condense.Settings{
+// settings are those of a rolling condenser for a request. The summariser is the request's own model where it has no name.
+func (b builder) settings(c config.Condenser, in condense.Input, summariser *config.LLM) condense.Settings {
+	s := condense.Settings{
 		MaxSize: c.MaxSize, MaxTokens: c.MaxTokens, MinTokens: c.MinTokens, KeepFirst: c.KeepFirst, MinimumProgress: c.MinimumProgress,
-		Margin: margin(window), BackgroundAt: c.BackgroundAt,
+		Margin: margin(in.Window), BackgroundAt: c.BackgroundAt,
 	}
+	if c.Trigger == config.TriggerEconomics {
+		s.Economics = b.economics(in.Model, summariser)
+	}
+	return s
+}
+
+// target is what a condensation by price leaves of a request, in tokens: less is cheaper still, and knows less. See lab/economics.md.
+const target = 24_000
+
+// economics are the prices of a request's model and its summariser; nil where that of the model is not known. A summariser whose price is
+// not known counts as the model.
+func (b builder) economics(name string, summariser *config.LLM) *condense.Economics {
+	info, known := b.config.ModelNamed(name)
+	if !info.Price.Known() {
+		return nil
+	}
+	e := &condense.Economics{
+		Read: info.Price.CachedInput, Write: max(info.Price.Input, info.Price.CacheWrite), Life: model.CacheLife(known), Target: target,
+	}
+	if summariser != nil {
+		own := info.Price
+		if other, _ := b.config.ModelFor(summariser.Model); other.Price.Known() {
+			own = other.Price
+		}
+		e.In, e.Out = own.Input, own.Output
+	}
+	return e
 }
 
 // The share of a window that stays free, one in that many, and the least tokens of it: counts are not exact.

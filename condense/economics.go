@@ -1,0 +1,109 @@
+package condense
+
+import (
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Economics decides by price when to condense. Without a condensation every request pays rent: what it costs to read again, from the
+// provider's cache, the tokens that a condensed request would not have. With one the request pays more at once, mostly for writing anew
+// what stands behind the change. It is bought as soon as the rent paid since the last one would have paid for it: the rule of the ski
+// rental problem (Karlin, Manasse, Rudolph and Sleator, Competitive Snoopy Caching, 1988), which never pays much more than one
+// condensation for nothing, however the run goes on.
+//
+// Prices are for a token, all in the same unit.
+type Economics struct {
+	Read, Write float64       // of a prompt's tokens: of those that the cache has, and of others
+	In, Out     float64       // of the summariser's tokens; both 0: no model is asked
+	Life        time.Duration // after which no idle prefix is in the cache any more; 0: not known
+	Target      int           // tokens of a request after a condensation
+}
+
+// Moment is a request at which a condensation may be bought, in tokens.
+type Moment struct {
+	Head   int  // at its beginning, before all that may be forgotten
+	Before int  // that the request before it had
+	Total  int  // that it has
+	Cold   bool // the cache has nothing of it
+}
+
+// What a summary takes, in tokens: its instructions and its text.
+const (
+	askedTokens    = 600
+	answeredTokens = 1000
+)
+
+// leastGain is how many times its target a request must have for a condensation by price.
+const leastGain = 1.25
+
+// Rent is what a request has paid for tokens that it would not have had after a condensation.
+func (e Economics) Rent(tokens int) float64 { return e.Read * float64(max(tokens-e.Target, 0)) }
+
+// Plain is what the prompt costs as it is.
+func (e Economics) Plain(m Moment) float64 {
+	if m.Cold {
+		return e.prompt(0, m.Total)
+	}
+	return e.prompt(m.Before, m.Total)
+}
+
+// Condensed is what the prompt costs after a condensation, and that itself.
+func (e Economics) Condensed(m Moment) float64 {
+	own := 0.0
+	if e.In > 0 || e.Out > 0 {
+		own = e.In*float64(max(m.Total-e.Target, 0)+askedTokens) + e.Out*answeredTokens
+	}
+	if m.Cold {
+		return own + e.prompt(0, e.Target)
+	}
+	return own + e.prompt(m.Head, e.Target)
+}
+
+// Extra is how much more a request costs with a condensation than without; less than nothing if it is cheaper at once.
+func (e Economics) Extra(m Moment) float64 { return e.Condensed(m) - e.Plain(m) }
+
+func (e Economics) prompt(cached, tokens int) float64 {
+	return e.Read*float64(cached) + e.Write*float64(max(tokens-cached, 0))
+}
+
+// Due reports whether a condensation is worth its price at a moment, or a share of it, after so much rent.
+func (e Economics) Due(rent float64, m Moment, share float64) bool {
+	return float64(m.Total) > leastGain*float64(e.Target) && rent >= share*e.Extra(m)
+}
+
+// economic reports whether a condensation is due by price, or a share of the price, and what messages may then have.
+func (s Settings) economic(in Input, share float64) (target int, due bool) {
+	if s.Economics == nil || s.Economics.Read <= 0 || in.Total <= s.Economics.Target {
+		return 0, false
+	}
+	e, m, rent := *s.Economics, Moment{Total: in.Total, Cold: s.Economics.Life > 0 && in.Thread.Idle >= s.Economics.Life}, 0.0
+	tokens := in.Measure(in.View.Items)
+	for i, head := 0, s.KeepFirst; i < len(tokens) && (head > 0 || in.View.Items[i].Kind == session.System); i++ {
+		if m.Head += tokens[i]; in.View.Items[i].Kind != session.System {
+			head--
+		}
+	}
+	m.Head += in.Fixed
+	e.Target = max(e.Target, m.Head+e.Target/2)
+	since, sent := shownAtFirst(in.View), in.Fixed
+	for i, item := range in.View.Items {
+		if item.Index >= 0 && (item.Kind == session.Agent || item.Kind == session.Action) {
+			if m.Before = sent; i >= since {
+				rent += e.Rent(sent)
+			}
+		}
+		sent += tokens[i]
+	}
+	return e.Target - in.Fixed, e.Due(rent, m, share)
+}
+
+// shownAtFirst is how many items a view had after its last condensation: what follows them came since.
+func shownAtFirst(v *session.View) int {
+	for i := len(v.Applied) - 1; i >= 0; i-- {
+		if len(v.Applied[i].Forgotten) > 0 {
+			return v.Applied[i].After.Events
+		}
+	}
+	return 0
+}

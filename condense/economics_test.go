@@ -1,0 +1,72 @@
+package condense_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// TestEconomics: a condensation is bought when the rent has paid for it, and at once where the cache has nothing of the request.
+func TestEconomics(t *testing.T) {
+	e := condense.Economics{Read: 0.1, Write: 1.25, Target: 24_000}
+	cheap := e
+	cheap.In, cheap.Out = 1, 5
+	for name, c := range map[string]struct {
+		e    condense.Economics
+		m    condense.Moment
+		rent float64
+		due  bool
+	}{
+		"small":                    {e, condense.Moment{Head: 10_000, Before: 25_000, Total: 26_000, Cold: true}, 1e9, false},
+		"not paid for":             {e, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 1_000, false},
+		"paid for":                 {e, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 13_000, true},
+		"a large result comes":     {e, condense.Moment{Head: 10_000, Before: 30_000, Total: 60_000}, 0, true},
+		"cold":                     {e, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000, Cold: true}, 0, true},
+		"a dear summary":           {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 13_000, false},
+		"a dear summary, paid for": {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 50_000, true},
+	} {
+		if got := c.e.Due(c.rent, c.m, 1); got != c.due {
+			t.Errorf("%s: due %t, it costs %.0f more", name, got, c.e.Extra(c.m))
+		}
+	}
+}
+
+// TestEconomicsOfAView: the rent is that of the requests since the last condensation, whichever replica has seen them.
+func TestEconomicsOfAView(t *testing.T) {
+	s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Target: 1000, Life: time.Hour}, KeepFirst: 1}
+	first := 0
+	for n := 3; first == 0 && n < 400; n += 2 {
+		if s.Due(said(n, 0)).Need.Reason == "economics" {
+			first = n
+		}
+	}
+	if first < 20 || first > 120 {
+		t.Fatalf("due at %d messages", first)
+	}
+	if due := s.Due(said(first-2, 2*time.Hour)); due.Need.Reason != "economics" || due.Need.Hard {
+		t.Errorf("cold: %+v", due)
+	}
+	s.Economics.Read = 0
+	if due := s.Due(said(first, 0)); due.Need.Reason != "" {
+		t.Errorf("without prices: %+v", due)
+	}
+}
+
+// said is a conversation of so many messages of 100 tokens, of which the last is the user's.
+func said(n int, idle time.Duration) condense.Input {
+	messages := make([]session.Message, n)
+	for i := range messages {
+		messages[i] = session.Message{Raw: []byte("x"), Kind: session.User}
+		if i%2 == 1 {
+			messages[i].Kind = session.Agent
+		}
+	}
+	v := session.Project(session.NewHistory(session.Hash{}, messages), nil)
+	return condense.Input{
+		View: &v, Total: 100 * n, Thread: condense.Thread{Idle: idle},
+		Measure: func(items []session.Item) []int { return slices.Repeat([]int{100}, len(items)) },
+	}
+}

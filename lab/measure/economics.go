@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+)
+
+// measureEconomics reckons what runs cost under rules that condense by price or by size, next to the least that they could cost, and
+// writes the table to out or into a document. Recorded runs are taken along where they are named.
+func measureEconomics(_ context.Context, args []string, out io.Writer) error {
+	fs := flag.NewFlagSet("economics", flag.ContinueOnError)
+	doc := fs.String("doc", "", "document to put the table into")
+	seed := fs.Uint64("seed", 1, "of the runs that are made up")
+	each := fs.Int("runs", 40, "of each length")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	groups := synthetic(*seed, *each)
+	if fs.NArg() > 0 {
+		recorded, err := runs(fs)
+		if err != nil {
+			return err
+		}
+		count, err := newCounter()
+		if err != nil {
+			return err
+		}
+		g := group{name: "recorded"}
+		random := rand.New(rand.NewPCG(*seed, 0))
+		for _, r := range recorded {
+			g.runs = append(g.runs, sized(r, count, random))
+		}
+		groups = append(groups, g)
+	}
+	var table bytes.Buffer
+	writeEconomics(&table, reckon(groups))
+	return publish(out, *doc, table.String())
+}
+
+// priced is a model and how it is condensed, by price. Prices are in those of an input token.
+type priced struct {
+	name                 string
+	read, write, in, out float64
+}
+
+func priceSets() []priced {
+	return []priced{
+		{"10% reads, 125% writes, excerpts", 0.1, 1.25, 0, 0},
+		{"10% reads, 125% writes, cheap summariser", 0.1, 1.25, 0.05, 0.25},
+		{"10% reads, excerpts", 0.1, 1, 0, 0},
+		{"10% reads, own summaries", 0.1, 1, 1, 5},
+		{"25% reads, excerpts", 0.25, 1, 0, 0},
+		{"50% reads, excerpts", 0.5, 1, 0, 0},
+		{"5% reads, 125% writes, excerpts", 0.05, 1.25, 0, 0},
+		{"no cache, excerpts", 1, 1, 0, 0},
+	}
+}
+
+// Sizes of the runs that are made up, in tokens, after what recorded runs have.
+const (
+	fixedTokens  = 12_000 // system prompt and tools
+	targetTokens = 24_000
+	largestStep  = 30_000
+	idleShare    = 0.03 // of steps that come after the cache has gone cold
+)
+
+// sizes is a run as its provider bills it: what each step adds, and whether the cache has gone cold before it.
+type sizes struct {
+	fixed int
+	steps []int
+	cold  []bool
+}
+
+type group struct {
+	name string
+	runs []sizes
+}
+
+// synthetic makes runs up, of four lengths.
+func synthetic(seed uint64, each int) (groups []group) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	for _, length := range []int{20, 60, 150, 300} {
+		g := group{name: fmt.Sprintf("%d steps", length)}
+		for range each {
+			r := sizes{fixed: fixedTokens}
+			for i := range length {
+				r.steps = append(r.steps, min(int(math.Exp(6.2+1.1*random.NormFloat64())), largestStep))
+				r.cold = append(r.cold, i > 0 && random.Float64() < idleShare)
+			}
+			g.runs = append(g.runs, r)
+		}
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// sized is a recorded run. When its cache went cold was not recorded: that is made up.
+func sized(run replay.Run, count func([]byte) int, random *rand.Rand) sizes {
+	r := sizes{fixed: fixedTokens}
+	added := 0
+	for i, m := range run.Messages {
+		added += count(m)
+		var message struct{ Role string }
+		if json.Unmarshal(m, &message) == nil && message.Role == "assistant" || i == len(run.Messages)-1 {
+			r.steps = append(r.steps, added)
+			r.cold = append(r.cold, len(r.cold) > 0 && random.Float64() < idleShare)
+			added = 0
+		}
+	}
+	return r
+}
+
+// moment is a request of a run, whose context was as large before.
+func (r *sizes) moment(i, before int) condense.Moment {
+	return condense.Moment{Head: r.fixed, Before: before, Total: before + r.steps[i], Cold: r.cold[i]}
+}
+
+// rule decides at each step whether to condense, knowing nothing of what follows.
+type rule struct {
+	name   string
+	target int // tokens of a request after it
+	due    func(e condense.Economics, rent float64, m condense.Moment) bool
+}
+
+func rules() []rule {
+	never := func(condense.Economics, float64, condense.Moment) bool { return false }
+	above := func(limit int) func(condense.Economics, float64, condense.Moment) bool {
+		return func(_ condense.Economics, _ float64, m condense.Moment) bool { return m.Total > limit }
+	}
+	return []rule{
+		{"none", targetTokens, never},
+		{"above 40,000", targetTokens, above(40_000)},
+		{"above 80,000", 40_000, above(80_000)},
+		{"above 160,000", 80_000, above(160_000)},
+		{economics, targetTokens, func(e condense.Economics, rent float64, m condense.Moment) bool { return e.Due(rent, m, 1) }},
+	}
+}
+
+const economics = "economics"
+
+// cost is what a run costs under a rule, and the most that one condensation cost more than none would have.
+func (x rule) cost(r *sizes, e condense.Economics) (total, dearest float64) {
+	e.Target = x.target
+	context, rent := r.fixed, 0.0
+	for i := range r.steps {
+		m := r.moment(i, context)
+		if x.due(e, rent, m) {
+			total, dearest, context, rent = total+e.Condensed(m), max(dearest, e.Extra(m)), e.Target, 0
+			continue
+		}
+		total, context, rent = total+e.Plain(m), m.Total, rent+e.Rent(m.Total)
+	}
+	return total, dearest
+}
+
+// least is what a run costs at least, by dynamic programming over the steps at which it is condensed: for who knows all that follows.
+func (r *sizes) least(e condense.Economics) float64 {
+	after := make([]float64, len(r.steps)) // the least that the steps after a condensation cost
+	rest := func(from, context int) float64 {
+		soFar, best := 0.0, math.Inf(1)
+		for i := from; i < len(r.steps); i++ {
+			m := r.moment(i, context)
+			if m.Total > e.Target {
+				best = min(best, soFar+e.Condensed(m)+after[i])
+			}
+			soFar, context = soFar+e.Plain(m), m.Total
+		}
+		return min(best, soFar)
+	}
+	for i := len(after) - 1; i >= 0; i-- {
+		after[i] = rest(i+1, e.Target)
+	}
+	return rest(0, r.fixed)
+}
+
+// ratio is the cost of runs under a rule as a multiple of the least.
+type ratio struct {
+	sum, worst float64
+	n          int
+	over       float64 // the most by which a run costs more than with none, in condensations
+}
+
+func (t ratio) mean() float64 { return t.sum / float64(max(t.n, 1)) }
+
+// reckoned is the ratios of a price set, by rule.
+type reckoned struct {
+	prices string
+	group  string
+	by     map[string]ratio
+}
+
+func reckon(groups []group) (all []reckoned) {
+	for _, p := range priceSets() {
+		e := condense.Economics{Read: p.read, Write: p.write, In: p.in, Out: p.out, Target: targetTokens}
+		for _, g := range groups {
+			row := reckoned{p.name, g.name, map[string]ratio{}}
+			for i := range g.runs {
+				r := &g.runs[i]
+				least := r.least(e)
+				none, _ := rules()[0].cost(r, e)
+				for _, x := range rules() {
+					cost, dearest := x.cost(r, e)
+					t := row.by[x.name]
+					t.sum, t.worst, t.n = t.sum+cost/least, max(t.worst, cost/least), t.n+1
+					if dearest > 0 {
+						t.over = max(t.over, (cost-none)/dearest)
+					}
+					row.by[x.name] = t
+				}
+			}
+			all = append(all, row)
+		}
+	}
+	return all
+}
+
+func writeEconomics(w io.Writer, rows []reckoned) {
+	fmt.Fprint(w, "| prices | runs |")
+	for _, x := range rules() {
+		fmt.Fprintf(w, " %s |", x.name)
+	}
+	fmt.Fprint(w, " worst run | over none |\n|---|---|")
+	for range rules() {
+		fmt.Fprint(w, "---|")
+	}
+	fmt.Fprintln(w, "---|---|")
+	for _, r := range rows {
+		fmt.Fprintf(w, "| %s | %s |", r.prices, r.group)
+		for _, x := range rules() {
+			fmt.Fprintf(w, " %.2f |", r.by[x.name].mean())
+		}
+		fmt.Fprintf(w, " %.2f | %.2f |\n", r.by[economics].worst, max(r.by[economics].over, 0))
+	}
+}

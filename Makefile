@@ -11,7 +11,7 @@ SLOW := slow-tests rehearsal soak-short vuln-if-reachable
 export GO
 
 .PHONY: help build run demo check slow ci needs format vet lint test slow-tests chart chart-schema rehearsal cluster proto vuln vuln-if-reachable \
-	sbom replay captures recorded forwarded retention cost soak soak-short fuzz bench microbench image clean
+	sbom replay captures recorded forwarded retention cost economics soak soak-short fuzz bench microbench image clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -99,6 +99,9 @@ retention: ## remakes lab/retention.md
 
 cost: ## remakes lab/cost.md
 	$(GO) run ./lab/measure cost -doc lab/cost.md "$(RUNS)"
+
+economics: ## remakes lab/economics.md
+	$(GO) run ./lab/measure economics -doc lab/economics.md "$(RUNS)"
 
 soak-short: build ## a minute of it over each store, for 'make slow'
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14

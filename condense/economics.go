@@ -67,10 +67,18 @@ func (e Economics) prompt(cached, tokens int) float64 {
 	return e.Read*float64(cached) + e.Write*float64(max(tokens-cached, 0))
 }
 
-// Due reports whether a condensation is worth its price at a moment, or a share of it, after so much rent.
+// Due reports whether a condensation is worth its price at a moment, or a share of it, after so much rent. A moment at which it costs
+// less than half of what it would cost at the next request is not let pass for the rent of a few requests.
 func (e Economics) Due(rent float64, m Moment, share float64) bool {
-	return float64(m.Total) > leastGain*float64(e.Target) && rent >= share*e.Extra(m)
+	extra := e.Extra(m)
+	if 2*extra < e.Extra(Moment{Head: m.Head, Before: m.Total, Total: m.Total}) {
+		rent += chanceRequests * e.Rent(m.Total)
+	}
+	return float64(m.Total) > leastGain*float64(e.Target) && rent >= share*extra
 }
+
+// chanceRequests is how many requests are expected to follow one at which a condensation is cheap.
+const chanceRequests = 2
 
 // economic reports whether a condensation is due by price, or a share of the price, and what messages may then have.
 func (s Settings) economic(in Input, share float64) (target int, due bool) {

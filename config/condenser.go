@@ -131,6 +131,13 @@ func NewCondenser(condenserType string) Condenser {
 	return c
 }
 
+// defaultCondenser is what condenses where nothing is configured. One that is configured goes by its limits unless it says otherwise.
+func defaultCondenser() Condenser {
+	c := NewCondenser(TypeLLM)
+	c.Trigger = TriggerEconomics
+	return c
+}
+
 // usesLLM reports whether the type calls a model.
 func (c Condenser) usesLLM() bool { return slices.Contains(CondenserKeys(c.Type), "llm_config") }
 

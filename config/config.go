@@ -183,7 +183,7 @@ func Default() *Config {
 		},
 		LLMs:      map[string]LLM{},
 		Models:    map[string]model.Info{},
-		Condenser: NewCondenser(TypeLLM),
+		Condenser: defaultCondenser(),
 		Limits: Limits{
 			MaxBody:                       64 << 20,
 			MaxHeader:                     16 << 10, // a kept connection holds this much

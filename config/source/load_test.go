@@ -23,7 +23,7 @@ func TestNothingConfigured(t *testing.T) {
 		}
 	}
 	llm := config.Condenser{
-		Type: config.TypeLLM, MaxSize: 240, MaxTokens: 0.75, MinTokens: 4000, KeepFirst: 2, MinimumProgress: 0.1, MaxEventLength: 10000,
+		Type: config.TypeLLM, Trigger: config.TriggerEconomics, MaxSize: 240, MaxTokens: 0.75, MinTokens: 4000, KeepFirst: 2, MinimumProgress: 0.1, MaxEventLength: 10000,
 		BackgroundAt: 0.8, Wait: config.WaitNever, Deadline: 20 * time.Second,
 	}
 	if got := config.Default().Condenser; !reflect.DeepEqual(got, llm) {
@@ -35,7 +35,7 @@ func TestReference(t *testing.T) {
 	want := config.Default()
 	want.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
 	want.Models["my-model"] = info(128000, 16000, model.EncodingO200k, price(2, 0.5, 2, 8))
-	want.Condenser.LLMConfig = "cheap"
+	want.Condenser.LLMConfig, want.Condenser.Trigger = "cheap", config.TriggerLimits
 	stage := config.NewCondenser(config.TypeLLM)
 	stage.MaxSize = 80
 	pipeline := config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{config.NewCondenser(config.TypeToolOutputTrim), stage}}

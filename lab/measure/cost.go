@@ -15,6 +15,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
@@ -103,6 +104,9 @@ func work(ctx context.Context, p plan, next <-chan replay.Run, count func([]byte
 	}
 	cfg := *config.Default()
 	cfg.Condenser = p.condenser
+	info, _ := cfg.ModelFor(replay.Model)
+	info.Price = model.Price{Input: 1, CachedInput: 0.1, CacheWrite: 1.25, Output: outputPrice} // what condenses by price goes by this
+	cfg.Models = map[string]model.Info{replay.Model: info}
 	stage, err := replay.NewStage(cfg, fakeupstream.Options{Keep: kept, CountTokens: count})
 	if err != nil {
 		return nil, err

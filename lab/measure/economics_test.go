@@ -44,14 +44,14 @@ func TestEconomicsThroughTheProxy(t *testing.T) {
 		if err != nil || len(row.refused) > 0 {
 			t.Fatal(err, row.refused)
 		}
-		return price{read: 0.5, write: 1}.cost(row.use), row.condensed
+		return price{read: 0.1, write: 1.25}.cost(row.use), row.condensed
 	}
 	byPrice := config.NewCondenser(config.TypeExcerpts)
 	byPrice.Trigger, byPrice.MaxSize = config.TriggerEconomics, 1<<20
 	none, _ := cost(config.NewCondenser(config.TypeNoop))
 	got, condensed := cost(byPrice)
 
-	e := condense.Economics{Read: 0.5, Write: 1, Target: targetTokens} // of the model that runs are played with
+	e := condense.Economics{Read: 0.1, Write: 1.25, Target: targetTokens} // as play has them
 	r := sized(long, count, rand.New(rand.NewPCG(0, 0)))
 	clear(r.cold)
 	r.fixed = count(long.Messages[0]) + count(long.Messages[1])

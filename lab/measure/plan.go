@@ -15,15 +15,18 @@ func plans(maxTokens float64) []plan {
 	rolling := func(kind string) config.Condenser {
 		c := config.NewCondenser(kind)
 		c.MaxTokens = maxTokens
-		return model(c)
+		return summarised(c)
 	}
-	shipped := model(config.Default().Condenser)
+	shipped := summarised(config.Default().Condenser)
+	limited := shipped
+	limited.Trigger = config.TriggerLimits
 	trim, masking := config.NewCondenser(config.TypeToolOutputTrim), config.NewCondenser(config.TypeObservationMasking)
 	return []plan{
 		{"no condensing", config.NewCondenser(config.TypeNoop)},
 		{"default, as shipped", shipped},
-		{"default, for its tokens alone", anyEvents(shipped)},
 		{"excerpts, when the default would", like(shipped, config.TypeExcerpts)},
+		{"the default's limits", limited},
+		{"the default's limit of tokens", anyEvents(limited)},
 		{"tool_output_trim, then the default", pipeline(trim, shipped)},
 		{"observation_masking", masking},
 		{"recent_events", config.NewCondenser(config.TypeRecentEvents)},
@@ -48,7 +51,7 @@ func anyEvents(c config.Condenser) config.Condenser {
 // like is a condenser of another type with the triggers of c.
 func like(c config.Condenser, kind string) config.Condenser {
 	out := config.NewCondenser(kind)
-	out.MaxSize, out.MaxTokens, out.MinTokens, out.KeepFirst, out.MinimumProgress = c.MaxSize, c.MaxTokens, c.MinTokens, c.KeepFirst, c.MinimumProgress
+	out.Trigger, out.MaxSize, out.MaxTokens, out.MinTokens, out.KeepFirst, out.MinimumProgress = c.Trigger, c.MaxSize, c.MaxTokens, c.MinTokens, c.KeepFirst, c.MinimumProgress
 	return out
 }
 
@@ -58,10 +61,10 @@ func pipeline(stages ...config.Condenser) config.Condenser {
 	return c
 }
 
-// model gives the condensers with a summariser the stage's own.
-func model(c config.Condenser) config.Condenser {
+// summarised gives the condensers with a summariser the stage's own.
+func summarised(c config.Condenser) config.Condenser {
 	for i := range c.Condensers {
-		c.Condensers[i] = model(c.Condensers[i])
+		c.Condensers[i] = summarised(c.Condensers[i])
 	}
 	switch c.Type {
 	case config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention:

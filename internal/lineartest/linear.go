@@ -12,6 +12,7 @@ const (
 	growth  = 8
 	most    = 12
 	small   = 2 << 10 // bytes of the smaller text
+	again   = 4       // times the text of a second measurement
 	atLeast = 3       // runs of each size
 	atMost  = 100     // runs of each size before a reader counts as slow,
 	longest = 1000    // or so many where it is but half too slow: on a busy machine the fastest run comes late
@@ -20,12 +21,17 @@ const (
 )
 
 // Check fails if reading a text of 16 KB takes more than 12 times as long as reading one of 2 KB, for any of Shapes. Runs
-// of both sizes alternate and the fastest of each counts, so that a busy machine makes the test longer and not wrong.
+// of both sizes alternate and the fastest of each counts, so that a busy machine makes the test longer and not wrong. A
+// reader slightly above the bound is measured with longer texts, too, and these decide.
 func Check(t *testing.T, read func(text string)) {
 	t.Helper()
 	large := Shapes(growth * small)
 	for name, text := range Shapes(small) {
-		if r := ratio(read, text, large[name]); r > most {
+		r := ratio(read, text, large[name])
+		if r > most && r <= 2*most { // caches of the processor can do that: what grows faster than its text shows it more in longer ones
+			r = ratio(read, Shapes(again * small)[name], Shapes(again * growth * small)[name])
+		}
+		if r > most {
 			t.Errorf("%q: %d times the input takes %.1f times as long", name, growth, r)
 		}
 	}

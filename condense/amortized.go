@@ -21,11 +21,11 @@ func (AmortizedForgetting) Name() string { return "amortized_forgetting" }
 func (a AmortizedForgetting) Condense(in Input) Decision {
 	due := a.Due(in)
 	if due.Need.Reason == "" {
-		return Decision{}
+		return Decision{Kept: due.Kept}
 	}
 	c, ok := a.Cut(in, due, session.Size{})
 	if !ok {
-		return Decision{}
+		return Decision{Kept: KeptUncut}
 	}
 	return Decision{Job: &cutJob{need: due.Need, condensation: c.condensation(due.Need.Reason, a.Name())}}
 }

@@ -36,12 +36,15 @@ func (a *LLMAttention) Name() string { return a.llm.s.Name }
 func (a *LLMAttention) Condense(in Input) Decision {
 	s := a.llm.s.Settings
 	due := s.Due(in)
-	if due.Need.Reason == "" || !a.llm.ready(in, due.Need) {
-		return Decision{}
+	if due.Need.Reason == "" {
+		return Decision{Kept: due.Kept}
+	}
+	if !a.llm.ready(in, due.Need) {
+		return Decision{Kept: KeptCooling}
 	}
 	newest, ok := s.Cut(in, due, session.Size{})
 	if !ok {
-		return Decision{}
+		return Decision{Kept: KeptUncut}
 	}
 	return Decision{Job: &attentionJob{LLM: a.llm, in: in, due: due, newest: newest}}
 }

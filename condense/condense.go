@@ -111,8 +111,19 @@ func (n Need) tried() bool { return n.Hard || n.Try }
 // Decision is what a condenser wants done: another view, a condensation, or nothing.
 type Decision struct {
 	View *session.View // nil: the view as it was
-	Job  Job           // nil: no condensation is due
+	Job  Job           // nil: no condensation is due, or Kept says why none is made
+	Kept Kept
 }
+
+// Kept is why nothing is condensed although a limit is exceeded; empty where none is.
+type Kept string
+
+// Why nothing is condensed.
+const (
+	KeptCooling Kept = "cooling" // the summariser failed a short while ago
+	KeptUncut   Kept = "uncut"   // nothing that may go would make enough of a difference
+	KeptLoop    Kept = "loop"    // an open tool loop needs its reasoning
+)
 
 // Job is a condensation that is due. It is run at most once.
 type Job interface {

@@ -27,11 +27,11 @@ const quoteShare = 2
 func (e Excerpts) Condense(in Input) Decision {
 	due := e.Due(in)
 	if due.Need.Reason == "" {
-		return Decision{}
+		return Decision{Kept: due.Kept}
 	}
 	c, ok := e.cutFor(in, due)
 	if !ok {
-		return Decision{}
+		return Decision{Kept: KeptUncut}
 	}
 	return Decision{Job: &excerptsJob{settings: e.Settings, name: e.Name(), in: in, due: due, cut: c}}
 }

@@ -52,15 +52,15 @@ func (l *LLM) Name() string { return l.s.Name }
 func (l *LLM) Condense(in Input) Decision {
 	due := l.s.Due(in)
 	if due.Need.Reason == "" {
-		return Decision{}
+		return Decision{Kept: due.Kept}
 	}
 	l, failed := l.usable(in)
 	if !l.ready(in, due.Need) {
-		return Decision{}
+		return Decision{Kept: KeptCooling}
 	}
 	c, ok := l.s.Cut(in, due, session.Size{Events: 1, Tokens: l.allowance(in, due.Target.Tokens)})
 	if !ok {
-		return Decision{}
+		return Decision{Kept: KeptUncut}
 	}
 	return Decision{Job: &llmJob{LLM: l, in: in, due: due, cut: c, failed: failed}}
 }

@@ -1,6 +1,7 @@
 package condense
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -29,6 +30,7 @@ func (p Pipeline) Condense(in Input) Decision {
 	staged := in
 	for _, stage := range p.Stages {
 		d := stage.Condense(staged)
+		out.Kept = cmp.Or(out.Kept, d.Kept)
 		if d.View != nil {
 			out.View = d.View
 			staged = reshaped(staged, d.View)

@@ -25,6 +25,7 @@ type Due struct {
 	Target session.Size // tokens are those of messages alone; unlimited where a dimension does not matter
 	Events bool         // the number of events is one of the reasons
 	Tokens bool         // the number of tokens is one of the reasons
+	Kept   Kept         // KeptLoop: something would be due, but has to wait for the end of a tool loop
 }
 
 // unlimited is a target that everything meets.
@@ -41,8 +42,8 @@ func (s Settings) Due(in Input) Due {
 		s.now(in, &d)
 	}
 	d.Need.AtOnce = in.Need.AtOnce
-	if !d.Need.Hard && in.Waits() {
-		return Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
+	if d.Need.Reason != "" && !d.Need.Hard && in.Waits() {
+		return Due{Target: session.Size{Events: unlimited, Tokens: unlimited}, Kept: KeptLoop}
 	}
 	return d
 }

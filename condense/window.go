@@ -25,7 +25,7 @@ func (w ConversationWindow) Condense(in Input) Decision {
 	p.tail(session.Size{Events: unlimited, Tokens: target})
 	c, ok := p.cut(in)
 	if !ok || c.Kept.Tokens >= c.Before.Tokens {
-		return Decision{}
+		return Decision{Kept: KeptUncut}
 	}
 	return Decision{Job: &cutJob{need: in.Need, condensation: c.condensation(in.Need.Reason, w.Name())}}
 }

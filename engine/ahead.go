@@ -56,8 +56,6 @@ func (t *Turn) apart(ctx context.Context, need condense.Need, work func(ctx cont
 		head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{}), ahead: true, abandoned: true,
 	}
 	_ = t.copyFor(f).start(ctx, need.Reason, &Report{}, func(ctx context.Context, c *Turn, report *Report) {
-		ctx, over := c.condensing(ctx, need)
-		defer over()
 		ctx, cancel := context.WithTimeout(ctx, c.patience(need))
 		defer cancel()
 		held, release, err := c.claim(ctx)

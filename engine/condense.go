@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,10 +15,14 @@ import (
 // Condense has condensed what is due. It never fails: where that cannot be, or takes longer than a request waits, the view
 // stays as it was.
 func (t *Turn) Condense(ctx context.Context) (report Report) {
+	report.Kept = Below
 	if t.in.Wish == WishOff {
-		return report
+		return Report{Kept: Off, Due: t.due()}
 	}
-	report = t.catchUp(ctx)
+	if t.in.Tenant.Observe {
+		return Report{Kept: Observed, Due: t.due()}
+	}
+	report.add(t.catchUp(ctx))
 	if t.belowAllThresholds() {
 		t.prepare(ctx)
 		return report
@@ -28,25 +33,44 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		return report
 	}
 	decision := t.in.Tenant.Condenser.Condense(in)
-	if t.in.Tenant.Observe {
-		report.Due = dueIn(decision)
-		return report
-	}
-	if decision.Job != nil && !again { // what was forwarded once is forwarded again
+	switch {
+	case decision.Job == nil:
+		report.Kept = cmp.Or(Outcome(decision.Kept), Below)
+		if !again {
+			t.prepare(ctx)
+		}
+	case again: // what was forwarded once is forwarded again
+		report.Kept = Again
+	default:
+		report.Kept = Done // by another request, if not by this one
 		made, done := t.condenseDue(ctx, decision.Job.Need())
-		report.Attempts, report.Panic = append(report.Attempts, made.Attempts...), made.Panic
-		if done || made.made() {
+		if report.add(made); done || made.made() {
 			t.follow(ctx)
 			return report
 		}
 	}
-	if decision.Job == nil && !again {
-		t.prepare(ctx)
-	}
 	if shapes(in, decision) {
 		t.show(t.reshaped(*decision.View))
+		if report.Kept == Below {
+			report.Kept = Shaped
+		}
 	}
 	return report
+}
+
+// due is why the request would be condensed, if it were not to be left alone.
+func (t *Turn) due() session.Reason {
+	if t.belowAllThresholds() {
+		return ""
+	}
+	in := t.input(t.wanted())
+	if t.readsItself(in) {
+		return ""
+	}
+	if d := t.in.Tenant.Condenser.Condense(in); d.Job != nil {
+		return d.Job.Need().Reason
+	}
+	return ""
 }
 
 // condenseDue has the engine condense for as long as something is due, a bounded number of times. It reports whether that was done
@@ -65,6 +89,7 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 				c.show(c.reshaped(*decision.View))
 			}
 			if decision.Job == nil || made == c.engine.o.Condenses {
+				report.Kept = Outcome(decision.Kept)
 				return
 			}
 			if decision.Job.Need().Hard && condense.Essential(in) > condense.Room(in) && c.shorten(ctx, false, report) {
@@ -82,13 +107,6 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 			}
 		}
 	})
-}
-
-func dueIn(d condense.Decision) session.Reason {
-	if d.Job == nil {
-		return ""
-	}
-	return d.Job.Need().Reason
 }
 
 // shapes reports whether a condenser's view is to be shown. A view takes the sealed reasoning away, so it waits for the end of
@@ -118,15 +136,20 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *
 		}
 		held, release, err := claim(limited)
 		if errors.Is(err, session.ErrLocked) {
-			return false // another request condenses the thread: this one goes on without
+			report.Kept = Locked // this request goes on without
+			return false
 		}
 		if err != nil {
 			t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
 			return false
 		}
 		defer release()
-		if changed, err := t.overtaken(ctx); err != nil || changed {
-			return err == nil
+		changed, err := t.overtaken(ctx)
+		if err != nil {
+			t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
+		}
+		if err != nil || changed {
+			return changed
 		}
 		limited = held
 	}
@@ -261,7 +284,7 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	made := Attempt{
-		Thread: t.place.Thread.ID, Reason: result.Condensation.Reason, Made: &result.Condensation, Fallback: result.Fallback,
+		Session: t.place.Thread.Session, Thread: t.place.Thread.ID, Reason: result.Condensation.Reason, Made: &result.Condensation, Fallback: result.Fallback,
 		Replaced: result.Failed,
 	}
 	if t.relief.trying && !f.abandoned {

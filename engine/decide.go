@@ -30,7 +30,7 @@ func (t *Turn) belowAllThresholds() bool {
 		return false
 	}
 	d := t.in.Tenant.Condenser.Condense(t.inputOf(t.wanted(), t.fixed(), t.atMost()))
-	return d.View == nil && d.Job == nil
+	return d.View == nil && d.Job == nil && d.Kept == ""
 }
 
 // inputOf is the input where the view has so many tokens, and so many others are fixed; both before calibration. The window is

@@ -164,7 +164,7 @@ func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx con
 	if inTime {
 		return *report, true
 	}
-	return Report{Attempts: append(f.told(), Attempt{Thread: f.thread, Reason: reason, Err: ErrDeadline})}, false
+	return Report{Attempts: append(f.told(), Attempt{Session: t.place.Thread.Session, Thread: f.thread, Reason: reason, Err: ErrDeadline})}, false
 }
 
 // start has work done on a turn that is a flight's own.
@@ -272,6 +272,8 @@ func (t *Turn) join(ctx context.Context) bool {
 	if f == nil || f.head != t.history.Head() || f.ahead || t.hurries() {
 		return false
 	}
+	ctx, over := t.condensing(ctx, condense.Need{})
+	defer over()
 	if f.await(ctx, t.deadline()) && t.begun(ctx) {
 		_, _ = t.overtaken(ctx) // what cannot be read is not shown
 	}

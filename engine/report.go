@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -9,7 +10,8 @@ import (
 // Report is what one step of a turn did.
 type Report struct {
 	Attempts []Attempt
-	Due      session.Reason // what a tenant that only observes would have had condensed for
+	Kept     Outcome        // what became of the request where nothing was tried
+	Due      session.Reason // for which it would have been condensed, where nothing is: its tenant observes, or its client wants none of it
 	Window   int            // the context window that upstream told of, in tokens, 0: none
 	Panic    any            // that a condensation ended with, nil: none did
 
@@ -19,6 +21,7 @@ type Report struct {
 
 // Attempt is a condensation that was tried. The request goes on in any case.
 type Attempt struct {
+	Session  session.SessionID
 	Thread   session.ThreadID
 	Reason   session.Reason
 	Made     *session.Condensation // nil: it failed
@@ -29,8 +32,49 @@ type Attempt struct {
 }
 
 func (t *Turn) failed(r *Report, a Attempt) {
-	a.Thread = t.place.Thread.ID
+	a.Session, a.Thread = t.place.Thread.Session, t.place.Thread.ID
 	r.Attempts = append(r.Attempts, a)
+}
+
+// Outcome is what condensing did for a request.
+type Outcome string
+
+// The outcomes.
+const (
+	Below    Outcome = "below"    // nothing was due
+	Done     Outcome = "done"     // it was condensed
+	Excerpts Outcome = "excerpts" // it was condensed without the summary that was due
+	Shaped   Outcome = "shaped"   // the condenser shows another view of it, as for each request
+	Failed   Outcome = "failed"   // the last attempt says why
+	Cooling  Outcome = "cooling"  // its summariser failed a short while ago
+	Uncut    Outcome = "uncut"    // nothing that may go would make enough of a difference
+	Loop     Outcome = "loop"     // it waits for the end of a tool loop that needs its reasoning
+	Locked   Outcome = "locked"   // another request is condensing the thread
+	Again    Outcome = "again"    // it came before, and went as it did then
+	Observed Outcome = "observed" // its tenant only observes
+	Off      Outcome = "off"      // its client wants nothing condensed
+)
+
+// Outcome sums the report up; empty where the step was not about condensing.
+func (r *Report) Outcome() Outcome {
+	for _, a := range slices.Backward(r.Attempts) {
+		switch {
+		case a.Made != nil && a.Fallback != nil:
+			return Excerpts
+		case a.Made != nil:
+			return Done
+		}
+	}
+	if len(r.Attempts) > 0 {
+		return Failed
+	}
+	return r.Kept
+}
+
+// add takes in what a further step did.
+func (r *Report) add(step Report) {
+	r.Attempts = append(r.Attempts, step.Attempts...)
+	r.Kept, r.Panic = cmp.Or(step.Kept, r.Kept), cmp.Or(step.Panic, r.Panic)
 }
 
 // made reports whether anything was condensed.

@@ -15,7 +15,8 @@ import (
 // it too long, relayed.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	r := &request{server: s}
-	r.seen.begin(s)
+	r.seen.begin(s, requestID(ctx.Request.Header.Peek(givenID)))
+	ctx.Response.Header.Set(toldID, r.seen.record.ID)
 	defer s.farewell(ctx)
 	defer r.abandon() // after what is told of its end, for which its body is counted
 	defer s.recovered(ctx, r)
@@ -186,6 +187,7 @@ func (r *request) forwarded() [][]byte {
 // relay hands upstream's response to the client, and what was learnt from it to the log.
 func (r *request) relay(ctx *fasthttp.RequestCtx, resp *http.Response) {
 	incoming(&ctx.Response.Header, resp)
+	ctx.Response.Header.Set(toldID, r.seen.record.ID)
 	rel := r.relayOf(resp, &ctx.Response.Header)
 	rel.uncut = listen.CutOff(r.ctx, ctx.Conn())
 	r.lease.relayed = true

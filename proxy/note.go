@@ -60,9 +60,15 @@ func (s *Server) strangeModel(name string) {
 // note takes note of what a step of the turn did.
 func (r *request) note(report engine.Report) {
 	o := &r.server.o
-	if report.Due != "" {
-		r.seen.due(report.Due)
-		o.Observer.Condensed(r.noted().condensation(report.Due, OutcomeObserved))
+	for _, a := range report.Attempts {
+		r.failed = cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
+	}
+	if what := report.Outcome(); what != "" {
+		r.seen.condensed(what, r.failed, report.Due)
+		r.failed = cmp.Or(r.failed, notTried(what))
+		if what == engine.Observed && report.Due != "" {
+			o.Observer.Condensed(r.noted().condensation(report.Due, OutcomeObserved))
+		}
 	}
 	if report.Window > 0 {
 		o.Log.Info("context window learnt", zap.String("tenant", r.tenant.Name), zap.String("model", r.turn.ModelName()),
@@ -70,10 +76,17 @@ func (r *request) note(report engine.Report) {
 	}
 	r.seen.record.Call.Doubted = report.Doubted
 	r.noteMisreport(report.Misreport)
-	for _, a := range report.Attempts {
-		r.failed = cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
-	}
 	r.noted().attempts(report)
+}
+
+// notTried is why nothing was tried although a limit is exceeded, in the word that the client is told; empty where that is not so, or
+// where the client knows.
+func notTried(what engine.Outcome) string {
+	switch what {
+	case engine.Cooling, engine.Uncut, engine.Loop, engine.Locked:
+		return string(what)
+	}
+	return ""
 }
 
 // noteMisreport says in the log that upstream's count of a prompt is not believed. The engine reports it once for each model.
@@ -111,11 +124,24 @@ func (r *request) late() func(engine.Report) { return r.noted().attempts }
 
 // noted is whose condensations are noted.
 type noted struct {
-	server *Server
-	tenant *Tenant
+	server  *Server
+	tenant  *Tenant
+	request string
+	model   string
 }
 
-func (r *request) noted() noted { return noted{r.server, r.tenant} }
+func (r *request) noted() noted {
+	return noted{r.server, r.tenant, r.seen.record.ID, r.seen.record.Model}
+}
+
+// fields find an attempt's request, and its conversation.
+func (n noted) fields(a *engine.Attempt, err error) []zap.Field {
+	return []zap.Field{
+		zap.String("request_id", n.request), zap.String("tenant", n.tenant.Name), zap.String("model", n.model),
+		zap.String("session", string(a.Session)), zap.String("thread", string(a.Thread)), zap.String("reason", string(a.Reason)),
+		zap.Error(err),
+	}
+}
 
 // attempts counts condensations, and says in the log why one did not come about, or has no summary.
 func (n noted) attempts(report engine.Report) {
@@ -128,7 +154,7 @@ func (n noted) attempts(report engine.Report) {
 }
 
 func (n noted) attempt(a *engine.Attempt) {
-	o, tenant, thread, outcome := &n.server.o, n.tenant.Name, string(a.Thread), OutcomeCondensed
+	o, outcome := &n.server.o, OutcomeCondensed
 	cause := a.Err
 	if a.Fallback != nil {
 		cause, outcome = a.Fallback, OutcomeFallback
@@ -136,16 +162,15 @@ func (n noted) attempt(a *engine.Attempt) {
 		if errors.Is(cause, condense.ErrAtOnce) {
 			level = zap.InfoLevel
 		}
-		o.Log.Log(level, "condensed without a summary", zap.String("tenant", tenant), zap.String("thread", thread), zap.Error(cause))
+		o.Log.Log(level, "condensed without a summary", n.fields(a, cause)...)
 	}
 	var bad *condense.SummaryError
 	if errors.As(cause, &bad) {
-		o.Faults.BadSummary(tenant, bad.Kind)
+		o.Faults.BadSummary(n.tenant.Name, bad.Kind)
 	}
 	if a.Err != nil {
 		outcome = OutcomeFailed
-		o.Log.Warn("not condensed", zap.String("tenant", tenant), zap.String("reason", string(a.Reason)),
-			zap.String("thread", thread), zap.Error(a.Err))
+		o.Log.Warn("not condensed", n.fields(a, a.Err)...)
 	}
 	ended := n.condensation(a.Reason, outcome)
 	ended.Redeems = a.Redeems

@@ -23,8 +23,8 @@ type observation struct {
 }
 
 // begin is when a request's header has come.
-func (o *observation) begin(s *Server) {
-	o.o, o.ctx = &s.o, context.Background()
+func (o *observation) begin(s *Server, id string) {
+	o.o, o.ctx, o.record.ID = &s.o, context.Background(), id
 	o.record.Times.Begun = s.o.Now()
 	s.o.Observer.Begun()
 }
@@ -68,7 +68,9 @@ func (o *observation) recognised(t *engine.Turn, price model.Price) {
 }
 
 // unrecognised is when the store did not answer.
-func (o *observation) unrecognised() { o.record.Times.Resolved = o.o.Now() }
+func (o *observation) unrecognised() {
+	o.record.Times.Resolved, o.record.Condense = o.o.Now(), "store_away"
+}
 
 // condensing is when a condensation begins. The function that it returns is called at its end with what was condensed, and
 // the context is for what it calls.
@@ -83,8 +85,23 @@ func (o *observation) condensing(ctx context.Context, need condense.Need) (conte
 	}
 }
 
-// due is why a tenant that only observes would have had the request condensed.
-func (o *observation) due(reason session.Reason) { o.record.Turn.Due = reason }
+// condensed is what condensing did, with a word for why it failed, and what a request that is left alone would have been condensed for.
+func (o *observation) condensed(what engine.Outcome, cause string, due session.Reason) {
+	o.record.Condense, o.record.Whole, o.record.Turn.Due = string(what), "", due
+	switch what {
+	case engine.Failed:
+		if cause != "" {
+			o.record.Condense += ":" + cause
+		}
+		o.record.Whole = what
+	case engine.Cooling, engine.Uncut, engine.Loop, engine.Locked, engine.Again:
+		o.record.Whole = what
+	case engine.Observed, engine.Off:
+		if due != "" {
+			o.record.Whole = what
+		}
+	}
+}
 
 // sending is when a call upstream begins.
 func (o *observation) sending(header http.Header) {

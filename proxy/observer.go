@@ -48,8 +48,9 @@ type Tracer interface {
 const OtherModel = "other"
 
 // Record is what is known of a request at its end. Only Content has in it what a client or a model said, or a name that a
-// client made up.
+// client made up; ID may be the client's, and is plain.
 type Record struct {
+	ID        string // the client's own if it gave one, else made up
 	Tenant    string // empty: it belongs to none
 	Condenser string // the tenant's
 	Dialect   string // empty: passed through, or not known yet
@@ -58,13 +59,15 @@ type Record struct {
 	Path      string   // that the dialect is served at, in its plain spelling; empty where there is none
 	Upstream  *url.URL // base
 	Times     Times
-	Call      Call        // the last one upstream
-	Turn      *TurnRecord // nil: the request was not recognised
-	Unread    string      // why it passed unread on a path that is read; empty: it did not
-	Limit     string      // of its tenant, for which it was refused: concurrent, requests, tokens, body or share; empty: none
-	Status    int         // of the client's answer
-	Code      string      // what went wrong; empty: nothing
-	Content   *Content    // nil: not to be logged
+	Call      Call           // the last one upstream
+	Turn      *TurnRecord    // nil: the request was not recognised
+	Unread    string         // why it passed unread on a path that is read; empty: it did not
+	Condense  string         // what condensing did, an engine.Outcome with the cause after failed, or store_away; empty: it had no part
+	Whole     engine.Outcome // why it went whole although a limit of its condenser was exceeded; empty: it did not
+	Limit     string         // of its tenant, for which it was refused: concurrent, requests, tokens, body or share; empty: none
+	Status    int            // of the client's answer
+	Code      string         // what went wrong; empty: nothing
+	Content   *Content       // nil: not to be logged
 }
 
 // Times are those of one request. A time that is zero was not reached.
@@ -103,7 +106,7 @@ type TurnRecord struct {
 	After     session.Size    // as it was forwarded; zero: it was not
 	Waits     []time.Duration // for each condensation
 	Condensed []engine.Condensed
-	Due       session.Reason // for which a tenant that only observes would have had it condensed
+	Due       session.Reason // for which it would have been condensed, had its tenant or client not wanted it left alone
 	Relieved  int            // overflows after which it was sent again
 	Price     model.Price    // of its model
 }

@@ -171,14 +171,17 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	}
 	e.Close = true
 	var seen observation
-	seen.begin(s)
+	seen.begin(s, requestID(nil))
+	ctx.Response.Header.Set(toldID, seen.record.ID)
 	seen.refused(e.Status, e.Code)
 	answer(ctx, e, nil)
 }
 
 // answer writes an error of our own.
 func answer(ctx *fasthttp.RequestCtx, e *apiError, in dialect.Dialect) {
+	id := string(ctx.Response.Header.Peek(toldID))
 	ctx.Response.Reset()
+	ctx.Response.Header.Set(toldID, id)
 	ctx.SetStatusCode(e.Status)
 	ctx.SetContentType("application/json")
 	if e.Retry > 0 {

@@ -50,7 +50,7 @@ func (l *lines) write(r *proxy.Record, id string) {
 
 // isPlain reports whether nothing of note happened to a request.
 func isPlain(r *proxy.Record) bool {
-	return r.Tenant == "" || r.Code == "" && (r.Turn == nil || len(r.Turn.Condensed) == 0)
+	return r.Tenant == "" || r.Code == "" && r.Whole == "" && (r.Turn == nil || len(r.Turn.Condensed) == 0)
 }
 
 // outcome is how a request ended, in a word.
@@ -68,14 +68,17 @@ func outcome(r *proxy.Record) string {
 	return "refused"
 }
 
-// fields are what a line says. Nothing in it is from a client, but counts.
+// fields are what a line says. Nothing in it is from a client, but counts and its id of the request.
 func fields(r *proxy.Record, id string) []zap.Field {
 	f := []zap.Field{
-		zap.String("tenant", r.Tenant), zap.String("dialect", r.Dialect), zap.String("model", r.Model), zap.Int("status", r.Status),
+		zap.String("request_id", r.ID), zap.String("tenant", r.Tenant), zap.String("dialect", r.Dialect), zap.String("model", r.Model), zap.Int("status", r.Status),
 		zap.String("outcome", outcome(r)), zap.Float64("ms", milliseconds(r.Times.Ended.Sub(r.Times.Begun))),
 	}
 	if r.Code != "" {
 		f = append(f, zap.String("code", r.Code))
+	}
+	if r.Condense != "" {
+		f = append(f, zap.String("condense", r.Condense))
 	}
 	if !r.Call.Sent.IsZero() {
 		f = append(f, zap.Float64("overhead_ms", milliseconds(r.Times.Overhead)))
@@ -100,22 +103,27 @@ func turnFields(t *proxy.TurnRecord) []zap.Field {
 		zap.String("session", string(t.Session)), zap.String("thread", string(t.Thread)), zap.String("source", string(t.Source)),
 		zap.Int("events", t.Before.Events), zap.Int("tokens", t.Before.Tokens),
 		zap.Int("events_forwarded", t.After.Events), zap.Int("tokens_forwarded", t.After.Tokens),
+		zap.Float64("condense_ms", milliseconds(waited(t))),
 	}
 	if len(t.Condensed) > 0 {
 		var reasons []string
 		for _, c := range t.Condensed {
 			reasons = append(reasons, string(c.Reason))
 		}
-		var waited time.Duration
-		for _, wait := range t.Waits {
-			waited += wait
-		}
-		f = append(f, zap.Strings("condensed", reasons), zap.Float64("condense_ms", milliseconds(waited)))
+		f = append(f, zap.Strings("condensed", reasons))
 	}
 	if t.Due != "" {
 		f = append(f, zap.String("due", string(t.Due)))
 	}
 	return f
+}
+
+// waited is how long a request has waited for condensations.
+func waited(t *proxy.TurnRecord) (sum time.Duration) {
+	for _, wait := range t.Waits {
+		sum += wait
+	}
+	return sum
 }
 
 // milliseconds are rounded to microseconds.
@@ -127,7 +135,7 @@ const contentBytes = 16 << 10
 // contentFields are what a request said, what was forwarded if that was not the same, and what it was answered.
 func contentFields(r *proxy.Record, id string) []zap.Field {
 	f := []zap.Field{
-		zap.String("tenant", r.Tenant), zap.Int("status", r.Status), zap.ByteString("request", middleCut(r.Content.Request)),
+		zap.String("request_id", r.ID), zap.String("tenant", r.Tenant), zap.Int("status", r.Status), zap.ByteString("request", middleCut(r.Content.Request)),
 		zap.ByteString("answer", middleCut(spoken(r.Content.Answer))),
 	}
 	if id != "" {

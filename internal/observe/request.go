@@ -66,6 +66,9 @@ func (m *Metrics) ended(r *proxy.Record, id string) {
 	if r.Limit != "" {
 		m.traffic.limited.WithLabelValues(r.Tenant, r.Limit).Inc()
 	}
+	if r.Whole != "" {
+		m.history.whole.WithLabelValues(r.Tenant, string(r.Whole)).Inc()
+	}
 	if r.Unread != "" {
 		m.traffic.unread.WithLabelValues(r.Tenant, r.Unread).Inc()
 	}

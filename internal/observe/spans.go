@@ -113,7 +113,10 @@ func endRequest(ctx context.Context, r *proxy.Record) {
 		return
 	}
 	endResolve(ctx, span, r)
-	span.SetAttributes(semconv.HTTPResponseStatusCode(r.Status))
+	span.SetAttributes(semconv.HTTPResponseStatusCode(r.Status), attribute.String("dewpoint.request_id", r.ID))
+	if r.Condense != "" {
+		span.SetAttributes(attribute.String("dewpoint.condense", r.Condense))
+	}
 	if r.Model != "" {
 		span.SetAttributes(semconv.GenAIRequestModel(r.Model))
 	}

@@ -18,6 +18,7 @@ type learnt struct {
 	windows    *lru.Cache[source, learntWindow]
 	alternates *lru.Cache[source, time.Time]     // when upstream last refused roles that do not
 	raw        *lru.Cache[session.ThreadID, int] // the last answer's position
+	lost       *lru.Cache[session.ThreadID, int] // the position up to which reasoning is bound to what nobody knows any more
 
 	ready *lru.Cache[session.ThreadID, session.CondensationID] // on top of which one
 }
@@ -54,11 +55,15 @@ func newLearnt() (*learnt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new cache of raw answers: %w", err)
 	}
+	lost, err := lru.New[session.ThreadID, int](learntKept)
+	if err != nil {
+		return nil, fmt.Errorf("new cache of lost bonds: %w", err)
+	}
 	ready, err := lru.New[session.ThreadID, session.CondensationID](learntKept)
 	if err != nil {
 		return nil, fmt.Errorf("new cache of what is prepared: %w", err)
 	}
-	return &learnt{windows, alternates, raw, ready}, nil
+	return &learnt{windows, alternates, raw, lost, ready}, nil
 }
 
 // purge forgets all: upstreams may have changed.

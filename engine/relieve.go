@@ -178,29 +178,6 @@ func (t *Turn) Unchange() (report Report, again bool) {
 	return report, true
 }
 
-// Bare has a body that upstream refused as it came forwarded without its sealed reasoning: what was answered to a condensed history
-// is bound to that. It reports whether that makes a difference. An open tool loop that needs its reasoning keeps its own.
-func (t *Turn) Bare() bool {
-	if t.relief.bare || t.changed() || !t.condensed() {
-		return false
-	}
-	end := t.input(condense.Need{}).Loop()
-	if end == 0 {
-		end = math.MaxInt
-	}
-	p := t.project(nil)
-	t.bare(p.view.Items, end)
-	if p.view.Identity() {
-		return false
-	}
-	t.show(p)
-	t.relief.asItCame, t.relief.bare = true, true
-	return true
-}
-
-// condensed reports whether the thread's answers may be bound to a condensed history.
-func (t *Turn) condensed() bool { return !t.in.Tenant.Observe && len(t.place.Thread.Condensations) > 0 }
-
 // Settle ends what was done about refusals, when upstream has taken the request, or has refused it for the last time: what helped is
 // logged and learnt, and what did not is forgotten.
 func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
@@ -208,6 +185,9 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 	t.relief.trial = nil
 	if taken && !t.changed() && t.condensed() && t.purpose != session.PurposeCompaction {
 		t.engine.learnt.raw.Add(t.place.Thread.ID, t.history.Len()+1)
+	}
+	if taken && t.relief.bare && !t.condensed() {
+		t.engine.learnt.lost.Add(t.place.Thread.ID, t.history.Len())
 	}
 	switch {
 	case !taken || t.relief.asItCame:

@@ -35,6 +35,9 @@ func (t *Turn) project(applied []session.Condensation) projection {
 	if raw, known := t.engine.learnt.raw.Get(t.place.Thread.ID); known && len(p.view.Applied) > 0 {
 		t.bare(p.view.Items, raw+1)
 	}
+	if lost, known := t.engine.learnt.lost.Get(t.place.Thread.ID); known {
+		t.bare(p.view.Items, lost+1)
+	}
 	return p
 }
 

@@ -97,7 +97,7 @@ func (r *request) exchange() (*http.Response, error) {
 		return nil, err
 	}
 	resp, err := r.send(r.forwarded())
-	if err == nil && r.turn != nil {
+	if err == nil && (r.turn != nil || r.sealed()) {
 		resp, err = r.persist(resp)
 	}
 	if err != nil {
@@ -145,7 +145,7 @@ func (r *request) recognise() error {
 	if split.Model == "" {
 		split.Model = r.asked.model
 	}
-	r.model, r.asked.streams = r.live.models(split.Model), split.Stream
+	r.split, r.model, r.asked.streams = split, r.live.models(split.Model), split.Stream
 	r.seen.named(r.model)
 	turn, err := r.server.o.Engine.Begin(r.ctx, r.input(split))
 	if err != nil {
@@ -178,7 +178,10 @@ func (r *request) condense() {
 // forwarded is the body that goes upstream.
 func (r *request) forwarded() [][]byte {
 	parts := [][]byte{r.body.bytes}
-	if r.turn != nil {
+	switch {
+	case r.bared != nil:
+		parts = r.bared
+	case r.turn != nil:
 		r.orAsItCame(func() { parts = r.turn.Forwarded() })
 	}
 	return parts

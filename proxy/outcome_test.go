@@ -18,9 +18,9 @@ func TestOutcomes(t *testing.T) {
 		setup  setup
 		bodies []string // in turn
 		wish   string   // of the first
-		want   string // of the last one's line
-		failed string // told to its client
-		whole  string // counted
+		want   string   // of the last one's line
+		failed string   // told to its client
+		whole  string   // counted
 	}{
 		"below":    {bodies: []string{messages(turns("ships", 9)...)}, want: "below"},
 		"done":     {bodies: []string{messages(turns("ships", 11)...)}, want: "done"},

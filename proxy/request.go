@@ -30,9 +30,11 @@ type request struct {
 	header  http.Header // that goes upstream
 	body    *body       // decoded, where the client encoded it
 	model   ModelInfo
-	early   chan struct{}   // has a value once the client has waited long for a condensation; nil: it does not matter
-	turn    *engine.Turn    // nil: the body goes upstream as it came
-	ctx     context.Context // ends when the client leaves
+	early   chan struct{}    // has a value once the client has waited long for a condensation; nil: it does not matter
+	split   *dialect.Request // nil: the body is not read
+	turn    *engine.Turn     // nil: the body goes upstream as it came
+	bared   [][]byte         // the body without its sealed reasoning, where upstream refused it as it came; nil: it did not
+	ctx     context.Context  // ends when the client leaves
 	cancel  context.CancelCauseFunc
 	lease   lease
 	seen    observation

@@ -1,13 +1,16 @@
 package proxy_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // sealedTalk is a condensed conversation with an upstream whose answers carry sealed reasoning.
@@ -16,8 +19,11 @@ type sealedTalk struct {
 	history []string
 }
 
-func talkSealed(t *testing.T) *sealedTalk {
-	s := &sealedTalk{condensing(t, setup{upstream: fakeupstream.Options{Seals: fakeupstream.SealThinkingBlocks}}), nil}
+func talkSealed(t *testing.T) *sealedTalk { return talkSealedOver(t, nil) }
+
+// talkSealedOver has its store wrapped; nil: it has not.
+func talkSealedOver(t *testing.T, store func(session.Store) session.Store) *sealedTalk {
+	s := &sealedTalk{condensing(t, setup{upstream: fakeupstream.Options{Seals: fakeupstream.SealThinkingBlocks}, store: store}), nil}
 	s.history = append(s.history, say("system", "You help."))
 	for len(s.history) < 15 {
 		s.next()
@@ -111,4 +117,59 @@ func TestALoopThatBeganUnchanged(t *testing.T) {
 		}
 	}
 	s.wantCondensedAgain()
+}
+
+// elsewhere is a store that can be away.
+type elsewhere struct {
+	session.Store
+	away atomic.Bool
+}
+
+func (e *elsewhere) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) (session.Found, error) {
+	if e.away.Load() {
+		return session.Found{}, fmt.Errorf("find: %w", session.ErrUnavailable)
+	}
+	return e.Store.Find(ctx, hashes, hint, traces...)
+}
+
+// TestSealedAnswersWhileTheStoreIsAway: nobody knows then that answers are bound to a condensed history. Upstream refuses the history as
+// it came, and takes it without their reasoning.
+func TestSealedAnswersWhileTheStoreIsAway(t *testing.T) {
+	var store elsewhere
+	s := talkSealedOver(t, func(of session.Store) session.Store { store.Store = of; return &store })
+	s.next()
+	store.away.Store(true)
+	for range 2 {
+		if resp := s.next(); resp.Header.Get("X-Dewpoint-Thread") != "" {
+			t.Error("the thread is known: the store is not away")
+		}
+		if got := s.forwarded(); len(got.Messages) != len(s.history)-1 || strings.Contains(string(got.Body), "signature") {
+			t.Errorf("forwarded %d messages of %d: %s", len(got.Messages), len(s.history)-1, got.Body)
+		}
+	}
+	refused := s.refusals()
+	s.up.Script(fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "not like this"}})
+	if resp, _ := s.ask(messages(say("user", "without any reasoning"))); resp.StatusCode != http.StatusBadRequest || s.refusals() != refused {
+		t.Errorf("status %d, %d requests", resp.StatusCode, s.refusals()-refused)
+	}
+}
+
+// TestSealedAnswersThatAreNotKnown: likewise where the store has nothing of the conversation, or not any more, as in another session's
+// scope.
+func TestSealedAnswersThatAreNotKnown(t *testing.T) {
+	s := talkSealed(t)
+	s.next()
+	before := s.refusals()
+	for range 4 {
+		s.next("X-Dewpoint-Session", "another", "X-Dewpoint-Condense", "off")
+	}
+	if got := s.refusals() - before; got != 4 {
+		t.Errorf("%d requests were refused, want each once", got)
+	}
+	for range 4 {
+		s.next("X-Dewpoint-Session", "another")
+	}
+	if got := s.refusals() - before; got != 4 {
+		t.Errorf("%d more requests were refused", got-4)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // send makes the request upstream.
@@ -74,7 +75,7 @@ func (r *request) persist(resp *http.Response) (*http.Response, error) {
 		said := r.examine(resp)
 		again := false
 		r.orAsItCame(func() { again = r.remedy(said) })
-		if r.turn == nil || !again {
+		if !again {
 			r.orAsItCame(func() { r.keepWhatHelped(resp.StatusCode == http.StatusOK && said == (refusal{})) })
 			return resp, nil
 		}
@@ -93,6 +94,8 @@ func (r *request) persist(resp *http.Response) (*http.Response, error) {
 // few tries, the others are taken once.
 func (r *request) remedy(said refusal) bool {
 	switch {
+	case r.turn == nil:
+		return said.refused && r.bare()
 	case said.overflow != nil:
 		var relief engine.Relief
 		r.patiently(func() { relief = r.turn.Relieve(r.ctx, *said.overflow) })
@@ -111,6 +114,21 @@ func (r *request) remedy(said refusal) bool {
 		return again
 	}
 	return false
+}
+
+// sealed reports whether a request that was not recognised carries sealed reasoning.
+func (r *request) sealed() bool {
+	return r.split != nil && slices.ContainsFunc(r.split.Messages, func(m session.Message) bool { return m.Sealed })
+}
+
+// bare has a request that was not recognised sent without its sealed reasoning, once: its thread may have been condensed before. It
+// reports whether that makes a difference.
+func (r *request) bare() bool {
+	if r.bared != nil {
+		return false
+	}
+	r.bared = engine.Bare(r.asked.dialect, r.split)
+	return r.bared != nil
 }
 
 // keepWhatHelped ends what was done about refusals.

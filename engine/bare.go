@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Bare has a body that upstream refused as it came forwarded without its sealed reasoning: what was answered to a condensed history
+// is bound to that. It reports whether that makes a difference. An open tool loop that needs its reasoning keeps its own.
+func (t *Turn) Bare() bool {
+	if t.relief.bare || t.changed() || !t.condensed() && !t.missed() {
+		return false
+	}
+	end := t.input(condense.Need{}).Loop()
+	if end == 0 {
+		end = math.MaxInt
+	}
+	p := t.project(nil)
+	t.bare(p.view.Items, end)
+	if p.view.Identity() {
+		return false
+	}
+	t.show(p)
+	t.relief.asItCame, t.relief.bare = true, true
+	return true
+}
+
+// condensed reports whether the thread's answers may be bound to a condensed history.
+func (t *Turn) condensed() bool { return !t.in.Tenant.Observe && len(t.place.Thread.Condensations) > 0 }
+
+// missed reports whether the history has answers with sealed reasoning to requests that the log does not hold, since the store was away
+// or has lost them: those may have been condensed.
+func (t *Turn) missed() bool {
+	if t.engine.learnt.lost.Contains(t.place.Thread.ID) {
+		return true
+	}
+	missing := 0
+	for i := range t.in.Split.Messages {
+		if t.in.Split.Messages[i].Sealed && t.history.Pos(i) > t.place.Logged {
+			missing++
+		}
+	}
+	return missing > 1 || missing == 1 && t.place.New // of a request that is held, the answer comes with the next
+}
+
+// Bare is a request's body without its sealed reasoning, for one that upstream refused as it came and whose thread is not known: it
+// may have been condensed before. It is nil where that makes no difference. An open tool loop that needs its reasoning keeps its own.
+func Bare(d dialect.Dialect, split *dialect.Request) [][]byte {
+	end := len(split.Messages)
+	if split.NeedsReasoning {
+		for end > 0 && split.Messages[end-1].Kind != session.User {
+			end--
+		}
+	}
+	messages, bared := make([][]byte, len(split.Messages)), false
+	for i, m := range split.Messages {
+		messages[i] = m.Raw
+		if i >= end || !m.Sealed {
+			continue
+		}
+		if raw, err := d.StripReasoning(m.Raw); err == nil {
+			messages[i], bared = raw, true
+		}
+	}
+	if !bared {
+		return nil
+	}
+	return d.Join(split, messages)
+}

@@ -87,6 +87,9 @@ func (s *Server) answer(x *exchange) Answer {
 	}
 	if s.options.Seals != "" && a.Error == nil && a.Raw == nil && !x.speaksAnthropic() {
 		a.Message = s.seal(x, a.message())
+		if s.options.Sealed != nil {
+			s.options.Sealed(&req, a.Message)
+		}
 	}
 	return a
 }

@@ -22,7 +22,7 @@ func measureSoak(ctx context.Context, args []string, out io.Writer) error {
 	fs.DurationVar(&o.Duration, "duration", 5*time.Minute, "how long things go wrong")
 	fs.IntVar(&o.Replicas, "replicas", 3, "replicas")
 	fs.IntVar(&o.Sessions, "sessions", 300, "agents, each with one conversation")
-	fs.IntVar(&o.Tenants, "tenants", 5, "tenants, each with a condenser of its own")
+	fs.IntVar(&o.Tenants, "tenants", 0, "tenants, each with a condenser of its own; 0: one for each condenser")
 	fs.IntVar(&o.Steps, "steps", 30, "turns of each agent, spread over the duration")
 	fs.IntVar(&o.Requests, "requests", 0, "requests at most; 0: as many as the turns take")
 	fs.Uint64Var(&o.Seed, "seed", 1, "seed of what agents say and of when faults come")

@@ -65,6 +65,7 @@ func (a *agent) move(l *line) *line {
 	switch {
 	case dice < forking:
 		return a.fork(l)
+	case a.tenant.condenser.bound():
 	case dice < forking+editing:
 		return a.edit(l)
 	case dice < forking+editing+renewing:

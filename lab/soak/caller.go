@@ -61,7 +61,7 @@ func (c *caller) call(ctx context.Context, l *line, r reply) error {
 		if c.attempt(ctx, l, x) {
 			c.desk.drop(c.before)
 			c.before = now
-			l.messages, l.pending, l.final = append(l.messages, m.raw()), m.ToolCalls, *m.Content
+			l.messages, l.pending, l.final = append(l.messages, x.answeredWith(m)), m.ToolCalls, *m.Content
 			return nil
 		}
 		if x.fault != noFault {

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"sync"
 	"time"
@@ -24,6 +25,17 @@ type exchange struct {
 
 	mu         sync.Mutex
 	deliveries []*delivery
+	sealed     json.RawMessage // the answer with its reasoning, as upstream last gave it; nil: it has none
+}
+
+// answeredWith is the message that the client holds once the exchange is over.
+func (x *exchange) answeredWith(m message) json.RawMessage {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.sealed != nil {
+		return x.sealed
+	}
+	return m.raw()
 }
 
 // span is the bytes from to to-1.

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,7 +19,7 @@ type front struct {
 	desk    *desk
 	tally   *tally
 	weather *weather
-	fake    *fakeupstream.Server
+	fakes   map[upstream]*fakeupstream.Server
 	tenants map[string]*tenant // by their key upstream
 
 	server *http.Server
@@ -33,17 +34,22 @@ type front struct {
 const shortPause = 300 * time.Millisecond
 
 func startFront(d *desk, t *tally, w *weather, tenants []*tenant, chance *rand.Rand) (*front, error) {
-	f := &front{desk: d, tally: t, weather: w, tenants: map[string]*tenant{}, chance: chance, done: make(chan struct{})}
+	f := &front{
+		desk: d, tally: t, weather: w, tenants: map[string]*tenant{}, chance: chance, done: make(chan struct{}),
+		fakes: map[upstream]*fakeupstream.Server{},
+	}
 	keys := []string{cheapKey}
 	for _, t := range tenants {
-		f.tenants[t.upstream] = t
-		keys = append(keys, t.upstream)
+		f.tenants[t.outward] = t
+		keys = append(keys, t.outward)
 	}
-	f.fake = fakeupstream.New(fakeupstream.Options{
-		Strict: true, Keep: 1, APIKeys: keys, Models: []string{modelMain, modelCheap},
-		IsSummary: func(r *fakeupstream.Request) bool { return r.Header.Get(exchangeHeader) == "" },
-		Reply:     f.reply, Summarise: f.summarise,
-	})
+	for _, u := range append([]upstream{{}}, kindsOf(tenants)...) {
+		f.fakes[u] = fakeupstream.New(fakeupstream.Options{
+			Strict: u.seals == "", Keep: 1, APIKeys: keys, Models: []string{modelMain, modelCheap}, Alternates: u.alternates, Seals: u.seals,
+			IsSummary: func(r *fakeupstream.Request) bool { return r.Header.Get(exchangeHeader) == "" },
+			Reply:     f.reply, Summarise: f.summarise, Sealed: f.sealed,
+		})
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start upstream: %w", err)
@@ -58,7 +64,9 @@ func startFront(d *desk, t *tally, w *weather, tenants []*tenant, chance *rand.R
 }
 
 func (f *front) close() {
-	f.fake.Close() // first: it releases what is held
+	for _, fake := range f.fakes {
+		fake.Close() // first: it releases what is held
+	}
 	_ = f.server.Close()
 	<-f.done
 }
@@ -85,8 +93,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := x.deliver(body)
 	defer d.end()
 	f.judge(x, body, r.Header)
-	f.fake.ServeHTTP(tape{w, d}, r)
-	if d.status >= http.StatusBadRequest && d.status != x.plannedStatus() {
+	to := x.family.tenant.condenser.upstream
+	f.fakes[to].ServeHTTP(tape{w, d}, r)
+	switch refused := d.status >= http.StatusBadRequest && d.status != x.plannedStatus(); {
+	case refused && to.strict():
+		f.tally.count(groupChecked, "requests that a strict upstream refused, to be sent again")
+	case refused:
 		f.tally.violate("upstream refused a forwarded request", x.id, "%d: %s", d.status, d.written.Bytes())
 	}
 }
@@ -99,11 +111,20 @@ func (f *front) reply(r *fakeupstream.Request) fakeupstream.Answer {
 	return fakeupstream.Answer{Content: "Too late."}
 }
 
+// sealed has the client hold the answer as upstream gives it.
+func (f *front) sealed(r *fakeupstream.Request, message json.RawMessage) {
+	if x := f.desk.get(r.Header.Get(exchangeHeader)); x != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.sealed = message
+	}
+}
+
 // serveSummariser judges a call of a summariser and has it answered.
 func (f *front) serveSummariser(w http.ResponseWriter, r *http.Request, body []byte) {
 	f.judgeSummariser(body, r.Header)
 	d := &delivery{}
-	f.fake.ServeHTTP(tape{w, d}, r)
+	f.fakes[upstream{}].ServeHTTP(tape{w, d}, r)
 	if d.status == http.StatusBadRequest {
 		f.tally.violate("upstream refused a summariser's request", "summariser", "%s", d.written.Bytes())
 	}

@@ -21,7 +21,7 @@ func sample() (*front, *line) {
 	tenants := newTenants(3)
 	f := &front{desk: newDesk(), tally: newTally(), weather: newWeather(), tenants: map[string]*tenant{}}
 	for _, t := range tenants {
-		f.tenants[t.upstream] = t
+		f.tenants[t.outward] = t
 	}
 	family := newFamily(4, tenants, 1) // of tenant 1, and no twin
 	l := family.lines[0]
@@ -70,7 +70,7 @@ func TestJudgeSees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, l := sample()
 			if c.key == "" {
-				c.key = l.family.tenant.upstream
+				c.key = l.family.tenant.outward
 			}
 			f.judge(l.exchange(), c.body(l), keyed(c.key))
 			if got := rules(f.tally); got != c.want && (c.want == "" || !strings.Contains(got, c.want)) {

@@ -49,7 +49,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.Replicas, 3)
 	set(&o.Sessions, 300)
-	set(&o.Tenants, 5)
+	set(&o.Tenants, len(condensers()))
 	set(&o.Steps, 30)
 	if o.Store == "" {
 		o.Store = Redis

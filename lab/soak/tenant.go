@@ -2,7 +2,10 @@ package soak
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
 // tenant is one of those whose agents share the proxies.
@@ -10,7 +13,7 @@ type tenant struct {
 	number    int
 	name      string
 	key       string // of its clients
-	upstream  string // key with which the proxy goes upstream for it
+	outward   string // key with which the proxy goes upstream for it
 	condenser condenser
 }
 
@@ -20,6 +23,22 @@ type condenser struct {
 	yaml string
 	own  bool // its summariser is the request's own model, called with the tenant's key upstream
 	logs bool // all that it does is in the log: the view can be made again from there
+	upstream
+}
+
+// upstream is what is special about the server that a tenant's requests go to.
+type upstream struct {
+	seals      fakeupstream.Seal // its answers carry reasoning of this form, and it refuses what comes back in another place
+	alternates bool              // it refuses two messages of a user in a row
+}
+
+// strict reports whether it refuses what others take: a request that it refuses is sent to it again in another way.
+func (u upstream) strict() bool { return u != upstream{} }
+
+// bound reports whether the reasoning in its answers is bound to all that stands before it, so that a client that changes its own history
+// loses it.
+func (u upstream) bound() bool {
+	return u.seals == fakeupstream.SealThinkingBlocks || u.seals == fakeupstream.SealClaudeDetails
 }
 
 // The models: of the agents, and of the summarisers.
@@ -45,6 +64,18 @@ func condensers() []condenser {
 				`{type: amortized_forgetting, max_size: 16, min_tokens: 0}]}`, logs: true},
 		{name: "recent_events", yaml: `{type: recent_events, keep_first: 2, max_events: 14}`},
 		{name: "conversation_window, on request", yaml: `{type: conversation_window}`, logs: true},
+		{name: "llm, thinking blocks", yaml: `{type: llm, llm_config: cheap, max_size: 16, min_tokens: 0}`,
+			upstream: upstream{seals: fakeupstream.SealThinkingBlocks}},
+		{name: "excerpts, sealed details", yaml: `{type: excerpts, max_size: 16, min_tokens: 0}`,
+			upstream: upstream{seals: fakeupstream.SealClaudeDetails}},
+		{name: "pipeline: tool_output_trim, llm; reasoning items",
+			yaml: `{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 700}, ` +
+				`{type: llm, llm_config: cheap, max_size: 16, min_tokens: 0}]}`,
+			upstream: upstream{seals: fakeupstream.SealResponsesDetails}},
+		{name: "llm, thought signatures", yaml: `{type: llm, llm_config: cheap, max_size: 16, min_tokens: 0}`,
+			upstream: upstream{seals: fakeupstream.SealThoughtSignature}},
+		{name: "llm, alternating roles", yaml: `{type: llm, llm_config: cheap, max_size: 16, min_tokens: 0}`,
+			upstream: upstream{alternates: true}},
 	}
 }
 
@@ -54,7 +85,18 @@ func newTenants(n int) []*tenant {
 	for i := range all {
 		all[i] = &tenant{
 			number: i, name: fmt.Sprintf("tenant-%d", i), key: fmt.Sprintf("sk-soak-client-%d", i),
-			upstream: fmt.Sprintf("sk-soak-upstream-%d", i), condenser: kinds[i%len(kinds)],
+			outward: fmt.Sprintf("sk-soak-upstream-%d", i), condenser: kinds[i%len(kinds)],
+		}
+	}
+	return all
+}
+
+// kindsOf are the upstreams of tenants.
+func kindsOf(tenants []*tenant) []upstream {
+	var all []upstream
+	for _, t := range tenants {
+		if !slices.Contains(all, t.condenser.upstream) {
+			all = append(all, t.condenser.upstream)
 		}
 	}
 	return all
@@ -87,7 +129,7 @@ tenants:
 `, c.upstream, c.store, modelCheap, cheapKey, modelMain, modelCheap, c.limit.Silence, c.limit.Silence, c.limit.Summariser)
 	for _, t := range c.tenants {
 		fmt.Fprintf(&b, "  - {name: %s, api_keys: [{sha256: %s}], upstream: {api_key: %s}, condenser: %s}\n",
-			t.name, digest(t.key), t.upstream, t.condenser.yaml)
+			t.name, digest(t.key), t.outward, t.condenser.yaml)
 	}
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ type crowd struct {
 
 // hostile measures one situation.
 func (r *rig) hostile(ctx context.Context, h hostile) (row MemoryRow, err error) {
-	t, err := r.dewpoint(setting{Name: nameEmbedded})
+	t, err := r.dewpoint(setting{Name: nameEmbedded, Condenser: "excerpts"})
 	if err != nil {
 		return row, err
 	}
@@ -28,15 +29,19 @@ func (r *rig) hostile(ctx context.Context, h hostile) (row MemoryRow, err error)
 	if _, err := r.small(ctx, t, 10, 0); err != nil {
 		return row, err
 	}
+	hold, rest := r.hold()
+	quiet, err := r.small(ctx, t, 0, hold)
+	if err != nil {
+		return row, err
+	}
 	w := &crowd{rig: r, target: t, same: r.fork(NewHistory(Plan{Size: h.size})).Step(0, false)}
-	row = MemoryRow{Situation: h.name, Conns: h.conns}
+	row = MemoryRow{Situation: h.name, Conns: h.conns, Quiet: quantile(quiet, 0.99)}
 	row.Before, _ = t.memory()
 	t.forgetPeak()
 	if err := w.gather(ctx, h, &row); err != nil {
 		return row, err
 	}
 	_, row.Peak = t.memory()
-	_, rest := r.hold()
 	pause(ctx, rest)
 	row.After, _ = t.memory()
 	row.Delivered = w.delivered.Load()
@@ -158,5 +163,37 @@ func readSlowly(ctx context.Context, w *crowd, c *client) {
 		}
 		w.delivered.Add(int64(n))
 		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// tagged is a message of a user that is hard to read, in bytes.
+const tagged = 1_000_000
+
+// condenseAgain asks for condensations, each of a history and with a key that nobody has seen before.
+func condenseAgain(ctx context.Context, w *crowd, c *client) {
+	hard := strings.Repeat("<env></env>", tagged/len("<env></env>"))
+	for ctx.Err() == nil {
+		id := w.rig.id.Add(1)
+		var b strings.Builder
+		fmt.Fprintf(&b, `{"model":%q,"messages":[{"role":"user","content":"run %d"}`, Model, id)
+		for i := range 12 {
+			text := "an answer"
+			if i == 3 {
+				text = hard
+			}
+			fmt.Fprintf(&b, `,{"role":%q,"content":%q}`, [...]string{"assistant", "user"}[i%2], text)
+		}
+		b.WriteString("]}")
+		_, err := fmt.Fprintf(c.conn, "POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer sk-%d\r\n"+
+			"X-Dewpoint-Condense: now\r\n%s: %d\r\nContent-Length: %d\r\n\r\n%s", w.target.path, id, headerID, uint64(uncompared), b.Len(), b.String())
+		if err == nil {
+			err = c.readHead()
+		}
+		if err == nil {
+			err = c.readBody(func([]byte) {})
+		}
+		if err != nil {
+			return // closed at the end
+		}
 	}
 }

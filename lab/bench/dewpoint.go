@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,11 +11,12 @@ import (
 
 // setting is how a Dewpoint is started.
 type setting struct {
-	Name     string
-	Upstream string // the mock's address
-	Dir      string // a folder of its own
-	Redis    string // address; empty: the embedded store
-	InFlight string // limits.bytes_in_flight; empty: as much as 64 connections of the largest bodies take
+	Name      string
+	Upstream  string // the mock's address
+	Dir       string // a folder of its own
+	Redis     string // address; empty: the embedded store
+	Condenser string // its type; empty: llm
+	InFlight  string // limits.bytes_in_flight; empty: as much as 64 connections of the largest bodies take
 }
 
 // startDewpoint starts the binary. Its condenser condenses on request only: no limit is ever reached.
@@ -52,7 +54,7 @@ upstream: {base_url: http://` + s.Upstream + `/v1}
 store: ` + store + `
 models:
   ` + Model + `: {context_window: 1000000000, max_output: 4096, encoding: o200k_base}
-condenser: {type: llm, max_size: 1000000, max_tokens: 0.75, keep_first: 2}
+condenser: {type: ` + cmp.Or(s.Condenser, "llm") + `, max_size: 1000000, max_tokens: 0.75, keep_first: 2}
 limits: ` + limits + `
 `
 }

@@ -22,6 +22,7 @@ type MemoryRow struct {
 	After     int64         `json:"after"`     // a few seconds after the last connection was closed
 	Served    int           `json:"served"`    // small requests of another client meanwhile
 	P99       time.Duration `json:"p99"`       // of them
+	Quiet     time.Duration `json:"quiet"`     // the same before the others came
 	Delivered int64         `json:"delivered"` // bytes that slow readers took
 }
 
@@ -48,12 +49,12 @@ type hostile struct {
 
 func (o *Options) hostiles() []hostile {
 	const small = 10_000
-	idle, slow, streams, declared, burst, large := 10_000, 1000, 200, 100, 64, 4_000_000
+	idle, slow, streams, declared, burst, condensing, large := 10_000, 1000, 200, 100, 64, 8, 4_000_000
 	if o.Quick {
 		idle = 1000
 	}
 	if o.Tiny {
-		idle, slow, streams, declared, burst, large = 10, 10, 4, 4, 4, 100_000
+		idle, slow, streams, declared, burst, condensing, large = 10, 10, 4, 4, 4, 2, 100_000
 	}
 	return []hostile{
 		{"idle connections, nothing sent", idle, small, nil, nil},
@@ -63,6 +64,7 @@ func (o *Options) hostiles() []hostile {
 		{"60 MB declared, nothing sent", declared, small, declare(60_000_000), nil},
 		{"streams of 5 MB that are read at 80 KB/s", streams, small, (*crowd).openStream, readSlowly},
 		{"a burst: requests of 4 MB, first seen, 16 at once", burst, large, (*crowd).askOnce, nil},
+		{"invented keys, histories of 1 MB of tags, each condensed", condensing, small, nil, condenseAgain},
 	}
 }
 

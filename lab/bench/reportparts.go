@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	budgetGone  = 50 * time.Millisecond // from a client's leaving to upstream's being told
-	budgetDelay = 2                     // of a chunk one way, over nginx's p50
+	budgetGone      = 50 * time.Millisecond // from a client's leaving to upstream's being told
+	budgetNeighbour = 3                     // of a client's p99 while others misbehave, over its p99 before
+	budgetDelay     = 2                     // of a chunk one way, over nginx's p50
 )
 
 func (s *Streaming) markdown(w io.Writer) {
@@ -48,15 +49,16 @@ func (s *Streaming) gone(w io.Writer) {
 
 func (m *Memory) markdown(w io.Writer) {
 	fmt.Fprint(w, "### Memory\n\nResident memory of a fresh Dewpoint with the embedded store: before, at its peak, at the end with all connections open, and some seconds "+
-		"after they were closed. Meanwhile another client makes small requests.\n\n")
+		"after they were closed. Meanwhile another client makes small requests; budget: their p99 within three times what it was before.\n\n")
 	var rows [][]string
 	for _, r := range m.Rows {
 		each := fmt.Sprintf("%.1f KB", float64(r.Held-r.Before)/1024/float64(max(r.Conns, 1)))
 		rows = append(rows, []string{
-			r.Situation, fmt.Sprint(r.Conns), mb(r.Before), mb(r.Peak), mb(r.Held), each, mb(r.After), fmt.Sprintf("%d, p99 %s", r.Served, ms(r.P99)),
+			r.Situation, fmt.Sprint(r.Conns), mb(r.Before), mb(r.Peak), mb(r.Held), each, mb(r.After), fmt.Sprintf("%d, p99 %s", r.Served, ms(r.P99)), ms(r.Quiet),
+			verdict(milliseconds(r.P99), budgetNeighbour*milliseconds(r.Quiet)),
 		})
 	}
-	table(w, []string{"", "connections", "before", "peak", "held", "a connection", "after", "others served"}, rows)
+	table(w, []string{"", "connections", "before", "peak", "held", "a connection", "after", "others served", "p99 before", ""}, rows)
 	o := m.Overload
 	fmt.Fprintf(w, "Overload, `limits.bytes_in_flight: %s`: %d connections send %s twice. %d served, %d refused (429 or 503 with `Retry-After` and an error of OpenAI's shape), "+
 		"%d anything else; peak %s.\n\n", o.Budget, o.Conns, sizeName(o.Size), o.Served, o.Refused, o.Other, mb(o.Peak))

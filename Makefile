@@ -29,8 +29,8 @@ demo: build ## a sample run, condensed, without a network
 check: needs ## the gate of every change: format, vet, linters, tests with the race detector, the chart
 	@sh scripts/gate.sh $(CHECK)
 
-slow: needs ## what takes longer: slow tests, the rehearsal, a short soak, known vulnerabilities
-	@sh scripts/gate.sh $(SLOW)
+slow: needs ## what takes longer: slow tests, the rehearsal, a short soak, known vulnerabilities, each fuzz target for 30 s
+	@sh scripts/gate.sh $(SLOW) fuzz
 
 ci: needs ## check and slow, then the replays of RUNS and CAPTURES if they are given; at most 75 minutes
 	@GATE_LIMIT=4500 sh scripts/gate.sh $(CHECK) $(SLOW) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
@@ -110,7 +110,7 @@ soak: build ## remakes lab/reliability.md; takes a quarter of an hour
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -doc lab/reliability.md
 
 FUZZTIME ?= 30s
-fuzz: ## explores: every fuzz target, FUZZTIME each; FUZZCORPUS keeps what is found. It is random, so that no gate runs it
+fuzz: ## explores: every fuzz target, FUZZTIME each; FUZZCORPUS keeps what is found. It is random, so that make ci does without
 	sh scripts/fuzz.sh $(FUZZTIME)
 
 # BENCH holds flags, such as -quick or -only cells; "-doc lab/benchmarks.md" remakes the page.

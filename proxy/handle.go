@@ -208,7 +208,7 @@ func (r *request) relayOf(resp *http.Response, header *fasthttp.ResponseHeader) 
 		state: outcome{Status: resp.StatusCode}, seen: &r.seen, panicked: r.server.panicked,
 	}
 	if r.asked.dialect != nil && resp.Header.Get("Content-Encoding") == "" {
-		rel.tee = r.asked.dialect.Tee(streamed(resp.Header))
+		r.orAsItCame(func() { rel.tee = r.asked.dialect.Tee(streamed(resp.Header)) })
 	}
 	if why := r.seen.record.Unread; why != "" {
 		header.Set("X-Dewpoint-Unread", why)

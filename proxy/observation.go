@@ -185,6 +185,20 @@ func (o *observation) relayed(out outcome) {
 	}
 }
 
+// endTurn notes what was done for a request that was recognised. It may have to count tokens first.
+func (o *observation) endTurn() {
+	if o.turn == nil {
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			o.o.panicked(v)
+		}
+	}()
+	o.record.Turn.Condensed = o.turn.Condensed()
+	o.record.Turn.Before, o.record.Turn.Known = o.turn.Before(), o.turn.Known()
+}
+
 // The codes of requests that got no error of ours.
 const (
 	CodeClientGone  = "client_gone"     // the client left
@@ -199,9 +213,7 @@ func (o *observation) end(status int, code string) {
 		return
 	}
 	o.over, o.record.Status, o.record.Code = true, status, code
-	if t := o.turn; t != nil {
-		o.record.Turn.Before, o.record.Turn.Known, o.record.Turn.Condensed = t.Before(), t.Known(), t.Condensed()
-	}
+	o.endTurn()
 	o.endCall()
 	o.record.Times.Ended = o.o.Now()
 	o.o.Observer.Ended(o.ctx, &o.record)

@@ -48,9 +48,11 @@ func (s *Server) recovered(ctx *fasthttp.RequestCtx, r *request) {
 	}
 }
 
-func (s *Server) panicked(v any) {
-	s.o.Log.Error("panic", zap.Any("value", v), zap.ByteString("stack", debug.Stack()))
-	s.o.Faults.Panicked()
+func (s *Server) panicked(v any) { s.o.panicked(v) }
+
+func (o *Options) panicked(v any) {
+	o.Log.Error("panic", zap.Any("value", v), zap.ByteString("stack", debug.Stack()))
+	o.Faults.Panicked()
 }
 
 // inBackground does work next to a request, or in line with it where the server is about to end.

@@ -73,7 +73,7 @@ func (r *rig) begin(b *body, wish engine.Wish) *engine.Turn {
 	t, err := r.engine.Begin(ctx, engine.Input{
 		Settings: r.settings, Tenant: &r.tenant, Header: func(string) string { return "" }, Wish: wish,
 		Dialect: r.settings.Dialects[0], Split: split, Model: r.settings.Models(split.Model), Body: b, Late: r.late,
-		Credential: r.client, Upstream: condense.Endpoint{BaseURL: r.upstream},
+		Credential: r.client, Upstream: condense.Endpoint{BaseURL: r.upstream, APIKey: r.client},
 	})
 	must(r.T, err)
 	return t

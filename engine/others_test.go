@@ -1,0 +1,135 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// The client whose requests are in trouble: for its key, for its model, or for what its history says.
+const (
+	troubled  = "a troubled key"
+	badModel  = "m-gone"
+	badPhrase = "a phrase that no model summarises"
+)
+
+// moody is a summariser that fails one client, each time.
+type moody struct {
+	kind   condense.Failure
+	status int
+}
+
+func (m moody) Summarise(_ context.Context, r condense.Request) (condense.Reply, error) {
+	bad := strings.Contains(r.User+strings.Join(r.Events, ""), badPhrase)
+	switch {
+	case bad && m.kind == "":
+		return condense.Reply{Refusal: "I cannot help with that.", Finish: "stop"}, nil
+	case r.Endpoint.APIKey == troubled || r.Model == badModel:
+		return condense.Reply{}, &condense.CallError{Kind: m.kind, Status: m.status}
+	case r.Function != nil:
+		return condense.Reply{Arguments: `{"user_context":"build it","current_state":"fine"}`, Finish: "stop"}, nil
+	case r.Format != nil:
+		return condense.Reply{Text: `{"ids":[1,2,3,5,8,13]}`, Finish: "stop"}, nil
+	}
+	return condense.Reply{Text: "USER_CONTEXT: build it", Finish: "stop"}, nil
+}
+
+// sharing makes the condensers that ask a model: the request's own, or one that all clients share. Each has a health of its own.
+func sharing(t rapid.TB, r *rig, settings condense.Settings, s condense.Summariser, model string) []condense.Condenser {
+	health, err := summariser.NewHealth(func() time.Time { return r.clock })
+	if err != nil {
+		t.Fatal(err)
+	}
+	llm := condense.LLMSettings{Settings: settings, Model: model, Summariser: s, Health: health}
+	all := []condense.Condenser{condense.NewLLM(llm), condense.NewStructured(llm), condense.NewAttention(llm)}
+	for _, c := range all[:3] {
+		all = append(all, condense.Pipeline{Stages: []condense.Condenser{condense.ToolOutputTrim{MaxEventLength: 300}, c}})
+	}
+	return all
+}
+
+// TestOneClientsTroubleIsItsOwn: a client whose key or model is refused, or whose history no model summarises, changes nothing of what
+// goes upstream for another, whatever both of them say.
+func TestOneClientsTroubleIsItsOwn(t *testing.T) {
+	const condensers = 6
+	for which := range condensers {
+		for _, trouble := range []string{"key", "model", "content"} {
+			t.Run(fmt.Sprint(which, " ", trouble), func(t *testing.T) {
+				t.Parallel()
+				alone, beside := newRig(t, condense.Noop{}), newRig(t, condense.Noop{})
+				alone.tenant.Anonymous, beside.tenant.Anonymous = true, true
+				runs, condensed, failed := 0, 0, 0
+				rapid.Check(t, func(rt *rapid.T) {
+					runs++
+					settings := condense.Settings{MaxSize: rapid.IntRange(6, 20).Draw(rt, "max size"), KeepFirst: 1}
+					window := rapid.SampledFrom([]int{0, 3000}).Draw(rt, "window")
+					own := client{words: fmt.Sprint("mine ", runs), key: "a good key", model: "m"}
+					other := client{words: fmt.Sprint("theirs ", runs), key: "another good key", model: "m"}
+					model, fails := "", moody{condense.FailureDenied, http.StatusUnauthorized} // the request's own
+					switch trouble {
+					case "key":
+						other.key = troubled
+					case "model":
+						other.key = own.key
+						other.model, fails = badModel, moody{condense.FailureServer, http.StatusServiceUnavailable}
+					default:
+						other.words, model, fails = other.words+badPhrase, "shared", moody{}
+					}
+					for _, r := range []*rig{alone, beside} {
+						r.window, r.tenant.Condenser = window, sharing(rt, r, settings, fails, model)[which]
+					}
+					mine, theirs := condensetest.NewGenerator(rt), condensetest.NewGenerator(rt)
+					for range rapid.IntRange(1, 4).Draw(rt, "steps") {
+						history := mine.Grow(12)
+						want, _ := alone.forwards(own, history)
+						_, report := beside.forwards(other, theirs.Grow(20))
+						got, _ := beside.forwards(own, history)
+						if !bytes.Equal(got, want) {
+							rt.Fatalf("beside another client: %s\nalone: %s", got, want)
+						}
+						if bytes.Contains(got, []byte("dewpoint_record")) {
+							condensed++
+						}
+						if report.Outcome() == engine.Failed || report.Outcome() == engine.Excerpts {
+							failed++
+						}
+					}
+				})
+				if failed == 0 || condensed == 0 && which%3 < 2 { // a ranking writes no record
+					t.Errorf("%d failed, %d were condensed: nothing was tried", failed, condensed)
+				}
+			})
+		}
+	}
+}
+
+// client is who sends a history, and how it begins.
+type client struct{ words, key, model string }
+
+// forwards gives what goes upstream of a client's request.
+func (r *rig) forwards(c client, messages []session.Message) ([]byte, engine.Report) {
+	const exchange = `{"role":"user","content":%q},{"role":"assistant","content":"Yes."}`
+	raw := fmt.Appendf(nil, `{"model":%q,"messages":[`+exchange+`,`+exchange, c.model, c.words, c.words)
+	for i := range messages {
+		raw = append(append(raw, ','), messages[i].Raw...)
+	}
+	r.client = c.key
+	b := &body{bytes: append(raw, "]}"...)}
+	turn := r.begin(b, engine.WishNone)
+	report := turn.Condense(context.Background())
+	r.logged(turn)
+	b.work.Wait()
+	return forwarded(turn), report
+}

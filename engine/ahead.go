@@ -53,6 +53,7 @@ func (t *Turn) follow(ctx context.Context) {
 // works on the thread, or too many are at work, it is left to a later request.
 func (t *Turn) apart(ctx context.Context, need condense.Need, work func(ctx context.Context, c *Turn) error) {
 	f := &flight{
+		mu:   make(lock, 1),
 		head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{}), ahead: true, abandoned: true,
 	}
 	_ = t.copyFor(f).start(ctx, need.Reason, &Report{}, func(ctx context.Context, c *Turn, report *Report) {

@@ -33,8 +33,8 @@ type rig struct {
 	client   string // its credential
 	upstream string
 
-	configured bool // the operator has set the window
-	clock      time.Time
+	configured bool      // the operator has set the window
+	clock      time.Time // stands; zero: goes
 }
 
 func newRig(t *testing.T, condenser condense.Condenser) *rig {
@@ -52,7 +52,12 @@ func (r *rig) start() {
 	r.Helper()
 	var err error
 	r.engine, err = engine.New(engine.Options{
-		Sessions: sessions{r.store}, Tokens: &calibrated{}, Now: func() time.Time { return r.clock },
+		Sessions: sessions{r.store}, Tokens: &calibrated{}, Now: func() time.Time {
+			if r.clock.IsZero() {
+				return time.Now()
+			}
+			return r.clock
+		},
 	})
 	must(r.T, err)
 	r.settings = r.engine.Swap(engine.Settings{
@@ -66,17 +71,22 @@ func (r *rig) start() {
 // begin begins the turn of a request.
 func (r *rig) begin(b *body, wish engine.Wish) *engine.Turn {
 	r.Helper()
+	t, err := r.tryBegin(b, wish)
+	must(r.T, err)
+	return t
+}
+
+func (r *rig) tryBegin(b *body, wish engine.Wish) (*engine.Turn, error) {
+	r.Helper()
 	split, err := r.settings.Dialects[0].Split(b.bytes)
 	must(r.T, err)
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave() // a turn goes on without its client
-	t, err := r.engine.Begin(ctx, engine.Input{
+	return r.engine.Begin(ctx, engine.Input{
 		Settings: r.settings, Tenant: &r.tenant, Header: func(string) string { return "" }, Wish: wish,
 		Dialect: r.settings.Dialects[0], Split: split, Model: r.settings.Models(split.Model), Body: b, Late: r.late,
 		Credential: r.client, Upstream: condense.Endpoint{BaseURL: r.upstream, APIKey: r.client},
 	})
-	must(r.T, err)
-	return t
 }
 
 // logged writes a turn's log.

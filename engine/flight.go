@@ -37,13 +37,19 @@ type flight struct {
 	done   chan struct{}    // closed at its end
 	ahead  bool             // it prepares what is not due yet: no request waits for it
 
-	mu        sync.Mutex // held while a condensation is written: a request goes on either without it or with it
-	abandoned bool       // the request that began it has gone on without it
-	landed    bool       // it has come to its end
-	reached   *Turn      // as the last condensation that was written left it; nil: none was
-	attempts  []Attempt  // up to then
-	toldOf    int        // of them that the request was told of
+	mu        lock      // held while a condensation is written: a request goes on either without it or with it
+	abandoned bool      // the request that began it has gone on without it
+	landed    bool      // it has come to its end
+	reached   *Turn     // as the last condensation that was written left it; nil: none was
+	attempts  []Attempt // up to then
+	toldOf    int       // of them that the request was told of
 }
+
+// lock is a mutex that tests with a clock of their own can wait for.
+type lock chan struct{}
+
+func (l lock) Lock()   { l <- struct{}{} }
+func (l lock) Unlock() { <-l }
 
 // flights are those under way, by thread.
 type flights struct {
@@ -143,7 +149,7 @@ func (f *flights) under(thread session.ThreadID) *flight {
 // given outlives the request.
 func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx context.Context, c *Turn, report *Report)) (Report, bool) {
 	report := &Report{}
-	f := &flight{head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{})}
+	f := &flight{mu: make(lock, 1), head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{})}
 	copied := t.copyFor(f)
 	if err := copied.start(ctx, reason, report, work); err != nil {
 		t.failed(report, Attempt{Reason: reason, Err: err})

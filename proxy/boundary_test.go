@@ -160,7 +160,7 @@ func wired(t *testing.T, wire *tripwire) *rig {
 	}
 	r := condensing(t, setup{
 		condenser: wiredCondenser{condenser, wire}, tokens: wiredTokens{tripwire: wire},
-		dialect:  wiredDialect{chat.New(chat.Options{Fields: agents.SessionFields(), Remember: 8 << 20}), wire},
+		dialect: wiredDialect{chat.New(chat.Options{Fields: agents.SessionFields(), Remember: 8 << 20}), wire},
 		models: func(name string) proxy.ModelInfo {
 			wire.pass("models")
 			return proxy.ModelInfo{Model: engine.Model{Name: name}}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -77,13 +76,13 @@ func TestOneClientsTroubleIsItsOwn(t *testing.T) {
 					window := rapid.SampledFrom([]int{0, 3000}).Draw(rt, "window")
 					own := client{words: fmt.Sprint("mine ", runs), key: "a good key", model: "m"}
 					other := client{words: fmt.Sprint("theirs ", runs), key: "another good key", model: "m"}
-					model, fails := "", moody{condense.FailureDenied, http.StatusUnauthorized} // the request's own
+					model, fails := "", moody{condense.FailureDenied, 401} // the request's own
 					switch trouble {
 					case "key":
 						other.key = troubled
 					case "model":
 						other.key = own.key
-						other.model, fails = badModel, moody{condense.FailureServer, http.StatusServiceUnavailable}
+						other.model, fails = badModel, moody{condense.FailureServer, 503}
 					default:
 						other.words, model, fails = other.words+badPhrase, "shared", moody{}
 					}

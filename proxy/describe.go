@@ -22,8 +22,8 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 	if due := r.seen.record.Turn.Due; due != "" {
 		h.Set("X-Dewpoint-Due", string(due))
 	}
-	if r.failed != "" {
-		h.Set("X-Dewpoint-Condense-Failed", r.failed)
+	if r.seen.failed != "" {
+		h.Set("X-Dewpoint-Condense-Failed", r.seen.failed)
 	}
 	if notice := r.notice(); notice != "" {
 		h.Set("X-Dewpoint-Notice", notice)

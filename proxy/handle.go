@@ -16,7 +16,7 @@ import (
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	r := &request{server: s}
 	r.seen.begin(s, requestID(ctx.Request.Header.Peek(givenID)))
-	ctx.Response.Header.Set(toldID, r.seen.record.ID)
+	ctx.Response.Header.Set(toldID, r.seen.record.Asked.ID)
 	defer s.farewell(ctx)
 	defer r.abandon() // after what is told of its end, for which its body is counted
 	defer s.recovered(ctx, r)
@@ -145,7 +145,7 @@ func (r *request) recognise() error {
 	if split.Model == "" {
 		split.Model = r.asked.model
 	}
-	r.split, r.model, r.asked.streams = split, r.live.models(split.Model), split.Stream
+	r.passed.split, r.model, r.asked.streams = split, r.live.models(split.Model), split.Stream
 	r.seen.named(r.model)
 	turn, err := r.server.o.Engine.Begin(r.ctx, r.input(split))
 	if err != nil {
@@ -179,8 +179,8 @@ func (r *request) condense() {
 func (r *request) forwarded() [][]byte {
 	parts := [][]byte{r.body.bytes}
 	switch {
-	case r.bared != nil:
-		parts = r.bared
+	case r.passed.bared != nil:
+		parts = r.passed.bared
 	case r.turn != nil:
 		r.orAsItCame(func() { parts = r.turn.Forwarded() })
 	}
@@ -190,7 +190,7 @@ func (r *request) forwarded() [][]byte {
 // relay hands upstream's response to the client, and what was learnt from it to the log.
 func (r *request) relay(ctx *fasthttp.RequestCtx, resp *http.Response) {
 	incoming(&ctx.Response.Header, resp)
-	ctx.Response.Header.Set(toldID, r.seen.record.ID)
+	ctx.Response.Header.Set(toldID, r.seen.record.Asked.ID)
 	rel := r.relayOf(resp, &ctx.Response.Header)
 	rel.uncut = listen.CutOff(r.ctx, ctx.Conn())
 	r.lease.relayed = true

@@ -61,11 +61,11 @@ func (s *Server) strangeModel(name string) {
 func (r *request) note(report engine.Report) {
 	o := &r.server.o
 	for _, a := range report.Attempts {
-		r.failed = cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
+		r.seen.failed = cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
 	}
 	if what := report.Outcome(); what != "" {
-		r.seen.condensed(what, r.failed, report.Due)
-		r.failed = cmp.Or(r.failed, notTried(what))
+		r.seen.condensed(what, r.seen.failed, report.Due)
+		r.seen.failed = cmp.Or(r.seen.failed, notTried(what))
 		if what == engine.Observed && report.Due != "" {
 			o.Observer.Condensed(r.noted().condensation(report.Due, OutcomeObserved))
 		}
@@ -131,7 +131,7 @@ type noted struct {
 }
 
 func (r *request) noted() noted {
-	return noted{r.server, r.tenant, r.seen.record.ID, r.seen.record.Model}
+	return noted{r.server, r.tenant, r.seen.record.Asked.ID, r.seen.record.Model}
 }
 
 // fields find an attempt's request, and its conversation.

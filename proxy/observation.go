@@ -19,12 +19,13 @@ type observation struct {
 	record Record
 	turn   *engine.Turn  // nil: not recognised
 	called func(*Record) // ends the span of the call upstream; nil: there is none
+	failed string        // why the last condensation did not go as configured, empty if it did
 	over   bool
 }
 
 // begin is when a request's header has come.
 func (o *observation) begin(s *Server, id string) {
-	o.o, o.ctx, o.record.ID = &s.o, context.Background(), id
+	o.o, o.ctx, o.record.Asked.ID = &s.o, context.Background(), id
 	o.record.Times.Begun = s.o.Now()
 	s.o.Observer.Begun()
 }
@@ -32,14 +33,14 @@ func (o *observation) begin(s *Server, id string) {
 // accepted is when a request's tenant is known.
 func (o *observation) accepted(r *request) {
 	o.record.Tenant, o.record.Condenser, o.record.Upstream = r.tenant.Name, r.tenant.Condenser.Name(), r.tenant.Upstream.BaseURL
-	o.record.Method = r.asked.method
+	o.record.Asked.Method = r.asked.method
 }
 
 // bodyRead is when the whole request has come. The context that it returns is for what the request calls.
 func (o *observation) bodyRead(ctx context.Context, r *request) context.Context {
 	o.record.Times.Read = o.o.Now()
 	if r.asked.dialect != nil {
-		o.record.Dialect, o.record.Path = r.asked.dialect.Name(), "/v1"+r.asked.served
+		o.record.Dialect, o.record.Asked.Path = r.asked.dialect.Name(), "/v1"+r.asked.served
 	}
 	if o.ctx = ctx; o.o.Tracer != nil {
 		o.ctx = o.o.Tracer.Request(ctx, &o.record, r.header)
@@ -69,7 +70,7 @@ func (o *observation) recognised(t *engine.Turn, price model.Price) {
 
 // unrecognised is when the store did not answer.
 func (o *observation) unrecognised() {
-	o.record.Times.Resolved, o.record.Condense = o.o.Now(), "store_away"
+	o.record.Times.Resolved, o.record.Condensed.Did = o.o.Now(), "store_away"
 }
 
 // condensing is when a condensation begins. The function that it returns is called at its end with what was condensed, and
@@ -87,18 +88,19 @@ func (o *observation) condensing(ctx context.Context, need condense.Need) (conte
 
 // condensed is what condensing did, with a word for why it failed, and what a request that is left alone would have been condensed for.
 func (o *observation) condensed(what engine.Outcome, cause string, due session.Reason) {
-	o.record.Condense, o.record.Whole, o.record.Turn.Due = string(what), "", due
+	did := &o.record.Condensed
+	did.Did, did.Whole, o.record.Turn.Due = string(what), "", due
 	switch what {
 	case engine.Failed:
 		if cause != "" {
-			o.record.Condense += ":" + cause
+			did.Did += ":" + cause
 		}
-		o.record.Whole = what
+		did.Whole = what
 	case engine.Cooling, engine.Uncut, engine.Loop, engine.Locked, engine.Again:
-		o.record.Whole = what
+		did.Whole = what
 	case engine.Observed, engine.Off:
 		if due != "" {
-			o.record.Whole = what
+			did.Whole = what
 		}
 	}
 }

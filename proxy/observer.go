@@ -48,26 +48,36 @@ type Tracer interface {
 const OtherModel = "other"
 
 // Record is what is known of a request at its end. Only Content has in it what a client or a model said, or a name that a
-// client made up; ID may be the client's, and is plain.
+// client made up; Asked.ID may be the client's, and is plain.
 type Record struct {
-	ID        string // the client's own if it gave one, else made up
 	Tenant    string // empty: it belongs to none
 	Condenser string // the tenant's
 	Dialect   string // empty: passed through, or not known yet
 	Model     string // known, or OtherModel; empty where there is none
-	Method    string
-	Path      string   // that the dialect is served at, in its plain spelling; empty where there is none
+	Asked     Asked
 	Upstream  *url.URL // base
 	Times     Times
-	Call      Call           // the last one upstream
-	Turn      *TurnRecord    // nil: the request was not recognised
-	Unread    string         // why it passed unread on a path that is read; empty: it did not
-	Condense  string         // what condensing did, an engine.Outcome with the cause after failed, or store_away; empty: it had no part
-	Whole     engine.Outcome // why it went whole although a limit of its condenser was exceeded; empty: it did not
-	Limit     string         // of its tenant, for which it was refused: concurrent, requests, tokens, body or share; empty: none
-	Status    int            // of the client's answer
-	Code      string         // what went wrong; empty: nothing
-	Content   *Content       // nil: not to be logged
+	Call      Call        // the last one upstream
+	Turn      *TurnRecord // nil: the request was not recognised
+	Unread    string      // why it passed unread on a path that is read; empty: it did not
+	Condensed Condensed
+	Limit     string   // of its tenant, for which it was refused: concurrent, requests, tokens, body or share; empty: none
+	Status    int      // of the client's answer
+	Code      string   // what went wrong; empty: nothing
+	Content   *Content // nil: not to be logged
+}
+
+// Asked is what a client asked for.
+type Asked struct {
+	ID     string // of the request: the client's own if it gave one, else made up
+	Method string
+	Path   string // that the dialect is served at, in its plain spelling; empty where there is none
+}
+
+// Condensed is what condensing did for a request.
+type Condensed struct {
+	Did   string         // an engine.Outcome, with the cause after failed, or store_away; empty: it had no part
+	Whole engine.Outcome // why nothing was condensed although a limit of the condenser was exceeded; empty: none was, or it was condensed
 }
 
 // Times are those of one request. A time that is zero was not reached.

@@ -30,16 +30,20 @@ type request struct {
 	header  http.Header // that goes upstream
 	body    *body       // decoded, where the client encoded it
 	model   ModelInfo
-	early   chan struct{}    // has a value once the client has waited long for a condensation; nil: it does not matter
-	split   *dialect.Request // nil: the body is not read
-	turn    *engine.Turn     // nil: the body goes upstream as it came
-	bared   [][]byte         // the body without its sealed reasoning, where upstream refused it as it came; nil: it did not
-	ctx     context.Context  // ends when the client leaves
+	early   chan struct{} // has a value once the client has waited long for a condensation; nil: it does not matter
+	passed  passed
+	turn    *engine.Turn    // nil: the body goes upstream as it came
+	ctx     context.Context // ends when the client leaves
 	cancel  context.CancelCauseFunc
 	lease   lease
 	seen    observation
-	charged int    // tokens taken from the tenant's minute
-	failed  string // why the last condensation did not go as configured, empty if it did
+	charged int // tokens taken from the tenant's minute
+}
+
+// passed is a body that was read, whether or not its conversation is known.
+type passed struct {
+	split *dialect.Request // nil: it was not read
+	bared [][]byte         // it without its sealed reasoning, where upstream refused it as it came; nil: it did not
 }
 
 // asked is what a client asked for.

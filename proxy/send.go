@@ -118,17 +118,17 @@ func (r *request) remedy(said refusal) bool {
 
 // sealed reports whether a request that was not recognised carries sealed reasoning.
 func (r *request) sealed() bool {
-	return r.split != nil && slices.ContainsFunc(r.split.Messages, func(m session.Message) bool { return m.Sealed })
+	return r.passed.split != nil && slices.ContainsFunc(r.passed.split.Messages, func(m session.Message) bool { return m.Sealed })
 }
 
 // bare has a request that was not recognised sent without its sealed reasoning, once: its thread may have been condensed before. It
 // reports whether that makes a difference.
 func (r *request) bare() bool {
-	if r.bared != nil {
+	if r.passed.bared != nil {
 		return false
 	}
-	r.bared = engine.Bare(r.asked.dialect, r.split)
-	return r.bared != nil
+	r.passed.bared = engine.Bare(r.asked.dialect, r.passed.split)
+	return r.passed.bared != nil
 }
 
 // keepWhatHelped ends what was done about refusals.

@@ -172,7 +172,7 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	e.Close = true
 	var seen observation
 	seen.begin(s, requestID(nil))
-	ctx.Response.Header.Set(toldID, seen.record.ID)
+	ctx.Response.Header.Set(toldID, seen.record.Asked.ID)
 	seen.refused(e.Status, e.Code)
 	answer(ctx, e, nil)
 }

@@ -87,8 +87,8 @@ func (s *Server) answer(x *exchange) Answer {
 	}
 	if s.options.Seals != "" && a.Error == nil && a.Raw == nil && !x.speaksAnthropic() {
 		a.Message = s.seal(x, a.message())
-		if s.options.Sealed != nil {
-			s.options.Sealed(&req, a.Message)
+		if a.Sealed != nil {
+			a.Sealed(a.Message)
 		}
 	}
 	return a

@@ -2,7 +2,6 @@ package fakeupstream
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -32,9 +31,8 @@ type Options struct {
 	IsSummary        func(*Request) bool   // and those that it picks; nil picks none
 	Summarise        func(*Request) Answer // answers them; nil: Extract
 
-	Seals    Seal                                      // answers carry sealed reasoning, and what comes back is judged; empty: they do not
-	SealWhen func(n int) bool                          // whether the n-th answer, from 0 on, carries any; nil: each
-	Sealed   func(r *Request, message json.RawMessage) // is told of each message as it is answered; nil: nobody is
+	Seals    Seal             // answers carry sealed reasoning, and what comes back is judged; empty: they do not
+	SealWhen func(n int) bool // whether the n-th answer, from 0 on, carries any; nil: each
 
 	Keep int // requests kept by the record, the newest; 0 is all
 }

@@ -50,7 +50,7 @@ func (l *lines) write(r *proxy.Record, id string) {
 
 // isPlain reports whether nothing of note happened to a request.
 func isPlain(r *proxy.Record) bool {
-	return r.Tenant == "" || r.Code == "" && r.Whole == "" && (r.Turn == nil || len(r.Turn.Condensed) == 0)
+	return r.Tenant == "" || r.Code == "" && r.Condensed.Whole == "" && (r.Turn == nil || len(r.Turn.Condensed) == 0)
 }
 
 // outcome is how a request ended, in a word.
@@ -71,14 +71,14 @@ func outcome(r *proxy.Record) string {
 // fields are what a line says. Nothing in it is from a client, but counts and its id of the request.
 func fields(r *proxy.Record, id string) []zap.Field {
 	f := []zap.Field{
-		zap.String("request_id", r.ID), zap.String("tenant", r.Tenant), zap.String("dialect", r.Dialect), zap.String("model", r.Model), zap.Int("status", r.Status),
+		zap.String("request_id", r.Asked.ID), zap.String("tenant", r.Tenant), zap.String("dialect", r.Dialect), zap.String("model", r.Model), zap.Int("status", r.Status),
 		zap.String("outcome", outcome(r)), zap.Float64("ms", milliseconds(r.Times.Ended.Sub(r.Times.Begun))),
 	}
 	if r.Code != "" {
 		f = append(f, zap.String("code", r.Code))
 	}
-	if r.Condense != "" {
-		f = append(f, zap.String("condense", r.Condense))
+	if did := r.Condensed.Did; did != "" {
+		f = append(f, zap.String("condense", did))
 	}
 	if !r.Call.Sent.IsZero() {
 		f = append(f, zap.Float64("overhead_ms", milliseconds(r.Times.Overhead)))
@@ -135,7 +135,7 @@ const contentBytes = 16 << 10
 // contentFields are what a request said, what was forwarded if that was not the same, and what it was answered.
 func contentFields(r *proxy.Record, id string) []zap.Field {
 	f := []zap.Field{
-		zap.String("request_id", r.ID), zap.String("tenant", r.Tenant), zap.Int("status", r.Status), zap.ByteString("request", middleCut(r.Content.Request)),
+		zap.String("request_id", r.Asked.ID), zap.String("tenant", r.Tenant), zap.Int("status", r.Status), zap.ByteString("request", middleCut(r.Content.Request)),
 		zap.ByteString("answer", middleCut(spoken(r.Content.Answer))),
 	}
 	if id != "" {

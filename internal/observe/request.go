@@ -66,8 +66,8 @@ func (m *Metrics) ended(r *proxy.Record, id string) {
 	if r.Limit != "" {
 		m.traffic.limited.WithLabelValues(r.Tenant, r.Limit).Inc()
 	}
-	if r.Whole != "" {
-		m.history.whole.WithLabelValues(r.Tenant, string(r.Whole)).Inc()
+	if why := r.Condensed.Whole; why != "" {
+		m.history.whole.WithLabelValues(r.Tenant, string(why)).Inc()
 	}
 	if r.Unread != "" {
 		m.traffic.unread.WithLabelValues(r.Tenant, r.Unread).Inc()

@@ -33,13 +33,13 @@ func NewSpans(p trace.TracerProvider) *Spans { return &Spans{p.Tracer(scope)} }
 
 func (s *Spans) Request(ctx context.Context, r *proxy.Record, header http.Header) context.Context {
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(header))
-	method := methodName(r.Method)
+	method := methodName(r.Asked.Method)
 	name, attributes := method, []attribute.KeyValue{
 		semconv.HTTPRequestMethodKey.String(method), attribute.String("dewpoint.tenant", r.Tenant),
 	}
-	if r.Path != "" {
-		name += " " + r.Path
-		attributes = append(attributes, semconv.HTTPRoute(r.Path), attribute.String("dewpoint.dialect", r.Dialect))
+	if r.Asked.Path != "" {
+		name += " " + r.Asked.Path
+		attributes = append(attributes, semconv.HTTPRoute(r.Asked.Path), attribute.String("dewpoint.dialect", r.Dialect))
 	}
 	ctx, _ = s.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(r.Times.Begun),
 		trace.WithAttributes(attributes...))
@@ -64,9 +64,9 @@ func (s *Spans) Condensing(ctx context.Context, condenser string, need condense.
 }
 
 func (s *Spans) Sending(ctx context.Context, r *proxy.Record, header http.Header) func(*proxy.Record) {
-	name := methodName(r.Method)
+	name := methodName(r.Asked.Method)
 	attributes := []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(name)}
-	if r.Path != "" {
+	if r.Asked.Path != "" {
 		name = chatName(r.Model)
 		attributes = append(attributes, callAttributes(r.Model, r.Upstream)...)
 	} else {
@@ -113,9 +113,9 @@ func endRequest(ctx context.Context, r *proxy.Record) {
 		return
 	}
 	endResolve(ctx, span, r)
-	span.SetAttributes(semconv.HTTPResponseStatusCode(r.Status), attribute.String("dewpoint.request_id", r.ID))
-	if r.Condense != "" {
-		span.SetAttributes(attribute.String("dewpoint.condense", r.Condense))
+	span.SetAttributes(semconv.HTTPResponseStatusCode(r.Status), attribute.String("dewpoint.request_id", r.Asked.ID))
+	if did := r.Condensed.Did; did != "" {
+		span.SetAttributes(attribute.String("dewpoint.condense", did))
 	}
 	if r.Model != "" {
 		span.SetAttributes(semconv.GenAIRequestModel(r.Model))

@@ -38,7 +38,7 @@ func sample() *Result {
 			},
 		},
 		Memory: &Memory{
-			Rows:     []MemoryRow{{Situation: "idle", Conns: 1000, Before: 30 << 20, Peak: 70 << 20, Held: 60 << 20, After: 50 << 20, Served: 100, P99: 2_000_000}},
+			Rows:     []MemoryRow{{Situation: "idle", Conns: 1000, Before: 30 << 20, Peak: 70 << 20, Held: 60 << 20, After: 50 << 20, Served: 100, P99: 2_000_000, Quiet: 1_500_000}},
 			Overload: Overload{Budget: fullAt, Conns: 64, Size: 4_000_000, Served: 16, Refused: 112, Peak: 90 << 20},
 		},
 	}

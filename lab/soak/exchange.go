@@ -28,6 +28,13 @@ type exchange struct {
 	sealed     json.RawMessage // the answer with its reasoning, as upstream last gave it; nil: it has none
 }
 
+// seal has the client hold the answer as upstream gives it.
+func (x *exchange) seal(message json.RawMessage) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.sealed = message
+}
+
 // answeredWith is the message that the client holds once the exchange is over.
 func (x *exchange) answeredWith(m message) json.RawMessage {
 	x.mu.Lock()

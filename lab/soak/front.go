@@ -2,7 +2,6 @@ package soak
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -47,7 +46,7 @@ func startFront(d *desk, t *tally, w *weather, tenants []*tenant, chance *rand.R
 		f.fakes[u] = fakeupstream.New(fakeupstream.Options{
 			Strict: u.seals == "", Keep: 1, APIKeys: keys, Models: []string{modelMain, modelCheap}, Alternates: u.alternates, Seals: u.seals,
 			IsSummary: func(r *fakeupstream.Request) bool { return r.Header.Get(exchangeHeader) == "" },
-			Reply:     f.reply, Summarise: f.summarise, Sealed: f.sealed,
+			Reply:     f.reply, Summarise: f.summarise,
 		})
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,18 +105,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // reply answers as was planned for the exchange.
 func (f *front) reply(r *fakeupstream.Request) fakeupstream.Answer {
 	if x := f.desk.get(r.Header.Get(exchangeHeader)); x != nil {
-		return x.answer
+		a := x.answer
+		a.Sealed = x.seal
+		return a
 	}
 	return fakeupstream.Answer{Content: "Too late."}
-}
-
-// sealed has the client hold the answer as upstream gives it.
-func (f *front) sealed(r *fakeupstream.Request, message json.RawMessage) {
-	if x := f.desk.get(r.Header.Get(exchangeHeader)); x != nil {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.sealed = message
-	}
 }
 
 // serveSummariser judges a call of a summariser and has it answered.

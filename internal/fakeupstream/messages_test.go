@@ -96,4 +96,13 @@ func TestMessagesThinking(t *testing.T) {
 	if status, answer := send(`{"role":"user","content":"stop"}` + said); status != http.StatusBadRequest || !strings.Contains(answer, "bound to a different conversation") {
 		t.Errorf("torn from its place: %d %s", status, answer)
 	}
+	torn := `"max_tokens":10,"messages":[{"role":"user","content":"stop"}` + said + `]}`
+	for why, body := range map[string]string{
+		"it is to be dropped":       `{"model":"m","thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}},` + torn,
+		"another model has made it": `{"model":"another",` + torn,
+	} {
+		if status, answer := postAnthropic(t, s, "/messages", body); status != http.StatusOK {
+			t.Errorf("torn, but %s: %d %s", why, status, answer)
+		}
+	}
 }

@@ -33,7 +33,7 @@ func (x *exchange) signature(n int) string {
 		h.Write(mustJSON(withoutThinking(m)))
 		h.Write([]byte{0})
 	}
-	return "bound." + hex.EncodeToString(h.Sum(nil)[:12])
+	return "bound." + maker(x.req) + "." + hex.EncodeToString(h.Sum(nil)[:12])
 }
 
 // withoutThinking is a message's role and its other blocks, without caching marks.
@@ -66,7 +66,7 @@ func (x *exchange) checkThinking() *APIError {
 	messages := x.req.Messages
 	for n, m := range messages {
 		for _, b := range blocksOf(asObject(m)["content"]) {
-			if isThinking(b) && asString(asObject(b)["signature"]) != x.signature(n) {
+			if signature := asString(asObject(b)["signature"]); isThinking(b) && signature != x.signature(n) && !x.drops(signature) {
 				return refuse("", "", "messages.%d: the thinking block is bound to a different conversation.", n)
 			}
 		}

@@ -74,13 +74,26 @@ func (f Seal) sign(r *Request, n int, message json.RawMessage, previous string) 
 			h.Write([]byte{0})
 		}
 		h.Write([]byte(lastPart(previous)))
-		return "prefix." + lastPart(previous) + "." + hex.EncodeToString(h.Sum(nil)[:12])
+		return "prefix." + lastPart(previous) + "." + maker(r) + "." + hex.EncodeToString(h.Sum(nil)[:12])
 	case f == SealThoughtSignature:
 		h.Write([]byte(firstCall(message)))
 	default:
 		h.Write([]byte(essence(message)))
 	}
 	return string(f) + "." + hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// maker marks a request's model in what it signs: other models drop it.
+func maker(r *Request) string {
+	sum := sha256.Sum256([]byte(r.Model))
+	return hex.EncodeToString(sum[:4])
+}
+
+// drops reports whether a signed block that does not belong is dropped rather than refused: that of another model always, others where
+// the request asks for it. https://docs.claude.com/en/docs/build-with-claude/extended-thinking
+func (x *exchange) drops(signature string) bool {
+	binding := asObject(asObject(x.top["thinking"])["block_binding"])
+	return !strings.Contains(signature, "."+maker(x.req)+".") || asString(binding["prefix_mismatch_behavior"]) == "drop_block"
 }
 
 func lastPart(signature string) string {
@@ -195,6 +208,9 @@ func (s *Server) checkSeals(x *exchange) *APIError {
 			before, _, _ := strings.Cut(strings.TrimPrefix(signature, "prefix."), ".")
 			torn := previous != "" && lastPart(previous) != before
 			if torn || signature != form.sign(x.req, n, m, before) {
+				if x.drops(signature) {
+					continue
+				}
 				return refuse(fmt.Sprintf("messages.%d", n), "", "messages.%d: the thinking block is bound to a different conversation.", n)
 			}
 		case signature != form.sign(x.req, n, m, ""):

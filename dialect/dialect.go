@@ -58,6 +58,15 @@ type Request struct {
 	NeedsReasoning bool
 }
 
+// Unbinder is a Dialect whose servers can be asked to drop reasoning that is bound to a history which is not there any more, where they
+// take a message only with its reasoning.
+type Unbinder interface {
+	// Unbind has a request ask for that. The parts are what Join gave; what the client says about it stays.
+	Unbind(r *Request, parts [][]byte) [][]byte
+	// Unbinding gives the header that the request needs then, with a value for a list of them.
+	Unbinding() (name, value string)
+}
+
 // Span is the bytes From to To-1 of a body.
 type Span struct{ From, To int }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -16,6 +17,7 @@ type projection struct {
 	seen    int  // condensations that the thread had
 
 	attached bool // it shows images or files, whose tokens are an estimate
+	unbound  bool // it shows reasoning that is bound to another history, and upstream is to drop that
 }
 
 // show makes a projection the one that is forwarded. Nothing else sets it.
@@ -38,6 +40,7 @@ func (t *Turn) project(applied []session.Condensation) projection {
 	if lost, known := t.engine.learnt.lost.Get(t.place.Thread.ID); known {
 		t.bare(p.view.Items, lost+1)
 	}
+	t.keepNewest(&p)
 	return p
 }
 
@@ -45,7 +48,35 @@ func (t *Turn) project(applied []session.Condensation) projection {
 // its sealed reasoning any more.
 func (t *Turn) reshaped(v session.View) projection {
 	t.bare(v.Items, math.MaxInt)
-	return projection{view: v, applied: t.shown.applied, shaped: true, seen: t.shown.seen}
+	p := projection{view: v, applied: t.shown.applied, shaped: true, seen: t.shown.seen}
+	t.keepNewest(&p)
+	return p
+}
+
+// keepNewest shows the newest answer of an open tool loop with its sealed reasoning, which upstream demands there, where it can be asked to
+// drop what is bound to another history.
+func (t *Turn) keepNewest(p *projection) {
+	if _, can := t.in.Dialect.(dialect.Unbinder); !can || (condense.Input{View: &p.view, NeedsReasoning: t.in.Split.NeedsReasoning}).Loop() == 0 {
+		return
+	}
+	for i := len(p.view.Items) - 1; i >= 0; i-- {
+		item := &p.view.Items[i]
+		if item.Kind != session.Action && item.Kind != session.Agent {
+			continue
+		}
+		if item.Index >= 0 && item.Strip {
+			item.Raw, item.Strip, p.unbound = t.in.Split.Messages[item.Index].Raw, false, true
+		}
+		return
+	}
+}
+
+// Unbinding gives the header that what is forwarded needs; empty: none.
+func (t *Turn) Unbinding() (name, value string) {
+	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.shown.unbound && t.changed() {
+		return d.Unbinding()
+	}
+	return "", ""
 }
 
 // bare leaves out the sealed reasoning of all items that stand before a position.
@@ -100,7 +131,11 @@ func (t *Turn) Forwarded() [][]byte {
 	if !t.changed() && !t.relief.bare {
 		return [][]byte{t.in.Body.Bytes()}
 	}
-	return t.in.Dialect.Join(t.in.Split, t.messages())
+	parts := t.in.Dialect.Join(t.in.Split, t.messages())
+	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.shown.unbound {
+		parts = d.Unbind(t.in.Split, parts)
+	}
+	return parts
 }
 
 // messages are the view's, as they go upstream.

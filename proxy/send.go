@@ -19,6 +19,7 @@ import (
 // send makes the request upstream.
 func (r *request) send(parts [][]byte) (*http.Response, error) {
 	r.authorize()
+	r.unbind()
 	to, err := target(r.tenant.Upstream.BaseURL, r.asked.path, r.asked.query)
 	if err != nil {
 		return nil, err
@@ -37,6 +38,16 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 		r.noteAccepted(resp.StatusCode)
 	}
 	return resp, err
+}
+
+// unbind adds the header that what is forwarded needs, to those of its kind that the client sends.
+func (r *request) unbind() {
+	if r.turn == nil {
+		return
+	}
+	if name, value := r.turn.Unbinding(); name != "" && !strings.Contains(r.header.Get(name), value) {
+		r.header.Set(name, strings.TrimPrefix(strings.Join(r.header[name], ",")+","+value, ","))
+	}
 }
 
 // authorize puts the configured key in the place of all that the client sent, in the header that the server or the protocol has for it.

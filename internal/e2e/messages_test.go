@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -140,4 +141,79 @@ func TestMessagesOverflowInAStream(t *testing.T) {
 			t.Errorf("%s: condensed %q: %s", message, header.Get("X-Dewpoint-Condensed"), answer)
 		}
 	}
+}
+
+// TestMessagesThinkingInALoop: a tool loop with thinking switched on by hand is condensed when it fills the window, although upstream takes
+// no newest answer without its thinking, nor with thinking that is bound to what is not there any more.
+func TestMessagesThinkingInALoop(t *testing.T) {
+	t.Parallel()
+	const window = 6000
+	s := newSetting(t, fakeupstream.Options{
+		Seals: fakeupstream.SealThinkingBlocks, ContextWindow: window, IsSummary: isSummary,
+		Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+			return fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: fmt.Sprintf("toolu_%d", r.Index), Name: "Bash", Arguments: `{"command":"make"}`}}}
+		},
+	})
+	c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+models: {claude-x: {context_window: %d, max_output: 400}}
+condenser: {type: llm}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t)), window))))
+	condensed := 0
+	for n := range 60 {
+		if c.step(n) {
+			condensed++
+		}
+	}
+	if condensed < 2 {
+		t.Errorf("condensed %d times", condensed)
+	}
+	dropping := 0
+	for _, r := range s.Upstream.Requests() {
+		if r.Refused != nil {
+			t.Errorf("refused: %v", r.Refused)
+		}
+		if bytes.Contains(r.Body, []byte("drop_block")) {
+			dropping++
+			if got := r.Header.Get("Anthropic-Beta"); got != "some-beta,thinking-binding-controls-2026-08-01" {
+				t.Errorf("sent with %q", got)
+			}
+		}
+	}
+	if dropping != condensed {
+		t.Errorf("%d requests ask for thinking to be dropped, %d were condensed", dropping, condensed)
+	}
+}
+
+// step asks, and answers the call that comes. It reports whether anything was condensed.
+func (c *coder) step(n int) bool {
+	c.t.Helper()
+	body := `{"model":"claude-x","max_tokens":400,"thinking":{"type":"enabled","budget_tokens":200},"tools":[{"name":"Bash","input_schema":{"type":"object"}}],
+		"messages":[` + strings.Join(c.elements, ",") + `]}`
+	req, err := http.NewRequest(http.MethodPost, c.proxy.url()+"/v1/messages", strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "X-Api-Key": {"sk"}, "Anthropic-Version": {"2023-06-01"}, "Anthropic-Beta": {"some-beta"}}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	var said struct{ Content []json.RawMessage }
+	if err = errors.Join(err, json.Unmarshal(answer, &said)); err != nil || resp.StatusCode != http.StatusOK {
+		c.t.Fatalf("step %d: %s: %s (%v)", n, resp.Status, answer, err)
+	}
+	var call struct{ ID string }
+	if err := json.Unmarshal(said.Content[len(said.Content)-1], &call); err != nil {
+		c.t.Fatal(err)
+	}
+	c.elements = append(c.elements, fmt.Sprintf(`{"role":"assistant","content":%s}`, encode(said.Content)),
+		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":"%s"}]}`, call.ID, strings.Repeat(fmt.Sprintf("line %d of a log ", n), 40)))
+	return resp.Header.Get("X-Dewpoint-Condensed") != ""
 }

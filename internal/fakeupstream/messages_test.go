@@ -10,7 +10,7 @@ import (
 )
 
 // postAnthropic sends a body to the Messages API, and gives the status and the answer.
-func postAnthropic(t *testing.T, s *fakeupstream.Server, path, body string) (int, string) {
+func postAnthropic(t *testing.T, s *fakeupstream.Server, path, body string, betas ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, s.URL()+"/v1"+path, strings.NewReader(body))
 	if err != nil {
@@ -18,6 +18,7 @@ func postAnthropic(t *testing.T, s *fakeupstream.Server, path, body string) (int
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Anthropic-Version", "2023-06-01")
+	req.Header["Anthropic-Beta"] = betas
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func TestMessagesThinking(t *testing.T) {
 		"it is to be dropped":       `{"model":"m","thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}},` + torn,
 		"another model has made it": `{"model":"another",` + torn,
 	} {
-		if status, answer := postAnthropic(t, s, "/messages", body); status != http.StatusOK {
+		if status, answer := postAnthropic(t, s, "/messages", body, "thinking-binding-controls-2026-08-01"); status != http.StatusOK {
 			t.Errorf("torn, but %s: %d %s", why, status, answer)
 		}
 	}

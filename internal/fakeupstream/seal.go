@@ -93,7 +93,9 @@ func maker(r *Request) string {
 // the request asks for it. https://docs.claude.com/en/docs/build-with-claude/extended-thinking
 func (x *exchange) drops(signature string) bool {
 	binding := asObject(asObject(x.top["thinking"])["block_binding"])
-	return !strings.Contains(signature, "."+maker(x.req)+".") || asString(binding["prefix_mismatch_behavior"]) == "drop_block"
+	asked := asString(binding["prefix_mismatch_behavior"]) == "drop_block" &&
+		strings.Contains(x.req.Header.Get("Anthropic-Beta"), "thinking-binding-controls")
+	return asked || !strings.Contains(signature, "."+maker(x.req)+".")
 }
 
 func lastPart(signature string) string {

@@ -243,13 +243,28 @@ func TestSummariserCooling(t *testing.T) {
 
 // TestSessionsAreCounted begins sessions and threads in every way.
 func TestSessionsAreCounted(t *testing.T) {
-	r := newRig(t, setup{})
+	r := newRig(t, setup{lines: true})
 	talk := turns("ships", 5)
-	r.ask(messages(talk[:2]...))
-	r.ask(messages(talk[:4]...))                                             // goes on
-	r.ask(messages(append(slices.Clone(talk[:3]), say("user", "else?"))...)) // forks
-	r.ask(messages(turns("planes", 1)...), "X-Dewpoint-Session", "mine")
-	r.ask(messages(turns("trains", 1)...), "X-Dewpoint-Session", "mine") // another thread of it
+	var first any // thread
+	for i, c := range []struct {
+		body, key, relation string
+	}{
+		{messages(talk[:2]...), "", "new"},
+		{messages(talk[:4]...), "", "continuation"},
+		{messages(append(slices.Clone(talk[:3]), say("user", "else?"))...), "", "fork"},
+		{messages(turns("planes", 1)...), "mine", "new"},
+		{messages(turns("trains", 1)...), "mine", "new"}, // another thread of it
+	} {
+		r.ask(c.body, "X-Dewpoint-Session", c.key)
+		line := r.line("request", i+1)
+		if i == 0 {
+			first = line["thread"]
+		}
+		forked := c.relation == "fork" && line["parent"] == first && line["fork_at"] == int64(2)
+		if line["relation"] != c.relation || forked != (line["parent"] != nil) || forked != (line["fork_at"] != nil) {
+			t.Errorf("request %d: %v", i, line)
+		}
+	}
 	r.atEnd(`dewpoint_sessions_begun_total{tenant="default"}`, 2)
 	r.atEnd(`dewpoint_threads_begun_total{kind="new",tenant="default"}`, 3)
 	r.atEnd(`dewpoint_threads_begun_total{kind="fork",tenant="default"}`, 1)

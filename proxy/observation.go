@@ -61,7 +61,7 @@ func (o *observation) recognised(t *engine.Turn, price model.Price) {
 	o.record.Times.Resolved, o.turn = now, t
 	o.record.Turn = &TurnRecord{
 		Session: place.Thread.Session, Thread: place.Thread.ID, Source: place.Source, Begins: place.Begins,
-		New: place.New, Fork: place.New && place.Match == session.MatchInside, Price: price,
+		Relation: relationOf(place), Price: price,
 	}
 	if !place.New {
 		o.record.Turn.Idle = now.Sub(place.Thread.Seen)

@@ -101,6 +101,7 @@ func fields(r *proxy.Record, id string) []zap.Field {
 func turnFields(t *proxy.TurnRecord) []zap.Field {
 	f := []zap.Field{
 		zap.String("session", string(t.Session)), zap.String("thread", string(t.Thread)), zap.String("source", string(t.Source)),
+		zap.String("relation", string(t.Relation.Kind)),
 		zap.Int("events", t.Before.Events), zap.Int("tokens", t.Before.Tokens),
 		zap.Int("events_forwarded", t.After.Events), zap.Int("tokens_forwarded", t.After.Tokens),
 		zap.Float64("condense_ms", milliseconds(waited(t))),
@@ -111,6 +112,12 @@ func turnFields(t *proxy.TurnRecord) []zap.Field {
 			reasons = append(reasons, string(c.Reason))
 		}
 		f = append(f, zap.Strings("condensed", reasons))
+	}
+	if r := t.Relation; r.Parent != "" {
+		f = append(f, zap.String("parent", string(r.Parent)))
+	}
+	if r := t.Relation; r.Kind == proxy.RelationFork {
+		f = append(f, zap.Int("fork_at", r.ForkAt))
 	}
 	if t.Due != "" {
 		f = append(f, zap.String("due", string(t.Due)))

@@ -99,6 +99,7 @@ func (m *Metrics) Tenant(tenant string) {
 	m.history.sessions.WithLabelValues(tenant)
 	m.history.threads.WithLabelValues(tenant, "new")
 	m.history.threads.WithLabelValues(tenant, "fork")
+	m.history.threads.WithLabelValues(tenant, "link")
 	m.history.relieved.WithLabelValues(tenant)
 	for _, source := range [...]session.Source{session.SourceKey, session.SourcePrefix, session.SourceTrace, session.SourceNew} {
 		m.history.recognised.WithLabelValues(tenant, string(source))

@@ -104,11 +104,8 @@ func (m *Metrics) timed(r *proxy.Record, id string) {
 
 func (m *Metrics) recognised(tenant string, t *proxy.TurnRecord) {
 	m.history.recognised.WithLabelValues(tenant, string(t.Source)).Inc()
-	switch {
-	case t.Fork:
-		m.history.threads.WithLabelValues(tenant, "fork").Inc()
-	case t.New:
-		m.history.threads.WithLabelValues(tenant, "new").Inc()
+	if kind := t.Relation.Kind; kind.Begins() {
+		m.history.threads.WithLabelValues(tenant, string(kind)).Inc()
 	}
 	if t.Begins {
 		m.history.sessions.WithLabelValues(tenant).Inc()

@@ -148,7 +148,7 @@ func endResolve(ctx context.Context, of trace.Span, r *proxy.Record) {
 		fail(span, "store_away")
 		return
 	}
-	span.SetAttributes(attribute.String("dewpoint.source", string(r.Turn.Source)), attribute.Bool("dewpoint.thread.new", r.Turn.New))
+	span.SetAttributes(attribute.String("dewpoint.source", string(r.Turn.Source)), attribute.Bool("dewpoint.thread.new", r.Turn.Relation.Kind.Begins()))
 }
 
 // traceID is the trace's id if it is recorded, empty if not.

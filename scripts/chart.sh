@@ -11,3 +11,9 @@ for values in ../helm/ci/*.yaml; do
 	$go tool helm template try ../helm --values "$values" >/dev/null
 done
 $tool gotestsum --format pkgname -- ./...
+if command -v promtool >/dev/null 2>&1; then
+	promtool check rules ../helm/files/alerts.yaml
+	promtool test rules testdata/alerts.yaml
+else
+	echo "alerts: NOT TESTED: that they fire and are quiet: promtool is not installed (Debian's package prometheus has it)"
+fi

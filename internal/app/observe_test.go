@@ -275,7 +275,7 @@ func TestLogIsWhole(t *testing.T) {
 	shut(t, r.App)
 	log.Close(t.Context())
 	text := out.String()
-	for _, part := range []string{`"msg":"log_content is set: `, `"msg":"request","tenant":"default","dialect":"chat","model":"gpt-4o","status":200`, `"msg":"content"`} {
+	for _, part := range []string{`"msg":"log_content is set: `, `"msg":"request","request_id":"`, `"tenant":"default","dialect":"chat","model":"gpt-4o","status":200`, `"msg":"content"`} {
 		if strings.Count(text, part) != 1 {
 			t.Errorf("%s is there %d times in\n%s", part, strings.Count(text, part), text)
 		}

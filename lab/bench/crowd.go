@@ -171,21 +171,23 @@ const tagged = 1_000_000
 
 // condenseAgain asks for condensations, each of a history and with a key that nobody has seen before.
 func condenseAgain(ctx context.Context, w *crowd, c *client) {
-	hard := strings.Repeat("<env></env>", tagged/len("<env></env>"))
+	var rest strings.Builder // behind the run's number
+	rest.WriteString(`"}`)
+	for i := range 12 {
+		text := "an answer"
+		if i == 3 {
+			text = strings.Repeat("<env></env>", tagged/len("<env></env>"))
+		}
+		fmt.Fprintf(&rest, `,{"role":%q,"content":%q}`, [...]string{"assistant", "user"}[i%2], text)
+	}
+	rest.WriteString("]}")
+	hard := []byte(rest.String())
 	for ctx.Err() == nil {
 		id := w.rig.id.Add(1)
-		var b strings.Builder
-		fmt.Fprintf(&b, `{"model":%q,"messages":[{"role":"user","content":"run %d"}`, Model, id)
-		for i := range 12 {
-			text := "an answer"
-			if i == 3 {
-				text = hard
-			}
-			fmt.Fprintf(&b, `,{"role":%q,"content":%q}`, [...]string{"assistant", "user"}[i%2], text)
-		}
-		b.WriteString("]}")
-		_, err := fmt.Fprintf(c.conn, "POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer sk-%d\r\n"+
-			"X-Dewpoint-Condense: now\r\n%s: %d\r\nContent-Length: %d\r\n\r\n%s", w.target.path, id, headerID, uint64(uncompared), b.Len(), b.String())
+		first := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"run %d`, Model, id)
+		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer sk-%d\r\n"+
+			"X-Dewpoint-Condense: now\r\n%s: %d\r\nContent-Length: %d\r\n\r\n", w.target.path, id, headerID, uint64(uncompared), len(first)+len(hard))
+		_, err := (&net.Buffers{[]byte(head + first), hard}).WriteTo(c.conn)
 		if err == nil {
 			err = c.readHead()
 		}

@@ -62,7 +62,7 @@ func sharing(t rapid.TB, r *rig, settings condense.Settings, s condense.Summaris
 // TestOneClientsTroubleIsItsOwn: a client whose key or model is refused, or whose history no model summarises, changes nothing of what
 // goes upstream for another, whatever both of them say.
 func TestOneClientsTroubleIsItsOwn(t *testing.T) {
-	const condensers = 6
+	const condensers, seeds = 6, 20
 	for which := range condensers {
 		for _, trouble := range []string{"key", "model", "content"} {
 			t.Run(fmt.Sprint(which, " ", trouble), func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestOneClientsTroubleIsItsOwn(t *testing.T) {
 				alone, beside := newRig(t, condense.Noop{}), newRig(t, condense.Noop{})
 				alone.tenant.Anonymous, beside.tenant.Anonymous = true, true
 				runs, condensed, failed := 0, 0, 0
-				rapid.Check(t, func(rt *rapid.T) {
+				run := rapid.MakeFuzz(func(rt *rapid.T) {
 					runs++
 					settings := condense.Settings{MaxSize: rapid.IntRange(6, 20).Draw(rt, "max size"), KeepFirst: 1}
 					window := rapid.SampledFrom([]int{0, 3000}).Draw(rt, "window")
@@ -106,6 +106,9 @@ func TestOneClientsTroubleIsItsOwn(t *testing.T) {
 						}
 					}
 				})
+				for seed := range uint64(seeds) {
+					run(t, noise(seed))
+				}
 				if failed == 0 || condensed == 0 && which%3 < 2 { // a ranking writes no record
 					t.Errorf("%d failed, %d were condensed: nothing was tried", failed, condensed)
 				}

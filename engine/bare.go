@@ -14,18 +14,22 @@ func (t *Turn) Bare() bool {
 	if t.relief.bare || t.changed() || !t.condensed() && !t.missed() {
 		return false
 	}
-	end := t.input(condense.Need{}).Loop()
-	if end == 0 {
-		end = math.MaxInt
-	}
 	p := t.project(nil)
-	t.bare(p.view.Items, end)
+	t.bare(p.view.Items, endOfBonds(t.input(condense.Need{})))
 	if p.view.Identity() {
 		return false
 	}
 	t.show(p)
 	t.relief.asItCame, t.relief.bare = true, true
 	return true
+}
+
+// endOfBonds is the position from which sealed reasoning stays: that of the open tool loop that needs it, if there is one.
+func endOfBonds(in condense.Input) int {
+	if loop := in.Loop(); loop > 0 {
+		return loop
+	}
+	return math.MaxInt
 }
 
 // condensed reports whether the thread's answers may be bound to a condensed history.
@@ -49,16 +53,12 @@ func (t *Turn) missed() bool {
 // Bare is a request's body without its sealed reasoning, for one that upstream refused as it came and whose thread is not known: it
 // may have been condensed before. It is nil where that makes no difference. An open tool loop that needs its reasoning keeps its own.
 func Bare(d dialect.Dialect, split *dialect.Request) [][]byte {
-	end := len(split.Messages)
-	if split.NeedsReasoning {
-		for end > 0 && split.Messages[end-1].Kind != session.User {
-			end--
-		}
-	}
+	view := session.View{History: session.NewHistory(session.Hash{}, split.Messages)}
+	end := endOfBonds(condense.Input{View: &view, NeedsReasoning: split.NeedsReasoning})
 	messages, bared := make([][]byte, len(split.Messages)), false
 	for i, m := range split.Messages {
 		messages[i] = m.Raw
-		if i >= end || !m.Sealed {
+		if !m.Sealed || view.History.Pos(i) >= end {
 			continue
 		}
 		if raw, err := d.StripReasoning(m.Raw); err == nil {

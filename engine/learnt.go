@@ -18,7 +18,7 @@ type learnt struct {
 	windows    *lru.Cache[source, learntWindow]
 	alternates *lru.Cache[source, time.Time]     // when upstream last refused roles that do not
 	raw        *lru.Cache[session.ThreadID, int] // the last answer's position
-	lost       *lru.Cache[session.ThreadID, int] // the position up to which reasoning is bound to what nobody knows any more
+	lost       *lru.Cache[session.ThreadID, int] // the last position whose sealed reasoning belongs to a history that was lost
 
 	ready *lru.Cache[session.ThreadID, session.CondensationID] // on top of which one
 }

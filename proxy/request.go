@@ -44,6 +44,8 @@ type request struct {
 type passed struct {
 	split *dialect.Request // nil: it was not read
 	bared [][]byte         // it without its sealed reasoning, where upstream refused it as it came; nil: it did not
+	added string           // the header that what was forwarded last needed; empty: none
+	given []string         // that header as the client sent it
 }
 
 // asked is what a client asked for.

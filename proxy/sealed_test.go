@@ -132,7 +132,7 @@ func (e *elsewhere) Find(ctx context.Context, hashes []session.Hash, hint sessio
 	return e.Store.Find(ctx, hashes, hint, traces...)
 }
 
-// TestSealedAnswersWhileTheStoreIsAway: nobody knows then that answers are bound to a condensed history. Upstream refuses the history as
+// TestSealedAnswersWhileTheStoreIsAway: it is not known then that answers are bound to a condensed history. Upstream refuses the history as
 // it came, and takes it without their reasoning.
 func TestSealedAnswersWhileTheStoreIsAway(t *testing.T) {
 	var store elsewhere

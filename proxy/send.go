@@ -40,13 +40,22 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 	return resp, err
 }
 
-// unbind adds the header that what is forwarded needs, to those of its kind that the client sends.
+// unbind adds the header that what is forwarded needs to those of its kind that the client sends. A body that goes as it came after all
+// goes with the client's own.
 func (r *request) unbind() {
+	p := &r.passed
+	if p.added != "" {
+		if r.header[p.added] = p.given; p.given == nil {
+			r.header.Del(p.added)
+		}
+		p.added = ""
+	}
 	if r.turn == nil {
 		return
 	}
-	if name, value := r.turn.Unbinding(); name != "" && !strings.Contains(r.header.Get(name), value) {
-		r.header.Set(name, strings.TrimPrefix(strings.Join(r.header[name], ",")+","+value, ","))
+	if name, value := r.turn.Unbinding(); name != "" && !strings.Contains(strings.Join(r.header[name], ","), value) {
+		p.added, p.given = name, r.header[name]
+		r.header.Set(name, strings.Join(append(slices.Clone(p.given), value), ","))
 	}
 }
 

@@ -189,6 +189,45 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
+// TestMessagesUnbindingIsRefused: where upstream does not know the header, the request goes again as it came, with the client's own.
+func TestMessagesUnbindingIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{
+		Seals: fakeupstream.SealThinkingBlocks, IsSummary: isSummary,
+		Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+			if bytes.Contains(r.Body, []byte("drop_block")) {
+				return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "Unexpected value for the anthropic-beta header"}}
+			}
+			return fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: fmt.Sprintf("toolu_%d", r.Index), Name: "Bash", Arguments: `{"command":"make"}`}}}
+		},
+	})
+	c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+models: {claude-x: {context_window: 6000, max_output: 400}}
+condenser: {type: llm}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t))))))
+	for n := range 30 {
+		c.step(n)
+	}
+	dropping := 0
+	for _, r := range s.Upstream.Requests() {
+		asks := bytes.Contains(r.Body, []byte("drop_block"))
+		if asks {
+			dropping++
+		}
+		if got := r.Header.Get("Anthropic-Beta"); !r.Summary && asks != (got != "some-beta") {
+			t.Errorf("request %d went with %q", r.Index, got)
+		}
+	}
+	if dropping == 0 {
+		t.Error("nothing was condensed")
+	}
+}
+
 // step asks, and answers the call that comes. It reports whether anything was condensed.
 func (c *coder) step(n int) bool {
 	c.t.Helper()

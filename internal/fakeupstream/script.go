@@ -20,7 +20,7 @@ type Answer struct {
 	OmitUsage    bool   // some servers never send it
 	ChunkRunes   int    // characters a streamed chunk; 0 is the server's
 
-	Sealed func(message json.RawMessage) // is told of the message, where the server seals it; nil: nobody is
+	Sealed func(message json.RawMessage) // is told of the message where the server seals it; may be nil
 
 	Error *APIError // answer with this error instead of a message
 	Raw   *Raw      // answer with these bytes instead

@@ -169,7 +169,7 @@ func readSlowly(ctx context.Context, w *crowd, c *client) {
 // tagged is a message of a user that is hard to read, in bytes.
 const tagged = 1_000_000
 
-// condenseAgain asks for condensations, each of a history and with a key that nobody has seen before.
+// condenseAgain asks for condensations, each of a history and with a key that were never seen before.
 func condenseAgain(ctx context.Context, w *crowd, c *client) {
 	var rest strings.Builder // behind the run's number
 	rest.WriteString(`"}`)

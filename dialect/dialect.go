@@ -67,6 +67,12 @@ type Unbinder interface {
 	Unbinding() (name, value string)
 }
 
+// Opener is a Dialect whose streams begin with events that say nothing of the answer yet, not even whether there will be one.
+type Opener interface {
+	// Opening reports whether an event, whole, is such.
+	Opening(event []byte) bool
+}
+
 // Span is the bytes From to To-1 of a body.
 type Span struct{ From, To int }
 

@@ -49,7 +49,7 @@ func format() split.Format {
 	return split.Format{
 		List:    "messages",
 		Members: []string{"model", "stream", "max_tokens", "max_completion_tokens", "tools", "functions", "thinking"},
-		Version: version, Skip: isThinking, Reader: newReader,
+		Version: version, Texts: []string{"text"}, Skip: isThinking, Reader: newReader,
 	}
 }
 

@@ -130,6 +130,12 @@ func (r *reader) Element() error {
 	return nil
 }
 
+// Text reports that a history is no text.
+func (r *reader) Text(rawjson.Value) bool { return false }
+
+// Close has nothing to file.
+func (r *reader) Close() {}
+
 // Take reads calls.
 func (r *reader) Take(slot *rawjson.Value) (bool, error) {
 	const noCall = "a tool call is not an object"

@@ -35,7 +35,7 @@ func New(o split.Options) *Dialect {
 	return &Dialect{split.New(split.Format{
 		List:    "messages",
 		Members: []string{"model", "stream", "max_tokens", "system", "tools", "thinking"},
-		Version: version, Skip: isThinking, Reader: newReader,
+		Version: version, Texts: []string{"text"}, Skip: isThinking, Reader: newReader,
 	}, o)}
 }
 

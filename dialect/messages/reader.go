@@ -136,6 +136,12 @@ func (r *reader) Element() error {
 	return nil
 }
 
+// Text reports that a history is no text.
+func (r *reader) Text(rawjson.Value) bool { return false }
+
+// Close has nothing to file.
+func (r *reader) Close() {}
+
 // Take reads the blocks of a content.
 func (r *reader) Take(slot *rawjson.Value) (bool, error) {
 	if slot != &r.msg.content || r.w.Kind() != rawjson.Array {

@@ -22,9 +22,9 @@ type canon struct {
 	plain   []byte // arguments decoded, or a string spelt canonically
 	members []member
 	parts   []part
-	skip    func(kind rawjson.Value) bool // parts that do not count
-	twice   string                        // a key that a part had twice, of those that say what it is
-	steps   int                           // comparisons, and bytes moved, while sorting: what is more than linear
+	format  *Format
+	twice   string // a key that a part had twice, of those that say what it is
+	steps   int    // comparisons, and bytes moved, while sorting: what is more than linear
 }
 
 // member is a member in buf: from its key's quote to colon, and to the end of the comma after its value.
@@ -84,7 +84,7 @@ func (c *canon) list(text []byte) bool {
 		} else {
 			c.value(&s)
 		}
-		if p.to = len(c.buf); !c.skip(p.kind) {
+		if p.to = len(c.buf); !c.format.Skip(p.kind) {
 			c.parts = append(c.parts, p)
 		}
 	}
@@ -97,7 +97,7 @@ func (c *canon) lone() (rawjson.Value, bool) {
 		return rawjson.Value{}, false
 	}
 	p := &c.parts[0]
-	return p.text, p.members == 2 && p.kind.Is("text") && p.text.Kind == rawjson.String
+	return p.text, p.members == 2 && slices.ContainsFunc(c.format.Texts, p.kind.Is) && p.text.Kind == rawjson.String
 }
 
 func (c *canon) value(s *rawjson.Scanner) {
@@ -140,7 +140,7 @@ func (c *canon) object(s *rawjson.Scanner, p *part) {
 		if p != nil && p.again(c.buf[m.from:m.colon]) {
 			c.twice = string(s.Key().Raw)
 		}
-		if p != nil && p.drops(c.buf[m.from:m.colon], s.Kind()) {
+		if p != nil && (s.Kind() == rawjson.Null || c.drops(c.buf[m.from+1:m.colon-1])) {
 			c.buf = c.buf[:m.from]
 			continue
 		}
@@ -176,8 +176,8 @@ func (p *part) again(key []byte) (was bool) {
 }
 
 // drops reports whether a member of a part does not count.
-func (p *part) drops(key []byte, kind rawjson.Kind) bool {
-	return kind == rawjson.Null || string(key) == `"cache_control"`
+func (c *canon) drops(key []byte) bool {
+	return string(key) == "cache_control" || slices.Contains(c.format.Drop, string(key))
 }
 
 func (p *part) note(key []byte, v rawjson.Value) {

@@ -43,7 +43,7 @@ const (
 )
 
 func newDigest(f *Format) Digest {
-	return Digest{version: f.Version, state: sha256.New(), buf: make([]byte, 0, hashBuffer), canon: canon{skip: f.Skip}}
+	return Digest{version: f.Version, state: sha256.New(), buf: make([]byte, 0, hashBuffer), canon: canon{format: f}}
 }
 
 func (h *Digest) reset() {

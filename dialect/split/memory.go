@@ -170,13 +170,13 @@ func (b *beginning) held() int { return b.kept + perMessage*len(b.messages) }
 // remembered gives all messages of the body. Where it pays, they are kept as a beginning, and do not alias the body; they are
 // those of the beginning that was read on from, and fresh ones.
 func (w *Walker) remembered() []session.Message {
-	memory := &w.of.memory
+	memory, settled := &w.of.memory, w.settled()
 	switch {
 	case len(w.fresh.messages) == 0:
 		return slices.Clip(w.past.messages())
 	case memory.limit > 0 && len(w.text) >= minBegun:
-		if size := w.fresh.ends[len(w.fresh.ends)-1].element; memory.limit >= size*2 {
-			return w.remember(memory, size)
+		if settled > 0 && memory.limit >= w.fresh.ends[settled-1].element*2 {
+			return append(w.remember(memory, settled), w.fresh.messages[settled:]...)
 		}
 		return append(slices.Clip(w.past.messages()), w.fresh.messages...)
 	case cap(w.fresh.messages) <= maxItems:
@@ -187,11 +187,21 @@ func (w *Walker) remembered() []session.Message {
 	return messages
 }
 
-// remember makes a beginning of the body up to there, and gives its messages.
-func (w *Walker) remember(m *memory, size int) []session.Message {
+// settled is how many of the fresh messages can be read on from: what follows in another body cannot become a part of them.
+func (w *Walker) settled() int {
+	n := len(w.fresh.ends)
+	for n > 0 && w.fresh.ends[n-1].element == 0 {
+		n--
+	}
+	return n
+}
+
+// remember makes a beginning of the body up to the end of so many fresh messages, and gives its messages.
+func (w *Walker) remember(m *memory, fresh int) []session.Message {
+	size := w.fresh.ends[fresh-1].element
 	b := &beginning{size: size, inside: w.inside.From, top: w.opening()}
 	from := w.past.copyTo(b)
-	b.messages, b.ends = append(b.messages, w.fresh.messages...), append(b.ends, w.fresh.ends...)
+	b.messages, b.ends = append(b.messages, w.fresh.messages[:fresh]...), append(b.ends, w.fresh.ends[:fresh]...)
 	b.own(w.text[:size], from, w.past.known)
 	m.keep(b, w.past.of)
 	return b.messages[:len(b.messages):len(b.messages)]

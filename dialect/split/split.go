@@ -22,14 +22,21 @@ type Format struct {
 	List    string                        // the member of the body that holds the history
 	Members []string                      // the other members of the body that the dialect reads
 	Version string                        // of the canonical form; every digest begins with it
+	Texts   []string                      // types of the parts of a content that are text; a lone one is what it says
+	Drop    []string                      // members of parts that no digest counts, next to cache_control
 	Skip    func(kind rawjson.Value) bool // parts of a content that no digest counts, by their type
 	Reader  func(*Walker) Reader          // reads messages; it is used by one goroutine at a time
 }
 
 // Reader reads the elements of a history.
 type Reader interface {
-	// Element reads the object that the walker stands in front of, and files the messages that it holds.
+	// Element reads the object that the walker stands in front of, and files the messages that it holds. It may hold back what it
+	// read, and file it later with what follows.
 	Element() error
+	// Text files a history that is a text instead of a list, and reports whether there may be such.
+	Text(text rawjson.Value) bool
+	// Close files what was held back: the list has ended.
+	Close()
 	// Take reads the value of a key if that is looked into, and reports whether it is.
 	Take(slot *rawjson.Value) (bool, error)
 	// Reset forgets the body that was read.

@@ -146,10 +146,9 @@ func (w *Walker) body() error {
 func (w *Walker) read() error {
 	switch {
 	case w.past.of != nil:
-		if err := w.elements(w.element); err != nil {
+		if err := w.rest(); err != nil {
 			return err
 		}
-		w.closeList()
 	case !w.scan.Object():
 		w.odd = "the body is not a JSON object"
 		return nil
@@ -252,17 +251,28 @@ func (w *Walker) history() error {
 	from := w.scan.Offset() + 1
 	if !w.scan.Array() {
 		w.list = w.scan.Value()
-		w.odd = w.format.List + " is not an array"
+		w.inside = dialect.Span{From: from - 1, To: w.scan.Offset()}
+		if w.list.Kind != rawjson.String || !w.reader.Text(w.list) {
+			w.odd = w.format.List + " is not an array"
+		}
 		return nil
 	}
 	w.list.Kind = rawjson.Array
 	w.inside.From = from
 	w.before.copy(&w.top)
+	return w.rest()
+}
+
+// rest reads what is left of the list.
+func (w *Walker) rest() error {
 	if err := w.elements(w.element); err != nil {
 		return err
 	}
-	w.closeList()
-	return nil
+	if !w.Failed() {
+		w.reader.Close()
+	}
+	w.inside.To, w.index = w.scan.Offset()-1, -1
+	return w.unambiguous()
 }
 
 // element reads one element of the list.
@@ -310,8 +320,6 @@ func (w *Walker) elements(read func() error) error {
 	return nil
 }
 
-func (w *Walker) closeList() { w.inside.To, w.index = w.scan.Offset()-1, -1 }
-
 // Nested reads an object into p; other values than null are odd.
 func (w *Walker) Nested(slot *rawjson.Value, p Place, at, odd string) error {
 	if !w.scan.Object() {
@@ -343,6 +351,17 @@ func (w *Walker) Slot(name []byte) *rawjson.Value {
 // Member is the value of a member of the body, which Format.Members has.
 func (w *Walker) Member(name string) rawjson.Value {
 	return w.top.read[slices.Index(w.format.Members, name)]
+}
+
+// Before is a message that was filed before: 0 is the last one. It is nil where there are not so many.
+func (w *Walker) Before(n int) *session.Message {
+	if n < len(w.fresh.messages) {
+		return &w.fresh.messages[len(w.fresh.messages)-1-n]
+	}
+	if n -= len(w.fresh.messages); n < w.past.known {
+		return &w.past.of.messages[w.past.known-1-n]
+	}
+	return nil
 }
 
 // File adds a message whose raw text ends at an offset of the body, the ids of the calls that it makes, and that of the call

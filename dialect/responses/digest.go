@@ -1,0 +1,122 @@
+package responses
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// The canonical form of a message is the version below and then frames:
+//
+//	role             developer counts as system; assistant for all that a model said
+//	content          of a message, as split.Digest has it
+//	each call        id; type, if not function_call; name and namespace; arguments, input or action
+//	call id, output  of a result
+//	each other item  its members, by name
+//
+// Reasoning does not count, nor do the ids and states of items, annotations and logprobs: clients leave them out.
+const version = "dewpoint/responses/1\n"
+
+// Fields of a frame.
+const (
+	fieldRole      = 'r'
+	fieldContent   = 'c'
+	fieldPart      = 'p'
+	fieldCall      = 'C' // begins a call
+	fieldID        = 'i'
+	fieldType      = 't'
+	fieldName      = 'n'
+	fieldSpace     = 's'
+	fieldArguments = 'a'
+	fieldInput     = 'I'
+	fieldAction    = 'A'
+	fieldResult    = 'R'
+	fieldOutput    = 'o'
+	fieldItem      = 'O' // begins another item
+	fieldKey       = 'k'
+	fieldValue     = 'v'
+)
+
+func instructionsDigest(h *split.Digest, text rawjson.Value) session.Hash {
+	h.Begin()
+	h.Word(fieldRole, "system")
+	h.Content(fieldContent, fieldPart, text)
+	return h.End()
+}
+
+func messageDigest(h *split.Digest, it *item) session.Hash {
+	h.Begin()
+	if it.role.Is("developer") {
+		h.Word(fieldRole, "system")
+	} else {
+		h.Value(fieldRole, it.role)
+	}
+	h.Content(fieldContent, fieldPart, it.content)
+	return h.End()
+}
+
+func resultDigest(h *split.Digest, it *item) session.Hash {
+	h.Begin()
+	h.Word(fieldRole, "tool")
+	if !it.kind.Is("function_call_output") {
+		h.Value(fieldType, it.kind)
+	}
+	h.Value(fieldResult, it.answers())
+	h.Content(fieldOutput, fieldPart, it.output)
+	return h.End()
+}
+
+// turnDigest is that of what a model said.
+func turnDigest(h *split.Digest, items []item) session.Hash {
+	h.Begin()
+	h.Word(fieldRole, "assistant")
+	for i := range items {
+		items[i].digest(h)
+	}
+	return h.End()
+}
+
+func (it *item) digest(h *split.Digest) {
+	switch {
+	case it.isReasoning():
+	case it.isMessage():
+		h.Content(fieldContent, fieldPart, it.content)
+	case it.kind.Is("function_call"), it.kind.Is("custom_tool_call"), it.kind.Is("local_shell_call"):
+		h.Mark(fieldCall)
+		h.Value(fieldID, it.call)
+		if !it.kind.Is("function_call") {
+			h.Value(fieldType, it.kind)
+		}
+		h.Value(fieldName, it.name)
+		h.Value(fieldSpace, it.space)
+		h.Arguments(fieldArguments, it.arguments)
+		h.Value(fieldInput, it.input)
+		h.Value(fieldAction, it.action)
+	default:
+		it.other(h)
+	}
+}
+
+// other adds an item of a type that is not looked into.
+func (it *item) other(h *split.Digest) {
+	h.Mark(fieldItem)
+	type member struct {
+		key   []byte
+		value rawjson.Value
+	}
+	var all []member
+	for key, v := range rawjson.Members(it.raw) {
+		if name := string(key.Raw); name == "status" || name == "id" && !it.kind.Is("item_reference") {
+			continue
+		}
+		all = append(all, member{key.Raw, v})
+	}
+	slices.SortStableFunc(all, func(a, b member) int { return bytes.Compare(a.key, b.key) })
+	for _, m := range all {
+		h.Word(fieldKey, string(m.key))
+		h.Value(fieldValue, m.value)
+	}
+}

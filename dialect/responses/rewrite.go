@@ -1,0 +1,153 @@
+package responses
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
+
+// Rewrite gives a message of a user or a result with another text. Everything else of it stays as the client wrote it. Results that
+// are more than text, such as a screenshot, cannot be rewritten.
+func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
+	it, err := single(raw)
+	if err != nil {
+		return nil, fmt.Errorf("rewrite message: %w", err)
+	}
+	quoted := rawjson.AppendQuote(nil, text)
+	switch class := it.class(); {
+	case class == typed:
+		return with(it.raw, "content", quoted), nil
+	case class != result:
+		return nil, errors.New("rewrite message: it is neither a user's nor a result")
+	case it.kind.Is("shell_call_output"):
+		chunk := slices.Concat([]byte(`[{"stdout":`), quoted, []byte(`,"stderr":"","outcome":{"type":"exit","exit_code":0}}]`))
+		return with(it.raw, "output", chunk), nil
+	case it.output.Kind == rawjson.Object || it.output.Kind == 0:
+		return nil, errors.New("rewrite message: its output is no text")
+	}
+	return with(it.raw, "output", quoted), nil
+}
+
+// single is the only item of a raw text.
+func single(raw []byte) (item, error) {
+	items, err := itemsOf(raw)
+	if err == nil && len(items) != 1 {
+		err = errors.New("it is more than one item")
+	}
+	if err != nil {
+		return item{}, err
+	}
+	return items[0], nil
+}
+
+// with gives an object with another value for a member, which it has.
+func with(object []byte, name string, value []byte) []byte {
+	out := append(make([]byte, 0, len(object)+len(value)), '{')
+	for key, v := range rawjson.Members(object) {
+		if string(key.Raw) == name {
+			v.Raw = value
+		}
+		out = split.AppendMember(out, key, v.Raw)
+	}
+	return append(out, '}')
+}
+
+// StripReasoning gives what a model said without the reasoning that is bound to what stood before it, and without the ids by which
+// upstream would look for such reasoning. What has reasoning of another binding, which is bound to the items behind it, stays as it is.
+func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
+	items, err := itemsOf(raw)
+	if err != nil {
+		return nil, fmt.Errorf("strip reasoning: %w", err)
+	}
+	if items[0].class() != said || !leans(items) && !slices.ContainsFunc(items, bound) {
+		return raw, nil
+	}
+	var left [][]byte
+	for i := range items {
+		if !items[i].bound() {
+			left = append(left, items[i].anonymous())
+		}
+	}
+	if len(left) == 0 {
+		return d.Reply("(no text)"), nil
+	}
+	return bytes.Join(left, comma), nil
+}
+
+// anonymous is an item without its id. A reference is nothing else.
+func (it *item) anonymous() []byte {
+	if it.id.Kind == 0 || it.kind.Is("item_reference") || it.kind.Is("mcp_approval_request") {
+		return it.raw
+	}
+	out := append(make([]byte, 0, len(it.raw)), '{')
+	for key, v := range rawjson.Members(it.raw) {
+		if string(key.Raw) != "id" {
+			out = split.AppendMember(out, key, v.Raw)
+		}
+	}
+	return append(out, '}')
+}
+
+// Merge gives the first of two messages of a user with the content of the second behind its own.
+func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
+	a, err := single(first)
+	if err != nil {
+		return nil, fmt.Errorf("merge message: %w", err)
+	}
+	b, err := single(second)
+	if err != nil {
+		return nil, fmt.Errorf("merge message: %w", err)
+	}
+	if !a.isMessage() || !b.isMessage() || a.content.Kind == 0 {
+		return nil, fmt.Errorf("merge message: %w", errForm)
+	}
+	parts := bytes.Join(append(partsOf(a.content), partsOf(b.content)...), comma)
+	return with(a.raw, "content", slices.Concat([]byte{'['}, parts, []byte{']'})), nil
+}
+
+// partsOf are the parts of a user's content, raw. A text is one.
+func partsOf(content rawjson.Value) (parts [][]byte) {
+	if content.Kind == rawjson.String {
+		return [][]byte{slices.Concat([]byte(`{"type":"input_text","text":`), content.Raw, []byte{'}'})}
+	}
+	for part := range rawjson.Elements(content.Raw) {
+		parts = append(parts, part.Raw)
+	}
+	return parts
+}
+
+// Join gives a request's body with other messages in the place of its own. The instructions stay as the client wrote them.
+func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
+	items := slices.DeleteFunc(slices.Clone(messages), isInstructions)
+	if text := r.Body[r.Inside.From:r.Inside.To]; isInstructions(text) && r.Body[r.Inside.From-1] != '[' { // the history is a text
+		if len(items) == 1 && bytes.Equal(items[0], lone(text)) {
+			return [][]byte{r.Body}
+		}
+		bracketed := slices.Concat(r.Body[:r.Inside.From], []byte("[]"), r.Body[r.Inside.To:])
+		at := r.Inside.From + 1
+		r = &dialect.Request{Body: bracketed, Inside: dialect.Span{From: at, To: at}}
+	}
+	return r.Join(items)
+}
+
+// lone is the message that a history stands for which is a text.
+func lone(text []byte) []byte {
+	return slices.Concat([]byte(`{"type":"message","role":"user","content":`), text, []byte{'}'})
+}
+
+// Compose makes a body that has these messages, which may be nothing else than what Split gave.
+func (d *Dialect) Compose(messages [][]byte) []byte {
+	head := []byte(`{"model":"",`)
+	if len(messages) > 0 && isInstructions(messages[0]) {
+		head = slices.Concat(head, []byte(`"instructions":`), messages[0], comma)
+		messages = messages[1:]
+	}
+	return slices.Concat(head, []byte(`"input":[`), bytes.Join(messages, comma), []byte("]}"))
+}
+
+var comma = []byte{','}

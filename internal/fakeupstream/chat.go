@@ -85,7 +85,7 @@ func (s *Server) answer(x *exchange) Answer {
 	if !ok {
 		a = s.options.Reply(&req)
 	}
-	if s.options.Seals != "" && a.Error == nil && a.Raw == nil && !x.speaksAnthropic() {
+	if s.options.Seals != "" && a.Error == nil && a.Raw == nil && !x.speaksAnthropic() && !x.speaksResponses() {
 		a.Message = s.seal(x, a.message())
 		if a.Sealed != nil {
 			a.Sealed(a.Message)

@@ -2,6 +2,7 @@ package fakeupstream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -49,6 +50,8 @@ type Server struct {
 	mu       sync.Mutex
 	queue    []Answer
 	sealed   seals
+	kept     stored
+	unable   bool // it knows no compaction
 	listener net.Listener
 	closed   bool
 	work     sync.WaitGroup // the serve loop, the connections and the handlers; added to under mu, unless closed
@@ -124,6 +127,9 @@ func (s *Server) Close() {
 // DropCache empties the simulated prompt cache: all prompts are cold.
 func (s *Server) DropCache() { s.cache.drop() }
 
+// RefuseCompaction has the Responses API know no compaction, as most servers do not. Call it before Start.
+func (s *Server) RefuseCompaction() { s.unable = true }
+
 // begin adds a piece of work for Close to wait for; false after Close.
 func (s *Server) begin() bool {
 	s.mu.Lock()
@@ -174,9 +180,15 @@ const asker = "dewpoint"
 
 // newRequest reads of the body what can be read; whether it is right is judged later.
 func newRequest(r *http.Request, body []byte, top object) *Request {
+	history := asArray(top["messages"])
+	if strings.Contains(r.URL.Path, "/responses") {
+		if history = asArray(top["input"]); kindOf(top["input"]) == kindString {
+			history = []json.RawMessage{joinObject([]member{{"role", mustJSON("user")}, {"content", top["input"]}})}
+		}
+	}
 	return &Request{
 		Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Body: body,
-		Model: asString(top["model"]), Stream: isTrue(top["stream"]), Messages: asArray(top["messages"]), Tools: top["tools"],
+		Model: asString(top["model"]), Stream: isTrue(top["stream"]), Messages: history, Tools: top["tools"],
 		Phase: PhaseUpload,
 	}
 }
@@ -221,6 +233,12 @@ func (x *exchange) route() {
 		x.anthropic(x.messages)
 	case path == "/messages/count_tokens":
 		x.anthropic(x.countTokens)
+	case path == "/responses":
+		x.only(http.MethodPost, x.responses)
+	case path == "/responses/input_tokens":
+		x.only(http.MethodPost, x.inputTokens)
+	case path == "/responses/compact":
+		x.only(http.MethodPost, x.compact)
 	case path == "/embeddings":
 		x.only(http.MethodPost, x.embeddings)
 	case path == "/models":

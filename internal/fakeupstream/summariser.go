@@ -30,8 +30,12 @@ func Extract(req *Request) Answer {
 		return Answer{ToolCalls: []ToolCall{{ID: "call_summary", Name: name, Arguments: string(filled)}}}
 	}
 	format := asObject(asObject(req.Body)["response_format"])
-	if schema := asObject(format["json_schema"])["schema"]; given(schema) {
-		return Answer{Content: string(fill(schema, text))}
+	for _, schema := range []json.RawMessage{
+		asObject(format["json_schema"])["schema"], asObject(asObject(asObject(req.Body)["text"])["format"])["schema"],
+	} {
+		if given(schema) {
+			return Answer{Content: string(fill(schema, text))}
+		}
 	}
 	return Answer{Content: "CURRENT_STATE: " + extract(text)}
 }
@@ -46,6 +50,9 @@ func forcedFunction(top object) (name string, parameters json.RawMessage) {
 	anthropics := asString(asObject(top["tool_choice"])["name"])
 	for _, tool := range tools {
 		if t := asObject(tool); anthropics != "" && asString(t["name"]) == anthropics {
+			if kindOf(t["parameters"]) == kindObject { // the Responses API
+				return anthropics, t["parameters"]
+			}
 			return anthropics, t["input_schema"]
 		}
 		f := asObject(asObject(tool)["function"])

@@ -1,0 +1,93 @@
+package fakeupstream
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// reason puts reasoning in front of items. It is bound to all that stands before it where the server's seal is, else to the first of the
+// items: one is refused without the other.
+// https://platform.openai.com/docs/guides/reasoning
+func (x *exchange) reason(items, before []json.RawMessage) []json.RawMessage {
+	s := x.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.sealed.answers
+	s.sealed.answers++
+	if s.options.SealWhen != nil && !s.options.SealWhen(n) {
+		return items
+	}
+	id := fmt.Sprintf("rs_%06d", x.req.Index)
+	members := []member{{"type", mustJSON("reasoning")}, {"id", mustJSON(id)}, {"summary", json.RawMessage("[]")}}
+	if s.options.Seals.bindsPrefix() {
+		members = append(members, member{"format", mustJSON(string(SealClaudeDetails))}, member{"signature", mustJSON(x.boundTo(before))})
+		return append([]json.RawMessage{joinObject(members)}, items...)
+	}
+	if s.kept.followers == nil {
+		s.kept.followers, s.kept.reasons = map[string]string{}, map[string]string{}
+	}
+	s.kept.followers[id] = itemEssence(items[0])
+	for _, item := range items {
+		s.kept.reasons[asString(asObject(item)["id"])] = id
+	}
+	members = append(members, member{"encrypted_content", mustJSON("sealed." + id)})
+	return append([]json.RawMessage{joinObject(members)}, items...)
+}
+
+// boundTo is the signature of reasoning that stands behind items.
+func (x *exchange) boundTo(items []json.RawMessage) string {
+	h := sha256.New()
+	h.Write(x.req.Tools)
+	h.Write(x.top["instructions"])
+	for _, item := range items {
+		if typeOf(item) == "reasoning" {
+			continue
+		}
+		for _, m := range membersOf(item) {
+			if m.key != "id" && m.key != "status" {
+				h.Write([]byte(m.key))
+				h.Write(m.value)
+			}
+		}
+	}
+	return "prefix." + maker(x.req) + "." + hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// itemEssence tells an item of a model's from others.
+func itemEssence(item json.RawMessage) string {
+	o := asObject(item)
+	return typeOf(item) + "\x00" + asString(o["call_id"]) + "\x00" + contentText(o["content"])
+}
+
+// checkReasoning refuses reasoning without what follows it, what follows it without it, and what was bound to another history.
+func (x *exchange) checkReasoning(items []json.RawMessage) *APIError {
+	s := x.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := map[string]bool{}
+	for i, item := range items {
+		o := asObject(item)
+		id := asString(o["id"])
+		if needed := s.kept.reasons[id]; needed != "" && !seen[needed] {
+			return refuse("input", "", "Item '%s' of type '%s' was provided without its required 'reasoning' item: '%s'.", id, typeOf(item), needed)
+		}
+		if typeOf(item) != "reasoning" {
+			continue
+		}
+		if signature := asString(o["signature"]); signature != "" && signature != x.boundTo(items[:i]) && !x.drops(signature) {
+			return refuse("input", "", "input[%d]: the reasoning is bound to a different conversation.", i)
+		}
+		made, ours := strings.CutPrefix(asString(o["encrypted_content"]), "sealed.")
+		switch follower := s.kept.followers[made]; {
+		case given(o["encrypted_content"]) && (!ours || follower == ""):
+			return refuse("input", "invalid_encrypted_content", "The encrypted content for item %s could not be verified.", id)
+		case follower != "" && (i+1 == len(items) || itemEssence(items[i+1]) != follower):
+			return refuse("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", made)
+		}
+		seen[made] = true
+	}
+	return nil
+}

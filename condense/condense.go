@@ -84,13 +84,14 @@ type Endpoint struct {
 
 // The protocols that a summariser is called in, by the names of their dialects.
 const (
-	APIChat     = "chat"
-	APIMessages = "messages"
+	APIChat      = "chat"
+	APIMessages  = "messages"
+	APIResponses = "responses"
 )
 
 // Way is how calls of a client reach its upstream, which our own calls to the same upstream go as well.
 type Way struct {
-	API       string // APIChat or APIMessages; empty: APIChat
+	API       string // one of those above; empty: APIChat
 	Path      string // below the base URL, before the API's own path: of an Azure deployment
 	Query     string // e.g. api-version
 	KeyHeader string // that the key is in; empty: Authorization, or Azure's where the server is

@@ -79,14 +79,15 @@ const DefaultStoreSize limit.Bytes = 4 << 30
 
 // The protocols that a condenser model is called in.
 const (
-	APIChat     = "chat"
-	APIMessages = "messages"
+	APIChat      = "chat"
+	APIMessages  = "messages"
+	APIResponses = "responses"
 )
 
 // LLM is a condenser model. See Config.LLMFor for what empty fields mean.
 type LLM struct {
 	Model       string        `yaml:"model"`
-	API         string        `yaml:"api,omitempty"` // APIChat or APIMessages; empty: the request's at its own upstream, elsewhere APIChat
+	API         string        `yaml:"api,omitempty"` // one of those above; empty: the request's at its own upstream, elsewhere APIChat
 	BaseURL     string        `yaml:"base_url"`
 	APIKey      Secret        `yaml:"api_key"`
 	Timeout     time.Duration `yaml:"timeout"`               // of one call; 0: Limits.SummariserTimeout

@@ -175,10 +175,8 @@ func (v *validator) llms() {
 		llm, key := v.config.LLMs[name], syntax.Join("llms", name)
 		v.when(name == "", key, "has an empty name: name it, as llms.cheap")
 		v.when(llm.Model == "", key+".model", "is missing: name the model to call")
-		if llm.API == "responses" {
-			v.add(key+".api", "is responses, in which models are not called yet: use %s or %s", APIChat, APIMessages)
-		} else if llm.API != "" {
-			v.oneOf(key+".api", llm.API, APIChat, APIMessages)
+		if llm.API != "" {
+			v.oneOf(key+".api", llm.API, APIChat, APIMessages, APIResponses)
 		}
 		if llm.BaseURL != "" {
 			v.baseURL(key+".base_url", llm.BaseURL)

@@ -30,8 +30,8 @@ const (
 	slowestWriting = 20      // tokens a second
 )
 
-// Caller is a condense.Summariser that speaks Chat Completions, or the Messages API where the endpoint says so. Answers are streamed where
-// the server does that. It may be used concurrently.
+// Caller is a condense.Summariser that speaks Chat Completions, or the Messages or the Responses API where the endpoint says so. Answers
+// are streamed where the server does that. It may be used concurrently.
 type Caller struct {
 	Client      *http.Client  // nil: http.DefaultClient
 	Timeout     time.Duration // longest silence of the server; 0: DefaultTimeout
@@ -51,7 +51,7 @@ func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 	before := c.Lacks.of(r)
 	known := before
 	for {
-		answer, err := c.call(ctx, r, known)
+		answer, err := c.attempt(ctx, r, known)
 		ended := err == nil || errors.Is(err, errSilent) || errors.Is(err, errWhole)
 		if known.learn(err) && !ended {
 			continue
@@ -62,8 +62,17 @@ func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 		if err != nil && !errors.Is(err, errWhole) {
 			return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
 		}
-		return reply(answer, r.Function), nil
+		return answer, nil
 	}
+}
+
+// attempt makes one call, in the form that the server takes.
+func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (condense.Reply, error) {
+	if r.Endpoint.Way.API == condense.APIResponses {
+		return c.responses(ctx, r, l)
+	}
+	answer, err := c.call(ctx, r, l)
+	return reply(answer, r.Function), err
 }
 
 func (c Caller) request(r condense.Request) openai.ChatCompletionRequest {

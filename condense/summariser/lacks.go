@@ -43,6 +43,7 @@ type lacks struct {
 	effort  bool // reasoning_effort
 	options bool // stream_options
 	stream  bool // stream
+	limit   bool // max_output_tokens, of the Responses API
 }
 
 func (l *Lacks) of(r condense.Request) lacks {
@@ -87,6 +88,8 @@ func (l *lacks) learn(err error) bool {
 	var mistyped *json.UnmarshalTypeError
 	switch {
 	case err == nil, refused && text == "":
+	case strings.Contains(text, "max_output_tokens"):
+		l.limit = true
 	case has(text, `(reasoning_)?effort`):
 		l.effort = true
 	case strings.Contains(text, "stream_options"), strings.Contains(text, "include_usage"):
@@ -104,7 +107,7 @@ func has(text, word string) bool {
 }
 
 // refusal reports whether a server refused a request, and what it says, in lower case, if it may not take the request's form.
-func refusal(err error) (text string, refused bool) {
+func refusal(err error) (text string, is bool) {
 	var parameter string
 	var status int
 	if e, ok := errors.AsType[*openai.APIError](err); ok {
@@ -114,6 +117,8 @@ func refusal(err error) (text string, refused bool) {
 		status, text = e.HTTPStatusCode, e.Message
 	} else if e, ok := errors.AsType[*openai.RequestError](err); ok {
 		status, text = e.HTTPStatusCode, string(e.Body)
+	} else if e, ok := errors.AsType[*refused](err); ok {
+		status, text = e.status, e.said
 	}
 	switch status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented:

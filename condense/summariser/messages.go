@@ -1,15 +1,10 @@
 package summariser
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -30,8 +25,11 @@ func (c Caller) messages(ctx context.Context, r condense.Request) (condense.Repl
 		return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
 	}
 	var got message
-	err = c.watched(ctx, r, true, func(ctx context.Context, w *wire) (err error) {
-		got, err = w.post(ctx, body)
+	err = c.watched(ctx, r, true, func(ctx context.Context, w *wire) error {
+		err := w.post(ctx, body, got.whole, got.take)
+		if errors.Is(err, errEnded) && got.StopReason != "" {
+			return nil
+		}
 		return err
 	})
 	if err != nil {
@@ -115,14 +113,6 @@ type messagesError struct {
 	Type string `json:"type"`
 }
 
-// refused is an error that a server told. Status is 0 within an answer.
-type refused struct {
-	status int
-	kind   string
-}
-
-func (e *refused) Error() string { return fmt.Sprintf("the server answered %d", e.status) }
-
 func (m *message) reply(r condense.Request) condense.Reply {
 	u := m.Usage
 	out := condense.Reply{
@@ -159,53 +149,6 @@ func finish(reason string) string {
 	return reason
 }
 
-// post asks for an answer in a stream, and puts it together.
-func (w *wire) post(ctx context.Context, body []byte) (message, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.to.BaseURL, bytes.NewReader(body))
-	if err != nil {
-		return message{}, err //nolint:wrapcheck // callError words it
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if w.to.APIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+w.to.APIKey)
-	}
-	resp, err := w.Do(req)
-	if err != nil {
-		return message{}, err
-	}
-	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode != http.StatusOK:
-		return message{}, refusedWith(resp)
-	case w.whole != nil:
-		return wholeMessage(w.whole)
-	}
-	return readEvents(resp.Body)
-}
-
-func refusedWith(resp *http.Response) error {
-	said, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err //nolint:wrapcheck // callError words it
-	}
-	var m message
-	e := &refused{status: resp.StatusCode}
-	if json.Unmarshal(said, &m) == nil && m.Error != nil {
-		e.kind = m.Error.Type
-	}
-	return e
-}
-
-func wholeMessage(body []byte) (m message, err error) {
-	if json.Unmarshal(body, &m) != nil {
-		return m, errUnreadable
-	}
-	if m.Error != nil {
-		return m, &refused{kind: m.Error.Type}
-	}
-	return m, nil
-}
-
 // messageEvent is an event of a stream.
 type messageEvent struct {
 	Type    string         `json:"type"`
@@ -222,32 +165,30 @@ type messageDelta struct {
 	StopReason string `json:"stop_reason"`
 }
 
-// readEvents puts a streamed answer together. One that stops before its end broke off.
-func readEvents(from io.Reader) (m message, err error) {
-	lines := bufio.NewReader(from)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			var e messageEvent
-			switch {
-			case json.Unmarshal(data, &e) != nil:
-				return m, errUnreadable
-			case e.Error != nil:
-				return m, &refused{kind: e.Error.Type}
-			case e.Type == "message_stop":
-				return m, nil
-			}
-			m.add(&e)
-		}
-		switch {
-		case errors.Is(err, io.EOF) && m.StopReason == "":
-			return m, errBroken
-		case errors.Is(err, io.EOF):
-			return m, nil
-		case err != nil:
-			return m, err //nolint:wrapcheck // callError words it
-		}
+// take adds what an event tells, and reports whether it was the last one.
+func (m *message) take(data []byte) (ended bool, err error) {
+	var e messageEvent
+	switch {
+	case json.Unmarshal(data, &e) != nil:
+		return false, errUnreadable
+	case e.Error != nil:
+		return false, &refused{kind: e.Error.Type}
+	case e.Type == "message_stop":
+		return true, nil
 	}
+	m.add(&e)
+	return false, nil
+}
+
+// whole takes an answer that was not streamed.
+func (m *message) whole(body []byte) error {
+	switch {
+	case json.Unmarshal(body, m) != nil:
+		return errUnreadable
+	case m.Error != nil:
+		return &refused{kind: m.Error.Type}
+	}
+	return nil
 }
 
 // add takes an event. Blocks come one after another.

@@ -28,7 +28,7 @@ var (
 	errUnreadable = errors.New("the answer is not a completion")
 )
 
-// call makes one call, in the form that the server takes.
+// call makes one call of Chat Completions.
 func (c Caller) call(ctx context.Context, r condense.Request, l lacks) (answer openai.ChatCompletionResponse, err error) {
 	err = c.watched(ctx, r, !l.stream, func(ctx context.Context, w *wire) (err error) {
 		config := openai.DefaultConfig(r.Endpoint.APIKey)

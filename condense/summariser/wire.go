@@ -101,8 +101,11 @@ func address(r *http.Request, to condense.Endpoint) error {
 
 // path is that of the API, below the base URL.
 func path(to condense.Endpoint) string {
-	if to.Way.API == condense.APIMessages {
+	switch to.Way.API {
+	case condense.APIMessages:
 		return "/messages"
+	case condense.APIResponses:
+		return "/responses"
 	}
 	return "/chat/completions"
 }

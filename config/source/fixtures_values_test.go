@@ -93,8 +93,7 @@ func badValues() []badFixture {
 			`llm: must be a section, not a string: write [llm.NAME] (line 1)`,
 		}},
 		{"bad.llm-api.yaml", []string{
-			`llms.a.api: is responses, in which models are not called yet: use chat or messages (line 3)`,
-			`llms.b.api: is not one of chat, messages: use one of them (line 4)`,
+			`llms.b.api: is not one of chat, messages, responses: use one of them (line 4)`,
 		}},
 		{"bad.llm-numbers.yaml", []string{
 			`llms.cheap.api_key: holds a space, line break or control character: give the bare key (line 2)`,

@@ -67,15 +67,16 @@ func Probe(ctx context.Context, cfg *config.Config) []Probed {
 	return all
 }
 
-// probeAny asks a model in its protocol, or, where it is called in that of each request, in either.
-func probeAny(ctx context.Context, model summariser.Caller, a condense.Attempt, either bool) error {
+// probeAny asks a model in its protocol, or, where it is called in that of each request, in any.
+func probeAny(ctx context.Context, model summariser.Caller, a condense.Attempt, every bool) error {
 	err := probe(ctx, model, a)
-	if call, ok := errors.AsType[*condense.CallError](err); !either || !ok || !call.Missing() {
+	if call, ok := errors.AsType[*condense.CallError](err); !every || !ok || !call.Missing() {
 		return err
 	}
-	a.Endpoint.Way.API = condense.APIMessages
-	if probe(ctx, model, a) == nil {
-		return nil
+	for _, api := range [...]string{condense.APIMessages, condense.APIResponses} {
+		if a.Endpoint.Way.API = api; probe(ctx, model, a) == nil {
+			return nil
+		}
 	}
 	return err
 }

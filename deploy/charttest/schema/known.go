@@ -17,7 +17,7 @@ func known() map[string]schema {
 		"upstream.base_url":           url,
 		"tenants[].upstream.base_url": optional,
 		"llms.*.base_url":             optional,
-		"llms.*.api":                  {"enum": []string{config.APIChat, config.APIMessages}},
+		"llms.*.api":                  {"enum": []string{config.APIChat, config.APIMessages, config.APIResponses}},
 		"llms.*":                      {"required": []string{"model"}},
 		"llms.*.temperature":          {"maximum": 2},
 		"models.*.encoding":           {"enum": []string{model.EncodingO200k, model.EncodingCL100k}},

@@ -4,23 +4,30 @@ import (
 	"bytes"
 	"io"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
 // eventWait is how long the first event of a stream is waited for. An upstream that looks at a request's length does so at once; some
 // send their header long before their model has read the prompt, and clients want to see it.
 const eventWait = time.Second
 
-// firstEvent is a stream whose first event is read ahead.
+// firstEvent is a stream whose first event is read ahead, behind those that only say that there will be some.
 type firstEvent struct {
-	body io.ReadCloser
-	came chan struct{} // closed when head and err are there
-	head []byte
-	err  error
-	rest io.Reader // nil: nothing was read of the stream
+	body    io.ReadCloser
+	opening func(event []byte) bool // reports whether an event is such; nil: none is
+	came    chan struct{}           // closed when the fields below are there
+	head    []byte
+	opened  int // bytes of head that the opening takes
+	err     error
+	rest    io.Reader // nil: nothing was read of the stream
 }
 
-func openEvent(body io.ReadCloser) *firstEvent {
+func openEvent(body io.ReadCloser, in dialect.Dialect) *firstEvent {
 	e := &firstEvent{body: body, came: make(chan struct{})}
+	if d, has := in.(dialect.Opener); has {
+		e.opening = d.Opening
+	}
 	go e.fetch()
 	return e
 }
@@ -30,15 +37,38 @@ func openEvent(body io.ReadCloser) *firstEvent {
 func (e *firstEvent) fetch() {
 	defer close(e.came)
 	next := make([]byte, 4<<10)
-	for e.err == nil && !hasEvent(e.head) && len(e.head) < refusalRead {
+	for told := false; e.err == nil && !told && len(e.head) < refusalRead; {
 		var n int
 		n, e.err = e.body.Read(next)
 		e.head = append(e.head, next[:n]...)
+		told = e.told()
 	}
 }
 
-func hasEvent(head []byte) bool {
-	return bytes.HasPrefix(head, []byte{':'}) || bytes.Contains(head, []byte("\n\n")) || bytes.Contains(head, []byte("\n\r\n"))
+// told reports whether an event is there that says something, or a comment.
+func (e *firstEvent) told() bool {
+	for {
+		rest := e.head[e.opened:]
+		if bytes.HasPrefix(rest, []byte{':'}) {
+			return true
+		}
+		end := endOfEvent(rest)
+		if end == 0 || e.opening == nil || !e.opening(rest[:end]) {
+			return end > 0
+		}
+		e.opened += end
+	}
+}
+
+// endOfEvent is the length of the first event with the empty line that ends it, 0 if it has not ended.
+func endOfEvent(stream []byte) int {
+	ended := 0
+	for _, mark := range [...]string{"\n\n", "\n\r\n"} {
+		if i := bytes.Index(stream, []byte(mark)); i >= 0 && (ended == 0 || i+len(mark) < ended) {
+			ended = i + len(mark)
+		}
+	}
+	return ended
 }
 
 // soon gives what was read, nil if the event does not come in time.
@@ -47,7 +77,7 @@ func (e *firstEvent) soon() []byte {
 	defer late.Stop()
 	select {
 	case <-e.came:
-		return e.head
+		return e.head[e.opened:]
 	case <-late.C:
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
@@ -167,7 +168,7 @@ type refusal struct {
 
 // examine looks whether an answer is a refusal.
 func (r *request) examine(resp *http.Response) (said refusal) {
-	r.unlessSilent(func() { said = refusalOf(resp) })
+	r.unlessSilent(func() { said = refusalOf(resp, r.asked.dialect) })
 	return said
 }
 
@@ -185,7 +186,7 @@ const refusalRead = 64 << 10
 
 // refusalOf reads what an answer says, and leaves the response as it was. Of a stream it reads the first event, which may tell of an
 // error before there is any answer, if that comes soon.
-func refusalOf(resp *http.Response) refusal {
+func refusalOf(resp *http.Response, in dialect.Dialect) refusal {
 	said := refusal{refused: refuses(resp.StatusCode)}
 	var head []byte
 	switch stream := resp.StatusCode == http.StatusOK && streamed(resp.Header) && len(codings(resp.Header)) == 0; {
@@ -194,7 +195,7 @@ func refusalOf(resp *http.Response) refusal {
 		head, err = io.ReadAll(io.LimitReader(resp.Body, refusalRead))
 		resp.Body = &spliced{Reader: readBefore(head, resp.Body, err), Closer: resp.Body}
 	case stream:
-		e := openEvent(resp.Body)
+		e := openEvent(resp.Body, in)
 		head, resp.Body = e.soon(), e
 	default:
 		return said

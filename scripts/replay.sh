@@ -21,3 +21,6 @@ done
 # The Messages API, with signed thinking at every step.
 echo "== replay --protocol messages --sealed thinking_blocks"
 bin/dewpoint replay --protocol messages --max-size 60 --stream --sealed thinking_blocks "$runs"
+# The Responses API, with encrypted reasoning at every step.
+echo "== replay --protocol responses --sealed openai-responses-v1"
+bin/dewpoint replay --protocol responses --max-size 60 --stream --sealed openai-responses-v1 "$runs"

@@ -23,7 +23,7 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	model := fs.String("model", replay.Model, "model to ask for; one that is not known has no known window")
 	seal := fs.String("sealed", "", fmt.Sprintf("seal the answers' reasoning, and refuse what is torn from what it is bound to: one of %v", fakeupstream.Seals()))
 	sealSteps := fs.String("sealed-steps", "each", "which answers are sealed: each, some or first")
-	protocol := fs.String("protocol", "chat", "wire protocol to play in: chat or messages")
+	protocol := fs.String("protocol", "chat", "wire protocol to play in: chat, messages or responses")
 	again := fs.Int("again", 10, "send every so many steps' request twice (0: never)")
 	if err := parse(fs, args); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
@@ -181,13 +182,14 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 		return proxy.Live{}, err
 	}
 	fields := sessionFields(cfg)
-	remember := remembered(cfg) / 2
+	remember := remembered(cfg) / 3
 	completions := chat.New(chat.Options{Fields: fields, Remember: remember})
 	anthropic := messages.New(split.Options{Fields: fields, Remember: remember})
+	items := responses.New(split.Options{Fields: fields, Remember: remember})
 	return proxy.Live{
 		Tenants:  tenants,
-		Dialects: map[string]dialect.Dialect{chat.Path: completions, messages.Path: anthropic},
-		Counts:   map[string]dialect.Dialect{messages.CountPath: anthropic},
+		Dialects: map[string]dialect.Dialect{chat.Path: completions, messages.Path: anthropic, responses.Path: items},
+		Counts:   map[string]dialect.Dialect{messages.CountPath: anthropic, responses.CountPath: items},
 		Models:   models(cfg),
 		Headers:  cfg.Session.Headers,
 		Fields:   fields,

@@ -40,7 +40,15 @@ func post(t testing.TB, p *process, body []byte) (*http.Request, *answer) {
 // send sends a chat completion and returns when the answer's header is here.
 func send(t testing.TB, p *process, body []byte, headers ...http.Header) *answer {
 	t.Helper()
+	return sendTo(t, p, "/chat/completions", body, headers...)
+}
+
+// sendTo is send to another path below /v1.
+func sendTo(t testing.TB, p *process, path string, body []byte, headers ...http.Header) *answer {
+	t.Helper()
 	req, a := post(t, p, body)
+	req.URL.Path = "/v1" + path
+	req.Header.Set("Anthropic-Version", "2023-06-01") // other protocols have no use for it
 	for _, h := range headers {
 		maps.Copy(req.Header, h)
 	}

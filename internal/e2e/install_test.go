@@ -89,6 +89,7 @@ func inCache(t testing.TB, kind, version string, files []string, install func(di
 	for _, name := range files {
 		content, err := os.ReadFile(filepath.Join("clients", name))
 		ok(t, err)
+		ok(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 		ok(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 	install(dir)

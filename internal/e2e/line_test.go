@@ -25,6 +25,7 @@ type line struct {
 // exchange is one request of the agent.
 type exchange struct {
 	Step int
+	Path string // below /v1
 	Body []byte
 }
 
@@ -40,7 +41,7 @@ func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.now.Body = body
+	l.now.Path, l.now.Body = strings.TrimPrefix(req.URL.Path, "/v1"), body
 	out := req.Clone(req.Context())
 	out.Body = io.NopCloser(bytes.NewReader(body))
 	out.URL.Host = l.to(l.now).Addr

@@ -15,7 +15,7 @@ const runsVariable = "DEWPOINT_RUNS"
 // recordedSize is when proxies condense recorded runs, in events.
 const recordedSize = 60
 
-func recorded(t *testing.T) map[string]replay.Run {
+func recorded(t *testing.T) []playable {
 	t.Helper()
 	folder := os.Getenv(runsVariable)
 	if folder == "" {
@@ -23,27 +23,33 @@ func recorded(t *testing.T) map[string]replay.Run {
 	}
 	paths, err := replay.Paths([]string{folder})
 	ok(t, err)
-	runs := map[string]replay.Run{}
-	for _, path := range paths {
+	var runs []playable
+	for i, path := range paths {
 		run, err := replay.Load(path)
 		ok(t, err)
-		runs[run.Name] = run
+		runs = append(runs, playable{run, [...]string{"chat", "messages", "responses"}[i%3]})
 	}
 	return runs
+}
+
+// playable is a run and the protocol to play it in: they take turns.
+type playable struct {
+	replay.Run
+	protocol string
 }
 
 // TestRecordedRunsSurviveKills plays each recorded run while the proxy is killed and started again at a third, at half
 // and at three quarters of it; not within the first milliseconds, when nothing is on disk yet.
 func TestRecordedRunsSurviveKills(t *testing.T) {
-	for name, run := range recorded(t) {
-		t.Run(name, func(t *testing.T) {
+	for _, run := range recorded(t) {
+		t.Run(run.Name, func(t *testing.T) {
 			s := newLenient(t, fakeupstream.Options{Keep: 16})
 			store := newStore(t)
 			config := s.configAt(t, embedded(store), recordedSize)
 			at, steps := serve(t, "--config", config), len(run.Messages)/2
 			l := &line{to: func(exchange) *process { return at }}
-			l.play(t, run, replay.Options{
-				Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: recordedSize},
+			l.play(t, run.Run, replay.Options{
+				Protocol: run.protocol, Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: recordedSize},
 				Each: func(step replay.Step) {
 					if n := step.Number + 1; n > 8 && (n == steps/3 || n == steps/2 || n == steps*3/4) {
 						at.kill()
@@ -64,17 +70,19 @@ func TestRecordedRunsOverTwoProxies(t *testing.T) {
 	s := newLenient(t, fakeupstream.Options{Keep: 16})
 	config := s.configAt(t, inRedis(redis.Addr), recordedSize)
 	pair := [2]*process{serve(t, "--config", config), serve(t, "--config", config)}
-	for name, run := range runs {
-		t.Run(name, func(t *testing.T) {
+	for _, run := range runs {
+		t.Run(run.Name, func(t *testing.T) {
 			l := &line{to: func(x exchange) *process { return pair[x.Step%2] }}
-			report := l.play(t, run, replay.Options{
-				Upstream: s.Upstream, Expect: replay.Expectations{MaxSize: recordedSize},
+			report := l.play(t, run.Run, replay.Options{
+				Protocol: run.protocol, Upstream: s.Upstream, Expect: replay.Expectations{MaxSize: recordedSize},
 			})
 			oneThread(t, l.placed)
 			if report.OwnCalls != report.Condensed {
 				t.Errorf("%d condensations, %d calls of the summariser", report.Condensed, report.OwnCalls)
 			}
-			checkRedis(t, redis.Addr, l.placed[0].Thread, run)
+			if run.protocol == "chat" { // the messages of the others are made anew for each request
+				checkRedis(t, redis.Addr, l.placed[0].Thread, run.Run)
+			}
 		})
 	}
 }

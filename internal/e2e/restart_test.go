@@ -60,7 +60,7 @@ func (s *setting) again(t testing.TB, p *process, x exchange) place {
 	t.Helper()
 	s.aside.Store(true)
 	defer s.aside.Store(false)
-	answer := send(t, p, x.Body)
+	answer := sendTo(t, p, x.Path, x.Body)
 	ok(t, answer.finish())
 	if got, want := lastBody(s.Aside), lastBody(s.Upstream); !bytes.Equal(got, want) {
 		t.Errorf("step %d was forwarded differently after the restart", x.Step)

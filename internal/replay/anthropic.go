@@ -35,15 +35,6 @@ type block struct {
 	Signature string          `json:"signature,omitempty"`
 }
 
-// spoken is a message of Chat Completions.
-type spoken struct {
-	Role      string          `json:"role"`
-	Content   string          `json:"content"`
-	ToolCalls []assembledTool `json:"tool_calls,omitempty"`
-	Result    string          `json:"tool_call_id,omitempty"`
-	Blocks    []block         `json:"thinking_blocks,omitempty"`
-}
-
 func (anthropic) Dialect() dialect.Dialect { return messages.New(split.Options{}) }
 
 func (anthropic) Path() string { return messages.Path }
@@ -63,15 +54,8 @@ func (a anthropic) Body(p *player, history []json.RawMessage) ([]byte, error) {
 	return encode(body)
 }
 
-// turns translates a history. What Anthropic does not take (an empty text, a result without its call, a call without its result)
-// is told in words.
+// turns translates a history.
 func (a anthropic) turns(history []json.RawMessage) (system string, turns []turn) {
-	all := make([]spoken, len(history))
-	for i, raw := range history {
-		all[i] = read(raw)
-	}
-	names := map[string]string{} // ids are used again in some runs, which this protocol does not allow
-	var open []string
 	add := func(role string, blocks ...block) {
 		if n := len(turns) - 1; n >= 0 && turns[n].Role == role && role == "user" {
 			turns[n].Content = append(turns[n].Content, blocks...)
@@ -79,40 +63,14 @@ func (a anthropic) turns(history []json.RawMessage) (system string, turns []turn
 		}
 		turns = append(turns, turn{role, blocks})
 	}
-	for i, m := range all {
-		if leads(m.Role) && len(turns) == 0 {
+	for _, m := range sound(history) {
+		switch {
+		case leads(m.Role) && len(turns) == 0:
 			system += m.Content + "\n"
-			continue
-		}
-		switch m.Role {
-		case "assistant":
-			blocks := a.said(m)
-			open = open[:0]
-			for c := range blocks {
-				if blocks[c].Type != "tool_use" {
-					continue
-				}
-				if !answered(all[i+1:], blocks[c].ID) && i+1 < len(all) {
-					blocks[c] = block{Type: "text", Text: "(a call without a result)"}
-					continue
-				}
-				id := blocks[c].ID
-				if names[id] != "" {
-					id = fmt.Sprintf("%s.%d", id, i)
-				}
-				names[blocks[c].ID], blocks[c].ID = id, id
-				open = append(open, id)
-			}
-			add("assistant", blocks...)
-		case "tool", "function":
-			id := names[m.Result]
-			at := indexOf(open, id)
-			if at < 0 {
-				add("user", block{Type: "text", Text: orEmpty(m.Content)})
-				continue
-			}
-			open[at] = ""
-			add("user", block{Type: "tool_result", Result: id, Content: marshal(m.Content)})
+		case m.Role == "assistant":
+			add("assistant", a.said(m)...)
+		case m.Role == "tool":
+			add("user", block{Type: "tool_result", Result: m.Result, Content: marshal(m.Content)})
 		default:
 			add("user", block{Type: "text", Text: orEmpty(m.Content)})
 		}
@@ -121,38 +79,6 @@ func (a anthropic) turns(history []json.RawMessage) (system string, turns []turn
 		turns = append([]turn{{"user", []block{{Type: "text", Text: "(begin)"}}}}, turns...)
 	}
 	return system, turns
-}
-
-// leads reports whether messages of a role make up the system prompt, where they stand first.
-func leads(role string) bool { return role == "system" || role == "developer" }
-
-func indexOf(all []string, id string) int {
-	for i := range all {
-		if id != "" && all[i] == id {
-			return i
-		}
-	}
-	return -1
-}
-
-// answered reports whether a call has its result before anybody else speaks.
-func answered(rest []spoken, id string) bool {
-	for _, m := range rest {
-		if m.Role != "tool" && m.Role != "function" {
-			return false
-		}
-		if m.Result == id {
-			return true
-		}
-	}
-	return false
-}
-
-func orEmpty(text string) string {
-	if strings.TrimSpace(text) == "" {
-		return "(empty)"
-	}
-	return text
 }
 
 // said are the blocks of an assistant message.
@@ -174,18 +100,6 @@ func inputOf(arguments string) json.RawMessage {
 		return marshal(json.RawMessage(arguments))
 	}
 	return marshal(map[string]string{"arguments": arguments})
-}
-
-func read(raw json.RawMessage) spoken {
-	var m struct {
-		Role      string
-		Content   json.RawMessage
-		ToolCalls []assembledTool `json:"tool_calls"`
-		Result    string          `json:"tool_call_id"`
-		Blocks    []block         `json:"thinking_blocks"`
-	}
-	_ = json.Unmarshal(raw, &m)
-	return spoken{m.Role, textOf(m.Content), m.ToolCalls, m.Result, m.Blocks}
 }
 
 // back translates turns.

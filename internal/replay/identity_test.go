@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,7 +79,7 @@ func exchangeAll(t *testing.T, stage *Stage, names *namer, requests []wire) stri
 	t.Helper()
 	var out []string
 	for i, w := range requests {
-		if path, _, _ := strings.Cut(w.Path, "?"); strings.HasSuffix(path, "/chat/completions") || strings.HasSuffix(path, "/messages") {
+		if path, _, _ := strings.Cut(w.Path, "?"); slices.ContainsFunc([]string{"/chat/completions", "/messages", "/responses"}, func(end string) bool { return strings.HasSuffix(path, end) }) {
 			stage.Upstream.Script(w.answer())
 		}
 		req, err := http.NewRequest(http.MethodPost, "http://"+stage.App.Addr()+w.Path, bytes.NewReader(w.body))
@@ -139,7 +140,7 @@ func newTestStage(t *testing.T) *Stage {
 }
 
 // captured is what a person names the requests of each captured run: a letter for the session, a number for the thread
-// in it. A dash is a request whose protocol this version passes through.
+// in it. A dash is a request that has no history in it, and is passed through.
 var captured = []struct{ run, want string }{
 	{"claude-code--long", strings.TrimSpace(strings.Repeat("A1 ", 29))},
 	{"cline", "A1 A1 A1 A1 A1 A1 A1"},
@@ -147,35 +148,36 @@ var captured = []struct{ run, want string }{
 	{"cn", "A1 A1 A1 A1 A1 A1 A1"},
 	{"cn--resume", "A1 A1 A1"},
 	{"cn--tui", "A1 A1 A2 A1 A1 A1 A1"}, // a title
-	{"codex", "- - - - - - -"},
-	{"codex--resume", "- - -"},
-	{"codex--subagent", "- - - - - -"},
-	{"codex--tui", "- - - - - - -"},
+	{"codex", "A1 A1 A1 A1 A1 A1 A1"},
+	{"codex--long", strings.TrimSpace(strings.Repeat("A1 ", 29))},
+	{"codex--resume", "A1 A1 A1"},
+	{"codex--subagent", "A1 A1 A1 A2 A1 A2"},
+	{"codex--tui", "A1 B1 A1 A1 A1 A1 A1"},                      // a title, under ids of its own
 	{"opencode", "A1 A2 A2 A2 A2 A2 A2 A2"},                     // a title, then the run
 	{"opencode--anthropic", "A1 A2 A2 A2 A2"},                   // a title
 	{"opencode--ctx400", "A1 A2 A2 A2 A3 A4 A4 A4 A4 A4 A4 A4"}, // the client compacted its history
 	{"opencode--err429", "A1 A2 A2 A2 A2 A2 A2 A2 A2 A2"},
 	{"opencode--midnight", "A1 A2 A2 A2 A2 A2 A2"},
-	{"opencode--responses", "- - - - -"},
+	{"opencode--responses", "A1 A2 A2 A2 A2"}, // a title
 	{"opencode--resume", "A1 A1 A1"},
 	{"opencode--subagent", "A1 A2 A2 A3 A3 A3 A2 A2"},
 	{"opencode--tui", "A1 A2 A2 A2 A2 A2 A2"},
 	{"pi", "A1 A1 A1 A1 A1 A1 A1"},
 	{"pi--anthropic", "A1 A1 A1 A1"},
-	{"pi--responses", "- - - -"},
+	{"pi--responses", "A1 A1 A1 A1"},
 	{"qwen", "A1 A1 A1 A1 A1 A1 A1"},
 	{"qwen--resume", "A1 A1 A1"},
 	{"qwen--subagent", "A1 A1 A1 A2 A1 A2 A2 A1"},
 	{"qwen--tui", "A1 A1 A1 A2 A1 A1 A1 A3"}, // guesses of what the user types next
 	{"sdk-langchain--invoke", "A1 A1 A1 A1"},
 	{"sdk-openai--loop", "A1 A1 A1 A1"},
-	{"sdk-openai--responses", "- - - -"},
+	{"sdk-openai--responses", "A1 - - -"}, // upstream keeps the history
 	{"sdk-openai--stream", "A1 A1 A1 A1"},
 	{"sdk-openai-agents--chat-stream", "A1 A1 A1 A1"},
 	{"sdk-vercel-ai--stream", "A1 A1 A1 A1"},
 }
 
-// together is all chat runs in one store with one key, one after another: only what was resumed goes on.
+// together is runs in one store with one key, one after another: only what was resumed goes on.
 var together = []struct{ run, want string }{
 	{"cline", "A1 A1 A1 A1 A1 A1 A1"},
 	{"cn", "B1 B1 B1 B1 B1 B1 B1"},
@@ -194,7 +196,10 @@ var together = []struct{ run, want string }{
 	{"sdk-openai--stream", "L1 L1 L1 L1"},
 	{"sdk-openai-agents--chat-stream", "M1 M1 M1 M1"},
 	{"sdk-vercel-ai--stream", "N1 N1 N1 N1"},
-	{"pi", "O1 F1 F1 F1 F1 F1 F1"}, // a first prompt sent again begins anew; a known history goes on where it is
+	{"codex", "O1 O1 O1 O1 O1 O1 O1"},
+	{"codex--subagent", "P1 P1 P1 P2 P1 P2"},
+	{"codex--resume", "O1 O1 O1"},
+	{"pi", "Q1 F1 F1 F1 F1 F1 F1"}, // a first prompt sent again begins anew; a known history goes on where it is
 }
 
 // capturesVariable names the folder with captured runs.

@@ -30,7 +30,7 @@ type Options struct {
 	Window   int              // the upstream's context window: overflows are met and overcome; 0: there are none
 	Expect   Expectations     // what to hold the proxy to
 	Counter  func([]byte) int // tokens of any JSON; nil: a quarter of its bytes
-	Protocol string           // wire protocol: chat, the default, or messages
+	Protocol string           // wire protocol: chat, the default, messages or responses
 }
 
 // Step is one model call, as it was seen from both sides.
@@ -82,7 +82,7 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 	}
 	speaks, known := protocols(o.Protocol)
 	if !known {
-		return Report{}, fmt.Errorf("play run: the protocol %q is not known: want chat or messages", o.Protocol)
+		return Report{}, fmt.Errorf("play run: the protocol %q is not known: want chat, messages or responses", o.Protocol)
 	}
 	p := &player{o: o, protocol: speaks, run: run, judge: newJudge(o.Expect), seen: nextIndex(o.Upstream), sealed: map[int]json.RawMessage{}}
 	p.report.Name = run.Name
@@ -155,10 +155,6 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 		OwnCalls: len(own), Took: time.Since(began), forwarded: main.Messages,
 		condensations: len(header.Values("X-Dewpoint-Condensed")), thread: header.Get("X-Dewpoint-Thread"),
 	}
-	step.Sent = p.o.Counter(p.run.Tools)
-	for _, m := range c.messages {
-		step.Sent += p.o.Counter(m)
-	}
 	for _, r := range own {
 		step.Own += r.PromptTokens
 	}
@@ -167,6 +163,10 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 		return Step{}, fmt.Errorf("split what is sent: %w", err)
 	}
 	p.report.last = sent.Messages
+	step.Sent = p.o.Counter(p.run.Tools)
+	for i := range sent.Messages {
+		step.Sent += p.o.Counter(sent.Messages[i].Raw)
+	}
 	o := observed{
 		Step: step, header: header, sent: body, messages: c.messages, main: main, own: own, got: got, want: c.answer,
 		again: again, condensed: header.Values("X-Dewpoint-Condensed"),

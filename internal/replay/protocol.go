@@ -31,6 +31,8 @@ func protocols(name string) (protocol, bool) {
 		return completions{}, true
 	case "messages":
 		return anthropic{}, true
+	case "responses":
+		return items{}, true
 	}
 	return nil, false
 }

@@ -13,50 +13,59 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// TestMessagesAPI plays the sample in the Messages API under every kind of condenser, streamed and not, with signed thinking and
+// TestProtocols plays the sample in the other protocols under every kind of condenser, streamed and not, with sealed reasoning and
 // without: it condenses as in Chat Completions, the strict upstream takes every request, no answer is altered, and the log has it all.
-func TestMessagesAPI(t *testing.T) {
+func TestProtocols(t *testing.T) {
 	for name, condenser := range condensers() {
-		if testing.Short() && name != "llm" && name != "pipeline" {
+		if testing.Short() && name != "llm" {
 			continue // make slow plays them all
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chat := playMessages(t, condenser, fakeupstream.Options{}, replay.Options{Protocol: "chat"})
-			for streamed, form := range map[bool]fakeupstream.Seal{false: "", true: fakeupstream.SealThinkingBlocks} {
-				report := playMessages(t, condenser, fakeupstream.Options{Seals: form}, replay.Options{
-					Protocol: "messages", Stream: streamed, Sealed: form != "",
+			chat := playSample(t, condenser, fakeupstream.Options{}, replay.Options{Protocol: "chat"})
+			for _, o := range []struct {
+				protocol string
+				streamed bool
+				form     fakeupstream.Seal
+			}{
+				{"messages", false, ""}, {"messages", true, fakeupstream.SealThinkingBlocks},
+				{"responses", false, ""}, {"responses", true, fakeupstream.SealResponsesDetails}, {"responses", false, fakeupstream.SealClaudeDetails},
+			} {
+				report := playSample(t, condenser, fakeupstream.Options{Seals: o.form}, replay.Options{
+					Protocol: o.protocol, Stream: o.streamed, Sealed: o.form != "",
 				})
 				if report.Condensations != chat.Condensations {
-					t.Errorf("streamed %t, sealed %q: %d condensations, %d in Chat Completions", streamed, form, report.Condensations, chat.Condensations)
+					t.Errorf("%+v: %d condensations, %d in Chat Completions", o, report.Condensations, chat.Condensations)
 				}
 				if len(chat.Violations) > 0 {
 					continue // some condensers change the prefix at every step, which the judge does not know
 				}
 				for _, v := range report.Violations {
-					t.Errorf("streamed %t, sealed %q: %v", streamed, form, v)
+					t.Errorf("%+v: %v", o, v)
 				}
 			}
 		})
 	}
 }
 
-// TestMessagesOverflow: an overflow is told in Anthropic's words, and relieved.
-func TestMessagesOverflow(t *testing.T) {
+// TestProtocolOverflows: an overflow is told in the words of the protocol, and relieved.
+func TestProtocolOverflows(t *testing.T) {
 	condenser := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 1000, KeepFirst: 2}
-	report := playMessages(t, condenser, fakeupstream.Options{ContextWindow: 12000}, replay.Options{
-		Protocol: "messages", Model: "a-model-of-ours", Window: 12000,
-	})
-	if report.Overflows == 0 || report.Condensations == 0 {
-		t.Errorf("%d overflows, %d condensations", report.Overflows, report.Condensations)
-	}
-	for _, v := range report.Violations {
-		t.Error(v)
+	for _, protocol := range []string{"messages", "responses"} {
+		report := playSample(t, condenser, fakeupstream.Options{ContextWindow: 12000}, replay.Options{
+			Protocol: protocol, Model: "a-model-of-ours", Window: 12000,
+		})
+		if report.Overflows == 0 || report.Condensations == 0 {
+			t.Errorf("%s: %d overflows, %d condensations", protocol, report.Overflows, report.Condensations)
+		}
+		for _, v := range report.Violations {
+			t.Errorf("%s: %v", protocol, v)
+		}
 	}
 }
 
-// playMessages plays the sample, and fails the test if a step fails or the log lacks anything.
-func playMessages(t *testing.T, condenser config.Condenser, up fakeupstream.Options, o replay.Options) replay.Report {
+// playSample plays the sample, and fails the test if a step fails or the log lacks anything.
+func playSample(t *testing.T, condenser config.Condenser, up fakeupstream.Options, o replay.Options) replay.Report {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Condenser = condenser

@@ -1,0 +1,207 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// items is the Responses API, stateless: the agent sends its whole history. The translation keeps what a judge looks at: who speaks,
+// texts, calls, results. Sealed reasoning is sent back as it came, with the ids of the items around it.
+type items struct{}
+
+// item is an item of the list, as far as it is translated.
+type item struct {
+	Type      string          `json:"type"`
+	Role      string          `json:"role,omitempty"`
+	Content   json.RawMessage `json:"content,omitempty"`
+	Call      string          `json:"call_id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Arguments *string         `json:"arguments,omitempty"`
+	Output    *string         `json:"output,omitempty"`
+}
+
+func (items) Dialect() dialect.Dialect { return responses.New(split.Options{}) }
+
+func (items) Path() string { return responses.Path }
+
+func (i items) Body(p *player, history []json.RawMessage) ([]byte, error) {
+	instructions, list := i.list(history)
+	body := map[string]any{"model": p.o.Model, "store": false, "input": list, "include": []string{"reasoning.encrypted_content"}}
+	if instructions != "" {
+		body["instructions"] = instructions
+	}
+	if len(p.run.Tools) > 0 {
+		body["tools"] = p.run.Tools
+	}
+	if p.o.Stream {
+		body["stream"] = true
+	}
+	return encode(body)
+}
+
+// list translates a history.
+func (i items) list(history []json.RawMessage) (instructions string, list []json.RawMessage) {
+	for _, m := range sound(history) {
+		switch {
+		case leads(m.Role) && len(list) == 0:
+			instructions += m.Content + "\n"
+		case leads(m.Role):
+			list = append(list, marshal(item{Type: "message", Role: "developer", Content: marshal(m.Content)}))
+		case m.Role == "assistant":
+			list = append(list, i.said(m)...)
+		case m.Role == "tool":
+			list = append(list, marshal(item{Type: "function_call_output", Call: m.Result, Output: &m.Content}))
+		default:
+			list = append(list, marshal(item{Type: "message", Role: "user", Content: marshal(m.Content)}))
+		}
+	}
+	if len(list) == 0 || begins(list[0]) {
+		begin := marshal(item{Type: "message", Role: "user", Content: marshal("(begin)")})
+		list = append([]json.RawMessage{begin}, list...)
+	}
+	return instructions, list
+}
+
+// begins reports whether a run began with what its agent said: before that, its history was empty.
+func begins(first json.RawMessage) bool {
+	var it item
+	_ = json.Unmarshal(first, &it)
+	return it.Role != "user" && it.Role != "developer"
+}
+
+// said are the items of an assistant message.
+func (items) said(m spoken) []json.RawMessage {
+	if m.Items != nil {
+		return m.Items
+	}
+	var list []json.RawMessage
+	if strings.TrimSpace(m.Content) != "" || len(m.ToolCalls) == 0 {
+		parts := []map[string]string{{"type": "output_text", "text": m.Content}}
+		list = append(list, marshal(item{Type: "message", Role: "assistant", Content: marshal(parts)}))
+	}
+	for _, c := range m.ToolCalls {
+		list = append(list, marshal(item{Type: "function_call", Call: c.ID, Name: c.Function.Name, Arguments: &c.Function.Arguments}))
+	}
+	return list
+}
+
+// back translates items. What a model said in one turn is one message.
+func (items) back(instructions string, list []json.RawMessage) (out []json.RawMessage) {
+	if instructions != "" {
+		out = append(out, marshal(spoken{Role: "system", Content: instructions}))
+	}
+	var turn *spoken
+	end := func() {
+		if turn != nil {
+			out, turn = append(out, marshal(*turn)), nil
+		}
+	}
+	last := ""
+	for _, raw := range list {
+		var it item
+		_ = json.Unmarshal(raw, &it) // it was judged by the server
+		switch {
+		case it.Type == "reasoning" || it.Type == "function_call" || it.Role == "assistant":
+			if last == "message" && it.Type != "function_call" && turn != nil && len(turn.ToolCalls) == 0 {
+				end()
+			}
+			if turn == nil {
+				turn = &spoken{Role: "assistant"}
+			}
+			turn.add(it)
+		case it.Type == "function_call_output":
+			end()
+			out = append(out, marshal(spoken{Role: "tool", Content: *it.Output, Result: it.Call}))
+		case it.Role == "developer":
+			end()
+			out = append(out, marshal(spoken{Role: "system", Content: textOf(it.Content)}))
+		default:
+			end()
+			out = append(out, marshal(spoken{Role: it.Role, Content: textOf(it.Content)}))
+		}
+		last = it.Type
+	}
+	end()
+	return out
+}
+
+func (m *spoken) add(it item) {
+	switch it.Type {
+	case "message":
+		m.Content += textOf(it.Content)
+	case "function_call":
+		call := assembledTool{ID: it.Call, Type: "function"}
+		call.Function.Name, call.Function.Arguments = it.Name, *it.Arguments
+		m.ToolCalls = append(m.ToolCalls, call)
+	}
+}
+
+func (i items) Recorded(history []json.RawMessage) []json.RawMessage {
+	if len(history) == 1 && role(history[0]) == "assistant" {
+		return i.back("", i.said(read(history[0])))
+	}
+	return i.back(i.list(history))
+}
+
+func (i items) Forwarded(r fakeupstream.Request) []json.RawMessage {
+	var body struct{ Instructions string }
+	_ = json.Unmarshal(r.Body, &body) // it was judged by the server
+	return i.back(body.Instructions, r.Messages)
+}
+
+// Answer reads an answer as it came.
+func (i items) Answer(body []byte, streamed bool) (json.RawMessage, error) {
+	var r struct{ Output []json.RawMessage }
+	if !streamed {
+		if err := json.Unmarshal(body, &r); err != nil {
+			return nil, fmt.Errorf("read answer: %w", err)
+		}
+		return i.answered(r.Output)
+	}
+	for line := range bytes.SplitSeq(body, []byte("\n")) {
+		data, ok := bytes.CutPrefix(line, []byte("data: "))
+		if !ok {
+			continue
+		}
+		var e struct {
+			Type string
+			Item json.RawMessage
+		}
+		if err := json.Unmarshal(data, &e); err != nil {
+			return nil, fmt.Errorf("read stream: %w", err)
+		}
+		switch e.Type {
+		case "response.output_item.done":
+			r.Output = append(r.Output, e.Item)
+		case "response.completed":
+			return i.answered(r.Output)
+		}
+	}
+	return nil, errors.New("read stream: no response.completed")
+}
+
+// answered is the message that items make up, with the items where there is reasoning among them.
+func (i items) answered(list []json.RawMessage) (json.RawMessage, error) {
+	all := i.back("", list)
+	if len(all) != 1 {
+		return nil, fmt.Errorf("read answer: %d messages", len(all))
+	}
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(all[0], &m); err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	for _, raw := range list {
+		if it := (item{}); json.Unmarshal(raw, &it) == nil && it.Type == "reasoning" {
+			m["reasoning_details"] = marshal(list)
+		}
+	}
+	return marshal(m), nil
+}

@@ -26,7 +26,8 @@ func TestClients(t *testing.T) {
 			t.Parallel()
 			program := install(t)
 			for _, mode := range []string{"stream", "whole"} {
-				t.Run(mode, func(t *testing.T) { clientLoop(t, append(program, mode, clientPrompt)) })
+				t.Run(mode, func(t *testing.T) { clientLoop(t, []string{program[0], program[1], mode, clientPrompt}) })
+				t.Run("responses "+mode, func(t *testing.T) { itemLoop(t, []string{program[0], program[2], mode, clientPrompt}) })
 			}
 		})
 	}
@@ -35,6 +36,59 @@ func TestClients(t *testing.T) {
 // clientLoop runs one loop and compares both of its ends: what the library made of the answers, and what went upstream.
 func clientLoop(t *testing.T, program []string) {
 	s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-client"}, ChunkRunes: 5})
+	steps, script := s.loop(t, program)
+	checkForwarded(t, s.Upstream.Requests(), steps, script)
+}
+
+// itemLoop is clientLoop in the Responses API, with encrypted reasoning.
+func itemLoop(t *testing.T, program []string) {
+	s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-client"}, ChunkRunes: 5, Seals: fakeupstream.SealResponsesDetails})
+	steps, script := s.loop(t, program)
+	step, summaries := 0, 0
+	for _, r := range s.Upstream.Requests() {
+		if r.Refused != nil || r.Status != 200 || r.Header.Get("Authorization") != "Bearer sk-client" {
+			t.Fatalf("request %d: status %d, %v", r.Index, r.Status, r.Refused)
+		}
+		if r.Summary {
+			summaries++
+			continue
+		}
+		if n := len(r.Messages); n > 4*maxSize { // a turn of one call and its result are four items
+			t.Errorf("step %d: %d items forwarded", step, n)
+		}
+		if steps[step].PromptTokens != r.PromptTokens {
+			t.Errorf("step %d: the client was told of %d prompt tokens, it was %d", step, steps[step].PromptTokens, r.PromptTokens)
+		}
+		if step > 0 {
+			checkOutputs(t, r, script[step-1].ToolCalls)
+		}
+		step++
+	}
+	if step != len(script) || summaries == 0 {
+		t.Errorf("%d steps, %d calls of the summariser", step, summaries)
+	}
+}
+
+// checkOutputs checks that a request ends with the results of calls.
+func checkOutputs(t *testing.T, r fakeupstream.Request, calls []fakeupstream.ToolCall) {
+	t.Helper()
+	for i, raw := range r.Messages[len(r.Messages)-len(calls):] {
+		var got struct {
+			Call   string `json:"call_id"`
+			Output string
+		}
+		ok(t, json.Unmarshal(raw, &got))
+		var arguments struct{ Command string }
+		ok(t, json.Unmarshal([]byte(calls[i].Arguments), &arguments))
+		if got.Call != calls[i].ID || !strings.HasPrefix(got.Output, "ran "+arguments.Command+"\n") {
+			t.Errorf("result %d is %.200s", i, raw)
+		}
+	}
+}
+
+// loop runs a client's loop through a proxy in front of the upstream, and compares what the library made of the answers with these.
+func (s *setting) loop(t *testing.T, program []string) ([]clientStep, []fakeupstream.Answer) {
+	t.Helper()
 	script := clientAnswers()
 	s.Upstream.Script(script...)
 	p := serve(t, "--config", s.config(t, embedded(newStore(t))))
@@ -51,11 +105,14 @@ func clientLoop(t *testing.T, program []string) {
 		t.Fatalf("%d steps, want %d", len(steps), len(script))
 	}
 	for i, got := range steps {
+		if len(got.ToolCalls) == 0 {
+			got.ToolCalls = nil
+		}
 		if want := stepOf(script[i], got); !reflect.DeepEqual(got, want) {
 			t.Errorf("step %d:\ngot  %+v\nwant %+v", i, got, want)
 		}
 	}
-	checkForwarded(t, s.Upstream.Requests(), steps, script)
+	return steps, script
 }
 
 // clientStep is an answer as a client library gives it to its user.

@@ -162,6 +162,19 @@ NEXT_STEP: ask for the address
 `
 )
 
+// Handoff asks the model of a conversation for the record of all of it.
+func Handoff() string { return handoffOpen + genreCoding.sections() + "\n" + instructionsExact + "." }
+
+// ReadHandoff takes the record from the answer. What is wrong with one is a *SummaryError.
+func ReadHandoff(r Reply) (string, error) { return prose{}.record(r) }
+
+const handoffOpen = `The conversation up to here is about to be replaced by a record of it, and the work goes on from that record alone. Write the
+record now: text only, and nothing else. Call no tool and do not go on with the work. Whatever you leave out is lost. Carry over what
+earlier records in the conversation hold, as far as it still matters. Use these sections, in this order, and leave out those that would
+be empty:
+
+`
+
 // The frame around the sections.
 const (
 	instructionsOpen = `You keep the record of a long-running agent. Older events of its conversation are about to be removed; what you write

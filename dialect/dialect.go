@@ -73,6 +73,32 @@ type Opener interface {
 	Opening(event []byte) bool
 }
 
+// Compactor is a Dialect in which clients have upstream put their history into one item.
+type Compactor interface {
+	// Compacts reports whether a body asks for that.
+	Compacts(body []byte) bool
+	// Compacted reports whether an answer, whole or streamed, gives such an item.
+	Compacted(answer []byte) bool
+	// Ask gives a body that asks for that with a question to the model in its place, whose answer is text in one piece, and reports
+	// whether the client wants its answer streamed.
+	Ask(body []byte, question string) (asked []byte, streamed bool)
+	// Compaction writes an answer with one item.
+	Compaction(c Compaction) []byte
+	// Unseal gives a body with a message of the user in the place of each item whose content begins with a mark: with the text that
+	// open gives. An error of open's ends it.
+	Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error)
+}
+
+// Compaction is a history as one item.
+type Compaction struct {
+	ID       string // of the answer and the item
+	Model    string
+	Sealed   string // what the item holds
+	Usage    *session.Usage
+	Streamed bool
+	Alone    bool // the answer of a path that gives nothing else
+}
+
 // Span is the bytes From to To-1 of a body.
 type Span struct{ From, To int }
 

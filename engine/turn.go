@@ -23,6 +23,7 @@ type Input struct {
 	Split      *dialect.Request
 	Model      Model // that Split names
 	Body       Body  // that Split aliases
+	Compacts   bool  // a record of the whole history is asked for
 
 	// Condensing is told when a condensation begins: the context that it returns is for what the condensation calls, and the
 	// function is called at its end, with what was made. It may be nil.
@@ -128,7 +129,9 @@ func (t *Turn) resolve(ctx context.Context) error {
 	id := t.in.Settings.identify(t.in.Header, t.in.Split.Fields)
 	scope := t.in.Tenant.scope(secret, t.in.Credential, id.Key)
 	t.history = session.NewHistory(secret.Seed(scope), t.in.Split.Messages)
-	t.purpose = t.readPurpose()
+	if t.purpose = t.readPurpose(); t.in.Compacts {
+		t.purpose = session.PurposeCompaction
+	}
 	t.place, err = registry.Resolve(ctx, session.Query{
 		Scope: scope, Parent: id.Parent, Purpose: t.purpose, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
 	})

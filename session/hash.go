@@ -42,6 +42,12 @@ func (s Secret) Credential(credential string) string {
 	return hex.EncodeToString(h[:12])
 }
 
+// RecordKey is the key for records that clients carry, of 32 bytes, and a name that tells it from those of other secrets.
+func (s Secret) RecordKey() (key, name []byte) {
+	k, n := s.derive("record key"), s.derive("record key name")
+	return k[:], n[:4]
+}
+
 // derive is HMAC-SHA-256 over length-prefixed parts, so that no two lists of parts give the same input.
 func (s Secret) derive(parts ...string) Hash {
 	mac := hmac.New(sha256.New, s)

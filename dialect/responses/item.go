@@ -68,7 +68,7 @@ const (
 	result              // of a call
 	typed               // by a user
 	system              // a system message, or what takes its place
-	asks                // for a compaction by upstream
+	wish                // for a compaction by upstream
 	odd                 // none of that
 )
 
@@ -81,7 +81,7 @@ func (it *item) class() class {
 	case it.kind.Is("compaction"), it.kind.Is("compaction_summary"), it.kind.Is("context_compaction"):
 		return system
 	case it.kind.Is("compaction_trigger"):
-		return asks
+		return wish
 	case it.kind.Is("mcp_approval_response"), bytes.HasSuffix(it.kind.Inner(), []byte("_output")):
 		return result
 	}

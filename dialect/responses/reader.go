@@ -136,7 +136,7 @@ func (r *reader) file(raw []byte) {
 		m.Kind, m.Digest, m.Attached = session.Observation, resultDigest(r.w.Digest(), it), attached(it.output)
 		r.w.File(m, r.w.Offset(), nil, it.answers())
 		return
-	case asks:
+	case wish:
 		r.w.Odd("it asks upstream to compact the history")
 		return
 	default:

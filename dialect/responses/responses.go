@@ -31,6 +31,9 @@ const Path = "/responses"
 // CountPath is where clients ask how many tokens a request has.
 const CountPath = "/responses/input_tokens"
 
+// CompactPath is where clients ask for a history as one item.
+const CompactPath = "/responses/compact"
+
 // list is the member of a body that holds the history.
 const list = "input"
 

@@ -47,7 +47,7 @@ var house = map[string][]string{
 	"dialect/messages":       {"session", "dialect", "dialect/split", "internal/rawjson"},
 	"dialect/responses":      {"session", "dialect", "dialect/split", "internal/agents", "internal/rawjson"},
 	"internal/overflow":      {"internal/rawjson"},
-	"engine":                 {"internal/agents", "session", "condense", "dialect", "internal/overflow"},
+	"engine":                 {"internal/agents", "session", "session/seal", "condense", "condense/record", "dialect", "internal/overflow"},
 	"proxy/listen":           {},
 	"proxy":                  {"internal/agents", "proxy/listen", "session", "condense", "dialect", "engine", "internal/limit", "internal/model", "internal/overflow"},
 	"internal/observe":       {"session", "condense", "dialect", "engine", "proxy", "internal/model", "internal/otlp"},

@@ -1,0 +1,172 @@
+package responses
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+var _ dialect.Compactor = (*Dialect)(nil)
+
+// Compacts reports whether the last item of a body is a compaction_trigger.
+func (d *Dialect) Compacts(body []byte) bool {
+	if !bytes.Contains(body, []byte("compaction_trigger")) || rawjson.Valid(body, 0) != nil {
+		return false
+	}
+	asks := false
+	for key, v := range rawjson.Members(body) {
+		if string(key.Raw) != list {
+			continue
+		}
+		for element := range rawjson.Elements(v.Raw) {
+			asks = element.Kind == rawjson.Object && classOf(element) == wish
+		}
+	}
+	return asks
+}
+
+func classOf(element rawjson.Value) class {
+	var it item
+	split.Fill(&it, element.Raw)
+	return it.class()
+}
+
+// made finds an item that is a compaction. In texts its quotes are escaped.
+var made = regexp.MustCompile(`"type"\s*:\s*"(compaction|compaction_summary|context_compaction)"`)
+
+// Compacted reports whether an answer has an item that is a compaction.
+func (d *Dialect) Compacted(answer []byte) bool { return made.Match(answer) }
+
+// Ask gives a body with a message of the user in the place of its triggers. Tools stay, since the history has calls of them, but may
+// not be called.
+func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool) {
+	out := append(make([]byte, 0, len(body)+len(question)+256), '{')
+	for key, v := range rawjson.Members(body) {
+		switch string(key.Raw) {
+		case "stream":
+			streamed = v.Kind == rawjson.True
+			continue
+		case "stream_options", "tool_choice", "context_management", "text":
+			continue
+		case list:
+			v.Raw = d.withQuestion(v, question)
+		}
+		out = split.AppendMember(out, key, v.Raw)
+	}
+	return append(out, `,"tool_choice":"none"}`...), streamed
+}
+
+// withQuestion is a history with a question behind it, and without triggers.
+func (d *Dialect) withQuestion(history rawjson.Value, question string) []byte {
+	var items [][]byte
+	if history.Kind == rawjson.String {
+		items = append(items, lone(history.Raw))
+	}
+	if history.Kind == rawjson.Array {
+		for element := range rawjson.Elements(history.Raw) {
+			if classOf(element) != wish {
+				items = append(items, element.Raw)
+			}
+		}
+	}
+	return slices.Concat([]byte{'['}, bytes.Join(append(items, d.Note(question)), comma), []byte{']'})
+}
+
+// Unseal gives a body with a message of the user in the place of each compaction that begins with a mark.
+func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error) {
+	if !bytes.Contains(body, []byte(mark)) || rawjson.Valid(body, 0) != nil {
+		return body, nil
+	}
+	opened := 0
+	out := append(make([]byte, 0, len(body)), '{')
+	for key, v := range rawjson.Members(body) {
+		if string(key.Raw) == list && v.Kind == rawjson.Array {
+			var items [][]byte
+			for element := range rawjson.Elements(v.Raw) {
+				raw := element.Raw
+				if sealed := compactionIn(element); strings.HasPrefix(sealed, mark) {
+					text, err := open(sealed)
+					if err != nil {
+						return nil, err
+					}
+					raw = d.Note(text)
+					opened++
+				}
+				items = append(items, raw)
+			}
+			v.Raw = slices.Concat([]byte{'['}, bytes.Join(items, comma), []byte{']'})
+		}
+		out = split.AppendMember(out, key, v.Raw)
+	}
+	if opened == 0 {
+		return body, nil
+	}
+	return append(out, '}'), nil
+}
+
+// compactionIn is what a compaction holds, empty if an item is none.
+func compactionIn(element rawjson.Value) string {
+	if element.Kind != rawjson.Object {
+		return ""
+	}
+	var it item
+	if split.Fill(&it, element.Raw); it.isMessage() || it.class() != system {
+		return ""
+	}
+	sealed := ""
+	for key, v := range rawjson.Members(element.Raw) {
+		if string(key.Raw) == "encrypted_content" {
+			sealed = v.Text()
+		}
+	}
+	return sealed
+}
+
+// Compaction writes an answer with one item.
+func (d *Dialect) Compaction(c dialect.Compaction) []byte {
+	item := fmt.Appendf(nil, `{"type":"compaction","id":"cmp_%s","encrypted_content":`, c.ID)
+	item = append(rawjson.AppendQuote(item, c.Sealed), '}')
+	if c.Alone {
+		out := fmt.Appendf(nil, `{"id":"resp_%s","object":"response.compaction","created_at":0,"output":[%s],"usage":`, c.ID, item)
+		return append(append(out, usageOf(c.Usage)...), '}')
+	}
+	if !c.Streamed {
+		return responseOf(c, "completed", item)
+	}
+	var out []byte
+	n := 0
+	event := func(kind, key string, value []byte, more string) {
+		out = fmt.Appendf(out, "event: %s\ndata: {\"type\":%q,\"sequence_number\":%d%s,%q:%s}\n\n", kind, kind, n, more, key, value)
+		n++
+	}
+	event("response.created", "response", responseOf(c, "in_progress", nil), "")
+	event("response.output_item.added", "item", item, `,"output_index":0`)
+	event("response.output_item.done", "item", item, `,"output_index":0`)
+	event("response.completed", "response", responseOf(c, "completed", item), "")
+	return out
+}
+
+func responseOf(c dialect.Compaction, status string, item []byte) []byte {
+	out := fmt.Appendf(nil, `{"id":"resp_%s","object":"response","created_at":0,"status":%q,"error":null,"incomplete_details":null,"model":`, c.ID, status)
+	out = append(rawjson.AppendQuote(out, c.Model), `,"output":[`...)
+	out = append(append(out, item...), `],"tools":[],"tool_choice":"none","parallel_tool_calls":false,"usage":`...)
+	if item == nil {
+		return append(out, "null}"...)
+	}
+	return append(append(out, usageOf(c.Usage)...), '}')
+}
+
+func usageOf(u *session.Usage) []byte {
+	if u == nil {
+		return []byte("null")
+	}
+	return fmt.Appendf(nil, `{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":0},`+
+		`"total_tokens":%d}`, u.Input, u.Cached, u.Output, u.Input+u.Output)
+}

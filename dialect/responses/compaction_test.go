@@ -1,0 +1,98 @@
+package responses_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+const trigger = `{"type":"compaction_trigger"}`
+
+func TestCompacts(t *testing.T) {
+	d := responses.New(split.Options{})
+	for body, want := range map[string]bool{
+		`{"input":[{"role":"user","content":"a"},` + trigger + `]}`:                 true,
+		`{"input":[` + trigger + `]}`:                                               true,
+		`{"input":[` + trigger + `,{"role":"user","content":"a"}]}`:                 false,
+		`{"input":[{"role":"user","content":"{\"type\":\"compaction_trigger\"}"}]}`: false,
+		`{"instructions":"compaction_trigger","input":"compaction_trigger"}`:        false,
+		`{"input":[{"role":"user","content":"a"}` + trigger:                         false,
+		`{"model":"m"}`: false,
+	} {
+		if got := d.Compacts([]byte(body)); got != want {
+			t.Errorf("%s: %t", body, got)
+		}
+	}
+}
+
+func TestAsk(t *testing.T) {
+	d := responses.New(split.Options{})
+	f := func(body, want string, wanted bool) {
+		t.Helper()
+		if got, streamed := d.Ask([]byte(body), "why?"); string(got) != want || streamed != wanted {
+			t.Errorf("%s\ngot  %s (streamed %t)\nwant %s", body, got, streamed, want)
+		}
+	}
+	const question = `{"type":"message","role":"user","content":[{"type":"input_text","text":"why?"}]}`
+	f(`{"model":"m","stream":true,"tool_choice":"auto","tools":[],"input":[{"role":"user","content":"a"}, `+trigger+`]}`,
+		`{"model":"m","tools":[],"input":[{"role":"user","content":"a"},`+question+`],"tool_choice":"none"}`, true)
+	f(`{"input":[`+trigger+`],"model":"m"}`, `{"input":[`+question+`],"model":"m","tool_choice":"none"}`, false)
+	f(`{"input":[{"role":"user","content":"a"}]}`, `{"input":[{"role":"user","content":"a"},`+question+`],"tool_choice":"none"}`, false)
+	f(`{"input":"a"}`, `{"input":[`+`{"type":"message","role":"user","content":"a"}`+`,`+question+`],"tool_choice":"none"}`, false)
+}
+
+func TestUnseal(t *testing.T) {
+	d := responses.New(split.Options{})
+	failed := errors.New("it is forged")
+	open := func(sealed string) (string, error) {
+		if sealed == "ours forged" {
+			return "", failed
+		}
+		return "record " + sealed, nil
+	}
+	f := func(body, want string) {
+		t.Helper()
+		got, err := d.Unseal([]byte(body), "ours ", open)
+		if err != nil || string(got) != want {
+			t.Errorf("%s\ngot  %s (%v)\nwant %s", body, got, err, want)
+		}
+	}
+	note := string(d.Note("record ours 1"))
+	f(`{"input":[{"role":"user","content":"a"}, {"type":"compaction","id":"c","encrypted_content":"ours 1"}],"model":"m"}`,
+		`{"input":[{"role":"user","content":"a"},`+note+`],"model":"m"}`)
+	for _, body := range []string{
+		`{"input": [{"type":"compaction","encrypted_content":"upstream's"}]}`,
+		`{"input": [{"type":"reasoning","encrypted_content":"ours 1"},{"type":"compaction","encrypted_content":"another's"}]}`,
+		`{"input": [{"role":"user","content":"{\"type\":\"compaction\",\"encrypted_content\":\"ours 1\"}"}]}`,
+		`{"input": [{"role":"user","type":"message","x":{"type":"compaction"},"encrypted_content":"ours 1"}]}`,
+		`{"input": "encrypted_content"}`, `{"input": [{"type":"compaction","encrypted_content":`, ``,
+	} {
+		f(body, body)
+	}
+	if _, err := d.Unseal([]byte(`{"input":[{"type":"compaction","encrypted_content":"ours forged"}]}`), "ours ", open); !errors.Is(err, failed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCompaction: what is written is read as an answer, and has one item, which is a compaction.
+func TestCompaction(t *testing.T) {
+	d := responses.New(split.Options{})
+	for _, streamed := range []bool{false, true} {
+		body := d.Compaction(dialect.Compaction{ID: "x", Model: "m", Sealed: "s", Streamed: streamed, Usage: &session.Usage{Input: 9, Cached: 3, Output: 2}})
+		tee := d.Tee(streamed)
+		tee.Write(body)
+		if got := tee.Answer(); !tee.Ended() || got.Finish != "completed" || got.Usage == nil || *got.Usage != (session.Usage{Input: 9, Cached: 3, Output: 2}) {
+			t.Errorf("streamed %t: %+v of %s", streamed, got, body)
+		}
+		if !d.Compacted(body) {
+			t.Errorf("no item in %s", body)
+		}
+	}
+	if d.Compacted([]byte(`{"output":[{"type":"message","content":[{"text":"\"type\":\"compaction\""}]}]}`)) {
+		t.Error("a text was taken for an item")
+	}
+}

@@ -50,7 +50,17 @@ type Upstream struct {
 
 	// AlternateRoles: it takes no two messages of a user, or of an assistant, in a row. Where it says so in an error it need not be set.
 	AlternateRoles bool `yaml:"alternate_roles"`
+
+	// Compaction says who compacts a history where a client of the Responses API asks upstream for that. Empty: CompactionAuto.
+	Compaction string `yaml:"compaction,omitempty"`
 }
+
+// The values of Upstream.Compaction.
+const (
+	CompactionAuto   = "auto"   // upstream, or the proxy where upstream turns out not to
+	CompactionPass   = "pass"   // upstream
+	CompactionAnswer = "answer" // the proxy
+)
 
 // Store is where sessions are kept. MaxSize caps the embedded store: above it, the least recently seen threads are
 // deleted first, each as a whole. Redis is capped by its own maxmemory instead.

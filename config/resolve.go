@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -12,7 +13,10 @@ import (
 // The API key is inherited only together with the base URL, so that a key is never sent to another server.
 func (c *Config) UpstreamFor(t Tenant) Upstream {
 	up := t.Upstream
-	up.AlternateRoles = up.AlternateRoles || up.BaseURL == "" && c.Upstream.AlternateRoles
+	if up.BaseURL == "" {
+		up.AlternateRoles = up.AlternateRoles || c.Upstream.AlternateRoles
+		up.Compaction = cmp.Or(up.Compaction, c.Upstream.Compaction)
+	}
 	up.BaseURL, up.APIKey = inherit(t.Upstream.BaseURL, t.Upstream.APIKey, c.Upstream)
 	if up.Timeout == 0 {
 		up.Timeout = c.Upstream.Timeout

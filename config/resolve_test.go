@@ -12,13 +12,14 @@ func TestUpstreamFor(t *testing.T) {
 	cfg := Default()
 	cfg.Upstream = Upstream{BaseURL: "https://a/v1/", APIKey: "key-a", Timeout: time.Minute}
 	for name, c := range map[string]struct{ tenant, want Upstream }{
-		"inherits":         {Upstream{}, Upstream{"https://a/v1", "key-a", time.Minute, false}},
-		"own key":          {Upstream{APIKey: "own"}, Upstream{"https://a/v1", "own", time.Minute, false}},
-		"own URL":          {Upstream{BaseURL: "https://b/v1/"}, Upstream{"https://b/v1", "", time.Minute, false}},
-		"same URL":         {Upstream{BaseURL: "https://a/v1"}, Upstream{"https://a/v1", "key-a", time.Minute, false}},
-		"own roles":        {Upstream{AlternateRoles: true}, Upstream{"https://a/v1", "key-a", time.Minute, true}},
-		"everything":       {Upstream{"https://b", "own", time.Hour, false}, Upstream{"https://b", "own", time.Hour, false}},
-		"key without host": {Upstream{APIKey: "own", Timeout: 1}, Upstream{"https://a/v1", "own", 1, false}},
+		"inherits":         {Upstream{}, Upstream{"https://a/v1", "key-a", time.Minute, false, ""}},
+		"own key":          {Upstream{APIKey: "own"}, Upstream{"https://a/v1", "own", time.Minute, false, ""}},
+		"own URL":          {Upstream{BaseURL: "https://b/v1/"}, Upstream{"https://b/v1", "", time.Minute, false, ""}},
+		"same URL":         {Upstream{BaseURL: "https://a/v1"}, Upstream{"https://a/v1", "key-a", time.Minute, false, ""}},
+		"own roles":        {Upstream{AlternateRoles: true}, Upstream{"https://a/v1", "key-a", time.Minute, true, ""}},
+		"everything":       {Upstream{"https://b", "own", time.Hour, false, ""}, Upstream{"https://b", "own", time.Hour, false, ""}},
+		"key without host": {Upstream{APIKey: "own", Timeout: 1}, Upstream{"https://a/v1", "own", 1, false, ""}},
+		"own compaction":   {Upstream{Compaction: CompactionAnswer}, Upstream{"https://a/v1", "key-a", time.Minute, false, CompactionAnswer}},
 	} {
 		if got := cfg.UpstreamFor(Tenant{Upstream: c.tenant}); got != c.want {
 			t.Errorf("%s: got %+v %q", name, got, got.APIKey.Reveal())

@@ -100,7 +100,15 @@ func loopback(host string) bool {
 func (v *validator) upstream(key string, up Upstream) {
 	v.baseURL(key+".base_url", up.BaseURL)
 	v.headerValue(key+".api_key", up.APIKey)
+	v.upstreamTraits(key, up)
+}
+
+// upstreamTraits checks what a tenant's upstream may say without a URL of its own.
+func (v *validator) upstreamTraits(key string, up Upstream) {
 	v.notNegative(key+".timeout", up.Timeout)
+	if up.Compaction != "" {
+		v.oneOf(key+".compaction", up.Compaction, CompactionAuto, CompactionPass, CompactionAnswer)
+	}
 }
 
 // baseURL never repeats the URL: it may hold a password.

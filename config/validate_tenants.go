@@ -50,7 +50,7 @@ func (v *validator) tenantUpstream(key string, tenant Tenant) {
 		v.baseURL(key+".base_url", tenant.Upstream.BaseURL)
 	}
 	v.headerValue(key+".api_key", tenant.Upstream.APIKey)
-	v.notNegative(key+".timeout", tenant.Upstream.Timeout)
+	v.upstreamTraits(key, tenant.Upstream)
 }
 
 func (v *validator) apiKeys(list string, keys []APIKey, owners map[[sha256.Size]byte]string) {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -16,10 +17,17 @@ type body struct {
 	held    int64
 	users   atomic.Int32
 	packed  packed // as it came, where it was encoded
+	altered bool   // it is not what the client sent
 }
 
 // Bytes implements engine.Body.
 func (b *body) Bytes() []byte { return b.bytes }
+
+// replace puts another text in the place of what the client sent. Nothing may alias that any more.
+func (b *body) replace(text []byte) {
+	b.altered = b.altered || len(text) != len(b.bytes) || !bytes.Equal(text, b.bytes)
+	b.bytes = text
+}
 
 // Hold adds a user.
 func (b *body) Hold() { b.users.Add(1) }

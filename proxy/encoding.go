@@ -70,6 +70,7 @@ func (r *request) wire(parts [][]byte) ([][]byte, *body) {
 	switch {
 	case r.body.packed.body == nil:
 		return parts, r.body
+	case r.body.altered:
 	case len(parts) == 1 && len(parts[0]) == len(r.body.bytes) && len(parts[0]) > 0 && &parts[0][0] == &r.body.bytes[0]:
 		r.header["Content-Encoding"] = r.body.packed.coding
 		return [][]byte{r.body.packed.bytes}, r.body.packed.body

@@ -38,6 +38,27 @@ func errBadRequest(code, message string) *apiError {
 	return &apiError{Status: 400, Type: typeInvalid, Code: code, Message: message}
 }
 
+func errCompactionRefused(err error) *apiError {
+	return &apiError{
+		Status: 400, Type: typeInvalid, Code: "invalid_compaction", Param: "input",
+		Message: "A compaction item does not open: " + err.Error() + ". Leave the item out and send the history, or begin anew.",
+	}
+}
+
+func errCompactionUnavailable() *apiError {
+	return &apiError{
+		Status: 503, Type: typeServer, Code: "compaction_unavailable", Retry: 5,
+		Message: "The store that keeps the secret for compactions cannot be reached. Try again shortly.",
+	}
+}
+
+func errNoRecord() *apiError {
+	return &apiError{
+		Status: 502, Type: typeServer, Code: "compaction_failed",
+		Message: "The model was asked for a record of the history, and what it gave is none. Nothing was lost: try again.",
+	}
+}
+
 func errTooLarge(limit int64) *apiError {
 	return &apiError{
 		Status: 413, Type: typeInvalid, Code: "request_too_large", Close: true,

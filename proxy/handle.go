@@ -80,6 +80,9 @@ func (r *request) run(ctx *fasthttp.RequestCtx) error {
 		return r.attend(ctx)
 	}
 	resp, err := r.exchange() //nolint:bodyclose // the relay closes it
+	if err == nil && r.passed.compaction.wanted {
+		resp, err = r.compacted(resp) //nolint:bodyclose // likewise
+	}
 	if err != nil {
 		return err
 	}
@@ -130,6 +133,14 @@ func (r *request) recognise() error {
 	}
 	if r.seen.record.Unread != "" {
 		return nil
+	}
+	if d := r.compactor(); d != nil {
+		if err := r.unseal(d); err != nil {
+			return err
+		}
+		if r.wantCompaction(d); r.asked.compact && !r.passed.compaction.ours {
+			return nil
+		}
 	}
 	split, err := r.asked.dialect.Split(r.body.bytes)
 	if err != nil {

@@ -15,6 +15,7 @@ type Live struct {
 	Tenants  *Tenants
 	Dialects map[string]dialect.Dialect // by path below the base URL, e.g. /chat/completions
 	Counts   map[string]dialect.Dialect // by path, likewise: asked for the tokens of a request, which is forwarded as the request would be
+	Compacts map[string]dialect.Dialect // by path, likewise: asked for a history as one item; such a path ends in /compact, behind the dialect's own
 	Models   func(name string) ModelInfo
 	Headers  []string // that name a session; agents.SessionHeaders if empty
 	Fields   []string // of the body, likewise
@@ -25,8 +26,11 @@ type live struct {
 	tenants  *Tenants
 	dialects map[string]dialect.Dialect
 	counts   map[string]dialect.Dialect
+	compacts map[string]dialect.Dialect
 	models   func(name string) ModelInfo
 	settings *engine.Settings
+
+	compactors *compactors
 }
 
 // Swap puts another configuration in force for the requests that come from now on.
@@ -37,8 +41,8 @@ func (s *Server) Swap(l Live) {
 		Models: func(name string) engine.Model { return l.Models(name).Model },
 	})
 	s.live.Store(&live{
-		tenants: l.Tenants, dialects: l.Dialects, counts: l.Counts, models: l.Models,
-		settings: settings,
+		tenants: l.Tenants, dialects: l.Dialects, counts: l.Counts, compacts: l.Compacts, models: l.Models,
+		settings: settings, compactors: newCompactors(),
 	})
 }
 

@@ -46,6 +46,8 @@ type passed struct {
 	bared [][]byte         // it without its sealed reasoning, where upstream refused it as it came; nil: it did not
 	added string           // the header that what was forwarded last needed; empty: none
 	given []string         // that header as the client sent it
+
+	compaction compaction
 }
 
 // asked is what a client asked for.
@@ -86,7 +88,7 @@ func (r *request) input(split *dialect.Request) engine.Input {
 	return engine.Input{
 		Settings: r.live.settings, Tenant: &r.tenant.Tenant, Upstream: r.endpoint(), Credential: r.asked.keys, Header: r.asked.header,
 		Wish: engine.Wish(strings.ToLower(r.asked.header("X-Dewpoint-Condense"))), Dialect: r.asked.dialect, Split: split,
-		Model: r.model.Model, Body: r.body, Condensing: r.seen.condensing, Late: r.late(),
+		Model: r.model.Model, Body: r.body, Compacts: r.passed.compaction.ours, Condensing: r.seen.condensing, Late: r.late(),
 	}
 }
 

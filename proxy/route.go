@@ -14,6 +14,7 @@ type route struct {
 	path    string          // as it goes upstream
 	dialect dialect.Dialect // nil: passed through
 	counts  bool            // how many tokens a request has; there is no answer to it
+	compact bool            // a history as one item; there is no other answer to it
 	speaks  dialect.Dialect // in which the client is told of errors, and sends its key; nil: not known
 	served  string          // the path that the dialect is served at
 	before  string          // what stands before that, with the name of a deployment: Azure's
@@ -30,6 +31,9 @@ func (l *live) route(method, path string) route {
 	if method == http.MethodPost {
 		if d := l.counts[plain]; d != nil {
 			return route{path: plain, dialect: d, counts: true, speaks: d, served: plain}
+		}
+		if d := l.compacts[plain]; d != nil {
+			return route{path: plain, dialect: d, compact: true, speaks: d, served: plain}
 		}
 		if d := l.dialects[plain]; d != nil {
 			return route{path: plain, dialect: d, speaks: d, served: plain}

@@ -29,6 +29,8 @@ type UpstreamConfig struct {
 	Timeout time.Duration // of a whole answer, 0: no limit
 
 	AlternateRoles bool // it takes no two messages of a user, or of an assistant, in a row
+
+	Compacts Compacts // whether it compacts histories
 }
 
 // Tenants finds the tenant of an API key.

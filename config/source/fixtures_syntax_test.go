@@ -82,7 +82,7 @@ func badSyntax() []badFixture {
 			`tenants[0].api_keys[0].hash: is not a known key: use one of sha256, env (line 7)`,
 		}},
 		{"bad.unknown-key.yaml", []string{
-			`upstream.url: is not a known key: use one of base_url, api_key, timeout, alternate_roles (line 2)`,
+			`upstream.url: is not a known key: use one of base_url, api_key, timeout, alternate_roles, compaction (line 2)`,
 		}},
 		{"bad.variable-malformed.yaml", []string{
 			`upstream.api_key: holds a ${ that is not ${NAME}: name a variable, or write $${ for the characters themselves (line 1)`,

@@ -92,6 +92,10 @@ func badValues() []badFixture {
 		{"bad.llm-not-a-section.toml", []string{
 			`llm: must be a section, not a string: write [llm.NAME] (line 1)`,
 		}},
+		{"bad.compaction.yaml", []string{
+			`upstream.compaction: is not one of auto, pass, answer: use one of them (line 1)`,
+			`tenants[0].upstream.compaction: is not one of auto, pass, answer: use one of them (line 5)`,
+		}},
 		{"bad.llm-api.yaml", []string{
 			`llms.b.api: is not one of chat, messages, responses: use one of them (line 4)`,
 		}},

@@ -190,6 +190,7 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 		Tenants:  tenants,
 		Dialects: map[string]dialect.Dialect{chat.Path: completions, messages.Path: anthropic, responses.Path: items},
 		Counts:   map[string]dialect.Dialect{messages.CountPath: anthropic, responses.CountPath: items},
+		Compacts: map[string]dialect.Dialect{responses.CompactPath: items},
 		Models:   models(cfg),
 		Headers:  cfg.Session.Headers,
 		Fields:   fields,

@@ -39,6 +39,17 @@ func defaultTenantOf(cfg *config.Config) config.Tenant {
 	return config.Tenant{Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent}
 }
 
+// compacts is whether an upstream compacts histories, by its configuration.
+func compacts(setting string) proxy.Compacts {
+	switch setting {
+	case config.CompactionPass:
+		return proxy.CompactsItself
+	case config.CompactionAnswer:
+		return proxy.CompactsNot
+	}
+	return proxy.CompactsPerhaps
+}
+
 func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant, error) {
 	upstream := cfg.UpstreamFor(c)
 	base, err := url.Parse(upstream.BaseURL)
@@ -55,7 +66,10 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe, Deadline: deadline, Never: never, Ahead: chosen.Prepares()},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c),
-		Upstream: proxy.UpstreamConfig{BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles},
+		Upstream: proxy.UpstreamConfig{
+			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
+			Compacts: compacts(upstream.Compaction),
+		},
 	}
 	if build.health != nil {
 		t.Cooling = build.health.Cooling

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,16 @@ stream_max_retries = 0
 `, settings, p.url()))
 	writeFile(t, c.project, "notes.txt", "alpha one\nbeta two\n")
 	return c
+}
+
+// builtIn has the agent speak to the proxy as its own provider: then it asks upstream for compactions.
+func (c *codex) builtIn(p *process, settings string) {
+	c.t.Helper()
+	writeFile(c.t, c.home, "config.toml", fmt.Sprintf("model = \"gpt-5.1-codex\"\nmodel_context_window = 400000\nopenai_base_url = \"%s/v1\"\n%s\n", p.url(), settings))
+	login := []string{"-c", "echo sk-client | " + c.program + " login --with-api-key"}
+	if out, errs, err := runIn(c.t, c.project, []string{"CODEX_HOME=" + c.home}, "sh", login...); err != nil {
+		c.t.Fatalf("%v\n%s\n%s", err, out, errs)
+	}
 }
 
 // run has the agent do something, and gives what it says.
@@ -100,5 +111,62 @@ shutdown: {delay: 0s, timeout: 1m}
 	t.Logf("%d requests, %d summaries, at most %d items", len(s.Upstream.Requests()), summaries, longest)
 	if summaries < 3 || longest > 60 {
 		t.Errorf("%d summaries, %d items were forwarded at once", summaries, longest)
+	}
+}
+
+// TestCodexCompacts has the real Codex compact its history several times, where upstream knows how to and where it does not.
+func TestCodexCompacts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: make slow runs the real Codex")
+	}
+	for name, knows := range map[string]bool{"upstream compacts": true, "the proxy compacts": false} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			s := newSetting(t, fakeupstream.Options{
+				Seals: fakeupstream.SealResponsesDetails,
+				Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+					if asksForRecord(r) {
+						return fakeupstream.Answer{Content: "CURRENT_STATE: counting goes on."}
+					}
+					n := int(asked.Add(1))
+					if n == 40 {
+						return fakeupstream.Answer{Content: "Finished."}
+					}
+					command := string(encode(map[string]string{"cmd": fmt.Sprintf("echo step %d; seq 1 200", n)}))
+					return fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: fmt.Sprintf("call_%d", n), Name: "exec_command", Arguments: command}}}
+				},
+			})
+			if !knows {
+				s.Upstream.RefuseCompaction()
+			}
+			p := serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000))
+			c := newCodex(t, p, "")
+			c.builtIn(p, "model_auto_compact_token_limit = 14000")
+			if said := c.run("Count the lines of notes.txt."); !strings.Contains(said, "Finished.") {
+				t.Fatalf("it said %s", said)
+			}
+			refused, triggers, records, forwarded := 0, 0, 0, 0
+			for _, r := range s.Upstream.Requests() {
+				if r.Refused != nil {
+					refused++
+				}
+				if asksForRecord(&r) {
+					records++
+				}
+				triggers += bytes.Count(r.Body, []byte(`"compaction_trigger"`))
+				if bytes.Contains(r.Body, []byte("counting goes on")) || bytes.Contains(r.Body, []byte(`"compacted.`)) {
+					forwarded++
+				}
+			}
+			t.Logf("%d requests: %d refused, %d triggers, %d records, %d behind a compaction", len(s.Upstream.Requests()), refused, triggers, records, forwarded)
+			switch {
+			case forwarded < 15:
+				t.Errorf("%d requests went on behind a compaction", forwarded)
+			case knows && (refused > 0 || records > 0 || triggers < 2):
+				t.Errorf("%d refused, %d triggers, %d records", refused, triggers, records)
+			case !knows && (refused != 1 || triggers != 1 || records < 2):
+				t.Errorf("%d refused, %d triggers, %d records", refused, triggers, records)
+			}
+		})
 	}
 }

@@ -15,11 +15,12 @@ import (
 type worker struct {
 	t     *testing.T
 	proxy *process
+	key   http.Header
 	items []string
 }
 
 func newWorker(t *testing.T, p *process) *worker {
-	return &worker{t, p, []string{`{"type":"message","role":"user","content":[{"type":"input_text","text":"Repair the build of the parcel service."}]}`}}
+	return &worker{t, p, http.Header{"Authorization": {"Bearer sk-of-the-client"}}, []string{`{"type":"message","role":"user","content":[{"type":"input_text","text":"Repair the build of the parcel service."}]}`}}
 }
 
 // ask sends the history, and gives the answer.
@@ -27,7 +28,7 @@ func (w *worker) ask() (http.Header, string) {
 	w.t.Helper()
 	body := `{"model":"gpt-x","stream":true,"store":false,"include":["reasoning.encrypted_content"],"instructions":"You are a coding agent.",
 		"tools":[{"type":"function","name":"run","parameters":{"type":"object"}}],"input":[` + strings.Join(w.items, ",") + `]}`
-	a := sendTo(w.t, w.proxy, "/responses", []byte(body), http.Header{"Authorization": {"Bearer sk-of-the-client"}})
+	a := sendTo(w.t, w.proxy, "/responses", []byte(body), w.key)
 	text, err := a.rest()
 	if err != nil || !strings.Contains(text, "response.completed") && !strings.Contains(text, `"error"`) {
 		w.t.Fatalf("%d items: %s (%v)", len(w.items), text, err)

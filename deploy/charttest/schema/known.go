@@ -12,25 +12,31 @@ func known() map[string]schema {
 	name := schema{"pattern": `^[A-Za-z_][A-Za-z0-9_]*$`}
 	everywhere := schema{"pattern": `^(0\.0\.0\.0|\[::\])?:[1-9][0-9]{0,4}$`} // in a pod, loopback cannot be reached
 	return map[string]schema{
-		"listen":                      everywhere,
-		"admin.listen":                everywhere,
-		"upstream.base_url":           url,
-		"tenants[].upstream.base_url": optional,
-		"llms.*.base_url":             optional,
-		"llms.*.api":                  {"enum": []string{config.APIChat, config.APIMessages, config.APIResponses}},
-		"llms.*":                      {"required": []string{"model"}},
-		"llms.*.temperature":          {"maximum": 2},
-		"models.*.encoding":           {"enum": []string{model.EncodingO200k, model.EncodingCL100k}},
-		"condensers[].trigger":        {"enum": []string{config.TriggerLimits, config.TriggerEconomics}},
-		"store.type":                  {"enum": []string{config.StoreEmbedded, config.StoreRedis}},
-		"store.path":                  {"pattern": `^/var/lib/dewpoint/[^/]+$`}, // the volume
-		"tenants[]":                   {"required": []string{"name", "api_keys"}},
-		"tenants[].name":              {"pattern": `^[A-Za-z0-9_-]{1,64}$`},
-		"tenants[].api_keys":          {"minItems": 1},
-		"tenants[].api_keys[]":        {"minProperties": 1, "maxProperties": 1},
-		"tenants[].api_keys[].sha256": {"pattern": `^[0-9a-fA-F]{64}$`},
-		"tenants[].api_keys[].env":    name,
-		"log.level":                   {"enum": []string{"debug", "info", "warn", "error"}},
-		"log.format":                  {"enum": []string{"json", "console"}},
+		"listen":                        everywhere,
+		"admin.listen":                  everywhere,
+		"upstream.base_url":             url,
+		"tenants[].upstream.base_url":   optional,
+		"upstream.compaction":           {"enum": compactions()},
+		"tenants[].upstream.compaction": {"enum": compactions()},
+		"llms.*.base_url":               optional,
+		"llms.*.api":                    {"enum": []string{config.APIChat, config.APIMessages, config.APIResponses}},
+		"llms.*":                        {"required": []string{"model"}},
+		"llms.*.temperature":            {"maximum": 2},
+		"models.*.encoding":             {"enum": []string{model.EncodingO200k, model.EncodingCL100k}},
+		"condensers[].trigger":          {"enum": []string{config.TriggerLimits, config.TriggerEconomics}},
+		"store.type":                    {"enum": []string{config.StoreEmbedded, config.StoreRedis}},
+		"store.path":                    {"pattern": `^/var/lib/dewpoint/[^/]+$`}, // the volume
+		"tenants[]":                     {"required": []string{"name", "api_keys"}},
+		"tenants[].name":                {"pattern": `^[A-Za-z0-9_-]{1,64}$`},
+		"tenants[].api_keys":            {"minItems": 1},
+		"tenants[].api_keys[]":          {"minProperties": 1, "maxProperties": 1},
+		"tenants[].api_keys[].sha256":   {"pattern": `^[0-9a-fA-F]{64}$`},
+		"tenants[].api_keys[].env":      name,
+		"log.level":                     {"enum": []string{"debug", "info", "warn", "error"}},
+		"log.format":                    {"enum": []string{"json", "console"}},
 	}
+}
+
+func compactions() []string {
+	return []string{config.CompactionAuto, config.CompactionPass, config.CompactionAnswer}
 }

@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// asksForRecord reports whether a request asks the model for the record of its history.
+func asksForRecord(r *fakeupstream.Request) bool {
+	return bytes.Contains(r.Body, []byte("about to be replaced by a record"))
+}
+
+// newNoCompactor is a setting whose upstream knows no compaction, and whose model writes records when it is asked for one.
+func newNoCompactor(t *testing.T, record string) *setting {
+	t.Helper()
+	s := newSetting(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+		if asksForRecord(r) {
+			return fakeupstream.Answer{Content: record}
+		}
+		return fakeupstream.Answer{Content: "Understood."}
+	}})
+	s.Upstream.RefuseCompaction()
+	return s
+}
+
+// compact asks for a compaction of the history, and gives the item that comes back.
+func (w *worker) compact(streamed bool) (item string) {
+	w.t.Helper()
+	body := fmt.Sprintf(`{"model":"gpt-x","stream":%t,"store":false,"tools":[{"type":"function","name":"run","parameters":{"type":"object"}}],"input":[%s,{"type":"compaction_trigger"}]}`,
+		streamed, strings.Join(w.items, ","))
+	a := sendTo(w.t, w.proxy, "/responses", []byte(body), w.key)
+	text, err := a.rest()
+	ok(w.t, err)
+	if streamed {
+		_, last, found := strings.Cut(text, "event: response.completed\ndata: ")
+		if !found || !strings.Contains(text, "response.output_item.done") {
+			w.t.Fatalf("got %s", text)
+		}
+		var e struct{ Response json.RawMessage }
+		ok(w.t, json.Unmarshal([]byte(last), &e))
+		text = string(e.Response)
+	}
+	var r struct {
+		Status string
+		Output []json.RawMessage
+		Usage  struct {
+			Input int `json:"input_tokens"`
+		}
+	}
+	ok(w.t, json.Unmarshal([]byte(text), &r))
+	if r.Status != "completed" || len(r.Output) != 1 || r.Usage.Input == 0 || !strings.Contains(string(r.Output[0]), `"type":"compaction"`) {
+		w.t.Fatalf("got %s", text)
+	}
+	return string(r.Output[0])
+}
+
+// TestCompactionForAnyUpstream: where upstream knows no compaction, a client that asks for one gets an item with a record, which stands
+// for the history from then on, on any replica.
+func TestCompactionForAnyUpstream(t *testing.T) {
+	t.Parallel()
+	s := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7.")
+	config := s.configAt(t, inRedis(sessiontest.StartRedis(t).Addr), 1000)
+	w := newWorker(t, serve(t, "--config", config))
+	other := serve(t, "--config", config)
+	for n := range 6 {
+		w.work(n, 20)
+	}
+	for round, streamed := range []bool{true, false, true} {
+		item := w.compact(streamed)
+		w.items = []string{w.items[0], item, `{"type":"message","role":"user","content":"Go on with it."}`}
+		w.proxy, other = other, w.proxy
+		w.ask()
+		requests := s.Upstream.Requests()
+		last := string(requests[len(requests)-1].Body)
+		if !strings.Contains(last, "fails in stage 7") || !strings.Contains(last, "Repair the build") || strings.Contains(last, `"type":"compaction"`) {
+			t.Errorf("round %d: forwarded %s", round, last)
+		}
+		w.work(100+round, 20)
+	}
+	refused := 0
+	for _, r := range s.Upstream.Requests() {
+		if r.Refused != nil {
+			refused++
+		}
+		if asksForRecord(&r) && (r.Stream || !bytes.Contains(r.Body, []byte(`"tool_choice":"none"`))) {
+			t.Errorf("a record was asked for by %.300s", r.Body)
+		}
+	}
+	if refused != 2 { // each replica finds out once
+		t.Errorf("%d requests were refused", refused)
+	}
+}
+
+// TestCompactionOfUpstreams: where upstream compacts, its item passes as it came, both ways.
+func TestCompactionOfUpstreams(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	w := newWorker(t, serve(t, "--config", s.config(t, embedded(newStore(t)))))
+	w.work(0, 5)
+	for range 2 {
+		item := w.compact(true)
+		if !strings.Contains(item, `"encrypted_content":"compacted.`) {
+			t.Fatalf("got %s", item)
+		}
+		w.items = []string{item, `{"type":"message","role":"user","content":"Go on with it."}`}
+		w.ask()
+		if last := string(lastBody(s.Upstream)); !strings.Contains(last, item) {
+			t.Errorf("%s was not forwarded: %s", item, last)
+		}
+	}
+	for _, r := range s.Upstream.Requests() {
+		if r.Refused != nil || asksForRecord(&r) {
+			t.Errorf("%v: %.200s", r.Refused, r.Body)
+		}
+	}
+}
+
+var sealedIn = regexp.MustCompile(`dewpoint\.1\.[A-Za-z0-9_-]+`)
+
+// TestCompactionsAreNotForged: an item that was changed, cut, made up, or given to somebody else is refused, and nothing of it reaches
+// upstream.
+func TestCompactionsAreNotForged(t *testing.T) {
+	t.Parallel()
+	s := newNoCompactor(t, "CURRENT_STATE: all is well.")
+	tenants := func() string {
+		return embedded(newStore(t)) + fmt.Sprintf("\ntenants: [{name: mine, api_keys: [{sha256: %x}]}, {name: other, api_keys: [{sha256: %x}]}]",
+			sha256.Sum256([]byte("sk-mine")), sha256.Sum256([]byte("sk-other")))
+	}
+	p := serve(t, "--config", s.configAt(t, tenants(), 1000))
+	stranger := serve(t, "--config", s.configAt(t, tenants(), 1000)) // under a secret of its own
+	mine, other := http.Header{"Authorization": {"Bearer sk-mine"}}, http.Header{"Authorization": {"Bearer sk-other"}}
+	w := newWorker(t, p)
+	w.key = mine
+	w.work(0, 5)
+	item := w.compact(false)
+	given := sealedIn.FindString(item)
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(given, "dewpoint.1."))
+	ok(t, err)
+	sent := len(s.Upstream.Requests())
+	f := func(to *process, sealed string, as http.Header, want int) {
+		t.Helper()
+		body := fmt.Sprintf(`{"model":"gpt-x","input":[%s,{"role":"user","content":"Go on."}]}`, strings.Replace(item, given, sealed, 1))
+		req, a := post(t, to, []byte(body))
+		req.URL.Path, req.Header["Authorization"] = "/v1/responses", as["Authorization"]
+		resp, err := a.client.RoundTrip(req)
+		ok(t, err)
+		a.Response = resp
+		text, err := a.rest()
+		ok(t, err)
+		if resp.StatusCode != want || want != 200 && !strings.Contains(text, `"invalid_compaction"`) {
+			t.Errorf("%.60s: %d %s", sealed, resp.StatusCode, text)
+		}
+	}
+	encode := func(raw []byte) string { return "dewpoint.1." + base64.RawURLEncoding.EncodeToString(raw) }
+	random := rand.New(rand.NewPCG(1, 2))
+	for n := range 60 {
+		changed := bytes.Clone(raw)
+		changed[random.IntN(len(raw))] ^= byte(1 << (n % 8))
+		f(p, encode(changed), mine, 400)
+	}
+	for range 40 {
+		f(p, encode(raw[:random.IntN(len(raw))]), mine, 400)
+	}
+	f(p, "dewpoint.1.", mine, 400)
+	f(p, "dewpoint.1.!", mine, 400)
+	f(p, given, other, 400)
+	f(stranger, given, mine, 400)
+	if n := len(s.Upstream.Requests()); n != sent {
+		t.Errorf("%d requests reached upstream", n-sent)
+	}
+	f(p, given, mine, 200)
+}
+
+// TestCompactPath: the path that only compacts is served, too, where upstream has none.
+func TestCompactPath(t *testing.T) {
+	t.Parallel()
+	for name, knows := range map[string]bool{"upstream's": true, "ours": false} {
+		s := newSetting(t, fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+			return fakeupstream.Answer{Content: "CURRENT_STATE: stage 7 fails."}
+		}})
+		if !knows {
+			s.Upstream.RefuseCompaction()
+		}
+		w := newWorker(t, serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000)))
+		w.work(0, 5)
+		for range 2 {
+			a := sendTo(t, w.proxy, "/responses/compact", []byte(`{"model":"gpt-x","input":[`+strings.Join(w.items, ",")+`]}`), w.key)
+			text, err := a.rest()
+			ok(t, err)
+			var r struct {
+				Object string
+				Output []json.RawMessage
+			}
+			ok(t, json.Unmarshal([]byte(text), &r))
+			if r.Object != "response.compaction" || len(r.Output) != 1 || strings.Contains(text, "dewpoint.1.") == knows {
+				t.Fatalf("%s: %s", name, text)
+			}
+			w.items = []string{string(r.Output[0]), `{"type":"message","role":"user","content":"Go on with it."}`}
+			w.ask()
+			if last := string(lastBody(s.Upstream)); strings.Contains(last, "stage 7 fails") == knows {
+				t.Errorf("%s: forwarded %s", name, last)
+			}
+		}
+	}
+}
+
+// TestCompactionFails: what is no record is told as a failure, and the next attempt may do better.
+func TestCompactionFails(t *testing.T) {
+	t.Parallel()
+	s := newNoCompactor(t, "I cannot help with that.")
+	w := newWorker(t, serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000)))
+	w.work(0, 5)
+	req, a := post(t, w.proxy, []byte(`{"model":"gpt-x","input":[`+strings.Join(w.items, ",")+`,{"type":"compaction_trigger"}]}`))
+	req.URL.Path = "/v1/responses"
+	resp, err := a.client.RoundTrip(req)
+	ok(t, err)
+	a.Response = resp
+	if text, _ := a.rest(); resp.StatusCode != http.StatusBadGateway || !strings.Contains(text, "compaction_failed") {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+	s.Upstream.Script(fakeupstream.Answer{Content: "CURRENT_STATE: all is well."})
+	w.compact(true)
+}

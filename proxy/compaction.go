@@ -1,0 +1,201 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2/expirable"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+)
+
+// Compacts says whether an upstream compacts histories into items of its own.
+type Compacts int
+
+// What is known of an upstream.
+const (
+	CompactsPerhaps Compacts = iota // it is found out
+	CompactsItself
+	CompactsNot // the proxy does
+)
+
+// compaction is a client's wish for one.
+type compaction struct {
+	wanted   bool
+	streamed bool
+	ours     bool // upstream is asked for a record in its place
+}
+
+// What is remembered of upstreams, and what is read of an answer, in bytes.
+const (
+	compactsKept = 1024
+	compactsFor  = time.Hour
+	mostRecord   = 8 << 20
+)
+
+// compactors remembers which upstreams compact, by base URL and model.
+type compactors = lru.LRU[string, Compacts]
+
+func newCompactors() *compactors { return lru.NewLRU[string, Compacts](compactsKept, nil, compactsFor) }
+
+// compactor is the dialect of a request in which clients ask for compactions, nil if it has none.
+func (r *request) compactor() dialect.Compactor {
+	d, _ := r.asked.dialect.(dialect.Compactor)
+	return d
+}
+
+// unseal puts records that this proxy gave to its client into the body as the messages that they stand for. Upstream knows no such
+// items: one that does not open is an error.
+func (r *request) unseal(d dialect.Compactor) error {
+	body, err := d.Unseal(r.body.bytes, engine.SealedMark, func(sealed string) (string, error) {
+		return r.server.o.Engine.Unseal(r.ctx, &r.tenant.Tenant, sealed)
+	})
+	switch {
+	case err == nil:
+		r.body.replace(body)
+		return nil
+	case errors.Is(err, engine.ErrForeign), errors.Is(err, engine.ErrOldKey):
+		return errCompactionRefused(err)
+	case r.ctx.Err() != nil:
+		return upstreamError(r.ctx, err)
+	}
+	r.server.degraded.enter(err)
+	return errCompactionUnavailable()
+}
+
+// wantCompaction sees whether the client asks upstream for a compaction, and asks for a record where upstream makes none.
+func (r *request) wantCompaction(d dialect.Compactor) {
+	c := &r.passed.compaction
+	if c.ours || !r.asked.compact && !d.Compacts(r.body.bytes) {
+		return
+	}
+	if c.wanted = true; r.upstreamCompacts() == CompactsNot {
+		r.askForRecord(d)
+	}
+}
+
+func (r *request) askForRecord(d dialect.Compactor) {
+	c := &r.passed.compaction
+	var body []byte
+	body, c.streamed = d.Ask(r.body.bytes, condense.Handoff())
+	r.body.replace(body)
+	r.asked.path = strings.TrimSuffix(r.asked.path, "/compact")
+	c.ours = true
+}
+
+func (r *request) upstreamCompacts() Compacts {
+	if set := r.tenant.Upstream.Compacts; set != CompactsPerhaps {
+		return set
+	}
+	known, _ := r.live.compactors.Get(r.compactsAt())
+	return known
+}
+
+// compactsAt names what is remembered of the request's upstream.
+func (r *request) compactsAt() string { return r.tenant.Upstream.BaseURL.String() }
+
+// compacted gives the client the compaction that it asked for: upstream's, or where upstream makes none, one of ours.
+func (r *request) compacted(resp *http.Response) (*http.Response, error) {
+	d := r.compactor()
+	if !r.passed.compaction.ours {
+		if r.upstreamCompacts() == CompactsItself || !r.failsToCompact(resp, d) {
+			return resp, nil
+		}
+		_ = resp.Body.Close()
+		r.askForRecord(d)
+		r.seen.record.Unread = ""
+		if err := r.recognise(); err != nil {
+			return nil, err
+		}
+		var err error
+		if resp, err = r.exchange(); err != nil {
+			return nil, err
+		}
+	}
+	if resp.StatusCode != http.StatusOK {
+		return resp, nil
+	}
+	return r.giveRecord(resp, d)
+}
+
+// failsToCompact reports whether upstream's answer shows that it makes no compactions, and remembers what it shows.
+func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool {
+	served := resp.StatusCode == http.StatusOK
+	if !served && !refuses(resp.StatusCode) && resp.StatusCode != http.StatusNotFound || len(codings(resp.Header)) > 0 {
+		return false
+	}
+	head, whole := r.readWhole(resp)
+	if served && d.Compacted(head) {
+		r.live.compactors.Add(r.compactsAt(), CompactsItself)
+		return false
+	}
+	if _, long := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head); long || !whole {
+		return false
+	}
+	if served || bytes.Contains(head, []byte("compact")) {
+		r.live.compactors.Add(r.compactsAt(), CompactsNot)
+	}
+	return true
+}
+
+// readWhole reads an answer, and leaves the response as it was. It reports whether all of it was read.
+func (r *request) readWhole(resp *http.Response) (head []byte, whole bool) {
+	var err error
+	r.unlessSilent(func() { head, err = io.ReadAll(io.LimitReader(resp.Body, mostRecord)) })
+	whole = err == nil && len(head) < mostRecord
+	resp.Body = &spliced{Reader: readBefore(head, resp.Body, err), Closer: resp.Body}
+	return head, whole
+}
+
+// giveRecord puts the record that upstream's answer holds into an item.
+func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Response, error) {
+	head, whole := r.readWhole(resp)
+	_ = resp.Body.Close()
+	tee := r.asked.dialect.Tee(streamed(resp.Header))
+	tee.Write(head)
+	answer := tee.Answer()
+	text, err := condense.ReadHandoff(condense.Reply{Text: answer.Text, Finish: finishOf(answer.Finish)})
+	if err != nil || !whole {
+		return nil, errNoRecord()
+	}
+	sealed, err := r.server.o.Engine.Seal(context.WithoutCancel(r.ctx), &r.tenant.Tenant, r.turn.Record(text))
+	if err != nil {
+		r.server.degraded.enter(err)
+		return nil, errCompactionUnavailable()
+	}
+	model := ""
+	if r.passed.split != nil {
+		model = r.passed.split.Model
+	}
+	body := d.Compaction(dialect.Compaction{
+		ID: strings.ToLower(rand.Text()), Model: model, Sealed: sealed, Usage: answer.Usage, Streamed: r.passed.compaction.streamed, Alone: r.asked.compact,
+	})
+	resp.Header.Set("Content-Type", "application/json")
+	if r.passed.compaction.streamed {
+		resp.Header.Set("Content-Type", "text/event-stream; charset=utf-8")
+	}
+	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	resp.TransferEncoding, resp.ContentLength, resp.Body = nil, int64(len(body)), io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// finishOf is what Chat Completions call the end of an answer.
+func finishOf(status string) string {
+	switch status {
+	case "completed":
+		return "stop"
+	case "max_output_tokens":
+		return "length"
+	}
+	return status
+}

@@ -17,6 +17,12 @@ const (
 	pasteBytes    = 400     // of a fenced block
 )
 
+// How messages are listed.
+const (
+	lineMark  = "- "
+	lineBreak = "\n" + lineMark
+)
+
 // What makes messages a template: agents without tool calls send what tools print as the user's, and begin it alike.
 const (
 	headBytes     = 12 // of a message's beginning
@@ -33,9 +39,15 @@ type Words struct {
 }
 
 // Forget takes in a message that is forgotten, and gives its beginning. Messages come oldest first. The same text counts once, where
-// it was said last.
+// it was said last. Of a record of ours that the client sends back, what it holds of the user's words counts.
 func (w *Words) Forget(kind session.Kind, c session.Content) (head string) {
 	if kind != session.User {
+		return ""
+	}
+	if said, ours := carried(c.Text); ours {
+		for line := range strings.SplitSeq(said, lineBreak) {
+			w.Forget(kind, session.Content{Text: strings.TrimPrefix(line, lineMark)})
+		}
 		return ""
 	}
 	text := Attached(ends(strings.TrimSpace(withoutPastes(typed(c.Text))), wordsBytes), c)
@@ -54,6 +66,14 @@ func (w *Words) Forget(kind session.Kind, c session.Content) (head string) {
 	w.last[text] = len(w.said)
 	w.said = append(w.said, text)
 	return head
+}
+
+// carried gives the user's words in a record of ours, and reports whether a text is one.
+func carried(text string) (said string, ours bool) {
+	if text = strings.TrimSpace(text); !strings.HasPrefix(text, recordOpen) || !strings.HasSuffix(text, recordClose) {
+		return "", false
+	}
+	return Parse(text).Words, true
 }
 
 func headOf(text string) string { return text[:min(len(text), headBytes)] }
@@ -113,7 +133,7 @@ type chosen struct {
 func (w *Words) newest(sort []int, limit, tokens int, count func(string) int) chosen {
 	c := chosen{lines: map[int]string{}, left: tokens, all: true}
 	for _, at := range sort {
-		line := "- " + ends(w.said[at], limit)
+		line := lineMark + ends(w.said[at], limit)
 		if cost := count(line) + 1; cost <= c.left {
 			c.lines[at], c.left = line, c.left-cost
 		} else if c.all = false; limit > minWordsBytes {

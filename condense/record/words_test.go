@@ -78,6 +78,23 @@ func flood(n int) (texts []string) {
 }
 
 // TestWordsOfLongMessages: what people ask for stands around what they paste.
+// TestWordsAreCarried: of a record that a client sends back the user's words count, and nothing else of it, however often it went round.
+func TestWordsAreCarried(t *testing.T) {
+	count := func(text string) int { return len(text) / 4 }
+	said := []string{"Repair the build.", "Do not touch\nthe v1 endpoints."}
+	for round := range 5 {
+		var w Words
+		for _, text := range said {
+			w.Forget(session.User, session.Content{Text: text})
+		}
+		words := w.Text(1000, count)
+		if want := "- Repair the build.\n- Do not touch\nthe v1 endpoints."; words != want {
+			t.Fatalf("round %d: got %q", round, words)
+		}
+		said = []string{Summary{Record: "CURRENT_STATE: round", Words: words}.String()}
+	}
+}
+
 func TestWordsOfLongMessages(t *testing.T) {
 	paste := "```\n" + strings.Repeat("at main.go:12\n", 400) + "```\n"
 	for name, c := range map[string]struct{ text, want string }{

@@ -83,6 +83,9 @@ func TestCompactionForAnyUpstream(t *testing.T) {
 		w.ask()
 		requests := s.Upstream.Requests()
 		last := string(requests[len(requests)-1].Body)
+		if n := strings.Count(last, "Record of earlier work in this conversation"); n != 1 {
+			t.Errorf("round %d: %d records were forwarded: %s", round, n, last)
+		}
 		if !strings.Contains(last, "fails in stage 7") || !strings.Contains(last, "Repair the build") || strings.Contains(last, `"type":"compaction"`) {
 			t.Errorf("round %d: forwarded %s", round, last)
 		}
@@ -231,4 +234,31 @@ func TestCompactionFails(t *testing.T) {
 	}
 	s.Upstream.Script(fakeupstream.Answer{Content: "CURRENT_STATE: all is well."})
 	w.compact(true)
+}
+
+// TestCompactionsUnderKills: a thousand compactions over two replicas, one of which is killed and started again now and then. What one
+// gave, the other opens, and what was given before the kill is opened after it.
+func TestCompactionsUnderKills(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: make slow makes a thousand compactions")
+	}
+	s := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7.")
+	config := s.configAt(t, inRedis(sessiontest.StartRedis(t).Addr), 1000)
+	pair := [2]*process{serve(t, "--config", config), serve(t, "--config", config)}
+	w := newWorker(t, pair[0])
+	for n := range 1000 {
+		if n%50 == 49 {
+			pair[n/50%2].kill()
+			pair[n/50%2] = serve(t, "--config", config)
+		}
+		w.work(n, 3)
+		w.proxy = pair[n%2]
+		item := w.compact(n%3 == 0)
+		w.items = []string{w.items[0], item, fmt.Sprintf(`{"type":"message","role":"user","content":"Go on with step %d."}`, n)}
+		w.proxy = pair[n/2%2]
+		w.ask()
+	}
+	if last := string(lastBody(s.Upstream)); !strings.Contains(last, "fails in stage 7") || len(last) > 20_000 {
+		t.Errorf("forwarded %d bytes: %.2000s", len(last), last)
+	}
 }

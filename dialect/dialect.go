@@ -75,8 +75,8 @@ type Opener interface {
 
 // Compactor is a Dialect in which clients have upstream put their history into one item.
 type Compactor interface {
-	// Compacts reports whether a body asks for that.
-	Compacts(body []byte) bool
+	// Compacts reports whether a body asks for that, and names its model. byPath says that its path does.
+	Compacts(body []byte, byPath bool) (model string, asks bool)
 	// Compacted reports whether an answer, whole or streamed, gives such an item.
 	Compacted(answer []byte) bool
 	// Ask gives a body that asks for that with a question to the model in its place, whose answer is text in one piece, and reports

@@ -32,6 +32,7 @@ const (
 // compaction is a client's wish for one.
 type compaction struct {
 	wanted   bool
+	model    string // as the client spells it
 	streamed bool
 	ours     bool // upstream is asked for a record in its place
 }
@@ -76,10 +77,10 @@ func (r *request) unseal(d dialect.Compactor) error {
 // wantCompaction sees whether the client asks upstream for a compaction, and asks for a record where upstream makes none.
 func (r *request) wantCompaction(d dialect.Compactor) {
 	c := &r.passed.compaction
-	if c.ours || !r.asked.compact && !d.Compacts(r.body.bytes) {
+	if c.ours {
 		return
 	}
-	if c.wanted = true; r.upstreamCompacts() == CompactsNot {
+	if c.model, c.wanted = d.Compacts(r.body.bytes, r.asked.compact); c.wanted && r.upstreamCompacts() == CompactsNot {
 		r.askForRecord(d)
 	}
 }
@@ -101,8 +102,10 @@ func (r *request) upstreamCompacts() Compacts {
 	return known
 }
 
-// compactsAt names what is remembered of the request's upstream.
-func (r *request) compactsAt() string { return r.tenant.Upstream.BaseURL.String() }
+// compactsAt names what is remembered of the request's upstream: gateways have several behind one address.
+func (r *request) compactsAt() string {
+	return r.tenant.Upstream.BaseURL.String() + " " + r.passed.compaction.model
+}
 
 // compacted gives the client the compaction that it asked for: upstream's, or where upstream makes none, one of ours.
 func (r *request) compacted(resp *http.Response) (*http.Response, error) {
@@ -173,12 +176,8 @@ func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 		r.server.degraded.enter(err)
 		return nil, errCompactionUnavailable()
 	}
-	model := ""
-	if r.passed.split != nil {
-		model = r.passed.split.Model
-	}
 	body := d.Compaction(dialect.Compaction{
-		ID: strings.ToLower(rand.Text()), Model: model, Sealed: sealed, Usage: answer.Usage, Streamed: r.passed.compaction.streamed, Alone: r.asked.compact,
+		ID: strings.ToLower(rand.Text()), Model: r.passed.compaction.model, Sealed: sealed, Usage: answer.Usage, Streamed: r.passed.compaction.streamed, Alone: r.asked.compact,
 	})
 	resp.Header.Set("Content-Type", "application/json")
 	if r.passed.compaction.streamed {

@@ -15,21 +15,22 @@ import (
 
 var _ dialect.Compactor = (*Dialect)(nil)
 
-// Compacts reports whether the last item of a body is a compaction_trigger.
-func (d *Dialect) Compacts(body []byte) bool {
-	if !bytes.Contains(body, []byte("compaction_trigger")) || rawjson.Valid(body, 0) != nil {
-		return false
+// Compacts reports whether the last item of a body is a compaction_trigger, or its path asks, and names its model.
+func (d *Dialect) Compacts(body []byte, byPath bool) (model string, asks bool) {
+	if !byPath && !bytes.Contains(body, []byte("compaction_trigger")) || rawjson.Valid(body, 0) != nil {
+		return "", byPath
 	}
-	asks := false
 	for key, v := range rawjson.Members(body) {
-		if string(key.Raw) != list {
-			continue
-		}
-		for element := range rawjson.Elements(v.Raw) {
-			asks = element.Kind == rawjson.Object && classOf(element) == wish
+		switch string(key.Raw) {
+		case "model":
+			model = split.Cut(v.Text())
+		case list:
+			for element := range rawjson.Elements(v.Raw) {
+				asks = element.Kind == rawjson.Object && classOf(element) == wish
+			}
 		}
 	}
-	return asks
+	return model, asks || byPath
 }
 
 func classOf(element rawjson.Value) class {

@@ -23,9 +23,15 @@ func TestCompacts(t *testing.T) {
 		`{"input":[{"role":"user","content":"a"}` + trigger:                         false,
 		`{"model":"m"}`: false,
 	} {
-		if got := d.Compacts([]byte(body)); got != want {
+		if _, got := d.Compacts([]byte(body), false); got != want {
 			t.Errorf("%s: %t", body, got)
 		}
+	}
+}
+
+func TestCompactsByPath(t *testing.T) {
+	if model, asks := responses.New(split.Options{}).Compacts([]byte(`{"input":"a","model":"m"}`), true); model != "m" || !asks {
+		t.Errorf("%q, %t", model, asks)
 	}
 }
 

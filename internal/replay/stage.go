@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,8 +83,10 @@ func waiting(c config.Condenser) config.Condenser {
 // URL is the base URL for an agent.
 func (s *Stage) URL() string { return "http://" + s.App.Addr() + "/v1" }
 
-// stop stops the service; a second call does nothing.
+// stop stops the service; a second call does nothing. The connections of the agents that were played go first: the service waits a second
+// for those that are kept.
 func (s *Stage) stop() error {
+	http.DefaultClient.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return s.App.Stop(ctx)

@@ -95,6 +95,9 @@ func (r *request) askForRecord(d dialect.Compactor) {
 }
 
 func (r *request) upstreamCompacts() Compacts {
+	if r.tenant.Observe { // what it asks for goes as it came
+		return CompactsItself
+	}
 	if set := r.tenant.Upstream.Compacts; set != CompactsPerhaps {
 		return set
 	}
@@ -142,8 +145,9 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 		r.live.compactors.Add(r.compactsAt(), CompactsItself)
 		return false
 	}
-	if _, long := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head); long || !whole {
-		return false
+	_, long := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
+	if long || !whole || served && r.read(resp, head).Finish != completed {
+		return false // it failed for another reason
 	}
 	if served || bytes.Contains(head, []byte("compact")) {
 		r.live.compactors.Add(r.compactsAt(), CompactsNot)
@@ -164,9 +168,7 @@ func (r *request) readWhole(resp *http.Response) (head []byte, whole bool) {
 func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Response, error) {
 	head, whole := r.readWhole(resp)
 	_ = resp.Body.Close()
-	tee := r.asked.dialect.Tee(streamed(resp.Header))
-	tee.Write(head)
-	answer := tee.Answer()
+	answer := r.read(resp, head)
 	text, err := condense.ReadHandoff(condense.Reply{Text: answer.Text, Finish: finishOf(answer.Finish)})
 	if err != nil || !whole {
 		return nil, errNoRecord()
@@ -188,10 +190,20 @@ func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 	return resp, nil
 }
 
+// read reads an answer that has come.
+func (r *request) read(resp *http.Response, body []byte) dialect.Answer {
+	tee := r.asked.dialect.Tee(streamed(resp.Header))
+	tee.Write(body)
+	return tee.Answer()
+}
+
+// completed is the end of an answer that is whole.
+const completed = "completed"
+
 // finishOf is what Chat Completions call the end of an answer.
 func finishOf(status string) string {
 	switch status {
-	case "completed":
+	case completed:
 		return "stop"
 	case "max_output_tokens":
 		return "length"

@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -216,6 +218,54 @@ func TestCompactPath(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCompactionIsNotMisjudged: a failure that says nothing of compactions passes, and the next attempt goes to upstream again.
+func TestCompactionIsNotMisjudged(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	w := newWorker(t, serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000)))
+	w.work(0, 5)
+	for n, raw := range []fakeupstream.Raw{
+		{Status: 200, ContentType: "text/event-stream", Body: []byte("data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\"}}}\n\n")},
+		{Status: 429, ContentType: "application/json", Body: []byte(`{"error":{"message":"slow down"}}`)},
+		{Status: 400, ContentType: "application/json", Body: []byte(`{"error":{"message":"too long","code":"context_length_exceeded"}}`)},
+	} {
+		up := fakeFor(t, raw)
+		p := serve(t, "--upstream", up, "--config", s.configAt(t, embedded(newStore(t)), 1000))
+		req, a := post(t, p, []byte(`{"model":"gpt-x","stream":true,"input":[`+strings.Join(w.items, ",")+`,{"type":"compaction_trigger"}]}`))
+		req.URL.Path = "/v1/responses"
+		resp, err := a.client.RoundTrip(req)
+		ok(t, err)
+		a.Response = resp
+		if text, _ := a.rest(); resp.StatusCode != raw.Status || text != string(raw.Body) {
+			t.Errorf("%d: %d %s", n, resp.StatusCode, text)
+		}
+	}
+}
+
+// fakeFor is an upstream that answers everything alike.
+func fakeFor(t *testing.T, raw fakeupstream.Raw) string {
+	t.Helper()
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asksForRecord(&fakeupstream.Request{Body: readAll(t, r)}) {
+			t.Error("a record was asked for")
+		}
+		w.Header().Set("Content-Type", raw.ContentType)
+		w.WriteHeader(raw.Status)
+		_, _ = w.Write(raw.Body)
+	}))
+	t.Cleanup(up.Close)
+	return up.URL + "/v1"
+}
+
+func readAll(t *testing.T, r *http.Request) []byte {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return body
 }
 
 // TestCompactionFails: what is no record is told as a failure, and the next attempt may do better.

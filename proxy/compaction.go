@@ -181,6 +181,7 @@ func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 	body := d.Compaction(dialect.Compaction{
 		ID: strings.ToLower(rand.Text()), Model: r.passed.compaction.model, Sealed: sealed, Usage: answer.Usage, Streamed: r.passed.compaction.streamed, Alone: r.asked.compact,
 	})
+	r.seen.compacted()
 	resp.Header.Set("Content-Type", "application/json")
 	if r.passed.compaction.streamed {
 		resp.Header.Set("Content-Type", "text/event-stream; charset=utf-8")

@@ -86,6 +86,9 @@ func (o *observation) condensing(ctx context.Context, need condense.Need) (conte
 	}
 }
 
+// compacted says that the client got a compaction of ours.
+func (o *observation) compacted() { o.record.Condensed.Did = "compaction" }
+
 // condensed is what condensing did, with a word for why it failed, and what a request that is left alone would have been condensed for.
 func (o *observation) condensed(what engine.Outcome, cause string, due session.Reason) {
 	did := &o.record.Condensed

@@ -217,6 +217,11 @@ func TestCompactPath(t *testing.T) {
 				t.Errorf("%s: forwarded %s", name, last)
 			}
 		}
+		w.proxy.terminate()
+		w.proxy.wait()
+		if strings.Contains(w.proxy.log.String(), `"condense":"compaction"`) == knows {
+			t.Errorf("%s: no line tells whose the compaction was: %s", name, w.proxy.log)
+		}
 	}
 }
 

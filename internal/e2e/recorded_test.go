@@ -38,18 +38,26 @@ type playable struct {
 	protocol string
 }
 
+// seals is how answers carry reasoning: in the Responses API that tells where the next one begins, if an agent speaks twice in a row.
+func (p playable) seals() fakeupstream.Seal {
+	if p.protocol == "responses" {
+		return fakeupstream.SealResponsesDetails
+	}
+	return ""
+}
+
 // TestRecordedRunsSurviveKills plays each recorded run while the proxy is killed and started again at a third, at half
 // and at three quarters of it; not within the first milliseconds, when nothing is on disk yet.
 func TestRecordedRunsSurviveKills(t *testing.T) {
 	for _, run := range recorded(t) {
 		t.Run(run.Name, func(t *testing.T) {
-			s := newLenient(t, fakeupstream.Options{Keep: 16})
+			s := newLenient(t, fakeupstream.Options{Keep: 16, Seals: run.seals()})
 			store := newStore(t)
 			config := s.configAt(t, embedded(store), recordedSize)
 			at, steps := serve(t, "--config", config), len(run.Messages)/2
 			l := &line{to: func(exchange) *process { return at }}
 			l.play(t, run.Run, replay.Options{
-				Protocol: run.protocol, Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: recordedSize},
+				Protocol: run.protocol, Sealed: run.seals() != "", Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: recordedSize},
 				Each: func(step replay.Step) {
 					if n := step.Number + 1; n > 8 && (n == steps/3 || n == steps/2 || n == steps*3/4) {
 						at.kill()
@@ -67,14 +75,18 @@ func TestRecordedRunsSurviveKills(t *testing.T) {
 func TestRecordedRunsOverTwoProxies(t *testing.T) {
 	runs := recorded(t)
 	redis := sessiontest.StartRedis(t)
-	s := newLenient(t, fakeupstream.Options{Keep: 16})
-	config := s.configAt(t, inRedis(redis.Addr), recordedSize)
-	pair := [2]*process{serve(t, "--config", config), serve(t, "--config", config)}
+	settings, pairs := map[fakeupstream.Seal]*setting{}, map[fakeupstream.Seal][2]*process{}
+	for _, form := range []fakeupstream.Seal{"", fakeupstream.SealResponsesDetails} {
+		settings[form] = newLenient(t, fakeupstream.Options{Keep: 16, Seals: form})
+		config := settings[form].configAt(t, inRedis(redis.Addr), recordedSize)
+		pairs[form] = [2]*process{serve(t, "--config", config), serve(t, "--config", config)}
+	}
 	for _, run := range runs {
+		s, pair := settings[run.seals()], pairs[run.seals()]
 		t.Run(run.Name, func(t *testing.T) {
 			l := &line{to: func(x exchange) *process { return pair[x.Step%2] }}
 			report := l.play(t, run.Run, replay.Options{
-				Protocol: run.protocol, Upstream: s.Upstream, Expect: replay.Expectations{MaxSize: recordedSize},
+				Protocol: run.protocol, Sealed: run.seals() != "", Upstream: s.Upstream, Expect: replay.Expectations{MaxSize: recordedSize},
 			})
 			oneThread(t, l.placed)
 			if report.OwnCalls != report.Condensed {

@@ -26,14 +26,13 @@ func (x *exchange) reason(items, before []json.RawMessage) []json.RawMessage {
 		members = append(members, member{"format", mustJSON(string(SealClaudeDetails))}, member{"signature", mustJSON(x.boundTo(before))})
 		return append([]json.RawMessage{joinObject(members)}, items...)
 	}
-	if s.kept.followers == nil {
-		s.kept.followers, s.kept.reasons = map[string]string{}, map[string]string{}
+	if s.kept.reasons == nil {
+		s.kept.reasons = map[string]string{}
 	}
-	s.kept.followers[id] = itemEssence(items[0])
 	for _, item := range items {
 		s.kept.reasons[asString(asObject(item)["id"])] = id
 	}
-	members = append(members, member{"encrypted_content", mustJSON("sealed." + id)})
+	members = append(members, member{"encrypted_content", mustJSON(encrypted(id, items[0]))})
 	return append([]json.RawMessage{joinObject(members)}, items...)
 }
 
@@ -54,6 +53,12 @@ func (x *exchange) boundTo(items []json.RawMessage) string {
 		}
 	}
 	return "prefix." + maker(x.req) + "." + hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// encrypted is what reasoning holds that belongs to an item: any server tells by it.
+func encrypted(id string, follower json.RawMessage) string {
+	sum := sha256.Sum256([]byte(itemEssence(follower)))
+	return "sealed." + id + "." + hex.EncodeToString(sum[:12])
 }
 
 // itemEssence tells an item of a model's from others.
@@ -80,14 +85,17 @@ func (x *exchange) checkReasoning(items []json.RawMessage) *APIError {
 		if signature := asString(o["signature"]); signature != "" && signature != x.boundTo(items[:i]) && !x.drops(signature) {
 			return refuse("input", "", "input[%d]: the reasoning is bound to a different conversation.", i)
 		}
-		made, ours := strings.CutPrefix(asString(o["encrypted_content"]), "sealed.")
-		switch follower := s.kept.followers[made]; {
-		case given(o["encrypted_content"]) && (!ours || follower == ""):
+		sealed := asString(o["encrypted_content"])
+		parts := strings.Split(sealed, ".")
+		switch {
+		case sealed == "":
+			continue
+		case len(parts) != 3 || parts[0] != "sealed":
 			return refuse("input", "invalid_encrypted_content", "The encrypted content for item %s could not be verified.", id)
-		case follower != "" && (i+1 == len(items) || itemEssence(items[i+1]) != follower):
-			return refuse("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", made)
+		case i+1 == len(items) || encrypted(parts[1], items[i+1]) != sealed:
+			return refuse("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", parts[1])
 		}
-		seen[made] = true
+		seen[parts[1]] = true
 	}
 	return nil
 }

@@ -81,7 +81,6 @@ func (x *exchange) resolved() ([]json.RawMessage, *APIError) {
 type stored struct {
 	responses map[string][]json.RawMessage // whole histories, by the id of the response
 	items     map[string]json.RawMessage   // by their ids
-	followers map[string]string            // what follows reasoning, by its id
 	reasons   map[string]string            // the id of the reasoning that an item follows, by its own id
 }
 

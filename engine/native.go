@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -21,6 +22,9 @@ var (
 	ErrForeign = errors.New("the record was not made here for this tenant, or it was changed")
 	ErrOldKey  = errors.New("the record was made under a secret that is not in use any more")
 )
+
+// recordPatience is how long the store's secret is waited for, once after the start: without it the request fails.
+const recordPatience = 10 * time.Second
 
 // wordsRoom is how many tokens of the user's own words stand next to a record that a client carries, at most.
 const wordsRoom = 2000
@@ -77,7 +81,7 @@ func (e *Engine) Unseal(ctx context.Context, tenant *Tenant, sealed string) (str
 
 // recordKeys is the key for records.
 func (e *Engine) recordKeys(ctx context.Context) (*seal.Keys, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
 	_, _, secret, err := e.o.Sessions.Registry(ctx)
 	if err != nil {

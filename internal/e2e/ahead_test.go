@@ -57,6 +57,13 @@ shutdown: {delay: 0s, timeout: 1m}
 	return f
 }
 
+// calls is how often a summary of a member was asked for so far: they are still prepared.
+func (f *fleet) calls(name string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked[name]
+}
+
 // summarise is slow to answer the first call for every other member.
 func (f *fleet) summarise(r *fakeupstream.Request) fakeupstream.Answer {
 	answer := fakeupstream.Extract(r)
@@ -141,7 +148,7 @@ func TestNoRequestWaitsForASummary(t *testing.T) {
 		switch {
 		case m.condensed == 0, !strings.Contains(m.sent, "dewpoint_record"):
 			t.Errorf("%s nothing was condensed", m.name)
-		case n%2 == 1 && f.asked[m.name] == 0:
+		case n%2 == 1 && f.calls(m.name) == 0:
 			t.Errorf("%s no summary was asked for", m.name)
 		}
 	}
@@ -162,7 +169,7 @@ func TestNoRequestWaitsForASummary(t *testing.T) {
 		t.Errorf("%d members still lack a summary", left)
 	}
 	for _, m := range f.members {
-		if calls := f.asked[m.name]; calls > m.condensed+2 { // one is prepared, and one may have died with its replica
+		if calls := f.calls(m.name); calls > m.condensed+2 { // one is prepared, and one may have died with its replica
 			t.Errorf("%s %d summaries for %d condensations", m.name, calls, m.condensed)
 		}
 	}

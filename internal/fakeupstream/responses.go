@@ -142,15 +142,32 @@ func (x *exchange) itemsOf(message json.RawMessage, before []json.RawMessage) []
 	for n, c := range asArray(o["tool_calls"]) {
 		call := asObject(c)
 		function := asObject(call["function"])
-		items = append(items, joinObject([]member{
+		members := []member{
 			{"type", mustJSON("function_call")}, {"id", mustJSON(fmt.Sprintf("fc_%06d_%d", x.req.Index, n))}, {"status", mustJSON("completed")},
 			{"call_id", call["id"]}, {"name", function["name"]}, {"arguments", function["arguments"]},
-		}))
+		}
+		if space := namespaceOf(asArray(x.top["tools"]), asString(function["name"])); space != nil {
+			members = append(members, member{"namespace", space})
+		}
+		items = append(items, joinObject(members))
 	}
 	if x.server.options.Seals != "" && !x.req.Summary {
 		items = x.reason(items, before)
 	}
 	return items
+}
+
+// namespaceOf is the namespace among the tools that has a tool of that name; nil if none has.
+func namespaceOf(tools []json.RawMessage, name string) json.RawMessage {
+	for _, t := range tools {
+		space := asObject(t)
+		for _, inner := range asArray(space["tools"]) {
+			if asString(asObject(inner)["name"]) == name {
+				return space["name"]
+			}
+		}
+	}
+	return nil
 }
 
 func outputText(text string) json.RawMessage {

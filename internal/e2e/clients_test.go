@@ -21,13 +21,21 @@ const clientPrompt = "Why is “größe” off by one? Ticket GR-88 📦"
 // TestClients has the makers' own client libraries run a tool loop through the proxy.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	for name, install := range map[string]func(testing.TB) []string{"npm": nodeClient, "PyPI": pythonClient} {
+	for name, install := range map[string]func(testing.TB) func(string) []string{"npm": nodeClient, "PyPI": pythonClient} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			program := install(t)
+			script := install(t)
 			for _, mode := range []string{"stream", "whole"} {
-				t.Run(mode, func(t *testing.T) { clientLoop(t, []string{program[0], program[1], mode, clientPrompt}) })
-				t.Run("responses "+mode, func(t *testing.T) { itemLoop(t, []string{program[0], program[2], mode, clientPrompt}) })
+				t.Run(mode, func(t *testing.T) { clientLoop(t, append(script("loop"), mode, clientPrompt)) })
+				t.Run("responses "+mode, func(t *testing.T) {
+					turnLoop(t, fakeupstream.SealResponsesDetails, append(script("items"), mode, clientPrompt))
+				})
+				t.Run("messages "+mode, func(t *testing.T) {
+					turnLoop(t, fakeupstream.SealThinkingBlocks, append(script("turns"), mode, clientPrompt))
+				})
+				if name == "PyPI" {
+					t.Run("openai-agents "+mode, func(t *testing.T) { runnerLoop(t, append(script("runner"), mode, clientPrompt)) })
+				}
 			}
 		})
 	}
@@ -40,50 +48,91 @@ func clientLoop(t *testing.T, program []string) {
 	checkForwarded(t, s.Upstream.Requests(), steps, script)
 }
 
-// itemLoop is clientLoop in the Responses API, with encrypted reasoning.
-func itemLoop(t *testing.T, program []string) {
-	s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-client"}, ChunkRunes: 5, Seals: fakeupstream.SealResponsesDetails})
+// turnLoop is clientLoop in the APIs of which an answer is a turn, with reasoning of that kind.
+func turnLoop(t *testing.T, seals fakeupstream.Seal, program []string) {
+	s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-client"}, ChunkRunes: 5, Seals: seals})
 	steps, script := s.loop(t, program)
-	step, summaries := 0, 0
+	for step, r := range s.checkTurns(t, script) {
+		if steps[step].PromptTokens != r.PromptTokens {
+			t.Errorf("step %d: the client was told of %d prompt tokens, it was %d", step, steps[step].PromptTokens, r.PromptTokens)
+		}
+	}
+}
+
+// runnerLoop is turnLoop with a framework that keeps what the model says to itself, but for the end.
+func runnerLoop(t *testing.T, program []string) {
+	s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-client"}, ChunkRunes: 5, Seals: fakeupstream.SealResponsesDetails})
+	script := clientAnswers()
+	s.Upstream.Script(script...)
+	if out := s.client(t, program); strings.TrimSpace(out) != script[len(script)-1].Content {
+		t.Errorf("it said %q", out)
+	}
+	s.checkTurns(t, script)
+}
+
+// checkTurns checks what reached upstream, and gives the requests of the steps.
+func (s *setting) checkTurns(t *testing.T, script []fakeupstream.Answer) (steps []fakeupstream.Request) {
+	t.Helper()
+	summaries := 0
 	for _, r := range s.Upstream.Requests() {
-		if r.Refused != nil || r.Status != 200 || r.Header.Get("Authorization") != "Bearer sk-client" {
+		if r.Refused != nil || r.Status != 200 || r.Header.Get("Authorization") != "Bearer sk-client" && r.Header.Get("X-Api-Key") != "sk-client" {
 			t.Fatalf("request %d: status %d, %v", r.Index, r.Status, r.Refused)
 		}
 		if r.Summary {
 			summaries++
 			continue
 		}
-		if n := len(r.Messages); n > 4*maxSize { // a turn of one call and its result are four items
-			t.Errorf("step %d: %d items forwarded", step, n)
+		if n := len(r.Messages); n > 4*maxSize { // a turn of one call and its result may be four items
+			t.Errorf("step %d: %d messages forwarded", len(steps), n)
 		}
-		if steps[step].PromptTokens != r.PromptTokens {
-			t.Errorf("step %d: the client was told of %d prompt tokens, it was %d", step, steps[step].PromptTokens, r.PromptTokens)
+		if len(steps) > 0 {
+			checkOutputs(t, r, script[len(steps)-1].ToolCalls)
 		}
-		if step > 0 {
-			checkOutputs(t, r, script[step-1].ToolCalls)
-		}
-		step++
+		steps = append(steps, r)
 	}
-	if step != len(script) || summaries == 0 {
-		t.Errorf("%d steps, %d calls of the summariser", step, summaries)
+	if len(steps) != len(script) || summaries == 0 {
+		t.Fatalf("%d steps, %d calls of the summariser", len(steps), summaries)
+	}
+	return steps
+}
+
+// checkOutputs checks that a request ends with the results of calls: blocks of its last message, or items of their own.
+func checkOutputs(t *testing.T, r fakeupstream.Request, calls []fakeupstream.ToolCall) {
+	t.Helper()
+	var last struct{ Content []json.RawMessage }
+	results := r.Messages[len(r.Messages)-1:]
+	if json.Unmarshal(results[0], &last) == nil && len(last.Content) > 0 {
+		results = last.Content
+	} else {
+		results = r.Messages[len(r.Messages)-len(calls):]
+	}
+	for i, call := range calls {
+		var got struct {
+			Call    string `json:"call_id"`
+			Use     string `json:"tool_use_id"`
+			Output  string
+			Content string
+		}
+		ok(t, json.Unmarshal(results[i], &got))
+		var arguments struct{ Command string }
+		ok(t, json.Unmarshal([]byte(call.Arguments), &arguments))
+		if got.Call+got.Use != call.ID || !strings.HasPrefix(got.Output+got.Content, "ran "+arguments.Command+"\n") {
+			t.Errorf("result %d is %.200s", i, results[i])
+		}
 	}
 }
 
-// checkOutputs checks that a request ends with the results of calls.
-func checkOutputs(t *testing.T, r fakeupstream.Request, calls []fakeupstream.ToolCall) {
+// client runs a client through a proxy in front of the upstream, and gives what it prints.
+func (s *setting) client(t *testing.T, program []string) string {
 	t.Helper()
-	for i, raw := range r.Messages[len(r.Messages)-len(calls):] {
-		var got struct {
-			Call   string `json:"call_id"`
-			Output string
-		}
-		ok(t, json.Unmarshal(raw, &got))
-		var arguments struct{ Command string }
-		ok(t, json.Unmarshal([]byte(calls[i].Arguments), &arguments))
-		if got.Call != calls[i].ID || !strings.HasPrefix(got.Output, "ran "+arguments.Command+"\n") {
-			t.Errorf("result %d is %.200s", i, raw)
-		}
+	p := serve(t, "--config", s.config(t, embedded(newStore(t))))
+	environment := []string{"OPENAI_BASE_URL=" + p.url(), "OPENAI_API_KEY=sk-client", "ANTHROPIC_BASE_URL=" + p.url(), "ANTHROPIC_API_KEY=sk-client",
+		"NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1"}
+	out, errs, err := runIn(t, t.TempDir(), environment, program[0], program[1:]...)
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, errs)
 	}
+	return out
 }
 
 // loop runs a client's loop through a proxy in front of the upstream, and compares what the library made of the answers with these.
@@ -91,12 +140,7 @@ func (s *setting) loop(t *testing.T, program []string) ([]clientStep, []fakeupst
 	t.Helper()
 	script := clientAnswers()
 	s.Upstream.Script(script...)
-	p := serve(t, "--config", s.config(t, embedded(newStore(t))))
-	environment := []string{"OPENAI_BASE_URL=" + p.url(), "OPENAI_API_KEY=sk-client", "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1"}
-	out, errs, err := runIn(t, t.TempDir(), environment, program[0], program[1:]...)
-	if err != nil {
-		t.Fatalf("%v\n%s%s", err, out, errs)
-	}
+	out := s.client(t, program)
 	var steps []clientStep
 	if err := json.Unmarshal([]byte(out), &steps); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -218,6 +262,7 @@ func checkNewest(t *testing.T, r fakeupstream.Request, script []fakeupstream.Ans
 func TestLocksNameNoPlace(t *testing.T) {
 	for name, forbidden := range map[string]string{
 		"package-lock.json": `"resolved"|https?:`, "requirements.txt": `(?m)https?:|^-|^[^=\n]+$`, ".npmrc": `registry\s*=`,
+		"agents/package-lock.json": `"resolved"`, "agents/.npmrc": `registry\s*=`,
 	} {
 		content, err := os.ReadFile("clients/" + name)
 		ok(t, err)

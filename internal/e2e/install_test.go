@@ -119,30 +119,33 @@ func versionOf(t testing.TB, program string) string {
 	return out
 }
 
-// nodeClient installs the npm package, and gives the program to run and its scripts: for Chat Completions and for the Responses API.
-func nodeClient(t testing.TB) []string {
+// nodeClient installs the npm packages, and gives how a script on them is run.
+func nodeClient(t testing.TB) (script func(name string) []string) {
 	t.Helper()
 	node := need(t, "node", "install Node.js 20 or newer")
 	npm := need(t, "npm", "install npm")
-	files := []string{"package.json", "package-lock.json", ".npmrc", "loop.mjs", "items.mjs"}
+	files := []string{"package.json", "package-lock.json", ".npmrc", "loop.mjs", "items.mjs", "turns.mjs"}
 	dir := inCache(t, "node", versionOf(t, node), files, func(dir string) {
 		installBy(t, dir, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	})
-	return []string{node, filepath.Join(dir, "loop.mjs"), filepath.Join(dir, "items.mjs")}
+	return func(name string) []string { return []string{node, filepath.Join(dir, name+".mjs")} }
 }
 
-// pythonClient installs the PyPI package, and gives the same.
-func pythonClient(t testing.TB) []string {
+// pythonClient installs the PyPI packages, and gives the same.
+func pythonClient(t testing.TB) (script func(name string) []string) {
 	t.Helper()
 	python := need(t, "python3", "install Python 3.11 or newer with its venv module")
-	dir := inCache(t, "python", versionOf(t, python), []string{"requirements.txt", "loop.py", "items.py"}, func(dir string) {
+	files := []string{"requirements.txt", "loop.py", "items.py", "turns.py", "runner.py"}
+	dir := inCache(t, "python", versionOf(t, python), files, func(dir string) {
 		if _, errs, err := runIn(t, dir, nil, python, "-m", "venv", "venv"); err != nil {
 			missing(t, "python3 cannot make a virtual environment", "install its venv module", errs)
 		}
 		installBy(t, dir, filepath.Join(dir, "venv", "bin", "python"), "-m", "pip", "install", "--quiet",
 			"--disable-pip-version-check", "-r", "requirements.txt")
 	})
-	return []string{filepath.Join(dir, "venv", "bin", "python"), filepath.Join(dir, "loop.py"), filepath.Join(dir, "items.py")}
+	return func(name string) []string {
+		return []string{filepath.Join(dir, "venv", "bin", "python"), filepath.Join(dir, name+".py")}
+	}
 }
 
 func TestUnreachable(t *testing.T) {

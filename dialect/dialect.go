@@ -84,9 +84,18 @@ type Compactor interface {
 	Ask(body []byte, question string) (asked []byte, streamed bool)
 	// Compaction writes an answer with one item.
 	Compaction(c Compaction) []byte
+	// Manages takes what asks upstream to manage the history by itself out of a body.
+	Manages(body []byte) Managed
 	// Unseal gives a body with a message of the user in the place of each item whose content begins with a mark: with the text that
-	// open gives. An error of open's ends it.
+	// open gives. An error of open's ends it. Where the protocol has clients send what a compaction stands for, that is left out.
 	Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error)
+}
+
+// Managed is a body without what asks upstream to manage the history by itself. The zero value is a body that does not ask.
+type Managed struct {
+	Rest  []byte
+	Model string
+	Limit int // above so many tokens of input the history is to be compacted; 0: at no number
 }
 
 // Compaction is a history as one item.

@@ -11,8 +11,9 @@ import (
 // whatever the summariser's health; what an operator asked for is pending until a condensation is logged.
 func (t *Turn) wanted() condense.Need {
 	byClient := t.in.Wish == WishNow && len(t.made) == 0
+	byLimit := t.in.Limit > 0 && len(t.made) == 0 && t.adjust(t.size().Tokens) > t.in.Limit
 	byOperator := t.place.Thread.Requested > 0 && !t.place.New
-	if byClient || byOperator {
+	if byClient || byLimit || byOperator {
 		return condense.Need{Reason: session.ReasonRequest, Try: byClient}
 	}
 	return condense.Need{}
@@ -26,7 +27,7 @@ func (t *Turn) input(need condense.Need) condense.Input {
 
 // belowAllThresholds is true if nothing is due even under the upper bound of the tokens. More tokens never make less due.
 func (t *Turn) belowAllThresholds() bool {
-	if t.in.Wish == WishNow {
+	if t.in.Wish == WishNow || t.in.Limit > 0 && t.adjust(t.atMost()) > t.in.Limit {
 		return false
 	}
 	d := t.in.Tenant.Condenser.Condense(t.inputOf(t.wanted(), t.fixed(), t.atMost()))

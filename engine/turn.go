@@ -24,6 +24,7 @@ type Input struct {
 	Model      Model // that Split names
 	Body       Body  // that Split aliases
 	Compacts   bool  // a record of the whole history is asked for
+	Limit      int   // tokens above which the client wants the history condensed; 0: none
 
 	// Condensing is told when a condensation begins: the context that it returns is for what the condensation calls, and the
 	// function is called at its end, with what was made. It may be nil.

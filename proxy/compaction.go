@@ -35,6 +35,8 @@ type compaction struct {
 	model    string // as the client spells it
 	streamed bool
 	ours     bool // upstream is asked for a record in its place
+	managed  bool // upstream refused to manage the history by itself
+	limit    int  // tokens above which the history is to be condensed in its place; 0: none
 }
 
 // What is remembered of upstreams, and what is read of an answer, in bytes.
@@ -44,7 +46,7 @@ const (
 	mostRecord   = 8 << 20
 )
 
-// compactors remembers which upstreams compact, by base URL and model.
+// compactors remembers which upstreams compact, or manage histories by themselves, by base URL and model.
 type compactors = lru.LRU[string, Compacts]
 
 func newCompactors() *compactors { return lru.NewLRU[string, Compacts](compactsKept, nil, compactsFor) }
@@ -110,6 +112,55 @@ func (r *request) compactsAt() string {
 	return r.tenant.Upstream.BaseURL.String() + " " + r.passed.compaction.model
 }
 
+// manage takes the wish that upstream manage the history by itself out of the body, where it is known that it does not. Where a limit
+// for compactions is a part of that, it is a limit for condensations.
+func (r *request) manage(d dialect.Compactor) {
+	set := r.tenant.Upstream.Compacts
+	if set == CompactsItself || r.tenant.Observe || set != CompactsNot && r.live.managers.Len() == 0 {
+		return
+	}
+	m := d.Manages(r.body.bytes)
+	if m.Rest == nil {
+		return
+	}
+	if known, _ := r.live.managers.Get(r.tenant.Upstream.BaseURL.String() + " " + m.Model); set != CompactsNot && known != CompactsNot {
+		return
+	}
+	r.body.replace(m.Rest)
+	r.passed.compaction.limit = m.Limit
+}
+
+// managed looks whether upstream refused to manage the history by itself, and remembers that it does.
+func (r *request) managed(said refusal) bool {
+	d := r.compactor()
+	if !said.managed || d == nil || r.passed.compaction.managed || r.tenant.Upstream.Compacts == CompactsItself || r.tenant.Observe {
+		return false
+	}
+	m := d.Manages(r.body.bytes)
+	if m.Rest == nil {
+		return false
+	}
+	r.live.managers.Add(r.tenant.Upstream.BaseURL.String()+" "+m.Model, CompactsNot)
+	r.passed.compaction.managed = true
+	return true
+}
+
+// answer takes a recognised request to the answer that its client gets.
+func (r *request) answer() (*http.Response, error) {
+	resp, err := r.exchange()
+	if err == nil && r.passed.compaction.managed {
+		_ = resp.Body.Close()
+		if err := r.recognise(); err != nil {
+			return nil, err
+		}
+		resp, err = r.exchange()
+	}
+	if err == nil && r.passed.compaction.wanted {
+		resp, err = r.compacted(resp)
+	}
+	return resp, err
+}
+
 // compacted gives the client the compaction that it asked for: upstream's, or where upstream makes none, one of ours.
 func (r *request) compacted(resp *http.Response) (*http.Response, error) {
 	d := r.compactor()
@@ -146,7 +197,7 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 		return false
 	}
 	_, long := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
-	if long || !whole || served && r.read(resp, head).Finish != completed {
+	if long || !whole || served && finishOf(r.read(resp, head).Finish) != finished {
 		return false // it failed for another reason
 	}
 	if served || bytes.Contains(head, []byte("compact")) {
@@ -198,16 +249,16 @@ func (r *request) read(resp *http.Response, body []byte) dialect.Answer {
 	return tee.Answer()
 }
 
-// completed is the end of an answer that is whole.
-const completed = "completed"
+// finished is what Chat Completions call the end of an answer that is whole.
+const finished = "stop"
 
 // finishOf is what Chat Completions call the end of an answer.
-func finishOf(status string) string {
-	switch status {
-	case completed:
-		return "stop"
-	case "max_output_tokens":
+func finishOf(reason string) string {
+	switch reason {
+	case "completed", "end_turn", "stop_sequence":
+		return finished
+	case "max_output_tokens", "max_tokens":
 		return "length"
 	}
-	return status
+	return reason
 }

@@ -79,10 +79,7 @@ func (r *request) run(ctx *fasthttp.RequestCtx) error {
 	if r.turn != nil && r.asked.streams && r.server.o.Limits.KeepAlive > 0 {
 		return r.attend(ctx)
 	}
-	resp, err := r.exchange() //nolint:bodyclose // the relay closes it
-	if err == nil && r.passed.compaction.wanted {
-		resp, err = r.compacted(resp) //nolint:bodyclose // likewise
-	}
+	resp, err := r.answer() //nolint:bodyclose // the relay closes it
 	if err != nil {
 		return err
 	}
@@ -138,6 +135,7 @@ func (r *request) recognise() error {
 		if err := r.unseal(d); err != nil {
 			return err
 		}
+		r.manage(d)
 		if r.wantCompaction(d); r.asked.compact && !r.passed.compaction.ours {
 			return nil
 		}

@@ -31,6 +31,7 @@ type live struct {
 	settings *engine.Settings
 
 	compactors *compactors
+	managers   *compactors
 }
 
 // Swap puts another configuration in force for the requests that come from now on.
@@ -42,7 +43,7 @@ func (s *Server) Swap(l Live) {
 	})
 	s.live.Store(&live{
 		tenants: l.Tenants, dialects: l.Dialects, counts: l.Counts, compacts: l.Compacts, models: l.Models,
-		settings: settings, compactors: newCompactors(),
+		settings: settings, compactors: newCompactors(), managers: newCompactors(),
 	})
 }
 

@@ -94,6 +94,9 @@ func withoutKeys(query string) string {
 func (r *request) persist(resp *http.Response) (*http.Response, error) {
 	for {
 		said := r.examine(resp)
+		if r.managed(said) {
+			return resp, nil
+		}
 		again := false
 		r.orAsItCame(func() { again = r.remedy(said) })
 		if !again {
@@ -164,6 +167,7 @@ type refusal struct {
 	overflow   *overflow.Overflow // it is too long
 	alternates bool               // its roles do not alternate
 	refused    bool               // it is refused for what is in it, this or something else
+	managed    bool               // it asks upstream to manage the history by itself
 }
 
 // examine looks whether an answer is a refusal.
@@ -204,6 +208,7 @@ func refusalOf(resp *http.Response, in dialect.Dialect) refusal {
 	if over, is := overflow.Recognise(resp.StatusCode, kind, head); is {
 		said.overflow = &over
 	}
+	said.managed = said.refused && bytes.Contains(head, []byte("context_management"))
 	said.alternates = overflow.AlternatesRoles(resp.StatusCode, kind, head)
 	return said
 }

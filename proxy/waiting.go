@@ -72,7 +72,7 @@ func (w *waiting) work() {
 			w.err = errInternal()
 		}
 	}()
-	w.resp, w.err = w.r.exchange() //nolint:bodyclose // the relay closes it
+	w.resp, w.err = w.r.answer() //nolint:bodyclose // the relay closes it
 }
 
 // start answers the client before upstream has.

@@ -25,6 +25,9 @@ const Path = "/messages"
 // CountPath is where clients ask how many tokens a request has.
 const CountPath = "/messages/count_tokens"
 
+// list is the member that holds the history.
+const list = "messages"
+
 // Dialect implements dialect.Dialect. Make one with New.
 type Dialect struct{ bodies *split.Splitter }
 
@@ -33,7 +36,7 @@ var _ dialect.Dialect = (*Dialect)(nil)
 // New makes the dialect.
 func New(o split.Options) *Dialect {
 	return &Dialect{split.New(split.Format{
-		List:    "messages",
+		List:    list,
 		Members: []string{"model", "stream", "max_tokens", "system", "tools", "thinking"},
 		Version: version, Texts: []string{"text"}, Skip: isThinking, Reader: newReader,
 	}, o)}

@@ -163,10 +163,6 @@ func (r *reader) contentBlock() error {
 	if err := r.w.Object(&r.block, "content."); err != nil {
 		return err
 	}
-	if r.block.kind.Is("compaction") { // what it hides is not in the list
-		r.w.Odd("the history holds a compaction of upstream's own")
-		return nil
-	}
 	if len(r.blocks) == maxBlocks {
 		r.w.Odd("a message has too many content blocks")
 		return nil
@@ -182,6 +178,9 @@ func (r *reader) file(raw []byte) {
 	switch {
 	case r.msg.role.Is("assistant"):
 		m.Kind = session.Agent
+		if len(r.blocks) > 0 && r.blocks[0].kind.Is(compaction) { // it stands for what was before it, and so it stays
+			m.Kind = session.System
+		}
 		for i := range r.blocks {
 			b := &r.blocks[i]
 			m.Sealed = m.Sealed || b.sealed()

@@ -39,6 +39,28 @@ func classOf(element rawjson.Value) class {
 	return it.class()
 }
 
+// Manages takes context_management out of a body.
+func (d *Dialect) Manages(body []byte) dialect.Managed { return split.Manages(body, limitOf) }
+
+// limitOf is the number of tokens above which upstream would compact.
+// https://platform.openai.com/docs/guides/compaction
+func limitOf(management rawjson.Value) (limit int) {
+	if management.Kind != rawjson.Array {
+		return 0
+	}
+	for element := range rawjson.Elements(management.Raw) {
+		if element.Kind != rawjson.Object {
+			continue
+		}
+		for key, v := range rawjson.Members(element.Raw) {
+			if string(key.Raw) == "compact_threshold" {
+				limit = split.Integer(v)
+			}
+		}
+	}
+	return limit
+}
+
 // made finds an item that is a compaction. In texts its quotes are escaped.
 var made = regexp.MustCompile(`"type"\s*:\s*"(compaction|compaction_summary|context_compaction)"`)
 

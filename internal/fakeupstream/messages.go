@@ -29,12 +29,43 @@ func (x *exchange) messages() {
 			return
 		}
 	}
+	if given(x.top["compaction"]) {
+		x.playBlocks(Answer{}, []json.RawMessage{x.compactionBlock()}, "compaction")
+		return
+	}
 	a := x.server.answer(x)
 	if a.Error != nil || a.Raw != nil {
 		x.play(a)
 		return
 	}
-	x.playMessage(a)
+	blocks := contentBlocks(a.message())
+	if x.server.options.Seals != "" {
+		blocks = x.think(blocks)
+	}
+	if trigger := compactsAt(x.top["context_management"]); trigger > 0 && x.req.PromptTokens > trigger {
+		blocks = append([]json.RawMessage{x.compactionBlock()}, blocks...)
+	}
+	x.playBlocks(a, blocks, stopReason(a, blocks))
+}
+
+// compactionBlock stands for the messages before it.
+func (x *exchange) compactionBlock() json.RawMessage {
+	return joinObject([]member{
+		{"type", mustJSON("compaction")}, {"content", mustJSON(fmt.Sprintf("%s%d", compacted, len(x.req.Messages)))}, {"encrypted_content", json.RawMessage("null")},
+	})
+}
+
+// compactsAt is the number of tokens above which an edit compacts, 0 if none does. 150,000 is the API's default.
+func compactsAt(management json.RawMessage) int {
+	for _, edit := range asArray(asObject(management)["edits"]) {
+		if o := asObject(edit); asString(o["type"]) == "compact_20260112" {
+			if trigger := asObject(o["trigger"]); given(trigger["value"]) {
+				return asCount(trigger["value"])
+			}
+			return 150_000
+		}
+	}
+	return 0
 }
 
 // countTokens tells what a request would take.
@@ -89,12 +120,8 @@ func (x *exchange) refuseAnthropic(e *APIError) {
 	x.play(Answer{Raw: &Raw{e.Status, "application/json", body}})
 }
 
-// playMessage answers with a message, whole or streamed.
-func (x *exchange) playMessage(a Answer) {
-	blocks := contentBlocks(a.message())
-	if x.server.options.Seals != "" {
-		blocks = x.think(blocks)
-	}
+// playBlocks answers with a message, whole or streamed.
+func (x *exchange) playBlocks(a Answer, blocks []json.RawMessage, stop string) {
 	count := x.server.options.CountTokens
 	cached := x.server.cache.use(x.anthropicPrompt(), count)
 	out := 0
@@ -103,7 +130,7 @@ func (x *exchange) playMessage(a Answer) {
 	}
 	x.server.record.change(func() { x.req.CachedTokens = cached })
 	reply := anthropicMessage{
-		index: x.req.Index, model: x.req.Model, blocks: blocks, stop: stopReason(a, blocks),
+		index: x.req.Index, model: x.req.Model, blocks: blocks, stop: stop,
 		fresh: x.req.PromptTokens - cached, cached: cached, output: out,
 	}
 	if !x.req.Stream {

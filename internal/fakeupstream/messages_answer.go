@@ -68,6 +68,9 @@ func streamedBlock(block json.RawMessage, runes int) (opening json.RawMessage, d
 		key, kind = "thinking", "thinking_delta"
 	case "tool_use":
 		key, kind, empty = "input", "input_json_delta", json.RawMessage("{}")
+	case "compaction":
+		whole := joinObject([]member{{"type", mustJSON("compaction_delta")}, {"content", o["content"]}, {"encrypted_content", o["encrypted_content"]}})
+		return json.RawMessage(`{"type":"compaction","content":null}`), []json.RawMessage{whole}
 	default:
 		return block, nil
 	}

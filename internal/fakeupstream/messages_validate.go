@@ -29,6 +29,12 @@ func (x *exchange) judgeMessages(answered bool) *APIError {
 		return refuse("", "", "messages: Field required")
 	case len(x.req.Messages) == 0:
 		return refuse("", "", "messages: at least one message is required")
+	case x.server.unable && given(top["context_management"]):
+		return refuse("", "", "context_management: Extra inputs are not permitted")
+	case x.server.unable && given(top["compaction"]):
+		return refuse("", "", "compaction: Extra inputs are not permitted")
+	case given(top["compaction"]) && given(top["context_management"]):
+		return refuse("", "", "compaction: cannot be combined with context_management")
 	case marks(x.req.Body) > 4:
 		return refuse("", "", "A maximum of 4 blocks with cache_control may be provided. Found %d.", marks(x.req.Body))
 	}
@@ -73,10 +79,11 @@ func checkElement(n int, message json.RawMessage, last bool) *APIError {
 	if role != "user" && role != "assistant" && (role != "system" || n == 0) { // newer models take system messages in between
 		return refuse("", "", "messages.%d.role: Input should be 'user' or 'assistant'", n)
 	}
-	if n == 0 && role != "user" {
+	blocks := blocksOf(o["content"])
+	compacts := len(blocks) > 0 && asString(asObject(blocks[0])["type"]) == "compaction"
+	if n == 0 && role != "user" && !compacts {
 		return refuse("", "", "messages: first message must use the \"user\" role")
 	}
-	blocks := blocksOf(o["content"])
 	if len(blocks) == 0 && !(last && role == "assistant") {
 		return refuse("", "", "messages.%d: all messages must have non-empty content except for the optional final assistant message", n)
 	}
@@ -91,20 +98,22 @@ func checkElement(n int, message json.RawMessage, last bool) *APIError {
 // blockMembers are those that a block must have, by its type.
 var blockMembers = map[string][]string{
 	"text": {"text"}, "image": {"source"}, "document": {"source"}, "tool_use": {"id", "name", "input"}, "tool_result": {"tool_use_id"},
-	"thinking": {"thinking", "signature"}, "redacted_thinking": {"data"},
+	"thinking": {"thinking", "signature"}, "redacted_thinking": {"data"}, "compaction": {"content"},
 }
 
 func checkBlock(at, role string, block json.RawMessage) *APIError {
 	o := asObject(block)
 	kind := asString(o["type"])
 	needed, known := blockMembers[kind]
-	switch spoken := kind == "tool_use" || strings.HasSuffix(kind, "thinking"); {
+	switch spoken := kind == "tool_use" || kind == "compaction" || strings.HasSuffix(kind, "thinking"); {
 	case !known:
 		return refuse("", "", "%s: Input tag '%s' found using 'type' does not match any of the expected tags", at, kind)
 	case spoken && role == "user":
 		return refuse("", "", "%s: `%s` blocks can only be in `assistant` messages", at, kind)
 	case kind == "tool_result" && role == "assistant":
 		return refuse("", "", "%s: `tool_result` blocks can only be in `user` messages", at)
+	case kind == "compaction" && !strings.HasPrefix(asString(o["content"]), compacted):
+		return refuse("", "", "%s.compaction: the block was not made by this API", at)
 	case kind == "tool_use" && kindOf(o["input"]) != kindObject:
 		return refuse("", "", "%s.tool_use.input: Input should be a valid dictionary", at)
 	}

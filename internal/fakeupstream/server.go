@@ -127,7 +127,7 @@ func (s *Server) Close() {
 // DropCache empties the simulated prompt cache: all prompts are cold.
 func (s *Server) DropCache() { s.cache.drop() }
 
-// RefuseCompaction has the Responses API know no compaction, as most servers do not. Call it before Start.
+// RefuseCompaction has the Responses API and the Messages API know no compaction, and the latter no context_management, as most servers do not. Call it before Start.
 func (s *Server) RefuseCompaction() { s.unable = true }
 
 // begin adds a piece of work for Close to wait for; false after Close.

@@ -1,0 +1,225 @@
+package messages
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+var _ dialect.Compactor = (*Dialect)(nil)
+
+// compaction is the type of a block that stands for all that is before it, and the member of a body that asks for one.
+// https://docs.claude.com/en/docs/build-with-claude/compaction
+const compaction = "compaction"
+
+// defaultLimit is above how many tokens the API compacts where the client names no number.
+const defaultLimit = 150_000
+
+// Compacts reports whether a body asks for its history as one block, and names its model.
+func (d *Dialect) Compacts(body []byte, _ bool) (model string, asks bool) {
+	if !bytes.Contains(body, []byte(`"`+compaction+`"`)) || rawjson.Valid(body, 0) != nil {
+		return "", false
+	}
+	for key, v := range rawjson.Members(body) {
+		switch string(key.Raw) {
+		case "model":
+			model = split.Cut(v.Text())
+		case compaction:
+			asks = v.Kind == rawjson.Object
+		}
+	}
+	return model, asks
+}
+
+// Manages takes context_management out of a body.
+func (d *Dialect) Manages(body []byte) dialect.Managed { return split.Manages(body, limitOf) }
+
+// limitOf is the number of tokens above which an edit compacts.
+func limitOf(management rawjson.Value) (limit int) {
+	for element := range rawjson.Elements(member(management, "edits").Raw) {
+		if !strings.HasPrefix(member(element, "type").Text(), "compact_") {
+			continue
+		}
+		if limit = split.Integer(member(member(element, "trigger"), "value")); limit == 0 {
+			limit = defaultLimit
+		}
+	}
+	return limit
+}
+
+// member is a value of an object, absent if there is none.
+func member(of rawjson.Value, name string) (found rawjson.Value) {
+	if of.Kind != rawjson.Object {
+		return found
+	}
+	for key, v := range rawjson.Members(of.Raw) {
+		if string(key.Raw) == name {
+			found = v
+		}
+	}
+	return found
+}
+
+// made finds a block that is a compaction. In texts its quotes are escaped.
+var made = regexp.MustCompile(`"type"\s*:\s*"` + compaction + `"`)
+
+// Compacted reports whether an answer has a block that is a compaction.
+func (d *Dialect) Compacted(answer []byte) bool { return made.Match(answer) }
+
+// Ask gives a body with a question behind its history, and the client's own instructions for a summary behind that. Tools stay, since
+// the history has calls of them, but may not be called.
+func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool) {
+	tools := false
+	for key, v := range rawjson.Members(body) {
+		switch string(key.Raw) {
+		case compaction:
+			if more := member(v, "instructions").Text(); strings.TrimSpace(more) != "" {
+				question += "\n\n" + more
+			}
+		case "tools":
+			tools = v.Kind == rawjson.Array && len(elements(v)) > 0
+		}
+	}
+	out := append(make([]byte, 0, len(body)+len(question)+256), '{')
+	for key, v := range rawjson.Members(body) {
+		switch string(key.Raw) {
+		case "stream":
+			streamed = v.Kind == rawjson.True
+			continue
+		case compaction, "context_management", "tool_choice", "output_config", "output_format":
+			continue
+		case list:
+			if v.Kind == rawjson.Array {
+				v.Raw = inList(append(elements(v), d.Note(question)))
+			}
+		}
+		out = split.AppendMember(out, key, v.Raw)
+	}
+	if tools {
+		out = append(out, `,"tool_choice":{"type":"none"}`...)
+	}
+	return append(out, '}'), streamed
+}
+
+func elements(list rawjson.Value) (raw [][]byte) {
+	for element := range rawjson.Elements(list.Raw) {
+		raw = append(raw, element.Raw)
+	}
+	return raw
+}
+
+func inList(raw [][]byte) []byte {
+	return slices.Concat([]byte{'['}, bytes.Join(raw, comma), []byte{']'})
+}
+
+// Unseal gives a body that begins with the newest compaction: with a message of the user if it begins with a mark, else with upstream's
+// own block in a message of its own. What stands before it, it stands for.
+func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error) {
+	if !made.Match(body) || rawjson.Valid(body, 0) != nil {
+		return body, nil
+	}
+	var history rawjson.Value
+	for key, v := range rawjson.Members(body) {
+		if string(key.Raw) == list && v.Kind == rawjson.Array {
+			history = v
+		}
+	}
+	kept, err := d.behind(history, mark, open)
+	if kept == nil || err != nil {
+		return body, err
+	}
+	out := append(make([]byte, 0, len(body)), '{')
+	for key, v := range rawjson.Members(body) {
+		if string(key.Raw) == list {
+			v.Raw = inList(kept)
+		}
+		out = split.AppendMember(out, key, v.Raw)
+	}
+	return append(out, '}'), nil
+}
+
+// behind is a history from its newest compaction on, nil if it has none.
+func (d *Dialect) behind(history rawjson.Value, mark string, open func(string) (string, error)) (kept [][]byte, err error) {
+	for element := range rawjson.Elements(history.Raw) {
+		block, rest := compactionIn(element)
+		if block.Kind != rawjson.Object {
+			if kept != nil {
+				kept = append(kept, element.Raw)
+			}
+			continue
+		}
+		first := withContent(element.Raw, inList([][]byte{block.Raw}))
+		if sealed := member(block, "content").Text(); strings.HasPrefix(sealed, mark) {
+			text, err := open(sealed)
+			if err != nil {
+				return nil, err
+			}
+			first = d.Note(text)
+		}
+		if kept = [][]byte{first}; len(rest) > 0 {
+			kept = append(kept, withContent(element.Raw, inList(rest)))
+		}
+	}
+	return kept, nil
+}
+
+// compactionIn is the newest compaction of a message, and the blocks behind it. One that failed has no content, and stands for nothing.
+func compactionIn(message rawjson.Value) (block rawjson.Value, rest [][]byte) {
+	if !made.Match(message.Raw) || !member(message, "role").Is("assistant") {
+		return block, nil
+	}
+	content := member(message, "content")
+	if content.Kind != rawjson.Array {
+		return block, nil
+	}
+	for element := range rawjson.Elements(content.Raw) {
+		if member(element, "type").Is(compaction) && member(element, "content").Kind == rawjson.String {
+			block, rest = element, nil
+		} else {
+			rest = append(rest, element.Raw)
+		}
+	}
+	return block, rest
+}
+
+// Compaction writes an answer with one block.
+func (d *Dialect) Compaction(c dialect.Compaction) []byte {
+	block := rawjson.AppendQuote([]byte(`{"type":"compaction","content":`), c.Sealed)
+	block = append(block, `,"encrypted_content":null}`...)
+	if !c.Streamed {
+		return messageOf(c, string(block), `"compaction"`)
+	}
+	var out []byte
+	event := func(kind, rest string, values ...any) {
+		out = fmt.Appendf(out, "event: %s\ndata: {\"type\":%q", kind, kind)
+		out = append(fmt.Appendf(out, rest, values...), "}\n\n"...)
+	}
+	event("message_start", `,"message":%s`, messageOf(c, "", "null"))
+	event("content_block_start", `,"index":0,"content_block":{"type":"compaction","content":null,"encrypted_content":null}`)
+	delta := rawjson.AppendQuote([]byte(`{"type":"compaction_delta","content":`), c.Sealed)
+	event("content_block_delta", `,"index":0,"delta":%s,"encrypted_content":null}`, delta)
+	event("content_block_stop", `,"index":0`)
+	event("message_delta", `,"delta":{"stop_reason":"compaction","stop_sequence":null},"usage":%s`, usageOf(c.Usage))
+	event("message_stop", "")
+	return out
+}
+
+func messageOf(c dialect.Compaction, content, stop string) []byte {
+	out := rawjson.AppendQuote(fmt.Appendf(nil, `{"id":"msg_%s","type":"message","role":"assistant","model":`, c.ID), c.Model)
+	return fmt.Appendf(out, `,"content":[%s],"stop_reason":%s,"stop_sequence":null,"usage":%s}`, content, stop, usageOf(c.Usage))
+}
+
+func usageOf(u *session.Usage) []byte {
+	if u == nil {
+		u = &session.Usage{}
+	}
+	return fmt.Appendf(nil, `{"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d}`,
+		u.Input-u.Cached-u.Written, u.Written, u.Cached, u.Output)
+}

@@ -63,7 +63,7 @@ func (a *agent) do(command []string, prompt string) string {
 
 func newClaudeCode(t *testing.T, p *process) *agent {
 	t.Helper()
-	a, modules := newAgent(t, "ANTHROPIC_BASE_URL="+p.url(), "ANTHROPIC_API_KEY=sk-client", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1")
+	a, modules := newAgent(t, "ANTHROPIC_BASE_URL=http://"+p.Addr, "ANTHROPIC_API_KEY=sk-client", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1")
 	program := filepath.Join(modules, "@anthropic-ai", "claude-code-"+platform(), "claude")
 	a.command = []string{program, "--model", "claude-sonnet-4-5", "--allowedTools", "Bash,Agent", "-p"}
 	a.again = []string{program, "--model", "claude-sonnet-4-5", "--allowedTools", "Bash,Agent", "--continue", "-p"}
@@ -78,7 +78,7 @@ func newOpencode(t *testing.T, p *process, sdk string) *agent {
 	a.command, a.again = []string{program, "run"}, []string{program, "run", "--continue"}
 	writeFile(t, a.project, "opencode.json", fmt.Sprintf(`{"model": "ours/a-model", "small_model": "ours/a-model", "permission": {"bash": "allow"},
 "provider": {"ours": {"npm": %q, "options": {"baseURL": "%s/v1", "apiKey": "sk-client"},
-"models": {"a-model": {"name": "Ours", "limit": {"context": 400000, "output": 8000}}}}}}`, sdk, p.url()))
+"models": {"a-model": {"name": "Ours", "limit": {"context": 400000, "output": 8000}}}}}}`, sdk, "http://"+p.Addr))
 	return a
 }
 
@@ -92,7 +92,7 @@ func newPi(t *testing.T, p *process, api, path string) *agent {
 	dir := filepath.Join(a.home, ".pi", "agent")
 	ok(t, os.MkdirAll(dir, 0o700))
 	writeFile(t, dir, "models.json", fmt.Sprintf(`{"providers": {"ours": {"baseUrl": "%s%s", "api": %q, "apiKey": "sk-client",
-"models": [{"id": "a-model", "reasoning": true, "contextWindow": 400000, "maxTokens": 8000}]}}}`, p.url(), path, api))
+"models": [{"id": "a-model", "reasoning": true, "contextWindow": 400000, "maxTokens": 8000}]}}}`, "http://"+p.Addr, path, api))
 	return a
 }
 

@@ -126,7 +126,7 @@ func checkOutputs(t *testing.T, r fakeupstream.Request, calls []fakeupstream.Too
 func (s *setting) client(t *testing.T, program []string) string {
 	t.Helper()
 	p := serve(t, "--config", s.config(t, embedded(newStore(t))))
-	environment := []string{"OPENAI_BASE_URL=" + p.url(), "OPENAI_API_KEY=sk-client", "ANTHROPIC_BASE_URL=" + p.url(), "ANTHROPIC_API_KEY=sk-client",
+	environment := []string{"OPENAI_BASE_URL=" + p.url(), "OPENAI_API_KEY=sk-client", "ANTHROPIC_BASE_URL=http://" + p.Addr, "ANTHROPIC_API_KEY=sk-client",
 		"NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1"}
 	out, errs, err := runIn(t, t.TempDir(), environment, program[0], program[1:]...)
 	if err != nil {

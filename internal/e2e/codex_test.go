@@ -26,13 +26,13 @@ wire_api = "responses"
 env_key = "OPENAI_API_KEY"
 request_max_retries = 0
 stream_max_retries = 0
-`, p.url()))
+`, "http://"+p.Addr))
 }
 
 // newBuiltInCodex has Codex speak to the proxy as its own provider: then it asks upstream for compactions.
 func newBuiltInCodex(t *testing.T, p *process, settings string) *agent {
 	t.Helper()
-	a := codexWith(t, fmt.Sprintf("model = \"gpt-5.1-codex\"\nmodel_context_window = 400000\nopenai_base_url = \"%s/v1\"\n%s\n", p.url(), settings))
+	a := codexWith(t, fmt.Sprintf("model = \"gpt-5.1-codex\"\nmodel_context_window = 400000\nopenai_base_url = \"%s/v1\"\n%s\n", "http://"+p.Addr, settings))
 	login := fmt.Sprintf("echo sk-client | '%s' login --with-api-key", a.command[0])
 	if out, errs, err := runIn(t, a.project, a.environment, "sh", "-c", login); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, errs)

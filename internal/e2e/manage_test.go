@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// send posts the history with more members besides, and gives the answer.
+func (c *coder) send(more string) string {
+	c.t.Helper()
+	body := fmt.Sprintf(`{"model":"claude-x","max_tokens":400,"tools":[{"name":"Bash","input_schema":{"type":"object"}}],%s"messages":[%s]}`,
+		more, strings.Join(c.elements, ","))
+	text, err := sendTo(c.t, c.proxy, "/messages", []byte(body)).rest()
+	ok(c.t, err)
+	return text
+}
+
+// compact asks for a compaction of the history, and gives the block that comes back.
+func (c *coder) compact(streamed bool) (block string) {
+	c.t.Helper()
+	text := c.send(fmt.Sprintf(`"stream":%t,"compaction":{"type":"summarize"},`, streamed))
+	if streamed {
+		_, delta, found := strings.Cut(text, `"delta":{"type":"compaction_delta",`)
+		delta, _, closed := strings.Cut(delta, "}}\n")
+		if !found || !closed || !strings.Contains(text, `"stop_reason":"compaction"`) || !strings.Contains(text, "event: message_stop") {
+			c.t.Fatalf("got %s", text)
+		}
+		return `{"type":"compaction",` + delta + "}"
+	}
+	var m struct {
+		Content []json.RawMessage
+		Stop    string `json:"stop_reason"`
+		Usage   struct {
+			Input int `json:"input_tokens"`
+		}
+	}
+	ok(c.t, json.Unmarshal([]byte(text), &m))
+	if len(m.Content) != 1 || m.Stop != "compaction" || m.Usage.Input == 0 {
+		c.t.Fatalf("got %s", text)
+	}
+	return string(m.Content[0])
+}
+
+// TestMessagesCompaction: in the Messages API, too, a client that asks for a compaction gets a block with a record where upstream knows
+// none, and upstream's own where it does.
+func TestMessagesCompaction(t *testing.T) {
+	t.Parallel()
+	for name, knows := range map[string]bool{"upstream compacts": true, "the proxy compacts": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSetting(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+				if asksForRecord(r) {
+					return fakeupstream.Answer{Content: "CURRENT_STATE: the build fails in stage 7."}
+				}
+				return fakeupstream.Answer{Content: "Understood."}
+			}})
+			if !knows {
+				s.Upstream.RefuseCompaction()
+			}
+			c := newCoder(t, serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000)))
+			for round, streamed := range []bool{false, true, false} {
+				for n := range 4 {
+					c.work(10*round+n, 20)
+				}
+				block := c.compact(streamed)
+				c.elements = append(c.elements, `{"role":"assistant","content":[`+block+`,{"type":"text","text":"So far."}]}`,
+					`{"role":"user","content":[{"type":"text","text":"Go on with it."}]}`)
+				c.send("")
+				requests := s.Upstream.Requests()
+				last := requests[len(requests)-1]
+				if len(last.Messages) != 3 || strings.Contains(string(last.Body), "Step 1.") || strings.Contains(string(last.Body), "dewpoint.1.") {
+					t.Errorf("round %d: %d messages were forwarded: %s", round, len(last.Messages), last.Body)
+				}
+				want := "fails in stage 7"
+				if knows {
+					want = `"content":"compacted.`
+				}
+				if !strings.Contains(string(last.Body), want) {
+					t.Errorf("round %d: forwarded %s", round, last.Body)
+				}
+			}
+			refused, records := 0, 0
+			for _, r := range s.Upstream.Requests() {
+				if r.Refused != nil {
+					refused++
+				}
+				if asksForRecord(&r) {
+					records++
+				}
+			}
+			if knows && refused+records > 0 || !knows && (refused != 1 || records != 3) {
+				t.Errorf("%d requests were refused, %d asked for a record", refused, records)
+			}
+		})
+	}
+}
+
+// TestContextManagement: where upstream does not manage histories by itself, what asks for that is left out, once that is known, and a
+// limit for compactions is one for condensations. Where it does, the wish passes as it came.
+func TestContextManagement(t *testing.T) {
+	t.Parallel()
+	const wish = `"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"},{"type":"compact_20260112","trigger":{"type":"input_tokens","value":2000}}]},`
+	for name, knows := range map[string]bool{"upstream manages": true, "the proxy manages": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSetting(t, fakeupstream.Options{})
+			if !knows {
+				s.Upstream.RefuseCompaction()
+			}
+			c := newCoder(t, serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000)))
+			blocks := 0
+			for n := range 20 {
+				c.work(n, 20)
+				if strings.Contains(c.send(wish), `"type":"compaction"`) {
+					blocks++
+				}
+			}
+			refused, most, summaries := 0, 0, 0
+			for _, r := range s.Upstream.Requests() {
+				switch {
+				case r.Refused != nil:
+					refused++
+				case r.Summary:
+					summaries++
+				default:
+					most = max(most, r.PromptTokens)
+				}
+				if r.Refused == nil && !r.Summary && strings.Contains(string(r.Body), "context_management") != knows {
+					t.Errorf("forwarded %.300s", r.Body)
+				}
+			}
+			t.Logf("%d refused, %d summaries, %d blocks, at most %d tokens", refused, summaries, blocks, most)
+			if knows && (refused+summaries > 0 || blocks == 0) || !knows && (refused != 1 || summaries == 0 || blocks > 0 || most > 2500) {
+				t.Errorf("%d refused, %d summaries, %d blocks, at most %d tokens", refused, summaries, blocks, most)
+			}
+		})
+	}
+}

@@ -51,7 +51,7 @@ type Upstream struct {
 	// AlternateRoles: it takes no two messages of a user, or of an assistant, in a row. Where it says so in an error it need not be set.
 	AlternateRoles bool `yaml:"alternate_roles"`
 
-	// Compaction says who compacts a history where a client of the Responses API asks upstream for that. Empty: CompactionAuto.
+	// Compaction says who compacts a history where a client asks upstream for that. Empty: CompactionAuto.
 	Compaction string `yaml:"compaction,omitempty"`
 }
 

@@ -53,6 +53,7 @@ func TestSplit(t *testing.T) {
 	f(`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"A","name":"n","input":{}},
 		{"type":"tool_use","id":"B","name":"n","input":{}}]}]}`, "actionA+B!")
 	f(`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":""},{"type":"text","text":"x"}]}]}`, "agent")
+	f(`{"messages":[{"role":"assistant","content":[{"type":"compaction","content":"s"}]},{"role":"user","content":"a"}]}`, "system user")
 	f(`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"A","content":"x"},{"type":"tool_result","tool_use_id":"B"},
 		{"type":"text","text":"a"}, {"type":"text","text":"b"}]}]}`, "observationA observationB user")
 }
@@ -69,7 +70,6 @@ func TestSplitRefuses(t *testing.T) {
 	f(`{"messages":[{"role":"user","content":"a","content":"b"}]}`, dialect.CodeDuplicateKey, "messages[0].content")
 	f(`{"messages":[{"role":"user","content":[{"type":"text","text":"a","text":"b"}]}]}`, dialect.CodeDuplicateKey, "messages[0].content.text")
 	f(`{"system":[{"type":"text","text":"a","text":"b"}],"messages":[{"role":"user","content":"a"}]}`, dialect.CodeDuplicateKey, "content[].text")
-	f(`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"compaction","content":"s"}]}]}`, dialect.CodeUnsupported, "messages")
 	f(`{"messages":[{"role":"user","name":"n","content":[{"type":"tool_result","tool_use_id":"A"}]}]}`, dialect.CodeUnsupported, "messages")
 	f(`{"messages":[],"messages":[]}`, dialect.CodeDuplicateKey, "messages")
 	f(`{"messages":[{"role":"user","cont\u0065nt":"a"}]}`, dialect.CodeEscapedKey, "messages[0].content")

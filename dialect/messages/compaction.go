@@ -122,8 +122,11 @@ func inList(raw [][]byte) []byte {
 // Unseal gives a body that begins with the newest compaction: with a message of the user if it begins with a mark, else with upstream's
 // own block in a message of its own. What stands before it, it stands for.
 func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error) {
-	if !made.Match(body) || rawjson.Valid(body, 0) != nil {
+	if !made.Match(body) {
 		return body, nil
+	}
+	if err := rawjson.Valid(body, 0); err != nil {
+		return body, nil //nolint:nilerr // Split says what is wrong with it
 	}
 	var history rawjson.Value
 	for key, v := range rawjson.Members(body) {

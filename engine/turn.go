@@ -23,7 +23,7 @@ type Input struct {
 	Split      *dialect.Request
 	Model      Model // that Split names
 	Body       Body  // that Split aliases
-	Compacts   bool  // a record of the whole history is asked for
+	Compacts   bool  // a record of the whole history is asked for, here or upstream
 	Limit      int   // tokens above which the client wants the history condensed; 0: none
 
 	// Condensing is told when a condensation begins: the context that it returns is for what the condensation calls, and the

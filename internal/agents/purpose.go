@@ -40,6 +40,7 @@ var markers = [...]marker{
 	{request: Compaction, system: "You are a helpful AI assistant tasked with summarizing conversations"},
 	{request: Compaction, system: "You are the component that summarizes internal chat history"},
 	{request: Compaction, start: "Your task is to create a detailed summary of the conversation so far"},
+	{request: Compaction, within: "\nYour task is to create a detailed summary of the conversation so far"},
 	{request: Compaction, start: "You are performing a CONTEXT CHECKPOINT COMPACTION"},
 	{request: Compaction, start: "Provide a detailed prompt for continuing our conversation above"},
 	{request: Compaction, start: "First, reason in your scratchpad. Then, generate the <state_snapshot>"},

@@ -18,6 +18,7 @@ func TestSideRequest(t *testing.T) {
 	f("", "Given the following... please reply with a title for the chat that is 3-4 words", Title)
 	f("You are a coding agent.", "\n [SUGGESTION MODE: Suggest what the user might type]", Suggestion)
 	f("You are a coding agent.", "Your task is to create a detailed summary of the conversation so far, ...", Compaction)
+	f("You are a coding agent.", "Call no tools.\n\nYour task is to create a detailed summary of the conversation so far, ...", Compaction)
 	f("You are a context summarization agent. You are given ...", "Here is the conversation so far", Compaction)
 	f("You are a coding agent.", "Why does it say '[SUGGESTION MODE' here?", "")
 }

@@ -188,6 +188,9 @@ func TestClaudeCode(t *testing.T) {
 		Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
 			switch {
 			case bytes.Contains(r.Messages[len(r.Messages)-1], []byte("detailed summary")):
+				if !bytes.Contains(r.Body, []byte("echo step 5;")) {
+					t.Errorf("the agent summarises a history that was condensed before: %d messages", len(r.Messages))
+				}
 				return fakeupstream.Answer{Content: "<summary>" + record + "</summary>"}
 			case bytes.Contains(r.Messages[0], []byte(task)):
 				if n := int(parts.Add(1)); n < agentSteps {

@@ -61,12 +61,19 @@ func TestMessagesCompaction(t *testing.T) {
 			if !knows {
 				s.Upstream.RefuseCompaction()
 			}
-			c := newCoder(t, serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000)))
+			c := newCoder(t, serve(t, "--config", s.configAt(t, embedded(newStore(t)), 8)))
 			for round, streamed := range []bool{false, true, false} {
 				for n := range 4 {
 					c.work(10*round+n, 20)
+					c.send("")
 				}
 				block := c.compact(streamed)
+				asked := string(lastBody(s.Upstream))
+				for n := range 4 {
+					if step := fmt.Sprintf("Step %d.", 10*round+n); !strings.Contains(asked, step) {
+						t.Errorf("round %d: %q is not in what was compacted: %s", round, step, asked)
+					}
+				}
 				c.elements = append(c.elements, `{"role":"assistant","content":[`+block+`,{"type":"text","text":"So far."}]}`,
 					`{"role":"user","content":[{"type":"text","text":"Go on with it."}]}`)
 				c.send("")

@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 	for _, c := range result.Cells {
 		checkCell(t, c, want)
 	}
-	if len(result.Cells) != 3 || result.Streaming == nil || result.Memory == nil {
+	if len(result.Cells) != 5 || result.Streaming == nil || result.Memory == nil {
 		t.Fatalf("a part is missing: %+v", result)
 	}
 	if o := result.Memory.Overload; o.Refused == 0 || o.Served == 0 || o.Other != 0 {

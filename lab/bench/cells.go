@@ -14,11 +14,16 @@ type Cell struct {
 	Kind  Kind `json:"kind"`
 	Size  int  `json:"size"` // of the body, in bytes
 	Conns int  `json:"conns"`
+	API   API  `json:"api,omitempty"`
 }
 
 // Name is a cell's name, for people.
 func (c Cell) Name() string {
-	return fmt.Sprintf("%s, %s, %d connections", c.Kind, sizeName(c.Size), c.Conns)
+	name := fmt.Sprintf("%s, %s, %d connections", c.Kind, sizeName(c.Size), c.Conns)
+	if c.API != "" {
+		name += ", " + string(c.API)
+	}
+	return name
 }
 
 // sizeName writes a size of a body.
@@ -35,11 +40,18 @@ func sizes() []int { return []int{10_000, 100_000, 1_000_000, 4_000_000} }
 // cells are the experiments of a run.
 func (o *Options) cells() []Cell {
 	if o.Tiny {
-		return []Cell{{Known, 10_000, 1}, {Known, 10_000, 2}, {FirstSeen, 10_000, 1}}
+		return []Cell{
+			{Known, 10_000, 1, ""}, {Known, 10_000, 2, ""}, {FirstSeen, 10_000, 1, ""}, {Known, 10_000, 1, Messages}, {FirstSeen, 10_000, 1, Responses},
+		}
 	}
 	var out []Cell
 	for _, size := range sizes() {
-		out = append(out, Cell{Known, size, 1}, Cell{FirstSeen, size, 1}, Cell{Known, size, cpuConns})
+		out = append(out, Cell{Known, size, 1, ""}, Cell{FirstSeen, size, 1, ""}, Cell{Known, size, cpuConns, ""})
+	}
+	for _, size := range []int{100_000, 1_000_000} {
+		for _, api := range []API{Messages, Responses} {
+			out = append(out, Cell{Known, size, 1, api}, Cell{FirstSeen, size, 1, api})
+		}
 	}
 	return out
 }
@@ -143,7 +155,7 @@ type block struct {
 
 func (r *rig) measureCell(ctx context.Context, c Cell) (result CellResult, err error) {
 	g := &grid{rig: r, cell: c, effort: r.effort(c), blocks: make([][]block, len(r.targets))}
-	template := NewHistory(Plan{Size: c.Size, Steps: g.effort.Steps})
+	template := NewHistory(Plan{Size: c.Size, Steps: g.effort.Steps, API: c.API})
 	defer g.close()
 	for range c.Conns {
 		l := &lane{ctx: ctx, clients: make([]*client, len(r.targets)), feed: &feed{rig: r, kind: c.Kind, template: template}}

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type call struct {
 	ID     uint64 // that the mock knows it by
 	Answer string // what the mock is asked for, empty: a whole answer
 	Body   Body
+	path   string // empty: the target's
 }
 
 // answer is a response. It is valid until the client's next call.
@@ -84,7 +86,7 @@ func (c *client) do(call *call, each func([]byte)) (*answer, error) {
 // appendHead writes a request's head: what the usual SDK sends, and what the mock is to know.
 func appendHead(b []byte, c *call) []byte {
 	b = append(b, "POST "...)
-	b = append(b, c.Target.path...)
+	b = append(b, cmp.Or(c.path, c.Target.path)...)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, c.Target.Addr...)
 	b = append(b, "\r\nContent-Type: application/json\r\nAccept: application/json\r\nUser-Agent: OpenAI/Python 1.99.0\r\n"+

@@ -45,8 +45,8 @@ func (f *feed) next() item {
 
 // request makes an item's request of a target.
 func (f *feed) request(t *Target, i item) *request {
-	q := &request{call: call{Target: t, Body: i.history.Step(i.step, false)}}
-	return q
+	api := i.history.api
+	return &request{call: call{Target: t, Body: i.history.Step(i.step, false), Answer: string(api), path: api.path()}}
 }
 
 // primeTries is how often a session's beginning is shown at most: a target whose store is late does not take it.

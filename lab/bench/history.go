@@ -14,6 +14,7 @@ type History struct {
 	ends   []int  // of each message in joined
 	stamps []stamp
 	first  int // messages of the shortest request that is meant to be sent
+	api    API
 }
 
 // stamp is a place in joined that holds 16 hex digits of a fork's own, the same for all stamps of a unit.
@@ -40,11 +41,7 @@ func (h *History) Steps() int { return (len(h.ends) - h.first) / stepMessages }
 
 // Body gives the request with the first n messages. Its parts alias the history.
 func (h *History) Body(n int, stream bool) Body {
-	tail := bodyTail
-	if stream {
-		tail = bodyTailStreamed
-	}
-	return Body{[]byte(bodyHead), h.joined[:h.ends[n-1]], []byte(tail)}
+	return Body{[]byte(h.api.head()), h.joined[:h.ends[n-1]], []byte(h.api.tail(stream))}
 }
 
 // Step gives the request of a step; step 0 is the first request.
@@ -88,13 +85,16 @@ func putHex(dst []byte, x uint64) {
 type Plan struct {
 	Size  int // bytes of the body that its steps are around
 	Steps int // after the first request
+	API   API
 }
 
 // NewHistory writes a history. The same plan gives the same text.
 func NewHistory(p Plan) *History {
 	w := newWriter(p.Size, 1)
-	w.longest = max(400, p.Size/20)
-	w.system()
+	w.longest, w.h.api = max(400, p.Size/20), p.API
+	if p.API == "" {
+		w.system()
+	}
 	w.user()
 	around := p.Steps / 2
 	for len(bodyHead)+len(w.h.joined)+len(bodyTail)+around*w.unitSize() < p.Size {
@@ -171,6 +171,10 @@ func (w *writer) user() {
 func (w *writer) unit() {
 	w.units++
 	u := stamped(w.units)
+	if w.h.api != "" {
+		w.turn(u)
+		return
+	}
 	w.message(`{"role":"assistant","content":`, w.thought(), `,"tool_calls":[{"id":"call_`, u,
 		`","type":"function","function":{"name":"bash","arguments":`, w.arguments(), `}}]}`)
 	w.message(`{"role":"tool","tool_call_id":"call_`, u, `","content":"run `, u, `\n`+w.output()+`"}`)

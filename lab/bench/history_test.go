@@ -3,6 +3,8 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
@@ -84,5 +86,30 @@ func TestForksDiffer(t *testing.T) {
 	}
 	if !bytes.Equal(joined(a.Step(1, false)), joined(h.Fork(1).Step(1, false))) {
 		t.Error("a fork is another one each time")
+	}
+}
+
+// TestProtocols holds that the histories are valid in the other protocols.
+func TestProtocols(t *testing.T) {
+	s := fakeupstream.New(fakeupstream.Options{Strict: true})
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, api := range []API{Messages, Responses} {
+		body := joined(NewHistory(Plan{Size: 20_000, Steps: 3, API: api}).Fork(1).Step(2, false))
+		req, err := http.NewRequest(http.MethodPost, s.URL()+api.path(), bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"Content-Type": {"application/json"}, "Anthropic-Version": {"2023-06-01"}}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if said, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s %s (%v)", api, resp.Status, said, err)
+		}
 	}
 }

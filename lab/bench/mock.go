@@ -193,6 +193,8 @@ func (x *exchange) answer(received int) error {
 		return x.whole(received)
 	case kind == "stream":
 		return x.stream(rest, received)
+	case kind == string(Messages), kind == string(Responses):
+		return x.turn(API(kind), received)
 	}
 	return x.leaving(kind)
 }

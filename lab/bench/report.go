@@ -13,6 +13,7 @@ func (r *Result) Markdown(w io.Writer) {
 	r.Machine.markdown(w, r)
 	if len(r.Cells) > 0 {
 		r.budgets(w)
+		r.protocols(w)
 	}
 	if r.Streaming != nil {
 		r.Streaming.markdown(w)
@@ -89,7 +90,7 @@ func (r *Result) budgets(w io.Writer) {
 	for _, c := range r.ordered() {
 		for _, t := range c.Targets {
 			budget := 0.0
-			if c.Conns == 1 {
+			if c.Conns == 1 && c.API == "" {
 				budget = budgetOf(c.Kind, t.Name, c.Size)
 			}
 			if budget == 0 {

@@ -69,7 +69,7 @@ func TestBudgets(t *testing.T) {
 	if got := budgetOf(Known, nameNginx, 100_000) + budgetOf(Known, nameEmbedded, 7); got != 0 {
 		t.Errorf("got %v", got)
 	}
-	if got := cpuBudgetOf(Cell{Known, 4_000_000, 8}, nameEmbedded); got != 9 {
+	if got := cpuBudgetOf(Cell{Known, 4_000_000, 8, ""}, nameEmbedded); got != 9 {
 		t.Errorf("got %v", got)
 	}
 }

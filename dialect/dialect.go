@@ -75,6 +75,8 @@ type Opener interface {
 
 // Compactor is a Dialect in which clients have upstream put their history into one item.
 type Compactor interface {
+	// Concerns reports whether a body may have anything to do with that: whether it asks for it, or holds such an item. Few do.
+	Concerns(body []byte) bool
 	// Compacts reports whether a body asks for that, and names its model. byPath says that its path does.
 	Compacts(body []byte, byPath bool) (model string, asks bool)
 	// Compacted reports whether an answer, whole or streamed, gives such an item.

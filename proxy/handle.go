@@ -132,11 +132,14 @@ func (r *request) recognise() error {
 		return nil
 	}
 	if d := r.compactor(); d != nil {
-		if err := r.unseal(d); err != nil {
-			return err
-		}
 		r.manage(d)
-		if r.wantCompaction(d); r.asked.compact && !r.passed.compaction.ours {
+		if r.asked.compact || d.Concerns(r.body.bytes) {
+			if err := r.unseal(d); err != nil {
+				return err
+			}
+			r.wantCompaction(d)
+		}
+		if r.asked.compact && !r.passed.compaction.ours {
 			return nil
 		}
 	}

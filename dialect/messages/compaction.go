@@ -22,12 +22,12 @@ const compaction = "compaction"
 // defaultLimit is above how many tokens the API compacts where the client names no number.
 const defaultLimit = 150_000
 
-// speaksOf reports whether a body may have to do with compactions. Few have.
-func speaksOf(body []byte) bool { return bytes.Contains(body, []byte(`"`+compaction+`"`)) }
+// Concerns reports whether a body names compactions.
+func (d *Dialect) Concerns(body []byte) bool { return bytes.Contains(body, []byte(compaction)) }
 
 // Compacts reports whether a body asks for its history as one block, and names its model.
 func (d *Dialect) Compacts(body []byte, _ bool) (model string, asks bool) {
-	if !speaksOf(body) || rawjson.Valid(body, 0) != nil {
+	if rawjson.Valid(body, 0) != nil {
 		return "", false
 	}
 	for key, v := range rawjson.Members(body) {
@@ -125,7 +125,7 @@ func inList(raw [][]byte) []byte {
 // Unseal gives a body that begins with the newest compaction: with a message of the user if it begins with a mark, else with upstream's
 // own block in a message of its own. What stands before it, it stands for.
 func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error) {
-	if !speaksOf(body) || !made.Match(body) {
+	if !made.Match(body) {
 		return body, nil
 	}
 	if err := rawjson.Valid(body, 0); err != nil {

@@ -57,18 +57,17 @@ func (o Options) window(model string) int {
 	return o.ContextWindow
 }
 
-// account puts into the record what the request costs and whose it is.
+// summarises reports whether a request is a summariser's.
+func (o *Options) summarises(r *Request) bool {
+	return slices.Contains(o.SummariserModels, r.Model) || o.IsSummary != nil && o.IsSummary(r)
+}
+
+// account puts into the record what the request costs.
 func (x *exchange) account(takes size) {
 	s := x.server
-	summary := slices.Contains(s.options.SummariserModels, x.req.Model)
-	if pick := s.options.IsSummary; !summary && pick != nil {
-		req := s.record.copy(x.req)
-		summary = pick(&req)
-	}
 	s.record.change(func() {
-		x.req.Summary = summary
 		x.req.PromptTokens = takes.prompt()
-		if summary {
+		if x.req.Summary {
 			s.record.summaries++
 		}
 	})

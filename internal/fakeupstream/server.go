@@ -162,6 +162,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	top := asObject(body)
 	x := &exchange{server: s, w: w, r: r, top: top, req: newRequest(r, body, top)}
 	if r.UserAgent() != asker { // what is served may be asked at any time: the record is of what clients sent
+		x.req.Summary = s.options.summarises(x.req) // before anybody can see it
 		s.record.add(x.req)
 		defer x.end()
 	}

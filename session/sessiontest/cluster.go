@@ -69,6 +69,8 @@ func (c *Cluster) AddReplica(master *Server) *Server {
 			return err
 		})
 	}
+	// A replica that has not heard of its master's slots takes none over, and one that knows too few masters gets no votes.
+	Eventually(c.t, "the replica knows the cluster", func() error { return complete(node.Addr, len(c.Nodes)) })
 	return node
 }
 

@@ -115,7 +115,7 @@ func checkAnthropicLimits(s size, window int) *APIError {
 // refuseAnthropic answers with an error in Anthropic's shape.
 // https://docs.claude.com/en/api/errors
 func (x *exchange) refuseAnthropic(e *APIError) {
-	x.server.record.change(func() { x.req.Refused = e })
+	x.server.record.change(func() { x.req.Refused, x.req.Summary = e, false })
 	body := mustJSON(map[string]any{"type": "error", "error": map[string]string{"type": e.Type, "message": e.Message}})
 	x.play(Answer{Raw: &Raw{e.Status, "application/json", body}})
 }

@@ -162,7 +162,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	top := asObject(body)
 	x := &exchange{server: s, w: w, r: r, top: top, req: newRequest(r, body, top)}
 	if r.UserAgent() != asker { // what is served may be asked at any time: the record is of what clients sent
-		x.req.Summary = s.options.summarises(x.req) // before anybody can see it
+		x.req.Summary = err == nil && s.options.summarises(x.req) // before it can be seen
 		s.record.add(x.req)
 		defer x.end()
 	}
@@ -279,6 +279,6 @@ func (x *exchange) anthropic(handle func()) {
 
 // refuse answers with an error of the server's own.
 func (x *exchange) refuse(e *APIError) {
-	x.server.record.change(func() { x.req.Refused = e })
+	x.server.record.change(func() { x.req.Refused, x.req.Summary = e, false })
 	x.play(Answer{Error: e})
 }

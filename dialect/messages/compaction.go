@@ -30,15 +30,8 @@ func (d *Dialect) Compacts(body []byte, _ bool) (model string, asks bool) {
 	if rawjson.Valid(body, 0) != nil {
 		return "", false
 	}
-	for key, v := range rawjson.Members(body) {
-		switch string(key.Raw) {
-		case "model":
-			model = split.Cut(v.Text())
-		case compaction:
-			asks = v.Kind == rawjson.Object
-		}
-	}
-	return model, asks
+	all := rawjson.ValueOf(body)
+	return split.Cut(split.Member(all, "model").Text()), split.Member(all, compaction).Kind == rawjson.Object
 }
 
 // Manages takes context_management out of a body.
@@ -46,28 +39,15 @@ func (d *Dialect) Manages(body []byte) dialect.Managed { return split.Manages(bo
 
 // limitOf is the number of tokens above which an edit compacts.
 func limitOf(management rawjson.Value) (limit int) {
-	for element := range rawjson.Elements(member(management, "edits").Raw) {
-		if !strings.HasPrefix(member(element, "type").Text(), "compact_") {
+	for element := range rawjson.Elements(split.Member(management, "edits").Raw) {
+		if !strings.HasPrefix(split.Member(element, "type").Text(), "compact_") {
 			continue
 		}
-		if limit = split.Integer(member(member(element, "trigger"), "value")); limit == 0 {
+		if limit = split.Integer(split.Member(split.Member(element, "trigger"), "value")); limit == 0 {
 			limit = defaultLimit
 		}
 	}
 	return limit
-}
-
-// member is a value of an object, absent if there is none.
-func member(of rawjson.Value, name string) (found rawjson.Value) {
-	if of.Kind != rawjson.Object {
-		return found
-	}
-	for key, v := range rawjson.Members(of.Raw) {
-		if string(key.Raw) == name {
-			found = v
-		}
-	}
-	return found
 }
 
 // made finds a block that is a compaction. In texts its quotes are escaped.
@@ -79,17 +59,11 @@ func (d *Dialect) Compacted(answer []byte) bool { return made.Match(answer) }
 // Ask gives a body with a question behind its history, and the client's own instructions for a summary behind that. Tools stay, since
 // the history has calls of them, but may not be called.
 func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool) {
-	tools := false
-	for key, v := range rawjson.Members(body) {
-		switch string(key.Raw) {
-		case compaction:
-			if more := member(v, "instructions").Text(); strings.TrimSpace(more) != "" {
-				question += "\n\n" + more
-			}
-		case "tools":
-			tools = v.Kind == rawjson.Array && len(elements(v)) > 0
-		}
+	all := rawjson.ValueOf(body)
+	if more := split.Member(split.Member(all, compaction), "instructions").Text(); strings.TrimSpace(more) != "" {
+		question += "\n\n" + more
 	}
+	tools := split.Member(all, "tools")
 	out := append(make([]byte, 0, len(body)+len(question)+256), '{')
 	for key, v := range rawjson.Members(body) {
 		switch string(key.Raw) {
@@ -105,7 +79,7 @@ func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool
 		}
 		out = split.AppendMember(out, key, v.Raw)
 	}
-	if tools {
+	if tools.Kind == rawjson.Array && len(elements(tools)) > 0 {
 		out = append(out, `,"tool_choice":{"type":"none"}`...)
 	}
 	return append(out, '}'), streamed
@@ -131,24 +105,15 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	if err := rawjson.Valid(body, 0); err != nil {
 		return body, nil //nolint:nilerr // Split says what is wrong with it
 	}
-	var history rawjson.Value
-	for key, v := range rawjson.Members(body) {
-		if string(key.Raw) == list && v.Kind == rawjson.Array {
-			history = v
-		}
+	history := split.Member(rawjson.ValueOf(body), list)
+	if history.Kind != rawjson.Array {
+		return body, nil
 	}
 	kept, err := d.behind(history, mark, open)
 	if kept == nil || err != nil {
 		return body, err
 	}
-	out := append(make([]byte, 0, len(body)), '{')
-	for key, v := range rawjson.Members(body) {
-		if string(key.Raw) == list {
-			v.Raw = inList(kept)
-		}
-		out = split.AppendMember(out, key, v.Raw)
-	}
-	return append(out, '}'), nil
+	return split.WithMember(body, list, inList(kept)), nil
 }
 
 // behind is a history from its newest compaction on, nil if it has none.
@@ -161,8 +126,8 @@ func (d *Dialect) behind(history rawjson.Value, mark string, open func(string) (
 			}
 			continue
 		}
-		first := withContent(element.Raw, inList([][]byte{block.Raw}))
-		if sealed := member(block, "content").Text(); strings.HasPrefix(sealed, mark) {
+		first := split.WithMember(element.Raw, "content", inList([][]byte{block.Raw}))
+		if sealed := split.Member(block, "content").Text(); strings.HasPrefix(sealed, mark) {
 			text, err := open(sealed)
 			if err != nil {
 				return nil, err
@@ -170,7 +135,7 @@ func (d *Dialect) behind(history rawjson.Value, mark string, open func(string) (
 			first = d.Note(text)
 		}
 		if kept = [][]byte{first}; len(rest) > 0 {
-			kept = append(kept, withContent(element.Raw, inList(rest)))
+			kept = append(kept, split.WithMember(element.Raw, "content", inList(rest)))
 		}
 	}
 	return kept, nil
@@ -178,15 +143,15 @@ func (d *Dialect) behind(history rawjson.Value, mark string, open func(string) (
 
 // compactionIn is the newest compaction of a message, and the blocks behind it. One that failed has no content, and stands for nothing.
 func compactionIn(message rawjson.Value) (block rawjson.Value, rest [][]byte) {
-	if !made.Match(message.Raw) || !member(message, "role").Is("assistant") {
+	if !made.Match(message.Raw) || !split.Member(message, "role").Is("assistant") {
 		return block, nil
 	}
-	content := member(message, "content")
+	content := split.Member(message, "content")
 	if content.Kind != rawjson.Array {
 		return block, nil
 	}
 	for element := range rawjson.Elements(content.Raw) {
-		if member(element, "type").Is(compaction) && member(element, "content").Kind == rawjson.String {
+		if split.Member(element, "type").Is(compaction) && split.Member(element, "content").Kind == rawjson.String {
 			block, rest = element, nil
 		} else {
 			rest = append(rest, element.Raw)

@@ -22,22 +22,7 @@ func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 	case blocks:
 		return append(rawjson.AppendQuote([]byte(`{"type":"text","text":`), text), '}'), nil
 	}
-	return withContent(raw, rawjson.AppendQuote(nil, text)), nil
-}
-
-// withContent gives an object with another value for its content.
-func withContent(object, value []byte) []byte {
-	out, found := append(make([]byte, 0, len(value)+256), '{'), false
-	for key, v := range rawjson.Members(object) {
-		if string(key.Raw) == "content" {
-			v.Raw, found = value, true
-		}
-		out = split.AppendMember(out, key, v.Raw)
-	}
-	if !found { // a result may have none
-		out = slices.Concat(out, []byte(`,"content":`), value)
-	}
-	return append(out, '}')
+	return split.WithMember(raw, "content", rawjson.AppendQuote(nil, text)), nil
 }
 
 // StripReasoning gives a message without its thinking. The API takes no message without content, so that a text takes the place
@@ -61,7 +46,7 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 	case len(left) == len(p.content.Raw):
 		return raw, nil
 	}
-	return withContent(raw, left), nil
+	return split.WithMember(raw, "content", left), nil
 }
 
 // Merge gives the first of two user messages with the content of the second behind its own.
@@ -78,7 +63,7 @@ func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 	if formOf(first) != whole {
 		return bytes.Join(merged, comma), nil
 	}
-	return withContent(first, slices.Concat([]byte{'['}, bytes.Join(merged, comma), []byte{']'})), nil
+	return split.WithMember(first, "content", slices.Concat([]byte{'['}, bytes.Join(merged, comma), []byte{']'})), nil
 }
 
 // blocksOf are the blocks of a message, raw. A text is one.

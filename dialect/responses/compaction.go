@@ -52,14 +52,7 @@ func limitOf(management rawjson.Value) (limit int) {
 		return 0
 	}
 	for element := range rawjson.Elements(management.Raw) {
-		if element.Kind != rawjson.Object {
-			continue
-		}
-		for key, v := range rawjson.Members(element.Raw) {
-			if string(key.Raw) == "compact_threshold" {
-				limit = split.Integer(v)
-			}
-		}
+		limit = max(limit, split.Integer(split.Member(element, "compact_threshold")))
 	}
 	return limit
 }
@@ -146,13 +139,7 @@ func compactionIn(element rawjson.Value) string {
 	if split.Fill(&it, element.Raw); it.isMessage() || it.class() != system {
 		return ""
 	}
-	sealed := ""
-	for key, v := range rawjson.Members(element.Raw) {
-		if string(key.Raw) == "encrypted_content" {
-			sealed = v.Text()
-		}
-	}
-	return sealed
+	return split.Member(element, "encrypted_content").Text()
 }
 
 // Compaction writes an answer with one item.

@@ -41,6 +41,34 @@ func Integer(v rawjson.Value) int {
 	return n
 }
 
+// Member is a value of an object, absent if there is none.
+func Member(of rawjson.Value, name string) (found rawjson.Value) {
+	if of.Kind != rawjson.Object {
+		return found
+	}
+	for key, v := range rawjson.Members(of.Raw) {
+		if string(key.Raw) == name {
+			found = v
+		}
+	}
+	return found
+}
+
+// WithMember gives an object with another value for a member, which is added if there is none.
+func WithMember(object []byte, name string, value []byte) []byte {
+	out, found := append(make([]byte, 0, len(object)+len(value)), '{'), false
+	for key, v := range rawjson.Members(object) {
+		if string(key.Raw) == name {
+			v.Raw, found = value, true
+		}
+		out = AppendMember(out, key, v.Raw)
+	}
+	if !found {
+		out = AppendMember(out, rawjson.Key{Raw: []byte(name)}, value)
+	}
+	return append(out, '}')
+}
+
 // TextOrJSON is the text of a string, or the value itself: some agents send arguments as an object.
 func TextOrJSON(v rawjson.Value) string {
 	switch v.Kind {

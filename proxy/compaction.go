@@ -108,9 +108,9 @@ func (r *request) upstreamCompacts() Compacts {
 }
 
 // compactsAt names what is remembered of the request's upstream: gateways have several behind one address.
-func (r *request) compactsAt() string {
-	return r.tenant.Upstream.BaseURL.String() + " " + r.passed.compaction.model
-}
+func (r *request) compactsAt() string { return r.upstreamOf(r.passed.compaction.model) }
+
+func (r *request) upstreamOf(model string) string { return r.tenant.Upstream.BaseURL.String() + " " + model }
 
 // manage takes the wish that upstream manage the history by itself out of the body, where it is known that it does not. Where a limit
 // for compactions is a part of that, it is a limit for condensations.
@@ -123,7 +123,7 @@ func (r *request) manage(d dialect.Compactor) {
 	if m.Rest == nil {
 		return
 	}
-	if known, _ := r.live.managers.Get(r.tenant.Upstream.BaseURL.String() + " " + m.Model); set != CompactsNot && known != CompactsNot {
+	if known, _ := r.live.managers.Get(r.upstreamOf(m.Model)); set != CompactsNot && known != CompactsNot {
 		return
 	}
 	r.body.replace(m.Rest)
@@ -140,7 +140,7 @@ func (r *request) managed(said refusal) bool {
 	if m.Rest == nil {
 		return false
 	}
-	r.live.managers.Add(r.tenant.Upstream.BaseURL.String()+" "+m.Model, CompactsNot)
+	r.live.managers.Add(r.upstreamOf(m.Model), CompactsNot)
 	r.passed.compaction.managed = true
 	return true
 }
@@ -150,6 +150,9 @@ func (r *request) answer() (*http.Response, error) {
 	resp, err := r.exchange()
 	if err == nil && r.passed.compaction.managed {
 		_ = resp.Body.Close()
+		if r.turn != nil { // it ends here, and another one begins
+			r.orAsItCame(func() { r.note(r.turn.Unanswered(r.ctx)) })
+		}
 		if err := r.recognise(); err != nil {
 			return nil, err
 		}

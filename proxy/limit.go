@@ -78,6 +78,10 @@ func (r *request) charge() error {
 	if perMinute == 0 || r.asked.dialect == nil || r.asked.counts {
 		return nil
 	}
+	if r.charged > 0 { // it was sent before, in vain
+		r.tenant.gate.tokens.Correct(-r.charged)
+		r.charged = 0
+	}
 	n := len(r.body.bytes) / 4
 	if r.seen.record.Unread == unreadEncoding {
 		n = len(r.body.bytes) // text is about four times as long as it is compressed

@@ -110,7 +110,9 @@ func (r *request) upstreamCompacts() Compacts {
 // compactsAt names what is remembered of the request's upstream: gateways have several behind one address.
 func (r *request) compactsAt() string { return r.upstreamOf(r.passed.compaction.model) }
 
-func (r *request) upstreamOf(model string) string { return r.tenant.Upstream.BaseURL.String() + " " + model }
+func (r *request) upstreamOf(model string) string {
+	return r.tenant.Upstream.BaseURL.String() + " " + model
+}
 
 // manage takes the wish that upstream manage the history by itself out of the body, where it is known that it does not. Where a limit
 // for compactions is a part of that, it is a limit for condensations.

@@ -228,19 +228,6 @@ func TestClaudeCode(t *testing.T) {
 	}
 }
 
-// ownModel is a configuration in which the request's own model condenses a history of more than so many events.
-func (s *setting) ownModel(t *testing.T, maxSize int) string {
-	t.Helper()
-	return writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: %q}
-store: %s
-condenser: {type: llm, max_size: %d, min_tokens: 0, wait: deadline, background_at: 0}
-shutdown: {delay: 0s, timeout: 1m}
-`, s.url, embedded(newStore(t)), maxSize))
-}
-
 // checkAgent checks that nothing of what an agent caused was refused, that it was condensed, and how many messages went upstream at once.
 func (s *setting) checkAgent(t *testing.T, most int) {
 	t.Helper()

@@ -67,15 +67,26 @@ func (s *setting) configAt(t testing.TB, store string, maxSize int) string {
 // configEnding is configAt with a shutdown section of its own.
 func (s *setting) configEnding(t testing.TB, store string, maxSize int, shutdown string) string {
 	t.Helper()
+	return s.write(t, store, fmt.Sprintf("llm_config: cheap, max_size: %d", maxSize), shutdown)
+}
+
+// ownModel is a configuration in which the request's own model condenses a history of more than so many events.
+func (s *setting) ownModel(t testing.TB, maxSize int) string {
+	t.Helper()
+	return s.write(t, embedded(newStore(t)), fmt.Sprintf("max_size: %d", maxSize), "{delay: 0s, timeout: 1m}")
+}
+
+func (s *setting) write(t testing.TB, store, condenser, shutdown string) string {
+	t.Helper()
 	return writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}
 store: %s
 llms: {cheap: {model: %s}}
-condenser: {type: llm, llm_config: cheap, wait: deadline, background_at: 0, max_size: %d, min_tokens: 0}
+condenser: {type: llm, %s, wait: deadline, background_at: 0, min_tokens: 0}
 shutdown: %s
-`, s.url, store, replay.Summariser, maxSize, shutdown))
+`, s.url, store, replay.Summariser, condenser, shutdown))
 }
 
 // embedded is the store section for a file.

@@ -67,6 +67,12 @@ type Unbinder interface {
 	Unbinding() (name, value string)
 }
 
+// Marker is a Dialect whose servers cache a prefix up to where the client marks its end.
+type Marker interface {
+	// Mark gives the message at a place, which Note wrote, with such a mark, if the client uses any and one more is allowed.
+	Mark(r *Request, messages [][]byte, at int) []byte
+}
+
 // Opener is a Dialect whose streams begin with events that say nothing of the answer yet, not even whether there will be one.
 type Opener interface {
 	// Opening reports whether an event, whole, is such.

@@ -17,13 +17,13 @@ type alternating struct {
 	user    int          // index in out of the last user message, -1 if there is none yet
 }
 
-// alternate gives a view's messages so that roles alternate.
+// alternate gives a view's messages, all of them written, so that roles alternate.
 func alternate(d dialect.Dialect, items []session.Item) [][]byte {
 	a := alternating{dialect: d, user: -1}
 	next, gap := 0, false // the message that follows if nothing is hidden, and whether something is
 	for _, item := range items {
 		if item.Index < 0 {
-			a.summary(d.Note(item.Summary))
+			a.summary(item.Raw)
 			gap = true
 			continue
 		}

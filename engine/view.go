@@ -140,15 +140,20 @@ func (t *Turn) Forwarded() [][]byte {
 
 // messages are the view's, as they go upstream.
 func (t *Turn) messages() [][]byte {
-	if t.alternates() {
-		return alternate(t.in.Dialect, t.shown.view.Items)
-	}
-	messages := make([][]byte, len(t.shown.view.Items))
-	for i, item := range t.shown.view.Items {
-		messages[i] = item.Raw
-		if item.Index < 0 {
-			messages[i] = t.in.Dialect.Note(item.Summary)
+	items, record := slices.Clone(t.shown.view.Items), -1
+	messages := make([][]byte, len(items))
+	for i := range items {
+		if items[i].Index < 0 {
+			items[i].Raw, record = t.in.Dialect.Note(items[i].Summary), i
 		}
+		messages[i] = items[i].Raw
+	}
+	if d, can := t.in.Dialect.(dialect.Marker); can && record >= 0 {
+		messages[record] = d.Mark(t.in.Split, messages, record)
+		items[record].Raw = messages[record]
+	}
+	if t.alternates() {
+		return alternate(t.in.Dialect, items)
 	}
 	return messages
 }

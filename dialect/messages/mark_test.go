@@ -1,0 +1,59 @@
+package messages_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+)
+
+// TestMark marks a record as the client marks its own blocks, and never more than the API takes.
+func TestMark(t *testing.T) {
+	const (
+		brief = `"cache_control":{"type":"ephemeral"}`
+		hour  = `"cache_control":{"type":"ephemeral","ttl":"1h"}`
+	)
+	block := func(mark string) string { return `{"type":"text","text":"a",` + mark + `}` }
+	for name, c := range map[string]struct{ outside, first, last, want string }{
+		"no mark":               {`"system":"s"`, `"hi"`, `"go"`, ""},
+		"null is no mark":       {`"system":[{"type":"text","text":"s","cache_control":null}]`, `"hi"`, `"go"`, ""},
+		"as the next":           {`"system":[` + block(hour) + `]`, `[` + block(hour) + `]`, `[` + block(brief) + `]`, brief},
+		"as the next, an hour":  {`"system":[` + block(hour) + `]`, `"hi"`, `[` + block(hour) + `]`, hour},
+		"as the shortest":       {`"system":[` + block(brief) + `],"tools":[{"name":"t",` + hour + `}]`, `"hi"`, `"go"`, brief},
+		"as the only one":       {`"system":[` + block(hour) + `]`, `"hi"`, `"go"`, hour},
+		"the request's own":     {`"system":"s",` + brief, `"hi"`, `"go"`, brief},
+		"four are enough":       {`"system":[` + block(brief) + `,` + block(brief) + `]`, `[` + block(brief) + `]`, `[` + block(brief) + `]`, ""},
+		"a tool's schema":       {`"tools":[{"name":"t","input_schema":{"properties":{` + brief + `}}}]`, `"hi"`, `"go"`, ""},
+		"only a word in a text": {`"system":"cache_control"`, `"hi"`, `"go"`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := messages.New(split.Options{})
+			body := `{"model":"m","max_tokens":9,` + c.outside + `,"messages":[{"role":"user","content":` + c.first +
+				`},{"role":"assistant","content":"yes"},{"role":"user","content":` + c.last + `}]}`
+			r, err := d.Split([]byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, at := make([][]byte, 0, len(r.Messages)), 0
+			for _, m := range r.Messages {
+				if list = append(list, m.Raw); strings.Contains(string(m.Raw), "assistant") {
+					at = len(list) - 1
+				}
+			}
+			list[at] = d.Note(`a "record"`)
+			before := slices.Clone(list)
+			want := string(list[at])
+			if c.want != "" {
+				want = `{"role":"user","content":[{"type":"text","text":"a \"record\"",` + c.want + `}]}`
+			}
+			if got := string(d.Mark(r, list, at)); got != want {
+				t.Errorf("marked\n%s\nwant\n%s", got, want)
+			}
+			if !slices.EqualFunc(list, before, func(a, b []byte) bool { return string(a) == string(b) }) {
+				t.Error("the messages changed")
+			}
+		})
+	}
+}

@@ -8,10 +8,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// readsItself reports whether the agent is making its own summary: it must see what it summarises, if that fits.
-func (t *Turn) readsItself(in condense.Input) bool {
-	return t.purpose == session.PurposeCompaction && !overWindow(in)
+// spared reports whether nothing is condensed, if what goes upstream fits: the agent is making its own summary and must see what it
+// summarises, or it only probes.
+func (t *Turn) spared(in condense.Input) bool {
+	return t.purpose.Spares() && !overWindow(in)
 }
+
+// Probes reports whether the request only tries its history: it is no step of the conversation, and is not logged.
+func (t *Turn) Probes() bool { return t.purpose == session.PurposeProbe }
 
 // unabridged shows an agent that makes its own summary as much of its history as fits the window: all of it, or what the fewest of
 // the condensations that apply leave, as legible reads them. What does not fit under all of them is condensed like any request that is

@@ -29,7 +29,7 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 	}
 	again := t.join(ctx) || t.in.Wish != WishNow && (t.place.Again || t.place.Match == session.MatchReplay)
 	in := t.input(t.wanted())
-	if t.readsItself(in) {
+	if t.spared(in) {
 		return report
 	}
 	decision := t.in.Tenant.Condenser.Condense(in)
@@ -64,7 +64,7 @@ func (t *Turn) due() session.Reason {
 		return ""
 	}
 	in := t.input(t.wanted())
-	if t.readsItself(in) {
+	if t.spared(in) {
 		return ""
 	}
 	if d := t.in.Tenant.Condenser.Condense(in); d.Job != nil {
@@ -81,7 +81,7 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 	return t.fly(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) {
 		for made := 0; ; {
 			in := c.input(c.wanted())
-			if c.readsItself(in) {
+			if c.spared(in) {
 				return
 			}
 			decision := c.in.Tenant.Condenser.Condense(in)

@@ -7,10 +7,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// readPurpose looks at the system prompt and the last message.
+// readPurpose looks at how long an answer may be, at the system prompt and at the last message.
 func (t *Turn) readPurpose() session.Purpose {
 	if t.history.Len() == 0 {
 		return session.PurposeMain
+	}
+	if t.in.Split.MaxOutput == 1 && t.history.Len() > 1 {
+		return session.PurposeProbe
 	}
 	last := t.history.Message(t.history.Len())
 	if last.Kind != session.User {

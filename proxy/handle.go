@@ -259,6 +259,9 @@ func (r *request) ended(o outcome) {
 // startLog writes the request's new messages to the log while the call upstream is under way. It is done before the client
 // has its whole answer, so that the client's next request finds it. If it does not succeed, the next request repairs it.
 func (r *request) startLog() {
+	if r.turn.Probes() {
+		return
+	}
 	s := r.server
 	select {
 	case s.pending <- struct{}{}:

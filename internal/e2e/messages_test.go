@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,10 +20,11 @@ type coder struct {
 	t        *testing.T
 	proxy    *process
 	elements []string
+	most     int // tokens of an answer; 0: as many as usual
 }
 
 func newCoder(t *testing.T, p *process) *coder {
-	return &coder{t, p, []string{`{"role":"user","content":[{"type":"text","text":"Repair the build of the parcel service."}]}`}}
+	return &coder{t: t, proxy: p, elements: []string{`{"role":"user","content":[{"type":"text","text":"Repair the build of the parcel service."}]}`}}
 }
 
 // ask sends the history, with the caching mark at its end, and gives the answer.
@@ -29,7 +32,7 @@ func (c *coder) ask() (http.Header, string) {
 	c.t.Helper()
 	last := len(c.elements) - 1
 	marked := strings.TrimSuffix(c.elements[last], "}]}") + `,"cache_control":{"type":"ephemeral"}}]}`
-	body := `{"model":"claude-x","max_tokens":400,"stream":true,"thinking":{"type":"adaptive"},
+	body := `{"model":"claude-x","max_tokens":` + strconv.Itoa(cmp.Or(c.most, 400)) + `,"stream":true,"thinking":{"type":"adaptive"},
 		"system":[{"type":"text","text":"You are a coding agent.","cache_control":{"type":"ephemeral"}}],
 		"tools":[{"name":"Bash","description":"runs a command","input_schema":{"type":"object"}}],
 		"messages":[` + strings.Join(append(c.elements[:last:last], marked), ",") + `]}`
@@ -92,7 +95,56 @@ shutdown: {delay: 0s, timeout: 1m}
 				t.Error("nothing was condensed")
 			}
 			summarised(t, s.Upstream)
+			if r := s.Upstream.Requests(); condensed > 0 && strings.Count(string(r[len(r)-1].Body), `"cache_control"`) != 3 {
+				t.Errorf("not marked are the system prompt, the record and the newest message: %s", r[len(r)-1].Body)
+			}
 		})
+	}
+}
+
+// TestMessagesProbe: a request for one token, by which a client tries whether its history is taken, is forwarded as that history was
+// the last time, is never condensed by itself, and leaves the conversation as it was.
+func TestMessagesProbe(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+condenser: {type: excerpts, max_size: 12, min_tokens: 0}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t))))))
+	messages := func() (n int) {
+		all := s.Upstream.Requests()
+		return len(all[len(all)-1].Messages)
+	}
+	condensed := 0
+	for n := range 14 {
+		c.work(n, 200)
+		c.most = 1
+		probe, _ := c.ask()
+		probed := messages()
+		c.most = 0
+		header, _ := c.ask()
+		if h := probe.Get("X-Dewpoint-Condensed"); h != "" {
+			t.Errorf("step %d: a probe was condensed: %s", n, h)
+		}
+		switch sent := messages(); {
+		case header.Get("X-Dewpoint-Condensed") != "":
+			condensed++
+			if probed <= sent {
+				t.Errorf("step %d: %d messages went upstream for a probe, and then %d", n, probed, sent)
+			}
+		case probed != sent:
+			t.Errorf("step %d: %d messages went upstream for a probe, and then %d", n, probed, sent)
+		}
+		if header.Get("X-Dewpoint-Session") != probe.Get("X-Dewpoint-Session") {
+			t.Errorf("step %d: the probe is another session", n)
+		}
+	}
+	if condensed < 2 {
+		t.Errorf("condensed %d times", condensed)
 	}
 }
 
@@ -129,11 +181,18 @@ func summarised(t *testing.T, up *fakeupstream.Server) {
 func TestMessagesOverflowInAStream(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
-	c := newCoder(t, serve(t, "--config", s.configAt(t, embedded(newStore(t))+"\nmodels: {claude-x: {context_window: 100000, max_output: 1000}}", 1000)))
-	for n := range 12 {
-		c.work(n, 100)
-	}
-	for message, relieved := range map[string]bool{"prompt is too long: 9000 tokens > 6000 maximum": true, "Overloaded": false} {
+	proxy := serve(t, "--config", s.configAt(t, embedded(newStore(t))+"\nmodels: {claude-x: {context_window: 100000, max_output: 1000}}", 1000))
+	for message, relieved := range map[string]bool{
+		"prompt is too long: 9000 tokens > 6000 maximum":                                       true, // Anthropic, Vertex
+		"Input is too long for requested model.":                                               true, // Bedrock
+		"input length and `max_tokens` exceed context limit: 5900 + 400 > 6000, decrease them": true,
+		"Overloaded": false,
+	} {
+		c := newCoder(t, proxy)
+		c.elements[0] = strings.Replace(c.elements[0], "parcel", message[:8], 1) // a conversation of its own
+		for n := range 12 {
+			c.work(n, 100)
+		}
 		s.Upstream.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: http.StatusOK, ContentType: "text/event-stream", Body: fmt.Appendf(nil,
 			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"some_error\",\"message\":%q}}\n\n", message)}})
 		header, answer := c.ask()

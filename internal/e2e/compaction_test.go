@@ -133,8 +133,8 @@ func TestCompactionOfUpstreams(t *testing.T) {
 
 var sealedIn = regexp.MustCompile(`dewpoint\.1\.[A-Za-z0-9_-]+`)
 
-// TestCompactionsAreNotForged: an item that was changed, cut, made up, or given to somebody else is refused, and nothing of it reaches
-// upstream.
+// TestCompactionsAreNotForged: an item that was changed, cut, made up, or given to somebody else is refused in either protocol that has
+// such items, and nothing of it reaches upstream.
 func TestCompactionsAreNotForged(t *testing.T) {
 	t.Parallel()
 	s := newNoCompactor(t, "CURRENT_STATE: all is well.")
@@ -155,16 +155,22 @@ func TestCompactionsAreNotForged(t *testing.T) {
 	sent := len(s.Upstream.Requests())
 	f := func(to *process, sealed string, as http.Header, want int) {
 		t.Helper()
-		body := fmt.Sprintf(`{"model":"gpt-x","input":[%s,{"role":"user","content":"Go on."}]}`, strings.Replace(item, given, sealed, 1))
-		req, a := post(t, to, []byte(body))
-		req.URL.Path, req.Header["Authorization"] = "/v1/responses", as["Authorization"]
-		resp, err := a.client.RoundTrip(req)
-		ok(t, err)
-		a.Response = resp
-		text, err := a.rest()
-		ok(t, err)
-		if resp.StatusCode != want || want != 200 && !strings.Contains(text, `"invalid_compaction"`) {
-			t.Errorf("%.60s: %d %s", sealed, resp.StatusCode, text)
+		for path, body := range map[string]string{
+			"/v1/responses": fmt.Sprintf(`{"model":"gpt-x","input":[%s,{"role":"user","content":"Go on."}]}`, strings.Replace(item, given, sealed, 1)),
+			"/v1/messages": fmt.Sprintf(`{"model":"claude-x","max_tokens":9,"messages":[
+				{"role":"assistant","content":[{"type":"compaction","content":%q}]},{"role":"user","content":"Go on."}]}`, sealed),
+		} {
+			req, a := post(t, to, []byte(body))
+			req.URL.Path, req.Header["Authorization"] = path, as["Authorization"]
+			req.Header.Set("Anthropic-Version", "2023-06-01")
+			resp, err := a.client.RoundTrip(req)
+			ok(t, err)
+			a.Response = resp
+			text, err := a.rest()
+			ok(t, err)
+			if resp.StatusCode != want || want != 200 && !strings.Contains(text, "compaction") {
+				t.Errorf("%s: %.60s: %d %s", path, sealed, resp.StatusCode, text)
+			}
 		}
 	}
 	encode := func(raw []byte) string { return "dewpoint.1." + base64.RawURLEncoding.EncodeToString(raw) }

@@ -19,20 +19,14 @@ func TestStoreDamagedInUse(t *testing.T) {
 	p := serve(t, "--config", config)
 	all := demo.Sample().Messages
 	ok(t, send(t, p, body(all[:2])).finish())
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	ok(t, err)
-	info, err := f.Stat()
-	ok(t, err)
-	pages := int64(2 * os.Getpagesize()) // the first two tell where all begins
-	_, err = f.WriteAt(make([]byte, info.Size()-pages), pages)
-	ok(t, err)
-	ok(t, f.Close())
+	losePages(t, path)
 	for range 3 {
 		ok(t, send(t, p, body(all[:2])).finish())
 	}
 	p.wantProbe("/readyz", http.StatusOK, `"store":{"status":"degraded","detail":"damaged`)
 	p.terminate()
-	wantExit(t, p, 1) // the store could not be closed as it should
+	wantExit(t, p, 1)  // the store could not be closed as it should
+	losePages(t, path) // what was written since, too: where all begins may be among it
 	if got := command(t, "serve", "--config", config); got.Code != 1 || !strings.Contains(got.Err, "check-store") {
 		t.Errorf("serve over the damaged file: %+v", got)
 	}
@@ -47,4 +41,17 @@ func TestStoreDamagedInUse(t *testing.T) {
 	ok(t, send(t, again, body(all[:2])).finish())
 	again.terminate()
 	wantExit(t, again, 0)
+}
+
+// losePages overwrites all pages of a store's file with zeros but the first two, which tell where all begins.
+func losePages(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	ok(t, err)
+	info, err := f.Stat()
+	ok(t, err)
+	pages := int64(2 * os.Getpagesize())
+	_, err = f.WriteAt(make([]byte, info.Size()-pages), pages)
+	ok(t, err)
+	ok(t, f.Close())
 }

@@ -305,4 +305,13 @@ func TestMetricsOfTheApp(t *testing.T) {
 	if err := r.Reload(r.config); err != nil || !strings.Contains(r.metrics(), "dewpoint_config_reload_success 1") {
 		t.Errorf("reload: %v", err)
 	}
+	hash := fmt.Sprintf("dewpoint_config_hash %v\n", float64(r.config.Hash()))
+	if !strings.Contains(r.metrics(), hash) {
+		t.Errorf("no %s in\n%s", hash, r.metrics())
+	}
+	other := *r.config
+	other.Notify = !other.Notify
+	if err := r.Reload(&other); err != nil || strings.Contains(r.metrics(), hash) {
+		t.Errorf("another configuration: %v, and still %s", err, hash)
+	}
 }

@@ -38,12 +38,12 @@ func (a *App) Reload(cfg *config.Config) error {
 // NotReloaded records that a configuration could not be loaded: the last good one stays in use.
 func (a *App) NotReloaded() {
 	a.health.refused.Store(true)
-	a.metrics.Reloaded(false, time.Now())
+	a.metrics.NotReloaded()
 }
 
 // tookEffect records that a configuration is in use, and names the tenants whose content is logged.
 func (a *App) tookEffect(cfg *config.Config) {
-	a.metrics.Reloaded(true, time.Now())
+	a.metrics.Reloaded(cfg.Hash(), time.Now())
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+
 			"limits.tenant.summaries_per_minute and the like", zap.Strings("keys", keys), zap.String("listen", cfg.Listen))

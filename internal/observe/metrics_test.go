@@ -111,14 +111,15 @@ func (answering) Thread(context.Context, session.ThreadID) (session.Thread, erro
 func TestProcess(t *testing.T) {
 	m := observe.NewMetrics()
 	m.Build("1.2.3")
-	m.Reloaded(true, time.Unix(1700000000, 0))
-	m.Reloaded(false, time.Unix(1800000000, 0))
+	m.Reloaded(7, time.Unix(1700000000, 0))
+	m.NotReloaded()
 	m.LinesLost(3)
 	m.ExportFailed()
 	m.Panicked()
 	m.Lost("append")
 	wantValues(t, m, map[string]float64{
 		"dewpoint_config_reload_success":                   0,
+		"dewpoint_config_hash":                             7,
 		"dewpoint_config_reload_success_timestamp_seconds": 1700000000,
 		`dewpoint_log_lines_dropped_total{cause="full"}`:   3,
 		"dewpoint_trace_export_failures_total":             1,

@@ -14,6 +14,7 @@ type process struct {
 	panics   prometheus.Counter
 	reloaded prometheus.Gauge
 	since    prometheus.Gauge
+	config   prometheus.Gauge
 	lines    *prometheus.CounterVec
 	exports  prometheus.Counter
 }
@@ -25,6 +26,7 @@ func newProcess(f *families) process {
 		reloaded: f.gauge("config_reload_success", "1 if the last configuration that was loaded is in force.").WithLabelValues(),
 		since: f.gauge("config_reload_success_timestamp_seconds",
 			"When the configuration in force was loaded, in seconds since 1970.").WithLabelValues(),
+		config: f.gauge("config_hash", "A hash of the configuration in force without its secrets: replicas that agree have the same.").WithLabelValues(),
 		lines: f.counter("log_lines_dropped_total",
 			"Log lines left out: of plain requests beyond the limit (sampled), and because they were not taken in time (full).", "cause"),
 		exports: f.counter("trace_export_failures_total", "Batches of spans that the collector did not take.").WithLabelValues(),
@@ -45,13 +47,13 @@ func (m *Metrics) Build(version string) {
 	m.process.build.WithLabelValues(version, revision, runtime.Version()).Set(1)
 }
 
-// Reloaded says whether a configuration was put in force.
-func (m *Metrics) Reloaded(ok bool, now time.Time) {
-	if !ok {
-		m.process.reloaded.Set(0)
-		return
-	}
+// NotReloaded says that a configuration could not be put in force.
+func (m *Metrics) NotReloaded() { m.process.reloaded.Set(0) }
+
+// Reloaded says that a configuration was put in force, and gives a hash of it.
+func (m *Metrics) Reloaded(hash uint32, now time.Time) {
 	m.process.reloaded.Set(1)
+	m.process.config.Set(float64(hash))
 	m.process.since.Set(float64(now.UnixMilli()) / 1000)
 }
 

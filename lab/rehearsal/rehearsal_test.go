@@ -205,9 +205,12 @@ func (o *outcome) wantHealthy(t *testing.T, s *site) {
 				t.Errorf("%s does not report %s", one.name, line)
 			}
 		}
-		for _, counter := range []string{"dewpoint_store_losses_total{", "dewpoint_summariser_failures_total{"} {
-			if strings.Contains(string(text), "\n"+counter) {
-				t.Errorf("%s counts %s", one.name, counter)
+		for _, line := range lines {
+			lost := strings.HasPrefix(line, "dewpoint_store_losses_total{")
+			// No tenants are configured, so a new replica may meet a client whose key upstream has not yet accepted there.
+			failed := strings.HasPrefix(line, "dewpoint_summariser_failures_total{") && !strings.Contains(line, `kind="untrusted"`)
+			if lost || failed {
+				t.Errorf("%s counts %s", one.name, line)
 			}
 		}
 	}

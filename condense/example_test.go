@@ -2,6 +2,7 @@ package condense_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -50,6 +51,41 @@ func ExampleSummariser() {
 	after := session.Project(v.History, []session.Condensation{r.Condensation})
 	fmt.Println(job.Need().Reason, len(v.Items), "->", len(after.Items))
 	// Output: events 12 -> 5
+}
+
+// A custom condenser asks somebody else what goes. Here that is a function; a program or a service that the configuration names gets the
+// same question and gives the same answer.
+func ExampleCustom() {
+	v := session.Project(chatter(12), nil)
+	c := condense.NewCustom(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1},
+		Summariser: summariserFunc(func(_ context.Context, r condense.Request) (condense.Reply, error) {
+			var q condense.Question
+			if err := json.Unmarshal([]byte(r.User), &q); err != nil {
+				return condense.Reply{}, err
+			}
+			a := condense.Answer{Record: "COMPLETED: the first steps"}
+			left := q.Count
+			for _, unit := range q.Units {
+				if unit.State == condense.UnitMayGo && left > q.Target.Count-1 {
+					for _, m := range unit.Messages {
+						a.Hide = append(a.Hide, m.ID)
+						left--
+					}
+				}
+			}
+			text, err := json.Marshal(a)
+			return condense.Reply{Text: string(text)}, err
+		}),
+	})
+	r, err := c.Condense(input(&v)).Job.Run(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	after := session.Project(v.History, []session.Condensation{r.Condensation})
+	fmt.Println(r.Condensation.Condenser, len(v.Items), "->", len(after.Items))
+	// Output: custom 12 -> 5
 }
 
 // Stages of a pipeline see what the one before them left.

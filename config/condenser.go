@@ -22,6 +22,7 @@ const (
 	TypeLLM                 = "llm"
 	TypeStructuredSummary   = "structured_summary"
 	TypeLLMAttention        = "llm_attention"
+	TypeCustom              = "custom"
 	TypePipeline            = "pipeline"
 	TypeToolOutputTrim      = "tool_output_trim"
 )
@@ -30,20 +31,23 @@ const (
 // Load gives Type its canonical name. PerModel has other thresholds for some of the models that requests name.
 type Condenser struct {
 	Type            string        `yaml:"type"`
-	Trigger         string        `yaml:"trigger"`          // TriggerLimits or TriggerEconomics
-	MaxSize         int           `yaml:"max_size"`         // events
-	MaxTokens       float64       `yaml:"max_tokens"`       // at most 1: share of the model's window; above: tokens
-	MinTokens       int           `yaml:"min_tokens"`       // of a history; below them max_size does nothing
-	KeepFirst       int           `yaml:"keep_first"`       // messages, system messages not counted
-	MinimumProgress float64       `yaml:"minimum_progress"` // share of events that a condensation must remove
-	MaxEventLength  int           `yaml:"max_event_length"` // characters of an event that are shown or kept
-	LLMConfig       string        `yaml:"llm_config"`       // a name in llms; empty: the request's own model
-	BackgroundAt    float64       `yaml:"background_at"`    // share of a limit at which a summary is prepared; 0: none is
-	Timeout         time.Duration `yaml:"timeout"`          // of one call; 0: the model's own
-	Wait            string        `yaml:"wait"`             // WaitDeadline or WaitNever
-	Deadline        time.Duration `yaml:"deadline"`         // how long a request waits for a summary
-	AttentionWindow int           `yaml:"attention_window"` // newest events that are not masked
-	Stride          int           `yaml:"stride"`           // events by which the masking boundary moves at once
+	Trigger         string        `yaml:"trigger"`           // TriggerLimits or TriggerEconomics
+	MaxSize         int           `yaml:"max_size"`          // events
+	MaxTokens       float64       `yaml:"max_tokens"`        // at most 1: share of the model's window; above: tokens
+	MinTokens       int           `yaml:"min_tokens"`        // of a history; below them max_size does nothing
+	KeepFirst       int           `yaml:"keep_first"`        // messages, system messages not counted
+	MinimumProgress float64       `yaml:"minimum_progress"`  // share of events that a condensation must remove
+	MaxEventLength  int           `yaml:"max_event_length"`  // characters of an event that are shown or kept
+	LLMConfig       string        `yaml:"llm_config"`        // a name in llms; empty: the request's own model
+	BackgroundAt    float64       `yaml:"background_at"`     // share of a limit at which a summary is prepared; 0: none is
+	Timeout         time.Duration `yaml:"timeout"`           // of one call; 0: the model's own
+	Wait            string        `yaml:"wait"`              // WaitDeadline or WaitNever
+	Deadline        time.Duration `yaml:"deadline"`          // how long a request waits for a summary
+	AttentionWindow int           `yaml:"attention_window"`  // newest events that are not masked
+	URL             string        `yaml:"url"`               // of a custom condenser
+	APIKey          *Secret       `yaml:"api_key,omitempty"` // sent there; nil: none is. A pointer, since fmt shows what a pointer to a Condenser holds where a verb is wrong
+	Command         []string      `yaml:"command"`           // of a custom condenser that is a program: its path, and arguments
+	Stride          int           `yaml:"stride"`            // events by which the masking boundary moves at once
 	MaxEvents       int           `yaml:"max_events"`
 	Condensers      []Condenser   `yaml:"condensers"` // of a pipeline, in order
 
@@ -55,7 +59,7 @@ type Condenser struct {
 func CondenserTypes() []string {
 	return []string{
 		TypeNoop, TypeObservationMasking, TypeBrowserOutput, TypeRecentEvents, TypeAmortizedForgetting,
-		TypeConversationWindow, TypeExcerpts, TypeLLM, TypeStructuredSummary, TypeLLMAttention, TypePipeline, TypeToolOutputTrim,
+		TypeConversationWindow, TypeExcerpts, TypeLLM, TypeStructuredSummary, TypeLLMAttention, TypeCustom, TypePipeline, TypeToolOutputTrim,
 	}
 }
 
@@ -92,12 +96,25 @@ func CondenserKeys(condenserType string) []string {
 			"trigger", "max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress",
 			"max_event_length", "llm_config", "background_at", "timeout", "wait", "deadline", "per_model",
 		}
+	case TypeCustom:
+		return []string{
+			"trigger", "max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress",
+			"url", "api_key", "command", "background_at", "timeout", "wait", "deadline", "per_model",
+		}
 	case TypePipeline:
 		return []string{"condensers"}
 	case TypeToolOutputTrim:
 		return []string{"max_event_length", "per_model"}
 	}
 	return nil
+}
+
+// Key is what a custom condenser's service is sent, empty if nothing is.
+func (c Condenser) Key() string {
+	if c.APIKey == nil {
+		return ""
+	}
+	return c.APIKey.Reveal()
 }
 
 // NewCondenser returns a condenser of a canonical type with its defaults.
@@ -138,8 +155,8 @@ func defaultCondenser() Condenser {
 	return c
 }
 
-// usesLLM reports whether the type calls a model.
-func (c Condenser) usesLLM() bool { return slices.Contains(CondenserKeys(c.Type), "llm_config") }
+// asks reports whether the type asks a model, a program or a service.
+func (c Condenser) asks() bool { return slices.Contains(CondenserKeys(c.Type), "wait") }
 
 // When rolling condensers condense.
 const (
@@ -156,7 +173,7 @@ const (
 // Waits is how long a request waits for a summary: the longest deadline of the condenser and its stages. Never is that it waits for none
 // although one is written.
 func (c Condenser) Waits() (longest time.Duration, never bool) {
-	if c.usesLLM() {
+	if c.asks() {
 		return c.Deadline, c.Wait == WaitNever
 	}
 	waits := false
@@ -181,7 +198,9 @@ func (c Condenser) Prepares() bool {
 func (c Condenser) rolling() bool { return slices.Contains(CondenserKeys(c.Type), "max_size") }
 
 // summarises reports whether the type replaces what it forgets by a summary.
-func (c Condenser) summarises() bool { return c.Type == TypeLLM || c.Type == TypeStructuredSummary }
+func (c Condenser) summarises() bool {
+	return c.Type == TypeLLM || c.Type == TypeStructuredSummary || c.Type == TypeCustom
+}
 
 // ForeignKey is the message about a key that does not belong to the type, whose own keys are mine.
 func ForeignKey(condenserType string, mine []string) string {

@@ -31,7 +31,7 @@ func (v *validator) sizes(key string, c Condenser) {
 	if c.rolling() {
 		v.rolling(key, c)
 	}
-	if c.usesLLM() {
+	if c.asks() {
 		v.calling(key, c)
 	}
 	switch c.Type {
@@ -112,7 +112,11 @@ func (v *validator) maxTokens(key string, tokens float64) {
 }
 
 func (v *validator) calling(key string, c Condenser) {
-	v.positive(key+".max_event_length", c.MaxEventLength)
+	if c.Type == TypeCustom {
+		v.custom(key, c)
+	} else {
+		v.model(key, c)
+	}
 	v.notNegative(key+".timeout", c.Timeout)
 	if c.Wait != WaitDeadline && c.Wait != WaitNever {
 		v.add(key+".wait", "is unknown: write %s or %s", WaitDeadline, WaitNever)
@@ -120,8 +124,28 @@ func (v *validator) calling(key string, c Condenser) {
 	v.when(c.Deadline <= 0, key+".deadline", "is not positive: write how long a request may wait for a summary, as 20s")
 	v.when(c.BackgroundAt != 0 && !(c.BackgroundAt >= 0.5 && c.BackgroundAt < 1),
 		key+".background_at", "is neither 0 nor a share from 0.5 to below 1: write 0.8, or 0 to have no summary prepared")
+}
+
+// model checks the keys of a type that asks a model.
+func (v *validator) model(key string, c Condenser) {
+	v.positive(key+".max_event_length", c.MaxEventLength)
 	if _, known := v.config.LLMs[c.LLMConfig]; !known && c.LLMConfig != "" {
 		v.add(key+".llm_config", "names no entry of llms: %s", llmAdvice(v.config.LLMs))
+	}
+}
+
+// custom checks the keys of a condenser that somebody else writes.
+func (v *validator) custom(key string, c Condenser) {
+	v.headerValue(key+".api_key", Secret(c.Key()))
+	v.when(c.Key() != "" && c.URL == "", key+".api_key", "goes nowhere without url: add that, or remove it")
+	v.when(slices.Contains(c.Command, ""), key+".command", "holds an empty text: write it as [/usr/local/bin/condenser, --fast]")
+	switch {
+	case c.URL == "" && len(c.Command) == 0:
+		v.add(key+".url", "is missing, and so is command: name the service to ask, or the program")
+	case c.URL != "" && len(c.Command) > 0:
+		v.add(key+".command", "is there, and so is url: keep one of them")
+	case c.URL != "":
+		v.baseURL(key+".url", c.URL)
 	}
 }
 

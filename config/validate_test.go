@@ -19,7 +19,10 @@ func TestTypesAreValidWithTheirDefaults(t *testing.T) {
 	for _, name := range CondenserTypes() {
 		cfg := Default()
 		cfg.Condenser = NewCondenser(name)
-		if name == TypePipeline {
+		switch name {
+		case TypeCustom:
+			cfg.Condenser.URL = "http://localhost:9000"
+		case TypePipeline:
 			cfg.Condenser.Condensers = []Condenser{NewCondenser(TypeNoop)}
 		}
 		if err := cfg.Validate(); err != nil {

@@ -36,7 +36,7 @@ func badValues() []badFixture {
 			`condenser.llm_config: names no entry of llms: use one of cheap, or leave it empty for the request's own model (line 2)`,
 		}},
 		{"bad.condenser-type.yaml", []string{
-			`condenser.type: "summary" is not a condenser type: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, pipeline, tool_output_trim (line 1)`,
+			`condenser.type: "summary" is not a condenser type: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim (line 1)`,
 		}},
 		{"bad.condenser-windows.yaml", []string{
 			`condenser.condensers[0].attention_window: is not positive: write a number of at least 1 (line 4)`,
@@ -45,13 +45,20 @@ func badValues() []badFixture {
 			`condenser.condensers[2].max_events: is not positive: write a number of at least 1 (line 6)`,
 			`condenser.condensers[3].keep_first: is 2, and must be below max_events = 2: lower it, or raise max_events (line 7)`,
 			`condenser.condensers[4].max_event_length: is not positive: write a number of at least 1 (line 8)`,
-			`condenser.condensers[5].type: is missing: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, pipeline, tool_output_trim (line 9)`,
+			`condenser.condensers[5].type: is missing: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim (line 9)`,
 		}},
 		{"bad.encryption.yaml", []string{
 			`store.encryption.keys.same: is also the key of store.encryption.keys.hex: make each its own (line 9)`,
 			`store.encryption.keys.short: is not 32 bytes in base64 or hexadecimal: make one with openssl rand -base64 32, and name its variable as ${NAME} (line 5)`,
 			`store.encryption.keys: has an id that is not plain: use up to 32 letters, digits, - and _, and give the key after it (line 4)`,
 			`store.encryption.active: names no entry of keys: name one of them, or leave it empty to encrypt nothing new (line 3)`,
+		}},
+		{"bad.custom.yaml", []string{
+			`condenser.condensers[0].url: is missing, and so is command: name the service to ask, or the program (line 4)`,
+			`condenser.condensers[1].command: is there, and so is url: keep one of them (line 5)`,
+			`condenser.condensers[2].api_key: goes nowhere without url: add that, or remove it (line 6)`,
+			`condenser.condensers[2].command: holds an empty text: write it as [/usr/local/bin/condenser, --fast] (line 6)`,
+			`condenser.condensers[3].url: holds a user name or password: remove it, and set api_key (line 7)`,
 		}},
 		{"bad.keep-first-negative.yaml", []string{
 			`condenser.keep_first: is negative: write a number of events (line 1)`,

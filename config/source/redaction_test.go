@@ -47,7 +47,9 @@ func fillSecrets(v reflect.Value, secret config.Secret) (count int) {
 func secretConfig(t *testing.T, marker config.Secret) *config.Config {
 	cfg := mustLoad(t, Input{File: "testdata/good.reference.yaml", Env: fixtureEnv()})
 	cfg.Store.Encryption = config.Encryption{Active: "k", Keys: map[string]config.Secret{"k": "a"}}
-	if filled := fillSecrets(reflect.ValueOf(cfg), marker); filled != 11 {
+	cfg.Condenser.APIKey = new(config.Secret)
+	cfg.Tenants[0].Condenser = &config.Condenser{APIKey: new(config.Secret)}
+	if filled := fillSecrets(reflect.ValueOf(cfg), marker); filled != 13 {
 		t.Fatalf("%d secrets were filled", filled)
 	}
 	return cfg

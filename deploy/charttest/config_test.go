@@ -105,7 +105,10 @@ func withoutSecrets(r rendered) string {
 func TestCondensersInValues(t *testing.T) {
 	for _, kind := range config.CondenserTypes() {
 		text := "config: {condenser: {type: " + kind + "}}"
-		if kind == config.TypePipeline {
+		switch kind {
+		case config.TypeCustom:
+			text = "config: {condenser: {type: custom, url: http://condenser:8080, api_key: '${ADMIN_TOKEN}'}}"
+		case config.TypePipeline:
 			text = "config: {condenser: {type: pipeline, condensers: [{type: noop}]}}"
 		}
 		loaded := loadConfig(t, mustRender(t, from(t, text)))

@@ -2,6 +2,8 @@ package app
 
 import (
 	"fmt"
+	"os/exec"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
@@ -56,6 +58,8 @@ func (b builder) plain(key string, c config.Condenser) (condense.Condenser, erro
 		return b.unaided(c), nil
 	case config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention:
 		return b.calling(key, c)
+	case config.TypeCustom:
+		return b.custom(key, c)
 	case config.TypePipeline:
 		return b.pipeline(key, c)
 	}
@@ -104,6 +108,29 @@ func (b builder) calling(key string, c config.Condenser) (condense.Condenser, er
 		s, r := common, roomOf(in)
 		s.Settings, s.Window, s.MaxOutput = b.settings(c, in, &llm), r.window, r.output
 		return form(c.Type, s)
+	}}, nil
+}
+
+// custom makes a condenser that asks a program or a service.
+func (b builder) custom(key string, c config.Condenser) (condense.Condenser, error) {
+	var asked condense.Summariser = summariser.Service{Client: b.out.client(), URL: c.URL, Key: c.Key(), Timeout: c.Timeout}
+	to := condense.Endpoint{BaseURL: c.URL, APIKey: c.Key()}
+	if len(c.Command) > 0 {
+		if _, err := exec.LookPath(c.Command[0]); err != nil {
+			return nil, fmt.Errorf("%s.command: %w", key, err)
+		}
+		asked = summariser.Program{Command: c.Command, Timeout: c.Timeout}
+		to.BaseURL = "file:" + strings.Join(c.Command, " ")
+	}
+	within := spending{Summariser: asked, keys: []string{to.APIKey}, limits: b.limits, purse: b.out.purse(b.tenant)}
+	common := condense.LLMSettings{Summariser: b.out.noted(within, b.tenant, models(b.config)), Endpoint: to}
+	if b.health != nil {
+		common.Health = b.health
+	}
+	return fitted{name: c.Type, fit: func(in condense.Input) condense.Condenser {
+		s := common
+		s.Settings = b.settings(c, in, nil)
+		return condense.NewCustom(s)
 	}}, nil
 }
 

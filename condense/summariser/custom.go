@@ -1,0 +1,126 @@
+package summariser
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+)
+
+// Service is a condense.Summariser for condense.Custom that asks an HTTP service: the question is the body of a POST, the answer that of
+// a response with status 200. It may be used concurrently.
+type Service struct {
+	Client      *http.Client // nil: http.DefaultClient
+	URL         string
+	Key         string        // sent as a bearer token; empty: none is
+	Timeout     time.Duration // of a call; 0: DefaultTimeout
+	MaxResponse int64         // bytes of an answer; 0: DefaultMaxResponse
+}
+
+var _ condense.Summariser = Service{}
+
+// Summarise implements condense.Summariser.
+func (s Service) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
+	call, cancel := context.WithTimeout(ctx, cmp.Or(s.Timeout, DefaultTimeout))
+	defer cancel()
+	req, err := http.NewRequestWithContext(call, http.MethodPost, s.URL, strings.NewReader(r.User))
+	if err != nil {
+		return condense.Reply{}, callError(ctx, err, s.Key)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if s.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+s.Key)
+	}
+	to := condense.Endpoint{BaseURL: "", APIKey: s.Key}
+	w := Caller{Client: s.Client, MaxResponse: s.MaxResponse}.wire(to, func() {}, false)
+	resp, err := w.Do(req)
+	if err != nil {
+		return condense.Reply{}, callError(ctx, err, s.Key)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return condense.Reply{}, &condense.CallError{Kind: failure(resp.StatusCode), Status: resp.StatusCode}
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		if call.Err() != nil && ctx.Err() == nil {
+			return condense.Reply{}, &condense.CallError{Kind: condense.FailureTimeout, Err: context.DeadlineExceeded}
+		}
+		return condense.Reply{}, callError(ctx, err, s.Key)
+	}
+	return condense.Reply{Text: string(text)}, nil
+}
+
+// Program is a condense.Summariser for condense.Custom that runs a program for each call: the question is its standard input, the answer
+// its standard output. Of the environment it gets what a program needs to run, and none of our secrets. It is killed, with its children, when its time is
+// over or its answer too long. It may be used concurrently.
+type Program struct {
+	Command     []string      // path or name, and arguments
+	Timeout     time.Duration // of a call; 0: DefaultTimeout
+	MaxResponse int64         // bytes of an answer; 0: DefaultMaxResponse
+}
+
+var _ condense.Summariser = Program{}
+
+// waitDelay is how long a program's children may hold its output open after its end.
+const waitDelay = time.Second
+
+// Summarise implements condense.Summariser.
+func (p Program) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
+	call, cancel := context.WithTimeout(ctx, cmp.Or(p.Timeout, DefaultTimeout))
+	defer cancel()
+	out := &boundedBuffer{left: cmp.Or(p.MaxResponse, DefaultMaxResponse)}
+	cmd := exec.CommandContext(call, p.Command[0], p.Command[1:]...) //nolint:gosec // the command is configured
+	cmd.Stdin, cmd.Stdout, cmd.Env, cmd.WaitDelay = strings.NewReader(r.User), out, environment(), waitDelay
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return condense.Reply{}, &condense.CallError{Kind: gaveUp(ctx), Err: ctx.Err()}
+	case call.Err() != nil:
+		return condense.Reply{}, &condense.CallError{Kind: condense.FailureTimeout, Err: call.Err()}
+	case out.left < 0:
+		return condense.Reply{}, &condense.CallError{Kind: condense.FailureMalformed, Err: errResponseSize}
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return condense.Reply{}, &condense.CallError{Kind: condense.FailureServer, Err: errors.New(exit.String())}
+	}
+	if err != nil {
+		return condense.Reply{}, &condense.CallError{Kind: condense.FailureUnreachable, Err: err}
+	}
+	return condense.Reply{Text: out.text.String()}, nil
+}
+
+// environment is what a program needs to run.
+func environment() []string {
+	env := []string{}
+	for _, name := range [...]string{"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"} {
+		if value, set := os.LookupEnv(name); set {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// boundedBuffer fails to take more than so many bytes, which ends the program that writes them.
+type boundedBuffer struct {
+	text bytes.Buffer
+	left int64
+}
+
+func (b *boundedBuffer) Write(text []byte) (int, error) {
+	if b.left -= int64(len(text)); b.left < 0 {
+		return 0, errResponseSize
+	}
+	return b.text.Write(text) //nolint:wrapcheck // it never fails
+}

@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// program is a condenser of somebody else's: what may go goes, oldest first, until the target is met.
+const program = `package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+func main() {
+	var q struct {
+		Version, Count int
+		Target         struct{ Count int }
+		Units          []struct {
+			State    string
+			Messages []struct{ ID int }
+		}
+	}
+	if err := json.NewDecoder(os.Stdin).Decode(&q); err != nil || q.Version != 1 || os.Getenv("DEWPOINT_STORE_SECRET") != "" {
+		os.Exit(1)
+	}
+	var hide []int
+	for _, u := range q.Units {
+		if u.State != "may_go" || q.Count-len(hide) < q.Target.Count {
+			continue
+		}
+		for _, m := range u.Messages {
+			hide = append(hide, m.ID)
+		}
+	}
+	json.NewEncoder(os.Stdout).Encode(map[string]any{"hide": hide, "record": fmt.Sprint("A record of one's own: ", len(hide), " messages.")})
+}
+`
+
+// buildProgram gives the path of the program.
+func buildProgram(t *testing.T) string {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "condenser")
+	if said, err := exec.Command("go", "build", "-o", path, writeFile(t, dir, "main.go", program)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return path
+}
+
+// customised is an agent in front of whom a custom condenser works.
+func customised(t *testing.T, condenser string) (*worker, *setting) {
+	s := newSetting(t, fakeupstream.Options{})
+	return newWorker(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+condenser: {type: custom, max_size: 12, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0, %s}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t)), condenser)))), s
+}
+
+// TestCustomCondenser: a program, or a service, of somebody else's condenses.
+func TestCustomCondenser(t *testing.T) {
+	t.Parallel()
+	path := buildProgram(t)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer a-key" || r.Method != http.MethodPost || r.URL.Path != "/condense" {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		cmd := exec.CommandContext(r.Context(), path)
+		cmd.Stdin, cmd.Stdout = r.Body, w
+		if err := cmd.Run(); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(service.Close)
+	for name, condenser := range map[string]string{
+		"program": fmt.Sprintf("command: [%q]", path),
+		"service": fmt.Sprintf("url: %q, api_key: a-key", service.URL+"/condense"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := customised(t, condenser)
+			condensed := 0
+			for n := range 20 {
+				w.work(n, 20)
+				header, _ := w.ask()
+				if failed := header.Get("X-Dewpoint-Condense-Failed"); failed != "" {
+					t.Fatalf("step %d: %s", n, failed)
+				}
+				if header.Get("X-Dewpoint-Condensed") != "" {
+					condensed++
+				}
+			}
+			all := s.Upstream.Requests()
+			last := string(all[len(all)-1].Body)
+			if condensed < 2 || strings.Count(last, "A record of one's own: ") != 1 || strings.Contains(last, "line 1 of a log") ||
+				!strings.Contains(last, "line 19 of a log") || !strings.Contains(last, "Repair the build") {
+				t.Errorf("%d condensations; upstream got %.2000s", condensed, last)
+			}
+			for _, r := range all {
+				if r.Refused != nil {
+					t.Errorf("a request was refused: %v", r.Refused)
+				}
+			}
+		})
+	}
+}
+
+// TestCustomCondenserFails: an answer that is no good, or none, hides nothing, and the request goes whole.
+func TestCustomCondenserFails(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		var q struct {
+			Units []struct {
+				State    string
+				Messages []struct{ ID int }
+			}
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil || json.Unmarshal(body, &q) != nil {
+			t.Errorf("asked %.200s (%v)", body, err)
+		}
+		var stays, torn int
+		for _, u := range q.Units {
+			switch {
+			case u.State == "stays" && u.Messages[0].ID > 0:
+				stays = u.Messages[0].ID
+			case u.State == "may_go" && len(u.Messages) > 1:
+				torn = u.Messages[0].ID
+			}
+		}
+		switch r.URL.Path {
+		case "/stays":
+			fmt.Fprintf(w, `{"hide":[%d]}`, stays)
+		case "/torn":
+			fmt.Fprintf(w, `{"hide":[%d]}`, torn)
+		case "/unknown":
+			fmt.Fprint(w, `{"hide":[123456]}`)
+		case "/nothing":
+			fmt.Fprint(w, `{"hide":[],"record":"none"}`)
+		case "/garbage":
+			fmt.Fprint(w, `<html>`)
+		case "/moved":
+			http.Redirect(w, r, "/nothing", http.StatusTemporaryRedirect)
+		default:
+			http.Error(w, "down", http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(service.Close)
+	for condenser, cause := range map[string]string{
+		fmt.Sprintf("url: %q", service.URL+"/stays"):   "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/torn"):    "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/unknown"): "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/garbage"): "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/moved"):   "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/nothing"): "inflated",
+		fmt.Sprintf("url: %q", service.URL+"/down"):    "server",
+		`command: [sh, -c, "exit 3"]`:                  "server",
+		`command: [sh, -c, "sleep 600"], timeout: 1s`:  "timeout",
+		`command: [sh, -c, "yes"]`:                     "malformed",
+	} {
+		t.Run(condenser, func(t *testing.T) {
+			t.Parallel()
+			w, s := customised(t, condenser)
+			failed := ""
+			for n := 0; failed == "" && n < 8; n++ {
+				w.work(n, 20)
+				header, _ := w.ask()
+				failed = header.Get("X-Dewpoint-Condense-Failed")
+				if header.Get("X-Dewpoint-Condensed") != "" {
+					t.Error("it was condensed")
+				}
+			}
+			all := s.Upstream.Requests()
+			if last := string(all[len(all)-1].Body); failed != cause || !strings.Contains(last, "line 0 of a log") {
+				t.Errorf("it failed by %q, want %q; upstream got %.300s", failed, cause, last)
+			}
+		})
+	}
+}

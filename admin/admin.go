@@ -6,6 +6,7 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -34,9 +35,10 @@ type Options struct {
 // Change is a request that has changed something.
 type Change struct{ Method, Path, From string }
 
-// Forwarder shows a logged history as the proxy forwards it: an engine.Engine.
+// Forwarder shows a logged history as the proxy forwards it, and tells where a request belongs: an engine.Engine.
 type Forwarder interface {
 	Show(engine.Past) (engine.Shown, error)
+	Explain(context.Context, engine.Question) (engine.Explanation, error)
 }
 
 // Settings is the configuration in force.

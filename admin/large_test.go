@@ -22,6 +22,10 @@ func (f slowForwarder) Show(engine.Past) (engine.Shown, error) {
 	return engine.Shown{}, nil
 }
 
+func (f slowForwarder) Explain(context.Context, engine.Question) (engine.Explanation, error) {
+	return engine.Explanation{}, nil
+}
+
 // TestOneReadsMessagesAtATime: what many ask for at once does not add up in memory.
 func TestOneReadsMessagesAtATime(t *testing.T) {
 	store, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db", Content: true})

@@ -226,7 +226,13 @@ type answer struct {
 // document.
 func (r *rig) call(method, path string, header ...string) answer {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.app.AdminAddr()+path, nil)
+	return r.callWith("", method, path, header...)
+}
+
+// callWith is call with a body.
+func (r *rig) callWith(content, method, path string, header ...string) answer {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.app.AdminAddr()+path, strings.NewReader(content))
 	must(r.t, err)
 	req.Header.Set("X-Dewpoint-Admin", "1")
 	if token := r.cfg.Admin.Token.Reveal(); token != "" {

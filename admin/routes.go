@@ -28,23 +28,25 @@ type route struct {
 	handle       func(*http.Request, *query) (any, error)
 	status       int  // of success
 	large        bool // reads messages: one at a time
+	asks         bool // has a body, and changes nothing
 }
 
 func (a *api) routes() []route {
 	return []route{
-		{"GET", "/sessions", []string{"tenant", "key", "since", "cursor", "limit"}, a.listSessions, http.StatusOK, false},
-		{"GET", "/sessions/{session}", nil, a.oneSession, http.StatusOK, false},
-		{"DELETE", "/sessions/{session}", nil, a.deleteSession, http.StatusNoContent, false},
-		{"GET", "/sessions/{session}/savings", nil, a.sessionSavings, http.StatusOK, true},
-		{"GET", threadPath, nil, a.oneThread, http.StatusOK, false},
-		{"GET", threadPath + "/events", []string{"from", "limit", "content"}, a.listEvents, http.StatusOK, true},
-		{"GET", threadPath + "/condensations", []string{"from", "limit"}, a.listCondensations, http.StatusOK, true},
-		{"GET", threadPath + "/view", []string{"model"}, a.view, http.StatusOK, true},
-		{"GET", threadPath + "/diff", []string{"model"}, a.diff, http.StatusOK, true},
-		{"GET", threadPath + "/savings", nil, a.threadSavings, http.StatusOK, true},
-		{"POST", threadPath + "/condense", nil, a.condense, http.StatusAccepted, false},
-		{"GET", "/tenants", nil, a.tenants, http.StatusOK, false},
-		{"GET", "/config", nil, a.config, http.StatusOK, false},
+		{"GET", "/sessions", []string{"tenant", "key", "since", "cursor", "limit"}, a.listSessions, http.StatusOK, false, false},
+		{"GET", "/sessions/{session}", nil, a.oneSession, http.StatusOK, false, false},
+		{"DELETE", "/sessions/{session}", nil, a.deleteSession, http.StatusNoContent, false, false},
+		{"GET", "/sessions/{session}/savings", nil, a.sessionSavings, http.StatusOK, true, false},
+		{"GET", threadPath, nil, a.oneThread, http.StatusOK, false, false},
+		{"GET", threadPath + "/events", []string{"from", "limit", "content"}, a.listEvents, http.StatusOK, true, false},
+		{"GET", threadPath + "/condensations", []string{"from", "limit"}, a.listCondensations, http.StatusOK, true, false},
+		{"GET", threadPath + "/view", []string{"model"}, a.view, http.StatusOK, true, false},
+		{"GET", threadPath + "/diff", []string{"model"}, a.diff, http.StatusOK, true, false},
+		{"GET", threadPath + "/savings", nil, a.threadSavings, http.StatusOK, true, false},
+		{"POST", threadPath + "/condense", nil, a.condense, http.StatusAccepted, false, false},
+		{"POST", "/explain", nil, a.explain, http.StatusOK, true, true},
+		{"GET", "/tenants", nil, a.tenants, http.StatusOK, false, false},
+		{"GET", "/config", nil, a.config, http.StatusOK, false, false},
 	}
 }
 
@@ -83,7 +85,7 @@ func (a *api) serve(r route) http.HandlerFunc {
 			a.fail(w, err)
 			return
 		}
-		if !safe(r.method) {
+		if !safe(r.method) && !r.asks {
 			a.o.Changed(Change{Method: r.method, Path: req.URL.Path, From: req.RemoteAddr})
 		}
 		if r.status == http.StatusNoContent {
@@ -102,8 +104,10 @@ func (a *api) answer(r route, req *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := noBody(req); err != nil {
-		return nil, err
+	if !r.asks {
+		if err := noBody(req); err != nil {
+			return nil, err
+		}
 	}
 	if r.large {
 		select {

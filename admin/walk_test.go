@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -56,6 +57,10 @@ func TestEveryRoute(t *testing.T) {
 	r.get("/api/v1/sessions/"+p.session+"/savings", new(any))
 	r.get("/api/v1/tenants", new(any))
 	r.get("/api/v1/config", new(any))
+	question := fmt.Sprintf(`{"body":{"model":%q,"messages":[%s]}}`, agentModel, strings.Join(conversation, ","))
+	if a := r.callWith(question, http.MethodPost, "/api/v1/explain"); a.StatusCode != http.StatusOK {
+		t.Errorf("explain: %d %s", a.StatusCode, a.body)
+	}
 	if a := r.call(http.MethodGet, "/api/v1/openapi.yaml"); string(a.body) != string(admin.Document()) {
 		t.Errorf("the document is %d bytes", len(a.body))
 	}

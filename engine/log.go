@@ -12,6 +12,7 @@ import (
 type logging struct {
 	done  chan struct{}      // closed when it is over
 	place session.Resolution // where the log has them; empty until then, and if they could not be written
+	cause session.Cause      // why a thread began, once it is over
 }
 
 // Log returns a function that writes the request's new messages to the log, and reports whether there were any. It must be
@@ -22,7 +23,7 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 	l := &logging{done: make(chan struct{})}
 	t.logged = l
 	place := alone(t.place)
-	logged := place.Logged
+	logged, asked := place.Logged, t.place
 	return func(ctx context.Context) (bool, error) {
 		defer t.in.Body.Release()
 		defer close(l.done)
@@ -33,12 +34,29 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 			return false, err
 		}
 		l.place = place
+		d, _ := t.registry.Diverges(ctx, &asked) // if it fails, it says so in the cause
+		l.cause = d.Cause
 		return place.Logged > logged, nil
 	}
 }
 
 // Logs reports whether the turn writes a log.
 func (t *Turn) Logs() bool { return t.logged != nil }
+
+// Cause says why a thread began with this request although some of it was known, empty if none did. It does not wait for the log.
+func (t *Turn) Cause() session.Cause {
+	if !t.place.New {
+		return ""
+	}
+	if t.logged != nil {
+		select {
+		case <-t.logged.done:
+			return t.logged.cause
+		default:
+		}
+	}
+	return session.CauseUnread
+}
 
 // awaitLog waits until the log of this request is written: what follows builds on it.
 func (t *Turn) awaitLog() {

@@ -246,6 +246,7 @@ func TestSessionsAreCounted(t *testing.T) {
 	r := newRig(t, setup{lines: true})
 	talk := turns("ships", 5)
 	var first any // thread
+	begun := map[string]float64{}
 	for i, c := range []struct {
 		body, key, relation string
 	}{
@@ -260,14 +261,19 @@ func TestSessionsAreCounted(t *testing.T) {
 		if i == 0 {
 			first = line["thread"]
 		}
+		cause, _ := line["cause"].(string) // on a busy machine it may come too late for the line
+		begun[fmt.Sprintf("dewpoint_threads_begun_total{cause=%q,kind=%q,tenant=\"default\"}", cause, c.relation)]++
 		forked := c.relation == "fork" && line["parent"] == first && line["fork_at"] == int64(2)
 		if line["relation"] != c.relation || forked != (line["parent"] != nil) || forked != (line["fork_at"] != nil) {
 			t.Errorf("request %d: %v", i, line)
 		}
 	}
 	r.atEnd(`dewpoint_sessions_begun_total{tenant="default"}`, 2)
-	r.atEnd(`dewpoint_threads_begun_total{kind="new",tenant="default"}`, 3)
-	r.atEnd(`dewpoint_threads_begun_total{kind="fork",tenant="default"}`, 1)
+	for name, n := range begun {
+		if !strings.Contains(name, `"continuation"`) {
+			r.atEnd(name, n)
+		}
+	}
 	r.atEnd(`dewpoint_recognised_total{source="new",tenant="default"}`, 1)
 	r.atEnd(`dewpoint_recognised_total{source="prefix",tenant="default"}`, 2)
 	r.atEnd(`dewpoint_recognised_total{source="key",tenant="default"}`, 2)

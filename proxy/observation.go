@@ -61,7 +61,7 @@ func (o *observation) recognised(t *engine.Turn, price model.Price) {
 	o.record.Times.Resolved, o.turn = now, t
 	o.record.Turn = &TurnRecord{
 		Session: place.Thread.Session, Thread: place.Thread.ID, Source: place.Source, Begins: place.Begins,
-		Relation: relationOf(place), Price: price,
+		Relation: place.Relation(), Price: price,
 	}
 	if !place.New {
 		o.record.Turn.Idle = now.Sub(place.Thread.Seen)
@@ -200,7 +200,7 @@ func (o *observation) endTurn() {
 			o.o.panicked(v)
 		}
 	}()
-	o.record.Turn.Condensed = o.turn.Condensed()
+	o.record.Turn.Condensed, o.record.Turn.Cause = o.turn.Condensed(), o.turn.Cause()
 	o.record.Turn.Before, o.record.Turn.Known = o.turn.Before(), o.turn.Known()
 }
 

@@ -107,59 +107,18 @@ type TurnRecord struct {
 	Session   session.SessionID
 	Thread    session.ThreadID
 	Source    session.Source
-	Begins    bool            // a session
-	Relation  Relation        // to what was known
-	Idle      time.Duration   // since the thread was last seen
-	Before    session.Size    // as the client sent it
-	Known     int             // tokens of it that had come before
-	After     session.Size    // as it was forwarded; zero: it was not
-	Waits     []time.Duration // for each condensation
+	Begins    bool             // a session
+	Relation  session.Relation // to what was known
+	Cause     session.Cause    // why it began a thread where some of it was known; empty: it did not
+	Idle      time.Duration    // since the thread was last seen
+	Before    session.Size     // as the client sent it
+	Known     int              // tokens of it that had come before
+	After     session.Size     // as it was forwarded; zero: it was not
+	Waits     []time.Duration  // for each condensation
 	Condensed []engine.Condensed
 	Due       session.Reason // for which it would have been condensed, had its tenant or client not wanted it left alone
 	Relieved  int            // overflows after which it was sent again
 	Price     model.Price    // of its model
-}
-
-// Relation is how a request's history relates to the threads that are known.
-type Relation struct {
-	Kind   RelationKind
-	Parent session.ThreadID // of a fork or a link; else empty
-	ForkAt int              // messages, system prompts aside, that a fork shares with its parent
-}
-
-// RelationKind says it in a word.
-type RelationKind string
-
-// The kinds.
-const (
-	RelationContinuation RelationKind = "continuation" // of a thread
-	RelationReplay       RelationKind = "replay"       // of what a thread holds already
-	RelationFork         RelationKind = "fork"         // of a thread, before its end: a message is another one, or left out
-	RelationLink         RelationKind = "link"         // to a thread, by what was relayed to it, or by the parent that its client names
-	RelationNew          RelationKind = "new"
-)
-
-// Begins reports whether a thread begins so.
-func (k RelationKind) Begins() bool {
-	return k == RelationFork || k == RelationLink || k == RelationNew
-}
-
-// relationOf tells it of a place.
-func relationOf(place *session.Resolution) Relation {
-	switch {
-	case !place.New && place.Match == session.MatchReplay:
-		return Relation{Kind: RelationReplay}
-	case !place.New:
-		return Relation{Kind: RelationContinuation}
-	}
-	r := Relation{Kind: RelationNew, Parent: place.Thread.Parent, ForkAt: place.Thread.ForkAt}
-	switch {
-	case place.Match == session.MatchInside:
-		r.Kind = RelationFork
-	case r.Parent != "":
-		r.Kind = RelationLink
-	}
-	return r
 }
 
 // Content is what a request said, what was forwarded if that was not the same, and the answer. Its bytes are valid only while the

@@ -49,15 +49,15 @@ func (t *Tally) Tokens(p int) int { return t.Cum[p-t.From] - t.Cum[p-t.From-1] }
 
 // CountedFrom is the position from which messages must be counted, in an encoding, for Append and for the total: those
 // before it are known in total.
-func (r *Resolution) CountedFrom(encoding string) int {
-	logged := r.Logged
-	if r.Base != nil {
-		logged = r.Base.Logged
+func (res *Resolution) CountedFrom(encoding string) int {
+	logged := res.Logged
+	if res.Base != nil {
+		logged = res.Base.Logged
 	}
-	if r.Known.Encoding != encoding || r.Known.Pos > logged {
+	if res.Known.Encoding != encoding || res.Known.Pos > logged {
 		return 0
 	}
-	return r.Known.Pos
+	return res.Known.Pos
 }
 
 // Append logs what is new in a resolved history, and makes it findable. Where another request was faster, only what is

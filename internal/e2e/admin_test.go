@@ -15,7 +15,13 @@ import (
 // administer calls the admin API as an operator does, and gives the answer's body.
 func (p *process) administer(method, path string, status int) []byte {
 	p.t.Helper()
-	req, err := http.NewRequestWithContext(p.t.Context(), method, "http://"+p.Admin+"/api/v1"+path, nil)
+	return p.administerWith(nil, method, path, status)
+}
+
+// administerWith is administer with a body.
+func (p *process) administerWith(content []byte, method, path string, status int) []byte {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), method, "http://"+p.Admin+"/api/v1"+path, bytes.NewReader(content))
 	ok(p.t, err)
 	req.Header.Set("X-Dewpoint-Admin", "1")
 	resp, err := http.DefaultClient.Do(req)

@@ -90,7 +90,7 @@ func newHistory(f *families) history {
 	return history{
 		recognised: f.counter("recognised_total", "Requests recognised, by what: key, prefix, trace or new.", "tenant", "source"),
 		sessions:   f.counter("sessions_begun_total", "Sessions begun.", "tenant"),
-		threads:    f.counter("threads_begun_total", "Threads begun, by how: new, the fork of another, or linked to another.", "tenant", "kind"),
+		threads:    f.counter("threads_begun_total", "Threads begun, by how: new, the fork of another, or linked to another; and why, where some of it was known.", "tenant", "kind", "cause"),
 		condensed: f.counter("condensations_total",
 			"Condensations, by outcome: condensed, fallback (without a summary), failed (nothing forgotten), observed (only reported).",
 			"tenant", "condenser", "reason", "outcome"),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // linesASecond is how many lines of plain requests are written in one second at most.
@@ -116,8 +117,14 @@ func turnFields(t *proxy.TurnRecord) []zap.Field {
 	if r := t.Relation; r.Parent != "" {
 		f = append(f, zap.String("parent", string(r.Parent)))
 	}
-	if r := t.Relation; r.Kind == proxy.RelationFork {
+	if r := t.Relation; r.Kind == session.RelationFork {
 		f = append(f, zap.Int("fork_at", r.ForkAt))
+	}
+	if t.Cause != "" {
+		f = append(f, zap.String("cause", string(t.Cause)))
+	}
+	if t.Relation.System {
+		f = append(f, zap.Bool("system_changed", true))
 	}
 	if t.Due != "" {
 		f = append(f, zap.String("due", string(t.Due)))

@@ -97,9 +97,17 @@ func (m *Metrics) Tenant(tenant string) {
 	m.traffic.overhead.WithLabelValues(tenant, "answer")
 	m.history.seconds.WithLabelValues(tenant)
 	m.history.sessions.WithLabelValues(tenant)
-	m.history.threads.WithLabelValues(tenant, "new")
-	m.history.threads.WithLabelValues(tenant, "fork")
-	m.history.threads.WithLabelValues(tenant, "link")
+	for _, cause := range [...]session.Cause{"", session.CauseUnknown, session.CauseUnread} {
+		m.history.threads.WithLabelValues(tenant, string(session.RelationNew), string(cause))
+	}
+	for _, cause := range [...]session.Cause{
+		session.CauseUser, session.CauseAnswer, session.CauseResult, session.CauseLeftOut, session.CauseInserted, session.CauseSide, session.CauseUnread,
+	} {
+		m.history.threads.WithLabelValues(tenant, string(session.RelationFork), string(cause))
+	}
+	for _, cause := range [...]session.Cause{"", session.CauseUser, session.CauseSide, session.CauseUnread} {
+		m.history.threads.WithLabelValues(tenant, string(session.RelationLink), string(cause))
+	}
 	m.history.relieved.WithLabelValues(tenant)
 	for _, source := range [...]session.Source{session.SourceKey, session.SourcePrefix, session.SourceTrace, session.SourceNew} {
 		m.history.recognised.WithLabelValues(tenant, string(source))

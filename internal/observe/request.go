@@ -105,7 +105,7 @@ func (m *Metrics) timed(r *proxy.Record, id string) {
 func (m *Metrics) recognised(tenant string, t *proxy.TurnRecord) {
 	m.history.recognised.WithLabelValues(tenant, string(t.Source)).Inc()
 	if kind := t.Relation.Kind; kind.Begins() {
-		m.history.threads.WithLabelValues(tenant, string(kind)).Inc()
+		m.history.threads.WithLabelValues(tenant, string(kind), string(t.Cause)).Inc()
 	}
 	if t.Begins {
 		m.history.sessions.WithLabelValues(tenant).Inc()

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
@@ -108,7 +110,7 @@ func TestWhyItSplit(t *testing.T) {
 	t.Parallel()
 	s := newLenient(t, fakeupstream.Options{})
 	p := serve(t, "--config", s.configAt(t, embedded(newStore(t)), 100))
-	wanted := map[string]func(line map[string]any){}
+	wanted, threads := map[string]func(line map[string]any){}, 0
 	for i, c := range splits {
 		topic := fmt.Sprintf("topic%d", i)
 		header := http.Header{"X-Dewpoint-Session": {topic}}
@@ -131,9 +133,12 @@ func TestWhyItSplit(t *testing.T) {
 		id := fmt.Sprintf("split-%d", i)
 		header.Set("X-Request-Id", id)
 		ok(t, send(t, p, next, header).finish())
+		if threads++; c.cause != "" {
+			threads++
+		}
 		wanted[id] = func(line map[string]any) { c.checkLine(t, line, thread) }
 	}
-	metrics := p.metrics()
+	metrics := p.threadsBegun(threads)
 	p.terminate()
 	p.wait()
 	begun := map[string]int{}
@@ -159,6 +164,27 @@ func TestWhyItSplit(t *testing.T) {
 			t.Errorf("no metric %s %d", name, n)
 		}
 	}
+}
+
+// threadsBegun reads the metric of threads once that many are counted: a request is counted when all is over, which its client does not see.
+func (p *process) threadsBegun(want int) (series []string) {
+	p.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		sum := 0
+		series = p.metrics()
+		for _, line := range series {
+			if _, value, found := strings.Cut(line, "} "); found && strings.HasPrefix(line, "dewpoint_threads_begun_total{") {
+				n, err := strconv.Atoi(value)
+				ok(p.t, err)
+				sum += n
+			}
+		}
+		if sum == want {
+			return series
+		}
+	}
+	p.t.Fatalf("not %d threads were counted", want)
+	return nil
 }
 
 func (c split) check(t *testing.T, x explained, session, thread string) {

@@ -82,10 +82,10 @@ func (r *Report) made() bool {
 	return slices.ContainsFunc(r.Attempts, func(a Attempt) bool { return a.Made != nil })
 }
 
-func condensedBy(c *session.Condensation) Condensed {
+func condensedBy(c *session.Condensation, adjust func(int) int) Condensed {
+	before, after := adjust(c.Before.Tokens), adjust(c.After.Tokens)
 	return Condensed{
-		Reason: c.Reason, Made: c.Made(), Events: c.Before.Events - c.After.Events, Tokens: c.Before.Tokens - c.After.Tokens,
-		Before: c.Before.Tokens, After: c.After.Tokens,
+		Reason: c.Reason, Made: c.Made(), Events: c.Before.Events - c.After.Events, Tokens: before - after, Before: before, After: after,
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -116,11 +115,8 @@ func TestSavings(t *testing.T) {
 		tenant.Condenser = counted.llm(tenant.Name)
 	})})
 	counted.metrics = r.metrics
-	var asItCame int
 	for _, n := range []int{9, 11, 13, 15} {
-		body := messages(turns("ships", n)...)
-		asItCame += quarters{}.of(n)
-		r.ask(body)
+		r.ask(messages(turns("ships", n)...))
 	}
 	var prompt, cached, own int
 	for _, req := range r.up.Requests() {
@@ -137,8 +133,10 @@ func TestSavings(t *testing.T) {
 	if got := stage("cached"); got != float64(cached) {
 		t.Errorf("cached %v, want %d", got, cached)
 	}
-	if in, out := stage("in"), stage("forwarded"); in != float64(asItCame) || out >= in || out <= 0 {
-		t.Errorf("in %v, forwarded %v of %d", in, out, asItCame)
+	in, out := stage("in"), stage("forwarded")
+	saved := r.metric(`dewpoint_saved_tokens_total{model="gpt-4o",tenant="default"}`)
+	if longer := r.metric(`dewpoint_spent_tokens_total{kind="request",model="gpt-4o",tenant="default"}`); out != float64(prompt) || saved <= 0 || in-out != saved-longer {
+		t.Errorf("in %v, forwarded %v of %d that upstream counted, saved %v, spent %v", in, out, prompt, saved, longer)
 	}
 	if got := r.metric(`dewpoint_summariser_tokens_total{kind="prompt",model="cheap",tenant="default"}`); got != float64(own) || own == 0 {
 		t.Errorf("own prompt tokens %v, want %d", got, own)
@@ -146,10 +144,6 @@ func TestSavings(t *testing.T) {
 	spent := r.metric(`dewpoint_spent_usd_total{kind="summariser",model="cheap",tenant="default"}`)
 	if want := float64(own) * 2 / 1e6; spent <= want || spent > 2*want { // the completion comes on top
 		t.Errorf("own calls cost %v, their prompts alone %v", spent, want)
-	}
-	saved := r.metric(`dewpoint_saved_tokens_total{model="gpt-4o",tenant="default"}`)
-	if scale := saved / (stage("in") - stage("forwarded")); math.Abs(scale-1) > 0.5 {
-		t.Errorf("saved %v tokens, by our own count %v", saved, stage("in")-stage("forwarded"))
 	}
 	if n := r.metric(`dewpoint_summariser_seconds_count{outcome="replied",tenant="default"}`); n != 1 {
 		t.Errorf("%v calls", n)
@@ -182,21 +176,6 @@ func (l late) Summarise(ctx context.Context, r condense.Request) (condense.Reply
 		Summariser: summariser.Caller{Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Tenant: l.tenant, Metrics: l.metrics,
 		Spans: l.spans, Models: priced,
 	}.Summarise(ctx, r)
-}
-
-// of is what the messages of turns count.
-func (q quarters) of(n int) int {
-	total := 3
-	for _, raw := range turns("ships", n) {
-		total += 4 + q.Text(text(raw))
-	}
-	return total
-}
-
-func text(raw string) string {
-	_, content, _ := strings.Cut(raw, `"content":"`)
-	content, _, _ = strings.Cut(content, `"`)
-	return content
 }
 
 // wait waits until something has become so.

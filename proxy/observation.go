@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"time"
 
@@ -202,6 +203,18 @@ func (o *observation) endTurn() {
 	}()
 	o.record.Turn.Condensed, o.record.Turn.Cause = o.turn.Condensed(), o.turn.Cause()
 	o.record.Turn.Before, o.record.Turn.Known = o.turn.Before(), o.turn.Known()
+	o.charged()
+}
+
+// charged has the request's sizes in the tokens that upstream charges.
+func (o *observation) charged() {
+	t, u, adjust := o.record.Turn, o.record.Call.Usage, o.turn.Adjust
+	if counted := t.After.Tokens; u != nil && u.Input > 0 && counted > 0 && !o.record.Call.Doubted {
+		adjust = func(n int) int { return int(math.Round(float64(n) * float64(u.Input) / float64(counted))) }
+	}
+	for _, n := range [...]*int{&t.Before.Tokens, &t.After.Tokens, &t.Known} {
+		*n = adjust(*n)
+	}
 }
 
 // The codes of requests that got no error of ours.

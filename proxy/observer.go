@@ -102,7 +102,8 @@ type Call struct {
 	Doubted bool // Usage is not believed: it is far too low for what was sent
 }
 
-// TurnRecord is what was done for a request that was recognised.
+// TurnRecord is what was done for a request that was recognised. Its sizes are in the tokens that upstream charges: as it reported them of
+// this request, or as our count is corrected by what it reported of others.
 type TurnRecord struct {
 	Session   session.SessionID
 	Thread    session.ThreadID

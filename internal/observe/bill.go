@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"math"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
@@ -13,7 +12,7 @@ import (
 const cacheLife = time.Hour
 
 // bill is what one forwarded request comes to, compared with what it would have come to as the client sent it. Tokens are
-// of the prompt, by our count.
+// those of the prompt that upstream charges.
 type bill struct {
 	before    int            // as the client sent it
 	after     int            // as it was forwarded
@@ -31,18 +30,12 @@ func (b bill) saved() (tokens int, usd float64) {
 	if b.before == b.after || b.after <= 0 {
 		return 0, 0
 	}
-	scale, sent := 1.0, float64(b.after)
-	if b.usage != nil && b.usage.Input > 0 {
-		sent = float64(b.usage.Input)
-		scale = sent / float64(b.after)
-	}
-	full := float64(b.before) * scale
-	gone := full - sent
-	tokens = int(math.Round(gone))
+	tokens = b.before - b.after
+	full, sent, gone := float64(b.before), float64(b.after), float64(tokens)
 	if !b.price.Known() {
 		return tokens, 0
 	}
-	would, did := b.caches(min(float64(b.known)*scale, full), gone)
+	would, did := b.caches(min(float64(b.known), full), gone)
 	notSent, rewrites := b.price.Saved(model.Prompt{
 		NotSent: gone, Rewritten: min(would, full) - min(did, sent) - gone, Caching: would > 0, Long: b.long(),
 	})

@@ -116,7 +116,7 @@ func (m *Metrics) recognised(tenant string, t *proxy.TurnRecord) {
 // counted counts a request's tokens, and what was saved of them.
 func (m *Metrics) counted(r *proxy.Record) {
 	t, u := r.Turn, r.Call.Usage
-	if t.After == (session.Size{}) {
+	if t.After == (session.Size{}) || r.Call.Status != http.StatusOK {
 		return // upstream did not answer
 	}
 	add := func(stage string, tokens int) {
@@ -124,9 +124,6 @@ func (m *Metrics) counted(r *proxy.Record) {
 	}
 	add("in", t.Before.Tokens)
 	add("forwarded", t.After.Tokens)
-	if r.Call.Status != http.StatusOK {
-		return
-	}
 	if u != nil {
 		add("prompt", u.Input)
 		add("cached", u.Cached)

@@ -10,7 +10,7 @@ SLOW := slow-tests rehearsal soak-short vuln-if-reachable
 
 export GO
 
-.PHONY: help build run demo check slow ci needs format vet lint test slow-tests chart chart-schema rehearsal cluster proto vuln vuln-if-reachable \
+.PHONY: help build run demo check slow ci needs format vet lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster proto vuln vuln-if-reachable \
 	sbom replay captures recorded forwarded retention cost economics soak soak-short fuzz bench microbench image clean
 
 help: ## what there is to make
@@ -79,6 +79,12 @@ proto: ## remakes the Go code of the stores' records, after session/internal/pb/
 
 chart-schema: ## remakes deploy/helm/values.schema.json, after the configuration gained a key
 	cd deploy/charttest && $(GO) run ./schema/write ../helm/values.schema.json
+
+chart-docs: ## remakes the table of values in deploy/helm/README.md
+	@sh scripts/chart-docs.sh
+
+chart-package: ## bin/chart: the chart as an archive and as an OCI layout
+	@mkdir -p bin/chart && cd deploy/charttest && $(GO) run ./package ../helm ../../bin/chart
 
 # RUNS is a folder of recorded runs; see 'dewpoint replay'.
 replay: build ## RUNS through the built binary, judged

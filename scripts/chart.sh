@@ -6,6 +6,7 @@ go=${GO:-go}
 tool="$go tool -modfile=../../tools/go.mod"
 $go vet ./...
 $tool golangci-lint run ./...
+sh ../../scripts/chart-docs.sh --check
 for values in ../helm/ci/*.yaml; do
 	$go tool helm lint --strict --quiet --values "$values" ../helm
 	$go tool helm template try ../helm --values "$values" >/dev/null

@@ -9,7 +9,9 @@ import (
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/client-go/kubernetes/scheme"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
@@ -36,6 +38,7 @@ func types(t *testing.T) *runtime.Scheme {
 			t.Fatal(err)
 		}
 	}
+	known.AddKnownTypeWithName(schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}, &unstructured.Unstructured{})
 	return known
 }
 

@@ -16,6 +16,12 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"image: {repository: ''}", "/image/repository"},
 		{"image: {digest: latest}", "/image/digest"},
 		{"image: {pullPolicy: Sometimes}", "/image/pullPolicy"},
+		{"image: {registry: ghcr.io/}", "/image/registry"},
+		{"service: {ipFamilyPolicy: Both}", "/service/ipFamilyPolicy"},
+		{"updateStrategy: {type: OnDelete}", "/updateStrategy/type"},
+		{"podMonitor: {scheme: ftp}", "/podMonitor/scheme"},
+		{"dnsPolicy: Cluster", "/dnsPolicy"},
+		{"extraObjects: [1]", "/extraObjects/0"},
 		{"configReload: yes", "/configReload"},
 		{"persistence: {size: big}", "/persistence/size"},
 		{"persistence: {accessModes: []}", "/persistence/accessModes"},
@@ -83,6 +89,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"config: {shutdown: {timeout: 5 minutes}}", "/config/shutdown/timeout"},
 
 		// the templates: what does not go together
+		{"replicaCount: null", "replicaCount: is null"},
+		{"updateStrategy: {type: RollingUpdate}", "updateStrategy.type: the embedded store"},
 		{"replicaCount: 2", "replicaCount: 2 pods cannot share the embedded store"},
 		{"autoscaling: {enabled: true}", "autoscaling.enabled: the embedded store allows one pod"},
 		{"redis: {enabled: true}", "redis.addrs: is empty"},

@@ -10,6 +10,7 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -25,6 +26,7 @@ func TestSets(t *testing.T) {
 		"tenants":           tenants,
 		"production":        production,
 		"gateway":           publishedByGateway,
+		"keda":              scaledByKEDA,
 	}
 	eachSet(t, func(t *testing.T, r rendered) {
 		_, set, _ := strings.Cut(t.Name(), "/")
@@ -271,7 +273,7 @@ func isPublished(t *testing.T, r rendered) {
 
 func isIsolated(t *testing.T, r rendered) {
 	p := one[*networking.NetworkPolicy](t, r, name).Spec
-	if len(p.PolicyTypes) != 2 || len(p.Ingress) != 2 {
+	if len(p.PolicyTypes) != 2 || len(p.Ingress) != 3 {
 		t.Fatalf("policy: %+v", p)
 	}
 	for i, want := range []string{"http ingress-nginx", "admin monitoring"} {
@@ -324,6 +326,21 @@ func hasItsPlace(t *testing.T, r rendered) {
 	}
 	if deployment(t, r).Labels["team"] != "platform" || deployment(t, r).Spec.Template.Labels["team"] != "platform" {
 		t.Error("common labels are missing")
+	}
+}
+
+func scaledByKEDA(t *testing.T, r rendered) {
+	wantKinds(t, r, "ConfigMap Deployment PodDisruptionBudget PodMonitor ScaledObject Secret Service ServiceAccount")
+	if replicas := deployment(t, r).Spec.Replicas; replicas != nil {
+		t.Errorf("an upgrade would set %d pods against KEDA", *replicas)
+	}
+	scaled := one[*unstructured.Unstructured](t, r, name)
+	if target, _, _ := unstructured.NestedString(scaled.Object, "spec", "scaleTargetRef", "name"); target != name {
+		t.Errorf("scales %s", target)
+	}
+	m := one[*monitoring.PodMonitor](t, r, name).Spec
+	if e := m.PodMetricsEndpoints[0]; *e.Port != "admin" || e.Authorization.Credentials.Name != name+"-admin" || m.Selector.MatchLabels["app.kubernetes.io/instance"] != "try" {
+		t.Errorf("monitor: %+v", m)
 	}
 }
 

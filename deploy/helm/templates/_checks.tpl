@@ -10,6 +10,12 @@
 {{- define "dewpoint.checkReplicas" -}}
 {{- $values := (index . 0).Values }}
 {{- if ne (index . 1).store.type "redis" }}
+{{- if kindIs "invalid" $values.replicaCount }}
+{{- fail "replicaCount: is null, which leaves the number to an autoscaler, and the embedded store allows one pod: set it to 1, or redis.enabled to true" }}
+{{- end }}
+{{- if and $values.updateStrategy (ne $values.updateStrategy.type "Recreate") }}
+{{- fail "updateStrategy.type: the embedded store's file is held by one process: set it to Recreate, or redis.enabled to true" }}
+{{- end }}
 {{- if gt (int $values.replicaCount) 1 }}
 {{- fail (printf "replicaCount: %d pods cannot share the embedded store, its file is held by one process: set replicaCount to 1, or redis.enabled to true" (int $values.replicaCount)) }}
 {{- end }}
@@ -128,5 +134,5 @@
 
 {{- /* "true" where there can be more than one pod. */}}
 {{- define "dewpoint.several" -}}
-{{- if or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) }}true{{- end }}
+{{- if or .Values.autoscaling.enabled (kindIs "invalid" .Values.replicaCount) (gt (int .Values.replicaCount) 1) }}true{{- end }}
 {{- end }}

@@ -23,10 +23,12 @@
 {{- end }}
 
 {{- define "dewpoint.image" -}}
+{{- $registry := dig "imageRegistry" "" .Values.global | default .Values.image.registry }}
+{{- $name := list $registry .Values.image.repository | compact | join "/" }}
 {{- if .Values.image.digest }}
-{{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
+{{- printf "%s@%s" $name .Values.image.digest }}
 {{- else }}
-{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}
+{{- printf "%s:%s" $name (.Values.image.tag | default .Chart.AppVersion) }}
 {{- end }}
 {{- end }}
 
@@ -46,11 +48,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
-{{- /* The head of an object's metadata: list CONTEXT SUFFIX. */}}
+{{- /* The head of an object's metadata: list CONTEXT SUFFIX, and a NAMESPACE other than the release's. */}}
 {{- define "dewpoint.metadata" -}}
 {{- $root := index . 0 -}}
 name: {{ printf "%s%s" (include "dewpoint.fullname" $root) (index . 1) | quote }}
-namespace: {{ $root.Release.Namespace | quote }}
+namespace: {{ gt (len .) 2 | ternary (last .) "" | default $root.Release.Namespace | quote }}
 labels:
   {{- include "dewpoint.labels" $root | nindent 2 }}
 {{- end }}

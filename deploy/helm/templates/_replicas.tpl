@@ -3,7 +3,7 @@
        Helm applies server-side, who scales owns the number from then on, and to say it would be a conflict; else it is said. */}}
 {{- define "dewpoint.replicas" -}}
 {{- if not .Values.autoscaling.enabled }}
-{{- .Values.replicaCount }}
+{{- if not (kindIs "invalid" .Values.replicaCount) }}{{ .Values.replicaCount }}{{ end }}
 {{- else }}
 {{- $running := lookup "apps/v1" "Deployment" .Release.Namespace (include "dewpoint.fullname" .) }}
 {{- $owners := list }}

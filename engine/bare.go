@@ -11,17 +11,30 @@ import (
 // Bare has a body that upstream refused as it came forwarded without its sealed reasoning: what was answered to a condensed history
 // is bound to that. It reports whether that makes a difference. An open tool loop that needs its reasoning keeps its own.
 func (t *Turn) Bare() bool {
-	if t.relief.bare || t.changed() || !t.condensed() && !t.missed() {
+	if t.relief.bared > 0 || t.changed() || !t.condensed() && !t.missed() {
 		return false
 	}
-	p := t.project(nil)
-	t.bare(p.view.Items, endOfBonds(t.input(condense.Need{})))
-	if p.view.Identity() {
+	p, end, sent := t.project(nil), endOfBonds(t.input(condense.Need{})), 0
+	if t.relief.recalled != nil {
+		sent = t.shown.bared()
+	}
+	t.bare(p.view.Items, end)
+	if p.bared() == sent {
 		return false
 	}
 	t.show(p)
-	t.relief.asItCame, t.relief.bare = true, true
+	t.relief.asItCame, t.relief.bared = true, min(end-1, t.history.Len())
 	return true
+}
+
+// bared is how many messages a projection shows without their sealed reasoning.
+func (p *projection) bared() (n int) {
+	for i := range p.view.Items {
+		if p.view.Items[i].Strip {
+			n++
+		}
+	}
+	return n
 }
 
 // endOfBonds is the position from which sealed reasoning stays: that of the open tool loop that needs it, if there is one.

@@ -16,11 +16,16 @@ import (
 // stays as it was.
 func (t *Turn) Condense(ctx context.Context) (report Report) {
 	report.Kept = Below
-	if t.in.Wish == WishOff {
-		return Report{Kept: Off, Due: t.due()}
-	}
-	if t.in.Tenant.Observe {
+	switch {
+	case t.in.Wish == WishOff:
+		report = Report{Kept: Off, Due: t.due()}
+		t.recall()
+		return report
+	case t.in.Tenant.Observe:
 		return Report{Kept: Observed, Due: t.due()}
+	case t.refused():
+		t.recall()
+		return Report{Kept: Refused}
 	}
 	report.add(t.catchUp(ctx))
 	if t.belowAllThresholds() {

@@ -11,14 +11,15 @@ import (
 )
 
 // learnt is the context windows that upstreams showed to have, by their errors or by cutting prompts, by source, and which
-// models want roles to alternate, up to where threads were answered without what was condensed, and for which of them a condensation is
-// prepared. It is bounded, since a client
-// picks the model's name, and forgets after a while: servers change.
+// models want roles to alternate, up to where threads were answered without what was condensed, which of them upstream refused condensed,
+// and for which of them a condensation is prepared. It is bounded, since a client picks the model's name, and forgets after a while:
+// servers change.
 type learnt struct {
 	windows    *lru.Cache[source, learntWindow]
 	alternates *lru.Cache[source, time.Time]     // when upstream last refused roles that do not
 	raw        *lru.Cache[session.ThreadID, int] // the last answer's position
-	lost       *lru.Cache[session.ThreadID, int] // the last position whose sealed reasoning belongs to a history that was lost
+	lost       *lru.Cache[session.ThreadID, int] // the last position whose sealed reasoning belongs to a history that is not shown any more
+	refused    *lru.Cache[source, refusal]       // of what was changed, by thread and model
 
 	ready *lru.Cache[session.ThreadID, session.CondensationID] // on top of which one
 }
@@ -59,17 +60,22 @@ func newLearnt() (*learnt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new cache of lost bonds: %w", err)
 	}
+	refused, err := lru.New[source, refusal](learntKept)
+	if err != nil {
+		return nil, fmt.Errorf("new cache of refusals: %w", err)
+	}
 	ready, err := lru.New[session.ThreadID, session.CondensationID](learntKept)
 	if err != nil {
 		return nil, fmt.Errorf("new cache of what is prepared: %w", err)
 	}
-	return &learnt{windows, alternates, raw, lost, ready}, nil
+	return &learnt{windows, alternates, raw, lost, refused, ready}, nil
 }
 
 // purge forgets all: upstreams may have changed.
 func (l *learnt) purge() {
 	l.windows.Purge()
 	l.alternates.Purge()
+	l.refused.Purge()
 }
 
 // set notes a window that a client has met. Others are held to it once it is confirmed.

@@ -20,17 +20,19 @@ var ErrRefused = errors.New("upstream refused the condensed request")
 // relief is what a turn has learnt of upstream's refusals, and done about them.
 type relief struct {
 	tries      int
-	ours       int        // our count of what was refused, and
-	theirs     int        // upstream's, where it told; both 0 where it did not
-	files      int        // what of ours is messages with images or files
-	alternates bool       // upstream refused this request because roles did not alternate
-	asItCame   bool       // upstream refused what was changed, so that the body goes as it came
-	bare       bool       // and refused that, too, so that it goes without sealed reasoning
-	trying     bool       // what is condensed is on trial
-	tight      bool       // little room is left for the answer: the client asked for none, and else the request cannot fit
-	trial      []Attempt  // condensations that are shown, and logged once upstream takes them
-	before     projection // the view without them
-	window     int        // that upstream told of, or that it showed not to have; 0: neither
+	ours       int         // our count of what was refused, and
+	theirs     int         // upstream's, where it told; both 0 where it did not
+	files      int         // what of ours is messages with images or files
+	alternates bool        // upstream refused this request because roles did not alternate
+	asItCame   bool        // upstream refused what was changed, so that the body goes as it came
+	bared      int         // and refused that, too, so that it goes without the sealed reasoning up to that position; 0: with it
+	refused    bool        // upstream refused what was changed of this request
+	recalled   *projection // put aside, since upstream would refuse it as it did before; nil: none is
+	trying     bool        // what is condensed is on trial
+	tight      bool        // little room is left for the answer: the client asked for none, and else the request cannot fit
+	trial      []Attempt   // condensations that are shown, and logged once upstream takes them
+	before     projection  // the view without them
+	window     int         // that upstream told of, or that it showed not to have; 0: neither
 }
 
 // Relief is what was done about an overflow.
@@ -41,14 +43,15 @@ type Relief struct {
 
 // Relieve makes a request smaller that overflowed upstream's context window. What it condenses is on trial until Settle.
 func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
-	if over.ByOutput || t.unchanged() || t.relief.tries == reliefs || t.in.Tenant.Condenser.Name() == (condense.Noop{}).Name() {
+	if over.ByOutput || t.settled() || t.relief.tries == reliefs || t.in.Tenant.Condenser.Name() == (condense.Noop{}).Name() {
 		return r
 	}
 	t.awaitLog()
-	before := t.size()
+	before := t.Sent()
 	if !t.learn(over, before) {
 		return r
 	}
+	t.takeUp()
 	if t.relief.tries++; t.relief.tries == 1 {
 		t.relief.before = t.shown
 	}
@@ -169,7 +172,7 @@ func (t *Turn) Unchange() (report Report, again bool) {
 	if !t.changed() {
 		return report, false
 	}
-	t.relief.asItCame = true
+	t.relief.asItCame, t.relief.refused = true, true
 	reason := session.ReasonOverflow
 	if n := len(t.shown.applied); n > 0 {
 		reason = t.shown.applied[n-1].Reason
@@ -183,11 +186,11 @@ func (t *Turn) Unchange() (report Report, again bool) {
 func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 	trial := t.relief.trial
 	t.relief.trial = nil
+	if taken {
+		t.remember()
+	}
 	if taken && !t.changed() && t.condensed() && t.purpose != session.PurposeCompaction {
 		t.engine.learnt.raw.Add(t.place.Thread.ID, t.history.Len()+1)
-	}
-	if taken && t.relief.bare && !t.condensed() {
-		t.engine.learnt.lost.Add(t.place.Thread.ID, t.history.Len())
 	}
 	switch {
 	case !taken || t.relief.asItCame:

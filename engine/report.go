@@ -50,6 +50,7 @@ const (
 	Uncut    Outcome = "uncut"    // nothing that may go would make enough of a difference
 	Loop     Outcome = "loop"     // it waits for the end of a tool loop that needs its reasoning
 	Locked   Outcome = "locked"   // another request is condensing the thread
+	Refused  Outcome = "refused"  // upstream refused it a short while ago for what was changed
 	Again    Outcome = "again"    // it came before, and went as it did then
 	Observed Outcome = "observed" // its tenant only observes
 	Off      Outcome = "off"      // its client wants nothing condensed

@@ -128,7 +128,8 @@ func (t *Turn) changed() bool { return !t.unchanged() && !t.shown.view.Identity(
 
 // Forwarded is the request's body with the view in the place of its messages; below every threshold the body itself.
 func (t *Turn) Forwarded() [][]byte {
-	if !t.changed() && !t.relief.bare {
+	bared := t.relief.bared > 0 || t.relief.recalled != nil
+	if t.shown.view.Identity() || t.unchanged() && !bared {
 		return [][]byte{t.in.Body.Bytes()}
 	}
 	parts := t.in.Dialect.Join(t.in.Split, t.messages())

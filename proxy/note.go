@@ -83,7 +83,7 @@ func (r *request) note(report engine.Report) {
 // where the client knows.
 func notTried(what engine.Outcome) string {
 	switch what {
-	case engine.Cooling, engine.Uncut, engine.Loop, engine.Locked:
+	case engine.Cooling, engine.Uncut, engine.Loop, engine.Locked, engine.Refused:
 		return string(what)
 	}
 	return ""

@@ -72,13 +72,13 @@ func (s *sealedTalk) wantCondensedAgain() {
 }
 
 // TestUnchangedAfterSealedAnswers: reasoning that was made under a condensed history is bound to that. A history that goes as it came
-// goes without it, and what is answered to that is not shown under the condensed one.
+// goes without it, but with what was answered to it since, and that is not shown under the condensed one.
 func TestUnchangedAfterSealedAnswers(t *testing.T) {
 	s := talkSealed(t)
 	s.next()
-	for range 2 {
+	for n := range 2 {
 		s.next("X-Dewpoint-Condense", "off")
-		if got := s.forwarded(); len(got.Messages) != len(s.history)-1 || strings.Contains(string(got.Body), "signature") {
+		if got := s.forwarded(); len(got.Messages) != len(s.history)-1 || strings.Count(string(got.Body), "signature") != n {
 			t.Errorf("forwarded %d messages of %d: %s", len(got.Messages), len(s.history)-1, got.Body)
 		}
 	}
@@ -97,6 +97,7 @@ func TestRefusedAfterSealedAnswers(t *testing.T) {
 	if got := resp.Header.Get("X-Dewpoint-Condensed"); got != "" {
 		t.Errorf("condensed %q although the body went as it came", got)
 	}
+	s.next("X-Dewpoint-Condense", "now") // else what was refused is not tried for a while
 	s.wantCondensedAgain()
 }
 
@@ -163,13 +164,50 @@ func TestSealedAnswersThatAreNotKnown(t *testing.T) {
 	for range 4 {
 		s.next("X-Dewpoint-Session", "another", "X-Dewpoint-Condense", "off")
 	}
-	if got := s.refusals() - before; got != 4 {
-		t.Errorf("%d requests were refused, want each once", got)
+	if got := s.refusals() - before; got != 1 {
+		t.Errorf("%d requests were refused, want the first", got)
 	}
 	for range 4 {
 		s.next("X-Dewpoint-Session", "another")
 	}
-	if got := s.refusals() - before; got != 4 {
-		t.Errorf("%d more requests were refused", got-4)
+	if got := s.refusals() - before; got != 1 {
+		t.Errorf("%d more requests were refused", got-1)
+	}
+}
+
+// TestUnchangedIsRefusedOnce: a conversation that was condensed and then goes as it came is refused once for the reasoning that was made
+// under the condensed history, and not with each request.
+func TestUnchangedIsRefusedOnce(t *testing.T) {
+	s := talkSealed(t)
+	s.next()
+	before := s.refusals()
+	for range 4 {
+		s.next("X-Dewpoint-Condense", "off")
+	}
+	if got := s.refusals() - before; got != 1 {
+		t.Errorf("%d requests were refused, want the first", got)
+	}
+	if got := strings.Count(string(s.forwarded().Body), "signature"); got != 3 {
+		t.Errorf("%d signatures, want those of the answers since: %s", got, s.forwarded().Body)
+	}
+	s.wantCondensedAgain()
+}
+
+// TestARefusedLoopIsRefusedOnce: where the condensed history is refused for something else, the next requests go at once as upstream took
+// this one: whole, and without the reasoning that is bound to the condensed history.
+func TestARefusedLoopIsRefusedOnce(t *testing.T) {
+	s := talkSealed(t)
+	s.next()
+	s.up.Script(fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "not like this"}})
+	s.next("X-Dewpoint-Condense", "now")
+	before := s.refusals()
+	for range 4 {
+		s.next()
+		if got := len(s.forwarded().Messages); got != len(s.history)-1 {
+			t.Errorf("%d of %d messages forwarded", got, len(s.history)-1)
+		}
+	}
+	if got := s.refusals() - before; got != 0 {
+		t.Errorf("%d more requests were refused", got)
 	}
 }

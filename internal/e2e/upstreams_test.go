@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -76,5 +78,43 @@ func TestAzureDeployment(t *testing.T) {
 		if !strings.HasPrefix(call, "/openai/deployments/main/chat/completions?api-version=2024-10-21 ") {
 			t.Errorf("called %s", call)
 		}
+	}
+}
+
+// TestARefusalIsMetOnce plays a run against an upstream that takes no condensed history: each step is answered, the first that is condensed
+// pays for the refusal, and the steps after it go at once as they came. So do those of a client that wants nothing condensed any more, whose
+// answers are bound to what was condensed before.
+func TestARefusalIsMetOnce(t *testing.T) {
+	const steps = 40
+	for name, seals := range map[string]fakeupstream.Seal{"content": "", "reasoning": fakeupstream.SealThinkingBlocks} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLenient(t, fakeupstream.Options{Seals: seals, Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+				if seals == "" && strings.Contains(string(r.Body), "dewpoint_record") {
+					return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "This is not allowed here."}}
+				}
+				return fakeupstream.Answer{Content: "Understood."}
+			}})
+			p := serve(t, "--config", s.config(t, embedded(newStore(t))))
+			history := []json.RawMessage{encode(map[string]string{"role": "system", "content": "You help."})}
+			for n := range steps {
+				history = append(history, encode(map[string]string{"role": "user", "content": fmt.Sprint(n, strings.Repeat(" and so on", 40))}))
+				header := http.Header{}
+				if seals != "" && n >= 20 {
+					header.Set("X-Dewpoint-Condense", "off")
+				}
+				text, err := send(t, p, body(history), header).rest()
+				ok(t, err)
+				var got struct {
+					Choices []struct{ Message json.RawMessage }
+				}
+				ok(t, json.Unmarshal([]byte(text), &got))
+				history = append(history, got.Choices[0].Message)
+			}
+			summaries := s.Upstream.SummariserCalls()
+			if got := len(s.Upstream.Requests()) - summaries; got != steps+1 || summaries == 0 {
+				t.Errorf("%d requests for %d steps, %d summaries", got, steps, summaries)
+			}
+		})
 	}
 }

@@ -151,6 +151,8 @@ type Answer struct {
 	Calls  []session.Call
 	Usage  *session.Usage // nil if upstream did not report it
 	Finish string
+
+	Compactions []string // what split.Mark gives of each compaction in it
 }
 
 // Codes of an Error that says what is wrong with a body. All but CodeUnsupported are refusals.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -68,7 +69,7 @@ func (t *Turn) awaitLog() {
 // Answered returns a function that marks an answer in the log, once the turn is written there, so that the client is
 // recognised by it. It may be called in any goroutine.
 func (t *Turn) Answered(answer dialect.Answer) func(ctx context.Context) error {
-	var ids, arguments []string
+	ids, arguments := []string(nil), slices.Clone(answer.Compactions)
 	for _, c := range answer.Calls {
 		ids = append(ids, c.ID)
 		arguments = append(arguments, argumentTexts(c.Arguments)...)

@@ -24,6 +24,7 @@ type Input struct {
 	Model      Model // that Split names
 	Body       Body  // that Split aliases
 	Compacts   bool  // a record of the whole history is asked for, here or upstream
+	Asks       bool  // it is asked for by the last message, which is no part of the history
 	Limit      int   // tokens above which the client wants the history condensed; 0: none
 
 	// Condensing is told when a condensation begins: the context that it returns is for what the condensation calls, and the
@@ -130,11 +131,15 @@ func (t *Turn) resolve(ctx context.Context) error {
 	id := t.in.Settings.identify(t.in.Header, t.in.Split.Fields)
 	scope := t.in.Tenant.scope(secret, t.in.Credential, id.Key)
 	t.history = session.NewHistory(secret.Seed(scope), t.in.Split.Messages)
-	if t.purpose = t.readPurpose(); t.in.Compacts {
-		t.purpose = session.PurposeCompaction
+	purpose := t.readPurpose()
+	if t.purpose = purpose; t.in.Compacts {
+		t.purpose, purpose = session.PurposeCompaction, session.PurposeMain
+	}
+	if t.in.Asks {
+		purpose = session.PurposeCompaction
 	}
 	t.place, err = registry.Resolve(ctx, session.Query{
-		Scope: scope, Parent: id.Parent, Purpose: t.purpose, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
+		Scope: scope, Parent: id.Parent, Purpose: purpose, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
 	})
 	if err != nil {
 		return fmt.Errorf("resolve: %w", err)

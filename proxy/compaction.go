@@ -34,9 +34,10 @@ type compaction struct {
 	wanted   bool
 	model    string // as the client spells it
 	streamed bool
-	ours     bool // upstream is asked for a record in its place
-	managed  bool // upstream refused to manage the history by itself
-	limit    int  // tokens above which the history is to be condensed in its place; 0: none
+	ours     bool   // upstream is asked for a record in its place
+	record   string // that the client got for it
+	managed  bool   // upstream refused to manage the history by itself
+	limit    int    // tokens above which the history is to be condensed in its place; 0: none
 }
 
 // What is remembered of upstreams, and what is read of an answer, in bytes.
@@ -151,19 +152,25 @@ func (r *request) managed(said refusal) bool {
 func (r *request) answer() (*http.Response, error) {
 	resp, err := r.exchange()
 	if err == nil && r.passed.compaction.managed {
-		_ = resp.Body.Close()
-		if r.turn != nil { // it ends here, and another one begins
-			r.orAsItCame(func() { r.note(r.turn.Unanswered(r.ctx)) })
-		}
-		if err := r.recognise(); err != nil {
-			return nil, err
-		}
-		resp, err = r.exchange()
+		resp, err = r.anew(resp)
 	}
 	if err == nil && r.passed.compaction.wanted {
 		resp, err = r.compacted(resp)
 	}
 	return resp, err
+}
+
+// anew takes a request whose body is another one now to an answer, in the place of one that it has got.
+func (r *request) anew(resp *http.Response) (*http.Response, error) {
+	_ = resp.Body.Close()
+	if r.turn != nil { // it ends here, and another one begins
+		r.orAsItCame(func() { r.note(r.turn.Unanswered(r.ctx)) })
+	}
+	r.seen.record.Unread = ""
+	if err := r.recognise(); err != nil {
+		return nil, err
+	}
+	return r.exchange()
 }
 
 // compacted gives the client the compaction that it asked for: upstream's, or where upstream makes none, one of ours.
@@ -173,14 +180,9 @@ func (r *request) compacted(resp *http.Response) (*http.Response, error) {
 		if r.upstreamCompacts() == CompactsItself || !r.failsToCompact(resp, d) {
 			return resp, nil
 		}
-		_ = resp.Body.Close()
 		r.askForRecord(d)
-		r.seen.record.Unread = ""
-		if err := r.recognise(); err != nil {
-			return nil, err
-		}
 		var err error
-		if resp, err = r.exchange(); err != nil {
+		if resp, err = r.anew(resp); err != nil {
 			return nil, err
 		}
 	}
@@ -229,7 +231,8 @@ func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 	if err != nil || !whole {
 		return nil, errNoRecord()
 	}
-	sealed, err := r.server.o.Engine.Seal(context.WithoutCancel(r.ctx), &r.tenant.Tenant, r.turn.Record(text))
+	record := r.turn.Record(text)
+	sealed, err := r.server.o.Engine.Seal(context.WithoutCancel(r.ctx), &r.tenant.Tenant, record)
 	if err != nil {
 		r.server.degraded.enter(err)
 		return nil, errCompactionUnavailable()
@@ -237,6 +240,7 @@ func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 	body := d.Compaction(dialect.Compaction{
 		ID: strings.ToLower(rand.Text()), Model: r.passed.compaction.model, Sealed: sealed, Usage: answer.Usage, Streamed: r.passed.compaction.streamed, Alone: r.asked.compact,
 	})
+	r.passed.compaction.record = record
 	r.seen.compacted()
 	resp.Header.Set("Content-Type", "application/json")
 	if r.passed.compaction.streamed {

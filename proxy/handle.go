@@ -139,9 +139,6 @@ func (r *request) recognise() error {
 			}
 			r.wantCompaction(d)
 		}
-		if r.asked.compact && !r.passed.compaction.ours {
-			return nil
-		}
 	}
 	split, err := r.asked.dialect.Split(r.body.bytes)
 	if err != nil {
@@ -293,6 +290,9 @@ func (r *request) remember(tee dialect.Tee) {
 	var answer dialect.Answer
 	if tee != nil {
 		answer = tee.Answer()
+	}
+	if record := r.passed.compaction.record; record != "" {
+		answer.Text = record // as which the client's item is read when it comes back
 	}
 	mark := r.turn.Answered(answer)
 	done := make(chan struct{})

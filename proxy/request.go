@@ -88,7 +88,7 @@ func (r *request) input(split *dialect.Request) engine.Input {
 	return engine.Input{
 		Settings: r.live.settings, Tenant: &r.tenant.Tenant, Upstream: r.endpoint(), Credential: r.asked.keys, Header: r.asked.header,
 		Wish: engine.Wish(strings.ToLower(r.asked.header("X-Dewpoint-Condense"))), Dialect: r.asked.dialect, Split: split,
-		Model: r.model.Model, Body: r.body, Compacts: r.passed.compaction.wanted, Limit: r.passed.compaction.limit, Condensing: r.seen.condensing, Late: r.late(),
+		Model: r.model.Model, Body: r.body, Compacts: r.passed.compaction.wanted, Asks: r.passed.compaction.ours, Limit: r.passed.compaction.limit, Condensing: r.seen.condensing, Late: r.late(),
 	}
 }
 

@@ -160,6 +160,14 @@ func compactionIn(message rawjson.Value) (block rawjson.Value, rest [][]byte) {
 	return block, rest
 }
 
+// mark names a compaction, or the part of a stream that holds one; empty if the block is none.
+func (b *block) mark() string {
+	if held := b.content.Text(); strings.HasPrefix(b.kind.Text(), compaction) && held != "" {
+		return split.Mark(held)
+	}
+	return ""
+}
+
 // Compaction writes an answer with one block.
 func (d *Dialect) Compaction(c dialect.Compaction) []byte {
 	block := rawjson.AppendQuote([]byte(`{"type":"compaction","content":`), c.Sealed)

@@ -42,3 +42,21 @@ func TestUnseal(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestTeeNamesCompactions: what an answer tells of a compaction is what a history that holds it is read with.
+func TestTeeNamesCompactions(t *testing.T) {
+	d := messages.New(split.Options{})
+	const block = `{"type":"compaction","content":"held","encrypted_content":null}`
+	for name, text := range map[string]string{
+		"whole": `{"type":"message","content":[` + block + `]}`,
+		"streamed": "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"compaction\",\"content\":null}}\n\n" +
+			"data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"compaction_delta\",\"content\":\"held\"}}\n\n",
+	} {
+		tee := d.Tee(name == "streamed")
+		tee.Write([]byte(text))
+		c, err := d.Read([]byte(`{"role":"assistant","content":[` + block + `]}`))
+		if got := tee.Answer().Compactions; err != nil || len(got) != 1 || len(c.Files) != 1 || got[0] != c.Files[0].ID || len(got[0]) < 64 {
+			t.Errorf("%s: %v, read as %+v (%v)", name, got, c, err)
+		}
+	}
+}

@@ -93,7 +93,9 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 			texts = append(texts, text)
 		case "redacted_thinking", "tool_result":
 		default:
-			c.Files = append(c.Files, unknown(b.kind.Text(), element.Raw))
+			file := unknown(b.kind.Text(), element.Raw)
+			file.ID = b.mark()
+			c.Files = append(c.Files, file)
 		}
 	}
 	return strings.Join(texts, "\n"), thoughts

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -130,6 +131,7 @@ type answer struct {
 	calls                    []session.Call
 	index                    []int // the block of each call
 	input                    []bounded
+	compacted                []string
 	finish                   string
 	metered                  bool
 	in, cached, written, out int // tokens
@@ -151,6 +153,7 @@ func (b *bounded) add(text string) {
 }
 
 func (a *answer) begin(index int, p *piece) {
+	a.compact(p)
 	switch {
 	case p.kind.Is("text"):
 		a.text.add(p.text.Text())
@@ -166,7 +169,14 @@ func (a *answer) begin(index int, p *piece) {
 	}
 }
 
+func (a *answer) compact(p *piece) {
+	if mark := p.mark(); mark != "" {
+		a.compacted = append(a.compacted, mark)
+	}
+}
+
 func (a *answer) more(index int, p *piece) {
+	a.compact(p)
 	a.text.add(p.text.Text())
 	for i := range a.index {
 		if a.index[i] == index {
@@ -200,7 +210,7 @@ func (a *answer) stop(reason rawjson.Value) {
 }
 
 func (a *answer) give() dialect.Answer {
-	out := dialect.Answer{Text: a.text.text.String(), Finish: a.finish}
+	out := dialect.Answer{Text: a.text.text.String(), Finish: a.finish, Compactions: slices.Clone(a.compacted)}
 	if a.metered {
 		out.Usage = &session.Usage{
 			Input: a.in + a.cached + a.written, Cached: a.cached, Output: a.out, Written: a.written, WrittenLong: a.long,

@@ -102,3 +102,20 @@ func TestCompaction(t *testing.T) {
 		t.Error("a text was taken for an item")
 	}
 }
+
+// TestTeeNamesCompactions: what an answer tells of a compaction is what a history that holds it is read with.
+func TestTeeNamesCompactions(t *testing.T) {
+	d := responses.New(split.Options{})
+	const item = `{"type":"compaction","id":"cmp","encrypted_content":"held"}`
+	for name, text := range map[string]string{
+		"whole":    `{"object":"response.compaction","output":[` + item + `],"usage":null}`,
+		"streamed": "data: {\"type\":\"response.output_item.done\",\"item\":" + item + "}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"output\":[" + item + "]}}\n\n",
+	} {
+		tee := d.Tee(name == "streamed")
+		tee.Write([]byte(text))
+		c, err := d.Read([]byte(item))
+		if got := tee.Answer().Compactions; err != nil || len(got) != 1 || len(c.Files) != 1 || got[0] != c.Files[0].ID || len(got[0]) < 64 {
+			t.Errorf("%s: %v, read as %+v (%v)", name, got, c, err)
+		}
+	}
+}

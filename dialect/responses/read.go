@@ -35,7 +35,7 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 	case typed:
 		r.Role = "user"
 		r.content(first.content)
-	case system:
+	case system, wish:
 		if r.Role = "system"; first.isMessage() {
 			r.content(first.content)
 		} else {
@@ -105,7 +105,21 @@ func (it *item) called() session.Call {
 }
 
 // file stands for an item that is not looked into.
-func (it *item) file() session.File { return unknown(it.kind.Text(), it.raw) }
+func (it *item) file() session.File {
+	f := unknown(it.kind.Text(), it.raw)
+	if it.class() == system {
+		f.ID = it.mark()
+	}
+	return f
+}
+
+// mark names a compaction, empty if upstream keeps what it holds.
+func (it *item) mark() string {
+	if held := split.Member(rawjson.ValueOf(it.raw), "encrypted_content").Text(); held != "" {
+		return split.Mark(held)
+	}
+	return ""
+}
 
 // unknown is a part or an item of a type that this package has no name for.
 func unknown(kind string, raw []byte) session.File {

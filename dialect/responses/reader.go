@@ -127,7 +127,7 @@ func (r *reader) file(raw []byte) {
 	switch it := &r.item; it.class() {
 	case typed:
 		m.Kind, m.Digest, m.Attached = session.User, messageDigest(r.w.Digest(), it), attached(it.content)
-	case system:
+	case system, wish: // upstream's own compactions, and what asks for one, stay where they are
 		m.Kind, m.Attached = session.System, !it.isMessage()
 		if m.Digest = messageDigest(r.w.Digest(), it); !it.isMessage() {
 			m.Digest = turnDigest(r.w.Digest(), []item{*it})
@@ -135,9 +135,6 @@ func (r *reader) file(raw []byte) {
 	case result:
 		m.Kind, m.Digest, m.Attached = session.Observation, resultDigest(r.w.Digest(), it), attached(it.output)
 		r.w.File(m, r.w.Offset(), nil, it.answers())
-		return
-	case wish:
-		r.w.Odd("it asks upstream to compact the history")
 		return
 	default:
 		r.w.Odd("an item is of no type that is known")

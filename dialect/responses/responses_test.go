@@ -69,6 +69,7 @@ func TestSplit(t *testing.T) {
 	f(listOf(`{"type":"local_shell_call","call_id":"A","action":{"command":["ls"]}},{"type":"local_shell_call_output","id":"A","output":"a"}`), "actionA observationA")
 	f(listOf(`{"type":"mcp_approval_request","id":"A","name":"x","arguments":"{}"},{"type":"mcp_approval_response","approval_request_id":"A","approve":true}`), "actionA observationA")
 	f(listOf(`{"role":"user","content":"a"},{"type":"compaction","encrypted_content":"x"},{"role":"user","content":"b"}`), "user system user")
+	f(listOf(`{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"type":"compaction_trigger"}`), "user agent system")
 }
 
 func TestSplitRefuses(t *testing.T) {
@@ -89,7 +90,6 @@ func TestSplitRefuses(t *testing.T) {
 	f(`{"input":[{"type":"function_call","Call_ID":"a"}]}`, dialect.CodeDuplicateKey, "input[0].Call_ID")
 	f(`{"previous_response_id":"r","input":"a"}`, dialect.CodeUnsupported, "previous_response_id")
 	f(`{"input":"a","conversation":{"id":"c"}}`, dialect.CodeUnsupported, "conversation")
-	f(`{"input":[{"role":"user","content":"a"},{"type":"compaction_trigger"}]}`, dialect.CodeUnsupported, "input")
 	f(`{"input":[{"role":"tool","content":"a"}]}`, dialect.CodeUnsupported, "input")
 	f(`{"input":[]}`, dialect.CodeUnsupported, "input")
 	f(`{"input":{}}`, dialect.CodeUnsupported, "input")
@@ -170,7 +170,7 @@ func TestRead(t *testing.T) {
 		},
 		{Role: "tool", Text: "c", Result: "A"},
 		{Role: "tool", Text: "de", Result: "B"},
-		{Role: "system", Files: []session.File{{Kind: "compaction", Bytes: 45, Format: "json"}}},
+		{Role: "system", Files: []session.File{{Kind: "compaction", ID: split.Mark("x"), Bytes: 45, Format: "json"}}},
 	}
 	for i := range r.Messages {
 		got, err := responses.New(split.Options{}).Read(r.Messages[i].Raw)

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -85,6 +86,7 @@ func (u *usage) Slot(name []byte) *rawjson.Value {
 type answer struct {
 	texts     []string
 	calls     []session.Call
+	compacted []string
 	text, arg int // bytes of texts and arguments so far
 	items     int
 	finish    string
@@ -104,6 +106,10 @@ func (a *answer) add(v rawjson.Value) {
 		r.content(it.content)
 		text := strings.Join(r.texts, "\n")
 		a.texts, a.text = append(a.texts, text), a.text+len(text)
+	case it.class() == system:
+		if mark := it.mark(); mark != "" {
+			a.compacted = append(a.compacted, mark)
+		}
 	case it.calls().Kind == rawjson.String && len(a.calls) < mostCalls:
 		c := it.called()
 		if a.arg += len(c.Arguments); a.arg > mostText {
@@ -144,7 +150,7 @@ func (a *answer) meter(report rawjson.Value) {
 }
 
 func (a *answer) give() dialect.Answer {
-	out := dialect.Answer{Calls: append([]session.Call(nil), a.calls...), Finish: a.finish}
+	out := dialect.Answer{Calls: append([]session.Call(nil), a.calls...), Finish: a.finish, Compactions: slices.Clone(a.compacted)}
 	if a.text <= mostText {
 		out.Text = strings.Join(a.texts, "\n")
 	}

@@ -51,7 +51,7 @@ func (x *exchange) messages() {
 // compactionBlock stands for the messages before it.
 func (x *exchange) compactionBlock() json.RawMessage {
 	return joinObject([]member{
-		{"type", mustJSON("compaction")}, {"content", mustJSON(fmt.Sprintf("%s%d", compacted, len(x.req.Messages)))}, {"encrypted_content", json.RawMessage("null")},
+		{"type", mustJSON("compaction")}, {"content", mustJSON(compactionOf(x.req.Messages))}, {"encrypted_content", json.RawMessage("null")},
 	})
 }
 

@@ -1,6 +1,7 @@
 package fakeupstream
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -66,12 +67,17 @@ func (x *exchange) compact() {
 func (x *exchange) compaction(items []json.RawMessage) json.RawMessage {
 	return joinObject([]member{
 		{"type", mustJSON("compaction")}, {"id", mustJSON(fmt.Sprintf("cmp_%06d", x.req.Index))},
-		{"encrypted_content", mustJSON(fmt.Sprintf("%s%d", compacted, len(items)))},
+		{"encrypted_content", mustJSON(compactionOf(items))},
 	})
 }
 
 // compacted begins what this server has compacted.
 const compacted = "compacted."
+
+// compactionOf stands for messages or items.
+func compactionOf(all []json.RawMessage) string {
+	return fmt.Sprintf("%s%d.%x", compacted, len(all), sha256.Sum256(mustJSON(all)))
+}
 
 // asks reports whether a compaction is asked for.
 func asks(items []json.RawMessage) bool {

@@ -35,10 +35,12 @@ type Options struct {
 // Change is a request that has changed something.
 type Change struct{ Method, Path, From string }
 
-// Forwarder shows a logged history as the proxy forwards it, and tells where a request belongs: an engine.Engine.
+// Forwarder shows a logged history as the proxy forwards it, tells where a request belongs, and opens the records that clients carry: an
+// engine.Engine.
 type Forwarder interface {
 	Show(engine.Past) (engine.Shown, error)
 	Explain(context.Context, engine.Question) (engine.Explanation, error)
+	Unseal(ctx context.Context, tenant, sealed string) (text string, err error)
 }
 
 // Settings is the configuration in force.

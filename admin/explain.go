@@ -1,11 +1,11 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -85,16 +85,14 @@ func (a *api) explain(r *http.Request, _ *query) (any, error) {
 
 // question reads what is asked.
 func (a *api) question(r *http.Request) (engine.Question, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, a.o.MostBytes))
-	if err != nil {
-		return engine.Question{}, fault(http.StatusRequestEntityTooLarge, "body_too_large", "The body could not be read, or is larger than %d bytes.", a.o.MostBytes)
-	}
 	var asked explainRequest
-	d := json.NewDecoder(strings.NewReader(string(text)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&asked); err != nil || len(asked.Body) == 0 {
+	if err := a.readBody(r, &asked); err != nil {
+		return engine.Question{}, err
+	}
+	if len(asked.Body) == 0 {
 		return engine.Question{}, badParam("body", `Send {"tenant": ..., "dialect": ..., "headers": {...}, "body": {...}}, where body is the request as its client sends it.`)
 	}
+	var err error
 	if asked.Tenant, err = a.tenantNamed(asked.Tenant); err != nil {
 		return engine.Question{}, err
 	}
@@ -103,6 +101,20 @@ func (a *api) question(r *http.Request) (engine.Question, error) {
 		header.Set(name, value)
 	}
 	return engine.Question{Tenant: asked.Tenant, Dialect: asked.Dialect, Header: header.Get, Query: asked.Query, Body: asked.Body}, nil
+}
+
+// readBody reads what is asked as JSON, bounded. What cannot be read, or has other members, leaves it empty.
+func (a *api) readBody(r *http.Request, into any) error {
+	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, a.o.MostBytes))
+	if err != nil {
+		return fault(http.StatusRequestEntityTooLarge, "body_too_large", "The body could not be read, or is larger than %d bytes.", a.o.MostBytes)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return badParam("body", "It cannot be read: %s.", err.Error())
+	}
+	return nil
 }
 
 // tenantNamed finds a tenant. Where there is one only, it need not be named.

@@ -26,6 +26,8 @@ func (f slowForwarder) Explain(context.Context, engine.Question) (engine.Explana
 	return engine.Explanation{}, nil
 }
 
+func (f slowForwarder) Unseal(context.Context, string, string) (string, error) { return "", nil }
+
 // TestOneReadsMessagesAtATime: what many ask for at once does not add up in memory.
 func TestOneReadsMessagesAtATime(t *testing.T) {
 	store, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db", Content: true})

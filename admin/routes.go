@@ -45,6 +45,7 @@ func (a *api) routes() []route {
 		{"GET", threadPath + "/savings", nil, a.threadSavings, http.StatusOK, true, false},
 		{"POST", threadPath + "/condense", nil, a.condense, http.StatusAccepted, false, false},
 		{"POST", "/explain", nil, a.explain, http.StatusOK, true, true},
+		{"POST", "/unseal", nil, a.unseal, http.StatusOK, true, true},
 		{"GET", "/tenants", nil, a.tenants, http.StatusOK, false, false},
 		{"GET", "/config", nil, a.config, http.StatusOK, false, false},
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
 type sessionPage struct {
@@ -28,7 +30,7 @@ type threadInfo struct {
 
 // TestEveryRoute calls all of them for a session that has been condensed; each answer is held against the document.
 func TestEveryRoute(t *testing.T) {
-	r := start(t, nil)
+	r := start(t, func(cfg *config.Config) { cfg.Upstream.Compaction = config.CompactionAnswer })
 	conversation := turns("ships", 15)
 	p := r.grow(conversation, 2)
 	fork := r.ask(append(conversation[:14:14], say("user", "Now something else, please.")))
@@ -60,6 +62,11 @@ func TestEveryRoute(t *testing.T) {
 	question := fmt.Sprintf(`{"body":{"model":%q,"messages":[%s]}}`, agentModel, strings.Join(conversation, ","))
 	if a := r.callWith(question, http.MethodPost, "/api/v1/explain"); a.StatusCode != http.StatusOK {
 		t.Errorf("explain: %d %s", a.StatusCode, a.body)
+	}
+	for sealed, status := range map[string]int{r.compaction(): http.StatusOK, "dewpoint.1.made-up": http.StatusBadRequest} {
+		if a := r.callWith(fmt.Sprintf(`{"sealed":%q}`, sealed), http.MethodPost, "/api/v1/unseal"); a.StatusCode != status {
+			t.Errorf("unseal: %d %s", a.StatusCode, a.body)
+		}
 	}
 	if a := r.call(http.MethodGet, "/api/v1/openapi.yaml"); string(a.body) != string(admin.Document()) {
 		t.Errorf("the document is %d bytes", len(a.body))
@@ -186,4 +193,21 @@ func TestRefusals(t *testing.T) {
 	if a := r.call(http.MethodPut, "/api/v1/sessions/"+p.session); a.Header.Get("Allow") != "DELETE, GET, HEAD" {
 		t.Errorf("allowed %q", a.Header.Get("Allow"))
 	}
+}
+
+// compaction is what a client carries for a history that the proxy compacted.
+func (r *rig) compaction() string {
+	r.t.Helper()
+	r.up.Script(fakeupstream.Answer{Content: "CURRENT_STATE: all is well."})
+	body := `{"model":"` + agentModel + `","input":[{"role":"user","content":"Repair the build."}]}`
+	resp, err := (&http.Client{Transport: &r.http}).Post("http://"+r.app.Addr()+"/v1/responses/compact", "application/json", strings.NewReader(body))
+	must(r.t, err)
+	defer resp.Body.Close()
+	var out struct {
+		Output []struct {
+			Content string `json:"encrypted_content"`
+		}
+	}
+	must(r.t, json.NewDecoder(resp.Body).Decode(&out))
+	return out.Output[0].Content
 }

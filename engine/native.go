@@ -50,16 +50,16 @@ func (t *Turn) Record(written string) string {
 
 // Seal encrypts a record for a client of the tenant's to carry: XAES-256-GCM, bound to the tenant. It is not bound to the client's
 // credential, which may be a token that lasts for an hour. Every replica with the same secret opens it.
-func (e *Engine) Seal(ctx context.Context, tenant *Tenant, text string) (string, error) {
+func (e *Engine) Seal(ctx context.Context, tenant, text string) (string, error) {
 	keys, err := e.recordKeys(ctx)
 	if err != nil {
 		return "", err
 	}
-	return SealedMark + base64.RawURLEncoding.EncodeToString(keys.Seal(nil, []byte(text), []byte(tenant.Name))), nil
+	return SealedMark + base64.RawURLEncoding.EncodeToString(keys.Seal(nil, []byte(text), []byte(tenant))), nil
 }
 
 // Unseal gives what was sealed for the tenant. The error is ErrForeign, ErrOldKey, or the store's.
-func (e *Engine) Unseal(ctx context.Context, tenant *Tenant, sealed string) (string, error) {
+func (e *Engine) Unseal(ctx context.Context, tenant, sealed string) (string, error) {
 	text, marked := strings.CutPrefix(sealed, SealedMark)
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || !marked {
@@ -69,7 +69,7 @@ func (e *Engine) Unseal(ctx context.Context, tenant *Tenant, sealed string) (str
 	if err != nil {
 		return "", err
 	}
-	plain, err := keys.Open(raw, []byte(tenant.Name))
+	plain, err := keys.Open(raw, []byte(tenant))
 	if _, unknown := errors.AsType[*seal.KeyError](err); unknown {
 		return "", ErrOldKey
 	}

@@ -62,13 +62,14 @@ func (r *request) compactor() dialect.Compactor {
 // items: one that does not open is an error.
 func (r *request) unseal(d dialect.Compactor) error {
 	body, err := d.Unseal(r.body.bytes, engine.SealedMark, func(sealed string) (string, error) {
-		return r.server.o.Engine.Unseal(r.ctx, &r.tenant.Tenant, sealed)
+		return r.server.o.Engine.Unseal(r.ctx, r.tenant.Name, sealed)
 	})
 	switch {
 	case err == nil:
 		r.body.replace(body)
 		return nil
 	case errors.Is(err, engine.ErrForeign), errors.Is(err, engine.ErrOldKey):
+		r.seen.record.Compaction = CompactionRefused
 		return errCompactionRefused(err)
 	case r.ctx.Err() != nil:
 		return upstreamError(r.ctx, err)
@@ -148,14 +149,31 @@ func (r *request) managed(said refusal) bool {
 	return true
 }
 
-// answer takes a recognised request to the answer that its client gets.
-func (r *request) answer() (*http.Response, error) {
+// answer takes a recognised request to the answer that its client gets. Who asks for a compaction waits for all of it.
+func (r *request) answer() (resp *http.Response, err error) {
+	asked := &r.passed.compaction
+	if !asked.wanted || r.upstreamCompacts() == CompactsItself {
+		return r.managedAnswer()
+	}
+	r.patiently(func() {
+		if resp, err = r.managedAnswer(); err == nil {
+			resp, err = r.compacted(resp)
+		}
+	})
+	switch {
+	case asked.record != "":
+		r.seen.record.Compaction = CompactionMade
+	case asked.ours:
+		r.seen.record.Compaction = CompactionFailed
+	}
+	return resp, err
+}
+
+// managedAnswer is answer, but for compactions that are asked for.
+func (r *request) managedAnswer() (*http.Response, error) {
 	resp, err := r.exchange()
 	if err == nil && r.passed.compaction.managed {
 		resp, err = r.anew(resp)
-	}
-	if err == nil && r.passed.compaction.wanted {
-		resp, err = r.compacted(resp)
 	}
 	return resp, err
 }
@@ -177,7 +195,7 @@ func (r *request) anew(resp *http.Response) (*http.Response, error) {
 func (r *request) compacted(resp *http.Response) (*http.Response, error) {
 	d := r.compactor()
 	if !r.passed.compaction.ours {
-		if r.upstreamCompacts() == CompactsItself || !r.failsToCompact(resp, d) {
+		if !r.failsToCompact(resp, d) {
 			return resp, nil
 		}
 		r.askForRecord(d)
@@ -232,7 +250,7 @@ func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 		return nil, errNoRecord()
 	}
 	record := r.turn.Record(text)
-	sealed, err := r.server.o.Engine.Seal(context.WithoutCancel(r.ctx), &r.tenant.Tenant, record)
+	sealed, err := r.server.o.Engine.Seal(context.WithoutCancel(r.ctx), r.tenant.Name, record)
 	if err != nil {
 		r.server.degraded.enter(err)
 		return nil, errCompactionUnavailable()

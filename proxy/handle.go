@@ -154,7 +154,7 @@ func (r *request) recognise() error {
 	if split.Model == "" {
 		split.Model = r.asked.model
 	}
-	r.passed.split, r.model, r.asked.streams = split, r.live.models(split.Model), split.Stream
+	r.passed.split, r.model, r.asked.streams = split, r.live.models(split.Model), split.Stream || r.passed.compaction.streamed
 	r.seen.named(r.model)
 	turn, err := r.server.o.Engine.Begin(r.ctx, r.input(split))
 	if err != nil {

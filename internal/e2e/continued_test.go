@@ -2,8 +2,12 @@ package e2e
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
@@ -74,6 +78,78 @@ func TestCompactionKeepsSession(t *testing.T) {
 					t.Errorf("compacted by the proxy: %t; it became %d sessions", ours, len(sessions))
 				}
 			})
+		}
+	}
+}
+
+// TestCompactionKeepsStreamAlive: a stream that waits for a record of ours is kept alive with comments meanwhile.
+func TestCompactionKeepsStreamAlive(t *testing.T) {
+	t.Parallel()
+	for path, body := range map[string]string{
+		"/responses": `{"model":"gpt-x","stream":true,"input":[{"role":"user","content":"Repair the build."},{"type":"compaction_trigger"}]}`,
+		"/messages":  `{"model":"claude-x","max_tokens":99,"stream":true,"compaction":{"type":"summarize"},"messages":[{"role":"user","content":"Repair the build."}]}`,
+	} {
+		hold := make(chan struct{})
+		s := newSetting(t, fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+			return fakeupstream.Answer{Content: "CURRENT_STATE: stage 7 fails.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
+		}})
+		s.Upstream.RefuseCompaction()
+		a := sendTo(t, serve(t, "--config", s.config(t, embedded(newStore(t))+"\nlimits: {stream_keep_alive: 10ms}")), path, []byte(body))
+		begun := make([]byte, len(": condensing\n\n: condensing\n\n"))
+		_, err := io.ReadFull(a.Body, begun)
+		ok(t, err)
+		close(hold)
+		text, err := a.rest()
+		ok(t, err)
+		if string(begun) != ": condensing\n\n: condensing\n\n" || sealedIn.FindString(text) == "" || !strings.Contains(text, ": X-Dewpoint-Session: ") {
+			t.Errorf("%s: %s%s", path, begun, text)
+		}
+	}
+}
+
+// TestCompactionIsAccountedFor: the metrics count compactions of ours by what became of them, and an operator can read what a client carries.
+func TestCompactionIsAccountedFor(t *testing.T) {
+	t.Parallel()
+	s := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7.")
+	p := serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000))
+	w := newWorker(t, p)
+	w.work(0, 5)
+	sealed := sealedIn.FindString(w.compact(true))
+	unseal := func(sealed string, status int) string {
+		return string(p.administerWith([]byte(`{"sealed":"`+sealed+`"}`), http.MethodPost, "/unseal", status))
+	}
+	if text := unseal(sealed, http.StatusOK); !strings.Contains(text, "fails in stage 7") || !strings.Contains(text, "Repair the build of the parcel service.") {
+		t.Errorf("the operator reads %s", text)
+	}
+	unseal(sealed[:len(sealed)-1], http.StatusBadRequest)
+	for _, c := range []struct {
+		body   string
+		status int
+	}{
+		{`{"model":"gpt-x","input":[{"role":"user","content":"a"},{"type":"compaction","encrypted_content":"dewpoint.1.made-up"}]}`, http.StatusBadRequest},
+		{`{"model":"gpt-x","input":[{"role":"user","content":"b"},{"type":"compaction_trigger"}]}`, http.StatusBadGateway},
+	} {
+		s.Upstream.Script(fakeupstream.Answer{Content: "I cannot help with that."})
+		req, a := post(t, p, []byte(c.body))
+		req.URL.Path = "/v1/responses"
+		resp, err := a.client.RoundTrip(req)
+		ok(t, err)
+		if a.Response = resp; resp.StatusCode != c.status {
+			t.Errorf("%s: %s", c.body, resp.Status)
+		}
+		_, _ = a.rest()
+	}
+	for _, outcome := range []string{"made", "refused", "failed"} {
+		p.counted(`dewpoint_compactions_total{outcome="` + outcome + `",tenant="default"} 1`)
+	}
+}
+
+// counted waits until a metric has come to a line: a request is counted when all is over, which its client does not see.
+func (p *process) counted(line string) {
+	p.t.Helper()
+	for end := time.Now().Add(patience); !slices.Contains(p.metrics(), line); {
+		if time.Now().After(end) {
+			p.t.Fatalf("never counted: %s", line)
 		}
 	}
 }

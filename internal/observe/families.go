@@ -84,6 +84,7 @@ type history struct {
 	whole      *prometheus.CounterVec
 	seconds    *prometheus.HistogramVec
 	relieved   *prometheus.CounterVec
+	compacted  *prometheus.CounterVec
 }
 
 func newHistory(f *families) history {
@@ -101,6 +102,9 @@ func newHistory(f *families) history {
 			"tenant", "why"),
 		seconds:  f.seconds("condense_seconds", "How long a request waited for a condensation.", answerBuckets(), "tenant"),
 		relieved: f.counter("overflows_relieved_total", "Requests that overflowed upstream's window, condensed and sent again.", "tenant"),
+		compacted: f.counter("compactions_total",
+			"Requests that had to do with compactions of our own: made, failed (no record came), refused (what came back for one was not made here).",
+			"tenant", "outcome"),
 	}
 }
 

@@ -109,6 +109,9 @@ func (m *Metrics) Tenant(tenant string) {
 		m.history.threads.WithLabelValues(tenant, string(session.RelationLink), string(cause))
 	}
 	m.history.relieved.WithLabelValues(tenant)
+	for _, outcome := range [...]proxy.Compaction{proxy.CompactionMade, proxy.CompactionFailed, proxy.CompactionRefused} {
+		m.history.compacted.WithLabelValues(tenant, string(outcome))
+	}
 	for _, source := range [...]session.Source{session.SourceKey, session.SourcePrefix, session.SourceTrace, session.SourceNew} {
 		m.history.recognised.WithLabelValues(tenant, string(source))
 	}

@@ -69,6 +69,9 @@ func (m *Metrics) ended(r *proxy.Record, id string) {
 	if why := r.Condensed.Whole; why != "" {
 		m.history.whole.WithLabelValues(r.Tenant, string(why)).Inc()
 	}
+	if r.Compaction != "" {
+		m.history.compacted.WithLabelValues(r.Tenant, string(r.Compaction)).Inc()
+	}
 	if r.Unread != "" {
 		m.traffic.unread.WithLabelValues(r.Tenant, r.Unread).Inc()
 	}

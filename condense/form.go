@@ -8,7 +8,7 @@ import (
 // form is how a summariser is to write a record, and how its reply is read.
 type form interface {
 	// system is the prompt's unchanging part.
-	system(g genre) string
+	system(f Focus) string
 	// ask is the prompt's last sentence.
 	ask(words int) string
 	// shape adds to a request what the form takes.
@@ -20,8 +20,8 @@ type form interface {
 // prose is a record in plain text, with sections.
 type prose struct{}
 
-func (prose) system(g genre) string {
-	return instructionsOpen + " Use these sections, in this order, and leave out\nthose that would be empty:\n\n" + g.sections() + "\n" +
+func (prose) system(f Focus) string {
+	return instructionsOpen + " Use these sections, in this order, and leave out\nthose that would be empty:\n\n" + f.sections() + "\n" +
 		instructionsExact + "; keep the section names as they are.\nOutput only the record: no preamble, no code fence, no comment."
 }
 

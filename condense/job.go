@@ -160,10 +160,13 @@ func (j *llmJob) request(user string) Request {
 const exampleWindow = 8000
 
 func (j *llmJob) system() string {
-	g := j.span.weights.genre()
-	text := j.form.system(g)
+	f := j.s.Focus
+	if f == "" {
+		f = j.span.weights.focus()
+	}
+	text := j.form.system(f)
 	if _, plain := j.form.(prose); plain && j.window(j.in) >= exampleWindow {
-		text += g.example()
+		text += f.example()
 	}
 	return text
 }

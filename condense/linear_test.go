@@ -25,9 +25,9 @@ func TestReadersAreLinear(t *testing.T) {
 		},
 		"reply":    func(text string) { _, _ = prose{}.record(Reply{Text: text}) },
 		"function": func(text string) { _, _ = structured{}.record(Reply{Arguments: `{"user_context":` + text}) },
-		"genre": func(text string) {
+		"focus": func(text string) {
 			w := weights{}
-			w.add(session.Content{Text: text})
+			w.add(session.User, session.Content{Text: text})
 		},
 	} {
 		t.Run(name, func(t *testing.T) { lineartest.Check(t, read) })

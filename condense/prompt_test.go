@@ -145,20 +145,20 @@ func TestPromptShowsWhatStays(t *testing.T) {
 	}
 }
 
-// TestInstructions: every genre and form asks for decisions and the next step, shows an example, and says no word of reasoning, for
+// TestInstructions: every focus and form asks for decisions and the next step, shows an example, and says no word of reasoning, for
 // which some models refuse a prompt.
 func TestInstructions(t *testing.T) {
-	for _, g := range []genre{genreChat, genreCoding, genreResearch} {
+	for _, focus := range []Focus{FocusConversation, FocusCoding, FocusResearch} {
 		for _, f := range []form{prose{}, structured{}} {
-			text := f.system(g) + f.ask(100) + g.example()
+			text := f.system(focus) + f.ask(100) + focus.example()
 			for _, want := range []string{"USER_CONTEXT:", "TASK_TRACKING:", "DECISIONS:", "NEXT_STEP:", "For example", "language in which the user writes", "the newest one stays"} {
 				if !strings.Contains(text, want) {
-					t.Errorf("genre %d, %T: %q is missing", g, f, want)
+					t.Errorf("%s, %T: %q is missing", focus, f, want)
 				}
 			}
 			for _, unwanted := range []string{"reasoning", "thinking", "thought"} {
 				if strings.Contains(strings.ToLower(text), unwanted) {
-					t.Errorf("genre %d, %T: says %q", g, f, unwanted)
+					t.Errorf("%s, %T: says %q", focus, f, unwanted)
 				}
 			}
 		}

@@ -48,7 +48,7 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 			raw = shown[i]
 		}
 		content := read(in.Codec, raw)
-		s.weights.add(content)
+		s.weights.add(m.Kind, content)
 		quoted := content
 		quoted.Text = record.Attached(content.Text, content)
 		s.history = append(s.history, excerpt.Message{Kind: m.Kind, Content: quoted, Shown: !gone[p]})

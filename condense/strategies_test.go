@@ -194,7 +194,7 @@ func FuzzRanking(f *testing.F) {
 	})
 }
 
-func TestGenre(t *testing.T) {
+func TestFocus(t *testing.T) {
 	calls := func(names ...string) (out []session.Content) {
 		for _, name := range names {
 			out = append(out, session.Content{Calls: []session.Call{{Name: name}}})
@@ -203,27 +203,42 @@ func TestGenre(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		messages []session.Content
-		want     genre
+		want     Focus
 		section  string
 	}{
-		"nothing":       {nil, genreChat, "TONE:"},
-		"talk":          {[]session.Content{{Text: "hello"}, {Text: "hi"}}, genreChat, "DECISIONS:"},
-		"talk of code":  {[]session.Content{{Text: "why?\n```go\nx\n```"}, {Text: "because"}}, genreCoding, "CODE_STATE:"},
-		"files":         {calls("str_replace_editor", "execute_bash", "web_search"), genreCoding, "VERSION_CONTROL_STATUS:"},
-		"looking":       {calls("web_search", "browser_navigate", "python_exec"), genreResearch, "SOURCES:"},
-		"unknown tools": {calls("get_weather", "book_table"), genreChat, "FACTS:"},
+		"nothing":       {nil, FocusConversation, "TONE:"},
+		"talk":          {[]session.Content{{Text: "hello"}, {Text: "hi"}}, FocusConversation, "DECISIONS:"},
+		"talk of code":  {[]session.Content{{Text: "why?\n```go\nx\n```"}, {Text: "because"}}, FocusCoding, "CODE_STATE:"},
+		"files":         {calls("str_replace_editor", "execute_bash", "web_search"), FocusCoding, "VERSION_CONTROL_STATUS:"},
+		"looking":       {calls("web_search", "browser_navigate", "python_exec"), FocusResearch, "SOURCES:"},
+		"unknown tools": {calls("get_weather", "book_table"), FocusConversation, "FACTS:"},
+		"a customer":    {calls("get_user", "search_flights", "search_flights", "book_flight", "send_mail"), FocusConversation, "OPEN:"},
 	} {
 		var w weights
 		for _, m := range c.messages {
-			w.add(m)
+			w.add(session.Action, m)
 		}
-		if w.genre() != c.want {
-			t.Errorf("%s: %v", name, w.genre())
+		if w.focus() != c.want {
+			t.Errorf("%s: %v", name, w.focus())
 		}
 		for _, f := range []form{prose{}, structured{}} {
-			if text := f.system(w.genre()); !strings.Contains(text, c.section) || !strings.Contains(text, "USER_CONTEXT:") || !strings.Contains(text, "TASK_TRACKING:") {
+			if text := f.system(w.focus()); !strings.Contains(text, c.section) || !strings.Contains(text, "USER_CONTEXT:") || !strings.Contains(text, "TASK_TRACKING:") {
 				t.Errorf("%s: %T does not ask for %s", name, f, c.section)
 			}
+		}
+	}
+}
+
+// TestFocusIsConfigured: what is configured is asked for, whatever the tools tell.
+func TestFocusIsConfigured(t *testing.T) {
+	for _, f := range []Focus{"", FocusCoding, FocusResearch, FocusConversation} {
+		j := llmJob{LLM: NewLLM(LLMSettings{Focus: f}), span: &span{weights: weights{coding: 1}}}
+		want := f
+		if f == "" {
+			want = FocusCoding
+		}
+		if text := j.system(); !strings.Contains(text, want.sections()) || !strings.Contains(text, want.example()) {
+			t.Errorf("%q: the summariser is asked for\n%s", f, text)
 		}
 	}
 }

@@ -72,9 +72,9 @@ func stateSections() []stateSection {
 // structured is a record as the arguments of a forced function call.
 type structured struct{}
 
-func (structured) system(g genre) string {
+func (structured) system(f Focus) string {
 	return instructionsOpen + " These are what it has to hold, in the fields\nof the function " + stateFunction +
-		" that fit them best; leave the others empty:\n\n" + g.sections() + "\n" +
+		" that fit them best; leave the others empty:\n\n" + f.sections() + "\n" +
 		instructionsExact + ".\nAnswer by calling " + stateFunction + " once, and by nothing else."
 }
 

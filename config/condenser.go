@@ -40,6 +40,7 @@ type Condenser struct {
 	MaxEventLength  int           `yaml:"max_event_length"`  // characters of an event that are shown or kept
 	LLMConfig       string        `yaml:"llm_config"`        // a name in llms; empty: the request's own model
 	BackgroundAt    float64       `yaml:"background_at"`     // share of a limit at which a summary is prepared; 0: none is
+	Focus           string        `yaml:"focus"`             // what a summary is to look for: one of Focuses
 	Timeout         time.Duration `yaml:"timeout"`           // of one call; 0: the model's own
 	Wait            string        `yaml:"wait"`              // WaitDeadline or WaitNever
 	Deadline        time.Duration `yaml:"deadline"`          // how long a request waits for a summary
@@ -91,7 +92,9 @@ func CondenserKeys(condenserType string) []string {
 		return []string{"keep_first", "max_events", "per_model"}
 	case TypeAmortizedForgetting, TypeExcerpts:
 		return []string{"trigger", "max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress", "per_model"}
-	case TypeLLM, TypeStructuredSummary, TypeLLMAttention:
+	case TypeLLM, TypeStructuredSummary:
+		return append(CondenserKeys(TypeLLMAttention), "focus")
+	case TypeLLMAttention:
 		return []string{
 			"trigger", "max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress",
 			"max_event_length", "llm_config", "background_at", "timeout", "wait", "deadline", "per_model",
@@ -131,6 +134,7 @@ func NewCondenser(condenserType string) Condenser {
 		Stride:          10,
 		MaxEvents:       100,
 		BackgroundAt:    0.8,
+		Focus:           FocusAuto,
 		Wait:            WaitNever,
 		Deadline:        20 * time.Second,
 	}
@@ -163,6 +167,17 @@ const (
 	TriggerLimits    = "limits"    // when a limit is exceeded
 	TriggerEconomics = "economics" // when it is worth its price, too
 )
+
+// What conversations are about.
+const (
+	FocusAuto         = "auto" // what the tools in use tell
+	FocusCoding       = "coding"
+	FocusResearch     = "research"
+	FocusConversation = "conversation"
+)
+
+// Focuses lists what a condenser's focus may be.
+func Focuses() []string { return []string{FocusAuto, FocusCoding, FocusResearch, FocusConversation} }
 
 // How requests wait for a summary.
 const (

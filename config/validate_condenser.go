@@ -129,6 +129,8 @@ func (v *validator) calling(key string, c Condenser) {
 // model checks the keys of a type that asks a model.
 func (v *validator) model(key string, c Condenser) {
 	v.positive(key+".max_event_length", c.MaxEventLength)
+	v.when(slices.Contains(CondenserKeys(c.Type), "focus") && !slices.Contains(Focuses(), c.Focus),
+		key+".focus", "is unknown: write one of %s", strings.Join(Focuses(), ", "))
 	if _, known := v.config.LLMs[c.LLMConfig]; !known && c.LLMConfig != "" {
 		v.add(key+".llm_config", "names no entry of llms: %s", llmAdvice(v.config.LLMs))
 	}

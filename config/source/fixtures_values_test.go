@@ -203,6 +203,7 @@ func badValues() []badFixture {
 			`condenser.max_size: is not positive: write a number of at least 1 (line 1)`,
 			`condenser.minimum_progress: is not between 0 and 1: write a share of the events, as 0.1 (line 1)`,
 			`condenser.max_event_length: is not positive: write a number of at least 1 (line 1)`,
+			`condenser.focus: is unknown: write one of auto, coding, research, conversation (line 1)`,
 			`condenser.timeout: is negative: write it as 30s (line 1)`,
 			`condenser.wait: is unknown: write deadline or never (line 1)`,
 			`condenser.background_at: is neither 0 nor a share from 0.5 to below 1: write 0.8, or 0 to have no summary prepared (line 1)`,

@@ -24,7 +24,7 @@ func TestNothingConfigured(t *testing.T) {
 	}
 	llm := config.Condenser{
 		Type: config.TypeLLM, Trigger: config.TriggerEconomics, MaxSize: 240, MaxTokens: 0.75, MinTokens: 4000, KeepFirst: 2, MinimumProgress: 0.1, MaxEventLength: 10000,
-		BackgroundAt: 0.8, Wait: config.WaitNever, Deadline: 20 * time.Second,
+		BackgroundAt: 0.8, Focus: config.FocusAuto, Wait: config.WaitNever, Deadline: 20 * time.Second,
 	}
 	if got := config.Default().Condenser; !reflect.DeepEqual(got, llm) {
 		t.Errorf("the default condenser is %+v", got)

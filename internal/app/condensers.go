@@ -100,6 +100,9 @@ func (b builder) calling(key string, c config.Condenser) (condense.Condenser, er
 		Model:          llm.Model,
 		MaxEventLength: c.MaxEventLength,
 	}
+	if c.Focus != config.FocusAuto {
+		common.Focus = condense.Focus(c.Focus)
+	}
 	if b.health != nil {
 		common.Health = b.health
 	}

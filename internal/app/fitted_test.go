@@ -127,17 +127,17 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestCalls(t *testing.T) {
 	const call = `{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"create_state_summary",` +
 		`"arguments":"{\"user_context\":\"help\"}"}}]}`
-	for _, tt := range []struct{ kind, message, shape string }{
-		{"llm", `{"role":"assistant","content":"DISCUSSED: they talked."}`, `"role":"system"`},
-		{"structured_summary", call, `"tool_choice"`},
-		{"llm_attention", `{"role":"assistant","content":"{\"ids\":[3]}"}`, `"json_schema"`},
+	for _, tt := range []struct{ kind, keys, message, shape string }{
+		{"llm", "focus: research, ", `{"role":"assistant","content":"DISCUSSED: they talked."}`, `SOURCES: `},
+		{"structured_summary", "", call, `"tool_choice"`},
+		{"llm_attention", "", `{"role":"assistant","content":"{\"ids\":[3]}"}`, `"json_schema"`},
 	} {
 		server := &answering{message: tt.message}
 		cfg := load(t, ".yaml", `
 llms:
   cheap: {model: tiny, base_url: "http://cheap/v1", api_key: cheap-key, temperature: 0.5}
 models: {tiny: {context_window: 8000, max_output: 1000}}
-condenser: {type: `+tt.kind+`, llm_config: cheap, max_size: 20}
+condenser: {type: `+tt.kind+`, `+tt.keys+`llm_config: cheap, max_size: 20}
 `)
 		tenant, err := buildTenant(cfg, &calls{transport: server}, config.Tenant{Name: "a"})
 		if err != nil {

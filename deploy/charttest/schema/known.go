@@ -24,6 +24,7 @@ func known() map[string]schema {
 		"llms.*.temperature":            {"maximum": 2},
 		"models.*.encoding":             {"enum": []string{model.EncodingO200k, model.EncodingCL100k}},
 		"condensers[].trigger":          {"enum": []string{config.TriggerLimits, config.TriggerEconomics}},
+		"condensers[].focus":            {"enum": config.Focuses()},
 		"store.type":                    {"enum": []string{config.StoreEmbedded, config.StoreRedis}},
 		"store.path":                    {"pattern": `^/var/lib/dewpoint/[^/]+$`}, // the volume
 		"tenants[]":                     {"required": []string{"name", "api_keys"}},

@@ -7,16 +7,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// genre is what a conversation is about, as far as it decides what a summary of it has to hold.
-type genre uint8
+// Focus is what a conversation is about, as far as it decides what a summary of it has to hold.
+type Focus string
 
+// The focuses.
 const (
-	genreChat     genre = iota // people talking
-	genreCoding                // work on files, with commands and tests
-	genreResearch              // looking things up
+	FocusConversation Focus = "conversation" // people talking, with tools for what they want or without
+	FocusCoding       Focus = "coding"       // work on files, with commands and tests
+	FocusResearch     Focus = "research"     // looking things up
 )
 
-// Parts of the names of tools that tell a genre. A tool that none of them names counts for none.
+// Parts of the names of tools that tell what a conversation is about.
 var (
 	codingTools = []string{"edit", "write", "patch", "bash", "shell", "terminal", "exec", "run", "command", "file", "grep", "glob", "git",
 		"test", "lint", "build", "compile", "ipython", "jupyter", "notebook", "code", "diff", "read", "str_replace"}
@@ -24,21 +25,27 @@ var (
 		"navigate", "visit", "knowledge", "document", "news"}
 )
 
-// weights collects what speaks for each genre.
+// weights collects what speaks for each focus.
 type weights struct {
 	coding, research int
+	talk             int // calls of other tools, and what people wrote
 	messages, code   int // messages in all, and those with a code block, a diff or a stack trace in them
 }
 
 // add takes in a message of the conversation.
-func (w *weights) add(c session.Content) {
+func (w *weights) add(kind session.Kind, c session.Content) {
 	w.messages++
+	if kind == session.User {
+		w.talk++
+	}
 	for _, call := range c.Calls {
 		switch name := strings.ToLower(call.Name); {
 		case containsAny(name, researchTools):
 			w.research++
 		case containsAny(name, codingTools):
 			w.coding++
+		default:
+			w.talk++
 		}
 	}
 	if looksLikeCode(c.Text) {
@@ -46,17 +53,18 @@ func (w *weights) add(c session.Content) {
 	}
 }
 
-// genre is the one that most speaks for. Without tools it takes code in a quarter of the messages to be about code.
-func (w *weights) genre() genre {
+// focus is the one that most speaks for. Who looks up flights for a customer is talking: research takes more searches than talk. Without
+// tools it takes code in a quarter of the messages to be about code.
+func (w *weights) focus() Focus {
 	switch {
 	case w.coding > 0 && w.coding >= w.research:
-		return genreCoding
-	case w.research > 0:
-		return genreResearch
+		return FocusCoding
+	case w.research > w.talk:
+		return FocusResearch
 	case w.code > 0 && 4*w.code >= w.messages:
-		return genreCoding
+		return FocusCoding
 	}
-	return genreChat
+	return FocusConversation
 }
 
 func containsAny(s string, parts []string) bool {
@@ -70,23 +78,23 @@ func looksLikeCode(text string) bool {
 	return containsAny(text, []string{"```", "\n@@ ", "\ndiff --git ", "Traceback (most recent call last)", "\n\tat ", "panic: "})
 }
 
-// sections are what a record has, by genre.
-func (g genre) sections() string {
-	switch g {
-	case genreCoding:
+// sections are what a record has.
+func (f Focus) sections() string {
+	switch f {
+	case FocusCoding:
 		return sectionsShared + sectionsCoding + sectionsLast
-	case genreResearch:
+	case FocusResearch:
 		return sectionsShared + sectionsResearch + sectionsLast
 	}
 	return sectionsChat
 }
 
 // example is a record of which only the form counts.
-func (g genre) example() string {
-	switch g {
-	case genreCoding:
+func (f Focus) example() string {
+	switch f {
+	case FocusCoding:
 		return exampleCoding
-	case genreResearch:
+	case FocusResearch:
 		return exampleResearch
 	}
 	return exampleChat
@@ -163,7 +171,7 @@ NEXT_STEP: ask for the address
 )
 
 // Handoff asks the model of a conversation for the record of all of it.
-func Handoff() string { return handoffOpen + genreCoding.sections() + "\n" + instructionsExact + "." }
+func Handoff() string { return handoffOpen + FocusCoding.sections() + "\n" + instructionsExact + "." }
 
 // ReadHandoff takes the record from the answer. What is wrong with one is a *SummaryError.
 func ReadHandoff(r Reply) (string, error) { return prose{}.record(r) }

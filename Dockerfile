@@ -1,10 +1,10 @@
-# The image of Dewpoint: one static binary, the authorities that it trusts, and a folder for its store. It runs as 65532
+# The image of Dewpoint: one static binary, the authorities that it trusts, the licences of what it is made of, and a folder for its store. It runs as 65532
 # with a read-only root; only /var/lib/dewpoint is written to.
 #
 #   docker build -t dewpoint .                                        for the machine it is built on
 #   docker buildx build --platform linux/amd64,linux/arm64 .          for several: Go cross-compiles, nothing is emulated
 #
-# GO_IMAGE       has the Go toolchain, CA certificates and a shell
+# GO_IMAGE       has the Go toolchain, CA certificates and a shell; name it with its digest for builds that can be repeated
 # RUNTIME_IMAGE  what the binary is put upon: scratch, or one of the distroless static images
 # GOPROXY, GOFLAGS, GOSUMDB, GONOSUMDB   as Go knows them; unset: Go's own defaults
 # VERSION, REVISION, CREATED   for 'dewpoint version' and the labels
@@ -19,17 +19,20 @@ ARG GOSUMDB
 ARG GONOSUMDB
 WORKDIR /src
 COPY go.mod go.sum ./
-RUN go mod download
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ARG TARGETOS
 ARG TARGETARCH
 ARG TARGETVARIANT
 ARG VERSION=dev
+ARG REVISION=""
 ARG SOURCE_DATE_EPOCH=0
-RUN CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} GOARM=${TARGETVARIANT#v} \
-      go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=${VERSION}" -o /image/dewpoint ./cmd/proxy \
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} GOARM=${TARGETVARIANT#v} \
+      go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=${VERSION} -X main.revision=${REVISION}" -o /image/dewpoint ./cmd/proxy \
  && mkdir -p /image/etc/ssl/certs /image/var/lib/dewpoint \
  && cp /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ \
+ && sh scripts/licences.sh /image/licences ./cmd/proxy \
  && chmod 0555 /image/dewpoint && chmod 0444 /image/etc/ssl/certs/ca-certificates.crt && chmod 0700 /image/var/lib/dewpoint \
  && find /image -exec touch -d "@${SOURCE_DATE_EPOCH}" {} +
 
@@ -40,10 +43,12 @@ ARG CREATED=""
 LABEL org.opencontainers.image.title="Dewpoint" \
       org.opencontainers.image.description="An OpenAI-compatible reverse proxy that condenses long agent histories" \
       org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.source="https://github.com/dewpoint-proxy/dewpoint" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}"
 COPY --from=build /image/etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /image/licences /licences
 COPY --from=build /image/dewpoint /dewpoint
 COPY --from=build --chown=65532:65532 /image/var/lib/dewpoint /var/lib/dewpoint
 ENV DEWPOINT_LISTEN=0.0.0.0:8080 \

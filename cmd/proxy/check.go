@@ -50,8 +50,11 @@ func probeModels(cfg *config.Config, out io.Writer) error {
 	return nil
 }
 
-// version is set when a release is built.
-var version = "dev"
+// version and revision are set when a release or an image is built. Elsewhere the revision is what Go noted of the checkout.
+var (
+	version  = "dev"
+	revision = ""
+)
 
 func versionText() string {
 	text := "dewpoint " + version
@@ -59,10 +62,14 @@ func versionText() string {
 	if !ok {
 		return text
 	}
+	commit := revision
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			text += " (" + s.Value[:12] + ")"
+		if s.Key == "vcs.revision" && commit == "" {
+			commit = s.Value
 		}
+	}
+	if len(commit) >= 12 {
+		text += " (" + commit[:12] + ")"
 	}
 	return text + " " + info.GoVersion
 }

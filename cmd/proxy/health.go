@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/health"
 )
@@ -19,7 +21,7 @@ func askHealth(ctx context.Context, args []string, out, errs io.Writer) error {
 	ready := fs.Bool("ready", false, "whether it takes requests (the default)")
 	startup := fs.Bool("startup", false, "whether it has started")
 	admin := fs.String("admin", "", "address of its admin port (default: as configured)")
-	file := fs.String("config", os.Getenv("DEWPOINT_CONFIG"), "its configuration file")
+	file := fs.String("config", "", "its configuration file (default: that of the proxy that runs here)")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -38,6 +40,37 @@ func askHealth(ctx context.Context, args []string, out, errs io.Writer) error {
 	return err
 }
 
+// running gives the arguments of serve with which this program runs on this machine; none if it does not, or more than once, or
+// where there is no /proc.
+func running() []string {
+	own, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return nil
+	}
+	names, _ := filepath.Glob("/proc/[0-9]*/exe")
+	var found [][]string
+	for _, name := range names {
+		if exe, err := os.Readlink(name); err != nil || exe != own {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+		if err != nil {
+			continue
+		}
+		args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")[1:]
+		if len(args) > 0 && args[0] == "serve" {
+			args = args[1:]
+		} else if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+			continue // another command
+		}
+		found = append(found, args)
+	}
+	if len(found) != 1 {
+		return nil
+	}
+	return found[0]
+}
+
 func probePath(live, ready, startup bool) (string, error) {
 	switch {
 	case live && (ready || startup), ready && startup:
@@ -50,11 +83,18 @@ func probePath(live, ready, startup bool) (string, error) {
 	return health.ReadyPath, nil
 }
 
-// adminAddress is the address that was given, or else the one that the proxy's own configuration has.
+// adminAddress is the address that was given, or else the one in the proxy's own configuration.
 func adminAddress(given, file string) (string, error) {
 	addr := given
 	if addr == "" {
-		cfg, err := load(file, nil)
+		sources := origin{file: file}
+		if file == "" {
+			var err error
+			if sources, err = sourcesOf(running(), io.Discard); err != nil {
+				return "", err
+			}
+		}
+		cfg, err := load(sources.file, sources.flags)
 		if err != nil {
 			return "", err
 		}

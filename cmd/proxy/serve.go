@@ -23,21 +23,9 @@ import (
 
 // serve runs the proxy until ctx ends or a signal tells it to stop.
 func serve(ctx context.Context, args []string, errs io.Writer) error {
-	fs := flags("serve", errs)
-	file := fs.String("config", "", "configuration file, YAML or TOML")
-	fs.String("listen", "", "address of the data port (default 127.0.0.1:8080)")
-	fs.String("upstream", "", "base URL to forward to (default https://api.openai.com/v1)")
-	fs.String("admin", "", "address of the admin port (default 127.0.0.1:9090)")
-	fs.String("store", "", "file of the embedded store (default dewpoint.db)")
-	if err := parse(fs, args); err != nil {
+	sources, err := sourcesOf(args, errs)
+	if err != nil {
 		return err
-	}
-	if fs.NArg() > 0 {
-		return usageError{fmt.Errorf("dewpoint: unexpected argument %q", fs.Arg(0))}
-	}
-	sources := origin{file: *file, flags: given(fs)}
-	if sources.file == "" {
-		sources.file = os.Getenv("DEWPOINT_CONFIG")
 	}
 	sources.text, _ = os.ReadFile(sources.file) //nolint:gosec // load reports what is wrong with it
 	cfg, err := load(sources.file, sources.flags)
@@ -45,6 +33,27 @@ func serve(ctx context.Context, args []string, errs io.Writer) error {
 		return usageError{err}
 	}
 	return serveConfig(ctx, cfg, sources)
+}
+
+// sourcesOf reads the command line of serve.
+func sourcesOf(args []string, errs io.Writer) (origin, error) {
+	fs := flags("serve", errs)
+	file := fs.String("config", "", "configuration file, YAML or TOML")
+	fs.String("listen", "", "address of the data port (default 127.0.0.1:8080)")
+	fs.String("upstream", "", "base URL to forward to (default https://api.openai.com/v1)")
+	fs.String("admin", "", "address of the admin port (default 127.0.0.1:9090)")
+	fs.String("store", "", "file of the embedded store (default dewpoint.db)")
+	if err := parse(fs, args); err != nil {
+		return origin{}, err
+	}
+	if fs.NArg() > 0 {
+		return origin{}, usageError{fmt.Errorf("dewpoint: unexpected argument %q", fs.Arg(0))}
+	}
+	sources := origin{file: *file, flags: given(fs)}
+	if sources.file == "" {
+		sources.file = os.Getenv("DEWPOINT_CONFIG")
+	}
+	return sources, nil
 }
 
 // origin is where the configuration came from, to be read again.

@@ -65,7 +65,7 @@ func TestDockerfile(t *testing.T) {
 	is(stages[0], "ARG", "GO_IMAGE=golang:1.26", "RUNTIME_IMAGE=scratch")
 	is(build, "FROM", "--platform=$BUILDPLATFORM ${GO_IMAGE} AS build")
 	compile := strings.Join(all(build, "RUN"), "\n")
-	for _, word := range []string{"CGO_ENABLED=0", "GOOS=${TARGETOS", "GOARCH=${TARGETARCH}", "-trimpath", "-buildvcs=false", "main.version=${VERSION}"} {
+	for _, word := range []string{"CGO_ENABLED=0", "GOOS=${TARGETOS", "GOARCH=${TARGETARCH}", "-trimpath", "-buildvcs=false", "main.version=${VERSION}", "main.revision=${REVISION}", "scripts/licences.sh /image/licences"} {
 		if !strings.Contains(compile, word) {
 			t.Errorf("%s is not in RUN", word)
 		}
@@ -83,7 +83,7 @@ func TestDockerfile(t *testing.T) {
 			t.Errorf("COPY %s: not from the build", from)
 		}
 	}
-	if labels := strings.Join(all(image, "LABEL"), " "); strings.Count(labels, "org.opencontainers.image.") < 6 {
+	if labels := strings.Join(all(image, "LABEL"), " "); strings.Count(labels, "org.opencontainers.image.") < 7 {
 		t.Errorf("labels %s", labels)
 	}
 }

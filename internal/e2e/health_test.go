@@ -6,11 +6,13 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	running "github.com/dewpoint-proxy/dewpoint/internal/process"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -69,6 +71,27 @@ func TestProbes(t *testing.T) {
 	wantExit(t, p, 0)
 	if got := command(t, "health", "--admin", p.Admin); got.Code != 1 {
 		t.Errorf("health of a proxy that is gone: %+v", got)
+	}
+}
+
+// TestHealthFindsTheServer asks without an address, as the image's health check does: it is that of the one proxy of this very file.
+func TestHealthFindsTheServer(t *testing.T) { // not parallel: it runs a copy of the binary
+	program, err := os.ReadFile(binary)
+	ok(t, err)
+	all := binary
+	t.Cleanup(func() { binary = all })
+	binary = filepath.Join(t.TempDir(), "dewpoint")
+	ok(t, os.WriteFile(binary, program, 0o700)) //nolint:gosec // it is run
+	if got := command(t, "health", "--config", "/nowhere.yaml"); got.Code != 2 {
+		t.Errorf("a file that is not there: %+v", got)
+	}
+	s := newSetting(t, fakeupstream.Options{})
+	admin, err := running.FreeAddr()
+	ok(t, err)
+	p := serve(t, "--config", s.config(t, embedded(newStore(t))), "--admin", admin)
+	sessiontest.Eventually(t, "it has started", func() error { return p.probe("/startupz", http.StatusOK, "") })
+	if got := command(t, "health"); got.Code != 0 || !strings.Contains(got.Out, `"status":"ok"`) {
+		t.Errorf("health: %+v", got)
 	}
 }
 

@@ -9,6 +9,8 @@ CHECK := format vet lint test chart
 SLOW := slow-tests rehearsal soak-short vuln-if-reachable
 
 export GO
+# Where scripts/prometheus.sh puts its programs.
+export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help build run demo check slow ci needs format vet lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster proto vuln vuln-if-reachable \
 	sbom replay captures recorded forwarded retention cost economics soak soak-short fuzz bench microbench image clean
@@ -36,7 +38,7 @@ ci: needs ## check and slow, then the replays of RUNS and CAPTURES if they are g
 	@GATE_LIMIT=4500 sh scripts/gate.sh $(CHECK) $(SLOW) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
 
 needs: ## what the tests use besides Go: installed, or named where it cannot be
-	@sh scripts/needs.sh
+	@sh scripts/needs.sh && sh scripts/prometheus.sh
 
 format: ## fails if a file is not gofmt-ed
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }

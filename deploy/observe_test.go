@@ -14,33 +14,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 )
 
-var (
-	metricName = regexp.MustCompile(`dewpoint_[a-z_]+`)
-	selector   = regexp.MustCompile(`(dewpoint_[a-z_]+)\{([^}]*)\}`)
-	labelName  = regexp.MustCompile(`([a-z_]+) *(?:=~|!~|!=|=) *"`)
-	grouping   = regexp.MustCompile(`\bby \(([a-z_, ]*)\)`)
-)
-
-// byPrometheus are labels that Prometheus adds to every series.
-var byPrometheus = []string{"namespace", "job", "instance", "pod", "le"}
-
-type query struct{ from, expr string }
-
-// metricOf gives the metric that a series is of, and whether there is one.
-func metricOf(names map[string][]string, series string) (string, bool) {
-	if _, ok := names[series]; ok {
-		return series, true
-	}
-	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-		if base, cut := strings.CutSuffix(series, suffix); cut {
-			if _, ok := names[base]; ok && strings.HasSuffix(base, "_seconds") {
-				return base, true
-			}
-		}
-	}
-	return "", false
-}
-
 func read(t *testing.T, file string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -48,45 +21,6 @@ func read(t *testing.T, file string) []byte {
 		t.Fatal(err)
 	}
 	return b
-}
-
-// dashboard gives the queries of all panels and variables.
-func dashboard(t *testing.T) []query {
-	t.Helper()
-	var board struct {
-		SchemaVersion int
-		Templating    struct {
-			List []struct{ Name, Definition string }
-		}
-		Panels []struct {
-			ID      int
-			Title   string
-			Targets []struct{ Expr string }
-		}
-	}
-	if err := json.Unmarshal(read(t, "helm/files/dashboard.json"), &board); err != nil {
-		t.Fatal(err)
-	}
-	if board.SchemaVersion < 36 {
-		t.Errorf("schema version %d", board.SchemaVersion)
-	}
-	var all []query
-	ids := map[int]bool{}
-	for _, v := range board.Templating.List {
-		if v.Definition != "" {
-			all = append(all, query{"variable " + v.Name, v.Definition})
-		}
-	}
-	for _, p := range board.Panels {
-		if ids[p.ID] {
-			t.Errorf("panel %d is there twice", p.ID)
-		}
-		ids[p.ID] = true
-		for _, target := range p.Targets {
-			all = append(all, query{"panel " + p.Title, target.Expr})
-		}
-	}
-	return all
 }
 
 type rule struct {
@@ -109,69 +43,6 @@ func rules(t *testing.T) []rule {
 		all = append(all, g.Rules...)
 	}
 	return all
-}
-
-// TestQueriesNameWhatThereIs holds that dashboard and alerts speak of metrics and labels that the binary has.
-func TestQueriesNameWhatThereIs(t *testing.T) {
-	names := observe.Names()
-	queries := dashboard(t)
-	for _, r := range rules(t) {
-		queries = append(queries, query{"alert " + r.Alert, r.Expr})
-	}
-	if len(queries) < 40 {
-		t.Fatalf("only %d queries were found", len(queries))
-	}
-	for _, q := range queries {
-		for _, problem := range problems(names, q.expr) {
-			t.Errorf("%s: %s in %s", q.from, problem, q.expr)
-		}
-	}
-}
-
-// problems names the metrics and labels of a query that do not exist.
-func problems(names map[string][]string, expr string) []string {
-	var out, labels []string
-	for _, series := range metricName.FindAllString(expr, -1) {
-		metric, ok := metricOf(names, series)
-		if !ok {
-			out = append(out, "no metric "+series)
-		}
-		labels = append(labels, names[metric]...)
-	}
-	for _, found := range selector.FindAllStringSubmatch(expr, -1) {
-		metric, _ := metricOf(names, found[1])
-		for _, label := range labelName.FindAllStringSubmatch(found[2], -1) {
-			if !slices.Contains(names[metric], label[1]) {
-				out = append(out, "no label "+label[1]+" of "+found[1])
-			}
-		}
-	}
-	for _, group := range grouping.FindAllStringSubmatch(expr, -1) {
-		for label := range strings.SplitSeq(group[1], ",") {
-			if label = strings.TrimSpace(label); !slices.Contains(labels, label) && !slices.Contains(byPrometheus, label) {
-				out = append(out, "no label "+label)
-			}
-		}
-	}
-	return out
-}
-
-func TestProblemsAreFound(t *testing.T) {
-	names := map[string][]string{"dewpoint_a_total": {"tenant"}, "dewpoint_b_seconds": {"op"}}
-	for expr, want := range map[string]int{
-		`sum by (tenant) (rate(dewpoint_a_total{tenant=~"$tenant"}[5m]))`:                0,
-		`histogram_quantile(0.9, sum by (le, op) (rate(dewpoint_b_seconds_bucket[5m])))`: 0,
-		`dewpoint_a`:                           1,
-		`dewpoint_a_total_bucket`:              1,
-		`dewpoint_a_total{op="x"}`:             1,
-		`sum by (op) (dewpoint_a_total)`:       1,
-		`dewpoint_b_seconds_sum{tenant!~"x"}`:  1,
-		`sum by (model, op) (dewpoint_b_nope)`: 3,
-	} {
-		if got := problems(names, expr); len(got) != want {
-			t.Errorf("%s: %q, want %d", expr, got, want)
-		}
-	}
 }
 
 // TestAlertsAreWhole holds that each alert says what it means and where to read on, and that this is there.

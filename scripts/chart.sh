@@ -16,5 +16,5 @@ if command -v promtool >/dev/null 2>&1; then
 	promtool check rules ../helm/files/alerts.yaml
 	promtool test rules testdata/alerts.yaml
 else
-	echo "alerts: NOT TESTED: that they fire and are quiet: promtool is not installed (Debian's package prometheus has it)"
+	echo "alerts: NOT TESTED: that they fire and are quiet: promtool is not there (Debian's package prometheus has it)"
 fi

@@ -21,6 +21,13 @@ func (p Price) Call(input, cached, output int) float64 {
 	return (p.Input*float64(input-cached) + p.CachedInput*float64(cached) + p.Output*float64(output)) / million
 }
 
+// Writes is what writing a part of the input to the prompt cache cost above the price of input, in USD: written tokens, of which
+// long stay for an hour.
+func (p Price) Writes(written, long int) float64 {
+	long = min(max(long, 0), max(written, 0))
+	return (max(p.CacheWrite-p.Input, 0)*float64(max(written, 0)-long) + (longWrite-1)*p.Input*float64(long)) / million
+}
+
 // Prompt says how a prompt changed before it was sent, in tokens.
 type Prompt struct {
 	NotSent   float64 // fewer than there would have been

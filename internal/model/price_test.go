@@ -36,3 +36,23 @@ func TestSaved(t *testing.T) {
 		}
 	}
 }
+
+func TestWrites(t *testing.T) {
+	claude := model.Price{Input: 5, CachedInput: 0.5, CacheWrite: 6.25, Output: 25}
+	for _, tt := range []struct {
+		price         model.Price
+		written, long int
+		want          float64
+	}{
+		{claude, 1e6, 0, 1.25},
+		{claude, 1e6, 1e6, 5},
+		{claude, 2e6, 1e6, 6.25},
+		{claude, 0, 0, 0},
+		{model.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2, Output: 8}, 1e6, 0, 0},
+		{model.Price{}, 1e6, 1e6, 0},
+	} {
+		if got := tt.price.Writes(tt.written, tt.long); got != tt.want {
+			t.Errorf("%+v, %d, %d: %g, want %g", tt.price, tt.written, tt.long, got, tt.want)
+		}
+	}
+}

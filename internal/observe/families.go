@@ -57,6 +57,7 @@ type savings struct {
 	spentTokens *prometheus.CounterVec
 	usd         *prometheus.CounterVec
 	spentUSD    *prometheus.CounterVec
+	upstreamUSD *prometheus.CounterVec
 }
 
 func newSavings(f *families) savings {
@@ -71,6 +72,8 @@ func newSavings(f *families) savings {
 		spentUSD: f.counter("spent_usd_total",
 			"What condensing cost: own calls (summariser), and requests that cost more because the prompt cache had to be written again (cache).",
 			"tenant", "model", "kind"),
+		upstreamUSD: f.counter("upstream_usd_total",
+			"What upstream charges for answered requests, by the usage that it reports. Models with a known price.", "tenant", "model"),
 	}
 }
 

@@ -5,6 +5,7 @@ package observe
 import (
 	"iter"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -24,6 +25,7 @@ type Metrics struct {
 	own      own
 	store    storeFamilies
 	process  process
+	active   *activeSessions
 }
 
 // NewMetrics makes a set of its own, so that servers in one process do not share counters.
@@ -32,6 +34,9 @@ func NewMetrics() *Metrics {
 	f := &m.families
 	m.traffic, m.savings, m.history = newTraffic(f), newSavings(f), newHistory(f)
 	m.own, m.store, m.process = newOwn(f), newStoreFamilies(f), newProcess(f)
+	m.active = &activeSessions{seen: map[string]time.Time{}}
+	f.gaugeFunc("sessions_active", "Sessions with a request to this replica within the last 15 minutes, 100,000 at most.",
+		func() float64 { return float64(m.active.count(time.Now())) })
 	f.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

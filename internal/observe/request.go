@@ -78,6 +78,7 @@ func (m *Metrics) ended(r *proxy.Record, id string) {
 	m.timed(r, id)
 	if r.Turn != nil {
 		m.recognised(r.Tenant, r.Turn)
+		m.active.saw(string(r.Turn.Session), r.Times.Ended)
 		m.counted(r)
 	}
 }
@@ -131,6 +132,8 @@ func (m *Metrics) counted(r *proxy.Record) {
 		add("prompt", u.Input)
 		add("cached", u.Cached)
 		add("completion", u.Output)
+		m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).
+			Add(t.Price.Call(u.Input, u.Cached, u.Output) + t.Price.Writes(u.Written, u.WrittenLong))
 	}
 	if r.Call.Doubted {
 		u = nil

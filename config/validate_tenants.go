@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/sha256"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
@@ -98,10 +99,33 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 		{"summaries_per_minute", l.Summaries}, {"summary_tokens_per_minute", l.SummaryTokens}} {
 		v.when(part.n < 0, key+"."+part.name, "is negative: write a number, or 0 for no limit")
 	}
+	v.budget(key+".budget", l.Budget)
+	v.budget(key+".session_budget", l.SessionBudget)
 	switch {
 	case l.Body < 0:
 		v.add(key+".max_body", "is negative: write a size as 4MiB, or 0 for limits.max_body")
 	case l.Body > v.config.Limits.MaxBody:
 		v.add(key+".max_body", "is above limits.max_body, which holds for every request: lower it, or raise limits.max_body")
+	}
+}
+
+// Bounds of Budget.Period.
+const (
+	minPeriod = time.Minute
+	maxPeriod = 366 * 24 * time.Hour
+)
+
+func (v *validator) budget(key string, b limit.Budget) {
+	v.when(b.USD < 0, key+".usd", "is negative: write an amount, or 0 for no budget in dollars")
+	v.when(b.Tokens < 0, key+".tokens", "is negative: write a number, or 0 for no budget in tokens")
+	if b.Then != "" {
+		v.oneOf(key+".then", b.Then, limit.Refuse, limit.Condense)
+	}
+	switch {
+	case !b.Set():
+		v.when(b.Period != 0, key+".period", "is of a budget that has neither usd nor tokens: set one, or remove it")
+		v.when(b.Then != "", key+".then", "is of a budget that has neither usd nor tokens: set one, or remove it")
+	case b.Period < minPeriod || b.Period > maxPeriod:
+		v.add(key+".period", "is not between 1m and 8784h: say for how long the budget is, as 24h")
 	}
 }

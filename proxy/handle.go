@@ -89,11 +89,16 @@ func (r *request) run(ctx *fasthttp.RequestCtx) error {
 
 // exchange takes a recognised request to upstream's answer.
 func (r *request) exchange() (*http.Response, error) {
+	r.orAsItCame(r.ration)
 	r.orAsItCame(func() { r.patiently(r.condense) })
 	if err := r.ctx.Err(); err != nil { // the client left while it waited
 		return nil, upstreamError(r.ctx, err)
 	}
 	if err := r.charge(); err != nil {
+		return nil, err
+	}
+	if err := r.reserve(); err != nil {
+		r.uncharge()
 		return nil, err
 	}
 	resp, err := r.send(r.forwarded())
@@ -243,6 +248,7 @@ func (r *request) relayOf(resp *http.Response, header *fasthttp.ResponseHeader) 
 func (r *request) ended(o outcome) {
 	defer r.release()
 	r.settle(o)
+	r.finish(r.lease.purse.used(o.Status, o.Answer))
 	if r.turn != nil && o.Status == http.StatusOK {
 		if o.Answer.Usage != nil {
 			r.note(r.turn.Used(r.seen.record.Turn.After.Tokens, *o.Answer.Usage))
@@ -294,10 +300,11 @@ func (r *request) remember(tee dialect.Tee) {
 	if record := r.passed.compaction.record; record != "" {
 		answer.Text = record // as which the client's item is read when it comes back
 	}
-	mark := r.turn.Answered(answer)
+	mark, settle := r.turn.Answered(answer), r.settling(r.lease.purse.used(http.StatusOK, answer))
 	done := make(chan struct{})
 	s.inBackground(func() {
 		defer close(done)
+		settle()
 		if err := mark(s.ctx); err != nil {
 			s.degraded.note("mark answer", err)
 		}

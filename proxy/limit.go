@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // gate is what a tenant has taken. It outlives a configuration, so that a reload does not set a tenant free.
@@ -78,10 +79,7 @@ func (r *request) charge() error {
 	if perMinute == 0 || r.asked.dialect == nil || r.asked.counts {
 		return nil
 	}
-	if r.charged > 0 { // it was sent before, in vain
-		r.tenant.gate.tokens.Correct(-r.charged)
-		r.charged = 0
-	}
+	r.uncharge() // it was sent before, in vain
 	n := len(r.body.bytes) / 4
 	if r.seen.record.Unread == unreadEncoding {
 		n = len(r.body.bytes) // text is about four times as long as it is compressed
@@ -95,6 +93,11 @@ func (r *request) charge() error {
 	}
 	r.charged = n
 	return nil
+}
+
+func (r *request) uncharge() {
+	r.tenant.gate.tokens.Correct(-r.charged)
+	r.charged = 0
 }
 
 // mostCharged bounds what an upstream may say that a request took, in tokens.
@@ -119,7 +122,8 @@ func (r *request) settle(o outcome) {
 func (r *request) giveBack(err error) {
 	var e *apiError
 	if errors.As(err, &e) && e.Code == codeUnreachable {
-		r.tenant.gate.tokens.Correct(-r.charged)
+		r.uncharge()
+		r.finish(session.Usage{})
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // once is what the log says once.
 type once struct {
 	sync.Mutex
-	models map[string]bool // unknown ones that it has named
+	models map[string]bool // what it has named of them
 	sealed atomic.Bool     // it has told of an unreadable summary
 	unread sync.Map        // why bodies passed unread, of what it has told
 }
@@ -43,18 +43,25 @@ func (r *request) noteUnreadable() {
 	}
 }
 
-// strangers is how many unknown models are named in the log, each once.
+// strangers is how many models are named in the log.
 const strangers = 100
+
+// first reports whether something is said of a model for the first time.
+func (o *once) first(of string) bool {
+	o.Lock()
+	defer o.Unlock()
+	if o.models[of] || len(o.models) == strangers {
+		return false
+	}
+	o.models[of] = true
+	return true
+}
 
 // strangeModel reports a model whose window and encoding are a guess.
 func (s *Server) strangeModel(name string) {
-	s.once.Lock()
-	defer s.once.Unlock()
-	if s.once.models[name] || len(s.once.models) == strangers {
-		return
+	if s.once.first(name) {
+		s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
 	}
-	s.once.models[name] = true
-	s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
 }
 
 // note takes note of what a step of the turn did.
@@ -172,6 +179,7 @@ func (n noted) attempt(a *engine.Attempt) {
 		outcome = OutcomeFailed
 		o.Log.Warn("not condensed", n.fields(a, a.Err)...)
 	}
+	n.spend(a.Session, a.Made)
 	ended := n.condensation(a.Reason, outcome)
 	ended.Redeems = a.Redeems
 	o.Observer.Condensed(ended)

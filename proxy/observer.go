@@ -62,7 +62,7 @@ type Record struct {
 	Compaction Compaction  // what became of one of ours; empty: there was none
 	Unread     string      // why it passed unread on a path that is read; empty: it did not
 	Condensed  Condensed
-	Limit      string   // of its tenant, for which it was refused: concurrent, requests, tokens, body or share; empty: none
+	Limit      string   // of its tenant, for which it was refused: concurrent, requests, tokens, body, share, budget or session_budget; empty: none
 	Status     int      // of the client's answer
 	Code       string   // what went wrong; empty: nothing
 	Content    *Content // nil: not to be logged

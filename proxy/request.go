@@ -18,6 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // request is one client request on its way. It outlives the handler: the answer is relayed, and the log written, after that
@@ -69,6 +70,7 @@ type lease struct {
 	over     sync.Once
 	relayed  bool // its answer is: the relay's end releases it
 	bodyless bool // the body was given back before
+	purse    purse
 }
 
 func (l *live) readAsked(ctx *fasthttp.RequestCtx) asked {
@@ -182,6 +184,7 @@ func (r *request) release() {
 		if r.lease.limit != nil {
 			r.lease.limit.Stop()
 		}
+		r.finish(session.Usage{Input: r.lease.purse.prompt}) // if it was not answered
 		r.cancel(nil)
 		r.lease.watch.Stop()
 		r.dropBody()

@@ -160,6 +160,14 @@ func (g *guarded) Lock(ctx context.Context, thread ThreadID, ttl time.Duration) 
 	}, nil
 }
 
+func (g *guarded) Reserve(ctx context.Context, id string, charges []Charge) (Reserved, error) {
+	return call(g, "reserve", nil, func() (Reserved, error) { return g.Backend.Reserve(ctx, id, charges) })
+}
+
+func (g *guarded) Settle(ctx context.Context, id string, charges []Charge) error {
+	return g.run("settle", nil, func() error { return g.Backend.Settle(ctx, id, charges) })
+}
+
 func (g *guarded) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error) {
 	return call(g, "list sessions", nil, func() (SessionPage, error) { return g.Backend.Sessions(ctx, q) })
 }

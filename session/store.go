@@ -30,6 +30,7 @@ var (
 // or not at all, save that index entries may be missing. Records expire together, TTL after their thread was last
 // written. A store that cannot be reached returns an error that wraps ErrUnavailable within its own deadline.
 type Store interface {
+	Ledger
 	// Secret returns the server secret, which is proposed the first time and then never changes.
 	Secret(ctx context.Context, proposed Secret) (Secret, error)
 	// Find looks up places by chain hash, in one round trip; with a hint also the hinted thread, and what Trace gives for

@@ -2,7 +2,8 @@
 // the admin API share them.
 package limit
 
-// Tenant bounds what one tenant may take of one replica; 0 is no bound. Replicas do not share what was taken.
+// Tenant bounds what one tenant may take of one replica; 0 is no bound. Replicas do not share what was taken, but for budgets, which they
+// share through the store.
 type Tenant struct {
 	Concurrent int   `yaml:"concurrent" json:"concurrent"` // requests under way, answers still being sent included
 	Body       Bytes `yaml:"max_body" json:"max_body"`     // of one request
@@ -11,4 +12,7 @@ type Tenant struct {
 
 	Summaries     int `yaml:"summaries_per_minute" json:"summaries_per_minute"`           // calls of a summariser
 	SummaryTokens int `yaml:"summary_tokens_per_minute" json:"summary_tokens_per_minute"` // of those calls
+
+	Budget        Budget `yaml:"budget" json:"budget"`
+	SessionBudget Budget `yaml:"session_budget" json:"session_budget"` // of each session
 }

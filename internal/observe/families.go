@@ -46,7 +46,7 @@ func newTraffic(f *families) traffic {
 			"tenant", "model", "stage"),
 		unread: f.counter("unread_total", "Bodies that passed unread on a path that is read, and why: encoding, unsupported or path.",
 			"tenant", "why"),
-		limited: f.counter("limited_total", "Requests refused for a limit of their tenant: concurrent, requests, tokens, body or share.",
+		limited: f.counter("limited_total", "Requests refused for a limit of their tenant: concurrent, requests, tokens, body, share, budget or session_budget.",
 			"tenant", "limit"),
 	}
 }

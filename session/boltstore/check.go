@@ -68,6 +68,9 @@ func (c *Condition) look(tx *bolt.Tx, file *os.File, size int64) error {
 		c.add(fmt.Errorf("pages: %w", err))
 	}
 	for _, b := range buckets {
+		if tx.Bucket(b.name()) == nil {
+			continue
+		}
 		err := tx.Bucket(b.name()).ForEach(func(name, value []byte) error {
 			c.Records[b.String()]++
 			if err := checkRecord(b, name, value); err != nil {
@@ -100,6 +103,8 @@ func checkRecord(b bucket, name, value []byte) error {
 		if what = fmt.Sprintf("of %q", owner(name)); len(value)%len(session.Hash{}) != 0 {
 			err = codec.ErrCorrupt
 		}
+	case accounts:
+		_, _, err = parseAccount(value)
 	case meta, unlisted: // any bytes
 	}
 	if err != nil {

@@ -19,9 +19,10 @@ const (
 	sessions  bucket = 's' // session -> session
 	marked    bucket = 'k' // thread, a digest of them -> traces that it left
 	unlisted  bucket = 'u' // session, thread that its record has no room for -> thread
+	accounts  bucket = 'b' // tenant, account -> what was spent of it
 )
 
-var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted}
+var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted, accounts}
 
 // String names a bucket to an operator.
 func (b bucket) String() string {
@@ -42,9 +43,14 @@ func (b bucket) String() string {
 		return "sessions"
 	case marked:
 		return "traces by thread"
+	case accounts:
+		return "budgets"
 	}
 	return "threads by session"
 }
+
+// optional is a bucket that files of an earlier version do not have: it is made when one is opened.
+func (b bucket) optional() bool { return b == accounts }
 
 func (b bucket) name() []byte { return []byte{byte(b)} }
 

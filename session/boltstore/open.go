@@ -42,7 +42,7 @@ func newStore(db *bolt.DB, o Options) *Store {
 		db:      db,
 		options: o,
 		content: codec.Content{Keep: o.Content, Keys: o.Keys},
-		pending: pending{queued: map[string][]byte{}, room: make(chan struct{})},
+		pending: pending{queued: map[string][]byte{}, room: make(chan struct{}), holds: map[string]holds{}},
 		wake:    make(chan struct{}, 1),
 		hurry:   make(chan struct{}, 1),
 		soon:    make(chan struct{}, 1),
@@ -156,6 +156,9 @@ func recognise(tx *bolt.Tx, size int64) error {
 	}
 	for _, b := range buckets {
 		if tx.Bucket(b.name()) == nil {
+			if b.optional() {
+				continue
+			}
 			return fmt.Errorf("the file is damaged: bucket %q is missing", b.name())
 		}
 		tx.Bucket(b.name()).Cursor().Last()

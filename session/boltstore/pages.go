@@ -53,6 +53,7 @@ func checkTrees(tx *bolt.Tx, file io.ReaderAt, leaves bool, report func(error)) 
 	for _, b := range buckets {
 		p.report = func(err error) { report(fmt.Errorf("%s: %w", b, err)) }
 		switch found := tx.Bucket(b.name()); {
+		case found == nil && b.optional():
 		case found == nil:
 			p.report(errors.New("the bucket is missing"))
 		case found.Root() != 0: // otherwise it is a part of its parent's page

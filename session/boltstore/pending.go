@@ -9,8 +9,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// pending is what is written but not yet on disk. A nil value is a deletion.
+// pending is what is not, or not yet, on disk. A nil value is a deletion.
 type pending struct {
+	holds      map[string]holds  // of budgets, by account
 	queued     map[string][]byte // for the next commit
 	committing map[string][]byte // in the commit that is under way
 	waiting    []chan error      // each gets the outcome of the next commit

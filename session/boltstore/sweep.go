@@ -37,6 +37,7 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 		case <-s.crowded:
 		case <-ticker.C:
 			_ = session.Recover(func() error { return s.expire(ctx) })
+			_ = session.Recover(func() error { return s.expireAccounts(ctx) })
 		case <-ctx.Done():
 			return
 		}

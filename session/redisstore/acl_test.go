@@ -61,6 +61,9 @@ func exercise(t *testing.T, s *Store) {
 	lease, err := s.Lock(ctx, "t", time.Minute)
 	must(t, err)
 	lease.Release()
+	charges := []session.Charge{{Account: session.Account{Tenant: "acme", Name: "x", Until: time.Now()}, Limit: 9, Amount: 1}}
+	must(t, second(s.Reserve(ctx, "id", charges)))
+	must(t, s.Settle(ctx, "id", charges))
 	for i := range session.MaxThreads + session.MaxThreads/4 + 10 {
 		must(t, s.Append(ctx, twoEvents(session.ThreadID("of-many-"+strconv.Itoa(i)), 0)))
 	}

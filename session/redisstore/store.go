@@ -37,7 +37,7 @@ type Store struct {
 var _ session.Backend = (*Store)(nil)
 
 type scripts struct {
-	append, mark, session, note, prepare, events, lock, unlock *redis.Script
+	append, mark, session, note, prepare, events, lock, unlock, reserve, settle *redis.Script
 }
 
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
@@ -70,6 +70,8 @@ func Open(o Options) (*Store, error) {
 			events:  redis.NewScript(eventsScript),
 			lock:    redis.NewScript(lockScript),
 			unlock:  redis.NewScript(unlockScript),
+			reserve: redis.NewScript(reserveScript),
+			settle:  redis.NewScript(settleScript),
 		},
 	}
 	s.breaker = newBreaker(o.Rest, s.probe)

@@ -103,6 +103,14 @@ func (p *Panicking) Lock(ctx context.Context, id session.ThreadID, ttl time.Dura
 	}}, err
 }
 
+func (p *Panicking) Reserve(ctx context.Context, id string, charges []session.Charge) (session.Reserved, error) {
+	return p.enter("Reserve").Reserve(ctx, id, charges)
+}
+
+func (p *Panicking) Settle(ctx context.Context, id string, charges []session.Charge) error {
+	return p.enter("Settle").Settle(ctx, id, charges)
+}
+
 func (p *Panicking) Sessions(ctx context.Context, q session.SessionQuery) (session.SessionPage, error) {
 	return p.enter("Sessions").Sessions(ctx, q)
 }

@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// budgeted writes a configuration with budgets.
+func (s *setting) budgeted(t *testing.T, store, limits string) string {
+	return writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+models: {priced: {context_window: 100000, max_output: 1000, price: {input: 10, output: 100}}}
+condenser: {type: excerpts, max_size: 1000}
+limits: {tenant: {%s}}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, store, limits))
+}
+
+// outcome is how a request ended.
+type outcome struct {
+	http.Header
+	status int
+	text   string
+}
+
+// try sends a request, which may be refused.
+func try(t *testing.T, p *process, path, session string, body any) (o outcome) {
+	t.Helper()
+	req, a := post(t, p, encode(body))
+	req.URL.Path = "/v1" + path
+	req.Header.Set("X-Dewpoint-Session", session)
+	req.Header.Set("Anthropic-Version", "2023-06-01")
+	resp, err := a.client.RoundTrip(req)
+	ok(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	ok(t, err)
+	return outcome{resp.Header, resp.StatusCode, string(text)}
+}
+
+func asked(model, text string) map[string]any {
+	return map[string]any{"model": model, "max_tokens": 100, "messages": []any{map[string]any{"role": "user", "content": text}}}
+}
+
+// TestBudgetsOverReplicas: 40 sessions at the edge of their budgets, each with eight requests at once over two replicas. None spends more
+// than its budget and one request, and each can spend all of it.
+func TestBudgetsOverReplicas(t *testing.T) {
+	const sessions, budget, prompt, answer = 40, 1500, 300, 100
+	var mu sync.Mutex
+	spent, number := map[string]int{}, regexp.MustCompile(`session (\d+) `)
+	s := newSetting(t, fakeupstream.Options{Keep: 1, Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+		mu.Lock()
+		defer mu.Unlock()
+		spent[number.FindStringSubmatch(string(r.Body))[1]] += prompt + answer
+		return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: prompt, Completion: answer}}
+	}})
+	config := s.budgeted(t, inRedis(sessiontest.StartRedis(t).Addr), fmt.Sprintf("session_budget: {tokens: %d, period: 720h}", budget))
+	pair := [2]*process{serve(t, "--config", config), serve(t, "--config", config)}
+	var all sync.WaitGroup
+	for n := range sessions {
+		all.Go(func() {
+			for spentNow := false; !spentNow && !t.Failed(); {
+				var round sync.WaitGroup
+				got := make([]outcome, 8)
+				for i := range got {
+					round.Go(func() {
+						text := fmt.Sprintf("session %d asks %d: %s", n, i, strings.Repeat("some more of it, ", prompt/5))
+						got[i] = try(t, pair[i%2], "/chat/completions", fmt.Sprint("session-", n), asked("gpt-4o", text))
+					})
+				}
+				round.Wait()
+				for _, o := range got {
+					if o.status != http.StatusOK && (o.status != http.StatusTooManyRequests || !strings.Contains(o.text, "limits.session_budget")) {
+						t.Errorf("session %d: %d %s", n, o.status, o.text)
+					}
+					spentNow = spentNow || strings.Contains(o.text, "is spent")
+				}
+			}
+		})
+	}
+	all.Wait()
+	if len(spent) != sessions {
+		t.Errorf("%d sessions", len(spent))
+	}
+	for n, tokens := range spent {
+		if tokens < budget || tokens >= budget+prompt+answer {
+			t.Errorf("session %s spent %d tokens of %d", n, tokens, budget)
+		}
+	}
+}
+
+// TestBudgetInDollars: a tenant's budget is told of in each protocol's own shape, outlives the process, and does not count a model without
+// a price, which the log says.
+func TestBudgetInDollars(t *testing.T) {
+	s := newSetting(t, fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+		return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 1000, Completion: 100}} // 0.02 USD
+	}})
+	config := s.budgeted(t, embedded(newStore(t)), "budget: {usd: 0.05, period: 8784h}")
+	p := serve(t, "--config", config)
+	for n := range 3 {
+		if o := try(t, p, "/chat/completions", fmt.Sprint(n), asked("priced", "Hello.")); o.status != http.StatusOK {
+			t.Fatalf("request %d: %d %s", n, o.status, o.text)
+		}
+	}
+	p.terminate()
+	p.wait()
+	p = serve(t, "--config", config)
+	for path, want := range map[string]string{
+		"/chat/completions": `{"error":{"message":`, "/messages": `{"type":"error","error":{"type":"rate_limit_error"`, "/responses": `{"error":{"message":`,
+	} {
+		request := asked("priced", "Hello.")
+		if path == "/responses" {
+			request = map[string]any{"model": "priced", "input": "Hello."}
+		}
+		o := try(t, p, path, "another", request)
+		if o.status != http.StatusTooManyRequests || !strings.HasPrefix(o.text, want) || !strings.Contains(o.text, `"code":"budget_spent"`) ||
+			!strings.Contains(o.text, "limits.budget is spent: 0.06 of 0.05 USD") || o.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s", path, o.status, o.text)
+		}
+	}
+	for range 2 {
+		if o := try(t, p, "/chat/completions", "another", asked("without-a-price", "Hello.")); o.status != http.StatusOK {
+			t.Errorf("a model without a price: %d %s", o.status, o.text)
+		}
+	}
+	if n := strings.Count(p.log.String(), "a budget in dollars does not count this model"); n != 1 {
+		t.Errorf("the log says %d times that a model has no price", n)
+	}
+	if !strings.Contains(strings.Join(p.metrics(), "\n"), `dewpoint_limited_total{limit="budget",tenant="default"} 3`) {
+		t.Error("the metrics do not count what was refused")
+	}
+}
+
+// TestBudgetCondensesFirst: where little is left, histories are condensed that would not be otherwise; then requests are refused.
+func TestBudgetCondensesFirst(t *testing.T) {
+	s := newSetting(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+		return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: len(r.Body) / 4, Completion: 10}}
+	}})
+	p := serve(t, "--config", s.budgeted(t, embedded(newStore(t)), "session_budget: {tokens: 400000, period: 720h, then: condense}"))
+	messages := []json.RawMessage{encode(map[string]string{"role": "user", "content": "Begin."})}
+	condensedAt, refusedAt := 0, 0
+	for n := 1; n < 200 && refusedAt == 0; n++ {
+		o := try(t, p, "/chat/completions", "one", map[string]any{"model": "gpt-4o", "max_tokens": 100, "messages": messages})
+		switch {
+		case o.status == http.StatusTooManyRequests && strings.Contains(o.text, "session_budget"):
+			refusedAt = n
+		case o.status != http.StatusOK:
+			t.Fatalf("request %d: %d %s", n, o.status, o.text)
+		case condensedAt == 0 && strings.HasPrefix(o.Get("X-Dewpoint-Condensed"), "request"):
+			condensedAt = n
+		}
+		messages = append(messages, encode(map[string]string{"role": "assistant", "content": fmt.Sprintf("Answer %d. %s", n, strings.Repeat("more of it ", 300))}),
+			encode(map[string]string{"role": "user", "content": fmt.Sprint("Go on ", n)}))
+	}
+	if condensedAt == 0 || refusedAt < condensedAt+5 {
+		t.Errorf("condensed at %d, refused at %d", condensedAt, refusedAt)
+	}
+}
+
+// TestBudgetWithoutStore: where the store is away, requests pass, which is counted and said.
+func TestBudgetWithoutStore(t *testing.T) {
+	redis := sessiontest.StartRedis(t)
+	s := newSetting(t, fakeupstream.Options{})
+	p := serve(t, "--config", s.budgeted(t, inRedis(redis.Addr), "budget: {tokens: 1, period: 720h}"))
+	if o := try(t, p, "/chat/completions", "one", asked("gpt-4o", "Hello.")); o.status != http.StatusOK {
+		t.Fatalf("%d %s", o.status, o.text)
+	}
+	if o := try(t, p, "/chat/completions", "one", asked("gpt-4o", "Hello.")); o.status != http.StatusTooManyRequests {
+		t.Fatalf("%d %s", o.status, o.text)
+	}
+	redis.Kill()
+	if o := try(t, p, "/chat/completions", "one", asked("gpt-4o", "Hello.")); o.status != http.StatusOK {
+		t.Errorf("%d %s", o.status, o.text)
+	}
+	if !strings.Contains(strings.Join(p.metrics(), "\n"), `dewpoint_store_losses_total{op="budget"} 1`) {
+		t.Error("a request that no budget was asked for is not counted")
+	}
+}

@@ -1,0 +1,25 @@
+package boltstore
+
+import (
+	"path/filepath"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// TestFileWithoutBudgets: a file of a version that kept no budgets is whole, and is opened.
+func TestFileWithoutBudgets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	s, err := Open(Options{Path: path})
+	must(t, err)
+	must(t, s.db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket(accounts.name()) }))
+	must(t, s.Close())
+	c, err := Check(path)
+	must(t, err)
+	if len(c.Damages) > 0 {
+		t.Errorf("damages: %q", c.Damages)
+	}
+	s, err = Open(Options{Path: path})
+	must(t, err)
+	must(t, s.Close())
+}

@@ -33,9 +33,30 @@ type positions struct {
 }
 
 type trimRow struct {
-	Pos  int `json:"position"`
-	Head int `json:"head"`
-	Tail int `json:"tail"`
+	Pos    int       `json:"position"`
+	Head   int       `json:"head"`
+	Tail   int       `json:"tail"`
+	Whole  bool      `json:"whole,omitempty"`
+	Tidy   bool      `json:"tidy,omitempty"`
+	Copies []copyRow `json:"copies,omitempty"`
+}
+
+type copyRow struct {
+	From   int `json:"from"`
+	To     int `json:"to"`
+	Source int `json:"source"`
+	At     int `json:"at"`
+}
+
+func rowOfTrim(t session.Trim) trimRow {
+	row := trimRow{Pos: t.Pos, Head: t.Head, Tail: t.Tail, Tidy: t.Tidy}
+	if !t.Cut() {
+		row.Head, row.Whole = 0, true
+	}
+	for _, c := range t.Copies {
+		row.Copies = append(row.Copies, copyRow(c))
+	}
+	return row
 }
 
 type condensationRow struct {
@@ -116,7 +137,7 @@ func (l *log) condensation(c session.Condensation, summary string) condensationR
 		}
 	}
 	for _, t := range c.Trims {
-		row.Trimmed = append(row.Trimmed, trimRow(t))
+		row.Trimmed = append(row.Trimmed, rowOfTrim(t))
 	}
 	return row
 }

@@ -30,7 +30,7 @@ func carried(h *History, all []Condensation, same int) []Condensation {
 			out, moved = append(out, c), true
 		}
 	}
-	if moved && !slices.ContainsFunc(out, func(c Condensation) bool { return c.hides(same + 1) }) {
+	if moved && !slices.ContainsFunc(out, func(c Condensation) bool { return c.Hides(same + 1) }) {
 		newest := &out[len(out)-1]
 		newest.Stripped = max(newest.Stripped, lastSealed(h)) // what is shown of it was bound to what has changed
 	}
@@ -60,6 +60,10 @@ func (c *Condensation) moved(h *History, shift int) Condensation {
 	}
 	for i := range m.Trims {
 		m.Trims[i].Pos += shift
+		m.Trims[i].Copies = slices.Clone(m.Trims[i].Copies)
+		for j := range m.Trims[i].Copies {
+			m.Trims[i].Copies[j].Source += shift
+		}
 	}
 	m.Prefix, m.Offset, m.Stripped = c.Prefix+shift, c.Offset+shift, max(c.Stripped+shift, 0)
 	if first, _ := m.extent(); first < 1 || m.Prefix > h.Len() {
@@ -89,7 +93,7 @@ func (c *Condensation) extent() (first, last int) {
 }
 
 func (c *Condensation) touches(position int) bool {
-	return c.hides(position) || slices.ContainsFunc(c.Trims, func(t Trim) bool { return t.Pos == position })
+	return c.Hides(position) || slices.ContainsFunc(c.Trims, func(t Trim) bool { return t.Pos == position })
 }
 
 // spanOf stands for the messages that a condensation hides or trims, wherever they are in a history of the same scope.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -66,11 +67,26 @@ type Hidden struct {
 	Run  Hash // or their client has cut tool results among them; zero if nothing proves that it is the same run
 }
 
-// Trim says that a view shows only the beginning and the end of the text at a position. It is decided once, unless the window is too
-// small for what it leaves: then a later one shows less.
+// Trim says that a view shows the text at a position in part. It is decided once, unless the window is too small for what it leaves:
+// then a later one shows less.
 type Trim struct {
-	Pos, Head, Tail int // Head and Tail in bytes of text
+	Pos        int
+	Head, Tail int    // bytes of its beginning and its end that are shown; a Head of Whole cuts nothing
+	Tidy       bool   // it is shown tidied, and all bytes are counted in that
+	Copies     []Copy // parts of it that an earlier result shows as well, ascending; empty where it is cut
 }
+
+// Whole is a Head that is longer than any text.
+const Whole = math.MaxInt32
+
+// Copy is a part of a text that an earlier one has too: a view that shows that one shows a note instead.
+type Copy struct {
+	From, To   int // bytes of the text
+	Source, At int // position of the earlier text, and where it begins there
+}
+
+// Cut reports whether only the beginning and the end are shown.
+func (t *Trim) Cut() bool { return t.Head != Whole }
 
 // Answers reports whether c is what a request for a condensation asks for: the trim of a message that has just
 // come is not.
@@ -136,7 +152,7 @@ func (c *Condensation) tears(units []int) bool {
 			if edge == r.To {
 				inside = r.To - 1
 			}
-			if units[edge] > 0 && units[edge] == units[inside] && !c.hides(edge) {
+			if units[edge] > 0 && units[edge] == units[inside] && !c.Hides(edge) {
 				return true
 			}
 		}
@@ -146,10 +162,11 @@ func (c *Condensation) tears(units []int) bool {
 
 // separates reports whether a call would be forgotten without its answer, or an answer without its call.
 func (c *Condensation) separates(answers []answer) bool {
-	return slices.ContainsFunc(answers, func(a answer) bool { return c.hides(a.call) != c.hides(a.result) })
+	return slices.ContainsFunc(answers, func(a answer) bool { return c.Hides(a.call) != c.Hides(a.result) })
 }
 
-func (c *Condensation) hides(position int) bool {
+// Hides reports whether it newly forgets a position.
+func (c *Condensation) Hides(position int) bool {
 	return slices.ContainsFunc(c.Forgotten, func(r Range) bool { return r.From <= position && position < r.To })
 }
 

@@ -50,7 +50,11 @@ func drawCondensation(t *rapid.T) session.Condensation {
 		c.Forgotten = append(c.Forgotten, session.Range{From: draw(t, n), To: draw(t, n)})
 	}
 	for range draw(t, rapid.IntRange(0, 3)) {
-		c.Trims = append(c.Trims, session.Trim{Pos: draw(t, n), Head: draw(t, n), Tail: draw(t, n)})
+		trim := session.Trim{Pos: draw(t, n), Head: draw(t, n), Tail: draw(t, n), Tidy: rapid.Bool().Draw(t, "tidy")}
+		for range rapid.IntRange(0, 2).Draw(t, "copies") {
+			trim.Copies = append(trim.Copies, session.Copy{From: draw(t, n), To: draw(t, n), Source: draw(t, n), At: draw(t, n)})
+		}
+		c.Trims = append(c.Trims, trim)
 	}
 	return c
 }

@@ -38,7 +38,7 @@ func Condensation(c session.Condensation) []byte {
 		m.Forgotten = append(m.Forgotten, &pb.Range{From: int64(r.From), To: int64(r.To)})
 	}
 	for _, t := range c.Trims {
-		m.Trims = append(m.Trims, &pb.Trim{Pos: int64(t.Pos), Head: int64(t.Head), Tail: int64(t.Tail)})
+		m.Trims = append(m.Trims, trimRecord(t))
 	}
 	return marshal(m)
 }
@@ -79,9 +79,25 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 		c.Forgotten = append(c.Forgotten, session.Range{From: int(r.From), To: int(r.To)})
 	}
 	for _, t := range m.Trims {
-		c.Trims = append(c.Trims, session.Trim{Pos: int(t.Pos), Head: int(t.Head), Tail: int(t.Tail)})
+		c.Trims = append(c.Trims, parseTrim(t))
 	}
 	return c, nil
+}
+
+func trimRecord(t session.Trim) *pb.Trim {
+	out := &pb.Trim{Pos: int64(t.Pos), Head: int64(t.Head), Tail: int64(t.Tail), Tidy: t.Tidy}
+	for _, c := range t.Copies {
+		out.Copies = append(out.Copies, &pb.Copy{From: int64(c.From), To: int64(c.To), Source: int64(c.Source), At: int64(c.At)})
+	}
+	return out
+}
+
+func parseTrim(t *pb.Trim) session.Trim {
+	out := session.Trim{Pos: int(t.Pos), Head: int(t.Head), Tail: int(t.Tail), Tidy: t.Tidy}
+	for _, c := range t.Copies {
+		out.Copies = append(out.Copies, session.Copy{From: int(c.From), To: int(c.To), Source: int(c.Source), At: int(c.At)})
+	}
+	return out
 }
 
 // Listed appends c to an encoded list of condensations, as "SEQ:LENGTH:BYTES": a form that a Redis script, which alone

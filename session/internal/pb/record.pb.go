@@ -687,6 +687,8 @@ type Trim struct {
 	Pos           int64                  `protobuf:"varint,1,opt,name=pos" json:"pos,omitempty"`
 	Head          int64                  `protobuf:"varint,2,opt,name=head" json:"head,omitempty"`
 	Tail          int64                  `protobuf:"varint,3,opt,name=tail" json:"tail,omitempty"`
+	Tidy          bool                   `protobuf:"varint,4,opt,name=tidy" json:"tidy,omitempty"`
+	Copies        []*Copy                `protobuf:"bytes,5,rep,name=copies" json:"copies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -742,6 +744,88 @@ func (x *Trim) GetTail() int64 {
 	return 0
 }
 
+func (x *Trim) GetTidy() bool {
+	if x != nil {
+		return x.Tidy
+	}
+	return false
+}
+
+func (x *Trim) GetCopies() []*Copy {
+	if x != nil {
+		return x.Copies
+	}
+	return nil
+}
+
+type Copy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          int64                  `protobuf:"varint,1,opt,name=from" json:"from,omitempty"`
+	To            int64                  `protobuf:"varint,2,opt,name=to" json:"to,omitempty"`
+	Source        int64                  `protobuf:"varint,3,opt,name=source" json:"source,omitempty"`
+	At            int64                  `protobuf:"varint,4,opt,name=at" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Copy) Reset() {
+	*x = Copy{}
+	mi := &file_session_internal_pb_record_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Copy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Copy) ProtoMessage() {}
+
+func (x *Copy) ProtoReflect() protoreflect.Message {
+	mi := &file_session_internal_pb_record_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Copy.ProtoReflect.Descriptor instead.
+func (*Copy) Descriptor() ([]byte, []int) {
+	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Copy) GetFrom() int64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Copy) GetTo() int64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Copy) GetSource() int64 {
+	if x != nil {
+		return x.Source
+	}
+	return 0
+}
+
+func (x *Copy) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
 type Size struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Events        int64                  `protobuf:"varint,1,opt,name=events" json:"events,omitempty"`
@@ -752,7 +836,7 @@ type Size struct {
 
 func (x *Size) Reset() {
 	*x = Size{}
-	mi := &file_session_internal_pb_record_proto_msgTypes[7]
+	mi := &file_session_internal_pb_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +848,7 @@ func (x *Size) String() string {
 func (*Size) ProtoMessage() {}
 
 func (x *Size) ProtoReflect() protoreflect.Message {
-	mi := &file_session_internal_pb_record_proto_msgTypes[7]
+	mi := &file_session_internal_pb_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +861,7 @@ func (x *Size) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Size.ProtoReflect.Descriptor instead.
 func (*Size) Descriptor() ([]byte, []int) {
-	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{7}
+	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Size) GetEvents() int64 {
@@ -805,7 +889,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_session_internal_pb_record_proto_msgTypes[8]
+	mi := &file_session_internal_pb_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +901,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_session_internal_pb_record_proto_msgTypes[8]
+	mi := &file_session_internal_pb_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +914,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{8}
+	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Usage) GetInput() int64 {
@@ -922,11 +1006,18 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\x05cause\x18\x17 \x01(\tR\x05cause\"+\n" +
 	"\x05Range\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x03R\x02to\"@\n" +
+	"\x02to\x18\x02 \x01(\x03R\x02to\"\x84\x01\n" +
 	"\x04Trim\x12\x10\n" +
 	"\x03pos\x18\x01 \x01(\x03R\x03pos\x12\x12\n" +
 	"\x04head\x18\x02 \x01(\x03R\x04head\x12\x12\n" +
-	"\x04tail\x18\x03 \x01(\x03R\x04tail\"6\n" +
+	"\x04tail\x18\x03 \x01(\x03R\x04tail\x12\x12\n" +
+	"\x04tidy\x18\x04 \x01(\bR\x04tidy\x12.\n" +
+	"\x06copies\x18\x05 \x03(\v2\x16.dewpoint.session.CopyR\x06copies\"R\n" +
+	"\x04Copy\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x03R\x02to\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\x03R\x06source\x12\x0e\n" +
+	"\x02at\x18\x04 \x01(\x03R\x02at\"6\n" +
 	"\x04Size\x12\x16\n" +
 	"\x06events\x18\x01 \x01(\x03R\x06events\x12\x16\n" +
 	"\x06tokens\x18\x02 \x01(\x03R\x06tokens\"M\n" +
@@ -947,7 +1038,7 @@ func file_session_internal_pb_record_proto_rawDescGZIP() []byte {
 	return file_session_internal_pb_record_proto_rawDescData
 }
 
-var file_session_internal_pb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_session_internal_pb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_session_internal_pb_record_proto_goTypes = []any{
 	(*Session)(nil),      // 0: dewpoint.session.Session
 	(*Thread)(nil),       // 1: dewpoint.session.Thread
@@ -956,21 +1047,23 @@ var file_session_internal_pb_record_proto_goTypes = []any{
 	(*Condensation)(nil), // 4: dewpoint.session.Condensation
 	(*Range)(nil),        // 5: dewpoint.session.Range
 	(*Trim)(nil),         // 6: dewpoint.session.Trim
-	(*Size)(nil),         // 7: dewpoint.session.Size
-	(*Usage)(nil),        // 8: dewpoint.session.Usage
+	(*Copy)(nil),         // 7: dewpoint.session.Copy
+	(*Size)(nil),         // 8: dewpoint.session.Size
+	(*Usage)(nil),        // 9: dewpoint.session.Usage
 }
 var file_session_internal_pb_record_proto_depIdxs = []int32{
 	3, // 0: dewpoint.session.Event.payload:type_name -> dewpoint.session.Content
 	5, // 1: dewpoint.session.Condensation.forgotten:type_name -> dewpoint.session.Range
 	6, // 2: dewpoint.session.Condensation.trims:type_name -> dewpoint.session.Trim
-	7, // 3: dewpoint.session.Condensation.before:type_name -> dewpoint.session.Size
-	7, // 4: dewpoint.session.Condensation.after:type_name -> dewpoint.session.Size
-	8, // 5: dewpoint.session.Condensation.usage:type_name -> dewpoint.session.Usage
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	8, // 3: dewpoint.session.Condensation.before:type_name -> dewpoint.session.Size
+	8, // 4: dewpoint.session.Condensation.after:type_name -> dewpoint.session.Size
+	9, // 5: dewpoint.session.Condensation.usage:type_name -> dewpoint.session.Usage
+	7, // 6: dewpoint.session.Trim.copies:type_name -> dewpoint.session.Copy
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_session_internal_pb_record_proto_init() }
@@ -984,7 +1077,7 @@ func file_session_internal_pb_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_session_internal_pb_record_proto_rawDesc), len(file_session_internal_pb_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -56,7 +56,7 @@ func Shapes(n int) map[string]string {
 	shapes := map[string]string{"random words": words(n)}
 	for _, unit := range []string{
 		"a", "A", "1", " ", "\n", "\r\n", "=", "-", "_", ".", "#", "/", ":", "中", "😀", "e\u0301\u0327\u0489", "\u200b", "\u0301", "\U0001d400", "\xff", "'", "\"",
-		"\\", "\\\"", "\\u0041", "`", "```", "```\n", "```go\nx\n```\n", "{", "}", "[", "]", "{}", "{\"a\":", "[[],", "(", "<", ">", "</", "<!", "<\u200b", "<|", "|>", "|",
+		"\\", "\\\"", "\\u0041", "\x1b[31m", "\x1b[2Kx", "\x1b]0;x", "a\rb", "ab\b", "`", "```", "```\n", "```go\nx\n```\n", "{", "}", "[", "]", "{}", "{\"a\":", "[[],", "(", "<", ">", "</", "<!", "<\u200b", "<|", "|>", "|",
 		"<env>", "</env>", "<env></env>", "<env>x</env>\n", "<bash-stdout>", "</bash-stdout>", "<think>", "</think>", "<think>\n", "\n</think>\n", "<dewpoint_record>",
 		"<dewpoint_", "[INST]", "[/", "System:", "\nSystem:", "\n> ", "> ", "**", "\n**System:**", "### ", "a/b.go ", "/a", "a://", "://", "a://b ", "ABC-1 ",
 		"data: {}\n\n", "data:", "data: \n", ": \n", "event: a\n", "tokens ", "1 tokens", "maximum context length is ", "[...]", "\x00", "\x1b[0m",

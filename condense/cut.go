@@ -1,11 +1,15 @@
 package condense
 
-import "github.com/dewpoint-proxy/dewpoint/session"
+import (
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
 
 // Cut is what a condensation would forget.
 type Cut struct {
 	Forgotten []session.Range // positions newly forgotten, ascending
-	Tokens    int             // of the messages newly forgotten
+	Tokens    int             // of the messages newly forgotten, less what comes back of them elsewhere
 	Replaced  int             // tokens of the summary that the next one replaces, 0 if there is none
 	Prefix    int             // last position that this or an earlier condensation of the view forgot
 	Hash      session.Hash    // chain hash of the prefix
@@ -85,7 +89,28 @@ func (p *picker) cut(in Input) (Cut, bool) {
 	c.sweep(in, gone)
 	c.cover(in.View)
 	c.Stripped = LastSealed(in.View.History)
+	back := returning(in, func(i int) bool { return p.keep[i] })
+	c.Tokens, c.Kept.Tokens = c.Tokens-back, c.Kept.Tokens+back
 	return c, true
+}
+
+// returning is how many tokens more the items that are kept have because others are not: they show what they had left out since
+// those showed it.
+func returning(in Input, keep func(i int) bool) int {
+	v, copies := session.View{History: in.View.History}, false
+	for i, item := range in.View.Items {
+		if keep(i) {
+			v.Items = append(v.Items, item)
+			copies = copies || item.Trim != nil && len(item.Trim.Copies) > 0
+		}
+	}
+	if !copies {
+		return 0
+	}
+	kept := slices.Clone(v.Items)
+	Render(in.Codec, &v)
+	before, after := changed(kept, v.Items)
+	return total(in.Measure(after)) - total(in.Measure(before))
 }
 
 // sweep forgets the positions that go, and with them those up to the last of them that an earlier stage of a pipeline

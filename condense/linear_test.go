@@ -19,6 +19,11 @@ func TestReadersAreLinear(t *testing.T) {
 				RenderTrim(text, cut)
 			}
 		},
+		"copies": func(text string) {
+			f := finder{ids: map[string]int32{}, found: map[[copyLines]int32]place{}}
+			f.add(1, text, []session.Range{{From: 0, To: len(text)}})
+			f.copies(2, text)
+		},
 		"prompt": func(text string) {
 			p := prompt{previous: text, events: []event{{content: session.Content{Text: text, Calls: []session.Call{{Arguments: text}}}}}}
 			_, _ = p.plan(frame{limit: DefaultEventLength, budget: len(text), calls: maxCalls, output: 1000, count: quarter})

@@ -76,5 +76,7 @@ func (e *edit) decision() Decision {
 	if e.items == nil {
 		return Decision{}
 	}
-	return Decision{View: &session.View{History: e.in.View.History, Applied: e.in.View.Applied, Items: e.items}}
+	v := session.View{History: e.in.View.History, Applied: e.in.View.Applied, Items: e.items}
+	Render(e.in.Codec, &v)
+	return Decision{View: &v}
 }

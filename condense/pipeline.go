@@ -98,7 +98,12 @@ type stagedJob struct {
 func (j *stagedJob) Run(ctx context.Context) (Result, error) {
 	r, err := j.Job.Run(ctx)
 	if err == nil && len(r.Condensation.Forgotten) > 0 {
-		r.Condensation.ForgottenTokens = total(j.in.Measure(j.forgotten(r.Condensation.Forgotten)))
+		gone := r.Condensation
+		back := returning(j.in, func(i int) bool {
+			item := j.in.View.Items[i]
+			return item.Index < 0 || !gone.Hides(j.in.View.History.Pos(item.Index))
+		})
+		r.Condensation.ForgottenTokens = total(j.in.Measure(j.forgotten(gone.Forgotten))) - back
 	}
 	return r, err
 }

@@ -53,18 +53,7 @@ func sum(tokens []int) int {
 // project gives the view as the proxy makes it: trimmed messages are written as they are shown.
 func project(h *session.History, log []session.Condensation) session.View {
 	v := session.Project(h, log)
-	for i, item := range v.Items {
-		if item.Trim == nil {
-			continue
-		}
-		c, err := condensetest.Codec{}.Read(item.Raw)
-		if err != nil {
-			panic(err)
-		}
-		if v.Items[i].Raw, err = (condensetest.Codec{}).Rewrite(item.Raw, condense.RenderTrim(c.Text, *item.Trim)); err != nil {
-			panic(err)
-		}
-	}
+	condense.Render(condensetest.Codec{}, &v)
 	return v
 }
 

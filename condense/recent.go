@@ -35,5 +35,6 @@ func (r RecentEvents) Condense(in Input) Decision {
 	if len(v.Items) == len(in.View.Items) {
 		return Decision{}
 	}
+	Render(in.Codec, &v)
 	return Decision{View: &v}
 }

@@ -99,6 +99,8 @@ func (s *spec) build(t *testing.T, p *prompts) condense.Condenser {
 		return condense.NewAttention(s.settings)
 	case "tool_output_trim":
 		return condense.ToolOutputTrim{MaxEventLength: s.settings.MaxEventLength}
+	case "lossless_trim":
+		return condense.LosslessTrim{}
 	case "pipeline":
 		var p2 condense.Pipeline
 		for i := range s.stages {

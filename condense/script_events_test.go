@@ -24,7 +24,18 @@ func (s *script) add(t *testing.T, text string) {
 			s.call(rest, n)
 		case "result":
 			id, result, _ := strings.Cut(rest, " ")
-			s.message(session.Content{Role: "tool", Result: id, Text: strings.ReplaceAll(result, `\n`, "\n") + pad(n)}, false)
+			s.message(session.Content{Role: "tool", Result: id, Text: strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\e`, "\x1b").Replace(result) + pad(n)}, false)
+		case "file":
+			var id string
+			var from, to int
+			if _, err := fmt.Sscan(rest, &id, &from, &to); err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for ; from <= to; from++ {
+				text += fmt.Sprintf("%d: this line of the file is one of many others\n", from)
+			}
+			s.message(session.Content{Role: "tool", Result: id, Text: text}, false)
 		case "turns":
 			s.turns(t, rest, n)
 		default:

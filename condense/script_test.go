@@ -30,6 +30,7 @@ import (
 //	system|user|agent TEXT [*N]      N words of filler after the text
 //	call ID,ID... [tool=NAME] [url=URL] [loop] [*N]     an assistant message with tool calls
 //	result ID TEXT [*N]
+//	file ID FROM TO                  a result that is these lines of a file
 //	turns N [*N]                     N times a call and its result
 //
 // A line of the summariser's script is: ok TEXT [*N], json TEXT, call JSON, down, slow, limited, empty, refuse, filter,
@@ -202,12 +203,23 @@ func (s *script) result(t *testing.T, job condense.Job, ctx context.Context, v *
 func tellCondensation(c session.Condensation) string {
 	var b strings.Builder
 	if len(c.Trims) > 0 {
-		fmt.Fprintf(&b, "trims %v\n", c.Trims)
+		fmt.Fprintf(&b, "trims %v\n", tellTrims(c.Trims))
 	}
 	fmt.Fprintf(&b, "forgotten %v, %d tokens; prefix %d, offset %d\n", c.Forgotten, c.ForgottenTokens, c.Prefix, c.Offset)
 	fmt.Fprintf(&b, "events %d -> %d, tokens %d -> %d\n", c.Before.Events, c.After.Events, c.Before.Tokens, c.After.Tokens)
 	fmt.Fprintf(&b, "%s, model %q, usage {Input:%d Cached:%d Output:%d}\n", c.Made(), c.Model, c.Usage.Input, c.Usage.Cached, c.Usage.Output)
 	return b.String()
+}
+
+func tellTrims(trims []session.Trim) (out []string) {
+	for _, t := range trims {
+		text := fmt.Sprintf("{%d %d %d}", t.Pos, t.Head, t.Tail)
+		if !t.Cut() {
+			text = fmt.Sprintf("{%d tidy: %v, copies: %v}", t.Pos, t.Tidy, t.Copies)
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // show writes a view, a message a line, by position.

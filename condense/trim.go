@@ -1,11 +1,12 @@
 package condense
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/tidy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -24,16 +25,24 @@ func (ToolOutputTrim) Name() string { return "tool_output_trim" }
 // Condense implements Condenser. Its Job makes a condensation that forgets nothing but has Trims.
 func (o ToolOutputTrim) Condense(in Input) Decision {
 	limit := orDefault(o.MaxEventLength, DefaultEventLength)
-	fresh := trims(in, arrived(in.View), func(item session.Item) (arrival, bool) {
-		if item.Trim != nil {
-			return arrival{}, false
+	return arrivalOf(in, o.Name(), trims(in, arrived(in.View), func(item session.Item) (session.Trim, bool) {
+		if item.Trim != nil && item.Trim.Cut() {
+			return session.Trim{}, false
 		}
 		return shorter(in, item, limit)
-	})
-	if len(fresh) == 0 {
+	}))
+}
+
+// arrivalOf is the decision to show results as they have just been trimmed.
+func arrivalOf(in Input, condenser string, trims []session.Trim) Decision {
+	if len(trims) == 0 {
 		return Decision{}
 	}
-	return Decision{Job: &trimJob{need: Need{Reason: session.ReasonArrival}, condensation: frozen(in, fresh)}}
+	c := frozen(in, condenser, trims)
+	if c.ForgottenTokens <= 0 {
+		return Decision{}
+	}
+	return Decision{Job: &cutJob{need: Need{Reason: session.ReasonArrival}, condensation: c}}
 }
 
 // The lengths, in characters, to which results are cut when a request does not fit otherwise.
@@ -50,22 +59,22 @@ func Shorten(in Input, all bool) Job {
 		from = 0
 	}
 	for length := longestTrim; length >= shortestTrim; length /= 2 {
-		cut := trims(in, from, func(item session.Item) (arrival, bool) { return shorter(in, item, length) })
+		cut := trims(in, from, func(item session.Item) (session.Trim, bool) { return shorter(in, item, length) })
 		if len(cut) == 0 {
 			continue
 		}
-		if c := frozen(in, cut); c.After.Tokens <= Room(in) {
-			return &trimJob{need: Need{Reason: session.ReasonArrival, Hard: true}, condensation: c}
+		if c := frozen(in, ToolOutputTrim{}.Name(), cut); c.After.Tokens <= Room(in) {
+			return &cutJob{need: Need{Reason: session.ReasonArrival, Hard: true}, condensation: c}
 		}
 	}
 	return nil
 }
 
-// trims lists what is trimmed of the view's items from one on, newest first.
-func trims(in Input, from int, cut func(session.Item) (arrival, bool)) (found []arrival) {
-	for i := len(in.View.Items) - 1; i >= from; i-- {
-		if a, ok := cut(in.View.Items[i]); ok {
-			found = append(found, a)
+// trims lists what is trimmed of the view's items from one on.
+func trims(in Input, from int, cut func(session.Item) (session.Trim, bool)) (found []session.Trim) {
+	for _, item := range in.View.Items[from:] {
+		if t, ok := cut(item); ok {
+			found = append(found, t)
 		}
 	}
 	return found
@@ -85,35 +94,33 @@ func arrived(v *session.View) int {
 	return n
 }
 
-// arrival is a result that is to be trimmed.
-type arrival struct {
-	trim  session.Trim
-	saved int // tokens
-}
-
 // shorter cuts one item, if it is a result as the client sent it, perhaps trimmed before, too long, and smaller when cut.
-func shorter(in Input, item session.Item, limit int) (arrival, bool) {
+func shorter(in Input, item session.Item, limit int) (session.Trim, bool) {
 	if item.Kind != session.Observation || len(item.Raw) <= limit || item.Trim == nil && !pristine(in.View, item) {
-		return arrival{}, false
+		return session.Trim{}, false
 	}
 	own := in.View.History.Messages[item.Index].Raw
 	content, err := in.Codec.Read(own)
 	if err != nil || len(content.Images)+len(content.Files) > 0 {
-		return arrival{}, false
+		return session.Trim{}, false
 	}
-	t, ok := cutText(content.Text, limit)
+	text, tidied := content.Text, item.Trim != nil && item.Trim.Tidy
+	if tidied {
+		text = tidy.Text(text)
+	}
+	t, ok := cutText(text, limit)
 	if !ok {
-		return arrival{}, false
+		return session.Trim{}, false
 	}
-	t.Pos = in.View.History.Pos(item.Index)
-	raw, err := in.Codec.Rewrite(own, RenderTrim(content.Text, t))
+	t.Pos, t.Tidy = in.View.History.Pos(item.Index), tidied
+	raw, err := in.Codec.Rewrite(own, RenderTrim(text, t))
 	if err != nil {
-		return arrival{}, false
+		return session.Trim{}, false
 	}
 	rewritten := item
 	rewritten.Raw = raw
 	sizes := in.Measure([]session.Item{item, rewritten})
-	return arrival{trim: t, saved: sizes[0] - sizes[1]}, sizes[1] < sizes[0]
+	return t, sizes[1] < sizes[0]
 }
 
 // pristine reports whether an item is still as the client sent it.
@@ -125,18 +132,14 @@ func pristine(v *session.View, item session.Item) bool {
 	return len(own) > 0 && len(item.Raw) == len(own) && &item.Raw[0] == &own[0]
 }
 
-// frozen is the condensation that remembers the trims, which come newest first.
-func frozen(in Input, fresh []arrival) session.Condensation {
-	before := session.Size{Events: len(in.View.Items), Tokens: in.Total}
+// frozen is the condensation that remembers the trims.
+func frozen(in Input, condenser string, trims []session.Trim) session.Condensation {
+	after := reshaped(in, retrimmed(in, trims))
 	c := session.Condensation{
-		Reason: session.ReasonArrival, Condenser: ToolOutputTrim{}.Name(), Before: before, After: before,
+		Reason: session.ReasonArrival, Condenser: condenser, Trims: trims, ForgottenTokens: in.Total - after.Total,
+		Before: session.Size{Events: len(in.View.Items), Tokens: in.Total}, After: session.Size{Events: len(in.View.Items), Tokens: after.Total},
 	}
-	for i := len(fresh) - 1; i >= 0; i-- {
-		c.Trims = append(c.Trims, fresh[i].trim)
-		c.ForgottenTokens += fresh[i].saved
-	}
-	c.After.Tokens -= c.ForgottenTokens
-	c.Prefix = fresh[0].trim.Pos
+	c.Prefix = trims[len(trims)-1].Pos
 	for _, a := range in.View.Applied {
 		c.Prefix = max(c.Prefix, a.Prefix)
 	}
@@ -147,23 +150,19 @@ func frozen(in Input, fresh []arrival) session.Condensation {
 	return c
 }
 
-// trimJob hands out what was decided.
-type trimJob struct {
-	need         Need
-	condensation session.Condensation
-}
-
-var _ Job = (*trimJob)(nil)
-
-// Need implements Job.
-func (j *trimJob) Need() Need { return j.need }
-
-// Asks implements Job.
-func (j *trimJob) Asks() bool { return false }
-
-// Run implements Job. It makes no call.
-func (j *trimJob) Run(context.Context) (Result, error) {
-	return Result{Condensation: j.condensation}, nil
+// retrimmed is the view with results trimmed in another way.
+func retrimmed(in Input, trims []session.Trim) *session.View {
+	v := *in.View
+	v.Items = slices.Clone(v.Items)
+	for i, next := 0, 0; i < len(v.Items) && next < len(trims); i++ {
+		item := &v.Items[i]
+		if item.Index >= 0 && v.History.Pos(item.Index) == trims[next].Pos {
+			item.Raw, item.Trim = v.History.Messages[item.Index].Raw, &trims[next]
+			next++
+		}
+	}
+	Render(in.Codec, &v)
+	return &v
 }
 
 // cutText gives the head and the tail of a text that has more than limit characters: half of them each, ending between
@@ -195,19 +194,28 @@ func cutText(text string, limit int) (session.Trim, bool) {
 // how much is missing and how to get it. The same text and trim always give the same, since what was forwarded once must
 // be forwarded again. A trim that leaves nothing out, or does not fit the text, gives the text.
 func RenderTrim(text string, t session.Trim) string {
-	if t.Head < 0 || t.Tail < 0 || t.Head >= len(text) || t.Tail >= len(text)-t.Head {
+	head, tail := bounds(text, t)
+	if head == tail {
 		return text
-	}
-	head, tail := t.Head, len(text)-t.Tail
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
 	}
 	missing := text[head:tail]
 	first := strings.Count(text[:head], "\n") + 1
 	last := first + strings.Count(strings.TrimSuffix(missing, "\n"), "\n")
 	return fmt.Sprintf("%s\n[%d of %d characters left out here, lines %d to %d; run the tool again with a narrower range to see them]\n%s",
 		text[:head], utf8.RuneCountInString(missing), utf8.RuneCountInString(text), first, last, text[tail:])
+}
+
+// bounds are where the beginning ends that a trim shows of a text, and where the end begins; the same where all of it is shown.
+func bounds(text string, t session.Trim) (head, tail int) {
+	if t.Head < 0 || t.Tail < 0 || t.Head >= len(text) || t.Tail >= len(text)-t.Head {
+		return len(text), len(text)
+	}
+	head, tail = t.Head, len(text)-t.Tail
+	for head > 0 && !utf8.RuneStart(text[head]) {
+		head--
+	}
+	for tail < len(text) && !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	return head, tail
 }

@@ -25,6 +25,7 @@ const (
 	TypeCustom              = "custom"
 	TypePipeline            = "pipeline"
 	TypeToolOutputTrim      = "tool_output_trim"
+	TypeLosslessTrim        = "lossless_trim"
 )
 
 // Condenser is one condensation strategy: Type says which, and only the fields of that type (see CondenserKeys) are set.
@@ -61,6 +62,7 @@ func CondenserTypes() []string {
 	return []string{
 		TypeNoop, TypeObservationMasking, TypeBrowserOutput, TypeRecentEvents, TypeAmortizedForgetting,
 		TypeConversationWindow, TypeExcerpts, TypeLLM, TypeStructuredSummary, TypeLLMAttention, TypeCustom, TypePipeline, TypeToolOutputTrim,
+		TypeLosslessTrim,
 	}
 }
 

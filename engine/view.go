@@ -31,8 +31,11 @@ func (t *Turn) show(p projection) {
 // project makes the view of the history under condensations.
 func (t *Turn) project(applied []session.Condensation) projection {
 	p := projection{view: session.Project(t.history, applied), applied: applied, seen: len(t.place.Thread.Condensations)}
+	condense.Render(t.in.Dialect, &p.view)
 	for i := range p.view.Items {
-		t.render(&p.view.Items[i])
+		if p.view.Items[i].Strip {
+			t.strip(&p.view.Items[i])
+		}
 	}
 	if raw, known := t.engine.learnt.raw.Get(t.place.Thread.ID); known && len(p.view.Applied) > 0 {
 		t.bare(p.view.Items, raw+1)
@@ -90,30 +93,9 @@ func (t *Turn) bare(items []session.Item, end int) {
 	}
 }
 
-// render writes an item as the view shows it.
-func (t *Turn) render(item *session.Item) {
-	if item.Trim != nil {
-		t.trim(item)
-	}
-	if item.Strip {
-		t.strip(item)
-	}
-}
-
 // strip leaves out an item's sealed reasoning. What cannot be read stays as it is.
 func (t *Turn) strip(item *session.Item) {
 	if raw, err := t.in.Dialect.StripReasoning(item.Raw); err == nil {
-		item.Raw = raw
-	}
-}
-
-// trim cuts an item's text as was decided when it came. What cannot be cut stays whole.
-func (t *Turn) trim(item *session.Item) {
-	c, err := t.in.Dialect.Read(item.Raw)
-	if err != nil {
-		return
-	}
-	if raw, err := t.in.Dialect.Rewrite(item.Raw, condense.RenderTrim(c.Text, *item.Trim)); err == nil {
 		item.Raw = raw
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/tidy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -51,7 +53,7 @@ func Shaped(v *session.View) error {
 		}
 	}
 	m := v.History.Messages
-	return errors.Join(ordered(v), contents(v), systems(m, kept), newest(m, kept), units(m, kept), pairs(m, kept), bare(v), summaries(v))
+	return errors.Join(ordered(v), contents(v), systems(m, kept), newest(m, kept), units(m, kept), pairs(m, kept), bare(v), summaries(v), copies(v))
 }
 
 // ordered: messages come in the client's order, each once.
@@ -251,6 +253,38 @@ func summaries(v *session.View) error {
 	return nil
 }
 
+// copies: what a result leaves out since an earlier one shows it, that one shows.
+func copies(v *session.View) error {
+	texts := map[int]string{}
+	for i, item := range v.Items {
+		if item.Index < 0 {
+			continue
+		}
+		content, err := Codec{}.Read(item.Raw)
+		if err != nil {
+			continue // it is reported elsewhere
+		}
+		pos := v.History.Pos(item.Index)
+		texts[pos] = content.Text
+		if item.Trim == nil || len(item.Trim.Copies) == 0 {
+			continue
+		}
+		own, err := Codec{}.Read(v.History.Message(pos).Raw)
+		if err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
+		if item.Trim.Tidy {
+			own.Text = tidy.Text(own.Text)
+		}
+		for _, c := range item.Trim.Copies {
+			if c.Source >= pos || !strings.Contains(texts[c.Source], own.Text[c.From:c.To]) {
+				return fmt.Errorf("item %d: message %d does not show bytes %d to %d, and neither does position %d", i, item.Index, c.From, c.To, c.Source)
+			}
+		}
+	}
+	return nil
+}
+
 func shown(v *session.View, index int) bool {
 	for _, item := range v.Items {
 		if item.Index == index {
@@ -319,11 +353,13 @@ func trims(before *session.View, c session.Condensation) error {
 		item, ok := shown[t.Pos]
 		content, err := Codec{}.Read(item.Raw)
 		switch {
-		case !ok || err != nil || item.Kind != session.Observation || item.Trim != nil:
+		case !ok || err != nil || item.Kind != session.Observation || item.Trim != nil && (item.Trim.Cut() || !t.Cut()):
 			return fmt.Errorf("trim of position %d, which cannot be", t.Pos)
 		case t.Pos <= last || t.Pos > c.Prefix:
 			return fmt.Errorf("trim of position %d after %d, prefix %d", t.Pos, last, c.Prefix)
-		case t.Head < 0 || t.Tail < 0 || t.Head+t.Tail >= len(content.Text):
+		case !t.Cut() && !t.Tidy && len(t.Copies) == 0:
+			return fmt.Errorf("trim of position %d leaves nothing out", t.Pos)
+		case t.Cut() && (t.Head < 0 || t.Tail < 0 || t.Head+t.Tail >= len(content.Text)):
 			return fmt.Errorf("trim of %d+%d bytes, there are %d", t.Head, t.Tail, len(content.Text))
 		}
 		last = t.Pos

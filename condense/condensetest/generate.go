@@ -104,7 +104,25 @@ func (g *Generator) say(role string) { g.add(session.Content{Role: role, Text: g
 
 func (g *Generator) result(id string) {
 	g.lastID = id
-	g.add(session.Content{Role: "tool", Result: id, Text: g.text()}, false)
+	g.add(session.Content{Role: "tool", Result: id, Text: g.text() + g.printed()}, false)
+}
+
+// printed is what a tool prints now and then: parts of a file that other results show, too, and lines with colours or once more.
+func (g *Generator) printed() string {
+	kind := rapid.IntRange(0, 5).Draw(g.t, "printed")
+	if kind > 2 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n")
+	if kind == 0 {
+		b.WriteString("\x1b[31mred\x1b[0m\n" + strings.Repeat("waiting for the lock\n", 5))
+	}
+	from := rapid.SampledFrom([]int{0, 3, 10}).Draw(g.t, "from line")
+	for n := from; n < rapid.SampledFrom([]int{4, 12, 25, 40}).Draw(g.t, "to line"); n++ {
+		fmt.Fprintf(&b, "line %d of a file, which stands there in full length, and ends here\n", n)
+	}
+	return b.String()
 }
 
 func (g *Generator) calls(sealed bool, ids ...string) {

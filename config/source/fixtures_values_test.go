@@ -36,7 +36,7 @@ func badValues() []badFixture {
 			`condenser.llm_config: names no entry of llms: use one of cheap, or leave it empty for the request's own model (line 2)`,
 		}},
 		{"bad.condenser-type.yaml", []string{
-			`condenser.type: "summary" is not a condenser type: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim (line 1)`,
+			`condenser.type: "summary" is not a condenser type: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim, lossless_trim (line 1)`,
 		}},
 		{"bad.condenser-windows.yaml", []string{
 			`condenser.condensers[0].attention_window: is not positive: write a number of at least 1 (line 4)`,
@@ -45,7 +45,7 @@ func badValues() []badFixture {
 			`condenser.condensers[2].max_events: is not positive: write a number of at least 1 (line 6)`,
 			`condenser.condensers[3].keep_first: is 2, and must be below max_events = 2: lower it, or raise max_events (line 7)`,
 			`condenser.condensers[4].max_event_length: is not positive: write a number of at least 1 (line 8)`,
-			`condenser.condensers[5].type: is missing: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim (line 9)`,
+			`condenser.condensers[5].type: is missing: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim, lossless_trim (line 9)`,
 		}},
 		{"bad.budget.yaml", []string{
 			`limits.tenant.budget.usd: is negative: write an amount, or 0 for no budget in dollars (line 3)`,

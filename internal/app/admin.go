@@ -83,7 +83,8 @@ func forgets(c config.Condenser) bool {
 	switch c.Type {
 	case config.TypePipeline:
 		return slices.ContainsFunc(c.Condensers, forgets)
-	case config.TypeNoop, config.TypeObservationMasking, config.TypeBrowserOutput, config.TypeRecentEvents, config.TypeToolOutputTrim:
+	case config.TypeNoop, config.TypeObservationMasking, config.TypeBrowserOutput, config.TypeRecentEvents, config.TypeToolOutputTrim,
+		config.TypeLosslessTrim:
 		return false
 	}
 	return true

@@ -54,6 +54,8 @@ func (b builder) plain(key string, c config.Condenser) (condense.Condenser, erro
 		return condense.ConversationWindow{}, nil
 	case config.TypeToolOutputTrim:
 		return condense.ToolOutputTrim{MaxEventLength: c.MaxEventLength}, nil
+	case config.TypeLosslessTrim:
+		return condense.LosslessTrim{}, nil
 	case config.TypeAmortizedForgetting, config.TypeExcerpts:
 		return b.unaided(c), nil
 	case config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention:

@@ -42,6 +42,7 @@ func stages() map[string]string {
 		"llm_attention":          calling,
 		"custom":                 "max_size = 100\nkeep_first = 1\nurl = \"http://condenser\"\n",
 		"tool_output_trim":       "max_event_length = 5000\n",
+		"lossless_trim":          "",
 	}
 }
 

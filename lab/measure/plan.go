@@ -31,6 +31,7 @@ func plans(maxTokens float64) []plan {
 		{"observation_masking", masking},
 		{"recent_events", config.NewCondenser(config.TypeRecentEvents)},
 		{"tool_output_trim", trim},
+		{"lossless_trim", config.NewCondenser(config.TypeLosslessTrim)},
 		{"amortized_forgetting", rolling(config.TypeAmortizedForgetting)},
 		{"excerpts", rolling(config.TypeExcerpts)},
 		{"llm", rolling(config.TypeLLM)},

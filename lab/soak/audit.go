@@ -219,10 +219,7 @@ func (a *auditor) view(ctx context.Context, h held) error {
 		}
 	}
 	v := session.Project(h.history, all)
-	want, err := a.render(&v)
-	if err != nil {
-		return err
-	}
+	want := a.render(&v)
 	if got := messagesOf(h.last.last().body); !bytes.Equal(got, want) {
 		return fmt.Errorf("thread %s: forwarded was %d bytes of messages, the log gives %d: %s", h.thread, len(got), len(want), difference(got, want))
 	}
@@ -231,25 +228,15 @@ func (a *auditor) view(ctx context.Context, h held) error {
 }
 
 // render writes a view's messages as they are forwarded.
-func (a *auditor) render(v *session.View) ([]byte, error) {
-	var out [][]byte
-	for _, item := range v.Items {
-		raw := item.Raw
-		switch {
-		case item.Index < 0:
-			raw = a.dialect.Note(item.Summary)
-		case item.Trim != nil:
-			content, err := a.dialect.Read(raw)
-			if err != nil {
-				return nil, fmt.Errorf("read message: %w", err)
-			}
-			if raw, err = a.dialect.Rewrite(raw, condense.RenderTrim(content.Text, *item.Trim)); err != nil {
-				return nil, fmt.Errorf("trim message: %w", err)
-			}
+func (a *auditor) render(v *session.View) []byte {
+	condense.Render(a.dialect, v)
+	out := make([][]byte, len(v.Items))
+	for i, item := range v.Items {
+		if out[i] = item.Raw; item.Index < 0 {
+			out[i] = a.dialect.Note(item.Summary)
 		}
-		out = append(out, raw)
 	}
-	return bytes.Join(out, []byte("\n")), nil
+	return bytes.Join(out, []byte("\n"))
 }
 
 func messagesOf(body []byte) []byte {

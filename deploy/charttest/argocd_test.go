@@ -1,0 +1,28 @@
+package charttest
+
+import (
+	"os"
+	"testing"
+)
+
+// The values of the example for Argo CD render, and none of its secrets is made: a new one would be made at each sync.
+func TestArgoCDExample(t *testing.T) {
+	text, err := os.ReadFile("../../examples/argocd/application.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var application struct {
+		Spec struct {
+			Source struct {
+				Path string
+				Helm struct{ ValuesObject map[string]any }
+			}
+		}
+	}
+	parseYAML(t, string(text), &application)
+	source := application.Spec.Source
+	if _, err := os.Stat("../../" + source.Path + "/Chart.yaml"); err != nil || len(source.Helm.ValuesObject) == 0 {
+		t.Fatalf("%v, %d values", err, len(source.Helm.ValuesObject))
+	}
+	wantKinds(t, mustRender(t, source.Helm.ValuesObject), "ConfigMap Deployment PodDisruptionBudget Service ServiceAccount ServiceMonitor")
+}

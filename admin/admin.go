@@ -41,6 +41,8 @@ type Forwarder interface {
 	Show(engine.Past) (engine.Shown, error)
 	Explain(context.Context, engine.Question) (engine.Explanation, error)
 	Unseal(ctx context.Context, tenant, sealed string) (text string, err error)
+	// Experiment is what the sessions of a tenant came to where that share of them is held out.
+	Experiment(ctx context.Context, tenant string, share float64) (session.Experiment, error)
 }
 
 // Settings is the configuration in force.
@@ -64,6 +66,7 @@ type Tenant struct {
 	Observe     bool         `json:"observe"`
 	Notify      bool         `json:"notify"`
 	LogContent  bool         `json:"log_content"` // what its clients say goes into the log
+	Holdout     float64      `json:"holdout"`     // share of its sessions that are left alone; 0: none
 	Limits      limit.Tenant `json:"limits"`
 }
 

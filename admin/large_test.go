@@ -22,6 +22,10 @@ func (f slowForwarder) Show(engine.Past) (engine.Shown, error) {
 	return engine.Shown{}, nil
 }
 
+func (f slowForwarder) Experiment(context.Context, string, float64) (session.Experiment, error) {
+	return session.Experiment{}, nil
+}
+
 func (f slowForwarder) Explain(context.Context, engine.Question) (engine.Explanation, error) {
 	return engine.Explanation{}, nil
 }

@@ -47,6 +47,7 @@ func (a *api) routes() []route {
 		{"POST", "/explain", nil, a.explain, http.StatusOK, true, true},
 		{"POST", "/unseal", nil, a.unseal, http.StatusOK, true, true},
 		{"GET", "/tenants", nil, a.tenants, http.StatusOK, false, false},
+		{"GET", "/holdouts", nil, a.holdouts, http.StatusOK, false, false},
 		{"GET", "/config", nil, a.config, http.StatusOK, false, false},
 	}
 }

@@ -141,7 +141,7 @@ func (l *log) savedBy(c session.Condensation, applies bool, price func(string) (
 		})
 	}
 	if out.OwnCalls != (usage{}) {
-		out.value(c.Model, price, func(p model.Price) { out.USD.OwnCalls = -p.Call(c.Usage.Input, c.Usage.Cached, c.Usage.Output) })
+		out.value(c.Model, price, func(p model.Price) { out.USD.OwnCalls = -p.Call(model.Usage(c.Usage)) })
 	}
 	if out.USD != nil {
 		out.USD.Net = out.USD.NotSent + out.USD.CacheRewrites + out.USD.OwnCalls

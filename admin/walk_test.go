@@ -30,7 +30,9 @@ type threadInfo struct {
 
 // TestEveryRoute calls all of them for a session that has been condensed; each answer is held against the document.
 func TestEveryRoute(t *testing.T) {
-	r := start(t, func(cfg *config.Config) { cfg.Upstream.Compaction = config.CompactionAnswer })
+	r := start(t, func(cfg *config.Config) {
+		cfg.Upstream.Compaction, cfg.Holdout = config.CompactionAnswer, 1e-9
+	})
 	conversation := turns("ships", 15)
 	p := r.grow(conversation, 2)
 	fork := r.ask(append(conversation[:14:14], say("user", "Now something else, please.")))
@@ -59,6 +61,15 @@ func TestEveryRoute(t *testing.T) {
 	r.get("/api/v1/sessions/"+p.session+"/savings", new(any))
 	r.get("/api/v1/tenants", new(any))
 	r.get("/api/v1/config", new(any))
+	var held struct {
+		Holdouts []struct {
+			Condensed struct{ Sessions, Steps int }
+		}
+	}
+	r.get("/api/v1/holdouts", &held)
+	if len(held.Holdouts) != 1 || held.Holdouts[0].Condensed.Sessions != 1 || held.Holdouts[0].Condensed.Steps < 8 {
+		t.Errorf("holdouts %+v", held)
+	}
 	question := fmt.Sprintf(`{"body":{"model":%q,"messages":[%s]}}`, agentModel, strings.Join(conversation, ","))
 	if a := r.callWith(question, http.MethodPost, "/api/v1/explain"); a.StatusCode != http.StatusOK {
 		t.Errorf("explain: %d %s", a.StatusCode, a.body)

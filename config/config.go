@@ -27,7 +27,8 @@ type Config struct {
 	Shutdown  Shutdown              `yaml:"shutdown"`
 	Log       Log                   `yaml:"log"`
 
-	LogContent bool `yaml:"log_content"` // Tenant.LogContent of the one tenant where none are configured
+	LogContent bool    `yaml:"log_content"` // Tenant.LogContent of the one tenant where none are configured
+	Holdout    float64 `yaml:"holdout"`     // Tenant.Holdout likewise
 
 	// Unused names keys that were understood as OpenHands' own and have no effect here, for a caller to report.
 	Unused []string `yaml:"-"`
@@ -115,6 +116,7 @@ type Tenant struct {
 	Notify    bool       `yaml:"notify"`              // tell the client in words what was condensed
 
 	LogContent bool          `yaml:"log_content"`      // log what its clients say and what they are answered
+	Holdout    float64       `yaml:"holdout"`          // share of its sessions that are left alone, to compare with; 0: none
 	Limits     *limit.Tenant `yaml:"limits,omitempty"` // nil: Limits.Tenant
 }
 

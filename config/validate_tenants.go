@@ -16,6 +16,9 @@ func (v *validator) tenants() {
 		"notify", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	v.when(v.config.LogContent && len(v.config.Tenants) > 0,
 		"log_content", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
+	v.when(v.config.Holdout != 0 && len(v.config.Tenants) > 0,
+		"holdout", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
+	v.holdout("holdout", v.config.Holdout, false)
 	names, owners := map[string]int{}, map[[sha256.Size]byte]string{}
 	for i, tenant := range v.config.Tenants {
 		key := syntax.Index("tenants", i)
@@ -26,6 +29,7 @@ func (v *validator) tenants() {
 			names[tenant.Name] = i
 		}
 		v.apiKeys(key+".api_keys", tenant.APIKeys, owners)
+		v.holdout(key+".holdout", tenant.Holdout, tenant.Observe)
 		v.tenantUpstream(key+".upstream", tenant)
 		if tenant.Condenser != nil {
 			v.condenser(key+".condenser", *tenant.Condenser, 0)
@@ -34,6 +38,14 @@ func (v *validator) tenants() {
 			v.tenantLimits(key+".limits", *tenant.Limits)
 		}
 	}
+}
+
+// mostHeldOut is the largest share of sessions that may be left alone: an experiment needs no more than half.
+const mostHeldOut = 0.5
+
+func (v *validator) holdout(key string, share float64, observe bool) {
+	v.when(!(share >= 0 && share <= mostHeldOut), key, "is not a share of sessions from 0 to %v", mostHeldOut)
+	v.when(share > 0 && observe, key, "has nothing to compare with, since observe leaves all sessions alone: remove one of them")
 }
 
 func (v *validator) tenantName(key, name string) {

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
@@ -88,6 +90,7 @@ type Tenant struct {
 	Deadline  time.Duration // how long a request waits for a condensation; 0: DefaultDeadline
 	Never     bool          // a request never waits for a model, unless its client asks for a condensation
 	Ahead     bool          // the condenser has summaries prepared
+	Holdout   float64       // share of sessions that are left alone, to compare with
 }
 
 // Settings are the part of the configuration that can be replaced while the engine runs. A turn ends under those that it
@@ -108,6 +111,7 @@ type Engine struct {
 	usages   *usages
 	counts   *countCache
 	flights  *flights
+	begun    *lru.Cache[session.SessionID, struct{}] // sessions that are in the account of a holdout
 }
 
 // New makes an engine. It has no settings until Swap.
@@ -136,7 +140,11 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new engine: %w", err)
 	}
-	return &Engine{o: o, learnt: windows, usages: usages, counts: counts, flights: newFlights()}, nil
+	begun, err := lru.New[session.SessionID, struct{}](usagesKept)
+	if err != nil {
+		return nil, fmt.Errorf("new engine: %w", err)
+	}
+	return &Engine{o: o, learnt: windows, usages: usages, counts: counts, flights: newFlights(), begun: begun}, nil
 }
 
 // Swap puts other settings in force for the turns that begin from now on.

@@ -181,7 +181,7 @@ func (t *Turn) start(ctx context.Context, reason session.Reason, report *Report,
 		return err
 	}
 	in.Body.Hold()
-	outliving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	outliving, cancel := context.WithCancel(context.WithoutCancel(t.billed(ctx)))
 	stop := context.AfterFunc(all.ctx, cancel)
 	go func() {
 		defer in.Body.Release()

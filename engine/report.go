@@ -52,6 +52,7 @@ const (
 	Locked   Outcome = "locked"   // another request is condensing the thread
 	Refused  Outcome = "refused"  // upstream refused it a short while ago for what was changed
 	Again    Outcome = "again"    // it came before, and went as it did then
+	HeldOut  Outcome = "held_out" // its session is one that others are compared with
 	Observed Outcome = "observed" // its tenant only observes
 	Off      Outcome = "off"      // its client wants nothing condensed
 )

@@ -69,8 +69,14 @@ type Turn struct {
 	shown    projection
 	made     []Condensed
 	relief   relief
-	logged   *logging
 	waits    waits
+	records
+}
+
+// records are what a turn writes to the store.
+type records struct {
+	logged *logging
+	entry  *session.Entry // what is alike in all entries of the turn; nil: its tenant has no holdout
 }
 
 // meter counts a request's tokens.
@@ -144,6 +150,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("resolve: %w", err)
 	}
+	t.takeSeat(secret)
 	return nil
 }
 

@@ -8,7 +8,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // handle is fasthttp's handler, and the way of a request: accepted, recognised, condensed, sent, relieved if upstream finds
@@ -254,9 +256,49 @@ func (r *request) ended(o outcome) {
 			r.note(r.turn.Used(r.seen.record.Turn.After.Tokens, *o.Answer.Usage))
 		}
 		r.seen.used(o.Answer.Usage)
+		r.compare(o.Answer.Usage)
 	}
 	r.seen.record.Content = r.content(o.Answer)
 	r.seen.relayed(o)
+}
+
+// compare adds an answered request to what its tenant's holdout compares, if that has one.
+func (r *request) compare(u *session.Usage) {
+	turn, price, s := r.turn, r.model.Price, r.server
+	if !turn.Compared() {
+		return
+	}
+	known, usd := u != nil && price.Known() && !r.seen.record.Call.Doubted, 0.0
+	if known {
+		usd = price.Call(model.Usage(*u))
+	}
+	if !s.reserve("compare_queue_full") {
+		return
+	}
+	s.reserved(func() {
+		if err := turn.Compare(s.ctx, usd, known); err != nil {
+			s.degraded.note("compare", err)
+		}
+	})
+}
+
+// reserve takes one of the places for writes in the background. If there is none, what was to be written is lost.
+func (s *Server) reserve(lost string) bool {
+	select {
+	case s.pending <- struct{}{}:
+		return true
+	default:
+		s.o.Faults.Lost(lost)
+		return false
+	}
+}
+
+// reserved does work in the background for which a place was reserved.
+func (s *Server) reserved(work func()) {
+	s.inBackground(func() {
+		defer func() { <-s.pending }()
+		work()
+	})
 }
 
 // startLog writes the request's new messages to the log while the call upstream is under way. It is done before the client
@@ -266,15 +308,11 @@ func (r *request) startLog() {
 		return
 	}
 	s := r.server
-	select {
-	case s.pending <- struct{}{}:
-	default:
-		s.o.Faults.Lost("append_queue_full")
+	if !s.reserve("append_queue_full") {
 		return
 	}
 	write := r.turn.Log()
-	s.inBackground(func() {
-		defer func() { <-s.pending }()
+	s.reserved(func() {
 		wrote, err := write(s.ctx)
 		switch {
 		case err != nil:

@@ -100,7 +100,7 @@ func (o *observation) condensed(what engine.Outcome, cause string, due session.R
 			did.Did += ":" + cause
 		}
 		did.Whole = what
-	case engine.Cooling, engine.Uncut, engine.Loop, engine.Locked, engine.Refused, engine.Again:
+	case engine.Cooling, engine.Uncut, engine.Loop, engine.Locked, engine.Refused, engine.Again, engine.HeldOut:
 		did.Whole = what
 	case engine.Observed, engine.Off:
 		if due != "" {

@@ -48,8 +48,7 @@ func (a *allowance) value(u session.Usage) int64 {
 	if !a.price.Known() {
 		return int64(u.Input) + int64(u.Output)
 	}
-	usd := a.price.Call(u.Input, u.Cached, u.Output) + a.price.Writes(u.Written, u.WrittenLong)
-	return int64(math.Round(usd * micros))
+	return int64(math.Round(a.price.Call(model.Usage(u)) * micros))
 }
 
 // charges are those of the accounts for an amount of each.

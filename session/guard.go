@@ -138,6 +138,14 @@ func (g *guarded) Mark(ctx context.Context, traces []Hash, at Place) error {
 	return g.run("mark", at.Thread, func() error { return g.Backend.Mark(ctx, traces, at) })
 }
 
+func (g *guarded) Enter(ctx context.Context, e Entry) error {
+	return g.run("enter", nil, func() error { return g.Backend.Enter(ctx, e) })
+}
+
+func (g *guarded) Experiment(ctx context.Context, name string) (Experiment, error) {
+	return call(g, "experiment", nil, func() (Experiment, error) { return g.Backend.Experiment(ctx, name) })
+}
+
 func (g *guarded) Session(ctx context.Context, id SessionID) (Session, error) {
 	return call(g, "session", id, func() (Session, error) { return g.Backend.Session(ctx, id) })
 }

@@ -26,17 +26,19 @@ func calls(s session.Backend) map[string]func(context.Context) error {
 			_, err := s.Summary(ctx, session.CondensationID{Thread: "t"})
 			return err
 		},
-		"Events":   func(ctx context.Context) error { _, err := s.Events(ctx, "t", 1, 1); return err },
-		"Trace":    func(ctx context.Context) error { _, err := s.Trace(ctx, []session.Hash{{1}}); return err },
-		"Prepare":  func(ctx context.Context) error { return s.Prepare(ctx, "t", session.Condensation{}) },
-		"Prepared": func(ctx context.Context) error { _, err := s.Prepared(ctx, "t"); return err },
-		"Mark":     func(ctx context.Context) error { return s.Mark(ctx, []session.Hash{{1}}, session.Place{Thread: "t"}) },
-		"Session":  func(ctx context.Context) error { _, err := s.Session(ctx, "s"); return err },
-		"Lock":     func(ctx context.Context) error { _, err := s.Lock(ctx, "t", time.Second); return err },
-		"Sessions": func(ctx context.Context) error { _, err := s.Sessions(ctx, session.SessionQuery{Limit: 1}); return err },
-		"Forget":   func(ctx context.Context) error { return s.Forget(ctx, "s") },
-		"Request":  func(ctx context.Context) error { return s.Request(ctx, "t", time.Unix(1, 0)) },
-		"Ping":     s.Ping,
+		"Events":     func(ctx context.Context) error { _, err := s.Events(ctx, "t", 1, 1); return err },
+		"Trace":      func(ctx context.Context) error { _, err := s.Trace(ctx, []session.Hash{{1}}); return err },
+		"Prepare":    func(ctx context.Context) error { return s.Prepare(ctx, "t", session.Condensation{}) },
+		"Prepared":   func(ctx context.Context) error { _, err := s.Prepared(ctx, "t"); return err },
+		"Mark":       func(ctx context.Context) error { return s.Mark(ctx, []session.Hash{{1}}, session.Place{Thread: "t"}) },
+		"Enter":      func(ctx context.Context) error { return s.Enter(ctx, session.Entry{Experiment: "a"}) },
+		"Experiment": func(ctx context.Context) error { _, err := s.Experiment(ctx, "a"); return err },
+		"Session":    func(ctx context.Context) error { _, err := s.Session(ctx, "s"); return err },
+		"Lock":       func(ctx context.Context) error { _, err := s.Lock(ctx, "t", time.Second); return err },
+		"Sessions":   func(ctx context.Context) error { _, err := s.Sessions(ctx, session.SessionQuery{Limit: 1}); return err },
+		"Forget":     func(ctx context.Context) error { return s.Forget(ctx, "s") },
+		"Request":    func(ctx context.Context) error { return s.Request(ctx, "t", time.Unix(1, 0)) },
+		"Ping":       s.Ping,
 	}
 }
 

@@ -57,6 +57,11 @@ type Store interface {
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)
 	// Mark makes traces point to a place. ErrNotFound if its thread is gone: nothing is left of it.
 	Mark(ctx context.Context, traces []Hash, at Place) error
+	// Enter adds to an experiment, and begins it with the first entry: then with the thread that this is for, if it begins a session. What
+	// is for a thread that began before the experiment is left out. An entry that is lost, or comes twice, is no harm.
+	Enter(ctx context.Context, e Entry) error
+	// Experiment reads an experiment; one without entries is zero.
+	Experiment(ctx context.Context, name string) (Experiment, error)
 	// Session reads one session's record.
 	Session(ctx context.Context, id SessionID) (Session, error)
 	// Lock takes a thread's condensation lock, without waiting: ErrLocked if it is taken. It runs out ttl after it was taken or last

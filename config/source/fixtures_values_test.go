@@ -259,6 +259,12 @@ func badValues() []badFixture {
 		{"bad.tenant-no-keys.yaml", []string{
 			`tenants[0].api_keys: is empty: give the tenant at least one key, or no client can use it (line 2)`,
 		}},
+		{"bad.holdout.yaml", []string{
+			`holdout: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
+			`holdout: is not a share of sessions from 0 to 0.5 (line 1)`,
+			`tenants[0].holdout: has nothing to compare with, since observe leaves all sessions alone: remove one of them (line 6)`,
+			`tenants[1].holdout: is not a share of sessions from 0 to 0.5 (line 9)`,
+		}},
 		{"bad.tenants-same-key.yaml", []string{
 			`tenants[1].api_keys[1]: is also the key of tenants[0].api_keys[0]: a key belongs to one tenant, once (line 3)`,
 		}},

@@ -74,7 +74,7 @@ func describe(cfg *config.Config, t config.Tenant) admin.Tenant {
 	return admin.Tenant{
 		Name: t.Name, Keys: len(t.APIKeys), Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
 		Condenser: condenser.Type, Condenses: forgets(condenser), Observe: t.Observe, Notify: t.Notify,
-		LogContent: t.LogContent, Limits: cfg.LimitsFor(t),
+		LogContent: t.LogContent, Holdout: t.Holdout, Limits: cfg.LimitsFor(t),
 	}
 }
 

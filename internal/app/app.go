@@ -160,6 +160,7 @@ func (a *App) buildServer(store session.Store) error {
 	a.metrics.Gauges(observe.Gauges{
 		InFlight: a.server.InFlight, Limit: func() int64 { return forRequests.InFlight },
 		Degraded: a.server.Degraded, Cooling: a.server.Cooling, Held: a.server.Held,
+		Holdouts: a.holdouts,
 	})
 	return nil
 }

@@ -36,7 +36,7 @@ func buildTenants(cfg *config.Config, out *calls) (*proxy.Tenants, error) {
 
 // defaultTenantOf returns the tenant of a configuration without tenants.
 func defaultTenantOf(cfg *config.Config) config.Tenant {
-	return config.Tenant{Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent}
+	return config.Tenant{Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent, Holdout: cfg.Holdout}
 }
 
 // compacts is whether an upstream compacts histories, by its configuration.
@@ -64,7 +64,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	}
 	deadline, never := chosen.Waits()
 	t := &proxy.Tenant{
-		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe, Deadline: deadline, Never: never, Ahead: chosen.Prepares()},
+		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe, Deadline: deadline, Never: never, Ahead: chosen.Prepares(), Holdout: c.Holdout},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c),
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,

@@ -15,17 +15,21 @@ type Price struct {
 // Known reports whether the price is known.
 func (p Price) Known() bool { return p.Input > 0 }
 
-// Call is what a call cost, in USD. Cached tokens are a part of the input.
-func (p Price) Call(input, cached, output int) float64 {
-	cached = min(max(cached, 0), max(input, 0))
-	return (p.Input*float64(input-cached) + p.CachedInput*float64(cached) + p.Output*float64(output)) / million
+// Usage is what a call used, in tokens, as session.Usage has it.
+type Usage struct {
+	Input, Cached, Output int // cached tokens are a part of the input
+
+	Written, WrittenLong int // parts of the input that were written to a cache at a price of their own, and those of them for an hour
 }
 
-// Writes is what writing a part of the input to the prompt cache cost above the price of input, in USD: written tokens, of which
-// long stay for an hour.
-func (p Price) Writes(written, long int) float64 {
-	long = min(max(long, 0), max(written, 0))
-	return (max(p.CacheWrite-p.Input, 0)*float64(max(written, 0)-long) + (longWrite-1)*p.Input*float64(long)) / million
+// Call is what a call cost, in USD.
+func (p Price) Call(u Usage) float64 {
+	cached := min(max(u.Cached, 0), max(u.Input, 0))
+	written := min(max(u.Written, 0), max(u.Input-cached, 0))
+	long := min(max(u.WrittenLong, 0), written)
+	fresh := u.Input - cached - written
+	return (p.Input*float64(fresh) + p.CachedInput*float64(cached) + max(p.CacheWrite, p.Input)*float64(written-long) +
+		longWrite*p.Input*float64(long) + p.Output*float64(u.Output)) / million
 }
 
 // Prompt says how a prompt changed before it was sent, in tokens.

@@ -9,11 +9,19 @@ import (
 
 func TestCall(t *testing.T) {
 	price := model.Price{Input: 2, CachedInput: 0.5, Output: 8}
-	if got, want := price.Call(1000, 400, 100), (600*2+400*0.5+100*8)/1e6; math.Abs(got-want) > 1e-12 {
+	if got, want := price.Call(model.Usage{Input: 1000, Cached: 400, Output: 100}), (600*2+400*0.5+100*8)/1e6; math.Abs(got-want) > 1e-12 {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got, want := price.Call(1000, 5000, 0), 1000*0.5/1e6; math.Abs(got-want) > 1e-12 {
+	if got, want := price.Call(model.Usage{Input: 1000, Cached: 5000}), 1000*0.5/1e6; math.Abs(got-want) > 1e-12 {
 		t.Errorf("more from the cache than there was: %v, want %v", got, want)
+	}
+	claude := model.Price{Input: 5, CachedInput: 0.5, CacheWrite: 6.25, Output: 25}
+	if got := claude.Call(model.Usage{Input: 2e6, Written: 2e6, WrittenLong: 1e6}); got != 16.25 {
+		t.Errorf("written, half of it for an hour: %g", got)
+	}
+	price.CacheWrite = 2.5
+	if got, want := price.Call(model.Usage{Input: 1000, Cached: 400, Written: 500, WrittenLong: 200}), (400*0.5+300*2.5+200*4+100*2)/1e6; math.Abs(got-want) > 1e-12 {
+		t.Errorf("written to the cache: %v, want %v", got, want)
 	}
 }
 
@@ -33,26 +41,6 @@ func TestSaved(t *testing.T) {
 		notSent, rewrites := price.Saved(c.prompt)
 		if got := (notSent + rewrites) * 1e6; math.Abs(got-(c.before-c.after)) > 1e-6 {
 			t.Errorf("%s: saved %v micro-dollars, want %v", name, got, c.before-c.after)
-		}
-	}
-}
-
-func TestWrites(t *testing.T) {
-	claude := model.Price{Input: 5, CachedInput: 0.5, CacheWrite: 6.25, Output: 25}
-	for _, tt := range []struct {
-		price         model.Price
-		written, long int
-		want          float64
-	}{
-		{claude, 1e6, 0, 1.25},
-		{claude, 1e6, 1e6, 5},
-		{claude, 2e6, 1e6, 6.25},
-		{claude, 0, 0, 0},
-		{model.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2, Output: 8}, 1e6, 0, 0},
-		{model.Price{}, 1e6, 1e6, 0},
-	} {
-		if got := tt.price.Writes(tt.written, tt.long); got != tt.want {
-			t.Errorf("%+v, %d, %d: %g, want %g", tt.price, tt.written, tt.long, got, tt.want)
 		}
 	}
 }

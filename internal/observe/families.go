@@ -101,7 +101,7 @@ func newHistory(f *families) history {
 		redeemed: f.counter("provisional_summarised_total",
 			"Condensations without the summary that was due (outcome fallback) whose summary a later one brought.", "tenant"),
 		whole: f.counter("over_limit_whole_total",
-			"Requests for which nothing was condensed although a limit of their condenser was exceeded, and why: failed, cooling, uncut, loop, locked, refused, again, observed or off.",
+			"Requests for which nothing was condensed although a limit of their condenser was exceeded, and why: failed, cooling, uncut, loop, locked, refused, again, held_out, observed or off.",
 			"tenant", "why"),
 		seconds:  f.seconds("condense_seconds", "How long a request waited for a condensation.", answerBuckets(), "tenant"),
 		relieved: f.counter("overflows_relieved_total", "Requests that overflowed upstream's window, condensed and sent again.", "tenant"),

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/holdout"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -56,6 +57,7 @@ type Gauges struct {
 	Degraded        func() bool             // the store
 	Cooling         iter.Seq2[string, bool] // by tenant: its summariser is left alone
 	Held            iter.Seq2[string, proxy.Held]
+	Holdouts        iter.Seq2[string, holdout.Comparison] // by tenant that has one; nil: none
 }
 
 // Gauges registers them. It is called once.
@@ -70,6 +72,7 @@ func (m *Metrics) Gauges(g Gauges) {
 		func(h proxy.Held) float64 { return float64(h.Bytes) })
 	byTenant(f, "bytes_held_most", "Request bytes held for the one of a tenant's clients that holds the most.", g.Held,
 		func(h proxy.Held) float64 { return float64(h.Most) })
+	f.holdouts(g.Holdouts)
 	byTenant(f, "summariser_cooling", "1 while a tenant's summariser is left alone because it failed.", g.Cooling, number)
 }
 

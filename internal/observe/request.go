@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -132,8 +133,7 @@ func (m *Metrics) counted(r *proxy.Record) {
 		add("prompt", u.Input)
 		add("cached", u.Cached)
 		add("completion", u.Output)
-		m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).
-			Add(t.Price.Call(u.Input, u.Cached, u.Output) + t.Price.Writes(u.Written, u.WrittenLong))
+		m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).Add(t.Price.Call(model.Usage(*u)))
 	}
 	if r.Call.Doubted {
 		u = nil

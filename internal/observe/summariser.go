@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
@@ -24,14 +26,17 @@ type Summariser struct {
 var _ condense.Summariser = Summariser{}
 
 func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
-	model := s.Models(r.Model)
-	if model.Name == "" {
-		model.Name = proxy.OtherModel
+	info := s.Models(r.Model)
+	if info.Name == "" {
+		info.Name = proxy.OtherModel
 	}
-	ctx, span := s.span(ctx, model.Name, r.Endpoint.BaseURL)
+	ctx, span := s.span(ctx, info.Name, r.Endpoint.BaseURL)
 	begun := time.Now()
 	reply, err := s.Summariser.Summarise(ctx, r)
-	s.Metrics.ownCall(s.Tenant, model, reply, err, time.Since(begun))
+	s.Metrics.ownCall(s.Tenant, info, reply, err, time.Since(begun))
+	if err == nil {
+		limit.Bill(ctx, info.Price.Call(model.Usage(reply.Usage)), info.Price.Known() && reply.Usage.Input > 0)
+	}
 	if span == nil {
 		return reply, err
 	}
@@ -66,7 +71,7 @@ func failureOf(err error) condense.Failure {
 }
 
 // ownCall meters a call of a summariser, whatever is made of its reply.
-func (m *Metrics) ownCall(tenant string, model proxy.ModelInfo, reply condense.Reply, err error, took time.Duration) {
+func (m *Metrics) ownCall(tenant string, info proxy.ModelInfo, reply condense.Reply, err error, took time.Duration) {
 	if err != nil {
 		m.own.seconds.WithLabelValues(tenant, "failed").Observe(took.Seconds())
 		m.own.failures.WithLabelValues(tenant, string(failureOf(err))).Inc()
@@ -74,9 +79,9 @@ func (m *Metrics) ownCall(tenant string, model proxy.ModelInfo, reply condense.R
 	}
 	m.own.seconds.WithLabelValues(tenant, "replied").Observe(took.Seconds())
 	u := reply.Usage
-	m.own.tokens.WithLabelValues(tenant, model.Name, "prompt").Add(float64(max(u.Input, 0)))
-	m.own.tokens.WithLabelValues(tenant, model.Name, "cached").Add(float64(max(u.Cached, 0)))
-	m.own.tokens.WithLabelValues(tenant, model.Name, "completion").Add(float64(max(u.Output, 0)))
-	m.savings.spentTokens.WithLabelValues(tenant, model.Name, "summariser").Add(float64(max(u.Input+u.Output, 0)))
-	m.savings.spentUSD.WithLabelValues(tenant, model.Name, "summariser").Add(max(model.Price.Call(u.Input, u.Cached, u.Output), 0))
+	m.own.tokens.WithLabelValues(tenant, info.Name, "prompt").Add(float64(max(u.Input, 0)))
+	m.own.tokens.WithLabelValues(tenant, info.Name, "cached").Add(float64(max(u.Cached, 0)))
+	m.own.tokens.WithLabelValues(tenant, info.Name, "completion").Add(float64(max(u.Output, 0)))
+	m.savings.spentTokens.WithLabelValues(tenant, info.Name, "summariser").Add(float64(max(u.Input+u.Output, 0)))
+	m.savings.spentUSD.WithLabelValues(tenant, info.Name, "summariser").Add(max(info.Price.Call(model.Usage(u)), 0))
 }

@@ -10,7 +10,7 @@ import (
 type bucket byte
 
 const (
-	meta      bucket = 'm' // format, secret, sizes
+	meta      bucket = 'm' // format, secret, sizes, accounts
 	threads   bucket = 't' // thread -> record
 	events    bucket = 'e' // thread, seq -> event
 	summaries bucket = 'y' // thread, seq -> summary text

@@ -58,6 +58,8 @@ func exercise(t *testing.T, s *Store) {
 	must(t, second(s.Trace(ctx, []session.Hash{{9}})))
 	must(t, s.Mark(ctx, []session.Hash{{9}}, session.Place{Thread: "t"}))
 	must(t, second(s.Session(ctx, "s")))
+	must(t, s.Enter(ctx, session.Entry{Experiment: "a", Sums: session.Sums{Nano: 1}}))
+	must(t, second(s.Experiment(ctx, "a")))
 	lease, err := s.Lock(ctx, "t", time.Minute)
 	must(t, err)
 	lease.Release()

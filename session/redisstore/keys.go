@@ -35,6 +35,9 @@ func (k keys) session(id session.SessionID) string { return k.prefix + "s:{" + t
 // unlisted are the threads of a session that are too many for its record.
 func (k keys) unlisted(id session.SessionID) string { return k.session(id) + "u" }
 
+// experiment is what the sessions of an experiment came to.
+func (k keys) experiment(name string) string { return k.prefix + "a:" + name }
+
 func (k keys) thread(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:t" }
 
 func (k keys) log(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:e" }

@@ -84,6 +84,16 @@ redis.call('HSET', KEYS[1], 'p', ARGV[1])
 return 1
 `
 
+// enterScript adds to an experiment. KEYS: experiment. ARGV: when the thread began, when the experiment begins if this is its first entry,
+// TTL in ms (0 none), then fields and what is added to them.
+const enterScript = `
+redis.call('HSETNX', KEYS[1], 'since', ARGV[2])
+if tonumber(ARGV[3]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
+if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'since')) then return 0 end
+for i = 4, #ARGV, 2 do redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1]) end
+return 1
+`
+
 // markScript notes which traces a thread leaves, and, where it is given their keys as well, makes them point to it. KEYS:
 // record, traces left, traces.... ARGV: traces, TTL in ms (0 none), lease in ms, what they point to. It returns 0 if there is
 // no such thread.

@@ -91,6 +91,14 @@ func (p *Panicking) Mark(ctx context.Context, traces []session.Hash, at session.
 	return p.enter("Mark").Mark(ctx, traces, at)
 }
 
+func (p *Panicking) Enter(ctx context.Context, c session.Entry) error {
+	return p.enter("Enter").Enter(ctx, c)
+}
+
+func (p *Panicking) Experiment(ctx context.Context, name string) (session.Experiment, error) {
+	return p.enter("Experiment").Experiment(ctx, name)
+}
+
 func (p *Panicking) Session(ctx context.Context, id session.SessionID) (session.Session, error) {
 	return p.enter("Session").Session(ctx, id)
 }

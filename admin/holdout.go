@@ -1,0 +1,34 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/holdout"
+)
+
+type holdoutBody struct {
+	Tenant string  `json:"tenant"`
+	Share  float64 `json:"share"`
+	holdout.Comparison
+}
+
+type holdoutList struct {
+	Holdouts []holdoutBody `json:"holdouts"`
+}
+
+// holdouts compares, for each tenant that holds sessions out, what those cost and the others.
+func (a *api) holdouts(r *http.Request, _ *query) (any, error) {
+	out := holdoutList{Holdouts: []holdoutBody{}}
+	for _, t := range a.o.Settings.Tenants() {
+		if t.Holdout == 0 {
+			continue
+		}
+		experiment, err := a.o.Forwarder.Experiment(r.Context(), t.Name, t.Holdout)
+		if err != nil {
+			return nil, fmt.Errorf("holdout of %s: %w", t.Name, err)
+		}
+		out.Holdouts = append(out.Holdouts, holdoutBody{t.Name, t.Holdout, holdout.Compare(&experiment, t.Holdout)})
+	}
+	return out, nil
+}

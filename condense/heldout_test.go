@@ -1,0 +1,48 @@
+package condense_test
+
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// decided is a condenser that has decided.
+type decided condense.Decision
+
+func (decided) Name() string                                { return "decided" }
+func (d decided) Condense(condense.Input) condense.Decision { return condense.Decision(d) }
+
+type jobOf struct {
+	condense.Job
+	need condense.Need
+}
+
+func (j jobOf) Need() condense.Need { return j.need }
+
+// TestHeldOut: a session that is held out is condensed for its window, or if that is asked for, and never shown in another view.
+func TestHeldOut(t *testing.T) {
+	asked := condense.Need{Reason: session.ReasonRequest}
+	for name, c := range map[string]struct {
+		decision condense.Decision
+		asked    condense.Need
+		job      bool
+		view     bool
+		kept     condense.Kept
+	}{
+		"nothing": {},
+		"a view":  {decision: condense.Decision{View: &session.View{}}},
+		"a view, asked for": {
+			decision: condense.Decision{View: &session.View{}}, asked: asked, view: true,
+		},
+		"soft":   {decision: condense.Decision{Job: jobOf{}}, kept: condense.KeptHeldOut},
+		"hard":   {decision: condense.Decision{Job: jobOf{need: condense.Need{Hard: true}}}, job: true},
+		"asked":  {decision: condense.Decision{Job: jobOf{}}, asked: asked, job: true},
+		"cooled": {decision: condense.Decision{Kept: condense.KeptCooling}, kept: condense.KeptCooling},
+	} {
+		d := condense.HeldOut{Condenser: decided(c.decision)}.Condense(condense.Input{Need: c.asked})
+		if (d.Job != nil) != c.job || (d.View != nil) != c.view || d.Kept != c.kept {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package boltstore
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+)
+
+// An experiment is a record of when it began, and one of each seat's sums: numbers of variable length.
+func experiment(name string) string { return meta.key("experiment:" + name) }
+
+func seat(name string, s session.Seat) string {
+	return experiment(name) + string([]byte{':', byte(s.Arm), byte(s.Group)})
+}
+
+// Enter implements session.Store.
+func (s *Store) Enter(ctx context.Context, c session.Entry) error {
+	return s.change(ctx, false, func(ch *change) error {
+		since := []int64{session.Opens(c, time.Now()).UnixMilli()}
+		if old := ch.get(experiment(c.Experiment)); old == nil {
+			ch.put(experiment(c.Experiment), numbers(since...))
+		} else if err := parseNumbers(old, &since[0]); err != nil {
+			return err
+		}
+		if c.Begun.UnixMilli() < since[0] {
+			return nil
+		}
+		key := seat(c.Experiment, c.Seat)
+		sum, err := parseSums(ch.get(key))
+		if err != nil {
+			return err
+		}
+		sum.Add(c.Sums)
+		ch.put(key, numbers(sum.Sessions, sum.Steps, sum.Unpriced, sum.Nano))
+		return nil
+	})
+}
+
+// Experiment implements session.Store.
+func (s *Store) Experiment(ctx context.Context, name string) (a session.Experiment, err error) {
+	keys := []string{experiment(name)}
+	for arm := range a.Arms {
+		for group := range a.Arms[arm] {
+			keys = append(keys, seat(name, session.Seat{Arm: session.Arm(arm), Group: group}))
+		}
+	}
+	err = s.read(ctx, keys, func(i int, value []byte) (err error) {
+		if i == 0 {
+			since := int64(0)
+			err = parseNumbers(value, &since)
+			a.Since = time.UnixMilli(since)
+			return err
+		}
+		a.Arms[(i-1)/session.Groups][(i-1)%session.Groups], err = parseSums(value)
+		return err
+	})
+	return a, err
+}
+
+func numbers(all ...int64) (out []byte) {
+	for _, n := range all {
+		out = binary.AppendVarint(out, n)
+	}
+	return out
+}
+
+func parseNumbers(b []byte, into ...*int64) error {
+	for _, n := range into {
+		size := 0
+		if *n, size = binary.Varint(b); size <= 0 {
+			return codec.ErrCorrupt
+		}
+		b = b[size:]
+	}
+	return nil
+}
+
+// parseSums reads sums; of a seat that has none, zero.
+func parseSums(b []byte) (t session.Sums, err error) {
+	if b != nil {
+		err = parseNumbers(b, &t.Sessions, &t.Steps, &t.Unpriced, &t.Nano)
+	}
+	return t, err
+}

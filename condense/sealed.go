@@ -41,3 +41,24 @@ func (in Input) Loop() int {
 
 // Waits reports whether a condensation has to wait for the end of the open tool loop.
 func (in Input) Waits() bool { return in.Loop() > 0 }
+
+// Began is the input of the request that an open tool loop began with, to whose view the loop's answers are bound, and the items that came
+// since. It reports false where there is no loop that needs its reasoning, or none of that is shown.
+func (in Input) Began() (began Input, since []session.Item, open bool) {
+	h, from := in.View.History, in.Loop()
+	if from == 0 {
+		return in, nil, false
+	}
+	for i, item := range in.View.Items {
+		if item.Index < 0 || item.Strip || h.Pos(item.Index) < from || !h.Messages[item.Index].Sealed {
+			continue
+		}
+		began = in
+		began.View = &session.View{
+			History: session.NewHistory(h.Chain[0], h.Messages[:item.Index]), Applied: in.View.Applied, Items: in.View.Items[:i:i],
+		}
+		began.Total = in.Fixed + total(in.Measure(began.View.Items))
+		return began, in.View.Items[i:], true
+	}
+	return in, nil, false
+}

@@ -19,7 +19,7 @@ type Request struct {
 	Endpoint  Endpoint
 	Model     string
 	System    string
-	Events    []string // user messages sent before User, one each
+	Events    []string // what stands before User in the user message, one after the other
 	User      string
 	MaxOutput int     // tokens the reply may have
 	Function  *Schema // a function that the model is made to call; nil: none

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -29,7 +30,7 @@ func (t *Turn) unabridged(
 			return fmt.Errorf("read condensations: %w", err)
 		}
 		t.show(t.project(fewer))
-		t.show(t.reshaped(t.shown.view))
+		t.show(t.reshaped(t.shown.view, math.MaxInt))
 		if !overWindow(t.input(condense.Need{})) {
 			return nil
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -54,11 +55,8 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 			return report
 		}
 	}
-	if shapes(in, decision) {
-		t.show(t.reshaped(*decision.View))
-		if report.Kept == Below {
-			report.Kept = Shaped
-		}
+	if t.shape(in, decision) && report.Kept == Below {
+		report.Kept = Shaped
 	}
 	return report
 }
@@ -90,9 +88,7 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 				return
 			}
 			decision := c.in.Tenant.Condenser.Condense(in)
-			if shapes(in, decision) {
-				c.show(c.reshaped(*decision.View))
-			}
+			c.shape(in, decision)
 			if decision.Job == nil || made == c.engine.o.Condenses {
 				report.Kept = Outcome(decision.Kept)
 				return
@@ -114,10 +110,24 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 	})
 }
 
-// shapes reports whether a condenser's view is to be shown. A view takes the sealed reasoning away, so it waits for the end of
-// a tool loop that needs it, unless the window is in danger.
-func shapes(in condense.Input, d condense.Decision) bool {
-	return d.View != nil && (!in.Waits() || overWindow(in))
+// shape shows the view that the condenser makes for this request, and reports whether it makes one. The answers of an open tool loop that
+// needs their reasoning are bound to the view that the loop began with, so that one stays before them, unless the window is in danger.
+func (t *Turn) shape(in condense.Input, d condense.Decision) bool {
+	if d.View == nil {
+		return false
+	}
+	began, since, open := in.Began()
+	if !open || overWindow(in) {
+		t.show(t.reshaped(*d.View, math.MaxInt))
+		return true
+	}
+	if d = t.in.Tenant.Condenser.Condense(began); d.View == nil {
+		return false
+	}
+	view := *in.View
+	view.Items = append(slices.Clip(d.View.Items), since...)
+	t.show(t.reshaped(view, t.history.Pos(since[0].Index)))
+	return true
 }
 
 // locking is how a job waits for its thread's lock while another request has it.

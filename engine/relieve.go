@@ -142,7 +142,7 @@ func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, l locking
 		return
 	}
 	if shape := t.in.Tenant.Condenser.Condense(t.input(t.wanted())); shape.View != nil {
-		t.show(t.reshaped(*shape.View))
+		t.show(t.reshaped(*shape.View, math.MaxInt))
 	}
 }
 

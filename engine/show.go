@@ -54,9 +54,7 @@ func (e *Engine) Show(p Past) (Shown, error) {
 // Shape shows the view as the tenant's condenser makes it for each request. Nothing is condensed.
 func (t *Turn) Shape() {
 	if in := t.input(t.wanted()); !t.in.Tenant.Observe && !t.spared(in) {
-		if d := t.in.Tenant.Condenser.Condense(in); shapes(in, d) {
-			t.show(t.reshaped(*d.View))
-		}
+		t.shape(in, t.in.Tenant.Condenser.Condense(in))
 	}
 }
 

@@ -13,7 +13,11 @@ func (t *Turn) size() session.Size {
 	if view.Identity() {
 		return session.Size{Events: len(view.Items), Tokens: t.counted().before.Tokens}
 	}
-	return session.Size{Events: len(view.Items), Tokens: t.counted().fixed + sum(t.itemTokens(view.Items))}
+	items := view.Items
+	if t.alternates() {
+		items, _ = t.written()
+	}
+	return session.Size{Events: len(view.Items), Tokens: t.counted().fixed + sum(t.itemTokens(items))}
 }
 
 // measured gives a condensation with token counts as the log keeps them: before calibration, which changes with time, and of what
@@ -39,11 +43,14 @@ func (t *Turn) ofMessages(p projection) int {
 func (t *Turn) itemTokens(items []session.Item) []int {
 	out := make([]int, len(items))
 	for i := range items {
-		if items[i].Index < 0 {
-			out[i] = t.summaryTokens(items[i].Summary)
-			continue
+		switch item := &items[i]; {
+		case item.Index >= 0:
+			out[i] = t.tokens(t.message(item))
+		case item.Summary != "":
+			out[i] = t.summaryTokens(item.Summary)
+		default: // a message of ours between others
+			out[i] = t.tokens(&session.Message{Raw: item.Raw, Digest: sha256.Sum256(item.Raw)})
 		}
-		out[i] = t.tokens(t.message(&items[i]))
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -47,10 +46,10 @@ func (t *Turn) project(applied []session.Condensation) projection {
 	return p
 }
 
-// reshaped is the view that a condenser made. What the model answered before was bound to another one, so no message shows
-// its sealed reasoning any more.
-func (t *Turn) reshaped(v session.View) projection {
-	t.bare(v.Items, math.MaxInt)
+// reshaped is the view that a condenser made. What the model answered before a position was bound to another one, so no message there
+// shows its sealed reasoning any more.
+func (t *Turn) reshaped(v session.View, end int) projection {
+	t.bare(v.Items, end)
 	p := projection{view: v, applied: t.shown.applied, shaped: true, seen: t.shown.seen}
 	t.keepNewest(&p)
 	return p
@@ -123,20 +122,28 @@ func (t *Turn) Forwarded() [][]byte {
 
 // messages are the view's, as they go upstream.
 func (t *Turn) messages() [][]byte {
-	items, record := slices.Clone(t.shown.view.Items), -1
+	items, record := t.written()
 	messages := make([][]byte, len(items))
 	for i := range items {
-		if items[i].Index < 0 {
-			items[i].Raw, record = t.in.Dialect.Note(items[i].Summary), i
-		}
 		messages[i] = items[i].Raw
 	}
 	if d, can := t.in.Dialect.(dialect.Marker); can && record >= 0 {
 		messages[record] = d.Mark(t.in.Split, messages, record)
-		items[record].Raw = messages[record]
-	}
-	if t.alternates() {
-		return alternate(t.in.Dialect, items)
 	}
 	return messages
+}
+
+// written are the view's items as they go upstream, and which of them is the record and nothing else; -1: none is.
+func (t *Turn) written() (items []session.Item, record int) {
+	items, record = slices.Clone(t.shown.view.Items), -1
+	for i := range items {
+		if items[i].Index < 0 {
+			items[i].Raw, record = t.in.Dialect.Note(items[i].Summary), i
+		}
+	}
+	if !t.alternates() {
+		return items, record
+	}
+	items = alternate(t.in.Dialect, items)
+	return items, slices.IndexFunc(items, func(i session.Item) bool { return i.Index < 0 && i.Summary != "" })
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -211,3 +212,45 @@ func TestARefusedLoopIsRefusedOnce(t *testing.T) {
 		t.Errorf("%d more requests were refused", got)
 	}
 }
+
+// TestManualThinkingUnderShapes: where thinking is switched on by hand, a condenser that shows another view at each request shows one and
+// the same for as long as a tool loop is open, since its answers are bound to that, and upstream refuses nothing.
+func TestManualThinkingUnderShapes(t *testing.T) {
+	masking, recent := condense.ObservationMasking{AttentionWindow: 4}, condense.RecentEvents{KeepFirst: 1, MaxEvents: 12}
+	for name, c := range map[string]condense.Condenser{
+		"masking": masking, "recent": recent, "browser": condense.BrowserOutput{AttentionWindow: 1},
+		"masking+recent": condense.Pipeline{Stages: []condense.Condenser{masking, recent}},
+		"masking+llm":    condense.Pipeline{Stages: []condense.Condenser{masking, llm(0, "", patience)}},
+		"trim+masking":   condense.Pipeline{Stages: []condense.Condenser{condense.ToolOutputTrim{MaxEventLength: 300}, masking}},
+		"recent+window":  condense.Pipeline{Stages: []condense.Condenser{recent, condense.ConversationWindow{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &sealedTalk{condensing(t, setup{condenser: c, upstream: fakeupstream.Options{Seals: fakeupstream.SealThinkingBlocks}}), nil}
+			s.history = append(s.history, say("system", "You help."))
+			shaped := false
+			for turn := range 6 {
+				for step := range 4 {
+					s.up.Script(fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: fmt.Sprintf("call_%d_%d", turn, step), Name: "fetch", Arguments: "{}"}}})
+				}
+				s.next()
+				last := s.openBody()
+				for step := range 4 {
+					s.send(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d_%d","content":%q}`, turn, step, strings.Repeat("a long result ", 40)))
+					if now := s.openBody(); !strings.HasPrefix(now, last) {
+						t.Errorf("turn %d, step %d: another prefix:\n%.3000s\nbefore:\n%.3000s", turn, step, now, last)
+					} else {
+						last = now
+					}
+				}
+				shaped = shaped || len(last) < len(strings.Join(s.history, ","))/2
+			}
+			if got := s.refusals(); got > 0 || !shaped {
+				t.Errorf("%d requests were refused, shaped %t", got, shaped)
+			}
+		})
+	}
+}
+
+// openBody is what was forwarded last, without its end.
+func (s *sealedTalk) openBody() string { return strings.TrimSuffix(string(s.forwarded().Body), "]}") }

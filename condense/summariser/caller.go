@@ -75,13 +75,14 @@ func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (conde
 	return reply(answer, r.Function), err
 }
 
+// request has all events in one user message: some servers take no two in a row.
 func (c Caller) request(r condense.Request) openai.ChatCompletionRequest {
 	out := openai.ChatCompletionRequest{
-		Model:    r.Model,
-		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleSystem, Content: r.System}},
-	}
-	for _, text := range append(slices.Clip(r.Events), r.User) {
-		out.Messages = append(out.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: text})
+		Model: r.Model,
+		Messages: []openai.ChatCompletionMessage{
+			{Role: openai.ChatMessageRoleSystem, Content: r.System},
+			{Role: openai.ChatMessageRoleUser, Content: strings.Join(append(slices.Clip(r.Events), r.User), "\n")},
+		},
 	}
 	constrain(&out, r)
 	if reasons(r.Model) {

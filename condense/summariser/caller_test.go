@@ -127,8 +127,7 @@ func TestOpenAIForms(t *testing.T) {
 				r.Format, r.Events = &condense.Schema{Name: "ranking", JSON: schema}, []string{"one", "two"}
 			},
 			`{"content":"{\"ids\":[1]}","tool_calls":[{"id":"2","type":"function","function":{"name":"note","arguments":"{}"}}]}`,
-			`"messages":[{"role":"system","content":"summarise"},{"role":"user","content":"one"},{"role":"user","content":"two"},` +
-				`{"role":"user","content":"events"}],` +
+			`"messages":[{"role":"system","content":"summarise"},{"role":"user","content":"one\ntwo\nevents"}],` +
 				`"response_format":{"type":"json_schema","json_schema":{"name":"ranking","schema":` + string(schema) + `,"strict":true}}`,
 			condense.Reply{Text: `{"ids":[1]}`, Finish: "tool_calls"},
 		},

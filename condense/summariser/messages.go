@@ -73,7 +73,7 @@ type block struct {
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// messagesRequest has all events in one user message: some servers take no two in a row. A form that the text must have is that of the
+// messagesRequest has all events in one user message, as in Chat Completions. A form that the text must have is that of the
 // arguments of a tool, which all of them know.
 func (c Caller) messagesRequest(r condense.Request) messagesRequest {
 	turn := userTurn{Role: "user"}

@@ -70,7 +70,7 @@ type responsesThinking struct {
 	Effort string `json:"effort"`
 }
 
-// responsesRequest has all events in one user message, as in the Messages API.
+// responsesRequest has all events in one user message, as in Chat Completions.
 func (c Caller) responsesRequest(r condense.Request, l lacks) responsesRequest {
 	out := responsesRequest{Model: r.Model, Instructions: r.System, Stream: true, Temperature: c.Temperature}
 	turn := userItem{Type: "message", Role: "user"}

@@ -48,6 +48,9 @@ func (a anthropic) Body(p *player, history []json.RawMessage) ([]byte, error) {
 	if len(p.run.Tools) > 0 {
 		body["tools"] = p.run.Tools
 	}
+	if p.o.Manual {
+		body["thinking"] = map[string]any{"type": "enabled", "budget_tokens": 1024}
+	}
 	if p.o.Stream {
 		body["stream"] = true
 	}

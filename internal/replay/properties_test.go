@@ -17,6 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
 // generatedSteps are the model calls of a generated run.
@@ -48,7 +49,7 @@ func generated(seed uint64) Run {
 		}
 		var calls, results []any
 		for i := range 1 + r.IntN(3) {
-			id := fmt.Sprintf("call_%d_%d_%d", seed, n, i)
+			id := fmt.Sprintf("call_of_the_run_%d_%d_%d", seed, n, i)
 			calls = append(calls, map[string]any{
 				"id": id, "type": "function", "function": map[string]string{"name": "look", "arguments": fmt.Sprintf(`{"shelf":%d}`, n)},
 			})
@@ -89,10 +90,10 @@ func summarising() []string {
 	return []string{config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention}
 }
 
-// everyCondenser is each condenser alone, and one of three pairs of them in a pipeline, so that each is first and second with several
-// others; with -short one of seven.
+// everyCondenser is each condenser alone, and each pair of them in a pipeline; with -short one of seven pairs, so that each is first and
+// second with another.
 func everyCondenser() []config.Condenser {
-	all, every := stages(), 3
+	all, every := stages(), 1
 	if testing.Short() {
 		every = 7
 	}
@@ -124,6 +125,7 @@ func asks(c config.Condenser) bool {
 type crew struct {
 	*Stage
 	form    fakeupstream.Seal
+	options Options      // of all plays
 	pattern int          // which answers of a play carry sealed reasoning by patterns
 	answers atomic.Int64 // of the play
 }
@@ -148,8 +150,11 @@ func newCrew(t *testing.T, up fakeupstream.Options, window int) *crew {
 			Name: nameOf(c), APIKeys: []config.APIKey{{SHA256: hex.EncodeToString(key[:])}}, Condenser: &c,
 		})
 	}
-	if window > 0 {
+	switch {
+	case window > 0:
 		cfg.Models = map[string]model.Info{Model: {ContextWindow: window, MaxOutput: 300}}
+	case up.Alternates:
+		cfg.Models = map[string]model.Info{Model: {ContextWindow: 128000, MaxOutput: 16384, Encoding: tokenize.O200k, AlternateRoles: true}}
 	}
 	var err error
 	if w.Stage, err = NewStage(*cfg, up); err != nil {
@@ -169,10 +174,10 @@ func (w *crew) play(t *testing.T, c config.Condenser, seed, pattern int, each fu
 	t.Helper()
 	w.pattern = pattern
 	w.answers.Store(0)
-	report, err := Play(t.Context(), generated(uint64(seed)), Options{
-		URL: func(int) string { return w.URL() }, Upstream: w.Upstream, Model: Model, Sealed: w.form != "", Each: each,
-		Headers: http.Header{"Authorization": {"Bearer " + nameOf(c)}},
-	})
+	o := w.options
+	o.URL, o.Upstream, o.Model, o.Sealed, o.Each = func(int) string { return w.URL() }, w.Upstream, Model, w.form != "", each
+	o.Headers = http.Header{"Authorization": {"Bearer " + nameOf(c)}}
+	report, err := Play(t.Context(), generated(uint64(seed)), o)
 	if err != nil {
 		t.Errorf("%s, pattern %d: %v", nameOf(c), pattern, err)
 	}
@@ -228,6 +233,102 @@ func TestSealedRunsCondenseLikePlainOnes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestManualThinking is invariant 35 where thinking is switched on by hand: nothing is refused, whatever view a condenser shows.
+func TestManualThinking(t *testing.T) {
+	for _, protocol := range []string{"chat", "messages"} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			w := newCrew(t, fakeupstream.Options{Seals: fakeupstream.SealThinkingBlocks}, 0)
+			w.options = Options{Manual: true, Protocol: protocol}
+			for n, c := range everyCondenser() {
+				w.play(t, c, n, 0, nil)
+			}
+		})
+	}
+}
+
+// rolesOf runs a test for an upstream that takes messages in any order, and for one that wants roles to alternate.
+func rolesOf(t *testing.T, run func(t *testing.T, up fakeupstream.Options)) {
+	for name, up := range map[string]fakeupstream.Options{"free": {}, "alternating": {Alternates: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, up)
+		})
+	}
+}
+
+// TestAClockCostsNothing is invariant 42: a first message that is another one at each step costs no further call of the summariser.
+func TestAClockCostsNothing(t *testing.T) {
+	rolesOf(t, func(t *testing.T, up fakeupstream.Options) {
+		w, asked := newCrew(t, up, 0), 0
+		for n, c := range everyCondenser() {
+			if !asks(c) {
+				continue
+			}
+			w.options = Options{}
+			want := w.play(t, c, n, 0, nil).OwnCalls
+			w.options = Options{Clock: true}
+			if got := w.play(t, c, n, 0, nil).OwnCalls; got > want {
+				t.Errorf("%s: %d calls of the summariser, %d without a clock", nameOf(c), got, want)
+			}
+			asked += want
+		}
+		if asked == 0 {
+			t.Error("nothing was summarised")
+		}
+	})
+}
+
+// TestTokensAreThoseOfUpstream: whatever the condenser, X-Dewpoint-Tokens tells what upstream counts of what it got.
+func TestTokensAreThoseOfUpstream(t *testing.T) {
+	count := cookbook(t)
+	rolesOf(t, func(t *testing.T, up fakeupstream.Options) {
+		up.CountTokens = count
+		w := newCrew(t, up, 0)
+		w.options = Options{Counter: count}
+		near := func(what string, told, want int) {
+			if off := told - want - tokenize.ReplyPriming; max(off, -off)*100 > want {
+				t.Errorf("%s: %d, upstream counts %d", what, told, want)
+			}
+		}
+		for n, c := range everyCondenser() {
+			w.play(t, c, n, 0, func(s Step) {
+				var before, after int
+				if _, err := fmt.Sscanf(s.Tokens, "%d;%d", &before, &after); err != nil {
+					t.Fatalf("step %d: tokens %q: %v", s.Number, s.Tokens, err)
+				}
+				near(fmt.Sprintf("%s, step %d, sent", nameOf(c), s.Number), before, s.Sent)
+				near(fmt.Sprintf("%s, step %d, forwarded", nameOf(c), s.Number), after, s.Prompt)
+			})
+		}
+	})
+}
+
+// cookbook counts a message as OpenAI's cookbook does, from the JSON that arrived, and knows nothing of what the proxy counted.
+func cookbook(t *testing.T) func([]byte) int {
+	t.Helper()
+	encoder, err := tokenize.New().Encoder(tokenize.O200k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(raw []byte) int {
+		var m struct {
+			Role, Name, Content string
+			ToolCalls           []struct {
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+		}
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return encoder.Count(string(raw)) // the tools
+		}
+		n := 3 + encoder.Count(m.Role) + encoder.Count(m.Content)
+		for _, c := range m.ToolCalls {
+			n += 8 + encoder.Count(c.Function.Name) + encoder.Count(c.Function.Arguments)
+		}
+		return n
 	}
 }
 

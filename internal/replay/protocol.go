@@ -49,6 +49,9 @@ func (completions) Body(p *player, messages []json.RawMessage) ([]byte, error) {
 	if len(p.run.Tools) > 0 {
 		body["tools"] = p.run.Tools
 	}
+	if p.o.Manual {
+		body["thinking"] = map[string]any{"type": "enabled", "budget_tokens": 1024}
+	}
 	if p.o.Stream {
 		body["stream"] = true
 		body["stream_options"] = map[string]bool{"include_usage": true}

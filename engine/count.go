@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"runtime"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ func (t *Turn) count(place *session.Resolution) *counts {
 	c := &counts{tally: t.beginTally(place), fixed: t.fixed()}
 	t.countAhead(c.tally.From)
 	for p := c.tally.From + 1; p <= t.history.Len(); p++ {
-		c.tally.Cum = append(c.tally.Cum, c.tally.Total(p-1)+t.tokens(t.history.Message(p)))
+		c.tally.Cum = append(c.tally.Cum, c.tally.Total(p-1)+t.lastingTokens(t.history.Message(p)))
 	}
 	c.tally.System = t.systemTokens()
 	c.before = session.Size{Events: len(t.in.Split.Messages), Tokens: c.fixed + c.tally.System + c.tally.Total(t.history.Len())}
@@ -68,7 +69,7 @@ func (t *Turn) countAhead(from int) {
 func (t *Turn) beginTally(place *session.Resolution) session.Tally {
 	from := place.CountedFrom(t.counter.Encoding())
 	tally := session.Tally{Encoding: t.counter.Encoding(), From: from, Cum: make([]int, 1, t.history.Len()-from+1)}
-	tally.Count = func(p int) int { return t.tokens(t.history.Message(p)) }
+	tally.Count = func(p int) int { return t.lastingTokens(t.history.Message(p)) }
 	if from > 0 {
 		tally.Cum[0] = place.Known.Tokens
 	}
@@ -77,8 +78,11 @@ func (t *Turn) beginTally(place *session.Resolution) session.Tally {
 
 func (t *Turn) systemTokens() (n int) {
 	for i := range t.in.Split.Messages {
-		if m := &t.in.Split.Messages[i]; m.Kind == session.System {
+		switch m := &t.in.Split.Messages[i]; {
+		case m.Kind == session.System:
 			n += t.tokens(m)
+		case m.Lasting != nil:
+			n += t.tokens(m) - t.lastingTokens(m)
 		}
 	}
 	return n
@@ -118,10 +122,13 @@ func (t *Turn) atMost() int {
 
 // tokensAtMost bounds a message's tokens: a token has at least one byte, except in images and files.
 func (t *Turn) tokensAtMost(m *session.Message) int {
-	if known, ok := t.engine.counts.get(t.engine.counts.message(t.counter.Encoding(), m)); ok {
+	known, ok := t.engine.counts.get(t.engine.counts.message(t.counter.Encoding(), m))
+	switch {
+	case m.Lasting != nil:
+		return len(m.Raw)
+	case ok:
 		return known
-	}
-	if m.Attached {
+	case m.Attached:
 		return t.tokens(m)
 	}
 	return len(m.Raw)
@@ -132,6 +139,9 @@ func head(s string) string { return strings.Clone(s[:min(len(s), 64)]) }
 
 // tokens counts one message.
 func (t *Turn) tokens(m *session.Message) int {
+	if m.Lasting != nil { // its digest is of that
+		m = &session.Message{Raw: m.Raw, Digest: sha256.Sum256(m.Raw)}
+	}
 	return t.engine.counts.of(t.engine.counts.message(t.counter.Encoding(), m), func() int {
 		c, err := t.in.Dialect.Read(m.Raw)
 		if err != nil {

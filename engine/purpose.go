@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -21,7 +22,7 @@ func (t *Turn) readPurpose() session.Purpose {
 	}
 	system := ""
 	for i := range t.in.Split.Messages {
-		if m := &t.in.Split.Messages[i]; m.Kind == session.System {
+		if m := &t.in.Split.Messages[i]; m.Kind == session.System && m.Spoken == 0 {
 			system = t.text(m)
 			break
 		}
@@ -40,8 +41,10 @@ func (t *Turn) called() bool {
 	return slices.ContainsFunc(t.in.Split.Messages, func(m session.Message) bool { return m.Kind == session.Action })
 }
 
-func (t *Turn) text(m *session.Message) string {
-	c, err := t.in.Dialect.Read(m.Raw)
+func (t *Turn) text(m *session.Message) string { return textOf(t.in.Dialect, m) }
+
+func textOf(d dialect.Dialect, m *session.Message) string {
+	c, err := d.Read(m.Raw)
 	if err != nil {
 		return ""
 	}

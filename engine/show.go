@@ -78,6 +78,7 @@ func (t *Turn) reread(p Past) error {
 	if err != nil {
 		return fmt.Errorf("read logged messages: %w", err)
 	}
+	split = lasting(t.in.Dialect, split)
 	t.in.Split = &dialect.Request{Messages: split.Messages, Model: p.Model}
 	t.history, err = session.LoggedHistory(split.Messages, p.Chain)
 	return err

@@ -136,6 +136,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 	t.registry, t.store = registry, store
 	id := t.in.Settings.identify(t.in.Header, t.in.Split.Fields)
 	scope := t.in.Tenant.scope(secret, t.in.Credential, id.Key)
+	t.in.Split = lasting(t.in.Dialect, t.in.Split)
 	t.history = session.NewHistory(secret.Seed(scope), t.in.Split.Messages)
 	purpose := t.readPurpose()
 	if t.purpose = purpose; t.in.Compacts {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -143,6 +144,11 @@ func (t *Turn) written() (items []session.Item, record int) {
 	}
 	if !t.alternates() {
 		return items, record
+	}
+	for i := range items {
+		if items[i].Index >= 0 {
+			items[i].Kind = cmp.Or(t.in.Split.Messages[items[i].Index].Spoken, items[i].Kind)
+		}
 	}
 	items = alternate(t.in.Dialect, items)
 	return items, slices.IndexFunc(items, func(i session.Item) bool { return i.Index < 0 && i.Summary != "" })

@@ -37,6 +37,9 @@ type Message struct {
 	Sealed bool     // carries reasoning that its provider bound to all that stood before it
 
 	Attached bool // has parts that are not text: images and files, whose tokens are an estimate
+
+	Spoken  Kind   // of one that counts as a system message although the user or the assistant speaks in it: which of them. Else 0
+	Lasting []byte // what the client sends of it from the next request on, which Digest is of; nil: all of it
 }
 
 // History is the messages of one request with their chain. Positions count the messages in the chain from 1; system

@@ -48,7 +48,7 @@ func (a anthropic) Body(p *player, history []json.RawMessage) ([]byte, error) {
 	if len(p.run.Tools) > 0 {
 		body["tools"] = p.run.Tools
 	}
-	if p.o.Manual {
+	if p.o.Habits.Manual {
 		body["thinking"] = map[string]any{"type": "enabled", "budget_tokens": 1024}
 	}
 	if p.o.Stream {

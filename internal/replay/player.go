@@ -31,8 +31,13 @@ type Options struct {
 	Expect   Expectations     // what to hold the proxy to
 	Counter  func([]byte) int // tokens of any JSON; nil: a quarter of its bytes
 	Protocol string           // wire protocol: chat, the default, messages or responses
-	Manual   bool             // thinking is switched on by hand
-	Clock    bool             // the first message tells another time at each step
+	Habits   Habits           // of the agent
+}
+
+// Habits are what agents do.
+type Habits struct {
+	Manual bool // thinking is switched on by hand
+	Clock  bool // the first message tells another time at each step
 }
 
 // Step is one model call, as it was seen from both sides.
@@ -116,7 +121,7 @@ func (p *player) step(ctx context.Context, i int, c call) error {
 	for at, m := range p.sealed {
 		c.messages[at] = m
 	}
-	if p.o.Clock {
+	if p.o.Habits.Clock {
 		c.messages[1] = marshal(map[string]string{"role": "user", "content": fmt.Sprintf("It is %d minutes past twelve. Go on.", i)})
 	}
 	step, err := p.exchange(ctx, i, c, false)

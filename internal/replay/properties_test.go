@@ -242,7 +242,7 @@ func TestManualThinking(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			w := newCrew(t, fakeupstream.Options{Seals: fakeupstream.SealThinkingBlocks}, 0)
-			w.options = Options{Manual: true, Protocol: protocol}
+			w.options = Options{Habits: Habits{Manual: true}, Protocol: protocol}
 			for n, c := range everyCondenser() {
 				w.play(t, c, n, 0, nil)
 			}
@@ -270,14 +270,17 @@ func TestAClockCostsNothing(t *testing.T) {
 			}
 			w.options = Options{}
 			want := w.play(t, c, n, 0, nil).OwnCalls
-			w.options = Options{Clock: true}
+			if want < 2 { // its answers were no good, so that it was left alone
+				continue
+			}
+			w.options = Options{Habits: Habits{Clock: true}}
 			if got := w.play(t, c, n, 0, nil).OwnCalls; got > want {
 				t.Errorf("%s: %d calls of the summariser, %d without a clock", nameOf(c), got, want)
 			}
-			asked += want
+			asked++
 		}
-		if asked == 0 {
-			t.Error("nothing was summarised")
+		if asked < 5 {
+			t.Errorf("%d condensers compared", asked)
 		}
 	})
 }

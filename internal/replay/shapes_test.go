@@ -79,6 +79,39 @@ func (w *wire) message(i int) any {
 // fails sends the history and is refused.
 func (a *agent) fails(status int) *agent { a.send(status, "", nil, a.history...); return a }
 
+// What Aider 0.86 puts between the messages.
+const aidersFiles = "I have *added these files to the chat* so you can go ahead and edit them.\n\n"
+
+var aidersReminder = strings.Repeat("Each change is a block with what is searched for and what takes its place.\n", 3)
+
+// putBehind is a run whose files stand behind the history and change with each step, with a map before it and a reminder behind its newest
+// message, where they are given.
+func putBehind(out *[]wire, what, files, before, reminder string) {
+	a := newAgent(out, "a")
+	tasks := []string{"Add a counter to the " + what + ".", "Now count the errors, too.", "Print both at the end."}
+	if reminder != "" {
+		a.system += "\n" + reminder
+	}
+	for step, task := range tasks {
+		answer := fmt.Sprintf("Step %d is done: %s.go has what you asked for, and its test.", step, what)
+		var messages []any
+		if before != "" {
+			messages = append(messages, msg("user", before+fmt.Sprint("parser.go: ", step, " functions")), msg("assistant", "Ok, I won't edit those."))
+		}
+		messages = append(messages, a.history...)
+		asked := task
+		if reminder != "" {
+			asked += "\n\n" + reminder
+		}
+		messages = append(messages, msg("user", fmt.Sprintf("%sparser.go, version %d", files, step)), msg("assistant", "Ok."), msg("user", asked))
+		a.send(200, answer, nil, messages...)
+		a.history = append(a.history, msg("user", task), msg("assistant", answer))
+		if step == 0 {
+			a.history = append(a.history, msg("user", "I committed the changes with git hash 1a2b3c4."), msg("assistant", "Ok."))
+		}
+	}
+}
+
 // TestIdentity holds the shapes of what agents send to what a person would name them.
 func TestIdentity(t *testing.T) {
 	shapes := map[string]struct {
@@ -196,15 +229,16 @@ func TestIdentity(t *testing.T) {
 			newAgent(out, "a").user("You are a tester.").says("Ready.").user("test a").does(`{"c":"a"}`, "ok").says("Good.")
 			newAgent(out, "b").user("You are a tester.").says("Ready.").user("test b").does(`{"c":"b"}`, "ok").says("Good.")
 		}, "A1 A1 A1 B1 B1 B1"},
-		"files are put behind the history": {func(out *[]wire) { // each step leaves the thread where the files stood
-			a := newAgent(out, "a")
-			for step, task := range []string{"Add a counter to the parser.", "Now count the errors, too.", "Print both at the end."} {
-				answer := fmt.Sprintf("Step %d is done: parser.go has what you asked for, and its test.", step)
-				a.send(200, answer, nil, append(a.history[:len(a.history):len(a.history)],
-					msg("user", fmt.Sprintf("These are my files:\nparser.go, version %d", step)), msg("assistant", "Ok."), msg("user", task))...)
-				a.history = append(a.history, msg("user", task), msg("assistant", answer))
-			}
+		"files are put behind the history": {func(out *[]wire) { // in words that are not known: each step leaves the thread where they stood
+			putBehind(out, "parser", "These are my files:", "", "")
 		}, "A1 A2 A3"},
+		"Aider's files, map and reminder": {func(out *[]wire) {
+			putBehind(out, "parser", aidersFiles, "Here are summaries of some files present in my git repository.\n", aidersReminder)
+		}, "A1 A1 A1"},
+		"two runs of Aider's": {func(out *[]wire) {
+			putBehind(out, "lexer", aidersFiles, "Here are summaries of some files present in my git repository.\n", aidersReminder)
+			putBehind(out, "parser", aidersFiles, "Here are some READ ONLY files, provided for your reference.\n", "")
+		}, "A1 A1 A1 B1 B1 B1"},
 		"a first task is asked for again, in other words": {func(out *[]wire) {
 			newAgent(out, "a").user("count the lines").user("of x").does(`{"c":"wc x"}`, "3").says("Three.")
 			b := newAgent(out, "b").user("count the lines")

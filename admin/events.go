@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -50,11 +51,19 @@ func eventPage(t session.Thread, events []session.Event, content bool) eventList
 	for i, e := range events {
 		list.Events[i] = eventOf(t.ID, e)
 		if content && len(e.Payload) > 0 {
-			list.Events[i].Message = e.Payload
+			list.Events[i].Message = valueOf(e.Payload)
 		}
 	}
 	if n := len(events); n > 0 && events[n-1].Seq < t.Seq {
 		list.Next = events[n-1].Seq + 1
 	}
 	return list
+}
+
+// valueOf is a message as one value. In some protocols it is several elements of a list.
+func valueOf(raw []byte) json.RawMessage {
+	if json.Valid(raw) {
+		return raw
+	}
+	return slices.Concat([]byte{'['}, raw, []byte{']'})
 }

@@ -117,7 +117,7 @@ func (a *api) view(r *http.Request, q *query) (any, error) {
 	}
 	out := viewBody{viewHead: s.head(), Items: []viewItem{}}
 	for i, item := range s.View.Items {
-		row := viewItem{Kind: item.Kind.String(), Message: s.Messages[i]}
+		row := viewItem{Kind: item.Kind.String(), Message: valueOf(s.Messages[i])}
 		if item.Index < 0 {
 			row.Status = "summary"
 			if c := s.View.Summary(); c != nil {

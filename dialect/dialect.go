@@ -54,6 +54,9 @@ type Request struct {
 	Tools     []byte            // the raw tool definitions, nil if none
 	Fields    map[string]string // the session fields found, by their path
 
+	Kept   session.Kept // where upstream keeps what came before the messages
+	Stores bool         // upstream keeps the answer, so that a later request may go on from it
+
 	// NeedsReasoning says that the model takes an open tool loop only with the reasoning in it: Anthropic's manual thinking.
 	NeedsReasoning bool
 }
@@ -152,6 +155,8 @@ type Answer struct {
 	Usage  *session.Usage // nil if upstream did not report it
 	Finish string
 
+	ID          string   // under which upstream may keep it; empty: the protocol has none
+	Said        []byte   // as a message of a history; nil: it is too long, or that is not asked for in the protocol
 	Compactions []string // what split.Mark gives of each compaction in it
 }
 

@@ -11,7 +11,7 @@ import (
 // Bare has a body that upstream refused as it came forwarded without its sealed reasoning: what was answered to a condensed history
 // is bound to that. It reports whether that makes a difference. An open tool loop that needs its reasoning keeps its own.
 func (t *Turn) Bare() bool {
-	if t.relief.bared > 0 || t.changed() || !t.condensed() && !t.missed() {
+	if t.relief.bared > 0 || t.changed() || t.remote() || !t.condensed() && !t.missed() {
 		return false
 	}
 	p, end, sent := t.project(nil), endOfBonds(t.input(condense.Need{})), 0

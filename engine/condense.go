@@ -18,6 +18,8 @@ import (
 func (t *Turn) Condense(ctx context.Context) (report Report) {
 	report.Kept = Below
 	switch {
+	case t.remote():
+		return report
 	case t.in.Wish == WishOff:
 		report = Report{Kept: Off, Due: t.due()}
 		t.recall()

@@ -21,7 +21,8 @@ type learnt struct {
 	lost       *lru.Cache[session.ThreadID, int] // the last position whose sealed reasoning belongs to a history that is not shown any more
 	refused    *lru.Cache[source, refusal]       // of what was changed, by thread and model
 
-	ready *lru.Cache[session.ThreadID, session.CondensationID] // on top of which one
+	ready   *lru.Cache[session.ThreadID, session.CondensationID] // on top of which one
+	answers *lru.Cache[session.Hash, []byte]                     // that upstream keeps and the log does not have
 }
 
 // source names requests whose counts and windows are comparable: those of a tenant to an upstream for a model, and of one client of
@@ -68,7 +69,11 @@ func newLearnt() (*learnt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new cache of what is prepared: %w", err)
 	}
-	return &learnt{windows, alternates, raw, lost, refused, ready}, nil
+	answers, err := lru.New[session.Hash, []byte](answersKept)
+	if err != nil {
+		return nil, fmt.Errorf("new cache of answers: %w", err)
+	}
+	return &learnt{windows, alternates, raw, lost, refused, ready, answers}, nil
 }
 
 // purge forgets all: upstreams may have changed.

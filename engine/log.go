@@ -14,6 +14,7 @@ type logging struct {
 	done  chan struct{}      // closed when it is over
 	place session.Resolution // where the log has them; empty until then, and if they could not be written
 	cause session.Cause      // why a thread began, once it is over
+	said  []session.Message  // where upstream keeps what came before: the request's own, and what the log lacks of that
 }
 
 // Log returns a function that writes the request's new messages to the log, and reports whether there were any. It must be
@@ -28,6 +29,10 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 	return func(ctx context.Context) (bool, error) {
 		defer t.in.Body.Release()
 		defer close(l.done)
+		if t.remote() {
+			t.hold()
+			return false, nil
+		}
 		tally := t.counted().tally
 		ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 		defer cancel()
@@ -74,14 +79,22 @@ func (t *Turn) Answered(answer dialect.Answer) func(ctx context.Context) error {
 		ids = append(ids, c.ID)
 		arguments = append(arguments, argumentTexts(c.Arguments)...)
 	}
+	kept := t.keptTraces(answer)
 	return func(ctx context.Context) error {
 		t.awaitLog()
-		if t.logged == nil || t.logged.place.Thread.ID == "" {
+		if t.logged == nil {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 		defer cancel()
-		err := t.registry.Answered(ctx, &t.logged.place, answer.Text, ids, arguments)
+		place, err := &t.logged.place, error(nil)
+		switch seed := t.history.Chain[0]; {
+		case t.remote():
+			err = t.logKept(ctx, answer, slices.Concat(kept, session.CallTraces(seed, ids), session.AnswerTraces(seed, answer.Text, arguments)))
+		case place.Thread.ID != "":
+			t.keepAnswer(answer)
+			err = t.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...)
+		}
 		if errors.Is(err, session.ErrNotFound) { // the session was deleted meanwhile
 			return nil
 		}

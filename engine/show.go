@@ -30,6 +30,9 @@ type Shown struct {
 func (e *Engine) Show(p Past) (Shown, error) {
 	settings := e.settings.Load()
 	t := &Turn{engine: e, in: Input{Settings: settings, Tenant: settings.tenant(p.Tenant), Dialect: settings.dialect(p.Dialect)}}
+	if p.Purpose == session.PurposeKept {
+		t.in.Tenant = t.in.Tenant.passive()
+	}
 	if err := t.reread(p); err != nil {
 		return Shown{}, fmt.Errorf("show history: %w", err)
 	}

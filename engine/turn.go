@@ -108,6 +108,11 @@ func (e *Engine) Begin(ctx context.Context, in Input) (*Turn, error) {
 		return nil, err
 	}
 	t.prepareCounting()
+	if t.remote() {
+		t.in.Tenant = t.in.Tenant.passive()
+		t.show(t.project(nil))
+		return t, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, e.o.Limits.Store)
 	defer cancel()
 	applied, err := t.registry.Condensations(ctx, &t.place)
@@ -145,9 +150,14 @@ func (t *Turn) resolve(ctx context.Context) error {
 	if t.in.Asks {
 		purpose = session.PurposeCompaction
 	}
-	t.place, err = registry.Resolve(ctx, session.Query{
+	query := session.Query{
 		Scope: scope, Parent: id.Parent, Purpose: purpose, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
-	})
+	}
+	if t.remote() {
+		t.place, err = registry.ResolveKept(ctx, query, t.in.Split.Kept)
+	} else {
+		t.place, err = registry.Resolve(ctx, query)
+	}
 	if err != nil {
 		return fmt.Errorf("resolve: %w", err)
 	}

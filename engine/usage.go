@@ -102,7 +102,7 @@ func (t *Turn) Used(ours int, u session.Usage) (report Report) {
 		w.Ask(t.in.Upstream.BaseURL, t.in.Upstream.APIKey, t.in.Split.Model)
 	}
 	actual, thread := u.Input, t.place.Thread.ID
-	if actual <= 0 {
+	if actual <= 0 || t.remote() { // it is of what upstream keeps as well
 		return report
 	}
 	if t.shown.attached { // ours is an estimate, which tells nothing of theirs

@@ -69,7 +69,7 @@ func (r *request) unseal(d dialect.Compactor) error {
 		r.body.replace(body)
 		return nil
 	case errors.Is(err, engine.ErrForeign), errors.Is(err, engine.ErrOldKey):
-		r.seen.record.Compaction = CompactionRefused
+		r.seen.record.Condensed.Compaction = CompactionRefused
 		return errCompactionRefused(err)
 	case r.ctx.Err() != nil:
 		return upstreamError(r.ctx, err)
@@ -162,9 +162,9 @@ func (r *request) answer() (resp *http.Response, err error) {
 	})
 	switch {
 	case asked.record != "":
-		r.seen.record.Compaction = CompactionMade
+		r.seen.record.Condensed.Compaction = CompactionMade
 	case asked.ours:
-		r.seen.record.Compaction = CompactionFailed
+		r.seen.record.Condensed.Compaction = CompactionFailed
 	}
 	return resp, err
 }

@@ -77,6 +77,8 @@ type Asked struct {
 
 // Condensed is what condensing did for a request.
 type Condensed struct {
+	Compaction Compaction // what became of one of ours; empty: there was none
+
 	Did   string         // an engine.Outcome, with the cause after failed, or store_away; empty: it had no part
 	Whole engine.Outcome // why nothing was condensed although a limit of the condenser was exceeded; empty: none was, or it was condensed
 }

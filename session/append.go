@@ -195,12 +195,12 @@ func SystemDigest(digests []Hash) Hash {
 	return d
 }
 
-// Answered remembers what the client was told: traces of the answer, and that this history has got one. Positions are
-// those of a resolution that was appended.
-func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, callIDs, arguments []string) error {
+// Answered remembers what the client was told: traces of the answer, with those of the ids under which upstream keeps it, and that this
+// history has got one. Positions are those of a resolution that was appended.
+func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, callIDs, arguments []string, kept ...Hash) error {
 	h := res.query.History
 	seed := h.Chain[0]
-	traces := slices.Concat([]Hash{AnsweredTrace(h.Head())}, CallTraces(seed, callIDs), AnswerTraces(seed, text, arguments))
+	traces := slices.Concat([]Hash{AnsweredTrace(h.Head())}, kept, CallTraces(seed, callIDs), AnswerTraces(seed, text, arguments))
 	at := Place{Thread: res.Thread.ID, Session: res.Thread.Session, Pos: h.Len()}
 	if err := r.store.Mark(ctx, traces, at); err != nil {
 		return fmt.Errorf("mark answer: %w", err)

@@ -9,6 +9,7 @@ const (
 	PurposeTitle      Purpose = "title"      // names the conversation
 	PurposeSuggestion Purpose = "suggestion" // guesses what the user types next
 	PurposeCompaction Purpose = "compaction" // the agent's own summary of its history
+	PurposeKept       Purpose = "kept"       // upstream keeps the history: it is logged, and never condensed
 	PurposeProbe      Purpose = "probe"      // asks for one token, to see whether the history is taken, or what it takes
 )
 

@@ -11,7 +11,7 @@
 //	{...}, {...}    items of one turn
 //	"..."           the instructions
 //
-// A history that upstream keeps (previous_response_id, conversation) is not in the request, and so is none that could be shortened.
+// A history that upstream keeps (previous_response_id, conversation) is not in the request, which says where it is (dialect.Request.Kept).
 //
 // https://platform.openai.com/docs/api-reference/responses/create
 package responses
@@ -49,7 +49,7 @@ var (
 func New(o split.Options) *Dialect {
 	return &Dialect{split.New(split.Format{
 		List:    list,
-		Members: []string{"model", "stream", "max_output_tokens", "instructions", "tools", "previous_response_id", "conversation"},
+		Members: []string{"model", "stream", "max_output_tokens", "instructions", "tools", "store", "previous_response_id", "conversation"},
 		Version: version, Texts: []string{"input_text", "output_text", "text"}, Drop: []string{"annotations", "logprobs"},
 		Skip: func(rawjson.Value) bool { return false }, Reader: newReader,
 	}, o)}
@@ -59,25 +59,13 @@ func New(o split.Options) *Dialect {
 func (d *Dialect) Name() string { return "responses" }
 
 // Split checks and slices a body. The error is a *dialect.Error.
-func (d *Dialect) Split(body []byte) (*dialect.Request, error) {
-	kept := "" // where upstream keeps the history
-	r, err := d.bodies.Split(body, func(w *split.Walker, r *dialect.Request) {
-		finish(w, r)
-		for _, name := range [...]string{"previous_response_id", "conversation"} {
-			if v := w.Member(name); v.Kind != 0 && v.Kind != rawjson.Null {
-				kept = name
-			}
-		}
-	})
-	if err == nil && kept != "" {
-		return nil, &dialect.Error{Code: dialect.CodeUnsupported, Param: kept, Message: "the history is kept by upstream"}
-	}
-	return r, err
-}
+func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }
 
 func finish(w *split.Walker, r *dialect.Request) {
 	r.Model, r.Stream = w.Member("model").Text(), w.Member("stream").Kind == rawjson.True
 	r.MaxOutput = split.Integer(w.Member("max_output_tokens"))
+	r.Stores = w.Member("store").Kind != rawjson.False
+	r.Kept = session.Kept{Answer: split.Cut(w.Member("previous_response_id").Text()), Conversation: conversation(w.Member("conversation"))}
 	if tools := w.Member("tools"); tools.Kind == rawjson.Array {
 		r.Tools = tools.Raw
 	}
@@ -85,6 +73,14 @@ func finish(w *split.Walker, r *dialect.Request) {
 		first := session.Message{Raw: told.Raw, Kind: session.System, Digest: instructionsDigest(w.Digest(), told)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
 	}
+}
+
+// conversation is the id of one, which stands alone or in an object.
+func conversation(v rawjson.Value) string {
+	if v.Kind == rawjson.Object {
+		v = split.Member(v, "id")
+	}
+	return split.Cut(v.Text())
 }
 
 // Note writes a user message that carries text. What is not UTF-8 in it becomes U+FFFD.

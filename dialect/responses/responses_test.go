@@ -88,8 +88,7 @@ func TestSplitRefuses(t *testing.T) {
 	f(`{"input":"a","input":"b"}`, dialect.CodeDuplicateKey, "input")
 	f(`{"input":[{"role":"user","cont\u0065nt":"a"}]}`, dialect.CodeEscapedKey, "input[0].content")
 	f(`{"input":[{"type":"function_call","Call_ID":"a"}]}`, dialect.CodeDuplicateKey, "input[0].Call_ID")
-	f(`{"previous_response_id":"r","input":"a"}`, dialect.CodeUnsupported, "previous_response_id")
-	f(`{"input":"a","conversation":{"id":"c"}}`, dialect.CodeUnsupported, "conversation")
+	f(`{"input":"a","previous_response_id":"r","previous_response_id":"s"}`, dialect.CodeDuplicateKey, "previous_response_id")
 	f(`{"input":[{"role":"tool","content":"a"}]}`, dialect.CodeUnsupported, "input")
 	f(`{"input":[]}`, dialect.CodeUnsupported, "input")
 	f(`{"input":{}}`, dialect.CodeUnsupported, "input")
@@ -373,5 +372,22 @@ func TestFailure(t *testing.T) {
 	want := "event: error\ndata: {\"type\":\"error\",\"sequence_number\":0,\"message\":\"m\",\"param\":null,\"code\":\"c\"}\n\n"
 	if got := string(d.Event(failure)); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestKept(t *testing.T) {
+	for body, want := range map[string]session.Kept{
+		`{"input":"a"}`: {},
+		`{"input":"a","previous_response_id":null,"conversation":null}`:       {},
+		`{"previous_response_id":"r","input":"a"}`:                            {Answer: "r"},
+		`{"input":"a","conversation":"c"}`:                                    {Conversation: "c"},
+		`{"input":[{"role":"user","content":"a"}],"conversation":{"id":"c"}}`: {Conversation: "c"},
+	} {
+		if r := splitOf(t, body); r.Kept != want || !r.Stores || len(r.Messages) != 1 {
+			t.Errorf("%s: %+v, %d messages", body, r.Kept, len(r.Messages))
+		}
+	}
+	if splitOf(t, `{"input":"a","store":false}`).Stores {
+		t.Error("it is stored")
 	}
 }

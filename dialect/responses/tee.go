@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -31,13 +32,15 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 }
 
 // reply is what is known of an answer, and of an event of a stream.
-type reply struct{ kind, status, output, usage, incomplete, reason, item, response rawjson.Value }
+type reply struct{ kind, id, status, output, usage, incomplete, reason, item, response rawjson.Value }
 
 // Slot gives the place of a known key.
 func (r *reply) Slot(name []byte) *rawjson.Value {
 	switch string(name) {
 	case "type":
 		return &r.kind
+	case "id":
+		return &r.id
 	case "status":
 		return &r.status
 	case "output":
@@ -87,7 +90,9 @@ type answer struct {
 	texts     []string
 	calls     []session.Call
 	compacted []string
-	text, arg int // bytes of texts and arguments so far
+	id        string
+	said      []byte // its items, with commas between them
+	text, arg int    // bytes of texts and arguments so far
 	items     int
 	finish    string
 	usage     *session.Usage
@@ -97,7 +102,12 @@ func (a *answer) add(v rawjson.Value) {
 	if v.Kind != rawjson.Object {
 		return
 	}
-	a.items++
+	if a.items++; a.items > 1 {
+		a.said = append(a.said, ',')
+	}
+	if a.said = append(a.said, v.Raw...); len(a.said) > mostText {
+		a.said = a.said[:mostText+1] // what comes after that is not kept
+	}
 	it := item{raw: v.Raw}
 	split.Fill(&it, v.Raw)
 	r := reading{}
@@ -126,6 +136,7 @@ func (a *answer) end(r *reply) {
 			a.add(element)
 		}
 	}
+	a.id = split.Cut(r.id.Text())
 	reason := replyOf(r.incomplete).reason
 	a.finish = split.Cut(split.FirstText(reason.Text(), r.status.Text()))
 	a.meter(r.usage)
@@ -150,7 +161,10 @@ func (a *answer) meter(report rawjson.Value) {
 }
 
 func (a *answer) give() dialect.Answer {
-	out := dialect.Answer{Calls: append([]session.Call(nil), a.calls...), Finish: a.finish, Compactions: slices.Clone(a.compacted)}
+	out := dialect.Answer{ID: a.id, Calls: append([]session.Call(nil), a.calls...), Finish: a.finish, Compactions: slices.Clone(a.compacted)}
+	if len(a.said) <= mostText {
+		out.Said = bytes.Clone(a.said)
+	}
 	if a.text <= mostText {
 		out.Text = strings.Join(a.texts, "\n")
 	}

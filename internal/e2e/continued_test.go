@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -152,4 +154,89 @@ func (p *process) counted(line string) {
 			p.t.Fatalf("never counted: %s", line)
 		}
 	}
+}
+
+// TestKeptByUpstream: where upstream keeps the history, the request passes as it came, and the log has what was said and answered: on any
+// replica, after a restart, without a session key.
+func TestKeptByUpstream(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	config := s.configAt(t, embedded(newStore(t))+"\nmodels: {gpt-x: {context_window: 3000, max_output: 100}}", 8)
+	p := serve(t, "--config", config)
+	var session, thread string
+	ask := func(streamed bool, call fakeupstream.Answer, format string, values ...any) (id string) {
+		t.Helper()
+		s.Upstream.Script(call)
+		body := fmt.Sprintf(`{"model":"gpt-x","stream":%t,"instructions":"Be brief.",`+format+"}", append([]any{streamed}, values...)...)
+		a := sendTo(t, p, "/responses", []byte(body))
+		text, err := a.rest()
+		ok(t, err)
+		if got := string(lastBody(s.Upstream)); got != body {
+			t.Errorf("%s\nwas forwarded as %s", body, got)
+		}
+		session, thread = a.Header.Get("X-Dewpoint-Session"), a.Header.Get("X-Dewpoint-Thread")
+		if why := a.Header.Get("X-Dewpoint-Unread"); why != "" || session == "" {
+			t.Errorf("%s: unread: %q, in session %q", body, why, session)
+		}
+		return regexp.MustCompile(`"id":"(resp_\w+)"`).FindStringSubmatch(text)[1]
+	}
+	said := func(text string) fakeupstream.Answer { return fakeupstream.Answer{Content: text} }
+	calls := func(id string) fakeupstream.Answer {
+		return fakeupstream.Answer{Content: "Let me look.", ToolCalls: []fakeupstream.ToolCall{{ID: id, Name: "run", Arguments: `{"command":"make"}`}}}
+	}
+	result := func(n int) string {
+		return fmt.Sprintf(`"input":[{"type":"function_call_output","call_id":"call_%d","output":"%s"}]`, n, strings.Repeat("a line of a log ", 150))
+	}
+	id := ask(false, calls("call_0"), `"input":"Repair the build of the parcel service."`)
+	first, main := session, thread
+	branch := id
+	for n := range 6 {
+		id = ask(n%2 == 0, calls(fmt.Sprintf("call_%d", n+1)), `"previous_response_id":%q,`+result(n), id)
+		if session != first || thread != main {
+			t.Errorf("step %d is in thread %s of session %s, not %s of %s", n, thread, session, main, first)
+		}
+		if n == 3 {
+			p.terminate()
+			p.wait()
+			p = serve(t, "--config", config)
+		}
+	}
+	ask(true, said("It is done."), `"previous_response_id":%q,`+result(6), id)
+	want := []string{"system", "user"}
+	for range 7 {
+		want = append(want, "action", "observation")
+	}
+	if got := p.logged(first, main); !slices.Equal(got, append(want, "agent")) {
+		t.Errorf("logged %v", got)
+	}
+	if text := string(p.administer(http.MethodGet, "/sessions/"+first+"/threads/"+main+"/events?content=true", http.StatusOK)); strings.Count(text, "Let me look.") != 7 || !strings.Contains(text, "It is done.") {
+		t.Errorf("logged %s", text)
+	}
+	p.administer(http.MethodGet, "/sessions/"+first+"/threads/"+main+"/view", http.StatusOK)
+
+	ask(false, said("Another try."), `"previous_response_id":%q,`+result(0), branch)
+	if session != first || thread == main {
+		t.Errorf("a branch is in thread %s of session %s", thread, session)
+	}
+
+	ask(false, said("Hello."), `"conversation":"conv_1","input":"Say hello to the crew."`)
+	apart, talk := session, thread
+	ask(true, said("Goodbye."), `"conversation":"conv_1","input":"And goodbye."`)
+	if apart == first || session != apart || thread != talk {
+		t.Errorf("a conversation is in thread %s of session %s, then %s of %s", talk, apart, thread, session)
+	}
+	if got := p.logged(apart, talk); !slices.Equal(got, []string{"system", "user", "agent", "user", "agent"}) {
+		t.Errorf("logged %v", got)
+	}
+}
+
+// logged is the kinds of what a thread's log has.
+func (p *process) logged(session, thread string) (kinds []string) {
+	p.t.Helper()
+	var page struct{ Events []struct{ Kind string } }
+	ok(p.t, json.Unmarshal(p.administer(http.MethodGet, "/sessions/"+session+"/threads/"+thread+"/events", http.StatusOK), &page))
+	for _, e := range page.Events {
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
 }

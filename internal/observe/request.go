@@ -70,8 +70,8 @@ func (m *Metrics) ended(r *proxy.Record, id string) {
 	if why := r.Condensed.Whole; why != "" {
 		m.history.whole.WithLabelValues(r.Tenant, string(why)).Inc()
 	}
-	if r.Compaction != "" {
-		m.history.compacted.WithLabelValues(r.Tenant, string(r.Compaction)).Inc()
+	if c := r.Condensed.Compaction; c != "" {
+		m.history.compacted.WithLabelValues(r.Tenant, string(c)).Inc()
 	}
 	if r.Unread != "" {
 		m.traffic.unread.WithLabelValues(r.Tenant, r.Unread).Inc()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -74,11 +75,28 @@ func (n *namer) name(session, thread string) string {
 	return n.threads[thread]
 }
 
+// Where a capture goes on from an answer that upstream keeps, the stand-in's answer has another id than upstream's had, and its calls have the
+// ids that the results name.
+var (
+	previous = regexp.MustCompile(`"previous_response_id":\s*"[^"]*"`)
+	called   = regexp.MustCompile(`"call_id":\s*"([^"]*)"`)
+	kept     = regexp.MustCompile(`"id":"(resp_\w+)"`)
+)
+
 // exchangeAll sends captured requests through the stage's proxy and names what each resolved to.
 func exchangeAll(t *testing.T, stage *Stage, names *namer, requests []wire) string {
 	t.Helper()
 	var out []string
+	var answered []byte // the id of the last answer that upstream keeps
 	for i, w := range requests {
+		if i+1 < len(requests) && previous.Match(requests[i+1].body) {
+			for n, id := range called.FindAllSubmatch(requests[i+1].body, len(w.Answer.ToolCalls)) {
+				w.Answer.ToolCalls[n].ID = string(id[1])
+			}
+		}
+		if answered != nil {
+			w.body = previous.ReplaceAll(w.body, slices.Concat([]byte(`"previous_response_id":"`), answered, []byte{'"'}))
+		}
 		if path, _, _ := strings.Cut(w.Path, "?"); slices.ContainsFunc([]string{"/chat/completions", "/messages", "/responses"}, func(end string) bool { return strings.HasSuffix(path, end) }) {
 			stage.Upstream.Script(w.answer())
 		}
@@ -99,12 +117,16 @@ func exchangeAll(t *testing.T, stage *Stage, names *namer, requests []wire) stri
 		if err != nil {
 			t.Fatalf("request %d: %v", i+1, err)
 		}
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
 			t.Fatalf("request %d: %v", i+1, err)
+		}
+		if id := kept.FindSubmatch(text); id != nil {
+			answered = id[1]
 		}
 		resp.Body.Close()
 		if name := resp.Header.Get("X-Dewpoint-Session"); name != "" && w.Answer.Status > 0 && resp.StatusCode != w.Answer.Status {
-			t.Fatalf("request %d: status %d, want %d", i+1, resp.StatusCode, w.Answer.Status)
+			t.Fatalf("request %d: status %d, want %d: %s", i+1, resp.StatusCode, w.Answer.Status, text)
 		}
 		out = append(out, names.name(resp.Header.Get("X-Dewpoint-Session"), resp.Header.Get("X-Dewpoint-Thread")))
 	}
@@ -171,7 +193,7 @@ var captured = []struct{ run, want string }{
 	{"qwen--tui", "A1 A1 A1 A2 A1 A1 A1 A3"}, // guesses of what the user types next
 	{"sdk-langchain--invoke", "A1 A1 A1 A1"},
 	{"sdk-openai--loop", "A1 A1 A1 A1"},
-	{"sdk-openai--responses", "A1 - - -"}, // upstream keeps the history
+	{"sdk-openai--responses", "A1 A1 A1 A1"}, // upstream keeps the history
 	{"sdk-openai--stream", "A1 A1 A1 A1"},
 	{"sdk-openai-agents--chat-stream", "A1 A1 A1 A1"},
 	{"sdk-vercel-ai--stream", "A1 A1 A1 A1"},

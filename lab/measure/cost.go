@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,7 +26,8 @@ import (
 // measureCost plays all runs under every plan, and writes the table to out or into a document.
 func measureCost(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("cost", flag.ContinueOnError)
-	maxTokens := fs.Float64("max-tokens", 32000, "limit of the rolling condensers")
+	maxTokens := fs.Float64("max-tokens", 48000, "limit of the rolling condensers")
+	fixed := fs.Int("fixed", fixedTokens, "tokens of the system prompt and the tools, made up where they were not recorded")
 	only := fs.String("only", "", "the one row to measure, next to no condensing")
 	doc := fs.String("doc", "", "document to put the table into")
 	if err := fs.Parse(args); err != nil {
@@ -36,6 +40,11 @@ func measureCost(ctx context.Context, args []string, out io.Writer) error {
 	count, err := newCounter()
 	if err != nil {
 		return err
+	}
+	for i := range recorded {
+		if recorded[i], err = furnished(recorded[i], *fixed, count); err != nil {
+			return err
+		}
 	}
 	var rows []row
 	for i, p := range plans(*maxTokens) {
@@ -83,8 +92,8 @@ func play(ctx context.Context, p plan, recorded []replay.Run, count func([]byte)
 			reports, err := work(ctx, p, next, count)
 			mu.Lock()
 			defer mu.Unlock()
-			for _, report := range reports {
-				out.add(report)
+			for _, p := range reports {
+				out.add(p)
 			}
 			errs = append(errs, err)
 		})
@@ -96,8 +105,14 @@ func play(ctx context.Context, p plan, recorded []replay.Run, count func([]byte)
 // kept is how many requests the fake upstream remembers: more than one step makes.
 const kept = 64
 
+// played is what came of a run, with the tokens that its agent wrote.
+type played struct {
+	replay.Report
+	written int
+}
+
 // work plays runs on one stage. Each is a session of its own, and begins with a cold prompt cache.
-func work(ctx context.Context, p plan, next <-chan replay.Run, count func([]byte) int) (reports []replay.Report, err error) {
+func work(ctx context.Context, p plan, next <-chan replay.Run, count func([]byte) int) (reports []played, err error) {
 	run, more := <-next
 	if !more {
 		return nil, nil
@@ -118,9 +133,51 @@ func work(ctx context.Context, p plan, next <-chan replay.Run, count func([]byte
 		if err != nil {
 			return reports, err
 		}
-		reports = append(reports, report)
+		reports = append(reports, played{report, said(run, count)})
 	}
 	return reports, nil
+}
+
+// furnished gives a run whose tools were not recorded some of our own making, so that what every request repeats, the system prompt and
+// the tools, is as large as in use.
+func furnished(run replay.Run, tokens int, count func([]byte) int) (replay.Run, error) {
+	missing := tokens
+	for _, m := range run.Messages {
+		if roleOf(m) != "system" {
+			break
+		}
+		missing -= count(m)
+	}
+	if missing <= 0 || len(run.Tools) > len("null") {
+		return run, nil
+	}
+	made, err := json.Marshal([]any{map[string]any{"type": "function", "function": map[string]any{
+		"name": "run", "description": strings.Repeat(" word", missing), "parameters": map[string]any{"type": "object"},
+	}}})
+	if err != nil {
+		return run, fmt.Errorf("make up tools: %w", err)
+	}
+	run.Tools = made
+	return run, nil
+}
+
+func roleOf(message json.RawMessage) string {
+	var m struct{ Role string }
+	if json.Unmarshal(message, &m) != nil {
+		return ""
+	}
+	return m.Role
+}
+
+// said is the tokens of what the agent says in a run.
+func said(run replay.Run, count func([]byte) int) int {
+	total := count(run.Final)
+	for _, m := range run.Messages {
+		if roleOf(m) == "assistant" {
+			total += count(m)
+		}
+	}
+	return total
 }
 
 // playOne plays one run. A refusal ends it.
@@ -167,10 +224,10 @@ func (f *refusals) look() bool {
 	return len(f.found) > before
 }
 
-func (r *row) add(o replay.Report) {
+func (r *row) add(o played) {
 	r.steps += o.Steps
 	r.condensed += o.Condensed
-	u := use{sent: o.Sent, forwarded: o.Forwarded, cached: o.Cached, own: o.Own, answers: o.OwnCalls}
+	u := use{sent: o.Sent, forwarded: o.Forwarded, cached: o.Cached, own: o.Own, answers: o.OwnCalls, written: o.written, steps: o.Steps}
 	r.runs[o.Name] = u
 	r.use.add(u)
 	r.refused = append(r.refused, o.Violations...)
@@ -196,10 +253,60 @@ func write(w io.Writer, rows []row) {
 		}
 		fmt.Fprintf(w, " %d |\n", r.losers(rows[0]))
 	}
+	byLength(w, rows)
 }
 
-// losing is the price at which runs that cost more than without condensing are counted.
-const losing = 2
+// byLength writes what each row saves in short, middle and long runs, and what the run costs that fares worst.
+func byLength(w io.Writer, rows []row) {
+	p := prices()[common]
+	bands := []struct {
+		name  string
+		below int // steps
+	}{{"short runs", 20}, {"middle runs", 80}, {"long runs", 1 << 30}}
+	fmt.Fprintf(w, "\n### By length of the run, %s\n\n| condenser |", p.name)
+	from := 0
+	for _, b := range bands {
+		fmt.Fprintf(w, " %s, %d from %d steps |", b.name, len(rows[0].between(from, b.below)), from)
+		from = b.below
+	}
+	fmt.Fprintln(w, " worst run |\n|---|---|---|---|---|")
+	for _, r := range rows {
+		fmt.Fprintf(w, "| %s |", r.name)
+		from, worst := 0, ""
+		least := math.Inf(1)
+		for _, b := range bands {
+			var own, base use
+			for _, name := range r.between(from, b.below) {
+				u, whole := r.runs[name], rows[0].runs[name]
+				own.add(u)
+				base.add(whole)
+				if saved := 1 - p.cost(u)/p.cost(whole); saved < least {
+					least, worst = saved, p.saving(u, whole)
+				}
+			}
+			fmt.Fprintf(w, " %s |", p.saving(own, base))
+			from = b.below
+		}
+		fmt.Fprintf(w, " %s |\n", worst)
+	}
+}
+
+// between names the runs of a number of steps.
+func (r *row) between(from, below int) (names []string) {
+	for name, u := range r.runs {
+		if from <= u.steps && u.steps < below {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// common is the price that most providers have, and losing the one at which runs that cost more than without condensing are counted.
+const (
+	common = 1
+	losing = 2
+)
 
 // losers counts the runs that cost more than under another row, by more than the noise of a few tokens.
 func (r *row) losers(base row) int {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -109,8 +108,7 @@ func sized(run replay.Run, count func([]byte) int, random *rand.Rand) sizes {
 	added := 0
 	for i, m := range run.Messages {
 		added += count(m)
-		var message struct{ Role string }
-		if json.Unmarshal(m, &message) == nil && message.Role == "assistant" || i == len(run.Messages)-1 {
+		if roleOf(m) == "assistant" || i == len(run.Messages)-1 {
 			r.steps = append(r.steps, added)
 			r.cold = append(r.cold, len(r.cold) > 0 && random.Float64() < idleShare)
 			added = 0

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
 func TestCosts(t *testing.T) {
@@ -23,6 +24,7 @@ func TestCosts(t *testing.T) {
 	}{
 		"nothing cached":       {price{read: 0.1, write: 1.25}, use{forwarded: 100}, 125},
 		"mostly cached":        {price{read: 0.1, write: 1.25}, use{forwarded: 100, cached: 80}, 8 + 25},
+		"what agents write":    {price{read: 0.1, write: 1.25}, use{forwarded: 100, written: 10}, 125 + 50},
 		"the summariser's own": {price{read: 1, write: 1, summariser: 0.5}, use{forwarded: 100, cached: 80, own: 50, answers: 1}, 100 + 25 + 2500},
 	}
 	for name, test := range tests {
@@ -112,7 +114,7 @@ func TestCostCommand(t *testing.T) {
 	if err := os.WriteFile(doc, []byte(measuredBegin+measuredEnd), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"cost", "-only", "llm", "-max-tokens", "6000", "-doc", doc, written(t, 30)}
+	args := []string{"cost", "-only", "llm", "-max-tokens", "6000", "-fixed", "0", "-doc", doc, written(t, 30)}
 	if err := run(context.Background(), args, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -120,10 +122,14 @@ func TestCostCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(string(got), "\n| ") != 1+2 || !strings.Contains(string(got), "31 model calls") {
+	if strings.Count(string(got), "\n| ") != 2*(1+2) || !strings.Contains(string(got), "31 model calls") {
 		t.Errorf("want two rows:\n%s", got)
 	}
-	for line := range strings.Lines(string(got)) {
+	first, byLength, _ := strings.Cut(string(got), "###")
+	if !strings.Contains(byLength, "| no condensing | – | +0.0% | – | +0.0% |") {
+		t.Errorf("no table by length:\n%s", byLength)
+	}
+	for line := range strings.Lines(first) {
 		cells := strings.Split(line, " | ")
 		switch cells[0] {
 		case "| no condensing":
@@ -157,5 +163,24 @@ func TestWrongUsage(t *testing.T) {
 	}
 	if err := refused([]row{{name: "x", refused: []error{errors.New("bad")}}}); err == nil {
 		t.Error("a refusal is no failure")
+	}
+}
+
+// TestFurnished: what every request repeats is as large as in use, whatever was recorded of it.
+func TestFurnished(t *testing.T) {
+	count := func(text []byte) int { return len(strings.Fields(string(text))) }
+	system := json.RawMessage(`{"role":"system","content":"` + strings.Repeat("a b ", 50) + `"}`)
+	for name, c := range map[string]struct {
+		run  replay.Run
+		want int
+	}{
+		"none recorded":   {replay.Run{Messages: []json.RawMessage{json.RawMessage(`{"role":"user"}`)}}, 500},
+		"a system prompt": {replay.Run{Messages: []json.RawMessage{system}}, 400},
+		"tools recorded":  {replay.Run{Tools: json.RawMessage(`[{"type":"function"}]`)}, 1},
+	} {
+		got, err := furnished(c.run, 500, count)
+		if n := count(got.Tools); err != nil || n < c.want || n > c.want+5 {
+			t.Errorf("%s: %d tokens of tools, want about %d; %v", name, n, c.want, err)
+		}
 	}
 }

@@ -20,14 +20,15 @@ func plans(maxTokens float64) []plan {
 	shipped := summarised(config.Default().Condenser)
 	limited := shipped
 	limited.Trigger = config.TriggerLimits
+	excerpts := like(shipped, config.TypeExcerpts)
 	trim, masking := config.NewCondenser(config.TypeToolOutputTrim), config.NewCondenser(config.TypeObservationMasking)
 	return []plan{
 		{"no condensing", config.NewCondenser(config.TypeNoop)},
 		{"default, as shipped", shipped},
-		{"excerpts, when the default would", like(shipped, config.TypeExcerpts)},
 		{"the default's limits", limited},
-		{"the default's limit of tokens", anyEvents(limited)},
+		{"excerpts, when the default would", excerpts},
 		{"tool_output_trim, then the default", pipeline(trim, shipped)},
+		{"tool_output_trim, then excerpts, when the default would", pipeline(trim, excerpts)},
 		{"observation_masking", masking},
 		{"recent_events", config.NewCondenser(config.TypeRecentEvents)},
 		{"tool_output_trim", trim},
@@ -36,17 +37,9 @@ func plans(maxTokens float64) []plan {
 		{"excerpts", rolling(config.TypeExcerpts)},
 		{"llm", rolling(config.TypeLLM)},
 		{"structured_summary", rolling(config.TypeStructuredSummary)},
-		{"llm_attention", rolling(config.TypeLLMAttention)},
 		{"tool_output_trim, excerpts", pipeline(trim, rolling(config.TypeExcerpts))},
 		{"tool_output_trim, llm", pipeline(trim, rolling(config.TypeLLM))},
-		{"observation_masking, llm", pipeline(masking, rolling(config.TypeLLM))},
 	}
-}
-
-// anyEvents is a condenser without its limit of events.
-func anyEvents(c config.Condenser) config.Condenser {
-	c.MaxSize = 1 << 20
-	return c
 }
 
 // like is a condenser of another type with the triggers of c.

@@ -2,8 +2,7 @@ package main
 
 import "fmt"
 
-// price is what tokens cost, with an uncached, unwritten input token of the agent's model as 1. What agents write is not counted: it
-// is the same in every row.
+// price is what tokens cost, with an uncached, unwritten input token of the agent's model as 1.
 type price struct {
 	name        string
 	read, write float64 // of a token that comes from the cache, and of one that does not
@@ -32,6 +31,8 @@ type use struct {
 	cached    int // of those forwarded
 	own       int // of the summariser's calls
 	answers   int // of the summariser
+	written   int // by the agents: the same in every row, and a part of what a run costs
+	steps     int
 }
 
 func (u *use) add(o use) {
@@ -40,10 +41,12 @@ func (u *use) add(o use) {
 	u.cached += o.cached
 	u.own += o.own
 	u.answers += o.answers
+	u.written += o.written
+	u.steps += o.steps
 }
 
 func (p price) cost(u use) float64 {
-	return p.read*float64(u.cached) + p.write*float64(u.forwarded-u.cached) +
+	return p.read*float64(u.cached) + p.write*float64(u.forwarded-u.cached) + outputPrice*float64(u.written) +
 		p.summariser*float64(u.own+outputPrice*answerTokens*u.answers)
 }
 

@@ -3,6 +3,9 @@ package condense_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -47,6 +50,44 @@ func TestQuotedLinesAreInert(t *testing.T) {
 	}
 	if n := strings.Count(text, "dewpoint_record>") + strings.Count(text, "dewpoint_excerpts>"); strings.Count(text, "<dewpoint_")+strings.Count(text, "</dewpoint_") != 4 {
 		t.Errorf("%d tags of ours:\n%s", n, text)
+	}
+}
+
+// reading is a history of about so many bytes: an agent reads our own sources, piece by piece.
+func reading(b *testing.B, size int) []session.Message {
+	b.Helper()
+	paths, err := filepath.Glob("../*/*.go")
+	if err != nil {
+		b.Fatal(err)
+	}
+	messages := attacked(0)[:2]
+	for i := 0; size > 0; i++ {
+		path := paths[i%len(paths)]
+		text, err := os.ReadFile(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		id := strconv.Itoa(i)
+		text = text[:min(len(text), 6<<10)]
+		size -= len(text)
+		messages = append(messages,
+			condensetest.Message(session.Content{Role: "assistant", Text: "Next is " + path, Calls: []session.Call{{ID: id, Name: "read", Arguments: `{"path":"` + path + `"}`}}}),
+			condensetest.Message(session.Content{Role: "tool", Result: id, Text: string(text)}))
+	}
+	return messages
+}
+
+// BenchmarkExcerpts is one condensation of a megabyte: every message is decoded, counted and read, and lines are chosen.
+func BenchmarkExcerpts(b *testing.B) {
+	h := session.NewHistory(session.Hash{}, reading(b, 1<<20))
+	e := condense.Excerpts{Settings: condense.Settings{MaxTokens: 48000, KeepFirst: 2}}
+	b.SetBytes(1 << 20)
+	b.ReportAllocs()
+	for b.Loop() {
+		v := session.Project(h, nil)
+		if _, err := e.Condense(input(&v)).Job.Run(context.Background()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -211,12 +211,20 @@ func (c *chooser) drop() {
 	}
 }
 
-// text is the lines taken.
+// text is the lines taken. A mark that stands alone is left out where the same mark has a line below it.
 func (c *chooser) text() string {
 	var b strings.Builder
-	last := ""
+	last, told := "", map[string]bool{}
+	for _, i := range c.taken {
+		if l := &c.lines[i]; l.text != "" {
+			told[c.marks[l.mark].text] = true
+		}
+	}
 	for _, i := range slices.Sorted(slices.Values(c.taken)) {
 		l := &c.lines[i]
+		if l.text == "" && told[c.marks[l.mark].text] {
+			continue
+		}
 		if m := &c.marks[l.mark]; m.text != last {
 			last = m.text
 			b.WriteString(last + "\n")

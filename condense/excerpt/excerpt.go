@@ -157,6 +157,7 @@ const crowded = 6
 func (x *Index) line(text string) {
 	x.first = len(x.named)
 	x.scan(text)
+	x.literals(text)
 	found := x.named[x.first:]
 	if len(found) <= crowded {
 		for _, id := range found {

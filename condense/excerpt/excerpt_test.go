@@ -38,6 +38,26 @@ func TestScanFinds(t *testing.T) {
 	}
 }
 
+func TestLiterals(t *testing.T) {
+	for line, want := range map[string]string{
+		`print("two words", 'three more words', x)`: "two words|three more words",
+		"run `go test ./...` now":                   "go test ./...",
+		`don't say it's "not so", it's`:             "not so",
+		`"one" and "two"`:                           "",
+		`"open and never closed`:                    "",
+		`" padded " and "padded "`:                  "",
+		`"` + strings.Repeat("long ", 40) + `x"`:    "",
+		"say \"a b\"\"c d\"":                        "a b|c d",
+	} {
+		var got []string
+		s := &scanner{class: classes(), emit: func(term string, _ bool) { got = append(got, term) }}
+		s.literals(line)
+		if strings.Join(got, "|") != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
 func TestValues(t *testing.T) {
 	for json, want := range map[string][]string{
 		`{"path":"a/b.go","n": 12,"deep":{"list":["x\ny",true,-7,"q\"\\z"]}}`: {"a/b.go", "12", "x\ny", "7", "q\"\\z"},
@@ -96,6 +116,10 @@ func TestChoice(t *testing.T) {
 		},
 		"long lines in parts": {
 			[]string{"result " + strings.Repeat("word ", 60) + "x_x"}, 100, "### result\n" + strings.Repeat("word ", 12) + "x_x",
+		},
+		"what is quoted and named again": {
+			[]string{`result it says "no such user" here`, "result it says nothing_new here", `agent about "no such user"`, "user"}, 10,
+			`### assistant` + "\n" + `about "no such user"`,
 		},
 		"no room": {[]string{"user a_a"}, 2, ""},
 		"nothing": {nil, 100, ""},

@@ -16,6 +16,7 @@ const (
 	upper
 	underscore
 	separator = 0
+	inWord    = digit | lower | upper | underscore
 )
 
 // classes gives the class of each byte. Bytes that are not ASCII separate terms.
@@ -73,6 +74,24 @@ func (s *scanner) url(line string, from, colon int) int {
 		s.emit(strings.TrimRight(line[from:end], ".:!?*_-"), false)
 	}
 	return end
+}
+
+// literals emits what stands in quotes on a line and has spaces in it, so that it is none of the terms that scan finds.
+func (s *scanner) literals(line string) {
+	for i := 0; i < len(line); i++ {
+		quote := line[i]
+		if quote != '"' && quote != '\'' && quote != '`' || i > 0 && s.class[line[i-1]]&inWord != 0 {
+			continue
+		}
+		n := strings.IndexByte(line[i+1:min(len(line), i+1+maxTerm)], quote)
+		if n < minTerm {
+			continue
+		}
+		if text := line[i+1 : i+1+n]; strings.IndexByte(text, ' ') > 0 && text[n-1] != ' ' {
+			s.emit(text, false)
+			i += n + 1
+		}
+	}
 }
 
 // FirstURL is the first URL in the beginning of a text, empty if there is none.

@@ -36,7 +36,6 @@ func plans(maxTokens float64) []plan {
 		{"amortized_forgetting", rolling(config.TypeAmortizedForgetting)},
 		{"excerpts", rolling(config.TypeExcerpts)},
 		{"llm", rolling(config.TypeLLM)},
-		{"structured_summary", rolling(config.TypeStructuredSummary)},
 		{"tool_output_trim, excerpts", pipeline(trim, rolling(config.TypeExcerpts))},
 		{"tool_output_trim, llm", pipeline(trim, rolling(config.TypeLLM))},
 	}

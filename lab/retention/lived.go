@@ -25,7 +25,7 @@ func livedCondensers(r *run, limit int) []condense.Condenser {
 	settings := condense.Settings{MaxTokens: float64(limit), KeepFirst: KeepFirst, MinimumProgress: 0.1}
 	llm := condense.LLMSettings{Settings: settings, Summariser: r.standIn, Model: "stand-in", Window: 1 << 30, MaxOutput: 1000}
 	return []condense.Condenser{
-		condense.AmortizedForgetting{Settings: settings}, condense.Excerpts{Settings: settings}, condense.NewLLM(llm), condense.NewStructured(llm),
+		condense.AmortizedForgetting{Settings: settings}, condense.Excerpts{Settings: settings}, condense.NewLLM(llm),
 	}
 }
 

@@ -34,7 +34,6 @@ type viewer func(m *moment, budget int) (shown, error)
 // tokens, fitted for one that is set in events, asked for one that condenses when told to.
 func Strategies() []Strategy {
 	llm := func(l limits) condense.Condenser { return condense.NewLLM(l.summary()) }
-	attention := func(l limits) condense.Condenser { return condense.NewAttention(l.summary()) }
 	return []Strategy{
 		{Name: "tail only", Baseline: true, start: alone(tailOnly)},
 		{Name: "head + tail", Baseline: true, start: alone(headTail)},
@@ -56,12 +55,11 @@ func Strategies() []Strategy {
 		{Name: "structured_summary", start: rolling(func(l limits) condense.Condenser {
 			return condense.NewStructured(l.summary())
 		})},
-		{Name: "llm_attention", start: rolling(attention)},
+		{Name: "llm_attention", start: rolling(func(l limits) condense.Condenser { return condense.NewAttention(l.summary()) })},
 		{Name: "tool_output_trim, llm", start: rollingTrimmed(trimLength, llm)},
 		{Name: "observation_masking, llm", start: rolling(func(l limits) condense.Condenser {
 			return condense.Pipeline{Stages: []condense.Condenser{condense.ObservationMasking{AttentionWindow: maskWindow}, llm(l)}}
 		})},
-		{Name: "tool_output_trim, llm_attention", start: rollingTrimmed(trimLength, attention)},
 	}
 }
 

@@ -148,24 +148,32 @@ func (r *Result) ByAgent(w io.Writer, share int) {
 		fmt.Fprintf(w, " %s |", label(r.Strategies[r.index(name)]))
 	}
 	fmt.Fprintln(w, "\n|---|---|---|"+strings.Repeat("---|", len(names)))
-	for _, agent := range slices.Compact(slices.Sorted(slices.Values(r.agents))) {
+	line := func(label string, of func(agent string) bool) {
 		var runs []int
 		for i := range r.agents {
-			if r.agents[i] == agent && r.counts[0][share][i].Memory > 0 {
+			if of(r.agents[i]) && r.counts[0][share][i].Memory > 0 {
 				runs = append(runs, i)
 			}
 		}
 		if len(runs) == 0 {
-			continue
+			return
 		}
-		fmt.Fprintf(w, "| %s | %d | %d |", agent, len(runs), r.total(0, share, runs).Memory)
+		fmt.Fprintf(w, "| %s | %d | %d |", label, len(runs), r.total(0, share, runs).Memory)
 		for _, name := range names {
 			fmt.Fprintf(w, " %.1f |", 100*m.ratio(r.total(r.index(name), share, runs)))
 		}
 		fmt.Fprintln(w)
 	}
+	for _, agent := range slices.Compact(slices.Sorted(slices.Values(r.agents))) {
+		line(agent, func(a string) bool { return a == agent })
+	}
+	line("**coding**", func(a string) bool { return !talks(a) })
+	line("**dialogue**", talks)
 	fmt.Fprintln(w)
 }
+
+// talks reports whether an agent talks to customers. All others that were recorded write code.
+func talks(agent string) bool { return strings.HasPrefix(agent, "tau") }
 
 func (r *Result) index(name string) int {
 	for s := range r.Strategies {

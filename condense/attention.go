@@ -115,7 +115,7 @@ func (j *attentionJob) request(ctx context.Context) (Request, error) {
 	}
 	room := j.window(j.in) - j.s.MaxOutput - j.in.reading(r.System+r.User+rankingSchema) - 4*messageOverhead
 	for limit := j.s.MaxEventLength; ; limit = max(limit/2, minEventLength) {
-		r.Events = j.newestWithin(prompt{events: events, over: func() bool { return ctx.Err() != nil }}.render(limit), room)
+		r.Events = j.newestWithin(prompt{events: events, ids: true, over: func() bool { return ctx.Err() != nil }}.render(limit), room)
 		if len(r.Events) == len(events) || limit <= minEventLength {
 			break
 		}

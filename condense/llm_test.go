@@ -162,13 +162,13 @@ func TestProvisionalIsSummarisedLater(t *testing.T) {
 	for _, c := range log[1:] {
 		for _, hidden := range c.Forgotten {
 			for p := hidden.From; p < hidden.To; p++ {
-				if !strings.Contains(prompt, fmt.Sprintf("<dewpoint_event id=\"%d\"", p)) {
+				if !strings.Contains(prompt, fmt.Sprintf("\">\nmessage %d ", p-1)) {
 					t.Errorf("event %d is not summarised", p)
 				}
 			}
 		}
 	}
-	if strings.Contains(prompt, "NOT_SUMMARISED") || strings.Contains(prompt, "id=\"5\"") {
+	if strings.Contains(prompt, "NOT_SUMMARISED") || strings.Contains(prompt, "\">\nmessage 4 ") {
 		t.Error("the prompt says that something is missing, or shows again what was summarised")
 	}
 }

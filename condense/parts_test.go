@@ -48,7 +48,8 @@ func inParts(t *testing.T, r *reader, events int, need condense.Need, log ...ses
 	return l.Condense(in).Job.Run(context.Background())
 }
 
-var eventID = regexp.MustCompile(`<dewpoint_event id="(\d+)"`)
+// eventText begins the text of an event of chatter, with its index.
+var eventText = regexp.MustCompile(`<dewpoint_event kind="[a-z]+">\nmessage (\d+) `)
 
 // TestPartsShowEverything: each event is in one part, each call fits the window and shows the previous record in full,
 // and the last call gets the parts in order.
@@ -70,14 +71,14 @@ func TestPartsShowEverything(t *testing.T) {
 		if !strings.Contains(q.User, "<dewpoint_previous>\nMERGED") {
 			t.Error("the previous record is not in it")
 		}
-		for _, id := range eventID.FindAllStringSubmatch(q.User, -1) {
+		for _, id := range eventText.FindAllStringSubmatch(q.User, -1) {
 			seen[id[1]]++
 		}
 	}
 	for _, p := range result.Condensation.Forgotten {
 		for id := p.From; id < p.To; id++ {
-			if seen[fmt.Sprint(id)] != 1 {
-				t.Errorf("event %d was shown %d times", id, seen[fmt.Sprint(id)])
+			if n := seen[fmt.Sprint(id-1)]; n != 1 {
+				t.Errorf("event %d was shown %d times", id, n)
 			}
 		}
 	}

@@ -44,6 +44,7 @@ type prompt struct {
 	events   []event
 	ask      string // what to do, at the end
 	part     string // which part of the events these are, empty: all of them
+	ids      bool   // events are shown with their ids, which the answer names
 
 	over func() bool // it is not wanted any more: events that are not written yet stay out; nil: never
 }
@@ -92,7 +93,7 @@ func (p prompt) omitted(from, to int) string {
 	if from == to {
 		return ""
 	}
-	return fmt.Sprintf("[%d events left out for lack of room: ids %d to %d]\n", to-from, p.events[from].id, p.events[to-1].id)
+	return fmt.Sprintf("[%d events left out for lack of room]\n", to-from)
 }
 
 func (p prompt) text(events []string) string {
@@ -156,7 +157,11 @@ func (p prompt) render(limit int) []string {
 		if p.over != nil && p.over() {
 			break
 		}
-		out[i] = fmt.Sprintf("<dewpoint_event id=\"%d\" kind=\"%s\">\n%s%s\n", e.id, e.kind, e.text(limit), eventClose)
+		id := ""
+		if p.ids {
+			id = fmt.Sprintf(" id=\"%d\"", e.id)
+		}
+		out[i] = fmt.Sprintf("<dewpoint_event%s kind=\"%s\">\n%s%s\n", id, e.kind, e.text(limit), eventClose)
 	}
 	return out
 }

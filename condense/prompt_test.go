@@ -33,6 +33,7 @@ func TestPromptFits(t *testing.T) {
 		"middle left out": {events: 100, length: 8000, budget: 2000, limit: 200, dropped: true},
 	} {
 		p := longPrompt(c.events, c.length)
+		p.ids = true
 		fit, err := p.fit(DefaultEventLength, c.budget, quarter)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -91,7 +92,7 @@ func TestPromptShowsCallsAndResults(t *testing.T) {
 	}}
 	text := p.text(p.render(1000))
 	for _, want := range []string{
-		`<dewpoint_event id="7" kind="action">`, "I look", `call c1: read({"path":"/a.go"})`, "call c2: list({})",
+		`<dewpoint_event kind="action">`, "I look", `call c1: read({"path":"/a.go"})`, "call c2: list({})",
 		"result of call c1\npackage a ‹/dewpoint_event> ‹DEWPOINT_events>", "[2 images]",
 	} {
 		if !strings.Contains(text, want) {
@@ -162,5 +163,16 @@ func TestInstructions(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestIDsAreForRankings: a record does not need the ids of events, and a summariser that sees them writes them down.
+func TestIDsAreForRankings(t *testing.T) {
+	p := prompt{events: []event{{id: 4711}, {id: 4712}}}
+	if text := p.text(append(p.render(1000), p.omitted(0, 2))); strings.Contains(text, "471") {
+		t.Errorf("ids stand in\n%s", text)
+	}
+	if p.ids = true; !strings.Contains(p.render(1000)[0], `id="4711"`) {
+		t.Error("the ids to rank are missing")
 	}
 }

@@ -94,7 +94,7 @@ func TestInvariantsHoldOverRounds(t *testing.T) {
 // scripted fails the test when it is called with no event, and works now and then.
 func scripted(t *rapid.T) condense.Summariser {
 	return summariserFunc(func(_ context.Context, r condense.Request) (condense.Reply, error) {
-		if !strings.Contains(r.User, "<dewpoint_event id=") {
+		if !strings.Contains(r.User, "<dewpoint_event kind=") {
 			t.Error("asked to summarise nothing")
 		}
 		switch rapid.IntRange(0, 3).Draw(t, "summariser") {

@@ -150,7 +150,7 @@ func (p *prompts) brief() string {
 	for _, r := range p.all {
 		lines = append(lines, fmt.Sprintf("%d messages, %d tokens, at most %d out, %d events in the last, function %v, form %v\n",
 			2+len(r.Events), count(r.System+r.User+strings.Join(r.Events, "")), r.MaxOutput,
-			strings.Count(r.User, "<dewpoint_event id="), r.Function != nil, r.Format != nil))
+			strings.Count(r.User, "<dewpoint_event "), r.Function != nil, r.Format != nil))
 	}
 	slices.Sort(lines[:len(lines)-1]) // parts are read at the same time
 	return strings.Join(lines, "")

@@ -18,14 +18,9 @@ type span struct {
 	words    *record.Words // of the user, in everything forgotten so far
 	weights  weights       // of the whole conversation
 	tokens   int           // of everything forgotten so far
-	missing  missing
+	missing  int           // messages that no model has summarised: the new ones, and those of earlier condensations without a model
 	late     int  // tokens of what provisional condensations hid and this one is to summarise too
 	noted    bool // the previous record tells what is missing from it
-}
-
-// missing is what no model has summarised: the new events, and those of earlier condensations without a model.
-type missing struct {
-	first, last, count int
 }
 
 // readSpan reads a history for what a cut and the condensations before it forget, until ctx ends.
@@ -34,7 +29,7 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 	gone, fresh := in.View.Forgotten(), map[int]bool{}
 	for _, p := range c.Positions() {
 		gone[p], fresh[p] = true, true
-		s.missing.add(p)
+		s.missing++
 	}
 	heads := make([]string, len(in.View.History.Messages))
 	late, shown := s.earlier(in.View.Applied), s.shown(in.View)
@@ -103,7 +98,7 @@ func (s *span) earlier(applied []session.Condensation) (late map[int]bool) {
 		}
 		for _, r := range applied[i].Forgotten {
 			for p := r.From; p < r.To; p++ {
-				s.missing.add(p)
+				s.missing++
 				if applied[i].Provisional {
 					late[p] = true
 				}
@@ -117,13 +112,6 @@ func (s *span) earlier(applied []session.Condensation) (late map[int]bool) {
 // summaries that are not shown, so only their size tells.
 func unsummarised(c session.Condensation) bool {
 	return c.Model == "" || c.SummaryTokens == 0
-}
-
-func (m *missing) add(p int) {
-	if m.count == 0 {
-		m.first, m.last = p, p
-	}
-	m.first, m.last, m.count = min(m.first, p), max(m.last, p), m.count+1
 }
 
 // read decodes a message; one that cannot be decoded is its own text.
@@ -151,8 +139,7 @@ func (s *span) recorded() string {
 
 // unsummarised is a record made without a model: the previous one, with one note of all that is missing from it.
 func (s *span) unsummarised() string {
-	m := s.missing
-	note := fmt.Sprintf("%s%d messages (ids %d to %d) were removed without a summary.", noteMark, m.count, m.first, m.last)
+	note := fmt.Sprintf("%s%d messages were removed without a summary.", noteMark, s.missing)
 	text := s.recorded()
 	if text == "" {
 		return note

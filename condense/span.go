@@ -19,8 +19,8 @@ type span struct {
 	weights  weights       // of the whole conversation
 	tokens   int           // of everything forgotten so far
 	missing  int           // messages that no model has summarised: the new ones, and those of earlier condensations without a model
-	late     int  // tokens of what provisional condensations hid and this one is to summarise too
-	noted    bool // the previous record tells what is missing from it
+	late     int           // tokens of what provisional condensations hid and this one is to summarise too
+	noted    bool          // the previous record tells what is missing from it
 }
 
 // readSpan reads a history for what a cut and the condensations before it forget, until ctx ends.
@@ -46,7 +46,9 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 		s.weights.add(m.Kind, content)
 		quoted := content
 		quoted.Text = record.Attached(content.Text, content)
-		s.history = append(s.history, excerpt.Message{Kind: m.Kind, Content: quoted, Shown: !gone[p]})
+		s.history = append(s.history, excerpt.Message{
+			Kind: m.Kind, Content: quoted, Shown: !gone[p], Injected: m.Kind == session.User && record.Injected(content),
+		})
 		if gone[p] {
 			heads[i] = s.words.Forget(m.Kind, content)
 		}

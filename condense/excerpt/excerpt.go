@@ -11,9 +11,10 @@ import (
 
 // Message is a message of a history.
 type Message struct {
-	Kind    session.Kind
-	Content session.Content
-	Shown   bool // the view shows it: what it names needs no quoting. Otherwise its lines may be quoted
+	Kind     session.Kind
+	Content  session.Content
+	Shown    bool // the view shows it: what it names needs no quoting. Otherwise its lines may be quoted
+	Injected bool // not all of it is what its author wrote: its lines are not quoted as theirs
 }
 
 // Index is what is known of a history's terms and lines. It is made for one choice.

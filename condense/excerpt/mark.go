@@ -17,10 +17,10 @@ const markLength = 80
 
 // markOf says where lines come from: who wrote them, or for the result of a call the call.
 func (x *Index) markOf(m Message) string {
-	switch m.Kind {
-	case session.User:
+	switch {
+	case m.Kind == session.User && !m.Injected:
 		return markOpen + " user"
-	case session.Agent, session.Action:
+	case m.Kind == session.Agent || m.Kind == session.Action:
 		return markOpen + " assistant"
 	}
 	if call, known := x.calls[m.Content.Result]; known {

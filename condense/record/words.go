@@ -202,6 +202,9 @@ func Typed(c session.Content) bool {
 	return strings.TrimSpace(typed(c.Text)) != "" || len(c.Images)+len(c.Files) > 0
 }
 
+// Injected reports whether a part of a user's message was put there by an agent, unasked.
+func Injected(c session.Content) bool { return typed(c.Text) != c.Text }
+
 // withoutPastes cuts long fenced blocks. A fence that is never closed cuts nothing, unless the message is too long as it is: since a
 // block may hold a fence, so that its end looks like a beginning, what stands between any two of them is then cut to its ends.
 func withoutPastes(text string) string {

@@ -23,6 +23,7 @@ const (
 	ReasonRequest   Reason = "request"
 	ReasonOverflow  Reason = "overflow"
 	ReasonArrival   Reason = "arrival" // a message was too large when it came
+	ReasonAside     Reason = "aside"   // it is none, but an Aside
 )
 
 // Size measures a view.
@@ -89,8 +90,8 @@ type Copy struct {
 func (t *Trim) Cut() bool { return t.Head != Whole }
 
 // Answers reports whether c is what a request for a condensation asks for: the trim of a message that has just
-// come is not.
-func (c *Condensation) Answers() bool { return c.Reason != ReasonArrival }
+// come is not, nor is an aside.
+func (c *Condensation) Answers() bool { return c.Reason != ReasonArrival && !c.Aside() }
 
 // CondensationID names a condensation: the thread that made it and its place in that thread's log.
 type CondensationID struct {

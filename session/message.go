@@ -5,7 +5,7 @@ import "fmt"
 // Kind says what a message or event is.
 type Kind uint8
 
-// The kinds of events. Condensed and Requested exist only in the log.
+// The kinds of events. Condensed, Requested and HiddenCalls exist only in the log.
 const (
 	System      Kind = iota + 1 // system or developer message: never condensed, no part of the chain
 	User                        // user message
@@ -14,9 +14,10 @@ const (
 	Observation                 // tool result
 	Condensed                   // a condensation took place
 	Requested                   // a condensation was asked for
+	HiddenCalls                 // calls of the proxy's own tools were taken out of an answer
 )
 
-var kindNames = [...]string{"", "system", "user", "agent", "action", "observation", "condensation", "condensation_request"}
+var kindNames = [...]string{"", "system", "user", "agent", "action", "observation", "condensation", "condensation_request", "hidden_calls"}
 
 // String is the kind's name in the log, in headers and in the API.
 func (k Kind) String() string {

@@ -183,7 +183,7 @@ func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
 	return Thread{
 		ID: r.forkID(parent, q, at), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose, Dialect: q.Dialect,
 		Parent: parent.ID, ForkAt: at, Len: at, Head: q.History.Chain[at], System: parent.System,
-		Created: r.now(), Seen: r.now(), Condensations: carried(q.History, parent.Condensations, at),
+		Created: r.now(), Seen: r.now(), Lists: Lists{carried(q.History, parent.Condensations, at), asidesOf(q.History, parent.Asides, at)},
 	}
 }
 

@@ -86,7 +86,7 @@ func (r *Registry) stillMade(ctx context.Context, c *Condensation) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(maker.Condensations, func(m Condensation) bool { return named(&m) == named(c) }) {
+	if slices.ContainsFunc(maker.Listed(), func(m Condensation) bool { return named(&m) == named(c) }) {
 		return nil
 	}
 	return ErrNotFound

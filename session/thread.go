@@ -25,8 +25,14 @@ type Thread struct {
 
 	Requested uint64 // log entry of the condensation request that is pending, 0 if none is
 
-	Condensations []Condensation // without their summaries; those of the parent up to the fork included
+	Lists
 	Created, Seen time.Time
+}
+
+// Lists are the condensations and asides of a thread, without their texts; those of the parent up to the fork included.
+type Lists struct {
+	Condensations []Condensation
+	Asides        []Condensation // what stands in the place of answers
 }
 
 // Event is one immutable record in a thread's log.

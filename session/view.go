@@ -8,6 +8,8 @@ type Item struct {
 	Kind    Kind
 	Trim    *Trim // show only this much of the text, nil: all of it. The dialect rewrites Raw by it
 	Strip   bool  // show it without its sealed reasoning, likewise
+
+	Parts [][]byte // messages that go upstream in its place; nil: Raw does
 }
 
 // View is the messages that go upstream. It is never stored: History and condensations give it again.
@@ -24,7 +26,7 @@ func (v *View) Identity() bool {
 	}
 	for i := range v.Items {
 		own := v.History.Messages[i].Raw
-		if v.Items[i].Index != i || v.Items[i].Trim != nil || v.Items[i].Strip || len(v.Items[i].Raw) != len(own) || &v.Items[i].Raw[0] != &own[0] {
+		if v.Items[i].Index != i || v.Items[i].Trim != nil || v.Items[i].Strip || v.Items[i].Parts != nil || len(v.Items[i].Raw) != len(own) || &v.Items[i].Raw[0] != &own[0] {
 			return false
 		}
 	}

@@ -63,7 +63,7 @@ func extended(c *change, b session.Batch) (rec record, lenders []record, err err
 		if !codec.Begins(b) {
 			return rec, nil, fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
 		}
-		rec.thread.Seq, rec.thread.Requested, rec.list = 0, 0, codec.List(b.Thread.Condensations)
+		rec.thread.Seq, rec.thread.Requested, rec.list = 0, 0, codec.List(b.Thread.Listed())
 		if err = nil; b.At > 0 {
 			lenders, err = lendersOf(c, rec)
 		}

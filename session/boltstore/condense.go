@@ -29,7 +29,9 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 		ch.put(threads.key(string(id)), rec.encode())
 		ch.put(events.entry(id, c.ID.Seq), entry)
 		ch.put(summaries.entry(id, c.ID.Seq), summary)
-		ch.delete(prepared(id))
+		if !c.Aside() {
+			ch.delete(prepared(id))
+		}
 		return nil
 	})
 	if err != nil {

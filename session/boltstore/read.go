@@ -135,7 +135,7 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 	case text == nil, id.Seq == 0:
 		return "", session.ErrNotFound
 	}
-	return s.content.ParseText(text, codec.Find(thread.Condensations, id))
+	return s.content.ParseText(text, codec.Find(thread.Listed(), id))
 }
 
 // one reads one record, or gives ErrNotFound.

@@ -58,7 +58,7 @@ func (c *change) thread(id session.ThreadID) (record, error) {
 func parseThread(b []byte) (session.Thread, error) {
 	r, err := parseRecord(b)
 	if err == nil {
-		r.thread.Condensations, err = codec.ParseList(r.list)
+		err = codec.SetList(&r.thread, r.list)
 	}
 	if err != nil {
 		return session.Thread{}, fmt.Errorf("thread record: %w", err)

@@ -89,7 +89,7 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, whole boo
 	begins, needs, parent := 0, 0, ""
 	var condensations []byte // they count when the thread begins, and may be many
 	if codec.Begins(b) {
-		begins, condensations = 1, codec.List(b.Thread.Condensations)
+		begins, condensations = 1, codec.List(b.Thread.Listed())
 	}
 	if forks(b) {
 		needs = 1

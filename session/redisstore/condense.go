@@ -12,9 +12,12 @@ import (
 // Condense implements session.Store. It is as durable as the server is told to be.
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
 	c.ID = session.CondensationID{Thread: id}
-	keys, answers := s.written(id), 0
-	if c.Answers() {
-		answers = 1
+	keys, answers := s.written(id), "0"
+	switch {
+	case c.Aside():
+		answers = "aside"
+	case c.Answers():
+		answers = "1"
 	}
 	args := []any{
 		s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds(), token(), answers, codec.Condensation(c), s.content.Text(c),

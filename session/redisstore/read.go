@@ -165,7 +165,7 @@ func parseThread(fields []any) (session.Thread, error) {
 		thread.Seq, err = strconv.ParseUint(text[1], 10, 64)
 	}
 	if err == nil {
-		thread.Condensations, err = codec.ParseList([]byte(text[2]))
+		err = codec.SetList(&thread, []byte(text[2]))
 	}
 	if thread.Requested = 0; err == nil && text[3] != "" { // what the record says of it is older
 		thread.Requested, err = strconv.ParseUint(text[3], 10, 64)

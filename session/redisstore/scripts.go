@@ -55,7 +55,8 @@ return {due and 1 or 0, was[3]}
 `
 
 // noteScript logs a condensation, or a request for one. KEYS: record, log, traces left. ARGV: event, TTL in ms (0 none), token,
-// whether it answers a request, and of a condensation itself and its summary. It returns the Seq, or nil if there is no such
+// whether it answers a request
+// or is an aside, and of a condensation itself and its summary. It returns the Seq, or nil if there is no such
 // thread.
 const noteScript = `
 local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'n', 'c')
@@ -67,7 +68,7 @@ redis.call('HSET', KEYS[1], 'o', ARGV[3])
 if ARGV[5] then
   local list = (was[4] or '') .. name .. ':' .. #ARGV[5] .. ':' .. ARGV[5]
   redis.call('HSET', KEYS[1], 'c', list, 's' .. name, ARGV[6])
-  redis.call('HDEL', KEYS[1], 'p')
+  if ARGV[4] ~= 'aside' then redis.call('HDEL', KEYS[1], 'p') end
 else
   redis.call('HSET', KEYS[1], 'q', name)
 end

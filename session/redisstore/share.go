@@ -20,7 +20,7 @@ func (s *Store) sharedBy(ctx context.Context, b session.Batch) ([]session.Thread
 	if t.ForkAt > 0 && t.Parent != "" {
 		ids = append(ids, t.Parent)
 	}
-	for _, c := range t.Condensations {
+	for _, c := range t.Listed() {
 		ids = with(ids, t.ID, c.ID.Thread)
 	}
 	if b.At == 0 || b.At != t.ForkAt || t.Parent == "" {

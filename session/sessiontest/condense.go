@@ -15,6 +15,7 @@ func (s suite) condensing() map[string]func(*testing.T) {
 		"condense/summary text": s.summaryText,
 		"condense/zero":         s.condenseZero,
 		"condense/prepared":     s.condensePrepared,
+		"condense/aside":        s.condenseAside,
 	}
 }
 
@@ -105,4 +106,36 @@ func (s suite) condensePrepared(t *testing.T) {
 	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "t"})), session.ErrNotFound)
 	condensed(t, store, "t", condensation(7))
 	is(t, second(store.Prepared(ctx(t), "t")), session.ErrNotFound)
+}
+
+// condenseAside: an aside is listed apart from condensations, answers no request for one, and leaves what is prepared as it is.
+func (s suite) condenseAside(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
+	one := condensed(t, store, "t", condensation(6))
+	ok(t, store.Prepare(ctx(t), "t", condensation(8)))
+	archive, can := store.(session.Archive)
+	if can {
+		ok(t, archive.Request(ctx(t), "t", clock))
+	}
+	before := thread(t, store, "t")
+	c := session.Condensation{Prefix: 9, Hash: hash("t", "answer"), Summary: "[[{}]]", Reason: session.ReasonAside, Time: clock}
+	c = condensed(t, store, "t", c)
+	want := before
+	want.Seq, want.Asides = c.ID.Seq, []session.Condensation{listed(c)}
+	equal(t, thread(t, s.replica(t, store), "t"), want)
+	equal(t, want.Condensations, []session.Condensation{listed(one)})
+	log := events(t, store, "t")
+	equal(t, log[len(log)-1], session.Event{Seq: c.ID.Seq, Kind: session.HiddenCalls, Time: clock})
+	text, err := s.replica(t, store).Summary(ctx(t), c.ID)
+	ok(t, err)
+	equal(t, text, c.Summary)
+	_, err = store.Prepared(ctx(t), "t")
+	ok(t, err)
+
+	fork := batch("fork", 8, 2)
+	fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Condensations, fork.Thread.Asides = "t", 8, want.Condensations, want.Asides
+	ok(t, store.Append(ctx(t), fork))
+	equal(t, thread(t, store, "fork").Asides, want.Asides)
+	equal(t, thread(t, store, "fork").Condensations, want.Condensations)
 }

@@ -118,6 +118,13 @@ func List(condensations []session.Condensation) []byte {
 	return list
 }
 
+// SetList gives a thread what its list holds.
+func SetList(t *session.Thread, list []byte) error {
+	all, err := ParseList(list)
+	t.SetListed(all)
+	return err
+}
+
 // ParseList reads a list, or gives ErrCorrupt or ErrOld.
 func ParseList(list []byte) ([]session.Condensation, error) {
 	var all []session.Condensation

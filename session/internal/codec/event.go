@@ -79,5 +79,8 @@ func parseEvent(b []byte, seq uint64) (*pb.Event, session.Event, error) {
 // Condensed is the log entry of c: the text and the ranges are in the thread's list of condensations, under the entry's
 // Seq.
 func Condensed(c session.Condensation) session.Event {
+	if c.Aside() {
+		return session.Event{Kind: session.HiddenCalls, Time: c.Time}
+	}
 	return session.Event{Kind: session.Condensed, Tokens: c.SummaryTokens, Time: c.Time}
 }

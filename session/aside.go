@@ -1,0 +1,107 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// An aside says that an answer went to the client without the calls of tools that are the proxy's own, and what stands in the place of
+// that answer upstream: the calls with their results. It is logged and named as condensations are, by the history that it ends: the
+// answer as the client sends it back is the last message of its Prefix. It hides nothing, and condensations do not build on it.
+
+// Aside reports whether c is none, but an aside.
+func (c *Condensation) Aside() bool { return c.Reason == ReasonAside }
+
+// Listed is all of them.
+func (t *Lists) Listed() []Condensation { return slices.Concat(t.Condensations, t.Asides) }
+
+// SetListed takes what Listed has given.
+func (t *Lists) SetListed(all []Condensation) {
+	t.Condensations, t.Asides = nil, nil
+	for _, c := range all {
+		if c.Aside() {
+			t.Asides = append(t.Asides, c)
+		} else {
+			t.Condensations = append(t.Condensations, c)
+		}
+	}
+}
+
+// SetAside logs the messages that stand in the place of the answer to a resolution's history, which must have been appended. The answer is given as
+// the client will send it back.
+func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer *Message, messages [][]byte) error {
+	h, text := res.query.History, joined(messages)
+	c := Condensation{
+		Prefix: h.Len() + 1, Hash: next(h.Head(), answer.Digest), Summary: text, Reason: ReasonAside, Time: r.now(),
+	}
+	c, err := r.store.Condense(ctx, res.Thread.ID, c)
+	if err != nil {
+		return fmt.Errorf("log hidden calls: %w", err)
+	}
+	r.summaries.Add(named(&c), text)
+	return nil
+}
+
+// Asides gives what the asides say that apply to a resolution's history, by the position of the answer. Of two for one answer the
+// newer counts. One that is lost or cannot be read does not apply.
+func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int][][]byte, error) {
+	var found map[int][][]byte
+	for _, c := range res.Thread.Asides {
+		if !res.query.History.Covers(c.Prefix, c.Hash) {
+			continue
+		}
+		text, err := r.summary(ctx, res.Thread.ID, &c)
+		switch {
+		case errors.Is(err, ErrUnreadable):
+			res.Unreadable++
+			continue
+		case errors.Is(err, ErrNotFound):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("read hidden calls: %w", err)
+		}
+		if found == nil {
+			found = map[int][][]byte{}
+		}
+		if messages := parted(text); messages != nil {
+			found[c.Prefix] = messages
+		}
+	}
+	return found, nil
+}
+
+// asidesOf are those that hold for a history which shares its first messages up to a position.
+func asidesOf(h *History, all []Condensation, same int) (out []Condensation) {
+	for _, c := range all {
+		if c.Prefix <= same && h.Covers(c.Prefix, c.Hash) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// joined is messages as one text, each behind its length.
+func joined(messages [][]byte) string {
+	var b strings.Builder
+	for _, m := range messages {
+		fmt.Fprintf(&b, "%d:%s", len(m), m)
+	}
+	return b.String()
+}
+
+// parted gives what joined was given, nil if it was nothing or the text is another one.
+func parted(text string) (messages [][]byte) {
+	for text != "" {
+		size, rest, _ := strings.Cut(text, ":")
+		n, err := strconv.Atoi(size)
+		if err != nil || n <= 0 || n > len(rest) {
+			return nil
+		}
+		messages, text = append(messages, []byte(rest[:n])), rest[n:]
+	}
+	return messages
+}

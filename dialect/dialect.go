@@ -4,6 +4,7 @@ package dialect
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -54,8 +55,9 @@ type Request struct {
 	Tools     []byte            // the raw tool definitions, nil if none
 	Fields    map[string]string // the session fields found, by their path
 
-	Kept   session.Kept // where upstream keeps what came before the messages
-	Stores bool         // upstream keeps the answer, so that a later request may go on from it
+	Kept    session.Kept // where upstream keeps what came before the messages
+	Stores  bool         // upstream keeps the answer, so that a later request may go on from it
+	spliced []splice     // in their order
 
 	// NeedsReasoning says that the model takes an open tool loop only with the reasoning in it: Anthropic's manual thinking.
 	NeedsReasoning bool
@@ -64,8 +66,8 @@ type Request struct {
 // Unbinder is a Dialect whose servers can be asked to drop reasoning that is bound to a history which is not there any more, where they
 // take a message only with its reasoning.
 type Unbinder interface {
-	// Unbind has a request ask for that. The parts are what Join gave; what the client says about it stays.
-	Unbind(r *Request, parts [][]byte) [][]byte
+	// Unbind gives a request that asks for that. What the client says about it stays.
+	Unbind(r *Request) *Request
 	// Unbinding gives the header that the request needs then, with a value for a list of them.
 	Unbinding() (name, value string)
 }
@@ -124,15 +126,52 @@ type Span struct{ From, To int }
 
 // Join gives the body with other elements in the place of its list's, as parts to be written one after another.
 func (r *Request) Join(elements [][]byte) [][]byte {
-	parts := make([][]byte, 0, 2*len(elements)+2)
-	parts = append(parts, r.Body[:r.Inside.From])
+	parts := r.Before(make([][]byte, 0, 2*len(elements)+2))
 	for i, e := range elements {
 		if i > 0 {
 			parts = append(parts, comma)
 		}
 		parts = append(parts, e)
 	}
-	return append(parts, r.Body[r.Inside.To:])
+	return r.After(parts)
+}
+
+// Outside is the body with an empty list.
+func (r *Request) Outside() []byte {
+	return slices.Concat(r.Body[:r.Inside.From], r.Body[r.Inside.To:])
+}
+
+// splice is text that is put into a body, at an offset of Outside.
+type splice struct {
+	at   int
+	text []byte
+}
+
+// Splice gives a request of which Join puts text into the body, at an offset of Outside.
+func (r *Request) Splice(at int, text []byte) *Request {
+	out := *r
+	out.spliced = append(slices.Clip(r.spliced), splice{at, text})
+	slices.SortStableFunc(out.spliced, func(a, b splice) int { return a.at - b.at })
+	return &out
+}
+
+// Before adds the parts of the body that stand before the elements of its list.
+func (r *Request) Before(parts [][]byte) [][]byte { return r.part(parts, Span{0, r.Inside.From}, 0) }
+
+// After adds those behind them.
+func (r *Request) After(parts [][]byte) [][]byte {
+	return r.part(parts, Span{r.Inside.To, len(r.Body)}, r.Inside.To-r.Inside.From)
+}
+
+// part adds a part of the body, with what is spliced into it. Offsets of Outside are less by so much there.
+func (r *Request) part(parts [][]byte, of Span, by int) [][]byte {
+	for _, s := range r.spliced {
+		if at := s.at + by; at >= of.From && at <= of.To && (by > 0) == (s.at > r.Inside.From) {
+			parts = append(parts, r.Body[of.From:at], s.text)
+			of.From = at
+		}
+	}
+	return append(parts, r.Body[of.From:of.To])
 }
 
 var comma = []byte{','}

@@ -39,8 +39,7 @@ func formOf(raw []byte) form {
 // Join gives a request's body with other messages in the place of its own. What stands outside the list stays as the client
 // wrote it, the system prompt too. Blocks of user messages that follow each other become one message.
 func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
-	parts := make([][]byte, 0, 2*len(messages)+2)
-	parts = append(parts, r.Body[:r.Inside.From])
+	parts := r.Before(make([][]byte, 0, 2*len(messages)+2))
 	open, first := false, true
 	for _, raw := range messages {
 		at := formOf(raw)
@@ -67,7 +66,7 @@ func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
 	if open {
 		parts = append(parts, closing)
 	}
-	return append(parts, r.Body[r.Inside.To:])
+	return r.After(parts)
 }
 
 var (

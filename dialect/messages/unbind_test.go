@@ -31,7 +31,7 @@ func TestUnbind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, r := messages.New(split.Options{}), splitOf(t, c.body)
-			got := string(slices.Concat(d.Unbind(r, d.Join(r, [][]byte{r.Messages[0].Raw}))...))
+			got := string(slices.Concat(d.Join(d.Unbind(r), [][]byte{r.Messages[0].Raw})...))
 			if got != c.want || !strings.Contains(got, list) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}

@@ -1,6 +1,7 @@
 package split
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -54,6 +55,16 @@ func Member(of rawjson.Value, name string) (found rawjson.Value) {
 	return found
 }
 
+// EndOf is the offset in a text behind a value that was read of it.
+func EndOf(text []byte, v rawjson.Value) int {
+	for at := 0; ; at++ {
+		at += bytes.Index(text[at:], v.Raw)
+		if &text[at] == &v.Raw[0] {
+			return at + len(v.Raw)
+		}
+	}
+}
+
 // WithMember gives an object with another value for a member, which is added if there is none.
 func WithMember(object []byte, name string, value []byte) []byte {
 	out, found := append(make([]byte, 0, len(object)+len(value)), '{'), false
@@ -65,6 +76,17 @@ func WithMember(object []byte, name string, value []byte) []byte {
 	}
 	if !found {
 		out = AppendMember(out, rawjson.Key{Raw: []byte(name)}, value)
+	}
+	return append(out, '}')
+}
+
+// WithoutMember gives an object without a member.
+func WithoutMember(object []byte, name string) []byte {
+	out := append(make([]byte, 0, len(object)), '{')
+	for key, v := range rawjson.Members(object) {
+		if string(key.Raw) != name {
+			out = AppendMember(out, key, v.Raw)
+		}
 	}
 	return append(out, '}')
 }
@@ -112,4 +134,12 @@ func AppendMember(object []byte, key rawjson.Key, value []byte) []byte {
 	}
 	object = append(append(append(object, '"'), key.Raw...), `":`...)
 	return append(object, value...)
+}
+
+// HasElements reports whether v is a list that is not empty.
+func HasElements(v rawjson.Value) bool {
+	for range rawjson.Elements(v.Raw) {
+		return v.Kind == rawjson.Array
+	}
+	return false
 }

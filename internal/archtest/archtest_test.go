@@ -44,7 +44,8 @@ var house = map[string][]string{
 	"internal/served":        {},
 	"dialect":                {"session", "internal/rawjson"},
 	"dialect/split":          {"session", "dialect", "internal/rawjson"},
-	"dialect/chat":           {"internal/agents", "session", "dialect", "dialect/split", "internal/rawjson"},
+	"dialect/assemble":       {},
+	"dialect/chat":           {"internal/agents", "session", "dialect", "dialect/assemble", "dialect/split", "internal/rawjson"},
 	"dialect/messages":       {"session", "dialect", "dialect/split", "internal/rawjson"},
 	"dialect/responses":      {"session", "dialect", "dialect/split", "internal/agents", "internal/rawjson"},
 	"internal/overflow":      {"internal/rawjson"},
@@ -94,7 +95,7 @@ var outside = []struct {
 	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{
 		"engine", "proxy", "admin", "config", "condense", "condense/summariser", "condense/condensetest", "internal/fakeupstream", "internal/replay",
 		"internal/demo", "internal/process", "session/sessiontest", "cmd/proxy",
-		"internal/health", "internal/served",
+		"internal/health", "internal/served", "dialect/assemble",
 	}},
 	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest", "internal/lineartest"}},
 }

@@ -1,0 +1,446 @@
+package chat
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+var _ dialect.Hider = (*Dialect)(nil)
+
+// Hides reports whether the client sends tools and wants one choice.
+func (d *Dialect) Hides(r *dialect.Request) bool {
+	body := rawjson.ValueOf(r.Outside())
+	if n := split.Member(body, "n"); n.Kind == rawjson.Number && string(n.Raw) != "1" {
+		return false
+	}
+	return split.HasElements(split.Member(body, "tools"))
+}
+
+// Offer adds functions to a request's tools.
+func (d *Dialect) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
+	outside := r.Outside()
+	list := split.Member(rawjson.ValueOf(outside), "tools")
+	var text []byte
+	for _, t := range tools {
+		text = rawjson.AppendQuote(append(text, `,{"type":"function","function":{"name":`...), t.Name)
+		text = rawjson.AppendQuote(append(text, `,"description":`...), t.Description)
+		text = append(append(append(text, `,"parameters":`...), t.Parameters...), "}}"...)
+	}
+	return r.Splice(split.EndOf(outside, list)-1, text)
+}
+
+// Result writes the result of a call.
+func (d *Dialect) Result(call session.Call, text string) []byte {
+	out := rawjson.AppendQuote([]byte(`{"role":"tool","tool_call_id":`), call.ID)
+	return append(rawjson.AppendQuote(append(out, `,"content":`...), text), '}')
+}
+
+// Strain begins to take calls of hidden tools out of answers.
+func (d *Dialect) Strain(streamed bool, hidden func(tool string) bool) dialect.Strainer {
+	s := &strainer{hidden: hidden}
+	if !streamed {
+		return &wholeStrainer{strainer: s}
+	}
+	t := &streamStrainer{strainer: s}
+	t.lines = split.Lines{Take: t.take, Pass: func(line []byte) { t.give(line) }}
+	return t
+}
+
+// strainer is what is known of the answers so far.
+type strainer struct {
+	hidden func(tool string) bool
+	text   string // what the client has got of the answers before this one
+	used   []byte // what they have used
+
+	message assemble.Piece // of this answer
+	usage   []byte
+	finish  string
+	calls   int // for the client to answer
+}
+
+// next begins another answer.
+func (s *strainer) next() {
+	text, _ := s.message["content"].(string)
+	s.text, s.used = s.text+text, split.Sum(s.used, s.usage)
+	s.message, s.usage, s.finish, s.calls = nil, nil, "", 0
+}
+
+// called gives the calls of the message.
+func (s *strainer) called() []any {
+	calls, _ := s.message["tool_calls"].([]any)
+	return calls
+}
+
+// conceals reports whether a call is of a hidden tool.
+func (s *strainer) conceals(call any) bool {
+	c, _ := call.(assemble.Piece)
+	function, _ := c["function"].(assemble.Piece)
+	name, _ := function["name"].(string)
+	return name != "" && s.hidden(name)
+}
+
+// said is what the model said, as it goes back to upstream.
+func (s *strainer) said(ended bool) (said dialect.Said) {
+	said.Whole = ended && s.finish != "length" && s.finish != "content_filter"
+	if s.message == nil {
+		return said
+	}
+	calls := s.called()
+	for _, call := range calls {
+		c, _ := call.(assemble.Piece)
+		delete(c, "index")
+		if !s.conceals(call) {
+			said.Own = true
+			continue
+		}
+		function, _ := c["function"].(assemble.Piece)
+		id, _ := c["id"].(string)
+		name, _ := function["name"].(string)
+		arguments, _ := function["arguments"].(string)
+		said.Calls = append(said.Calls, session.Call{ID: id, Name: name, Arguments: arguments})
+	}
+	m := assemble.Piece{"role": "assistant", "content": nil}
+	for key, v := range s.message {
+		switch {
+		case v == nil, key == "annotations", key == "audio": // what upstream says, and takes back in another form or not at all
+		case key == "content" && v == "":
+		default:
+			m[key] = v
+		}
+	}
+	if _, plain := m["content"].(string); plain || m["content"] == nil {
+		said.Message = assemble.Encode(m)
+	}
+	return said
+}
+
+// Echo is the message as the client has it.
+func (s *strainer) Echo() []byte {
+	if s.message == nil {
+		return nil
+	}
+	text, plain := s.message["content"].(string)
+	if !plain && s.message["content"] != nil {
+		return nil
+	}
+	m := assemble.Piece{"role": "assistant", "content": s.text + text}
+	if calls := slices.DeleteFunc(slices.Clone(s.called()), s.conceals); len(calls) > 0 {
+		m["tool_calls"] = calls
+	}
+	return assemble.Encode(m)
+}
+
+// ending is how the answer ends for a client that has got no call.
+func ending(reason string) string {
+	if reason == "tool_calls" || reason == "function_call" {
+		return "stop"
+	}
+	return reason
+}
+
+// wholeStrainer reads answers that are not streamed.
+type wholeStrainer struct {
+	*strainer
+	body []byte
+}
+
+func (s *wholeStrainer) Write(p []byte) []byte {
+	s.body = append(s.body, p...)
+	return nil
+}
+
+func (s *wholeStrainer) Close() dialect.Said {
+	if !sound(s.body) {
+		return dialect.Said{}
+	}
+	c := s.choice()
+	s.message, s.finish = assemble.Decode(c.message.Raw), c.finish.Text()
+	if usage := split.Member(rawjson.ValueOf(s.body), "usage"); usage.Kind == rawjson.Object {
+		s.usage = bytes.Clone(usage.Raw)
+	}
+	return s.said(true)
+}
+
+func (s *wholeStrainer) choice() (c choice) {
+	for element := range rawjson.Elements(split.Member(rawjson.ValueOf(s.body), "choices").Raw) {
+		split.Fill(&c, element.Raw)
+		return c
+	}
+	return c
+}
+
+func (s *wholeStrainer) Next() {
+	s.next()
+	s.body = nil
+}
+
+func (s *wholeStrainer) Finish() []byte {
+	calls := s.called()
+	own := slices.DeleteFunc(slices.Clone(calls), s.conceals)
+	if s.message == nil || s.text == "" && len(s.used) == 0 && len(own) == len(calls) {
+		return s.body
+	}
+	c := s.choice()
+	message, finish := c.message.Raw, s.finish
+	if len(own) < len(calls) {
+		message = split.WithoutMember(message, "tool_calls")
+		if len(own) > 0 {
+			message = split.WithMember(message, "tool_calls", assemble.Encode(own))
+		} else {
+			finish = ending(finish)
+		}
+	}
+	if text, plain := s.message["content"].(string); s.text != "" && (plain || s.message["content"] == nil) {
+		message = split.WithMember(message, "content", rawjson.AppendQuote(nil, s.text+text))
+	}
+	body := s.body
+	if len(s.usage) > 0 {
+		body = split.WithMember(body, "usage", split.Sum(s.used, s.usage))
+	}
+	for element := range rawjson.Elements(split.Member(rawjson.ValueOf(s.body), "choices").Raw) {
+		with := split.WithMember(element.Raw, "message", message)
+		with = split.WithMember(with, "finish_reason", rawjson.AppendQuote(nil, finish))
+		return split.WithMember(body, "choices", slices.Concat([]byte{'['}, with, []byte{']'}))
+	}
+	return body
+}
+
+// streamStrainer reads answers as they come.
+type streamStrainer struct {
+	*strainer
+	lines split.Lines
+	out   []byte
+	held  []byte // the end of an answer that may not be the last one
+	holds bool
+	ended bool
+
+	answers     int           // before this one
+	id, created rawjson.Value // of the first chunk
+	indexes     map[string]int
+	concealed   map[string]bool // calls, by what names them in chunks
+	last        map[string]string
+}
+
+func (s *streamStrainer) Write(p []byte) []byte {
+	s.out = nil
+	s.lines.Write(p)
+	return s.out
+}
+
+func (s *streamStrainer) Close() dialect.Said {
+	s.out = nil
+	s.lines.Close()
+	return s.said(s.ended || s.finish != "")
+}
+
+func (s *streamStrainer) Next() {
+	s.next()
+	s.answers++
+	s.held, s.holds, s.ended = nil, false, false
+	s.indexes, s.concealed, s.last = nil, nil, nil
+}
+
+func (s *streamStrainer) Finish() []byte { return append(s.out, s.held...) }
+
+// give hands text on, or holds it back.
+func (s *streamStrainer) give(text []byte) {
+	if s.holds {
+		s.held = append(s.held, text...)
+	} else {
+		s.out = append(s.out, text...)
+	}
+}
+
+// alone reports whether all calls are of hidden tools, and there are some.
+func (s *streamStrainer) alone() bool {
+	return s.calls == 0 && len(s.concealed) > 0 && s.finish != "length" && s.finish != "content_filter"
+}
+
+// take reads a line of data, and hands on what the client gets of it.
+func (s *streamStrainer) take(data, lines []byte) bool {
+	if string(data) == done {
+		s.ended = true
+		s.holds = s.holds || s.alone()
+		s.give(lines)
+		return true
+	}
+	if !sound(data) {
+		s.give(lines)
+		return true
+	}
+	text := s.chunk(data)
+	switch {
+	case text == nil:
+		return false
+	case len(text) == len(data) && &text[0] == &data[0]:
+		s.give(lines)
+	default:
+		s.give(slices.Concat([]byte("data: "), text, []byte{'\n'}))
+	}
+	return true
+}
+
+// chunk gives what the client gets of a chunk, nil for nothing.
+func (s *streamStrainer) chunk(data []byte) []byte {
+	all := rawjson.ValueOf(data)
+	out := data
+	if s.answers == 0 && s.id.Kind == 0 {
+		s.id, s.created = kept(split.Member(all, "id")), kept(split.Member(all, "created"))
+	}
+	if s.answers > 0 {
+		out = renamed(renamed(out, "id", s.id), "created", s.created)
+	}
+	usage := split.Member(all, "usage")
+	if usage.Kind == rawjson.Object {
+		if s.usage = bytes.Clone(usage.Raw); len(s.used) > 0 {
+			out = split.WithMember(out, "usage", split.Sum(s.used, s.usage))
+		}
+	}
+	for element := range rawjson.Elements(split.Member(all, "choices").Raw) {
+		var c choice
+		split.Fill(&c, element.Raw)
+		if split.Integer(c.index) != 0 {
+			continue
+		}
+		with, end := s.choose(element.Raw, &c)
+		if with == nil && end == nil && usage.Kind != rawjson.Object {
+			return nil
+		}
+		if end != nil {
+			if with != nil {
+				s.give(slices.Concat([]byte("data: "), withChoice(out, with), []byte("\n\n")))
+			}
+			s.holds, with = true, end
+		}
+		if len(with) == 0 || &with[0] != &element.Raw[0] {
+			out = withChoice(out, with)
+		}
+	}
+	return out
+}
+
+// withChoice gives a chunk with another choice, or none.
+func withChoice(chunk, choice []byte) []byte {
+	return split.WithMember(chunk, "choices", slices.Concat([]byte{'['}, choice, []byte{']'}))
+}
+
+// kept is a value that outlives what it was read of.
+func kept(v rawjson.Value) rawjson.Value {
+	v.Raw = bytes.Clone(v.Raw)
+	return v
+}
+
+// renamed gives a chunk with the value that the first one has.
+func renamed(chunk []byte, name string, v rawjson.Value) []byte {
+	if v.Kind == 0 || split.Member(rawjson.ValueOf(chunk), name).Kind == 0 {
+		return chunk
+	}
+	return split.WithMember(chunk, name, v.Raw)
+}
+
+// choose gives what the client gets of a choice, nil for nothing. Where it ends an answer that calls hidden tools alone, its end comes
+// apart, to be held back with all that follows.
+func (s *streamStrainer) choose(raw []byte, c *choice) (now, end []byte) {
+	delta := c.delta
+	if piece := assemble.Decode(delta.Raw); piece != nil {
+		if s.message == nil {
+			s.message = assemble.Piece{}
+		}
+		assemble.Add(s.message, piece)
+	}
+	delta.Raw = s.strain(delta)
+	if s.answers > 0 && split.Member(delta, "role").Kind != 0 {
+		delta.Raw = split.WithoutMember(delta.Raw, "role")
+	}
+	if now = raw; !bytes.Equal(delta.Raw, c.delta.Raw) {
+		now = split.WithMember(raw, "delta", delta.Raw)
+	}
+	if string(delta.Raw) == "{}" && len(c.delta.Raw) > len("{}") {
+		now = nil
+	}
+	reason := c.finish.Text()
+	if s.finish = split.FirstText(reason, s.finish); reason == "" {
+		return now, nil
+	}
+	if end = split.WithMember(raw, "delta", []byte("{}")); s.calls == 0 && len(s.concealed) > 0 {
+		end = split.WithMember(end, "finish_reason", rawjson.AppendQuote(nil, ending(reason)))
+	}
+	switch {
+	case !s.alone() && now == nil:
+		return end, nil
+	case !s.alone():
+		return now, nil
+	case string(delta.Raw) == "{}":
+		return nil, end
+	}
+	return split.WithMember(now, "finish_reason", []byte("null")), end
+}
+
+// strain takes hidden calls out of a delta, and numbers those that stay.
+func (s *streamStrainer) strain(delta rawjson.Value) []byte {
+	list := split.Member(delta, "tool_calls")
+	if list.Kind != rawjson.Array {
+		return delta.Raw
+	}
+	var stay [][]byte
+	changed, position := false, 0
+	for element := range rawjson.Elements(list.Raw) {
+		var c callPiece
+		split.Fill(&c, element.Raw)
+		split.Fill(&c.called, c.function.Raw)
+		number, hides := s.number(&c, position)
+		position++
+		switch {
+		case hides:
+			changed = true
+		case c.index.Kind == rawjson.Number && split.Integer(c.index) != number:
+			changed = true
+			stay = append(stay, split.WithMember(element.Raw, "index", assemble.Encode(number)))
+		default:
+			stay = append(stay, element.Raw)
+		}
+	}
+	switch {
+	case !changed:
+		return delta.Raw
+	case len(stay) == 0:
+		return split.WithoutMember(delta.Raw, "tool_calls")
+	}
+	return split.WithMember(delta.Raw, "tool_calls", slices.Concat([]byte{'['}, bytes.Join(stay, []byte{','}), []byte{']'}))
+}
+
+// number is the place of a call among those that the client sees, and whether it is hidden. A piece with another id at the same index
+// begins another call, since some servers give each the index 0.
+func (s *streamStrainer) number(c *callPiece, position int) (number int, hides bool) {
+	if s.indexes == nil {
+		s.indexes, s.concealed, s.last = map[string]int{}, map[string]bool{}, map[string]string{}
+	}
+	at := split.Integer(c.index)
+	if c.index.Kind != rawjson.Number {
+		at = position
+	}
+	index := string(assemble.Encode(at))
+	name, begins := s.last[index], c.called.name.Text() != "" || c.custom.Kind == rawjson.Object && c.id.Text() != ""
+	if id := c.id.Text(); begins && (name == "" || id != "" && index+" "+id != name) {
+		name = index + " " + id
+		s.last[index] = name
+		if s.concealed[name] = s.hidden(c.called.name.Text()); !s.concealed[name] {
+			delete(s.concealed, name)
+			s.indexes[name] = s.calls
+			s.calls++
+		}
+	}
+	if s.concealed[name] {
+		return 0, true
+	}
+	if number, known := s.indexes[name]; known && len(s.concealed) > 0 {
+		return number, false
+	}
+	return at, false
+}

@@ -1,0 +1,40 @@
+package split
+
+import (
+	"math/big"
+	"strconv"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
+
+// Sum adds up two reports of usage: of each number that the second has, the first's is added, at any depth. Without a first one it is the second.
+func Sum(first, second []byte) []byte {
+	if len(first) == 0 {
+		return second
+	}
+	before := rawjson.ValueOf(first)
+	out := append(make([]byte, 0, len(second)+16), '{')
+	for key, v := range rawjson.Members(second) {
+		old := Member(before, string(key.Raw))
+		switch {
+		case v.Kind == rawjson.Number && old.Kind == rawjson.Number:
+			v.Raw = add(old.Raw, v.Raw)
+		case v.Kind == rawjson.Object && old.Kind == rawjson.Object:
+			v.Raw = Sum(old.Raw, v.Raw)
+		}
+		out = AppendMember(out, key, v.Raw)
+	}
+	return append(out, '}')
+}
+
+// add adds two numbers: exactly, if they are whole, else as far as a float goes.
+func add(a, b []byte) []byte {
+	x, one := new(big.Int).SetString(string(a), 10)
+	y, other := new(big.Int).SetString(string(b), 10)
+	if one && other {
+		return x.Add(x, y).Append(nil, 10)
+	}
+	f, _ := strconv.ParseFloat(string(a), 64)
+	g, _ := strconv.ParseFloat(string(b), 64)
+	return strconv.AppendFloat(nil, f+g, 'g', -1, 64)
+}

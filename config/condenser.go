@@ -51,7 +51,9 @@ type Condenser struct {
 	Command         []string      `yaml:"command"`           // of a custom condenser that is a program: its path, and arguments
 	Stride          int           `yaml:"stride"`            // events by which the masking boundary moves at once
 	MaxEvents       int           `yaml:"max_events"`
-	Condensers      []Condenser   `yaml:"condensers"` // of a pipeline, in order
+	Condensers      []Condenser   `yaml:"condensers"`       // of a pipeline, in order
+	AgentRequest    bool          `yaml:"agent_request"`    // the model can ask for a condensation, by a tool that its client does not see
+	CondenseCommand bool          `yaml:"condense_command"` // the user can, by the message /condense
 
 	// PerModel is by the request's model: its name as the client writes it, or how the name begins and a "*".
 	PerModel map[string]Override `yaml:"per_model,omitempty"`
@@ -85,6 +87,15 @@ func CanonicalType(name string) (canonical string, known bool) {
 
 // CondenserKeys lists the keys that belong to a canonical type, other than type itself.
 func CondenserKeys(condenserType string) []string {
+	keys := ownKeys(condenserType)
+	switch condenserType {
+	case TypeAmortizedForgetting, TypeExcerpts, TypeLLM, TypeStructuredSummary, TypeLLMAttention, TypeCustom, TypePipeline, TypeConversationWindow:
+		keys = append(keys, "agent_request", "condense_command")
+	}
+	return keys
+}
+
+func ownKeys(condenserType string) []string {
 	switch condenserType {
 	case TypeObservationMasking:
 		return []string{"attention_window", "stride", "per_model"}
@@ -95,7 +106,7 @@ func CondenserKeys(condenserType string) []string {
 	case TypeAmortizedForgetting, TypeExcerpts:
 		return []string{"trigger", "max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress", "per_model"}
 	case TypeLLM, TypeStructuredSummary:
-		return append(CondenserKeys(TypeLLMAttention), "focus")
+		return append(ownKeys(TypeLLMAttention), "focus")
 	case TypeLLMAttention:
 		return []string{
 			"trigger", "max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress",
@@ -199,6 +210,16 @@ func (c Condenser) Waits() (longest time.Duration, never bool) {
 		longest, never, waits = max(longest, deadline), never || none, waits || deadline > 0 && !none
 	}
 	return longest, never && !waits
+}
+
+// Asked reports whether the model can ask for a condensation, and whether the user can. What a stage says holds for the whole pipeline.
+func (c Condenser) Asked() (byModel, byUser bool) {
+	byModel, byUser = c.AgentRequest, c.CondenseCommand
+	for _, stage := range c.Condensers {
+		model, user := stage.Asked()
+		byModel, byUser = byModel || model, byUser || user
+	}
+	return byModel, byUser
 }
 
 // Prepares reports whether summaries are prepared, for some model at least.

@@ -94,7 +94,7 @@ func (t *Turn) fixed() int {
 		return replyPriming
 	}
 	key := t.engine.counts.key(t.counter.Encoding(), t.in.Split.Tools)
-	return replyPriming + t.engine.counts.of(key, func() int { return t.counter.Tools(t.in.Split.Tools) })
+	return replyPriming + t.toolTokens() + t.engine.counts.of(key, func() int { return t.counter.Tools(t.in.Split.Tools) })
 }
 
 // atMost is an upper bound of the view's tokens, found without counting what is new.
@@ -102,10 +102,14 @@ func (t *Turn) atMost() int {
 	n := t.fixed()
 	if !t.shown.view.Identity() {
 		for i := range t.shown.view.Items {
-			if item := &t.shown.view.Items[i]; item.Index < 0 {
+			item := &t.shown.view.Items[i]
+			if item.Index < 0 {
 				n += t.summaryTokens(item.Summary)
-			} else {
+			} else if item.Parts == nil {
 				n += t.tokensAtMost(t.message(item))
+			}
+			for _, part := range partMessages(item) {
+				n += t.tokensAtMost(part)
 			}
 		}
 		return n

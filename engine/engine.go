@@ -91,6 +91,7 @@ type Tenant struct {
 	Never     bool          // a request never waits for a model, unless its client asks for a condensation
 	Ahead     bool          // the condenser has summaries prepared
 	Holdout   float64       // share of sessions that are left alone, to compare with
+	Hidden    Hidden
 }
 
 // Settings are the part of the configuration that can be replaced while the engine runs. A turn ends under those that it

@@ -170,7 +170,7 @@ func TestTurn(t *testing.T) {
 		t.Error("below every threshold the body goes as it came")
 	}
 	r.logged(first)
-	must(t, first.Answered(dialect.Answer{Text: "Very."})(t.Context()))
+	must(t, first.Answered(dialect.Answer{Text: "Very."}, nil)(t.Context()))
 
 	second := r.begin(says(21), engine.WishNone)
 	if second.Place().New || second.Place().Thread.ID != first.Place().Thread.ID || second.Known() == 0 {

@@ -76,7 +76,7 @@ func TestIdenticalFirstRequests(t *testing.T) {
 	for _, n := range []int{7, 9} { // the answer before the fork was relayed, which proves that it is one
 		asked := r.begin(says(n), engine.WishNone)
 		r.logged(asked)
-		must(t, asked.Answered(dialect.Answer{Text: "The sea is deep."})(t.Context()))
+		must(t, asked.Answered(dialect.Answer{Text: "The sea is deep."}, nil)(t.Context()))
 	}
 	fork := func() *body {
 		return &body{bytes: bytes.Replace(says(13).bytes, []byte("8: The sea"), []byte("8: The lake"), 1)}

@@ -17,6 +17,7 @@ import (
 type learnt struct {
 	windows    *lru.Cache[source, learntWindow]
 	alternates *lru.Cache[source, time.Time]     // when upstream last refused roles that do not
+	toolless   *lru.Cache[source, time.Time]     // when it last refused tools of the proxy's own
 	raw        *lru.Cache[session.ThreadID, int] // the last answer's position
 	lost       *lru.Cache[session.ThreadID, int] // the last position whose sealed reasoning belongs to a history that is not shown any more
 	refused    *lru.Cache[source, refusal]       // of what was changed, by thread and model
@@ -53,6 +54,10 @@ func newLearnt() (*learnt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new cache of roles: %w", err)
 	}
+	toolless, err := lru.New[source, time.Time](learntKept)
+	if err != nil {
+		return nil, fmt.Errorf("new cache of tools: %w", err)
+	}
 	raw, err := lru.New[session.ThreadID, int](learntKept)
 	if err != nil {
 		return nil, fmt.Errorf("new cache of raw answers: %w", err)
@@ -73,7 +78,7 @@ func newLearnt() (*learnt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new cache of answers: %w", err)
 	}
-	return &learnt{windows, alternates, raw, lost, refused, ready, answers}, nil
+	return &learnt{windows, alternates, toolless, raw, lost, refused, ready, answers}, nil
 }
 
 // purge forgets all: upstreams may have changed.
@@ -81,6 +86,7 @@ func (l *learnt) purge() {
 	l.windows.Purge()
 	l.alternates.Purge()
 	l.refused.Purge()
+	l.toolless.Purge()
 }
 
 // set notes a window that a client has met. Others are held to it once it is confirmed.
@@ -115,9 +121,9 @@ func (l *learnt) window(own, all source, known int, now time.Time) int {
 	return known
 }
 
-// alternating reports whether a model was learnt to want roles to alternate.
-func (l *learnt) alternating(all source, now time.Time) bool {
-	at, ok := l.alternates.Get(all)
+// since reports whether something was learnt of a model not long ago.
+func (l *learnt) since(when *lru.Cache[source, time.Time], all source, now time.Time) bool {
+	at, ok := when.Get(all)
 	return ok && now.Sub(at) < learntShared
 }
 

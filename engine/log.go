@@ -73,7 +73,9 @@ func (t *Turn) awaitLog() {
 
 // Answered returns a function that marks an answer in the log, once the turn is written there, so that the client is
 // recognised by it. It may be called in any goroutine.
-func (t *Turn) Answered(answer dialect.Answer) func(ctx context.Context) error {
+//
+// The echo is the answer as the client will send it back, where that is not what upstream has to be shown of it; else nil.
+func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Context) error {
 	ids, arguments := []string(nil), slices.Clone(answer.Compactions)
 	for _, c := range answer.Calls {
 		ids = append(ids, c.ID)
@@ -93,7 +95,7 @@ func (t *Turn) Answered(answer dialect.Answer) func(ctx context.Context) error {
 			err = t.logKept(ctx, answer, slices.Concat(kept, session.CallTraces(seed, ids), session.AnswerTraces(seed, answer.Text, arguments)))
 		case place.Thread.ID != "":
 			t.keepAnswer(answer)
-			err = t.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...)
+			err = errors.Join(t.setAside(ctx, echo), t.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...))
 		}
 		if errors.Is(err, session.ErrNotFound) { // the session was deleted meanwhile
 			return nil

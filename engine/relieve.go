@@ -201,6 +201,9 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 	case len(trial) > 0:
 		t.keep(ctx, trial, &report)
 	}
+	if t.hidden.withdraw {
+		t.engine.learnt.toolless.Add(t.shared(), t.engine.o.Now())
+	}
 	if t.relief.alternates {
 		t.engine.learnt.alternates.Add(t.shared(), t.engine.o.Now())
 	}

@@ -44,6 +44,10 @@ func (t *Turn) itemTokens(items []session.Item) []int {
 	out := make([]int, len(items))
 	for i := range items {
 		switch item := &items[i]; {
+		case item.Parts != nil:
+			for _, part := range partMessages(item) {
+				out[i] += t.tokens(part)
+			}
 		case item.Index >= 0:
 			out[i] = t.tokens(t.message(item))
 		case item.Summary != "":

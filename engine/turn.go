@@ -56,21 +56,27 @@ type Body interface {
 // Turn is what one request goes through: recognised, projected, condensed, forwarded, logged. It is used by one goroutine
 // at a time, except for what Log and Answered return.
 type Turn struct {
-	in       Input
-	engine   *Engine
+	in     Input
+	engine *Engine
+	log
+	counter meter
+	model   Model // with the window that was learnt
+	history *session.History
+	purpose session.Purpose
+	place   session.Resolution
+	counted func() *counts // counts at the first call, in whichever goroutine that is
+	shown   projection
+	made    []Condensed
+	relief  relief
+	waits   waits
+	hidden  hidden
+	records
+}
+
+// log is where turns are logged.
+type log struct {
 	registry *session.Registry
 	store    session.Store
-	counter  meter
-	model    Model // with the window that was learnt
-	history  *session.History
-	purpose  session.Purpose
-	place    session.Resolution
-	counted  func() *counts // counts at the first call, in whichever goroutine that is
-	shown    projection
-	made     []Condensed
-	relief   relief
-	waits    waits
-	records
 }
 
 // records are what a turn writes to the store.
@@ -113,11 +119,15 @@ func (e *Engine) Begin(ctx context.Context, in Input) (*Turn, error) {
 		t.show(t.project(nil))
 		return t, nil
 	}
+	t.obeyCommand()
 	ctx, cancel := context.WithTimeout(ctx, e.o.Limits.Store)
 	defer cancel()
 	applied, err := t.registry.Condensations(ctx, &t.place)
 	if err != nil {
 		return nil, fmt.Errorf("read condensations: %w", err)
+	}
+	if err := t.prepareHidden(ctx); err != nil {
+		return nil, err
 	}
 	if t.purpose == session.PurposeCompaction {
 		return t, t.unabridged(applied, func(some []session.Condensation) ([]session.Condensation, error) {
@@ -138,7 +148,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open registry: %w", err)
 	}
-	t.registry, t.store = registry, store
+	t.log = log{registry, store}
 	id := t.in.Settings.identify(t.in.Header, t.in.Split.Fields)
 	scope := t.in.Tenant.scope(secret, t.in.Credential, id.Key)
 	t.in.Split = lasting(t.in.Dialect, t.in.Split)
@@ -175,7 +185,7 @@ func (t *Turn) prepareCounting() {
 			t.model.Window = told
 		}
 	}
-	t.model.Alternates = t.model.Alternates || e.learnt.alternating(t.shared(), e.o.Now())
+	t.model.Alternates = t.model.Alternates || e.learnt.since(e.learnt.alternates, t.shared(), e.o.Now())
 	t.model.Window = e.learnt.window(t.counter.source, t.shared(), t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })

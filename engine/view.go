@@ -32,9 +32,15 @@ func (t *Turn) show(p projection) {
 func (t *Turn) project(applied []session.Condensation) projection {
 	p := projection{view: session.Project(t.history, applied), applied: applied, seen: len(t.place.Thread.Condensations)}
 	condense.Render(t.in.Dialect, &p.view)
+	stripped := 0
+	for i := range p.view.Applied {
+		stripped = max(stripped, p.view.Applied[i].Stripped)
+	}
 	for i := range p.view.Items {
-		if p.view.Items[i].Strip {
-			t.strip(&p.view.Items[i])
+		item := &p.view.Items[i]
+		t.restore(item)
+		if item.Strip = item.Strip || item.Parts != nil && t.history.Pos(item.Index) <= stripped; item.Strip {
+			t.strip(item)
 		}
 	}
 	if raw, known := t.engine.learnt.raw.Get(t.place.Thread.ID); known && len(p.view.Applied) > 0 {
@@ -69,6 +75,7 @@ func (t *Turn) keepNewest(p *projection) {
 		}
 		if item.Index >= 0 && item.Strip {
 			item.Raw, item.Strip, p.unbound = t.in.Split.Messages[item.Index].Raw, false, true
+			t.restore(item)
 		}
 		return
 	}
@@ -86,7 +93,7 @@ func (t *Turn) Unbinding() (name, value string) {
 func (t *Turn) bare(items []session.Item, end int) {
 	for i := range items {
 		item := &items[i]
-		if item.Index >= 0 && !item.Strip && t.in.Split.Messages[item.Index].Sealed && t.history.Pos(item.Index) < end {
+		if item.Index >= 0 && !item.Strip && (item.Parts != nil || t.in.Split.Messages[item.Index].Sealed) && t.history.Pos(item.Index) < end {
 			item.Strip = true
 			t.strip(item)
 		}
@@ -95,8 +102,10 @@ func (t *Turn) bare(items []session.Item, end int) {
 
 // strip leaves out an item's sealed reasoning. What cannot be read stays as it is.
 func (t *Turn) strip(item *session.Item) {
-	if raw, err := t.in.Dialect.StripReasoning(item.Raw); err == nil {
-		item.Raw = raw
+	item.Raw = t.unbound(item.Raw)
+	item.Parts = slices.Clone(item.Parts)
+	for i, part := range item.Parts {
+		item.Parts[i] = t.unbound(part)
 	}
 }
 
@@ -106,32 +115,45 @@ func (t *Turn) unchanged() bool {
 }
 
 // changed reports whether what goes upstream is not the body as it came.
-func (t *Turn) changed() bool { return !t.unchanged() && !t.shown.view.Identity() }
+func (t *Turn) changed() bool {
+	return !t.unchanged() && (!t.shown.view.Identity() || t.Offers() || len(t.hidden.tail) > 0)
+}
 
 // Forwarded is the request's body with the view in the place of its messages; below every threshold the body itself.
 func (t *Turn) Forwarded() [][]byte {
 	bared := t.relief.bared > 0 || t.relief.recalled != nil
-	if t.shown.view.Identity() || t.unchanged() && !bared {
+	if !t.changed() && (!bared || t.shown.view.Identity()) {
 		return [][]byte{t.in.Body.Bytes()}
 	}
-	parts := t.in.Dialect.Join(t.in.Split, t.messages())
+	split := t.offered(t.in.Split)
 	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.shown.unbound {
-		parts = d.Unbind(t.in.Split, parts)
+		split = d.Unbind(split)
 	}
-	return parts
+	return t.in.Dialect.Join(split, t.messages())
 }
 
 // messages are the view's, as they go upstream.
 func (t *Turn) messages() [][]byte {
 	items, record := t.written()
-	messages := make([][]byte, len(items))
+	messages, at := make([][]byte, 0, len(items)+len(t.hidden.tail)), -1
 	for i := range items {
-		messages[i] = items[i].Raw
+		if i == record {
+			at = len(messages)
+		}
+		messages = append(messages, parts(&items[i])...)
 	}
-	if d, can := t.in.Dialect.(dialect.Marker); can && record >= 0 {
-		messages[record] = d.Mark(t.in.Split, messages, record)
+	if d, can := t.in.Dialect.(dialect.Marker); can && at >= 0 {
+		messages[at] = d.Mark(t.in.Split, messages, at)
 	}
-	return messages
+	return append(messages, t.hidden.tail...)
+}
+
+// parts are the messages that go upstream for an item that is written.
+func parts(item *session.Item) [][]byte {
+	if item.Parts != nil {
+		return item.Parts
+	}
+	return [][]byte{item.Raw}
 }
 
 // written are the view's items as they go upstream, and which of them is the record and nothing else; -1: none is.

@@ -107,6 +107,9 @@ func (r *request) exchange() (*http.Response, error) {
 	if err == nil && (r.turn != nil || r.sealed()) {
 		resp, err = r.persist(resp)
 	}
+	if err == nil {
+		resp, err = r.strain(resp)
+	}
 	if err != nil {
 		r.giveBack(err)
 		return nil, err
@@ -240,7 +243,7 @@ func (r *request) relayOf(resp *http.Response, header *fasthttp.ResponseHeader) 
 			rel.first = asComment(r.notice())
 		}
 	}
-	if !r.tenant.LogContent && r.turn == r.seen.turn { // else its end is told of what was said, or counted late
+	if !r.tenant.LogContent && r.turn == r.seen.turn && r.passed.strainer == nil { // else its end is told of what was said, counted late, or sent again
 		r.dropBody()
 	}
 	return rel
@@ -252,7 +255,9 @@ func (r *request) ended(o outcome) {
 	r.settle(o)
 	r.finish(r.lease.purse.used(o.Status, o.Answer))
 	if r.turn != nil && o.Status == http.StatusOK {
-		if o.Answer.Usage != nil {
+		if r.passed.again > 0 { // it is the usage of several
+			r.seen.record.Call.Doubted = true
+		} else if o.Answer.Usage != nil {
 			r.note(r.turn.Used(r.seen.record.Turn.After.Tokens, *o.Answer.Usage))
 		}
 		r.seen.used(o.Answer.Usage)
@@ -338,7 +343,7 @@ func (r *request) remember(tee dialect.Tee) {
 	if record := r.passed.compaction.record; record != "" {
 		answer.Text = record // as which the client's item is read when it comes back
 	}
-	mark, settle := r.turn.Answered(answer), r.settling(r.lease.purse.used(http.StatusOK, answer))
+	mark, settle := r.turn.Answered(answer, r.echo()), r.settling(r.lease.purse.used(http.StatusOK, answer))
 	done := make(chan struct{})
 	s.inBackground(func() {
 		defer close(done)

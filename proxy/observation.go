@@ -167,6 +167,9 @@ func (o *observation) forwarded(after session.Size) { o.record.Turn.After = afte
 // relieved is when a request that overflowed is sent again.
 func (o *observation) relieved() { o.record.Turn.Relieved++ }
 
+// hidden is when calls of the proxy's own tools have been met.
+func (o *observation) hidden(calls int) { o.record.Condensed.Hidden += calls }
+
 // used is what upstream reported of an answer, nil if it did not.
 func (o *observation) used(u *session.Usage) { o.record.Call.Usage = u }
 

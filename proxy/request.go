@@ -49,6 +49,10 @@ type passed struct {
 	given []string         // that header as the client sent it
 
 	compaction compaction
+
+	strainer dialect.Strainer // takes hidden calls out of the answers; nil: none is offered
+	again    int              // how many times upstream was asked again after such calls
+	replied  bool             // those of the last answer were met
 }
 
 // asked is what a client asked for.

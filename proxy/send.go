@@ -130,6 +130,8 @@ func (r *request) remedy(said refusal) bool {
 		return relief.Smaller
 	case said.alternates && r.turn.Alternate():
 		return true
+	case said.refused && r.turn.Withdraw():
+		return true
 	case said.refused && r.turn.Bare():
 		return true
 	case said.refused:

@@ -125,7 +125,13 @@ func checkOutputs(t *testing.T, r fakeupstream.Request, calls []fakeupstream.Too
 // client runs a client through a proxy in front of the upstream, and gives what it prints.
 func (s *setting) client(t *testing.T, program []string) string {
 	t.Helper()
-	p := serve(t, "--config", s.config(t, embedded(newStore(t))))
+	return s.clientOf(t, s.config(t, embedded(newStore(t))), program)
+}
+
+// clientOf is client with a proxy of that configuration.
+func (s *setting) clientOf(t *testing.T, config string, program []string) string {
+	t.Helper()
+	p := serve(t, "--config", config)
 	environment := []string{"OPENAI_BASE_URL=" + p.url(), "OPENAI_API_KEY=sk-client", "ANTHROPIC_BASE_URL=http://" + p.Addr, "ANTHROPIC_API_KEY=sk-client",
 		"NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1"}
 	out, errs, err := runIn(t, t.TempDir(), environment, program[0], program[1:]...)

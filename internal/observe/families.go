@@ -88,6 +88,7 @@ type history struct {
 	seconds    *prometheus.HistogramVec
 	relieved   *prometheus.CounterVec
 	compacted  *prometheus.CounterVec
+	hidden     *prometheus.CounterVec
 }
 
 func newHistory(f *families) history {
@@ -108,6 +109,7 @@ func newHistory(f *families) history {
 		compacted: f.counter("compactions_total",
 			"Requests that had to do with compactions of our own: made, failed (no record came), refused (what came back for one was not made here).",
 			"tenant", "outcome"),
+		hidden: f.counter("hidden_calls_total", "Calls of the proxy's own tools that were taken out of answers and met.", "tenant"),
 	}
 }
 

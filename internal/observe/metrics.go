@@ -120,6 +120,7 @@ func (m *Metrics) Tenant(tenant string) {
 	for _, outcome := range [...]proxy.Compaction{proxy.CompactionMade, proxy.CompactionFailed, proxy.CompactionRefused} {
 		m.history.compacted.WithLabelValues(tenant, string(outcome))
 	}
+	m.history.hidden.WithLabelValues(tenant)
 	for _, source := range [...]session.Source{session.SourceKey, session.SourcePrefix, session.SourceTrace, session.SourceNew} {
 		m.history.recognised.WithLabelValues(tenant, string(source))
 	}

@@ -77,6 +77,7 @@ func (m *Metrics) ended(r *proxy.Record, id string) {
 		m.traffic.unread.WithLabelValues(r.Tenant, r.Unread).Inc()
 	}
 	m.timed(r, id)
+	m.history.hidden.WithLabelValues(r.Tenant).Add(float64(r.Condensed.Hidden))
 	if r.Turn != nil {
 		m.recognised(r.Tenant, r.Turn)
 		m.active.saw(string(r.Turn.Session), r.Times.Ended)

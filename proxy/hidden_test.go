@@ -1,0 +1,374 @@
+package proxy_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+const (
+	runTool = `{"type":"function","function":{"name":"run","parameters":{"type":"object","properties":{}}}}`
+	asksFor = "request_condensation"
+)
+
+// agent is a client that runs tools, and sees what a library would make of a stream.
+type agent struct {
+	*rig
+	streams bool
+	history []string
+	choice  string // of a tool, raw; empty: none
+}
+
+// hidingRig has a condenser that condenses when it is asked to. With maxSize 0 it never does.
+func hidingRig(t *testing.T, streams bool, up fakeupstream.Options, maxSize int) *agent {
+	up.SummariserModels, up.Strict = []string{cheapModel}, true
+	r := newRig(t, setup{upstream: up, tenants: one(func(t *proxy.Tenant) {
+		if t.Hidden = (engine.Hidden{Request: true, Command: true}); maxSize == 0 {
+			return
+		}
+		t.Condenser = condense.NewLLM(condense.LLMSettings{
+			Health: healthAt(time.Now), Settings: condense.Settings{MaxSize: maxSize, KeepFirst: 1, MinimumProgress: 0.1},
+			Summariser: summariser.Caller{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience}, Model: cheapModel,
+		})
+	})})
+	return &agent{rig: r, streams: streams, history: []string{say("system", "You run tools.")}}
+}
+
+// answered is an answer as a client has it.
+type answered struct {
+	Message json.RawMessage
+	Finish  string
+	Calls   []fakeupstream.ToolCall
+	Text    string
+	Usage   fakeupstream.Usage
+}
+
+// step sends the history with a message behind it, and keeps the answer.
+func (a *agent) step(message ...string) answered {
+	a.t.Helper()
+	a.history = append(a.history, message...)
+	extra := `"tools":[` + runTool + `],`
+	if a.choice != "" {
+		extra += `"tool_choice":` + a.choice + ","
+	}
+	if a.streams {
+		extra += `"stream":true,"stream_options":{"include_usage":true},`
+	}
+	resp, text := a.ask(strings.Replace(messages(a.history...), "{", "{"+extra, 1))
+	if resp.StatusCode != http.StatusOK {
+		a.t.Fatalf("status %d: %s", resp.StatusCode, text)
+	}
+	if strings.Contains(text, asksFor) {
+		a.t.Errorf("the client sees the hidden tool: %s", text)
+	}
+	if !a.streams {
+		text = "data: " + strings.Replace(text, `"message":`, `"delta":`, 1) + "\n\ndata: [DONE]\n\n"
+	}
+	got := a.read(text)
+	a.history = append(a.history, string(got.Message))
+	return got
+}
+
+// read puts a stream together as OpenAI's libraries do: by the index of each call, which begins with its id and name.
+func (a *agent) read(stream string) (got answered) {
+	a.t.Helper()
+	var calls []map[string]any
+	var text *string
+	id, ended := "", false
+	for event := range strings.SplitSeq(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
+		data, is := strings.CutPrefix(strings.TrimSpace(event), "data: ")
+		if !is || ended {
+			a.t.Fatalf("an event is %q", event)
+		}
+		if ended = data == "[DONE]"; ended {
+			continue
+		}
+		var c struct {
+			ID      string
+			Choices []struct {
+				Delta struct {
+					Role, Content *string
+					ToolCalls     []struct {
+						Index    int
+						ID       string
+						Function struct{ Name, Arguments string }
+					} `json:"tool_calls"`
+				}
+				Finish string `json:"finish_reason"`
+			}
+			Usage struct {
+				Prompt     int `json:"prompt_tokens"`
+				Completion int `json:"completion_tokens"`
+			}
+		}
+		must(a.t, json.Unmarshal([]byte(data), &c))
+		if id == "" {
+			id = c.ID
+		}
+		if c.ID != id {
+			a.t.Errorf("a chunk has the id %q after %q", c.ID, id)
+		}
+		got.Usage.Prompt, got.Usage.Completion = got.Usage.Prompt+c.Usage.Prompt, got.Usage.Completion+c.Usage.Completion
+		for _, choice := range c.Choices {
+			if got.Finish != "" {
+				a.t.Errorf("more comes after the finish: %s", data)
+			}
+			got.Finish = choice.Finish
+			if choice.Delta.Content != nil {
+				if text == nil {
+					text = new(string)
+				}
+				*text += *choice.Delta.Content
+			}
+			for i, piece := range choice.Delta.ToolCalls {
+				if !a.streams {
+					piece.Index = i
+				}
+				if piece.Index == len(calls) && piece.Function.Name != "" {
+					calls = append(calls, map[string]any{"id": piece.ID, "type": "function", "function": map[string]any{"name": piece.Function.Name, "arguments": ""}})
+				}
+				if piece.Index >= len(calls) {
+					a.t.Fatalf("a piece of call %d of %d: %s", piece.Index, len(calls), data)
+				}
+				f := calls[piece.Index]["function"].(map[string]any)
+				f["arguments"] = f["arguments"].(string) + piece.Function.Arguments
+			}
+		}
+	}
+	if !ended {
+		a.t.Errorf("the stream has no end: %s", stream)
+	}
+	message := map[string]any{"role": "assistant", "content": text}
+	if len(calls) > 0 {
+		message["tool_calls"] = calls
+	}
+	for _, c := range calls {
+		f := c["function"].(map[string]any)
+		got.Calls = append(got.Calls, fakeupstream.ToolCall{ID: c["id"].(string), Name: f["name"].(string), Arguments: f["arguments"].(string)})
+	}
+	if text != nil {
+		got.Text = *text
+	}
+	got.Message, _ = json.Marshal(message)
+	return got
+}
+
+// results are those of an answer's calls.
+func (a answered) results() (all []string) {
+	for _, c := range a.Calls {
+		b, _ := json.Marshal(map[string]string{"role": "tool", "tool_call_id": c.ID, "content": "ran " + c.Arguments + strings.Repeat(" and so on", 30)})
+		all = append(all, string(b))
+	}
+	return all
+}
+
+// steps are the requests of the agent's model, all of which upstream has taken.
+func (a *agent) steps() (all []fakeupstream.Request) {
+	a.t.Helper()
+	for _, r := range a.up.Requests() {
+		if r.Refused != nil {
+			a.t.Errorf("request %d was refused: %v\n%s", r.Index, r.Refused, r.Body)
+		}
+		if !r.Summary {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// wantStable checks that each request begins with all of the one before, but for so many, and that all have the same tools.
+func (a *agent) wantStable(breaks int) {
+	a.t.Helper()
+	steps := a.steps()
+	for i := 1; i < len(steps); i++ {
+		if !bytes.Equal(steps[i].Tools, steps[0].Tools) {
+			a.t.Errorf("request %d has the tools %s", i, steps[i].Tools)
+		}
+		for j, m := range steps[i-1].Messages {
+			if j >= len(steps[i].Messages) || !bytes.Equal(m, steps[i].Messages[j]) {
+				if breaks--; breaks < 0 {
+					a.t.Errorf("request %d: message %d was %s, is %s", i, j, m, steps[i].Messages[min(j, len(steps[i].Messages)-1)])
+				}
+				break
+			}
+		}
+	}
+	if breaks > 0 {
+		a.t.Errorf("%d prefixes fewer changed than was wanted", breaks)
+	}
+}
+
+func call(name, id string) fakeupstream.ToolCall {
+	return fakeupstream.ToolCall{ID: "call_" + id + "_0123456789", Name: name, Arguments: `{"n":"` + id + `"}`}
+}
+
+// in runs a test with a client that has its answers streamed, and with one that has not.
+func bothWays(t *testing.T, test func(t *testing.T, streams bool)) {
+	for _, streams := range []bool{true, false} {
+		t.Run(map[bool]string{true: "streamed", false: "whole"}[streams], func(t *testing.T) {
+			t.Parallel()
+			test(t, streams)
+		})
+	}
+}
+
+// warmUp has the agent run tools for a while.
+func (a *agent) warmUp(n int) {
+	a.t.Helper()
+	message := []string{say("user", "Mend the roof.")}
+	for i := range n {
+		a.up.Script(fakeupstream.Answer{Content: fmt.Sprintf("Step %d.", i), ToolCalls: []fakeupstream.ToolCall{call("run", fmt.Sprint("w", i))}})
+		message = a.step(message...).results()
+	}
+	a.up.Script(fakeupstream.Answer{Content: "Mended."})
+	a.step(message...)
+}
+
+func TestAgentAsksForCondensation(t *testing.T) {
+	bothWays(t, func(t *testing.T, streams bool) {
+		a := hidingRig(t, streams, fakeupstream.Options{}, 400)
+		a.warmUp(8)
+		before := len(a.steps())
+		a.up.Script(
+			fakeupstream.Answer{Content: "First I tidy up. ", ToolCalls: []fakeupstream.ToolCall{call(asksFor, "a")}},
+			fakeupstream.Answer{Content: "Now I run.", ToolCalls: []fakeupstream.ToolCall{call("run", "b"), call("run", "c")}},
+			fakeupstream.Answer{Content: "Done."},
+		)
+		got := a.step(say("user", "Now the door."))
+		if got.Text != "First I tidy up. Now I run." || len(got.Calls) != 2 || got.Finish != "tool_calls" {
+			t.Errorf("the client got %+v", got)
+		}
+		if end := a.step(got.results()...); end.Text != "Done." || end.Finish != "stop" {
+			t.Errorf("the client got %+v", end)
+		}
+		steps := a.steps()[before:]
+		if len(steps) != 3 || len(steps[1].Messages) >= len(steps[0].Messages) {
+			t.Fatalf("%d requests; of %d messages %d were left", len(steps), len(steps[0].Messages), len(steps[1].Messages))
+		}
+		if want := steps[0].PromptTokens + steps[1].PromptTokens; got.Usage.Prompt != want {
+			t.Errorf("the client was told of %d prompt tokens, want %d", got.Usage.Prompt, want)
+		}
+		if strings.Contains(steps[2].Text(), "tidy up") {
+			t.Error("what the model said before the history was condensed is shown as if it had said it since")
+		}
+		a.wantStable(1)
+		a.wantEvents(map[session.Kind]int{session.Requested: 1, session.Condensed: 1, session.HiddenCalls: 1})
+	})
+}
+
+// wantEvents checks how many entries of some kinds the log of the newest thread has.
+func (a *agent) wantEvents(want map[session.Kind]int) {
+	a.t.Helper()
+	resp, _ := a.ask(messages(a.history...))
+	events, err := a.store.Events(a.t.Context(), session.ThreadID(resp.Header.Get("X-Dewpoint-Thread")), 1, 1000)
+	must(a.t, err)
+	got := map[session.Kind]int{}
+	for _, e := range events {
+		got[e.Kind]++
+	}
+	for kind, n := range want {
+		if got[kind] != n {
+			a.t.Errorf("%d entries %s, want %d", got[kind], kind, n)
+		}
+	}
+}
+
+func TestHiddenCallsBetweenOthers(t *testing.T) {
+	for name, calls := range map[string][]fakeupstream.ToolCall{
+		"first":    {call(asksFor, "h"), call("run", "a"), call("run", "b")},
+		"between":  {call("run", "a"), call(asksFor, "h"), call("run", "b")},
+		"last":     {call("run", "a"), call("run", "b"), call(asksFor, "h")},
+		"repeated": {call(asksFor, "h"), call("run", "a"), call(asksFor, "i"), call("run", "b")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, streams bool) {
+				a := hidingRig(t, streams, fakeupstream.Options{}, 0)
+				a.up.Script(fakeupstream.Answer{Content: "Both.", ToolCalls: calls}, fakeupstream.Answer{ToolCalls: calls}, fakeupstream.Answer{Content: "Done."})
+				got := a.step(say("user", "Mend the roof."))
+				if len(got.Calls) != 2 || got.Calls[0] != call("run", "a") || got.Calls[1] != call("run", "b") || got.Finish != "tool_calls" {
+					t.Errorf("the client got %+v", got)
+				}
+				a.step(a.step(got.results()...).results()...)
+				a.wantStable(0)
+				last := a.steps()[2]
+				if !strings.Contains(string(last.Body), "will be condensed before your next step") || !bytes.Contains(last.Messages[2], []byte(asksFor)) {
+					t.Errorf("upstream does not see the hidden call: %s", last.Body)
+				}
+			})
+		})
+	}
+}
+
+func TestHiddenCallsInARow(t *testing.T) {
+	bothWays(t, func(t *testing.T, streams bool) {
+		a := hidingRig(t, streams, fakeupstream.Options{}, 400)
+		for i := range 7 {
+			a.up.Script(fakeupstream.Answer{Content: fmt.Sprintf("%d ", i), ToolCalls: []fakeupstream.ToolCall{call(asksFor, fmt.Sprint("x", i)), call(asksFor, fmt.Sprint("y", i))}})
+		}
+		got := a.step(say("user", "Mend the roof."))
+		if got.Text != "0 1 2 3 4 " || len(got.Calls) > 0 || got.Finish != "stop" {
+			t.Errorf("the client got %+v", got)
+		}
+		a.up.Script()
+		steps := a.steps()
+		if len(steps) != 5 || bytes.Contains(steps[4].Tools, []byte(asksFor)) || !bytes.Contains(steps[3].Tools, []byte(asksFor)) {
+			t.Errorf("upstream was asked %d times", len(steps))
+		}
+	})
+}
+
+// TestUpstreamThatTakesNoMoreTools refuses what it is asked with a tool of the proxy's, and then takes the request without.
+func TestUpstreamThatTakesNoMoreTools(t *testing.T) {
+	bothWays(t, func(t *testing.T, streams bool) {
+		a := hidingRig(t, streams, fakeupstream.Options{}, 400)
+		refused := fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "Too many tools.", Type: "invalid_request_error"}}
+		a.up.Script(refused, fakeupstream.Answer{Content: "One."}, fakeupstream.Answer{Content: "Two."})
+		a.step(say("user", "Mend the roof."))
+		a.step(say("user", "And the door."))
+		for i, want := range []bool{true, false, false} {
+			if got := bytes.Contains(a.steps()[i].Body, []byte(asksFor)); got != want {
+				t.Errorf("request %d has the tool: %t", i, got)
+			}
+		}
+	})
+}
+
+func TestHiddenToolsAreNotForAll(t *testing.T) {
+	a := hidingRig(t, false, fakeupstream.Options{}, 400)
+	for _, body := range []string{
+		hello,
+		strings.Replace(hello, "{", `{"n":2,"tools":[`+runTool+`],`, 1),
+		strings.Replace(hello, "{", `{"tools":[`+strings.Replace(runTool, `"run"`, `"`+asksFor+`"`, 1)+`],`, 1),
+	} {
+		a.wantUnchanged(body)
+	}
+	a.wantUnchanged(strings.Replace(hello, "{", `{"tools":[`+runTool+`],`, 1), "X-Dewpoint-Condense", "off")
+}
+
+func TestCommandCondenses(t *testing.T) {
+	a := hidingRig(t, true, fakeupstream.Options{}, 400)
+	a.warmUp(8)
+	before := len(a.steps())
+	a.up.Script(fakeupstream.Answer{Content: "It was condensed."}, fakeupstream.Answer{Content: "Go on."})
+	a.step(say("user", " /condense\n"))
+	a.step(say("user", "Now the door; /condense is not meant."))
+	steps := a.steps()
+	if got := steps[before]; len(got.Messages) >= len(steps[before-1].Messages) || strings.Contains(got.Text(), "/condense") {
+		t.Errorf("forwarded %s", got.Body)
+	}
+	if !strings.Contains(steps[before+1].Text(), "/condense is not meant") {
+		t.Error("a message that is more than the command is another one")
+	}
+	a.wantStable(1)
+}

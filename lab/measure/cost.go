@@ -152,7 +152,7 @@ func furnished(run replay.Run, tokens int, count func([]byte) int) (replay.Run, 
 		return run, nil
 	}
 	made, err := json.Marshal([]any{map[string]any{"type": "function", "function": map[string]any{
-		"name": "run", "description": strings.Repeat(" word", missing), "parameters": map[string]any{"type": "object"},
+		"name": "run", "description": strings.Repeat(" a", missing), "parameters": map[string]any{"type": "object"},
 	}}})
 	if err != nil {
 		return run, fmt.Errorf("make up tools: %w", err)

@@ -18,26 +18,20 @@ func plans(maxTokens float64) []plan {
 		return summarised(c)
 	}
 	shipped := summarised(config.Default().Condenser)
-	limited := shipped
-	limited.Trigger = config.TriggerLimits
 	excerpts := like(shipped, config.TypeExcerpts)
-	trim, masking := config.NewCondenser(config.TypeToolOutputTrim), config.NewCondenser(config.TypeObservationMasking)
+	trim, lossless := config.NewCondenser(config.TypeToolOutputTrim), config.NewCondenser(config.TypeLosslessTrim)
 	return []plan{
 		{"no condensing", config.NewCondenser(config.TypeNoop)},
 		{"default, as shipped", shipped},
-		{"the default's limits", limited},
 		{"excerpts, when the default would", excerpts},
 		{"tool_output_trim, then the default", pipeline(trim, shipped)},
 		{"tool_output_trim, then excerpts, when the default would", pipeline(trim, excerpts)},
-		{"observation_masking", masking},
+		{"lossless_trim, then excerpts, when the default would", pipeline(lossless, excerpts)},
 		{"recent_events", config.NewCondenser(config.TypeRecentEvents)},
 		{"tool_output_trim", trim},
 		{"lossless_trim", config.NewCondenser(config.TypeLosslessTrim)},
-		{"amortized_forgetting", rolling(config.TypeAmortizedForgetting)},
 		{"excerpts", rolling(config.TypeExcerpts)},
 		{"llm", rolling(config.TypeLLM)},
-		{"tool_output_trim, excerpts", pipeline(trim, rolling(config.TypeExcerpts))},
-		{"tool_output_trim, llm", pipeline(trim, rolling(config.TypeLLM))},
 	}
 }
 

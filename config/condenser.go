@@ -54,6 +54,7 @@ type Condenser struct {
 	Condensers      []Condenser   `yaml:"condensers"`       // of a pipeline, in order
 	AgentRequest    bool          `yaml:"agent_request"`    // the model can ask for a condensation, by a tool that its client does not see
 	CondenseCommand bool          `yaml:"condense_command"` // the user can, by the message /condense
+	Recall          bool          `yaml:"recall"`           // the model can look up what is hidden, by such a tool
 
 	// PerModel is by the request's model: its name as the client writes it, or how the name begins and a "*".
 	PerModel map[string]Override `yaml:"per_model,omitempty"`
@@ -91,6 +92,9 @@ func CondenserKeys(condenserType string) []string {
 	switch condenserType {
 	case TypeAmortizedForgetting, TypeExcerpts, TypeLLM, TypeStructuredSummary, TypeLLMAttention, TypeCustom, TypePipeline, TypeConversationWindow:
 		keys = append(keys, "agent_request", "condense_command")
+	}
+	if len(keys) > 0 {
+		keys = append(keys, "recall")
 	}
 	return keys
 }
@@ -212,14 +216,9 @@ func (c Condenser) Waits() (longest time.Duration, never bool) {
 	return longest, never && !waits
 }
 
-// Asked reports whether the model can ask for a condensation, and whether the user can. What a stage says holds for the whole pipeline.
-func (c Condenser) Asked() (byModel, byUser bool) {
-	byModel, byUser = c.AgentRequest, c.CondenseCommand
-	for _, stage := range c.Condensers {
-		model, user := stage.Asked()
-		byModel, byUser = byModel || model, byUser || user
-	}
-	return byModel, byUser
+// Uses reports whether the condenser, or a stage of a pipeline, has one of its keys set.
+func (c Condenser) Uses(set func(Condenser) bool) bool {
+	return set(c) || slices.ContainsFunc(c.Condensers, func(stage Condenser) bool { return stage.Uses(set) })
 }
 
 // Prepares reports whether summaries are prepared, for some model at least.

@@ -17,9 +17,8 @@ import (
 type Hidden struct {
 	Request bool // the model can have the history condensed
 	Command bool // a user can, by a message that says nothing but Command
+	Recall  bool // the model can look up what the view does not show
 }
-
-func (h Hidden) any() bool { return h.Request }
 
 // Command is the message by which a user has the history condensed, and what the model reads in its place.
 const (
@@ -27,8 +26,11 @@ const (
 	commandNote = "[The user had the older part of this conversation condensed. Say in one short sentence that it was done, and wait.]"
 )
 
-// requestTool asks for a condensation.
-const requestTool = "request_condensation"
+// The tools: one asks for a condensation, the other for what is hidden.
+const (
+	requestTool = "request_condensation"
+	recallTool  = "recall"
+)
 
 func tools(h Hidden) (all []dialect.Tool) {
 	if h.Request {
@@ -37,6 +39,17 @@ func tools(h Hidden) (all []dialect.Tool) {
 			Description: "Has the older part of this conversation condensed into a short record. Call it when much of what was said and " +
 				"read is no longer needed, best between two tasks. The newest messages and what the user asked for stay.",
 			Parameters: `{"type":"object","properties":{}}`,
+		})
+	}
+	if h.Recall {
+		all = append(all, dialect.Tool{
+			Name: recallTool,
+			Description: "Looks up what was said or read earlier in this conversation and is not shown any more, or only in part. Its messages " +
+				"are events, numbered from 1. A query gives the lines that say it, an exact name, path or error first; event, or event and last, " +
+				"give whole events. Use it before you do again what was done already.",
+			Parameters: `{"type":"object","properties":{"query":{"type":"string","description":"a term exactly as it was written, or words"},` +
+				`"event":{"type":"integer","description":"number of the event to show, or of the first of several"},` +
+				`"last":{"type":"integer","description":"number of the last of them"}}}`,
 		})
 	}
 	return all
@@ -68,7 +81,7 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 	if t.hidden.asides, err = t.registry.Asides(ctx, &t.place); err != nil {
 		return fmt.Errorf("begin turn: %w", err)
 	}
-	if h := t.in.Tenant.Hidden; h.any() && t.purpose == session.PurposeMain && d.Hides(t.in.Split) &&
+	if h := t.in.Tenant.Hidden; t.purpose == session.PurposeMain && d.Hides(t.in.Split) &&
 		!t.engine.learnt.since(t.engine.learnt.toolless, t.shared(), t.engine.o.Now()) {
 		t.hidden.tools = slices.DeleteFunc(tools(h), func(tool dialect.Tool) bool {
 			return bytes.Contains(t.in.Split.Tools, []byte(`"`+tool.Name+`"`)) // the client has one of that name
@@ -186,8 +199,8 @@ func (t *Turn) unbound(raw []byte) []byte {
 
 // call gives the result of a hidden call.
 func (t *Turn) call(ctx context.Context, call session.Call, now bool, report *Report) string {
-	if call.Name != requestTool {
-		return "There is no such tool."
+	if call.Name == recallTool {
+		return t.lookUp(call.Arguments)
 	}
 	t.request(ctx)
 	if !now {

@@ -31,10 +31,14 @@ type agent struct {
 }
 
 // hidingRig has a condenser that condenses when it is asked to. With maxSize 0 it never does.
-func hidingRig(t *testing.T, streams bool, up fakeupstream.Options, maxSize int) *agent {
+func hidingRig(t *testing.T, streams bool, up fakeupstream.Options, maxSize int, hidden ...engine.Hidden) *agent {
 	up.SummariserModels, up.Strict = []string{cheapModel}, true
 	r := newRig(t, setup{upstream: up, tenants: one(func(t *proxy.Tenant) {
-		if t.Hidden = (engine.Hidden{Request: true, Command: true}); maxSize == 0 {
+		t.Hidden = engine.Hidden{Request: true, Command: true}
+		if len(hidden) > 0 {
+			t.Hidden = hidden[0]
+		}
+		if maxSize == 0 {
 			return
 		}
 		t.Condenser = condense.NewLLM(condense.LLMSettings{
@@ -371,4 +375,47 @@ func TestCommandCondenses(t *testing.T) {
 		t.Error("a message that is more than the command is another one")
 	}
 	a.wantStable(1)
+}
+
+func TestModelRecalls(t *testing.T) {
+	bothWays(t, func(t *testing.T, streams bool) {
+		a := hidingRig(t, streams, fakeupstream.Options{}, 20, engine.Hidden{Recall: true})
+		a.warmUp(15)
+		lookUp := func(id, arguments string) fakeupstream.ToolCall {
+			return fakeupstream.ToolCall{ID: "call_" + id + "_0123456789", Name: "recall", Arguments: arguments}
+		}
+		shown := a.steps()[len(a.steps())-1].Text()
+		if strings.Contains(shown, `ran {"n":"w2"}`) {
+			t.Fatal("nothing is hidden")
+		}
+		a.up.Script(
+			fakeupstream.Answer{Content: "Let me see. ", ToolCalls: []fakeupstream.ToolCall{lookUp("q", `{"query":"ran {\"n\":\"w2\"}"}`), lookUp("e", `{"event":1,"last":3}`)}},
+			fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{lookUp("n", `{"query":"zebra"}`), lookUp("x", `{"query":`)}},
+			fakeupstream.Answer{Content: "I ran w2.", ToolCalls: []fakeupstream.ToolCall{call("run", "b"), lookUp("z", `{"event":99}`)}},
+			fakeupstream.Answer{Content: "Done."},
+		)
+		got := a.step(say("user", "What was w2?"))
+		if got.Text != "Let me see. I ran w2." || len(got.Calls) != 1 || got.Finish != "tool_calls" {
+			t.Errorf("the client got %+v", got)
+		}
+		a.step(got.results()...)
+		last := a.steps()[len(a.steps())-1]
+		want := []string{
+			`] ran {"n":"w2"}`, "[event 1, user]\nMend the roof.", "Nothing that is hidden says that", "arguments are not understood", "There are events 1 to 33.",
+		}
+		at := len(last.Messages) - 2 - 5 - 2 // two answers and the results of five calls, before the client's own result
+		var results string
+		for _, m := range last.Messages[max(at-1, 0):] {
+			results += string(m)
+		}
+		for _, w := range want {
+			quoted, _ := json.Marshal(w)
+			if !strings.Contains(results, string(quoted[1:len(quoted)-1])) {
+				t.Errorf("upstream was not told %q: %s", w, results)
+			}
+		}
+		if strings.Contains(string(got.Message), "recall") {
+			t.Errorf("the client sees %s", got.Message)
+		}
+	})
 }

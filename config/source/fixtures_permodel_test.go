@@ -16,7 +16,7 @@ func badPerModel() []badFixture {
 			`condenser.per_model.e.max_size: must be a whole number, not a string: write it without quotes, point or unit (line 9)`,
 			`condenser.per_model.e.keep_first: has no value: give it one, or remove the key (line 9)`,
 			`condenser.per_model.h: must be a section of keys, not a whole number (line 12)`,
-			`tenants[0].condenser.per_model: does not belong to type "pipeline": remove it, or use condensers, agent_request, condense_command (line 18)`,
+			`tenants[0].condenser.per_model: does not belong to type "pipeline": remove it, or use condensers, agent_request, condense_command, recall (line 18)`,
 			`tenants[0].condenser.condensers[0].per_model: does not belong to type "noop": remove it, this type has no keys (line 19)`,
 			`tenants[0].condenser.condensers[1].per_model: must be a section of names, not a list (line 19)`,
 		}},

@@ -75,7 +75,7 @@ func badSyntax() []badFixture {
 			`listne: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, notify, tenants, session, limits, shutdown, log, log_content, holdout (line 1)`,
 		}},
 		{"bad.unknown-key-in-condenser.yaml", []string{
-			`condenser.max_sise: is not a known key: type "llm" has trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, max_event_length, llm_config, background_at, timeout, wait, deadline, per_model, focus, agent_request, condense_command (line 1)`,
+			`condenser.max_sise: is not a known key: type "llm" has trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, max_event_length, llm_config, background_at, timeout, wait, deadline, per_model, focus, agent_request, condense_command, recall (line 1)`,
 		}},
 		{"bad.unknown-key-in-list.toml", []string{
 			`tenants[0].keys: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, log_content, holdout, limits (line 3)`,

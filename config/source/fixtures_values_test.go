@@ -26,8 +26,8 @@ func badValues() []badFixture {
 			`upstream.base_url: does not begin with http:// or https://: write it as https://api.openai.com/v1 (line 1)`,
 		}},
 		{"bad.condenser-foreign-key.toml", []string{
-			`condenser.llm_config: does not belong to type "amortized_forgetting": remove it, or use trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, per_model, agent_request, condense_command (line 3)`,
-			`condenser.attention_window: does not belong to type "amortized_forgetting": remove it, or use trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, per_model, agent_request, condense_command (line 4)`,
+			`condenser.llm_config: does not belong to type "amortized_forgetting": remove it, or use trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, per_model, agent_request, condense_command, recall (line 3)`,
+			`condenser.attention_window: does not belong to type "amortized_forgetting": remove it, or use trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, per_model, agent_request, condense_command, recall (line 4)`,
 		}},
 		{"bad.condenser-foreign-key.yaml", []string{
 			`condenser.max_size: does not belong to type "noop": remove it, this type has no keys (line 1)`,

@@ -63,10 +63,9 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		return nil, err
 	}
 	deadline, never := chosen.Waits()
-	byModel, byUser := chosen.Asked()
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe, Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
-			Holdout: c.Holdout, Hidden: engine.Hidden{Request: byModel, Command: byUser}},
+			Holdout: c.Holdout, Hidden: hidden(chosen)},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c),
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
@@ -84,4 +83,13 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		t.Keys = append(t.Keys, sum)
 	}
 	return t, nil
+}
+
+// hidden is what models, and users, can ask for besides the request.
+func hidden(c config.Condenser) engine.Hidden {
+	return engine.Hidden{
+		Request: c.Uses(func(c config.Condenser) bool { return c.AgentRequest }),
+		Command: c.Uses(func(c config.Condenser) bool { return c.CondenseCommand }),
+		Recall:  c.Uses(func(c config.Condenser) bool { return c.Recall }),
+	}
 }

@@ -18,7 +18,7 @@ func TestHiddenTools(t *testing.T) {
 			t.Parallel()
 			script := install(t)
 			for _, mode := range []string{"stream", "whole"} {
-				for _, tool := range []string{"request_condensation"} {
+				for _, tool := range []string{"request_condensation", "recall"} {
 					t.Run("chat "+mode+" "+tool, func(t *testing.T) { hiddenLoop(t, "", tool, append(script("loop"), mode, clientPrompt)) })
 				}
 			}
@@ -31,7 +31,7 @@ func hiddenLoop(t *testing.T, seals fakeupstream.Seal, tool string, program []st
 	s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-client"}, ChunkRunes: 5, Seals: seals})
 	script, want, asked := hiddenAnswers(tool)
 	s.Upstream.Script(script...)
-	config := s.write(t, embedded(newStore(t)), "llm_config: cheap, max_size: 60, agent_request: true", "{delay: 0s, timeout: 1m}")
+	config := s.write(t, embedded(newStore(t)), "llm_config: cheap, max_size: 60, agent_request: true, recall: true", "{delay: 0s, timeout: 1m}")
 	var steps []clientStep
 	out := s.clientOf(t, config, program)
 	if err := json.Unmarshal([]byte(out), &steps); err != nil || len(steps) != len(want) || s.Upstream.Unplayed() > 0 {

@@ -1,0 +1,70 @@
+package recall_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/recall"
+)
+
+// quarters counts a token for every four bytes.
+func quarters(s string) int { return (len(s) + 3) / 4 }
+
+// TestEveryTermIsFound: whatever the events say, each word of them that was asked for is in the answer, which is never longer than its room.
+func TestEveryTermIsFound(t *testing.T) {
+	term := rapid.OneOf(rapid.StringMatching(`[a-zA-Z0-9_./:-]{3,40}`), rapid.StringMatching(`[äßé世]{3,9}`), rapid.SampledFrom([]string{"the", "err", "0x3f"}))
+	long := rapid.Map(rapid.IntRange(0, 300), func(n int) string { return strings.Repeat("x ", n) })
+	text := rapid.Custom(func(t *rapid.T) string {
+		var b strings.Builder
+		for range rapid.IntRange(1, 30).Draw(t, "words") {
+			b.WriteString(term.Draw(t, "term") + rapid.SampledFrom([]string{" ", "\n", "\t", `","`, "("}).Draw(t, "between"))
+			if rapid.IntRange(0, 9).Draw(t, "pad") == 0 {
+				b.WriteString(long.Draw(t, "long"))
+			}
+		}
+		return b.String()
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		var events []recall.Event
+		for i := range rapid.IntRange(1, 12).Draw(t, "events") {
+			events = append(events, recall.Event{ID: i + 1, What: "tool result", Text: text.Draw(t, "text")})
+		}
+		room := recall.Room{Tokens: rapid.IntRange(200, 900).Draw(t, "tokens"), Count: quarters}
+		for _, e := range events {
+			for i, word := range strings.Fields(e.Text) {
+				if len(word) > 100 || i > 2 {
+					continue
+				}
+				got := recall.Lines(events, word, room)
+				first, _, _ := strings.Cut(got, "\n")
+				if !strings.Contains(first, word) {
+					t.Fatalf("%q is not found first: %s", word, got)
+				}
+				if n := quarters(got); n > room.Tokens {
+					t.Fatalf("%d tokens of %d", n, room.Tokens)
+				}
+			}
+		}
+		if n := quarters(recall.Whole(events, room)); n > room.Tokens {
+			t.Fatalf("whole events are %d tokens of %d", n, room.Tokens)
+		}
+	})
+}
+
+func TestLinesByWords(t *testing.T) {
+	var events []recall.Event
+	for i := range 50 {
+		events = append(events, recall.Event{ID: i + 1, What: "tool result", Text: fmt.Sprintf("the build went well in step %d\nnothing to report of the build", i)})
+	}
+	events[7].Text += "\nthe parser failed with a missing bracket near the handler"
+	got := recall.Lines(events, "why did the parser fail: missing bracket?", recall.Room{Tokens: 200, Count: quarters})
+	if first, _, _ := strings.Cut(got, "\n"); first != "[event 8, tool result] the parser failed with a missing bracket near the handler" {
+		t.Errorf("got %s", got)
+	}
+	if got := recall.Lines(events, "zebra", recall.Room{Tokens: 200, Count: quarters}); !strings.HasPrefix(got, "Nothing") {
+		t.Errorf("got %s", got)
+	}
+}

@@ -13,7 +13,7 @@ export GO
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help build run demo check slow ci needs format vet lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster proto vuln vuln-if-reachable \
-	sbom replay captures recorded forwarded retention cost economics soak soak-short fuzz bench microbench image clean
+	sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench image clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -98,6 +98,9 @@ captures: ## CAPTURES: which conversation each request belongs to
 
 recorded: ## RUNS under kills and over two replicas
 	DEWPOINT_RUNS="$(RUNS)" $(GO) test -count=1 -timeout 30m -run TestRecorded ./internal/e2e
+
+matrix: ## RUNS, files or folders, in both newer protocols under every condenser and seal, with kills and two replicas; minutes a run
+	DEWPOINT_MATRIX="$(RUNS)" $(GO) test -count=1 -timeout 0 -v -run TestMatrix ./internal/e2e
 
 forwarded: build ## a SHA-256 of what goes upstream for each of RUNS, a list of folders, under five configurations; equal: byte-identical
 	@$(GO) run ./lab/measure forwarded $(RUNS)

@@ -23,7 +23,7 @@ const compaction = "compaction"
 const defaultLimit = 150_000
 
 // Concerns reports whether a body names compactions.
-func (d *Dialect) Concerns(body []byte) bool { return bytes.Contains(body, []byte(compaction)) }
+func (d *Dialect) Concerns(body []byte) bool { return d.bodies.Mentions(body) }
 
 // Compacts reports whether a body asks for its history as one block, and names its model.
 func (d *Dialect) Compacts(body []byte, _ bool) (model string, asks bool) {

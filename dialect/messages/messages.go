@@ -38,7 +38,7 @@ func New(o split.Options) *Dialect {
 	return &Dialect{split.New(split.Format{
 		List:    list,
 		Members: []string{"model", "stream", "max_tokens", "system", "tools", "thinking"},
-		Version: version, Texts: []string{"text"}, Skip: isThinking, Reader: newReader,
+		Version: version, Watch: compaction, Texts: []string{"text"}, Skip: isThinking, Reader: newReader,
 	}, o)}
 }
 

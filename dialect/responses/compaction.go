@@ -16,7 +16,7 @@ import (
 var _ dialect.Compactor = (*Dialect)(nil)
 
 // Concerns reports whether a body names compactions.
-func (d *Dialect) Concerns(body []byte) bool { return bytes.Contains(body, []byte("compaction")) }
+func (d *Dialect) Concerns(body []byte) bool { return d.bodies.Mentions(body) }
 
 // Compacts reports whether the last item of a body is a compaction_trigger, or its path asks, and names its model.
 func (d *Dialect) Compacts(body []byte, byPath bool) (model string, asks bool) {

@@ -50,7 +50,7 @@ func New(o split.Options) *Dialect {
 	return &Dialect{split.New(split.Format{
 		List:    list,
 		Members: []string{"model", "stream", "max_output_tokens", "instructions", "tools", "store", "previous_response_id", "conversation"},
-		Version: version, Texts: []string{"input_text", "output_text", "text"}, Drop: []string{"annotations", "logprobs"},
+		Version: version, Watch: "compaction", Texts: []string{"input_text", "output_text", "text"}, Drop: []string{"annotations", "logprobs"},
 		Skip: func(rawjson.Value) bool { return false }, Reader: newReader,
 	}, o)}
 }

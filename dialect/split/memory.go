@@ -50,6 +50,26 @@ type beginning struct {
 	inside   int               // where the list of messages begins
 	top      members           // what the body says in front of it
 	extended atomic.Bool       // the room behind its slices is taken
+	watched  atomic.Int32      // whether it has Format.Watch
+}
+
+// What is known of a beginning's watched word.
+const (
+	unsearched = iota
+	without
+	with
+)
+
+// mentions reports whether the beginning has a word. It is searched once, and what goes on from it only where it does.
+func (b *beginning) mentions(word string) bool {
+	if b.watched.Load() == unsearched {
+		found := int32(without)
+		if slices.ContainsFunc(b.passages, func(p passage) bool { return bytes.Contains(p.text, []byte(word)) }) {
+			found = with
+		}
+		b.watched.Store(found)
+	}
+	return b.watched.Load() == with
 }
 
 // passage is a part of a text, up to the end of a message. More of it may be held than is used: what another beginning goes on
@@ -203,6 +223,9 @@ func (w *Walker) remember(m *memory, fresh int) []session.Message {
 	from := w.past.copyTo(b)
 	b.messages, b.ends = append(b.messages, w.fresh.messages[:fresh]...), append(b.ends, w.fresh.ends[:fresh]...)
 	b.own(w.text[:size], from, w.past.known)
+	if of := w.past.of; of != nil && of.watched.Load() == without && !bytes.Contains(w.text[from:size], []byte(w.format.Watch)) {
+		b.watched.Store(without)
+	}
 	m.keep(b, w.past.of)
 	return b.messages[:len(b.messages):len(b.messages)]
 }

@@ -8,6 +8,7 @@
 package split
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -25,6 +26,7 @@ type Format struct {
 	Texts   []string                      // types of the parts of a content that are text; a lone one is what it says
 	Drop    []string                      // members of parts that no digest counts, next to cache_control
 	Skip    func(kind rawjson.Value) bool // parts of a content that no digest counts, by their type
+	Watch   string                        // a word that few bodies have: see Mentions
 	Reader  func(*Walker) Reader          // reads messages; it is used by one goroutine at a time
 }
 
@@ -127,6 +129,15 @@ func unsound(err error) error {
 func (s *Splitter) Known(body []byte) int {
 	_, n := s.memory.find(body)
 	return n
+}
+
+// Mentions reports whether a body has Format.Watch anywhere. Of one that is remembered to begin without, only the rest is searched.
+func (s *Splitter) Mentions(body []byte) bool {
+	from := 0
+	if b, known := s.memory.find(body); b != nil && !b.mentions(s.format.Watch) {
+		from = b.ends[known-1].element
+	}
+	return bytes.Contains(body[from:], []byte(s.format.Watch))
 }
 
 // Held is how many bodies are remembered, and in how many bytes.

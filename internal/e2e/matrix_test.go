@@ -1,0 +1,207 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
+)
+
+// matrixVariable lists recorded runs, files or folders, that are played in all ways there are. 'make matrix' sets it.
+const matrixVariable = "DEWPOINT_MATRIX"
+
+// kind is a condenser of the matrix.
+type kind struct {
+	name, config string
+	shapes       bool // it shows another view at each step, without a condensation
+	plain        bool // it makes no records
+}
+
+func kinds() []kind {
+	return []kind{
+		{"llm", "{type: llm, llm_config: cheap, max_size: 40, min_tokens: 0, wait: deadline, background_at: 0}", false, false},
+		{"structured_summary", "{type: structured_summary, llm_config: cheap, max_size: 40, min_tokens: 0, wait: deadline, background_at: 0}", false, false},
+		{"llm_attention", "{type: llm_attention, llm_config: cheap, max_size: 40, min_tokens: 0, wait: deadline, background_at: 0}", false, true},
+		{"excerpts", "{type: excerpts, max_size: 40, min_tokens: 0}", false, false},
+		{"amortized_forgetting", "{type: amortized_forgetting, max_size: 40, min_tokens: 0}", false, true},
+		{"recent_events", "{type: recent_events, max_events: 40, keep_first: 2}", true, true},
+		{"observation_masking", "{type: observation_masking, attention_window: 10}", true, true},
+		{"browser_output", "{type: browser_output, attention_window: 2}", true, true},
+		{"tool_output_trim", "{type: tool_output_trim, max_event_length: 2000}", false, true},
+		{"pipeline", "{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 2000}, " +
+			"{type: llm, llm_config: cheap, max_size: 40, min_tokens: 0, wait: deadline, background_at: 0}]}", false, false},
+	}
+}
+
+// sealing is on which answers reasoning is sealed, and how.
+type sealing struct {
+	form      fakeupstream.Seal // empty: on none
+	steps     string
+	when      func(step int) bool
+	protocols []string
+}
+
+func sealings() (all []sealing) {
+	all = append(all, sealing{steps: "no", protocols: []string{"messages", "responses"}})
+	for _, s := range []sealing{
+		{steps: "each", when: func(int) bool { return true }}, {steps: "some", when: func(n int) bool { return n%3 == 1 }},
+		{steps: "first", when: func(n int) bool { return n == 0 }},
+	} {
+		for form, protocols := range map[fakeupstream.Seal][]string{
+			fakeupstream.SealThinkingBlocks:   {"messages", "messages by hand"},
+			fakeupstream.SealResponsesDetails: {"responses"}, fakeupstream.SealClaudeDetails: {"responses"},
+		} {
+			all = append(all, sealing{form, s.steps, s.when, protocols})
+		}
+	}
+	return all
+}
+
+// TestMatrix plays recorded runs in the Messages API and the Responses API under every kind of condenser and with reasoning sealed in every
+// way, over two replicas on one Redis, of which one is killed and started again in the middle of each run: nothing is refused or altered,
+// the prefix is stable, a run is one thread, and savings are those that upstream counts.
+func TestMatrix(t *testing.T) {
+	list := strings.Fields(os.Getenv(matrixVariable))
+	if len(list) == 0 {
+		t.Skip("SKIPPED: set " + matrixVariable + " to recorded runs; runs of our own prove the same in internal/replay")
+	}
+	paths, err := replay.Paths(list)
+	ok(t, err)
+	redis := sessiontest.StartRedis(t)
+	for _, k := range kinds() {
+		for _, s := range sealings() {
+			t.Run(fmt.Sprintf("%s/%s on %s steps", k.name, s.form, s.steps), func(t *testing.T) {
+				m := newMatrix(t, k, s, redis.Addr)
+				for _, path := range paths {
+					run, err := replay.Load(path)
+					ok(t, err)
+					for _, protocol := range s.protocols {
+						m.play(t, run, protocol)
+					}
+				}
+			})
+		}
+	}
+}
+
+// matrix is one of its cells.
+type matrix struct {
+	kind
+	sealing
+	*setting
+	config string
+	count  func([]byte) int
+	pair   [2]*process
+	step   *atomic.Int64
+}
+
+func newMatrix(t *testing.T, k kind, s sealing, redis string) *matrix {
+	m := &matrix{kind: k, sealing: s, count: contents(t), step: &atomic.Int64{}}
+	options := fakeupstream.Options{Keep: 16, Seals: s.form, CountTokens: m.count}
+	if s.when != nil {
+		options.SealWhen = func(int) bool { return s.when(int(m.step.Load())) }
+	}
+	m.setting = newLenient(t, options)
+	m.config = writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s}}
+condenser: %s
+shutdown: {delay: 0s, timeout: 1m}
+`, m.url, inRedis(redis), replay.Summariser, k.config))
+	m.pair = [2]*process{serve(t, "--config", m.config), serve(t, "--config", m.config)}
+	return m
+}
+
+func (m *matrix) play(t *testing.T, run replay.Run, protocol string) {
+	t.Helper()
+	protocol, manual := strings.CutSuffix(protocol, " by hand")
+	name := fmt.Sprintf("%s in %s, by hand %t", run.Name, protocol, manual)
+	l := &line{to: func(x exchange) *process { return m.pair[x.Step%2] }}
+	defer l.client.CloseIdleConnections()
+	half, told, said := len(run.Messages)/4, 0, 0 // of the steps, of which each takes two messages
+	report, err := replay.Play(t.Context(), run, replay.Options{
+		URL: func(int) string { return "http://proxy/v1" }, Client: &http.Client{Transport: l}, Model: replay.Model, Upstream: m.Upstream,
+		Protocol: protocol, Stream: manual || protocol == "responses", Sealed: m.form != "", Habits: replay.Habits{Manual: manual}, Again: 10,
+		Counter: m.count, Headers: http.Header{"Authorization": {"Bearer " + t.Name() + name}},
+		Expect: replay.Expectations{Summariser: replay.Summariser},
+		Before: func(step int) {
+			m.step.Store(int64(step))
+			l.now = exchange{Step: step}
+		},
+		Each: func(s replay.Step) {
+			var before, after int
+			if _, err := fmt.Sscanf(s.Tokens, "%d;%d", &before, &after); err != nil {
+				t.Errorf("%s: step %d: tokens %q", name, s.Number, s.Tokens)
+			}
+			told, said = told+before-after, said+s.Sent-s.Prompt
+			if s.Number == half {
+				m.pair[0].kill()
+				m.pair[0] = serve(t, "--config", m.config)
+			}
+		},
+	})
+	report.Violations = slices.DeleteFunc(report.Violations, m.meant)
+	if err = errors.Join(append(report.Violations, err, sameThread(l.placed))...); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	if off := told - said; m.form == "" && max(off, -off)*100 > report.Sent {
+		t.Errorf("%s: %d tokens are said to be saved of %d, upstream counts %d", name, told, report.Sent, said)
+	}
+	t.Logf("%s: %d steps, %d condensations, %.1f%% saved", name, report.Steps, report.Condensations, report.Saved())
+}
+
+// meant reports whether a violation is what the condenser is for.
+func (m *matrix) meant(v error) bool {
+	text := v.Error()
+	return m.shapes && strings.Contains(text, "stable prefix: ") && strings.Contains(text, "without a condensation") ||
+		m.plain && strings.Contains(text, "condensed without a summary")
+}
+
+// contents counts the texts of a message, whatever its protocol, and knows nothing of what the proxy counted.
+func contents(t *testing.T) func([]byte) int {
+	t.Helper()
+	encoder, err := tokenize.New().Encoder(tokenize.O200k)
+	ok(t, err)
+	var count func(key string, v any) int
+	count = func(key string, v any) (n int) {
+		switch v := v.(type) {
+		case string:
+			if slices.Contains([]string{"", "text", "content", "output", "arguments", "name"}, key) {
+				return encoder.Count(v)
+			}
+		case []any:
+			for _, e := range v {
+				n += count(key, e)
+			}
+		case map[string]any:
+			for k, e := range v {
+				if k == "input" { // of a call
+					n += encoder.Count(string(encode(e)))
+				} else {
+					n += count(k, e)
+				}
+			}
+		}
+		return n
+	}
+	return func(raw []byte) int {
+		var v any
+		if json.Unmarshal([]byte("["+string(raw)+"]"), &v) != nil || strings.HasPrefix(string(raw), "[") {
+			return encoder.Count(string(raw)) // the tools
+		}
+		return count("", v) + 4
+	}
+}

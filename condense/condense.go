@@ -105,6 +105,7 @@ type Need struct {
 	AtOnce bool           // the request waits for no model: excerpts stand in for its summary
 	Ahead  bool           // what is asked is what will be due soon, to be prepared
 	Try    bool           // the summariser is tried although it failed a short while ago, as it is for what is hard
+	Spares bool           // no limit but the window's counts: an agent that makes its own summary is to see as much as can be
 }
 
 func (n Need) tried() bool { return n.Hard || n.Try }

@@ -50,6 +50,9 @@ func (s Settings) Due(in Input) Due {
 
 // now is what is due for a limit that is exceeded, or because it was asked for.
 func (s Settings) now(in Input, d *Due) {
+	if in.Need.Spares {
+		s = Settings{Margin: s.Margin}
+	}
 	if target, due := s.economic(in, 1); due {
 		d.tokens(Need{Reason: session.ReasonEconomics}, target)
 	}

@@ -37,7 +37,7 @@ func (t *Turn) belowAllThresholds() bool {
 // inputOf is the input where the view has so many tokens, and so many others are fixed; both before calibration. The window is
 // judged by the larger of both counts: what upstream reports may be wrong.
 func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
-	need.AtOnce = t.hurries() && !need.Ahead
+	need.AtOnce, need.Spares = t.hurries() && !need.Ahead, t.purpose == session.PurposeCompaction
 	room, raw := t.reserved(), false
 	if t.model.Window > 0 {
 		raw = total+min(room, t.model.Window/2) > t.model.Window

@@ -45,8 +45,8 @@ var markers = [...]marker{
 	{request: Compaction, start: "Provide a detailed prompt for continuing our conversation above"},
 	{request: Compaction, start: "First, reason in your scratchpad. Then, generate the <state_snapshot>"},
 	{request: Compaction, start: "The messages above are a conversation to summarize"},
-	{request: Compaction, within: `<explicit_instructions type="summarize_task"`},
-	{request: Compaction, within: `<explicit_instructions type="condense"`},
+	{request: Compaction, start: "Please provide a concise summary of our conversation so far, capturing the key context"},
+	{request: Compaction, start: "The conversation has grown too large for the context window and must be compacted now"},
 	{request: Compaction, system: "assistant that summarizes text"},
 	{request: Title, system: "You are a title generator"},
 	{request: Title, start: "Generate a title for this conversation"},
@@ -77,6 +77,9 @@ func SideRequest(r Request) string {
 			return m.request
 		}
 	}
+	if instructed(r.User) {
+		return Compaction
+	}
 	told, asked := summarises(head(system, promptReach)), summarises(user)
 	switch {
 	case told && asked,
@@ -85,6 +88,14 @@ func SideRequest(r Request) string {
 		return Compaction
 	}
 	return ""
+}
+
+// instructed reports whether a text ends with an instruction of Cline's to write a summary, which is long and may stand behind results.
+func instructed(text string) bool {
+	const element = "<explicit_instructions type=\""
+	text, ends := strings.CutSuffix(strings.TrimRight(text, " \t\r\n"), "</explicit_instructions>")
+	_, last, begins := strings.Cut(text[max(strings.LastIndex(text, element), 0):], element)
+	return ends && begins && (strings.HasPrefix(last, `summarize_task"`) || strings.HasPrefix(last, `condense"`))
 }
 
 // orderReach is how soon an order to summarise says so.

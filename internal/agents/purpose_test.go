@@ -23,6 +23,62 @@ func TestSideRequest(t *testing.T) {
 	f("You are a coding agent.", "Why does it say '[SUGGESTION MODE' here?", "")
 }
 
+// TestCompactionsOfClients has how current clients ask for a summary of their history: which prompt of which length says so, where, and what
+// comes along.
+func TestCompactionsOfClients(t *testing.T) {
+	const agent = "You are an interactive agent. Use the tools that you have."
+	transcript := "# USER\n" + strings.Repeat("Go on with the parser.\n# ASSISTANT\nI went on.\n", 200)
+	for name, r := range map[string]Request{
+		"qwen 0.15": {
+			System: "You are the component that summarizes internal chat history into a given structure.\n\nWhen the conversation history grows too large, ...",
+			User:   "First, reason in your scratchpad. Then, generate the <state_snapshot>.", Calls: true,
+		},
+		"copilot": {
+			System: "Your task is to create a comprehensive, detailed summary of the entire conversation that captures all essential information ...",
+			User:   "Summarize the conversation history so far, paying special attention to the most recent agent commands and tool results ...", Calls: true, Tools: true,
+		},
+		"copilot, in the turn": {
+			System: agent, User: "The conversation has grown too large for the context window and must be compacted now.\nWrite ...", Calls: true, Tools: true,
+		},
+		"cn 1.5":             {System: agent, User: "Please provide a concise summary of our conversation so far, capturing the key context, decisions made, and current state. ...", Calls: true},
+		"cn 1.5, in a chat":  {System: agent, User: "Please provide a concise summary of our conversation so far, capturing the key context, decisions made, and current state. ..."},
+		"cn 1.5, with tools": {System: agent, User: "Please provide a concise summary of our conversation so far, capturing the key context, decisions made, and current state. ...", Calls: true, Tools: true},
+		"cline, behind a result": {
+			System: agent, Tools: true, Calls: true,
+			User: "[read_file for 'parser.go'] Result:\n" + transcript + `<explicit_instructions type="summarize_task">` + "\nThe current conversation is rapidly running out of context. " +
+				strings.Repeat("Be thorough about what was asked for.\n", 170) + "</explicit_instructions>\n",
+		},
+		"cline, by hand": {
+			System: agent, Tools: true, Calls: true,
+			User: `<explicit_instructions type="condense">` + strings.Repeat("The user wants it shorter.\n", 100) + "</explicit_instructions>\n",
+		},
+		"crewai 1.15": {
+			System: "You are a precise assistant that creates structured summaries of agent conversations. You preserve critical context needed for ...",
+			User:   "Analyze the following conversation and create a structured summary that preserves all information ...\n\n<conversation>\n" + transcript + "</conversation>", Alone: true,
+		},
+		"LangChain's middleware 1.5": {
+			User: "<role>\nContext Extraction Assistant\n</role>\n\n<primary_objective>\nYour sole objective in this task is to extract the highest quality/most relevant context " +
+				"from the conversation history below.\n</primary_objective>\n" + transcript + "</messages>", Alone: true,
+		},
+		"aider 0.86": {System: "*Briefly* summarize this partial conversation about programming.\nInclude less detail about older parts ...", User: transcript, Alone: true},
+	} {
+		if got := SideRequest(r); got != Compaction {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+	for name, r := range map[string]Request{
+		"a file that quotes cline's": {
+			System: agent, Tools: true, Calls: true,
+			User: "Look at prompts.ts:\n" + `<explicit_instructions type="summarize_task">` + "\n" + transcript + "</explicit_instructions>\nWhat does it do?",
+		},
+		"aider at work": {System: "Act as an expert programmer.", User: "Summarise what parser.go does in its comment.", Alone: true},
+	} {
+		if got := SideRequest(r); got != "" {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
 // TestCompactionsByForm has the forms in which agents ask for a summary of their history, in words of our own.
 func TestCompactionsByForm(t *testing.T) {
 	const agent = "You are a coding agent. Use the tools."

@@ -55,23 +55,41 @@ func TestFailingSummarisers(t *testing.T) {
 		for need, settings := range needs {
 			t.Run(name+" "+need, func(t *testing.T) {
 				t.Parallel()
-				a := newPatient(t, failure, name == "no key" || name == "no model", settings.upstream)
-				deadline, silence := "20s", "1h"
-				if name == "hanging" {
-					deadline, silence = "1s", "2s"
-				}
-				a.proxy = serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: %q}
-store: %s
-llms: {cheap: {model: %s, timeout: %s}}
-models: {%s: %s}
-condenser: {type: llm, llm_config: cheap, wait: deadline, background_at: 0, deadline: %s, %s}
-shutdown: {delay: 0s, timeout: 1m}
-`, a.s.url, embedded(newStore(t)), replay.Summariser, silence, replay.Model, settings.model, deadline, settings.condenser)))
+				a := newPatient(t, newSetting, failure, name == "no key" || name == "no model", settings.upstream)
+				a.serve(name == "hanging", settings.model, settings.condenser)
 				for range 30 {
 					a.step(need == "hard")
+				}
+				a.recover(need == "hard")
+			})
+		}
+	}
+}
+
+// longEnough is how many bytes a recorded run has that does not fit the window of the test below.
+const longEnough = 250 << 10
+
+// TestRecordedFailures plays recorded runs likewise, another one for each failure and need.
+func TestRecordedFailures(t *testing.T) {
+	runs := slices.DeleteFunc(recorded(t), func(r playable) bool { return len(body(r.Messages)) < longEnough })
+	failures, n := summariserFailures(t), 0
+	for _, name := range slices.Sorted(maps.Keys(failures)) {
+		for need, settings := range map[string][2]string{
+			"soft": {"{context_window: 2000000, max_output: 1000}", "max_size: 40, min_tokens: 0"},
+			"hard": {"{context_window: 40000, max_output: 1000}", "max_size: 100000"},
+		} {
+			run := runs[n%len(runs)]
+			n++
+			t.Run(name+" "+need+" "+run.Name, func(t *testing.T) {
+				t.Parallel()
+				a := newPatient(t, newLenient, failures[name], name == "no key" || name == "no model", 0)
+				a.record(run.Run)
+				a.serve(name == "hanging", settings[0], settings[1])
+				for steps := 0; len(a.rest) > 0 && (need == "hard" || steps < 60); steps++ {
+					a.step(need == "hard")
+				}
+				if need == "hard" && len(a.condensations()) == 0 {
+					t.Error("nothing was condensed")
 				}
 				a.recover(need == "hard")
 			})
@@ -87,15 +105,64 @@ type patient struct {
 	well      atomic.Bool
 	ownIsWell bool // the request's own model writes summaries meanwhile
 	messages  []json.RawMessage
+	rest      []json.RawMessage // of a recorded run
 	at        place
 }
 
-func newPatient(t *testing.T, failure fakeupstream.Answer, ownIsWell bool, window int) *patient {
+// serve starts the proxy; a summariser that hangs is not waited for long.
+func (a *patient) serve(hangs bool, model, condenser string) {
+	a.t.Helper()
+	deadline, silence := "20s", "1h"
+	if hangs {
+		deadline, silence = "1s", "2s"
+	}
+	a.proxy = serve(a.t, "--config", writeFile(a.t, a.t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s, timeout: %s}}
+models: {%s: %s}
+condenser: {type: llm, llm_config: cheap, wait: deadline, background_at: 0, deadline: %s, %s}
+shutdown: {delay: 0s, timeout: 1m}
+`, a.s.url, embedded(newStore(a.t)), replay.Summariser, silence, replay.Model, model, deadline, condenser)))
+}
+
+// record has a recorded run played first.
+func (a *patient) record(run replay.Run) {
+	first := slices.IndexFunc(run.Messages, speaks)
+	a.messages, a.rest = slices.Clone(run.Messages[:first]), run.Messages[first:]
+}
+
+func speaks(message json.RawMessage) bool { return assistants.Match(message) }
+
+// more is the next step: an answer, and what the agent says to it.
+func (a *patient) more() (next []json.RawMessage) {
+	if len(a.rest) > 0 {
+		end := 1 + slices.IndexFunc(a.rest[1:], speaks)
+		if end == 0 {
+			end = len(a.rest)
+		}
+		next, a.rest = a.rest[:end], a.rest[end:]
+		return next
+	}
+	id := fmt.Sprintf("call_%d", len(a.messages))
+	return []json.RawMessage{
+		encode(map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{
+			"id": id, "type": "function", "function": map[string]string{"name": "look", "arguments": "{}"},
+		}}}),
+		encode(map[string]string{"role": "tool", "tool_call_id": id, "content": a.finding(len(a.messages)) + strings.Repeat(" the parcel is not here", 20)}),
+	}
+}
+
+func newPatient(
+	t *testing.T, upstream func(testing.TB, fakeupstream.Options) *setting, failure fakeupstream.Answer, ownIsWell bool, window int,
+) *patient {
 	a := &patient{t: t, ownIsWell: ownIsWell, messages: []json.RawMessage{
 		encode(map[string]string{"role": "system", "content": "You look after parcels."}),
 		encode(map[string]string{"role": "user", "content": "Find out where the parcels are."}),
 	}}
-	a.s = newSetting(t, fakeupstream.Options{
+	a.s = upstream(t, fakeupstream.Options{
 		ContextWindow: window,
 		IsSummary:     func(r *fakeupstream.Request) bool { return strings.Contains(r.Text(), "You keep the record of") },
 		Summarise: func(r *fakeupstream.Request) fakeupstream.Answer {
@@ -115,12 +182,7 @@ func (a *patient) finding(n int) string { return fmt.Sprintf("finding-%03d", n) 
 func (a *patient) step(hard bool, header ...string) {
 	a.t.Helper()
 	n := len(a.messages)
-	id := fmt.Sprintf("call_%d", n)
-	a.messages = append(a.messages,
-		encode(map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{
-			"id": id, "type": "function", "function": map[string]string{"name": "look", "arguments": "{}"},
-		}}}),
-		encode(map[string]string{"role": "tool", "tool_call_id": id, "content": a.finding(n) + strings.Repeat(" the parcel is not here", 20)}))
+	a.messages = append(a.messages, a.more()...)
 	headers := http.Header{}
 	for i := 0; i < len(header); i += 2 {
 		headers.Set(header[i], header[i+1])
@@ -164,6 +226,12 @@ func (a *patient) condensations() []condensed {
 	return page.Condensations
 }
 
+// What tells messages apart.
+var (
+	assistants = regexp.MustCompile(`"role": ?"assistant"`)
+	answers    = regexp.MustCompile(`"tool_call_id": ?"([^"]+)"`)
+)
+
 // recover has the summariser answer, and goes on until a summary has taken in all that was hidden without one.
 func (a *patient) recover(hard bool) {
 	a.t.Helper()
@@ -175,8 +243,8 @@ func (a *patient) recover(hard bool) {
 		}
 		for _, h := range c.Hidden {
 			for p := h.From; p <= h.To; p++ {
-				if found := regexp.MustCompile(`finding-\d+`).FindString(string(a.messages[p])); found != "" {
-					provisional[found] = true
+				if found := answers.FindSubmatch(a.messages[p]); found != nil {
+					provisional[string(found[1])] = true
 				}
 			}
 		}

@@ -50,7 +50,7 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	result := Result{Condensation: c, Failed: j.failed}
 	if err != nil && j.span != nil && ctx.Err() == nil && j.configured(j.in) && (j.due.Need.Hard || notThere(err)) {
 		result.Failed = fmt.Errorf("condense %s: %w", j.s.Name, err)
-		j.LLM = j.own(j.in)
+		j.LLM, j.usage = j.own(j.in), session.Usage{} // the condensation's is that of the model it names
 		result.Condensation, err = j.watch(ctx)
 	}
 	if err == nil {

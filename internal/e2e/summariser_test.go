@@ -60,6 +60,12 @@ func TestFailingSummarisers(t *testing.T) {
 				for range 30 {
 					a.step(need == "hard")
 				}
+				if len(a.told) == 0 {
+					t.Error("no client was told of a failure")
+				}
+				if a.ownIsWell {
+					a.proxy.wantProbe("/readyz", http.StatusOK, `"summarisers":{"status":"degraded","detail":"left alone for a while: `+replay.Summariser)
+				}
 				a.recover(need == "hard")
 			})
 		}
@@ -107,6 +113,7 @@ type patient struct {
 	messages  []json.RawMessage
 	rest      []json.RawMessage // of a recorded run
 	at        place
+	told      map[string]bool // why condensations failed, as clients were told
 }
 
 // serve starts the proxy; a summariser that hangs is not waited for long.
@@ -158,7 +165,7 @@ func (a *patient) more() (next []json.RawMessage) {
 func newPatient(
 	t *testing.T, upstream func(testing.TB, fakeupstream.Options) *setting, failure fakeupstream.Answer, ownIsWell bool, window int,
 ) *patient {
-	a := &patient{t: t, ownIsWell: ownIsWell, messages: []json.RawMessage{
+	a := &patient{t: t, ownIsWell: ownIsWell, told: map[string]bool{}, messages: []json.RawMessage{
 		encode(map[string]string{"role": "system", "content": "You look after parcels."}),
 		encode(map[string]string{"role": "user", "content": "Find out where the parcels are."}),
 	}}
@@ -191,6 +198,9 @@ func (a *patient) step(hard bool, header ...string) {
 	answer := send(a.t, a.proxy, sent, headers)
 	ok(a.t, answer.finish())
 	a.at = placeOf(exchange{}, answer.Response)
+	for _, why := range answer.Header.Values("X-Dewpoint-Condense-Failed") {
+		a.told[why] = true
+	}
 	for _, condensed := range answer.Header.Values("X-Dewpoint-Condensed") {
 		forced := !strings.HasPrefix(condensed, "events; ") && !strings.HasPrefix(condensed, "tokens; ")
 		if !strings.HasSuffix(condensed, "; summary") && !(hard && forced) {

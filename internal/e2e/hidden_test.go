@@ -20,6 +20,9 @@ func TestHiddenTools(t *testing.T) {
 			for _, mode := range []string{"stream", "whole"} {
 				for _, tool := range []string{"request_condensation", "recall"} {
 					t.Run("chat "+mode+" "+tool, func(t *testing.T) { hiddenLoop(t, "", tool, append(script("loop"), mode, clientPrompt)) })
+					t.Run("messages "+mode+" "+tool, func(t *testing.T) {
+						hiddenLoop(t, fakeupstream.SealThinkingBlocks, tool, append(script("turns"), mode, clientPrompt))
+					})
 				}
 			}
 		})

@@ -79,8 +79,9 @@ func TestSmallWindows(t *testing.T) {
 		"observation_masking":  {Type: config.TypeObservationMasking, AttentionWindow: 20},
 		"browser_output":       {Type: config.TypeBrowserOutput, AttentionWindow: 1},
 		"tool_output_trim":     {Type: config.TypeToolOutputTrim, MaxEventLength: 4000},
+		"lossless_trim":        {Type: config.TypeLosslessTrim},
 		"pipeline": {Type: config.TypePipeline, Condensers: []config.Condenser{
-			{Type: config.TypeToolOutputTrim, MaxEventLength: 4000}, {Type: config.TypeObservationMasking, AttentionWindow: 20}, llm,
+			{Type: config.TypeLosslessTrim}, {Type: config.TypeToolOutputTrim, MaxEventLength: 4000}, {Type: config.TypeObservationMasking, AttentionWindow: 20}, llm,
 		}},
 	}
 	for name, condenser := range condensers {

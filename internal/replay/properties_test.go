@@ -82,6 +82,7 @@ func stages() []config.Condenser {
 		rolling(config.TypeAmortizedForgetting), rolling(config.TypeExcerpts), {Type: config.TypeConversationWindow},
 		{Type: config.TypeRecentEvents, MaxEvents: 12, KeepFirst: 1}, {Type: config.TypeObservationMasking, AttentionWindow: 6},
 		{Type: config.TypeBrowserOutput, AttentionWindow: 1}, {Type: config.TypeToolOutputTrim, MaxEventLength: 500},
+		{Type: config.TypeLosslessTrim},
 	}
 }
 

@@ -28,7 +28,7 @@ func condensers() map[string]config.Condenser {
 		"observation_masking":  {Type: config.TypeObservationMasking, AttentionWindow: 10},
 		"tool_output_trim":     {Type: config.TypeToolOutputTrim, MaxEventLength: 500},
 		"pipeline": {Type: config.TypePipeline, Condensers: []config.Condenser{
-			{Type: config.TypeToolOutputTrim, MaxEventLength: 500}, {Type: config.TypeObservationMasking, AttentionWindow: 20},
+			{Type: config.TypeLosslessTrim}, {Type: config.TypeToolOutputTrim, MaxEventLength: 500}, {Type: config.TypeObservationMasking, AttentionWindow: 20},
 			{Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
 		}},
 	}

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/condense/tidy"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -50,37 +53,39 @@ func (v *View) Check() error {
 	return errors.Join(v.untouched(), v.wholeUnits(), v.systemKept(), v.newestKept(), v.summaryPlaced())
 }
 
-// lay finds each forwarded message among those sent. Messages may be alike, so what stands before the summary is looked
-// for from the beginning, and what stands after it from the end.
+// lay finds each forwarded message among those sent. Messages may be alike, so what stands before the first gap is looked for from
+// the beginning, and the others from the end. The one that was not sent is the summary.
 func (v *View) lay() error {
 	v.from = make([]int, len(v.forwarded))
-	low, high := 0, len(v.sent)
-	at := 0
-	for ; at < len(v.forwarded); at++ {
-		i := slices.IndexFunc(v.sent[low:], func(s session.Message) bool { return v.same(s, v.forwarded[at]) })
-		if i < 0 {
-			break
-		}
-		v.from[at], low = low+i, low+i+1
-		v.kept[v.from[at]] = true
+	front := 0
+	for ; front < min(len(v.forwarded), len(v.sent)) && v.same(front, front); front++ {
+		v.from[front], v.kept[front] = front, true
 	}
-	if at == len(v.forwarded) {
-		return nil
-	}
-	for i := len(v.forwarded) - 1; i > at; i-- {
-		for high--; high >= low && !v.same(v.sent[high], v.forwarded[i]); high-- {
+	end := len(v.sent) // from here on all sent are found
+	for i := len(v.forwarded) - 1; i >= front; i-- {
+		at := end - 1
+		for at >= front && !v.same(at, i) {
+			at--
 		}
-		if high < low {
+		switch {
+		case at >= front:
+			end, v.kept[at] = at, true
+		case v.Summary != "":
 			return fmt.Errorf("forwarded a message that was not sent: %.200s", v.forwarded[i].Raw)
+		default:
+			at = -1
+			if err := v.takeSummary(v.forwarded[i]); err != nil {
+				return err
+			}
 		}
-		v.from[i], v.kept[high] = high, true
+		v.from[i] = at
 	}
-	v.from[at] = -1
-	return v.takeSummary(v.forwarded[at])
+	return nil
 }
 
 // same reports whether a forwarded message is the one sent: byte for byte, or a tool result shown in part.
-func (v *View) same(sent, forwarded session.Message) bool {
+func (v *View) same(at, i int) bool {
+	sent, forwarded := v.sent[at], v.forwarded[i]
 	if bytes.Equal(sent.Raw, forwarded.Raw) {
 		return true
 	}
@@ -99,19 +104,51 @@ func (v *View) same(sent, forwarded session.Message) bool {
 	if err != nil {
 		return false
 	}
+	shorter := len(forwarded.Raw) < len(sent.Raw)
+	tidied := tidy.Text(whole.Text)
+	return cut(whole.Text, part.Text, shorter) || cut(tidied, part.Text, shorter) || v.complete(whole.Text, part.Text, i) || v.complete(tidied, part.Text, i)
+}
+
+// cut reports whether one text is the beginning and the end of another with a note between them.
+func cut(whole, part string, shorter bool) bool {
 	head := 0
-	for head < min(len(part.Text), len(whole.Text)) && part.Text[head] == whole.Text[head] {
+	for head < min(len(part), len(whole)) && part[head] == whole[head] {
 		head++
 	}
 	tail := 0
-	for tail < min(len(part.Text), len(whole.Text))-head && part.Text[len(part.Text)-1-tail] == whole.Text[len(whole.Text)-1-tail] {
+	for tail < min(len(part), len(whole))-head && part[len(part)-1-tail] == whole[len(whole)-1-tail] {
 		tail++
 	}
-	note := part.Text[head : len(part.Text)-tail]
-	if len(forwarded.Raw) >= len(sent.Raw) && !strings.Contains(note, trimNote) {
-		return false
+	note := part[head : len(part)-tail]
+	return (shorter || strings.Contains(note, trimNote)) && len(note) <= noteLength && !strings.Contains(note, "they stand unchanged in the result of")
+}
+
+// copyNote is what stands for lines that an earlier result shows.
+var copyNote = regexp.MustCompile(`^\[(\d+) lines left out here, from ".*" on: they stand unchanged in the result of (.+) above\]$`)
+
+// complete reports whether a forwarded result lacks only such lines as an earlier forwarded one has.
+func (v *View) complete(whole, part string, i int) bool {
+	lines, last := strings.Split(whole, "\n"), 0
+	for line := range strings.SplitSeq(part, "\n") {
+		n := 1
+		if note := copyNote.FindStringSubmatch(line); note != nil && (last == len(lines) || lines[last] != line) {
+			if n, _ = strconv.Atoi(note[1]); n > len(lines)-last || !v.shown(note[2], strings.Join(lines[last:last+n], "\n"), i) {
+				return false
+			}
+		} else if last == len(lines) || lines[last] != line {
+			return false
+		}
+		last += n
 	}
-	return len(note) <= noteLength
+	return last == len(lines)
+}
+
+// shown reports whether the result of a call shows some lines, among the messages that are forwarded before one.
+func (v *View) shown(call, lines string, before int) bool {
+	return slices.ContainsFunc(v.forwarded[:before], func(m session.Message) bool {
+		c, err := v.dialect.Read(m.Raw)
+		return err == nil && m.Result == call && strings.Contains(c.Text, lines)
+	})
 }
 
 // trimNote is what the note of a trim says. Such a result has fewer tokens than the one sent, but may have more bytes.

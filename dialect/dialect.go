@@ -109,6 +109,9 @@ type Managed struct {
 	Rest  []byte
 	Model string
 	Limit int // above so many tokens of input the history is to be compacted; 0: at no number
+
+	Pauses       bool   // the compaction is to be the whole answer then
+	Instructions string // for what is to stand in it then
 }
 
 // Compaction is a history as one item.

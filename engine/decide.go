@@ -11,13 +11,16 @@ import (
 // whatever the summariser's health; what an operator asked for is pending until a condensation is logged.
 func (t *Turn) wanted() condense.Need {
 	byClient := t.in.Wish == WishNow && len(t.made) == 0
-	byLimit := t.in.Limit > 0 && len(t.made) == 0 && t.adjust(t.size().Tokens) > t.in.Limit
+	byLimit := t.in.Limit > 0 && len(t.made) == 0 && t.Exceeds(t.in.Limit)
 	byOperator := t.place.Thread.Requested > 0 && !t.place.New
 	if byClient || byLimit || byOperator {
 		return condense.Need{Reason: session.ReasonRequest, Try: byClient}
 	}
 	return condense.Need{}
 }
+
+// Exceeds reports whether what would be forwarded has more tokens than that.
+func (t *Turn) Exceeds(limit int) bool { return t.adjust(t.size().Tokens) > limit }
 
 // input is what the condenser decides on: the view as it stands, counts corrected by what upstream has reported of the
 // model.

@@ -38,6 +38,8 @@ type compaction struct {
 	record   string // that the client got for it
 	managed  bool   // upstream refused to manage the history by itself
 	limit    int    // tokens above which the history is to be condensed in its place; 0: none
+	pauses   bool   // and the client wants a record alone, and goes on with that
+	more     string // what it says of the record
 }
 
 // What is remembered of upstreams, and what is read of an answer, in bytes.
@@ -92,7 +94,11 @@ func (r *request) wantCompaction(d dialect.Compactor) {
 func (r *request) askForRecord(d dialect.Compactor) {
 	c := &r.passed.compaction
 	var body []byte
-	body, c.streamed = d.Ask(r.body.bytes, condense.Handoff())
+	question := condense.Handoff()
+	if strings.TrimSpace(c.more) != "" {
+		question += "\n\n" + c.more
+	}
+	body, c.streamed = d.Ask(r.body.bytes, question)
 	r.body.replace(body)
 	r.asked.path = strings.TrimSuffix(r.asked.path, "/compact")
 	c.ours = true
@@ -131,7 +137,8 @@ func (r *request) manage(d dialect.Compactor) {
 		return
 	}
 	r.body.replace(m.Rest)
-	r.passed.compaction.limit = m.Limit
+	c := &r.passed.compaction
+	c.limit, c.pauses, c.more, c.model = m.Limit, m.Pauses, m.Instructions, m.Model
 }
 
 // managed looks whether upstream refused to manage the history by itself, and remembers that it does.
@@ -152,6 +159,9 @@ func (r *request) managed(said refusal) bool {
 // answer takes a recognised request to the answer that its client gets. Who asks for a compaction waits for all of it.
 func (r *request) answer() (resp *http.Response, err error) {
 	asked := &r.passed.compaction
+	if err := r.pause(); err != nil {
+		return nil, err
+	}
 	if !asked.wanted || r.upstreamCompacts() == CompactsItself {
 		return r.managedAnswer()
 	}
@@ -167,6 +177,17 @@ func (r *request) answer() (resp *http.Response, err error) {
 		r.seen.record.Condensed.Compaction = CompactionFailed
 	}
 	return resp, err
+}
+
+// pause asks for a record where upstream would have answered with a compaction alone, as the history is longer than its client wants.
+func (r *request) pause() error {
+	c := &r.passed.compaction
+	if !c.pauses || c.wanted || r.turn == nil || !r.turn.Exceeds(c.limit) {
+		return nil
+	}
+	c.wanted = true
+	r.askForRecord(r.compactor())
+	return r.recognise()
 }
 
 // managedAnswer is answer, but for compactions that are asked for.

@@ -35,19 +35,19 @@ func (d *Dialect) Compacts(body []byte, _ bool) (model string, asks bool) {
 }
 
 // Manages takes context_management out of a body.
-func (d *Dialect) Manages(body []byte) dialect.Managed { return split.Manages(body, limitOf) }
+func (d *Dialect) Manages(body []byte) dialect.Managed { return split.Manages(body, readEdit) }
 
-// limitOf is the number of tokens above which an edit compacts.
-func limitOf(management rawjson.Value) (limit int) {
-	for element := range rawjson.Elements(split.Member(management, "edits").Raw) {
-		if !strings.HasPrefix(split.Member(element, "type").Text(), "compact_") {
+// readEdit reads what an edit that compacts says.
+func readEdit(management rawjson.Value, m *dialect.Managed) {
+	for edit := range rawjson.Elements(split.Member(management, "edits").Raw) {
+		if !strings.HasPrefix(split.Member(edit, "type").Text(), "compact_") {
 			continue
 		}
-		if limit = split.Integer(split.Member(split.Member(element, "trigger"), "value")); limit == 0 {
-			limit = defaultLimit
+		m.Pauses, m.Instructions = split.Member(edit, "pause_after_compaction").Kind == rawjson.True, split.Member(edit, "instructions").Text()
+		if m.Limit = split.Integer(split.Member(split.Member(edit, "trigger"), "value")); m.Limit == 0 {
+			m.Limit = defaultLimit
 		}
 	}
-	return limit
 }
 
 // made finds a block that is a compaction. In texts its quotes are escaped.

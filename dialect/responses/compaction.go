@@ -43,18 +43,17 @@ func classOf(element rawjson.Value) class {
 }
 
 // Manages takes context_management out of a body.
-func (d *Dialect) Manages(body []byte) dialect.Managed { return split.Manages(body, limitOf) }
+func (d *Dialect) Manages(body []byte) dialect.Managed { return split.Manages(body, readLimit) }
 
-// limitOf is the number of tokens above which upstream would compact.
+// readLimit reads the number of tokens above which upstream would compact.
 // https://platform.openai.com/docs/guides/compaction
-func limitOf(management rawjson.Value) (limit int) {
+func readLimit(management rawjson.Value, m *dialect.Managed) {
 	if management.Kind != rawjson.Array {
-		return 0
+		return
 	}
 	for element := range rawjson.Elements(management.Raw) {
-		limit = max(limit, split.Integer(split.Member(element, "compact_threshold")))
+		m.Limit = max(m.Limit, split.Integer(split.Member(element, "compact_threshold")))
 	}
-	return limit
 }
 
 // made finds an item that is a compaction. In texts its quotes are escaped.

@@ -10,9 +10,9 @@ import (
 // management is the member of a body that asks upstream to edit or compact the history by itself.
 const management = "context_management"
 
-// Manages takes the member that asks upstream to manage the history out of a body. limit reads it: above how many tokens of input the
-// history is to be compacted, 0 if at no number. Without such a member the zero value is given.
-func Manages(body []byte, limit func(rawjson.Value) int) (m dialect.Managed) {
+// Manages takes the member that asks upstream to manage the history out of a body, and has it read. Without such a member the zero value is
+// given.
+func Manages(body []byte, read func(rawjson.Value, *dialect.Managed)) (m dialect.Managed) {
 	if !bytes.Contains(body, []byte(management)) || rawjson.Valid(body, 0) != nil {
 		return m
 	}
@@ -21,7 +21,8 @@ func Manages(body []byte, limit func(rawjson.Value) int) (m dialect.Managed) {
 	for key, v := range rawjson.Members(body) {
 		switch string(key.Raw) {
 		case management:
-			found, m.Limit = true, limit(v)
+			found = true
+			read(v, &m)
 			continue
 		case "model":
 			m.Model = Cut(v.Text())

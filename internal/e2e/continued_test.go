@@ -240,3 +240,34 @@ func (p *process) logged(session, thread string) (kinds []string) {
 	}
 	return kinds
 }
+
+// TestPauseAfterCompaction: where the proxy compacts in upstream's place, a client that wants to pause then gets a block alone, written by its
+// own instructions, and goes on with that.
+func TestPauseAfterCompaction(t *testing.T) {
+	t.Parallel()
+	const wish = `"context_management":{"edits":[{"type":"compact_20260112","pause_after_compaction":true,"instructions":"Name the stage.",
+		"trigger":{"type":"input_tokens","value":600}}]},`
+	s := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7.")
+	c := newCoder(t, serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000)))
+	c.send(wish) // by which it is found out who manages
+	paused := 0
+	for n := range 12 {
+		c.work(n, 20)
+		text := c.send(fmt.Sprintf(`"stream":%t,`, n%2 == 0) + wish)
+		if !strings.Contains(text, `"stop_reason":"compaction"`) {
+			continue
+		}
+		paused++
+		if asked := lastBody(s.Upstream); !asksForRecord(&fakeupstream.Request{Body: asked}) || !strings.Contains(string(asked), "Name the stage.") {
+			t.Errorf("step %d: asked %s", n, asked)
+		}
+		c.elements = append(c.elements, fmt.Sprintf(`{"role":"assistant","content":[{"type":"compaction","content":%q}]}`, sealedIn.FindString(text)),
+			`{"role":"user","content":[{"type":"text","text":"Go on with it."}]}`)
+		if text := c.send(wish); !strings.Contains(text, `"end_turn"`) || !strings.Contains(string(lastBody(s.Upstream)), "fails in stage 7") {
+			t.Errorf("step %d: went on with %s, answered %s", n, lastBody(s.Upstream), text)
+		}
+	}
+	if paused < 2 {
+		t.Errorf("paused %d times", paused)
+	}
+}

@@ -53,8 +53,8 @@ func (w *weights) add(kind session.Kind, c session.Content) {
 	}
 }
 
-// focus is the one that most speaks for. Who looks up flights for a customer is talking: research takes more searches than talk. Without
-// tools it takes code in a quarter of the messages to be about code.
+// focus is the one that most speaks for. An agent that looks up flights for a customer is talking: research takes more searches than
+// talk. Without tools it takes code in a quarter of the messages to be about code.
 func (w *weights) focus() Focus {
 	switch {
 	case w.coding > 0 && w.coding >= w.research:

@@ -60,26 +60,36 @@ func rowOfTrim(t session.Trim) trimRow {
 }
 
 type condensationRow struct {
-	ID              condensationID  `json:"id"`
-	Base            *condensationID `json:"base,omitempty"`
-	Prefix          int             `json:"prefix"`
-	Hash            string          `json:"hash"`
-	Reason          session.Reason  `json:"reason"`
-	Condenser       string          `json:"condenser"`
-	Provisional     string          `json:"provisional,omitempty"`
-	Model           string          `json:"model,omitempty"`
-	RequestModel    string          `json:"request_model,omitempty"`
-	Summary         string          `json:"summary,omitempty"`
-	SummaryTokens   int             `json:"summary_tokens"`
-	SummaryAt       int             `json:"summary_before_position,omitempty"`
-	Hidden          []positions     `json:"hidden"`
-	HiddenEvents    []eventRow      `json:"hidden_events"`
-	ForgottenTokens int             `json:"forgotten_tokens"`
-	Trimmed         []trimRow       `json:"trimmed"`
-	Before          size            `json:"before"`
-	After           size            `json:"after"`
-	Usage           usage           `json:"usage"`
-	Time            time.Time       `json:"time"`
+	ID        condensationID  `json:"id"`
+	Base      *condensationID `json:"base,omitempty"`
+	Prefix    int             `json:"prefix"`
+	Hash      string          `json:"hash"`
+	Reason    session.Reason  `json:"reason"`
+	Condenser string          `json:"condenser"`
+	Model     string          `json:"model,omitempty"`
+	making
+	Summary         string      `json:"summary,omitempty"`
+	SummaryTokens   int         `json:"summary_tokens"`
+	SummaryAt       int         `json:"summary_before_position,omitempty"`
+	Hidden          []positions `json:"hidden"`
+	HiddenEvents    []eventRow  `json:"hidden_events"`
+	ForgottenTokens int         `json:"forgotten_tokens"`
+	Trimmed         []trimRow   `json:"trimmed"`
+	Before          size        `json:"before"`
+	After           size        `json:"after"`
+	Usage           usage       `json:"usage"`
+	Time            time.Time   `json:"time"`
+}
+
+// making is how it was made.
+type making struct {
+	Provisional  string   `json:"provisional,omitempty"`
+	RequestModel string   `json:"request_model,omitempty"`
+	Prompt       string   `json:"prompt,omitempty"`
+	Calls        int      `json:"calls"`
+	Took         float64  `json:"seconds"`
+	AddedTo      int      `json:"added_to_position,omitempty"`
+	Topics       []string `json:"topics,omitempty"`
 }
 
 type condensationList struct {
@@ -119,9 +129,10 @@ func (a *api) listCondensations(r *http.Request, q *query) (any, error) {
 func (l *log) condensation(c session.Condensation, summary string) condensationRow {
 	row := condensationRow{
 		ID: condensationID(c.ID), Prefix: c.Prefix, Hash: c.Hash.String(), Reason: c.Reason, Condenser: c.Condenser, Model: c.Model,
-		RequestModel: c.Request, Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
+		Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
 		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: []trimRow{},
 		Before: size(c.Before), After: size(c.After), Usage: usageOf(c.Usage), Time: c.Time,
+		making: making{RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(), AddedTo: c.Added, Topics: c.Topics},
 	}
 	if c.Provisional {
 		row.Provisional = cmp.Or(c.Cause, "unknown")

@@ -157,7 +157,7 @@ func TestSavingsByHand(t *testing.T) {
 	request(10)
 	_, err = store.Condense(t.Context(), "t", session.Condensation{
 		Prefix: 8, Forgotten: []session.Range{{From: 3, To: 9}}, Offset: 3, Summary: "x", SummaryTokens: 50, Reason: session.ReasonEvents,
-		Condenser: "llm", Model: "cheap", Request: "dear", Before: session.Size{Events: 10, Tokens: 1000}, After: session.Size{Events: 5, Tokens: 450},
+		Condenser: "llm", Model: "cheap", Making: session.Making{Request: "dear"}, Before: session.Size{Events: 10, Tokens: 1000}, After: session.Size{Events: 5, Tokens: 450},
 		Usage: session.Usage{Input: 2000, Cached: 500, Output: 50}, Time: clock,
 	})
 	must(t, err)

@@ -21,6 +21,8 @@ type savings struct {
 	Condensations int      `json:"condensations"`
 	TokensNotSent int      `json:"tokens_not_sent"` // over all requests
 	OwnCalls      usage    `json:"own_calls"`
+	Calls         int      `json:"calls"`    // of summarisers, those of OwnCalls
+	Seconds       float64  `json:"seconds"`  // that the condensations took
 	USD           *money   `json:"usd"`      // null where a price is not known
 	Unpriced      []string `json:"unpriced"` // models without a known price
 }
@@ -75,6 +77,8 @@ func (s *savings) add(more savings) {
 	s.OwnCalls.Input += more.OwnCalls.Input
 	s.OwnCalls.Cached += more.OwnCalls.Cached
 	s.OwnCalls.Output += more.OwnCalls.Output
+	s.Calls += more.Calls
+	s.Seconds += more.Seconds
 	for _, name := range more.Unpriced {
 		s.unpriced(name)
 	}
@@ -120,10 +124,13 @@ func (a *api) saved(r *http.Request, t session.Thread) (savings, error) {
 // cost this thread nothing, and one that was overtaken by another replica's saved nothing.
 func (l *log) savedBy(c session.Condensation, applies bool, price func(string) (model.Price, bool)) savings {
 	out := newSavings()
+	if c.Added > 0 { // it condenses nothing
+		return out
+	}
 	made := c.ID.Thread == l.thread.ID
 	requests := l.requestsAfter(c)
 	if made {
-		out.Condensations, out.OwnCalls = 1, usageOf(c.Usage)
+		out.Condensations, out.OwnCalls, out.Calls, out.Seconds = 1, usageOf(c.Usage), c.Calls, c.Took.Seconds()
 		requests++
 	}
 	rewrite := 0

@@ -184,7 +184,8 @@ func (j *attentionJob) ranked(ids []int) session.Condensation {
 		cut = j.newest
 	}
 	c := cut.condensation(j.due.Need.Reason, j.s.Name)
-	c.Model, c.Usage = j.model(j.in), j.usage
+	c.Model, c.Usage, c.Calls = j.model(j.in), j.usage, 1
+	c.Prompt = version(Request{System: attentionInstructions, Format: &Schema{JSON: []byte(rankingSchema)}})
 	return c
 }
 

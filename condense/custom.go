@@ -76,6 +76,7 @@ func (j *customJob) Run(ctx context.Context) (Result, error) {
 	if failed != nil {
 		return Result{}, errors.Join(err, failed)
 	}
+	c.Calls = j.made()
 	return Result{Condensation: c, Fallback: err}, nil
 }
 
@@ -144,7 +145,7 @@ func (j *customJob) accept(ctx context.Context, r Reply) (session.Condensation, 
 			return session.Condensation{}, err
 		}
 	}
-	c.Model, c.Usage = CustomModel, j.spent()
+	c.Model, c.Usage, c.Calls = CustomModel, j.spent(), j.made()
 	if room := Room(j.in); j.due.Need.Hard && room > 0 && c.After.Tokens > room {
 		return session.Condensation{}, &SummaryError{
 			Kind: FaultInflated, Usage: j.spent(), Detail: fmt.Sprintf("%d tokens stay, and the window has room for %d", c.After.Tokens, room),

@@ -67,6 +67,7 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, errors.Join(result.Fallback, err)
 	}
+	result.Condensation.Calls = j.made()
 	return result, nil
 }
 
@@ -199,7 +200,7 @@ func (j *llmJob) accept(r Reply) (session.Condensation, error) {
 		return session.Condensation{}, j.inflated(n, limit)
 	}
 	c, err := j.condensation(text)
-	c.Model = j.model(j.in)
+	c.Model, c.Prompt = j.model(j.in), version(j.request(""))
 	return c, err
 }
 
@@ -207,7 +208,7 @@ func (j *llmJob) accept(r Reply) (session.Condensation, error) {
 // the record.
 func (j *llmJob) condensation(text string) (session.Condensation, error) {
 	c := j.cut.condensation(j.due.Need.Reason, j.s.Name)
-	c.Usage = j.spent()
+	c.Usage, c.Calls = j.spent(), j.made()
 	c.Summary = j.span.summary(j.in, text, room{j.cut.room(j.in, j.due), j.cut.gain()})
 	c.SummaryTokens = j.in.Count(c.Summary)
 	c.After = j.cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})

@@ -93,6 +93,13 @@ func (j *llmJob) spent() session.Usage {
 	return j.usage
 }
 
+// made is how many calls there were so far.
+func (j *llmJob) made() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.calls
+}
+
 // inflated is the error for a record of that many tokens.
 func (j *llmJob) inflated(tokens, limit int) error {
 	return &SummaryError{Kind: FaultInflated, Usage: j.spent(), Detail: fmt.Sprintf("%d tokens, limit %d", tokens, limit)}

@@ -94,6 +94,9 @@ func (s *span) earlier(applied []session.Condensation) (late map[int]bool) {
 		s.tokens += c.ForgottenTokens
 	}
 	for i := len(applied) - 1; i >= 0 && unsummarised(applied[i]); i-- {
+		if applied[i].Added > 0 {
+			continue
+		}
 		s.noted = s.noted || applied[i].SummaryTokens > 0
 		if applied[i].Provisional {
 			s.late += applied[i].ForgottenTokens

@@ -27,8 +27,9 @@ type Config struct {
 	Shutdown  Shutdown              `yaml:"shutdown"`
 	Log       Log                   `yaml:"log"`
 
-	LogContent bool    `yaml:"log_content"` // Tenant.LogContent of the one tenant where none are configured
-	Holdout    float64 `yaml:"holdout"`     // Tenant.Holdout likewise
+	LogContent bool      `yaml:"log_content"` // Tenant.LogContent of the one tenant where none are configured
+	Holdout    float64   `yaml:"holdout"`     // Tenant.Holdout likewise
+	Knowledge  Knowledge `yaml:"knowledge"`   // Tenant.Knowledge, likewise
 
 	// Unused names keys that were understood as OpenHands' own and have no effect here, for a caller to report.
 	Unused []string `yaml:"-"`
@@ -115,10 +116,20 @@ type Tenant struct {
 	Observe   bool       `yaml:"observe"`             // decide and report, but forward unchanged
 	Notify    bool       `yaml:"notify"`              // tell the client in words what was condensed
 
+	Knowledge  Knowledge     `yaml:"knowledge"`
 	LogContent bool          `yaml:"log_content"`      // log what its clients say and what they are answered
 	Holdout    float64       `yaml:"holdout"`          // share of its sessions that are left alone, to compare with; 0: none
 	Limits     *limit.Tenant `yaml:"limits,omitempty"` // nil: Limits.Tenant
 }
+
+// Knowledge is a folder of texts that models are told when a person's words call for them.
+type Knowledge struct {
+	Folder    string `yaml:"folder"`     // empty: there are none
+	MaxTokens int    `yaml:"max_tokens"` // that a conversation is told at most; 0: DefaultKnowledge
+}
+
+// DefaultKnowledge is Knowledge.MaxTokens where it is 0.
+const DefaultKnowledge = 4000
 
 // APIKey is one key that a client of a tenant may present: the SHA-256 of it, or the name of the environment variable
 // that holds it.

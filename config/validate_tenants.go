@@ -19,6 +19,9 @@ func (v *validator) tenants() {
 	v.when(v.config.Holdout != 0 && len(v.config.Tenants) > 0,
 		"holdout", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	v.holdout("holdout", v.config.Holdout, false)
+	v.when(v.config.Knowledge != (Knowledge{}) && len(v.config.Tenants) > 0,
+		"knowledge", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
+	v.knowledge("knowledge", v.config.Knowledge)
 	names, owners := map[string]int{}, map[[sha256.Size]byte]string{}
 	for i, tenant := range v.config.Tenants {
 		key := syntax.Index("tenants", i)
@@ -31,6 +34,7 @@ func (v *validator) tenants() {
 		v.apiKeys(key+".api_keys", tenant.APIKeys, owners)
 		v.holdout(key+".holdout", tenant.Holdout, tenant.Observe)
 		v.tenantUpstream(key+".upstream", tenant)
+		v.knowledge(key+".knowledge", tenant.Knowledge)
 		if tenant.Condenser != nil {
 			v.condenser(key+".condenser", *tenant.Condenser, 0)
 		}
@@ -119,6 +123,11 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 	case l.Body > v.config.Limits.MaxBody:
 		v.add(key+".max_body", "is above limits.max_body, which holds for every request: lower it, or raise limits.max_body")
 	}
+}
+
+func (v *validator) knowledge(key string, k Knowledge) {
+	v.when(k.MaxTokens < 0, key+".max_tokens", "is negative: write a number of tokens, or leave it out")
+	v.when(k.MaxTokens > 0 && k.Folder == "", key+".folder", "is missing while max_tokens is set: name the folder, or remove max_tokens")
 }
 
 // Bounds of Budget.Period.

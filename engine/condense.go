@@ -30,6 +30,7 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		t.recall()
 		return Report{Kept: Refused}
 	}
+	report.add(t.inform(ctx))
 	report.add(t.catchUp(ctx))
 	if t.belowAllThresholds() {
 		t.prepare(ctx)
@@ -170,7 +171,9 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *
 		}
 		limited = held
 	}
+	begun := t.engine.o.Now()
 	result, err := job.Run(limited)
+	result.Condensation.Took = t.engine.o.Now().Sub(begun)
 	if err != nil {
 		t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
 		return false

@@ -104,7 +104,7 @@ func (t *Turn) atMost() int {
 		for i := range t.shown.view.Items {
 			item := &t.shown.view.Items[i]
 			if item.Index < 0 {
-				n += t.summaryTokens(item.Summary)
+				n += t.summaryTokens(item.Text())
 			} else if item.Parts == nil {
 				n += t.tokensAtMost(t.message(item))
 			}

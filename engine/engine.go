@@ -92,6 +92,7 @@ type Tenant struct {
 	Ahead     bool          // the condenser has summaries prepared
 	Holdout   float64       // share of sessions that are left alone, to compare with
 	Hidden    Hidden
+	Knowledge Knowledge
 }
 
 // Settings are the part of the configuration that can be replaced while the engine runs. A turn ends under those that it

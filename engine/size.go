@@ -51,7 +51,7 @@ func (t *Turn) itemTokens(items []session.Item) []int {
 		case item.Index >= 0:
 			out[i] = t.tokens(t.message(item))
 		case item.Summary != "":
-			out[i] = t.summaryTokens(item.Summary)
+			out[i] = t.summaryTokens(item.Text())
 		default: // a message of ours between others
 			out[i] = t.tokens(&session.Message{Raw: item.Raw, Digest: sha256.Sum256(item.Raw)})
 		}

@@ -39,6 +39,7 @@ func (t *Turn) project(applied []session.Condensation) projection {
 	for i := range p.view.Items {
 		item := &p.view.Items[i]
 		t.restore(item)
+		t.add(item)
 		if item.Strip = item.Strip || item.Parts != nil && t.history.Pos(item.Index) <= stripped; item.Strip {
 			t.strip(item)
 		}
@@ -97,6 +98,16 @@ func (t *Turn) bare(items []session.Item, end int) {
 			item.Strip = true
 			t.strip(item)
 		}
+	}
+}
+
+// add puts an added text at an item's end. What takes none stays as it is.
+func (t *Turn) add(item *session.Item) {
+	if item.Added == "" || item.Index < 0 {
+		return
+	}
+	if raw, err := t.in.Dialect.Merge(item.Raw, t.in.Dialect.Note(item.Added)); err == nil {
+		item.Raw = raw
 	}
 }
 
@@ -161,7 +172,7 @@ func (t *Turn) written() (items []session.Item, record int) {
 	items, record = slices.Clone(t.shown.view.Items), -1
 	for i := range items {
 		if items[i].Index < 0 {
-			items[i].Raw, record = t.in.Dialect.Note(items[i].Summary), i
+			items[i].Raw, record = t.in.Dialect.Note(items[i].Text()), i
 		}
 	}
 	if !t.alternates() {

@@ -66,6 +66,9 @@ func (c *Condensation) moved(h *History, shift int) Condensation {
 		}
 	}
 	m.Prefix, m.Offset, m.Stripped = c.Prefix+shift, c.Offset+shift, max(c.Stripped+shift, 0)
+	if c.Added > 0 {
+		m.Added += shift
+	}
 	if first, _ := m.extent(); first < 1 || m.Prefix > h.Len() {
 		return Condensation{}
 	}
@@ -78,8 +81,11 @@ func (c *Condensation) holds(h *History) bool {
 	return !c.Hidden.Span.IsZero() && c.Hidden.Span == spanOf(h, c) || !c.Hidden.Run.IsZero() && c.Hidden.Run == runOf(h, c)
 }
 
-// extent is the first and the last position that a condensation hides or trims, 0 if there is none.
+// extent is the first and the last position that a condensation hides, trims or adds to, 0 if there is none.
 func (c *Condensation) extent() (first, last int) {
+	if c.Added > 0 {
+		return c.Added, c.Added
+	}
 	if n := len(c.Forgotten); n > 0 {
 		first, last = c.Forgotten[0].From, c.Forgotten[n-1].To-1
 	}
@@ -93,7 +99,7 @@ func (c *Condensation) extent() (first, last int) {
 }
 
 func (c *Condensation) touches(position int) bool {
-	return c.Hides(position) || slices.ContainsFunc(c.Trims, func(t Trim) bool { return t.Pos == position })
+	return c.Hides(position) || c.Added > 0 && c.Added == position || slices.ContainsFunc(c.Trims, func(t Trim) bool { return t.Pos == position })
 }
 
 // spanOf stands for the messages that a condensation hides or trims, wherever they are in a history of the same scope.

@@ -24,6 +24,8 @@ const (
 	ReasonOverflow  Reason = "overflow"
 	ReasonArrival   Reason = "arrival" // a message was too large when it came
 	ReasonAside     Reason = "aside"   // it is none, but an Aside
+
+	ReasonKnowledge Reason = "knowledge" // what a person typed called for an added text
 )
 
 // Size measures a view.
@@ -51,15 +53,31 @@ type Condensation struct {
 	// Provisional: it was made without the summary that was due, because the summariser failed. The next condensation
 	// summarises what it hides, which the client still sends.
 	Provisional bool
-	Cause       string // why, in a word; empty where it is not provisional
+
+	Addition
+	Making
 
 	Reason        Reason
 	Condenser     string
-	Request       string // model of the request that it was made for, empty if not known
 	Model         string // of the summariser, empty if none
 	Before, After Size
 	Usage         Usage // what the summariser used
 	Time          time.Time
+}
+
+// Addition makes a condensation one that forgets nothing: its summary is a text that is added to a message, for good.
+type Addition struct {
+	Added  int      // position of the message; 0: it is none
+	Topics []string // names of what the text says
+}
+
+// Making is how a condensation was made.
+type Making struct {
+	Request string        // model of the request that it was made for, empty if not known
+	Cause   string        // why it is provisional, in a word; empty where it is not
+	Prompt  string        // stands for what the summariser was told to do, empty if it was told nothing
+	Calls   int           // of the summariser
+	Took    time.Duration // to make it
 }
 
 // Hidden stands for messages of a history, wherever they are in it.
@@ -90,8 +108,8 @@ type Copy struct {
 func (t *Trim) Cut() bool { return t.Head != Whole }
 
 // Answers reports whether c is what a request for a condensation asks for: the trim of a message that has just
-// come is not, nor is an aside.
-func (c *Condensation) Answers() bool { return c.Reason != ReasonArrival && !c.Aside() }
+// come is not, nor is an aside, or an added text.
+func (c *Condensation) Answers() bool { return c.Reason != ReasonArrival && !c.Aside() && c.Added == 0 }
 
 // CondensationID names a condensation: the thread that made it and its place in that thread's log.
 type CondensationID struct {

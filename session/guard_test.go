@@ -39,6 +39,8 @@ func calls(s session.Backend) map[string]func(context.Context) error {
 		"Forget":     func(ctx context.Context) error { return s.Forget(ctx, "s") },
 		"Request":    func(ctx context.Context) error { return s.Request(ctx, "t", time.Unix(1, 0)) },
 		"Ping":       s.Ping,
+		"Reserve":    func(ctx context.Context) error { _, err := s.Reserve(ctx, "id", nil); return err },
+		"Settle":     func(ctx context.Context) error { return s.Settle(ctx, "id", nil) },
 	}
 }
 

@@ -26,8 +26,8 @@ func (r *Registry) Condensations(ctx context.Context, res *Resolution) (applied 
 	return applied, err
 }
 
-// Legible gives those of a thread's condensations that apply to a history, with the summary that its view shows, as read
-// gives it. One whose summary is lost (ErrNotFound) or cannot be read (ErrUnreadable) counts as if it had never been made,
+// Legible gives those of a thread's condensations that apply to a history, with the summary and the added texts that its view shows, as read
+// gives them. One whose summary is lost (ErrNotFound) or cannot be read (ErrUnreadable) counts as if it had never been made,
 // and so do those that build on it: what it has forgotten is shown again, and may be condensed again. Unreadable counts
 // those that cannot be read.
 func Legible(
@@ -35,22 +35,32 @@ func Legible(
 ) (applied []Condensation, unreadable int, err error) {
 	for {
 		applied = Applicable(h, all)
-		shown := summaryOf(applied)
-		if shown == nil {
-			return applied, unreadable, nil
-		}
-		summary, err := read(shown)
+		lost, err := readShown(applied, read)
 		switch {
-		case err == nil:
-			shown.Summary = summary
+		case lost == nil:
 			return applied, unreadable, nil
 		case errors.Is(err, ErrUnreadable):
 			unreadable++
 		case !errors.Is(err, ErrNotFound):
 			return nil, unreadable, fmt.Errorf("read summary: %w", err)
 		}
-		all = without(all, shown.ID)
+		all = without(all, lost.ID)
 	}
+}
+
+// readShown reads the texts that a view shows. It gives the first that it cannot read, and why.
+func readShown(applied []Condensation, read func(*Condensation) (string, error)) (lost *Condensation, err error) {
+	summary := summaryOf(applied)
+	for i := range applied {
+		c := &applied[i]
+		if c != summary && c.Added == 0 {
+			continue
+		}
+		if c.Summary, err = read(c); err != nil {
+			return c, err
+		}
+	}
+	return nil, nil
 }
 
 func without(all []Condensation, id CondensationID) []Condensation {

@@ -6,8 +6,9 @@ type Item struct {
 	Raw     []byte // what goes upstream; nil for a summary, whose raw form is the dialect's business
 	Summary string // text of a summary
 	Kind    Kind
-	Trim    *Trim // show only this much of the text, nil: all of it. The dialect rewrites Raw by it
-	Strip   bool  // show it without its sealed reasoning, likewise
+	Trim    *Trim  // show only this much of the text, nil: all of it. The dialect rewrites Raw by it
+	Strip   bool   // show it without its sealed reasoning, likewise
+	Added   string // text to be added at its end, likewise
 
 	Parts [][]byte // messages that go upstream in its place; nil: Raw does
 }
@@ -26,7 +27,7 @@ func (v *View) Identity() bool {
 	}
 	for i := range v.Items {
 		own := v.History.Messages[i].Raw
-		if v.Items[i].Index != i || v.Items[i].Trim != nil || v.Items[i].Strip || v.Items[i].Parts != nil || len(v.Items[i].Raw) != len(own) || &v.Items[i].Raw[0] != &own[0] {
+		if v.Items[i].Index != i || v.Items[i].Trim != nil || v.Items[i].Strip || v.Items[i].Parts != nil || v.Items[i].Added != "" || len(v.Items[i].Raw) != len(own) || &v.Items[i].Raw[0] != &own[0] {
 			return false
 		}
 	}
@@ -38,7 +39,7 @@ func (v *View) Summary() *Condensation { return summaryOf(v.Applied) }
 
 func summaryOf(applied []Condensation) *Condensation {
 	for i := len(applied) - 1; i >= 0; i-- {
-		if applied[i].SummaryTokens > 0 || applied[i].Summary != "" {
+		if applied[i].Added == 0 && (applied[i].SummaryTokens > 0 || applied[i].Summary != "") {
 			return &applied[i]
 		}
 	}
@@ -79,8 +80,38 @@ func Project(h *History, condensations []Condensation) View {
 		m := &h.Messages[i]
 		v.Items = append(v.Items, Item{Index: i, Raw: m.Raw, Kind: m.Kind, Trim: trims[p], Strip: m.Sealed && p <= bare})
 	}
+	for i := range applied {
+		v.add(&applied[i])
+	}
 	return v
 }
+
+// add shows an added text where it was added; where that is hidden, with the summary, or else with a user's message that is shown: the last
+// before it, or the first.
+func (v *View) add(c *Condensation) {
+	if c.Added == 0 {
+		return
+	}
+	at := -1
+	for i := range v.Items {
+		item := &v.Items[i]
+		switch {
+		case item.Index < 0:
+			at = i
+		case item.Index == v.History.At(c.Added):
+			item.Added += c.Summary
+			return
+		case item.Kind == User && (at < 0 || v.Items[at].Index >= 0 && item.Index < v.History.At(c.Added)):
+			at = i
+		}
+	}
+	if at >= 0 {
+		v.Items[at].Added += c.Summary
+	}
+}
+
+// Text is what the message says that carries a summary.
+func (i *Item) Text() string { return i.Summary + i.Added }
 
 // stripped is the last position whose sealed reasoning is left out, 0 if none is.
 func stripped(applied []Condensation) int {

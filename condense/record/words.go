@@ -143,6 +143,14 @@ func (w *Words) newest(sort []int, limit, tokens int, count func(string) int) ch
 	return c
 }
 
+// TypedText is a user's message as typed. Of a record of ours that the client sends back it is nothing.
+func TypedText(text string) string {
+	if _, ours := carried(text); ours {
+		return ""
+	}
+	return typed(text)
+}
+
 // typed is a user's message without the elements that agents put into it unasked: reminders, environments, what commands printed. An
 // opening tag that is never closed cuts nothing. A closing tag that nothing opened ends the element before it, of the same name: what
 // was printed may hold its own closing tag, and what follows that was printed, too.

@@ -53,6 +53,11 @@ func badValues() []badFixture {
 			`limits.tenant.session_budget.then: is not one of refuse, condense: use one of them (line 4)`,
 			`limits.tenant.session_budget.period: is not between 1m and 8784h: say for how long the budget is, as 24h (line 4)`,
 		}},
+		{"bad.knowledge.yaml", []string{
+			`knowledge: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
+			`knowledge.max_tokens: is negative: write a number of tokens, or leave it out (line 1)`,
+			`tenants[0].knowledge.folder: is missing while max_tokens is set: name the folder, or remove max_tokens (line 3)`,
+		}},
 		{"bad.encryption.yaml", []string{
 			`store.encryption.keys.same: is also the key of store.encryption.keys.hex: make each its own (line 9)`,
 			`store.encryption.keys.short: is not 32 bytes in base64 or hexadecimal: make one with openssl rand -base64 32, and name its variable as ${NAME} (line 5)`,

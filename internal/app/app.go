@@ -32,12 +32,13 @@ import (
 
 // App is the running service.
 type App struct {
-	config *config.Config
-	log    *zap.Logger
-	server *proxy.Server
-	tokens *tokens
-	engine *engine.Engine
-	calls  *calls // of summarisers
+	config  *config.Config
+	log     *zap.Logger
+	server  *proxy.Server
+	tokens  *tokens
+	engine  *engine.Engine
+	calls   *calls // of summarisers
+	shelves *shelves
 	ports
 	telemetry
 	lifecycle lifecycle
@@ -125,7 +126,9 @@ func (a *App) buildServer(store session.Store) error {
 		forTurns.Store = a.storeWait
 	}
 	var err error
-	a.calls = &calls{transport: transport, metrics: a.metrics, spans: a.spans}
+	a.shelves = newShelves(a.log)
+	a.lifecycle.onStop("knowledge", a.shelves.stop)
+	a.calls = &calls{shelves: a.shelves, transport: transport, metrics: a.metrics, spans: a.spans}
 	if a.calls.health, err = summariser.NewHealth(time.Now); err != nil {
 		return fmt.Errorf("build server: %w", err)
 	}

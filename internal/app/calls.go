@@ -6,16 +6,19 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// calls is how our own calls go out, and who takes note of them. On nil they go out by default, unnoted.
+// calls is what tenants share: how our own calls go out, and who takes note of them. On nil they go out by default, unnoted.
 type calls struct {
 	transport http.RoundTripper
 	metrics   *observe.Metrics // nil: they are not measured
 	spans     *observe.Spans   // nil: not traced
 	purses    purses
+	shelves   *shelves           // what tenants' models are told; nil: nothing
 	health    *summariser.Health // of the models that are called; nil: all are well
 	lacks     *summariser.Lacks  // what their servers do not take; nil: not remembered
 }
@@ -61,4 +64,12 @@ func (c *calls) noted(s condense.Summariser, tenant string, models func(string) 
 		return s
 	}
 	return observe.Summariser{Summariser: s, Tenant: tenant, Metrics: c.metrics, Spans: c.spans, Models: models}
+}
+
+// told is what a tenant's models are told when a person's words call for it.
+func (c *calls) told(k config.Knowledge) (engine.Knowledge, error) {
+	if c == nil || c.shelves == nil {
+		return engine.Knowledge{}, nil
+	}
+	return c.shelves.of(k)
 }

@@ -44,6 +44,7 @@ func (a *App) NotReloaded() {
 // tookEffect records that a configuration is in use, and names the tenants whose content is logged.
 func (a *App) tookEffect(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
+	a.shelves.keep(cfg)
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+
 			"limits.tenant.summaries_per_minute and the like", zap.Strings("keys", keys), zap.String("listen", cfg.Listen))

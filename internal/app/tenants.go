@@ -36,7 +36,7 @@ func buildTenants(cfg *config.Config, out *calls) (*proxy.Tenants, error) {
 
 // defaultTenantOf returns the tenant of a configuration without tenants.
 func defaultTenantOf(cfg *config.Config) config.Tenant {
-	return config.Tenant{Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent, Holdout: cfg.Holdout}
+	return config.Tenant{Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent, Holdout: cfg.Holdout, Knowledge: cfg.Knowledge}
 }
 
 // compacts is whether an upstream compacts histories, by its configuration.
@@ -62,10 +62,14 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	if err != nil {
 		return nil, err
 	}
+	told, err := out.told(c.Knowledge)
+	if err != nil {
+		return nil, err
+	}
 	deadline, never := chosen.Waits()
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe, Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
-			Holdout: c.Holdout, Hidden: hidden(chosen)},
+			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: told},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c),
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,

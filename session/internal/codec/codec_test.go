@@ -43,8 +43,11 @@ func drawCondensation(t *rapid.T) session.Condensation {
 		ForgottenTokens: draw(t, n), SummaryTokens: draw(t, n), Offset: draw(t, n), Stripped: draw(t, n),
 		Reason: session.Reason(draw(t, s)), Condenser: draw(t, s), Model: draw(t, s),
 		Before: session.Size{Events: draw(t, n), Tokens: draw(t, n)}, After: session.Size{Events: draw(t, n), Tokens: draw(t, n)},
-		Usage: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)}, Time: draw(t, times), Request: draw(t, s),
-		Provisional: draw(t, rapid.Bool()), Cause: draw(t, s),
+		Usage: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)}, Time: draw(t, times),
+		Provisional: draw(t, rapid.Bool()), Addition: session.Addition{Added: draw(t, n), Topics: draw(t, rapid.SliceOfN(s, 1, 3))},
+		Making: session.Making{
+			Request: draw(t, s), Cause: draw(t, s), Prompt: draw(t, s), Calls: draw(t, n), Took: time.Duration(draw(t, rapid.Int64())),
+		},
 	}
 	for range draw(t, rapid.IntRange(0, 3)) {
 		c.Forgotten = append(c.Forgotten, session.Range{From: draw(t, n), To: draw(t, n)})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/pb"
@@ -33,6 +34,11 @@ func Condensation(c session.Condensation) []byte {
 		After:           &pb.Size{Events: int64(c.After.Events), Tokens: int64(c.After.Tokens)},
 		Usage:           &pb.Usage{Input: int64(c.Usage.Input), Cached: int64(c.Usage.Cached), Output: int64(c.Usage.Output)},
 		Time:            nanoseconds(c.Time),
+		Added:           int64(c.Added),
+		Topics:          c.Topics,
+		Prompt:          c.Prompt,
+		Calls:           int64(c.Calls),
+		Took:            int64(c.Took),
 	}
 	for _, r := range c.Forgotten {
 		m.Forgotten = append(m.Forgotten, &pb.Range{From: int64(r.From), To: int64(r.To)})
@@ -65,14 +71,16 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 		Offset:          int(m.Offset),
 		Stripped:        int(m.Stripped),
 		Provisional:     m.Provisional,
-		Cause:           m.Cause,
 		Reason:          session.Reason(m.Reason),
 		Condenser:       m.Condenser,
-		Request:         m.Request,
 		Model:           m.Model,
 		Before:          session.Size{Events: int(m.Before.GetEvents()), Tokens: int(m.Before.GetTokens())},
 		After:           session.Size{Events: int(m.After.GetEvents()), Tokens: int(m.After.GetTokens())},
 		Time:            instant(m.Time),
+		Addition:        session.Addition{Added: int(m.Added), Topics: m.Topics},
+		Making: session.Making{
+			Request: m.Request, Cause: m.Cause, Prompt: m.Prompt, Calls: int(m.Calls), Took: time.Duration(m.Took),
+		},
 	}
 	c.Usage = session.Usage{Input: int(m.Usage.GetInput()), Cached: int(m.Usage.GetCached()), Output: int(m.Usage.GetOutput())}
 	for _, r := range m.Forgotten {

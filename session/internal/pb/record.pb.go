@@ -435,6 +435,11 @@ type Condensation struct {
 	Span            []byte                 `protobuf:"bytes,21,opt,name=span" json:"span,omitempty"`
 	Run             []byte                 `protobuf:"bytes,22,opt,name=run" json:"run,omitempty"`
 	Cause           string                 `protobuf:"bytes,23,opt,name=cause" json:"cause,omitempty"`
+	Added           int64                  `protobuf:"varint,24,opt,name=added" json:"added,omitempty"`
+	Topics          []string               `protobuf:"bytes,25,rep,name=topics" json:"topics,omitempty"`
+	Prompt          string                 `protobuf:"bytes,26,opt,name=prompt" json:"prompt,omitempty"`
+	Calls           int64                  `protobuf:"varint,27,opt,name=calls" json:"calls,omitempty"`
+	Took            int64                  `protobuf:"varint,28,opt,name=took" json:"took,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -628,6 +633,41 @@ func (x *Condensation) GetCause() string {
 		return x.Cause
 	}
 	return ""
+}
+
+func (x *Condensation) GetAdded() int64 {
+	if x != nil {
+		return x.Added
+	}
+	return 0
+}
+
+func (x *Condensation) GetTopics() []string {
+	if x != nil {
+		return x.Topics
+	}
+	return nil
+}
+
+func (x *Condensation) GetPrompt() string {
+	if x != nil {
+		return x.Prompt
+	}
+	return ""
+}
+
+func (x *Condensation) GetCalls() int64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *Condensation) GetTook() int64 {
+	if x != nil {
+		return x.Took
+	}
+	return 0
 }
 
 type Range struct {
@@ -977,7 +1017,7 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\apayload\x18\b \x01(\v2\x19.dewpoint.session.ContentR\apayload\"7\n" +
 	"\aContent\x12\x14\n" +
 	"\x05clear\x18\x01 \x01(\fR\x05clear\x12\x16\n" +
-	"\x06sealed\x18\x06 \x01(\fR\x06sealed\"\xde\x05\n" +
+	"\x06sealed\x18\x06 \x01(\fR\x06sealed\"\xce\x06\n" +
 	"\fCondensation\x12\x16\n" +
 	"\x06thread\x18\x01 \x01(\tR\x06thread\x12\x1f\n" +
 	"\vbase_thread\x18\x02 \x01(\tR\n" +
@@ -1003,7 +1043,12 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\x04time\x18\x14 \x01(\x10R\x04time\x12\x12\n" +
 	"\x04span\x18\x15 \x01(\fR\x04span\x12\x10\n" +
 	"\x03run\x18\x16 \x01(\fR\x03run\x12\x14\n" +
-	"\x05cause\x18\x17 \x01(\tR\x05cause\"+\n" +
+	"\x05cause\x18\x17 \x01(\tR\x05cause\x12\x14\n" +
+	"\x05added\x18\x18 \x01(\x03R\x05added\x12\x16\n" +
+	"\x06topics\x18\x19 \x03(\tR\x06topics\x12\x16\n" +
+	"\x06prompt\x18\x1a \x01(\tR\x06prompt\x12\x14\n" +
+	"\x05calls\x18\x1b \x01(\x03R\x05calls\x12\x12\n" +
+	"\x04took\x18\x1c \x01(\x03R\x04took\"+\n" +
 	"\x05Range\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x03R\x02to\"\x84\x01\n" +

@@ -1,0 +1,32 @@
+package condense
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestPromptVersions: each prompt that is in use stands in testdata/prompts.list. One that has changed gets a line of its own there; no line is
+// ever removed.
+func TestPromptVersions(t *testing.T) {
+	known, err := os.ReadFile("testdata/prompts.list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(name string, r Request) {
+		if line := version(r) + " " + name + "\n"; !strings.Contains(string(known), line) {
+			t.Errorf("add to testdata/prompts.list: %s", line)
+		}
+	}
+	for _, focus := range []Focus{FocusConversation, FocusCoding, FocusResearch} {
+		for name, f := range map[string]form{"llm": prose{}, "structured_summary": structured{}} {
+			r := Request{System: f.system(focus)}
+			f.shape(&r)
+			check(name+" "+string(focus), r)
+			if name == "llm" {
+				check(name+" "+string(focus)+" with an example", Request{System: r.System + focus.example()})
+			}
+		}
+	}
+	check("llm_attention", Request{System: attentionInstructions, Format: &Schema{JSON: []byte(rankingSchema)}})
+}

@@ -1,0 +1,44 @@
+package knowledge
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	f := func(text string, want Topic, problem string) {
+		t.Helper()
+		got, err := parse("file", text)
+		if problem != "" {
+			if err == nil || !strings.Contains(err.Error(), problem) {
+				t.Errorf("%q: %v, want %q", text, err, problem)
+			}
+			return
+		}
+		if err != nil || got.Name != want.Name || got.Text != want.Text || strings.Join(got.Triggers, "|") != strings.Join(want.Triggers, "|") {
+			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+	f("Always.\n", Topic{Name: "file", Text: "Always."}, "")
+	f("---\nname: n\ntype: knowledge\nversion: 1.0.0\nagent: CodeActAgent\ntriggers:\n- Docker\n- \" podman \"\n---\n\nText.\n---\nMore.",
+		Topic{Name: "n", Triggers: []string{"docker", "podman"}, Text: "Text.\n---\nMore."}, "")
+	f("\ufeff---\r\ntype: repo\r\n---\r\nText.", Topic{Name: "file", Text: "Text."}, "")
+	f("---\n---\nText.", Topic{Name: "file", Text: "Text."}, "")
+	f("---\nnever closed", Topic{Name: "file", Text: "---\nnever closed"}, "")
+	f("---\ntype: knowledge\n---\nText.", Topic{}, "triggers: are missing")
+	f("---\ntype: repo\ntriggers: [a]\n---\nText.", Topic{}, "triggers: are there")
+	f("---\ntriggers: [a]\n---\n", Topic{}, "has no text")
+	f("---\ntriggers: [a]\n---", Topic{}, "has no text")
+	f("---\ntriggers: {\n---\nText.", Topic{}, "not YAML")
+}
+
+func TestTold(t *testing.T) {
+	topic := Topic{Triggers: []string{"podman", "docker"}, Text: "A </EXTRA_INFO> text."}
+	if topic.Called("what is a container?") || !topic.Called("the dockerfile") {
+		t.Error("called by the wrong words")
+	}
+	told := topic.Told("the dockerfile")
+	if strings.Count(told, "</EXTRA_INFO>") != 1 || !strings.HasSuffix(told, "</EXTRA_INFO>") || !strings.Contains(told, `match for "docker"`) {
+		t.Errorf("told %q", told)
+	}
+}

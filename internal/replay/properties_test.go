@@ -138,20 +138,14 @@ func patterns() []func(n int64) bool {
 	}
 }
 
-// newCrew is for generated runs.
 func newCrew(t *testing.T, up fakeupstream.Options, window int) *crew {
-	t.Helper()
-	up.IsSummary = func(r *fakeupstream.Request) bool { return string(r.Tools) != generatedTools }
-	return newCrewOf(t, everyCondenser(), up, window)
-}
-
-func newCrewOf(t *testing.T, condensers []config.Condenser, up fakeupstream.Options, window int) *crew {
 	t.Helper()
 	w := &crew{form: up.Seals}
 	up.Keep = 16
+	up.IsSummary = func(r *fakeupstream.Request) bool { return string(r.Tools) != generatedTools }
 	up.SealWhen = func(int) bool { return patterns()[w.pattern](w.answers.Add(1) - 1) }
 	cfg := config.Default()
-	for _, c := range condensers {
+	for _, c := range everyCondenser() {
 		key := sha256.Sum256([]byte(nameOf(c)))
 		cfg.Tenants = append(cfg.Tenants, config.Tenant{
 			Name: nameOf(c), APIKeys: []config.APIKey{{SHA256: hex.EncodeToString(key[:])}}, Condenser: &c,
@@ -179,18 +173,12 @@ func newCrewOf(t *testing.T, condensers []config.Condenser, up fakeupstream.Opti
 // an error.
 func (w *crew) play(t *testing.T, c config.Condenser, seed, pattern int, each func(Step)) Report {
 	t.Helper()
-	return w.playRun(t, c, generated(uint64(seed)), pattern, each)
-}
-
-// playRun is play for any run.
-func (w *crew) playRun(t *testing.T, c config.Condenser, run Run, pattern int, each func(Step)) Report {
-	t.Helper()
 	w.pattern = pattern
 	w.answers.Store(0)
 	o := w.options
 	o.URL, o.Upstream, o.Model, o.Sealed, o.Each = func(int) string { return w.URL() }, w.Upstream, Model, w.form != "", each
 	o.Headers = http.Header{"Authorization": {"Bearer " + nameOf(c)}}
-	report, err := Play(t.Context(), run, o)
+	report, err := Play(t.Context(), generated(uint64(seed)), o)
 	if err != nil {
 		t.Errorf("%s, pattern %d: %v", nameOf(c), pattern, err)
 	}

@@ -1,0 +1,145 @@
+package replay
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// recordedRuns are those of the folder that DEWPOINT_RUNS names.
+func recordedRuns(t *testing.T) (runs []Run) {
+	t.Helper()
+	folder := os.Getenv("DEWPOINT_RUNS")
+	if folder == "" {
+		t.Skip("SKIPPED: set DEWPOINT_RUNS to a folder of recorded runs; generated runs prove the same in this package")
+	}
+	paths, err := Paths([]string{folder})
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d runs in %s: %v", len(paths), folder, err)
+	}
+	for _, path := range paths {
+		run, err := Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, run.beginning(matrixLength))
+	}
+	return runs
+}
+
+// matrixLength is how many messages of a run are played: enough for several condensations.
+const matrixLength = 90
+
+// beginning is a run up to its last answer among so many messages.
+func (r Run) beginning(n int) Run {
+	if len(r.Messages) <= n {
+		return r
+	}
+	for n > 2 && role(r.Messages[n]) != "assistant" {
+		n--
+	}
+	r.Messages, r.Final = r.Messages[:n], r.Messages[n]
+	return r
+}
+
+// repeatsCalls reports whether the run's calls use an id again.
+func (r Run) repeatsCalls() bool {
+	seen := map[string]bool{}
+	for _, m := range r.Messages {
+		var said struct {
+			ToolCalls []assembledTool `json:"tool_calls"`
+		}
+		_ = json.Unmarshal(m, &said)
+		for _, c := range said.ToolCalls {
+			if seen[c.ID] {
+				return true
+			}
+			seen[c.ID] = true
+		}
+	}
+	return false
+}
+
+// sized are the condensers for runs of a recorded length: each type, and pipelines of a shaping one and one that asks a model.
+func sized() []config.Condenser {
+	all := stages()
+	for i := range all {
+		c := &all[i]
+		if c.MaxSize > 0 {
+			c.MaxSize, c.KeepFirst = 30, 2
+		}
+		if c.MaxEvents > 0 {
+			c.MaxEvents = 30
+		}
+		if c.AttentionWindow > 1 {
+			c.AttentionWindow = 20
+		}
+		if c.MaxEventLength > 0 {
+			c.MaxEventLength = 4000
+		}
+	}
+	pair := func(a, b int) config.Condenser {
+		return config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{all[a], all[b]}}
+	}
+	return append(all, pair(9, 0), pair(7, 0), pair(6, 2), pair(8, 1))
+}
+
+// TestRecordedMatrix plays recorded runs under every condenser, with sealed reasoning in every form on each answer, some, and the first:
+// nothing is refused, and the run is condensed as often as without. Each cell has the beginning of one of the runs, in turns, so that each
+// run is played several times; all of all runs in all cells take hours.
+func TestRecordedMatrix(t *testing.T) {
+	runs, all := recordedRuns(t), sized()
+	cells := len(all) * len(patterns())
+	if cells*len(fakeupstream.Seals()) < len(runs) {
+		t.Fatalf("%d cells for %d runs", cells, len(runs))
+	}
+	for form, seal := range fakeupstream.Seals() {
+		t.Run(string(seal), func(t *testing.T) {
+			t.Parallel()
+			steps, condensations := 0, 0
+			for n, c := range all {
+				for pattern, when := range patterns() {
+					run := runs[(form*cells+n*len(patterns())+pattern)%len(runs)]
+					if run.repeatsCalls() { // upstream could not tell which of the calls had reasoning
+						when = patterns()[0]
+					}
+					want, got := playAlone(t, c, run, "", nil), playAlone(t, c, run, seal, when)
+					if got.Condensations != want.Condensations {
+						t.Errorf("%s, %s, pattern %d: %d condensations, %d without", run.Name, nameOf(c), pattern, got.Condensations, want.Condensations)
+					}
+					steps, condensations = steps+got.Steps, condensations+got.Condensations
+				}
+			}
+			t.Logf("%d cells, %d steps, %d condensations", cells, steps, condensations)
+		})
+	}
+}
+
+// playAlone plays a run on a stage of its own: recorded runs use the same ids for their calls. A refused request ends the play with an error.
+func playAlone(t *testing.T, c config.Condenser, run Run, form fakeupstream.Seal, when func(int64) bool) Report {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Condenser = c
+	up := fakeupstream.Options{Keep: 16, Seals: form}
+	if when != nil {
+		up.SealWhen = func(n int) bool { return when(int64(n)) }
+	}
+	stage, err := NewStage(*cfg, up)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Play(t.Context(), run, Options{
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: Model, Stream: true, Sealed: form != "",
+		Expect: Expectations{Summariser: Summariser},
+	})
+	if err != nil {
+		t.Errorf("%s, %s: %v", nameOf(c), form, err)
+	}
+	if err := stage.Close(); err != nil {
+		t.Error(err)
+	}
+	return report
+}

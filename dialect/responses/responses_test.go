@@ -391,3 +391,21 @@ func TestKept(t *testing.T) {
 		t.Error("it is stored")
 	}
 }
+
+// TestForms: messages without a type, reasoning as <think> text and references to what upstream keeps are read like others, and stay with
+// their turn behind a condensation.
+func TestForms(t *testing.T) {
+	d := responses.New(split.Options{})
+	for _, turn := range []string{
+		`{"role":"assistant","content":"<think>hm</think>Let me look."},{"type":"function_call","call_id":"A","name":"ls","arguments":"{}"}`,
+		`{"type":"item_reference","id":"rs_1"},{"type":"item_reference","id":"fc_1"}`,
+	} {
+		r := splitOf(t, `{"input":[{"role":"user","content":"a"},`+turn+`,{"type":"function_call_output","call_id":"A","output":"b"}]}`)
+		if len(r.Messages) != 3 || string(r.Messages[1].Raw) != turn || r.Messages[1].Sealed {
+			t.Errorf("%s: split into %d: %s", turn, len(r.Messages), r.Messages[1].Raw)
+		}
+		if raw, err := d.StripReasoning(r.Messages[1].Raw); err != nil || string(raw) != turn {
+			t.Errorf("%s: stripped to %s (%v)", turn, raw, err)
+		}
+	}
+}

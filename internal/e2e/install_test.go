@@ -135,7 +135,7 @@ func nodeClient(t testing.TB) (script func(name string) []string) {
 func pythonClient(t testing.TB) (script func(name string) []string) {
 	t.Helper()
 	python := need(t, "python3", "install Python 3.11 or newer with its venv module")
-	files := []string{"requirements.txt", "loop.py", "items.py", "turns.py", "runner.py"}
+	files := []string{"requirements.txt", "loop.py", "items.py", "turns.py", "runner.py", "memory.py"}
 	dir := inCache(t, "python", versionOf(t, python), files, func(dir string) {
 		if _, errs, err := runIn(t, dir, nil, python, "-m", "venv", "venv"); err != nil {
 			missing(t, "python3 cannot make a virtual environment", "install its venv module", errs)

@@ -1,0 +1,81 @@
+"""The compaction conformance kit, with a proxy's condensations as its compactor: each round the conversation goes on a little, is condensed
+again, and what reached upstream of it is what the kit reads. Prints what was kept, as JSON.
+
+    OPENAI_BASE_URL=... OPENAI_API_KEY=... python memory.py
+"""
+
+import json
+
+from compaction_kit.compacted import CompactedContext
+from compaction_kit.corpus import build_random_session
+from compaction_kit.runner import run_conformance
+from compaction_kit.semantic_corpus import build_semantic_heldout_session, build_semantic_session
+from compaction_kit.session import build_seeded_session
+from openai import OpenAI
+
+ROUNDS = 5
+client = OpenAI()
+
+
+class Proxy:
+    """The whole conversation is sent each time, as agents do; the answer of the upstream is the conversation as it was forwarded."""
+
+    name = "dewpoint"
+
+    def __init__(self):
+        self.messages = []
+
+    def compact(self, turns, round_num=1, budget_chars=None):
+        if round_num == 1:
+            self.messages = [{"role": t.role, "content": t.text} for t in turns]
+        for n in range(4):
+            self.messages.append({"role": "user", "content": f"Go on with part {round_num}.{n}."})
+            self.messages.append({"role": "assistant", "content": "Acknowledged. " + "Continuing with the plan of this part. " * 12})
+        self.messages.append({"role": "user", "content": f"How far is part {round_num}?"})
+        answer = client.chat.completions.create(model="gpt-4o", messages=self.messages, extra_headers={"X-Dewpoint-Condense": "now"})
+        text = answer.choices[0].message.content
+        self.messages.append({"role": "assistant", "content": "Done."})
+        return CompactedContext(text=text, compactor_name=self.name, round_num=round_num)
+
+
+def held(tokens, text):
+    return all(t.lower() in text for t in tokens)
+
+
+def types(run):
+    """The least share kept of each type, in any round."""
+    out = {}
+    for r in run.rounds:
+        for kind, share in r.survival_by_type.items():
+            out[kind] = min(out.get(kind, 1), share)
+    return out
+
+
+def main():
+    out = {"survival": {}, "updates": 0, "latest": 0, "after": 0, "pairs": 0, "both": 0}
+    runs = [run_conformance(build_seeded_session(), Proxy(), rounds=ROUNDS)]
+    for seed in range(1, 5):
+        session, canaries = build_random_session(seed)
+        runs.append(run_conformance(session, Proxy(), rounds=ROUNDS, canaries=canaries))
+    for run in runs:
+        for kind, share in types(run).items():
+            out["survival"][kind] = min(out["survival"].get(kind, 1), share)
+    for build in (build_semantic_session, build_semantic_heldout_session):
+        for seed in range(1, 5):
+            session, canaries, meta = build(seed)
+            run = run_conformance(session, Proxy(), rounds=ROUNDS, canaries=canaries)
+            text = run.rounds[-1].context.text.lower()
+            by_id = {c.id: c for c in canaries}
+            for name in meta["conflicts"]:
+                c = by_id[name]
+                out["updates"] += 1
+                out["latest"] += held(c.required_tokens, text)
+                newest = text.rfind(c.content.lower())
+                out["after"] += newest > text.rfind(meta["initial_statements"][name].lower())
+            for first, second in meta["distinct_pairs"]:
+                out["pairs"] += 1
+                out["both"] += held(by_id[first].required_tokens, text) and held(by_id[second].required_tokens, text)
+    print(json.dumps(out))
+
+
+main()

@@ -54,8 +54,9 @@ type Input struct {
 
 // Thread is what is known of a history besides its messages.
 type Thread struct {
-	Name string        // for the summariser's health
-	Idle time.Duration // since its last request
+	Name  string        // for the summariser's health
+	Idle  time.Duration // since its last request
+	Keeps time.Duration // how long its client asks for an idle prefix to be kept in the cache; 0: it does not, or Idle is short
 }
 
 // reading counts a text that a model is to read.

@@ -17,6 +17,7 @@ type Economics struct {
 	Read, Write float64       // of a prompt's tokens: of those that the cache has, and of others
 	In, Out     float64       // of the summariser's tokens; both 0: no model is asked
 	Life        time.Duration // after which no idle prefix is in the cache any more; 0: not known
+	Asked       bool          // a request may ask for another life
 	Target      int           // tokens of a request after a condensation
 }
 
@@ -85,7 +86,7 @@ func (s Settings) economic(in Input, share float64) (target int, due bool) {
 	if s.Economics == nil || s.Economics.Read <= 0 || in.Total <= s.Economics.Target {
 		return 0, false
 	}
-	e, m, rent := *s.Economics, Moment{Total: in.Total, Cold: s.Economics.Life > 0 && in.Thread.Idle >= s.Economics.Life}, 0.0
+	e, m, rent := *s.Economics, Moment{Total: in.Total, Cold: s.Economics.cold(in.Thread)}, 0.0
 	tokens := in.Measure(in.View.Items)
 	for i, head := 0, s.KeepFirst; i < len(tokens) && (head > 0 || in.View.Items[i].Kind == session.System); i++ {
 		if m.Head += tokens[i]; in.View.Items[i].Kind != session.System {
@@ -104,6 +105,15 @@ func (s Settings) economic(in Input, share float64) (target int, due bool) {
 		sent += tokens[i]
 	}
 	return e.Target - in.Fixed, e.Due(rent, m, share)
+}
+
+// cold reports whether the cache has nothing of a history any more.
+func (e *Economics) cold(t Thread) bool {
+	life := e.Life
+	if e.Asked && t.Keeps > 0 {
+		life = t.Keeps
+	}
+	return life > 0 && t.Idle >= life
 }
 
 // shownAtFirst is how many items a view had after its last condensation: what follows them came since.

@@ -55,6 +55,28 @@ func TestEconomicsOfAView(t *testing.T) {
 	}
 }
 
+// TestKeeps: a client that asks for an hour has a warm cache after ten minutes, where the provider listens.
+func TestKeeps(t *testing.T) {
+	s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Target: 1000, Life: 5 * time.Minute}, KeepFirst: 1}
+	for name, c := range map[string]struct {
+		idle, keeps time.Duration
+		asked, due  bool
+	}{
+		"cold after its life":        {10 * time.Minute, 0, true, true},
+		"warm, as asked":             {10 * time.Minute, time.Hour, true, false},
+		"cold after an hour as well": {time.Hour, time.Hour, true, true},
+		"a provider that ignores it": {10 * time.Minute, time.Hour, false, true},
+		"shorter than usual":         {10 * time.Minute, 5 * time.Minute, true, true},
+	} {
+		s.Economics.Asked = c.asked
+		in := said(16, c.idle)
+		in.Thread.Keeps = c.keeps
+		if due := s.Due(in).Need.Reason == session.ReasonEconomics; due != c.due {
+			t.Errorf("%s: due %v", name, due)
+		}
+	}
+}
+
 // said is a conversation of so many messages of 100 tokens, of which the last is the user's.
 func said(n int, idle time.Duration) condense.Input {
 	messages := make([]session.Message, n)

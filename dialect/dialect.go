@@ -5,6 +5,7 @@ package dialect
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -76,6 +77,12 @@ type Unbinder interface {
 type Marker interface {
 	// Mark gives the message at a place, which Note wrote, with such a mark, if the client uses any and one more is allowed.
 	Mark(r *Request, messages [][]byte, at int) []byte
+}
+
+// Keeper is a Dialect in which clients say how long a prefix is to be kept in the prompt cache.
+type Keeper interface {
+	// Keeps is for how long a body asks; 0: it does not say.
+	Keeps(body []byte) time.Duration
 }
 
 // Opener is a Dialect whose streams begin with events that say nothing of the answer yet, not even whether there will be one.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -59,7 +60,7 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 		Upstream: t.in.Upstream,
 		Codec:    t.in.Dialect,
 		Work:     t.engine.flights.compute,
-		Thread:   condense.Thread{Name: string(t.place.Thread.ID), Idle: t.idle()},
+		Thread:   condense.Thread{Name: string(t.place.Thread.ID), Idle: t.idle(), Keeps: t.keeps()},
 
 		NeedsReasoning: t.in.Split.NeedsReasoning,
 	}
@@ -78,6 +79,17 @@ func (t *Turn) idle() time.Duration {
 		return 0
 	}
 	return t.engine.o.Now().Sub(t.place.Thread.Seen)
+}
+
+// shortestLife is the shortest that a provider keeps an idle prefix in its cache.
+const shortestLife = 5 * time.Minute
+
+// keeps is how long the client asks for an idle prefix to be kept, 0 while any cache has it.
+func (t *Turn) keeps() time.Duration {
+	if d, can := t.in.Dialect.(dialect.Keeper); can && t.idle() >= shortestLife {
+		return d.Keeps(t.in.Split.Body)
+	}
+	return 0
 }
 
 // hurries reports whether the request waits for no model.

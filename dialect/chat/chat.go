@@ -4,6 +4,7 @@ package chat
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -62,6 +63,9 @@ func fallback(n, standard int) int {
 
 // Name is "chat".
 func (d *Dialect) Name() string { return "chat" }
+
+// Keeps implements dialect.Keeper.
+func (d *Dialect) Keeps(body []byte) time.Duration { return split.Keeps(body) }
 
 // Note writes a user message that carries text. What is not UTF-8 in it becomes U+FFFD.
 func (d *Dialect) Note(text string) []byte { return written("user", text) }

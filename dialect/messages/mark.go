@@ -3,6 +3,7 @@ package messages
 import (
 	"bytes"
 	"slices"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -39,6 +40,18 @@ func (d *Dialect) Mark(r *dialect.Request, messages [][]byte, at int) []byte {
 		return marked(messages[at], after[0])
 	}
 	return marked(messages[at], before[max(slices.IndexFunc(before, brief), 0)])
+}
+
+// Keeps implements dialect.Keeper: a history is kept as long as its briefest mark, since no mark may outlast one before it.
+func (d *Dialect) Keeps(body []byte) time.Duration {
+	all := marks(nil, body)
+	switch {
+	case len(all) == 0:
+		return 0
+	case slices.ContainsFunc(all, brief):
+		return 5 * time.Minute
+	}
+	return time.Hour
 }
 
 // brief reports whether a mark lasts five minutes, which is what it lasts if it does not say an hour.

@@ -18,6 +18,7 @@ package responses
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -57,6 +58,9 @@ func New(o split.Options) *Dialect {
 
 // Name is "responses".
 func (d *Dialect) Name() string { return "responses" }
+
+// Keeps implements dialect.Keeper.
+func (d *Dialect) Keeps(body []byte) time.Duration { return split.Keeps(body) }
 
 // Split checks and slices a body. The error is a *dialect.Error.
 func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }

@@ -42,8 +42,10 @@ func (b builder) economics(name string, summariser *config.LLM) *condense.Econom
 		return nil
 	}
 	e := &condense.Economics{
-		Read: info.Price.CachedInput, Write: max(info.Price.Input, info.Price.CacheWrite), Life: model.CacheLife(known), Target: target,
+		Read: info.Price.CachedInput, Write: max(info.Price.Input, info.Price.CacheWrite), Target: target,
 	}
+	cache := model.CacheOf(known)
+	e.Life, e.Asked = cache.Life, cache.Asked
 	if summariser != nil {
 		own := info.Price
 		if other, _ := b.config.ModelFor(summariser.Model); other.Price.Known() {

@@ -1,0 +1,33 @@
+package messages_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+)
+
+// TestKeeps: a history is in the cache as long as the briefest mark says. What a tool was given is no mark.
+func TestKeeps(t *testing.T) {
+	d := messages.New(split.Options{})
+	for body, want := range map[string]time.Duration{
+		`{"messages":[{"role":"user","content":"cache_control"}]}`:                                                                     0,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]}]}`:                   5 * time.Minute,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}`:        time.Hour,
+		`{"system":[{"type":"text","text":"s","cache_control":{"ttl":"1h"}}],"messages":[{"content":[{"cache_control":{}}]}]}`:         5 * time.Minute,
+		`{"system":[{"cache_control":{"ttl":"1h"}}],"messages":[{"content":[{"type":"tool_use","input":{"cache_control":{}}}]}]}`:      time.Hour,
+		`{"cache_control":{"type":"ephemeral","ttl": "1h"},"messages":[{"role":"user","content":"\"cache_control\":{\"ttl\":null}"}]}`: time.Hour,
+	} {
+		if got := d.Keeps([]byte(body)); got != want {
+			t.Errorf("%s: %v, want %v", body, got, want)
+		}
+	}
+	for body, want := range map[string]time.Duration{
+		`{"prompt_cache_retention":"24h"}`: 24 * time.Hour, `{"prompt_cache_retention":"in_memory"}`: 0, `{"input":"prompt_cache_retention 24h"}`: 0,
+	} {
+		if got := split.Keeps([]byte(body)); got != want {
+			t.Errorf("%s: %v, want %v", body, got, want)
+		}
+	}
+}

@@ -270,7 +270,7 @@ func (r *request) ended(o outcome) {
 // compare adds an answered request to what its tenant's holdout compares, if that has one.
 func (r *request) compare(u *session.Usage) {
 	turn, price, s := r.turn, r.model.Price, r.server
-	if !turn.Compared() {
+	if r.asked.counts || !turn.Compared() {
 		return
 	}
 	known, usd := u != nil && price.Known() && !r.seen.record.Call.Doubted, 0.0

@@ -19,6 +19,7 @@ const price = "price: {input: 10, cached_input: 1, cache_write: 10, output: 0}"
 
 type heldArm struct {
 	Sessions, Steps int
+	Unpriced        int `json:"unpriced_requests"`
 	USD             float64
 }
 
@@ -85,6 +86,8 @@ shutdown: {delay: 0s, timeout: 1m}
 		talk(key, "", fmt.Sprintf("run %02d.", n), n)
 		talk(key+"-sub", key, fmt.Sprintf("sub-agent %02d.", n), n)
 	}
+	count := encode(map[string]any{"model": "claude-x", "messages": []any{map[string]string{"role": "user", "content": "How long is this?"}}})
+	sendTo(t, replicas[0], "/messages/count_tokens", count, http.Header{"X-Session-Id": {"key-0"}}) // costs nothing, and is no step
 	arms := map[bool]*heldArm{false: {}, true: {}} // by whether they are held out
 	condensed := map[string]bool{}
 	name := func(r *fakeupstream.Request, kind string, n int) bool {
@@ -129,7 +132,7 @@ shutdown: {delay: 0s, timeout: 1m}
 		}
 		for held, arm := range map[bool]heldArm{true: got.HeldOut, false: got.Condensed} {
 			want := *arms[held]
-			if math.Abs(arm.USD-want.USD) > 1e-6 || arm.Sessions != want.Sessions || arm.Steps != want.Steps {
+			if math.Abs(arm.USD-want.USD) > 1e-6 || arm.Sessions != want.Sessions || arm.Steps != want.Steps || arm.Unpriced != 0 {
 				t.Errorf("held out %v: %+v, want %+v", held, arm, want)
 			}
 		}

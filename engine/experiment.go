@@ -21,7 +21,7 @@ func (t *Turn) takeSeat(secret session.Secret) {
 	}
 	if t.entry.Seat.Arm == session.HeldOut {
 		tenant := *t.in.Tenant
-		tenant.Condenser = condense.HeldOut{Condenser: tenant.Condenser}
+		tenant.Condenser, tenant.Hidden.Request = condense.HeldOut{Condenser: tenant.Condenser}, false
 		t.in.Tenant = &tenant
 	}
 }

@@ -88,7 +88,7 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 	count := encode(map[string]any{"model": "claude-x", "messages": []any{map[string]string{"role": "user", "content": "How long is this?"}}})
 	sendTo(t, replicas[0], "/messages/count_tokens", count, http.Header{"X-Session-Id": {"key-0"}}) // costs nothing, and is no step
-	arms := map[bool]*heldArm{false: {}, true: {}} // by whether they are held out
+	arms := map[bool]*heldArm{false: {}, true: {}}                                                  // by whether they are held out
 	condensed := map[string]bool{}
 	name := func(r *fakeupstream.Request, kind string, n int) bool {
 		return strings.Contains(r.Text(), fmt.Sprintf("%s %02d.", kind, n))

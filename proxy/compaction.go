@@ -166,8 +166,8 @@ func (r *request) answer() (resp *http.Response, err error) {
 		return r.managedAnswer()
 	}
 	r.patiently(func() {
-		if resp, err = r.managedAnswer(); err == nil {
-			resp, err = r.compacted(resp)
+		if resp, err = r.managedAnswer(); err == nil { //nolint:bodyclose // the relay closes it
+			resp, err = r.compacted(resp) //nolint:bodyclose // likewise
 		}
 	})
 	switch {

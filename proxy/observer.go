@@ -50,22 +50,21 @@ const OtherModel = "other"
 // Record is what is known of a request at its end. Only Content has in it what a client or a model said, or a name that a
 // client made up; Asked.ID may be the client's, and is plain.
 type Record struct {
-	Tenant     string // empty: it belongs to none
-	Condenser  string // the tenant's
-	Dialect    string // empty: passed through, or not known yet
-	Model      string // known, or OtherModel; empty where there is none
-	Asked      Asked
-	Upstream   *url.URL // base
-	Times      Times
-	Call       Call        // the last one upstream
-	Turn       *TurnRecord // nil: the request was not recognised
-	Compaction Compaction  // what became of one of ours; empty: there was none
-	Unread     string      // why it passed unread on a path that is read; empty: it did not
-	Condensed  Condensed
-	Limit      string   // of its tenant, for which it was refused: concurrent, requests, tokens, body, share, budget or session_budget; empty: none
-	Status     int      // of the client's answer
-	Code       string   // what went wrong; empty: nothing
-	Content    *Content // nil: not to be logged
+	Tenant    string // empty: it belongs to none
+	Condenser string // the tenant's
+	Dialect   string // empty: passed through, or not known yet
+	Model     string // known, or OtherModel; empty where there is none
+	Asked     Asked
+	Upstream  *url.URL // base
+	Times     Times
+	Call      Call        // the last one upstream
+	Turn      *TurnRecord // nil: the request was not recognised
+	Unread    string      // why it passed unread on a path that is read; empty: it did not
+	Condensed Condensed
+	Limit     string   // of its tenant, for which it was refused: concurrent, requests, tokens, body, share, budget or session_budget; empty: none
+	Status    int      // of the client's answer
+	Code      string   // what went wrong; empty: nothing
+	Content   *Content // nil: not to be logged
 }
 
 // Asked is what a client asked for.

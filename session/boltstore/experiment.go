@@ -13,7 +13,7 @@ import (
 func experiment(name string) string { return meta.key("experiment:" + name) }
 
 func seat(name string, s session.Seat) string {
-	return experiment(name) + string([]byte{':', byte(s.Arm), byte(s.Group)})
+	return experiment(name) + string([]byte{':', byte(s.Arm), byte(s.Group)}) //nolint:gosec // there are few groups
 }
 
 // Enter implements session.Store.
@@ -69,11 +69,11 @@ func numbers(all ...int64) (out []byte) {
 
 func parseNumbers(b []byte, into ...*int64) error {
 	for _, n := range into {
-		size := 0
-		if *n, size = binary.Varint(b); size <= 0 {
+		value, size := binary.Varint(b)
+		if size <= 0 {
 			return codec.ErrCorrupt
 		}
-		b = b[size:]
+		*n, b = value, b[size:]
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (s suite) experimentReopened(t *testing.T) {
 	store := s.open(t)
 	ok(t, store.Enter(ctx(t), session.Entry{Experiment: "a", Begun: time.UnixMilli(1), Sums: session.Sums{Sessions: 1}}))
 	store = s.hooks.Reopen(t, store)
-	defer store.Close()
+	defer func() { ok(t, store.Close()) }()
 	a, err := store.Experiment(ctx(t), "a")
 	ok(t, err)
 	equal(t, a.Arms[0][0].Sessions, int64(1))

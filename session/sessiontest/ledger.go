@@ -100,6 +100,6 @@ func (s suite) budgetKept(t *testing.T) {
 	reserve(t, store, "a", charge("x", 10, 0))
 	ok(t, store.Settle(ctx(t), "a", []session.Charge{charge("x", 7, 0)}))
 	store = s.hooks.Reopen(t, store)
-	defer store.Close()
+	defer func() { ok(t, store.Close()) }()
 	equal(t, reserve(t, store, "", charge("x", 0, 0)), balance(17, 0))
 }

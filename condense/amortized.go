@@ -44,6 +44,9 @@ func (j *cutJob) Need() Need { return j.need }
 // Asks implements Job.
 func (j *cutJob) Asks() bool { return false }
 
+// Plan implements Job.
+func (j *cutJob) Plan() (session.Condensation, int) { return j.condensation, 0 }
+
 // Run implements Job. It makes no call.
 func (j *cutJob) Run(context.Context) (Result, error) {
 	return Result{Condensation: j.condensation}, nil

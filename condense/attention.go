@@ -66,6 +66,11 @@ func (j *attentionJob) Need() Need { return j.due.Need }
 // Asks implements Job.
 func (j *attentionJob) Asks() bool { return true }
 
+// Plan implements Job.
+func (j *attentionJob) Plan() (session.Condensation, int) {
+	return j.newest.condensation(j.due.Need.Reason, j.s.Name), 0
+}
+
 // Run implements Job. On a hard need the newest events stay when the model gives no ranking.
 func (j *attentionJob) Run(ctx context.Context) (Result, error) {
 	if j.due.Need.AtOnce {

@@ -134,6 +134,8 @@ type Job interface {
 	Need() Need
 	// Asks reports whether it is one that a model makes, although at once it goes without.
 	Asks() bool
+	// Plan is what it would forget, without a summary, and about how many tokens that would have.
+	Plan() (c session.Condensation, summary int)
 	// Run makes it, calling a model if the strategy has one. An error means that nothing may be forgotten. On a hard need
 	// the job itself climbs down to a condensation without a model before it gives up.
 	Run(ctx context.Context) (Result, error)

@@ -63,6 +63,11 @@ func (j *excerptsJob) Need() Need { return j.due.Need }
 // Asks implements Job.
 func (j *excerptsJob) Asks() bool { return false }
 
+// Plan implements Job.
+func (j *excerptsJob) Plan() (session.Condensation, int) {
+	return j.cut.condensation(j.due.Need.Reason, j.name), j.cut.filled(j.in, j.due, 0)
+}
+
 // Run implements Job. It calls no model. Where all that is worth quoting leaves room, more of the newest units stay.
 func (j *excerptsJob) Run(ctx context.Context) (Result, error) {
 	c, err := j.quote(ctx, j.cut)
@@ -113,6 +118,15 @@ func (c *Cut) room(in Input, due Due) int {
 		return unlimited
 	}
 	return due.Target.Tokens - (c.Kept.Tokens - in.Fixed) - messageOverhead
+}
+
+// filled is about how many tokens stand for the forgotten messages, those of a record among them: excerpts fill the room that a target leaves.
+func (c *Cut) filled(in Input, due Due, record int) int {
+	room := c.room(in, due)
+	if room == unlimited {
+		room = record + min(wordTokens, max(c.Tokens/wordShare, minWordTokens)) + min(eventTokens, c.Tokens/eventShare)
+	}
+	return max(min(room, c.gain()), 0)
 }
 
 // gain is the most tokens that may stand for the forgotten messages, so that the view is smaller without them.

@@ -33,6 +33,12 @@ func (j *llmJob) Need() Need { return j.due.Need }
 // Asks implements Job.
 func (j *llmJob) Asks() bool { return true }
 
+// Plan implements Job.
+func (j *llmJob) Plan() (session.Condensation, int) {
+	record := min(j.s.MaxOutput, j.cut.Tokens+j.cut.Replaced) / 2
+	return j.cut.condensation(j.due.Need.Reason, j.s.Name), j.cut.filled(j.in, j.due, record)
+}
+
 // Run implements Job. The buffer that the view's messages alias must not change before it returns. What is hard climbs down: a
 // summary, another try with shorter events and more room, the request's own model, and at last excerpts.
 func (j *llmJob) Run(ctx context.Context) (Result, error) {

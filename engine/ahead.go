@@ -23,7 +23,7 @@ func (t *Turn) soon(fixed, total int) condense.Job {
 // prepare has the summary written that will soon be due, while no request waits for it.
 func (t *Turn) prepare(ctx context.Context) {
 	switch {
-	case !t.in.Tenant.Ahead, t.in.Tenant.Observe, t.purpose.Spares(), t.prepared(), t.soon(t.fixed(), t.atMost()) == nil:
+	case !t.in.Tenant.Ahead, t.in.Tenant.Passes(), t.purpose.Spares(), t.prepared(), t.soon(t.fixed(), t.atMost()) == nil:
 		return
 	}
 	if job := t.soon(t.counted().fixed, t.size().Tokens); job != nil {
@@ -141,7 +141,7 @@ const coldAfter = time.Hour
 // catchUp shows the summary of what was condensed without one, where that costs no cache anything.
 func (t *Turn) catchUp(ctx context.Context) Report {
 	n := len(t.shown.view.Applied)
-	if n == 0 || !t.shown.view.Applied[n-1].Provisional || t.idle() < coldAfter || t.in.Tenant.Observe ||
+	if n == 0 || !t.shown.view.Applied[n-1].Provisional || t.idle() < coldAfter || t.in.Tenant.Passes() ||
 		t.purpose.Spares() || t.place.Again || t.place.Match == session.MatchReplay {
 		return Report{}
 	}

@@ -45,10 +45,8 @@ func endOfBonds(in condense.Input) int {
 	return math.MaxInt
 }
 
-// condensed reports whether the thread's answers may be bound to a condensed history.
-func (t *Turn) condensed() bool {
-	return !t.in.Tenant.Observe && len(t.place.Thread.Condensations)+len(t.hidden.asides) > 0
-}
+// condensed reports whether the thread's answers may be bound to a condensed history. The tenant's requests may pass as they come by now.
+func (t *Turn) condensed() bool { return len(t.place.Thread.Condensations)+len(t.hidden.asides) > 0 }
 
 // missed reports whether the history has answers with sealed reasoning to requests that the log does not hold, since the store was away
 // or has lost them: those may have been condensed.

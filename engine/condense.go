@@ -25,7 +25,7 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		t.recall()
 		return report
 	case t.in.Tenant.Observe:
-		return Report{Kept: Observed, Due: t.due()}
+		return Report{Kept: Observed, Due: t.due(), Supposed: t.suppose()}
 	case t.refused():
 		t.recall()
 		return Report{Kept: Refused}

@@ -87,6 +87,7 @@ type Tenant struct {
 	Anonymous bool // any key passes; clients are told apart by their credential
 	Condenser condense.Condenser
 	Observe   bool          // decide and report, forward unchanged
+	Off       bool          // forward unchanged, whatever its clients want
 	Deadline  time.Duration // how long a request waits for a condensation; 0: DefaultDeadline
 	Never     bool          // a request never waits for a model, unless its client asks for a condensation
 	Ahead     bool          // the condenser has summaries prepared
@@ -94,6 +95,9 @@ type Tenant struct {
 	Hidden    Hidden
 	Knowledge Knowledge
 }
+
+// Passes reports whether its requests are forwarded as they come.
+func (t *Tenant) Passes() bool { return t.Observe || t.Off }
 
 // Settings are the part of the configuration that can be replaced while the engine runs. A turn ends under those that it
 // began with.
@@ -114,6 +118,7 @@ type Engine struct {
 	counts   *countCache
 	flights  *flights
 	begun    *lru.Cache[session.SessionID, struct{}] // sessions that are in the account of a holdout
+	supposed *supposed
 }
 
 // New makes an engine. It has no settings until Swap.
@@ -146,7 +151,11 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new engine: %w", err)
 	}
-	return &Engine{o: o, learnt: windows, usages: usages, counts: counts, flights: newFlights(), begun: begun}, nil
+	would, err := newSupposed()
+	if err != nil {
+		return nil, fmt.Errorf("new engine: %w", err)
+	}
+	return &Engine{o: o, supposed: would, learnt: windows, usages: usages, counts: counts, flights: newFlights(), begun: begun}, nil
 }
 
 // Swap puts other settings in force for the turns that begin from now on.

@@ -40,11 +40,11 @@ func (e *Engine) Show(p Past) (Shown, error) {
 	t.prepareCounting()
 	shown := t.project(p.legible(t.history))
 	shown.applied = shown.view.Applied
-	if t.in.Tenant.Observe {
+	if t.in.Tenant.Passes() {
 		shown = t.project(nil)
 	}
 	t.show(shown)
-	if p.Purpose == session.PurposeCompaction && !t.in.Tenant.Observe {
+	if p.Purpose == session.PurposeCompaction && !t.in.Tenant.Passes() {
 		_ = t.unabridged(shown.applied, func(some []session.Condensation) ([]session.Condensation, error) { // no error
 			p := Past{Condensations: some}
 			return p.legible(t.history), nil
@@ -56,7 +56,7 @@ func (e *Engine) Show(p Past) (Shown, error) {
 
 // Shape shows the view as the tenant's condenser makes it for each request. Nothing is condensed.
 func (t *Turn) Shape() {
-	if in := t.input(t.wanted()); !t.in.Tenant.Observe && !t.spared(in) {
+	if in := t.input(t.wanted()); !t.in.Tenant.Passes() && !t.spared(in) {
 		t.shape(in, t.in.Tenant.Condenser.Condense(in))
 	}
 }

@@ -109,6 +109,9 @@ type Condensed struct {
 
 // Begin finds the thread that a request continues, and projects its view.
 func (e *Engine) Begin(ctx context.Context, in Input) (*Turn, error) {
+	if in.Tenant.Off {
+		in.Wish = WishOff
+	}
 	t := &Turn{in: in, engine: e, model: in.Model}
 	if err := t.resolve(ctx); err != nil {
 		return nil, err

@@ -122,7 +122,7 @@ func (t *Turn) strip(item *session.Item) {
 
 // unchanged reports whether the body goes upstream as it came, whatever the view.
 func (t *Turn) unchanged() bool {
-	return t.in.Wish == WishOff || t.in.Tenant.Observe || t.relief.asItCame
+	return t.in.Wish == WishOff || t.in.Tenant.Passes() || t.relief.asItCame
 }
 
 // changed reports whether what goes upstream is not the body as it came.

@@ -73,7 +73,8 @@ func (r *request) note(report engine.Report) {
 	if what := report.Outcome(); what != "" {
 		r.seen.condensed(what, r.seen.failed, report.Due)
 		r.seen.failed = cmp.Or(r.seen.failed, notTried(what))
-		if what == engine.Observed && report.Due != "" {
+		r.seen.record.Turn.Supposed = report.Supposed
+		if report.Supposed.Made {
 			o.Observer.Condensed(r.noted().condensation(report.Due, OutcomeObserved))
 		}
 	}

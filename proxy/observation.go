@@ -215,7 +215,7 @@ func (o *observation) charged() {
 	if counted := t.After.Tokens; u != nil && u.Input > 0 && counted > 0 && !o.record.Call.Doubted {
 		adjust = func(n int) int { return int(math.Round(float64(n) * float64(u.Input) / float64(counted))) }
 	}
-	for _, n := range [...]*int{&t.Before.Tokens, &t.After.Tokens, &t.Known} {
+	for _, n := range [...]*int{&t.Before.Tokens, &t.After.Tokens, &t.Known, &t.Supposed.Spared} {
 		*n = adjust(*n)
 	}
 }

@@ -58,6 +58,8 @@ type savings struct {
 	usd         *prometheus.CounterVec
 	spentUSD    *prometheus.CounterVec
 	upstreamUSD *prometheus.CounterVec
+
+	observedTokens, observedUSD *prometheus.CounterVec
 }
 
 func newSavings(f *families) savings {
@@ -74,6 +76,11 @@ func newSavings(f *families) savings {
 			"tenant", "model", "kind"),
 		upstreamUSD: f.counter("upstream_usd_total",
 			"What upstream charges for answered requests, by the usage that it reports. Models with a known price.", "tenant", "model"),
+		observedTokens: f.counter("observed_saved_tokens_total",
+			"An estimate, while a tenant only observes: prompt tokens that would not have been forwarded.", "tenant", "model"),
+		observedUSD: f.counter("observed_saved_usd_total",
+			"An estimate likewise: what requests would have cost less (saved), and more because the prompt cache had to be written again (cache). Calls of a summariser are not in it.",
+			"tenant", "model", "kind"),
 	}
 }
 

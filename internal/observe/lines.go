@@ -129,6 +129,9 @@ func turnFields(t *proxy.TurnRecord) []zap.Field {
 	if t.Due != "" {
 		f = append(f, zap.String("due", string(t.Due)))
 	}
+	if t.Supposed.Spared > 0 {
+		f = append(f, zap.Int("observed_saved_tokens", t.Supposed.Spared))
+	}
 	return f
 }
 

@@ -143,9 +143,23 @@ func (m *Metrics) counted(r *proxy.Record) {
 		before: t.Before.Tokens, after: t.After.Tokens, known: t.Known, idle: t.Idle, condensed: len(t.Condensed) > 0, usage: u,
 		price: t.Price,
 	}.saved()
+	m.supposed(r)
 	signed(m.savings.tokens.WithLabelValues(r.Tenant, r.Model), m.savings.spentTokens.WithLabelValues(r.Tenant, r.Model, "request"),
 		float64(tokens))
 	signed(m.savings.usd.WithLabelValues(r.Tenant, r.Model), m.savings.spentUSD.WithLabelValues(r.Tenant, r.Model, "cache"), usd)
+}
+
+// supposed counts what condensing would have saved of a request whose tenant only observes, by the same bill.
+func (m *Metrics) supposed(r *proxy.Record) {
+	t := r.Turn
+	if t.Supposed.Spared <= 0 {
+		return
+	}
+	tokens, usd := bill{
+		before: t.Before.Tokens, after: t.Before.Tokens - t.Supposed.Spared, known: t.Known, idle: t.Idle, condensed: t.Supposed.Made, price: t.Price,
+	}.saved()
+	m.savings.observedTokens.WithLabelValues(r.Tenant, r.Model).Add(float64(tokens))
+	signed(m.savings.observedUSD.WithLabelValues(r.Tenant, r.Model, "saved"), m.savings.observedUSD.WithLabelValues(r.Tenant, r.Model, "cache"), usd)
 }
 
 // signed adds to one of two counters: a counter cannot go down.

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Supposed is what would have been done for a request of a tenant that only observes, had its thread been condensed all along. Tokens are
+// before calibration.
+type Supposed struct {
+	Spared int  // tokens that would not have been forwarded
+	Made   bool // a condensation would have been made for this request
+}
+
+// supposed is the condensations that threads of observing tenants would have by now. It is bounded: what is forgotten begins anew.
+type supposed struct {
+	threads *lru.Cache[session.ThreadID, []session.Condensation]
+}
+
+func newSupposed() (*supposed, error) {
+	threads, err := lru.New[session.ThreadID, []session.Condensation](learntKept)
+	if err != nil {
+		return nil, fmt.Errorf("new cache of supposed condensations: %w", err)
+	}
+	return &supposed{threads}, nil
+}
+
+// suppose works out what would be forwarded. Summaries are taken to be as long as their room. Nothing is asked, logged or shown.
+func (t *Turn) suppose() (s Supposed) {
+	shown, id := t.shown, t.place.Thread.ID
+	defer func() { t.show(shown) }()
+	earlier, _ := t.engine.supposed.threads.Get(id)
+	applied := session.Applicable(t.history, slices.Concat(shown.applied, earlier))
+	t.show(t.project(applied))
+	for range t.engine.o.Condenses {
+		in := t.input(t.wanted())
+		d := t.in.Tenant.Condenser.Condense(in)
+		if t.spared(in) || d.Job == nil {
+			break
+		}
+		c, summary := d.Job.Plan()
+		c.ID = session.CondensationID{Thread: id, Seq: 1<<62 + uint64(len(applied))} // unlike that of any logged one
+		if n := len(applied); n > 0 {
+			c.Base = applied[n-1].ID
+		}
+		if summary > 0 {
+			c.Summary = strings.Repeat(" a", summary)
+		}
+		applied, s.Made = append(applied, c), true
+		t.show(t.project(applied))
+	}
+	if s.Made {
+		t.engine.supposed.threads.Add(id, applied[min(len(shown.applied), len(applied)):])
+	}
+	s.Spared = max(t.Before().Tokens-t.size().Tokens, 0)
+	return s
+}

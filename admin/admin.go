@@ -33,7 +33,7 @@ type Options struct {
 }
 
 // Change is a request that has changed something.
-type Change struct{ Method, Path, From string }
+type Change struct{ Method, Path, Query, From string }
 
 // Forwarder shows a logged history as the proxy forwards it, tells where a request belongs, and opens the records that clients carry: an
 // engine.Engine.
@@ -50,6 +50,10 @@ type Settings interface {
 	// Effective is the configuration as JSON, defaults included, secrets redacted.
 	Effective() ([]byte, error)
 	Tenants() []Tenant
+	// Levers are those that are set.
+	Levers() []Lever
+	// SetLever sets one, or takes it back if it has no mode. All replicas follow.
+	SetLever(ctx context.Context, l Lever) error
 	// Price gives what a model costs; false if that is not known.
 	Price(name string) (model.Price, bool)
 }
@@ -68,6 +72,7 @@ type Tenant struct {
 	LogContent  bool         `json:"log_content"` // what its clients say goes into the log
 	Holdout     float64      `json:"holdout"`     // share of its sessions that are left alone; 0: none
 	Limits      limit.Tenant `json:"limits"`
+	Condensing  Condensing   `json:"condensing"` // what is in force, which the levers may have made another one than is configured
 }
 
 // api answers requests.

@@ -37,7 +37,9 @@ func (a *api) able(tenant string) error {
 	switch {
 	case at < 0:
 		return fault(http.StatusConflict, "tenant_unknown", "The thread's tenant is not configured any more.")
-	case tenants[at].Observe:
+	case tenants[at].Condensing.InForce == ModeOff:
+		return fault(http.StatusConflict, "condensing_off", "Condensing is switched off for the thread's tenant. GET %s/condensing says until when.", base)
+	case tenants[at].Condensing.InForce == ModeObserve:
 		return fault(http.StatusConflict, "tenant_observes", "The thread's tenant only observes: nothing is condensed for it.")
 	case !tenants[at].Condenses:
 		return fault(http.StatusConflict, "condenser_forgets_nothing", "The tenant's condenser (%s) never makes a condensation.", tenants[at].Condenser)

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -133,6 +134,10 @@ type prices map[string]model.Price
 
 func (prices) Effective() ([]byte, error) { return []byte("{}"), nil }
 func (prices) Tenants() []admin.Tenant    { return nil }
+func (prices) Levers() []admin.Lever      { return nil }
+
+func (prices) SetLever(context.Context, admin.Lever) error { return nil }
+
 func (p prices) Price(name string) (model.Price, bool) {
 	price, known := p[name]
 	return price, known

@@ -113,16 +113,11 @@ func systemOf(entries []entry, digest session.Hash) ([]entry, bool) {
 	if digest.IsZero() {
 		return nil, true
 	}
-	for end := len(entries); end > 0; {
-		if entries[end-1].Kind != session.System {
-			end--
-			continue
+	for {
+		before, group := newestSystem(entries)
+		if len(group) == 0 {
+			return nil, false
 		}
-		begin := end - 1
-		for begin > 0 && entries[begin-1].Kind == session.System && entries[begin-1].Time.Equal(entries[end-1].Time) {
-			begin--
-		}
-		group := entries[begin:end]
 		digests := make([]session.Hash, len(group))
 		for i, e := range group {
 			digests[i] = e.Digest
@@ -130,9 +125,21 @@ func systemOf(entries []entry, digest session.Hash) ([]entry, bool) {
 		if session.SystemDigest(digests) == digest {
 			return group, true
 		}
-		end = begin
+		entries = before
 	}
-	return nil, false
+}
+
+// newestSystem is the system messages that one request brought, the last that brought any, and what was logged before them.
+func newestSystem(entries []entry) (before, group []entry) {
+	end := len(entries)
+	for end > 0 && entries[end-1].Kind != session.System {
+		end--
+	}
+	begin := end
+	for begin > 0 && entries[begin-1].Kind == session.System && entries[begin-1].Time.Equal(entries[end-1].Time) {
+		begin--
+	}
+	return entries[:begin], entries[begin:end]
 }
 
 // messages puts the history in the client's order: each system message after the message that it followed when it was

@@ -28,27 +28,34 @@ type route struct {
 	handle       func(*http.Request, *query) (any, error)
 	status       int  // of success
 	large        bool // reads messages: one at a time
-	asks         bool // has a body, and changes nothing
+	asks         bool // changes nothing, whatever its method
+	body         bool // has one
 }
 
 func (a *api) routes() []route {
 	return []route{
-		{"GET", "/sessions", []string{"tenant", "key", "since", "cursor", "limit"}, a.listSessions, http.StatusOK, false, false},
-		{"GET", "/sessions/{session}", nil, a.oneSession, http.StatusOK, false, false},
-		{"DELETE", "/sessions/{session}", nil, a.deleteSession, http.StatusNoContent, false, false},
-		{"GET", "/sessions/{session}/savings", nil, a.sessionSavings, http.StatusOK, true, false},
-		{"GET", threadPath, nil, a.oneThread, http.StatusOK, false, false},
-		{"GET", threadPath + "/events", []string{"from", "limit", "content"}, a.listEvents, http.StatusOK, true, false},
-		{"GET", threadPath + "/condensations", []string{"from", "limit"}, a.listCondensations, http.StatusOK, true, false},
-		{"GET", threadPath + "/view", []string{"model"}, a.view, http.StatusOK, true, false},
-		{"GET", threadPath + "/diff", []string{"model"}, a.diff, http.StatusOK, true, false},
-		{"GET", threadPath + "/savings", nil, a.threadSavings, http.StatusOK, true, false},
-		{"POST", threadPath + "/condense", nil, a.condense, http.StatusAccepted, false, false},
-		{"POST", "/explain", nil, a.explain, http.StatusOK, true, true},
-		{"POST", "/unseal", nil, a.unseal, http.StatusOK, true, true},
-		{"GET", "/tenants", nil, a.tenants, http.StatusOK, false, false},
-		{"GET", "/holdouts", nil, a.holdouts, http.StatusOK, false, false},
-		{"GET", "/config", nil, a.config, http.StatusOK, false, false},
+		{"GET", "/sessions", []string{"tenant", "key", "since", "cursor", "limit"}, a.listSessions, http.StatusOK, false, false, false},
+		{"GET", "/sessions/{session}", nil, a.oneSession, http.StatusOK, false, false, false},
+		{"DELETE", "/sessions/{session}", nil, a.deleteSession, http.StatusNoContent, false, false, false},
+		{"GET", "/sessions/{session}/savings", nil, a.sessionSavings, http.StatusOK, true, false, false},
+		{"GET", threadPath, nil, a.oneThread, http.StatusOK, false, false, false},
+		{"GET", threadPath + "/events", []string{"from", "limit", "content"}, a.listEvents, http.StatusOK, true, false, false},
+		{"GET", threadPath + "/condensations", []string{"from", "limit"}, a.listCondensations, http.StatusOK, true, false, false},
+		{"GET", threadPath + "/view", []string{"model", "at", "request"}, a.view, http.StatusOK, true, false, false},
+		{"GET", threadPath + "/diff", []string{"model", "at", "request"}, a.diff, http.StatusOK, true, false, false},
+		{"GET", threadPath + "/savings", nil, a.threadSavings, http.StatusOK, true, false, false},
+		{"POST", threadPath + "/condense", nil, a.condense, http.StatusAccepted, false, false, false},
+		{"POST", "/explain", nil, a.explain, http.StatusOK, true, true, true},
+		{"POST", "/unseal", nil, a.unseal, http.StatusOK, true, true, true},
+		{"DELETE", "/sessions", []string{"tenant", "key"}, a.deleteSessions, http.StatusOK, false, false, false},
+		{"GET", "/condensing", nil, a.condensing, http.StatusOK, false, false, false},
+		{"PUT", "/condensing", nil, a.setLever, http.StatusOK, false, false, true},
+		{"DELETE", "/condensing", nil, a.dropLever, http.StatusNoContent, false, false, false},
+		{"PUT", "/tenants/{tenant}/condensing", nil, a.setLever, http.StatusOK, false, false, true},
+		{"DELETE", "/tenants/{tenant}/condensing", nil, a.dropLever, http.StatusNoContent, false, false, false},
+		{"GET", "/tenants", nil, a.tenants, http.StatusOK, false, false, false},
+		{"GET", "/holdouts", nil, a.holdouts, http.StatusOK, false, false, false},
+		{"GET", "/config", nil, a.config, http.StatusOK, false, false, false},
 	}
 }
 
@@ -88,7 +95,7 @@ func (a *api) serve(r route) http.HandlerFunc {
 			return
 		}
 		if !safe(r.method) && !r.asks {
-			a.o.Changed(Change{Method: r.method, Path: req.URL.Path, From: req.RemoteAddr})
+			a.o.Changed(Change{Method: r.method, Path: req.URL.Path, Query: req.URL.RawQuery, From: req.RemoteAddr})
 		}
 		if r.status == http.StatusNoContent {
 			w.WriteHeader(r.status)
@@ -106,7 +113,7 @@ func (a *api) answer(r route, req *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !r.asks {
+	if !r.body {
 		if err := noBody(req); err != nil {
 			return nil, err
 		}

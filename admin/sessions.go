@@ -129,6 +129,46 @@ func (a *api) deleteSession(r *http.Request, q *query) (any, error) {
 	return nil, unless(a.o.Archive.Forget(r.Context(), id), noSession())
 }
 
+// deleting bounds how long one call deletes.
+const deleting = time.Minute
+
+type deletedBody struct {
+	Deleted int  `json:"deleted"`
+	More    bool `json:"more"` // some may be left: call again
+}
+
+// deleteSessions deletes all sessions of a tenant, of a session key, or of both together.
+func (a *api) deleteSessions(r *http.Request, q *query) (any, error) {
+	asked := session.SessionQuery{Tenant: q.text("tenant"), Key: q.text("key"), Limit: largestPage}
+	if q.err != nil {
+		return nil, q.err
+	}
+	if asked.Tenant == "" && asked.Key == "" {
+		return nil, badParam("tenant", "Name a tenant, a session key, or both.")
+	}
+	var out deletedBody
+	for end := a.o.Now().Add(deleting); ; {
+		page, err := a.o.Archive.Sessions(r.Context(), asked)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range page.Sessions {
+			if a.o.Now().After(end) {
+				out.More = true
+				return out, nil
+			}
+			if err := a.o.Archive.Forget(r.Context(), s.ID); err == nil {
+				out.Deleted++
+			} else if !errors.Is(err, session.ErrNotFound) {
+				return nil, err
+			}
+		}
+		if asked.Cursor = page.Next; asked.Cursor == "" {
+			return out, nil
+		}
+	}
+}
+
 // threadAt reads the thread that a request's path names, if its parameters are right; it must be the session's.
 func (a *api) threadAt(r *http.Request, q *query) (session.Thread, error) {
 	id, thread := session.SessionID(q.id(r, "session")), session.ThreadID(q.id(r, "thread"))

@@ -79,6 +79,10 @@ func (a *api) show(r *http.Request, q *query) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.rewind(r, q, l); err != nil {
+		return nil, err
+	}
+	t = l.thread
 	entries := l.messages()
 	past, err := a.past(r.Context(), l, entries, model)
 	if err != nil {

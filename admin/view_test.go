@@ -140,7 +140,7 @@ func fitted(c config.Condenser) config.Condenser {
 }
 
 func observing() config.Tenant {
-	return config.Tenant{Name: "watched", Observe: true, APIKeys: []config.APIKey{{Env: "KEY", Value: "client-key"}}}
+	return config.Tenant{Name: "watched", Observe: new(true), APIKeys: []config.APIKey{{Env: "KEY", Value: "client-key"}}}
 }
 
 // TestViewOfForks: what they share with their parent is in it, and a system prompt that changed, and one in the middle.

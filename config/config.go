@@ -20,6 +20,7 @@ type Config struct {
 	LLMs      map[string]LLM        `yaml:"llms"`   // condenser models, by the name that llm_config uses
 	Models    map[string]model.Info `yaml:"models"` // limits and prices of request models, before the built-in table
 	Condenser Condenser             `yaml:"condenser"`
+	Observe   bool                  `yaml:"observe"` // Tenant.Observe of each tenant that does not say
 	Notify    bool                  `yaml:"notify"`  // Tenant.Notify of the one tenant where none are configured
 	Tenants   []Tenant              `yaml:"tenants"` // none: one tenant "default", any key passes
 	Session   Session               `yaml:"session"`
@@ -113,7 +114,7 @@ type Tenant struct {
 	APIKeys   []APIKey   `yaml:"api_keys"`
 	Upstream  Upstream   `yaml:"upstream"`
 	Condenser *Condenser `yaml:"condenser,omitempty"` // nil: Config.Condenser
-	Observe   bool       `yaml:"observe"`             // decide and report, but forward unchanged
+	Observe   *bool      `yaml:"observe,omitempty"`   // decide and report, but forward unchanged; nil: Config.Observe
 	Notify    bool       `yaml:"notify"`              // tell the client in words what was condensed
 
 	Knowledge  Knowledge     `yaml:"knowledge"`

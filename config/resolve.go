@@ -47,6 +47,14 @@ func (c *Config) CondenserFor(t Tenant) Condenser {
 	return c.Condenser
 }
 
+// Observes reports whether a tenant only observes: by its own word, or else by that for all.
+func (c *Config) Observes(t Tenant) bool {
+	if t.Observe != nil {
+		return *t.Observe
+	}
+	return c.Observe
+}
+
 // Digest returns the SHA-256 of the key, and false when the key is neither a valid digest nor a set variable.
 func (k APIKey) Digest() (digest [sha256.Size]byte, ok bool) {
 	if k.SHA256 == "" {

@@ -18,7 +18,7 @@ func (v *validator) tenants() {
 		"log_content", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	v.when(v.config.Holdout != 0 && len(v.config.Tenants) > 0,
 		"holdout", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
-	v.holdout("holdout", v.config.Holdout, false)
+	v.holdout("holdout", v.config.Holdout, v.config.Observe)
 	v.when(v.config.Knowledge != (Knowledge{}) && len(v.config.Tenants) > 0,
 		"knowledge", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	v.knowledge("knowledge", v.config.Knowledge)
@@ -32,7 +32,7 @@ func (v *validator) tenants() {
 			names[tenant.Name] = i
 		}
 		v.apiKeys(key+".api_keys", tenant.APIKeys, owners)
-		v.holdout(key+".holdout", tenant.Holdout, tenant.Observe)
+		v.holdout(key+".holdout", tenant.Holdout, v.config.Observes(tenant))
 		v.tenantUpstream(key+".upstream", tenant)
 		v.knowledge(key+".knowledge", tenant.Knowledge)
 		if tenant.Condenser != nil {
@@ -117,6 +117,8 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 	}
 	v.budget(key+".budget", l.Budget)
 	v.budget(key+".session_budget", l.SessionBudget)
+	v.when(l.Shared && v.config.Store.Type != StoreRedis, key+".shared",
+		"is for replicas that share a store: set store.type to redis, or remove it")
 	switch {
 	case l.Body < 0:
 		v.add(key+".max_body", "is negative: write a size as 4MiB, or 0 for limits.max_body")

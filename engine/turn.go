@@ -17,6 +17,7 @@ type Input struct {
 	Tenant     *Tenant
 	Upstream   condense.Endpoint        // where the request goes, for condensers without a model of their own
 	Credential string                   // of the client
+	Request    string                   // its id; empty if it has none
 	Header     func(name string) string // reads the client's header; called by Begin only
 	Wish       Wish
 	Dialect    dialect.Dialect
@@ -164,7 +165,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 		purpose = session.PurposeCompaction
 	}
 	query := session.Query{
-		Scope: scope, Parent: id.Parent, Purpose: purpose, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
+		Scope: scope, Parent: id.Parent, Request: t.in.Request, Purpose: purpose, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
 	}
 	if t.remote() {
 		t.place, err = registry.ResolveKept(ctx, query, t.in.Split.Kept)

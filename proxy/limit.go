@@ -36,6 +36,14 @@ func (t *Tenants) adopt(earlier *live) {
 	}
 }
 
+func (t *Tenant) requests() limit.Share {
+	return limit.Share{Bucket: &t.gate.requests, Name: t.Name + ":requests", Draw: t.Draw}
+}
+
+func (t *Tenant) tokens() limit.Share {
+	return limit.Share{Bucket: &t.gate.tokens, Name: t.Name + ":tokens", Draw: t.Draw}
+}
+
 // admit lets a request in, or says why not. One that is let in must leave.
 func (r *request) admit() *apiError {
 	limits, g := &r.tenant.Limits, r.tenant.gate
@@ -44,13 +52,13 @@ func (r *request) admit() *apiError {
 			"requests at the same time: wait for the end of one", limits.Concurrent)
 	}
 	if limits.Requests > 0 {
-		if wait, ok := g.requests.Take(r.server.o.Now(), 1, limits.Requests); !ok {
+		if wait, ok := r.tenant.requests().Take(r.server.o.Now(), 1, limits.Requests); !ok {
 			g.leave()
 			return r.limited("requests", wait, "requests_per_minute_exceeded", "requests a minute", limits.Requests)
 		}
 	}
 	if limits.Tokens > 0 {
-		if wait := g.tokens.Full(r.server.o.Now(), limits.Tokens); wait > 0 {
+		if wait := r.tenant.tokens().Full(r.server.o.Now(), limits.Tokens); wait > 0 {
 			g.leave()
 			return r.limited("tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", limits.Tokens)
 		}
@@ -88,7 +96,7 @@ func (r *request) charge() error {
 		r.orAsItCame(func() { n = r.turn.Adjust(r.turn.Sent().Tokens) })
 	}
 	n = max(n, 1)
-	if wait, ok := r.tenant.gate.tokens.Take(r.server.o.Now(), n, perMinute); !ok {
+	if wait, ok := r.tenant.tokens().Take(r.server.o.Now(), n, perMinute); !ok {
 		return r.limited("tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", perMinute)
 	}
 	r.charged = n
@@ -96,8 +104,10 @@ func (r *request) charge() error {
 }
 
 func (r *request) uncharge() {
-	r.tenant.gate.tokens.Correct(-r.charged)
-	r.charged = 0
+	if r.charged > 0 {
+		r.tenant.tokens().Correct(-r.charged, r.tenant.Limits.Tokens)
+		r.charged = 0
+	}
 }
 
 // mostCharged bounds what an upstream may say that a request took, in tokens.
@@ -114,7 +124,7 @@ func (r *request) settle(o outcome) {
 	} else if o.Status >= http.StatusBadRequest {
 		took = 0
 	}
-	r.tenant.gate.tokens.Correct(took - r.charged)
+	r.tenant.tokens().Correct(took-r.charged, r.tenant.Limits.Tokens)
 }
 
 // giveBack takes back the charge of a request that upstream never got. One that was not answered in time, or whose client

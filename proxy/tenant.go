@@ -18,6 +18,7 @@ type Tenant struct {
 	Notify     bool // tell the client in words what was condensed
 	LogContent bool // log what its clients say and what they are answered
 	Limits     limit.Tenant
+	Draw       limit.Draw  // what is taken a minute is taken together with other replicas; nil: of this one
 	Cooling    func() bool // whether its summariser is left alone because it failed; nil: never
 	gate       *gate       // what it has taken; Server.Swap sets it
 }

@@ -201,6 +201,9 @@ func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, c
 	h := res.query.History
 	seed := h.Chain[0]
 	traces := slices.Concat([]Hash{AnsweredTrace(h.Head())}, kept, CallTraces(seed, callIDs), AnswerTraces(seed, text, arguments))
+	if id := res.query.Request; id != "" {
+		traces = append(traces, RequestTrace(res.Thread.Tenant, id))
+	}
 	at := Place{Thread: res.Thread.ID, Session: res.Thread.Session, Pos: h.Len()}
 	if err := r.store.Mark(ctx, traces, at); err != nil {
 		return fmt.Errorf("mark answer: %w", err)

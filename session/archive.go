@@ -24,6 +24,18 @@ type Archive interface {
 	// Request logs a request for a thread to be condensed. It is pending, in Thread.Requested, for every replica
 	// and after every restart, until a condensation of the thread answers it. ErrNotFound if the thread was never begun.
 	Request(ctx context.Context, thread ThreadID, at time.Time) error
+	// Set keeps a small value under a name, which all replicas see, until it is set again; an empty one is deleted. It is durable when
+	// it returns.
+	Set(ctx context.Context, name string, value []byte) error
+	// Settings gives all that Set keeps, by name.
+	Settings(ctx context.Context) (map[string][]byte, error)
+}
+
+// Buckets is what replicas share of what was taken of them. A store that only one process can open has none.
+type Buckets interface {
+	// Draw takes n from a bucket that leaks perMinute in a minute and holds as much, or tells how long to wait: what does not fit is not
+	// taken, unless it is owed. Of what is larger than the bucket as much as the bucket holds must fit. With 0 it tells how long to wait until anything fits.
+	Draw(ctx context.Context, bucket string, n, perMinute int, owed bool) (wait time.Duration, err error)
 }
 
 // SessionQuery says which sessions to list. Zero fields do not narrow it.

@@ -188,6 +188,14 @@ func (g *guarded) Request(ctx context.Context, thread ThreadID, at time.Time) er
 	return g.run("request a condensation of", thread, func() error { return g.Backend.Request(ctx, thread, at) })
 }
 
+func (g *guarded) Set(ctx context.Context, name string, value []byte) error {
+	return g.run("set", name, func() error { return g.Backend.Set(ctx, name, value) })
+}
+
+func (g *guarded) Settings(ctx context.Context) (map[string][]byte, error) {
+	return call(g, "settings", nil, func() (map[string][]byte, error) { return g.Backend.Settings(ctx) })
+}
+
 func (g *guarded) Ping(ctx context.Context) error {
 	return g.run("ping", nil, func() error { return g.Backend.Ping(ctx) })
 }

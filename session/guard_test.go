@@ -38,6 +38,8 @@ func calls(s session.Backend) map[string]func(context.Context) error {
 		"Sessions":   func(ctx context.Context) error { _, err := s.Sessions(ctx, session.SessionQuery{Limit: 1}); return err },
 		"Forget":     func(ctx context.Context) error { return s.Forget(ctx, "s") },
 		"Request":    func(ctx context.Context) error { return s.Request(ctx, "t", time.Unix(1, 0)) },
+		"Set":        func(ctx context.Context) error { return s.Set(ctx, "a", []byte("x")) },
+		"Settings":   func(ctx context.Context) error { _, err := s.Settings(ctx); return err },
 		"Ping":       s.Ping,
 		"Reserve":    func(ctx context.Context) error { _, err := s.Reserve(ctx, "id", nil); return err },
 		"Settle":     func(ctx context.Context) error { return s.Settle(ctx, "id", nil) },

@@ -67,6 +67,7 @@ type Query struct {
 	Parent  string // session key of the parent that the client named, empty if none
 	Purpose Purpose
 	Dialect string // wire protocol of the messages
+	Request string // its id, by which an operator finds it; empty if it has none
 	History *History
 	Texts   func() []string // the texts to look for traces in; asked for only when nothing else matches
 	other   bool            // the names that the history would have are taken

@@ -48,6 +48,9 @@ func KeyTrace(seed Hash) Hash { return trace(seed, 'k', "") }
 // AnsweredTrace remembers that a history got its answer.
 func AnsweredTrace(head Hash) Hash { return trace(head, 'a', "") }
 
+// RequestTrace remembers where a tenant's request of that id was logged. Only operators look it up, so it has no seed.
+func RequestTrace(tenant, id string) Hash { return trace(Hash{}, 'r', tenant+"\x00"+id) }
+
 // AnswerTraces gives the traces that a relayed answer leaves: its whole text, its lines, and the lines of the texts in
 // its tool calls' arguments (the tasks of sub-agents).
 func AnswerTraces(seed Hash, text string, arguments []string) []Hash {

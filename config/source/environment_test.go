@@ -166,7 +166,7 @@ tenants: [{name: a, api_keys: [{env: K1}]}, {name: b, api_keys: [{env: K2}]}]
 	if cfg.Models["gpt-4.1"].MaxOutput != 6 || len(cfg.Models) != 1 {
 		t.Errorf("models are %+v", cfg.Models)
 	}
-	if len(cfg.Tenants) != 3 || !cfg.Tenants[1].Observe || cfg.Tenants[1].Name != "b" || cfg.Tenants[2].APIKeys[0].Value != "3" {
+	if len(cfg.Tenants) != 3 || cfg.Tenants[1].Observe == nil || !*cfg.Tenants[1].Observe || cfg.Tenants[1].Name != "b" || cfg.Tenants[2].APIKeys[0].Value != "3" {
 		t.Errorf("tenants are %+v", cfg.Tenants)
 	}
 }

@@ -251,6 +251,7 @@ func badValues() []badFixture {
 		{"bad.tenant-limits.yaml", []string{
 			`tenants[0].limits.requests_per_minute: is negative: write a number, or 0 for no limit (line 5)`,
 			`tenants[0].limits.max_body: is above limits.max_body, which holds for every request: lower it, or raise limits.max_body (line 5)`,
+			`tenants[1].limits.shared: is for replicas that share a store: set store.type to redis, or remove it (line 6)`,
 			`tenants[1].limits.max_body: is negative: write a size as 4MiB, or 0 for limits.max_body (line 6)`,
 			`limits.tenant.concurrent: is negative: write a number, or 0 for no limit (line 1)`,
 			`limits.tenant.tokens_per_minute: is negative: write a number, or 0 for no limit (line 1)`,

@@ -47,6 +47,7 @@ func TestReference(t *testing.T) {
 		},
 		Upstream:  config.Upstream{APIKey: "..."},
 		Condenser: &pipeline,
+		Observe:   new(false),
 	}}
 	for _, file := range []string{"testdata/good.reference.yaml", "testdata/good.reference.toml"} {
 		cfg := mustLoad(t, Input{File: file, Env: fixtureEnv()})

@@ -36,11 +36,11 @@ func (a *App) buildAdmin(store session.Backend) error {
 	a.probes().Register(probes) // without a token: a kubelet has none
 	handler := admin.New(admin.Options{
 		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
-		Forwarder: a.engine, Settings: inForce{a.tokens}, Metrics: a.metrics.Handler(), Health: probes,
+		Forwarder: a.engine, Settings: inForce{a}, Metrics: a.metrics.Handler(), Health: probes,
 		MostBytes: int64(a.config.Limits.InFlight(memory())) / adminShare,
 		Failed:    func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
 		Changed: func(c admin.Change) {
-			a.log.Info("admin change", zap.String("method", c.Method), zap.String("path", c.Path), zap.String("from", c.From))
+			a.log.Info("admin change", zap.String("method", c.Method), zap.String("path", c.Path), zap.String("query", c.Query), zap.String("from", c.From))
 		},
 	})
 	a.admin = &http.Server{
@@ -51,30 +51,32 @@ func (a *App) buildAdmin(store session.Backend) error {
 }
 
 // inForce is the configuration in force for the admin API.
-type inForce struct{ tokens *tokens }
+type inForce struct{ app *App }
 
-func (s inForce) Effective() ([]byte, error) { return s.tokens.config.Load().EffectiveJSON() }
+func (s inForce) config() *config.Config { return s.app.tokens.config.Load() }
+
+func (s inForce) Effective() ([]byte, error) { return s.config().EffectiveJSON() }
 
 func (s inForce) Tenants() []admin.Tenant {
-	cfg := s.tokens.config.Load()
+	cfg := s.config()
 	if len(cfg.Tenants) == 0 {
-		t := describe(cfg, defaultTenantOf(cfg))
+		t := s.describe(cfg, defaultTenantOf(cfg))
 		t.Anonymous = true
 		return []admin.Tenant{t}
 	}
 	out := make([]admin.Tenant, len(cfg.Tenants))
 	for i, t := range cfg.Tenants {
-		out[i] = describe(cfg, t)
+		out[i] = s.describe(cfg, t)
 	}
 	return out
 }
 
-func describe(cfg *config.Config, t config.Tenant) admin.Tenant {
+func (s inForce) describe(cfg *config.Config, t config.Tenant) admin.Tenant {
 	upstream, condenser := cfg.UpstreamFor(t), cfg.CondenserFor(t)
 	return admin.Tenant{
 		Name: t.Name, Keys: len(t.APIKeys), Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
-		Condenser: condenser.Type, Condenses: forgets(condenser), Observe: t.Observe, Notify: t.Notify,
-		LogContent: t.LogContent, Holdout: t.Holdout, Limits: cfg.LimitsFor(t),
+		Condenser: condenser.Type, Condenses: forgets(condenser), Observe: cfg.Observes(t), Notify: t.Notify,
+		LogContent: t.LogContent, Holdout: t.Holdout, Limits: cfg.LimitsFor(t), Condensing: s.condensing(cfg, t),
 	}
 }
 
@@ -91,7 +93,7 @@ func forgets(c config.Condenser) bool {
 }
 
 func (s inForce) Price(name string) (model.Price, bool) {
-	m, known := s.tokens.config.Load().ModelFor(name)
+	m, known := s.config().ModelFor(name)
 	if !known || name == "" || m.Price == (model.Price{}) {
 		return model.Price{}, false
 	}

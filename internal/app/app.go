@@ -39,6 +39,7 @@ type App struct {
 	engine  *engine.Engine
 	calls   *calls // of summarisers
 	shelves *shelves
+	levers  levers
 	ports
 	telemetry
 	lifecycle lifecycle
@@ -103,6 +104,9 @@ func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error)
 	store := session.Guard(backend, nil) // for operators; what requests ask of it is measured
 	a.lifecycle.onStop("store", func(context.Context) error { return store.Close() })
 	a.health.store = store
+	a.levers.store, a.levers.log = store, log
+	a.levers.begin()
+	a.calls = &calls{metrics: a.metrics, spans: a.spans, draw: drawFrom(backend, a.metrics)}
 	if err := a.buildServer(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
 		return nil, err
 	}
@@ -128,7 +132,7 @@ func (a *App) buildServer(store session.Store) error {
 	var err error
 	a.shelves = newShelves(a.log)
 	a.lifecycle.onStop("knowledge", a.shelves.stop)
-	a.calls = &calls{shelves: a.shelves, transport: transport, metrics: a.metrics, spans: a.spans}
+	a.calls.shelves, a.calls.transport = a.shelves, transport
 	if a.calls.health, err = summariser.NewHealth(time.Now); err != nil {
 		return fmt.Errorf("build server: %w", err)
 	}
@@ -185,13 +189,14 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 	if err != nil {
 		return proxy.Live{}, err
 	}
+	a.apply(tenants)
 	fields := sessionFields(cfg)
 	remember := remembered(cfg) / 3
 	completions := chat.New(chat.Options{Fields: fields, Remember: remember})
 	anthropic := messages.New(split.Options{Fields: fields, Remember: remember})
 	items := responses.New(split.Options{Fields: fields, Remember: remember})
 	return proxy.Live{
-		Tenants:  tenants,
+		Tenants:  proxy.NewTenants(tenants...),
 		Dialects: map[string]dialect.Dialect{chat.Path: completions, messages.Path: anthropic, responses.Path: items},
 		Counts:   map[string]dialect.Dialect{messages.CountPath: anthropic, responses.CountPath: items},
 		Compacts: map[string]dialect.Dialect{responses.CompactPath: items},
@@ -271,6 +276,7 @@ func (a *App) Start() {
 		return err
 	})
 	a.watchHealth()
+	a.followLevers()
 	a.serving.Go(func() {
 		if err := a.server.Serve(a.data); err != nil && !errors.Is(err, net.ErrClosed) {
 			a.failed <- err

@@ -8,6 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
@@ -19,6 +20,7 @@ type calls struct {
 	spans     *observe.Spans   // nil: not traced
 	purses    purses
 	shelves   *shelves           // what tenants' models are told; nil: nothing
+	draw      limit.Draw         // from what replicas share; nil: they share nothing
 	health    *summariser.Health // of the models that are called; nil: all are well
 	lacks     *summariser.Lacks  // what their servers do not take; nil: not remembered
 }
@@ -43,11 +45,23 @@ func (c *calls) client() *http.Client {
 }
 
 // purse is what a tenant has spent.
-func (c *calls) purse(tenant string) *purse {
-	if c == nil {
-		return &purse{}
+func (c *calls) purse(tenant string, l limit.Tenant) purse {
+	own := &buckets{}
+	if c != nil {
+		own = c.purses.of(tenant)
 	}
-	return c.purses.of(tenant)
+	return purse{
+		calls:  limit.Share{Bucket: &own.calls, Name: tenant + ":summaries", Draw: c.drawOf(l)},
+		tokens: limit.Share{Bucket: &own.tokens, Name: tenant + ":summary_tokens", Draw: c.drawOf(l)},
+	}
+}
+
+// drawOf is how a tenant with these limits takes of them together with other replicas, nil if it does not.
+func (c *calls) drawOf(l limit.Tenant) limit.Draw {
+	if c == nil || !l.Shared {
+		return nil
+	}
+	return c.draw
 }
 
 // healthOf gives a tenant's use of the models' health, nil if that is not watched.

@@ -127,7 +127,7 @@ func (b builder) custom(key string, c config.Condenser) (condense.Condenser, err
 		asked = summariser.Program{Command: c.Command, Timeout: c.Timeout}
 		to.BaseURL = "file:" + strings.Join(c.Command, " ")
 	}
-	within := spending{Summariser: asked, keys: []string{to.APIKey}, limits: b.limits, purse: b.out.purse(b.tenant)}
+	within := spending{Summariser: asked, keys: []string{to.APIKey}, limits: b.limits, purse: b.out.purse(b.tenant, b.limits)}
 	common := condense.LLMSettings{Summariser: b.out.noted(within, b.tenant, models(b.config)), Endpoint: to}
 	if b.health != nil {
 		common.Health = b.health
@@ -155,7 +155,7 @@ func (b builder) summariser(llm config.LLM, c config.Condenser) condense.Summari
 		timeout = c.Timeout
 	}
 	within := spending{
-		Summariser: b.out.model(timeout, llm.Temperature), keys: operatorsKeys(llm, b.upstream), limits: b.limits, purse: b.out.purse(b.tenant),
+		Summariser: b.out.model(timeout, llm.Temperature), keys: operatorsKeys(llm, b.upstream), limits: b.limits, purse: b.out.purse(b.tenant, b.limits),
 	}
 	return b.out.noted(within, b.tenant, models(b.config))
 }

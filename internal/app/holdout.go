@@ -8,7 +8,7 @@ import (
 
 // holdouts yields what the tenants that hold sessions out have found so far, for metrics. One whose experiment cannot be read is left out.
 func (a *App) holdouts(yield func(tenant string, c holdout.Comparison) bool) {
-	for _, t := range (inForce{a.tokens}).Tenants() {
+	for _, t := range (inForce{a}).Tenants() {
 		if t.Holdout == 0 {
 			continue
 		}

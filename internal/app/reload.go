@@ -27,6 +27,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	for _, key := range later {
 		a.log.Warn("this key takes effect at the next start", zap.String("key", key))
 	}
+	a.metrics.RestartPending(len(later))
 	a.tokens.config.Store(cfg)
 	a.server.Swap(live)
 	a.health.refused.Store(false)

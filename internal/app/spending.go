@@ -9,6 +9,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // spending is a tenant's summariser within the tenant's limits. It spends a key of the operator on trusted clients only.
@@ -16,28 +18,31 @@ type spending struct {
 	condense.Summariser
 	keys   []string // the operator's
 	limits limit.Tenant
-	purse  *purse
+	purse  purse
 }
 
 var _ condense.Summariser = spending{}
 
-// purse is what a tenant has spent on summaries. It outlives a configuration.
-type purse struct{ calls, tokens limit.Bucket }
+// purse is what a tenant has spent on summaries.
+type purse struct{ calls, tokens limit.Share }
 
-// purses are those of all tenants.
+// buckets are a purse's. They outlive a configuration.
+type buckets struct{ calls, tokens limit.Bucket }
+
+// purses are the buckets of all tenants.
 type purses struct {
 	mu  sync.Mutex
-	all map[string]*purse
+	all map[string]*buckets
 }
 
-func (p *purses) of(tenant string) *purse {
+func (p *purses) of(tenant string) *buckets {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all[tenant] == nil {
 		if p.all == nil {
-			p.all = map[string]*purse{}
+			p.all = map[string]*buckets{}
 		}
-		p.all[tenant] = &purse{}
+		p.all[tenant] = &buckets{}
 	}
 	return p.all[tenant]
 }
@@ -52,7 +57,7 @@ func (s spending) Summarise(ctx context.Context, r condense.Request) (condense.R
 	}
 	reply, err := s.Summariser.Summarise(ctx, r)
 	if s.limits.SummaryTokens > 0 {
-		s.purse.tokens.Correct(cost(r, reply))
+		s.purse.tokens.Correct(cost(r, reply), s.limits.SummaryTokens)
 	}
 	return reply, err //nolint:wrapcheck // it is the summariser's
 }
@@ -101,4 +106,27 @@ func openKeys(cfg *config.Config) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// drawWait is how long a request waits at most to learn what is left of a limit that replicas share.
+const drawWait = time.Second
+
+// drawFrom takes what replicas share from a store that they share; nil if it is none. What is asked for in vain is counted.
+func drawFrom(store session.Backend, faults proxy.Faults) limit.Draw {
+	shared, is := store.(session.Buckets)
+	if !is {
+		return nil
+	}
+	return func(bucket string, n, perMinute int, owed bool) (wait time.Duration, ok bool) {
+		ctx, cancel := context.WithTimeout(context.Background(), drawWait)
+		defer cancel()
+		err := session.Recover(func() (err error) {
+			wait, err = shared.Draw(ctx, bucket, n, perMinute, owed)
+			return err
+		})
+		if err != nil {
+			faults.Lost("shared_limit")
+		}
+		return wait, err == nil
+	}
 }

@@ -14,14 +14,14 @@ import (
 const defaultTenant = "default"
 
 // buildTenants makes the tenants. Without any there is one that takes every key.
-func buildTenants(cfg *config.Config, out *calls) (*proxy.Tenants, error) {
+func buildTenants(cfg *config.Config, out *calls) ([]*proxy.Tenant, error) {
 	if len(cfg.Tenants) == 0 {
 		t, err := buildTenant(cfg, out, defaultTenantOf(cfg))
 		if err != nil {
 			return nil, err
 		}
 		t.Anonymous = true
-		return proxy.NewTenants(t), nil
+		return []*proxy.Tenant{t}, nil
 	}
 	var tenants []*proxy.Tenant
 	for _, c := range cfg.Tenants {
@@ -31,7 +31,7 @@ func buildTenants(cfg *config.Config, out *calls) (*proxy.Tenants, error) {
 		}
 		tenants = append(tenants, t)
 	}
-	return proxy.NewTenants(tenants...), nil
+	return tenants, nil
 }
 
 // defaultTenantOf returns the tenant of a configuration without tenants.
@@ -68,9 +68,9 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	}
 	deadline, never := chosen.Waits()
 	t := &proxy.Tenant{
-		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: c.Observe, Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
+		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
 			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: told},
-		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c),
+		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c), Draw: out.drawOf(cfg.LimitsFor(c)),
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
 			Compacts: compacts(upstream.Compaction),

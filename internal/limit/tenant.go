@@ -2,8 +2,8 @@
 // the admin API share them.
 package limit
 
-// Tenant bounds what one tenant may take of one replica; 0 is no bound. Replicas do not share what was taken, but for budgets, which they
-// share through the store.
+// Tenant bounds what one tenant may take; 0 is no bound. It holds for each replica by itself, but for what is taken a minute where that
+// is shared, and for budgets, which replicas share through the store.
 type Tenant struct {
 	Concurrent int   `yaml:"concurrent" json:"concurrent"` // requests under way, answers still being sent included
 	Body       Bytes `yaml:"max_body" json:"max_body"`     // of one request
@@ -15,4 +15,6 @@ type Tenant struct {
 
 	Budget        Budget `yaml:"budget" json:"budget"`
 	SessionBudget Budget `yaml:"session_budget" json:"session_budget"` // of each session
+
+	Shared bool `yaml:"shared" json:"shared"` // what is taken a minute is taken of all replicas together
 }

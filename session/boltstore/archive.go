@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -50,6 +51,37 @@ func listed(tx *bolt.Tx, q session.SessionQuery, after []byte) (page session.Ses
 		last = key
 	}
 	return page, nil
+}
+
+// setting begins the names of what Set keeps, among those of the store's own settings.
+const setting = "set:"
+
+// Set implements session.Archive. It returns after the fsync.
+func (s *Store) Set(ctx context.Context, name string, value []byte) error {
+	return s.change(ctx, true, func(c *change) error {
+		if len(value) == 0 {
+			c.delete(meta.key(setting + name))
+			return nil
+		}
+		c.put(meta.key(setting+name), bytes.Clone(value))
+		return nil
+	})
+}
+
+// Settings implements session.Archive.
+func (s *Store) Settings(ctx context.Context) (map[string][]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	err := s.view(func(tx *bolt.Tx) error {
+		cursor := tx.Bucket(meta.name()).Cursor()
+		for key, value := cursor.Seek([]byte(setting)); bytes.HasPrefix(key, []byte(setting)); key, value = cursor.Next() {
+			all[string(key[len(setting):])] = bytes.Clone(value)
+		}
+		return nil
+	})
+	return all, err
 }
 
 // Request implements session.Archive. It returns after the fsync.

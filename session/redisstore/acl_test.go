@@ -73,6 +73,10 @@ func exercise(t *testing.T, s *Store) {
 	doomed.Thread.Session = "doomed"
 	must(t, s.Append(ctx, doomed))
 	must(t, s.Request(ctx, "doomed", time.Now()))
+	must(t, s.Set(ctx, "a", []byte("x")))
+	must(t, s.Set(ctx, "a", nil))
+	must(t, second(s.Settings(ctx)))
+	must(t, second(s.Draw(ctx, "b", 1, 10, false)))
 	must(t, second(s.Sessions(ctx, session.SessionQuery{Limit: 1})))
 	Hasten(s)
 	must(t, s.Forget(ctx, "doomed"))

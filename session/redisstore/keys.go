@@ -14,6 +14,10 @@ func (k keys) secret() string { return k.prefix + "secret:2" }
 // oldSecret is there where an earlier version keeps its records.
 func (k keys) oldSecret() string { return k.prefix + "secret" }
 
+func (k keys) settings() string { return k.prefix + "settings" }
+
+func (k keys) bucket(name string) string { return k.prefix + "b:" + name }
+
 func (k keys) place(h session.Hash) string { return k.prefix + "c:" + string(h[:]) }
 
 func (k keys) trace(h session.Hash) string { return k.prefix + "x:" + string(h[:]) }

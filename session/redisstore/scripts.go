@@ -182,6 +182,24 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) 
 return 0
 `
 
+// drawScript takes from a bucket that leaks. KEYS: bucket. ARGV: n, what leaks in a minute, whether it is owed, now in ms. It returns how
+// many ms to wait, 0 if it was taken. What is kept is rounded by Lua, so it is written as text.
+const drawScript = `
+local n, most, now = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+local was = redis.call('HMGET', KEYS[1], 'h', 't')
+local held, at = tonumber(was[1] or '0'), tonumber(was[2] or ARGV[4])
+if now > at then held = math.max(held - (now - at) * most / 60000, 0) end
+if ARGV[3] ~= '1' then
+  local over = held + math.max(math.min(n, most), 1) - most
+  if over > 0 then return math.max(math.ceil(over * 60000 / most), 1) end
+end
+if n == 0 then return 0 end
+held = math.max(held + n, 0)
+redis.call('HSET', KEYS[1], 'h', string.format('%.3f', held), 't', string.format('%.0f', math.max(now, at)))
+redis.call('PEXPIRE', KEYS[1], string.format('%.0f', held * 60000 / most + 60000))
+return 0
+`
+
 // takeSessionScript puts a session's record aside to be deleted. KEYS: record, where to, the threads that it does not list.
 // It returns whether there was one, and then all fields that are aside.
 const takeSessionScript = `

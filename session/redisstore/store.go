@@ -37,7 +37,7 @@ type Store struct {
 var _ session.Backend = (*Store)(nil)
 
 type scripts struct {
-	append, mark, session, note, prepare, enter, events, lock, unlock, reserve, settle *redis.Script
+	append, mark, session, note, prepare, enter, events, lock, unlock, reserve, settle, draw *redis.Script
 }
 
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
@@ -73,6 +73,7 @@ func Open(o Options) (*Store, error) {
 			unlock:  redis.NewScript(unlockScript),
 			reserve: redis.NewScript(reserveScript),
 			settle:  redis.NewScript(settleScript),
+			draw:    redis.NewScript(drawScript),
 		},
 	}
 	s.breaker = newBreaker(o.Rest, s.probe)

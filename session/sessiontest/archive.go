@@ -25,6 +25,7 @@ func (s suite) archiving() map[string]func(*testing.T) {
 		"archive/forget meanwhile":   s.forgetMeanwhile,
 		"archive/request":            s.request,
 		"archive/request reopen":     s.requestReopen,
+		"archive/settings":           s.settings,
 	}
 }
 
@@ -345,4 +346,32 @@ func (s suite) requestReopen(t *testing.T) {
 	store = s.hooks.Reopen(t, store)
 	defer func() { ok(t, store.Close()) }()
 	equal(t, thread(t, store, "t").Requested, 9)
+}
+
+// settings are seen by all replicas, each by itself, and after a restart; they are no session.
+func (s suite) settings(t *testing.T) {
+	store := s.open(t)
+	read := func(from session.Store) map[string]string {
+		t.Helper()
+		all, err := archive(t, from).Settings(ctx(t))
+		ok(t, err)
+		text := map[string]string{}
+		for name, value := range all {
+			text[name] = string(value)
+		}
+		return text
+	}
+	equal(t, read(store), map[string]string{})
+	other := s.replica(t, store)
+	ok(t, archive(t, store).Set(ctx(t), "a", []byte("one")))
+	ok(t, archive(t, other).Set(ctx(t), "b:*", []byte{0, 1}))
+	ok(t, archive(t, other).Set(ctx(t), "a", []byte("two")))
+	equal(t, read(store), map[string]string{"a": "two", "b:*": "\x00\x01"})
+	equal(t, read(other), read(store))
+	ok(t, archive(t, store).Set(ctx(t), "a", nil))
+	ok(t, archive(t, store).Set(ctx(t), "never", nil))
+	equal(t, len(listing(t, store, session.SessionQuery{Limit: 5})), 0)
+	store = s.hooks.Reopen(t, store)
+	t.Cleanup(func() { _ = store.Close() })
+	equal(t, read(store), map[string]string{"b:*": "\x00\x01"})
 }

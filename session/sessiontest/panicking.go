@@ -131,4 +131,12 @@ func (p *Panicking) Request(ctx context.Context, id session.ThreadID, at time.Ti
 	return p.enter("Request").Request(ctx, id, at)
 }
 
+func (p *Panicking) Set(ctx context.Context, name string, value []byte) error {
+	return p.enter("Set").Set(ctx, name, value)
+}
+
+func (p *Panicking) Settings(ctx context.Context) (map[string][]byte, error) {
+	return p.enter("Settings").Settings(ctx)
+}
+
 func (p *Panicking) Ping(ctx context.Context) error { return p.enter("Ping").Ping(ctx) }

@@ -1,0 +1,272 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/admin"
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// lever sets one; an empty mode takes it back.
+func (r *rig) lever(path, mode, lasts string) answer {
+	r.t.Helper()
+	if mode == "" {
+		return r.call(http.MethodDelete, path)
+	}
+	return r.callWith(fmt.Sprintf(`{"mode":%q,"for":%q,"reason":"drill"}`, mode, lasts), http.MethodPut, path)
+}
+
+// inForce reads what is in force for the tenant default.
+func (r *rig) inForce() (c admin.Condensing) {
+	r.t.Helper()
+	var list struct{ Tenants []admin.Condensing }
+	r.get("/api/v1/condensing", &list)
+	return list.Tenants[0]
+}
+
+// until waits for something of another replica's.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// second is another replica of the same service.
+func (r *rig) second() *rig {
+	r.t.Helper()
+	two := &rig{t: r.t, cfg: r.cfg, up: r.up, spec: r.spec}
+	two.restart()
+	r.t.Cleanup(two.stop)
+	return two
+}
+
+// TestKillSwitch: condensing is switched off on both replicas and after a restart, says so, leaves a line with who did it and why, and is
+// as configured when it is taken back.
+func TestKillSwitch(t *testing.T) {
+	for name, store := range stores() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, store(t))
+			other := r
+			if name == "redis" {
+				other = r.second()
+			}
+			if c := r.inForce(); c.Configured != admin.ModeOn || c.InForce != admin.ModeOn || c.Lever != nil {
+				t.Fatalf("at first: %+v", c)
+			}
+			if a := r.lever("/api/v1/condensing", "off", "1h"); a.StatusCode != http.StatusOK {
+				t.Fatalf("%d %s", a.StatusCode, a.body)
+			}
+			if c := r.inForce(); c.Configured != admin.ModeOn || c.InForce != admin.ModeOff || c.Lever == nil || c.Lever.Reason != "drill" {
+				t.Errorf("switched off: %+v", c)
+			}
+			until(t, "the other replica follows", func() bool { return other.inForce().InForce == admin.ModeOff })
+			for _, replica := range []*rig{r, other} {
+				p := replica.ask(turns("ships", 21), "X-Dewpoint-Condense", "now")
+				if p.condensed != "" || len(replica.received()) != 22 {
+					t.Errorf("condensed although it is off: %+v", p)
+				}
+				replica.call(http.MethodPost, p.url("/condense")).fails(t, http.StatusConflict, "condensing_off")
+				lines := replica.logs.FilterMessage("condensing is switched").All()
+				if len(lines) != 1 || lines[0].ContextMap()["mode"] != "off" || lines[0].ContextMap()["reason"] != "drill" || lines[0].ContextMap()["from"] == "" {
+					t.Errorf("%d lines: %v", len(lines), lines)
+				}
+			}
+			if changes := r.logs.FilterMessage("admin change").All(); len(changes) != 1 || changes[0].ContextMap()["path"] != "/api/v1/condensing" {
+				t.Errorf("changes: %v", changes)
+			}
+			if metrics := string(r.call(http.MethodGet, "/metrics").body); !strings.Contains(metrics, `dewpoint_condensing_switched{mode="off",tenant="default"} 1`) {
+				t.Error("no metric of it")
+			}
+			r.restart()
+			if r.inForce().InForce != admin.ModeOff {
+				t.Error("forgotten with a restart")
+			}
+			must(t, r.app.Reload(r.cfg))
+			if p := r.ask(turns("planes", 21)); p.condensed != "" {
+				t.Error("a reload has switched it on")
+			}
+			if a := r.lever("/api/v1/condensing", "", ""); a.StatusCode != http.StatusNoContent {
+				t.Fatalf("%d %s", a.StatusCode, a.body)
+			}
+			until(t, "the other replica follows", func() bool { return other.inForce().InForce == admin.ModeOn })
+			for i, replica := range []*rig{r, other} {
+				if p := replica.ask(turns(fmt.Sprint("trains ", i), 21)); p.condensed == "" {
+					t.Error("not condensed although it is on")
+				}
+			}
+		})
+	}
+}
+
+// TestLevers: which one counts, and that each ends by itself.
+func TestLevers(t *testing.T) {
+	clock := time.Now()
+	r := start(t, func(c *config.Config) { c.Observe = true })
+	const all, own = "/api/v1/condensing", "/api/v1/tenants/default/condensing"
+	for i, step := range []struct {
+		path, mode string
+		want       admin.Mode
+	}{
+		{own, "on", admin.ModeOn}, {all, "observe", admin.ModeOn}, {all, "off", admin.ModeOff}, {own, "observe", admin.ModeOff}, {all, "on", admin.ModeObserve},
+		{own, "off", admin.ModeOff}, {own, "", admin.ModeOn}, {all, "", admin.ModeObserve},
+	} {
+		if a := r.lever(step.path, step.mode, "1h30m"); a.StatusCode/100 != 2 {
+			t.Fatalf("step %d: %d %s", i, a.StatusCode, a.body)
+		}
+		if c := r.inForce(); c.InForce != step.want || c.Configured != admin.ModeObserve {
+			t.Errorf("step %d: %+v, want %s", i, c, step.want)
+		}
+		condensed := r.ask(turns(fmt.Sprint("case ", i), 15)).condensed != ""
+		if condensed != (step.want == admin.ModeOn) {
+			t.Errorf("step %d: condensed %v", i, condensed)
+		}
+	}
+	for body, code := range map[string]string{
+		`{"mode":"half","for":"1h"}`: "invalid_parameter", `{"mode":"off"}`: "invalid_parameter", `{"mode":"off","for":"1s"}`: "invalid_parameter",
+		`{"mode":"off","for":"9000h"}`: "invalid_parameter", `{"mode":"off","for":"1h","x":1}`: "invalid_body", `off`: "invalid_body",
+		`{"mode":"off","for":"1h","reason":"a\nb"}`: "invalid_parameter",
+	} {
+		r.callWith(body, http.MethodPut, all).fails(t, http.StatusBadRequest, code)
+	}
+	r.lever("/api/v1/tenants/strangers/condensing", "off", "1h").fails(t, http.StatusBadRequest, "invalid_parameter")
+	// One that has expired by the time that it is read is none, and one that cannot be read is none either.
+	ended, err := json.Marshal(admin.Lever{Mode: admin.ModeOff, Until: clock.Add(-time.Second)})
+	must(t, err)
+	r.stop()
+	r.app = nil
+	withStore(t, r.cfg, func(set func(name string, value []byte)) {
+		set("condensing:", ended)
+		set("condensing:default", []byte("{"))
+	})
+	r.restart()
+	if c := r.inForce(); c.InForce != admin.ModeObserve || c.Lever != nil {
+		t.Errorf("what has ended, or is no lever, counts: %+v", c)
+	}
+}
+
+// TestLeverEnds by itself, on a service that runs.
+func TestLeverEnds(t *testing.T) {
+	r := start(t, nil)
+	r.stop()
+	r.app = nil
+	soon, err := json.Marshal(admin.Lever{Mode: admin.ModeOff, Until: time.Now().Add(3 * time.Second)})
+	must(t, err)
+	withStore(t, r.cfg, func(set func(name string, value []byte)) { set("condensing:", soon) })
+	r.restart()
+	begun := r.logs.FilterMessage("condensing is switched").Len()
+	until(t, "it has ended", func() bool { return r.inForce().InForce == admin.ModeOn && r.inForce().Lever == nil })
+	until(t, "it is condensed", func() bool { return r.ask(turns(fmt.Sprint("at ", time.Now().UnixNano()), 15)).condensed != "" })
+	if n := r.logs.FilterMessage("condensing is as configured again").Len(); n != begun {
+		t.Errorf("%d lines say so, %d that it was switched", n, begun)
+	}
+}
+
+// TestSessionsAreDeletedTogether by key, and by tenant.
+func TestSessionsAreDeletedTogether(t *testing.T) {
+	for name, store := range stores() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, store(t))
+			for _, key := range []string{"a", "b", "c", "c"} {
+				r.ask(turns("ships", 1), "X-Dewpoint-Session", key)
+			}
+			r.ask(turns("planes", 1))
+			keys := func() (all []string) {
+				var page sessionPage
+				r.get("/api/v1/sessions", &page)
+				for _, s := range page.Sessions {
+					all = append(all, s.Key)
+				}
+				slices.Sort(all)
+				return all
+			}
+			deleted := func(query string) int {
+				a := r.call(http.MethodDelete, "/api/v1/sessions?"+query)
+				var out struct {
+					Deleted int
+					More    bool
+				}
+				must(t, json.Unmarshal(a.body, &out))
+				if a.StatusCode != http.StatusOK || out.More {
+					t.Fatalf("%d %s", a.StatusCode, a.body)
+				}
+				return out.Deleted
+			}
+			r.call(http.MethodDelete, "/api/v1/sessions").fails(t, http.StatusBadRequest, "invalid_parameter")
+			if n := deleted("key=c"); n != 1 || !slices.Equal(keys(), []string{"", "a", "b"}) {
+				t.Errorf("%d by key, left are %q", n, keys())
+			}
+			if n := deleted("tenant=nobody&key=a"); n != 0 {
+				t.Errorf("%d of another tenant", n)
+			}
+			if n := deleted("tenant=default"); n != 3 || len(keys()) != 0 {
+				t.Errorf("%d by tenant, left are %q", n, keys())
+			}
+			if lines := r.logs.FilterMessage("admin change").All(); len(lines) != 3 || lines[0].ContextMap()["query"] != "key=c" {
+				t.Errorf("changes: %v", lines)
+			}
+		})
+	}
+}
+
+// TestViewOfThen: the view and the difference as they were at each request, by its length and by its id.
+func TestViewOfThen(t *testing.T) {
+	r := start(t, nil)
+	conversation := turns("ships", 25)
+	forwarded := map[int][]string{}
+	var p place
+	for n := 2; n <= len(conversation); n += 2 {
+		p = r.ask(conversation[:n], "X-Request-Id", fmt.Sprint("request-", n))
+		forwarded[n] = r.received()
+	}
+	condensed := 0
+	for n, want := range forwarded {
+		for _, query := range []string{fmt.Sprint("at=", n-1), fmt.Sprint("request=request-", n)} {
+			var view struct{ Items []item }
+			r.get(p.url("/view?"+query), &view)
+			var got []string
+			for _, i := range view.Items {
+				got = append(got, string(i.Message))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %d messages, %d were forwarded", query, len(got), len(want))
+			}
+			var d diffed
+			if r.get(p.url("/diff?"+query), &d); len(d.Events) != n || d.Log.Events != n {
+				t.Errorf("%s: the difference is of %d messages", query, len(d.Events))
+			}
+		}
+		if len(want) < n {
+			condensed++
+		}
+	}
+	if condensed < 5 || condensed == len(forwarded) {
+		t.Errorf("%d of %d were condensed", condensed, len(forwarded))
+	}
+	r.call(http.MethodGet, p.url("/view?at=26")).fails(t, http.StatusBadRequest, "invalid_parameter")
+	r.call(http.MethodGet, p.url("/view?at=2&request=request-2")).fails(t, http.StatusBadRequest, "invalid_parameter")
+	r.call(http.MethodGet, p.url("/diff?request=another")).fails(t, http.StatusNotFound, "request_not_found")
+	stranger := r.ask(turns("planes", 3), "X-Request-Id", "of-another")
+	r.call(http.MethodGet, p.url("/diff?request=of-another")).fails(t, http.StatusNotFound, "request_not_found")
+	r.get(stranger.url("/diff?request=of-another"), new(any))
+}
+
+// withStore sets what the store of a service that is stopped keeps under names.
+func withStore(t *testing.T, cfg *config.Config, change func(set func(name string, value []byte))) {
+	t.Helper()
+	store, err := boltstore.Open(boltstore.Options{Path: cfg.Store.Path})
+	must(t, err)
+	defer func() { must(t, store.Close()) }()
+	change(func(name string, value []byte) { must(t, store.Set(t.Context(), name, value)) })
+}

@@ -35,6 +35,23 @@ func (l Lever) Equal(o Lever) bool {
 	return same && l == o
 }
 
+// Written is a lever as it is kept; empty if it has no mode.
+func (l Lever) Written() []byte {
+	if l.Mode == "" {
+		return nil
+	}
+	text, _ := json.Marshal(l) // text and times: cannot fail
+	return text
+}
+
+// ReadLever reads what Written gave, and gives the zero Lever for anything else.
+func ReadLever(text []byte) (l Lever) {
+	if json.Unmarshal(text, &l) != nil {
+		return Lever{}
+	}
+	return l
+}
+
 // Condensing is what condensing does for a tenant, and why.
 type Condensing struct {
 	Configured Mode   `json:"configured"`

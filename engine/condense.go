@@ -21,11 +21,11 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 	case t.remote():
 		return report
 	case t.in.Wish == WishOff:
-		report = Report{Kept: Off, Due: t.due()}
+		report = Report{Kept: Off, Supposed: Supposed{Due: t.due()}}
 		t.recall()
 		return report
 	case t.in.Tenant.Observe:
-		return Report{Kept: Observed, Due: t.due(), Supposed: t.suppose()}
+		return Report{Kept: Observed, Supposed: t.suppose()}
 	case t.refused():
 		t.recall()
 		return Report{Kept: Refused}

@@ -83,9 +83,9 @@ func (r *rig) tryBegin(b *body, wish engine.Wish) (*engine.Turn, error) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave() // a turn goes on without its client
 	return r.engine.Begin(ctx, engine.Input{
-		Settings: r.settings, Tenant: &r.tenant, Header: func(string) string { return "" }, Wish: wish,
+		Settings: r.settings, Tenant: &r.tenant, Wish: wish,
 		Dialect: r.settings.Dialects[0], Split: split, Model: r.settings.Models(split.Model), Body: b, Late: r.late,
-		Credential: r.client, Upstream: condense.Endpoint{BaseURL: r.upstream, APIKey: r.client},
+		Client: engine.Client{Credential: r.client, Header: func(string) string { return "" }}, Upstream: condense.Endpoint{BaseURL: r.upstream, APIKey: r.client},
 	})
 }
 

@@ -10,11 +10,11 @@ import (
 // Report is what one step of a turn did.
 type Report struct {
 	Attempts []Attempt
-	Kept     Outcome        // what became of the request where nothing was tried
-	Due      session.Reason // for which it would have been condensed, where nothing is: its tenant observes, or its client wants none of it
-	Supposed Supposed       // what condensing would have done, where its tenant observes
-	Window   int            // the context window that upstream told of, in tokens, 0: none
-	Panic    any            // that a condensation ended with, nil: none did
+	Kept     Outcome // what became of the request where nothing was tried
+	Window   int     // the context window that upstream told of, in tokens, 0: none
+	Panic    any     // that a condensation ended with, nil: none did
+
+	Supposed
 
 	Doubted   bool       // upstream's count is not believed
 	Misreport *Misreport // for the log: the first such count of a model; else nil

@@ -10,11 +10,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Supposed is what would have been done for a request of a tenant that only observes, had its thread been condensed all along. Tokens are
-// before calibration.
+// Supposed is what would have been done for a request that is left alone. But for Due it is told of tenants that only observe, and as if the
+// thread had been condensed all along. Tokens are before calibration.
 type Supposed struct {
-	Spared int  // tokens that would not have been forwarded
-	Made   bool // a condensation would have been made for this request
+	Due    session.Reason // for which it would be condensed, where nothing is: its tenant observes, or its client wants none of it
+	Spared int            // tokens that would not have been forwarded
+	Made   bool           // a condensation would have been made for this request
 }
 
 // supposed is the condensations that threads of observing tenants would have by now. It is bounded: what is forgotten begins anew.
@@ -32,6 +33,7 @@ func newSupposed() (*supposed, error) {
 
 // suppose works out what would be forwarded. Summaries are taken to be as long as their room. Nothing is asked, logged or shown.
 func (t *Turn) suppose() (s Supposed) {
+	s.Due = t.due()
 	shown, id := t.shown, t.place.Thread.ID
 	defer func() { t.show(shown) }()
 	earlier, _ := t.engine.supposed.threads.Get(id)

@@ -13,20 +13,18 @@ import (
 
 // Input is all that a turn is told of the request that it is for.
 type Input struct {
-	Settings   *Settings // in force when the request came
-	Tenant     *Tenant
-	Upstream   condense.Endpoint        // where the request goes, for condensers without a model of their own
-	Credential string                   // of the client
-	Request    string                   // its id; empty if it has none
-	Header     func(name string) string // reads the client's header; called by Begin only
-	Wish       Wish
-	Dialect    dialect.Dialect
-	Split      *dialect.Request
-	Model      Model // that Split names
-	Body       Body  // that Split aliases
-	Compacts   bool  // a record of the whole history is asked for, here or upstream
-	Asks       bool  // it is asked for by the last message, which is no part of the history
-	Limit      int   // tokens above which the client wants the history condensed; 0: none
+	Settings *Settings // in force when the request came
+	Tenant   *Tenant
+	Upstream condense.Endpoint // where the request goes, for condensers without a model of their own
+	Client
+	Wish     Wish
+	Dialect  dialect.Dialect
+	Split    *dialect.Request
+	Model    Model // that Split names
+	Body     Body  // that Split aliases
+	Compacts bool  // a record of the whole history is asked for, here or upstream
+	Asks     bool  // it is asked for by the last message, which is no part of the history
+	Limit    int   // tokens above which the client wants the history condensed; 0: none
 
 	// Condensing is told when a condensation begins: the context that it returns is for what the condensation calls, and the
 	// function is called at its end, with what was made. It may be nil.
@@ -34,6 +32,13 @@ type Input struct {
 
 	// Late is told, in a goroutine of its own, what came of a condensation that the request did not wait for. It may be nil.
 	Late func(Report)
+}
+
+// Client is who sent the request, and what it calls it.
+type Client struct {
+	Credential string
+	Header     func(name string) string // reads the request's header; called by Begin only
+	Request    string                   // the request's id; empty if it has none
 }
 
 // Wish is what the client wants condensed.

@@ -131,10 +131,10 @@ type TurnRecord struct {
 	After     session.Size     // as it was forwarded; zero: it was not
 	Waits     []time.Duration  // for each condensation
 	Condensed []engine.Condensed
-	Due       session.Reason  // for which it would have been condensed, had its tenant or client not wanted it left alone
-	Supposed  engine.Supposed // what condensing would have done, where the tenant only observes
-	Relieved  int             // overflows after which it was sent again
-	Price     model.Price     // of its model
+	Relieved  int         // overflows after which it was sent again
+	Price     model.Price // of its model
+
+	engine.Supposed // what condensing would have done, where it left the request alone
 }
 
 // Content is what a request said, what was forwarded if that was not the same, and the answer. Its bytes are valid only while the

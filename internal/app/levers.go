@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,9 +64,8 @@ func (l *levers) read(ctx context.Context, now time.Time) bool {
 	if err == nil {
 		all = map[string]admin.Lever{}
 		for name, value := range settings {
-			var lever admin.Lever
-			if tenant, is := strings.CutPrefix(name, leverName); is && json.Unmarshal(value, &lever) == nil {
-				all[tenant] = lever
+			if tenant, is := strings.CutPrefix(name, leverName); is {
+				all[tenant] = admin.ReadLever(value) // one that cannot be read has ended
 			}
 		}
 	}
@@ -166,14 +164,7 @@ func (a *App) readLevers(ctx context.Context) error {
 
 // SetLever implements admin.Settings. The other replicas follow within leverEvery.
 func (s inForce) SetLever(ctx context.Context, lever admin.Lever) error {
-	value, err := json.Marshal(lever)
-	if err != nil {
-		return fmt.Errorf("set lever: %w", err)
-	}
-	if lever.Mode == "" {
-		value = nil
-	}
-	if err := s.app.levers.store.Set(ctx, leverName+lever.Tenant, value); err != nil {
+	if err := s.app.levers.store.Set(ctx, leverName+lever.Tenant, lever.Written()); err != nil {
 		return fmt.Errorf("set lever: %w", err)
 	}
 	return s.app.readLevers(ctx)

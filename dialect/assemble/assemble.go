@@ -81,7 +81,7 @@ func lastOf(list []any, piece Piece) Piece {
 	for i := len(list) - 1; i >= 0; i-- {
 		at, _ := list[i].(Piece)
 		if piece["index"] != nil {
-			if at["index"] == piece["index"] {
+			if same(at["index"], piece["index"]) {
 				if id, _ := piece["id"].(string); id != "" && at["id"] != nil && at["id"] != id {
 					return nil
 				}
@@ -89,10 +89,19 @@ func lastOf(list []any, piece Piece) Piece {
 			}
 			continue
 		}
-		if at["type"] != nil && at["type"] == piece["type"] && at["signature"] == nil { // what was signed is over
+		if same(at["type"], piece["type"]) && at["signature"] == nil { // what was signed is over
 			return at
 		}
 		return nil
 	}
 	return nil
+}
+
+// same reports whether two values are the same number or text. Objects and lists are not compared.
+func same(a, b any) bool {
+	switch a.(type) {
+	case json.Number, string:
+		return a == b
+	}
+	return false
 }

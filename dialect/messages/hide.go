@@ -175,7 +175,7 @@ func (s *wholeStrainer) Next() {
 
 func (s *wholeStrainer) Finish() []byte {
 	hidden, _ := s.counts()
-	if hidden == 0 && len(s.used) == 0 || s.stop == "" {
+	if hidden == 0 && len(s.shown) == 0 && len(s.used) == 0 || s.stop == "" {
 		return s.body
 	}
 	body := split.WithMember(s.body, "content", inList(append(slices.Clip(s.shown), s.seen()...)))
@@ -244,7 +244,7 @@ func (s *streamStrainer) take(data, lines []byte) bool {
 	case bytes.Equal(text, data):
 		s.give(lines)
 	default:
-		name := lines[:bytes.LastIndex(lines, []byte("data:"))]
+		name := lines[:bytes.LastIndexByte(lines[:len(lines)-1], '\n')+1] // the last line is that of the data
 		s.give(slices.Concat(name, []byte("data: "), text, []byte{'\n'}))
 	}
 	return true

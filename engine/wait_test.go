@@ -66,11 +66,13 @@ func TestWhatIsNotReadyIsNotWaitedFor(t *testing.T) {
 	first.Condense(t.Context())
 	r.logged(first)
 	<-summariser.asked
-	second := r.begin(says(23), engine.WishNone)
+	next := says(23)
+	second := r.begin(next, engine.WishNone)
 	r.standsIn(second)
 	r.logged(second)
 	close(summariser.free)
 	early.work.Wait()
+	next.work.Wait() // nothing else is prepared for the thread until the summary of what was condensed without one is there
 	for n := 25; ; n += 2 {
 		asked := says(n)
 		turn := r.begin(asked, engine.WishNone)

@@ -146,7 +146,7 @@ func (s *strained) turn() {
 		return
 	}
 	_ = s.from.Body.Close()
-	resp, err := s.r.again()
+	resp, err := s.r.again() //nolint:bodyclose // it becomes from, which is closed
 	switch {
 	case err != nil:
 		s.end = err
@@ -156,7 +156,7 @@ func (s *strained) turn() {
 		return
 	case resp.StatusCode != http.StatusOK || !streamed(resp.Header):
 		body, _ := s.r.readWhole(resp)
-		resp = asEvent(resp, body, s.r.asked.speaks)
+		resp = asEvent(resp, body, s.r.asked.speaks) //nolint:bodyclose // likewise
 		told, _ := io.ReadAll(resp.Body)
 		s.out, s.end = append(s.out, told...), errBroken
 	}

@@ -98,6 +98,7 @@ func (r *relay) next(p []byte) (int, error) {
 		return n, nil
 	}
 	n, err := r.from.Body.Read(p)
+	ended := errors.Is(err, io.EOF)
 	if r.timer != nil {
 		r.timer.Reset(r.idle)
 	}
@@ -105,14 +106,14 @@ func (r *relay) next(p []byte) (int, error) {
 		r.seen.firstByte()
 	}
 	r.state.Bytes += int64(n)
-	whole := r.readAlong(p[:n], err == io.EOF)
+	whole := r.readAlong(p[:n], ended)
 	switch {
 	case err == nil:
 		return n, nil
 	case whole:
 		r.state.Completed = true
 		return n, io.EOF
-	case err == io.EOF:
+	case ended:
 		err = errBroken
 	}
 	r.state.Err = err

@@ -42,12 +42,17 @@ type App struct {
 	levers  levers
 	ports
 	telemetry
-	lifecycle lifecycle
-	serving   sync.WaitGroup
-	failed    chan error
+	underway
 	reloading sync.Mutex
 	health    healthState
 	storeWait time.Duration // of a turn; 0: the default
+}
+
+// underway is what ends with the service.
+type underway struct {
+	lifecycle lifecycle
+	serving   sync.WaitGroup
+	failed    chan error
 }
 
 // ports are the data port and the admin port.
@@ -82,7 +87,7 @@ func WithStoreWait(d time.Duration) Part { return func(a *App) { a.storeWait = d
 // New builds the service and opens its store and listeners. What it made is undone if it fails.
 func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error) {
 	a := &App{
-		config: cfg, log: log, failed: make(chan error, 2),
+		config: cfg, log: log, underway: underway{failed: make(chan error, 2)},
 		telemetry: telemetry{metrics: observe.NewMetrics(), version: "dev"},
 	}
 	for _, part := range parts {

@@ -255,7 +255,9 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 // readWhole reads an answer, and leaves the response as it was. It reports whether all of it was read.
 func (r *request) readWhole(resp *http.Response) (head []byte, whole bool) {
 	var err error
-	r.unlessSilent(func() { head, err = io.ReadAll(io.LimitReader(resp.Body, mostRecord)) })
+	r.unlessSilent(func(heard func()) {
+		head, err = io.ReadAll(io.LimitReader(heardReader{resp.Body, heard}, mostRecord))
+	})
 	whole = err == nil && len(head) < mostRecord
 	resp.Body = &spliced{Reader: readBefore(head, resp.Body, err), Closer: resp.Body}
 	return head, whole

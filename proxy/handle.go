@@ -226,6 +226,7 @@ func (r *request) relayOf(resp *http.Response, header *fasthttp.ResponseHeader) 
 		from: resp, idle: r.server.o.Limits.StreamIdle, cancel: r.cancel, ended: r.ended,
 		state: outcome{Status: resp.StatusCode}, seen: &r.seen, panicked: r.server.panicked,
 	}
+	r.passed.relay = rel
 	if r.asked.dialect != nil && resp.Header.Get("Content-Encoding") == "" {
 		r.orAsItCame(func() { rel.tee = r.asked.dialect.Tee(streamed(resp.Header)) })
 	}

@@ -141,6 +141,10 @@ func (s *strained) Read(p []byte) (int, error) {
 
 // turn is when upstream's answer has ended: another one follows, or it is the end of the client's.
 func (s *strained) turn() {
+	if rel := s.r.passed.relay; rel != nil && rel.timer != nil { // upstream is not silent: it was not asked yet
+		rel.timer.Stop()
+		defer rel.timer.Reset(rel.idle)
+	}
 	if !s.r.reply() {
 		s.out, s.end = append(s.out, s.r.passed.strainer.Finish()...), io.EOF
 		return

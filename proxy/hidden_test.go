@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -330,6 +332,47 @@ func TestHiddenCallsInARow(t *testing.T) {
 			t.Errorf("upstream was asked %d times", len(steps))
 		}
 	})
+}
+
+// TestSlowBehindHiddenCalls has upstream be slow to answer what follows a hidden call: it is not held for silent.
+func TestSlowBehindHiddenCalls(t *testing.T) {
+	release := make(chan struct{})
+	r := newRig(t, setup{
+		tenants: one(func(t *proxy.Tenant) { t.Hidden = engine.Hidden{Request: true} }),
+		limits:  func(l *proxy.Limits) { l.StreamIdle = time.Second },
+	})
+	a := &agent{rig: r, streams: true}
+	a.up.Script(
+		fakeupstream.Answer{Content: "One. ", ToolCalls: []fakeupstream.ToolCall{call(asksFor, "x")}},
+		fakeupstream.Answer{Content: "Two.", Fault: fakeupstream.Fault{HoldHeaders: release}},
+	)
+	defer time.AfterFunc(1500*time.Millisecond, func() { close(release) }).Stop()
+	if got := a.step(say("user", "Mend the roof.")); got.Text != "One. Two." || got.Finish != "stop" {
+		t.Errorf("the client got %+v", got)
+	}
+}
+
+// TestSlowWholeAnswer drips the white space by which some servers keep a client waiting.
+func TestSlowWholeAnswer(t *testing.T) {
+	const body = `{"id":"x","object":"chat.completion","created":1,"model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":"Hi."},"finish_reason":"stop"}]}`
+	base := rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+		for range 8 {
+			time.Sleep(200 * time.Millisecond)
+			_, _ = io.WriteString(conn, "1\r\n\n\r\n")
+		}
+		_, _ = fmt.Fprintf(conn, "%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+	})
+	r := newRig(t, setup{
+		base:    base,
+		tenants: one(func(t *proxy.Tenant) { t.Hidden = engine.Hidden{Request: true} }),
+		limits:  func(l *proxy.Limits) { l.StreamIdle = time.Second },
+	})
+	resp, got := r.ask(strings.Replace(hello, "{", `{"tools":[`+runTool+`],`, 1))
+	if resp.StatusCode != http.StatusOK || strings.TrimSpace(got) != body {
+		t.Errorf("got %s %q", resp.Status, got)
+	}
 }
 
 // TestUpstreamThatTakesNoMoreTools refuses what it is asked with a tool of the proxy's, and then takes the request without.

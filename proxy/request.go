@@ -51,6 +51,7 @@ type passed struct {
 	compaction compaction
 
 	strainer dialect.Strainer // takes hidden calls out of the answers; nil: none is offered
+	relay    *relay           // of the answer; nil: none yet
 	again    int              // how many times upstream was asked again after such calls
 	replied  bool             // those of the last answer were met
 }

@@ -174,17 +174,31 @@ type refusal struct {
 
 // examine looks whether an answer is a refusal.
 func (r *request) examine(resp *http.Response) (said refusal) {
-	r.unlessSilent(func() { said = refusalOf(resp, r.asked.dialect) })
+	r.unlessSilent(func(func()) { said = refusalOf(resp, r.asked.dialect) })
 	return said
 }
 
-// unlessSilent reads an answer. One that stops coming is given up as it is while it is relayed.
-func (r *request) unlessSilent(read func()) {
+// unlessSilent reads an answer. One that stops coming is given up as it is while it is relayed; read says when it has heard of it.
+func (r *request) unlessSilent(read func(heard func())) {
+	heard := func() {}
 	if idle := r.server.o.Limits.StreamIdle; idle > 0 {
 		silent := time.AfterFunc(idle, func() { r.cancel(errSilent) })
 		defer silent.Stop()
+		heard = func() { silent.Reset(idle) }
 	}
-	read()
+	read(heard)
+}
+
+// heardReader says when something was read.
+type heardReader struct {
+	io.Reader
+	heard func()
+}
+
+func (h heardReader) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	h.heard()
+	return n, err //nolint:wrapcheck // the body's own
 }
 
 // refusalRead bounds what is read of an error to recognise it, in bytes.

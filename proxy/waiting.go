@@ -138,7 +138,7 @@ func (w *waiting) hand(resp *http.Response) {
 	if encoded := len(codings(resp.Header)) > 0; encoded || resp.StatusCode != http.StatusOK || !streamed(resp.Header) {
 		var body []byte
 		if !encoded {
-			w.r.unlessSilent(func() { body, _ = io.ReadAll(io.LimitReader(resp.Body, longestError)) })
+			w.r.unlessSilent(func(func()) { body, _ = io.ReadAll(io.LimitReader(resp.Body, longestError)) })
 		}
 		resp = asEvent(resp, body, w.r.asked.speaks) //nolint:bodyclose // likewise
 	}

@@ -139,8 +139,10 @@ func rank(lines []line, events int, query string) []line {
 	for _, l := range lines {
 		l.score = l.match(asked, func(w string) float64 { return rarity(inLine[w], len(lines)) }, mean)
 		if l.score > 0 {
-			for w := range perEvent[l.event] {
-				l.score += ofMessage * rarity(inEvent[w], events)
+			for _, w := range asked { // always in the same order: sums of floats differ by it
+				if perEvent[l.event][w] {
+					l.score += ofMessage * rarity(inEvent[w], events)
+				}
 			}
 		}
 		switch {

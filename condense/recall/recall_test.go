@@ -68,3 +68,19 @@ func TestLinesByWords(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestEqualLinesKeepTheirOrder quotes lines that match equally well in the same order every time.
+func TestEqualLinesKeepTheirOrder(t *testing.T) {
+	events := []recall.Event{
+		{ID: 1, What: "tool result", Text: "alpha one\nalpha two\nalpha six\nalpha ten\nbeta gamma delta epsilon zeta"},
+		{ID: 2, What: "tool result", Text: "beta x\nbeta y\ngamma x\ndelta\nother"},
+		{ID: 3, What: "tool result", Text: "gamma y\nmore\nthis and that"},
+	}
+	room := recall.Room{Tokens: 10000, Count: func(s string) int { return len(s) }}
+	first := recall.Lines(events, "alpha beta gamma delta epsilon zeta", room)
+	for range 100 {
+		if got := recall.Lines(events, "alpha beta gamma delta epsilon zeta", room); got != first {
+			t.Fatalf("once\n%s\nthen\n%s", first, got)
+		}
+	}
+}

@@ -5,6 +5,7 @@ package assemble
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 )
 
 // Piece is a JSON object, decoded: a message that is put together, or what a stream brings of one.
@@ -22,6 +23,7 @@ func Decode(raw []byte) (p Piece) {
 
 // Encode writes a value.
 func Encode(v any) []byte {
+	Settle(v)
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -31,13 +33,41 @@ func Encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
 }
 
+// grown is a text that pieces are added to: a string would be copied for each.
+type grown struct{ strings.Builder }
+
+// Settle makes strings of the texts that have grown in a value, in place. Before that they are no strings to a reader.
+func Settle(v any) {
+	switch v := v.(type) {
+	case Piece:
+		for key, inner := range v {
+			if g, is := inner.(*grown); is {
+				v[key] = g.String()
+				continue
+			}
+			Settle(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			Settle(inner)
+		}
+	}
+}
+
 // Add adds what a stream brings to an object: texts grow, elements of lists that have an index come together by it, and names stay.
 func Add(to, more Piece) {
 	for key, v := range more {
 		switch old := to[key].(type) {
 		case string:
 			if text, is := v.(string); is && (old == "" || !stays(key)) {
-				to[key] = old + text
+				g := &grown{}
+				g.WriteString(old)
+				g.WriteString(text)
+				to[key] = g
+			}
+		case *grown:
+			if text, is := v.(string); is {
+				old.WriteString(text)
 			}
 		case Piece:
 			if inner, is := v.(Piece); is {

@@ -22,3 +22,28 @@ func TestAddOddNames(t *testing.T) {
 		}
 	}
 }
+
+// TestTextsGrow: texts of many pieces are whole, and go on growing after they were read.
+func TestTextsGrow(t *testing.T) {
+	to := assemble.Decode([]byte(`{"a":"1","list":[{"index":0,"b":"1"}]}`))
+	for range 3 {
+		for range 2 {
+			assemble.Add(to, assemble.Decode([]byte(`{"a":"2","list":[{"index":0,"b":"2"}]}`)))
+		}
+		assemble.Settle(to)
+		if _, is := to["a"].(string); !is {
+			t.Fatalf("%T", to["a"])
+		}
+	}
+	if got := string(assemble.Encode(to)); got != `{"a":"1222222","list":[{"b":"1222222","index":0}]}` {
+		t.Error(got)
+	}
+}
+
+// BenchmarkAdd adds pieces of four bytes to a text: each costs the same, however long the text is.
+func BenchmarkAdd(b *testing.B) {
+	to, more := assemble.Piece{}, assemble.Piece{"content": "four"}
+	for b.Loop() {
+		assemble.Add(to, more)
+	}
+}

@@ -66,6 +66,7 @@ type strainer struct {
 
 // next begins another answer.
 func (s *strainer) next() {
+	assemble.Settle(s.message)
 	text, _ := s.message["content"].(string)
 	s.text, s.used = s.text+text, split.Sum(s.used, s.usage)
 	s.message, s.usage, s.finish, s.calls = nil, nil, "", 0
@@ -91,6 +92,7 @@ func (s *strainer) said(ended bool) (said dialect.Said) {
 	if s.message == nil {
 		return said
 	}
+	assemble.Settle(s.message)
 	calls := s.called()
 	for _, call := range calls {
 		c, _ := call.(assemble.Piece)
@@ -125,6 +127,7 @@ func (s *strainer) Echo() []byte {
 	if s.message == nil {
 		return nil
 	}
+	assemble.Settle(s.message)
 	text, plain := s.message["content"].(string)
 	if !plain && s.message["content"] != nil {
 		return nil

@@ -28,7 +28,7 @@ func everyCondenser() (all map[string]condense.Condenser, shaping map[string]boo
 	}
 	second := map[string]condense.Condenser{
 		"llm": condense.NewLLM(asking), "structured": condense.NewStructured(asking), "window": condense.ConversationWindow{},
-		"forgetting": condense.AmortizedForgetting{Settings: settings},
+		"forgetting": condense.AmortizedForgetting{Settings: settings}, "attention": condense.NewAttention(asking), "excerpts": condense.Excerpts{Settings: settings},
 	}
 	all, shaping = map[string]condense.Condenser{}, map[string]bool{}
 	for a, stage := range first {

@@ -68,23 +68,7 @@ func TestAWindowThatTheServerTells(t *testing.T) {
 // TestSmallWindows plays the sample at small windows that the proxy is not told, under every condenser but noop: what must stay fits,
 // so that every step is answered. One refusal at a step is enough to make the request fit.
 func TestSmallWindows(t *testing.T) {
-	llm := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2}
-	condensers := map[string]config.Condenser{
-		"llm": llm, "structured_summary": {Type: config.TypeStructuredSummary, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
-		"llm_attention":        {Type: config.TypeLLMAttention, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
-		"amortized_forgetting": {Type: config.TypeAmortizedForgetting, MaxTokens: 0.75, KeepFirst: 2},
-		"excerpts":             {Type: config.TypeExcerpts, MaxTokens: 0.75, KeepFirst: 2},
-		"conversation_window":  {Type: config.TypeConversationWindow},
-		"recent_events":        {Type: config.TypeRecentEvents, MaxEvents: 60, KeepFirst: 2},
-		"observation_masking":  {Type: config.TypeObservationMasking, AttentionWindow: 20},
-		"browser_output":       {Type: config.TypeBrowserOutput, AttentionWindow: 1},
-		"tool_output_trim":     {Type: config.TypeToolOutputTrim, MaxEventLength: 4000},
-		"lossless_trim":        {Type: config.TypeLosslessTrim},
-		"pipeline": {Type: config.TypePipeline, Condensers: []config.Condenser{
-			{Type: config.TypeLosslessTrim}, {Type: config.TypeToolOutputTrim, MaxEventLength: 4000}, {Type: config.TypeObservationMasking, AttentionWindow: 20}, llm,
-		}},
-	}
-	for name, condenser := range condensers {
+	for name, condenser := range replay.ForWindows() {
 		windows := []int{8 << 10, 16 << 10, 32 << 10}
 		if testing.Short() {
 			windows = windows[:1]

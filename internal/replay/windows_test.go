@@ -1,0 +1,88 @@
+package replay
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// ForWindows are the condensers that small windows are tried with, by name.
+func ForWindows() map[string]config.Condenser {
+	llm := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2}
+	return map[string]config.Condenser{
+		"llm": llm, "structured_summary": {Type: config.TypeStructuredSummary, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
+		"llm_attention":        {Type: config.TypeLLMAttention, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
+		"amortized_forgetting": {Type: config.TypeAmortizedForgetting, MaxTokens: 0.75, KeepFirst: 2},
+		"excerpts":             {Type: config.TypeExcerpts, MaxTokens: 0.75, KeepFirst: 2},
+		"conversation_window":  {Type: config.TypeConversationWindow},
+		"recent_events":        {Type: config.TypeRecentEvents, MaxEvents: 60, KeepFirst: 2},
+		"observation_masking":  {Type: config.TypeObservationMasking, AttentionWindow: 20},
+		"browser_output":       {Type: config.TypeBrowserOutput, AttentionWindow: 1},
+		"tool_output_trim":     {Type: config.TypeToolOutputTrim, MaxEventLength: 4000},
+		"lossless_trim":        {Type: config.TypeLosslessTrim},
+		"pipeline": {Type: config.TypePipeline, Condensers: []config.Condenser{
+			{Type: config.TypeLosslessTrim}, {Type: config.TypeToolOutputTrim, MaxEventLength: 4000}, {Type: config.TypeObservationMasking, AttentionWindow: 20}, llm,
+		}},
+	}
+}
+
+// TestRecordedSmallWindows plays recorded runs into windows that the proxy is not told of, under every condenser: what can be made to fit
+// is served. Each cell has the beginnings of two of the runs, in turns, of those whose system prompt leaves room for a conversation.
+func TestRecordedSmallWindows(t *testing.T) {
+	runs, n := recordedRuns(t), 0
+	all := ForWindows()
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, window := range []int{8 << 10, 16 << 10, 32 << 10} {
+		for _, name := range names {
+			for played := 0; played < 2; n++ {
+				if run := runs[n%len(runs)]; run.fits(window) {
+					playInto(t, all[name], run, window)
+					played++
+				}
+			}
+		}
+	}
+}
+
+// fits reports whether a window has room for a conversation: the system prompt, which is never shortened, takes less than three quarters.
+func (r Run) fits(window int) bool {
+	size := 0
+	for _, m := range r.Messages {
+		if who := role(m); who == "system" || who == "developer" {
+			size += len(m)
+		}
+	}
+	return size/4 < window*3/4
+}
+
+func playInto(t *testing.T, c config.Condenser, run Run, window int) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Condenser = c
+	stage, err := NewStage(*cfg, fakeupstream.Options{
+		Keep: 16, ContextWindow: window, IsSummary: func(r *fakeupstream.Request) bool { // the run's own model may be asked
+			return bytes.Contains(r.Messages[0], []byte("You keep the record"))
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Play(t.Context(), run, Options{
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours", Window: window,
+		Expect: Expectations{Summariser: Summariser, PerRequest: 4},
+	})
+	t.Logf("%s, %s at %d: %d steps, %d overflows, %d condensations", run.Name, nameOf(c), window, report.Steps, report.Overflows, report.Condensations)
+	if err != nil {
+		t.Errorf("%s, %s at %d: %v", run.Name, nameOf(c), window, err)
+	}
+	if err := stage.Close(); err != nil {
+		t.Error(err)
+	}
+}

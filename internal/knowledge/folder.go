@@ -3,7 +3,6 @@ package knowledge
 import (
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -36,9 +35,9 @@ func Open(path string, changed func(err error)) (*Folder, error) {
 
 // load watches the folder and those in it, and then reads them, so that no change is missed.
 func (f *Folder) load() error {
-	err := filepath.WalkDir(f.path, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
+	err := walk(f.path, func(path string, d fs.DirEntry) error {
+		if !d.IsDir() {
+			return nil
 		}
 		return f.watcher.Add(path)
 	})

@@ -32,10 +32,7 @@ const mostBytes = 1 << 20
 func read(folder string) (topics []Topic, err error) {
 	var problems []error
 	names := map[string]string{}
-	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
+	err = walk(folder, func(path string, d fs.DirEntry) error {
 		if d.IsDir() || !strings.EqualFold(filepath.Ext(path), ".md") || strings.EqualFold(d.Name(), "README.md") {
 			return nil
 		}
@@ -52,6 +49,24 @@ func read(folder string) (topics []Topic, err error) {
 		return nil
 	})
 	return topics, errors.Join(append(problems, err)...)
+}
+
+// walk visits what is in a folder, which may be a link to one. Folders that begin with two dots are left out: a volume that Kubernetes
+// mounts keeps its files in one, and has links to them.
+func walk(folder string, visit func(path string, d fs.DirEntry) error) error {
+	root, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".."):
+			return fs.SkipDir
+		}
+		return visit(path, d)
+	})
 }
 
 func readFile(path string) (Topic, error) {

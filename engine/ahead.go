@@ -78,7 +78,7 @@ func (t *Turn) apart(ctx context.Context, need condense.Need, work func(ctx cont
 
 // writeAhead makes a condensation and keeps it in the store.
 func (t *Turn) writeAhead(ctx context.Context, job condense.Job) error {
-	result, err := job.Run(ctx)
+	result, err := t.timed(ctx, job)
 	if err != nil {
 		return err
 	}

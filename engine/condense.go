@@ -142,6 +142,14 @@ const (
 	lockNever                 // it costs nothing, and is not logged yet
 )
 
+// timed runs a job, and says how long that took.
+func (t *Turn) timed(ctx context.Context, job condense.Job) (condense.Result, error) {
+	begun := t.engine.o.Now()
+	result, err := job.Run(ctx)
+	result.Condensation.Took = t.engine.o.Now().Sub(begun)
+	return result, err //nolint:wrapcheck // it is the condenser's
+}
+
 // runJob makes a condensation under its thread's lock, logs it and projects again. It reports whether another one may
 // follow.
 func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *Report) bool {
@@ -171,9 +179,7 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *
 		}
 		limited = held
 	}
-	begun := t.engine.o.Now()
-	result, err := job.Run(limited)
-	result.Condensation.Took = t.engine.o.Now().Sub(begun)
+	result, err := t.timed(limited, job)
 	if err != nil {
 		t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
 		return false

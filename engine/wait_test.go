@@ -35,6 +35,7 @@ func TestSummariesArePrepared(t *testing.T) {
 			<-summariser.asked
 		}
 	}
+	r.clock = r.clock.Add(3 * time.Second)
 	close(summariser.free)
 	early.work.Wait()
 	other := r.replica()
@@ -43,7 +44,7 @@ func TestSummariesArePrepared(t *testing.T) {
 	if len(report.Attempts) != 1 || report.Attempts[0].Made == nil || report.Attempts[0].Made.Provisional || len(summariser.asked) > 0 {
 		t.Fatalf("%+v, asked %d times more", report, len(summariser.asked))
 	}
-	if made := report.Attempts[0].Made; made.Before.Events != 23 || made.After.Events != 13 || made.Model != "cheap" {
+	if made := report.Attempts[0].Made; made.Before.Events != 23 || made.After.Events != 13 || made.Model != "cheap" || made.Calls != 1 || made.Prompt == "" || made.Took != 3*time.Second {
 		t.Errorf("%+v", made)
 	}
 	if !bytes.Contains(forwarded(due), []byte("the sea.")) {

@@ -274,7 +274,8 @@ func (r *request) compare(u *session.Usage) {
 	if r.asked.counts || !turn.Compared() {
 		return
 	}
-	known, usd := u != nil && price.Known() && !r.seen.record.Call.Doubted, 0.0
+	doubted := r.seen.record.Call.Doubted && r.passed.again == 0 // of several it is no measure of the prompt, but a sum to be paid
+	known, usd := u != nil && price.Known() && !doubted, 0.0
 	if known {
 		usd = price.Call(model.Usage(*u))
 	}

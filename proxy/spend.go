@@ -20,6 +20,7 @@ import (
 // purse is what a request has taken from budgets.
 type purse struct {
 	id       string // empty: nothing is reserved
+	unsure   bool   // the store did not say whether it is
 	accounts []allowance
 	prompt   int // tokens that were charged before the answer
 	room     int // tokens that are held for it
@@ -143,17 +144,18 @@ func (r *request) ration() {
 }
 
 // reserve charges the request's budgets for its prompt and holds what its answer may cost, so that whatever is under way, no more than
-// one request goes beyond a budget. Where the store does not answer, the request passes.
+// one request goes beyond a budget. Where the store does not answer, the request passes; what it may have held all the same is settled.
 func (r *request) reserve() error {
 	r.finish(session.Usage{}) // of what was sent before, in vain
-	p := purse{id: rand.Text(), accounts: r.spends(), prompt: max(len(r.body.bytes)/4, 1), room: unknownOutput}
-	if len(p.accounts) == 0 {
+	accounts := r.spends()
+	if len(accounts) == 0 {
 		return nil
 	}
+	p := purse{id: rand.Text(), accounts: accounts, prompt: max(len(r.body.bytes)/4, 1), room: unknownOutput}
 	if r.turn != nil {
 		r.orAsItCame(func() {
 			p.prompt = max(r.turn.Adjust(r.turn.Sent().Tokens), 1)
-			p.room = cmp.Or(r.turn.MostOutput(), unknownOutput)
+			p.room = min(cmp.Or(r.turn.MostOutput(), unknownOutput), mostCharged)
 		})
 	}
 	all := charges(p.accounts, func(a *allowance) session.Charge {
@@ -164,7 +166,7 @@ func (r *request) reserve() error {
 	switch {
 	case err != nil:
 		r.server.degraded.note("budget", err)
-		return nil
+		p.unsure = true
 	case got.Full:
 		return r.spent(p.accounts, all, got.Balances)
 	}
@@ -222,7 +224,7 @@ func (s *Server) settleBudgets(p purse, u session.Usage) {
 	err := s.o.Engine.Settle(s.ctx, p.id, charges(p.accounts, func(a *allowance) session.Charge {
 		return session.Charge{Amount: a.value(u) - a.value(session.Usage{Input: p.prompt})}
 	}))
-	if err != nil {
+	if err != nil && !p.unsure { // else it was noted
 		s.degraded.note("budget", err)
 	}
 }

@@ -1,0 +1,133 @@
+package proxy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// overheard is a store that keeps what it is charged and what it enters.
+type overheard struct {
+	session.Store
+	fails error // of Reserve, which is done all the same
+
+	mu      sync.Mutex
+	charges []session.Charge
+	entries []session.Entry
+}
+
+func (o *overheard) Reserve(ctx context.Context, id string, charges []session.Charge) (session.Reserved, error) {
+	o.mu.Lock()
+	o.charges = append(o.charges, charges...)
+	o.mu.Unlock()
+	got, err := o.Store.Reserve(ctx, id, charges)
+	return got, errors.Join(err, o.fails)
+}
+
+func (o *overheard) Enter(ctx context.Context, e session.Entry) error {
+	o.mu.Lock()
+	o.entries = append(o.entries, e)
+	o.mu.Unlock()
+	return o.Store.Enter(ctx, e)
+}
+
+// pricedRig has a model with a price, and a store that is overheard.
+func pricedRig(t *testing.T, o *overheard, up fakeupstream.Options, change func(*proxy.Tenant)) *rig {
+	return newRig(t, setup{
+		upstream: up, tenants: one(change), store: func(s session.Store) session.Store { o.Store = s; return o },
+		models: func(name string) proxy.ModelInfo {
+			return proxy.ModelInfo{Model: engine.Model{Name: name}, Price: model.Price{Input: 3, Output: 15}}
+		},
+	})
+}
+
+func inTokens(n int) limit.Budget { return limit.Budget{Tokens: n, Period: time.Hour} }
+
+// TestRoomOfAbsurdAnswers: however long an answer a client allows, the room that is held for it is a sum that may be added up.
+func TestRoomOfAbsurdAnswers(t *testing.T) {
+	var o overheard
+	r := pricedRig(t, &o, fakeupstream.Options{}, func(t *proxy.Tenant) {
+		t.Limits.Budget = limit.Budget{Tokens: 1e9, USD: 1e6, Period: time.Hour}
+	})
+	if resp, text := r.ask(strings.Replace(messages(say("user", "Hello.")), "{", `{"max_tokens":999999999999999999,`, 1)); resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", resp.StatusCode, text)
+	}
+	if len(o.charges) != 2 {
+		t.Fatalf("%d charges", len(o.charges))
+	}
+	for _, c := range o.charges {
+		if c.Room <= 0 || c.Room > 1<<40 {
+			t.Errorf("%s holds %d", c.Name, c.Room)
+		}
+	}
+}
+
+// TestUnsureReservation: what a store charged and held although it did not say so is settled with the answer.
+func TestUnsureReservation(t *testing.T) {
+	o := overheard{fails: session.ErrUnavailable}
+	r := pricedRig(t, &o, fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+		return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 100, Completion: 10}}
+	}}, func(t *proxy.Tenant) { t.Limits.Budget = inTokens(1e6) })
+	r.atEnd(`dewpoint_store_losses_total{op="budget"}`, 1)
+	if resp, text := r.ask(messages(say("user", "Hello."))); resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", resp.StatusCode, text)
+	}
+	account := o.charges[0]
+	want := session.Balance{Spent: 110}
+	for deadline := time.Now().Add(patience); ; {
+		got, err := o.Store.Reserve(t.Context(), "", []session.Charge{account})
+		must(t, err)
+		if got.Balances[0] == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the account has %+v, want %+v", got.Balances[0], want)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestHiddenCallsAreCompared: what a holdout compares has a price where upstream was asked several times for one answer.
+func TestHiddenCallsAreCompared(t *testing.T) {
+	for _, streams := range []bool{true, false} {
+		t.Run(fmt.Sprint(streams), func(t *testing.T) {
+			var o overheard
+			r := pricedRig(t, &o, fakeupstream.Options{Strict: true}, func(t *proxy.Tenant) {
+				t.Hidden, t.Holdout = engine.Hidden{Request: true}, 1e-12
+			})
+			a := &agent{rig: r, streams: streams, history: []string{say("system", "You run tools.")}}
+			a.up.Script(fakeupstream.Answer{Content: "I ask.", ToolCalls: []fakeupstream.ToolCall{call(asksFor, "a")}}, fakeupstream.Answer{Content: "Mended."})
+			got := a.step(say("user", "Mend the roof."))
+			want := int64(got.Usage.Prompt)*3000 + int64(got.Usage.Completion)*15_000
+			for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+				o.mu.Lock()
+				n, total := len(o.entries), session.Sums{}
+				for _, e := range o.entries {
+					total.Add(e.Sums)
+				}
+				o.mu.Unlock()
+				if n > 0 {
+					if len(a.steps()) != 2 || total != (session.Sums{Sessions: 1, Steps: 1, Nano: want}) {
+						t.Errorf("%d requests of upstream, entered %+v, want %d", len(a.steps()), total, want)
+					}
+					return
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("nothing was entered")
+				}
+			}
+		})
+	}
+}

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// TestCompactionKeepsSession: a client that gives no session key stays in its session behind a compaction, whoever made that.
+// TestCompactionKeepsSession: a client that gives no session key stays in its session behind a compaction, no matter who made it.
 func TestCompactionKeepsSession(t *testing.T) {
 	t.Parallel()
 	byPath := func(w *worker) string {

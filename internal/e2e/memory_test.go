@@ -26,7 +26,7 @@ func TestConformanceKit(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.TrimSpace(out)), &kept); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	t.Logf("the least that is kept of each type: %v", kept.Survival)
+	t.Logf("the smallest share kept of each type: %v", kept.Survival)
 	if kept.Survival["fact"] < 1 || len(kept.Survival) != 5 || kept.Updates != 64 || kept.Latest != kept.Updates || kept.After != kept.Updates || kept.Pairs != 24 || kept.Both != kept.Pairs {
 		t.Errorf("%+v", kept)
 	}

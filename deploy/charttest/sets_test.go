@@ -198,7 +198,7 @@ func redisClusterByTLS(t *testing.T, r rendered) {
 func tenants(t *testing.T, r rendered) {
 	c := loadConfig(t, r)
 	a, b := c.Tenants[0], c.Tenants[1]
-	if a.Name != "team-a" || a.APIKeys[0].Value.Reveal() != "dummy-secret-of-TEAM_A_KEY" || !a.Notify || a.Observe {
+	if a.Name != "team-a" || a.APIKeys[0].Value.Reveal() != "dummy-secret-of-TEAM_A_KEY" || !a.Notify || a.Observe != nil && *a.Observe {
 		t.Errorf("first tenant: %+v", a)
 	}
 	if a.Upstream.APIKey.Reveal() != "dummy-secret-of-TEAM_A_UPSTREAM_KEY" || c.Upstream.BaseURL != "https://llm.example/v1" {
@@ -207,7 +207,7 @@ func tenants(t *testing.T, r rendered) {
 	if p := a.Condenser; p.Type != "pipeline" || len(p.Condensers) != 3 || p.Condensers[2].MaxSize != 80 || p.Condensers[2].MinimumProgress != 0.2 {
 		t.Errorf("first tenant's condenser: %+v", p)
 	}
-	if b.Condenser.Type != "recent_events" || b.Condenser.MaxEvents != 50 || !b.Observe {
+	if b.Condenser.Type != "recent_events" || b.Condenser.MaxEvents != 50 || b.Observe == nil || !*b.Observe {
 		t.Errorf("second tenant: %+v", b)
 	}
 	if *c.Condenser.PerModel["gpt-4.1"].MaxTokens != 300000 || *c.Condenser.PerModel["gpt-4o*"].MaxTokens != 0.5 {

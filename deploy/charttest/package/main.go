@@ -40,7 +40,7 @@ func write(ctx context.Context, from, to string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("save archive: %w", err)
 	}
-	blob, err := os.ReadFile(archive)
+	blob, err := os.ReadFile(archive) //nolint:gosec // it was just written
 	if err != nil {
 		return "", fmt.Errorf("read archive: %w", err)
 	}

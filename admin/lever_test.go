@@ -207,7 +207,7 @@ func TestSessionsAreDeletedTogether(t *testing.T) {
 			if n := deleted("key=c"); n != 1 || !slices.Equal(keys(), []string{"", "a", "b"}) {
 				t.Errorf("%d by key, left are %q", n, keys())
 			}
-			if n := deleted("tenant=nobody&key=a"); n != 0 {
+			if n := deleted("tenant=other&key=a"); n != 0 {
 				t.Errorf("%d of another tenant", n)
 			}
 			if n := deleted("tenant=default"); n != 3 || len(keys()) != 0 {

@@ -56,8 +56,11 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	result := Result{Condensation: c, Failed: j.failed}
 	if err != nil && j.span != nil && ctx.Err() == nil && j.configured(j.in) && (j.due.Need.Hard || notThere(err)) {
 		result.Failed = fmt.Errorf("condense %s: %w", j.s.Name, err)
-		j.LLM, j.usage = j.own(j.in), session.Usage{} // the condensation's is that of the model it names
-		result.Condensation, err = j.watch(ctx)
+		before := j.spent()
+		j.LLM, j.usage = j.own(j.in), session.Usage{} // a summary's is that of the model it names
+		if result.Condensation, err = j.watch(ctx); err != nil {
+			j.usage = sum(before, j.usage) // excerpts name none, and have cost all of it
+		}
 	}
 	if err == nil {
 		return result, nil

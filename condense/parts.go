@@ -78,11 +78,7 @@ func (j *llmJob) call(ctx context.Context, r Request) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	j.usage = session.Usage{
-		Input:  j.usage.Input + reply.Usage.Input,
-		Cached: j.usage.Cached + reply.Usage.Cached,
-		Output: j.usage.Output + reply.Usage.Output,
-	}
+	j.usage = sum(j.usage, reply.Usage)
 	return reply, nil
 }
 
@@ -91,6 +87,10 @@ func (j *llmJob) spent() session.Usage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.usage
+}
+
+func sum(a, b session.Usage) session.Usage {
+	return session.Usage{Input: a.Input + b.Input, Cached: a.Cached + b.Cached, Output: a.Output + b.Output}
 }
 
 // made is how many calls there were so far.

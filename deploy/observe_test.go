@@ -69,6 +69,17 @@ func TestAlertsAreWhole(t *testing.T) {
 	}
 }
 
+// TestAlertsAreTested holds that unit tests, which promtool runs, say what makes each alert fire and what does not.
+func TestAlertsAreTested(t *testing.T) {
+	tests := string(read(t, "charttest/testdata/alerts.yaml"))
+	for _, r := range rules(t) {
+		fires, quiet := `{labels: '{alertname="`+r.Alert+`"}', value: 1}`, "alertname: "+r.Alert+", exp_alerts: []"
+		if !strings.Contains(tests, fires) || !strings.Contains(tests, quiet) {
+			t.Errorf("%s is not tested both to fire and to be quiet", r.Alert)
+		}
+	}
+}
+
 // TestOperationsExplainRowsAndAlerts holds that docs/operations.md speaks of each row of the dashboard and of each alert.
 func TestOperationsExplainRowsAndAlerts(t *testing.T) {
 	page := string(read(t, "../docs/operations.md"))

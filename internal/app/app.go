@@ -63,10 +63,11 @@ type ports struct {
 
 // telemetry is what is told of the service.
 type telemetry struct {
-	metrics *observe.Metrics
-	spans   *observe.Spans // nil: nothing is traced
-	traced  bool           // the environment may ask for traces
-	version string
+	metrics  *observe.Metrics
+	embedded func() (observe.StoreSize, bool) // nil: the store is another one
+	spans    *observe.Spans                   // nil: nothing is traced
+	traced   bool                             // the environment may ask for traces
+	version  string
 }
 
 // Part is something about the process that its configuration does not say.
@@ -112,6 +113,7 @@ func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error)
 	a.levers.store, a.levers.log = store, log
 	a.levers.begin()
 	a.calls = &calls{metrics: a.metrics, spans: a.spans, draw: drawFrom(backend, a.metrics)}
+	a.embedded = sizeOf(backend, int64(cfg.Store.MaxSize))
 	if err := a.buildServer(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
 		return nil, err
 	}
@@ -172,7 +174,7 @@ func (a *App) buildServer(store session.Store) error {
 	a.metrics.Gauges(observe.Gauges{
 		InFlight: a.server.InFlight, Limit: func() int64 { return forRequests.InFlight },
 		Degraded: a.server.Degraded, Cooling: a.server.Cooling, Held: a.server.Held,
-		Holdouts: a.holdouts,
+		Holdouts: a.holdouts, Embedded: a.embedded,
 	})
 	return nil
 }

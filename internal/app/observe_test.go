@@ -296,7 +296,7 @@ func TestMetricsOfTheApp(t *testing.T) {
 		`version="1.2.3"} 1`, "dewpoint_config_reload_success 0", `dewpoint_summariser_seconds_count{outcome="replied",tenant="default"} 1`,
 		`dewpoint_store_seconds_count{op="find"}`, `dewpoint_requests_total{code="",dialect="chat",model="gpt-4o",status="2xx",tenant="default"} 1`,
 		`dewpoint_spent_usd_total{kind="summariser",model="gpt-4o-mini",tenant="default"} `, "dewpoint_bytes_in_flight_limit 5.36870912e+08",
-		"dewpoint_store_degraded 0",
+		"dewpoint_store_degraded 0", "dewpoint_store_bytes ", "dewpoint_store_bytes_limit 4.294967296e+09", "dewpoint_store_file_bytes ",
 	} {
 		if !strings.Contains(page, part) {
 			t.Errorf("no %s in\n%s", part, page)

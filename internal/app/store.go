@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
@@ -34,6 +35,22 @@ func openStore(cfg *config.Config) (session.Backend, error) {
 		return nil, fmt.Errorf("open store.path: %w", err)
 	}
 	return store, nil
+}
+
+// sizeOf tells how large an embedded store is; nil for another one.
+func sizeOf(backend session.Backend, limit int64) func() (observe.StoreSize, bool) {
+	store, embedded := backend.(*boltstore.Store)
+	if !embedded {
+		return nil
+	}
+	return func() (observe.StoreSize, bool) {
+		size := observe.StoreSize{Limit: limit}
+		err := session.Recover(func() (err error) {
+			size.Records, size.File, err = store.Size()
+			return err
+		})
+		return size, err == nil
+	}
 }
 
 // CheckStore writes what is in an embedded store's file and what is damaged of it. A damaged one is renamed if renew says so.

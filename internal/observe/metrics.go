@@ -58,6 +58,14 @@ type Gauges struct {
 	Cooling         iter.Seq2[string, bool] // by tenant: its summariser is left alone
 	Held            iter.Seq2[string, proxy.Held]
 	Holdouts        iter.Seq2[string, holdout.Comparison] // by tenant that has one; nil: none
+	Embedded        func() (StoreSize, bool)              // false: not known; nil: the store is another one
+}
+
+// StoreSize is how large an embedded store is, in bytes.
+type StoreSize struct {
+	Records int64
+	Limit   int64 // of them; 0: none
+	File    int64
 }
 
 // Gauges registers them. It is called once.
@@ -73,6 +81,10 @@ func (m *Metrics) Gauges(g Gauges) {
 	byTenant(f, "bytes_held_most", "Request bytes held for the one of a tenant's clients that holds the most.", g.Held,
 		func(h proxy.Held) float64 { return float64(h.Most) })
 	f.holdouts(g.Holdouts)
+	f.embedded("store_bytes", "Bytes that the records of the embedded store take.", g.Embedded, func(s StoreSize) int64 { return s.Records })
+	f.embedded("store_bytes_limit", "Bytes that they may take: store.max_size. Not there if that is 0.", g.Embedded,
+		func(s StoreSize) int64 { return s.Limit })
+	f.embedded("store_file_bytes", "Bytes of the embedded store's file.", g.Embedded, func(s StoreSize) int64 { return s.File })
 	byTenant(f, "summariser_cooling", "1 while a tenant's summariser is left alone because it failed.", g.Cooling, number)
 }
 

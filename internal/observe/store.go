@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -22,6 +24,19 @@ func (m *Metrics) StoreCalls() session.Watch {
 			m.store.errors.WithLabelValues(op).Inc()
 		}
 	}
+}
+
+// embedded registers a gauge of the embedded store's size, which has no series where that is 0 or there is no such store.
+func (f *families) embedded(name, help string, read func() (StoreSize, bool), value func(StoreSize) int64) {
+	desc := prometheus.NewDesc(namespace+"_"+name, help, nil, nil)
+	f.add(name, prometheus.CollectorFunc(func(out chan<- prometheus.Metric) {
+		if read == nil {
+			return
+		}
+		if size, known := read(); known && value(size) > 0 {
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value(size)))
+		}
+	}), nil)
 }
 
 // failed tells a failure of the store from an answer, and from a caller who gave up.

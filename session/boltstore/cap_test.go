@@ -79,8 +79,12 @@ func TestCapTakesLeastRecentlySeen(t *testing.T) {
 			write(t, s, session.ThreadID(rune('e'+i)), 0)
 			whole(t, s)
 			want(t, living(t, s, "a", "b", "c", "d", "e", "f", "g", "h", "i"), left)
-			if n := total(t, s); n > limit {
+			n := total(t, s)
+			if n > limit {
 				t.Errorf("%d bytes are stored, and the cap is %d", n, limit)
+			}
+			if records, file, err := s.Size(); err != nil || records != n || file < n/pagesCost {
+				t.Errorf("it says that its records take %d bytes in a file of %d (%v), they take %d", records, file, err, n)
 			}
 		}
 		missing(t, second(s.Summary(ctx, c.ID)))

@@ -85,5 +85,15 @@ func (s *Store) sizes() (z sizes, err error) {
 	return z, err
 }
 
+// Size is how many bytes the records take, as MaxSize counts them, and how long the file is. What is queued comes on top.
+func (s *Store) Size() (records, file int64, err error) {
+	err = s.view(func(tx *bolt.Tx) error {
+		z, err := savedSizes(tx)
+		records, file = z.total(), tx.Size()
+		return err
+	})
+	return records, file, err
+}
+
 // full reports whether z is more than the store may hold.
 func (s *Store) full(z sizes) bool { return s.options.MaxSize > 0 && z.total() > s.options.MaxSize }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -120,7 +121,7 @@ func work(ctx context.Context, p plan, next <-chan replay.Run, count func([]byte
 	cfg := *config.Default()
 	cfg.Condenser = p.condenser
 	info, _ := cfg.ModelFor(replay.Model)
-	info.Price = model.Price{Input: 1, CachedInput: 0.1, CacheWrite: 1.25, Output: outputPrice} // what condenses by price goes by this
+	info.Price = cmp.Or(p.price, model.Price{Input: 1, CachedInput: 0.1, CacheWrite: 1.25, Output: outputPrice}) // what condenses by price goes by this
 	cfg.Models = map[string]model.Info{replay.Model: info}
 	stage, err := replay.NewStage(cfg, fakeupstream.Options{Keep: kept, CountTokens: count})
 	if err != nil {

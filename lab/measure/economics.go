@@ -13,9 +13,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// measureEconomics reckons what runs cost under rules that condense by price or by size, next to the least that they could cost, and
-// writes the table to out or into a document. Recorded runs are taken along where they are named.
-func measureEconomics(_ context.Context, args []string, out io.Writer) error {
+// measureEconomics reckons what runs cost under rules that condense by price or by size, next to the least that they could cost, compares
+// the reckoning with what the proxy does, and writes both tables to out or into a document. Recorded runs are taken along where they are named.
+func measureEconomics(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("economics", flag.ContinueOnError)
 	doc := fs.String("doc", "", "document to put the table into")
 	seed := fs.Uint64("seed", 1, "of the runs that are made up")
@@ -23,13 +23,13 @@ func measureEconomics(_ context.Context, args []string, out io.Writer) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
+	count, err := newCounter()
+	if err != nil {
+		return err
+	}
 	groups := synthetic(*seed, *each)
 	if fs.NArg() > 0 {
 		recorded, err := runs(fs)
-		if err != nil {
-			return err
-		}
-		count, err := newCounter()
 		if err != nil {
 			return err
 		}
@@ -42,6 +42,11 @@ func measureEconomics(_ context.Context, args []string, out io.Writer) error {
 	}
 	var table bytes.Buffer
 	writeEconomics(&table, reckon(groups))
+	compared, err := compare(ctx, longRun(agreedSteps), count, priceSets())
+	if err != nil {
+		return err
+	}
+	writeCompared(&table, compared)
 	return publish(out, *doc, table.String())
 }
 
@@ -70,13 +75,15 @@ const (
 	targetTokens = 24_000
 	largestStep  = 30_000
 	idleShare    = 0.03 // of steps that come after the cache has gone cold
+	resultShare  = 0.8  // of a step that tools returned
 )
 
 // sizes is a run as its provider bills it: what each step adds, and whether the cache has gone cold before it.
 type sizes struct {
-	fixed int
-	steps []int
-	cold  []bool
+	fixed   int
+	steps   []int
+	results []int // of a step, what tools returned
+	cold    []bool
 }
 
 type group struct {
@@ -92,7 +99,9 @@ func synthetic(seed uint64, each int) (groups []group) {
 		for range each {
 			r := sizes{fixed: fixedTokens}
 			for i := range length {
-				r.steps = append(r.steps, min(int(math.Exp(6.2+1.1*random.NormFloat64())), largestStep))
+				step := min(int(math.Exp(6.2+1.1*random.NormFloat64())), largestStep)
+				r.steps = append(r.steps, step)
+				r.results = append(r.results, int(resultShare*float64(step)))
 				r.cold = append(r.cold, i > 0 && random.Float64() < idleShare)
 			}
 			g.runs = append(g.runs, r)
@@ -105,13 +114,17 @@ func synthetic(seed uint64, each int) (groups []group) {
 // sized is a recorded run. When its cache went cold was not recorded: that is made up.
 func sized(run replay.Run, count func([]byte) int, random *rand.Rand) sizes {
 	r := sizes{fixed: fixedTokens}
-	added := 0
+	added, results := 0, 0
 	for i, m := range run.Messages {
-		added += count(m)
+		n := count(m)
+		added += n
+		if roleOf(m) == "tool" {
+			results += n
+		}
 		if roleOf(m) == "assistant" || i == len(run.Messages)-1 {
-			r.steps = append(r.steps, added)
+			r.steps, r.results = append(r.steps, added), append(r.results, results)
 			r.cold = append(r.cold, len(r.cold) > 0 && random.Float64() < idleShare)
-			added = 0
+			added, results = 0, 0
 		}
 	}
 	return r
@@ -122,42 +135,93 @@ func (r *sizes) moment(i, before int) condense.Moment {
 	return condense.Moment{Head: r.fixed, Before: before, Total: before + r.steps[i], Cold: r.cold[i]}
 }
 
-// rule decides at each step whether to condense, knowing nothing of what follows.
+// rule says what a run costs, and the most that one of its condensations cost above none. It knows nothing of the steps that follow.
 type rule struct {
-	name   string
-	target int // tokens of a request after it
-	due    func(e condense.Economics, rent float64, m condense.Moment) bool
+	name string
+	cost func(r *sizes, e condense.Economics) (total, dearest float64)
 }
 
 func rules() []rule {
-	never := func(condense.Economics, float64, condense.Moment) bool { return false }
-	above := func(limit int) func(condense.Economics, float64, condense.Moment) bool {
-		return func(_ condense.Economics, _ float64, m condense.Moment) bool { return m.Total > limit }
-	}
 	return []rule{
-		{"none", targetTokens, never},
-		{"above 40,000", targetTokens, above(40_000)},
-		{"above 80,000", 40_000, above(80_000)},
-		{"above 160,000", 80_000, above(160_000)},
-		{economics, targetTokens, func(e condense.Economics, rent float64, m condense.Moment) bool { return e.Due(rent, m, 1) }},
+		{"none", rolling(targetTokens, never)},
+		{"above 40,000", rolling(targetTokens, above(40_000))},
+		{"above 80,000", rolling(40_000, above(80_000))},
+		{"above 160,000", rolling(80_000, above(160_000))},
+		{masking, (*sizes).masked},
+		{economics, rolling(targetTokens, byPrice)},
 	}
 }
 
-const economics = "economics"
+const (
+	economics = "economics"
+	masking   = "masking"
+)
 
-// cost is what a run costs under a rule, and the most that one condensation cost more than none would have.
-func (x rule) cost(r *sizes, e condense.Economics) (total, dearest float64) {
-	e.Target = x.target
-	context, rent := r.fixed, 0.0
-	for i := range r.steps {
+// due reports whether a request is condensed.
+type due func(e condense.Economics, rent float64, m condense.Moment) bool
+
+func never(condense.Economics, float64, condense.Moment) bool { return false }
+
+func above(limit int) due {
+	return func(_ condense.Economics, _ float64, m condense.Moment) bool { return m.Total > limit }
+}
+
+func byPrice(e condense.Economics, rent float64, m condense.Moment) bool { return e.Due(rent, m, 1) }
+
+// rolling condenses down to a target whenever it is due.
+func rolling(target int, due due) func(*sizes, condense.Economics) (total, dearest float64) {
+	return func(r *sizes, e condense.Economics) (total, dearest float64) {
+		e.Target = target
+		context, rent := r.fixed, 0.0
+		for i := range r.steps {
+			m := r.moment(i, context)
+			if due(e, rent, m) {
+				total, dearest, context, rent = total+e.Condensed(m), max(dearest, e.Extra(m)), e.Target, 0
+				continue
+			}
+			total, context, rent = total+e.Plain(m), m.Total, rent+e.Rent(m.Total)
+		}
+		return total, dearest
+	}
+}
+
+// As observation_masking comes: it shows the newest results, and moves the boundary by several steps at once. A step is a call and its result.
+const (
+	shownSteps  = 50
+	strideSteps = 5
+	stubTokens  = 20
+)
+
+// masked is what a run costs whose old results are masked.
+func (r *sizes) masked(e condense.Economics) (total, dearest float64) {
+	e.In, e.Out = 0, 0
+	context, hidden := r.fixed, 0 // tokens of the request before, and steps whose result it did not show
+	for i, step := range r.steps {
 		m := r.moment(i, context)
-		if x.due(e, rent, m) {
-			total, dearest, context, rent = total+e.Condensed(m), max(dearest, e.Extra(m)), e.Target, 0
+		upTo := max(i+1-shownSteps, 0) / strideSteps * strideSteps
+		if upTo == hidden {
+			total, context = total+e.Plain(m), m.Total
 			continue
 		}
-		total, context, rent = total+e.Plain(m), m.Total, rent+e.Rent(m.Total)
+		m.Head = r.upTo(hidden, hidden) // what is still as it was
+		for context += step; hidden < upTo; hidden++ {
+			context -= max(r.results[hidden]-stubTokens, 0)
+		}
+		e.Target = context
+		total, dearest = total+e.Condensed(m), max(dearest, e.Extra(m))
 	}
 	return total, dearest
+}
+
+// upTo is the tokens up to a step, with so many steps masked.
+func (r *sizes) upTo(step, hidden int) int {
+	total := r.fixed
+	for i, tokens := range r.steps[:step] {
+		if total += tokens; i < hidden {
+			total -= max(r.results[i]-stubTokens, 0)
+		}
+	}
+	return total
 }
 
 // least is what a run costs at least, by dynamic programming over the steps at which it is condensed: for who knows all that follows.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 // plan is a row of the cost table: a condenser and how it is set.
 type plan struct {
 	name      string
 	condenser config.Condenser
+	price     model.Price // of the requests' model
 }
 
 // plans lists the rows, the one without condensing first. A new condenser or pipeline is a new row.
@@ -21,17 +23,17 @@ func plans(maxTokens float64) []plan {
 	excerpts := like(shipped, config.TypeExcerpts)
 	trim, lossless := config.NewCondenser(config.TypeToolOutputTrim), config.NewCondenser(config.TypeLosslessTrim)
 	return []plan{
-		{"no condensing", config.NewCondenser(config.TypeNoop)},
-		{"default, as shipped", shipped},
-		{"excerpts, when the default would", excerpts},
-		{"tool_output_trim, then the default", pipeline(trim, shipped)},
-		{"tool_output_trim, then excerpts, when the default would", pipeline(trim, excerpts)},
-		{"lossless_trim, then excerpts, when the default would", pipeline(lossless, excerpts)},
-		{"recent_events", config.NewCondenser(config.TypeRecentEvents)},
-		{"tool_output_trim", trim},
-		{"lossless_trim", config.NewCondenser(config.TypeLosslessTrim)},
-		{"excerpts", rolling(config.TypeExcerpts)},
-		{"llm", rolling(config.TypeLLM)},
+		{name: "no condensing", condenser: config.NewCondenser(config.TypeNoop)},
+		{name: "default, as shipped", condenser: shipped},
+		{name: "excerpts, when the default would", condenser: excerpts},
+		{name: "tool_output_trim, then the default", condenser: pipeline(trim, shipped)},
+		{name: "tool_output_trim, then excerpts, when the default would", condenser: pipeline(trim, excerpts)},
+		{name: "lossless_trim, then excerpts, when the default would", condenser: pipeline(lossless, excerpts)},
+		{name: "recent_events", condenser: config.NewCondenser(config.TypeRecentEvents)},
+		{name: "tool_output_trim", condenser: trim},
+		{name: "lossless_trim", condenser: config.NewCondenser(config.TypeLosslessTrim)},
+		{name: "excerpts", condenser: rolling(config.TypeExcerpts)},
+		{name: "llm", condenser: rolling(config.TypeLLM)},
 	}
 }
 

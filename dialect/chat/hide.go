@@ -13,26 +13,16 @@ import (
 
 var _ dialect.Hider = (*Dialect)(nil)
 
-// Hides reports whether the client sends tools and wants one choice.
+// Hides reports whether the client sends tools, the model may choose, and the client wants one choice.
 func (d *Dialect) Hides(r *dialect.Request) bool {
-	body := rawjson.ValueOf(r.Outside())
-	if n := split.Member(body, "n"); n.Kind == rawjson.Number && string(n.Raw) != "1" {
-		return false
-	}
-	return split.HasElements(split.Member(body, "tools"))
+	outside := r.Outside()
+	n := split.Member(rawjson.ValueOf(outside), "n")
+	return (n.Kind != rawjson.Number || string(n.Raw) == "1") && assemble.Takes(outside)
 }
 
 // Offer adds functions to a request's tools.
 func (d *Dialect) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
-	outside := r.Outside()
-	list := split.Member(rawjson.ValueOf(outside), "tools")
-	var text []byte
-	for _, t := range tools {
-		text = rawjson.AppendQuote(append(text, `,{"type":"function","function":{"name":`...), t.Name)
-		text = rawjson.AppendQuote(append(text, `,"description":`...), t.Description)
-		text = append(append(append(text, `,"parameters":`...), t.Parameters...), "}}"...)
-	}
-	return r.Splice(split.EndOf(outside, list)-1, text)
+	return assemble.Form{Before: `{"type":"function","function":{`, Parameters: "parameters", After: "}}"}.Offer(r, tools)
 }
 
 // Result writes the result of a call.
@@ -43,13 +33,7 @@ func (d *Dialect) Result(call session.Call, text string) []byte {
 
 // Strain begins to take calls of hidden tools out of answers.
 func (d *Dialect) Strain(streamed bool, hidden func(tool string) bool) dialect.Strainer {
-	s := &strainer{hidden: hidden}
-	if !streamed {
-		return &wholeStrainer{strainer: s}
-	}
-	t := &streamStrainer{strainer: s}
-	t.lines = split.Lines{Take: t.take, Pass: func(line []byte) { t.give(line) }}
-	return t
+	return assemble.Strain(streamed, &strainer{hidden: hidden})
 }
 
 // strainer is what is known of the answers so far.
@@ -58,18 +42,30 @@ type strainer struct {
 	text   string // what the client has got of the answers before this one
 	used   []byte // what they have used
 
-	message assemble.Piece // of this answer
-	usage   []byte
-	finish  string
-	calls   int // for the client to answer
+	answers     int           // before this one
+	id, created rawjson.Value // of the first chunk
+	heard
 }
 
-// next begins another answer.
-func (s *strainer) next() {
+// heard is what is known of one answer.
+type heard struct {
+	message assemble.Piece
+	usage   []byte
+	finish  string
+	ended   bool
+
+	calls     int // of a stream, for the client to answer
+	indexes   map[string]int
+	concealed map[string]bool // calls, by what names them in chunks
+	last      map[string]string
+}
+
+// Next begins another answer.
+func (s *strainer) Next() {
 	assemble.Settle(s.message)
 	text, _ := s.message["content"].(string)
 	s.text, s.used = s.text+text, split.Sum(s.used, s.usage)
-	s.message, s.usage, s.finish, s.calls = nil, nil, "", 0
+	s.answers, s.heard = s.answers+1, heard{}
 }
 
 // called gives the calls of the message.
@@ -86,9 +82,9 @@ func (s *strainer) conceals(call any) bool {
 	return name != "" && s.hidden(name)
 }
 
-// said is what the model said, as it goes back to upstream.
-func (s *strainer) said(ended bool) (said dialect.Said) {
-	said.Whole = ended && s.finish != "length" && s.finish != "content_filter"
+// Said is what the model said, as it goes back to upstream.
+func (s *strainer) Said() (said dialect.Said) {
+	said.Whole = (s.ended || s.finish != "") && s.finish != "length" && s.finish != "content_filter"
 	if s.message == nil {
 		return said
 	}
@@ -147,49 +143,31 @@ func ending(reason string) string {
 	return reason
 }
 
-// wholeStrainer reads answers that are not streamed.
-type wholeStrainer struct {
-	*strainer
-	body []byte
-}
-
-func (s *wholeStrainer) Write(p []byte) []byte {
-	s.body = append(s.body, p...)
-	return nil
-}
-
-func (s *wholeStrainer) Close() dialect.Said {
-	if !sound(s.body) {
-		return dialect.Said{}
-	}
-	c := s.choice()
-	s.message, s.finish = assemble.Decode(c.message.Raw), c.finish.Text()
-	if usage := split.Member(rawjson.ValueOf(s.body), "usage"); usage.Kind == rawjson.Object {
+// Whole takes an answer that is not streamed.
+func (s *strainer) Whole(body []byte) {
+	c := firstChoice(body)
+	s.message, s.finish, s.ended = assemble.Decode(c.message.Raw), c.finish.Text(), true
+	if usage := split.Member(rawjson.ValueOf(body), "usage"); usage.Kind == rawjson.Object {
 		s.usage = bytes.Clone(usage.Raw)
 	}
-	return s.said(true)
 }
 
-func (s *wholeStrainer) choice() (c choice) {
-	for element := range rawjson.Elements(split.Member(rawjson.ValueOf(s.body), "choices").Raw) {
+func firstChoice(body []byte) (c choice) {
+	for element := range rawjson.Elements(split.Member(rawjson.ValueOf(body), "choices").Raw) {
 		split.Fill(&c, element.Raw)
 		return c
 	}
 	return c
 }
 
-func (s *wholeStrainer) Next() {
-	s.next()
-	s.body = nil
-}
-
-func (s *wholeStrainer) Finish() []byte {
+// Rest is an answer that is not streamed, as the client gets it.
+func (s *strainer) Rest(body []byte) []byte {
 	calls := s.called()
 	own := slices.DeleteFunc(slices.Clone(calls), s.conceals)
 	if s.message == nil || s.text == "" && len(s.used) == 0 && len(own) == len(calls) {
-		return s.body
+		return body
 	}
-	c := s.choice()
+	c := firstChoice(body)
 	message, finish := c.message.Raw, s.finish
 	if len(own) < len(calls) {
 		message = split.WithoutMember(message, "tool_calls")
@@ -202,11 +180,10 @@ func (s *wholeStrainer) Finish() []byte {
 	if text, plain := s.message["content"].(string); s.text != "" && (plain || s.message["content"] == nil) {
 		message = split.WithMember(message, "content", rawjson.AppendQuote(nil, s.text+text))
 	}
-	body := s.body
 	if len(s.usage) > 0 {
 		body = split.WithMember(body, "usage", split.Sum(s.used, s.usage))
 	}
-	for element := range rawjson.Elements(split.Member(rawjson.ValueOf(s.body), "choices").Raw) {
+	for element := range rawjson.Elements(split.Member(rawjson.ValueOf(body), "choices").Raw) {
 		with := split.WithMember(element.Raw, "message", message)
 		with = split.WithMember(with, "finish_reason", rawjson.AppendQuote(nil, finish))
 		return split.WithMember(body, "choices", slices.Concat([]byte{'['}, with, []byte{']'}))
@@ -214,83 +191,19 @@ func (s *wholeStrainer) Finish() []byte {
 	return body
 }
 
-// streamStrainer reads answers as they come.
-type streamStrainer struct {
-	*strainer
-	lines split.Lines
-	out   []byte
-	held  []byte // the end of an answer that may not be the last one
-	holds bool
-	ended bool
-
-	answers     int           // before this one
-	id, created rawjson.Value // of the first chunk
-	indexes     map[string]int
-	concealed   map[string]bool // calls, by what names them in chunks
-	last        map[string]string
-}
-
-func (s *streamStrainer) Write(p []byte) []byte {
-	s.out = nil
-	s.lines.Write(p)
-	return s.out
-}
-
-func (s *streamStrainer) Close() dialect.Said {
-	s.out = nil
-	s.lines.Close()
-	return s.said(s.ended || s.finish != "")
-}
-
-func (s *streamStrainer) Next() {
-	s.next()
-	s.answers++
-	s.held, s.holds, s.ended = nil, false, false
-	s.indexes, s.concealed, s.last = nil, nil, nil
-}
-
-func (s *streamStrainer) Finish() []byte { return append(s.out, s.held...) }
-
-// give hands text on, or holds it back.
-func (s *streamStrainer) give(text []byte) {
-	if s.holds {
-		s.held = append(s.held, text...)
-	} else {
-		s.out = append(s.out, text...)
-	}
-}
-
 // alone reports whether all calls are of hidden tools, and there are some.
-func (s *streamStrainer) alone() bool {
+func (s *strainer) alone() bool {
 	return s.calls == 0 && len(s.concealed) > 0 && s.finish != "length" && s.finish != "content_filter"
 }
 
-// take reads a line of data, and hands on what the client gets of it.
-func (s *streamStrainer) take(data, lines []byte) bool {
+// Event takes a chunk.
+func (s *strainer) Event(data []byte) assemble.Passing {
 	if string(data) == done {
-		s.ended = true
-		s.holds = s.holds || s.alone()
-		s.give(lines)
-		return true
+		if s.ended = true; s.alone() {
+			return assemble.Passing{End: data}
+		}
+		return assemble.Passing{Text: data}
 	}
-	if !sound(data) {
-		s.give(lines)
-		return true
-	}
-	text := s.chunk(data)
-	switch {
-	case text == nil:
-		return false
-	case len(text) == len(data) && &text[0] == &data[0]:
-		s.give(lines)
-	default:
-		s.give(slices.Concat([]byte("data: "), text, []byte{'\n'}))
-	}
-	return true
-}
-
-// chunk gives what the client gets of a chunk, nil for nothing.
-func (s *streamStrainer) chunk(data []byte) []byte {
 	all := rawjson.ValueOf(data)
 	out := data
 	if s.answers == 0 && s.id.Kind == 0 {
@@ -312,20 +225,18 @@ func (s *streamStrainer) chunk(data []byte) []byte {
 			continue
 		}
 		with, end := s.choose(element.Raw, &c)
-		if with == nil && end == nil && usage.Kind != rawjson.Object {
-			return nil
-		}
-		if end != nil {
-			if with != nil {
-				s.give(slices.Concat([]byte("data: "), withChoice(out, with), []byte("\n\n")))
-			}
-			s.holds, with = true, end
-		}
-		if len(with) == 0 || &with[0] != &element.Raw[0] {
+		switch {
+		case end != nil && with != nil:
+			return assemble.Passing{Text: withChoice(out, with), End: withChoice(out, end)}
+		case end != nil:
+			return assemble.Passing{End: withChoice(out, end)}
+		case with == nil && usage.Kind != rawjson.Object:
+			return assemble.Passing{}
+		case len(with) == 0 || &with[0] != &element.Raw[0]:
 			out = withChoice(out, with)
 		}
 	}
-	return out
+	return assemble.Passing{Text: out}
 }
 
 // withChoice gives a chunk with another choice, or none.
@@ -349,7 +260,7 @@ func renamed(chunk []byte, name string, v rawjson.Value) []byte {
 
 // choose gives what the client gets of a choice, nil for nothing. Where it ends an answer that calls hidden tools alone, its end comes
 // apart, to be held back with all that follows.
-func (s *streamStrainer) choose(raw []byte, c *choice) (now, end []byte) {
+func (s *strainer) choose(raw []byte, c *choice) (now, end []byte) {
 	delta := c.delta
 	if piece := assemble.Decode(delta.Raw); piece != nil {
 		if s.message == nil {
@@ -386,7 +297,7 @@ func (s *streamStrainer) choose(raw []byte, c *choice) (now, end []byte) {
 }
 
 // strain takes hidden calls out of a delta, and numbers those that stay.
-func (s *streamStrainer) strain(delta rawjson.Value) []byte {
+func (s *strainer) strain(delta rawjson.Value) []byte {
 	list := split.Member(delta, "tool_calls")
 	if list.Kind != rawjson.Array {
 		return delta.Raw
@@ -420,7 +331,7 @@ func (s *streamStrainer) strain(delta rawjson.Value) []byte {
 
 // number is the place of a call among those that the client sees, and whether it is hidden. A piece with another id at the same index
 // begins another call, since some servers give each the index 0.
-func (s *streamStrainer) number(c *callPiece, position int) (number int, hides bool) {
+func (s *strainer) number(c *callPiece, position int) (number int, hides bool) {
 	if s.indexes == nil {
 		s.indexes, s.concealed, s.last = map[string]int{}, map[string]bool{}, map[string]string{}
 	}

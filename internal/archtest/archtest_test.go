@@ -45,7 +45,7 @@ var house = map[string][]string{
 	"internal/served":        {},
 	"dialect":                {"session", "internal/rawjson"},
 	"dialect/split":          {"session", "dialect", "internal/rawjson"},
-	"dialect/assemble":       {},
+	"dialect/assemble":       {"dialect", "dialect/split", "session", "internal/rawjson"},
 	"dialect/chat":           {"internal/agents", "session", "dialect", "dialect/assemble", "dialect/split", "internal/rawjson"},
 	"dialect/messages":       {"session", "dialect", "dialect/assemble", "dialect/split", "internal/rawjson"},
 	"dialect/responses":      {"session", "dialect", "dialect/split", "internal/agents", "internal/rawjson"},

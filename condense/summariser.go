@@ -26,6 +26,15 @@ type Request struct {
 	Format    *Schema // the form of the reply's text; nil: any
 }
 
+// Size is how long the prompt is, in bytes.
+func (r *Request) Size() int {
+	n := len(r.System) + len(r.User)
+	for _, event := range r.Events {
+		n += len(event)
+	}
+	return n
+}
+
 // Schema is a function that a model calls with arguments of a JSON schema, or a form of its text.
 type Schema struct {
 	Name        string

@@ -132,14 +132,15 @@ func (v *validator) knowledge(key string, k Knowledge) {
 	v.when(k.MaxTokens > 0 && k.Folder == "", key+".folder", "is missing while max_tokens is set: name the folder, or remove max_tokens")
 }
 
-// Bounds of Budget.Period.
+// Bounds of budgets. Millionths of so many dollars are exact in Redis, too.
 const (
 	minPeriod = time.Minute
 	maxPeriod = 366 * 24 * time.Hour
+	maxUSD    = 1e9
 )
 
 func (v *validator) budget(key string, b limit.Budget) {
-	v.when(b.USD < 0, key+".usd", "is negative: write an amount, or 0 for no budget in dollars")
+	v.when(!(b.USD >= 0 && b.USD <= maxUSD), key+".usd", "is not an amount from 0 to %.0f: write one, or 0 for no budget in dollars", maxUSD)
 	v.when(b.Tokens < 0, key+".tokens", "is negative: write a number, or 0 for no budget in tokens")
 	if b.Then != "" {
 		v.oneOf(key+".then", b.Then, limit.Refuse, limit.Condense)

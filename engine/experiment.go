@@ -57,12 +57,20 @@ func (t *Turn) addTo(ctx context.Context, sums session.Sums, usd float64, known 
 	return nil
 }
 
-// billed has the calls that a condensation makes added to what the session cost. What is lost is no harm.
+// billed has the calls that a condensation makes told of, and added to what the session cost. What is lost of that is no harm.
 func (t *Turn) billed(ctx context.Context) context.Context {
-	if t.entry == nil {
+	compared, spent, id := t.entry != nil, t.in.Spent, t.place.Thread.Session
+	if !compared && spent == nil {
 		return ctx
 	}
-	return limit.WithBill(ctx, func(ctx context.Context, usd float64, known bool) { _ = t.addTo(ctx, session.Sums{}, usd, known) })
+	return limit.WithBill(ctx, func(ctx context.Context, c limit.Call) {
+		if compared && !c.Guessed {
+			_ = t.addTo(ctx, session.Sums{}, c.USD, c.Known)
+		}
+		if spent != nil {
+			spent(id, c)
+		}
+	})
 }
 
 // Experiment is what the sessions of a tenant came to where that share of them is held out.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -31,17 +32,26 @@ func (e *Engine) ledger(ctx context.Context, do func(context.Context, session.Le
 	return do(ctx, store)
 }
 
-// LimitTo has the history condensed above so many tokens.
+// LimitTo has the history condensed above so many tokens, unless its session is one that others are compared with.
 func (t *Turn) LimitTo(tokens int) {
+	if t.entry != nil && t.entry.Seat.Arm == session.HeldOut {
+		return
+	}
 	if t.in.Limit == 0 || tokens < t.in.Limit {
 		t.in.Limit = tokens
 	}
 }
 
-// MostOutput is how many tokens the answer may have: what the client allows, or else the model. 0: not known.
+// MostOutput is how many tokens the answer may have: what the client allows, but no more than the model gives, or has room for where that
+// is not known. 0: not known.
 func (t *Turn) MostOutput() int {
-	if asked := t.in.Split.MaxOutput; asked > 0 {
+	most := cmp.Or(t.model.MaxOutput, t.model.Window)
+	switch asked := t.in.Split.MaxOutput; {
+	case asked <= 0:
+		return t.model.MaxOutput
+	case most > 0:
+		return min(asked, most)
+	default:
 		return asked
 	}
-	return t.model.MaxOutput
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -29,6 +30,9 @@ type Input struct {
 	// Condensing is told when a condensation begins: the context that it returns is for what the condensation calls, and the
 	// function is called at its end, with what was made. It may be nil.
 	Condensing func(context.Context, condense.Need) (context.Context, func([]Condensed))
+
+	// Spent is told of each call that condensing a session makes, whatever comes of it. It may be nil.
+	Spent func(session.SessionID, limit.Call)
 
 	// Late is told, in a goroutine of its own, what came of a condensation that the request did not wait for. It may be nil.
 	Late func(Report)

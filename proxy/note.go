@@ -180,7 +180,6 @@ func (n noted) attempt(a *engine.Attempt) {
 		outcome = OutcomeFailed
 		o.Log.Warn("not condensed", n.fields(a, a.Err)...)
 	}
-	n.spend(a.Session, a.Made)
 	ended := n.condensation(a.Reason, outcome)
 	ended.Redeems = a.Redeems
 	o.Observer.Condensed(ended)

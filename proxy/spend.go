@@ -247,9 +247,10 @@ func (p *purse) used(status int, answer dialect.Answer) session.Usage {
 	return session.Usage{Input: p.prompt, Output: n / 4}
 }
 
-// spend charges budgets for a summary, full or not: it is made.
-func (n noted) spend(id session.SessionID, c *session.Condensation) {
-	if c == nil || c.Usage == (session.Usage{}) {
+// spend charges budgets for a call of a summariser, full or not: it was made.
+func (n noted) spend(id session.SessionID, c limit.Call) {
+	used := session.Usage{Input: c.Input, Cached: c.Cached, Output: c.Output}
+	if used == (session.Usage{}) {
 		return
 	}
 	s, p := n.server, purse{id: rand.Text()}
@@ -265,6 +266,6 @@ func (n noted) spend(id session.SessionID, c *session.Condensation) {
 			s.degraded.note("budget", err)
 			return
 		}
-		s.settleBudgets(p, c.Usage)
+		s.settleBudgets(p, used)
 	})
 }

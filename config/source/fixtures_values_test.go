@@ -47,8 +47,12 @@ func badValues() []badFixture {
 			`condenser.condensers[4].max_event_length: is not positive: write a number of at least 1 (line 8)`,
 			`condenser.condensers[5].type: is missing: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim, lossless_trim (line 9)`,
 		}},
+		{"bad.budget-endless.yaml", []string{
+			`limits.tenant.session_budget.usd: is not a finite number: write it as 0.75 (line 4)`,
+			`limits.tenant.budget.usd: is not an amount from 0 to 1000000000: write one, or 0 for no budget in dollars (line 3)`,
+		}},
 		{"bad.budget.yaml", []string{
-			`limits.tenant.budget.usd: is negative: write an amount, or 0 for no budget in dollars (line 3)`,
+			`limits.tenant.budget.usd: is not an amount from 0 to 1000000000: write one, or 0 for no budget in dollars (line 3)`,
 			`limits.tenant.budget.period: is of a budget that has neither usd nor tokens: set one, or remove it (line 3)`,
 			`limits.tenant.session_budget.then: is not one of refuse, condense: use one of them (line 4)`,
 			`limits.tenant.session_budget.period: is not between 1m and 8784h: say for how long the budget is, as 24h (line 4)`,

@@ -79,11 +79,7 @@ func cost(r condense.Request, reply condense.Reply) int {
 	if n := max(reply.Usage.Input, 0) + max(reply.Usage.Output, 0); n > 0 {
 		return n
 	}
-	n := len(r.System) + len(r.User) + len(reply.Text)
-	for _, event := range r.Events {
-		n += len(event)
-	}
-	return n / 4
+	return (r.Size() + len(reply.Text)) / 4
 }
 
 // operatorsKeys are the keys by which a tenant's summaries may be paid that are not its clients' own.

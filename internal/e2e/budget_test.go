@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -187,4 +188,40 @@ func TestBudgetWithoutStore(t *testing.T) {
 	if !strings.Contains(strings.Join(p.metrics(), "\n"), `dewpoint_store_losses_total{op="budget"} 1`) {
 		t.Error("a request that no budget was asked for is not counted")
 	}
+}
+
+// TestBudgetsCountSummariesInVain: what a summariser charges for answers that are no summary is spent of the tenant's budget.
+func TestBudgetsCountSummariesInVain(t *testing.T) {
+	s := newSetting(t, fakeupstream.Options{
+		Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+			return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 1, Completion: 1}}
+		},
+		IsSummary: func(r *fakeupstream.Request) bool { return strings.Contains(r.Text(), "You keep the record of") },
+		Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+			return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 90_000, Completion: 10_000}}
+		},
+	})
+	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s}}
+condenser: {type: llm, llm_config: cheap, max_size: 12, min_tokens: 0, wait: deadline, background_at: 0}
+limits: {tenant: {budget: {tokens: 100000, period: 8784h}}}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t)), replay.Summariser)))
+	messages := []json.RawMessage{encode(map[string]string{"role": "user", "content": "Begin."})}
+	for n := range 20 {
+		o := try(t, p, "/chat/completions", "one", map[string]any{"model": "gpt-4o", "max_tokens": 100, "messages": messages})
+		if o.status == http.StatusTooManyRequests && strings.Contains(o.text, "limits.budget is spent") {
+			return
+		}
+		if o.status != http.StatusOK {
+			t.Fatalf("request %d: %d %s", n, o.status, o.text)
+		}
+		messages = append(messages, encode(map[string]string{"role": "assistant", "content": fmt.Sprintf("Answer %d. %s", n, strings.Repeat("more of it ", 100))}),
+			encode(map[string]string{"role": "user", "content": fmt.Sprint("Go on ", n)}))
+	}
+	t.Error("the budget was not spent")
 }

@@ -2,16 +2,27 @@ package limit
 
 import "context"
 
+// Call is what a call of ours took.
+type Call struct {
+	Model   string
+	Input   int // tokens, as the server told, or a guess where it did not come to that
+	Cached  int
+	Output  int
+	USD     float64
+	Known   bool // what it cost
+	Guessed bool // it failed when the server had been asked: its prompt is likely to be charged
+}
+
 type billKey struct{}
 
-// WithBill has Bill tell of what calls of ours cost that are made for the work of ctx.
-func WithBill(ctx context.Context, bill func(ctx context.Context, usd float64, known bool)) context.Context {
+// WithBill has Bill tell of calls of ours that are made for the work of ctx.
+func WithBill(ctx context.Context, bill func(context.Context, Call)) context.Context {
 	return context.WithValue(ctx, billKey{}, bill)
 }
 
-// Bill tells what a call of ours cost, in USD, if that is known.
-func Bill(ctx context.Context, usd float64, known bool) {
-	if bill, ok := ctx.Value(billKey{}).(func(context.Context, float64, bool)); ok {
-		bill(ctx, usd, known)
+// Bill tells what a call of ours took.
+func Bill(ctx context.Context, c Call) {
+	if bill, ok := ctx.Value(billKey{}).(func(context.Context, Call)); ok {
+		bill(ctx, c)
 	}
 }

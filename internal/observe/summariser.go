@@ -34,8 +34,10 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	begun := time.Now()
 	reply, err := s.Summariser.Summarise(ctx, r)
 	s.Metrics.ownCall(s.Tenant, info, reply, err, time.Since(begun))
-	if err == nil {
-		limit.Bill(ctx, info.Price.Call(model.Usage(reply.Usage)), info.Price.Known() && reply.Usage.Input > 0)
+	if c, made := billed(r, reply, err); made {
+		c.USD = info.Price.Call(model.Usage{Input: c.Input, Cached: c.Cached, Output: c.Output})
+		c.Known = info.Price.Known() && c.Input > 0
+		limit.Bill(ctx, c)
 	}
 	if span == nil {
 		return reply, err
@@ -47,6 +49,20 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	}
 	span.SetAttributes(usageAttributes(reply.Usage)...)
 	return reply, nil
+}
+
+// billed is what a call took. One that failed took its prompt, where the server may have read it all and still not answered; where it
+// refused, or was not reached, there was none.
+func billed(r condense.Request, reply condense.Reply, err error) (c limit.Call, made bool) {
+	if err == nil {
+		u := reply.Usage
+		return limit.Call{Model: r.Model, Input: max(u.Input, 0), Cached: max(u.Cached, 0), Output: max(u.Output, 0)}, true
+	}
+	switch failureOf(err) {
+	case condense.FailureTimeout, condense.FailureDeadline, condense.FailureCanceled, condense.FailureMalformed:
+		return limit.Call{Model: r.Model, Input: r.Size() / 4, Guessed: true}, true
+	}
+	return limit.Call{}, false
 }
 
 // span begins the call's span, nil where nothing is traced.

@@ -1,0 +1,57 @@
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+type summariser struct {
+	reply condense.Reply
+	err   error
+}
+
+func (s summariser) Summarise(context.Context, condense.Request) (condense.Reply, error) {
+	return s.reply, s.err
+}
+
+// TestBills: a call is billed by what its server says, and by its prompt where the server had that and gave no answer; a refused one is not.
+func TestBills(t *testing.T) {
+	guess := []limit.Call{{Model: "cheap", Input: 25, USD: 25e-6, Known: true, Guessed: true}}
+	for name, c := range map[string]struct {
+		by   summariser
+		want []limit.Call
+	}{
+		"answered": {
+			summariser{reply: condense.Reply{Usage: session.Usage{Input: 7, Cached: -1, Output: 3}}},
+			[]limit.Call{{Model: "cheap", Input: 7, Output: 3, USD: 13e-6, Known: true}},
+		},
+		"silent":    {summariser{err: &condense.CallError{Kind: condense.FailureTimeout}}, guess},
+		"given up":  {summariser{err: &condense.CallError{Kind: condense.FailureCanceled}}, guess},
+		"unread":    {summariser{err: errors.New("no JSON")}, guess},
+		"refused":   {by: summariser{err: &condense.CallError{Kind: condense.FailureRejected, Status: 400}}},
+		"away":      {by: summariser{err: &condense.CallError{Kind: condense.FailureUnreachable}}},
+		"not asked": {by: summariser{err: &condense.CallError{Kind: condense.FailureLimited}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []limit.Call
+			ctx := limit.WithBill(t.Context(), func(_ context.Context, c limit.Call) { got = append(got, c) })
+			s := observe.Summariser{Summariser: c.by, Tenant: "a", Metrics: observe.NewMetrics(), Models: func(name string) proxy.ModelInfo {
+				info := proxy.ModelInfo{Price: model.Price{Input: 1, Output: 2}}
+				info.Name = name
+				return info
+			}}
+			_, _ = s.Summarise(ctx, condense.Request{Model: "cheap", System: string(make([]byte, 60)), Events: []string{string(make([]byte, 40))}})
+			if len(got) != len(c.want) || len(got) == 1 && got[0] != c.want[0] {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}

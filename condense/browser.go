@@ -29,7 +29,7 @@ func (b BrowserOutput) Condense(in Input) Decision {
 	e := edit{in: in}
 	for n, page := range pages {
 		if page.item < newest && n < len(pages)-max(b.AttentionWindow, 0) {
-			e.rewrite(page.item, e.marked(page.item, "Visited URL "+page.url(in)+"\nContent omitted"))
+			e.rewrite(page.item, e.marked(page.item, "Visited URL "+page.url(in)+"\nContent omitted"+e.event(page.item)))
 		}
 	}
 	return e.decision()

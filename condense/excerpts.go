@@ -151,7 +151,7 @@ type room struct {
 // summary is a record with the user's own words, and with excerpts of what neither names as far as the target has room. Where
 // there is no room for the words, it is too long, since nothing may be forgotten without them.
 func (s *span) summary(in Input, text string, r room) string {
-	sum := record.Summary{Record: text}
+	sum := record.Summary{Record: text, Events: s.named}
 	if r.target == unlimited {
 		r.target = in.Count(sum.String()) + min(eventTokens, s.tokens/eventShare)
 	}

@@ -150,7 +150,7 @@ func (j *llmJob) prompt(ctx context.Context) prompt {
 	}
 	return prompt{
 		previous: previous.Text(), kept: j.span.kept(j.budget()/keptShare, j.in.reading), events: j.span.events, ask: j.form.ask(j.words()),
-		over: func() bool { return ctx.Err() != nil },
+		ids: j.in.Thread.Recall, over: func() bool { return ctx.Err() != nil },
 	}
 }
 
@@ -177,6 +177,9 @@ func (j *llmJob) system() string {
 	text := j.form.system(f)
 	if _, plain := j.form.(prose); plain && j.window(j.in) >= exampleWindow {
 		text += f.example()
+	}
+	if j.in.Thread.Recall {
+		text += instructionsEvents
 	}
 	return text
 }

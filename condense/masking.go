@@ -1,6 +1,8 @@
 package condense
 
 import (
+	"fmt"
+
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -33,7 +35,7 @@ func (o ObservationMasking) Condense(in Input) Decision {
 	e := edit{in: in}
 	for i := range max(boundary, 0) {
 		if in.View.Items[i].Kind == session.Observation {
-			e.rewrite(i, e.marked(i, masked))
+			e.rewrite(i, e.marked(i, masked+e.event(i)))
 		}
 	}
 	return e.decision()
@@ -57,6 +59,14 @@ func (e *edit) marked(i int, text string) string {
 		return text
 	}
 	return record.Attached(text, read(e.in.Codec, item.Raw))
+}
+
+// event names item i where the model can have it shown again by that.
+func (e *edit) event(i int) string {
+	if item := e.in.View.Items[i]; e.in.Thread.Recall && item.Index >= 0 {
+		return fmt.Sprintf(" (event %d)", e.in.View.History.Pos(item.Index))
+	}
+	return ""
 }
 
 // rewrite gives item i another text, unless that makes it no shorter.

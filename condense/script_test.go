@@ -21,7 +21,7 @@ import (
 //	config [type=TYPE] KEY=N...      a condenser; for a pipeline its stages below, one a line: TYPE KEY=N...
 //	history, append                  events: all of them, or more
 //	edit at=N, fork at=N             another text for message N (from 1), or back to it; events to go on with
-//	condense [need=R] [soft] [cooling] [gone] [late]   with the summariser's script below, an answer a line
+//	condense [need=R] [soft] [cooling] [gone] [late] [recall]   with the summariser's script below, an answer a line
 //	view, shaped                     the view that the log gives, and the one that the last decision gave
 //	summary, prompt, prompts         the newest summary; what the summariser was asked last, and all it was asked
 //
@@ -126,7 +126,7 @@ func (s *script) condense(t *testing.T, d *datadriven.TestData) string {
 	s.prompts = newPrompts(t, d.Input)
 	v := s.view()
 	in := input(&v)
-	in.Window, in.Reserved = s.spec.window, s.spec.reserved
+	in.Window, in.Reserved, in.Thread.Recall = s.spec.window, s.spec.reserved, d.HasArg("recall")
 	s.spec.settings.Health = always(!d.HasArg("cooling"))
 	if d.HasArg("need") {
 		d.ScanArgs(t, "need", (*string)(&in.Need.Reason))

@@ -21,6 +21,7 @@ type span struct {
 	missing  int           // messages that no model has summarised: the new ones, and those of earlier condensations without a model
 	late     int           // tokens of what provisional condensations hid and this one is to summarise too
 	noted    bool          // the previous record tells what is missing from it
+	named    record.Events // numbers of everything forgotten so far, where they are told
 }
 
 // readSpan reads a history for what a cut and the condensations before it forget, until ctx ends.
@@ -46,12 +47,17 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 		s.weights.add(m.Kind, content)
 		quoted := content
 		quoted.Text = record.Attached(content.Text, content)
-		s.history = append(s.history, excerpt.Message{
+		message := excerpt.Message{
 			Kind: m.Kind, Content: quoted, Shown: !gone[p], Injected: m.Kind == session.User && record.Injected(content),
-		})
+		}
 		if gone[p] {
 			heads[i] = s.words.Forget(m.Kind, content)
+			if in.Thread.Recall {
+				message.Event = p
+				s.named.Add(p)
+			}
 		}
+		s.history = append(s.history, message)
 		if fresh[p] || late[p] {
 			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})
 		}

@@ -112,7 +112,7 @@ func shorter(in Input, item session.Item, limit int) (session.Trim, bool) {
 	if !ok {
 		return session.Trim{}, false
 	}
-	t.Pos, t.Tidy = in.View.History.Pos(item.Index), tidied
+	t.Pos, t.Tidy, t.Named = in.View.History.Pos(item.Index), tidied, in.Thread.Recall
 	raw, err := in.Codec.Rewrite(own, RenderTrim(text, t))
 	if err != nil {
 		return session.Trim{}, false
@@ -201,8 +201,12 @@ func RenderTrim(text string, t session.Trim) string {
 	missing := text[head:tail]
 	first := strings.Count(text[:head], "\n") + 1
 	last := first + strings.Count(strings.TrimSuffix(missing, "\n"), "\n")
-	return fmt.Sprintf("%s\n[%d of %d characters left out here, lines %d to %d; run the tool again with a narrower range to see them]\n%s",
-		text[:head], utf8.RuneCountInString(missing), utf8.RuneCountInString(text), first, last, text[tail:])
+	how := "run the tool again with a narrower range to see them"
+	if t.Named {
+		how = fmt.Sprintf("recall has them as event %d", t.Pos)
+	}
+	return fmt.Sprintf("%s\n[%d of %d characters left out here, lines %d to %d; %s]\n%s",
+		text[:head], utf8.RuneCountInString(missing), utf8.RuneCountInString(text), first, last, how, text[tail:])
 }
 
 // bounds are where the beginning ends that a trim shows of a text, and where the end begins; the same where all of it is shown.

@@ -23,8 +23,11 @@ func TestPromptVersions(t *testing.T) {
 			r := Request{System: f.system(focus)}
 			f.shape(&r)
 			check(name+" "+string(focus), r)
+			r.System += instructionsEvents
+			check(name+" "+string(focus)+" and event ids", r)
 			if name == "llm" {
-				check(name+" "+string(focus)+" with an example", Request{System: r.System + focus.example()})
+				check(name+" "+string(focus)+" with an example", Request{System: f.system(focus) + focus.example()})
+				check(name+" "+string(focus)+" with an example and event ids", Request{System: f.system(focus) + focus.example() + instructionsEvents})
 			}
 		}
 	}

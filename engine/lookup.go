@@ -7,6 +7,7 @@ import (
 
 	quotes "github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -15,6 +16,13 @@ const (
 	lineRoom  = 800
 	eventRoom = 4000
 )
+
+// recalls reports whether what stands for hidden messages names them by their positions. It is the same for all requests of a thread, or
+// its prefix would not be.
+func (t *Turn) recalls() bool {
+	_, can := t.in.Dialect.(dialect.Hider)
+	return can && t.in.Tenant.Hidden.Recall
+}
 
 // lookUp is the recall tool: it answers from the history that the client sends.
 func (t *Turn) lookUp(arguments string) string {

@@ -93,6 +93,7 @@ type Trim struct {
 	Head, Tail int    // bytes of its beginning and its end that are shown; a Head of Whole cuts nothing
 	Tidy       bool   // it is shown tidied, and all bytes are counted in that
 	Copies     []Copy // parts of it that an earlier result shows as well, ascending; empty where it is cut
+	Named      bool   // the note in the place of what is cut names the position
 }
 
 // Whole is a Head that is longer than any text.

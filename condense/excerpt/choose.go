@@ -225,8 +225,8 @@ func (c *chooser) text() string {
 		if l.text == "" && told[c.marks[l.mark].text] {
 			continue
 		}
-		if m := &c.marks[l.mark]; m.text != last {
-			last = m.text
+		if m := c.marks[l.mark].String(); m != last {
+			last = m
 			b.WriteString(last + "\n")
 		}
 		if l.text != "" {

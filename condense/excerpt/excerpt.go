@@ -15,6 +15,7 @@ type Message struct {
 	Content  session.Content
 	Shown    bool // the view shows it: what it names needs no quoting. Otherwise its lines may be quoted
 	Injected bool // not all of it is what its author wrote: its lines are not quoted as theirs
+	Event    int  // its number, which marks name; 0: they do not
 }
 
 // Index is what is known of a history's terms and lines. It is made for one choice.
@@ -32,6 +33,7 @@ type Index struct {
 	agent         bool // the agent wrote what is read
 	shown         bool
 	first         int // in named: the first term of the line that is read
+	event         int // number of the message that is read
 }
 
 // term is an exact value that messages name.
@@ -60,6 +62,7 @@ type span struct{ from, to int }
 // mark is what stands above the lines of a message.
 type mark struct {
 	text  string
+	event int // number of the message; 0: it is not told
 	terms span
 	cost  int
 	lines span // of Index.lines
@@ -80,7 +83,7 @@ func (x *Index) Add(m Message) {
 	if m.Kind != session.Observation {
 		x.unit++
 	}
-	x.agent, x.shown = m.Kind == session.Agent || m.Kind == session.Action, m.Shown
+	x.agent, x.shown, x.event = m.Kind == session.Agent || m.Kind == session.Action, m.Shown, m.Event
 	x.open(x.markOf(m))
 	x.text(m.Content.Text)
 	for _, c := range m.Content.Calls {
@@ -106,9 +109,9 @@ func (x *Index) open(text string) {
 	x.first = len(x.named)
 	x.scan(text)
 	at := len(x.lines)
-	x.marks = append(x.marks, mark{
-		text: text, cost: x.cost(text), terms: span{x.first, len(x.named)}, lines: span{at, at},
-	})
+	m := mark{text: text, event: x.event, terms: span{x.first, len(x.named)}, lines: span{at, at}}
+	m.cost = x.cost(m.String())
+	x.marks = append(x.marks, m)
 }
 
 // alone lets the mark that was opened last be quoted without a line below it.

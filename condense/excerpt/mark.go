@@ -15,6 +15,14 @@ const markOpen = "###"
 // markLength is how much of a call's argument a mark shows, in bytes.
 const markLength = 80
 
+// String is the mark as it is written.
+func (m *mark) String() string {
+	if m.event == 0 {
+		return m.text
+	}
+	return markOpen + " event " + strconv.Itoa(m.event) + strings.TrimPrefix(m.text, markOpen)
+}
+
 // markOf says where lines come from: who wrote them, or for the result of a call the call.
 func (x *Index) markOf(m Message) string {
 	switch {

@@ -93,7 +93,7 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 }
 
 func trimRecord(t session.Trim) *pb.Trim {
-	out := &pb.Trim{Pos: int64(t.Pos), Head: int64(t.Head), Tail: int64(t.Tail), Tidy: t.Tidy}
+	out := &pb.Trim{Pos: int64(t.Pos), Head: int64(t.Head), Tail: int64(t.Tail), Tidy: t.Tidy, Named: t.Named}
 	for _, c := range t.Copies {
 		out.Copies = append(out.Copies, &pb.Copy{From: int64(c.From), To: int64(c.To), Source: int64(c.Source), At: int64(c.At)})
 	}
@@ -101,7 +101,7 @@ func trimRecord(t session.Trim) *pb.Trim {
 }
 
 func parseTrim(t *pb.Trim) session.Trim {
-	out := session.Trim{Pos: int(t.Pos), Head: int(t.Head), Tail: int(t.Tail), Tidy: t.Tidy}
+	out := session.Trim{Pos: int(t.Pos), Head: int(t.Head), Tail: int(t.Tail), Tidy: t.Tidy, Named: t.Named}
 	for _, c := range t.Copies {
 		out.Copies = append(out.Copies, session.Copy{From: int(c.From), To: int(c.To), Source: int(c.Source), At: int(c.At)})
 	}

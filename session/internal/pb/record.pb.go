@@ -729,6 +729,7 @@ type Trim struct {
 	Tail          int64                  `protobuf:"varint,3,opt,name=tail" json:"tail,omitempty"`
 	Tidy          bool                   `protobuf:"varint,4,opt,name=tidy" json:"tidy,omitempty"`
 	Copies        []*Copy                `protobuf:"bytes,5,rep,name=copies" json:"copies,omitempty"`
+	Named         bool                   `protobuf:"varint,6,opt,name=named" json:"named,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -796,6 +797,13 @@ func (x *Trim) GetCopies() []*Copy {
 		return x.Copies
 	}
 	return nil
+}
+
+func (x *Trim) GetNamed() bool {
+	if x != nil {
+		return x.Named
+	}
+	return false
 }
 
 type Copy struct {
@@ -1051,13 +1059,14 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\x04took\x18\x1c \x01(\x03R\x04took\"+\n" +
 	"\x05Range\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x03R\x02to\"\x84\x01\n" +
+	"\x02to\x18\x02 \x01(\x03R\x02to\"\x9a\x01\n" +
 	"\x04Trim\x12\x10\n" +
 	"\x03pos\x18\x01 \x01(\x03R\x03pos\x12\x12\n" +
 	"\x04head\x18\x02 \x01(\x03R\x04head\x12\x12\n" +
 	"\x04tail\x18\x03 \x01(\x03R\x04tail\x12\x12\n" +
 	"\x04tidy\x18\x04 \x01(\bR\x04tidy\x12.\n" +
-	"\x06copies\x18\x05 \x03(\v2\x16.dewpoint.session.CopyR\x06copies\"R\n" +
+	"\x06copies\x18\x05 \x03(\v2\x16.dewpoint.session.CopyR\x06copies\x12\x14\n" +
+	"\x05named\x18\x06 \x01(\bR\x05named\"R\n" +
 	"\x04Copy\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x03R\x02to\x12\x16\n" +

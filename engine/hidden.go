@@ -45,11 +45,10 @@ func tools(h Hidden) (all []dialect.Tool) {
 		all = append(all, dialect.Tool{
 			Name: recallTool,
 			Description: "Looks up what was said or read earlier in this conversation and is not shown any more, or only in part. Its messages " +
-				"are events, numbered from 1. A query gives the lines that say it, an exact name, path or error first; event, or event and last, " +
-				"give whole events. Use it before you do again what was done already.",
+				"are events, numbered from 1. A query gives the lines that say it, an exact name, path or error first; an event's id, or a range, " +
+				"gives whole events. Use it before you do again what was done already.",
 			Parameters: `{"type":"object","properties":{"query":{"type":"string","description":"a term exactly as it was written, or words"},` +
-				`"event":{"type":"integer","description":"number of the event to show, or of the first of several"},` +
-				`"last":{"type":"integer","description":"number of the last of them"}}}`,
+				`"event":{"type":"string","description":"id of the event to show, as 17 or 17@1, or a range, as 17-20"}}}`,
 		})
 	}
 	return all
@@ -200,7 +199,7 @@ func (t *Turn) unbound(raw []byte) []byte {
 // call gives the result of a hidden call.
 func (t *Turn) call(ctx context.Context, call session.Call, now bool, report *Report) string {
 	if call.Name == recallTool {
-		return t.lookUp(call.Arguments)
+		return t.lookUp(ctx, call.Arguments)
 	}
 	t.request(ctx)
 	if !now {

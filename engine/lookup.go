@@ -1,20 +1,22 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
-	quotes "github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// How many tokens an answer of the recall tool has at most: with lines, and with whole events.
+// How much an answer of the recall tool has at most.
 const (
-	lineRoom  = 800
-	eventRoom = 4000
+	lineRoom   = 800  // tokens, with lines
+	eventRoom  = 4000 // tokens, with whole events
+	mostEvents = 200  // of a range
 )
 
 // recalls reports whether what stands for hidden messages names them by their positions. It is the same for all requests of a thread, or
@@ -24,38 +26,67 @@ func (t *Turn) recalls() bool {
 	return can && t.in.Tenant.Hidden.Recall
 }
 
-// lookUp is the recall tool: it answers from the history that the client sends.
-func (t *Turn) lookUp(arguments string) string {
+// lookUp is the recall tool: it answers from the history that the client sends, and from what the log has of the conversation besides.
+func (t *Turn) lookUp(ctx context.Context, arguments string) string {
 	var asked struct {
 		Query       string
-		Event, Last int
+		Event, Last json.RawMessage
 	}
 	if err := json.Unmarshal([]byte(arguments), &asked); err != nil {
-		return "The arguments are not understood: give a query, or the number of an event."
+		return "The arguments are not understood: give a query, or the id of an event."
 	}
-	switch n := t.history.Len(); {
-	case asked.Event > 0:
-		last := min(max(asked.Event, asked.Last), n)
-		if asked.Event > n {
-			return fmt.Sprintf("There are events 1 to %d.", n)
-		}
-		var events []recall.Event
-		for p := asked.Event; p <= last; p++ {
-			events = append(events, t.event(p))
-		}
-		return recall.Whole(events, recall.Room{Tokens: eventRoom, Count: t.counter.Text})
-	case strings.TrimSpace(asked.Query) == "":
-		return "Give a query, or the number of an event."
+	span, named := recall.ParseSpan(string(asked.Event) + " " + string(asked.Last))
+	if !named && strings.TrimSpace(asked.Query) == "" {
+		return "Give a query, or the id of an event."
 	}
-	hidden := t.outOfView()
-	if len(hidden) == 0 {
-		return "Nothing of this conversation is hidden: look above."
+	if named && span.Back == 0 {
+		return t.whole(t.events(span), "")
 	}
+	read, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	earlier := t.registry.Earlier(read, &t.place)
+	cancel()
+	if named {
+		return t.whole(t.earlierEvents(earlier, span), unsearched(earlier))
+	}
+	answer := "The history cannot be searched now."
+	_ = t.engine.flights.compute(ctx, func() { answer = t.lines(earlier, asked.Query) }) // else the client has gone
+	return answer
+}
+
+// whole gives events word for word.
+func (t *Turn) whole(events []recall.Event, note string) string {
+	if len(events) == 0 {
+		return strings.TrimSpace(fmt.Sprintf("That event is not there. There are events 1 to %d. %s", t.history.Len(), note))
+	}
+	return recall.Whole(events, recall.Room{Tokens: eventRoom, Count: t.counter.Text})
+}
+
+// lines quotes what says what a query asks for, of all that the view does not show.
+func (t *Turn) lines(earlier session.Earlier, query string) string {
 	var events []recall.Event
-	for _, p := range hidden {
+	for back := len(earlier.Threads); back > 0; back-- {
+		events = append(events, t.earlierEvents(earlier, recall.Span{First: 1, Last: math.MaxInt, Back: back})...)
+	}
+	for _, p := range t.outOfView() {
 		events = append(events, t.event(p))
 	}
-	return recall.Lines(events, asked.Query, recall.Room{Tokens: lineRoom, Count: t.counter.Text})
+	note := unsearched(earlier)
+	if len(events) == 0 && note == "" {
+		return "Nothing of this conversation is hidden: look above."
+	}
+	room := recall.Room{Tokens: lineRoom - t.counter.Text(note), Count: t.counter.Text}
+	return strings.TrimSpace(recall.Lines(events, query, room) + "\n" + note)
+}
+
+// unsearched says what of a conversation could not be searched; empty: nothing.
+func unsearched(e session.Earlier) string {
+	switch {
+	case !e.Kept:
+		return "(What was said before the client shortened this conversation is not kept, or cannot be read: it was not searched.)"
+	case !e.Whole:
+		return "(There is more from before the client shortened this conversation than could be searched.)"
+	}
+	return ""
 }
 
 // outOfView are the positions of messages that the view does not show as they are.
@@ -75,26 +106,36 @@ func (t *Turn) outOfView() (hidden []int) {
 	return hidden
 }
 
-// event is the message at a position as it is recalled: its text, and what its calls were given.
+// events are those of a span of the history.
+func (t *Turn) events(s recall.Span) (events []recall.Event) {
+	for p := s.First; p <= min(s.Last, s.First+mostEvents, t.history.Len()); p++ {
+		events = append(events, t.event(p))
+	}
+	return events
+}
+
+// event is the message at a position as it is recalled.
 func (t *Turn) event(p int) recall.Event {
 	m := t.history.Message(p)
-	e := recall.Event{ID: p, What: m.Kind.String()}
-	c, err := t.in.Dialect.Read(m.Raw)
-	if err != nil {
-		return e
+	c, _ := t.in.Dialect.Read(m.Raw) // what cannot be read says nothing
+	return recall.Of(recall.Name(p, 0), m.Kind, c)
+}
+
+// earlierEvents are those of a span of an earlier thread.
+func (t *Turn) earlierEvents(e session.Earlier, s recall.Span) (events []recall.Event) {
+	if s.Back > len(e.Threads) {
+		return nil
 	}
-	switch m.Kind {
-	case session.Observation:
-		e.What = "tool result"
-	case session.Action, session.Agent:
-		e.What = "assistant"
+	thread := &e.Threads[s.Back-1]
+	d := t.in.Settings.dialect(thread.Dialect)
+	if d == nil {
+		return nil
 	}
-	var text strings.Builder
-	text.WriteString(c.Text)
-	for _, call := range c.Calls {
-		text.WriteString("\ncalled " + call.Name)
-		quotes.Values(call.Arguments, func(value string) { text.WriteString("\n" + value) })
+	for i := range thread.Events {
+		m := &thread.Events[i]
+		if c, err := d.Read(m.Payload); err == nil && s.First <= m.Pos && m.Pos <= s.Last {
+			events = append(events, recall.Of(recall.Name(m.Pos, s.Back), m.Kind, c))
+		}
 	}
-	e.Text = text.String()
-	return e
+	return events
 }

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,12 +31,18 @@ type agent struct {
 	streams bool
 	history []string
 	choice  string // of a tool, raw; empty: none
+	session string // its id for the conversation; empty: it gives none
 }
 
 // hidingRig has a condenser that condenses when it is asked to. With maxSize 0 it never does.
 func hidingRig(t *testing.T, streams bool, up fakeupstream.Options, maxSize int, hidden ...engine.Hidden) *agent {
+	return hidingRigOver(t, nil, streams, up, maxSize, hidden...)
+}
+
+// hidingRigOver has a store of another kind.
+func hidingRigOver(t *testing.T, store func(session.Store) session.Store, streams bool, up fakeupstream.Options, maxSize int, hidden ...engine.Hidden) *agent {
 	up.SummariserModels, up.Strict = []string{cheapModel}, true
-	r := newRig(t, setup{upstream: up, tenants: one(func(t *proxy.Tenant) {
+	r := newRig(t, setup{upstream: up, store: store, tenants: one(func(t *proxy.Tenant) {
 		t.Hidden = engine.Hidden{Request: true, Command: true}
 		if len(hidden) > 0 {
 			t.Hidden = hidden[0]
@@ -67,6 +74,9 @@ func (a *agent) step(message ...string) answered {
 	extra := `"tools":[` + runTool + `],`
 	if a.choice != "" {
 		extra += `"tool_choice":` + a.choice + ","
+	}
+	if a.session != "" {
+		extra += `"metadata":{"session_id":"` + a.session + `"},`
 	}
 	if a.streams {
 		extra += `"stream":true,"stream_options":{"include_usage":true},`
@@ -424,9 +434,7 @@ func TestModelRecalls(t *testing.T) {
 	bothWays(t, func(t *testing.T, streams bool) {
 		a := hidingRig(t, streams, fakeupstream.Options{}, 20, engine.Hidden{Recall: true})
 		a.warmUp(15)
-		lookUp := func(id, arguments string) fakeupstream.ToolCall {
-			return fakeupstream.ToolCall{ID: "call_" + id + "_0123456789", Name: "recall", Arguments: arguments}
-		}
+		lookUp := recallCall
 		shown := a.steps()[len(a.steps())-1].Text()
 		if strings.Contains(shown, `ran {"n":"w2"}`) {
 			t.Fatal("nothing is hidden")
@@ -461,4 +469,99 @@ func TestModelRecalls(t *testing.T) {
 			t.Errorf("the client sees %s", got.Message)
 		}
 	})
+}
+
+func recallCall(id, arguments string) fakeupstream.ToolCall {
+	return fakeupstream.ToolCall{ID: "call_" + id + "_0123456789", Name: "recall", Arguments: arguments}
+}
+
+// recalls has the model look things up, and gives what it is told.
+func (a *agent) recalls(arguments ...string) (told []string) {
+	a.t.Helper()
+	var calls []fakeupstream.ToolCall
+	for i, text := range arguments {
+		calls = append(calls, recallCall(fmt.Sprintf("r%d_%d", len(a.history), i), text))
+	}
+	a.up.Script(fakeupstream.Answer{ToolCalls: calls}, fakeupstream.Answer{Content: "I see."})
+	a.step(say("user", "Look it up."))
+	messages := a.steps()[len(a.steps())-1].Messages
+	for _, m := range messages[len(messages)-len(calls):] {
+		var result struct{ Content string }
+		must(a.t, json.Unmarshal(m, &result))
+		told = append(told, result.Content)
+	}
+	return told
+}
+
+// TestRecallBehindTheClientsCompaction: what the client no longer sends is found in the log, of its own conversation alone.
+func TestRecallBehindTheClientsCompaction(t *testing.T) {
+	a := hidingRig(t, true, fakeupstream.Options{}, 0, engine.Hidden{Recall: true})
+	a.session = "roof"
+	a.warmUp(5)
+	a.session, a.history = "cellar", []string{say("system", "You run tools.")}
+	a.up.Script(fakeupstream.Answer{Content: "The key of the cellar is under the mat."})
+	a.step(say("user", "Where is the key?"))
+	a.session, a.history = "roof", []string{say("system", "You run tools."), say("user", "You mended the roof. Go on.")}
+	told := a.recalls(`{"query":"{\"n\":\"w2\"}"}`, `{"event":"7@1"}`, `{"event":7,"last":"8@1"}`, `{"event":"3@2"}`, `{"query":"cellar"}`)
+	for i, want := range []string{
+		`[event 7@1, tool result] ran {"n":"w2"} and so on`, `[event 7@1, tool result]`, "[event 8@1, assistant]\nStep 3.\ncalled run\nw3", "That event is not there", "Nothing that is hidden says that",
+	} {
+		if !strings.Contains(told[i], want) {
+			t.Errorf("the model was told %q, want %q", told[i], want)
+		}
+	}
+	a.wantStable(2)
+}
+
+// contentless is a store that keeps no content.
+type contentless struct{ session.Store }
+
+func (c contentless) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) ([]session.Event, error) {
+	events, err := c.Store.Events(ctx, id, from, limit)
+	for i := range events {
+		events[i].Payload = nil
+	}
+	return events, err
+}
+
+func TestRecallSaysWhatIsNotKept(t *testing.T) {
+	a := hidingRigOver(t, func(s session.Store) session.Store { return contentless{s} }, false, fakeupstream.Options{}, 0, engine.Hidden{Recall: true})
+	a.session = "roof"
+	a.warmUp(3)
+	if told := a.recalls(`{"query":"w2"}`); !strings.Contains(told[0], "Nothing of this conversation is hidden") {
+		t.Errorf("the model was told %q", told)
+	}
+	a.history = []string{say("system", "You run tools."), say("user", "You mended the roof. Go on.")}
+	for _, told := range a.recalls(`{"query":"w2"}`, `{"event":"4@1"}`) {
+		if !strings.Contains(told, "is not kept") {
+			t.Errorf("the model was told %q", told)
+		}
+	}
+}
+
+// TestIDsInTheRecordAreRecalled: the view names what it hides by ids that the tool takes, with every request in the same words, and only
+// where the model has the tool.
+func TestIDsInTheRecordAreRecalled(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		a := hidingRig(t, true, fakeupstream.Options{}, 20, engine.Hidden{Recall: on, Request: true})
+		a.warmUp(25)
+		shown := a.steps()[len(a.steps())-1].Text()
+		_, ids, named := strings.Cut(shown, "The tool recall has those messages, as events ")
+		var asked string
+		for _, r := range a.up.Requests() {
+			if r.Summary {
+				asked += r.Text()
+			}
+		}
+		if named != on || strings.Contains(asked, `<dewpoint_event id="4" kind="action">`) != on || strings.Contains(asked, "(event 17)") != on {
+			t.Errorf("recall %t: the view names ids: %t; its summariser was asked %.3000s", on, named, asked)
+		}
+		if !on {
+			continue
+		}
+		ids, _, _ = strings.Cut(ids, ".")
+		if told := a.recalls(`{"event":"` + ids + `"}`); !strings.Contains(told[0], `ran {"n":"w2"}`) || strings.Contains(shown, `ran {"n":"w2"}`) {
+			t.Errorf("events %s are %q", ids, told)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-// Package recall finds again what a view of a history does not show: lines by what they say, or whole messages by their numbers. It is
+// Package recall finds again what a view of a history does not show: lines by what they say, or whole messages by their ids. It is
 // pure, and asks no model.
 package recall
 
@@ -10,13 +10,35 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Event is a message that can be recalled.
 type Event struct {
-	ID   int
+	ID   string // as Name gives it
 	What string // kind of message
 	Text string
+}
+
+// Of is a message as it is recalled: its text, and what its calls were given.
+func Of(id string, kind session.Kind, c session.Content) Event {
+	e := Event{ID: id, What: kind.String()}
+	switch kind {
+	case session.Observation:
+		e.What = "tool result"
+	case session.Action, session.Agent:
+		e.What = "assistant"
+	}
+	var text strings.Builder
+	text.WriteString(c.Text)
+	for _, call := range c.Calls {
+		text.WriteString("\ncalled " + call.Name)
+		excerpt.Values(call.Arguments, func(value string) { text.WriteString("\n" + value) })
+	}
+	e.Text = text.String()
+	return e
 }
 
 // Room is how much may be answered.
@@ -55,7 +77,7 @@ func Lines(events []Event, query string, room Room) string {
 	out, quoted := "", 0
 	for _, l := range found {
 		e := &events[l.event]
-		next := fmt.Sprintf("[event %d, %s] %s\n", e.ID, e.What, window(l.text, query))
+		next := fmt.Sprintf("[event %s, %s] %s\n", e.ID, e.What, window(l.text, query))
 		if room.Count(out+next) > room.Tokens {
 			break
 		}
@@ -65,7 +87,7 @@ func Lines(events []Event, query string, room Room) string {
 		}
 	}
 	if left := len(found) - quoted; left > 0 {
-		if more := fmt.Sprintf("%d more lines match. Ask for less, or for a whole event by its number.", left); room.Count(out+more) <= room.Tokens {
+		if more := fmt.Sprintf("%d more lines match. Ask for less, or for a whole event by its id.", left); room.Count(out+more) <= room.Tokens {
 			out += more
 		}
 	}
@@ -76,7 +98,7 @@ func Lines(events []Event, query string, room Room) string {
 func Whole(events []Event, room Room) string {
 	out := ""
 	for _, e := range events {
-		head := fmt.Sprintf("[event %d, %s]\n", e.ID, e.What)
+		head := fmt.Sprintf("[event %s, %s]\n", e.ID, e.What)
 		if next := out + head + e.Text + "\n"; room.Count(next) <= room.Tokens {
 			out = next
 			continue

@@ -31,7 +31,7 @@ var house = map[string][]string{
 	"session/sessiontest":    {"session", "session/seal", "internal/process"},
 	"tokenize":               {"session"},
 	"condense":               {"internal/agents", "session", "condense/excerpt", "condense/record", "condense/tidy"},
-	"condense/recall":        {},
+	"condense/recall":        {"session", "condense/excerpt"},
 	"condense/excerpt":       {"session"},
 	"condense/record":        {"internal/agents", "session"},
 	"condense/tidy":          {"internal/rawjson"},

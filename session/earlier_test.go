@@ -1,0 +1,106 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// earlier is what was said before a history, a thread after the other.
+func (d *desk) earlier(ctx context.Context, res session.Resolution) (said string, e session.Earlier) {
+	d.t.Helper()
+	e = d.registry.Earlier(ctx, &res)
+	var threads []string
+	for _, t := range e.Threads {
+		var words []string
+		for _, event := range t.Events {
+			words = append(words, strings.Trim(string(event.Payload), `"`))
+		}
+		threads = append(threads, strings.Join(words, " "))
+	}
+	return strings.Join(threads, " | "), e
+}
+
+func TestEarlier(t *testing.T) {
+	keyed := func(key string) session.Scope { return session.Scope{Tenant: "t", Key: key} }
+	for name, c := range map[string]struct {
+		key     string
+		parent  string
+		history []string // one after the other, each of which the client sends
+		want    string
+	}{
+		"nothing":          {"", "", []string{"s1 u1 a1 o1 g1", "s1 u1 a1 o1 g1 u2"}, ""},
+		"a new history":    {"k", "", []string{"s1 u1 a1 o1 g1", "s1 u1 a1 o1 g1 u2", "s1 u9 g9"}, "u1 a1 o1 g1 u2"},
+		"two of them":      {"k", "", []string{"u1 a1 o1", "u2 a2 o2", "u3 a3 o3"}, "u2 a2 o2 | u1 a1 o1"},
+		"some is kept":     {"k", "", []string{"u1 a1 o1 g1 a2 o2", "u9 a2 o2"}, "u1 a1 o1 g1"},
+		"the end is cut":   {"", "", []string{"u1 a1 o1 g1 u2 a2 o2", "u1 a1 o1 u3"}, "g1 u2 a2 o2"},
+		"cut twice":        {"", "", []string{"u1 a1 o1 g1 u2", "u1 a1 o1 u3 a3 o3", "u1 a1 o1 u3 u4"}, "a3 o3 | g1 u2"},
+		"of another scope": {"sub", "k", []string{"u1 a1 o1", "u9 g9"}, "u1 a1 o1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			if c.parent != "" {
+				d.send(d.registry, query(keyed(c.parent), "u7 a7 o7"))
+			}
+			var last session.Resolution
+			for _, words := range c.history {
+				q := query(keyed(c.key), words)
+				q.Parent = c.parent
+				last = d.send(d.registry, q)
+			}
+			if c.parent != "" {
+				if s, err := d.store.Session(t.Context(), last.Thread.Session); err != nil || len(s.Threads) != 3 {
+					t.Fatalf("the session is %+v, %v: it is not shared", s, err)
+				}
+			}
+			got, e := d.earlier(t.Context(), last)
+			if strings.TrimSpace(got) != c.want || !e.Kept || !e.Whole {
+				t.Errorf("got %q, want %q; kept %t, whole %t", got, c.want, e.Kept, e.Whole)
+			}
+		})
+	}
+}
+
+// TestEarlierIsBounded: of a long log the newest events are read, and a context that is over ends it.
+func TestEarlierIsBounded(t *testing.T) {
+	d := newDesk(t)
+	scope := session.Scope{Tenant: "t", Key: "k"}
+	var words []string
+	for i := range 5000 {
+		words = append(words, fmt.Sprintf("g%d", i))
+	}
+	d.send(d.registry, query(scope, "u1 "+strings.Join(words, " ")))
+	last := d.send(d.registry, query(scope, "u9"))
+	_, e := d.earlier(t.Context(), last)
+	events := e.Threads[0].Events
+	if n := len(events); e.Whole || n < 4096 || n > 4096+32 || string(events[n-1].Payload) != `"g4999"` {
+		t.Errorf("%d events were read, whole %t", n, e.Whole)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if said, e := d.earlier(over, last); said != "" || e.Whole {
+		t.Errorf("read %q, whole %t", said, e.Whole)
+	}
+}
+
+// TestEarlierWithoutContent: what is not kept is not found, and that is told.
+func TestEarlierWithoutContent(t *testing.T) {
+	d := newDesk(t)
+	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "bare.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	d.store = store
+	d.registry = d.another()
+	scope := session.Scope{Tenant: "t", Key: "k"}
+	d.send(d.registry, query(scope, "u1 a1 o1"))
+	if said, e := d.earlier(t.Context(), d.send(d.registry, query(scope, "u9"))); said != "" || e.Kept || !e.Whole {
+		t.Errorf("read %q, kept %t, whole %t", said, e.Kept, e.Whole)
+	}
+}

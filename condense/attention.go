@@ -74,7 +74,11 @@ func (j *attentionJob) Plan() (session.Condensation, int) {
 // Run implements Job. On a hard need the newest events stay when the model gives no ranking.
 func (j *attentionJob) Run(ctx context.Context) (Result, error) {
 	if j.due.Need.AtOnce {
-		return Result{Condensation: j.plain(ctx), Fallback: ErrAtOnce}, nil
+		fallback := ErrAtOnce
+		if j.cooling(j.in) {
+			fallback = ErrCooling
+		}
+		return Result{Condensation: j.plain(ctx), Fallback: fallback}, nil
 	}
 	var ids []int
 	err := j.watched(j.in, j.due.Need, func(bool) (err error) {

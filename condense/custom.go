@@ -82,13 +82,8 @@ func (j *customJob) Run(ctx context.Context) (Result, error) {
 
 // atOnce goes without the choice for now.
 func (j *customJob) atOnce(ctx context.Context) (Result, error) {
-	c, err := j.standIn(ctx, j.in, j.due, j.cut, session.Usage{})
-	if err != nil {
-		return Result{}, err
-	}
-	view, later := *j.in.View, &customJob{llmJob{LLM: j.LLM, in: j.in, due: j.due, cut: j.cut}}
-	later.in.View, later.due.Need = &view, Need{Reason: j.due.Need.Reason}
-	return Result{Condensation: c, Fallback: ErrAtOnce, Later: later}, nil
+	later := &customJob{llmJob{LLM: j.LLM, in: j.in, due: j.due, cut: j.cut}}
+	return j.before(ctx, later, &later.llmJob)
 }
 
 // choose asks for the choice and makes a condensation of it.

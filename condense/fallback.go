@@ -31,12 +31,21 @@ func (l *LLM) plainCut(in Input, due Due, cut Cut) Cut {
 
 // atOnce goes without a model for now.
 func (j *llmJob) atOnce(ctx context.Context) (Result, error) {
+	later := &llmJob{LLM: j.LLM, in: j.in, due: j.due, cut: j.plainCut(j.in, j.due, j.cut), failed: j.failed}
+	return j.before(ctx, later, later)
+}
+
+// before is what stands in until a later job has asked the model. While the model is left alone, it is not asked later either.
+func (j *llmJob) before(ctx context.Context, later Job, l *llmJob) (Result, error) {
 	c, err := j.standIn(ctx, j.in, j.due, j.cut, session.Usage{})
 	if err != nil {
 		return Result{}, err
 	}
-	view, later := *j.in.View, &llmJob{LLM: j.LLM, in: j.in, due: j.due, cut: j.plainCut(j.in, j.due, j.cut), failed: j.failed}
-	later.in.View, later.due.Need = &view, Need{Reason: j.due.Need.Reason}
+	if j.cooling(j.in) {
+		return Result{Condensation: c, Fallback: ErrCooling}, nil
+	}
+	view := *j.in.View
+	l.in.View, l.due.Need = &view, Need{Reason: j.due.Need.Reason}
 	return Result{Condensation: c, Fallback: ErrAtOnce, Later: later}, nil
 }
 

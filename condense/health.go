@@ -30,10 +30,14 @@ type Health interface {
 // ErrCooling is why a soft condensation did without the summariser: it failed a short while ago.
 var ErrCooling = errors.New("summariser is cooling down")
 
-// ready reports whether the model may be called. What is hard or was asked for is always tried.
+// ready reports whether a condensation may be made now. What is hard or was asked for is always tried, and a request that waits for no
+// model does not depend on its health.
 func (l *LLM) ready(in Input, need Need) bool {
-	return need.tried() || l.s.Health == nil || l.s.Health.Ready(l.attempt(in))
+	return need.tried() || need.AtOnce || !l.cooling(in)
 }
+
+// cooling reports whether the model failed a short while ago and is left alone.
+func (l *LLM) cooling(in Input) bool { return l.s.Health != nil && !l.s.Health.Ready(l.attempt(in)) }
 
 func (l *LLM) attempt(in Input) Attempt {
 	return Attempt{Endpoint: l.endpoint(in), Model: l.model(in), Thread: in.Thread.Name, Configured: l.s.Model != ""}

@@ -60,9 +60,9 @@ const mostAnswers = 5
 
 // hidden is a turn's part in calls of the proxy's own tools.
 type hidden struct {
-	tools    []dialect.Tool   // that are offered
-	asides   map[int][][]byte // messages in the place of earlier answers, by position
-	commands bool             // some message of the user's is a command
+	tools    []dialect.Tool          // that are offered
+	asides   map[int]session.Instead // of earlier answers, by the position of their last message
+	commands bool                    // some message of the user's is a command
 
 	tail     [][]byte // what the model said in this turn so far, with the results of its calls: it stands behind the view
 	answers  int      // that were not the last one
@@ -231,10 +231,10 @@ func (t *Turn) setAside(ctx context.Context, echo []byte) error {
 		return nil
 	}
 	split, err := t.in.Dialect.Split(t.in.Dialect.Compose([][]byte{echo}))
-	if err != nil || len(split.Messages) != 1 {
+	if err != nil || len(split.Messages) == 0 {
 		return errEcho
 	}
-	if err := t.registry.SetAside(ctx, &t.logged.place, &split.Messages[0], t.hidden.answer); err != nil {
+	if err := t.registry.SetAside(ctx, &t.logged.place, split.Messages, t.hidden.answer); err != nil {
 		return fmt.Errorf("set answer aside: %w", err)
 	}
 	return nil
@@ -247,10 +247,28 @@ func (t *Turn) restore(item *session.Item) {
 	if item.Index < 0 {
 		return
 	}
-	item.Parts = t.hidden.asides[t.history.Pos(item.Index)]
+	item.Parts = t.hidden.asides[t.history.Pos(item.Index)].Messages
 	if t.hidden.commands && t.isCommand(&t.in.Split.Messages[item.Index]) {
 		if raw, err := t.in.Dialect.Rewrite(item.Raw, commandNote); err == nil {
 			item.Raw = raw
+		}
+	}
+}
+
+// standFor shows nothing in the place of an answer's messages before its last one, if the aside of that stands for them all.
+func (t *Turn) standFor(items []session.Item) {
+	if len(t.hidden.asides) == 0 {
+		return
+	}
+	for i := range items {
+		aside := t.hidden.asides[t.history.Pos(max(items[i].Index, 0))]
+		switch {
+		case items[i].Index >= 0 && aside.Messages != nil:
+			for j := i - 1; j >= 0 && items[j].Index == items[j+1].Index-1 && t.history.Pos(items[j].Index) >= aside.From; j-- {
+				items[j].Parts = [][]byte{}
+			}
+		case items[i].Parts != nil && len(items[i].Parts) == 0:
+			items[i].Parts = nil // what stood for it is hidden
 		}
 	}
 }

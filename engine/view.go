@@ -51,6 +51,7 @@ func (t *Turn) project(applied []session.Condensation) projection {
 		t.bare(p.view.Items, lost+1)
 	}
 	t.keepNewest(&p)
+	t.standFor(p.view.Items)
 	return p
 }
 
@@ -60,6 +61,7 @@ func (t *Turn) reshaped(v session.View, end int) projection {
 	t.bare(v.Items, end)
 	p := projection{view: v, applied: t.shown.applied, shaped: true, seen: t.shown.seen}
 	t.keepNewest(&p)
+	t.standFor(p.view.Items)
 	return p
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,14 @@ import (
 
 // An aside says that an answer went to the client without the calls of tools that are the proxy's own, and what stands in the place of
 // that answer upstream: the calls with their results. It is logged and named as condensations are, by the history that it ends: the
-// answer as the client sends it back is the last message of its Prefix. It hides nothing, and condensations do not build on it.
+// answer as the client sends it back is the last messages of its Prefix, from its Offset on. It hides nothing, and condensations do not
+// build on it.
+
+// Instead is what stands in the place of an answer upstream.
+type Instead struct {
+	From     int // position of the answer's first message
+	Messages [][]byte
+}
 
 // Aside reports whether c is none, but an aside.
 func (c *Condensation) Aside() bool { return c.Reason == ReasonAside }
@@ -32,11 +40,14 @@ func (t *Lists) SetListed(all []Condensation) {
 }
 
 // SetAside logs the messages that stand in the place of the answer to a resolution's history, which must have been appended. The answer is given as
-// the client will send it back.
-func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer *Message, messages [][]byte) error {
+// the client will send it back, in one message or several.
+func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer []Message, messages [][]byte) error {
 	h, text := res.query.History, joined(messages)
 	c := Condensation{
-		Prefix: h.Len() + 1, Hash: next(h.Head(), answer.Digest), Summary: text, Reason: ReasonAside, Time: r.now(),
+		Prefix: h.Len() + len(answer), Hash: h.Head(), Offset: h.Len() + 1, Summary: text, Reason: ReasonAside, Time: r.now(),
+	}
+	for i := range answer {
+		c.Hash = next(c.Hash, answer[i].Digest)
 	}
 	c, err := r.store.Condense(ctx, res.Thread.ID, c)
 	if err != nil {
@@ -46,10 +57,10 @@ func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer *Messag
 	return nil
 }
 
-// Asides gives what the asides say that apply to a resolution's history, by the position of the answer. Of two for one answer the
-// newer counts. One that is lost or cannot be read does not apply.
-func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int][][]byte, error) {
-	var found map[int][][]byte
+// Asides gives what the asides say that apply to a resolution's history, by the position of the answer's last message. Of two for one
+// answer the newer counts. One that is lost or cannot be read does not apply.
+func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead, error) {
+	var found map[int]Instead
 	for _, c := range res.Thread.Asides {
 		if !res.query.History.Covers(c.Prefix, c.Hash) {
 			continue
@@ -65,10 +76,10 @@ func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int][][]byt
 			return nil, fmt.Errorf("read hidden calls: %w", err)
 		}
 		if found == nil {
-			found = map[int][][]byte{}
+			found = map[int]Instead{}
 		}
 		if messages := parted(text); messages != nil {
-			found[c.Prefix] = messages
+			found[c.Prefix] = Instead{From: cmp.Or(c.Offset, c.Prefix), Messages: messages}
 		}
 	}
 	return found, nil

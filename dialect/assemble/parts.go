@@ -92,10 +92,21 @@ func (p *Parts) Begin(index int) {
 	p.shownTo++
 }
 
-// Takeback undoes Begin, of the last part that began.
-func (p *Parts) Takeback(index int) {
-	delete(p.numbers, index)
-	p.shownTo--
+// Knows reports whether a part of a stream has a number.
+func (p *Parts) Knows(index int) bool {
+	_, known := p.numbers[index]
+	return known
+}
+
+// Conceal takes the number of a part away, whose number may have been another one's before.
+func (p *Parts) Conceal(index int) { delete(p.numbers, index) }
+
+// Forget undoes Begin of the last parts that began.
+func (p *Parts) Forget(indexes []int) {
+	for _, i := range indexes {
+		delete(p.numbers, i)
+	}
+	p.shownTo -= len(indexes)
 }
 
 // Numbered gives an event of a part with the number by which the client knows the part, nil if it does not know it.

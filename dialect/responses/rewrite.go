@@ -45,14 +45,17 @@ func single(raw []byte) (item, error) {
 	return items[0], nil
 }
 
-// with gives an object with another value for a member, which it has.
+// with gives an object with another value for a member, which it has. Where that is the same, the object stays as it was written.
 func with(object []byte, name string, value []byte) []byte {
-	out := append(make([]byte, 0, len(object)+len(value)), '{')
+	out, same := append(make([]byte, 0, len(object)+len(value)), '{'), true
 	for key, v := range rawjson.Members(object) {
 		if string(key.Raw) == name {
-			v.Raw = value
+			same, v.Raw = same && bytes.Equal(v.Raw, value), value
 		}
 		out = split.AppendMember(out, key, v.Raw)
+	}
+	if same {
+		return object
 	}
 	return append(out, '}')
 }

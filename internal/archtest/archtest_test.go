@@ -48,7 +48,7 @@ var house = map[string][]string{
 	"dialect/assemble":       {"dialect", "dialect/split", "session", "internal/rawjson"},
 	"dialect/chat":           {"internal/agents", "session", "dialect", "dialect/assemble", "dialect/split", "internal/rawjson"},
 	"dialect/messages":       {"session", "dialect", "dialect/assemble", "dialect/split", "internal/rawjson"},
-	"dialect/responses":      {"session", "dialect", "dialect/split", "internal/agents", "internal/rawjson"},
+	"dialect/responses":      {"session", "dialect", "dialect/assemble", "dialect/split", "internal/agents", "internal/rawjson"},
 	"internal/overflow":      {"internal/rawjson"},
 	"engine":                 {"internal/limit", "internal/agents", "session", "session/seal", "condense", "condense/excerpt", "condense/recall", "condense/record", "dialect", "internal/overflow", "internal/knowledge"},
 	"internal/knowledge":     {},

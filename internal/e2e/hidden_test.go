@@ -20,6 +20,11 @@ func TestHiddenTools(t *testing.T) {
 			for _, mode := range []string{"stream", "whole"} {
 				for _, tool := range []string{"request_condensation", "recall"} {
 					t.Run("chat "+mode+" "+tool, func(t *testing.T) { hiddenLoop(t, "", tool, append(script("loop"), mode, clientPrompt)) })
+					for _, seals := range []fakeupstream.Seal{fakeupstream.SealClaudeDetails, fakeupstream.SealResponsesDetails} {
+						t.Run("responses "+mode+" "+tool+" "+string(seals), func(t *testing.T) {
+							hiddenLoop(t, seals, tool, append(script("items"), mode, clientPrompt))
+						})
+					}
 					t.Run("messages "+mode+" "+tool, func(t *testing.T) {
 						hiddenLoop(t, fakeupstream.SealThinkingBlocks, tool, append(script("turns"), mode, clientPrompt))
 					})

@@ -115,7 +115,7 @@ func (x *exchange) playItems(a Answer, input, output []json.RawMessage) {
 		usage = *a.Usage
 	}
 	x.server.record.change(func() { x.req.CachedTokens = usage.Cached })
-	reply := responseReply{index: x.req.Index, model: x.req.Model, output: output, usage: usage, cut: a.FinishReason == "length"}
+	reply := responseReply{index: x.req.Index, model: x.req.Model, tools: x.req.Tools, output: output, usage: usage, cut: a.FinishReason == "length"}
 	if !isFalse(x.top["store"]) {
 		x.server.store(reply.id(), slices.Concat(input, output))
 	}

@@ -9,6 +9,7 @@ import (
 type responseReply struct {
 	index  int
 	model  string
+	tools  json.RawMessage // that it was asked with; nil: none
 	output []json.RawMessage
 	usage  Usage
 	cut    bool // by its length
@@ -26,6 +27,10 @@ func (r *responseReply) object(status string, output []json.RawMessage, usage js
 	if output == nil {
 		output = []json.RawMessage{}
 	}
+	tools := r.tools
+	if tools == nil {
+		tools = json.RawMessage("[]")
+	}
 	incomplete := json.RawMessage("null")
 	if status == "incomplete" {
 		incomplete = json.RawMessage(`{"reason":"max_output_tokens"}`)
@@ -35,7 +40,7 @@ func (r *responseReply) object(status string, output []json.RawMessage, usage js
 		{"error", json.RawMessage("null")}, {"incomplete_details", incomplete}, {"instructions", json.RawMessage("null")},
 		{"metadata", json.RawMessage("{}")}, {"model", mustJSON(r.model)}, {"output", mustJSON(output)},
 		{"parallel_tool_calls", json.RawMessage("true")}, {"temperature", json.RawMessage("1")}, {"tool_choice", mustJSON("auto")},
-		{"tools", json.RawMessage("[]")}, {"top_p", json.RawMessage("1")}, {"usage", usage},
+		{"tools", tools}, {"top_p", json.RawMessage("1")}, {"usage", usage},
 	})
 }
 

@@ -68,18 +68,28 @@ func (b *block) sealed() bool {
 	return b.kind.Is("redacted_thinking") || b.kind.Is("thinking") && len(b.signature.Inner()) > 0
 }
 
-// attached reports whether blocks hold anything but text, thinking, calls and results of texts.
-func attached(content rawjson.Value) bool {
-	for element := range rawjson.Elements(content.Raw) {
-		var b block
-		split.Fill(&b, element.Raw)
-		switch b.kind.Text() {
-		case "text", "thinking", "redacted_thinking", "tool_use":
-		case "tool_result":
-			if b.content.Kind == rawjson.Array && attached(b.content) {
+// attached reports whether the block holds anything but text, thinking, a call and a result of texts.
+func (b *block) attached() bool {
+	switch {
+	case b.kind.Is("text"), isThinking(b.kind), b.kind.Is("tool_use"):
+		return false
+	case b.kind.Is("tool_result") && b.content.Kind != rawjson.Array:
+		return false
+	case b.kind.Is("tool_result"):
+		for element := range rawjson.Elements(b.content.Raw) {
+			var inner block
+			if split.Fill(&inner, element.Raw); inner.attached() {
 				return true
 			}
-		default:
+		}
+		return false
+	}
+	return true
+}
+
+func anyAttached(blocks []placed) bool {
+	for i := range blocks {
+		if blocks[i].attached() {
 			return true
 		}
 	}
@@ -203,7 +213,7 @@ func (r *reader) file(raw []byte) {
 		return
 	}
 	m.Digest = digest(r.w.Digest(), r.msg.role, r.msg.content)
-	m.Attached = r.msg.content.Kind == rawjson.Array && attached(r.msg.content)
+	m.Attached = anyAttached(r.blocks)
 	r.w.File(m, r.w.Offset(), r.ids, rawjson.Value{})
 }
 
@@ -220,8 +230,7 @@ func (r *reader) hasResults() bool {
 func (r *reader) filePieces() {
 	for i := 0; i < len(r.blocks); i++ {
 		if b := &r.blocks[i]; b.kind.Is("tool_result") {
-			m := session.Message{Raw: b.raw, Kind: session.Observation, Digest: resultDigest(r.w.Digest(), &b.block)}
-			m.Attached = b.content.Kind == rawjson.Array && attached(b.content)
+			m := session.Message{Raw: b.raw, Kind: session.Observation, Digest: resultDigest(r.w.Digest(), &b.block), Attached: b.attached()}
 			r.w.File(m, b.end, nil, b.answers)
 			continue
 		}
@@ -238,8 +247,7 @@ func (r *reader) fileBlocks(run []placed) {
 	raw := r.w.Between(last.end-distance(run), last.end)
 	r.list = append(append(append(r.list[:0], '['), raw...), ']')
 	content := rawjson.Value{Kind: rawjson.Array, Raw: r.list}
-	m := session.Message{Raw: raw, Kind: session.User, Digest: digest(r.w.Digest(), r.msg.role, content)}
-	m.Attached = attached(content)
+	m := session.Message{Raw: raw, Kind: session.User, Digest: digest(r.w.Digest(), r.msg.role, content), Attached: anyAttached(run)}
 	r.w.File(m, last.end, nil, rawjson.Value{})
 }
 

@@ -57,6 +57,7 @@ type Thread struct {
 	Name  string        // for the summariser's health
 	Idle  time.Duration // since its last request
 	Keeps time.Duration // how long its client asks for an idle prefix to be kept in the cache; 0: it does not, or Idle is short
+	Told  string        // what its client says of the record that is to stand for it
 
 	Recall bool // the model can have hidden messages shown by their positions, so what stands for them names those
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -166,6 +167,9 @@ func (j *llmJob) request(user string) Request {
 	return r
 }
 
+// longestTold is how much of what a client says of its record is passed on, in bytes.
+const longestTold = 4 << 10
+
 // exampleWindow is the least window, in tokens, in which an example has room.
 const exampleWindow = 8000
 
@@ -180,6 +184,9 @@ func (j *llmJob) system() string {
 	}
 	if j.in.Thread.Recall {
 		text += instructionsEvents
+	}
+	if told := strings.TrimSpace(j.in.Thread.Told); told != "" {
+		text += "\n\nThe agent says of the record:\n" + strings.ToValidUTF8(told[:min(len(told), longestTold)], "")
 	}
 	return text
 }

@@ -60,7 +60,9 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 		Upstream: t.in.Upstream,
 		Codec:    t.in.Dialect,
 		Work:     t.engine.flights.compute,
-		Thread:   condense.Thread{Name: string(t.place.Thread.ID), Idle: t.idle(), Keeps: t.keeps(), Recall: t.recalls()},
+		Thread: condense.Thread{
+			Name: string(t.place.Thread.ID), Idle: t.idle(), Keeps: t.keeps(), Told: t.in.Told, Recall: t.recalls(),
+		},
 
 		NeedsReasoning: t.in.Split.NeedsReasoning,
 	}

@@ -18,14 +18,12 @@ type Input struct {
 	Tenant   *Tenant
 	Upstream condense.Endpoint // where the request goes, for condensers without a model of their own
 	Client
-	Wish     Wish
-	Dialect  dialect.Dialect
-	Split    *dialect.Request
-	Model    Model // that Split names
-	Body     Body  // that Split aliases
-	Compacts bool  // a record of the whole history is asked for, here or upstream
-	Asks     bool  // it is asked for by the last message, which is no part of the history
-	Limit    int   // tokens above which the client wants the history condensed; 0: none
+	Wish    Wish
+	Dialect dialect.Dialect
+	Split   *dialect.Request
+	Model   Model // that Split names
+	Body    Body  // that Split aliases
+	Compaction
 
 	// Condensing is told when a condensation begins: the context that it returns is for what the condensation calls, and the
 	// function is called at its end, with what was made. It may be nil.
@@ -36,6 +34,14 @@ type Input struct {
 
 	// Late is told, in a goroutine of its own, what came of a condensation that the request did not wait for. It may be nil.
 	Late func(Report)
+}
+
+// Compaction is what a client asks for in the terms of its protocol.
+type Compaction struct {
+	Compacts bool   // a record of the whole history is asked for, here or upstream
+	Asks     bool   // it is asked for by the last message, which is no part of the history
+	Limit    int    // tokens above which the client wants the history condensed; 0: none
+	Told     string // what it says of the record then
 }
 
 // Client is who sent the request, and what it calls it.

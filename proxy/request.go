@@ -92,12 +92,13 @@ func (l *live) readAsked(ctx *fasthttp.RequestCtx) asked {
 // input is what the engine is told of the request.
 func (r *request) input(split *dialect.Request) engine.Input {
 	r.model.Alternates = r.model.Alternates || r.tenant.Upstream.AlternateRoles
+	c := &r.passed.compaction
 	return engine.Input{
 		Settings: r.live.settings, Tenant: &r.tenant.Tenant, Upstream: r.endpoint(),
 		Client: engine.Client{Credential: r.asked.keys, Header: r.asked.header, Request: r.seen.record.Asked.ID},
 		Wish:   engine.Wish(strings.ToLower(r.asked.header("X-Dewpoint-Condense"))), Dialect: r.asked.dialect, Split: split,
-		Model: r.model.Model, Body: r.body, Compacts: r.passed.compaction.wanted, Asks: r.passed.compaction.ours, Limit: r.passed.compaction.limit, Condensing: r.seen.condensing,
-		Spent: r.noted().spend, Late: r.late(),
+		Model: r.model.Model, Body: r.body, Compaction: engine.Compaction{Compacts: c.wanted, Asks: c.ours, Limit: c.limit, Told: c.more},
+		Condensing: r.seen.condensing, Spent: r.noted().spend, Late: r.late(),
 	}
 }
 

@@ -241,6 +241,31 @@ func (p *process) logged(session, thread string) (kinds []string) {
 	return kinds
 }
 
+// TestCompactionWithoutAPause: where the proxy condenses in upstream's place, what the client says of the record is told the model that writes
+// it, with the next records, too.
+func TestCompactionWithoutAPause(t *testing.T) {
+	t.Parallel()
+	const wish = `"context_management":{"edits":[{"type":"compact_20260112","instructions":"Name the stage.","trigger":{"type":"input_tokens","value":600}}]},`
+	s := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7.")
+	c := newCoder(t, serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000)))
+	for n := range 12 {
+		c.send(wish)
+		c.work(n, 20)
+	}
+	told := 0
+	for _, r := range s.Upstream.Requests() {
+		if !r.Summary {
+			continue
+		}
+		if told++; !strings.Contains(string(r.Body), "Name the stage.") {
+			t.Errorf("asked %s", r.Body)
+		}
+	}
+	if told < 2 {
+		t.Errorf("%d records were written", told)
+	}
+}
+
 // TestPauseAfterCompaction: where the proxy compacts in upstream's place, a client that wants to pause then gets a block alone, written by its
 // own instructions, and goes on with that.
 func TestPauseAfterCompaction(t *testing.T) {

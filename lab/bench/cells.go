@@ -96,6 +96,7 @@ type TargetResult struct {
 	Ratio    Spread        `json:"ratio"`     // p50 over the bare proxy's, block by block
 	CPU      time.Duration `json:"cpu"`       // of a request
 	CPURatio Spread        `json:"cpu_ratio"` // over the bare proxy's, block by block
+	OverChat Spread        `json:"over_chat"` // p50 over that of Chat Completions, block by block; of cells in another protocol
 	Rate     float64       `json:"rate"`      // requests a second
 	Sent     float64       `json:"sent"`      // bytes of a body
 	Upstream float64       `json:"upstream"`  // bytes of a body that arrived upstream
@@ -141,6 +142,7 @@ type grid struct {
 	effort effort
 	lanes  []*lane
 	blocks [][]block // by target
+	chat   *grid     // the same in Chat Completions, measured in turn; nil: this is Chat Completions
 }
 
 // block is what one target did in one block.
@@ -154,26 +156,43 @@ type block struct {
 }
 
 func (r *rig) measureCell(ctx context.Context, c Cell) (result CellResult, err error) {
-	g := &grid{rig: r, cell: c, effort: r.effort(c), blocks: make([][]block, len(r.targets))}
-	template := NewHistory(Plan{Size: c.Size, Steps: g.effort.Steps, API: c.API})
-	defer g.close()
-	for range c.Conns {
-		l := &lane{ctx: ctx, clients: make([]*client, len(r.targets)), feed: &feed{rig: r, kind: c.Kind, template: template}}
-		g.lanes = append(g.lanes, l)
+	g := r.newGrid(ctx, c)
+	grids := []*grid{g}
+	if c.API != "" {
+		c.API = ""
+		g.chat = r.newGrid(ctx, c)
+		grids = append(grids, g.chat)
 	}
+	defer func() {
+		for _, g := range grids {
+			g.close()
+		}
+	}()
 	for _, t := range r.targets {
 		t.forgetPeak()
 	}
 	for n := range g.effort.Blocks + 1 { // the first one warms up
-		if err := ctx.Err(); err != nil {
-			return result, err
-		}
-		if err := g.block(n); err != nil {
-			return result, err
+		for _, g := range grids {
+			if err := ctx.Err(); err != nil {
+				return result, err
+			}
+			if err := g.block(n); err != nil {
+				return result, err
+			}
 		}
 	}
 	result = g.result()
 	return result, errors.Join(result.recognised(), r.mock.Expected.check())
+}
+
+func (r *rig) newGrid(ctx context.Context, c Cell) *grid {
+	g := &grid{rig: r, cell: c, effort: r.effort(c), blocks: make([][]block, len(r.targets))}
+	template := NewHistory(Plan{Size: c.Size, Steps: g.effort.Steps, API: c.API})
+	for range c.Conns {
+		l := &lane{ctx: ctx, clients: make([]*client, len(r.targets)), feed: &feed{rig: r, kind: c.Kind, template: template}}
+		g.lanes = append(g.lanes, l)
+	}
+	return g
 }
 
 // recognised is an error if a target did not do its work: a tenth of its requests, or one of a few, may find its store late.
@@ -319,13 +338,16 @@ func (g *grid) result() CellResult {
 func (g *grid) sum(at int, t *Target) TargetResult {
 	out := TargetResult{Name: t.Name}
 	var all, p50s []time.Duration
-	var ratios, cpus []float64
+	var ratios, cpus, overs []float64
 	var total block
 	for n, b := range g.blocks[at] {
 		bare := g.blocks[0][n]
 		p50 := quantile(b.took, 0.5)
 		all, p50s = append(all, b.took...), append(p50s, p50)
 		ratios = append(ratios, float64(p50)/float64(quantile(bare.took, 0.5)))
+		if g.chat != nil {
+			overs = append(overs, float64(p50)/float64(quantile(g.chat.blocks[at][n].took, 0.5)))
+		}
 		if bare.cpu > 0 {
 			cpus = append(cpus, float64(b.cpu)/float64(bare.cpu))
 		}
@@ -334,7 +356,7 @@ func (g *grid) sum(at int, t *Target) TargetResult {
 	}
 	n := float64(max(len(all), 1))
 	out.Requests, out.P50, out.P99 = len(all), quantile(p50s, 0.5), quantile(all, 0.99)
-	out.Ratio, out.CPURatio, out.CPU = spread(ratios), spread(cpus), time.Duration(float64(total.cpu)/n)
+	out.Ratio, out.CPURatio, out.OverChat, out.CPU = spread(ratios), spread(cpus), spread(overs), time.Duration(float64(total.cpu)/n)
 	out.Rate, out.Sent, out.Upstream = n/max(total.wall.Seconds(), 1e-9), float64(total.sent)/n, float64(total.upstream)/n
 	out.RSS, out.Peak = t.memory()
 	return out

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
@@ -18,7 +17,7 @@ const (
 	Responses API = "responses"
 )
 
-// apiBudget is what p50 may be over that of Chat Completions, in the same run.
+// apiBudget is what p50 may be over that of Chat Completions, measured in turn.
 const apiBudget = 1.3
 
 // path is where the protocol is served.
@@ -92,28 +91,17 @@ func (r *Result) protocols(w io.Writer) {
 	var rows [][]string
 	for _, c := range r.ordered() {
 		for _, t := range c.Targets {
-			chat, found := r.p50(Cell{Kind: c.Kind, Size: c.Size, Conns: c.Conns}, t.Name)
-			if c.API == "" || !found || t.Name != nameEmbedded && t.Name != nameRedis {
+			if c.API == "" || t.Name != nameEmbedded && t.Name != nameRedis {
 				continue
 			}
-			ratio := float64(t.P50) / float64(chat)
-			rows = append(rows, []string{string(c.API), string(c.Kind), sizeName(c.Size), t.Name, ms(t.P50), number(ratio), number(apiBudget), verdict(ratio, apiBudget)})
+			rows = append(rows, []string{
+				string(c.API), string(c.Kind), sizeName(c.Size), t.Name, ms(t.P50), t.OverChat.String(), number(apiBudget), verdict(t.OverChat.Median, apiBudget),
+			})
 		}
 	}
 	if len(rows) == 0 {
 		return
 	}
-	fmt.Fprint(w, "### Other protocols\n\np50 over that of Chat Completions in the same run, one connection.\n\n")
+	fmt.Fprint(w, "### Other protocols\n\np50 over that of Chat Completions in the same block, one connection: the middle of the blocks [least, most].\n\n")
 	table(w, []string{"protocol", "request", "body", "", "p50", "over chat", "budget", ""}, rows)
-}
-
-// p50 is what a target took in a cell.
-func (r *Result) p50(of Cell, target string) (time.Duration, bool) {
-	for _, c := range r.Cells {
-		if c.Cell == of {
-			t, found := c.find(target)
-			return t.P50, found
-		}
-	}
-	return 0, false
 }

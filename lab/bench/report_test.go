@@ -22,10 +22,12 @@ func sample() *Result {
 			target(nameEmbedded, 240*time.Microsecond, 2.4), target(nameRedis, 510*time.Microsecond, 5.1),
 		}}
 	}
+	messages := cell(Known, 1)
+	messages.API, messages.Targets[2].OverChat, messages.Targets[3].OverChat = Messages, Spread{1.1, 0.9, 1.2}, Spread{1.4, 1.2, 1.9}
 	return &Result{
 		Machine: Machine{CPU: "a CPU", Cores: 2, Memory: "8 GB", System: "linux/amd64 6.1", Go: "go1.26", Versions: []string{"nginx 1.22"}, Load: "0.10"},
 		Took:    9 * time.Minute, Missing: []string{"something: not installed"},
-		Cells: []CellResult{cell(FirstSeen, 1), cell(Known, 8), cell(Known, 1)},
+		Cells: []CellResult{cell(FirstSeen, 1), cell(Known, 8), cell(Known, 1), messages},
 		Streaming: &Streaming{
 			Pause: streamPause,
 			Delays: []Delays{{Streams: 16, Targets: []DelaysFrom{

@@ -60,8 +60,13 @@ func TestRun(t *testing.T) {
 	for _, c := range result.Cells {
 		checkCell(t, c, want)
 	}
-	if len(result.Cells) != 5 || result.Streaming == nil || result.Memory == nil {
+	if len(result.Cells) != 5 || result.Streaming == nil || result.Memory == nil || result.Waits == nil {
 		t.Fatalf("a part is missing: %+v", result)
+	}
+	for _, r := range result.Waits.Rows {
+		if r.Steps == 0 || r.Worst > slowSummary/2 {
+			t.Errorf("steps wait for a summary: %+v", r)
+		}
 	}
 	if o := result.Memory.Overload; o.Refused == 0 || o.Served == 0 || o.Other != 0 {
 		t.Errorf("overload: %+v", o)

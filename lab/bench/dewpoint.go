@@ -16,6 +16,7 @@ type setting struct {
 	Dir       string // a folder of its own
 	Redis     string // address; empty: the embedded store
 	Condenser string // its type; empty: llm
+	Waits     bool   // its history is condensed as it grows, by a summariser that is slow
 	InFlight  string // limits.bytes_in_flight; empty: as much as 64 connections of the largest bodies take
 }
 
@@ -48,13 +49,17 @@ func (s *setting) config() string {
 	if s.InFlight != "" {
 		limits = "{bytes_in_flight: " + s.InFlight + ", max_body: 8MiB}"
 	}
+	condenser := "{type: " + cmp.Or(s.Condenser, "llm") + ", max_size: 1000000, max_tokens: 0.75, keep_first: 2}"
+	if s.Waits {
+		condenser = fmt.Sprintf("{type: llm, llm_config: slow, max_size: 1000000, max_tokens: %d, min_tokens: 0}\nllms: {slow: {model: %s, timeout: 10m}}", waitsLimit, slowModel)
+	}
 	return `listen: 127.0.0.1:0
 admin: {listen: 127.0.0.1:0}
 upstream: {base_url: http://` + s.Upstream + `/v1}
 store: ` + store + `
 models:
   ` + Model + `: {context_window: 1000000000, max_output: 4096, encoding: o200k_base}
-condenser: {type: ` + cmp.Or(s.Condenser, "llm") + `, max_size: 1000000, max_tokens: 0.75, keep_first: 2}
+condenser: ` + condenser + `
 limits: ` + limits + `
 `
 }

@@ -21,6 +21,9 @@ func (r *Result) Markdown(w io.Writer) {
 	if r.Memory != nil {
 		r.Memory.markdown(w)
 	}
+	if r.Waits != nil {
+		r.Waits.markdown(w)
+	}
 }
 
 func (m Machine) markdown(w io.Writer, r *Result) {

@@ -15,10 +15,11 @@ const (
 	PartCells  = "cells"
 	PartStream = "stream"
 	PartMemory = "memory"
+	PartWaits  = "waits"
 )
 
 // Parts lists them, in the order in which they run.
-func Parts() []string { return []string{PartCells, PartStream, PartMemory} }
+func Parts() []string { return []string{PartCells, PartStream, PartMemory, PartWaits} }
 
 // Options are what a run is made of.
 type Options struct {

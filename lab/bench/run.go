@@ -16,6 +16,7 @@ type Result struct {
 	Cells     []CellResult  `json:"cells,omitempty"`
 	Streaming *Streaming    `json:"streaming,omitempty"`
 	Memory    *Memory       `json:"memory,omitempty"`
+	Waits     *Waits        `json:"waits,omitempty"`
 }
 
 // Run measures. It fails if a request was lost, altered or not answered.
@@ -31,6 +32,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		PartCells:  func() (err error) { result.Cells, err = r.measureCells(ctx); return err },
 		PartStream: func() (err error) { result.Streaming, err = r.measureStreaming(ctx); return err },
 		PartMemory: func() (err error) { result.Memory, err = r.measureMemory(ctx); return err },
+		PartWaits:  func() (err error) { result.Waits, err = r.measureWaits(ctx); return err },
 	}
 	for _, part := range Parts() {
 		if !o.has(part) {

@@ -103,6 +103,41 @@ func TestTemplatesAreNotTyped(t *testing.T) {
 	}
 }
 
+// TestAllThatIsTypedStays: who types most of a history loses no message, whatever its length, and each condensation makes progress.
+func TestAllThatIsTypedStays(t *testing.T) {
+	settings := condense.Settings{MaxTokens: 6000, KeepFirst: 1, MinimumProgress: 0.1}
+	llm := condense.NewLLM(condense.LLMSettings{Settings: settings, Summariser: summariserFunc(
+		func(context.Context, condense.Request) (condense.Reply, error) {
+			return condense.Reply{Text: "CURRENT_STATE: they talk " + strings.Repeat("and talk ", 40), Finish: "stop"}, nil
+		})})
+	for _, c := range []condense.Condenser{condense.Excerpts{Settings: settings}, llm} {
+		t.Run(c.Name(), func(t *testing.T) {
+			var texts []string
+			for n := range 120 {
+				rule := fmt.Sprintf("%d is a rule of mine.", n)
+				if n%5 == 0 {
+					rule = fmt.Sprintf("HARD CONSTRAINT: %d.", n)
+				}
+				texts = append(texts, rule+strings.Repeat(fmt.Sprintf(" It has reasons (%d).", n), 6+3*(n%17)), "noted")
+			}
+			a := attempt{}
+			log, v := a.converse(t, c, texts)
+			if len(log) < 4 {
+				t.Errorf("only %d condensations", len(log))
+			}
+			for i, made := range log {
+				if made.After.Tokens > made.Before.Tokens*9/10 {
+					t.Errorf("condensation %d: %d tokens, before %d", i, made.After.Tokens, made.Before.Tokens)
+				}
+			}
+			for i := 0; i < len(texts); i += 2 {
+				a.rule, _, _ = strings.Cut(texts[i], ".")
+				a.check(t, i, v)
+			}
+		})
+	}
+}
+
 // converse has a user and an agent speak in turns, which are condensed after each.
 func (a attempt) converse(t *testing.T, c condense.Condenser, texts []string) (log []session.Condensation, v session.View) {
 	t.Helper()

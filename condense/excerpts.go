@@ -93,7 +93,7 @@ func (j *excerptsJob) quote(ctx context.Context, cut Cut) (c session.Condensatio
 }
 
 func (j *excerptsJob) quoted(ctx context.Context, cut Cut) (session.Condensation, error) {
-	s, err := readSpan(ctx, j.in, cut)
+	cut, s, err := j.read(ctx, cut, j.in.Count(record.Summary{}.String()))
 	if err != nil {
 		return session.Condensation{}, fmt.Errorf("condense %s: %w", j.name, err)
 	}
@@ -103,13 +103,34 @@ func (j *excerptsJob) quoted(ctx context.Context, cut Cut) (session.Condensation
 	}
 	c := cut.condensation(j.due.Need.Reason, j.name)
 	c.Provisional = j.provisional
-	c.Summary = s.summary(j.in, text, room{cut.room(j.in, j.due), cut.gain()})
+	c.Summary = s.summary(j.in, text, j.settings.rooms(&cut, j.in, j.due))
 	c.SummaryTokens = j.in.Count(c.Summary)
 	c.After = cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
 	if c.After.Tokens >= c.Before.Tokens {
 		return session.Condensation{}, fmt.Errorf("condense %s without a model: %d tokens, before %d", j.name, c.After.Tokens, c.Before.Tokens)
 	}
 	return c, nil
+}
+
+// read reads what a cut forgets. Where the user's words need more room than the target leaves next to a record of so many tokens, it is
+// another cut, with fewer of the newest units.
+func (j *excerptsJob) read(ctx context.Context, cut Cut, record int) (Cut, *span, error) {
+	s, err := readSpan(ctx, j.in, cut)
+	if err != nil || j.due.Target.Tokens == unlimited {
+		return cut, s, err
+	}
+	room := cut.room(j.in, j.due)
+	more := s.words.Tokens(j.in.Count) - max(wordTokens, room-record)
+	if more <= 0 {
+		return cut, s, nil
+	}
+	most := j.due.Target.Tokens - j.settings.picker(j.in, j.due, session.Size{Events: 1}).kept.Tokens
+	wider, ok := j.settings.Cut(j.in, j.due, session.Size{Events: 1, Tokens: min(room+more+messageOverhead, most)})
+	if !ok || wider.Tokens <= cut.Tokens {
+		return cut, s, nil
+	}
+	s, err = readSpan(ctx, j.in, wider)
+	return wider, s, err
 }
 
 // room is the tokens that a target leaves for what stands for the forgotten messages.
@@ -124,7 +145,7 @@ func (c *Cut) room(in Input, due Due) int {
 func (c *Cut) filled(in Input, due Due, record int) int {
 	room := c.room(in, due)
 	if room == unlimited {
-		room = record + min(wordTokens, max(c.Tokens/wordShare, minWordTokens)) + min(eventTokens, c.Tokens/eventShare)
+		room = record + min(wordTokens, max(c.Tokens/printShare, minPrintTokens)) + min(eventTokens, c.Tokens/eventShare)
 	}
 	return max(min(room, c.gain()), 0)
 }
@@ -134,34 +155,43 @@ func (c *Cut) gain() int { return c.Before.Tokens - c.Kept.Tokens - messageOverh
 
 // Bounds of what stands next to a record, in tokens: the most, and a share of what is forgotten, one in that many.
 const (
-	wordTokens    = 2000 // for the words of the user
-	wordShare     = 5
-	minWordTokens = 400 // for them where little is forgotten
+	wordTokens = 2000 // for the words of the user, if the target leaves no more
+	typedShare = 2    // for them where only the number of events has to come down
 
-	eventTokens = 2000 // for words and excerpts where only the number of events has to come down
+	printShare     = 5 // for what was printed in the user's name, together with what was typed, up to wordTokens
+	minPrintTokens = 400
+
+	eventTokens = 2000 // for excerpts where only the number of events has to come down
 	eventShare  = 4
 )
 
 // room is the tokens that a record with all that stands next to it may have.
 type room struct {
-	target int // as far as excerpts fill it; the words of the user may take more. unlimited where only events count
+	target int // as far as words and excerpts fill it; the words of the user may take more. unlimited where only events count
 	end    int // what it must never exceed
+}
+
+// rooms is what a cut leaves for a record, so that enough goes.
+func (s Settings) rooms(c *Cut, in Input, due Due) room {
+	return room{c.room(in, due), c.gain() - int(s.MinimumProgress*float64(c.Before.Tokens))}
 }
 
 // summary is a record with the user's own words, and with excerpts of what neither names as far as the target has room. Where
 // there is no room for the words, it is too long, since nothing may be forgotten without them.
 func (s *span) summary(in Input, text string, r room) string {
-	sum := record.Summary{Record: text, Events: s.named}
+	sum := record.Summary{Record: text, Events: s.named, Words: "."} // so that the wrapping counts
+	wrapped := in.Count(sum.String())
+	most, left := max(wordTokens, r.target-wrapped), r.end-wrapped
 	if r.target == unlimited {
-		r.target = in.Count(sum.String()) + min(eventTokens, s.tokens/eventShare)
+		most = max(wordTokens, s.tokens/typedShare)
 	}
-	sum.Words = "." // so that the wrapping counts
-	left := r.end - in.Count(sum.String())
-	most := min(wordTokens, max(s.tokens/wordShare, minWordTokens))
 	if s.words.Fit(left, in.Count) {
 		most = min(most, left)
 	}
-	sum.Words = s.words.Text(most, in.Count)
+	sum.Words = s.words.Text(most, min(wordTokens, max(s.tokens/printShare, minPrintTokens)), in.Count)
+	if r.target == unlimited {
+		r.target = in.Count(sum.String()) + min(eventTokens, s.tokens/eventShare)
+	}
 	x := s.index()
 	x.Known(text + "\n" + sum.Words)
 	sum.Excerpts = x.Text(min(r.target, r.end), func(lines string) int {

@@ -36,9 +36,11 @@ func (j *llmJob) Asks() bool { return true }
 
 // Plan implements Job.
 func (j *llmJob) Plan() (session.Condensation, int) {
-	record := min(j.s.MaxOutput, j.cut.Tokens+j.cut.Replaced) / 2
-	return j.cut.condensation(j.due.Need.Reason, j.s.Name), j.cut.filled(j.in, j.due, record)
+	return j.cut.condensation(j.due.Need.Reason, j.s.Name), j.cut.filled(j.in, j.due, j.recordTokens())
 }
+
+// recordTokens is about how many tokens a record will have.
+func (j *llmJob) recordTokens() int { return min(j.s.MaxOutput, j.cut.Tokens+j.cut.Replaced) / 2 }
 
 // Run implements Job. The buffer that the view's messages alias must not change before it returns. What is hard climbs down: a
 // summary, another try with shorter events and more room, the request's own model, and at last excerpts.
@@ -48,7 +50,8 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	}
 	var c session.Condensation
 	err := j.in.work(ctx, func() (err error) {
-		j.span, err = readSpan(ctx, j.in, j.cut)
+		x := &excerptsJob{settings: j.s.Settings, in: j.in, due: j.due}
+		j.cut, j.span, err = x.read(ctx, j.cut, j.recordTokens())
 		return err
 	})
 	if err == nil {
@@ -228,7 +231,7 @@ func (j *llmJob) accept(r Reply) (session.Condensation, error) {
 func (j *llmJob) condensation(text string) (session.Condensation, error) {
 	c := j.cut.condensation(j.due.Need.Reason, j.s.Name)
 	c.Usage, c.Calls = j.spent(), j.made()
-	c.Summary = j.span.summary(j.in, text, room{j.cut.room(j.in, j.due), j.cut.gain()})
+	c.Summary = j.span.summary(j.in, text, j.s.rooms(&j.cut, j.in, j.due))
 	c.SummaryTokens = j.in.Count(c.Summary)
 	c.After = j.cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
 	if c.After.Tokens >= c.Before.Tokens {

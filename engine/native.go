@@ -26,8 +26,11 @@ var (
 // recordPatience is how long the store's secret is waited for, once after the start: without it the request fails.
 const recordPatience = 10 * time.Second
 
-// wordsRoom is how many tokens of the user's own words stand next to a record that a client carries, at most.
-const wordsRoom = 2000
+// How many tokens of the user's own words stand next to a record that a client carries, at most.
+const (
+	wordsRoom  = 2000
+	wordsShare = 4 // of the history, one in that many, if that is more
+)
 
 // Record is the text that stands for the turn's whole history: what a model wrote of it, and the user's own words. Of no turn, whose
 // history is not known, it is what the model wrote.
@@ -45,7 +48,8 @@ func (t *Turn) Record(written string) string {
 			words.Forget(m.Kind, c)
 		}
 	}
-	return record.Summary{Record: record.Unwrap(written), Words: words.Text(wordsRoom, t.counter.Text)}.String()
+	room := max(wordsRoom, t.size().Tokens/wordsShare)
+	return record.Summary{Record: record.Unwrap(written), Words: words.Text(room, wordsRoom, t.counter.Text)}.String()
 }
 
 // Seal encrypts a record for a client of the tenant's to carry: XAES-256-GCM, bound to the tenant. It is not bound to the client's

@@ -33,7 +33,7 @@ func TestWordsTellOfAttachments(t *testing.T) {
 	w.Forget(session.User, session.Content{Text: "Check clause 7.", Files: []session.File{{Kind: "file", Name: "contract.pdf", ID: "file-abc123"}}})
 	w.Forget(session.User, session.Content{Files: []session.File{{Kind: "audio", Seconds: 12}}})
 	want := "- Check clause 7.\n[file contract.pdf, file-abc123]\n- [audio, 12 s]"
-	if got := w.Text(1000, func(s string) int { return len(s) / 4 }); got != want {
+	if got := w.Text(1000, 1000, func(s string) int { return len(s) / 4 }); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

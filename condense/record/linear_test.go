@@ -13,7 +13,7 @@ func TestReadersAreLinear(t *testing.T) {
 		"words": func(text string) {
 			w := &Words{}
 			w.Forget(session.User, session.Content{Text: text})
-			w.Text(1000, quarter)
+			w.Text(1000, 1000, quarter)
 		},
 		"defuse":    func(text string) { Defuse(text) },
 		"printable": func(text string) { _ = Printable(text) },

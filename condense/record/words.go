@@ -2,6 +2,7 @@ package record
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,7 +14,8 @@ import (
 // ask for stands around it.
 const (
 	wordsBytes    = 2 << 10 // of a message where there is room
-	minWordsBytes = 128     // where there is none, before messages are left out
+	minWordsBytes = 128     // where there is little
+	sentenceBytes = 64      // where there is none, before messages are left out: of its beginning
 	pasteBytes    = 400     // of a fenced block
 )
 
@@ -23,20 +25,25 @@ const (
 	lineBreak = "\n" + lineMark
 )
 
-// What makes messages a template: agents without tool calls send what tools print as the user's, and begin it alike.
+// What makes messages a template: agents without tool calls send what tools print as the user's, and begin it alike. What a person
+// begins alike is less than what they print.
 const (
-	headBytes     = 12 // of a message's beginning
-	templateCount = 4  // messages that begin so
+	headBytes     = 12      // of a message's beginning
+	templateCount = 4       // messages that begin so
+	printedBytes  = 8 << 10 // they have together
 )
 
 // Words are what the user wrote in what is forgotten, word for word, with the marks of what was attached.
 // Nothing but the room for them decides what is kept, after what is a template and was hardly typed: not what they say, and not what
 // a record or a tool says about them.
 type Words struct {
-	said  []string       // as it was written, the oldest first; empty if it was said again later
-	last  map[string]int // where each text was said last
-	heads map[string]int // how many texts begin so
+	said  []string         // as it was written, the oldest first; empty if it was said again later
+	last  map[string]int   // where each text was said last
+	heads map[string]alike // of texts that begin so
 }
+
+// alike is how many texts begin alike, and their length.
+type alike struct{ texts, bytes int }
 
 // Forget takes in a message that is forgotten, and gives its beginning. Messages come oldest first. The same text counts once, where
 // it was said last. Of a record of ours that the client sends back, what it holds of the user's words counts.
@@ -55,13 +62,13 @@ func (w *Words) Forget(kind session.Kind, c session.Content) (head string) {
 		return ""
 	}
 	if w.last == nil {
-		w.last, w.heads = map[string]int{}, map[string]int{}
+		w.last, w.heads = map[string]int{}, map[string]alike{}
 	}
 	head = headOf(text)
 	if at, again := w.last[text]; again {
 		w.said[at] = ""
 	} else {
-		w.heads[head]++
+		w.heads[head] = alike{w.heads[head].texts + 1, w.heads[head].bytes + len(text)}
 	}
 	w.last[text] = len(w.said)
 	w.said = append(w.said, text)
@@ -79,22 +86,19 @@ func carried(text string) (said string, ours bool) {
 func headOf(text string) string { return text[:min(len(text), headBytes)] }
 
 // Template reports whether messages with a beginning are a template, as far as messages were taken in.
-func (w *Words) Template(head string) bool { return w.heads[head] >= templateCount }
+func (w *Words) Template(head string) bool { return w.heads[head].texts >= templateCount }
 
 // Text is the messages within a number of tokens, in the order in which they were written. Where there is no room for all, long ones
 // are cut until there is, so that they do not push out short ones; where even that does not help, the newest stay. Templates take the
-// room that is left.
-func (w *Words) Text(tokens int, count func(string) int) string {
-	kept := map[int]string{}
-	typed, templates := w.sorts()
-	for _, sort := range [...][]int{typed, templates} {
-		var part chosen
-		for limit := wordsBytes; limit >= minWordsBytes && !part.all; limit /= 2 {
-			part = w.newest(sort, limit, tokens, count)
-		}
-		maps.Copy(kept, part.lines)
-		tokens = part.left
-	}
+// room that is left, and printed ones no more than fits a smaller number of tokens with all the others.
+func (w *Words) Text(tokens, printed int, count func(string) int) string {
+	s := w.sorts()
+	typed := w.fitting(s.typed, tokens, count)
+	templates := w.fitting(s.templates, typed.left, count)
+	prints := w.fitting(s.printed, templates.left-max(tokens-printed, 0), count)
+	kept := typed.lines
+	maps.Copy(kept, templates.lines)
+	maps.Copy(kept, prints.lines)
 	var lines []string
 	for _, at := range slices.Sorted(maps.Keys(kept)) {
 		lines = append(lines, kept[at])
@@ -102,24 +106,45 @@ func (w *Words) Text(tokens int, count func(string) int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Fit reports whether a number of tokens has room for all messages but templates, the long ones cut.
-func (w *Words) Fit(tokens int, count func(string) int) bool {
-	typed, _ := w.sorts()
-	return w.newest(typed, minWordsBytes, tokens, count).all
+// fitting is as many of some messages as fit, in the longest form in which all of them do.
+func (w *Words) fitting(sort []int, tokens int, count func(string) int) (c chosen) {
+	for limit := wordsBytes; limit >= sentenceBytes && !c.all; limit /= 2 {
+		c = w.newest(sort, limit, tokens, count)
+	}
+	return c
 }
 
-// sorts tells where in said the messages are that were typed, and those of a template, the newest first.
-func (w *Words) sorts() (typed, templates []int) {
+// Fit reports whether a number of tokens has room for all messages but templates, the long ones cut.
+func (w *Words) Fit(tokens int, count func(string) int) bool {
+	return w.newest(w.sorts().typed, sentenceBytes, tokens, count).all
+}
+
+// Tokens is how many all messages but printed ones take.
+func (w *Words) Tokens(count func(string) int) int {
+	s := w.sorts()
+	return math.MaxInt - w.newest(append(s.typed, s.templates...), wordsBytes, math.MaxInt, count).left
+}
+
+// sorts tells where in said messages are, the newest first.
+type sorts struct {
+	typed     []int
+	templates []int // that are no more than a person types
+	printed   []int // templates that are
+}
+
+func (w *Words) sorts() (s sorts) {
 	for at, text := range slices.Backward(w.said) {
-		switch {
+		switch head := headOf(text); {
 		case text == "":
-		case w.Template(headOf(text)):
-			templates = append(templates, at)
+		case !w.Template(head):
+			s.typed = append(s.typed, at)
+		case w.heads[head].bytes <= printedBytes:
+			s.templates = append(s.templates, at)
 		default:
-			typed = append(typed, at)
+			s.printed = append(s.printed, at)
 		}
 	}
-	return typed, templates
+	return s
 }
 
 // chosen is what fits of some messages: a line each, by where they are in said.
@@ -133,10 +158,10 @@ type chosen struct {
 func (w *Words) newest(sort []int, limit, tokens int, count func(string) int) chosen {
 	c := chosen{lines: map[int]string{}, left: tokens, all: true}
 	for _, at := range sort {
-		line := lineMark + ends(w.said[at], limit)
+		line := lineMark + shortened(w.said[at], limit)
 		if cost := count(line) + 1; cost <= c.left {
 			c.lines[at], c.left = line, c.left-cost
-		} else if c.all = false; limit > minWordsBytes {
+		} else if c.all = false; limit > sentenceBytes {
 			break
 		}
 	}
@@ -247,6 +272,19 @@ func withoutBlocks(text string, all bool) string {
 		return b.String() + text[from:block] + ends(text[block:], pasteBytes)
 	}
 	return b.String() + text[from:]
+}
+
+// shortened is a text cut to its ends, or to its beginning where that is all there is room for: its first sentences, if they are most
+// of that.
+func shortened(text string, limit int) string {
+	if len(text) <= limit || limit >= minWordsBytes {
+		return ends(text, limit)
+	}
+	first := text[:limit]
+	if at := strings.LastIndexAny(first, ".!?;\n"); at > limit/2 {
+		first = first[:at+1]
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(first, "")) + " [...]"
 }
 
 // ends leaves out the middle of a long text.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -46,12 +47,15 @@ func TestWords(t *testing.T) {
 		"a short block":         {[]string{"run\n```\nmake x\n```\nand stop"}, 100, "- run\n```\nmake x\n```\nand stop"},
 		"a block without end":   {[]string{"run\n```\nNever push."}, 100, "- run\n```\nNever push."},
 		"long ones are cut":     {[]string{strings.Repeat("long ", 100), "short"}, 80, ""},
+		"the beginning":         {[]string{"Never push to the main branch, " + strings.Repeat("ever. ", 60) + "Use tabs.", strings.Repeat("long ", 100)}, 40, ""},
 		"a flood of short ones": {flood(100), 40, ""},
 	} {
-		got := wrote(c.texts...).Text(c.tokens, quarter)
+		got := wrote(c.texts...).Text(c.tokens, c.tokens, quarter)
 		switch name {
 		case "long ones are cut":
 			c.want = "- " + ends(strings.TrimSpace(c.texts[0]), 256) + "\n- short"
+		case "the beginning":
+			c.want = "- Never push to the main branch, ever. ever. ever. ever. ever. [...]\n- " + strings.TrimSpace(strings.Repeat("long ", 13)) + " [...]"
 		case "a flood of short ones":
 			c.want = "- " + strings.Join(c.texts[90:], "\n- ")
 		}
@@ -59,6 +63,38 @@ func TestWords(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+}
+
+// TestWordsOfTemplates: what a person begins alike has the room of what is typed. What is printed has less.
+func TestWordsOfTemplates(t *testing.T) {
+	const typed, printed = 3000, 100
+	for name, c := range map[string]struct {
+		texts []string
+		want  int // lines
+	}{
+		"rules":    {printouts(40), 40},
+		"printed":  {long(printouts(40)), 5},
+		"with one": {append([]string{"Never push."}, long(printouts(40))...), 6},
+	} {
+		w := wrote(c.texts...)
+		got := w.Text(typed, printed, quarter)
+		if n := strings.Count("\n"+got, lineBreak); n != c.want {
+			t.Errorf("%s: %d lines, want %d:\n%s", name, n, c.want, got)
+		}
+		if name == "with one" && !strings.HasPrefix(got, "- Never push.") {
+			t.Errorf("%s: %s", name, got)
+		}
+		if took := quarter(w.Text(math.MaxInt, 0, quarter)); w.Tokens(quarter) < took {
+			t.Errorf("%s: %d tokens are said to take %d", name, took, w.Tokens(quarter))
+		}
+	}
+}
+
+func long(texts []string) []string {
+	for i := range texts {
+		texts[i] += strings.Repeat(" printed", 30)
+	}
+	return texts
 }
 
 func printouts(n int) (texts []string) {
@@ -87,7 +123,7 @@ func TestWordsAreCarried(t *testing.T) {
 		for _, text := range said {
 			w.Forget(session.User, session.Content{Text: text})
 		}
-		words := w.Text(1000, count)
+		words := w.Text(1000, 1000, count)
 		if want := "- Repair the build.\n- Do not touch\nthe v1 endpoints."; words != want {
 			t.Fatalf("round %d: got %q", round, words)
 		}
@@ -107,7 +143,7 @@ func TestWordsOfLongMessages(t *testing.T) {
 		"a printed fence":  {"<bash-stdout>" + paste + "```\n</bash-stdout>Never push.\n" + paste + "Use tabs.", "Never push. Use tabs."},
 		"a block at a tag": {paste + "<env>" + paste + "</env>Never push. Use tabs.", "Never push. Use tabs."},
 	} {
-		got := wrote(c.text).Text(10000, quarter)
+		got := wrote(c.text).Text(10000, 10000, quarter)
 		if len(got) > wordsBytes+20 {
 			t.Errorf("%s: %d bytes", name, len(got))
 		}
@@ -124,7 +160,7 @@ func TestWordsOfTheUserOnly(t *testing.T) {
 	for _, kind := range []session.Kind{session.System, session.Agent, session.Action, session.Observation} {
 		w.Forget(kind, session.Content{Text: "You must obey."})
 	}
-	if got := w.Text(1000, quarter); got != "" {
+	if got := w.Text(1000, 1000, quarter); got != "" {
 		t.Errorf("%q is no user's", got)
 	}
 }
@@ -138,8 +174,8 @@ func FuzzWords(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, record string, tokens int) {
 		tokens = max(tokens%1000, 0)
-		got := wrote(text).Text(tokens, quarter)
-		if got != wrote(text).Text(tokens, quarter) {
+		got := wrote(text).Text(tokens, tokens, quarter)
+		if got != wrote(text).Text(tokens, tokens, quarter) {
 			t.Fatal("another text the second time")
 		}
 		if quarter(got) > tokens || utf8.ValidString(text) && !utf8.ValidString(got) {

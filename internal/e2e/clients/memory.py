@@ -5,6 +5,7 @@ again, and what reached upstream of it is what the kit reads. Prints what was ke
 """
 
 import json
+from dataclasses import replace
 
 from compaction_kit.compacted import CompactedContext
 from compaction_kit.corpus import build_random_session
@@ -42,6 +43,37 @@ def held(tokens, text):
     return all(t.lower() in text for t in tokens)
 
 
+def told(session, statements):
+    """The session with those statements told by the agent, as an answer, and not typed by the user."""
+    turns = list(session.turns)
+    for i, turn in enumerate(session.turns):
+        if turn.text in statements:
+            turns[i] = replace(turn, role="user", text="What holds so far?")
+            turns[i + 1] = replace(turns[i + 1], text=turn.text)
+    return replace(session, turns=tuple(turns))
+
+
+def semantic(out, build, typed):
+    """What is left, after the last round, of values that were updated and of pairs that look alike."""
+    for seed in range(1, 5):
+        session, canaries, meta = build(seed)
+        if not typed:
+            session = told(session, meta["initial_statements"].values())
+        run = run_conformance(session, Proxy(), rounds=ROUNDS, canaries=canaries)
+        text = run.rounds[-1].context.text.lower()
+        by_id = {c.id: c for c in canaries}
+        for name in meta["conflicts"]:
+            c = by_id[name]
+            newest, old = text.rfind(c.content.lower()), text.rfind(meta["initial_statements"][name].lower())
+            out["updates"] += 1
+            out["latest"] += held(c.required_tokens, text)
+            out["after"] += newest > old
+            out["old"] += any(t.lower() in text for t in c.superseded_tokens)
+        for first, second in meta["distinct_pairs"]:
+            out["pairs"] += 1
+            out["both"] += held(by_id[first].required_tokens, text) and held(by_id[second].required_tokens, text)
+
+
 def types(run):
     """The least share kept of each type, in any round."""
     out = {}
@@ -52,29 +84,19 @@ def types(run):
 
 
 def main():
-    out = {"survival": {}, "updates": 0, "latest": 0, "after": 0, "pairs": 0, "both": 0}
     runs = [run_conformance(build_seeded_session(), Proxy(), rounds=ROUNDS)]
     for seed in range(1, 5):
         session, canaries = build_random_session(seed)
         runs.append(run_conformance(session, Proxy(), rounds=ROUNDS, canaries=canaries))
+    survival = {}
     for run in runs:
         for kind, share in types(run).items():
-            out["survival"][kind] = min(out["survival"].get(kind, 1), share)
-    for build in (build_semantic_session, build_semantic_heldout_session):
-        for seed in range(1, 5):
-            session, canaries, meta = build(seed)
-            run = run_conformance(session, Proxy(), rounds=ROUNDS, canaries=canaries)
-            text = run.rounds[-1].context.text.lower()
-            by_id = {c.id: c for c in canaries}
-            for name in meta["conflicts"]:
-                c = by_id[name]
-                out["updates"] += 1
-                out["latest"] += held(c.required_tokens, text)
-                newest = text.rfind(c.content.lower())
-                out["after"] += newest > text.rfind(meta["initial_statements"][name].lower())
-            for first, second in meta["distinct_pairs"]:
-                out["pairs"] += 1
-                out["both"] += held(by_id[first].required_tokens, text) and held(by_id[second].required_tokens, text)
+            survival[kind] = min(survival.get(kind, 1), share)
+    out = {"survival": survival}
+    for name, typed in ("typed", True), ("told", False):
+        out[name] = {"updates": 0, "latest": 0, "after": 0, "old": 0, "pairs": 0, "both": 0}
+        for build in (build_semantic_session, build_semantic_heldout_session):
+            semantic(out[name], build, typed)
     print(json.dumps(out))
 
 

@@ -87,6 +87,8 @@ type making struct {
 	RequestModel string   `json:"request_model,omitempty"`
 	Prompt       string   `json:"prompt,omitempty"`
 	Calls        int      `json:"calls"`
+	Asked        string   `json:"asked,omitempty"`
+	Rode         *usage   `json:"cached_usage,omitempty"`
 	Took         float64  `json:"seconds"`
 	AddedTo      int      `json:"added_to_position,omitempty"`
 	Topics       []string `json:"topics,omitempty"`
@@ -132,7 +134,11 @@ func (l *log) condensation(c session.Condensation, summary string) condensationR
 		Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
 		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: []trimRow{},
 		Before: size(c.Before), After: size(c.After), Usage: usageOf(c.Usage), Time: c.Time,
-		making: making{RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(), AddedTo: c.Added, Topics: c.Topics},
+		making: making{RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(), AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked())},
+	}
+	if c.Rode != (session.Usage{}) {
+		rode := usageOf(c.Rode)
+		row.Rode = &rode
 	}
 	if c.Provisional {
 		row.Provisional = cmp.Or(c.Cause, "unknown")

@@ -148,7 +148,9 @@ func (l *log) savedBy(c session.Condensation, applies bool, price func(string) (
 		})
 	}
 	if out.OwnCalls != (usage{}) {
-		out.value(c.Model, price, func(p model.Price) { out.USD.OwnCalls = -p.Call(model.Usage(c.Usage)) })
+		for _, cost := range c.Costs() {
+			out.value(cost.Model, price, func(p model.Price) { out.USD.OwnCalls -= p.Call(model.Usage(cost.Usage)) })
+		}
 	}
 	if out.USD != nil {
 		out.USD.Net = out.USD.NotSent + out.USD.CacheRewrites + out.USD.OwnCalls

@@ -56,6 +56,7 @@ type Input struct {
 type Thread struct {
 	Name  string        // for the summariser's health
 	Idle  time.Duration // since its last request
+	Sent  Prefix        // the request itself, to be asked for a summary; nil: it cannot be
 	Keeps time.Duration // how long its client asks for an idle prefix to be kept in the cache; 0: it does not, or Idle is short
 	Told  string        // what its client says of the record that is to stand for it
 

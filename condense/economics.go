@@ -1,6 +1,7 @@
 package condense
 
 import (
+	"iter"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -15,11 +16,15 @@ import (
 // Prices are for a token, all in the same unit.
 type Economics struct {
 	Read, Write float64       // of a prompt's tokens: of those that the cache has, and of others
+	Answer      float64       // of what the request's own model writes
 	In, Out     float64       // of the summariser's tokens; both 0: no model is asked
 	Life        time.Duration // after which no idle prefix is in the cache any more; 0: not known
 	Asked       bool          // a request may ask for another life
 	Target      int           // tokens of a request after a condensation
 }
+
+// Prices gives those of a request's model and a summariser; nil where one of them is not known.
+type Prices func(model, summariser string) *Economics
 
 // Moment is a request at which a condensation may be bought, in tokens.
 type Moment struct {
@@ -95,16 +100,26 @@ func (s Settings) economic(in Input, share float64) (target int, due bool) {
 	}
 	m.Head += in.Fixed
 	e.Target = max(e.Target, m.Head+e.Target/2)
-	since, sent := shownAtFirst(in.View), in.Fixed
-	for i, item := range in.View.Items {
-		if item.Index >= 0 && (item.Kind == session.Agent || item.Kind == session.Action) {
-			if m.Before = sent; i >= since {
-				rent += e.Rent(sent)
-			}
+	since := shownAtFirst(in.View)
+	for i, sent := range in.requests(tokens) {
+		if m.Before = sent; i >= since {
+			rent += e.Rent(sent)
 		}
-		sent += tokens[i]
 	}
 	return e.Target - in.Fixed, e.Due(rent, m, share)
+}
+
+// requests goes over those that came before, with how many tokens each had: what stands before its answer, whose place in the view is given.
+func (in *Input) requests(tokens []int) iter.Seq2[int, int] {
+	return func(yield func(at, sent int) bool) {
+		sent := in.Fixed
+		for i, item := range in.View.Items {
+			if item.Index >= 0 && (item.Kind == session.Agent || item.Kind == session.Action) && !yield(i, sent) {
+				return
+			}
+			sent += tokens[i]
+		}
+	}
 }
 
 // cold reports whether the cache has nothing of a history any more.

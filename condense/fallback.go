@@ -45,7 +45,7 @@ func (j *llmJob) before(ctx context.Context, later Job, l *llmJob) (Result, erro
 		return Result{Condensation: c, Fallback: ErrCooling}, nil
 	}
 	view := *j.in.View
-	l.in.View, l.due.Need = &view, Need{Reason: j.due.Need.Reason}
+	l.in.View, l.in.Thread.Sent, l.due.Need = &view, nil, Need{Reason: j.due.Need.Reason}
 	return Result{Condensation: c, Fallback: ErrAtOnce, Later: later}, nil
 }
 

@@ -21,7 +21,14 @@ type form interface {
 type prose struct{}
 
 func (prose) system(f Focus) string {
-	return instructionsOpen + " Use these sections, in this order, and leave out\nthose that would be empty:\n\n" + f.sections() + "\n" +
+	return instructionsOpen + recordIn(f)
+}
+
+// behind is what a model is told behind the conversation itself.
+func (prose) behind(f Focus) string { return rideOpen + recordIn(f) }
+
+func recordIn(f Focus) string {
+	return " Use these sections, in this order, and leave out\nthose that would be empty:\n\n" + f.sections() + "\n" +
 		instructionsExact + "; keep the section names as they are.\nOutput only the record: no preamble, no code fence, no comment."
 }
 

@@ -1,6 +1,7 @@
 package condense
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type llmJob struct {
 	mu     sync.Mutex
 	calls  int           // made so far
 	usage  session.Usage // of those
+	rode   session.Usage // of one behind the client's own prompt, which is none of those
 }
 
 var _ Job = (*llmJob)(nil)
@@ -76,11 +78,11 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	result.Condensation, result.Fallback = session.Condensation{}, err
-	result.Condensation, err = j.standIn(ctx, j.in, j.due, j.cut, j.spent())
+	result.Condensation, err = j.standIn(ctx, j.in, j.due, j.cut, sum(j.spent(), j.rode))
 	if err != nil {
 		return Result{}, errors.Join(result.Fallback, err)
 	}
-	result.Condensation.Calls = j.made()
+	result.Condensation.Calls, result.Condensation.Rode = j.made(), j.rode
 	return result, nil
 }
 
@@ -121,13 +123,20 @@ func (j *llmJob) summarise(ctx context.Context, more bool) (session.Condensation
 func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condensation, int, error) {
 	var p prompt
 	var pl plan
+	var warm bool
 	err := j.in.work(ctx, func() (err error) {
 		p = j.prompt(ctx)
 		pl, err = p.plan(frame{limit: limit, budget: j.budget(), calls: calls, output: j.s.MaxOutput, count: j.in.reading})
+		warm = err == nil && j.rides(j.reads(pl))
 		return errors.Join(ctx.Err(), err)
 	})
 	if err != nil {
 		return session.Condensation{}, limit, err
+	}
+	if warm {
+		if c, err := j.ride(ctx); err == nil || ctx.Err() != nil {
+			return c, pl.limit, err
+		}
 	}
 	text := pl.texts[0]
 	if len(pl.texts) > 1 {
@@ -135,16 +144,25 @@ func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condens
 			return session.Condensation{}, pl.limit, err
 		}
 	}
-	r, err := j.call(ctx, j.request(text))
+	asked := j.request(text)
+	r, err := j.call(ctx, asked)
 	if err != nil {
 		return session.Condensation{}, pl.limit, err
 	}
 	var c session.Condensation
 	err = j.in.work(ctx, func() (err error) {
-		c, err = j.accept(r)
+		c, err = j.accept(r, asked)
 		return err
 	})
 	return c, pl.limit, err
+}
+
+// reads is how many tokens the prompts of a plan have.
+func (j *llmJob) reads(pl plan) (n int) {
+	for _, text := range pl.texts {
+		n += askedTokens + j.in.reading(text)
+	}
+	return n
 }
 
 func (j *llmJob) prompt(ctx context.Context) prompt {
@@ -176,11 +194,10 @@ const longestTold = 4 << 10
 // exampleWindow is the least window, in tokens, in which an example has room.
 const exampleWindow = 8000
 
+func (j *llmJob) focus() Focus { return cmp.Or(j.s.Focus, j.span.weights.focus()) }
+
 func (j *llmJob) system() string {
-	f := j.s.Focus
-	if f == "" {
-		f = j.span.weights.focus()
-	}
+	f := j.focus()
 	text := j.form.system(f)
 	if _, plain := j.form.(prose); plain && j.window(j.in) >= exampleWindow {
 		text += f.example()
@@ -188,10 +205,16 @@ func (j *llmJob) system() string {
 	if j.in.Thread.Recall {
 		text += instructionsEvents
 	}
-	if told := strings.TrimSpace(j.in.Thread.Told); told != "" {
-		text += "\n\nThe agent says of the record:\n" + strings.ToValidUTF8(told[:min(len(told), longestTold)], "")
+	return text + j.told()
+}
+
+// told is what the client says of its record.
+func (j *llmJob) told() string {
+	told := strings.TrimSpace(j.in.Thread.Told)
+	if told == "" {
+		return ""
 	}
-	return text
+	return "\n\nThe agent says of the record:\n" + strings.ToValidUTF8(told[:min(len(told), longestTold)], "")
 }
 
 // budget is how many tokens the changing part of the prompt may have.
@@ -211,8 +234,8 @@ func (j *llmJob) words() int {
 	return tokens * 2 / 3
 }
 
-// accept makes a condensation of a reply, if the reply is any good.
-func (j *llmJob) accept(r Reply) (session.Condensation, error) {
+// accept makes a condensation of a reply to what was asked, if the reply is any good.
+func (j *llmJob) accept(r Reply, asked Request) (session.Condensation, error) {
 	text, err := j.form.record(r)
 	if err != nil {
 		return session.Condensation{}, err
@@ -222,7 +245,7 @@ func (j *llmJob) accept(r Reply) (session.Condensation, error) {
 		return session.Condensation{}, j.inflated(n, limit)
 	}
 	c, err := j.condensation(text)
-	c.Model, c.Prompt = j.model(j.in), version(j.request(""))
+	c.Model, c.Prompt = asked.Model, version(asked)
 	return c, err
 }
 
@@ -230,7 +253,7 @@ func (j *llmJob) accept(r Reply) (session.Condensation, error) {
 // the record.
 func (j *llmJob) condensation(text string) (session.Condensation, error) {
 	c := j.cut.condensation(j.due.Need.Reason, j.s.Name)
-	c.Usage, c.Calls = j.spent(), j.made()
+	c.Usage, c.Rode, c.Calls = sum(j.spent(), j.rode), j.rode, j.made()
 	c.Summary = j.span.summary(j.in, text, j.s.rooms(&j.cut, j.in, j.due))
 	c.SummaryTokens = j.in.Count(c.Summary)
 	c.After = j.cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})

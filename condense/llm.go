@@ -20,6 +20,7 @@ type LLMSettings struct {
 	Endpoint   Endpoint   // of the summariser; what is empty is the request's own
 	Model      string     // of the summariser; empty: the request's own
 	Health     Health     // of the models; nil: all are well
+	Prices     Prices     // by which a summary may be asked behind the client's own prompt; nil: none is
 	Focus      Focus      // what conversations are about; empty: what their tools tell
 
 	Window         int // of the summariser's model, in tokens; default: the request's if the model is, else DefaultWindow

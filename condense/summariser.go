@@ -14,13 +14,15 @@ type Summariser interface {
 	Summarise(ctx context.Context, r Request) (Reply, error)
 }
 
-// Request is one call of a summariser. Nothing of the client's own request is in it but text to summarise.
+// Request is one call of a summariser. Nothing of the client's own request is in it but text to summarise, unless
+// the request itself is asked.
 type Request struct {
 	Endpoint  Endpoint
 	Model     string
 	System    string
 	Events    []string // what stands before User in the user message, one after the other
 	User      string
+	Body      []byte  // the request as it is sent, which has System and User in it: the client's own with a question behind it; nil: it has none
 	MaxOutput int     // tokens the reply may have
 	Function  *Schema // a function that the model is made to call; nil: none
 	Format    *Schema // the form of the reply's text; nil: any
@@ -28,6 +30,9 @@ type Request struct {
 
 // Size is how long the prompt is, in bytes.
 func (r *Request) Size() int {
+	if r.Body != nil {
+		return len(r.Body)
+	}
 	n := len(r.System) + len(r.User)
 	for _, event := range r.Events {
 		n += len(event)

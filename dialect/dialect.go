@@ -85,6 +85,13 @@ type Keeper interface {
 	Keeps(body []byte) time.Duration
 }
 
+// Reuser is a Dialect whose requests can be made calls of the proxy's own.
+type Reuser interface {
+	// Reuse gives a body whose prompt is the same for upstream's cache, and whose answer is a streamed text that may have that many tokens;
+	// nil: there is none. Where the cache goes by them, tools may be called all the same.
+	Reuse(body []byte, output int) []byte
+}
+
 // Opener is a Dialect whose streams begin with events that say nothing of the answer yet, not even whether there will be one.
 type Opener interface {
 	// Opening reports whether an event, whole, is such.

@@ -61,7 +61,7 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 		Codec:    t.in.Dialect,
 		Work:     t.engine.flights.compute,
 		Thread: condense.Thread{
-			Name: string(t.place.Thread.ID), Idle: t.idle(), Keeps: t.keeps(), Told: t.in.Told, Recall: t.recalls(),
+			Name: string(t.place.Thread.ID), Idle: t.idle(), Keeps: t.keeps(), Told: t.in.Told, Recall: t.recalls(), Sent: t,
 		},
 
 		NeedsReasoning: t.in.Split.NeedsReasoning,

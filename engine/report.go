@@ -88,7 +88,7 @@ func (r *Report) made() bool {
 func condensedBy(c *session.Condensation, adjust func(int) int) Condensed {
 	before, after := adjust(c.Before.Tokens), adjust(c.After.Tokens)
 	return Condensed{
-		Reason: c.Reason, Made: c.Made(), Events: c.Before.Events - c.After.Events, Tokens: before - after, Before: before, After: after,
+		Reason: c.Reason, Made: c.Made(), Asked: c.Asked(), Events: c.Before.Events - c.After.Events, Tokens: before - after, Before: before, After: after,
 	}
 }
 

@@ -118,6 +118,7 @@ type waits struct {
 type Condensed struct {
 	Reason        session.Reason
 	Made          session.Made
+	Asked         session.Asked
 	Events        int // fewer
 	Tokens        int // fewer
 	Before, After int // tokens

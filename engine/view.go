@@ -138,11 +138,16 @@ func (t *Turn) Forwarded() [][]byte {
 	if !t.changed() && (!bared || t.shown.view.Identity()) {
 		return [][]byte{t.in.Body.Bytes()}
 	}
+	return t.joined(t.messages())
+}
+
+// joined is the request's body with messages in the place of its own.
+func (t *Turn) joined(messages [][]byte) [][]byte {
 	split := t.offered(t.in.Split)
 	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.shown.unbound {
 		split = d.Unbind(split)
 	}
-	return t.in.Dialect.Join(split, t.messages())
+	return t.in.Dialect.Join(split, messages)
 }
 
 // messages are the view's, as they go upstream.

@@ -181,7 +181,9 @@ func (n noted) attempt(a *engine.Attempt) {
 		o.Log.Warn("not condensed", n.fields(a, a.Err)...)
 	}
 	ended := n.condensation(a.Reason, outcome)
-	ended.Redeems = a.Redeems
+	if ended.Redeems = a.Redeems; a.Made != nil {
+		ended.Asked = a.Made.Asked()
+	}
 	o.Observer.Condensed(ended)
 }
 

@@ -162,7 +162,8 @@ type Condensation struct {
 	Condenser string
 	Reason    session.Reason
 	Outcome   Outcome
-	Redeems   int // provisional ones whose summary it brings
+	Redeems   int           // provisional ones whose summary it brings
+	Asked     session.Asked // how its summary was asked for; empty: no model wrote one
 }
 
 // unobserved is an Observer that takes no note.

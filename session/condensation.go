@@ -77,6 +77,7 @@ type Making struct {
 	Cause   string        // why it is provisional, in a word; empty where it is not
 	Prompt  string        // stands for what the summariser was told to do, empty if it was told nothing
 	Calls   int           // of the summariser
+	Rode    Usage         // the part of Usage of a call of the request's own model behind what upstream's cache had; zero: there was none
 	Took    time.Duration // to make it
 }
 

@@ -12,6 +12,44 @@ const (
 	MadeTrim        Made = "trim"        // parts of single messages
 )
 
+// Asked is how the model was asked that wrote a summary.
+type Asked string
+
+// The ways to ask for a summary.
+const (
+	AskedCold         Asked = "cold"           // by a prompt of its own
+	AskedCached       Asked = "cached"         // behind the client's own prompt, which the provider's cache had
+	AskedCachedInVain Asked = "cached_in_vain" // so, but what came was no good, so that it was asked by a prompt of its own
+)
+
+// Asked tells which of them it was; empty where no model wrote it.
+func (c *Condensation) Asked() Asked {
+	switch {
+	case c.Model == "":
+		return ""
+	case c.Rode == (Usage{}):
+		return AskedCold
+	case c.Rode == c.Usage:
+		return AskedCached
+	}
+	return AskedCachedInVain
+}
+
+// Cost is what a condensation's calls of one model used.
+type Cost struct {
+	Model string
+	Usage Usage
+}
+
+// Costs are what all its calls used.
+func (c *Condensation) Costs() []Cost {
+	u, r := c.Usage, c.Rode
+	if r == (Usage{}) || c.Model == c.Request {
+		return []Cost{{c.Model, u}}
+	}
+	return []Cost{{c.Model, Usage{Input: u.Input - r.Input, Cached: u.Cached - r.Cached, Output: u.Output - r.Output}}, {c.Request, r}}
+}
+
 // Made tells which of them it was.
 func (c *Condensation) Made() Made {
 	switch {

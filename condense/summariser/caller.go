@@ -48,6 +48,13 @@ func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 	if r.Endpoint.Way.API == condense.APIMessages {
 		return c.messages(ctx, r)
 	}
+	if r.Body != nil { // it has the form that the client's own requests have
+		answer, err := c.attempt(ctx, r, lacks{})
+		if err != nil && !errors.Is(err, errWhole) {
+			return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
+		}
+		return answer, nil
+	}
 	before := c.Lacks.of(r)
 	known := before
 	for {
@@ -71,7 +78,11 @@ func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (conde
 	if r.Endpoint.Way.API == condense.APIResponses {
 		return c.responses(ctx, r, l)
 	}
-	answer, err := c.call(ctx, r, l)
+	call := c.call
+	if r.Body != nil {
+		call = c.whole
+	}
+	answer, err := call(ctx, r, l)
 	return reply(answer, r.Function), err
 }
 

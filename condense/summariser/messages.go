@@ -20,7 +20,7 @@ const (
 
 // messages makes a call in the Messages API. https://docs.claude.com/en/api/messages
 func (c Caller) messages(ctx context.Context, r condense.Request) (condense.Reply, error) {
-	body, err := json.Marshal(c.messagesRequest(r))
+	body, err := bodyOf(r, func() any { return c.messagesRequest(r) })
 	if err != nil {
 		return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
 	}
@@ -116,7 +116,7 @@ type messagesError struct {
 func (m *message) reply(r condense.Request) condense.Reply {
 	u := m.Usage
 	out := condense.Reply{
-		Finish: finish(m.StopReason), Usage: session.Usage{Input: u.Input + u.Read + u.Written, Cached: u.Read, Output: u.Output},
+		Finish: finish(m.StopReason), Usage: session.Usage{Input: u.Input + u.Read + u.Written, Cached: u.Read, Output: u.Output, Written: u.Written},
 	}
 	var texts []string
 	for _, b := range m.Content {

@@ -60,7 +60,7 @@ func TestMessages(t *testing.T) {
 	call := func(name string) []string {
 		return blockOf(`{"type":"tool_use","id":"a","name":"`+name+`","input":{}}`, `"partial_json":""`, `"partial_json":"{\"ids\""`, `"partial_json":":[]}"`)
 	}
-	usage := session.Usage{Input: 100, Cached: 40, Output: 20}
+	usage := session.Usage{Input: 100, Cached: 40, Output: 20, Written: 10}
 	const plain = `"messages":[{"role":"user","content":[{"type":"text","text":"events"}]}]`
 	for name, c := range map[string]struct {
 		change func(*condense.Request)

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
 )
 
 // errEnded says that a stream ended without its last event.
@@ -22,6 +24,14 @@ type refused struct {
 }
 
 func (e *refused) Error() string { return fmt.Sprintf("the server answered %d", e.status) }
+
+// bodyOf is a request's own body, or the one that is made for it.
+func bodyOf(r condense.Request, made func() any) ([]byte, error) {
+	if r.Body != nil {
+		return r.Body, nil
+	}
+	return json.Marshal(made()) //nolint:wrapcheck // callError words it
+}
 
 // post asks for an answer in a stream, and hands the data of each event to take until that reports the last one. An answer that is no
 // stream goes to whole.

@@ -14,7 +14,7 @@ import (
 
 // responses makes a call in the Responses API. https://platform.openai.com/docs/api-reference/responses/create
 func (c Caller) responses(ctx context.Context, r condense.Request, l lacks) (condense.Reply, error) {
-	body, err := json.Marshal(c.responsesRequest(r, l))
+	body, err := bodyOf(r, func() any { return c.responsesRequest(r, l) })
 	if err != nil {
 		return condense.Reply{}, err //nolint:wrapcheck // callError words it
 	}
@@ -195,6 +195,8 @@ func (a *response) reply(r condense.Request) condense.Reply {
 		}
 		if item.Type == "function_call" && r.Function != nil && item.Name == r.Function.Name && out.Arguments == "" {
 			out.Arguments, out.Finish = item.Arguments, "tool_calls"
+		} else if strings.HasSuffix(item.Type, "_call") {
+			out.Finish = "tool_calls"
 		}
 	}
 	switch reason := a.Incomplete.Reason; reason {

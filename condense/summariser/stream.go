@@ -1,6 +1,7 @@
 package summariser
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -40,6 +41,33 @@ func (c Caller) call(ctx context.Context, r condense.Request, l lacks) (answer o
 	return answer, err
 }
 
+// whole makes a call of Chat Completions whose body is there already.
+func (c Caller) whole(ctx context.Context, r condense.Request, _ lacks) (answer openai.ChatCompletionResponse, err error) {
+	var got pieces
+	take := func(data []byte) (ended bool, err error) {
+		if bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
+			return true, nil
+		}
+		var chunk openai.ChatCompletionStreamResponse
+		if json.Unmarshal(data, &chunk) != nil {
+			return false, errUnreadable
+		}
+		got.add(chunk)
+		return false, nil
+	}
+	entire := func(body []byte) error {
+		if json.Unmarshal(body, &answer) != nil {
+			return errUnreadable
+		}
+		return errWhole
+	}
+	err = c.watched(ctx, r, true, func(ctx context.Context, w *wire) error { return w.post(ctx, r.Body, entire, take) })
+	if err == nil || errors.Is(err, errEnded) && got.ended {
+		return got.whole(), nil
+	}
+	return answer, err
+}
+
 // watched makes a call for as long as the server shows signs of life, and is not slow beyond measure.
 func (c Caller) watched(ctx context.Context, r condense.Request, streamed bool, call func(context.Context, *wire) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -68,7 +96,7 @@ func (c Caller) silence() time.Duration { return cmp.Or(c.Timeout, DefaultTimeou
 
 // patience is how long a server may take before its first sign of life, and after that.
 func (c Caller) patience(r condense.Request) (reading, writing time.Duration) {
-	bytes := len(r.System) + len(r.User)
+	bytes := len(r.System) + len(r.User) + len(r.Body)
 	for _, text := range r.Events {
 		bytes += len(text)
 	}

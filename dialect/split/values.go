@@ -143,3 +143,14 @@ func HasElements(v rawjson.Value) bool {
 	}
 	return false
 }
+
+// Keep gives an object without the members that do not stay. Its end is missing: others may follow.
+func Keep(object []byte, stays func(name string, v rawjson.Value) bool) []byte {
+	out := append(make([]byte, 0, len(object)+64), '{')
+	for key, v := range rawjson.Members(object) {
+		if stays(string(key.Raw), v) {
+			out = AppendMember(out, key, v.Raw)
+		}
+	}
+	return out
+}

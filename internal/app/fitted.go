@@ -34,6 +34,15 @@ func (b builder) settings(c config.Condenser, in condense.Input, summariser *con
 // target is what a condensation by price leaves of a request, in tokens: less is cheaper still, and knows less. See lab/economics.md.
 const target = 24_000
 
+// prices are those of a request's model and a summariser, nil where one of them is not known.
+func (b builder) prices(name, summariser string) *condense.Economics {
+	info, _ := b.config.ModelFor(summariser)
+	if name != summariser && !info.Price.Known() {
+		return nil
+	}
+	return b.economics(name, &config.LLM{Model: summariser})
+}
+
 // economics are the prices of a request's model and its summariser; nil where that of the model is not known. A summariser whose price is
 // not known counts as the model.
 func (b builder) economics(name string, summariser *config.LLM) *condense.Economics {
@@ -42,7 +51,7 @@ func (b builder) economics(name string, summariser *config.LLM) *condense.Econom
 		return nil
 	}
 	e := &condense.Economics{
-		Read: info.Price.CachedInput, Write: max(info.Price.Input, info.Price.CacheWrite), Target: target,
+		Read: info.Price.CachedInput, Write: max(info.Price.Input, info.Price.CacheWrite), Answer: info.Price.Output, Target: target,
 	}
 	cache := model.CacheOf(known)
 	e.Life, e.Asked = cache.Life, cache.Asked

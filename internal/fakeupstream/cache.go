@@ -31,6 +31,7 @@ type prompt struct {
 	owner    string // credential: nothing is shared across it
 	model    string
 	tools    json.RawMessage
+	form     json.RawMessage // of the answer
 	messages []json.RawMessage
 }
 
@@ -38,7 +39,7 @@ type prompt struct {
 func (c *prefixCache) use(p prompt, count func([]byte) int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	head := sha256.Sum256(mustJSON([]string{p.owner, p.model, string(p.tools)}))
+	head := sha256.Sum256(mustJSON([]string{p.owner, p.model, string(p.tools), string(p.form)}))
 	tokens, hit := 0, true
 	for i, m := range p.messages {
 		head = sha256.Sum256(append(head[:], m...))

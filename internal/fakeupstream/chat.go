@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // chat judges a chat completion and answers it.
@@ -59,7 +60,16 @@ func (o Options) window(model string) int {
 
 // summarises reports whether a request is a summariser's.
 func (o *Options) summarises(r *Request) bool {
-	return slices.Contains(o.SummariserModels, r.Model) || o.IsSummary != nil && o.IsSummary(r)
+	return slices.Contains(o.SummariserModels, r.Model) || asksForRecord(r) || o.IsSummary != nil && o.IsSummary(r)
+}
+
+// RecordQuestion begins what is asked at the end of an agent's own request, for a record of it.
+const RecordQuestion = "Stop here, and write a record of this conversation."
+
+// asksForRecord reports whether the last message of a request does.
+func asksForRecord(r *Request) bool {
+	n := len(r.Messages)
+	return n > 0 && strings.Contains(contentText(asObject(r.Messages[n-1])["content"]), RecordQuestion)
 }
 
 // account puts into the record what the request costs.
@@ -136,7 +146,7 @@ func (x *exchange) sendMessage(a Answer) error {
 func (x *exchange) completion(a Answer, message json.RawMessage) completion {
 	s := x.server
 	cached := s.cache.use(prompt{
-		owner: x.req.Header.Get("Authorization"), model: x.req.Model, tools: x.req.Tools, messages: x.req.Messages,
+		owner: x.req.Header.Get("Authorization"), model: x.req.Model, tools: x.req.Tools, form: x.top["response_format"], messages: x.req.Messages,
 	}, s.options.CountTokens)
 	usage := Usage{Prompt: x.req.PromptTokens, Completion: s.options.CountTokens(message), Cached: cached}
 	if a.Usage != nil {

@@ -149,8 +149,11 @@ func (x *exchange) playBlocks(a Answer, blocks []json.RawMessage, stop string) {
 
 // anthropicPrompt is what the cache sees: caching marks are no part of a prefix.
 func (x *exchange) anthropicPrompt() prompt {
-	p := prompt{owner: x.r.Header.Get("X-Api-Key") + x.r.Header.Get("Authorization"), model: x.req.Model, tools: x.req.Tools}
+	p := prompt{owner: x.r.Header.Get("X-Api-Key") + x.r.Header.Get("Authorization"), model: x.req.Model, tools: x.req.Tools, form: x.top["output_config"]}
 	p.messages = append(p.messages, unmarked(x.top["system"]))
+	for _, setting := range []string{"tool_choice", "thinking"} { // a change of them costs the messages
+		p.messages = append(p.messages, x.top[setting])
+	}
 	for _, m := range x.req.Messages {
 		p.messages = append(p.messages, unmarked(m))
 	}

@@ -105,7 +105,7 @@ func (x *exchange) checkResponsesLimits(s size) *APIError {
 // playItems answers with items, whole or streamed.
 func (x *exchange) playItems(a Answer, input, output []json.RawMessage) {
 	count := x.server.options.CountTokens
-	p := prompt{owner: x.r.Header.Get("Authorization"), model: x.req.Model, tools: x.req.Tools, messages: []json.RawMessage{x.top["instructions"]}}
+	p := prompt{owner: x.r.Header.Get("Authorization"), model: x.req.Model, tools: x.req.Tools, form: asObject(x.top["text"])["format"], messages: []json.RawMessage{x.top["instructions"]}}
 	p.messages = append(p.messages, input...)
 	usage := Usage{Prompt: x.req.PromptTokens, Cached: x.server.cache.use(p, count)}
 	for _, item := range output {

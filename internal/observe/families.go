@@ -91,6 +91,7 @@ type history struct {
 	threads    *prometheus.CounterVec
 	condensed  *prometheus.CounterVec
 	redeemed   *prometheus.CounterVec
+	asked      *prometheus.CounterVec
 	whole      *prometheus.CounterVec
 	seconds    *prometheus.HistogramVec
 	relieved   *prometheus.CounterVec
@@ -108,6 +109,9 @@ func newHistory(f *families) history {
 			"tenant", "condenser", "reason", "outcome"),
 		redeemed: f.counter("provisional_summarised_total",
 			"Condensations without the summary that was due (outcome fallback) whose summary a later one brought.", "tenant"),
+		asked: f.counter("summaries_total",
+			"Condensations with a model's summary, by how it was asked: cold (by a prompt of its own), cached (behind the client's own prompt, which the provider's cache had), cached_in_vain (so, and then by a prompt of its own).",
+			"tenant", "asked"),
 		whole: f.counter("over_limit_whole_total",
 			"Requests for which nothing was condensed although a limit of their condenser was exceeded, and why: failed, cooling, uncut, loop, locked, refused, again, held_out, observed or off.",
 			"tenant", "why"),

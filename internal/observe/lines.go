@@ -108,11 +108,15 @@ func turnFields(t *proxy.TurnRecord) []zap.Field {
 		zap.Float64("condense_ms", milliseconds(waited(t))),
 	}
 	if len(t.Condensed) > 0 {
-		var reasons []string
+		var reasons, asked []string
 		for _, c := range t.Condensed {
-			reasons = append(reasons, string(c.Reason))
+			if reasons = append(reasons, string(c.Reason)); c.Asked != "" {
+				asked = append(asked, string(c.Asked))
+			}
 		}
-		f = append(f, zap.Strings("condensed", reasons))
+		if f = append(f, zap.Strings("condensed", reasons)); asked != nil {
+			f = append(f, zap.Strings("summary_asked", asked))
+		}
 	}
 	if r := t.Relation; r.Parent != "" {
 		f = append(f, zap.String("parent", string(r.Parent)))

@@ -38,6 +38,9 @@ func (o Observer) Begun() { o.metrics.traffic.inFlight.Inc() }
 func (o Observer) Condensed(c proxy.Condensation) {
 	o.metrics.history.condensed.WithLabelValues(c.Tenant, c.Condenser, string(c.Reason), string(c.Outcome)).Inc()
 	o.metrics.history.redeemed.WithLabelValues(c.Tenant).Add(float64(c.Redeems))
+	if c.Asked != "" {
+		o.metrics.history.asked.WithLabelValues(c.Tenant, string(c.Asked)).Inc()
+	}
 }
 
 func (o Observer) Ended(ctx context.Context, r *proxy.Record) {

@@ -47,6 +47,7 @@ func drawCondensation(t *rapid.T) session.Condensation {
 		Provisional: draw(t, rapid.Bool()), Addition: session.Addition{Added: draw(t, n), Topics: draw(t, rapid.SliceOfN(s, 1, 3))},
 		Making: session.Making{
 			Request: draw(t, s), Cause: draw(t, s), Prompt: draw(t, s), Calls: draw(t, n), Took: time.Duration(draw(t, rapid.Int64())),
+			Rode: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)},
 		},
 	}
 	for range draw(t, rapid.IntRange(0, 3)) {

@@ -32,13 +32,16 @@ func Condensation(c session.Condensation) []byte {
 		Model:           c.Model,
 		Before:          &pb.Size{Events: int64(c.Before.Events), Tokens: int64(c.Before.Tokens)},
 		After:           &pb.Size{Events: int64(c.After.Events), Tokens: int64(c.After.Tokens)},
-		Usage:           &pb.Usage{Input: int64(c.Usage.Input), Cached: int64(c.Usage.Cached), Output: int64(c.Usage.Output)},
+		Usage:           usageRecord(c.Usage),
 		Time:            nanoseconds(c.Time),
 		Added:           int64(c.Added),
 		Topics:          c.Topics,
 		Prompt:          c.Prompt,
 		Calls:           int64(c.Calls),
 		Took:            int64(c.Took),
+	}
+	if c.Rode != (session.Usage{}) {
+		m.Rode = usageRecord(c.Rode)
 	}
 	for _, r := range c.Forgotten {
 		m.Forgotten = append(m.Forgotten, &pb.Range{From: int64(r.From), To: int64(r.To)})
@@ -79,10 +82,10 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 		Time:            instant(m.Time),
 		Addition:        session.Addition{Added: int(m.Added), Topics: m.Topics},
 		Making: session.Making{
-			Request: m.Request, Cause: m.Cause, Prompt: m.Prompt, Calls: int(m.Calls), Took: time.Duration(m.Took),
+			Request: m.Request, Cause: m.Cause, Prompt: m.Prompt, Calls: int(m.Calls), Took: time.Duration(m.Took), Rode: parseUsage(m.Rode),
 		},
+		Usage: parseUsage(m.Usage),
 	}
-	c.Usage = session.Usage{Input: int(m.Usage.GetInput()), Cached: int(m.Usage.GetCached()), Output: int(m.Usage.GetOutput())}
 	for _, r := range m.Forgotten {
 		c.Forgotten = append(c.Forgotten, session.Range{From: int(r.From), To: int(r.To)})
 	}
@@ -90,6 +93,14 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 		c.Trims = append(c.Trims, parseTrim(t))
 	}
 	return c, nil
+}
+
+func usageRecord(u session.Usage) *pb.Usage {
+	return &pb.Usage{Input: int64(u.Input), Cached: int64(u.Cached), Output: int64(u.Output)}
+}
+
+func parseUsage(u *pb.Usage) session.Usage {
+	return session.Usage{Input: int(u.GetInput()), Cached: int(u.GetCached()), Output: int(u.GetOutput())}
 }
 
 func trimRecord(t session.Trim) *pb.Trim {

@@ -440,6 +440,7 @@ type Condensation struct {
 	Prompt          string                 `protobuf:"bytes,26,opt,name=prompt" json:"prompt,omitempty"`
 	Calls           int64                  `protobuf:"varint,27,opt,name=calls" json:"calls,omitempty"`
 	Took            int64                  `protobuf:"varint,28,opt,name=took" json:"took,omitempty"`
+	Rode            *Usage                 `protobuf:"bytes,29,opt,name=rode" json:"rode,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -668,6 +669,13 @@ func (x *Condensation) GetTook() int64 {
 		return x.Took
 	}
 	return 0
+}
+
+func (x *Condensation) GetRode() *Usage {
+	if x != nil {
+		return x.Rode
+	}
+	return nil
 }
 
 type Range struct {
@@ -1025,7 +1033,7 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\apayload\x18\b \x01(\v2\x19.dewpoint.session.ContentR\apayload\"7\n" +
 	"\aContent\x12\x14\n" +
 	"\x05clear\x18\x01 \x01(\fR\x05clear\x12\x16\n" +
-	"\x06sealed\x18\x06 \x01(\fR\x06sealed\"\xce\x06\n" +
+	"\x06sealed\x18\x06 \x01(\fR\x06sealed\"\xfb\x06\n" +
 	"\fCondensation\x12\x16\n" +
 	"\x06thread\x18\x01 \x01(\tR\x06thread\x12\x1f\n" +
 	"\vbase_thread\x18\x02 \x01(\tR\n" +
@@ -1056,7 +1064,8 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\x06topics\x18\x19 \x03(\tR\x06topics\x12\x16\n" +
 	"\x06prompt\x18\x1a \x01(\tR\x06prompt\x12\x14\n" +
 	"\x05calls\x18\x1b \x01(\x03R\x05calls\x12\x12\n" +
-	"\x04took\x18\x1c \x01(\x03R\x04took\"+\n" +
+	"\x04took\x18\x1c \x01(\x03R\x04took\x12+\n" +
+	"\x04rode\x18\x1d \x01(\v2\x17.dewpoint.session.UsageR\x04rode\"+\n" +
 	"\x05Range\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x03R\x02to\"\x9a\x01\n" +
@@ -1112,12 +1121,13 @@ var file_session_internal_pb_record_proto_depIdxs = []int32{
 	8, // 3: dewpoint.session.Condensation.before:type_name -> dewpoint.session.Size
 	8, // 4: dewpoint.session.Condensation.after:type_name -> dewpoint.session.Size
 	9, // 5: dewpoint.session.Condensation.usage:type_name -> dewpoint.session.Usage
-	7, // 6: dewpoint.session.Trim.copies:type_name -> dewpoint.session.Copy
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	9, // 6: dewpoint.session.Condensation.rode:type_name -> dewpoint.session.Usage
+	7, // 7: dewpoint.session.Trim.copies:type_name -> dewpoint.session.Copy
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_session_internal_pb_record_proto_init() }

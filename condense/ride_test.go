@@ -1,0 +1,161 @@
+package condense
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// sentRequest is a request that upstream has most of.
+type sentRequest struct {
+	cached   int
+	question string
+	refuses  bool
+}
+
+func (s *sentRequest) Cached(*session.View) int { return s.cached }
+
+func (s *sentRequest) Ask(question string, _ int) []byte {
+	if s.question = question; s.refuses {
+		return nil
+	}
+	return []byte("{}")
+}
+
+// replying gives one after another, and notes what was asked.
+type replying struct {
+	replies []Reply
+	asked   []Request
+}
+
+func (a *replying) Summarise(_ context.Context, r Request) (Reply, error) {
+	a.asked = append(a.asked, r)
+	if len(a.asked) > len(a.replies) {
+		return Reply{}, errors.New("asked too often")
+	}
+	return a.replies[len(a.asked)-1], nil
+}
+
+// TestRides: a summary is asked for behind the prompt that the cache has where that costs less, and never where it could not be a summary of
+// all that goes, has no room, or is not in the cache any more.
+func TestRides(t *testing.T) {
+	good := Reply{Text: "COMPLETED: the parser.", Finish: "stop", Usage: session.Usage{Input: 9000, Cached: 8000, Output: 50}}
+	paid := Reply{Text: "COMPLETED: the parser.", Finish: "stop", Usage: session.Usage{Input: 5000, Output: 50}}
+	call, cut := good, good
+	call.Finish, cut.Finish = "tool_calls", "length"
+	economics := Economics{Read: 1, Write: 10, Answer: 50, In: 10, Out: 50, Life: 5 * time.Minute}
+	for name, c := range map[string]struct {
+		change  func(in *Input, s *LLMSettings, sent *sentRequest)
+		replies []Reply
+		rode    bool // the first call was behind the prompt
+		want    session.Asked
+	}{
+		"warm":                        {nil, []Reply{good}, true, session.AskedCached},
+		"a call of a tool":            {nil, []Reply{call, paid}, true, session.AskedCachedInVain},
+		"cut off":                     {nil, []Reply{cut, paid}, true, session.AskedCachedInVain},
+		"upstream reported no cache":  {func(_ *Input, _ *LLMSettings, s *sentRequest) { s.cached = 0 }, []Reply{paid}, false, session.AskedCold},
+		"the cache has little of it":  {func(_ *Input, _ *LLMSettings, s *sentRequest) { s.cached = 1000 }, []Reply{paid}, false, session.AskedCold},
+		"idle for less than its life": {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.Thread.Idle = 4 * time.Minute }, []Reply{good}, true, session.AskedCached},
+		"idle for longer than that":   {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.Thread.Idle = 5 * time.Minute }, []Reply{paid}, false, session.AskedCold},
+		"no room for the answer":      {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.Window = in.Total + 1500 }, []Reply{paid}, false, session.AskedCold},
+		"prices are not known":        {func(_ *Input, s *LLMSettings, _ *sentRequest) { s.Prices = nil }, []Reply{paid}, false, session.AskedCold},
+		"its answer cannot be text":   {func(_ *Input, _ *LLMSettings, s *sentRequest) { s.refuses = true }, []Reply{paid}, false, session.AskedCold},
+		"a cheap model": {func(_ *Input, s *LLMSettings, _ *sentRequest) {
+			s.Prices = func(string, string) *Economics { e := economics; e.In, e.Out = .1, .4; return &e }
+		}, []Reply{paid}, false, session.AskedCold},
+		"excerpts stand in already":    {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.View = standIn(in.View) }, []Reply{paid}, false, session.AskedCold},
+		"the view was never sent":      {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.View = neverSent(in.View) }, []Reply{paid}, false, session.AskedCold},
+		"there is no request to be it": {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.Thread.Sent = nil }, []Reply{paid}, false, session.AskedCold},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent, model := &sentRequest{cached: 1 << 20}, &replying{replies: c.replies}
+			in := rideInput(24)
+			in.Thread.Sent = sent
+			s := LLMSettings{Settings: Settings{MaxSize: 20, KeepFirst: 1}, Summariser: model, MaxOutput: 1000}
+			s.Prices = func(string, string) *Economics { return &economics }
+			if c.change != nil {
+				c.change(&in, &s, sent)
+			}
+			d := NewLLM(s).Condense(in)
+			if d.Job == nil {
+				t.Fatal("nothing is due")
+			}
+			result, err := d.Job.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			made := result.Condensation
+			made.Request = in.Model
+			if rode := model.asked[0].Body != nil; rode != c.rode || made.Asked() != c.want || made.Calls != len(model.asked) {
+				t.Errorf("rode %t, asked %q in %d calls", rode, made.Asked(), made.Calls)
+			}
+			var all session.Usage
+			for _, r := range c.replies {
+				all = sum(all, r.Usage)
+			}
+			if made.Usage != all || c.rode != (made.Rode == good.Usage) {
+				t.Errorf("it cost %+v, %+v of that behind the prompt, and used %+v", made.Usage, made.Rode, all)
+			}
+			if c.rode && (!strings.Contains(sent.question, "USER_CONTEXT") || !strings.Contains(sent.question, "messages stay")) {
+				t.Errorf("the question is %q", sent.question)
+			}
+		})
+	}
+}
+
+// TestFormsDoNotRide: what a function or a schema has to hold is not asked for behind a client's prompt.
+func TestFormsDoNotRide(t *testing.T) {
+	filled := Reply{Arguments: `{"completed_tasks":"the parser"}`, Finish: "tool_calls", Usage: session.Usage{Input: 5000, Output: 50}}
+	model, in := &replying{replies: []Reply{filled}}, rideInput(24)
+	in.Thread.Sent = &sentRequest{cached: 1 << 20}
+	s := LLMSettings{Settings: Settings{MaxSize: 20, KeepFirst: 1}, Summariser: model, MaxOutput: 1000}
+	s.Prices = func(string, string) *Economics { return &Economics{Read: 1, Write: 10, Answer: 50, In: 10, Out: 50} }
+	result, err := NewStructured(s).Condense(in).Job.Run(t.Context())
+	if err != nil || model.asked[0].Body != nil || result.Condensation.Asked() != session.AskedCold {
+		t.Errorf("%q, %v", result.Condensation.Asked(), err)
+	}
+}
+
+// rideInput is a history of that many messages, the last of which is new.
+func rideInput(n int) Input {
+	messages := make([]session.Message, n)
+	for i := range messages {
+		kind := []session.Kind{session.User, session.Agent}[i%2]
+		messages[i] = session.Message{Kind: kind, Raw: fmt.Appendf(nil, "%d: %s", i, strings.Repeat("more of it ", 190))}
+		messages[i].Digest[0], messages[i].Digest[1] = byte(i), 1
+	}
+	view := session.Project(session.NewHistory(session.Hash{1}, messages), nil)
+	in := Input{View: &view, Window: 200_000, Model: "own", Codec: plainCodec{}, Count: func(s string) int { return len(s) / 4 }}
+	in.Measure = func(items []session.Item) []int {
+		out := make([]int, len(items))
+		for i := range out {
+			out[i] = 500
+		}
+		return out
+	}
+	in.Total = 500 * n
+	return in
+}
+
+// condensedView is a view after a condensation that hid its second to fourth messages.
+func condensedView(v *session.View, c session.Condensation) *session.View {
+	c.Prefix, c.Forgotten, c.ForgottenTokens = 4, []session.Range{{From: 2, To: 5}}, 1500
+	out := *v
+	out.Items = slices.Delete(slices.Clone(v.Items), 1, 4)
+	out.Applied = []session.Condensation{c}
+	return &out
+}
+
+func standIn(v *session.View) *session.View {
+	return condensedView(v, session.Condensation{Provisional: true})
+}
+
+func neverSent(v *session.View) *session.View {
+	return condensedView(v, session.Condensation{Model: "m", SummaryTokens: 10, After: session.Size{Events: len(v.Items)}})
+}

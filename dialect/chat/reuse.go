@@ -1,0 +1,44 @@
+package chat
+
+import (
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
+
+var _ dialect.Reuser = (*Dialect)(nil)
+
+// notReused are the members that concern an answer, and no part of a prompt.
+var notReused = [...]string{
+	"stream", "stream_options", "tool_choice", "function_call", "n", "stop", "logprobs", "top_logprobs", "prediction", "store", "metadata",
+}
+
+// Reuse implements dialect.Reuser. A form of the answer is a part of the prompt, so a body that asks for one cannot be used.
+func (d *Dialect) Reuse(body []byte, _ int) []byte {
+	tools, functions, text := false, false, true
+	out := split.Keep(body, func(name string, v rawjson.Value) bool {
+		switch name {
+		case "tools":
+			tools = split.HasElements(v)
+		case "functions":
+			functions = split.HasElements(v)
+		case "response_format":
+			text = split.Member(v, "type").Is("text")
+		case "audio":
+			text = text && v.Kind != rawjson.Object
+		}
+		return !slices.Contains(notReused[:], name)
+	})
+	if !text {
+		return nil
+	}
+	if tools {
+		out = append(out, `,"tool_choice":"none"`...)
+	}
+	if functions {
+		out = append(out, `,"function_call":"none"`...)
+	}
+	return append(out, `,"stream":true,"stream_options":{"include_usage":true}}`...)
+}

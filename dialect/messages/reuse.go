@@ -1,0 +1,38 @@
+package messages
+
+import (
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
+
+var _ dialect.Reuser = (*Dialect)(nil)
+
+// Reuse implements dialect.Reuser. Another tool_choice or thinking would cost the cached messages, another form the whole prompt: they stay
+// as they are, so a body that forces a call or a form, or lets thinking take too much of the answer, cannot be used.
+// https://docs.claude.com/en/docs/build-with-claude/prompt-caching
+func (d *Dialect) Reuse(body []byte, output int) []byte {
+	limit, thought, text := 0, 0, true
+	out := split.Keep(body, func(name string, v rawjson.Value) bool {
+		switch name {
+		case "stream", "stop_sequences":
+			return false
+		case "max_tokens":
+			limit = split.Integer(v)
+		case "thinking":
+			thought = split.Integer(split.Member(v, "budget_tokens"))
+		case "tool_choice":
+			kind := split.Member(v, "type")
+			text = text && (kind.Is("auto") || kind.Is("none"))
+		case "output_format":
+			text = text && v.Kind != rawjson.Object
+		case "output_config":
+			text = text && split.Member(v, "format").Kind != rawjson.Object
+		}
+		return true
+	})
+	if !text || limit-thought < output {
+		return nil
+	}
+	return append(out, `,"stream":true}`...)
+}

@@ -1,0 +1,33 @@
+package responses
+
+import (
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
+
+var _ dialect.Reuser = (*Dialect)(nil)
+
+// Reuse implements dialect.Reuser. A form of the answer is a part of the prompt, so a body that asks for one cannot be used.
+func (d *Dialect) Reuse(body []byte, _ int) []byte {
+	tools, text := false, true
+	out := split.Keep(body, func(name string, v rawjson.Value) bool {
+		switch name {
+		case "stream", "stream_options", "tool_choice", "store", "background":
+			return false
+		case "tools":
+			tools = split.HasElements(v)
+		case "text":
+			form := split.Member(split.Member(v, "format"), "type")
+			text = form.Kind == 0 || form.Is("text")
+		}
+		return true
+	})
+	if !text {
+		return nil
+	}
+	if tools {
+		out = append(out, `,"tool_choice":"none"`...)
+	}
+	return append(out, `,"stream":true,"store":false}`...)
+}

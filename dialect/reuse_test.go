@@ -1,0 +1,46 @@
+package dialect_test
+
+import (
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+)
+
+// TestReuse: what a cache goes by stays as it is, byte for byte; what a client wants of its answer does not; and a body whose answer could
+// not be text is not used.
+func TestReuse(t *testing.T) {
+	f := func(d dialect.Reuser, body, want string) {
+		t.Helper()
+		if got := string(d.Reuse([]byte(body), 1000)); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", body, got, want)
+		}
+	}
+	c := chat.New(chat.Options{})
+	f(c, `{"model":"m", "stream":false,"n":2,"stop":["x"],"metadata":{"a":"b"},"store":true,"user":"u","messages":[ 1, 2 ],"temperature":0}`,
+		`{"model":"m","user":"u","messages":[ 1, 2 ],"temperature":0,"stream":true,"stream_options":{"include_usage":true}}`)
+	f(c, `{"messages":[],"tool_choice":"required","tools":[{"a":1}]}`,
+		`{"messages":[],"tools":[{"a":1}],"tool_choice":"none","stream":true,"stream_options":{"include_usage":true}}`)
+	f(c, `{"messages":[],"function_call":"auto","functions":[{"a":1}],"tools":[],"response_format":{"type":"text"}}`,
+		`{"messages":[],"functions":[{"a":1}],"tools":[],"response_format":{"type":"text"},"function_call":"none","stream":true,"stream_options":{"include_usage":true}}`)
+	f(c, `{"messages":[],"response_format":{"type":"json_object"}}`, "")
+	f(c, `{"messages":[],"modalities":["text","audio"],"audio":{"voice":"x"}}`, "")
+
+	m := messages.New(split.Options{})
+	f(m, `{"max_tokens":4000,"stream":true,"stop_sequences":["x"],"thinking":{"type":"enabled","budget_tokens":3000},"tool_choice":{"type":"auto"},"tools":[1],"messages":[1]}`,
+		`{"max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":3000},"tool_choice":{"type":"auto"},"tools":[1],"messages":[1],"stream":true}`)
+	f(m, `{"max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":3001},"messages":[1]}`, "")
+	f(m, `{"max_tokens":999,"messages":[1]}`, "")
+	f(m, `{"max_tokens":4000,"tool_choice":{"type":"any"},"messages":[1]}`, "")
+	f(m, `{"max_tokens":4000,"output_config":{"format":{"type":"json_schema"}},"messages":[1]}`, "")
+	f(m, `{"max_tokens":4000,"output_config":{"effort":"low"},"messages":[1]}`, `{"max_tokens":4000,"output_config":{"effort":"low"},"messages":[1],"stream":true}`)
+
+	r := responses.New(split.Options{})
+	f(r, `{"input":[1],"store":true,"background":true,"stream":false,"tool_choice":{"type":"function","name":"x"},"tools":[1],"text":{"verbosity":"low"},"include":["a"]}`,
+		`{"input":[1],"tools":[1],"text":{"verbosity":"low"},"include":["a"],"tool_choice":"none","stream":true,"store":false}`)
+	f(r, `{"input":[1],"text":{"format":{"type":"text"}}}`, `{"input":[1],"text":{"format":{"type":"text"}},"stream":true,"store":false}`)
+	f(r, `{"input":[1],"text":{"format":{"type":"json_schema"}}}`, "")
+}

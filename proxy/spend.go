@@ -249,7 +249,7 @@ func (p *purse) used(status int, answer dialect.Answer) session.Usage {
 
 // spend charges budgets for a call of a summariser, full or not: it was made.
 func (n noted) spend(id session.SessionID, c limit.Call) {
-	used := session.Usage{Input: c.Input, Cached: c.Cached, Output: c.Output}
+	used := session.Usage{Input: c.Input, Cached: c.Cached, Written: c.Written, Output: c.Output}
 	if used == (session.Usage{}) {
 		return
 	}

@@ -96,11 +96,7 @@ func (c Caller) silence() time.Duration { return cmp.Or(c.Timeout, DefaultTimeou
 
 // patience is how long a server may take before its first sign of life, and after that.
 func (c Caller) patience(r condense.Request) (reading, writing time.Duration) {
-	bytes := len(r.System) + len(r.User) + len(r.Body)
-	for _, text := range r.Events {
-		bytes += len(text)
-	}
-	reading = c.silence() + time.Duration(bytes)*time.Second/slowestReading
+	reading = c.silence() + time.Duration(r.Size())*time.Second/slowestReading
 	return reading, time.Duration(r.MaxOutput) * time.Second / slowestWriting
 }
 

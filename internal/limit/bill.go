@@ -7,6 +7,7 @@ type Call struct {
 	Model   string
 	Input   int // tokens, as the server told, or a guess where it did not come to that
 	Cached  int
+	Written int // to a cache, at a price of its own
 	Output  int
 	USD     float64
 	Known   bool // what it cost

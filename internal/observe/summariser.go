@@ -35,7 +35,7 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	reply, err := s.Summariser.Summarise(ctx, r)
 	s.Metrics.ownCall(s.Tenant, info, reply, err, time.Since(begun))
 	if c, made := billed(r, reply, err); made {
-		c.USD = info.Price.Call(model.Usage{Input: c.Input, Cached: c.Cached, Output: c.Output})
+		c.USD = info.Price.Call(model.Usage{Input: c.Input, Cached: c.Cached, Written: c.Written, Output: c.Output})
 		c.Known = info.Price.Known() && c.Input > 0
 		limit.Bill(ctx, c)
 	}
@@ -56,7 +56,9 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 func billed(r condense.Request, reply condense.Reply, err error) (c limit.Call, made bool) {
 	if err == nil {
 		u := reply.Usage
-		return limit.Call{Model: r.Model, Input: max(u.Input, 0), Cached: max(u.Cached, 0), Output: max(u.Output, 0)}, true
+		return limit.Call{
+			Model: r.Model, Input: max(u.Input, 0), Cached: max(u.Cached, 0), Written: max(u.Written, 0), Output: max(u.Output, 0),
+		}, true
 	}
 	switch failureOf(err) {
 	case condense.FailureTimeout, condense.FailureDeadline, condense.FailureCanceled, condense.FailureMalformed:

@@ -13,20 +13,21 @@ import (
 // Config is the whole configuration. The zero value is not valid: start from Default or source.Load.
 // A Config is read-only once loaded and may then be shared between goroutines.
 type Config struct {
-	Listen    string                `yaml:"listen"` // host:port of the data listener
-	Admin     Admin                 `yaml:"admin"`
-	Upstream  Upstream              `yaml:"upstream"`
-	Store     Store                 `yaml:"store"`
-	LLMs      map[string]LLM        `yaml:"llms"`   // condenser models, by the name that llm_config uses
-	Models    map[string]model.Info `yaml:"models"` // limits and prices of request models, before the built-in table
-	Condenser Condenser             `yaml:"condenser"`
-	Observe   bool                  `yaml:"observe"` // Tenant.Observe of each tenant that does not say
-	Notify    bool                  `yaml:"notify"`  // Tenant.Notify of the one tenant where none are configured
-	Tenants   []Tenant              `yaml:"tenants"` // none: one tenant "default", any key passes
-	Session   Session               `yaml:"session"`
-	Limits    Limits                `yaml:"limits"`
-	Shutdown  Shutdown              `yaml:"shutdown"`
-	Log       Log                   `yaml:"log"`
+	Listen     string                `yaml:"listen"` // host:port of the data listener
+	Admin      Admin                 `yaml:"admin"`
+	Upstream   Upstream              `yaml:"upstream"`
+	Store      Store                 `yaml:"store"`
+	LLMs       map[string]LLM        `yaml:"llms"`   // condenser models, by the name that llm_config uses
+	Models     map[string]model.Info `yaml:"models"` // limits and prices of request models, before the built-in table
+	Condenser  Condenser             `yaml:"condenser"`
+	Observe    bool                  `yaml:"observe"`               // Tenant.Observe of each tenant that does not say
+	Notify     bool                  `yaml:"notify"`                // Tenant.Notify of the one tenant where none are configured
+	Tenants    []Tenant              `yaml:"tenants"`               // those of TenantsDir as well; none: one tenant "default", any key passes
+	TenantsDir string                `yaml:"tenants_dir,omitempty"` // a folder with a file for each further tenant
+	Session    Session               `yaml:"session"`
+	Limits     Limits                `yaml:"limits"`
+	Shutdown   Shutdown              `yaml:"shutdown"`
+	Log        Log                   `yaml:"log"`
 
 	LogContent bool      `yaml:"log_content"` // Tenant.LogContent of the one tenant where none are configured
 	Holdout    float64   `yaml:"holdout"`     // Tenant.Holdout likewise
@@ -110,6 +111,7 @@ type LLM struct {
 
 // Tenant is one group of API keys with its own upstream key and condenser.
 type Tenant struct {
+	Key       string     `yaml:"-" json:"-"` // of its section, as tenants.team-a; empty: its index in tenants
 	Name      string     `yaml:"name"`
 	APIKeys   []APIKey   `yaml:"api_keys"`
 	Upstream  Upstream   `yaml:"upstream"`

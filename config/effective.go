@@ -17,9 +17,9 @@ import (
 )
 
 // Effective returns the whole configuration as YAML, defaults included and secrets redacted. Loading it gives the same
-// configuration, but for the secrets.
+// configuration, but for the secrets: the tenants of TenantsDir are among tenants, and the folder is left out.
 func (c *Config) Effective() ([]byte, error) {
-	root, err := yaml.ValueToNode(writer{syntax.Escape}.value(reflect.ValueOf(*c)))
+	root, err := yaml.ValueToNode(c.written(syntax.Escape))
 	if err != nil {
 		return nil, fmt.Errorf("effective configuration: %w", err)
 	}
@@ -46,11 +46,17 @@ func (q quoter) Visit(n ast.Node) ast.Visitor {
 // EffectiveJSON returns what Effective does, as JSON with sorted keys.
 func (c *Config) EffectiveJSON() ([]byte, error) {
 	verbatim := func(text string) string { return text }
-	text, err := json.Marshal(unordered(writer{verbatim}.value(reflect.ValueOf(*c))))
+	text, err := json.Marshal(unordered(c.written(verbatim)))
 	if err != nil {
 		return nil, fmt.Errorf("effective configuration: %w", err)
 	}
 	return text, nil
+}
+
+func (c *Config) written(text func(string) string) any {
+	whole := *c
+	whole.TenantsDir = ""
+	return writer{text}.value(reflect.ValueOf(whole))
 }
 
 // writer turns a part of the configuration into values that an encoder knows, with durations, sizes and secrets as text.

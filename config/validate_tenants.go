@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"time"
 
@@ -22,14 +23,16 @@ func (v *validator) tenants() {
 	v.when(v.config.Knowledge != (Knowledge{}) && len(v.config.Tenants) > 0,
 		"knowledge", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	v.knowledge("knowledge", v.config.Knowledge)
-	names, owners := map[string]int{}, map[[sha256.Size]byte]string{}
+	v.when(v.config.TenantsDir != "" && len(v.config.Tenants) == 0,
+		"tenants_dir", "has no tenant, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir")
+	names, owners := map[string]string{}, map[[sha256.Size]byte]string{}
 	for i, tenant := range v.config.Tenants {
-		key := syntax.Index("tenants", i)
+		key := cmp.Or(tenant.Key, syntax.Index("tenants", i))
 		v.tenantName(key+".name", tenant.Name)
 		if first, taken := names[tenant.Name]; taken {
-			v.add(key+".name", "is also the name of %s: give each tenant its own", syntax.Index("tenants", first))
+			v.add(key+".name", "is also the name of %s: give each tenant its own", first)
 		} else {
-			names[tenant.Name] = i
+			names[tenant.Name] = key
 		}
 		v.apiKeys(key+".api_keys", tenant.APIKeys, owners)
 		v.holdout(key+".holdout", tenant.Holdout, v.config.Observes(tenant))

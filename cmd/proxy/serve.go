@@ -27,7 +27,6 @@ func serve(ctx context.Context, args []string, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	sources.text, _ = os.ReadFile(sources.file) //nolint:gosec // load reports what is wrong with it
 	cfg, err := load(sources.file, sources.flags)
 	if err != nil {
 		return usageError{err}
@@ -59,7 +58,6 @@ func sourcesOf(args []string, errs io.Writer) (origin, error) {
 // origin is where the configuration came from, to be read again.
 type origin struct {
 	file  string
-	text  []byte // of the file when it was first read
 	flags map[string]string
 }
 
@@ -127,7 +125,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 	trimming.Go(func() { app.TrimHeap(until) })
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
-	reloading := reloads(ctx, hup, a, log.Logger, from)
+	reloading := reloads(ctx, hup, a, from)
 	var asked os.Signal = syscall.SIGTERM
 	select {
 	case <-ctx.Done():
@@ -146,49 +144,15 @@ func closeLog(log *app.Log) {
 	log.Close(ctx)
 }
 
-// reloads applies a changed configuration, on SIGHUP and when its file changes. An invalid one changes nothing, and is
-// logged. The returned function stops this and waits for it.
-func reloads(ctx context.Context, hup <-chan os.Signal, a *app.App, log *zap.Logger, from origin) func() {
+// reloads applies a changed configuration, on SIGHUP and when what it is read from changes. The returned function stops this and
+// waits for it.
+func reloads(ctx context.Context, hup <-chan os.Signal, a *app.App, from origin) func() {
 	ctx, cancel := context.WithCancel(ctx)
-	again := make(chan struct{}, 1)
-	ask := func() {
-		select {
-		case again <- struct{}{}:
-		default:
-		}
-	}
 	var work sync.WaitGroup
-	if from.file != "" {
-		work.Go(func() {
-			if err := app.Watch(ctx, from.file, from.text, ask); err != nil {
-				log.Warn("the configuration file is not watched; send SIGHUP after a change", zap.Error(err))
-			}
-		})
-	}
-	work.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hup:
-			case <-again:
-			}
-			if err := reload(a, from); err != nil {
-				log.Error("configuration not reloaded: the last good one stays", zap.Error(err))
-			}
-		}
-	})
+	reloader := a.NewReloader(from.file, func() (*config.Config, error) { return load(from.file, from.flags) })
+	work.Go(func() { reloader.Run(ctx, hup) })
 	return func() {
 		cancel()
 		work.Wait()
 	}
-}
-
-func reload(a *app.App, from origin) error {
-	cfg, err := load(from.file, from.flags)
-	if err != nil {
-		a.NotReloaded()
-		return err
-	}
-	return a.Reload(cfg)
 }

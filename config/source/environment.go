@@ -77,6 +77,8 @@ func locate(t reflect.Type, rest string, n *node) []step {
 		return located(rest == "")
 	case t.Kind() == reflect.Pointer:
 		return locate(t.Elem(), rest, n)
+	case t == tenantsType:
+		return locateTenant(t, rest, n)
 	case t.Kind() == reflect.Struct:
 		return locateField(t, rest, n)
 	case t.Kind() == reflect.Map:
@@ -112,12 +114,8 @@ func locateField(t reflect.Type, rest string, n *node) []step {
 // name is lower case. The names in per_model are not ours to choose, and one with an underscore may stand for several:
 // those the file must have.
 func locateName(t reflect.Type, rest string, n *node) []step {
-	for _, name := range namesOf(n) {
-		if below, ok := cutName(rest, name); ok {
-			if path := locate(t.Elem(), below, n.get(name)); path != nil {
-				return append([]step{{name: name}}, path...)
-			}
-		}
+	if path := locateKnown(t, rest, n); path != nil {
+		return path
 	}
 	if syntax.IsScalar(t.Elem()) && rest != "" {
 		return []step{{name: strings.ToLower(rest)}}
@@ -133,6 +131,28 @@ func locateName(t reflect.Type, rest string, n *node) []step {
 		}
 	}
 	return nil
+}
+
+// locateKnown finds a name that the file has.
+func locateKnown(t reflect.Type, rest string, n *node) []step {
+	for _, name := range namesOf(n) {
+		if below, ok := cutName(rest, name); ok {
+			if path := locate(t.Elem(), below, n.get(name)); path != nil {
+				return append([]step{{name: name}}, path...)
+			}
+		}
+	}
+	return nil
+}
+
+// locateTenant takes an index where tenants are a list, or nothing yet, and the name of one that is in a section or has a file of its own.
+func locateTenant(t reflect.Type, rest string, n *node) []step {
+	if n == nil || n.kind != kindTable {
+		if path := locateIndex(t, rest, n); path != nil {
+			return path
+		}
+	}
+	return locateKnown(t, rest, n)
 }
 
 func namesOf(n *node) []string {
@@ -203,7 +223,7 @@ func put(n *node, path []step, value *node) {
 func child(n *node, s step, value *node) *node {
 	replace := value.kind != kindNull
 	switch {
-	case n.kind == kindTable && s.name != "":
+	case s.name != "" && (n.kind == kindTable || n.get(s.name) != nil):
 		if n.get(s.name) == nil || replace {
 			n.set(s.name, value)
 		}

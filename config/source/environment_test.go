@@ -119,6 +119,10 @@ func testVariable(t *testing.T, key scalarKey) {
 	if key.variable == "STORE_CONTENT" {
 		value, text = false, "false"
 	}
+	if key.variable == "TENANTS_DIR" {
+		text = t.TempDir()
+		value = text
+	}
 	var env []string
 	for _, pair := range append(key.need, key.variable+"="+text) {
 		env = append(env, envPrefix+pair)
@@ -191,10 +195,10 @@ func TestVariablesLeaveHole(t *testing.T) {
 
 // A variable does not hide that the file has something else in its place.
 func TestVariableBelowWrongValue(t *testing.T) {
-	_, err := buildText(".yaml", "store: embedded\ntenants: {}\n", "DEWPOINT_STORE_PATH=x", "DEWPOINT_TENANTS_0_NAME=a")
+	_, err := buildText(".yaml", "store: embedded\ntenants: x\n", "DEWPOINT_STORE_PATH=x", "DEWPOINT_TENANTS_0_NAME=a")
 	wantProblems(t, err,
 		"store: must be a section of keys, not a string (line 1)",
-		"tenants: must be a list, not a section (line 2)")
+		"tenants: must be a list, not a string (line 2)")
 }
 
 // Kubernetes sets these in every container of a namespace where a service is called dewpoint, or dewpoint-redis.

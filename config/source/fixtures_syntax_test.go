@@ -19,7 +19,7 @@ func badSyntax() []badFixture {
 			`testdata/bad.duplicate-table.toml: is not TOML: check quotes, brackets, and that no key or section is given twice (line 3)`,
 		}},
 		{"bad.key-case.yaml", []string{
-			`Listen: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, session, limits, shutdown, log, log_content, holdout, knowledge (line 1)`,
+			`Listen: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, knowledge (line 1)`,
 		}},
 		{"bad.merge-scalar.yaml", []string{
 			`llms.a["<<"]: must name a section, not a string: write <<: *name (line 2)`,
@@ -52,15 +52,16 @@ func badSyntax() []badFixture {
 		}},
 		{"bad.too-deep-table.toml", []string{
 			`testdata/bad.too-deep-table.toml: is too deep: write it in flatter sections`,
-			`tenants: must be a list, not a section (line 1)`,
+			`tenants.x.x: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, knowledge, log_content, holdout, limits (line 1)`,
+			`tenants.x.api_keys: is empty: give the tenant at least one key, or no client can use it (line 1)`,
 		}},
 		{"bad.too-deep.toml", []string{
 			`testdata/bad.too-deep.toml: is too deep: write it in flatter sections`,
-			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, session, limits, shutdown, log, log_content, holdout, knowledge (line 1)`,
+			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, knowledge (line 1)`,
 		}},
 		{"bad.too-deep.yaml", []string{
 			`a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: is too deep: write it in flatter sections (line 1)`,
-			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, session, limits, shutdown, log, log_content, holdout, knowledge (line 1)`,
+			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, knowledge (line 1)`,
 		}},
 		{"bad.top-level-list.yaml", []string{
 			`testdata/bad.top-level-list.yaml: must hold keys, not a list: begin with a key, as listen: 127.0.0.1:8080`,
@@ -72,7 +73,7 @@ func badSyntax() []badFixture {
 			`llms.a: names an anchor that is not above it: define it with &name first (line 2)`,
 		}},
 		{"bad.unknown-key-at-top.toml", []string{
-			`listne: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, session, limits, shutdown, log, log_content, holdout, knowledge (line 1)`,
+			`listne: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, knowledge (line 1)`,
 		}},
 		{"bad.unknown-key-in-condenser.yaml", []string{
 			`condenser.max_sise: is not a known key: type "llm" has trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, max_event_length, llm_config, background_at, timeout, wait, deadline, per_model, focus, agent_request, condense_command, recall (line 1)`,
@@ -108,7 +109,7 @@ func badSyntax() []badFixture {
 			`llms: must be a section of names, not a list (line 3)`,
 			`condenser.max_size: must be a whole number, not a string: write it without quotes, point or unit (line 4)`,
 			`condenser.max_tokens: is not a finite number: write it as 0.75 (line 4)`,
-			`tenants: must be a list, not a section (line 5)`,
+			`tenants.a: must be a section of keys, not a string (line 5)`,
 			`log: must be a section of keys, not a string (line 6)`,
 			`limits.max_body: is not a size: write it as 64MiB or as a whole number of bytes (line 7)`,
 			`limits.max_header: must be a size, not true or false: write it as 64MiB (line 7)`,

@@ -32,9 +32,10 @@ type Input struct {
 
 	// Env is the environment, in the form of os.Environ. DEWPOINT_UPSTREAM_BASE_URL overrides upstream.base_url, and so
 	// on for every key; lists of plain values are comma separated, elements of other lists are numbered from 0
-	// (DEWPOINT_TENANTS_0_NAME), and a name in llms, models or per_model is spelled in upper case with underscores. A
-	// new name in per_model must have none: the file has to name gpt-4o before a variable can change it. A DEWPOINT_
-	// variable that names no key is a problem, but for those that Kubernetes sets for a service called dewpoint.
+	// (DEWPOINT_TENANTS_0_NAME), and a name in llms, models, per_model, or tenants where they are a map or files, is spelled in
+	// upper case with underscores. A new name in per_model must have none: the file has to name gpt-4o before a variable can
+	// change it; a tenant's name must be known. A DEWPOINT_ variable that names no key is a problem, but for those that
+	// Kubernetes sets for a service called dewpoint.
 	Env []string
 
 	// Flags are command line flags without their dashes. A name is a key's path ("listen", "store.path");
@@ -69,6 +70,7 @@ func read(src Input, p *problems) *config.Config {
 func build(root *node, src Input, env map[string]string, p *problems) *config.Config {
 	expandTree(root, "", env, p)
 	unused := adoptOpenHands(root, p)
+	readTenants(root, src, env, p)
 	overlayEnv(root, env, p)
 	overlayFlags(root, src.Flags, p)
 
@@ -86,7 +88,7 @@ func fileName(src Input, env map[string]string) string {
 	return env[envConfig]
 }
 
-// readFile returns the tree of a file: an empty one if there is none to read, nil if it is not to be understood.
+// readFile returns the tree of a file: an empty one if none is named, nil if it is not to be understood.
 func readFile(name string, p *problems) *node {
 	if name == "" {
 		return &node{kind: kindTable}

@@ -47,6 +47,7 @@ type node struct {
 	origin  string
 	items   []*node
 	fields  []field
+	key     string // of a tenant that has a file of its own
 }
 
 type field struct {

@@ -32,7 +32,8 @@ import (
 
 // App is the running service.
 type App struct {
-	config  *config.Config
+	config  *config.Config // that it started with
+	loaded  *config.Config // that was last applied, what waits for a restart included
 	log     *zap.Logger
 	server  *proxy.Server
 	tokens  *tokens
@@ -88,7 +89,7 @@ func WithStoreWait(d time.Duration) Part { return func(a *App) { a.storeWait = d
 // New builds the service and opens its store and listeners. What it made is undone if it fails.
 func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error) {
 	a := &App{
-		config: cfg, log: log, underway: underway{failed: make(chan error, 2)},
+		config: cfg, loaded: cfg, log: log, underway: underway{failed: make(chan error, 2)},
 		telemetry: telemetry{metrics: observe.NewMetrics(), version: "dev"},
 	}
 	for _, part := range parts {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -313,5 +314,45 @@ func TestMetricsOfTheApp(t *testing.T) {
 	other.Notify = !other.Notify
 	if err := r.Reload(&other); err != nil || strings.Contains(r.metrics(), hash) {
 		t.Errorf("another configuration: %v, and still %s", err, hash)
+	}
+}
+
+// TestReloadSaysWhatChanged: a line for each reload, with names and no values; what waits for a restart is counted until it is taken back.
+func TestReloadSaysWhatChanged(t *testing.T) {
+	core, lines := observer.New(zap.InfoLevel)
+	key := func(c string) []config.APIKey { return []config.APIKey{{SHA256: strings.Repeat(c, 64)}} }
+	r := run(t, zap.New(core), func(c *config.Config) {
+		c.Tenants = []config.Tenant{{Name: "a", APIKeys: key("a")}, {Name: "b", APIKeys: key("b")}, {Name: "c", APIKeys: key("c")}}
+	})
+	changed := *r.config
+	changed.Tenants = []config.Tenant{{Name: "b", Key: "tenants.b", APIKeys: key("b")}, {Name: "c", APIKeys: key("1")}, {Name: "d", APIKeys: key("d")}}
+	changed.LLMs = map[string]config.LLM{"cheap": {Model: "gpt-4o-mini", APIKey: "very-secret"}}
+	changed.Admin.Token, changed.TenantsDir = "another-secret", "/etc/tenants"
+	live := changed
+	live.Admin = r.config.Admin
+	for _, step := range []struct {
+		config  *config.Config
+		want    map[string]any
+		pending string
+	}{
+		{&changed, map[string]any{
+			"tenants": int64(3), "keys_changed": []any{"admin", "llms", "tenants_dir"}, "tenants_added": []any{"d"}, "tenants_removed": []any{"a"},
+			"tenants_changed": []any{"c"}, "at_next_start": []any{"admin"},
+		}, "1"},
+		{&changed, map[string]any{"tenants": int64(3), "at_next_start": []any{"admin"}}, "1"},
+		{&live, map[string]any{"tenants": int64(3), "keys_changed": []any{"admin"}}, "0"},
+		{&live, map[string]any{"tenants": int64(3)}, "0"},
+	} {
+		if err := r.Reload(step.config); err != nil {
+			t.Fatal(err)
+		}
+		said := lines.FilterMessage("configuration reloaded").All()
+		lines.TakeAll()
+		if len(said) != 1 || !reflect.DeepEqual(said[0].ContextMap(), step.want) {
+			t.Errorf("the log has %+v, want %v", said, step.want)
+		}
+		if page := r.metrics(); !strings.Contains(page, "\ndewpoint_config_restart_pending "+step.pending+"\n") {
+			t.Errorf("%s is not what is pending in\n%s", step.pending, page)
+		}
 	}
 }

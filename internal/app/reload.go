@@ -13,27 +13,53 @@ import (
 
 // Reload applies another configuration to new requests: tenants with their limits, condensers, models, session keys and
 // the upstream. Everything that can fail is done before anything changes; after an error the old configuration stays in
-// use. Settings that need a restart (listeners, store, limits, log) stay as they are, and are named in the log.
+// use. Settings that need a restart (listeners, store, limits, log) stay as they are. The log says what changed, by names.
 func (a *App) Reload(cfg *config.Config) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	later := needRestart(a.config, cfg)
+	asFound, later := cfg, needRestart(a.config, cfg)
 	cfg = effective(a.config, cfg)
 	live, err := a.live(cfg)
 	if err != nil {
 		a.NotReloaded()
 		return fmt.Errorf("reload: %w", err)
 	}
-	for _, key := range later {
-		a.log.Warn("this key takes effect at the next start", zap.String("key", key))
-	}
 	a.metrics.RestartPending(len(later))
 	a.tokens.config.Store(cfg)
 	a.server.Swap(live)
 	a.health.refused.Store(false)
 	a.tookEffect(cfg)
-	a.log.Info("configuration reloaded", zap.Int("tenants", len(cfg.Tenants)))
+	a.logReload(a.loaded.Differences(asFound), len(cfg.Tenants), later)
+	a.loaded = asFound
 	return nil
+}
+
+// hasLoaded reports whether a configuration is the one that was last applied.
+func (a *App) hasLoaded(cfg *config.Config) bool {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	return reflect.DeepEqual(a.loaded, cfg)
+}
+
+// logReload writes one line, a warning where something waits for a restart.
+func (a *App) logReload(d config.Differences, tenants int, later []string) {
+	level := zap.InfoLevel
+	if len(later) > 0 {
+		level = zap.WarnLevel
+	}
+	fields := []zap.Field{zap.Int("tenants", tenants)}
+	for _, part := range []struct {
+		name  string
+		names []string
+	}{
+		{"keys_changed", d.Keys}, {"tenants_added", d.Added}, {"tenants_removed", d.Removed}, {"tenants_changed", d.Changed},
+		{"at_next_start", later},
+	} {
+		if len(part.names) > 0 {
+			fields = append(fields, zap.Strings(part.name, part.names))
+		}
+	}
+	a.log.Log(level, "configuration reloaded", fields...)
 }
 
 // NotReloaded records that a configuration could not be loaded: the last good one stays in use.
@@ -79,19 +105,21 @@ func effective(old, now *config.Config) *config.Config {
 }
 
 // needRestart names the sections that differ and are read only at start.
-func needRestart(old, now *config.Config) []string {
-	var keys []string
-	for key, differs := range map[string]bool{
-		"listen":                         old.Listen != now.Listen,
-		"admin":                          !reflect.DeepEqual(old.Admin, now.Admin),
-		"store":                          !reflect.DeepEqual(old.Store, now.Store),
-		"limits":                         processLimits(old.Limits) != processLimits(now.Limits),
-		"shutdown":                       old.Shutdown != now.Shutdown,
-		"log":                            old.Log != now.Log,
-		"the longest summariser timeout": longestCall(old) != longestCall(now),
+func needRestart(old, now *config.Config) (keys []string) {
+	for _, section := range []struct {
+		key     string
+		differs bool
+	}{
+		{"listen", old.Listen != now.Listen},
+		{"admin", !reflect.DeepEqual(old.Admin, now.Admin)},
+		{"store", !reflect.DeepEqual(old.Store, now.Store)},
+		{"limits", processLimits(old.Limits) != processLimits(now.Limits)},
+		{"shutdown", old.Shutdown != now.Shutdown},
+		{"log", old.Log != now.Log},
+		{"the longest summariser timeout", longestCall(old) != longestCall(now)},
 	} {
-		if differs {
-			keys = append(keys, key)
+		if section.differs {
+			keys = append(keys, section.key)
 		}
 	}
 	return keys

@@ -3,10 +3,12 @@ package e2e
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
 // tenants writes a configuration of two tenants, the second of which condenses above max events.
@@ -103,5 +106,100 @@ func TestReloadBySignal(t *testing.T) {
 	ok(t, p.command.Process.Signal(syscall.SIGHUP))
 	p.await("configuration reloaded")
 	ok(t, os.WriteFile(file, []byte(s.tenants(store, 100, "log: {level: debug}\n")), 0o600))
-	p.await("this key takes effect at the next start")
+	p.awaitLine(`"msg":"configuration reloaded","tenants":2,"keys_changed":["log"],"at_next_start":["log"]`)
+}
+
+// awaitLine waits for a part of the log.
+func (p *process) awaitLine(part string) {
+	p.t.Helper()
+	sessiontest.Eventually(p.t, "the log has "+part, func() error {
+		if !strings.Contains(p.log.String(), part) {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+}
+
+// turn makes a link lead to a folder, at once.
+func turn(t *testing.T, link, to string) {
+	t.Helper()
+	ok(t, os.Symlink(to, link+"_tmp"))
+	ok(t, os.Rename(link+"_tmp", link))
+}
+
+// release writes files into a folder of their own.
+func release(t *testing.T, in, name string, files map[string]string) {
+	t.Helper()
+	ok(t, os.MkdirAll(filepath.Join(in, name), 0o700))
+	for file, text := range files {
+		writeFile(t, filepath.Join(in, name), file, text)
+	}
+}
+
+// TestTenantsInAFolder: tenants of a folder are served together with those of the file, where Kubernetes mounts it and where it is a link
+// itself; a change of several files is one line, with their names; one bad file changes nothing.
+func TestTenantsInAFolder(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	tenant := func(key, more string) string {
+		return fmt.Sprintf("api_keys: [{sha256: %x}]\n%s", sha256.Sum256([]byte(key)), more)
+	}
+	base := t.TempDir()
+	mount, folder := filepath.Join(base, "mount"), filepath.Join(base, "tenants")
+	release(t, mount, "..1", map[string]string{"b.yaml": tenant("key-b", ""), "c.yaml": tenant("key-c", "notify: true")})
+	turn(t, filepath.Join(mount, "..data"), "..1")
+	for _, file := range []string{"b.yaml", "c.yaml"} {
+		turn(t, filepath.Join(mount, file), filepath.Join("..data", file))
+	}
+	turn(t, folder, mount)
+	config := writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+tenants: {a: {%s}}
+tenants_dir: %q
+`, s.url, embedded(newStore(t)), tenant("key-a", ""), folder))
+	p := serve(t, "--config", config)
+	served := func(want string) {
+		t.Helper()
+		got := ""
+		for _, name := range strings.Split("abcdx", "") {
+			if _, status := ask(t, p, "key-"+name, 4); status == http.StatusOK {
+				got += name
+			}
+		}
+		if got != want {
+			t.Errorf("%s are served, not %s", got, want)
+		}
+	}
+	served("abc")
+
+	release(t, mount, "..2", map[string]string{"b.yaml": tenant("key-x", ""), "c.yaml": tenant("key-c", "")})
+	turn(t, filepath.Join(mount, "..data"), "..2")
+	p.awaitLine(`"msg":"configuration reloaded","tenants":3,"tenants_changed":["b","c"]}`)
+	served("acx")
+
+	release(t, base, "next", map[string]string{"c.yaml": tenant("key-c", "notify: true"), "d.yaml": tenant("key-d", ""), "e.yaml": tenant("key-e", "")})
+	turn(t, folder, "next")
+	p.awaitLine(`"msg":"configuration reloaded","tenants":4,"tenants_added":["d","e"],"tenants_removed":["b"],"tenants_changed":["c"]}`)
+	served("acd")
+
+	release(t, base, "bad", map[string]string{"a.yaml": tenant("key-x", ""), "c.yaml": "api_keys: ["})
+	turn(t, folder, "bad")
+	p.awaitLine(`tenants_dir[\"c.yaml\"]: is not YAML: check indentation, colons and quotes (` + filepath.Join(folder, "c.yaml") + `, line 1)`)
+	p.awaitLine(`tenants_dir[\"a.yaml\"].name: is also the name of tenants.a: give each tenant its own (` + filepath.Join(folder, "a.yaml"))
+	served("acd")
+
+	ok(t, os.Remove(folder))
+	p.awaitLine("tenants_dir: cannot be read")
+	turn(t, folder, mount)
+	p.awaitLine(`"msg":"configuration reloaded","tenants":3,"tenants_added":["b"],"tenants_removed":["d","e"],"tenants_changed":["c"]}`)
+	served("acx")
+	if n := strings.Count(p.log.String(), `"msg":"configuration reloaded"`); n != 3 {
+		t.Errorf("%d lines of 3 reloads", n)
+	}
+	if f := command(t, "check-config", config); f.Code != 0 || !strings.Contains(f.Out, "- name: b\n") || strings.Contains(f.Out, "tenants_dir") {
+		t.Errorf("check-config: %d %s%s", f.Code, f.Out, f.Err)
+	}
 }

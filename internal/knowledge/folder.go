@@ -4,32 +4,29 @@ import (
 	"fmt"
 	"io/fs"
 	"sync/atomic"
-	"time"
 
-	"github.com/fsnotify/fsnotify"
+	"github.com/dewpoint-proxy/dewpoint/internal/watch"
 )
 
 // Folder is a folder's topics. They are read anew whenever a file changes; a change that cannot be read leaves them as they were.
 type Folder struct {
 	path    string
 	topics  atomic.Pointer[[]Topic]
-	changed func(err error) // is told of each change, with what is wrong
-	watcher *fsnotify.Watcher
-	over    chan struct{}
+	watched *watch.Folders
 }
 
-// Open reads a folder and watches it until it is closed.
+// Open reads a folder and watches it until it is closed. It tells changed of each change, with what is wrong.
 func Open(path string, changed func(err error)) (*Folder, error) {
-	w, err := fsnotify.NewWatcher()
+	w, err := watch.New()
 	if err != nil {
-		return nil, fmt.Errorf("watch %s: %w", path, err)
+		return nil, err
 	}
-	f := &Folder{path: path, changed: changed, watcher: w, over: make(chan struct{})}
+	f := &Folder{path: path, watched: w}
 	if err := f.load(); err != nil {
 		_ = w.Close()
 		return nil, err
 	}
-	go f.watch()
+	w.Start(func() { changed(f.load()) })
 	return f, nil
 }
 
@@ -39,7 +36,7 @@ func (f *Folder) load() error {
 		if !d.IsDir() {
 			return nil
 		}
-		return f.watcher.Add(path)
+		return f.watched.Add(path)
 	})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", f.path, err)
@@ -52,37 +49,8 @@ func (f *Folder) load() error {
 	return nil
 }
 
-// settle is how long the folder is left alone after a change, so that a file which is written in pieces is read once.
-const settle = 100 * time.Millisecond
-
-func (f *Folder) watch() {
-	defer close(f.over)
-	var due <-chan time.Time
-	for {
-		select {
-		case _, open := <-f.watcher.Events:
-			if !open {
-				return
-			}
-			due = time.After(settle)
-		case _, open := <-f.watcher.Errors: // events were lost: look
-			if !open {
-				return
-			}
-			due = time.After(settle)
-		case <-due:
-			due = nil
-			f.changed(f.load())
-		}
-	}
-}
-
 // Topics are the folder's, in the order of their paths.
 func (f *Folder) Topics() []Topic { return *f.topics.Load() }
 
 // Close ends the watch.
-func (f *Folder) Close() error {
-	err := f.watcher.Close()
-	<-f.over
-	return err
-}
+func (f *Folder) Close() error { return f.watched.Close() }

@@ -27,6 +27,7 @@ type walker struct {
 func (w walker) configuration() schema {
 	return schema{
 		"config":           w.object(reflect.TypeFor[config.Config](), ""),
+		"tenant":           w.tenant(),
 		"condenser":        w.condenser(true),
 		"defaultCondenser": w.condenser(false),
 		"override":         w.object(reflect.TypeFor[config.Override](), "override"),
@@ -49,8 +50,26 @@ func (w walker) of(t reflect.Type, path string) schema {
 		return reference("condenser")
 	case reflect.TypeFor[config.Override]():
 		return reference("override")
+	case reflect.TypeFor[[]config.Tenant]():
+		return tenants(w.known["tenants[].name"])
 	}
 	return w.ofKind(t, path)
+}
+
+// tenants are a list, or a map by their names.
+func tenants(name schema) schema {
+	named := schema{"type": "object", "required": []string{"name"}}
+	return schema{
+		"type": []string{"array", "object"}, "items": schema{"allOf": []schema{named, reference("tenant")}},
+		"propertyNames": name, "additionalProperties": reference("tenant"),
+	}
+}
+
+// tenant may be null, which takes one of another file of values out.
+func (w walker) tenant() schema {
+	described := w.named(reflect.TypeFor[config.Tenant](), "tenants[]")
+	described["type"] = []string{"object", "null"}
+	return described
 }
 
 func (w walker) ofKind(t reflect.Type, path string) schema {

@@ -27,7 +27,8 @@ func known() map[string]schema {
 		"condensers[].focus":            {"enum": config.Focuses()},
 		"store.type":                    {"enum": []string{config.StoreEmbedded, config.StoreRedis}},
 		"store.path":                    {"pattern": `^/var/lib/dewpoint/[^/]+$`}, // the volume
-		"tenants[]":                     {"required": []string{"name", "api_keys"}},
+		"tenants[]":                     {"required": []string{"api_keys"}},
+		"tenants_dir":                   {"pattern": `^(/.*)?$`},
 		"tenants[].name":                {"pattern": `^[A-Za-z0-9_-]{1,64}$`},
 		"tenants[].api_keys":            {"minItems": 1},
 		"tenants[].api_keys[]":          {"minProperties": 1, "maxProperties": 1},

@@ -1,0 +1,139 @@
+package source
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+)
+
+// mounted writes files into a folder as Kubernetes mounts them: links through a link to a hidden folder.
+func mounted(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	release := filepath.Join(dir, "..2026_11_25_03_00_00.1")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Mkdir(release, 0o700))
+	must(os.Symlink(filepath.Base(release), filepath.Join(dir, "..data")))
+	for name, text := range files {
+		must(os.WriteFile(filepath.Join(release, name), []byte(text), 0o600))
+		must(os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)))
+	}
+	return dir
+}
+
+// Tenants of a list, of a section, in TOML and of a folder are the same tenants.
+func TestTenantsInEveryForm(t *testing.T) {
+	dir := mounted(t, map[string]string{
+		"a.yaml": "api_keys: [{env: KEY}]\nupstream: {api_key: \"${UP}\"}\ncondenser: {type: recent, max_events: 9}\n",
+		"b.toml": "name = \"b\"\nnotify = true\napi_keys = [{env = \"KEY_2\"}]\n",
+	})
+	want := []config.Tenant{
+		{
+			Name: "a", APIKeys: []config.APIKey{{Env: "KEY", Value: "k1"}}, Upstream: config.Upstream{APIKey: "secret"},
+			Condenser: &config.Condenser{Type: config.TypeRecentEvents, MaxEvents: 9, KeepFirst: 1},
+		},
+		{Name: "b", Notify: true, APIKeys: []config.APIKey{{Env: "KEY_2", Value: "k2"}}},
+	}
+	a := `{api_keys: [{env: KEY}], upstream: {api_key: "${UP}"}, condenser: {type: recent, max_events: 9}}`
+	b := `{api_keys: [{env: KEY_2}], notify: true}`
+	for _, text := range []string{
+		"tenants: [{name: a, " + a[1:] + ", {name: b, " + b[1:] + "]",
+		"tenants: {a: " + a + ", b: {name: b, " + b[1:] + "}",
+		fmt.Sprintf("tenants_dir: %q", dir),
+		fmt.Sprintf("{tenants_dir: %q, tenants: []}", dir),
+	} {
+		cfg := mustBuild(t, ".yaml", text, "KEY=k1", "KEY_2=k2", "UP=secret")
+		for i := range cfg.Tenants {
+			cfg.Tenants[i].Key = ""
+		}
+		want[0].Condenser.KeepFirst = cfg.Tenants[0].Condenser.KeepFirst // the type's default
+		if !reflect.DeepEqual(cfg.Tenants, want) {
+			t.Errorf("%s gave\n%s", text, effective(t, cfg))
+		}
+		cfg.TenantsDir = ""
+		wantRoundTrip(t, cfg)
+	}
+}
+
+// Every problem of a tenant says where the tenant stands: its key, and for a file its name and line.
+func TestProblemsOfTenants(t *testing.T) {
+	dir := mounted(t, map[string]string{
+		"broken.yaml": "api_keys: [",
+		"d.yaml":      "api_keys: [{env: KEY}]\nnotify: maybe\nnotifi: true\n",
+		"e.yaml":      "name: f\napi_keys: [{env: KEY_2}]\nnotify: true\nnotify: true\n",
+		"twice.json":  `{"api_keys": [{"env": "UNSET"}]}`,
+		"twice.yml":   "api_keys: [{env: KEY_2}]\nupstream: {api_key: \"${UNSET}\"}\n",
+		"notes.md":    "hello",
+	})
+	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q\n", dir)+`tenants:
+  a: {api_keys: [{env: KEY}], name: b}
+  d:
+  "odd name": {api_keys: [{env: KEY}]}
+`, "KEY=k", "KEY_2=k2")
+	at := func(name, line string) string {
+		return " (" + strings.TrimSuffix(filepath.Join(dir, name)+", "+line, ", ") + ")"
+	}
+	wantProblems(t, err,
+		`tenants_dir["broken.yaml"]: is not YAML: check indentation, colons and quotes`+at("broken.yaml", "line 1"),
+		`tenants_dir["e.yaml"].notify: is given twice: keep one`+at("e.yaml", "line 4"),
+		`tenants_dir["notes.md"]: has no known extension: name it .yaml, .yml, .json or .toml`+at("notes.md", ""),
+		`tenants_dir["twice.yml"].upstream.api_key: names the environment variable UNSET, which is not set: set it, or write $${ for the characters themselves`+at("twice.yml", "line 2"),
+		`tenants.a.name: is not "a", the name that its section or file has: remove it, or make them equal (line 3)`,
+		`tenants_dir["d.yaml"].notify: must be true or false, not a string: write it without quotes`+at("d.yaml", "line 2"),
+		`tenants_dir["d.yaml"].notifi: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, knowledge, log_content, holdout, limits`+at("d.yaml", "line 3"),
+		`tenants_dir["e.yaml"].name: is not "e", the name that its section or file has: remove it, or make them equal`+at("e.yaml", "line 1"),
+		`tenants.d.api_keys: is empty: give the tenant at least one key, or no client can use it (line 4)`,
+		`tenants["odd name"].name: is not a plain name: use up to 64 letters, digits, - and _ (line 5)`,
+		`tenants["odd name"].api_keys[0]: is also the key of tenants.a.api_keys[0]: a key belongs to one tenant, once (line 5)`,
+		`tenants_dir["d.yaml"].name: is also the name of tenants.d: give each tenant its own`+at("d.yaml", "line 1"),
+		`tenants_dir["d.yaml"].api_keys[0]: is also the key of tenants.a.api_keys[0]: a key belongs to one tenant, once`+at("d.yaml", "line 1"),
+		`tenants_dir["twice.json"].api_keys[0].env: names the environment variable UNSET, which is not set or empty: set it`+at("twice.json", "line 1"),
+		`tenants_dir["twice.yml"].name: is also the name of tenants_dir["twice.json"]: give each tenant its own`+at("twice.yml", "line 1"),
+		`tenants_dir["twice.yml"].api_keys[0]: is also the key of tenants_dir["e.yaml"].api_keys[0]: a key belongs to one tenant, once`+at("twice.yml", "line 1"))
+}
+
+// A folder that has no tenant does not open the proxy to any key.
+func TestNoTenantInFolder(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	for dir, want := range map[string]string{
+		missing:         "cannot be read (no such file or directory): check its name and permissions",
+		mounted(t, nil): "has no tenant, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir",
+	} {
+		_, err := Load(Input{Env: []string{"DEWPOINT_TENANTS_DIR=" + dir}})
+		wantProblems(t, err, "tenants_dir: "+want+" (DEWPOINT_TENANTS_DIR)")
+	}
+}
+
+// Variables name tenants by their index in a list, and by their names elsewhere.
+func TestVariablesOfTenants(t *testing.T) {
+	dir := mounted(t, map[string]string{"team-c.yaml": "api_keys: [{env: C}]", "dir.yaml": "api_keys: [{env: D}]"})
+	env := []string{
+		"A=a", "B=b", "C=c", "D=d", "DEWPOINT_TENANTS_DIR=" + dir, "DEWPOINT_TENANTS_TEAM_C_NOTIFY=true", "DEWPOINT_TENANTS_TEAM_C_UPSTREAM_BASE_URL=http://c",
+		"DEWPOINT_TENANTS_DIR_OBSERVE=true",
+	}
+	for text, more := range map[string]string{
+		"tenants: [{name: team-a, api_keys: [{env: A}]}]": "DEWPOINT_TENANTS_0_NOTIFY=true",
+		"tenants: {team-a: {api_keys: [{env: A}]}}":       "DEWPOINT_TENANTS_TEAM_A_NOTIFY=true",
+		"tenants: {dir-observe: {api_keys: [{env: A}]}}":  "DEWPOINT_TENANTS_DIR_OBSERVE_NOTIFY=true",
+		"{}": "DEWPOINT_TENANTS_0_NOTIFY=true DEWPOINT_TENANTS_0_NAME=x DEWPOINT_TENANTS_0_API_KEYS_0_ENV=A",
+	} {
+		cfg := mustBuild(t, ".yaml", text, slices.Concat(env, strings.Fields(more))...)
+		first, folder, c := cfg.Tenants[0], cfg.Tenants[1], cfg.Tenants[2]
+		if first.APIKeys[0].Value != "a" || !first.Notify || folder.Observe == nil || !c.Notify || c.Upstream.BaseURL != "http://c" || len(cfg.Tenants) != 3 {
+			t.Errorf("%s gave\n%s", text, effective(t, cfg))
+		}
+	}
+	_, err := buildText(".yaml", "tenants: [{name: team-a, api_keys: [{env: A}]}]", "A=a", "DEWPOINT_TENANTS_TEAM_A_NOTIFY=true")
+	wantProblems(t, err, "DEWPOINT_TENANTS_TEAM_A_NOTIFY: names no configuration key: correct its name, or remove it")
+}

@@ -1,0 +1,72 @@
+// Package watch tells when something in folders has changed. Folders are watched, not files: an editor puts a new file in the place of
+// the old one, and Kubernetes turns a link.
+package watch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// settle is how long folders are left alone after a change, so that files which are written in pieces, or one after the other, are read
+// once.
+const settle = 100 * time.Millisecond
+
+// Folders are watched from Start to Close.
+type Folders struct {
+	watcher *fsnotify.Watcher
+	over    chan struct{} // nil: not started
+}
+
+// New watches no folder yet.
+func New() (*Folders, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watch: %w", err)
+	}
+	return &Folders{watcher: w}, nil
+}
+
+// Start calls changed, from one goroutine, after each change since a folder was added.
+func (f *Folders) Start(changed func()) {
+	f.over = make(chan struct{})
+	go f.run(changed)
+}
+
+// Add watches a folder, without those in it. One that is watched already, or that has come back, may be added again.
+func (f *Folders) Add(path string) error {
+	if err := f.watcher.Add(path); err != nil {
+		return fmt.Errorf("watch %s: %w", path, err)
+	}
+	return nil
+}
+
+func (f *Folders) run(changed func()) {
+	defer close(f.over)
+	var due <-chan time.Time
+	for {
+		open := true
+		select {
+		case _, open = <-f.watcher.Events:
+			due = time.After(settle)
+		case _, open = <-f.watcher.Errors: // events were lost: look
+			due = time.After(settle)
+		case <-due:
+			due = nil
+			changed()
+		}
+		if !open {
+			return
+		}
+	}
+}
+
+// Close ends the watch, and waits for a call of changed that is under way.
+func (f *Folders) Close() error {
+	err := f.watcher.Close()
+	if f.over != nil {
+		<-f.over
+	}
+	return err
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -56,20 +57,24 @@ var (
 	revision = ""
 )
 
-func versionText() string {
-	text := "dewpoint " + version
+// commit is the revision that the program was built of; empty where it is not known.
+func commit() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return text
+	if !ok || revision != "" {
+		return revision
 	}
-	commit := revision
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && commit == "" {
-			commit = s.Value
+		if s.Key == "vcs.revision" {
+			return s.Value
 		}
 	}
-	if len(commit) >= 12 {
-		text += " (" + commit[:12] + ")"
+	return ""
+}
+
+func versionText() string {
+	text := "dewpoint " + version
+	if rev := commit(); len(rev) >= 12 {
+		text += " (" + rev[:12] + ")"
 	}
-	return text + " " + info.GoVersion
+	return text + " " + runtime.Version()
 }

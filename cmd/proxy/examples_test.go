@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
 )
 
 // TestExamplesAreFine checks every configuration in examples, with the variables that it names set.
@@ -42,19 +45,48 @@ func TestExamplesAreFine(t *testing.T) {
 	}
 }
 
-// TestComposeGivesEveryVariable holds the service to what its configuration names.
-func TestComposeGivesEveryVariable(t *testing.T) {
-	text, err := os.ReadFile("../../examples/compose/dewpoint.yaml")
+// service is what the example for Compose says of one of its services.
+type service struct {
+	Command, Volumes, Ports []string
+	Environment             map[string]string
+	DependsOn               map[string]any `yaml:"depends_on"`
+	StopGracePeriod         string         `yaml:"stop_grace_period"`
+}
+
+// TestComposeExample renders it as Compose would, with the variables it asks for set, and holds the service to its configuration.
+func TestComposeExample(t *testing.T) {
+	text, err := os.ReadFile("../../examples/compose/compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	compose, err := os.ReadFile("../../examples/compose/compose.yaml")
+	rendered := regexp.MustCompile(`\$\{(\w+):\?[^}]*\}`).ReplaceAll(text, []byte("value-of-$1"))
+	var project struct{ Services map[string]service }
+	if err := yaml.Unmarshal(rendered, &project); err != nil {
+		t.Fatal(err)
+	}
+	ours := project.Services["dewpoint"]
+	for name, value := range ours.Environment {
+		t.Setenv(name, value)
+	}
+	file, inside, _ := strings.Cut(strings.TrimSuffix(ours.Volumes[0], ":ro"), ":")
+	if ours.Command[0] != "serve" || ours.Command[len(ours.Command)-1] != inside {
+		t.Errorf("the command is %v, the file is mounted at %s", ours.Command, inside)
+	}
+	cfg, err := load(filepath.Join("../../examples/compose", file), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, variable := range regexp.MustCompile(`\$\{(\w+)\}`).FindAllStringSubmatch(string(text), -1) {
-		if !strings.Contains(string(compose), variable[1]+": ${"+variable[1]) {
-			t.Errorf("compose.yaml does not pass %s", variable[1])
-		}
+	if cfg.Upstream.APIKey.Reveal() != "value-of-OPENAI_API_KEY" {
+		t.Error("the key is not passed on")
+	}
+	if published := "127.0.0.1:8080" + cfg.Listen[strings.LastIndexByte(cfg.Listen, ':'):]; ours.Ports[0] != published {
+		t.Errorf("ports are %v, and it listens on %s", ours.Ports, cfg.Listen)
+	}
+	host, _, _ := strings.Cut(cfg.Store.Redis.Addrs[0], ":")
+	if _, there := project.Services[host]; !there || ours.DependsOn[host] == nil {
+		t.Errorf("%s is no service that it waits for", host)
+	}
+	if grace, err := time.ParseDuration(ours.StopGracePeriod); err != nil || grace <= cfg.Shutdown.Delay+cfg.Shutdown.Timeout {
+		t.Errorf("it is killed after %s", ours.StopGracePeriod)
 	}
 }

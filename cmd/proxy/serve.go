@@ -113,7 +113,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 	stdlog.SetOutput(io.Discard) // net/http would write there what an upstream sends unasked, which may be content
 	app.LimitMemory(cfg, log.Logger)
 	app.PaceGC()
-	a, err := app.New(cfg, log.Logger, app.WithTraces(), app.WithVersion(version), app.WithLog(log))
+	a, err := app.New(cfg, log.Logger, app.WithTraces(), app.WithVersion(version, commit()), app.WithLog(log))
 	if err != nil {
 		return err
 	}

@@ -24,5 +24,7 @@ func TestArgoCDExample(t *testing.T) {
 	if _, err := os.Stat("../../" + source.Path + "/Chart.yaml"); err != nil || len(source.Helm.ValuesObject) == 0 {
 		t.Fatalf("%v, %d values", err, len(source.Helm.ValuesObject))
 	}
-	wantKinds(t, mustRender(t, source.Helm.ValuesObject), "ConfigMap Deployment PodDisruptionBudget Service ServiceAccount ServiceMonitor")
+	r := mustRender(t, source.Helm.ValuesObject)
+	loadConfig(t, r)
+	wantKinds(t, r, "ConfigMap Deployment PodDisruptionBudget Service ServiceAccount ServiceMonitor")
 }

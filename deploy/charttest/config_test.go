@@ -56,6 +56,13 @@ func loadConfig(t *testing.T, r rendered) *config.Config {
 		}
 		variables = append(variables, name+"="+value)
 	}
+	if strings.Contains(configText(t, r), "tenants_dir: /etc/dewpoint-tenants\n") {
+		mounted := t.TempDir()
+		if err := os.WriteFile(filepath.Join(mounted, "mounted.yaml"), []byte("api_keys: [{sha256: "+strings.Repeat("0", 64)+"}]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		variables = append(variables, "DEWPOINT_TENANTS_DIR="+mounted)
+	}
 	loaded, err := source.Load(source.Input{File: file, Env: variables})
 	if err != nil {
 		t.Fatalf("%v, in:\n%s", err, configText(t, r))

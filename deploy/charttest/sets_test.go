@@ -24,6 +24,7 @@ func TestSets(t *testing.T) {
 		"redis-sentinel":    redisBySentinel,
 		"redis-cluster-tls": redisClusterByTLS,
 		"tenants":           tenants,
+		"tenants-from":      tenantsFrom,
 		"production":        production,
 		"gateway":           publishedByGateway,
 		"keda":              scaledByKEDA,
@@ -220,6 +221,25 @@ func tenants(t *testing.T, r rendered) {
 		t.Error("a temperature of 0 was lost")
 	}
 	wantEgress(t, r, "53/UDP 53/TCP", "443/TCP 8000/TCP", "6379/TCP")
+}
+
+func tenantsFrom(t *testing.T, r rendered) {
+	c := loadConfig(t, r)
+	if len(c.Tenants) != 3 || c.Tenants[0].Name != "team-a" || c.Tenants[1].Name != "team-b" || c.Tenants[2].Name != "mounted" {
+		t.Errorf("tenants: %+v", c.Tenants)
+	}
+	mount, volume := container(t, r).VolumeMounts[1], pod(t, r).Volumes[1]
+	if mount.Name != volume.Name || mount.MountPath != "/etc/dewpoint-tenants" || !mount.ReadOnly || mount.SubPath != "" {
+		t.Errorf("the tenants are mounted as %+v", mount)
+	}
+	from := volume.Projected.Sources
+	if len(from) != 2 || from[0].ConfigMap.Name != "dewpoint-tenants" || from[1].Secret.Name != "dewpoint-tenants-with-keys" || *volume.Projected.DefaultMode != 0o440 {
+		t.Errorf("tenants come from %+v", volume)
+	}
+	second := over(sets(t)["tenants-from"], "config: {tenants: {team-a: {observe: true}, team-b: null, team-c: {api_keys: [{env: TEAM_A_KEY}]}}}", t)
+	if text := configText(t, mustRender(t, second)); strings.Contains(text, "team-b") || !strings.Contains(text, "team-c:") || !strings.Contains(text, "max_size: 120") {
+		t.Errorf("two files of values make\n%s", text)
+	}
 }
 
 func production(t *testing.T, r rendered) {

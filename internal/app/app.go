@@ -64,11 +64,11 @@ type ports struct {
 
 // telemetry is what is told of the service.
 type telemetry struct {
-	metrics  *observe.Metrics
-	embedded func() (observe.StoreSize, bool) // nil: the store is another one
-	spans    *observe.Spans                   // nil: nothing is traced
-	traced   bool                             // the environment may ask for traces
-	version  string
+	metrics           *observe.Metrics
+	embedded          func() (observe.StoreSize, bool) // nil: the store is another one
+	spans             *observe.Spans                   // nil: nothing is traced
+	traced            bool                             // the environment may ask for traces
+	version, revision string
 }
 
 // Part is something about the process that its configuration does not say.
@@ -77,8 +77,10 @@ type Part func(*App)
 // WithTraces sends traces to where OpenTelemetry's environment variables say, if they do.
 func WithTraces() Part { return func(a *App) { a.traced = true } }
 
-// WithVersion says which version runs.
-func WithVersion(version string) Part { return func(a *App) { a.version = version } }
+// WithVersion says which version runs, and of which revision of the source it is.
+func WithVersion(version, revision string) Part {
+	return func(a *App) { a.version, a.revision = version, revision }
+}
 
 // WithLog counts the lines that a log loses.
 func WithLog(l *Log) Part { return func(a *App) { l.Lost(a.metrics.LinesLost) } }
@@ -95,7 +97,7 @@ func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error)
 	for _, part := range parts {
 		part(a)
 	}
-	a.metrics.Build(a.version)
+	a.metrics.Build(a.version, a.revision)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.lifecycle.stop(context.Background()))

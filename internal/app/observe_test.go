@@ -123,7 +123,7 @@ func TestTracesGoOut(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
 	t.Setenv("OTEL_SERVICE_NAME", "front")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
-	r := run(t, zap.NewNop(), nil, WithTraces(), WithVersion("1.2.3"))
+	r := run(t, zap.NewNop(), nil, WithTraces(), WithVersion("1.2.3", "abc"))
 	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	r.talk(11, "Traceparent", "00-"+trace+"-"+parent+"-01")
 	shut(t, r.App) // what is left is flushed
@@ -285,7 +285,7 @@ func TestLogIsWhole(t *testing.T) {
 
 // TestMetricsOfTheApp has what only the whole app can tell.
 func TestMetricsOfTheApp(t *testing.T) {
-	r := run(t, zap.NewNop(), nil, WithVersion("1.2.3"))
+	r := run(t, zap.NewNop(), nil, WithVersion("1.2.3", "abc"))
 	r.talk(11)
 	bad := *r.config
 	bad.Tenants = []config.Tenant{{Name: "a", APIKeys: []config.APIKey{{}}}}
@@ -294,7 +294,7 @@ func TestMetricsOfTheApp(t *testing.T) {
 	}
 	page := r.metrics()
 	for _, part := range []string{
-		`version="1.2.3"} 1`, "dewpoint_config_reload_success 0", `dewpoint_summariser_seconds_count{outcome="replied",tenant="default"} 1`,
+		`revision="abc",version="1.2.3"} 1`, "dewpoint_config_reload_success 0", `dewpoint_summariser_seconds_count{outcome="replied",tenant="default"} 1`,
 		`dewpoint_store_seconds_count{op="find"}`, `dewpoint_requests_total{code="",dialect="chat",model="gpt-4o",status="2xx",tenant="default"} 1`,
 		`dewpoint_spent_usd_total{kind="summariser",model="gpt-4o-mini",tenant="default"} `, "dewpoint_bytes_in_flight_limit 5.36870912e+08",
 		"dewpoint_store_degraded 0", "dewpoint_store_bytes ", "dewpoint_store_bytes_limit 4.294967296e+09", "dewpoint_store_file_bytes ",

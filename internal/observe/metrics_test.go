@@ -110,7 +110,7 @@ func (answering) Thread(context.Context, session.ThreadID) (session.Thread, erro
 
 func TestProcess(t *testing.T) {
 	m := observe.NewMetrics()
-	m.Build("1.2.3")
+	m.Build("1.2.3", "abc")
 	m.Reloaded(7, time.Unix(1700000000, 0))
 	m.NotReloaded()
 	m.LinesLost(3)

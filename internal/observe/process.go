@@ -2,7 +2,6 @@ package observe
 
 import (
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,16 +37,8 @@ func newProcess(f *families) process {
 	}
 }
 
-// Build says what runs: a version, and the rest from the binary itself.
-func (m *Metrics) Build(version string) {
-	revision := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				revision = s.Value
-			}
-		}
-	}
+// Build says what runs.
+func (m *Metrics) Build(version, revision string) {
 	m.process.build.Reset()
 	m.process.build.WithLabelValues(version, revision, runtime.Version()).Set(1)
 }

@@ -5,6 +5,10 @@
 {{- include "dewpoint.checkReferences" . }}
 {{- include "dewpoint.checkOverrides" . }}
 {{- include "dewpoint.checkAutoscaling" . }}
+{{- $root := index . 0 }}
+{{- if and $root.Values.tenantsFrom $root.Values.config.tenants_dir }}
+{{- fail "config.tenants_dir: is where tenantsFrom is mounted: remove it, or tenantsFrom" }}
+{{- end }}
 {{- end }}
 
 {{- define "dewpoint.checkReplicas" -}}
@@ -108,7 +112,7 @@
 {{- $names = append $names .name }}
 {{- end }}
 {{- range $names }}
-{{- if regexMatch "^(DEWPOINT_(CONFIG|LISTEN|ADMIN_.*|SHUTDOWN_.*|STORE_TYPE|STORE_PATH)|ADMIN_TOKEN|REDIS_URL|REDIS_PASSWORD|REDIS_SENTINEL_PASSWORD|GOMEMLIMIT)$" . }}
+{{- if regexMatch "^(DEWPOINT_(CONFIG|LISTEN|ADMIN_.*|SHUTDOWN_.*|STORE_TYPE|STORE_PATH|TENANTS_DIR)|ADMIN_TOKEN|REDIS_URL|REDIS_PASSWORD|REDIS_SENTINEL_PASSWORD|GOMEMLIMIT)$" . }}
 {{- if not (and (eq . "GOMEMLIMIT") (not $root.Values.memoryLimitPercent)) }}
 {{- fail (printf "secrets and extraEnv: %s is the chart's own: set the value that it comes from" .) }}
 {{- end }}

@@ -2,7 +2,16 @@
 {{- define "dewpoint.config" -}}
 {{- $admin := dict "listen" "0.0.0.0:9090" "token" "${ADMIN_TOKEN}" }}
 {{- $made := dict "listen" "0.0.0.0:8080" "admin" $admin "store" (include "dewpoint.store" . | fromYaml) }}
-{{- mustMergeOverwrite $made (deepCopy .Values.config) | toYaml }}
+{{- if .Values.tenantsFrom }}
+{{- $_ := set $made "tenants_dir" "/etc/dewpoint-tenants" }}
+{{- end }}
+{{- $config := mustMergeOverwrite $made (deepCopy .Values.config) }}
+{{- if kindIs "map" $config.tenants }}
+{{- range $name, $tenant := $config.tenants }}
+{{- if not $tenant }}{{- $_ := unset $config.tenants $name }}{{- end }}
+{{- end }}
+{{- end }}
+{{- $config | toYaml }}
 {{- end }}
 
 {{- define "dewpoint.store" -}}
@@ -73,7 +82,8 @@ tls_server_name: {{ . | quote }}
 {{- define "dewpoint.readAtStart" -}}
 {{- $config := include "dewpoint.config" . }}
 {{- if eq .Values.configReload "hot" }}
-{{- omit ($config | fromYaml) "upstream" "llms" "models" "condenser" "notify" "tenants" "session" | toYaml }}
+{{- $read := omit ($config | fromYaml) "upstream" "llms" "models" "condenser" "observe" "notify" "tenants" "tenants_dir" "session" "log_content" "holdout" "knowledge" }}
+{{- set $read "limits" (omit ($read.limits | default dict) "tenant") | toYaml }}
 {{- else }}
 {{- $config }}
 {{- end }}

@@ -5,6 +5,11 @@
 - name: config
   mountPath: /etc/dewpoint
   readOnly: true
+{{- if $root.Values.tenantsFrom }}
+- name: tenants
+  mountPath: /etc/dewpoint-tenants
+  readOnly: true
+{{- end }}
 {{- if ne (index . 1).store.type "redis" }}
 - name: data
   mountPath: /var/lib/dewpoint
@@ -24,6 +29,16 @@
 - name: config
   configMap:
     name: {{ include "dewpoint.fullname" $root | quote }}
+{{- with $root.Values.tenantsFrom }}
+- name: tenants
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- range . }}
+      - {{ if .secret }}secret{{ else }}configMap{{ end }}:
+          name: {{ .secret | default .configMap | quote }}
+      {{- end }}
+{{- end }}
 {{- if ne (index . 1).store.type "redis" }}
 - name: data
   {{- include "dewpoint.dataVolume" $root | nindent 2 }}

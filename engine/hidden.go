@@ -81,7 +81,7 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 		return fmt.Errorf("begin turn: %w", err)
 	}
 	if h := t.in.Tenant.Hidden; t.purpose == session.PurposeMain && d.Hides(t.in.Split) &&
-		!t.engine.learnt.since(t.engine.learnt.toolless, t.shared(), t.engine.o.Now()) {
+		!t.engine.learnt.since(t.engine.learnt.toolless, t.counter.source, t.engine.o.Now()) {
 		t.hidden.tools = slices.DeleteFunc(tools(h), func(tool dialect.Tool) bool {
 			return bytes.Contains(t.in.Split.Tools, []byte(`"`+tool.Name+`"`)) // the client has one of that name
 		})

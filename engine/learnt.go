@@ -17,7 +17,7 @@ import (
 type learnt struct {
 	windows    *lru.Cache[source, learntWindow]
 	alternates *lru.Cache[source, time.Time]     // when upstream last refused roles that do not
-	toolless   *lru.Cache[source, time.Time]     // when it last refused tools of the proxy's own
+	toolless   *lru.Cache[source, time.Time]     // when it last refused a client tools of the proxy's own
 	raw        *lru.Cache[session.ThreadID, int] // the last answer's position
 	lost       *lru.Cache[session.ThreadID, int] // the last position whose sealed reasoning belongs to a history that is not shown any more
 	refused    *lru.Cache[source, refusal]       // of what was changed, by thread and model

@@ -202,7 +202,7 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 		t.keep(ctx, trial, &report)
 	}
 	if t.hidden.withdraw {
-		t.engine.learnt.toolless.Add(t.shared(), t.engine.o.Now())
+		t.engine.learnt.toolless.Add(t.counter.source, t.engine.o.Now())
 	}
 	if t.relief.alternates {
 		t.engine.learnt.alternates.Add(t.shared(), t.engine.o.Now())

@@ -11,13 +11,21 @@ import (
 func (t *Turn) size() session.Size {
 	view := &t.shown.view
 	if view.Identity() {
-		return session.Size{Events: len(view.Items), Tokens: t.counted().before.Tokens}
+		return session.Size{Events: len(view.Items), Tokens: t.counted().before.Tokens + t.tailTokens()}
 	}
 	items := view.Items
 	if t.alternates() {
 		items, _ = t.written()
 	}
-	return session.Size{Events: len(view.Items), Tokens: t.counted().fixed + sum(t.itemTokens(items))}
+	return session.Size{Events: len(view.Items), Tokens: t.counted().fixed + sum(t.itemTokens(items)) + t.tailTokens()}
+}
+
+// tailTokens counts what the model said in this turn so far.
+func (t *Turn) tailTokens() int {
+	if len(t.hidden.tail) == 0 {
+		return 0
+	}
+	return sum(t.itemTokens([]session.Item{{Parts: t.hidden.tail}}))
 }
 
 // measured gives a condensation with token counts as the log keeps them: before calibration, which changes with time, and of what

@@ -112,6 +112,12 @@ func errUpstream(code, what string) *apiError {
 	return &apiError{Status: status, Type: typeServer, Code: code, Message: what}
 }
 
+// errTooLongToRead is for an answer that may have calls which the client must not get.
+func errTooLongToRead() *apiError {
+	return errUpstream("upstream_answer_too_long", fmt.Sprintf("The upstream's answer is longer than %d MiB, and may call tools of the proxy's own. "+
+		"Have it streamed, or send X-Dewpoint-Condense: off.", mostRecord>>20))
+}
+
 func errStopping() *apiError {
 	return &apiError{
 		Status: 503, Type: typeServer, Code: "shutting_down", Retry: 1, Close: true,

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 )
 
@@ -16,7 +17,7 @@ func TestNoLimitAllocatesNothing(t *testing.T) {
 		if r.admit() != nil || r.charge() != nil {
 			t.Fatal("refused")
 		}
-		r.settle(outcome{})
+		r.settle(0, dialect.Answer{})
 		r.tenant.gate.leave()
 	})
 	if allocated > 0 {

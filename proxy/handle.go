@@ -96,6 +96,15 @@ func (r *request) exchange() (*http.Response, error) {
 	if err := r.ctx.Err(); err != nil { // the client left while it waited
 		return nil, upstreamError(r.ctx, err)
 	}
+	resp, err := r.buy()
+	if err == nil {
+		resp, err = r.strain(resp)
+	}
+	return resp, err
+}
+
+// buy gets an answer of upstream's, which limits and budgets are charged for.
+func (r *request) buy() (*http.Response, error) {
 	if err := r.charge(); err != nil {
 		return nil, err
 	}
@@ -106,9 +115,6 @@ func (r *request) exchange() (*http.Response, error) {
 	resp, err := r.send(r.forwarded())
 	if err == nil && (r.turn != nil || r.sealed()) {
 		resp, err = r.persist(resp)
-	}
-	if err == nil {
-		resp, err = r.strain(resp)
 	}
 	if err != nil {
 		r.giveBack(err)
@@ -224,9 +230,11 @@ func (r *request) relay(ctx *fasthttp.RequestCtx, resp *http.Response) {
 func (r *request) relayOf(resp *http.Response, header *fasthttp.ResponseHeader) *relay {
 	rel := &relay{
 		from: resp, idle: r.server.o.Limits.StreamIdle, cancel: r.cancel, ended: r.ended,
-		state: outcome{Status: resp.StatusCode}, seen: &r.seen, panicked: r.server.panicked,
+		state: outcome{Status: resp.StatusCode}, arrived: r.seen.firstByte, panicked: r.server.panicked,
 	}
-	r.passed.relay = rel
+	if s, is := resp.Body.(*strained); is {
+		s.relay, rel.arrived = rel, func() {} // it says so itself
+	}
 	if r.asked.dialect != nil && resp.Header.Get("Content-Encoding") == "" {
 		r.orAsItCame(func() { rel.tee = r.asked.dialect.Tee(streamed(resp.Header)) })
 	}
@@ -253,8 +261,9 @@ func (r *request) relayOf(resp *http.Response, header *fasthttp.ResponseHeader) 
 // ended is when the relay is over.
 func (r *request) ended(o outcome) {
 	defer r.release()
-	r.settle(o)
-	r.finish(r.lease.purse.used(o.Status, o.Answer))
+	last := r.last(o.Answer)
+	r.settle(o.Status, last)
+	r.finish(r.lease.purse.used(o.Status, last))
 	if r.turn != nil && o.Status == http.StatusOK {
 		if r.passed.again > 0 { // it is the usage of several
 			r.seen.record.Call.Doubted = true
@@ -345,7 +354,7 @@ func (r *request) remember(tee dialect.Tee) {
 	if record := r.passed.compaction.record; record != "" {
 		answer.Text = record // as which the client's item is read when it comes back
 	}
-	mark, settle := r.turn.Answered(answer, r.echo()), r.settling(r.lease.purse.used(http.StatusOK, answer))
+	mark, settle := r.turn.Answered(answer, r.echo()), r.settling(r.lease.purse.used(http.StatusOK, r.last(answer)))
 	done := make(chan struct{})
 	s.inBackground(func() {
 		defer close(done)

@@ -5,6 +5,10 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // strain takes the calls of the proxy's own tools out of the answer to a request that offers some, and meets them: the client gets one
@@ -13,13 +17,14 @@ func (r *request) strain(resp *http.Response) (*http.Response, error) {
 	if !r.strains(resp) {
 		return resp, nil
 	}
-	r.passed.strainer = r.turn.Strain(streamed(resp.Header))
-	if !streamed(resp.Header) {
+	streams := streamed(resp.Header)
+	r.passed.strainer, r.passed.tee = r.turn.Strain(streams), r.asked.dialect.Tee(streams)
+	if !streams {
 		return r.strainWhole(resp)
 	}
 	out := *resp
 	out.ContentLength = -1
-	out.Body = &strained{r: r, from: resp, buffer: make([]byte, 8<<10)}
+	out.Body = strainedOf(r, resp)
 	return &out, nil
 }
 
@@ -32,26 +37,25 @@ func (r *request) strainWhole(resp *http.Response) (*http.Response, error) {
 	s := r.passed.strainer
 	for {
 		body, whole := r.readWhole(resp)
-		if !whole {
+		switch {
+		case len(body) == mostRecord:
+			_ = resp.Body.Close()
+			return nil, errTooLongToRead()
+		case !whole:
 			r.passed.strainer = nil
 			return resp, nil
 		}
 		s.Write(body)
+		r.passed.tee.Write(body)
 		if !r.reply() {
 			return replaced(resp, body, s.Finish()), nil
 		}
 		_ = resp.Body.Close()
 		var err error
-		if resp, err = r.again(); err != nil || resp.StatusCode != http.StatusOK || streamed(resp.Header) {
+		if resp, err = r.again(false); err != nil || resp.StatusCode != http.StatusOK || streamed(resp.Header) {
 			return resp, err
 		}
-		r.nextAnswer()
 	}
-}
-
-func (r *request) nextAnswer() {
-	r.passed.strainer.Next()
-	r.passed.replied = false
 }
 
 // replaced gives a response with another body, if it is another.
@@ -80,9 +84,6 @@ func (r *request) reply() (again bool) {
 	if r.turn != nil {
 		r.seen.hidden(len(said.Calls))
 	}
-	if again {
-		r.passed.again++
-	}
 	return again
 }
 
@@ -95,41 +96,82 @@ func (r *request) echo() []byte {
 	return r.passed.strainer.Echo()
 }
 
-// again asks upstream again, after hidden calls were met.
-func (r *request) again() (*http.Response, error) {
+// again asks upstream again, after hidden calls were met. It is charged for like a request, once the last answer is settled.
+func (r *request) again(streams bool) (*http.Response, error) {
+	r.passed.again++
+	last := r.passed.tee.Answer()
+	r.settle(http.StatusOK, last)
+	r.settling(r.lease.purse.used(http.StatusOK, last))()
+	r.passed.strainer.Next()
+	r.passed.tee, r.passed.replied = r.asked.dialect.Tee(streams), false
 	if err := r.ctx.Err(); err != nil {
 		return nil, upstreamError(r.ctx, err)
 	}
-	resp, err := r.send(r.forwarded())
-	if err == nil {
-		resp, err = r.persist(resp)
+	resp, err := r.buy()
+	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+		r.uncharge()
+		r.finish(session.Usage{})
 	}
 	return resp, err
+}
+
+// last is what upstream answered last of what the client was told.
+func (r *request) last(told dialect.Answer) dialect.Answer {
+	if r.passed.tee != nil {
+		return r.passed.tee.Answer()
+	}
+	return told
 }
 
 // strained is the stream that a client gets. It is read, and closed, by the relay.
 type strained struct {
 	r      *request
+	relay  *relay // nil: none yet
 	from   *http.Response
 	buffer []byte // for what comes from upstream
 	out    []byte // for the client
 	end    error  // after that; nil: upstream's answer goes on
+
+	alive *time.Ticker  // when the client is to hear something; nil: it need not
+	ended bool          // upstream's answer has
+	over  chan struct{} // closed once it is known what follows; nil: nothing was done to find out, since the client has not got all yet
+	then  following
+}
+
+// following is what follows an answer of upstream's: the end, or another one.
+type following struct {
+	out  []byte
+	end  error
+	from *http.Response
+}
+
+func strainedOf(r *request, from *http.Response) *strained {
+	s := &strained{r: r, from: from, buffer: make([]byte, 8<<10)}
+	if r.server.o.Limits.KeepAlive > 0 {
+		s.alive = time.NewTicker(r.server.o.Limits.KeepAlive)
+	}
+	return s
+}
+
+// heard says that the client has something to hear for now.
+func (s *strained) heard() {
+	if s.alive != nil {
+		s.alive.Reset(s.r.server.o.Limits.KeepAlive)
+	}
 }
 
 // Read implements io.Reader.
 func (s *strained) Read(p []byte) (int, error) {
 	for len(s.out) == 0 && s.end == nil {
-		n, err := s.from.Body.Read(s.buffer)
-		s.out = s.r.passed.strainer.Write(s.buffer[:n])
-		switch {
-		case err == io.EOF:
-			s.turn()
-		case err != nil:
-			s.end = err
+		if s.ended {
+			s.wait()
+			continue
 		}
+		n, err := s.from.Body.Read(s.buffer)
 		if n == 0 && err == nil {
 			return 0, nil
 		}
+		s.hear(s.buffer[:n], err)
 	}
 	if len(s.out) == 0 {
 		return 0, s.end
@@ -139,36 +181,105 @@ func (s *strained) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// turn is when upstream's answer has ended: another one follows, or it is the end of the client's.
-func (s *strained) turn() {
-	if rel := s.r.passed.relay; rel != nil && rel.timer != nil { // upstream is not silent: it was not asked yet
-		rel.timer.Stop()
-		defer rel.timer.Reset(rel.idle)
+// hear takes what has come from upstream. Where the client gets nothing of it for long, it gets a comment.
+func (s *strained) hear(p []byte, err error) {
+	if len(p) > 0 {
+		s.r.seen.firstByte()
 	}
+	s.r.passed.tee.Write(p)
+	s.out = s.r.passed.strainer.Write(p)
+	switch {
+	case err == io.EOF:
+		s.ended = true
+	case err != nil:
+		s.end = err
+	case len(s.out) > 0:
+		s.heard()
+	default:
+		select {
+		case <-s.ticks():
+			s.out = []byte(keptAlive)
+		default:
+		}
+	}
+}
+
+func (s *strained) ticks() <-chan time.Time {
+	if s.alive == nil {
+		return nil
+	}
+	return s.alive.C
+}
+
+// wait waits for what follows upstream's answer. Upstream is not silent meanwhile: it may not have been asked yet.
+func (s *strained) wait() {
+	if s.over == nil {
+		s.over = make(chan struct{})
+		s.heard()
+		go s.follow()
+	}
+	if s.relay != nil && s.relay.timer != nil {
+		s.relay.timer.Stop() // the relay sets it when it is read
+	}
+	select {
+	case <-s.ticks():
+		s.out = []byte(keptAlive)
+	case <-s.over:
+		s.out, s.end, s.ended, s.over = s.then.out, s.then.end, false, nil
+		if s.then.from != nil {
+			s.from = s.then.from
+		}
+		if s.relay != nil && s.relay.timer != nil {
+			s.relay.timer.Reset(s.relay.idle)
+		}
+	}
+}
+
+// follow finds out what follows upstream's answer, which has ended. Nothing else uses the request meanwhile.
+func (s *strained) follow() {
+	defer close(s.over)
+	defer func() {
+		if v := recover(); v != nil {
+			s.r.server.panicked(v)
+			s.then = following{end: errDefect}
+		}
+	}()
+	s.then = following{end: io.EOF}
 	if !s.r.reply() {
-		s.out, s.end = append(s.out, s.r.passed.strainer.Finish()...), io.EOF
+		s.then.out = s.r.passed.strainer.Finish()
 		return
 	}
 	_ = s.from.Body.Close()
-	resp, err := s.r.again() //nolint:bodyclose // it becomes from, which is closed
+	resp, err := s.r.again(true) //nolint:bodyclose // it becomes from, which is closed
 	switch {
 	case err != nil:
-		s.end = err
+		s.then.end = err
 		if e := s.r.failedWith(err); e != nil {
-			s.out = append(s.out, s.r.asked.speaks.Event(e.body(s.r.asked.speaks))...)
+			s.then.out = s.r.asked.speaks.Event(e.body(s.r.asked.speaks))
 		}
 		return
 	case resp.StatusCode != http.StatusOK || !streamed(resp.Header):
 		body, _ := s.r.readWhole(resp)
 		resp = asEvent(resp, body, s.r.asked.speaks) //nolint:bodyclose // likewise
-		told, _ := io.ReadAll(resp.Body)
-		s.out, s.end = append(s.out, told...), errBroken
+		s.then.out, _ = io.ReadAll(resp.Body)
+		s.then.end = errBroken
+	default:
+		s.then.end = nil
 	}
-	s.from = resp
-	s.r.nextAnswer()
+	s.then.from = resp
 }
 
 // Close implements io.Closer.
 func (s *strained) Close() error {
+	if s.alive != nil {
+		s.alive.Stop()
+	}
+	if s.over != nil {
+		s.r.cancel(errClientGone)
+		<-s.over
+		if s.then.from != nil {
+			s.from = s.then.from
+		}
+	}
 	return s.from.Body.Close() //nolint:wrapcheck // the body's own
 }

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -30,19 +31,22 @@ type agent struct {
 	*rig
 	streams bool
 	history []string
-	choice  string // of a tool, raw; empty: none
 	session string // its id for the conversation; empty: it gives none
 }
 
 // hidingRig has a condenser that condenses when it is asked to. With maxSize 0 it never does.
 func hidingRig(t *testing.T, streams bool, up fakeupstream.Options, maxSize int, hidden ...engine.Hidden) *agent {
-	return hidingRigOver(t, nil, streams, up, maxSize, hidden...)
+	return agentOf(t, hiding(up, maxSize, hidden...), streams)
 }
 
-// hidingRigOver has a store of another kind.
-func hidingRigOver(t *testing.T, store func(session.Store) session.Store, streams bool, up fakeupstream.Options, maxSize int, hidden ...engine.Hidden) *agent {
+func agentOf(t *testing.T, s setup, streams bool) *agent {
+	return &agent{rig: newRig(t, s), streams: streams, history: []string{say("system", "You run tools.")}}
+}
+
+// hiding is the setup of such a rig.
+func hiding(up fakeupstream.Options, maxSize int, hidden ...engine.Hidden) setup {
 	up.SummariserModels, up.Strict = []string{cheapModel}, true
-	r := newRig(t, setup{upstream: up, store: store, tenants: one(func(t *proxy.Tenant) {
+	return setup{upstream: up, tenants: one(func(t *proxy.Tenant) {
 		t.Hidden = engine.Hidden{Request: true, Command: true}
 		if len(hidden) > 0 {
 			t.Hidden = hidden[0]
@@ -54,9 +58,19 @@ func hidingRigOver(t *testing.T, store func(session.Store) session.Store, stream
 			Health: healthAt(time.Now), Settings: condense.Settings{MaxSize: maxSize, KeepFirst: 1, MinimumProgress: 0.1},
 			Summariser: summariser.Caller{Client: &http.Client{Transport: &http.Transport{}}, Timeout: patience}, Model: cheapModel,
 		})
-	})})
-	return &agent{rig: r, streams: streams, history: []string{say("system", "You run tools.")}}
+	})}
 }
+
+// stream begins a request of the agent's whose answer is streamed.
+func (a *agent) stream(message string) (*wire, *bufio.Reader) {
+	a.t.Helper()
+	w := a.dial()
+	a.streams = true
+	w.post(a.body(message))
+	return w, bufio.NewReader(w.begin(http.MethodPost).Body)
+}
+
+func oftenAlive(l *proxy.Limits) { l.KeepAlive = time.Millisecond }
 
 // answered is an answer as a client has it.
 type answered struct {
@@ -70,18 +84,7 @@ type answered struct {
 // step sends the history with a message behind it, and keeps the answer.
 func (a *agent) step(message ...string) answered {
 	a.t.Helper()
-	a.history = append(a.history, message...)
-	extra := `"tools":[` + runTool + `],`
-	if a.choice != "" {
-		extra += `"tool_choice":` + a.choice + ","
-	}
-	if a.session != "" {
-		extra += `"metadata":{"session_id":"` + a.session + `"},`
-	}
-	if a.streams {
-		extra += `"stream":true,"stream_options":{"include_usage":true},`
-	}
-	resp, text := a.ask(strings.Replace(messages(a.history...), "{", "{"+extra, 1))
+	resp, text := a.ask(a.body(message...))
 	if resp.StatusCode != http.StatusOK {
 		a.t.Fatalf("status %d: %s", resp.StatusCode, text)
 	}
@@ -94,6 +97,19 @@ func (a *agent) step(message ...string) answered {
 	got := a.read(text)
 	a.history = append(a.history, string(got.Message))
 	return got
+}
+
+// body is a request with a message behind the history.
+func (a *agent) body(message ...string) string {
+	a.history = append(a.history, message...)
+	extra := `"tools":[` + runTool + `],`
+	if a.session != "" {
+		extra += `"metadata":{"session_id":"` + a.session + `"},`
+	}
+	if a.streams {
+		extra += `"stream":true,"stream_options":{"include_usage":true},`
+	}
+	return strings.Replace(messages(a.history...), "{", "{"+extra, 1)
 }
 
 // read puts a stream together as OpenAI's libraries do: by the index of each call, which begins with its id and name.
@@ -385,6 +401,65 @@ func TestSlowWholeAnswer(t *testing.T) {
 	}
 }
 
+// TestKeptAliveBehindHiddenCalls: while a hidden call has the history condensed, the client of a stream gets comments.
+func TestKeptAliveBehindHiddenCalls(t *testing.T) {
+	hold := make(chan struct{})
+	s := hiding(fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+		return fakeupstream.Answer{Content: "DISCUSSED: the roof.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
+	}}, 400)
+	s.limits = oftenAlive
+	a := agentOf(t, s, false)
+	a.warmUp(8)
+	a.up.Script(fakeupstream.Answer{Content: "One. ", ToolCalls: []fakeupstream.ToolCall{call(asksFor, "x")}}, fakeupstream.Answer{Content: "Two."})
+	_, stream := a.stream(say("user", "Now the door."))
+	var got strings.Builder
+	for comments := 0; comments < 3; {
+		event := readEvent(t, stream)
+		if got.WriteString(event); event == comment {
+			comments++
+		}
+	}
+	close(hold)
+	got.WriteString(drainAll(t, stream))
+	if text := a.read(strings.ReplaceAll(got.String(), comment, "")); text.Text != "One. Two." || text.Finish != "stop" {
+		t.Errorf("the client got %+v", text)
+	}
+}
+
+// TestClientLeavesBehindHiddenCalls: what is done for a client that has left ends.
+func TestClientLeavesBehindHiddenCalls(t *testing.T) {
+	hold := make(chan struct{})
+	defer close(hold)
+	s := hiding(fakeupstream.Options{}, 0)
+	s.limits = oftenAlive
+	a := agentOf(t, s, true)
+	a.up.Script(
+		fakeupstream.Answer{Content: "One. ", ToolCalls: []fakeupstream.ToolCall{call(asksFor, "x")}},
+		fakeupstream.Answer{Content: "Two.", Fault: fakeupstream.Fault{HoldHeaders: hold}},
+	)
+	w, stream := a.stream(say("user", "Mend the roof."))
+	for readEvent(t, stream) != comment {
+	}
+	must(t, w.Close())
+	a.wait(func() bool { return a.metric("dewpoint_requests_in_flight") == 0 })
+}
+
+// TestAnswerTooLongToStrain: an answer that is not streamed and too long to be read before it is handed on is an error, since it may have
+// calls that the client must not get.
+func TestAnswerTooLongToStrain(t *testing.T) {
+	a := hidingRig(t, false, fakeupstream.Options{}, 0)
+	long := strings.Repeat("shingle ", 1<<20)
+	answer := fakeupstream.Answer{Content: long, ToolCalls: []fakeupstream.ToolCall{call(asksFor, "x")}}
+	a.up.Script(answer, fakeupstream.Answer{Content: long})
+	body := strings.Replace(messages(append(a.history, say("user", "Mend the roof."))...), "{", `{"tools":[`+runTool+`],`, 1)
+	if resp, text := a.ask(body); resp.StatusCode != http.StatusBadGateway || !strings.Contains(text, `"upstream_answer_too_long"`) {
+		t.Errorf("%s %.200s", resp.Status, text)
+	}
+	if resp, text := a.ask(body, "X-Dewpoint-Condense", "off"); resp.StatusCode != http.StatusOK || !strings.Contains(text, long) {
+		t.Errorf("%s %.200s", resp.Status, text)
+	}
+}
+
 // TestUpstreamThatTakesNoMoreTools refuses what it is asked with a tool of the proxy's, and then takes the request without.
 func TestUpstreamThatTakesNoMoreTools(t *testing.T) {
 	bothWays(t, func(t *testing.T, streams bool) {
@@ -393,7 +468,11 @@ func TestUpstreamThatTakesNoMoreTools(t *testing.T) {
 		a.up.Script(refused, fakeupstream.Answer{Content: "One."}, fakeupstream.Answer{Content: "Two."})
 		a.step(say("user", "Mend the roof."))
 		a.step(say("user", "And the door."))
-		for i, want := range []bool{true, false, false} {
+		a.up.Script(fakeupstream.Answer{Content: "Three."})
+		if resp, text := a.ask(strings.Replace(messages(say("user", "Hello.")), "{", `{"tools":[`+runTool+`],`, 1), "Authorization", "Bearer sk-another"); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s %s", resp.Status, text)
+		}
+		for i, want := range []bool{true, false, false, true} {
 			if got := bytes.Contains(a.steps()[i].Body, []byte(asksFor)); got != want {
 				t.Errorf("request %d has the tool: %t", i, got)
 			}
@@ -525,7 +604,9 @@ func (c contentless) Events(ctx context.Context, id session.ThreadID, from uint6
 }
 
 func TestRecallSaysWhatIsNotKept(t *testing.T) {
-	a := hidingRigOver(t, func(s session.Store) session.Store { return contentless{s} }, false, fakeupstream.Options{}, 0, engine.Hidden{Recall: true})
+	s := hiding(fakeupstream.Options{}, 0, engine.Hidden{Recall: true})
+	s.store = func(s session.Store) session.Store { return contentless{s} }
+	a := agentOf(t, s, false)
 	a.session = "roof"
 	a.warmUp(3)
 	if told := a.recalls(`{"query":"w2"}`); !strings.Contains(told[0], "Nothing of this conversation is hidden") {

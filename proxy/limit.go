@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -114,17 +115,18 @@ func (r *request) uncharge() {
 const mostCharged = 1 << 30
 
 // settle corrects a charge by what upstream says it took. What upstream refused took nothing.
-func (r *request) settle(o outcome) {
+func (r *request) settle(status int, answer dialect.Answer) {
 	if r.charged == 0 {
 		return
 	}
 	took := r.charged
-	if u := o.Answer.Usage; u != nil {
+	if u := answer.Usage; u != nil {
 		took = min(max(u.Input, 0), mostCharged) + min(max(u.Output, 0), mostCharged)
-	} else if o.Status >= http.StatusBadRequest {
+	} else if status >= http.StatusBadRequest {
 		took = 0
 	}
 	r.tenant.tokens().Correct(took-r.charged, r.tenant.Limits.Tokens)
+	r.charged = 0
 }
 
 // giveBack takes back the charge of a request that upstream never got. One that was not answered in time, or whose client

@@ -29,7 +29,7 @@ type relay struct {
 	last     func()      // called before the end of the answer is handed on; nil: nothing
 	ended    func(outcome)
 	state    outcome
-	seen     *observation
+	arrived  func()    // called when some of upstream's answer has come; it may be called again
 	panicked func(any) // is told of a panic
 	once     sync.Once
 
@@ -103,7 +103,7 @@ func (r *relay) next(p []byte) (int, error) {
 		r.timer.Reset(r.idle)
 	}
 	if n > 0 {
-		r.seen.firstByte()
+		r.arrived()
 	}
 	r.state.Bytes += int64(n)
 	whole := r.readAlong(p[:n], ended)

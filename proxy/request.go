@@ -51,7 +51,7 @@ type passed struct {
 	compaction compaction
 
 	strainer dialect.Strainer // takes hidden calls out of the answers; nil: none is offered
-	relay    *relay           // of the answer; nil: none yet
+	tee      dialect.Tee      // reads the last of them as upstream gave it
 	again    int              // how many times upstream was asked again after such calls
 	replied  bool             // those of the last answer were met
 }

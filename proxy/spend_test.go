@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -84,19 +85,7 @@ func TestUnsureReservation(t *testing.T) {
 	if resp, text := r.ask(messages(say("user", "Hello."))); resp.StatusCode != http.StatusOK {
 		t.Fatalf("%d %s", resp.StatusCode, text)
 	}
-	account := o.charges[0]
-	want := session.Balance{Spent: 110}
-	for deadline := time.Now().Add(patience); ; {
-		got, err := o.Store.Reserve(t.Context(), "", []session.Charge{account})
-		must(t, err)
-		if got.Balances[0] == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the account has %+v, want %+v", got.Balances[0], want)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	wantSpent(t, &o, 110)
 }
 
 // TestHiddenCallsAreCompared: what a holdout compares has a price where upstream was asked several times for one answer.
@@ -129,5 +118,64 @@ func TestHiddenCallsAreCompared(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHiddenCallsAreSpent: each answer behind a hidden call is reserved, charged and settled like that of a request, and is refused where
+// nothing is left.
+func TestHiddenCallsAreSpent(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits limit.Tenant
+		code   string // of the refusal; empty: none
+	}{
+		"enough": {limit.Tenant{Budget: inTokens(1e6)}, ""},
+		"spent":  {limit.Tenant{Budget: inTokens(900)}, "budget_spent"},
+		"minute": {limit.Tenant{Tokens: 900}, "tokens_per_minute_exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, streams bool) {
+				var o overheard
+				a := &agent{streams: streams, history: []string{say("system", "You run tools.")}}
+				a.rig = pricedRig(t, &o, fakeupstream.Options{Strict: true}, func(t *proxy.Tenant) {
+					t.Hidden, t.Limits = engine.Hidden{Request: true}, c.limits
+				})
+				a.up.Script(
+					fakeupstream.Answer{Content: "I ask. ", ToolCalls: []fakeupstream.ToolCall{call(asksFor, "a")}, Usage: &fakeupstream.Usage{Prompt: 1000, Completion: 10}},
+					fakeupstream.Answer{Content: "Mended.", Usage: &fakeupstream.Usage{Prompt: 2000, Completion: 20}},
+				)
+				if c.code == "" {
+					a.step(say("user", "Mend the roof."))
+					wantSpent(t, &o, 3030)
+					return
+				}
+				resp := a.post(a.body(say("user", "Mend the roof.")))
+				text, _ := io.ReadAll(resp.Body) // a stream breaks off behind the error
+				if !strings.Contains(string(text), `"code":"`+c.code+`"`) || (resp.StatusCode == http.StatusTooManyRequests) == streams {
+					t.Errorf("%s %s", resp.Status, text)
+				}
+				if n := len(a.steps()); n != 1 {
+					t.Errorf("upstream was asked %d times", n)
+				}
+				a.up.Script()
+				if len(o.charges) > 0 {
+					wantSpent(t, &o, 1010)
+				}
+			})
+		})
+	}
+}
+
+// wantSpent waits until so much of a budget is spent and nothing is held.
+func wantSpent(t *testing.T, o *overheard, tokens int64) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		got, err := o.Store.Reserve(t.Context(), "", o.charges[:1])
+		must(t, err)
+		if got.Balances[0] == (session.Balance{Spent: tokens}) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the account has %+v, want %d", got.Balances[0], tokens)
+		}
 	}
 }

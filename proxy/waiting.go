@@ -88,7 +88,10 @@ func (w *waiting) start(ctx *fasthttp.RequestCtx) {
 	to.SetBodyStream(w, -1)
 }
 
-func (w *waiting) comment() { w.text = append(w.text, ": condensing\n\n"...) }
+func (w *waiting) comment() { w.text = append(w.text, keptAlive...) }
+
+// keptAlive is the comment that keeps a stream alive.
+const keptAlive = ": condensing\n\n"
 
 // Read gives the next bytes of the stream.
 func (w *waiting) Read(p []byte) (n int, err error) {

@@ -270,32 +270,3 @@ func TestHides(t *testing.T) {
 		t.Errorf("offered as %s", body.String())
 	}
 }
-
-// FuzzStrain: a stream is the same however it is cut, and never tells of a hidden call that was told in due form.
-func FuzzStrain(f *testing.F) {
-	items := []string{itemNamed('r', "a"), itemNamed('h', "b"), itemNamed('m', "c"), itemNamed('r', "d"), itemNamed('c', "e")}
-	f.Add([]byte(streamOf(0, "completed", items)), []byte(streamOf(1, "completed", items[3:])), 7)
-	f.Add([]byte(streamOf(0, "incomplete", items[:2])), []byte("data: [DONE]\n\n"), 1)
-	f.Add([]byte("data: {\"type\":\"response.output_item.done\",\"item\":1}\n\ndata: {\"type\":\"response.completed\"}"), []byte("data:\r\n\r\n: x\n"), 3)
-	f.Fuzz(func(t *testing.T, first, second []byte, size int) {
-		strain := func(size int) string {
-			s := responses.New(split.Options{}).Strain(true, func(tool string) bool { return tool == hiddenTool })
-			var out []byte
-			for n, text := range [][]byte{first, second} {
-				for len(text) > 0 {
-					cut := min(max(size, 1), len(text))
-					out = append(out, s.Write(text[:cut])...)
-					text = text[cut:]
-				}
-				if s.Close(); n == 0 {
-					s.Next()
-				}
-			}
-			s.Echo()
-			return string(append(out, s.Finish()...))
-		}
-		if whole, pieces := strain(1<<20), strain(size); whole != pieces {
-			t.Fatalf("%q became %q, in pieces %q", first, whole, pieces)
-		}
-	})
-}

@@ -28,7 +28,7 @@ func (t *Turn) readPurpose() session.Purpose {
 		}
 	}
 	side := agents.SideRequest(agents.Request{
-		System: system, User: t.text(last), Alone: t.history.Len() == 1, Calls: t.called(), Tools: len(t.in.Split.Tools) > 0,
+		System: system, User: t.text(last), Turn: t.in.Header(agents.TurnHeader), Alone: t.history.Len() == 1, Calls: t.called(), Tools: len(t.in.Split.Tools) > 0,
 	})
 	if side == "" {
 		return session.PurposeMain

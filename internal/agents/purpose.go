@@ -61,15 +61,22 @@ const markerReach = 600
 // Request is what tells a side request from others.
 type Request struct {
 	System, User string // the system prompt and the last message, which is a user's
+	Turn         string // what Codex says of it, in TurnHeader
 	Alone        bool   // the history is that message
 	Calls        bool   // tools were called in the history
 	Tools        bool   // tools are offered for the answer
 }
 
+// TurnHeader has Codex say, in JSON, what a request is for. Its prompt for compactions may be its user's own.
+const TurnHeader = "x-codex-turn-metadata"
+
 // SideRequest tells which side request it is; empty if it is none that is known. Phrases age, so an agent's own compaction is known by
 // its form, too: it asks for a summary of the conversation, and no tool is offered although the history calls some, or the system
 // prompt asks for it as well, or the conversation is quoted in the only message.
 func SideRequest(r Request) string {
+	if strings.Contains(r.Turn, `"request_kind":"compaction"`) {
+		return Compaction
+	}
 	user := strings.TrimLeft(r.User, " \t\r\n")
 	system, user := head(r.System, markerReach), head(user, markerReach)+"\n"+tail(user, markerReach)
 	for _, m := range markers {

@@ -60,6 +60,9 @@ func TestCompactionsOfClients(t *testing.T) {
 			User: "<role>\nContext Extraction Assistant\n</role>\n\n<primary_objective>\nYour sole objective in this task is to extract the highest quality/most relevant context " +
 				"from the conversation history below.\n</primary_objective>\n" + transcript + "</messages>", Alone: true,
 		},
+		"codex, with a prompt of its user's": {
+			System: agent, User: "Write down what the next one needs.", Calls: true, Tools: true, Turn: `{"session_id":"01a2","request_kind":"compaction","sandbox":"none"}`,
+		},
 		"aider 0.86": {System: "*Briefly* summarize this partial conversation about programming.\nInclude less detail about older parts ...", User: transcript, Alone: true},
 	} {
 		if got := SideRequest(r); got != Compaction {
@@ -70,6 +73,10 @@ func TestCompactionsOfClients(t *testing.T) {
 		"a file that quotes cline's": {
 			System: agent, Tools: true, Calls: true,
 			User: "Look at prompts.ts:\n" + `<explicit_instructions type="summarize_task">` + "\n" + transcript + "</explicit_instructions>\nWhat does it do?",
+		},
+		"codex at work": {
+			System: agent, User: "Go on.", Calls: true, Tools: true,
+			Turn: `{"request_kind":"turn","workspaces":{"/tmp/\"request_kind\":\"compaction\"":{}}}`,
 		},
 		"aider at work": {System: "Act as an expert programmer.", User: "Summarise what parser.go does in its comment.", Alone: true},
 	} {

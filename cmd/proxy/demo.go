@@ -11,11 +11,12 @@ import (
 // runDemo plays the built-in sample.
 func runDemo(ctx context.Context, args []string, out, errs io.Writer) error {
 	fs := flags("demo", errs)
+	protocol := fs.String("protocol", "chat", "wire protocol to play in: chat, messages or responses")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
 	if fs.NArg() > 0 {
 		return usageError{fmt.Errorf("dewpoint: demo takes no arguments")}
 	}
-	return demo.Play(ctx, out)
+	return demo.Play(ctx, out, *protocol)
 }

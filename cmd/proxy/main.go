@@ -25,7 +25,7 @@ Usage:
   dewpoint [serve] [--config FILE] [--listen ADDR] [--upstream URL]   run the proxy
   dewpoint check-config [--probe] FILE                               report every problem of a configuration, and ask its models
   dewpoint check-store [--renew] FILE                                say what is damaged in an embedded store
-  dewpoint demo                                                      see it work: no network, no key
+  dewpoint demo [--protocol NAME]                                    see it work: no network, no key
   dewpoint replay [flags] FILE|FOLDER ...                            play recorded runs through it, offline
   dewpoint health [--live|--ready|--startup] [--admin ADDR]          check the proxy on this machine
   dewpoint version

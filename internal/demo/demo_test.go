@@ -8,20 +8,22 @@ import (
 	"testing"
 )
 
-// TestPlay plays the whole sample: each step has its line, some of them a condensation, and the sum says what was saved.
+// TestPlay plays the whole sample in each protocol: each step has its line, some of them a condensation, and the sum says what was saved.
 func TestPlay(t *testing.T) {
-	var out strings.Builder
-	if err := Play(t.Context(), &out); err != nil {
-		t.Fatalf("%v\n%s", err, &out)
-	}
-	text := out.String()
-	sum := regexp.MustCompile(`(\d+) steps, (\d+) condensations\. .* ([0-9.]+)% saved, net\.`).FindStringSubmatch(strings.ReplaceAll(text, "\n", " "))
-	if sum == nil || sum[2] == "0" || sum[3] == "0.0" {
-		t.Fatalf("the sum is %v in\n%s", sum, text)
-	}
 	condensed := regexp.MustCompile(`(?m)^ +\d+ +\d+ +\d+ +\d+ +\d+   [a-z]+: \d+ events fewer, \d+ tokens fewer$`)
-	if n := len(condensed.FindAllString(text, -1)); n == 0 {
-		t.Errorf("no line tells of a condensation:\n%s", text)
+	for protocol, yours := range map[string]string{"chat": "OPENAI_BASE_URL=", "messages": "ANTHROPIC_BASE_URL=", "responses": "OPENAI_BASE_URL="} {
+		var out strings.Builder
+		if err := Play(t.Context(), &out, protocol); err != nil {
+			t.Fatalf("%s: %v\n%s", protocol, err, &out)
+		}
+		text := out.String()
+		sum := regexp.MustCompile(`(\d+) steps, (\d+) condensations\. .* ([0-9.]+)% saved, net\.`).FindStringSubmatch(strings.ReplaceAll(text, "\n", " "))
+		if sum == nil || sum[2] == "0" || sum[3] == "0.0" || !strings.Contains(text, yours) {
+			t.Fatalf("%s: the sum is %v in\n%s", protocol, sum, text)
+		}
+		if n := len(condensed.FindAllString(text, -1)); n == 0 {
+			t.Errorf("%s: no line tells of a condensation:\n%s", protocol, text)
+		}
 	}
 }
 
@@ -29,7 +31,7 @@ func TestPlay(t *testing.T) {
 func TestPlayEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Play(ctx, &strings.Builder{}); !errors.Is(err, context.Canceled) {
+	if err := Play(ctx, &strings.Builder{}, "chat"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

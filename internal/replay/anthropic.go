@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -172,6 +173,9 @@ func (a anthropic) Recorded(history []json.RawMessage) []json.RawMessage {
 func (a anthropic) Forwarded(r fakeupstream.Request) []json.RawMessage {
 	var body struct {
 		System   string
+		Thinking struct {
+			Binding json.RawMessage `json:"block_binding"`
+		}
 		Messages []struct {
 			Role    string
 			Content json.RawMessage
@@ -186,7 +190,20 @@ func (a anthropic) Forwarded(r fakeupstream.Request) []json.RawMessage {
 		}
 		turns = append(turns, t)
 	}
+	if body.Thinking.Binding != nil {
+		dropThinking(turns)
+	}
 	return a.back(body.System, turns)
+}
+
+// dropThinking leaves out the newest answer's thinking, which upstream is asked to drop where it is bound to another history.
+func dropThinking(turns []turn) {
+	for i := len(turns) - 1; i >= 0; i-- {
+		if t := &turns[i]; t.Role == "assistant" {
+			t.Content = slices.DeleteFunc(t.Content, func(b block) bool { return b.Type == "thinking" })
+			return
+		}
+	}
 }
 
 // Answer reads an answer as it came.

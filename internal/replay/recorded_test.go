@@ -25,25 +25,13 @@ func recordedRuns(t *testing.T) (runs []Run) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs = append(runs, run.beginning(matrixLength))
+		runs = append(runs, run.Beginning(matrixLength))
 	}
 	return runs
 }
 
 // matrixLength is how many messages of a run are played: enough for several condensations.
 const matrixLength = 90
-
-// beginning is a run up to its last answer among so many messages.
-func (r Run) beginning(n int) Run {
-	if len(r.Messages) <= n {
-		return r
-	}
-	for n > 2 && role(r.Messages[n]) != "assistant" {
-		n--
-	}
-	r.Messages, r.Final = r.Messages[:n], r.Messages[n]
-	return r
-}
 
 // repeatsCalls reports whether the run's calls use an id again.
 func (r Run) repeatsCalls() bool {

@@ -47,9 +47,11 @@ func (i items) Body(p *player, history []json.RawMessage) ([]byte, error) {
 	return encode(body)
 }
 
-// list translates a history.
+// list translates a history. An agent that speaks again although it called nothing was told to go on: its two answers could not be told
+// apart otherwise.
 func (i items) list(history []json.RawMessage) (instructions string, list []json.RawMessage) {
-	for _, m := range sound(history) {
+	all := sound(history)
+	for at, m := range all {
 		switch {
 		case leads(m.Role) && len(list) == 0:
 			instructions += m.Content + "\n"
@@ -57,6 +59,9 @@ func (i items) list(history []json.RawMessage) (instructions string, list []json
 			list = append(list, marshal(item{Type: "message", Role: "developer", Content: marshal(m.Content)}))
 		case m.Role == "assistant":
 			list = append(list, i.said(m)...)
+			if rest := all[at+1:]; len(m.ToolCalls) == 0 && (len(rest) == 0 || rest[0].Role == "assistant") {
+				list = append(list, marshal(item{Type: "message", Role: "user", Content: marshal("(go on)")}))
+			}
 		case m.Role == "tool":
 			list = append(list, marshal(item{Type: "function_call_output", Call: m.Result, Output: &m.Content}))
 		default:

@@ -66,6 +66,9 @@ type call struct {
 	answer   json.RawMessage
 }
 
+// Steps is how many model calls the run has.
+func (r *Run) Steps() int { return len(r.calls()) }
+
 // calls gives the model calls of a run, in order. An answer at the very beginning had no prompt, and is none.
 func (r *Run) calls() []call {
 	var out []call
@@ -78,6 +81,18 @@ func (r *Run) calls() []call {
 		out = append(out, call{messages: r.Messages, answer: r.Final})
 	}
 	return out
+}
+
+// Beginning is a run up to its last answer among so many messages.
+func (r Run) Beginning(n int) Run {
+	if len(r.Messages) <= n {
+		return r
+	}
+	for n > 2 && role(r.Messages[n]) != "assistant" {
+		n--
+	}
+	r.Messages, r.Final = r.Messages[:n], r.Messages[n]
+	return r
 }
 
 func role(message json.RawMessage) string {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
 // TestMessagesThatAreAlike: a view without a summary has the newest of them.
@@ -69,4 +71,40 @@ func TestResultsWithoutWhatIsShown(t *testing.T) {
 	f(body("one\n"+lines, "two\n"+note(3, "c9")+"\nend"), false)
 	f(body("<MASKED>", "two\n"+note(3, "c0")+"\nend"), false)
 	f(body("one\n"+lines, "two\n"+note(3, "c0")), false)
+}
+
+// TestAnswersInARow: an agent that speaks twice in a row is translated so that both answers can be told apart when they come back, and that
+// the second one goes on from what it answered.
+func TestAnswersInARow(t *testing.T) {
+	_, history := history(t, "u1 aA oA g1 aB oB g2 g3 u2")
+	_, whole := items{}.list(history)
+	var who []string
+	for _, m := range (items{}).back("", whole) {
+		who = append(who, read(m).Role)
+	}
+	if got, want := strings.Join(who, " "), "user assistant tool assistant user assistant tool assistant user assistant user"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, n := range []int{1, 3, 4, 6, 7} { // of what was sent for each answer
+		_, begun := items{}.list(history[:n])
+		if got, want := marshal(begun), marshal(whole[:len(begun)]); string(got) != string(want) {
+			t.Errorf("%d messages: %s, want %s", n, got, want)
+		}
+	}
+}
+
+// TestThinkingThatUpstreamDrops: what upstream is asked to drop was not forwarded as far as the judge is concerned; what is bound to the
+// view is.
+func TestThinkingThatUpstreamDrops(t *testing.T) {
+	const said = `{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"s"},{"type":"text","text":"Yes."}]}`
+	for asked, want := range map[string]int{``: 2, `,"thinking":{"type":"enabled","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`: 1} {
+		body := `{"messages":[{"role":"user","content":"Go."},` + said + `,{"role":"user","content":"On."},` + said + `,{"role":"user","content":"On."}]` + asked + `}`
+		got := 0
+		for _, m := range (anthropic{}).Forwarded(fakeupstream.Request{Body: []byte(body)}) {
+			got += len(read(m).Blocks)
+		}
+		if got != want {
+			t.Errorf("%s: %d messages think, want %d", asked, got, want)
+		}
+	}
 }

@@ -25,21 +25,29 @@ type kind struct {
 	name, config string
 	shapes       bool // it shows another view at each step, without a condensation
 	plain        bool // it makes no records
+	asked        bool // it condenses where that is asked for
 }
 
-func kinds() []kind {
+// kinds are those that condense at a number of messages.
+func kinds(size int) []kind {
+	plain := func(of string) string { return fmt.Sprintf("{type: %s, max_size: %d, min_tokens: 0}", of, size) }
+	asking := func(of string) string {
+		return fmt.Sprintf("{type: %s, llm_config: cheap, max_size: %d, min_tokens: 0, wait: deadline, background_at: 0}", of, size)
+	}
 	return []kind{
-		{"llm", "{type: llm, llm_config: cheap, max_size: 40, min_tokens: 0, wait: deadline, background_at: 0}", false, false},
-		{"structured_summary", "{type: structured_summary, llm_config: cheap, max_size: 40, min_tokens: 0, wait: deadline, background_at: 0}", false, false},
-		{"llm_attention", "{type: llm_attention, llm_config: cheap, max_size: 40, min_tokens: 0, wait: deadline, background_at: 0}", false, true},
-		{"excerpts", "{type: excerpts, max_size: 40, min_tokens: 0}", false, false},
-		{"amortized_forgetting", "{type: amortized_forgetting, max_size: 40, min_tokens: 0}", false, true},
-		{"recent_events", "{type: recent_events, max_events: 40, keep_first: 2}", true, true},
-		{"observation_masking", "{type: observation_masking, attention_window: 10}", true, true},
-		{"browser_output", "{type: browser_output, attention_window: 2}", true, true},
-		{"tool_output_trim", "{type: tool_output_trim, max_event_length: 2000}", false, true},
-		{"pipeline", "{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 2000}, " +
-			"{type: llm, llm_config: cheap, max_size: 40, min_tokens: 0, wait: deadline, background_at: 0}]}", false, false},
+		{name: "llm", config: asking("llm")},
+		{name: "structured_summary", config: asking("structured_summary")},
+		{name: "llm_attention", config: asking("llm_attention"), plain: true},
+		{name: "excerpts", config: plain("excerpts")},
+		{name: "amortized_forgetting", config: plain("amortized_forgetting"), plain: true},
+		{name: "conversation_window", config: "{type: conversation_window}", plain: true, asked: true},
+		// In the Responses API an answer that is kept first could not be told from the one that follows it.
+		{name: "recent_events", config: fmt.Sprintf("{type: recent_events, max_events: %d, keep_first: 1}", size), shapes: true, plain: true},
+		{name: "observation_masking", config: "{type: observation_masking, attention_window: 10}", shapes: true, plain: true},
+		{name: "browser_output", config: "{type: browser_output, attention_window: 2}", shapes: true, plain: true},
+		{name: "tool_output_trim", config: "{type: tool_output_trim, max_event_length: 2000}", plain: true},
+		{name: "lossless_trim", config: "{type: lossless_trim}", plain: true},
+		{name: "pipeline", config: "{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 2000}, " + asking("llm") + "]}"},
 	}
 }
 
@@ -57,12 +65,9 @@ func sealings() (all []sealing) {
 		{steps: "each", when: func(int) bool { return true }}, {steps: "some", when: func(n int) bool { return n%3 == 1 }},
 		{steps: "first", when: func(n int) bool { return n == 0 }},
 	} {
-		for form, protocols := range map[fakeupstream.Seal][]string{
-			fakeupstream.SealThinkingBlocks:   {"messages", "messages by hand"},
-			fakeupstream.SealResponsesDetails: {"responses"}, fakeupstream.SealClaudeDetails: {"responses"},
-		} {
-			all = append(all, sealing{form, s.steps, s.when, protocols})
-		}
+		all = append(all, sealing{fakeupstream.SealThinkingBlocks, s.steps, s.when, []string{"messages", "messages by hand"}},
+			sealing{fakeupstream.SealResponsesDetails, s.steps, s.when, []string{"responses"}},
+			sealing{fakeupstream.SealClaudeDetails, s.steps, s.when, []string{"responses"}})
 	}
 	return all
 }
@@ -77,17 +82,41 @@ func TestMatrix(t *testing.T) {
 	}
 	paths, err := replay.Paths(list)
 	ok(t, err)
+	eachCell(t, kinds(40), func(t *testing.T, m *matrix, protocol string) {
+		for _, path := range paths {
+			run, err := replay.Load(path)
+			ok(t, err)
+			m.play(t, run, protocol)
+		}
+	})
+}
+
+// TestRecordedProtocols is the same with the beginning of one of the recorded runs in each cell, in turns, so that each is played in both
+// protocols.
+func TestRecordedProtocols(t *testing.T) {
+	const size, length = 24, 90
+	runs, turns := recorded(t), map[string]int{}
+	eachCell(t, kinds(size), func(t *testing.T, m *matrix, protocol string) {
+		api, _, _ := strings.Cut(protocol, " ")
+		m.play(t, runs[turns[api]%len(runs)].Beginning(length), protocol)
+		turns[api]++
+	})
+	for protocol, played := range turns {
+		if played < len(runs) {
+			t.Errorf("%d of %d runs were played in %s", played, len(runs), protocol)
+		}
+	}
+}
+
+// eachCell plays in all cells of the matrix.
+func eachCell(t *testing.T, kinds []kind, play func(t *testing.T, m *matrix, protocol string)) {
 	redis := sessiontest.StartRedis(t)
-	for _, k := range kinds() {
+	for _, k := range kinds {
 		for _, s := range sealings() {
 			t.Run(fmt.Sprintf("%s/%s on %s steps", k.name, s.form, s.steps), func(t *testing.T) {
 				m := newMatrix(t, k, s, redis.Addr)
-				for _, path := range paths {
-					run, err := replay.Load(path)
-					ok(t, err)
-					for _, protocol := range s.protocols {
-						m.play(t, run, protocol)
-					}
+				for _, protocol := range s.protocols {
+					play(t, m, protocol)
 				}
 			})
 		}
@@ -131,15 +160,18 @@ func (m *matrix) play(t *testing.T, run replay.Run, protocol string) {
 	name := fmt.Sprintf("%s in %s, by hand %t", run.Name, protocol, manual)
 	l := &line{to: func(x exchange) *process { return m.pair[x.Step%2] }}
 	defer l.client.CloseIdleConnections()
-	half, told, said := len(run.Messages)/4, 0, 0 // of the steps, of which each takes two messages
+	half, told, said := run.Steps()/2, 0, 0
+	headers := http.Header{"Authorization": {"Bearer " + t.Name() + name}}
 	report, err := replay.Play(t.Context(), run, replay.Options{
 		URL: func(int) string { return "http://proxy/v1" }, Client: &http.Client{Transport: l}, Model: replay.Model, Upstream: m.Upstream,
 		Protocol: protocol, Stream: manual || protocol == "responses", Sealed: m.form != "", Habits: replay.Habits{Manual: manual}, Again: 10,
-		Counter: m.count, Headers: http.Header{"Authorization": {"Bearer " + t.Name() + name}},
-		Expect: replay.Expectations{Summariser: replay.Summariser},
+		Counter: m.count, Headers: headers, Expect: replay.Expectations{Summariser: replay.Summariser},
 		Before: func(step int) {
 			m.step.Store(int64(step))
 			l.now = exchange{Step: step}
+			if headers.Del("X-Dewpoint-Condense"); m.asked && step%10 == 4 {
+				headers.Set("X-Dewpoint-Condense", "now")
+			}
 		},
 		Each: func(s replay.Step) {
 			var before, after int
@@ -157,7 +189,7 @@ func (m *matrix) play(t *testing.T, run replay.Run, protocol string) {
 	if err = errors.Join(append(report.Violations, err, sameThread(l.placed))...); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
-	if off := told - said; m.form == "" && max(off, -off)*100 > report.Sent {
+	if off := told - said; max(off, -off)*100 > report.Sent {
 		t.Errorf("%s: %d tokens are said to be saved of %d, upstream counts %d", name, told, report.Sent, said)
 	}
 	t.Logf("%s: %d steps, %d condensations, %.1f%% saved", name, report.Steps, report.Condensations, report.Saved())
@@ -170,6 +202,12 @@ func (m *matrix) meant(v error) bool {
 		m.plain && strings.Contains(text, "condensed without a summary")
 }
 
+// What a message and a call cost besides their texts, in tokens.
+const (
+	messageFrame = 4
+	callFrame    = 8
+)
+
 // contents counts the texts of a message, whatever its protocol, and knows nothing of what the proxy counted.
 func contents(t *testing.T) func([]byte) int {
 	t.Helper()
@@ -179,7 +217,7 @@ func contents(t *testing.T) func([]byte) int {
 	count = func(key string, v any) (n int) {
 		switch v := v.(type) {
 		case string:
-			if slices.Contains([]string{"", "text", "content", "output", "arguments", "name"}, key) {
+			if slices.Contains([]string{"", "text", "content", "output", "arguments", "name", "thinking"}, key) {
 				return encoder.Count(v)
 			}
 		case []any:
@@ -188,9 +226,12 @@ func contents(t *testing.T) func([]byte) int {
 			}
 		case map[string]any:
 			for k, e := range v {
-				if k == "input" { // of a call
-					n += encoder.Count(string(encode(e)))
-				} else {
+				switch k {
+				case "input": // of a call
+					n += callFrame + encoder.Count(string(encode(e)))
+				case "arguments":
+					n += callFrame + count(k, e)
+				default:
 					n += count(k, e)
 				}
 			}
@@ -198,10 +239,16 @@ func contents(t *testing.T) func([]byte) int {
 		return n
 	}
 	return func(raw []byte) int {
-		var v any
+		var v []any
 		if json.Unmarshal([]byte("["+string(raw)+"]"), &v) != nil || strings.HasPrefix(string(raw), "[") {
 			return encoder.Count(string(raw)) // the tools
 		}
-		return count("", v) + 4
+		n := count("", v)
+		for _, e := range v {
+			if m, is := e.(map[string]any); is && m["type"] != "reasoning" {
+				n += messageFrame
+			}
+		}
+		return n
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -54,8 +53,6 @@ type Settings interface {
 	Levers() []Lever
 	// SetLever sets one, or takes it back if it has no mode. All replicas follow.
 	SetLever(ctx context.Context, l Lever) error
-	// Price gives what a model costs; false if that is not known.
-	Price(name string) (model.Price, bool)
 }
 
 // Tenant is what the API tells of a tenant.

@@ -86,9 +86,11 @@ type making struct {
 	Provisional  string   `json:"provisional,omitempty"`
 	RequestModel string   `json:"request_model,omitempty"`
 	Prompt       string   `json:"prompt,omitempty"`
+	Outcome      string   `json:"outcome"` // condensed or fallback
 	Calls        int      `json:"calls"`
 	Asked        string   `json:"asked,omitempty"`
 	Rode         *usage   `json:"cached_usage,omitempty"`
+	USD          *float64 `json:"usd"` // of the calls; null where a price is not known
 	Took         float64  `json:"seconds"`
 	AddedTo      int      `json:"added_to_position,omitempty"`
 	Topics       []string `json:"topics,omitempty"`
@@ -133,15 +135,18 @@ func (l *log) condensation(c session.Condensation, summary string) condensationR
 		ID: condensationID(c.ID), Prefix: c.Prefix, Hash: c.Hash.String(), Reason: c.Reason, Condenser: c.Condenser, Model: c.Model,
 		Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
 		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: []trimRow{},
-		Before: size(c.Before), After: size(c.After), Usage: usageOf(c.Usage), Time: c.Time,
+		Before: size(c.Before), After: size(c.After), Usage: usageOf(c.Used), Time: c.Time,
 		making: making{RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(), AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked())},
 	}
 	if c.Rode != (session.Usage{}) {
 		rode := usageOf(c.Rode)
 		row.Rode = &rode
 	}
-	if c.Provisional {
-		row.Provisional = cmp.Or(c.Cause, "unknown")
+	if row.Outcome = "condensed"; c.Provisional {
+		row.Outcome, row.Provisional = "fallback", cmp.Or(c.Cause, "unknown")
+	}
+	if usd := float64(c.Nano) / nano; c.Unpriced == "" {
+		row.USD = &usd
 	}
 	if c.Base != (session.CondensationID{}) {
 		id := condensationID(c.Base)

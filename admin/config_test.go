@@ -7,14 +7,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
-	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
 // TestConfigShowsNoSecret plants one in every place of a configuration that can hold one, and something in every other.
@@ -129,56 +125,11 @@ func TestTenantsAreTold(t *testing.T) {
 	}
 }
 
-// prices is a Settings with some.
-type prices map[string]model.Price
+// noSettings is a Settings without any.
+type noSettings struct{}
 
-func (prices) Effective() ([]byte, error) { return []byte("{}"), nil }
-func (prices) Tenants() []admin.Tenant    { return nil }
-func (prices) Levers() []admin.Lever      { return nil }
+func (noSettings) Effective() ([]byte, error) { return []byte("{}"), nil }
+func (noSettings) Tenants() []admin.Tenant    { return nil }
+func (noSettings) Levers() []admin.Lever      { return nil }
 
-func (prices) SetLever(context.Context, admin.Lever) error { return nil }
-
-func (p prices) Price(name string) (model.Price, bool) {
-	price, known := p[name]
-	return price, known
-}
-
-// TestSavingsByHand holds the reckoning against figures worked out by hand.
-func TestSavingsByHand(t *testing.T) {
-	store, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db"})
-	must(t, err)
-	defer store.Close()
-	clock := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	at := 0
-	request := func(messages int) { // each message has 100 tokens
-		clock = clock.Add(time.Minute)
-		b := session.Batch{At: at, Thread: session.Thread{ID: "t", Session: "s", Purpose: session.PurposeMain, Len: at + messages, Seen: clock}}
-		for range messages {
-			at++
-			b.Events = append(b.Events, session.Event{Pos: at, Kind: session.User, Chain: session.Hash{byte(at)}, Tokens: 100, Time: clock})
-		}
-		must(t, store.Append(t.Context(), b))
-	}
-	request(10)
-	_, err = store.Condense(t.Context(), "t", session.Condensation{
-		Prefix: 8, Forgotten: []session.Range{{From: 3, To: 9}}, Offset: 3, Summary: "x", SummaryTokens: 50, Reason: session.ReasonEvents,
-		Condenser: "llm", Model: "cheap", Making: session.Making{Request: "dear"}, Before: session.Size{Events: 10, Tokens: 1000}, After: session.Size{Events: 5, Tokens: 450},
-		Usage: session.Usage{Input: 2000, Cached: 500, Output: 50}, Time: clock,
-	})
-	must(t, err)
-	request(2)
-	request(2)
-	p := prices{"dear": {Input: 2, CachedInput: 0.5, CacheWrite: 2.5, Output: 8}, "cheap": {Input: 1, CachedInput: 0.1, CacheWrite: 1, Output: 4}}
-	f := func(p prices) savingsShown { return readSavings(t, store, p) }
-	got := f(p)
-	// Three requests were 550 tokens smaller; 250 of 450 tokens follow what stays the same and were written anew.
-	want := moneyShown{NotSent: 3 * 550 * 0.5 / 1e6, Rewrites: -250 * 2.0 / 1e6, Own: -(1500*1 + 500*0.1 + 50*4.0) / 1e6}
-	want.Net = want.NotSent + want.Rewrites + want.Own
-	if got.Tokens != 1650 || got.USD == nil || !near(*got.USD, want) || want.Net >= 0 {
-		t.Errorf("got %+v %+v, want %+v", got, got.USD, want)
-	}
-	delete(p, "cheap")
-	if got := f(p); got.USD != nil || len(got.Unpriced) != 1 || got.Unpriced[0] != "cheap" || got.Tokens != 1650 {
-		t.Errorf("with an unknown price: %+v", got)
-	}
-}
+func (noSettings) SetLever(context.Context, admin.Lever) error { return nil }

@@ -55,7 +55,6 @@ type attentionJob struct {
 	in     Input
 	due    Due
 	newest Cut // what is forgotten if the newest events are the best ones
-	usage  session.Usage
 }
 
 var _ Job = (*attentionJob)(nil)
@@ -109,7 +108,6 @@ func (j *attentionJob) rank(ctx context.Context) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.usage = reply.Usage
 	return readRanking(reply)
 }
 
@@ -193,7 +191,7 @@ func (j *attentionJob) ranked(ids []int) session.Condensation {
 		cut = j.newest
 	}
 	c := cut.condensation(j.due.Need.Reason, j.s.Name)
-	c.Model, c.Usage, c.Calls = j.model(j.in), j.usage, 1
+	c.Model = j.model(j.in)
 	c.Prompt = version(Request{System: attentionInstructions, Format: &Schema{JSON: []byte(rankingSchema)}})
 	return c
 }
@@ -239,7 +237,7 @@ func readRanking(r Reply) ([]int, error) {
 		err = json.Unmarshal([]byte(text), &ranking)
 	}
 	if err != nil || ranking.IDs == nil {
-		return nil, &SummaryError{Kind: FaultMalformed, Usage: r.Usage}
+		return nil, &SummaryError{Kind: FaultMalformed}
 	}
 	return *ranking.IDs, nil
 }

@@ -72,11 +72,10 @@ func (j *customJob) Run(ctx context.Context) (Result, error) {
 	if !j.due.Need.Hard || errors.Is(ctx.Err(), context.Canceled) {
 		return Result{}, err
 	}
-	c, failed := j.standIn(ctx, j.in, j.due, j.cut, j.spent())
+	c, failed := j.standIn(ctx, j.in, j.due, j.cut)
 	if failed != nil {
 		return Result{}, errors.Join(err, failed)
 	}
-	c.Calls = j.made()
 	return Result{Condensation: c, Fallback: err}, nil
 }
 
@@ -140,10 +139,10 @@ func (j *customJob) accept(ctx context.Context, r Reply) (session.Condensation, 
 			return session.Condensation{}, err
 		}
 	}
-	c.Model, c.Usage, c.Calls = CustomModel, j.spent(), j.made()
+	c.Model = CustomModel
 	if room := Room(j.in); j.due.Need.Hard && room > 0 && c.After.Tokens > room {
 		return session.Condensation{}, &SummaryError{
-			Kind: FaultInflated, Usage: j.spent(), Detail: fmt.Sprintf("%d tokens stay, and the window has room for %d", c.After.Tokens, room),
+			Kind: FaultInflated, Detail: fmt.Sprintf("%d tokens stay, and the window has room for %d", c.After.Tokens, room),
 		}
 	}
 	return c, nil
@@ -190,11 +189,11 @@ func (j *customJob) cutFor(ids []int, summary session.Size) (Cut, error) {
 	}
 	cut, ok := j.s.cut(j.in, j.due, p, summary)
 	if !ok {
-		return Cut{}, &SummaryError{Kind: FaultInflated, Usage: j.spent(), Detail: "too little is hidden for what the record takes"}
+		return Cut{}, &SummaryError{Kind: FaultInflated, Detail: "too little is hidden for what the record takes"}
 	}
 	return cut, nil
 }
 
 func (j *customJob) malformed(detail string) error {
-	return &SummaryError{Kind: FaultMalformed, Usage: j.spent(), Detail: detail}
+	return &SummaryError{Kind: FaultMalformed, Detail: detail}
 }

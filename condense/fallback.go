@@ -13,12 +13,10 @@ var ErrAtOnce = errors.New("the request does not wait for a summary")
 // standIn makes the condensation of a request that must become smaller while no model is to be had, as Excerpts would: what was
 // recorded before stays, with a note of what is missing. It is the one place where that is made, for every condenser that asks a
 // model, even if the time is over. The cut is taken if one with room for excerpts is not worth while.
-func (l *LLM) standIn(ctx context.Context, in Input, due Due, cut Cut, used session.Usage) (session.Condensation, error) {
+func (l *LLM) standIn(ctx context.Context, in Input, due Due, cut Cut) (session.Condensation, error) {
 	cut = l.plainCut(in, due, cut)
 	j := &excerptsJob{settings: l.s.Settings, name: l.s.Name, in: in, due: due, cut: cut, provisional: true}
-	c, err := j.quote(context.WithoutCancel(ctx), cut)
-	c.Usage = used
-	return c, err
+	return j.quote(context.WithoutCancel(ctx), cut)
 }
 
 // plainCut is the cut with room for excerpts, or else the one with room for a summary.
@@ -37,7 +35,7 @@ func (j *llmJob) atOnce(ctx context.Context) (Result, error) {
 
 // before is what stands in until a later job has asked the model. While the model is left alone, it is not asked later either.
 func (j *llmJob) before(ctx context.Context, later Job, l *llmJob) (Result, error) {
-	c, err := j.standIn(ctx, j.in, j.due, j.cut, session.Usage{})
+	c, err := j.standIn(ctx, j.in, j.due, j.cut)
 	if err != nil {
 		return Result{}, err
 	}
@@ -53,11 +51,11 @@ func (j *llmJob) before(ctx context.Context, later Job, l *llmJob) (Result, erro
 func (j *attentionJob) plain(ctx context.Context) session.Condensation {
 	cut, ok := j.s.Cut(j.in, j.due, session.Size{Events: 1, Tokens: j.allowance(j.in, j.due.Target.Tokens)})
 	if ok {
-		if c, err := j.standIn(ctx, j.in, j.due, cut, j.usage); err == nil {
+		if c, err := j.standIn(ctx, j.in, j.due, cut); err == nil {
 			return c
 		}
 	}
 	c := j.newest.condensation(j.due.Need.Reason, j.s.Name)
-	c.Usage, c.Provisional = j.usage, true
+	c.Provisional = true
 	return c
 }

@@ -41,7 +41,7 @@ func (prose) shape(*Request) {}
 func (prose) record(r Reply) (string, error) {
 	text, err := ReadReply(r)
 	if err == nil && !sectioned(text) {
-		err = &SummaryError{Kind: FaultMalformed, Usage: r.Usage, Detail: "none of the sections"}
+		err = &SummaryError{Kind: FaultMalformed, Detail: "none of the sections"}
 	}
 	if err != nil {
 		return "", err

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -21,11 +21,9 @@ type llmJob struct {
 
 	failed error // why it is not by way of the configured model, nil if it is
 
-	output int // tokens that an answer may have
-	mu     sync.Mutex
-	calls  int           // made so far
-	usage  session.Usage // of those
-	rode   session.Usage // of one behind the client's own prompt, which is none of those
+	output int           // tokens that an answer may have
+	calls  atomic.Int64  // made so far
+	rode   session.Usage // of one behind the client's own prompt
 }
 
 var _ Job = (*llmJob)(nil)
@@ -62,11 +60,8 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	result := Result{Condensation: c, Failed: j.failed}
 	if err != nil && j.span != nil && ctx.Err() == nil && j.configured(j.in) && (j.due.Need.Hard || notThere(err)) {
 		result.Failed = fmt.Errorf("condense %s: %w", j.s.Name, err)
-		before := j.spent()
-		j.LLM, j.usage = j.own(j.in), session.Usage{} // a summary's is that of the model it names
-		if result.Condensation, err = j.watch(ctx); err != nil {
-			j.usage = sum(before, j.usage) // excerpts name none, and have cost all of it
-		}
+		j.LLM = j.own(j.in)
+		result.Condensation, err = j.watch(ctx)
 	}
 	if err == nil {
 		return result, nil
@@ -78,7 +73,7 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	result.Condensation, result.Fallback = session.Condensation{}, err
-	result.Condensation, err = j.standIn(ctx, j.in, j.due, j.cut, sum(j.spent(), j.rode))
+	result.Condensation, err = j.standIn(ctx, j.in, j.due, j.cut)
 	if err != nil {
 		return Result{}, errors.Join(result.Fallback, err)
 	}
@@ -90,7 +85,7 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 func (j *llmJob) watch(ctx context.Context) (c session.Condensation, err error) {
 	j.output = j.s.MaxOutput
 	err = j.watched(j.in, j.due.Need, func(healthy bool) error {
-		c, err = j.summarise(ctx, healthy && j.calls == 0)
+		c, err = j.summarise(ctx, healthy && j.made() == 0)
 		return err
 	})
 	return c, err
@@ -102,7 +97,7 @@ const moreRoom = 4
 // summarise asks the model, and a second time if its answer was cut off, with more room for it, or on a hard need, with shorter
 // events, if it may be asked again: one that failed a short while ago is asked once.
 func (j *llmJob) summarise(ctx context.Context, more bool) (session.Condensation, error) {
-	c, used, err := j.attempt(ctx, j.s.MaxEventLength, max(maxCalls-1-j.calls, 1))
+	c, used, err := j.attempt(ctx, j.s.MaxEventLength, max(maxCalls-1-j.made(), 1))
 	bad, _ := errors.AsType[*SummaryError](err)
 	cut := bad != nil && bad.Kind == FaultTruncated
 	if err == nil || !more || !cut && !j.due.Need.Hard || ctx.Err() != nil || !again(err) {
@@ -114,7 +109,7 @@ func (j *llmJob) summarise(ctx context.Context, more bool) (session.Condensation
 	if j.due.Need.Hard {
 		used = max(used/4, minEventLength)
 	}
-	c, _, err = j.attempt(ctx, used, maxCalls-j.calls)
+	c, _, err = j.attempt(ctx, used, maxCalls-j.made())
 	return c, err
 }
 
@@ -253,7 +248,7 @@ func (j *llmJob) accept(r Reply, asked Request) (session.Condensation, error) {
 // the record.
 func (j *llmJob) condensation(text string) (session.Condensation, error) {
 	c := j.cut.condensation(j.due.Need.Reason, j.s.Name)
-	c.Usage, c.Rode, c.Calls = sum(j.spent(), j.rode), j.rode, j.made()
+	c.Calls, c.Rode = j.made(), j.rode
 	c.Summary = j.span.summary(j.in, text, j.s.rooms(&j.cut, j.in, j.due))
 	c.SummaryTokens = j.in.Count(c.Summary)
 	c.After = j.cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})

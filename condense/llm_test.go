@@ -119,26 +119,6 @@ func TestOwnModelStandsIn(t *testing.T) {
 	}
 }
 
-// TestUsageIsOfTheModelNamed: what a model used whose answers were no good is not put down to the one that stood in for it.
-func TestUsageIsOfTheModelNamed(t *testing.T) {
-	l := condense.NewLLM(condense.LLMSettings{
-		Settings: condense.Settings{}, Model: "cheap",
-		Summariser: summariserFunc(func(_ context.Context, r condense.Request) (condense.Reply, error) {
-			if r.Model == "cheap" {
-				return condense.Reply{Text: "ok", Usage: session.Usage{Input: 1000, Output: 10}}, nil
-			}
-			return condense.Reply{Text: "COMPLETED: all", Usage: session.Usage{Input: 7, Output: 3}}, nil
-		}),
-	})
-	v := session.Project(chatter(20), nil)
-	in := input(&v)
-	in.Need = condense.Need{Reason: session.ReasonOverflow, Hard: true}
-	r, err := l.Condense(in).Job.Run(context.Background())
-	if c := r.Condensation; err != nil || c.Model != "main-model" || c.Usage != (session.Usage{Input: 7, Output: 3}) {
-		t.Errorf("%s used %+v, %v", c.Model, c.Usage, err)
-	}
-}
-
 // missing is a Health that knows when a model is not there.
 type missing struct {
 	always

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // partsAtOnce is how many parts of a span are read at the same time.
@@ -69,38 +67,20 @@ func (j *llmJob) readPart(ctx context.Context, text string, output int) (string,
 	return record, nil
 }
 
-// call makes one call, and notes what it used. Several may run at the same time.
+// call makes one call, and counts it. Several may run at the same time.
 func (j *llmJob) call(ctx context.Context, r Request) (Reply, error) {
 	reply, err := j.s.Summariser.Summarise(ctx, r)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.calls++
+	j.calls.Add(1)
 	if err != nil {
 		return Reply{}, err
 	}
-	j.usage = sum(j.usage, reply.Usage)
 	return reply, nil
 }
 
-// spent is what all calls so far used.
-func (j *llmJob) spent() session.Usage {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.usage
-}
-
-func sum(a, b session.Usage) session.Usage {
-	return session.Usage{Input: a.Input + b.Input, Cached: a.Cached + b.Cached, Output: a.Output + b.Output}
-}
-
 // made is how many calls there were so far.
-func (j *llmJob) made() int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.calls
-}
+func (j *llmJob) made() int { return int(j.calls.Load()) }
 
 // inflated is the error for a record of that many tokens.
 func (j *llmJob) inflated(tokens, limit int) error {
-	return &SummaryError{Kind: FaultInflated, Usage: j.spent(), Detail: fmt.Sprintf("%d tokens, limit %d", tokens, limit)}
+	return &SummaryError{Kind: FaultInflated, Detail: fmt.Sprintf("%d tokens, limit %d", tokens, limit)}
 }

@@ -82,8 +82,8 @@ func TestPartsShowEverything(t *testing.T) {
 			}
 		}
 	}
-	if len(r.asked) < 3 || len(r.asked) > 8 || result.Condensation.Usage.Input != 10*len(r.asked) {
-		t.Errorf("%d calls, usage %+v", len(r.asked), result.Condensation.Usage)
+	if len(r.asked) < 3 || len(r.asked) > 8 {
+		t.Errorf("%d calls", len(r.asked))
 	}
 	merge := r.asked[len(r.asked)-1].User
 	if !(strings.Index(merge, "PART 1") < strings.Index(merge, "PART 2")) || strings.Contains(merge, "<dewpoint_event ") {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Fault says what is wrong with a summary.
@@ -23,8 +22,7 @@ const (
 // SummaryError is a summary that cannot be used: nothing may be forgotten for it.
 type SummaryError struct {
 	Kind   Fault
-	Usage  session.Usage // what it cost all the same
-	Detail string        // sizes; never text of the model or the conversation
+	Detail string // sizes; never text of the model or the conversation
 }
 
 func (e *SummaryError) Error() string {
@@ -37,14 +35,14 @@ func (e *SummaryError) Error() string {
 // ReadReply takes the record from a model's reply, without the wrapping that models put around it.
 func ReadReply(r Reply) (string, error) {
 	if r.Refusal != "" || r.Finish == "content_filter" {
-		return "", &SummaryError{Kind: FaultRefused, Usage: r.Usage}
+		return "", &SummaryError{Kind: FaultRefused}
 	}
 	if truncated(r) {
-		return "", &SummaryError{Kind: FaultTruncated, Usage: r.Usage}
+		return "", &SummaryError{Kind: FaultTruncated}
 	}
 	text := record.Unwrap(r.Text)
 	if text == "" {
-		return "", &SummaryError{Kind: FaultEmpty, Usage: r.Usage}
+		return "", &SummaryError{Kind: FaultEmpty}
 	}
 	return text, nil
 }

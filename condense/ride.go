@@ -70,9 +70,9 @@ func (j *llmJob) ride(ctx context.Context) (c session.Condensation, err error) {
 	if err != nil {
 		return c, err
 	}
-	j.rode, j.usage = j.usage, session.Usage{}
+	j.rode = session.Usage{Input: reply.Usage.Input, Cached: reply.Usage.Cached, Output: reply.Usage.Output}
 	if reply.Finish == "tool_calls" {
-		return c, &SummaryError{Kind: FaultMalformed, Usage: reply.Usage, Detail: "a call of a tool"}
+		return c, &SummaryError{Kind: FaultMalformed, Detail: "a call of a tool"}
 	}
 	err = j.in.work(ctx, func() (err error) {
 		c, err = j.accept(reply, r)

@@ -95,12 +95,8 @@ func TestRides(t *testing.T) {
 			if rode := model.asked[0].Body != nil; rode != c.rode || made.Asked() != c.want || made.Calls != len(model.asked) {
 				t.Errorf("rode %t, asked %q in %d calls", rode, made.Asked(), made.Calls)
 			}
-			var all session.Usage
-			for _, r := range c.replies {
-				all = sum(all, r.Usage)
-			}
-			if made.Usage != all || c.rode != (made.Rode == good.Usage) {
-				t.Errorf("it cost %+v, %+v of that behind the prompt, and used %+v", made.Usage, made.Rode, all)
+			if c.rode != (made.Rode == good.Usage) {
+				t.Errorf("%+v was used behind the prompt", made.Rode)
 			}
 			if c.rode && (!strings.Contains(sent.question, "USER_CONTEXT") || !strings.Contains(sent.question, "messages stay")) {
 				t.Errorf("the question is %q", sent.question)

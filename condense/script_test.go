@@ -207,7 +207,7 @@ func tellCondensation(c session.Condensation) string {
 	}
 	fmt.Fprintf(&b, "forgotten %v, %d tokens; prefix %d, offset %d\n", c.Forgotten, c.ForgottenTokens, c.Prefix, c.Offset)
 	fmt.Fprintf(&b, "events %d -> %d, tokens %d -> %d\n", c.Before.Events, c.After.Events, c.Before.Tokens, c.After.Tokens)
-	fmt.Fprintf(&b, "%s, model %q, usage {Input:%d Cached:%d Output:%d}\n", c.Made(), c.Model, c.Usage.Input, c.Usage.Cached, c.Usage.Output)
+	fmt.Fprintf(&b, "%s, model %q\n", c.Made(), c.Model)
 	return b.String()
 }
 

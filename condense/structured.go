@@ -114,11 +114,11 @@ func (structured) record(r Reply) (string, error) {
 	}
 	fields, err := stateFields(r.Arguments)
 	if err != nil {
-		return "", &SummaryError{Kind: FaultMalformed, Usage: r.Usage}
+		return "", &SummaryError{Kind: FaultMalformed}
 	}
 	record := renderState(fields)
 	if record == "" {
-		return "", &SummaryError{Kind: FaultEmpty, Usage: r.Usage}
+		return "", &SummaryError{Kind: FaultEmpty}
 	}
 	return record, nil
 }

@@ -27,16 +27,16 @@ func (t *Turn) prepare(ctx context.Context) {
 		return
 	}
 	if job := t.soon(t.counted().fixed, t.size().Tokens); job != nil {
-		t.apart(ctx, job.Need(), func(ctx context.Context, c *Turn) error {
+		t.apart(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt {
 			job := c.soon(c.counted().fixed, c.size().Tokens)
 			if ready, err := c.ready(ctx); job == nil || err == nil && !repeats(&ready, &c.shown.view) {
-				return nil
+				return Attempt{}
 			}
-			err := c.writeAhead(ctx, job)
-			if err == nil {
+			tried := c.writeAhead(ctx, job)
+			if tried.Err == nil {
 				c.engine.learnt.ready.Add(c.place.Thread.ID, c.base())
 			}
-			return err
+			return tried
 		})
 	}
 }
@@ -44,14 +44,14 @@ func (t *Turn) prepare(ctx context.Context) {
 // follow has the summary written of what was condensed without one.
 func (t *Turn) follow(ctx context.Context) {
 	if job := t.waits.later; job != nil && t.in.Tenant.Ahead {
-		t.apart(ctx, job.Need(), func(ctx context.Context, c *Turn) error { return c.writeAhead(ctx, job) })
+		t.apart(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt { return c.writeAhead(ctx, job) })
 	}
 	t.waits.later = nil
 }
 
 // apart has work done under the thread's lock while no request waits for it. What the thread has become by then is shown. Where another
 // works on the thread, or too many are at work, it is left to a later request.
-func (t *Turn) apart(ctx context.Context, need condense.Need, work func(ctx context.Context, c *Turn) error) {
+func (t *Turn) apart(ctx context.Context, need condense.Need, work func(ctx context.Context, c *Turn) Attempt) {
 	f := &flight{
 		mu:   make(lock, 1),
 		head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{}), ahead: true, abandoned: true,
@@ -63,28 +63,31 @@ func (t *Turn) apart(ctx context.Context, need condense.Need, work func(ctx cont
 		if errors.Is(err, session.ErrLocked) {
 			return
 		}
+		tried := Attempt{Err: err}
 		if err == nil {
 			defer release()
 			before := c.base()
-			if _, err = c.overtaken(ctx); err == nil && c.base() == before {
-				err = work(held, c)
+			if _, tried.Err = c.overtaken(ctx); tried.Err == nil && c.base() == before {
+				tried = work(held, c)
 			}
 		}
-		if err != nil {
-			c.failed(report, Attempt{Reason: need.Reason, Err: fmt.Errorf("prepare: %w", err)})
+		if tried.Err != nil {
+			tried.Reason, tried.Err = need.Reason, fmt.Errorf("prepare: %w", tried.Err)
+			c.failed(report, tried)
 		}
 	})
 }
 
 // writeAhead makes a condensation and keeps it in the store.
-func (t *Turn) writeAhead(ctx context.Context, job condense.Job) error {
-	result, err := t.timed(ctx, job)
-	if err != nil {
-		return err
+func (t *Turn) writeAhead(ctx context.Context, job condense.Job) Attempt {
+	result, tried := t.run(ctx, job)
+	if tried.Err != nil {
+		return tried
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
 	defer cancel()
-	return t.registry.Prepare(ctx, &t.place, &t.shown.view, result.Condensation)
+	tried.Err = t.registry.Prepare(ctx, &t.place, &t.shown.view, result.Condensation)
+	return tried
 }
 
 // prepared reports whether a condensation of the thread is prepared, or under way.
@@ -127,10 +130,6 @@ func (t *Turn) adopt(ctx context.Context, need condense.Need, report *Report) bo
 	if changed, err := t.overtaken(ctx); err != nil || changed {
 		return changed
 	}
-	total := t.input(need).Total
-	after := t.project(append(slices.Clip(t.shown.applied), c)).view.Items
-	c.Before = session.Size{Events: len(t.shown.view.Items), Tokens: total}
-	c.After = session.Size{Events: len(after), Tokens: total - sum(t.measure(t.shown.view.Items, false)) + sum(t.measure(after, false))}
 	c.Reason, c.Stripped = need.Reason, condense.LastSealed(t.history)
 	return t.commit(ctx, condense.Result{Condensation: c}, report)
 }

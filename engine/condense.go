@@ -142,12 +142,16 @@ const (
 	lockNever                 // it costs nothing, and is not logged yet
 )
 
-// timed runs a job, and says how long that took.
-func (t *Turn) timed(ctx context.Context, job condense.Job) (condense.Result, error) {
-	begun := t.engine.o.Now()
-	result, err := job.Run(ctx)
-	result.Condensation.Took = t.engine.o.Now().Sub(begun)
-	return result, err //nolint:wrapcheck // it is the condenser's
+// run runs a job. What that took and cost is told by the condensation, and by the attempt, which says why there is none.
+func (t *Turn) run(ctx context.Context, job condense.Job) (condense.Result, Attempt) {
+	begun, bill := t.engine.o.Now(), &bill{}
+	result, err := job.Run(bill.of(ctx))
+	tried := Attempt{Reason: job.Need().Reason, Err: err, Took: t.engine.o.Now().Sub(begun), Cost: bill.total()}
+	if result.Condensation.Took = tried.Took; tried.Cost.Calls > 0 {
+		result.Condensation.Cost = tried.Cost
+	}
+	t.paid(context.WithoutCancel(ctx), tried.Cost)
+	return result, tried
 }
 
 // runJob makes a condensation under its thread's lock, logs it and projects again. It reports whether another one may
@@ -179,9 +183,9 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *
 		}
 		limited = held
 	}
-	result, err := t.timed(limited, job)
-	if err != nil {
-		t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
+	result, tried := t.run(limited, job)
+	if tried.Err != nil {
+		t.failed(report, tried)
 		return false
 	}
 	return t.commit(ctx, result, report)
@@ -311,7 +315,7 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, report *Repor
 	defer f.mu.Unlock()
 	made := Attempt{
 		Session: t.place.Thread.Session, Thread: t.place.Thread.ID, Reason: result.Condensation.Reason, Made: &result.Condensation, Fallback: result.Fallback,
-		Replaced: result.Failed,
+		Replaced: result.Failed, Took: result.Condensation.Took, Cost: result.Condensation.Cost,
 	}
 	if t.relief.trying && !f.abandoned {
 		t.try(made)
@@ -337,12 +341,12 @@ func (t *Turn) write(ctx context.Context, a Attempt, abandoned bool, report *Rep
 		c, err = t.registry.Condense(ctx, &t.place, &t.shown.view, t.measured(c))
 	}
 	if err != nil {
-		t.failed(report, Attempt{Reason: a.Reason, Fallback: a.Fallback, Err: err})
+		t.failed(report, Attempt{Reason: a.Reason, Fallback: a.Fallback, Err: err, Took: a.Took, Cost: a.Cost})
 		return false
 	}
 	a.Made, a.Redeems = &c, redeemed(t.shown.applied, &c)
 	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
-	t.made = append(t.made, condensedBy(&c, t.Adjust))
+	t.made = append(t.made, condensedBy(&c))
 	report.Attempts = append(report.Attempts, a)
 	return true
 }

@@ -44,7 +44,7 @@ func (t *Turn) Compare(ctx context.Context, usd float64, known bool) error {
 }
 
 func (t *Turn) addTo(ctx context.Context, sums session.Sums, usd float64, known bool) error {
-	if sums.Nano = int64(math.Round(usd * 1e9)); !known {
+	if sums.Nano = int64(math.Round(usd * nano)); !known {
 		sums.Nano, sums.Unpriced = 0, 1
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
@@ -64,7 +64,7 @@ func (t *Turn) billed(ctx context.Context) context.Context {
 		return ctx
 	}
 	return limit.WithBill(ctx, func(ctx context.Context, c limit.Call) {
-		if compared && !c.Guessed {
+		if compared && !c.Failed {
 			_ = t.addTo(ctx, session.Sums{}, c.USD, c.Known)
 		}
 		if spent != nil {

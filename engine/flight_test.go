@@ -10,15 +10,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // held is a summariser that answers when it is let go.
 type held struct{ asked, free chan struct{} }
 
-func (h held) Summarise(context.Context, condense.Request) (condense.Reply, error) {
+func (h held) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	h.asked <- struct{}{}
 	<-h.free
+	limit.Bill(ctx, limit.Call{Model: r.Model, Input: 100, Output: 5, USD: 0.002, Known: true})
 	return condense.Reply{Text: "DISCUSSED: the sea.", Finish: "stop"}, nil
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -30,6 +31,8 @@ type Attempt struct {
 	Redeems  int                   // provisional condensations whose summary it brings
 	Replaced error                 // why the request's own model wrote it instead of the configured one; nil: it did not
 	Err      error                 // why it failed
+	Took     time.Duration         // to make it, if Err does not say that it goes on
+	Cost     session.Cost          // of the summariser's calls for it; of one that was prepared, those made then
 }
 
 func (t *Turn) failed(r *Report, a Attempt) {
@@ -85,10 +88,11 @@ func (r *Report) made() bool {
 	return slices.ContainsFunc(r.Attempts, func(a Attempt) bool { return a.Made != nil })
 }
 
-func condensedBy(c *session.Condensation, adjust func(int) int) Condensed {
-	before, after := adjust(c.Before.Tokens), adjust(c.After.Tokens)
+func condensedBy(c *session.Condensation) Condensed {
+	before, after := c.Before, c.After
 	return Condensed{
-		Reason: c.Reason, Made: c.Made(), Asked: c.Asked(), Events: c.Before.Events - c.After.Events, Tokens: before - after, Before: before, After: after,
+		Reason: c.Reason, Made: c.Made(), Asked: c.Asked(), Events: before.Events - after.Events, Tokens: before.Tokens - after.Tokens,
+		Before: before.Tokens, After: after.Tokens,
 	}
 }
 

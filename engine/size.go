@@ -28,18 +28,24 @@ func (t *Turn) tailTokens() int {
 	return sum(t.itemTokens([]session.Item{{Parts: t.hidden.tail}}))
 }
 
-// measured gives a condensation with token counts as the log keeps them: before calibration, which changes with time, and of what
-// the log gives, whatever a condenser makes of that.
+// measured gives a condensation with token counts as the log keeps them: the whole as upstream charges it, parts before calibration, and
+// both of what the log gives, whatever a condenser makes of that.
 func (t *Turn) measured(c session.Condensation) session.Condensation {
 	if n := len(t.shown.applied); n > 0 {
 		c.Base = t.shown.applied[n-1].ID
 	}
 	before, after := t.project(t.shown.applied), t.project(append(slices.Clip(t.shown.applied), c))
+	c.Before, c.After = t.charged(&before.view), t.charged(&after.view)
 	c.ForgottenTokens, c.Request = t.ofMessages(before)-t.ofMessages(after), head(t.in.Split.Model)
 	if c.Summary != "" {
 		c.SummaryTokens = t.summaryTokens(c.Summary)
 	}
 	return c
+}
+
+// charged measures a view as upstream charges it, as far as that is known.
+func (t *Turn) charged(v *session.View) session.Size {
+	return session.Size{Events: len(v.Items), Tokens: t.Adjust(t.counted().fixed + sum(t.itemTokens(v.Items)))}
 }
 
 // ofMessages counts a view without its summary.

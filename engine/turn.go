@@ -114,7 +114,7 @@ type waits struct {
 	later  condense.Job  // a summary of what was condensed without one
 }
 
-// Condensed is one condensation that a turn made, in tokens as Adjust corrects them.
+// Condensed is one condensation that a turn made, in tokens as upstream charges them.
 type Condensed struct {
 	Reason        session.Reason
 	Made          session.Made

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // hurrying is a rig whose requests wait for no model, and its summariser.
@@ -44,8 +45,12 @@ func TestSummariesArePrepared(t *testing.T) {
 	if len(report.Attempts) != 1 || report.Attempts[0].Made == nil || report.Attempts[0].Made.Provisional || len(summariser.asked) > 0 {
 		t.Fatalf("%+v, asked %d times more", report, len(summariser.asked))
 	}
-	if made := report.Attempts[0].Made; made.Before.Events != 23 || made.After.Events != 13 || made.Model != "cheap" || made.Calls != 1 || made.Prompt == "" || made.Took != 3*time.Second {
+	made, cost := report.Attempts[0].Made, session.Cost{Calls: 1, Used: session.Usage{Input: 100, Output: 5}, Nano: 2e6}
+	if made.Before.Events != 23 || made.After.Events != 13 || made.Model != "cheap" || made.Cost != cost || made.Prompt == "" || made.Took != 3*time.Second {
 		t.Errorf("%+v", made)
+	}
+	if saved, err := r.store.Saved(t.Context(), made.ID.Thread); err != nil || saved.Cost != cost {
+		t.Errorf("the thread has saved %+v, %v", saved, err)
 	}
 	if !bytes.Contains(forwarded(due), []byte("the sea.")) {
 		t.Errorf("%s", forwarded(due))

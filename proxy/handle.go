@@ -275,6 +275,25 @@ func (r *request) ended(o outcome) {
 	}
 	r.seen.record.Content = r.content(o.Answer)
 	r.seen.relayed(o)
+	r.save()
+}
+
+// save adds what was saved of the answered request to what its thread saved so far, if anything was.
+func (r *request) save() {
+	s, t := r.server, r.seen.record.Turn
+	if t == nil || r.turn == nil || t.Saved == (Saving{}) || !s.reserve("save_queue_full") {
+		return
+	}
+	more := session.Savings{Tokens: int64(t.Saved.Tokens), NotSent: model.Nano(t.Saved.NotSent), Rewritten: model.Nano(t.Saved.Rewritten)}
+	if !r.model.Price.Known() {
+		more.Unpriced = r.seen.record.Model
+	}
+	turn := r.turn
+	s.reserved(func() {
+		if err := turn.Save(s.ctx, more); err != nil {
+			s.degraded.note("save", err)
+		}
+	})
 }
 
 // compare adds an answered request to what its tenant's holdout compares, if that has one.

@@ -39,7 +39,7 @@ func (r *request) noteUnreadable() {
 	}
 	if place.Unreadable > 0 && !s.once.sealed.Swap(true) {
 		s.o.Log.Error("a summary cannot be read: is its key missing in store.encryption.keys? Said once, counted in store_losses_total",
-			zap.String("tenant", r.tenant.Name), zap.String("thread", string(place.Thread.ID)))
+			r.noted().fields(place.Thread)...)
 	}
 }
 
@@ -72,29 +72,19 @@ func (r *request) note(report engine.Report) {
 	}
 	if what := report.Outcome(); what != "" {
 		r.seen.condensed(what, r.seen.failed, report.Due)
-		r.seen.failed = cmp.Or(r.seen.failed, notTried(what))
+		r.seen.failed = cmp.Or(r.seen.failed, string(r.seen.record.Condensed.Whole))
 		r.seen.record.Turn.Supposed = report.Supposed
 		if report.Supposed.Made {
 			o.Observer.Condensed(r.noted().condensation(report.Due, OutcomeObserved))
 		}
 	}
 	if report.Window > 0 {
-		o.Log.Info("context window learnt", zap.String("tenant", r.tenant.Name), zap.String("model", r.turn.ModelName()),
-			zap.Int("window", report.Window))
+		o.Log.Info("context window learnt", append(r.noted().fields(r.turn.Place().Thread), zap.String("name", r.turn.ModelName()),
+			zap.Int("window", report.Window))...)
 	}
 	r.seen.record.Call.Doubted = report.Doubted
 	r.noteMisreport(report.Misreport)
 	r.noted().attempts(report)
-}
-
-// notTried is why nothing was tried although a limit is exceeded, in the word that the client is told; empty where that is not so, or
-// where the client knows.
-func notTried(what engine.Outcome) string {
-	switch what {
-	case engine.Cooling, engine.Uncut, engine.Loop, engine.Locked, engine.Refused:
-		return string(what)
-	}
-	return ""
 }
 
 // noteMisreport says in the log that upstream's count of a prompt is not believed. The engine reports it once for each model.
@@ -106,8 +96,8 @@ func (r *request) noteMisreport(m *engine.Misreport) {
 	if m.Cut {
 		why = "upstream cuts prompts and says nothing: its count stays while the history grows, and is taken for its window"
 	}
-	r.server.o.Log.Warn(why, zap.String("tenant", r.tenant.Name), zap.String("model", r.turn.ModelName()),
-		zap.Int("counted", m.Ours), zap.Int("reported", m.Theirs))
+	r.server.o.Log.Warn(why, append(r.noted().fields(r.turn.Place().Thread),
+		zap.String("name", r.turn.ModelName()), zap.Int("counted", m.Ours), zap.Int("reported", m.Theirs))...)
 }
 
 // cause is why a condensation failed, in a word; empty if it did not, if another request is making it, or if it was not waited for.
@@ -132,26 +122,29 @@ func (r *request) late() func(engine.Report) { return r.noted().attempts }
 
 // noted is whose condensations are noted.
 type noted struct {
-	server  *Server
-	tenant  *Tenant
-	request string
-	model   string
+	server *Server
+	tenant *Tenant
+	asked  Asked
+	model  string
 }
 
 func (r *request) noted() noted {
-	return noted{r.server, r.tenant, r.seen.record.Asked.ID, r.seen.record.Model}
+	return noted{r.server, r.tenant, r.seen.record.Asked, r.seen.record.Model}
 }
 
-// fields find an attempt's request, and its conversation.
-func (n noted) fields(a *engine.Attempt, err error) []zap.Field {
-	return []zap.Field{
-		zap.String("request_id", n.request), zap.String("tenant", n.tenant.Name), zap.String("model", n.model),
-		zap.String("session", string(a.Session)), zap.String("thread", string(a.Thread)), zap.String("reason", string(a.Reason)),
-		zap.Error(err),
+// fields find a request, and its conversation.
+func (n noted) fields(t session.Thread) []zap.Field {
+	f := []zap.Field{
+		zap.String("request_id", n.asked.ID), zap.String("tenant", n.tenant.Name), zap.String("model", n.model),
+		zap.String("session", string(t.Session)), zap.String("thread", string(t.ID)),
 	}
+	if n.asked.Trace != "" {
+		f = append(f, zap.String("trace_id", n.asked.Trace))
+	}
+	return f
 }
 
-// attempts counts condensations, and says in the log why one did not come about, or has no summary.
+// attempts counts condensations, and says in the log what each did and cost, and why one did not come about, or has no summary.
 func (n noted) attempts(report engine.Report) {
 	if report.Panic != nil {
 		n.server.panicked(report.Panic)
@@ -162,29 +155,47 @@ func (n noted) attempts(report engine.Report) {
 }
 
 func (n noted) attempt(a *engine.Attempt) {
-	o, outcome := &n.server.o, OutcomeCondensed
-	cause := a.Err
-	if a.Fallback != nil {
-		cause, outcome = a.Fallback, OutcomeFallback
-		level := zap.WarnLevel
-		if errors.Is(cause, condense.ErrAtOnce) {
-			level = zap.InfoLevel
+	outcome, level, said, err := OutcomeCondensed, zap.InfoLevel, "condensed", error(nil)
+	switch {
+	case a.Err != nil:
+		outcome, level, said, err = OutcomeFailed, zap.WarnLevel, "not condensed", a.Err
+	case a.Fallback != nil:
+		outcome, said, err = OutcomeFallback, "condensed without a summary", a.Fallback
+		if !errors.Is(err, condense.ErrAtOnce) {
+			level = zap.WarnLevel
 		}
-		o.Log.Log(level, "condensed without a summary", n.fields(a, cause)...)
 	}
-	var bad *condense.SummaryError
-	if errors.As(cause, &bad) {
-		o.Faults.BadSummary(n.tenant.Name, bad.Kind)
+	if bad, is := errors.AsType[*condense.SummaryError](err); is {
+		n.server.o.Faults.BadSummary(n.tenant.Name, bad.Kind)
 	}
-	if a.Err != nil {
-		outcome = OutcomeFailed
-		o.Log.Warn("not condensed", n.fields(a, a.Err)...)
+	if entry := n.server.o.Log.Check(level, said); entry != nil {
+		entry.Write(append(n.attemptFields(a, outcome), zap.Error(err))...)
 	}
 	ended := n.condensation(a.Reason, outcome)
 	if ended.Redeems = a.Redeems; a.Made != nil {
 		ended.Asked = a.Made.Asked()
 	}
-	o.Observer.Condensed(ended)
+	n.server.o.Observer.Condensed(ended)
+}
+
+// attemptFields say what a condensation did, how long it took and what its calls cost. Tokens are those that upstream charges.
+func (n noted) attemptFields(a *engine.Attempt, outcome Outcome) []zap.Field {
+	used := a.Cost.Used
+	f := append(n.fields(session.Thread{Session: a.Session, ID: a.Thread}),
+		zap.String("condenser", n.tenant.Condenser.Name()), zap.String("reason", string(a.Reason)), zap.String("outcome", string(outcome)),
+		zap.Float64("ms", float64(a.Took.Microseconds())/1000), zap.Int("attempts", a.Cost.Calls),
+		zap.Int("prompt_tokens", used.Input), zap.Int("cached_tokens", used.Cached), zap.Int("completion_tokens", used.Output))
+	if a.Cost.Unpriced == "" {
+		f = append(f, zap.Float64("usd", float64(a.Cost.Nano)/nano))
+	}
+	if c := a.Made; c != nil {
+		f = append(f, zap.Uint64("seq", c.ID.Seq), zap.String("made", string(c.Made())), zap.String("asked", string(c.Asked())),
+			zap.Int("events", c.Before.Events), zap.Int("tokens", c.Before.Tokens), zap.Int("events_after", c.After.Events), zap.Int("tokens_after", c.After.Tokens))
+	}
+	if cause := cause(cmp.Or(a.Err, a.Fallback, a.Replaced)); cause != "" {
+		f = append(f, zap.String("cause", cause))
+	}
+	return f
 }
 
 func (n noted) condensation(reason session.Reason, o Outcome) Condensation {

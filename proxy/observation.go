@@ -21,6 +21,8 @@ type observation struct {
 	turn   *engine.Turn  // nil: not recognised
 	called func(*Record) // ends the span of the call upstream; nil: there is none
 	failed string        // why the last condensation did not go as configured, empty if it did
+	idle   time.Duration // since the thread was last seen
+	price  model.Price   // of the model
 	over   bool
 }
 
@@ -62,10 +64,10 @@ func (o *observation) recognised(t *engine.Turn, price model.Price) {
 	o.record.Times.Resolved, o.turn = now, t
 	o.record.Turn = &TurnRecord{
 		Session: place.Thread.Session, Thread: place.Thread.ID, Source: place.Source, Begins: place.Begins,
-		Relation: place.Relation(), Price: price,
+		Relation: place.Relation(),
 	}
-	if !place.New {
-		o.record.Turn.Idle = now.Sub(place.Thread.Seen)
+	if o.price = price; !place.New {
+		o.idle = now.Sub(place.Thread.Seen)
 	}
 }
 
@@ -218,6 +220,27 @@ func (o *observation) charged() {
 	for _, n := range [...]*int{&t.Before.Tokens, &t.After.Tokens, &t.Known, &t.Supposed.Spared} {
 		*n = adjust(*n)
 	}
+	if t.After != (session.Size{}) && o.record.Call.Status == http.StatusOK {
+		t.Account = o.account()
+	}
+}
+
+// account is what the answered request came to.
+func (o *observation) account() (a Account) {
+	t, u := o.record.Turn, o.record.Call.Usage
+	if u != nil {
+		a.Charged = o.price.Call(model.Usage(*u))
+	}
+	b := bill{before: t.Before.Tokens, after: t.After.Tokens, known: t.Known, idle: o.idle, condensed: len(t.Condensed) > 0, usage: u, price: o.price}
+	if o.record.Call.Doubted {
+		b.usage = nil
+	}
+	a.Saved = b.saved()
+	if t.Spared > 0 {
+		b.after, b.condensed, b.usage = b.before-t.Spared, t.Made, nil
+		a.Spare = b.saved()
+	}
+	return a
 }
 
 // The codes of requests that got no error of ours.

@@ -9,7 +9,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -70,6 +69,7 @@ type Record struct {
 // Asked is what a client asked for.
 type Asked struct {
 	ID     string // of the request: the client's own if it gave one, else made up
+	Trace  string // id of its trace; empty where that is not recorded
 	Method string
 	Path   string // that the dialect is served at, in its plain spelling; empty where there is none
 }
@@ -125,17 +125,33 @@ type TurnRecord struct {
 	Begins    bool             // a session
 	Relation  session.Relation // to what was known
 	Cause     session.Cause    // why it began a thread where some of it was known; empty: it did not
-	Idle      time.Duration    // since the thread was last seen
 	Before    session.Size     // as the client sent it
 	Known     int              // tokens of it that had come before
 	After     session.Size     // as it was forwarded; zero: it was not
 	Waits     []time.Duration  // for each condensation
 	Condensed []engine.Condensed
-	Relieved  int         // overflows after which it was sent again
-	Price     model.Price // of its model
+	Relieved  int // overflows after which it was sent again
+	Account
 
 	engine.Supposed // what condensing would have done, where it left the request alone
 }
+
+// Account is what an answered request came to, by the usage that upstream reports.
+type Account struct {
+	Charged float64 // what upstream charges, in USD; 0 where that is not known
+	Saved   Saving
+	Spare   Saving // an estimate, where its tenant only observes: what would have been saved
+}
+
+// Saving is what condensing saved of a request's prompt. It may be negative. Money is 0 where the model's price is not known.
+type Saving struct {
+	Tokens    int
+	NotSent   float64 // what those would have cost, in USD
+	Rewritten float64 // likewise, what the prompt cache cost that had to be written again: negative
+}
+
+// USD is what was saved in all.
+func (s Saving) USD() float64 { return s.NotSent + s.Rewritten }
 
 // Content is what a request said, what was forwarded if that was not the same, and the answer. Its bytes are valid only while the
 // Observer is told.

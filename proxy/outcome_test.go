@@ -1,13 +1,17 @@
 package proxy_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // TestOutcomes reads from lines, headers and metrics what condensing did for requests that were condensed, and why not for others.
@@ -24,9 +28,9 @@ func TestOutcomes(t *testing.T) {
 	}{
 		"below":    {bodies: []string{messages(turns("ships", 9)...)}, want: "below"},
 		"done":     {bodies: []string{messages(turns("ships", 11)...)}, want: "done"},
-		"off":      {bodies: []string{messages(turns("ships", 11)...)}, wish: "off", want: "off", whole: "off"},
+		"off":      {bodies: []string{messages(turns("ships", 11)...)}, wish: "off", want: "off", failed: "off", whole: "off"},
 		"off, low": {bodies: []string{messages(turns("ships", 9)...)}, wish: "off", want: "off"},
-		"observed": {setup: setup{tenants: one(observing)}, bodies: []string{messages(turns("ships", 11)...)}, want: "observed", whole: "observed"},
+		"observed": {setup: setup{tenants: one(observing)}, bodies: []string{messages(turns("ships", 11)...)}, want: "observed", failed: "observed", whole: "observed"},
 		"shaped": {
 			setup:  setup{condenser: condense.RecentEvents{KeepFirst: 1, MaxEvents: 5}},
 			bodies: []string{messages(turns("ships", 11)...)}, want: "shaped",
@@ -44,11 +48,19 @@ func TestOutcomes(t *testing.T) {
 			bodies: []string{messages(turns("ships", 11)...)}, want: "excerpts", failed: "server",
 		},
 		"again": {
-			bodies: []string{messages(turns("ships", 11)...), messages(turns("ships", 11)...)}, wish: "off", want: "again", whole: "again",
+			bodies: []string{messages(turns("ships", 11)...), messages(turns("ships", 11)...)}, wish: "off", want: "again", failed: "again", whole: "again",
 		},
 		"uncut": {
 			setup:  setup{condenser: condense.AmortizedForgetting{Settings: condense.Settings{MaxTokens: 50}}},
 			bodies: []string{messages(turns("ships", 1)...)}, want: "uncut", failed: "uncut", whole: "uncut",
+		},
+		"locked": {
+			setup:  setup{store: func(s session.Store) session.Store { return refusing{s, session.ErrLocked} }},
+			bodies: []string{messages(turns("ships", 11)...)}, want: "locked", failed: "locked", whole: "locked",
+		},
+		"store away": {
+			setup:  setup{store: func(s session.Store) session.Store { return refusing{s, session.ErrUnavailable} }},
+			bodies: []string{messages(turns("ships", 11)...)}, want: "store_away",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +73,7 @@ func TestOutcomes(t *testing.T) {
 				c.wish = ""
 			}
 			line := r.line("request", len(c.bodies))
-			if line["condense"] != c.want || line["condense_ms"] == nil {
+			if why, _ := line["not_condensed"].(string); line["condense"] != c.want || line["condense_ms"] == nil || why != c.whole {
 				t.Errorf("the line says %v: %v", line["condense"], line)
 			}
 			if got := resp.Header.Get("X-Dewpoint-Condense-Failed"); got != c.failed {
@@ -75,6 +87,23 @@ func TestOutcomes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// refusing is a store that gives no lock, or finds nothing.
+type refusing struct {
+	session.Store
+	err error
+}
+
+func (r refusing) Lock(context.Context, session.ThreadID, time.Duration) (session.Lease, error) {
+	return session.Lease{}, r.err
+}
+
+func (r refusing) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) (session.Found, error) {
+	if errors.Is(r.err, session.ErrUnavailable) {
+		return session.Found{}, r.err
+	}
+	return r.Store.Find(ctx, hashes, hint, traces...) //nolint:wrapcheck // it is the store's
 }
 
 // TestRequestIDs are the client's where they are plain, and told in the answer, the line and warnings.
@@ -105,5 +134,8 @@ func TestRequestIDs(t *testing.T) {
 	warned := r.line("not condensed", 1)
 	if warned["request_id"] != "long-1" || warned["session"] == "" || warned["thread"] == "" || warned["model"] == "" || warned["reason"] != "events" {
 		t.Errorf("warned %v", warned)
+	}
+	if warned["outcome"] != "failed" || warned["cause"] != "server" || warned["ms"] == nil || warned["condenser"] == "" {
+		t.Errorf("of the condensation it says %v", warned)
 	}
 }

@@ -163,6 +163,10 @@ func TestSpansOfACondensation(t *testing.T) {
 		t.Errorf("the condensation is below %v, the call below %v", condensed.Parent, own.Parent)
 	}
 	wantAttributes(t, condensed, map[string]string{"dewpoint.condenser": "llm", "dewpoint.reason": "events", "dewpoint.condensed": "true"})
+	line := r.line("condensed", 1)
+	if usd, _ := line["usd"].(float64); line["trace_id"] != server.SpanContext.TraceID().String() || line["attempts"] != int64(1) || line["made"] != "summary" || usd <= 0 {
+		t.Errorf("the log says %v", line)
+	}
 	for _, req := range r.up.Requests() {
 		if req.Summary {
 			wantAttributes(t, own, map[string]string{"gen_ai.usage.input_tokens": fmt.Sprint(req.PromptTokens), "gen_ai.operation.name": "chat"})

@@ -34,8 +34,11 @@ type allowance struct {
 	price  model.Price // zero: it is in tokens
 }
 
-// micros is what dollars are counted in.
-const micros = 1e6
+// What dollars are counted in: of budgets, and of calls of summarisers.
+const (
+	micros = 1e6
+	nano   = 1e9
+)
 
 func (a *allowance) limit() int64 {
 	if a.price.Known() {

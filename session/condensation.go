@@ -60,8 +60,7 @@ type Condensation struct {
 	Reason        Reason
 	Condenser     string
 	Model         string // of the summariser, empty if none
-	Before, After Size
-	Usage         Usage // what the summariser used
+	Before, After Size   // of the whole, as upstream charges it
 	Time          time.Time
 }
 
@@ -76,9 +75,9 @@ type Making struct {
 	Request string        // model of the request that it was made for, empty if not known
 	Cause   string        // why it is provisional, in a word; empty where it is not
 	Prompt  string        // stands for what the summariser was told to do, empty if it was told nothing
-	Calls   int           // of the summariser
-	Rode    Usage         // the part of Usage of a call of the request's own model behind what upstream's cache had; zero: there was none
+	Rode    Usage         // the part of Used of a call of the request's own model behind what upstream's cache had; zero: there was none
 	Took    time.Duration // to make it
+	Cost                  // of the summariser's calls, those in vain included
 }
 
 // Hidden stands for messages of a history, wherever they are in it.

@@ -146,6 +146,14 @@ func (g *guarded) Experiment(ctx context.Context, name string) (Experiment, erro
 	return call(g, "experiment", nil, func() (Experiment, error) { return g.Backend.Experiment(ctx, name) })
 }
 
+func (g *guarded) Save(ctx context.Context, thread ThreadID, more Savings) error {
+	return g.run("save", thread, func() error { return g.Backend.Save(ctx, thread, more) })
+}
+
+func (g *guarded) Saved(ctx context.Context, thread ThreadID) (Savings, error) {
+	return call(g, "saved", thread, func() (Savings, error) { return g.Backend.Saved(ctx, thread) })
+}
+
 func (g *guarded) Session(ctx context.Context, id SessionID) (Session, error) {
 	return call(g, "session", id, func() (Session, error) { return g.Backend.Session(ctx, id) })
 }

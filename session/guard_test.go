@@ -33,6 +33,8 @@ func calls(s session.Backend) map[string]func(context.Context) error {
 		"Mark":       func(ctx context.Context) error { return s.Mark(ctx, []session.Hash{{1}}, session.Place{Thread: "t"}) },
 		"Enter":      func(ctx context.Context) error { return s.Enter(ctx, session.Entry{Experiment: "a"}) },
 		"Experiment": func(ctx context.Context) error { _, err := s.Experiment(ctx, "a"); return err },
+		"Save":       func(ctx context.Context) error { return s.Save(ctx, "t", session.Savings{Tokens: 1}) },
+		"Saved":      func(ctx context.Context) error { _, err := s.Saved(ctx, "t"); return err },
 		"Session":    func(ctx context.Context) error { _, err := s.Session(ctx, "s"); return err },
 		"Lock":       func(ctx context.Context) error { _, err := s.Lock(ctx, "t", time.Second); return err },
 		"Sessions":   func(ctx context.Context) error { _, err := s.Sessions(ctx, session.SessionQuery{Limit: 1}); return err },

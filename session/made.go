@@ -29,25 +29,10 @@ func (c *Condensation) Asked() Asked {
 		return ""
 	case c.Rode == (Usage{}):
 		return AskedCold
-	case c.Rode == c.Usage:
+	case c.Calls == 1:
 		return AskedCached
 	}
 	return AskedCachedInVain
-}
-
-// Cost is what a condensation's calls of one model used.
-type Cost struct {
-	Model string
-	Usage Usage
-}
-
-// Costs are what all its calls used.
-func (c *Condensation) Costs() []Cost {
-	u, r := c.Usage, c.Rode
-	if r == (Usage{}) || c.Model == c.Request {
-		return []Cost{{c.Model, u}}
-	}
-	return []Cost{{c.Model, Usage{Input: u.Input - r.Input, Cached: u.Cached - r.Cached, Output: u.Output - r.Output}}, {c.Request, r}}
 }
 
 // Made tells which of them it was.

@@ -62,6 +62,10 @@ type Store interface {
 	Enter(ctx context.Context, e Entry) error
 	// Experiment reads an experiment; one without entries is zero.
 	Experiment(ctx context.Context, name string) (Experiment, error)
+	// Save adds to a thread's savings. ErrNotFound if the thread is gone.
+	Save(ctx context.Context, thread ThreadID, more Savings) error
+	// Saved reads a thread's savings; of a thread without any, or that is not known, zero.
+	Saved(ctx context.Context, thread ThreadID) (Savings, error)
 	// Session reads one session's record.
 	Session(ctx context.Context, id SessionID) (Session, error)
 	// Lock takes a thread's condensation lock, without waiting: ErrLocked if it is taken. It runs out ttl after it was taken or last

@@ -11,7 +11,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -90,12 +89,4 @@ func forgets(c config.Condenser) bool {
 		return false
 	}
 	return true
-}
-
-func (s inForce) Price(name string) (model.Price, bool) {
-	m, known := s.config().ModelFor(name)
-	if !known || name == "" || m.Price == (model.Price{}) {
-		return model.Price{}, false
-	}
-	return m.Price, true
 }

@@ -59,7 +59,7 @@ var house = map[string][]string{
 	"internal/model":         {},
 	"internal/agents":        {},
 	"internal/holdout":       {"session"},
-	"admin":                  {"internal/holdout", "session", "engine", "internal/limit", "internal/model"},
+	"admin":                  {"internal/holdout", "session", "engine", "internal/limit"},
 	"internal/app":           {"internal/holdout", "internal/served", "internal/agents", "admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "internal/health", "internal/limit", "internal/model", "internal/observe", "internal/knowledge", "internal/watch"},
 	"internal/health":        {},
 	"internal/otlp":          {},

@@ -5,13 +5,13 @@ import "context"
 // Call is what a call of ours took.
 type Call struct {
 	Model   string
-	Input   int // tokens, as the server told, or a guess where it did not come to that
+	Input   int // tokens, as the server told, or a guess where it failed after it had been asked: its prompt is likely to be charged
 	Cached  int
 	Written int // to a cache, at a price of its own
 	Output  int
 	USD     float64
 	Known   bool // what it cost
-	Guessed bool // it failed when the server had been asked: its prompt is likely to be charged
+	Failed  bool // it has no reply
 }
 
 type billKey struct{}

@@ -1,6 +1,8 @@
 // Package model holds what is known of models.
 package model
 
+import "math"
+
 // million is what a price is for, in tokens.
 const million = 1e6
 
@@ -14,6 +16,9 @@ type Price struct {
 
 // Known reports whether the price is known.
 func (p Price) Known() bool { return p.Input > 0 }
+
+// Nano is a sum in billionths of a dollar.
+func Nano(usd float64) int64 { return int64(math.Round(usd * 1e9)) }
 
 // Usage is what a call used, in tokens, as session.Usage has it.
 type Usage struct {

@@ -35,17 +35,17 @@ func newLines(log *zap.Logger, dropped func()) *lines {
 	return &lines{log: log, plain: log.WithOptions(zap.WrapCore(sampled))}
 }
 
-// write writes a request's line, and its content where that is to be logged. id is its trace's, empty where there is none.
-func (l *lines) write(r *proxy.Record, id string) {
+// write writes a request's line, and its content where that is to be logged.
+func (l *lines) write(r *proxy.Record) {
 	if r.Content != nil {
-		l.log.Info("content", contentFields(r, id)...)
+		l.log.Info("content", contentFields(r)...)
 	}
 	log := l.log
 	if isPlain(r) {
 		log = l.plain
 	}
 	if entry := log.Check(zap.InfoLevel, "request"); entry != nil {
-		entry.Write(fields(r, id)...)
+		entry.Write(fields(r)...)
 	}
 }
 
@@ -70,7 +70,7 @@ func outcome(r *proxy.Record) string {
 }
 
 // fields are what a line says. Nothing in it is from a client, but counts and its id of the request.
-func fields(r *proxy.Record, id string) []zap.Field {
+func fields(r *proxy.Record) []zap.Field {
 	f := []zap.Field{
 		zap.String("request_id", r.Asked.ID), zap.String("tenant", r.Tenant), zap.String("dialect", r.Dialect), zap.String("model", r.Model), zap.Int("status", r.Status),
 		zap.String("outcome", outcome(r)), zap.Float64("ms", milliseconds(r.Times.Ended.Sub(r.Times.Begun))),
@@ -81,13 +81,19 @@ func fields(r *proxy.Record, id string) []zap.Field {
 	if did := r.Condensed.Did; did != "" {
 		f = append(f, zap.String("condense", did))
 	}
+	if r.Turn != nil || r.Condensed.Did != "" {
+		f = append(f, zap.Float64("condense_ms", milliseconds(waited(r.Turn))))
+	}
+	if why := r.Condensed.Whole; why != "" {
+		f = append(f, zap.String("not_condensed", string(why)))
+	}
 	if !r.Call.Sent.IsZero() {
 		f = append(f, zap.Float64("overhead_ms", milliseconds(r.Times.Overhead)))
 	}
 	if !r.Call.First.IsZero() {
 		f = append(f, zap.Float64("first_byte_ms", milliseconds(r.Call.First.Sub(r.Call.Sent))))
 	}
-	if id != "" {
+	if id := r.Asked.Trace; id != "" {
 		f = append(f, zap.String("trace_id", id))
 	}
 	if r.Turn != nil {
@@ -105,7 +111,6 @@ func turnFields(t *proxy.TurnRecord) []zap.Field {
 		zap.String("relation", string(t.Relation.Kind)),
 		zap.Int("events", t.Before.Events), zap.Int("tokens", t.Before.Tokens),
 		zap.Int("events_forwarded", t.After.Events), zap.Int("tokens_forwarded", t.After.Tokens),
-		zap.Float64("condense_ms", milliseconds(waited(t))),
 	}
 	if len(t.Condensed) > 0 {
 		var reasons, asked []string
@@ -141,6 +146,9 @@ func turnFields(t *proxy.TurnRecord) []zap.Field {
 
 // waited is how long a request has waited for condensations.
 func waited(t *proxy.TurnRecord) (sum time.Duration) {
+	if t == nil {
+		return 0
+	}
 	for _, wait := range t.Waits {
 		sum += wait
 	}
@@ -154,12 +162,12 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 const contentBytes = 16 << 10
 
 // contentFields are what a request said, what was forwarded if that was not the same, and what it was answered.
-func contentFields(r *proxy.Record, id string) []zap.Field {
+func contentFields(r *proxy.Record) []zap.Field {
 	f := []zap.Field{
 		zap.String("request_id", r.Asked.ID), zap.String("tenant", r.Tenant), zap.Int("status", r.Status), zap.ByteString("request", middleCut(r.Content.Request)),
 		zap.ByteString("answer", middleCut(spoken(r.Content.Answer))),
 	}
-	if id != "" {
+	if id := r.Asked.Trace; id != "" {
 		f = append(f, zap.String("trace_id", id))
 	}
 	if r.Turn != nil {

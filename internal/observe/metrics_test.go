@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -179,7 +178,7 @@ func record() *proxy.Record {
 		Call:  proxy.Call{Sent: at, First: at.Add(time.Millisecond), Status: 200, Usage: &session.Usage{Input: 400, Cached: 300, Output: 20}},
 		Turn: &proxy.TurnRecord{
 			Session: "s", Thread: "t", Source: session.SourcePrefix, Before: session.Size{Events: 9, Tokens: 1000}, Known: 900,
-			After: session.Size{Events: 4, Tokens: 400}, Price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40},
+			After: session.Size{Events: 4, Tokens: 400}, Account: proxy.Account{Charged: 0.0018, Saved: proxy.Saving{Tokens: 600, NotSent: 0.0008, Rewritten: -0.0003}},
 		},
 	}
 }
@@ -194,7 +193,8 @@ func TestSavingIsCounted(t *testing.T) {
 		"dewpoint_requests_in_flight":                                           0,
 		`dewpoint_saved_tokens_total{model="gpt-4o",tenant="a"}`:                600,
 		`dewpoint_spent_tokens_total{kind="request",model="gpt-4o",tenant="a"}`: 0,
-		`dewpoint_saved_usd_total{model="gpt-4o",tenant="a"}`:                   0.0006,
+		`dewpoint_saved_usd_total{model="gpt-4o",tenant="a"}`:                   0.0005,
+		`dewpoint_upstream_usd_total{model="gpt-4o",tenant="a"}`:                0.0018,
 		`dewpoint_spent_usd_total{kind="cache",model="gpt-4o",tenant="a"}`:      0,
 		`dewpoint_tokens_total{model="gpt-4o",stage="forwarded",tenant="a"}`:    400,
 		`dewpoint_tokens_total{model="gpt-4o",stage="cached",tenant="a"}`:       300,
@@ -204,25 +204,13 @@ func TestSavingIsCounted(t *testing.T) {
 		`dewpoint_overflows_relieved_total{tenant="a"}`:                         0,
 	})
 	longer := record()
-	longer.Turn.Before.Tokens, longer.Turn.Known, longer.Turn.Relieved = 300, 0, 2
+	longer.Turn.Before.Tokens, longer.Turn.Relieved, longer.Turn.Saved = 300, 2, proxy.Saving{Tokens: -100, NotSent: -0.001}
 	o.Ended(t.Context(), longer)
 	wantValues(t, m, map[string]float64{
 		`dewpoint_saved_tokens_total{model="gpt-4o",tenant="a"}`:                600,
 		`dewpoint_spent_tokens_total{kind="request",model="gpt-4o",tenant="a"}`: 100,
+		`dewpoint_spent_usd_total{kind="cache",model="gpt-4o",tenant="a"}`:      0.001,
 		`dewpoint_overflows_relieved_total{tenant="a"}`:                         2,
-	})
-}
-
-// TestSavingOfADoubtedCount goes by our own count.
-func TestSavingOfADoubtedCount(t *testing.T) {
-	m := observe.NewMetrics()
-	o := m.Observer(nil)
-	doubted := record()
-	doubted.Call.Usage, doubted.Call.Doubted = &session.Usage{Input: 40}, true
-	o.Ended(t.Context(), doubted)
-	wantValues(t, m, map[string]float64{
-		`dewpoint_saved_tokens_total{model="gpt-4o",tenant="a"}`:          600,
-		`dewpoint_tokens_total{model="gpt-4o",stage="prompt",tenant="a"}`: 40,
 	})
 }
 

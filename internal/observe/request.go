@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -44,11 +43,10 @@ func (o Observer) Condensed(c proxy.Condensation) {
 }
 
 func (o Observer) Ended(ctx context.Context, r *proxy.Record) {
-	id := traceID(ctx)
-	o.metrics.ended(r, id)
+	o.metrics.ended(r)
 	endRequest(ctx, r)
 	if o.lines != nil {
-		o.lines.write(r, id)
+		o.lines.write(r)
 	}
 }
 
@@ -60,8 +58,8 @@ func (m *Metrics) BadSummary(tenant string, kind condense.Fault) {
 	m.own.failures.WithLabelValues(tenant, string(kind)).Inc()
 }
 
-// ended counts a request. id is its trace's, empty where there is none.
-func (m *Metrics) ended(r *proxy.Record, id string) {
+// ended counts a request.
+func (m *Metrics) ended(r *proxy.Record) {
 	m.traffic.inFlight.Dec()
 	m.traffic.requests.WithLabelValues(r.Tenant, r.Dialect, r.Model, statusClass(r.Status), r.Code).Inc()
 	if r.Code == proxy.CodeClientGone {
@@ -79,7 +77,7 @@ func (m *Metrics) ended(r *proxy.Record, id string) {
 	if r.Unread != "" {
 		m.traffic.unread.WithLabelValues(r.Tenant, r.Unread).Inc()
 	}
-	m.timed(r, id)
+	m.timed(r)
 	m.history.hidden.WithLabelValues(r.Tenant).Add(float64(r.Condensed.Hidden))
 	if r.Turn != nil {
 		m.recognised(r.Tenant, r.Turn)
@@ -89,8 +87,8 @@ func (m *Metrics) ended(r *proxy.Record, id string) {
 }
 
 // timed counts a request's times.
-func (m *Metrics) timed(r *proxy.Record, id string) {
-	at := r.Times
+func (m *Metrics) timed(r *proxy.Record) {
+	at, id := r.Times, r.Asked.Trace
 	if r.Tenant != "" {
 		observe(m.traffic.seconds.WithLabelValues(r.Tenant), at.Ended.Sub(at.Begun).Seconds(), id)
 	}
@@ -137,32 +135,22 @@ func (m *Metrics) counted(r *proxy.Record) {
 		add("prompt", u.Input)
 		add("cached", u.Cached)
 		add("completion", u.Output)
-		m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).Add(t.Price.Call(model.Usage(*u)))
+		m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).Add(t.Charged)
 	}
-	if r.Call.Doubted {
-		u = nil
-	}
-	tokens, usd := bill{
-		before: t.Before.Tokens, after: t.After.Tokens, known: t.Known, idle: t.Idle, condensed: len(t.Condensed) > 0, usage: u,
-		price: t.Price,
-	}.saved()
 	m.supposed(r)
 	signed(m.savings.tokens.WithLabelValues(r.Tenant, r.Model), m.savings.spentTokens.WithLabelValues(r.Tenant, r.Model, "request"),
-		float64(tokens))
-	signed(m.savings.usd.WithLabelValues(r.Tenant, r.Model), m.savings.spentUSD.WithLabelValues(r.Tenant, r.Model, "cache"), usd)
+		float64(t.Saved.Tokens))
+	signed(m.savings.usd.WithLabelValues(r.Tenant, r.Model), m.savings.spentUSD.WithLabelValues(r.Tenant, r.Model, "cache"), t.Saved.USD())
 }
 
-// supposed counts what condensing would have saved of a request whose tenant only observes, by the same bill.
+// supposed counts what condensing would have saved of a request whose tenant only observes.
 func (m *Metrics) supposed(r *proxy.Record) {
-	t := r.Turn
-	if t.Supposed.Spared <= 0 {
+	spare := r.Turn.Spare
+	if spare.Tokens <= 0 {
 		return
 	}
-	tokens, usd := bill{
-		before: t.Before.Tokens, after: t.Before.Tokens - t.Supposed.Spared, known: t.Known, idle: t.Idle, condensed: t.Supposed.Made, price: t.Price,
-	}.saved()
-	m.savings.observedTokens.WithLabelValues(r.Tenant, r.Model).Add(float64(tokens))
-	signed(m.savings.observedUSD.WithLabelValues(r.Tenant, r.Model, "saved"), m.savings.observedUSD.WithLabelValues(r.Tenant, r.Model, "cache"), usd)
+	m.savings.observedTokens.WithLabelValues(r.Tenant, r.Model).Add(float64(spare.Tokens))
+	signed(m.savings.observedUSD.WithLabelValues(r.Tenant, r.Model, "saved"), m.savings.observedUSD.WithLabelValues(r.Tenant, r.Model, "cache"), spare.USD())
 }
 
 // signed adds to one of two counters: a counter cannot go down.

@@ -43,6 +43,7 @@ func (s *Spans) Request(ctx context.Context, r *proxy.Record, header http.Header
 	}
 	ctx, _ = s.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(r.Times.Begun),
 		trace.WithAttributes(attributes...))
+	r.Asked.Trace = traceID(ctx)
 	return ctx
 }
 

@@ -34,11 +34,10 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	begun := time.Now()
 	reply, err := s.Summariser.Summarise(ctx, r)
 	s.Metrics.ownCall(s.Tenant, info, reply, err, time.Since(begun))
-	if c, made := billed(r, reply, err); made {
-		c.USD = info.Price.Call(model.Usage{Input: c.Input, Cached: c.Cached, Written: c.Written, Output: c.Output})
-		c.Known = info.Price.Known() && c.Input > 0
-		limit.Bill(ctx, c)
-	}
+	c := billed(r, reply, err)
+	c.USD = info.Price.Call(model.Usage{Input: c.Input, Cached: c.Cached, Written: c.Written, Output: c.Output})
+	c.Known = info.Price.Known() && c.Input > 0
+	limit.Bill(ctx, c)
 	if span == nil {
 		return reply, err
 	}
@@ -52,19 +51,19 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 }
 
 // billed is what a call took. One that failed took its prompt, where the server may have read it all and still not answered; where it
-// refused, or was not reached, there was none.
-func billed(r condense.Request, reply condense.Reply, err error) (c limit.Call, made bool) {
+// refused, or was not reached, nothing.
+func billed(r condense.Request, reply condense.Reply, err error) limit.Call {
+	c := limit.Call{Model: r.Model, Failed: err != nil}
 	if err == nil {
 		u := reply.Usage
-		return limit.Call{
-			Model: r.Model, Input: max(u.Input, 0), Cached: max(u.Cached, 0), Written: max(u.Written, 0), Output: max(u.Output, 0),
-		}, true
+		c.Input, c.Cached, c.Written, c.Output = max(u.Input, 0), max(u.Cached, 0), max(u.Written, 0), max(u.Output, 0)
+		return c
 	}
 	switch failureOf(err) {
 	case condense.FailureTimeout, condense.FailureDeadline, condense.FailureCanceled, condense.FailureMalformed:
-		return limit.Call{Model: r.Model, Input: r.Size() / 4, Guessed: true}, true
+		c.Input = r.Size() / 4
 	}
-	return limit.Call{}, false
+	return c
 }
 
 // span begins the call's span, nil where nothing is traced.

@@ -22,9 +22,10 @@ func (s summariser) Summarise(context.Context, condense.Request) (condense.Reply
 	return s.reply, s.err
 }
 
-// TestBills: a call is billed by what its server says, and by its prompt where the server had that and gave no answer; a refused one is not.
+// TestBills: a call is billed by what its server says, and by its prompt where the server had that and gave no answer; a refused one took nothing.
 func TestBills(t *testing.T) {
-	guess := []limit.Call{{Model: "cheap", Input: 25, USD: 25e-6, Known: true, Guessed: true}}
+	guess := []limit.Call{{Model: "cheap", Input: 25, USD: 25e-6, Known: true, Failed: true}}
+	nothing := []limit.Call{{Model: "cheap", Failed: true}}
 	for name, c := range map[string]struct {
 		by   summariser
 		want []limit.Call
@@ -36,9 +37,9 @@ func TestBills(t *testing.T) {
 		"silent":    {summariser{err: &condense.CallError{Kind: condense.FailureTimeout}}, guess},
 		"given up":  {summariser{err: &condense.CallError{Kind: condense.FailureCanceled}}, guess},
 		"unread":    {summariser{err: errors.New("no JSON")}, guess},
-		"refused":   {by: summariser{err: &condense.CallError{Kind: condense.FailureRejected, Status: 400}}},
-		"away":      {by: summariser{err: &condense.CallError{Kind: condense.FailureUnreachable}}},
-		"not asked": {by: summariser{err: &condense.CallError{Kind: condense.FailureLimited}}},
+		"refused":   {summariser{err: &condense.CallError{Kind: condense.FailureRejected, Status: 400}}, nothing},
+		"away":      {summariser{err: &condense.CallError{Kind: condense.FailureUnreachable}}, nothing},
+		"not asked": {summariser{err: &condense.CallError{Kind: condense.FailureLimited}}, nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []limit.Call

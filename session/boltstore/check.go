@@ -105,6 +105,8 @@ func checkRecord(b bucket, name, value []byte) error {
 		}
 	case accounts:
 		_, _, err = parseAccount(value)
+	case savings:
+		_, err = codec.ParseSavings(value)
 	case meta, unlisted: // any bytes
 	}
 	if err != nil {

@@ -115,6 +115,7 @@ func forgetThread(c *change, rec record) (freed int64) {
 	for seq := uint64(1); seq <= t.Seq; seq++ {
 		forget(events.entry(t.ID, seq))
 	}
+	c.deleteAny(savings.key(string(t.ID)))
 	forget(threads.key(string(t.ID)))
 	leave(c, t)
 	return freed

@@ -20,9 +20,10 @@ const (
 	marked    bucket = 'k' // thread, a digest of them -> traces that it left
 	unlisted  bucket = 'u' // session, thread that its record has no room for -> thread
 	accounts  bucket = 'b' // tenant, account -> what was spent of it
+	savings   bucket = 'v' // thread -> what it saved
 )
 
-var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted, accounts}
+var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted, accounts, savings}
 
 // String names a bucket to an operator.
 func (b bucket) String() string {
@@ -45,12 +46,14 @@ func (b bucket) String() string {
 		return "traces by thread"
 	case accounts:
 		return "budgets"
+	case savings:
+		return "savings"
 	}
 	return "threads by session"
 }
 
 // optional is a bucket that files of an earlier version do not have: it is made when one is opened.
-func (b bucket) optional() bool { return b == accounts }
+func (b bucket) optional() bool { return b == accounts || b == savings }
 
 func (b bucket) name() []byte { return []byte{byte(b)} }
 

@@ -95,6 +95,18 @@ for i = 4, #ARGV, 2 do redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1]) end
 return 1
 `
 
+// saveScript adds to a thread's savings, once for each token. KEYS: record. ARGV: token, a model without a price or nothing, then fields
+// and what is added to them. It returns 0 if there is no such thread.
+const saveScript = `
+local was = redis.call('HMGET', KEYS[1], 'l', 'vo')
+if not was[1] then return 0 end
+if was[2] == ARGV[1] then return 1 end
+redis.call('HSET', KEYS[1], 'vo', ARGV[1])
+if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], 'vm', ARGV[2]) end
+for i = 3, #ARGV, 2 do redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1]) end
+return 1
+`
+
 // markScript notes which traces a thread leaves, and, where it is given their keys as well, makes them point to it. KEYS:
 // record, traces left, traces.... ARGV: traces, TTL in ms (0 none), lease in ms, what they point to. It returns 0 if there is
 // no such thread.

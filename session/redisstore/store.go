@@ -37,7 +37,7 @@ type Store struct {
 var _ session.Backend = (*Store)(nil)
 
 type scripts struct {
-	append, mark, session, note, prepare, enter, events, lock, unlock, reserve, settle, draw *redis.Script
+	append, mark, session, note, prepare, enter, save, events, lock, unlock, reserve, settle, draw *redis.Script
 }
 
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
@@ -68,6 +68,7 @@ func Open(o Options) (*Store, error) {
 			note:    redis.NewScript(noteScript),
 			prepare: redis.NewScript(prepareScript),
 			enter:   redis.NewScript(enterScript),
+			save:    redis.NewScript(saveScript),
 			events:  redis.NewScript(eventsScript),
 			lock:    redis.NewScript(lockScript),
 			unlock:  redis.NewScript(unlockScript),

@@ -127,6 +127,7 @@ func whole(t *testing.T, store session.Store, name string) session.SessionID {
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer")}, place(side, 35)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "another")}, place(main, 42)))
 	for _, id := range []session.ThreadID{main, side} {
+		ok(t, store.Save(ctx(t), id, session.Savings{Tokens: 5}))
 		ok(t, second(store.Lock(ctx(t), id, time.Hour)))
 	}
 	return b.Thread.Session

@@ -54,7 +54,8 @@ func condensation(prefix int) session.Condensation {
 		ForgottenTokens: 900, Summary: fmt.Sprintf("what was done up to %d", prefix), SummaryTokens: 40, Offset: 2, Stripped: prefix + 1,
 		Reason: session.ReasonTokens, Condenser: "llm", Model: "small-model",
 		Before: session.Size{Events: 12, Tokens: 1200}, After: session.Size{Events: 6, Tokens: 400},
-		Usage: session.Usage{Input: 1000, Cached: 600, Output: 40}, Time: clock.Add(time.Hour),
+		Time:   clock.Add(time.Hour),
+		Making: session.Making{Cost: session.Cost{Calls: 2, Used: session.Usage{Input: 1000, Cached: 600, Output: 40}, Nano: 1 << 40, Unpriced: "m"}},
 	}
 }
 

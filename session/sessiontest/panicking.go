@@ -55,6 +55,14 @@ func (p *Panicking) Find(ctx context.Context, hashes []session.Hash, hint sessio
 	return p.enter("Find").Find(ctx, hashes, hint, traces...)
 }
 
+func (p *Panicking) Save(ctx context.Context, id session.ThreadID, more session.Savings) error {
+	return p.enter("Save").Save(ctx, id, more)
+}
+
+func (p *Panicking) Saved(ctx context.Context, id session.ThreadID) (session.Savings, error) {
+	return p.enter("Saved").Saved(ctx, id)
+}
+
 func (p *Panicking) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
 	return p.enter("Thread").Thread(ctx, id)
 }

@@ -34,6 +34,13 @@ var (
 
 func draw[T any](t *rapid.T, g *rapid.Generator[T]) T { return g.Draw(t, "") }
 
+func drawCost(t *rapid.T) session.Cost {
+	n := rapid.Int()
+	return session.Cost{
+		Calls: draw(t, n), Used: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)}, Nano: draw(t, rapid.Int64()), Unpriced: draw(t, texts),
+	}
+}
+
 func drawCondensation(t *rapid.T) session.Condensation {
 	n, s := rapid.Int(), texts
 	c := session.Condensation{
@@ -43,11 +50,11 @@ func drawCondensation(t *rapid.T) session.Condensation {
 		ForgottenTokens: draw(t, n), SummaryTokens: draw(t, n), Offset: draw(t, n), Stripped: draw(t, n),
 		Reason: session.Reason(draw(t, s)), Condenser: draw(t, s), Model: draw(t, s),
 		Before: session.Size{Events: draw(t, n), Tokens: draw(t, n)}, After: session.Size{Events: draw(t, n), Tokens: draw(t, n)},
-		Usage: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)}, Time: draw(t, times),
+		Time:        draw(t, times),
 		Provisional: draw(t, rapid.Bool()), Addition: session.Addition{Added: draw(t, n), Topics: draw(t, rapid.SliceOfN(s, 1, 3))},
 		Making: session.Making{
-			Request: draw(t, s), Cause: draw(t, s), Prompt: draw(t, s), Calls: draw(t, n), Took: time.Duration(draw(t, rapid.Int64())),
-			Rode: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)},
+			Request: draw(t, s), Cause: draw(t, s), Prompt: draw(t, s), Took: time.Duration(draw(t, rapid.Int64())),
+			Rode: drawCost(t).Used, Cost: drawCost(t),
 		},
 	}
 	for range draw(t, rapid.IntRange(0, 3)) {

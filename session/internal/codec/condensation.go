@@ -32,13 +32,15 @@ func Condensation(c session.Condensation) []byte {
 		Model:           c.Model,
 		Before:          &pb.Size{Events: int64(c.Before.Events), Tokens: int64(c.Before.Tokens)},
 		After:           &pb.Size{Events: int64(c.After.Events), Tokens: int64(c.After.Tokens)},
-		Usage:           usageRecord(c.Usage),
+		Usage:           usageRecord(c.Used),
 		Time:            nanoseconds(c.Time),
 		Added:           int64(c.Added),
 		Topics:          c.Topics,
 		Prompt:          c.Prompt,
 		Calls:           int64(c.Calls),
 		Took:            int64(c.Took),
+		Nano:            c.Nano,
+		Unpriced:        c.Unpriced,
 	}
 	if c.Rode != (session.Usage{}) {
 		m.Rode = usageRecord(c.Rode)
@@ -82,9 +84,9 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 		Time:            instant(m.Time),
 		Addition:        session.Addition{Added: int(m.Added), Topics: m.Topics},
 		Making: session.Making{
-			Request: m.Request, Cause: m.Cause, Prompt: m.Prompt, Calls: int(m.Calls), Took: time.Duration(m.Took), Rode: parseUsage(m.Rode),
+			Request: m.Request, Cause: m.Cause, Prompt: m.Prompt, Took: time.Duration(m.Took), Rode: parseUsage(m.Rode),
+			Cost: session.Cost{Calls: int(m.Calls), Used: parseUsage(m.Usage), Nano: m.Nano, Unpriced: m.Unpriced},
 		},
-		Usage: parseUsage(m.Usage),
 	}
 	for _, r := range m.Forgotten {
 		c.Forgotten = append(c.Forgotten, session.Range{From: int(r.From), To: int(r.To)})

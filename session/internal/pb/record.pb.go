@@ -441,6 +441,8 @@ type Condensation struct {
 	Calls           int64                  `protobuf:"varint,27,opt,name=calls" json:"calls,omitempty"`
 	Took            int64                  `protobuf:"varint,28,opt,name=took" json:"took,omitempty"`
 	Rode            *Usage                 `protobuf:"bytes,29,opt,name=rode" json:"rode,omitempty"`
+	Nano            int64                  `protobuf:"varint,30,opt,name=nano" json:"nano,omitempty"`
+	Unpriced        string                 `protobuf:"bytes,31,opt,name=unpriced" json:"unpriced,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -678,6 +680,113 @@ func (x *Condensation) GetRode() *Usage {
 	return nil
 }
 
+func (x *Condensation) GetNano() int64 {
+	if x != nil {
+		return x.Nano
+	}
+	return 0
+}
+
+func (x *Condensation) GetUnpriced() string {
+	if x != nil {
+		return x.Unpriced
+	}
+	return ""
+}
+
+// Savings are those of a thread, next to its record.
+type Savings struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tokens        int64                  `protobuf:"varint,1,opt,name=tokens" json:"tokens,omitempty"`
+	NotSent       int64                  `protobuf:"varint,2,opt,name=not_sent,json=notSent" json:"not_sent,omitempty"`
+	Rewritten     int64                  `protobuf:"varint,3,opt,name=rewritten" json:"rewritten,omitempty"`
+	Calls         int64                  `protobuf:"varint,4,opt,name=calls" json:"calls,omitempty"`
+	Used          *Usage                 `protobuf:"bytes,5,opt,name=used" json:"used,omitempty"`
+	Nano          int64                  `protobuf:"varint,6,opt,name=nano" json:"nano,omitempty"`
+	Unpriced      string                 `protobuf:"bytes,7,opt,name=unpriced" json:"unpriced,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Savings) Reset() {
+	*x = Savings{}
+	mi := &file_session_internal_pb_record_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Savings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Savings) ProtoMessage() {}
+
+func (x *Savings) ProtoReflect() protoreflect.Message {
+	mi := &file_session_internal_pb_record_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Savings.ProtoReflect.Descriptor instead.
+func (*Savings) Descriptor() ([]byte, []int) {
+	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Savings) GetTokens() int64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *Savings) GetNotSent() int64 {
+	if x != nil {
+		return x.NotSent
+	}
+	return 0
+}
+
+func (x *Savings) GetRewritten() int64 {
+	if x != nil {
+		return x.Rewritten
+	}
+	return 0
+}
+
+func (x *Savings) GetCalls() int64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *Savings) GetUsed() *Usage {
+	if x != nil {
+		return x.Used
+	}
+	return nil
+}
+
+func (x *Savings) GetNano() int64 {
+	if x != nil {
+		return x.Nano
+	}
+	return 0
+}
+
+func (x *Savings) GetUnpriced() string {
+	if x != nil {
+		return x.Unpriced
+	}
+	return ""
+}
+
 type Range struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          int64                  `protobuf:"varint,1,opt,name=from" json:"from,omitempty"`
@@ -688,7 +797,7 @@ type Range struct {
 
 func (x *Range) Reset() {
 	*x = Range{}
-	mi := &file_session_internal_pb_record_proto_msgTypes[5]
+	mi := &file_session_internal_pb_record_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +809,7 @@ func (x *Range) String() string {
 func (*Range) ProtoMessage() {}
 
 func (x *Range) ProtoReflect() protoreflect.Message {
-	mi := &file_session_internal_pb_record_proto_msgTypes[5]
+	mi := &file_session_internal_pb_record_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +822,7 @@ func (x *Range) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Range.ProtoReflect.Descriptor instead.
 func (*Range) Descriptor() ([]byte, []int) {
-	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{5}
+	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Range) GetFrom() int64 {
@@ -744,7 +853,7 @@ type Trim struct {
 
 func (x *Trim) Reset() {
 	*x = Trim{}
-	mi := &file_session_internal_pb_record_proto_msgTypes[6]
+	mi := &file_session_internal_pb_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -756,7 +865,7 @@ func (x *Trim) String() string {
 func (*Trim) ProtoMessage() {}
 
 func (x *Trim) ProtoReflect() protoreflect.Message {
-	mi := &file_session_internal_pb_record_proto_msgTypes[6]
+	mi := &file_session_internal_pb_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -769,7 +878,7 @@ func (x *Trim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trim.ProtoReflect.Descriptor instead.
 func (*Trim) Descriptor() ([]byte, []int) {
-	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{6}
+	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Trim) GetPos() int64 {
@@ -826,7 +935,7 @@ type Copy struct {
 
 func (x *Copy) Reset() {
 	*x = Copy{}
-	mi := &file_session_internal_pb_record_proto_msgTypes[7]
+	mi := &file_session_internal_pb_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +947,7 @@ func (x *Copy) String() string {
 func (*Copy) ProtoMessage() {}
 
 func (x *Copy) ProtoReflect() protoreflect.Message {
-	mi := &file_session_internal_pb_record_proto_msgTypes[7]
+	mi := &file_session_internal_pb_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +960,7 @@ func (x *Copy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Copy.ProtoReflect.Descriptor instead.
 func (*Copy) Descriptor() ([]byte, []int) {
-	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{7}
+	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Copy) GetFrom() int64 {
@@ -892,7 +1001,7 @@ type Size struct {
 
 func (x *Size) Reset() {
 	*x = Size{}
-	mi := &file_session_internal_pb_record_proto_msgTypes[8]
+	mi := &file_session_internal_pb_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +1013,7 @@ func (x *Size) String() string {
 func (*Size) ProtoMessage() {}
 
 func (x *Size) ProtoReflect() protoreflect.Message {
-	mi := &file_session_internal_pb_record_proto_msgTypes[8]
+	mi := &file_session_internal_pb_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +1026,7 @@ func (x *Size) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Size.ProtoReflect.Descriptor instead.
 func (*Size) Descriptor() ([]byte, []int) {
-	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{8}
+	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Size) GetEvents() int64 {
@@ -945,7 +1054,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_session_internal_pb_record_proto_msgTypes[9]
+	mi := &file_session_internal_pb_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1066,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_session_internal_pb_record_proto_msgTypes[9]
+	mi := &file_session_internal_pb_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1079,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{9}
+	return file_session_internal_pb_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Usage) GetInput() int64 {
@@ -1033,7 +1142,7 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\apayload\x18\b \x01(\v2\x19.dewpoint.session.ContentR\apayload\"7\n" +
 	"\aContent\x12\x14\n" +
 	"\x05clear\x18\x01 \x01(\fR\x05clear\x12\x16\n" +
-	"\x06sealed\x18\x06 \x01(\fR\x06sealed\"\xfb\x06\n" +
+	"\x06sealed\x18\x06 \x01(\fR\x06sealed\"\xab\a\n" +
 	"\fCondensation\x12\x16\n" +
 	"\x06thread\x18\x01 \x01(\tR\x06thread\x12\x1f\n" +
 	"\vbase_thread\x18\x02 \x01(\tR\n" +
@@ -1065,7 +1174,17 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\x06prompt\x18\x1a \x01(\tR\x06prompt\x12\x14\n" +
 	"\x05calls\x18\x1b \x01(\x03R\x05calls\x12\x12\n" +
 	"\x04took\x18\x1c \x01(\x03R\x04took\x12+\n" +
-	"\x04rode\x18\x1d \x01(\v2\x17.dewpoint.session.UsageR\x04rode\"+\n" +
+	"\x04rode\x18\x1d \x01(\v2\x17.dewpoint.session.UsageR\x04rode\x12\x12\n" +
+	"\x04nano\x18\x1e \x01(\x03R\x04nano\x12\x1a\n" +
+	"\bunpriced\x18\x1f \x01(\tR\bunpriced\"\xcd\x01\n" +
+	"\aSavings\x12\x16\n" +
+	"\x06tokens\x18\x01 \x01(\x03R\x06tokens\x12\x19\n" +
+	"\bnot_sent\x18\x02 \x01(\x03R\anotSent\x12\x1c\n" +
+	"\trewritten\x18\x03 \x01(\x03R\trewritten\x12\x14\n" +
+	"\x05calls\x18\x04 \x01(\x03R\x05calls\x12+\n" +
+	"\x04used\x18\x05 \x01(\v2\x17.dewpoint.session.UsageR\x04used\x12\x12\n" +
+	"\x04nano\x18\x06 \x01(\x03R\x04nano\x12\x1a\n" +
+	"\bunpriced\x18\a \x01(\tR\bunpriced\"+\n" +
 	"\x05Range\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x03R\x02to\"\x9a\x01\n" +
@@ -1101,33 +1220,35 @@ func file_session_internal_pb_record_proto_rawDescGZIP() []byte {
 	return file_session_internal_pb_record_proto_rawDescData
 }
 
-var file_session_internal_pb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_session_internal_pb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_session_internal_pb_record_proto_goTypes = []any{
 	(*Session)(nil),      // 0: dewpoint.session.Session
 	(*Thread)(nil),       // 1: dewpoint.session.Thread
 	(*Event)(nil),        // 2: dewpoint.session.Event
 	(*Content)(nil),      // 3: dewpoint.session.Content
 	(*Condensation)(nil), // 4: dewpoint.session.Condensation
-	(*Range)(nil),        // 5: dewpoint.session.Range
-	(*Trim)(nil),         // 6: dewpoint.session.Trim
-	(*Copy)(nil),         // 7: dewpoint.session.Copy
-	(*Size)(nil),         // 8: dewpoint.session.Size
-	(*Usage)(nil),        // 9: dewpoint.session.Usage
+	(*Savings)(nil),      // 5: dewpoint.session.Savings
+	(*Range)(nil),        // 6: dewpoint.session.Range
+	(*Trim)(nil),         // 7: dewpoint.session.Trim
+	(*Copy)(nil),         // 8: dewpoint.session.Copy
+	(*Size)(nil),         // 9: dewpoint.session.Size
+	(*Usage)(nil),        // 10: dewpoint.session.Usage
 }
 var file_session_internal_pb_record_proto_depIdxs = []int32{
-	3, // 0: dewpoint.session.Event.payload:type_name -> dewpoint.session.Content
-	5, // 1: dewpoint.session.Condensation.forgotten:type_name -> dewpoint.session.Range
-	6, // 2: dewpoint.session.Condensation.trims:type_name -> dewpoint.session.Trim
-	8, // 3: dewpoint.session.Condensation.before:type_name -> dewpoint.session.Size
-	8, // 4: dewpoint.session.Condensation.after:type_name -> dewpoint.session.Size
-	9, // 5: dewpoint.session.Condensation.usage:type_name -> dewpoint.session.Usage
-	9, // 6: dewpoint.session.Condensation.rode:type_name -> dewpoint.session.Usage
-	7, // 7: dewpoint.session.Trim.copies:type_name -> dewpoint.session.Copy
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	3,  // 0: dewpoint.session.Event.payload:type_name -> dewpoint.session.Content
+	6,  // 1: dewpoint.session.Condensation.forgotten:type_name -> dewpoint.session.Range
+	7,  // 2: dewpoint.session.Condensation.trims:type_name -> dewpoint.session.Trim
+	9,  // 3: dewpoint.session.Condensation.before:type_name -> dewpoint.session.Size
+	9,  // 4: dewpoint.session.Condensation.after:type_name -> dewpoint.session.Size
+	10, // 5: dewpoint.session.Condensation.usage:type_name -> dewpoint.session.Usage
+	10, // 6: dewpoint.session.Condensation.rode:type_name -> dewpoint.session.Usage
+	10, // 7: dewpoint.session.Savings.used:type_name -> dewpoint.session.Usage
+	8,  // 8: dewpoint.session.Trim.copies:type_name -> dewpoint.session.Copy
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_session_internal_pb_record_proto_init() }
@@ -1141,7 +1262,7 @@ func file_session_internal_pb_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_session_internal_pb_record_proto_rawDesc), len(file_session_internal_pb_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,4 +1,4 @@
-package observe
+package proxy
 
 import (
 	"time"
@@ -26,20 +26,20 @@ type bill struct {
 // saved is what condensing saved of this request, net of the prompt cache that has to be written again: negative where the
 // request cost more. It is measured against the cheapest that the request could have been unchanged: all that was sent
 // earlier read from a warm cache. So the discount that the provider gives anyway never counts as ours.
-func (b bill) saved() (tokens int, usd float64) {
+func (b bill) saved() (s Saving) {
 	if b.before == b.after || b.after <= 0 {
-		return 0, 0
+		return s
 	}
-	tokens = b.before - b.after
-	full, sent, gone := float64(b.before), float64(b.after), float64(tokens)
+	s.Tokens = b.before - b.after
+	full, sent, gone := float64(b.before), float64(b.after), float64(s.Tokens)
 	if !b.price.Known() {
-		return tokens, 0
+		return s
 	}
 	would, did := b.caches(min(float64(b.known), full), gone)
-	notSent, rewrites := b.price.Saved(model.Prompt{
+	s.NotSent, s.Rewritten = b.price.Saved(model.Prompt{
 		NotSent: gone, Rewritten: min(would, full) - min(did, sent) - gone, Caching: would > 0, Long: b.long(),
 	})
-	return tokens, notSent + rewrites
+	return s
 }
 
 // long is the share of what was written to the cache that stays there for an hour.

@@ -1,4 +1,4 @@
-package observe
+package proxy
 
 import (
 	"math"
@@ -35,7 +35,8 @@ func TestBill(t *testing.T) {
 		"more reported from the cache than all": {bill{before: 1000, after: 400, known: 900, price: price, usage: usage(400, 5000)}, 600, 1000*1 - 400*1},
 		"nothing was counted":                   {bill{before: 10, after: 0, price: price}, 0, 0},
 	} {
-		tokens, usd := c.bill.saved()
+		saved := c.bill.saved()
+		tokens, usd := saved.Tokens, saved.USD()
 		if tokens != c.tokens || math.Abs(usd*1e6-c.micros) > 1e-6 {
 			t.Errorf("%s: %d tokens, %v micro-dollars; want %d, %v", name, tokens, usd*1e6, c.tokens, c.micros)
 		}
@@ -52,7 +53,7 @@ func TestBillOfARun(t *testing.T) {
 		if b.condensed = step == 0; b.condensed {
 			b.usage.Cached = 2000
 		}
-		_, usd := b.saved()
+		usd := b.saved().USD()
 		if sum += usd; sum > 0 && crossed == 0 {
 			crossed = step + 1
 		}
@@ -62,5 +63,21 @@ func TestBillOfARun(t *testing.T) {
 	}
 	if crossed < 1 || crossed > 3 {
 		t.Errorf("paid back after %d steps", crossed)
+	}
+}
+
+// TestAccountOfADoubtedCount goes by our own count, and charges what upstream reports all the same; a request that was left alone because its
+// tenant observes has an estimate.
+func TestAccountOfADoubtedCount(t *testing.T) {
+	o := observation{price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}}
+	o.record.Call = Call{Usage: &session.Usage{Input: 40, Cached: 40}, Doubted: true}
+	o.record.Turn = &TurnRecord{Before: session.Size{Tokens: 1000}, Known: 900, After: session.Size{Tokens: 400}}
+	want := Account{Charged: 40e-6, Saved: Saving{Tokens: 600, NotSent: 600e-6}}
+	if a := o.account(); a != want {
+		t.Errorf("%+v, want %+v", a, want)
+	}
+	o.record.Turn.After, o.record.Turn.Spared = o.record.Turn.Before, 600
+	if a := o.account(); a.Saved != (Saving{}) || a.Spare != want.Saved {
+		t.Errorf("observed: %+v", a)
 	}
 }

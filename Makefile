@@ -110,6 +110,7 @@ retention: ## remakes lab/retention.md
 
 cost: ## remakes lab/cost.md
 	$(GO) run ./lab/measure cost -doc lab/cost.md "$(RUNS)"
+	$(GO) run ./lab/measure saved -doc lab/cost.md "$(RUNS)"
 
 economics: ## remakes lab/economics.md
 	$(GO) run ./lab/measure economics -doc lab/economics.md "$(RUNS)"

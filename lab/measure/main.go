@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/lab/bench"
 )
 
-const usage = `usage: measure retention|cost|forwarded|economics [flags] (FILE|FOLDER)... | bench [flags] | soak [flags]; see docs`
+const usage = `usage: measure retention|cost|saved|forwarded|economics [flags] (FILE|FOLDER)... | bench [flags] | soak [flags]; see docs`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -39,6 +39,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return measureForwarded(ctx, args[1:], out)
 	case "cost":
 		return measureCost(ctx, args[1:], out)
+	case "saved":
+		return measureSaved(ctx, args[1:], out)
 	case economics:
 		return measureEconomics(ctx, args[1:], out)
 	case "bench":

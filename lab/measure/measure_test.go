@@ -52,15 +52,15 @@ func TestSavings(t *testing.T) {
 
 func TestSplice(t *testing.T) {
 	doc := "# Title\n" + measuredBegin + "\nold\n" + measuredEnd + "\nafter\n"
-	got, err := splice(doc, "\nnew\n")
+	got, err := splice(doc, measured, "\nnew\n")
 	if err != nil || got != "# Title\n"+measuredBegin+"\n\nnew\n\n"+measuredEnd+"\nafter\n" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if again, err := splice(got, "new"); err != nil || again != got {
+	if again, err := splice(got, measured, "new"); err != nil || again != got {
 		t.Errorf("a second time gives %q, %v", again, err)
 	}
 	for _, bad := range []string{"# Title\n", measuredEnd + measuredBegin, measuredBegin} {
-		if _, err := splice(bad, "new"); err == nil {
+		if _, err := splice(bad, measured, "new"); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
 	}
@@ -152,6 +152,30 @@ func TestRetentionCommand(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "| *oracle* |") || !strings.Contains(out.String(), "| `llm` |") {
 		t.Errorf("no table:\n%s", out.String())
+	}
+}
+
+// TestSavedCommand: what is condensed costs less and keeps less, and what does nothing costs and keeps all.
+func TestSavedCommand(t *testing.T) {
+	doc := filepath.Join(t.TempDir(), "cost.md")
+	if err := os.WriteFile(doc, []byte(measuredBegin+"\nkept\n"+measuredEnd+"\n<!-- saved: begin --><!-- saved: end -->"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(context.Background(), []string{"saved", "-doc", doc, written(t, 120)}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(got), "\nkept\n") || !strings.Contains(string(got), "| nothing | – | – | – | – | +0.0% | 100.0 | +0.0% |") {
+		t.Errorf("%s", got)
+	}
+	for line := range strings.Lines(string(got)) {
+		cells := strings.Split(line, " | ")
+		if cells[0] == "| `excerpts`, when the default would" && (!strings.HasPrefix(cells[5], "+") || cells[5] == "+0.0%") {
+			t.Errorf("nothing was saved: %s", line)
+		}
 	}
 }
 

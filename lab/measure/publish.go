@@ -7,14 +7,18 @@ import (
 	"strings"
 )
 
-// What is between these lines of a document is made by this command.
+// What is between these lines of a document is made by this command. Where a document has tables of two, the other's lines have its name.
 const (
-	measuredBegin = "<!-- measured: begin -->"
-	measuredEnd   = "<!-- measured: end -->"
+	measured      = "measured"
+	measuredBegin = "<!-- " + measured + ": begin -->"
+	measuredEnd   = "<!-- " + measured + ": end -->"
 )
 
 // publish writes tables to out, or into the document at path in the place of those that it has.
-func publish(out io.Writer, path, tables string) error {
+func publish(out io.Writer, path, tables string) error { return publishAs(out, measured, path, tables) }
+
+// publishAs is publish for lines with a name.
+func publishAs(out io.Writer, name, path, tables string) error {
 	if path == "" {
 		_, err := io.WriteString(out, tables)
 		return err
@@ -23,7 +27,7 @@ func publish(out io.Writer, path, tables string) error {
 	if err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
-	text, err := splice(string(doc), tables)
+	text, err := splice(string(doc), name, tables)
 	if err != nil {
 		return fmt.Errorf("publish in %s: %w", path, err)
 	}
@@ -33,11 +37,12 @@ func publish(out io.Writer, path, tables string) error {
 	return nil
 }
 
-func splice(doc, tables string) (string, error) {
-	before, rest, begun := strings.Cut(doc, measuredBegin)
-	_, after, ended := strings.Cut(rest, measuredEnd)
+func splice(doc, name, tables string) (string, error) {
+	begin, end := strings.Replace(measuredBegin, measured, name, 1), strings.Replace(measuredEnd, measured, name, 1)
+	before, rest, begun := strings.Cut(doc, begin)
+	_, after, ended := strings.Cut(rest, end)
 	if !begun || !ended {
-		return "", fmt.Errorf("no place for tables: %s, then %s", measuredBegin, measuredEnd)
+		return "", fmt.Errorf("no place for tables: %s, then %s", begin, end)
 	}
-	return before + measuredBegin + "\n\n" + strings.TrimSpace(tables) + "\n\n" + measuredEnd + after, nil
+	return before + begin + "\n\n" + strings.TrimSpace(tables) + "\n\n" + end + after, nil
 }

@@ -38,17 +38,24 @@ func (j journal) forgot(n int) bool {
 	return slices.ContainsFunc(j[n:], func(c session.Condensation) bool { return len(c.Forgotten) > 0 })
 }
 
+// project is the view of a moment under a journal, as it is shown.
+func (m *moment) project(j journal) session.View {
+	v := session.Project(m.history, j)
+	condense.Render(m.run, &v)
+	return v
+}
+
 // rounds bounds the condensations at one moment.
 const rounds = 12
 
-// settle condenses as the proxy does, until nothing is due any more. While the view is larger than the budget it is
-// nudged: what it changes of the input is up to the caller, nil for nothing.
+// settle condenses as the proxy does, until nothing is due any more. What a nudge changes of the input is up to the caller; nil
+// changes nothing.
 func (m *moment) settle(c condense.Condenser, j journal, budget int, nudge func(*condense.Input)) (session.View, journal, error) {
-	v := session.Project(m.history, j)
+	v := m.project(j)
 	for range rounds {
 		in := m.input(&v)
 		in.Window = 2 * budget // a condensation goes down to half; without a summary only where the window forces it
-		if nudge != nil && in.Total > budget {
+		if nudge != nil {
 			nudge(&in)
 		}
 		decided := c.Condense(in)
@@ -63,7 +70,7 @@ func (m *moment) settle(c condense.Condenser, j journal, budget int, nudge func(
 			return v, j, fmt.Errorf("condense with %s: %w", c.Name(), err)
 		}
 		j = j.add(made.Condensation)
-		v = session.Project(m.history, j)
+		v = m.project(j)
 	}
 	return v, j, nil
 }
@@ -90,7 +97,9 @@ func asked(c condense.Condenser) func(*run) viewer {
 	return func(*run) viewer {
 		return func(m *moment, budget int) (shown, error) {
 			v, _, err := m.settle(c, nil, budget, func(in *condense.Input) {
-				in.Need = condense.Need{Reason: session.ReasonRequest, Hard: true}
+				if in.Total > budget {
+					in.Need = condense.Need{Reason: session.ReasonRequest, Hard: true}
+				}
 			})
 			return m.show(&v), err
 		}
@@ -144,7 +153,11 @@ func (r *roller) afresh(m *moment, c condense.Condenser) (shown, error) {
 	before := m.trimmed(nil, r.trims)
 	v, after, err := m.settle(c, before, budget, nil)
 	if s := m.show(&v); err == nil && !after.forgot(len(before)) && s.tokens > budget {
-		v, after, err = m.settle(c, before, budget, func(in *condense.Input) { in.Total += 2*budget + 1 - s.tokens })
+		v, after, err = m.settle(c, before, budget, func(in *condense.Input) {
+			if in.Total > budget {
+				in.Total += 2*budget + 1 - s.tokens
+			}
+		})
 	}
 	r.logs = append(r.logs, after)
 	return m.show(&v), err

@@ -46,22 +46,27 @@ func Measure(ctx context.Context, runs []replay.Run, strategies []Strategy, o Op
 		agent, _, _ := strings.Cut(run.Name, "--")
 		r.agents = append(r.agents, agent)
 	}
-	errs := make([]error, len(runs))
+	return r, each(len(runs), func(i int) error { return r.run(ctx, i, runs[i], o) })
+}
+
+// each does something for the numbers below n, several at a time.
+func each(n int, do func(i int) error) error {
+	errs := make([]error, n)
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := range next {
-				errs[i] = r.run(ctx, i, runs[i], o)
+				errs[i] = do(i)
 			}
 		})
 	}
-	for i := range runs {
+	for i := range n {
 		next <- i
 	}
 	close(next)
 	workers.Wait()
-	return r, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // run measures all strategies on run i.

@@ -104,6 +104,20 @@ func (r *run) count(text string) int {
 	return n
 }
 
+// message is the tokens of a message that is not as it was sent.
+func (r *run) message(c session.Content) int {
+	if len(c.Calls) > 0 {
+		return r.counter.Message(c)
+	}
+	key := c.Role + " says " + c.Text
+	n, known := r.counted[key]
+	if !known {
+		n = r.counter.Message(c)
+		r.counted[key] = n
+	}
+	return n
+}
+
 // where gives the messages in which a text occurs as a word of its own.
 func (r *run) where(text string) []int {
 	if in, known := r.found[text]; known {

@@ -1,9 +1,6 @@
 package retention
 
-import (
-	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/session"
-)
+import "github.com/dewpoint-proxy/dewpoint/session"
 
 // shown is what a strategy leaves to be seen at a moment.
 type shown struct {
@@ -124,9 +121,6 @@ func (r *run) content(item session.Item) session.Content {
 	if err != nil {
 		return session.Content{Text: string(item.Raw)}
 	}
-	if item.Trim != nil {
-		c.Text = condense.RenderTrim(c.Text, *item.Trim)
-	}
 	return c
 }
 
@@ -137,7 +131,7 @@ func (r *run) measure(items []session.Item) []int {
 		if item.Index >= 0 && r.original(item) {
 			out[i] = r.tokens[item.Index]
 		} else {
-			out[i] = r.counter.Message(r.content(item))
+			out[i] = r.message(r.content(item))
 		}
 	}
 	return out

@@ -72,7 +72,7 @@ func trimmedOnly(lengths ...int) func(*run) viewer {
 		return func(m *moment, budget int) (shown, error) {
 			var s shown
 			for _, t := range trims {
-				v := session.Project(m.history, m.trimmed(nil, t))
+				v := m.project(m.trimmed(nil, t))
 				if s = m.show(&v); s.tokens <= budget {
 					break
 				}

@@ -20,7 +20,7 @@ type decoder struct{ problems *problems }
 func (d decoder) value(v reflect.Value, n *node, key string) {
 	d.problems.givenAt(key, n.origin)
 	switch {
-	case v.Type() == tenantsType:
+	case isTenants(v.Type()):
 		d.tenants(v, n, key)
 	case n.kind == kindBroken:
 	case n.kind == kindNull:

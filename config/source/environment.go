@@ -77,7 +77,7 @@ func locate(t reflect.Type, rest string, n *node) []step {
 		return located(rest == "")
 	case t.Kind() == reflect.Pointer:
 		return locate(t.Elem(), rest, n)
-	case t == tenantsType:
+	case isTenants(t):
 		return locateTenant(t, rest, n)
 	case t.Kind() == reflect.Struct:
 		return locateField(t, rest, n)

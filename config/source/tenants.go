@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-var tenantsType = reflect.TypeFor[[]config.Tenant]()
+func isTenants(t reflect.Type) bool { return t == reflect.TypeFor[[]config.Tenant]() }
 
 // tenants reads a list, or a section whose keys are their names, and after it those that have files of their own.
 func (d decoder) tenants(v reflect.Value, n *node, key string) {

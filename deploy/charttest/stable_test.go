@@ -1,9 +1,13 @@
 package charttest
 
 import (
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
 var token = regexp.MustCompile(`(?m)^  token: .*$`)
@@ -66,6 +70,26 @@ func TestChecksums(t *testing.T) {
 		if changed := annotation(t, before, "checksum/config") != annotation(t, after, "checksum/config"); changed != tt.live {
 			t.Errorf("%s, taken up while running: checksum/config changes: %v", tt.what, changed)
 		}
+	}
+}
+
+// A key of the configuration is read at start, and brings new pods, or is reloaded.
+func TestKeysAreReadAtStartOrReloaded(t *testing.T) {
+	keys := []string{"listen", "admin", "store", "limits", "shutdown", "log"} // what internal/app/reload.go waits with
+	found := regexp.MustCompile(`omit \(\$config \| fromYaml\) (.*) }}`).FindSubmatch(chartFile(t, "templates/_config.tpl"))
+	for _, key := range strings.Fields(string(found[1])) {
+		keys = append(keys, strings.Trim(key, `"`))
+	}
+	var all []string
+	for field := range reflect.TypeFor[config.Config]().Fields() {
+		if key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); key != "-" {
+			all = append(all, key)
+		}
+	}
+	slices.Sort(keys)
+	slices.Sort(all)
+	if !slices.Equal(keys, all) {
+		t.Errorf("the chart knows of\n%v, the configuration has\n%v", keys, all)
 	}
 }
 

@@ -10,8 +10,11 @@ import (
 )
 
 // settle is how long folders are left alone after a change, so that files which are written in pieces, or one after the other, are read
-// once.
-const settle = 100 * time.Millisecond
+// once. Where something is written all the time, such as the file of a store, it lasts no longer than patience.
+const (
+	settle   = 100 * time.Millisecond
+	patience = time.Second
+)
 
 // Folders are watched from Start to Close.
 type Folders struct {
@@ -31,7 +34,10 @@ func New() (*Folders, error) {
 // Start calls changed, from one goroutine, after each change since a folder was added.
 func (f *Folders) Start(changed func()) {
 	f.over = make(chan struct{})
-	go f.run(changed)
+	go func() {
+		defer close(f.over)
+		loop(f.watcher.Events, f.watcher.Errors, changed)
+	}()
 }
 
 // Add watches a folder, without those in it. One that is watched already, or that has come back, may be added again.
@@ -42,23 +48,27 @@ func (f *Folders) Add(path string) error {
 	return nil
 }
 
-func (f *Folders) run(changed func()) {
-	defer close(f.over)
+// loop calls changed when nothing has happened for a while, until a channel is closed.
+func loop(events <-chan fsnotify.Event, lost <-chan error, changed func()) {
 	var due <-chan time.Time
+	var latest time.Time
 	for {
 		open := true
 		select {
-		case _, open = <-f.watcher.Events:
-			due = time.After(settle)
-		case _, open = <-f.watcher.Errors: // events were lost: look
-			due = time.After(settle)
+		case _, open = <-events:
+		case _, open = <-lost: // of events, whatever it says: look
 		case <-due:
 			due = nil
 			changed()
+			continue
 		}
 		if !open {
 			return
 		}
+		if due == nil {
+			latest = time.Now().Add(patience)
+		}
+		due = time.After(min(settle, time.Until(latest)))
 	}
 }
 

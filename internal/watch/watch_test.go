@@ -1,0 +1,63 @@
+package watch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// TestBusyFolder: a folder in which something is written all the time, such as the file of a store, tells of changes all the same; files
+// that come one after the other are one change.
+func TestBusyFolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events, told, over := make(chan fsnotify.Event), 0, make(chan struct{})
+		go func() {
+			defer close(over)
+			loop(events, nil, func() { told++ })
+		}()
+		write := func(times int) int {
+			told = 0
+			for range times {
+				time.Sleep(settle / 2)
+				events <- fsnotify.Event{}
+			}
+			time.Sleep(2 * patience)
+			synctest.Wait()
+			return told
+		}
+		if n := write(5); n != 1 {
+			t.Errorf("five files are %d changes", n)
+		}
+		if n := write(100); n < 4 || n > 6 {
+			t.Errorf("five seconds of changes are told of %d times", n)
+		}
+		close(events)
+		<-over
+	})
+}
+
+func TestFolders(t *testing.T) {
+	f, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, changed := t.TempDir(), make(chan struct{}, 9)
+	if err := f.Add(filepath.Join(dir, "missing")); err == nil {
+		t.Error("a folder that is not there is watched")
+	}
+	if err := f.Add(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "before"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.Start(func() { changed <- struct{}{} }) // what happened since it was added counts
+	<-changed
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -40,3 +40,16 @@ func TestProbe(t *testing.T) {
 		"# llms.good: here", "# llms.gone: gone", "does not answer: call summariser: rejected (status 404) model_not_found", "1 of the configured")
 	f(exitUsage, `bad: {model: here, base_url: "URL", api_key: sk-wrong}`, "denied (status 401)")
 }
+
+// TestHealthAsksARefusedConfiguration: what is wrong with a tenant says nothing of the proxy that goes on without the change.
+func TestHealthAsksARefusedConfiguration(t *testing.T) {
+	for text, want := range map[string]string{
+		"{admin: {listen: '127.0.0.1:9191'}, tenants: {a: {api_keys: [], colour: red}}, tenants_dir: /missing}": "127.0.0.1:9191",
+		"{admin: {listen: nowhere}}": "",
+		"{admin: ":                   "",
+	} {
+		if got, err := adminAddress("", write(t, "refused.yaml", text)); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s is asked at %q, %v", text, got, err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/config/source"
 	"github.com/dewpoint-proxy/dewpoint/internal/health"
 )
 
@@ -85,20 +86,17 @@ func probePath(live, ready, startup bool) (string, error) {
 
 // adminAddress is the address that was given, or else the one in the proxy's own configuration.
 func adminAddress(given, file string) (string, error) {
-	addr := given
+	addr, err := given, error(nil)
 	if addr == "" {
 		sources := origin{file: file}
 		if file == "" {
-			var err error
 			if sources, err = sourcesOf(running(), io.Discard); err != nil {
 				return "", err
 			}
 		}
-		cfg, err := load(sources.file, sources.flags)
-		if err != nil {
-			return "", err
+		if addr, err = source.AdminListen(sources.input()); err != nil {
+			return "", problems(err)
 		}
-		addr = cfg.Admin.Listen
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "0" {

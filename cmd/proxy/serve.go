@@ -61,6 +61,10 @@ type origin struct {
 	flags map[string]string
 }
 
+func (o origin) input() source.Input {
+	return source.Input{File: o.file, Env: os.Environ(), Flags: o.flags}
+}
+
 // given returns the flags that override the configuration, by key.
 func given(fs *flag.FlagSet) map[string]string {
 	keys := map[string]string{"listen": "listen", "upstream": "upstream", "admin": "admin.listen", "store": "store.path"}
@@ -74,7 +78,7 @@ func given(fs *flag.FlagSet) map[string]string {
 }
 
 func load(file string, overrides map[string]string) (*config.Config, error) {
-	cfg, err := source.Load(source.Input{File: file, Env: os.Environ(), Flags: overrides})
+	cfg, err := source.Load(origin{file, overrides}.input())
 	if err != nil {
 		return nil, problems(err)
 	}

@@ -56,6 +56,16 @@ func Load(src Input) (*config.Config, error) {
 	return cfg, nil
 }
 
+// AdminListen finds admin.listen, whatever is wrong with the rest of a configuration: a proxy that has refused a change goes on running.
+func AdminListen(src Input) (string, error) {
+	p := &problems{}
+	cfg := read(src, p)
+	if cfg == nil {
+		return "", p.list.Err()
+	}
+	return cfg.Admin.Listen, nil
+}
+
 // read does everything but validate. It returns nil when the file cannot be understood at all.
 func read(src Input, p *problems) *config.Config {
 	env := environment(src.Env)

@@ -80,9 +80,9 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 	if t.hidden.asides, err = t.registry.Asides(ctx, &t.place); err != nil {
 		return fmt.Errorf("begin turn: %w", err)
 	}
-	if h := t.in.Tenant.Hidden; t.purpose == session.PurposeMain && d.Hides(t.in.Split) &&
+	if all := tools(t.in.Tenant.Hidden); len(all) > 0 && t.purpose == session.PurposeMain && d.Hides(t.in.Split) &&
 		!t.engine.learnt.since(t.engine.learnt.toolless, t.counter.source, t.engine.o.Now()) {
-		t.hidden.tools = slices.DeleteFunc(tools(h), func(tool dialect.Tool) bool {
+		t.hidden.tools = slices.DeleteFunc(all, func(tool dialect.Tool) bool {
 			return bytes.Contains(t.in.Split.Tools, []byte(`"`+tool.Name+`"`)) // the client has one of that name
 		})
 	}

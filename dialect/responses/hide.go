@@ -93,10 +93,11 @@ func (s *strainer) add(v rawjson.Value) {
 	s.Parts.Parts = append(all, part)
 }
 
-// renamed gives an object with another id, if upstream would look for reasoning by its own.
+// renamed gives an object with another id, if upstream would look for reasoning by its own. A request for approval is answered by its id.
 func (s *strainer) renamed(object []byte, key string) []byte {
-	id := split.Member(rawjson.ValueOf(object), key)
-	if !s.renames || id.Kind != rawjson.String {
+	v := rawjson.ValueOf(object)
+	id := split.Member(v, key)
+	if !s.renames || id.Kind != rawjson.String || split.Member(v, "type").Is("mcp_approval_request") {
 		return object
 	}
 	return with(object, key, slices.Concat([]byte{'"'}, id.Inner(), []byte(`-1"`)))

@@ -13,13 +13,16 @@ import (
 
 const hiddenTool = "recall"
 
-// itemNamed writes an item: r reasoning, m a message, h a call of a hidden tool, c one of the client's, s a call that the server meets, o its output.
+// itemNamed writes an item: r reasoning, m a message, h a call of a hidden tool, c one of the client's, s a call that the server meets, o its
+// output, a a request for approval.
 func itemNamed(kind byte, id string) string {
 	switch kind {
 	case 'r':
 		return fmt.Sprintf(`{"type":"reasoning","id":%q,"summary":[],"encrypted_content":"sealed"}`, id)
 	case 'm':
 		return fmt.Sprintf(`{"type":"message","id":%q,"role":"assistant","content":[{"type":"output_text","text":%q}]}`, id, id)
+	case 'a':
+		return fmt.Sprintf(`{"type":"mcp_approval_request","id":%q}`, id)
 	case 's':
 		return fmt.Sprintf(`{"type":"shell_call","id":%q,"call_id":"shell"}`, id)
 	case 'o':
@@ -36,7 +39,7 @@ func responseOf(n int, status string, items []string) string {
 	return fmt.Sprintf(`{"id":"resp_%d","status":%q,"tools":%s,"output":[%s],"usage":{"input_tokens":%d,"output_tokens":2}}`, n, status, tools, strings.Join(items, ","), 10*(n+1))
 }
 
-// streamOf is such an answer as events. Nothing but messages and calls comes in pieces.
+// streamOf is such an answer as events.
 func streamOf(n int, status string, items []string) string {
 	var b strings.Builder
 	sequence := 0
@@ -49,7 +52,9 @@ func streamOf(n int, status string, items []string) string {
 		var o struct{ ID, Type string }
 		_ = json.Unmarshal([]byte(item), &o)
 		event("response.output_item.added", fmt.Sprintf(`"output_index":%d,"item":%s`, i, item))
-		event("response."+o.Type+".delta", fmt.Sprintf(`"output_index":%d,"item_id":%q,"delta":"data: x"`, i, o.ID))
+		if o.Type != "mcp_approval_request" {
+			event("response."+o.Type+".delta", fmt.Sprintf(`"output_index":%d,"item_id":%q,"delta":"data: x"`, i, o.ID))
+		}
 		event("response.output_item.done", fmt.Sprintf(`"output_index":%d,"item":%s`, i, item))
 	}
 	event("response."+status, `"response":`+responseOf(n, status, items))
@@ -132,6 +137,7 @@ func TestStrain(t *testing.T) {
 		{"hrc", "0r1 0c2", 0},
 		{"rhmc", "0m2-1 0c3-1", 0},
 		{"rhrm", "0r2 0m3", 1},
+		{"rha", "0a2", 0},
 		{"rchc", "0r0 0c1 0c3", 0},
 		{"cch", "0c0 0c1", 0},
 		{"r", "0r0", 0},

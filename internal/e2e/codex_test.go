@@ -86,6 +86,45 @@ func TestCodex(t *testing.T) {
 	s.checkAgent(t, 60)
 }
 
+// TestCodexAndHiddenTools has the real Codex work with a model that calls tools which Codex does not know: alone, and next to its own.
+func TestCodexAndHiddenTools(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: make slow runs the real Codex")
+	}
+	var asked atomic.Int32
+	work := modelOf("exec_command")
+	s := newSetting(t, fakeupstream.Options{
+		Seals: fakeupstream.SealResponsesDetails, IsSummary: isSummary,
+		Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+			n := int(asked.Add(1))
+			if !bytes.Contains(r.Tools, []byte(`"recall"`)) {
+				return work(r)
+			}
+			hidden := callOf(fmt.Sprintf("call_hidden_%d", n), "recall", map[string]string{"query": "step 1"})
+			switch n % 4 {
+			case 1:
+				return fakeupstream.Answer{Content: "Let me see.", ToolCalls: []fakeupstream.ToolCall{hidden}}
+			case 2:
+				a := work(r)
+				if len(a.ToolCalls) > 0 {
+					a.ToolCalls = append([]fakeupstream.ToolCall{hidden}, a.ToolCalls...)
+				}
+				return a
+			}
+			return work(r)
+		},
+	})
+	newCodex(t, serve(t, "--config", s.write(t, embedded(newStore(t)), "max_size: 20, agent_request: true, recall: true", "{delay: 0s, timeout: 1m}"))).work()
+	s.checkAgent(t, 100)
+	shown := 0
+	for _, r := range s.Upstream.Requests() {
+		shown = max(shown, bytes.Count(r.Body, []byte(`"call_id":"call_hidden_`)))
+	}
+	if shown < 4 {
+		t.Errorf("upstream was shown %d calls and outputs at the most", shown)
+	}
+}
+
 // spawned is the id of the agent that the last call has started.
 func spawned(t *testing.T, r *fakeupstream.Request) string {
 	t.Helper()

@@ -96,8 +96,8 @@ replay: build ## RUNS through the built binary, judged
 captures: ## CAPTURES: which conversation each request belongs to
 	DEWPOINT_CAPTURES="$(CAPTURES)" $(GO) test -count=1 -run TestCaptures ./internal/replay
 
-recorded: ## RUNS under kills, over two replicas, with failing summarisers, and under every condenser with every seal in every protocol
-	DEWPOINT_RUNS="$(RUNS)" $(GO) test -count=1 -timeout 45m -run TestRecorded ./internal/e2e ./internal/replay
+recorded: ## RUNS under kills, over two replicas, with failing summarisers, under every condenser with every seal in every protocol; and what of them is recalled
+	DEWPOINT_RUNS="$(RUNS)" $(GO) test -count=1 -timeout 45m -run TestRecorded ./internal/e2e ./internal/replay ./lab/retention
 
 matrix: ## RUNS, files or folders, in both newer protocols under every condenser and seal, with kills and two replicas; minutes a run
 	DEWPOINT_MATRIX="$(RUNS)" $(GO) test -count=1 -timeout 0 -v -run TestMatrix ./internal/e2e

@@ -59,18 +59,19 @@ const (
 	ofMessage  = 0.3
 )
 
-// line is a line of an event.
+// line is a line of an event that has something of what is asked for.
 type line struct {
 	event int
 	text  string
-	words []string
+	words int   // in all
+	has   []int // how often it has each word that is asked for; nil: it has none
 	score float64
 }
 
 // Lines quotes the lines of events that say what a query asks for: those that have it word for word first, then by BM25, in so much room.
 func Lines(events []Event, query string, room Room) string {
 	query = strings.TrimSpace(query)
-	found := rank(linesOf(events), len(events), query)
+	found := find(events, query)
 	if len(found) == 0 {
 		return "Nothing that is hidden says that. Try other words, or a name or a path exactly as it was written."
 	}
@@ -115,90 +116,146 @@ func Whole(events []Event, room Room) string {
 	return strings.TrimSuffix(out, "\n")
 }
 
-// linesOf are the lines of events. Of those that say the same, the newest counts.
-func linesOf(events []Event) (all []line) {
+// search is what is asked for, and how many have it.
+type search struct {
+	query, lower    string
+	asked           []string // words, in lower case
+	lines, words    int      // of all events
+	inLine, inEvent []int    // how many lines and events have each word
+	eventHas        [][]bool // by event
+	found           []line
+}
+
+// find gives the lines that match, the best first; of equals the newer. Of lines that say the same, the newest counts.
+func find(events []Event, query string) []line {
+	s := search{query: query, lower: strings.ToLower(query), eventHas: make([][]bool, len(events))}
+	s.asked = slices.Compact(slices.Sorted(slices.Values(words(s.lower))))
+	s.inLine, s.inEvent = make([]int, len(s.asked)), make([]int, len(s.asked))
 	seen := map[string]bool{}
 	for i := len(events) - 1; i >= 0; i-- {
 		for text := range strings.Lines(events[i].Text) {
 			if text = strings.TrimSpace(text); text != "" && !seen[text] {
 				seen[text] = true
-				all = append(all, line{event: i, text: text, words: words(text)})
+				s.add(i, text)
 			}
 		}
 	}
-	return all
+	for i := range s.found {
+		s.score(&s.found[i], len(events))
+	}
+	slices.SortStableFunc(s.found, func(a, b line) int { return cmp.Compare(b.score, a.score) })
+	return s.found
 }
 
-// words are those of a text, in lower case.
+// add looks at a line.
+func (s *search) add(event int, text string) {
+	lower := strings.ToLower(text)
+	l := line{event: event, text: text}
+	l.words, l.has = s.count(lower)
+	s.lines, s.words = s.lines+1, s.words+l.words
+	if l.has == nil && !strings.Contains(lower, s.lower) {
+		return
+	}
+	s.found = append(s.found, l)
+	for i, n := range l.has {
+		if n == 0 {
+			continue
+		}
+		s.inLine[i]++
+		if s.eventHas[event] == nil {
+			s.eventHas[event] = make([]bool, len(s.asked))
+		}
+		if !s.eventHas[event][i] {
+			s.eventHas[event][i] = true
+			s.inEvent[i]++
+		}
+	}
+}
+
+// count counts the words of a text, and those that are asked for.
+func (s *search) count(lower string) (words int, has []int) {
+	from := -1
+	word := func(to int) {
+		if from < 0 {
+			return
+		}
+		words++
+		if i, asked := slices.BinarySearch(s.asked, lower[from:to]); asked {
+			if has == nil {
+				has = make([]int, len(s.asked))
+			}
+			has[i]++
+		}
+		from = -1
+	}
+	for i, r := range lower {
+		if !isWord(r) {
+			word(i)
+		} else if from < 0 {
+			from = i
+		}
+	}
+	word(len(lower))
+	return words, has
+}
+
+// words are those of a text.
 func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(text, func(r rune) bool { return !isWord(r) })
 }
 
-// rank gives the lines that match, the best first; of equals the newer.
-func rank(lines []line, events int, query string) []line {
-	asked := slices.Compact(slices.Sorted(slices.Values(words(query))))
-	inLine, inEvent := map[string]int{}, map[string]int{}
-	perEvent, total := make([]map[string]bool, events), 0
-	for _, l := range lines {
-		total += len(l.words)
-		for _, w := range asked {
-			if !slices.Contains(l.words, w) {
-				continue
-			}
-			inLine[w]++
-			if perEvent[l.event] == nil {
-				perEvent[l.event] = map[string]bool{}
-			}
-			if !perEvent[l.event][w] {
-				perEvent[l.event][w] = true
-				inEvent[w]++
-			}
+func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// Names reports whether a text names a term: it is there, and no part of a longer word.
+func Names(text, term string) bool { return named(text, term) >= 0 }
+
+// named is where a text names a term, -1 if it does not.
+func named(text, term string) int {
+	for from := 0; ; {
+		at := strings.Index(text[from:], term)
+		if at < 0 {
+			return -1
+		}
+		at += from
+		if apart(text, at, at+len(term)) {
+			return at
+		}
+		from = at + 1
+	}
+}
+
+// apart reports whether text[from:to] begins and ends where words do.
+func apart(text string, from, to int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:from])
+	after, _ := utf8.DecodeRuneInString(text[to:])
+	first, _ := utf8.DecodeRuneInString(text[from:])
+	last, _ := utf8.DecodeLastRuneInString(text[:to])
+	return !(isWord(before) && isWord(first)) && !(isWord(last) && isWord(after))
+}
+
+// score is BM25 of a line, and of the message that it stands in. One that has the query word for word is above all others.
+func (s *search) score(l *line, events int) {
+	mean := float64(s.words)/float64(s.lines) + 1
+	for i, count := range l.has { // always in the same order: sums of floats differ by it
+		if n := float64(count); n > 0 {
+			l.score += rarity(s.inLine[i], s.lines) * n * (saturation + 1) / (n + saturation*(1-lengthened+lengthened*float64(l.words)/mean))
+		}
+		if s.eventHas[l.event][i] {
+			l.score += ofMessage * rarity(s.inEvent[i], events)
 		}
 	}
-	mean := float64(total)/float64(max(len(lines), 1)) + 1
-	lower := strings.ToLower(query)
-	var found []line
-	for _, l := range lines {
-		l.score = l.match(asked, func(w string) float64 { return rarity(inLine[w], len(lines)) }, mean)
-		if l.score > 0 {
-			for _, w := range asked { // always in the same order: sums of floats differ by it
-				if perEvent[l.event][w] {
-					l.score += ofMessage * rarity(inEvent[w], events)
-				}
-			}
-		}
-		switch {
-		case query != "" && strings.Contains(l.text, query):
-			l.score += 2 * exact
-		case query != "" && strings.Contains(strings.ToLower(l.text), lower):
-			l.score += exact
-		}
-		if l.score > 0 {
-			found = append(found, l)
-		}
+	switch {
+	case Names(l.text, s.query):
+		l.score += 3 * exact
+	case strings.Contains(l.text, s.query):
+		l.score += 2 * exact
+	case strings.Contains(strings.ToLower(l.text), s.lower):
+		l.score += exact
 	}
-	slices.SortStableFunc(found, func(a, b line) int { return cmp.Compare(b.score, a.score) })
-	return found
 }
 
 // exact is more than words can be worth.
 const exact = 1e6
-
-// match is BM25 of a line.
-func (l *line) match(asked []string, worth func(string) float64, mean float64) (score float64) {
-	for _, w := range asked {
-		n := 0.0
-		for _, own := range l.words {
-			if own == w {
-				n++
-			}
-		}
-		if n > 0 {
-			score += worth(w) * n * (saturation + 1) / (n + saturation*(1-lengthened+lengthened*float64(len(l.words))/mean))
-		}
-	}
-	return score
-}
 
 // rarity is what it says that one of so many has a word which so many have.
 func rarity(having, of int) float64 {
@@ -210,8 +267,11 @@ func window(text, query string) string {
 	if len(text) <= longLine {
 		return text
 	}
-	at := strings.Index(text, query)
-	for _, w := range words(query) {
+	at := named(text, query)
+	if at < 0 {
+		at = strings.Index(text, query)
+	}
+	for _, w := range words(strings.ToLower(query)) {
 		if at >= 0 {
 			break
 		}

@@ -2,38 +2,15 @@ package retention
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/recall"
 )
-
-// names reports whether text names a reference: it is there, and no part of a longer word.
-func names(text, reference string) bool {
-	for from := 0; ; {
-		at := strings.Index(text[from:], reference)
-		if at < 0 {
-			return false
-		}
-		at += from
-		if apart(text, at, at+len(reference)) {
-			return true
-		}
-		from = at + 1
-	}
-}
-
-// apart reports whether text[from:to] begins and ends where words do.
-func apart(text string, from, to int) bool {
-	before, _ := utf8.DecodeLastRuneInString(text[:from])
-	after, _ := utf8.DecodeRuneInString(text[to:])
-	first, _ := utf8.DecodeRuneInString(text[from:])
-	last, _ := utf8.DecodeLastRuneInString(text[:to])
-	return !(isWord(before) && isWord(first)) && !(isWord(last) && isWord(after))
-}
 
 // lines gives the lines of text that name a reference.
 func lines(text, reference string) []string {
 	var out []string
 	for line := range strings.Lines(text) {
-		if names(line, reference) {
+		if recall.Names(line, reference) {
 			out = append(out, line)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/recall"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -22,6 +23,7 @@ type Counter interface {
 
 // run is a recorded run, read once for all strategies. It is used by one goroutine.
 type run struct {
+	name     string
 	dialect  *chat.Dialect
 	counter  Counter
 	messages []session.Message
@@ -47,7 +49,7 @@ func newRun(r replay.Run, counter Counter) (*run, error) {
 		return nil, fmt.Errorf("read run %s: %w", r.Name, err)
 	}
 	out := &run{
-		dialect: d, counter: counter, messages: split.Messages, contents: map[*byte]session.Content{},
+		name: r.Name, dialect: d, counter: counter, messages: split.Messages, contents: map[*byte]session.Content{},
 		found: map[string][]int{}, counted: map[string]int{}, trimmed: map[int][]session.Trim{},
 	}
 	out.standIn = NewStandIn(out.count)
@@ -125,7 +127,7 @@ func (r *run) where(text string) []int {
 	}
 	var in []int
 	for i := range r.texts {
-		if names(r.texts[i], text) {
+		if recall.Names(r.texts[i], text) {
 			in = append(in, i)
 		}
 	}

@@ -120,6 +120,7 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 	}
 	v.budget(key+".budget", l.Budget)
 	v.budget(key+".session_budget", l.SessionBudget)
+	v.repeats(key+".repeated_calls", l.Repeats)
 	v.when(l.Shared && v.config.Store.Type != StoreRedis, key+".shared",
 		"is for replicas that share a store: set store.type to redis, or remove it")
 	switch {
@@ -128,6 +129,16 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 	case l.Body > v.config.Limits.MaxBody:
 		v.add(key+".max_body", "is above limits.max_body, which holds for every request: lower it, or raise limits.max_body")
 	}
+}
+
+func (v *validator) repeats(key string, r limit.Repeats) {
+	if r.Then == "" {
+		v.when(r.After != 0, key+".then", "is missing while after is set: write report or tell, or remove after")
+		return
+	}
+	v.oneOf(key+".then", r.Then, limit.Report, limit.Tell)
+	v.when(r.After != 0 && (r.After < limit.MinRepeats || r.After > limit.MaxRepeats), key+".after",
+		"is not between %d and %d: write how many times the same call is too often, or leave it out", limit.MinRepeats, limit.MaxRepeats)
 }
 
 func (v *validator) knowledge(key string, k Knowledge) {

@@ -31,6 +31,7 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		return Report{Kept: Refused}
 	}
 	report.add(t.inform(ctx))
+	report.add(t.tellRepeats(ctx))
 	report.add(t.catchUp(ctx))
 	if t.belowAllThresholds() {
 		t.prepare(ctx)

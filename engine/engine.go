@@ -15,6 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -94,6 +95,7 @@ type Tenant struct {
 	Holdout   float64       // share of sessions that are left alone, to compare with
 	Hidden    Hidden
 	Knowledge Knowledge
+	Repeats   limit.Repeats // with After
 }
 
 // Passes reports whether its requests are forwarded as they come.

@@ -56,7 +56,7 @@ func (t *Turn) tell(ctx context.Context, p int, topics []knowledge.Topic, lower 
 	}, t.in.Tenant.Knowledge.Tokens
 	told := map[string]bool{}
 	for _, earlier := range t.shown.applied {
-		if earlier.Added > 0 {
+		if earlier.Reason == session.ReasonKnowledge {
 			left -= earlier.SummaryTokens
 		}
 		for _, name := range earlier.Topics {
@@ -76,6 +76,11 @@ func (t *Turn) tell(ctx context.Context, p int, topics []knowledge.Topic, lower 
 	if len(c.Topics) == 0 {
 		return nil
 	}
+	return t.addText(ctx, c)
+}
+
+// addText logs a text that is added to a message, and shows it.
+func (t *Turn) addText(ctx context.Context, c session.Condensation) error {
 	if err := t.logNew(ctx); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type learnt struct {
 
 	ready   *lru.Cache[session.ThreadID, session.CondensationID] // on top of which one
 	answers *lru.Cache[session.Hash, []byte]                     // that upstream keeps and the log does not have
+	calls   *lru.Cache[session.ThreadID, calls]                  // the newest
 }
 
 // source names requests whose counts and windows are comparable: those of a tenant to an upstream for a model, and of one client of
@@ -78,7 +79,11 @@ func newLearnt() (*learnt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new cache of answers: %w", err)
 	}
-	return &learnt{windows, alternates, toolless, raw, lost, refused, ready, answers}, nil
+	newest, err := lru.New[session.ThreadID, calls](learntKept)
+	if err != nil {
+		return nil, fmt.Errorf("new cache of calls: %w", err)
+	}
+	return &learnt{windows, alternates, toolless, raw, lost, refused, ready, answers, newest}, nil
 }
 
 // purge forgets all: upstreams may have changed.

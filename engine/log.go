@@ -14,6 +14,7 @@ type logging struct {
 	done  chan struct{}      // closed when it is over
 	place session.Resolution // where the log has them; empty until then, and if they could not be written
 	cause session.Cause      // why a thread began, once it is over
+	times int                // that one of the new calls was made with the same result; 0: too few to tell
 	said  []session.Message  // where upstream keeps what came before: the request's own, and what the log lacks of that
 }
 
@@ -26,6 +27,7 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 	t.logged = l
 	place := alone(t.place)
 	logged, asked := place.Logged, t.place
+	repeats, often := t.repeats, t.in.Tenant.Repeats
 	return func(ctx context.Context) (bool, error) {
 		defer t.in.Body.Release()
 		defer close(l.done)
@@ -34,6 +36,9 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 			return false, nil
 		}
 		tally := t.counted().tally
+		if repeats != nil {
+			l.times = repeats().often(often)
+		}
 		ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 		defer cancel()
 		if err := t.registry.Append(ctx, &place, &tally); err != nil {
@@ -62,6 +67,18 @@ func (t *Turn) Cause() session.Cause {
 		}
 	}
 	return session.CauseUnread
+}
+
+// Repeated is how many times the model made one of its new calls with the same result, 0 if too few to tell. It does not wait for the log.
+func (t *Turn) Repeated() int {
+	if t.logged != nil {
+		select {
+		case <-t.logged.done:
+			return t.logged.times
+		default:
+		}
+	}
+	return 0
 }
 
 // awaitLog waits until the log of this request is written: what follows builds on it.

@@ -99,6 +99,8 @@ type log struct {
 type records struct {
 	logged *logging
 	entry  *session.Entry // what is alike in all entries of the turn; nil: its tenant has no holdout
+
+	repeats func() repeated // what of the new calls was made most often before; read at the first call. Nil: it is not looked for
 }
 
 // meter counts a request's tokens.
@@ -209,6 +211,10 @@ func (t *Turn) prepareCounting() {
 	t.model.Window = e.learnt.window(t.counter.source, t.shared(), t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
+	if t.in.Tenant.Repeats.Then != "" && t.purpose == session.PurposeMain && !t.place.Again {
+		r := callReader{t.engine.learnt, t.in.Dialect, t.history, place.Thread.ID, place.Logged}
+		t.repeats = sync.OnceValue(r.read)
+	}
 }
 
 // Place is where the log has the history.

@@ -110,6 +110,14 @@ func (t *Turn) add(item *session.Item) {
 	}
 	if raw, err := t.in.Dialect.Merge(item.Raw, t.in.Dialect.Note(item.Added)); err == nil {
 		item.Raw = raw
+		return
+	}
+	c, err := t.in.Dialect.Read(item.Raw) // a result of the Responses API takes no other message's content
+	if err != nil || len(c.Images)+len(c.Files) > 0 {
+		return
+	}
+	if raw, err := t.in.Dialect.Rewrite(item.Raw, c.Text+"\n\n"+item.Added); err == nil {
+		item.Raw = raw
 	}
 }
 

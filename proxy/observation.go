@@ -208,6 +208,7 @@ func (o *observation) endTurn() {
 	}()
 	o.record.Turn.Condensed, o.record.Turn.Cause = o.turn.Condensed(), o.turn.Cause()
 	o.record.Turn.Before, o.record.Turn.Known = o.turn.Before(), o.turn.Known()
+	o.record.Condensed.Repeated = o.turn.Repeated()
 	o.charged()
 }
 

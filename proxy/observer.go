@@ -81,7 +81,8 @@ type Condensed struct {
 	Did   string         // an engine.Outcome, with the cause after failed, or store_away; empty: it had no part
 	Whole engine.Outcome // why nothing was condensed although a limit of the condenser was exceeded; empty: none was, or it was condensed
 
-	Hidden int // calls of the proxy's own tools that were met
+	Hidden   int // calls of the proxy's own tools that were met
+	Repeated int // times that the model has made a call with the same result, where that is too often
 }
 
 // Compaction is what became of a compaction that upstream does not make.

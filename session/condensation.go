@@ -26,6 +26,7 @@ const (
 	ReasonAside     Reason = "aside"   // it is none, but an Aside
 
 	ReasonKnowledge Reason = "knowledge" // what a person typed called for an added text
+	ReasonRepeated  Reason = "repeated"  // the model made a call again and again, and is told so by an added text
 )
 
 // Size measures a view.

@@ -87,7 +87,7 @@ func Project(h *History, condensations []Condensation) View {
 }
 
 // add shows an added text where it was added; where that is hidden, with the summary, or else with a user's message that is shown: the last
-// before it, or the first.
+// before it, or the first. What is about a message that is hidden is hidden with it.
 func (v *View) add(c *Condensation) {
 	if c.Added == 0 {
 		return
@@ -105,7 +105,7 @@ func (v *View) add(c *Condensation) {
 			at = i
 		}
 	}
-	if at >= 0 {
+	if at >= 0 && c.Reason != ReasonRepeated {
 		v.Items[at].Added += c.Summary
 	}
 }

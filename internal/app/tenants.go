@@ -1,12 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
@@ -69,7 +71,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	deadline, never := chosen.Waits()
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
-			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: told},
+			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: told, Repeats: repeats(cfg.LimitsFor(c))},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c), Draw: out.drawOf(cfg.LimitsFor(c)),
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
@@ -87,6 +89,13 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		t.Keys = append(t.Keys, sum)
 	}
 	return t, nil
+}
+
+// repeats is from when on a model repeats itself.
+func repeats(l limit.Tenant) limit.Repeats {
+	r := l.Repeats
+	r.After = cmp.Or(r.After, limit.DefaultRepeats)
+	return r
 }
 
 // hidden is what models, and users, can ask for besides the request.

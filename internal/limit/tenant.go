@@ -16,5 +16,7 @@ type Tenant struct {
 	Budget        Budget `yaml:"budget" json:"budget"`
 	SessionBudget Budget `yaml:"session_budget" json:"session_budget"` // of each session
 
+	Repeats Repeats `yaml:"repeated_calls" json:"repeated_calls"`
+
 	Shared bool `yaml:"shared" json:"shared"` // what is taken a minute is taken of all replicas together
 }

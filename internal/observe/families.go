@@ -97,6 +97,7 @@ type history struct {
 	relieved   *prometheus.CounterVec
 	compacted  *prometheus.CounterVec
 	hidden     *prometheus.CounterVec
+	repeated   *prometheus.CounterVec
 }
 
 func newHistory(f *families) history {
@@ -121,6 +122,8 @@ func newHistory(f *families) history {
 			"Requests that had to do with compactions of our own: made, failed (no record came), refused (what came back for one was not made here).",
 			"tenant", "outcome"),
 		hidden: f.counter("hidden_calls_total", "Calls of the proxy's own tools that were taken out of answers and met.", "tenant"),
+		repeated: f.counter("repeated_calls_total",
+			"Requests of a model that has made the same call with the same result as often as limits.repeated_calls.after, or more often.", "tenant"),
 	}
 }
 

@@ -51,7 +51,7 @@ func (l *lines) write(r *proxy.Record) {
 
 // isPlain reports whether nothing of note happened to a request.
 func isPlain(r *proxy.Record) bool {
-	return r.Tenant == "" || r.Code == "" && r.Condensed.Whole == "" && (r.Turn == nil || len(r.Turn.Condensed) == 0)
+	return r.Tenant == "" || r.Code == "" && r.Condensed.Whole == "" && r.Condensed.Repeated == 0 && (r.Turn == nil || len(r.Turn.Condensed) == 0)
 }
 
 // outcome is how a request ended, in a word.
@@ -86,6 +86,9 @@ func fields(r *proxy.Record) []zap.Field {
 	}
 	if why := r.Condensed.Whole; why != "" {
 		f = append(f, zap.String("not_condensed", string(why)))
+	}
+	if n := r.Condensed.Repeated; n > 0 {
+		f = append(f, zap.Int("repeated_calls", n))
 	}
 	if !r.Call.Sent.IsZero() {
 		f = append(f, zap.Float64("overhead_ms", milliseconds(r.Times.Overhead)))

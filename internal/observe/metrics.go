@@ -133,6 +133,7 @@ func (m *Metrics) Tenant(tenant string) {
 		m.history.compacted.WithLabelValues(tenant, string(outcome))
 	}
 	m.history.hidden.WithLabelValues(tenant)
+	m.history.repeated.WithLabelValues(tenant)
 	for _, source := range [...]session.Source{session.SourceKey, session.SourcePrefix, session.SourceTrace, session.SourceNew} {
 		m.history.recognised.WithLabelValues(tenant, string(source))
 	}

@@ -79,6 +79,9 @@ func (m *Metrics) ended(r *proxy.Record) {
 	}
 	m.timed(r)
 	m.history.hidden.WithLabelValues(r.Tenant).Add(float64(r.Condensed.Hidden))
+	if r.Condensed.Repeated > 0 {
+		m.history.repeated.WithLabelValues(r.Tenant).Inc()
+	}
 	if r.Turn != nil {
 		m.recognised(r.Tenant, r.Turn)
 		m.active.saw(string(r.Turn.Session), r.Times.Ended)

@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// A call repeats another if it is of the same tool, with the same arguments, and has the same result but for digits, so that neither the
+// time that something took nor a counter makes it another one. A user's message ends all repetition.
+
+// calls is what a thread's newest calls were, up to a position.
+type calls struct {
+	at     int
+	head   session.Hash // chain hash up to there
+	recent []repeated   // the newest last; at most limit.MaxRepeats
+}
+
+// repeated is a call that has its result.
+type repeated struct {
+	what  [sha256.Size]byte // stands for both
+	name  string            // of the tool
+	times int               // that it was made so far
+}
+
+// callReader reads a request's calls. It may be used beside the turn.
+type callReader struct {
+	learnt  *learnt
+	dialect dialect.Dialect
+	history *session.History
+	thread  session.ThreadID
+	logged  int // positions that the log has
+}
+
+// read reads the calls that are new since the thread's last request here, or the newest of those before if none is known. Of those that the
+// log does not have it gives the one that was made most often.
+func (r callReader) read() (worst repeated) {
+	h := r.history
+	c, _ := r.learnt.calls.Get(r.thread)
+	if c.at == 0 || !h.Covers(c.at, c.head) {
+		c = calls{at: max(h.Len()-2*limit.MaxRepeats, 0)}
+	}
+	c.recent = slices.Clone(c.recent)
+	asked := map[string]session.Call{}
+	for p := c.at + 1; p <= h.Len(); p++ {
+		m := h.Message(p)
+		content, err := r.dialect.Read(m.Raw)
+		if err != nil {
+			continue
+		}
+		switch m.Kind {
+		case session.User:
+			if strings.TrimSpace(record.TypedText(content.Text)) != "" {
+				c.recent = nil
+			}
+		case session.Action:
+			for _, call := range content.Calls {
+				asked[call.ID] = call
+			}
+		case session.Observation:
+			if call, known := asked[m.Result]; known && len(content.Images)+len(content.Files) == 0 {
+				if made := c.add(call, content.Text); p > r.logged && made.times > worst.times {
+					worst = made
+				}
+			}
+		}
+	}
+	c.at, c.head = h.Len(), h.Head()
+	r.learnt.calls.Add(r.thread, c)
+	return worst
+}
+
+// add takes in a call with its result.
+func (c *calls) add(call session.Call, result string) repeated {
+	result = strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, result)
+	made := repeated{name: call.Name, times: 1, what: sha256.Sum256(fmt.Appendf(nil, "%q %q %q", call.Name, canonical(call.Arguments), result))}
+	for _, earlier := range c.recent {
+		if earlier.what == made.what {
+			made.times = earlier.times + 1
+		}
+	}
+	c.recent = append(c.recent, made)
+	c.recent = c.recent[max(len(c.recent)-limit.MaxRepeats, 0):]
+	return made
+}
+
+// longArguments is how long arguments may be, in bytes, to be compared as JSON and not as they are spelt.
+const longArguments = 64 << 10
+
+// canonical is a call's arguments in one spelling.
+func canonical(arguments string) string {
+	var v any
+	d := json.NewDecoder(strings.NewReader(arguments))
+	d.UseNumber()
+	if len(arguments) > longArguments || d.Decode(&v) != nil {
+		return arguments
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return arguments
+	}
+	return string(text)
+}
+
+// often is how many times, if that is too many.
+func (r repeated) often(l limit.Repeats) int {
+	if r.times < l.After {
+		return 0
+	}
+	return r.times
+}
+
+// tellRepeats tells the model that it repeats itself, when it has done so as often as is configured, and each time that this has doubled.
+func (t *Turn) tellRepeats(ctx context.Context) (report Report) {
+	l := t.in.Tenant.Repeats
+	if l.Then != limit.Tell || t.repeats == nil || t.place.Match == session.MatchReplay {
+		return report
+	}
+	r := t.repeats()
+	if n := r.times / l.After; r.times == 0 || r.times%l.After > 0 || n&(n-1) > 0 {
+		return report
+	}
+	name := fmt.Sprintf("%x %d", r.what[:6], r.times)
+	if slices.ContainsFunc(t.shown.applied, func(c session.Condensation) bool { return slices.Contains(c.Topics, name) }) {
+		return report
+	}
+	text := fmt.Sprintf("[Note: the same call of %s has been made %d times and its result is still the same, numbers apart. If you are waiting for "+
+		"something, go on. If not, the same call once more will not help: try another way, or ask the user.]", head(record.Printable(r.name)), r.times)
+	p := t.history.Len()
+	if err := t.addText(ctx, session.Condensation{
+		Prefix: p, Hash: t.history.Chain[p], Addition: session.Addition{Added: p, Topics: []string{name}}, Reason: session.ReasonRepeated,
+		Condenser: string(session.ReasonRepeated), Summary: text, SummaryTokens: t.counter.Text(text),
+	}); err != nil {
+		t.failed(&report, Attempt{Reason: session.ReasonRepeated, Err: err})
+	}
+	return report
+}

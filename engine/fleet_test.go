@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -33,7 +32,7 @@ func (m *fickle) Summarise(_ context.Context, r condense.Request) (condense.Repl
 		case 3:
 			return condense.Reply{Finish: "stop"}, nil // empty
 		case 7:
-			return condense.Reply{}, &condense.CallError{Kind: condense.FailureServer, Status: http.StatusServiceUnavailable}
+			return condense.Reply{}, &condense.CallError{Kind: condense.FailureServer, Status: 503}
 		}
 	}
 	count, _ := m.written.LoadOrStore(name, new(int))

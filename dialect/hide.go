@@ -11,7 +11,7 @@ type Tool struct {
 // Hider is a Dialect in which the proxy can offer tools of its own, whose calls its clients never see.
 type Hider interface {
 	// Hides reports whether tools can be offered with a request, and every call of them be hidden: the client sends tools of its own,
-	// wants one answer, and leaves no history with upstream.
+	// leaves the model its choice, wants one answer, and leaves no history with upstream.
 	Hides(r *Request) bool
 	// Offer gives a request with more tools behind the client's own.
 	Offer(r *Request, tools []Tool) *Request

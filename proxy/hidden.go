@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -189,7 +190,7 @@ func (s *strained) hear(p []byte, err error) {
 	s.r.passed.tee.Write(p)
 	s.out = s.r.passed.strainer.Write(p)
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		s.ended = true
 	case err != nil:
 		s.end = err

@@ -32,6 +32,7 @@ type Config struct {
 	LogContent bool      `yaml:"log_content"` // Tenant.LogContent of the one tenant where none are configured
 	Holdout    float64   `yaml:"holdout"`     // Tenant.Holdout likewise
 	Knowledge  Knowledge `yaml:"knowledge"`   // Tenant.Knowledge, likewise
+	Memory     Memory    `yaml:"memory"`      // Tenant.Memory, likewise
 
 	// Unused names keys that were understood as OpenHands' own and have no effect here, for a caller to report.
 	Unused []string `yaml:"-"`
@@ -120,9 +121,47 @@ type Tenant struct {
 	Notify    bool       `yaml:"notify"`              // tell the client in words what was condensed
 
 	Knowledge  Knowledge     `yaml:"knowledge"`
+	Memory     Memory        `yaml:"memory"`
 	LogContent bool          `yaml:"log_content"`      // log what its clients say and what they are answered
 	Holdout    float64       `yaml:"holdout"`          // share of its sessions that are left alone, to compare with; 0: none
 	Limits     *limit.Tenant `yaml:"limits,omitempty"` // nil: Limits.Tenant
+}
+
+// Memory is where the findings of condensations go: to one of a file, a webhook and an MCP server. None: nowhere.
+type Memory struct {
+	File    string  `yaml:"file"` // JSON Lines
+	Webhook Webhook `yaml:"webhook"`
+	MCP     MCP     `yaml:"mcp"`
+
+	MaxPending int           `yaml:"max_pending"` // condensations that wait to be told of; 0: DefaultPending
+	MaxAge     time.Duration `yaml:"max_age"`     // for which delivery is tried; 0: DefaultPendingAge
+}
+
+// Webhook is an HTTP service that is told.
+type Webhook struct {
+	URL    Secret `yaml:"url"`    // many are one: who knows it may call it
+	Secret Secret `yaml:"secret"` // signs what it is told; empty: unsigned
+}
+
+// MCP is an MCP server, by a command or a URL.
+type MCP struct {
+	Command   []string          `yaml:"command"`
+	Env       map[string]Secret `yaml:"env"` // of the command, on top of what a program needs to run
+	URL       string            `yaml:"url"` // of a server that speaks streamable HTTP
+	APIKey    Secret            `yaml:"api_key"`
+	Tool      string            `yaml:"tool"`      // empty: findings.DefaultTool
+	Arguments string            `yaml:"arguments"` // of the tool, JSON with placeholders; empty: findings.DefaultArguments
+}
+
+// What Memory.MaxPending and Memory.MaxAge are where they are 0.
+const (
+	DefaultPending    = 10_000
+	DefaultPendingAge = 72 * time.Hour
+)
+
+// Set reports whether there is one.
+func (m *Memory) Set() bool {
+	return m.File != "" || m.Webhook.URL != "" || m.MCP.URL != "" || len(m.MCP.Command) > 0
 }
 
 // Knowledge is a folder of texts that models are told when a person's words call for them.

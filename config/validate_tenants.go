@@ -23,6 +23,9 @@ func (v *validator) tenants() {
 	v.when(v.config.Knowledge != (Knowledge{}) && len(v.config.Tenants) > 0,
 		"knowledge", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	v.knowledge("knowledge", v.config.Knowledge)
+	v.when(v.config.Memory.Set() && len(v.config.Tenants) > 0,
+		"memory", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
+	v.memory("memory", &v.config.Memory)
 	v.when(v.config.TenantsDir != "" && len(v.config.Tenants) == 0,
 		"tenants_dir", "has no tenant, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir")
 	names, owners := map[string]string{}, map[[sha256.Size]byte]string{}
@@ -38,6 +41,7 @@ func (v *validator) tenants() {
 		v.holdout(key+".holdout", tenant.Holdout, v.config.Observes(tenant))
 		v.tenantUpstream(key+".upstream", tenant)
 		v.knowledge(key+".knowledge", tenant.Knowledge)
+		v.memory(key+".memory", &v.config.Tenants[i].Memory)
 		if tenant.Condenser != nil {
 			v.condenser(key+".condenser", *tenant.Condenser, 0)
 		}

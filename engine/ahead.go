@@ -130,7 +130,7 @@ func (t *Turn) adopt(ctx context.Context, need condense.Need, report *Report) bo
 	if changed, err := t.overtaken(ctx); err != nil || changed {
 		return changed
 	}
-	c.Reason, c.Stripped = need.Reason, condense.LastSealed(t.history)
+	c.Reason, c.Stripped, c.Time = need.Reason, condense.LastSealed(t.history), time.Time{}
 	return t.commit(ctx, condense.Result{Condensation: c}, report)
 }
 

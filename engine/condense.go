@@ -214,7 +214,7 @@ func (t *Turn) claim(ctx context.Context) (held context.Context, release func(),
 	if err != nil {
 		return nil, nil, fmt.Errorf("claim thread: %w", err)
 	}
-	held, release = hold(ctx, lease, t.engine.o.Limits.CondenseLease/renewals)
+	held, release = lease.Hold(ctx, t.engine.o.Limits.CondenseLease)
 	return held, release, nil
 }
 
@@ -239,35 +239,6 @@ func (t *Turn) claimSoon(ctx context.Context) (held context.Context, release fun
 		}
 	}
 	return held, release, err
-}
-
-// renewals is how many times a lock is renewed before it would run out.
-const renewals = 3
-
-// hold renews a lease every so often until it is released, or lost, which ends the context.
-func hold(ctx context.Context, lease session.Lease, every time.Duration) (held context.Context, release func()) {
-	held, cancel := context.WithCancelCause(ctx)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-held.Done():
-				return
-			case <-tick.C:
-			}
-			if err := lease.Renew(held); errors.Is(err, session.ErrLocked) {
-				cancel(err)
-			}
-		}
-	}()
-	return held, func() {
-		cancel(nil)
-		<-over
-		lease.Release()
-	}
 }
 
 // pause waits a moment, and reports whether there is any time left.
@@ -339,7 +310,7 @@ func (t *Turn) write(ctx context.Context, a Attempt, abandoned bool, report *Rep
 	a.Made.Cause = condense.Cause(a.Fallback)
 	c, err := t.outlasted(ctx, *a.Made, abandoned)
 	if err == nil {
-		c, err = t.registry.Condense(ctx, &t.place, &t.shown.view, t.measured(c))
+		c, err = t.logCondensation(ctx, t.measured(c))
 	}
 	if err != nil {
 		t.failed(report, Attempt{Reason: a.Reason, Fallback: a.Fallback, Err: err, Took: a.Took, Cost: a.Cost})
@@ -350,6 +321,20 @@ func (t *Turn) write(ctx context.Context, a Attempt, abandoned bool, report *Rep
 	t.made = append(t.made, condensedBy(&c))
 	report.Attempts = append(report.Attempts, a)
 	return true
+}
+
+// logCondensation logs a condensation, which its tenant may have promised to tell of before.
+func (t *Turn) logCondensation(ctx context.Context, c session.Condensation) (session.Condensation, error) {
+	logged := func() {}
+	if promise := t.in.Tenant.Promise; promise != nil {
+		c.Time = t.engine.o.Now()
+		logged = promise(ctx, t.place.Thread.ID, &c)
+	}
+	c, err := t.registry.Condense(ctx, &t.place, &t.shown.view, c)
+	if err == nil {
+		logged()
+	}
+	return c, err
 }
 
 // outlasted gives a condensation that was made while its thread went on without it: what was answered meanwhile, up to the answer

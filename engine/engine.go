@@ -96,6 +96,9 @@ type Tenant struct {
 	Hidden    Hidden
 	Knowledge Knowledge
 	Repeats   limit.Repeats // with After
+
+	// Promise is told of a condensation before it is logged; the function that it returns is called once it is. Nil: nothing is.
+	Promise func(context.Context, session.ThreadID, *session.Condensation) (logged func())
 }
 
 // Passes reports whether its requests are forwarded as they come.

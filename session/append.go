@@ -211,9 +211,12 @@ func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, c
 	return nil
 }
 
-// Condense logs a condensation of a view in a resolution's thread, which must have been appended, and gives it its id.
+// Condense logs a condensation of a view in a resolution's thread, which must have been appended, and gives it its id, and its time
+// unless it has one.
 func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c Condensation) (Condensation, error) {
-	c.Time = r.now()
+	if c.Time.IsZero() {
+		c.Time = r.now()
+	}
 	if n := len(view.Applied); n > 0 {
 		c.Base = view.Applied[n-1].ID
 	}

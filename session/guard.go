@@ -184,6 +184,22 @@ func (g *guarded) Settle(ctx context.Context, id string, charges []Charge) error
 	return g.run("settle", nil, func() error { return g.Backend.Settle(ctx, id, charges) })
 }
 
+func (g *guarded) Enqueue(ctx context.Context, n Notice, limit int) (bool, error) {
+	return call(g, "enqueue", n.Thread, func() (bool, error) { return g.Backend.Enqueue(ctx, n, limit) })
+}
+
+func (g *guarded) Enqueued(ctx context.Context, tenant string, from, limit int) (found []Notice, total int, err error) {
+	err = g.run("read outbox", nil, func() (err error) {
+		found, total, err = g.Backend.Enqueued(ctx, tenant, from, limit)
+		return err
+	})
+	return found, total, err
+}
+
+func (g *guarded) Dequeue(ctx context.Context, n Notice) error {
+	return g.run("dequeue", n.Thread, func() error { return g.Backend.Dequeue(ctx, n) })
+}
+
 func (g *guarded) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error) {
 	return call(g, "list sessions", nil, func() (SessionPage, error) { return g.Backend.Sessions(ctx, q) })
 }

@@ -44,6 +44,9 @@ func calls(s session.Backend) map[string]func(context.Context) error {
 		"Settings":   func(ctx context.Context) error { _, err := s.Settings(ctx); return err },
 		"Ping":       s.Ping,
 		"Reserve":    func(ctx context.Context) error { _, err := s.Reserve(ctx, "id", nil); return err },
+		"Enqueue":    func(ctx context.Context) error { _, err := s.Enqueue(ctx, session.Notice{Thread: "t"}, 1); return err },
+		"Enqueued":   func(ctx context.Context) error { _, _, err := s.Enqueued(ctx, "a", 0, 1); return err },
+		"Dequeue":    func(ctx context.Context) error { return s.Dequeue(ctx, session.Notice{Thread: "t"}) },
 		"Settle":     func(ctx context.Context) error { return s.Settle(ctx, "id", nil) },
 	}
 }

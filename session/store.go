@@ -31,6 +31,7 @@ var (
 // written. A store that cannot be reached returns an error that wraps ErrUnavailable within its own deadline.
 type Store interface {
 	Ledger
+	Outbox
 	// Secret returns the server secret, which is proposed the first time and then never changes.
 	Secret(ctx context.Context, proposed Secret) (Secret, error)
 	// Find looks up places by chain hash, in one round trip; with a hint also the hinted thread, and what Trace gives for
@@ -73,12 +74,6 @@ type Store interface {
 	Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (Lease, error)
 	// Close writes what is pending and releases all resources.
 	Close() error
-}
-
-// Lease is a lock that is held.
-type Lease struct {
-	Renew   func(ctx context.Context) error // keeps it as long again; ErrLocked if another has it by now
-	Release func()                          // gives it back, unless another has it; it may be called again
 }
 
 // Found is the answer of Find.

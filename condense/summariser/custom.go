@@ -80,7 +80,7 @@ func (p Program) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	defer cancel()
 	out := &boundedBuffer{left: cmp.Or(p.MaxResponse, DefaultMaxResponse)}
 	cmd := exec.CommandContext(call, p.Command[0], p.Command[1:]...) //nolint:gosec // the command is configured
-	cmd.Stdin, cmd.Stdout, cmd.Env, cmd.WaitDelay = strings.NewReader(r.User), out, environment(), waitDelay
+	cmd.Stdin, cmd.Stdout, cmd.Env, cmd.WaitDelay = strings.NewReader(r.User), out, Environment(), waitDelay
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err := cmd.Run()
@@ -101,8 +101,8 @@ func (p Program) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	return condense.Reply{Text: out.text.String()}, nil
 }
 
-// environment is what a program needs to run.
-func environment() []string {
+// Environment is what a program needs to run of ours, and none of our secrets.
+func Environment() []string {
 	env := []string{}
 	for _, name := range [...]string{"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"} {
 		if value, set := os.LookupEnv(name); set {

@@ -58,14 +58,11 @@ func (s inForce) Effective() ([]byte, error) { return s.config().EffectiveJSON()
 
 func (s inForce) Tenants() []admin.Tenant {
 	cfg := s.config()
-	if len(cfg.Tenants) == 0 {
-		t := s.describe(cfg, defaultTenantOf(cfg))
-		t.Anonymous = true
-		return []admin.Tenant{t}
-	}
-	out := make([]admin.Tenant, len(cfg.Tenants))
-	for i, t := range cfg.Tenants {
-		out[i] = s.describe(cfg, t)
+	var out []admin.Tenant
+	for _, t := range tenantsOf(cfg) {
+		described := s.describe(cfg, t)
+		described.Anonymous = len(cfg.Tenants) == 0
+		out = append(out, described)
 	}
 	return out
 }

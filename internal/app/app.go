@@ -116,6 +116,7 @@ func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error)
 	a.levers.store, a.levers.log = store, log
 	a.levers.begin()
 	a.calls = &calls{metrics: a.metrics, spans: a.spans, draw: drawFrom(backend, a.metrics)}
+	a.openMemory(store)
 	a.embedded = sizeOf(backend, int64(cfg.Store.MaxSize))
 	if err := a.buildServer(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
 		return nil, err
@@ -177,7 +178,7 @@ func (a *App) buildServer(store session.Store) error {
 	a.metrics.Gauges(observe.Gauges{
 		InFlight: a.server.InFlight, Limit: func() int64 { return forRequests.InFlight },
 		Degraded: a.server.Degraded, Cooling: a.server.Cooling, Held: a.server.Held,
-		Holdouts: a.holdouts, Embedded: a.embedded,
+		Holdouts: a.holdouts, Embedded: a.embedded, Pending: a.calls.memory.Pending(),
 	})
 	return nil
 }

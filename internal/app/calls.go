@@ -8,6 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -20,6 +21,7 @@ type calls struct {
 	spans     *observe.Spans   // nil: not traced
 	purses    purses
 	shelves   *shelves           // what tenants' models are told; nil: nothing
+	memory    *findings.Courier  // where findings go; nil: nowhere
 	draw      limit.Draw         // from what replicas share; nil: they share nothing
 	health    *summariser.Health // of the models that are called; nil: all are well
 	lacks     *summariser.Lacks  // what their servers do not take; nil: not remembered

@@ -38,17 +38,13 @@ const probeOutput = 64
 
 // Probe asks each model of llms once, with a request of a few tokens, wherever a tenant's requests would have it called.
 func Probe(ctx context.Context, cfg *config.Config) []Probed {
-	tenants := cfg.Tenants
-	if len(tenants) == 0 {
-		tenants = []config.Tenant{defaultTenantOf(cfg)}
-	}
 	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout)
 	defer transport.CloseIdleConnections()
 	out := &calls{transport: transport}
 	asked := map[condense.Attempt]bool{}
 	var all []Probed
 	for _, name := range slices.Sorted(maps.Keys(cfg.LLMs)) {
-		for _, t := range tenants {
+		for _, t := range tenantsOf(cfg) {
 			up := cfg.UpstreamFor(t)
 			llm, _ := cfg.LLMFor(name, up)
 			a := condense.Attempt{Endpoint: condense.Endpoint{BaseURL: llm.BaseURL, APIKey: llm.APIKey.Reveal()}, Model: llm.Model}

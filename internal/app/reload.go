@@ -72,15 +72,12 @@ func (a *App) NotReloaded() {
 func (a *App) tookEffect(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
 	a.shelves.keep(cfg)
+	a.calls.memory.Swap(routes(cfg, a.calls.transport))
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+
 			"limits.tenant.summaries_per_minute and the like", zap.Strings("keys", keys), zap.String("listen", cfg.Listen))
 	}
-	tenants := cfg.Tenants
-	if len(tenants) == 0 {
-		tenants = []config.Tenant{defaultTenantOf(cfg)}
-	}
-	for _, t := range tenants {
+	for _, t := range tenantsOf(cfg) {
 		a.metrics.Tenant(t.Name)
 		if t.LogContent {
 			a.log.Warn("log_content is set: what this tenant's clients say, and what they are answered, goes into the log",

@@ -17,28 +17,31 @@ const defaultTenant = "default"
 
 // buildTenants makes the tenants. Without any there is one that takes every key.
 func buildTenants(cfg *config.Config, out *calls) ([]*proxy.Tenant, error) {
-	if len(cfg.Tenants) == 0 {
-		t, err := buildTenant(cfg, out, defaultTenantOf(cfg))
-		if err != nil {
-			return nil, err
-		}
-		t.Anonymous = true
-		return []*proxy.Tenant{t}, nil
-	}
 	var tenants []*proxy.Tenant
-	for _, c := range cfg.Tenants {
+	for _, c := range tenantsOf(cfg) {
 		t, err := buildTenant(cfg, out, c)
 		if err != nil {
 			return nil, fmt.Errorf("tenant %s: %w", c.Name, err)
 		}
+		t.Anonymous = len(cfg.Tenants) == 0
 		tenants = append(tenants, t)
 	}
 	return tenants, nil
 }
 
+// tenantsOf returns a configuration's tenants, or the one that there is without any.
+func tenantsOf(cfg *config.Config) []config.Tenant {
+	if len(cfg.Tenants) == 0 {
+		return []config.Tenant{defaultTenantOf(cfg)}
+	}
+	return cfg.Tenants
+}
+
 // defaultTenantOf returns the tenant of a configuration without tenants.
 func defaultTenantOf(cfg *config.Config) config.Tenant {
-	return config.Tenant{Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent, Holdout: cfg.Holdout, Knowledge: cfg.Knowledge}
+	return config.Tenant{
+		Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent, Holdout: cfg.Holdout, Knowledge: cfg.Knowledge, Memory: cfg.Memory,
+	}
 }
 
 // compacts is whether an upstream compacts histories, by its configuration.
@@ -71,7 +74,8 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	deadline, never := chosen.Waits()
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
-			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: told, Repeats: repeats(cfg.LimitsFor(c))},
+			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: told, Repeats: repeats(cfg.LimitsFor(c)),
+			Promise: out.promise(c)},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c), Draw: out.drawOf(cfg.LimitsFor(c)),
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,

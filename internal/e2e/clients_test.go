@@ -269,6 +269,7 @@ func TestLocksNameNoPlace(t *testing.T) {
 	for name, forbidden := range map[string]string{
 		"package-lock.json": `"resolved"|https?:`, "requirements.txt": `(?m)https?:|^-|^[^=\n]+$`, ".npmrc": `registry\s*=`,
 		"agents/package-lock.json": `"resolved"`, "agents/.npmrc": `registry\s*=`,
+		"memory/package-lock.json": `"resolved"`, "memory/.npmrc": `registry\s*=`,
 	} {
 		content, err := os.ReadFile("clients/" + name)
 		ok(t, err)

@@ -98,6 +98,7 @@ type history struct {
 	compacted  *prometheus.CounterVec
 	hidden     *prometheus.CounterVec
 	repeated   *prometheus.CounterVec
+	findings   *prometheus.CounterVec
 }
 
 func newHistory(f *families) history {
@@ -120,6 +121,9 @@ func newHistory(f *families) history {
 		relieved: f.counter("overflows_relieved_total", "Requests that overflowed upstream's window, condensed and sent again.", "tenant"),
 		compacted: f.counter("compactions_total",
 			"Requests that had to do with compactions of our own: made, failed (no record came), refused (what came back for one was not made here).",
+			"tenant", "outcome"),
+		findings: f.counter("findings_total",
+			"Condensations with findings for a tenant's memory: promised, delivered, failed (a try), and what was lost: full, store, expired, gone.",
 			"tenant", "outcome"),
 		hidden: f.counter("hidden_calls_total", "Calls of the proxy's own tools that were taken out of answers and met.", "tenant"),
 		repeated: f.counter("repeated_calls_total",

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/holdout"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -58,6 +59,7 @@ type Gauges struct {
 	Cooling         iter.Seq2[string, bool] // by tenant: its summariser is left alone
 	Held            iter.Seq2[string, proxy.Held]
 	Holdouts        iter.Seq2[string, holdout.Comparison] // by tenant that has one; nil: none
+	Pending         iter.Seq2[string, int]                // condensations to be told of, by tenant with a memory
 	Embedded        func() (StoreSize, bool)              // false: not known; nil: the store is another one
 }
 
@@ -85,6 +87,8 @@ func (m *Metrics) Gauges(g Gauges) {
 	f.embedded("store_bytes_limit", "Bytes that they may take: store.max_size. Not there if that is 0.", g.Embedded,
 		func(s StoreSize) int64 { return s.Limit })
 	f.embedded("store_file_bytes", "Bytes of the embedded store's file.", g.Embedded, func(s StoreSize) int64 { return s.File })
+	byTenant(f, "findings_pending", "Condensations whose findings wait to be delivered. All replicas share them.", g.Pending,
+		func(n int) float64 { return float64(n) })
 	byTenant(f, "summariser_cooling", "1 while a tenant's summariser is left alone because it failed.", g.Cooling, number)
 }
 
@@ -134,9 +138,17 @@ func (m *Metrics) Tenant(tenant string) {
 	}
 	m.history.hidden.WithLabelValues(tenant)
 	m.history.repeated.WithLabelValues(tenant)
+	for _, outcome := range findings.Outcomes() {
+		m.history.findings.WithLabelValues(tenant, string(outcome))
+	}
 	for _, source := range [...]session.Source{session.SourceKey, session.SourcePrefix, session.SourceTrace, session.SourceNew} {
 		m.history.recognised.WithLabelValues(tenant, string(source))
 	}
+}
+
+// Findings counts what becomes of what a tenant's memory is to be told.
+func (m *Metrics) Findings(tenant string, o findings.Outcome) {
+	m.history.findings.WithLabelValues(tenant, string(o)).Inc()
 }
 
 // Names gives the label names of every metric of our own, by the metric's name. Of a histogram it is the name without

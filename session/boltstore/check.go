@@ -107,6 +107,10 @@ func checkRecord(b bucket, name, value []byte) error {
 		_, _, err = parseAccount(value)
 	case savings:
 		_, err = codec.ParseSavings(value)
+	case outbox:
+		if _, is := parseNotice(name); !is {
+			err = parseNumbers(value, new(int64))
+		}
 	case meta, unlisted: // any bytes
 	}
 	if err != nil {

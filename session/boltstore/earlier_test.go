@@ -1,18 +1,21 @@
 package boltstore
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
 )
 
-// TestFileWithoutBudgets: a file of a version that kept no budgets is whole, and is opened.
-func TestFileWithoutBudgets(t *testing.T) {
+// TestFileOfAnEarlierVersion: a file of a version that kept no budgets and no outbox is whole, and is opened.
+func TestFileOfAnEarlierVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s, err := Open(Options{Path: path})
 	must(t, err)
-	must(t, s.db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket(accounts.name()) }))
+	must(t, s.db.Update(func(tx *bolt.Tx) error {
+		return errors.Join(tx.DeleteBucket(accounts.name()), tx.DeleteBucket(outbox.name()))
+	}))
 	must(t, s.Close())
 	c, err := Check(path)
 	must(t, err)

@@ -21,9 +21,10 @@ const (
 	unlisted  bucket = 'u' // session, thread that its record has no room for -> thread
 	accounts  bucket = 'b' // tenant, account -> what was spent of it
 	savings   bucket = 'v' // thread -> what it saved
+	outbox    bucket = 'o' // tenant, time, thread -> nothing; tenant -> how many there are
 )
 
-var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted, accounts, savings}
+var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted, accounts, savings, outbox}
 
 // String names a bucket to an operator.
 func (b bucket) String() string {
@@ -48,12 +49,14 @@ func (b bucket) String() string {
 		return "budgets"
 	case savings:
 		return "savings"
+	case outbox:
+		return "findings to be told of"
 	}
 	return "threads by session"
 }
 
 // optional is a bucket that files of an earlier version do not have: it is made when one is opened.
-func (b bucket) optional() bool { return b == accounts || b == savings }
+func (b bucket) optional() bool { return b == accounts || b == savings || b == outbox }
 
 func (b bucket) name() []byte { return []byte{byte(b)} }
 

@@ -27,7 +27,7 @@ func (z sizes) logsIn(n int64) int64 {
 
 func (z *sizes) add(b bucket, n int64) {
 	switch b {
-	case meta: // few
+	case meta, outbox: // few
 	case places, traces, marked:
 		z.indexes += n
 	default:

@@ -39,6 +39,9 @@ func (k keys) session(id session.SessionID) string { return k.prefix + "s:{" + t
 // unlisted are the threads of a session that are too many for its record.
 func (k keys) unlisted(id session.SessionID) string { return k.session(id) + "u" }
 
+// outbox is what is to be told of a tenant's condensations.
+func (k keys) outbox(tenant string) string { return k.prefix + "o:" + tenant }
+
 // experiment is what the sessions of an experiment came to.
 func (k keys) experiment(name string) string { return k.prefix + "a:" + name }
 

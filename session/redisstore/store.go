@@ -37,7 +37,7 @@ type Store struct {
 var _ session.Backend = (*Store)(nil)
 
 type scripts struct {
-	append, mark, session, note, prepare, enter, save, events, lock, unlock, reserve, settle, draw *redis.Script
+	append, mark, session, note, prepare, enter, save, events, lock, unlock, reserve, settle, draw, enqueue *redis.Script
 }
 
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
@@ -75,6 +75,7 @@ func Open(o Options) (*Store, error) {
 			reserve: redis.NewScript(reserveScript),
 			settle:  redis.NewScript(settleScript),
 			draw:    redis.NewScript(drawScript),
+			enqueue: redis.NewScript(enqueueScript),
 		},
 	}
 	s.breaker = newBreaker(o.Rest, s.probe)

@@ -127,6 +127,18 @@ func (p *Panicking) Settle(ctx context.Context, id string, charges []session.Cha
 	return p.enter("Settle").Settle(ctx, id, charges)
 }
 
+func (p *Panicking) Enqueue(ctx context.Context, n session.Notice, limit int) (bool, error) {
+	return p.enter("Enqueue").Enqueue(ctx, n, limit)
+}
+
+func (p *Panicking) Enqueued(ctx context.Context, tenant string, from, limit int) ([]session.Notice, int, error) {
+	return p.enter("Enqueued").Enqueued(ctx, tenant, from, limit)
+}
+
+func (p *Panicking) Dequeue(ctx context.Context, n session.Notice) error {
+	return p.enter("Dequeue").Dequeue(ctx, n)
+}
+
 func (p *Panicking) Sessions(ctx context.Context, q session.SessionQuery) (session.SessionPage, error) {
 	return p.enter("Sessions").Sessions(ctx, q)
 }

@@ -29,7 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) session.Store, hooks Hooks) {
 	s := suite{open: open, hooks: hooks}
 	groups := []map[string]func(*testing.T){
 		s.appending(), s.finding(), s.condensing(), s.reading(), s.locking(), s.racing(), s.living(), s.modelling(), s.budgeting(),
-		s.experimenting(), s.saving(),
+		s.experimenting(), s.saving(), s.telling(),
 	}
 	if hooks.Dump != nil {
 		groups = append(groups, s.archiving())

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/findings"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// openMemory begins to deliver findings, as soon as there are routes for them.
+func (a *App) openMemory(store session.Store) {
+	a.calls.memory = findings.New(findings.Options{Store: store, Watch: watchFindings{a.metrics, a.log}})
+	a.lifecycle.onStop("delivery of findings", a.calls.memory.Close)
+}
+
+// watchFindings counts what becomes of findings, and says in the log when a sink fails.
+type watchFindings struct {
+	*observe.Metrics
+	log *zap.Logger
+}
+
+func (w watchFindings) Sink(tenant string, err error) {
+	if err == nil {
+		w.log.Info("findings are delivered again", zap.String("tenant", tenant))
+		return
+	}
+	w.log.Warn("findings are not delivered, and wait in the store; said once until they are", zap.String("tenant", tenant), zap.Error(err))
+}
+
+// promise is how a tenant's condensations are promised to its memory, nil if it has none.
+func (c *calls) promise(t config.Tenant) func(context.Context, session.ThreadID, *session.Condensation) func() {
+	if c == nil || c.memory == nil || !t.Memory.Set() {
+		return nil
+	}
+	return func(ctx context.Context, thread session.ThreadID, made *session.Condensation) func() {
+		return c.memory.Promise(ctx, t.Name, thread, made)
+	}
+}
+
+// routes are where the findings of a configuration's tenants go.
+func routes(cfg *config.Config, transport http.RoundTripper) map[string]findings.Route {
+	all := map[string]findings.Route{}
+	for _, t := range tenantsOf(cfg) {
+		if m := &t.Memory; m.Set() {
+			all[t.Name] = findings.Route{
+				Sink: sink(m, transport), MaxPending: cmp.Or(m.MaxPending, config.DefaultPending), MaxAge: cmp.Or(m.MaxAge, config.DefaultPendingAge),
+			}
+		}
+	}
+	return all
+}
+
+func sink(m *config.Memory, transport http.RoundTripper) findings.Sink {
+	switch {
+	case m.File != "":
+		return findings.File{Path: m.File}
+	case m.Webhook.URL != "":
+		return findings.Webhook{Transport: transport, URL: m.Webhook.URL.Reveal(), Secret: m.Webhook.Secret.Reveal()}
+	}
+	arguments, _ := findings.ParseArguments(cmp.Or(m.MCP.Arguments, findings.DefaultArguments)) // it was parsed when it was validated
+	env := summariser.Environment()
+	for name, value := range m.MCP.Env {
+		env = append(env, name+"="+value.Reveal())
+	}
+	return findings.MCP{
+		Command: m.MCP.Command, Env: env, URL: m.MCP.URL, Transport: transport, Key: m.MCP.APIKey.Reveal(),
+		Tool: cmp.Or(m.MCP.Tool, findings.DefaultTool), Arguments: arguments,
+	}
+}

@@ -1,0 +1,277 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/findings"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+)
+
+// hook is a webhook. Until it is well it takes no answer's time: it holds what it is asked, or refuses it.
+type hook struct {
+	t     *testing.T
+	url   string
+	asked chan struct{} // one signal for each call
+	mu    sync.Mutex
+	how   string // hold, fail or take
+	over  chan struct{}
+	took  []findings.Told
+}
+
+func newHook(t *testing.T, how string) *hook {
+	h := &hook{t: t, asked: make(chan struct{}, 1000), how: how, over: make(chan struct{})}
+	server := httptest.NewServer(h)
+	h.url = server.URL + "/hook?token=MARKER-URL"
+	t.Cleanup(func() {
+		close(h.over)
+		server.Close()
+	})
+	return h
+}
+
+func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var told findings.Told
+	if err := json.NewDecoder(r.Body).Decode(&told); err != nil || r.Header.Get("Webhook-Id") != told.ID || r.Header.Get("Webhook-Signature") == "" {
+		h.t.Errorf("told %+v as %v: %v", told, r.Header, err)
+	}
+	h.mu.Lock()
+	how := h.how
+	if how == "take" {
+		h.took = append(h.took, told)
+	}
+	h.mu.Unlock()
+	h.asked <- struct{}{}
+	switch how {
+	case "hold":
+		select {
+		case <-h.over:
+		case <-r.Context().Done():
+		}
+	case "fail":
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}
+
+func (h *hook) set(how string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.how = how
+}
+
+func (h *hook) awaitCall() {
+	h.t.Helper()
+	select {
+	case <-h.asked:
+	case <-h.t.Context().Done():
+		h.t.Fatal("it was not called")
+	}
+}
+
+// ids are the condensations that it was told of, each once.
+func (h *hook) ids() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := map[string]bool{}
+	for _, told := range h.took {
+		all[told.ID] = true
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+func (h *hook) memory() string {
+	return fmt.Sprintf("{webhook: {url: %q, secret: MARKER-SECRET}}", h.url)
+}
+
+// deciding is an upstream whose summariser finds something out.
+func deciding(t *testing.T) *setting {
+	return newSetting(t, fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+		return fakeupstream.Answer{Content: "DECISIONS: MARKER-CONTENT the parcel goes by ship\nCODE_STATE: none\nNEXT_STEP: find the ship"}
+	}})
+}
+
+// remembering is a configuration with a memory.
+func (s *setting) remembering(store, memory string) string {
+	return fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s}}
+condenser: {type: llm, llm_config: cheap, max_size: 10, min_tokens: 0, wait: deadline, background_at: 0}
+memory: %s
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, store, replay.Summariser, memory)
+}
+
+// condenseOnce has a conversation of its own condensed.
+func condenseOnce(t *testing.T, p *process, session string) {
+	t.Helper()
+	var messages []any
+	for n := range 12 {
+		messages = append(messages, map[string]string{
+			"role": []string{"user", "assistant"}[n%2], "content": fmt.Sprintf("%s %d. %s", session, n, strings.Repeat("more of it ", 100)),
+		})
+	}
+	messages = messages[:11]
+	o := try(t, p, "/chat/completions", session, map[string]any{"model": "gpt-4o", "max_tokens": 100, "messages": messages})
+	if o.status != http.StatusOK || !strings.Contains(o.Get("X-Dewpoint-Condensed"), "summary") {
+		t.Fatalf("%d %v %s", o.status, o.Header, o.text)
+	}
+}
+
+// discreet checks that the log and the metrics show neither what was found nor a secret.
+func discreet(t *testing.T, p *process) {
+	t.Helper()
+	for _, line := range append(p.metrics(), p.log.String()) {
+		if strings.Contains(line, "MARKER") {
+			t.Errorf("it shows too much: %.500s", line)
+		}
+	}
+}
+
+// wantMetric waits for a line of the metrics.
+func wantMetric(t *testing.T, p *process, line string) {
+	t.Helper()
+	sessiontest.Eventually(t, line, func() error {
+		if !slices.Contains(p.metrics(), line) {
+			return fmt.Errorf("the metrics have no %s", line)
+		}
+		return nil
+	})
+}
+
+// TestFindingsOutliveKills: what was condensed, and not delivered when the process was killed, is delivered by the next one, or by another replica; under
+// the id under which it was being delivered.
+func TestFindingsOutliveKills(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(t *testing.T) (store string, replicas bool){
+		"embedded": func(t *testing.T) (string, bool) { return embedded(newStore(t)), false },
+		"redis":    func(t *testing.T) (string, bool) { return inRedis(sessiontest.StartRedis(t).Addr), true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, h := deciding(t), newHook(t, "hold")
+			section, replicas := store(t)
+			file := writeFile(t, t.TempDir(), "dewpoint.yaml", s.remembering(section, h.memory()))
+			p := serve(t, "--config", file)
+			other := p
+			if replicas {
+				other = serve(t, "--config", file)
+			}
+			condenseOnce(t, p, "one")
+			h.awaitCall() // it is being told, and has not said that it knows
+			condenseOnce(t, p, "two")
+			p.kill()
+			h.set("take")
+			if !replicas {
+				other = serve(t, "--config", file)
+			}
+			sessiontest.Eventually(t, "both are told", func() error {
+				if got := h.ids(); len(got) != 2 {
+					return fmt.Errorf("told of %q", got)
+				}
+				return nil
+			})
+			wantMetric(t, other, `dewpoint_findings_pending{tenant="default"} 0`)
+			told := h.took[0]
+			want := []record.Finding{
+				{Kind: record.Decision, Section: "DECISIONS", Text: "MARKER-CONTENT the parcel goes by ship"},
+				{Kind: record.Task, Section: "NEXT_STEP", Text: "find the ship"},
+			}
+			if !slices.Equal(told.Findings, want) || told.Tenant != "default" || told.Model != replay.Summariser || told.Reason != "events" {
+				t.Errorf("told %+v", told)
+			}
+			discreet(t, other)
+		})
+	}
+}
+
+// TestFindingsOutliveReloads: what a failing webhook did not take is written to the file that a reload names.
+func TestFindingsOutliveReloads(t *testing.T) {
+	t.Parallel()
+	s, h, store := deciding(t), newHook(t, "fail"), embedded(newStore(t))
+	file := writeFile(t, t.TempDir(), "dewpoint.yaml", s.remembering(store, h.memory()))
+	p := serve(t, "--config", file)
+	condenseOnce(t, p, "one")
+	h.awaitCall()
+	p.await("findings are not delivered, and wait in the store; said once until they are")
+	wantMetric(t, p, `dewpoint_findings_pending{tenant="default"} 1`)
+	lines := filepath.Join(t.TempDir(), "findings.jsonl")
+	ok(t, os.WriteFile(file, []byte(s.remembering(store, fmt.Sprintf("{file: %q}", lines))), 0o600))
+	ok(t, p.command.Process.Signal(syscall.SIGHUP))
+	p.await("findings are delivered again")
+	condenseOnce(t, p, "two")
+	wantMetric(t, p, `dewpoint_findings_total{outcome="delivered",tenant="default"} 2`)
+	content, err := os.Open(lines)
+	ok(t, err)
+	defer content.Close()
+	sessions := map[string]bool{}
+	for scan := bufio.NewScanner(content); scan.Scan(); {
+		var told findings.Told
+		ok(t, json.Unmarshal(scan.Bytes(), &told))
+		sessions[string(told.Session)] = true
+	}
+	if len(sessions) != 2 {
+		t.Errorf("the file tells of %d sessions", len(sessions))
+	}
+	discreet(t, p)
+}
+
+// TestReferenceMemory: the protocol's reference server, from npm, remembers findings in its graph, once.
+func TestReferenceMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("installs a package from npm")
+	}
+	t.Parallel()
+	node, npm := need(t, "node", "install Node.js 20 or newer"), need(t, "npm", "install npm")
+	dir := inCache(t, "memory", versionOf(t, node), []string{"memory/package.json", "memory/package-lock.json", "memory/.npmrc"}, func(dir string) {
+		installBy(t, filepath.Join(dir, "memory"), npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	})
+	graph := filepath.Join(t.TempDir(), "graph.jsonl")
+	program := filepath.Join(dir, "memory", "node_modules", "@modelcontextprotocol", "server-memory", "dist", "index.js")
+	s := deciding(t)
+	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", s.remembering(embedded(newStore(t)),
+		fmt.Sprintf("{mcp: {command: [%q, %q], env: {MEMORY_FILE_PATH: %q}}}", node, program, graph))))
+	condenseOnce(t, p, "one")
+	condenseOnce(t, p, "two")
+	wantMetric(t, p, `dewpoint_findings_total{outcome="delivered",tenant="default"} 2`)
+	file, err := os.Open(graph)
+	ok(t, err)
+	defer file.Close()
+	entities := 0
+	for decoder := json.NewDecoder(file); ; entities++ {
+		var e struct {
+			Type, EntityType string
+			Observations     []string
+		}
+		if err := decoder.Decode(&e); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"decision (DECISIONS): MARKER-CONTENT the parcel goes by ship", "task (NEXT_STEP): find the ship"}
+		if e.Type != "entity" || e.EntityType != "findings" || !slices.Equal(e.Observations, want) {
+			t.Errorf("it remembers %+v", e)
+		}
+	}
+	if entities != 2 {
+		t.Errorf("it remembers %d", entities)
+	}
+	discreet(t, p)
+}

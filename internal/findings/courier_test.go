@@ -1,0 +1,364 @@
+package findings_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/internal/findings"
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// sink is one that a test rules. It remembers what it took, with a word for each thread.
+type sink struct {
+	mu    sync.Mutex
+	fails map[session.ThreadID]error // "": to open it
+	tried int
+	took  []string
+}
+
+func (s *sink) Open(context.Context) (findings.Line, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.fails[""]; err != nil {
+		s.tried++
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *sink) Tell(_ context.Context, t *findings.Told) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tried++
+	if err := s.fails[t.Thread]; err != nil {
+		return err
+	}
+	s.took = append(s.took, fmt.Sprintf("%s: %s", t.Thread, t.Findings[0].Text))
+	return nil
+}
+
+func (s *sink) Close() {}
+
+// set says how the sink fails from now on, for threads by name.
+func (s *sink) set(err error, threads ...session.ThreadID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = map[session.ThreadID]error{}
+	for _, t := range threads {
+		s.fails[t] = err
+	}
+}
+
+func (s *sink) taken() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.took)
+}
+
+// watch counts, and remembers how sinks did.
+type watch struct {
+	mu    sync.Mutex
+	count map[findings.Outcome]int
+	sinks []error
+}
+
+func (w *watch) Findings(_ string, o findings.Outcome) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count[o]++
+}
+
+func (w *watch) Sink(_ string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sinks = append(w.sinks, err)
+}
+
+// rig is a store with a courier, in a bubble.
+type rig struct {
+	t     *testing.T
+	store *boltstore.Store
+	*findings.Courier
+	watch watch
+	sink  sink
+}
+
+// inBubble runs a test with a clock of its own. The store is open in it, so all of its goroutines end there.
+func inBubble(t *testing.T, test func(r *rig)) {
+	synctest.Test(t, func(t *testing.T) {
+		store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "store.db"), Content: true})
+		must(t, err)
+		r := &rig{t: t, store: store, watch: watch{count: map[findings.Outcome]int{}}}
+		r.start()
+		test(r)
+		must(r.t, r.Close(r.t.Context()))
+		must(t, store.Close())
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start makes a courier for a store that may have been used before.
+func (r *rig) start() {
+	r.Courier = findings.New(findings.Options{Store: r.store, Watch: &r.watch})
+	r.route(3)
+}
+
+func (r *rig) route(most int) {
+	r.Swap(map[string]findings.Route{"acme": {Sink: &r.sink, MaxPending: most, MaxAge: 24 * time.Hour}})
+}
+
+// promised promises a condensation in a thread of its own.
+func (r *rig) promised(thread session.ThreadID, text string) (c session.Condensation, logged func()) {
+	r.t.Helper()
+	c = session.Condensation{Model: "m", Reason: session.ReasonTokens, Time: time.Now(), Summary: record.Summary{Record: text}.String()}
+	return c, r.Promise(r.t.Context(), "acme", thread, &c)
+}
+
+// condensed promises one and logs it.
+func (r *rig) condensed(threads ...session.ThreadID) {
+	r.t.Helper()
+	for _, thread := range threads {
+		c, logged := r.promised(thread, "FACTS: of "+string(thread))
+		r.log(thread, c)
+		logged()
+		time.Sleep(time.Millisecond) // for the order
+	}
+}
+
+func (r *rig) log(thread session.ThreadID, c session.Condensation) {
+	r.t.Helper()
+	batch := session.Batch{Thread: session.Thread{ID: thread, Session: "s-" + session.SessionID(thread), Tenant: "acme", Len: 1, Created: time.Now()}}
+	batch.Events = []session.Event{{Pos: 1, Kind: session.User, Payload: []byte("{}")}}
+	must(r.t, r.store.Append(r.t.Context(), batch))
+	_, err := r.store.Condense(r.t.Context(), thread, c)
+	must(r.t, err)
+}
+
+// want waits so long, and compares what was taken.
+func (r *rig) want(wait time.Duration, took ...string) {
+	r.t.Helper()
+	time.Sleep(wait)
+	synctest.Wait()
+	if got := r.sink.taken(); !slices.Equal(got, took) {
+		r.t.Errorf("took %q, want %q", got, took)
+	}
+}
+
+func (r *rig) counted(o findings.Outcome, want int) {
+	r.t.Helper()
+	r.watch.mu.Lock()
+	defer r.watch.mu.Unlock()
+	if got := r.watch.count[o]; got != want {
+		r.t.Errorf("%s: %d, want %d", o, got, want)
+	}
+}
+
+func (r *rig) waiting(want int) {
+	r.t.Helper()
+	for _, n := range r.Pending() {
+		if n != want {
+			r.t.Errorf("%d wait, want %d", n, want)
+		}
+		return
+	}
+	r.t.Error("no tenant")
+}
+
+const soon = time.Second
+
+var errDown = errors.New("down")
+
+func TestDelivered(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.condensed("a", "b")
+		r.want(soon, "a: of a", "b: of b")
+		r.counted(findings.Promised, 2)
+		r.counted(findings.Delivered, 2)
+		r.waiting(0)
+		if r.watch.sinks != nil {
+			r.t.Errorf("the sink is said to do: %v", r.watch.sinks)
+		}
+	})
+}
+
+// TestNothingToTell: what no model wrote, an answer to nothing, and a record without findings are not promised.
+func TestNothingToTell(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		text := record.Summary{Record: "FACTS: some"}.String()
+		for _, c := range []session.Condensation{
+			{Summary: text}, {Model: "m", Reason: session.ReasonArrival, Summary: text}, {Model: "m", Reason: session.ReasonAside, Summary: text},
+			{Model: "m", Summary: text, Addition: session.Addition{Added: 1}}, {Model: "m", Summary: record.Summary{Record: "TESTS: pass"}.String()},
+		} {
+			r.Promise(r.t.Context(), "acme", "a", &c)
+		}
+		r.Promise(r.t.Context(), "globex", "a", &session.Condensation{Model: "m", Summary: text})
+		r.counted(findings.Promised, 0)
+	})
+}
+
+// TestFailingSink: what a sink does not take is told later, at growing intervals, and in order.
+func TestFailingSink(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.sink.set(errDown, "")
+		r.condensed("a", "b")
+		r.want(time.Hour)
+		r.waiting(2)
+		if n := r.sink.tried; n < 12 || n > 40 {
+			t.Errorf("tried %d times in an hour", n)
+		}
+		r.sink.set(nil)
+		r.want(10*time.Minute, "a: of a", "b: of b")
+		if want := []error{errDown, nil}; !slices.Equal(r.watch.sinks, want) {
+			t.Errorf("the sink is said to do: %v", r.watch.sinks)
+		}
+	})
+}
+
+// TestRefused: what a sink refuses holds up nothing else, and is dropped in the end.
+func TestRefused(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.route(99)
+		var all []session.ThreadID
+		var took []string
+		for i := range 30 {
+			all = append(all, session.ThreadID(fmt.Sprintf("r%02d", i)))
+		}
+		r.sink.set(&findings.RefusedError{Why: "status 422"}, all...)
+		r.condensed(all...)
+		for i := range 3 {
+			id := session.ThreadID(fmt.Sprint("good", i))
+			took = append(took, fmt.Sprintf("%s: of %s", id, id))
+			r.condensed(id)
+		}
+		r.want(time.Hour, took...)
+		r.waiting(30)
+		r.want(25*time.Hour, took...)
+		r.waiting(0)
+		r.counted(findings.Expired, 30)
+	})
+}
+
+// TestExpired: what could not be delivered for too long is dropped.
+func TestExpired(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.sink.set(errDown, "")
+		r.condensed("a", "b", "c")
+		r.want(25 * time.Hour)
+		r.waiting(0)
+		r.counted(findings.Expired, 3)
+	})
+}
+
+// TestFull: no more than so many wait, and what is not promised is counted.
+func TestFull(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.sink.set(errDown, "")
+		r.condensed("a", "b", "c", "d")
+		r.counted(findings.Full, 1)
+		r.sink.set(nil)
+		r.want(10*time.Minute, "a: of a", "b: of b", "c: of c")
+	})
+}
+
+// TestRestart: what was promised is told by the next process, and by another route.
+func TestRestart(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.sink.set(errDown, "")
+		r.condensed("a")
+		r.want(soon)
+		must(r.t, r.Close(r.t.Context()))
+		r.sink.set(nil)
+		r.start()
+		r.want(soon, "a: of a")
+
+		r.sink.set(errDown, "")
+		r.condensed("b")
+		r.want(time.Hour, "a: of a")
+		r.Swap(nil)
+		r.sink.set(nil)
+		r.want(time.Hour, "a: of a")
+		r.route(3)
+		r.want(soon, "a: of a", "b: of b")
+	})
+}
+
+// TestRouteWhilePausing: another route is tried at once.
+func TestRouteWhilePausing(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.sink.set(errDown, "")
+		r.condensed("a")
+		r.want(time.Hour)
+		r.sink.set(nil)
+		r.route(3)
+		r.want(time.Millisecond, "a: of a")
+	})
+}
+
+// TestNotLogged: what was promised and then not logged is waited for, and then forgotten.
+func TestNotLogged(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		c, logged := r.promised("late", "FACTS: of late")
+		r.promised("never", "FACTS: of never")
+		r.log("never", session.Condensation{Model: "m", Time: time.Now().Add(-time.Hour)})
+		r.promised("deleted", "FACTS: of deleted")
+		r.want(time.Minute)
+		r.log("late", c)
+		logged()
+		r.want(soon, "late: of late")
+		r.waiting(2)
+		r.want(time.Hour, "late: of late")
+		r.waiting(0)
+		r.counted(findings.Gone, 1)
+	})
+}
+
+// TestReplicas: one replica at a time tells, and the other goes on where it died.
+func TestReplicas(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		lease, err := r.store.Lock(r.t.Context(), "findings/acme", 10*time.Minute)
+		must(r.t, err)
+		_ = lease // its holder dies
+		r.condensed("a")
+		r.want(9 * time.Minute)
+		r.waiting(1)
+		r.want(2*time.Minute, "a: of a")
+	})
+}
+
+// TestUnreadable: what is encrypted under a key that is missing waits.
+func TestUnreadable(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		must(r.t, r.Close(r.t.Context()))
+		lost := lossy{r.store}
+		r.Courier = findings.New(findings.Options{Store: lost, Watch: &r.watch})
+		r.route(3)
+		r.condensed("a")
+		r.want(time.Hour)
+		r.waiting(1)
+		must(r.t, r.Close(r.t.Context()))
+		r.start()
+		r.want(soon, "a: of a")
+	})
+}
+
+// lossy is a store without the key of summaries.
+type lossy struct{ findings.Store }
+
+func (lossy) Summary(context.Context, session.CondensationID) (string, error) {
+	return "", session.ErrUnreadable
+}

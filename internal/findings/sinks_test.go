@@ -1,0 +1,251 @@
+package findings_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/internal/findings"
+)
+
+// told is what the tests tell sinks.
+func told() *findings.Told {
+	return &findings.Told{
+		ID: "t-9-1", Tenant: "acme", Session: "s", Thread: "t", Time: time.Unix(1_700_000_000, 0).UTC(), Reason: "tokens", Condenser: "llm", Model: "m",
+		Findings: []record.Finding{{Kind: record.Decision, Section: "DECISIONS", Text: "CONTENT {id}\nof two lines"}, {Kind: record.Task, Section: "NEXT_STEP", Text: "go on"}},
+	}
+}
+
+const toldJSON = `{"id":"t-9-1","tenant":"acme","session":"s","thread":"t","time":"2023-11-14T22:13:20Z","reason":"tokens","condenser":"llm","model":"m",` +
+	`"findings":[{"kind":"decision","section":"DECISIONS","text":"CONTENT {id}\nof two lines"},{"kind":"task","section":"NEXT_STEP","text":"go on"}]}`
+
+// tell opens a sink and tells it once.
+func tell(t *testing.T, s findings.Sink) error {
+	t.Helper()
+	line, err := s.Open(t.Context())
+	if err != nil {
+		return err
+	}
+	defer line.Close()
+	return line.Tell(t.Context(), told())
+}
+
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "findings.jsonl")
+	must(t, tell(t, findings.File{Path: path}))
+	must(t, tell(t, findings.File{Path: path}))
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	_, err = file.WriteString(`{"id":"cut o`)
+	must(t, err)
+	must(t, file.Close())
+	must(t, tell(t, findings.File{Path: path}))
+	got, err := os.ReadFile(path)
+	must(t, err)
+	line := toldJSON + "\n"
+	if want := line + line + `{"id":"cut o` + "\n" + line; string(got) != want {
+		t.Errorf("got %s", got)
+	}
+	info, err := os.Stat(path)
+	must(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("others may %v", info.Mode())
+	}
+	if err := tell(t, findings.File{Path: t.TempDir()}); err == nil {
+		t.Error("a folder is written to")
+	}
+}
+
+// TestSignature has the example of the specification.
+func TestSignature(t *testing.T) {
+	for secret, want := range map[string]string{
+		"whsec_plJ3nmyCDGBKInavdOK15jsl": "v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=",
+		"":                               "",
+	} {
+		h := http.Header{}
+		findings.Sign(h, secret, "msg_loFOjxBNrRLzqYUf", time.Unix(1731705121, 0), []byte(`{"event_type":"ping","data":{"success":true}}`))
+		if h.Get("Webhook-Signature") != want || h.Get("Webhook-Id") != "msg_loFOjxBNrRLzqYUf" || h.Get("Webhook-Timestamp") != "1731705121" {
+			t.Errorf("got %v", h)
+		}
+	}
+}
+
+func TestWebhook(t *testing.T) {
+	status, elsewhere := http.StatusAccepted, 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.URL.Path == "/elsewhere" {
+			elsewhere++
+		}
+		want := http.Header{}
+		seconds, err := strconv.ParseInt(r.Header.Get("Webhook-Timestamp"), 10, 64)
+		if err != nil {
+			t.Error(err)
+		}
+		findings.Sign(want, "SECRET", "t-9-1", time.Unix(seconds, 0), body)
+		if string(body) != toldJSON || r.Header.Get("Webhook-Signature") != want.Get("Webhook-Signature") {
+			t.Errorf("got %v %s", r.Header, body)
+		}
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(status)
+		_, _ = w.Write(body)
+	}))
+	defer server.Close()
+	hook := findings.Webhook{Transport: http.DefaultTransport, URL: server.URL + "/hook?token=SECRET", Secret: "SECRET"}
+	for code, want := range map[int]string{
+		200: "ok", 202: "ok", 204: "ok", 307: "fails", 400: "refused", 401: "refused", 404: "refused", 408: "fails", 429: "fails", 500: "fails", 503: "fails",
+	} {
+		status = code
+		if got := verdict(t, tell(t, hook)); got != want {
+			t.Errorf("status %d: %s, want %s", code, got, want)
+		}
+	}
+	if elsewhere > 0 {
+		t.Error("a redirection was followed")
+	}
+	server.Close()
+	if got := verdict(t, tell(t, hook)); got != "fails" {
+		t.Errorf("no server: %s", got)
+	}
+}
+
+// verdict says in a word how it went. No error holds what was told, or a secret.
+func verdict(t *testing.T, err error) string {
+	t.Helper()
+	if err == nil {
+		return "ok"
+	}
+	if strings.Contains(err.Error(), "CONTENT") || strings.Contains(err.Error(), "SECRET") {
+		t.Errorf("an error shows too much: %v", err)
+	}
+	if _, refused := errors.AsType[*findings.RefusedError](err); refused {
+		return "refused"
+	}
+	return "fails"
+}
+
+// remembering is an MCP server like the reference one. It ends by os.Exit where it is told to.
+func remembering(took func(arguments map[string]any)) *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "memory", Version: "1"}, nil)
+	type input struct {
+		Entities []map[string]any `json:"entities"`
+		How      string           `json:"how,omitempty"`
+	}
+	mcp.AddTool(s, &mcp.Tool{Name: "create_entities"}, func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
+		switch in.How {
+		case "fail":
+			return nil, nil, errors.New("no room for CONTENT")
+		case "die":
+			os.Exit(1)
+		}
+		took(map[string]any{"entities": in.Entities})
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	return s
+}
+
+// TestMain serves as an MCP server where it is asked to, over standard input and output.
+func TestMain(m *testing.M) {
+	path, serves := os.LookupEnv("MCP_SERVER_FILE")
+	if !serves {
+		os.Exit(m.Run())
+	}
+	s := remembering(func(arguments map[string]any) {
+		text, _ := json.Marshal(arguments)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			panic(err)
+		}
+	})
+	_ = s.Run(context.Background(), &mcp.StdioTransport{})
+}
+
+// entities are what the reference server is told by default.
+var entities = map[string]any{"entities": []any{map[string]any{
+	"name": "t-9-1", "entityType": "findings", "observations": []any{"decision (DECISIONS): CONTENT {id}\nof two lines", "task (NEXT_STEP): go on"},
+}}}
+
+func arguments(t *testing.T, text string) map[string]any {
+	t.Helper()
+	parsed, err := findings.ParseArguments(text)
+	must(t, err)
+	return parsed
+}
+
+func TestMCPProgram(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "told.json")
+	server := findings.MCP{
+		Command: []string{self}, Env: []string{"MCP_SERVER_FILE=" + path}, Tool: findings.DefaultTool, Arguments: arguments(t, findings.DefaultArguments),
+	}
+	must(t, tell(t, server))
+	text, err := os.ReadFile(path)
+	must(t, err)
+	var got map[string]any
+	must(t, json.Unmarshal(text, &got))
+	if !reflect.DeepEqual(got, entities) {
+		t.Errorf("got %v", got)
+	}
+	for how, want := range map[string]string{"fail": "refused", "die": "fails"} {
+		server.Arguments = arguments(t, `{"entities": [], "how": "`+how+`"}`)
+		if got := verdict(t, tell(t, server)); got != want {
+			t.Errorf("%s: %s", how, got)
+		}
+	}
+	server.Tool = "forget"
+	if got := verdict(t, tell(t, server)); got != "refused" {
+		t.Errorf("a tool that is not there: %s", got)
+	}
+	server.Command = []string{filepath.Join(t.TempDir(), "missing")}
+	if got := verdict(t, tell(t, server)); got != "fails" {
+		t.Errorf("a program that is not there: %s", got)
+	}
+	server.Command = []string{"cat", "/dev/null"}
+	if got := verdict(t, tell(t, server)); got != "fails" {
+		t.Errorf("a program that is no server: %s", got)
+	}
+}
+
+func TestMCPOverHTTP(t *testing.T) {
+	var got map[string]any
+	keys := map[string]bool{}
+	server := remembering(func(arguments map[string]any) { got = arguments })
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys[r.Header.Get("Authorization")] = true
+		handler.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	sink := findings.MCP{
+		URL: front.URL + "/mcp?token=SECRET", Transport: http.DefaultTransport, Key: "key", Tool: findings.DefaultTool,
+		Arguments: arguments(t, `{"entities": [{"name": "{tenant}/{session}/{thread}", "at": "{time}", "all": "- {findings}", "n": 1}]}`),
+	}
+	must(t, tell(t, sink))
+	want := map[string]any{"entities": []map[string]any{{
+		"name": "acme/s/t", "at": "2023-11-14T22:13:20Z", "all": "- decision (DECISIONS): CONTENT {id}\nof two lines\ntask (NEXT_STEP): go on", "n": 1.0,
+	}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v", got)
+	}
+	if want := map[string]bool{"Bearer key": true}; !maps.Equal(keys, want) {
+		t.Errorf("keys %v", keys)
+	}
+	front.Close()
+	if got := verdict(t, tell(t, sink)); got != "fails" {
+		t.Errorf("no server: %s", got)
+	}
+}

@@ -1,0 +1,135 @@
+package sessiontest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+func (s suite) telling() map[string]func(*testing.T) {
+	return map[string]func(*testing.T){
+		"outbox/queue":   s.outboxQueue,
+		"outbox/full":    s.outboxFull,
+		"outbox/kept":    s.outboxKept,
+		"outbox/named":   s.outboxNamed,
+		"outbox/at once": s.outboxAtOnce,
+	}
+}
+
+// noted is the notice of what a thread of acme made at a second.
+func noted(thread session.ThreadID, second int64) session.Notice {
+	return session.Notice{Tenant: "acme", Thread: thread, Made: time.Unix(1_700_000_000+second, 123_456_789)}
+}
+
+func enqueue(t *testing.T, store session.Store, limit int, notices ...session.Notice) {
+	t.Helper()
+	for _, n := range notices {
+		is, err := store.Enqueue(ctx(t), n, limit)
+		ok(t, err)
+		if !is {
+			t.Errorf("%v is not noted", n)
+		}
+	}
+}
+
+// queued wants a part of what is noted of acme.
+func queued(t *testing.T, store session.Store, from, limit, total int, want ...session.Notice) {
+	t.Helper()
+	got, n, err := store.Enqueued(ctx(t), "acme", from, limit)
+	ok(t, err)
+	equal(t, got, want)
+	equal(t, n, total)
+}
+
+func (s suite) outboxQueue(t *testing.T) {
+	store := s.fresh(t)
+	other := s.replica(t, store)
+	queued(t, store, 0, 9, 0)
+	a, b, c := noted("a", 1), noted("{b}%\x00", 2), noted("a", 3)
+	foreign := noted("a", 1)
+	foreign.Tenant = "acm"
+	enqueue(t, store, 9, c, a, foreign)
+	enqueue(t, other, 9, b, a) // one of them once more
+	queued(t, other, 0, 9, 3, a, b, c)
+	queued(t, store, 1, 1, 3, b)
+	queued(t, store, 3, 9, 3)
+	for range 2 {
+		ok(t, other.Dequeue(ctx(t), b))
+		queued(t, store, 0, 9, 2, a, c)
+	}
+	ok(t, store.Dequeue(ctx(t), a))
+	ok(t, store.Dequeue(ctx(t), c))
+	queued(t, other, 0, 9, 0)
+}
+
+func (s suite) outboxFull(t *testing.T) {
+	store := s.fresh(t)
+	a, b, c := noted("a", 1), noted("b", 2), noted("c", 3)
+	enqueue(t, store, 2, a, b, a)
+	is, err := store.Enqueue(ctx(t), c, 2)
+	ok(t, err)
+	equal(t, is, false)
+	queued(t, store, 0, 9, 2, a, b)
+	ok(t, store.Dequeue(ctx(t), a))
+	enqueue(t, store, 2, c)
+	queued(t, store, 0, 9, 2, b, c)
+}
+
+// outboxKept: what is noted outlives the process.
+func (s suite) outboxKept(t *testing.T) {
+	store := s.open(t)
+	enqueue(t, store, 9, noted("a", 1), noted("b", 2))
+	ok(t, store.Dequeue(ctx(t), noted("a", 1)))
+	store = s.hooks.Reopen(t, store)
+	defer func() { ok(t, store.Close()) }()
+	queued(t, store, 0, 9, 1, noted("b", 2))
+}
+
+// outboxNamed: a notice finds what its thread has logged, by its own time, and not what a fork has of its parent.
+func (s suite) outboxNamed(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
+	c := condensation(6)
+	c.Time = noted("t", 7).Made
+	enqueue(t, store, 9, noted("t", 7))
+	c = condensed(t, store, "t", c)
+	got := thread(t, s.replica(t, store), "t")
+	n, early := noted("t", 7), noted("t", 6)
+	if found := n.Named(&got); found == nil || found.ID != c.ID {
+		t.Errorf("found %+v", found)
+	}
+	if found := early.Named(&got); found != nil {
+		t.Errorf("found %+v of another time", found)
+	}
+	got.Condensations[0].ID.Thread = "parent"
+	if found := n.Named(&got); found != nil {
+		t.Errorf("found %+v of another thread", found)
+	}
+}
+
+// outboxAtOnce: however many come at once, no more than the limit are noted.
+func (s suite) outboxAtOnce(t *testing.T) {
+	store := s.fresh(t)
+	other := s.replica(t, store)
+	var all sync.WaitGroup
+	var in atomic.Int32
+	for i := range 40 {
+		st := []session.Store{store, other}[i%2]
+		all.Go(func() {
+			if is, err := st.Enqueue(ctx(t), noted(session.ThreadID(fmt.Sprint("t", i)), int64(i)), 7); err != nil {
+				t.Error(err)
+			} else if is {
+				in.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	equal(t, in.Load(), 7)
+	_, total, err := store.Enqueued(ctx(t), "acme", 0, 1)
+	ok(t, err)
+	equal(t, total, 7)
+}

@@ -172,13 +172,8 @@ func (r *rig) measureCell(ctx context.Context, c Cell) (result CellResult, err e
 		t.forgetPeak()
 	}
 	for n := range g.effort.Blocks + 1 { // the first one warms up
-		for _, g := range grids {
-			if err := ctx.Err(); err != nil {
-				return result, err
-			}
-			if err := g.block(n); err != nil {
-				return result, err
-			}
+		if err := r.block(ctx, grids, n); err != nil {
+			return result, err
 		}
 	}
 	result = g.result()
@@ -215,28 +210,46 @@ func (g *grid) close() {
 	}
 }
 
-// block makes the same requests of each target, in an order that changes from block to block.
-func (g *grid) block(n int) error {
+// block makes the same requests of each target, in an order that changes from block to block, and of one target those of all grids, which
+// take turns in being first.
+func (r *rig) block(ctx context.Context, grids []*grid, n int) error {
+	for _, g := range grids {
+		g.fill()
+	}
+	for i := range r.targets {
+		at := (i + n) % len(r.targets)
+		for first := range grids {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := grids[(first+n)%len(grids)].measure(at, n > 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fill decides on a block's requests.
+func (g *grid) fill() {
 	for _, l := range g.lanes {
 		l.items = l.items[:0]
 		for range g.effort.Requests {
 			l.items = append(l.items, l.feed.next())
 		}
 	}
-	for i := range g.rig.targets {
-		at := (i + n) % len(g.rig.targets)
-		if err := g.prime(at); err != nil {
-			return err
-		}
-		b, err := g.run(at)
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			g.blocks[at] = append(g.blocks[at], b)
-		}
+}
+
+// measure makes a block's requests of a target.
+func (g *grid) measure(at int, counts bool) error {
+	if err := g.prime(at); err != nil {
+		return err
 	}
-	return nil
+	b, err := g.run(at)
+	if err == nil && counts {
+		g.blocks[at] = append(g.blocks[at], b)
+	}
+	return err
 }
 
 // each runs work for all connections at once.

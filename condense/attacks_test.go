@@ -3,6 +3,7 @@ package condense_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,6 +136,38 @@ func TestAllThatIsTypedStays(t *testing.T) {
 				a.check(t, i, v)
 			}
 		})
+	}
+}
+
+// TestSummaryOfWhatStandsIn: where the words of the user make the newest units fewer, the summary that comes later is of the same messages.
+func TestSummaryOfWhatStandsIn(t *testing.T) {
+	settings := condense.Settings{MaxTokens: 16000, KeepFirst: 1, MinimumProgress: 0.1}
+	llm := condense.NewLLM(condense.LLMSettings{Settings: settings, Summariser: summariserFunc(
+		func(context.Context, condense.Request) (condense.Reply, error) {
+			return condense.Reply{Text: "CURRENT_STATE: they talk", Finish: "stop"}, nil
+		})})
+	var messages []session.Message
+	for n := range 60 {
+		messages = append(messages, condensetest.Message(session.Content{Role: "user", Text: fmt.Sprintf("%d is a rule.", n) + strings.Repeat(" It has reasons.", 25)}),
+			condensetest.Message(session.Content{Role: "assistant", Text: "noted" + strings.Repeat(", noted", 130)}))
+	}
+	v := session.Project(session.NewHistory(session.Hash{}, messages), nil)
+	in := input(&v)
+	in.Need.AtOnce = true
+	now, err := llm.Condense(in).Job.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	later, err := now.Later.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, ok := settings.Cut(in, settings.Due(in), session.Size{Events: 1, Tokens: 4000})
+	if !ok || now.Condensation.ForgottenTokens <= plain.Tokens {
+		t.Errorf("%d tokens are forgotten, %d without the words", now.Condensation.ForgottenTokens, plain.Tokens)
+	}
+	if !slices.Equal(now.Condensation.Forgotten, later.Condensation.Forgotten) {
+		t.Errorf("forgotten %v, later %v", now.Condensation.Forgotten, later.Condensation.Forgotten)
 	}
 }
 

@@ -53,6 +53,7 @@ type excerptsJob struct {
 	due         Due
 	cut         Cut
 	provisional bool // it stands for a summary that was due
+	settled     bool // the cut is to stay as it is
 }
 
 var _ Job = (*excerptsJob)(nil)
@@ -97,6 +98,7 @@ func (j *excerptsJob) quoted(ctx context.Context, cut Cut) (session.Condensation
 	if err != nil {
 		return session.Condensation{}, fmt.Errorf("condense %s: %w", j.name, err)
 	}
+	j.cut = cut
 	text := s.recorded()
 	if j.provisional {
 		text = s.unsummarised()
@@ -116,7 +118,7 @@ func (j *excerptsJob) quoted(ctx context.Context, cut Cut) (session.Condensation
 // another cut, with fewer of the newest units.
 func (j *excerptsJob) read(ctx context.Context, cut Cut, record int) (Cut, *span, error) {
 	s, err := readSpan(ctx, j.in, cut)
-	if err != nil || j.due.Target.Tokens == unlimited {
+	if err != nil || j.settled || j.due.Target.Tokens == unlimited {
 		return cut, s, err
 	}
 	room := cut.room(j.in, j.due)

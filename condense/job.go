@@ -19,7 +19,8 @@ type llmJob struct {
 	cut  Cut
 	span *span
 
-	failed error // why it is not by way of the configured model, nil if it is
+	failed  error // why it is not by way of the configured model, nil if it is
+	settled bool  // the cut is that of what stands in for the summary already
 
 	output int           // tokens that an answer may have
 	calls  atomic.Int64  // made so far
@@ -50,7 +51,7 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	}
 	var c session.Condensation
 	err := j.in.work(ctx, func() (err error) {
-		x := &excerptsJob{settings: j.s.Settings, in: j.in, due: j.due}
+		x := &excerptsJob{settings: j.s.Settings, in: j.in, due: j.due, settled: j.settled}
 		j.cut, j.span, err = x.read(ctx, j.cut, j.recordTokens())
 		return err
 	})

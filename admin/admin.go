@@ -66,8 +66,9 @@ type Tenant struct {
 	Condenses   bool         `json:"condenses"` // its condenser can forget; some only make other views
 	Observe     bool         `json:"observe"`
 	Notify      bool         `json:"notify"`
-	LogContent  bool         `json:"log_content"` // what its clients say goes into the log
-	Holdout     float64      `json:"holdout"`     // share of its sessions that are left alone; 0: none
+	LogContent  bool         `json:"log_content"`             // what its clients say goes into the log
+	Holdout     float64      `json:"holdout"`                 // share of its sessions that are left alone; 0: none
+	KeepWarmUSD float64      `json:"keep_warm_usd,omitempty"` // what may be spent in a day to keep its prompts in providers' caches; 0: none are
 	Limits      limit.Tenant `json:"limits"`
 	Condensing  Condensing   `json:"condensing"` // what is in force, which the levers may have made another one than is configured
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 type item struct {
@@ -173,7 +174,11 @@ func TestViewOfForks(t *testing.T) {
 }
 
 func TestCondensationsTellWhatTheyHid(t *testing.T) {
-	r := start(t, nil)
+	r := start(t, func(c *config.Config) { // so cheap that the request's own model is not asked
+		cheap := c.Models[summariser]
+		cheap.Price = model.Price{Input: 0.02, CachedInput: 0.02, Output: 0.08}
+		c.Models[summariser] = cheap
+	})
 	conversation := turns("ships", 25)
 	p := r.grow(conversation, 2)
 	var list struct {

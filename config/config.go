@@ -29,10 +29,12 @@ type Config struct {
 	Shutdown   Shutdown              `yaml:"shutdown"`
 	Log        Log                   `yaml:"log"`
 
-	LogContent bool      `yaml:"log_content"` // Tenant.LogContent of the one tenant where none are configured
-	Holdout    float64   `yaml:"holdout"`     // Tenant.Holdout likewise
-	Knowledge  Knowledge `yaml:"knowledge"`   // Tenant.Knowledge, likewise
-	Memory     Memory    `yaml:"memory"`      // Tenant.Memory, likewise
+	LogContent  bool      `yaml:"log_content"`   // Tenant.LogContent of the one tenant where none are configured
+	Holdout     float64   `yaml:"holdout"`       // Tenant.Holdout likewise
+	KeepWarm    bool      `yaml:"keep_warm"`     // Tenant.KeepWarm likewise
+	KeepWarmUSD float64   `yaml:"keep_warm_usd"` // Tenant.KeepWarmUSD likewise
+	Knowledge   Knowledge `yaml:"knowledge"`     // Tenant.Knowledge, likewise
+	Memory      Memory    `yaml:"memory"`        // Tenant.Memory, likewise
 
 	// Unused names keys that were understood as OpenHands' own and have no effect here, for a caller to report.
 	Unused []string `yaml:"-"`
@@ -120,11 +122,13 @@ type Tenant struct {
 	Observe   *bool      `yaml:"observe,omitempty"`   // decide and report, but forward unchanged; nil: Config.Observe
 	Notify    bool       `yaml:"notify"`              // tell the client in words what was condensed
 
-	Knowledge  Knowledge     `yaml:"knowledge"`
-	Memory     Memory        `yaml:"memory"`
-	LogContent bool          `yaml:"log_content"`      // log what its clients say and what they are answered
-	Holdout    float64       `yaml:"holdout"`          // share of its sessions that are left alone, to compare with; 0: none
-	Limits     *limit.Tenant `yaml:"limits,omitempty"` // nil: Limits.Tenant
+	Knowledge   Knowledge     `yaml:"knowledge"`
+	Memory      Memory        `yaml:"memory"`
+	LogContent  bool          `yaml:"log_content"`      // log what its clients say and what they are answered
+	KeepWarm    bool          `yaml:"keep_warm"`        // its prompts are kept in providers' caches while its clients pause
+	KeepWarmUSD float64       `yaml:"keep_warm_usd"`    // that this may cost in a day of UTC; 0: DefaultKeepWarmUSD
+	Holdout     float64       `yaml:"holdout"`          // share of its sessions that are left alone, to compare with; 0: none
+	Limits      *limit.Tenant `yaml:"limits,omitempty"` // nil: Limits.Tenant
 }
 
 // Memory is where the findings of condensations go: to one of a file, a webhook and an MCP server. None: nowhere.
@@ -163,6 +167,9 @@ const (
 func (m *Memory) Set() bool {
 	return m.File != "" || m.Webhook.URL != "" || m.MCP.URL != "" || len(m.MCP.Command) > 0
 }
+
+// DefaultKeepWarmUSD is Tenant.KeepWarmUSD where it is 0.
+const DefaultKeepWarmUSD = 1
 
 // Knowledge is a folder of texts that models are told when a person's words call for them.
 type Knowledge struct {

@@ -20,6 +20,9 @@ func (v *validator) tenants() {
 	v.when(v.config.Holdout != 0 && len(v.config.Tenants) > 0,
 		"holdout", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	v.holdout("holdout", v.config.Holdout, v.config.Observe)
+	v.when((v.config.KeepWarm || v.config.KeepWarmUSD != 0) && len(v.config.Tenants) > 0,
+		"keep_warm", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
+	v.keepWarm("keep_warm_usd", v.config.KeepWarm, v.config.KeepWarmUSD)
 	v.when(v.config.Knowledge != (Knowledge{}) && len(v.config.Tenants) > 0,
 		"knowledge", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	v.knowledge("knowledge", v.config.Knowledge)
@@ -39,6 +42,7 @@ func (v *validator) tenants() {
 		}
 		v.apiKeys(key+".api_keys", tenant.APIKeys, owners)
 		v.holdout(key+".holdout", tenant.Holdout, v.config.Observes(tenant))
+		v.keepWarm(key+".keep_warm_usd", tenant.KeepWarm, tenant.KeepWarmUSD)
 		v.tenantUpstream(key+".upstream", tenant)
 		v.knowledge(key+".knowledge", tenant.Knowledge)
 		v.memory(key+".memory", &v.config.Tenants[i].Memory)
@@ -49,6 +53,11 @@ func (v *validator) tenants() {
 			v.tenantLimits(key+".limits", *tenant.Limits)
 		}
 	}
+}
+
+func (v *validator) keepWarm(key string, on bool, usd float64) {
+	v.when(usd < 0, key, "must be 0 or more, in USD a day: is %v", usd)
+	v.when(usd != 0 && !on, key, "does nothing without keep_warm: set keep_warm: true, or remove it")
 }
 
 // mostHeldOut is the largest share of sessions that may be left alone: an experiment needs no more than half.

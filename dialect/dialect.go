@@ -90,6 +90,8 @@ type Reuser interface {
 	// Reuse gives a body whose prompt is the same for upstream's cache, and whose answer is a streamed text that may have that many tokens;
 	// nil: there is none. Where the cache goes by them, tools may be called all the same.
 	Reuse(body []byte, output int) []byte
+	// Touch is Reuse for an answer of as few tokens as can be.
+	Touch(body []byte) []byte
 }
 
 // Opener is a Dialect whose streams begin with events that say nothing of the answer yet, not even whether there will be one.

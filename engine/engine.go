@@ -95,6 +95,7 @@ type Tenant struct {
 	Holdout   float64       // share of sessions that are left alone, to compare with
 	Hidden    Hidden
 	Knowledge Knowledge
+	Warm      *Warm         // nil: its prompts leave caches when their time is over
 	Repeats   limit.Repeats // with After
 
 	// Promise is told of a condensation before it is logged; the function that it returns is called once it is. Nil: nothing is.
@@ -124,6 +125,7 @@ type Engine struct {
 	flights  *flights
 	begun    *lru.Cache[session.SessionID, struct{}] // sessions that are in the account of a holdout
 	supposed *supposed
+	warm     *warmth
 }
 
 // New makes an engine. It has no settings until Swap.
@@ -160,7 +162,9 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new engine: %w", err)
 	}
-	return &Engine{o: o, supposed: would, learnt: windows, usages: usages, counts: counts, flights: newFlights(), begun: begun}, nil
+	e := &Engine{o: o, supposed: would, learnt: windows, usages: usages, counts: counts, flights: newFlights(), begun: begun}
+	e.warm = newWarmth(e)
+	return e, nil
 }
 
 // Swap puts other settings in force for the turns that begin from now on.
@@ -172,6 +176,7 @@ func (e *Engine) Swap(s Settings) *Settings {
 		s.Fields = agents.SessionFields()
 	}
 	e.learnt.purge()
+	e.warm.clear()
 	e.settings.Store(&s)
 	return &s
 }

@@ -72,6 +72,7 @@ func newFlights() *flights {
 
 // Close waits for the condensations under way until ctx ends, and cuts them off then.
 func (e *Engine) Close(ctx context.Context) error {
+	e.warm.close()
 	f := e.flights
 	f.mu.Lock()
 	f.closed = true

@@ -22,6 +22,7 @@ type logging struct {
 // called once, in any goroutine: the turn goes on meanwhile, and holds its body for it. If it fails, the next request of
 // the thread writes them.
 func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
+	t.noteSent()
 	t.in.Body.Hold() // events alias it
 	l := &logging{done: make(chan struct{})}
 	t.logged = l

@@ -269,6 +269,7 @@ func (r *request) ended(o outcome) {
 			r.seen.record.Call.Doubted = true
 		} else if o.Answer.Usage != nil {
 			r.note(r.turn.Used(r.seen.record.Turn.After.Tokens, *o.Answer.Usage))
+			r.turn.KeepWarm(*o.Answer.Usage)
 		}
 		r.seen.used(o.Answer.Usage)
 		r.compare(o.Answer.Usage)

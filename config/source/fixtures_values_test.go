@@ -290,6 +290,11 @@ func badValues() []badFixture {
 		{"bad.tenant-no-keys.yaml", []string{
 			`tenants[0].api_keys: is empty: give the tenant at least one key, or no client can use it (line 2)`,
 		}},
+		{"bad.keep_warm.yaml", []string{
+			`keep_warm: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
+			`tenants[0].keep_warm_usd: does nothing without keep_warm: set keep_warm: true, or remove it (line 5)`,
+			`tenants[1].keep_warm_usd: must be 0 or more, in USD a day: is -1 (line 9)`,
+		}},
 		{"bad.holdout.yaml", []string{
 			`holdout: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
 			`holdout: is not a share of sessions from 0 to 0.5 (line 1)`,

@@ -42,3 +42,15 @@ func (d *Dialect) Reuse(body []byte, _ int) []byte {
 	}
 	return append(out, `,"stream":true,"stream_options":{"include_usage":true}}`...)
 }
+
+// Touch implements dialect.Reuser.
+func (d *Dialect) Touch(body []byte) []byte {
+	key := "max_tokens"
+	if split.Member(rawjson.ValueOf(body), "max_completion_tokens").Kind != 0 {
+		key = "max_completion_tokens"
+	}
+	if body = d.Reuse(body, 0); body != nil {
+		return split.WithMember(body, key, []byte("1"))
+	}
+	return nil
+}

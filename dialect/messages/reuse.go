@@ -36,3 +36,14 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 	}
 	return append(out, `,"stream":true}`...)
 }
+
+// Touch implements dialect.Reuser. Thinking with a budget needs more tokens than that, and without it the prompt would be another one.
+func (d *Dialect) Touch(body []byte) []byte {
+	if split.Member(split.Member(rawjson.ValueOf(body), "thinking"), "budget_tokens").Kind != 0 {
+		return nil
+	}
+	if body = d.Reuse(body, 0); body != nil {
+		return split.WithMember(body, "max_tokens", []byte("1"))
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -69,10 +70,14 @@ func (s inForce) Tenants() []admin.Tenant {
 
 func (s inForce) describe(cfg *config.Config, t config.Tenant) admin.Tenant {
 	upstream, condenser := cfg.UpstreamFor(t), cfg.CondenserFor(t)
+	warm := 0.0
+	if t.KeepWarm {
+		warm = cmp.Or(t.KeepWarmUSD, config.DefaultKeepWarmUSD)
+	}
 	return admin.Tenant{
 		Name: t.Name, Keys: len(t.APIKeys), Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
 		Condenser: condenser.Type, Condenses: forgets(condenser), Observe: cfg.Observes(t), Notify: t.Notify,
-		LogContent: t.LogContent, Holdout: t.Holdout, Limits: cfg.LimitsFor(t), Condensing: s.condensing(cfg, t),
+		LogContent: t.LogContent, Holdout: t.Holdout, KeepWarmUSD: warm, Limits: cfg.LimitsFor(t), Condensing: s.condensing(cfg, t),
 	}
 }
 

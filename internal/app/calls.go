@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -80,6 +81,27 @@ func (c *calls) noted(s condense.Summariser, tenant string, models func(string) 
 		return s
 	}
 	return observe.Summariser{Summariser: s, Tenant: tenant, Metrics: c.metrics, Spans: c.spans, Models: models}
+}
+
+// warm is how a tenant's prompts are kept in providers' caches.
+func (b builder) warm(c config.Tenant) *engine.Warm {
+	byPrice := b.config.CondenserFor(c).Uses(func(c config.Condenser) bool { return c.Trigger == config.TriggerEconomics })
+	w := &engine.Warm{
+		Model: b.out.model(summariser.DefaultTimeout, nil),
+		Prices: func(model string) *condense.Economics {
+			e := b.prices(model, model)
+			if e != nil && !byPrice {
+				e.Target = 0
+			}
+			return e
+		},
+		USD: cmp.Or(c.KeepWarmUSD, config.DefaultKeepWarmUSD),
+	}
+	if m := b.out; m != nil && m.metrics != nil {
+		w.Model = observe.Summariser{Summariser: w.Model, Tenant: c.Name, Warming: true, Metrics: m.metrics, Spans: m.spans, Models: models(b.config)}
+		w.Told = func(outcome engine.WarmOutcome) { m.metrics.Warmed(c.Name, outcome) }
+	}
+	return w
 }
 
 // told is what a tenant's models are told when a person's words call for it.

@@ -41,6 +41,7 @@ func tenantsOf(cfg *config.Config) []config.Tenant {
 func defaultTenantOf(cfg *config.Config) config.Tenant {
 	return config.Tenant{
 		Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent, Holdout: cfg.Holdout, Knowledge: cfg.Knowledge, Memory: cfg.Memory,
+		KeepWarm: cfg.KeepWarm, KeepWarmUSD: cfg.KeepWarmUSD,
 	}
 }
 
@@ -81,6 +82,9 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
 			Compacts: compacts(upstream.Compaction),
 		},
+	}
+	if c.KeepWarm {
+		t.Warm = build.warm(c)
 	}
 	if build.health != nil {
 		t.Cooling = build.health.Cooling

@@ -66,13 +66,13 @@ func newSavings(f *families) savings {
 	return savings{
 		tokens: f.counter("saved_tokens_total", "Prompt tokens that clients sent and that were not forwarded.", "tenant", "model"),
 		spentTokens: f.counter("spent_tokens_total",
-			"Tokens that condensing cost: of own calls (summariser), and by which requests became longer (request).",
+			"Tokens that condensing cost: of own calls (summariser, keep_warm), and by which requests became longer (request).",
 			"tenant", "model", "kind"),
 		usd: f.counter("saved_usd_total",
 			"What requests cost less than they would have as they came, an ideal prompt cache included. Models with a known price.",
 			"tenant", "model"),
 		spentUSD: f.counter("spent_usd_total",
-			"What condensing cost: own calls (summariser), and requests that cost more because the prompt cache had to be written again (cache).",
+			"What condensing cost: own calls (summariser, keep_warm), and requests that cost more because the prompt cache had to be written again (cache).",
 			"tenant", "model", "kind"),
 		upstreamUSD: f.counter("upstream_usd_total",
 			"What upstream charges for answered requests, by the usage that it reports. Models with a known price.", "tenant", "model"),
@@ -136,10 +136,14 @@ type own struct {
 	seconds  *prometheus.HistogramVec
 	failures *prometheus.CounterVec
 	tokens   *prometheus.CounterVec
+	warmed   *prometheus.CounterVec
 }
 
 func newOwn(f *families) own {
 	return own{
+		warmed: f.counter("keep_warm_touches_total",
+			"Calls that keep a prompt in its provider's cache while its client pauses: kept, cold (the cache had lost it), failed, spent (not made: the day's budget is spent).",
+			"tenant", "outcome"),
 		seconds: f.seconds("summariser_seconds", "Calls of a summariser, by outcome: replied or failed.", answerBuckets(),
 			"tenant", "outcome"),
 		failures: f.counter("summariser_failures_total",

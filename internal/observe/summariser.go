@@ -9,15 +9,18 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Summariser is a summariser whose calls are measured, priced and traced, apart from its tenant's own requests.
 type Summariser struct {
 	condense.Summariser
 	Tenant  string
+	Warming bool // its calls keep caches warm, and are no summaries
 	Metrics *Metrics
 	Spans   *Spans // nil: not traced
 	Models  func(name string) proxy.ModelInfo
@@ -33,7 +36,11 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	ctx, span := s.span(ctx, info.Name, r.Endpoint.BaseURL)
 	begun := time.Now()
 	reply, err := s.Summariser.Summarise(ctx, r)
-	s.Metrics.ownCall(s.Tenant, info, reply, err, time.Since(begun))
+	if s.Warming {
+		s.Metrics.spent(s.Tenant, info, reply.Usage, "keep_warm")
+	} else {
+		s.Metrics.ownCall(s.Tenant, info, reply, err, time.Since(begun))
+	}
 	c := billed(r, reply, err)
 	c.USD = info.Price.Call(model.Usage{Input: c.Input, Cached: c.Cached, Written: c.Written, Output: c.Output})
 	c.Known = info.Price.Known() && c.Input > 0
@@ -99,6 +106,16 @@ func (m *Metrics) ownCall(tenant string, info proxy.ModelInfo, reply condense.Re
 	m.own.tokens.WithLabelValues(tenant, info.Name, "prompt").Add(float64(max(u.Input, 0)))
 	m.own.tokens.WithLabelValues(tenant, info.Name, "cached").Add(float64(max(u.Cached, 0)))
 	m.own.tokens.WithLabelValues(tenant, info.Name, "completion").Add(float64(max(u.Output, 0)))
-	m.savings.spentTokens.WithLabelValues(tenant, info.Name, "summariser").Add(float64(max(u.Input+u.Output, 0)))
-	m.savings.spentUSD.WithLabelValues(tenant, info.Name, "summariser").Add(max(info.Price.Call(model.Usage(u)), 0))
+	m.spent(tenant, info, u, "summariser")
+}
+
+// spent adds a call of ours to what condensing costs.
+func (m *Metrics) spent(tenant string, info proxy.ModelInfo, u session.Usage, kind string) {
+	m.savings.spentTokens.WithLabelValues(tenant, info.Name, kind).Add(float64(max(u.Input+u.Output, 0)))
+	m.savings.spentUSD.WithLabelValues(tenant, info.Name, kind).Add(max(info.Price.Call(model.Usage(u)), 0))
+}
+
+// Warmed counts a touch that keeps a prompt in its provider's cache.
+func (m *Metrics) Warmed(tenant string, outcome engine.WarmOutcome) {
+	m.own.warmed.WithLabelValues(tenant, string(outcome)).Inc()
 }

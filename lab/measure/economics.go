@@ -35,8 +35,10 @@ func measureEconomics(ctx context.Context, args []string, out io.Writer) error {
 		}
 		g := group{name: "recorded"}
 		random := rand.New(rand.NewPCG(*seed, 0))
+		pauses := rand.New(rand.NewPCG(*seed, 2))
 		for _, r := range recorded {
 			g.runs = append(g.runs, sized(r, count, random))
+			g.runs[len(g.runs)-1].pause(pauses)
 		}
 		groups = append(groups, g)
 	}
@@ -84,6 +86,7 @@ type sizes struct {
 	steps   []int
 	results []int // of a step, what tools returned
 	cold    []bool
+	idle    []float64 // before it, in lives of the cache: from 1 on it has gone cold
 }
 
 type group struct {
@@ -93,7 +96,7 @@ type group struct {
 
 // synthetic makes runs up, of four lengths.
 func synthetic(seed uint64, each int) (groups []group) {
-	random := rand.New(rand.NewPCG(seed, 1))
+	random, pauses := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
 	for _, length := range []int{20, 60, 150, 300} {
 		g := group{name: fmt.Sprintf("%d steps", length)}
 		for range each {
@@ -104,6 +107,7 @@ func synthetic(seed uint64, each int) (groups []group) {
 				r.results = append(r.results, int(resultShare*float64(step)))
 				r.cold = append(r.cold, i > 0 && random.Float64() < idleShare)
 			}
+			r.pause(pauses)
 			g.runs = append(g.runs, r)
 		}
 		groups = append(groups, g)
@@ -130,6 +134,20 @@ func sized(run replay.Run, count func([]byte) int, random *rand.Rand) sizes {
 	return r
 }
 
+// pauseLives is how long a pause goes on after the cache has gone cold, on average, in lives of it.
+const pauseLives = 4
+
+// pause makes up how long the pauses are.
+func (r *sizes) pause(random *rand.Rand) {
+	for _, cold := range r.cold {
+		idle := 0.0
+		if cold {
+			idle = 1 + pauseLives*random.ExpFloat64()
+		}
+		r.idle = append(r.idle, idle)
+	}
+}
+
 // moment is a request of a run, whose context was as large before.
 func (r *sizes) moment(i, before int) condense.Moment {
 	return condense.Moment{Head: r.fixed, Before: before, Total: before + r.steps[i], Cold: r.cold[i]}
@@ -149,6 +167,7 @@ func rules() []rule {
 		{"above 160,000", rolling(80_000, above(160_000))},
 		{masking, (*sizes).masked},
 		{economics, rolling(targetTokens, byPrice)},
+		{"kept warm", keptWarm()},
 	}
 }
 
@@ -183,6 +202,46 @@ func rolling(target int, due due) func(*sizes, condense.Economics) (total, deare
 		}
 		return total, dearest
 	}
+}
+
+// What keep_warm touches: prompts of so many tokens, at a share of the cache's life.
+const (
+	warmTokens = 16_000
+	touchShare = 0.9
+)
+
+// keptWarm condenses by price, and keeps prompts in the cache in pauses, and after the end of a run, as long as keep_warm would.
+func keptWarm() func(*sizes, condense.Economics) (total, dearest float64) {
+	var known condense.Pauses
+	return func(r *sizes, e condense.Economics) (total, dearest float64) {
+		e.Target = targetTokens
+		context, rent := r.fixed, 0.0
+		for i := range r.steps {
+			m := r.moment(i, context)
+			touches, warm := touched(&known, e, r.idle[i], context)
+			if total += float64(touches) * e.Read * float64(context); warm {
+				m.Cold = false
+			}
+			if byPrice(e, rent, m) {
+				total, dearest, context, rent = total+e.Condensed(m), max(dearest, e.Extra(m)), e.Target, 0
+				continue
+			}
+			total, context, rent = total+e.Plain(m), m.Total, rent+e.Rent(m.Total)
+		}
+		touches, _ := touched(&known, e, math.Inf(1), context)
+		return total + float64(touches)*e.Read*float64(context), dearest
+	}
+}
+
+// touched is how often a prompt is touched in a pause of so many lives of the cache, and whether it is in the cache at its end.
+func touched(known *condense.Pauses, e condense.Economics, idle float64, tokens int) (touches int, warm bool) {
+	for tokens >= warmTokens && idle > touchShare*float64(touches+1) && known.Touch(touches, e.Worth(tokens)) {
+		touches++
+	}
+	if !math.IsInf(idle, 1) {
+		known.End(touches)
+	}
+	return touches, idle < touchShare*float64(touches)+1
 }
 
 // As observation_masking comes: it shows the newest results, and moves the boundary by several steps at once. A step is a call and its result.
@@ -264,12 +323,13 @@ func reckon(groups []group) (all []reckoned) {
 	for _, p := range priceSets() {
 		e := condense.Economics{Read: p.read, Write: p.write, In: p.in, Out: p.out, Target: targetTokens}
 		for _, g := range groups {
+			played := rules() // that learn from run to run
 			row := reckoned{p.name, g.name, map[string]ratio{}}
 			for i := range g.runs {
 				r := &g.runs[i]
 				least := r.least(e)
-				none, _ := rules()[0].cost(r, e)
-				for _, x := range rules() {
+				none, _ := played[0].cost(r, e)
+				for _, x := range played {
 					cost, dearest := x.cost(r, e)
 					t := row.by[x.name]
 					t.sum, t.worst, t.n = t.sum+cost/least, max(t.worst, cost/least), t.n+1

@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Warm is how a tenant's prompts are kept in their providers' caches while their clients pause.
+type Warm struct {
+	Model  condense.Summariser // makes the calls
+	Prices func(model string) *condense.Economics
+	USD    float64                   // that may be spent in a day of UTC, by all replicas together
+	Told   func(outcome WarmOutcome) // of each touch; nil: no one is
+}
+
+// WarmOutcome is what became of a touch.
+type WarmOutcome string
+
+// The outcomes of touches.
+const (
+	WarmKept   WarmOutcome = "kept"   // the cache had the prompt, and keeps it anew
+	WarmCold   WarmOutcome = "cold"   // it had not
+	WarmFailed WarmOutcome = "failed" // upstream did not answer
+	WarmSpent  WarmOutcome = "spent"  // not made: the day's budget is spent
+)
+
+// Bounds of what is held to be touched, with the credentials that it goes upstream with.
+const (
+	leastWarm   = 16_000 // tokens of a prompt that is worth it
+	mostHeld    = 1024   // prompts
+	mostWarm    = 128 << 20
+	longestHeld = 2 * time.Hour
+	touchShare  = 0.9 // of a cache's life after which a prompt is touched
+)
+
+// held is a prompt that its client may come back to.
+type held struct {
+	tenant  *Tenant
+	request condense.Request
+	thread  session.Thread // as the request left it
+	bill    func(context.Context) context.Context
+	life    time.Duration
+	price   float64 // of a touch, in USD
+	worth   float64 // what a return then saves, in touches
+	touches int     // made so far
+	timer   *time.Timer
+}
+
+// warmth is what is held, and what is known of pauses. It belongs to an engine.
+type warmth struct {
+	engine *Engine
+	mu     sync.Mutex
+	all    map[session.ThreadID]*held
+	bytes  int
+	pauses map[string]*condense.Pauses // by tenant
+	closed bool
+	work   sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func newWarmth(e *Engine) *warmth {
+	w := &warmth{engine: e, all: map[session.ThreadID]*held{}, pauses: map[string]*condense.Pauses{}}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+// clear forgets all that is held.
+func (w *warmth) clear() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.all {
+		w.drop(id)
+	}
+}
+
+// close is clear for good, and ends the touches under way.
+func (w *warmth) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.clear()
+	w.cancel()
+	w.work.Wait()
+}
+
+// drop forgets what is held of a thread. The caller holds w.mu.
+func (w *warmth) drop(id session.ThreadID) {
+	if h := w.all[id]; h != nil {
+		h.timer.Stop()
+		w.bytes -= len(h.request.Body)
+		delete(w.all, id)
+	}
+}
+
+// back notes that a thread goes on.
+func (w *warmth) back(id session.ThreadID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h := w.all[id]; h != nil {
+		w.of(h.tenant.Name).End(h.touches)
+		w.drop(id)
+	}
+}
+
+// of gives a tenant's pauses. The caller holds w.mu.
+func (w *warmth) of(tenant string) *condense.Pauses {
+	if w.pauses[tenant] == nil {
+		w.pauses[tenant] = &condense.Pauses{}
+	}
+	return w.pauses[tenant]
+}
+
+// hold has a prompt touched before it leaves the cache. Where there is no room for it, it is left alone.
+func (w *warmth) hold(h *held) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(h.thread.ID)
+	if w.closed || len(w.all) == mostHeld || w.bytes+len(h.request.Body) > mostWarm {
+		return
+	}
+	w.all[h.thread.ID], w.bytes = h, w.bytes+len(h.request.Body)
+	h.timer = time.AfterFunc(h.due(), func() { w.wake(h) })
+}
+
+func (h *held) due() time.Duration { return time.Duration(touchShare * float64(h.life)) }
+
+// pays reports whether another touch is expected to save more than it costs, and the prompt may be held for so long.
+func (w *warmth) pays(h *held) bool {
+	return time.Duration(h.touches+1)*h.due() <= longestHeld && w.of(h.tenant.Name).Touch(h.touches, h.worth)
+}
+
+// wake touches a prompt if that pays, and goes on to do so while it does.
+func (w *warmth) wake(h *held) {
+	w.mu.Lock()
+	current := w.all[h.thread.ID] == h && !w.closed
+	if current && !w.pays(h) {
+		w.drop(h.thread.ID)
+		current = false
+	}
+	if !current {
+		w.mu.Unlock()
+		return
+	}
+	w.work.Add(1)
+	w.mu.Unlock()
+	defer w.work.Done()
+	outcome := w.touch(h)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all[h.thread.ID] != h {
+		return
+	}
+	if h.touches++; outcome != WarmKept {
+		w.drop(h.thread.ID)
+		return
+	}
+	h.timer.Reset(h.due())
+}
+
+// touch asks upstream for one token behind a prompt. It gives nothing where the thread has gone on elsewhere, or another replica touches it.
+func (w *warmth) touch(h *held) (outcome WarmOutcome) {
+	ctx, cancel := context.WithTimeout(h.bill(w.ctx), time.Minute)
+	defer cancel()
+	defer func() {
+		if told := h.tenant.Warm.Told; told != nil && outcome != "" {
+			told(outcome)
+		}
+	}()
+	if !w.newest(ctx, h) {
+		return ""
+	}
+	now, price := w.engine.o.Now(), int64(math.Ceil(h.price*1e6))
+	day := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+	once := h.thread.Seen.Add(time.Duration(h.touches+1) * h.life)
+	charges := []session.Charge{
+		{Account: session.Account{Tenant: h.tenant.Name, Name: "warm/" + string(h.thread.ID), Until: once}, Limit: 1, Amount: 1},
+		{Account: session.Account{Tenant: h.tenant.Name, Name: "warm/usd", Until: day}, Limit: int64(h.tenant.Warm.USD * 1e6), Amount: price},
+	}
+	id := "warm/" + string(h.thread.ID) + strconv.FormatInt(once.UnixNano(), 36) + strconv.FormatInt(now.UnixNano(), 36)
+	got, err := w.engine.Reserve(ctx, id, charges)
+	switch {
+	case err != nil, got.Full && charges[0].Full(got.Balances[0]):
+		return ""
+	case got.Full:
+		return WarmSpent
+	}
+	_ = w.engine.Settle(ctx, id, nil) // nothing is held
+	reply, err := h.tenant.Warm.Model.Summarise(ctx, h.request)
+	switch {
+	case err != nil:
+		return WarmFailed
+	case reply.Usage.Cached < leastWarm/2:
+		return WarmCold
+	}
+	return WarmKept
+}
+
+// touch is what asks upstream to keep a prompt in its cache.
+type touch struct {
+	body  []byte        // nil: it is not to be kept
+	keeps time.Duration // how long its client asks for it to be kept; 0: it does not say
+}
+
+// newest reports whether nothing came of a thread since.
+func (w *warmth) newest(ctx context.Context, h *held) bool {
+	ctx, cancel := context.WithTimeout(ctx, w.engine.o.Limits.Store)
+	defer cancel()
+	_, store, _, err := w.engine.o.Sessions.Registry(ctx)
+	if err != nil {
+		return false
+	}
+	now, err := store.Thread(ctx, h.thread.ID)
+	return err == nil && now.Seen.Equal(h.thread.Seen)
+}
+
+// noteSent keeps the prompt as it goes upstream, where it may have to be kept warm.
+func (t *Turn) noteSent() {
+	if t.in.Tenant.Warm == nil || t.purpose != session.PurposeMain || t.remote() {
+		return
+	}
+	t.engine.warm.back(t.place.Thread.ID)
+	if d, can := t.in.Dialect.(dialect.Reuser); can && t.size().Tokens >= leastWarm {
+		t.touch.body = d.Touch(slices.Concat(t.Forwarded()...))
+	}
+	if d, can := t.in.Dialect.(dialect.Keeper); can {
+		t.touch.keeps = d.Keeps(t.in.Split.Body)
+	}
+}
+
+// KeepWarm has the request's prompt kept in its provider's cache, as far as that is wanted and pays, until its client comes back. Upstream
+// has answered it, and reported that usage.
+func (t *Turn) KeepWarm(u session.Usage) {
+	warm, r := t.in.Tenant.Warm, &t.relief
+	changed := r.tries > 0 || r.alternates || r.asItCame || r.refused || r.bared > 0 // since it was noted
+	if warm == nil || t.touch.body == nil || changed || u.Cached+u.Written < leastWarm || !t.Logs() {
+		return
+	}
+	select {
+	case <-t.logged.done:
+	default:
+		return
+	}
+	e, thread := warm.Prices(t.in.Split.Model), t.logged.place.Thread
+	if e == nil || e.Read <= 0 || e.Life <= 0 || thread.ID == "" {
+		return
+	}
+	life := e.Life
+	if e.Asked && t.touch.keeps > 0 {
+		life = t.touch.keeps
+	}
+	bare := &Turn{engine: t.engine, log: t.log, records: records{entry: t.entry}} // the bill outlives the body
+	bare.in.Spent, bare.place.Thread = t.in.Spent, thread
+	t.engine.warm.hold(&held{
+		tenant: t.in.Tenant, thread: thread, bill: bare.billed, life: life,
+		request: condense.Request{Endpoint: t.in.Upstream, Model: t.in.Split.Model, Body: t.touch.body, MaxOutput: 1},
+		price:   (e.Read*float64(u.Input) + e.Answer) / 1e6, worth: e.Worth(u.Input),
+	})
+}

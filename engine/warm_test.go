@@ -1,0 +1,192 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// touched is an upstream that is asked to keep prompts.
+type touched struct {
+	mu     sync.Mutex
+	bodies []string
+	cached int
+	err    error
+}
+
+func (u *touched) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
+	u.mu.Lock()
+	u.bodies = append(u.bodies, string(r.Body))
+	u.mu.Unlock()
+	limit.Bill(ctx, limit.Call{Model: r.Model, Input: 20_000, Cached: u.cached, Output: 1})
+	return condense.Reply{Usage: session.Usage{Input: 20_000, Cached: u.cached, Output: 1}}, u.err
+}
+
+// all are the bodies that it was sent.
+func (u *touched) all() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.bodies)
+}
+
+// warmRig is a rig whose tenant keeps prompts warm. What it is told of touches is counted by outcome.
+func warmRig(t *testing.T, usd float64) (*rig, *touched, map[engine.WarmOutcome]int) {
+	r, upstream, told := newRig(t, condense.Noop{}), &touched{cached: 20_000}, map[engine.WarmOutcome]int{}
+	r.clock, r.client = time.Time{}, "sk-of-the-client"
+	r.tenant.Warm = &engine.Warm{
+		Model: upstream, USD: usd, Told: func(o engine.WarmOutcome) { told[o]++ },
+		Prices: func(string) *condense.Economics {
+			return &condense.Economics{Read: .3, Write: 3.75, Answer: 15, Life: 5 * time.Minute}
+		},
+	}
+	return r, upstream, told
+}
+
+// answered sends a request of so many messages, which upstream answers.
+func (r *rig) answered(n int) {
+	r.Helper()
+	turn := r.begin(says(n), engine.WishNone)
+	turn.Condense(r.Context())
+	r.logged(turn)
+	turn.KeepWarm(session.Usage{Input: 20_000, Cached: 18_000, Written: 2000, Output: 10})
+}
+
+func (r *rig) closed() {
+	must(r.T, r.engine.Close(context.Background()))
+	synctest.Wait()
+}
+
+const warmMessages = 241 // of which a prompt is large enough
+
+// TestKeepWarm: a prompt is touched before its cache's life is over, as it was last sent, for one token, until all touches of the pause cost
+// what a return saves.
+func TestKeepWarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, upstream, told := warmRig(t, 10)
+		defer r.closed()
+		r.answered(warmMessages)
+		time.Sleep(4 * time.Minute)
+		synctest.Wait()
+		if len(upstream.all()) > 0 {
+			t.Fatal("touched too early")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(upstream.all()) != 1 {
+			t.Fatalf("%d touches within the life of the cache", len(upstream.all()))
+		}
+		body, sent := upstream.all()[0], string(says(warmMessages).bytes)
+		prefix := sent[:strings.LastIndex(sent, "]")]
+		if !strings.HasPrefix(body, prefix) || !strings.Contains(body[len(prefix):], `"max_tokens":1`) {
+			t.Errorf("touched with %.200s ... %s", body, body[len(prefix):])
+		}
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		if want := map[engine.WarmOutcome]int{engine.WarmKept: 11}; !maps.Equal(told, want) {
+			t.Errorf("told of %v, want %v", told, want)
+		}
+	})
+}
+
+// TestKeepWarmEnds: nothing is touched where that was not asked for, the prompt is small or was not cached, its client is back, the cache has
+// lost it, upstream fails, the configuration changes, or the day's budget is spent.
+func TestKeepWarmEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		usd  float64
+		run  func(r *rig, upstream *touched)
+		want map[engine.WarmOutcome]int
+	}{
+		"not asked for":  {10, func(r *rig, _ *touched) { r.tenant.Warm = nil; r.answered(warmMessages) }, nil},
+		"small":          {10, func(r *rig, _ *touched) { r.answered(21) }, nil},
+		"cold":           {10, func(r *rig, u *touched) { u.cached = 0; r.answered(warmMessages) }, map[engine.WarmOutcome]int{engine.WarmCold: 1}},
+		"upstream fails": {10, func(r *rig, u *touched) { u.err = errors.New("no"); r.answered(warmMessages) }, map[engine.WarmOutcome]int{engine.WarmFailed: 1}},
+		"the budget":     {0.02, func(r *rig, _ *touched) { r.answered(warmMessages) }, map[engine.WarmOutcome]int{engine.WarmKept: 4, engine.WarmSpent: 1}},
+		"a new one":      {10, func(r *rig, _ *touched) { r.answered(warmMessages); r.engine.Swap(engine.Settings{}) }, nil},
+		"not in any cache": {10, func(r *rig, _ *touched) {
+			turn := r.begin(says(warmMessages), engine.WishNone)
+			r.logged(turn)
+			turn.KeepWarm(session.Usage{Input: 20_000, Output: 10})
+		}, nil},
+		"its client is back, and under way": {10, func(r *rig, _ *touched) {
+			r.answered(warmMessages)
+			time.Sleep(time.Minute)
+			r.logged(r.begin(says(warmMessages+2), engine.WishNone))
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, upstream, told := warmRig(t, c.usd)
+				defer r.closed()
+				c.run(r, upstream)
+				time.Sleep(12 * time.Hour)
+				synctest.Wait()
+				if !maps.Equal(told, c.want) {
+					t.Errorf("told of %v, want %v", told, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestKeepWarmLearns: where clients do not come back, prompts are let go; where they do, they are kept.
+func TestKeepWarmLearns(t *testing.T) {
+	for name, back := range map[string]bool{"gone": false, "back": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, upstream, _ := warmRig(t, 100)
+				defer r.closed()
+				pause := 12 * time.Hour
+				if back {
+					pause = 7 * time.Minute
+				}
+				for i := range 20 {
+					r.answered(warmMessages + 2*i)
+					time.Sleep(pause)
+					synctest.Wait()
+				}
+				before := len(upstream.all())
+				r.answered(warmMessages + 40)
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				if touches := len(upstream.all()) - before; touches != map[bool]int{false: 0, true: 1}[back] {
+					t.Errorf("%d touches after %d", touches, before)
+				}
+			})
+		})
+	}
+}
+
+// TestReplicasKeepWarmOnce: of two replicas that hold a thread's prompt, the one with the newest touches it; of two that hold the same, one does.
+func TestReplicasKeepWarmOnce(t *testing.T) {
+	for name, newer := range map[string]int{"a newer one": 2, "the same": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, upstream, _ := warmRig(t, 100)
+				r.answered(warmMessages)
+				first := *r
+				r.start()
+				defer r.closed()
+				defer first.closed()
+				time.Sleep(time.Minute)
+				r.answered(warmMessages + newer)
+				sent := string(says(warmMessages + newer).bytes)
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				if len(upstream.all()) != 1 || !strings.HasPrefix(upstream.all()[0], sent[:strings.LastIndex(sent, "]")]) {
+					t.Errorf("%d touches", len(upstream.all()))
+				}
+			})
+		})
+	}
+}

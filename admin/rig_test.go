@@ -53,10 +53,10 @@ func start(t *testing.T, change func(*config.Config)) *rig {
 	cfg.Store.Path = filepath.Join(t.TempDir(), "store.db")
 	cfg.Upstream.BaseURL = r.up.URL() + "/v1"
 	cfg.LLMs = map[string]config.LLM{"cheap": {Model: summariser, BaseURL: cfg.Upstream.BaseURL, Timeout: patience}}
-	price := model.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2.5, Output: 8}
+	price, low := model.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2.5, Output: 8}, model.Price{Input: 0.1, CachedInput: 0.1, CacheWrite: 0.1, Output: 0.4}
 	cfg.Models = map[string]model.Info{
 		agentModel: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: price},
-		summariser: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: price},
+		summariser: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: low}, // it is cheaper than the agent's own model
 	}
 	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.KeepFirst = "cheap", 10, 1
 	cfg.Condenser.MinTokens, cfg.Condenser.Wait, cfg.Condenser.BackgroundAt = 0, config.WaitDeadline, 0

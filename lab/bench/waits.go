@@ -49,6 +49,7 @@ func (r *rig) measureWaits(ctx context.Context) (_ *Waits, err error) {
 	defer up.Close()
 	var targets []*Target
 	defer func() {
+		_ = up.Listener.Close()     // and so no summary that fails is tried once more
 		up.CloseClientConnections() // the summaries under way: a proxy that stops waits for them
 		err = errors.Join(err, closeAll(targets))
 	}()

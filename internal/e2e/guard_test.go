@@ -19,12 +19,12 @@ type cost struct {
 	calls          map[string]float64
 }
 
-// What a step of a session that goes on may allocate, about half more than measured: everything that the process does
+// What a step of a session that goes on may allocate, about a fifth more than measured: everything that the process does
 // meanwhile, commits of the store included. A message that was known takes some room in tables, and none for its text.
 const (
-	objectsAStep    = 750
+	objectsAStep    = 900
 	moreObjects     = 750 // after 2000 messages
-	bytesAStep      = 180 << 10
+	bytesAStep      = 220 << 10
 	bytesOfAMessage = 600
 )
 

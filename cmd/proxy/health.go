@@ -86,8 +86,9 @@ func probePath(live, ready, startup bool) (string, error) {
 
 // adminAddress is the address that was given, or else the one in the proxy's own configuration.
 func adminAddress(given, file string) (string, error) {
-	addr, err := given, error(nil)
+	addr := given
 	if addr == "" {
+		var err error
 		sources := origin{file: file}
 		if file == "" {
 			if sources, err = sourcesOf(running(), io.Discard); err != nil {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -17,6 +18,10 @@ import (
 func (a *App) Reload(cfg *config.Config) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
+	if len(a.loaded.Tenants) > 0 && len(cfg.Tenants) == 0 {
+		a.NotReloaded()
+		return errOpens
+	}
 	asFound, later := cfg, needRestart(a.config, cfg)
 	cfg = effective(a.config, cfg)
 	live, err := a.live(cfg)
@@ -33,6 +38,9 @@ func (a *App) Reload(cfg *config.Config) error {
 	a.loaded = asFound
 	return nil
 }
+
+// errOpens is why a configuration that has lost its tenants, perhaps since it is still being written, is not taken up.
+var errOpens = errors.New("reload: tenants: there are none any more, so that any key would pass: restart to open the proxy to all")
 
 // hasLoaded reports whether a configuration is the one that was last applied.
 func (a *App) hasLoaded(cfg *config.Config) bool {

@@ -109,6 +109,27 @@ func TestReloadBySignal(t *testing.T) {
 	p.awaitLine(`"msg":"configuration reloaded","tenants":2,"keys_changed":["log"],"at_next_start":["log"]`)
 }
 
+// TestNoReloadOpensTheProxy: a configuration that has lost its tenants, such as a file that was emptied, is not taken up: any key would pass.
+func TestNoReloadOpensTheProxy(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"emptied": "", "no tenants": "tenants: {}\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSetting(t, fakeupstream.Options{})
+			file := writeFile(t, t.TempDir(), "dewpoint.yaml", s.tenants(newStore(t), 100, ""))
+			p := serve(t, "--config", file)
+			ok(t, os.WriteFile(file, []byte(text), 0o600))
+			p.awaitLine("any key would pass")
+			if _, status := ask(t, p, "key-of-none", 4); status != http.StatusUnauthorized {
+				t.Errorf("an unknown key gets %d", status)
+			}
+			if _, status := ask(t, p, "key-one", 4); status != http.StatusOK {
+				t.Errorf("a tenant's key gets %d", status)
+			}
+		})
+	}
+}
+
 // awaitLine waits for a part of the log.
 func (p *process) awaitLine(part string) {
 	p.t.Helper()

@@ -53,7 +53,7 @@ func loop(events <-chan fsnotify.Event, lost <-chan error, changed func()) {
 	var due <-chan time.Time
 	var latest time.Time
 	for {
-		open := true
+		var open bool
 		select {
 		case _, open = <-events:
 		case _, open = <-lost: // of events, whatever it says: look

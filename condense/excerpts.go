@@ -173,13 +173,17 @@ type room struct {
 	end    int // what it must never exceed
 }
 
-// rooms is what a cut leaves for a record, so that enough goes.
+// rooms is what a cut leaves for a record, so that enough goes. Where only events have to go, any gain in tokens will do.
 func (s Settings) rooms(c *Cut, in Input, due Due) room {
-	return room{c.room(in, due), c.gain() - int(s.MinimumProgress*float64(c.Before.Tokens))}
+	r := room{c.room(in, due), c.gain()}
+	if r.target != unlimited {
+		r.end -= int(s.MinimumProgress * float64(c.Before.Tokens))
+	}
+	return r
 }
 
 // summary is a record with the user's own words, and with excerpts of what neither names as far as the target has room. Where
-// there is no room for the words, it is too long, since nothing may be forgotten without them.
+// there is not even room for a fifth of what is forgotten as the user's words, it is too long, since nothing may be forgotten without them.
 func (s *span) summary(in Input, text string, r room) string {
 	sum := record.Summary{Record: text, Events: s.named, Words: "."} // so that the wrapping counts
 	wrapped := in.Count(sum.String())
@@ -187,10 +191,13 @@ func (s *span) summary(in Input, text string, r room) string {
 	if r.target == unlimited {
 		most = max(wordTokens, s.tokens/typedShare)
 	}
+	least := min(wordTokens, max(s.tokens/printShare, minPrintTokens))
 	if s.words.Fit(left, in.Count) {
 		most = min(most, left)
+	} else {
+		most = min(most, max(left, least))
 	}
-	sum.Words = s.words.Text(most, min(wordTokens, max(s.tokens/printShare, minPrintTokens)), in.Count)
+	sum.Words = s.words.Text(most, least, in.Count)
 	if r.target == unlimited {
 		r.target = in.Count(sum.String()) + min(eventTokens, s.tokens/eventShare)
 	}

@@ -151,7 +151,11 @@ func (c *Courier) Close(ctx context.Context) error {
 	for _, r := range c.rounds {
 		r.stop()
 	}
+	idle := len(c.rounds) == 0
 	c.mu.Unlock()
+	if idle {
+		return nil
+	}
 	over := make(chan struct{})
 	go func() {
 		defer close(over)

@@ -173,11 +173,12 @@ type room struct {
 	end    int // what it must never exceed
 }
 
-// rooms is what a cut leaves for a record, so that enough goes. Where only events have to go, any gain in tokens will do.
+// rooms is what a cut leaves for a record, so that enough goes, and that the view stays well below the limit, which is about twice the
+// target. Where only events have to go, any gain in tokens will do.
 func (s Settings) rooms(c *Cut, in Input, due Due) room {
 	r := room{c.room(in, due), c.gain()}
 	if r.target != unlimited {
-		r.end -= int(s.MinimumProgress * float64(c.Before.Tokens))
+		r.end = min(r.end-int(s.MinimumProgress*float64(c.Before.Tokens)), r.target+due.Target.Tokens/2)
 	}
 	return r
 }

@@ -147,7 +147,11 @@ func (c *Cut) room(in Input, due Due) int {
 func (c *Cut) filled(in Input, due Due, record int) int {
 	room := c.room(in, due)
 	if room == unlimited {
-		room = record + min(wordTokens, max(c.Tokens/printShare, minPrintTokens)) + min(eventTokens, c.Tokens/eventShare)
+		words := 0
+		if s, err := readSpan(context.Background(), in, *c); err == nil {
+			words = min(s.words.Tokens(in.Count), max(wordTokens, s.tokens/typedShare))
+		}
+		room = record + words + min(eventTokens, c.Tokens/eventShare)
 	}
 	return max(min(room, c.gain()), 0)
 }
@@ -173,12 +177,15 @@ type room struct {
 	end    int // what it must never exceed
 }
 
-// rooms is what a cut leaves for a record, so that enough goes, and that the view stays well below the limit, which is about twice the
+// rooms is what a cut leaves for a record, so that enough goes, and that the view stays well below a limit, which is about twice the
 // target. Where only events have to go, any gain in tokens will do.
 func (s Settings) rooms(c *Cut, in Input, due Due) room {
 	r := room{c.room(in, due), c.gain()}
 	if r.target != unlimited {
-		r.end = min(r.end-int(s.MinimumProgress*float64(c.Before.Tokens)), r.target+due.Target.Tokens/2)
+		r.end -= int(s.MinimumProgress * float64(c.Before.Tokens))
+	}
+	if due.Tokens && (due.Need.Hard || due.Need.Reason != session.ReasonRequest) {
+		r.end = min(r.end, r.target+due.Target.Tokens/2)
 	}
 	return r
 }

@@ -41,7 +41,7 @@ func (j *llmJob) Plan() (session.Condensation, int) {
 }
 
 // recordTokens is about how many tokens a record will have.
-func (j *llmJob) recordTokens() int { return min(j.s.MaxOutput, j.cut.Tokens+j.cut.Replaced) / 2 }
+func (j *llmJob) recordTokens() int { return min(answeredTokens, (j.cut.Tokens+j.cut.Replaced)/8) }
 
 // Run implements Job. The buffer that the view's messages alias must not change before it returns. What is hard climbs down: a
 // summary, another try with shorter events and more room, the request's own model, and at last excerpts.

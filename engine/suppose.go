@@ -31,6 +31,12 @@ func newSupposed() (*supposed, error) {
 	return &supposed{threads}, nil
 }
 
+// filler is a text of about that many tokens.
+func (t *Turn) filler(tokens int) string {
+	text := strings.Repeat(" a", tokens)
+	return strings.Repeat(" a", tokens*tokens/max(t.counter.Text(text), 1))
+}
+
 // suppose works out what would be forwarded. Summaries are taken to be as long as their room. Nothing is asked, logged or shown.
 func (t *Turn) suppose() (s Supposed) {
 	s.Due = t.due()
@@ -51,7 +57,7 @@ func (t *Turn) suppose() (s Supposed) {
 			c.Base = applied[n-1].ID
 		}
 		if summary > 0 {
-			c.Summary = strings.Repeat(" a", summary)
+			c.Summary = t.filler(summary)
 		}
 		applied, s.Made = append(applied, c), true
 		t.show(t.project(applied))

@@ -77,9 +77,7 @@ func (s *strainer) add(v rawjson.Value) {
 	case s.conceals(it):
 		call := it.called()
 		part.Call = &call
-		for i := len(all) - 1; i >= 0 && all[i].Seen != nil && itemOf(rawjson.ValueOf(all[i].Raw)).isReasoning(); i-- {
-			all[i].Seen, s.renames = nil, true
-		}
+		s.unsee()
 	case it.isReasoning():
 		part.Seen, s.renames = part.Raw, false
 	case it.class() == result: // of a call that the server has met itself
@@ -91,6 +89,14 @@ func (s *strainer) add(v rawjson.Value) {
 		part.Seen, part.Own = s.renamed(part.Raw, "id"), it.calls().Kind == rawjson.String
 	}
 	s.Parts.Parts = append(all, part)
+}
+
+// unsee takes the reasoning at the end of this answer out.
+func (s *strainer) unsee() {
+	all := s.Parts.Parts
+	for i := len(all) - 1; i >= 0 && all[i].Seen != nil && itemOf(rawjson.ValueOf(all[i].Raw)).isReasoning(); i-- {
+		all[i].Seen, s.renames = nil, true
+	}
 }
 
 // renamed gives an object with another id, if upstream would look for reasoning by its own. A request for approval is answered by its id.
@@ -142,14 +148,17 @@ func (s *strainer) Echo() []byte {
 	return nil
 }
 
-// end takes the response that an answer ends with. Of a stream that told of no item before, it has all.
+// end takes the response that an answer ends with. Of a stream that told of no item before, it has all. Where another answer follows, the
+// client does not get the reasoning at the end of this one: what it was bound to never came.
 func (s *strainer) end(response reply) {
 	if len(s.Parts.Parts) == 0 {
 		for element := range rawjson.Elements(response.output.Raw) {
 			s.add(element)
 		}
 	}
-	s.whole = response.status.Is("completed")
+	if s.whole = response.status.Is("completed"); s.Said().Alone() {
+		s.unsee()
+	}
 	s.Meter(response.usage)
 	if s.id == nil {
 		s.id = bytes.Clone(response.id.Raw)
@@ -204,12 +213,13 @@ func (s *strainer) Event(data []byte) assemble.Passing {
 		}
 		return assemble.Passing{Text: s.numbered(with(data, "response", s.untold(e.response)))}
 	case "response.completed", "response.incomplete", "response.failed":
-		s.waiting = nil
 		s.end(replyOf(e.response))
-		s.back = s.sequence
+		alone := s.Said().Alone()
+		drop := alone && s.retract()
+		s.waiting, s.back = nil, s.sequence
 		data = s.numbered(with(data, "response", s.ended(s.untold(e.response))))
-		if s.Said().Alone() {
-			return assemble.Passing{End: data}
+		if alone {
+			return assemble.Passing{End: data, Drop: drop}
 		}
 		return assemble.Passing{Text: data}
 	case "response.output_item.added", "response.output_item.done":
@@ -232,17 +242,23 @@ func (s *strainer) Event(data []byte) assemble.Passing {
 
 // conceal takes an event of a hidden call. The reasoning before it goes with it.
 func (s *strainer) conceal(kind string, item rawjson.Value, index int) assemble.Passing {
-	drop := len(s.waiting) > 0
-	if drop {
-		s.sequence = s.back
-	}
-	s.Forget(s.waiting)
+	drop := s.retract()
 	s.Conceal(index)
-	s.waiting = nil
 	if kind == "response.output_item.done" {
 		s.add(item)
 	}
 	return assemble.Passing{Drop: drop}
+}
+
+// retract takes back the numbers of what waits. It reports whether anything did.
+func (s *strainer) retract() bool {
+	if len(s.waiting) == 0 {
+		return false
+	}
+	s.sequence = s.back
+	s.Forget(s.waiting)
+	s.waiting = nil
+	return true
 }
 
 // itemEvent takes an event that begins or ends an item which the client may get.

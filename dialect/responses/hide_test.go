@@ -149,6 +149,11 @@ func TestStrain(t *testing.T) {
 		{"sohm m", "0s0 0o1 0m3 1m0", 1},
 		{"shm", "0s0 0m2", 0},
 		{"h h", "", 2},
+		{"hr rm", "1r0 1m1", 1},
+		{"mhrr rm", "0m0 1r0 1m1", 1},
+		{"hr", "", 1},
+		{"rhr hr m", "2m0", 2},
+		{"chr", "0c0 0r2", 0},
 	} {
 		for _, streamed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s streamed %t", c.answers, streamed), func(t *testing.T) {

@@ -328,13 +328,21 @@ func (t *Turn) logCondensation(ctx context.Context, c session.Condensation) (ses
 	logged := func() {}
 	if promise := t.in.Tenant.Promise; promise != nil {
 		c.Time = t.engine.o.Now()
-		logged = promise(ctx, t.place.Thread.ID, &c)
+		brief, cancel := briefly(ctx)
+		logged = promise(brief, t.place.Thread.ID, &c)
+		cancel()
 	}
 	c, err := t.registry.Condense(ctx, &t.place, &t.shown.view, c)
 	if err == nil {
 		logged()
 	}
 	return c, err
+}
+
+// briefly is a quarter of the time that is left, so that a promise leaves enough to log what it announces.
+func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, _ := ctx.Deadline()
+	return context.WithTimeout(ctx, time.Until(deadline)/4)
 }
 
 // outlasted gives a condensation that was made while its thread went on without it: what was answered meanwhile, up to the answer

@@ -34,6 +34,10 @@ func (w watchFindings) Sink(tenant string, err error) {
 	w.log.Warn("findings are not delivered, and wait in the store; said once until they are", zap.String("tenant", tenant), zap.Error(err))
 }
 
+func (w watchFindings) Unread(tenant string, err error) {
+	w.log.Warn("findings cannot be read, and wait in the store; others are delivered", zap.String("tenant", tenant), zap.Error(err))
+}
+
 // promise is how a tenant's condensations are promised to its memory, nil if it has none.
 func (c *calls) promise(t config.Tenant) func(context.Context, session.ThreadID, *session.Condensation) func() {
 	if c == nil || c.memory == nil || !t.Memory.Set() {

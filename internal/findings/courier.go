@@ -42,6 +42,8 @@ type Watch interface {
 	Findings(tenant string, o Outcome)
 	// Sink is told when a tenant's sink begins to fail, and with nil when it works again.
 	Sink(tenant string, err error)
+	// Unread is told why findings of a tenant could not be read in a round. They are tried again in a later one.
+	Unread(tenant string, err error)
 }
 
 // Route is where the findings of a tenant go.

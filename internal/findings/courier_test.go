@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -69,6 +70,7 @@ type watch struct {
 	mu    sync.Mutex
 	count map[findings.Outcome]int
 	sinks []error
+	torn  error
 }
 
 func (w *watch) Findings(_ string, o findings.Outcome) {
@@ -81,6 +83,12 @@ func (w *watch) Sink(_ string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sinks = append(w.sinks, err)
+}
+
+func (w *watch) Unread(_ string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.torn = err
 }
 
 // rig is a store with a courier, in a bubble.
@@ -361,4 +369,37 @@ type lossy struct{ findings.Store }
 
 func (lossy) Summary(context.Context, session.CondensationID) (string, error) {
 	return "", session.ErrUnreadable
+}
+
+// TestTorn: what cannot be read holds up nothing else, is told of, and is dropped in the end.
+func TestTorn(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		must(r.t, r.Close(r.t.Context()))
+		r.Courier = findings.New(findings.Options{Store: torn{r.store}, Watch: &r.watch})
+		r.route(99)
+		for i := range 20 {
+			r.condensed(session.ThreadID(fmt.Sprint("torn", i)))
+		}
+		r.condensed("a", "b")
+		r.want(time.Hour, "a: of a", "b: of b")
+		r.waiting(20)
+		if !errors.Is(r.watch.torn, errTorn) || r.watch.sinks != nil {
+			r.t.Errorf("told of %v, sinks %v", r.watch.torn, r.watch.sinks)
+		}
+		r.want(25*time.Hour, "a: of a", "b: of b")
+		r.waiting(0)
+		r.counted(findings.Expired, 20)
+	})
+}
+
+var errTorn = errors.New("corrupt record")
+
+// torn is a store in which a thread cannot be read.
+type torn struct{ findings.Store }
+
+func (s torn) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
+	if strings.HasPrefix(string(id), "torn") {
+		return session.Thread{}, errTorn
+	}
+	return s.Store.Thread(ctx, id) //nolint:wrapcheck // it is the store's
 }

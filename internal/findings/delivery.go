@@ -12,10 +12,10 @@ import (
 
 // How a delivery goes.
 const (
-	openTime    = 30 * time.Second // to reach a sink
-	tellTime    = 15 * time.Second // for a sink to take what it is told
-	writeTime   = 5 * time.Minute  // within which a condensation is logged that was promised, if it ever is
-	mostRefused = 8                // in a row, after which the sink counts as failing
+	openTime   = 30 * time.Second // to reach a sink
+	tellTime   = 15 * time.Second // for a sink to take what it is told
+	writeTime  = 5 * time.Minute  // within which a condensation is logged that was promised, if it ever is
+	mostPassed = 8                // over in a row, after which the sink counts as failing, or the store
 )
 
 // What becomes of a notice without being counted.
@@ -27,9 +27,10 @@ const (
 // delivery is the use of a sink in one round.
 type delivery struct {
 	*rounds
-	route   *Route
-	line    Line // nil: it is not open yet
-	refused int  // in a row
+	route  *Route
+	line   Line  // nil: it is not open yet
+	passed int   // over, in a row
+	unread error // why the last notice that was not readable is not; nil: all were
 }
 
 func (d *delivery) close() {
@@ -42,21 +43,21 @@ func (d *delivery) close() {
 func (d *delivery) tell(ctx context.Context, page []session.Notice) (stay int, err error) {
 	for i, n := range page {
 		o, err := d.one(ctx, n)
-		switch what := ofSink(err); {
+		switch wrong := what(err); {
 		case err == nil:
-			d.refused = 0
-		case what == fails:
+			d.passed = 0
+		case wrong == fails:
 			d.expire(ctx, page[i+1:])
 			return stay, err
-		case what == refuses:
-			d.refused++
-		default:
+		case wrong == "":
 			return stay, err
+		default:
+			d.passed++
 		}
 		if o == waits {
 			stay++
 		}
-		if d.refused == mostRefused {
+		if d.passed == mostPassed {
 			return stay, err
 		}
 	}
@@ -70,7 +71,7 @@ func (d *delivery) one(ctx context.Context, n session.Notice) (Outcome, error) {
 		err = d.deliver(ctx, told)
 	}
 	if err != nil {
-		if o = waits; ofSink(err) != "" && d.expired(n) {
+		if o = waits; what(err) != "" && d.expired(n) {
 			o = Expired
 		}
 	}
@@ -111,7 +112,7 @@ func (d *delivery) find(ctx context.Context, n session.Notice) (told *Told, o Ou
 		return nil, d.missing(n, Gone), nil
 	}
 	if err != nil {
-		return nil, waits, fmt.Errorf("read thread: %w", err)
+		return nil, waits, d.unreadable(ctx, fmt.Errorf("read thread: %w", err))
 	}
 	c := n.Named(&thread)
 	if c == nil {
@@ -122,11 +123,20 @@ func (d *delivery) find(ctx context.Context, n session.Notice) (told *Told, o Ou
 	case errors.Is(err, session.ErrNotFound):
 		return nil, Gone, nil
 	case errors.Is(err, session.ErrUnreadable):
-		return nil, waits, &RefusedError{"the summary cannot be read: is its key missing in store.encryption.keys?"}
+		return nil, waits, d.unreadable(ctx, errors.New("the summary cannot be read: is its key missing in store.encryption.keys?"))
 	case err != nil:
-		return nil, waits, fmt.Errorf("read summary: %w", err)
+		return nil, waits, d.unreadable(ctx, fmt.Errorf("read summary: %w", err))
 	}
 	return telling(&thread, c, record.Findings(text)), Delivered, nil
+}
+
+// unreadable is the error of a notice alone: others may be readable.
+func (d *delivery) unreadable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	d.unread = &unreadError{err}
+	return d.unread
 }
 
 // missing is what becomes of a notice whose condensation is not there: it may be logged just now.
@@ -154,7 +164,7 @@ func (d *delivery) deliver(ctx context.Context, t *Told) error {
 		return nil
 	}
 	d.o.Watch.Findings(d.tenant, Failed)
-	if ofSink(err) == refuses {
+	if what(err) == refuses {
 		return err
 	}
 	return &sinkError{err}
@@ -163,14 +173,23 @@ func (d *delivery) deliver(ctx context.Context, t *Told) error {
 // sinkError is a sink's, and not the store's.
 type sinkError struct{ error }
 
-// What an error says of a sink.
+// unreadError says that what a notice is about cannot be read.
+type unreadError struct{ error }
+
+func (e *unreadError) Unwrap() error { return e.error }
+
+// What goes wrong with a notice.
 const (
-	fails   = "fails"
-	refuses = "refuses" // what it was told, and may take something else
+	fails   = "the sink fails"
+	refuses = "the sink refuses it" // and may take another
+	unread  = "it cannot be read"   // while another may be
 )
 
-// ofSink is empty for an error that is not the sink's.
-func ofSink(err error) string {
+// what is empty for an error that keeps all notices waiting.
+func what(err error) string {
+	if _, is := errors.AsType[*unreadError](err); is {
+		return unread
+	}
 	if _, is := errors.AsType[*RefusedError](err); is {
 		return refuses
 	}

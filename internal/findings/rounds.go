@@ -52,10 +52,10 @@ func (r *rounds) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		pause, err := r.round(ctx)
-		switch {
+		switch wrong := what(err); {
 		case err == nil:
 			r.failures = 0
-		case ofSink(err) == "": // the store is away
+		case wrong == "", wrong == unread: // the store is away
 			pause = r.o.Poll
 		default:
 			r.failures++
@@ -92,6 +92,9 @@ func (r *rounds) round(ctx context.Context) (pause time.Duration, err error) {
 	d := delivery{rounds: r, route: r.route.Load()}
 	defer d.close()
 	stay, err := d.tell(held, page)
+	if d.unread != nil {
+		r.o.Watch.Unread(r.tenant, d.unread)
+	}
 	if err == nil {
 		err = r.count(ctx)
 	}

@@ -130,9 +130,11 @@ func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condens
 		return session.Condensation{}, limit, err
 	}
 	if warm {
-		if c, err := j.ride(ctx); err == nil || ctx.Err() != nil {
+		c, err := j.ride(ctx)
+		if err == nil || ctx.Err() != nil {
 			return c, pl.limit, err
 		}
+		j.vain.add(&j.in)
 	}
 	text := pl.texts[0]
 	if len(pl.texts) > 1 {

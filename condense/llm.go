@@ -1,6 +1,9 @@
 package condense
 
 import (
+	"crypto/sha256"
+	"time"
+
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -33,6 +36,7 @@ type LLMSettings struct {
 type LLM struct {
 	s    LLMSettings
 	form form
+	vain *vain
 }
 
 var _ Condenser = (*LLM)(nil)
@@ -44,7 +48,7 @@ func NewLLM(s LLMSettings) *LLM {
 	}
 	s.MaxOutput = orDefault(s.MaxOutput, DefaultMaxOutput)
 	s.MaxEventLength = max(orDefault(s.MaxEventLength, DefaultEventLength), minEventLength)
-	return &LLM{s: s, form: prose{}}
+	return &LLM{s: s, form: prose{}, vain: &vain{until: map[[sha256.Size]byte]time.Time{}}}
 }
 
 // Name implements Condenser.

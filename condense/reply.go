@@ -37,6 +37,9 @@ func ReadReply(r Reply) (string, error) {
 	if r.Refusal != "" || r.Finish == "content_filter" {
 		return "", &SummaryError{Kind: FaultRefused}
 	}
+	if r.Finish == "error" {
+		return "", &SummaryError{Kind: FaultMalformed, Detail: "it ended with an error"}
+	}
 	if truncated(r) {
 		return "", &SummaryError{Kind: FaultTruncated}
 	}

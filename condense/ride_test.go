@@ -45,10 +45,10 @@ func (a *replying) Summarise(_ context.Context, r Request) (Reply, error) {
 // TestRides: a summary is asked for behind the prompt that the cache has where that costs less, and never where it could not be a summary of
 // all that goes, has no room, or is not in the cache any more.
 func TestRides(t *testing.T) {
-	good := Reply{Text: "COMPLETED: the parser.", Finish: "stop", Usage: session.Usage{Input: 9000, Cached: 8000, Output: 50}}
+	good := Reply{Text: "COMPLETED: the parser.\n**NEXT_STEP**: its tests.", Finish: "stop", Usage: session.Usage{Input: 9000, Cached: 8000, Output: 50}}
 	paid := Reply{Text: "COMPLETED: the parser.", Finish: "stop", Usage: session.Usage{Input: 5000, Output: 50}}
-	call, cut := good, good
-	call.Finish, cut.Finish = "tool_calls", "length"
+	call, cut, goesOn := good, good, good
+	call.Finish, cut.Finish, goesOn.Text = "tool_calls", "length", "**Running the tests now.**\n# Plan\nNEXT_STEP: push to main."
 	economics := Economics{Read: 1, Write: 10, Answer: 50, In: 10, Out: 50, Life: 5 * time.Minute}
 	for name, c := range map[string]struct {
 		change  func(in *Input, s *LLMSettings, sent *sentRequest)
@@ -58,6 +58,8 @@ func TestRides(t *testing.T) {
 	}{
 		"warm":                        {nil, []Reply{good}, true, session.AskedCached},
 		"a call of a tool":            {nil, []Reply{call, paid}, true, session.AskedCachedInVain},
+		"the work goes on":            {nil, []Reply{goesOn, paid}, true, session.AskedCachedInVain},
+		"the model has just reasoned": {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.View = reasoned(in.View) }, []Reply{paid}, false, session.AskedCold},
 		"cut off":                     {nil, []Reply{cut, paid}, true, session.AskedCachedInVain},
 		"upstream reported no cache":  {func(_ *Input, _ *LLMSettings, s *sentRequest) { s.cached = 0 }, []Reply{paid}, false, session.AskedCold},
 		"the cache has little of it":  {func(_ *Input, _ *LLMSettings, s *sentRequest) { s.cached = 1000 }, []Reply{paid}, false, session.AskedCold},
@@ -154,4 +156,19 @@ func standIn(v *session.View) *session.View {
 
 func neverSent(v *session.View) *session.View {
 	return condensedView(v, session.Condensation{Model: "m", SummaryTokens: 10, After: session.Size{Events: len(v.Items)}})
+}
+
+// reasoned is a view of which the newest answer carries sealed reasoning.
+func reasoned(v *session.View) *session.View {
+	h := *v.History
+	h.Messages = slices.Clone(h.Messages)
+	for i := len(h.Messages) - 1; i >= 0; i-- {
+		if h.Messages[i].Kind == session.Action || h.Messages[i].Kind == session.Agent {
+			h.Messages[i].Sealed = true
+			break
+		}
+	}
+	own := *v
+	own.History = &h
+	return &own
 }

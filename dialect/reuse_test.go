@@ -27,16 +27,28 @@ func TestReuse(t *testing.T) {
 	f(c, `{"messages":[],"function_call":"auto","functions":[{"a":1}],"tools":[],"response_format":{"type":"text"}}`,
 		`{"messages":[],"functions":[{"a":1}],"tools":[],"response_format":{"type":"text"},"function_call":"none","stream":true,"stream_options":{"include_usage":true}}`)
 	f(c, `{"messages":[],"response_format":{"type":"json_object"}}`, "")
+	f(c, `{"messages":[],"web_search_options":{}}`, "")
+	f(c, `{"messages":[],"max_tokens":64000}`, `{"messages":[],"max_tokens":4000,"stream":true,"stream_options":{"include_usage":true}}`)
 	f(c, `{"messages":[],"modalities":["text","audio"],"audio":{"voice":"x"}}`, "")
 
 	m := messages.New(split.Options{})
 	f(m, `{"max_tokens":4000,"stream":true,"stop_sequences":["x"],"thinking":{"type":"enabled","budget_tokens":3000},"tool_choice":{"type":"auto"},"tools":[1],"messages":[1]}`,
-		`{"max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":3000},"tool_choice":{"type":"auto"},"tools":[1],"messages":[1],"stream":true}`)
+		`{"thinking":{"type":"enabled","budget_tokens":3000},"tool_choice":{"type":"auto"},"tools":[1],"messages":[1],"max_tokens":4000,"stream":true}`)
 	f(m, `{"max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":3001},"messages":[1]}`, "")
 	f(m, `{"max_tokens":999,"messages":[1]}`, "")
 	f(m, `{"max_tokens":4000,"tool_choice":{"type":"any"},"messages":[1]}`, "")
 	f(m, `{"max_tokens":4000,"output_config":{"format":{"type":"json_schema"}},"messages":[1]}`, "")
-	f(m, `{"max_tokens":4000,"output_config":{"effort":"low"},"messages":[1]}`, `{"max_tokens":4000,"output_config":{"effort":"low"},"messages":[1],"stream":true}`)
+	f(m, `{"max_tokens":4000,"output_config":{"effort":"low"},"messages":[1]}`, `{"output_config":{"effort":"low"},"messages":[1],"max_tokens":4000,"stream":true}`)
+	f(m, `{"max_tokens":64000,"context_management":{"edits":[{"type":"clear_thinking_20251015"}]},"messages":[1]}`,
+		`{"context_management":{"edits":[{"type":"clear_thinking_20251015"}]},"messages":[1],"max_tokens":4000,"stream":true}`)
+	for _, acts := range []string{
+		`"mcp_servers":[{"name":"x"}]`, `"tools":[{"type":"web_search_20250305","name":"web_search"}]`,
+		`"context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]}`, `"context_management":{"edits":[{"type":"compact_20260112"}]}`,
+	} {
+		f(m, `{"max_tokens":4000,`+acts+`,"messages":[1]}`, "")
+	}
+	f(m, `{"max_tokens":4000,"tools":[{"name":"a"},{"type":"custom","name":"b"}],"messages":[1]}`,
+		`{"tools":[{"name":"a"},{"type":"custom","name":"b"}],"messages":[1],"max_tokens":4000,"stream":true}`)
 
 	touch := func(d dialect.Reuser, body, want string) {
 		t.Helper()
@@ -46,13 +58,16 @@ func TestReuse(t *testing.T) {
 	}
 	touch(c, `{"messages":[1],"max_completion_tokens":9}`, `{"messages":[1],"max_completion_tokens":1,"stream":true,"stream_options":{"include_usage":true}}`)
 	touch(c, `{"messages":[1]}`, `{"messages":[1],"stream":true,"stream_options":{"include_usage":true},"max_tokens":1}`)
-	touch(m, `{"max_tokens":9,"thinking":{"type":"adaptive"},"messages":[1]}`, `{"max_tokens":1,"thinking":{"type":"adaptive"},"messages":[1],"stream":true}`)
+	touch(m, `{"max_tokens":9,"thinking":{"type":"adaptive"},"messages":[1]}`, `{"thinking":{"type":"adaptive"},"messages":[1],"max_tokens":1,"stream":true}`)
 	touch(m, `{"max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":5000},"messages":[1]}`, "")
 	touch(responses.New(split.Options{}), `{"input":[1]}`, `{"input":[1],"stream":true,"store":false,"max_output_tokens":16}`)
 
 	r := responses.New(split.Options{})
 	f(r, `{"input":[1],"store":true,"background":true,"stream":false,"tool_choice":{"type":"function","name":"x"},"tools":[1],"text":{"verbosity":"low"},"include":["a"]}`,
-		`{"input":[1],"tools":[1],"text":{"verbosity":"low"},"include":["a"],"tool_choice":"none","stream":true,"store":false}`)
-	f(r, `{"input":[1],"text":{"format":{"type":"text"}}}`, `{"input":[1],"text":{"format":{"type":"text"}},"stream":true,"store":false}`)
+		`{"input":[1],"tools":[1],"text":{"verbosity":"low"},"include":["a"],"max_output_tokens":4000,"tool_choice":"none","stream":true,"store":false}`)
+	f(r, `{"input":[1],"text":{"format":{"type":"text"}}}`, `{"input":[1],"text":{"format":{"type":"text"}},"max_output_tokens":4000,"stream":true,"store":false}`)
+	f(r, `{"input":[1],"max_output_tokens":9000}`, `{"input":[1],"max_output_tokens":4000,"stream":true,"store":false}`)
+	f(r, `{"input":[1],"prompt":{"id":"pmpt_1"}}`, "")
+	f(r, `{"input":[1],"context_management":[{"type":"compaction"}]}`, "")
 	f(r, `{"input":[1],"text":{"format":{"type":"json_schema"}}}`, "")
 }

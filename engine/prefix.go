@@ -19,13 +19,22 @@ func (t *Turn) Cached(v *session.View) int {
 		return 0
 	}
 	last, _ := t.engine.usages.threads.Get(t.place.Thread.ID)
+	if last.model != t.in.Split.Model {
+		return 0
+	}
 	return last.cached
 }
+
+// largestReused is the largest body that is copied to be asked once more, in bytes: copies are not a part of the bytes in flight.
+const largestReused = 4 << 20
 
 // Ask implements condense.Prefix.
 func (t *Turn) Ask(question string, output int) []byte {
 	d, can := t.in.Dialect.(dialect.Reuser)
 	if !can || t.in.Split.MaxOutput > 0 && t.in.Split.MaxOutput < output {
+		return nil
+	}
+	if len(t.in.Split.Body) > largestReused {
 		return nil
 	}
 	return d.Reuse(slices.Concat(t.joined(append(t.messages(), t.in.Dialect.Note(question)))...), output)

@@ -146,6 +146,9 @@ func reply(a openai.ChatCompletionResponse, called *condense.Schema) condense.Re
 		c := a.Choices[0]
 		r.Text, r.Refusal, r.Finish = text(c.Message), c.Message.Refusal, string(c.FinishReason)
 		r.Arguments = arguments(c.Message, called)
+		if called == nil && (len(c.Message.ToolCalls) > 0 || c.Message.FunctionCall != nil) {
+			r.Finish = "tool_calls" // whatever the server says
+		}
 	}
 	return r
 }

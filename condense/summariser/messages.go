@@ -123,6 +123,8 @@ func (m *message) reply(r condense.Request) condense.Reply {
 		switch {
 		case b.Type == "text":
 			texts = append(texts, b.Text)
+		case strings.HasSuffix(b.Type, "_tool_use"):
+			out.Finish = "tool_calls" // the provider ran it
 		case b.Type != "tool_use":
 		case r.Function != nil && b.Name == r.Function.Name && out.Arguments == "":
 			out.Arguments = string(b.Input)

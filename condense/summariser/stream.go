@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"time"
@@ -46,13 +47,22 @@ func (c Caller) whole(ctx context.Context, r condense.Request, _ lacks) (answer 
 	var got pieces
 	take := func(data []byte) (ended bool, err error) {
 		if bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
+			if !got.ended {
+				return false, errEnded
+			}
 			return true, nil
 		}
-		var chunk openai.ChatCompletionStreamResponse
+		var chunk struct {
+			openai.ChatCompletionStreamResponse
+			Error json.RawMessage `json:"error"`
+		}
 		if json.Unmarshal(data, &chunk) != nil {
 			return false, errUnreadable
 		}
-		got.add(chunk)
+		if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
+			return false, fmt.Errorf("%w: it tells of an error", errBroken)
+		}
+		got.add(chunk.ChatCompletionStreamResponse)
 		return false, nil
 	}
 	entire := func(body []byte) error {

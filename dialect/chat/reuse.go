@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -16,8 +17,9 @@ var notReused = [...]string{
 }
 
 // Reuse implements dialect.Reuser. A form of the answer is a part of the prompt, so a body that asks for one cannot be used.
-func (d *Dialect) Reuse(body []byte, _ int) []byte {
+func (d *Dialect) Reuse(body []byte, output int) []byte {
 	tools, functions, text := false, false, true
+	var limits []byte
 	out := split.Keep(body, func(name string, v rawjson.Value) bool {
 		switch name {
 		case "tools":
@@ -26,8 +28,13 @@ func (d *Dialect) Reuse(body []byte, _ int) []byte {
 			functions = split.HasElements(v)
 		case "response_format":
 			text = split.Member(v, "type").Is("text")
-		case "audio":
+		case "audio", "web_search_options":
 			text = text && v.Kind != rawjson.Object
+		case "max_tokens", "max_completion_tokens":
+			if most := split.AnswerShare * output; output > 0 && split.Integer(v) > most {
+				limits = fmt.Appendf(limits, `,%q:%d`, name, most)
+				return false
+			}
 		}
 		return !slices.Contains(notReused[:], name)
 	})
@@ -40,6 +47,7 @@ func (d *Dialect) Reuse(body []byte, _ int) []byte {
 	if functions {
 		out = append(out, `,"function_call":"none"`...)
 	}
+	out = append(out, limits...)
 	return append(out, `,"stream":true,"stream_options":{"include_usage":true}}`...)
 }
 

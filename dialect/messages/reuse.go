@@ -1,6 +1,9 @@
 package messages
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -9,7 +12,8 @@ import (
 var _ dialect.Reuser = (*Dialect)(nil)
 
 // Reuse implements dialect.Reuser. Another tool_choice or thinking would cost the cached messages, another form the whole prompt: they stay
-// as they are, so a body that forces a call or a form, or lets thinking take too much of the answer, cannot be used.
+// as they are, so a body that forces a call or a form, or lets thinking take too much of the answer, cannot be used. Nor can one by which the
+// provider would act: what is asked for is text.
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 func (d *Dialect) Reuse(body []byte, output int) []byte {
 	limit, thought, text := 0, 0, true
@@ -19,6 +23,13 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 			return false
 		case "max_tokens":
 			limit = split.Integer(v)
+			return false
+		case "mcp_servers":
+			text = text && !split.HasElements(v)
+		case "tools":
+			text = text && !runsTools(v)
+		case "context_management":
+			text = text && !editsHistory(v)
 		case "thinking":
 			thought = split.Integer(split.Member(v, "budget_tokens"))
 		case "tool_choice":
@@ -34,7 +45,27 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 	if !text || limit-thought < output {
 		return nil
 	}
-	return append(out, `,"stream":true}`...)
+	return fmt.Appendf(out, `,"max_tokens":%d,"stream":true}`, min(limit, thought+split.AnswerShare*output))
+}
+
+// runsTools reports whether the provider runs some of the tools itself: their calls do not come to us.
+func runsTools(tools rawjson.Value) bool {
+	for tool := range rawjson.Elements(tools.Raw) {
+		if kind := split.Member(tool, "type"); kind.Kind != 0 && !kind.Is("custom") {
+			return true
+		}
+	}
+	return false
+}
+
+// editsHistory reports whether the provider takes out of the history what is to be recorded. Old thinking is not.
+func editsHistory(management rawjson.Value) bool {
+	for edit := range rawjson.Elements(split.Member(management, "edits").Raw) {
+		if !strings.HasPrefix(split.Member(edit, "type").Text(), "clear_thinking_") {
+			return true
+		}
+	}
+	return false
 }
 
 // Touch implements dialect.Reuser. Thinking with a budget needs more tokens than that, and without it the prompt would be another one.

@@ -1,6 +1,8 @@
 package responses
 
 import (
+	"fmt"
+
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -9,22 +11,32 @@ import (
 var _ dialect.Reuser = (*Dialect)(nil)
 
 // Reuse implements dialect.Reuser. A form of the answer is a part of the prompt, so a body that asks for one cannot be used.
-func (d *Dialect) Reuse(body []byte, _ int) []byte {
-	tools, text := false, true
+func (d *Dialect) Reuse(body []byte, output int) []byte {
+	tools, text, limit := false, true, split.AnswerShare*output
 	out := split.Keep(body, func(name string, v rawjson.Value) bool {
 		switch name {
 		case "stream", "stream_options", "tool_choice", "store", "background":
 			return false
+		case "prompt", "context_management":
+			text = text && v.Kind == rawjson.Null
+		case "max_output_tokens":
+			if v.Kind == rawjson.Number && output > 0 {
+				limit = min(limit, split.Integer(v))
+			}
+			return output == 0
 		case "tools":
 			tools = split.HasElements(v)
 		case "text":
 			form := split.Member(split.Member(v, "format"), "type")
-			text = form.Kind == 0 || form.Is("text")
+			text = text && (form.Kind == 0 || form.Is("text"))
 		}
 		return true
 	})
 	if !text {
 		return nil
+	}
+	if limit > 0 {
+		out = fmt.Appendf(out, `,"max_output_tokens":%d`, limit)
 	}
 	if tools {
 		out = append(out, `,"tool_choice":"none"`...)

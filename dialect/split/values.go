@@ -144,6 +144,9 @@ func HasElements(v rawjson.Value) bool {
 	return false
 }
 
+// AnswerShare is how many times what is wanted of an answer it may have, where the model reasons before it writes.
+const AnswerShare = 4
+
 // Keep gives an object without the members that do not stay. Its end is missing: others may follow.
 func Keep(object []byte, stays func(name string, v rawjson.Value) bool) []byte {
 	out := append(make([]byte, 0, len(object)+64), '{')

@@ -102,7 +102,7 @@ func (b builder) calling(key string, c config.Condenser) (condense.Condenser, er
 		Model:          llm.Model,
 		MaxEventLength: c.MaxEventLength,
 	}
-	if llm.APIKey == "" || b.upstream.APIKey != "" { // who pays for summaries pays for the requests, too
+	if b.upstream.APIKey != "" || llm.APIKey == "" && llm.BaseURL == b.upstream.BaseURL { // who pays for summaries pays for the requests, too
 		common.Prices = b.prices
 	}
 	if c.Focus != config.FocusAuto {

@@ -116,7 +116,9 @@ func TestSummaryBehindTheCachedPrompt(t *testing.T) {
 					if c.calls && strings.Contains(string(req.Body), fakeupstream.RecordQuestion) {
 						return fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: "call_x", Name: "run", Arguments: "{}"}}}
 					}
-					return fakeupstream.Extract(req)
+					answer := fakeupstream.Extract(req)
+					answer.Content += "\nNEXT_STEP: to go on."
+					return answer
 				}
 				s := newSetting(t, fakeupstream.Options{IsSummary: cold, Summarise: summarise})
 				config := fmt.Sprintf(`

@@ -1,0 +1,58 @@
+package summariser
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+)
+
+// TestBehindThePromptNothingBrokenIsTaken: an answer that breaks off, that tells of an error or that holds a call is no summary.
+func TestBehindThePromptNothingBrokenIsTaken(t *testing.T) {
+	const half = `data: {"id":"x","choices":[{"index":0,"delta":{"content":"USER_CONTEXT: half of"}}]}` + "\n\n"
+	chat := map[string]string{
+		"an error within":             half + `data: {"error":{"message":"overloaded","type":"server_error"}}` + "\n\ndata: [DONE]\n\n",
+		"as OpenRouter tells of one":  half + `data: {"id":"x","error":{"code":502,"message":"provider disconnected"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}` + "\n\ndata: [DONE]\n\n",
+		"no end":                      half + "data: [DONE]\n\n",
+		"a call, whose end is 'stop'": half + `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"run","arguments":"{}"}}]},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n",
+	}
+	for name, answer := range chat {
+		for _, body := range []string{"", `{"messages":[]}`} {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, answer)
+			}))
+			r := condense.Request{Endpoint: condense.Endpoint{BaseURL: s.URL, APIKey: "k"}, Model: "m", System: "s", User: "u", MaxOutput: 1000}
+			if body != "" {
+				r.Body = []byte(body)
+			}
+			got, err := Caller{}.Summarise(t.Context(), r)
+			if err == nil && body != "" && got.Finish != "tool_calls" {
+				t.Errorf("%s: taken: %q, finish %q", name, got.Text, got.Finish)
+			}
+			s.Close()
+		}
+	}
+	event := func(s string) string { return "data: " + s + "\n\n" }
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, strings.Join([]string{
+			event(`{"type":"message_start","message":{"usage":{"input_tokens":10}}}`),
+			event(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`),
+			event(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"**I close the issue.**"}}`),
+			event(`{"type":"content_block_start","index":1,"content_block":{"type":"mcp_tool_use","id":"m","name":"close_issue","input":{}}}`),
+			event(`{"type":"content_block_start","index":2,"content_block":{"type":"mcp_tool_result","tool_use_id":"m","content":[]}}`),
+			event(`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":5}}`),
+			event(`{"type":"message_stop"}`),
+		}, ""))
+	}))
+	defer s.Close()
+	got, err := Caller{}.Summarise(t.Context(), condense.Request{
+		Endpoint: condense.Endpoint{BaseURL: s.URL, APIKey: "k", Way: condense.Way{API: condense.APIMessages}}, Model: "m", Body: []byte(`{"messages":[]}`), MaxOutput: 1000})
+	if err == nil && got.Finish == "stop" {
+		t.Errorf("a call that the provider has run is nothing: %+v", got)
+	}
+}

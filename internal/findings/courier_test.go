@@ -91,6 +91,12 @@ func (w *watch) Unread(_ string, err error) {
 	w.torn = err
 }
 
+func (w *watch) said() (torn error, sinks []error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.torn, slices.Clone(w.sinks)
+}
+
 // rig is a store with a courier, in a bubble.
 type rig struct {
 	t     *testing.T
@@ -198,8 +204,8 @@ func TestDelivered(t *testing.T) {
 		r.counted(findings.Promised, 2)
 		r.counted(findings.Delivered, 2)
 		r.waiting(0)
-		if r.watch.sinks != nil {
-			r.t.Errorf("the sink is said to do: %v", r.watch.sinks)
+		if _, sinks := r.watch.said(); sinks != nil {
+			r.t.Errorf("the sink is said to do: %v", sinks)
 		}
 	})
 }
@@ -231,8 +237,8 @@ func TestFailingSink(t *testing.T) {
 		}
 		r.sink.set(nil)
 		r.want(10*time.Minute, "a: of a", "b: of b")
-		if want := []error{errDown, nil}; !slices.Equal(r.watch.sinks, want) {
-			t.Errorf("the sink is said to do: %v", r.watch.sinks)
+		if _, sinks := r.watch.said(); !slices.Equal(sinks, []error{errDown, nil}) {
+			r.t.Errorf("the sink is said to do: %v", sinks)
 		}
 	})
 }
@@ -383,8 +389,8 @@ func TestTorn(t *testing.T) {
 		r.condensed("a", "b")
 		r.want(time.Hour, "a: of a", "b: of b")
 		r.waiting(20)
-		if !errors.Is(r.watch.torn, errTorn) || r.watch.sinks != nil {
-			r.t.Errorf("told of %v, sinks %v", r.watch.torn, r.watch.sinks)
+		if torn, sinks := r.watch.said(); !errors.Is(torn, errTorn) || sinks != nil {
+			r.t.Errorf("told of %v, sinks %v", torn, sinks)
 		}
 		r.want(25*time.Hour, "a: of a", "b: of b")
 		r.waiting(0)

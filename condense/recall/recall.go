@@ -48,8 +48,10 @@ type Room struct {
 }
 
 const (
-	mostLines = 12  // lines that are quoted at most
-	longLine  = 320 // bytes of a line that are quoted at most
+	mostLines = 12      // lines that are quoted at most
+	longLine  = 320     // bytes of a line that are quoted at most
+	longQuery = 1 << 10 // bytes of a query that count
+	mostWords = 32      // distinct words of a query that count
 )
 
 // The weights of BM25, and of the whole message that a line stands in.
@@ -70,7 +72,7 @@ type line struct {
 
 // Lines quotes the lines of events that say what a query asks for: those that have it word for word first, then by BM25, in so much room.
 func Lines(events []Event, query string, room Room) string {
-	query = strings.TrimSpace(query)
+	query = strings.TrimSpace(strings.ToValidUTF8(query[:min(len(query), longQuery)], ""))
 	found := find(events, query)
 	if len(found) == 0 {
 		return "Nothing that is hidden says that. Try other words, or a name or a path exactly as it was written."
@@ -129,7 +131,11 @@ type search struct {
 // find gives the lines that match, the best first; of equals the newer. Of lines that say the same, the newest counts.
 func find(events []Event, query string) []line {
 	s := search{query: query, lower: strings.ToLower(query), eventHas: make([][]bool, len(events))}
-	s.asked = slices.Compact(slices.Sorted(slices.Values(words(s.lower))))
+	for _, w := range words(s.lower) { // the first count
+		if i, known := slices.BinarySearch(s.asked, w); !known && len(s.asked) < mostWords {
+			s.asked = slices.Insert(s.asked, i, w)
+		}
+	}
 	s.inLine, s.inEvent = make([]int, len(s.asked)), make([]int, len(s.asked))
 	seen := map[string]bool{}
 	for i := len(events) - 1; i >= 0; i-- {
@@ -271,11 +277,12 @@ func window(text, query string) string {
 	if at < 0 {
 		at = strings.Index(text, query)
 	}
+	lower := strings.ToLower(text)
 	for _, w := range words(strings.ToLower(query)) {
 		if at >= 0 {
 			break
 		}
-		at = strings.Index(strings.ToLower(text), w)
+		at = strings.Index(lower, w)
 	}
 	from := min(max(at-(longLine-min(len(query), longLine))/2, 0), len(text)-longLine)
 	to := min(from+max(longLine, min(len(query), 4*longLine)), len(text))

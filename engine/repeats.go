@@ -29,6 +29,7 @@ type repeated struct {
 	what  [sha256.Size]byte // stands for both
 	name  string            // of the tool
 	times int               // that it was made so far
+	known int               // of those, that the log had
 }
 
 // callReader reads a request's calls. It may be used beside the turn.
@@ -49,7 +50,7 @@ func (r callReader) read() (worst repeated) {
 		c = calls{at: max(h.Len()-2*limit.MaxRepeats, 0)}
 	}
 	c.recent = slices.Clone(c.recent)
-	asked := map[string]session.Call{}
+	asked, fresh := map[string]session.Call{}, map[[sha256.Size]byte]int{}
 	for p := c.at + 1; p <= h.Len(); p++ {
 		m := h.Message(p)
 		content, err := r.dialect.Read(m.Raw)
@@ -67,7 +68,12 @@ func (r callReader) read() (worst repeated) {
 			}
 		case session.Observation:
 			if call, known := asked[m.Result]; known && len(content.Images)+len(content.Files) == 0 {
-				if made := c.add(call, content.Text); p > r.logged && made.times > worst.times {
+				made := c.add(call, content.Text)
+				if p <= r.logged {
+					continue
+				}
+				fresh[made.what]++
+				if made.times > worst.times {
 					worst = made
 				}
 			}
@@ -75,6 +81,7 @@ func (r callReader) read() (worst repeated) {
 	}
 	c.at, c.head = h.Len(), h.Head()
 	r.learnt.calls.Add(r.thread, c)
+	worst.known = worst.times - fresh[worst.what]
 	return worst
 }
 
@@ -123,6 +130,16 @@ func (r repeated) often(l limit.Repeats) int {
 	return r.times
 }
 
+// passed reports whether the new calls among them reached so many, or passed it, or that doubled any number of times.
+func (r repeated) passed(after int) bool {
+	for ; after <= r.times; after *= 2 {
+		if after > r.known {
+			return true
+		}
+	}
+	return false
+}
+
 // tellRepeats tells the model that it repeats itself, when it has done so as often as is configured, and each time that this has doubled.
 func (t *Turn) tellRepeats(ctx context.Context) (report Report) {
 	l := t.in.Tenant.Repeats
@@ -130,7 +147,7 @@ func (t *Turn) tellRepeats(ctx context.Context) (report Report) {
 		return report
 	}
 	r := t.repeats()
-	if n := r.times / l.After; r.times == 0 || r.times%l.After > 0 || n&(n-1) > 0 {
+	if !r.passed(l.After) {
 		return report
 	}
 	name := fmt.Sprintf("%x %d", r.what[:6], r.times)

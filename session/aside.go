@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // An aside says that an answer went to the client without the calls of tools that are the proxy's own, and what stands in the place of
@@ -61,28 +64,49 @@ func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer []Messa
 // answer the newer counts. One that is lost or cannot be read does not apply.
 func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead, error) {
 	var found map[int]Instead
-	for _, c := range res.Thread.Asides {
-		if !res.query.History.Covers(c.Prefix, c.Hash) {
+	texts, err := r.asides(ctx, res)
+	if err != nil {
+		return nil, fmt.Errorf("read hidden calls: %w", err)
+	}
+	for i, c := range res.Thread.Asides {
+		messages := parted(texts[i])
+		if messages == nil {
 			continue
-		}
-		text, err := r.summary(ctx, res.Thread.ID, &c)
-		switch {
-		case errors.Is(err, ErrUnreadable):
-			res.Unreadable++
-			continue
-		case errors.Is(err, ErrNotFound):
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("read hidden calls: %w", err)
 		}
 		if found == nil {
 			found = map[int]Instead{}
 		}
-		if messages := parted(text); messages != nil {
-			found[c.Prefix] = Instead{From: cmp.Or(c.Offset, c.Prefix), Messages: messages}
-		}
+		found[c.Prefix] = Instead{From: cmp.Or(c.Offset, c.Prefix), Messages: messages}
 	}
 	return found, nil
+}
+
+// asidesAtOnce is how many are read at once where a replica sees a thread for the first time.
+const asidesAtOnce = 8
+
+// asides reads the texts of a thread's asides, "" for those that do not apply.
+func (r *Registry) asides(ctx context.Context, res *Resolution) ([]string, error) {
+	texts, unreadable := make([]string, len(res.Thread.Asides)), atomic.Int64{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(asidesAtOnce)
+	for i, c := range res.Thread.Asides {
+		if !res.query.History.Covers(c.Prefix, c.Hash) {
+			continue
+		}
+		group.Go(func() (err error) {
+			texts[i], err = r.summary(ctx, res.Thread.ID, &c)
+			switch {
+			case errors.Is(err, ErrUnreadable):
+				unreadable.Add(1)
+			case !errors.Is(err, ErrNotFound):
+				return err
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	res.Unreadable += int(unreadable.Load())
+	return texts, err
 }
 
 // asidesOf are those that hold for a history which shares its first messages up to a position.

@@ -10,8 +10,10 @@ import (
 const (
 	earlierThreads = 16 // that are read
 	earlierEvents  = 4096
-	earlierBytes   = 4 << 20
-	earlierPage    = 32 // events that are read at once
+	earlierBytes   = 4 << 20   // but for the last page
+	earlierPage    = 32        // events that are read at once, if they are small
+	earlierFirst   = 8         // events that are read at first, of a thread of which nothing is known
+	earlierSmall   = 128 << 10 // bytes of a page, up to which twice as many may be read
 )
 
 // Earlier is what a conversation said before the history that its client sends.
@@ -93,15 +95,11 @@ func (e *reader) read(ctx context.Context, t *Thread, strange bool) {
 		return
 	}
 	var said []Event
-	for to := t.Seq; to > 0; to -= min(to, earlierPage) {
-		if e.events <= 0 || e.bytes <= 0 {
-			e.Whole = false
-			break
-		}
-		from := max(to, earlierPage) - earlierPage + 1
-		page, err := e.store.Events(ctx, t.ID, from, int(to-from+1)) //nolint:gosec // a page at most
-		if err != nil {
-			e.failed(err)
+	size := uint64(earlierFirst)
+	for to := t.Seq; to > 0; {
+		from, before := max(to, size)-size+1, e.bytes
+		page, read := e.page(ctx, t, from, to)
+		if !read {
 			break
 		}
 		for _, event := range slices.Backward(page) {
@@ -109,14 +107,35 @@ func (e *reader) read(ctx context.Context, t *Thread, strange bool) {
 				said = append(said, event)
 			}
 		}
+		if before-e.bytes <= earlierSmall {
+			size = min(2*size, earlierPage)
+		}
+		to = from - 1
 	}
 	slices.Reverse(said)
 	e.Threads = append(e.Threads, EarlierThread{Dialect: t.Dialect, Events: said})
 }
 
+// page reads events of a thread, if that is still allowed, and charges them.
+func (e *reader) page(ctx context.Context, t *Thread, from, to uint64) (page []Event, read bool) {
+	if e.events <= 0 || e.bytes <= 0 {
+		e.Whole = false
+		return nil, false
+	}
+	page, err := e.store.Events(ctx, t.ID, from, int(to-from+1)) //nolint:gosec // a page at most
+	if err != nil {
+		e.failed(err)
+		return nil, false
+	}
+	e.events -= len(page)
+	for i := range page {
+		e.bytes -= len(page[i].Payload)
+	}
+	return page, true
+}
+
 // takes reports whether an event says something that is not known yet.
 func (e *reader) takes(event *Event) bool {
-	e.events, e.bytes = e.events-1, e.bytes-len(event.Payload)
 	if event.Pos == 0 || e.seen[event.Digest] {
 		return false
 	}
@@ -127,10 +146,7 @@ func (e *reader) takes(event *Event) bool {
 
 // ours reports whether a thread that is no fork is of the history's scope, which seeds its first chain hash.
 func (e *reader) ours(ctx context.Context, t *Thread) bool {
-	page, err := e.store.Events(ctx, t.ID, 1, earlierPage)
-	if err != nil {
-		e.failed(err)
-	}
+	page, _ := e.page(ctx, t, 1, earlierFirst)
 	first := slices.IndexFunc(page, func(event Event) bool { return event.Pos == 1 })
 	return first >= 0 && page[first].Chain == next(e.history.Chain[0], page[first].Digest)
 }

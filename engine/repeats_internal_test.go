@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// TestParallelRepeats: the model is told once for each doubling, though calls come several at a time and none makes the number whole.
+func TestParallelRepeats(t *testing.T) {
+	for parallel, want := range map[int][]int{1: {5, 10, 20, 40}, 2: {6, 10, 20, 40, 80}, 3: {6, 12, 21, 42, 81, 162}, 6: {6, 12, 24, 42, 84, 162, 324}} {
+		var c calls
+		var told []int
+		for step := range 60 {
+			var made repeated
+			for i := range parallel {
+				made = c.add(session.Call{ID: fmt.Sprint(step, i), Name: "ls", Arguments: "{}"}, "same")
+			}
+			made.known = made.times - parallel
+			if made.passed(5) {
+				told = append(told, made.times)
+			}
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("%d at a time: told at %v, want %v", parallel, told, want)
+		}
+	}
+}

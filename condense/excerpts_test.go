@@ -2,6 +2,7 @@ package condense_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -54,13 +56,13 @@ func TestQuotedLinesAreInert(t *testing.T) {
 }
 
 // reading is a history of about so many bytes: an agent reads our own sources, piece by piece.
-func reading(b *testing.B, size int) []session.Message {
+func reading(b *testing.B, size int) []byte {
 	b.Helper()
 	paths, err := filepath.Glob("../*/*.go")
 	if err != nil {
 		b.Fatal(err)
 	}
-	messages := attacked(0)[:2]
+	messages := []map[string]any{{"role": "system", "content": "be good"}, {"role": "user", "content": "build it"}}
 	for i := 0; size > 0; i++ {
 		path := paths[i%len(paths)]
 		text, err := os.ReadFile(path)
@@ -70,22 +72,46 @@ func reading(b *testing.B, size int) []session.Message {
 		id := strconv.Itoa(i)
 		text = text[:min(len(text), 6<<10)]
 		size -= len(text)
+		call := map[string]any{"name": "read", "arguments": `{"path":"` + path + `"}`}
 		messages = append(messages,
-			condensetest.Message(session.Content{Role: "assistant", Text: "Next is " + path, Calls: []session.Call{{ID: id, Name: "read", Arguments: `{"path":"` + path + `"}`}}}),
-			condensetest.Message(session.Content{Role: "tool", Result: id, Text: string(text)}))
+			map[string]any{"role": "assistant", "content": "Next is " + path, "tool_calls": []any{map[string]any{"id": id, "type": "function", "function": call}}},
+			map[string]any{"role": "tool", "tool_call_id": id, "content": string(text)})
 	}
-	return messages
+	body, err := json.Marshal(map[string]any{"model": "gpt-4o", "messages": messages})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return body
 }
 
-// BenchmarkExcerpts is one condensation of a megabyte: every message is decoded, counted and read, and lines are chosen.
+// BenchmarkExcerpts is one condensation of a megabyte: every message is decoded and read, and lines are chosen and counted.
 func BenchmarkExcerpts(b *testing.B) {
-	h := session.NewHistory(session.Hash{}, reading(b, 1<<20))
+	d := chat.New(chat.Options{})
+	request, err := d.Split(reading(b, 1<<20))
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := session.NewHistory(session.Hash{}, request.Messages)
 	e := condense.Excerpts{Settings: condense.Settings{MaxTokens: 48000, KeepFirst: 2}}
+	v := session.Project(h, nil)
+	in := input(&v)
+	in.Codec = d
+	counted := measure(v.Items) // as the proxy has counted them before
+	in.Measure = func(items []session.Item) []int {
+		tokens := make([]int, len(items))
+		for i := range items {
+			if at := items[i].Index; at >= 0 {
+				tokens[i] = counted[at]
+			} else {
+				tokens[i] = measure(items[i : i+1])[0]
+			}
+		}
+		return tokens
+	}
 	b.SetBytes(1 << 20)
 	b.ReportAllocs()
 	for b.Loop() {
-		v := session.Project(h, nil)
-		if _, err := e.Condense(input(&v)).Job.Run(context.Background()); err != nil {
+		if _, err := e.Condense(in).Job.Run(context.Background()); err != nil {
 			b.Fatal(err)
 		}
 	}

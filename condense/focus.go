@@ -29,7 +29,7 @@ var (
 type weights struct {
 	coding, research int
 	talk             int // calls of other tools, and what people wrote
-	messages, code   int // messages in all, and those with a code block, a diff or a stack trace in them
+	messages, code   int // messages in all, and those with a code block, a diff or a stack trace in them, until tools tell as much
 }
 
 // add takes in a message of the conversation.
@@ -48,7 +48,7 @@ func (w *weights) add(kind session.Kind, c session.Content) {
 			w.talk++
 		}
 	}
-	if looksLikeCode(c.Text) {
+	if w.coding == 0 && looksLikeCode(c.Text) {
 		w.code++
 	}
 }

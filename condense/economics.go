@@ -73,6 +73,11 @@ func (e Economics) prompt(cached, tokens int) float64 {
 	return e.Read*float64(cached) + e.Write*float64(max(tokens-cached, 0))
 }
 
+// ride is what a summary costs that is asked for behind a prompt of which the cache has so many tokens.
+func (e Economics) ride(cached, tokens int) float64 {
+	return e.prompt(cached, tokens+askedTokens) + e.Answer*answeredTokens
+}
+
 // Due reports whether a condensation is worth its price at a moment, or a share of it, after so much rent. A moment at which it costs
 // less than half of what it would cost at the next request is not let pass for the rent of a few requests.
 func (e Economics) Due(rent float64, m Moment, share float64) bool {

@@ -193,19 +193,8 @@ func (s Settings) rooms(c *Cut, in Input, due Due) room {
 // summary is a record with the user's own words, and with excerpts of what neither names as far as the target has room. Where
 // there is not even room for a fifth of what is forgotten as the user's words, it is too long, since nothing may be forgotten without them.
 func (s *span) summary(in Input, text string, r room) string {
-	sum := record.Summary{Record: text, Events: s.named, Words: "."} // so that the wrapping counts
-	wrapped := in.Count(sum.String())
-	most, left := max(wordTokens, r.target-wrapped), r.end-wrapped
-	if r.target == unlimited {
-		most = max(wordTokens, s.tokens/typedShare)
-	}
-	least := min(wordTokens, max(s.tokens/printShare, minPrintTokens))
-	if s.words.Fit(left, in.Count) {
-		most = min(most, left)
-	} else {
-		most = min(most, max(left, least))
-	}
-	sum.Words = s.words.Text(most, least, in.Count)
+	sum := record.Summary{Record: text, Events: s.named}
+	sum.Words = s.said(in, sum, r)
 	if r.target == unlimited {
 		r.target = in.Count(sum.String()) + min(eventTokens, s.tokens/eventShare)
 	}
@@ -218,4 +207,21 @@ func (s *span) summary(in Input, text string, r room) string {
 		return in.Count(sum.String())
 	})
 	return sum.String()
+}
+
+// said is the user's own words as they stand next to a record. A longer record leaves them less room, but never less than they need.
+func (s *span) said(in Input, sum record.Summary, r room) string {
+	sum.Words = "." // so that the wrapping counts
+	wrapped := in.Count(sum.String())
+	most, left := max(wordTokens, r.target-wrapped), r.end-wrapped
+	if r.target == unlimited {
+		most = max(wordTokens, s.tokens/typedShare)
+	}
+	least := min(wordTokens, max(s.tokens/printShare, minPrintTokens))
+	if s.words.Fit(left, in.Count) {
+		most = min(most, left)
+	} else {
+		most = min(most, max(left, least))
+	}
+	return s.words.Text(most, least, in.Count)
 }

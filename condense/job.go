@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -82,11 +83,16 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	return result, nil
 }
 
-// watch is summarise under the eyes of the model's health.
+// watch asks behind the client's request, or else is summarise under the eyes of the model's health.
 func (j *llmJob) watch(ctx context.Context) (c session.Condensation, err error) {
 	j.output = j.s.MaxOutput
+	first := j.made() == 0
+	c, done, err := j.behind(ctx)
+	if done {
+		return c, err
+	}
 	err = j.watched(j.in, j.due.Need, func(healthy bool) error {
-		c, err = j.summarise(ctx, healthy && j.made() == 0)
+		c, err = j.summarise(ctx, healthy && first)
 		return err
 	})
 	return c, err
@@ -119,22 +125,12 @@ func (j *llmJob) summarise(ctx context.Context, more bool) (session.Condensation
 func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condensation, int, error) {
 	var p prompt
 	var pl plan
-	var warm bool
 	err := j.in.work(ctx, func() (err error) {
-		p = j.prompt(ctx)
-		pl, err = p.plan(frame{limit: limit, budget: j.budget(), calls: calls, output: j.s.MaxOutput, count: j.in.reading})
-		warm = err == nil && j.rides(j.reads(pl))
+		p, pl, err = j.planned(ctx, limit, calls)
 		return errors.Join(ctx.Err(), err)
 	})
 	if err != nil {
 		return session.Condensation{}, limit, err
-	}
-	if warm {
-		c, err := j.ride(ctx)
-		if err == nil || ctx.Err() != nil {
-			return c, pl.limit, err
-		}
-		j.vain.add(&j.in)
 	}
 	text := pl.texts[0]
 	if len(pl.texts) > 1 {
@@ -153,6 +149,27 @@ func (j *llmJob) attempt(ctx context.Context, limit, calls int) (session.Condens
 		return err
 	})
 	return c, pl.limit, err
+}
+
+// planned is the summariser's prompts, for at most so many calls. There are none where no answer could be used.
+func (j *llmJob) planned(ctx context.Context, limit, calls int) (p prompt, pl plan, err error) {
+	if err := j.crowded(); err != nil {
+		return p, pl, err
+	}
+	p = j.prompt(ctx)
+	pl, err = p.plan(frame{limit: limit, budget: j.budget(), calls: calls, output: j.s.MaxOutput, count: j.in.reading})
+	return p, pl, err
+}
+
+// crowded is the error where the user's own words, which have to stand next to a record, leave no room for any.
+func (j *llmJob) crowded() error {
+	shortest := record.Summary{Record: ".", Events: j.span.named}
+	shortest.Words = j.span.said(j.in, shortest, j.s.rooms(&j.cut, j.in, j.due))
+	after := j.cut.After(session.Size{Events: 1, Tokens: j.in.Count(shortest.String()) + messageOverhead}).Tokens
+	if after < j.cut.Before.Tokens {
+		return nil
+	}
+	return &SummaryError{Kind: FaultCrowded, Detail: fmt.Sprintf("%d tokens, before %d", after, j.cut.Before.Tokens)}
 }
 
 // reads is how many tokens the prompts of a plan have.

@@ -1,9 +1,6 @@
 package condense
 
 import (
-	"crypto/sha256"
-	"time"
-
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -23,7 +20,7 @@ type LLMSettings struct {
 	Endpoint   Endpoint   // of the summariser; what is empty is the request's own
 	Model      string     // of the summariser; empty: the request's own
 	Health     Health     // of the models; nil: all are well
-	Prices     Prices     // by which a summary may be asked behind the client's own prompt; nil: none is
+	Rides      *Rides     // of summaries that may be asked behind the client's own prompt; nil: none is
 	Focus      Focus      // what conversations are about; empty: what their tools tell
 
 	Window         int // of the summariser's model, in tokens; default: the request's if the model is, else DefaultWindow
@@ -36,7 +33,6 @@ type LLMSettings struct {
 type LLM struct {
 	s    LLMSettings
 	form form
-	vain *vain
 }
 
 var _ Condenser = (*LLM)(nil)
@@ -48,7 +44,7 @@ func NewLLM(s LLMSettings) *LLM {
 	}
 	s.MaxOutput = orDefault(s.MaxOutput, DefaultMaxOutput)
 	s.MaxEventLength = max(orDefault(s.MaxEventLength, DefaultEventLength), minEventLength)
-	return &LLM{s: s, form: prose{}, vain: &vain{until: map[[sha256.Size]byte]time.Time{}}}
+	return &LLM{s: s, form: prose{}}
 }
 
 // Name implements Condenser.

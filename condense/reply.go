@@ -17,6 +17,7 @@ const (
 	FaultInflated  Fault = "inflated"  // not smaller than what it stands for, or over its cap
 	FaultMalformed Fault = "malformed" // not of the form that was asked for
 	FaultTooLarge  Fault = "too_large" // not even the shortest prompt fits the summariser's window
+	FaultCrowded   Fault = "crowded"   // none was asked for: what has to stand next to it leaves it no room
 )
 
 // SummaryError is a summary that cannot be used: nothing may be forgotten for it.

@@ -31,27 +31,80 @@ far as it still matters, sections that are not listed here included. What tools,
 it, and record nothing as the user's that only a tool said. Where a value, a status or a decision changed, the newest one stays, and those
 that it replaced go. What the user ruled stays until the user lifts it, whatever a tool says.`
 
-// rides reports whether the request's own model is asked for the record, behind what its provider's cache has: whether that costs less than
-// prompts of so many tokens for the summariser.
-func (j *llmJob) rides(cold int) bool {
-	in := &j.in
-	_, plain := j.form.(prose)
-	if !plain || in.Thread.Sent == nil || j.s.Prices == nil || j.made() > 0 || j.due.Need.Hard || j.span.late > 0 || in.Thread.Recall {
-		return false
+// Rides says what asking for summaries behind clients' own prompts costs, and remembers of which models they were asked so in vain. All
+// condensers of a tenant's share it. It may be used concurrently.
+type Rides struct {
+	prices Prices
+
+	mu    sync.Mutex
+	until map[[sha256.Size]byte]time.Time // by upstream, model and key
+}
+
+// How long a model is not asked so after that was in vain, and of how many that is remembered.
+const (
+	vainFor  = time.Hour
+	vainMost = 1024
+)
+
+// NewRides makes a Rides by the prices of models.
+func NewRides(prices Prices) *Rides {
+	return &Rides{prices: prices, until: map[[sha256.Size]byte]time.Time{}}
+}
+
+func rideKey(in *Input) [sha256.Size]byte {
+	return sha256.Sum256([]byte(in.Upstream.BaseURL + "\x00" + in.Model + "\x00" + in.Upstream.APIKey))
+}
+
+func (r *Rides) inVain(in *Input) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Now().Before(r.until[rideKey(in)])
+}
+
+func (r *Rides) addVain(in *Input) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.until) >= vainMost {
+		clear(r.until)
 	}
-	total := in.Total + askedTokens
-	if thinking(in.View.History) || j.vain.has(in) {
-		return false
+	r.until[rideKey(in)] = time.Now().Add(vainFor)
+}
+
+// mayRide gives the prices by which the request's own model may be asked for the record behind the request, and how many tokens upstream
+// reported to have of it in its cache; 0 if it may not be asked so.
+func (l *LLM) mayRide(in *Input) (e *Economics, cached int) {
+	_, plain := l.form.(prose)
+	full := in.Window > 0 && in.Total+askedTokens+max(in.Reserved, l.s.MaxOutput) > in.Window
+	if !plain || full || l.s.Rides == nil || in.Thread.Sent == nil || in.Thread.Recall || l.s.Rides.inVain(in) || thinking(in.View.History) {
+		return nil, 0
 	}
-	if in.Window > 0 && total+max(in.Reserved, j.output) > in.Window {
-		return false
+	if e = l.s.Rides.prices(in.Model, l.model(*in)); e == nil || e.cold(in.Thread) {
+		return nil, 0
 	}
-	e := j.s.Prices(in.Model, j.model(*in))
-	if e == nil || e.cold(in.Thread) {
-		return false
+	return e, in.Thread.Sent.Cached(in.View)
+}
+
+// rides is how many tokens of the request the cache is expected to have, if asking behind it costs less than the summariser's own prompts; else 0.
+func (j *llmJob) rides(ctx context.Context) int {
+	if j.made() > 0 || j.due.Need.Hard || j.span.late > 0 {
+		return 0
 	}
-	cached := min(in.Thread.Sent.Cached(in.View), in.sentBefore())
-	return cached > 0 && e.prompt(cached, total)+e.Answer*answeredTokens < e.In*float64(cold)+e.Out*answeredTokens
+	e, cached := j.mayRide(&j.in)
+	if cached == 0 {
+		return 0
+	}
+	cached = min(cached, j.in.sentBefore())
+	cheaper := func(cold int) bool {
+		return e.ride(cached, j.in.Total) < e.In*float64(cold)+e.Out*answeredTokens
+	}
+	if cached == 0 || !cheaper(j.in.Total) { // its prompts have no more than that
+		return 0
+	}
+	_, pl, err := j.planned(ctx, j.s.MaxEventLength, maxCalls-1)
+	if err != nil || !cheaper(j.reads(pl)) {
+		return 0
+	}
+	return cached
 }
 
 // sentBefore is how many tokens of the view the request before this one had; 0 if it had another view.
@@ -68,17 +121,43 @@ func (in *Input) sentBefore() (before int) {
 // errNotAsked is why no question was asked behind the client's request.
 var errNotAsked = errors.New("the request cannot be asked for text")
 
-// ride asks the request's own model behind its own prompt.
-func (j *llmJob) ride(ctx context.Context) (c session.Condensation, err error) {
+// behind asks for the record behind the client's request, where that costs less. It reports whether that was all that is to be done. What
+// comes of it says nothing of the summariser: its health is neither asked nor told.
+func (j *llmJob) behind(ctx context.Context) (c session.Condensation, done bool, err error) {
+	cached := 0
+	err = j.in.work(ctx, func() error {
+		cached = j.rides(ctx)
+		return ctx.Err()
+	})
+	if err != nil || cached == 0 {
+		return c, err != nil, err
+	}
+	if c, err = j.ride(ctx, cached); err == nil || ctx.Err() != nil {
+		return c, true, err
+	}
+	if call, _ := errors.AsType[*CallError](err); !errors.Is(err, errNotAsked) && (call == nil || call.made()) {
+		j.s.Rides.addVain(&j.in)
+	}
+	return c, false, nil
+}
+
+// ride asks the request's own model behind its own prompt, of which the cache should have so many tokens. An answer that shows that it has
+// not is taken, and the last one for a while.
+func (j *llmJob) ride(ctx context.Context, cached int) (c session.Condensation, err error) {
 	r := Request{Endpoint: j.in.Upstream, Model: j.in.Model, System: prose{}.behind(j.focus()) + j.told(), User: j.boundary(), MaxOutput: j.output}
 	if r.Body = j.in.Thread.Sent.Ask(r.System+"\n\n"+r.User, r.MaxOutput); r.Body == nil {
 		return c, errNotAsked
 	}
-	reply, err := j.call(ctx, r)
+	limited, cancel := halfOf(ctx)
+	reply, err := j.call(limited, r)
+	cancel()
 	if err != nil {
 		return c, err
 	}
 	j.rode = session.Usage{Input: reply.Usage.Input, Cached: reply.Usage.Cached, Output: reply.Usage.Output}
+	if reply.Usage.Cached < cached/2 {
+		j.s.Rides.addVain(&j.in)
+	}
 	if reply.Finish != "stop" && reply.Finish != "" || named(reply.Text) < leastSections {
 		return c, &SummaryError{Kind: FaultMalformed, Detail: "no record"}
 	}
@@ -87,6 +166,15 @@ func (j *llmJob) ride(ctx context.Context) (c session.Condensation, err error) {
 		return err
 	})
 	return c, err
+}
+
+// halfOf is half of the time that is left: the summariser gets the rest.
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
 // leastSections is how many sections a text has that is a record, and no going on with the work.
@@ -122,37 +210,6 @@ func thinking(h *session.History) bool {
 		}
 	}
 	return false
-}
-
-// How long a model is not asked behind its cached prompt after that was in vain, and of how many that is remembered.
-const (
-	vainFor  = time.Hour
-	vainMost = 1024
-)
-
-// vain remembers which models were asked behind a client's prompt in vain, by upstream, model and key. It may be used concurrently.
-type vain struct {
-	mu    sync.Mutex
-	until map[[sha256.Size]byte]time.Time
-}
-
-func vainKey(in *Input) [sha256.Size]byte {
-	return sha256.Sum256([]byte(in.Upstream.BaseURL + "\x00" + in.Model + "\x00" + in.Upstream.APIKey))
-}
-
-func (v *vain) has(in *Input) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return time.Now().Before(v.until[vainKey(in)])
-}
-
-func (v *vain) add(in *Input) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.until) >= vainMost {
-		clear(v.until)
-	}
-	v.until[vainKey(in)] = time.Now().Add(vainFor)
 }
 
 // boundary tells up to which message a record is asked for.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -66,10 +67,12 @@ func TestRides(t *testing.T) {
 		"idle for less than its life": {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.Thread.Idle = 4 * time.Minute }, []Reply{good}, true, session.AskedCached},
 		"idle for longer than that":   {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.Thread.Idle = 5 * time.Minute }, []Reply{paid}, false, session.AskedCold},
 		"no room for the answer":      {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.Window = in.Total + 1500 }, []Reply{paid}, false, session.AskedCold},
-		"prices are not known":        {func(_ *Input, s *LLMSettings, _ *sentRequest) { s.Prices = nil }, []Reply{paid}, false, session.AskedCold},
+		"prices are not known":        {func(_ *Input, s *LLMSettings, _ *sentRequest) { s.Rides = nil }, []Reply{paid}, false, session.AskedCold},
 		"its answer cannot be text":   {func(_ *Input, _ *LLMSettings, s *sentRequest) { s.refuses = true }, []Reply{paid}, false, session.AskedCold},
 		"a cheap model": {func(_ *Input, s *LLMSettings, _ *sentRequest) {
-			s.Prices = func(string, string) *Economics { e := economics; e.In, e.Out = .1, .4; return &e }
+			e := economics
+			e.In, e.Out = .1, .4
+			s.Rides = NewRides(func(string, string) *Economics { return &e })
 		}, []Reply{paid}, false, session.AskedCold},
 		"excerpts stand in already":    {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.View = standIn(in.View) }, []Reply{paid}, false, session.AskedCold},
 		"the view was never sent":      {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.View = neverSent(in.View) }, []Reply{paid}, false, session.AskedCold},
@@ -80,7 +83,7 @@ func TestRides(t *testing.T) {
 			in := rideInput(24)
 			in.Thread.Sent = sent
 			s := LLMSettings{Settings: Settings{MaxSize: 20, KeepFirst: 1}, Summariser: model, MaxOutput: 1000}
-			s.Prices = func(string, string) *Economics { return &economics }
+			s.Rides = NewRides(func(string, string) *Economics { return &economics })
 			if c.change != nil {
 				c.change(&in, &s, sent)
 			}
@@ -113,10 +116,166 @@ func TestFormsDoNotRide(t *testing.T) {
 	model, in := &replying{replies: []Reply{filled}}, rideInput(24)
 	in.Thread.Sent = &sentRequest{cached: 1 << 20}
 	s := LLMSettings{Settings: Settings{MaxSize: 20, KeepFirst: 1}, Summariser: model, MaxOutput: 1000}
-	s.Prices = func(string, string) *Economics { return &Economics{Read: 1, Write: 10, Answer: 50, In: 10, Out: 50} }
+	s.Rides = warmRides()
 	result, err := NewStructured(s).Condense(in).Job.Run(t.Context())
 	if err != nil || model.asked[0].Body != nil || result.Condensation.Asked() != session.AskedCold {
 		t.Errorf("%q, %v", result.Condensation.Asked(), err)
+	}
+}
+
+// warmRides is where a summary behind a prompt that is cached costs a tenth.
+func warmRides() *Rides {
+	return NewRides(func(string, string) *Economics { return &Economics{Read: 1, Write: 10, Answer: 50, In: 10, Out: 50} })
+}
+
+// ridden runs the condensation of a request that is warm, by a condenser of its own, as each request has one.
+func ridden(t *testing.T, s LLMSettings, in Input) (session.Condensation, error) {
+	t.Helper()
+	s.Settings, s.MaxOutput = Settings{MaxSize: 20, KeepFirst: 1}, 1000
+	if in.Thread.Sent == nil {
+		in.Thread.Sent = &sentRequest{cached: 1 << 20}
+	}
+	d := NewLLM(s).Condense(in)
+	if d.Job == nil {
+		t.Fatalf("nothing is due: %s", d.Kept)
+	}
+	r, err := d.Job.Run(t.Context())
+	return r.Condensation, err
+}
+
+var (
+	rodeWell = Reply{Text: "COMPLETED: the parser.\nNEXT_STEP: its tests.", Finish: "stop", Usage: session.Usage{Input: 12000, Cached: 11000, Output: 50}}
+	wentCold = Reply{Text: "COMPLETED: the parser.", Finish: "stop", Usage: session.Usage{Input: 5000, Output: 50}}
+)
+
+// TestRidesInVainAreRemembered: a model that was asked behind a prompt in vain, or whose cache did not have it, is not asked so for an hour,
+// by no request; what was never asked, or is another model's, tells nothing.
+func TestRidesInVainAreRemembered(t *testing.T) {
+	call, missed := rodeWell, rodeWell
+	call.Finish, missed.Usage.Cached = "tool_calls", 1000
+	for name, c := range map[string]struct {
+		first []Reply
+		sent  sentRequest
+		again bool
+	}{
+		"well":                  {[]Reply{rodeWell}, sentRequest{cached: 1 << 20}, true},
+		"a call of a tool":      {[]Reply{call, wentCold}, sentRequest{cached: 1 << 20}, false},
+		"not in the cache":      {[]Reply{missed}, sentRequest{cached: 1 << 20}, false},
+		"it could not be asked": {[]Reply{wentCold}, sentRequest{cached: 1 << 20, refuses: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := LLMSettings{Summariser: &replying{replies: c.first}, Rides: warmRides()}
+				in := rideInput(24)
+				in.Thread.Sent = &c.sent
+				if _, err := ridden(t, s, in); err != nil {
+					t.Fatal(err)
+				}
+				asks := func(model string) bool {
+					second := &replying{replies: []Reply{rodeWell}}
+					s.Summariser = second
+					in := rideInput(24)
+					in.Model = model
+					if _, err := ridden(t, s, in); err != nil {
+						t.Fatal(err)
+					}
+					return second.asked[0].Body != nil
+				}
+				if asks("own") != c.again || !asks("another") {
+					t.Errorf("asked again: %t", !c.again)
+				}
+				time.Sleep(time.Hour)
+				if !asks("own") {
+					t.Error("it is not asked any more")
+				}
+			})
+		})
+	}
+}
+
+// watching is a Health that counts what it is told.
+type watching struct {
+	Health
+	began int
+	ended []error
+}
+
+func (w *watching) Ready(Attempt) bool   { return true }
+func (w *watching) Missing(Attempt) bool { return false }
+
+func (w *watching) Begin(Attempt) bool {
+	w.began++
+	return true
+}
+
+func (w *watching) End(_ Attempt, err error) { w.ended = append(w.ended, err) }
+
+// TestRidesTellNothingOfTheSummariser: the health of the configured model neither hears of a summary that was asked behind the prompt, nor
+// counts one that failed.
+func TestRidesTellNothingOfTheSummariser(t *testing.T) {
+	for name, c := range map[string]struct {
+		replies []Reply
+		told    int
+	}{"it rode": {[]Reply{rodeWell}, 0}, "in vain": {[]Reply{{Text: "No.", Finish: "stop"}, wentCold}, 1}} {
+		h := &watching{}
+		if _, err := ridden(t, LLMSettings{Summariser: &replying{replies: c.replies}, Model: "cheap", Health: h, Rides: warmRides()}, rideInput(24)); err != nil {
+			t.Fatal(err)
+		}
+		if h.began != c.told || len(h.ended) != c.told || c.told > 0 && h.ended[0] != nil {
+			t.Errorf("%s: began %d times, ended with %v", name, h.began, h.ended)
+		}
+	}
+}
+
+// answering is a Summariser that is a function.
+type answering func(context.Context, Request) (Reply, error)
+
+func (a answering) Summarise(ctx context.Context, r Request) (Reply, error) { return a(ctx, r) }
+
+// TestRidesLeaveTheSummariserTime: a model that does not answer behind the prompt has half of the time, and the summariser the rest.
+func TestRidesLeaveTheSummariserTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		model := answering(func(ctx context.Context, r Request) (Reply, error) {
+			if r.Body == nil {
+				return wentCold, ctx.Err()
+			}
+			<-ctx.Done()
+			return Reply{}, &CallError{Kind: FailureDeadline, Err: ctx.Err()}
+		})
+		in := rideInput(24)
+		in.Thread.Sent = &sentRequest{cached: 1 << 20}
+		s := LLMSettings{Settings: Settings{MaxSize: 20, KeepFirst: 1}, Summariser: model, MaxOutput: 1000, Rides: warmRides()}
+		r, err := NewLLM(s).Condense(in).Job.Run(ctx)
+		if took := time.Since(begun); err != nil || r.Condensation.Calls != 2 || took != 30*time.Second {
+			t.Errorf("%d calls in %s, %v", r.Condensation.Calls, took, err)
+		}
+	})
+}
+
+// TestNoModelIsAskedInVain: where the user's own words leave no room for any record, no call is paid for.
+func TestNoModelIsAskedInVain(t *testing.T) {
+	in := rideInput(24)
+	for i := range in.View.History.Messages {
+		if m := &in.View.History.Messages[i]; i > 0 { // short messages, all of them the user's, word for word
+			m.Kind, m.Raw = session.User, fmt.Appendf(nil, "%d: leave %s alone", i, strings.Repeat("that one ", 3+i%2))
+		}
+	}
+	view := session.Project(session.NewHistory(session.Hash{1}, in.View.History.Messages), nil)
+	in.View = &view
+	in.Measure = func(items []session.Item) []int {
+		out := make([]int, len(items))
+		for i := range items {
+			out[i] = len(items[i].Raw) / 4
+		}
+		return out
+	}
+	model := &replying{replies: []Reply{rodeWell}}
+	_, err := ridden(t, LLMSettings{Summariser: model, Rides: warmRides()}, in)
+	if bad, _ := errors.AsType[*SummaryError](err); bad == nil || bad.Kind != FaultCrowded || len(model.asked) > 0 {
+		t.Errorf("%v after %d calls", err, len(model.asked))
 	}
 }
 

@@ -101,6 +101,9 @@ func (e *CallError) Missing() bool {
 	return e.Kind == FailureDenied || e.Kind == FailureRejected && e.Status == 404
 }
 
+// made reports whether the model was called at all.
+func (e *CallError) made() bool { return e.Kind != FailureUntrusted && e.Kind != FailureLimited }
+
 func (e *CallError) Unwrap() error { return e.Err }
 
 // again reports whether a shorter prompt may succeed where the last one failed with err.

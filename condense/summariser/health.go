@@ -123,6 +123,9 @@ func (h *Health) End(a condense.Attempt, err error) {
 			}
 		}
 		release(h.threads, a.Thread)
+	case unaskedBlame:
+		release(h.servers, s)
+		failed(h.threads, a.Thread, now)
 	case threadBlame:
 		h.servers.Remove(s)
 		failed(h.threads, a.Thread, now)
@@ -223,6 +226,7 @@ const (
 	noBlame
 	serverBlame
 	threadBlame
+	unaskedBlame // the thread's, and the server was not asked
 )
 
 // notAsked are the failures that say nothing of the server.
@@ -237,8 +241,11 @@ func blame(err error) int {
 		return success
 	}
 	if bad, ok := errors.AsType[*condense.SummaryError](err); ok {
-		if bad.Kind == condense.FaultTooLarge {
-			return noBlame // it was never asked
+		switch bad.Kind { // it was never asked
+		case condense.FaultTooLarge:
+			return noBlame
+		case condense.FaultCrowded:
+			return unaskedBlame
 		}
 		return threadBlame
 	}

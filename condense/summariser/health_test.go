@@ -53,6 +53,7 @@ func TestWhoseTrouble(t *testing.T) {
 		"refused":        {&condense.SummaryError{Kind: condense.FaultRefused}, true, false},
 		"empty":          {&condense.SummaryError{Kind: condense.FaultEmpty}, true, false},
 		"too large":      {&condense.SummaryError{Kind: condense.FaultTooLarge}, false, false},
+		"crowded":        {&condense.SummaryError{Kind: condense.FaultCrowded}, true, false},
 		"client is gone": {&condense.CallError{Kind: condense.FailureCanceled, Err: context.Canceled}, false, false},
 	} {
 		h, _ := newHealth(t)
@@ -108,6 +109,16 @@ func TestCooldown(t *testing.T) {
 	h.End(a, nil)
 	if !h.Begin(a) || !h.Begin(b) {
 		t.Error("left alone after a success")
+	}
+}
+
+// TestCrowdedTellsNothingOfTheServer: an attempt that called no one does not end the server's cooldown.
+func TestCrowdedTellsNothingOfTheServer(t *testing.T) {
+	h, _ := newHealth(t)
+	h.End(attempt("key", "m", "1"), failing(condense.FailureServer, 500))
+	h.End(attempt("key", "m", "2"), &condense.SummaryError{Kind: condense.FaultCrowded})
+	if h.Ready(attempt("key", "m", "3")) {
+		t.Error("the server that failed is called again")
 	}
 }
 

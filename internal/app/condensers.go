@@ -103,7 +103,7 @@ func (b builder) calling(key string, c config.Condenser) (condense.Condenser, er
 		MaxEventLength: c.MaxEventLength,
 	}
 	if b.upstream.APIKey != "" || llm.APIKey == "" && llm.BaseURL == b.upstream.BaseURL { // who pays for summaries pays for the requests, too
-		common.Prices = b.prices
+		common.Rides = condense.NewRides(b.prices)
 	}
 	if c.Focus != config.FocusAuto {
 		common.Focus = condense.Focus(c.Focus)

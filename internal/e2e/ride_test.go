@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -20,6 +21,7 @@ type rider struct {
 	body string                                    // around them
 	step func(n int, result string) []string       // its messages
 	mark func(messages []string) (marked []string) // where the cache is to end; nil: the protocol has no marks
+	task string                                    // what the agent is asked to do; empty: the usual
 }
 
 const riderMark = `,"cache_control":{"type":"ephemeral"}`
@@ -68,7 +70,7 @@ func riders() map[string]rider {
 
 // first is what the agent is asked to do, in its protocol.
 func (r rider) first() string {
-	const task = "Repair the build of the parcel service."
+	task := cmp.Or(r.task, "Repair the build of the parcel service.")
 	switch r.path {
 	case "/messages":
 		return `{"role":"user","content":[{"type":"text","text":"` + task + `"}]}`
@@ -141,6 +143,43 @@ shutdown: {delay: 0s, timeout: 1m}
 				r.judge(t, s, p, c.asked)
 			})
 		}
+	}
+}
+
+// TestRideInVainIsRemembered: a model that called a tool where it was asked for a record is not asked so again in another conversation.
+func TestRideInVainIsRemembered(t *testing.T) {
+	r := riders()["chat"]
+	summarise := func(req *fakeupstream.Request) fakeupstream.Answer {
+		if strings.Contains(string(req.Body), fakeupstream.RecordQuestion) {
+			return fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: "call_x", Name: "run", Arguments: "{}"}}}
+		}
+		return fakeupstream.Extract(req)
+	}
+	s := newSetting(t, fakeupstream.Options{
+		IsSummary: func(req *fakeupstream.Request) bool { return !strings.Contains(string(req.Tools), "run") }, Summarise: summarise,
+	})
+	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+upstream: {base_url: %q}
+store: %s
+models:
+  agent-model: {context_window: 200000, max_output: 8000, price: {input: 3, cached_input: 0.3, output: 15}}
+condenser: {type: llm, max_size: 24, min_tokens: 0, wait: deadline, background_at: 0}
+`, s.url, embedded(newStore(t)))))
+	r.run(t, s, p, false)
+	r.task = "Another one"
+	r.run(t, s, p, false)
+	behind, cold := 0, 0
+	for _, req := range s.Upstream.Requests() {
+		switch {
+		case strings.Contains(string(req.Body), fakeupstream.RecordQuestion):
+			behind++
+		case req.Summary:
+			cold++
+		}
+	}
+	if behind != 1 || cold != 2 {
+		t.Errorf("%d calls behind the prompt, and %d others", behind, cold)
 	}
 }
 

@@ -4,13 +4,15 @@ package watch
 
 import (
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
 
 // settle is how long folders are left alone after a change, so that files which are written in pieces, or one after the other, are read
-// once. Where something is written all the time, such as the file of a store, it lasts no longer than patience.
+// once. Where files are written all the time it lasts no longer than patience.
 const (
 	settle   = 100 * time.Millisecond
 	patience = time.Second
@@ -48,14 +50,25 @@ func (f *Folders) Add(path string) error {
 	return nil
 }
 
+// Clear ends the watch of all folders. What changes until they are added again is not told: read them after that.
+func (f *Folders) Clear() {
+	for _, path := range f.watcher.WatchList() {
+		_ = f.watcher.Remove(path) // it may have gone meanwhile
+	}
+}
+
 // loop calls changed when nothing has happened for a while, until a channel is closed.
 func loop(events <-chan fsnotify.Event, lost <-chan error, changed func()) {
 	var due <-chan time.Time
 	var latest time.Time
 	for {
 		var open bool
+		var event fsnotify.Event
 		select {
-		case _, open = <-events:
+		case event, open = <-events:
+			if open && !counts(event) {
+				continue
+			}
 		case _, open = <-lost: // of events, whatever it says: look
 		case <-due:
 			due = nil
@@ -70,6 +83,15 @@ func loop(events <-chan fsnotify.Event, lost <-chan error, changed func()) {
 		}
 		due = time.After(min(settle, time.Until(latest)))
 	}
+}
+
+// counts reports whether an event may be a change of what is read: stores and logs, which are written all the time, lie in such folders, too.
+func counts(e fsnotify.Event) bool {
+	switch strings.ToLower(filepath.Ext(e.Name)) {
+	case ".yaml", ".yml", ".json", ".toml", ".md":
+		return true
+	}
+	return e.Op != fsnotify.Write
 }
 
 // Close ends the watch, and waits for a call of changed that is under way.

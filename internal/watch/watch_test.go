@@ -10,7 +10,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestBusyFolder: a folder in which something is written all the time, such as the file of a store, tells of changes all the same; files
+// TestBusyFolder: a folder in which something is written all the time tells of changes all the same, but not of the file of a store; files
 // that come one after the other are one change.
 func TestBusyFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -19,20 +19,23 @@ func TestBusyFolder(t *testing.T) {
 			defer close(over)
 			loop(events, nil, func() { told++ })
 		}()
-		write := func(times int) int {
+		write := func(name string, times int) int {
 			told = 0
 			for range times {
 				time.Sleep(settle / 2)
-				events <- fsnotify.Event{}
+				events <- fsnotify.Event{Name: name, Op: fsnotify.Write}
 			}
 			time.Sleep(2 * patience)
 			synctest.Wait()
 			return told
 		}
-		if n := write(5); n != 1 {
+		if n := write("a/dewpoint.db", 5); n != 0 {
+			t.Errorf("a store that is written is %d changes", n)
+		}
+		if n := write("a/tenant.yaml", 5); n != 1 {
 			t.Errorf("five files are %d changes", n)
 		}
-		if n := write(100); n < 4 || n > 6 {
+		if n := write("a/tenant.yaml", 100); n < 4 || n > 6 {
 			t.Errorf("five seconds of changes are told of %d times", n)
 		}
 		close(events)
@@ -56,6 +59,21 @@ func TestFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Start(func() { changed <- struct{}{} }) // what happened since it was added counts
+	<-changed
+	f.Clear()
+	next := t.TempDir()
+	if err := f.Add(next); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "later"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if watched := f.watcher.WatchList(); len(watched) != 1 || watched[0] != next {
+		t.Errorf("%v are watched", watched)
+	}
+	if err := os.WriteFile(filepath.Join(next, "later"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	<-changed
 	if err := f.Close(); err != nil {
 		t.Fatal(err)

@@ -22,8 +22,8 @@ type Config struct {
 	Condenser  Condenser             `yaml:"condenser"`
 	Observe    bool                  `yaml:"observe"`               // Tenant.Observe of each tenant that does not say
 	Notify     bool                  `yaml:"notify"`                // Tenant.Notify of the one tenant where none are configured
-	Tenants    []Tenant              `yaml:"tenants"`               // those of TenantsDir as well; none: one tenant "default", any key passes
-	TenantsDir string                `yaml:"tenants_dir,omitempty"` // a folder with a file for each further tenant
+	Tenants    []Tenant              `yaml:"tenants,omitempty"`     // those of TenantsDir as well; none: one tenant "default", any key passes
+	TenantsDir string                `yaml:"tenants_dir,omitempty"` // a folder with a file for each further tenant, or folders of such files
 	Session    Session               `yaml:"session"`
 	Limits     Limits                `yaml:"limits"`
 	Shutdown   Shutdown              `yaml:"shutdown"`
@@ -35,6 +35,8 @@ type Config struct {
 	KeepWarmUSD float64   `yaml:"keep_warm_usd"` // Tenant.KeepWarmUSD likewise
 	Knowledge   Knowledge `yaml:"knowledge"`     // Tenant.Knowledge, likewise
 	Memory      Memory    `yaml:"memory"`        // Tenant.Memory, likewise
+
+	TenantsTrusted bool `yaml:"tenants_trusted"` // files of TenantsDir may name programs, other files and environment variables
 
 	// Unused names keys that were understood as OpenHands' own and have no effect here, for a caller to report.
 	Unused []string `yaml:"-"`

@@ -95,9 +95,11 @@ func adminAddress(given, file string) (string, error) {
 				return "", err
 			}
 		}
-		if addr, err = source.AdminListen(sources.input()); err != nil {
+		cfg, err := source.Load(sources.input())
+		if cfg == nil {
 			return "", problems(err)
 		}
+		addr = cfg.Admin.Listen // whatever is wrong with the rest: a proxy that has refused a change goes on running
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "0" {

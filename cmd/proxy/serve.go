@@ -77,10 +77,11 @@ func given(fs *flag.FlagSet) map[string]string {
 	return out
 }
 
+// load is source.Load, with problems that are told to a person.
 func load(file string, overrides map[string]string) (*config.Config, error) {
 	cfg, err := source.Load(origin{file, overrides}.input())
 	if err != nil {
-		return nil, problems(err)
+		return cfg, problems(err)
 	}
 	return cfg, nil
 }

@@ -39,6 +39,9 @@ func overlayEnv(root *node, env map[string]string, p *problems) {
 		path := locate(reflect.TypeFor[config.Config](), rest, root)
 		switch {
 		case path != nil:
+			if a, b := alike(root, path); a != "" {
+				p.add(variable, "stands for %s as well as for %s: rename one of them, or set the key in its file", a, b)
+			}
 			put(root, path, &node{kind: kindText, text: env[variable], origin: variable})
 		case !serviceLink(rest, env[variable]):
 			p.add(variable, "names no configuration key: correct its name, or remove it")
@@ -143,6 +146,23 @@ func locateKnown(t reflect.Type, rest string, n *node) []step {
 		}
 	}
 	return nil
+}
+
+// alike finds two names in the file that are spelled alike on the way to a key.
+func alike(n *node, path []step) (first, second string) {
+	for _, s := range path {
+		if s.name == "" {
+			n = n.at(s.index)
+			continue
+		}
+		for _, name := range namesOf(n) {
+			if name != s.name && envName(name) == envName(s.name) {
+				return s.name, name
+			}
+		}
+		n = n.get(s.name)
+	}
+	return "", ""
 }
 
 // locateTenant takes an index where tenants are a list, or nothing yet, and the name of one that is in a section or has a file of its own.

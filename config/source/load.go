@@ -43,27 +43,15 @@ type Input struct {
 	Flags map[string]string
 }
 
-// Load reads, merges and validates a configuration. The error is a Problems that holds everything that is wrong.
+// Load reads, merges and validates a configuration. The error is a Problems that holds everything that is wrong. With it comes what was
+// understood all the same, or nil: that is not to be run, and tells where a proxy that goes on without it is, and what it has to watch.
 func Load(src Input) (*config.Config, error) {
 	p := &problems{}
 	cfg := read(src, p)
 	if cfg != nil {
 		p.merge(cfg.Validate())
 	}
-	if err := p.list.Err(); err != nil {
-		return nil, err
-	}
-	return cfg, nil
-}
-
-// AdminListen finds admin.listen, whatever is wrong with the rest of a configuration: a proxy that has refused a change goes on running.
-func AdminListen(src Input) (string, error) {
-	p := &problems{}
-	cfg := read(src, p)
-	if cfg == nil {
-		return "", p.list.Err()
-	}
-	return cfg.Admin.Listen, nil
+	return cfg, p.list.Err()
 }
 
 // read does everything but validate. It returns nil when the file cannot be understood at all.
@@ -86,6 +74,9 @@ func build(root *node, src Input, env map[string]string, p *problems) *config.Co
 
 	cfg := config.Default()
 	decoder{p}.section(reflect.ValueOf(cfg).Elem(), root, "", "")
+	if tenants := root.get("tenants"); tenants.isEmpty() && cfg.TenantsDir == "" {
+		p.add("tenants", "is empty, so that any key would pass: add a tenant, or remove tenants to open the proxy to all")
+	}
 	cfg.Unused = unused
 	readKeys(cfg, env)
 	return cfg
@@ -124,6 +115,9 @@ func nameFile(found config.Problems, name string) {
 }
 
 func readText(name string) ([]byte, error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("is not a regular file: name one, or remove it") // a pipe might never end
+	}
 	file, err := os.Open(name) //nolint:gosec // the operator names the file
 	if err != nil {
 		return nil, errors.New(reason(err))
@@ -152,8 +146,10 @@ func reason(err error) string {
 // parse returns the file's top section, or nil.
 func parse(extension string, text []byte, p *problems) (root *node) {
 	switch strings.ToLower(extension) {
-	case ".yaml", ".yml", ".json":
+	case ".yaml", ".yml":
 		root = parseYAML(text, p)
+	case ".json":
+		root = parseJSON(text, p)
 	case ".toml":
 		root = parseTOML(text, p)
 	default:

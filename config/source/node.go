@@ -67,6 +67,11 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
+// isEmpty reports whether a list or section is there and holds nothing.
+func (n *node) isEmpty() bool {
+	return n != nil && (n.kind == kindNull || n.kind == kindList || n.kind == kindTable) && n.size() == 1
+}
+
 func (n *node) at(i int) *node {
 	if n == nil || i >= len(n.items) {
 		return nil

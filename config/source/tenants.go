@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -35,8 +36,7 @@ func (d decoder) tenant(t *config.Tenant, f field, key string) {
 	t.Key, t.Name = key, f.name
 }
 
-// readTenants adds to tenants what the files of tenants_dir hold. Files whose names begin with a dot are left out: a volume that
-// Kubernetes mounts has such folders and links.
+// readTenants adds to tenants what the files of tenants_dir hold.
 func readTenants(root *node, src Input, env map[string]string, p *problems) {
 	overlaid := root.clone()
 	overlayEnv(overlaid, env, &problems{})
@@ -46,23 +46,71 @@ func readTenants(root *node, src Input, env map[string]string, p *problems) {
 		return
 	}
 	p.givenAt("tenants_dir", dir.origin)
-	files, err := os.ReadDir(dir.text)
-	if err != nil {
-		p.add("tenants_dir", "%s", reason(err))
-		return
-	}
 	tenants := root.get("tenants")
 	if tenants == nil {
 		tenants = &node{}
 		root.set("tenants", tenants)
 	}
-	for _, file := range files {
-		if name := file.Name(); !strings.HasPrefix(name, ".") {
-			n := readTenant(filepath.Join(dir.text, name), syntax.Join("tenants_dir", name), p)
-			expandTree(n, n.key, env, p)
-			tenants.fields = append(tenants.fields, field{strings.TrimSuffix(name, filepath.Ext(name)), n})
+	trusted := overlaid.get("tenants_trusted")
+	for _, name := range tenantFiles(dir.text, "", p) {
+		n := readTenant(filepath.Join(dir.text, name), syntax.Join("tenants_dir", name), p)
+		if trusted == nil || !isTrue(trusted.text) {
+			confine(n, n.key, p)
 		}
+		expandTree(n, n.key, env, p)
+		tenants.fields = append(tenants.fields, field{strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)), n})
 	}
+}
+
+func isTrue(text string) bool {
+	yes, err := strconv.ParseBool(text)
+	return yes && err == nil
+}
+
+// tenantFiles lists the files of a folder, and of the folders in it, but for editors' backups and what is hidden: a volume that Kubernetes
+// mounts has hidden folders and links.
+func tenantFiles(dir, within string, p *problems) (files []string) {
+	entries, err := os.ReadDir(filepath.Join(dir, within))
+	if err != nil {
+		p.add(strings.TrimSuffix(syntax.Join("tenants_dir", within), `[""]`), "%s", reason(err))
+	}
+	for _, entry := range entries {
+		name := filepath.Join(within, entry.Name())
+		if strings.HasPrefix(entry.Name(), ".") || strings.HasSuffix(name, "~") {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.IsDir() && within == "" {
+			files = append(files, tenantFiles(dir, name, p)...)
+			continue
+		}
+		files = append(files, name)
+	}
+	return files
+}
+
+// confine refuses what would give a tenant's file the rights of the process: programs, other files, and environment variables, which hold
+// the operator's keys.
+func confine(n *node, path string, p *problems) {
+	switch {
+	case n.kind == kindString && strings.Contains(strings.ReplaceAll(n.text, "$${", ""), "${"):
+		n.kind = kindBroken
+		p.confined(path, n, "an environment variable")
+	case n.kind == kindList && strings.HasSuffix(path, ".command"):
+		p.confined(path, n, "a program")
+	case n.text != "" && (strings.HasSuffix(path, ".memory.file") || strings.HasSuffix(path, ".knowledge.folder")):
+		p.confined(path, n, "a file or folder of this machine")
+	}
+	for i, item := range n.items {
+		confine(item, syntax.Index(path, i), p)
+	}
+	for _, f := range n.fields {
+		confine(f.node, syntax.Join(path, f.name), p)
+	}
+}
+
+func (p *problems) confined(key string, n *node, what string) {
+	p.givenAt(key, n.origin)
+	p.add(key, "names %s: remove it, or set tenants_trusted to true in the configuration if every file of tenants_dir may", what)
 }
 
 // readTenant reads one file. What it holds, and what is wrong with it, has its key in the configuration, and tells the file with the line.

@@ -1,12 +1,15 @@
 package source
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -26,8 +29,12 @@ func mounted(t *testing.T, files map[string]string) string {
 	must(os.Mkdir(release, 0o700))
 	must(os.Symlink(filepath.Base(release), filepath.Join(dir, "..data")))
 	for name, text := range files {
+		must(os.MkdirAll(filepath.Dir(filepath.Join(release, name)), 0o700))
 		must(os.WriteFile(filepath.Join(release, name), []byte(text), 0o600))
-		must(os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)))
+		top, _, _ := strings.Cut(name, "/")
+		if err := os.Symlink(filepath.Join("..data", top), filepath.Join(dir, top)); !errors.Is(err, fs.ErrExist) {
+			must(err)
+		}
 	}
 	return dir
 }
@@ -50,8 +57,8 @@ func TestTenantsInEveryForm(t *testing.T) {
 	for _, text := range []string{
 		"tenants: [{name: a, " + a[1:] + ", {name: b, " + b[1:] + "]",
 		"tenants: {a: " + a + ", b: {name: b, " + b[1:] + "}",
-		fmt.Sprintf("tenants_dir: %q", dir),
-		fmt.Sprintf("{tenants_dir: %q, tenants: []}", dir),
+		fmt.Sprintf("{tenants_dir: %q, tenants_trusted: true}", dir),
+		fmt.Sprintf("{tenants_dir: %q, tenants: [], tenants_trusted: true}", dir),
 	} {
 		cfg := mustBuild(t, ".yaml", text, "KEY=k1", "KEY_2=k2", "UP=secret")
 		for i := range cfg.Tenants {
@@ -61,7 +68,7 @@ func TestTenantsInEveryForm(t *testing.T) {
 		if !reflect.DeepEqual(cfg.Tenants, want) {
 			t.Errorf("%s gave\n%s", text, effective(t, cfg))
 		}
-		cfg.TenantsDir = ""
+		cfg.TenantsDir, cfg.TenantsTrusted = "", false
 		wantRoundTrip(t, cfg)
 	}
 }
@@ -74,9 +81,11 @@ func TestProblemsOfTenants(t *testing.T) {
 		"e.yaml":      "name: f\napi_keys: [{env: KEY_2}]\nnotify: true\nnotify: true\n",
 		"twice.json":  `{"api_keys": [{"env": "UNSET"}]}`,
 		"twice.yml":   "api_keys: [{env: KEY_2}]\nupstream: {api_key: \"${UNSET}\"}\n",
+		"comma.json":  `{"api_keys": [{"env": "KEY"]}`,
 		"notes.md":    "hello",
+		"deep/e/x":    "hello",
 	})
-	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q\n", dir)+`tenants:
+	_, err := buildText(".yaml", fmt.Sprintf("tenants_trusted: true\ntenants_dir: %q\n", dir)+`tenants:
   a: {api_keys: [{env: KEY}], name: b}
   d:
   "odd name": {api_keys: [{env: KEY}]}
@@ -86,16 +95,18 @@ func TestProblemsOfTenants(t *testing.T) {
 	}
 	wantProblems(t, err,
 		`tenants_dir["broken.yaml"]: is not YAML: check indentation, colons and quotes`+at("broken.yaml", "line 1"),
+		`tenants_dir["comma.json"]: is not JSON: check commas, brackets and quotes`+at("comma.json", "line 1"),
+		`tenants_dir["deep/e"]: is not a regular file: name one, or remove it`+at("deep/e", ""),
 		`tenants_dir["e.yaml"].notify: is given twice: keep one`+at("e.yaml", "line 4"),
 		`tenants_dir["notes.md"]: has no known extension: name it .yaml, .yml, .json or .toml`+at("notes.md", ""),
 		`tenants_dir["twice.yml"].upstream.api_key: names the environment variable UNSET, which is not set: set it, or write $${ for the characters themselves`+at("twice.yml", "line 2"),
-		`tenants.a.name: is not "a", the name that its section or file has: remove it, or make them equal (line 3)`,
+		`tenants.a.name: is not "a", the name that its section or file has: remove it, or make them equal (line 4)`,
 		`tenants_dir["d.yaml"].notify: must be true or false, not a string: write it without quotes`+at("d.yaml", "line 2"),
 		`tenants_dir["d.yaml"].notifi: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, knowledge, memory, log_content, keep_warm, keep_warm_usd, holdout, limits`+at("d.yaml", "line 3"),
 		`tenants_dir["e.yaml"].name: is not "e", the name that its section or file has: remove it, or make them equal`+at("e.yaml", "line 1"),
-		`tenants.d.api_keys: is empty: give the tenant at least one key, or no client can use it (line 4)`,
-		`tenants["odd name"].name: is not a plain name: use up to 64 letters, digits, - and _ (line 5)`,
-		`tenants["odd name"].api_keys[0]: is also the key of tenants.a.api_keys[0]: a key belongs to one tenant, once (line 5)`,
+		`tenants.d.api_keys: is empty: give the tenant at least one key, or no client can use it (line 5)`,
+		`tenants["odd name"].name: is not a plain name: use up to 64 letters, digits, - and _ (line 6)`,
+		`tenants["odd name"].api_keys[0]: is also the key of tenants.a.api_keys[0]: a key belongs to one tenant, once (line 6)`,
 		`tenants_dir["d.yaml"].name: is also the name of tenants.d: give each tenant its own`+at("d.yaml", "line 1"),
 		`tenants_dir["d.yaml"].api_keys[0]: is also the key of tenants.a.api_keys[0]: a key belongs to one tenant, once`+at("d.yaml", "line 1"),
 		`tenants_dir["twice.json"].api_keys[0].env: names the environment variable UNSET, which is not set or empty: set it`+at("twice.json", "line 1"),
@@ -136,4 +147,81 @@ func TestVariablesOfTenants(t *testing.T) {
 	}
 	_, err := buildText(".yaml", "tenants: [{name: team-a, api_keys: [{env: A}]}]", "A=a", "DEWPOINT_TENANTS_TEAM_A_NOTIFY=true")
 	wantProblems(t, err, "DEWPOINT_TENANTS_TEAM_A_NOTIFY: names no configuration key: correct its name, or remove it")
+}
+
+// Folders in the folder hold tenants as well, each with its own name; what editors leave behind is no tenant.
+func TestFoldersOfTenants(t *testing.T) {
+	dir := mounted(t, map[string]string{
+		"one/a.yaml": "api_keys: [{env: A}]", "two/b.yaml": "api_keys: [{env: B}]", "c.yaml": "api_keys: [{env: C}]",
+		"c.yaml~": "api_keys: [", ".c.yaml.swp": "?", "two/#b.yaml~": "?", "two/.b.yaml.swp": "?",
+	})
+	text, env := fmt.Sprintf("tenants_dir: %q", dir), []string{"A=a", "B=b", "C=c"}
+	var names []string
+	for _, tenant := range mustBuild(t, ".yaml", text, env...).Tenants {
+		names = append(names, tenant.Name)
+	}
+	if !slices.Equal(names, []string{"c", "a", "b"}) {
+		t.Errorf("the tenants are %v", names)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "one", "b.yaml"), []byte("api_keys: [{env: D}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := buildText(".yaml", text, append(env, "D=d")...)
+	wantProblems(t, err, fmt.Sprintf(`tenants_dir["two/b.yaml"].name: is also the name of tenants_dir["one/b.yaml"]: give each tenant its own (%s/two/b.yaml, line 1)`, dir))
+}
+
+// A pipe is not opened: that might never end.
+func TestPipeOfTenants(t *testing.T) {
+	dir := mounted(t, map[string]string{"a.yaml": "api_keys: [{env: A}]"})
+	pipe := filepath.Join(dir, "b.yaml")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), "A=a")
+	wantProblems(t, err, `tenants_dir["b.yaml"]: is not a regular file: name one, or remove it (`+pipe+`)`)
+}
+
+// What gives a tenant the rights of the process is only in files that are trusted.
+func TestFilesOfTenantsAreConfined(t *testing.T) {
+	dir := mounted(t, map[string]string{
+		"a.yaml": "api_keys: [{env: A}]\nupstream: {base_url: \"http://a\", api_key: \"${SECRET}\"}\nmemory: {file: /etc/x}\n",
+		"b.toml": "api_keys = [{env = \"B\"}]\nmemory.mcp = {command = [\"sh\", \"$${B}\"], env = {command = \"x\"}}\nknowledge.folder = \"/\"\n",
+		"c.yaml": `api_keys: [{env: C}]
+condenser: {type: pipeline, condensers: [&c {type: custom, command: [sh, "${SECRET}"]}, {type: llm, max_size: 50, per_model: {command: {max_size: 30}}}, {type: custom, url: "http://c"}]}
+limits: {concurrent: 5}
+memory: {webhook: {url: "http://c"}}
+`,
+	})
+	env := []string{"A=a", "B=b", "C=c", "SECRET=verysecret"}
+	if cfg := mustBuild(t, ".yaml", fmt.Sprintf("{tenants_dir: %q, tenants_trusted: true}", dir), env...); cfg.Tenants[0].Upstream.APIKey != "verysecret" {
+		t.Errorf("files that are trusted give\n%s", effective(t, cfg))
+	}
+	mustBuild(t, ".yaml", fmt.Sprintf("tenants_dir: %q", dir), append(env, "DEWPOINT_TENANTS_TRUSTED=true")...)
+
+	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), env...)
+	const advice = ": remove it, or set tenants_trusted to true in the configuration if every file of tenants_dir may"
+	at := func(name string, line int) string {
+		return fmt.Sprintf(" (%s, line %d)", filepath.Join(dir, name), line)
+	}
+	wantProblems(t, err,
+		`tenants_dir["a.yaml"].upstream.api_key: names an environment variable`+advice+at("a.yaml", 2),
+		`tenants_dir["a.yaml"].memory.file: names a file or folder of this machine`+advice+at("a.yaml", 3),
+		`tenants_dir["b.toml"].memory.mcp.command: names a program`+advice+at("b.toml", 2),
+		`tenants_dir["b.toml"].knowledge.folder: names a file or folder of this machine`+advice+at("b.toml", 3),
+		`tenants_dir["c.yaml"].condenser.condensers[0].command: names a program`+advice+at("c.yaml", 2),
+		`tenants_dir["c.yaml"].condenser.condensers[0].command[1]: names an environment variable`+advice+at("c.yaml", 2))
+}
+
+// A variable that stands for two names changes neither in silence.
+func TestVariableOfTwoTenants(t *testing.T) {
+	_, err := buildText(".yaml", "tenants: {team-a: {api_keys: [{env: A}]}, team_a: {api_keys: [{env: B}]}}", "A=a", "B=b", "DEWPOINT_TENANTS_TEAM_A_HOLDOUT=0.1")
+	wantProblems(t, err, "DEWPOINT_TENANTS_TEAM_A_HOLDOUT: stands for team-a as well as for team_a: rename one of them, or set the key in its file")
+}
+
+// Tenants that are there and none are a mistake: it opens the proxy to any key.
+func TestEmptyTenants(t *testing.T) {
+	for _, text := range []string{"tenants: {}", "tenants: []", "tenants:"} {
+		_, err := buildText(".yaml", text)
+		wantProblems(t, err, "tenants: is empty, so that any key would pass: add a tenant, or remove tenants to open the proxy to all (line 1)")
+	}
 }

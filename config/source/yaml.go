@@ -13,6 +13,9 @@ import (
 )
 
 const (
+	notYAML = "is not YAML: check indentation, colons and quotes"
+	notJSON = "is not JSON: check commas, brackets and quotes" // what stands for notYAML in a .json file
+
 	maxDepth = 32    // levels of sections and lists in a file
 	maxNodes = 50000 // values in a file, those that aliases repeat included
 )
@@ -33,16 +36,28 @@ func parseYAML(text []byte, p *problems) *node {
 	return b.documents(file)
 }
 
+// parseJSON reads JSON as the YAML that it is.
+func parseJSON(text []byte, p *problems) *node {
+	before := len(p.list)
+	root := parseYAML(text, p)
+	for i := range p.list[before:] {
+		if problem := &p.list[before+i]; problem.Message == notYAML {
+			problem.Message = notJSON
+		}
+	}
+	return root
+}
+
 // yamlFile parses. The parser panics on some malformed documents; that is a problem of the document.
 func yamlFile(text []byte) (file *ast.File, problem *config.Problem) {
 	defer func() {
 		if recover() != nil {
-			file, problem = nil, &config.Problem{Key: "file", Message: "is not YAML: check its indentation and quotes"}
+			file, problem = nil, &config.Problem{Key: "file", Message: notYAML}
 		}
 	}()
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, &config.Problem{Key: "file", Message: "is not YAML: check indentation, colons and quotes", Origin: yamlOrigin(err)}
+		return nil, &config.Problem{Key: "file", Message: notYAML, Origin: yamlOrigin(err)}
 	}
 	return file, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -21,12 +22,12 @@ type Reloader struct {
 	load    func() (*config.Config, error)
 	folders *watch.Folders
 	changed chan struct{}
-	dir     string // of tenants, as last loaded
+	dir     string // of tenants, as last read
 	wrong   string // with what was last loaded; empty: nothing
 	told    bool   // that changes may go unseen
 }
 
-// NewReloader makes one for a file, which may be empty, and what loads it.
+// NewReloader makes one for a file, which may be empty, and what loads it: with an error comes what could be read, or nil.
 func (a *App) NewReloader(file string, load func() (*config.Config, error)) *Reloader {
 	return &Reloader{app: a, file: file, load: load, changed: make(chan struct{}, 1), dir: a.config.TenantsDir}
 }
@@ -64,6 +65,10 @@ func (r *Reloader) notify() {
 func (r *Reloader) look(asked bool) {
 	r.watch()
 	cfg, err := r.load()
+	if cfg != nil && r.dir != cfg.TenantsDir {
+		r.dir = cfg.TenantsDir
+		r.notify() // watch it, since what is wrong may be corrected there, and look what changed meanwhile
+	}
 	if err == nil {
 		if !asked && r.wrong == "" && r.app.hasLoaded(cfg) {
 			return
@@ -75,10 +80,6 @@ func (r *Reloader) look(asked bool) {
 		return
 	}
 	r.wrong = ""
-	if r.dir != cfg.TenantsDir {
-		r.dir = cfg.TenantsDir
-		r.notify() // watch it, and look what changed meanwhile
-	}
 }
 
 func (r *Reloader) refuse(err error, asked bool) {
@@ -90,23 +91,37 @@ func (r *Reloader) refuse(err error, asked bool) {
 	r.app.log.Error("configuration not reloaded: the last good one stays", zap.Error(err))
 }
 
-// watch watches the folder of the file, and that of tenants with the one it is in: it may be removed or be a link, and come back.
+// watch watches what is to be read next, and nothing else: a link may lead elsewhere by now.
 func (r *Reloader) watch() {
-	var folders []string
-	if r.file != "" {
-		folders = append(folders, filepath.Dir(r.file))
+	if r.folders == nil {
+		return
 	}
-	if r.dir != "" {
-		folders = append(folders, filepath.Dir(filepath.Clean(r.dir)), r.dir)
-	}
-	for _, folder := range folders {
-		if r.folders == nil {
-			return
-		}
+	r.folders.Clear()
+	for _, folder := range r.readFrom() {
 		if err := r.folders.Add(folder); err != nil {
 			r.unwatched(err)
 		}
 	}
+}
+
+// readFrom gives the folder of the file, that of tenants with those in it, and the one that this is in: it may be removed or be a link, and
+// come back.
+func (r *Reloader) readFrom() (folders []string) {
+	if r.file != "" {
+		folders = append(folders, filepath.Dir(r.file))
+	}
+	if r.dir == "" {
+		return folders
+	}
+	folders = append(folders, filepath.Dir(filepath.Clean(r.dir)), r.dir)
+	entries, _ := os.ReadDir(r.dir) // what loads it tells what is wrong
+	for _, entry := range entries {
+		path := filepath.Join(r.dir, entry.Name())
+		if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
+			folders = append(folders, path)
+		}
+	}
+	return folders
 }
 
 // unwatched tells, once, that changes may go unseen. That a folder is not there is told by what loads it.

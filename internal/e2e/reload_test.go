@@ -130,6 +130,29 @@ func TestNoReloadOpensTheProxy(t *testing.T) {
 	}
 }
 
+// TestReloadFromANewFolder: a folder of tenants that the file names anew, with a mistake in it, is watched until that is corrected, and so
+// are the folders in it.
+func TestReloadFromANewFolder(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	store, folder := newStore(t), filepath.Join(t.TempDir(), "tenants")
+	file := writeFile(t, t.TempDir(), "dewpoint.yaml", s.tenants(store, 100, ""))
+	p := serve(t, "--config", file)
+	release(t, folder, "teams", map[string]string{"three.yaml": "api_keys: ["})
+	ok(t, os.WriteFile(file, []byte(s.tenants(store, 100, fmt.Sprintf("tenants_dir: %q\n", folder))), 0o600))
+	p.awaitLine(`tenants_dir[\"teams/three.yaml\"]: is not YAML`)
+	key := func(key string) string { return fmt.Sprintf("api_keys: [{sha256: %x}]", sha256.Sum256([]byte(key))) }
+	release(t, folder, "teams", map[string]string{"three.yaml": key("key-three")})
+	p.awaitLine(`"msg":"configuration reloaded","tenants":3,"keys_changed":["tenants_dir"],"tenants_added":["three"]}`)
+	release(t, folder, "more", map[string]string{"four.yaml": key("key-four")})
+	p.awaitLine(`"msg":"configuration reloaded","tenants":4,"tenants_added":["four"]}`)
+	for _, key := range []string{"key-one", "key-three", "key-four"} {
+		if _, status := ask(t, p, key, 4); status != http.StatusOK {
+			t.Errorf("%s: status %d", key, status)
+		}
+	}
+}
+
 // awaitLine waits for a part of the log.
 func (p *process) awaitLine(part string) {
 	p.t.Helper()

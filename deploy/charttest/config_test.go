@@ -1,6 +1,7 @@
 package charttest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -42,6 +43,16 @@ func port(address string) string { return address[strings.LastIndexByte(address,
 // loadConfig loads the mounted configuration as the pod does.
 func loadConfig(t *testing.T, r rendered) *config.Config {
 	t.Helper()
+	loaded, err := loadTenants(t, r, func(volume string) string { return "of-" + volume + ".yaml" })
+	if err != nil {
+		t.Fatalf("%v, in:\n%s", err, configText(t, r))
+	}
+	return loaded
+}
+
+// loadTenants loads the mounted configuration, with a tenant for each volume of tenants, in a file of that name.
+func loadTenants(t *testing.T, r rendered, fileIn func(volume string) string) (*config.Config, error) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "dewpoint.yaml")
 	if err := os.WriteFile(file, []byte(configText(t, r)), 0o600); err != nil {
 		t.Fatal(err)
@@ -56,18 +67,23 @@ func loadConfig(t *testing.T, r rendered) *config.Config {
 		}
 		variables = append(variables, name+"="+value)
 	}
-	if strings.Contains(configText(t, r), "tenants_dir: /etc/dewpoint-tenants\n") {
+	const folder = "/etc/dewpoint-tenants"
+	if strings.Contains(configText(t, r), "tenants_dir: "+folder+"\n") {
 		mounted := t.TempDir()
-		if err := os.WriteFile(filepath.Join(mounted, "mounted.yaml"), []byte("api_keys: [{sha256: "+strings.Repeat("0", 64)+"}]"), 0o600); err != nil {
-			t.Fatal(err)
+		for i, mount := range container(t, r).VolumeMounts {
+			if below, ok := strings.CutPrefix(mount.MountPath, folder); ok {
+				if err := os.Mkdir(filepath.Join(mounted, below), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				text := fmt.Sprintf("api_keys: [{sha256: %064d}]", i)
+				if err := os.WriteFile(filepath.Join(mounted, below, fileIn(mount.Name)), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 		variables = append(variables, "DEWPOINT_TENANTS_DIR="+mounted)
 	}
-	loaded, err := source.Load(source.Input{File: file, Env: variables})
-	if err != nil {
-		t.Fatalf("%v, in:\n%s", err, configText(t, r))
-	}
-	return loaded
+	return source.Load(source.Input{File: file, Env: variables})
 }
 
 // imageEnv is what the image itself sets. It overrides the file, and the pod's own variables override it.

@@ -92,6 +92,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"config: {tenants_dir: tenants}", "/config/tenants_dir"},
 		{"tenantsFrom: [{}]", "/tenantsFrom/0"},
 		{"tenantsFrom: [{configMap: a, secret: b}]", "/tenantsFrom/0"},
+		{"tenantsFrom: [{secret: a}, {secret: a}]", "/tenantsFrom"},
 		{"config: {log: {level: loud}}", "/config/log/level"},
 		{"config: {limits: {max_body: -1}}", "/config/limits/max_body"},
 		{"config: {shutdown: {timeout: 5 minutes}}", "/config/shutdown/timeout"},
@@ -99,6 +100,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		// the templates: what does not go together
 		{"replicaCount: null", "replicaCount: is null"},
 		{"{tenantsFrom: [{secret: b}], config: {tenants_dir: /etc/x}}", "config.tenants_dir: is where"},
+		{"config: {tenants: {}}", "config.tenants: is empty"},
+		{"config: {tenants: {a: null}}", "config.tenants: is empty"},
 		{"config: {tenants: {a: {api_keys: [{env: NOWHERE}]}}}", "refers to NOWHERE"},
 		{"updateStrategy: {type: RollingUpdate}", "updateStrategy.type: the embedded store"},
 		{"replicaCount: 2", "replicaCount: 2 pods cannot share the embedded store"},

@@ -225,16 +225,28 @@ func tenants(t *testing.T, r rendered) {
 
 func tenantsFrom(t *testing.T, r rendered) {
 	c := loadConfig(t, r)
-	if len(c.Tenants) != 3 || c.Tenants[0].Name != "team-a" || c.Tenants[1].Name != "team-b" || c.Tenants[2].Name != "mounted" {
-		t.Errorf("tenants: %+v", c.Tenants)
+	var names []string
+	for _, tenant := range c.Tenants {
+		names = append(names, tenant.Name)
 	}
-	mount, volume := container(t, r).VolumeMounts[1], pod(t, r).Volumes[1]
-	if mount.Name != volume.Name || mount.MountPath != "/etc/dewpoint-tenants" || !mount.ReadOnly || mount.SubPath != "" {
-		t.Errorf("the tenants are mounted as %+v", mount)
+	if !slices.Equal(names, []string{"team-a", "team-b", "of-tenants-0", "of-tenants-1"}) {
+		t.Errorf("tenants: %v", names)
 	}
-	from := volume.Projected.Sources
-	if len(from) != 2 || from[0].ConfigMap.Name != "dewpoint-tenants" || from[1].Secret.Name != "dewpoint-tenants-with-keys" || *volume.Projected.DefaultMode != 0o440 {
-		t.Errorf("tenants come from %+v", volume)
+	mounts, volumes := container(t, r).VolumeMounts[1:3], pod(t, r).Volumes[1:3]
+	for i, path := range []string{"/etc/dewpoint-tenants/configmap-dewpoint-tenants", "/etc/dewpoint-tenants/secret-dewpoint-tenants-with-keys"} {
+		if m := mounts[i]; m.Name != volumes[i].Name || m.MountPath != path || !m.ReadOnly || m.SubPath != "" {
+			t.Errorf("tenants are mounted as %+v", m)
+		}
+	}
+	first, other := volumes[0].ConfigMap, volumes[1].Secret
+	if first.Name != "dewpoint-tenants" || *first.DefaultMode != 0o440 || other.SecretName != "dewpoint-tenants-with-keys" || *other.DefaultMode != 0o440 {
+		t.Errorf("tenants come from %+v", volumes)
+	}
+	// a key that both have is a mistake that is told, and none of them replaces the other
+	_, err := loadTenants(t, r, func(string) string { return "team-c.yaml" })
+	const twice = `tenants_dir["secret-dewpoint-tenants-with-keys/team-c.yaml"].name: is also the name of tenants_dir["configmap-dewpoint-tenants/team-c.yaml"]`
+	if err == nil || !strings.Contains(err.Error(), twice) {
+		t.Errorf("a tenant of two sources: %v", err)
 	}
 	second := over(sets(t)["tenants-from"], "config: {tenants: {team-a: {observe: true}, team-b: null, team-c: {api_keys: [{env: TEAM_A_KEY}]}}}", t)
 	if text := configText(t, mustRender(t, second)); strings.Contains(text, "team-b") || !strings.Contains(text, "team-c:") || !strings.Contains(text, "max_size: 120") {

@@ -6,8 +6,12 @@
 {{- include "dewpoint.checkOverrides" . }}
 {{- include "dewpoint.checkAutoscaling" . }}
 {{- $root := index . 0 }}
+{{- $config := index . 1 }}
 {{- if and $root.Values.tenantsFrom $root.Values.config.tenants_dir }}
 {{- fail "config.tenants_dir: is where tenantsFrom is mounted: remove it, or tenantsFrom" }}
+{{- end }}
+{{- if and (hasKey $config "tenants") (not $config.tenants) (not $config.tenants_dir) }}
+{{- fail "config.tenants: is empty, so that any key would pass: add a tenant, or remove tenants to open the proxy to all" }}
 {{- end }}
 {{- end }}
 

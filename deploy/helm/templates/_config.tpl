@@ -8,7 +8,7 @@
 {{- $config := mustMergeOverwrite $made (deepCopy .Values.config) }}
 {{- if kindIs "map" $config.tenants }}
 {{- range $name, $tenant := $config.tenants }}
-{{- if not $tenant }}{{- $_ := unset $config.tenants $name }}{{- end }}
+{{- if kindIs "invalid" $tenant }}{{- $_ := unset $config.tenants $name }}{{- end }}
 {{- end }}
 {{- end }}
 {{- $config | toYaml }}
@@ -82,7 +82,7 @@ tls_server_name: {{ . | quote }}
 {{- define "dewpoint.readAtStart" -}}
 {{- $config := include "dewpoint.config" . }}
 {{- if eq .Values.configReload "hot" }}
-{{- $read := omit ($config | fromYaml) "upstream" "llms" "models" "condenser" "observe" "notify" "tenants" "tenants_dir" "session" "log_content" "holdout" "keep_warm" "keep_warm_usd" "knowledge" "memory" }}
+{{- $read := omit ($config | fromYaml) "upstream" "llms" "models" "condenser" "observe" "notify" "tenants" "tenants_dir" "tenants_trusted" "session" "log_content" "holdout" "keep_warm" "keep_warm_usd" "knowledge" "memory" }}
 {{- set $read "limits" (omit ($read.limits | default dict) "tenant") | toYaml }}
 {{- else }}
 {{- $config }}

@@ -5,9 +5,9 @@
 - name: config
   mountPath: /etc/dewpoint
   readOnly: true
-{{- if $root.Values.tenantsFrom }}
-- name: tenants
-  mountPath: /etc/dewpoint-tenants
+{{- range $i, $from := $root.Values.tenantsFrom }}
+- name: tenants-{{ $i }}
+  mountPath: /etc/dewpoint-tenants/{{ if .secret }}secret-{{ .secret }}{{ else }}configmap-{{ .configMap }}{{ end }}
   readOnly: true
 {{- end }}
 {{- if ne (index . 1).store.type "redis" }}
@@ -29,15 +29,17 @@
 - name: config
   configMap:
     name: {{ include "dewpoint.fullname" $root | quote }}
-{{- with $root.Values.tenantsFrom }}
-- name: tenants
-  projected:
+{{- /* A volume for each: in a projected one a key that two of them have is the later's, which would hide a tenant. */}}
+{{- range $i, $from := $root.Values.tenantsFrom }}
+- name: tenants-{{ $i }}
+  {{- if .secret }}
+  secret:
+    secretName: {{ .secret | quote }}
+  {{- else }}
+  configMap:
+    name: {{ .configMap | quote }}
+  {{- end }}
     defaultMode: 0440
-    sources:
-      {{- range . }}
-      - {{ if .secret }}secret{{ else }}configMap{{ end }}:
-          name: {{ .secret | default .configMap | quote }}
-      {{- end }}
 {{- end }}
 {{- if ne (index . 1).store.type "redis" }}
 - name: data

@@ -26,11 +26,15 @@ func (c *Config) UpstreamFor(t Tenant) Upstream {
 
 // LLMFor returns the condenser model of that name for requests to up, and whether the name is known. The empty name
 // means the request's own model at up: the answer then has an empty Model. An LLM without a base URL calls up; its key
-// is inherited only together with the base URL. Timeout is always set.
+// is inherited only together with the base URL, and its own is for the configuration's upstream, not for that of a tenant. Timeout is always
+// set.
 func (c *Config) LLMFor(name string, up Upstream) (LLM, bool) {
 	llm, known := c.LLMs[name]
 	if !known && name != "" {
 		return LLM{}, false
+	}
+	if llm.BaseURL == "" && trimSlash(up.BaseURL) != trimSlash(c.Upstream.BaseURL) {
+		llm.APIKey = ""
 	}
 	llm.BaseURL, llm.APIKey = inherit(llm.BaseURL, llm.APIKey, up)
 	if llm.Timeout == 0 {

@@ -31,6 +31,7 @@ func TestLLMFor(t *testing.T) {
 	cfg := Default()
 	cfg.LLMs = map[string]LLM{
 		"same":  {Model: "m"},
+		"keyed": {Model: "m", APIKey: "own"},
 		"other": {Model: "m", BaseURL: "http://local/v1/", Timeout: time.Second},
 		"own":   {Model: "m", BaseURL: "http://local/v1", APIKey: "own"},
 	}
@@ -40,10 +41,15 @@ func TestLLMFor(t *testing.T) {
 		"same":  {Model: "m", BaseURL: "https://a/v1", APIKey: "key-a", Timeout: 30 * time.Second},
 		"other": {Model: "m", BaseURL: "http://local/v1", Timeout: time.Second},
 		"own":   {Model: "m", BaseURL: "http://local/v1", APIKey: "own", Timeout: 30 * time.Second},
+		"keyed": {Model: "m", BaseURL: "https://a/v1", APIKey: "key-a", Timeout: 30 * time.Second},
 	} {
 		if got, known := cfg.LLMFor(name, up); got != want || !known {
 			t.Errorf("%q is %+v %q, %v", name, got, got.APIKey.Reveal(), known)
 		}
+	}
+	cfg.Upstream.BaseURL = "https://a/v1/"
+	if got, _ := cfg.LLMFor("keyed", up); got.APIKey != "own" {
+		t.Errorf("at the configuration's upstream it has the key %q", got.APIKey.Reveal())
 	}
 	if got, known := cfg.LLMFor("none", up); known {
 		t.Errorf("an unknown name gave %+v", got)

@@ -81,3 +81,29 @@ func TestAccountOfADoubtedCount(t *testing.T) {
 		t.Errorf("observed: %+v", a)
 	}
 }
+
+// TestEstimateGoesByWhatTheCacheHad: a request that is left alone shows itself what its provider's cache had, be it nothing, and however long
+// ago the thread was seen.
+func TestEstimateGoesByWhatTheCacheHad(t *testing.T) {
+	for name, c := range map[string]struct {
+		cached int
+		made   bool
+		idle   time.Duration
+		usd    float64
+	}{
+		"no cache":             {0, false, 0, 6000e-6},
+		"no cache, condensed":  {0, true, 0, 6000e-6},
+		"warm":                 {900, false, 0, 600e-6},
+		"warm after two hours": {900, false, 2 * time.Hour, 600e-6},
+		"warm, condensed":      {900, true, 0, 600e-6 - 300*9e-6},
+	} {
+		o := observation{price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}, idle: c.idle}
+		o.record.Call = Call{Usage: &session.Usage{Input: 1000, Cached: c.cached}}
+		o.record.Turn = &TurnRecord{Before: session.Size{Tokens: 1000}, Known: 900, After: session.Size{Tokens: 1000}}
+		o.record.Turn.Spared, o.record.Turn.Made = 600, c.made
+		got := o.account().Spare
+		if got.Tokens != 600 || math.Abs(got.USD()-c.usd) > 1e-12 {
+			t.Errorf("%s: %+v, want %v dollars", name, got, c.usd)
+		}
+	}
+}

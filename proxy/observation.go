@@ -238,7 +238,10 @@ func (o *observation) account() (a Account) {
 	}
 	a.Saved = b.saved()
 	if t.Spared > 0 {
-		b.after, b.condensed, b.usage = b.before-t.Spared, t.Made, nil
+		b.after, b.condensed = b.before-t.Spared, t.Made
+		if b.usage != nil { // the request went whole: this is what the cache had of it
+			b.known, b.idle, b.usage = max(b.usage.Cached, 0), 0, nil
+		}
 		a.Spare = b.saved()
 	}
 	return a

@@ -5,7 +5,7 @@ import "context"
 // Call is what a call of ours took.
 type Call struct {
 	Model   string
-	Input   int // tokens, as the server told, or a guess where it failed after it had been asked: its prompt is likely to be charged
+	Input   int // tokens, as the server told; a guess where it did not, or failed after it had been asked: its prompt is likely to be charged
 	Cached  int
 	Written int // to a cache, at a price of its own
 	Output  int

@@ -36,14 +36,19 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	ctx, span := s.span(ctx, info.Name, r.Endpoint.BaseURL)
 	begun := time.Now()
 	reply, err := s.Summariser.Summarise(ctx, r)
-	if s.Warming {
-		s.Metrics.spent(s.Tenant, info, reply.Usage, "keep_warm")
-	} else {
-		s.Metrics.ownCall(s.Tenant, info, reply, err, time.Since(begun))
+	kind := "keep_warm"
+	if !s.Warming {
+		kind = "summariser"
+		s.Metrics.ownCall(s.Tenant, info, reply.Usage, err, time.Since(begun))
 	}
-	c := billed(r, reply, err)
-	c.USD = info.Price.Call(model.Usage{Input: c.Input, Cached: c.Cached, Written: c.Written, Output: c.Output})
-	c.Known = info.Price.Known() && c.Input > 0
+	u := used(r, reply, err)
+	c := limit.Call{
+		Model: r.Model, Input: u.Input, Cached: u.Cached, Written: u.Written, Output: u.Output,
+		USD: info.Price.Call(u), Known: info.Price.Known(), Failed: err != nil,
+	}
+	if !c.Failed {
+		s.Metrics.spent(s.Tenant, info, &c, kind)
+	}
 	limit.Bill(ctx, c)
 	if span == nil {
 		return reply, err
@@ -57,20 +62,23 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	return reply, nil
 }
 
-// billed is what a call took. One that failed took its prompt, where the server may have read it all and still not answered; where it
-// refused, or was not reached, nothing.
-func billed(r condense.Request, reply condense.Reply, err error) limit.Call {
-	c := limit.Call{Model: r.Model, Failed: err != nil}
+// used is what a call took. One that failed took its prompt, where the server may have read it all and still not answered; where it
+// refused, or was not reached, nothing. What a reply does not report is guessed.
+func used(r condense.Request, reply condense.Reply, err error) model.Usage {
+	guess := r.Size() / 4
+	if u := reply.Usage; err == nil && (u.Input > 0 || u.Output > 0) {
+		return model.Usage{
+			Input: max(u.Input, 0), Cached: max(u.Cached, 0), Output: max(u.Output, 0), Written: max(u.Written, 0), WrittenLong: max(u.WrittenLong, 0),
+		}
+	}
 	if err == nil {
-		u := reply.Usage
-		c.Input, c.Cached, c.Written, c.Output = max(u.Input, 0), max(u.Cached, 0), max(u.Written, 0), max(u.Output, 0)
-		return c
+		return model.Usage{Input: guess, Output: len(reply.Text) / 4}
 	}
 	switch failureOf(err) {
 	case condense.FailureTimeout, condense.FailureDeadline, condense.FailureCanceled, condense.FailureMalformed:
-		c.Input = r.Size() / 4
+		return model.Usage{Input: guess}
 	}
-	return c
+	return model.Usage{}
 }
 
 // span begins the call's span, nil where nothing is traced.
@@ -95,24 +103,22 @@ func failureOf(err error) condense.Failure {
 }
 
 // ownCall meters a call of a summariser, whatever is made of its reply.
-func (m *Metrics) ownCall(tenant string, info proxy.ModelInfo, reply condense.Reply, err error, took time.Duration) {
+func (m *Metrics) ownCall(tenant string, info proxy.ModelInfo, u session.Usage, err error, took time.Duration) {
 	if err != nil {
 		m.own.seconds.WithLabelValues(tenant, "failed").Observe(took.Seconds())
 		m.own.failures.WithLabelValues(tenant, string(failureOf(err))).Inc()
 		return
 	}
 	m.own.seconds.WithLabelValues(tenant, "replied").Observe(took.Seconds())
-	u := reply.Usage
 	m.own.tokens.WithLabelValues(tenant, info.Name, "prompt").Add(float64(max(u.Input, 0)))
 	m.own.tokens.WithLabelValues(tenant, info.Name, "cached").Add(float64(max(u.Cached, 0)))
 	m.own.tokens.WithLabelValues(tenant, info.Name, "completion").Add(float64(max(u.Output, 0)))
-	m.spent(tenant, info, u, "summariser")
 }
 
 // spent adds a call of ours to what condensing costs.
-func (m *Metrics) spent(tenant string, info proxy.ModelInfo, u session.Usage, kind string) {
-	m.savings.spentTokens.WithLabelValues(tenant, info.Name, kind).Add(float64(max(u.Input+u.Output, 0)))
-	m.savings.spentUSD.WithLabelValues(tenant, info.Name, kind).Add(max(info.Price.Call(model.Usage(u)), 0))
+func (m *Metrics) spent(tenant string, info proxy.ModelInfo, c *limit.Call, kind string) {
+	m.savings.spentTokens.WithLabelValues(tenant, info.Name, kind).Add(float64(c.Input + c.Output))
+	m.savings.spentUSD.WithLabelValues(tenant, info.Name, kind).Add(max(c.USD, 0))
 }
 
 // Warmed counts a touch that keeps a prompt in its provider's cache.

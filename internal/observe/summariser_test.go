@@ -25,7 +25,7 @@ func (s summariser) Summarise(context.Context, condense.Request) (condense.Reply
 // TestBills: a call is billed by what its server says, and by its prompt where the server had that and gave no answer; a refused one took nothing.
 func TestBills(t *testing.T) {
 	guess := []limit.Call{{Model: "cheap", Input: 25, USD: 25e-6, Known: true, Failed: true}}
-	nothing := []limit.Call{{Model: "cheap", Failed: true}}
+	nothing := []limit.Call{{Model: "cheap", Known: true, Failed: true}}
 	for name, c := range map[string]struct {
 		by   summariser
 		want []limit.Call
@@ -33,6 +33,10 @@ func TestBills(t *testing.T) {
 		"answered": {
 			summariser{reply: condense.Reply{Usage: session.Usage{Input: 7, Cached: -1, Output: 3}}},
 			[]limit.Call{{Model: "cheap", Input: 7, Output: 3, USD: 13e-6, Known: true}},
+		},
+		"without usage": {
+			summariser{reply: condense.Reply{Text: "The sea is deep."}},
+			[]limit.Call{{Model: "cheap", Input: 25, Output: 4, USD: 33e-6, Known: true}},
 		},
 		"silent":    {summariser{err: &condense.CallError{Kind: condense.FailureTimeout}}, guess},
 		"given up":  {summariser{err: &condense.CallError{Kind: condense.FailureCanceled}}, guess},
@@ -44,7 +48,8 @@ func TestBills(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []limit.Call
 			ctx := limit.WithBill(t.Context(), func(_ context.Context, c limit.Call) { got = append(got, c) })
-			s := observe.Summariser{Summariser: c.by, Tenant: "a", Metrics: observe.NewMetrics(), Models: func(name string) proxy.ModelInfo {
+			metrics := observe.NewMetrics()
+			s := observe.Summariser{Summariser: c.by, Tenant: "a", Metrics: metrics, Models: func(name string) proxy.ModelInfo {
 				info := proxy.ModelInfo{Price: model.Price{Input: 1, Output: 2}}
 				info.Name = name
 				return info
@@ -52,6 +57,9 @@ func TestBills(t *testing.T) {
 			_, _ = s.Summarise(ctx, condense.Request{Model: "cheap", System: string(make([]byte, 60)), Events: []string{string(make([]byte, 40))}})
 			if len(got) != len(c.want) || len(got) == 1 && got[0] != c.want[0] {
 				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+			if len(got) == 1 && !got[0].Failed {
+				wantValues(t, metrics, map[string]float64{`dewpoint_spent_usd_total{kind="summariser",model="cheap",tenant="a"}`: c.want[0].USD})
 			}
 		})
 	}

@@ -25,7 +25,7 @@ type savings struct {
 	TokensNotSent int64    `json:"tokens_not_sent"` // over all answered requests, as upstream charges them
 	OwnCalls      usage    `json:"own_calls"`
 	Calls         int      `json:"calls"`    // of summarisers, those in vain included
-	Seconds       float64  `json:"seconds"`  // that the condensations took
+	Seconds       float64  `json:"seconds"`  // that condensing took, in vain or not
 	USD           *money   `json:"usd"`      // null where a price is not known
 	Unpriced      []string `json:"unpriced"` // models without a known price
 }
@@ -104,15 +104,21 @@ func (s *savings) unpriced(name string) {
 // saved is what a thread saved, and what its condensing cost: the sums that its requests left.
 func (a *api) saved(ctx context.Context, t session.Thread) (savings, error) {
 	out := newSavings()
-	for _, c := range t.Condensations {
-		if c.ID.Thread == t.ID && c.Added == 0 {
-			out.Condensations, out.Seconds = out.Condensations+1, out.Seconds+c.Took.Seconds()
-		}
-	}
 	sum, err := a.o.Store.Saved(ctx, t.ID)
 	if err != nil {
 		return out, err //nolint:wrapcheck // it names its operation
 	}
+	took := sum.Took
+	for _, c := range t.Condensations {
+		if c.ID.Thread != t.ID || c.Added > 0 {
+			continue
+		}
+		out.Condensations++
+		if c.Calls == 0 { // the sum is of those that asked a model
+			took += c.Took
+		}
+	}
+	out.Seconds = took.Seconds()
 	out.TokensNotSent, out.OwnCalls, out.Calls = sum.Tokens, usageOf(sum.Used), sum.Calls
 	if sum.Unpriced != "" {
 		out.unpriced(sum.Unpriced)

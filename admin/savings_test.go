@@ -59,17 +59,19 @@ func TestSavingsAreSums(t *testing.T) {
 	must(t, err)
 	defer store.Close()
 	must(t, store.Append(t.Context(), session.Batch{Thread: session.Thread{ID: "t", Session: "s"}}))
-	calls := session.Cost{Calls: 2, Used: session.Usage{Input: 2000, Cached: 500, Output: 50}, Nano: 3e6}
-	_, err = store.Condense(t.Context(), "t", session.Condensation{Reason: session.ReasonEvents, Making: session.Making{Took: time.Second, Cost: calls}})
+	calls := session.Cost{Calls: 2, Took: time.Second, Used: session.Usage{Input: 2000, Cached: 500, Output: 50}, Nano: 3e6}
+	_, err = store.Condense(t.Context(), "t", session.Condensation{Reason: session.ReasonEvents, Making: session.Making{Cost: calls}})
 	must(t, err)
-	rejected := session.Cost{Calls: 1, Used: session.Usage{Input: 1000, Output: 10}, Nano: 1e6}
+	_, err = store.Condense(t.Context(), "t", session.Condensation{Reason: session.ReasonEvents, Making: session.Making{Cost: session.Cost{Took: 250 * time.Millisecond}}})
+	must(t, err)
+	rejected := session.Cost{Calls: 1, Took: 2 * time.Second, Used: session.Usage{Input: 1000, Output: 10}, Nano: 1e6}
 	for _, more := range []session.Savings{
 		{Cost: calls}, {Cost: rejected}, {Tokens: 500, NotSent: 5e6, Rewritten: -2e6}, {Tokens: -20, NotSent: -1e6},
 	} {
 		must(t, store.Save(t.Context(), "t", more))
 	}
 	got, want := readSavings(t, store), moneyShown{NotSent: 0.004, Rewrites: -0.002, Own: -0.004, Net: -0.002}
-	if got.Tokens != 480 || got.Condensations != 1 || got.Calls != 3 || got.Own.Input != 3000 || got.Seconds != 1 || got.USD == nil || !near(*got.USD, want) {
+	if got.Tokens != 480 || got.Condensations != 2 || got.Calls != 3 || got.Own.Input != 3000 || got.Seconds != 3.25 || got.USD == nil || !near(*got.USD, want) {
 		t.Errorf("%+v %+v", got, got.USD)
 	}
 	must(t, store.Save(t.Context(), "t", session.Savings{Tokens: 20, Cost: session.Cost{Unpriced: "odd"}}))

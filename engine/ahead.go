@@ -73,7 +73,9 @@ func (t *Turn) apart(ctx context.Context, need condense.Need, work func(ctx cont
 		}
 		if tried.Err != nil {
 			tried.Reason, tried.Err = need.Reason, fmt.Errorf("prepare: %w", tried.Err)
-			c.failed(report, tried)
+		}
+		if tried.Reason != "" { // something was due
+			c.attempted(report, tried)
 		}
 	})
 }
@@ -81,6 +83,7 @@ func (t *Turn) apart(ctx context.Context, need condense.Need, work func(ctx cont
 // writeAhead makes a condensation and keeps it in the store.
 func (t *Turn) writeAhead(ctx context.Context, job condense.Job) Attempt {
 	result, tried := t.run(ctx, job)
+	tried.Replaced = result.Failed
 	if tried.Err != nil {
 		return tried
 	}
@@ -131,7 +134,7 @@ func (t *Turn) adopt(ctx context.Context, need condense.Need, report *Report) bo
 		return changed
 	}
 	c.Reason, c.Stripped, c.Time = need.Reason, condense.LastSealed(t.history), time.Time{}
-	return t.commit(ctx, condense.Result{Condensation: c}, report)
+	return t.commit(ctx, condense.Result{Condensation: c}, session.Cost{}, report)
 }
 
 // coldAfter is how long no provider keeps an idle prefix in its cache.

@@ -147,11 +147,13 @@ const (
 func (t *Turn) run(ctx context.Context, job condense.Job) (condense.Result, Attempt) {
 	begun, bill := t.engine.o.Now(), &bill{}
 	result, err := job.Run(bill.of(ctx))
-	tried := Attempt{Reason: job.Need().Reason, Err: err, Took: t.engine.o.Now().Sub(begun), Cost: bill.total()}
-	if result.Condensation.Took = tried.Took; tried.Cost.Calls > 0 {
+	tried := Attempt{Reason: job.Need().Reason, Err: err, Cost: bill.total()}
+	tried.Cost.Took = t.engine.o.Now().Sub(begun)
+	if result.Condensation.Took = tried.Cost.Took; tried.Cost.Calls > 0 {
 		result.Condensation.Cost = tried.Cost
+		// It counts whatever comes of it. What is lost of that is no harm.
+		_ = t.save(context.WithoutCancel(ctx), t.place.Thread.ID, session.Savings{Cost: tried.Cost})
 	}
-	t.paid(context.WithoutCancel(ctx), tried.Cost)
 	return result, tried
 }
 
@@ -171,13 +173,13 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *
 			return false
 		}
 		if err != nil {
-			t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
+			t.attempted(report, Attempt{Reason: job.Need().Reason, Err: err})
 			return false
 		}
 		defer release()
 		changed, err := t.overtaken(ctx)
 		if err != nil {
-			t.failed(report, Attempt{Reason: job.Need().Reason, Err: err})
+			t.attempted(report, Attempt{Reason: job.Need().Reason, Err: err})
 		}
 		if err != nil || changed {
 			return changed
@@ -186,10 +188,10 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *
 	}
 	result, tried := t.run(limited, job)
 	if tried.Err != nil {
-		t.failed(report, tried)
+		t.attempted(report, tried)
 		return false
 	}
-	return t.commit(ctx, result, report)
+	return t.commit(ctx, result, tried.Cost, report)
 }
 
 // condensing tells of a condensation. The function that it returns is called at its end.
@@ -280,14 +282,14 @@ func (t *Turn) overtaken(ctx context.Context) (bool, error) {
 const writeFactor = 5
 
 // commit writes a condensation and projects the view with it. One that is on trial is only shown until upstream has taken it, unless
-// the request that it was for has gone on without it.
-func (t *Turn) commit(ctx context.Context, result condense.Result, report *Report) bool {
+// the request that it was for has gone on without it. Its cost is what is to be reported of it.
+func (t *Turn) commit(ctx context.Context, result condense.Result, cost session.Cost, report *Report) bool {
 	f := t.waits.flight
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	made := Attempt{
 		Session: t.place.Thread.Session, Thread: t.place.Thread.ID, Reason: result.Condensation.Reason, Made: &result.Condensation, Fallback: result.Fallback,
-		Replaced: result.Failed, Took: result.Condensation.Took, Cost: result.Condensation.Cost,
+		Replaced: result.Failed, Cost: cost,
 	}
 	if t.relief.trying && !f.abandoned {
 		t.try(made)
@@ -313,7 +315,7 @@ func (t *Turn) write(ctx context.Context, a Attempt, abandoned bool, report *Rep
 		c, err = t.logCondensation(ctx, t.measured(c))
 	}
 	if err != nil {
-		t.failed(report, Attempt{Reason: a.Reason, Fallback: a.Fallback, Err: err, Took: a.Took, Cost: a.Cost})
+		t.attempted(report, Attempt{Reason: a.Reason, Fallback: a.Fallback, Err: err, Cost: a.Cost})
 		return false
 	}
 	a.Made, a.Redeems = &c, redeemed(t.shown.applied, &c)

@@ -16,6 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
@@ -194,26 +195,36 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestReportOfAFailure: a summariser that fails is told of, and the request goes on as it was.
+// TestReportOfAFailure: a summariser that fails is told of, with what that took, and the request goes on as it was.
 func TestReportOfAFailure(t *testing.T) {
 	away := errors.New("summariser away")
-	r := newRig(t, condense.NewLLM(condense.LLMSettings{
-		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Summariser: failing{away}, Model: "cheap",
-	}))
+	r := newRig(t, nil)
+	r.tenant.Condenser = condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Model: "cheap", Summariser: failing(func(ctx context.Context) error {
+			r.clock = r.clock.Add(time.Second)
+			limit.Bill(ctx, limit.Call{Model: "cheap", Failed: true})
+			return away
+		}),
+	})
 	turn := r.begin(says(21), engine.WishNone)
 	report := turn.Condense(t.Context())
 	if len(report.Attempts) != 1 || report.Attempts[0].Made != nil || !errors.Is(report.Attempts[0].Err, away) {
-		t.Errorf("report %+v", report)
+		t.Fatalf("report %+v", report)
+	}
+	cost := session.Cost{Calls: 1, Took: time.Second}
+	if saved, err := r.store.Saved(t.Context(), turn.Place().Thread.ID); err != nil || saved.Cost != cost || report.Attempts[0].Cost != cost {
+		t.Errorf("the thread has %+v, %v; the report %+v", saved, err, report.Attempts[0].Cost)
 	}
 	if !bytes.Equal(forwarded(turn), says(21).bytes) {
 		t.Error("something was forgotten")
 	}
 }
 
-type failing struct{ err error }
+// failing is a summariser that gives no reply.
+type failing func(ctx context.Context) error
 
-func (f failing) Summarise(context.Context, condense.Request) (condense.Reply, error) {
-	return condense.Reply{}, f.err
+func (f failing) Summarise(ctx context.Context, _ condense.Request) (condense.Reply, error) {
+	return condense.Reply{}, f(ctx)
 }
 
 // TestReportOfAnObservingTenant: it is told what would have been condensed, and nothing is.

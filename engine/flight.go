@@ -153,7 +153,7 @@ func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx con
 	f := &flight{mu: make(lock, 1), head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{})}
 	copied := t.copyFor(f)
 	if err := copied.start(ctx, reason, report, work); err != nil {
-		t.failed(report, Attempt{Reason: reason, Err: err})
+		t.attempted(report, Attempt{Reason: reason, Err: err})
 		return *report, false
 	}
 	inTime := f.await(ctx, t.deadline())
@@ -193,7 +193,7 @@ func (t *Turn) start(ctx context.Context, reason session.Reason, report *Report,
 		defer func() {
 			if v := recover(); v != nil {
 				report.Panic = v
-				t.failed(report, Attempt{Reason: reason, Err: fmt.Errorf("condense: panic: %v", v)})
+				t.attempted(report, Attempt{Reason: reason, Err: fmt.Errorf("condense: panic: %v", v)})
 			}
 		}()
 		work(outliving, t, report)

@@ -30,7 +30,7 @@ func (t *Turn) inform(ctx context.Context) (report Report) {
 		}
 		if lower := strings.ToLower(record.TypedText(t.text(m))); strings.TrimSpace(lower) != "" {
 			if err := t.tell(ctx, p, topics, lower); err != nil {
-				t.failed(&report, Attempt{Reason: session.ReasonKnowledge, Err: err})
+				t.attempted(&report, Attempt{Reason: session.ReasonKnowledge, Err: err})
 				return report
 			}
 		}

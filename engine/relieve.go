@@ -177,7 +177,7 @@ func (t *Turn) Unchange() (report Report, again bool) {
 	if n := len(t.shown.applied); n > 0 {
 		reason = t.shown.applied[n-1].Reason
 	}
-	t.failed(&report, Attempt{Reason: reason, Err: ErrRefused})
+	t.attempted(&report, Attempt{Reason: reason, Err: ErrRefused})
 	return report, true
 }
 
@@ -195,7 +195,7 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 	switch {
 	case !taken || t.relief.asItCame:
 		for _, a := range trial {
-			t.failed(&report, Attempt{Reason: a.Reason, Err: ErrRefused})
+			t.attempted(&report, Attempt{Reason: a.Reason, Err: ErrRefused, Cost: a.Cost})
 		}
 		return report
 	case len(trial) > 0:
@@ -233,7 +233,7 @@ func (t *Turn) keep(ctx context.Context, trial []Attempt, report *Report) {
 	defer cancel()
 	_, release, err := t.claimSoon(limited)
 	if err != nil {
-		t.failed(report, Attempt{Reason: trial[0].Reason, Err: err})
+		t.attempted(report, Attempt{Reason: trial[0].Reason, Err: err})
 		return
 	}
 	defer release()

@@ -161,7 +161,7 @@ func (t *Turn) tellRepeats(ctx context.Context) (report Report) {
 		Prefix: p, Hash: t.history.Chain[p], Addition: session.Addition{Added: p, Topics: []string{name}}, Reason: session.ReasonRepeated,
 		Condenser: string(session.ReasonRepeated), Summary: text, SummaryTokens: t.counter.Text(text),
 	}); err != nil {
-		t.failed(&report, Attempt{Reason: session.ReasonRepeated, Err: err})
+		t.attempted(&report, Attempt{Reason: session.ReasonRepeated, Err: err})
 	}
 	return report
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -21,22 +20,24 @@ type Report struct {
 	Misreport *Misreport // for the log: the first such count of a model; else nil
 }
 
-// Attempt is a condensation that was tried. The request goes on in any case.
+// Attempt is a condensation that was tried, or a summary that was to be prepared. The request goes on in any case.
 type Attempt struct {
 	Session  session.SessionID
 	Thread   session.ThreadID
 	Reason   session.Reason
-	Made     *session.Condensation // nil: it failed
+	Made     *session.Condensation // nil: it failed, or was only prepared
 	Fallback error                 // why it has no summary of the summariser's; nil: it has one, or needs none
 	Redeems  int                   // provisional condensations whose summary it brings
 	Replaced error                 // why the request's own model wrote it instead of the configured one; nil: it did not
 	Err      error                 // why it failed
-	Took     time.Duration         // to make it, if Err does not say that it goes on
-	Cost     session.Cost          // of the summariser's calls for it; of one that was prepared, those made then
+	Cost     session.Cost          // zero where Err says that it goes on, or where what is shown was prepared: that was reported then
+	Ahead    bool                  // its summary was to be prepared: nothing is due yet, or excerpts stand in
 }
 
-func (t *Turn) failed(r *Report, a Attempt) {
+// attempted reports what was tried.
+func (t *Turn) attempted(r *Report, a Attempt) {
 	a.Session, a.Thread = t.place.Thread.Session, t.place.Thread.ID
+	a.Ahead = t.waits.flight != nil && t.waits.flight.ahead
 	r.Attempts = append(r.Attempts, a)
 }
 

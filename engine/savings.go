@@ -43,13 +43,6 @@ func (b *bill) total() session.Cost {
 	return b.sum
 }
 
-// paid adds calls of summarisers to what the thread cost, whatever came of them. What is lost is no harm.
-func (t *Turn) paid(ctx context.Context, c session.Cost) {
-	if c != (session.Cost{}) {
-		_ = t.save(ctx, t.place.Thread.ID, session.Savings{Cost: c})
-	}
-}
-
 // Save adds to the savings of the turn's thread, once that is logged.
 func (t *Turn) Save(ctx context.Context, more session.Savings) error {
 	id := t.place.Thread.ID

@@ -428,6 +428,37 @@ func TestNoRequestWaits(t *testing.T) {
 	if calls := r.up.SummariserCalls(); calls != 1 {
 		t.Errorf("%d calls of the summariser, want 1", calls)
 	}
+	r.wait(func() bool { return r.ended("prepared") == 1 })
+	if n := r.ended("fallback"); n != 1 || r.ended("failed")+r.ended("condensed") != 0 {
+		t.Errorf("%v condensations by excerpts, %v failed", n, r.ended("failed"))
+	}
+	for said, cause := range map[string]any{"condensed without a summary": "at_once", "summary prepared": nil} {
+		if line := r.line(said, 1); line["cause"] != cause || line["attempts"] == nil {
+			t.Errorf("%s: %v", said, line)
+		}
+	}
+}
+
+// ended is how many condensations of the rig's usual condenser ended so.
+func (r *rig) ended(outcome string) float64 {
+	return r.metric(`dewpoint_condensations_total{condenser="llm",outcome="` + outcome + `",reason="events",tenant="default"}`)
+}
+
+// TestASummaryIsNotPrepared: that is no failed condensation.
+func TestASummaryIsNotPrepared(t *testing.T) {
+	answer := bad()["error 500"]
+	r := condensing(t, setup{
+		upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return answer }},
+		tenants:  one(func(t *proxy.Tenant) { t.Condenser, t.Never, t.Ahead = llm(0, "", patience), true, true }),
+	})
+	r.wantCondensed(messages(turns("ships", 11)...))
+	r.wait(func() bool { return r.ended("not_prepared") == 1 })
+	if r.ended("failed") != 0 {
+		t.Error("it counts as a failed condensation")
+	}
+	if line := r.line("summary not prepared", 1); line["cause"] != "server" {
+		t.Errorf("%v", line)
+	}
 }
 
 // summarisesLate is an upstream whose summariser answers once hold is closed.

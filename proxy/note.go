@@ -157,6 +157,10 @@ func (n noted) attempts(report engine.Report) {
 func (n noted) attempt(a *engine.Attempt) {
 	outcome, level, said, err := OutcomeCondensed, zap.InfoLevel, "condensed", error(nil)
 	switch {
+	case a.Ahead && a.Err != nil:
+		outcome, level, said, err = OutcomeNotPrepared, zap.WarnLevel, "summary not prepared", a.Err
+	case a.Ahead:
+		outcome, said = OutcomePrepared, "summary prepared"
 	case a.Err != nil:
 		outcome, level, said, err = OutcomeFailed, zap.WarnLevel, "not condensed", a.Err
 	case a.Fallback != nil:
@@ -178,12 +182,13 @@ func (n noted) attempt(a *engine.Attempt) {
 	n.server.o.Observer.Condensed(ended)
 }
 
-// attemptFields say what a condensation did, how long it took and what its calls cost. Tokens are those that upstream charges.
+// attemptFields say what a condensation did, how long it took and what its calls cost. The tokens of the view are our count,
+// corrected by what upstream reported earlier.
 func (n noted) attemptFields(a *engine.Attempt, outcome Outcome) []zap.Field {
 	used := a.Cost.Used
 	f := append(n.fields(session.Thread{Session: a.Session, ID: a.Thread}),
 		zap.String("condenser", n.tenant.Condenser.Name()), zap.String("reason", string(a.Reason)), zap.String("outcome", string(outcome)),
-		zap.Float64("ms", float64(a.Took.Microseconds())/1000), zap.Int("attempts", a.Cost.Calls),
+		zap.Float64("ms", float64(a.Cost.Took.Microseconds())/1000), zap.Int("attempts", a.Cost.Calls),
 		zap.Int("prompt_tokens", used.Input), zap.Int("cached_tokens", used.Cached), zap.Int("completion_tokens", used.Output))
 	if a.Cost.Unpriced == "" {
 		f = append(f, zap.Float64("usd", float64(a.Cost.Nano)/nano))
@@ -192,8 +197,12 @@ func (n noted) attemptFields(a *engine.Attempt, outcome Outcome) []zap.Field {
 		f = append(f, zap.Uint64("seq", c.ID.Seq), zap.String("made", string(c.Made())), zap.String("asked", string(c.Asked())),
 			zap.Int("events", c.Before.Events), zap.Int("tokens", c.Before.Tokens), zap.Int("events_after", c.After.Events), zap.Int("tokens_after", c.After.Tokens))
 	}
-	if cause := cause(cmp.Or(a.Err, a.Fallback, a.Replaced)); cause != "" {
-		f = append(f, zap.String("cause", cause))
+	why := cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
+	if errors.Is(a.Fallback, condense.ErrAtOnce) {
+		why = condense.Cause(a.Fallback)
+	}
+	if why != "" {
+		f = append(f, zap.String("cause", why))
 	}
 	return f
 }

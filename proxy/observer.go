@@ -167,10 +167,12 @@ type Outcome string
 
 // The outcomes of condensations.
 const (
-	OutcomeCondensed Outcome = "condensed"
-	OutcomeFallback  Outcome = "fallback" // without a summary
-	OutcomeFailed    Outcome = "failed"   // nothing was forgotten
-	OutcomeObserved  Outcome = "observed" // only reported
+	OutcomeCondensed   Outcome = "condensed"
+	OutcomeFallback    Outcome = "fallback"     // without a summary
+	OutcomeFailed      Outcome = "failed"       // nothing was forgotten
+	OutcomeObserved    Outcome = "observed"     // only reported
+	OutcomePrepared    Outcome = "prepared"     // a summary, before it is due or after excerpts stood in
+	OutcomeNotPrepared Outcome = "not_prepared" // likewise, in vain
 )
 
 // Condensation is one that ended.

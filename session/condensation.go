@@ -73,12 +73,11 @@ type Addition struct {
 
 // Making is how a condensation was made.
 type Making struct {
-	Request string        // model of the request that it was made for, empty if not known
-	Cause   string        // why it is provisional, in a word; empty where it is not
-	Prompt  string        // stands for what the summariser was told to do, empty if it was told nothing
-	Rode    Usage         // the part of Used of a call of the request's own model behind what upstream's cache had; zero: there was none
-	Took    time.Duration // to make it
-	Cost                  // of the summariser's calls, those in vain included
+	Request string // model of the request that it was made for, empty if not known
+	Cause   string // why it is provisional, in a word; empty where it is not
+	Prompt  string // stands for what the summariser was told to do, empty if it was told nothing
+	Rode    Usage  // the part of Used of a call of the request's own model behind what upstream's cache had; zero: there was none
+	Cost           // of the summariser's calls, those in vain included; Took is known without any, too
 }
 
 // Hidden stands for messages of a history, wherever they are in it.

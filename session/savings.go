@@ -1,8 +1,11 @@
 package session
 
+import "time"
+
 // Cost is what calls of summarisers came to.
 type Cost struct {
-	Calls    int // that were made, be it in vain
+	Calls    int           // that were made, be it in vain
+	Took     time.Duration // to make the condensations that they were for
 	Used     Usage
 	Nano     int64  // billionths of a dollar
 	Unpriced string // a model whose price is not known; empty: there is none
@@ -11,6 +14,7 @@ type Cost struct {
 // Add adds what other calls came to.
 func (c *Cost) Add(more Cost) {
 	c.Calls += more.Calls
+	c.Took += more.Took
 	c.Used.Input += more.Used.Input
 	c.Used.Cached += more.Used.Cached
 	c.Used.Output += more.Used.Output

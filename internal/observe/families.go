@@ -107,7 +107,7 @@ func newHistory(f *families) history {
 		sessions:   f.counter("sessions_begun_total", "Sessions begun.", "tenant"),
 		threads:    f.counter("threads_begun_total", "Threads begun, by how: new, the fork of another, or linked to another; and why, where some of it was known.", "tenant", "kind", "cause"),
 		condensed: f.counter("condensations_total",
-			"Condensations, by outcome: condensed, fallback (without a summary), failed (nothing forgotten), observed (only reported).",
+			"Condensations, by outcome: condensed, fallback (without a summary), failed (nothing forgotten), observed (only reported), prepared and not_prepared (a summary before it is needed).",
 			"tenant", "condenser", "reason", "outcome"),
 		redeemed: f.counter("provisional_summarised_total",
 			"Condensations without the summary that was due (outcome fallback) whose summary a later one brought.", "tenant"),

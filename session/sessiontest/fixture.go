@@ -55,7 +55,7 @@ func condensation(prefix int) session.Condensation {
 		Reason: session.ReasonTokens, Condenser: "llm", Model: "small-model",
 		Before: session.Size{Events: 12, Tokens: 1200}, After: session.Size{Events: 6, Tokens: 400},
 		Time:   clock.Add(time.Hour),
-		Making: session.Making{Cost: session.Cost{Calls: 2, Used: session.Usage{Input: 1000, Cached: 600, Output: 40}, Nano: 1 << 40, Unpriced: "m"}},
+		Making: session.Making{Cost: session.Cost{Calls: 2, Took: time.Second, Used: session.Usage{Input: 1000, Cached: 600, Output: 40}, Nano: 1 << 40, Unpriced: "m"}},
 	}
 }
 

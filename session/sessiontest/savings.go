@@ -3,6 +3,7 @@ package sessiontest
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -30,9 +31,9 @@ func (s suite) savingsSums(t *testing.T) {
 	var want session.Savings
 	for _, more := range []session.Savings{
 		{Tokens: 900, NotSent: 1 << 40, Rewritten: -(1 << 39)},
-		{Cost: session.Cost{Calls: 2, Used: session.Usage{Input: 1000, Cached: 10, Output: 20}, Nano: 7}},
+		{Cost: session.Cost{Calls: 2, Took: 3 * time.Second, Used: session.Usage{Input: 1000, Cached: 10, Output: 20}, Nano: 7}},
 		{Tokens: -1000, NotSent: -5, Rewritten: 3, Cost: session.Cost{Unpriced: "strange model"}},
-		{Cost: session.Cost{Calls: 1}},
+		{Cost: session.Cost{Calls: 1, Took: time.Millisecond}},
 	} {
 		ok(t, store.Save(ctx(t), "t", more))
 		want.Add(more)

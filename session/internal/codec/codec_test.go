@@ -37,7 +37,7 @@ func draw[T any](t *rapid.T, g *rapid.Generator[T]) T { return g.Draw(t, "") }
 func drawCost(t *rapid.T) session.Cost {
 	n := rapid.Int()
 	return session.Cost{
-		Calls: draw(t, n), Used: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)}, Nano: draw(t, rapid.Int64()), Unpriced: draw(t, texts),
+		Calls: draw(t, n), Took: time.Duration(draw(t, rapid.Int64())), Used: session.Usage{Input: draw(t, n), Cached: draw(t, n), Output: draw(t, n)}, Nano: draw(t, rapid.Int64()), Unpriced: draw(t, texts),
 	}
 }
 
@@ -53,8 +53,7 @@ func drawCondensation(t *rapid.T) session.Condensation {
 		Time:        draw(t, times),
 		Provisional: draw(t, rapid.Bool()), Addition: session.Addition{Added: draw(t, n), Topics: draw(t, rapid.SliceOfN(s, 1, 3))},
 		Making: session.Making{
-			Request: draw(t, s), Cause: draw(t, s), Prompt: draw(t, s), Took: time.Duration(draw(t, rapid.Int64())),
-			Rode: drawCost(t).Used, Cost: drawCost(t),
+			Request: draw(t, s), Cause: draw(t, s), Prompt: draw(t, s), Rode: drawCost(t).Used, Cost: drawCost(t),
 		},
 	}
 	for range draw(t, rapid.IntRange(0, 3)) {

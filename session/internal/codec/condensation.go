@@ -84,8 +84,8 @@ func parseCondensation(b []byte, seq uint64) (session.Condensation, error) {
 		Time:            instant(m.Time),
 		Addition:        session.Addition{Added: int(m.Added), Topics: m.Topics},
 		Making: session.Making{
-			Request: m.Request, Cause: m.Cause, Prompt: m.Prompt, Took: time.Duration(m.Took), Rode: parseUsage(m.Rode),
-			Cost: session.Cost{Calls: int(m.Calls), Used: parseUsage(m.Usage), Nano: m.Nano, Unpriced: m.Unpriced},
+			Request: m.Request, Cause: m.Cause, Prompt: m.Prompt, Rode: parseUsage(m.Rode),
+			Cost: session.Cost{Calls: int(m.Calls), Took: time.Duration(m.Took), Used: parseUsage(m.Usage), Nano: m.Nano, Unpriced: m.Unpriced},
 		},
 	}
 	for _, r := range m.Forgotten {

@@ -1,6 +1,8 @@
 package codec
 
 import (
+	"time"
+
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/pb"
 )
@@ -9,7 +11,7 @@ import (
 func Savings(s session.Savings) []byte {
 	return marshal(&pb.Savings{
 		Tokens: s.Tokens, NotSent: s.NotSent, Rewritten: s.Rewritten,
-		Calls: int64(s.Calls), Used: usageRecord(s.Used), Nano: s.Nano, Unpriced: s.Unpriced,
+		Calls: int64(s.Calls), Took: int64(s.Took), Used: usageRecord(s.Used), Nano: s.Nano, Unpriced: s.Unpriced,
 	})
 }
 
@@ -21,6 +23,6 @@ func ParseSavings(b []byte) (session.Savings, error) {
 	}
 	return session.Savings{
 		Tokens: m.Tokens, NotSent: m.NotSent, Rewritten: m.Rewritten,
-		Cost: session.Cost{Calls: int(m.Calls), Used: parseUsage(m.Used), Nano: m.Nano, Unpriced: m.Unpriced},
+		Cost: session.Cost{Calls: int(m.Calls), Took: time.Duration(m.Took), Used: parseUsage(m.Used), Nano: m.Nano, Unpriced: m.Unpriced},
 	}, nil
 }

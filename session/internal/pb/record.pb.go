@@ -704,6 +704,7 @@ type Savings struct {
 	Used          *Usage                 `protobuf:"bytes,5,opt,name=used" json:"used,omitempty"`
 	Nano          int64                  `protobuf:"varint,6,opt,name=nano" json:"nano,omitempty"`
 	Unpriced      string                 `protobuf:"bytes,7,opt,name=unpriced" json:"unpriced,omitempty"`
+	Took          int64                  `protobuf:"varint,8,opt,name=took" json:"took,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -785,6 +786,13 @@ func (x *Savings) GetUnpriced() string {
 		return x.Unpriced
 	}
 	return ""
+}
+
+func (x *Savings) GetTook() int64 {
+	if x != nil {
+		return x.Took
+	}
+	return 0
 }
 
 type Range struct {
@@ -1176,7 +1184,7 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\x04took\x18\x1c \x01(\x03R\x04took\x12+\n" +
 	"\x04rode\x18\x1d \x01(\v2\x17.dewpoint.session.UsageR\x04rode\x12\x12\n" +
 	"\x04nano\x18\x1e \x01(\x03R\x04nano\x12\x1a\n" +
-	"\bunpriced\x18\x1f \x01(\tR\bunpriced\"\xcd\x01\n" +
+	"\bunpriced\x18\x1f \x01(\tR\bunpriced\"\xe1\x01\n" +
 	"\aSavings\x12\x16\n" +
 	"\x06tokens\x18\x01 \x01(\x03R\x06tokens\x12\x19\n" +
 	"\bnot_sent\x18\x02 \x01(\x03R\anotSent\x12\x1c\n" +
@@ -1184,7 +1192,8 @@ const file_session_internal_pb_record_proto_rawDesc = "" +
 	"\x05calls\x18\x04 \x01(\x03R\x05calls\x12+\n" +
 	"\x04used\x18\x05 \x01(\v2\x17.dewpoint.session.UsageR\x04used\x12\x12\n" +
 	"\x04nano\x18\x06 \x01(\x03R\x04nano\x12\x1a\n" +
-	"\bunpriced\x18\a \x01(\tR\bunpriced\"+\n" +
+	"\bunpriced\x18\a \x01(\tR\bunpriced\x12\x12\n" +
+	"\x04took\x18\b \x01(\x03R\x04took\"+\n" +
 	"\x05Range\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x03R\x02to\"\x9a\x01\n" +

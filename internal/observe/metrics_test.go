@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -75,11 +77,33 @@ func TestStore(t *testing.T) {
 			return open(t, paths[s], true)
 		},
 	})
-	for _, op := range []string{"secret", "find", "thread", "append", "condense", "summary", "events", "trace", "mark", "session", "lock"} {
+	for _, op := range []string{"secret", "find", "thread", "append", "condense", "summary", "events", "trace", "mark", "session", "lock", "save"} {
 		if n := value(t, metrics, fmt.Sprintf("dewpoint_store_seconds_count{op=%q}", op)); n <= 0 {
 			t.Errorf("no call of %s was measured", op)
 		}
 	}
+}
+
+// TestLossesBeginAtZero: each loss that the code tells of has a series from the start, so that the alert sees the first one.
+func TestLossesBeginAtZero(t *testing.T) {
+	metrics := observe.NewMetrics()
+	metrics.StoreCalls()
+	zeros, told := map[string]float64{}, regexp.MustCompile(`(?:\.Lost|degraded\.note|\.reserve)\("([^"]+)"`)
+	for _, pattern := range []string{"../../proxy/*.go", "../app/*.go"} {
+		files, err := filepath.Glob(pattern)
+		must(t, err)
+		for _, file := range files {
+			code, err := os.ReadFile(file)
+			must(t, err)
+			for _, op := range told.FindAllStringSubmatch(string(code), -1) {
+				zeros[fmt.Sprintf("dewpoint_store_losses_total{op=%q}", op[1])] = 0
+			}
+		}
+	}
+	if len(zeros) < 8 {
+		t.Errorf("the code tells of %v alone", zeros)
+	}
+	wantValues(t, metrics, zeros)
 }
 
 // TestStoreErrors tells failures from answers.
@@ -241,10 +265,10 @@ func TestStatusClasses(t *testing.T) {
 // TestOutcomesAreCounted counts a condensation by how it ended.
 func TestOutcomesAreCounted(t *testing.T) {
 	m := observe.NewMetrics()
-	for _, outcome := range []proxy.Outcome{proxy.OutcomeCondensed, proxy.OutcomeFallback, proxy.OutcomeFailed, proxy.OutcomeObserved} {
+	for _, outcome := range []proxy.Outcome{proxy.OutcomeCondensed, proxy.OutcomeFallback, proxy.OutcomeFailed, proxy.OutcomeObserved, proxy.OutcomePrepared, proxy.OutcomeNotPrepared} {
 		m.Observer(nil).Condensed(proxy.Condensation{Tenant: "a", Condenser: "llm", Reason: "events", Outcome: outcome})
 	}
-	for _, outcome := range []string{"condensed", "fallback", "failed", "observed"} {
+	for _, outcome := range []string{"condensed", "fallback", "failed", "observed", "prepared", "not_prepared"} {
 		wantValues(t, m, map[string]float64{
 			fmt.Sprintf(`dewpoint_condensations_total{condenser="llm",outcome=%q,reason="events",tenant="a"}`, outcome): 1,
 		})

@@ -13,10 +13,16 @@ import (
 // StoreCalls measures a store's calls.
 func (m *Metrics) StoreCalls() session.Watch {
 	for _, op := range [...]string{
-		"secret", "find", "thread", "append", "condense", "summary", "events", "trace", "mark", "session", "lock",
+		"secret", "find", "thread", "append", "condense", "summary", "events", "trace", "mark", "session", "lock", "save",
 	} {
 		m.store.seconds.WithLabelValues(op)
 		m.store.errors.WithLabelValues(op)
+	}
+	for _, op := range [...]string{
+		"resolve", "append", "append_queue_full", "mark answer", "save", "save_queue_full", "compare", "compare_queue_full",
+		"budget", "shared_limit", "summary_unreadable",
+	} {
+		m.store.losses.WithLabelValues(op) // increase() sees a first loss only where a 0 came before it
 	}
 	return func(op string, begun time.Time, err error) {
 		m.store.seconds.WithLabelValues(op).Observe(time.Since(begun).Seconds())

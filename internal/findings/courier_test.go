@@ -91,10 +91,10 @@ func (w *watch) Unread(_ string, err error) {
 	w.torn = err
 }
 
-func (w *watch) said() (torn error, sinks []error) {
+func (w *watch) said() (sinks []error, torn error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.torn, slices.Clone(w.sinks)
+	return slices.Clone(w.sinks), w.torn
 }
 
 // rig is a store with a courier, in a bubble.
@@ -204,7 +204,7 @@ func TestDelivered(t *testing.T) {
 		r.counted(findings.Promised, 2)
 		r.counted(findings.Delivered, 2)
 		r.waiting(0)
-		if _, sinks := r.watch.said(); sinks != nil {
+		if sinks, _ := r.watch.said(); sinks != nil {
 			r.t.Errorf("the sink is said to do: %v", sinks)
 		}
 	})
@@ -237,7 +237,7 @@ func TestFailingSink(t *testing.T) {
 		}
 		r.sink.set(nil)
 		r.want(10*time.Minute, "a: of a", "b: of b")
-		if _, sinks := r.watch.said(); !slices.Equal(sinks, []error{errDown, nil}) {
+		if sinks, _ := r.watch.said(); !slices.Equal(sinks, []error{errDown, nil}) {
 			r.t.Errorf("the sink is said to do: %v", sinks)
 		}
 	})
@@ -389,7 +389,7 @@ func TestTorn(t *testing.T) {
 		r.condensed("a", "b")
 		r.want(time.Hour, "a: of a", "b: of b")
 		r.waiting(20)
-		if torn, sinks := r.watch.said(); !errors.Is(torn, errTorn) || sinks != nil {
+		if sinks, torn := r.watch.said(); !errors.Is(torn, errTorn) || sinks != nil {
 			r.t.Errorf("told of %v, sinks %v", torn, sinks)
 		}
 		r.want(25*time.Hour, "a: of a", "b: of b")

@@ -14,7 +14,8 @@ import (
 // forgets nothing: every request's view is made anew. Results in the newest exchange, which no model has answered yet,
 // are left alone.
 type BrowserOutput struct {
-	AttentionWindow int // browser observations that are left as they are
+	AttentionWindow int  // browser observations that are left as they are
+	Batched         bool // as for ObservationMasking
 }
 
 var _ Condenser = BrowserOutput{}
@@ -24,8 +25,9 @@ func (BrowserOutput) Name() string { return "browser_output" }
 
 // Condense implements Condenser.
 func (b BrowserOutput) Condense(in Input) Decision {
-	pages := browserPages(in)
-	newest := newestExchange(in.View)
+	items := maskable(in.View, b.Batched)
+	pages := browserPages(in, items)
+	newest := newestExchange(items)
 	e := edit{in: in}
 	for n, page := range pages {
 		if page.item < newest && n < len(pages)-max(b.AttentionWindow, 0) {
@@ -41,12 +43,12 @@ type page struct {
 	call session.Call // that it answers
 }
 
-// browserPages finds the browser observations, by the calls they answer. Only messages that name a browser tool are
+// browserPages finds the browser observations among a view's items, by the calls they answer. Only messages that name a browser tool are
 // decoded.
-func browserPages(in Input) []page {
+func browserPages(in Input, items []session.Item) []page {
 	var pages []page
 	open := map[string]session.Call{}
-	for i, item := range in.View.Items {
+	for i, item := range items {
 		if item.Index < 0 {
 			continue
 		}

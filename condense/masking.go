@@ -20,6 +20,8 @@ type ObservationMasking struct {
 	// Stride is by how many events the boundary moves at once. Between two moves up to Stride-1 more events than the window
 	// are left as they are, and the provider's cached prefix stays valid. 0: 1.
 	Stride int
+	// Batched masks only what the view had at its last condensation, so that the boundary moves only when there is another one.
+	Batched bool
 }
 
 var _ Condenser = ObservationMasking{}
@@ -29,9 +31,10 @@ func (ObservationMasking) Name() string { return "observation_masking" }
 
 // Condense implements Condenser.
 func (o ObservationMasking) Condense(in Input) Decision {
-	boundary := len(in.View.Items) - max(o.AttentionWindow, 0)
+	items := maskable(in.View, o.Batched)
+	boundary := len(items) - max(o.AttentionWindow, 0)
 	boundary -= boundary % max(o.Stride, 1)
-	boundary = min(boundary, newestExchange(in.View))
+	boundary = min(boundary, newestExchange(items))
 	e := edit{in: in}
 	for i := range max(boundary, 0) {
 		if in.View.Items[i].Kind == session.Observation {
@@ -41,9 +44,22 @@ func (o ObservationMasking) Condense(in Input) Decision {
 	return e.decision()
 }
 
+// maskable gives the items of which the oldest may be masked: all of a view, or those that it had at its last condensation.
+func maskable(v *session.View, batched bool) []session.Item {
+	if batched {
+		return v.Items[:min(shownAtFirst(v), len(v.Items))]
+	}
+	return v.Items
+}
+
 // newestExchange is the item with which the newest exchange begins: the last assistant message.
-func newestExchange(v *session.View) int {
-	return max(arrived(v)-1, 0)
+func newestExchange(items []session.Item) int {
+	for i := len(items) - 1; i > 0; i-- {
+		if k := items[i].Kind; k == session.Agent || k == session.Action {
+			return i
+		}
+	}
+	return 0
 }
 
 // edit changes the content of some of a view's items. The view it was made from stays as it is.

@@ -26,11 +26,12 @@ func everyCondenser(t *rapid.T) []condense.Condenser {
 		KeepFirst:       rapid.IntRange(0, 4).Draw(t, "keep first"),
 		MinimumProgress: rapid.SampledFrom([]float64{0, 0.1}).Draw(t, "progress"),
 	}
+	batched := rapid.Bool().Draw(t, "batched")
 	llm := condense.LLMSettings{Settings: settings, Model: "small-model", Summariser: obedient(t)}
 	return []condense.Condenser{
 		condense.Noop{},
-		condense.ObservationMasking{AttentionWindow: rapid.IntRange(0, 20).Draw(t, "window"), Stride: rapid.IntRange(0, 7).Draw(t, "stride")},
-		condense.BrowserOutput{AttentionWindow: rapid.IntRange(0, 3).Draw(t, "pages")},
+		condense.ObservationMasking{AttentionWindow: rapid.IntRange(0, 20).Draw(t, "window"), Stride: rapid.IntRange(0, 7).Draw(t, "stride"), Batched: batched},
+		condense.BrowserOutput{AttentionWindow: rapid.IntRange(0, 3).Draw(t, "pages"), Batched: batched},
 		condense.RecentEvents{KeepFirst: rapid.IntRange(0, 4).Draw(t, "keep"), MaxEvents: size("max events")},
 		condense.AmortizedForgetting{Settings: settings},
 		condense.ConversationWindow{},

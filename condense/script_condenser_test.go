@@ -21,6 +21,7 @@ type spec struct {
 	kind                         string
 	settings                     condense.LLMSettings
 	attention, stride, maxEvents int
+	batched                      int // 1: it is
 	window, reserved             int // of the request
 	stages                       []spec
 }
@@ -59,7 +60,7 @@ func (s *spec) set(key string, f float64) bool {
 	places := map[string]*int{
 		"max-size": &s.settings.MaxSize, "keep-first": &s.settings.KeepFirst, "margin": &s.settings.Margin,
 		"event-length": &s.settings.MaxEventLength, "small-window": &s.settings.Window, "output": &s.settings.MaxOutput,
-		"window": &s.window, "reserved": &s.reserved, "attention": &s.attention, "stride": &s.stride, "max-events": &s.maxEvents,
+		"window": &s.window, "reserved": &s.reserved, "attention": &s.attention, "stride": &s.stride, "max-events": &s.maxEvents, "batched": &s.batched,
 	}
 	switch place := places[key]; {
 	case place != nil:
@@ -80,9 +81,9 @@ func (s *spec) build(t *testing.T, p *prompts) condense.Condenser {
 	case "noop":
 		return condense.Noop{}
 	case "observation_masking":
-		return condense.ObservationMasking{AttentionWindow: s.attention, Stride: s.stride}
+		return condense.ObservationMasking{AttentionWindow: s.attention, Stride: s.stride, Batched: s.batched > 0}
 	case "browser_output":
-		return condense.BrowserOutput{AttentionWindow: s.attention}
+		return condense.BrowserOutput{AttentionWindow: s.attention, Batched: s.batched > 0}
 	case "recent_events":
 		return condense.RecentEvents{KeepFirst: s.settings.KeepFirst, MaxEvents: s.maxEvents}
 	case "amortized_forgetting":

@@ -85,12 +85,12 @@ func (c *calls) noted(s condense.Summariser, tenant string, models func(string) 
 
 // warm is how a tenant's prompts are kept in providers' caches.
 func (b builder) warm(c config.Tenant) *engine.Warm {
-	byPrice := b.config.CondenserFor(c).Uses(func(c config.Condenser) bool { return c.Trigger == config.TriggerEconomics })
+	condensed := b.config.CondenserFor(c).Uses(byPrice)
 	w := &engine.Warm{
 		Model: b.out.model(summariser.DefaultTimeout, nil),
 		Prices: func(model string) *condense.Economics {
 			e := b.prices(model, model)
-			if e != nil && !byPrice {
+			if e != nil && !condensed {
 				e.Target = 0
 			}
 			return e

@@ -20,6 +20,7 @@ type builder struct {
 	base     string             // its URL as requests name it
 	health   *summariser.Tenant // of the models; nil: all are well
 	limits   limit.Tenant
+	batched  bool // stages that change old results do so only when something is condensed
 }
 
 // condenser makes the condenser of a key of the configuration, with its per_model.
@@ -45,9 +46,9 @@ func (b builder) plain(key string, c config.Condenser) (condense.Condenser, erro
 	case config.TypeNoop:
 		return condense.Noop{}, nil
 	case config.TypeObservationMasking:
-		return condense.ObservationMasking{AttentionWindow: c.AttentionWindow, Stride: c.Stride}, nil
+		return condense.ObservationMasking{AttentionWindow: c.AttentionWindow, Stride: c.Stride, Batched: b.batched}, nil
 	case config.TypeBrowserOutput:
-		return condense.BrowserOutput{AttentionWindow: c.AttentionWindow}, nil
+		return condense.BrowserOutput{AttentionWindow: c.AttentionWindow, Batched: b.batched}, nil
 	case config.TypeRecentEvents:
 		return condense.RecentEvents{KeepFirst: c.KeepFirst, MaxEvents: c.MaxEvents}, nil
 	case config.TypeConversationWindow:
@@ -70,6 +71,7 @@ func (b builder) plain(key string, c config.Condenser) (condense.Condenser, erro
 
 func (b builder) pipeline(key string, c config.Condenser) (condense.Condenser, error) {
 	var p condense.Pipeline
+	b.batched = b.batched || c.Uses(byPrice) // a change in between would have all that follows it written to the cache anew
 	for i, stage := range c.Condensers {
 		made, err := b.condenser(fmt.Sprintf("%s.condensers[%d]", key, i), stage)
 		if err != nil {
@@ -79,6 +81,9 @@ func (b builder) pipeline(key string, c config.Condenser) (condense.Condenser, e
 	}
 	return p, nil
 }
+
+// byPrice reports whether a stage condenses where that is worth its price.
+func byPrice(c config.Condenser) bool { return c.Trigger == config.TriggerEconomics }
 
 // unaided makes a rolling condenser without a model.
 func (b builder) unaided(c config.Condenser) condense.Condenser {

@@ -25,7 +25,7 @@ func (b builder) settings(c config.Condenser, in condense.Input, summariser *con
 		MaxSize: c.MaxSize, MaxTokens: c.MaxTokens, MinTokens: c.MinTokens, KeepFirst: c.KeepFirst, MinimumProgress: c.MinimumProgress,
 		Margin: margin(in.Window), BackgroundAt: c.BackgroundAt,
 	}
-	if c.Trigger == config.TriggerEconomics {
+	if byPrice(c) {
 		s.Economics = b.economics(in.Model, summariser)
 	}
 	return s

@@ -33,7 +33,6 @@ type observed struct {
 	own       []fakeupstream.Request
 	got, want json.RawMessage
 	again     bool
-	condensed []string
 }
 
 // judge checks every exchange against the invariants that can be seen from outside.
@@ -91,7 +90,7 @@ func (j *judge) step(o observed) {
 func (j *judge) bounded(o observed) error {
 	n := 0
 	for _, told := range o.condensed {
-		if !strings.HasPrefix(told, string(session.ReasonArrival)+";") { // what arrives is trimmed once by each condenser that does that
+		if !arrival(told) { // what arrives is trimmed once by each condenser that does that
 			n++
 		}
 	}
@@ -100,6 +99,9 @@ func (j *judge) bounded(o observed) error {
 	}
 	return nil
 }
+
+// arrival reports whether a condensation is a trim of what has just come.
+func arrival(told string) bool { return strings.HasPrefix(told, string(session.ReasonArrival)+";") }
 
 // thresholds: nothing is done that is not due, and what is due is done.
 func (j *judge) thresholds(o observed) error {

@@ -50,8 +50,8 @@ func exchange(t *testing.T, number int, sent, forwarded string, condensed ...str
 	body, messages := history(t, sent)
 	up, got := history(t, forwarded)
 	o := observed{
-		Step: Step{Number: number, Events: len(messages), Forwarded: len(got), forwarded: got, Tokens: "100;50"},
-		sent: body, messages: messages, main: fakeupstream.Request{Body: up, Messages: got}, condensed: condensed,
+		Step: Step{Number: number, Events: len(messages), Forwarded: len(got), forwarded: got, condensed: condensed, Tokens: "100;50"},
+		sent: body, messages: messages, main: fakeupstream.Request{Body: up, Messages: got},
 		got: json.RawMessage(`{"content":"x"}`), want: json.RawMessage(`{"content":"x"}`),
 	}
 	if len(condensed) > 0 {

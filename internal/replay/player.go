@@ -54,9 +54,9 @@ type Step struct {
 	OwnCalls  int
 	Took      time.Duration
 
-	forwarded     []json.RawMessage
-	condensations int
-	thread        string
+	forwarded []json.RawMessage
+	condensed []string // the proxy's word for each condensation
+	thread    string
 }
 
 // Report sums up a run.
@@ -163,7 +163,7 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 		Number: i, Events: len(c.messages), Forwarded: len(main.Messages), Condensed: header.Get("X-Dewpoint-Condensed"),
 		Tokens: header.Get("X-Dewpoint-Tokens"), Prompt: main.PromptTokens, Cached: main.CachedTokens,
 		OwnCalls: len(own), Took: time.Since(began), forwarded: main.Messages,
-		condensations: len(header.Values("X-Dewpoint-Condensed")), thread: header.Get("X-Dewpoint-Thread"),
+		condensed: header.Values("X-Dewpoint-Condensed"), thread: header.Get("X-Dewpoint-Thread"),
 	}
 	for _, r := range own {
 		step.Own += r.PromptTokens
@@ -179,7 +179,7 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 	}
 	o := observed{
 		Step: step, header: header, sent: body, messages: c.messages, main: main, own: own, got: got, want: c.answer,
-		again: again, condensed: header.Values("X-Dewpoint-Condensed"),
+		again: again,
 	}
 	if err := p.translate(&o); err != nil {
 		return Step{}, err
@@ -200,7 +200,7 @@ func (p *player) add(s Step) {
 	if s.Condensed != "" {
 		r.Condensed++
 	}
-	r.Condensations += s.condensations
+	r.Condensations += len(s.condensed)
 	r.Thread = s.thread
 }
 

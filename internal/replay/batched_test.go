@@ -1,0 +1,84 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+)
+
+// browsing is a long run of calls, every other one of a browser: results are long, some too long, and some repeat an earlier one.
+func browsing(steps int) Run {
+	random := rand.New(rand.NewPCG(5, 5))
+	run := Run{
+		Name: "browsing", Final: marshal(msg("assistant", "All is read.")),
+		Messages: []json.RawMessage{marshal(msg("system", "You read papers.")), marshal(msg("user", "Read everything."))},
+	}
+	var texts []string
+	for n := range steps {
+		var text strings.Builder
+		for range 20 + random.IntN(60) + n%7/6*200 {
+			fmt.Fprintf(&text, "paper %d says that %d follows from %d, and no more\n", n, random.IntN(1e6), random.IntN(1e6))
+		}
+		if texts = append(texts, text.String()); n%5 == 4 {
+			text.WriteString(texts[n-3])
+		}
+		id, call := fmt.Sprintf("call_%d", n), msg("assistant", "")
+		call["tool_calls"] = []any{map[string]any{"id": id, "type": "function", "function": map[string]string{
+			"name": []string{"look", "browser_navigate"}[n%2], "arguments": fmt.Sprintf(`{"url":"https://example.com/%d"}`, n),
+		}}}
+		run.Messages = append(run.Messages, marshal(call), marshal(map[string]any{"role": "tool", "tool_call_id": id, "content": text.String()}))
+	}
+	return run
+}
+
+// TestTrimsGoWithCondensations: where condensing goes by price, nothing that was forwarded changes between two condensations, whatever else
+// the pipeline leaves out of results. What has just come is trimmed before it is forwarded.
+func TestTrimsGoWithCondensations(t *testing.T) {
+	t.Parallel()
+	rolling, masking := config.NewCondenser(config.TypeExcerpts), config.NewCondenser(config.TypeObservationMasking)
+	rolling.Trigger, masking.AttentionWindow, masking.Stride = config.TriggerEconomics, 8, 1
+	cfg := config.Default()
+	cfg.Condenser = config.NewCondenser(config.TypePipeline)
+	cfg.Condenser.Condensers = []config.Condenser{
+		config.NewCondenser(config.TypeLosslessTrim), config.NewCondenser(config.TypeToolOutputTrim),
+		config.NewCondenser(config.TypeBrowserOutput), masking, rolling,
+	}
+	stage, err := NewStage(*cfg, fakeupstream.Options{Keep: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stage.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	seen := map[string]int{"<MASKED>": 0, "Content omitted": 0, "left out here": 0, "economics;": 0}
+	var last Step
+	look := func(s Step) {
+		if !slices.ContainsFunc(s.condensed, func(told string) bool { return !arrival(told) }) {
+			if n := len(last.forwarded); len(s.forwarded) < n || !slices.EqualFunc(last.forwarded, s.forwarded[:n], slices.Equal) {
+				t.Errorf("step %d: what was forwarded before has changed: %q", s.Number, s.condensed)
+			}
+		}
+		for what := range seen {
+			seen[what] += strings.Count(fmt.Sprintf("%s %q", s.forwarded, s.condensed), what)
+		}
+		last = s
+	}
+	if _, err = Play(t.Context(), browsing(90), Options{
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: Model, Each: look,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for what, n := range seen {
+		if n < 3 {
+			t.Errorf("%q: %d times", what, n)
+		}
+	}
+}

@@ -51,10 +51,13 @@ func readTenants(root *node, src Input, env map[string]string, p *problems) {
 		tenants = &node{}
 		root.set("tenants", tenants)
 	}
-	trusted := overlaid.get("tenants_trusted")
-	for _, name := range tenantFiles(dir.text, "", p) {
+	trusted := false
+	if given := overlaid.get("tenants_trusted"); given != nil {
+		trusted, _ = strconv.ParseBool(given.text) // what else it may be is reported later
+	}
+	for _, name := range tenantFiles(dir.text, "", "tenants_dir", p) {
 		n := readTenant(filepath.Join(dir.text, name), syntax.Join("tenants_dir", name), p)
-		if trusted == nil || !isTrue(trusted.text) {
+		if !trusted {
 			confine(n, n.key, p)
 		}
 		expandTree(n, n.key, env, p)
@@ -62,17 +65,12 @@ func readTenants(root *node, src Input, env map[string]string, p *problems) {
 	}
 }
 
-func isTrue(text string) bool {
-	yes, err := strconv.ParseBool(text)
-	return yes && err == nil
-}
-
 // tenantFiles lists the files of a folder, and of the folders in it, but for editors' backups and what is hidden: a volume that Kubernetes
 // mounts has hidden folders and links.
-func tenantFiles(dir, within string, p *problems) (files []string) {
+func tenantFiles(dir, within, key string, p *problems) (files []string) {
 	entries, err := os.ReadDir(filepath.Join(dir, within))
 	if err != nil {
-		p.add(strings.TrimSuffix(syntax.Join("tenants_dir", within), `[""]`), "%s", reason(err))
+		p.add(key, "%s", reason(err))
 	}
 	for _, entry := range entries {
 		name := filepath.Join(within, entry.Name())
@@ -80,7 +78,7 @@ func tenantFiles(dir, within string, p *problems) (files []string) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.IsDir() && within == "" {
-			files = append(files, tenantFiles(dir, name, p)...)
+			files = append(files, tenantFiles(dir, name, syntax.Join(key, name), p)...)
 			continue
 		}
 		files = append(files, name)

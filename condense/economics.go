@@ -20,6 +20,7 @@ type Economics struct {
 	In, Out     float64       // of the summariser's tokens; both 0: no model is asked
 	Life        time.Duration // after which no idle prefix is in the cache any more; 0: not known
 	Asked       bool          // a request may ask for another life
+	Rides       bool          // the request's own model may be asked for the summary behind the request
 	Target      int           // tokens of a request after a condensation
 }
 
@@ -59,6 +60,9 @@ func (e Economics) Condensed(m Moment) float64 {
 	own := 0.0
 	if e.In > 0 || e.Out > 0 {
 		own = e.In*float64(max(m.Total-e.Target, 0)+askedTokens) + e.Out*answeredTokens
+	}
+	if e.Rides && !m.Cold {
+		own = min(own, e.ride(m.Before, m.Total))
 	}
 	if m.Cold {
 		return own + e.prompt(0, e.Target)

@@ -14,6 +14,8 @@ func TestEconomics(t *testing.T) {
 	e := condense.Economics{Read: 0.1, Write: 1.25, Target: 24_000}
 	cheap := e
 	cheap.In, cheap.Out = 1, 5
+	rides := cheap
+	rides.Answer, rides.Rides = 5, true
 	for name, c := range map[string]struct {
 		e    condense.Economics
 		m    condense.Moment
@@ -27,9 +29,23 @@ func TestEconomics(t *testing.T) {
 		"cold":                     {e, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000, Cold: true}, 0, true},
 		"a dear summary":           {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 13_000, false},
 		"a dear summary, paid for": {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 50_000, true},
+		"behind the request":       {rides, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 25_000, true},
 	} {
 		if got := c.e.Due(c.rent, c.m, 1); got != c.due {
 			t.Errorf("%s: due %t, it costs %.0f more", name, got, c.e.Extra(c.m))
+		}
+	}
+}
+
+// TestRidesNeedAWarmCache: a summary behind a request that its cache has lost costs what another would.
+func TestRidesNeedAWarmCache(t *testing.T) {
+	e := condense.Economics{Read: 0.1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 24_000}
+	rides := e
+	rides.Rides = true
+	for cold, less := range map[bool]bool{true: false, false: true} {
+		m := condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000, Cold: cold}
+		if got := rides.Condensed(m) < e.Condensed(m); got != less {
+			t.Errorf("cold %t: %.0f, and %.0f otherwise", cold, rides.Condensed(m), e.Condensed(m))
 		}
 	}
 }

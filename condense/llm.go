@@ -52,7 +52,7 @@ func (l *LLM) Name() string { return l.s.Name }
 
 // Condense implements Condenser.
 func (l *LLM) Condense(in Input) Decision {
-	due := l.s.Due(in)
+	due := l.priced(in).Due(in)
 	if due.Need.Reason == "" {
 		return Decision{Kept: due.Kept}
 	}
@@ -65,6 +65,18 @@ func (l *LLM) Condense(in Input) Decision {
 		return Decision{Kept: KeptUncut}
 	}
 	return Decision{Job: &llmJob{LLM: l, in: in, due: due, cut: c, failed: failed}}
+}
+
+// priced is the settings with the price of the summary that would be asked for.
+func (l *LLM) priced(in Input) Settings {
+	s := l.s.Settings
+	if e := s.Economics; e != nil && in.Total > e.Target {
+		if _, cached := l.mayRide(&in); cached > 0 {
+			own := *e
+			own.Rides, s.Economics = true, &own
+		}
+	}
+	return s
 }
 
 // allowance is the room for a summary and what stands next to it, in tokens: a quarter of the target, but always that of its wrapping.

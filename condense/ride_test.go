@@ -279,6 +279,26 @@ func TestNoModelIsAskedInVain(t *testing.T) {
 	}
 }
 
+// TestRidesArePriced: where the summary would be asked behind the request, a condensation is due by price as soon as that is worth it.
+func TestRidesArePriced(t *testing.T) {
+	e := Economics{Read: .1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 5000}
+	s := LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1}, Rides: NewRides(func(string, string) *Economics { return &e })}
+	first := func(cached int) int {
+		for n := 12; n < 400; n += 2 {
+			in := rideInput(n)
+			in.Thread.Sent = &sentRequest{cached: cached}
+			if d := NewLLM(s).Condense(in); d.Job != nil {
+				return n
+			}
+		}
+		return 0
+	}
+	warm, cold := first(1<<20), first(0)
+	if warm == 0 || warm >= cold || e.Rides {
+		t.Errorf("due at %d messages where the cache has them, else at %d", warm, cold)
+	}
+}
+
 // rideInput is a history of that many messages, the last of which is new.
 func rideInput(n int) Input {
 	messages := make([]session.Message, n)

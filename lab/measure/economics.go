@@ -56,18 +56,20 @@ func measureEconomics(ctx context.Context, args []string, out io.Writer) error {
 type priced struct {
 	name                 string
 	read, write, in, out float64
+	rides                bool // summaries are asked behind the request
 }
 
 func priceSets() []priced {
 	return []priced{
-		{"10% reads, 125% writes, excerpts", 0.1, 1.25, 0, 0},
-		{"10% reads, 125% writes, cheap summariser", 0.1, 1.25, 0.05, 0.25},
-		{"10% reads, excerpts", 0.1, 1, 0, 0},
-		{"10% reads, own summaries", 0.1, 1, 1, 5},
-		{"25% reads, excerpts", 0.25, 1, 0, 0},
-		{"50% reads, excerpts", 0.5, 1, 0, 0},
-		{"5% reads, 125% writes, excerpts", 0.05, 1.25, 0, 0},
-		{"no cache, excerpts", 1, 1, 0, 0},
+		{"10% reads, 125% writes, excerpts", 0.1, 1.25, 0, 0, false},
+		{"10% reads, 125% writes, cheap summariser", 0.1, 1.25, 0.05, 0.25, false},
+		{"10% reads, excerpts", 0.1, 1, 0, 0, false},
+		{"10% reads, own summaries", 0.1, 1, 1, 5, false},
+		{"10% reads, own summaries behind the prompt", 0.1, 1, 1, 5, true},
+		{"25% reads, excerpts", 0.25, 1, 0, 0, false},
+		{"50% reads, excerpts", 0.5, 1, 0, 0, false},
+		{"5% reads, 125% writes, excerpts", 0.05, 1.25, 0, 0, false},
+		{"no cache, excerpts", 1, 1, 0, 0, false},
 	}
 }
 
@@ -321,7 +323,7 @@ type reckoned struct {
 
 func reckon(groups []group) (all []reckoned) {
 	for _, p := range priceSets() {
-		e := condense.Economics{Read: p.read, Write: p.write, In: p.in, Out: p.out, Target: targetTokens}
+		e := condense.Economics{Read: p.read, Write: p.write, Answer: outputPrice, In: p.in, Out: p.out, Rides: p.rides, Target: targetTokens}
 		for _, g := range groups {
 			played := rules() // that learn from run to run
 			row := reckoned{p.name, g.name, map[string]ratio{}}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"hash/maphash"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -19,10 +20,30 @@ func (t *Turn) Cached(v *session.View) int {
 		return 0
 	}
 	last, _ := t.engine.usages.threads.Get(t.place.Thread.ID)
-	if last.model != t.in.Split.Model {
+	if last.cachedBy != t.counter.cached {
 		return 0
 	}
 	return last.cached
+}
+
+// cachedBy names the upstream, key and model of a request, and the tools and the system prompt that it begins with: a cache that was reported
+// for others has nothing of it.
+func (t *Turn) cachedBy() uint64 {
+	var h maphash.Hash
+	h.SetSeed(t.engine.counts.first)
+	for _, text := range [...]string{t.in.Upstream.BaseURL, t.in.Upstream.APIKey, t.in.Split.Model} {
+		_, _ = h.WriteString(text)
+		_ = h.WriteByte(0)
+	}
+	_, _ = h.Write(t.in.Split.Tools)
+	for i := range t.in.Split.Messages {
+		m := &t.in.Split.Messages[i]
+		if m.Kind != session.System {
+			break
+		}
+		_, _ = h.Write(m.Digest[:])
+	}
+	return h.Sum64()
 }
 
 // largestReused is the largest body that is copied to be asked once more, in bytes: copies are not a part of the bytes in flight.

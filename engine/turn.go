@@ -108,6 +108,7 @@ type records struct {
 type meter struct {
 	Counter
 	source source // of the counts, which names what corrects them
+	cached uint64 // names what a provider's cache goes by besides the messages; only to be compared in one process
 }
 
 // waits is a turn's share in a flight.
@@ -202,7 +203,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 // they are asked for, which for most requests is while the call upstream is under way.
 func (t *Turn) prepareCounting() {
 	e := t.engine
-	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.source()}
+	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.source(), t.cachedBy()}
 	if w := e.o.Windows; w != nil && !t.model.Configured {
 		if told := w.Window(t.in.Upstream.BaseURL, t.in.Split.Model); told > 0 {
 			t.model.Window = told

@@ -36,7 +36,7 @@ type usage struct {
 	counted, actual int    // of the newest request whose count was believed: by us, and by upstream
 	last            int    // our count of the newest one
 	cached          int    // tokens at the beginning of the newest one that upstream reported to have in its cache by now
-	model           string // of the request that reported it
+	cachedBy        uint64 // of the request that reported it
 	still           still
 }
 
@@ -44,7 +44,7 @@ type usage struct {
 // history, by half as much as ours at least. What it did not count was cut off (Ollama), came from its cache, or is of a kind that it
 // never counts (reasoning).
 func (u usage) next(counted, actual int) (next usage, believed bool) {
-	next = usage{counted: counted, actual: actual, last: counted, cached: u.cached, model: u.model}
+	next = usage{counted: counted, actual: actual, last: counted, cached: u.cached, cachedBy: u.cachedBy}
 	believed = actual >= counted/2
 	if counted > u.last && u.last > 0 {
 		believed = believed && actual-u.actual >= (counted-u.counted)/2
@@ -108,7 +108,7 @@ func (t *Turn) Used(ours int, u session.Usage) (report Report) {
 		return report
 	}
 	last, _ := t.engine.usages.threads.Get(thread)
-	last.cached, last.model = max(u.Cached, 0)+max(u.Written, 0), t.in.Split.Model
+	last.cached, last.cachedBy = max(u.Cached, 0)+max(u.Written, 0), t.counter.cached
 	if t.shown.attached { // ours is an estimate, which tells nothing of theirs
 		t.engine.usages.threads.Add(thread, last)
 		t.engine.o.Tokens.Observe(t.corrector(true), ours, actual, true)

@@ -101,6 +101,7 @@ type Way struct {
 	Query     string // e.g. api-version
 	KeyHeader string // that the key is in; empty: Authorization, or Azure's where the server is
 	Headers   string // of organisations and gateways: lines of a name, a colon and a value
+	Route     string // likewise, that lead to the cache which has the client's prompts: for calls behind them
 }
 
 // Need is why a condensation is due.

@@ -132,7 +132,7 @@ func (l *LLM) endpoint(in Input) Endpoint {
 	if e.Way = in.Upstream.Way; api != "" && api != e.Way.API {
 		e.Way.API, e.Way.KeyHeader = api, ""
 	}
-	if e.APIKey == "" {
+	if e.Way.Route = ""; e.APIKey == "" {
 		e.APIKey = in.Upstream.APIKey
 	} else {
 		e.Way.KeyHeader, e.Way.Headers = "", ""

@@ -29,6 +29,22 @@ func TestReuse(t *testing.T) {
 	f(c, `{"messages":[],"response_format":{"type":"json_object"}}`, "")
 	f(c, `{"messages":[],"web_search_options":{}}`, "")
 	f(c, `{"messages":[],"max_tokens":64000}`, `{"messages":[],"max_tokens":4000,"stream":true,"stream_options":{"include_usage":true}}`)
+	const streamed = `,"stream":true,"stream_options":{"include_usage":true}}`
+	for _, choice := range []string{"", `,"tool_choice":"auto"`, `,"tool_choice":"none"`, `,"tool_choice":null`} { // the cache goes by it
+		f(c, `{"model":"Anthropic/Claude-x","tools":[{"a":1}],"messages":[1]`+choice+`}`,
+			`{"model":"Anthropic/Claude-x","tools":[{"a":1}],"messages":[1]`+choice+streamed)
+		f(c, `{"model":"alias","tools":[{"a":1}],"messages":[{"cache_control":{}}]`+choice+`}`,
+			`{"model":"alias","tools":[{"a":1}],"messages":[{"cache_control":{}}]`+choice+streamed)
+	}
+	f(c, `{"model":"claude","tools":[{"a":1}],"tool_choice":"required","messages":[1]}`, "")
+	f(c, `{"model":"claude","tools":[{"a":1}],"tool_choice":{"type":"function"},"messages":[1]}`, "")
+	f(c, `{"model":"m","messages":["\"cache_control\""],"tools":[{"a":1}]}`,
+		`{"model":"m","messages":["\"cache_control\""],"tools":[{"a":1}],"tool_choice":"none"`+streamed)
+	f(c, `{"max_completion_tokens":64000,"messages":[]}`, `{"messages":[],"max_completion_tokens":4000`+streamed) // the client's field, and no other
+	f(c, `{"max_tokens":3000,"messages":[]}`, `{"max_tokens":3000,"messages":[]`+streamed)
+	f(c, `{"max_tokens":64000,"thinking":{"type":"enabled","budget_tokens":32000},"messages":[]}`,
+		`{"thinking":{"type":"enabled","budget_tokens":32000},"messages":[],"max_tokens":36000`+streamed)
+	f(c, `{"max_tokens":32500,"reasoning":{"max_tokens":32000},"messages":[]}`, "")
 	f(c, `{"messages":[],"modalities":["text","audio"],"audio":{"voice":"x"}}`, "")
 
 	m := messages.New(split.Options{})
@@ -58,14 +74,17 @@ func TestReuse(t *testing.T) {
 	}
 	touch(c, `{"messages":[1],"max_completion_tokens":9}`, `{"messages":[1],"max_completion_tokens":1,"stream":true,"stream_options":{"include_usage":true}}`)
 	touch(c, `{"messages":[1]}`, `{"messages":[1],"stream":true,"stream_options":{"include_usage":true},"max_tokens":1}`)
+	touch(c, `{"model":"openai/gpt-5","messages":[1]}`, `{"model":"openai/gpt-5","messages":[1],"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":1}`)
+	touch(c, `{"model":"gpt-5","max_tokens":9,"messages":[1]}`, `{"model":"gpt-5","max_tokens":1,"messages":[1],"stream":true,"stream_options":{"include_usage":true}}`)
+	touch(c, `{"max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":5000},"messages":[1]}`, "")
 	touch(m, `{"max_tokens":9,"thinking":{"type":"adaptive"},"messages":[1]}`, `{"thinking":{"type":"adaptive"},"messages":[1],"max_tokens":1,"stream":true}`)
 	touch(m, `{"max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":5000},"messages":[1]}`, "")
 	touch(responses.New(split.Options{}), `{"input":[1]}`, `{"input":[1],"stream":true,"store":false,"max_output_tokens":16}`)
 
 	r := responses.New(split.Options{})
 	f(r, `{"input":[1],"store":true,"background":true,"stream":false,"tool_choice":{"type":"function","name":"x"},"tools":[1],"text":{"verbosity":"low"},"include":["a"]}`,
-		`{"input":[1],"tools":[1],"text":{"verbosity":"low"},"include":["a"],"max_output_tokens":4000,"tool_choice":"none","stream":true,"store":false}`)
-	f(r, `{"input":[1],"text":{"format":{"type":"text"}}}`, `{"input":[1],"text":{"format":{"type":"text"}},"max_output_tokens":4000,"stream":true,"store":false}`)
+		`{"input":[1],"tools":[1],"text":{"verbosity":"low"},"include":["a"],"tool_choice":"none","stream":true,"store":false}`)
+	f(r, `{"input":[1],"text":{"format":{"type":"text"}}}`, `{"input":[1],"text":{"format":{"type":"text"}},"stream":true,"store":false}`)
 	f(r, `{"input":[1],"max_output_tokens":9000}`, `{"input":[1],"max_output_tokens":4000,"stream":true,"store":false}`)
 	f(r, `{"input":[1],"prompt":{"id":"pmpt_1"}}`, "")
 	f(r, `{"input":[1],"context_management":[{"type":"compaction"}]}`, "")

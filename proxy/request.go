@@ -105,7 +105,8 @@ func (r *request) input(split *dialect.Request) engine.Input {
 // endpoint is where the request goes, with which key, and how.
 func (r *request) endpoint() condense.Endpoint {
 	to := condense.Endpoint{BaseURL: r.tenant.Upstream.BaseURL.String(), APIKey: r.tenant.Upstream.APIKey}
-	to.Way = condense.Way{API: r.asked.dialect.Name(), Path: r.asked.before, KeyHeader: r.keyHeader(), Headers: shared(r.header)}
+	to.Way = condense.Way{API: r.asked.dialect.Name(), Path: r.asked.before, KeyHeader: r.keyHeader()}
+	to.Way.Headers, to.Way.Route = shared(r.header)
 	if query, err := url.ParseQuery(r.asked.query); err == nil && query.Has(apiVersion) {
 		to.Way.Query = url.Values{apiVersion: query[apiVersion]}.Encode()
 	}
@@ -143,17 +144,21 @@ func (r *request) keyHeader() string {
 	return "Authorization"
 }
 
-// shared lists the headers of a request that our own calls to its upstream have as well, a line each.
-func shared(h http.Header) string {
-	var lines strings.Builder
+// shared lists the headers of a request that our own calls to its upstream have as well, a line each, and those that lead to the cache which
+// has its prompt.
+func shared(h http.Header) (all, route string) {
+	var lines, routes strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, value := range h[name] {
-			if agents.Shared(name) {
+			switch {
+			case agents.Shared(name):
 				lines.WriteString(name + ":" + value + "\n")
+			case agents.Routes(name):
+				routes.WriteString(name + ":" + value + "\n")
 			}
 		}
 	}
-	return lines.String()
+	return lines.String(), routes.String()
 }
 
 // outbound is the request as it goes upstream, with a body of parts.

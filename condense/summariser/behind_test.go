@@ -56,3 +56,27 @@ func TestBehindThePromptNothingBrokenIsTaken(t *testing.T) {
 		t.Errorf("a call that the provider has run is nothing: %+v", got)
 	}
 }
+
+// TestBehindThePromptTheCacheIsRead: what came from the cache is known by each of the names that servers have for it.
+func TestBehindThePromptTheCacheIsRead(t *testing.T) {
+	for name, usage := range map[string]string{
+		"OpenAI":   `"prompt_tokens":100,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":90}`,
+		"DeepSeek": `"prompt_tokens":100,"completion_tokens":5,"prompt_cache_hit_tokens":90,"prompt_cache_miss_tokens":10`,
+		"Moonshot": `"prompt_tokens":100,"completion_tokens":5,"cached_tokens":90`,
+	} {
+		for kind, answer := range map[string]string{
+			"text/event-stream": `data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}],"usage":{` + usage + "}}\n\ndata: [DONE]\n\n",
+			"application/json":  `{"choices":[{"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"usage":{` + usage + "}}",
+		} {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", kind)
+				fmt.Fprint(w, answer)
+			}))
+			got, err := Caller{}.Summarise(t.Context(), condense.Request{Endpoint: condense.Endpoint{BaseURL: s.URL, APIKey: "k"}, Model: "m", Body: []byte("{}")})
+			if u := got.Usage; err != nil || u.Input != 100 || u.Cached != 90 || u.Output != 5 {
+				t.Errorf("%s, %s: %+v, %v", name, kind, u, err)
+			}
+			s.Close()
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -96,7 +97,7 @@ func (c Caller) request(r condense.Request) openai.ChatCompletionRequest {
 		},
 	}
 	constrain(&out, r)
-	if reasons(r.Model) {
+	if agents.RefusesMaxTokens(r.Model) {
 		out.MaxCompletionTokens = r.MaxOutput
 	} else {
 		out.MaxTokens = r.MaxOutput //nolint:staticcheck // what compatible servers know
@@ -124,17 +125,6 @@ func constrain(out *openai.ChatCompletionRequest, r condense.Request) {
 			},
 		}
 	}
-}
-
-// reasons reports whether model is one of those that refuse max_tokens.
-func reasons(model string) bool {
-	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
-	for _, series := range [...]string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
-		if strings.HasPrefix(name, series) {
-			return true
-		}
-	}
-	return false
 }
 
 func reply(a openai.ChatCompletionResponse, called *condense.Schema) condense.Reply {

@@ -54,6 +54,7 @@ func (c Caller) whole(ctx context.Context, r condense.Request, _ lacks) (answer 
 		}
 		var chunk struct {
 			openai.ChatCompletionStreamResponse
+			Usage *reported       `json:"usage"`
 			Error json.RawMessage `json:"error"`
 		}
 		if json.Unmarshal(data, &chunk) != nil {
@@ -62,13 +63,18 @@ func (c Caller) whole(ctx context.Context, r condense.Request, _ lacks) (answer 
 		if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
 			return false, fmt.Errorf("%w: it tells of an error", errBroken)
 		}
+		if chunk.Usage != nil {
+			chunk.ChatCompletionStreamResponse.Usage = chunk.Usage.usage()
+		}
 		got.add(chunk.ChatCompletionStreamResponse)
 		return false, nil
 	}
 	entire := func(body []byte) error {
-		if json.Unmarshal(body, &answer) != nil {
+		var told struct{ Usage reported }
+		if json.Unmarshal(body, &answer) != nil || json.Unmarshal(body, &told) != nil {
 			return errUnreadable
 		}
+		answer.Usage = *told.Usage.usage()
 		return errWhole
 	}
 	err = c.watched(ctx, r, true, func(ctx context.Context, w *wire) error { return w.post(ctx, r.Body, entire, take) })
@@ -76,6 +82,20 @@ func (c Caller) whole(ctx context.Context, r condense.Request, _ lacks) (answer 
 		return got.whole(), nil
 	}
 	return answer, err
+}
+
+// reported is a usage report with the names that other servers than OpenAI's have for cached tokens.
+type reported struct {
+	openai.Usage
+	Hits   int `json:"prompt_cache_hit_tokens"` // DeepSeek
+	Cached int `json:"cached_tokens"`           // Moonshot
+}
+
+func (r *reported) usage() *openai.Usage {
+	if r.PromptTokensDetails == nil {
+		r.PromptTokensDetails = &openai.PromptTokensDetails{CachedTokens: max(r.Hits, r.Cached)}
+	}
+	return &r.Usage
 }
 
 // watched makes a call for as long as the server shows signs of life, and is not slow beyond measure.

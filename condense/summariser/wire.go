@@ -77,7 +77,7 @@ func address(r *http.Request, to condense.Endpoint) error {
 		}
 		r.URL.RawQuery = strings.Trim(base.RawQuery+"&"+to.Way.Query, "&")
 	}
-	for line := range strings.Lines(to.Way.Headers) {
+	for line := range strings.Lines(to.Way.Headers + to.Way.Route) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		r.Header.Add(name, value)
 	}

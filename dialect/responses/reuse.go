@@ -10,9 +10,10 @@ import (
 
 var _ dialect.Reuser = (*Dialect)(nil)
 
-// Reuse implements dialect.Reuser. A form of the answer is a part of the prompt, so a body that asks for one cannot be used.
+// Reuse implements dialect.Reuser. A form of the answer is a part of the prompt, so a body that asks for one cannot be used. A limit is set
+// where the client sets one: some servers take none.
 func (d *Dialect) Reuse(body []byte, output int) []byte {
-	tools, text, limit := false, true, split.AnswerShare*output
+	tools, text, limit := false, true, 0
 	out := split.Keep(body, func(name string, v rawjson.Value) bool {
 		switch name {
 		case "stream", "stream_options", "tool_choice", "store", "background":
@@ -20,10 +21,10 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 		case "prompt", "context_management":
 			text = text && v.Kind == rawjson.Null
 		case "max_output_tokens":
-			if v.Kind == rawjson.Number && output > 0 {
-				limit = min(limit, split.Integer(v))
+			if most := split.AnswerShare * output; output > 0 && split.Integer(v) > most {
+				limit = most
 			}
-			return output == 0
+			return limit == 0
 		case "tools":
 			tools = split.HasElements(v)
 		case "text":

@@ -61,6 +61,23 @@ func TestSessionTables(t *testing.T) {
 	}
 }
 
+// TestRoutes: what leads to a cache goes along with calls behind a prompt, a credential never does.
+func TestRoutes(t *testing.T) {
+	for name, want := range map[string]bool{
+		"X-Grok-Conv-Id": true, "x-session-affinity": true, "X-Multi-Turn-Session-Id": true, "X-Smg-Routing-Key": true, "Session_id": true,
+		"User-Agent": false, "Cookie": false, "X-Request-Id": false,
+	} {
+		if Routes(name) != want {
+			t.Errorf("%s: %t", name, !want)
+		}
+	}
+	for _, name := range CredentialHeaders() {
+		if Routes(name) {
+			t.Errorf("%s is a credential", name)
+		}
+	}
+}
+
 // TestTables holds that the callers of a table cannot change it for others.
 func TestTables(t *testing.T) {
 	for _, table := range []func() []string{

@@ -3,20 +3,23 @@
 // sealed reasoning is bound to. It decides nothing.
 package agents
 
+import "slices"
+
 // SubAgent names a sub-agent inside the session that SubAgentSession names; only both together are a session's name.
 const (
 	SubAgent        = "x-claude-code-agent-id"
 	SubAgentSession = "x-claude-code-session-id"
 )
 
-// SessionHeaders are the headers that name a session, first found first.
-func SessionHeaders() []string {
-	return []string{
-		"X-Dewpoint-Session", "thread-id", SubAgent, "x-session-id", "x-session-affinity", "session_id", "session-id",
-		"x-claude-code-session-id", "x-opencode-session", "x-litellm-session-id", "x-grok-conv-id", "helicone-session-id",
-		"x-openwebui-chat-id",
-	}
+// sessionHeaders are the headers that name a session, first found first.
+var sessionHeaders = [...]string{
+	"X-Dewpoint-Session", "thread-id", SubAgent, "x-session-id", "x-session-affinity", "session_id", "session-id",
+	"x-claude-code-session-id", "x-opencode-session", "x-litellm-session-id", "x-grok-conv-id", "helicone-session-id",
+	"x-openwebui-chat-id",
 }
+
+// SessionHeaders are the headers that name a session, first found first.
+func SessionHeaders() []string { return slices.Clone(sessionHeaders[:]) }
 
 // SessionFields are the body fields that name a session, after the headers. Claude Code's metadata.user_id is one where it is
 // JSON that holds a session_id.

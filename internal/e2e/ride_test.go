@@ -27,7 +27,7 @@ type rider struct {
 const riderMark = `,"cache_control":{"type":"ephemeral"}`
 
 func riders() map[string]rider {
-	bearer := http.Header{"Authorization": {"Bearer sk-of-the-client"}}
+	bearer := http.Header{"Authorization": {"Bearer sk-of-the-client"}, "X-Grok-Conv-Id": {"conversation"}, "X-Request-Id": {"one"}}
 	return map[string]rider{
 		"chat": {
 			path: "/chat/completions", key: bearer, list: "messages",
@@ -224,7 +224,9 @@ func (r rider) judge(t *testing.T, s *setting, p *process, asked string) {
 				before = req
 			}
 		case !strings.Contains(string(req.Body), fakeupstream.RecordQuestion):
-			cold++
+			if cold++; req.Header.Get("X-Grok-Conv-Id") != "" {
+				t.Error("a prompt of its own goes where the client's cache is")
+			}
 		default:
 			behind++
 			had, has := r.messagesOf(t, before.Body), r.messagesOf(t, req.Body)
@@ -233,6 +235,9 @@ func (r rider) judge(t *testing.T, s *setting, p *process, asked string) {
 			}
 			if req.CachedTokens < before.PromptTokens*9/10 {
 				t.Errorf("%d tokens of %d came from the cache, %d had been sent before", req.CachedTokens, req.PromptTokens, before.PromptTokens)
+			}
+			if conversation := "X-Grok-Conv-Id"; req.Header.Get(conversation) != before.Header.Get(conversation) || req.Header.Get("X-Request-Id") == "one" {
+				t.Errorf("the question goes elsewhere, with %v", req.Header)
 			}
 			if !req.Stream || strings.Contains(string(req.Body), "agent ends") {
 				t.Errorf("what the agent wants of its answer is wanted of ours: %.300s", req.Body)

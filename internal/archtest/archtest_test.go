@@ -80,7 +80,7 @@ var outside = []struct {
 	dependency, reason string
 	packages           []string
 }{
-	{"github.com/valyala/fasthttp", "one package knows the server; the benchmark has a bare proxy of it to compare with", []string{"proxy", "proxy/listen", labDir + "bench"}},
+	{"github.com/valyala/fasthttp", "one package knows the server; the benchmark has a bare proxy of it to compare with, and its client and upstream", []string{"proxy", "proxy/listen", labDir + "bench"}},
 	{"github.com/redis/go-redis", "one package knows Redis", []string{"session/redisstore"}},
 	{"go.etcd.io/bbolt", "one package knows the embedded database", []string{"session/boltstore"}},
 	{"google.golang.org/protobuf", "what is kept is protobuf in one place", []string{"session/internal/pb", "session/internal/codec", "internal/otlp"}},

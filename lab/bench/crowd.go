@@ -2,30 +2,28 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // crowd is the clients of a hostile situation.
 type crowd struct {
-	rig       *rig
-	target    *Target
-	same      Body // that each of them sends
-	delivered atomic.Int64
+	rig    *rig
+	target *Target
+	same   Body // that each of them sends
 }
 
 // hostile measures one situation.
 func (r *rig) hostile(ctx context.Context, h hostile) (row MemoryRow, err error) {
-	t, err := r.dewpoint(setting{Name: nameEmbedded, Condenser: "excerpts"})
+	t, err := r.dewpoint(ctx, setting{Name: nameEmbedded, Condenser: "excerpts"})
 	if err != nil {
 		return row, err
 	}
-	defer func() { err = closed(err, t) }()
+	defer func() { err = closeAll(err, t) }()
 	if _, err := r.small(ctx, t, 10, 0); err != nil {
 		return row, err
 	}
@@ -38,91 +36,63 @@ func (r *rig) hostile(ctx context.Context, h hostile) (row MemoryRow, err error)
 	row = MemoryRow{Situation: h.name, Conns: h.conns, Quiet: quantile(quiet, 0.99)}
 	row.Before, _ = t.memory()
 	t.forgetPeak()
-	if err := w.gather(ctx, h, &row); err != nil {
+	if err := w.gather(ctx, h, hold, &row); err != nil {
 		return row, err
 	}
 	_, row.Peak = t.memory()
 	pause(ctx, rest)
 	row.After, _ = t.memory()
-	row.Delivered = w.delivered.Load()
 	return row, nil
 }
 
 // gather opens the connections, lets them act for a while next to a client that makes small requests, and closes them.
-func (w *crowd) gather(ctx context.Context, h hostile, row *MemoryRow) error {
+func (w *crowd) gather(ctx context.Context, h hostile, hold time.Duration, row *MemoryRow) error {
 	conns := make([]*client, h.conns)
-	defer func() {
-		for _, c := range conns {
-			if c != nil {
-				c.close()
+	var opening, acting errgroup.Group
+	opening.SetLimit(16)
+	for i := range conns {
+		opening.Go(func() (err error) {
+			if conns[i], err = dial(ctx, w.target.Addr, leanBuffer); err != nil || h.first == nil {
+				return err
 			}
-		}
-	}()
-	err := fewAtATime(16, h.conns, func(i int) (err error) {
-		if conns[i], err = dialLean(ctx, w.target.Addr); err != nil || h.first == nil {
-			return err
-		}
-		return h.first(w, conns[i])
-	})
-	if err != nil {
-		return err
-	}
-	aside, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var running sync.WaitGroup
-	for _, c := range conns {
-		if h.then != nil {
-			running.Go(func() { h.then(aside, w, c) })
-		}
-	}
-	hold, _ := w.rig.hold()
-	pause(ctx, hold) // what the kernel takes at once is soon through
-	took, err := w.rig.small(ctx, w.target, 0, hold)
-	row.Held, _ = w.target.memory()
-	cancel()
-	for _, c := range conns {
-		c.close()
-	}
-	running.Wait()
-	row.Served, row.P99 = len(took), quantile(took, 0.99)
-	return err
-}
-
-// fewAtATime does n pieces of work, a few at once.
-func fewAtATime(few, n int, work func(i int) error) error {
-	var next atomic.Int64
-	errs := make([]error, few)
-	var running sync.WaitGroup
-	for w := range few {
-		running.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n) && errs[w] == nil; i = next.Add(1) - 1 {
-				errs[w] = work(int(i))
-			}
+			return h.first(w, conns[i])
 		})
 	}
-	running.Wait()
-	return errors.Join(errs...)
-}
-
-// dialLean is dial with less memory: for connections by the thousand.
-func dialLean(ctx context.Context, addr string) (*client, error) {
-	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("dial: %w", err)
+	err := opening.Wait()
+	aside, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err == nil {
+		for _, c := range conns {
+			if h.then != nil {
+				acting.Go(func() error { h.then(aside, w, c); return nil })
+			}
+		}
+		pause(ctx, hold) // what the kernel takes at once is soon through
+		var took []time.Duration
+		took, err = w.rig.small(ctx, w.target, 0, hold)
+		row.Held, _ = w.target.memory()
+		row.Served, row.P99 = len(took), quantile(took, 0.99)
 	}
-	return newClient(conn, 1<<10), nil
+	cancel()
+	for _, c := range conns {
+		if c != nil {
+			c.close()
+		}
+	}
+	_ = acting.Wait() // they end with their connections
+	return err
 }
 
 // askOnce makes a whole request.
 func (w *crowd) askOnce(c *client) error {
-	_, _, err := w.rig.ask(c, &request{call: call{Target: w.target, Body: w.same}})
+	_, err := w.rig.ask(c, &call{Target: w.target, Body: w.same})
 	return err
 }
 
 // declare sends the head of a request with so many bytes to come, and none of them.
 func declare(length int) func(w *crowd, c *client) error {
 	return func(w *crowd, c *client) error {
-		_, err := fmt.Fprintf(c.conn, "POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", w.target.path, length)
+		_, err := fmt.Fprintf(c.conn, "POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", chatPath, length)
 		return err
 	}
 }
@@ -149,19 +119,17 @@ const slowPieces = 500
 func (w *crowd) openStream(c *client) error {
 	body := w.same
 	body[2] = []byte(bodyTailStreamed)
-	id := w.rig.mock.Expected.add(&expectation{body: body})
+	id, _ := w.rig.mock.Expected.add(body)
 	return c.send(&call{Target: w.target, ID: id, Body: body, Answer: answerBulk(slowPieces)})
 }
 
 // readSlowly reads 4 KB at a time.
-func readSlowly(ctx context.Context, w *crowd, c *client) {
+func readSlowly(ctx context.Context, _ *crowd, c *client) {
 	buffer := make([]byte, 4<<10)
 	for ctx.Err() == nil {
-		n, err := c.conn.Read(buffer)
-		if err != nil {
+		if _, err := c.conn.Read(buffer); err != nil {
 			return // closed at the end
 		}
-		w.delivered.Add(int64(n))
 		pause(ctx, 50*time.Millisecond)
 	}
 }
@@ -186,13 +154,10 @@ func condenseAgain(ctx context.Context, w *crowd, c *client) {
 		id := w.rig.id.Add(1)
 		first := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"run %d`, Model, id)
 		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer sk-%d\r\n"+
-			"X-Dewpoint-Condense: now\r\n%s: %d\r\nContent-Length: %d\r\n\r\n", w.target.path, id, headerID, uint64(uncompared), len(first)+len(hard))
+			"X-Dewpoint-Condense: now\r\n%s: %d\r\nContent-Length: %d\r\n\r\n", chatPath, id, headerID, uint64(uncompared), len(first)+len(hard))
 		_, err := (&net.Buffers{[]byte(head + first), hard}).WriteTo(c.conn)
 		if err == nil {
-			err = c.readHead()
-		}
-		if err == nil {
-			err = c.readBody(func([]byte) {})
+			err = c.response.Read(c.r)
 		}
 		if err != nil {
 			return // closed at the end

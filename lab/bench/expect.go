@@ -13,9 +13,10 @@ import (
 type expectation struct {
 	body     Body
 	arrivals int
-	bytes    int // that arrived
 	err      error
 	done     chan struct{} // closed when the first arrival has been compared
+	// Where the answer waits for the client to leave: when the request arrived, and when the client was seen to leave.
+	reached, left chan time.Time
 }
 
 // expectations are what is to arrive, by id. It may be used concurrently.
@@ -38,13 +39,13 @@ const uncompared = math.MaxUint64
 const arrival = 10 * time.Second
 
 // add expects a request, and gives it its id.
-func (x *expectations) add(e *expectation) uint64 {
-	e.done = make(chan struct{})
+func (x *expectations) add(body Body) (uint64, *expectation) {
+	e := &expectation{body: body, done: make(chan struct{}), reached: make(chan time.Time, 1), left: make(chan time.Time, 1)}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.next++
 	x.all[x.next] = e
-	return x.next
+	return x.next, e
 }
 
 // arrived counts an arrival, before it is answered: who has the answer knows of it. It gives what is to be compared with
@@ -61,51 +62,43 @@ func (x *expectations) arrived(id uint64) *expectation {
 		return nil
 	}
 	if e.arrivals++; e.arrivals > 1 {
-		return nil // take tells
+		return nil // await tells
 	}
 	return e
 }
 
 // came compares what came first with what was expected.
 func (x *expectations) came(e *expectation, got []byte) {
-	err := e.compare(got)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	e.bytes, e.err = len(got), err
+	e.err = e.compare(got)
 	close(e.done)
 }
 
-// await waits until a request has arrived and takes it.
-func (x *expectations) await(id uint64) (int, error) {
+// await waits until a request has arrived, gives up its expectation, and tells what was wrong.
+func (x *expectations) await(id uint64) error {
 	x.mu.Lock()
 	e := x.all[id]
 	x.mu.Unlock()
-	if e != nil {
-		select {
-		case <-e.done:
-		case <-time.After(x.wait):
-		}
+	if e == nil {
+		return fmt.Errorf("request %d was not expected", id)
 	}
-	return x.take(id)
-}
-
-// take gives up an expectation and tells how many bytes arrived, or what was wrong.
-func (x *expectations) take(id uint64) (int, error) {
+	compared := true
+	select {
+	case <-e.done:
+	case <-time.After(x.wait):
+		compared = false
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	e := x.all[id]
 	delete(x.all, id)
 	switch {
-	case e == nil:
-		return 0, fmt.Errorf("request %d was not expected", id)
-	case e.arrivals == 0:
-		return 0, fmt.Errorf("request %d never arrived upstream: %w", id, errLost)
+	case !compared:
+		return fmt.Errorf("request %d never arrived upstream: %w", id, errLost)
 	case e.arrivals > 1:
-		return 0, fmt.Errorf("request %d arrived upstream %d times", id, e.arrivals)
+		return fmt.Errorf("request %d arrived upstream %d times", id, e.arrivals)
 	case e.err != nil:
-		return 0, fmt.Errorf("request %d: %w", id, e.err)
+		return fmt.Errorf("request %d: %w", id, e.err)
 	}
-	return e.bytes, nil
+	return nil
 }
 
 // check is an error if anything arrived unexpectedly.
@@ -124,12 +117,11 @@ func (e *expectation) compare(got []byte) error {
 	if len(got) != e.body.Len() {
 		return fmt.Errorf("%w: %d bytes arrived, not %d", errAltered, len(got), e.body.Len())
 	}
-	at := 0
 	for _, part := range e.body {
-		if !bytes.Equal(got[at:at+len(part)], part) {
+		if !bytes.Equal(got[:len(part)], part) {
 			return fmt.Errorf("%w: as long, but not the same", errAltered)
 		}
-		at += len(part)
+		got = got[len(part):]
 	}
 	return nil
 }

@@ -1,9 +1,9 @@
 package bench
 
 import (
-	"bytes"
+	"context"
 	"fmt"
-	"strconv"
+	"time"
 )
 
 // Kind is what a request is to its target.
@@ -43,20 +43,22 @@ func (f *feed) next() item {
 	return item{history: f.current, step: f.step, prime: f.step == 1}
 }
 
-// request makes an item's request of a target.
-func (f *feed) request(t *Target, i item) *request {
+// ask makes an item's request of a target.
+func (f *feed) ask(c *client, t *Target, i item) (*answer, error) {
 	api := i.history.api
-	return &request{call: call{Target: t, Body: i.history.Step(i.step, false), Answer: string(api), path: api.path()}}
+	return f.rig.ask(c, &call{Target: t, Body: i.history.Step(i.step, false), Answer: string(api), path: api.path()})
 }
 
 // primeTries is how often a session's beginning is shown at most: a target whose store is late does not take it.
 const primeTries = 3
 
-// prime shows a target the beginning of a session.
-func (f *feed) prime(c *client, t *Target, h *History) error {
-	q := f.request(t, item{history: h})
+// prime shows a target that remembers the beginning of an item's session, where it is new.
+func (f *feed) prime(c *client, t *Target, i item) error {
+	if !i.prime || !t.stateful {
+		return nil
+	}
 	for range primeTries {
-		a, _, err := f.rig.ask(c, q)
+		a, err := f.ask(c, t, item{history: i.history})
 		if err != nil {
 			return err
 		}
@@ -67,13 +69,37 @@ func (f *feed) prime(c *client, t *Target, h *History) error {
 	return fmt.Errorf("%s: the beginning of a session was not taken", t.Name)
 }
 
-// intact checks that an answer is the mock's own, to its end.
-func intact(a *answer, q *request) error {
-	if a.Status != 200 {
-		return fmt.Errorf("answered %d: %.300s", a.Status, a.Body)
+// small makes n small requests of known sessions over one connection, and goes on until that has lasted long enough. It gives what
+// they took, without those that begin a session.
+func (r *rig) small(ctx context.Context, t *Target, n int, lasts time.Duration) ([]time.Duration, error) {
+	c, err := dial(ctx, t.Addr, bufferSize)
+	if err != nil {
+		return nil, err
 	}
-	if !bytes.Contains(a.Body, []byte(`"chatcmpl-`+strconv.FormatUint(q.ID, 10)+`"`)) {
-		return fmt.Errorf("another request's answer: %.300s", a.Body)
+	defer c.close()
+	f := &feed{rig: r, kind: Known, template: NewHistory(Plan{Size: 10_000, Steps: 3})}
+	var took []time.Duration
+	for end := time.Now().Add(lasts); (n > 0 || time.Now().Before(end)) && ctx.Err() == nil; n-- {
+		i := f.next()
+		if i.prime {
+			if _, err := f.ask(c, t, item{history: i.history}); err != nil {
+				return took, err
+			}
+		}
+		a, err := f.ask(c, t, i)
+		if err != nil {
+			return took, err
+		}
+		took = append(took, a.Took)
+		pause(ctx, 5*time.Millisecond)
 	}
-	return nil
+	return took, nil
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"strings"
 
@@ -12,17 +13,15 @@ import (
 type History struct {
 	joined []byte // the messages, parted by commas
 	ends   []int  // of each message in joined
-	stamps []stamp
-	first  int // messages of the shortest request that is meant to be sent
+	first  int    // messages of the shortest request that is meant to be sent
 	api    API
 }
 
-// stamp is a place in joined that holds 16 hex digits of a fork's own, the same for all stamps of a unit.
-type stamp struct{ at, unit int }
-
 const (
-	stampDigits = 16
-	bodyHead    = `{"messages":[`
+	// stamp stands for 16 hex digits of a fork's own: once in the user's message, and unitStamps times in each unit, in which all are the same.
+	stamp      = "0000000000000000"
+	unitStamps = 3
+	bodyHead   = `{"messages":[`
 	// stepMessages is how many messages each step of an agent adds: its call and the call's result.
 	stepMessages = 2
 )
@@ -39,13 +38,11 @@ func (h *History) Messages() int { return len(h.ends) }
 // Steps is how many steps the history has after its first request.
 func (h *History) Steps() int { return (len(h.ends) - h.first) / stepMessages }
 
-// Body gives the request with the first n messages. Its parts alias the history.
-func (h *History) Body(n int, stream bool) Body {
+// Step gives the request of a step; step 0 is the first request. Its parts alias the history.
+func (h *History) Step(step int, stream bool) Body {
+	n := h.first + stepMessages*step
 	return Body{[]byte(h.api.head()), h.joined[:h.ends[n-1]], []byte(h.api.tail(stream))}
 }
-
-// Step gives the request of a step; step 0 is the first request.
-func (h *History) Step(step int, stream bool) Body { return h.Body(h.first+stepMessages*step, stream) }
 
 // Message is the raw JSON of one message.
 func (h *History) Message(i int) []byte {
@@ -59,11 +56,16 @@ func (h *History) Message(i int) []byte {
 // Fork is the same history with stamps of its own: another id, another conversation from the first user message on.
 func (h *History) Fork(id uint64) *History {
 	f := *h
-	f.joined = append([]byte(nil), h.joined...)
-	for _, s := range h.stamps {
-		putHex(f.joined[s.at:s.at+stampDigits], mix(id<<20+uint64(s.unit)))
+	f.joined = bytes.Clone(h.joined)
+	rest := f.joined
+	for n := unitStamps - 1; ; n++ {
+		at := bytes.Index(rest, []byte(stamp))
+		if at < 0 {
+			return &f
+		}
+		putHex(rest[at:at+len(stamp)], mix(id<<20+uint64(n/unitStamps)))
+		rest = rest[at+len(stamp):]
 	}
-	return &f
 }
 
 // mix spreads a number over 64 bits (the finalizer of SplitMix64).
@@ -90,26 +92,28 @@ type Plan struct {
 
 // NewHistory writes a history. The same plan gives the same text.
 func NewHistory(p Plan) *History {
-	w := newWriter(p.Size, 1)
-	w.longest, w.h.api = max(400, p.Size/20), p.API
-	if p.API == "" {
-		w.system()
+	w := &writer{
+		History: History{api: p.API}, rand: rand.New(rand.NewPCG(uint64(p.Size), 1)), terms: strings.Fields(vocabulary), longest: max(400, p.Size/20),
 	}
-	w.user()
+	if p.API == "" {
+		w.message(`{"role":"system","content":` + quote(systemPrompt) + `}`)
+	}
+	w.message(`{"role":"user","content":"Ticket ` + stamp +
+		`: the nightly import drops rows whose \"régio\" field holds a tab (\\t). Find out why, fix it, and add a test.\nDo not touch db/migrations."}`)
 	around := p.Steps / 2
-	for len(bodyHead)+len(w.h.joined)+len(bodyTail)+around*w.unitSize() < p.Size {
+	for len(bodyHead)+len(w.joined)+len(bodyTail)+around*w.unitSize() < p.Size {
 		w.unit()
 	}
-	w.h.first = len(w.h.ends)
+	w.first = len(w.ends)
 	for range p.Steps {
 		w.unit()
 	}
-	return &w.h
+	return &w.History
 }
 
-// writer writes histories.
+// writer writes a history.
 type writer struct {
-	h       History
+	History
 	rand    *rand.Rand
 	longest int // bytes of a tool's result
 	units   int
@@ -117,71 +121,29 @@ type writer struct {
 	terms   []string
 }
 
-func newWriter(size int, kind uint64) writer {
-	return writer{rand: rand.New(rand.NewPCG(uint64(size), kind)), terms: strings.Fields(vocabulary)}
-}
-
 func (w *writer) unitSize() int {
 	if w.units == 0 {
 		return min(w.longest, resultMedian) + 600
 	}
-	return len(w.h.joined) / (w.units + 1)
+	return len(w.joined) / (w.units + 1)
 }
 
-// message adds a message: formatted pieces and stamps.
-func (w *writer) message(pieces ...any) {
-	if len(w.h.ends) > 0 {
-		w.h.joined = append(w.h.joined, ',')
+func (w *writer) message(raw string) {
+	if len(w.ends) > 0 {
+		w.joined = append(w.joined, ',')
 	}
-	for _, p := range pieces {
-		switch p := p.(type) {
-		case string:
-			w.h.joined = append(w.h.joined, p...)
-		case []byte: // text that is to be quoted, nil: none
-			if p == nil {
-				w.h.joined = append(w.h.joined, "null"...)
-				continue
-			}
-			w.h.joined = rawjson.AppendQuote(w.h.joined, string(p))
-		case stamped:
-			w.stamp(int(p))
-		}
-	}
-	w.h.ends = append(w.h.ends, len(w.h.joined))
+	w.joined = append(w.joined, raw...)
+	w.ends = append(w.ends, len(w.joined))
 }
 
-// stamped is a stamp of a unit.
-type stamped int
+// quote writes a text as JSON.
+func quote(text string) string { return string(rawjson.AppendQuote(nil, text)) }
 
-func (w *writer) stamp(unit int) {
-	w.h.stamps = append(w.h.stamps, stamp{at: len(w.h.joined), unit: unit})
-	w.h.joined = append(w.h.joined, "0000000000000000"...)
-}
-
-func (w *writer) system() {
-	w.message(`{"role":"system","content":`, []byte(systemPrompt), `}`)
-}
-
-func (w *writer) user() {
-	w.message(`{"role":"user","content":"Ticket `, stamped(0),
-		`: the nightly import drops rows whose \"régio\" field holds a tab (\\t). Find out why, fix it, and add a test.\nDo not touch db/migrations."}`)
-}
-
-// unit adds an assistant message with a call, and the call's result.
+// unit adds what a model says, with a call, and the call's result, as the protocol has them.
 func (w *writer) unit() {
 	w.units++
-	u := stamped(w.units)
-	if w.h.api != "" {
-		w.turn(u)
-		return
-	}
-	w.message(`{"role":"assistant","content":`, w.thought(), `,"tool_calls":[{"id":"call_`, u,
-		`","type":"function","function":{"name":"bash","arguments":`, w.arguments(), `}}]}`)
-	w.message(`{"role":"tool","tool_call_id":"call_`, u, `","content":"run `, u, `\n`+w.output()+`"}`)
-}
-
-// output is a tool's result, quoted but without its quotes.
-func (w *writer) output() string {
-	quoted := rawjson.AppendQuote(nil, string(w.lines(w.resultSize())))
-	return string(quoted[1 : len(quoted)-1])
+	call, result, end := w.api.unit(w.thought(), w.arguments())
+	w.message(call)
+	output := quote(string(w.lines(w.resultSize())))
+	w.message(result + `"run ` + stamp + `\n` + output[1:] + end)
 }

@@ -5,88 +5,52 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
 )
 
 // Machine is what a run ran on: nothing by which it could be found.
 type Machine struct {
-	CPU      string   `json:"cpu"`
-	Cores    int      `json:"cores"`
-	Memory   string   `json:"memory"`
-	System   string   `json:"system"`
-	Go       string   `json:"go"`
-	Versions []string `json:"versions"` // of what is compared with
-	Load     string   `json:"load"`     // average over a minute, before the run
+	CPU      string
+	Cores    int
+	Memory   string
+	System   string
+	Go       string
+	Versions []string // of what is compared with
+	Load     string   // average over a minute, before the run
 }
 
+// describe describes this machine; outside Linux much is unknown.
 func describe(ctx context.Context) Machine {
-	return Machine{
-		CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: gigabytes(field("/proc/meminfo", "MemTotal")),
-		System: runtime.GOOS + "/" + runtime.GOARCH + " " + kernel(), Go: runtime.Version(),
-		Load:     load(),
-		Versions: installed(version(ctx, "nginx", "-v"), version(ctx, "redis-server", "--version")),
+	m := Machine{
+		CPU: found("/proc/cpuinfo", `model name\s*: (.*)`), Cores: runtime.NumCPU(), Load: found("/proc/loadavg", `^(\S+)`), Go: runtime.Version(),
+		System: runtime.GOOS + "/" + runtime.GOARCH + " " + found("/proc/sys/kernel/osrelease", `^([^-\n]+)`), // without what a builder added
+		Memory: fmt.Sprintf("%.0f GB", float64(kilobytes("/proc/meminfo", "MemTotal"))/(1<<30)),
 	}
+	for _, program := range [][2]string{{nameNginx, "-v"}, {"redis-server", "--version"}} {
+		if said, err := exec.CommandContext(ctx, program[0], program[1]).CombinedOutput(); err == nil {
+			m.Versions = append(m.Versions, program[0]+" "+firstMatch(said, `(?:v=|nginx/)(\S+)`))
+		}
+	}
+	return m
 }
 
-// field reads a line "name : value" of a file.
-func field(path, name string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "unknown"
-	}
-	for line := range strings.Lines(string(text)) {
-		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
+// found is what a pattern's group matches in a file.
+func found(path, pattern string) string {
+	text, _ := os.ReadFile(path) // nothing matches
+	return firstMatch(text, pattern)
+}
+
+func firstMatch(text []byte, pattern string) string {
+	if m := regexp.MustCompile(pattern).FindSubmatch(text); m != nil {
+		return string(m[1])
 	}
 	return "unknown"
 }
 
-// kernel is the kernel's version, without what a builder added.
-func kernel() string {
-	text, _ := os.ReadFile("/proc/sys/kernel/osrelease") // elsewhere there is none
-	release, _, _ := strings.Cut(strings.TrimSpace(string(text)), "-")
-	return release
-}
-
-func load() string {
-	text, _ := os.ReadFile("/proc/loadavg") // elsewhere there is none
-	one, _, _ := strings.Cut(string(text), " ")
-	return one
-}
-
-func version(ctx context.Context, name, flag string) string {
-	out, err := exec.CommandContext(ctx, name, flag).CombinedOutput()
-	if err != nil {
-		return ""
-	}
-	for _, word := range strings.Fields(string(out)) {
-		for _, prefix := range []string{"v=", "nginx/"} {
-			if v, found := strings.CutPrefix(word, prefix); found {
-				return name + " " + v
-			}
-		}
-	}
-	return name
-}
-
-func installed(versions ...string) []string {
-	var out []string
-	for _, v := range versions {
-		if v != "" {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
-// gigabytes rewrites "1048576 kB".
-func gigabytes(kb string) string {
-	n, err := strconv.ParseFloat(strings.TrimSuffix(kb, " kB"), 64)
-	if err != nil {
-		return kb
-	}
-	return fmt.Sprintf("%.0f GB", n/(1<<20))
+// kilobytes reads "name: 1024 kB" in a file, as bytes; 0 if it is not there.
+func kilobytes(path, name string) int64 {
+	n, _ := strconv.ParseInt(found(path, name+`:\s*(\d+)`), 10, 64)
+	return n << 10
 }

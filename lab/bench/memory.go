@@ -8,33 +8,32 @@ import (
 
 // Memory is what a Dewpoint holds in memory under clients that mean no good, each time a fresh one.
 type Memory struct {
-	Rows     []MemoryRow `json:"rows"`
-	Overload Overload    `json:"overload"`
+	Rows     []MemoryRow
+	Overload Overload
 }
 
 // MemoryRow is one such situation. Sizes are in bytes.
 type MemoryRow struct {
-	Situation string        `json:"situation"`
-	Conns     int           `json:"conns"`
-	Before    int64         `json:"before"`
-	Peak      int64         `json:"peak"`
-	Held      int64         `json:"held"`      // at the end, before the connections were closed
-	After     int64         `json:"after"`     // a few seconds after the last connection was closed
-	Served    int           `json:"served"`    // small requests of another client meanwhile
-	P99       time.Duration `json:"p99"`       // of them
-	Quiet     time.Duration `json:"quiet"`     // the same before the others came
-	Delivered int64         `json:"delivered"` // bytes that slow readers took
+	Situation string
+	Conns     int
+	Before    int64
+	Peak      int64
+	Held      int64         // at the end, before the connections were closed
+	After     int64         // a few seconds after the last connection was closed
+	Served    int           // small requests of another client meanwhile
+	P99       time.Duration // of them
+	Quiet     time.Duration // the same before the others came
 }
 
 // Overload is what a full budget of bytes in flight does.
 type Overload struct {
-	Budget  string `json:"budget"`
-	Conns   int    `json:"conns"`
-	Size    int    `json:"size"`
-	Served  int    `json:"served"`
-	Refused int    `json:"refused"` // 429 or 503, with Retry-After and an error of OpenAI's shape
-	Other   int    `json:"other"`   // answers or ends of another kind
-	Peak    int64  `json:"peak"`
+	Budget  string
+	Conns   int
+	Size    int
+	Served  int
+	Refused int // 429 or 503, with Retry-After and an error of OpenAI's shape
+	Other   int // answers or ends of another kind
+	Peak    int64
 }
 
 // hostile is a situation: what its connections do first, a few at a time, and what each does then until ctx ends. Either
@@ -49,19 +48,14 @@ type hostile struct {
 
 func (o *Options) hostiles() []hostile {
 	const small = 10_000
-	idle, slow, streams, declared, burst, condensing, large := 10_000, 1000, 200, 100, 64, 8, 4_000_000
-	if o.Quick {
-		idle = 1000
-	}
-	if o.Tiny {
-		idle, slow, streams, declared, burst, condensing, large = 10, 10, 4, 4, 4, 2, 100_000
-	}
+	idle, slow, streams, few := pick(o, 10, 1000, 10_000), pick(o, 10, 1000, 1000), pick(o, 4, 200, 200), pick(o, 4, 100, 100)
+	burst, condensing, large := pick(o, 4, 64, 64), pick(o, 2, 8, 8), pick(o, 100_000, 4_000_000, 4_000_000)
 	return []hostile{
 		{"idle connections, nothing sent", idle, small, nil, nil},
 		{"idle connections, each after a request of 10 KB", idle, small, (*crowd).askOnce, nil},
 		{"slow-loris, a byte of the header each 100 ms", slow, small, nil, dribble},
 		{"slow-loris, a byte of the body each 100 ms", slow, small, declare(1_000_000), dribble},
-		{"60 MB declared, nothing sent", declared, small, declare(60_000_000), nil},
+		{"60 MB declared, nothing sent", few, small, declare(60_000_000), nil},
 		{"streams of 5 MB that are read at 80 KB/s", streams, small, (*crowd).openStream, readSlowly},
 		{"a burst: requests of 4 MB, first seen, 16 at once", burst, large, (*crowd).askOnce, nil},
 		{"invented keys, histories of 1 MB of tags, each condensed", condensing, small, nil, condenseAgain},
@@ -70,13 +64,7 @@ func (o *Options) hostiles() []hostile {
 
 // hold is how long a hostile situation lasts, and rest how long after it the memory is read again.
 func (o *Options) hold() (hold, rest time.Duration) {
-	switch {
-	case o.Tiny:
-		return 50 * time.Millisecond, 10 * time.Millisecond
-	case o.Quick:
-		return 500 * time.Millisecond, 500 * time.Millisecond
-	}
-	return 5 * time.Second, 3 * time.Second
+	return pick(o, 50*time.Millisecond, 500*time.Millisecond, 5*time.Second), pick(o, 10*time.Millisecond, 500*time.Millisecond, 3*time.Second)
 }
 
 func (r *rig) measureMemory(ctx context.Context) (*Memory, error) {

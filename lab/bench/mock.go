@@ -1,8 +1,9 @@
 package bench
 
 import (
-	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // What a request tells the mock: its id, and the answer that it wants.
@@ -18,21 +21,43 @@ const (
 	headerAnswer = "X-Bench-Answer"
 )
 
-// Mock is the upstream that all targets forward to: it reads a request, answers at once, and then compares what it read
-// with what was expected.
+// Answers of more than one piece, as a request's header asks for them.
+const (
+	// answerHold never answers, answerGap falls silent after a piece, answerPart stops inside one. They watch for the
+	// connection's end.
+	answerHold = "hold"
+	answerGap  = "gap"
+	answerPart = "part"
+	// partAfter is how long after its first piece the second one begins.
+	partAfter = 10 * time.Millisecond
+	// bulkEvents is how many events a piece of a stream has that comes as fast as it goes.
+	bulkEvents = 50
+)
+
+// answerBulk asks for a stream of so many pieces of bulkEvents events, as fast as they go.
+func answerBulk(pieces int) string { return answerStream(pieces, -1) }
+
+// answerStream asks for a stream of so many events, one each pause.
+func answerStream(events int, pause time.Duration) string {
+	return fmt.Sprintf("stream,%d,%d", events, pause)
+}
+
+const (
+	streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+	eventHead  = `data: {"id":"chatcmpl-stream","object":"chat.completion.chunk","created":1767225600,"model":"` + Model + `","choices":[`
+	// clockMark is before the time at which an event was sent, in nanoseconds since the run began, 16 digits.
+	clockMark   = "sent "
+	clockDigits = 16
+)
+
+// Mock is the upstream that all targets forward to: it reads a request, answers at once, and compares what it read with what was expected.
 type Mock struct {
 	Expected *expectations
 
 	listener net.Listener
-	buffers  buffers
-	begun    time.Time      // the zero of the times in streams
-	reached  chan time.Time // when a request arrived that waits for its client to leave
-	left     chan time.Time // when it was seen to leave
-	mu       sync.Mutex
-	conns    map[net.Conn]bool
-	held     net.Conn // that waits for its client to leave
-	closed   bool
-	serving  sync.WaitGroup
+	server   fasthttp.Server
+	begun    time.Time // the zero of the times in streams
+	compare  sync.Map  // by connection, what is to be done once its answer is written
 }
 
 // StartMock serves on a free port of the loopback.
@@ -41,220 +66,147 @@ func StartMock() (*Mock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start mock: %w", err)
 	}
-	m := &Mock{
-		Expected: newExpectations(), listener: l, conns: map[net.Conn]bool{}, begun: time.Now(),
-		reached: make(chan time.Time, 1), left: make(chan time.Time, 1),
+	m := &Mock{Expected: newExpectations(), listener: l, begun: time.Now()}
+	m.server = fasthttp.Server{
+		Handler: m.serve, ConnState: m.after, MaxRequestBodySize: bareBody, ReadBufferSize: 64 << 10, NoDefaultServerHeader: true, NoDefaultDate: true,
 	}
-	m.serving.Go(m.accept)
+	go func() { _ = m.server.Serve(l) }() // it ends when Close does
 	return m, nil
 }
 
 // Addr is where the mock listens.
 func (m *Mock) Addr() string { return m.listener.Addr().String() }
 
-// Close ends all connections and waits for them.
+// Close waits for the requests under way, for a while.
 func (m *Mock) Close() {
-	m.listener.Close()
-	m.mu.Lock()
-	m.closed = true
-	for c := range m.conns {
-		c.Close()
-	}
-	m.mu.Unlock()
-	m.serving.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = m.server.ShutdownWithContext(ctx) // what hangs ends with this process
 }
 
-func (m *Mock) accept() {
-	for {
-		conn, err := m.listener.Accept()
-		if err != nil {
-			return // closed
-		}
-		m.mu.Lock()
-		if m.closed {
-			conn.Close()
-		} else {
-			m.conns[conn] = true
-			m.serving.Go(func() { m.serve(conn) })
-		}
-		m.mu.Unlock()
-	}
-}
-
-func (m *Mock) serve(conn net.Conn) {
-	defer func() {
-		conn.Close()
-		m.mu.Lock()
-		delete(m.conns, conn)
-		m.mu.Unlock()
-	}()
-	x := exchange{mock: m, conn: conn, r: bufio.NewReaderSize(conn, 64<<10)}
-	for x.one() == nil {
-	}
-}
-
-// exchange is a request and its answer, one after another on a connection.
-type exchange struct {
-	mock   *Mock
-	conn   net.Conn
-	r      *bufio.Reader
-	id     uint64
-	want   string // the answer
-	length int    // -1: in chunks
-	out    []byte
-}
-
-// one serves one request.
-func (x *exchange) one() error {
-	if err := x.readHead(); err != nil {
-		return err
-	}
-	body, err := x.readBody()
-	if err != nil {
-		return err
-	}
-	first := x.mock.Expected.arrived(x.id)
-	err = x.answer(len(body))
-	if first != nil { // not while a request waits
-		x.mock.Expected.came(first, body)
-	}
-	x.mock.buffers.put(body)
-	return err
-}
-
-func (x *exchange) readHead() error {
-	x.id, x.want, x.length = 0, "", 0
-	for first := true; ; first = false {
-		line, err := x.r.ReadSlice('\n')
-		if err != nil {
-			return err
-		}
-		line = bytes.TrimRight(line, "\r\n")
-		if len(line) == 0 && !first {
-			return nil
-		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		if err := x.header(name, bytes.TrimSpace(value)); err != nil {
-			return err
-		}
-	}
-}
-
-func (x *exchange) header(name, value []byte) (err error) {
+// serve answers one request.
+func (m *Mock) serve(ctx *fasthttp.RequestCtx) {
+	id, _ := strconv.ParseUint(string(ctx.Request.Header.Peek(headerID)), 10, 64) // 0 is never expected
+	first := m.Expected.arrived(id)
+	body := ctx.PostBody()
+	m.answer(ctx, id, len(body), first)
 	switch {
-	case bytes.EqualFold(name, []byte(headerID)):
-		x.id, err = strconv.ParseUint(string(value), 10, 64)
-	case bytes.EqualFold(name, []byte(headerAnswer)):
-		x.want = string(value)
-	case bytes.EqualFold(name, []byte("Content-Length")):
-		x.length, err = strconv.Atoi(string(value))
-	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-		x.length = -1
+	case first == nil:
+	case ctx.Hijacked(), ctx.Request.ConnectionClose(): // the body is not kept
+		m.Expected.came(first, body)
+	default:
+		m.compare.Store(ctx.Conn(), func() { m.Expected.came(first, body) })
 	}
-	return err
 }
 
-// readBody reads a body into a buffer that is to be put back.
-func (x *exchange) readBody() ([]byte, error) {
-	if x.length >= 0 {
-		body := x.mock.buffers.get(x.length)[:x.length]
-		_, err := io.ReadFull(x.r, body)
-		return body, err
-	}
-	body := x.mock.buffers.get(64 << 10)
-	for {
-		line, err := x.r.ReadSlice('\n')
-		if err != nil {
-			return nil, err
-		}
-		size, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 31)
-		if err != nil {
-			return nil, fmt.Errorf("malformed chunk: %w", err)
-		}
-		at := len(body)
-		body = append(body, make([]byte, size)...)
-		if _, err := io.ReadFull(x.r, body[at:]); err != nil {
-			return nil, err
-		}
-		if _, err := x.r.Discard(len("\r\n")); err != nil {
-			return nil, err
-		}
-		if size == 0 {
-			return body, nil
-		}
+// after compares what was answered: the answer does not wait for it.
+func (m *Mock) after(c net.Conn, _ fasthttp.ConnState) {
+	if compare, found := m.compare.LoadAndDelete(c); found {
+		compare.(func())()
 	}
 }
 
 // answer gives what was asked for. received is how many bytes the request's body had.
-func (x *exchange) answer(received int) error {
-	kind, rest, _ := strings.Cut(x.want, ",")
-	switch {
-	case kind == "":
-		return x.whole(received)
-	case kind == "stream":
-		return x.stream(rest, received)
-	case kind == string(Messages), kind == string(Responses):
-		return x.turn(API(kind), received)
+func (m *Mock) answer(ctx *fasthttp.RequestCtx, id uint64, received int, e *expectation) {
+	kind, rest, _ := strings.Cut(string(ctx.Request.Header.Peek(headerAnswer)), ",")
+	take := func(conn func(net.Conn) error) {
+		ctx.HijackSetNoResponse(true)
+		ctx.Hijack(func(c net.Conn) { _ = conn(c) }) // that the other side sees it break off is enough
 	}
-	return x.leaving(kind)
+	ctx.SetContentType("application/json")
+	ctx.Response.Header.Set("X-Request-Id", "req_bench")
+	switch kind {
+	case "":
+		ctx.SetBodyString(whole(id, received))
+	case string(Messages), string(Responses):
+		ctx.SetBodyString(API(kind).turn(id, received))
+	case "stream":
+		take(func(c net.Conn) error { return m.stream(c, rest, received) })
+	case answerHold, answerGap, answerPart:
+		take(func(c net.Conn) error { return m.leaving(c, kind, e) })
+	default:
+		ctx.Error("no answer "+kind, fasthttp.StatusBadRequest)
+	}
 }
 
-// whole answers with a call, as an agent's model does.
-func (x *exchange) whole(received int) error {
-	x.out = append(x.out[:0], `{"id":"chatcmpl-`...)
-	x.out = strconv.AppendUint(x.out, x.id, 10)
-	x.out = append(x.out, `","object":"chat.completion","created":1767225600,"model":"`+Model+`","choices":[{"index":0,"message":{"role":"assistant",`+
-		`"content":null,"tool_calls":[{"id":"call_`...)
-	x.out = strconv.AppendUint(x.out, mix(x.id), 10)
-	x.out = append(x.out, `","type":"function","function":{"name":"bash","arguments":"{\"command\": \"go test ./...\", \"timeout\": 60}"}}]},`+
-		`"finish_reason":"tool_calls"}],`...)
-	x.out = append(appendUsage(x.out, received), '}')
-	return x.write(x.out)
+// whole is a call, as an agent's model answers.
+func whole(id uint64, received int) string {
+	return fmt.Sprintf(`{"id":"chatcmpl-%d","object":"chat.completion","created":1767225600,"model":"`+Model+`","choices":[{"index":0,"message":{"role":"assistant",`+
+		`"content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"bash","arguments":"{\"command\": \"go test ./...\", \"timeout\": 60}"}}]},`+
+		`"finish_reason":"tool_calls"}],%s}`, id, mix(id), usage(received))
 }
 
-func appendUsage(b []byte, received int) []byte {
-	b = append(b, `"usage":{"prompt_tokens":`...)
-	b = strconv.AppendInt(b, int64(received/bytesPerToken+1), 10)
-	b = append(b, `,"completion_tokens":24,"total_tokens":`...)
-	b = strconv.AppendInt(b, int64(received/bytesPerToken+25), 10)
-	return append(b, '}')
+func usage(received int) string {
+	prompt := received/bytesPerToken + 1
+	return fmt.Sprintf(`"usage":{"prompt_tokens":%d,"completion_tokens":24,"total_tokens":%d}`, prompt, prompt+24)
 }
 
 // bytesPerToken is about what the bodies have, so that the mock's usage is plausible.
 const bytesPerToken = 3
 
-// write writes a whole answer.
-func (x *exchange) write(body []byte) error {
-	head := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: req_bench\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
-	_, err := (&net.Buffers{[]byte(head), body}).WriteTo(x.conn)
+// stream sends events, each with the time of its sending.
+func (m *Mock) stream(conn net.Conn, options string, received int) error {
+	var events int
+	var pause time.Duration
+	if _, err := fmt.Sscanf(options, "%d,%d", &events, &pause); err != nil {
+		return fmt.Errorf("a stream of %q: %w", options, err)
+	}
+	if _, err := io.WriteString(conn, streamHead); err != nil {
+		return err
+	}
+	next := time.Now()
+	for range events {
+		event := m.event()
+		if pause < 0 {
+			event = bytes.Repeat(event, bulkEvents)
+		}
+		if _, err := conn.Write(chunk(event)); err != nil {
+			return err
+		}
+		if pause > 0 {
+			next = next.Add(pause)
+			time.Sleep(time.Until(next))
+		}
+	}
+	last := eventHead + "]," + usage(received) + "}\n\ndata: [DONE]\n\n"
+	_, err := conn.Write(append(chunk([]byte(last)), "0\r\n\r\n"...))
 	return err
 }
 
-// buffers hands out body buffers.
-type buffers struct {
-	mu   sync.Mutex
-	free [][]byte
+// event is an event of a stream that is sent now.
+func (m *Mock) event() []byte {
+	return fmt.Appendf(nil, `%s{"index":0,"delta":{"content":"%s%0*d "},"finish_reason":null}]}`+"\n\n", eventHead, clockMark, clockDigits, time.Since(m.begun))
 }
 
-func (b *buffers) get(n int) []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := len(b.free) - 1; i >= 0; i-- {
-		if got := b.free[i]; cap(got) >= n {
-			b.free = append(b.free[:i], b.free[i+1:]...)
-			return got[:0]
+func chunk(data []byte) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(data), data) }
+
+// sentAt reads the time from an event.
+func sentAt(event []byte) (time.Duration, bool) {
+	_, after, found := bytes.Cut(event, []byte(clockMark))
+	if !found || len(after) < clockDigits {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(after[:clockDigits]), 10, 64)
+	return time.Duration(n), err == nil
+}
+
+// leaving answers up to a point, and tells when the other side leaves.
+func (m *Mock) leaving(conn net.Conn, kind string, e *expectation) error {
+	event := string(chunk(m.event()))
+	pieces := map[string][]string{answerGap: {streamHead + event}, answerPart: {streamHead + event, event[:len(event)/2]}}
+	for i, piece := range pieces[kind] {
+		time.Sleep(time.Duration(i) * partAfter)
+		if _, err := io.WriteString(conn, piece); err != nil {
+			return err
 		}
 	}
-	return make([]byte, 0, n+n/8)
-}
-
-// buffersKept bounds what stays for the next bodies.
-const buffersKept = 128
-
-func (b *buffers) put(got []byte) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.free) < buffersKept {
-		b.free = append(b.free, got)
+	if e == nil {
+		return nil // it came twice, which is told elsewhere
 	}
+	e.reached <- time.Now()
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		return errors.New("a byte more than the request has")
+	}
+	e.left <- time.Now()
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 )
 
 // fullAt is the budget of bytes in flight of the Dewpoint that is overloaded.
@@ -16,35 +15,32 @@ func (r *rig) overload(ctx context.Context) (out Overload, err error) {
 	if r.Tiny {
 		out = Overload{Budget: "8MiB", Conns: 16, Size: 1_000_000}
 	}
-	t, err := r.dewpoint(setting{Name: nameEmbedded, InFlight: out.Budget})
+	t, err := r.dewpoint(ctx, setting{Name: nameEmbedded, InFlight: out.Budget})
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = closed(err, t) }()
+	defer func() { err = closeAll(err, t) }()
 	h := NewHistory(Plan{Size: out.Size})
 	t.forgetPeak()
-	var mu sync.Mutex
-	var running sync.WaitGroup
+	ends := make(chan string, 2*out.Conns)
 	for range out.Conns {
 		own := r.fork(h)
-		running.Go(func() {
-			for range 2 {
-				kind := r.push(ctx, t, own)
-				mu.Lock()
-				switch kind {
-				case "served":
-					out.Served++
-				case "refused":
-					out.Refused++
-				default:
-					out.Other++
-					r.log("overload: %s", kind)
-				}
-				mu.Unlock()
-			}
-		})
+		go func() {
+			ends <- r.push(ctx, t, own)
+			ends <- r.push(ctx, t, own)
+		}()
 	}
-	running.Wait()
+	for range 2 * out.Conns {
+		switch end := <-ends; end {
+		case "served":
+			out.Served++
+		case "refused":
+			out.Refused++
+		default:
+			out.Other++
+			r.log("overload: %s", end)
+		}
+	}
 	_, out.Peak = t.memory()
 	if _, err := r.small(ctx, t, 2, 0); err != nil {
 		return out, fmt.Errorf("after the overload: %w", err)
@@ -54,19 +50,19 @@ func (r *rig) overload(ctx context.Context) (out Overload, err error) {
 
 // push makes a request over a connection of its own, and says what became of it.
 func (r *rig) push(ctx context.Context, t *Target, h *History) string {
-	c, err := dial(ctx, t.Addr)
+	c, err := dial(ctx, t.Addr, bufferSize)
 	if err != nil {
 		return err.Error()
 	}
 	defer c.close()
 	q := call{Target: t, Body: h.Step(0, false)}
-	q.ID = r.mock.Expected.add(&expectation{body: q.Body})
-	a, err := c.do(&q, nil)
+	q.ID, _ = r.mock.Expected.add(q.Body)
+	a, err := c.do(&q)
 	switch {
 	case err != nil:
 		return err.Error()
 	case a.Status == 200:
-		if _, err := r.mock.Expected.await(q.ID); err != nil {
+		if err := r.mock.Expected.await(q.ID); err != nil {
 			return err.Error()
 		}
 		return "served"

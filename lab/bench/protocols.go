@@ -2,10 +2,7 @@ package bench
 
 import (
 	"fmt"
-	"io"
 	"strings"
-
-	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
 // API is the protocol of a cell's requests; empty: Chat Completions.
@@ -17,9 +14,6 @@ const (
 	Responses API = "responses"
 )
 
-// apiBudget is what p50 may be over that of Chat Completions, measured in turn.
-const apiBudget = 1.3
-
 // path is where the protocol is served.
 func (a API) path() string {
 	if a == "" {
@@ -30,12 +24,11 @@ func (a API) path() string {
 
 // head and tail are what a body has around its history.
 func (a API) head() string {
-	quoted := string(rawjson.AppendQuote(nil, systemPrompt))
 	switch a {
 	case Messages:
-		return `{"max_tokens":8000,"system":` + quoted + `,"messages":[`
+		return `{"max_tokens":8000,"system":` + quote(systemPrompt) + `,"messages":[`
 	case Responses:
-		return `{"store":false,"instructions":` + quoted + `,"input":[`
+		return `{"store":false,"instructions":` + quote(systemPrompt) + `,"input":[`
 	}
 	return bodyHead
 }
@@ -53,55 +46,40 @@ func (a API) tail(stream bool) string {
 	return bodyTail
 }
 
-// turn adds what a model says, with a call, and the call's result, as the protocol has them.
-func (w *writer) turn(u stamped) {
-	thought, arguments := w.thought(), w.arguments()
-	if w.h.api == Messages {
-		said := []any{`{"role":"assistant","content":[`}
-		if thought != nil {
-			said = append(said, `{"type":"text","text":`, thought, `},`)
+// unit is what a model says, empty: nothing, with a call; and what stands around the call's result.
+func (a API) unit(thought, arguments string) (call, result, end string) {
+	const id = `"call_` + stamp + `"`
+	said := func(before, after string) string {
+		if thought == "" {
+			return ""
 		}
-		w.message(append(said, `{"type":"tool_use","id":"call_`, u, `","name":"bash","input":`+string(arguments)+`}]}`)...)
-		w.message(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_`, u, `","content":"run `, u, `\n`+w.output()+`"}]}`)
-		return
+		return before + quote(thought) + after
 	}
-	var said []any
-	if thought != nil {
-		said = append(said, `{"type":"message","role":"assistant","content":[{"type":"output_text","text":`, thought, `,"annotations":[]}]},`)
+	switch a {
+	case Messages:
+		return `{"role":"assistant","content":[` + said(`{"type":"text","text":`, `},`) + `{"type":"tool_use","id":` + id + `,"name":"bash","input":` + arguments + `}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":` + id + `,"content":`, `}]}`
+	case Responses:
+		return said(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":`, `,"annotations":[]}]},`) +
+				`{"type":"function_call","call_id":` + id + `,"name":"bash","arguments":` + quote(arguments) + `}`,
+			`{"type":"function_call_output","call_id":` + id + `,"output":`, `}`
 	}
-	w.message(append(said, `{"type":"function_call","call_id":"call_`, u, `","name":"bash","arguments":`, arguments, `}`)...)
-	w.message(`{"type":"function_call_output","call_id":"call_`, u, `","output":"run `, u, `\n`+w.output()+`"}`)
+	content := "null"
+	if thought != "" {
+		content = quote(thought)
+	}
+	return `{"role":"assistant","content":` + content + `,"tool_calls":[{"id":` + id + `,"type":"function","function":{"name":"bash","arguments":` + quote(arguments) + `}}]}`,
+		`{"role":"tool","tool_call_id":` + id + `,"content":`, `}`
 }
 
 // turn answers with a call in another protocol.
-func (x *exchange) turn(api API, received int) error {
-	call := fmt.Sprintf("call_%d", mix(x.id))
+func (a API) turn(id uint64, received int) string {
+	call := fmt.Sprintf("call_%d", mix(id))
 	usage := fmt.Sprintf(`"usage":{"input_tokens":%d,"output_tokens":24}`, received/bytesPerToken+1)
-	body := fmt.Sprintf(`{"id":"chatcmpl-%d","type":"message","role":"assistant","model":%q,"content":[{"type":"tool_use","id":%q,"name":"bash",`+
-		`"input":{"command":"go test ./...","timeout":60}}],"stop_reason":"tool_use","stop_sequence":null,%s}`, x.id, Model, call, usage)
-	if api == Responses {
-		body = fmt.Sprintf(`{"id":"chatcmpl-%d","object":"response","status":"completed","model":%q,"output":[{"type":"function_call","id":"fc_%d","status":"completed",`+
-			`"call_id":%q,"name":"bash","arguments":"{\"command\": \"go test ./...\"}"}],%s}`, x.id, Model, x.id, call, usage)
+	if a == Responses {
+		return fmt.Sprintf(`{"id":"chatcmpl-%d","object":"response","status":"completed","model":%q,"output":[{"type":"function_call","id":"fc_%d","status":"completed",`+
+			`"call_id":%q,"name":"bash","arguments":"{\"command\": \"go test ./...\"}"}],%s}`, id, Model, id, call, usage)
 	}
-	return x.write([]byte(body))
-}
-
-// protocols writes what the other protocols take, over Chat Completions.
-func (r *Result) protocols(w io.Writer) {
-	var rows [][]string
-	for _, c := range r.ordered() {
-		for _, t := range c.Targets {
-			if c.API == "" || t.Name != nameEmbedded && t.Name != nameRedis {
-				continue
-			}
-			rows = append(rows, []string{
-				string(c.API), string(c.Kind), sizeName(c.Size), t.Name, ms(t.P50), t.OverChat.String(), number(apiBudget), verdict(t.OverChat.Median, apiBudget),
-			})
-		}
-	}
-	if len(rows) == 0 {
-		return
-	}
-	fmt.Fprint(w, "### Other protocols\n\np50 over that of Chat Completions in the same block, one connection: the middle of the blocks [least, most].\n\n")
-	table(w, []string{"protocol", "request", "body", "", "p50", "over chat", "budget", ""}, rows)
+	return fmt.Sprintf(`{"id":"chatcmpl-%d","type":"message","role":"assistant","model":%q,"content":[{"type":"tool_use","id":%q,"name":"bash",`+
+		`"input":{"command":"go test ./...","timeout":60}}],"stop_reason":"tool_use","stop_sequence":null,%s}`, id, Model, call, usage)
 }

@@ -3,16 +3,51 @@ package bench
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
 )
+
+const (
+	budgetAPI       = 1.3                   // of p50 over that of Chat Completions, measured in turn
+	budgetGone      = 50 * time.Millisecond // from a client's leaving to upstream's being told
+	budgetNeighbour = 3                     // of a client's p99 while others misbehave, over its p99 before
+	budgetDelay     = 2                     // of a chunk one way, over nginx's p50
+	cpuConns        = 8                     // over which processor time is measured
+)
+
+// budgetOf is the ratio to the bare proxy that p50 may have over one connection; 0: there is no budget.
+func budgetOf(kind Kind, name string, size int) float64 {
+	return bySize(map[Kind]map[string][]float64{
+		Known:     {nameEmbedded: {7.5, 4.5, 4.5, 4}, nameRedis: {12, 9, 5, 4.5}},
+		FirstSeen: {nameEmbedded: {13, 20, 45, 40}, nameRedis: {20, 28, 65, 55}},
+	}[kind][name], size)
+}
+
+// cpuBudgetOf is the ratio that the processor time of a request may have, of known sessions; 0: there is no budget.
+func cpuBudgetOf(c Cell, name string) float64 {
+	if c.Kind != Known || c.Conns != cpuConns || !isDewpoint(name) {
+		return 0
+	}
+	return bySize([]float64{14, 12, 8, 9}, c.Size)
+}
+
+func bySize(of []float64, size int) float64 {
+	if i := slices.Index(sizes(), size); i >= 0 && i < len(of) {
+		return of[i]
+	}
+	return 0
+}
+
+func isDewpoint(name string) bool { return name == nameEmbedded || name == nameRedis }
 
 // Markdown writes all tables of a run.
 func (r *Result) Markdown(w io.Writer) {
 	r.Machine.markdown(w, r)
 	if len(r.Cells) > 0 {
 		r.budgets(w)
+		r.cpuBudgets(w)
 		r.protocols(w)
 	}
 	if r.Streaming != nil {
@@ -27,11 +62,8 @@ func (r *Result) Markdown(w io.Writer) {
 }
 
 func (m Machine) markdown(w io.Writer, r *Result) {
-	fmt.Fprintf(w, "### Machine\n\n%s, %d cores, %s of memory; %s; %s; %s. The run took %s.", m.CPU, m.Cores, m.Memory, m.System, m.Go,
-		strings.Join(m.Versions, ", "), r.Took.Round(time.Second))
-	if m.Load != "" {
-		fmt.Fprintf(w, " Load average when it began: %s.", m.Load)
-	}
+	fmt.Fprintf(w, "### Machine\n\n%s, %d cores, %s of memory; %s; %s; %s. The run took %s. Load average when it began: %s.", m.CPU, m.Cores, m.Memory, m.System, m.Go,
+		strings.Join(m.Versions, ", "), r.Took.Round(time.Second), m.Load)
 	for _, missing := range r.Missing {
 		fmt.Fprintf(w, " Not measured: %s.", missing)
 	}
@@ -61,9 +93,9 @@ func ms(d time.Duration) string {
 // number writes three digits, or a whole number.
 func number(v float64) string {
 	switch {
-	case v >= 100 || v <= -100:
+	case math.Abs(v) >= 100:
 		return fmt.Sprintf("%.0f", v)
-	case v >= 10 || v <= -10:
+	case math.Abs(v) >= 10:
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.2f", v)
@@ -86,62 +118,108 @@ func verdict(v, budget float64) string {
 
 func mb(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/(1<<20)) }
 
+// rows makes a row for each target of each cell, by kind, size and connections; nil: it has none.
+func (r *Result) rows(row func(c CellResult, t TargetResult) []string) (rows [][]string) {
+	kinds := []Kind{Known, FirstSeen}
+	cells := slices.Clone(r.Cells)
+	slices.SortStableFunc(cells, func(a, b CellResult) int {
+		return slices.Compare([]int{slices.Index(kinds, a.Kind), a.Size, a.Conns}, []int{slices.Index(kinds, b.Kind), b.Size, b.Conns})
+	})
+	for _, c := range cells {
+		for _, t := range c.Targets {
+			if one := row(c, t); one != nil {
+				rows = append(rows, one)
+			}
+		}
+	}
+	return rows
+}
+
 // budgets writes what has a budget, next to nginx.
 func (r *Result) budgets(w io.Writer) {
 	fmt.Fprint(w, "### The budget\n\nRatio of p50 to the bare proxy's in the same block: the middle of the blocks [least, most].\n\n")
-	var rows [][]string
-	for _, c := range r.ordered() {
-		for _, t := range c.Targets {
-			budget := 0.0
-			if c.Conns == 1 && c.API == "" {
-				budget = budgetOf(c.Kind, t.Name, c.Size)
-			}
-			if budget == 0 {
-				continue
-			}
-			bare, nginx := c.Targets[0], "–"
-			if n, ok := c.find(nameNginx); ok {
-				nginx = number(n.Ratio.Median)
-			}
-			rows = append(rows, []string{
-				string(c.Kind), sizeName(c.Size), t.Name, ms(bare.P50), ms(t.P50), t.Ratio.String(), number(budget), verdict(t.Ratio.Median, budget), nginx,
-			})
+	table(w, []string{"request", "body", "", "bare p50", "p50", "ratio", "budget", "", "nginx's ratio"}, r.rows(func(c CellResult, t TargetResult) []string {
+		budget := budgetOf(c.Kind, t.Name, c.Size)
+		if budget == 0 || c.Conns != 1 || c.API != "" {
+			return nil
 		}
-	}
-	table(w, []string{"request", "body", "", "bare p50", "p50", "ratio", "budget", "", "nginx's ratio"}, rows)
-	r.cpuBudgets(w)
+		nginx := "–"
+		if n, ok := c.find(nameNginx); ok {
+			nginx = number(n.Ratio.Median)
+		}
+		return []string{string(c.Kind), sizeName(c.Size), t.Name, ms(c.Targets[0].P50), ms(t.P50), t.Ratio.String(), number(budget), verdict(t.Ratio.Median, budget), nginx}
+	}))
 }
 
 func (r *Result) cpuBudgets(w io.Writer) {
-	var rows [][]string
-	for _, c := range r.ordered() {
-		for _, t := range c.Targets {
-			if budget := cpuBudgetOf(c.Cell, t.Name); budget > 0 {
-				bare := c.Targets[0]
-				rows = append(rows, []string{
-					sizeName(c.Size), t.Name, ms(bare.CPU), ms(t.CPU), t.CPURatio.String(), number(budget), verdict(t.CPURatio.Median, budget),
-				})
-			}
+	rows := r.rows(func(c CellResult, t TargetResult) []string {
+		budget := cpuBudgetOf(c.Cell, t.Name)
+		if budget == 0 {
+			return nil
 		}
+		return []string{sizeName(c.Size), t.Name, ms(c.Targets[0].CPU), ms(t.CPU), t.CPURatio.String(), number(budget), verdict(t.CPURatio.Median, budget)}
+	})
+	if len(rows) > 0 {
+		fmt.Fprintf(w, "Processor time of a request, known sessions, %d connections:\n\n", cpuConns)
+		table(w, []string{"body", "", "bare", "", "ratio", "budget", ""}, rows)
 	}
-	if len(rows) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "Processor time of a request, known sessions, %d connections:\n\n", cpuConns)
-	table(w, []string{"body", "", "bare", "", "ratio", "budget", ""}, rows)
 }
 
-// ordered are the cells by kind, size and connections.
-func (r *Result) ordered() []CellResult {
-	kinds := []Kind{Known, FirstSeen}
-	out := slices.Clone(r.Cells)
-	slices.SortStableFunc(out, func(a, b CellResult) int {
-		for _, d := range []int{slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind), a.Size - b.Size, a.Conns - b.Conns} {
-			if d != 0 {
-				return d
-			}
+// protocols writes what the other protocols take, over Chat Completions.
+func (r *Result) protocols(w io.Writer) {
+	rows := r.rows(func(c CellResult, t TargetResult) []string {
+		if c.API == "" || !isDewpoint(t.Name) {
+			return nil
 		}
-		return 0
+		return []string{string(c.API), string(c.Kind), sizeName(c.Size), t.Name, ms(t.P50), t.OverChat.String(), number(budgetAPI), verdict(t.OverChat.Median, budgetAPI)}
 	})
-	return out
+	if len(rows) > 0 {
+		fmt.Fprint(w, "### Other protocols\n\np50 over that of Chat Completions in the same block, one connection: the middle of the blocks [least, most].\n\n")
+		table(w, []string{"protocol", "request", "body", "", "p50", "over chat", "budget", ""}, rows)
+	}
+}
+
+func (s *Streaming) markdown(w io.Writer) {
+	fmt.Fprintf(w, "### Streams\n\nAn event each %v, one way from the upstream's write to the client's read. Budget: p50 within %d times nginx's.\n\n", s.Pause, budgetDelay)
+	var rows [][]string
+	for _, d := range s.Delays {
+		for _, t := range d.Targets {
+			row := []string{fmt.Sprint(d.Streams), t.Name, ms(t.P50), ms(t.P99), "–", "–"}
+			if t.Ratio.Median > 0 {
+				row[4] = t.Ratio.String()
+				if isDewpoint(t.Name) {
+					row[5] = verdict(t.Ratio.Median, budgetDelay)
+				}
+			}
+			rows = append(rows, row)
+		}
+	}
+	table(w, []string{"streams", "", "p50", "p99", "p50 over nginx's", ""}, rows)
+	fmt.Fprintf(w, "From a client's leaving to the upstream's being told. Budget: %v, always.\n\n", budgetGone)
+	rows = nil
+	for _, g := range s.Gone {
+		row := []string{g.Phase, g.Name, ms(g.P50), ms(g.Worst), fmt.Sprintf("%d of %d", g.Untold, g.Tries), "–"}
+		if isDewpoint(g.Name) {
+			row[5] = verdict(milliseconds(g.Worst)+float64(g.Untold)*math.MaxInt32, milliseconds(budgetGone))
+		}
+		rows = append(rows, row)
+	}
+	table(w, []string{"the client leaves", "", "p50", "worst", "not told within a second", ""}, rows)
+}
+
+func (m *Memory) markdown(w io.Writer) {
+	fmt.Fprint(w, "### Memory\n\nResident memory of a fresh Dewpoint with the embedded store: before, at its peak, at the end with all connections open, and some seconds "+
+		"after they were closed. Meanwhile another client makes small requests; budget: their p99 within three times what it was before.\n\n")
+	var rows [][]string
+	for _, r := range m.Rows {
+		each := fmt.Sprintf("%.1f KB", float64(r.Held-r.Before)/1024/float64(max(r.Conns, 1)))
+		rows = append(rows, []string{
+			r.Situation, fmt.Sprint(r.Conns), mb(r.Before), mb(r.Peak), mb(r.Held), each, mb(r.After), fmt.Sprintf("%d, p99 %s", r.Served, ms(r.P99)), ms(r.Quiet),
+			verdict(milliseconds(r.P99), budgetNeighbour*milliseconds(r.Quiet)),
+		})
+	}
+	table(w, []string{"", "connections", "before", "peak", "held", "a connection", "after", "others served", "p99 before", ""}, rows)
+	o := m.Overload
+	fmt.Fprintf(w, "Overload, `limits.bytes_in_flight: %s`: %d connections send %s twice. %d served, %d refused (429 or 503 with `Retry-After` and an error of OpenAI's shape), "+
+		"%d anything else; peak %s.\n\n", o.Budget, o.Conns, sizeName(o.Size), o.Served, o.Refused, o.Other, mb(o.Peak))
 }

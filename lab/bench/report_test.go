@@ -12,12 +12,11 @@ import (
 func sample() *Result {
 	target := func(name string, p50 time.Duration, ratio float64) TargetResult {
 		return TargetResult{
-			Name: name, Requests: 100, P50: p50, P99: 3 * p50, Ratio: Spread{ratio, ratio / 2, ratio * 2}, CPU: p50 / 2, CPURatio: Spread{ratio, ratio, ratio},
-			Rate: 1000, Sent: 10_000, Upstream: 10_000, RSS: 30 << 20, Peak: 40 << 20,
+			Name: name, Requests: 100, P50: p50, Ratio: Spread{ratio, ratio / 2, ratio * 2}, CPU: p50 / 2, CPURatio: Spread{ratio, ratio, ratio},
 		}
 	}
 	cell := func(kind Kind, conns int) CellResult {
-		return CellResult{Cell: Cell{Kind: kind, Size: 10_000, Conns: conns}, Blocks: 8, Targets: []TargetResult{
+		return CellResult{Cell: Cell{Kind: kind, Size: 10_000, Conns: conns}, Targets: []TargetResult{
 			target(nameBare, 100*time.Microsecond, 1), target(nameNginx, 90*time.Microsecond, 0.9),
 			target(nameEmbedded, 240*time.Microsecond, 2.4), target(nameRedis, 510*time.Microsecond, 5.1),
 		}}

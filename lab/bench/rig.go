@@ -1,13 +1,19 @@
 package bench
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync/atomic"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/lab/servers"
 )
 
 // Parts of a run.
@@ -23,22 +29,32 @@ func Parts() []string { return []string{PartCells, PartStream, PartMemory, PartW
 
 // Options are what a run is made of.
 type Options struct {
-	Dewpoint string            // the binary
-	Bare     []string          // the command of the bare proxy; the mock's address is added to it
-	Parts    []string          // none: all
-	Quick    bool              // a short run, for a first look
-	Tiny     bool              // the shortest run: to see that everything works
-	Log      func(string)      // takes progress; nil: it is dropped
-	Match    func(string) bool // cells to measure, by name; nil: all
+	Dewpoint string       // the binary
+	Bare     []string     // the command of the bare proxy; the mock's address is added to it
+	Parts    []string     // none: all
+	Quick    bool         // a short run, for a first look
+	Tiny     bool         // the shortest run: to see that everything works
+	Log      func(string) // takes progress
+	Cell     string       // only cells whose name holds this are measured
 }
 
-func (o *Options) has(part string) bool { return len(o.Parts) == 0 || slices.Contains(o.Parts, part) }
+// pick chooses what is measured of something by how much time there is.
+func pick[T any](o *Options, tiny, quick, full T) T {
+	switch {
+	case o.Tiny:
+		return tiny
+	case o.Quick:
+		return quick
+	}
+	return full
+}
 
 // rig is the mock, Redis and the targets of a run.
 type rig struct {
 	Options
 	mock    *Mock
-	redis   *redisServer // nil: not installed
+	redis   string // address; empty: it is not installed
+	stop    func() // ends what is no target
 	dir     string
 	targets []*Target
 	missing []string      // what is not installed
@@ -55,7 +71,7 @@ const (
 
 // newRig starts everything. The first target is the bare proxy, with which all are compared.
 func newRig(ctx context.Context, o Options) (r *rig, err error) {
-	r = &rig{Options: o}
+	r = &rig{Options: o, stop: func() {}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close())
@@ -67,38 +83,33 @@ func newRig(ctx context.Context, o Options) (r *rig, err error) {
 	if r.mock, err = StartMock(); err != nil {
 		return r, err
 	}
-	if err := r.add(startBare(o.Bare, r.mock.Addr())); err != nil {
+	r.stop = r.mock.Close
+	if err := r.add(startBare(ctx, o.Bare, r.mock.Addr())); err != nil {
 		return r, err
 	}
-	if err := r.add(startNginx(ctx, r.folder("nginx"), r.mock.Addr())); err != nil {
+	if err := r.add(startNginx(ctx, filepath.Join(r.dir, "nginx"), r.mock.Addr())); err != nil {
 		return r, err
 	}
-	return r, r.addDewpoints(ctx)
-}
-
-func (r *rig) addDewpoints(ctx context.Context) error {
-	if err := r.add(r.dewpoint(setting{Name: nameEmbedded})); err != nil {
-		return err
+	if err := r.add(r.dewpoint(ctx, setting{Name: nameEmbedded})); err != nil {
+		return r, err
 	}
-	var err error
-	if r.redis, err = startRedis(ctx, r.folder("redis")); errors.Is(err, errNotInstalled) {
-		r.missing = append(r.missing, err.Error())
-		return nil
-	} else if err != nil {
-		return err
+	redis, err := servers.StartRedis(ctx, r.dir, "--appendonly", "no") // it keeps everything in memory
+	if err == nil {
+		r.redis, r.stop = redis.Addr, func() { redis.Kill(); r.mock.Close() }
+		return r, r.add(r.dewpoint(ctx, setting{Name: nameRedis, Redis: r.redis}))
 	}
-	return r.add(r.dewpoint(setting{Name: nameRedis, Redis: r.redis.addr}))
+	return r, r.add(nil, err)
 }
 
 // dewpoint starts another one, which is the caller's.
-func (r *rig) dewpoint(s setting) (*Target, error) {
-	s.Upstream, s.Dir = r.mock.Addr(), r.folder(fmt.Sprintf("dewpoint-%d", r.id.Add(1)))
-	return startDewpoint(r.Dewpoint, s)
+func (r *rig) dewpoint(ctx context.Context, s setting) (*Target, error) {
+	s.Upstream, s.Dir = cmp.Or(s.Upstream, r.mock.Addr()), filepath.Join(r.dir, fmt.Sprintf("dewpoint-%d", r.id.Add(1)))
+	return startDewpoint(ctx, r.Dewpoint, s)
 }
 
 // add takes a target that was started. What is not installed is only noted.
 func (r *rig) add(t *Target, err error) error {
-	if errors.Is(err, errNotInstalled) {
+	if errors.Is(err, servers.ErrNotInstalled) {
 		r.missing = append(r.missing, err.Error())
 		return nil
 	}
@@ -109,47 +120,78 @@ func (r *rig) add(t *Target, err error) error {
 	return nil
 }
 
-func (r *rig) folder(name string) string { return filepath.Join(r.dir, name) }
-
-func (r *rig) log(format string, args ...any) {
-	if r.Log != nil {
-		r.Log(fmt.Sprintf(format, args...))
-	}
-}
+func (r *rig) log(format string, args ...any) { r.Log(fmt.Sprintf(format, args...)) }
 
 // fork makes a conversation that no target has seen. It may be used concurrently.
 func (r *rig) fork(h *History) *History { return h.Fork(r.id.Add(1)) }
 
 func (r *rig) close() error {
-	err := closeAll(r.targets)
-	if r.redis != nil {
-		err = errors.Join(err, r.redis.proc.close())
-	}
-	if r.mock != nil {
-		r.mock.Close()
-	}
-	if r.dir != "" {
-		err = errors.Join(err, os.RemoveAll(r.dir))
-	}
-	return err
+	err := closeAll(nil, r.targets...)
+	r.stop()
+	return errors.Join(err, os.RemoveAll(r.dir))
 }
 
-// request is one request that is made and checked.
-type request struct{ call }
-
 // ask makes a request over a connection, and checks both what arrived upstream and what came back.
-func (r *rig) ask(c *client, q *request) (*answer, int, error) {
-	q.ID = r.mock.Expected.add(&expectation{body: q.Body})
-	a, err := c.do(&q.call, nil)
+func (r *rig) ask(c *client, q *call) (*answer, error) {
+	q.ID, _ = r.mock.Expected.add(q.Body)
+	a, err := c.do(q)
+	if err == nil {
+		err = errors.Join(intact(a, q.ID), r.mock.Expected.await(q.ID))
+	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", q.Target.Name, err)
+		return nil, fmt.Errorf("%s: %w", q.Target.Name, err)
 	}
-	if err := intact(a, q); err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", q.Target.Name, err)
+	return a, nil
+}
+
+// intact checks that an answer is the mock's own, to its end.
+func intact(a *answer, id uint64) error {
+	if a.Status != 200 {
+		return fmt.Errorf("answered %d: %.300s", a.Status, a.Body)
 	}
-	arrived, err := r.mock.Expected.await(q.ID)
+	if !bytes.Contains(a.Body, []byte(`"chatcmpl-`+strconv.FormatUint(id, 10)+`"`)) {
+		return fmt.Errorf("another request's answer: %.300s", a.Body)
+	}
+	return nil
+}
+
+// Result is what a run measured.
+type Result struct {
+	Machine   Machine
+	Quick     bool
+	Took      time.Duration
+	Missing   []string // what is not installed
+	Cells     []CellResult
+	Streaming *Streaming
+	Memory    *Memory
+	Waits     *Waits
+}
+
+// Run measures. It fails if a request was lost, altered or not answered.
+func Run(ctx context.Context, o Options) (result *Result, err error) {
+	begun, machine := time.Now(), describe(ctx)
+	r, err := newRig(ctx, o)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", q.Target.Name, err)
+		return nil, err
 	}
-	return a, arrived, nil
+	defer func() { err = errors.Join(err, r.close()) }()
+	result = &Result{Machine: machine, Quick: o.Quick || o.Tiny, Missing: r.missing}
+	parts := map[string]func() error{
+		PartCells:  func() (err error) { result.Cells, err = r.measureCells(ctx); return err },
+		PartStream: func() (err error) { result.Streaming, err = r.measureStreaming(ctx); return err },
+		PartMemory: func() (err error) { result.Memory, err = r.measureMemory(ctx); return err },
+		PartWaits:  func() (err error) { result.Waits, err = r.measureWaits(ctx); return err },
+	}
+	for _, part := range Parts() {
+		if len(o.Parts) > 0 && !slices.Contains(o.Parts, part) {
+			continue
+		}
+		since := time.Now()
+		if err := errors.Join(parts[part](), r.mock.Expected.check()); err != nil {
+			return result, fmt.Errorf("%s: %w", part, err)
+		}
+		r.log("%s: %.1f s", part, time.Since(since).Seconds())
+	}
+	result.Took = time.Since(begun)
+	return result, nil
 }

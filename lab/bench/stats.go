@@ -19,9 +19,9 @@ func quantile[T cmp.Ordered](values []T, q float64) T {
 
 // Spread is a figure that was measured several times.
 type Spread struct {
-	Median float64 `json:"median"`
-	Low    float64 `json:"low"` // the least
-	High   float64 `json:"high"`
+	Median float64
+	Low    float64 // the least
+	High   float64
 }
 
 func spread(values []float64) Spread {

@@ -3,58 +3,43 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Streaming is what is added to streams.
 type Streaming struct {
-	Pause  time.Duration `json:"pause"` // between two events
-	Delays []Delays      `json:"delays"`
-	Gone   []Gone        `json:"gone"`
+	Pause  time.Duration // between two events
+	Delays []Delays
+	Gone   []Gone
 }
 
 // Delays is how long events take from the mock's write to the client's read.
 type Delays struct {
-	Streams int          `json:"streams"` // at once
-	Targets []DelaysFrom `json:"targets"`
+	Streams int // at once
+	Targets []DelaysFrom
 }
 
 // DelaysFrom is a target's delays.
 type DelaysFrom struct {
-	Name   string        `json:"name"`
-	Events int           `json:"events"`
-	P50    time.Duration `json:"p50"`
-	P99    time.Duration `json:"p99"`
-	Ratio  Spread        `json:"ratio"` // p50 over nginx's, block by block; none where nginx is not installed
+	Name  string
+	P50   time.Duration
+	P99   time.Duration
+	Ratio Spread // p50 over nginx's, block by block; none where nginx is not installed
 }
 
 const streamPause = 5 * time.Millisecond
 
-// streamEffort is how much of streams is measured.
-type streamEffort struct {
-	streams                []int
-	blocks, events, leaves int
-}
-
-func (o *Options) streamEffort() streamEffort {
-	switch {
-	case o.Tiny:
-		return streamEffort{[]int{2}, 1, 30, 1}
-	case o.Quick:
-		return streamEffort{[]int{1, 16}, 2, 120, 5}
-	}
-	return streamEffort{[]int{1, 16, 64}, 3, 200, 20}
-}
-
-// streamTargets are all, the mock itself first.
-func (r *rig) streamTargets() []*Target { return append([]*Target{direct(r.mock)}, r.targets...) }
-
 func (r *rig) measureStreaming(ctx context.Context) (*Streaming, error) {
-	e, out := r.streamEffort(), &Streaming{Pause: streamPause}
-	for _, n := range e.streams {
-		d, err := r.delays(ctx, n, e)
+	out := &Streaming{Pause: streamPause}
+	for _, n := range pick(&r.Options, []int{2}, []int{1, 16}, []int{1, 16, 64}) {
+		d, err := r.delays(ctx, n)
 		if err != nil {
 			return nil, fmt.Errorf("%d streams: %w", n, err)
 		}
@@ -62,19 +47,19 @@ func (r *rig) measureStreaming(ctx context.Context) (*Streaming, error) {
 		r.log("%d streams: %+v", n, d.Targets)
 	}
 	var err error
-	out.Gone, err = r.leave(ctx, e.leaves)
+	out.Gone, err = r.leave(ctx, pick(&r.Options, 1, 5, 20))
 	r.log("clients that leave: %+v", out.Gone)
 	return out, err
 }
 
-// delays measures streams at a pace, block by block.
-func (r *rig) delays(ctx context.Context, streams int, e streamEffort) (Delays, error) {
-	targets := r.streamTargets()
+// delays measures streams at a pace, block by block, of all targets and of the mock itself.
+func (r *rig) delays(ctx context.Context, streams int) (Delays, error) {
+	targets := append([]*Target{{Name: "direct", Addr: r.mock.Addr()}}, r.targets...)
 	all, p50s := make([][]time.Duration, len(targets)), make([][]float64, len(targets))
-	for n := range e.blocks {
+	for n := range pick(&r.Options, 1, 2, 3) {
 		for i := range targets {
 			at := (i + n) % len(targets)
-			took, err := r.watch(ctx, targets[at], streams, e.events)
+			took, err := r.watch(ctx, targets[at], streams, pick(&r.Options, 30, 120, 200))
 			if err != nil {
 				return Delays{}, fmt.Errorf("%s: %w", targets[at].Name, err)
 			}
@@ -83,11 +68,9 @@ func (r *rig) delays(ctx context.Context, streams int, e streamEffort) (Delays, 
 	}
 	out := Delays{Streams: streams}
 	for at, t := range targets {
-		d := DelaysFrom{Name: t.Name, Events: len(all[at]), P50: quantile(all[at], 0.5), P99: quantile(all[at], 0.99)}
-		for i, other := range targets {
-			if other.Name == nameNginx {
-				d.Ratio = spread(ratios(p50s[at], p50s[i]))
-			}
+		d := DelaysFrom{Name: t.Name, P50: quantile(all[at], 0.5), P99: quantile(all[at], 0.99)}
+		if i := slices.IndexFunc(targets, func(t *Target) bool { return t.Name == nameNginx }); i >= 0 {
+			d.Ratio = spread(ratios(p50s[at], p50s[i]))
 		}
 		out.Targets = append(out.Targets, d)
 	}
@@ -106,87 +89,61 @@ func ratios(a, b []float64) []float64 {
 const settling = 20
 
 // watch reads streams of a target at once, and gives the delays of their events.
-func (r *rig) watch(ctx context.Context, t *Target, streams, events int) ([]time.Duration, error) {
+func (r *rig) watch(ctx context.Context, t *Target, streams, events int) (out []time.Duration, err error) {
 	template := NewHistory(Plan{Size: 10_000, Steps: 1})
-	took, errs := make([][]time.Duration, streams), make([]error, streams)
-	var ready, running sync.WaitGroup
+	took := make([][]time.Duration, streams)
+	var ready sync.WaitGroup
+	var running errgroup.Group
 	ready.Add(streams)
 	for i := range streams {
 		h := r.fork(template)
-		running.Go(func() {
-			c, err := dial(ctx, t.Addr)
+		running.Go(func() error {
+			c, err := dial(ctx, t.Addr, bufferSize)
 			if err == nil {
 				defer c.close()
-				err = r.begin(c, t, h)
+				if t.stateful {
+					_, err = r.ask(c, &call{Target: t, Body: h.Step(0, false)})
+				}
 			}
 			ready.Done()
 			ready.Wait()
 			if err == nil {
 				took[i], err = r.watchOne(c, t, h, events)
 			}
-			errs[i] = err
+			return err
 		})
 	}
-	running.Wait()
-	var out []time.Duration
-	for i := range streams {
-		if errs[i] != nil {
-			return nil, errs[i]
-		}
-		out = append(out, took[i]...)
-	}
-	return out, nil
+	err = running.Wait()
+	return slices.Concat(took...), err
 }
 
-// begin shows a session's first request to a target that remembers.
-func (r *rig) begin(c *client, t *Target, h *History) error {
-	if !t.stateful() {
-		return nil
-	}
-	_, _, err := r.ask(c, &request{call: call{Target: t, Body: h.Step(0, false)}})
-	return err
-}
-
-// watchOne reads one stream at a pace.
-func (r *rig) watchOne(c *client, t *Target, h *History, events int) ([]time.Duration, error) {
-	q := &request{call: call{Target: t, Body: h.Step(1, true), Answer: answerStream(events, streamPause)}}
-	q.ID = r.mock.Expected.add(&expectation{body: q.Body})
-	w := eventWatch{mock: r.mock}
-	a, err := c.do(&q.call, w.take)
+// watchOne reads one stream at a pace. An event has come when the line has that ends it.
+func (r *rig) watchOne(c *client, t *Target, h *History, events int) (delays []time.Duration, err error) {
+	q := &call{Target: t, Body: h.Step(1, true), Answer: answerStream(events, streamPause)}
+	q.ID, _ = r.mock.Expected.add(q.Body)
+	status, body, err := c.open(q)
 	if err != nil {
 		return nil, err
 	}
-	if a.Status != 200 || len(w.delays) != events || !w.done {
-		return nil, fmt.Errorf("status %d, %d of %d events, ended: %v", a.Status, len(w.delays), events, w.done)
-	}
-	if _, err := r.mock.Expected.await(q.ID); err != nil {
-		return nil, err
-	}
-	return w.delays[min(settling, len(w.delays)-1):], nil
-}
-
-// eventWatch takes a stream's bytes and notes when each event came.
-type eventWatch struct {
-	mock   *Mock
-	rest   []byte
-	delays []time.Duration
-	done   bool // the stream's own end came
-}
-
-func (w *eventWatch) take(piece []byte) {
-	now := time.Since(w.mock.begun)
-	w.rest = append(w.rest, piece...)
-	from := w.rest
-	for {
-		event, rest, found := bytes.Cut(from, []byte("\n\n"))
-		if !found {
-			break
+	var event []byte
+	done := false
+	for err == nil {
+		var line []byte
+		line, err = body.ReadSlice('\n')
+		if event = append(event, line...); !bytes.HasSuffix(event, []byte("\n\n")) {
+			continue
 		}
-		from = rest
 		if at, ok := sentAt(event); ok {
-			w.delays = append(w.delays, now-at)
+			delays = append(delays, time.Since(r.mock.begun)-at)
 		}
-		w.done = w.done || bytes.Equal(event, []byte("data: [DONE]"))
+		done = done || string(event) == "data: [DONE]\n\n"
+		event = event[:0]
 	}
-	w.rest = append(w.rest[:0], from...)
+	if !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read a stream: %w", err)
+	}
+	if status != 200 || len(delays) != events || !done {
+		return nil, fmt.Errorf("status %d, %d of %d events, ended: %v", status, len(delays), events, done)
+	}
+	return delays[min(settling, len(delays)-1):], r.mock.Expected.await(q.ID)
 }

@@ -1,88 +1,181 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/process"
+	"github.com/dewpoint-proxy/dewpoint/lab/servers"
 )
 
 // Target is one thing that is measured: a proxy, or the mock itself.
 type Target struct {
-	Name  string
-	Addr  string
-	path  string
-	proc  *process
-	admin string // Dewpoint's admin port
-	bare  bool
+	Name     string
+	Addr     string
+	proc     *process.Process // nil: it is the mock
+	pids     []int            // the process's own and its children's
+	stateful bool             // it remembers sessions, and has to be shown the beginning of one
 }
 
 const chatPath = "/v1/chat/completions"
 
-// stateful reports whether the target remembers sessions: it has to be shown the beginning of one.
-func (t *Target) stateful() bool { return t.admin != "" }
-
-// Close ends the target's process.
-func (t *Target) Close() error {
-	if t.proc == nil {
-		return nil
-	}
-	return t.proc.close()
-}
-
-// cpu is the processor time that the target has used.
-func (t *Target) cpu() time.Duration {
-	if t.proc == nil {
-		return 0
-	}
-	return cpuTime(t.proc.pids)
-}
-
-// memory is the target's resident memory in bytes, and its highest since forgetPeak.
-func (t *Target) memory() (now, peak int64) {
-	if t.proc == nil {
-		return 0, 0
-	}
-	return memory(t.proc.pids)
-}
-
-func (t *Target) forgetPeak() {
-	if t.proc != nil {
-		forgetPeak(t.proc.pids)
-	}
+func newTarget(name, addr string, proc *process.Process) *Target {
+	return &Target{Name: name, Addr: addr, proc: proc, pids: []int{proc.Command.Process.Pid}}
 }
 
 // startBare starts the bare proxy, by a command of which it is a part.
-func startBare(command []string, upstream string) (*Target, error) {
-	p, err := start(program{Args: append(append([]string(nil), command...), upstream)})
+func startBare(ctx context.Context, command []string, upstream string) (*Target, error) {
+	p, at, err := servers.Serve(ctx, command[0], append(command[1:len(command):len(command)], upstream)...)
 	if err != nil {
 		return nil, err
 	}
-	at, err := p.serving()
+	return newTarget(nameBare, at.Listen, p), nil
+}
+
+// setting is how a Dewpoint is started.
+type setting struct {
+	Name      string
+	Upstream  string // empty: the mock's address
+	Dir       string // a folder of its own
+	Redis     string // address; empty: the embedded store
+	Condenser string // its type; empty: llm
+	Waits     bool   // its history is condensed as it grows, by a summariser that is slow
+	InFlight  string // limits.bytes_in_flight; empty: as much as 64 connections of the largest bodies take
+}
+
+// startDewpoint starts the binary. Its condenser condenses on request only: no limit is ever reached.
+func startDewpoint(ctx context.Context, binary string, s setting) (*Target, error) {
+	file, err := configured(s.Dir, "dewpoint.yaml", s.config())
 	if err != nil {
-		return nil, errors.Join(err, p.close())
+		return nil, err
 	}
-	return &Target{Name: nameBare, Addr: at.Listen, path: chatPath, proc: p, bare: true}, nil
-}
-
-// direct is the mock itself.
-func direct(m *Mock) *Target { return &Target{Name: "direct", Addr: m.Addr(), path: chatPath} }
-
-// closed ends a target whose use came to err.
-func closed(err error, t *Target) error { return errors.Join(err, t.Close()) }
-
-// closeAll ends targets, the last one first.
-func closeAll(targets []*Target) error {
-	var errs []error
-	for i := len(targets) - 1; i >= 0; i-- {
-		errs = append(errs, targets[i].Close())
+	p, at, err := servers.Serve(ctx, binary, "--config", file)
+	if err != nil {
+		return nil, err
 	}
-	return errors.Join(errs...)
-}
-
-// awaitServing waits for a target's port.
-func (t *Target) awaitServing(ctx context.Context) (*Target, error) {
-	if err := t.proc.awaitPort(ctx, t.Addr); err != nil {
-		return nil, errors.Join(err, t.proc.close())
-	}
+	t := newTarget(s.Name, at.Listen, p)
+	t.stateful = true
 	return t, nil
+}
+
+// configured writes a configuration into a new folder, and gives its path.
+func configured(dir, name, text string) (string, error) {
+	file := filepath.Join(dir, name)
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+		return "", fmt.Errorf("write a configuration: %w", err)
+	}
+	return file, nil
+}
+
+func (s *setting) config() string {
+	store := "{type: embedded, path: " + filepath.Join(s.Dir, "dewpoint.db") + "}"
+	if s.Redis != "" {
+		store = "{type: redis, redis: {addrs: [" + `"` + s.Redis + `"` + "]}}"
+	}
+	limits := "{bytes_in_flight: 2GiB}"
+	if s.InFlight != "" {
+		limits = "{bytes_in_flight: " + s.InFlight + ", max_body: 8MiB}"
+	}
+	condenser := "{type: " + cmp.Or(s.Condenser, "llm") + ", max_size: 1000000, max_tokens: 0.75, keep_first: 2}"
+	if s.Waits {
+		condenser = fmt.Sprintf("{type: llm, llm_config: slow, max_size: 1000000, max_tokens: %d, min_tokens: 0}\nllms: {slow: {model: %s, timeout: 10m}}", waitsLimit, slowModel)
+	}
+	return `listen: 127.0.0.1:0
+admin: {listen: 127.0.0.1:0}
+upstream: {base_url: http://` + s.Upstream + `/v1}
+store: ` + store + `
+models:
+  ` + Model + `: {context_window: 1000000000, max_output: 4096, encoding: o200k_base}
+condenser: ` + condenser + `
+limits: ` + limits + `
+`
+}
+
+// startNginx starts an nginx that forwards as one would set it up for an API: connections kept, requests read whole before they
+// are sent, into memory, answers handed on at once.
+func startNginx(ctx context.Context, dir, upstream string) (*Target, error) {
+	binary, err := exec.LookPath(nameNginx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", nameNginx, servers.ErrNotInstalled)
+	}
+	addr, err := process.FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	file, err := configured(dir, "nginx.conf", nginxConfig(dir, addr, upstream))
+	if err != nil {
+		return nil, err
+	}
+	command := exec.Command(binary, "-p", dir, "-c", file, "-e", "stderr")
+	command.SysProcAttr = process.DieWithParent(syscall.SIGTERM) // or its workers would stay
+	p, err := process.StartCommand(command)
+	if err != nil {
+		return nil, err
+	}
+	t := newTarget(nameNginx, addr, p)
+	err = servers.Ready(ctx, p, func(ctx context.Context) error {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		t.pids = append(t.pids, children(t.pids[0])...)
+		return conn.Close()
+	})
+	return t, err
+}
+
+func nginxConfig(dir, addr, upstream string) string {
+	user := ""
+	if os.Geteuid() == 0 {
+		user = "user root;\n" // its folder is ours alone
+	}
+	return user + `daemon off;
+worker_processes ` + strconv.Itoa(runtime.NumCPU()) + `;
+pid ` + filepath.Join(dir, "nginx.pid") + `;
+error_log stderr crit;
+events { worker_connections 4096; }
+http {
+  access_log off;
+  client_max_body_size 0;
+  client_body_buffer_size 8m;
+  client_body_temp_path ` + filepath.Join(dir, "body") + `;
+  proxy_temp_path ` + filepath.Join(dir, "proxy") + `;
+  fastcgi_temp_path ` + filepath.Join(dir, "fastcgi") + `;
+  uwsgi_temp_path ` + filepath.Join(dir, "uwsgi") + `;
+  scgi_temp_path ` + filepath.Join(dir, "scgi") + `;
+  keepalive_requests 1000000;
+  keepalive_timeout 1h;
+  client_header_timeout 1h;
+  upstream mock { server ` + upstream + `; keepalive 128; keepalive_requests 1000000; }
+  server {
+    listen ` + addr + `;
+    location / {
+      proxy_pass http://mock;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_request_buffering on;
+      proxy_buffering off;
+      proxy_read_timeout 600s;
+    }
+  }
+}
+`
+}
+
+// closeAll ends targets, the last one first, after their use came to err.
+func closeAll(err error, targets ...*Target) error {
+	for i := len(targets) - 1; i >= 0; i-- {
+		err = errors.Join(err, servers.Stop(targets[i].proc))
+	}
+	return err
 }

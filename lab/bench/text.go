@@ -2,11 +2,9 @@ package bench
 
 import (
 	_ "embed"
+	"fmt"
 	"math"
-	"strconv"
 	"strings"
-
-	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
 const (
@@ -49,30 +47,25 @@ func (w *writer) resultSize() int {
 	return min(max(int(n), 80), w.longest)
 }
 
-// thought is what an agent says before it calls.
-func (w *writer) thought() []byte {
+// thought is what an agent says before it calls, now and then nothing.
+func (w *writer) thought() string {
 	if w.rand.IntN(4) == 0 {
-		return nil
+		return ""
 	}
-	var b strings.Builder
-	b.WriteString("I will look at ")
-	b.WriteString(w.path())
+	said := "I will look at " + w.path()
 	for range 6 + w.rand.IntN(30) {
-		b.WriteByte(' ')
-		b.WriteString(w.word())
+		said += " " + w.word()
 	}
-	b.WriteString(".\n")
-	return []byte(b.String())
+	return said + ".\n"
 }
 
-// arguments is a call's arguments: JSON with its own escapes, to be quoted once more.
-func (w *writer) arguments() []byte {
+// arguments is a call's arguments: JSON with its own escapes.
+func (w *writer) arguments() string {
 	command := "cd /workspace/importer && rg -n \"" + w.word() + "\\(\" " + w.path()
 	if w.rand.IntN(3) == 0 {
 		command = "python - <<'EOF'\n" + string(w.lines(150+w.rand.IntN(500))) + "EOF"
 	}
-	out := rawjson.AppendQuote([]byte(`{"command": `), command)
-	return append(out, `, "timeout": `+strconv.Itoa(30*(1+w.rand.IntN(9)))+`}`...)
+	return fmt.Sprintf(`{"command": %s, "timeout": %d}`, quote(command), 30*(1+w.rand.IntN(9)))
 }
 
 // lines are code and log lines of about n bytes. They are valid until the next call.
@@ -85,31 +78,29 @@ func (w *writer) lines(n int) []byte {
 	return w.text
 }
 
+// line writes a line, the words and numbers of each kind in their order.
 func (w *writer) line() {
-	add := func(parts ...string) {
-		for _, p := range parts {
-			w.text = append(w.text, p...)
-		}
-	}
-	switch number := strconv.Itoa(w.rand.IntN(100000)); w.rand.IntN(8) {
+	number := w.rand.IntN(100000)
+	put := func(format string, parts ...any) { w.text = fmt.Appendf(w.text, format, parts...) }
+	switch w.rand.IntN(8) {
 	case 0:
-		add(w.path(), ":", strconv.Itoa(w.rand.IntN(900)), ":\t", w.word(), " := ", w.word(), "(\"", w.word(), "\", ", number, ")")
+		put("%s:%d:\t%s := %s(\"%s\", %d)", w.path(), w.rand.IntN(900), w.word(), w.word(), w.word(), number)
 	case 1:
-		add("\tif err := ", w.word(), ".", w.word(), "(ctx, ", w.word(), "); err != nil {")
+		put("\tif err := %s.%s(ctx, %s); err != nil {", w.word(), w.word(), w.word())
 	case 2:
-		add("\t\treturn fmt.Errorf(\"", w.word(), " %q: %w\", ", w.word(), ", err) // ", w.word(), " ", w.word())
+		put("\t\treturn fmt.Errorf(\"%s %%q: %%w\", %s, err) // %s %s", w.word(), w.word(), w.word(), w.word())
 	case 3:
-		add("2026-03-0", strconv.Itoa(1+w.rand.IntN(9)), "T12:", strconv.Itoa(10+w.rand.IntN(50)), ":07.", number, "Z WARN ", w.word(), ": ", w.word(), "=", number, " C:\\data\\", w.word())
+		put("2026-03-0%dT12:%d:07.%dZ WARN %s: %s=%d C:\\data\\%s", 1+w.rand.IntN(9), 10+w.rand.IntN(50), number, w.word(), w.word(), number, w.word())
 	case 4:
-		add("--- FAIL: Test", w.word(), " (0.", number, "s) → ", w.word(), " ≠ ", w.word(), " “", w.word(), "”")
+		put("--- FAIL: Test%s (0.%ds) → %s ≠ %s “%s”", w.word(), number, w.word(), w.word(), w.word())
 	case 5:
-		add("{\"id\": \"", strconv.FormatUint(w.rand.Uint64(), 16), "\", \"", w.word(), "\": ", number, ", \"path\": \"", w.path(), "\"}")
+		put("{\"id\": \"%x\", \"%s\": %d, \"path\": \"%s\"}", w.rand.Uint64(), w.word(), number, w.path())
 	case 6:
 		for range 5 + w.rand.IntN(12) {
-			add(w.word(), " ")
+			put("%s ", w.word())
 		}
 	default:
-		add("commit ", strconv.FormatUint(w.rand.Uint64(), 16), strconv.FormatUint(w.rand.Uint64(), 16), " ", w.word(), " größe 東京 ", w.word())
+		put("commit %x%x %s größe 東京 %s", w.rand.Uint64(), w.rand.Uint64(), w.word(), w.word())
 	}
 }
 

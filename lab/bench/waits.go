@@ -15,18 +15,18 @@ import (
 
 // Waits is what steps take while the model that writes summaries is slow.
 type Waits struct {
-	Slow     time.Duration `json:"slow"` // what a summary takes
-	Sessions int           `json:"sessions"`
-	Rows     []WaitRow     `json:"rows"`
+	Slow     time.Duration // what a summary takes
+	Sessions int
+	Rows     []WaitRow
 }
 
 // WaitRow is the steps at which nothing was due, or at which something was.
 type WaitRow struct {
-	Due   bool          `json:"due"`
-	Steps int           `json:"steps"`
-	P50   time.Duration `json:"p50"`
-	P99   time.Duration `json:"p99"`
-	Worst time.Duration `json:"worst"`
+	Due   bool
+	Steps int
+	P50   time.Duration
+	P99   time.Duration
+	Worst time.Duration
 }
 
 // A summary takes so long, and a history so many tokens until it is condensed.
@@ -41,28 +41,21 @@ const (
 // measureWaits has sessions grow, and take turns over two replicas where there is a Redis.
 func (r *rig) measureWaits(ctx context.Context) (_ *Waits, err error) {
 	w := &Waits{Slow: slowSummary, Sessions: 8}
-	steps := 100
-	if r.Quick || r.Tiny {
-		steps = 40
-	}
+	steps := pick(&r.Options, 40, 40, 100)
 	up := httptest.NewServer(slowUpstream(slowSummary))
 	defer up.Close()
 	var targets []*Target
 	defer func() {
 		_ = up.Listener.Close()     // and so no summary that fails is tried once more
 		up.CloseClientConnections() // the summaries under way: a proxy that stops waits for them
-		err = errors.Join(err, closeAll(targets))
+		err = closeAll(err, targets...)
 	}()
 	for range 2 {
-		s := setting{Name: "waits", Upstream: strings.TrimPrefix(up.URL, "http://"), Waits: true, Dir: r.folder(fmt.Sprintf("waits-%d", r.id.Add(1)))}
-		if r.redis != nil {
-			s.Redis = r.redis.addr
-		}
-		t, err := startDewpoint(r.Dewpoint, s)
+		t, err := r.dewpoint(ctx, setting{Name: "waits", Upstream: strings.TrimPrefix(up.URL, "http://"), Waits: true, Redis: r.redis})
 		if err != nil {
 			return nil, err
 		}
-		if targets = append(targets, t); r.redis == nil {
+		if targets = append(targets, t); r.redis == "" {
 			break
 		}
 	}
@@ -94,7 +87,7 @@ func growing(ctx context.Context, t *Target, history []any) (took time.Duration,
 	if err != nil {
 		return 0, false, fmt.Errorf("write a request: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.Addr+t.path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.Addr+chatPath, bytes.NewReader(body))
 	if err != nil {
 		return 0, false, fmt.Errorf("make a request: %w", err)
 	}

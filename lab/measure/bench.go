@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -24,25 +23,22 @@ func measureBench(ctx context.Context, args []string, out io.Writer) error {
 	o := bench.Options{Log: func(line string) { fmt.Fprintln(os.Stderr, line) }}
 	fs.BoolVar(&o.Quick, "quick", false, "a first look: fewer cells, fewer requests")
 	only := fs.String("only", "", "parts to measure, of "+strings.Join(bench.Parts(), ","))
-	cell := fs.String("cell", "", "measure only cells whose name holds this")
+	fs.StringVar(&o.Cell, "cell", "", "measure only cells whose name holds this")
 	fs.StringVar(&o.Dewpoint, "dewpoint", "bin/dewpoint", "the binary to measure")
-	files := benchFiles{}
-	fs.StringVar(&files.doc, "doc", "", "document to put the tables into")
-	fs.StringVar(&files.json, "json", "", "file for all figures")
+	doc := fs.String("doc", "", "document to put the tables into")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	if err := readBench(&o, *only); err != nil {
 		return err
 	}
-	if *cell != "" {
-		o.Match = func(name string) bool { return strings.Contains(name, *cell) }
-	}
 	result, err := bench.Run(ctx, o)
 	if err != nil {
 		return err
 	}
-	return files.write(out, result)
+	var tables bytes.Buffer
+	result.Markdown(&tables)
+	return publish(out, *doc, tables.String())
 }
 
 // readBench completes the options from what flags name.
@@ -64,24 +60,4 @@ func readBench(o *bench.Options, only string) (err error) {
 		}
 	}
 	return nil
-}
-
-// benchFiles are where figures go.
-type benchFiles struct {
-	json, doc string
-}
-
-func (f benchFiles) write(out io.Writer, result *bench.Result) error {
-	if f.json != "" {
-		text, err := json.MarshalIndent(result, "", " ")
-		if err != nil {
-			return fmt.Errorf("write figures: %w", err)
-		}
-		if err := os.WriteFile(f.json, append(text, '\n'), 0o644); err != nil {
-			return fmt.Errorf("write figures: %w", err)
-		}
-	}
-	var tables bytes.Buffer
-	result.Markdown(&tables)
-	return publish(out, f.doc, tables.String())
 }

@@ -28,6 +28,7 @@ func TestReuse(t *testing.T) {
 		`{"messages":[],"functions":[{"a":1}],"tools":[],"response_format":{"type":"text"},"function_call":"none","stream":true,"stream_options":{"include_usage":true}}`)
 	f(c, `{"messages":[],"response_format":{"type":"json_object"}}`, "")
 	f(c, `{"messages":[],"web_search_options":{}}`, "")
+	f(c, `{"messages":[],"web_search_options":{},"response_format":{"type":"text"}}`, "")
 	f(c, `{"messages":[],"max_tokens":64000}`, `{"messages":[],"max_tokens":4000,"stream":true,"stream_options":{"include_usage":true}}`)
 	const streamed = `,"stream":true,"stream_options":{"include_usage":true}}`
 	for _, choice := range []string{"", `,"tool_choice":"auto"`, `,"tool_choice":"none"`, `,"tool_choice":null`} { // the cache goes by it

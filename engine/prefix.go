@@ -20,7 +20,7 @@ func (t *Turn) Cached(v *session.View) int {
 		return 0
 	}
 	last, _ := t.engine.usages.threads.Get(t.place.Thread.ID)
-	if last.cachedBy != t.counter.cached {
+	if last.cachedBy != t.counter.cachedBy {
 		return 0
 	}
 	return last.cached

@@ -108,7 +108,8 @@ type records struct {
 type meter struct {
 	Counter
 	source source // of the counts, which names what corrects them
-	cached uint64 // names what a provider's cache goes by besides the messages; only to be compared in one process
+
+	cachedBy uint64 // names what a provider's cache goes by besides the messages, in this process
 }
 
 // waits is a turn's share in a flight.

@@ -108,7 +108,7 @@ func (t *Turn) Used(ours int, u session.Usage) (report Report) {
 		return report
 	}
 	last, _ := t.engine.usages.threads.Get(thread)
-	last.cached, last.cachedBy = max(u.Cached, 0)+max(u.Written, 0), t.counter.cached
+	last.cached, last.cachedBy = max(u.Cached, 0)+max(u.Written, 0), t.counter.cachedBy
 	if t.shown.attached { // ours is an estimate, which tells nothing of theirs
 		t.engine.usages.threads.Add(thread, last)
 		t.engine.o.Tokens.Observe(t.corrector(true), ours, actual, true)

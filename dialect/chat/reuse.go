@@ -35,7 +35,7 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 			text = text && (!byChoice || v.Is("auto") || v.Is("none") || v.Kind == rawjson.Null)
 			return byChoice
 		case "response_format":
-			text = split.Member(v, "type").Is("text")
+			text = text && (v.Kind == rawjson.Null || split.Member(v, "type").Is("text"))
 		case "audio", "web_search_options":
 			text = text && v.Kind != rawjson.Object
 		case "max_tokens", "max_completion_tokens":

@@ -53,7 +53,7 @@ lint: ## golangci-lint, pinned in tools/go.mod
 SEED ?= 20
 
 test: ## tests with the race detector, fuzz seeds and import rules included. SEED=0 draws other cases of properties
-	@SEED="$(SEED)" sh scripts/test.sh -short -timeout 15m
+	@SEED="$(SEED)" sh scripts/test.sh -short -timeout 30m
 
 slow-tests: ## the tests that -short leaves out
 	@sh scripts/slow.sh

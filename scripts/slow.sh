@@ -8,4 +8,4 @@ tests=$(awk '/^func Test/ { name = $2; sub(/\(.*/, "", name) } /testing\.Short\(
 # shellcheck disable=SC2086
 packages=$(dirname $files | sort -u | sed 's,^,./,')
 # shellcheck disable=SC2086
-exec "${GO:-go}" tool -modfile=tools/go.mod gotestsum --format pkgname -- -race -count=1 -timeout 15m -run "^($tests)\$" $packages
+exec "${GO:-go}" tool -modfile=tools/go.mod gotestsum --format pkgname -- -race -count=1 -timeout 30m -run "^($tests)\$" $packages

@@ -16,15 +16,13 @@ import (
 // measureSoak soaks the binary, and writes the tables to out or into a document. Violations are an error.
 func measureSoak(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("soak", flag.ContinueOnError)
-	o := soak.Options{Progress: os.Stderr}
+	o := soak.Options{Progress: os.Stderr, Limit: soak.Limits{Silence: 10 * time.Second, Summariser: 3 * time.Second}}
 	fs.StringVar(&o.Dewpoint, "dewpoint", "bin/dewpoint", "path of the binary")
 	stores := fs.String("store", soak.Redis, "redis, embedded (one replica), or both, one after the other: redis,embedded")
 	fs.DurationVar(&o.Duration, "duration", 5*time.Minute, "how long things go wrong")
 	fs.IntVar(&o.Replicas, "replicas", 3, "replicas")
 	fs.IntVar(&o.Sessions, "sessions", 300, "agents, each with one conversation")
-	fs.IntVar(&o.Tenants, "tenants", 0, "tenants, each with a condenser of its own; 0: one for each condenser")
 	fs.IntVar(&o.Steps, "steps", 30, "turns of each agent, spread over the duration")
-	fs.IntVar(&o.Requests, "requests", 0, "requests at most; 0: as many as the turns take")
 	fs.Uint64Var(&o.Seed, "seed", 1, "seed of what agents say and of when faults come")
 	doc := fs.String("doc", "", "document to put the tables into")
 	if err := fs.Parse(args); err != nil {

@@ -45,16 +45,21 @@ func StartRedis(ctx context.Context, dir string, args ...string) (*Redis, error)
 		return nil, fmt.Errorf("start redis: %w", err)
 	}
 	r := &Redis{Addr: addr, args: append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--loglevel", "warning"}, args...)}
-	return r, r.Start(ctx)
+	if err := r.Start(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Start starts the server, again if it was killed: on the same port and with what it had written. It returns when the
 // server listens and has read its data.
-func (r *Redis) Start(ctx context.Context) (err error) {
-	if r.run, err = process.Start(redisServer, r.args...); err != nil {
+func (r *Redis) Start(ctx context.Context) error {
+	run, err := process.Start(redisServer, r.args...)
+	if err != nil {
 		return fmt.Errorf("start redis: %w", err)
 	}
-	return Ready(ctx, r.run, r.ping)
+	r.run = run
+	return Ready(ctx, run, r.ping)
 }
 
 func (r *Redis) ping(ctx context.Context) error {

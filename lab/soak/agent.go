@@ -31,7 +31,7 @@ func (a *agent) run(ctx context.Context, steps int, total time.Duration) error {
 		if !sleep(ctx, time.Until(began.Add(time.Duration(at*float64(total))))) {
 			return nil
 		}
-		if time.Since(began) > overtime*total || a.caller.spent() {
+		if time.Since(began) > overtime*total {
 			return nil
 		}
 		l = a.move(l)

@@ -138,7 +138,7 @@ func TestBelongingSees(t *testing.T) {
 				f.lines[0].placed = placed
 				b.family(f)
 			}
-			if got, splits := rules(b.tally), b.tally.sum(groupSplit); got != c.want || splits != c.splits {
+			if got, splits := rules(b.tally), b.tally.sum(groupSplit, ""); got != c.want || splits != c.splits {
 				t.Errorf("%q and %d splits, want %q and %d", got, splits, c.want, c.splits)
 			}
 		})

@@ -17,12 +17,19 @@ type belonging struct {
 	owners  map[string]*family // of sessions and threads, by their names
 }
 
-// family checks one of them, by what the proxy said of each exchange.
+// family checks one of them, by what the proxy said of each exchange: all of it is in one session, a title request only if it names it,
+// and a line that only grows stays in one thread.
 func (b *belonging) family(f *family) {
 	b.own(f)
-	b.oneSession(f)
+	session := ""
 	for _, l := range f.lines {
-		b.oneThread(l)
+		if l.kind != lineSide || f.naming != unnamed {
+			b.one(l, &session, "session", func(p placement) string { return p.session })
+		}
+	}
+	for _, l := range f.lines {
+		thread := ""
+		b.one(l, &thread, "thread", func(p placement) string { return p.thread })
 	}
 }
 
@@ -45,43 +52,25 @@ func (b *belonging) own(f *family) {
 	}
 }
 
-// oneSession checks that all of a family is in one session: a title request only if it names it.
-func (b *belonging) oneSession(f *family) {
-	first := ""
-	for _, l := range f.lines {
-		if l.kind == lineSide && f.naming == unnamed {
-			continue
-		}
-		for _, p := range l.placed {
-			if p.session == "" {
-				continue
-			}
-			if first == "" {
-				first = p.session
-			}
-			b.tally.count(groupChecked, "requests placed in their conversation's session")
-			if p.session != first {
-				b.split(l, p, "one conversation is one session", l.kind+" in a session of its own",
-					fmt.Sprintf("%s: %s is in session %s, it began in %s", l.name(), p.exchange, p.session, first))
-				break
-			}
-		}
+// one checks that a line's requests are all in the first session or thread that was told.
+func (b *belonging) one(l *line, first *string, kind string, of func(placement) string) {
+	rule, what := "one line is one thread", l.kind+" in two threads"
+	if kind == "session" {
+		rule, what = "one conversation is one session", l.kind+" in a session of its own"
 	}
-}
-
-// oneThread checks that a line that only grows stays in one thread.
-func (b *belonging) oneThread(l *line) {
-	first := ""
 	for _, p := range l.placed {
-		if p.thread == "" {
+		is := of(p)
+		if is == "" {
 			continue
 		}
-		if first == "" {
-			first = p.thread
+		if *first == "" {
+			*first = is
 		}
-		if p.thread != first {
-			b.split(l, p, "one line is one thread", l.kind+" in two threads",
-				fmt.Sprintf("%s: %s is in thread %s, it began in %s", l.name(), p.exchange, p.thread, first))
+		if kind == "session" {
+			b.tally.count(groupChecked, "requests placed in their conversation's session")
+		}
+		if is != *first {
+			b.split(l, p, rule, what, fmt.Sprintf("%s: %s is in %s %s, it began in %s", l.name(), p.exchange, kind, is, *first))
 			return
 		}
 	}

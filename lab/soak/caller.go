@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -24,7 +25,6 @@ type caller struct {
 	limit   Limits
 	chance  *rand.Rand // of faults and of replicas
 	sent    *atomic.Int64
-	most    int64 // requests; 0: no bound
 	tries   int
 	only    int // slot of the replica that all goes to, -1: any
 	before  []string
@@ -38,9 +38,6 @@ const (
 	pause        = 50 * time.Millisecond // doubled each time
 	longestPause = 500 * time.Millisecond
 )
-
-// spent reports whether as many requests were sent as may be.
-func (c *caller) spent() bool { return c.most > 0 && c.sent.Load() >= c.most }
 
 // call sends a line's history until it is answered, and adds the answer to it.
 func (c *caller) call(ctx context.Context, l *line, r reply) error {
@@ -88,7 +85,7 @@ func (c *caller) pick() fault {
 
 // attempt sends an exchange once, and reports whether the agent can go on with the answer.
 func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
-	x.answer = x.fault.on(x.answer, shortPause)
+	x.answer = x.fault.on(x.answer)
 	c.desk.put(x)
 	to := c.replica()
 	c.sent.Add(1)
@@ -99,14 +96,14 @@ func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
 	if x.fault != noFault && x.last() != nil {
 		c.tally.count(groupInjected, string(x.fault))
 	}
-	l.place(x, to, got, began)
-	l.placed[len(l.placed)-1].prompt = how.how == endUseless && len(l.messages) <= promptAlone
+	l.place(x, to, got, began, how.how == endUseless && len(l.messages) <= promptAlone)
 	if how != endServed {
 		return false
 	}
 	l.last = x
 	for _, condensed := range got.header.Values("X-Dewpoint-Condensed") {
-		c.tally.count(groupCondensed, reason(condensed))
+		reason, _, _ := strings.Cut(condensed, ";")
+		c.tally.count(groupCondensed, reason)
 	}
 	return true
 }
@@ -159,11 +156,11 @@ func (c *caller) send(ctx context.Context, l *line, x *exchange, addr string) go
 }
 
 // place notes where an exchange belongs, by the answer's header.
-func (l *line) place(x *exchange, on *replica, g got, began time.Time) {
-	p := placement{exchange: x.id, from: began, to: time.Now(), lost: on.doomed.Load()}
-	if g.header != nil {
-		p.session, p.thread = g.header.Get("X-Dewpoint-Session"), g.header.Get("X-Dewpoint-Thread")
+func (l *line) place(x *exchange, on *replica, g got, began time.Time, prompt bool) {
+	p := placement{
+		exchange: x.id, session: g.header.Get("X-Dewpoint-Session"), thread: g.header.Get("X-Dewpoint-Thread"),
+		from: began, to: time.Now(), prompt: prompt,
 	}
-	p.lost = p.lost || p.thread == "" && g.status == http.StatusOK
+	p.lost = on.doomed.Load() || p.thread == "" && g.status == http.StatusOK
 	l.placed = append(l.placed, p)
 }

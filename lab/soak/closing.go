@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
@@ -46,18 +47,12 @@ func (s *soak) closing(ctx context.Context) error {
 			return s.belong(ctx)
 		}
 		lines = slices.Collect(maps.Keys(failed))
-		if err := s.reopen(ctx); err != nil {
-			return err
+		if s.redis == nil { // the store was taken from its replica
+			if err := s.fleet.launch(ctx, 0); err != nil {
+				return err
+			}
 		}
 	}
-}
-
-// reopen starts the replica again that an embedded store was taken from.
-func (s *soak) reopen(ctx context.Context) error {
-	if s.redis != nil {
-		return nil
-	}
-	return s.fleet.launch(ctx, 0)
 }
 
 // recover waits until every replica recognises requests again.
@@ -111,22 +106,21 @@ func (s *soak) close(ctx context.Context, lines []*line) {
 	for _, l := range lines {
 		byFamily[l.family] = append(byFamily[l.family], l)
 	}
-	places := make(chan struct{}, closingAtOnce)
-	var working sync.WaitGroup
+	var working errgroup.Group
+	working.SetLimit(closingAtOnce)
 	for _, a := range s.agents {
-		places <- struct{}{}
-		working.Go(func() {
-			defer func() { <-places }()
+		working.Go(func() error {
 			a.ending = true
 			for _, l := range byFamily[a.family] {
 				if err := a.turn(ctx, l, true); err != nil {
-					return // reported
+					return nil //nolint:nilerr // it is reported
 				}
 				s.tally.count(groupChecked, "closing requests")
 			}
+			return nil
 		})
 	}
-	working.Wait()
+	_ = working.Wait()
 }
 
 // audit compares each line with the store, and gives those that differ.
@@ -164,7 +158,7 @@ func (s *soak) belong(ctx context.Context) error {
 // openStore opens the store next to the replicas, or, where it is a file, after the one that has it.
 func (s *soak) openStore() (session.Store, error) {
 	if s.redis != nil {
-		return redisstore.Open(redisstore.Options{Addrs: []string{s.redis.addr}, Content: true, Timeout: auditorTimeout})
+		return redisstore.Open(redisstore.Options{Addrs: []string{s.redis.Addr}, Content: true, Timeout: auditorTimeout})
 	}
 	if err := s.fleet.end(0); err != nil { // it may have ended before
 		return nil, err

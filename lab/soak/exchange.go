@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"sync"
@@ -48,36 +47,32 @@ func (x *exchange) answeredWith(m message) json.RawMessage {
 // span is the bytes from to to-1.
 type span struct{ from, to int }
 
-// delivery is an exchange's request as it reached upstream, and what upstream wrote.
+// delivery is an exchange's request as it reached upstream, and what it came to, so far.
 type delivery struct {
-	body    []byte
-	arrived time.Time
+	body []byte
+	mu   sync.Mutex
+	answered
+}
 
-	mu      sync.Mutex
+// answered is what upstream wrote.
+type answered struct {
 	status  int
 	header  http.Header
-	written bytes.Buffer
+	written []byte
+	arrived time.Time
 	began   time.Time // when the header was written
 	ended   time.Time
 }
 
-// answered is what a delivery came to, so far.
-type answered struct {
-	status       int
-	header       http.Header
-	written      []byte
-	arrived      time.Time
-	began, ended time.Time
-}
-
-func (d *delivery) answered() answered {
+// soFar is what has been written.
+func (d *delivery) soFar() answered {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return answered{d.status, d.header, bytes.Clone(d.written.Bytes()), d.arrived, d.began, d.ended}
+	return d.answered
 }
 
 func (x *exchange) deliver(body []byte) *delivery {
-	d := &delivery{body: body, arrived: time.Now()}
+	d := &delivery{body: body, answered: answered{arrived: time.Now()}}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.deliveries = append(x.deliveries, d)
@@ -123,7 +118,7 @@ func (t tape) WriteHeader(status int) {
 
 func (t tape) Write(p []byte) (int, error) {
 	t.d.mu.Lock()
-	t.d.written.Write(p) // before the client can have it
+	t.d.written = append(t.d.written, p...) // before the client can have it
 	t.d.mu.Unlock()
 	return t.ResponseWriter.Write(p)
 }
@@ -134,30 +129,19 @@ func (d *delivery) end() {
 	d.ended = time.Now()
 }
 
-// desk is the exchanges under way, and those before them for what arrives late.
-type desk struct {
-	mu  sync.Mutex
-	all map[string]*exchange
-}
+// desk is the exchanges under way, by id, and those before them for what arrives late.
+type desk struct{ all sync.Map }
 
-func newDesk() *desk { return &desk{all: map[string]*exchange{}} }
-
-func (d *desk) put(x *exchange) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.all[x.id] = x
-}
+func (d *desk) put(x *exchange) { d.all.Store(x.id, x) }
 
 func (d *desk) get(id string) *exchange {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.all[id]
+	x, _ := d.all.Load(id)
+	found, _ := x.(*exchange)
+	return found
 }
 
 func (d *desk) drop(ids []string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	for _, id := range ids {
-		delete(d.all, id)
+		d.all.Delete(id)
 	}
 }

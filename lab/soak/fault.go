@@ -72,7 +72,7 @@ func (f fault) outcome() outcome {
 func (f fault) useless(stream bool) bool { return stream && (f == malformed || f == errorEvent) }
 
 // on makes the answer go wrong.
-func (f fault) on(a fakeupstream.Answer, pause time.Duration) fakeupstream.Answer {
+func (f fault) on(a fakeupstream.Answer) fakeupstream.Answer {
 	switch f {
 	case rateLimited:
 		return fakeupstream.RateLimited(retryAfter)
@@ -87,17 +87,17 @@ func (f fault) on(a fakeupstream.Answer, pause time.Duration) fakeupstream.Answe
 	case errorEvent:
 		a.Style.Inject = map[int]string{injectedBefore: fakeupstream.ErrorEvent(fakeupstream.Overloaded().Error)}
 	}
-	a.Fault = f.upstream(pause)
+	a.Fault = f.upstream()
 	return a
 }
 
 // upstream is how the connection goes wrong.
-func (f fault) upstream(pause time.Duration) fakeupstream.Fault {
+func (f fault) upstream() fakeupstream.Fault {
 	switch f {
 	case slowHeader:
-		return fakeupstream.Fault{HoldHeaders: after(pause)}
+		return fakeupstream.Fault{HoldHeaders: late()}
 	case slowStream:
-		return fakeupstream.Fault{Hold: after(pause), HoldAfter: brokenAt}
+		return fakeupstream.Fault{Hold: late(), HoldAfter: brokenAt}
 	case resetEarly:
 		return fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: -1}
 	case resetLate:
@@ -114,10 +114,10 @@ func (f fault) upstream(pause time.Duration) fakeupstream.Fault {
 	return fakeupstream.Fault{}
 }
 
-// after gives a channel that is closed when the time has passed.
-func after(d time.Duration) <-chan struct{} {
+// late gives a channel that is closed a little later.
+func late() <-chan struct{} {
 	c := make(chan struct{})
-	time.AfterFunc(d, func() { close(c) })
+	time.AfterFunc(300*time.Millisecond, func() { close(c) })
 	return c
 }
 

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
@@ -29,9 +28,6 @@ type front struct {
 	chance *rand.Rand // of the summariser's faults
 }
 
-// shortPause is how long upstream is late when it is only late.
-const shortPause = 300 * time.Millisecond
-
 func startFront(d *desk, t *tally, w *weather, tenants []*tenant, chance *rand.Rand) (*front, error) {
 	f := &front{
 		desk: d, tally: t, weather: w, tenants: map[string]*tenant{}, chance: chance, done: make(chan struct{}),
@@ -42,7 +38,11 @@ func startFront(d *desk, t *tally, w *weather, tenants []*tenant, chance *rand.R
 		f.tenants[t.outward] = t
 		keys = append(keys, t.outward)
 	}
-	for _, u := range append([]upstream{{}}, kindsOf(tenants)...) {
+	for _, c := range condensers() {
+		u := c.upstream
+		if f.fakes[u] != nil {
+			continue
+		}
 		f.fakes[u] = fakeupstream.New(fakeupstream.Options{
 			Strict: u.seals == "", Keep: 1, APIKeys: keys, Models: []string{modelMain, modelCheap}, Alternates: u.alternates, Seals: u.seals,
 			IsSummary: func(r *fakeupstream.Request) bool { return r.Header.Get(exchangeHeader) == "" },
@@ -98,7 +98,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case refused && to.strict():
 		f.tally.count(groupChecked, "requests that a strict upstream refused, to be sent again")
 	case refused:
-		f.tally.violate("upstream refused a forwarded request", x.id, "%d: %s", d.status, d.written.Bytes())
+		f.tally.violate("upstream refused a forwarded request", x.id, "%d: %s", d.status, d.written)
 	}
 }
 
@@ -118,7 +118,7 @@ func (f *front) serveSummariser(w http.ResponseWriter, r *http.Request, body []b
 	d := &delivery{}
 	f.fakes[upstream{}].ServeHTTP(tape{w, d}, r)
 	if d.status == http.StatusBadRequest {
-		f.tally.violate("upstream refused a summariser's request", "summariser", "%s", d.written.Bytes())
+		f.tally.violate("upstream refused a summariser's request", "summariser", "%s", d.written)
 	}
 }
 

@@ -3,18 +3,16 @@ package soak
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/process"
+	"github.com/dewpoint-proxy/dewpoint/lab/servers"
 )
 
 // patience bounds every wait for something that should come at once. Only a defect uses it up.
@@ -25,9 +23,7 @@ type replica struct {
 	addr, admin string
 	run         *process.Process
 	doomed      atomic.Bool // it is being killed, or was: what breaks on it breaks for that
-
-	mu      sync.Mutex
-	metrics map[string]float64 // as last read
+	metrics     map[string]float64
 }
 
 // fleet is the replicas, each in its slot, dead or alive.
@@ -36,47 +32,33 @@ type fleet struct {
 	tally          *tally
 	client         http.Client
 
-	mu       sync.Mutex
+	mu       sync.Mutex // of all that follows, and of the replicas' metrics, as last read
 	slots    []*replica
 	all      []*replica // that ever ran
 	degraded time.Duration
 }
 
-func newFleet(binary, config string, t *tally) *fleet {
-	return &fleet{binary: binary, config: config, tally: t, client: http.Client{Timeout: time.Second}}
-}
-
-// start starts n replicas.
-func (f *fleet) start(ctx context.Context, n int) error {
-	f.slots = make([]*replica, n)
-	for i := range f.slots {
+// startFleet starts n replicas.
+func startFleet(ctx context.Context, binary, config string, n int, t *tally) (*fleet, error) {
+	f := &fleet{binary: binary, config: config, tally: t, client: http.Client{Timeout: time.Second}, slots: make([]*replica, n)}
+	for i := range n {
 		if err := f.launch(ctx, i); err != nil {
-			return err
+			return f, err
 		}
 	}
-	return nil
+	return f, nil
 }
 
 // launch starts a replica in a slot, and returns when it serves.
 func (f *fleet) launch(ctx context.Context, slot int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	run, err := process.Start(f.binary, "serve", "--config", f.config)
+	run, serving, err := servers.Serve(ctx, f.binary, "serve", "--config", f.config)
 	if err != nil {
 		return fmt.Errorf("start replica: %w", err)
 	}
-	r := &replica{run: run}
+	r := &replica{run: run, addr: serving.Listen, admin: serving.Admin}
 	f.mu.Lock()
-	f.all = append(f.all, r)
-	f.mu.Unlock()
-	serving, err := run.Await(ctx, "serving")
-	if err != nil {
-		return fmt.Errorf("start replica: %w", err)
-	}
-	r.addr, r.admin = serving.Listen, serving.Admin
-	f.mu.Lock()
-	f.slots[slot] = r
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	f.all, f.slots[slot] = append(f.all, r), r
 	return nil
 }
 
@@ -87,17 +69,12 @@ func (f *fleet) kill(slot int) {
 	r.run.Kill()
 }
 
-// end asks a slot's replica to end, and waits for it.
+// end asks a slot's replica to end, and waits for it. It may have ended before.
 func (f *fleet) end(slot int) error {
 	r := f.at(slot)
 	r.doomed.Store(true)
-	if err := r.run.Command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := servers.Stop(r.run); err != nil {
 		return fmt.Errorf("end replica: %w", err)
-	}
-	select {
-	case <-r.run.Ended:
-	case <-time.After(patience):
-		return fmt.Errorf("end replica: it does not end:\n%s", r.run.Log)
 	}
 	if code := r.run.Command.ProcessState.ExitCode(); code != 0 {
 		return fmt.Errorf("end replica: exit code %d:\n%s", code, r.run.Log)
@@ -115,33 +92,21 @@ func (f *fleet) size() int { return len(f.slots) }
 
 // close kills what still runs, and looks through what all of them wrote.
 func (f *fleet) close() {
-	f.mu.Lock()
-	all := f.all
-	f.mu.Unlock()
-	for _, r := range all {
-		ended := false
+	for _, r := range f.all {
 		select {
 		case <-r.run.Ended:
-			ended = true
+			if log := r.run.Log.String(); !r.doomed.Load() {
+				f.tally.violate("a replica ends only when killed", r.addr, "%v:\n%s", r.run.Command.ProcessState, log[max(0, len(log)-longestDetail):])
+			}
 		default:
-		}
-		if ended && !r.doomed.Load() {
-			f.tally.violate("a replica ends only when killed", r.addr, "%v:\n%s", r.run.Command.ProcessState, tail(r.run.Log.String()))
 		}
 		r.doomed.Store(true)
 		r.run.Kill()
 		if word := r.run.Log.Defect(); word != "" {
-			f.tally.violate("no panic, no data race", r.addr, "%s", from(r.run.Log.String(), word))
+			_, after, _ := strings.Cut(r.run.Log.String(), word)
+			f.tally.violate("no panic, no data race", r.addr, "%s", word+after)
 		}
 	}
-}
-
-func tail(text string) string { return text[max(0, len(text)-longestDetail):] }
-
-// from is the text from a word on.
-func from(text, word string) string {
-	_, after, _ := strings.Cut(text, word)
-	return word + after
 }
 
 // sampling is how often the replicas' metrics are read.
@@ -149,15 +114,8 @@ const sampling = 250 * time.Millisecond
 
 // watch reads the replicas' metrics now and then, until the context ends.
 func (f *fleet) watch(ctx context.Context) {
-	tick := time.NewTicker(sampling)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			f.sample(ctx)
-		}
+	for sleep(ctx, sampling) {
+		f.sample(ctx)
 	}
 }
 
@@ -172,14 +130,11 @@ func (f *fleet) sample(ctx context.Context) {
 		if err != nil {
 			continue // it was killed, or the machine is busy: the next sample will tell
 		}
-		r.mu.Lock()
-		r.metrics = metrics
-		r.mu.Unlock()
-		if metrics["dewpoint_store_degraded"] > 0 {
-			f.mu.Lock()
+		f.mu.Lock()
+		if r.metrics = metrics; metrics["dewpoint_store_degraded"] > 0 {
 			f.degraded += sampling
-			f.mu.Unlock()
 		}
+		f.mu.Unlock()
 	}
 }
 
@@ -195,17 +150,16 @@ func (f *fleet) read(ctx context.Context, admin string) (map[string]float64, err
 	}
 	defer resp.Body.Close()
 	sums := map[string]float64{}
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-		name, value, found := strings.Cut(lines.Text(), " ")
-		if at := strings.LastIndexByte(lines.Text(), ' '); found && at > 0 {
-			value = lines.Text()[at+1:]
-		}
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		line := lines.Text()
+		name, _, _ := strings.Cut(line, " ")
 		name, _, _ = strings.Cut(name, "{")
-		if n, err := strconv.ParseFloat(value, 64); err == nil && !strings.HasPrefix(name, "#") {
-			sums[name] += n
+		if n, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64); err == nil {
+			sums[name] += n // of comments under "#"
 		}
 	}
-	return sums, nil
+	return sums, lines.Err()
 }
 
 // total adds up one metric of all that ever ran, as last read.
@@ -214,9 +168,7 @@ func (f *fleet) total(name string) int {
 	defer f.mu.Unlock()
 	sum := 0.0
 	for _, r := range f.all {
-		r.mu.Lock()
 		sum += r.metrics[name]
-		r.mu.Unlock()
 	}
 	return int(sum)
 }

@@ -2,8 +2,6 @@ package soak
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/lab/servers"
 )
 
 // The streams of chance apart from those of families, which are numbered from 0.
@@ -30,8 +30,8 @@ type soak struct {
 	desk    *desk
 	tenants []*tenant
 	front   *front
-	redis   *redis // nil: the store is embedded
-	path    string // of the embedded store
+	redis   *servers.Redis // nil: the store is embedded
+	path    string         // of the embedded store
 	fleet   *fleet
 	client  *http.Client
 	sent    atomic.Int64
@@ -43,7 +43,6 @@ type soak struct {
 
 // Run soaks, and reports. The error is of the soak itself; what Dewpoint did wrong is in the report.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("soak: %w", err)
 	}
@@ -52,7 +51,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, fmt.Errorf("soak: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's folder for what may go
-	s := &soak{Options: o, tally: newTally(), weather: newWeather(), desk: newDesk(), tenants: newTenants(o.Tenants), began: time.Now()}
+	s := &soak{
+		Options: o, tally: newTally(), weather: newWeather(), desk: &desk{}, tenants: newTenants(len(condensers())), began: time.Now(),
+		client: &http.Client{Timeout: 2 * patience, Transport: &http.Transport{MaxIdleConnsPerHost: o.Sessions}},
+	}
+	if o.Store == Embedded {
+		s.Replicas = 1 // the file belongs to one process
+	}
 	if err := s.run(ctx, dir); err != nil {
 		return nil, fmt.Errorf("soak: %w", err)
 	}
@@ -77,36 +82,26 @@ func (s *soak) run(ctx context.Context, dir string) (err error) {
 }
 
 // start starts upstream, the store and the replicas.
-func (s *soak) start(ctx context.Context, dir string) error {
-	var err error
+func (s *soak) start(ctx context.Context, dir string) (err error) {
 	if s.front, err = startFront(s.desk, s.tally, s.weather, s.tenants, s.chance(chanceSummariser)); err != nil {
 		return err
 	}
-	store, err := s.startStore(ctx, dir)
-	if err != nil {
-		return err
+	s.path = filepath.Join(dir, "dewpoint.db")
+	store := fmt.Sprintf("{type: embedded, path: %q, secret: %q}", s.path, secret)
+	if s.Store == Redis {
+		// It writes its file once a second: what is younger may be lost when it is killed.
+		if s.redis, err = servers.StartRedis(ctx, dir, "--appendonly", "yes", "--appendfsync", "everysec"); err != nil {
+			return err
+		}
+		store = fmt.Sprintf("{type: redis, secret: %q, redis: {addrs: [%q]}}", secret, s.redis.Addr)
 	}
 	config := filepath.Join(dir, "dewpoint.yaml")
 	text := configuration{upstream: s.front.url, store: store, tenants: s.tenants, limit: s.Limit}.yaml()
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
-	s.fleet = newFleet(s.Dewpoint, config, s.tally)
-	s.client = &http.Client{Timeout: 2 * patience, Transport: &http.Transport{MaxIdleConnsPerHost: s.Sessions}}
-	return s.fleet.start(ctx, s.Replicas)
-}
-
-// startStore gives the store's section of the configuration.
-func (s *soak) startStore(ctx context.Context, dir string) (string, error) {
-	if s.Store == Embedded {
-		s.path = filepath.Join(dir, "dewpoint.db")
-		return fmt.Sprintf("{type: embedded, path: %q, secret: %q}", s.path, secret), nil
-	}
-	var err error
-	if s.redis, err = startRedis(ctx, dir); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("{type: redis, secret: %q, redis: {addrs: [%q]}}", secret, s.redis.addr), nil
+	s.fleet, err = startFleet(ctx, s.Dewpoint, config, s.Replicas, s.tally)
+	return err
 }
 
 func (s *soak) stop() {
@@ -114,8 +109,8 @@ func (s *soak) stop() {
 		s.fleet.close()
 		s.client.CloseIdleConnections()
 	}
-	if s.redis != nil && s.redis.run != nil {
-		s.redis.kill()
+	if s.redis != nil {
+		s.redis.Kill()
 	}
 	if s.front != nil {
 		s.front.close()
@@ -148,47 +143,31 @@ func (s *soak) storm(ctx context.Context) error {
 			}
 		})
 	}
-	s.tell(ctx, &working, began)
+	told, tellNoMore := context.WithCancel(ctx)
+	defer tellNoMore()
+	raging.Go(func() {
+		for sleep(told, telling) {
+			fmt.Fprintf(s.Progress, "%v: %d requests, %d condensations, %d violations\n", time.Since(began).Round(time.Second),
+				s.sent.Load(), s.tally.sum(groupCondensed, ""), s.tally.wrongs())
+		}
+	})
+	working.Wait()
+	tellNoMore()
 	raging.Wait()
 	s.faulty = time.Since(began)
-	if err := ctx.Err(); err != nil && trouble == nil {
-		return err
+	if trouble != nil {
+		return trouble
 	}
-	return trouble
+	return ctx.Err()
 }
 
 // telling is how often progress is told.
 const telling = 15 * time.Second
 
-// tell waits for the agents and says now and then how far they are.
-func (s *soak) tell(ctx context.Context, working *sync.WaitGroup, began time.Time) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		working.Wait()
-	}()
-	tick := time.NewTicker(telling)
-	defer tick.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-tick.C:
-			fmt.Fprintf(s.Progress, "%v: %d requests, %d condensations, %d violations\n", time.Since(began).Round(time.Second),
-				s.sent.Load(), s.tally.sum(groupCondensed), s.tally.wrongs())
-		}
-	}
-}
-
 func (s *soak) newAgent(number int) *agent {
 	f := newFamily(number, s.tenants, s.Seed)
 	return &agent{family: f, caller: &caller{
 		fleet: s.fleet, desk: s.desk, tally: s.tally, weather: s.weather, client: s.client, limit: s.Limit,
-		chance: s.chance(chanceWeather + uint64(number)), sent: &s.sent, most: int64(s.Requests), only: -1,
+		chance: s.chance(chanceWeather + uint64(number)), sent: &s.sent, only: -1,
 	}}
-}
-
-func digest(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:])
 }

@@ -54,13 +54,22 @@ func (t *tally) add(group, name string, n int) {
 	t.counts[group][name] += n
 }
 
-// sum adds up a group.
-func (t *tally) sum(group string) int {
+// of is one count.
+func (t *tally) of(group, name string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.counts[group][name]
+}
+
+// sum adds up a group, or those of its counts whose name has a part.
+func (t *tally) sum(group, part string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sum := 0
-	for _, n := range t.counts[group] {
-		sum += n
+	for name, n := range t.counts[group] {
+		if strings.Contains(name, part) {
+			sum += n
+		}
 	}
 	return sum
 }

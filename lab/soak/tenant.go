@@ -1,8 +1,8 @@
 package soak
 
 import (
+	"crypto/sha256"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -91,17 +91,6 @@ func newTenants(n int) []*tenant {
 	return all
 }
 
-// kindsOf are the upstreams of tenants.
-func kindsOf(tenants []*tenant) []upstream {
-	var all []upstream
-	for _, t := range tenants {
-		if !slices.Contains(all, t.condenser.upstream) {
-			all = append(all, t.condenser.upstream)
-		}
-	}
-	return all
-}
-
 // secret seeds all hashes, so that the end's checks can make them too.
 const secret = "a secret of the soak and of nobody else"
 
@@ -128,8 +117,8 @@ limits: {stream_keep_alive: 0s, upstream_response_header_timeout: %s, stream_idl
 tenants:
 `, c.upstream, c.store, modelCheap, cheapKey, modelMain, modelCheap, c.limit.Silence, c.limit.Silence, c.limit.Summariser)
 	for _, t := range c.tenants {
-		fmt.Fprintf(&b, "  - {name: %s, api_keys: [{sha256: %s}], upstream: {api_key: %s}, condenser: %s}\n",
-			t.name, digest(t.key), t.outward, t.condenser.yaml)
+		fmt.Fprintf(&b, "  - {name: %s, api_keys: [{sha256: %x}], upstream: {api_key: %s}, condenser: %s}\n",
+			t.name, sha256.Sum256([]byte(t.key)), t.outward, t.condenser.yaml)
 	}
 	return b.String()
 }

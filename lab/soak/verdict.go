@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -43,7 +42,7 @@ func (c *caller) verdict(x *exchange, l *line, on *replica, g got, began time.Ti
 	if d == nil {
 		return c.undelivered(x, g, began)
 	}
-	is := d.answered()
+	is := d.soFar()
 	if e, judged := c.differs(x, g, is); judged {
 		return e
 	}
@@ -91,11 +90,12 @@ func code(g got) string {
 }
 
 func (c *caller) mustBreak(x *exchange, l *line, g got) ending {
-	if g.err == nil && !own(g) && g.whole(l.stream) {
-		return c.wrong("what upstream broke off is seen to be broken", x, g, "it looks whole, under %q", x.fault)
-	}
 	if g.err == nil && !own(g) {
-		return c.wrong("what upstream broke off is seen to be broken", x, g, "the connection ended cleanly, under %q", x.fault)
+		how := "the connection ended cleanly"
+		if g.whole(l.stream) {
+			how = "it looks whole"
+		}
+		return c.wrong("what upstream broke off is seen to be broken", x, g, "%s, under %q", how, x.fault)
 	}
 	return ending{"broken", "upstream: " + string(x.fault)}
 }
@@ -114,10 +114,10 @@ func (c *caller) mustRefuse(x *exchange, g got, is answered, began time.Time) en
 }
 
 func (c *caller) mustServe(x *exchange, l *line, g got, is answered, began time.Time) ending {
-	switch {
-	case g.whole(l.stream) && g.status == http.StatusOK && x.fault.useless(l.stream):
-		return ending{endUseless, "upstream: " + string(x.fault)}
-	case g.whole(l.stream) && g.status == http.StatusOK:
+	if g.whole(l.stream) && g.status == http.StatusOK {
+		if x.fault.useless(l.stream) {
+			return ending{endUseless, "upstream: " + string(x.fault)}
+		}
 		return endServed
 	}
 	if e, late := c.late(is, began); late {
@@ -150,10 +150,4 @@ func (c *caller) late(is answered, began time.Time) (ending, bool) {
 func (c *caller) wrong(rule string, x *exchange, g got, format string, args ...any) ending {
 	c.tally.violate(rule, x.id, "%s; the client got %d %q, %v: %s", fmt.Sprintf(format, args...), g.status, code(g), g.err, g.body)
 	return endWrong
-}
-
-// reason is the first word of what the proxy says of a condensation.
-func reason(header string) string {
-	first, _, _ := strings.Cut(header, ";")
-	return first
 }

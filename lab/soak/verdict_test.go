@@ -56,7 +56,7 @@ func TestVerdict(t *testing.T) {
 			if c.status != 0 {
 				d := x.deliver(x.sent)
 				d.status, d.header, d.began, d.ended = max(c.status, 0), limited, time.Now(), time.Now()
-				d.written.WriteString(c.written)
+				d.written = []byte(c.written)
 			}
 			on := &replica{}
 			on.doomed.Store(c.doomed)

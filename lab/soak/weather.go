@@ -5,48 +5,38 @@ import (
 	"time"
 )
 
-// Shares of exchanges and of summariser calls that go wrong, in good times and in bad ones.
-const (
-	calmRate        = 0.01
-	roughRate       = 0.3
-	calmSummariser  = 0.05
-	roughSummariser = 0.7
-)
-
-// weather is what is wrong at a moment, and when the store was not sound. It is safe for concurrent use.
-type weather struct {
-	mu      sync.Mutex
-	on      map[condition]int
-	clear   bool // nothing is injected any more
-	outages []outage
-}
-
 // condition is something that is wrong for a while.
 type condition string
 
 // The conditions.
 const (
-	roughUpstream   condition = "upstream rough"
-	roughSummaries  condition = "summariser rough"
-	storeRecovering           = 2 * time.Second
-	storeForgetful            = 3 * time.Second // what is that fresh when the store is killed may be lost
+	roughUpstream  condition = "upstream rough"
+	roughSummaries condition = "summariser rough"
 )
+
+// Around a time in which the store was not sound.
+const (
+	storeRecovering = 2 * time.Second
+	storeForgetful  = 3 * time.Second // what is that fresh when the store is killed may be lost
+)
+
+// weather is what is wrong at a moment, and when the store was not sound. It is safe for concurrent use.
+type weather struct {
+	mu      sync.Mutex
+	rough   map[condition]bool
+	clear   bool // nothing is injected any more
+	outages []outage
+}
 
 // outage is a time in which writes may have been lost.
 type outage struct{ from, to time.Time }
 
-func newWeather() *weather { return &weather{on: map[condition]int{}} }
+func newWeather() *weather { return &weather{rough: map[condition]bool{}} }
 
-func (w *weather) begin(c condition) {
+func (w *weather) set(c condition, rough bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.on[c]++
-}
-
-func (w *weather) end(c condition) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.on[c]--
+	w.rough[c] = rough
 }
 
 // lost notes a time in which the store may have lost writes, its surroundings included.
@@ -75,11 +65,9 @@ func (w *weather) clearUp() {
 	w.clear = true
 }
 
-func (w *weather) upstream() float64 { return w.rate(roughUpstream, calmRate, roughRate) }
-
-func (w *weather) summariser() float64 {
-	return w.rate(roughSummaries, calmSummariser, roughSummariser)
-}
+// upstream is the share of exchanges that go wrong, and summariser that of summariser calls.
+func (w *weather) upstream() float64   { return w.rate(roughUpstream, 0.01, 0.3) }
+func (w *weather) summariser() float64 { return w.rate(roughSummaries, 0.05, 0.7) }
 
 func (w *weather) rate(c condition, calm, rough float64) float64 {
 	w.mu.Lock()
@@ -87,7 +75,7 @@ func (w *weather) rate(c condition, calm, rough float64) float64 {
 	switch {
 	case w.clear:
 		return 0
-	case w.on[c] > 0:
+	case w.rough[c]:
 		return rough
 	}
 	return calm

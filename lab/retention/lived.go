@@ -31,54 +31,33 @@ func livedCondensers(r *run, limit int) []condense.Condenser {
 
 // MeasureLived plays the runs action by action.
 func MeasureLived(ctx context.Context, runs []replay.Run, counter Counter) (*Lived, error) {
-	l := &Lived{limits: livedLimits(), counts: make([][][]Counts, len(livedLimits()))}
+	l := &Lived{limits: livedLimits()}
+	for _, c := range livedCondensers(&run{}, 0) {
+		l.names = append(l.names, c.Name())
+	}
+	for range l.limits {
+		l.counts = append(l.counts, make([][]Counts, len(l.names)))
+	}
 	for _, recorded := range runs {
 		r, err := newRun(recorded, counter)
 		if err != nil {
 			return nil, err
 		}
 		for i, limit := range l.limits {
-			if err := l.run(ctx, r, i, limit); err != nil {
-				return nil, fmt.Errorf("%s: %w", recorded.Name, err)
+			moments := r.actions(limit)
+			if len(moments) == 0 {
+				continue
+			}
+			for s, c := range livedCondensers(r, limit) {
+				counts, err := live(ctx, c, moments)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", recorded.Name, err)
+				}
+				l.counts[i][s] = append(l.counts[i][s], counts)
 			}
 		}
 	}
 	return l, nil
-}
-
-func (l *Lived) run(ctx context.Context, r *run, i, limit int) error {
-	condensers := livedCondensers(r, limit)
-	if l.counts[i] == nil {
-		l.counts[i], l.names = make([][]Counts, len(condensers)), nil
-		for _, c := range condensers {
-			l.names = append(l.names, c.Name())
-		}
-	}
-	moments := r.actions(limit)
-	if len(moments) == 0 {
-		return nil
-	}
-	for s, c := range condensers {
-		counts, err := live(ctx, c, moments)
-		if err != nil {
-			return err
-		}
-		l.counts[i][s] = append(l.counts[i][s], counts)
-	}
-	return nil
-}
-
-// actions are all moments of a run from the first on whose history has more than a number of tokens.
-func (r *run) actions(tokens int) []*moment {
-	var out []*moment
-	x, total := NewExtractor(), 0
-	for at := range r.messages {
-		if total > tokens && acts(r.messages[at].Kind) {
-			out = append(out, r.moment(x, at, total))
-		}
-		total += r.tokens[at]
-	}
-	return out
 }
 
 // live goes through the moments with a condenser that condenses when that is due.
@@ -103,35 +82,26 @@ func live(ctx context.Context, c condense.Condenser, moments []*moment) (Counts,
 func (l *Lived) Markdown(w io.Writer) {
 	mem, far := metrics()[1], metrics()[3]
 	for i, limit := range l.limits {
-		if len(l.counts[i][0]) == 0 {
+		n := len(l.counts[i][0])
+		if n == 0 {
 			continue
 		}
-		c := totalOf(l.counts[i][0])
+		all := make([]int, n)
+		for run := range all {
+			all[run] = run
+		}
+		c := total(l.counts[i][0], all)
 		fmt.Fprintf(w, "### As lived: above %d tokens, down to half\n\n%d actions in %d runs, %d references not in the latest exchange, %d from more than "+
-			"%d units ago.\n\n", limit, c.Moments, len(l.counts[i][0]), c.Memory, c.Far, farUnits)
+			"%d units ago.\n\n", limit, c.Moments, n, c.Memory, c.Far, farUnits)
 		fmt.Fprintln(w, "| strategy | missed per run | RR_mem | RR_far | view |\n|---|---|---|---|---|")
 		for s, name := range l.names {
 			runs := l.counts[i][s]
 			of := func(m metric) string {
-				return percent(bootstrap(len(runs), func(drawn []int) float64 {
-					var c Counts
-					for _, r := range drawn {
-						c.Add(runs[r])
-					}
-					return m.ratio(c)
-				}))
+				return percent(bootstrap(n, func(drawn []int) float64 { return m.ratio(total(runs, drawn)) }))
 			}
-			c := totalOf(runs)
-			fmt.Fprintf(w, "| `%s` | %.1f | %s | %s | %.1f%% |\n", name, float64(c.Memory-c.Recalled)/float64(len(runs)), of(mem), of(far),
-				100*c.Share/float64(c.Moments))
+			c := total(runs, all)
+			fmt.Fprintf(w, "| `%s` | %.1f | %s | %s | %.1f%% |\n", name, float64(c.Memory-c.Recalled)/float64(n), of(mem), of(far), 100*c.Share/float64(c.Moments))
 		}
 		fmt.Fprintln(w)
 	}
-}
-
-func totalOf(runs []Counts) (sum Counts) {
-	for _, c := range runs {
-		sum.Add(c)
-	}
-	return sum
 }

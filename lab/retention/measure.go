@@ -2,12 +2,12 @@ package retention
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
@@ -46,27 +46,12 @@ func Measure(ctx context.Context, runs []replay.Run, strategies []Strategy, o Op
 		agent, _, _ := strings.Cut(run.Name, "--")
 		r.agents = append(r.agents, agent)
 	}
-	return r, each(len(runs), func(i int) error { return r.run(ctx, i, runs[i], o) })
-}
-
-// each does something for the numbers below n, several at a time.
-func each(n int, do func(i int) error) error {
-	errs := make([]error, n)
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for i := range next {
-				errs[i] = do(i)
-			}
-		})
+	var running errgroup.Group
+	running.SetLimit(runtime.GOMAXPROCS(0))
+	for i, run := range runs {
+		running.Go(func() error { return r.run(ctx, i, run, o) })
 	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	return errors.Join(errs...)
+	return r, running.Wait()
 }
 
 // run measures all strategies on run i.
@@ -76,7 +61,7 @@ func (r *Result) run(ctx context.Context, i int, recorded replay.Run, o Options)
 		return err
 	}
 	// the same moments at every budget
-	moments := read.moments(NewExtractor(), o.Minimum, slices.Min(o.Shares), o.Moments)
+	moments := read.moments(o.Minimum, slices.Min(o.Shares), o.Moments)
 	for s, strategy := range r.Strategies {
 		for b, share := range o.Shares {
 			view := strategy.start(read)

@@ -32,18 +32,23 @@ const farUnits = 10
 
 // moments gives the moments of a run that are measured: those with a history of at least minimum tokens, of which what no strategy may
 // drop takes at most a share, and an action with references to it; no more than limit, evenly spread.
-func (r *run) moments(x *Extractor, minimum int, share float64, limit int) []*moment {
+func (r *run) moments(minimum int, share float64, limit int) []*moment {
+	return spread(slices.DeleteFunc(r.actions(max(minimum, 1)-1), func(m *moment) bool {
+		return len(m.used) == 0 || float64(m.floor()) > share*float64(m.total)
+	}), limit)
+}
+
+// actions are all moments of a run whose history has more than a number of tokens.
+func (r *run) actions(tokens int) []*moment {
 	var out []*moment
 	total := 0
 	for at := range r.messages {
-		if at > 0 && total >= minimum && acts(r.messages[at].Kind) {
-			if m := r.moment(x, at, total); len(m.used) > 0 && float64(m.floor()) <= share*float64(total) {
-				out = append(out, m)
-			}
+		if total > tokens && acts(r.messages[at].Kind) {
+			out = append(out, r.moment(at, total))
 		}
 		total += r.tokens[at]
 	}
-	return spread(out, limit)
+	return out
 }
 
 // spread takes limit of the moments, the first and the last among them.
@@ -58,15 +63,15 @@ func spread(all []*moment, limit int) []*moment {
 	return out
 }
 
-func (r *run) moment(x *Extractor, at, total int) *moment {
+func (r *run) moment(at, total int) *moment {
 	history := r.messages[:at]
 	m := &moment{
 		run: r, at: at, total: total, history: session.NewHistory(session.Hash{}, history), units: session.Units(history),
 		head: make([]bool, at), protected: make([]bool, at),
 	}
 	m.protect()
-	for _, ref := range x.References(r.texts[at]) {
-		if u, ok := m.use(ref.Text); ok {
+	for _, reference := range r.standIn.extractor.References(r.texts[at]) {
+		if u, ok := m.use(reference); ok {
 			m.used = append(m.used, u)
 		}
 	}

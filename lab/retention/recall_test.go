@@ -44,25 +44,25 @@ func (m *moment) answered(t interface{ Fatalf(string, ...any) }, events []recall
 }
 
 // everyTerm asks for each term that a view lost, and fails for one that is not in the first line of the answer.
-func (m *moment) everyTerm(t interface{ Fatalf(string, ...any) }, x *Extractor, v *session.View, limit int) (asked int) {
+func (m *moment) everyTerm(t interface{ Fatalf(string, ...any) }, v *session.View, limit int) (asked int) {
 	s, events, known := m.show(v), m.hidden(v), map[string]bool{}
 	for i := range slices.Backward(s.whole) {
 		if s.whole[i] {
 			continue
 		}
-		for _, ref := range x.References(m.run.texts[i]) {
-			if known[ref.Text] || asked == limit {
+		for _, ref := range m.run.standIn.extractor.References(m.run.texts[i]) {
+			if known[ref] || asked == limit {
 				continue
 			}
-			known[ref.Text] = true
-			if u, lost := m.use(ref.Text); !lost {
+			known[ref] = true
+			if u, lost := m.use(ref); !lost {
 				continue
 			} else if kept, _ := m.seen(&u, s); kept {
 				continue
 			}
 			asked++
-			if got := m.answered(t, events, ref.Text); len(got) == 0 || !recall.Names(got[0], ref.Text) {
-				t.Fatalf("%s: %q is lost and not found: %q", m.run.name, ref.Text, got)
+			if got := m.answered(t, events, ref); len(got) == 0 || !recall.Names(got[0], ref) {
+				t.Fatalf("%s: %q is lost and not found: %q", m.run.name, ref, got)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func (m *moment) everyTerm(t interface{ Fatalf(string, ...any) }, x *Extractor, 
 
 // TestEveryLostTermIsRecalled condenses drawn runs, and asks for all that the view lost.
 func TestEveryLostTermIsRecalled(t *testing.T) {
-	x, total := NewExtractor(), 0
+	total := 0
 	rapid.Check(t, func(t *rapid.T) {
 		r, err := newRun(anyRun(t), wordCounter{})
 		if err != nil {
@@ -90,7 +90,7 @@ func TestEveryLostTermIsRecalled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			total += m.everyTerm(t, x, &v, 1<<30)
+			total += m.everyTerm(t, &v, 1<<30)
 		}
 	})
 	if total < 20 {
@@ -143,7 +143,7 @@ func TestRecordedRecall(t *testing.T) {
 	const from, terms = 32000, 100
 	c := condense.Excerpts{Settings: condense.Settings{MaxTokens: from / 2, KeepFirst: KeepFirst, MinimumProgress: 0.1}}
 	var f found
-	x, runs, actions, asked := NewExtractor(), 0, 0, 0
+	runs, actions, asked := 0, 0, 0
 	for _, path := range paths {
 		recorded, err := replay.Load(path)
 		if err != nil {
@@ -160,7 +160,7 @@ func TestRecordedRecall(t *testing.T) {
 				if v, log, err = m.settle(c, log, 1<<30, nil); err != nil {
 					t.Fatal(err)
 				}
-				asked += m.everyTerm(t, x, &v, terms)
+				asked += m.everyTerm(t, &v, terms)
 			}
 			f.add(t, m, &v)
 			actions++

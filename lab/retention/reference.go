@@ -6,32 +6,13 @@ import (
 	"unicode"
 )
 
-// Kind is what a reference looks like.
-type Kind string
-
-// The kinds.
-const (
-	URL        Kind = "url"
-	Path       Kind = "path"
-	Error      Kind = "error"
-	Identifier Kind = "identifier"
-	Number     Kind = "number"
-	Literal    Kind = "literal"
-)
-
 // Bounds of a reference, in bytes.
 const (
 	minReference = 3
 	maxReference = 120
 )
 
-// Reference is an exact value that a text names.
-type Reference struct {
-	Kind Kind
-	Text string
-}
-
-// Extractor finds references. It is safe for concurrent use.
+// Extractor finds references: exact values that a text names. It is safe for concurrent use.
 type Extractor struct {
 	rules []rule
 }
@@ -39,7 +20,7 @@ type Extractor struct {
 // rule finds what its pattern's only group matches. What a rule took, those after it do not see.
 type rule struct {
 	pattern *regexp.Regexp
-	kind    func(match string) Kind // empty: no reference
+	is      func(match string) bool // it is a reference
 }
 
 const (
@@ -53,20 +34,19 @@ const (
 
 // NewExtractor gives an extractor.
 func NewExtractor() *Extractor {
+	always := func(string) bool { return true }
 	return &Extractor{rules: []rule{
-		{regexp.MustCompile(urlPattern), always(URL)},
-		{regexp.MustCompile(pathPattern), pathKind},
-		{regexp.MustCompile(errorPattern), always(Error)},
-		{regexp.MustCompile(wordPattern), wordKind},
-		{regexp.MustCompile(literalPattern), literalKind},
+		{regexp.MustCompile(urlPattern), always},
+		{regexp.MustCompile(pathPattern), isPath},
+		{regexp.MustCompile(errorPattern), always},
+		{regexp.MustCompile(wordPattern), isIdentifier},
+		{regexp.MustCompile(literalPattern), isLiteral},
 	}}
 }
 
-func always(k Kind) func(string) Kind { return func(string) Kind { return k } }
-
 // References gives the references in text, each once, rule by rule.
-func (x *Extractor) References(text string) []Reference {
-	var out []Reference
+func (x *Extractor) References(text string) []string {
+	var out []string
 	seen := map[string]bool{}
 	left := []byte(text)
 	for i, r := range x.rules {
@@ -76,8 +56,7 @@ func (x *Extractor) References(text string) []Reference {
 		for _, m := range r.pattern.FindAllSubmatchIndex(left, -1) {
 			from, to := group(m)
 			found := strings.TrimRight(text[from:to], ".-+")
-			kind := r.kind(found)
-			if kind == "" || len(found) < minReference || len(found) > maxReference {
+			if !r.is(found) || len(found) < minReference || len(found) > maxReference {
 				continue
 			}
 			for j := from; j < to; j++ {
@@ -85,7 +64,7 @@ func (x *Extractor) References(text string) []Reference {
 			}
 			if !seen[found] {
 				seen[found] = true
-				out = append(out, Reference{Kind: kind, Text: found})
+				out = append(out, found)
 			}
 		}
 	}
@@ -102,16 +81,13 @@ func group(match []int) (from, to int) {
 	return match[0], match[1]
 }
 
-// pathKind tells paths from words with a slash or a point in them: a lone name needs a known ending.
-func pathKind(m string) Kind {
+// isPath tells paths from words with a slash or a point in them: a lone name needs a known ending.
+func isPath(m string) bool {
 	if !strings.ContainsFunc(m, unicode.IsLetter) || strings.Contains(m, "..") && !strings.HasPrefix(m, "..") {
-		return ""
+		return false
 	}
 	rooted := m[0] == '/' || strings.HasPrefix(m, "~/") || strings.HasPrefix(m, "./") || strings.HasPrefix(m, "../")
-	if rooted || strings.Count(m, "/") > 1 || knownEnding(m) {
-		return Path
-	}
-	return ""
+	return rooted || strings.Count(m, "/") > 1 || knownEnding(m)
 }
 
 func knownEnding(name string) bool {
@@ -129,8 +105,8 @@ func knownEnding(name string) bool {
 	return false
 }
 
-// wordKind tells identifiers and numbers from ordinary words.
-func wordKind(w string) Kind {
+// isIdentifier tells identifiers and numbers from ordinary words.
+func isIdentifier(w string) bool {
 	letters, digits := 0, 0
 	hump, joined := false, false
 	for i := range len(w) {
@@ -144,13 +120,10 @@ func wordKind(w string) Kind {
 			joined = joined || i > 0 && i < len(w)-1 && letters > 0
 		}
 	}
-	switch {
-	case letters == 0 && digits >= 3:
-		return Number
-	case letters > 0 && (hump || joined || digits >= 2 && len(w) >= 5 || dotted(w)):
-		return Identifier
+	if letters == 0 {
+		return digits >= 3
 	}
-	return ""
+	return hump || joined || digits >= 2 && len(w) >= 5 || dotted(w)
 }
 
 // dotted knows names such as os.path.
@@ -164,12 +137,7 @@ func dotted(w string) bool {
 	return len(parts) > 1
 }
 
-// literalKind takes a quoted text that says something.
-func literalKind(m string) Kind {
-	if strings.TrimSpace(m) != m || strings.IndexFunc(m, isWord) < 0 {
-		return ""
-	}
-	return Literal
-}
+// isLiteral takes a quoted text that says something.
+func isLiteral(m string) bool { return strings.TrimSpace(m) == m && strings.ContainsFunc(m, isWord) }
 
 func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }

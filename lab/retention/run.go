@@ -23,8 +23,8 @@ type Counter interface {
 
 // run is a recorded run, read once for all strategies. It is used by one goroutine.
 type run struct {
-	name     string
-	dialect  *chat.Dialect
+	name string
+	*chat.Dialect
 	counter  Counter
 	messages []session.Message
 	contents map[*byte]session.Content // by where a message's bytes begin
@@ -49,7 +49,7 @@ func newRun(r replay.Run, counter Counter) (*run, error) {
 		return nil, fmt.Errorf("read run %s: %w", r.Name, err)
 	}
 	out := &run{
-		name: r.Name, dialect: d, counter: counter, messages: split.Messages, contents: map[*byte]session.Content{},
+		name: r.Name, Dialect: d, counter: counter, messages: split.Messages, contents: map[*byte]session.Content{},
 		found: map[string][]int{}, counted: map[string]int{}, trimmed: map[int][]session.Trim{},
 	}
 	out.standIn = NewStandIn(out.count)
@@ -81,14 +81,8 @@ func (r *run) Read(raw []byte) (session.Content, error) {
 	if c, ok := r.contents[&raw[0]]; ok {
 		return c, nil
 	}
-	return r.dialect.Read(raw)
+	return r.Dialect.Read(raw)
 }
-
-// Note writes a user message that carries text.
-func (r *run) Note(text string) []byte { return r.dialect.Note(text) }
-
-// Rewrite gives a message with another text.
-func (r *run) Rewrite(raw []byte, text string) ([]byte, error) { return r.dialect.Rewrite(raw, text) }
 
 // longText is how long a text may be, in bytes, to be counted and not estimated: only prompts are longer.
 const longText = 512 << 10
@@ -98,12 +92,7 @@ func (r *run) count(text string) int {
 	if len(text) > longText {
 		return len(text) / 4
 	}
-	n, known := r.counted[text]
-	if !known {
-		n = r.counter.Count(text)
-		r.counted[text] = n
-	}
-	return n
+	return r.remembered(text, func() int { return r.counter.Count(text) })
 }
 
 // message is the tokens of a message that is not as it was sent.
@@ -111,10 +100,14 @@ func (r *run) message(c session.Content) int {
 	if len(c.Calls) > 0 {
 		return r.counter.Message(c)
 	}
-	key := c.Role + " says " + c.Text
+	return r.remembered(c.Role+" says "+c.Text, func() int { return r.counter.Message(c) })
+}
+
+// remembered counts what was not counted before.
+func (r *run) remembered(key string, count func() int) int {
 	n, known := r.counted[key]
 	if !known {
-		n = r.counter.Message(c)
+		n = count()
 		r.counted[key] = n
 	}
 	return n

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -92,22 +95,27 @@ func MeasureSaved(ctx context.Context, runs []replay.Run, counter Counter) (*Sav
 	for _, p := range plans(&run{}) {
 		s.names = append(s.names, p.name)
 	}
-	return s, each(len(runs), func(i int) error {
-		r, err := newRun(runs[i], counter)
-		if err != nil {
-			return err
-		}
-		moments := r.actions(0)
-		s.steps[i] = len(moments)
-		for _, p := range plans(r) {
-			b, err := p.play(ctx, moments)
+	var running errgroup.Group
+	running.SetLimit(runtime.GOMAXPROCS(0))
+	for i, recorded := range runs {
+		running.Go(func() error {
+			r, err := newRun(recorded, counter)
 			if err != nil {
-				return fmt.Errorf("%s: %s: %w", runs[i].Name, p.name, err)
+				return err
 			}
-			s.bills[i] = append(s.bills[i], b)
-		}
-		return nil
-	})
+			moments := r.actions(0)
+			s.steps[i] = len(moments)
+			for _, p := range plans(r) {
+				b, err := p.play(ctx, moments)
+				if err != nil {
+					return fmt.Errorf("%s: %s: %w", recorded.Name, p.name, err)
+				}
+				s.bills[i] = append(s.bills[i], b)
+			}
+			return nil
+		})
+	}
+	return s, running.Wait()
 }
 
 // play goes through the moments of a run. Each request finds in the prompt cache what it has in common with the one before it.

@@ -34,7 +34,7 @@ const longestLine = 300
 type line struct {
 	at, tokens int
 	text       string
-	references []Reference
+	references []string
 }
 
 // Summarise implements condense.Summariser. It does not fail.
@@ -162,10 +162,10 @@ func (s *StandIn) look(text string) line {
 func news(l line, told map[string]bool) bool {
 	fresh := false
 	for _, r := range l.references {
-		fresh = fresh || !told[r.Text]
+		fresh = fresh || !told[r]
 	}
 	for _, r := range l.references {
-		told[r.Text] = told[r.Text] || fresh
+		told[r] = told[r] || fresh
 	}
 	return fresh
 }

@@ -23,25 +23,24 @@ func metrics() []metric {
 	}
 }
 
+// total sums up runs.
+func total(counts []Counts, runs []int) (sum Counts) {
+	for _, i := range runs {
+		sum.Add(counts[i])
+	}
+	return sum
+}
+
 // total sums up a strategy at a budget over runs.
 func (r *Result) total(strategy, share int, runs []int) Counts {
-	var c Counts
-	for _, i := range runs {
-		c.Add(r.counts[strategy][share][i])
-	}
-	return c
+	return total(r.counts[strategy][share], runs)
 }
 
-// recall is a strategy's figure at a budget.
-func (r *Result) recall(m metric, strategy, share int) Interval {
-	return bootstrap(r.Runs, func(drawn []int) float64 { return m.ratio(r.total(strategy, share, drawn)) })
-}
-
-// lead is how much more of a metric one strategy has than another, run by run the same.
-func (r *Result) lead(m metric, strategy, other, share int) Interval {
-	return bootstrap(r.Runs, func(drawn []int) float64 {
-		return m.ratio(r.total(strategy, share, drawn)) - m.ratio(r.total(other, share, drawn))
-	})
+// interval writes a figure with its interval, of a metric that is asked for by strategy and runs drawn.
+func (r *Result) interval(m metric, share int, figure func(of func(strategy int) float64) float64) string {
+	return percent(bootstrap(r.Runs, func(drawn []int) float64 {
+		return figure(func(strategy int) float64 { return m.ratio(r.total(strategy, share, drawn)) })
+	}))
 }
 
 // Markdown writes the tables: one for each budget, those of what `excerpts` and the default have more, and one by agent.
@@ -65,7 +64,7 @@ func (r *Result) budget(w io.Writer, b int, share float64) {
 		c := r.total(s, b, r.all())
 		cells := make([]string, 0, len(metrics()))
 		for _, m := range metrics() {
-			cells = append(cells, percent(r.recall(m, s, b)))
+			cells = append(cells, r.interval(m, b, func(of func(int) float64) float64 { return of(s) }))
 		}
 		fmt.Fprintf(w, "| %s | %s | %.1f%% | %.0f%% |\n", label(strategy), strings.Join(cells, " | "),
 			100*c.Share/float64(c.Moments), 100*float64(c.Over)/float64(c.Moments))
@@ -113,29 +112,21 @@ func (r *Result) leads(w io.Writer, name string) {
 		fmt.Fprintf(w, " %.0f%% |", 100*share)
 	}
 	fmt.Fprintln(w, "\n|---|"+strings.Repeat("---|", len(r.Shares)))
-	for s, strategy := range r.Strategies {
-		if !strategy.Baseline {
-			continue
-		}
-		fmt.Fprintf(w, "| %s |", label(strategy))
+	own, random, oracle := r.index(name), r.index("random"), r.index("oracle")
+	row := func(label string, figure func(of func(strategy int) float64) float64) {
+		fmt.Fprintf(w, "| %s |", label)
 		for b := range r.Shares {
-			fmt.Fprintf(w, " %s |", percent(r.lead(m, r.index(name), s, b)))
+			fmt.Fprintf(w, " %s |", r.interval(m, b, figure))
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprint(w, "| share of the way from random to oracle |")
-	for b := range r.Shares {
-		fmt.Fprintf(w, " %s |", percent(r.way(m, name, b)))
+	for s, strategy := range r.Strategies {
+		if strategy.Baseline {
+			row(label(strategy), func(of func(int) float64) float64 { return of(own) - of(s) }) // run by run the same
+		}
 	}
-	fmt.Fprint(w, "\n\n")
-}
-
-// way is how far a strategy gets from random to the oracle.
-func (r *Result) way(m metric, name string, share int) Interval {
-	return bootstrap(r.Runs, func(drawn []int) float64 {
-		of := func(name string) float64 { return m.ratio(r.total(r.index(name), share, drawn)) }
-		return (of(name) - of("random")) / (of("oracle") - of("random"))
-	})
+	row("share of the way from random to oracle", func(of func(int) float64) float64 { return (of(own) - of(random)) / (of(oracle) - of(random)) })
+	fmt.Fprintln(w)
 }
 
 func agentRows() []string { return []string{"tail only", "random", "excerpts", Default, "oracle"} }

@@ -26,12 +26,12 @@ func TestTrims(t *testing.T) {
 	if fmt.Sprint(at) != "[5 9]" { // positions: the user is 1, the results of b and d are 5 and 9
 		t.Fatalf("trimmed %v", at)
 	}
-	m := r.moment(NewExtractor(), 8, 0)
+	m := r.moment(8, 0)
 	first := m.trimmed(nil, trims)
 	if len(first) != 1 || len(first[0].Trims) != 1 {
 		t.Fatalf("at message 8: %+v", first)
 	}
-	m = r.moment(NewExtractor(), len(r.messages)-1, 0)
+	m = r.moment(len(r.messages)-1, 0)
 	second := m.trimmed(first, trims)
 	if len(second) != 2 || second[1].Trims[0].Pos != 9 {
 		t.Fatalf("at the end: %+v", second)

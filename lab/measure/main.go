@@ -29,28 +29,17 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) == 0 {
+	commands := map[string]func(context.Context, []string, io.Writer) error{
+		"retention": measureRetention, "forwarded": measureForwarded, "cost": measureCost, "saved": measureSaved, economics: measureEconomics,
+		"bench": measureBench, "soak": measureSoak,
+		bareProxy: func(_ context.Context, upstream []string, out io.Writer) error {
+			return bench.ServeBare(strings.Join(upstream, ""), out)
+		},
+	}
+	if len(args) == 0 || commands[args[0]] == nil {
 		return errors.New(usage)
 	}
-	switch args[0] {
-	case "retention":
-		return measureRetention(ctx, args[1:], out)
-	case "forwarded":
-		return measureForwarded(ctx, args[1:], out)
-	case "cost":
-		return measureCost(ctx, args[1:], out)
-	case "saved":
-		return measureSaved(ctx, args[1:], out)
-	case economics:
-		return measureEconomics(ctx, args[1:], out)
-	case "bench":
-		return measureBench(ctx, args[1:], out)
-	case bareProxy:
-		return bench.ServeBare(strings.Join(args[1:], ""), out)
-	case "soak":
-		return measureSoak(ctx, args[1:], out)
-	}
-	return errors.New(usage)
+	return commands[args[0]](ctx, args[1:], out)
 }
 
 // runs reads the runs that the rest of a command line names.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/lab/retention"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
@@ -21,6 +22,46 @@ func measureRetention(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("retention", flag.ContinueOnError)
 	moments := fs.Int("moments", 24, "actions of a run that are measured, at most")
 	minimum := fs.Int("minimum", 20000, "tokens of the shortest history that is measured")
+	return measureKept(fs, args, func(recorded []replay.Run, counter retention.Counter, doc string) error {
+		result, err := retention.Measure(ctx, recorded, retention.Strategies(), retention.Options{
+			Shares: retention.Shares(), Moments: *moments, Minimum: *minimum, Counter: counter,
+		})
+		if err != nil {
+			return err
+		}
+		short, err := retention.Measure(ctx, recorded, retention.AgentStrategies(), retention.Options{
+			Shares: []float64{talkShare}, Moments: *moments, Minimum: talkMinimum, Counter: counter,
+		})
+		if err != nil {
+			return err
+		}
+		lived, err := retention.MeasureLived(ctx, recorded, counter)
+		if err != nil {
+			return err
+		}
+		var tables bytes.Buffer
+		result.Markdown(&tables)
+		short.ByAgent(&tables, 0)
+		lived.Markdown(&tables)
+		return publish(out, doc, tables.String())
+	})
+}
+
+// measureSaved reckons what condensers save and what they keep, by length of the run, and writes the table to out or into a document.
+func measureSaved(ctx context.Context, args []string, out io.Writer) error {
+	return measureKept(flag.NewFlagSet("saved", flag.ContinueOnError), args, func(recorded []replay.Run, counter retention.Counter, doc string) error {
+		saved, err := retention.MeasureSaved(ctx, recorded, counter)
+		if err != nil {
+			return err
+		}
+		var table bytes.Buffer
+		saved.Markdown(&table)
+		return publishAs(out, "saved", doc, table.String())
+	})
+}
+
+// measureKept reads the recorded runs that a command line names, for a measurement of what is kept of them.
+func measureKept(fs *flag.FlagSet, args []string, measure func(recorded []replay.Run, counter retention.Counter, doc string) error) error {
 	doc := fs.String("doc", "", "document to put the tables into")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -33,25 +74,5 @@ func measureRetention(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	result, err := retention.Measure(ctx, recorded, retention.Strategies(), retention.Options{
-		Shares: retention.Shares(), Moments: *moments, Minimum: *minimum, Counter: counter,
-	})
-	if err != nil {
-		return err
-	}
-	short, err := retention.Measure(ctx, recorded, retention.AgentStrategies(), retention.Options{
-		Shares: []float64{talkShare}, Moments: *moments, Minimum: talkMinimum, Counter: counter,
-	})
-	if err != nil {
-		return err
-	}
-	lived, err := retention.MeasureLived(ctx, recorded, counter)
-	if err != nil {
-		return err
-	}
-	var tables bytes.Buffer
-	result.Markdown(&tables)
-	short.ByAgent(&tables, 0)
-	lived.Markdown(&tables)
-	return publish(out, *doc, tables.String())
+	return measure(recorded, counter, *doc)
 }

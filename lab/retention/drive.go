@@ -106,18 +106,16 @@ func asked(c condense.Condenser) func(*run) viewer {
 	}
 }
 
-// rolling drives a condenser that takes a limit of tokens. It condenses at every moment, and goes on from what it made
-// at the newest moment before from which enough has come in for another condensation to be due.
-func rolling(build func(limits) condense.Condenser) func(*run) viewer {
+// rolling drives a condenser that takes a limit of tokens, on a history in which tool results were trimmed to so many characters as they
+// arrived; 0: they were not. It condenses at every moment, and goes on from what it made at the newest moment before from which enough
+// has come in for another condensation to be due.
+func rolling(trimmed int, build func(limits) condense.Condenser) func(*run) viewer {
 	return func(r *run) viewer {
-		return (&roller{build: build, limits: newLimits(r)}).view
-	}
-}
-
-// rollingTrimmed is rolling, on a history in which tool results were trimmed to so many characters as they arrived.
-func rollingTrimmed(length int, build func(limits) condense.Condenser) func(*run) viewer {
-	return func(r *run) viewer {
-		return (&roller{build: build, limits: newLimits(r), trims: r.trims(length)}).view
+		out := &roller{build: build, limits: newLimits(r)}
+		if trimmed > 0 {
+			out.trims = r.trims(trimmed)
+		}
+		return out.view
 	}
 }
 

@@ -31,9 +31,8 @@ type run struct {
 	texts    []string                  // of messages: what is searched for references
 	tokens   []int
 	standIn  *StandIn
-	found    map[string][]int       // messages in which a reference occurs
-	counted  map[string]int         // tokens of texts
-	trimmed  map[int][]session.Trim // by length
+	found    map[string][]int // messages in which a reference occurs
+	counted  map[string]int   // tokens of texts
 }
 
 // newRun decodes a run; its final answer becomes its last message.
@@ -50,7 +49,7 @@ func newRun(r replay.Run, counter Counter) (*run, error) {
 	}
 	out := &run{
 		name: r.Name, Dialect: d, counter: counter, messages: split.Messages, contents: map[*byte]session.Content{},
-		found: map[string][]int{}, counted: map[string]int{}, trimmed: map[int][]session.Trim{},
+		found: map[string][]int{}, counted: map[string]int{},
 	}
 	out.standIn = NewStandIn(out.count)
 	for _, m := range split.Messages {

@@ -47,17 +47,17 @@ func Strategies() []Strategy {
 		})},
 		{Name: "tool_output_trim", start: trimmedOnly(10000, 5000, 2000, 1000, 500, 200)},
 		{Name: "conversation_window", start: asked(condense.ConversationWindow{})},
-		{Name: "amortized_forgetting", start: rolling(func(l limits) condense.Condenser {
-			return condense.AmortizedForgetting{Settings: l.settings()}
+		{Name: "amortized_forgetting", start: rolling(0, func(limits) condense.Condenser {
+			return condense.AmortizedForgetting{Settings: half()}
 		})},
-		{Name: "excerpts", start: rolling(func(l limits) condense.Condenser { return condense.Excerpts{Settings: l.settings()} })},
-		{Name: "llm", start: rolling(llm)},
-		{Name: "structured_summary", start: rolling(func(l limits) condense.Condenser {
+		{Name: "excerpts", start: rolling(0, func(limits) condense.Condenser { return condense.Excerpts{Settings: half()} })},
+		{Name: "llm", start: rolling(0, llm)},
+		{Name: "structured_summary", start: rolling(0, func(l limits) condense.Condenser {
 			return condense.NewStructured(l.summary())
 		})},
-		{Name: "llm_attention", start: rolling(func(l limits) condense.Condenser { return condense.NewAttention(l.summary()) })},
-		{Name: "tool_output_trim, llm", start: rollingTrimmed(trimLength, llm)},
-		{Name: "observation_masking, llm", start: rolling(func(l limits) condense.Condenser {
+		{Name: "llm_attention", start: rolling(0, func(l limits) condense.Condenser { return condense.NewAttention(l.summary()) })},
+		{Name: "tool_output_trim, llm", start: rolling(trimLength, llm)},
+		{Name: "observation_masking, llm", start: rolling(0, func(l limits) condense.Condenser {
 			return condense.Pipeline{Stages: []condense.Condenser{condense.ObservationMasking{AttentionWindow: maskWindow}, llm(l)}}
 		})},
 	}
@@ -88,16 +88,14 @@ func newLimits(r *run) limits {
 	}
 }
 
-// settings are those of the rolling condensers: they go down to half of the window.
-func (l limits) settings() condense.Settings {
-	return condense.Settings{KeepFirst: KeepFirst}
-}
+// half is the settings of the rolling condensers: they go down to half of the window.
+func half() condense.Settings { return condense.Settings{KeepFirst: KeepFirst} }
 
 // summary is the settings of the condensers with a model. What it may write, and what is added to it, is what a cut sets
 // aside for it.
 func (l limits) summary() condense.LLMSettings {
 	return condense.LLMSettings{
-		Settings: l.settings(), Summariser: l.summariser, Model: "stand-in", Window: 1 << 30,
+		Settings: half(), Summariser: l.summariser, Model: "stand-in", Window: 1 << 30,
 		MaxOutput: max(min(condense.DefaultMaxOutput, l.budget/4)/2-l.overhead, 1),
 	}
 }

@@ -9,10 +9,7 @@ import (
 
 // trims gives the trims that a condenser decides on as the results of the run arrive, by position.
 func (r *run) trims(length int) []session.Trim {
-	out, known := r.trimmed[length]
-	if known {
-		return out
-	}
+	var out []session.Trim
 	c := condense.ToolOutputTrim{MaxEventLength: length}
 	passed := 0 // positions before the last assistant message
 	last := 0   // its index
@@ -34,7 +31,6 @@ func (r *run) trims(length int) []session.Trim {
 		passed += h.Len()
 		last = at
 	}
-	r.trimmed[length] = out
 	return out
 }
 

@@ -78,7 +78,7 @@ func (a *agent) move(l *line) *line {
 func (a *agent) fork(l *line) *line {
 	var turns []int
 	for i := 3; i < len(l.messages); i++ {
-		if role(l.messages[i]) == "user" {
+		if parse(l.messages[i]).Role == "user" {
 			turns = append(turns, i)
 		}
 	}
@@ -92,11 +92,10 @@ func (a *agent) fork(l *line) *line {
 func (a *agent) edit(l *line) *line {
 	n := a.branch(l, lineEdit, len(l.messages))
 	at := 1 + a.author.chance.IntN(len(n.messages)-1)
-	for role(n.messages[at]) == "assistant" {
+	for parse(n.messages[at]).Role == "assistant" {
 		at--
 	}
-	var m message
-	_ = json.Unmarshal(n.messages[at], &m) // this package wrote it
+	m := parse(n.messages[at])
 	if m.Role == "tool" {
 		n.edited = append(slices.Clip(n.edited), n.messages[at])
 	}
@@ -105,10 +104,10 @@ func (a *agent) edit(l *line) *line {
 	return n
 }
 
-func role(raw json.RawMessage) string {
-	var m message
-	_ = json.Unmarshal(raw, &m) // this package wrote it
-	return m.Role
+// parse reads a message, which this package wrote, or upstream.
+func parse(raw json.RawMessage) (m message) {
+	_ = json.Unmarshal(raw, &m)
+	return m
 }
 
 // turn adds what comes next, the results of the model's calls or a message of the user's, and calls the model.
@@ -182,18 +181,12 @@ func (a *agent) delegate(ctx context.Context, l *line, c call) (string, error) {
 // title asks for a title, as agents do during their work.
 func (a *agent) title(ctx context.Context, l *line) error {
 	side := a.newLine(lineSide)
-	var first message
-	for _, raw := range l.messages {
-		if role(raw) == "user" {
-			_ = json.Unmarshal(raw, &first) // this package wrote it
-			break
-		}
-	}
-	if first.Content == nil {
+	first := slices.IndexFunc(l.messages, func(raw json.RawMessage) bool { return parse(raw).Role == "user" })
+	if first < 0 {
 		return nil
 	}
 	side.add(text("system", "You are a title generator. You output only a title."),
-		text("user", "Generate a title for this conversation:\n"+*first.Content+"\n"+a.author.text(1)))
+		text("user", "Generate a title for this conversation:\n"+*parse(l.messages[first]).Content+"\n"+a.author.text(1)))
 	return a.caller.call(ctx, side, a.reply(side, true))
 }
 

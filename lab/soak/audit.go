@@ -18,15 +18,10 @@ type auditor struct {
 	store   session.Store
 	dialect *chat.Dialect
 	tally   *tally
-	threads map[session.ThreadID]session.Thread
-	logs    map[session.ThreadID][]session.Event // chained messages, by position
 }
 
 func newAuditor(store session.Store, t *tally) *auditor {
-	return &auditor{
-		store: store, dialect: chat.New(chat.Options{}), tally: t,
-		threads: map[session.ThreadID]session.Thread{}, logs: map[session.ThreadID][]session.Event{},
-	}
+	return &auditor{store: store, dialect: chat.New(chat.Options{}), tally: t}
 }
 
 // held is a line as the proxy has it, were it only for what its client sent last.
@@ -75,8 +70,6 @@ func (a *auditor) line(ctx context.Context, l *line) error {
 		if time.Now().After(end) || !sleep(ctx, 20*time.Millisecond) {
 			return err
 		}
-		clear(a.threads)
-		clear(a.logs)
 	}
 	a.tally.count(groupChecked, "logs compared, message by message")
 	return errors.Join(a.condensations(ctx, h), a.view(ctx, h))
@@ -113,14 +106,10 @@ func (a *auditor) whole(ctx context.Context, h held) error {
 }
 
 func (a *auditor) thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
-	if t, ok := a.threads[id]; ok {
-		return t, nil
-	}
 	t, err := a.store.Thread(ctx, id)
 	if err != nil {
 		return t, fmt.Errorf("read thread %q: %w", id, err)
 	}
-	a.threads[id] = t
 	return t, nil
 }
 
@@ -129,9 +118,6 @@ const page = 256
 
 // log gives a thread's messages, those that it shares with its parent included.
 func (a *auditor) log(ctx context.Context, id session.ThreadID) ([]session.Event, error) {
-	if log, ok := a.logs[id]; ok {
-		return log, nil
-	}
 	t, err := a.thread(ctx, id)
 	if err != nil {
 		return nil, err
@@ -156,7 +142,6 @@ func (a *auditor) log(ctx context.Context, id session.ThreadID) ([]session.Event
 			log = append(log, e)
 		}
 	}
-	a.logs[id] = log
 	return log, nil
 }
 

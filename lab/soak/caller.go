@@ -51,8 +51,8 @@ func (c *caller) call(ctx context.Context, l *line, r reply) error {
 		x := &exchange{id: fmt.Sprintf("%d/%d/%d", l.family.number, l.number, c.tries), family: l.family, answer: answer}
 		x.sent, x.inside = l.body()
 		x.edited = l.edited
-		if faults < mostFaults {
-			x.fault = c.pick()
+		if faults < mostFaults && c.chance.Float64() < c.weather.upstream() {
+			x.fault = pickFault(c.chance)
 		}
 		now = append(now, x.id)
 		if c.attempt(ctx, l, x) {
@@ -75,19 +75,15 @@ func (c *caller) call(ctx context.Context, l *line, r reply) error {
 // errUnserved ends an agent whose request was not served.
 var errUnserved = errors.New("a request was not served")
 
-// pick chooses what goes wrong with an exchange.
-func (c *caller) pick() fault {
-	if c.chance.Float64() >= c.weather.upstream() {
-		return noFault
-	}
-	return pickFault(c.chance)
-}
-
 // attempt sends an exchange once, and reports whether the agent can go on with the answer.
 func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
 	x.answer = x.fault.on(x.answer)
 	c.desk.put(x)
-	to := c.replica()
+	slot := c.only
+	if slot < 0 {
+		slot = c.chance.IntN(c.fleet.size())
+	}
+	to := c.fleet.at(slot)
 	c.sent.Add(1)
 	began := time.Now()
 	got := c.send(ctx, l, x, to.addr)
@@ -110,13 +106,6 @@ func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
 
 // promptAlone is how many messages a line has that has a system prompt and a first prompt alone.
 const promptAlone = 2
-
-func (c *caller) replica() *replica {
-	if c.only >= 0 {
-		return c.fleet.at(c.only)
-	}
-	return c.fleet.at(c.chance.IntN(c.fleet.size()))
-}
 
 // got is how an attempt ended for the client.
 type got struct {

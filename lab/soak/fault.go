@@ -73,6 +73,7 @@ func (f fault) useless(stream bool) bool { return stream && (f == malformed || f
 
 // on makes the answer go wrong.
 func (f fault) on(a fakeupstream.Answer) fakeupstream.Answer {
+	breaking := func(how fakeupstream.Break, at int) { a.Fault.Break, a.Fault.BreakAfter = how, at }
 	switch f {
 	case rateLimited:
 		return fakeupstream.RateLimited(retryAfter)
@@ -86,32 +87,24 @@ func (f fault) on(a fakeupstream.Answer) fakeupstream.Answer {
 		a.Style.Inject = map[int]string{injectedBefore: fakeupstream.MalformedEvent}
 	case errorEvent:
 		a.Style.Inject = map[int]string{injectedBefore: fakeupstream.ErrorEvent(fakeupstream.Overloaded().Error)}
-	}
-	a.Fault = f.upstream()
-	return a
-}
-
-// upstream is how the connection goes wrong.
-func (f fault) upstream() fakeupstream.Fault {
-	switch f {
 	case slowHeader:
-		return fakeupstream.Fault{HoldHeaders: late()}
+		a.Fault.HoldHeaders = late()
 	case slowStream:
-		return fakeupstream.Fault{Hold: late(), HoldAfter: brokenAt}
-	case resetEarly:
-		return fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: -1}
-	case resetLate:
-		return fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: brokenAt}
-	case closedLate:
-		return fakeupstream.Fault{Break: fakeupstream.BreakClose, BreakAfter: brokenAt}
-	case halfStream:
-		return fakeupstream.Fault{Break: fakeupstream.BreakEnd, BreakAfter: brokenAt}
+		a.Fault.Hold, a.Fault.HoldAfter = late(), brokenAt
 	case silentEarly:
-		return fakeupstream.Fault{HoldHeaders: make(chan struct{})}
+		a.Fault.HoldHeaders = make(chan struct{})
 	case silentLate:
-		return fakeupstream.Fault{Hold: make(chan struct{}), HoldAfter: brokenAt}
+		a.Fault.Hold, a.Fault.HoldAfter = make(chan struct{}), brokenAt
+	case resetEarly:
+		breaking(fakeupstream.BreakReset, -1)
+	case resetLate:
+		breaking(fakeupstream.BreakReset, brokenAt)
+	case closedLate:
+		breaking(fakeupstream.BreakClose, brokenAt)
+	case halfStream:
+		breaking(fakeupstream.BreakEnd, brokenAt)
 	}
-	return fakeupstream.Fault{}
+	return a
 }
 
 // late gives a channel that is closed a little later.

@@ -30,7 +30,7 @@ func marksIn(text []byte) map[string]bool {
 		}
 		text = text[at:]
 		n := markLength(text)
-		if n > 0 && !found[string(text[:n])] {
+		if n > 0 {
 			found[string(text[:n])] = true
 		}
 		text = text[max(n, 1):]

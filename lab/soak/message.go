@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 )
 
 // message is one of a history, as agents write them.
@@ -49,14 +48,11 @@ func encode(v any) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// toolsJSON is the definitions that agents send.
-func toolsJSON() string {
-	var all []string
-	for _, name := range []string{toolRead, toolExec, toolDelegate} {
-		all = append(all, fmt.Sprintf(`{"type":"function","function":{"name":%q,"parameters":{"type":"object","properties":{"text":{"type":"string"}}}}}`, name))
-	}
-	return "[" + strings.Join(all, ",") + "]"
-}
+// tools is the definitions that agents send.
+const tools = `[{"type":"function","function":{"name":"` + toolRead + toolSchema + `},{"type":"function","function":{"name":"` + toolExec + toolSchema +
+	`},{"type":"function","function":{"name":"` + toolDelegate + toolSchema + `}]`
+
+const toolSchema = `","parameters":{"type":"object","properties":{"text":{"type":"string"}}}}`
 
 // body writes a request, and tells where the messages are in it.
 func (l *line) body() ([]byte, span) {
@@ -70,7 +66,7 @@ func (l *line) body() ([]byte, span) {
 		b.Write(m)
 	}
 	inside := span{from, b.Len()}
-	fmt.Fprintf(&b, `], "temperature": 0.20, "tools": %s`, toolsJSON())
+	fmt.Fprintf(&b, `], "temperature": 0.20, "tools": %s`, tools)
 	if l.stream {
 		b.WriteString(`, "stream": true, "stream_options": {"include_usage": true}`)
 	}

@@ -32,6 +32,7 @@ type call struct {
 type answer struct {
 	Status     int
 	Thread     string // X-Dewpoint-Thread
+	Condensed  bool   // there is an X-Dewpoint-Condensed
 	RetryAfter string
 	Body       []byte
 	Took       time.Duration
@@ -65,7 +66,7 @@ func (c *client) do(q *call) (*answer, error) {
 	h := &c.response.Header
 	return &answer{
 		Status: h.StatusCode(), Thread: string(h.Peek("X-Dewpoint-Thread")), RetryAfter: string(h.Peek("Retry-After")),
-		Body: c.response.Body(), Took: time.Since(begun),
+		Condensed: h.Peek("X-Dewpoint-Condensed") != nil, Body: c.response.Body(), Took: time.Since(begun),
 	}, nil
 }
 

@@ -32,9 +32,6 @@ type Body [3][]byte
 // Len is the body's length in bytes.
 func (b *Body) Len() int { return len(b[0]) + len(b[1]) + len(b[2]) }
 
-// Messages is how many messages the history has.
-func (h *History) Messages() int { return len(h.ends) }
-
 // Steps is how many steps the history has after its first request.
 func (h *History) Steps() int { return (len(h.ends) - h.first) / stepMessages }
 
@@ -42,15 +39,6 @@ func (h *History) Steps() int { return (len(h.ends) - h.first) / stepMessages }
 func (h *History) Step(step int, stream bool) Body {
 	n := h.first + stepMessages*step
 	return Body{[]byte(h.api.head()), h.joined[:h.ends[n-1]], []byte(h.api.tail(stream))}
-}
-
-// Message is the raw JSON of one message.
-func (h *History) Message(i int) []byte {
-	from := 0
-	if i > 0 {
-		from = h.ends[i-1] + 1
-	}
-	return h.joined[from:h.ends[i]]
 }
 
 // Fork is the same history with stamps of its own: another id, another conversation from the first user message on.

@@ -14,6 +14,18 @@ import (
 
 func joined(b Body) []byte { return bytes.Join(b[:], nil) }
 
+// Messages is how many messages the history has.
+func (h *History) Messages() int { return len(h.ends) }
+
+// Message is the raw JSON of one message.
+func (h *History) Message(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = h.ends[i-1] + 1
+	}
+	return h.joined[from:h.ends[i]]
+}
+
 // TestHistories: bodies are what OpenAI takes, about as long as they should be, and made of many messages.
 func TestHistories(t *testing.T) {
 	for _, size := range sizes() {

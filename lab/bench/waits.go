@@ -1,10 +1,8 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,11 +29,10 @@ type WaitRow struct {
 
 // A summary takes so long, and a history so many tokens until it is condensed.
 const (
-	slowSummary  = 30 * time.Second
-	waitsLimit   = 12_000
-	waitsStep    = 400 // words
-	slowModel    = "slow-summariser"
-	condensedKey = "X-Dewpoint-Condensed"
+	slowSummary = 30 * time.Second
+	waitsLimit  = 12_000
+	waitsStep   = 400 // words
+	slowModel   = "slow-summariser"
 )
 
 // measureWaits has sessions grow, and take turns over two replicas where there is a Redis.
@@ -45,7 +42,11 @@ func (r *rig) measureWaits(ctx context.Context) (_ *Waits, err error) {
 	up := httptest.NewServer(slowUpstream(slowSummary))
 	defer up.Close()
 	var targets []*Target
+	var clients []*client
 	defer func() {
+		for _, c := range clients {
+			c.close()
+		}
 		_ = up.Listener.Close()     // and so no summary that fails is tried once more
 		up.CloseClientConnections() // the summaries under way: a proxy that stops waits for them
 		err = closeAll(err, targets...)
@@ -55,7 +56,12 @@ func (r *rig) measureWaits(ctx context.Context) (_ *Waits, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if targets = append(targets, t); r.redis == "" {
+		targets = append(targets, t)
+		c, err := dial(ctx, t.Addr, bufferSize)
+		if err != nil {
+			return nil, err
+		}
+		if clients = append(clients, c); r.redis == "" {
 			break
 		}
 	}
@@ -65,11 +71,12 @@ func (r *rig) measureWaits(ctx context.Context) (_ *Waits, err error) {
 		for i := range histories {
 			h := append(histories[i], message("user", fmt.Sprintf("Session %d, question %d. %s", i, step, strings.Repeat("word ", waitsStep))))
 			histories[i] = append(h, message("assistant", "Done."))
-			d, due, err := growing(ctx, targets[(i+step)%len(targets)], h)
+			at := (i + step) % len(targets)
+			a, err := clients[at].grow(targets[at], h)
 			if err != nil {
 				return nil, err
 			}
-			took[due] = append(took[due], d)
+			took[a.Condensed] = append(took[a.Condensed], a.Took)
 		}
 	}
 	for _, due := range []bool{false, true} {
@@ -81,26 +88,17 @@ func (r *rig) measureWaits(ctx context.Context) (_ *Waits, err error) {
 
 func message(role, text string) any { return map[string]string{"role": role, "content": text} }
 
-// growing sends a history, and tells whether it was condensed.
-func growing(ctx context.Context, t *Target, history []any) (took time.Duration, condensed bool, err error) {
+// grow sends a history.
+func (c *client) grow(t *Target, history []any) (*answer, error) {
 	body, err := json.Marshal(map[string]any{"model": Model, "messages": history})
 	if err != nil {
-		return 0, false, fmt.Errorf("write a request: %w", err)
+		return nil, fmt.Errorf("write a request: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.Addr+chatPath, bytes.NewReader(body))
-	if err != nil {
-		return 0, false, fmt.Errorf("make a request: %w", err)
+	a, err := c.do(&call{Target: t, Body: Body{body}})
+	if err == nil && a.Status != http.StatusOK {
+		return nil, fmt.Errorf("answer: status %d: %.300s", a.Status, a.Body)
 	}
-	begun := time.Now()
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, false, fmt.Errorf("send a request: %w", err)
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
-		return 0, false, fmt.Errorf("answer: status %d, %w", resp.StatusCode, errors.Join(err))
-	}
-	return time.Since(begun), resp.Header.Get(condensedKey) != "", nil
+	return a, err
 }
 
 // slowUpstream answers at once, but summaries after so long.

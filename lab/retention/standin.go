@@ -40,32 +40,21 @@ type line struct {
 // Summarise implements condense.Summariser. It does not fail.
 func (s *StandIn) Summarise(_ context.Context, r condense.Request) (condense.Reply, error) {
 	reply := condense.Reply{Finish: "stop"}
+	if r.Format != nil {
+		ids, err := json.Marshal(map[string][]int{"ids": s.rank(r.Events)})
+		reply.Text = string(ids)
+		return reply, err
+	}
+	found := s.extract(r.User, capOf(r))
 	switch {
-	case r.Format != nil:
-		reply.Text = written(map[string][]int{"ids": s.rank(r.Events)})
 	case r.Function != nil:
-		reply.Arguments = written(map[string]string{"current_state": s.extract(r.User, capOf(r))})
-	default:
-		reply.Text = section(s.extract(r.User, capOf(r)))
+		arguments, err := json.Marshal(map[string]string{"current_state": found})
+		reply.Arguments = string(arguments)
+		return reply, err
+	case found != "":
+		reply.Text = "CURRENT_STATE: " + found
 	}
 	return reply, nil
-}
-
-// section makes a text a record's section; nothing stays nothing.
-func section(text string) string {
-	if text == "" {
-		return ""
-	}
-	return "CURRENT_STATE: " + text
-}
-
-// written is a value as JSON.
-func written(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and numbers can always be written
-	}
-	return string(raw)
 }
 
 // rank gives the ids of events, best first.

@@ -368,7 +368,7 @@ func TestTransportKeepsConnections(t *testing.T) {
 			tr := proxy.NewTransportTo(roots)
 			t.Cleanup(tr.CloseIdleConnections)
 			protocol, _, _ := strings.Cut(name, " ")
-			for _, text := range []string{"one", strings.Repeat("0123456789", 100<<10), "two"} {
+			for _, text := range slices.Repeat([]string{"one", strings.Repeat("0123456789", 100<<10), "two"}, 4) {
 				req, body := posting(t, t.Context(), server.URL, text)
 				resp, err := tr.RoundTrip(req)
 				must(t, err)
@@ -377,8 +377,8 @@ func TestTransportKeepsConnections(t *testing.T) {
 				}
 				body.wait(t)
 			}
-			if n := conns.Load(); n != 1 {
-				t.Errorf("%d connections, want 1", n)
+			if n := conns.Load(); n > 4 { // one, but net/http gives one up that it saw no end of a request on for 50 ms, as on a busy machine
+				t.Errorf("%d connections for 12 requests", n)
 			}
 		})
 	}

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -131,37 +131,7 @@ func (r *run) where(text string) []int {
 func textOf(c session.Content) string {
 	parts := []string{c.Text}
 	for _, call := range c.Calls {
-		parts = values(parts, decoded(call.Arguments))
+		excerpt.Values(call.Arguments, func(value string) { parts = append(parts, value) })
 	}
 	return strings.Join(parts, "\n")
-}
-
-// decoded is a call's arguments; those that are no JSON are a text.
-func decoded(arguments string) any {
-	var v any
-	dec := json.NewDecoder(strings.NewReader(arguments))
-	dec.UseNumber()
-	if dec.Decode(&v) != nil {
-		return arguments
-	}
-	return v
-}
-
-// values adds the strings and numbers in a JSON value to list; the keys of objects are not the agent's words.
-func values(list []string, v any) []string {
-	switch v := v.(type) {
-	case string:
-		return append(list, v)
-	case json.Number:
-		return append(list, v.String())
-	case []any:
-		for _, e := range v {
-			list = values(list, e)
-		}
-	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			list = values(list, v[k])
-		}
-	}
-	return list
 }

@@ -77,7 +77,7 @@ var errUnserved = errors.New("a request was not served")
 
 // attempt sends an exchange once, and reports whether the agent can go on with the answer.
 func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
-	x.answer = x.fault.on(x.answer)
+	x.answer = x.fault.on(x.answer).answer
 	c.desk.put(x)
 	slot := c.only
 	if slot < 0 {

@@ -127,12 +127,13 @@ func (f *front) summarise(r *fakeupstream.Request) fakeupstream.Answer {
 	answer := fakeupstream.Extract(r)
 	f.mu.Lock()
 	faulty := f.chance.Float64() < f.weather.summariser()
-	kind := summariserFaults()[f.chance.IntN(len(summariserFaults()))]
+	all := summariserFaults(answer, r.Text())
+	kind := all[f.chance.IntN(len(all))]
 	f.mu.Unlock()
 	if !faulty {
 		f.tally.count(groupSummariser, "none")
 		return answer
 	}
-	f.tally.count(groupSummariser, string(kind))
-	return kind.on(answer, r.Text())
+	f.tally.count(groupSummariser, kind.name)
+	return kind.answer
 }

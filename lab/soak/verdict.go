@@ -46,7 +46,7 @@ func (c *caller) verdict(x *exchange, l *line, on *replica, g got, began time.Ti
 	if e, judged := c.differs(x, g, is); judged {
 		return e
 	}
-	switch x.fault.outcome() {
+	switch x.fault.on(x.answer).outcome {
 	case broken:
 		return c.mustBreak(x, l, g)
 	case refused:

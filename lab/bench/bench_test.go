@@ -195,7 +195,7 @@ func TestStrayArrivals(t *testing.T) {
 		t.Error("took what was not expected")
 	}
 	x.wait = time.Millisecond
-	id, _ := x.add(Body{})
+	id, _ := x.add(nil)
 	if err := x.await(id); !errors.Is(err, errLost) {
 		t.Errorf("got %v", err)
 	}

@@ -107,7 +107,7 @@ func (r *rig) measureCells(ctx context.Context) ([]CellResult, error) {
 		if err != nil {
 			return out, fmt.Errorf("%s: %w", c.Name(), err)
 		}
-		r.log("%s (%.1f s)\n%s", c.Name(), time.Since(begun).Seconds(), result.line())
+		r.log("%s: %.1f s", c.Name(), time.Since(begun).Seconds())
 		out = append(out, result)
 	}
 	return out, nil
@@ -305,13 +305,4 @@ func (c *CellResult) find(name string) (TargetResult, bool) {
 		return TargetResult{}, false
 	}
 	return c.Targets[i], true
-}
-
-// line tells the result in short.
-func (c *CellResult) line() string {
-	out := ""
-	for _, t := range c.Targets {
-		out += fmt.Sprintf("  %-16s p50 %9s  ratio %s  cpu %9s (%.2f)\n", t.Name, t.P50.Round(time.Microsecond), t.Ratio, t.CPU.Round(time.Microsecond), t.CPURatio.Median)
-	}
-	return out
 }

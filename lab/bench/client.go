@@ -24,7 +24,7 @@ type call struct {
 	Target *Target
 	ID     uint64 // that the mock knows it by
 	Answer string // what the mock is asked for, empty: a whole answer
-	Body   Body
+	Body   []byte
 	path   string // empty: that of Chat Completions
 }
 
@@ -90,11 +90,11 @@ func (c *client) send(q *call) error {
 	head := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json\r\nUser-Agent: OpenAI/Python 1.99.0\r\n"+
 		"X-Stainless-Lang: python\r\nX-Stainless-Package-Version: 1.99.0\r\nX-Stainless-Os: Linux\r\nX-Stainless-Retry-Count: 0\r\n"+
 		"X-Stainless-Read-Timeout: 600\r\nAuthorization: Bearer sk-bench\r\n%s: %d\r\nContent-Length: %d\r\n", cmp.Or(q.path, chatPath), q.Target.Addr,
-		headerID, q.ID, q.Body.Len())
+		headerID, q.ID, len(q.Body))
 	if q.Answer != "" {
 		head = fmt.Appendf(head, "%s: %s\r\n", headerAnswer, q.Answer)
 	}
-	parts := net.Buffers{append(head, "\r\n"...), q.Body[0], q.Body[1], q.Body[2]}
+	parts := net.Buffers{append(head, "\r\n"...), q.Body}
 	if _, err := parts.WriteTo(c.conn); err != nil {
 		return fmt.Errorf("send: %w", err)
 	}

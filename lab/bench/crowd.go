@@ -14,7 +14,8 @@ import (
 type crowd struct {
 	rig    *rig
 	target *Target
-	same   Body // that each of them sends
+	same   []byte // the body that each of them sends
+	stream []byte // the same, asking for a stream
 }
 
 // hostile measures one situation.
@@ -32,7 +33,8 @@ func (r *rig) hostile(ctx context.Context, h hostile) (row MemoryRow, err error)
 	if err != nil {
 		return row, err
 	}
-	w := &crowd{rig: r, target: t, same: r.fork(NewHistory(Plan{Size: h.size})).Step(0, false)}
+	same := r.fork(NewHistory(Plan{Size: h.size}))
+	w := &crowd{rig: r, target: t, same: same.Step(0, false), stream: same.Step(0, true)}
 	row = MemoryRow{Situation: h.name, Conns: h.conns, Quiet: quantile(quiet, 0.99)}
 	row.Before, _ = t.memory()
 	t.forgetPeak()
@@ -117,10 +119,8 @@ const slowPieces = 500
 
 // openStream asks for a long stream that comes as fast as it goes.
 func (w *crowd) openStream(c *client) error {
-	body := w.same
-	body[2] = []byte(bodyTailStreamed)
-	id, _ := w.rig.mock.Expected.add(body)
-	return c.send(&call{Target: w.target, ID: id, Body: body, Answer: answerBulk(slowPieces)})
+	id, _ := w.rig.mock.Expected.add(w.stream)
+	return c.send(&call{Target: w.target, ID: id, Body: w.stream, Answer: answerBulk(slowPieces)})
 }
 
 // readSlowly reads 4 KB at a time.

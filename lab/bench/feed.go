@@ -27,7 +27,7 @@ type feed struct {
 // item is a request that is to be made of every target.
 type item struct {
 	history *History
-	step    int
+	body    []byte
 	prime   bool // the history's first request has to be made before
 }
 
@@ -35,18 +35,20 @@ type item struct {
 func (f *feed) next() item {
 	if f.current == nil || f.step >= f.current.Steps() || f.kind == FirstSeen {
 		f.current, f.step = f.rig.fork(f.template), 0
-		if f.kind == FirstSeen {
-			return item{history: f.current}
-		}
 	}
-	f.step++
-	return item{history: f.current, step: f.step, prime: f.step == 1}
+	if f.kind == Known {
+		f.step++
+	}
+	return item{history: f.current, body: f.current.Step(f.step, false), prime: f.step == 1}
 }
+
+// first is the first request of an item's history.
+func (i item) first() item { return item{history: i.history, body: i.history.Step(0, false)} }
 
 // ask makes an item's request of a target.
 func (f *feed) ask(c *client, t *Target, i item) (*answer, error) {
 	api := i.history.api
-	return f.rig.ask(c, &call{Target: t, Body: i.history.Step(i.step, false), Answer: string(api), path: api.path()})
+	return f.rig.ask(c, &call{Target: t, Body: i.body, Answer: string(api), path: api.path()})
 }
 
 // primeTries is how often a session's beginning is shown at most: a target whose store is late does not take it.
@@ -58,7 +60,7 @@ func (f *feed) prime(c *client, t *Target, i item) error {
 		return nil
 	}
 	for range primeTries {
-		a, err := f.ask(c, t, item{history: i.history})
+		a, err := f.ask(c, t, i.first())
 		if err != nil {
 			return err
 		}
@@ -82,7 +84,7 @@ func (r *rig) small(ctx context.Context, t *Target, n int, lasts time.Duration) 
 	for end := time.Now().Add(lasts); (n > 0 || time.Now().Before(end)) && ctx.Err() == nil; n-- {
 		i := f.next()
 		if i.prime {
-			if _, err := f.ask(c, t, item{history: i.history}); err != nil {
+			if _, err := f.ask(c, t, i.first()); err != nil {
 				return took, err
 			}
 		}

@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -26,19 +27,13 @@ const (
 	stepMessages = 2
 )
 
-// Body is a request's body in parts, to be written one after another.
-type Body [3][]byte
-
-// Len is the body's length in bytes.
-func (b *Body) Len() int { return len(b[0]) + len(b[1]) + len(b[2]) }
-
 // Steps is how many steps the history has after its first request.
 func (h *History) Steps() int { return (len(h.ends) - h.first) / stepMessages }
 
-// Step gives the request of a step; step 0 is the first request. Its parts alias the history.
-func (h *History) Step(step int, stream bool) Body {
+// Step gives the body of a step's request; step 0 is the first request.
+func (h *History) Step(step int, stream bool) []byte {
 	n := h.first + stepMessages*step
-	return Body{[]byte(h.api.head()), h.joined[:h.ends[n-1]], []byte(h.api.tail(stream))}
+	return slices.Concat([]byte(h.api.head()), h.joined[:h.ends[n-1]], []byte(h.api.tail(stream)))
 }
 
 // Fork is the same history with stamps of its own: another id, another conversation from the first user message on.

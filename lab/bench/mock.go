@@ -116,9 +116,7 @@ func (m *Mock) answer(ctx *fasthttp.RequestCtx, id uint64, received int, e *expe
 	ctx.SetContentType("application/json")
 	ctx.Response.Header.Set("X-Request-Id", "req_bench")
 	switch kind {
-	case "":
-		ctx.SetBodyString(whole(id, received))
-	case string(Messages), string(Responses):
+	case "", string(Messages), string(Responses):
 		ctx.SetBodyString(API(kind).turn(id, received))
 	case "stream":
 		take(func(c net.Conn) error { return m.stream(c, rest, received) })
@@ -127,13 +125,6 @@ func (m *Mock) answer(ctx *fasthttp.RequestCtx, id uint64, received int, e *expe
 	default:
 		ctx.Error("no answer "+kind, fasthttp.StatusBadRequest)
 	}
-}
-
-// whole is a call, as an agent's model answers.
-func whole(id uint64, received int) string {
-	return fmt.Sprintf(`{"id":"chatcmpl-%d","object":"chat.completion","created":1767225600,"model":"`+Model+`","choices":[{"index":0,"message":{"role":"assistant",`+
-		`"content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"bash","arguments":"{\"command\": \"go test ./...\", \"timeout\": 60}"}}]},`+
-		`"finish_reason":"tool_calls"}],%s}`, id, mix(id), usage(received))
 }
 
 func usage(received int) string {

@@ -72,14 +72,19 @@ func (a API) unit(thought, arguments string) (call, result, end string) {
 		`{"role":"tool","tool_call_id":` + id + `,"content":`, `}`
 }
 
-// turn answers with a call in another protocol.
+// turn answers with a call, as an agent's model does.
 func (a API) turn(id uint64, received int) string {
 	call := fmt.Sprintf("call_%d", mix(id))
-	usage := fmt.Sprintf(`"usage":{"input_tokens":%d,"output_tokens":24}`, received/bytesPerToken+1)
-	if a == Responses {
+	used := fmt.Sprintf(`"usage":{"input_tokens":%d,"output_tokens":24}`, received/bytesPerToken+1)
+	switch a {
+	case Messages:
+		return fmt.Sprintf(`{"id":"chatcmpl-%d","type":"message","role":"assistant","model":%q,"content":[{"type":"tool_use","id":%q,"name":"bash",`+
+			`"input":{"command":"go test ./...","timeout":60}}],"stop_reason":"tool_use","stop_sequence":null,%s}`, id, Model, call, used)
+	case Responses:
 		return fmt.Sprintf(`{"id":"chatcmpl-%d","object":"response","status":"completed","model":%q,"output":[{"type":"function_call","id":"fc_%d","status":"completed",`+
-			`"call_id":%q,"name":"bash","arguments":"{\"command\": \"go test ./...\"}"}],%s}`, id, Model, id, call, usage)
+			`"call_id":%q,"name":"bash","arguments":"{\"command\": \"go test ./...\"}"}],%s}`, id, Model, id, call, used)
 	}
-	return fmt.Sprintf(`{"id":"chatcmpl-%d","type":"message","role":"assistant","model":%q,"content":[{"type":"tool_use","id":%q,"name":"bash",`+
-		`"input":{"command":"go test ./...","timeout":60}}],"stop_reason":"tool_use","stop_sequence":null,%s}`, id, Model, call, usage)
+	return fmt.Sprintf(`{"id":"chatcmpl-%d","object":"chat.completion","created":1767225600,"model":%q,"choices":[{"index":0,"message":{"role":"assistant",`+
+		`"content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":"bash","arguments":"{\"command\": \"go test ./...\", \"timeout\": 60}"}}]},`+
+		`"finish_reason":"tool_calls"}],%s}`, id, Model, call, usage(received))
 }

@@ -16,16 +16,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/lab/servers"
 )
 
-// Parts of a run.
-const (
-	PartCells  = "cells"
-	PartStream = "stream"
-	PartMemory = "memory"
-	PartWaits  = "waits"
-)
-
-// Parts lists them, in the order in which they run.
-func Parts() []string { return []string{PartCells, PartStream, PartMemory, PartWaits} }
+// Parts lists the parts of a run, in the order in which they run.
+func Parts() []string { return []string{"cells", "stream", "memory", "waits"} }
 
 // Options are what a run is made of.
 type Options struct {
@@ -177,10 +169,10 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	defer func() { err = errors.Join(err, r.close()) }()
 	result = &Result{Machine: machine, Quick: o.Quick || o.Tiny, Missing: r.missing}
 	parts := map[string]func() error{
-		PartCells:  func() (err error) { result.Cells, err = r.measureCells(ctx); return err },
-		PartStream: func() (err error) { result.Streaming, err = r.measureStreaming(ctx); return err },
-		PartMemory: func() (err error) { result.Memory, err = r.measureMemory(ctx); return err },
-		PartWaits:  func() (err error) { result.Waits, err = r.measureWaits(ctx); return err },
+		"cells":  func() (err error) { result.Cells, err = r.measureCells(ctx); return err },
+		"stream": func() (err error) { result.Streaming, err = r.measureStreaming(ctx); return err },
+		"memory": func() (err error) { result.Memory, err = r.measureMemory(ctx); return err },
+		"waits":  func() (err error) { result.Waits, err = r.measureWaits(ctx); return err },
 	}
 	for _, part := range Parts() {
 		if len(o.Parts) > 0 && !slices.Contains(o.Parts, part) {

@@ -29,15 +29,8 @@ func spread(values []float64) Spread {
 		return Spread{}
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	return Spread{Median: middle(sorted), Low: sorted[0], High: sorted[len(sorted)-1]}
-}
-
-func middle(sorted []float64) float64 {
 	n := len(sorted)
-	if n%2 == 1 {
-		return sorted[n/2]
-	}
-	return (sorted[n/2-1] + sorted[n/2]) / 2
+	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Low: sorted[0], High: sorted[n-1]}
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

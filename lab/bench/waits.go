@@ -94,7 +94,7 @@ func (c *client) grow(t *Target, history []any) (*answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write a request: %w", err)
 	}
-	a, err := c.do(&call{Target: t, Body: Body{body}})
+	a, err := c.do(&call{Target: t, Body: body})
 	if err == nil && a.Status != http.StatusOK {
 		return nil, fmt.Errorf("answer: status %d: %.300s", a.Status, a.Body)
 	}

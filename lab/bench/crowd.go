@@ -120,7 +120,7 @@ const slowPieces = 500
 // openStream asks for a long stream that comes as fast as it goes.
 func (w *crowd) openStream(c *client) error {
 	id, _ := w.rig.mock.Expected.add(w.stream)
-	return c.send(&call{Target: w.target, ID: id, Body: w.stream, Answer: answerBulk(slowPieces)})
+	return c.send(&call{Target: w.target, ID: id, Body: w.stream, Answer: answerStream(slowPieces, -1)})
 }
 
 // readSlowly reads 4 KB at a time.

@@ -34,10 +34,7 @@ const (
 	bulkEvents = 50
 )
 
-// answerBulk asks for a stream of so many pieces of bulkEvents events, as fast as they go.
-func answerBulk(pieces int) string { return answerStream(pieces, -1) }
-
-// answerStream asks for a stream of so many events, one each pause.
+// answerStream asks for a stream of so many events, one each pause; below 0: of bulkEvents times as many, as fast as they go.
 func answerStream(events int, pause time.Duration) string {
 	return fmt.Sprintf("stream,%d,%d", events, pause)
 }

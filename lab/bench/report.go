@@ -180,19 +180,17 @@ func (r *Result) protocols(w io.Writer) {
 }
 
 func (s *Streaming) markdown(w io.Writer) {
-	fmt.Fprintf(w, "### Streams\n\nAn event each %v, one way from the upstream's write to the client's read. Budget: p50 within %d times nginx's.\n\n", s.Pause, budgetDelay)
+	fmt.Fprintf(w, "### Streams\n\nAn event each %v, one way from the upstream's write to the client's read. Budget: p50 within %d times nginx's.\n\n", streamPause, budgetDelay)
 	var rows [][]string
 	for _, d := range s.Delays {
-		for _, t := range d.Targets {
-			row := []string{fmt.Sprint(d.Streams), t.Name, ms(t.P50), ms(t.P99), "–", "–"}
-			if t.Ratio.Median > 0 {
-				row[4] = t.Ratio.String()
-				if isDewpoint(t.Name) {
-					row[5] = verdict(t.Ratio.Median, budgetDelay)
-				}
+		row := []string{fmt.Sprint(d.Streams), d.Name, ms(d.P50), ms(d.P99), "–", "–"}
+		if d.Ratio.Median > 0 {
+			row[4] = d.Ratio.String()
+			if isDewpoint(d.Name) {
+				row[5] = verdict(d.Ratio.Median, budgetDelay)
 			}
-			rows = append(rows, row)
 		}
+		rows = append(rows, row)
 	}
 	table(w, []string{"streams", "", "p50", "p99", "p50 over nginx's", ""}, rows)
 	fmt.Fprintf(w, "From a client's leaving to the upstream's being told. Budget: %v, always.\n\n", budgetGone)

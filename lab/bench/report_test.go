@@ -28,10 +28,10 @@ func sample() *Result {
 		Took:    9 * time.Minute, Missing: []string{"something: not installed"},
 		Cells: []CellResult{cell(FirstSeen, 1), cell(Known, 8), cell(Known, 1), messages},
 		Streaming: &Streaming{
-			Pause: streamPause,
-			Delays: []Delays{{Streams: 16, Targets: []DelaysFrom{
-				{Name: nameNginx, P50: 100_000, P99: 200_000, Ratio: Spread{1, 1, 1}}, {Name: nameEmbedded, P50: 210_000, P99: 300_000, Ratio: Spread{2.1, 2, 2.2}},
-			}}},
+			Delays: []Delay{
+				{Streams: 16, Name: nameNginx, P50: 100_000, P99: 200_000, Ratio: Spread{1, 1, 1}},
+				{Streams: 16, Name: nameEmbedded, P50: 210_000, P99: 300_000, Ratio: Spread{2.1, 2, 2.2}},
+			},
 			Gone: []Gone{
 				{Name: nameNginx, Phase: "before headers", Tries: 5, P50: 100_000, Worst: 200_000},
 				{Name: nameEmbedded, Phase: "before headers", Tries: 5, P50: 100_000, Worst: 200_000},

@@ -15,36 +15,29 @@ import (
 
 // Streaming is what is added to streams.
 type Streaming struct {
-	Pause  time.Duration // between two events
-	Delays []Delays
+	Delays []Delay
 	Gone   []Gone
 }
 
-// Delays is how long events take from the mock's write to the client's read.
-type Delays struct {
-	Streams int // at once
-	Targets []DelaysFrom
-}
-
-// DelaysFrom is a target's delays.
-type DelaysFrom struct {
-	Name  string
-	P50   time.Duration
-	P99   time.Duration
-	Ratio Spread // p50 over nginx's, block by block; none where nginx is not installed
+// Delay is how long a target's events take from the mock's write to the client's read.
+type Delay struct {
+	Streams  int // at once
+	Name     string
+	P50, P99 time.Duration
+	Ratio    Spread // p50 over nginx's, block by block; none where nginx is not installed
 }
 
 const streamPause = 5 * time.Millisecond
 
 func (r *rig) measureStreaming(ctx context.Context) (*Streaming, error) {
-	out := &Streaming{Pause: streamPause}
+	out := &Streaming{}
 	for _, n := range pick(&r.Options, []int{2}, []int{1, 16}, []int{1, 16, 64}) {
 		d, err := r.delays(ctx, n)
 		if err != nil {
 			return nil, fmt.Errorf("%d streams: %w", n, err)
 		}
-		out.Delays = append(out.Delays, d)
-		r.log("%d streams: %+v", n, d.Targets)
+		out.Delays = append(out.Delays, d...)
+		r.log("%d streams: %+v", n, d)
 	}
 	var err error
 	out.Gone, err = r.leave(ctx, pick(&r.Options, 1, 5, 20))
@@ -53,7 +46,7 @@ func (r *rig) measureStreaming(ctx context.Context) (*Streaming, error) {
 }
 
 // delays measures streams at a pace, block by block, of all targets and of the mock itself.
-func (r *rig) delays(ctx context.Context, streams int) (Delays, error) {
+func (r *rig) delays(ctx context.Context, streams int) (out []Delay, err error) {
 	targets := append([]*Target{{Name: "direct", Addr: r.mock.Addr()}}, r.targets...)
 	all, p50s := make([][]time.Duration, len(targets)), make([][]float64, len(targets))
 	for n := range pick(&r.Options, 1, 2, 3) {
@@ -61,18 +54,17 @@ func (r *rig) delays(ctx context.Context, streams int) (Delays, error) {
 			at := (i + n) % len(targets)
 			took, err := r.watch(ctx, targets[at], streams, pick(&r.Options, 30, 120, 200))
 			if err != nil {
-				return Delays{}, fmt.Errorf("%s: %w", targets[at].Name, err)
+				return nil, fmt.Errorf("%s: %w", targets[at].Name, err)
 			}
 			all[at], p50s[at] = append(all[at], took...), append(p50s[at], float64(quantile(took, 0.5)))
 		}
 	}
-	out := Delays{Streams: streams}
 	for at, t := range targets {
-		d := DelaysFrom{Name: t.Name, P50: quantile(all[at], 0.5), P99: quantile(all[at], 0.99)}
+		d := Delay{Streams: streams, Name: t.Name, P50: quantile(all[at], 0.5), P99: quantile(all[at], 0.99)}
 		if i := slices.IndexFunc(targets, func(t *Target) bool { return t.Name == nameNginx }); i >= 0 {
 			d.Ratio = spread(ratios(p50s[at], p50s[i]))
 		}
-		out.Targets = append(out.Targets, d)
+		out = append(out, d)
 	}
 	return out, nil
 }

@@ -12,15 +12,11 @@ import (
 )
 
 // Waits is what steps take while the model that writes summaries is slow.
-type Waits struct {
-	Slow     time.Duration // what a summary takes
-	Sessions int
-	Rows     []WaitRow
-}
+type Waits struct{ Rows []WaitRow }
 
 // WaitRow is the steps at which nothing was due, or at which something was.
 type WaitRow struct {
-	Due   bool
+	Name  string
 	Steps int
 	P50   time.Duration
 	P99   time.Duration
@@ -29,15 +25,16 @@ type WaitRow struct {
 
 // A summary takes so long, and a history so many tokens until it is condensed.
 const (
-	slowSummary = 30 * time.Second
-	waitsLimit  = 12_000
-	waitsStep   = 400 // words
-	slowModel   = "slow-summariser"
+	slowSummary   = 30 * time.Second
+	waitsLimit    = 12_000
+	waitsStep     = 400 // words
+	waitsSessions = 8
+	slowModel     = "slow-summariser"
 )
 
 // measureWaits has sessions grow, and take turns over two replicas where there is a Redis.
 func (r *rig) measureWaits(ctx context.Context) (_ *Waits, err error) {
-	w := &Waits{Slow: slowSummary, Sessions: 8}
+	w := &Waits{}
 	steps := pick(&r.Options, 40, 40, 100)
 	up := httptest.NewServer(slowUpstream(slowSummary))
 	defer up.Close()
@@ -66,7 +63,7 @@ func (r *rig) measureWaits(ctx context.Context) (_ *Waits, err error) {
 		}
 	}
 	took := map[bool][]time.Duration{}
-	histories := make([][]any, w.Sessions)
+	histories := make([][]any, waitsSessions)
 	for step := range steps {
 		for i := range histories {
 			h := append(histories[i], message("user", fmt.Sprintf("Session %d, question %d. %s", i, step, strings.Repeat("word ", waitsStep))))
@@ -79,9 +76,9 @@ func (r *rig) measureWaits(ctx context.Context) (_ *Waits, err error) {
 			took[a.Condensed] = append(took[a.Condensed], a.Took)
 		}
 	}
-	for _, due := range []bool{false, true} {
-		all := took[due]
-		w.Rows = append(w.Rows, WaitRow{Due: due, Steps: len(all), P50: quantile(all, 0.5), P99: quantile(all, 0.99), Worst: quantile(all, 1)})
+	for due, name := range []string{"nothing is due", "condensed"} {
+		all := took[due == 1]
+		w.Rows = append(w.Rows, WaitRow{Name: name, Steps: len(all), P50: quantile(all, 0.5), P99: quantile(all, 0.99), Worst: quantile(all, 1)})
 	}
 	return w, nil
 }
@@ -119,14 +116,10 @@ func slowUpstream(slow time.Duration) http.Handler {
 }
 
 func (w *Waits) markdown(out io.Writer) {
-	fmt.Fprintf(out, "### Steps at which a summary is due\n\n%d growing sessions in turn, over two replicas and Redis where it is installed, with a model that takes %v for a summary.\n\n", w.Sessions, w.Slow)
+	fmt.Fprintf(out, "### Steps at which a summary is due\n\n%d growing sessions in turn, over two replicas and Redis where it is installed, with a model that takes %v for a summary.\n\n", waitsSessions, slowSummary)
 	var rows [][]string
 	for _, r := range w.Rows {
-		name := "nothing is due"
-		if r.Due {
-			name = "condensed"
-		}
-		rows = append(rows, []string{name, fmt.Sprint(r.Steps), ms(r.P50), ms(r.P99), ms(r.Worst)})
+		rows = append(rows, []string{r.Name, fmt.Sprint(r.Steps), ms(r.P50), ms(r.P99), ms(r.Worst)})
 	}
 	table(out, []string{"", "steps", "p50", "p99", "worst"}, rows)
 }

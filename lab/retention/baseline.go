@@ -1,6 +1,9 @@
 package retention
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // selection is a choice of whole units within a budget.
 type selection struct {
@@ -115,20 +118,11 @@ func (s *selection) missing() []int {
 	}
 	out := make([]int, len(s.units))
 	for i := range s.used {
-		if !s.names(&s.used[i]) {
+		if !slices.ContainsFunc(s.used[i].where, func(m int) bool { return s.kept[m] }) {
 			count(out, unit, s.used[i].where)
 		}
 	}
 	return out
-}
-
-func (s *selection) names(u *use) bool {
-	for _, i := range u.where {
-		if s.kept[i] {
-			return true
-		}
-	}
-	return false
 }
 
 // count adds one for every unit that holds one of the messages.

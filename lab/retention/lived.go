@@ -9,14 +9,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// livedLimits are the tokens above which condensers condense when they are measured as they are lived with.
-func livedLimits() []int { return []int{32000, 96000} }
+// limitless is a budget that every view fits.
+const limitless = 1 << 30
 
 // Lived is what was counted when condensers condensed as they do in use: when it is due, to half of their limit, and every action after that
 // scored on the view that it has, without a budget.
 type Lived struct {
 	names  []string
-	limits []int
+	limits []int        // of tokens, above which condensers condense
 	counts [][][]Counts // by limit, strategy and run; of runs that were condensed
 }
 
@@ -31,7 +31,7 @@ func livedCondensers(r *run, limit int) []condense.Condenser {
 
 // MeasureLived plays the runs action by action.
 func MeasureLived(ctx context.Context, runs []replay.Run, counter Counter) (*Lived, error) {
-	l := &Lived{limits: livedLimits()}
+	l := &Lived{limits: []int{32000, 96000}}
 	for _, c := range livedCondensers(&run{}, 0) {
 		l.names = append(l.names, c.Name())
 	}
@@ -49,33 +49,15 @@ func MeasureLived(ctx context.Context, runs []replay.Run, counter Counter) (*Liv
 				continue
 			}
 			for s, c := range livedCondensers(r, limit) {
-				counts, err := live(ctx, c, moments)
+				b, err := plan{condenser: c}.play(ctx, moments, limitless, 0)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", recorded.Name, err)
 				}
-				l.counts[i][s] = append(l.counts[i][s], counts)
+				l.counts[i][s] = append(l.counts[i][s], b.Counts)
 			}
 		}
 	}
 	return l, nil
-}
-
-// live goes through the moments with a condenser that condenses when that is due.
-func live(ctx context.Context, c condense.Condenser, moments []*moment) (Counts, error) {
-	const anySize = 1 << 30
-	var sum Counts
-	var log journal
-	for _, m := range moments {
-		if err := ctx.Err(); err != nil {
-			return sum, err
-		}
-		v, after, err := m.settle(c, log, anySize, nil)
-		if err == nil { // otherwise the request goes on as it is
-			log = after
-		}
-		sum.Add(m.score(m.show(&v), anySize))
-	}
-	return sum, nil
 }
 
 // Markdown writes a table for each limit.

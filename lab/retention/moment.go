@@ -124,15 +124,7 @@ func (m *moment) use(text string) (use, bool) {
 }
 
 // floor is the tokens of what every condenser shows.
-func (m *moment) floor() int {
-	total := 0
-	for i := range m.at {
-		if m.head[i] || m.protected[i] {
-			total += m.run.tokens[i]
-		}
-	}
-	return total
-}
+func (m *moment) floor() int { return m.choose(true).tokens }
 
 // maxSources bounds the lines of one reference that are compared.
 const maxSources = 100

@@ -106,7 +106,7 @@ func MeasureSaved(ctx context.Context, runs []replay.Run, counter Counter) (*Sav
 			moments := r.actions(0)
 			s.steps[i] = len(moments)
 			for _, p := range plans(r) {
-				b, err := p.play(ctx, moments)
+				b, err := p.play(ctx, moments, modelWindow/2, fixedTokens)
 				if err != nil {
 					return fmt.Errorf("%s: %s: %w", recorded.Name, p.name, err)
 				}
@@ -119,15 +119,16 @@ func MeasureSaved(ctx context.Context, runs []replay.Run, counter Counter) (*Sav
 }
 
 // play goes through the moments of a run. Each request finds in the prompt cache what it has in common with the one before it.
-func (p plan) play(ctx context.Context, moments []*moment) (b bill, err error) {
+// Condensers go down to half of a budget. What each request repeats, the system prompt and tools, is so large at least.
+func (p plan) play(ctx context.Context, moments []*moment, budget, repeated int) (b bill, err error) {
 	var log journal
 	var before []session.Item
 	for i, m := range moments {
 		if err := ctx.Err(); err != nil {
 			return b, err
 		}
-		fixed := m.fixed()
-		v, after, err := m.settle(p.condenser, log, modelWindow/2, func(in *condense.Input) { in.Fixed, in.Total = fixed, in.Total+fixed })
+		fixed := m.fixed(repeated)
+		v, after, err := m.settle(p.condenser, log, budget, func(in *condense.Input) { in.Fixed, in.Total = fixed, in.Total+fixed })
 		if err != nil { // the request goes on as it is
 			v, after = m.project(log), log
 		}
@@ -144,15 +145,15 @@ func (p plan) play(ctx context.Context, moments []*moment) (b bill, err error) {
 				b.cost += float64(c.ForgottenTokens+askedTokens) + outputPrice*answeredTokens
 			}
 		}
-		b.Add(m.score(m.show(&v), modelWindow))
+		b.Add(m.score(m.show(&v), budget))
 		log, before = after, v.Items
 	}
 	return b, nil
 }
 
 // fixed is the tokens of tools that are made up where the system prompt is short.
-func (m *moment) fixed() int {
-	n := fixedTokens
+func (m *moment) fixed(repeated int) int {
+	n := repeated
 	for i := range m.at {
 		if m.run.messages[i].Kind == session.System {
 			n -= m.run.tokens[i]

@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
@@ -73,10 +74,8 @@ func one(b bool) int {
 
 // seen reports whether a reference is to be seen, and whether its line is.
 func (m *moment) seen(u *use, s shown) (kept, context bool) {
-	for _, i := range u.where {
-		if s.whole[i] {
-			return true, true
-		}
+	if slices.ContainsFunc(u.where, func(i int) bool { return s.whole[i] }) {
+		return true, true
 	}
 	for _, text := range s.texts {
 		for _, line := range lines(text, u.text) {

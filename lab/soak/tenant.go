@@ -49,33 +49,28 @@ const (
 	cheapKey = "sk-soak-summariser"
 )
 
+const (
+	rolling  = `{type: llm, llm_config: cheap, max_size: 16, min_tokens: 0}`
+	trimming = `{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 700}, `
+)
+
 // condensers are the configurations, one a tenant, in turn. Limits are low, so that condensations are many.
 func condensers() []condenser {
 	return []condenser{
-		{name: "llm", yaml: `{type: llm, llm_config: cheap, max_size: 16, min_tokens: 0}`, logs: true},
+		{name: "llm", yaml: rolling, logs: true},
 		{name: "pipeline: tool_output_trim, observation_masking, llm",
-			yaml: `{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 700}, ` +
-				`{type: observation_masking, attention_window: 8, stride: 4}, {type: llm, llm_config: cheap, max_size: 20, min_tokens: 0}]}`},
+			yaml: trimming + `{type: observation_masking, attention_window: 8, stride: 4}, {type: llm, llm_config: cheap, max_size: 20, min_tokens: 0}]}`},
 		{name: "structured_summary, the request's own model",
 			yaml: `{type: structured_summary, max_size: 40, min_tokens: 0, max_tokens: 2500}`, own: true, logs: true},
 		{name: "llm_attention", yaml: `{type: llm_attention, llm_config: cheap, max_size: 18, min_tokens: 0}`, logs: true},
-		{name: "pipeline: tool_output_trim, amortized_forgetting",
-			yaml: `{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 700}, ` +
-				`{type: amortized_forgetting, max_size: 16, min_tokens: 0}]}`, logs: true},
+		{name: "pipeline: tool_output_trim, amortized_forgetting", yaml: trimming + `{type: amortized_forgetting, max_size: 16, min_tokens: 0}]}`, logs: true},
 		{name: "recent_events", yaml: `{type: recent_events, keep_first: 2, max_events: 14}`},
 		{name: "conversation_window, on request", yaml: `{type: conversation_window}`, logs: true},
-		{name: "llm, thinking blocks", yaml: `{type: llm, llm_config: cheap, max_size: 16, min_tokens: 0}`,
-			upstream: upstream{seals: fakeupstream.SealThinkingBlocks}},
-		{name: "excerpts, sealed details", yaml: `{type: excerpts, max_size: 16, min_tokens: 0}`,
-			upstream: upstream{seals: fakeupstream.SealClaudeDetails}},
-		{name: "pipeline: tool_output_trim, llm; reasoning items",
-			yaml: `{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 700}, ` +
-				`{type: llm, llm_config: cheap, max_size: 16, min_tokens: 0}]}`,
-			upstream: upstream{seals: fakeupstream.SealResponsesDetails}},
-		{name: "llm, thought signatures", yaml: `{type: llm, llm_config: cheap, max_size: 16, min_tokens: 0}`,
-			upstream: upstream{seals: fakeupstream.SealThoughtSignature}},
-		{name: "llm, alternating roles", yaml: `{type: llm, llm_config: cheap, max_size: 16, min_tokens: 0}`,
-			upstream: upstream{alternates: true}},
+		{name: "llm, thinking blocks", yaml: rolling, upstream: upstream{seals: fakeupstream.SealThinkingBlocks}},
+		{name: "excerpts, sealed details", yaml: `{type: excerpts, max_size: 16, min_tokens: 0}`, upstream: upstream{seals: fakeupstream.SealClaudeDetails}},
+		{name: "pipeline: tool_output_trim, llm; reasoning items", yaml: trimming + rolling + `]}`, upstream: upstream{seals: fakeupstream.SealResponsesDetails}},
+		{name: "llm, thought signatures", yaml: rolling, upstream: upstream{seals: fakeupstream.SealThoughtSignature}},
+		{name: "llm, alternating roles", yaml: rolling, upstream: upstream{alternates: true}},
 	}
 }
 

@@ -62,7 +62,7 @@ func TestRun(t *testing.T) {
 	if len(result.Cells) != 5 || result.Streaming == nil || result.Memory == nil || result.Waits == nil {
 		t.Fatalf("a part is missing: %+v", result)
 	}
-	for _, r := range result.Waits.Rows {
+	for _, r := range result.Waits {
 		if r.Steps == 0 || r.Worst > slowSummary/2 {
 			t.Errorf("steps wait for a summary: %+v", r)
 		}

@@ -264,10 +264,10 @@ func (l *lane) run(at int, t *Target) error {
 		if err != nil {
 			return err
 		}
-		if t.stateful && a.Thread == "" {
+		if t.stateful && !a.has(headerThread) {
 			l.strange++
 		}
-		l.took = append(l.took, a.Took)
+		l.took = append(l.took, a.took)
 	}
 	return nil
 }

@@ -28,17 +28,18 @@ type call struct {
 	path   string // empty: that of Chat Completions
 }
 
-// answer is a response. Its body is valid until the client's next call.
+// answer is a response. It is valid until the client's next call.
 type answer struct {
-	Status     int
-	Thread     string // X-Dewpoint-Thread
-	Condensed  bool   // there is an X-Dewpoint-Condensed
-	RetryAfter string
-	Body       []byte
-	Took       time.Duration
+	*fasthttp.Response
+	took time.Duration
 }
 
+// has reports whether there is a header.
+func (a *answer) has(header string) bool { return len(a.Header.Peek(header)) > 0 }
+
 const (
+	headerThread = "X-Dewpoint-Thread"
+
 	patience   = 60 * time.Second // for one answer; only something broken takes it
 	bufferSize = 64 << 10
 	leanBuffer = 4 << 10 // for connections by the thousand
@@ -63,11 +64,7 @@ func (c *client) do(q *call) (*answer, error) {
 	if err := c.response.Read(c.r); err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	h := &c.response.Header
-	return &answer{
-		Status: h.StatusCode(), Thread: string(h.Peek("X-Dewpoint-Thread")), RetryAfter: string(h.Peek("Retry-After")),
-		Condensed: h.Peek("X-Dewpoint-Condensed") != nil, Body: c.response.Body(), Took: time.Since(begun),
-	}, nil
+	return &answer{&c.response, time.Since(begun)}, nil
 }
 
 // open makes a call, and gives the answer's status, and its body as it comes.

@@ -64,7 +64,7 @@ func (f *feed) prime(c *client, t *Target, i item) error {
 		if err != nil {
 			return err
 		}
-		if a.Thread != "" {
+		if a.has(headerThread) {
 			return nil
 		}
 	}
@@ -92,7 +92,7 @@ func (r *rig) small(ctx context.Context, t *Target, n int, lasts time.Duration) 
 		if err != nil {
 			return took, err
 		}
-		took = append(took, a.Took)
+		took = append(took, a.took)
 		pause(ctx, 5*time.Millisecond)
 	}
 	return took, nil

@@ -10,31 +10,23 @@ import (
 	"strconv"
 )
 
-// Machine is what a run ran on: nothing by which it could be found.
-type Machine struct {
-	CPU      string
-	Cores    int
-	Memory   string
-	System   string
-	Go       string
-	Versions []string // of what is compared with
-	Load     string   // average over a minute, before the run
-}
-
-// describe describes this machine; outside Linux much is unknown.
-func describe(ctx context.Context) Machine {
-	m := Machine{
-		CPU: found("/proc/cpuinfo", `model name\s*: (.*)`), Cores: runtime.NumCPU(), Load: found("/proc/loadavg", `^(\S+)`), Go: runtime.Version(),
-		System: runtime.GOOS + "/" + runtime.GOARCH + " " + found("/proc/sys/kernel/osrelease", `^([^-\n]+)`), // without what a builder added
-		Memory: fmt.Sprintf("%.0f GB", float64(kilobytes("/proc/meminfo", "MemTotal"))/(1<<30)),
-	}
-	for _, program := range [][2]string{{nameNginx, "-v"}, {"redis-server", "--version"}} {
+// describe says what a run ran on, and nothing by which it could be found; outside Linux much is unknown.
+func describe(ctx context.Context) string {
+	kernel := found("/proc/sys/kernel/osrelease", `^([^-\n]+)`) // without what a builder added
+	text := fmt.Sprintf("%s, %d cores, %.0f GB of memory; %s/%s %s; %s", found("/proc/cpuinfo", `model name\s*: (.*)`), runtime.NumCPU(),
+		float64(kilobytes("/proc/meminfo", "MemTotal"))/(1<<30), runtime.GOOS, runtime.GOARCH, kernel, runtime.Version())
+	before := "; "
+	for _, program := range [][2]string{{nameNginx, "-v"}, {"redis-server", "--version"}} { // what is compared with
 		if said, err := exec.CommandContext(ctx, program[0], program[1]).CombinedOutput(); err == nil {
-			m.Versions = append(m.Versions, program[0]+" "+firstMatch(said, `(?:v=|nginx/)(\S+)`))
+			text += before + program[0] + " " + firstMatch(said, `(?:v=|nginx/)(\S+)`)
+			before = ", "
 		}
 	}
-	return m
+	return text
 }
+
+// load is the average load over a minute.
+func load() string { return found("/proc/loadavg", `^(\S+)`) }
 
 // found is what a pattern's group matches in a file.
 func found(path, pattern string) string {

@@ -141,7 +141,7 @@ func (r *rig) push(ctx context.Context, t *Target, h *History) string {
 	switch {
 	case err != nil:
 		return err.Error()
-	case a.Status == 200:
+	case a.StatusCode() == 200:
 		if err := r.mock.Expected.await(q.ID); err != nil {
 			return err.Error()
 		}
@@ -149,7 +149,7 @@ func (r *rig) push(ctx context.Context, t *Target, h *History) string {
 	case refusedWell(a):
 		return "refused"
 	}
-	return fmt.Sprintf("%d, Retry-After %q: %.200s", a.Status, a.RetryAfter, a.Body)
+	return fmt.Sprintf("%d, Retry-After %q: %.200s", a.StatusCode(), a.Header.Peek("Retry-After"), a.Body())
 }
 
 // refusedWell reports whether an answer says, in OpenAI's words, to come back later.
@@ -157,6 +157,6 @@ func refusedWell(a *answer) bool {
 	var body struct {
 		Error struct{ Message, Type, Code string }
 	}
-	return (a.Status == 429 || a.Status == 503) && a.RetryAfter != "" && json.Unmarshal(a.Body, &body) == nil &&
+	return (a.StatusCode() == 429 || a.StatusCode() == 503) && a.has("Retry-After") && json.Unmarshal(a.Body(), &body) == nil &&
 		body.Error.Message != "" && body.Error.Type != "" && body.Error.Code != ""
 }

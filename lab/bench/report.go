@@ -44,7 +44,7 @@ func isDewpoint(name string) bool { return name == nameEmbedded || name == nameR
 
 // Markdown writes all tables of a run.
 func (r *Result) Markdown(w io.Writer) {
-	r.Machine.markdown(w, r)
+	r.machine(w)
 	if len(r.Cells) > 0 {
 		r.budgets(w)
 		r.cpuBudgets(w)
@@ -57,13 +57,12 @@ func (r *Result) Markdown(w io.Writer) {
 		r.Memory.markdown(w)
 	}
 	if r.Waits != nil {
-		r.Waits.markdown(w)
+		writeWaits(w, r.Waits)
 	}
 }
 
-func (m Machine) markdown(w io.Writer, r *Result) {
-	fmt.Fprintf(w, "### Machine\n\n%s, %d cores, %s of memory; %s; %s; %s. The run took %s. Load average when it began: %s.", m.CPU, m.Cores, m.Memory, m.System, m.Go,
-		strings.Join(m.Versions, ", "), r.Took.Round(time.Second), m.Load)
+func (r *Result) machine(w io.Writer) {
+	fmt.Fprintf(w, "### Machine\n\n%s. The run took %s. Load average when it began: %s.", r.Machine, r.Took.Round(time.Second), r.Load)
 	for _, missing := range r.Missing {
 		fmt.Fprintf(w, " Not measured: %s.", missing)
 	}

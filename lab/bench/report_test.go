@@ -24,8 +24,8 @@ func sample() *Result {
 	messages := cell(Known, 1)
 	messages.API, messages.Targets[2].OverChat, messages.Targets[3].OverChat = Messages, Spread{1.1, 0.9, 1.2}, Spread{1.4, 1.2, 1.9}
 	return &Result{
-		Machine: Machine{CPU: "a CPU", Cores: 2, Memory: "8 GB", System: "linux/amd64 6.1", Go: "go1.26", Versions: []string{"nginx 1.22"}, Load: "0.10"},
-		Took:    9 * time.Minute, Missing: []string{"something: not installed"},
+		Machine: "a CPU, 2 cores, 8 GB of memory; linux/amd64 6.1; go1.26; nginx 1.22", Load: "0.10",
+		Took: 9 * time.Minute, Missing: []string{"something: not installed"},
 		Cells: []CellResult{cell(FirstSeen, 1), cell(Known, 8), cell(Known, 1), messages},
 		Streaming: &Streaming{
 			Delays: []Delay{

@@ -142,36 +142,37 @@ func (r *rig) ask(c *client, q *call) (*answer, error) {
 
 // intact checks that an answer is the mock's own, to its end.
 func intact(a *answer, id uint64) error {
-	if a.Status != 200 {
-		return fmt.Errorf("answered %d: %.300s", a.Status, a.Body)
+	if a.StatusCode() != 200 {
+		return fmt.Errorf("answered %d: %.300s", a.StatusCode(), a.Body())
 	}
-	if !bytes.Contains(a.Body, []byte(`"chatcmpl-`+strconv.FormatUint(id, 10)+`"`)) {
-		return fmt.Errorf("another request's answer: %.300s", a.Body)
+	if !bytes.Contains(a.Body(), []byte(`"chatcmpl-`+strconv.FormatUint(id, 10)+`"`)) {
+		return fmt.Errorf("another request's answer: %.300s", a.Body())
 	}
 	return nil
 }
 
 // Result is what a run measured.
 type Result struct {
-	Machine   Machine
+	Machine   string
+	Load      string // before the run
 	Quick     bool
 	Took      time.Duration
 	Missing   []string // what is not installed
 	Cells     []CellResult
 	Streaming *Streaming
 	Memory    *Memory
-	Waits     *Waits
+	Waits     []Wait
 }
 
 // Run measures. It fails if a request was lost, altered or not answered.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
-	begun, machine := time.Now(), describe(ctx)
+	begun, before := time.Now(), load()
 	r, err := newRig(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	result = &Result{Machine: machine, Quick: o.Quick || o.Tiny, Missing: r.missing}
+	result = &Result{Machine: describe(ctx), Load: before, Quick: o.Quick || o.Tiny, Missing: r.missing}
 	parts := map[string]func() error{
 		"cells":  func() (err error) { result.Cells, err = r.measureCells(ctx); return err },
 		"stream": func() (err error) { result.Streaming, err = r.measureStreaming(ctx); return err },

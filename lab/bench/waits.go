@@ -11,11 +11,8 @@ import (
 	"time"
 )
 
-// Waits is what steps take while the model that writes summaries is slow.
-type Waits struct{ Rows []WaitRow }
-
-// WaitRow is the steps at which nothing was due, or at which something was.
-type WaitRow struct {
+// Wait is what steps take while the model that writes summaries is slow: those at which nothing was due, or at which something was.
+type Wait struct {
 	Name  string
 	Steps int
 	P50   time.Duration
@@ -33,8 +30,7 @@ const (
 )
 
 // measureWaits has sessions grow, and take turns over two replicas where there is a Redis.
-func (r *rig) measureWaits(ctx context.Context) (_ *Waits, err error) {
-	w := &Waits{}
+func (r *rig) measureWaits(ctx context.Context) (waits []Wait, err error) {
 	steps := pick(&r.Options, 40, 40, 100)
 	up := httptest.NewServer(slowUpstream(slowSummary))
 	defer up.Close()
@@ -73,14 +69,15 @@ func (r *rig) measureWaits(ctx context.Context) (_ *Waits, err error) {
 			if err != nil {
 				return nil, err
 			}
-			took[a.Condensed] = append(took[a.Condensed], a.Took)
+			due := a.has("X-Dewpoint-Condensed")
+			took[due] = append(took[due], a.took)
 		}
 	}
 	for due, name := range []string{"nothing is due", "condensed"} {
 		all := took[due == 1]
-		w.Rows = append(w.Rows, WaitRow{Name: name, Steps: len(all), P50: quantile(all, 0.5), P99: quantile(all, 0.99), Worst: quantile(all, 1)})
+		waits = append(waits, Wait{Name: name, Steps: len(all), P50: quantile(all, 0.5), P99: quantile(all, 0.99), Worst: quantile(all, 1)})
 	}
-	return w, nil
+	return waits, nil
 }
 
 func message(role, text string) any { return map[string]string{"role": role, "content": text} }
@@ -92,8 +89,8 @@ func (c *client) grow(t *Target, history []any) (*answer, error) {
 		return nil, fmt.Errorf("write a request: %w", err)
 	}
 	a, err := c.do(&call{Target: t, Body: body})
-	if err == nil && a.Status != http.StatusOK {
-		return nil, fmt.Errorf("answer: status %d: %.300s", a.Status, a.Body)
+	if err == nil && a.StatusCode() != http.StatusOK {
+		return nil, fmt.Errorf("answer: status %d: %.300s", a.StatusCode(), a.Body())
 	}
 	return a, err
 }
@@ -115,10 +112,10 @@ func slowUpstream(slow time.Duration) http.Handler {
 	})
 }
 
-func (w *Waits) markdown(out io.Writer) {
+func writeWaits(out io.Writer, waits []Wait) {
 	fmt.Fprintf(out, "### Steps at which a summary is due\n\n%d growing sessions in turn, over two replicas and Redis where it is installed, with a model that takes %v for a summary.\n\n", waitsSessions, slowSummary)
 	var rows [][]string
-	for _, r := range w.Rows {
+	for _, r := range waits {
 		rows = append(rows, []string{r.Name, fmt.Sprint(r.Steps), ms(r.P50), ms(r.P99), ms(r.Worst)})
 	}
 	table(out, []string{"", "steps", "p50", "p99", "worst"}, rows)

@@ -29,8 +29,22 @@ func measureBench(ctx context.Context, args []string, out io.Writer) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	if err := readBench(&o, *only); err != nil {
-		return err
+	path, err := filepath.Abs(o.Dewpoint)
+	if err != nil {
+		return fmt.Errorf("find the binary: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	o.Dewpoint, o.Bare = path, []string{self, bareProxy}
+	if *only != "" {
+		o.Parts = strings.Split(*only, ",")
+	}
+	for _, part := range o.Parts {
+		if !slices.Contains(bench.Parts(), part) {
+			return fmt.Errorf("no part %q; there are %s", part, strings.Join(bench.Parts(), ", "))
+		}
 	}
 	result, err := bench.Run(ctx, o)
 	if err != nil {
@@ -39,25 +53,4 @@ func measureBench(ctx context.Context, args []string, out io.Writer) error {
 	var tables bytes.Buffer
 	result.Markdown(&tables)
 	return publish(out, *doc, tables.String())
-}
-
-// readBench completes the options from what flags name.
-func readBench(o *bench.Options, only string) (err error) {
-	if o.Dewpoint, err = filepath.Abs(o.Dewpoint); err != nil {
-		return fmt.Errorf("find the binary: %w", err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
-	o.Bare = []string{self, bareProxy}
-	if only != "" {
-		o.Parts = strings.Split(only, ",")
-	}
-	for _, part := range o.Parts {
-		if !slices.Contains(bench.Parts(), part) {
-			return fmt.Errorf("no part %q; there are %s", part, strings.Join(bench.Parts(), ", "))
-		}
-	}
-	return nil
 }

@@ -16,7 +16,7 @@ import (
 // measureSoak soaks the binary, and writes the tables to out or into a document. Violations are an error.
 func measureSoak(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("soak", flag.ContinueOnError)
-	o := soak.Options{Progress: os.Stderr, Limit: soak.Limits{Silence: 10 * time.Second, Summariser: 3 * time.Second}}
+	o := soak.Options{Progress: os.Stderr}
 	fs.StringVar(&o.Dewpoint, "dewpoint", "bin/dewpoint", "path of the binary")
 	stores := fs.String("store", soak.Redis, "redis, embedded (one replica), or both, one after the other: redis,embedded")
 	fs.DurationVar(&o.Duration, "duration", 5*time.Minute, "how long things go wrong")

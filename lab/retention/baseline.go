@@ -117,21 +117,17 @@ func (s *selection) missing() []int {
 		}
 	}
 	out := make([]int, len(s.units))
-	for i := range s.used {
-		if !slices.ContainsFunc(s.used[i].where, func(m int) bool { return s.kept[m] }) {
-			count(out, unit, s.used[i].where)
+	for _, u := range s.used {
+		if slices.ContainsFunc(u.where, func(i int) bool { return s.kept[i] }) {
+			continue
+		}
+		last := -1
+		for _, i := range u.where {
+			if unit[i] != last {
+				out[unit[i]]++
+			}
+			last = unit[i]
 		}
 	}
 	return out
-}
-
-// count adds one for every unit that holds one of the messages.
-func count(out, unit, messages []int) {
-	last := -1
-	for _, i := range messages {
-		if unit[i] != last {
-			out[unit[i]]++
-		}
-		last = unit[i]
-	}
 }

@@ -14,13 +14,19 @@ type Interval struct {
 	Value, Low, High float64
 }
 
+// upTo is the numbers below n.
+func upTo(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
 // bootstrap gives a statistic of runs and its interval, by drawing runs with replacement; the draws are always the same.
 // The statistic takes the numbers of the runs drawn. Draws for which it is no number do not count.
 func bootstrap(runs int, statistic func(drawn []int) float64) Interval {
-	drawn := make([]int, runs)
-	for i := range drawn {
-		drawn[i] = i
-	}
+	drawn := upTo(runs)
 	out := Interval{Value: statistic(drawn)}
 	chance := rand.New(rand.NewPCG(1, 2))
 	var all []float64

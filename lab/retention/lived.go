@@ -68,10 +68,7 @@ func (l *Lived) Markdown(w io.Writer) {
 		if n == 0 {
 			continue
 		}
-		all := make([]int, n)
-		for run := range all {
-			all[run] = run
-		}
+		all := upTo(n)
 		c := total(l.counts[i][0], all)
 		fmt.Fprintf(w, "### As lived: above %d tokens, down to half\n\n%d actions in %d runs, %d references not in the latest exchange, %d from more than "+
 			"%d units ago.\n\n", limit, c.Moments, n, c.Memory, c.Far, farUnits)

@@ -54,10 +54,13 @@ func (r *Result) Markdown(w io.Writer) {
 }
 
 func (r *Result) budget(w io.Writer, b int, share float64) {
-	c := r.total(0, b, r.all())
+	c, reached := r.total(0, b, r.all()), 0
+	for _, run := range r.counts[0][b] {
+		reached += one(run.Moments > 0)
+	}
 	fmt.Fprintf(w, "### %.0f%% of the history\n\n", 100*share)
 	fmt.Fprintf(w, "%d actions in %d runs, %d references, %d of them not in the latest exchange, %d from more than %d units ago.\n\n",
-		c.Moments, r.reached(b), c.Used, c.Memory, c.Far, farUnits)
+		c.Moments, reached, c.Used, c.Memory, c.Far, farUnits)
 	fmt.Fprintln(w, "| strategy | RR | RR_mem | RR_ctx | RR_far | view | over |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
 	for s, strategy := range r.Strategies {
@@ -87,22 +90,7 @@ func percent(v Interval) string {
 	return fmt.Sprintf("%.1f [%.1f, %.1f]", 100*v.Value, 100*v.Low, 100*v.High)
 }
 
-// reached counts the runs that have a moment at a budget.
-func (r *Result) reached(share int) int {
-	n := 0
-	for _, c := range r.counts[0][share] {
-		n += one(c.Moments > 0)
-	}
-	return n
-}
-
-func (r *Result) all() []int {
-	out := make([]int, r.Runs)
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
+func (r *Result) all() []int { return upTo(r.Runs) }
 
 // leads writes how much a strategy has more of RR_mem than the baselines, and how far it gets from random to the oracle.
 func (r *Result) leads(w io.Writer, name string) {

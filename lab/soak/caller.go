@@ -22,8 +22,7 @@ type caller struct {
 	tally   *tally
 	weather *weather
 	client  *http.Client // shared by all
-	limit   Limits
-	chance  *rand.Rand // of faults and of replicas
+	chance  *rand.Rand   // of faults and of replicas
 	sent    *atomic.Int64
 	tries   int
 	only    int // slot of the replica that all goes to, -1: any

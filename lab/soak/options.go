@@ -21,18 +21,17 @@ type Options struct {
 	Store    string        // Redis or Embedded, whose file belongs to one replica
 	Duration time.Duration // of the faults; what is checked afterwards takes its own time
 	Replicas int
-	Sessions int    // agents, each with one conversation
-	Steps    int    // turns of each agent, spread over the duration
-	Limit    Limits // of the proxies
+	Sessions int // agents, each with one conversation
+	Steps    int // turns of each agent, spread over the duration
 	Seed     uint64
 	Progress io.Writer // gets a line now and then
 }
 
-// Limits are the timeouts that the proxies are given.
-type Limits struct {
-	Silence    time.Duration // of upstream, before its header and between its chunks
-	Summariser time.Duration
-}
+// The timeouts that the proxies are given.
+const (
+	silence    = 10 * time.Second // of upstream, before its header and between its chunks
+	summarises = 3 * time.Second
+)
 
 // The least that a soak must have to mean anything.
 const (

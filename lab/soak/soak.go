@@ -106,7 +106,7 @@ func (s *soak) start(ctx context.Context, dir string) (err error) {
 		store = fmt.Sprintf("{type: redis, secret: %q, redis: {addrs: [%q]}}", secret, s.redis.Addr)
 	}
 	config := filepath.Join(dir, "dewpoint.yaml")
-	text := configuration{upstream: s.front.url, store: store, tenants: s.tenants, limit: s.Limit}.yaml()
+	text := configuration(s.front.url, store, s.tenants)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
@@ -177,7 +177,7 @@ const telling = 15 * time.Second
 func (s *soak) newAgent(number int) *agent {
 	f := newFamily(number, s.tenants, s.Seed)
 	return &agent{family: f, caller: &caller{
-		fleet: s.fleet, desk: s.desk, tally: s.tally, weather: s.weather, client: s.client, limit: s.Limit,
+		fleet: s.fleet, desk: s.desk, tally: s.tally, weather: s.weather, client: s.client,
 		chance: s.chance(chanceWeather + uint64(number)), sent: &s.sent, only: -1,
 	}}
 }

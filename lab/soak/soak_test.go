@@ -31,7 +31,6 @@ func TestSoak(t *testing.T) {
 		t.Skip("SLOW: make slow runs it")
 	}
 	binary := build(t)
-	limit := Limits{Silence: 4 * time.Second, Summariser: time.Second}
 	for name, o := range map[string]Options{
 		"redis": {
 			Store: Redis, Replicas: 2, Sessions: 30, Steps: 14, Duration: 7 * time.Second, Seed: 8,
@@ -42,7 +41,7 @@ func TestSoak(t *testing.T) {
 			if _, err := exec.LookPath("redis-server"); o.Store == Redis && err != nil && os.Getenv(noRedis) == "1" {
 				t.Skipf("NOT TESTED: redis-server is not installed, and %s=1 allows to go on without it", noRedis)
 			}
-			o.Dewpoint, o.Limit, o.Progress = binary, limit, io.Discard
+			o.Dewpoint, o.Progress = binary, io.Discard
 			report, err := Run(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)

@@ -89,15 +89,8 @@ func newTenants(n int) []*tenant {
 // secret seeds all hashes, so that the end's checks can make them too.
 const secret = "a secret of the soak and of nobody else"
 
-// configuration is the file of every replica.
-type configuration struct {
-	upstream string // base URL
-	store    string // the section, in YAML's flow style
-	tenants  []*tenant
-	limit    Limits
-}
-
-func (c configuration) yaml() string {
+// configuration is the file of every replica. The store's section is in YAML's flow style.
+func configuration(upstream, store string, tenants []*tenant) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
 listen: 127.0.0.1:0
@@ -110,8 +103,8 @@ models:
   %s: {context_window: 128000, max_output: 4000, encoding: o200k_base}
 limits: {stream_keep_alive: 0s, upstream_response_header_timeout: %s, stream_idle_timeout: %s, summariser_timeout: %s}
 tenants:
-`, c.upstream, c.store, modelCheap, cheapKey, modelMain, modelCheap, c.limit.Silence, c.limit.Silence, c.limit.Summariser)
-	for _, t := range c.tenants {
+`, upstream, store, modelCheap, cheapKey, modelMain, modelCheap, silence, silence, summarises)
+	for _, t := range tenants {
 		fmt.Fprintf(&b, "  - {name: %s, api_keys: [{sha256: %x}], upstream: {api_key: %s}, condenser: %s}\n",
 			t.name, sha256.Sum256([]byte(t.key)), t.outward, t.condenser.yaml)
 	}

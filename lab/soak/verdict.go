@@ -57,7 +57,7 @@ func (c *caller) verdict(x *exchange, l *line, on *replica, g got, began time.Ti
 
 // undelivered judges an exchange of which nothing reached upstream.
 func (c *caller) undelivered(x *exchange, g got, began time.Time) ending {
-	if time.Since(began) > c.patience() {
+	if time.Since(began) > waiting {
 		return endLate
 	}
 	return c.wrong("a request reaches upstream", x, g, "it did not")
@@ -126,8 +126,8 @@ func (c *caller) mustServe(x *exchange, l *line, g got, is answered, began time.
 	return c.wrong("a request that upstream would have served is served", x, g, "upstream sent %d %s", is.status, is.written)
 }
 
-// patience is how long the proxy waits at least, less a bit for the way.
-func (c *caller) patience() time.Duration { return c.limit.Silence * 8 / 10 }
+// waiting is how long the proxy waits at least, less a bit for the way.
+const waiting = silence * 8 / 10
 
 // late reports whether upstream, unasked, took as long as the proxy waits, or was reached that late.
 func (c *caller) late(is answered, began time.Time) (ending, bool) {
@@ -139,9 +139,9 @@ func (c *caller) late(is answered, began time.Time) (ending, bool) {
 		is.ended = now
 	}
 	switch {
-	case is.arrived.Sub(began) > c.patience():
+	case is.arrived.Sub(began) > waiting:
 		return endLate, true
-	case is.began.Sub(is.arrived) > c.patience(), is.ended.Sub(is.began) > c.patience():
+	case is.began.Sub(is.arrived) > waiting, is.ended.Sub(is.began) > waiting:
 		return endSlow, true
 	}
 	return ending{}, false

@@ -141,17 +141,14 @@ type block struct {
 
 func (r *rig) measureCell(ctx context.Context, c Cell) (result CellResult, err error) {
 	g := r.newGrid(c)
+	defer g.close()
 	grids := []*grid{g}
 	if c.API != "" {
 		c.API = ""
 		g.chat = r.newGrid(c)
+		defer g.chat.close()
 		grids = append(grids, g.chat)
 	}
-	defer func() {
-		for _, g := range grids {
-			g.close()
-		}
-	}()
 	for n := range g.effort.Blocks + 1 { // the first one warms up
 		if err := r.block(ctx, grids, n); err != nil {
 			return result, err

@@ -97,8 +97,8 @@ func (m *Mock) serve(ctx *fasthttp.RequestCtx) {
 }
 
 // after compares what was answered: the answer does not wait for it.
-func (m *Mock) after(c net.Conn, _ fasthttp.ConnState) {
-	if compare, found := m.compare.LoadAndDelete(c); found {
+func (m *Mock) after(c net.Conn, is fasthttp.ConnState) {
+	if compare, found := m.compare.LoadAndDelete(c); found && is == fasthttp.StateIdle {
 		compare.(func())()
 	}
 }

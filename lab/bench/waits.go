@@ -113,7 +113,8 @@ func slowUpstream(slow time.Duration) http.Handler {
 }
 
 func writeWaits(out io.Writer, waits []Wait) {
-	fmt.Fprintf(out, "### Steps at which a summary is due\n\n%d growing sessions in turn, over two replicas and Redis where it is installed, with a model that takes %v for a summary.\n\n", waitsSessions, slowSummary)
+	fmt.Fprintf(out, "### Steps at which a summary is due\n\n%d growing sessions in turn, over two replicas and Redis where it is installed, "+
+		"with a model that takes %v for a summary.\n\n", waitsSessions, slowSummary)
 	var rows [][]string
 	for _, r := range waits {
 		rows = append(rows, []string{r.Name, fmt.Sprint(r.Steps), ms(r.P50), ms(r.P99), ms(r.Worst)})

@@ -5,10 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
+	"os/exec"
 	"syscall"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/process"
+	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 )
 
 // ErrNotInstalled says that a server is not there.
@@ -63,4 +67,72 @@ func Stop(run *process.Process) error {
 	}
 	run.Kill()
 	return fmt.Errorf("%s did not end when told to, and was killed:\n%s", run.Command.Path, run.Log)
+}
+
+// redisServer is the program.
+const redisServer = "redis-server"
+
+// Redis is a real server in a directory of its own.
+type Redis struct {
+	Addr string
+	args []string
+	run  *process.Process
+}
+
+// FindRedis is an error where the server is not installed.
+func FindRedis() error {
+	if _, err := exec.LookPath(redisServer); err != nil {
+		return fmt.Errorf("%s: %w", redisServer, ErrNotInstalled)
+	}
+	return nil
+}
+
+// StartRedis starts a server. The arguments say how it keeps what it is given.
+func StartRedis(ctx context.Context, dir string, args ...string) (*Redis, error) {
+	if err := FindRedis(); err != nil {
+		return nil, err
+	}
+	addr, err := process.FreeAddr()
+	if err != nil {
+		return nil, fmt.Errorf("start redis: %w", err)
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("start redis: %w", err)
+	}
+	r := &Redis{Addr: addr, args: append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--loglevel", "warning"}, args...)}
+	if err := r.Start(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Start starts the server, again if it was killed: on the same port and with what it had written. It returns when the
+// server listens and has read its data.
+func (r *Redis) Start(ctx context.Context) error {
+	run, err := process.Start(redisServer, r.args...)
+	if err != nil {
+		return fmt.Errorf("start redis: %w", err)
+	}
+	r.run = run
+	return Ready(ctx, run, r.ping)
+}
+
+func (r *Redis) ping(ctx context.Context) error {
+	store, err := redisstore.Open(redisstore.Options{Addrs: []string{r.Addr}, Timeout: time.Second})
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.Ping(ctx), store.Close())
+}
+
+// Kill ends the server as a crash would.
+func (r *Redis) Kill() { r.run.Kill() }
+
+// Signal may make the server hang, or go on.
+func (r *Redis) Signal(s os.Signal) error {
+	if err := r.run.Command.Process.Signal(s); err != nil {
+		return fmt.Errorf("signal redis: %w", err)
+	}
+	return nil
 }

@@ -59,9 +59,9 @@ func TestAuditSees(t *testing.T) {
 			_, l := sample()
 			l.family.tenant.condenser.logs = true
 			a, _ := logged(t, l)
-			before := l.last.last()
+			before := l.last.newest.Load()
 			c.change(l)
-			last := l.last.last()
+			last := l.last.newest.Load()
 			l.last = l.exchange()
 			if l.last.deliver(l.last.sent); last != before {
 				l.last.deliver(last.body)

@@ -57,7 +57,11 @@ func (c *caller) call(ctx context.Context, l *line, r reply) error {
 		if c.attempt(ctx, l, x) {
 			c.desk.drop(c.before)
 			c.before = now
-			l.messages, l.pending, l.final = append(l.messages, x.answeredWith(m)), m.ToolCalls, *m.Content
+			held := m.raw()
+			if sealed := x.sealed.Load(); sealed != nil {
+				held = *sealed
+			}
+			l.messages, l.pending, l.final = append(l.messages, held), m.ToolCalls, *m.Content
 			return nil
 		}
 		if x.fault != noFault {
@@ -88,7 +92,7 @@ func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
 	got := c.send(ctx, l, x, to.addr)
 	how := c.verdict(x, l, to, got, began)
 	c.tally.count(groupEnded, how.String())
-	if x.fault != noFault && x.last() != nil {
+	if x.fault != noFault && x.newest.Load() != nil {
 		c.tally.count(groupInjected, string(x.fault))
 	}
 	l.place(x, to, got, began, how.how == endUseless && len(l.messages) <= promptAlone)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -22,26 +23,8 @@ type exchange struct {
 	fault  fault
 	answer fakeupstream.Answer
 
-	mu         sync.Mutex
-	deliveries []*delivery
-	sealed     json.RawMessage // the answer with its reasoning, as upstream last gave it; nil: it has none
-}
-
-// seal has the client hold the answer as upstream gives it.
-func (x *exchange) seal(message json.RawMessage) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.sealed = message
-}
-
-// answeredWith is the message that the client holds once the exchange is over.
-func (x *exchange) answeredWith(m message) json.RawMessage {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.sealed != nil {
-		return x.sealed
-	}
-	return m.raw()
+	newest atomic.Pointer[delivery]        // nil: the request never reached upstream
+	sealed atomic.Pointer[json.RawMessage] // the answer with its reasoning, as upstream last gave it; nil: it has none
 }
 
 // span is the bytes from to to-1.
@@ -73,9 +56,7 @@ func (d *delivery) soFar() answered {
 
 func (x *exchange) deliver(body []byte) *delivery {
 	d := &delivery{body: body, answered: answered{arrived: time.Now()}}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.deliveries = append(x.deliveries, d)
+	x.newest.Store(d)
 	return d
 }
 
@@ -88,16 +69,6 @@ func (x *exchange) plannedStatus() int {
 		return x.answer.Raw.Status
 	}
 	return http.StatusOK
-}
-
-// last is the newest delivery, nil if the request never reached upstream.
-func (x *exchange) last() *delivery {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.deliveries) == 0 {
-		return nil
-	}
-	return x.deliveries[len(x.deliveries)-1]
 }
 
 // tape notes what upstream writes.

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -106,7 +107,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *front) reply(r *fakeupstream.Request) fakeupstream.Answer {
 	if x := f.desk.get(r.Header.Get(exchangeHeader)); x != nil {
 		a := x.answer
-		a.Sealed = x.seal
+		a.Sealed = func(message json.RawMessage) { x.sealed.Store(&message) }
 		return a
 	}
 	return fakeupstream.Answer{Content: "Too late."}

@@ -21,7 +21,7 @@ type Report struct {
 }
 
 func (s *soak) report() *Report {
-	return &Report{Violations: s.tally.violations, Violated: s.tally.violated, Splits: s.tally.splits, soak: s, took: time.Since(s.began)}
+	return &Report{Violations: s.tally.violations, Violated: s.tally.sum(groupViolations, ""), Splits: s.tally.splits, soak: s, took: time.Since(s.began)}
 }
 
 // Markdown writes the tables.

@@ -26,7 +26,6 @@ type tally struct {
 	mu         sync.Mutex
 	counts     map[string]map[string]int // by group
 	violations []Violation
-	violated   int
 	splits     []string // the first of them, to look into
 }
 
@@ -41,6 +40,7 @@ const (
 	groupLines      = "lines of conversation" // by kind
 	groupSplit      = "splits"                // by cause
 	groupChecked    = "checks"                // by what was checked
+	groupViolations = "violations"            // by rule
 )
 
 func (t *tally) count(group, name string) { t.add(group, name, 1) }
@@ -85,17 +85,11 @@ func (t *tally) split(what, detail string) {
 }
 
 func (t *tally) violate(rule, where, format string, args ...any) {
+	t.count(groupViolations, rule)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.violated++; len(t.violations) < mostViolations {
+	if len(t.violations) < mostViolations {
 		detail := fmt.Sprintf(format, args...)
 		t.violations = append(t.violations, Violation{rule, where, strings.ToValidUTF8(detail[:min(len(detail), longestDetail)], "")})
 	}
-}
-
-// wrongs is how many violations there are.
-func (t *tally) wrongs() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.violated
 }

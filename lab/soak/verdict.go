@@ -38,7 +38,7 @@ func (c *caller) verdict(x *exchange, l *line, on *replica, g got, began time.Ti
 	if g.err != nil && on.doomed.Load() {
 		return endKilled
 	}
-	d := x.last()
+	d := x.newest.Load()
 	if d == nil {
 		return c.undelivered(x, g, began)
 	}

@@ -28,7 +28,8 @@ func (r *rig) hostile(ctx context.Context, h hostile) (row MemoryRow, err error)
 	if _, err := r.small(ctx, t, 10, 0); err != nil {
 		return row, err
 	}
-	hold, rest := r.hold()
+	hold := pick(&r.Options, 50*time.Millisecond, 500*time.Millisecond, 5*time.Second)
+	rest := pick(&r.Options, 10*time.Millisecond, 500*time.Millisecond, 3*time.Second) // until the memory is read again
 	quiet, err := r.small(ctx, t, 0, hold)
 	if err != nil {
 		return row, err

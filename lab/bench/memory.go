@@ -63,11 +63,6 @@ func (o *Options) hostiles() []hostile {
 	}
 }
 
-// hold is how long a hostile situation lasts, and rest how long after it the memory is read again.
-func (o *Options) hold() (hold, rest time.Duration) {
-	return pick(o, 50*time.Millisecond, 500*time.Millisecond, 5*time.Second), pick(o, 10*time.Millisecond, 500*time.Millisecond, 3*time.Second)
-}
-
 func (r *rig) measureMemory(ctx context.Context) (*Memory, error) {
 	out := &Memory{}
 	for _, h := range r.hostiles() {

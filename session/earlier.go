@@ -146,7 +146,13 @@ func (e *reader) takes(event *Event) bool {
 
 // ours reports whether a thread that is no fork is of the history's scope, which seeds its first chain hash.
 func (e *reader) ours(ctx context.Context, t *Thread) bool {
-	page, _ := e.page(ctx, t, 1, earlierFirst)
-	first := slices.IndexFunc(page, func(event Event) bool { return event.Pos == 1 })
-	return first >= 0 && page[first].Chain == next(e.history.Chain[0], page[first].Digest)
+	for from := uint64(1); ; from += earlierFirst { // its system messages come first
+		page, read := e.page(ctx, t, from, from+earlierFirst-1)
+		if first := slices.IndexFunc(page, func(event Event) bool { return event.Pos == 1 }); first >= 0 {
+			return page[first].Chain == next(e.history.Chain[0], page[first].Digest)
+		}
+		if !read || len(page) < earlierFirst {
+			return false
+		}
+	}
 }

@@ -36,6 +36,7 @@ func TestEarlier(t *testing.T) {
 	}{
 		"nothing":          {"", "", []string{"s1 u1 a1 o1 g1", "s1 u1 a1 o1 g1 u2"}, ""},
 		"a new history":    {"k", "", []string{"s1 u1 a1 o1 g1", "s1 u1 a1 o1 g1 u2", "s1 u9 g9"}, "u1 a1 o1 g1 u2"},
+		"behind rules":     {"k", "", []string{strings.Repeat("s1 ", 20) + "u1 a1 o1 g1", strings.Repeat("s1 ", 20) + "u9 g9"}, "u1 a1 o1 g1"},
 		"two of them":      {"k", "", []string{"u1 a1 o1", "u2 a2 o2", "u3 a3 o3"}, "u2 a2 o2 | u1 a1 o1"},
 		"some is kept":     {"k", "", []string{"u1 a1 o1 g1 a2 o2", "u9 a2 o2"}, "u1 a1 o1 g1"},
 		"the end is cut":   {"", "", []string{"u1 a1 o1 g1 u2 a2 o2", "u1 a1 o1 u3"}, "g1 u2 a2 o2"},

@@ -12,7 +12,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
-	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
 // calls is what tenants share: how our own calls go out, and who takes note of them. On nil they go out by default, unnoted.
@@ -75,12 +74,13 @@ func (c *calls) healthOf() *summariser.Tenant {
 	return c.health.Tenant()
 }
 
-// noted makes a tenant's summariser one whose calls are taken note of.
-func (c *calls) noted(s condense.Summariser, tenant string, models func(string) proxy.ModelInfo) condense.Summariser {
+// noted makes a summariser one whose calls are taken note of.
+func (c *calls) noted(s observe.Summariser) condense.Summariser {
 	if c == nil || c.metrics == nil {
-		return s
+		return s.Summariser
 	}
-	return observe.Summariser{Summariser: s, Tenant: tenant, Metrics: c.metrics, Spans: c.spans, Models: models}
+	s.Metrics, s.Spans = c.metrics, c.spans
+	return s
 }
 
 // warm is how a tenant's prompts are kept in providers' caches.

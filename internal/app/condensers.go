@@ -9,6 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 )
 
 // builder makes the condensers of one tenant.
@@ -136,7 +137,9 @@ func (b builder) custom(key string, c config.Condenser) (condense.Condenser, err
 		to.BaseURL = "file:" + strings.Join(c.Command, " ")
 	}
 	within := spending{Summariser: asked, keys: []string{to.APIKey}, limits: b.limits, purse: b.out.purse(b.tenant, b.limits)}
-	common := condense.LLMSettings{Summariser: b.out.noted(within, b.tenant, models(b.config)), Endpoint: to}
+	common := condense.LLMSettings{
+		Summariser: b.out.noted(observe.Summariser{Summariser: within, Tenant: b.tenant, Models: models(b.config), NoModel: true}), Endpoint: to,
+	}
 	if b.health != nil {
 		common.Health = b.health
 	}
@@ -165,7 +168,7 @@ func (b builder) summariser(llm config.LLM, c config.Condenser) condense.Summari
 	within := spending{
 		Summariser: b.out.model(timeout, llm.Temperature), keys: operatorsKeys(llm, b.upstream), limits: b.limits, purse: b.out.purse(b.tenant, b.limits),
 	}
-	return b.out.noted(within, b.tenant, models(b.config))
+	return b.out.noted(observe.Summariser{Summariser: within, Tenant: b.tenant, Models: models(b.config)})
 }
 
 // form gives the condenser that asks a model for what the type wants of it.

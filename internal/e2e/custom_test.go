@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -104,6 +105,11 @@ func TestCustomCondenser(t *testing.T) {
 				if header.Get("X-Dewpoint-Condensed") != "" {
 					condensed++
 				}
+			}
+			if spent := slices.ContainsFunc(w.proxy.metrics(), func(line string) bool {
+				return strings.HasPrefix(line, `dewpoint_spent_tokens_total{`) && strings.Contains(line, `kind="summariser"`) && !strings.HasSuffix(line, " 0")
+			}); spent {
+				t.Error("tokens of a condenser without a model are counted")
 			}
 			all := s.Upstream.Requests()
 			last := string(all[len(all)-1].Body)

@@ -80,6 +80,11 @@ func inCache(t testing.TB, kind, version string, files []string, install func(di
 		root = os.TempDir()
 	}
 	dir := filepath.Join(root, "dewpoint-e2e", kind+"-"+hex.EncodeToString(sum.Sum(nil)[:8]))
+	ok(t, os.MkdirAll(filepath.Dir(dir), 0o700))
+	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	ok(t, err)
+	defer lock.Close()
+	ok(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)) // tests that need the same run at the same time
 	done := filepath.Join(dir, "installed")
 	if _, err := os.Stat(done); err == nil {
 		return dir

@@ -21,6 +21,7 @@ type Summariser struct {
 	condense.Summariser
 	Tenant  string
 	Warming bool // its calls keep caches warm, and are no summaries
+	NoModel bool // a program or a service answers, which takes no tokens
 	Metrics *Metrics
 	Spans   *Spans // nil: not traced
 	Models  func(name string) proxy.ModelInfo
@@ -41,10 +42,13 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 		kind = "summariser"
 		s.Metrics.ownCall(s.Tenant, info, reply.Usage, err, time.Since(begun))
 	}
-	u := used(r, reply, err)
+	u := model.Usage{}
+	if !s.NoModel {
+		u = used(r, reply, err)
+	}
 	c := limit.Call{
 		Model: r.Model, Input: u.Input, Cached: u.Cached, Written: u.Written, Output: u.Output,
-		USD: info.Price.Call(u), Known: info.Price.Known(), Failed: err != nil,
+		USD: info.Price.Call(u), Known: s.NoModel || info.Price.Known(), Failed: err != nil,
 	}
 	if !c.Failed {
 		s.Metrics.spent(s.Tenant, info, &c, kind)

@@ -58,7 +58,12 @@ func TestBills(t *testing.T) {
 			if len(got) != len(c.want) || len(got) == 1 && got[0] != c.want[0] {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
-			if len(got) == 1 && !got[0].Failed {
+			s.NoModel, got = true, nil
+			if _, err := s.Summarise(ctx, condense.Request{Model: "cheap", System: "Condense this."}); len(got) != 1 ||
+				got[0] != (limit.Call{Model: "cheap", Known: true, Failed: err != nil}) {
+				t.Errorf("a program took %+v", got)
+			}
+			if len(c.want) == 1 && !c.want[0].Failed {
 				wantValues(t, metrics, map[string]float64{`dewpoint_spent_usd_total{kind="summariser",model="cheap",tenant="a"}`: c.want[0].USD})
 			}
 		})

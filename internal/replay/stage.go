@@ -54,6 +54,7 @@ func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) 
 	s.path = filepath.Join(s.dir, "stage.db")
 	cfg.Store.Type, cfg.Store.Path = config.StoreEmbedded, s.path
 	cfg.LLMs = map[string]config.LLM{"cheap": {Model: Summariser}}
+	cfg.Limits.StreamKeepAlive = 0 // a stream that is kept alive has begun before its headers can say what was done
 	cfg.Condenser, cfg.Tenants = waiting(cfg.Condenser), slices.Clone(cfg.Tenants)
 	for i := range cfg.Tenants {
 		if c := cfg.Tenants[i].Condenser; c != nil {

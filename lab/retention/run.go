@@ -1,8 +1,6 @@
 package retention
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,7 +39,14 @@ func newRun(r replay.Run, counter Counter) (*run, error) {
 	if len(r.Final) > 0 && string(r.Final) != "null" {
 		all = append(all, r.Final)
 	}
-	body := slices.Concat([]byte(`{"messages":[`), bytes.Join(raw(all), []byte(",")), []byte("]}"))
+	body := []byte(`{"messages":[`)
+	for i, m := range all {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, m...)
+	}
+	body = append(body, "]}"...)
 	d := chat.New(chat.Options{})
 	split, err := d.Split(body)
 	if err != nil {
@@ -62,14 +67,6 @@ func newRun(r replay.Run, counter Counter) (*run, error) {
 		out.tokens = append(out.tokens, counter.Message(c))
 	}
 	return out, nil
-}
-
-func raw(messages []json.RawMessage) [][]byte {
-	out := make([][]byte, len(messages))
-	for i, m := range messages {
-		out[i] = m
-	}
-	return out
 }
 
 // Read decodes a message, those of the run from memory.

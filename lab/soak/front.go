@@ -3,11 +3,10 @@ package soak
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -21,17 +20,15 @@ type front struct {
 	fakes   map[upstream]*fakeupstream.Server
 	tenants map[string]*tenant // by their key upstream
 
-	server *http.Server
-	url    string
-	done   chan struct{}
+	server *httptest.Server
 
 	mu     sync.Mutex
 	chance *rand.Rand // of the summariser's faults
 }
 
-func startFront(d *desk, t *tally, w *weather, tenants []*tenant, chance *rand.Rand) (*front, error) {
+func startFront(d *desk, t *tally, w *weather, tenants []*tenant, chance *rand.Rand) *front {
 	f := &front{
-		desk: d, tally: t, weather: w, tenants: map[string]*tenant{}, chance: chance, done: make(chan struct{}),
+		desk: d, tally: t, weather: w, tenants: map[string]*tenant{}, chance: chance,
 		fakes: map[upstream]*fakeupstream.Server{},
 	}
 	keys := []string{cheapKey}
@@ -50,25 +47,16 @@ func startFront(d *desk, t *tally, w *weather, tenants []*tenant, chance *rand.R
 			Reply:     f.reply, Summarise: f.summarise,
 		})
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("start upstream: %w", err)
-	}
-	f.url = "http://" + listener.Addr().String() + "/v1"
-	f.server = &http.Server{Handler: f}
-	go func() {
-		defer close(f.done)
-		_ = f.server.Serve(listener) // always ErrServerClosed: only close ends it
-	}()
-	return f, nil
+	f.server = httptest.NewServer(f)
+	return f
 }
 
 func (f *front) close() {
 	for _, fake := range f.fakes {
 		fake.Close() // first: it releases what is held
 	}
-	_ = f.server.Close()
-	<-f.done
+	f.server.CloseClientConnections()
+	f.server.Close()
 }
 
 // ServeHTTP judges a request and has it answered.

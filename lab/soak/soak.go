@@ -143,9 +143,7 @@ func (s *soak) run(ctx context.Context, dir string) (err error) {
 
 // start starts upstream, the store and the replicas.
 func (s *soak) start(ctx context.Context, dir string) (err error) {
-	if s.front, err = startFront(s.desk, s.tally, s.weather, s.tenants, s.chance(chanceSummariser)); err != nil {
-		return err
-	}
+	s.front = startFront(s.desk, s.tally, s.weather, s.tenants, s.chance(chanceSummariser))
 	s.path = filepath.Join(dir, "dewpoint.db")
 	store := fmt.Sprintf("{type: embedded, path: %q, secret: %q}", s.path, secret)
 	if s.Store == Redis {
@@ -156,7 +154,7 @@ func (s *soak) start(ctx context.Context, dir string) (err error) {
 		store = fmt.Sprintf("{type: redis, secret: %q, redis: {addrs: [%q]}}", secret, s.redis.Addr)
 	}
 	config := filepath.Join(dir, "dewpoint.yaml")
-	text := configuration(s.front.url, store, s.tenants)
+	text := configuration(s.front.server.URL+"/v1", store, s.tenants)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}

@@ -42,6 +42,11 @@ func TestReuse(t *testing.T) {
 	f(c, `{"model":"m","messages":["\"cache_control\""],"tools":[{"a":1}]}`,
 		`{"model":"m","messages":["\"cache_control\""],"tools":[{"a":1}],"tool_choice":"none"`+streamed)
 	f(c, `{"max_completion_tokens":64000,"messages":[]}`, `{"messages":[],"max_completion_tokens":4000`+streamed) // the client's field, and no other
+	for _, none := range []string{"-1", "64000.0", "null"} {                                                      // no limit that we know
+		f(c, `{"max_tokens":`+none+`,"messages":[]}`, `{"max_tokens":`+none+`,"messages":[]`+streamed)
+		f(c, `{"max_completion_tokens":`+none+`,"messages":[]}`, `{"max_completion_tokens":`+none+`,"messages":[]`+streamed)
+	}
+	f(c, `{"max_tokens":0,"messages":[]}`, "")
 	f(c, `{"max_tokens":3000,"messages":[]}`, `{"max_tokens":3000,"messages":[]`+streamed)
 	f(c, `{"max_tokens":64000,"thinking":{"type":"enabled","budget_tokens":32000},"messages":[]}`,
 		`{"thinking":{"type":"enabled","budget_tokens":32000},"messages":[],"max_tokens":36000`+streamed)

@@ -39,8 +39,9 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 		case "audio", "web_search_options":
 			text = text && v.Kind != rawjson.Object
 		case "max_tokens", "max_completion_tokens":
-			text = text && (v.Kind != rawjson.Number || split.Integer(v)-thought >= output)
-			return output == 0 || split.Integer(v) <= thought+split.AnswerShare*output
+			n := split.Integer(v)
+			text = text && (n == 0 && string(v.Raw) != "0" || n-thought >= output) // what is no count is no limit
+			return output == 0 || n <= thought+split.AnswerShare*output
 		}
 		return !slices.Contains(notReused[:], name)
 	})

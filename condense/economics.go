@@ -20,7 +20,7 @@ type Economics struct {
 	In, Out     float64       // of the summariser's tokens; both 0: no model is asked
 	Life        time.Duration // after which no idle prefix is in the cache any more; 0: not known
 	Asked       bool          // a request may ask for another life
-	Rides       bool          // the request's own model may be asked for the summary behind the request
+	Cached      int           // tokens that the cache has of the request, if its own model may be asked for the summary behind it; else 0
 	Target      int           // tokens of a request after a condensation
 }
 
@@ -61,8 +61,8 @@ func (e Economics) Condensed(m Moment) float64 {
 	if e.In > 0 || e.Out > 0 {
 		own = e.In*float64(max(m.Total-e.Target, 0)+askedTokens) + e.Out*answeredTokens
 	}
-	if e.Rides && !m.Cold {
-		own = min(own, e.ride(m.Before, m.Total))
+	if e.Cached > 0 && !m.Cold {
+		own = min(own, e.ride(min(e.Cached, m.Before), m.Total))
 	}
 	if m.Cold {
 		return own + e.prompt(0, e.Target)
@@ -85,8 +85,11 @@ func (e Economics) ride(cached, tokens int) float64 {
 // Due reports whether a condensation is worth its price at a moment, or a share of it, after so much rent. A moment at which it costs
 // less than half of what it would cost at the next request is not let pass for the rent of a few requests.
 func (e Economics) Due(rent float64, m Moment, share float64) bool {
-	extra := e.Extra(m)
-	if 2*extra < e.Extra(Moment{Head: m.Head, Before: m.Total, Total: m.Total}) {
+	extra, next := e.Extra(m), e
+	if e.Cached > 0 {
+		next.Cached += m.Total - m.Before
+	}
+	if 2*extra < next.Extra(Moment{Head: m.Head, Before: m.Total, Total: m.Total}) {
 		rent += chanceRequests * e.Rent(m.Total)
 	}
 	return float64(m.Total) > leastGain*float64(e.Target) && rent >= share*extra

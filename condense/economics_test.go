@@ -15,7 +15,9 @@ func TestEconomics(t *testing.T) {
 	cheap := e
 	cheap.In, cheap.Out = 1, 5
 	rides := cheap
-	rides.Answer, rides.Rides = 5, true
+	rides.Answer, rides.Cached = 5, 50_000
+	partly := rides
+	partly.Cached = 10_000
 	for name, c := range map[string]struct {
 		e    condense.Economics
 		m    condense.Moment
@@ -30,6 +32,7 @@ func TestEconomics(t *testing.T) {
 		"a dear summary":           {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 13_000, false},
 		"a dear summary, paid for": {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 50_000, true},
 		"behind the request":       {rides, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 25_000, true},
+		"partly in the cache":      {partly, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 25_000, false},
 	} {
 		if got := c.e.Due(c.rent, c.m, 1); got != c.due {
 			t.Errorf("%s: due %t, it costs %.0f more", name, got, c.e.Extra(c.m))
@@ -41,7 +44,7 @@ func TestEconomics(t *testing.T) {
 func TestRidesNeedAWarmCache(t *testing.T) {
 	e := condense.Economics{Read: 0.1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 24_000}
 	rides := e
-	rides.Rides = true
+	rides.Cached = 1 << 20
 	for cold, less := range map[bool]bool{true: false, false: true} {
 		m := condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000, Cold: cold}
 		if got := rides.Condensed(m) < e.Condensed(m); got != less {

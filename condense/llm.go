@@ -73,7 +73,7 @@ func (l *LLM) priced(in Input) Settings {
 	if e := s.Economics; e != nil && in.Total > e.Target {
 		if _, cached := l.mayRide(&in); cached > 0 {
 			own := *e
-			own.Rides, s.Economics = true, &own
+			own.Cached, s.Economics = cached, &own
 		}
 	}
 	return s

@@ -31,73 +31,98 @@ far as it still matters, sections that are not listed here included. What tools,
 it, and record nothing as the user's that only a tool said. Where a value, a status or a decision changed, the newest one stays, and those
 that it replaced go. What the user ruled stays until the user lifts it, whatever a tool says.`
 
-// Rides says what asking for summaries behind clients' own prompts costs, and remembers of which models they were asked so in vain, from one
-// request to the next. It may be used concurrently.
+// Rides gives the prices of summaries that are asked for behind clients' own prompts, and remembers where that was in vain. It may be used
+// concurrently.
 type Rides struct {
 	prices Prices
 
-	mu    sync.Mutex
-	until map[[sha256.Size]byte]time.Time // by upstream, model and key
+	mu   sync.Mutex
+	vain map[[sha256.Size]byte]vain // by upstream, model, key and thread; for all threads, without a thread
 }
 
-// How long a model is not asked so after that was in vain, and of how many that is remembered.
+// vain is a call in vain that is remembered. It counts for its own thread; for all, once a second thread had one while the first still counted.
+type vain struct {
+	until  time.Time
+	thread string // in the entry of all threads: the newest that had one
+	all    bool   // in that entry: more than one had
+}
+
+// How long calls in vain are remembered, how long those that gave no reply, and how many entries there may be.
 const (
-	vainFor  = time.Hour
-	vainMost = 1024
+	vainFor    = time.Hour
+	noReplyFor = time.Minute
+	vainMost   = 4096
 )
 
 // NewRides makes a Rides by the prices of models.
 func NewRides(prices Prices) *Rides {
-	return &Rides{prices: prices, until: map[[sha256.Size]byte]time.Time{}}
+	return &Rides{prices: prices, vain: map[[sha256.Size]byte]vain{}}
 }
 
-func rideKey(in *Input) [sha256.Size]byte {
-	return sha256.Sum256([]byte(in.Upstream.BaseURL + "\x00" + in.Model + "\x00" + in.Upstream.APIKey))
+func rideKey(in *Input, thread string) [sha256.Size]byte {
+	return sha256.Sum256([]byte(in.Upstream.BaseURL + "\x00" + in.Model + "\x00" + in.Upstream.APIKey + "\x00" + thread))
 }
 
 func (r *Rides) inVain(in *Input) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Now().Before(r.until[rideKey(in)])
+	now, all := time.Now(), r.vain[rideKey(in, "")]
+	return now.Before(r.vain[rideKey(in, in.Thread.Name)].until) || all.all && now.Before(all.until)
 }
 
-func (r *Rides) addVain(in *Input) {
+// failed remembers a call that failed: one that gave no reply for its own thread alone.
+func (r *Rides) failed(in *Input, err error) {
+	call, _ := errors.AsType[*CallError](err)
+	switch {
+	case errors.Is(err, errNotAsked) || call != nil && !call.made():
+	case call == nil || call.Kind == FailureMalformed || call.Kind == FailureRejected:
+		r.addVain(in, vainFor)
+	default:
+		r.addVain(in, noReplyFor)
+	}
+}
+
+func (r *Rides) addVain(in *Input, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.until) >= vainMost {
-		clear(r.until)
+	if len(r.vain) >= vainMost {
+		clear(r.vain)
 	}
-	r.until[rideKey(in)] = time.Now().Add(vainFor)
+	now, thread, all := time.Now(), in.Thread.Name, rideKey(in, "")
+	if last := r.vain[all]; d == vainFor {
+		r.vain[all] = vain{until: now.Add(d), thread: thread, all: now.Before(last.until) && (last.all || last.thread != thread)}
+	}
+	r.vain[rideKey(in, thread)] = vain{until: now.Add(d)}
 }
 
-// mayRide gives the prices by which the request's own model may be asked for the record behind the request, and how many tokens upstream
-// reported to have of it in its cache; 0 if it may not be asked so.
+// mayRide checks, before anything is read, whether the request's own model may be asked for the record behind the request. It returns the
+// prices, and how many tokens of the request the cache should have: 0 if the model may not be asked so.
 func (l *LLM) mayRide(in *Input) (e *Economics, cached int) {
 	_, plain := l.form.(prose)
-	full := in.Window > 0 && in.Total+askedTokens+max(in.Reserved, l.s.MaxOutput) > in.Window
-	if !plain || full || l.s.Rides == nil || in.Thread.Sent == nil || in.Thread.Recall || l.s.Rides.inVain(in) || thinking(in.View.History) {
+	if !plain || l.s.Rides == nil || in.Thread.Sent == nil || in.Thread.Recall || l.s.Rides.inVain(in) || thinking(in.View.History) {
 		return nil, 0
 	}
 	if e = l.s.Rides.prices(in.Model, l.model(*in)); e == nil || e.cold(in.Thread) {
 		return nil, 0
 	}
-	return e, in.Thread.Sent.Cached(in.View)
+	if cached = in.Thread.Sent.Cached(in.View); cached == 0 || len(new(span).earlier(in.View.Applied)) > 0 { // excerpts stand in
+		return nil, 0
+	}
+	return e, min(cached, in.sentBefore())
 }
 
-// rides is how many tokens of the request the cache is expected to have, if asking behind it costs less than the summariser's own prompts; else 0.
+// rides returns how many tokens of the request the cache should have. It returns 0 if the record must not be asked for behind the request,
+// has no room there, or costs less by the summariser's own prompts.
 func (j *llmJob) rides(ctx context.Context) int {
-	if j.made() > 0 || j.due.Need.Hard || j.span.late > 0 {
+	full := j.in.Window > 0 && j.in.Total+askedTokens+max(j.in.Reserved, j.s.MaxOutput) > j.in.Window
+	if full || j.made() > 0 || j.due.Need.Hard {
 		return 0
 	}
 	e, cached := j.mayRide(&j.in)
-	if cached == 0 {
-		return 0
-	}
-	cached = min(cached, j.in.sentBefore())
 	cheaper := func(cold int) bool {
 		return e.ride(cached, j.in.Total) < e.In*float64(cold)+e.Out*answeredTokens
 	}
-	if cached == 0 || !cheaper(j.in.Total) { // its prompts have no more than that
+	if cached == 0 || !cheaper(j.in.Total) { // a cheap first test, before the prompts are planned
 		return 0
 	}
 	_, pl, err := j.planned(ctx, j.s.MaxEventLength, maxCalls-1)
@@ -121,8 +146,8 @@ func (in *Input) sentBefore() (before int) {
 // errNotAsked is why no question was asked behind the client's request.
 var errNotAsked = errors.New("the request cannot be asked for text")
 
-// behind asks for the record behind the client's request, where that costs less. It reports whether that was all that is to be done. What
-// comes of it says nothing of the summariser: its health is neither asked nor told.
+// behind asks for the record behind the client's request, where that costs less. If done is false, the summariser has to be asked instead.
+// The summariser's health is neither checked nor changed.
 func (j *llmJob) behind(ctx context.Context) (c session.Condensation, done bool, err error) {
 	cached := 0
 	err = j.in.work(ctx, func() error {
@@ -135,14 +160,12 @@ func (j *llmJob) behind(ctx context.Context) (c session.Condensation, done bool,
 	if c, err = j.ride(ctx, cached); err == nil || ctx.Err() != nil {
 		return c, true, err
 	}
-	if call, _ := errors.AsType[*CallError](err); !errors.Is(err, errNotAsked) && (call == nil || call.made()) {
-		j.s.Rides.addVain(&j.in)
-	}
+	j.s.Rides.failed(&j.in, err)
 	return c, false, nil
 }
 
-// ride asks the request's own model behind its own prompt, of which the cache should have so many tokens. An answer that shows that it has
-// not is taken, and the last one for a while.
+// ride asks the request's own model behind its own prompt, of which the cache should have so many tokens. If it had less than half of them,
+// the answer is used, but the call counts as in vain.
 func (j *llmJob) ride(ctx context.Context, cached int) (c session.Condensation, err error) {
 	r := Request{Endpoint: j.in.Upstream, Model: j.in.Model, System: prose{}.behind(j.focus()) + j.told(), User: j.boundary(), MaxOutput: j.output}
 	if r.Body = j.in.Thread.Sent.Ask(r.System+"\n\n"+r.User, r.MaxOutput); r.Body == nil {
@@ -156,7 +179,7 @@ func (j *llmJob) ride(ctx context.Context, cached int) (c session.Condensation, 
 	}
 	j.rode = session.Usage{Input: reply.Usage.Input, Cached: reply.Usage.Cached, Output: reply.Usage.Output}
 	if reply.Usage.Cached < cached/2 {
-		j.s.Rides.addVain(&j.in)
+		j.s.Rides.addVain(&j.in, vainFor)
 	}
 	if reply.Finish != "stop" && reply.Finish != "" || named(reply.Text) < leastSections {
 		return c, &SummaryError{Kind: FaultMalformed, Detail: "no record"}

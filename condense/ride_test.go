@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -148,45 +149,74 @@ var (
 	wentCold = Reply{Text: "COMPLETED: the parser.", Finish: "stop", Usage: session.Usage{Input: 5000, Output: 50}}
 )
 
-// TestRidesInVainAreRemembered: a model that was asked behind a prompt in vain, or whose cache did not have it, is not asked so for an hour,
-// by no request; what was never asked, or is another model's, tells nothing.
+// TestRidesInVainAreRemembered: a thread whose call behind its prompt was in vain makes no such call for a while: a minute if the call gave no
+// reply, as the next one may, else an hour. Other threads make none either once a second thread had a vain reply as well, and never for a
+// call that gave none. What was never asked, or is another model's, tells nothing.
 func TestRidesInVainAreRemembered(t *testing.T) {
-	call, missed := rodeWell, rodeWell
-	call.Finish, missed.Usage.Cached = "tool_calls", 1000
-	for name, c := range map[string]struct {
-		first []Reply
-		sent  sentRequest
-		again bool
-	}{
-		"well":                  {[]Reply{rodeWell}, sentRequest{cached: 1 << 20}, true},
-		"a call of a tool":      {[]Reply{call, wentCold}, sentRequest{cached: 1 << 20}, false},
-		"not in the cache":      {[]Reply{missed}, sentRequest{cached: 1 << 20}, false},
-		"it could not be asked": {[]Reply{wentCold}, sentRequest{cached: 1 << 20, refuses: true}, true},
+	tool, missed := rodeWell, rodeWell
+	tool.Finish, missed.Usage.Cached = "tool_calls", 1000
+	type outcome struct {
+		reply   Reply
+		kind    Failure
+		refuses bool
+		rests   time.Duration
+	}
+	for name, c := range map[string]outcome{
+		"well":                  {reply: rodeWell},
+		"a call of a tool":      {reply: tool, rests: time.Hour},
+		"not in the cache":      {reply: missed, rests: time.Hour},
+		"rejected":              {kind: FailureRejected, rests: time.Hour},
+		"denied":                {kind: FailureDenied, rests: time.Minute},
+		"it could not be asked": {refuses: true},
+		"not called":            {kind: FailureLimited},
+		"too many requests":     {kind: FailureRateLimited, rests: time.Minute},
+		"server error":          {kind: FailureServer, rests: time.Minute},
+		"unreachable":           {kind: FailureUnreachable, rests: time.Minute},
+		"timeout":               {kind: FailureTimeout, rests: time.Minute},
+		"deadline":              {kind: FailureDeadline, rests: time.Minute},
+		"canceled":              {kind: FailureCanceled, rests: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := LLMSettings{Summariser: &replying{replies: c.first}, Rides: warmRides()}
-				in := rideInput(24)
-				in.Thread.Sent = &c.sent
-				if _, err := ridden(t, s, in); err != nil {
-					t.Fatal(err)
-				}
-				asks := func(model string) bool {
-					second := &replying{replies: []Reply{rodeWell}}
-					s.Summariser = second
+				rides := warmRides()
+				asks := func(thread, model string, o outcome) (rode bool) {
 					in := rideInput(24)
-					in.Model = model
-					if _, err := ridden(t, s, in); err != nil {
+					in.Thread.Name, in.Model = thread, model
+					in.Thread.Sent = &sentRequest{cached: 1 << 20, refuses: o.refuses}
+					summariser := answering(func(_ context.Context, r Request) (Reply, error) {
+						if r.Body == nil {
+							return wentCold, nil
+						}
+						if rode = true; o.kind != "" {
+							return Reply{}, &CallError{Kind: o.kind}
+						}
+						return o.reply, nil
+					})
+					if _, err := ridden(t, LLMSettings{Summariser: summariser, Rides: rides}, in); err != nil {
 						t.Fatal(err)
 					}
-					return second.asked[0].Body != nil
+					return rode
 				}
-				if asks("own") != c.again || !asks("another") {
-					t.Errorf("asked again: %t", !c.again)
+				well := outcome{reply: rodeWell}
+				for range 2 { // twice in one thread is still one thread
+					asks("one", "own", c)
+					if again := asks("one", "own", well); again != (c.rests == 0) {
+						t.Errorf("the thread asks again: %t", again)
+					}
+					if !asks("two", "own", well) || !asks("one", "another", well) {
+						t.Error("another thread or model is not asked")
+					}
+					if time.Sleep(c.rests); !asks("one", "own", well) {
+						t.Error("it is not asked any more")
+					}
 				}
-				time.Sleep(time.Hour)
-				if !asks("own") {
-					t.Error("it is not asked any more")
+				asks("one", "own", c)
+				asks("two", "own", c)
+				if asked := asks("three", "own", well); asked != (c.rests < time.Hour) || !asks("three", "another", well) {
+					t.Errorf("a third thread asks after two in vain: %t", asked)
+				}
+				if time.Sleep(c.rests); !asks("three", "own", well) {
+					t.Error("a third thread does not ask any more")
 				}
 			})
 		})
@@ -279,23 +309,60 @@ func TestNoModelIsAskedInVain(t *testing.T) {
 	}
 }
 
-// TestRidesArePriced: where the summary would be asked behind the request, a condensation is due by price as soon as that is worth it.
+// TestRidesArePriced: where the summary would be asked behind the request, a condensation is due by price as soon as that is worth it; where it
+// would not, because the cache has little or excerpts stand in, as soon as the summariser's own prompts are.
 func TestRidesArePriced(t *testing.T) {
 	e := Economics{Read: .1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 5000}
 	s := LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1}, Rides: NewRides(func(string, string) *Economics { return &e })}
-	first := func(cached int) int {
+	first := func(cached int, change func(*session.View) *session.View) int {
 		for n := 12; n < 400; n += 2 {
 			in := rideInput(n)
-			in.Thread.Sent = &sentRequest{cached: cached}
+			in.Thread.Sent, in.View = &sentRequest{cached: cached}, change(in.View)
 			if d := NewLLM(s).Condense(in); d.Job != nil {
 				return n
 			}
 		}
 		return 0
 	}
-	warm, cold := first(1<<20), first(0)
-	if warm == 0 || warm >= cold || e.Rides {
+	asIs := func(v *session.View) *session.View { return v }
+	cold := first(0, asIs)
+	if warm := first(1<<20, asIs); warm == 0 || warm >= cold || e.Cached != 0 {
 		t.Errorf("due at %d messages where the cache has them, else at %d", warm, cold)
+	}
+	if partly := first(1000, asIs); partly != cold {
+		t.Errorf("due at %d messages where the cache has little, else at %d", partly, cold)
+	}
+	if warm, cold := first(1<<20, standIn), first(0, standIn); warm == 0 || warm != cold {
+		t.Errorf("due at %d messages where excerpts stand in, and at %d with nothing in the cache", warm, cold)
+	}
+}
+
+// TestDueByMoreTokens: what is due stays due with more tokens, whatever the prices, the window and the cache.
+func TestDueByMoreTokens(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	byPrice := 0
+	for range 2000 {
+		e := Economics{Read: []float64{.05, .1, .25, .5, 1}[random.IntN(5)], Write: 1 + random.Float64()/4, Answer: 5, Target: 2000 + random.IntN(8000)}
+		e.In = []float64{0, .05, .3, 1}[random.IntN(4)]
+		e.Out = 5 * e.In
+		s := LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1, BackgroundAt: .8}, MaxOutput: 1000 + random.IntN(8000)}
+		s.Rides = NewRides(func(string, string) *Economics { return &e })
+		in := rideInput(12 + 2*random.IntN(40))
+		in.Window, in.Need.Ahead = []int{0, 32_000, 200_000}[random.IntN(3)], random.IntN(2) == 0
+		in.Thread.Sent = &sentRequest{cached: []int{0, random.IntN(in.Total), in.Total}[random.IntN(3)]}
+		l, due := NewLLM(s), session.Reason("")
+		for most := 3 * in.Total; in.Total < most; in.Total += 200 {
+			next := l.priced(in).Due(in).Need.Reason
+			if due != "" && next == "" {
+				t.Fatalf("due by %s with fewer tokens than %d, prices %+v, window %d, output %d", due, in.Total, e, in.Window, l.s.MaxOutput)
+			}
+			if due = next; due == session.ReasonEconomics {
+				byPrice++
+			}
+		}
+	}
+	if byPrice == 0 {
+		t.Error("nothing is due by price")
 	}
 }
 

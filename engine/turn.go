@@ -109,7 +109,7 @@ type meter struct {
 	Counter
 	source source // of the counts, which names what corrects them
 
-	cachedBy uint64 // names what a provider's cache goes by besides the messages, in this process
+	cachedBy uint64 // identifies upstream, key, model, tools and system prompt; valid in this process only
 }
 
 // waits is a turn's share in a flight.

@@ -21,7 +21,8 @@ type builder struct {
 	base     string             // its URL as requests name it
 	health   *summariser.Tenant // of the models; nil: all are well
 	limits   limit.Tenant
-	batched  bool // stages that change old results do so only when something is condensed
+	rides    *condense.Rides // of all stages
+	batched  bool            // stages that change old results do so only when something is condensed
 }
 
 // condenser makes the condenser of a key of the configuration, with its per_model.
@@ -109,7 +110,7 @@ func (b builder) calling(key string, c config.Condenser) (condense.Condenser, er
 		MaxEventLength: c.MaxEventLength,
 	}
 	if b.upstream.APIKey != "" || llm.APIKey == "" && llm.BaseURL == b.upstream.BaseURL { // who pays for summaries pays for the requests, too
-		common.Rides = condense.NewRides(b.prices)
+		common.Rides = b.rides
 	}
 	if c.Focus != config.FocusAuto {
 		common.Focus = condense.Focus(c.Focus)

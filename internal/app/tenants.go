@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
@@ -63,6 +64,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		return nil, fmt.Errorf("upstream.base_url: %w", err)
 	}
 	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.healthOf(), limits: cfg.LimitsFor(c)}
+	build.rides = condense.NewRides(build.prices)
 	chosen := cfg.CondenserFor(c)
 	condenser, err := build.condenser("condenser", chosen)
 	if err != nil {

@@ -323,7 +323,10 @@ type reckoned struct {
 
 func reckon(groups []group) (all []reckoned) {
 	for _, p := range priceSets() {
-		e := condense.Economics{Read: p.read, Write: p.write, Answer: outputPrice, In: p.in, Out: p.out, Rides: p.rides, Target: targetTokens}
+		e := condense.Economics{Read: p.read, Write: p.write, Answer: outputPrice, In: p.in, Out: p.out, Target: targetTokens}
+		if p.rides {
+			e.Cached = math.MaxInt32 // all of each request
+		}
 		for _, g := range groups {
 			played := rules() // that learn from run to run
 			row := reckoned{p.name, g.name, map[string]ratio{}}

@@ -146,7 +146,7 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
-// TestRideInVainIsRemembered: a model that called a tool where it was asked for a record is not asked so again in another conversation.
+// TestRideInVainIsRemembered: a model that called a tool in two conversations where it was asked for a record is not asked so in a third one.
 func TestRideInVainIsRemembered(t *testing.T) {
 	r := riders()["chat"]
 	summarise := func(req *fakeupstream.Request) fakeupstream.Answer {
@@ -166,9 +166,9 @@ models:
   agent-model: {context_window: 200000, max_output: 8000, price: {input: 3, cached_input: 0.3, output: 15}}
 condenser: {type: llm, max_size: 24, min_tokens: 0, wait: deadline, background_at: 0}
 `, s.url, embedded(newStore(t)))))
-	r.run(t, s, p, false)
-	r.task = "Another one"
-	r.run(t, s, p, false)
+	for _, r.task = range []string{"One", "Another one", "A third one"} {
+		r.run(t, s, p, false)
+	}
 	behind, cold := 0, 0
 	for _, req := range s.Upstream.Requests() {
 		switch {
@@ -178,7 +178,7 @@ condenser: {type: llm, max_size: 24, min_tokens: 0, wait: deadline, background_a
 			cold++
 		}
 	}
-	if behind != 1 || cold != 2 {
+	if behind != 2 || cold != 3 {
 		t.Errorf("%d calls behind the prompt, and %d others", behind, cold)
 	}
 }

@@ -102,8 +102,8 @@ recorded: ## RUNS under kills, over two replicas, with failing summarisers, unde
 matrix: ## RUNS, files or folders, in both newer protocols under every condenser and seal, with kills and two replicas; minutes a run
 	DEWPOINT_MATRIX="$(RUNS)" $(GO) test -count=1 -timeout 0 -v -run TestMatrix ./internal/e2e
 
-forwarded: build ## a SHA-256 of what goes upstream for each of RUNS, a list of folders, under five configurations; equal: byte-identical
-	@$(GO) run ./lab/measure forwarded $(RUNS)
+forwarded: build ## a SHA-256 of what goes upstream for each of RUNS, a list of folders, and CAPTURES, under five configurations
+	@$(GO) run ./lab/measure forwarded -captures "$(CAPTURES)" $(RUNS)
 
 retention: ## remakes lab/retention.md
 	$(GO) run ./lab/measure retention -doc lab/retention.md "$(RUNS)"

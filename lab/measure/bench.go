@@ -52,5 +52,5 @@ func measureBench(ctx context.Context, args []string, out io.Writer) error {
 	}
 	var tables bytes.Buffer
 	result.Markdown(&tables)
-	return publish(out, *doc, tables.String())
+	return publish(out, measured, *doc, tables.String())
 }

@@ -13,14 +13,16 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/lab/retention"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
@@ -57,11 +59,11 @@ func measureCost(ctx context.Context, args []string, out io.Writer) error {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		rows = append(rows, r)
-		fmt.Fprintf(os.Stderr, "%s: %d steps, %d condensed\n", p.name, r.steps, r.condensed)
+		fmt.Fprintf(os.Stderr, "%s: %d steps\n", p.name, r.use.steps)
 	}
 	var table bytes.Buffer
 	write(&table, rows)
-	if err := publish(out, *doc, table.String()); err != nil {
+	if err := publish(out, measured, *doc, table.String()); err != nil {
 		return err
 	}
 	return refused(rows)
@@ -69,38 +71,29 @@ func measureCost(ctx context.Context, args []string, out io.Writer) error {
 
 // row is what came of a plan.
 type row struct {
-	name      string
-	use       use
-	runs      map[string]use
-	steps     int
-	condensed int     // steps
-	refused   []error // what upstream refused
+	name    string
+	use     use
+	runs    map[string]use
+	refused []error // what upstream refused
 }
 
-// play plays all runs under a plan, several at a time, each worker on a stage of its own.
+// play plays all runs under a plan, several at a time.
 func play(ctx context.Context, p plan, recorded []replay.Run, count func([]byte) int) (row, error) {
-	out := row{name: p.name, runs: map[string]use{}}
-	var mu sync.Mutex
-	var errs []error
-	next := make(chan replay.Run, len(recorded))
-	for _, run := range recorded {
-		next <- run
-	}
-	close(next)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			reports, err := work(ctx, p, next, count)
-			mu.Lock()
-			defer mu.Unlock()
-			for _, p := range reports {
-				out.add(p)
-			}
-			errs = append(errs, err)
+	reports := make([]played, len(recorded))
+	var playing errgroup.Group
+	playing.SetLimit(runtime.GOMAXPROCS(0))
+	for i, run := range recorded {
+		playing.Go(func() (err error) {
+			reports[i], err = p.play(ctx, run, count)
+			return err
 		})
 	}
-	workers.Wait()
-	return out, errors.Join(errs...)
+	err := playing.Wait()
+	out := row{name: p.name, runs: map[string]use{}}
+	for _, o := range reports {
+		out.add(o)
+	}
+	return out, err
 }
 
 // kept is how many requests the fake upstream remembers: more than one step makes.
@@ -112,12 +105,8 @@ type played struct {
 	written int
 }
 
-// work plays runs on one stage. Each is a session of its own, and begins with a cold prompt cache.
-func work(ctx context.Context, p plan, next <-chan replay.Run, count func([]byte) int) (reports []played, err error) {
-	run, more := <-next
-	if !more {
-		return nil, nil
-	}
+// play plays a run on a stage of its own, with a cold prompt cache.
+func (p plan) play(ctx context.Context, run replay.Run, count func([]byte) int) (out played, err error) {
 	cfg := *config.Default()
 	cfg.Condenser = p.condenser
 	info, _ := cfg.ModelFor(replay.Model)
@@ -125,18 +114,30 @@ func work(ctx context.Context, p plan, next <-chan replay.Run, count func([]byte
 	cfg.Models = map[string]model.Info{replay.Model: info}
 	stage, err := replay.NewStage(cfg, fakeupstream.Options{Keep: kept, CountTokens: count})
 	if err != nil {
-		return nil, err
+		return played{}, err
 	}
 	defer func() { err = errors.Join(err, stage.Close()) }()
-	for ; more; run, more = <-next {
-		stage.Upstream.DropCache()
-		report, err := playOne(ctx, stage, run, count)
-		if err != nil {
-			return reports, err
+	seen := 0
+	var refused []error
+	look := func() { // takes in the requests since the last look, the summariser's included
+		for _, r := range stage.Upstream.Requests() {
+			if r.Index >= seen && r.Refused != nil {
+				refused = append(refused, fmt.Errorf("%s: request %d: %w", run.Name, r.Index, r.Refused))
+			}
+			seen = max(seen, r.Index+1)
 		}
-		reports = append(reports, played{report, said(run, count)})
 	}
-	return reports, nil
+	id := fmt.Sprintf("%x", sha256.Sum256([]byte(run.Name)))
+	report, err := replay.Play(ctx, run, replay.Options{
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Counter: count,
+		Headers: map[string][]string{"X-Dewpoint-Session": {id[:16]}},
+		Expect:  replay.Expectations{Summariser: replay.Summariser}, Each: func(replay.Step) { look() },
+	})
+	if look(); refused != nil {
+		err = nil // a refusal ended it, and is counted
+	}
+	report.Violations = refused // the judge holds every condenser to what rolling summaries promise; here refusals count
+	return played{report, said(run, count)}, err
 }
 
 // furnished gives a run whose tools were not recorded some of our own making, so that what every request repeats, the system prompt and
@@ -181,53 +182,7 @@ func said(run replay.Run, count func([]byte) int) int {
 	return total
 }
 
-// playOne plays one run. A refusal ends it.
-func playOne(ctx context.Context, stage *replay.Stage, run replay.Run, count func([]byte) int) (replay.Report, error) {
-	watch := watchRefusals(run.Name, stage.Upstream)
-	id := fmt.Sprintf("%x", sha256.Sum256([]byte(run.Name)))
-	report, err := replay.Play(ctx, run, replay.Options{
-		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Counter: count,
-		Headers: map[string][]string{"X-Dewpoint-Session": {id[:16]}},
-		Expect:  replay.Expectations{Summariser: replay.Summariser}, Each: func(replay.Step) { watch.look() },
-	})
-	if watch.look() {
-		err = nil // it ended the run, and is counted
-	}
-	report.Violations = watch.found // the judge holds every condenser to what rolling summaries promise; here refusals count
-	return report, err
-}
-
-// refusals collects what upstream refuses, the summariser's requests included.
-type refusals struct {
-	run      string
-	upstream *fakeupstream.Server
-	seen     int // requests looked at
-	found    []error
-}
-
-// watchRefusals watches from now on.
-func watchRefusals(run string, upstream *fakeupstream.Server) *refusals {
-	f := &refusals{run: run, upstream: upstream}
-	f.look()
-	f.found = nil
-	return f
-}
-
-// look takes in the requests since the last look, and reports whether any of them was refused.
-func (f *refusals) look() bool {
-	before := len(f.found)
-	for _, r := range f.upstream.Requests() {
-		if r.Index >= f.seen && r.Refused != nil {
-			f.found = append(f.found, fmt.Errorf("%s: request %d: %w", f.run, r.Index, r.Refused))
-		}
-		f.seen = max(f.seen, r.Index+1)
-	}
-	return len(f.found) > before
-}
-
 func (r *row) add(o played) {
-	r.steps += o.Steps
-	r.condensed += o.Condensed
 	u := use{sent: o.Sent, forwarded: o.Forwarded, cached: o.Cached, own: o.Own, answers: o.OwnCalls, written: o.written, steps: o.Steps}
 	r.runs[o.Name] = u
 	r.use.add(u)
@@ -236,10 +191,7 @@ func (r *row) add(o played) {
 
 // write writes the table. The first row is what the others are compared with.
 func write(w io.Writer, rows []row) {
-	if len(rows) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "%d model calls; %s tokens sent by the agents.\n\n", rows[0].steps, millions(rows[0].use.sent))
+	fmt.Fprintf(w, "%d model calls; %s tokens sent by the agents.\n\n", rows[0].use.steps, millions(rows[0].use.sent))
 	fmt.Fprint(w, "| condenser | refused | forwarded | of it cached | summariser calls | summariser tokens |")
 	for _, p := range prices() {
 		fmt.Fprintf(w, " %s |", p.name)
@@ -260,15 +212,12 @@ func write(w io.Writer, rows []row) {
 // byLength writes what each row saves in short, middle and long runs, and what the run costs that fares worst.
 func byLength(w io.Writer, rows []row) {
 	p := prices()[common]
-	bands := []struct {
-		name  string
-		below int // steps
-	}{{"short runs", 20}, {"middle runs", 80}, {"long runs", 1 << 30}}
+	bands := retention.Bands()
 	fmt.Fprintf(w, "\n### By length of the run, %s\n\n| condenser |", p.name)
 	from := 0
 	for _, b := range bands {
-		fmt.Fprintf(w, " %s, %d from %d steps |", b.name, len(rows[0].between(from, b.below)), from)
-		from = b.below
+		fmt.Fprintf(w, " %s, %d from %d steps |", b.Name, len(rows[0].between(from, b.Below)), from)
+		from = b.Below
 	}
 	fmt.Fprintln(w, " worst run |\n|---|---|---|---|---|")
 	for _, r := range rows {
@@ -277,7 +226,7 @@ func byLength(w io.Writer, rows []row) {
 		least := math.Inf(1)
 		for _, b := range bands {
 			var own, base use
-			for _, name := range r.between(from, b.below) {
+			for _, name := range r.between(from, b.Below) {
 				u, whole := r.runs[name], rows[0].runs[name]
 				own.add(u)
 				base.add(whole)
@@ -286,7 +235,7 @@ func byLength(w io.Writer, rows []row) {
 				}
 			}
 			fmt.Fprintf(w, " %s |", p.saving(own, base))
-			from = b.below
+			from = b.Below
 		}
 		fmt.Fprintf(w, " %s |\n", worst)
 	}
@@ -299,7 +248,6 @@ func (r *row) between(from, below int) (names []string) {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
 	return names
 }
 

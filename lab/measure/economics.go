@@ -49,7 +49,7 @@ func measureEconomics(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	writeCompared(&table, compared)
-	return publish(out, *doc, table.String())
+	return publish(out, measured, *doc, table.String())
 }
 
 // priced is a model and how it is condensed, by price. Prices are in those of an input token.

@@ -37,18 +37,25 @@ func forwardedConfigs() [][2]string {
 const fixedSummary = `{"role": "user", "content": "USER_CONTEXT: the goals of the user.\n\nCOMPLETED: the first steps.\n\n` +
 	`PENDING: the next steps.\n\nCURRENT_STATE: work goes on."}`
 
-// measureForwarded prints a SHA-256 of what a binary forwards, for each run and configuration. Equal lines of two binaries mean
+// measureForwarded prints a SHA-256 of what a binary forwards, for each run or capture and configuration. Equal lines of two binaries mean
 // byte-identical bodies in the same order.
 func measureForwarded(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("forwarded", flag.ContinueOnError)
 	binary := fs.String("dewpoint", "bin/dewpoint", "the binary to measure")
-	protocol := fs.String("protocol", "chat", "in which runs are played: chat, messages or responses")
+	captures := fs.String("captures", "", "a folder with folders of captured requests")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	recorded, err := runs(fs)
+	if err != nil && *captures == "" {
+		return err
+	}
+	folders, err := filepath.Glob(filepath.Join(*captures, "*", "headers.json"))
 	if err != nil {
 		return err
+	}
+	for _, list := range folders {
+		recorded = append(recorded, replay.Run{Name: filepath.Dir(list)}) // a run without messages
 	}
 	if *binary, err = filepath.Abs(*binary); err != nil {
 		return fmt.Errorf("find the binary: %w", err)
@@ -58,7 +65,7 @@ func measureForwarded(ctx context.Context, args []string, out io.Writer) error {
 	running.SetLimit(runtime.GOMAXPROCS(0))
 	for _, run := range recorded {
 		for _, config := range forwardedConfigs() {
-			c := &forwardedCell{binary: *binary, run: run, protocol: *protocol, config: config}
+			c := &forwardedCell{binary: *binary, run: run, config: config}
 			cells = append(cells, c)
 			running.Go(func() error {
 				c.err = c.measure(ctx)
@@ -79,10 +86,9 @@ func measureForwarded(ctx context.Context, args []string, out io.Writer) error {
 
 // forwardedCell is one run under one configuration, with a process, an upstream and a store of its own.
 type forwardedCell struct {
-	binary   string
-	run      replay.Run
-	protocol string
-	config   [2]string
+	binary string
+	run    replay.Run
+	config [2]string
 
 	sum    string
 	bodies int
@@ -130,9 +136,14 @@ func (c *forwardedCell) play(ctx context.Context, url string, up *fakeupstream.S
 			seen = max(seen, r.Index+1)
 		}
 	}
-	_, err := replay.Play(ctx, c.run, replay.Options{ // its judgement is for 'dewpoint replay'
-		URL: func(int) string { return url + "/v1" }, Upstream: up, Model: replay.Model, Each: func(replay.Step) { look() }, Protocol: c.protocol,
-	})
+	var err error
+	if c.run.Messages == nil {
+		err = playCapture(ctx, c.run.Name, url, look)
+	} else {
+		_, err = replay.Play(ctx, c.run, replay.Options{ // its judgement is for 'dewpoint replay'
+			URL: func(int) string { return url + "/v1" }, Upstream: up, Model: replay.Model, Each: func(replay.Step) { look() },
+		})
+	}
 	look()
 	c.sum = fmt.Sprintf("%x", hash.Sum(nil))
 	return err

@@ -14,11 +14,8 @@ const (
 	measuredEnd   = "<!-- " + measured + ": end -->"
 )
 
-// publish writes tables to out, or into the document at path in the place of those that it has.
-func publish(out io.Writer, path, tables string) error { return publishAs(out, measured, path, tables) }
-
-// publishAs is publish for lines with a name.
-func publishAs(out io.Writer, name, path, tables string) error {
+// publish writes tables to out, or into the document at path in the place of those that it has between lines of that name.
+func publish(out io.Writer, name, path, tables string) error {
 	if path == "" {
 		_, err := io.WriteString(out, tables)
 		return err

@@ -43,7 +43,7 @@ func measureRetention(ctx context.Context, args []string, out io.Writer) error {
 		result.Markdown(&tables)
 		short.ByAgent(&tables, 0)
 		lived.Markdown(&tables)
-		return publish(out, doc, tables.String())
+		return publish(out, measured, doc, tables.String())
 	})
 }
 
@@ -56,7 +56,7 @@ func measureSaved(ctx context.Context, args []string, out io.Writer) error {
 		}
 		var table bytes.Buffer
 		saved.Markdown(&table)
-		return publishAs(out, "saved", doc, table.String())
+		return publish(out, "saved", doc, table.String())
 	})
 }
 

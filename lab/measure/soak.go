@@ -45,7 +45,7 @@ func measureSoak(ctx context.Context, args []string, out io.Writer) error {
 		violated += report.Violated
 		report.Markdown(&tables)
 	}
-	if err := publish(out, *doc, tables.String()); err != nil {
+	if err := publish(out, measured, *doc, tables.String()); err != nil {
 		return err
 	}
 	if violated > 0 {

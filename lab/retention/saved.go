@@ -172,17 +172,25 @@ func common(a, b []session.Item) int {
 	return len(a)
 }
 
+// Band is runs of fewer steps than that, and not of fewer than those of the band before.
+type Band struct {
+	Name  string
+	Below int
+}
+
+// Bands are short, middle and long runs.
+func Bands() []Band {
+	return []Band{{"short runs", 20}, {"middle runs", 80}, {"long runs", math.MaxInt}}
+}
+
 // Markdown writes a row for each plan: what it saves and keeps of short, middle and long runs, and what the one run saves that fares worst.
 func (s *Saved) Markdown(w io.Writer) {
-	bands := []struct {
-		name  string
-		below int // steps
-	}{{"short runs", 20}, {"middle runs", 80}, {"long runs", math.MaxInt}}
+	bands := Bands()
 	fmt.Fprint(w, "| condenser |")
 	from := 0
 	for _, b := range bands {
-		fmt.Fprintf(w, " %s, %d from %d steps: saved | RR_mem |", b.name, len(s.between(from, b.below)), from)
-		from = b.below
+		fmt.Fprintf(w, " %s, %d from %d steps: saved | RR_mem |", b.Name, len(s.between(from, b.Below)), from)
+		from = b.Below
 	}
 	fmt.Fprintln(w, " worst run |\n|---|---|---|---|---|---|---|---|")
 	for p, name := range s.names {
@@ -190,13 +198,13 @@ func (s *Saved) Markdown(w io.Writer) {
 		from, worst := 0, math.Inf(1)
 		for _, band := range bands {
 			var own, none bill
-			for _, i := range s.between(from, band.below) {
+			for _, i := range s.between(from, band.Below) {
 				b, whole := s.bills[i][p], s.bills[i][0]
 				own.add(b)
 				none.add(whole)
 				worst = min(worst, 1-b.cost/whole.cost)
 			}
-			if from = band.below; none.cost == 0 {
+			if from = band.Below; none.cost == 0 {
 				fmt.Fprint(w, " – | – |")
 				continue
 			}

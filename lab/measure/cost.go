@@ -71,10 +71,11 @@ func measureCost(ctx context.Context, args []string, out io.Writer) error {
 
 // row is what came of a plan.
 type row struct {
-	name    string
-	use     use
-	runs    map[string]use
-	refused []error // what upstream refused
+	name      string
+	use       use
+	runs      map[string]use
+	condensed int     // steps
+	refused   []error // what upstream refused
 }
 
 // play plays all runs under a plan, several at a time.
@@ -183,6 +184,7 @@ func said(run replay.Run, count func([]byte) int) int {
 }
 
 func (r *row) add(o played) {
+	r.condensed += o.Condensed
 	u := use{sent: o.Sent, forwarded: o.Forwarded, cached: o.Cached, own: o.Own, answers: o.OwnCalls, written: o.written, steps: o.Steps}
 	r.runs[o.Name] = u
 	r.use.add(u)

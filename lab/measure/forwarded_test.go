@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,18 +12,14 @@ import (
 )
 
 // forwardedBy plays a run straight to an upstream, and gives what reached it.
-func forwardedBy(t *testing.T, path, protocol string) (sum string, bodies int) {
+func forwardedBy(t *testing.T, run replay.Run) (sum string, bodies int) {
 	t.Helper()
-	run, err := replay.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	up := fakeupstream.New(fakeupstream.Options{Keep: kept})
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer up.Close()
-	c := forwardedCell{run: run, protocol: protocol}
+	c := forwardedCell{run: run}
 	if err := c.play(t.Context(), up.URL(), up); err != nil {
 		t.Fatal(err)
 	}
@@ -29,17 +27,32 @@ func forwardedBy(t *testing.T, path, protocol string) (sum string, bodies int) {
 }
 
 func TestForwardedDigest(t *testing.T) {
-	paths := []string{written(t, 10), written(t, 3)}
-	seen := map[string]bool{}
-	for _, protocol := range []string{"chat", "messages", "responses"} {
-		for i, want := range []int{11, 4} {
-			sum, bodies := forwardedBy(t, paths[i], protocol)
-			again, _ := forwardedBy(t, paths[i], protocol)
-			if sum != again || bodies != want || seen[sum] {
-				t.Errorf("%s, run %d: %d bodies, want %d; %s, then %s", protocol, i, bodies, want, sum, again)
-			}
-			seen[sum] = true
+	capture := t.TempDir()
+	for name, text := range map[string]string{
+		"headers.json": `{"requests": [{"method": "GET", "path": "/v1/models"}, {"method": "POST", "path": "/v1/chat/completions", "file": "1.json",
+			"headers": {"Content-Type": "application/json", "Authorization": "Bearer hidden"}}]}`,
+		"1.json": `{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(capture, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
+	}
+	samples := map[int]replay.Run{1: {Name: capture}}
+	for steps, bodies := range map[int]int{10: 11, 3: 4} {
+		run, err := replay.Load(written(t, steps))
+		if err != nil {
+			t.Fatal(err)
+		}
+		samples[bodies] = run
+	}
+	seen := map[string]bool{}
+	for want, run := range samples {
+		sum, bodies := forwardedBy(t, run)
+		again, _ := forwardedBy(t, run)
+		if sum != again || bodies != want || seen[sum] {
+			t.Errorf("%s: %d bodies, want %d; %s, then %s", run.Name, bodies, want, sum, again)
+		}
+		seen[sum] = true
 	}
 }
 

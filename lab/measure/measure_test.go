@@ -16,6 +16,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
+const (
+	measuredBegin = "<!-- measured: begin -->"
+	measuredEnd   = "<!-- measured: end -->"
+)
+
 func TestCosts(t *testing.T) {
 	tests := map[string]struct {
 		p    price

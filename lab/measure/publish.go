@@ -7,12 +7,8 @@ import (
 	"strings"
 )
 
-// What is between these lines of a document is made by this command. Where a document has tables of two, the other's lines have its name.
-const (
-	measured      = "measured"
-	measuredBegin = "<!-- " + measured + ": begin -->"
-	measuredEnd   = "<!-- " + measured + ": end -->"
-)
+// measured is the name of a document's tables. Where a document has tables of two commands, the other's have another one.
+const measured = "measured"
 
 // publish writes tables to out, or into the document at path in the place of those that it has between lines of that name.
 func publish(out io.Writer, name, path, tables string) error {
@@ -35,7 +31,7 @@ func publish(out io.Writer, name, path, tables string) error {
 }
 
 func splice(doc, name, tables string) (string, error) {
-	begin, end := strings.Replace(measuredBegin, measured, name, 1), strings.Replace(measuredEnd, measured, name, 1)
+	begin, end := "<!-- "+name+": begin -->", "<!-- "+name+": end -->"
 	before, rest, begun := strings.Cut(doc, begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !begun || !ended {

@@ -102,18 +102,13 @@ func (m *memory) find(body []byte) (*beginning, int) {
 	if m.limit == 0 || len(body) < minBegun {
 		return nil, 0
 	}
-	for found := m.look(body); len(found) > 0; { // mostly the longest is one, and sorting all of them would take longer
-		at := 0
-		for i := range found {
-			if found[i].end() > found[at].end() {
-				at = i
-			}
+	found := m.look(body)
+	slices.SortStableFunc(found, func(a, b likely) int { return b.end() - a.end() })
+	for _, l := range found {
+		if b := l.of; b.begins(body[:l.end()]) {
+			m.used(b)
+			return b, l.messages
 		}
-		if l := found[at]; l.of.begins(body[:l.end()]) {
-			m.used(l.of)
-			return l.of, l.messages
-		}
-		found = slices.Delete(found, at, at+1)
 	}
 	return nil, 0
 }

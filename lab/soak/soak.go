@@ -50,7 +50,7 @@ const (
 	summarises = 3 * time.Second
 )
 
-// The least that a soak must have to mean anything.
+// Minimums without which a soak proves nothing.
 const (
 	leastSteps    = 4
 	leastSessions = 4

@@ -63,6 +63,9 @@ func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer []Messa
 // Asides gives what the asides say that apply to a resolution's history, by the position of the answer's last message. Of two for one
 // answer the newer counts. One that is lost or cannot be read does not apply.
 func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead, error) {
+	if len(res.Thread.Asides) == 0 {
+		return nil, nil
+	}
 	var found map[int]Instead
 	texts, err := r.asides(ctx, res)
 	if err != nil {

@@ -3,7 +3,6 @@
 package excerpt
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -123,9 +122,6 @@ func (x *Index) alone() {
 }
 
 func (x *Index) add(l line) {
-	if len(x.lines) == cap(x.lines) {
-		x.lines = slices.Grow(x.lines, len(x.lines)+1) // doubled: there are many, and append would copy them more often
-	}
 	x.lines = append(x.lines, l)
 	x.marks[l.mark].lines.to = len(x.lines)
 }

@@ -365,21 +365,25 @@ func TestTransportKeepsConnections(t *testing.T) {
 			if server.Certificate() != nil {
 				roots.AddCert(server.Certificate())
 			}
-			tr := proxy.NewTransportTo(roots)
-			t.Cleanup(tr.CloseIdleConnections)
 			protocol, _, _ := strings.Cut(name, " ")
-			for _, text := range slices.Repeat([]string{"one", strings.Repeat("0123456789", 100<<10), "two"}, 4) {
-				req, body := posting(t, t.Context(), server.URL, text)
-				resp, err := tr.RoundTrip(req)
-				must(t, err)
-				if got := drain(t, resp); got != text || resp.Header.Get("X-Protocol") != protocol {
-					t.Errorf("%d bytes of %d by %s", len(got), len(text), resp.Header.Get("X-Protocol"))
+			for range 5 { // net/http gives up a connection whose request it has not seen ended after 50 ms, as happens on a busy machine
+				conns.Store(0)
+				tr := proxy.NewTransportTo(roots)
+				for _, text := range []string{"one", strings.Repeat("0123456789", 100<<10), "two"} {
+					req, body := posting(t, t.Context(), server.URL, text)
+					resp, err := tr.RoundTrip(req)
+					must(t, err)
+					if got := drain(t, resp); got != text || resp.Header.Get("X-Protocol") != protocol {
+						t.Errorf("%d bytes of %d by %s", len(got), len(text), resp.Header.Get("X-Protocol"))
+					}
+					body.wait(t)
 				}
-				body.wait(t)
+				tr.CloseIdleConnections()
+				if conns.Load() == 1 {
+					return
+				}
 			}
-			if n := conns.Load(); n > 4 { // one, but net/http gives one up that it saw no end of a request on for 50 ms, as on a busy machine
-				t.Errorf("%d connections for 12 requests", n)
-			}
+			t.Error("three requests never went by one connection")
 		})
 	}
 }

@@ -12,7 +12,7 @@ export GO
 # Where scripts/prometheus.sh puts its programs.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
-.PHONY: help build run demo check slow ci needs format vet lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster proto vuln vuln-if-reachable \
+.PHONY: help build run demo check slow ci needs format vet lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
 	sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench image clean
 
 help: ## what there is to make
@@ -75,9 +75,6 @@ rehearsal: ## what the chart renders for production, run over a real Redis Clust
 
 cluster: ## the chart installed by helm into a real API server; not a part of check: it builds Kubernetes first, once
 	@sh scripts/cluster.sh
-
-proto: ## remakes the Go code of the stores' records, after session/internal/pb/record.proto has changed
-	cd tools && $(GO) run ./protogen .. session/internal/pb/record.proto
 
 chart-schema: ## remakes deploy/helm/values.schema.json, after the configuration gained a key
 	cd deploy/charttest && $(GO) run ./schema/write ../helm/values.schema.json

@@ -24,8 +24,7 @@ const labDir = "lab/"
 var house = map[string][]string{
 	"session":                {},
 	"session/seal":           {},
-	"session/internal/pb":    {},
-	"session/internal/codec": {"session", "session/seal", "session/internal/pb"},
+	"session/internal/codec": {"session", "session/seal"},
 	"session/boltstore":      {"session", "session/seal", "session/internal/codec"},
 	"session/redisstore":     {"session", "session/seal", "session/internal/codec"},
 	"session/sessiontest":    {"session", "session/seal", "internal/process"},
@@ -83,7 +82,7 @@ var outside = []struct {
 	{"github.com/valyala/fasthttp", "one package knows the server; the benchmark has a bare proxy of it to compare with, and its client and upstream", []string{"proxy", "proxy/listen", labDir + "bench"}},
 	{"github.com/redis/go-redis", "one package knows Redis", []string{"session/redisstore"}},
 	{"go.etcd.io/bbolt", "one package knows the embedded database", []string{"session/boltstore"}},
-	{"google.golang.org/protobuf", "what is kept is protobuf in one place", []string{"session/internal/pb", "session/internal/codec", "internal/otlp"}},
+	{"google.golang.org/protobuf", "what is kept is protobuf in one place", []string{"session/internal/codec", "internal/otlp"}},
 	{"github.com/pkoukk", "one package knows the vocabularies", []string{"tokenize"}},
 	{"github.com/goccy/go-yaml", "one package reads configuration files, and the one above writes one; another reads front matter", []string{"config", "config/source", "lab/bench", "internal/knowledge"}},
 	{"github.com/pelletier/go-toml", "one package reads configuration files", []string{"config/source"}},

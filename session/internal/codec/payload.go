@@ -1,12 +1,12 @@
 package codec
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/klauspost/compress/s2"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/internal/pb"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
@@ -31,17 +31,12 @@ type Content struct {
 
 // Text encodes the summary of c.
 func (o Content) Text(c session.Condensation) []byte {
-	return marshal(o.content([]byte(c.Summary), func() []byte { return summaryPlace(c) }))
+	return o.content([]byte(c.Summary), func() []byte { return summaryPlace(c) })
 }
 
 // ParseText reads what Text wrote for the condensation c. All its errors wrap session.ErrUnreadable.
 func (o Content) ParseText(b []byte, c session.Condensation) (string, error) {
-	var m pb.Content
-	err := unmarshal(b, &m)
-	var text []byte
-	if err == nil {
-		text, err = o.open(&m, func() []byte { return summaryPlace(c) })
-	}
+	text, err := o.open(b, func() []byte { return summaryPlace(c) })
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", session.ErrUnreadable, err)
 	}
@@ -51,16 +46,12 @@ func (o Content) ParseText(b []byte, c session.Condensation) (string, error) {
 // Prepared encodes a condensation that is not logged, with its summary.
 func (o Content) Prepared(thread session.ThreadID, c session.Condensation) []byte {
 	c.ID = session.CondensationID{Thread: thread}
-	b := append(Listed(nil, c), c.Summary...)
-	return marshal(o.content(b, func() []byte { return preparedPlace(thread) }))
+	return o.content(append(Listed(nil, c), c.Summary...), func() []byte { return preparedPlace(thread) })
 }
 
 // ParsePrepared reads what Prepared wrote. All its errors wrap session.ErrUnreadable.
 func (o Content) ParsePrepared(thread session.ThreadID, b []byte) (c session.Condensation, err error) {
-	var m pb.Content
-	if err = unmarshal(b, &m); err == nil {
-		b, err = o.open(&m, func() []byte { return preparedPlace(thread) })
-	}
+	b, err = o.open(b, func() []byte { return preparedPlace(thread) })
 	if err == nil {
 		c, b, err = parseListed(b)
 	}
@@ -71,71 +62,67 @@ func (o Content) ParsePrepared(thread session.ThreadID, b []byte) (c session.Con
 	return c, nil
 }
 
-// preparedPlace is what a sealed condensation that is not logged is bound to.
-func preparedPlace(thread session.ThreadID) []byte {
-	w := writer{[]byte("dewpoint/prepared\n")}
-	w.string(string(thread))
-	return w.b
-}
+// contentFields are those of a payload or a text: at most one of them is set. Both hold the same form, which says in its first byte
+// whether it is compressed. Their numbers, 1 and 6, differ in two bits.
+func contentFields(clear, sealed *[]byte) message { return message{clear, nil, nil, nil, nil, sealed} }
 
 // content is p as it is kept. What is encrypted is bound to its place; nothing is nothing to hide.
-func (o Content) content(p []byte, place func() []byte) *pb.Content {
-	if len(p) == 0 || !o.Keys.Seals() {
-		return &pb.Content{Clear: pack(nil, p)}
+func (o Content) content(p []byte, place func() []byte) []byte {
+	packed, sealed := pack(p), []byte(nil)
+	if len(p) > 0 && o.Keys.Seals() {
+		packed, sealed = nil, o.Keys.Seal(nil, packed, place())
 	}
-	return &pb.Content{Sealed: o.Keys.Seal(nil, pack(nil, p), place())}
+	return contentFields(&packed, &sealed).encode()
 }
 
 // open reads what content made.
-func (o Content) open(c *pb.Content, place func() []byte) ([]byte, error) {
-	if (len(c.Clear) == 0) == (len(c.Sealed) == 0) {
-		return nil, ErrCorrupt
-	}
-	if len(c.Sealed) == 0 {
-		return unpack(c.Clear)
-	}
-	inside, err := o.Keys.Open(c.Sealed, place())
-	if err != nil {
+func (o Content) open(b []byte, place func() []byte) ([]byte, error) {
+	var packed, sealed []byte
+	if err := contentFields(&packed, &sealed).parse(b); err != nil {
 		return nil, err
 	}
-	return unpack(inside)
+	if (len(packed) == 0) == (len(sealed) == 0) {
+		return nil, ErrCorrupt
+	}
+	if len(sealed) > 0 {
+		var err error
+		if packed, err = o.Keys.Open(sealed, place()); err != nil {
+			return nil, err
+		}
+	}
+	return unpack(packed)
+}
+
+// preparedPlace is what a sealed condensation that is not logged is bound to.
+func preparedPlace(thread session.ThreadID) []byte {
+	return appendText([]byte("dewpoint/prepared\n"), string(thread))
 }
 
 // summaryPlace is what a sealed summary is bound to: the thread, the prefix that it stands for, and the condensation. It
 // must never change; the Seq is no part of it because a store gives it only when it writes.
 func summaryPlace(c session.Condensation) []byte {
-	w := writer{[]byte("dewpoint/summary\n")}
-	w.string(string(c.ID.Thread))
-	w.string(string(c.Base.Thread))
-	w.uint(c.Base.Seq)
-	w.int(c.Prefix)
-	w.hash(c.Hash)
-	w.time(c.Time)
-	return w.b
+	b := appendText([]byte("dewpoint/summary\n"), string(c.ID.Thread))
+	b = binary.AppendUvarint(appendText(b, string(c.Base.Thread)), c.Base.Seq)
+	b = appendHash(binary.AppendVarint(b, int64(c.Prefix)), c.Hash)
+	return appendTime(b, c.Time)
 }
 
 // eventPlace is what a sealed payload is bound to: its thread, and all else that its record says. It must never change.
 func eventPlace(thread session.ThreadID, e session.Event) []byte {
-	w := writer{[]byte("dewpoint/event\n")}
-	w.string(string(thread))
-	w.uint(uint64(e.Kind))
-	w.int(e.Pos)
-	w.int(e.After)
-	w.hash(e.Digest)
-	w.hash(e.Chain)
-	w.int(e.Tokens)
-	w.time(e.Time)
-	return w.b
+	b := binary.AppendUvarint(appendText([]byte("dewpoint/event\n"), string(thread)), uint64(e.Kind))
+	b = binary.AppendVarint(binary.AppendVarint(b, int64(e.Pos)), int64(e.After))
+	b = appendHash(appendHash(b, e.Digest), e.Chain)
+	return appendTime(binary.AppendVarint(b, int64(e.Tokens)), e.Time)
 }
 
-// pack appends p in its smaller form.
-func pack(b, p []byte) []byte {
+// pack gives p in its smaller form, behind a byte that tells which.
+func pack(p []byte) []byte {
 	if len(p) >= leastPacked && len(p) <= mostRead {
 		if small := s2.Encode(nil, p); len(small) < len(p) {
-			return append(append(b, packed), small...)
+			return append([]byte{packed}, small...)
 		}
 	}
-	return append(append(b, raw), p...)
+	return append([]byte{raw}, p...)
 }
 
 // unpack gives a copy, nil if the payload is empty.

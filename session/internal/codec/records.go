@@ -1,0 +1,148 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
+)
+
+func sessionFields(s *session.Session) message {
+	return message{
+		(*string)(&s.ID), &s.Tenant, &s.Key, texts[session.ThreadID]{&s.Threads}, &s.Created, &s.Seen, // 1 to 6
+	}
+}
+
+// Session encodes s.
+func Session(s session.Session) []byte { return sessionFields(&s).encode() }
+
+// ParseSession reads what Session wrote, or gives ErrCorrupt or ErrOld.
+func ParseSession(b []byte) (s session.Session, err error) {
+	err = sessionFields(&s).parse(b)
+	return whole(s, err, s.ID != "")
+}
+
+// whole is a record if it was read without an error and is what it should be.
+func whole[T any](record T, err error, is bool) (T, error) {
+	if err == nil && !is {
+		err = ErrCorrupt
+	}
+	if err != nil {
+		return *new(T), err
+	}
+	return record, nil
+}
+
+func threadFields(t *session.Thread) message {
+	return message{
+		(*string)(&t.ID), (*string)(&t.Session), &t.Tenant, (*string)(&t.Purpose), (*string)(&t.Parent), // 1 to 5
+		&t.ForkAt, &t.Len, &t.Head, &t.System, &t.Seq, // 6 to 10
+		&t.Requested, &t.Created, &t.Seen, &t.Dialect, // 11 to 14
+	}
+}
+
+// Thread encodes t without its condensations, which are a list of their own.
+func Thread(t session.Thread) []byte { return threadFields(&t).encode() }
+
+// ParseThread reads what Thread wrote, or gives ErrCorrupt or ErrOld.
+func ParseThread(b []byte) (t session.Thread, err error) {
+	err = threadFields(&t).parse(b)
+	return whole(t, err, t.ID != "")
+}
+
+// Savings encodes what a thread saved.
+func Savings(s session.Savings) []byte { return savingsFields(&s).encode() }
+
+// ParseSavings reads them; of nothing, zero.
+func ParseSavings(b []byte) (s session.Savings, err error) {
+	err = savingsFields(&s).parse(b)
+	return whole(s, err, true)
+}
+
+func savingsFields(s *session.Savings) message {
+	return message{
+		&s.Tokens, &s.NotSent, &s.Rewritten, &s.Calls, usageFields(&s.Used), &s.Nano, &s.Unpriced, (*int64)(&s.Took), // 1 to 8
+	}
+}
+
+func usageFields(u *session.Usage) message { return message{&u.Input, &u.Cached, &u.Output} }
+
+// condensationFields are without the Seq, which the list of condensations gives, and without the summary.
+func condensationFields(c *session.Condensation) message {
+	return message{
+		(*string)(&c.ID.Thread), (*string)(&c.Base.Thread), &c.Base.Seq, &c.Prefix, &c.Hash, // 1 to 5
+		messages[session.Range]{&c.Forgotten, rangeFields}, messages[session.Trim]{&c.Trims, trimFields}, // 6, 7
+		&c.ForgottenTokens, &c.SummaryTokens, &c.Offset, &c.Stripped, &c.Provisional, // 8 to 12
+		(*string)(&c.Reason), &c.Condenser, &c.Request, &c.Model, // 13 to 16
+		message{&c.Before.Events, &c.Before.Tokens}, message{&c.After.Events, &c.After.Tokens}, usageFields(&c.Used), &c.Time, // 17 to 20
+		&c.Hidden.Span, &c.Hidden.Run, &c.Cause, &c.Added, texts[string]{&c.Topics}, // 21 to 25
+		&c.Prompt, &c.Calls, (*int64)(&c.Took), usageFields(&c.Rode), &c.Nano, &c.Unpriced, // 26 to 31
+	}
+}
+
+func rangeFields(r *session.Range) message { return message{&r.From, &r.To} }
+
+func trimFields(t *session.Trim) message {
+	return message{&t.Pos, &t.Head, &t.Tail, &t.Tidy, messages[session.Copy]{&t.Copies, copyFields}, &t.Named}
+}
+
+func copyFields(c *session.Copy) message { return message{&c.From, &c.To, &c.Source, &c.At} }
+
+// eventFields are without the Seq, which is the event's place in the log.
+func eventFields(e *session.Event, kind *uint64, payload *[]byte) message {
+	return message{kind, &e.Pos, &e.After, &e.Digest, &e.Chain, &e.Tokens, &e.Time, payload}
+}
+
+// Event encodes an event of a thread without its Seq.
+func (o Content) Event(thread session.ThreadID, e session.Event) []byte {
+	kind, payload := uint64(e.Kind), []byte(nil)
+	if o.Keep && len(e.Payload) > 0 {
+		payload = o.content(e.Payload, func() []byte { return eventPlace(thread, e) })
+	}
+	return eventFields(&e, &kind, &payload).encode()
+}
+
+// ParseEvent reads what Event wrote, or gives ErrCorrupt or ErrOld, or session.ErrUnreadable if what was encrypted was
+// changed or moved. An event whose key is gone is as one whose payload was not kept. The event owns its payload.
+func (o Content) ParseEvent(thread session.ThreadID, b []byte, seq uint64) (session.Event, error) {
+	e, payload, err := parseEvent(b)
+	e.Seq = seq
+	if err != nil || payload == nil {
+		return whole(e, err, true)
+	}
+	e.Payload, err = o.open(payload, func() []byte { return eventPlace(thread, e) })
+	var unknown *seal.KeyError
+	switch {
+	case errors.As(err, &unknown):
+		err = nil
+	case errors.Is(err, seal.ErrTampered):
+		err = fmt.Errorf("%w: %w", session.ErrUnreadable, err)
+	}
+	return whole(e, err, true)
+}
+
+// ChainOf reads the chain hash of what Event wrote, zero if it has none, without its payload; or ErrCorrupt or ErrOld.
+func ChainOf(b []byte) (session.Hash, error) {
+	e, _, err := parseEvent(b)
+	return e.Chain, err
+}
+
+// parseEvent gives the payload apart, as it is kept.
+func parseEvent(b []byte) (e session.Event, payload []byte, err error) {
+	var kind uint64
+	err = eventFields(&e, &kind, &payload).parse(b)
+	e.Kind = session.Kind(kind) //nolint:gosec // looked at
+	e, err = whole(e, err, kind > 0 && kind <= math.MaxUint8)
+	return e, payload, err
+}
+
+// Condensed is the log entry of c: the text and the ranges are in the thread's list of condensations, under the entry's
+// Seq.
+func Condensed(c session.Condensation) session.Event {
+	if c.Aside() {
+		return session.Event{Kind: session.HiddenCalls, Time: c.Time}
+	}
+	return session.Event{Kind: session.Condensed, Tokens: c.SummaryTokens, Time: c.Time}
+}

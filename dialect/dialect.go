@@ -43,6 +43,10 @@ type Dialect interface {
 	Key(key string) (name, value string)
 	// Tee begins to read an answer.
 	Tee(streamed bool) Tee
+
+	Keeper
+	Reuser
+	Hider
 }
 
 // Request is a body, sliced.
@@ -79,13 +83,13 @@ type Marker interface {
 	Mark(r *Request, messages [][]byte, at int) []byte
 }
 
-// Keeper is a Dialect in which clients say how long a prefix is to be kept in the prompt cache.
+// Keeper is the part of a Dialect in which clients say how long a prefix is to be kept in the prompt cache.
 type Keeper interface {
 	// Keeps is for how long a body asks; 0: it does not say.
 	Keeps(body []byte) time.Duration
 }
 
-// Reuser is a Dialect whose requests can be made calls of the proxy's own.
+// Reuser is the part of a Dialect that makes requests calls of the proxy's own.
 type Reuser interface {
 	// Reuse gives a body whose prompt is the same for upstream's cache, and whose answer is a streamed text that may have that many tokens;
 	// nil: there is none. Where the cache goes by them, tools may be called all the same.

@@ -8,7 +8,7 @@ type Tool struct {
 	Parameters        string // a JSON Schema
 }
 
-// Hider is a Dialect in which the proxy can offer tools of its own, whose calls its clients never see.
+// Hider is the part of a Dialect in which the proxy can offer tools of its own, whose calls its clients never see.
 type Hider interface {
 	// Hides reports whether tools can be offered with a request, and every call of them be hidden: the client sends tools of its own,
 	// leaves the model its choice, wants one answer, and leaves no history with upstream.

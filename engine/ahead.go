@@ -34,7 +34,7 @@ func (t *Turn) prepare(ctx context.Context) {
 			}
 			tried := c.writeAhead(ctx, job)
 			if tried.Err == nil {
-				c.engine.learnt.ready.Add(c.place.Thread.ID, c.base())
+				c.engine.memory.ready.Add(c.place.Thread.ID, c.base())
 			}
 			return tried
 		})
@@ -95,7 +95,7 @@ func (t *Turn) writeAhead(ctx context.Context, job condense.Job) Attempt {
 
 // prepared reports whether a condensation of the thread is prepared, or under way.
 func (t *Turn) prepared() bool {
-	base, known := t.engine.learnt.ready.Get(t.place.Thread.ID)
+	base, known := t.engine.memory.ready.Get(t.place.Thread.ID)
 	return known && base == t.base() || t.engine.flights.under(t.place.Thread.ID) != nil
 }
 

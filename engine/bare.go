@@ -51,7 +51,7 @@ func (t *Turn) condensed() bool { return len(t.place.Thread.Condensations)+len(t
 // missed reports whether the history has answers with sealed reasoning to requests that the log does not hold, since the store was away
 // or has lost them: those may have been condensed.
 func (t *Turn) missed() bool {
-	if t.engine.learnt.lost.Contains(t.place.Thread.ID) {
+	if t.engine.memory.lost.Contains(t.place.Thread.ID) {
 		return true
 	}
 	missing := 0

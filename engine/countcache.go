@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"hash/maphash"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -21,12 +20,8 @@ type countKey struct{ first, second uint64 }
 
 const countsKept = 1 << 15 // about 5 MB
 
-func newCountCache() (*countCache, error) {
-	counts, err := lru.New[countKey, int](countsKept)
-	if err != nil {
-		return nil, fmt.Errorf("new count cache: %w", err)
-	}
-	return &countCache{first: maphash.MakeSeed(), second: maphash.MakeSeed(), counts: counts}, nil
+func newCountCache() *countCache {
+	return &countCache{first: maphash.MakeSeed(), second: maphash.MakeSeed(), counts: cache[countKey, int](countsKept)}
 }
 
 // key is the key of content in an encoding.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -61,7 +60,8 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 		Codec:    t.in.Dialect,
 		Work:     t.engine.flights.compute,
 		Thread: condense.Thread{
-			Name: string(t.place.Thread.ID), Idle: t.idle(), Keeps: t.keeps(), Told: t.in.Told, Recall: t.recalls(), Sent: t,
+			Name: string(t.place.Thread.ID), Idle: t.idle(), Keeps: t.keeps(), Told: t.in.Told, Sent: t,
+			Recall: t.in.Tenant.Hidden.Recall, // the same for all requests of a thread, or its prefix would not be
 		},
 
 		NeedsReasoning: t.in.Split.NeedsReasoning,
@@ -88,8 +88,8 @@ const shortestLife = 5 * time.Minute
 
 // keeps is how long the client asks for an idle prefix to be kept, 0 while any cache has it.
 func (t *Turn) keeps() time.Duration {
-	if d, can := t.in.Dialect.(dialect.Keeper); can && t.idle() >= shortestLife {
-		return d.Keeps(t.in.Split.Body)
+	if t.idle() >= shortestLife {
+		return t.in.Dialect.Keeps(t.in.Split.Body)
 	}
 	return 0
 }

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
@@ -119,12 +117,9 @@ type Settings struct {
 type Engine struct {
 	o        Options
 	settings atomic.Pointer[Settings]
-	learnt   *learnt
-	usages   *usages
+	memory   *memory
 	counts   *countCache
 	flights  *flights
-	begun    *lru.Cache[session.SessionID, struct{}] // sessions that are in the account of a holdout
-	supposed *supposed
 	warm     *warmth
 }
 
@@ -142,27 +137,7 @@ func New(o Options) (*Engine, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	windows, err := newLearnt()
-	if err != nil {
-		return nil, fmt.Errorf("new engine: %w", err)
-	}
-	usages, err := newUsages()
-	if err != nil {
-		return nil, fmt.Errorf("new engine: %w", err)
-	}
-	counts, err := newCountCache()
-	if err != nil {
-		return nil, fmt.Errorf("new engine: %w", err)
-	}
-	begun, err := lru.New[session.SessionID, struct{}](usagesKept)
-	if err != nil {
-		return nil, fmt.Errorf("new engine: %w", err)
-	}
-	would, err := newSupposed()
-	if err != nil {
-		return nil, fmt.Errorf("new engine: %w", err)
-	}
-	e := &Engine{o: o, supposed: would, learnt: windows, usages: usages, counts: counts, flights: newFlights(), begun: begun}
+	e := &Engine{o: o, memory: newMemory(), counts: newCountCache(), flights: newFlights()}
 	e.warm = newWarmth(e)
 	return e, nil
 }
@@ -175,7 +150,7 @@ func (e *Engine) Swap(s Settings) *Settings {
 	if len(s.Fields) == 0 {
 		s.Fields = agents.SessionFields()
 	}
-	e.learnt.purge()
+	e.memory.purge()
 	e.warm.clear()
 	e.settings.Store(&s)
 	return &s

@@ -33,7 +33,7 @@ func (t *Turn) Compared() bool { return t.entry != nil }
 func (t *Turn) Compare(ctx context.Context, usd float64, known bool) error {
 	sums := session.Sums{}
 	if t.place.Begins {
-		if again, _ := t.engine.begun.ContainsOrAdd(t.place.Thread.Session, struct{}{}); !again {
+		if again, _ := t.engine.memory.begun.ContainsOrAdd(t.place.Thread.Session, struct{}{}); !again {
 			sums.Sessions = 1
 		}
 	}

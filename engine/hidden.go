@@ -72,16 +72,15 @@ type hidden struct {
 
 // prepareHidden sees which tools are offered, and what stands in the place of earlier answers.
 func (t *Turn) prepareHidden(ctx context.Context) error {
-	d, can := t.in.Dialect.(dialect.Hider)
-	if !can || t.in.Tenant.Observe || t.in.Wish == WishOff {
+	if t.in.Tenant.Observe || t.in.Wish == WishOff {
 		return nil
 	}
 	var err error
 	if t.hidden.asides, err = t.registry.Asides(ctx, &t.place); err != nil {
 		return fmt.Errorf("begin turn: %w", err)
 	}
-	if all := tools(t.in.Tenant.Hidden); len(all) > 0 && t.purpose == session.PurposeMain && d.Hides(t.in.Split) &&
-		!t.engine.learnt.since(t.engine.learnt.toolless, t.counter.source, t.engine.o.Now()) {
+	if all := tools(t.in.Tenant.Hidden); len(all) > 0 && t.purpose == session.PurposeMain && t.in.Dialect.Hides(t.in.Split) &&
+		!t.engine.memory.since(t.engine.memory.toolless, t.counter.source, t.engine.o.Now()) {
 		t.hidden.tools = slices.DeleteFunc(all, func(tool dialect.Tool) bool {
 			return bytes.Contains(t.in.Split.Tools, []byte(`"`+tool.Name+`"`)) // the client has one of that name
 		})
@@ -115,8 +114,8 @@ func (t *Turn) Offers() bool {
 
 // offered gives the request with the tools that are offered.
 func (t *Turn) offered(r *dialect.Request) *dialect.Request {
-	if d, can := t.in.Dialect.(dialect.Hider); can && t.Offers() {
-		return d.Offer(r, t.hidden.tools)
+	if t.Offers() {
+		return t.in.Dialect.Offer(r, t.hidden.tools)
 	}
 	return r
 }
@@ -132,8 +131,7 @@ func (t *Turn) toolTokens() (n int) {
 
 // Strain takes the calls of hidden tools out of the answers to the request.
 func (t *Turn) Strain(streamed bool) dialect.Strainer {
-	d, _ := t.in.Dialect.(dialect.Hider)
-	return d.Strain(streamed, func(name string) bool {
+	return t.in.Dialect.Strain(streamed, func(name string) bool {
 		return slices.ContainsFunc(t.hidden.tools, func(tool dialect.Tool) bool { return tool.Name == name })
 	})
 }
@@ -163,7 +161,7 @@ func (t *Turn) Reply(ctx context.Context, said dialect.Said) (report Report, aga
 	for i, call := range said.Calls {
 		text := t.call(ctx, call, alone, &report)
 		condensed = condensed || report.made()
-		results[i] = t.result(call, text)
+		results[i] = t.in.Dialect.Result(call, text)
 	}
 	if condensed {
 		said.Message = t.unbound(said.Message)
@@ -181,11 +179,6 @@ func (t *Turn) Reply(ctx context.Context, said dialect.Said) (report Report, aga
 		h.tail = all
 	}
 	return report, true
-}
-
-func (t *Turn) result(call session.Call, text string) []byte {
-	d, _ := t.in.Dialect.(dialect.Hider)
-	return d.Result(call, text)
 }
 
 // unbound gives a message without reasoning that is bound to what stood before it. What cannot be read stays as it is.

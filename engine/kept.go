@@ -29,7 +29,7 @@ const (
 // hold copies what the request says, while its body is there. It is logged once it is answered: what is not answered upstream does not keep
 // either.
 func (t *Turn) hold() {
-	if last, known := t.engine.learnt.answers.Get(session.KeptTrace(t.history.Chain[0], t.in.Split.Kept.Answer)); known {
+	if last, known := t.engine.memory.answers.Get(session.KeptTrace(t.history.Chain[0], t.in.Split.Kept.Answer)); known {
 		t.logged.said = t.read(last)
 	}
 	for i := range t.in.Split.Messages {
@@ -82,6 +82,6 @@ func (t *Turn) keptTraces(a dialect.Answer) (traces []session.Hash) {
 // keepAnswer remembers an answer that the log will lack if the client goes on from it where upstream keeps it.
 func (t *Turn) keepAnswer(a dialect.Answer) {
 	if a.ID != "" && t.in.Split.Stores && len(a.Said) <= longestAnswer {
-		t.engine.learnt.answers.Add(session.KeptTrace(t.history.Chain[0], a.ID), a.Said)
+		t.engine.memory.answers.Add(session.KeptTrace(t.history.Chain[0], a.ID), a.Said)
 	}
 }

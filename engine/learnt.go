@@ -10,21 +10,58 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// learnt is the context windows that upstreams showed to have, by their errors or by cutting prompts, by source, and which
-// models want roles to alternate, up to where threads were answered without what was condensed, which of them upstream refused condensed,
-// and for which of them a condensation is prepared. It is bounded, since a client picks the model's name, and forgets after a while:
-// servers change.
-type learnt struct {
-	windows    *lru.Cache[source, learntWindow]
+// memory is what an engine remembers of upstreams and of threads, bounded, since clients pick models' names and begin threads. What is
+// forgotten begins anew.
+type memory struct {
+	windows    *lru.Cache[source, learntWindow]  // that upstreams showed to have, by their errors or by cutting prompts
 	alternates *lru.Cache[source, time.Time]     // when upstream last refused roles that do not
 	toolless   *lru.Cache[source, time.Time]     // when it last refused a client tools of the proxy's own
-	raw        *lru.Cache[session.ThreadID, int] // the last answer's position
+	raw        *lru.Cache[session.ThreadID, int] // the last answer's position that was answered without what was condensed
 	lost       *lru.Cache[session.ThreadID, int] // the last position whose sealed reasoning belongs to a history that is not shown any more
 	refused    *lru.Cache[source, refusal]       // of what was changed, by thread and model
 
-	ready   *lru.Cache[session.ThreadID, session.CondensationID] // on top of which one
+	ready   *lru.Cache[session.ThreadID, session.CondensationID] // on top of which one another is prepared
 	answers *lru.Cache[session.Hash, []byte]                     // that upstream keeps and the log does not have
 	calls   *lru.Cache[session.ThreadID, calls]                  // the newest
+
+	usages   *lru.Cache[session.ThreadID, usage]                  // what upstreams counted, to judge what they count next
+	doubted  *lru.Cache[source, struct{}]                         // whose counts were told to be doubtful
+	begun    *lru.Cache[session.SessionID, struct{}]              // sessions that are in the account of a holdout
+	supposed *lru.Cache[session.ThreadID, []session.Condensation] // those that threads of observing tenants would have by now
+}
+
+// How much is remembered.
+const (
+	learntKept  = 4096
+	doubtedKept = 1024
+	usagesKept  = 1 << 14
+)
+
+func newMemory() *memory {
+	return &memory{
+		windows: cache[source, learntWindow](learntKept), alternates: cache[source, time.Time](learntKept), toolless: cache[source, time.Time](learntKept),
+		raw: cache[session.ThreadID, int](learntKept), lost: cache[session.ThreadID, int](learntKept), refused: cache[source, refusal](learntKept),
+		ready: cache[session.ThreadID, session.CondensationID](learntKept), answers: cache[session.Hash, []byte](answersKept),
+		calls: cache[session.ThreadID, calls](learntKept), usages: cache[session.ThreadID, usage](usagesKept), doubted: cache[source, struct{}](doubtedKept),
+		begun: cache[session.SessionID, struct{}](usagesKept), supposed: cache[session.ThreadID, []session.Condensation](learntKept),
+	}
+}
+
+// cache makes a cache for so many. No size but 0 is refused.
+func cache[K comparable, V any](size int) *lru.Cache[K, V] {
+	c, err := lru.New[K, V](size)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// purge forgets what was learnt of upstreams, which may have changed.
+func (m *memory) purge() {
+	m.windows.Purge()
+	m.alternates.Purge()
+	m.refused.Purge()
+	m.toolless.Purge()
 }
 
 // source names requests whose counts and windows are comparable: those of a tenant to an upstream for a model, and of one client of
@@ -39,66 +76,17 @@ type learntWindow struct {
 }
 
 const (
-	learntKept   = 4096
 	learntMin    = 512              // tokens; no model has a smaller window
 	learntOwn    = 10 * time.Minute // how long a client is held to what it alone has met
 	learntShared = 6 * time.Hour    // how long a tenant's clients are held to what was confirmed
 	learntSame   = 10               // windows that differ by less than one tenth are the same
 )
 
-func newLearnt() (*learnt, error) {
-	windows, err := lru.New[source, learntWindow](learntKept)
-	if err != nil {
-		return nil, fmt.Errorf("new window cache: %w", err)
-	}
-	alternates, err := lru.New[source, time.Time](learntKept)
-	if err != nil {
-		return nil, fmt.Errorf("new cache of roles: %w", err)
-	}
-	toolless, err := lru.New[source, time.Time](learntKept)
-	if err != nil {
-		return nil, fmt.Errorf("new cache of tools: %w", err)
-	}
-	raw, err := lru.New[session.ThreadID, int](learntKept)
-	if err != nil {
-		return nil, fmt.Errorf("new cache of raw answers: %w", err)
-	}
-	lost, err := lru.New[session.ThreadID, int](learntKept)
-	if err != nil {
-		return nil, fmt.Errorf("new cache of lost bonds: %w", err)
-	}
-	refused, err := lru.New[source, refusal](learntKept)
-	if err != nil {
-		return nil, fmt.Errorf("new cache of refusals: %w", err)
-	}
-	ready, err := lru.New[session.ThreadID, session.CondensationID](learntKept)
-	if err != nil {
-		return nil, fmt.Errorf("new cache of what is prepared: %w", err)
-	}
-	answers, err := lru.New[session.Hash, []byte](answersKept)
-	if err != nil {
-		return nil, fmt.Errorf("new cache of answers: %w", err)
-	}
-	newest, err := lru.New[session.ThreadID, calls](learntKept)
-	if err != nil {
-		return nil, fmt.Errorf("new cache of calls: %w", err)
-	}
-	return &learnt{windows, alternates, toolless, raw, lost, refused, ready, answers, newest}, nil
-}
-
-// purge forgets all: upstreams may have changed.
-func (l *learnt) purge() {
-	l.windows.Purge()
-	l.alternates.Purge()
-	l.refused.Purge()
-	l.toolless.Purge()
-}
-
 // set notes a window that a client has met. Others are held to it once it is confirmed.
-func (l *learnt) set(own, all source, w learntWindow) {
+func (m *memory) set(own, all source, w learntWindow) {
 	w.by = own
-	l.windows.Add(own, w)
-	last, known := l.windows.Get(all)
+	m.windows.Add(own, w)
+	last, known := m.windows.Get(all)
 	if known && w.at.Sub(last.at) < learntShared {
 		switch confirmed := last.by != own && same(last.tokens, w.tokens); {
 		case confirmed:
@@ -107,27 +95,27 @@ func (l *learnt) set(own, all source, w learntWindow) {
 			return
 		}
 	}
-	l.windows.Add(all, w)
+	m.windows.Add(all, w)
 }
 
 func same(a, b int) bool { return max(a, b)-min(a, b) <= max(a, b)/learntSame }
 
 // window is the smallest of what a model is known to have and what was learnt.
-func (l *learnt) window(own, all source, known int, now time.Time) int {
+func (m *memory) window(own, all source, known int, now time.Time) int {
 	least := func(w learntWindow, valid bool, lasts time.Duration) {
 		if valid && now.Sub(w.at) < lasts && (known == 0 || w.tokens < known) {
 			known = w.tokens
 		}
 	}
-	w, ok := l.windows.Get(own)
+	w, ok := m.windows.Get(own)
 	least(w, ok, learntOwn)
-	w, ok = l.windows.Get(all)
+	w, ok = m.windows.Get(all)
 	least(w, ok && w.shared, learntShared)
 	return known
 }
 
 // since reports whether something was learnt of a model not long ago.
-func (l *learnt) since(when *lru.Cache[source, time.Time], all source, now time.Time) bool {
+func (m *memory) since(when *lru.Cache[source, time.Time], all source, now time.Time) bool {
 	at, ok := when.Get(all)
 	return ok && now.Sub(at) < learntShared
 }
@@ -137,7 +125,7 @@ func (t *Turn) keepWindow(window int, report *Report) {
 	if t.model.Configured || window < learntMin {
 		return
 	}
-	t.engine.learnt.set(t.counter.source, t.shared(), learntWindow{tokens: window, at: t.engine.o.Now()})
+	t.engine.memory.set(t.counter.source, t.shared(), learntWindow{tokens: window, at: t.engine.o.Now()})
 	report.Window = window
 }
 

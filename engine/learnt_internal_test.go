@@ -9,15 +9,12 @@ import (
 func TestLearntWindows(t *testing.T) {
 	const known = 128_000
 	now := time.Unix(1_700_000_000, 0)
-	l, err := newLearnt()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newMemory()
 	all, alice, bob, carol, mallory := source{0}, source{1}, source{2}, source{3}, source{4}
-	met := func(client source, tokens int) { l.set(client, all, learntWindow{tokens: tokens, at: now}) }
+	met := func(client source, tokens int) { m.set(client, all, learntWindow{tokens: tokens, at: now}) }
 	holds := func(client source, want int) {
 		t.Helper()
-		if got := l.window(client, all, known, now); got != want {
+		if got := m.window(client, all, known, now); got != want {
 			t.Errorf("window %d, want %d", got, want)
 		}
 	}
@@ -50,7 +47,7 @@ func TestLearntWindows(t *testing.T) {
 	holds(carol, known)
 	met(alice, 16_000)
 	met(bob, 16_000)
-	if got := l.window(carol, all, 0, now); got != 16_000 {
+	if got := m.window(carol, all, 0, now); got != 16_000 {
 		t.Errorf("window %d of an unknown model", got)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -18,13 +17,6 @@ const (
 	eventRoom  = 4000 // tokens, with whole events
 	mostEvents = 200  // of a range
 )
-
-// recalls reports whether what stands for hidden messages names them by their positions. It is the same for all requests of a thread, or
-// its prefix would not be.
-func (t *Turn) recalls() bool {
-	_, can := t.in.Dialect.(dialect.Hider)
-	return can && t.in.Tenant.Hidden.Recall
-}
 
 // lookUp is the recall tool: it answers from the history that the client sends, and from what the log has of the conversation besides.
 func (t *Turn) lookUp(ctx context.Context, arguments string) string {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -19,7 +18,7 @@ func (t *Turn) Cached(v *session.View) int {
 	if !same || t.unchanged() || t.alternates() || t.remote() || r.tries > 0 || r.refused || r.bared > 0 || r.recalled != nil || len(t.hidden.tail) > 0 {
 		return 0
 	}
-	last, _ := t.engine.usages.threads.Get(t.place.Thread.ID)
+	last, _ := t.engine.memory.usages.Get(t.place.Thread.ID)
 	if last.cachedBy != t.counter.cachedBy {
 		return 0
 	}
@@ -51,12 +50,8 @@ const largestReused = 4 << 20
 
 // Ask implements condense.Prefix.
 func (t *Turn) Ask(question string, output int) []byte {
-	d, can := t.in.Dialect.(dialect.Reuser)
-	if !can || t.in.Split.MaxOutput > 0 && t.in.Split.MaxOutput < output {
+	if most := t.in.Split.MaxOutput; most > 0 && most < output || len(t.in.Split.Body) > largestReused {
 		return nil
 	}
-	if len(t.in.Split.Body) > largestReused {
-		return nil
-	}
-	return d.Reuse(slices.Concat(t.joined(append(t.messages(), t.in.Dialect.Note(question)))...), output)
+	return t.in.Dialect.Reuse(slices.Concat(t.joined(append(t.messages(), t.in.Dialect.Note(question)))...), output)
 }

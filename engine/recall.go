@@ -17,15 +17,15 @@ type refusal struct {
 
 // remember keeps how upstream took the request, for the thread's next one.
 func (t *Turn) remember() {
-	learnt := t.engine.learnt
+	m := t.engine.memory
 	switch {
 	case t.relief.refused:
-		learnt.refused.Add(t.conversation(), refusal{t.engine.o.Now(), t.input(condense.Need{}).Loop()})
+		m.refused.Add(t.conversation(), refusal{t.engine.o.Now(), t.input(condense.Need{}).Loop()})
 	case t.changed():
-		learnt.refused.Remove(t.conversation())
+		m.refused.Remove(t.conversation())
 	}
 	if t.relief.bared > 0 {
-		learnt.lost.Add(t.place.Thread.ID, t.relief.bared)
+		m.lost.Add(t.place.Thread.ID, t.relief.bared)
 	}
 }
 
@@ -34,7 +34,7 @@ func (t *Turn) conversation() source { return t.sourceOf("thread " + string(t.pl
 
 // refused reports whether upstream refused the thread's condensed history a short while ago, and the history fits as it came.
 func (t *Turn) refused() bool {
-	r, known := t.engine.learnt.refused.Get(t.conversation())
+	r, known := t.engine.memory.refused.Get(t.conversation())
 	if !known || t.in.Wish == WishNow || t.engine.o.Now().Sub(r.at) >= RefusalKept {
 		return false
 	}

@@ -190,7 +190,7 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 		t.remember()
 	}
 	if taken && !t.changed() && t.condensed() && t.purpose != session.PurposeCompaction {
-		t.engine.learnt.raw.Add(t.place.Thread.ID, t.history.Len()+1)
+		t.engine.memory.raw.Add(t.place.Thread.ID, t.history.Len()+1)
 	}
 	switch {
 	case !taken || t.relief.asItCame:
@@ -202,10 +202,10 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 		t.keep(ctx, trial, &report)
 	}
 	if t.hidden.withdraw {
-		t.engine.learnt.toolless.Add(t.counter.source, t.engine.o.Now())
+		t.engine.memory.toolless.Add(t.counter.source, t.engine.o.Now())
 	}
 	if t.relief.alternates {
-		t.engine.learnt.alternates.Add(t.shared(), t.engine.o.Now())
+		t.engine.memory.alternates.Add(t.shared(), t.engine.o.Now())
 	}
 	if t.relief.tries > 0 && t.relief.window > 0 {
 		t.keepWindow(t.relief.window, &report)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -32,20 +31,11 @@ type repeated struct {
 	known int               // of those, that the log had
 }
 
-// callReader reads a request's calls. It may be used beside the turn.
-type callReader struct {
-	learnt  *learnt
-	dialect dialect.Dialect
-	history *session.History
-	thread  session.ThreadID
-	logged  int // positions that the log has
-}
-
-// read reads the calls that are new since the thread's last request here, or the newest of those before if none is known. Of those that the
-// log does not have it gives the one that was made most often.
-func (r callReader) read() (worst repeated) {
-	h := r.history
-	c, _ := r.learnt.calls.Get(r.thread)
+// readCalls reads the calls that are new since the thread's last request here, or the newest of those before if none is known. Of those
+// that the log does not have it gives the one that was made most often. The turn's place may be another one by then.
+func (t *Turn) readCalls(place *session.Resolution) (worst repeated) {
+	h, known := t.history, t.engine.memory.calls
+	c, _ := known.Get(place.Thread.ID)
 	if c.at == 0 || !h.Covers(c.at, c.head) {
 		c = calls{at: max(h.Len()-2*limit.MaxRepeats, 0)}
 	}
@@ -53,7 +43,7 @@ func (r callReader) read() (worst repeated) {
 	asked, fresh := map[string]session.Call{}, map[[sha256.Size]byte]int{}
 	for p := c.at + 1; p <= h.Len(); p++ {
 		m := h.Message(p)
-		content, err := r.dialect.Read(m.Raw)
+		content, err := t.in.Dialect.Read(m.Raw)
 		if err != nil {
 			continue
 		}
@@ -67,9 +57,9 @@ func (r callReader) read() (worst repeated) {
 				asked[call.ID] = call
 			}
 		case session.Observation:
-			if call, known := asked[m.Result]; known && len(content.Images)+len(content.Files) == 0 {
+			if call, is := asked[m.Result]; is && len(content.Images)+len(content.Files) == 0 {
 				made := c.add(call, content.Text)
-				if p <= r.logged {
+				if p <= place.Logged {
 					continue
 				}
 				fresh[made.what]++
@@ -80,7 +70,7 @@ func (r callReader) read() (worst repeated) {
 		}
 	}
 	c.at, c.head = h.Len(), h.Head()
-	r.learnt.calls.Add(r.thread, c)
+	known.Add(place.Thread.ID, c)
 	worst.known = worst.times - fresh[worst.what]
 	return worst
 }

@@ -1,11 +1,8 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -16,19 +13,6 @@ type Supposed struct {
 	Due    session.Reason // for which it would be condensed, where nothing is: its tenant observes, or its client wants none of it
 	Spared int            // tokens that would not have been forwarded
 	Made   bool           // a condensation would have been made for this request
-}
-
-// supposed is the condensations that threads of observing tenants would have by now. It is bounded: what is forgotten begins anew.
-type supposed struct {
-	threads *lru.Cache[session.ThreadID, []session.Condensation]
-}
-
-func newSupposed() (*supposed, error) {
-	threads, err := lru.New[session.ThreadID, []session.Condensation](learntKept)
-	if err != nil {
-		return nil, fmt.Errorf("new cache of supposed condensations: %w", err)
-	}
-	return &supposed{threads}, nil
 }
 
 // filler is a text of about that many tokens.
@@ -42,7 +26,7 @@ func (t *Turn) suppose() (s Supposed) {
 	s.Due = t.due()
 	shown, id := t.shown, t.place.Thread.ID
 	defer func() { t.show(shown) }()
-	earlier, _ := t.engine.supposed.threads.Get(id)
+	earlier, _ := t.engine.memory.supposed.Get(id)
 	applied := session.Applicable(t.history, slices.Concat(shown.applied, earlier))
 	t.show(t.project(applied))
 	for range t.engine.o.Condenses {
@@ -63,7 +47,7 @@ func (t *Turn) suppose() (s Supposed) {
 		t.show(t.project(applied))
 	}
 	if s.Made {
-		t.engine.supposed.threads.Add(id, applied[min(len(shown.applied), len(applied)):])
+		t.engine.memory.supposed.Add(id, applied[min(len(shown.applied), len(applied)):])
 	}
 	s.Spared = max(t.Before().Tokens-t.size().Tokens, 0)
 	return s

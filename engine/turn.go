@@ -210,13 +210,12 @@ func (t *Turn) prepareCounting() {
 			t.model.Window = told
 		}
 	}
-	t.model.Alternates = t.model.Alternates || e.learnt.since(e.learnt.alternates, t.shared(), e.o.Now())
-	t.model.Window = e.learnt.window(t.counter.source, t.shared(), t.model.Window, e.o.Now())
+	t.model.Alternates = t.model.Alternates || e.memory.since(e.memory.alternates, t.shared(), e.o.Now())
+	t.model.Window = e.memory.window(t.counter.source, t.shared(), t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
 	if t.in.Tenant.Repeats.Then != "" && t.purpose == session.PurposeMain && !t.place.Again {
-		r := callReader{t.engine.learnt, t.in.Dialect, t.history, place.Thread.ID, place.Logged}
-		t.repeats = sync.OnceValue(r.read)
+		t.repeats = sync.OnceValue(func() repeated { return t.readCalls(&place) })
 	}
 }
 

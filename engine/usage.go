@@ -3,33 +3,8 @@ package engine
 import (
 	"fmt"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
-
-// usages is what upstreams counted, to judge what they count next. It is bounded, and what is forgotten begins anew.
-type usages struct {
-	threads *lru.Cache[session.ThreadID, usage]
-	doubted *lru.Cache[source, struct{}] // whose counts were told to be doubtful
-}
-
-const (
-	usagesKept  = 1 << 14
-	doubtedKept = 1024
-)
-
-func newUsages() (*usages, error) {
-	threads, err := lru.New[session.ThreadID, usage](usagesKept)
-	if err != nil {
-		return nil, fmt.Errorf("new usage cache: %w", err)
-	}
-	doubted, err := lru.New[source, struct{}](doubtedKept)
-	if err != nil {
-		return nil, fmt.Errorf("new cache of doubts: %w", err)
-	}
-	return &usages{threads, doubted}, nil
-}
 
 // usage is what upstream counted of a thread's requests.
 type usage struct {
@@ -107,15 +82,15 @@ func (t *Turn) Used(ours int, u session.Usage) (report Report) {
 	if actual <= 0 || t.remote() { // it is of what upstream keeps as well
 		return report
 	}
-	last, _ := t.engine.usages.threads.Get(thread)
+	last, _ := t.engine.memory.usages.Get(thread)
 	last.cached, last.cachedBy = max(u.Cached, 0)+max(u.Written, 0), t.counter.cachedBy
 	if t.shown.attached { // ours is an estimate, which tells nothing of theirs
-		t.engine.usages.threads.Add(thread, last)
+		t.engine.memory.usages.Add(thread, last)
 		t.engine.o.Tokens.Observe(t.corrector(true), ours, actual, true)
 		return report
 	}
 	next, believed := last.next(ours, actual)
-	t.engine.usages.threads.Add(thread, next)
+	t.engine.memory.usages.Add(thread, next)
 	if believed {
 		t.engine.o.Tokens.Observe(t.corrector(false), ours, actual, false)
 		return report
@@ -134,7 +109,7 @@ func (t *Turn) doubt(report *Report, m Misreport) {
 	if !m.Cut && m.Theirs >= m.Ours/2 {
 		return
 	}
-	if told, _ := t.engine.usages.doubted.ContainsOrAdd(t.sourceOf(fmt.Sprint("cut ", m.Cut)), struct{}{}); !told {
+	if told, _ := t.engine.memory.doubted.ContainsOrAdd(t.sourceOf(fmt.Sprint("cut ", m.Cut)), struct{}{}); !told {
 		report.Misreport = &m
 	}
 }

@@ -44,10 +44,10 @@ func (t *Turn) project(applied []session.Condensation) projection {
 			t.strip(item)
 		}
 	}
-	if raw, known := t.engine.learnt.raw.Get(t.place.Thread.ID); known && len(p.view.Applied) > 0 {
+	if raw, known := t.engine.memory.raw.Get(t.place.Thread.ID); known && len(p.view.Applied) > 0 {
 		t.bare(p.view.Items, raw+1)
 	}
-	if lost, known := t.engine.learnt.lost.Get(t.place.Thread.ID); known {
+	if lost, known := t.engine.memory.lost.Get(t.place.Thread.ID); known {
 		t.bare(p.view.Items, lost+1)
 	}
 	t.keepNewest(&p)

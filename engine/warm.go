@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -228,11 +227,8 @@ func (t *Turn) noteSent() {
 		return
 	}
 	t.engine.warm.back(t.place.Thread.ID)
-	if d, can := t.in.Dialect.(dialect.Reuser); can && t.size().Tokens >= leastWarm {
-		t.touch.body = d.Touch(slices.Concat(t.Forwarded()...))
-	}
-	if d, can := t.in.Dialect.(dialect.Keeper); can {
-		t.touch.keeps = d.Keeps(t.in.Split.Body)
+	if t.touch.keeps = t.in.Dialect.Keeps(t.in.Split.Body); t.size().Tokens >= leastWarm {
+		t.touch.body = t.in.Dialect.Touch(slices.Concat(t.Forwarded()...))
 	}
 }
 

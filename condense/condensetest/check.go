@@ -12,35 +12,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Check compares the messages that were forwarded with those that the client sent, and reports every invariant that is
-// broken. What the client did not send is taken for a summary. Equal messages cannot be told apart: those before the
-// first gap are matched from the beginning, the others from the end.
-func Check(before, after []session.Message) error {
-	h := session.NewHistory(session.Hash{}, before)
-	v := session.View{History: h, Items: make([]session.Item, len(after))}
-	for i := range after {
-		v.Items[i] = session.Item{Index: -1, Kind: after[i].Kind}
-	}
-	front := 0
-	for front < min(len(before), len(after)) && bytes.Equal(before[front].Raw, after[front].Raw) {
-		v.Items[front].Index = front
-		front++
-	}
-	next := len(before) - 1
-	for i := len(after) - 1; i >= front; i-- {
-		for n := next; n >= front; n-- {
-			if bytes.Equal(before[n].Raw, after[i].Raw) {
-				v.Items[i].Index, next = n, n-1
-				break
-			}
-		}
-	}
-	for i := range v.Items {
-		v.Items[i].Raw = after[i].Raw
-	}
-	return View(&v)
-}
-
 // View reports every invariant that a view of its history breaks, if no message in it may be changed.
 func View(v *session.View) error { return errors.Join(unchanged(v), Shaped(v)) }
 

@@ -59,20 +59,6 @@ func TestCheckFinds(t *testing.T) {
 		if err := View(&v); (err == nil) != c.ok {
 			t.Errorf("view, %s: %v", name, err)
 		}
-		if name == "wrong order" || name == "twice" {
-			continue // as plain messages these are strange summaries, each in its own way
-		}
-		var after []session.Message
-		for _, i := range c.keep {
-			m := said("user", "summary")
-			if i >= 0 {
-				m = h[i]
-			}
-			after = append(after, m)
-		}
-		if err := Check(h, after); (err == nil) != c.ok {
-			t.Errorf("messages, %s: %v", name, err)
-		}
 	}
 }
 

@@ -199,7 +199,7 @@ func drawElements(t *rapid.T) []string {
 }
 
 func bodyOf(elements []string) []byte {
-	return []byte(`{"padding":"` + strings.Repeat("p", 1200) + `","system":"s","messages":[` + strings.Join(elements, ",") + `],"model":"m"}`)
+	return []byte(`{"padding":"` + strings.Repeat("p", 33<<10) + `","system":"s","messages":[` + strings.Join(elements, ",") + `],"model":"m"}`)
 }
 
 // TestJoinSaysTheSame: put together again, a body says what it said before; and what is composed of its messages splits into

@@ -245,7 +245,7 @@ func drawItems(t *rapid.T) []string {
 }
 
 func bodyOf(items []string) []byte {
-	return []byte(`{"padding":"` + strings.Repeat("p", 1200) + `","instructions":"s","input":[` + strings.Join(items, " ,") + `],"model":"m"}`)
+	return []byte(`{"padding":"` + strings.Repeat("p", 33<<10) + `","instructions":"s","input":[` + strings.Join(items, " ,") + `],"model":"m"}`)
 }
 
 // TestJoinSaysTheSame: put together again, a body says what it said before; and what is composed of its messages splits into

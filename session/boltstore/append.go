@@ -147,7 +147,7 @@ func enlist(c *change, ses *session.Session, id session.ThreadID) {
 		c.put(unlisted.pair(ses.ID, old), []byte(old))
 	}
 	ses.Threads = ses.Threads[most:]
-	c.deleteAny(unlisted.pair(ses.ID, id))
+	c.delete(unlisted.pair(ses.ID, id))
 }
 
 func (s *Store) Mark(ctx context.Context, hashes []session.Hash, at session.Place) error {
@@ -174,5 +174,5 @@ func mark(c *change, hashes []session.Hash, at session.Place) {
 		all = append(all, h[:]...)
 	}
 	name := sha256.Sum256(all)
-	c.put(string(append(marked.of(at.Thread, len(name)), name[:]...)), all)
+	c.put(marked.of(string(at.Thread))+string(name[:]), all)
 }

@@ -31,9 +31,9 @@ func weigh(t *testing.T, messages int) int64 {
 
 func total(t testing.TB, s *Store) int64 {
 	t.Helper()
-	size, err := s.sizes()
+	size, _, err := s.Size()
 	must(t, err)
-	return size.total()
+	return size
 }
 
 // write appends twenty messages, a second after whatever came before, and lets the sweeper finish.
@@ -198,8 +198,7 @@ func TestForgetLeavesWhatIsNeededMeanwhile(t *testing.T) {
 		must(t, s.Append(ctx, twoEvents("busy", 20)))
 		writeFork(t, s, "new", "parent")
 
-		must(t, s.forget(ctx, s.newForgetting(1<<30), order))
-		must(t, s.sweepIndexes(ctx))
+		must(t, s.forget(ctx, order, 1<<30))
 		want(t, living(t, s, all...), "[grandparent parent busy new]")
 		whole(t, s)
 	})
@@ -212,17 +211,17 @@ func TestForgetStopsAtFailedCommit(t *testing.T) {
 		defer s.Close()
 		write(t, s, "parent", 0)
 		writeFork(t, s, "fork", "parent")
+		for at := 4; at < 4+stepFreed; at += 2 {
+			must(t, s.Append(ctx, twoEvents2("fork", "parent", at))) // a step of its own
+		}
+		must(t, s.flush(ctx))
 		order, err := s.order()
 		must(t, err)
-		f := s.newForgetting(1 << 30)
-		err = s.change(ctx, true, func(c *change) error {
+		must(t, s.change(ctx, false, func(c *change) error {
 			c.put(places.key(""), []byte("bbolt refuses an empty key"))
-			return f.step(c, order[:1])
-		})
-		if !errors.Is(err, session.ErrUnavailable) || f.gone != 1 {
-			t.Errorf("%d threads gone, %v", f.gone, err)
-		}
-		if err := s.forget(ctx, f, order[1:]); !errors.Is(err, session.ErrUnavailable) {
+			return nil
+		}))
+		if err := s.forget(ctx, order, 1<<30); !errors.Is(err, session.ErrUnavailable) {
 			t.Errorf("got %v, want %v", err, session.ErrUnavailable)
 		}
 		must(t, s.flush(ctx))
@@ -246,7 +245,7 @@ func TestForgetInSteps(t *testing.T) {
 		defer s.Close()
 		for i := range 120 {
 			at := 0
-			for end := 20 + i/119*2*sweepEntries; at < end; at += 2 {
+			for end := 20 + i/119*2*stepFreed; at < end; at += 2 {
 				must(t, s.Append(t.Context(), twoEvents(session.ThreadID(fmt.Sprint("t", i)), at)))
 			}
 		}
@@ -276,7 +275,6 @@ func TestCapUnderFire(t *testing.T) {
 	must(t, s.Close()) // perhaps in the middle of a turn
 	limit := s.options.MaxSize
 	s = start(t, Options{Path: s.options.Path})
-	must(t, s.sweepIndexes(t.Context()))
 	s.options.MaxSize = limit
 	must(t, s.evict(t.Context()))
 	whole(t, s)

@@ -76,7 +76,6 @@ func TestKilledWhileEvicting(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "store.db")
 			told := crash(t, evicting, path, after)
 			s := start(t, Options{Path: path})
-			must(t, s.sweepIndexes(t.Context())) // may not have ended
 			whole(t, s)
 			order, err := s.order()
 			must(t, err)

@@ -60,7 +60,6 @@ func use(t *testing.T, s *Store) {
 	_ = s.Forget(ctx, "session-thread-4")
 	_ = s.evict(ctx)
 	_ = s.expire(ctx)
-	_ = s.sweepIndexes(ctx)
 	_ = s.Ping(ctx)
 	if ctx.Err() != nil {
 		t.Error("a call has waited for the store")

@@ -41,20 +41,18 @@ func (s *Store) Enter(ctx context.Context, c session.Entry) error {
 
 // Experiment implements session.Store.
 func (s *Store) Experiment(ctx context.Context, name string) (a session.Experiment, err error) {
-	keys := []string{experiment(name)}
-	for arm := range a.Arms {
-		for group := range a.Arms[arm] {
-			keys = append(keys, seat(name, session.Seat{Arm: session.Arm(arm), Group: group}))
+	err = s.read(ctx, func(r *reader) error {
+		begun, since := r.get(experiment(name)), int64(0)
+		if begun == nil {
+			return nil
 		}
-	}
-	err = s.read(ctx, keys, func(i int, value []byte) (err error) {
-		if i == 0 {
-			since := int64(0)
-			err = parseNumbers(value, &since)
-			a.Since = time.UnixMilli(since)
-			return err
+		err := parseNumbers(begun, &since)
+		a.Since = time.UnixMilli(since)
+		for arm := range a.Arms {
+			for group := 0; group < session.Groups && err == nil; group++ {
+				a.Arms[arm][group], err = parseSums(r.get(seat(name, session.Seat{Arm: session.Arm(arm), Group: group})))
+			}
 		}
-		a.Arms[(i-1)/session.Groups][(i-1)%session.Groups], err = parseSums(value)
 		return err
 	})
 	return a, err

@@ -1,138 +1,129 @@
 package boltstore
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-const (
-	sweepEntries = 1000 // deleted in one step, which holds up all other calls; but a thread goes whole
-	sweepQueue   = 8000 // deletions after which the sweeper waits for the disk: a large commit holds up who waits for it
-)
-
-// quota counts deletions.
-type quota int
-
-// spent reports whether it is time to wait, and begins anew then.
-func (q *quota) spent(n uint64) bool {
-	if *q += quota(n); *q < sweepQueue { //nolint:gosec // entries of one step
-		return false
+// Forget implements session.Archive. All goes in one commit, and it returns after the fsync. The file's pages that were in
+// use are free then, but not overwritten until they are used again.
+func (s *Store) Forget(ctx context.Context, id session.SessionID) error {
+	var ids []session.ThreadID
+	err := s.change(ctx, true, func(c *change) (err error) {
+		ids, err = forgetSession(c, id)
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	*q = 0
-	return true
-}
-
-// forgetting deletes threads in their order, each whole and in one commit, until enough is free. Between two steps the
-// world goes on: a thread that was written to since it was chosen stays, and so does what it needs.
-type forgetting struct {
-	enough int64 // bytes of logs
-	freed  int64
-	gone   int // threads
-	stay   map[session.ThreadID]bool
-	losses int // of the store when it began
-}
-
-func (s *Store) newForgetting(enough int64) *forgetting {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return &forgetting{enough: enough, stay: map[session.ThreadID]bool{}, losses: s.pending.losses}
-}
-
-func (s *Store) forget(ctx context.Context, f *forgetting, chosen []*candidate) error {
-	var q quota
-	for len(chosen) > 0 && f.freed < f.enough {
-		n, entries := stepOf(chosen)
-		err := s.change(ctx, q.spent(entries), func(c *change) error { return f.step(c, chosen[:n]) })
-		if err != nil {
-			return err
-		}
-		chosen = chosen[n:]
-	}
-	return s.flush(ctx)
-}
-
-// stepOf is how many of the chosen one step deletes, and how many entries they have.
-func stepOf(chosen []*candidate) (n int, entries uint64) {
-	for _, c := range chosen {
-		if n > 0 && entries+c.entries > sweepEntries {
-			break
-		}
-		n, entries = n+1, entries+c.entries
-	}
-	return n, entries
-}
-
-// step must not go on after a commit failed: a fork may be back whose parent would go next.
-func (f *forgetting) step(c *change, chosen []*candidate) error {
-	if c.pending.losses != f.losses {
-		return fmt.Errorf("%w: a commit failed", session.ErrUnavailable)
-	}
-	for _, one := range chosen {
-		if f.freed >= f.enough {
-			break
-		}
-		stored := c.get(threads.key(string(one.id)))
-		if stored == nil {
-			continue
-		}
-		rec, err := parseRecord(stored)
-		if err != nil || f.stay[one.id] || !rec.written.Equal(one.written) {
-			f.keep(one, rec)
-			continue
-		}
-		f.freed += forgetThread(c, rec)
-		f.gone++
+	s.locking.Lock()
+	defer s.locking.Unlock()
+	for _, thread := range ids {
+		delete(s.locks, thread)
 	}
 	return nil
 }
 
-// keep goes by what the thread needed when it was chosen, and by what it needs now.
-func (f *forgetting) keep(one *candidate, now record) {
-	needs, _ := now.needs() // a damaged list has nothing that could be read
-	for _, id := range slices.Concat(one.needs, needs) {
-		f.stay[id] = true
+// forgetSession gives the session's threads.
+func forgetSession(c *change, id session.SessionID) ([]session.ThreadID, error) {
+	stored := c.get(sessions.key(string(id)))
+	if stored == nil {
+		return nil, session.ErrNotFound
 	}
-}
-
-// forgetThread gives the bytes of the log that were freed.
-func forgetThread(c *change, rec record) (freed int64) {
-	t := rec.thread
-	forget := func(key string) {
-		freed += c.cost(key)
+	ses, err := codec.ParseSession(stored)
+	if err != nil {
+		return nil, fmt.Errorf("session record: %w", err)
+	}
+	for _, key := range c.beginning(unlisted.of(string(id))) {
+		ses.Threads = append(ses.Threads, session.ThreadID(c.get(key)))
 		c.delete(key)
 	}
-	forget(prepared(t.ID))
+	c.delete(sessions.key(string(id)))
+	for _, thread := range ses.Threads {
+		rec, err := c.thread(thread)
+		if errors.Is(err, session.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		forgetThread(c, rec)
+	}
+	return ses.Threads, nil
+}
+
+// forgetThread deletes a thread with all that it left, and gives the bytes that are free then.
+func forgetThread(c *change, rec record) (freed int64) {
+	t := rec.thread
+	freed += c.delete(prepared(t.ID))
 	list, _ := codec.ParseList(rec.list) // a damaged one has no summaries that could be read
 	for _, condensation := range list {
 		if condensation.ID.Thread == t.ID {
-			forget(summaries.entry(t.ID, condensation.ID.Seq))
+			freed += c.delete(summaries.entry(t.ID, condensation.ID.Seq))
 		}
 	}
 	for seq := uint64(1); seq <= t.Seq; seq++ {
-		forget(events.entry(t.ID, seq))
+		entry := events.entry(t.ID, seq)
+		if chain, err := codec.ChainOf(c.get(entry)); err == nil && !chain.IsZero() {
+			freed += c.deleteIndex(places.hash(chain), t.ID)
+		}
+		freed += c.delete(entry)
 	}
-	c.deleteAny(savings.key(string(t.ID)))
-	forget(threads.key(string(t.ID)))
-	leave(c, t)
+	for _, key := range c.beginning(marked.of(string(t.ID))) {
+		for left := c.get(key); len(left) >= len(session.Hash{}); left = left[len(session.Hash{}):] {
+			freed += c.deleteIndex(traces.hash(session.Hash(left[:len(session.Hash{})])), t.ID)
+		}
+		freed += c.delete(key)
+	}
+	return freed + c.delete(savings.key(string(t.ID))) + c.delete(threads.key(string(t.ID))) + leave(c, t)
+}
+
+// deleteIndex deletes a place or a trace, unless it points to another thread by now.
+func (c *change) deleteIndex(key string, thread session.ThreadID) (freed int64) {
+	if p, err := codec.ParsePlace(c.get(key)); err == nil && p.Thread == thread {
+		freed = c.delete(key)
+	}
 	return freed
 }
 
 // leave takes t off its session's record, and deletes that with its last thread.
-func leave(c *change, t session.Thread) {
+func leave(c *change, t session.Thread) (freed int64) {
 	key := sessions.key(string(t.Session))
 	ses, err := codec.ParseSession(c.get(key))
 	if err != nil {
-		return // it has none
+		return 0 // it has none
 	}
-	c.deleteAny(unlisted.pair(ses.ID, t.ID))
+	freed = c.delete(unlisted.pair(ses.ID, t.ID))
 	ses.Threads = slices.DeleteFunc(ses.Threads, func(id session.ThreadID) bool { return id == t.ID })
 	if len(ses.Threads) == 0 {
-		c.delete(key)
-		return
+		return freed + c.delete(key)
 	}
 	c.put(key, codec.Session(ses))
+	return freed
+}
+
+// beginning lists the keys that begin with a prefix, on disk and queued. It goes through the whole queue.
+func (r *reader) beginning(prefix string) []string {
+	found := map[string]bool{}
+	kind, name := split(prefix)
+	cursor := r.tx.Bucket(kind).Cursor()
+	for key, _ := cursor.Seek(name); bytes.HasPrefix(key, name); key, _ = cursor.Next() {
+		found[prefix[:1]+string(key)] = true
+	}
+	for _, queue := range r.queues() {
+		for key := range queue {
+			if strings.HasPrefix(key, prefix) {
+				found[key] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Collect(maps.Keys(found)), func(key string) bool { return r.get(key) == nil })
 }

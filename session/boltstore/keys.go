@@ -28,31 +28,11 @@ var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sess
 
 // String names a bucket to an operator.
 func (b bucket) String() string {
-	switch b {
-	case meta:
-		return "settings"
-	case threads:
-		return "threads"
-	case events:
-		return "log entries"
-	case summaries:
-		return "summaries"
-	case places:
-		return "index of histories"
-	case traces:
-		return "index of traces"
-	case sessions:
-		return "sessions"
-	case marked:
-		return "traces by thread"
-	case accounts:
-		return "budgets"
-	case savings:
-		return "savings"
-	case outbox:
-		return "findings to be told of"
-	}
-	return "threads by session"
+	return map[bucket]string{
+		meta: "settings", threads: "threads", events: "log entries", summaries: "summaries", places: "index of histories", traces: "index of traces",
+		sessions: "sessions", marked: "traces by thread", unlisted: "threads by session", accounts: "budgets", savings: "savings",
+		outbox: "findings to be told of",
+	}[b]
 }
 
 // optional is a bucket that files of an earlier version do not have: it is made when one is opened.
@@ -62,29 +42,22 @@ func (b bucket) name() []byte { return []byte{byte(b)} }
 
 func (b bucket) key(name string) string { return string(byte(b)) + name }
 
-func (b bucket) hash(h session.Hash) string {
-	var k [1 + len(h)]byte
-	k[0] = byte(b)
-	copy(k[1:], h[:])
-	return string(k[:])
-}
+func (b bucket) hash(h session.Hash) string { return b.key(string(h[:])) }
 
-// entry is the key of one log entry. The id's length goes first, so that no thread's keys lie among another's.
+// entry is the key of one log entry.
 func (b bucket) entry(thread session.ThreadID, seq uint64) string {
-	return string(binary.BigEndian.AppendUint64(b.of(thread, 8), seq))
+	return string(binary.BigEndian.AppendUint64([]byte(b.of(string(thread))), seq))
 }
 
-// of begins the keys of all that a thread has in a bucket.
-func (b bucket) of(thread session.ThreadID, more int) []byte {
-	k := make([]byte, 0, 1+binary.MaxVarintLen16+len(thread)+more)
-	k = append(k, byte(b))
-	k = binary.AppendUvarint(k, uint64(len(thread)))
-	return append(k, thread...)
+// of begins the keys of all that a thread, a session or a tenant has in a bucket. The id's length goes first, so that no keys of one lie
+// among another's.
+func (b bucket) of(id string) string {
+	return string(append(binary.AppendUvarint([]byte{byte(b)}, uint64(len(id))), id...))
 }
 
 // pair is the key of a thread of a session in a bucket.
 func (b bucket) pair(id session.SessionID, thread session.ThreadID) string {
-	return string(append(b.of(session.ThreadID(id), len(thread)), thread...))
+	return b.of(string(id)) + string(thread)
 }
 
 // owner is the thread that a name under of begins with, empty if it is none.
@@ -93,7 +66,7 @@ func owner(name []byte) session.ThreadID {
 	if size <= 0 || n > uint64(len(name)-size) { //nolint:gosec // size is within name
 		return ""
 	}
-	return session.ThreadID(name[size : size+int(n)]) //nolint:gosec // n is within name
+	return session.ThreadID(name[size:][:n])
 }
 
 // split gives a key's bucket name and the key in it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -43,10 +44,9 @@ func newStore(db *bolt.DB, o Options) *Store {
 		options: o,
 		content: codec.Content{Keep: o.Content, Keys: o.Keys},
 		pending: pending{queued: map[string][]byte{}, room: make(chan struct{}), holds: map[string]holds{}},
-		wake:    make(chan struct{}, 1),
-		hurry:   make(chan struct{}, 1),
-		soon:    make(chan struct{}, 1),
+		timer:   time.NewTimer(linger),
 		crowded: make(chan struct{}, 1),
+		quit:    make(chan struct{}),
 		done:    make(chan struct{}),
 		locks:   map[session.ThreadID]*lock{},
 		stop:    func() {},
@@ -86,12 +86,12 @@ func prepare(tx *bolt.Tx) error {
 			return fmt.Errorf("create bucket: %w", err)
 		}
 	}
-	size, err := savedSizes(tx)
+	size, err := savedSize(tx)
 	if err != nil {
 		return fmt.Errorf("measure: %w", err)
 	}
-	if err := size.save(tx); err != nil {
-		return fmt.Errorf("save sizes: %w", err)
+	if err := saveSize(tx, size); err != nil {
+		return fmt.Errorf("save size: %w", err)
 	}
 	return tx.Bucket(meta.name()).Put([]byte("format"), []byte(format))
 }

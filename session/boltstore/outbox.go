@@ -14,10 +14,10 @@ import (
 
 // A tenant's notices lie by their time behind a record of how many there are.
 
-func noticesOf(tenant string) []byte { return outbox.of(session.ThreadID(tenant), 0) }
+func noticesOf(tenant string) string { return outbox.of(tenant) }
 
 func notice(n session.Notice) string {
-	key := binary.BigEndian.AppendUint64(noticesOf(n.Tenant), uint64(n.Made.UnixNano())) //nolint:gosec // the same 64 bits
+	key := binary.BigEndian.AppendUint64([]byte(noticesOf(n.Tenant)), uint64(n.Made.UnixNano())) //nolint:gosec // the same 64 bits
 	return string(append(key, n.Thread...))
 }
 
@@ -34,7 +34,7 @@ func parseNotice(name []byte) (n session.Notice, is bool) {
 
 // notices is how many a tenant has.
 func (c *change) notices(tenant string) (n int64, err error) {
-	if value := c.get(string(noticesOf(tenant))); value != nil {
+	if value := c.get(noticesOf(tenant)); value != nil {
 		err = parseNumbers(value, &n)
 	}
 	return n, err
@@ -50,7 +50,7 @@ func (s *Store) Enqueue(ctx context.Context, n session.Notice, limit int) (noted
 		}
 		noted = true
 		c.put(notice(n), []byte{1})
-		c.put(string(noticesOf(n.Tenant)), numbers(waiting+1))
+		c.put(noticesOf(n.Tenant), numbers(waiting+1))
 		return nil
 	})
 	return noted, err
@@ -64,7 +64,7 @@ func (s *Store) Dequeue(ctx context.Context, n session.Notice) error {
 			return err
 		}
 		c.delete(notice(n))
-		c.put(string(noticesOf(n.Tenant)), numbers(waiting-1))
+		c.put(noticesOf(n.Tenant), numbers(waiting-1))
 		return nil
 	})
 }
@@ -75,7 +75,7 @@ func (s *Store) Enqueued(ctx context.Context, tenant string, from, limit int) (f
 		return nil, 0, err
 	}
 	err = s.view(func(tx *bolt.Tx) error {
-		_, prefix := split(string(noticesOf(tenant)))
+		_, prefix := split(noticesOf(tenant))
 		cursor, waiting := tx.Bucket(outbox.name()).Cursor(), int64(0)
 		key, value := cursor.Seek(prefix)
 		if !bytes.Equal(key, prefix) {

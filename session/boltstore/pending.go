@@ -3,6 +3,7 @@ package boltstore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -18,23 +19,92 @@ type pending struct {
 	bytes      int               // in queued
 	busy       int               // in committing
 	room       chan struct{}     // closed when there may be room again
+	due        time.Time         // when the next commit begins, zero if nothing asks for one
+	hurried    time.Time         // when a commit last did not linger for a thread's beginning
 	failed     error             // of the last commit
-	losses     int               // commits that failed
 	closed     bool
-}
-
-// get looks key up; found with a nil value means deleted.
-func (p *pending) get(key string) (value []byte, found bool) {
-	if value, found = p.queued[key]; found {
-		return value, true
-	}
-	value, found = p.committing[key]
-	return value, found
 }
 
 func (p *pending) put(key string, value []byte) {
 	p.queued[key] = value
 	p.bytes += len(key) + len(value)
+}
+
+// reader reads records, from the queue or from the disk.
+type reader struct {
+	tx      *bolt.Tx
+	pending *pending
+	writes  map[string][]byte // of a change
+}
+
+// queues are what has been written and is not on disk, the newest first.
+func (r *reader) queues() [3]map[string][]byte {
+	return [...]map[string][]byte{r.writes, r.pending.queued, r.pending.committing}
+}
+
+// get gives a value that must not be kept after the step, nil if there is none.
+func (r *reader) get(key string) []byte {
+	for _, queue := range r.queues() {
+		if value, found := queue[key]; found {
+			return value
+		}
+	}
+	bucket, name := split(key)
+	return r.tx.Bucket(bucket).Get(name)
+}
+
+// read does one step that sees the store as it is at one moment.
+func (s *Store) read(ctx context.Context, step func(*reader) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.pending.closed {
+		return errClosed
+	}
+	return s.view(func(tx *bolt.Tx) error { return step(&reader{tx: tx, pending: &s.pending}) })
+}
+
+// change is the inside of one step that nothing else can come between. What it writes is queued when it has succeeded.
+type change struct {
+	reader
+	begins bool // begins a thread
+}
+
+// put takes over value.
+func (c *change) put(key string, value []byte) { c.writes[key] = value }
+
+// delete gives what the record took that was there, 0 if there was none.
+func (c *change) delete(key string) (freed int64) {
+	value := c.get(key)
+	if value != nil {
+		c.writes[key] = nil
+	}
+	return cost(len(key)-1, value)
+}
+
+// change queues what step writes, all of it in one commit, and waits for that commit if it is to be durable. After a
+// failed commit every change waits, so that its caller knows, until one succeeds.
+func (s *Store) change(ctx context.Context, durable bool, step func(*change) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	outcome, err := s.enqueue(durable, step)
+	if err != nil || outcome == nil {
+		return err
+	}
+	select {
+	case err := <-outcome:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// flush waits until all that is queued is on disk.
+func (s *Store) flush(ctx context.Context) error {
+	return s.change(ctx, true, func(*change) error { return nil })
 }
 
 // enter takes the lock once the queue has room. It waits no longer than ctx.
@@ -61,69 +131,11 @@ func (s *Store) enter(ctx context.Context) error {
 	}
 }
 
-// change is the inside of one step that nothing else can come between. What it writes is queued when it has succeeded.
-type change struct {
-	tx      *bolt.Tx
-	pending *pending
-	writes  map[string][]byte
-	begins  bool // begins a thread
-}
-
-// get gives a value that must not be kept after the step, nil if there is none.
-func (c *change) get(key string) []byte {
-	if value, found := c.writes[key]; found {
-		return value
-	}
-	if value, found := c.pending.get(key); found {
-		return value
-	}
-	bucket, name := split(key)
-	return c.tx.Bucket(bucket).Get(name)
-}
-
-// cost is what the record under key takes.
-func (c *change) cost(key string) int64 { return cost(len(key)-1, c.get(key)) }
-
-// put takes over value.
-func (c *change) put(key string, value []byte) { c.writes[key] = value }
-
-func (c *change) delete(key string) { c.writes[key] = nil }
-
-// deleteAny queues nothing if there is nothing to delete.
-func (c *change) deleteAny(key string) {
-	if c.get(key) != nil {
-		c.delete(key)
-	}
-}
-
-// change queues what step writes, all of it in one commit, and waits for that commit if it is to be durable. After a
-// failed commit every change waits, so that its caller knows, until one succeeds.
-func (s *Store) change(ctx context.Context, durable bool, step func(*change) error) error {
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	outcome, err := s.enqueue(durable, step)
-	if err != nil || outcome == nil {
-		return err
-	}
-	select {
-	case err := <-outcome:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// flush waits until all that is queued is on disk.
-func (s *Store) flush(ctx context.Context) error {
-	return s.change(ctx, true, func(*change) error { return nil })
-}
-
 // enqueue unlocks what enter locked.
 func (s *Store) enqueue(durable bool, step func(*change) error) (outcome chan error, err error) {
 	defer s.mu.Unlock()
 	p := &s.pending
-	c := change{pending: p, writes: map[string][]byte{}}
+	c := change{reader: reader{pending: p, writes: map[string][]byte{}}}
 	err = s.view(func(tx *bolt.Tx) error {
 		c.tx = tx
 		return step(&c)
@@ -138,19 +150,14 @@ func (s *Store) enqueue(durable bool, step func(*change) error) (outcome chan er
 		outcome = make(chan error, 1)
 		p.waiting = append(p.waiting, outcome)
 	}
-	signal(s.wake)
-	if outcome != nil || p.bytes > s.options.MaxPending/2 {
-		signal(s.hurry)
-	} else if c.begins {
-		signal(s.soon)
+	switch {
+	case outcome != nil || p.bytes > s.options.MaxPending/2:
+		s.commitIn(0)
+	case c.begins && time.Since(p.hurried) >= linger:
+		p.hurried = time.Now()
+		s.commitIn(beginning)
+	default:
+		s.commitIn(linger)
 	}
 	return outcome, nil
-}
-
-// signal sends to a channel that remembers one signal.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

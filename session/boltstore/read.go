@@ -1,87 +1,31 @@
 package boltstore
 
 import (
-	"bytes"
 	"context"
-
-	bolt "go.etcd.io/bbolt"
+	"errors"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// read calls found for each key that has a value; it must not keep the value.
-func (s *Store) read(ctx context.Context, keys []string, found func(i int, value []byte) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	queued, tx, err := s.snapshot(keys)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // ends a read; cannot fail
-	return s.guard(func() error {
-		for i, key := range keys {
-			value, ok := queued[i]
-			if !ok {
-				bucket, name := split(key)
-				value = tx.Bucket(bucket).Get(name)
-			}
-			if value == nil {
-				continue
-			}
-			if err := found(i, value); err != nil {
-				return err
-			}
+// Find implements session.Store. It reads memory, or pages of the file.
+func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, more ...session.Hash) (found session.Found, err error) {
+	err = s.read(ctx, func(r *reader) (err error) {
+		if found.Places, err = r.places(places, hashes); err != nil {
+			return err
+		}
+		if len(more) > 0 {
+			found.Traced, err = r.places(traces, more)
+		}
+		if err != nil || hint == "" {
+			return err
+		}
+		if stored := r.get(threads.key(string(hint))); stored != nil {
+			thread, err := parseThread(stored)
+			found.Hinted = &thread
+			return err
 		}
 		return nil
-	})
-}
-
-// snapshot gives what is pending for keys, by index, and the disk as it was at the same moment. The transaction must
-// begin under the lock: what the writer has committed meanwhile is no longer pending.
-func (s *Store) snapshot(keys []string) (map[int][]byte, *bolt.Tx, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.pending.closed {
-		return nil, nil, errClosed
-	}
-	var queued map[int][]byte
-	if len(s.pending.queued)+len(s.pending.committing) > 0 {
-		queued = make(map[int][]byte)
-		for i, key := range keys {
-			if value, ok := s.pending.get(key); ok {
-				queued[i] = value
-			}
-		}
-	}
-	tx, err := s.begin(false)
-	return queued, tx, err
-}
-
-// Find implements session.Store. It reads memory, or pages of the file.
-func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, more ...session.Hash) (session.Found, error) {
-	found := session.Found{Places: make([]session.Place, len(hashes))}
-	keys := hashKeys(places, hashes, len(more)+1)
-	if len(more) > 0 {
-		found.Traced = make([]session.Place, len(more))
-		keys = append(keys, hashKeys(traces, more, 0)...)
-	}
-	if hint != "" {
-		keys = append(keys, threads.key(string(hint)))
-	}
-	err := s.read(ctx, keys, func(i int, value []byte) (err error) {
-		if i < len(hashes) {
-			found.Places[i], err = codec.ParsePlace(value)
-			return err
-		}
-		if i -= len(hashes); i < len(more) {
-			found.Traced[i], err = codec.ParsePlace(value)
-			return err
-		}
-		thread, err := parseThread(value)
-		found.Hinted = &thread
-		return err
 	})
 	if err != nil {
 		return session.Found{}, err
@@ -89,24 +33,24 @@ func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.Th
 	return found, nil
 }
 
-func (s *Store) Trace(ctx context.Context, hashes []session.Hash) ([]session.Place, error) {
-	found := make([]session.Place, len(hashes))
-	err := s.read(ctx, hashKeys(traces, hashes, 0), func(i int, value []byte) (err error) {
-		found[i], err = codec.ParsePlace(value)
+func (s *Store) Trace(ctx context.Context, hashes []session.Hash) (found []session.Place, err error) {
+	err = s.read(ctx, func(r *reader) (err error) {
+		found, err = r.places(traces, hashes)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
+	return found, err
 }
 
-func hashKeys(b bucket, hashes []session.Hash, more int) []string {
-	keys := make([]string, len(hashes), len(hashes)+more)
+func (r *reader) places(b bucket, hashes []session.Hash) (_ []session.Place, err error) {
+	found := make([]session.Place, len(hashes))
 	for i, h := range hashes {
-		keys[i] = b.hash(h)
+		if stored := r.get(b.hash(h)); stored != nil {
+			if found[i], err = codec.ParsePlace(stored); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return keys
+	return found, nil
 }
 
 func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
@@ -117,65 +61,57 @@ func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Sess
 	return one(ctx, s, sessions.key(string(id)), codec.ParseSession)
 }
 
-func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string, error) {
-	var text []byte
-	var thread session.Thread
-	keys := []string{summaries.entry(id.Thread, id.Seq), threads.key(string(id.Thread))}
-	err := s.read(ctx, keys, func(i int, value []byte) (err error) {
-		if i == 0 {
-			text = bytes.Clone(value)
-			return nil
-		}
-		thread, err = parseThread(value)
-		return err
-	})
-	switch {
-	case err != nil:
-		return "", err
-	case text == nil, id.Seq == 0:
-		return "", session.ErrNotFound
-	}
-	return s.content.ParseText(text, codec.Find(thread.Listed(), id))
-}
-
 // one reads one record, or gives ErrNotFound.
-func one[T any](ctx context.Context, s *Store, key string, parse func([]byte) (T, error)) (T, error) {
-	var record T
-	missing := session.ErrNotFound
-	err := s.read(ctx, []string{key}, func(_ int, value []byte) (err error) {
-		missing = nil
-		record, err = parse(value)
+func one[T any](ctx context.Context, s *Store, key string, parse func([]byte) (T, error)) (record T, err error) {
+	err = s.read(ctx, func(r *reader) (err error) {
+		stored := r.get(key)
+		if stored == nil {
+			return session.ErrNotFound
+		}
+		record, err = parse(stored)
 		return err
 	})
-	if err == nil {
-		err = missing
-	}
 	return record, err
 }
 
-// Events implements session.Store. ErrNotFound if the thread is unknown.
-func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) ([]session.Event, error) {
-	rec, err := one(ctx, s, threads.key(string(id)), func(b []byte) (record, error) {
-		r, err := parseRecord(b)
-		r.list = nil // aliases the page
-		return r, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	from = max(from, 1)
-	if limit <= 0 || from > rec.thread.Seq {
-		return nil, nil
-	}
-	keys := make([]string, min(uint64(limit), rec.thread.Seq-from+1))
-	for i := range keys {
-		keys[i] = events.entry(id, from+uint64(i))
-	}
-	all := make([]session.Event, 0, len(keys))
-	err = s.read(ctx, keys, func(i int, value []byte) error {
-		e, err := s.content.ParseEvent(id, value, from+uint64(i)) //nolint:gosec // an index
-		all = append(all, e)
+func (s *Store) Summary(ctx context.Context, id session.CondensationID) (text string, err error) {
+	err = s.read(ctx, func(r *reader) error {
+		stored := r.get(summaries.entry(id.Thread, id.Seq))
+		if stored == nil || id.Seq == 0 {
+			return session.ErrNotFound
+		}
+		var list []session.Condensation
+		rec, err := r.thread(id.Thread)
+		if err == nil {
+			list, err = codec.ParseList(rec.list)
+		}
+		if err == nil || errors.Is(err, session.ErrNotFound) {
+			text, err = s.content.ParseText(stored, codec.Find(list, id))
+		}
 		return err
+	})
+	return text, err
+}
+
+// Events implements session.Store. ErrNotFound if the thread is unknown.
+func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) (all []session.Event, err error) {
+	err = s.read(ctx, func(r *reader) error {
+		rec, err := r.thread(id)
+		if err != nil {
+			return err
+		}
+		for seq := max(from, 1); seq <= rec.thread.Seq && len(all) < limit; seq++ {
+			stored := r.get(events.entry(id, seq))
+			if stored == nil {
+				continue
+			}
+			e, err := s.content.ParseEvent(id, stored, seq)
+			if err != nil {
+				return err
+			}
+			all = append(all, e)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -42,16 +42,16 @@ func parseRecord(b []byte) (record, error) {
 }
 
 // thread reads a thread's record, or gives ErrNotFound.
-func (c *change) thread(id session.ThreadID) (record, error) {
-	stored := c.get(threads.key(string(id)))
+func (r *reader) thread(id session.ThreadID) (record, error) {
+	stored := r.get(threads.key(string(id)))
 	if stored == nil {
 		return record{}, session.ErrNotFound
 	}
-	r, err := parseRecord(stored)
+	rec, err := parseRecord(stored)
 	if err != nil {
-		return r, fmt.Errorf("thread record: %w", err)
+		return rec, fmt.Errorf("thread record: %w", err)
 	}
-	return r, nil
+	return rec, nil
 }
 
 // parseThread gives the whole thread.

@@ -26,8 +26,8 @@ func (s *Store) Save(ctx context.Context, id session.ThreadID, more session.Savi
 
 // Saved implements session.Store.
 func (s *Store) Saved(ctx context.Context, id session.ThreadID) (out session.Savings, err error) {
-	err = s.read(ctx, []string{savings.key(string(id))}, func(_ int, value []byte) (err error) {
-		out, err = codec.ParseSavings(value)
+	err = s.read(ctx, func(r *reader) (err error) {
+		out, err = codec.ParseSavings(r.get(savings.key(string(id))))
 		return err
 	})
 	return out, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -21,10 +22,9 @@ type Store struct {
 
 	mu      sync.RWMutex // guards pending
 	pending pending
-	wake    chan struct{} // tells the writer that something is queued; closed by Close, under mu
-	hurry   chan struct{} // tells it not to wait for more; as wake
-	soon    chan struct{} // tells it not to wait long
+	timer   *time.Timer   // tells the writer that a commit is due; set under mu
 	crowded chan struct{} // tells the sweeper that the cap is passed
+	quit    chan struct{} // closed by Close
 	done    chan struct{} // closed when the writer has ended
 
 	locking sync.Mutex // guards locks
@@ -78,7 +78,6 @@ func (s *Store) shut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending.closed = true
-	close(s.wake)
-	close(s.hurry)
+	close(s.quit)
 	close(s.pending.room)
 }

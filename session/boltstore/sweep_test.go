@@ -122,13 +122,15 @@ func twoEvents2(id, parent session.ThreadID, at int) session.Batch {
 	return b
 }
 
-// TestSweepManyPlaces goes through more places than one read looks at.
-func TestSweepManyPlaces(t *testing.T) {
+// TestSweepOfALongThread: it goes whole, with all that points to it.
+func TestSweepOfALongThread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := start(t, Options{TTL: ttl}), t.Context()
 		defer s.Close()
 		b := session.Batch{Thread: session.Thread{ID: "t"}}
-		for pos := range 2*sweepPlaces + 10 {
+		for pos := range 8000 {
+			b.Events = append(b.Events, session.Event{Pos: pos, Kind: session.User, Chain: chain("t", pos)})
+			b.Traces = append(b.Traces, chain("x", pos))
 			b.Places = append(b.Places, session.IndexEntry{Hash: chain("t", pos), Place: session.Place{Thread: "t", Pos: pos}})
 		}
 		must(t, s.Append(ctx, b))

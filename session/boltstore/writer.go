@@ -2,6 +2,7 @@ package boltstore
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -9,29 +10,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
-
-// group is what one commit writes.
-type group struct {
-	writes  map[string][]byte
-	waiting []chan error
-}
-
-// write commits, one group after the other, until the store is shut.
-func (s *Store) write() {
-	defer close(s.done)
-	var began time.Time // when the last beginning was not to linger
-	for range s.wake {
-		soon := s.soon
-		if time.Since(began) < linger {
-			soon = nil
-		}
-		if s.gather(soon) {
-			began = time.Now()
-		}
-		s.commit()
-	}
-	s.commit()
-}
 
 // linger is how long a write may wait for others: a commit costs about 0.5 ms of CPU, however small it is, and in a large
 // one the writes of a thread's steps fall together. What a crash takes along meanwhile, the next request of its conversation
@@ -41,79 +19,84 @@ const (
 	beginning = 10 * time.Millisecond
 )
 
-// gather lets more writes come, unless a caller waits for the commit or the queue fills. It does so for a short time only
-// when soon tells that a thread begins, and reports that.
-func (s *Store) gather(soon <-chan struct{}) (began bool) {
-	timer := time.NewTimer(linger)
-	defer timer.Stop()
+// commitIn has the writer commit after a delay, or sooner if something has asked for that.
+func (s *Store) commitIn(delay time.Duration) {
+	if due := time.Now().Add(delay); s.pending.due.IsZero() || due.Before(s.pending.due) {
+		s.pending.due = due
+		s.timer.Reset(delay)
+	}
+}
+
+// write commits whenever that is due, until the store is shut.
+func (s *Store) write() {
+	defer close(s.done)
 	for {
 		select {
-		case <-timer.C:
-			return began
-		case <-s.hurry:
-			return began
-		case <-soon:
-			began, soon = true, nil
-			timer.Reset(beginning)
+		case <-s.timer.C:
+			s.commit()
+		case <-s.quit:
+			s.commit()
+			return
 		}
 	}
 }
 
 func (s *Store) commit() {
-	g := s.take()
+	writes, waiting := s.take()
 	var err error
-	if len(g.writes) > 0 {
-		var size sizes
-		if size, err = s.apply(g.writes); err == nil && s.full(size) {
-			signal(s.crowded)
-		}
+	if len(writes) > 0 {
+		err = s.apply(writes)
 	}
-	for _, w := range append(g.waiting, s.settle(err)...) {
+	for _, w := range append(waiting, s.settle(err)...) {
 		w <- err
 	}
 }
 
-func (s *Store) take() group {
+func (s *Store) take() (writes map[string][]byte, waiting []chan error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &s.pending
-	g := group{writes: p.queued, waiting: p.waiting}
+	waiting = p.waiting
 	p.committing, p.queued = p.queued, map[string][]byte{}
-	p.busy, p.bytes, p.waiting = p.bytes, 0, nil
-	return g
+	p.busy, p.bytes, p.waiting, p.due = p.bytes, 0, nil, time.Time{}
+	return p.committing, waiting
 }
 
-// apply writes in the order of the keys, which touches each page of a tree once. It gives what is stored then.
-func (s *Store) apply(writes map[string][]byte) (size sizes, err error) {
-	keys := make([]string, 0, len(writes))
-	for k := range writes {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	err = s.update(func(tx *bolt.Tx) error {
-		if size, err = savedSizes(tx); err != nil {
+// apply writes in the order of the keys, which touches each page of a tree once.
+func (s *Store) apply(writes map[string][]byte) error {
+	var size int64
+	err := s.update(func(tx *bolt.Tx) (err error) {
+		if size, err = savedSize(tx); err != nil {
 			return err
 		}
-		for _, k := range keys {
-			grown, err := store(tx, k, writes[k])
+		for _, key := range slices.Sorted(maps.Keys(writes)) {
+			grown, err := store(tx, key, writes[key])
 			if err != nil {
 				return err
 			}
-			size.add(bucket(k[0]), grown)
+			size += grown
 		}
-		return size.save(tx)
+		return saveSize(tx, size)
 	})
 	if err != nil {
-		return size, fmt.Errorf("%w: commit: %w", session.ErrUnavailable, err)
+		return fmt.Errorf("%w: commit: %w", session.ErrUnavailable, err)
 	}
-	return size, nil
+	if s.full(size) {
+		select {
+		case s.crowded <- struct{}{}:
+		default: // the sweeper knows
+		}
+	}
+	return nil
 }
 
-// store gives by how much the file has grown. That what was there is looked up costs little: its page is needed anyway.
+// store gives by how much what counts has grown. That what was there is looked up costs little: its page is needed anyway.
 func store(tx *bolt.Tx, key string, value []byte) (grown int64, err error) {
 	kind, name := split(key)
 	b := tx.Bucket(kind)
-	grown = cost(len(name), value) - cost(len(name), b.Get(name))
+	if bucket(key[0]).counts() {
+		grown = cost(len(name), value) - cost(len(name), b.Get(name))
+	}
 	if value == nil {
 		return grown, b.Delete(name)
 	}
@@ -128,7 +111,6 @@ func (s *Store) settle(err error) (lost []chan error) {
 	p := &s.pending
 	p.committing, p.busy, p.failed = nil, 0, err
 	if err != nil {
-		p.losses++
 		lost, p.waiting = p.waiting, nil
 		p.queued, p.bytes = map[string][]byte{}, 0
 	}

@@ -116,7 +116,6 @@ func TestFailedCommit(t *testing.T) {
 	s, ctx := start(t, Options{}), t.Context()
 	must(t, s.Append(ctx, twoEvents("t", 0)))
 	must(t, second(s.Condense(ctx, "t", session.Condensation{})))
-	must(t, s.db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket(summaries.name()) }))
 	s.mu.Lock()
 	s.pending.put(places.key(""), []byte("bbolt refuses an empty key"))
 	s.mu.Unlock()

@@ -52,14 +52,10 @@ func (t *Turn) follow(ctx context.Context) {
 // apart has work done under the thread's lock while no request waits for it. What the thread has become by then is shown. Where another
 // works on the thread, or too many are at work, it is left to a later request.
 func (t *Turn) apart(ctx context.Context, need condense.Need, work func(ctx context.Context, c *Turn) Attempt) {
-	f := &flight{
-		mu:   make(lock, 1),
-		head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{}), ahead: true, abandoned: true,
-	}
-	_ = t.copyFor(f).start(ctx, need.Reason, &Report{}, func(ctx context.Context, c *Turn, report *Report) {
+	_, _ = t.start(ctx, need.Reason, true, func(ctx context.Context, c *Turn, report *Report) {
 		ctx, cancel := context.WithTimeout(ctx, c.patience(need))
 		defer cancel()
-		held, release, err := c.claim(ctx)
+		held, release, err := c.claim(ctx, false)
 		if errors.Is(err, session.ErrLocked) {
 			return
 		}

@@ -104,7 +104,7 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 				made++
 				continue
 			}
-			if !c.runJob(ctx, decision.Job, lockAtOnce, report) {
+			if !c.runJob(ctx, decision.Job, true, report) {
 				return
 			}
 			if decision.Job.Need().Reason != session.ReasonArrival {
@@ -134,15 +134,6 @@ func (t *Turn) shape(in condense.Input, d condense.Decision) bool {
 	return true
 }
 
-// locking is how a job waits for its thread's lock while another request has it.
-type locking int
-
-const (
-	lockAtOnce locking = iota // or not at all
-	lockSoon                  // another's condensation is worth the wait
-	lockNever                 // it costs nothing, and is not logged yet
-)
-
 // run runs a job. What that took and cost is told by the condensation, and by the attempt, which says why there is none.
 func (t *Turn) run(ctx context.Context, job condense.Job) (condense.Result, Attempt) {
 	begun, bill := t.engine.o.Now(), &bill{}
@@ -157,29 +148,25 @@ func (t *Turn) run(ctx context.Context, job condense.Job) (condense.Result, Atte
 	return result, tried
 }
 
-// runJob makes a condensation under its thread's lock, logs it and projects again. It reports whether another one may
-// follow.
-func (t *Turn) runJob(ctx context.Context, job condense.Job, l locking, report *Report) bool {
-	limited, cancel := context.WithTimeout(ctx, t.patience(job.Need()))
+// runJob makes a condensation under its thread's lock, logs it and projects again. One that costs nothing and is not logged yet needs no
+// lock. It reports whether another one may follow.
+func (t *Turn) runJob(ctx context.Context, job condense.Job, locked bool, report *Report) bool {
+	need := job.Need()
+	limited, cancel := context.WithTimeout(ctx, t.patience(need))
 	defer cancel()
-	if l != lockNever {
-		claim := t.claim
-		if need := job.Need(); l == lockSoon || need.Hard || need.AtOnce || need.Try {
-			claim = t.claimSoon
-		}
-		held, release, err := claim(limited)
+	if locked {
+		held, release, err := t.claim(limited, need.Hard || need.AtOnce || need.Try || t.relief.trying)
 		if errors.Is(err, session.ErrLocked) {
 			report.Kept = Locked // this request goes on without
 			return false
 		}
-		if err != nil {
-			t.attempted(report, Attempt{Reason: job.Need().Reason, Err: err})
-			return false
+		changed := false
+		if err == nil {
+			defer release()
+			changed, err = t.overtaken(ctx)
 		}
-		defer release()
-		changed, err := t.overtaken(ctx)
 		if err != nil {
-			t.attempted(report, Attempt{Reason: job.Need().Reason, Err: err})
+			t.attempted(report, Attempt{Reason: need.Reason, Err: err})
 		}
 		if err != nil || changed {
 			return changed
@@ -204,20 +191,44 @@ func (t *Turn) condensing(ctx context.Context, need condense.Need) (context.Cont
 	return ctx, func() { over(t.made[before:]) }
 }
 
+// lockPause is how often a request that must be condensed asks for its thread's lock.
+const lockPause = 100 * time.Millisecond
+
 // claim logs what is new and takes the thread's lock, which is renewed until it is released. The context that it gives ends when
 // the lock is lost.
-func (t *Turn) claim(ctx context.Context) (held context.Context, release func(), err error) {
+//
+// One that is patient waits until ctx ends while another request has the lock, and goes on without it then: what holds it takes too long,
+// and of two condensations, the first logged counts.
+func (t *Turn) claim(ctx context.Context, patient bool) (held context.Context, release func(), err error) {
 	if err := t.logNew(ctx); err != nil {
 		return nil, nil, fmt.Errorf("claim thread: %w", err)
 	}
-	limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
-	defer cancel()
-	lease, err := t.store.Lock(limited, t.place.Thread.ID, t.engine.o.Limits.CondenseLease)
-	if err != nil {
-		return nil, nil, fmt.Errorf("claim thread: %w", err)
+	ttl := t.engine.o.Limits.CondenseLease
+	for waited := false; ; waited = true {
+		limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+		lease, err := t.store.Lock(limited, t.place.Thread.ID, ttl)
+		cancel()
+		if err == nil {
+			held, release = lease.Hold(ctx, ttl)
+			return held, release, nil
+		}
+		if taken := errors.Is(err, session.ErrLocked) || waited && ctx.Err() != nil; !taken || !patient {
+			return nil, nil, fmt.Errorf("claim thread: %w", err)
+		}
+		if t.hurries() || !pause(ctx, lockPause) {
+			return ctx, func() {}, nil
+		}
 	}
-	held, release = lease.Hold(ctx, t.engine.o.Limits.CondenseLease)
-	return held, release, nil
+}
+
+// pause waits, and reports whether there is any time left.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // logNew logs what the thread's log lacks of the history.
@@ -227,36 +238,6 @@ func (t *Turn) logNew(ctx context.Context) error {
 	defer cancel()
 	return t.registry.Append(ctx, &t.place, &tally)
 }
-
-// claimSoon is claim, but waits until ctx ends while another request has the lock. What holds it takes too long then: of two
-// condensations, the first logged counts.
-func (t *Turn) claimSoon(ctx context.Context) (held context.Context, release func(), err error) {
-	held, release, err = t.claim(ctx)
-	for errors.Is(err, session.ErrLocked) {
-		if t.hurries() || !pause(ctx) {
-			return ctx, func() {}, nil
-		}
-		if held, release, err = t.claim(ctx); err != nil && ctx.Err() != nil {
-			err = session.ErrLocked // still
-		}
-	}
-	return held, release, err
-}
-
-// pause waits a moment, and reports whether there is any time left.
-func pause(ctx context.Context) bool {
-	wait := time.NewTimer(lockPause)
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// lockPause is how often a request that must be condensed asks for its thread's lock.
-const lockPause = 100 * time.Millisecond
 
 // overtaken reports whether another request condensed the thread since it was resolved; the view is then the one that
 // follows from that.
@@ -297,7 +278,7 @@ func (t *Turn) commit(ctx context.Context, result condense.Result, cost session.
 		return false
 	}
 	t.waits.later = result.Later
-	f.reach(t, report)
+	f.reach()
 	return true
 }
 

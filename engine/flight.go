@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime"
@@ -33,17 +32,22 @@ type flight struct {
 	thread session.ThreadID // that is condensed
 	head   session.Hash     // of its history
 	owner  string           // whose it is
-	begun  time.Time        //
-	done   chan struct{}    // closed at its end
-	ahead  bool             // it prepares what is not due yet: no request waits for it
+	begun  time.Time
+	ahead  bool // it prepares what is not due yet: no request waits for it
+
+	turn   *Turn // the copy that it works on, and what it did; both are the request's again once it has landed
+	report Report
+	done   chan struct{} // closed at its end
 
 	mu        lock      // held while a condensation is written: a request goes on either without it or with it
 	abandoned bool      // the request that began it has gone on without it
 	landed    bool      // it has come to its end
 	reached   *Turn     // as the last condensation that was written left it; nil: none was
-	attempts  []Attempt // up to then
-	toldOf    int       // of them that the request was told of
+	attempts  []Attempt // up to then; the request that abandons it is told of these
 }
+
+// work is what a flight does, on a copy of a turn. Its context outlives the request.
+type work func(ctx context.Context, c *Turn, report *Report)
 
 // lock is a mutex that tests with a clock of their own can wait for.
 type lock chan struct{}
@@ -78,24 +82,12 @@ func (e *Engine) Close(ctx context.Context) error {
 	f.closed = true
 	idle := f.count == 0
 	f.mu.Unlock()
-	if idle {
-		f.cancel()
-		return nil
-	}
-	over := make(chan struct{})
-	go func() {
-		f.work.Wait()
-		close(over)
-	}()
 	defer f.cancel()
-	select {
-	case <-over:
-		return nil
-	case <-ctx.Done():
+	inTime := context.AfterFunc(ctx, f.cancel)
+	if f.work.Wait(); !inTime() && !idle {
+		return fmt.Errorf("close engine: %w", ctx.Err())
 	}
-	f.cancel()
-	<-over
-	return fmt.Errorf("close engine: %w", ctx.Err())
+	return nil
 }
 
 // begin registers a flight for a thread. Of several at once, the last one is found by a retry.
@@ -146,41 +138,45 @@ func (f *flights) under(thread session.ThreadID) *flight {
 }
 
 // fly has work done on a copy of the turn, by the engine, and reports whether that was done before the deadline: the turn is then
-// the copy. Otherwise it goes on with what had been written by then, and the work goes on, too. The context that the work is
-// given outlives the request.
-func (t *Turn) fly(ctx context.Context, reason session.Reason, work func(ctx context.Context, c *Turn, report *Report)) (Report, bool) {
-	report := &Report{}
-	f := &flight{mu: make(lock, 1), head: t.history.Head(), owner: t.owner(), begun: t.engine.o.Now(), done: make(chan struct{})}
-	copied := t.copyFor(f)
-	if err := copied.start(ctx, reason, report, work); err != nil {
-		t.attempted(report, Attempt{Reason: reason, Err: err})
-		return *report, false
+// the copy. Otherwise it goes on with what had been written by then, and the work goes on, too.
+func (t *Turn) fly(ctx context.Context, reason session.Reason, work work) (report Report, inTime bool) {
+	f, err := t.start(ctx, reason, false, work)
+	if err != nil {
+		t.attempted(&report, Attempt{Reason: reason, Err: err})
+		return report, false
 	}
-	inTime := f.await(ctx, t.deadline())
+	f.await(ctx, t.deadline())
 	waited := t.waits.soFar + t.engine.o.Now().Sub(f.begun)
-	var reached *Turn
-	if !inTime {
-		reached, inTime = f.abandon()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.landed {
+		*t, report = *f.turn, f.report
+	} else {
+		if f.reached != nil {
+			*t, report.Attempts = *f.reached, slices.Clone(f.attempts)
+		}
+		f.abandoned = true
 	}
-	if inTime {
-		*t = *copied
-	} else if reached != nil {
-		*t = *reached
+	if t.waits = (waits{soFar: waited, later: t.waits.later}); !f.landed {
+		t.attempted(&report, Attempt{Reason: reason, Err: ErrDeadline})
 	}
-	t.waits = waits{soFar: waited, later: t.waits.later}
-	if inTime {
-		return *report, true
-	}
-	return Report{Attempts: append(f.told(), Attempt{Session: t.place.Thread.Session, Thread: f.thread, Reason: reason, Err: ErrDeadline})}, false
+	return report, f.landed
 }
 
-// start has work done on a turn that is a flight's own.
-func (t *Turn) start(ctx context.Context, reason session.Reason, report *Report, work func(ctx context.Context, c *Turn, report *Report)) error {
-	f, in, all := t.waits.flight, t.in, t.engine.flights
-	f.thread = t.place.Thread.ID
-	if err := all.begin(f); err != nil {
-		return err
+// start has work done on a copy of the turn.
+func (t *Turn) start(ctx context.Context, reason session.Reason, ahead bool, work work) (*flight, error) {
+	in, all := t.in, t.engine.flights
+	f := &flight{
+		thread: t.place.Thread.ID, head: t.history.Head(), owner: in.Tenant.Name, begun: t.engine.o.Now(), ahead: ahead, abandoned: ahead,
+		done: make(chan struct{}), mu: make(lock, 1),
 	}
+	if in.Tenant.Anonymous {
+		f.owner += "\x00" + in.Credential
+	}
+	if err := all.begin(f); err != nil {
+		return nil, err
+	}
+	f.turn = t.copyFor(f)
 	in.Body.Hold()
 	outliving, cancel := context.WithCancel(context.WithoutCancel(t.billed(ctx)))
 	stop := context.AfterFunc(all.ctx, cancel)
@@ -189,16 +185,16 @@ func (t *Turn) start(ctx context.Context, reason session.Reason, report *Report,
 		defer all.end(f)
 		defer cancel()
 		defer stop()
-		defer func() { f.land(in.Late, *report) }()
+		defer f.land(in.Late)
 		defer func() {
 			if v := recover(); v != nil {
-				report.Panic = v
-				t.attempted(report, Attempt{Reason: reason, Err: fmt.Errorf("condense: panic: %v", v)})
+				f.report.Panic = v
+				f.turn.attempted(&f.report, Attempt{Reason: reason, Err: fmt.Errorf("condense: panic: %v", v)})
 			}
 		}()
-		work(outliving, t, report)
+		work(outliving, f.turn, &f.report)
 	}()
-	return nil
+	return f, nil
 }
 
 // copyFor is a copy of the turn that shares nothing with it that is written.
@@ -217,57 +213,35 @@ func alone(r session.Resolution) session.Resolution {
 	return r
 }
 
-// owner is whose the turn's condensations are.
-func (t *Turn) owner() string {
-	if !t.in.Tenant.Anonymous {
-		return t.in.Tenant.Name
-	}
-	sum := sha256.Sum256([]byte(t.in.Credential))
-	return t.in.Tenant.Name + "\x00" + string(sum[:])
-}
-
 // await waits for a flight's end, and reports whether that came before the deadline and the request's own end.
 func (f *flight) await(ctx context.Context, deadline time.Duration) bool {
-	late := time.NewTimer(deadline)
-	defer late.Stop()
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
 	select {
 	case <-f.done:
 		return true
 	case <-ctx.Done():
-	case <-late.C:
+		return false
 	}
-	return false
 }
 
-// abandon goes on without a flight, with what it has reached. It reports whether the flight has landed meanwhile.
-func (f *flight) abandon() (reached *Turn, landed bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.abandoned, f.toldOf = !f.landed, len(f.attempts)
-	return f.reached, f.landed
-}
-
-// told is the attempts that the request that abandoned the flight is told of.
-func (f *flight) told() []Attempt {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.attempts[:f.toldOf])
-}
-
-// reach keeps what a flight has written so far. The caller holds f.mu.
-func (f *flight) reach(t *Turn, report *Report) {
-	f.reached, f.attempts = t.copyFor(nil), slices.Clone(report.Attempts)
+// reach keeps what a flight has written so far, unless its request is gone. The caller holds f.mu.
+func (f *flight) reach() {
+	if !f.abandoned {
+		f.reached, f.attempts = f.turn.copyFor(nil), slices.Clone(f.report.Attempts)
+	}
 }
 
 // land ends a flight's work. What came of one that was abandoned is told here, since its request is not told any more.
-func (f *flight) land(tell func(Report), report Report) {
+func (f *flight) land(tell func(Report)) {
 	f.mu.Lock()
 	f.landed = true
-	abandoned, told := f.abandoned, f.toldOf
+	abandoned := f.abandoned
 	f.mu.Unlock()
 	if abandoned && tell != nil {
 		defer func() { _ = recover() }() // telling must not end the process
-		report.Attempts = report.Attempts[told:]
+		report := f.report
+		report.Attempts = report.Attempts[len(f.attempts):]
 		tell(report)
 	}
 }
@@ -281,18 +255,10 @@ func (t *Turn) join(ctx context.Context) bool {
 	}
 	ctx, over := t.condensing(ctx, condense.Need{})
 	defer over()
-	if f.await(ctx, t.deadline()) && t.begun(ctx) {
+	if f.await(ctx, t.deadline()) && (!t.place.New || t.logNew(ctx) == nil) { // another request may have begun the thread meanwhile
 		_, _ = t.overtaken(ctx) // what cannot be read is not shown
 	}
 	return true
-}
-
-// begun has a new thread begun, as another request with the same beginning has done meanwhile, and reports whether it is.
-func (t *Turn) begun(ctx context.Context) bool {
-	if !t.place.New {
-		return true
-	}
-	return t.logNew(ctx) == nil
 }
 
 // DefaultDeadline is how long a request waits for a condensation where its tenant's configuration does not say.

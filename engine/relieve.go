@@ -114,10 +114,10 @@ func (t *Turn) shrink(ctx context.Context, report *Report) {
 	if condense.Essential(in) > condense.Room(in) && t.shorten(ctx, false, report) {
 		return
 	}
-	if t.condenseHard(ctx, t.in.Tenant.Condenser, lockSoon, report); t.fits() {
+	if t.condenseHard(ctx, t.in.Tenant.Condenser, true, report); t.fits() {
 		return
 	}
-	if t.condenseHard(ctx, condense.ConversationWindow{}, lockNever, report); t.fits() {
+	if t.condenseHard(ctx, condense.ConversationWindow{}, false, report); t.fits() {
 		return
 	}
 	if t.shorten(ctx, false, report) || t.shorten(ctx, true, report) || t.in.Split.MaxOutput > 0 {
@@ -136,9 +136,9 @@ func (t *Turn) fits() bool {
 }
 
 // condenseHard condenses because upstream refused the request for its length.
-func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, l locking, report *Report) {
+func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, locked bool, report *Report) {
 	decision := c.Condense(t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true}))
-	if decision.Job == nil || !t.runJob(ctx, decision.Job, l, report) {
+	if decision.Job == nil || !t.runJob(ctx, decision.Job, locked, report) {
 		return
 	}
 	if shape := t.in.Tenant.Condenser.Condense(t.input(t.wanted())); shape.View != nil {
@@ -148,11 +148,8 @@ func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, l locking
 
 // shorten shows tool results in part, those that have just come or all, if that makes the request fit.
 func (t *Turn) shorten(ctx context.Context, all bool, report *Report) bool {
-	job, l := condense.Shorten(t.input(t.wanted()), all), lockAtOnce
-	if t.relief.trying {
-		l = lockNever
-	}
-	return job != nil && t.runJob(ctx, job, l, report) && t.fits()
+	job := condense.Shorten(t.input(t.wanted()), all)
+	return job != nil && t.runJob(ctx, job, !t.relief.trying, report) && t.fits()
 }
 
 // try shows a condensation that is not logged yet.
@@ -231,7 +228,7 @@ func (t *Turn) keep(ctx context.Context, trial []Attempt, report *Report) {
 	ctx = context.WithoutCancel(ctx)
 	limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
-	_, release, err := t.claimSoon(limited)
+	_, release, err := t.claim(limited, true)
 	if err != nil {
 		t.attempted(report, Attempt{Reason: trial[0].Reason, Err: err})
 		return

@@ -301,7 +301,7 @@ func (t *Turn) write(ctx context.Context, a Attempt, abandoned bool, report *Rep
 	}
 	a.Made, a.Redeems = &c, redeemed(t.shown.applied, &c)
 	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
-	t.made = append(t.made, condensedBy(&c))
+	t.made = append(t.made, c)
 	report.Attempts = append(report.Attempts, a)
 	return true
 }

@@ -89,14 +89,6 @@ func (r *Report) made() bool {
 	return slices.ContainsFunc(r.Attempts, func(a Attempt) bool { return a.Made != nil })
 }
 
-func condensedBy(c *session.Condensation) Condensed {
-	before, after := c.Before, c.After
-	return Condensed{
-		Reason: c.Reason, Made: c.Made(), Asked: c.Asked(), Events: before.Events - after.Events, Tokens: before.Tokens - after.Tokens,
-		Before: before.Tokens, After: after.Tokens,
-	}
-}
-
 // redeemed is how many provisional condensations a summary makes up for: those since the summary before it.
 func redeemed(applied []session.Condensation, c *session.Condensation) (n int) {
 	if c.Model == "" || c.Provisional {

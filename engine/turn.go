@@ -27,7 +27,7 @@ type Input struct {
 
 	// Condensing is told when a condensation begins: the context that it returns is for what the condensation calls, and the
 	// function is called at its end, with what was made. It may be nil.
-	Condensing func(context.Context, condense.Need) (context.Context, func([]Condensed))
+	Condensing func(context.Context, condense.Need) (context.Context, func([]session.Condensation))
 
 	// Spent is told of each call that condensing a session makes, whatever comes of it. It may be nil.
 	Spent func(session.SessionID, limit.Call)
@@ -82,7 +82,7 @@ type Turn struct {
 	place   session.Resolution
 	counted func() *counts // counts at the first call, in whichever goroutine that is
 	shown   projection
-	made    []Condensed
+	made    []session.Condensation // of what goes upstream
 	relief  relief
 	waits   waits
 	hidden  hidden
@@ -117,16 +117,6 @@ type waits struct {
 	flight *flight       // that works on this copy of a turn; nil outside
 	soFar  time.Duration // that the request has waited for condensations
 	later  condense.Job  // a summary of what was condensed without one
-}
-
-// Condensed is one condensation that a turn made, in tokens as upstream charges them.
-type Condensed struct {
-	Reason        session.Reason
-	Made          session.Made
-	Asked         session.Asked
-	Events        int // fewer
-	Tokens        int // fewer
-	Before, After int // tokens
 }
 
 // Begin finds the thread that a request continues, and projects its view.
@@ -226,7 +216,7 @@ func (t *Turn) Place() *session.Resolution { return &t.place }
 func (t *Turn) ModelName() string { return head(t.in.Split.Model) }
 
 // Condensed is all that this turn has condensed so far of what goes upstream.
-func (t *Turn) Condensed() []Condensed {
+func (t *Turn) Condensed() []session.Condensation {
 	if t.unchanged() {
 		return nil
 	}

@@ -17,7 +17,7 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 	h.Set("X-Dewpoint-Events", fmt.Sprintf("%d;%d", before.Events, after.Events))
 	h.Set("X-Dewpoint-Tokens", fmt.Sprintf("%d;%d", t.Adjust(before.Tokens), t.Adjust(after.Tokens)))
 	for _, c := range t.Condensed() {
-		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d; %s", c.Reason, c.Events, c.Tokens, c.Made))
+		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d; %s", c.Reason, c.Before.Events-c.After.Events, c.Before.Tokens-c.After.Tokens, c.Made()))
 	}
 	if due := r.seen.record.Turn.Due; due != "" {
 		h.Set("X-Dewpoint-Due", string(due))
@@ -40,11 +40,11 @@ func (r *request) notice() string {
 	if !r.tenant.Notify || len(made) == 0 {
 		return ""
 	}
-	events, before, after := 0, made[0].Before, made[len(made)-1].After
+	events, before, after := 0, made[0].Before.Tokens, made[len(made)-1].After.Tokens
 	result := "into a summary"
 	for _, c := range made {
-		events += c.Events
-		switch c.Made {
+		events += c.Before.Events - c.After.Events
+		switch c.Made() {
 		case session.MadeExcerpts:
 			result = "into excerpts"
 		case session.MadePlain, session.MadeProvisional:

@@ -78,12 +78,12 @@ func (o *observation) unrecognised() {
 
 // condensing is when a condensation begins. The function that it returns is called at its end with what was condensed, and
 // the context is for what it calls.
-func (o *observation) condensing(ctx context.Context, need condense.Need) (context.Context, func([]engine.Condensed)) {
-	begun, end := o.o.Now(), func([]engine.Condensed) {}
+func (o *observation) condensing(ctx context.Context, need condense.Need) (context.Context, func([]session.Condensation)) {
+	begun, end := o.o.Now(), func([]session.Condensation) {}
 	if o.o.Tracer != nil {
 		ctx, end = o.o.Tracer.Condensing(ctx, o.record.Condenser, need)
 	}
-	return ctx, func(made []engine.Condensed) {
+	return ctx, func(made []session.Condensation) {
 		o.record.Turn.Waits = append(o.record.Turn.Waits, o.o.Now().Sub(begun))
 		end(made)
 	}

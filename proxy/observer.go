@@ -37,7 +37,7 @@ type Tracer interface {
 	// Request begins a request's span, below the one that its header tells of. Observer.Ended ends it.
 	Request(ctx context.Context, r *Record, header http.Header) context.Context
 	// Condensing begins the span of a condensation. The function that it returns is told what was condensed, and ends it.
-	Condensing(ctx context.Context, condenser string, need condense.Need) (context.Context, func(made []engine.Condensed))
+	Condensing(ctx context.Context, condenser string, need condense.Need) (context.Context, func(made []session.Condensation))
 	// Sending begins the span of a call upstream, and names it in the header that is sent. The function that it returns is told
 	// what came of the call, and ends it.
 	Sending(ctx context.Context, r *Record, header http.Header) func(r *Record)
@@ -130,7 +130,7 @@ type TurnRecord struct {
 	Known     int              // tokens of it that had come before
 	After     session.Size     // as it was forwarded; zero: it was not
 	Waits     []time.Duration  // for each condensation
-	Condensed []engine.Condensed
+	Condensed []session.Condensation
 	Relieved  int // overflows after which it was sent again
 	Account
 

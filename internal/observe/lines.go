@@ -118,8 +118,8 @@ func turnFields(t *proxy.TurnRecord) []zap.Field {
 	if len(t.Condensed) > 0 {
 		var reasons, asked []string
 		for _, c := range t.Condensed {
-			if reasons = append(reasons, string(c.Reason)); c.Asked != "" {
-				asked = append(asked, string(c.Asked))
+			if reasons = append(reasons, string(c.Reason)); c.Asked() != "" {
+				asked = append(asked, string(c.Asked()))
 			}
 		}
 		if f = append(f, zap.Strings("condensed", reasons)); asked != nil {

@@ -7,9 +7,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // clock stands still until it is moved.
@@ -36,7 +36,7 @@ func TestLinesAreSampled(t *testing.T) {
 	wantValues(t, m, map[string]float64{`dewpoint_log_lines_dropped_total{cause="sampled"}`: more + 1})
 	wrong, condensed := record(), record()
 	wrong.Status, wrong.Code = 500, proxy.CodeUpstream5xx
-	condensed.Turn.Condensed = []engine.Condensed{{Reason: "events"}}
+	condensed.Turn.Condensed = []session.Condensation{{Reason: "events"}}
 	o.Ended(t.Context(), wrong)
 	o.Ended(t.Context(), condensed)
 	if n := logs.FilterMessage("request").Len(); n != most+2 {

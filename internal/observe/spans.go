@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -47,18 +46,18 @@ func (s *Spans) Request(ctx context.Context, r *proxy.Record, header http.Header
 	return ctx
 }
 
-func (s *Spans) Condensing(ctx context.Context, condenser string, need condense.Need) (context.Context, func([]engine.Condensed)) {
+func (s *Spans) Condensing(ctx context.Context, condenser string, need condense.Need) (context.Context, func([]session.Condensation)) {
 	ctx, span := s.tracer.Start(ctx, "condense", trace.WithAttributes(
 		attribute.String("dewpoint.condenser", condenser),
 		attribute.String("dewpoint.reason", string(need.Reason)), attribute.Bool("dewpoint.hard", need.Hard),
 	))
-	return ctx, func(made []engine.Condensed) {
+	return ctx, func(made []session.Condensation) {
 		defer span.End()
 		span.SetAttributes(attribute.Bool("dewpoint.condensed", len(made) > 0))
 		for _, c := range made {
 			span.SetAttributes(
-				attribute.Int("dewpoint.tokens.before", c.Before), attribute.Int("dewpoint.tokens.after", c.After),
-				attribute.Int("dewpoint.events.forgotten", c.Events),
+				attribute.Int("dewpoint.tokens.before", c.Before.Tokens), attribute.Int("dewpoint.tokens.after", c.After.Tokens),
+				attribute.Int("dewpoint.events.forgotten", c.Before.Events-c.After.Events),
 			)
 		}
 	}

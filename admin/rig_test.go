@@ -77,7 +77,7 @@ func (r *rig) restart() {
 	var err error
 	var core zapcore.Core
 	core, r.logs = observer.New(zap.InfoLevel)
-	r.app, err = app.New(r.cfg, zap.New(core), app.WithStoreWait(patience))
+	r.app, err = app.New(r.cfg, zap.New(core), app.Options{StoreWait: patience})
 	must(r.t, err)
 	r.app.Start()
 }

@@ -202,33 +202,41 @@ const (
 	WaitNever    = "never"
 )
 
-// Waits is how long a request waits for a summary: the longest deadline of the condenser and its stages. Never is that it waits for none
-// although one is written.
-func (c Condenser) Waits() (longest time.Duration, never bool) {
-	if c.asks() {
-		return c.Deadline, c.Wait == WaitNever
-	}
-	waits := false
+// Stages are the condenser itself and, of a pipeline, those in it.
+func (c Condenser) Stages() []Condenser {
+	all := []Condenser{c}
 	for _, stage := range c.Condensers {
-		deadline, none := stage.Waits()
-		longest, never, waits = max(longest, deadline), never || none, waits || deadline > 0 && !none
+		all = append(all, stage.Stages()...)
+	}
+	return all
+}
+
+// Waits is how long a request waits for a summary: the longest deadline of the stages. Never is that it waits for none although one is
+// written.
+func (c Condenser) Waits() (longest time.Duration, never bool) {
+	waits := false
+	for _, stage := range c.Stages() {
+		if stage.asks() {
+			longest, never = max(longest, stage.Deadline), never || stage.Wait == WaitNever
+			waits = waits || stage.Deadline > 0 && stage.Wait != WaitNever
+		}
 	}
 	return longest, never && !waits
 }
 
-// Uses reports whether the condenser, or a stage of a pipeline, has one of its keys set.
-func (c Condenser) Uses(set func(Condenser) bool) bool {
-	return set(c) || slices.ContainsFunc(c.Condensers, func(stage Condenser) bool { return stage.Uses(set) })
-}
+// Uses reports whether one of the stages has one of its keys set.
+func (c Condenser) Uses(set func(Condenser) bool) bool { return slices.ContainsFunc(c.Stages(), set) }
 
 // Prepares reports whether summaries are prepared, for some model at least.
 func (c Condenser) Prepares() bool {
-	for _, o := range c.PerModel {
-		if o.BackgroundAt != nil && *o.BackgroundAt > 0 {
-			return true
+	return c.Uses(func(stage Condenser) bool {
+		for _, o := range stage.PerModel {
+			if o.BackgroundAt != nil && *o.BackgroundAt > 0 {
+				return true
+			}
 		}
-	}
-	return c.BackgroundAt > 0 || slices.ContainsFunc(c.Condensers, Condenser.Prepares)
+		return stage.BackgroundAt > 0
+	})
 }
 
 // rolling reports whether the type condenses down to half of max_size.

@@ -118,10 +118,11 @@ func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 	stdlog.SetOutput(io.Discard) // net/http would write there what an upstream sends unasked, which may be content
 	app.LimitMemory(cfg, log.Logger)
 	app.PaceGC()
-	a, err := app.New(cfg, log.Logger, app.WithTraces(), app.WithVersion(version, commit()), app.WithLog(log))
+	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit()})
 	if err != nil {
 		return err
 	}
+	log.Lost(a.LinesLost)
 	a.Start()
 	var trimming sync.WaitGroup
 	defer trimming.Wait()

@@ -83,12 +83,7 @@ func (s inForce) describe(cfg *config.Config, t config.Tenant) admin.Tenant {
 
 // forgets reports whether a condenser answers a request for a condensation, and does not only make other views.
 func forgets(c config.Condenser) bool {
-	switch c.Type {
-	case config.TypePipeline:
-		return slices.ContainsFunc(c.Condensers, forgets)
-	case config.TypeNoop, config.TypeObservationMasking, config.TypeBrowserOutput, config.TypeRecentEvents, config.TypeToolOutputTrim,
-		config.TypeLosslessTrim:
-		return false
-	}
-	return true
+	return c.Uses(func(stage config.Condenser) bool {
+		return stage.Type != config.TypePipeline && slices.Contains(config.CondenserKeys(stage.Type), "condense_command")
+	})
 }

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
@@ -34,76 +34,47 @@ import (
 type App struct {
 	config  *config.Config // that it started with
 	loaded  *config.Config // that was last applied, what waits for a restart included
+	options Options
 	log     *zap.Logger
 	server  *proxy.Server
 	tokens  *tokens
 	engine  *engine.Engine
 	calls   *calls // of summarisers
-	shelves *shelves
 	levers  levers
+	metrics *observe.Metrics
 	ports
-	telemetry
-	underway
+	lifecycle
 	reloading sync.Mutex
 	health    healthState
-	storeWait time.Duration // of a turn; 0: the default
-}
-
-// underway is what ends with the service.
-type underway struct {
-	lifecycle lifecycle
-	serving   sync.WaitGroup
-	failed    chan error
 }
 
 // ports are the data port and the admin port.
 type ports struct {
 	data, adm net.Listener
 	admin     *http.Server // nil: there is no admin port
+	serving   sync.WaitGroup
+	failed    chan error
 }
 
-// telemetry is what is told of the service.
-type telemetry struct {
-	metrics           *observe.Metrics
-	embedded          func() (observe.StoreSize, bool) // nil: the store is another one
-	spans             *observe.Spans                   // nil: nothing is traced
-	traced            bool                             // the environment may ask for traces
-	version, revision string
+// Options are what the configuration does not say.
+type Options struct {
+	Traced            bool          // traces go to where OpenTelemetry's environment variables say, if they do
+	Version, Revision string        // which version runs, and of which revision of the source it is
+	StoreWait         time.Duration // of a request for the store, where it does not matter how soon it is answered; 0: the default
 }
-
-// Part is something about the process that its configuration does not say.
-type Part func(*App)
-
-// WithTraces sends traces to where OpenTelemetry's environment variables say, if they do.
-func WithTraces() Part { return func(a *App) { a.traced = true } }
-
-// WithVersion says which version runs, and of which revision of the source it is.
-func WithVersion(version, revision string) Part {
-	return func(a *App) { a.version, a.revision = version, revision }
-}
-
-// WithLog counts the lines that a log loses.
-func WithLog(l *Log) Part { return func(a *App) { l.Lost(a.metrics.LinesLost) } }
-
-// WithStoreWait lets a request wait that long for the store, where it does not matter how soon it is answered.
-func WithStoreWait(d time.Duration) Part { return func(a *App) { a.storeWait = d } }
 
 // New builds the service and opens its store and listeners. What it made is undone if it fails.
-func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error) {
-	a := &App{
-		config: cfg, loaded: cfg, log: log, underway: underway{failed: make(chan error, 2)},
-		telemetry: telemetry{metrics: observe.NewMetrics(), version: "dev"},
-	}
-	for _, part := range parts {
-		part(a)
-	}
-	a.metrics.Build(a.version, a.revision)
+func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
+	o.Version = cmp.Or(o.Version, "dev")
+	a := &App{config: cfg, loaded: cfg, options: o, log: log, metrics: observe.NewMetrics(), ports: ports{failed: make(chan error, 2)}}
+	a.metrics.Build(o.Version, o.Revision)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, a.lifecycle.stop(context.Background()))
+			err = errors.Join(err, a.stop(context.Background()))
 		}
 	}()
-	if err := a.openTraces(); err != nil {
+	spans, err := a.openTraces()
+	if err != nil {
 		return nil, err
 	}
 	backend, err := openStore(cfg)
@@ -111,14 +82,23 @@ func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error)
 		return nil, err
 	}
 	store := session.Guard(backend, nil) // for operators; what requests ask of it is measured
-	a.lifecycle.onStop("store", func(context.Context) error { return store.Close() })
+	a.onStop("store", func(context.Context) error { return store.Close() })
 	a.health.store = store
 	a.levers.store, a.levers.log = store, log
 	a.levers.begin()
-	a.calls = &calls{metrics: a.metrics, spans: a.spans, draw: drawFrom(backend, a.metrics)}
+	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout)
+	a.onEnd("upstream connections", transport.CloseIdleConnections)
+	if a.calls, err = newCalls(transport); err != nil {
+		return nil, fmt.Errorf("build server: %w", err)
+	}
+	a.calls.metrics, a.calls.spans, a.calls.draw = a.metrics, spans, drawFrom(backend, a.metrics)
+	a.calls.shelves.log = log
+	a.onStop("knowledge", func(context.Context) error { return a.calls.shelves.keep(nil) })
 	a.openMemory(store)
-	a.embedded = sizeOf(backend, int64(cfg.Store.MaxSize))
-	if err := a.buildServer(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
+	if err := a.buildEngine(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
+		return nil, err
+	}
+	if err := a.buildServer(sizeOf(backend, int64(cfg.Store.MaxSize))); err != nil {
 		return nil, err
 	}
 	if err := a.listen(); err != nil {
@@ -128,70 +108,55 @@ func New(cfg *config.Config, log *zap.Logger, parts ...Part) (_ *App, err error)
 	return a, a.buildAdmin(store)
 }
 
-func (a *App) buildServer(store session.Store) error {
-	transport := proxy.NewTransport(a.config.Limits.UpstreamResponseHeaderTimeout)
-	a.lifecycle.onStop("upstream connections", func(context.Context) error {
-		transport.CloseIdleConnections()
-		return nil
-	})
+// LinesLost counts lines of the log that were lost.
+func (a *App) LinesLost(lines int) { a.metrics.LinesLost(lines) }
+
+func (a *App) buildEngine(store session.Store) error {
+	windows, err := served.New(a.calls.transport, time.Now)
+	if err != nil {
+		return fmt.Errorf("build engine: %w", err)
+	}
+	a.onEnd("inquiries for windows", windows.Close)
 	a.tokens = &tokens{Calibration: &tokenize.Calibration{}, encoders: tokenize.New()}
 	a.tokens.config.Store(a.config)
-	forTurns, forRequests := limits(a.config)
-	if a.storeWait > 0 {
-		forTurns.Store = a.storeWait
-	}
-	var err error
-	a.shelves = newShelves(a.log)
-	a.lifecycle.onStop("knowledge", a.shelves.stop)
-	a.calls.shelves, a.calls.transport = a.shelves, transport
-	if a.calls.health, err = summariser.NewHealth(time.Now); err != nil {
-		return fmt.Errorf("build server: %w", err)
-	}
-	if a.calls.lacks, err = summariser.NewLacks(time.Now); err != nil {
-		return fmt.Errorf("build server: %w", err)
-	}
-	windows, err := served.New(transport, time.Now)
-	if err != nil {
-		return fmt.Errorf("build engine: %w", err)
-	}
-	a.lifecycle.onStop("inquiries for windows", func(context.Context) error {
-		windows.Close()
-		return nil
-	})
+	limits := engine.DefaultLimits()
+	limits.Store = cmp.Or(a.options.StoreWait, limits.Store)
+	limits.Condense = max(limits.Condense, 3*longestCall(a.config))
 	a.engine, err = engine.New(engine.Options{
 		Sessions: &sessions{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())},
-		Tokens:   a.tokens, Windows: windows, Limits: forTurns,
+		Tokens:   a.tokens, Windows: windows, Limits: limits,
 	})
 	if err != nil {
 		return fmt.Errorf("build engine: %w", err)
 	}
-	a.lifecycle.onStop("condensations", a.stopCondensations)
+	a.onStop("condensations", a.stopCondensations)
+	return nil
+}
+
+func (a *App) buildServer(embedded func() (observe.StoreSize, bool)) error {
 	live, err := a.live(a.config)
 	if err != nil {
 		return err
 	}
-	o := proxy.Options{Live: live, Upstream: transport, Engine: a.engine, Limits: forRequests, Log: a.log}
-	a.observe(&o)
+	o := proxy.Options{
+		Live: live, Upstream: a.calls.transport, Engine: a.engine, Limits: limits(a.config), Log: a.log,
+		Faults: a.metrics, Observer: a.metrics.Observer(nil),
+	}
+	if a.config.Log.Requests {
+		o.Observer = a.metrics.Observer(a.log)
+	}
+	if a.calls.spans != nil {
+		o.Tracer = a.calls.spans
+	}
 	if a.server, err = proxy.New(o); err != nil {
 		return fmt.Errorf("build server: %w", err)
 	}
 	a.metrics.Gauges(observe.Gauges{
-		InFlight: a.server.InFlight, Limit: func() int64 { return forRequests.InFlight },
+		InFlight: a.server.InFlight, Limit: func() int64 { return o.Limits.InFlight },
 		Degraded: a.server.Degraded, Cooling: a.server.Cooling, Held: a.server.Held,
-		Holdouts: a.holdouts, Embedded: a.embedded, Pending: a.calls.memory.Pending(),
+		Holdouts: a.holdouts, Embedded: embedded, Pending: a.calls.memory.Pending(),
 	})
 	return nil
-}
-
-// observe has metrics, the log and traces told of requests.
-func (a *App) observe(o *proxy.Options) {
-	o.Faults, o.Observer = a.metrics, a.metrics.Observer(nil)
-	if a.config.Log.Requests {
-		o.Observer = a.metrics.Observer(a.log)
-	}
-	if a.spans != nil {
-		o.Tracer = a.spans
-	}
 }
 
 // live compiles the part of a configuration that can be replaced while the service runs.
@@ -244,14 +209,12 @@ func models(cfg *config.Config) func(string) proxy.ModelInfo {
 	}
 }
 
-// limits are those of a turn, and those of a request.
-func limits(cfg *config.Config) (engine.Limits, proxy.Limits) {
-	t, l := engine.DefaultLimits(), proxy.DefaultLimits()
+func limits(cfg *config.Config) proxy.Limits {
+	l := proxy.DefaultLimits()
 	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.InFlight(memory()))
 	l.Header = int(cfg.Limits.MaxHeader)
 	l.StreamIdle, l.KeepAlive = cfg.Limits.StreamIdleTimeout, cfg.Limits.StreamKeepAlive
-	t.Condense = max(t.Condense, 3*longestCall(cfg))
-	return t, l
+	return l
 }
 
 // listen opens the ports, so that a port in use is known before anything is served.
@@ -260,27 +223,20 @@ func (a *App) listen() error {
 	if a.data, err = listen.Open(a.config.Listen); err != nil {
 		return err
 	}
-	a.lifecycle.onStop("data listener", func(context.Context) error { return closed(a.data.Close()) })
+	a.onStop("data listener", func(context.Context) error { return closed(a.data.Close()) })
 	if a.config.Admin.Listen == "" {
 		return nil
 	}
 	if a.adm, err = net.Listen("tcp", a.config.Admin.Listen); err != nil {
 		return fmt.Errorf("listen (admin.listen): %w", err)
 	}
-	a.lifecycle.onStop("admin listener", func(context.Context) error { return closed(a.adm.Close()) })
+	a.onStop("admin listener", func(context.Context) error { return closed(a.adm.Close()) })
 	return nil
-}
-
-func closed(err error) error {
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
 }
 
 // Start begins to serve. It does not wait.
 func (a *App) Start() {
-	a.lifecycle.onStop("server", func(ctx context.Context) error {
+	a.onStop("server", func(ctx context.Context) error {
 		err := errors.Join(a.drained(ctx), a.stopAdmin())
 		err = errors.Join(err, closed(a.data.Close())) // if serving has not begun yet, it does not
 		a.serving.Wait()
@@ -308,7 +264,7 @@ func (a *App) Failed() <-chan error { return a.failed }
 
 // Stop ends the service: requests under way are finished until ctx ends, and cut off then, which the log tells; in any
 // case the store is written. A second call does nothing.
-func (a *App) Stop(ctx context.Context) error { return a.lifecycle.stop(ctx) }
+func (a *App) Stop(ctx context.Context) error { return a.stop(ctx) }
 
 // Addr is the data port's address.
 func (a *App) Addr() string { return a.data.Addr().String() }
@@ -327,16 +283,12 @@ func longestCall(cfg *config.Config) time.Duration {
 	for _, llm := range cfg.LLMs {
 		longest = max(longest, llm.Timeout)
 	}
-	var look func(config.Condenser)
-	look = func(c config.Condenser) {
-		longest = max(longest, c.Timeout)
-		for _, stage := range c.Condensers {
-			look(stage)
-		}
-	}
-	look(cfg.Condenser)
+	stages := cfg.Condenser.Stages()
 	for _, t := range cfg.Tenants {
-		look(cfg.CondenserFor(t))
+		stages = append(stages, cfg.CondenserFor(t).Stages()...)
+	}
+	for _, c := range stages {
+		longest = max(longest, c.Timeout)
 	}
 	return longest
 }

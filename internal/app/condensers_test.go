@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/source"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -84,6 +83,17 @@ llm_config = "llm"
 	}
 }
 
+// unshared is how calls go out by default, or by a transport, unnoted.
+func unshared(t testing.TB, transport http.RoundTripper) *calls {
+	t.Helper()
+	out, err := newCalls(transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.shelves.log = zap.NewNop()
+	return out
+}
+
 // TestFixturesBuild makes the tenants of every configuration that package config accepts in its tests.
 func TestFixturesBuild(t *testing.T) {
 	files, err := filepath.Glob("../../config/source/testdata/good.*")
@@ -99,7 +109,7 @@ func TestFixturesBuild(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}
-		if _, err := buildTenants(cfg, nil); err != nil {
+		if _, err := buildTenants(cfg, unshared(t, nil)); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
@@ -109,7 +119,7 @@ func TestFixturesBuild(t *testing.T) {
 func wantStarts(t *testing.T, name, text string) {
 	t.Helper()
 	cfg := load(t, ".toml", text)
-	tenant, err := buildTenant(cfg, nil, config.Tenant{Name: "a"})
+	tenant, err := buildTenant(cfg, unshared(t, nil), config.Tenant{Name: "a"})
 	if err != nil {
 		t.Errorf("%v of\n%s", err, text)
 		return
@@ -117,7 +127,7 @@ func wantStarts(t *testing.T, name, text string) {
 	if got := tenant.Condenser.Name(); got != name {
 		t.Errorf("the condenser is %q, want %q", got, name)
 	}
-	a, err := New(cfg, zap.NewNop())
+	a, err := New(cfg, zap.NewNop(), Options{})
 	if err != nil {
 		t.Errorf("%v of\n%s", err, text)
 		return
@@ -178,7 +188,7 @@ func TestBuilderRefuses(t *testing.T) {
 		`condenser.type: "" is not a condenser type`:                        {},
 		`condenser.condensers[1].condensers[1].llm_config: "nobody" is not`: {Type: config.TypePipeline, Condensers: []config.Condenser{masking, inner}},
 	} {
-		_, err := buildTenant(cfg, nil, config.Tenant{Name: "a", Condenser: &c})
+		_, err := buildTenant(cfg, unshared(t, nil), config.Tenant{Name: "a", Condenser: &c})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%+v gave %v", c, err)
 		}
@@ -192,13 +202,13 @@ tenants:
   - {name: b, api_keys: [{sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}], observe: true}
 `)
 	for i, want := range []struct{ notify, observe bool }{{notify: true}, {observe: true}} {
-		tenant, err := buildTenant(cfg, nil, cfg.Tenants[i])
+		tenant, err := buildTenant(cfg, unshared(t, nil), cfg.Tenants[i])
 		if err != nil || tenant.Notify != want.notify || tenant.Observe != want.observe {
 			t.Errorf("%d: %+v, %v", i, tenant, err)
 		}
 	}
 	only := defaultTenantOf(load(t, ".yaml", "notify: true"))
-	if tenant, err := buildTenant(cfg, nil, only); err != nil || !tenant.Notify || tenant.Name != "default" {
+	if tenant, err := buildTenant(cfg, unshared(t, nil), only); err != nil || !tenant.Notify || tenant.Name != "default" {
 		t.Errorf("%+v, %v", tenant, err)
 	}
 }
@@ -206,7 +216,7 @@ tenants:
 // TestReloadRefuses keeps what is in force when a new configuration cannot be built.
 func TestReloadRefuses(t *testing.T) {
 	cfg := load(t, ".yaml", "condenser: {type: recent, max_events: 5}")
-	a, err := New(cfg, zap.NewNop())
+	a, err := New(cfg, zap.NewNop(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +242,7 @@ func TestReloadRefuses(t *testing.T) {
 func build(t *testing.T, text string) condense.Condenser {
 	t.Helper()
 	cfg := load(t, ".yaml", text)
-	tenant, err := buildTenant(cfg, nil, defaultTenantOf(cfg))
+	tenant, err := buildTenant(cfg, unshared(t, nil), defaultTenantOf(cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,10 +309,7 @@ func TestPerModelTriggers(t *testing.T) {
 
 // TestHealthIsSharedByStages: a model that failed is left alone by every stage that calls it, and by no other stage.
 func TestHealthIsSharedByStages(t *testing.T) {
-	health, err := summariser.NewHealth(time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := unshared(t, nil)
 	cfg := load(t, ".yaml", `
 upstream: {base_url: "http://main/v1"}
 llms: {cheap: {model: gpt-4o-mini}, other: {model: gpt-4.1-mini}}
@@ -313,10 +320,10 @@ condenser:
 	stages := &cfg.Condenser.Condensers[1].Condensers[0].LLMConfig
 	in := input(40)
 	in.Upstream = condense.Endpoint{BaseURL: "http://main/v1"}
-	health.End(condense.Attempt{Endpoint: in.Upstream, Model: "gpt-4o-mini"}, &condense.CallError{Kind: condense.FailureServer})
+	out.health.End(condense.Attempt{Endpoint: in.Upstream, Model: "gpt-4o-mini"}, &condense.CallError{Kind: condense.FailureServer})
 	for llm, want := range map[string]session.Reason{"cheap": "", "other": session.ReasonEvents} {
 		*stages = llm
-		tenant, err := buildTenant(cfg, &calls{health: health}, config.Tenant{Name: "a"})
+		tenant, err := buildTenant(cfg, out, config.Tenant{Name: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 // openMemory begins to deliver findings, as soon as there are routes for them.
 func (a *App) openMemory(store session.Store) {
 	a.calls.memory = findings.New(findings.Options{Store: store, Watch: watchFindings{a.metrics, a.log}})
-	a.lifecycle.onStop("delivery of findings", a.calls.memory.Close)
+	a.onStop("delivery of findings", a.calls.memory.Close)
 }
 
 // watchFindings counts what becomes of findings, and says in the log when a sink fails.
@@ -40,7 +40,7 @@ func (w watchFindings) Unread(tenant string, err error) {
 
 // promise is how a tenant's condensations are promised to its memory, nil if it has none.
 func (c *calls) promise(t config.Tenant) func(context.Context, session.ThreadID, *session.Condensation) func() {
-	if c == nil || c.memory == nil || !t.Memory.Set() {
+	if c.memory == nil || !t.Memory.Set() {
 		return nil
 	}
 	return func(ctx context.Context, thread session.ThreadID, made *session.Condensation) func() {

@@ -98,8 +98,8 @@ func TestRoom(t *testing.T) {
 		{config.LLM{Model: "terse"}, "terse", 0, 64000, 2000},
 	} {
 		in := condense.Input{Model: tt.request, Window: tt.window}
-		if got := (builder{config: cfg}).room(tt.llm)(in); got != (room{tt.want, tt.output}) {
-			t.Errorf("%+v: got %+v", tt, got)
+		if window, output := (builder{config: cfg}).room(tt.llm, in); window != tt.want || output != tt.output {
+			t.Errorf("%+v: got %d, %d", tt, window, output)
 		}
 	}
 }
@@ -139,7 +139,7 @@ llms:
 models: {tiny: {context_window: 8000, max_output: 1000}}
 condenser: {type: `+tt.kind+`, `+tt.keys+`llm_config: cheap, max_size: 20}
 `)
-		tenant, err := buildTenant(cfg, &calls{transport: server}, config.Tenant{Name: "a"})
+		tenant, err := buildTenant(cfg, unshared(t, server), config.Tenant{Name: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestUpstreamsKey(t *testing.T) {
 			"llms: {a: {model: gpt-4o-mini, base_url: 'HTTP://main/v1/'}}}", "gpt-4o-mini", "4096", "own-key"},
 	} {
 		server := &answering{message: `{"role":"assistant","content":"DISCUSSED: they talked."}`}
-		tenant, err := buildTenant(load(t, ".yaml", tt.text), &calls{transport: server}, config.Tenant{Name: "a"})
+		tenant, err := buildTenant(load(t, ".yaml", tt.text), unshared(t, server), config.Tenant{Name: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func TestUpstreamsKey(t *testing.T) {
 
 func BenchmarkFitted(b *testing.B) {
 	cfg := config.Default()
-	tenant, err := buildTenant(cfg, nil, config.Tenant{Name: "a"})
+	tenant, err := buildTenant(cfg, unshared(b, nil), config.Tenant{Name: "a"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -53,11 +53,11 @@ tenants:
 `)
 	standard := limit.Tenant{Concurrent: 20, Body: 8 << 20, Requests: 600, Tokens: 2_000_000}
 	for i, want := range []limit.Tenant{{Concurrent: 4}, standard} {
-		if tenant, err := buildTenant(cfg, nil, cfg.Tenants[i]); err != nil || tenant.Limits != want {
+		if tenant, err := buildTenant(cfg, unshared(t, nil), cfg.Tenants[i]); err != nil || tenant.Limits != want {
 			t.Errorf("%d: %+v, %v", i, tenant, err)
 		}
 	}
-	if tenant, err := buildTenant(cfg, nil, config.Tenant{Name: defaultTenant}); err != nil || tenant.Limits != standard {
+	if tenant, err := buildTenant(cfg, unshared(t, nil), config.Tenant{Name: defaultTenant}); err != nil || tenant.Limits != standard {
 		t.Errorf("without tenants: %+v, %v", tenant, err)
 	}
 	other := *cfg

@@ -40,10 +40,7 @@ func (a *App) probes() health.Probes {
 func (a *App) watchHealth() {
 	pulse := health.StartPulse(a.Addr())
 	a.health.pulse.Store(pulse)
-	a.lifecycle.onStop("pulse", func(context.Context) error {
-		pulse.Stop()
-		return nil
-	})
+	a.onEnd("pulse", pulse.Stop)
 	a.serving.Go(func() {
 		a.tokens.Counter("") // an unknown model
 		for name := range a.config.Models {

@@ -1,7 +1,7 @@
 package app
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -15,16 +15,12 @@ import (
 
 // shelves are the folders of knowledge that are watched, by path.
 type shelves struct {
-	mu  sync.Mutex
 	log *zap.Logger
+	mu  sync.Mutex
 	all map[string]*knowledge.Folder
 }
 
-func newShelves(log *zap.Logger) *shelves {
-	return &shelves{log: log, all: map[string]*knowledge.Folder{}}
-}
-
-// of gives what a tenant's models are told.
+// of gives what a tenant's models are told when a person's words call for it.
 func (s *shelves) of(k config.Knowledge) (engine.Knowledge, error) {
 	if k.Folder == "" {
 		return engine.Knowledge{}, nil
@@ -37,13 +33,12 @@ func (s *shelves) of(k config.Knowledge) (engine.Knowledge, error) {
 		if f, err = knowledge.Open(k.Folder, func(err error) { s.changed(k.Folder, err) }); err != nil {
 			return engine.Knowledge{}, fmt.Errorf("knowledge.folder: %w", err)
 		}
+		if s.all == nil {
+			s.all = map[string]*knowledge.Folder{}
+		}
 		s.all[k.Folder] = f
 	}
-	tokens := k.MaxTokens
-	if tokens == 0 {
-		tokens = config.DefaultKnowledge
-	}
-	return engine.Knowledge{Topics: f.Topics, Tokens: tokens}, nil
+	return engine.Knowledge{Topics: f.Topics, Tokens: cmp.Or(k.MaxTokens, config.DefaultKnowledge)}, nil
 }
 
 func (s *shelves) changed(folder string, err error) {
@@ -54,26 +49,20 @@ func (s *shelves) changed(folder string, err error) {
 	s.log.Info("knowledge reloaded", zap.String("folder", folder))
 }
 
-// keep closes the folders that a configuration does not name. Requests under way may still read what is in them.
-func (s *shelves) keep(cfg *config.Config) {
-	named := map[string]bool{cfg.Knowledge.Folder: true}
-	for _, t := range cfg.Tenants {
-		named[t.Knowledge.Folder] = true
+// keep closes the folders that no tenant has any more. Requests under way may still read what is in them.
+func (s *shelves) keep(tenants []config.Tenant) error {
+	named := map[string]bool{}
+	for i := range tenants {
+		named[tenants[i].Knowledge.Folder] = true
 	}
-	_ = s.close(func(folder string) bool { return !named[folder] }) // it is only watched
-}
-
-func (s *shelves) close(which func(folder string) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
 	for path, f := range s.all {
-		if which(path) {
+		if !named[path] {
 			errs = append(errs, f.Close())
 			delete(s.all, path)
 		}
 	}
 	return errors.Join(errs...)
 }
-
-func (s *shelves) stop(context.Context) error { return s.close(func(string) bool { return true }) }

@@ -124,8 +124,8 @@ func (a *App) apply(tenants []*proxy.Tenant) {
 // followLevers has the configuration in force compiled anew whenever a lever was set, on any replica, or has ended.
 func (a *App) followLevers() {
 	ctx, cancel := context.WithCancel(context.Background())
-	var watching sync.WaitGroup
-	watching.Go(func() {
+	a.onEnd("levers", cancel)
+	a.serving.Go(func() {
 		tick := time.NewTicker(leverEvery)
 		defer tick.Stop()
 		for {
@@ -138,11 +138,6 @@ func (a *App) followLevers() {
 				a.log.Error("condensing could not be switched", zap.Error(err))
 			}
 		}
-	})
-	a.lifecycle.onStop("levers", func(context.Context) error {
-		cancel()
-		watching.Wait()
-		return nil
 	})
 }
 

@@ -37,7 +37,7 @@ type running struct {
 	up *fakeupstream.Server
 }
 
-func run(t *testing.T, log *zap.Logger, change func(*config.Config), parts ...Part) *running {
+func run(t *testing.T, log *zap.Logger, change func(*config.Config), options ...Options) *running {
 	t.Helper()
 	up := fakeupstream.New(fakeupstream.Options{SummariserModels: []string{"gpt-4o-mini"}})
 	if err := up.Start(); err != nil {
@@ -54,7 +54,9 @@ func run(t *testing.T, log *zap.Logger, change func(*config.Config), parts ...Pa
 	if change != nil {
 		change(cfg)
 	}
-	a, err := New(cfg, log, append(parts, WithStoreWait(time.Minute))...)
+	o := append(options, Options{})[0]
+	o.StoreWait = time.Minute
+	a, err := New(cfg, log, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +125,7 @@ func TestTracesGoOut(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
 	t.Setenv("OTEL_SERVICE_NAME", "front")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
-	r := run(t, zap.NewNop(), nil, WithTraces(), WithVersion("1.2.3", "abc"))
+	r := run(t, zap.NewNop(), nil, Options{Traced: true, Version: "1.2.3", Revision: "abc"})
 	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	r.talk(11, "Traceparent", "00-"+trace+"-"+parent+"-01")
 	shut(t, r.App) // what is left is flushed
@@ -176,12 +178,8 @@ func TestTracesAreOff(t *testing.T) {
 			for key, value := range env {
 				t.Setenv(key, value)
 			}
-			parts := []Part{WithTraces()}
-			if name == "not looked" {
-				parts = nil
-			}
-			r := run(t, zap.NewNop(), nil, parts...)
-			if r.spans != nil {
+			r := run(t, zap.NewNop(), nil, Options{Traced: name != "not looked"})
+			if r.calls.spans != nil {
 				t.Error("there is a tracer")
 			}
 			const given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -199,7 +197,7 @@ func TestTracesAskedForWrongly(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	cfg := config.Default()
 	cfg.Store.Path = filepath.Join(t.TempDir(), "dewpoint.db")
-	_, err := New(cfg, zap.NewNop(), WithTraces())
+	_, err := New(cfg, zap.NewNop(), Options{Traced: true})
 	if err == nil || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_PROTOCOL") || !strings.Contains(err.Error(), "http/protobuf") {
 		t.Errorf("error %v", err)
 	}
@@ -217,7 +215,7 @@ func TestCollectorsAway(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "200")
 			t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "5")
 			core, logs := observer.New(zap.DebugLevel)
-			r := run(t, zap.New(core), nil, WithTraces())
+			r := run(t, zap.New(core), nil, Options{Traced: true})
 			for end := time.Now().Add(time.Minute); !strings.Contains(r.metrics(), "dewpoint_trace_export_failures_total 2"); {
 				if r.talk(1); time.Now().After(end) {
 					t.Fatalf("no failure is counted\n%s", r.metrics())
@@ -247,7 +245,8 @@ func TestStuckStandardError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, log.Logger, nil, WithLog(log))
+	r := run(t, log.Logger, nil)
+	log.Lost(r.LinesLost)
 	filler := strings.Repeat("a", 1<<20)
 	for range 2 * waitingBytes >> 20 {
 		log.Warn("fills the pipe, and all that may wait", zap.String("filler", filler))
@@ -271,7 +270,8 @@ func TestLogIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, log.Logger, func(c *config.Config) { c.LogContent = true }, WithLog(log))
+	r := run(t, log.Logger, func(c *config.Config) { c.LogContent = true })
+	log.Lost(r.LinesLost)
 	r.talk(1)
 	shut(t, r.App)
 	log.Close(t.Context())
@@ -285,7 +285,7 @@ func TestLogIsWhole(t *testing.T) {
 
 // TestMetricsOfTheApp has what only the whole app can tell.
 func TestMetricsOfTheApp(t *testing.T) {
-	r := run(t, zap.NewNop(), nil, WithVersion("1.2.3", "abc"))
+	r := run(t, zap.NewNop(), nil, Options{Version: "1.2.3", Revision: "abc"})
 	r.talk(11)
 	bad := *r.config
 	bad.Tenants = []config.Tenant{{Name: "a", APIKeys: []config.APIKey{{}}}}

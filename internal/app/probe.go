@@ -47,8 +47,7 @@ func Probe(ctx context.Context, cfg *config.Config) []Probed {
 		for _, t := range tenantsOf(cfg) {
 			up := cfg.UpstreamFor(t)
 			llm, _ := cfg.LLMFor(name, up)
-			a := condense.Attempt{Endpoint: condense.Endpoint{BaseURL: llm.BaseURL, APIKey: llm.APIKey.Reveal()}, Model: llm.Model}
-			a.Endpoint.Way.API = llm.API
+			a := condense.Attempt{Endpoint: endpoint(llm), Model: llm.Model}
 			if asked[a] {
 				continue
 			}

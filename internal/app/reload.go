@@ -79,7 +79,7 @@ func (a *App) NotReloaded() {
 // tookEffect records that a configuration is in use, and names the tenants whose content is logged.
 func (a *App) tookEffect(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
-	a.shelves.keep(cfg)
+	_ = a.calls.shelves.keep(tenantsOf(cfg)) // they are only watched
 	a.calls.memory.Swap(routes(cfg, a.calls.transport))
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+

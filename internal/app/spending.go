@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -16,40 +15,30 @@ import (
 // spending is a tenant's summariser within the tenant's limits. It spends a key of the operator on trusted clients only.
 type spending struct {
 	condense.Summariser
-	keys   []string // the operator's
-	limits limit.Tenant
-	purse  purse
+	keys          []config.Secret // the operator's
+	limits        limit.Tenant
+	calls, tokens limit.Share
 }
 
 var _ condense.Summariser = spending{}
 
-// purse is what a tenant has spent on summaries.
-type purse struct{ calls, tokens limit.Share }
-
-// buckets are a purse's. They outlive a configuration.
+// buckets hold what a tenant has spent on summaries. They outlive a configuration.
 type buckets struct{ calls, tokens limit.Bucket }
 
-// purses are the buckets of all tenants.
-type purses struct {
-	mu  sync.Mutex
-	all map[string]*buckets
-}
-
-func (p *purses) of(tenant string) *buckets {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.all[tenant] == nil {
-		if p.all == nil {
-			p.all = map[string]*buckets{}
-		}
-		p.all[tenant] = &buckets{}
+// spending has a summariser keep to the tenant's limits. The keys are those by which its calls may be paid that are not its clients' own.
+func (b builder) spending(s condense.Summariser, keys ...config.Secret) spending {
+	known, _ := b.out.spent.LoadOrStore(b.tenant, &buckets{})
+	own, draw := known.(*buckets), b.out.drawOf(b.limits)
+	return spending{
+		Summariser: s, keys: keys, limits: b.limits,
+		calls:  limit.Share{Bucket: &own.calls, Name: b.tenant + ":summaries", Draw: draw},
+		tokens: limit.Share{Bucket: &own.tokens, Name: b.tenant + ":summary_tokens", Draw: draw},
 	}
-	return p.all[tenant]
 }
 
 // Summarise implements condense.Summariser.
 func (s spending) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
-	if r.Endpoint.APIKey != "" && slices.Contains(s.keys, r.Endpoint.APIKey) && !limit.Trusted(ctx) {
+	if r.Endpoint.APIKey != "" && slices.Contains(s.keys, config.Secret(r.Endpoint.APIKey)) && !limit.Trusted(ctx) {
 		return condense.Reply{}, &condense.CallError{Kind: condense.FailureUntrusted}
 	}
 	if !s.within(time.Now()) {
@@ -57,18 +46,18 @@ func (s spending) Summarise(ctx context.Context, r condense.Request) (condense.R
 	}
 	reply, err := s.Summariser.Summarise(ctx, r)
 	if s.limits.SummaryTokens > 0 {
-		s.purse.tokens.Correct(cost(r, reply), s.limits.SummaryTokens)
+		s.tokens.Correct(cost(r, reply), s.limits.SummaryTokens)
 	}
 	return reply, err //nolint:wrapcheck // it is the summariser's
 }
 
 // within reports whether another call is within the limits, and takes it.
 func (s spending) within(now time.Time) bool {
-	if most := s.limits.SummaryTokens; most > 0 && s.purse.tokens.Full(now, most) > 0 {
+	if most := s.limits.SummaryTokens; most > 0 && s.tokens.Full(now, most) > 0 {
 		return false
 	}
 	if most := s.limits.Summaries; most > 0 {
-		_, ok := s.purse.calls.Take(now, 1, most)
+		_, ok := s.calls.Take(now, 1, most)
 		return ok
 	}
 	return true
@@ -80,11 +69,6 @@ func cost(r condense.Request, reply condense.Reply) int {
 		return n
 	}
 	return (r.Size() + len(reply.Text)) / 4
-}
-
-// operatorsKeys are the keys by which a tenant's summaries may be paid that are not its clients' own.
-func operatorsKeys(llm config.LLM, up config.Upstream) []string {
-	return []string{llm.APIKey.Reveal(), up.APIKey.Reveal()}
 }
 
 // openKeys names the keys that every client spends, where none has to authenticate.

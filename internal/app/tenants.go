@@ -63,14 +63,14 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	if err != nil {
 		return nil, fmt.Errorf("upstream.base_url: %w", err)
 	}
-	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.healthOf(), limits: cfg.LimitsFor(c)}
+	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: cfg.LimitsFor(c)}
 	build.rides = condense.NewRides(build.prices)
 	chosen := cfg.CondenserFor(c)
 	condenser, err := build.condenser("condenser", chosen)
 	if err != nil {
 		return nil, err
 	}
-	told, err := out.told(c.Knowledge)
+	told, err := out.shelves.of(c.Knowledge)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
 			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: told, Repeats: repeats(cfg.LimitsFor(c)),
 			Promise: out.promise(c)},
-		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c), Draw: out.drawOf(cfg.LimitsFor(c)),
+		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c), Draw: out.drawOf(cfg.LimitsFor(c)), Cooling: build.health.Cooling,
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
 			Compacts: compacts(upstream.Compaction),
@@ -87,9 +87,6 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	}
 	if c.KeepWarm {
 		t.Warm = build.warm(c)
-	}
-	if build.health != nil {
-		t.Cooling = build.health.Cooling
 	}
 	for _, k := range c.APIKeys {
 		sum, ok := k.Digest()

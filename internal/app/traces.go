@@ -15,15 +15,15 @@ import (
 const flushing = 5 * time.Second
 
 // openTraces begins to trace if the environment asks for it; otherwise nothing is paid for it.
-func (a *App) openTraces() error {
-	if !a.traced {
-		return nil
+func (a *App) openTraces() (*observe.Spans, error) {
+	if !a.options.Traced {
+		return nil, nil //nolint:nilnil // nothing is traced
 	}
-	traces, err := observe.OpenTraces(os.Getenv, a.version, a.exported())
+	traces, err := observe.OpenTraces(os.Getenv, a.options.Version, a.exported())
 	if err != nil || traces == nil {
-		return err
+		return nil, err
 	}
-	a.lifecycle.onStop("traces", func(ctx context.Context) error {
+	a.onStop("traces", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, flushing)
 		defer cancel()
 		if err := traces.Shutdown(ctx); err != nil {
@@ -31,8 +31,7 @@ func (a *App) openTraces() error {
 		}
 		return nil // a collector that is away is no failure of ours
 	})
-	a.spans = traces.Spans
-	return nil
+	return traces.Spans, nil
 }
 
 // exported counts the batches that the collector did not take, and logs once each way.

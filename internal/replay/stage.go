@@ -62,7 +62,7 @@ func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) 
 			cfg.Tenants[i].Condenser = &waits
 		}
 	}
-	if s.App, err = app.New(&cfg, zap.NewNop(), app.WithStoreWait(time.Minute)); err != nil {
+	if s.App, err = app.New(&cfg, zap.NewNop(), app.Options{StoreWait: time.Minute}); err != nil {
 		return nil, fmt.Errorf("new stage: %w", err)
 	}
 	s.App.Start()

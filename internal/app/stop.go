@@ -3,12 +3,48 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
+
+// lifecycle is a stack of clean-ups, each registered where its resource is made, run last in first out.
+type lifecycle struct {
+	stops []stop
+}
+
+type stop struct {
+	name string
+	fn   func(context.Context) error
+}
+
+func (l *lifecycle) onStop(name string, fn func(context.Context) error) {
+	l.stops = append(l.stops, stop{name, fn})
+}
+
+// onEnd registers what cannot fail.
+func (l *lifecycle) onEnd(name string, fn func()) {
+	l.onStop(name, func(context.Context) error {
+		fn()
+		return nil
+	})
+}
+
+// stop runs all clean-ups, also after one failed. A second call does nothing.
+func (l *lifecycle) stop(ctx context.Context) error {
+	var errs []error
+	for i := len(l.stops) - 1; i >= 0; i-- {
+		if err := l.stops[i].fn(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("stop %s: %w", l.stops[i].name, err))
+		}
+	}
+	l.stops = nil
+	return errors.Join(errs...)
+}
 
 // adminLeave is how long those who ask the admin port have for their answers when all else has ended.
 const adminLeave = time.Second
@@ -50,4 +86,11 @@ func (a *App) stopAdmin() error {
 		return nil
 	}
 	return a.admin.Close()
+}
+
+func closed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
 }

@@ -37,7 +37,7 @@ func (g *gate) lines() []string {
 // TestStuckLog writes more lines than may wait: none blocks, and each is either written in the end or counted.
 func TestStuckLog(t *testing.T) {
 	g := newGate()
-	w := newLogWriter(g)
+	w := newLog(g)
 	write := func(i int) { _, _ = fmt.Fprintf(w, "line %d\n", i) }
 	write(0)
 	<-g.waiting // it is stuck with the first
@@ -46,7 +46,7 @@ func TestStuckLog(t *testing.T) {
 		write(i + 1)
 	}
 	var lost atomic.Int64
-	w.tellLost(func(n int) { lost.Add(int64(n)) })
+	w.Lost(func(n int) { lost.Add(int64(n)) })
 	if lost.Load() != more {
 		t.Errorf("%d lines are lost, want %d", lost.Load(), more)
 	}
@@ -55,7 +55,7 @@ func TestStuckLog(t *testing.T) {
 		t.Errorf("%d lines are lost, want %d", lost.Load(), more+1)
 	}
 	close(g.open)
-	w.close(t.Context())
+	w.Close(t.Context())
 	got := g.lines()
 	if len(got) != waitingLines+1 {
 		t.Fatalf("%d lines", len(got))
@@ -74,7 +74,7 @@ func TestStuckLog(t *testing.T) {
 // TestLongLines bounds what waits by its bytes too.
 func TestLongLines(t *testing.T) {
 	g := newGate()
-	w := newLogWriter(g)
+	w := newLog(g)
 	_, _ = w.Write([]byte("first\n"))
 	<-g.waiting
 	line := []byte(strings.Repeat("a", 1<<20) + "\n")
@@ -82,12 +82,12 @@ func TestLongLines(t *testing.T) {
 		_, _ = w.Write(line)
 	}
 	var lost int
-	w.tellLost(func(n int) { lost += n })
+	w.Lost(func(n int) { lost += n })
 	if lost != 6 { // the newlines make eight of them too long
 		t.Errorf("%d lost", lost)
 	}
 	close(g.open)
-	w.close(t.Context())
+	w.Close(t.Context())
 	if n := len(g.lines()); n != 1+waitingBytes>>20-1 {
 		t.Errorf("%d lines", n)
 	}
@@ -97,10 +97,10 @@ func TestLongLines(t *testing.T) {
 func TestCloseGivesUp(t *testing.T) {
 	g := newGate()
 	defer close(g.open)
-	w := newLogWriter(g)
+	w := newLog(g)
 	_, _ = w.Write([]byte("line\n"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.close(ctx)
-	w.close(ctx)
+	w.Close(ctx)
+	w.Close(ctx)
 }

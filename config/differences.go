@@ -2,7 +2,6 @@ package config
 
 import (
 	"reflect"
-	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
@@ -38,7 +37,6 @@ func (c *Config) Differences(now *Config) Differences {
 			d.Removed = append(d.Removed, t.Name)
 		}
 	}
-	slices.Sort(d.Keys)
 	return d
 }
 

@@ -53,32 +53,23 @@ func (a *App) buildAdmin(store session.Backend) error {
 // inForce is the configuration in force for the admin API.
 type inForce struct{ app *App }
 
-func (s inForce) config() *config.Config { return s.app.tokens.config.Load() }
+func (s inForce) Effective() ([]byte, error) { return s.app.tokens.config.Load().EffectiveJSON() }
 
-func (s inForce) Effective() ([]byte, error) { return s.config().EffectiveJSON() }
-
-func (s inForce) Tenants() []admin.Tenant {
-	cfg := s.config()
-	var out []admin.Tenant
+func (s inForce) Tenants() (out []admin.Tenant) {
+	cfg := s.app.tokens.config.Load()
 	for _, t := range tenantsOf(cfg) {
-		described := s.describe(cfg, t)
-		described.Anonymous = len(cfg.Tenants) == 0
+		upstream, condenser, observes := cfg.UpstreamFor(t), cfg.CondenserFor(t), cfg.Observes(t)
+		described := admin.Tenant{
+			Name: t.Name, Anonymous: len(cfg.Tenants) == 0, Keys: len(t.APIKeys), Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
+			Condenser: condenser.Type, Condenses: forgets(condenser), Observe: observes, Notify: t.Notify, LogContent: t.LogContent,
+			Holdout: t.Holdout, Limits: cfg.LimitsFor(t), Condensing: s.app.levers.of(t.Name, observes),
+		}
+		if t.KeepWarm {
+			described.KeepWarmUSD = cmp.Or(t.KeepWarmUSD, config.DefaultKeepWarmUSD)
+		}
 		out = append(out, described)
 	}
 	return out
-}
-
-func (s inForce) describe(cfg *config.Config, t config.Tenant) admin.Tenant {
-	upstream, condenser := cfg.UpstreamFor(t), cfg.CondenserFor(t)
-	warm := 0.0
-	if t.KeepWarm {
-		warm = cmp.Or(t.KeepWarmUSD, config.DefaultKeepWarmUSD)
-	}
-	return admin.Tenant{
-		Name: t.Name, Keys: len(t.APIKeys), Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
-		Condenser: condenser.Type, Condenses: forgets(condenser), Observe: cfg.Observes(t), Notify: t.Notify,
-		LogContent: t.LogContent, Holdout: t.Holdout, KeepWarmUSD: warm, Limits: cfg.LimitsFor(t), Condensing: s.condensing(cfg, t),
-	}
 }
 
 // forgets reports whether a condenser answers a request for a condensation, and does not only make other views.

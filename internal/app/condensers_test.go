@@ -207,7 +207,7 @@ tenants:
 			t.Errorf("%d: %+v, %v", i, tenant, err)
 		}
 	}
-	only := defaultTenantOf(load(t, ".yaml", "notify: true"))
+	only := tenantsOf(load(t, ".yaml", "notify: true"))[0]
 	if tenant, err := buildTenant(cfg, unshared(t, nil), only); err != nil || !tenant.Notify || tenant.Name != "default" {
 		t.Errorf("%+v, %v", tenant, err)
 	}
@@ -242,7 +242,7 @@ func TestReloadRefuses(t *testing.T) {
 func build(t *testing.T, text string) condense.Condenser {
 	t.Helper()
 	cfg := load(t, ".yaml", text)
-	tenant, err := buildTenant(cfg, unshared(t, nil), defaultTenantOf(cfg))
+	tenant, err := buildTenant(cfg, unshared(t, nil), tenantsOf(cfg)[0])
 	if err != nil {
 		t.Fatal(err)
 	}

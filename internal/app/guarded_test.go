@@ -62,11 +62,11 @@ tenants:
 	}
 	other := *cfg
 	other.Limits.Tenant.Concurrent++
-	if keys := needRestart(cfg, &other); len(keys) > 0 {
+	if _, keys := effective(cfg, &other); len(keys) > 0 {
 		t.Errorf("at the next start: %v", keys)
 	}
 	other.Limits.MaxBody++
-	if keys := needRestart(cfg, &other); !slices.Equal(keys, []string{"limits"}) {
+	if _, keys := effective(cfg, &other); !slices.Equal(keys, []string{"limits"}) {
 		t.Errorf("at the next start: %v", keys)
 	}
 }

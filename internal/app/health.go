@@ -28,12 +28,29 @@ type healthState struct {
 // A store that is away makes the service degraded, not unready: requests pass without it, and if it is a Redis that
 // replicas share, all of them would become unready at once. The same goes for a reload that was refused.
 func (a *App) probes() health.Probes {
+	s := &a.health
+	starting := func() bool { return s.pulse.Load() == nil }
+	cold := func() bool { return !s.warm.Load() }
 	store := health.Check{Name: "store", Look: a.lookStore}
 	return health.Probes{
-		Live:    []health.Check{{Name: "serving", Look: a.lookServing}},
-		Ready:   []health.Check{{Name: "accepting", Look: a.lookAccepting}, store, {Name: "config", Look: a.lookConfig}, {Name: "summarisers", Look: a.lookSummarisers}},
-		Startup: []health.Check{{Name: "listening", Look: a.lookListening}, store, {Name: "vocabularies", Look: a.lookWarm}},
+		Live: []health.Check{{Name: "serving", Look: a.lookServing}},
+		Ready: []health.Check{
+			{Name: "accepting", Look: a.lookAccepting}, store,
+			when("config", s.refused.Load, health.Degraded, "the last reload was refused: the configuration before it is in force"),
+			{Name: "summarisers", Look: a.lookSummarisers},
+		},
+		Startup: []health.Check{when("listening", starting, health.Failed, "starting"), store, when("vocabularies", cold, health.Failed, "loading")},
 	}
+}
+
+// when is a check that finds that something is so, or nothing.
+func when(name string, so func() bool, state health.State, detail string) health.Check {
+	return health.Check{Name: name, Look: func(context.Context) (health.State, string) {
+		if so() {
+			return state, detail
+		}
+		return health.OK, ""
+	}}
 }
 
 // watchHealth begins to check that the data port is served, and loads the vocabularies that requests will need first.
@@ -61,15 +78,11 @@ func (a *App) lookServing(ctx context.Context) (health.State, string) {
 	}
 }
 
-func (a *App) lookAccepting(ctx context.Context) (health.State, string) {
-	if a.health.draining.Load() {
+func (a *App) lookAccepting(context.Context) (health.State, string) {
+	switch {
+	case a.health.draining.Load():
 		return health.Failed, "stopping: requests are to go elsewhere"
-	}
-	return a.lookListening(ctx)
-}
-
-func (a *App) lookListening(context.Context) (health.State, string) {
-	if a.health.pulse.Load() == nil {
+	case a.health.pulse.Load() == nil:
 		return health.Failed, "starting"
 	}
 	return health.OK, ""
@@ -93,23 +106,9 @@ func (a *App) lookStore(ctx context.Context) (health.State, string) {
 	return health.OK, ""
 }
 
-func (a *App) lookConfig(context.Context) (health.State, string) {
-	if a.health.refused.Load() {
-		return health.Degraded, "the last reload was refused: the configuration before it is in force"
-	}
-	return health.OK, ""
-}
-
 func (a *App) lookSummarisers(context.Context) (health.State, string) {
 	if troubled := a.calls.health.Troubled(); len(troubled) > 0 {
 		return health.Degraded, "left alone for a while: " + strings.Join(troubled, "; ")
-	}
-	return health.OK, ""
-}
-
-func (a *App) lookWarm(context.Context) (health.State, string) {
-	if !a.health.warm.Load() {
-		return health.Failed, "loading"
 	}
 	return health.OK, ""
 }

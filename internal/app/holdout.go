@@ -2,8 +2,9 @@ package app
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/holdout"
 )
@@ -19,23 +20,23 @@ const (
 func (a *App) holdouts(yield func(tenant string, c holdout.Comparison) bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), holdoutWait)
 	defer cancel()
-	var all sync.WaitGroup
-	tenants, asked := inForce{a}.Tenants(), make(chan struct{}, holdoutsAsked)
+	var all errgroup.Group
+	all.SetLimit(holdoutsAsked)
+	tenants := tenantsOf(a.tokens.config.Load())
 	found := make([]*holdout.Comparison, len(tenants))
 	for i, t := range tenants {
 		if t.Holdout == 0 {
 			continue
 		}
-		asked <- struct{}{}
-		all.Go(func() {
-			defer func() { <-asked }()
+		all.Go(func() error {
 			if experiment, err := a.engine.Experiment(ctx, t.Name, t.Holdout); err == nil {
 				c := holdout.Compare(&experiment, t.Holdout)
 				found[i] = &c
 			}
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait()
 	for i, c := range found {
 		if c != nil && !yield(tenants[i].Name, *c) {
 			return

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
-	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -32,21 +31,22 @@ type levers struct {
 	all map[string]admin.Lever
 }
 
-// in gives the lever that decides for a tenant, and the mode that is in force: off wins over all, then the tenant's own lever counts, then
+// of tells what is in force for a tenant, next to what is configured: a lever that says off wins over all, then the tenant's own counts, then
 // that for all, then the configuration.
-func (l *levers) in(tenant string, observes bool, now time.Time) (mode admin.Mode, by *admin.Lever) {
+func (l *levers) of(tenant string, observes bool) admin.Condensing {
+	c, now := admin.Condensing{Configured: admin.ModeOn}, time.Now()
+	if observes {
+		c.Configured = admin.ModeObserve
+	}
+	c.InForce = c.Configured
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	mode = admin.ModeOn
-	if observes {
-		mode = admin.ModeObserve
-	}
 	for _, name := range [...]string{"", tenant} {
-		if lever, set := l.all[name]; set && lever.Until.After(now) && (by == nil || by.Mode != admin.ModeOff) {
-			mode, by = lever.Mode, &lever
+		if lever, set := l.all[name]; set && lever.Until.After(now) && (c.Lever == nil || c.InForce != admin.ModeOff) {
+			c.InForce, c.Lever = lever.Mode, &lever
 		}
 	}
-	return mode, by
+	return c
 }
 
 // list is the levers that are set.
@@ -110,12 +110,12 @@ func (l *levers) tell(now map[string]admin.Lever) {
 
 // apply switches compiled tenants, and measures which differ from the configuration.
 func (a *App) apply(tenants []*proxy.Tenant) {
-	now, switched := time.Now(), map[string]string{}
+	switched := map[string]string{}
 	for _, t := range tenants {
-		mode, by := a.levers.in(t.Name, t.Observe, now)
-		t.Observe, t.Off = mode == admin.ModeObserve, mode == admin.ModeOff
-		if by != nil {
-			switched[t.Name] = string(mode)
+		c := a.levers.of(t.Name, t.Observe)
+		t.Observe, t.Off = c.InForce == admin.ModeObserve, c.InForce == admin.ModeOff
+		if c.Lever != nil {
+			switched[t.Name] = string(c.InForce)
 		}
 	}
 	a.metrics.Switched(switched)
@@ -173,14 +173,4 @@ func (s inForce) Levers() []admin.Lever {
 		out = append(out, all[tenant])
 	}
 	return out
-}
-
-// condensing tells what is in force for a tenant, next to what is configured.
-func (s inForce) condensing(cfg *config.Config, t config.Tenant) admin.Condensing {
-	configured, observes := admin.ModeOn, cfg.Observes(t)
-	if observes {
-		configured = admin.ModeObserve
-	}
-	mode, by := s.app.levers.in(t.Name, observes, time.Now())
-	return admin.Condensing{Configured: configured, InForce: mode, Lever: by}
 }

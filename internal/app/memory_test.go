@@ -2,7 +2,10 @@ package app
 
 import (
 	"math"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
+	"slices"
 	"testing"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -32,5 +35,87 @@ func TestLimitMemory(t *testing.T) {
 		if got := debug.SetMemoryLimit(-1); got != f.want {
 			t.Errorf("GOMEMLIMIT=%s: %d, want %d", f.env, got, f.want)
 		}
+	}
+}
+
+func TestPace(t *testing.T) {
+	for _, f := range []struct {
+		garbage, live uint64
+		want          int
+	}{
+		{64 << 20, 0, 1000}, {64 << 20, 1 << 20, 1000}, {64 << 20, 10 << 20, 600}, {64 << 20, 32 << 20, 200},
+		{64 << 20, 64 << 20, 100}, {64 << 20, 1 << 40, 100}, {16 << 20, 10 << 20, 150},
+	} {
+		if got := pace(f.garbage, f.live); got != f.want {
+			t.Errorf("%d MiB live: %d%%, want %d%%", f.live>>20, got, f.want)
+		}
+	}
+}
+
+// TestPaceIsAdjusted has the collector run, with much in use and then with little.
+func TestPaceIsAdjusted(t *testing.T) {
+	t.Setenv("GOGC", "") // else the pace is not ours
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	percent := func() int {
+		p := debug.SetGCPercent(100)
+		debug.SetGCPercent(p)
+		return p
+	}
+	PaceGC()
+	much := make([]byte, 256<<20)
+	for range 1000 { // the finalizer has a goroutine of its own
+		if runtime.GC(); percent() == 100 {
+			break
+		}
+	}
+	runtime.KeepAlive(much)
+	if got := percent(); got != 100 {
+		t.Errorf("with much in use: %d%%", got)
+	}
+	for range 1000 {
+		if runtime.GC(); percent() > 100 {
+			return
+		}
+	}
+	t.Errorf("with little in use: %d%%", percent())
+}
+
+// TestHeapTrimmer: after a burst the heap is trimmed once, in the first quiet step; without a burst it is not.
+func TestHeapTrimmer(t *testing.T) {
+	const mb = 1 << 20
+	for name, c := range map[string]struct {
+		steps []uint64 // bytes allocated in each
+		want  []int    // the steps after which the heap is trimmed
+	}{
+		"a burst":                  {[]uint64{900 * mb, 0, 0, 0}, []int{1}},
+		"a long burst":             {[]uint64{900 * mb, 90 * mb, 9 * mb, 8 * mb, 0}, []int{3}},
+		"two bursts":               {[]uint64{900 * mb, 0, 0, 90 * mb, 0, 0}, []int{1, 4}},
+		"low load":                 {[]uint64{8 * mb, 8 * mb, 8 * mb}, nil},
+		"load, no burst":           {[]uint64{20 * mb, 0, 20 * mb, 0}, nil},
+		"low load after a burst":   {[]uint64{900 * mb, 4 * mb, 4 * mb, 4 * mb}, []int{1}},
+		"steady load after it":     {[]uint64{900 * mb, 20 * mb, 20 * mb, 20 * mb}, nil},
+		"allocated before it runs": {[]uint64{0, 0, 0}, nil},
+	} {
+		var h heapTrimmer
+		var total uint64
+		var got []int
+		for i, n := range c.steps {
+			if total += n; h.due(total) {
+				got = append(got, i)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: trimmed after the steps %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestTrimmerSource checks that the runtime still tells what is asked of it.
+func TestTrimmerSource(t *testing.T) {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	if s[0].Value.Kind() != metrics.KindUint64 || s[0].Value.Uint64() == 0 {
+		t.Errorf("%v", s[0].Value)
 	}
 }

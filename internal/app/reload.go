@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // Reload applies another configuration to new requests: tenants with their limits, condensers, models, session keys and
@@ -22,8 +22,8 @@ func (a *App) Reload(cfg *config.Config) error {
 		a.NotReloaded()
 		return errOpens
 	}
-	asFound, later := cfg, needRestart(a.config, cfg)
-	cfg = effective(a.config, cfg)
+	asFound := cfg
+	cfg, later := effective(a.config, cfg)
 	live, err := a.live(cfg)
 	if err != nil {
 		a.NotReloaded()
@@ -51,6 +51,7 @@ func (a *App) hasLoaded(cfg *config.Config) bool {
 
 // logReload writes one line, a warning where something waits for a restart.
 func (a *App) logReload(d config.Differences, tenants int, later []string) {
+	slices.Sort(d.Keys)
 	level := zap.InfoLevel
 	if len(later) > 0 {
 		level = zap.WarnLevel
@@ -94,38 +95,15 @@ func (a *App) tookEffect(cfg *config.Config) {
 	}
 }
 
-// processLimits returns the limits that are not a tenant's.
-func processLimits(l config.Limits) config.Limits {
-	l.Tenant = limit.Tenant{}
-	return l
-}
-
-// effective returns the new configuration with those sections of the old one that are read only at start.
-func effective(old, now *config.Config) *config.Config {
-	out, tenant := *now, now.Limits.Tenant
+// effective returns the new configuration with those sections of the old one that are read only at start, and names what differs there.
+func effective(old, now *config.Config) (_ *config.Config, later []string) {
+	out := *now
 	out.Listen, out.Admin, out.Store, out.Shutdown, out.Log = old.Listen, old.Admin, old.Store, old.Shutdown, old.Log
 	out.Limits = old.Limits
-	out.Limits.Tenant = tenant
-	return &out
-}
-
-// needRestart names the sections that differ and are read only at start.
-func needRestart(old, now *config.Config) (keys []string) {
-	for _, section := range []struct {
-		key     string
-		differs bool
-	}{
-		{"listen", old.Listen != now.Listen},
-		{"admin", !reflect.DeepEqual(old.Admin, now.Admin)},
-		{"store", !reflect.DeepEqual(old.Store, now.Store)},
-		{"limits", processLimits(old.Limits) != processLimits(now.Limits)},
-		{"shutdown", old.Shutdown != now.Shutdown},
-		{"log", old.Log != now.Log},
-		{"the longest summariser timeout", longestCall(old) != longestCall(now)},
-	} {
-		if section.differs {
-			keys = append(keys, section.key)
-		}
+	out.Limits.Tenant = now.Limits.Tenant
+	later = out.Differences(now).Keys
+	if longestCall(old) != longestCall(now) {
+		later = append(later, "the longest summariser timeout")
 	}
-	return keys
+	return &out, later
 }

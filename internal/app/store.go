@@ -84,10 +84,10 @@ func CheckStore(path string, renew bool, out io.Writer) (whole bool, err error) 
 
 func openRedis(c config.Store, keys *seal.Keys) (session.Backend, error) {
 	o, err := redisOptions(c)
-	o.Keys = keys
 	if err != nil {
 		return nil, err
 	}
+	o.Keys = keys
 	store, err := redisstore.Open(o)
 	if err != nil {
 		return nil, fmt.Errorf("open store.redis: %w", err)

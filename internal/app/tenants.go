@@ -32,40 +32,23 @@ func buildTenants(cfg *config.Config, out *calls) ([]*proxy.Tenant, error) {
 
 // tenantsOf returns a configuration's tenants, or the one that there is without any.
 func tenantsOf(cfg *config.Config) []config.Tenant {
-	if len(cfg.Tenants) == 0 {
-		return []config.Tenant{defaultTenantOf(cfg)}
+	if len(cfg.Tenants) > 0 {
+		return cfg.Tenants
 	}
-	return cfg.Tenants
-}
-
-// defaultTenantOf returns the tenant of a configuration without tenants.
-func defaultTenantOf(cfg *config.Config) config.Tenant {
-	return config.Tenant{
+	return []config.Tenant{{
 		Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent, Holdout: cfg.Holdout, Knowledge: cfg.Knowledge, Memory: cfg.Memory,
 		KeepWarm: cfg.KeepWarm, KeepWarmUSD: cfg.KeepWarmUSD,
-	}
-}
-
-// compacts is whether an upstream compacts histories, by its configuration.
-func compacts(setting string) proxy.Compacts {
-	switch setting {
-	case config.CompactionPass:
-		return proxy.CompactsItself
-	case config.CompactionAnswer:
-		return proxy.CompactsNot
-	}
-	return proxy.CompactsPerhaps
+	}}
 }
 
 func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant, error) {
-	upstream := cfg.UpstreamFor(c)
+	upstream, chosen, limits := cfg.UpstreamFor(c), cfg.CondenserFor(c), cfg.LimitsFor(c)
 	base, err := url.Parse(upstream.BaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("upstream.base_url: %w", err)
 	}
-	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: cfg.LimitsFor(c)}
+	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: limits}
 	build.rides = condense.NewRides(build.prices)
-	chosen := cfg.CondenserFor(c)
 	condenser, err := build.condenser("condenser", chosen)
 	if err != nil {
 		return nil, err
@@ -77,14 +60,14 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	deadline, never := chosen.Waits()
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
-			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: told, Repeats: repeats(cfg.LimitsFor(c)),
-			Promise: out.promise(c)},
-		Notify: c.Notify, LogContent: c.LogContent, Limits: cfg.LimitsFor(c), Draw: out.drawOf(cfg.LimitsFor(c)), Cooling: build.health.Cooling,
+			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: told, Repeats: limits.Repeats, Promise: out.promise(c)},
+		Notify: c.Notify, LogContent: c.LogContent, Limits: limits, Draw: out.drawOf(limits), Cooling: build.health.Cooling,
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
-			Compacts: compacts(upstream.Compaction),
+			Compacts: map[string]proxy.Compacts{config.CompactionPass: proxy.CompactsItself, config.CompactionAnswer: proxy.CompactsNot}[upstream.Compaction],
 		},
 	}
+	t.Repeats.After = cmp.Or(t.Repeats.After, limit.DefaultRepeats)
 	if c.KeepWarm {
 		t.Warm = build.warm(c)
 	}
@@ -98,18 +81,10 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	return t, nil
 }
 
-// repeats is from when on a model repeats itself.
-func repeats(l limit.Tenant) limit.Repeats {
-	r := l.Repeats
-	r.After = cmp.Or(r.After, limit.DefaultRepeats)
-	return r
-}
-
 // hidden is what models, and users, can ask for besides the request.
-func hidden(c config.Condenser) engine.Hidden {
-	return engine.Hidden{
-		Request: c.Uses(func(c config.Condenser) bool { return c.AgentRequest }),
-		Command: c.Uses(func(c config.Condenser) bool { return c.CondenseCommand }),
-		Recall:  c.Uses(func(c config.Condenser) bool { return c.Recall }),
+func hidden(c config.Condenser) (h engine.Hidden) {
+	for _, stage := range c.Stages() {
+		h.Request, h.Command, h.Recall = h.Request || stage.AgentRequest, h.Command || stage.CondenseCommand, h.Recall || stage.Recall
 	}
+	return h
 }

@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -26,128 +27,100 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 }
 
 func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
-	rec, lenders, err := extended(c, b)
+	rec, err := extended(c, b)
 	if err != nil {
 		return err
 	}
-	ses, err := joined(c, b)
-	if err != nil {
+	if err := join(c, b); err != nil {
 		return err
 	}
-	for i, e := range encoded {
-		c.put(events.entry(b.Thread.ID, rec.thread.Seq+1+uint64(i)), e)
+	for _, e := range encoded {
+		rec.thread.Seq++
+		c.put(events.entry(b.Thread.ID, rec.thread.Seq), e)
 	}
-	rec.thread.Seq += uint64(len(encoded))
 	c.put(threads.key(string(b.Thread.ID)), rec.encode())
-	for _, l := range lenders {
-		l.written = rec.written
-		c.put(threads.key(string(l.thread.ID)), l.encode())
-	}
 	for _, p := range b.Places {
 		c.put(places.hash(p.Hash), codec.Place(p.Place))
 	}
 	mark(c, b.Traces, codec.Last(b))
-	if ses != nil {
-		c.put(sessions.key(string(ses.ID)), codec.Session(*ses))
+	return nil
+}
+
+// extended is the thread's record as the batch wants it, on top of what is stored; ErrStale if that does not fit.
+func extended(c *change, b session.Batch) (record, error) {
+	rec := record{written: time.Now(), thread: b.Thread}
+	old, err := c.thread(b.Thread.ID)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		rec.thread.Seq, rec.thread.Requested, rec.list = 0, 0, codec.List(b.Thread.Listed())
+		return rec, begin(c, b, rec)
+	case err != nil:
+		return rec, err
+	case old.thread.Len != b.At:
+		return rec, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.thread.Len, b.At)
+	case !old.thread.Created.Equal(b.Thread.Created):
+		return rec, fmt.Errorf("%w: the thread was deleted and began anew", session.ErrStale)
+	}
+	rec.thread.Seq, rec.list, rec.thread.Requested = old.thread.Seq, old.list, old.thread.Requested
+	return rec, nil
+}
+
+// begin makes sure that a thread may begin. The records of those that a fork needs are written again with it: so the sweeper
+// sees that they are needed. If one is gone meanwhile, or is another one, the fork would be half a thread: ErrStale.
+func begin(c *change, b session.Batch, rec record) error {
+	c.begins = true
+	switch {
+	case !codec.Begins(b):
+		return fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
+	case b.At == 0:
+		return nil
+	}
+	needs, err := rec.needs()
+	if err != nil {
+		return fmt.Errorf("thread record: %w", err)
+	}
+	for _, id := range needs {
+		lender, err := c.thread(id)
+		switch {
+		case errors.Is(err, session.ErrNotFound):
+			return fmt.Errorf("%w: the thread %s, which it was to share, is gone", session.ErrStale, id)
+		case err != nil:
+			return err
+		case id == b.Thread.Parent && !b.ParentCreated.IsZero() && !lender.thread.Created.Equal(b.ParentCreated):
+			return fmt.Errorf("%w: the thread %s, which it was to share, began anew", session.ErrStale, id)
+		}
+		lender.written = rec.written
+		c.put(threads.key(string(id)), lender.encode())
 	}
 	return nil
 }
 
-// extended is the thread's record as the batch wants it, on top of what is stored; ErrStale if that does not fit. With
-// it come the records of those that a beginning fork borrows from.
-func extended(c *change, b session.Batch) (rec record, lenders []record, err error) {
-	rec = record{written: time.Now(), thread: b.Thread}
-	old, err := c.thread(b.Thread.ID)
-	if errors.Is(err, session.ErrNotFound) {
-		c.begins = true
-		if !codec.Begins(b) {
-			return rec, nil, fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
-		}
-		rec.thread.Seq, rec.thread.Requested, rec.list = 0, 0, codec.List(b.Thread.Listed())
-		if err = nil; b.At > 0 {
-			lenders, err = lendersOf(c, rec)
-		}
-		if err == nil && anew(b, lenders) {
-			err = fmt.Errorf("%w: the thread %s, which it was to share, began anew", session.ErrStale, b.Thread.Parent)
-		}
-		return rec, lenders, err
-	}
-	if err != nil {
-		return rec, nil, err
-	}
-	if old.thread.Len != b.At {
-		return rec, nil, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.thread.Len, b.At)
-	}
-	if !old.thread.Created.Equal(b.Thread.Created) {
-		return rec, nil, fmt.Errorf("%w: the thread was deleted and began anew", session.ErrStale)
-	}
-	rec.thread.Seq, rec.list, rec.thread.Requested = old.thread.Seq, old.list, old.thread.Requested
-	return rec, nil, nil
-}
-
-// lendersOf reads the records of the threads that a beginning fork needs. They are written again with it: so the sweeper
-// sees that they are needed. If one is gone meanwhile, the fork would be half a thread: ErrStale.
-func lendersOf(c *change, fork record) ([]record, error) {
-	needs, err := fork.needs()
-	if err != nil {
-		return nil, fmt.Errorf("thread record: %w", err)
-	}
-	lenders := make([]record, len(needs))
-	for i, id := range needs {
-		lenders[i], err = c.thread(id)
-		if errors.Is(err, session.ErrNotFound) {
-			return nil, fmt.Errorf("%w: the thread %s, which it was to share, is gone", session.ErrStale, id)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return lenders, nil
-}
-
-// anew reports whether the parent of a beginning fork is another one than the fork was found to share.
-func anew(b session.Batch, lenders []record) bool {
-	return slices.ContainsFunc(lenders, func(l record) bool {
-		return l.thread.ID == b.Thread.Parent && !b.ParentCreated.IsZero() && !l.thread.Created.Equal(b.ParentCreated)
-	})
-}
-
-// joined is the session's record with the batch's thread in it, nil if the thread has no session.
-func joined(c *change, b session.Batch) (*session.Session, error) {
+// join puts the batch's thread into its session's record, if it has one. That lists the newest threads; the names of the others are kept
+// apart: they are deleted with the session.
+func join(c *change, b session.Batch) error {
 	t := b.Thread
 	if t.Session == "" {
-		return nil, nil
+		return nil
 	}
-	ses := session.Session{ID: t.Session, Created: t.Created}
-	if stored := c.get(sessions.key(string(t.Session))); stored != nil {
+	key, ses := sessions.key(string(t.Session)), session.Session{ID: t.Session, Created: t.Created}
+	if stored := c.get(key); stored != nil {
 		var err error
 		if ses, err = codec.ParseSession(stored); err != nil {
-			return nil, fmt.Errorf("session record: %w", err)
+			return fmt.Errorf("session record: %w", err)
 		}
 	}
 	if !slices.Contains(ses.Threads, t.ID) {
-		enlist(c, &ses, t.ID)
+		c.delete(unlisted.pair(ses.ID, t.ID))
+		ses.Threads = append(ses.Threads, t.ID)
+		most := max(0, len(ses.Threads)-session.MaxThreads)
+		for _, old := range ses.Threads[:most] {
+			c.put(unlisted.pair(ses.ID, old), []byte(old))
+		}
+		ses.Threads = ses.Threads[most:]
 	}
-	if t.Tenant != "" {
-		ses.Tenant = t.Tenant
-	}
-	if b.Key != "" {
-		ses.Key = b.Key
-	}
-	ses.Seen = t.Seen
-	return &ses, nil
-}
-
-// enlist adds a thread to the session's record, which lists the newest, and keeps the names of the others: they are
-// deleted with the session.
-func enlist(c *change, ses *session.Session, id session.ThreadID) {
-	ses.Threads = append(ses.Threads, id)
-	most := max(0, len(ses.Threads)-session.MaxThreads)
-	for _, old := range ses.Threads[:most] {
-		c.put(unlisted.pair(ses.ID, old), []byte(old))
-	}
-	ses.Threads = ses.Threads[most:]
-	c.delete(unlisted.pair(ses.ID, id))
+	ses.Tenant, ses.Key, ses.Seen = cmp.Or(t.Tenant, ses.Tenant), cmp.Or(b.Key, ses.Key), t.Seen
+	c.put(key, codec.Session(ses))
+	return nil
 }
 
 func (s *Store) Mark(ctx context.Context, hashes []session.Hash, at session.Place) error {

@@ -33,9 +33,7 @@ func (h holds) sum(now time.Time) (total int64) {
 
 // account is the key of an account and its period.
 func account(a session.Account) string {
-	name := binary.AppendUvarint([]byte{byte(accounts)}, uint64(len(a.Tenant)))
-	name = append(append(name, a.Tenant...), a.Name...)
-	return string(binary.BigEndian.AppendUint64(name, uint64(a.Until.Unix()))) //nolint:gosec // the same 64 bits
+	return string(binary.BigEndian.AppendUint64([]byte(accounts.of(a.Tenant)+a.Name), uint64(a.Until.Unix()))) //nolint:gosec // the same 64 bits
 }
 
 // parseAccount reads what was spent of an account, and when it is to be forgotten.

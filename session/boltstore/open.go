@@ -11,6 +11,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
 // What the file says of its format. An earlier version wrote the old one.
@@ -19,12 +20,28 @@ const (
 	oldFormat = "dewpoint session store 1"
 )
 
+// Options configure a store, and are not looked at: package config does. Only Path is required.
+//
+// MaxSize is what all records may take, counted with the half empty pages that they stand in. The file levels off at up
+// to a half more, because it keeps the pages that a commit replaces until the next ones. Whole threads are deleted, down
+// to 15/16 of the cap, by a goroutine of their own, which an append or a condensation that passes the cap does not wait
+// for. The newest thread is never deleted, nor what a fork shares before the fork itself.
+type Options struct {
+	Path    string        // of the file, which is created if it does not exist; its directory must
+	TTL     time.Duration // after the last write to a thread, then it is deleted; 0 never
+	Content bool          // keep payloads; otherwise events are kept without them
+	Keys    *seal.Keys    // encrypt payloads and summaries; nil: not
+	MaxSize int64         // bytes; above, the threads last written longest ago are deleted; 0 no cap
+}
+
+const (
+	lockWait   = time.Second
+	maxPending = 64 << 20 // bytes queued for writing at which appends wait
+)
+
 // Open opens the store, or creates it. A file that another process uses, that is damaged or that is no session store is
 // an error, and stays as it is.
 func Open(o Options) (*Store, error) {
-	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("open session store: %w", err)
-	}
 	db, err := openFile(o.Path)
 	if err != nil {
 		return nil, fmt.Errorf("open session store %s: %w", o.Path, err)
@@ -36,12 +53,10 @@ func Open(o Options) (*Store, error) {
 }
 
 func newStore(db *bolt.DB, o Options) *Store {
-	if o.MaxPending == 0 {
-		o.MaxPending = defaultPending
-	}
 	return &Store{
 		db:      db,
 		options: o,
+		most:    maxPending,
 		content: codec.Content{Keep: o.Content, Keys: o.Keys},
 		pending: pending{queued: map[string][]byte{}, room: make(chan struct{}), holds: map[string]holds{}},
 		timer:   time.NewTimer(linger),

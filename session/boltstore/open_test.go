@@ -13,16 +13,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-func TestOptions(t *testing.T) {
+func TestPathsWithoutAFile(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		o    Options
 		want string
 	}{
-		{"no path", Options{}, "path"},
-		{"negative ttl", Options{Path: "x", TTL: -1}, "ttl"},
-		{"negative size", Options{Path: "x", MaxSize: -1}, "max size"},
-		{"negative pending", Options{Path: "x", MaxPending: -1}, "max pending"},
+		{"no path", Options{}, "no such file"},
 		{"no directory", Options{Path: filepath.Join(t.TempDir(), "missing", "x")}, "no such file"},
 		{"a directory", Options{Path: t.TempDir()}, "directory"},
 	} {

@@ -76,18 +76,11 @@ func (p *pages) walk(id uint64, depth int) {
 		return
 	}
 	p.seen[id] = true
-	page, flags, count, err := p.read(id)
-	if err == nil && flags == leafPage {
-		err = checkLeaf(page, count, p.nested)
+	page, leaf, count, err := p.read(id)
+	var children []uint64
+	if err == nil {
+		children, err = p.elements(page, leaf, count)
 	}
-	if err != nil {
-		p.report(fmt.Errorf("page %d: %w", id, err))
-		return
-	}
-	if flags == leafPage {
-		return
-	}
-	children, err := childrenOf(page, count)
 	if err != nil {
 		p.report(fmt.Errorf("page %d: %w", id, err))
 	}
@@ -100,82 +93,65 @@ func (p *pages) walk(id uint64, depth int) {
 }
 
 func (p *pages) isLeaf(id uint64) bool {
-	_, flags, _, err := p.read(id)
-	return err == nil && flags == leafPage
+	_, leaf, _, err := p.read(id)
+	return err == nil && leaf
 }
 
 // read gives a page with those that it overflows into.
-func (p *pages) read(id uint64) (page []byte, flags uint16, count int, err error) {
+func (p *pages) read(id uint64) (page []byte, leaf bool, count int, err error) {
 	header := make([]byte, headerSize)
 	if _, err := p.file.ReadAt(header, int64(id)*p.size); err != nil { //nolint:gosec // below high
-		return nil, 0, 0, err
+		return nil, false, 0, err
 	}
-	flags, count = binary.NativeEndian.Uint16(header[8:]), int(binary.NativeEndian.Uint16(header[10:]))
+	flags, count := binary.NativeEndian.Uint16(header[8:]), int(binary.NativeEndian.Uint16(header[10:]))
 	overflow := uint64(binary.NativeEndian.Uint32(header[12:]))
 	switch {
 	case binary.NativeEndian.Uint64(header) != id:
-		return nil, 0, 0, fmt.Errorf("it says that it is page %d", binary.NativeEndian.Uint64(header))
+		return nil, false, 0, fmt.Errorf("it says that it is page %d", binary.NativeEndian.Uint64(header))
 	case flags != branchPage && flags != leafPage:
-		return nil, 0, 0, fmt.Errorf("it is neither branch nor leaf (flags %#x)", flags)
+		return nil, false, 0, fmt.Errorf("it is neither branch nor leaf (flags %#x)", flags)
 	case id+overflow >= p.high:
-		return nil, 0, 0, errors.New("it reaches beyond the file")
+		return nil, false, 0, errors.New("it reaches beyond the file")
 	}
 	page = make([]byte, int64(1+overflow)*p.size) //nolint:gosec // within the file
 	if len(page) < headerSize+count*elementSize {
-		return nil, 0, 0, fmt.Errorf("it is too small for its %d elements", count)
+		return nil, false, 0, fmt.Errorf("it is too small for its %d elements", count)
 	}
 	if _, err = p.file.ReadAt(page, int64(id)*p.size); err != nil { //nolint:gosec // below high
-		return nil, 0, 0, err
+		return nil, false, 0, err
 	}
-	return page, flags, count, nil
+	return page, flags == leafPage, count, nil
 }
 
-func childrenOf(page []byte, count int) ([]uint64, error) {
-	if count == 0 {
+// elements looks at a page's elements, and gives the pages below a branch.
+func (p *pages) elements(page []byte, leaf bool, count int) (children []uint64, err error) {
+	if !leaf && count == 0 {
 		return nil, errors.New("it is a branch without children")
 	}
-	children := make([]uint64, count)
-	var last []byte
-	for i := range children {
-		at := headerSize + i*elementSize
-		key, err := keyAt(page, at, binary.NativeEndian.Uint32(page[at:]), binary.NativeEndian.Uint32(page[at+4:]), 0, last)
-		if err != nil {
-			return nil, err
-		}
-		children[i], last = binary.NativeEndian.Uint64(page[at+8:]), key
-	}
-	return children, nil
-}
-
-// checkLeaf looks at the elements of a leaf, which have these flags.
-func checkLeaf(page []byte, count int, flags uint32) error {
 	var last []byte
 	for i := range count {
 		at := headerSize + i*elementSize
-		key, err := keyAt(page, at, binary.NativeEndian.Uint32(page[at+4:]), binary.NativeEndian.Uint32(page[at+8:]), binary.NativeEndian.Uint32(page[at+12:]), last)
-		if err != nil {
-			return err
+		field := func(n int) uint32 { return binary.NativeEndian.Uint32(page[at+n:]) }
+		position, size, value := field(0), field(4), uint32(0)
+		if leaf {
+			position, size, value = field(4), field(8), field(12)
+		} else {
+			children = append(children, binary.NativeEndian.Uint64(page[at+8:]))
 		}
-		if got := binary.NativeEndian.Uint32(page[at:]); got != flags {
-			return fmt.Errorf("an element has the flags %#x, not %#x", got, flags)
+		from := uint64(at) + uint64(position) //nolint:gosec // in a page
+		if from+uint64(size)+uint64(value) > uint64(len(page)) {
+			return nil, errors.New("an element reaches beyond it")
 		}
-		if flags == bucketElement && binary.NativeEndian.Uint32(page[at+12:]) < bucketSize {
-			return errors.New("a bucket is too short")
+		key := page[from:][:size]
+		switch {
+		case i > 0 && bytes.Compare(key, last) <= 0:
+			return nil, errors.New("its keys are not in order")
+		case leaf && field(0) != p.nested:
+			return nil, fmt.Errorf("an element has the flags %#x, not %#x", field(0), p.nested)
+		case leaf && p.nested == bucketElement && value < bucketSize:
+			return nil, errors.New("a bucket is too short")
 		}
 		last = key
 	}
-	return nil
-}
-
-// keyAt is the key of the element at a place in a page, which must be larger than the last one.
-func keyAt(page []byte, at int, position, size, value uint32, last []byte) ([]byte, error) {
-	from := uint64(at) + uint64(position) //nolint:gosec // in a page
-	if from+uint64(size)+uint64(value) > uint64(len(page)) {
-		return nil, errors.New("an element reaches beyond it")
-	}
-	key := page[from : from+uint64(size)]
-	if last != nil && bytes.Compare(key, last) <= 0 {
-		return nil, errors.New("its keys are not in order")
-	}
-	return key, nil
+	return children, nil
 }

@@ -118,7 +118,7 @@ func (s *Store) enter(ctx context.Context) error {
 			s.mu.Unlock()
 			return errClosed
 		}
-		if s.pending.bytes+s.pending.busy < s.options.MaxPending {
+		if s.pending.bytes+s.pending.busy < s.most {
 			return nil
 		}
 		room := s.pending.room
@@ -151,7 +151,7 @@ func (s *Store) enqueue(durable bool, step func(*change) error) (outcome chan er
 		p.waiting = append(p.waiting, outcome)
 	}
 	switch {
-	case outcome != nil || p.bytes > s.options.MaxPending/2:
+	case outcome != nil || p.bytes > s.most/2:
 		s.commitIn(0)
 	case c.begins && time.Since(p.hurried) >= linger:
 		p.hurried = time.Now()

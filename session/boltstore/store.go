@@ -17,6 +17,7 @@ import (
 type Store struct {
 	db      *bolt.DB
 	options Options
+	most    int // bytes that may be pending
 	content codec.Content
 	damage  damage
 

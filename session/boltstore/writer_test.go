@@ -92,7 +92,8 @@ func TestCondenseWaitsForTheDisk(t *testing.T) {
 }
 
 func TestFullQueue(t *testing.T) {
-	s := start(t, Options{MaxPending: 4096})
+	s := start(t, Options{})
+	s.most = 4096
 	release := hold(t, s)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()

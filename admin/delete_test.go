@@ -112,12 +112,16 @@ func TestDeleteLeavesNothing(t *testing.T) {
 
 // TestDeleteWhileRequestsAreUnderWay: what they leave is whole, and is listed; when that is deleted as well, nothing is left.
 func TestDeleteWhileRequestsAreUnderWay(t *testing.T) {
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
 	for name, change := range stores() {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, change(t))
 			r.ask(turns("planes", 1), "X-Dewpoint-Session", "stays")
 			before := r.contents()
-			for round := range 3 {
+			for round := range rounds {
 				p := r.grow(turns("ships", 11), 2, "X-Dewpoint-Session", "goes")
 				var asking sync.WaitGroup
 				for i := range 4 {

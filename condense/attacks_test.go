@@ -61,6 +61,9 @@ func TestAttacksOnWords(t *testing.T) {
 	for r, rule := range rules {
 		for a, attack := range attacks {
 			for p, poison := range poisons {
+				if testing.Short() && (r+a+p)%3 != 0 { // each with each of another list
+					continue
+				}
 				attempts++
 				t.Run(fmt.Sprintf("%d-%d-%d", r, a, p), func(t *testing.T) {
 					attempt{rule: rule[0], message: rule[1], attack: attack, poison: poison}.run(t)
@@ -68,7 +71,7 @@ func TestAttacksOnWords(t *testing.T) {
 			}
 		}
 	}
-	if attempts < 100 {
+	if attempts < 100 && !testing.Short() {
 		t.Errorf("only %d attacks", attempts)
 	}
 }

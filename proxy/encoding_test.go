@@ -70,7 +70,7 @@ func TestEncodedAttacks(t *testing.T) {
 			status int
 			code   string
 		}{
-			"bomb":           {pack(t, strings.Repeat("\x00", 64<<20)), http.StatusRequestEntityTooLarge, "request_too_large"},
+			"bomb":           {pack(t, strings.Repeat("\x00", 8*limit)), http.StatusRequestEntityTooLarge, "request_too_large"},
 			"too large":      {pack(t, large), http.StatusRequestEntityTooLarge, "request_too_large"},
 			"two messages":   {pack(t, `{"messages":[],`+hello[1:]), http.StatusBadRequest, "duplicate_key"},
 			"not encoded":    {hello, http.StatusBadRequest, "invalid_encoding"},

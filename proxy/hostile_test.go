@@ -7,6 +7,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
@@ -142,8 +143,11 @@ func TestOddBodiesPass(t *testing.T) {
 
 // TestLargestBody is a body of the very size that is allowed.
 func TestLargestBody(t *testing.T) {
-	const size = 64 << 20
-	r, got := mirrored(t, setup{})
+	size := 64 << 20 // the default
+	if testing.Short() {
+		size = 8 << 20
+	}
+	r, got := mirrored(t, setup{limits: func(l *proxy.Limits) { l.Body = int64(size) }})
 	body := messages(say("user", strings.Repeat("x", size-len(messages(say("user", ""))))))
 	if resp, answer := r.ask(body); resp.StatusCode != http.StatusOK {
 		t.Errorf("status %d, %.300s", resp.StatusCode, answer)

@@ -131,6 +131,8 @@ const (
 	KeptCooling Kept = "cooling" // the summariser failed a short while ago
 	KeptUncut   Kept = "uncut"   // nothing that may go would make enough of a difference
 	KeptLoop    Kept = "loop"    // an open tool loop needs its reasoning
+
+	KeptHeldOut Kept = "held_out" // the session is left alone, to compare with
 )
 
 // Job is a condensation that is due. It is run at most once.
@@ -152,4 +154,33 @@ type Result struct {
 	Fallback     error // why the summariser's summary is not in it, nil if it is
 	Failed       error // why the configured model did not write it, although another was; nil if none was configured or it did
 	Later        Job   // of what has no summary since its request waits for no model: a summary of the same; nil if there is none
+}
+
+// Noop leaves every view as it is.
+type Noop struct{}
+
+var _ Condenser = Noop{}
+
+// Name implements Condenser.
+func (Noop) Name() string { return "noop" }
+
+// Condense implements Condenser.
+func (Noop) Condense(Input) Decision { return Decision{} }
+
+// HeldOut is a condenser for the sessions that others are compared with: it does only what the window forces, or what was asked for from
+// outside.
+type HeldOut struct{ Condenser }
+
+var _ Condenser = HeldOut{}
+
+// Condense implements Condenser.
+func (h HeldOut) Condense(in Input) Decision {
+	d := h.Condenser.Condense(in)
+	switch {
+	case in.Need.Reason != "", d.Job != nil && d.Job.Need().Hard:
+		return d
+	case d.Job != nil:
+		return Decision{Kept: KeptHeldOut}
+	}
+	return Decision{Kept: d.Kept}
 }

@@ -3,7 +3,6 @@ package condense
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -12,158 +11,196 @@ import (
 // CustomModel is the name under which a Custom condenser's program or service is called, logged and measured.
 const CustomModel = "custom"
 
-// Custom is the rolling condenser whose choice somebody else makes: a program or a service reads a Question and writes an Answer, both
+// NewCustom gives the rolling condenser whose choice somebody else makes: a program or a service reads a Question and writes an Answer, both
 // JSON. What must stay (system messages, the head, the newest user message, the newest unit) stays whatever it answers; an answer that
-// does not keep to the rules is a bad summary, and nothing is forgotten for it. It is safe for concurrent use if its Summariser is, which
-// gets the question as Request.User and gives the answer as Reply.Text.
-type Custom struct {
-	llm *LLM
-}
-
-var _ Condenser = (*Custom)(nil)
-
-// NewCustom gives a condenser with settings. Those of a model's window and output do not count.
-func NewCustom(s LLMSettings) *Custom {
+// does not keep to the rules is a bad summary, and nothing is forgotten for it. Its Summariser gets the question as Request.User and gives
+// the answer as Reply.Text. Settings of a model's window and output do not count.
+func NewCustom(s LLMSettings) *LLM {
 	s.Name, s.Model = "custom", CustomModel
-	return &Custom{llm: NewLLM(s)}
+	return newLLM(s.Name, s, (*llmJob).choose)
 }
 
-// Name implements Condenser.
-func (c *Custom) Name() string { return c.llm.s.Name }
+// QuestionVersion is the form of a Question. Fields may be added to it; what is there keeps its meaning.
+const QuestionVersion = 1
 
-// Condense implements Condenser.
-func (c *Custom) Condense(in Input) Decision {
-	l := c.llm
-	due := l.s.Due(in)
-	if due.Need.Reason == "" {
-		return Decision{Kept: due.Kept}
-	}
-	if !l.ready(in, due.Need) {
-		return Decision{Kept: KeptCooling}
-	}
-	cut, ok := l.s.Cut(in, due, session.Size{Events: 1, Tokens: l.allowance(in, due.Target.Tokens)})
-	if !ok {
-		return Decision{Kept: KeptUncut}
-	}
-	return Decision{Job: &customJob{llmJob{LLM: l, in: in, due: due, cut: cut}}}
+// Question is what a custom condenser asks: which units of a conversation are to go. Its tokens are those of messages, without the
+// request's tools.
+type Question struct {
+	Version int    `json:"version"`
+	Reason  string `json:"reason"` // why a condensation is due, as in the log: "events", "tokens", "request", ...
+	Hard    bool   `json:"hard"`   // the request does not fit the model's window
+	Model   string `json:"model"`  // of the client's request
+	Thread  string `json:"thread"` // which conversation it is, the same in all its questions
+	Tokens  int    `json:"tokens"` // of all that is shown
+	Count   int    `json:"count"`  // of messages that are shown
+	Target  Target `json:"target"` // what they are to come down to
+	Record  string `json:"record"` // that stands for what was hidden before, empty if there is none
+	Units   []Unit `json:"units"`  // oldest first
 }
 
-// customJob is one condensation that somebody else chooses. Its cut is the one that stands in for the choice.
-type customJob struct {
-	llmJob
+// Target is what a view is to come down to. A limit that does not matter is 0. An answer that leaves more is taken all the same if it
+// makes progress; the next one is then due sooner.
+type Target struct {
+	Tokens int `json:"tokens,omitempty"`
+	Count  int `json:"count,omitempty"` // of messages
 }
 
-var _ Job = (*customJob)(nil)
+// The states of a Unit.
+const (
+	UnitStays  = "stays"  // it cannot be hidden
+	UnitMayGo  = "may_go" // it can
+	UnitHidden = "hidden" // it is hidden already, without a record: a new record has to cover it
+)
 
-// Run implements Job. On a hard need excerpts stand in for an answer that does not come or is no good.
-func (j *customJob) Run(ctx context.Context) (Result, error) {
-	if j.due.Need.AtOnce {
-		return j.atOnce(ctx)
-	}
-	var c session.Condensation
-	err := j.watched(j.in, j.due.Need, func(bool) (err error) {
-		c, err = j.choose(ctx)
-		return err
-	})
-	if err == nil {
-		return Result{Condensation: c}, nil
-	}
-	err = fmt.Errorf("condense %s: %w", j.s.Name, err)
-	if !j.due.Need.Hard || errors.Is(ctx.Err(), context.Canceled) {
-		return Result{}, err
-	}
-	c, failed := j.standIn(ctx, j.in, j.due, j.cut)
-	if failed != nil {
-		return Result{}, errors.Join(err, failed)
-	}
-	return Result{Condensation: c, Fallback: err}, nil
+// Unit is messages that stay or go together: a message, or calls of tools with their results.
+type Unit struct {
+	State    string            `json:"state"`
+	Tokens   int               `json:"tokens"`
+	Messages []QuestionMessage `json:"messages"`
 }
 
-// atOnce goes without the choice for now.
-func (j *customJob) atOnce(ctx context.Context) (Result, error) {
-	later := &customJob{llmJob{LLM: j.LLM, in: j.in, due: j.due, cut: j.cut}}
-	return j.before(ctx, later, &later.llmJob)
+// QuestionMessage is a message as the client sent it, whatever its protocol. Images, files and reasoning are not in it.
+type QuestionMessage struct {
+	ID       int            `json:"id,omitempty"` // its position in the conversation, from 1; system messages have none
+	Role     string         `json:"role"`
+	Text     string         `json:"text,omitempty"`
+	Calls    []QuestionCall `json:"calls,omitempty"`
+	ResultOf string         `json:"result_of,omitempty"` // the id of the call that it answers
 }
 
-// choose asks for the choice and makes a condensation of it.
-func (j *customJob) choose(ctx context.Context) (c session.Condensation, err error) {
-	var r Request
-	err = j.in.work(ctx, func() (err error) {
-		r, err = j.request(ctx)
-		return err
-	})
-	if err != nil {
+// QuestionCall is a call of a tool.
+type QuestionCall struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"` // JSON, as the model wrote it
+}
+
+// Answer is what a custom condenser is answered.
+type Answer struct {
+	// Hide has the ids of the messages that go: all of a unit or none.
+	Hide []int `json:"hide"`
+	// Record stands for what is hidden, and for the record before it. Empty: that one stays, and nothing is added.
+	Record string `json:"record"`
+}
+
+// choose asks for the choice and makes a condensation of it. The job's cut is the one that stands in for the choice.
+func (j *llmJob) choose(ctx context.Context) (session.Condensation, error) {
+	return j.watched(func(bool) (c session.Condensation, err error) {
+		r := Request{Endpoint: j.endpoint(j.in), Model: CustomModel}
+		err = j.in.work(ctx, func() (err error) {
+			r.User, err = j.question(ctx)
+			return err
+		})
+		if err != nil {
+			return c, err
+		}
+		reply, err := j.call(ctx, r)
+		if err != nil {
+			return c, err
+		}
+		err = j.in.work(ctx, func() (err error) {
+			c, err = j.chosen(ctx, reply)
+			return err
+		})
 		return c, err
-	}
-	reply, err := j.call(ctx, r)
-	if err != nil {
-		return c, err
-	}
-	err = j.in.work(ctx, func() (err error) {
-		c, err = j.accept(ctx, reply)
-		return err
 	})
-	return c, err
 }
 
-func (j *customJob) request(ctx context.Context) (Request, error) {
-	q, err := j.question(ctx)
+// question is the text of a Question: the whole conversation, as far as it is shown or a record is owed for it.
+func (j *llmJob) question(ctx context.Context) (string, error) {
+	span, err := readSpan(ctx, j.in, j.cut)
 	if err != nil {
-		return Request{}, err
+		return "", err
+	}
+	h := j.in.View.History
+	q := Question{
+		Version: QuestionVersion, Reason: string(j.due.Need.Reason), Hard: j.due.Need.Hard, Model: j.in.Model, Thread: j.in.Thread.Name,
+		Tokens: j.in.Total - j.in.Fixed, Count: len(j.in.View.Items), Record: span.recorded(),
+	}
+	if t := j.due.Target; t.Tokens != unlimited {
+		q.Target.Tokens = t.Tokens
+	}
+	if t := j.due.Target; t.Events != unlimited {
+		q.Target.Count = t.Events
+	}
+	hidden := j.in.View.Forgotten()
+	for _, e := range span.events {
+		if hidden[e.id] {
+			tokens := total(j.in.Measure([]session.Item{asSent(h, e.id)}))
+			q.Units = append(q.Units, Unit{State: UnitHidden, Tokens: tokens, Messages: []QuestionMessage{questionMessage(e.id, e.content)}})
+		}
+	}
+	p := j.picker(session.Size{})
+	for i := 0; i < len(p.blocks); {
+		from, to := p.block(i)
+		i = to
+		if p.blocks[from] < 0 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return "", fmt.Errorf("read the conversation: %w", err)
+		}
+		unit := Unit{State: UnitMayGo}
+		for n, item := range p.view.Items[from:to] {
+			if p.keep[from+n] {
+				unit.State = UnitStays
+			}
+			unit.Tokens += p.tokens[from+n]
+			unit.Messages = append(unit.Messages, questionMessage(h.Pos(item.Index), read(j.in.Codec, h.Messages[item.Index].Raw)))
+		}
+		q.Units = append(q.Units, unit)
 	}
 	text, err := json.Marshal(q)
 	if err != nil {
-		return Request{}, fmt.Errorf("write the question: %w", err)
+		return "", fmt.Errorf("write the question: %w", err)
 	}
-	return Request{Endpoint: j.endpoint(j.in), Model: CustomModel, User: string(text)}, nil
+	return string(text), nil
 }
 
-// accept makes a condensation of an answer, if it keeps to the rules.
-func (j *customJob) accept(ctx context.Context, r Reply) (session.Condensation, error) {
+func questionMessage(id int, c session.Content) QuestionMessage {
+	m := QuestionMessage{ID: id, Role: c.Role, Text: c.Text, ResultOf: c.Result}
+	for _, call := range c.Calls {
+		m.Calls = append(m.Calls, QuestionCall(call))
+	}
+	return m
+}
+
+// chosen makes a condensation of an answer, if it keeps to the rules. A record may not be longer than what it stands for.
+func (j *llmJob) chosen(ctx context.Context, r Reply) (c session.Condensation, err error) {
 	var a Answer
 	if err := json.Unmarshal([]byte(r.Text), &a); err != nil {
-		return session.Condensation{}, j.malformed("it is not the JSON of an answer")
+		return c, malformed("it is not the JSON of an answer")
 	}
 	summary := session.Size{}
 	if a.Record != "" {
 		summary = session.Size{Events: 1, Tokens: j.in.Count(a.Record) + messageOverhead}
 	}
-	cut, err := j.cutFor(a.Hide, summary)
+	cut, err := j.hide(a.Hide, summary)
 	if err != nil {
-		return session.Condensation{}, err
+		return c, err
 	}
 	j.cut = cut
-	c := cut.condensation(j.due.Need.Reason, j.s.Name)
+	c = j.plain(j.cut)
 	if a.Record != "" {
-		if c, err = j.recorded(ctx, a.Record); err != nil {
-			return session.Condensation{}, err
+		if j.span, err = readSpan(ctx, j.in, j.cut); err != nil {
+			return c, err
+		}
+		if c, err = j.recorded(a.Record, j.standsFor()); err != nil {
+			return c, err
 		}
 	}
 	c.Model = CustomModel
 	if room := Room(j.in); j.due.Need.Hard && room > 0 && c.After.Tokens > room {
-		return session.Condensation{}, &SummaryError{
+		return c, &SummaryError{
 			Kind: FaultInflated, Detail: fmt.Sprintf("%d tokens stay, and the window has room for %d", c.After.Tokens, room),
 		}
 	}
 	return c, nil
 }
 
-// recorded is the condensation with a record, which may not be longer than what it stands for.
-func (j *customJob) recorded(ctx context.Context, text string) (session.Condensation, error) {
-	var err error
-	if j.span, err = readSpan(ctx, j.in, j.cut); err != nil {
-		return session.Condensation{}, err
-	}
-	limit := j.cut.Tokens + j.span.late + j.cut.Replaced
-	if n := j.in.Count(text); n >= limit {
-		return session.Condensation{}, j.inflated(n, limit)
-	}
-	return j.condensation(text)
-}
-
-// cutFor forgets the messages with some ids. Whole units go, and none that must stay.
-func (j *customJob) cutFor(ids []int, summary session.Size) (Cut, error) {
-	p := j.s.picker(j.in, j.due, summary)
+// hide forgets the messages with some ids. Whole units go, and none that must stay.
+func (j *llmJob) hide(ids []int, summary session.Size) (Cut, error) {
+	p := j.picker(summary)
 	hide := make(map[int]bool, len(ids))
 	for _, id := range ids {
 		hide[id] = true
@@ -175,25 +212,25 @@ func (j *customJob) cutFor(ids []int, summary session.Size) (Cut, error) {
 		id := p.view.History.Pos(item.Index)
 		switch from, _ := p.block(i); {
 		case hide[id] && p.keep[i]:
-			return Cut{}, j.malformed(fmt.Sprintf("message %d has to stay, or its unit is hidden in part", id))
+			return Cut{}, malformed(fmt.Sprintf("message %d has to stay, or its unit is hidden in part", id))
 		case hide[id]:
 			delete(hide, id)
 		case i != from && !p.keep[i]:
-			return Cut{}, j.malformed(fmt.Sprintf("message %d is not hidden, but its unit is", id))
+			return Cut{}, malformed(fmt.Sprintf("message %d is not hidden, but its unit is", id))
 		default:
 			p.pick(p.block(i))
 		}
 	}
 	for id := range hide {
-		return Cut{}, j.malformed(fmt.Sprintf("no message that is shown has the id %d", id))
+		return Cut{}, malformed(fmt.Sprintf("no message that is shown has the id %d", id))
 	}
-	cut, ok := j.s.cut(j.in, j.due, p, summary)
+	cut, ok := j.worthwhile(p, summary)
 	if !ok {
 		return Cut{}, &SummaryError{Kind: FaultInflated, Detail: "too little is hidden for what the record takes"}
 	}
 	return cut, nil
 }
 
-func (j *customJob) malformed(detail string) error {
+func malformed(detail string) error {
 	return &SummaryError{Kind: FaultMalformed, Detail: detail}
 }

@@ -1,102 +1,55 @@
 package condense
 
-import (
-	"slices"
+import "github.com/dewpoint-proxy/dewpoint/session"
 
-	"github.com/dewpoint-proxy/dewpoint/session"
-)
-
-// Cut is what a condensation would forget.
+// Cut is what a condensation forgets, still without a summary: After is what stays, less the summary that the next one replaces, and
+// ForgottenTokens is less what comes back elsewhere of the messages that go.
 type Cut struct {
-	Forgotten []session.Range // positions newly forgotten, ascending
-	Tokens    int             // of the messages newly forgotten, less what comes back of them elsewhere
-	Replaced  int             // tokens of the summary that the next one replaces, 0 if there is none
-	Prefix    int             // last position that this or an earlier condensation of the view forgot
-	Hash      session.Hash    // chain hash of the prefix
-	Offset    int             // first position ever forgotten: where the summary stands
-	Stripped  int             // last position whose sealed reasoning has to go, 0 if none has
-	Before    session.Size    // of the view; tokens are those of the whole request
-	Kept      session.Size    // the same without what goes and without the replaced summary
+	session.Condensation
+	Replaced int // tokens of the summary that the next one replaces, 0 if there is none
 }
 
-// Positions lists the positions newly forgotten, ascending.
-func (c *Cut) Positions() []int {
-	var positions []int
-	for _, r := range c.Forgotten {
-		for p := r.From; p < r.To; p++ {
-			positions = append(positions, p)
-		}
-	}
-	return positions
+// with is the view's size with a summary.
+func (c *Cut) with(summary session.Size) session.Size {
+	return session.Size{Events: c.After.Events + summary.Events, Tokens: c.After.Tokens + summary.Tokens}
 }
 
-// After is the view's size with a summary of that many tokens.
-func (c *Cut) After(summary session.Size) session.Size {
-	return session.Size{Events: c.Kept.Events + summary.Events, Tokens: c.Kept.Tokens + summary.Tokens}
-}
-
-// Cut finds what to forget so that the view comes down to d's target, leaving room for a summary of the given size, which
-// replaces the one that the view shows. Of the size zero there is none: what the view shows stays. It reports false if
-// there is nothing to forget, or too little: less than the minimum progress, or no more tokens than the summary would add.
-func (s Settings) Cut(in Input, d Due, summary session.Size) (Cut, bool) {
-	p := s.picker(in, d, summary)
-	p.tail(d.Target)
-	return s.cut(in, d, p, summary)
-}
-
-// picker has picked what every rolling strategy keeps: what is protected, and the head.
-func (s Settings) picker(in Input, d Due, summary session.Size) *picker {
-	p := newPicker(in.View, in.Measure(in.View.Items))
-	p.kept = summary
-	if summary == (session.Size{}) {
-		p.summaries()
-	}
-	p.protect()
-	p.head(in.Codec, s.KeepFirst, d.Target)
-	return p
-}
-
-// cut forgets what was not picked, if that is worth while.
-func (s Settings) cut(in Input, d Due, p *picker, summary session.Size) (Cut, bool) {
-	c, ok := p.cut(in)
-	if !ok || !s.worthwhile(c, d, summary) {
-		return Cut{}, false
-	}
-	return c, true
-}
+// gain is the most tokens that may stand for the forgotten messages, so that the view is smaller without them.
+func (c *Cut) gain() int { return c.Before.Tokens - c.After.Tokens - messageOverhead - 1 }
 
 // cut forgets what was not picked. It reports false if that is nothing but a summary.
-func (p *picker) cut(in Input) (Cut, bool) {
-	c := Cut{Before: session.Size{Events: len(in.View.Items), Tokens: in.Total}}
-	c.Kept = c.Before
+func (p *picker) cut() (Cut, bool) {
+	var c Cut
+	c.Before = session.Size{Events: len(p.view.Items), Tokens: p.in.Total}
+	c.After = c.Before
 	gone := map[int]bool{}
-	for i, item := range in.View.Items {
+	for i, item := range p.view.Items {
 		switch {
 		case p.keep[i]:
 			continue
 		case item.Index < 0:
 			c.Replaced = p.tokens[i]
 		default:
-			gone[in.View.History.Pos(item.Index)] = true
-			c.Tokens += p.tokens[i]
+			gone[p.view.History.Pos(item.Index)] = true
+			c.ForgottenTokens += p.tokens[i]
 		}
-		c.Kept.Events--
-		c.Kept.Tokens -= p.tokens[i]
+		c.After.Events--
+		c.After.Tokens -= p.tokens[i]
 	}
 	if len(gone) == 0 {
 		return Cut{}, false
 	}
-	c.sweep(in, gone)
-	c.cover(in.View)
-	c.Stripped = LastSealed(in.View.History)
-	back := returning(in, func(i int) bool { return p.keep[i] })
-	c.Tokens, c.Kept.Tokens = c.Tokens-back, c.Kept.Tokens+back
+	c.sweep(p.in, gone)
+	c.cover(p.view)
+	c.Stripped = LastSealed(p.view.History)
+	back := returning(p.in, func(i int) bool { return p.keep[i] })
+	c.ForgottenTokens, c.After.Tokens = c.ForgottenTokens-back, c.After.Tokens+back
 	return c, true
 }
 
 // returning is how many tokens more the items that are kept have because others are not: they show what they had left out since
 // those showed it.
-func returning(in Input, keep func(i int) bool) int {
+func returning(in *Input, keep func(i int) bool) int {
 	v, copies := session.View{History: in.View.History}, false
 	for i, item := range in.View.Items {
 		if keep(i) {
@@ -107,15 +60,14 @@ func returning(in Input, keep func(i int) bool) int {
 	if !copies {
 		return 0
 	}
-	kept := slices.Clone(v.Items)
+	before := total(in.Measure(v.Items))
 	Render(in.Codec, &v)
-	before, after := changed(kept, v.Items)
-	return total(in.Measure(after)) - total(in.Measure(before))
+	return total(in.Measure(v.Items)) - before
 }
 
 // sweep forgets the positions that go, and with them those up to the last of them that an earlier stage of a pipeline
 // had already left out of the view: else they would come back, without their neighbours.
-func (c *Cut) sweep(in Input, gone map[int]bool) {
+func (c *Cut) sweep(in *Input, gone map[int]bool) {
 	history := in.View.History
 	shown, before := make([]bool, history.Len()+1), in.View.Forgotten()
 	for _, item := range in.View.Items {
@@ -133,11 +85,13 @@ func (c *Cut) sweep(in Input, gone map[int]bool) {
 		default:
 			hidden = append(hidden, asSent(history, p))
 		}
-		c.forget(p)
+		if n := len(c.Forgotten); n > 0 && c.Forgotten[n-1].To == p {
+			c.Forgotten[n-1].To++
+		} else {
+			c.Forgotten = append(c.Forgotten, session.Range{From: p, To: p + 1})
+		}
 	}
-	if len(hidden) > 0 {
-		c.Tokens += total(in.Measure(hidden))
-	}
+	c.ForgottenTokens += total(in.Measure(hidden))
 }
 
 // asSent is a position as the client sent it.
@@ -154,15 +108,6 @@ func total(tokens []int) int {
 	return sum
 }
 
-// forget adds a position, which is greater than those added before.
-func (c *Cut) forget(position int) {
-	if n := len(c.Forgotten); n > 0 && c.Forgotten[n-1].To == position {
-		c.Forgotten[n-1].To++
-		return
-	}
-	c.Forgotten = append(c.Forgotten, session.Range{From: position, To: position + 1})
-}
-
 // cover sets what prefix the cut is about. The new summary is made from the one before it, so it covers that one's
 // prefix too.
 func (c *Cut) cover(v *session.View) {
@@ -175,20 +120,4 @@ func (c *Cut) cover(v *session.View) {
 		}
 	}
 	c.Hash = v.History.Chain[c.Prefix]
-}
-
-// worthwhile reports whether enough goes, net of the summary, in one of the dimensions that the cut is about.
-func (s Settings) worthwhile(c Cut, d Due, summary session.Size) bool {
-	after := c.After(summary)
-	if after.Tokens >= c.Before.Tokens {
-		return false
-	}
-	if d.Need.Reason == session.ReasonOverflow {
-		return true // upstream has refused what is there: any progress is better
-	}
-	return d.Events && s.progress(c.Before.Events, after.Events) || d.Tokens && s.progress(c.Before.Tokens, after.Tokens)
-}
-
-func (s Settings) progress(before, after int) bool {
-	return after < before && float64(before-after) >= s.MinimumProgress*float64(before)
 }

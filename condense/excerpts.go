@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -25,49 +26,32 @@ const quoteShare = 2
 
 // Condense implements Condenser.
 func (e Excerpts) Condense(in Input) Decision {
-	due := e.Due(in)
-	if due.Need.Reason == "" {
-		return Decision{Kept: due.Kept}
-	}
-	c, ok := e.cutFor(in, due)
-	if !ok {
-		return Decision{Kept: KeptUncut}
-	}
-	return Decision{Job: &excerptsJob{settings: e.Settings, name: e.Name(), in: in, due: due, cut: c}}
-}
-
-// cutFor is a cut that sets aside, for what is quoted, half of what the target leaves besides what is kept in any case.
-func (e Excerpts) cutFor(in Input, due Due) (Cut, bool) {
-	room := in.Count(record.Summary{}.String()) + messageOverhead
-	if due.Target.Tokens != unlimited {
-		room = max(room, (due.Target.Tokens-e.picker(in, due, session.Size{Events: 1}).kept.Tokens)/quoteShare)
-	}
-	return e.Cut(in, due, session.Size{Events: 1, Tokens: room})
+	j := &excerptsJob{job: e.job(e.Name(), in)}
+	return j.decide(j, func() Kept { return j.shrink(j.quotes()) })
 }
 
 // excerptsJob is one condensation by excerpts.
 type excerptsJob struct {
-	settings    Settings
-	name        string // of the condenser
-	in          Input
-	due         Due
-	cut         Cut
+	job
 	provisional bool // it stands for a summary that was due
-	settled     bool // the cut is to stay as it is
 }
 
 var _ Job = (*excerptsJob)(nil)
 
-// Need implements Job.
-func (j *excerptsJob) Need() Need { return j.due.Need }
+// quotes is the room to set aside for what is quoted: half of what the target leaves besides what is kept in any case.
+func (j *job) quotes() session.Size {
+	room := j.wrapping()
+	if j.due.Target.Tokens != unlimited {
+		room = max(room, (j.due.Target.Tokens-j.picker(session.Size{Events: 1}).kept.Tokens)/quoteShare)
+	}
+	return session.Size{Events: 1, Tokens: room}
+}
 
-// Asks implements Job.
-func (j *excerptsJob) Asks() bool { return false }
+// wrapping is how many tokens a summary has without anything in it.
+func (j *job) wrapping() int { return j.in.Count(record.Summary{}.String()) + messageOverhead }
 
 // Plan implements Job.
-func (j *excerptsJob) Plan() (session.Condensation, int) {
-	return j.cut.condensation(j.due.Need.Reason, j.name), j.cut.filled(j.in, j.due, 0)
-}
+func (j *excerptsJob) Plan() (session.Condensation, int) { return j.plain(j.cut), j.filled(0) }
 
 // Run implements Job. It calls no model. Where all that is worth quoting leaves room, more of the newest units stay.
 func (j *excerptsJob) Run(ctx context.Context) (Result, error) {
@@ -75,8 +59,8 @@ func (j *excerptsJob) Run(ctx context.Context) (Result, error) {
 	if err != nil || j.due.Target.Tokens == unlimited {
 		return Result{Condensation: c}, err
 	}
-	fuller, ok := j.settings.Cut(j.in, j.due, session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
-	if ok && fuller.Tokens < j.cut.Tokens {
+	fuller, ok := j.cutFor(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
+	if ok && fuller.ForgottenTokens < j.cut.ForgottenTokens {
 		if more, err := j.quote(ctx, fuller); err == nil {
 			c = more
 		}
@@ -84,80 +68,79 @@ func (j *excerptsJob) Run(ctx context.Context) (Result, error) {
 	return Result{Condensation: c}, nil
 }
 
-// quote completes a cut: what is quoted fills the target, and is smaller than what is forgotten.
+// quote completes a cut, which it takes: what is quoted fills the target, and is smaller than what is forgotten.
 func (j *excerptsJob) quote(ctx context.Context, cut Cut) (c session.Condensation, err error) {
-	err = j.in.work(ctx, func() (err error) {
-		c, err = j.quoted(ctx, cut)
-		return err
+	err = j.in.work(ctx, func() error {
+		s, err := j.read(ctx, cut, j.in.Count(record.Summary{}.String()))
+		if err != nil {
+			return fmt.Errorf("condense %s: %w", j.name, err)
+		}
+		text := s.recorded()
+		if j.provisional {
+			text = s.unsummarised()
+		}
+		made, smaller := j.complete(s, text)
+		if !smaller {
+			return fmt.Errorf("condense %s without a model: %d tokens, before %d", j.name, made.After.Tokens, made.Before.Tokens)
+		}
+		c, c.Provisional = made, j.provisional
+		return nil
 	})
 	return c, err
 }
 
-func (j *excerptsJob) quoted(ctx context.Context, cut Cut) (session.Condensation, error) {
-	cut, s, err := j.read(ctx, cut, j.in.Count(record.Summary{}.String()))
-	if err != nil {
-		return session.Condensation{}, fmt.Errorf("condense %s: %w", j.name, err)
-	}
+// read reads what a cut forgets, which is then the job's. Where the user's words need more room than the target leaves next to a record of
+// so many tokens, that is another cut, with fewer of the newest units.
+func (j *job) read(ctx context.Context, cut Cut, record int) (*span, error) {
 	j.cut = cut
-	text := s.recorded()
-	if j.provisional {
-		text = s.unsummarised()
-	}
-	c := cut.condensation(j.due.Need.Reason, j.name)
-	c.Provisional = j.provisional
-	c.Summary = s.summary(j.in, text, j.settings.rooms(&cut, j.in, j.due))
-	c.SummaryTokens = j.in.Count(c.Summary)
-	c.After = cut.After(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
-	if c.After.Tokens >= c.Before.Tokens {
-		return session.Condensation{}, fmt.Errorf("condense %s without a model: %d tokens, before %d", j.name, c.After.Tokens, c.Before.Tokens)
-	}
-	return c, nil
-}
-
-// read reads what a cut forgets. Where the user's words need more room than the target leaves next to a record of so many tokens, it is
-// another cut, with fewer of the newest units.
-func (j *excerptsJob) read(ctx context.Context, cut Cut, record int) (Cut, *span, error) {
 	s, err := readSpan(ctx, j.in, cut)
 	if err != nil || j.settled || j.due.Target.Tokens == unlimited {
-		return cut, s, err
+		return s, err
 	}
-	room := cut.room(j.in, j.due)
+	room := j.room()
 	more := s.words.Tokens(j.in.Count) - max(wordTokens, room-record)
 	if more <= 0 {
-		return cut, s, nil
+		return s, nil
 	}
-	most := j.due.Target.Tokens - j.settings.picker(j.in, j.due, session.Size{Events: 1}).kept.Tokens
-	wider, ok := j.settings.Cut(j.in, j.due, session.Size{Events: 1, Tokens: min(room+more+messageOverhead, most)})
-	if !ok || wider.Tokens <= cut.Tokens {
-		return cut, s, nil
+	most := j.due.Target.Tokens - j.picker(session.Size{Events: 1}).kept.Tokens
+	wider, ok := j.cutFor(session.Size{Events: 1, Tokens: min(room+more+messageOverhead, most)})
+	if !ok || wider.ForgottenTokens <= cut.ForgottenTokens {
+		return s, nil
 	}
-	s, err = readSpan(ctx, j.in, wider)
-	return wider, s, err
+	j.cut = wider
+	return readSpan(ctx, j.in, wider)
+}
+
+// complete is the condensation with a record of what the cut forgets, and what stands next to that. It reports whether the view becomes
+// smaller.
+func (j *job) complete(s *span, text string) (c session.Condensation, smaller bool) {
+	c = j.plain(j.cut)
+	c.Summary = s.summary(j.in.Count, text, j.rooms())
+	c.SummaryTokens = j.in.Count(c.Summary)
+	c.After = j.cut.with(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
+	return c, c.After.Tokens < c.Before.Tokens
 }
 
 // room is the tokens that a target leaves for what stands for the forgotten messages.
-func (c *Cut) room(in Input, due Due) int {
-	if due.Target.Tokens == unlimited {
+func (j *job) room() int {
+	if j.due.Target.Tokens == unlimited {
 		return unlimited
 	}
-	return due.Target.Tokens - (c.Kept.Tokens - in.Fixed) - messageOverhead
+	return j.due.Target.Tokens - (j.cut.After.Tokens - j.in.Fixed) - messageOverhead
 }
 
 // filled is about how many tokens stand for the forgotten messages, those of a record among them: excerpts fill the room that a target leaves.
-func (c *Cut) filled(in Input, due Due, record int) int {
-	room := c.room(in, due)
+func (j *job) filled(record int) int {
+	room := j.room()
 	if room == unlimited {
 		words := 0
-		if s, err := readSpan(context.Background(), in, *c); err == nil {
-			words = min(s.words.Tokens(in.Count), max(wordTokens, s.tokens/typedShare))
+		if s, err := readSpan(context.Background(), j.in, j.cut); err == nil {
+			words = min(s.words.Tokens(j.in.Count), max(wordTokens, s.tokens/typedShare))
 		}
-		room = record + words + min(eventTokens, c.Tokens/eventShare)
+		room = record + words + min(eventTokens, j.cut.ForgottenTokens/eventShare)
 	}
-	return max(min(room, c.gain()), 0)
+	return max(min(room, j.cut.gain()), 0)
 }
-
-// gain is the most tokens that may stand for the forgotten messages, so that the view is smaller without them.
-func (c *Cut) gain() int { return c.Before.Tokens - c.Kept.Tokens - messageOverhead - 1 }
 
 // Bounds of what stands next to a record, in tokens: the most, and a share of what is forgotten, one in that many.
 const (
@@ -177,51 +160,54 @@ type room struct {
 	end    int // what it must never exceed
 }
 
-// rooms is what a cut leaves for a record, so that enough goes, and that the view stays well below a limit, which is about twice the
+// rooms is what the cut leaves for a record, so that enough goes, and that the view stays well below a limit, which is about twice the
 // target. Where only events have to go, any gain in tokens will do.
-func (s Settings) rooms(c *Cut, in Input, due Due) room {
-	r := room{c.room(in, due), c.gain()}
+func (j *job) rooms() room {
+	r := room{j.room(), j.cut.gain()}
 	if r.target != unlimited {
-		r.end -= int(s.MinimumProgress * float64(c.Before.Tokens))
+		r.end -= int(j.MinimumProgress * float64(j.cut.Before.Tokens))
 	}
-	if due.Tokens && (due.Need.Hard || due.Need.Reason != session.ReasonRequest) {
-		r.end = min(r.end, r.target+due.Target.Tokens/2)
+	if j.due.Tokens && (j.due.Need.Hard || j.due.Need.Reason != session.ReasonRequest) {
+		r.end = min(r.end, r.target+j.due.Target.Tokens/2)
 	}
 	return r
 }
 
 // summary is a record with the user's own words, and with excerpts of what neither names as far as the target has room. Where
 // there is not even room for a fifth of what is forgotten as the user's words, it is too long, since nothing may be forgotten without them.
-func (s *span) summary(in Input, text string, r room) string {
+func (s *span) summary(count func(string) int, text string, r room) string {
 	sum := record.Summary{Record: text, Events: s.named}
-	sum.Words = s.said(in, sum, r)
+	sum.Words = s.said(count, sum, r)
 	if r.target == unlimited {
-		r.target = in.Count(sum.String()) + min(eventTokens, s.tokens/eventShare)
+		r.target = count(sum.String()) + min(eventTokens, s.tokens/eventShare)
 	}
-	x := s.index()
+	x := excerpt.New()
+	for _, m := range s.history {
+		x.Add(m)
+	}
 	x.Known(text + "\n" + sum.Words)
 	sum.Excerpts = x.Text(min(r.target, r.end), func(lines string) int {
 		if sum.Excerpts = lines; lines == "" {
 			sum.Excerpts = "." // so that the wrapping counts
 		}
-		return in.Count(sum.String())
+		return count(sum.String())
 	})
 	return sum.String()
 }
 
 // said is the user's own words as they stand next to a record. A longer record leaves them less room, but never less than they need.
-func (s *span) said(in Input, sum record.Summary, r room) string {
+func (s *span) said(count func(string) int, sum record.Summary, r room) string {
 	sum.Words = "." // so that the wrapping counts
-	wrapped := in.Count(sum.String())
+	wrapped := count(sum.String())
 	most, left := max(wordTokens, r.target-wrapped), r.end-wrapped
 	if r.target == unlimited {
 		most = max(wordTokens, s.tokens/typedShare)
 	}
 	least := min(wordTokens, max(s.tokens/printShare, minPrintTokens))
-	if s.words.Fit(left, in.Count) {
+	if s.words.Fit(left, count) {
 		most = min(most, left)
 	} else {
 		most = min(most, max(left, least))
 	}
-	return s.words.Text(most, least, in.Count)
+	return s.words.Text(most, least, count)
 }

@@ -3,6 +3,8 @@ package condense
 import (
 	"context"
 	"errors"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Attempt is a call of a model that a condensation is about to make.
@@ -30,17 +32,16 @@ type Health interface {
 // ErrCooling is why a soft condensation did without the summariser: it failed a short while ago.
 var ErrCooling = errors.New("summariser is cooling down")
 
-// ready reports whether a condensation may be made now. What is hard or was asked for is always tried, and a request that waits for no
-// model does not depend on its health.
-func (l *LLM) ready(in Input, need Need) bool {
-	return need.tried() || need.AtOnce || !l.cooling(in)
+// cooling reports whether the model failed a short while ago and is left alone.
+func (j *llmJob) cooling() bool { return j.s.Health != nil && !j.s.Health.Ready(j.attempted()) }
+
+// missing reports whether the configured model of summaries is known not to be there, and the request's own is to be asked.
+func (j *llmJob) missing() bool {
+	return j.form != nil && j.s.Health != nil && j.configured(j.in) && j.s.Health.Missing(j.attempted())
 }
 
-// cooling reports whether the model failed a short while ago and is left alone.
-func (l *LLM) cooling(in Input) bool { return l.s.Health != nil && !l.s.Health.Ready(l.attempt(in)) }
-
-func (l *LLM) attempt(in Input) Attempt {
-	return Attempt{Endpoint: l.endpoint(in), Model: l.model(in), Thread: in.Thread.Name, Configured: l.s.Model != ""}
+func (j *llmJob) attempted() Attempt {
+	return Attempt{Endpoint: j.endpoint(j.in), Model: j.model(j.in), Thread: j.in.Thread.Name, Configured: j.s.Model != ""}
 }
 
 // notThere reports whether a call failed because the model or its credential is not there: trying again does not help.
@@ -80,17 +81,17 @@ func Cause(err error) string {
 var errPanicked = errors.New("summary panicked")
 
 // watched runs call, which calls the model, and tells the model's health what came of it.
-func (l *LLM) watched(in Input, need Need, call func(healthy bool) error) error {
-	if l.s.Health == nil {
+func (j *llmJob) watched(call func(healthy bool) (session.Condensation, error)) (c session.Condensation, err error) {
+	if j.s.Health == nil {
 		return call(true)
 	}
-	a := l.attempt(in)
-	healthy := l.s.Health.Begin(a)
-	if !healthy && !need.tried() {
-		return ErrCooling
+	a := j.attempted()
+	healthy := j.s.Health.Begin(a)
+	if !healthy && !j.due.Need.tried() {
+		return c, ErrCooling
 	}
-	err := errPanicked
-	defer func() { l.s.Health.End(a, err) }()
-	err = call(healthy)
-	return err
+	err = errPanicked
+	defer func() { j.s.Health.End(a, err) }()
+	c, err = call(healthy)
+	return c, err
 }

@@ -25,8 +25,8 @@ func TestReadersAreLinear(t *testing.T) {
 			f.copies(2, text)
 		},
 		"prompt": func(text string) {
-			p := prompt{previous: text, events: []event{{content: session.Content{Text: text, Calls: []session.Call{{Arguments: text}}}}}}
-			_, _ = p.plan(frame{limit: DefaultEventLength, budget: len(text), calls: maxCalls, output: 1000, count: quarter})
+			p := prompt{budget: len(text), output: 1000, count: quarter, previous: text, events: []event{{content: session.Content{Text: text, Calls: []session.Call{{Arguments: text}}}}}}
+			_, _ = p.plan(DefaultEventLength, maxCalls)
 		},
 		"reply":    func(text string) { _, _ = prose{}.record(Reply{Text: text}) },
 		"function": func(text string) { _, _ = structured{}.record(Reply{Arguments: `{"user_context":` + text}) },

@@ -1,7 +1,9 @@
 package condense
 
 import (
-	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"cmp"
+	"context"
+
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -28,23 +30,30 @@ type LLMSettings struct {
 	MaxEventLength int // runes of one event in the prompt; default DefaultEventLength
 }
 
-// LLM is the rolling condenser: a model writes a summary of the middle, which takes in the summary before it. It is safe
-// for concurrent use if its Summariser is.
+// LLM is a rolling condenser that asks a model: for a summary of the middle, which takes in the summary before it, for a ranking of the
+// events, or which of them go. It is safe for concurrent use if its Summariser is.
 type LLM struct {
 	s    LLMSettings
-	form form
+	form form // of the summary; nil: what is asked for is none, or has one of its own
+
+	ask   func(j *llmJob, ctx context.Context) (session.Condensation, error)
+	ranks bool // what it asks for is a ranking: it makes no summary
 }
 
 var _ Condenser = (*LLM)(nil)
 
-// NewLLM gives a condenser with settings.
+// NewLLM gives a condenser with settings, by which a model writes a summary.
 func NewLLM(s LLMSettings) *LLM {
-	if s.Name == "" {
-		s.Name = "llm"
-	}
+	l := newLLM("llm", s, (*llmJob).write)
+	l.form = prose{}
+	return l
+}
+
+func newLLM(name string, s LLMSettings, ask func(*llmJob, context.Context) (session.Condensation, error)) *LLM {
+	s.Name = cmp.Or(s.Name, name)
 	s.MaxOutput = orDefault(s.MaxOutput, DefaultMaxOutput)
 	s.MaxEventLength = max(orDefault(s.MaxEventLength, DefaultEventLength), minEventLength)
-	return &LLM{s: s, form: prose{}}
+	return &LLM{s: s, ask: ask}
 }
 
 // Name implements Condenser.
@@ -52,19 +61,19 @@ func (l *LLM) Name() string { return l.s.Name }
 
 // Condense implements Condenser.
 func (l *LLM) Condense(in Input) Decision {
-	due := l.priced(in).Due(in)
-	if due.Need.Reason == "" {
-		return Decision{Kept: due.Kept}
-	}
-	l, failed := l.usable(in)
-	if !l.ready(in, due.Need) {
-		return Decision{Kept: KeptCooling}
-	}
-	c, ok := l.s.Cut(in, due, session.Size{Events: 1, Tokens: l.allowance(in, due.Target.Tokens)})
-	if !ok {
-		return Decision{Kept: KeptUncut}
-	}
-	return Decision{Job: &llmJob{LLM: l, in: in, due: due, cut: c, failed: failed}}
+	j := &llmJob{LLM: l, job: l.priced(in).job(l.s.Name, in)}
+	return j.decide(j, func() Kept {
+		if j.missing() {
+			j.LLM, j.failed = l.own(in), ErrMissing
+		}
+		if !j.due.Need.tried() && !j.due.Need.AtOnce && j.cooling() {
+			return KeptCooling
+		}
+		if j.ranks {
+			return j.shrink(session.Size{})
+		}
+		return j.shrink(j.allowance())
+	})
 }
 
 // priced is the settings with the price of the summary that would be asked for.
@@ -79,15 +88,6 @@ func (l *LLM) priced(in Input) Settings {
 	return s
 }
 
-// allowance is the room for a summary and what stands next to it, in tokens: a quarter of the target, but always that of its wrapping.
-func (l *LLM) allowance(in Input, target int) int {
-	wrapping := in.Count(record.Summary{}.String()) + messageOverhead
-	if target == unlimited {
-		return wrapping
-	}
-	return max(wrapping, target/4)
-}
-
 // configured reports whether the summariser is another than the request's own model at its own upstream.
 func (l *LLM) configured(in Input) bool {
 	own := l.own(in)
@@ -100,14 +100,6 @@ func (l *LLM) own(in Input) *LLM {
 	own.s.Model, own.s.Endpoint, own.s.Window = "", Endpoint{}, 0
 	own.s.MaxOutput = min(l.s.MaxOutput, own.window(in)/4)
 	return &own
-}
-
-// usable is the condenser by way of a model that is there: the request's own, while the configured one or its key is known not to be, with the reason.
-func (l *LLM) usable(in Input) (*LLM, error) {
-	if l.s.Health != nil && l.configured(in) && l.s.Health.Missing(l.attempt(in)) {
-		return l.own(in), ErrMissing
-	}
-	return l, nil
 }
 
 // model is the summariser's model.

@@ -46,45 +46,11 @@ func (p Pipeline) Condense(in Input) Decision {
 	return out
 }
 
-// reshaped is the input with another view of the same history. Only what differs is measured: the rest of the total may
-// be finer than a sum of counts.
+// reshaped is the input with another view of the same history. The rest of the total may be finer than a sum of counts.
 func reshaped(in Input, v *session.View) Input {
-	before, after := changed(in.View.Items, v.Items)
-	in.Total += total(in.Measure(after)) - total(in.Measure(before))
+	in.Total += total(in.Measure(v.Items)) - total(in.Measure(in.View.Items))
 	in.View = v
 	return in
-}
-
-// changed gives the items of either view that the other one does not have.
-func changed(before, after []session.Item) (lost, gained []session.Item) {
-	type key struct {
-		index int
-		raw   *byte
-	}
-	id := func(i session.Item) key {
-		k := key{index: i.Index}
-		if len(i.Raw) > 0 {
-			k.raw = &i.Raw[0]
-		}
-		return k
-	}
-	had := make(map[key]bool, len(before))
-	for _, i := range before {
-		had[id(i)] = true
-	}
-	for _, i := range after {
-		if had[id(i)] {
-			delete(had, id(i))
-			continue
-		}
-		gained = append(gained, i)
-	}
-	for _, i := range before {
-		if had[id(i)] {
-			lost = append(lost, i)
-		}
-	}
-	return lost, gained
 }
 
 // stagedJob is the job of a stage that saw another view than the one which is logged.
@@ -99,7 +65,7 @@ func (j *stagedJob) Run(ctx context.Context) (Result, error) {
 	r, err := j.Job.Run(ctx)
 	if err == nil && len(r.Condensation.Forgotten) > 0 {
 		gone := r.Condensation
-		back := returning(j.in, func(i int) bool {
+		back := returning(&j.in, func(i int) bool {
 			item := j.in.View.Items[i]
 			return item.Index < 0 || !gone.Hides(j.in.View.History.Pos(item.Index))
 		})

@@ -1,9 +1,14 @@
 package condense
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
@@ -46,47 +51,215 @@ type prompt struct {
 	part     string // which part of the events these are, empty: all of them
 	ids      bool   // events are shown with their ids, which the answer names
 
-	over func() bool // it is not wanted any more: events that are not written yet stay out; nil: never
+	budget int              // tokens that it may have
+	output int              // tokens of a record
+	count  func(string) int // of tokens
+	over   func() bool      // it is not wanted any more: events that are not written yet stay out; nil: never
 }
 
-// fit writes the prompt within a budget of tokens. Events are cut to at most limit runes, then to half of that and so
-// on; when even the shortest do not fit, those in the middle are left out, the old before the new.
-func (p prompt) fit(limit, budget int, count func(string) int) (plan, error) {
+// Bounds of a summary made in parts.
+const (
+	maxCalls   = 8    // of one job: parts, what merges them, and a second try
+	partLength = 2000 // runes to which events are cut before they are read in parts instead
+	minPart    = 200  // tokens that the record of a part may have at least
+	atOnce     = 4    // parts that are read at the same time
+)
+
+// plan is the prompts that a span is read by: one for all of it, or one for each part.
+type plan struct {
+	texts  []string
+	limit  int // runes to which the text of an event was cut
+	output int // tokens that the record of a part may have; 0: there is one part
+}
+
+// plan fits the events into one prompt, cut to limit runes and then to fewer. Below partLength they are rather read in parts, each in a
+// prompt of its own, whose records are merged by a last call. When that would take too many calls, events are cut shorter still; when even
+// the shortest do not fit, those in the middle are left out, the old before the new.
+func (p prompt) plan(limit, calls int) (plan, error) {
 	for {
-		text := p.text(p.render(limit))
-		if count(text) <= budget {
+		if text := p.text(p.render(limit)); p.count(text) <= p.budget {
 			return plan{texts: []string{text}, limit: limit}, nil
 		}
-		if limit <= minEventLength {
-			return p.drop(budget, count)
+		output := p.partOutput(calls)
+		switch {
+		case limit > partLength:
+			limit = max(limit/2, partLength)
+		case output >= minPart:
+			return p.split(limit, calls, output)
+		case limit <= minEventLength:
+			return p.drop()
+		default:
+			limit = max(limit/2, minEventLength)
 		}
-		limit = max(limit/2, minEventLength)
 	}
 }
 
 // drop leaves out events in the middle. A quarter of the room is for the oldest ones, which tell what it all is about.
-func (p prompt) drop(budget int, count func(string) int) (plan, error) {
+func (p prompt) drop() (plan, error) {
 	rendered := p.render(minEventLength)
-	sizes := make([]int, len(rendered))
-	for i, r := range rendered {
-		sizes[i] = count(r)
-	}
-	room := budget - count(p.text([]string{p.omitted(0, len(rendered))}))
+	room := p.budget - p.count(p.text([]string{p.omitted(0, len(rendered))}))
 	head, tail := 0, len(rendered)
-	for used := 0; head < tail && used+sizes[head] <= room/4; head++ {
-		used, room = used+sizes[head], room-sizes[head]
+	size := func(i int) int { return p.count(rendered[i]) }
+	for used := 0; head < tail && used+size(head) <= room/4; head++ {
+		used, room = used+size(head), room-size(head)
 	}
-	for ; tail > head && sizes[tail-1] <= room; tail-- {
-		room -= sizes[tail-1]
+	for ; tail > head && size(tail-1) <= room; tail-- {
+		room -= size(tail - 1)
 	}
 	if head == 0 && tail == len(rendered) {
-		return plan{}, &SummaryError{Kind: FaultTooLarge, Detail: fmt.Sprintf("window leaves %d tokens", budget)}
+		return plan{}, &SummaryError{Kind: FaultTooLarge, Detail: fmt.Sprintf("window leaves %d tokens", p.budget)}
 	}
 	kept := append([]string(nil), rendered[:head]...)
 	if tail > head {
 		kept = append(kept, p.omitted(head, tail))
 	}
 	return plan{texts: []string{p.text(append(kept, rendered[tail:]...))}, limit: minEventLength}, nil
+}
+
+// partOutput is how long the record of a part may be, so that all of them fit the last call's prompt; 0 if there are not
+// calls enough for two parts and that one.
+func (p prompt) partOutput(calls int) int {
+	if calls < 3 {
+		return 0
+	}
+	room := p.budget - p.count(p.merge(nil))
+	return min(p.output, room/(calls-1)-2*p.count(partOpen(1, 1)))
+}
+
+// split reads the events in as many parts as it takes, at most all calls but one.
+func (p prompt) split(limit, calls, output int) (plan, error) {
+	groups := p.groups(limit)
+	for len(groups) >= calls && limit > minEventLength {
+		limit = max(limit/2, minEventLength)
+		groups = p.groups(limit)
+	}
+	if len(groups) >= calls {
+		groups = append(groups[:1:1], groups[len(groups)-calls+2:]...)
+	}
+	return p.parts(groups, limit, output)
+}
+
+// group is consecutive events that are read together.
+type group struct {
+	from, to int
+	text     []string
+}
+
+// groups packs the events, as many as fit a prompt. What does not even fit alone is left out.
+func (p prompt) groups(limit int) []group {
+	p.part = partNote(maxCalls, maxCalls)
+	room := p.budget - p.count(p.text([]string{p.omitted(0, len(p.events))}))
+	var groups []group
+	used := room + 1
+	for i, text := range p.render(limit) {
+		size := p.count(text) + 1
+		if size > room {
+			continue
+		}
+		if used+size > room {
+			groups, used = append(groups, group{from: i}), 0
+		}
+		g := &groups[len(groups)-1]
+		g.text, g.to, used = append(g.text, text), i+1, used+size
+	}
+	return groups
+}
+
+// parts writes a prompt for each group.
+func (p prompt) parts(groups []group, limit, output int) (plan, error) {
+	if len(groups) == 0 {
+		return plan{}, &SummaryError{Kind: FaultTooLarge, Detail: "no event fits the window"}
+	}
+	out := plan{limit: limit, output: output}
+	if len(groups) == 1 {
+		out.output = 0
+	}
+	end := 0
+	for n, g := range groups {
+		text := g.text
+		if g.from > end {
+			text = append([]string{p.omitted(end, g.from)}, text...)
+		}
+		if len(groups) > 1 {
+			p.part = partNote(n+1, len(groups))
+		}
+		out.texts = append(out.texts, p.text(text))
+		end = g.to
+	}
+	return out, nil
+}
+
+// Tags around the records of parts in the prompt that merges them.
+const (
+	partsOpen  = "<dewpoint_parts>"
+	partsClose = "</dewpoint_parts>"
+	partClose  = "</dewpoint_part>"
+)
+
+func partOpen(n, of int) string { return fmt.Sprintf("<dewpoint_part n=\"%d\" of=\"%d\">", n, of) }
+
+func partNote(n, of int) string {
+	return fmt.Sprintf("These are part %d of %d of the events. Your record is for this part alone and will be merged with those of the others: "+
+		"use the previous record to understand the events, and do not repeat it. ", n, of)
+}
+
+// merge is the prompt that makes one record of those of the parts.
+func (p prompt) merge(records []string) string {
+	var b strings.Builder
+	b.WriteString(p.history())
+	b.WriteString(partsOpen + "\n")
+	for i, r := range records {
+		fmt.Fprintf(&b, "%s\n%s\n%s\n", partOpen(i+1, len(records)), record.Defuse(r), partClose)
+	}
+	b.WriteString(partsClose + "\n\nThe events were too many to be read at once. These are the records of their parts, oldest first: where they " +
+		"differ, the later one is right. Merge them with the previous record, if there is one. " + p.ask)
+	return b.String()
+}
+
+// readParts asks for the records of all parts and gives the prompt that merges them. The first failure ends it. A panic in
+// one of them becomes the caller's, who can catch it: in a goroutine of its own it would end the process.
+func (j *llmJob) readParts(ctx context.Context, p prompt, pl plan) (string, error) {
+	records := make([]string, len(pl.texts))
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.SetLimit(atOnce)
+	for i, text := range pl.texts {
+		parts.Go(func() (err error) {
+			defer func() {
+				if v := recover(); v != nil {
+					err = panicked(fmt.Sprintf("%v\n%s", v, debug.Stack()))
+				}
+			}()
+			records[i], err = j.readPart(ctx, text, pl.output)
+			return err
+		})
+	}
+	err := parts.Wait()
+	if p, ok := errors.AsType[panicked](err); ok {
+		panic(string(p))
+	}
+	return p.merge(records), err
+}
+
+// panicked is what a part panicked with.
+type panicked string
+
+func (p panicked) Error() string { return string(p) }
+
+// readPart asks for the record of one part.
+func (j *llmJob) readPart(ctx context.Context, text string, output int) (record string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	r := j.request(text)
+	r.MaxOutput = output
+	reply, err := j.call(ctx, r)
+	if err == nil {
+		record, err = j.form.record(reply)
+	}
+	if n := j.in.Count(record); n > output {
+		err = inflated(n, output)
+	}
+	return record, err
 }
 
 func (p prompt) omitted(from, to int) string {

@@ -12,8 +12,8 @@ import (
 
 func quarter(text string) int { return (len(text) + 3) / 4 }
 
-func longPrompt(events, length int) prompt {
-	p := prompt{previous: "PREVIOUS IN FULL " + strings.Repeat("p", 500)}
+func longPrompt(events, length, budget int) prompt {
+	p := prompt{budget: budget, count: quarter, previous: "PREVIOUS IN FULL " + strings.Repeat("p", 500)}
 	for i := range events {
 		p.events = append(p.events, event{id: i + 1, kind: session.Agent, content: session.Content{
 			Text: strings.Repeat("a", length) + "b" + strings.Repeat("c", length),
@@ -32,9 +32,9 @@ func TestPromptFits(t *testing.T) {
 		"down to floor":   {events: 100, length: 8000, budget: 8000, limit: 200},
 		"middle left out": {events: 100, length: 8000, budget: 2000, limit: 200, dropped: true},
 	} {
-		p := longPrompt(c.events, c.length)
+		p := longPrompt(c.events, c.length, c.budget)
 		p.ids = true
-		fit, err := p.fit(DefaultEventLength, c.budget, quarter)
+		fit, err := p.plan(DefaultEventLength, 1)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -58,7 +58,7 @@ func itoa(n int) string {
 }
 
 func TestPromptTooLarge(t *testing.T) {
-	_, err := longPrompt(3, 8000).fit(DefaultEventLength, 100, quarter)
+	_, err := longPrompt(3, 8000, 100).plan(DefaultEventLength, 1)
 	if e, ok := errors.AsType[*SummaryError](err); !ok || e.Kind != FaultTooLarge {
 		t.Errorf("got %v", err)
 	}
@@ -105,10 +105,10 @@ func TestPromptShowsCallsAndResults(t *testing.T) {
 }
 
 func BenchmarkPromptFit(b *testing.B) {
-	p := longPrompt(200, 10000)
+	p := longPrompt(200, 10000, 20000)
 	b.SetBytes(200 * 20000)
 	for b.Loop() {
-		if _, err := p.fit(DefaultEventLength, 20000, quarter); err != nil {
+		if _, err := p.plan(DefaultEventLength, 1); err != nil {
 			b.Fatal(err)
 		}
 	}

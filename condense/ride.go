@@ -126,7 +126,11 @@ func (j *llmJob) rides(ctx context.Context) int {
 		return 0
 	}
 	_, pl, err := j.planned(ctx, j.s.MaxEventLength, maxCalls-1)
-	if err != nil || !cheaper(j.reads(pl)) {
+	reads := 0
+	for _, text := range pl.texts {
+		reads += askedTokens + j.in.reading(text)
+	}
+	if err != nil || !cheaper(reads) {
 		return 0
 	}
 	return cached
@@ -184,11 +188,7 @@ func (j *llmJob) ride(ctx context.Context, cached int) (c session.Condensation, 
 	if reply.Finish != "stop" && reply.Finish != "" || named(reply.Text) < leastSections {
 		return c, &SummaryError{Kind: FaultMalformed, Detail: "no record"}
 	}
-	err = j.in.work(ctx, func() (err error) {
-		c, err = j.accept(reply, r)
-		return err
-	})
-	return c, err
+	return j.accept(ctx, reply, r)
 }
 
 // halfOf is half of the time that is left: the summariser gets the rest.

@@ -26,17 +26,17 @@ type span struct {
 
 // readSpan reads a history for what a cut and the condensations before it forget, until ctx ends.
 func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
-	s := &span{words: &record.Words{}, tokens: c.Tokens}
-	gone, fresh := in.View.Forgotten(), map[int]bool{}
-	for _, p := range c.Positions() {
-		gone[p], fresh[p] = true, true
-		s.missing++
-	}
+	s := &span{words: &record.Words{}, tokens: c.ForgottenTokens}
+	gone := in.View.Forgotten()
 	heads := make([]string, len(in.View.History.Messages))
 	late, shown := s.earlier(in.View.Applied), s.shown(in.View)
 	for i := range in.View.History.Messages {
 		m, p := &in.View.History.Messages[i], in.View.History.Pos(i)
-		raw := m.Raw
+		raw, fresh := m.Raw, c.Hides(p)
+		if fresh {
+			gone[p] = true
+			s.missing++
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("read what is forgotten: %w", err)
 		}
@@ -58,7 +58,7 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 			}
 		}
 		s.history = append(s.history, message)
-		if fresh[p] || late[p] {
+		if fresh || late[p] {
 			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})
 		}
 	}
@@ -81,15 +81,6 @@ func (s *span) shown(v *session.View) [][]byte {
 		raw[item.Index] = item.Raw
 	}
 	return raw
-}
-
-// index is what may be quoted of what is forgotten.
-func (s *span) index() *excerpt.Index {
-	x := excerpt.New()
-	for _, m := range s.history {
-		x.Add(m)
-	}
-	return x
 }
 
 // earlier takes in the earlier condensations. It gives the positions that were hidden without the summary that was due: they are

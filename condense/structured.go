@@ -12,10 +12,7 @@ import (
 // fields of OpenHands' StateSummary. The record is rendered as markdown; fields that are empty are left out. A call that
 // cannot be read is a bad summary: nothing is forgotten for it.
 func NewStructured(s LLMSettings) *LLM {
-	if s.Name == "" {
-		s.Name = "structured_summary"
-	}
-	l := NewLLM(s)
+	l := newLLM("structured_summary", s, (*llmJob).write)
 	l.form = structured{}
 	return l
 }

@@ -38,11 +38,11 @@ func arrivalOf(in Input, condenser string, trims []session.Trim) Decision {
 	if len(trims) == 0 {
 		return Decision{}
 	}
-	c := frozen(in, condenser, trims)
+	c := frozen(in, trims)
 	if c.ForgottenTokens <= 0 {
 		return Decision{}
 	}
-	return Decision{Job: &cutJob{need: Need{Reason: session.ReasonArrival}, condensation: c}}
+	return Decision{Job: &job{name: condenser, due: Due{Need: Need{Reason: session.ReasonArrival}}, cut: c}}
 }
 
 // The lengths, in characters, to which results are cut when a request does not fit otherwise.
@@ -63,8 +63,8 @@ func Shorten(in Input, all bool) Job {
 		if len(cut) == 0 {
 			continue
 		}
-		if c := frozen(in, ToolOutputTrim{}.Name(), cut); c.After.Tokens <= Room(in) {
-			return &cutJob{need: Need{Reason: session.ReasonArrival, Hard: true}, condensation: c}
+		if c := frozen(in, cut); c.After.Tokens <= Room(in) {
+			return &job{name: ToolOutputTrim{}.Name(), due: Due{Need: Need{Reason: session.ReasonArrival, Hard: true}}, cut: c}
 		}
 	}
 	return nil
@@ -132,19 +132,18 @@ func pristine(v *session.View, item session.Item) bool {
 	return len(own) > 0 && len(item.Raw) == len(own) && &item.Raw[0] == &own[0]
 }
 
-// frozen is the condensation that remembers the trims.
-func frozen(in Input, condenser string, trims []session.Trim) session.Condensation {
+// frozen is the cut that forgets nothing, but remembers the trims.
+func frozen(in Input, trims []session.Trim) (c Cut) {
 	after := reshaped(in, retrimmed(in, trims))
-	c := session.Condensation{
-		Reason: session.ReasonArrival, Condenser: condenser, Trims: trims, ForgottenTokens: in.Total - after.Total,
-		Before: session.Size{Events: len(in.View.Items), Tokens: in.Total}, After: session.Size{Events: len(in.View.Items), Tokens: after.Total},
-	}
+	c.Trims, c.ForgottenTokens = trims, in.Total-after.Total
+	c.Before = session.Size{Events: len(in.View.Items), Tokens: in.Total}
+	c.After = session.Size{Events: len(in.View.Items), Tokens: after.Total}
 	c.Prefix = trims[len(trims)-1].Pos
 	for _, a := range in.View.Applied {
 		c.Prefix = max(c.Prefix, a.Prefix)
 	}
 	c.Hash = in.View.History.Chain[c.Prefix]
-	if last := LastSealed(in.View.History); last > c.Trims[0].Pos {
+	if last := LastSealed(in.View.History); last > trims[0].Pos {
 		c.Stripped = last
 	}
 	return c

@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 )
 
-// Service is a condense.Summariser for condense.Custom that asks an HTTP service: the question is the body of a POST, the answer that of
+// Service is a condense.Summariser for condense.NewCustom that asks an HTTP service: the question is the body of a POST, the answer that of
 // a response with status 200. It may be used concurrently.
 type Service struct {
 	Client      *http.Client // nil: http.DefaultClient
@@ -60,7 +60,7 @@ func (s Service) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	return condense.Reply{Text: string(text)}, nil
 }
 
-// Program is a condense.Summariser for condense.Custom that runs a program for each call: the question is its standard input, the answer
+// Program is a condense.Summariser for condense.NewCustom that runs a program for each call: the question is its standard input, the answer
 // its standard output. Of the environment it gets what a program needs to run, and none of our secrets. It is killed, with its children, when its time is
 // over or its answer too long. It may be used concurrently.
 type Program struct {

@@ -9,12 +9,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// spared reports whether nothing is condensed, if what goes upstream fits: the agent is making its own summary and must see what it
-// summarises, or it only probes.
-func (t *Turn) spared(in condense.Input) bool {
-	return t.purpose.Spares() && !overWindow(in)
-}
-
 // Probes reports whether the request only tries its history: it is no step of the conversation, and is not logged.
 func (t *Turn) Probes() bool { return t.purpose == session.PurposeProbe }
 

@@ -38,11 +38,7 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		return report
 	}
 	again := t.join(ctx) || t.in.Wish != WishNow && (t.place.Again || t.place.Match == session.MatchReplay)
-	in := t.input(t.wanted())
-	if t.spared(in) {
-		return report
-	}
-	decision := t.in.Tenant.Condenser.Condense(in)
+	in, decision := t.decide()
 	switch {
 	case decision.Job == nil:
 		report.Kept = cmp.Or(Outcome(decision.Kept), Below)
@@ -70,11 +66,7 @@ func (t *Turn) due() session.Reason {
 	if t.belowAllThresholds() {
 		return ""
 	}
-	in := t.input(t.wanted())
-	if t.spared(in) {
-		return ""
-	}
-	if d := t.in.Tenant.Condenser.Condense(in); d.Job != nil {
+	if _, d := t.decide(); d.Job != nil {
 		return d.Job.Need().Reason
 	}
 	return ""
@@ -87,11 +79,7 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 	defer over()
 	return t.fly(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) {
 		for made := 0; ; {
-			in := c.input(c.wanted())
-			if c.spared(in) {
-				return
-			}
-			decision := c.in.Tenant.Condenser.Condense(in)
+			in, decision := c.decide()
 			c.shape(in, decision)
 			if decision.Job == nil || made == c.engine.o.Condenses {
 				report.Kept = Outcome(decision.Kept)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"crypto/sha256"
 	"runtime"
 	"strings"
 	"sync"
@@ -99,23 +98,11 @@ func (t *Turn) fixed() int {
 
 // atMost is an upper bound of the view's tokens, found without counting what is new.
 func (t *Turn) atMost() int {
-	n := t.fixed()
 	if !t.shown.view.Identity() {
-		for i := range t.shown.view.Items {
-			item := &t.shown.view.Items[i]
-			if item.Index < 0 {
-				n += t.summaryTokens(item.Text())
-			} else if item.Parts == nil {
-				n += t.tokensAtMost(t.message(item))
-			}
-			for _, part := range partMessages(item) {
-				n += t.tokensAtMost(part)
-			}
-		}
-		return n
+		return t.fixed() + sum(t.itemsBy(t.tokensAtMost, t.shown.view.Items))
 	}
-	from := t.place.CountedFrom(t.counter.Encoding())
-	if n += t.systemTokens(); from > 0 {
+	n, from := t.fixed()+t.systemTokens(), t.place.CountedFrom(t.counter.Encoding())
+	if from > 0 {
 		n += t.place.Known.Tokens
 	}
 	for p := from + 1; p <= t.history.Len(); p++ {
@@ -144,7 +131,7 @@ func head(s string) string { return strings.Clone(s[:min(len(s), 64)]) }
 // tokens counts one message.
 func (t *Turn) tokens(m *session.Message) int {
 	if m.Lasting != nil { // its digest is of that
-		m = &session.Message{Raw: m.Raw, Digest: sha256.Sum256(m.Raw)}
+		m = ours(m.Raw)
 	}
 	return t.engine.counts.of(t.engine.counts.message(t.counter.Encoding(), m), func() int {
 		c, err := t.in.Dialect.Read(m.Raw)

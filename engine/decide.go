@@ -22,6 +22,15 @@ func (t *Turn) wanted() condense.Need {
 // Exceeds reports whether what would be forwarded has more tokens than that.
 func (t *Turn) Exceeds(limit int) bool { return t.adjust(t.size().Tokens) > limit }
 
+// decide asks the condenser about the view as it stands. Nothing is to be done, if what goes upstream fits, where the agent is making its
+// own summary and must see what it summarises, or only probes.
+func (t *Turn) decide() (in condense.Input, d condense.Decision) {
+	if in = t.input(t.wanted()); !t.purpose.Spares() || overWindow(in) {
+		d = t.in.Tenant.Condenser.Condense(in)
+	}
+	return in, d
+}
+
 // input is what the condenser decides on: the view as it stands, counts corrected by what upstream has reported of the
 // model.
 func (t *Turn) input(need condense.Need) condense.Input {

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -264,12 +263,4 @@ func (t *Turn) standFor(items []session.Item) {
 			items[i].Parts = nil // what stood for it is hidden
 		}
 	}
-}
-
-// partMessages are the messages that stand in the place of an item.
-func partMessages(item *session.Item) (all []*session.Message) {
-	for _, raw := range item.Parts {
-		all = append(all, &session.Message{Raw: raw, Digest: sha256.Sum256(raw)})
-	}
-	return all
 }

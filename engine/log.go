@@ -18,6 +18,19 @@ type logging struct {
 	said  []session.Message  // where upstream keeps what came before: the request's own, and what the log lacks of that
 }
 
+// over reports whether it is.
+func (l *logging) over() bool {
+	if l == nil {
+		return false
+	}
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Log returns a function that writes the request's new messages to the log, and reports whether there were any. It must be
 // called once, in any goroutine: the turn goes on meanwhile, and holds its body for it. If it fails, the next request of
 // the thread writes them.
@@ -57,27 +70,19 @@ func (t *Turn) Logs() bool { return t.logged != nil }
 
 // Cause says why a thread began with this request although some of it was known, empty if none did. It does not wait for the log.
 func (t *Turn) Cause() session.Cause {
-	if !t.place.New {
+	switch {
+	case !t.place.New:
 		return ""
-	}
-	if t.logged != nil {
-		select {
-		case <-t.logged.done:
-			return t.logged.cause
-		default:
-		}
+	case t.logged.over():
+		return t.logged.cause
 	}
 	return session.CauseUnread
 }
 
 // Repeated is how many times the model made one of its new calls with the same result, 0 if too few to tell. It does not wait for the log.
 func (t *Turn) Repeated() int {
-	if t.logged != nil {
-		select {
-		case <-t.logged.done:
-			return t.logged.times
-		default:
-		}
+	if t.logged.over() {
+		return t.logged.times
 	}
 	return 0
 }

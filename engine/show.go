@@ -56,8 +56,8 @@ func (e *Engine) Show(p Past) (Shown, error) {
 
 // Shape shows the view as the tenant's condenser makes it for each request. Nothing is condensed.
 func (t *Turn) Shape() {
-	if in := t.input(t.wanted()); !t.in.Tenant.Passes() && !t.spared(in) {
-		t.shape(in, t.in.Tenant.Condenser.Condense(in))
+	if !t.in.Tenant.Passes() {
+		t.shape(t.decide())
 	}
 }
 

@@ -54,24 +54,29 @@ func (t *Turn) ofMessages(p projection) int {
 }
 
 // itemTokens counts items; those that a condenser rewrote as they are now.
-func (t *Turn) itemTokens(items []session.Item) []int {
+func (t *Turn) itemTokens(items []session.Item) []int { return t.itemsBy(t.tokens, items) }
+
+func (t *Turn) itemsBy(tokens func(*session.Message) int, items []session.Item) []int {
 	out := make([]int, len(items))
 	for i := range items {
 		switch item := &items[i]; {
 		case item.Parts != nil:
-			for _, part := range partMessages(item) {
-				out[i] += t.tokens(part)
+			for _, raw := range item.Parts {
+				out[i] += tokens(ours(raw))
 			}
 		case item.Index >= 0:
-			out[i] = t.tokens(t.message(item))
+			out[i] = tokens(t.message(item))
 		case item.Summary != "":
 			out[i] = t.summaryTokens(item.Text())
 		default: // a message of ours between others
-			out[i] = t.tokens(&session.Message{Raw: item.Raw, Digest: sha256.Sum256(item.Raw)})
+			out[i] = tokens(ours(item.Raw))
 		}
 	}
 	return out
 }
+
+// ours is a message that no client sent.
+func ours(raw []byte) *session.Message { return &session.Message{Raw: raw, Digest: sha256.Sum256(raw)} }
 
 // summaryTokens counts the message that carries a summary.
 func (t *Turn) summaryTokens(text string) int {
@@ -86,7 +91,9 @@ func (t *Turn) message(item *session.Item) *session.Message {
 	if sameBytes(item.Raw, own.Raw) {
 		return own
 	}
-	return &session.Message{Raw: item.Raw, Digest: sha256.Sum256(item.Raw), Attached: own.Attached}
+	m := ours(item.Raw)
+	m.Attached = own.Attached
+	return m
 }
 
 // sameBytes reports whether two slices are one.

@@ -30,9 +30,8 @@ func (t *Turn) suppose() (s Supposed) {
 	applied := session.Applicable(t.history, slices.Concat(shown.applied, earlier))
 	t.show(t.project(applied))
 	for range t.engine.o.Condenses {
-		in := t.input(t.wanted())
-		d := t.in.Tenant.Condenser.Condense(in)
-		if t.spared(in) || d.Job == nil {
+		_, d := t.decide()
+		if d.Job == nil {
 			break
 		}
 		c, summary := d.Job.Plan()

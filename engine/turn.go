@@ -98,7 +98,7 @@ type log struct {
 // records are what a turn writes to the store.
 type records struct {
 	logged *logging
-	touch  touch
+	held   *held          // its prompt, where that may have to be kept in a cache
 	entry  *session.Entry // what is alike in all entries of the turn; nil: its tenant has no holdout
 
 	repeats func() repeated // what of the new calls was made most often before; read at the first call. Nil: it is not looked for

@@ -46,10 +46,10 @@ type held struct {
 	request condense.Request
 	thread  session.Thread // as the request left it
 	bill    func(context.Context) context.Context
-	life    time.Duration
-	price   float64 // of a touch, in USD
-	worth   float64 // what a return then saves, in touches
-	touches int     // made so far
+	life    time.Duration // of the cache
+	price   float64       // of a touch, in USD
+	worth   float64       // what a return then saves, in touches
+	touches int           // made so far
 	timer   *time.Timer
 }
 
@@ -60,9 +60,8 @@ type warmth struct {
 	all    map[session.ThreadID]*held
 	bytes  int
 	pauses map[string]*condense.Pauses // by tenant
-	closed bool
 	work   sync.WaitGroup
-	ctx    context.Context
+	ctx    context.Context // ends, under mu, when the engine is closed
 	cancel context.CancelFunc
 }
 
@@ -84,10 +83,9 @@ func (w *warmth) clear() {
 // close is clear for good, and ends the touches under way.
 func (w *warmth) close() {
 	w.mu.Lock()
-	w.closed = true
+	w.cancel()
 	w.mu.Unlock()
 	w.clear()
-	w.cancel()
 	w.work.Wait()
 }
 
@@ -123,7 +121,7 @@ func (w *warmth) hold(h *held) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(h.thread.ID)
-	if w.closed || len(w.all) == mostHeld || w.bytes+len(h.request.Body) > mostWarm {
+	if w.ctx.Err() != nil || len(w.all) == mostHeld || w.bytes+len(h.request.Body) > mostWarm {
 		return
 	}
 	w.all[h.thread.ID], w.bytes = h, w.bytes+len(h.request.Body)
@@ -132,37 +130,38 @@ func (w *warmth) hold(h *held) {
 
 func (h *held) due() time.Duration { return time.Duration(touchShare * float64(h.life)) }
 
-// pays reports whether another touch is expected to save more than it costs, and the prompt may be held for so long.
-func (w *warmth) pays(h *held) bool {
-	return time.Duration(h.touches+1)*h.due() <= longestHeld && w.of(h.tenant.Name).Touch(h.touches, h.worth)
+// begin reports whether a prompt is to be touched: another touch is expected to save more than it costs, and it may be held for so long.
+func (w *warmth) begin(h *held) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all[h.thread.ID] != h || w.ctx.Err() != nil {
+		return false
+	}
+	pays := time.Duration(h.touches+1)*h.due() <= longestHeld && w.of(h.tenant.Name).Touch(h.touches, h.worth)
+	if pays {
+		w.work.Add(1)
+	} else {
+		w.drop(h.thread.ID)
+	}
+	return pays
 }
 
 // wake touches a prompt if that pays, and goes on to do so while it does.
 func (w *warmth) wake(h *held) {
-	w.mu.Lock()
-	current := w.all[h.thread.ID] == h && !w.closed
-	if current && !w.pays(h) {
-		w.drop(h.thread.ID)
-		current = false
-	}
-	if !current {
-		w.mu.Unlock()
+	if !w.begin(h) {
 		return
 	}
-	w.work.Add(1)
-	w.mu.Unlock()
 	defer w.work.Done()
 	outcome := w.touch(h)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.all[h.thread.ID] != h {
-		return
-	}
-	if h.touches++; outcome != WarmKept {
+	switch h.touches++; {
+	case w.all[h.thread.ID] != h:
+	case outcome == WarmKept:
+		h.timer.Reset(h.due())
+	default:
 		w.drop(h.thread.ID)
-		return
 	}
-	h.timer.Reset(h.due())
 }
 
 // touch asks upstream for one token behind a prompt. It gives nothing where the thread has gone on elsewhere, or another replica touches it.
@@ -203,12 +202,6 @@ func (w *warmth) touch(h *held) (outcome WarmOutcome) {
 	return WarmKept
 }
 
-// touch is what asks upstream to keep a prompt in its cache.
-type touch struct {
-	body  []byte        // nil: it is not to be kept
-	keeps time.Duration // how long its client asks for it to be kept; 0: it does not say
-}
-
 // newest reports whether nothing came of a thread since.
 func (w *warmth) newest(ctx context.Context, h *held) bool {
 	ctx, cancel := context.WithTimeout(ctx, w.engine.o.Limits.Store)
@@ -227,37 +220,35 @@ func (t *Turn) noteSent() {
 		return
 	}
 	t.engine.warm.back(t.place.Thread.ID)
-	if t.touch.keeps = t.in.Dialect.Keeps(t.in.Split.Body); t.size().Tokens >= leastWarm {
-		t.touch.body = t.in.Dialect.Touch(slices.Concat(t.Forwarded()...))
+	if t.size().Tokens < leastWarm {
+		return
+	}
+	if body := t.in.Dialect.Touch(slices.Concat(t.Forwarded()...)); body != nil {
+		t.held = &held{
+			tenant: t.in.Tenant, life: t.in.Dialect.Keeps(t.in.Split.Body),
+			request: condense.Request{Endpoint: t.in.Upstream, Model: t.in.Split.Model, Body: body, MaxOutput: 1},
+		}
 	}
 }
 
 // KeepWarm has the request's prompt kept in its provider's cache, as far as that is wanted and pays, until its client comes back. Upstream
 // has answered it, and reported that usage.
 func (t *Turn) KeepWarm(u session.Usage) {
-	warm, r := t.in.Tenant.Warm, &t.relief
+	h, r := t.held, &t.relief
 	changed := r.tries > 0 || r.alternates || r.asItCame || r.refused || r.bared > 0 // since it was noted
-	if warm == nil || t.touch.body == nil || changed || u.Cached+u.Written < leastWarm || !t.Logs() {
+	if h == nil || changed || u.Cached+u.Written < leastWarm || !t.logged.over() {
 		return
 	}
-	select {
-	case <-t.logged.done:
-	default:
+	e := h.tenant.Warm.Prices(t.in.Split.Model)
+	h.thread = t.logged.place.Thread
+	if e == nil || e.Read <= 0 || e.Life <= 0 || h.thread.ID == "" {
 		return
 	}
-	e, thread := warm.Prices(t.in.Split.Model), t.logged.place.Thread
-	if e == nil || e.Read <= 0 || e.Life <= 0 || thread.ID == "" {
-		return
-	}
-	life := e.Life
-	if e.Asked && t.touch.keeps > 0 {
-		life = t.touch.keeps
+	if !e.Asked || h.life <= 0 {
+		h.life = e.Life
 	}
 	bare := &Turn{engine: t.engine, log: t.log, records: records{entry: t.entry}} // the bill outlives the body
-	bare.in.Spent, bare.place.Thread = t.in.Spent, thread
-	t.engine.warm.hold(&held{
-		tenant: t.in.Tenant, thread: thread, bill: bare.billed, life: life,
-		request: condense.Request{Endpoint: t.in.Upstream, Model: t.in.Split.Model, Body: t.touch.body, MaxOutput: 1},
-		price:   (e.Read*float64(u.Input) + e.Answer) / 1e6, worth: e.Worth(u.Input),
-	})
+	bare.in.Spent, bare.place.Thread = t.in.Spent, h.thread
+	h.bill, h.price, h.worth = bare.billed, (e.Read*float64(u.Input)+e.Answer)/1e6, e.Worth(u.Input)
+	t.engine.warm.hold(h)
 }

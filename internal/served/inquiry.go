@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,46 +11,44 @@ import (
 	"strings"
 )
 
+// UserAgent is how an inquiry names itself.
+const UserAgent = "dewpoint"
+
 // mostRead bounds what is read of one answer, in bytes: OpenRouter's list of models has about a megabyte.
 const mostRead = 8 << 20
 
 // inquiry asks one server for one model's window.
 type inquiry struct {
-	ctx    context.Context
-	client http.Client
-	base   *url.URL
-	header http.Header
-	model  string
+	transport http.RoundTripper // follows no redirects: the header holds a credential
+	base      *url.URL
+	key       string
+	model     string
 }
 
 // run asks for the list that every server has. Where that does not tell, it shows whose server it is, and what else to ask. It
 // gives 0 if the server does not tell.
-func (i *inquiry) run() int {
-	var answer struct{ Data []entry }
-	if i.get(i.base.JoinPath("models"), &answer) != nil {
-		return 0
-	}
-	e := i.find(answer.Data)
-	if e == nil {
-		return 0
-	}
+func (i *inquiry) run(ctx context.Context) int {
+	e := i.find(fetch[list](ctx, i, i.base.JoinPath("models"), nil))
 	if n := e.window(); n > 0 {
 		return n
 	}
 	switch e.OwnedBy {
-	case "llamacpp":
-		return i.llamaCPP()
-	case "organization_owner":
-		return i.lmStudio()
+	case "llamacpp": // its server tells the context of a slot, which may be a part of the model's
+		return fetch[props](ctx, i, i.root("props"), nil).Settings.Context
+	case "organization_owner": // LM Studio has a list of its own next to OpenAI's
+		e := i.find(fetch[list](ctx, i, i.root("api/v0/models"), nil))
+		return e.window()
 	case "library":
-		return i.ollama()
+		return i.ollama(ctx)
 	case "openai":
 		if i.base.Hostname() != "api.openai.com" { // LiteLLM says so of every model
-			return i.liteLLM()
+			return i.liteLLM(ctx)
 		}
 	}
 	return 0
 }
+
+type list struct{ Data []entry }
 
 // entry is one model of a list. Each server has its own name for the window.
 type entry struct {
@@ -81,77 +78,64 @@ func (e *entry) window() int {
 	return 0
 }
 
-func (i *inquiry) find(models []entry) *entry {
-	for at := range models {
-		if id := models[at].ID; strings.EqualFold(id, i.model) || strings.EqualFold(id, i.model+":latest") {
-			return &models[at]
+// find gives the model's entry of a list, an empty one if it has none.
+func (i *inquiry) find(models list) (none entry) {
+	for _, e := range models.Data {
+		if i.isNamed(e.ID) {
+			return e
 		}
 	}
-	return nil
+	return none
 }
 
-// llamaCPP: its server tells the context of a slot, which may be a part of the model's.
-func (i *inquiry) llamaCPP() int {
-	var answer struct {
-		Settings struct {
-			Context int `json:"n_ctx"`
-		} `json:"default_generation_settings"`
-	}
-	_ = i.get(i.root("props"), &answer)
-	return answer.Settings.Context
+// isNamed reports whether a name is the model's. Ollama puts a tag behind those that have none.
+func (i *inquiry) isNamed(name string) bool {
+	return strings.EqualFold(name, i.model) || strings.EqualFold(name, i.model+":latest")
 }
 
-// lmStudio has a list of its own next to OpenAI's.
-func (i *inquiry) lmStudio() int {
-	var answer struct{ Data []entry }
-	_ = i.get(i.root("api/v0/models"), &answer)
-	if e := i.find(answer.Data); e != nil {
-		return e.window()
-	}
-	return 0
+type props struct {
+	Settings struct {
+		Context int `json:"n_ctx"`
+	} `json:"default_generation_settings"`
 }
 
 // ollama serves a model with the context it was loaded with, or with the model file's num_ctx, and cuts what is longer without
 // a word.
-func (i *inquiry) ollama() int {
-	var running struct {
+func (i *inquiry) ollama(ctx context.Context) int {
+	type running struct {
 		Models []struct {
 			Name    string `json:"name"`
 			Context int    `json:"context_length"`
 		}
 	}
-	_ = i.get(i.root("api/ps"), &running)
-	for _, m := range running.Models {
-		if strings.EqualFold(m.Name, i.model) || strings.EqualFold(m.Name, i.model+":latest") {
+	for _, m := range fetch[running](ctx, i, i.root("api/ps"), nil).Models {
+		if i.isNamed(m.Name) {
 			return m.Context
 		}
 	}
-	var shown struct {
+	type shown struct {
 		Parameters string
 		Info       map[string]json.RawMessage `json:"model_info"`
 	}
-	body, err := json.Marshal(map[string]string{"model": i.model})
-	if err != nil || i.send(http.MethodPost, i.root("api/show"), body, &shown) != nil {
-		return 0
-	}
-	for line := range strings.Lines(shown.Parameters) {
+	model := fetch[shown](ctx, i, i.root("api/show"), map[string]string{"model": i.model})
+	for line := range strings.Lines(model.Parameters) {
 		if key, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && key == "num_ctx" {
 			n, _ := strconv.Atoi(strings.TrimSpace(value))
-			return max(n, 0)
+			return n
 		}
 	}
-	for key, value := range shown.Info {
+	for key, value := range model.Info {
 		if strings.HasSuffix(key, ".context_length") {
 			n, _ := strconv.Atoi(string(value))
-			return max(n, 0)
+			return n
 		}
 	}
 	return 0
 }
 
 // liteLLM lists what its configuration says of each model.
-func (i *inquiry) liteLLM() int {
-	var answer struct {
+func (i *inquiry) liteLLM(ctx context.Context) int {
+	type listed struct {
 		Data []struct {
 			Name string `json:"model_name"`
 			Info struct {
@@ -159,8 +143,7 @@ func (i *inquiry) liteLLM() int {
 			} `json:"model_info"`
 		}
 	}
-	_ = i.get(i.base.JoinPath("model/info"), &answer)
-	for _, m := range answer.Data {
+	for _, m := range fetch[listed](ctx, i, i.base.JoinPath("model/info"), nil).Data {
 		if strings.EqualFold(m.Name, i.model) {
 			return m.Info.MaxInput
 		}
@@ -175,29 +158,33 @@ func (i *inquiry) root(path string) *url.URL {
 	return at.JoinPath(path)
 }
 
-func (i *inquiry) get(at *url.URL, into any) error { return i.send(http.MethodGet, at, nil, into) }
-
-func (i *inquiry) send(method string, at *url.URL, body []byte, into any) error {
-	r, err := http.NewRequestWithContext(i.ctx, method, at.String(), bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("ask for window: %w", err)
+// fetch gets an answer, or posts a question for one. One that does not come, or cannot be read, is empty.
+func fetch[T any](ctx context.Context, i *inquiry, at *url.URL, question any) (answer T) {
+	var none T
+	method, body := http.MethodGet, []byte(nil)
+	if question != nil {
+		method = http.MethodPost
+		body, _ = json.Marshal(question) // strings can be written
 	}
-	r.Header = i.header.Clone()
+	r, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
+	if err != nil {
+		return none
+	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", UserAgent)
+	if i.key != "" {
+		r.Header.Set("Authorization", "Bearer "+i.key)
+	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := i.client.Do(r)
+	resp, err := i.transport.RoundTrip(r)
 	if err != nil {
-		return fmt.Errorf("ask for window: %w", err)
+		return none
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask for window: %s", resp.Status)
+	if resp.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(resp.Body, mostRead)).Decode(&answer) != nil {
+		return none
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, mostRead)).Decode(into); err != nil {
-		return fmt.Errorf("ask for window: %w", err)
-	}
-	return nil
+	return answer
 }

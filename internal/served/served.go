@@ -13,6 +13,7 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -23,20 +24,16 @@ const (
 	asking   = 4                // inquiries under way at most; further ones are left for later
 )
 
-// UserAgent is how an inquiry names itself.
-const UserAgent = "dewpoint"
-
 // Windows is what servers have told so far. It asks off the path of requests and is safe for concurrent use.
 type Windows struct {
 	transport http.RoundTripper
 	now       func() time.Time
 	known     *lru.Cache[server, told]
-	places    chan struct{} // one for each inquiry under way
 	ctx       context.Context
 	cancel    context.CancelFunc
 
 	mu   sync.Mutex // keeps Close from waiting while an inquiry begins
-	work sync.WaitGroup
+	work errgroup.Group
 }
 
 // told is what a server answered, or has not yet.
@@ -54,7 +51,8 @@ func New(transport http.RoundTripper, now func() time.Time) (*Windows, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new served windows: %w", err)
 	}
-	w := &Windows{transport: transport, now: now, known: known, places: make(chan struct{}, asking)}
+	w := &Windows{transport: transport, now: now, known: known}
+	w.work.SetLimit(asking)
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -64,7 +62,7 @@ func (w *Windows) Close() {
 	w.cancel()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.work.Wait()
+	_ = w.work.Wait() // inquiries give no errors
 }
 
 // Window is what the server at a base URL, such as http://localhost:8000/v1, told of a model's window, in tokens. 0: nothing.
@@ -83,38 +81,26 @@ func (w *Windows) Ask(baseURL, key, model string) {
 	if err != nil || w.now().Sub(last.asked) < believed {
 		return
 	}
+	i := inquiry{transport: w.transport, base: base, key: strings.Clone(key), model: at.model}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx.Err() != nil {
 		return
 	}
-	select {
-	case w.places <- struct{}{}:
-	default:
-		return
-	}
 	w.known.Add(at, told{last.tokens, w.now()})
-	header := http.Header{}
-	if key = strings.Clone(key); key != "" {
-		header.Set("Authorization", "Bearer "+key)
-	}
-	w.work.Go(func() {
-		defer func() { <-w.places }()
+	begun := w.work.TryGo(func() error {
+		defer func() { _ = recover() }() // a strange answer must not end the process
 		ctx, cancel := context.WithTimeout(w.ctx, timeout)
 		defer cancel()
-		client := http.Client{Transport: w.transport, CheckRedirect: refuseRedirect}
-		i := inquiry{ctx: ctx, client: client, base: base, header: header, model: at.model}
-		defer func() { _ = recover() }() // a strange answer must not end the process
-		if tokens := i.run(); tokens >= smallest {
+		if tokens := i.run(ctx); tokens >= smallest {
 			w.known.Add(at, told{tokens, w.now()})
 		}
+		return nil
 	})
+	if !begun {
+		w.known.Add(at, last)
+	}
 }
 
 // clip bounds a name that a client chose.
 func clip(model string) string { return strings.Clone(model[:min(len(model), 256)]) }
-
-// refuseRedirect: the headers hold a credential.
-func refuseRedirect(*http.Request, []*http.Request) error {
-	return fmt.Errorf("ask for window: %w", http.ErrUseLastResponse)
-}

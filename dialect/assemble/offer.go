@@ -1,6 +1,8 @@
 package assemble
 
 import (
+	"cmp"
+
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -10,7 +12,7 @@ import (
 func Takes(outside []byte) bool {
 	body := rawjson.ValueOf(outside)
 	choice := split.Member(body, "tool_choice")
-	switch split.FirstText(choice.Text(), split.Member(choice, "type").Text(), "auto") {
+	switch cmp.Or(choice.Text(), split.Member(choice, "type").Text(), "auto") {
 	case "auto", "required", "any":
 		return split.HasElements(split.Member(body, "tools"))
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
-	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
 // Answers is how a dialect reads several answers that become one, and what the client gets of them.
@@ -55,7 +54,7 @@ func (w *whole) Write(p []byte) []byte {
 }
 
 func (w *whole) Close() dialect.Said {
-	if sound(w.body) {
+	if split.Sound(w.body) {
 		w.Whole(w.body)
 	}
 	return w.Said()
@@ -67,14 +66,10 @@ func (w *whole) Next() {
 }
 
 func (w *whole) Finish() []byte {
-	if !sound(w.body) {
+	if !split.Sound(w.body) {
 		return w.body
 	}
 	return w.Rest(w.body)
-}
-
-func sound(data []byte) bool {
-	return rawjson.Valid(data, 0) == nil && rawjson.ValueOf(data).Kind == rawjson.Object
 }
 
 // stream reads answers as they come.
@@ -109,13 +104,10 @@ func (s *stream) Next() {
 
 func (s *stream) Finish() []byte { return append(s.out, s.held...) }
 
-// done ends the streams of many servers.
-const done = "[DONE]"
-
 // take reads an event, and hands on what the client gets of it.
 func (s *stream) take(data, lines []byte) bool {
 	p := Passing{Text: data}
-	if sound(data) || string(data) == done {
+	if split.Sound(data) || string(data) == split.Done {
 		p = s.Event(data)
 	}
 	if p.Drop {

@@ -15,50 +15,25 @@ import (
 // Path is where the dialect is served, below the base URL.
 const Path = "/chat/completions"
 
-// Options say how to read. The zero value of each means its default.
-type Options struct {
-	Fields   []string // these three as in split.Options
-	MaxDepth int
-	Remember int
-	// MaxKept bounds the bytes that a Tee keeps of an answer's text, and again of the arguments of its calls. Default
-	// 256 KiB.
-	MaxKept int
-	// MaxEvent bounds one event of a stream; a longer one is not read. Default 1 MiB.
-	MaxEvent int
-	// MaxAnswer bounds a whole answer that is not streamed; a longer one is not read. Default 4 MiB.
-	MaxAnswer int
-}
+// Options say how to read.
+type Options = split.Options
 
 // Dialect implements dialect.Dialect. Make one with New.
 type Dialect struct {
-	options Options
-	bodies  *split.Splitter
+	bodies *split.Splitter
+	depth  int // how deep a message may be nested
 }
 
 var _ dialect.Dialect = (*Dialect)(nil)
 
 // New makes the dialect.
 func New(o Options) *Dialect {
-	o.MaxKept = fallback(o.MaxKept, 256<<10)
-	o.MaxEvent = fallback(o.MaxEvent, 1<<20)
-	o.MaxAnswer = fallback(o.MaxAnswer, 4<<20)
-	return &Dialect{options: o, bodies: split.New(format(), split.Options{Fields: o.Fields, MaxDepth: o.MaxDepth, Remember: o.Remember})}
-}
-
-// format is what bodies are like.
-func format() split.Format {
-	return split.Format{
-		List:    "messages",
+	return &Dialect{depth: o.MaxDepth, bodies: split.New(split.Format{
+		List: "messages", Element: "a message",
 		Members: []string{"model", "stream", "max_tokens", "max_completion_tokens", "tools", "functions", "thinking"},
-		Version: version, Texts: []string{"text"}, Skip: isThinking, Reader: newReader,
-	}
-}
-
-func fallback(n, standard int) int {
-	if n <= 0 {
-		return standard
-	}
-	return n
+		Version: version, Texts: []string{"text"}, Skip: isThinking,
+		Reader: func(w *split.Walker) split.Reader { return split.Reader{Element: reader{w}.element} },
+	}, o)}
 }
 
 // Name is "chat".
@@ -85,7 +60,7 @@ func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies
 
 func finish(w *split.Walker, r *dialect.Request) {
 	r.Model, r.Stream = w.Member("model").Text(), w.Member("stream").Kind == rawjson.True
-	r.NeedsReasoning = manual(w.Member("thinking"))
+	r.NeedsReasoning = split.Member(w.Member("thinking"), "type").Is("enabled") // by hand, with a budget
 	if r.MaxOutput = split.Integer(w.Member("max_completion_tokens")); r.MaxOutput == 0 {
 		r.MaxOutput = split.Integer(w.Member("max_tokens"))
 	}
@@ -94,16 +69,6 @@ func finish(w *split.Walker, r *dialect.Request) {
 			r.Tools = v.Raw
 		}
 	}
-}
-
-// manual reports whether thinking was switched on by hand, with a budget.
-func manual(thinking rawjson.Value) bool {
-	for key, v := range rawjson.Members(thinking.Raw) {
-		if string(key.Raw) == "type" {
-			return v.Is("enabled")
-		}
-	}
-	return false
 }
 
 // kindOf says what a message of a role is; assistant messages are told apart by what they carry.

@@ -34,41 +34,39 @@ const (
 )
 
 // digest is the digest of m, which has role.
-func (m *message) digest(h *split.Digest, role string) session.Hash {
+func digest(h *split.Digest, m *split.Object, role string) session.Hash {
 	if role == "developer" {
 		role = "system"
 	}
 	h.Begin()
 	h.Word(fieldRole, role)
-	h.Content(fieldContent, fieldPart, m.content)
-	for i := range m.calls {
-		m.calls[i].digest(h)
+	h.Content(fieldContent, fieldPart, m.Get("content"))
+	for v := range rawjson.Elements(m.Get("tool_calls").Raw) {
+		c := split.Read(v, callKeys)
+		h.Mark(fieldCall)
+		h.Value(fieldID, c.Get("id"))
+		if kind := c.Get("type"); !kind.Is("function") {
+			h.Value(fieldType, kind)
+		}
+		function(h, c.Get("function"))
+		if custom := c.Get("custom"); custom.Kind == rawjson.Object {
+			h.Value(fieldCustomName, split.Member(custom, "name"))
+			h.Value(fieldCustomInput, split.Member(custom, "input"))
+		}
 	}
-	h.Value(fieldResult, m.toolCallID)
-	h.Value(fieldName, m.name)
-	if m.functionCall.Kind == rawjson.Object {
+	h.Value(fieldResult, m.Get("tool_call_id"))
+	h.Value(fieldName, m.Get("name"))
+	if called := m.Get("function_call"); called.Kind == rawjson.Object {
 		h.Mark(fieldFunction)
-		m.function.digest(h)
+		function(h, called)
 	}
 	return h.End()
 }
 
-func (c *call) digest(h *split.Digest) {
-	h.Mark(fieldCall)
-	h.Value(fieldID, c.id)
-	if !c.kind.Is("function") {
-		h.Value(fieldType, c.kind)
+// function adds what a call calls, if it is a function.
+func function(h *split.Digest, v rawjson.Value) {
+	if v.Kind == rawjson.Object {
+		h.Value(fieldName, split.Member(v, "name"))
+		h.Arguments(fieldArguments, split.Member(v, "arguments"))
 	}
-	if c.function.Kind == rawjson.Object {
-		c.called.digest(h)
-	}
-	if c.custom.Kind == rawjson.Object {
-		h.Value(fieldCustomName, c.input.name)
-		h.Value(fieldCustomInput, c.input.input)
-	}
-}
-
-func (f *function) digest(h *split.Digest) {
-	h.Value(fieldName, f.name)
-	h.Arguments(fieldArguments, f.arguments)
 }

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"path"
 	"strings"
@@ -11,32 +12,16 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// imageURL is the value of image_url: {"url", "detail"}, or in some clients the URL alone.
-type imageURL struct{ url, detail rawjson.Value }
-
-func (u *imageURL) Slot(name []byte) *rawjson.Value {
-	switch string(name) {
-	case "url":
-		return &u.url
-	case "detail":
-		return &u.detail
-	}
-	return nil
-}
-
+// readImage reads the value of image_url: {"url", "detail"}, or in some clients the URL alone.
 func readImage(v rawjson.Value) session.Image {
-	u := imageURL{url: v}
+	image := session.Image{Detail: split.Member(v, "detail").Text()}
 	if v.Kind == rawjson.Object {
-		u.url = rawjson.Value{}
-		split.Fill(&u, v.Raw)
+		v = split.Member(v, "url")
 	}
-	image := session.Image{Detail: u.detail.Text()}
-	data, _, ok := split.Inline(split.Plain(u.url))
-	if !ok {
-		return image
+	if data, _, ok := split.Inline(split.Plain(v)); ok {
+		image.Bytes = data.Size()
+		image.Width, image.Height = split.Dimensions(data)
 	}
-	image.Bytes = data.Size()
-	image.Width, image.Height = split.Dimensions(data)
 	return image
 }
 
@@ -45,71 +30,38 @@ func attached(content rawjson.Value) bool {
 	if content.Kind != rawjson.Array {
 		return false
 	}
-	for element := range rawjson.Elements(content.Raw) {
-		p := contentPart{}
-		split.Fill(&p, element.Raw)
-		if element.Kind == rawjson.Object && !p.kind.Is("text") && !p.kind.Is("refusal") && !isThinking(p.kind) {
+	for part := range rawjson.Elements(content.Raw) {
+		kind := split.Member(part, "type")
+		if part.Kind == rawjson.Object && !kind.Is("text") && !kind.Is("refusal") && !isThinking(kind) {
 			return true
 		}
 	}
 	return false
 }
 
-// attachment is what parts say of a file, each in its own way.
-type attachment struct{ id, fileID, name, format, data, fileData, url rawjson.Value }
-
-func (a *attachment) Slot(name []byte) *rawjson.Value {
-	switch string(name) {
-	case "id":
-		return &a.id
-	case "file_id":
-		return &a.fileID
-	case "filename":
-		return &a.name
-	case "format":
-		return &a.format
-	case "data":
-		return &a.data
-	case "file_data":
-		return &a.fileData
-	case "url":
-		return &a.url
-	}
-	return nil
+// files are the types of parts that are files. What they say of the file stands in a member of the same name.
+var files = map[string]string{
+	"file": session.FileDocument, "input_audio": session.FileAudio, "audio_url": session.FileAudio, "video_url": session.FileVideo,
 }
 
 // readFile reads a part that is neither text nor an image.
-func (p *contentPart) readFile() session.File {
-	switch {
-	case p.kind.Is("file"):
-		return readAttachment(session.FileDocument, p.file)
-	case p.kind.Is("input_audio"):
-		return readAttachment(session.FileAudio, p.inputAudio)
-	case p.kind.Is("audio_url"):
-		return readAttachment(session.FileAudio, p.audio)
-	case p.kind.Is("video_url"):
-		return readAttachment(session.FileVideo, p.video)
+func readFile(part, kind rawjson.Value) session.File {
+	name := kind.Text()
+	if file, known := files[name]; known {
+		return readAttachment(file, split.Member(part, name))
 	}
-	f := session.File{Kind: p.kind.Text(), Bytes: len(p.raw)}
-	if f.Kind = f.Kind[:min(len(f.Kind), maxKind)]; split.Legible(p.raw) {
-		f.Format = "json"
-	}
-	return f
+	return split.Unknown(name, part.Raw)
 }
 
-const maxKind = 64 // bytes of the name of a part's type
-
 func readAttachment(kind string, v rawjson.Value) session.File {
-	a := attachment{url: v}
-	if v.Kind == rawjson.Object {
-		a.url = rawjson.Value{}
-		split.Fill(&a, v.Raw)
+	a := split.Read(v, attachmentKeys)
+	f := session.File{
+		Kind: kind, Name: a.Get("filename").Text(), ID: cmp.Or(a.Get("file_id").Text(), a.Get("id").Text()), Format: a.Get("format").Text(),
 	}
-	f := session.File{Kind: kind, Name: a.name.Text(), ID: split.FirstText(a.fileID.Text(), a.id.Text()), Format: a.format.Text()}
 	var data split.Encoded
-	for _, v := range [...]rawjson.Value{a.url, a.data, a.fileData} {
+	for _, v := range [...]rawjson.Value{v, a.Get("url"), a.Get("data"), a.Get("file_data")} {
 		if found, media := dataOf(v); found != nil {
-			data, f.Format = found, split.FirstText(f.Format, media)
+			data, f.Format = found, cmp.Or(f.Format, media)
 		}
 	}
 	if f.Format == "" {
@@ -119,6 +71,8 @@ func readAttachment(kind string, v rawjson.Value) session.File {
 	f.Seconds = seconds(&f, data)
 	return f
 }
+
+var attachmentKeys = []string{"id", "file_id", "filename", "format", "data", "file_data", "url"}
 
 // dataOf gives inline data, with its media type if it says one: a data URL, or plain base64. It is nil for another URL.
 func dataOf(v rawjson.Value) (data split.Encoded, media string) {

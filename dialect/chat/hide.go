@@ -2,7 +2,9 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
@@ -146,18 +148,17 @@ func ending(reason string) string {
 // Whole takes an answer that is not streamed.
 func (s *strainer) Whole(body []byte) {
 	c := firstChoice(body)
-	s.message, s.finish, s.ended = assemble.Decode(c.message.Raw), c.finish.Text(), true
+	s.message, s.finish, s.ended = assemble.Decode(split.Member(c, "message").Raw), split.Member(c, "finish_reason").Text(), true
 	if usage := split.Member(rawjson.ValueOf(body), "usage"); usage.Kind == rawjson.Object {
 		s.usage = bytes.Clone(usage.Raw)
 	}
 }
 
-func firstChoice(body []byte) (c choice) {
+func firstChoice(body []byte) rawjson.Value {
 	for element := range rawjson.Elements(split.Member(rawjson.ValueOf(body), "choices").Raw) {
-		split.Fill(&c, element.Raw)
-		return c
+		return element
 	}
-	return c
+	return rawjson.Value{}
 }
 
 // Rest is an answer that is not streamed, as the client gets it.
@@ -167,8 +168,8 @@ func (s *strainer) Rest(body []byte) []byte {
 	if s.message == nil || s.text == "" && len(s.used) == 0 && len(own) == len(calls) {
 		return body
 	}
-	c := firstChoice(body)
-	message, finish := c.message.Raw, s.finish
+	choice := firstChoice(body)
+	message, finish := split.Member(choice, "message").Raw, s.finish
 	if len(own) < len(calls) {
 		message = split.WithoutMember(message, "tool_calls")
 		if len(own) > 0 {
@@ -183,12 +184,8 @@ func (s *strainer) Rest(body []byte) []byte {
 	if len(s.usage) > 0 {
 		body = split.WithMember(body, "usage", split.Sum(s.used, s.usage))
 	}
-	for element := range rawjson.Elements(split.Member(rawjson.ValueOf(body), "choices").Raw) {
-		with := split.WithMember(element.Raw, "message", message)
-		with = split.WithMember(with, "finish_reason", rawjson.AppendQuote(nil, finish))
-		return split.WithMember(body, "choices", slices.Concat([]byte{'['}, with, []byte{']'}))
-	}
-	return body
+	with := split.WithMember(split.WithMember(choice.Raw, "message", message), "finish_reason", rawjson.AppendQuote(nil, finish))
+	return withChoice(body, with)
 }
 
 // alone reports whether all calls are of hidden tools, and there are some.
@@ -198,7 +195,7 @@ func (s *strainer) alone() bool {
 
 // Event takes a chunk.
 func (s *strainer) Event(data []byte) assemble.Passing {
-	if string(data) == done {
+	if string(data) == split.Done {
 		if s.ended = true; s.alone() {
 			return assemble.Passing{End: data}
 		}
@@ -219,12 +216,10 @@ func (s *strainer) Event(data []byte) assemble.Passing {
 		}
 	}
 	for element := range rawjson.Elements(split.Member(all, "choices").Raw) {
-		var c choice
-		split.Fill(&c, element.Raw)
-		if split.Integer(c.index) != 0 {
+		if split.Integer(split.Member(element, "index")) != 0 {
 			continue
 		}
-		with, end := s.choose(element.Raw, &c)
+		with, end := s.choose(element)
 		switch {
 		case end != nil && with != nil:
 			return assemble.Passing{Text: withChoice(out, with), End: withChoice(out, end)}
@@ -260,8 +255,9 @@ func renamed(chunk []byte, name string, v rawjson.Value) []byte {
 
 // choose gives what the client gets of a choice, nil for nothing. Where it ends an answer that calls hidden tools alone, its end comes
 // apart, to be held back with all that follows.
-func (s *strainer) choose(raw []byte, c *choice) (now, end []byte) {
-	delta := c.delta
+func (s *strainer) choose(choice rawjson.Value) (now, end []byte) {
+	raw, came := choice.Raw, split.Member(choice, "delta")
+	delta := came
 	if piece := assemble.Decode(delta.Raw); piece != nil {
 		if s.message == nil {
 			s.message = assemble.Piece{}
@@ -272,14 +268,14 @@ func (s *strainer) choose(raw []byte, c *choice) (now, end []byte) {
 	if s.answers > 0 && split.Member(delta, "role").Kind != 0 {
 		delta.Raw = split.WithoutMember(delta.Raw, "role")
 	}
-	if now = raw; !bytes.Equal(delta.Raw, c.delta.Raw) {
+	if now = raw; !bytes.Equal(delta.Raw, came.Raw) {
 		now = split.WithMember(raw, "delta", delta.Raw)
 	}
-	if string(delta.Raw) == "{}" && len(c.delta.Raw) > len("{}") {
+	if string(delta.Raw) == "{}" && len(came.Raw) > len("{}") {
 		now = nil
 	}
-	reason := c.finish.Text()
-	if s.finish = split.FirstText(reason, s.finish); reason == "" {
+	reason := split.Member(choice, "finish_reason").Text()
+	if s.finish = cmp.Or(reason, s.finish); reason == "" {
 		return now, nil
 	}
 	if end = split.WithMember(raw, "delta", []byte("{}")); s.calls == 0 && len(s.concealed) > 0 {
@@ -305,15 +301,13 @@ func (s *strainer) strain(delta rawjson.Value) []byte {
 	var stay [][]byte
 	changed, position := false, 0
 	for element := range rawjson.Elements(list.Raw) {
-		var c callPiece
-		split.Fill(&c, element.Raw)
-		split.Fill(&c.called, c.function.Raw)
-		number, hides := s.number(&c, position)
+		p := pieceOf(element, position)
+		number, hides := s.number(&p)
 		position++
 		switch {
 		case hides:
 			changed = true
-		case c.index.Kind == rawjson.Number && split.Integer(c.index) != number:
+		case p.numbered && p.index != number:
 			changed = true
 			stay = append(stay, split.WithMember(element.Raw, "index", assemble.Encode(number)))
 		default:
@@ -331,20 +325,16 @@ func (s *strainer) strain(delta rawjson.Value) []byte {
 
 // number is the place of a call among those that the client sees, and whether it is hidden. A piece with another id at the same index
 // begins another call, since some servers give each the index 0.
-func (s *strainer) number(c *callPiece, position int) (number int, hides bool) {
+func (s *strainer) number(p *piece) (number int, hides bool) {
 	if s.indexes == nil {
 		s.indexes, s.concealed, s.last = map[string]int{}, map[string]bool{}, map[string]string{}
 	}
-	at := split.Integer(c.index)
-	if c.index.Kind != rawjson.Number {
-		at = position
-	}
-	index := string(assemble.Encode(at))
-	name, begins := s.last[index], c.called.name.Text() != "" || c.custom.Kind == rawjson.Object && c.id.Text() != ""
-	if id := c.id.Text(); begins && (name == "" || id != "" && index+" "+id != name) {
-		name = index + " " + id
+	index := strconv.Itoa(p.index)
+	name, begins := s.last[index], p.name != "" && !p.custom || p.id != "" && p.custom
+	if begins && (name == "" || p.id != "" && index+" "+p.id != name) {
+		name = index + " " + p.id
 		s.last[index] = name
-		if s.concealed[name] = s.hidden(c.called.name.Text()); !s.concealed[name] {
+		if s.concealed[name] = !p.custom && s.hidden(p.name); !s.concealed[name] {
 			delete(s.concealed, name)
 			s.indexes[name] = s.calls
 			s.calls++
@@ -356,5 +346,5 @@ func (s *strainer) number(c *callPiece, position int) (number int, hides bool) {
 	if number, known := s.indexes[name]; known && len(s.concealed) > 0 {
 		return number, false
 	}
-	return at, false
+	return p.index, false
 }

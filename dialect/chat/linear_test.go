@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
 // deepest is how deep arguments and parts are compared as JSON.
@@ -127,12 +128,11 @@ func BenchmarkDigest(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
 				body := []byte(`{"messages":[{"role":"user","content":"` + content + `"}]}`)
 				_, err := New(Options{}).bodies.Split(body, func(w *split.Walker, r *dialect.Request) {
-					var m message
-					split.Fill(&m, r.Messages[0].Raw)
+					m := split.Read(rawjson.ValueOf(r.Messages[0].Raw), messageKeys)
 					b.SetBytes(int64(len(content)))
 					b.ReportAllocs()
 					for b.Loop() {
-						if m.digest(w.Digest(), "user") != r.Messages[0].Digest {
+						if digest(w.Digest(), &m, "user") != r.Messages[0].Digest {
 							b.Fatal("another digest")
 						}
 					}

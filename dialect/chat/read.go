@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,40 +16,46 @@ import (
 // Text is the string content, or the text parts joined by line feeds. The calls are those of tool_calls, the input of a
 // custom tool standing for its arguments, and the older function_call, whose id is its name.
 func (d *Dialect) Read(raw []byte) (session.Content, error) {
-	if err := rawjson.Valid(raw, d.options.MaxDepth); err != nil {
+	m, err := d.message(raw)
+	if err != nil {
 		return session.Content{}, fmt.Errorf("read message: %w", err)
 	}
-	if rawjson.ValueOf(raw).Kind != rawjson.Object {
-		return session.Content{}, fmt.Errorf("read message: it is not an object")
-	}
-	var m message
-	split.Fill(&m, raw)
-	c := session.Content{Role: m.role.Text(), Name: m.name.Text(), Calls: readCalls(&m)}
+	c := session.Content{Role: m.Get("role").Text(), Name: m.Get("name").Text(), Calls: readCalls(&m)}
 	if kindOf(c.Role) == session.Observation {
-		c.Result = m.answers().Text()
+		c.Result = answers(&m).Text()
 	}
-	thoughts := readParts(m.content, &c)
-	c.Reasoning = split.FirstText(m.reasoningContent.Text(), m.reasoning.Text(), thoughts, blocks(m.thinking), blocks(m.details))
+	thoughts := readParts(m.Get("content"), &c)
+	c.Reasoning = cmp.Or(m.Get("reasoning_content").Text(), m.Get("reasoning").Text(), thoughts, blocks(m.Get("thinking_blocks")),
+		blocks(m.Get("reasoning_details")))
 	return c, nil
 }
 
-func readCalls(m *message) []session.Call {
-	var calls []session.Call
-	for element := range rawjson.Elements(m.toolCalls.Raw) {
-		var c call
-		split.Fill(&c, element.Raw)
-		split.Fill(&c.called, c.function.Raw)
-		split.Fill(&c.input, c.custom.Raw)
+// message takes a message's raw text apart.
+func (d *Dialect) message(raw []byte) (m split.Object, err error) {
+	if err := rawjson.Valid(raw, d.depth); err != nil {
+		return m, err
+	}
+	v := rawjson.ValueOf(raw)
+	if v.Kind != rawjson.Object {
+		return m, errors.New("it is not an object")
+	}
+	return split.Read(v, messageKeys), nil
+}
+
+func readCalls(m *split.Object) (calls []session.Call) {
+	for element := range rawjson.Elements(m.Get("tool_calls").Raw) {
+		c := split.Read(element, callKeys)
+		function, custom := split.Read(c.Get("function"), functionKeys), split.Read(c.Get("custom"), customKeys)
 		calls = append(calls, session.Call{
-			ID:        c.id.Text(),
-			Name:      split.FirstText(c.called.name.Text(), c.input.name.Text()),
-			Arguments: split.FirstText(split.TextOrJSON(c.called.arguments), c.input.input.Text()),
+			ID:        c.Get("id").Text(),
+			Name:      cmp.Or(function.Get("name").Text(), custom.Get("name").Text()),
+			Arguments: cmp.Or(split.TextOrJSON(function.Get("arguments")), custom.Get("input").Text()),
 		})
 	}
-	if m.functionCall.Kind == rawjson.Object {
-		split.Fill(&m.function, m.functionCall.Raw)
-		name := m.function.name.Text()
-		calls = append(calls, session.Call{ID: name, Name: name, Arguments: split.TextOrJSON(m.function.arguments)})
+	if v := m.Get("function_call"); v.Kind == rawjson.Object {
+		function := split.Read(v, functionKeys)
+		name := function.Get("name").Text()
+		calls = append(calls, session.Call{ID: name, Name: name, Arguments: split.TextOrJSON(function.Get("arguments"))})
 	}
 	return calls
 }
@@ -59,53 +67,22 @@ func readParts(content rawjson.Value, c *session.Content) (thoughts string) {
 		return ""
 	}
 	var texts, thinking []string
-	for element := range rawjson.Elements(content.Raw) {
-		p := contentPart{raw: element.Raw}
-		split.Fill(&p, element.Raw)
-		switch {
-		case element.Kind == rawjson.String:
-			texts = append(texts, element.Text())
-		case p.kind.Is("text"), p.kind.Is("refusal"):
-			texts = append(texts, p.text.Text())
-		case p.kind.Is("thinking"):
-			thinking = append(thinking, p.thinking.Text())
-		case p.kind.Is("image_url"):
-			c.Images = append(c.Images, readImage(p.image))
-		case element.Kind == rawjson.Object && !isThinking(p.kind):
-			c.Files = append(c.Files, p.readFile())
+	for part := range rawjson.Elements(content.Raw) {
+		switch kind := split.Member(part, "type"); {
+		case part.Kind == rawjson.String:
+			texts = append(texts, part.Text())
+		case kind.Is("text"), kind.Is("refusal"):
+			texts = append(texts, cmp.Or(split.Member(part, "text").Text(), split.Member(part, "refusal").Text()))
+		case kind.Is("thinking"):
+			thinking = append(thinking, split.Member(part, "thinking").Text())
+		case kind.Is("image_url"):
+			c.Images = append(c.Images, readImage(split.Member(part, "image_url")))
+		case part.Kind == rawjson.Object && !isThinking(kind):
+			c.Files = append(c.Files, readFile(part, kind))
 		}
 	}
 	c.Text = strings.Join(texts, "\n")
 	return strings.Join(thinking, "\n")
-}
-
-type contentPart struct {
-	raw                         []byte
-	kind, text, thinking, image rawjson.Value
-	file, inputAudio            rawjson.Value
-	audio, video                rawjson.Value
-}
-
-func (p *contentPart) Slot(name []byte) *rawjson.Value {
-	switch string(name) {
-	case "type":
-		return &p.kind
-	case "text", "refusal":
-		return &p.text
-	case "thinking":
-		return &p.thinking
-	case "image_url":
-		return &p.image
-	case "file":
-		return &p.file
-	case "input_audio":
-		return &p.inputAudio
-	case "audio_url":
-		return &p.audio
-	case "video_url":
-		return &p.video
-	}
-	return nil
 }
 
 // blocks is the readable text of thinking_blocks or reasoning_details.

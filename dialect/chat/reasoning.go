@@ -1,25 +1,24 @@
 package chat
 
 import (
-	"errors"
 	"fmt"
-	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
 // bound reports whether the message carries reasoning that its provider bound to all that stood before it: signed or
 // encrypted, and of a form that is not known to be bound otherwise.
-func (m *message) bound() bool {
-	for _, list := range [...]rawjson.Value{m.thinking, m.details} {
+func bound(m *split.Object) bool {
+	for _, list := range [...]rawjson.Value{m.Get("thinking_blocks"), m.Get("reasoning_details")} {
 		for block := range rawjson.Elements(list.Raw) {
 			if prefixBound(block) {
 				return true
 			}
 		}
 	}
-	for part := range rawjson.Elements(m.content.Raw) {
+	for part := range rawjson.Elements(m.Get("content").Raw) {
 		if thinkingPart(part) {
 			return true
 		}
@@ -43,12 +42,7 @@ func prefixBound(block rawjson.Value) bool {
 
 // thinkingPart reports whether a part of content is a thinking block.
 func thinkingPart(part rawjson.Value) bool {
-	for key, v := range rawjson.Members(part.Raw) {
-		if string(key.Raw) == "type" && isThinking(v) {
-			return true
-		}
-	}
-	return false
+	return isThinking(split.Member(part, "type"))
 }
 
 func isThinking(kind rawjson.Value) bool { return kind.Is("thinking") || kind.Is("redacted_thinking") }
@@ -56,14 +50,10 @@ func isThinking(kind rawjson.Value) bool { return kind.Is("thinking") || kind.Is
 // StripReasoning gives a message without the sealed reasoning that is bound to what stood before it. All other values stay as
 // the client wrote them. Content of which nothing is left becomes null next to tool calls, and the empty text without.
 func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
-	if err := rawjson.Valid(raw, d.options.MaxDepth); err != nil {
+	m, err := d.message(raw)
+	if err != nil {
 		return nil, fmt.Errorf("strip reasoning: %w", err)
 	}
-	if rawjson.ValueOf(raw).Kind != rawjson.Object {
-		return nil, errors.New("strip reasoning: the message is not an object")
-	}
-	var m message
-	split.Fill(&m, raw)
 	out := append(make([]byte, 0, len(raw)), '{')
 	for key, v := range rawjson.Members(raw) {
 		value := v.Raw
@@ -75,19 +65,19 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 				continue
 			}
 		case "content":
-			value = m.contentWithoutThinking(v)
+			value = contentWithoutThinking(&m)
 		}
 		out = split.AppendMember(out, key, value)
 	}
 	return append(out, '}'), nil
 }
 
-func (m *message) contentWithoutThinking(content rawjson.Value) []byte {
-	value := split.Without(content, thinkingPart)
+func contentWithoutThinking(m *split.Object) []byte {
+	value := split.Without(m.Get("content"), thinkingPart)
 	switch {
 	case value != nil:
 		return value
-	case len(m.toolCalls.Raw) > 0 || m.functionCall.Kind == rawjson.Object:
+	case len(m.Get("tool_calls").Raw) > 0 || m.Get("function_call").Kind == rawjson.Object:
 		return []byte("null")
 	}
 	return []byte(`""`)

@@ -67,8 +67,8 @@ var limits = [...]string{"max_completion_tokens", "max_tokens"}
 
 // budget is how many tokens of an answer are for thinking, as far as a body says.
 func budget(body rawjson.Value) int {
-	return max(split.Integer(split.Member(split.Member(body, "thinking"), "budget_tokens")),
-		split.Integer(split.Member(split.Member(body, "reasoning"), "max_tokens")))
+	return max(split.Integer(split.Member(body, "thinking", "budget_tokens")),
+		split.Integer(split.Member(body, "reasoning", "max_tokens")))
 }
 
 // Touch implements dialect.Reuser. Thinking with a budget needs more tokens than that, and without it the prompt would be another one.

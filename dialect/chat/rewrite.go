@@ -54,7 +54,7 @@ func partsOf(content rawjson.Value) (parts [][]byte) {
 
 // content is where a message's content stands.
 func (d *Dialect) content(raw []byte) (from, to int, err error) {
-	s := rawjson.NewScanner(raw, d.options.MaxDepth)
+	s := rawjson.NewScanner(raw, d.depth)
 	if s.Object() {
 		for s.Member() {
 			if string(s.Key().Raw) == "content" {

@@ -8,11 +8,12 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 func tee(streamed bool, pieces ...string) dialect.Tee {
-	t := chat.New(chat.Options{MaxKept: 100, MaxEvent: 1000, MaxAnswer: 1000}).Tee(streamed)
+	t := chat.New(chat.Options{}).Tee(streamed)
 	for _, p := range pieces {
 		t.Write([]byte(p))
 	}
@@ -96,10 +97,11 @@ func TestTeeStreamReads(t *testing.T) {
 	f("data: {\"choices\":[{\"delta\":\ndata: {\"content\":\ndata\ndata: \"a\"}}]}\n\n"+say("b"), dialect.Answer{Text: "ab"})
 	f(say("a")+"data: junk\n\ndata: {\"choices\":[\n\n"+say("b"), dialect.Answer{Text: "ab"})
 	f(`data: {"choices":[{"delta":{"content":[{"type":"thinking"},{"type":"text","text":"a"}]}}]}`+"\n\n", dialect.Answer{Text: "a"})
-	f(say("a")+"data: "+strings.Repeat("x", 2000)+"\n\n"+say("b"), dialect.Answer{Text: "ab"})
-	f(say("a")+strings.Repeat("data: "+strings.Repeat("x", 300)+"\n", 9)+"\n"+say("b"), dialect.Answer{Text: "ab"})
-	f(say(strings.Repeat("a", 50))+say(strings.Repeat("a", 50)), dialect.Answer{Text: strings.Repeat("a", 100)})
-	f(say(strings.Repeat("a", 50))+say(strings.Repeat("a", 51))+say("b"), dialect.Answer{})
+	f(say("a")+"data: "+strings.Repeat("x", 2*split.MostAnswer)+"\n\n"+say("b"), dialect.Answer{Text: "ab"})
+	f(say("a")+strings.Repeat("data: "+strings.Repeat("x", split.MostAnswer/3)+"\n", 9)+"\n"+say("b"), dialect.Answer{Text: "ab"})
+	half := strings.Repeat("a", split.MostText/2)
+	f(say(half)+say(half), dialect.Answer{Text: half + half})
+	f(say(half)+say(half+"a")+say("b"), dialect.Answer{})
 	f(`data: {"choices":[{"delta":{"content":null},"usage":{"prompt_tokens":3,"completion_tokens":1,"cached_tokens":2}}]}`+"\n\n",
 		dialect.Answer{Usage: &session.Usage{Input: 3, Cached: 2, Output: 1}})
 	f(`data: {"usage":{"prompt_tokens":3,"completion_tokens":1,"prompt_cache_hit_tokens":2}}`+"\n\n"+`data: {"usage":{}}`+"\n\n",
@@ -131,9 +133,10 @@ func TestTeeCalls(t *testing.T) {
 		session.Call{ID: "a", Name: "f", Arguments: "12"})
 	f(piece(`{"index":7,"id":"a","type":"custom","custom":{"name":"f","input":"raw"}}`), session.Call{ID: "a", Name: "f", Arguments: "raw"})
 	// The bound holds for all arguments together; what is over it is empty.
-	f(piece(`{"index":0,"id":"a","function":{"name":"f","arguments":"`+strings.Repeat("1", 60)+`"}}`)+
-		piece(`{"index":1,"id":"b","function":{"name":"g","arguments":"`+strings.Repeat("2", 60)+`"}}`)+piece(`{"index":1,"function":{"arguments":"2"}}`),
-		session.Call{ID: "a", Name: "f", Arguments: strings.Repeat("1", 60)}, session.Call{ID: "b", Name: "g"})
+	most := strings.Repeat("1", split.MostText/10*6)
+	f(piece(`{"index":0,"id":"a","function":{"name":"f","arguments":"`+most+`"}}`)+
+		piece(`{"index":1,"id":"b","function":{"name":"g","arguments":"`+most+`"}}`)+piece(`{"index":1,"function":{"arguments":"2"}}`),
+		session.Call{ID: "a", Name: "f", Arguments: most}, session.Call{ID: "b", Name: "g"})
 	var many strings.Builder
 	for i := range 2000 {
 		many.WriteString(piece(fmt.Sprintf(`{"index":%d,"id":"%d","function":{"name":"f"}}`, i, i)))
@@ -166,7 +169,7 @@ func TestTeeWhole(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	}
-	long := tee(false, `{"x":"`, strings.Repeat("x", 2000), `"}`)
+	long := tee(false, `{"x":"`, strings.Repeat("x", split.MostAnswer), `"}`)
 	if !long.Ended() || !reflect.DeepEqual(long.Answer(), dialect.Answer{}) {
 		t.Error("a long body ends, unread")
 	}

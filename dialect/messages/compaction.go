@@ -23,7 +23,7 @@ const compaction = "compaction"
 const defaultLimit = 150_000
 
 // Concerns reports whether a body names compactions.
-func (d *Dialect) Concerns(body []byte) bool { return d.bodies.Mentions(body) }
+func (d *Dialect) Concerns(body []byte) bool { return bytes.Contains(body, []byte(compaction)) }
 
 // Compacts reports whether a body asks for its history as one block, and names its model.
 func (d *Dialect) Compacts(body []byte, _ bool) (model string, asks bool) {
@@ -44,7 +44,7 @@ func readEdit(management rawjson.Value, m *dialect.Managed) {
 			continue
 		}
 		m.Pauses, m.Instructions = split.Member(edit, "pause_after_compaction").Kind == rawjson.True, split.Member(edit, "instructions").Text()
-		if m.Limit = split.Integer(split.Member(split.Member(edit, "trigger"), "value")); m.Limit == 0 {
+		if m.Limit = split.Integer(split.Member(edit, "trigger", "value")); m.Limit == 0 {
 			m.Limit = defaultLimit
 		}
 	}
@@ -60,7 +60,7 @@ func (d *Dialect) Compacted(answer []byte) bool { return made.Match(answer) }
 // the history has calls of them, but may not be called.
 func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool) {
 	all := rawjson.ValueOf(body)
-	if more := split.Member(split.Member(all, compaction), "instructions").Text(); strings.TrimSpace(more) != "" {
+	if more := split.Member(all, compaction, "instructions").Text(); strings.TrimSpace(more) != "" {
 		question += "\n\n" + more
 	}
 	tools := split.Member(all, "tools")
@@ -160,9 +160,9 @@ func compactionIn(message rawjson.Value) (block rawjson.Value, rest [][]byte) {
 	return block, rest
 }
 
-// mark names a compaction, or the part of a stream that holds one; empty if the block is none.
-func (b *block) mark() string {
-	if held := b.content.Text(); strings.HasPrefix(b.kind.Text(), compaction) && held != "" {
+// markOf names a compaction, or the part of a stream that holds one; empty if the block is none.
+func markOf(block rawjson.Value) string {
+	if held := split.Member(block, "content").Text(); held != "" && strings.HasPrefix(split.Member(block, "type").Text(), compaction) {
 		return split.Mark(held)
 	}
 	return ""

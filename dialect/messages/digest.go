@@ -29,11 +29,11 @@ func digest(h *split.Digest, role, content rawjson.Value) session.Hash {
 func resultDigest(h *split.Digest, b *block) session.Hash {
 	h.Begin()
 	h.Word(fieldRole, "tool")
-	h.Value(fieldResult, b.answers)
-	if b.failed.Kind == rawjson.True {
+	h.Value(fieldResult, b.Get("tool_use_id"))
+	if b.Get("is_error").Kind == rawjson.True {
 		h.Mark(fieldFailed)
 	}
-	h.Content(fieldContent, fieldPart, b.content)
+	h.Content(fieldContent, fieldPart, b.Get("content"))
 	return h.End()
 }
 

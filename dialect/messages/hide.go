@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -48,20 +49,24 @@ func (s *strainer) Next() {
 
 // add takes a block that has come, whole.
 func (s *strainer) add(raw []byte) {
-	p := pieceOf(rawjson.ValueOf(raw))
+	block := rawjson.ValueOf(raw)
 	b := assemble.Part{Raw: bytes.Clone(raw)}
 	b.Seen = b.Raw
 	switch {
-	case s.conceals(p):
-		b.Seen, b.Call = nil, &session.Call{ID: p.id.Text(), Name: p.name.Text(), Arguments: split.FirstText(string(p.input.Raw), "{}")}
-	case p.kind.Is("tool_use"):
+	case s.conceals(block):
+		o := split.Read(block, blockKeys)
+		call := callOf(&o)
+		b.Seen, b.Call = nil, &call
+	case split.Member(block, "type").Is("tool_use"):
 		b.Own = true
 	}
 	s.Parts.Parts = append(s.Parts.Parts, b)
 }
 
 // conceals reports whether a block is a call of a hidden tool.
-func (s *strainer) conceals(p piece) bool { return p.kind.Is("tool_use") && s.Hidden(p.name.Text()) }
+func (s *strainer) conceals(block rawjson.Value) bool {
+	return split.Member(block, "type").Is("tool_use") && s.Hidden(split.Member(block, "name").Text())
+}
 
 // Said is what the model said, as it goes back to upstream.
 func (s *strainer) Said() dialect.Said {
@@ -90,12 +95,12 @@ func (s *strainer) ending() []byte {
 }
 
 func (s *strainer) Whole(body []byte) {
-	r := replyOf(rawjson.ValueOf(body))
-	for element := range rawjson.Elements(r.content.Raw) {
+	r := rawjson.ValueOf(body)
+	for element := range rawjson.Elements(split.Member(r, "content").Raw) {
 		s.add(element.Raw)
 	}
-	s.stop = r.stop.Text()
-	s.Meter(r.usage)
+	s.stop = split.Member(r, "stop_reason").Text()
+	s.Meter(split.Member(r, "usage"))
 }
 
 func (s *strainer) Rest(body []byte) []byte {
@@ -111,29 +116,30 @@ func (s *strainer) Rest(body []byte) []byte {
 }
 
 func (s *strainer) Event(data []byte) assemble.Passing {
-	e := replyOf(rawjson.ValueOf(data))
-	index := split.Integer(e.index)
-	switch e.kind.Text() {
+	e := rawjson.ValueOf(data)
+	index := split.Integer(split.Member(e, "index"))
+	switch split.Member(e, "type").Text() {
 	case "message_start":
-		s.Meter(replyOf(e.message).usage)
+		s.Meter(split.Member(e, "message", "usage"))
 		if s.Answers > 0 {
 			return assemble.Passing{}
 		}
 	case "content_block_start":
-		s.block, s.input = assemble.Decode(e.block.Raw), nil
-		if s.conceals(pieceOf(e.block)) {
+		block := split.Member(e, "content_block")
+		s.block, s.input = assemble.Decode(block.Raw), nil
+		if s.conceals(block) {
 			return assemble.Passing{}
 		}
 		s.Begin(index)
 		data = s.Numbered(data, "index", index)
 	case "content_block_delta":
-		s.more(e.delta)
+		s.more(split.Member(e, "delta"))
 		data = s.Numbered(data, "index", index)
 	case "content_block_stop":
 		s.endBlock()
 		data = s.Numbered(data, "index", index)
 	case "message_delta":
-		return s.end(e, data)
+		return s.end(e)
 	}
 	return assemble.Passing{Text: data}
 }
@@ -168,9 +174,10 @@ func (s *strainer) endBlock() {
 }
 
 // end reads how an answer ends. Where it calls hidden tools alone its end is held back.
-func (s *strainer) end(e reply, data []byte) assemble.Passing {
-	s.stop = split.FirstText(pieceOf(e.delta).stop.Text(), s.stop)
-	for key, v := range rawjson.Members(e.usage.Raw) {
+func (s *strainer) end(e rawjson.Value) assemble.Passing {
+	data, delta := e.Raw, split.Member(e, "delta")
+	s.stop = cmp.Or(split.Member(delta, "stop_reason").Text(), s.stop)
+	for key, v := range rawjson.Members(split.Member(e, "usage").Raw) {
 		s.Usage = split.WithMember(s.Usage, string(key.Raw), v.Raw)
 	}
 	if total := s.Total(); len(s.Used) > 0 && total != nil {
@@ -179,5 +186,5 @@ func (s *strainer) end(e reply, data []byte) assemble.Passing {
 	if !s.Said().Alone() {
 		return assemble.Passing{Text: data}
 	}
-	return assemble.Passing{End: split.WithMember(data, "delta", split.WithMember(e.delta.Raw, "stop_reason", s.ending()))}
+	return assemble.Passing{End: split.WithMember(data, "delta", split.WithMember(delta.Raw, "stop_reason", s.ending()))}
 }

@@ -85,8 +85,7 @@ func marks(to [][]byte, raw []byte) [][]byte {
 
 // marked gives a message, which is one text, as a block with a mark.
 func marked(note, mark []byte) []byte {
-	var m message
-	split.Fill(&m, note)
-	content := slices.Concat([]byte(`[{"type":"text","text":`), m.content.Raw, []byte(`,"cache_control":`), mark, []byte(`}]`))
+	text := split.Member(rawjson.ValueOf(note), "content").Raw
+	content := slices.Concat([]byte(`[{"type":"text","text":`), text, []byte(`,"cache_control":`), mark, []byte(`}]`))
 	return split.WithMember(note, "content", content)
 }

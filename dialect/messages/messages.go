@@ -36,9 +36,10 @@ var _ dialect.Dialect = (*Dialect)(nil)
 // New makes the dialect.
 func New(o split.Options) *Dialect {
 	return &Dialect{split.New(split.Format{
-		List:    list,
+		List: list, Element: "a message",
 		Members: []string{"model", "stream", "max_tokens", "system", "tools", "thinking"},
-		Version: version, Watch: compaction, Texts: []string{"text"}, Skip: isThinking, Reader: newReader,
+		Version: version, Texts: []string{"text"}, Skip: isThinking,
+		Reader: func(w *split.Walker) split.Reader { return split.Reader{Element: reader{w}.element} },
 	}, o)}
 }
 
@@ -54,11 +55,7 @@ func finish(w *split.Walker, r *dialect.Request) {
 	if tools := w.Member("tools"); tools.Kind == rawjson.Array {
 		r.Tools = tools.Raw
 	}
-	for key, v := range rawjson.Members(w.Member("thinking").Raw) {
-		if string(key.Raw) == "type" {
-			r.NeedsReasoning = v.Is("enabled")
-		}
-	}
+	r.NeedsReasoning = split.Member(w.Member("thinking"), "type").Is("enabled")
 	if system := w.Member("system"); system.Kind == rawjson.String || system.Kind == rawjson.Array {
 		first := session.Message{Raw: system.Raw, Kind: session.System, Digest: systemDigest(w.Digest(), system)}
 		r.Messages = append([]session.Message{first}, r.Messages...)

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 	}
 	c := session.Content{Role: p.role}
 	if p.form == result {
-		c.Result = p.block.answers.Text()
+		c.Result = split.Member(rawjson.ValueOf(raw), "tool_use_id").Text()
 	}
 	var thoughts []string
 	c.Text, thoughts = readContent(p.content, &c)
@@ -32,7 +33,6 @@ type parsed struct {
 	form    form
 	role    string // "tool" for a result
 	content rawjson.Value
-	block   block // of a result
 }
 
 var errForm = errors.New("it is no message")
@@ -45,18 +45,14 @@ func parse(raw []byte) (parsed, error) {
 	if err := rawjson.Valid(raw, 0); err != nil {
 		return p, err
 	}
+	p.content = rawjson.ValueOf(raw)
 	switch p.form {
 	case whole:
-		var m message
-		split.Fill(&m, raw)
-		p.role, p.content = m.role.Text(), m.content
+		p.role, p.content = split.Member(p.content, "role").Text(), split.Member(p.content, "content")
 	case result:
-		split.Fill(&p.block, raw)
-		p.role, p.content = "tool", p.block.content
+		p.role, p.content = "tool", split.Member(p.content, "content")
 	case system:
-		p.role, p.content = "system", rawjson.ValueOf(raw)
-	case blocks:
-		p.content = rawjson.ValueOf(raw)
+		p.role = "system"
 	}
 	if p.role == "" {
 		return p, errForm
@@ -71,89 +67,51 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 	}
 	var texts, thoughts []string
 	for element := range rawjson.Elements(content.Raw) {
-		var b block
-		split.Fill(&b, element.Raw)
-		switch b.kind.Text() {
+		b := split.Read(element, blockKeys)
+		switch kind := b.Get("type").Text(); kind {
 		case "text":
-			texts = append(texts, b.text.Text())
+			texts = append(texts, b.Get("text").Text())
 		case "thinking":
-			thoughts = append(thoughts, b.thinking.Text())
+			thoughts = append(thoughts, b.Get("thinking").Text())
 		case "tool_use":
-			c.Calls = append(c.Calls, session.Call{ID: b.id.Text(), Name: b.name.Text(), Arguments: split.FirstText(split.TextOrJSON(b.input), "{}")})
+			c.Calls = append(c.Calls, callOf(&b))
 		case "image":
-			c.Images = append(c.Images, readImage(b.source))
+			c.Images = append(c.Images, readImage(b.Get("source")))
 		case "document":
-			if text := documentText(b.source); text != "" {
-				texts = append(texts, text)
+			if source := b.Get("source"); split.Member(source, "type").Is("text") && split.Member(source, "data").Text() != "" {
+				texts = append(texts, split.Member(source, "data").Text())
 			} else {
 				c.Files = append(c.Files, readDocument(&b))
 			}
 		case "search_result":
-			text, _ := readContent(b.content, c)
+			text, _ := readContent(b.Get("content"), c)
 			texts = append(texts, text)
 		case "redacted_thinking", "tool_result":
 		default:
-			file := unknown(b.kind.Text(), element.Raw)
-			file.ID = b.mark()
+			file := split.Unknown(kind, element.Raw) // what the server's own tools did, mostly
+			file.ID = markOf(element)
 			c.Files = append(c.Files, file)
 		}
 	}
 	return strings.Join(texts, "\n"), thoughts
 }
 
-// unknown is a block of a type that this package has no name for: what the server's own tools did, mostly.
-func unknown(kind string, raw []byte) session.File {
-	f := session.File{Kind: kind[:min(len(kind), 64)], Bytes: len(raw)}
-	if split.Legible(raw) {
-		f.Format = "json"
-	}
-	return f
+// callOf is the call that a block is.
+func callOf(b *split.Object) session.Call {
+	return session.Call{ID: b.Get("id").Text(), Name: b.Get("name").Text(), Arguments: cmp.Or(split.TextOrJSON(b.Get("input")), "{}")}
 }
 
-// source is where an image or a document comes from.
-type source struct{ kind, data, media, id rawjson.Value }
-
-// Slot gives the place of a known key.
-func (s *source) Slot(name []byte) *rawjson.Value {
-	switch string(name) {
-	case "type":
-		return &s.kind
-	case "data":
-		return &s.data
-	case "media_type":
-		return &s.media
-	case "file_id":
-		return &s.id
-	}
-	return nil
-}
-
-func sourceOf(v rawjson.Value) (s source) {
-	split.Fill(&s, v.Raw)
-	return s
-}
-
-func readImage(v rawjson.Value) session.Image {
-	s := sourceOf(v)
-	data := split.Encoded(split.Plain(s.data))
+func readImage(source rawjson.Value) session.Image {
+	data := split.Encoded(split.Plain(split.Member(source, "data")))
 	image := session.Image{Bytes: data.Size()}
-	if len(data) > 0 {
-		image.Width, image.Height = split.Dimensions(data)
-	}
+	image.Width, image.Height = split.Dimensions(data)
 	return image
 }
 
-func readDocument(b *block) session.File {
-	s := sourceOf(b.source)
+func readDocument(b *split.Object) session.File {
+	source := b.Get("source")
 	return session.File{
-		Kind: session.FileDocument, Name: b.title.Text(), ID: s.id.Text(), Format: s.media.Text(), Bytes: split.Encoded(split.Plain(s.data)).Size(),
+		Kind: session.FileDocument, Name: b.Get("title").Text(), ID: split.Member(source, "file_id").Text(),
+		Format: split.Member(source, "media_type").Text(), Bytes: split.Encoded(split.Plain(split.Member(source, "data"))).Size(),
 	}
-}
-
-// documentText is the text of a document that is sent as text.
-func documentText(v rawjson.Value) string {
-	if s := sourceOf(v); s.kind.Is("text") {
-		return s.data.Text()
-	}
-	return ""
 }

@@ -1,258 +1,155 @@
 package messages
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// message is what is known of an element of the list.
-type message struct {
-	role, content rawjson.Value
-	more          bool // it has other members
-}
-
-// Slot gives the place of a known key.
-func (m *message) Slot(name []byte) *rawjson.Value {
-	switch string(name) {
-	case "role":
-		return &m.role
-	case "content":
-		return &m.content
+// The keys that are known of an element of the list, and of a content block.
+var (
+	messageKeys = []string{"role", "content"}
+	blockKeys   = []string{
+		"type", "text", "id", "name", "input", "tool_use_id", "content", "is_error", "thinking", "signature", "data", "source", "title",
 	}
-	m.more = true
-	return nil
-}
+)
 
-// block is what is known of a content block.
+// block is a content block.
 type block struct {
-	kind, id, name, input, answers, content, failed rawjson.Value
-	text, thinking, signature, data, source, title  rawjson.Value
+	split.Object
+	end int // where its raw text ends, in the message
 }
 
-// Slot gives the place of a known key.
-func (b *block) Slot(name []byte) *rawjson.Value {
-	switch string(name) {
-	case "type":
-		return &b.kind
-	case "id":
-		return &b.id
-	case "name":
-		return &b.name
-	case "input":
-		return &b.input
-	case "tool_use_id":
-		return &b.answers
-	case "content":
-		return &b.content
-	case "is_error":
-		return &b.failed
-	case "text":
-		return &b.text
-	case "thinking":
-		return &b.thinking
-	case "signature":
-		return &b.signature
-	case "data":
-		return &b.data
-	case "source":
-		return &b.source
-	case "title":
-		return &b.title
-	}
-	return nil
-}
+// is reports whether the block is of a type.
+func (b *block) is(kind string) bool { return b.Get("type").Is(kind) }
+
+func (b *block) isResult() bool { return b.is("tool_result") }
 
 // sealed reports whether the block is reasoning that is bound to all that stood before it.
 func (b *block) sealed() bool {
-	return b.kind.Is("redacted_thinking") || b.kind.Is("thinking") && len(b.signature.Inner()) > 0
+	return b.is("redacted_thinking") || b.is("thinking") && len(b.Get("signature").Inner()) > 0
 }
 
-// attached reports whether the block holds anything but text, thinking, a call and a result of texts.
-func (b *block) attached() bool {
-	switch {
-	case b.kind.Is("text"), isThinking(b.kind), b.kind.Is("tool_use"):
-		return false
-	case b.kind.Is("tool_result") && b.content.Kind != rawjson.Array:
-		return false
-	case b.kind.Is("tool_result"):
-		for element := range rawjson.Elements(b.content.Raw) {
-			var inner block
-			if split.Fill(&inner, element.Raw); inner.attached() {
+// attached reports whether a block holds anything but text, thinking, a call and a result of texts.
+func attached(block rawjson.Value) bool {
+	kind := split.Member(block, "type")
+	if !kind.Is("tool_result") {
+		return !kind.Is("text") && !isThinking(kind) && !kind.Is("tool_use")
+	}
+	content := split.Member(block, "content")
+	if content.Kind == rawjson.Array {
+		for inner := range rawjson.Elements(content.Raw) {
+			if attached(inner) {
 				return true
 			}
 		}
-		return false
-	}
-	return true
-}
-
-func anyAttached(blocks []placed) bool {
-	for i := range blocks {
-		if blocks[i].attached() {
-			return true
-		}
 	}
 	return false
+}
+
+func anyAttached(blocks []*block) bool {
+	return slices.ContainsFunc(blocks, func(b *block) bool { return attached(rawjson.ValueOf(b.Raw)) })
 }
 
 func isThinking(kind rawjson.Value) bool { return kind.Is("thinking") || kind.Is("redacted_thinking") }
 
 // reader reads the messages of one body.
-type reader struct {
-	w      *split.Walker
-	msg    message
-	block  block    // being read
-	blocks []placed // of msg
-	ids    []rawjson.Value
-	list   []byte // scratch
-}
+type reader struct{ w *split.Walker }
 
-// placed is a block, and where its raw text ends.
-type placed struct {
-	block
-	raw []byte
-	end int
-}
+// maxBlocks is how many blocks are understood of one message at most.
+const maxBlocks = 16 << 10
 
-// What is understood of one message at most, and what scratch may hold.
-const (
-	maxBlocks = 16 << 10
-	maxKept   = 1 << 20
-)
-
-func newReader(w *split.Walker) split.Reader { return &reader{w: w} }
-
-// Reset forgets the body, and scratch that grew too large to keep.
-func (r *reader) Reset() {
-	r.msg, r.block = message{}, block{}
-	clear(r.blocks[:cap(r.blocks)])
-	clear(r.ids[:cap(r.ids)])
-	r.blocks, r.ids, r.list = split.Recycle(r.blocks, 1<<10), split.Recycle(r.ids, 1<<10), split.Recycle(r.list, maxKept)
-}
-
-// Element reads one element of messages.
-func (r *reader) Element() error {
-	from := r.w.Offset()
-	if !r.w.Enter() {
-		r.w.Odd("a message is not an object")
-		return nil
-	}
-	r.msg, r.blocks = message{}, r.blocks[:0]
-	if err := r.w.Object(&r.msg, ""); err != nil || r.w.Failed() {
+// element reads one element of messages, and files it, whole or in pieces.
+func (r reader) element(v rawjson.Value) error {
+	msg, err := r.w.Object(v, messageKeys, "", "")
+	if err != nil {
 		return err
 	}
-	r.file(r.w.Text(from))
-	return nil
-}
-
-// Text reports that a history is no text.
-func (r *reader) Text(rawjson.Value) bool { return false }
-
-// Close has nothing to file.
-func (r *reader) Close() {}
-
-// Take reads the blocks of a content.
-func (r *reader) Take(slot *rawjson.Value) (bool, error) {
-	if slot != &r.msg.content || r.w.Kind() != rawjson.Array {
-		return false, nil
-	}
-	from := r.w.Offset()
-	err := r.w.Each(slot, r.contentBlock, "")
-	slot.Raw = r.w.Text(from)
-	return true, err
-}
-
-func (r *reader) contentBlock() error {
-	from := r.w.Offset()
-	if !r.w.Enter() {
-		r.w.Odd("a content block is not an object")
-		return nil
-	}
-	r.block = block{}
-	if err := r.w.Object(&r.block, "content."); err != nil {
+	blocks, err := r.blocks(v, msg.Get("content"))
+	if err != nil {
 		return err
 	}
-	if len(r.blocks) == maxBlocks {
-		r.w.Odd("a message has too many content blocks")
-		return nil
-	}
-	r.blocks = append(r.blocks, placed{r.block, r.w.Text(from), r.w.Offset()})
-	return nil
-}
-
-// file files the element that was read, whole or in pieces.
-func (r *reader) file(raw []byte) {
-	m := session.Message{Raw: raw}
-	r.ids = r.ids[:0]
+	m, role := session.Message{Raw: v.Raw}, msg.Get("role")
 	switch {
-	case r.msg.role.Is("assistant"):
+	case role.Is("assistant"):
 		m.Kind = session.Agent
-		if len(r.blocks) > 0 && r.blocks[0].kind.Is(compaction) { // it stands for what was before it, and so it stays
+		if len(blocks) > 0 && blocks[0].is(compaction) { // it stands for what was before it, and so it stays
 			m.Kind = session.System
 		}
-		for i := range r.blocks {
-			b := &r.blocks[i]
-			m.Sealed = m.Sealed || b.sealed()
-			if b.kind.Is("tool_use") {
-				r.ids, m.Kind = append(r.ids, b.id), session.Action
+		for i := range blocks {
+			m.Sealed = m.Sealed || blocks[i].sealed()
+			if blocks[i].is("tool_use") {
+				m.Calls, m.Kind = append(m.Calls, blocks[i].Get("id").Text()), session.Action
 			}
 		}
-	case r.msg.role.Is("user") && r.hasResults() && r.msg.more:
-		r.w.Odd("a message with results has members that this API does not know")
-		return
-	case r.msg.role.Is("user") && r.hasResults():
-		r.filePieces()
-		return
-	case r.msg.role.Is("user"):
+	case role.Is("user") && slices.ContainsFunc(blocks, func(b *block) bool { return b.isResult() }):
+		if msg.More {
+			r.w.Odd("a message with results has members that this API does not know")
+		}
+		r.filePieces(v.Raw, role, blocks)
+		return nil
+	case role.Is("user"):
 		m.Kind = session.User
-	case r.msg.role.Is("system"):
+	case role.Is("system"):
 		m.Kind = session.System
 	default:
 		r.w.Odd("a message has a role that is not known")
-		return
+		return nil
 	}
-	m.Digest = digest(r.w.Digest(), r.msg.role, r.msg.content)
-	m.Attached = anyAttached(r.blocks)
-	r.w.File(m, r.w.Offset(), r.ids, rawjson.Value{})
+	m.Digest, m.Attached = digest(r.w.Digest(), role, msg.Get("content")), anyAttached(blocks)
+	r.w.File(m, r.w.Element().To)
+	return nil
 }
 
-func (r *reader) hasResults() bool {
-	for i := range r.blocks {
-		if r.blocks[i].kind.Is("tool_result") {
-			return true
+// blocks reads those of a message's content.
+func (r reader) blocks(message, content rawjson.Value) (blocks []*block, err error) {
+	if content.Kind != rawjson.Array {
+		return nil, nil
+	}
+	at := split.EndOf(message.Raw, content) - len(content.Raw)
+	for element := range rawjson.Elements(content.Raw) {
+		if element.Kind != rawjson.Object {
+			r.w.Odd("a content block is not an object")
+			continue
+		}
+		o, err := r.w.Object(element, blockKeys, "content.", "")
+		if err != nil {
+			return nil, err
+		}
+		at += bytes.Index(message.Raw[at:], element.Raw) + len(element.Raw)
+		if len(blocks) < maxBlocks {
+			blocks = append(blocks, &block{o, at})
+		} else {
+			r.w.Odd("a message has too many content blocks")
 		}
 	}
-	return false
+	return blocks, nil
 }
 
 // filePieces files each result of a user message, and the blocks between them.
-func (r *reader) filePieces() {
-	for i := 0; i < len(r.blocks); i++ {
-		if b := &r.blocks[i]; b.kind.Is("tool_result") {
-			m := session.Message{Raw: b.raw, Kind: session.Observation, Digest: resultDigest(r.w.Digest(), &b.block), Attached: b.attached()}
-			r.w.File(m, b.end, nil, b.answers)
+func (r reader) filePieces(message []byte, role rawjson.Value, blocks []*block) {
+	begin := r.w.Element().From
+	for len(blocks) > 0 {
+		n := slices.IndexFunc(blocks, func(b *block) bool { return b.isResult() })
+		switch n {
+		case 0:
+			b := blocks[0]
+			m := session.Message{Raw: b.Raw, Kind: session.Observation, Result: b.Get("tool_use_id").Text(), Attached: anyAttached(blocks[:1])}
+			m.Digest = resultDigest(r.w.Digest(), b)
+			r.w.File(m, begin+b.end)
+			blocks = blocks[1:]
 			continue
+		case -1:
+			n = len(blocks)
 		}
-		first := i
-		for i+1 < len(r.blocks) && !r.blocks[i+1].kind.Is("tool_result") {
-			i++
-		}
-		r.fileBlocks(r.blocks[first : i+1])
+		run := blocks[:n]
+		raw := message[run[0].end-len(run[0].Raw) : run[n-1].end : run[n-1].end]
+		content := rawjson.Value{Kind: rawjson.Array, Raw: slices.Concat([]byte{'['}, raw, []byte{']'})}
+		m := session.Message{Raw: raw, Kind: session.User, Digest: digest(r.w.Digest(), role, content), Attached: anyAttached(run)}
+		r.w.File(m, begin+run[n-1].end)
+		blocks = blocks[n:]
 	}
-}
-
-func (r *reader) fileBlocks(run []placed) {
-	last := &run[len(run)-1]
-	raw := r.w.Between(last.end-distance(run), last.end)
-	r.list = append(append(append(r.list[:0], '['), raw...), ']')
-	content := rawjson.Value{Kind: rawjson.Array, Raw: r.list}
-	m := session.Message{Raw: raw, Kind: session.User, Digest: digest(r.w.Digest(), r.msg.role, content), Attached: anyAttached(run)}
-	r.w.File(m, last.end, nil, rawjson.Value{})
-}
-
-// distance is how far the raw text of a run of blocks reaches.
-func distance(run []placed) int {
-	first, last := &run[0], &run[len(run)-1]
-	return last.end - first.end + len(first.raw)
 }

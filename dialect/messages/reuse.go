@@ -70,7 +70,7 @@ func editsHistory(management rawjson.Value) bool {
 
 // Touch implements dialect.Reuser. Thinking with a budget needs more tokens than that, and without it the prompt would be another one.
 func (d *Dialect) Touch(body []byte) []byte {
-	if split.Member(split.Member(rawjson.ValueOf(body), "thinking"), "budget_tokens").Kind != 0 {
+	if split.Member(rawjson.ValueOf(body), "thinking", "budget_tokens").Kind != 0 {
 		return nil
 	}
 	if body = d.Reuse(body, 0); body != nil {

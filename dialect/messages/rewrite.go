@@ -35,11 +35,7 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 	if p.form != whole || p.content.Kind != rawjson.Array {
 		return raw, nil
 	}
-	left := split.Without(p.content, func(element rawjson.Value) bool {
-		var b block
-		split.Fill(&b, element.Raw)
-		return isThinking(b.kind)
-	})
+	left := split.Without(p.content, func(block rawjson.Value) bool { return isThinking(split.Member(block, "type")) })
 	switch {
 	case left == nil:
 		left = []byte(`[{"type":"text","text":"(no text)"}]`)

@@ -16,7 +16,7 @@ import (
 var _ dialect.Compactor = (*Dialect)(nil)
 
 // Concerns reports whether a body names compactions.
-func (d *Dialect) Concerns(body []byte) bool { return d.bodies.Mentions(body) }
+func (d *Dialect) Concerns(body []byte) bool { return bytes.Contains(body, []byte("compaction")) }
 
 // Compacts reports whether the last item of a body is a compaction_trigger, or its path asks, and names its model.
 func (d *Dialect) Compacts(body []byte, byPath bool) (model string, asks bool) {
@@ -37,8 +37,7 @@ func (d *Dialect) Compacts(body []byte, byPath bool) (model string, asks bool) {
 }
 
 func classOf(element rawjson.Value) class {
-	var it item
-	split.Fill(&it, element.Raw)
+	it := itemOf(element)
 	return it.class()
 }
 
@@ -134,8 +133,7 @@ func compactionIn(element rawjson.Value) string {
 	if element.Kind != rawjson.Object {
 		return ""
 	}
-	var it item
-	if split.Fill(&it, element.Raw); it.isMessage() || it.class() != system {
+	if it := itemOf(element); it.isMessage() || it.class() != system {
 		return ""
 	}
 	return split.Member(element, "encrypted_content").Text()

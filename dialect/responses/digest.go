@@ -49,28 +49,28 @@ func instructionsDigest(h *split.Digest, text rawjson.Value) session.Hash {
 
 func messageDigest(h *split.Digest, it *item) session.Hash {
 	h.Begin()
-	if it.role.Is("developer") {
+	if it.Get("role").Is("developer") {
 		h.Word(fieldRole, "system")
 	} else {
-		h.Value(fieldRole, it.role)
+		h.Value(fieldRole, it.Get("role"))
 	}
-	h.Content(fieldContent, fieldPart, it.content)
+	h.Content(fieldContent, fieldPart, it.Get("content"))
 	return h.End()
 }
 
 func resultDigest(h *split.Digest, it *item) session.Hash {
 	h.Begin()
 	h.Word(fieldRole, "tool")
-	if !it.kind.Is("function_call_output") {
-		h.Value(fieldType, it.kind)
+	if !it.is("function_call_output") {
+		h.Value(fieldType, it.Get("type"))
 	}
 	h.Value(fieldResult, it.answers())
-	h.Content(fieldOutput, fieldPart, it.output)
+	h.Content(fieldOutput, fieldPart, it.Get("output"))
 	return h.End()
 }
 
 // turnDigest is that of what a model said.
-func turnDigest(h *split.Digest, items []item) session.Hash {
+func turnDigest(h *split.Digest, items []*item) session.Hash {
 	h.Begin()
 	h.Word(fieldRole, "assistant")
 	for i := range items {
@@ -83,18 +83,18 @@ func (it *item) digest(h *split.Digest) {
 	switch {
 	case it.isReasoning():
 	case it.isMessage():
-		h.Content(fieldContent, fieldPart, it.content)
-	case it.kind.Is("function_call"), it.kind.Is("custom_tool_call"), it.kind.Is("local_shell_call"):
+		h.Content(fieldContent, fieldPart, it.Get("content"))
+	case it.is("function_call"), it.is("custom_tool_call"), it.is("local_shell_call"):
 		h.Mark(fieldCall)
-		h.Value(fieldID, it.call)
-		if !it.kind.Is("function_call") {
-			h.Value(fieldType, it.kind)
+		h.Value(fieldID, it.Get("call_id"))
+		if !it.is("function_call") {
+			h.Value(fieldType, it.Get("type"))
 		}
-		h.Value(fieldName, it.name)
-		h.Value(fieldSpace, it.space)
-		h.Arguments(fieldArguments, it.arguments)
-		h.Value(fieldInput, it.input)
-		h.Value(fieldAction, it.action)
+		h.Value(fieldName, it.Get("name"))
+		h.Value(fieldSpace, it.Get("namespace"))
+		h.Arguments(fieldArguments, it.Get("arguments"))
+		h.Value(fieldInput, it.Get("input"))
+		h.Value(fieldAction, it.Get("action"))
 	default:
 		it.other(h)
 	}
@@ -108,8 +108,8 @@ func (it *item) other(h *split.Digest) {
 		value rawjson.Value
 	}
 	var all []member
-	for key, v := range rawjson.Members(it.raw) {
-		if name := string(key.Raw); name == "status" || name == "id" && !it.kind.Is("item_reference") {
+	for key, v := range rawjson.Members(it.Raw) {
+		if name := string(key.Raw); name == "status" || name == "id" && !it.is("item_reference") {
 			continue
 		}
 		all = append(all, member{key.Raw, v})

@@ -58,15 +58,7 @@ func (s *strainer) Next() {
 
 // conceals reports whether an item is a call of a hidden tool.
 func (s *strainer) conceals(it *item) bool {
-	return it.kind.Is("function_call") && s.Hidden(it.name.Text())
-}
-
-func itemOf(v rawjson.Value) *item {
-	it := &item{raw: v.Raw}
-	if v.Kind == rawjson.Object {
-		split.Fill(it, v.Raw)
-	}
-	return it
+	return it.is("function_call") && s.Hidden(it.Get("name").Text())
 }
 
 // add takes an item that has come, whole.
@@ -136,8 +128,8 @@ func (s *strainer) Said() dialect.Said {
 
 // hollow reports whether an item of reasoning says nothing by itself.
 func (it *item) hollow() bool {
-	sealed := split.Member(rawjson.ValueOf(it.raw), "encrypted_content")
-	return len(sealed.Inner())+len(it.seal.signature.Inner()) == 0 && !split.HasElements(it.content)
+	sealed := split.Member(rawjson.ValueOf(it.Raw), "encrypted_content")
+	return len(sealed.Inner())+len(it.Get("signature").Inner()) == 0 && !split.HasElements(it.Get("content"))
 }
 
 // Echo is the items that the client has.
@@ -150,23 +142,23 @@ func (s *strainer) Echo() []byte {
 
 // end takes the response that an answer ends with. Of a stream that told of no item before, it has all. Where another answer follows, the
 // client does not get the reasoning at the end of this one: what it was bound to never came.
-func (s *strainer) end(response reply) {
+func (s *strainer) end(response rawjson.Value) {
 	if len(s.Parts.Parts) == 0 {
-		for element := range rawjson.Elements(response.output.Raw) {
+		for element := range rawjson.Elements(split.Member(response, "output").Raw) {
 			s.add(element)
 		}
 	}
-	if s.whole = response.status.Is("completed"); s.Said().Alone() {
+	if s.whole = split.Member(response, "status").Is("completed"); s.Said().Alone() {
 		s.unsee()
 	}
-	s.Meter(response.usage)
+	s.Meter(split.Member(response, "usage"))
 	if s.id == nil {
-		s.id = bytes.Clone(response.id.Raw)
+		s.id = bytes.Clone(split.Member(response, "id").Raw)
 	}
 }
 
 // Whole takes an answer that is not streamed.
-func (s *strainer) Whole(body []byte) { s.end(replyOf(rawjson.ValueOf(body))) }
+func (s *strainer) Whole(body []byte) { s.end(rawjson.ValueOf(body)) }
 
 // Rest is it, as the client gets it.
 func (s *strainer) Rest(body []byte) []byte { return s.ended(s.untold(rawjson.ValueOf(body))) }
@@ -201,32 +193,32 @@ func (s *strainer) ended(response []byte) []byte {
 
 // Event takes an event.
 func (s *strainer) Event(data []byte) assemble.Passing {
-	v := rawjson.ValueOf(data)
-	e, begun := replyOf(v), len(s.waiting)
+	v, begun := rawjson.ValueOf(data), len(s.waiting)
+	response, item := split.Member(v, "response"), split.Member(v, "item")
 	if n := split.Member(v, "sequence_number"); s.sequence < 0 && n.Kind == rawjson.Number {
 		s.sequence = split.Integer(n)
 	}
-	switch kind := e.kind.Text(); kind {
+	switch kind := split.Member(v, "type").Text(); kind {
 	case "response.created", "response.in_progress", "response.queued":
 		if s.Answers > 0 {
 			return assemble.Passing{}
 		}
-		return assemble.Passing{Text: s.numbered(with(data, "response", s.untold(e.response)))}
+		return assemble.Passing{Text: s.numbered(with(data, "response", s.untold(response)))}
 	case "response.completed", "response.incomplete", "response.failed":
-		s.end(replyOf(e.response))
+		s.end(response)
 		alone := s.Said().Alone()
 		drop := alone && s.retract()
 		s.waiting, s.back = nil, s.sequence
-		data = s.numbered(with(data, "response", s.ended(s.untold(e.response))))
+		data = s.numbered(with(data, "response", s.ended(s.untold(response))))
 		if alone {
 			return assemble.Passing{End: data, Drop: drop}
 		}
 		return assemble.Passing{Text: data}
 	case "response.output_item.added", "response.output_item.done":
-		if it := itemOf(e.item); s.conceals(it) {
-			return s.conceal(kind, e.item, split.Integer(split.Member(v, "output_index")))
+		if it := itemOf(item); s.conceals(it) {
+			return s.conceal(kind, item, split.Integer(split.Member(v, "output_index")))
 		}
-		data = s.itemEvent(kind, e, data)
+		data = s.itemEvent(kind, item, data)
 	}
 	if at := split.Member(v, "output_index"); at.Kind == rawjson.Number {
 		data = s.Numbered(s.renamed(data, "item_id"), "output_index", split.Integer(at))
@@ -262,22 +254,22 @@ func (s *strainer) retract() bool {
 }
 
 // itemEvent takes an event that begins or ends an item which the client may get.
-func (s *strainer) itemEvent(kind string, e reply, data []byte) []byte {
-	it, at := itemOf(e.item), split.Member(rawjson.ValueOf(data), "output_index")
+func (s *strainer) itemEvent(kind string, item rawjson.Value, data []byte) []byte {
+	it, at := itemOf(item), split.Member(rawjson.ValueOf(data), "output_index")
 	index, begins := split.Integer(at), kind == "response.output_item.added"
 	if begins || !s.Knows(index) {
 		s.Begin(index)
 	}
 	switch {
 	case !begins:
-		s.add(e.item)
+		s.add(item)
 		return with(data, "item", s.Parts.Parts[len(s.Parts.Parts)-1].Seen)
 	case it.isReasoning():
 		s.waiting, s.renames = append(s.waiting, index), false
 		return data
 	}
 	s.waiting = nil
-	return with(data, "item", s.renamed(e.item.Raw, "id"))
+	return with(data, "item", s.renamed(item.Raw, "id"))
 }
 
 // numbered gives an event with its place among those that the client gets.

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,21 +24,21 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 		return session.Content{}, fmt.Errorf("read message: %w", err)
 	}
 	r := reading{}
-	switch first := &items[0]; first.class() {
+	switch first := items[0]; first.class() {
 	case said:
 		r.Role = "assistant"
 		for i := range items {
-			r.said(&items[i])
+			r.said(items[i])
 		}
 	case result:
 		r.Role, r.Result = "tool", first.answers().Text()
-		r.output(first.output)
+		r.output(first.Get("output"))
 	case typed:
 		r.Role = "user"
-		r.content(first.content)
+		r.content(first.Get("content"))
 	case system, wish:
 		if r.Role = "system"; first.isMessage() {
-			r.content(first.content)
+			r.content(first.Get("content"))
 		} else {
 			r.Files = append(r.Files, first.file())
 		}
@@ -53,7 +54,7 @@ func isInstructions(raw []byte) bool {
 }
 
 // itemsOf are the items of a raw text, at least one.
-func itemsOf(raw []byte) (items []item, err error) {
+func itemsOf(raw []byte) (items []*item, err error) {
 	all := slices.Concat([]byte{'['}, raw, []byte{']'})
 	if err := rawjson.Valid(all, 0); err != nil {
 		return nil, err
@@ -62,9 +63,7 @@ func itemsOf(raw []byte) (items []item, err error) {
 		if element.Kind != rawjson.Object {
 			return nil, errForm
 		}
-		it := item{raw: element.Raw}
-		split.Fill(&it, element.Raw)
-		items = append(items, it)
+		items = append(items, itemOf(element))
 	}
 	if len(items) == 0 {
 		return nil, errForm
@@ -81,16 +80,16 @@ type reading struct {
 func (r *reading) said(it *item) {
 	switch {
 	case it.isMessage():
-		r.content(it.content)
+		r.content(it.Get("content"))
 	case it.isReasoning():
-		for _, list := range [...]rawjson.Value{it.summary, it.content} {
+		for _, list := range [...]rawjson.Value{it.Get("summary"), it.Get("content")} {
 			for element := range rawjson.Elements(list.Raw) {
-				r.thoughts = append(r.thoughts, partOf(element).text.Text())
+				r.thoughts = append(r.thoughts, split.Member(element, "text").Text())
 			}
 		}
 	case it.calls().Kind == rawjson.String:
 		r.Calls = append(r.Calls, it.called())
-	case it.kind.Is("item_reference"):
+	case it.is("item_reference"):
 	default:
 		r.Files = append(r.Files, it.file())
 	}
@@ -99,14 +98,14 @@ func (r *reading) said(it *item) {
 // called is the call that an item makes. Calls of the server's own tools, such as a shell, have their type for a name.
 func (it *item) called() session.Call {
 	return session.Call{
-		ID: it.calls().Text(), Name: split.FirstText(it.name.Text(), strings.TrimSuffix(it.kind.Text(), "_call")),
-		Arguments: split.FirstText(split.TextOrJSON(it.arguments), split.TextOrJSON(it.input), split.TextOrJSON(it.action), "{}"),
+		ID: it.calls().Text(), Name: cmp.Or(it.Get("name").Text(), strings.TrimSuffix(it.Get("type").Text(), "_call")),
+		Arguments: cmp.Or(split.TextOrJSON(it.Get("arguments")), split.TextOrJSON(it.Get("input")), split.TextOrJSON(it.Get("action")), "{}"),
 	}
 }
 
 // file stands for an item that is not looked into.
 func (it *item) file() session.File {
-	f := unknown(it.kind.Text(), it.raw)
+	f := split.Unknown(it.Get("type").Text(), it.Raw)
 	if it.class() == system {
 		f.ID = it.mark()
 	}
@@ -115,19 +114,10 @@ func (it *item) file() session.File {
 
 // mark names a compaction, empty if upstream keeps what it holds.
 func (it *item) mark() string {
-	if held := split.Member(rawjson.ValueOf(it.raw), "encrypted_content").Text(); held != "" {
+	if held := split.Member(rawjson.ValueOf(it.Raw), "encrypted_content").Text(); held != "" {
 		return split.Mark(held)
 	}
 	return ""
-}
-
-// unknown is a part or an item of a type that this package has no name for.
-func unknown(kind string, raw []byte) session.File {
-	f := session.File{Kind: kind[:min(len(kind), 64)], Bytes: len(raw)}
-	if split.Legible(raw) {
-		f.Format = "json"
-	}
-	return f
 }
 
 // output reads what a call gave: a text, parts, or what a shell printed.
@@ -139,34 +129,41 @@ func (r *reading) output(v rawjson.Value) {
 	r.content(v)
 }
 
+// content reads a text or parts.
 func (r *reading) content(v rawjson.Value) {
-	if v.Kind != rawjson.Array {
-		if text := v.Text(); text != "" {
-			r.texts = append(r.texts, text)
-		}
-		return
+	if text := v.Text(); text != "" {
+		r.texts = append(r.texts, text)
 	}
-	for element := range rawjson.Elements(v.Raw) {
-		r.part(element)
+	if v.Kind == rawjson.Array {
+		for element := range rawjson.Elements(v.Raw) {
+			r.part(element)
+		}
 	}
 }
 
+// part reads a part of a content. A shell's output has what it printed.
 func (r *reading) part(v rawjson.Value) {
-	switch p := partOf(v); {
-	case p.kind.Is("input_text"), p.kind.Is("output_text"), p.kind.Is("text"):
-		r.texts = append(r.texts, p.text.Text())
-	case p.kind.Is("refusal"):
-		r.texts = append(r.texts, p.refusal.Text())
-	case p.kind.Is("input_image"), p.kind.Is("computer_screenshot"):
-		r.Images = append(r.Images, p.image())
-	case p.kind.Is("input_file"):
-		r.Files = append(r.Files, p.file())
-	case p.stdout.Kind == rawjson.String || p.stderr.Kind == rawjson.String:
-		r.texts = append(r.texts, p.stdout.Text()+p.stderr.Text())
+	kind, printed, failed := split.Member(v, "type"), split.Member(v, "stdout"), split.Member(v, "stderr")
+	switch {
+	case isText(kind):
+		r.texts = append(r.texts, split.Member(v, "text").Text())
+	case kind.Is("refusal"):
+		r.texts = append(r.texts, split.Member(v, "refusal").Text())
+	case kind.Is("input_image"), kind.Is("computer_screenshot"):
+		r.Images = append(r.Images, imageOf(v))
+	case kind.Is("input_file"):
+		r.Files = append(r.Files, fileOf(v))
+	case printed.Kind == rawjson.String || failed.Kind == rawjson.String:
+		r.texts = append(r.texts, printed.Text()+failed.Text())
 	default:
-		r.Files = append(r.Files, unknown(p.kind.Text(), v.Raw))
+		r.Files = append(r.Files, split.Unknown(kind.Text(), v.Raw))
 	}
 }
+
+// texts are the types of parts that are text.
+var texts = []string{"input_text", "output_text", "text"}
+
+func isText(kind rawjson.Value) bool { return slices.ContainsFunc(texts, kind.Is) }
 
 // attached reports whether a content has anything but text.
 func attached(v rawjson.Value) bool {
@@ -177,72 +174,30 @@ func attached(v rawjson.Value) bool {
 				return true
 			}
 		}
-		return false
 	case rawjson.Object:
-		p := partOf(v)
-		return !p.kind.Is("input_text") && !p.kind.Is("output_text") && !p.kind.Is("text") && !p.kind.Is("refusal") && p.stdout.Kind == 0
+		kind := split.Member(v, "type")
+		return !isText(kind) && !kind.Is("refusal") && split.Member(v, "stdout").Kind == 0
 	}
 	return false
 }
 
-// part is what is known of a part of a content.
-type part struct {
-	kind, text, refusal, stdout, stderr           rawjson.Value
-	url, detail, name, fileID, data, fileLocation rawjson.Value
-}
-
-// Slot gives the place of a known key.
-func (p *part) Slot(name []byte) *rawjson.Value {
-	switch string(name) {
-	case "type":
-		return &p.kind
-	case "text":
-		return &p.text
-	case "refusal":
-		return &p.refusal
-	case "stdout":
-		return &p.stdout
-	case "stderr":
-		return &p.stderr
-	case "image_url":
-		return &p.url
-	case "detail":
-		return &p.detail
-	case "filename":
-		return &p.name
-	case "file_id":
-		return &p.fileID
-	case "file_data":
-		return &p.data
-	case "file_url":
-		return &p.fileLocation
-	}
-	return nil
-}
-
-// partOf reads an object; what is none says nothing.
-func partOf(v rawjson.Value) (p part) {
-	if v.Kind == rawjson.Object {
-		split.Fill(&p, v.Raw)
-	}
-	return p
-}
-
-func (p *part) image() session.Image {
-	image := session.Image{Detail: p.detail.Text()}
-	if data, _, ok := split.Inline(split.Plain(p.url)); ok {
+func imageOf(part rawjson.Value) session.Image {
+	image := session.Image{Detail: split.Member(part, "detail").Text()}
+	if data, _, ok := split.Inline(split.Plain(split.Member(part, "image_url"))); ok {
 		image.Bytes = data.Size()
 		image.Width, image.Height = split.Dimensions(data)
 	}
 	return image
 }
 
-func (p *part) file() session.File {
-	f := session.File{Kind: session.FileDocument, Name: split.FirstText(p.name.Text(), split.Cut(p.fileLocation.Text())), ID: p.fileID.Text()}
-	if data, media, ok := split.Inline(split.Plain(p.data)); ok {
-		f.Bytes, f.Format = data.Size(), media
-	} else {
-		f.Bytes = split.Encoded(split.Plain(p.data)).Size()
+func fileOf(part rawjson.Value) session.File {
+	name := cmp.Or(split.Member(part, "filename").Text(), split.Cut(split.Member(part, "file_url").Text()))
+	f := session.File{Kind: session.FileDocument, Name: name, ID: split.Member(part, "file_id").Text()}
+	text := split.Plain(split.Member(part, "file_data"))
+	data, media, ok := split.Inline(text)
+	if !ok {
+		data = text
 	}
+	f.Bytes, f.Format = data.Size(), media
 	return f
 }

@@ -49,9 +49,9 @@ var (
 // New makes the dialect.
 func New(o split.Options) *Dialect {
 	return &Dialect{split.New(split.Format{
-		List:    list,
+		List: list, Element: "an item",
 		Members: []string{"model", "stream", "max_output_tokens", "instructions", "tools", "store", "previous_response_id", "conversation"},
-		Version: version, Watch: "compaction", Texts: []string{"input_text", "output_text", "text"}, Drop: []string{"annotations", "logprobs"},
+		Version: version, Texts: texts, Drop: []string{"annotations", "logprobs"},
 		Skip: func(rawjson.Value) bool { return false }, Reader: newReader,
 	}, o)}
 }

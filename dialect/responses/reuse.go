@@ -28,7 +28,7 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 		case "tools":
 			tools = split.HasElements(v)
 		case "text":
-			form := split.Member(split.Member(v, "format"), "type")
+			form := split.Member(v, "format", "type")
 			text = text && (form.Kind == 0 || form.Is("text"))
 		}
 		return true

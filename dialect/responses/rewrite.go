@@ -21,26 +21,26 @@ func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 	quoted := rawjson.AppendQuote(nil, text)
 	switch class := it.class(); {
 	case class == typed:
-		return with(it.raw, "content", quoted), nil
+		return with(it.Raw, "content", quoted), nil
 	case class != result:
 		return nil, errors.New("rewrite message: it is neither a user's nor a result")
-	case it.kind.Is("shell_call_output"):
+	case it.is("shell_call_output"):
 		chunk := slices.Concat([]byte(`[{"stdout":`), quoted, []byte(`,"stderr":"","outcome":{"type":"exit","exit_code":0}}]`))
-		return with(it.raw, "output", chunk), nil
-	case it.output.Kind == rawjson.Object || it.output.Kind == 0:
+		return with(it.Raw, "output", chunk), nil
+	case it.Get("output").Kind == rawjson.Object || it.Get("output").Kind == 0:
 		return nil, errors.New("rewrite message: its output is no text")
 	}
-	return with(it.raw, "output", quoted), nil
+	return with(it.Raw, "output", quoted), nil
 }
 
 // single is the only item of a raw text.
-func single(raw []byte) (item, error) {
+func single(raw []byte) (*item, error) {
 	items, err := itemsOf(raw)
 	if err == nil && len(items) != 1 {
 		err = errors.New("it is more than one item")
 	}
 	if err != nil {
-		return item{}, err
+		return nil, err
 	}
 	return items[0], nil
 }
@@ -84,16 +84,10 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 
 // anonymous is an item without its id. A reference is nothing else.
 func (it *item) anonymous() []byte {
-	if it.id.Kind == 0 || it.kind.Is("item_reference") || it.kind.Is("mcp_approval_request") {
-		return it.raw
+	if it.Get("id").Kind == 0 || it.is("item_reference") || it.is("mcp_approval_request") {
+		return it.Raw
 	}
-	out := append(make([]byte, 0, len(it.raw)), '{')
-	for key, v := range rawjson.Members(it.raw) {
-		if string(key.Raw) != "id" {
-			out = split.AppendMember(out, key, v.Raw)
-		}
-	}
-	return append(out, '}')
+	return split.WithoutMember(it.Raw, "id")
 }
 
 // Merge gives the first of two messages of a user with the content of the second behind its own.
@@ -106,11 +100,11 @@ func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("merge message: %w", err)
 	}
-	if !a.isMessage() || !b.isMessage() || a.content.Kind == 0 {
+	if !a.isMessage() || !b.isMessage() || a.Get("content").Kind == 0 {
 		return nil, fmt.Errorf("merge message: %w", errForm)
 	}
-	parts := bytes.Join(append(partsOf(a.content), partsOf(b.content)...), comma)
-	return with(a.raw, "content", slices.Concat([]byte{'['}, parts, []byte{']'})), nil
+	parts := bytes.Join(append(partsOf(a.Get("content")), partsOf(b.Get("content"))...), comma)
+	return with(a.Raw, "content", slices.Concat([]byte{'['}, parts, []byte{']'})), nil
 }
 
 // partsOf are the parts of a user's content, raw. A text is one.

@@ -35,15 +35,17 @@ type part struct {
 	from, to   int // in buf
 	members    int
 	kind, text rawjson.Value
-
-	typed, texted bool // it has had a type, a text
 }
 
-func (c *canon) reset() {
-	clear(c.parts)
-	c.parts, c.members = Recycle(c.parts, maxItems), Recycle(c.members, maxItems)
-	c.steps, c.twice = 0, ""
-	c.buf, c.swap, c.plain = Recycle(c.buf, maxBytes), Recycle(c.swap, maxBytes), Recycle(c.plain, maxBytes)
+// slot is the place of what says what the part is, nil for other keys.
+func (p *part) slot(key string) *rawjson.Value {
+	switch key {
+	case "type":
+		return &p.kind
+	case "text":
+		return &p.text
+	}
+	return nil
 }
 
 // text spells a string; the result is good until the next use of c.
@@ -137,17 +139,16 @@ func (c *canon) object(s *rawjson.Scanner, p *part) {
 		m := member{from: len(c.buf)}
 		c.quote(s.Key().Raw)
 		m.colon = len(c.buf)
-		if p != nil && p.again(c.buf[m.from:m.colon]) {
-			c.twice = string(s.Key().Raw)
+		v := rawjson.Value{Kind: s.Kind()}
+		if v.Kind == rawjson.String {
+			v = s.Value()
 		}
-		if p != nil && (s.Kind() == rawjson.Null || c.drops(c.buf[m.from+1:m.colon-1])) {
+		if p != nil && c.leavesOut(p, string(c.buf[m.from+1:m.colon-1]), v) {
 			c.buf = c.buf[:m.from]
 			continue
 		}
 		c.buf = append(c.buf, ':')
-		if p != nil && s.Kind() == rawjson.String {
-			v := s.Value()
-			p.note(c.buf[m.from:m.colon], v)
+		if v.Kind == rawjson.String {
 			c.scalar(v)
 		} else {
 			c.value(s)
@@ -164,29 +165,15 @@ func (c *canon) object(s *rawjson.Scanner, p *part) {
 	c.close(begin, '}')
 }
 
-// again reports whether a key that says what the part is occurs again.
-func (p *part) again(key []byte) (was bool) {
-	switch string(key) {
-	case `"type"`:
-		was, p.typed = p.typed, true
-	case `"text"`:
-		was, p.texted = p.texted, true
+// leavesOut reports whether a member of a part does not count, and notes what it says of the part.
+func (c *canon) leavesOut(p *part, key string, v rawjson.Value) bool {
+	if slot := p.slot(key); slot != nil {
+		if slot.Kind != 0 {
+			c.twice = key
+		}
+		*slot = v
 	}
-	return was
-}
-
-// drops reports whether a member of a part does not count.
-func (c *canon) drops(key []byte) bool {
-	return string(key) == "cache_control" || slices.Contains(c.format.Drop, string(key))
-}
-
-func (p *part) note(key []byte, v rawjson.Value) {
-	switch string(key) {
-	case `"type"`:
-		p.kind = v
-	case `"text"`:
-		p.text = v
-	}
+	return v.Kind == rawjson.Null || key == "cache_control" || slices.Contains(c.format.Drop, key)
 }
 
 // quote writes a string, given its inside.

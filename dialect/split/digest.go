@@ -3,7 +3,6 @@ package split
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -27,48 +26,25 @@ const (
 // JSON compares without regard to the order of members and white space; numbers compare by their text. JSON that is nested
 // beyond 64 levels compares byte for byte. Text compares decoded; a lone surrogate stays distinct.
 type Digest struct {
-	version string
-	state   hash.Hash
-	buf     []byte // not yet in state
-	begun   bool   // state has something
-	sum     session.Hash
-	canon   canon
+	buf   []byte // the canonical form of a message
+	canon canon
 
 	hashed int // bytes, of all digests
-}
-
-const (
-	hashBuffer = 8 << 10
-	hashDirect = 2 << 10 // data that is not worth a copy
-)
-
-func newDigest(f *Format) Digest {
-	return Digest{version: f.Version, state: sha256.New(), buf: make([]byte, 0, hashBuffer), canon: canon{format: f}}
-}
-
-func (h *Digest) reset() {
-	h.canon.reset()
-	h.hashed = 0
 }
 
 // Work tells what the digests of a body cost: steps that are more than linear, bytes that were hashed, bytes of scratch.
 func (h *Digest) Work() (steps, hashed, room int) {
 	c := &h.canon
-	return c.steps, h.hashed, cap(c.buf) + cap(c.swap) + cap(c.plain)
+	return c.steps, h.hashed, cap(h.buf) + cap(c.buf) + cap(c.swap) + cap(c.plain)
 }
 
 // Begin begins the digest of a message.
-func (h *Digest) Begin() { h.buf, h.begun = append(h.buf[:0], h.version...), false }
+func (h *Digest) Begin() { h.buf = append(h.buf[:0], h.canon.format.Version...) }
 
 // End gives the digest.
 func (h *Digest) End() session.Hash {
-	if !h.begun {
-		h.hashed += len(h.buf)
-		return sha256.Sum256(h.buf)
-	}
-	h.flush()
-	h.state.Sum(h.sum[:0])
-	return h.sum
+	h.hashed += len(h.buf)
+	return sha256.Sum256(h.buf)
 }
 
 // Content adds what a message says: no frame for null, missing, "" and []; the text of a string or of a lone text part; else a
@@ -106,7 +82,7 @@ func (h *Digest) parts(content, part byte, v rawjson.Value) {
 func (h *Digest) Arguments(field byte, v rawjson.Value) {
 	switch {
 	case v.Kind == 0 || v.Kind == rawjson.Null || v.Kind == rawjson.String && len(v.Inner()) == 0:
-		h.word(field, formJSON, "{}")
+		h.frame(field, formJSON, []byte("{}"))
 	case v.Kind != rawjson.String:
 		h.Value(field, v)
 	case h.canon.arguments(v.Inner()):
@@ -130,42 +106,12 @@ func (h *Digest) Value(field byte, v rawjson.Value) {
 }
 
 // Word adds a frame with a short text.
-func (h *Digest) Word(field byte, text string) { h.word(field, formText, text) }
+func (h *Digest) Word(field byte, text string) { h.frame(field, formText, []byte(text)) }
 
 // Mark adds a frame that says only that something begins.
-func (h *Digest) Mark(field byte) { h.word(field, formMark, "") }
+func (h *Digest) Mark(field byte) { h.frame(field, formMark, nil) }
 
 func (h *Digest) frame(field, form byte, data []byte) {
-	if len(h.buf)+len(data)+16 > hashBuffer {
-		h.flush()
-	}
-	h.buf = append(h.buf, field, form)
-	h.buf = binary.AppendUvarint(h.buf, uint64(len(data)))
-	if len(data) <= hashDirect {
-		h.buf = append(h.buf, data...)
-		return
-	}
-	h.flush()
-	h.state.Write(data)
-	h.hashed += len(data)
-}
-
-// word is a frame of a few bytes.
-func (h *Digest) word(field, form byte, data string) {
-	if len(h.buf)+len(data)+16 > hashBuffer {
-		h.flush()
-	}
-	h.buf = append(h.buf, field, form)
-	h.buf = binary.AppendUvarint(h.buf, uint64(len(data)))
+	h.buf = binary.AppendUvarint(append(h.buf, field, form), uint64(len(data)))
 	h.buf = append(h.buf, data...)
-}
-
-func (h *Digest) flush() {
-	if !h.begun {
-		h.state.Reset()
-		h.begun = true
-	}
-	h.state.Write(h.buf)
-	h.hashed += len(h.buf)
-	h.buf = h.buf[:0]
 }

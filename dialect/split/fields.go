@@ -1,7 +1,6 @@
 package split
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,101 +15,57 @@ const MaxField = 512
 // userID is the field whose value is JSON in text.
 const userID = "metadata.user_id"
 
-// field is a node in the tree of the session fields' paths. It does not change after newFields.
-type field struct {
-	key    string
-	path   string // whole path, empty if none ends here
-	number int
-	below  []*field
-	count  int // of all nodes, in the root
-}
-
-func newFields(paths []string) *field {
-	root := &field{}
-	for _, path := range paths {
-		f := root
-		for key := range strings.SplitSeq(path, ".") {
-			next := f.child([]byte(key))
-			if next == nil {
-				next = &field{key: key, number: root.count}
-				root.count++
-				f.below = append(f.below, next)
-			}
-			f = next
-		}
-		f.path = path
-	}
-	return root
-}
-
-func (f *field) child(name []byte) *field {
-	for _, c := range f.below {
-		if c.key == string(name) {
-			return c
-		}
-	}
-	return nil
-}
-
 // sessionFields gives the fields that the body has, nil if none.
-func (w *Walker) sessionFields() (map[string]string, error) {
-	var found map[string]string
-	var twice *field
-	for _, f := range w.of.fields.below {
-		v := *w.Slot([]byte(f.key))
-		found = f.gather(v, found, &twice)
-	}
-	if twice != nil {
-		return nil, w.refused(dialect.CodeDuplicateKey, cmp.Or(twice.path, twice.key), "occurs twice; send it once")
+func (w *Walker) sessionFields() (found map[string]string, err error) {
+	for _, path := range w.of.options.Fields {
+		v, err := w.field(path)
+		if err != nil {
+			return nil, err
+		}
+		if text := fieldText(path, v); text != "" {
+			if found == nil {
+				found = make(map[string]string)
+			}
+			found[path] = text
+		}
 	}
 	return found, nil
 }
 
-// gather adds what v holds at f and below, and notes a field that is there twice.
-func (f *field) gather(v rawjson.Value, found map[string]string, twice **field) map[string]string {
-	if text := f.value(v); text != "" {
-		if found == nil {
-			found = make(map[string]string)
+// field is the value at a path. A key of it that occurs twice is refused.
+func (w *Walker) field(path string) (v rawjson.Value, err error) {
+	keys := strings.Split(path, ".")
+	v = w.Member(keys[0])
+	for n, key := range keys[1:] {
+		object := v
+		v = rawjson.Value{}
+		for name, member := range rawjson.Members(object.Raw) {
+			var buf [longestKey]byte
+			if string(name.Name(buf[:0])) != key {
+				continue
+			}
+			if v.Kind != 0 {
+				if whole := strings.Join(keys[:n+2], "."); slices.Contains(w.of.options.Fields, whole) {
+					key = whole
+				}
+				return v, w.refused(dialect.CodeDuplicateKey, key, "occurs twice; send it once")
+			}
+			v = member
 		}
-		found[f.path] = text
 	}
-	if v.Kind != rawjson.Object || len(f.below) == 0 {
-		return found
-	}
-	var buf [256]byte
-	var seen []*field
-	for key, member := range rawjson.Members(v.Raw) {
-		c := f.child(key.Name(buf[:0]))
-		if c == nil {
-			continue
-		}
-		if slices.Contains(seen, c) {
-			*twice = c
-		}
-		seen = append(seen, c)
-		found = c.gather(member, found, twice)
-	}
-	return found
+	return v, nil
 }
 
-func (f *field) value(v rawjson.Value) string {
-	if f.path == "" || v.Kind != rawjson.String {
-		return ""
-	}
-	if f.path != userID {
+// fieldText is what a field says, empty if nothing.
+func fieldText(path string, v rawjson.Value) string {
+	if path != userID {
 		return Cut(v.Text())
 	}
 	text := []byte(v.Text())
 	if rawjson.Valid(text, 0) != nil {
 		return ""
 	}
-	id := ""
-	for key, member := range rawjson.Members(text) {
-		if string(key.Raw) == "session_id" {
-			id = Cut(member.Text())
-		}
-	}
-	return id
+	return Cut(Member(rawjson.ValueOf(text), "session_id").Text())
 }
 
 // Cut shortens text to MaxField bytes of whole characters.

@@ -2,6 +2,9 @@ package split
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -34,4 +37,17 @@ func Manages(body []byte, read func(rawjson.Value, *dialect.Managed)) (m dialect
 	}
 	m.Rest = append(rest, '}')
 	return m
+}
+
+// Mark names a compaction that upstream made by what it holds: a history that begins with it is recognised by that.
+func Mark(held string) string { return fmt.Sprintf("compaction %x", sha256.Sum256([]byte(held))) }
+
+// Keeps is how long a body of OpenAI's asks for its prefix to be kept in the prompt cache, 0 if it does not say.
+// https://platform.openai.com/docs/guides/prompt-caching
+func Keeps(body []byte) time.Duration {
+	const retention = "prompt_cache_retention"
+	if bytes.Contains(body, []byte(retention)) && Member(rawjson.ValueOf(body), retention).Text() == "24h" {
+		return 24 * time.Hour
+	}
+	return 0
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Inline is the data of a base64 data URL, and its media type.
@@ -133,11 +134,20 @@ func webp(e Encoded, chunk string) (width, height int) {
 	return 0, 0
 }
 
-// Legible reports whether JSON holds words, and not mostly encoded data.
-func Legible(raw []byte) bool {
+// legible reports whether JSON holds words, and not mostly encoded data.
+func legible(raw []byte) bool {
 	const (
 		short = 4 << 10 // bytes
 		word  = 64      // bytes between spaces, at most
 	)
 	return len(raw) < short || bytes.Count(raw, []byte{' '}) > len(raw)/word
+}
+
+// Unknown stands for a part or an item of a type that a dialect has no name for.
+func Unknown(kind string, raw []byte) session.File {
+	f := session.File{Kind: kind[:min(len(kind), 64)], Bytes: len(raw)}
+	if legible(raw) {
+		f.Format = "json"
+	}
+	return f
 }

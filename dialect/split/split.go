@@ -8,41 +8,35 @@
 package split
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Format is what a dialect tells of its bodies.
 type Format struct {
 	List    string                        // the member of the body that holds the history
+	Element string                        // what an element of it is called
 	Members []string                      // the other members of the body that the dialect reads
 	Version string                        // of the canonical form; every digest begins with it
 	Texts   []string                      // types of the parts of a content that are text; a lone one is what it says
 	Drop    []string                      // members of parts that no digest counts, next to cache_control
 	Skip    func(kind rawjson.Value) bool // parts of a content that no digest counts, by their type
-	Watch   string                        // a word that few bodies have: see Mentions
-	Reader  func(*Walker) Reader          // reads messages; it is used by one goroutine at a time
+	Reader  func(*Walker) Reader          // reads the history of one body
 }
 
 // Reader reads the elements of a history.
-type Reader interface {
-	// Element reads the object that the walker stands in front of, and files the messages that it holds. It may hold back what it
-	// read, and file it later with what follows.
-	Element() error
-	// Text files a history that is a text instead of a list, and reports whether there may be such.
-	Text(text rawjson.Value) bool
-	// Close files what was held back: the list has ended.
-	Close()
-	// Take reads the value of a key if that is looked into, and reports whether it is.
-	Take(slot *rawjson.Value) (bool, error)
-	// Reset forgets the body that was read.
-	Reset()
+type Reader struct {
+	// Element reads an object, and files the messages that it holds. It may hold back what it read, and file it later with what follows.
+	Element func(element rawjson.Value) error
+	// Text files a history that is a text instead of a list; nil: there is none.
+	Text func(text rawjson.Value)
+	// Close files what was held back: the list has ended. It may be nil.
+	Close func()
 }
 
 // Options say how to read. The zero value of each means its default.
@@ -62,28 +56,25 @@ type Options struct {
 type Splitter struct {
 	format  Format
 	options Options
-	fields  *field
+	keys    []string // of the body: the history's, those of Format.Members, and the first ones of Options.Fields
 	memory  memory
-	scratch sync.Pool // of *Walker, so that a body costs a handful of allocations
 }
 
 // New makes a splitter.
 func New(f Format, o Options) *Splitter {
-	return &Splitter{format: f, options: o, fields: newFields(o.Fields), memory: memory{limit: o.Remember}}
+	keys := append([]string{f.List}, f.Members...)
+	for _, path := range o.Fields {
+		if key, _, _ := strings.Cut(path, "."); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return &Splitter{format: f, options: o, keys: keys, memory: memory{limit: o.Remember}}
 }
 
 // Split checks and slices a body; then finish may ask the walker for the members of the body, and completes the request. The
 // error is a *dialect.Error.
 func (s *Splitter) Split(body []byte, finish func(*Walker, *dialect.Request)) (*dialect.Request, error) {
-	w, _ := s.scratch.Get().(*Walker)
-	if w == nil {
-		w = newWalker(&s.format)
-	}
-	defer s.release(w)
-	w.begin(s, body)
-	if b, known := s.memory.find(body); b != nil {
-		w.resume(b, known)
-	}
+	w := newWalker(s, body)
 	if err := w.body(); err != nil {
 		return nil, err
 	}
@@ -91,23 +82,13 @@ func (s *Splitter) Split(body []byte, finish func(*Walker, *dialect.Request)) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &dialect.Request{Body: body, Messages: w.handOver(), Inside: w.inside, Fields: fields}
+	w.remember()
+	r := &dialect.Request{Body: body, Messages: slices.Clip(w.messages), Inside: w.inside, Fields: fields}
 	finish(w, r)
 	if err := w.unambiguous(); err != nil {
 		return nil, err
 	}
 	return r, nil
-}
-
-func (s *Splitter) release(w *Walker) {
-	w.reset()
-	s.scratch.Put(w)
-}
-
-// handOver gives all messages away, linked, as they must not change.
-func (w *Walker) handOver() []session.Message {
-	w.link(w.fresh.messages)
-	return w.remembered()
 }
 
 // unsound tells the client what is wrong with its JSON.
@@ -129,15 +110,6 @@ func unsound(err error) error {
 func (s *Splitter) Known(body []byte) int {
 	_, n := s.memory.find(body)
 	return n
-}
-
-// Mentions reports whether a body has Format.Watch anywhere. Of one that is remembered to begin without, only the rest is searched.
-func (s *Splitter) Mentions(body []byte) bool {
-	from := 0
-	if b, known := s.memory.find(body); b != nil && !b.mentions(s.format.Watch) {
-		from = b.ends[known-1].element
-	}
-	return bytes.Contains(body[from:], []byte(s.format.Watch))
 }
 
 // Held is how many bodies are remembered, and in how many bytes.

@@ -7,29 +7,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Fill puts the members of a checked object into p. The last of several of one name counts.
-func Fill(p Place, object []byte) {
-	for key, v := range rawjson.Members(object) {
-		name := key.Raw
-		if key.Escapes != rawjson.Plain {
-			name = key.Name(make([]byte, 0, 256))
-		}
-		if slot := p.Slot(name); slot != nil {
-			*slot = v
-		}
-	}
-}
-
-// FirstText is the first text that is not empty.
-func FirstText(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}
-
 // Integer is a count, 0 if v is none.
 func Integer(v rawjson.Value) int {
 	if v.Kind != rawjson.Number || len(v.Raw) > 18 {
@@ -40,19 +17,6 @@ func Integer(v rawjson.Value) int {
 		return 0
 	}
 	return n
-}
-
-// Member is a value of an object, absent if there is none.
-func Member(of rawjson.Value, name string) (found rawjson.Value) {
-	if of.Kind != rawjson.Object {
-		return found
-	}
-	for key, v := range rawjson.Members(of.Raw) {
-		if string(key.Raw) == name {
-			found = v
-		}
-	}
-	return found
 }
 
 // EndOf is the offset in a text behind a value that was read of it.

@@ -11,42 +11,25 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Walker goes over one body. Its slices are kept for the next one.
+// Walker goes over one body.
 type Walker struct {
 	of     *Splitter
-	format *Format
 	text   []byte
 	scan   rawjson.Scanner
 	reader Reader
 	digest Digest
 	odd    string // why the body is no conversation, empty if it is one
-	name   [256]byte
-	index  int // of the element being read, -1 outside
 
-	list   rawjson.Value
+	top    []rawjson.Value // what the body has of Splitter.keys
 	inside dialect.Span
-	top    members
-	before members // the part of top that stands in front of the list
-	past   past    // what was known of the body already
-	fresh  fresh
-}
+	index  int // of the element being read, -1 outside
+	from   int // where that begins
 
-// members are values at the top level of a body.
-type members struct {
-	read   []rawjson.Value // those of Format.Members
-	fields []rawjson.Value // those of Splitter.fields, by number
-}
-
-// fresh are the messages of a body but those of the past.
-type fresh struct {
+	past     *beginning // what was known of the body already; nil: nothing
+	known    int        // messages of that
+	extends  bool       // the room behind them is ours
 	messages []session.Message
 	ends     []endOf // of each of them
-	refs     []ref   // of each of them
-	ids      ids
-}
-
-func (m *members) copy(from *members) {
-	m.read, m.fields = append(m.read[:0], from.read...), append(m.fields[:0], from.fields...)
 }
 
 // endOf is where a message ends: its own text, and the element of the list that it stands in.
@@ -56,172 +39,123 @@ type endOf struct {
 	index   int // of the element
 }
 
-// Place is an object whose known keys have a slot each.
-type Place interface {
-	// Slot is where the value of a known key goes, nil for other keys.
-	Slot(name []byte) *rawjson.Value
-}
-
-func newWalker(f *Format) *Walker {
-	w := &Walker{format: f, digest: newDigest(f), top: members{read: make([]rawjson.Value, len(f.Members))}}
-	w.reader = f.Reader(w)
+func newWalker(s *Splitter, body []byte) *Walker {
+	w := &Walker{of: s, text: body, index: -1, top: make([]rawjson.Value, len(s.keys))}
+	w.scan, w.digest.canon.format = rawjson.NewScanner(body, s.options.MaxDepth), &s.format
+	w.reader = s.format.Reader(w)
 	return w
 }
-
-func (w *Walker) begin(s *Splitter, text []byte) {
-	w.of, w.text, w.index = s, text, -1
-	w.scan = rawjson.NewScanner(text, s.options.MaxDepth)
-	w.top.fields = append(w.top.fields[:0], make([]rawjson.Value, s.fields.count)...)
-}
-
-// resume reads on behind the first messages of a body that began in the same way.
-func (w *Walker) resume(b *beginning, known int) {
-	last := b.ends[known-1]
-	w.past = past{b, known}
-	w.inside.From, w.index = b.inside, last.index
-	w.list.Kind = rawjson.Array
-	copy(w.top.read, b.top.read)
-	copy(w.top.fields, b.top.fields)
-	w.scan = rawjson.Resume(w.text, w.of.options.MaxDepth, rawjson.Spot{Offset: last.element, Open: openAtMessages})
-}
-
-// openAtMessages is how many containers are open between two messages: the body and their array.
-const openAtMessages = 2
-
-// reset forgets the body, and scratch that grew too large to keep.
-func (w *Walker) reset() {
-	w.of, w.text, w.scan, w.odd = nil, nil, rawjson.Scanner{}, ""
-	w.list, w.past, w.inside = rawjson.Value{}, past{}, dialect.Span{}
-	w.reader.Reset()
-	w.digest.reset()
-	for _, m := range [...]members{w.top, w.before} {
-		clear(m.read)
-		clear(m.fields)
-	}
-	w.fresh.reset()
-}
-
-func (f *fresh) reset() {
-	clear(f.messages)
-	f.messages, f.refs, f.ends = Recycle(f.messages, maxItems), Recycle(f.refs, maxItems), Recycle(f.ends, maxItems)
-	f.ids.reset()
-}
-
-// What pooled scratch may hold on to.
-const (
-	maxItems = 8 << 10
-	maxBytes = 1 << 20
-)
 
 // maxMessages is how many messages are understood of one body at most, so that it takes memory in proportion to its size. A
 // body with more is passed on unchanged.
 const maxMessages = 64 << 10
 
-// Recycle empties scratch, or gives nil where it has grown too large to keep.
-func Recycle[T any](s []T, most int) []T {
-	if cap(s) > most {
-		return nil
-	}
-	return s[:0]
-}
-
 // body reads it all. The text is checked to its end before anything is said about its meaning.
 func (w *Walker) body() error {
-	if err := w.read(); err != nil {
+	if !w.scan.Object() {
+		w.odd = "the body is not a JSON object"
+	} else if err := w.members(); err != nil {
 		return err
 	}
 	if err := w.scan.End(); err != nil {
 		return unsound(err)
 	}
-	if w.odd == "" && len(w.fresh.messages)+w.past.known == 0 {
-		w.odd = "the body has no " + w.format.List
+	if w.odd == "" && len(w.messages) == 0 {
+		w.odd = "the body has no " + w.of.format.List
 	}
 	if w.odd != "" {
-		return &dialect.Error{Code: dialect.CodeUnsupported, Param: w.format.List, Message: w.odd}
+		return &dialect.Error{Code: dialect.CodeUnsupported, Param: w.of.format.List, Message: w.odd}
 	}
 	return nil
 }
 
-// read reads the body's object, from its beginning or from where it is known.
-func (w *Walker) read() error {
-	switch {
-	case w.past.of != nil:
-		if err := w.rest(); err != nil {
+// members reads those of the body.
+func (w *Walker) members() error {
+	for w.scan.Member() {
+		i, err := w.claim(w.of.keys, w.top, w.scan.Key(), "")
+		switch {
+		case err != nil:
+		case i == 0:
+			err = w.history(&w.top[0])
+		case i > 0:
+			w.top[i] = w.scan.Value()
+		}
+		if err != nil {
 			return err
 		}
-	case !w.scan.Object():
-		w.odd = "the body is not a JSON object"
-		return nil
 	}
-	return w.Object(w, "")
+	return nil
 }
 
 // Odd says why the body is no conversation. It is read to its end nevertheless.
 func (w *Walker) Odd(why string) { w.odd = why }
 
-// Failed reports whether there is no use in looking further into the body: it is odd or unsound.
-func (w *Walker) Failed() bool { return w.odd != "" || w.scan.Err() != nil }
+// IsOdd reports whether it is none.
+func (w *Walker) IsOdd() bool { return w.odd != "" }
 
 // Digest makes the digest of a message.
 func (w *Walker) Digest() *Digest { return &w.digest }
 
-// Enter goes into the object in front of the walker, if there is one.
-func (w *Walker) Enter() bool { return w.scan.Object() }
-
-// Offset is where the walker stands in the body.
-func (w *Walker) Offset() int { return w.scan.Offset() }
-
-// Text is the body from there up to where the walker stands.
-func (w *Walker) Text(from int) []byte { return w.text[from:w.scan.Offset():w.scan.Offset()] }
+// Element is where the element that is being read stands in the body.
+func (w *Walker) Element() dialect.Span { return dialect.Span{From: w.from, To: w.scan.Offset()} }
 
 // Between is a part of the body.
-func (w *Walker) Between(from, to int) []byte { return w.text[from:to:to] }
+func (w *Walker) Between(at dialect.Span) []byte { return w.text[at.From:at.To:at.To] }
 
-// Kind is what the value in front of the walker is.
-func (w *Walker) Kind() rawjson.Kind { return w.scan.Kind() }
+// Filed are the messages so far.
+func (w *Walker) Filed() []session.Message { return w.messages }
 
-// Object reads the members of the object that was just entered into p. It is called at to the client.
-func (w *Walker) Object(p Place, at string) error {
-	for w.scan.Member() {
-		key := w.scan.Key()
-		name := key.Name(w.name[:0])
-		slot := p.Slot(name)
-		if slot == nil {
-			if err := w.alike(name, p, at); err != nil {
-				return err
+// Member is the value of a member of the body, which Format.Members has.
+func (w *Walker) Member(name string) rawjson.Value { return w.top[slices.Index(w.of.keys, name)] }
+
+// Object reads the members of an object, and refuses keys that other parsers could see differently. It is called at to the client. Other
+// values than null are odd.
+func (w *Walker) Object(v rawjson.Value, keys []string, at, odd string) (Object, error) {
+	o := Object{Raw: v.Raw, keys: keys}
+	switch v.Kind {
+	case 0, rawjson.Null:
+	case rawjson.Object:
+		for key, member := range rawjson.Members(v.Raw) {
+			i, err := w.claim(keys, o.values[:], key, at)
+			if err != nil {
+				return o, err
 			}
-			continue
+			if i >= 0 {
+				o.values[i] = member
+			} else {
+				o.More = true
+			}
 		}
-		if err := w.claim(key, slot, at); err != nil {
-			return err
-		}
-		if err := w.take(slot); err != nil {
-			return err
-		}
+	default:
+		w.odd = odd
 	}
-	return nil
+	return o, nil
 }
 
-// claim refuses a known key that other parsers could see differently: a second one (some take the first, some the last),
-// or one spelt with escapes (which a filter that does not decode keys would miss).
-func (w *Walker) claim(key rawjson.Key, slot *rawjson.Value, at string) error {
-	code, what := dialect.CodeDuplicateKey, "occurs twice; send it once"
+// claim gives the index of a known key, -1 for others. It refuses one that occurs twice (some parsers take the first, some the last), or
+// that is spelt with escapes (which a filter that does not decode keys would miss), or with other letters.
+func (w *Walker) claim(keys []string, values []rawjson.Value, key rawjson.Key, at string) (int, error) {
+	var buf [longestKey]byte
+	name := key.Name(buf[:0])
+	i := indexOf(keys, name)
 	switch {
+	case i < 0:
+		return i, w.alike(name, keys, at)
 	case key.Escapes != rawjson.Plain:
-		code, what = dialect.CodeEscapedKey, "is spelt with escapes; send it plain"
-	case slot.Kind == 0:
-		return nil
+		return i, w.refused(dialect.CodeEscapedKey, at+string(name), "is spelt with escapes; send it plain")
+	case values[i].Kind != 0:
+		return i, w.refused(dialect.CodeDuplicateKey, at+string(name), "occurs twice; send it once")
 	}
-	return w.refused(code, at+string(key.Name(w.name[:0])), what)
+	return i, nil
 }
 
 // alike refuses a key that is a known one to parsers that do not tell small letters from capitals, as Go's does not.
-func (w *Walker) alike(name []byte, p Place, at string) error {
+func (w *Walker) alike(name []byte, keys []string, at string) error {
 	if !slices.ContainsFunc(name, func(c byte) bool { return c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' }) {
 		return nil
 	}
 	folded := bytes.ToLower(bytes.ToUpper(name))
-	if bytes.Equal(folded, name) || p.Slot(folded) == nil {
+	if bytes.Equal(folded, name) || indexOf(keys, folded) < 0 {
 		return nil
 	}
 	return w.refused(dialect.CodeDuplicateKey, at+string(name), "is a known key in other letters; send it in small ones")
@@ -229,63 +163,70 @@ func (w *Walker) alike(name []byte, p Place, at string) error {
 
 func (w *Walker) refused(code, param, what string) error {
 	if w.index >= 0 {
-		param = fmt.Sprintf("%s[%d].%s", w.format.List, w.index, param)
+		param = fmt.Sprintf("%s[%d].%s", w.of.format.List, w.index, param)
 	}
 	return &dialect.Error{Code: code, Param: param, Message: fmt.Sprintf("The key %s %s.", param, what)}
 }
 
-// take reads the value for a slot.
-func (w *Walker) take(slot *rawjson.Value) error {
-	if slot == &w.list {
-		return w.history()
-	}
-	if taken, err := w.reader.Take(slot); taken || err != nil {
-		return err
-	}
-	*slot = w.scan.Value()
-	return nil
-}
-
-// history reads the list of messages.
-func (w *Walker) history() error {
-	from := w.scan.Offset() + 1
+// history reads the list of messages, and files what is known of it already.
+func (w *Walker) history(slot *rawjson.Value) error {
+	from := w.scan.Offset()
 	if !w.scan.Array() {
-		w.list = w.scan.Value()
-		w.inside = dialect.Span{From: from - 1, To: w.scan.Offset()}
-		if w.list.Kind != rawjson.String || !w.reader.Text(w.list) {
-			w.odd = w.format.List + " is not an array"
+		*slot = w.scan.Value()
+		w.inside = dialect.Span{From: from, To: w.scan.Offset()}
+		w.from = from
+		if slot.Kind == rawjson.String && w.reader.Text != nil {
+			w.reader.Text(*slot)
+		} else {
+			w.odd = w.of.format.List + " is not an array"
 		}
 		return nil
 	}
-	w.list.Kind = rawjson.Array
-	w.inside.From = from
-	w.before.copy(&w.top)
-	return w.rest()
-}
-
-// rest reads what is left of the list.
-func (w *Walker) rest() error {
-	if err := w.elements(w.element); err != nil {
-		return err
+	slot.Kind = rawjson.Array
+	if b, known := w.of.memory.find(w.text); b != nil {
+		w.past, w.known, w.messages, w.ends = b, known, slices.Clip(b.messages[:known]), slices.Clip(b.ends[:known])
+		if known == len(b.messages) && b.extended.CompareAndSwap(false, true) {
+			w.extends, w.messages, w.ends = true, b.messages, b.ends
+		}
+		last := w.ends[known-1]
+		w.index, w.scan = last.index, rawjson.Resume(w.text, w.of.options.MaxDepth, rawjson.Spot{Offset: last.element, Open: openAtMessages})
 	}
-	if !w.Failed() {
+	for w.scan.Element() {
+		if err := w.element(); err != nil {
+			return err
+		}
+	}
+	if w.odd == "" && w.scan.Err() == nil && w.reader.Close != nil {
 		w.reader.Close()
 	}
-	w.inside.To, w.index = w.scan.Offset()-1, -1
+	w.inside, w.index = dialect.Span{From: from + 1, To: w.scan.Offset() - 1}, -1
 	return w.unambiguous()
 }
+
+// openAtMessages is how many containers are open between two messages: the body and their array.
+const openAtMessages = 2
 
 // element reads one element of the list.
 func (w *Walker) element() error {
 	if w.index++; w.index >= maxMessages {
-		w.odd = "there are too many " + w.format.List
+		w.odd = "there are too many " + w.of.format.List
 	}
-	filed := len(w.fresh.messages)
-	if err := w.reader.Element(); err != nil {
+	w.from = w.scan.Offset()
+	v := w.scan.Value()
+	switch v.Kind {
+	case 0: // not sound
+		return nil
+	case rawjson.Object:
+	default:
+		w.odd = w.of.format.Element + " is not an object"
+		return nil
+	}
+	filed := len(w.messages)
+	if err := w.reader.Element(v); err != nil {
 		return err
 	}
-	if len(w.fresh.messages) > filed {
-		w.fresh.ends[len(w.fresh.ends)-1].element = w.scan.Offset()
+	if len(w.messages) > filed {
+		w.ends[len(w.ends)-1].element = w.scan.Offset()
 	}
 	return w.unambiguous()
 }
@@ -298,84 +239,12 @@ func (w *Walker) unambiguous() error {
 	return nil
 }
 
-// Each reads an array, element by element; other values than null are odd.
-func (w *Walker) Each(slot *rawjson.Value, read func() error, odd string) error {
-	if !w.scan.Array() {
-		if *slot = w.scan.Value(); slot.Kind != rawjson.Null {
-			w.odd = odd
-		}
-		return nil
+// File adds a message whose raw text ends at an offset of the body.
+func (w *Walker) File(m session.Message, end int) {
+	if len(w.messages) >= maxMessages {
+		w.odd = "there are too many " + w.of.format.List
 	}
-	slot.Kind = rawjson.Array
-	return w.elements(read)
-}
-
-// elements reads those of the array that was entered last.
-func (w *Walker) elements(read func() error) error {
-	for w.scan.Element() {
-		if err := read(); err != nil {
-			return err
-		}
+	if w.odd == "" {
+		w.messages, w.ends = append(w.messages, m), append(w.ends, endOf{raw: end, index: w.index})
 	}
-	return nil
-}
-
-// Nested reads an object into p; other values than null are odd.
-func (w *Walker) Nested(slot *rawjson.Value, p Place, at, odd string) error {
-	if !w.scan.Object() {
-		if *slot = w.scan.Value(); slot.Kind != rawjson.Null {
-			w.odd = odd
-		}
-		return nil
-	}
-	slot.Kind = rawjson.Object
-	return w.Object(p, at)
-}
-
-// Slot makes the walker the place for the top level: the history, the members that the dialect reads, the session fields.
-func (w *Walker) Slot(name []byte) *rawjson.Value {
-	if string(name) == w.format.List {
-		return &w.list
-	}
-	for i, member := range w.format.Members {
-		if string(name) == member {
-			return &w.top.read[i]
-		}
-	}
-	if f := w.of.fields.child(name); f != nil {
-		return &w.top.fields[f.number]
-	}
-	return nil
-}
-
-// Member is the value of a member of the body, which Format.Members has.
-func (w *Walker) Member(name string) rawjson.Value {
-	return w.top.read[slices.Index(w.format.Members, name)]
-}
-
-// Before is a message that was filed before: 0 is the last one. It is nil where there are not so many.
-func (w *Walker) Before(n int) *session.Message {
-	if n < len(w.fresh.messages) {
-		return &w.fresh.messages[len(w.fresh.messages)-1-n]
-	}
-	if n -= len(w.fresh.messages); n < w.past.known {
-		return &w.past.of.messages[w.past.known-1-n]
-	}
-	return nil
-}
-
-// File adds a message whose raw text ends at an offset of the body, the ids of the calls that it makes, and that of the call
-// which it answers.
-func (w *Walker) File(m session.Message, end int, calls []rawjson.Value, result rawjson.Value) {
-	r := ref{from: len(w.fresh.ids.spans), result: w.fresh.ids.add(result)}
-	for _, id := range calls {
-		w.fresh.ids.spans = append(w.fresh.ids.spans, w.fresh.ids.add(id))
-	}
-	r.to = len(w.fresh.ids.spans)
-	if len(w.fresh.messages) >= maxMessages {
-		w.odd = "there are too many " + w.format.List
-		return
-	}
-	w.fresh.messages, w.fresh.refs = append(w.fresh.messages, m), append(w.fresh.refs, r)
-	w.fresh.ends = append(w.fresh.ends, endOf{raw: end, index: w.index})
 }

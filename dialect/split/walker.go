@@ -2,6 +2,7 @@ package split
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -88,7 +89,7 @@ func (w *Walker) members() error {
 }
 
 // Odd says why the body is no conversation. It is read to its end nevertheless.
-func (w *Walker) Odd(why string) { w.odd = why }
+func (w *Walker) Odd(why string) { w.odd = cmp.Or(w.odd, why) }
 
 // IsOdd reports whether it is none.
 func (w *Walker) IsOdd() bool { return w.odd != "" }
@@ -127,7 +128,7 @@ func (w *Walker) Object(v rawjson.Value, keys []string, at, odd string) (Object,
 			}
 		}
 	default:
-		w.odd = odd
+		w.Odd(odd)
 	}
 	return o, nil
 }
@@ -218,7 +219,7 @@ func (w *Walker) element() error {
 		return nil
 	case rawjson.Object:
 	default:
-		w.odd = w.of.format.Element + " is not an object"
+		w.Odd(w.of.format.Element + " is not an object")
 		return nil
 	}
 	filed := len(w.messages)

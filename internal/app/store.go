@@ -88,11 +88,7 @@ func openRedis(c config.Store, keys *seal.Keys) (session.Backend, error) {
 		return nil, err
 	}
 	o.Keys = keys
-	store, err := redisstore.Open(o)
-	if err != nil {
-		return nil, fmt.Errorf("open store.redis: %w", err)
-	}
-	return store, nil
+	return redisstore.Open(o), nil
 }
 
 func redisOptions(c config.Store) (redisstore.Options, error) {

@@ -119,10 +119,7 @@ func (r *Redis) Start(ctx context.Context) error {
 }
 
 func (r *Redis) ping(ctx context.Context) error {
-	store, err := redisstore.Open(redisstore.Options{Addrs: []string{r.Addr}, Timeout: time.Second})
-	if err != nil {
-		return err
-	}
+	store := redisstore.Open(redisstore.Options{Addrs: []string{r.Addr}, Timeout: time.Second})
 	return errors.Join(store.Ping(ctx), store.Close())
 }
 

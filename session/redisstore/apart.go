@@ -36,16 +36,16 @@ func (s *Store) appendApart(ctx context.Context, b session.Batch, shared []sessi
 }
 
 func (s *Store) appendLog(ctx context.Context, b session.Batch, shared []session.ThreadID) (logged, error) {
-	keys, args := s.written(b.Thread.ID), s.appendArgs(b, shared, false)
+	log := script{appendScript, s.written(b.Thread.ID), s.appendArgs(b, shared, false)}
 	if !codec.Begins(b) || b.Thread.Session == "" {
-		return s.appendScripted(ctx, keys, args)
+		return s.appendScripted(ctx, log)
 	}
 	// The thread is put into its session's record before it logs anything, in the same round trip: so deleting the session
 	// finds all of it.
 	var reply *redis.Cmd
-	err := s.pipe(ctx, func(pipe redis.Pipeliner, run runner) {
-		s.join(ctx, pipe, run, b, joining{set: "HSETNX"})
-		reply = run(s.scripts.append, ctx, pipe, keys, args...)
+	err := s.pipe(ctx, func(_ redis.Pipeliner, run runner) {
+		run(s.join(b, "HSETNX", false))
+		reply = run(log)
 	})
 	if err == nil && absent(reply.Err()) {
 		err = session.ErrNotFound
@@ -73,7 +73,7 @@ func (s *Store) index(ctx context.Context, b session.Batch, l logged) error {
 		}
 		s.mark(ctx, pipe, b.Traces, codec.Last(b))
 		if b.Thread.Session != "" {
-			s.join(ctx, pipe, run, b, joining{set: "HSET", due: l.renewed})
+			run(s.join(b, "HSET", l.renewed))
 		}
 		own = pipe.HGet(ctx, s.keys.thread(b.Thread.ID), "l") // last: who deletes the thread later finds all of this
 		if parent = nil; forks(b) {
@@ -90,13 +90,15 @@ func (s *Store) index(ctx context.Context, b session.Batch, l logged) error {
 }
 
 // runner adds a script to a pipeline.
-type runner func(*redis.Script, context.Context, redis.Scripter, []string, ...any) *redis.Cmd
+type runner func(script) *redis.Cmd
 
 // pipe writes what fill adds to a pipeline in one round trip. Scripts go by their names; where a server does not know one,
 // all is sent again with their text, which does no harm.
 func (s *Store) pipe(ctx context.Context, fill func(redis.Pipeliner, runner)) error {
-	send := func(run runner) error {
-		return s.pipeline(ctx, s.write, func(_ context.Context, pipe redis.Pipeliner) { fill(pipe, run) })
+	send := func(eval func(*redis.Script, context.Context, redis.Scripter, []string, ...any) *redis.Cmd) error {
+		return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
+			fill(pipe, func(c script) *redis.Cmd { return eval(s.named(c.text), ctx, pipe, c.keys, c.args...) })
+		})
 	}
 	err := send((*redis.Script).EvalSha)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
@@ -26,7 +28,7 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	if s.apart() || len(b.Places)+len(b.Traces) > wholeMost {
 		return s.appendApart(ctx, b, shared)
 	}
-	logged, err := s.appendScripted(ctx, s.wholeKeys(b), s.appendArgs(b, shared, true))
+	logged, err := s.appendScripted(ctx, script{appendScript, s.wholeKeys(b), s.appendArgs(b, shared, true)})
 	if s.crossed(err) {
 		return s.appendApart(ctx, b, shared)
 	}
@@ -46,14 +48,12 @@ type logged struct {
 	shared  []session.ThreadID
 }
 
-func (s *Store) appendScripted(ctx context.Context, keys []string, args []any) (logged, error) {
-	return result(ctx, s.write, func(ctx context.Context) (logged, error) {
-		reply, err := s.scripts.append.Run(ctx, s.client, keys, args...).Slice()
-		if err != nil {
-			return logged{}, err
-		}
-		return parseLogged(reply)
-	})
+func (s *Store) appendScripted(ctx context.Context, c script) (logged, error) {
+	reply, err := run(ctx, s, c, (*redis.Cmd).Slice)
+	if err != nil {
+		return logged{}, err
+	}
+	return parseLogged(reply)
 }
 
 func parseLogged(reply []any) (logged, error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,10 +18,7 @@ import (
 
 func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
 	entry := s.content.Event(id, session.Event{Kind: session.Requested, Time: at})
-	args := []any{entry, s.options.TTL.Milliseconds(), token(), 0}
-	return s.write(ctx, func(ctx context.Context) error {
-		return s.scripts.note.Run(ctx, s.client, s.written(id), args...).Err()
-	})
+	return s.done(ctx, script{noteScript, s.written(id), []any{entry, s.options.TTL.Milliseconds(), token(), 0}})
 }
 
 const (
@@ -60,19 +56,11 @@ func parseSpot(text string) (p spot, err error) {
 
 // Sessions implements session.Archive, in no order. A session that is written to while the list is read is listed, but
 // may be listed twice while Redis changes the size of its tables or a Cluster moves slots.
-func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (session.SessionPage, error) {
+func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page session.SessionPage, err error) {
 	at, err := parseSpot(q.Cursor)
 	if err != nil {
-		return session.SessionPage{}, err
+		return page, err
 	}
-	page, err := s.page(ctx, q, at)
-	if err != nil {
-		return session.SessionPage{}, err
-	}
-	return page, nil
-}
-
-func (s *Store) page(ctx context.Context, q session.SessionQuery, at spot) (page session.SessionPage, err error) {
 	nodes, err := s.masters(ctx)
 	if err != nil {
 		return page, err
@@ -161,29 +149,4 @@ func (s *Store) scan(ctx context.Context, c redis.Cmdable, at spot) (keys []stri
 	keys = slices.Compact(keys)
 	keys = slices.DeleteFunc(keys, func(key string) bool { return key <= at.after })
 	return keys, next, err
-}
-
-// sessions reads the sessions under keys, each with its living threads: one that has none is as good as expired.
-func (s *Store) sessions(ctx context.Context, keys []string) ([]session.Session, error) {
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	records := make([]*redis.MapStringStringCmd, len(keys))
-	err := s.pipeline(ctx, s.read, func(ctx context.Context, pipe redis.Pipeliner) {
-		for i, key := range keys {
-			records[i] = pipe.HGetAll(ctx, key)
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	all, each := make([]session.Session, len(keys)), make([]*session.Session, len(keys))
-	for i, key := range keys {
-		all[i], err = parseSession(s.keys.sessionOf(key), records[i].Val())
-		if err != nil && !errors.Is(err, session.ErrNotFound) {
-			return nil, err
-		}
-		each[i] = &all[i]
-	}
-	return all, s.living(ctx, each)
 }

@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// defaultRest is the time between two probes of a server that did not answer.
-const defaultRest = 250 * time.Millisecond
-
 // breaker keeps a server that does not answer from costing every request its deadline: after a call that waited in vain
 // all others fail at once, until the server answers a probe. Probes are made apart from the calls, at once and then with a
 // rest in between, so that no request is ever the one that tries. Failures that come at once cost nothing and do not

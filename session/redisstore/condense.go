@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
@@ -22,9 +24,7 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 	args := []any{
 		s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds(), token(), answers, codec.Condensation(c), s.content.Text(c),
 	}
-	seq, err := result(ctx, s.write, func(ctx context.Context) (uint64, error) {
-		return s.scripts.note.Run(ctx, s.client, keys, args...).Uint64()
-	})
+	seq, err := run(ctx, s, script{noteScript, keys, args}, (*redis.Cmd).Uint64)
 	if err != nil {
 		return session.Condensation{}, err
 	}
@@ -34,14 +34,7 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 
 // Prepare implements session.Store.
 func (s *Store) Prepare(ctx context.Context, id session.ThreadID, c session.Condensation) error {
-	value := s.content.Prepared(id, c)
-	there, err := result(ctx, s.write, func(ctx context.Context) (bool, error) {
-		return s.scripts.prepare.Run(ctx, s.client, []string{s.keys.thread(id)}, value).Bool()
-	})
-	if err == nil && !there {
-		err = session.ErrNotFound
-	}
-	return err
+	return s.done(ctx, script{prepareScript, []string{s.keys.thread(id)}, []any{s.content.Prepared(id, c)}})
 }
 
 // Prepared implements session.Store.
@@ -62,11 +55,7 @@ func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration
 	}
 	own := token()
 	hold := func(ctx context.Context) error {
-		taken := false
-		err := s.write(ctx, func(ctx context.Context) (err error) {
-			taken, err = s.scripts.lock.Run(ctx, s.client, []string{s.keys.lock(id)}, own, ttl.Milliseconds()).Bool()
-			return err
-		})
+		taken, err := run(ctx, s, script{lockScript, []string{s.keys.lock(id)}, []any{own, ttl.Milliseconds()}}, (*redis.Cmd).Bool)
 		if err == nil && !taken {
 			return session.ErrLocked
 		}
@@ -75,11 +64,6 @@ func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration
 	if err := hold(ctx); err != nil {
 		return session.Lease{}, err
 	}
-	return session.Lease{Renew: hold, Release: func() { s.unlock(id, own) }}, nil
-}
-
-func (s *Store) unlock(id session.ThreadID, own []byte) {
-	_ = s.write(context.Background(), func(ctx context.Context) error {
-		return s.scripts.unlock.Run(ctx, s.client, []string{s.keys.lock(id)}, own).Err()
-	})
+	release := func() { _ = s.done(context.Background(), script{unlockScript, []string{s.keys.lock(id)}, []any{own}}) }
+	return session.Lease{Renew: hold, Release: release}, nil
 }

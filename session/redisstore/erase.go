@@ -187,10 +187,9 @@ func (s *Store) clear(ctx context.Context, known map[session.ThreadID]doomed) er
 				return err
 			}
 			values := map[string]string{}
-			for i, value := range got {
-				text, there := value.(string)
+			for i, text := range got {
 				p, err := codec.ParsePlace([]byte(text))
-				if _, ours := known[p.Thread]; there && err == nil && ours {
+				if _, ours := known[p.Thread]; err == nil && ours {
 					values[keys[i]] = text
 				}
 			}

@@ -27,9 +27,7 @@ func (s *Store) Enter(ctx context.Context, c session.Entry) error {
 			args = append(args, field(c.Seat, what), *n)
 		}
 	}
-	return s.write(ctx, func(ctx context.Context) error {
-		return s.scripts.enter.Run(ctx, s.client, []string{s.keys.experiment(c.Experiment)}, args...).Err()
-	})
+	return s.done(ctx, script{enterScript, []string{s.keys.experiment(c.Experiment)}, args})
 }
 
 // Experiment implements session.Store.

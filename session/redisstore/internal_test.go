@@ -18,10 +18,7 @@ import (
 
 func start(t testing.TB, o Options) *Store {
 	t.Helper()
-	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := Open(o)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -54,17 +56,18 @@ func (s *Store) Reserve(ctx context.Context, id string, charges []session.Charge
 	for _, c := range charges {
 		args = append(args, c.Limit, c.Amount, c.Room, max(c.Until.Sub(now), 0).Milliseconds()+session.HoldFor.Milliseconds())
 	}
-	return result(ctx, s.write, func(ctx context.Context) (session.Reserved, error) {
-		reply, err := s.scripts.reserve.Run(ctx, s.client, s.accounts(charges), args...).Int64Slice()
-		if err != nil || len(reply) != 1+2*len(charges) {
-			return session.Reserved{}, err
-		}
-		out := session.Reserved{Full: reply[0] == 1}
-		for i := 1; i < len(reply); i += 2 {
-			out.Balances = append(out.Balances, session.Balance{Spent: reply[i], Held: reply[i+1]})
-		}
-		return out, nil
-	})
+	reply, err := run(ctx, s, script{reserveScript, s.accounts(charges), args}, (*redis.Cmd).Int64Slice)
+	if err == nil {
+		err = replied(reply, 1+2*len(charges))
+	}
+	if err != nil {
+		return session.Reserved{}, err
+	}
+	out := session.Reserved{Full: reply[0] == 1}
+	for i := 1; i < len(reply); i += 2 {
+		out.Balances = append(out.Balances, session.Balance{Spent: reply[i], Held: reply[i+1]})
+	}
+	return out, nil
 }
 
 // Settle implements session.Store.
@@ -73,9 +76,7 @@ func (s *Store) Settle(ctx context.Context, id string, charges []session.Charge)
 	for _, c := range charges {
 		args = append(args, c.Amount)
 	}
-	return s.write(ctx, func(ctx context.Context) error {
-		return s.scripts.settle.Run(ctx, s.client, s.accounts(charges), args...).Err()
-	})
+	return s.done(ctx, script{settleScript, s.accounts(charges), args})
 }
 
 // accounts are in one slot of a Cluster, that of their tenant.

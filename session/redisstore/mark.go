@@ -17,28 +17,22 @@ func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Plac
 	keys := []string{s.keys.thread(at.Thread), s.keys.left(at.Thread)}
 	args := []any{joinHashes(traces), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), codec.Place(at)}
 	if s.apart() {
-		return s.markApart(ctx, traces, at, keys, args)
+		return s.markApart(ctx, traces, at, script{markScript, keys, args})
 	}
-	whole := append(keys, s.keys.indexed(nil, traces)...) //nolint:gocritic // it is full: the other keeps its own
-	there, err := result(ctx, s.write, func(ctx context.Context) (bool, error) {
-		return s.scripts.mark.Run(ctx, s.client, whole, args...).Bool()
-	})
+	err := s.done(ctx, script{markScript, append(keys, s.keys.indexed(nil, traces)...), args}) //nolint:gocritic // it is full: the other keeps its own
 	if s.crossed(err) {
-		return s.markApart(ctx, traces, at, keys, args)
-	}
-	if err == nil && !there {
-		err = session.ErrNotFound
+		err = s.markApart(ctx, traces, at, script{markScript, keys, args})
 	}
 	return err
 }
 
 // markApart writes what lies in other slots than the thread together with it. If that is gone then, so must the traces be.
-func (s *Store) markApart(ctx context.Context, traces []session.Hash, at session.Place, keys []string, args []any) error {
+func (s *Store) markApart(ctx context.Context, traces []session.Hash, at session.Place, note script) error {
 	var there *redis.IntCmd
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, run runner) {
-		run(s.scripts.mark, ctx, pipe, keys, args...)
+		run(note)
 		s.mark(ctx, pipe, traces, at)
-		there = pipe.Exists(ctx, keys[0])
+		there = pipe.Exists(ctx, note.keys[0])
 	})
 	if err == nil && there.Val() == 0 {
 		if err = s.drop(ctx, s.marks(traces, at)); err == nil {

@@ -2,10 +2,6 @@ package redisstore
 
 import (
 	"crypto/tls"
-	"errors"
-	"fmt"
-	"net"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,9 +13,10 @@ import (
 const (
 	defaultPrefix  = "dp:"
 	defaultTimeout = 500 * time.Millisecond
+	defaultRest    = 250 * time.Millisecond
 )
 
-// Options configure a store. Only Addrs is required.
+// Options configure a store, and are not looked at: package config does. Only Addrs is required.
 type Options struct {
 	Addrs      []string // host:port of the server, of the Sentinels, or of some nodes of the Cluster
 	Username   string   // ACL user; empty is the default user
@@ -32,52 +29,12 @@ type Options struct {
 	SentinelUsername string // with the Sentinels, which have users of their own
 	SentinelPassword string
 
-	Prefix  string        // of all keys; empty is "dp:"
+	Prefix  string        // of all keys, without braces; empty is "dp:"
 	TTL     time.Duration // after the last write to a thread, then it expires; 0 never
 	Content bool          // keep payloads; otherwise events are kept without them
 	Keys    *seal.Keys    // encrypt payloads and summaries; nil: not
 	Timeout time.Duration // for a read, connecting included; writes get twice as much; 0 is 500 ms
 	Rest    time.Duration // between two probes of a server that let a call wait in vain; 0 is 250 ms
-}
-
-// validate lists everything that is wrong. It names no secret.
-func (o Options) validate() error {
-	var errs []error
-	bad := func(wrong bool, format string, args ...any) {
-		if wrong {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	bad(len(o.Addrs) == 0, "addrs: must not be empty")
-	for _, addr := range o.Addrs {
-		_, port, err := net.SplitHostPort(addr)
-		bad(err != nil || port == "", "addrs: %q is not host:port", addr)
-	}
-	bad(o.Cluster && o.MasterName != "", "cluster and master_name exclude each other")
-	bad(o.Cluster && o.DB != 0, "db: a Cluster has only 0, not %d", o.DB)
-	bad(len(o.Addrs) > 1 && !o.Cluster && o.MasterName == "", "addrs: several need cluster or master_name")
-	bad(o.Username != "" && o.Password == "", "username: needs a password")
-	bad(o.SentinelUsername != "" && o.SentinelPassword == "", "sentinel_username: needs a sentinel_password")
-	bad(o.SentinelPassword != "" && o.MasterName == "", "sentinel_password: needs a master_name")
-	bad(o.DB < 0, "db: %d is negative", o.DB)
-	bad(o.TTL < 0 || o.TTL > 0 && o.TTL < time.Millisecond, "ttl: %v is less than a millisecond; 0 keeps everything", o.TTL)
-	bad(o.Timeout < 0, "timeout: %v is negative", o.Timeout)
-	bad(o.Rest < 0, "rest: %v is negative", o.Rest)
-	bad(strings.ContainsAny(o.Prefix, "{}"), "prefix: %q must not contain braces", o.Prefix)
-	return errors.Join(errs...)
-}
-
-func (o Options) withDefaults() Options {
-	if o.Prefix == "" {
-		o.Prefix = defaultPrefix
-	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.Rest == 0 {
-		o.Rest = defaultRest
-	}
-	return o
 }
 
 // longest is how much longer than its TTL a thread may be kept, so that not every write has to renew its lease.

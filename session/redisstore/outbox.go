@@ -42,9 +42,7 @@ func parseNotice(tenant, text string) (session.Notice, error) {
 // Enqueue implements session.Store. It is a round trip before that of the condensation, as durable as the server is told to be.
 func (s *Store) Enqueue(ctx context.Context, n session.Notice, limit int) (bool, error) {
 	args := []any{n.Made.UnixMilli(), notice(n), limit, s.options.TTL.Milliseconds()}
-	return result(ctx, s.write, func(ctx context.Context) (bool, error) {
-		return s.scripts.enqueue.Run(ctx, s.client, []string{s.keys.outbox(n.Tenant)}, args...).Bool()
-	})
+	return run(ctx, s, script{enqueueScript, []string{s.keys.outbox(n.Tenant)}, args}, (*redis.Cmd).Bool)
 }
 
 // Dequeue implements session.Store.

@@ -26,10 +26,10 @@ func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.Th
 	if len(traces) > 0 {
 		found.Traced = places[len(hashes):]
 	}
-	if hinted == nil {
+	if hint == "" {
 		return found, nil
 	}
-	switch thread, err := parseThread(hinted.Val()); {
+	switch thread, err := parseThread(hinted); {
 	case err == nil:
 		found.Hinted = &thread
 	case !errors.Is(err, session.ErrNotFound):
@@ -46,23 +46,26 @@ func (s *Store) Trace(ctx context.Context, traces []session.Hash) ([]session.Pla
 	return parsePlaces(got)
 }
 
-// get reads string keys (nil where absent) and one thread's record (nil without a hint) in one pipeline.
-func (s *Store) get(ctx context.Context, keys []string, hint session.ThreadID) (got []any, hinted *redis.SliceCmd, err error) {
+// get reads string keys, "" for those that are not there, and one thread's fields (nil without a hint) in one pipeline.
+func (s *Store) get(ctx context.Context, keys []string, hint session.ThreadID) (got, thread []string, err error) {
 	if len(keys) == 0 && hint == "" {
 		return nil, nil, ctx.Err()
 	}
 	var values func() []any
+	var hinted *redis.SliceCmd
 	err = s.pipeline(ctx, s.read, func(ctx context.Context, pipe redis.Pipeliner) {
 		values = s.values(ctx, pipe, keys)
 		if hint != "" {
-			hinted = s.threadFields(ctx, pipe, hint)
+			hinted = pipe.HMGet(ctx, s.keys.thread(hint), threadFields...)
 		}
 	})
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		got, err = texts(values(), len(keys))
 	}
-	got = values()
-	return got, hinted, replied(got, len(keys))
+	if err == nil && hint != "" {
+		thread, err = texts(hinted.Val(), len(threadFields))
+	}
+	return got, thread, err
 }
 
 // replied refuses a reply of another length than the question asks for.
@@ -121,14 +124,12 @@ func failure(commands []redis.Cmder, err error) error {
 	return err
 }
 
-func parsePlaces(got []any) ([]session.Place, error) {
+func parsePlaces(got []string) (_ []session.Place, err error) {
 	places := make([]session.Place, len(got))
-	for i, value := range got {
-		text, there := value.(string)
-		if !there {
+	for i, text := range got {
+		if text == "" {
 			continue
 		}
-		var err error
 		if places[i], err = codec.ParsePlace([]byte(text)); err != nil {
 			return nil, fmt.Errorf("place: %w", err)
 		}
@@ -136,39 +137,31 @@ func parsePlaces(got []any) ([]session.Place, error) {
 	return places, nil
 }
 
+// threadFields are those that a thread is read from.
+var threadFields = []string{"r", "n", "c", "q"}
+
 func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
-	fields, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) { return s.threadFields(ctx, s.client, id).Result() })
+	fields, err := s.fields(ctx, s.keys.thread(id), threadFields...)
 	if err != nil {
 		return session.Thread{}, err
 	}
 	return parseThread(fields)
 }
 
-func (s *Store) threadFields(ctx context.Context, c redis.Cmdable, id session.ThreadID) *redis.SliceCmd {
-	return c.HMGet(ctx, s.keys.thread(id), "r", "n", "c", "q")
-}
-
-// parseThread reads the fields r, n, c and q.
-func parseThread(fields []any) (session.Thread, error) {
-	if err := replied(fields, 4); err != nil {
-		return session.Thread{}, err
-	}
-	if fields[0] == nil {
+// parseThread reads a thread's fields.
+func parseThread(fields []string) (session.Thread, error) {
+	if fields[0] == "" {
 		return session.Thread{}, session.ErrNotFound
 	}
-	var text [4]string
-	for i := range text {
-		text[i], _ = fields[i].(string)
-	}
-	thread, err := codec.ParseThread([]byte(text[0]))
+	thread, err := codec.ParseThread([]byte(fields[0]))
 	if err == nil {
-		thread.Seq, err = strconv.ParseUint(text[1], 10, 64)
+		thread.Seq, err = strconv.ParseUint(fields[1], 10, 64)
 	}
 	if err == nil {
-		err = codec.SetList(&thread, []byte(text[2]))
+		err = codec.SetList(&thread, []byte(fields[2]))
 	}
-	if thread.Requested = 0; err == nil && text[3] != "" { // what the record says of it is older
-		thread.Requested, err = strconv.ParseUint(text[3], 10, 64)
+	if thread.Requested = 0; err == nil && fields[3] != "" { // what the record says of it is older
+		thread.Requested, err = strconv.ParseUint(fields[3], 10, 64)
 	}
 	if err != nil {
 		return session.Thread{}, fmt.Errorf("thread record: %w", err)
@@ -177,25 +170,18 @@ func parseThread(fields []any) (session.Thread, error) {
 }
 
 func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string, error) {
-	fields, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) {
-		return s.client.HMGet(ctx, s.keys.thread(id.Thread), "s"+strconv.FormatUint(id.Seq, 10), "c").Result()
-	})
-	if err == nil {
-		err = replied(fields, 2)
-	}
+	fields, err := s.fields(ctx, s.keys.thread(id.Thread), "s"+strconv.FormatUint(id.Seq, 10), "c")
 	if err != nil {
 		return "", err
 	}
-	if fields[0] == nil {
+	if fields[0] == "" {
 		return "", session.ErrNotFound
 	}
-	text, _ := fields[0].(string)
-	encoded, _ := fields[1].(string)
-	list, err := codec.ParseList([]byte(encoded))
+	list, err := codec.ParseList([]byte(fields[1]))
 	if err != nil {
 		return "", err
 	}
-	return s.content.ParseText([]byte(text), codec.Find(list, id))
+	return s.content.ParseText([]byte(fields[0]), codec.Find(list, id))
 }
 
 // Events implements session.Store. ErrNotFound if the thread is unknown.
@@ -203,7 +189,7 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	// A script counts in doubles, exact below 2^53, which no log reaches.
 	from, limit = min(max(from, 1), 1<<52), min(max(limit, 0), 1<<31-1)
 	page, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) {
-		return s.scripts.events.Run(ctx, s.client, []string{s.keys.thread(id), s.keys.log(id)}, from, limit).Slice()
+		return script{eventsScript, []string{s.keys.thread(id), s.keys.log(id)}, []any{from, limit}}.on(ctx, s).Slice()
 	})
 	if err != nil {
 		return nil, err

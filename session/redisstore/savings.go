@@ -27,36 +27,24 @@ func (s *Store) Save(ctx context.Context, id session.ThreadID, more session.Savi
 			args = append(args, savingsFields[i], n)
 		}
 	}
-	there, err := result(ctx, s.write, func(ctx context.Context) (bool, error) {
-		return s.scripts.save.Run(ctx, s.client, []string{s.keys.thread(id)}, args...).Bool()
-	})
-	if err == nil && !there {
-		err = session.ErrNotFound
-	}
-	return err
+	return s.done(ctx, script{saveScript, []string{s.keys.thread(id)}, args})
 }
 
 // Saved implements session.Store.
 func (s *Store) Saved(ctx context.Context, id session.ThreadID) (session.Savings, error) {
-	fields, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) {
-		return s.client.HMGet(ctx, s.keys.thread(id), savingsFields...).Result()
-	})
-	if err == nil {
-		err = replied(fields, len(savingsFields))
-	}
+	fields, err := s.fields(ctx, s.keys.thread(id), savingsFields...)
 	if err != nil {
 		return session.Savings{}, err
 	}
 	n := make([]int64, len(fields))
-	for i, value := range fields {
-		text, _ := value.(string)
+	for i, text := range fields {
 		n[i], _ = strconv.ParseInt(text, 10, 64) // of a field that is not there, 0
 	}
-	model, _ := fields[len(fields)-1].(string)
 	return session.Savings{
 		Tokens: n[0], NotSent: n[1], Rewritten: n[2],
 		Cost: session.Cost{
-			Calls: int(n[3]), Used: session.Usage{Input: int(n[4]), Cached: int(n[5]), Output: int(n[6])}, Nano: n[7], Took: time.Duration(n[8]), Unpriced: model,
+			Calls: int(n[3]), Used: session.Usage{Input: int(n[4]), Cached: int(n[5]), Output: int(n[6])}, Nano: n[7], Took: time.Duration(n[8]),
+			Unpriced: fields[9],
 		},
 	}, nil
 }

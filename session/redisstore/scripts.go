@@ -78,9 +78,9 @@ if ARGV[2] ~= '0' then for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[2]) e
 return seq
 `
 
-// prepareScript keeps a condensation that is not logged. KEYS: record. ARGV: condensation. It returns 0 if there is no such thread.
+// prepareScript keeps a condensation that is not logged. KEYS: record. ARGV: condensation. It returns nil if there is no such thread.
 const prepareScript = `
-if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return 0 end
+if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return false end
 redis.call('HSET', KEYS[1], 'p', ARGV[1])
 return 1
 `
@@ -96,10 +96,10 @@ return 1
 `
 
 // saveScript adds to a thread's savings, once for each token. KEYS: record. ARGV: token, a model without a price or nothing, then fields
-// and what is added to them. It returns 0 if there is no such thread.
+// and what is added to them. It returns nil if there is no such thread.
 const saveScript = `
 local was = redis.call('HMGET', KEYS[1], 'l', 'vo')
-if not was[1] then return 0 end
+if not was[1] then return false end
 if was[2] == ARGV[1] then return 1 end
 redis.call('HSET', KEYS[1], 'vo', ARGV[1])
 if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], 'vm', ARGV[2]) end
@@ -108,10 +108,10 @@ return 1
 `
 
 // markScript notes which traces a thread leaves, and, where it is given their keys as well, makes them point to it. KEYS:
-// record, traces left, traces.... ARGV: traces, TTL in ms (0 none), lease in ms, what they point to. It returns 0 if there is
+// record, traces left, traces.... ARGV: traces, TTL in ms (0 none), lease in ms, what they point to. It returns nil if there is
 // no such thread.
 const markScript = `
-if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return 0 end
+if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return false end
 local ttl = tonumber(ARGV[2])
 if redis.call('RPUSH', KEYS[2], ARGV[1]) == 1 and ttl > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
 for i = 3, #KEYS do

@@ -15,21 +15,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// joining is how a thread is put into its session's record: by which command, HSET or HSETNX, and whether it is time to
-// write again what is there.
-type joining struct {
-	set string
-	due bool
-}
-
-// join puts b's thread into its session's record.
-func (s *Store) join(ctx context.Context, pipe redis.Pipeliner, run runner, b session.Batch, how joining) {
-	due := 0
-	if how.due {
-		due = 1
-	}
-	args := append([]any{s.lease().Milliseconds(), due, how.set}, joinArgs(b)...)
-	run(s.scripts.session, ctx, pipe, []string{s.keys.session(b.Thread.Session), s.keys.unlisted(b.Thread.Session)}, args...)
+// join puts b's thread into its session's record: by which command, HSET or HSETNX, and whether it is time to write again what is
+// there.
+func (s *Store) join(b session.Batch, set string, due bool) script {
+	args := append([]any{s.lease().Milliseconds(), due, set}, joinArgs(b)...)
+	return script{sessionScript, []string{s.keys.session(b.Thread.Session), s.keys.unlisted(b.Thread.Session)}, args}
 }
 
 // joinArgs are those of the scripts' join; without a session the first is empty.
@@ -46,28 +36,41 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // Session implements session.Store. It is two round trips, because a session's threads may have expired before it.
 func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Session, error) {
-	fields, err := result(ctx, s.read, func(ctx context.Context) (map[string]string, error) {
-		return s.client.HGetAll(ctx, s.keys.session(id)).Result()
-	})
-	var ses session.Session
-	if err == nil {
-		ses, err = parseSession(id, fields)
-	}
-	if err == nil {
-		err = s.living(ctx, []*session.Session{&ses})
-	}
-	if err == nil && len(ses.Threads) == 0 {
-		err = session.ErrNotFound // as good as expired
-	}
+	all, err := s.sessions(ctx, []string{s.keys.session(id)})
 	if err != nil {
 		return session.Session{}, err
 	}
-	return ses, nil
+	if len(all[0].Threads) == 0 {
+		return session.Session{}, session.ErrNotFound // or as good as expired
+	}
+	return all[0], nil
 }
 
+// sessions reads the sessions under keys, each with its living threads: one that has none is as good as expired.
+func (s *Store) sessions(ctx context.Context, keys []string) ([]session.Session, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	records := make([]*redis.MapStringStringCmd, len(keys))
+	err := s.pipeline(ctx, s.read, func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, key := range keys {
+			records[i] = pipe.HGetAll(ctx, key)
+		}
+	})
+	all := make([]session.Session, len(keys))
+	for i := 0; i < len(keys) && err == nil; i++ {
+		all[i], err = parseSession(s.keys.sessionOf(keys[i]), records[i].Val())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, s.living(ctx, all)
+}
+
+// parseSession gives a session without threads where there is no record.
 func parseSession(id session.SessionID, fields map[string]string) (ses session.Session, err error) {
 	if len(fields) == 0 {
-		return ses, session.ErrNotFound
+		return ses, nil
 	}
 	ses = session.Session{ID: id, Tenant: fields["tenant"], Key: fields["key"], Threads: threadsOf(fields)}
 	if ses.Created, err = time.Parse(time.RFC3339Nano, fields["created"]); err != nil {
@@ -95,18 +98,18 @@ func threadsOf(fields map[string]string) []session.ThreadID {
 
 // living takes those threads off each session that have expired. The others tell when it was last seen: its record is not
 // written with each step.
-func (s *Store) living(ctx context.Context, all []*session.Session) error {
+func (s *Store) living(ctx context.Context, all []session.Session) error {
 	records := map[session.ThreadID]*redis.StringCmd{}
 	err := s.pipeline(ctx, s.read, func(ctx context.Context, pipe redis.Pipeliner) {
-		for _, ses := range all {
-			for _, id := range ses.Threads {
+		for i := range all {
+			for _, id := range all[i].Threads {
 				records[id] = pipe.HGet(ctx, s.keys.thread(id), "r")
 			}
 		}
 	})
-	for _, ses := range all {
+	for i := range all {
 		if err == nil {
-			err = alive(ses, records)
+			err = alive(&all[i], records)
 		}
 	}
 	return err

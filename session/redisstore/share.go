@@ -45,18 +45,11 @@ func with(ids []session.ThreadID, self session.ThreadID, more ...session.ThreadI
 
 // kept reads which threads a thread keeps alive, and its point, empty if it is gone.
 func (s *Store) kept(ctx context.Context, id session.ThreadID) (ids []session.ThreadID, point string, err error) {
-	fields, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) {
-		return s.client.HMGet(ctx, s.keys.thread(id), "k", "l").Result()
-	})
-	if err == nil {
-		err = replied(fields, 2)
-	}
+	fields, err := s.fields(ctx, s.keys.thread(id), "k", "l")
 	if err != nil {
 		return nil, "", err
 	}
-	shared, _ := fields[0].(string)
-	point, _ = fields[1].(string)
-	return splitIDs(shared), point, nil
+	return splitIDs(fields[0]), fields[1], nil
 }
 
 // keep renews, with a thread's lease, those of the threads that it shares the logs of, and now and then writes the secret.

@@ -34,7 +34,7 @@ var _ session.Buckets = (*Store)(nil)
 // Draw implements session.Buckets, by the clocks of the replicas. Where it is not known what reached the server, it is drawn twice at most.
 func (s *Store) Draw(ctx context.Context, bucket string, n, perMinute int, owed bool) (time.Duration, error) {
 	ms, err := result(ctx, s.read, func(ctx context.Context) (int64, error) {
-		return s.scripts.draw.Run(ctx, s.client, []string{s.keys.bucket(bucket)}, n, perMinute, owed, time.Now().UnixMilli()).Int64()
+		return script{drawScript, []string{s.keys.bucket(bucket)}, []any{n, perMinute, owed, time.Now().UnixMilli()}}.on(ctx, s).Int64()
 	})
 	return time.Duration(ms) * time.Millisecond, err
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type Store struct {
 	content codec.Content
 	keys    keys
 	breaker *breaker
-	scripts scripts
+	scripts sync.Map // from their text
 	secret  secret
 	closing sync.Once
 	starved func() bool   // see there
@@ -36,50 +37,26 @@ type Store struct {
 
 var _ session.Backend = (*Store)(nil)
 
-type scripts struct {
-	append, mark, session, note, prepare, enter, save, events, lock, unlock, reserve, settle, draw, enqueue *redis.Script
-}
-
 // silence keeps go-redis, whose only logger is the process's, from writing a line to standard error for each connection
 // it fails to make. It returns those errors as well.
 type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// Open makes a store. It does not connect: a server that is away is no error here, but one of each call. Options that
-// cannot work are.
-func Open(o Options) (*Store, error) {
-	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("open redis session store: %w", err)
-	}
-	o = o.withDefaults()
+// Open makes a store. It does not connect: a server that is away is no error here, but one of each call.
+func Open(o Options) *Store {
+	o.Timeout, o.Rest = cmp.Or(o.Timeout, defaultTimeout), cmp.Or(o.Rest, defaultRest)
 	redis.SetLogger(silence{})
 	s := &Store{
 		client:  o.client(),
 		options: o,
 		content: codec.Content{Keep: o.Content, Keys: o.Keys},
-		keys:    keys{o.Prefix},
+		keys:    keys{cmp.Or(o.Prefix, defaultPrefix)},
 		late:    2 * o.Timeout,
 		starved: starved,
-		scripts: scripts{
-			append:  redis.NewScript(appendScript),
-			mark:    redis.NewScript(markScript),
-			session: redis.NewScript(sessionScript),
-			note:    redis.NewScript(noteScript),
-			prepare: redis.NewScript(prepareScript),
-			enter:   redis.NewScript(enterScript),
-			save:    redis.NewScript(saveScript),
-			events:  redis.NewScript(eventsScript),
-			lock:    redis.NewScript(lockScript),
-			unlock:  redis.NewScript(unlockScript),
-			reserve: redis.NewScript(reserveScript),
-			settle:  redis.NewScript(settleScript),
-			draw:    redis.NewScript(drawScript),
-			enqueue: redis.NewScript(enqueueScript),
-		},
 	}
 	s.breaker = newBreaker(o.Rest, s.probe)
-	return s, nil
+	return s
 }
 
 // Ping makes one round trip, whatever went before; in a Cluster, one to each master. An error wraps ErrUnavailable.
@@ -132,6 +109,55 @@ func result[T any](ctx context.Context, do bounded, command func(context.Context
 		return err
 	})
 	return value, err
+}
+
+// script is a call of a script.
+type script struct {
+	text string
+	keys []string
+	args []any
+}
+
+// on runs a script by its name, or by its text where the server does not know it.
+func (c script) on(ctx context.Context, s *Store) *redis.Cmd {
+	return s.named(c.text).Run(ctx, s.client, c.keys, c.args...)
+}
+
+// named gives the script of a text, of which the name is computed once.
+func (s *Store) named(text string) *redis.Script {
+	known, is := s.scripts.Load(text)
+	if !is {
+		known, _ = s.scripts.LoadOrStore(text, redis.NewScript(text))
+	}
+	return known.(*redis.Script) //nolint:forcetypeassert // nothing else is stored
+}
+
+// run runs a script, and reads its reply. What a script says nil of is not there: ErrNotFound.
+func run[T any](ctx context.Context, s *Store, c script, reply func(*redis.Cmd) (T, error)) (T, error) {
+	return result(ctx, s.write, func(ctx context.Context) (T, error) { return reply(c.on(ctx, s)) })
+}
+
+// done runs a script whose reply says nothing more.
+func (s *Store) done(ctx context.Context, c script) error {
+	return s.write(ctx, func(ctx context.Context) error { return c.on(ctx, s).Err() })
+}
+
+// fields reads fields of a hash, "" for those that are not there.
+func (s *Store) fields(ctx context.Context, key string, names ...string) ([]string, error) {
+	values, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) { return s.client.HMGet(ctx, key, names...).Result() })
+	if err != nil {
+		return nil, err
+	}
+	return texts(values, len(names))
+}
+
+// texts are the values of a reply, "" for those that are not there.
+func texts(values []any, want int) ([]string, error) {
+	all := make([]string, len(values))
+	for i := range values {
+		all[i], _ = values[i].(string)
+	}
+	return all, replied(values, want)
 }
 
 // pipeline does in one round trip what fill adds to a pipeline.

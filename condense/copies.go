@@ -15,7 +15,7 @@ import (
 // Render writes a view's trimmed results as they are shown. What a result leaves out because an earlier one shows it comes back where
 // that one does not show it any more: in the first result that has it. To the others, that one is then the earlier one.
 func Render(codec Codec, v *session.View) {
-	s := shelf{codec: codec, view: v, texts: map[int]string{}, shown: map[int][]session.Range{}, moved: map[int][]session.Copy{}}
+	s := shelf{codec: codec, view: v, results: map[int]result{}, moved: map[int][]session.Copy{}}
 	for i := range v.Items {
 		if v.Items[i].Trim != nil {
 			s.render(&v.Items[i])
@@ -23,14 +23,19 @@ func Render(codec Codec, v *session.View) {
 	}
 }
 
-// shelf is the tool results of a view, by position: their texts, tidied where they are shown so, and what is shown of them.
+// shelf is the tool results of a view.
 type shelf struct {
-	codec Codec
-	view  *session.View
-	items map[int]session.Item // nil until one is looked for
-	texts map[int]string
-	shown map[int][]session.Range // bytes of the text
-	moved map[int][]session.Copy  // where parts of a text that is not shown stand instead: From and To are in it, Source and At are that place
+	codec   Codec
+	view    *session.View
+	items   map[int]*session.Item  // by position; nil until one is looked for
+	results map[int]result         // likewise, as far as they were read
+	moved   map[int][]session.Copy // where parts of a text that is not shown stand instead: From and To are in it, Source and At are that place
+}
+
+// result is the text of a tool result, tidied where it is shown so, and which bytes of it are shown.
+type result struct {
+	text  string
+	parts []session.Range
 }
 
 // maxMoved is how many places are remembered for a text that is not shown.
@@ -42,35 +47,30 @@ func (s *shelf) render(item *session.Item) {
 	if !fresh && len(item.Trim.Copies) == 0 {
 		return
 	}
-	pos, own := s.view.History.Pos(item.Index), s.view.History.Messages[item.Index].Raw
-	text, err := s.text(pos, *item)
+	pos := s.view.History.Pos(item.Index)
+	text, err := s.text(item)
 	if err != nil {
 		return
 	}
-	copies := s.resolve(pos, text, item.Trim.Copies)
-	if !fresh && slices.Equal(copies, item.Trim.Copies) {
-		return
-	}
 	t := *item.Trim
-	t.Copies = copies
-	if raw, err := s.codec.Rewrite(own, renderTrim(s.view.History, text, t)); err == nil {
-		item.Raw, item.Trim = raw, &t
+	if t.Copies = s.resolve(pos, text, t.Copies); fresh || !slices.Equal(t.Copies, item.Trim.Copies) {
+		own := s.view.History.Messages[item.Index].Raw
+		if raw, err := s.codec.Rewrite(own, renderTrim(s.view.History, text, t)); err == nil {
+			item.Raw, item.Trim = raw, &t
+		}
 	}
-	if s.items != nil {
-		s.items[pos] = *item
-	}
+	s.results[pos] = result{text, partsOf(text, item.Trim)}
 }
 
 // resolve gives those copies of a text whose source is shown, at the place where it is.
-func (s *shelf) resolve(pos int, text string, copies []session.Copy) []session.Copy {
-	var out []session.Copy
+func (s *shelf) resolve(pos int, text string, copies []session.Copy) (out []session.Copy) {
 	last := 0
 	for _, c := range copies {
-		if c.From < last || c.To <= c.From || c.To > len(text) {
+		if c.From < last || c.To <= c.From || c.To > len(text) || c.Source >= pos {
 			continue
 		}
 		last = c.To
-		if source, at, ok := s.find(c.Source, c.At, text[c.From:c.To]); ok && source < pos {
+		if source, at, ok := s.find(c.Source, c.At, text[c.From:c.To]); ok {
 			out = append(out, session.Copy{From: c.From, To: c.To, Source: source, At: at})
 			continue
 		}
@@ -82,88 +82,74 @@ func (s *shelf) resolve(pos int, text string, copies []session.Copy) []session.C
 
 // find looks for a part of a text: where it is, or where it was shown instead.
 func (s *shelf) find(source, at int, part string) (pos, from int, ok bool) {
-	for range maxMoved {
-		if s.shows(source, at, part) {
-			return source, at, true
+	if s.shows(source, at, part) {
+		return source, at, true
+	}
+	for _, m := range s.moved[source] {
+		if m.From <= at && at+len(part) <= m.To {
+			return m.Source, m.At + at - m.From, s.shows(m.Source, m.At+at-m.From, part)
 		}
-		i := slices.IndexFunc(s.moved[source], func(m session.Copy) bool { return m.From <= at && at+len(part) <= m.To })
-		if i < 0 {
-			break
-		}
-		m := s.moved[source][i]
-		source, at = m.Source, m.At+at-m.From
 	}
 	return 0, 0, false
 }
 
 // shows reports whether the view shows that part of the text of a position.
 func (s *shelf) shows(pos, at int, part string) bool {
-	for _, r := range s.parts(pos) {
-		if r.From <= at && at+len(part) <= r.To {
-			return s.texts[pos][at:at+len(part)] == part
-		}
+	r, known := s.results[pos]
+	if !known {
+		r = s.read(pos)
+		s.results[pos] = r
 	}
-	return false
+	return slices.ContainsFunc(r.parts, func(shown session.Range) bool {
+		return shown.From <= at && at+len(part) <= shown.To && r.text[at:at+len(part)] == part
+	})
 }
 
-// parts is what the view shows of the text of a position, as ranges of bytes.
-func (s *shelf) parts(pos int) []session.Range {
-	if parts, known := s.shown[pos]; known {
-		return parts
-	}
+// read reads the result at a position. Nothing of it is shown where the view has none, or a condenser put something else in its place.
+func (s *shelf) read(pos int) result {
 	if s.items == nil {
-		s.items = map[int]session.Item{}
-		for _, item := range s.view.Items {
-			if item.Index >= 0 && item.Kind == session.Observation {
+		s.items = map[int]*session.Item{}
+		for i := range s.view.Items {
+			if item := &s.view.Items[i]; item.Index >= 0 && item.Kind == session.Observation {
 				s.items[s.view.History.Pos(item.Index)] = item
 			}
 		}
 	}
-	var parts []session.Range
-	if item, ok := s.items[pos]; ok {
-		parts = s.partsOf(pos, item)
+	item, ok := s.items[pos]
+	if !ok || item.Trim == nil && !pristine(s.view, *item) {
+		return result{}
 	}
-	s.shown[pos] = parts
-	return parts
-}
-
-func (s *shelf) partsOf(pos int, item session.Item) []session.Range {
-	if item.Trim == nil && !pristine(s.view, item) {
-		return nil // a condenser put something else in its place
+	text, err := s.text(item)
+	if err != nil {
+		return result{}
 	}
-	text, err := s.text(pos, item)
-	switch {
-	case err != nil:
-		return nil
-	case item.Trim == nil:
-		return []session.Range{{From: 0, To: len(text)}}
-	case item.Trim.Cut():
-		head, tail := bounds(text, *item.Trim)
-		return []session.Range{{From: 0, To: head}, {From: tail, To: len(text)}}
-	}
-	var parts []session.Range
-	from := 0
-	for _, c := range item.Trim.Copies {
-		parts = append(parts, session.Range{From: from, To: c.From})
-		from = c.To
-	}
-	return append(parts, session.Range{From: from, To: len(text)})
+	return result{text, partsOf(text, item.Trim)}
 }
 
 // text is the text of an item's message, tidied if it is shown so.
-func (s *shelf) text(pos int, item session.Item) (string, error) {
-	if text, known := s.texts[pos]; known {
-		return text, nil
-	}
+func (s *shelf) text(item *session.Item) (string, error) {
 	c, err := s.codec.Read(s.view.History.Messages[item.Index].Raw)
-	if err != nil {
-		return "", fmt.Errorf("read a result: %w", err)
+	if err == nil && item.Trim != nil && item.Trim.Tidy {
+		return tidy.Text(c.Text), nil
 	}
-	if item.Trim != nil && item.Trim.Tidy {
-		c.Text = tidy.Text(c.Text)
+	return c.Text, err
+}
+
+// partsOf is what a trim shows of a text.
+func partsOf(text string, t *session.Trim) (parts []session.Range) {
+	from := 0
+	switch {
+	case t == nil:
+	case t.Cut():
+		head, tail := bounds(text, *t)
+		return []session.Range{{From: 0, To: head}, {From: tail, To: len(text)}}
+	default:
+		for _, c := range t.Copies {
+			parts = append(parts, session.Range{From: from, To: c.From})
+			from = c.To
+		}
 	}
-	s.texts[pos] = c.Text
-	return c.Text, nil
+	return append(parts, session.Range{From: from, To: len(text)})
 }
 
 // renderTrim is a text as a trim shows it, with a note in the place of each copy.

@@ -20,9 +20,9 @@ func TestReadersAreLinear(t *testing.T) {
 			}
 		},
 		"copies": func(text string) {
-			f := finder{ids: map[string]int32{}, found: map[[copyLines]int32]place{}}
+			f := finder{found: map[string]place{}}
 			f.add(1, text, []session.Range{{From: 0, To: len(text)}})
-			f.copies(2, text)
+			f.copies(text)
 		},
 		"prompt": func(text string) {
 			p := prompt{budget: len(text), output: 1000, count: quarter, previous: text, events: []event{{content: session.Content{Text: text, Calls: []session.Call{{Arguments: text}}}}}}

@@ -21,13 +21,7 @@ func (LosslessTrim) Name() string { return "lossless_trim" }
 // Condense implements Condenser. Its Job makes a condensation that forgets nothing but has Trims.
 func (l LosslessTrim) Condense(in Input) Decision {
 	f := finder{in: in, from: arrived(in.View)}
-	var trims []session.Trim
-	for i := f.from; i < len(in.View.Items); i++ {
-		if t, ok := f.trim(in.View.Items[i]); ok {
-			trims = append(trims, t)
-		}
-	}
-	return arrivalOf(in, l.Name(), trims)
+	return arrivalOf(in, l.Name(), trims(in, f.from, f.trim))
 }
 
 // Sizes of a part that is left out because an earlier result shows it.
@@ -40,19 +34,15 @@ const (
 type finder struct {
 	in    Input
 	from  int              // item of the view from which on results are new
-	ids   map[string]int32 // of lines; nil until the first result is looked at
-	texts []section
-	found map[[copyLines]int32]place // where so many lines stand one after another
+	found map[string]place // where so many lines stand one after another; nil until the first result is looked at
 }
 
-// section is lines that a result shows one after another.
-type section struct {
+// place is lines that a result shows one after another.
+type place struct {
 	pos    int
-	ids    []int32
-	starts []int // bytes of the text at which lines begin, and one behind the last line's end
+	text   string
+	starts []int // at which lines begin, the first of them that of the place, and one behind the last line's end
 }
-
-type place struct{ section, line int }
 
 // trim decides on a new result.
 func (f *finder) trim(item session.Item) (session.Trim, bool) {
@@ -68,16 +58,16 @@ func (f *finder) trim(item session.Item) (session.Trim, bool) {
 	if tidied := tidy.Text(text); tidied != text && tidied != "" && !f.writtenOut(text, content.Result) {
 		text, t.Tidy = tidied, true
 	}
-	t.Copies = f.copies(t.Pos, text)
-	if !t.Tidy && len(t.Copies) == 0 || !f.smaller(item, renderTrim(f.in.View.History, text, t)) {
-		f.add(t.Pos, content.Text, []session.Range{{From: 0, To: len(content.Text)}})
-		return session.Trim{}, false
+	t.Copies = f.copies(text)
+	if t.Tidy || len(t.Copies) > 0 {
+		raw, less := smaller(&f.in, item, item.Raw, renderTrim(f.in.View.History, text, t))
+		if less && len(raw) < len(item.Raw) {
+			f.add(t.Pos, text, partsOf(text, &t))
+			return t, true
+		}
 	}
-	shown := item
-	shown.Trim = &t
-	s := shelf{codec: f.in.Codec, view: f.in.View, texts: map[int]string{t.Pos: text}}
-	f.add(t.Pos, text, s.partsOf(t.Pos, shown))
-	return t, true
+	f.add(t.Pos, content.Text, partsOf(content.Text, nil))
+	return session.Trim{}, false
 }
 
 // writtenOut reports whether a text is JSON that was read from a file: who edits that needs it as it is written.
@@ -94,35 +84,23 @@ func (f *finder) writtenOut(text, call string) bool {
 	})
 }
 
-// smaller reports whether an item has fewer tokens with another text.
-func (f *finder) smaller(item session.Item, text string) bool {
-	raw, err := f.in.Codec.Rewrite(item.Raw, text)
-	if err != nil || len(raw) >= len(item.Raw) {
-		return false
-	}
-	rewritten := item
-	rewritten.Raw = raw
-	sizes := f.in.Measure([]session.Item{item, rewritten})
-	return sizes[1] < sizes[0]
-}
-
 // copies finds the parts of a text that an earlier result shows.
-func (f *finder) copies(pos int, text string) (copies []session.Copy) {
+func (f *finder) copies(text string) (copies []session.Copy) {
 	if len(text) < copyBytes || strings.Count(text, "\n") < copyLines-1 {
 		return nil
 	}
 	f.index()
-	here := f.section(pos, text, session.Range{From: 0, To: len(text)})
-	for i := 0; i+copyLines <= len(here.ids); i++ {
-		at, ok := f.found[[copyLines]int32(here.ids[i:])]
+	here := lines(text, session.Range{From: 0, To: len(text)})
+	for i := 0; i+copyLines < len(here); i++ {
+		there, ok := f.found[first(copyLines, text, here[i:])]
 		if !ok {
 			continue
 		}
-		there, n := f.texts[at.section], copyLines
-		for i+n < len(here.ids) && at.line+n < len(there.ids) && here.ids[i+n] == there.ids[at.line+n] {
+		n := copyLines
+		for i+n+1 < len(here) && n+1 < len(there.starts) && first(1, text, here[i+n:]) == first(1, there.text, there.starts[n:]) {
 			n++
 		}
-		c := session.Copy{From: here.starts[i], To: here.starts[i+n] - 1, Source: there.pos, At: there.starts[at.line]}
+		c := session.Copy{From: here[i], To: here[i+n] - 1, Source: there.pos, At: there.starts[0]}
 		if c.To-c.From >= copyBytes {
 			copies = append(copies, c)
 			i += n - 1
@@ -133,56 +111,48 @@ func (f *finder) copies(pos int, text string) (copies []session.Copy) {
 
 // index reads what was there before, the first time.
 func (f *finder) index() {
-	if f.ids != nil {
+	if f.found != nil {
 		return
 	}
-	f.ids, f.found = map[string]int32{}, map[[copyLines]int32]place{}
-	s := shelf{codec: f.in.Codec, view: f.in.View, texts: map[int]string{}}
+	f.found = map[string]place{}
+	s := shelf{codec: f.in.Codec, view: f.in.View}
 	for _, item := range f.in.View.Items[:f.from] {
-		if item.Index < 0 || item.Kind != session.Observation {
-			continue
+		if item.Index >= 0 && item.Kind == session.Observation {
+			pos := f.in.View.History.Pos(item.Index)
+			r := s.read(pos)
+			f.add(pos, r.text, r.parts)
 		}
-		pos := f.in.View.History.Pos(item.Index)
-		parts := s.partsOf(pos, item)
-		f.add(pos, s.texts[pos], parts)
 	}
 }
 
 // add takes in what is shown of a text.
 func (f *finder) add(pos int, text string, shown []session.Range) {
-	if f.ids == nil {
-		return
-	}
 	for _, r := range shown {
-		if r.To-r.From < copyBytes {
+		if f.found == nil || r.To-r.From < copyBytes {
 			continue
 		}
-		s := f.section(pos, text, r)
-		for i := 0; i+copyLines <= len(s.ids); i++ {
-			f.found[[copyLines]int32(s.ids[i:])] = place{len(f.texts), i}
+		starts := lines(text, r)
+		for i := 0; i+copyLines < len(starts); i++ {
+			f.found[first(copyLines, text, starts[i:])] = place{pos, text, starts[i:]}
 		}
-		f.texts = append(f.texts, s)
 	}
 }
 
-// section is the whole lines of a part of a text.
-func (f *finder) section(pos int, text string, r session.Range) section {
-	s, next := section{pos: pos}, r.From
+// lines tells where the whole lines of a part of a text begin, and then one behind the end of the last of them.
+func lines(text string, r session.Range) (starts []int) {
+	next := r.From
 	for at := r.From; at < r.To; {
 		end := r.To
 		if n := strings.IndexByte(text[at:r.To], '\n'); n >= 0 {
 			end = at + n
 		}
 		if whole := (at == 0 || text[at-1] == '\n') && (end == len(text) || text[end] == '\n'); whole {
-			id, known := f.ids[text[at:end]]
-			if !known {
-				id = int32(len(f.ids)) //nolint:gosec // a body has fewer lines
-				f.ids[text[at:end]] = id
-			}
-			s.ids, s.starts, next = append(s.ids, id), append(s.starts, at), end+1
+			starts, next = append(starts, at), end+1
 		}
 		at = end + 1
 	}
-	s.starts = append(s.starts, next)
-	return s
+	return append(starts, next)
 }
+
+// first is the first n lines of a text, by where they begin.
+func first(n int, text string, starts []int) string { return text[starts[0] : starts[n]-1] }

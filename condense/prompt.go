@@ -368,7 +368,13 @@ func shorten(text string, limit int) string {
 	if missing <= 0 {
 		return text
 	}
-	head, tail := 0, len(text)
+	head, tail := ends(text, limit)
+	return fmt.Sprintf("%s\n[%d characters cut]\n%s", text[:head], missing, text[tail:])
+}
+
+// ends is where the first runes of a longer text end and its last ones begin, limit of them in all.
+func ends(text string, limit int) (head, tail int) {
+	tail = len(text)
 	for i := range limit {
 		if i%2 == 0 {
 			_, size := utf8.DecodeRuneInString(text[head:])
@@ -378,5 +384,5 @@ func shorten(text string, limit int) string {
 			tail -= size
 		}
 	}
-	return fmt.Sprintf("%s\n[%d characters cut]\n%s", text[:head], missing, text[tail:])
+	return head, tail
 }

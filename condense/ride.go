@@ -74,7 +74,7 @@ func (r *Rides) inVain(in *Input) bool {
 func (r *Rides) failed(in *Input, err error) {
 	call, _ := errors.AsType[*CallError](err)
 	switch {
-	case errors.Is(err, errNotAsked) || call != nil && !call.made():
+	case call != nil && !call.made():
 	case call == nil || call.Kind == FailureMalformed || call.Kind == FailureRejected:
 		r.addVain(in, vainFor)
 	default:
@@ -147,9 +147,6 @@ func (in *Input) sentBefore() (before int) {
 	return before
 }
 
-// errNotAsked is why no question was asked behind the client's request.
-var errNotAsked = errors.New("the request cannot be asked for text")
-
 // behind asks for the record behind the client's request, where that costs less. If done is false, the summariser has to be asked instead.
 // The summariser's health is neither checked nor changed.
 func (j *llmJob) behind(ctx context.Context) (c session.Condensation, done bool, err error) {
@@ -161,7 +158,11 @@ func (j *llmJob) behind(ctx context.Context) (c session.Condensation, done bool,
 	if err != nil || cached == 0 {
 		return c, err != nil, err
 	}
-	if c, err = j.ride(ctx, cached); err == nil || ctx.Err() != nil {
+	r := Request{Endpoint: j.in.Upstream, Model: j.in.Model, System: prose{}.behind(j.focus()) + j.told(), User: j.boundary(), MaxOutput: j.output}
+	if r.Body = j.in.Thread.Sent.Ask(r.System+"\n\n"+r.User, r.MaxOutput); r.Body == nil {
+		return c, false, nil
+	}
+	if c, err = j.ride(ctx, r, cached); err == nil || ctx.Err() != nil {
 		return c, true, err
 	}
 	j.s.Rides.failed(&j.in, err)
@@ -170,11 +171,7 @@ func (j *llmJob) behind(ctx context.Context) (c session.Condensation, done bool,
 
 // ride asks the request's own model behind its own prompt, of which the cache should have so many tokens. If it had less than half of them,
 // the answer is used, but the call counts as in vain.
-func (j *llmJob) ride(ctx context.Context, cached int) (c session.Condensation, err error) {
-	r := Request{Endpoint: j.in.Upstream, Model: j.in.Model, System: prose{}.behind(j.focus()) + j.told(), User: j.boundary(), MaxOutput: j.output}
-	if r.Body = j.in.Thread.Sent.Ask(r.System+"\n\n"+r.User, r.MaxOutput); r.Body == nil {
-		return c, errNotAsked
-	}
+func (j *llmJob) ride(ctx context.Context, r Request, cached int) (c session.Condensation, err error) {
 	limited, cancel := halfOf(ctx)
 	reply, err := j.call(limited, r)
 	cancel()

@@ -139,15 +139,15 @@ func TestStructuredFields(t *testing.T) {
 	if r.Function.Name != "create_state_summary" || len(schema.Properties) != 18 {
 		t.Errorf("%s with %d fields", r.Function.Name, len(schema.Properties))
 	}
-	all := map[string]string{}
+	all := map[string]json.RawMessage{}
 	for name, p := range schema.Properties {
 		if p.Type != "string" || p.Description == "" {
 			t.Errorf("%s: %+v", name, p)
 		}
-		all[name] = "value of " + name
+		all[name] = json.RawMessage(`"value of ` + name + `"`)
 	}
 	for _, name := range schema.Required {
-		if all[name] == "" {
+		if all[name] == nil {
 			t.Errorf("%s is required but no field", name)
 		}
 	}

@@ -113,14 +113,20 @@ func shorter(in Input, item session.Item, limit int) (session.Trim, bool) {
 		return session.Trim{}, false
 	}
 	t.Pos, t.Tidy, t.Named = in.View.History.Pos(item.Index), tidied, in.Thread.Recall
-	raw, err := in.Codec.Rewrite(own, RenderTrim(text, t))
+	_, less := smaller(&in, item, own, RenderTrim(text, t))
+	return t, less
+}
+
+// smaller writes an item's message with another text. It reports whether that has fewer tokens than the item.
+func smaller(in *Input, item session.Item, own []byte, text string) (raw []byte, less bool) {
+	raw, err := in.Codec.Rewrite(own, text)
 	if err != nil {
-		return session.Trim{}, false
+		return nil, false
 	}
 	rewritten := item
 	rewritten.Raw = raw
 	sizes := in.Measure([]session.Item{item, rewritten})
-	return t, sizes[1] < sizes[0]
+	return raw, sizes[1] < sizes[0]
 }
 
 // pristine reports whether an item is still as the client sent it.
@@ -170,15 +176,7 @@ func cutText(text string, limit int) (session.Trim, bool) {
 	if len(text) <= limit || utf8.RuneCountInString(text) <= limit {
 		return session.Trim{}, false
 	}
-	head, tail := 0, len(text)
-	for range (limit + 1) / 2 {
-		_, size := utf8.DecodeRuneInString(text[head:])
-		head += size
-	}
-	for range limit / 2 {
-		_, size := utf8.DecodeLastRuneInString(text[:tail])
-		tail -= size
-	}
+	head, tail := ends(text, limit)
 	const near = 10 // a share of the piece: one tenth of it is given up for a whole line
 	if at := strings.LastIndexByte(text[:head], '\n'); at >= 0 && head-at <= head/near {
 		head = at + 1

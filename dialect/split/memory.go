@@ -23,12 +23,12 @@ type memory struct {
 }
 
 const (
-	maxBegun   = 512      // beginnings that a body is looked for in
-	minBegun   = 32 << 10 // bytes of a body that is worth remembering: a smaller one is read as soon as it is found
-	tailSize   = 24       // bytes; every message that says anything is longer
-	marksKept  = 4        // clients change the newest messages now and then: where to cache, mostly
-	perMessage = 160      // bytes that a message takes on top of its text and its ids
-	perCall    = 16       // bytes that an id of a call takes on top of its text
+	maxBegun   = 512     // beginnings that a body is looked for in
+	minBegun   = 4 << 10 // bytes of a body that is worth remembering: a smaller one is read as soon as it is found
+	tailSize   = 24      // bytes; every message that says anything is longer
+	marksKept  = 4       // clients change the newest messages now and then: where to cache, mostly
+	perMessage = 160     // bytes that a message takes on top of its text and its ids
+	perCall    = 16      // bytes that an id of a call takes on top of its text
 )
 
 // beginning is a text up to the end of a message, and what it says. It never changes. What goes on from it may take the room behind its

@@ -31,12 +31,12 @@ func (p *problems) givenAt(key, origin string) {
 
 // unknown reports a key that its section does not have. When the "key" is a line without its colon, as "token abc", only
 // the first word is shown: what follows may be a secret.
-func (p *problems) unknown(section string, f field, advice string) {
+func (p *problems) unknown(section string, f *node, advice string) {
 	name := f.name
 	if end := strings.IndexFunc(name, func(r rune) bool { return !syntax.Plain(string(r)) }); end >= 0 {
 		name = name[:end] + "…"
 	}
-	p.givenAt(syntax.Join(section, name), f.node.origin)
+	p.givenAt(syntax.Join(section, name), f.origin)
 	p.add(syntax.Join(section, name), "is not a known key: %s", advice)
 }
 

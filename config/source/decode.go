@@ -1,6 +1,9 @@
 package source
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -15,7 +18,10 @@ import (
 )
 
 // decoder fills structs from nodes. Keys are the yaml tags; a key without a field is a problem, a null keeps the default.
-type decoder struct{ problems *problems }
+type decoder struct {
+	problems  *problems
+	condenser string // the type of the condenser that is decoded, which says what keys it and its overrides have
+}
 
 func (d decoder) value(v reflect.Value, n *node, key string) {
 	d.problems.givenAt(key, n.origin)
@@ -24,55 +30,93 @@ func (d decoder) value(v reflect.Value, n *node, key string) {
 		d.tenants(v, n, key)
 	case n.kind == kindBroken:
 	case n.kind == kindNull:
-		d.null(v, key)
+		if syntax.IsScalar(v.Type()) && v.Kind() != reflect.String { // elsewhere it is as if absent: empty has a meaning
+			d.problems.add(key, "has no value: give it one, or remove the key")
+		}
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		d.value(v.Elem(), n, key)
 	case syntax.IsScalar(v.Type()):
-		d.scalar(v, n, key)
+		if wrong := setScalar(v, n); wrong != nil {
+			d.problems.add(key, "%v", wrong)
+		}
 	case v.Kind() == reflect.Slice:
 		d.list(v, n, key)
 	case v.Kind() == reflect.Map:
 		d.names(v, n, key)
 	default:
-		d.section(v, n, key, "")
+		d.section(v, n, key)
 	}
 }
 
-// null is a key with nothing after it: as if absent, where empty has a meaning.
-func (d decoder) null(v reflect.Value, key string) {
-	if syntax.IsScalar(v.Type()) && v.Kind() != reflect.String {
-		d.problems.add(key, "has no value: give it one, or remove the key")
-	}
-}
-
-func (d decoder) section(v reflect.Value, n *node, key, name string) {
+func (d decoder) section(v reflect.Value, n *node, key string) {
 	if n.kind != kindTable {
 		d.problems.add(key, "must be a section of keys, not %s", n.kind)
 		return
 	}
 	switch special := v.Addr().Interface().(type) { // their defaults and keys depend on what the section says
 	case *config.Condenser:
-		n = prepareCondenser(special, d.problems, n, key)
+		d.condenser, n = prepareCondenser(special, n)
 	case *model.Info:
-		n = prepareModel(special, n, name)
+		n = prepareModel(special, n)
 	}
 	seen := map[string]bool{}
 	for _, f := range n.fields {
-		i := fieldIndex(v.Type(), f.name)
-		switch {
-		case i < 0:
-			d.problems.unknown(key, f, "use one of "+strings.Join(syntax.KeysOf(v.Type()), ", "))
-		case seen[f.name]:
-			d.problems.givenAt(syntax.Join(key, f.name), f.node.origin)
-			d.problems.add(syntax.Join(key, f.name), "is given twice, under two names: keep one")
-		default:
-			d.value(v.Field(i), f.node, syntax.Join(key, f.name))
+		path := syntax.Join(key, f.name)
+		if d.foreign(v.Type(), f, key) {
+			continue
+		}
+		if seen[f.name] {
+			d.problems.givenAt(path, f.origin)
+			d.problems.add(path, "is given twice, under two names: keep one")
+			continue
 		}
 		seen[f.name] = true
+		d.value(fieldOf(v, f.name), f, path)
 	}
 }
 
+func fieldOf(v reflect.Value, key string) reflect.Value {
+	for i := range v.NumField() {
+		if syntax.KeyOf(v.Type().Field(i)) == key {
+			return v.Field(i)
+		}
+	}
+	return reflect.Value{}
+}
+
+// foreign reports a key that does not belong to its section.
+func (d decoder) foreign(section reflect.Type, f *node, key string) bool {
+	mine, of := syntax.KeysOf(section), "use one of "
+	every := mine
+	switch section {
+	case reflect.TypeFor[config.Condenser]():
+		mine, of = config.CondenserKeys(d.condenser), fmt.Sprintf("type %q has ", d.condenser)
+		if len(mine) == 0 {
+			of += "no keys"
+		}
+	case reflect.TypeFor[config.Override]():
+		every = syntax.KeysOf(reflect.TypeFor[config.Condenser]())
+		mine = config.Thresholds(d.condenser)
+	}
+	path := syntax.Join(key, f.name)
+	switch {
+	case slices.Contains(mine, f.name), f.name == "type" && section == reflect.TypeFor[config.Condenser]():
+		return false
+	case !slices.Contains(every, f.name):
+		d.problems.unknown(key, f, of+strings.Join(mine, ", "))
+		return true
+	}
+	d.problems.givenAt(path, f.origin)
+	if section == reflect.TypeFor[config.Override]() && (slices.Contains(config.CondenserKeys(d.condenser), f.name) || f.name == "type") {
+		d.problems.add(path, "cannot differ by model: remove it, or use %s", strings.Join(mine, ", "))
+		return true
+	}
+	d.problems.add(path, "%s", config.ForeignKey(d.condenser, mine))
+	return true
+}
+
+// names reads a section whose keys are names, of sections or of values.
 func (d decoder) names(v reflect.Value, n *node, key string) {
 	if n.kind != kindTable {
 		d.problems.add(key, "must be a section of names, not %s", n.kind)
@@ -82,35 +126,28 @@ func (d decoder) names(v reflect.Value, n *node, key string) {
 		v.Set(reflect.MakeMap(v.Type()))
 	}
 	for _, f := range n.fields {
-		entry := reflect.New(v.Type().Elem()).Elem()
-		path := syntax.Join(key, f.name)
-		d.problems.givenAt(path, f.node.origin)
-		if f.node.kind != kindNull && f.node.kind != kindBroken {
-			d.entry(entry, f.node, path, f.name)
+		entry, path := reflect.New(v.Type().Elem()).Elem(), syntax.Join(key, f.name)
+		d.problems.givenAt(path, f.origin)
+		if entry.Type() == reflect.TypeFor[config.Override]() && (f.kind == kindNull || f.kind == kindTable && len(f.fields) == 0) {
+			d.problems.add(path, "overrides nothing: give it one of %s, or remove it", strings.Join(config.Thresholds(d.condenser), ", "))
+		}
+		if f.kind != kindNull {
+			d.value(entry, f, path)
 		}
 		v.SetMapIndex(reflect.ValueOf(f.name), entry)
 	}
 }
 
-// entry is a section of its name, or one value.
-func (d decoder) entry(v reflect.Value, n *node, key, name string) {
-	if syntax.IsScalar(v.Type()) {
-		d.scalar(v, n, key)
-		return
-	}
-	d.section(v, n, key, name)
-}
-
 func (d decoder) list(v reflect.Value, n *node, key string) {
+	items := n.items
 	if n.kind == kindText && syntax.IsScalar(v.Type().Elem()) {
-		n = splitList(n)
-	}
-	if n.kind != kindList {
+		items = splitList(n)
+	} else if n.kind != kindList {
 		d.problems.add(key, "must be a list, not %s", n.kind)
 		return
 	}
-	v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
-	for i, item := range n.items {
+	v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
+	for i, item := range items {
 		if item.kind == kindNull {
 			d.problems.add(syntax.Index(key, i), "has no value: give it one, or remove it")
 			continue
@@ -120,115 +157,119 @@ func (d decoder) list(v reflect.Value, n *node, key string) {
 }
 
 // splitList reads the comma separated list of an environment variable.
-func splitList(n *node) *node {
-	list := &node{kind: kindList, origin: n.origin}
+func splitList(n *node) (items []*node) {
 	if strings.TrimSpace(n.text) == "" {
-		return list
+		return nil
 	}
 	for part := range strings.SplitSeq(n.text, ",") {
-		list.items = append(list.items, &node{kind: kindText, text: strings.TrimSpace(part), origin: n.origin})
+		items = append(items, &node{kind: kindText, text: strings.TrimSpace(part), origin: n.origin})
 	}
-	return list
-}
-
-func (d decoder) scalar(v reflect.Value, n *node, key string) {
-	if wrong := setScalar(v, n); wrong != "" {
-		d.problems.add(key, "%s", wrong)
-	}
+	return items
 }
 
 // setScalar sets a field to what a node says, or gives what is wrong with that.
-func setScalar(v reflect.Value, n *node) (wrong string) {
+func setScalar(v reflect.Value, n *node) error {
 	switch v.Interface().(type) {
 	case time.Duration:
-		return n.must("a duration", "write it as 30s, 5m or 720h", []kind{kindString, kindInteger}, func() string { return setDuration(v, n.text) })
+		return set(v, n, time.ParseDuration, "a duration", "write it as 30s, 5m or 720h",
+			"is not a duration: write it with a unit, as 30s, 5m or 720h", kindString, kindInteger)
 	case limit.Bytes:
-		return n.must("a size", "write it as 64MiB", []kind{kindString, kindInteger}, func() string { return setBytes(v, n.text) })
+		return set(v, n, limit.ParseBytes, "a size", "write it as 64MiB", "", kindString, kindInteger)
 	}
 	switch v.Kind() {
 	case reflect.String:
 		return setString(v, n)
 	case reflect.Bool:
-		return n.must("true or false", "write it without quotes", []kind{kindBool}, func() string { return setBool(v, n.text) })
+		return set(v, n, strconv.ParseBool, "true or false", "write it without quotes", "is neither true nor false: write one of them", kindBool)
 	case reflect.Float64:
-		return n.must("a number", "write it without quotes or unit", []kind{kindInteger, kindFloat}, func() string { return setFloat(v, n.text) })
+		return set(v, n, finite, "a number", "write it without quotes or unit", "is not a finite number: write it as 0.75", kindInteger, kindFloat)
 	}
-	return n.must("a whole number", "write it without quotes, point or unit", []kind{kindInteger}, func() string { return setInt(v, n.text) })
+	return set(v, n, whole, "a whole number", "write it without quotes, point or unit", "", kindInteger)
 }
 
-// must calls set if the node is of one of the kinds, or is text, which may be any.
-func (n *node) must(be, how string, kinds []kind, set func() string) string {
+// set parses a node of one of the kinds, or text, which may be any. What is wrong with its text is told by the parser where it is not given.
+func set[T any](v reflect.Value, n *node, parse func(string) (T, error), be, how, wrong string, kinds ...kind) error {
 	if n.kind != kindText && !slices.Contains(kinds, n.kind) {
-		return "must be " + be + ", not " + n.kind.String() + ": " + how
+		return fmt.Errorf("must be %s, not %s: %s", be, n.kind, how)
 	}
-	return set()
+	value, err := parse(n.text)
+	if err != nil {
+		return errors.New(cmp.Or(wrong, err.Error()))
+	}
+	v.Set(reflect.ValueOf(value).Convert(v.Type()))
+	return nil
 }
 
 // setString takes numbers and booleans as they stand in the file: passwords look like numbers.
-func setString(v reflect.Value, n *node) string {
-	text := n.written
-	if n.kind == kindString || n.kind == kindText {
-		text = n.text
-	} else if text == "" {
-		return n.must("a string", "put it in quotes", nil, nil)
+func setString(v reflect.Value, n *node) error {
+	switch {
+	case n.kind == kindString || n.kind == kindText:
+		v.SetString(n.text)
+	case n.written == "":
+		return fmt.Errorf("must be a string, not %s: put it in quotes", n.kind)
+	default:
+		v.SetString(n.written)
 	}
-	v.SetString(text)
-	return ""
+	return nil
 }
 
-func setBool(v reflect.Value, text string) string {
-	value, err := strconv.ParseBool(text)
-	if err != nil {
-		return "is neither true nor false: write one of them"
+func whole(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		return 0, errors.New("is not a whole number: write digits only")
+	case n > math.MaxInt32 || n < math.MinInt32:
+		return 0, errors.New("is out of range: write a smaller number")
 	}
-	v.SetBool(value)
-	return ""
+	return n, nil
 }
 
-func setInt(v reflect.Value, text string) string {
-	value, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return "is not a whole number: write digits only"
+func finite(text string) (float64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0, strconv.ErrRange
 	}
-	if value > math.MaxInt32 || value < math.MinInt32 {
-		return "is out of range: write a smaller number"
-	}
-	v.SetInt(value)
-	return ""
+	return f, err
 }
 
-func setFloat(v reflect.Value, text string) string {
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return "is not a finite number: write it as 0.75"
+// prepareCondenser sets the defaults of the type that the section names. Where that is unknown, nothing can be said about its other keys.
+func prepareCondenser(c *config.Condenser, n *node) (condenserType string, _ *node) {
+	given := n.get("type")
+	if given != nil && given.kind != kindNull {
+		c.Type = given.text
 	}
-	v.SetFloat(value)
-	return ""
+	canonical, known := config.CanonicalType(c.Type)
+	switch {
+	case known:
+		*c = config.NewCondenser(canonical)
+		if given != nil {
+			given.text = canonical
+		}
+	case given != nil:
+		n = &node{kind: kindTable, fields: []*node{given}}
+	default:
+		n = &node{kind: kindTable}
+	}
+	return canonical, n
 }
 
-func setDuration(v reflect.Value, text string) string {
-	value, err := time.ParseDuration(text)
-	if err != nil {
-		return "is not a duration: write it with a unit, as 30s, 5m or 720h"
+// prepareModel starts from what is known of the model of that name, so that an entry may give one key only. A price with an
+// input but no cached prices has no discount and no surcharge for the cache.
+func prepareModel(m *model.Info, n *node) *node {
+	*m, _ = model.Table{}.Lookup(n.name)
+	input := n.get("price").get("input")
+	if input == nil {
+		return n
 	}
-	v.SetInt(int64(value))
-	return ""
-}
-
-func setBytes(v reflect.Value, text string) string {
-	value, err := limit.ParseBytes(text)
-	if err != nil {
-		return err.Error()
+	if usd, err := strconv.ParseFloat(input.text, 64); err != nil || !(usd >= 0) {
+		return n
 	}
-	v.SetInt(int64(value))
-	return ""
-}
-
-func fieldIndex(t reflect.Type, key string) int {
-	for i := range t.NumField() {
-		if key != "" && syntax.KeyOf(t.Field(i)) == key {
-			return i
+	n = n.clone()
+	price := n.get("price")
+	for _, key := range []string{"cached_input", "cache_write"} {
+		if price.get(key) == nil {
+			price.set(key, input.clone())
 		}
 	}
-	return -1
+	return n
 }

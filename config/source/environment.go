@@ -42,7 +42,7 @@ func overlayEnv(root *node, env map[string]string, p *problems) {
 			if a, b := alike(root, path); a != "" {
 				p.add(variable, "stands for %s as well as for %s: rename one of them, or set the key in its file", a, b)
 			}
-			put(root, path, &node{kind: kindText, text: env[variable], origin: variable})
+			put(root, path, node{kind: kindText, text: env[variable], origin: variable})
 		case !serviceLink(rest, env[variable]):
 			p.add(variable, "names no configuration key: correct its name, or remove it")
 		}
@@ -62,7 +62,7 @@ func overlayFlags(root *node, flags map[string]string, p *problems) {
 			p.add("--"+flag, "names no configuration key: correct its name, or remove it")
 			continue
 		}
-		put(root, path, &node{kind: kindText, text: flags[flag], origin: "--" + flag})
+		put(root, path, node{kind: kindText, text: flags[flag], origin: "--" + flag})
 	}
 }
 
@@ -103,11 +103,18 @@ func located(here bool) []step {
 
 func locateField(t reflect.Type, rest string, n *node) []step {
 	for f := range t.Fields() {
-		key := syntax.KeyOf(f)
-		if below, ok := cutName(rest, key); ok && key != "" {
-			if path := locate(f.Type, below, n.get(key)); path != nil {
-				return append([]step{{name: key}}, path...)
-			}
+		if path := locateBelow(syntax.KeyOf(f), f.Type, rest, n); path != nil {
+			return path
+		}
+	}
+	return nil
+}
+
+// locateBelow finds a key below the one of a name.
+func locateBelow(name string, t reflect.Type, rest string, n *node) []step {
+	if below, ok := cutName(rest, name); ok && name != "" {
+		if path := locate(t, below, n.get(name)); path != nil {
+			return append([]step{{name: name}}, path...)
 		}
 	}
 	return nil
@@ -139,10 +146,8 @@ func locateName(t reflect.Type, rest string, n *node) []step {
 // locateKnown finds a name that the file has.
 func locateKnown(t reflect.Type, rest string, n *node) []step {
 	for _, name := range namesOf(n) {
-		if below, ok := cutName(rest, name); ok {
-			if path := locate(t.Elem(), below, n.get(name)); path != nil {
-				return append([]step{{name: name}}, path...)
-			}
+		if path := locateBelow(name, t.Elem(), rest, n); path != nil {
+			return path
 		}
 	}
 	return nil
@@ -221,43 +226,30 @@ func envName(key string) string {
 
 // put sets the value at a path, making sections and lists on its way. Where the file holds something else, the file's
 // own problem stays to be reported.
-func put(n *node, path []step, value *node) {
-	for i, s := range path {
-		if n.kind == kindNull {
-			n.kind = kindTable
-			if s.name == "" {
-				n.kind = kindList
-			}
-		}
-		next := value
-		if i < len(path)-1 {
-			next = &node{origin: value.origin}
-		}
-		if n = child(n, s, next); n == nil {
-			return
+func put(n *node, path []step, value node) {
+	if len(path) == 0 {
+		value.name = n.name
+		*n = value
+		return
+	}
+	s := path[0]
+	if n.kind == kindNull {
+		n.kind = kindTable
+		if s.name == "" {
+			n.kind = kindList
 		}
 	}
-}
-
-// child returns what stands at a step, and sets it when nothing does or when value is a scalar to put there.
-func child(n *node, s step, value *node) *node {
-	replace := value.kind != kindNull
 	switch {
-	case s.name != "" && (n.kind == kindTable || n.get(s.name) != nil):
-		if n.get(s.name) == nil || replace {
-			n.set(s.name, value)
-		}
-		return n.get(s.name)
-	case n.kind == kindList && s.name == "":
+	case s.name == "" && n.kind == kindList:
 		for len(n.items) <= s.index {
 			n.items = append(n.items, &node{origin: value.origin})
 		}
-		if replace {
-			n.items[s.index] = value
-		}
-		return n.items[s.index]
+		put(n.items[s.index], path[1:], value)
+	case s.name != "" && n.get(s.name) != nil:
+		put(n.get(s.name), path[1:], value)
+	case s.name != "" && n.kind == kindTable:
+		put(n.set(s.name, &node{origin: value.origin}), path[1:], value)
 	}
-	return nil
 }
 
 // serviceLink reports whether a variable is one that Kubernetes sets in every container for a service whose name

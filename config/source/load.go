@@ -5,6 +5,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
@@ -57,7 +59,7 @@ func Load(src Input) (*config.Config, error) {
 // read does everything but validate. It returns nil when the file cannot be understood at all.
 func read(src Input, p *problems) *config.Config {
 	env := environment(src.Env)
-	root := readFile(fileName(src, env), p)
+	root := readFile(cmp.Or(src.File, env[envConfig]), p)
 	if root == nil {
 		return nil
 	}
@@ -66,14 +68,14 @@ func read(src Input, p *problems) *config.Config {
 
 // build makes the configuration of a file's tree.
 func build(root *node, src Input, env map[string]string, p *problems) *config.Config {
-	expandTree(root, "", env, p)
+	expand(root, "", env, p)
 	unused := adoptOpenHands(root, p)
 	readTenants(root, src, env, p)
 	overlayEnv(root, env, p)
 	overlayFlags(root, src.Flags, p)
 
 	cfg := config.Default()
-	decoder{p}.section(reflect.ValueOf(cfg).Elem(), root, "", "")
+	decoder{problems: p}.section(reflect.ValueOf(cfg).Elem(), root, "")
 	if tenants := root.get("tenants"); tenants.isEmpty() && cfg.TenantsDir == "" {
 		p.add("tenants", "is empty, so that any key would pass: add a tenant, or remove tenants to open the proxy to all")
 	}
@@ -82,11 +84,22 @@ func build(root *node, src Input, env map[string]string, p *problems) *config.Co
 	return cfg
 }
 
-func fileName(src Input, env map[string]string) string {
-	if src.File != "" {
-		return src.File
+// expand replaces ${NAME} in every string value of a file.
+func expand(root *node, path string, env map[string]string, p *problems) {
+	for path, n := range root.all(path) {
+		if n.kind != kindString {
+			continue
+		}
+		text, used, err := syntax.Expand(n.text, env)
+		if n.text = text; used {
+			n.kind = kindText
+		}
+		if err != nil {
+			p.givenAt(path, n.origin)
+			p.add(path, "%v", err)
+			n.kind = kindBroken
+		}
 	}
-	return env[envConfig]
 }
 
 // readFile returns the tree of a file: an empty one if none is named, nil if it is not to be understood.

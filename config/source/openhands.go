@@ -20,7 +20,8 @@ func adoptOpenHands(root *node, p *problems) (unused []string) {
 	}
 	base, named := splitLLM(section)
 	if len(base.fields) > 0 && (base.get("model") != nil || len(named) == 0) {
-		named = append(named, field{"llm", base})
+		base.name = "llm"
+		named = append(named, base)
 	}
 	for _, entry := range named {
 		unused = append(unused, adoptLLM(root, entry, base, p)...)
@@ -29,10 +30,10 @@ func adoptOpenHands(root *node, p *problems) (unused []string) {
 }
 
 // splitLLM separates the keys of [llm] from the sections [llm.NAME].
-func splitLLM(section *node) (base *node, named []field) {
+func splitLLM(section *node) (base *node, named []*node) {
 	base = &node{kind: kindTable, origin: section.origin}
 	for _, f := range section.fields {
-		if f.node.kind == kindTable && !openHandsOnly(f.name) {
+		if f.kind == kindTable && !openHandsOnly(f.name) {
 			named = append(named, f)
 		} else {
 			base.fields = append(base.fields, f)
@@ -41,11 +42,10 @@ func splitLLM(section *node) (base *node, named []field) {
 	return base, named
 }
 
-func adoptLLM(root *node, entry field, base *node, p *problems) (unused []string) {
+func adoptLLM(root, entry, base *node, p *problems) (unused []string) {
 	llms := root.get("llms")
 	if llms == nil || llms.kind == kindNull {
-		llms = &node{kind: kindTable}
-		root.set("llms", llms)
+		llms = root.set("llms", &node{kind: kindTable})
 	}
 	if llms.kind != kindTable {
 		return nil
@@ -55,34 +55,28 @@ func adoptLLM(root *node, entry field, base *node, p *problems) (unused []string
 		p.add(key, "is given under llms too: keep one")
 		return nil
 	}
-	llm := base.clone()
-	llm.origin = entry.node.origin
-	for _, f := range entry.node.fields {
-		llm.set(f.name, f.node)
+	llm := llms.set(entry.name, base.clone())
+	llm.origin = entry.origin
+	for _, f := range entry.fields {
+		llm.set(f.name, f)
 	}
-	llms.set(entry.name, llm)
 	return translateLLM(llm, key)
 }
 
 // translateLLM gives an OpenHands section our names and units, and removes what has no meaning here.
 func translateLLM(llm *node, key string) (unused []string) {
-	var kept []field
-	for _, f := range llm.fields {
-		if openHandsOnly(f.name) {
+	llm.fields = slices.DeleteFunc(llm.fields, func(f *node) bool {
+		switch {
+		case openHandsOnly(f.name):
 			unused = append(unused, syntax.Join(key, f.name))
-			continue
-		}
-		if f.name == "max_output_tokens" {
+			return true
+		case f.name == "max_output_tokens":
 			f.name = "max_output"
+		case f.name == "timeout" && f.kind == kindInteger:
+			f.kind, f.text = kindText, f.text+"s"
 		}
-		if f.name == "timeout" && f.node.kind == kindInteger {
-			seconds := *f.node
-			seconds.kind, seconds.text = kindText, f.node.text+"s"
-			f.node = &seconds
-		}
-		kept = append(kept, f)
-	}
-	llm.fields = kept
+		return false
+	})
 	slices.Sort(unused)
 	return unused
 }

@@ -23,13 +23,13 @@ func (d decoder) tenants(v reflect.Value, n *node, key string) {
 	}
 	for _, f := range n.fields {
 		tenant := reflect.New(v.Type().Elem())
-		d.tenant(tenant.Interface().(*config.Tenant), f, cmp.Or(f.node.key, syntax.Join(key, f.name)))
+		d.tenant(tenant.Interface().(*config.Tenant), f, cmp.Or(f.key, syntax.Join(key, f.name)))
 		v.Set(reflect.Append(v, tenant.Elem()))
 	}
 }
 
-func (d decoder) tenant(t *config.Tenant, f field, key string) {
-	d.value(reflect.ValueOf(t).Elem(), f.node, key)
+func (d decoder) tenant(t *config.Tenant, f *node, key string) {
+	d.value(reflect.ValueOf(t).Elem(), f, key)
 	if t.Name != "" && t.Name != f.name {
 		d.problems.add(syntax.Join(key, "name"), "is not %q, the name that its section or file has: remove it, or make them equal", f.name)
 	}
@@ -48,8 +48,7 @@ func readTenants(root *node, src Input, env map[string]string, p *problems) {
 	p.givenAt("tenants_dir", dir.origin)
 	tenants := root.get("tenants")
 	if tenants == nil {
-		tenants = &node{}
-		root.set("tenants", tenants)
+		tenants = root.set("tenants", &node{})
 	}
 	trusted := false
 	if given := overlaid.get("tenants_trusted"); given != nil {
@@ -58,10 +57,11 @@ func readTenants(root *node, src Input, env map[string]string, p *problems) {
 	for _, name := range tenantFiles(dir.text, "", "tenants_dir", p) {
 		n := readTenant(filepath.Join(dir.text, name), syntax.Join("tenants_dir", name), p)
 		if !trusted {
-			confine(n, n.key, p)
+			confine(n, p)
 		}
-		expandTree(n, n.key, env, p)
-		tenants.fields = append(tenants.fields, field{strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)), n})
+		expand(n, n.key, env, p)
+		n.name = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
+		tenants.fields = append(tenants.fields, n)
 	}
 }
 
@@ -88,27 +88,22 @@ func tenantFiles(dir, within, key string, p *problems) (files []string) {
 
 // confine refuses what would give a tenant's file the rights of the process: programs, other files, and environment variables, which hold
 // the operator's keys.
-func confine(n *node, path string, p *problems) {
-	switch {
-	case n.kind == kindString && strings.Contains(strings.ReplaceAll(n.text, "$${", ""), "${"):
-		n.kind = kindBroken
-		p.confined(path, n, "an environment variable")
-	case n.kind == kindList && strings.HasSuffix(path, ".command"):
-		p.confined(path, n, "a program")
-	case n.text != "" && (strings.HasSuffix(path, ".memory.file") || strings.HasSuffix(path, ".knowledge.folder")):
-		p.confined(path, n, "a file or folder of this machine")
+func confine(tenant *node, p *problems) {
+	for path, n := range tenant.all(tenant.key) {
+		what := ""
+		switch {
+		case n.kind == kindString && strings.Contains(strings.ReplaceAll(n.text, "$${", ""), "${"):
+			n.kind, what = kindBroken, "an environment variable"
+		case n.kind == kindList && strings.HasSuffix(path, ".command"):
+			what = "a program"
+		case n.text != "" && (strings.HasSuffix(path, ".memory.file") || strings.HasSuffix(path, ".knowledge.folder")):
+			what = "a file or folder of this machine"
+		default:
+			continue
+		}
+		p.givenAt(path, n.origin)
+		p.add(path, "names %s: remove it, or set tenants_trusted to true in the configuration if every file of tenants_dir may", what)
 	}
-	for i, item := range n.items {
-		confine(item, syntax.Index(path, i), p)
-	}
-	for _, f := range n.fields {
-		confine(f.node, syntax.Join(path, f.name), p)
-	}
-}
-
-func (p *problems) confined(key string, n *node, what string) {
-	p.givenAt(key, n.origin)
-	p.add(key, "names %s: remove it, or set tenants_trusted to true in the configuration if every file of tenants_dir may", what)
 }
 
 // readTenant reads one file. What it holds, and what is wrong with it, has its key in the configuration, and tells the file with the line.
@@ -131,21 +126,12 @@ func readTenant(path, key string, p *problems) *node {
 		p.list = append(p.list, problem)
 	}
 	n.key = key
-	n.from(path)
+	for _, below := range n.all("") { // merge keys make some of them stand in two places
+		if !strings.HasPrefix(below.origin, path) {
+			below.origin = inFile(path, below.origin)
+		}
+	}
 	return n
-}
-
-// from adds the file to where a node and those below it were found. Merge keys make some of them stand in two places.
-func (n *node) from(path string) {
-	if !strings.HasPrefix(n.origin, path) {
-		n.origin = inFile(path, n.origin)
-	}
-	for _, item := range n.items {
-		item.from(path)
-	}
-	for _, f := range n.fields {
-		f.node.from(path)
-	}
 }
 
 func inFile(path, line string) string {

@@ -65,8 +65,7 @@ func (b *tomlBuilder) document() *node {
 			parent, name, line := b.place(root, expr.Key())
 			list := parent.get(name)
 			if list == nil {
-				list = &node{kind: kindList, origin: line}
-				parent.fields = append(parent.fields, field{name, list})
+				list = parent.set(name, &node{kind: kindList, origin: line})
 			}
 			section = b.node(kindTable, "", line)
 			list.items = append(list.items, section)
@@ -79,7 +78,9 @@ func (b *tomlBuilder) document() *node {
 
 func (b *tomlBuilder) keyValue(section *node, expr *unstable.Node, depth int) {
 	parent, name, line := b.place(section, expr.Key())
-	parent.fields = append(parent.fields, field{name, b.value(expr.Value(), line, depth)})
+	value := b.value(expr.Value(), line, depth)
+	value.name = name
+	parent.fields = append(parent.fields, value)
 }
 
 // place resolves a dotted key below a section: it returns the section that holds the key, its name there, and its line.
@@ -98,8 +99,7 @@ func (b *tomlBuilder) child(section *node, name, line string) *node {
 	child := section.get(name)
 	switch {
 	case child == nil:
-		child = b.node(kindTable, "", line)
-		section.fields = append(section.fields, field{name, child})
+		return section.set(name, b.node(kindTable, "", line))
 	case child.kind == kindList:
 		return child.items[len(child.items)-1]
 	}

@@ -170,12 +170,12 @@ func (b *yamlBuilder) entry(table *node, entry *ast.MappingValueNode, path strin
 	}
 	key := syntax.Join(path, name)
 	value := b.value(entry.Value, key, depth+1)
-	value.origin = yamlLine(entry.Key)
+	value.name, value.origin = name, yamlLine(entry.Key)
 	if table.get(name) != nil {
 		b.refuse(entry, key, "is given twice: keep one")
 		return
 	}
-	table.fields = append(table.fields, field{name, value})
+	table.fields = append(table.fields, value)
 }
 
 // merge adds what a "<<" key names: the table's own keys stay.

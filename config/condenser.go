@@ -60,71 +60,58 @@ type Condenser struct {
 	PerModel map[string]Override `yaml:"per_model,omitempty"`
 }
 
-// CondenserTypes lists the canonical names.
-func CondenserTypes() []string {
-	return []string{
-		TypeNoop, TypeObservationMasking, TypeBrowserOutput, TypeRecentEvents, TypeAmortizedForgetting,
-		TypeConversationWindow, TypeExcerpts, TypeLLM, TypeStructuredSummary, TypeLLMAttention, TypeCustom, TypePipeline, TypeToolOutputTrim,
-		TypeLosslessTrim,
+// condenserType is a type's canonical name, another one, and its keys other than type itself.
+type condenserType struct{ name, alias, keys string }
+
+func condenserTypes() []condenserType {
+	const (
+		rolling = "trigger max_size max_tokens min_tokens keep_first minimum_progress "
+		asking  = "background_at timeout wait deadline per_model "
+		model   = rolling + "max_event_length llm_config " + asking
+		forgets = "agent_request condense_command recall"
+	)
+	return []condenserType{
+		{TypeNoop, "", ""},
+		{TypeObservationMasking, "", "attention_window stride per_model recall"},
+		{TypeBrowserOutput, "browser_output_masking", "attention_window per_model recall"},
+		{TypeRecentEvents, "recent", "keep_first max_events per_model recall"},
+		{TypeAmortizedForgetting, "amortized", rolling + "per_model " + forgets},
+		{TypeConversationWindow, "", forgets},
+		{TypeExcerpts, "", rolling + "per_model " + forgets},
+		{TypeLLM, "llm_summarizing", model + "focus " + forgets},
+		{TypeStructuredSummary, "structured", model + "focus " + forgets},
+		{TypeLLMAttention, "", model + forgets},
+		{TypeCustom, "", rolling + "url api_key command " + asking + forgets},
+		{TypePipeline, "", "condensers " + forgets},
+		{TypeToolOutputTrim, "", "max_event_length per_model recall"},
+		{TypeLosslessTrim, "", ""},
 	}
+}
+
+// CondenserTypes lists the canonical names.
+func CondenserTypes() (names []string) {
+	for _, t := range condenserTypes() {
+		names = append(names, t.name)
+	}
+	return names
 }
 
 // CanonicalType resolves a condenser type's alias, and reports whether there is such a type.
 func CanonicalType(name string) (canonical string, known bool) {
-	switch name {
-	case "browser_output_masking":
-		return TypeBrowserOutput, true
-	case "recent":
-		return TypeRecentEvents, true
-	case "amortized":
-		return TypeAmortizedForgetting, true
-	case "llm_summarizing":
-		return TypeLLM, true
-	case "structured":
-		return TypeStructuredSummary, true
+	for _, t := range condenserTypes() {
+		if name == t.name || name == t.alias && name != "" {
+			return t.name, true
+		}
 	}
-	return name, slices.Contains(CondenserTypes(), name)
+	return name, false
 }
 
 // CondenserKeys lists the keys that belong to a canonical type, other than type itself.
-func CondenserKeys(condenserType string) []string {
-	keys := ownKeys(condenserType)
-	switch condenserType {
-	case TypeAmortizedForgetting, TypeExcerpts, TypeLLM, TypeStructuredSummary, TypeLLMAttention, TypeCustom, TypePipeline, TypeConversationWindow:
-		keys = append(keys, "agent_request", "condense_command")
-	}
-	if len(keys) > 0 {
-		keys = append(keys, "recall")
-	}
-	return keys
-}
-
-func ownKeys(condenserType string) []string {
-	switch condenserType {
-	case TypeObservationMasking:
-		return []string{"attention_window", "stride", "per_model"}
-	case TypeBrowserOutput:
-		return []string{"attention_window", "per_model"}
-	case TypeRecentEvents:
-		return []string{"keep_first", "max_events", "per_model"}
-	case TypeAmortizedForgetting, TypeExcerpts:
-		return []string{"trigger", "max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress", "per_model"}
-	case TypeLLM, TypeStructuredSummary:
-		return append(ownKeys(TypeLLMAttention), "focus")
-	case TypeLLMAttention:
-		return []string{
-			"trigger", "max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress",
-			"max_event_length", "llm_config", "background_at", "timeout", "wait", "deadline", "per_model",
+func CondenserKeys(name string) []string {
+	for _, t := range condenserTypes() {
+		if name == t.name {
+			return strings.Fields(t.keys)
 		}
-	case TypeCustom:
-		return []string{
-			"trigger", "max_size", "max_tokens", "min_tokens", "keep_first", "minimum_progress",
-			"url", "api_key", "command", "background_at", "timeout", "wait", "deadline", "per_model",
-		}
-	case TypePipeline:
-		return []string{"condensers"}
-	case TypeToolOutputTrim:
-		return []string{"max_event_length", "per_model"}
 	}
 	return nil
 }
@@ -254,4 +241,47 @@ func ForeignKey(condenserType string, mine []string) string {
 		advice = "remove it, or use " + strings.Join(mine, ", ")
 	}
 	return fmt.Sprintf("does not belong to type %q: %s", condenserType, advice)
+}
+
+// Override is an entry of Condenser.PerModel: thresholds of the condenser's type. A nil one is inherited.
+type Override struct {
+	MaxSize         *int     `yaml:"max_size,omitempty"`
+	MaxTokens       *float64 `yaml:"max_tokens,omitempty"`
+	MinTokens       *int     `yaml:"min_tokens,omitempty"`
+	KeepFirst       *int     `yaml:"keep_first,omitempty"`
+	MinimumProgress *float64 `yaml:"minimum_progress,omitempty"`
+	MaxEventLength  *int     `yaml:"max_event_length,omitempty"`
+	BackgroundAt    *float64 `yaml:"background_at,omitempty"`
+	AttentionWindow *int     `yaml:"attention_window,omitempty"`
+	Stride          *int     `yaml:"stride,omitempty"`
+	MaxEvents       *int     `yaml:"max_events,omitempty"`
+}
+
+// With returns the condenser with an override applied, and without PerModel.
+func (c Condenser) With(o Override) Condenser {
+	c.PerModel = nil
+	from, to := reflect.ValueOf(o), reflect.ValueOf(&c).Elem()
+	for i := range from.NumField() {
+		if !from.Field(i).IsNil() {
+			to.FieldByName(from.Type().Field(i).Name).Set(from.Field(i).Elem())
+		}
+	}
+	return c
+}
+
+// Thresholds lists the keys that an Override of a canonical type may have.
+func Thresholds(condenserType string) []string {
+	all := syntax.KeysOf(reflect.TypeFor[Override]())
+	return slices.DeleteFunc(CondenserKeys(condenserType), func(key string) bool { return !slices.Contains(all, key) })
+}
+
+// setKeys lists the keys of a struct that have a value.
+func setKeys(section any) (keys []string) {
+	v := reflect.ValueOf(section)
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			keys = append(keys, syntax.KeyOf(v.Type().Field(i)))
+		}
+	}
+	return keys
 }

@@ -1,9 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -19,7 +19,7 @@ import (
 // Effective returns the whole configuration as YAML, defaults included and secrets redacted. Loading it gives the same
 // configuration, but for the secrets: the tenants of TenantsDir are among tenants, and the folder is left out.
 func (c *Config) Effective() ([]byte, error) {
-	root, err := yaml.ValueToNode(c.written(syntax.Escape))
+	root, err := yaml.ValueToNode(c.written(writer{syntax.Escape, ordered}))
 	if err != nil {
 		return nil, fmt.Errorf("effective configuration: %w", err)
 	}
@@ -46,21 +46,35 @@ func (q quoter) Visit(n ast.Node) ast.Visitor {
 // EffectiveJSON returns what Effective does, as JSON with sorted keys.
 func (c *Config) EffectiveJSON() ([]byte, error) {
 	verbatim := func(text string) string { return text }
-	text, err := json.Marshal(unordered(c.written(verbatim)))
+	text, err := json.Marshal(c.written(writer{verbatim, unordered}))
 	if err != nil {
 		return nil, fmt.Errorf("effective configuration: %w", err)
 	}
 	return text, nil
 }
 
-func (c *Config) written(text func(string) string) any {
+func (c *Config) written(w writer) any {
 	whole := *c
 	whole.TenantsDir = ""
-	return writer{text}.value(reflect.ValueOf(whole))
+	return w.value(reflect.ValueOf(whole))
 }
 
 // writer turns a part of the configuration into values that an encoder knows, with durations, sizes and secrets as text.
-type writer struct{ text func(string) string }
+type writer struct {
+	text    func(string) string
+	section func(yaml.MapSlice) any
+}
+
+func ordered(section yaml.MapSlice) any { return section }
+
+// unordered turns a section into a map, which package json can encode.
+func unordered(section yaml.MapSlice) any {
+	all := map[string]any{}
+	for _, item := range section {
+		all[item.Key.(string)] = item.Value
+	}
+	return all
+}
 
 func (w writer) value(v reflect.Value) any {
 	switch {
@@ -69,9 +83,9 @@ func (w writer) value(v reflect.Value) any {
 	case syntax.IsScalar(v.Type()):
 		return w.scalar(v)
 	case v.Kind() == reflect.Struct:
-		return w.section(v)
+		return w.section(w.fields(v))
 	case v.Kind() == reflect.Map:
-		return w.names(v)
+		return w.section(w.entries(v))
 	}
 	list := []any{}
 	for i := range v.Len() {
@@ -80,31 +94,26 @@ func (w writer) value(v reflect.Value) any {
 	return list
 }
 
-// section leaves out what is optional and not set, and of a condenser what does not belong to its type.
-func (w writer) section(v reflect.Value) yaml.MapSlice {
+// fields leaves out what is optional and not set, and of a condenser what does not belong to its type.
+func (w writer) fields(v reflect.Value) (section yaml.MapSlice) {
 	keys := syntax.KeysOf(v.Type())
 	if c, ok := v.Interface().(Condenser); ok {
 		keys = append(CondenserKeys(c.Type), "type")
 	}
-	section := yaml.MapSlice{}
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
+	for f, value := range v.Fields() {
 		name, optional := syntax.KeyOf(f), strings.HasSuffix(f.Tag.Get("yaml"), ",omitempty")
-		if slices.Contains(keys, name) && !(optional && v.Field(i).IsZero()) {
-			section = append(section, yaml.MapItem{Key: name, Value: w.value(v.Field(i))})
+		if slices.Contains(keys, name) && !(optional && value.IsZero()) {
+			section = append(section, yaml.MapItem{Key: name, Value: w.value(value)})
 		}
 	}
 	return section
 }
 
-func (w writer) names(v reflect.Value) yaml.MapSlice {
-	entries := map[string]any{}
-	for name, entry := range v.Seq2() {
-		entries[name.String()] = w.value(entry)
-	}
-	section := yaml.MapSlice{}
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		section = append(section, yaml.MapItem{Key: name, Value: entries[name]})
+func (w writer) entries(v reflect.Value) (section yaml.MapSlice) {
+	names := v.MapKeys()
+	slices.SortFunc(names, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
+	for _, name := range names {
+		section = append(section, yaml.MapItem{Key: name.String(), Value: w.value(v.MapIndex(name))})
 	}
 	return section
 }
@@ -118,21 +127,4 @@ func (w writer) scalar(v reflect.Value) any {
 	default:
 		return value
 	}
-}
-
-// unordered turns sections into maps, which package json can encode.
-func unordered(value any) any {
-	switch value := value.(type) {
-	case yaml.MapSlice:
-		section := map[string]any{}
-		for _, item := range value {
-			section[item.Key.(string)] = unordered(item.Value)
-		}
-		return section
-	case []any:
-		for i := range value {
-			value[i] = unordered(value[i])
-		}
-	}
-	return value
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/url"
@@ -50,11 +51,8 @@ func (r Redis) Endpoint() (Redis, error) {
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return r, errors.New("holds a query or fragment: end it with the number of the database")
 	}
-	port := u.Port()
-	if port == "" {
-		port = redisPort
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+	port := cmp.Or(u.Port(), redisPort)
+	if !validPort(port) {
 		return r, errors.New("has no port between 1 and 65535: correct it, or leave it out")
 	}
 	if r.DB, err = redisDB(u.Path); err != nil {
@@ -95,10 +93,13 @@ func (v *validator) redis(r Redis) {
 	v.when(end.Cluster && end.DB != 0, r.from("db"), "names a database together with cluster: remove its number, a Cluster has only 0")
 	v.when(end.DB < 0, "store.redis.db", "is negative: write the number of the database")
 	v.redisTLS(end)
-	if end.Username != "" && end.Password == "" {
-		v.redisPassword(r)
-	}
-	v.redisSentinel(end)
+	without := end.Username != "" && end.Password == ""
+	v.when(without && r.URL != "", "store.redis.url", "has a user name without a password: write it as redis://user:password@host:6379/0")
+	v.when(without && r.URL == "", "store.redis.password", "is missing while username is set: set it, or remove username")
+	v.when(end.SentinelUsername != "" && end.SentinelPassword == "",
+		"store.redis.sentinel_password", "is missing while sentinel_username is set: set it, or remove sentinel_username")
+	v.when(end.MasterName == "" && (end.SentinelUsername != "" || end.SentinelPassword != ""),
+		"store.redis.master_name", "is missing while sentinel_username or sentinel_password is set: name the master, or remove them")
 }
 
 // from returns the key that was given: that of the name, or url.
@@ -142,31 +143,12 @@ func (v *validator) redisAddrs(r Redis) {
 	}
 }
 
-func (v *validator) redisPassword(r Redis) {
-	if r.URL != "" {
-		v.add("store.redis.url", "has a user name without a password: write it as redis://user:password@host:6379/0")
-		return
-	}
-	v.add("store.redis.password", "is missing while username is set: set it, or remove username")
-}
-
-func (v *validator) redisSentinel(r Redis) {
-	v.when(r.SentinelUsername != "" && r.SentinelPassword == "",
-		"store.redis.sentinel_password", "is missing while sentinel_username is set: set it, or remove sentinel_username")
-	v.when(r.MasterName == "" && r.SentinelUsername+r.SentinelPassword.Reveal() != "",
-		"store.redis.master_name", "is missing while sentinel_username or sentinel_password is set: name the master, or remove them")
-}
-
 func (v *validator) redisTLS(r Redis) {
 	for _, file := range []struct{ name, value string }{
 		{"tls_ca", r.TLSCA}, {"tls_cert", r.TLSCert}, {"tls_key", r.TLSKey}, {"tls_server_name", r.TLSServerName},
 	} {
 		v.when(file.value != "" && !r.TLS, "store.redis."+file.name, "is set without tls: set tls to true, or remove it")
 	}
-	switch {
-	case r.TLSCert == "" && r.TLSKey != "":
-		v.add("store.redis.tls_cert", "is missing while tls_key is set: name both files, or neither")
-	case r.TLSKey == "" && r.TLSCert != "":
-		v.add("store.redis.tls_key", "is missing while tls_cert is set: name both files, or neither")
-	}
+	v.when(r.TLSCert == "" && r.TLSKey != "", "store.redis.tls_cert", "is missing while tls_key is set: name both files, or neither")
+	v.when(r.TLSKey == "" && r.TLSCert != "", "store.redis.tls_key", "is missing while tls_cert is set: name both files, or neither")
 }

@@ -3,10 +3,15 @@ package config
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
+	"reflect"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 // UpstreamFor returns where a tenant's requests go: its own fields, and the configuration's for those left empty.
@@ -90,4 +95,67 @@ func (c *Config) LimitsFor(t Tenant) limit.Tenant {
 		return *t.Limits
 	}
 	return c.Limits.Tenant
+}
+
+// ModelFor returns what a request's model holds and costs, and whether that is known: from Config.Models, else from the
+// built-in table, else model.Fallback and false.
+func (c *Config) ModelFor(name string) (model.Info, bool) {
+	info, known := c.ModelNamed(name)
+	return info, known != ""
+}
+
+// ModelNamed is ModelFor with the name under which the model was found, see model.Table.
+func (c *Config) ModelNamed(name string) (info model.Info, known string) {
+	return model.Table{Configured: c.Models}.Lookup(name)
+}
+
+// Hash tells configurations apart. Secrets do not count.
+func (c *Config) Hash() uint32 {
+	text, _ := json.Marshal(c) // cannot fail: it is plain data
+	sum := sha256.Sum256(text)
+	return binary.BigEndian.Uint32(sum[:])
+}
+
+// Differences are those of two configurations, by names: what the values are is not told.
+type Differences struct {
+	Keys                    []string // of the top level, but for tenants
+	Added, Removed, Changed []string // tenants
+}
+
+// Differences says what another configuration would change.
+func (c *Config) Differences(now *Config) Differences {
+	var d Differences
+	before, after := reflect.ValueOf(*c), reflect.ValueOf(*now)
+	for i := range before.NumField() {
+		key := syntax.KeyOf(before.Type().Field(i))
+		if key != "" && key != "tenants" && !reflect.DeepEqual(before.Field(i).Interface(), after.Field(i).Interface()) {
+			d.Keys = append(d.Keys, key)
+		}
+	}
+	old, left := byName(c.Tenants), byName(now.Tenants)
+	for _, t := range now.Tenants {
+		was, known := old[t.Name]
+		switch {
+		case !known:
+			d.Added = append(d.Added, t.Name)
+		case !reflect.DeepEqual(was, left[t.Name]):
+			d.Changed = append(d.Changed, t.Name)
+		}
+	}
+	for _, t := range c.Tenants {
+		if _, stays := left[t.Name]; !stays {
+			d.Removed = append(d.Removed, t.Name)
+		}
+	}
+	return d
+}
+
+// byName leaves out where tenants stand.
+func byName(tenants []Tenant) map[string]Tenant {
+	all := map[string]Tenant{}
+	for _, t := range tenants {
+		t.Key = ""
+		all[t.Name] = t
+	}
+	return all
 }

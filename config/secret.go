@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -38,11 +37,5 @@ func (s Secret) Format(f fmt.State, verb rune) {
 	_, _ = io.WriteString(f, text)
 }
 
-// MarshalText returns String; encoders of XML and slog's text use it.
+// MarshalText returns String; encoders of JSON, YAML and XML use it, and slog's.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// MarshalJSON returns String as JSON.
-func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
-
-// MarshalYAML returns String.
-func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }

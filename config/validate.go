@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"net"
 	"net/url"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
-	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
@@ -27,6 +25,7 @@ const (
 func (c *Config) Validate() error {
 	v := &validator{config: c}
 	v.listeners()
+	v.when(c.Upstream.BaseURL == "", "upstream.base_url", "is missing: write it as https://api.openai.com/v1")
 	v.upstream("upstream", c.Upstream)
 	v.store()
 	v.llms()
@@ -35,7 +34,8 @@ func (c *Config) Validate() error {
 	v.tenants()
 	v.session()
 	v.limits()
-	v.shutdown()
+	v.notNegative("shutdown.delay", c.Shutdown.Delay)
+	v.when(c.Shutdown.Timeout <= 0, "shutdown.timeout", "is not positive: write it as 5m")
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "json", "console")
 	return v.list.Err()
@@ -66,7 +66,7 @@ func (v *validator) listeners() {
 	v.headerValue("admin.token", c.Admin.Token)
 	for i, name := range c.Admin.Hosts {
 		v.when(!hostName(name),
-			fmt.Sprintf("admin.hosts[%d]", i), "is not a host name: write it without scheme, port and path, as dewpoint.internal")
+			syntax.Index("admin.hosts", i), "is not a host name: write it without scheme, port and path, as dewpoint.internal")
 	}
 }
 
@@ -100,23 +100,15 @@ func loopback(host string) bool {
 func (v *validator) upstream(key string, up Upstream) {
 	v.baseURL(key+".base_url", up.BaseURL)
 	v.headerValue(key+".api_key", up.APIKey)
-	v.upstreamTraits(key, up)
-}
-
-// upstreamTraits checks what a tenant's upstream may say without a URL of its own.
-func (v *validator) upstreamTraits(key string, up Upstream) {
 	v.notNegative(key+".timeout", up.Timeout)
-	if up.Compaction != "" {
-		v.oneOf(key+".compaction", up.Compaction, CompactionAuto, CompactionPass, CompactionAnswer)
-	}
+	v.optional(key+".compaction", up.Compaction, CompactionAuto, CompactionPass, CompactionAnswer)
 }
 
-// baseURL never repeats the URL: it may hold a password.
+// baseURL takes an empty one, which is inherited. It never repeats the URL: it may hold a password.
 func (v *validator) baseURL(key, text string) {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
-		v.add(key, "is missing: write it as https://api.openai.com/v1")
 	case err != nil:
 		v.add(key, "is not a URL: write it as https://api.openai.com/v1")
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -129,15 +121,14 @@ func (v *validator) baseURL(key, text string) {
 		v.add(key, "holds a fragment: remove it")
 	case u.Query().Has("key"):
 		v.add(key, "holds a key in its query: remove it, and set api_key")
-	default:
-		v.urlPort(key, u.Port())
+	case u.Port() != "" && !validPort(u.Port()):
+		v.add(key, "has no port between 1 and 65535: correct it, or leave it out")
 	}
 }
 
-func (v *validator) urlPort(key, port string) {
-	if n, err := strconv.ParseUint(port, 10, 16); port != "" && (err != nil || n == 0) {
-		v.add(key, "has no port between 1 and 65535: correct it, or leave it out")
-	}
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
 }
 
 // headerValue refuses what cannot be part of a header, most often a key that was read with its newline.
@@ -154,12 +145,20 @@ func (v *validator) oneOf(key, value string, allowed ...string) {
 	v.when(!slices.Contains(allowed, value), key, "is not one of %s: use one of them", strings.Join(allowed, ", "))
 }
 
+func (v *validator) optional(key, value string, allowed ...string) {
+	if value != "" {
+		v.oneOf(key, value, allowed...)
+	}
+}
+
 func (v *validator) store() {
 	s := v.config.Store
 	v.oneOf("store.type", s.Type, StoreEmbedded, StoreRedis)
 	v.when(s.Type == StoreEmbedded && s.Path == "", "store.path", "is missing: name the file of the embedded store")
 	v.when(s.TTL < minTTL || s.TTL > maxTTL, "store.ttl", "is not between %v and %v: write it as 720h", minTTL, maxTTL)
-	v.storeSize(s)
+	v.when(s.Type == StoreRedis && s.MaxSize != DefaultStoreSize, // which Redis does not use
+		"store.max_size", "is set together with type redis: remove it, and cap the server by its own maxmemory")
+	v.when(s.Type != StoreRedis && s.MaxSize < 0, "store.max_size", "is negative: write a size as 4GiB, or 0 for no cap")
 	v.when(s.Secret != "" && len(s.Secret) < minSecret,
 		"store.secret", "is shorter than %d characters: use a longer random one, or remove it", minSecret)
 	if s.Type == StoreRedis {
@@ -168,27 +167,13 @@ func (v *validator) store() {
 	v.encryption("store.encryption", s.Encryption)
 }
 
-// storeSize accepts the default with Redis, which does not use it.
-func (v *validator) storeSize(s Store) {
-	switch {
-	case s.Type == StoreRedis && s.MaxSize != DefaultStoreSize:
-		v.add("store.max_size", "is set together with type redis: remove it, and cap the server by its own maxmemory")
-	case s.MaxSize < 0:
-		v.add("store.max_size", "is negative: write a size as 4GiB, or 0 for no cap")
-	}
-}
-
 func (v *validator) llms() {
 	for _, name := range slices.Sorted(maps.Keys(v.config.LLMs)) {
 		llm, key := v.config.LLMs[name], syntax.Join("llms", name)
 		v.when(name == "", key, "has an empty name: name it, as llms.cheap")
 		v.when(llm.Model == "", key+".model", "is missing: name the model to call")
-		if llm.API != "" {
-			v.oneOf(key+".api", llm.API, APIChat, APIMessages, APIResponses)
-		}
-		if llm.BaseURL != "" {
-			v.baseURL(key+".base_url", llm.BaseURL)
-		}
+		v.optional(key+".api", llm.API, APIChat, APIMessages, APIResponses)
+		v.baseURL(key+".base_url", llm.BaseURL)
 		v.headerValue(key+".api_key", llm.APIKey)
 		v.notNegative(key+".timeout", llm.Timeout)
 		v.llmOutput(key+".max_output", llm)
@@ -219,16 +204,11 @@ func (v *validator) models() {
 		v.when(info.MaxOutput <= 0 || info.MaxOutput > max(info.ContextWindow, 0),
 			key+".max_output", "is not between 1 and context_window: write the longest answer in tokens")
 		v.oneOf(key+".encoding", info.Encoding, model.EncodingO200k, model.EncodingCL100k)
-		v.price(key+".price", info.Price)
-	}
-}
-
-func (v *validator) price(key string, p model.Price) {
-	for _, part := range []struct {
-		name string
-		usd  float64
-	}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"cache_write", p.CacheWrite}, {"output", p.Output}} {
-		v.when(!(part.usd >= 0), key+"."+part.name, "is negative: write USD per million tokens")
+		const negative = "is negative: write USD per million tokens"
+		v.when(!(info.Price.Input >= 0), key+".price.input", negative)
+		v.when(!(info.Price.CachedInput >= 0), key+".price.cached_input", negative)
+		v.when(!(info.Price.CacheWrite >= 0), key+".price.cache_write", negative)
+		v.when(!(info.Price.Output >= 0), key+".price.output", negative)
 	}
 }
 
@@ -243,12 +223,9 @@ func (v *validator) session() {
 		}
 	}
 	for i, name := range v.config.Session.BodyFields {
-		switch key := syntax.Index("session.body_fields", i); name {
-		case "":
-			v.add(key, "is empty: write it as metadata.session_id")
-		case "user":
-			v.add(key, "does not name a conversation: remove it")
-		}
+		key := syntax.Index("session.body_fields", i)
+		v.when(name == "", key, "is empty: write it as metadata.session_id")
+		v.when(name == "user", key, "does not name a conversation: remove it")
 	}
 }
 
@@ -262,26 +239,14 @@ func headerName(name string) bool {
 
 func (v *validator) limits() {
 	l := v.config.Limits
-	for _, part := range []struct {
-		name string
-		size limit.Bytes
-	}{{"max_body", l.MaxBody}, {"max_header", l.MaxHeader}} {
-		v.when(part.size <= 0, "limits."+part.name, "is not positive: write a size as 64MiB")
-	}
-	switch {
-	case l.BytesInFlight < 0:
-		v.add("limits.bytes_in_flight", "is negative: write a size as 512MiB, or 0 for what the memory allows")
-	case l.BytesInFlight > 0 && l.BytesInFlight < l.MaxBody:
-		v.add("limits.bytes_in_flight", "is below max_body: one request of max_body must fit, raise it")
-	}
+	v.when(l.MaxBody <= 0, "limits.max_body", "is not positive: write a size as 64MiB")
+	v.when(l.MaxHeader <= 0, "limits.max_header", "is not positive: write a size as 64MiB")
+	v.when(l.BytesInFlight < 0, "limits.bytes_in_flight", "is negative: write a size as 512MiB, or 0 for what the memory allows")
+	v.when(l.BytesInFlight > 0 && l.BytesInFlight < l.MaxBody,
+		"limits.bytes_in_flight", "is below max_body: one request of max_body must fit, raise it")
 	v.notNegative("limits.upstream_response_header_timeout", l.UpstreamResponseHeaderTimeout)
 	v.notNegative("limits.stream_idle_timeout", l.StreamIdleTimeout)
 	v.notNegative("limits.stream_keep_alive", l.StreamKeepAlive)
 	v.when(l.SummariserTimeout <= 0, "limits.summariser_timeout", "is not positive: write it as 30s")
 	v.tenantLimits("limits.tenant", l.Tenant)
-}
-
-func (v *validator) shutdown() {
-	v.notNegative("shutdown.delay", v.config.Shutdown.Delay)
-	v.when(v.config.Shutdown.Timeout <= 0, "shutdown.timeout", "is not positive: write it as 5m")
 }

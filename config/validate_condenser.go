@@ -3,7 +3,6 @@ package config
 import (
 	"maps"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -17,7 +16,7 @@ func (v *validator) condenser(key string, c Condenser, depth int) {
 	if !v.condenserType(key+".type", c.Type) {
 		return
 	}
-	v.foreignFields(key, c)
+	v.foreign(key, c.Type, setKeys(c), CondenserKeys(c.Type))
 	before := len(v.list)
 	v.sizes(key, c)
 	v.perModel(key, c, v.list[before:])
@@ -63,14 +62,10 @@ func (v *validator) condenserType(key, name string) bool {
 	return false
 }
 
-// foreignFields refuses fields that do not belong to the type, in a Condenser that was built in Go.
-func (v *validator) foreignFields(key string, c Condenser) {
-	mine := append(CondenserKeys(c.Type), "type")
-	value := reflect.ValueOf(c)
-	for i := range value.NumField() {
-		name := syntax.KeyOf(value.Type().Field(i))
-		v.when(!slices.Contains(mine, name) && !value.Field(i).IsZero(),
-			syntax.Join(key, name), "%s", ForeignKey(c.Type, CondenserKeys(c.Type)))
+// foreign refuses keys that do not belong to the type, in what was built in Go.
+func (v *validator) foreign(key, condenserType string, set, mine []string) {
+	for _, name := range set {
+		v.when(name != "type" && !slices.Contains(mine, name), syntax.Join(key, name), "%s", ForeignKey(condenserType, mine))
 	}
 }
 
@@ -118,9 +113,7 @@ func (v *validator) calling(key string, c Condenser) {
 		v.model(key, c)
 	}
 	v.notNegative(key+".timeout", c.Timeout)
-	if c.Wait != WaitDeadline && c.Wait != WaitNever {
-		v.add(key+".wait", "is unknown: write %s or %s", WaitDeadline, WaitNever)
-	}
+	v.when(c.Wait != WaitDeadline && c.Wait != WaitNever, key+".wait", "is unknown: write %s or %s", WaitDeadline, WaitNever)
 	v.when(c.Deadline <= 0, key+".deadline", "is not positive: write how long a request may wait for a summary, as 20s")
 	v.when(c.BackgroundAt != 0 && !(c.BackgroundAt >= 0.5 && c.BackgroundAt < 1),
 		key+".background_at", "is neither 0 nor a share from 0.5 to below 1: write 0.8, or 0 to have no summary prepared")
@@ -146,7 +139,7 @@ func (v *validator) custom(key string, c Condenser) {
 		v.add(key+".url", "is missing, and so is command: name the service to ask, or the program")
 	case c.URL != "" && len(c.Command) > 0:
 		v.add(key+".command", "is there, and so is url: keep one of them")
-	case c.URL != "":
+	default:
 		v.baseURL(key+".url", c.URL)
 	}
 }
@@ -182,4 +175,37 @@ func (v *validator) pipeline(key string, c Condenser, depth int) {
 func (v *validator) positive(key string, n int) bool {
 	v.when(n <= 0, key, "is not positive: write a number of at least 1")
 	return n > 0
+}
+
+// perModel checks the condenser with each override. A problem of the condenser itself is not repeated for an override that
+// inherits it.
+func (v *validator) perModel(key string, c Condenser, own Problems) {
+	own = slices.Clone(own)
+	for _, name := range slices.Sorted(maps.Keys(c.PerModel)) {
+		override, path := c.PerModel[name], syntax.Join(key+".per_model", name)
+		v.modelPattern(path, name)
+		set := setKeys(override)
+		v.foreign(path, c.Type, set, Thresholds(c.Type))
+		before := len(v.list)
+		v.sizes(path, c.With(override))
+		found := slices.DeleteFunc(v.list[before:], func(p Problem) bool {
+			name := strings.TrimPrefix(p.Key, path+".")
+			return !slices.Contains(set, name) && slices.ContainsFunc(own, func(first Problem) bool {
+				return first.Key == syntax.Join(key, name) && first.Message == p.Message
+			})
+		})
+		v.list = v.list[:before+len(found)]
+	}
+}
+
+// modelPattern checks that a name is a model's, or a prefix of names and a *.
+func (v *validator) modelPattern(key, name string) {
+	switch {
+	case name == "":
+		v.add(key, "has an empty name: name the model")
+	case name == "*":
+		v.add(key, "means every model: set the condenser's own keys")
+	case strings.Contains(name[:len(name)-1], "*"):
+		v.add(key, "has a * before its end: write the model, or a prefix of its name and one *")
+	}
 }

@@ -3,6 +3,10 @@ package config
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
@@ -13,23 +17,18 @@ const maxTenantName = 64
 
 // tenants checks that every tenant has a key, and that no two share one.
 func (v *validator) tenants() {
-	v.when(v.config.Notify && len(v.config.Tenants) > 0,
-		"notify", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
-	v.when(v.config.LogContent && len(v.config.Tenants) > 0,
-		"log_content", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
-	v.when(v.config.Holdout != 0 && len(v.config.Tenants) > 0,
-		"holdout", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
-	v.holdout("holdout", v.config.Holdout, v.config.Observe)
-	v.when((v.config.KeepWarm || v.config.KeepWarmUSD != 0) && len(v.config.Tenants) > 0,
-		"keep_warm", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
-	v.keepWarm("keep_warm_usd", v.config.KeepWarm, v.config.KeepWarmUSD)
-	v.when(v.config.Knowledge != (Knowledge{}) && len(v.config.Tenants) > 0,
-		"knowledge", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
-	v.knowledge("knowledge", v.config.Knowledge)
-	v.when(v.config.Memory.Set() && len(v.config.Tenants) > 0,
-		"memory", "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
-	v.memory("memory", &v.config.Memory)
-	v.when(v.config.TenantsDir != "" && len(v.config.Tenants) == 0,
+	c := v.config
+	for _, own := range []struct {
+		key string
+		set bool
+	}{
+		{"notify", c.Notify}, {"log_content", c.LogContent}, {"holdout", c.Holdout != 0}, {"keep_warm", c.KeepWarm || c.KeepWarmUSD != 0},
+		{"knowledge", c.Knowledge != (Knowledge{})}, {"memory", c.Memory.Set()},
+	} {
+		v.when(own.set && len(c.Tenants) > 0, own.key, "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
+	}
+	v.traits("", Tenant{Holdout: c.Holdout, KeepWarm: c.KeepWarm, KeepWarmUSD: c.KeepWarmUSD, Knowledge: c.Knowledge, Memory: c.Memory})
+	v.when(c.TenantsDir != "" && len(c.Tenants) == 0,
 		"tenants_dir", "has no tenant, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir")
 	names, owners := map[string]string{}, map[[sha256.Size]byte]string{}
 	for i, tenant := range v.config.Tenants {
@@ -41,11 +40,8 @@ func (v *validator) tenants() {
 			names[tenant.Name] = key
 		}
 		v.apiKeys(key+".api_keys", tenant.APIKeys, owners)
-		v.holdout(key+".holdout", tenant.Holdout, v.config.Observes(tenant))
-		v.keepWarm(key+".keep_warm_usd", tenant.KeepWarm, tenant.KeepWarmUSD)
-		v.tenantUpstream(key+".upstream", tenant)
-		v.knowledge(key+".knowledge", tenant.Knowledge)
-		v.memory(key+".memory", &v.config.Tenants[i].Memory)
+		v.traits(key+".", tenant)
+		v.upstream(key+".upstream", tenant.Upstream)
 		if tenant.Condenser != nil {
 			v.condenser(key+".condenser", *tenant.Condenser, 0)
 		}
@@ -55,17 +51,21 @@ func (v *validator) tenants() {
 	}
 }
 
-func (v *validator) keepWarm(key string, on bool, usd float64) {
-	v.when(usd < 0, key, "must be 0 or more, in USD a day: is %v", usd)
-	v.when(usd != 0 && !on, key, "does nothing without keep_warm: set keep_warm: true, or remove it")
-}
-
 // mostHeldOut is the largest share of sessions that may be left alone: an experiment needs no more than half.
 const mostHeldOut = 0.5
 
-func (v *validator) holdout(key string, share float64, observe bool) {
-	v.when(!(share >= 0 && share <= mostHeldOut), key, "is not a share of sessions from 0 to %v", mostHeldOut)
-	v.when(share > 0 && observe, key, "has nothing to compare with, since observe leaves all sessions alone: remove one of them")
+// traits checks what a configuration without tenants says itself.
+func (v *validator) traits(in string, t Tenant) {
+	v.when(!(t.Holdout >= 0 && t.Holdout <= mostHeldOut), in+"holdout", "is not a share of sessions from 0 to %v", mostHeldOut)
+	v.when(t.Holdout > 0 && v.config.Observes(t),
+		in+"holdout", "has nothing to compare with, since observe leaves all sessions alone: remove one of them")
+	v.when(t.KeepWarmUSD < 0, in+"keep_warm_usd", "must be 0 or more, in USD a day: is %v", t.KeepWarmUSD)
+	v.when(t.KeepWarmUSD != 0 && !t.KeepWarm, in+"keep_warm_usd", "does nothing without keep_warm: set keep_warm: true, or remove it")
+	k := t.Knowledge
+	v.when(k.MaxTokens < 0, in+"knowledge.max_tokens", "is negative: write a number of tokens, or leave it out")
+	v.when(k.MaxTokens > 0 && k.Folder == "",
+		in+"knowledge.folder", "is missing while max_tokens is set: name the folder, or remove max_tokens")
+	v.memory(in+"memory", &t.Memory)
 }
 
 func (v *validator) tenantName(key, name string) {
@@ -75,15 +75,6 @@ func (v *validator) tenantName(key, name string) {
 	case !syntax.Plain(name) || len(name) > maxTenantName:
 		v.add(key, "is not a plain name: use up to %d letters, digits, - and _", maxTenantName)
 	}
-}
-
-// tenantUpstream checks the fields that a tenant may leave empty to inherit.
-func (v *validator) tenantUpstream(key string, tenant Tenant) {
-	if tenant.Upstream.BaseURL != "" {
-		v.baseURL(key+".base_url", tenant.Upstream.BaseURL)
-	}
-	v.headerValue(key+".api_key", tenant.Upstream.APIKey)
-	v.upstreamTraits(key, tenant.Upstream)
 }
 
 func (v *validator) apiKeys(list string, keys []APIKey, owners map[[sha256.Size]byte]string) {
@@ -136,12 +127,9 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 	v.repeats(key+".repeated_calls", l.Repeats)
 	v.when(l.Shared && v.config.Store.Type != StoreRedis, key+".shared",
 		"is for replicas that share a store: set store.type to redis, or remove it")
-	switch {
-	case l.Body < 0:
-		v.add(key+".max_body", "is negative: write a size as 4MiB, or 0 for limits.max_body")
-	case l.Body > v.config.Limits.MaxBody:
-		v.add(key+".max_body", "is above limits.max_body, which holds for every request: lower it, or raise limits.max_body")
-	}
+	v.when(l.Body < 0, key+".max_body", "is negative: write a size as 4MiB, or 0 for limits.max_body")
+	v.when(l.Body >= 0 && l.Body > v.config.Limits.MaxBody,
+		key+".max_body", "is above limits.max_body, which holds for every request: lower it, or raise limits.max_body")
 }
 
 func (v *validator) repeats(key string, r limit.Repeats) {
@@ -154,11 +142,6 @@ func (v *validator) repeats(key string, r limit.Repeats) {
 		"is not between %d and %d: write how many times the same call is too often, or leave it out", limit.MinRepeats, limit.MaxRepeats)
 }
 
-func (v *validator) knowledge(key string, k Knowledge) {
-	v.when(k.MaxTokens < 0, key+".max_tokens", "is negative: write a number of tokens, or leave it out")
-	v.when(k.MaxTokens > 0 && k.Folder == "", key+".folder", "is missing while max_tokens is set: name the folder, or remove max_tokens")
-}
-
 // Bounds of budgets. Millionths of so many dollars are exact in Redis, too.
 const (
 	minPeriod = time.Minute
@@ -169,14 +152,58 @@ const (
 func (v *validator) budget(key string, b limit.Budget) {
 	v.when(!(b.USD >= 0 && b.USD <= maxUSD), key+".usd", "is not an amount from 0 to %.0f: write one, or 0 for no budget in dollars", maxUSD)
 	v.when(b.Tokens < 0, key+".tokens", "is negative: write a number, or 0 for no budget in tokens")
-	if b.Then != "" {
-		v.oneOf(key+".then", b.Then, limit.Refuse, limit.Condense)
-	}
+	v.optional(key+".then", b.Then, limit.Refuse, limit.Condense)
 	switch {
 	case !b.Set():
 		v.when(b.Period != 0, key+".period", "is of a budget that has neither usd nor tokens: set one, or remove it")
 		v.when(b.Then != "", key+".then", "is of a budget that has neither usd nor tokens: set one, or remove it")
 	case b.Period < minPeriod || b.Period > maxPeriod:
 		v.add(key+".period", "is not between 1m and 8784h: say for how long the budget is, as 24h")
+	}
+}
+
+// memory checks where findings go.
+func (v *validator) memory(key string, m *Memory) {
+	var sinks []string
+	for name, set := range map[string]bool{"file": m.File != "", "webhook": m.Webhook.URL != "", "mcp": m.MCP.URL != "" || len(m.MCP.Command) > 0} {
+		if set {
+			sinks = append(sinks, name)
+		}
+	}
+	slices.Sort(sinks)
+	v.when(len(sinks) > 1, key, "has %s: keep one of them", strings.Join(sinks, " and "))
+	v.when(len(sinks) == 0 && (m.MaxPending != 0 || m.MaxAge != 0), key, "goes nowhere: set file, webhook.url, mcp.url or mcp.command, or remove it")
+	v.when(m.MaxPending < 0, key+".max_pending", "is negative: write a number, or leave it out")
+	v.notNegative(key+".max_age", m.MaxAge)
+	v.webhook(key+".webhook", m.Webhook)
+	v.mcp(key+".mcp", &m.MCP)
+}
+
+func (v *validator) webhook(key string, w Webhook) {
+	v.when(w.Secret != "" && w.URL == "", key+".url", "is missing while secret is set: add it, or remove that")
+	v.baseURL(key+".url", w.URL.Reveal())
+	if encoded, is := strings.CutPrefix(w.Secret.Reveal(), "whsec_"); is {
+		_, err := base64.StdEncoding.DecodeString(encoded)
+		v.when(err != nil, key+".secret", "begins with whsec_ and is not base64 behind that: copy all of it")
+	}
+}
+
+func (v *validator) mcp(key string, m *MCP) {
+	v.headerValue(key+".api_key", m.APIKey)
+	v.when(slices.Contains(m.Command, ""), key+".command", "holds an empty text: write it as [npx, -y, \"@modelcontextprotocol/server-memory\"]")
+	v.when(m.APIKey != "" && m.URL == "", key+".api_key", "goes nowhere without url: add that, or remove it")
+	v.when(len(m.Env) > 0 && len(m.Command) == 0, key+".env", "is for a command: add that, or remove it")
+	switch {
+	case m.URL != "" && len(m.Command) > 0:
+		v.add(key+".command", "is there, and so is url: keep one of them")
+	case m.URL == "" && len(m.Command) == 0:
+		v.when(m.Tool != "" || m.Arguments != "", key+".url", "is missing, and so is command: name the server to call, or the program")
+	default:
+		v.baseURL(key+".url", m.URL)
+	}
+	if m.Arguments != "" {
+		var object map[string]any
+		v.when(json.Unmarshal([]byte(m.Arguments), &object) != nil, key+".arguments", "is no object of JSON: write it as '{\"text\": \"{findings}\"}'")
+		v.when(m.Tool == "", key+".tool", "is missing while arguments is set: name the tool that takes them")
 	}
 }

@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math/bits"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // body is a request body, held against the budget until every user has released it.
 type body struct {
 	bytes   []byte
-	pool    *bufferPool
-	account *account
-	held    int64
+	of      *bodyReader
+	held    int64 // of the budget
 	users   atomic.Int32
 	packed  packed // as it came, where it was encoded
 	altered bool   // it is not what the client sent
@@ -37,12 +40,11 @@ func (b *body) Release() {
 	if b.users.Add(-1) > 0 {
 		return
 	}
-	b.account.give(b.held)
-	b.account.close()
+	b.of.budget.give(b.of.client, b.held)
 	if b.packed.body != nil {
 		b.packed.Release()
 	}
-	b.pool.put(b.bytes)
+	b.of.pool.put(b.bytes)
 	b.bytes = nil
 }
 
@@ -55,6 +57,28 @@ type bodyReader struct {
 	idle   time.Duration // longest wait for the next bytes
 }
 
+// reader reads the request's body: its tenant may send less than others.
+func (r *request) reader() *bodyReader {
+	br := r.server.reader
+	if most := int64(r.tenant.Limits.Body); most > 0 {
+		br.limit = min(br.limit, most)
+	}
+	br.client = r.client()
+	return &br
+}
+
+func (r *request) readBody(ctx *fasthttp.RequestCtx) (err error) {
+	reader, stream, declared := r.reader(), ctx.RequestBodyStream(), ctx.Request.Header.ContentLength()
+	if int64(declared) > 3*reader.limit {
+		return errTooLarge(reader.limit) // not worth reading to its end
+	}
+	if stream == nil {
+		declared = 0
+	}
+	r.body, err = reader.read(stream, ctx.Conn(), declared)
+	return err
+}
+
 // read takes a whole body from r, which reads from conn. It has the declared length; that is negative where there is none.
 // The body has one user.
 func (br *bodyReader) read(r io.Reader, conn net.Conn, declared int) (*body, error) {
@@ -62,39 +86,36 @@ func (br *bodyReader) read(r io.Reader, conn net.Conn, declared int) (*body, err
 	if declared == 0 {
 		return b, nil
 	}
-	if err := br.fill(b, r, conn, declared); err != nil {
-		b.Release()
-		if errors.As(err, new(*unread)) {
-			br.discard(r, conn)
-		}
+	err := br.fill(b, r, conn, declared)
+	if err == nil {
+		return b, nil
+	}
+	b.Release()
+	if errors.As(err, new(apiError)) { // the client goes on sending
+		br.discard(r, conn)
 		return nil, err
 	}
-	return b, nil
+	return nil, bodyError(err)
 }
 
 // newBody is an empty body with one user.
 func (br *bodyReader) newBody() *body {
-	b := &body{pool: br.pool, account: br.budget.open(br.client)}
+	b := &body{of: br}
 	b.Hold()
 	return b
 }
-
-// unread is an error that leaves the client sending.
-type unread struct{ error }
-
-func (e *unread) Unwrap() error { return e.error }
 
 // slowest is how many bytes a second a client must send, once it had time to begin: one that trickles would hold for hours
 // what its body was given room for.
 const slowest = 16 << 10
 
-// timed is what a body may be too slow on.
-type timed interface{ SetReadDeadline(t time.Time) error }
+// deadlines is what a body may be too slow on.
+type deadlines interface{ SetReadDeadline(t time.Time) error }
 
-// fill reads the body into buffers that grow as it comes.
-func (br *bodyReader) fill(b *body, r io.Reader, conn timed, declared int) error {
+// fill reads the body into buffers that grow as it comes. An error of the API refuses what is still to come; others say why it does not.
+func (br *bodyReader) fill(b *body, r io.Reader, conn deadlines, declared int) error {
 	if int64(declared) > br.limit {
-		return &unread{errTooLarge(br.limit)}
+		return errTooLarge(br.limit)
 	}
 	wire, _ := conn.(interface{ Received() int64 })
 	var before int64
@@ -103,8 +124,8 @@ func (br *bodyReader) fill(b *body, r io.Reader, conn timed, declared int) error
 	}
 	for due := time.Now().Add(br.idle); ; {
 		if len(b.bytes) == cap(b.bytes) {
-			if err := br.grow(b, br.next(cap(b.bytes), declared)); err != nil {
-				return &unread{err}
+			if err := br.grow(b, declared); err != nil {
+				return err
 			}
 		}
 		if err := conn.SetReadDeadline(due); err != nil {
@@ -115,21 +136,19 @@ func (br *bodyReader) fill(b *body, r io.Reader, conn timed, declared int) error
 		due = br.extend(due, n)
 		switch {
 		case int64(len(b.bytes)) > br.limit:
-			return &unread{errTooLarge(br.limit)}
+			return errTooLarge(br.limit)
 		case wire != nil && wire.Received()-before > mostFraming+16*int64(len(b.bytes)):
-			return bodyError(errFraming)
+			return errors.New("more framing than body")
 		case err == io.EOF && len(b.bytes) >= declared:
 			return nil
 		case err != nil:
-			return bodyError(err)
+			return err //nolint:wrapcheck // read names it
 		}
 	}
 }
 
 // mostFraming is how many bytes may come around those of a body, more than in its proportion: sizes of chunks, their extensions.
 const mostFraming = 64 << 10
-
-var errFraming = errors.New("more framing than body")
 
 // extend is until when a body must go on after n more bytes came of it: each gives it the time that the slowest client takes for it,
 // but however much came, nothing earns a longer pause than idle.
@@ -141,18 +160,29 @@ func (br *bodyReader) extend(due time.Time, n int) time.Time {
 	return due
 }
 
-// next is how many bytes a body gets room for that has filled what it had. A declared length is believed for up to five
-// times what has come, so that most of a large body is copied once at most; without one, room doubles.
-func (br *bodyReader) next(had, declared int) int {
+// grow moves a body into a larger buffer. What it is charged for is the buffer, not what is in it. A declared length is believed for
+// up to five times what has come, so that most of a large body is copied once at most; without one, room doubles.
+func (br *bodyReader) grow(b *body, declared int) error {
+	had := cap(b.bytes)
+	size := 4 * had
 	switch {
 	case had == 0:
-		return smallestBuffer
+		size = smallestBuffer
 	case declared < 0:
-		return int(min(2*int64(had), br.limit+1))
+		size = int(min(2*int64(had), br.limit+1))
 	case declared <= 5*had:
-		return declared
+		size = declared
 	}
-	return 4 * had
+	size = room(size)
+	more := min(int64(size), br.limit) - b.held
+	if err := br.budget.take(br.client, more, b.held); err != nil {
+		return err
+	}
+	b.held += more
+	old := b.bytes
+	b.bytes = append(br.pool.get(size), old...)
+	br.pool.put(old)
+	return nil
 }
 
 // discard reads what is left of a body that is refused, within reason: a client that is still sending would not see the
@@ -172,32 +202,53 @@ func (br *bodyReader) discard(r io.Reader, conn net.Conn) {
 	}
 }
 
-// grow moves a body into a buffer for size bytes. What it is charged for is the buffer, not what is in it.
-func (br *bodyReader) grow(b *body, size int) error {
-	room := br.pool.round(size)
-	more := min(int64(room), br.limit) - b.held
-	if err := b.account.take(more, b.held); err != nil {
-		return err
-	}
-	b.held += more
-	old := b.bytes
-	b.bytes = append(br.pool.get(room), old...)
-	br.pool.put(old)
-	return nil
-}
-
-var errClientGone = errors.New("client gone")
-
 func bodyError(err error) error {
 	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &apiError{
+	switch {
+	case errors.Is(err, errClientGone):
+		return err
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return apiError{
 			Status: 408, Type: typeInvalid, Code: "request_timeout", Close: true,
 			Message: "The request body did not arrive in time. Send it without pauses, and at 16 KB a second at least.",
 		}
 	}
-	return &apiError{
+	return apiError{
 		Status: 400, Type: typeInvalid, Code: "incomplete_body", Close: true,
 		Message: "The request body ended early or was malformed.",
+	}
+}
+
+// Buffers come in powers of two from 16 KiB to 1 MiB, and are used again. Larger ones are made to measure.
+const (
+	smallestBuffer = 16 << 10
+	largestBuffer  = 1 << 20
+)
+
+// bufferPool hands out byte buffers, by the logarithm of their size.
+type bufferPool [21]sync.Pool // of *[]byte
+
+// room is what a buffer for n bytes has.
+func room(n int) int {
+	if n > largestBuffer {
+		return n
+	}
+	return max(smallestBuffer, 1<<bits.Len(uint(n-1))) //nolint:gosec // n is positive
+}
+
+// get gives an empty buffer with room for size bytes, which is the room of one.
+func (p *bufferPool) get(size int) []byte {
+	if size <= largestBuffer {
+		if b, ok := p[bits.TrailingZeros(uint(size))].Get().(*[]byte); ok { //nolint:gosec // size is positive
+			return (*b)[:0]
+		}
+	}
+	return make([]byte, 0, size)
+}
+
+// put takes back what get gave.
+func (p *bufferPool) put(b []byte) {
+	if size := cap(b); size <= largestBuffer && size == room(size) {
+		p[bits.TrailingZeros(uint(size))].Put(&b) //nolint:gosec // size is positive
 	}
 }

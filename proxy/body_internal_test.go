@@ -34,7 +34,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 }
 
 func newBodyReader(limit int64) *bodyReader {
-	return &bodyReader{pool: newBufferPool(), budget: newBudget(1 << 30), limit: limit, idle: time.Minute}
+	return &bodyReader{pool: &bufferPool{}, budget: newBudget(1 << 30), limit: limit, idle: time.Minute}
 }
 
 // TestBodyIsChargedForWhatItHolds reads bodies of many sizes: each is whole, charged for its buffer, and that is little
@@ -60,7 +60,7 @@ func TestBodyIsChargedForWhatItHolds(t *testing.T) {
 				t.Errorf("%d bytes, declared %d: charged %d, held %d", size, declared, held, cap(b.bytes))
 			}
 			most := max(size+size/4, 2*size) // what comes without a length doubles
-			if declared > 0 && size > evenBuffer {
+			if declared > 0 && size > largestBuffer {
 				most = size + size/4
 			}
 			if cap(b.bytes) > max(most, smallestBuffer) {
@@ -115,7 +115,7 @@ func TestBodyEndings(t *testing.T) {
 		br.budget.limit = c.room
 		p := &pieces{of: bytes.NewReader(make([]byte, c.come)), size: 16 << 10}
 		b, err := br.read(p, still{}, c.declared)
-		var e *apiError
+		var e apiError
 		switch errors.As(err, &e) {
 		case true:
 			if e.Status != c.status {
@@ -137,24 +137,31 @@ func TestBodyEndings(t *testing.T) {
 	}
 }
 
-// TestBuffersAreUsedAgain has each size come back from its pool, and nothing larger pooled.
-func TestBuffersAreUsedAgain(t *testing.T) {
-	p := newBufferPool()
-	for i, size := range p.sizes {
-		if i > 0 && size > evenBuffer && 4*(size-p.sizes[i-1]) > p.sizes[i-1] {
-			t.Errorf("from %d to %d is too large a step", p.sizes[i-1], size)
-		}
-		if got := cap(p.get(size)); got != size || p.round(size) != size {
-			t.Errorf("%d bytes get %d, round to %d", size, got, p.round(size))
-		}
-		if i > 0 && p.round(p.sizes[i-1]+1) != size {
-			t.Errorf("%d bytes round to %d", p.sizes[i-1]+1, p.round(p.sizes[i-1]+1))
+// TestBuffersHaveRoom has every size of buffer come from its pool again, and others to measure.
+func TestBuffersHaveRoom(t *testing.T) {
+	for n, want := range map[int]int{
+		1: smallestBuffer, smallestBuffer: smallestBuffer, smallestBuffer + 1: 2 * smallestBuffer, 100_000: 128 << 10,
+		largestBuffer - 1: largestBuffer, largestBuffer: largestBuffer, largestBuffer + 1: largestBuffer + 1,
+	} {
+		if room(n) != want {
+			t.Errorf("%d bytes have room for %d", n, room(n))
 		}
 	}
-	if n := p.round(largestBuffer + 1); n != largestBuffer+1 {
-		t.Errorf("a large one rounds to %d", n)
+	p := &bufferPool{}
+	for size := smallestBuffer; size <= 2*largestBuffer; size *= 2 {
+		for range 2 {
+			b := p.get(size)
+			if len(b) != 0 || cap(b) != size {
+				t.Errorf("%d bytes get %d of %d", size, len(b), cap(b))
+			}
+			p.put(append(b, 1))
+		}
 	}
 	p.put(nil)
+	p.put(make([]byte, 0, 3*smallestBuffer)) // not one of ours
+	if got := cap(p.get(smallestBuffer)); got != smallestBuffer {
+		t.Errorf("then %d", got)
+	}
 }
 
 // TestBodyPace has clients that never pause for long: a body that trickles ends in time, one that is slow comes through.

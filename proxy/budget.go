@@ -1,24 +1,13 @@
 package proxy
 
-import (
-	"sync"
-)
+import "sync"
 
-// How many times the bytes that are left free one account may hold. Whatever the number of clients, some room is left for another
+// How many times the bytes that are left free one client may hold. Whatever the number of clients, some room is left for another
 // one; one alone has four fifths of the budget, and all of it for a single body.
 const (
 	share         = 4
 	strangerShare = 1
 )
-
-// budget bounds the request bytes that the process holds at one time, and what of them one client holds. It never blocks.
-type budget struct {
-	limit     int64
-	mu        sync.Mutex
-	used      int64
-	strangers account // of all clients together that upstream has not accepted yet: their names cost nothing
-	accounts  map[client]*account
-}
 
 // client is who holds bytes: a tenant, or one credential of a tenant that takes any.
 type client struct {
@@ -27,73 +16,50 @@ type client struct {
 	stranger   bool       // upstream has not accepted it yet
 }
 
-// account is what a client holds.
-type account struct {
-	of     *budget
-	client client
-	held   int64
-	bodies int
+// budget bounds the request bytes that the process holds at one time, and what of them one client holds. It never blocks.
+type budget struct {
+	limit     int64
+	mu        sync.Mutex
+	used      int64
+	strangers int64 // of it, by all clients together that upstream has not accepted yet: their names cost nothing
+	held      map[client]int64
 }
 
-func newBudget(limit int64) *budget { return &budget{limit: limit, accounts: map[client]*account{}} }
+func newBudget(limit int64) *budget { return &budget{limit: limit, held: map[client]int64{}} }
 
-// open gives a client's account for one more body.
-func (b *budget) open(c client) *account {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	a := b.accounts[c]
-	if a == nil {
-		a = &account{of: b, client: c}
-		b.accounts[c] = a
-	}
-	a.bodies++
-	return a
-}
-
-// close ends what open began. All that was taken for the body must have been given back.
-func (a *account) close() {
-	a.of.mu.Lock()
-	defer a.of.mu.Unlock()
-	if a.bodies--; a.bodies == 0 {
-		delete(a.of.accounts, a.client)
-	}
-}
-
-// take reserves n more bytes for a body that holds some, or says why not.
-func (a *account) take(n, holds int64) error {
-	b := a.of
+// take reserves n more bytes for a client's body that holds some, or says why not.
+func (b *budget) take(c client, n, holds int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	free := b.limit - b.used - n
+	fits := b.held[c]+n <= share*free
+	if c.stranger {
+		fits = b.held[c]+n <= strangerShare*free && b.strangers+n <= share*free
+	}
 	switch {
 	case free < 0:
-		return errOverloaded()
-	case b.used > holds && !a.fits(n, free):
-		return errShare()
+		return errOverloaded
+	case b.used > holds && !fits:
+		return errShare
 	}
-	a.add(n)
+	b.add(c, n)
 	return nil
 }
 
-func (a *account) fits(n, free int64) bool {
-	if a.client.stranger {
-		return a.held+n <= strangerShare*free && a.of.strangers.held+n <= share*free
-	}
-	return a.held+n <= share*free
-}
-
-func (a *account) give(n int64) {
-	a.of.mu.Lock()
-	defer a.of.mu.Unlock()
-	a.add(-n)
+func (b *budget) give(c client, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.add(c, -n)
 }
 
 // add is called under mu.
-func (a *account) add(n int64) {
-	a.held += n
-	a.of.used += n
-	if a.client.stranger {
-		a.of.strangers.held += n
+func (b *budget) add(c client, n int64) {
+	b.used += n
+	if c.stranger {
+		b.strangers += n
+	}
+	if b.held[c] += n; b.held[c] == 0 {
+		delete(b.held, c)
 	}
 }
 
@@ -103,14 +69,14 @@ type Held struct {
 	Most  int64 // by one of them
 }
 
-// held tells for each tenant what its clients hold.
-func (b *budget) held() map[string]Held {
+// byTenant tells for each tenant what its clients hold, and what all do together.
+func (b *budget) byTenant() (all map[string]Held, used int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all := map[string]Held{}
-	for c, a := range b.accounts {
+	all = map[string]Held{}
+	for c, n := range b.held {
 		h := all[c.tenant]
-		all[c.tenant] = Held{h.Bytes + a.held, max(h.Most, a.held)}
+		all[c.tenant] = Held{h.Bytes + n, max(h.Most, n)}
 	}
-	return all
+	return all, b.used
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -72,12 +71,15 @@ func (r *request) unseal(d dialect.Compactor) error {
 		return nil
 	case errors.Is(err, engine.ErrForeign), errors.Is(err, engine.ErrOldKey):
 		r.seen.record.Condensed.Compaction = CompactionRefused
-		return errCompactionRefused(err)
+		e := badRequest("invalid_compaction",
+			"A compaction item does not open: "+err.Error()+". Leave the item out and send the history, or begin anew.")
+		e.Param = "input"
+		return e
 	case r.ctx.Err() != nil:
 		return upstreamError(r.ctx, err)
 	}
 	r.server.degraded.enter(err)
-	return errCompactionUnavailable()
+	return errCompactionUnavailable
 }
 
 // wantCompaction sees whether the client asks upstream for a compaction, and asks for a record where upstream makes none.
@@ -237,7 +239,7 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 	if !served && !refuses(resp.StatusCode) && resp.StatusCode != http.StatusNotFound || len(codings(resp.Header)) > 0 {
 		return false
 	}
-	head, whole := r.readWhole(resp)
+	head, whole := readWhole(resp)
 	if served && d.Compacted(head) {
 		r.live.compactors.Add(r.compactsAt(), CompactsItself)
 		return false
@@ -253,42 +255,37 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 }
 
 // readWhole reads an answer, and leaves the response as it was. It reports whether all of it was read.
-func (r *request) readWhole(resp *http.Response) (head []byte, whole bool) {
-	var err error
-	r.unlessSilent(func(heard func()) {
-		head, err = io.ReadAll(io.LimitReader(heardReader{resp.Body, heard}, mostRecord))
-	})
-	whole = err == nil && len(head) < mostRecord
-	resp.Body = &spliced{Reader: readBefore(head, resp.Body, err), Closer: resp.Body}
-	return head, whole
+func readWhole(resp *http.Response) (head []byte, whole bool) {
+	head, err := io.ReadAll(io.LimitReader(resp.Body, mostRecord))
+	putBack(resp, head, err)
+	return head, err == nil && len(head) < mostRecord
 }
 
 // giveRecord puts the record that upstream's answer holds into an item.
 func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Response, error) {
-	head, whole := r.readWhole(resp)
+	head, whole := readWhole(resp)
 	_ = resp.Body.Close()
 	answer := r.read(resp, head)
 	text, err := condense.ReadHandoff(condense.Reply{Text: answer.Text, Finish: finishOf(answer.Finish)})
 	if err != nil || !whole {
-		return nil, errNoRecord()
+		return nil, errNoRecord
 	}
 	record := r.turn.Record(text)
 	sealed, err := r.server.o.Engine.Seal(context.WithoutCancel(r.ctx), r.tenant.Name, record)
 	if err != nil {
 		r.server.degraded.enter(err)
-		return nil, errCompactionUnavailable()
+		return nil, errCompactionUnavailable
 	}
 	body := d.Compaction(dialect.Compaction{
 		ID: strings.ToLower(rand.Text()), Model: r.passed.compaction.model, Sealed: sealed, Usage: answer.Usage, Streamed: r.passed.compaction.streamed, Alone: r.asked.compact,
 	})
 	r.passed.compaction.record = record
-	r.seen.compacted()
+	r.seen.record.Condensed.Did = "compaction"
 	resp.Header.Set("Content-Type", "application/json")
 	if r.passed.compaction.streamed {
 		resp.Header.Set("Content-Type", "text/event-stream; charset=utf-8")
 	}
-	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	resp.TransferEncoding, resp.ContentLength, resp.Body = nil, int64(len(body)), io.NopCloser(bytes.NewReader(body))
+	replaceBody(resp, body)
 	return resp, nil
 }
 

@@ -14,10 +14,7 @@ import (
 // degraded is whether the store is away: to read from, then requests pass unrecognised; or to write to, as a full one or
 // a replica, then what is new is lost until it is written with a later request. Either is logged once each way.
 type degraded struct {
-	log    *zap.Logger
-	faults Faults
-	now    func() time.Time
-
+	o               *Options
 	reading, writes atomic.Bool  // away
 	failed          atomic.Int64 // when a write was lost last, in nanoseconds of Unix time
 }
@@ -39,34 +36,34 @@ func (s *Server) CheckStore(ctx context.Context) {
 }
 
 func (d *degraded) enter(err error) {
-	d.faults.Lost("resolve")
+	d.o.Faults.Lost("resolve")
 	if d.reading.CompareAndSwap(false, true) {
-		d.log.Error("store away: requests are forwarded as they come", zap.Error(err))
+		d.o.Log.Error("store away: requests are forwarded as they come", zap.Error(err))
 	}
 }
 
 func (d *degraded) leave() {
 	if d.reading.CompareAndSwap(true, false) {
-		d.log.Info("store back")
+		d.o.Log.Info("store back")
 	}
 }
 
 // note counts a write that was lost. The next request of its thread repairs it.
 func (d *degraded) note(op string, err error) {
-	d.faults.Lost(op)
+	d.o.Faults.Lost(op)
+	level, said := zap.DebugLevel, "store write lost"
 	if errors.Is(err, session.ErrUnavailable) {
-		d.failed.Store(d.now().UnixNano())
+		d.failed.Store(d.o.Now().UnixNano())
+		if d.writes.CompareAndSwap(false, true) {
+			level, said = zap.ErrorLevel, "store takes no writes: what is new is written with a later request"
+		}
 	}
-	if errors.Is(err, session.ErrUnavailable) && d.writes.CompareAndSwap(false, true) {
-		d.log.Error("store takes no writes: what is new is written with a later request", zap.String("op", op), zap.Error(err))
-		return
-	}
-	d.log.Debug("store write lost", zap.String("op", op), zap.Error(err))
+	d.o.Log.Log(level, said, zap.String("op", op), zap.Error(err))
 }
 
 // wrote tells of a write that was not lost.
 func (d *degraded) wrote() {
 	if d.writes.CompareAndSwap(true, false) {
-		d.log.Info("store takes writes again")
+		d.o.Log.Info("store takes writes again")
 	}
 }

@@ -29,7 +29,7 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 		h.Set("X-Dewpoint-Notice", notice)
 	}
 	if !r.asked.counts {
-		r.seen.forwarded(after)
+		r.seen.record.Turn.After = after
 	}
 }
 

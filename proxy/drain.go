@@ -43,7 +43,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	select {
 	case <-over:
 	case <-ctx.Done():
-		err = fmt.Errorf("shut down: %w: %d connections", ErrCut, s.ports.Busy())
+		busy, _ := s.ports.Count()
+		err = fmt.Errorf("shut down: %w: %d connections", ErrCut, busy)
 		s.cut()
 		s.await(over)
 		s.ports.Abort()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,12 +43,11 @@ func (r *request) unpack() error {
 	if r.asked.dialect == nil || len(all) == 0 {
 		return nil
 	}
-	open := decoder(all)
-	if open == nil {
+	if len(all) > 1 || !slices.Contains([]string{"gzip", "x-gzip", "zstd"}, all[0]) {
 		r.pass(unreadEncoding)
 		return nil
 	}
-	plain, err := r.reader().decode(r.body.bytes, open)
+	plain, err := r.reader().decode(r.body.bytes, all[0])
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (r *request) unpack() error {
 // pass notes that a body is passed unread, though its path is one that is read.
 func (r *request) pass(why string) {
 	r.seen.record.Unread = why
-	if _, told := r.server.once.unread.LoadOrStore(why, true); !told {
+	if r.server.first("unread", why) {
 		r.server.o.Log.Warn("a body on a path that is condensed passes unread. Said once, counted in unread_total",
 			zap.String("tenant", r.tenant.Name), zap.String("why", why))
 	}
@@ -79,62 +79,46 @@ func (r *request) wire(parts [][]byte) ([][]byte, *body) {
 	return parts, r.body
 }
 
-// opener begins to decode; done reports whether nothing is left that another server might read as a second body.
-type opener func(*bytes.Reader) (from io.Reader, done func() bool, err error)
-
-// decoder gives what decodes a body, nil if nothing here does.
-func decoder(all []string) opener {
-	if len(all) > 1 {
-		return nil
-	}
-	switch all[0] {
-	case "gzip", "x-gzip":
-		return openGzip
-	case "zstd":
-		return openZstd
-	}
-	return nil
-}
-
-func openGzip(raw *bytes.Reader) (io.Reader, func() bool, error) {
-	z, err := gzip.NewReader(raw)
-	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // that it is malformed is said once, for all of them
-	}
-	z.Multistream(false) // some servers read the first part only
-	return z, func() bool { return raw.Len() == 0 }, nil
-}
-
 // largestWindow is what a decoder of zstd needs at most for a body sent by HTTP (RFC 9659).
 const largestWindow = 8 << 20
 
-func openZstd(raw *bytes.Reader) (io.Reader, func() bool, error) {
-	z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(largestWindow))
-	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // see openGzip
+// decoder decodes a body.
+func decoder(raw *bytes.Reader, coding string) (io.Reader, error) {
+	if coding == "zstd" {
+		z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(largestWindow))
+		if err != nil {
+			return nil, err //nolint:wrapcheck // that it is malformed is said once, for all of them
+		}
+		return z.IOReadCloser(), nil
 	}
-	return z.IOReadCloser(), func() bool { return true }, nil
+	z, err := gzip.NewReader(raw)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // likewise
+	}
+	z.Multistream(false) // some servers read the first part only
+	return z, nil
 }
 
-// decode gives a body decoded, held against the budget like any other and no larger than any other.
-func (br *bodyReader) decode(raw []byte, open opener) (*body, error) {
-	from, done, err := open(bytes.NewReader(raw))
+// decode gives a body decoded, held against the budget like any other and no larger than any other. Nothing may be left that another
+// server might read as a second body.
+func (br *bodyReader) decode(encoded []byte, coding string) (*body, error) {
+	raw := bytes.NewReader(encoded)
+	from, err := decoder(raw, coding)
 	if err != nil {
-		return nil, errEncoding()
+		return nil, errEncoding
 	}
 	if c, ok := from.(io.Closer); ok {
 		defer c.Close() //nolint:errcheck // it holds memory only
 	}
 	b := br.newBody()
-	err = br.fill(b, from, timeless{}, -1)
-	if err == nil && done() {
+	if err = br.fill(b, from, timeless{}, -1); err == nil && raw.Len() == 0 {
 		return b, nil
 	}
 	b.Release()
-	if e, ok := errors.AsType[*unread](err); ok {
-		return nil, e.error
+	if errors.As(err, new(apiError)) {
+		return nil, err
 	}
-	return nil, errEncoding()
+	return nil, errEncoding
 }
 
 // timeless is a source that never waits for a client.

@@ -16,11 +16,14 @@ func NewTransportTo(roots *x509.CertPool) *Transport {
 func (t *Transport) SetRetryWindow(d time.Duration) { t.window = d }
 
 // Parked is how many connections wait for a request without buffers.
-func (s *Server) Parked() int64 { return s.ports.Parked() }
+func (s *Server) Parked() int {
+	_, silent := s.ports.Count()
+	return silent
+}
 
 // Busy is how many requests of a tenant are under way.
 func (s *Server) Busy(tenant string) int64 {
-	for _, t := range s.live.Load().tenants.tenants {
+	for _, t := range s.live.Load().Tenants {
 		if t.Name == tenant {
 			return t.gate.busy.Load()
 		}
@@ -29,8 +32,8 @@ func (s *Server) Busy(tenant string) int64 {
 }
 
 // Bases are the tenants' upstreams.
-func (t *Tenants) Bases() (all []*url.URL) {
-	for _, tenant := range t.tenants {
+func (t Tenants) Bases() (all []*url.URL) {
+	for _, tenant := range t {
 		all = append(all, tenant.Upstream.BaseURL)
 	}
 	return all

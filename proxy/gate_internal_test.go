@@ -9,16 +9,15 @@ import (
 )
 
 func TestNoLimitAllocatesNothing(t *testing.T) {
-	tenants := NewTenants(&Tenant{Tenant: engine.Tenant{Name: "a"}})
-	tenants.adopt(nil)
+	tenant := &Tenant{Tenant: engine.Tenant{Name: "a"}, gate: &gate{}}
 	s := &Server{o: Options{Now: time.Now, Observer: unobserved{}}}
-	r := &request{server: s, tenant: tenants.tenants[0], body: &body{}}
+	r := &request{server: s, tenant: tenant, body: &body{}}
 	allocated := testing.AllocsPerRun(100, func() {
-		if r.admit() != nil || r.charge() != nil {
+		if _, ok := r.admit(); !ok || r.pay() != nil {
 			t.Fatal("refused")
 		}
-		r.settle(0, dialect.Answer{})
-		r.tenant.gate.leave()
+		r.settleLater(0, dialect.Answer{})
+		r.tenant.gate.busy.Add(-1)
 	})
 	if allocated > 0 {
 		t.Errorf("%v allocations", allocated)

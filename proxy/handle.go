@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -9,7 +11,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
-	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -21,71 +22,60 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.Set(toldID, r.seen.record.Asked.ID)
 	defer s.farewell(ctx)
 	defer r.abandon() // after what is told of its end, for which its body is counted
-	defer s.recovered(ctx, r)
-	err := s.accept(ctx, r)
-	if err == nil {
-		err = r.run(ctx)
-	}
-	if err != nil {
-		s.refuse(ctx, r, err)
+	if !s.o.survives(func() {
+		if err := r.serve(ctx); err != nil {
+			r.refuse(ctx, err)
+		}
+	}) {
+		e := errInternal
+		e.Close = true
+		r.refuse(ctx, e)
 	}
 }
 
-// accept checks a request, reads its body and begins to watch its client.
-func (s *Server) accept(ctx *fasthttp.RequestCtx, r *request) error {
-	if e := screen(ctx); e != nil {
-		return e
+// serve takes a request from its header to the relay of its answer.
+func (r *request) serve(ctx *fasthttp.RequestCtx) error {
+	err := r.accept(ctx)
+	if err != nil {
+		return err
 	}
-	r.live = s.live.Load()
+	if r.orAsItCame(func() { err = r.recognise() }); err != nil {
+		return err
+	}
+	l := &relay{r: r}
+	if r.turn != nil && r.asked.streams && r.server.o.Limits.KeepAlive > 0 {
+		return l.attend(ctx)
+	}
+	l.from, l.err = r.answer() //nolint:bodyclose // Close does
+	return l.hand(ctx)
+}
+
+// accept checks a request, reads its body and begins to watch its client.
+func (r *request) accept(ctx *fasthttp.RequestCtx) error {
+	if err := screen(ctx); err != nil {
+		return err
+	}
+	r.live = r.server.live.Load()
 	r.asked = r.live.readAsked(ctx)
-	if r.tenant = r.live.tenants.of(r.asked.key); r.tenant == nil {
-		s.discard(ctx)
-		return closing(ctx, errUnauthorized())
+	if r.tenant = r.live.Tenants.of(r.asked.key); r.tenant == nil {
+		return r.turnAway(ctx, errUnauthorized)
 	}
 	if r.tenant.Anonymous {
 		r.asked.credential = credentialOf(r.tenant, r.asked.keys)
 	}
 	r.seen.accepted(r)
-	if e := r.admit(); e != nil {
-		s.discard(ctx)
-		return closing(ctx, e)
+	if e, ok := r.admit(); !ok {
+		return r.turnAway(ctx, e)
 	}
-	accepted := false
-	defer func() {
-		if !accepted {
-			r.tenant.gate.leave()
-		}
-	}()
-	var err error
-	if r.body, err = r.readBody(ctx); err != nil {
-		r.countRefused(err)
-		return err
+	err := r.readBody(ctx)
+	if r.header = outgoing(&ctx.Request.Header); err == nil {
+		err = r.unpack()
 	}
-	r.header = outgoing(&ctx.Request.Header)
-	if err := r.unpack(); err != nil {
-		r.dropBody()
+	if err != nil {
 		r.countRefused(err)
 		return err
 	}
 	r.begin(ctx)
-	accepted = true
-	return nil
-}
-
-// run takes a request from its body to the relay of its answer.
-func (r *request) run(ctx *fasthttp.RequestCtx) error {
-	var err error
-	if r.orAsItCame(func() { err = r.recognise() }); err != nil {
-		return err
-	}
-	if r.turn != nil && r.asked.streams && r.server.o.Limits.KeepAlive > 0 {
-		return r.attend(ctx)
-	}
-	resp, err := r.answer() //nolint:bodyclose // the relay closes it
-	if err != nil {
-		return err
-	}
-	r.relay(ctx, resp)
 	return nil
 }
 
@@ -105,33 +95,25 @@ func (r *request) exchange() (*http.Response, error) {
 
 // buy gets an answer of upstream's, which limits and budgets are charged for.
 func (r *request) buy() (*http.Response, error) {
-	if err := r.charge(); err != nil {
-		return nil, err
-	}
-	if err := r.reserve(); err != nil {
-		r.uncharge()
+	if err := r.pay(); err != nil {
 		return nil, err
 	}
 	resp, err := r.send(r.forwarded())
 	if err == nil && (r.turn != nil || r.sealed()) {
 		resp, err = r.persist(resp)
 	}
-	if err != nil {
-		r.giveBack(err)
-		return nil, err
+	var e apiError
+	if errors.As(err, &e) && e.Code == codeUnreachable { // one that did not answer in time, or whose client left, may have cost it all
+		r.giveBack()
 	}
-	return resp, nil
+	return resp, err
 }
 
 // orAsItCame takes a step that a request can go without: where it panics, the body goes upstream as it came.
 func (r *request) orAsItCame(step func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			r.server.panicked(v)
-			r.turn = nil
-		}
-	}()
-	step()
+	if !r.server.o.survives(step) {
+		r.turn = nil
+	}
 }
 
 // recognise begins the request's turn. There is none where the body goes as it came: for other paths, and when the store is
@@ -160,7 +142,7 @@ func (r *request) recognise() error {
 	if err != nil {
 		var refused *dialect.Error
 		if errors.As(err, &refused) && refused.Code != dialect.CodeUnsupported {
-			e := errBadRequest(refused.Code, refused.Message)
+			e := badRequest(refused.Code, refused.Message)
 			e.Param = refused.Param
 			return e
 		}
@@ -170,14 +152,14 @@ func (r *request) recognise() error {
 	if split.Model == "" {
 		split.Model = r.asked.model
 	}
-	r.passed.split, r.model, r.asked.streams = split, r.live.models(split.Model), split.Stream || r.passed.compaction.streamed
-	r.seen.named(r.model)
+	r.passed.split, r.model, r.asked.streams = split, r.live.Models(split.Model), split.Stream || r.passed.compaction.streamed
+	r.seen.record.Model = cmp.Or(r.model.Name, OtherModel)
 	turn, err := r.server.o.Engine.Begin(r.ctx, r.input(split))
 	if err != nil {
 		if r.ctx.Err() != nil {
 			return upstreamError(r.ctx, err)
 		}
-		r.seen.unrecognised()
+		r.seen.record.Times.Resolved, r.seen.record.Condensed.Did = r.server.o.Now(), "store_away"
 		r.server.degraded.enter(err)
 		return nil
 	}
@@ -212,94 +194,53 @@ func (r *request) forwarded() [][]byte {
 	return parts
 }
 
-// relay hands upstream's response to the client, and what was learnt from it to the log.
-func (r *request) relay(ctx *fasthttp.RequestCtx, resp *http.Response) {
-	incoming(&ctx.Response.Header, resp)
-	ctx.Response.Header.Set(toldID, r.seen.record.Asked.ID)
-	rel := r.relayOf(resp, &ctx.Response.Header)
-	rel.uncut = listen.CutOff(r.ctx, ctx.Conn())
-	r.lease.relayed = true
-	if r.asked.method == http.MethodHead {
-		rel.skip(&ctx.Response)
-		return
-	}
-	rel.start(&ctx.Response)
-}
-
-// relayOf prepares the relay of a response, and tells in a header what was done to the request.
-func (r *request) relayOf(resp *http.Response, header *fasthttp.ResponseHeader) *relay {
-	rel := &relay{
-		from: resp, idle: r.server.o.Limits.StreamIdle, cancel: r.cancel, ended: r.ended,
-		state: outcome{Status: resp.StatusCode}, arrived: r.seen.firstByte, panicked: r.server.panicked,
-	}
-	if s, is := resp.Body.(*strained); is {
-		s.relay, rel.arrived = rel, func() {} // it says so itself
-	}
-	if r.asked.dialect != nil && resp.Header.Get("Content-Encoding") == "" {
-		r.orAsItCame(func() { rel.tee = r.asked.dialect.Tee(streamed(resp.Header)) })
-	}
-	if why := r.seen.record.Unread; why != "" {
-		header.Set("X-Dewpoint-Unread", why)
-	}
-	if r.turn != nil {
-		r.orAsItCame(func() { r.describe(header) })
-	}
-	if r.turn != nil {
-		if r.turn.Logs() && resp.StatusCode == http.StatusOK {
-			rel.last = func() { r.remember(rel.tee) }
-		}
-		if streamed(resp.Header) && r.asked.comment {
-			rel.first = asComment(r.notice())
-		}
-	}
-	if !r.tenant.LogContent && r.turn == r.seen.turn && r.passed.strainer == nil { // else its end is told of what was said, counted late, or sent again
-		r.dropBody()
-	}
-	return rel
-}
-
-// ended is when the relay is over.
-func (r *request) ended(o outcome) {
-	defer r.release()
-	last := r.last(o.Answer)
-	r.settle(o.Status, last)
-	r.finish(r.lease.purse.used(o.Status, last))
-	if r.turn != nil && o.Status == http.StatusOK {
+// ended is when an answer was relayed, to its end or not.
+func (r *request) ended(l *relay, told dialect.Answer) {
+	status := l.from.StatusCode
+	r.settleLater(status, r.last(told))
+	if r.turn != nil && status == http.StatusOK {
 		if r.passed.again > 0 { // it is the usage of several
 			r.seen.record.Call.Doubted = true
-		} else if o.Answer.Usage != nil {
-			r.note(r.turn.Used(r.seen.record.Turn.After.Tokens, *o.Answer.Usage))
-			r.turn.KeepWarm(*o.Answer.Usage)
+		} else if told.Usage != nil {
+			r.note(r.turn.Used(r.seen.record.Turn.After.Tokens, *told.Usage))
+			r.turn.KeepWarm(*told.Usage)
 		}
-		r.seen.used(o.Answer.Usage)
-		r.compare(o.Answer.Usage)
+		r.seen.record.Call.Usage = told.Usage
+		r.compare(told.Usage)
 	}
-	r.seen.record.Content = r.content(o.Answer)
-	r.seen.relayed(o)
+	r.seen.record.Content = r.content(told)
+	r.seen.relayed(status, l.end)
 	r.save()
+}
+
+// content is what the log is told of what was said: only for a tenant whose LogContent is set.
+func (r *request) content(answer dialect.Answer) *Content {
+	if r.asked.dialect == nil || r.seen.record.Unread != "" || !r.tenant.LogContent {
+		return nil
+	}
+	c := &Content{Request: r.body.bytes, Answer: answer}
+	if parts := r.forwarded(); len(parts) > 1 {
+		c.Forwarded = parts
+	}
+	return c
 }
 
 // save adds what was saved of the answered request to what its thread saved so far, if anything was.
 func (r *request) save() {
-	s, t := r.server, r.seen.record.Turn
-	if t == nil || r.turn == nil || t.Saved == (Saving{}) || !s.reserve("save_queue_full") {
+	turn, t := r.turn, r.seen.record.Turn
+	if t == nil || turn == nil || t.Saved == (Saving{}) || !r.server.reserve("save") {
 		return
 	}
 	more := session.Savings{Tokens: int64(t.Saved.Tokens), NotSent: model.Nano(t.Saved.NotSent), Rewritten: model.Nano(t.Saved.Rewritten)}
 	if !r.model.Price.Known() {
 		more.Unpriced = r.seen.record.Model
 	}
-	turn := r.turn
-	s.reserved(func() {
-		if err := turn.Save(s.ctx, more); err != nil {
-			s.degraded.note("save", err)
-		}
-	})
+	r.server.write("save", func(ctx context.Context) error { return turn.Save(ctx, more) })
 }
 
 // compare adds an answered request to what its tenant's holdout compares, if that has one.
 func (r *request) compare(u *session.Usage) {
-	turn, price, s := r.turn, r.model.Price, r.server
+	turn, price := r.turn, r.model.Price
 	if r.asked.counts || !turn.Compared() {
 		return
 	}
@@ -308,54 +249,24 @@ func (r *request) compare(u *session.Usage) {
 	if known {
 		usd = price.Call(model.Usage(*u))
 	}
-	if !s.reserve("compare_queue_full") {
-		return
+	if r.server.reserve("compare") {
+		r.server.write("compare", func(ctx context.Context) error { return turn.Compare(ctx, usd, known) })
 	}
-	s.reserved(func() {
-		if err := turn.Compare(s.ctx, usd, known); err != nil {
-			s.degraded.note("compare", err)
-		}
-	})
-}
-
-// reserve takes one of the places for writes in the background. If there is none, what was to be written is lost.
-func (s *Server) reserve(lost string) bool {
-	select {
-	case s.pending <- struct{}{}:
-		return true
-	default:
-		s.o.Faults.Lost(lost)
-		return false
-	}
-}
-
-// reserved does work in the background for which a place was reserved.
-func (s *Server) reserved(work func()) {
-	s.inBackground(func() {
-		defer func() { <-s.pending }()
-		work()
-	})
 }
 
 // startLog writes the request's new messages to the log while the call upstream is under way. It is done before the client
 // has its whole answer, so that the client's next request finds it. If it does not succeed, the next request repairs it.
 func (r *request) startLog() {
-	if r.turn.Probes() {
+	if r.turn.Probes() || !r.server.reserve("append") {
 		return
 	}
-	s := r.server
-	if !s.reserve("append_queue_full") {
-		return
-	}
-	write := r.turn.Log()
-	s.reserved(func() {
-		wrote, err := write(s.ctx)
-		switch {
-		case err != nil:
-			s.degraded.note("append", err)
-		case wrote:
-			s.degraded.wrote()
+	log := r.turn.Log()
+	r.server.write("append", func(ctx context.Context) error {
+		wrote, err := log(ctx)
+		if wrote && err == nil {
+			r.server.degraded.wrote()
 		}
+		return err
 	})
 }
 
@@ -366,7 +277,7 @@ const remembering = 250 * time.Millisecond
 // is handed on: a client that has an answer may refer to it.
 func (r *request) remember(tee dialect.Tee) {
 	s := r.server
-	defer r.seen.held(s.o.Now())
+	defer func(since time.Time) { r.seen.record.Times.Held = max(s.o.Now().Sub(since), 1) }(s.o.Now())
 	var answer dialect.Answer
 	if tee != nil {
 		answer = tee.Answer()
@@ -374,11 +285,13 @@ func (r *request) remember(tee dialect.Tee) {
 	if record := r.passed.compaction.record; record != "" {
 		answer.Text = record // as which the client's item is read when it comes back
 	}
-	mark, settle := r.turn.Answered(answer, r.echo()), r.settling(r.lease.purse.used(http.StatusOK, r.last(answer)))
+	mark, settle := r.turn.Answered(answer, r.echo()), r.settle(http.StatusOK, r.last(answer))
 	done := make(chan struct{})
 	s.inBackground(func() {
 		defer close(done)
-		settle()
+		if settle != nil {
+			settle()
+		}
 		if err := mark(s.ctx); err != nil {
 			s.degraded.note("mark answer", err)
 		}

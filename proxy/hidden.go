@@ -5,11 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // strain takes the calls of the proxy's own tools out of the answer to a request that offers some, and meets them: the client gets one
@@ -37,11 +35,11 @@ func (r *request) strains(resp *http.Response) bool {
 func (r *request) strainWhole(resp *http.Response) (*http.Response, error) {
 	s := r.passed.strainer
 	for {
-		body, whole := r.readWhole(resp)
+		body, whole := readWhole(resp)
 		switch {
 		case len(body) == mostRecord:
 			_ = resp.Body.Close()
-			return nil, errTooLongToRead()
+			return nil, errTooLongToRead
 		case !whole:
 			r.passed.strainer = nil
 			return resp, nil
@@ -49,7 +47,10 @@ func (r *request) strainWhole(resp *http.Response) (*http.Response, error) {
 		s.Write(body)
 		r.passed.tee.Write(body)
 		if !r.reply() {
-			return replaced(resp, body, s.Finish()), nil
+			if shown := s.Finish(); !bytes.Equal(body, shown) {
+				replaceBody(resp, shown)
+			}
+			return resp, nil
 		}
 		_ = resp.Body.Close()
 		var err error
@@ -57,17 +58,6 @@ func (r *request) strainWhole(resp *http.Response) (*http.Response, error) {
 			return resp, err
 		}
 	}
-}
-
-// replaced gives a response with another body, if it is another.
-func replaced(resp *http.Response, body, by []byte) *http.Response {
-	if bytes.Equal(body, by) {
-		return resp
-	}
-	_ = resp.Body.Close()
-	resp.Header.Set("Content-Length", strconv.Itoa(len(by)))
-	resp.TransferEncoding, resp.ContentLength, resp.Body = nil, int64(len(by)), io.NopCloser(bytes.NewReader(by))
-	return resp
 }
 
 // reply meets the hidden calls of an answer that has ended, once. It reports whether upstream is to be asked again.
@@ -83,7 +73,7 @@ func (r *request) reply() (again bool) {
 		r.note(report)
 	})
 	if r.turn != nil {
-		r.seen.hidden(len(said.Calls))
+		r.seen.record.Condensed.Hidden += len(said.Calls)
 	}
 	return again
 }
@@ -100,9 +90,9 @@ func (r *request) echo() []byte {
 // again asks upstream again, after hidden calls were met. It is charged for like a request, once the last answer is settled.
 func (r *request) again(streams bool) (*http.Response, error) {
 	r.passed.again++
-	last := r.passed.tee.Answer()
-	r.settle(http.StatusOK, last)
-	r.settling(r.lease.purse.used(http.StatusOK, last))()
+	if settle := r.settle(http.StatusOK, r.passed.tee.Answer()); settle != nil {
+		settle()
+	}
 	r.passed.strainer.Next()
 	r.passed.tee, r.passed.replied = r.asked.dialect.Tee(streams), false
 	if err := r.ctx.Err(); err != nil {
@@ -110,8 +100,7 @@ func (r *request) again(streams bool) (*http.Response, error) {
 	}
 	resp, err := r.buy()
 	if err == nil && resp.StatusCode >= http.StatusBadRequest {
-		r.uncharge()
-		r.finish(session.Usage{})
+		r.giveBack()
 	}
 	return resp, err
 }
@@ -127,16 +116,14 @@ func (r *request) last(told dialect.Answer) dialect.Answer {
 // strained is the stream that a client gets. It is read, and closed, by the relay.
 type strained struct {
 	r      *request
-	relay  *relay // nil: none yet
 	from   *http.Response
 	buffer []byte // for what comes from upstream
 	out    []byte // for the client
 	end    error  // after that; nil: upstream's answer goes on
 
-	alive *time.Ticker  // when the client is to hear something; nil: it need not
-	ended bool          // upstream's answer has
-	over  chan struct{} // closed once it is known what follows; nil: nothing was done to find out, since the client has not got all yet
-	then  following
+	alive *time.Ticker   // when the client is to hear something; nil: it need not
+	ended bool           // upstream's answer has
+	over  chan following // gives what follows; nil: nothing was done to find out, since the client has not got all yet
 }
 
 // following is what follows an answer of upstream's: the end, or another one.
@@ -215,59 +202,46 @@ func (s *strained) ticks() <-chan time.Time {
 // wait waits for what follows upstream's answer. Upstream is not silent meanwhile: it may not have been asked yet.
 func (s *strained) wait() {
 	if s.over == nil {
-		s.over = make(chan struct{})
+		s.over = make(chan following, 1)
 		s.heard()
-		go s.follow()
-	}
-	if s.relay != nil && s.relay.timer != nil {
-		s.relay.timer.Stop() // the relay sets it when it is read
+		go func() {
+			then := following{end: errDefect}
+			s.r.server.o.survives(func() { then = s.follow() })
+			s.over <- then
+		}()
 	}
 	select {
 	case <-s.ticks():
 		s.out = []byte(keptAlive)
-	case <-s.over:
-		s.out, s.end, s.ended, s.over = s.then.out, s.then.end, false, nil
-		if s.then.from != nil {
-			s.from = s.then.from
-		}
-		if s.relay != nil && s.relay.timer != nil {
-			s.relay.timer.Reset(s.relay.idle)
+	case then := <-s.over:
+		s.out, s.end, s.ended, s.over = then.out, then.end, false, nil
+		if then.from != nil {
+			s.from = then.from
 		}
 	}
 }
 
 // follow finds out what follows upstream's answer, which has ended. Nothing else uses the request meanwhile.
-func (s *strained) follow() {
-	defer close(s.over)
-	defer func() {
-		if v := recover(); v != nil {
-			s.r.server.panicked(v)
-			s.then = following{end: errDefect}
-		}
-	}()
-	s.then = following{end: io.EOF}
+func (s *strained) follow() following {
 	if !s.r.reply() {
-		s.then.out = s.r.passed.strainer.Finish()
-		return
+		return following{out: s.r.passed.strainer.Finish(), end: io.EOF}
 	}
 	_ = s.from.Body.Close()
 	resp, err := s.r.again(true) //nolint:bodyclose // it becomes from, which is closed
+	in := s.r.asked.speaks
 	switch {
 	case err != nil:
-		s.then.end = err
-		if e := s.r.failedWith(err); e != nil {
-			s.then.out = s.r.asked.speaks.Event(e.body(s.r.asked.speaks))
+		var told []byte
+		if e, stays := s.r.failedWith(err); stays {
+			told = in.Event(e.body(in))
 		}
-		return
+		return following{out: told, end: err}
 	case resp.StatusCode != http.StatusOK || !streamed(resp.Header):
-		body, _ := s.r.readWhole(resp)
-		resp = asEvent(resp, body, s.r.asked.speaks) //nolint:bodyclose // likewise
-		s.then.out, _ = io.ReadAll(resp.Body)
-		s.then.end = errBroken
-	default:
-		s.then.end = nil
+		resp = asEvent(resp, in) //nolint:bodyclose // likewise
+		told, _ := io.ReadAll(resp.Body)
+		return following{out: told, end: errBroken, from: resp}
 	}
-	s.then.from = resp
+	return following{from: resp}
 }
 
 // Close implements io.Closer.
@@ -277,9 +251,8 @@ func (s *strained) Close() error {
 	}
 	if s.over != nil {
 		s.r.cancel(errClientGone)
-		<-s.over
-		if s.then.from != nil {
-			s.from = s.then.from
+		if then := <-s.over; then.from != nil {
+			s.from = then.from
 		}
 	}
 	return s.from.Body.Close() //nolint:wrapcheck // the body's own

@@ -27,7 +27,7 @@ func plainUpstream(t *testing.T) string {
 }
 
 // parked waits until so many connections are silent and hold no buffers.
-func (r *rig) parked(n int64) {
+func (r *rig) parked(n int) {
 	r.t.Helper()
 	eventually(r.t, fmt.Sprint(n, " connections are parked"), func() bool { return r.server.Parked() == n })
 }
@@ -126,7 +126,7 @@ func TestParkedConnections(t *testing.T) {
 // TestSilentConnectionsEnd has connections that were silent for as long as they may be: they end without an answer.
 func TestSilentConnectionsEnd(t *testing.T) {
 	r := newRig(t, setup{base: plainUpstream(t), limits: func(l *proxy.Limits) {
-		l.Idle, l.HeaderWait = 2*time.Second, 2*time.Second // longer than a connection keeps its buffers
+		l.Idle, l.HeaderWait = 2*time.Second, 2*time.Second
 	}})
 	never := r.dial()
 	never.wantEnd()

@@ -312,7 +312,7 @@ func TestLimitsOutliveAReload(t *testing.T) {
 		base, err := url.Parse(r.up.URL() + "/v1")
 		must(t, err)
 		live := r.live
-		live.Tenants = proxy.NewTenants(bounded(limits)(base)...)
+		live.Tenants = bounded(limits)(base)
 		r.server.Swap(live)
 	}
 	r.wantServed(hello)

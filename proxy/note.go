@@ -3,8 +3,7 @@ package proxy
 import (
 	"cmp"
 	"errors"
-	"sync"
-	"sync/atomic"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -13,54 +12,35 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// once is what the log says once.
-type once struct {
-	sync.Mutex
-	models map[string]bool // what it has named of them
-	sealed atomic.Bool     // it has told of an unreadable summary
-	unread sync.Map        // why bodies passed unread, of what it has told
+// strangers is how many names the log says something of, for each thing that it says once: a client may make them up.
+const strangers = 100
+
+// first reports whether something is said of a name for the first time.
+func (s *Server) first(what, name string) bool {
+	s.said.Lock()
+	defer s.said.Unlock()
+	if names := s.said.of[what]; slices.Contains(names, name) || len(names) == strangers {
+		return false
+	}
+	s.said.of[what] = append(s.said.of[what], name)
+	return true
 }
 
 // noteRecognised takes note that a request's thread is known.
 func (r *request) noteRecognised() {
-	if r.model.Name == "" {
-		r.server.strangeModel(r.turn.ModelName())
-	}
-	r.noteUnreadable()
-	r.seen.recognised(r.turn, r.model.Price)
-}
-
-// noteUnreadable counts the summaries that could not be opened, since their key is not configured or they were changed. The
-// history is forwarded without their condensations, and condensed anew when that is due.
-func (r *request) noteUnreadable() {
 	s, place := r.server, r.turn.Place()
+	if name := r.turn.ModelName(); r.model.Name == "" && s.first("model", name) {
+		s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
+	}
+	r.seen.recognised(r.turn, r.model.Price)
+	// Summaries whose key is not configured, or that were changed: the history is forwarded without their condensations, and condensed
+	// anew when that is due.
 	for range place.Unreadable {
 		s.o.Faults.Lost("summary_unreadable")
 	}
-	if place.Unreadable > 0 && !s.once.sealed.Swap(true) {
+	if place.Unreadable > 0 && s.first("summary", "") {
 		s.o.Log.Error("a summary cannot be read: is its key missing in store.encryption.keys? Said once, counted in store_losses_total",
 			r.noted().fields(place.Thread)...)
-	}
-}
-
-// strangers is how many models are named in the log.
-const strangers = 100
-
-// first reports whether something is said of a model for the first time.
-func (o *once) first(of string) bool {
-	o.Lock()
-	defer o.Unlock()
-	if o.models[of] || len(o.models) == strangers {
-		return false
-	}
-	o.models[of] = true
-	return true
-}
-
-// strangeModel reports a model whose window and encoding are a guess.
-func (s *Server) strangeModel(name string) {
-	if s.once.first(name) {
-		s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
 	}
 }
 
@@ -117,9 +97,6 @@ func cause(err error) string {
 	return condense.Cause(err)
 }
 
-// late gives what takes note of a condensation that the request did not wait for. It outlives the request.
-func (r *request) late() func(engine.Report) { return r.noted().attempts }
-
 // noted is whose condensations are noted.
 type noted struct {
 	server *Server
@@ -147,7 +124,7 @@ func (n noted) fields(t session.Thread) []zap.Field {
 // attempts counts condensations, and says in the log what each did and cost, and why one did not come about, or has no summary.
 func (n noted) attempts(report engine.Report) {
 	if report.Panic != nil {
-		n.server.panicked(report.Panic)
+		n.server.o.panicked(report.Panic)
 	}
 	for i := range report.Attempts {
 		n.attempt(&report.Attempts[i])

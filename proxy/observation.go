@@ -51,13 +51,6 @@ func (o *observation) bodyRead(ctx context.Context, r *request) context.Context 
 	return o.ctx
 }
 
-// named is when the request's model is known.
-func (o *observation) named(m ModelInfo) {
-	if o.record.Model = m.Name; m.Name == "" {
-		o.record.Model = OtherModel
-	}
-}
-
 // recognised is when the request's thread is known.
 func (o *observation) recognised(t *engine.Turn, price model.Price) {
 	now, place := o.o.Now(), t.Place()
@@ -69,11 +62,6 @@ func (o *observation) recognised(t *engine.Turn, price model.Price) {
 	if o.price = price; !place.New {
 		o.idle = now.Sub(place.Thread.Seen)
 	}
-}
-
-// unrecognised is when the store did not answer.
-func (o *observation) unrecognised() {
-	o.record.Times.Resolved, o.record.Condensed.Did = o.o.Now(), "store_away"
 }
 
 // condensing is when a condensation begins. The function that it returns is called at its end with what was condensed, and
@@ -88,9 +76,6 @@ func (o *observation) condensing(ctx context.Context, need condense.Need) (conte
 		end(made)
 	}
 }
-
-// compacted says that the client got a compaction of ours.
-func (o *observation) compacted() { o.record.Condensed.Did = "compaction" }
 
 // condensed is what condensing did, with a word for why it failed, and what a request that is left alone would have been condensed for.
 func (o *observation) condensed(what engine.Outcome, cause string, due session.Reason) {
@@ -136,8 +121,7 @@ func (o *observation) answered(resp *http.Response, err error) {
 		return
 	}
 	o.record.Call.Code = CodeClientGone
-	var e *apiError
-	if errors.As(err, &e) {
+	if e, is := errors.AsType[apiError](err); is {
 		o.record.Call.Code = e.Code
 	}
 	o.endCall()
@@ -158,54 +142,26 @@ func (o *observation) firstByte() {
 	}
 }
 
-// held is when the end of the answer need not wait for the log any more.
-func (o *observation) held(since time.Time) {
-	o.record.Times.Held = max(o.o.Now().Sub(since), 1)
-}
-
-// forwarded is what went upstream.
-func (o *observation) forwarded(after session.Size) { o.record.Turn.After = after }
-
-// relieved is when a request that overflowed is sent again.
-func (o *observation) relieved() { o.record.Turn.Relieved++ }
-
-// hidden is when calls of the proxy's own tools have been met.
-func (o *observation) hidden(calls int) { o.record.Condensed.Hidden += calls }
-
-// used is what upstream reported of an answer, nil if it did not.
-func (o *observation) used(u *session.Usage) { o.record.Call.Usage = u }
-
-// refused is when a request gets an error of ours, or nothing since its client has left.
-func (o *observation) refused(status int, code string) { o.end(status, code) }
-
 // relayed is when an answer has been handed on, or has broken off.
-func (o *observation) relayed(out outcome) {
+func (o *observation) relayed(status int, err error) {
 	switch {
-	case errors.Is(out.Err, errClientGone), out.Err != nil && errors.Is(context.Cause(o.ctx), errClientGone):
-		o.end(out.Status, CodeClientGone)
-	case errors.Is(out.Err, errDefect):
-		o.end(out.Status, codeInternal)
-	case out.Err != nil:
-		o.end(out.Status, CodeBroken)
-	case out.Status >= http.StatusInternalServerError:
-		o.end(out.Status, CodeUpstream5xx)
-	case out.Status >= http.StatusBadRequest:
-		o.end(out.Status, CodeUpstream4xx)
+	case errors.Is(err, errClientGone), err != nil && errors.Is(context.Cause(o.ctx), errClientGone):
+		o.end(status, CodeClientGone)
+	case errors.Is(err, errDefect):
+		o.end(status, codeInternal)
+	case err != nil:
+		o.end(status, CodeBroken)
+	case status >= http.StatusInternalServerError:
+		o.end(status, CodeUpstream5xx)
+	case status >= http.StatusBadRequest:
+		o.end(status, CodeUpstream4xx)
 	default:
-		o.end(out.Status, "")
+		o.end(status, "")
 	}
 }
 
 // endTurn notes what was done for a request that was recognised. It may have to count tokens first.
 func (o *observation) endTurn() {
-	if o.turn == nil {
-		return
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			o.o.panicked(v)
-		}
-	}()
 	o.record.Turn.Condensed, o.record.Turn.Cause = o.turn.Condensed(), o.turn.Cause()
 	o.record.Turn.Before, o.record.Turn.Known = o.turn.Before(), o.turn.Known()
 	o.record.Condensed.Repeated = o.turn.Repeated()
@@ -261,7 +217,9 @@ func (o *observation) end(status int, code string) {
 		return
 	}
 	o.over, o.record.Status, o.record.Code = true, status, code
-	o.endTurn()
+	if o.turn != nil {
+		o.o.survives(o.endTurn)
+	}
 	o.endCall()
 	o.record.Times.Ended = o.o.Now()
 	o.o.Observer.Ended(o.ctx, &o.record)

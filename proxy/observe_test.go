@@ -53,7 +53,7 @@ func TestSwitchedOff(t *testing.T) {
 	r := condensing(t, setup{})
 	r.wantCondensed(messages(turns("ships", 11)...))
 	live := r.live
-	live.Tenants = proxy.NewTenants(one(func(tenant *proxy.Tenant) { tenant.Condenser, tenant.Off = llm(0, "", patience), true })(r.live.Tenants.Bases()[0])...)
+	live.Tenants = one(func(tenant *proxy.Tenant) { tenant.Condenser, tenant.Off = llm(0, "", patience), true })(r.live.Tenants.Bases()[0])
 	r.server.Swap(live)
 	r.wantUnchanged(messages(turns("ships", 13)...))
 	r.wantUnchanged(messages(turns("planes", 13)...), "X-Dewpoint-Condense", "now")

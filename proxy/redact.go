@@ -25,7 +25,7 @@ func redact(resp *http.Response, key string) {
 	}
 	resp.Status = strings.ReplaceAll(resp.Status, key, string(m.mask))
 	if suspicious(resp) {
-		resp.Body = &spliced{Reader: transform.NewReader(resp.Body, m), Closer: resp.Body}
+		resp.Body = spliced{transform.NewReader(resp.Body, m), resp.Body}
 	}
 }
 

@@ -2,12 +2,12 @@ package proxy
 
 import (
 	"context"
+	"crypto/rand"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -18,27 +18,25 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // request is one client request on its way. It outlives the handler: the answer is relayed, and the log written, after that
 // has returned.
 type request struct {
-	server  *Server
-	live    *live // the configuration that it is served under
-	tenant  *Tenant
-	asked   asked
-	header  http.Header // that goes upstream
-	body    *body       // decoded, where the client encoded it
-	model   ModelInfo
-	early   chan struct{} // has a value once the client has waited long for a condensation; nil: it does not matter
-	passed  passed
-	turn    *engine.Turn    // nil: the body goes upstream as it came
-	ctx     context.Context // ends when the client leaves
-	cancel  context.CancelCauseFunc
-	lease   lease
-	seen    observation
-	charged int // tokens taken from the tenant's minute
+	server *Server
+	live   *live // the configuration that it is served under
+	tenant *Tenant
+	asked  asked
+	header http.Header // that goes upstream
+	body   *body       // decoded, where the client encoded it
+	model  ModelInfo
+	early  chan struct{} // has a value once the client has waited long for a condensation; nil: it does not matter
+	passed passed
+	turn   *engine.Turn    // nil: the body goes upstream as it came
+	ctx    context.Context // ends when the client leaves
+	cancel context.CancelCauseFunc
+	lease  lease
+	seen   observation
 }
 
 // passed is a body that was read, whether or not its conversation is known.
@@ -70,11 +68,10 @@ type asked struct {
 
 // lease is what a request holds until it is over.
 type lease struct {
-	watch    *listen.Watch
+	admitted bool        // it is one of its tenant's requests at the same time
+	unwatch  func()      // ends the watch over its client; nil: that has not begun
 	limit    *time.Timer // of the whole answer, nil: none
-	over     sync.Once
-	relayed  bool // its answer is: the relay's end releases it
-	bodyless bool // the body was given back before
+	relayed  bool        // its answer is: the relay's end releases it
 	purse    purse
 }
 
@@ -98,14 +95,15 @@ func (r *request) input(split *dialect.Request) engine.Input {
 		Client: engine.Client{Credential: r.asked.keys, Header: r.asked.header, Request: r.seen.record.Asked.ID},
 		Wish:   engine.Wish(strings.ToLower(r.asked.header("X-Dewpoint-Condense"))), Dialect: r.asked.dialect, Split: split,
 		Model: r.model.Model, Body: r.body, Compaction: engine.Compaction{Compacts: c.wanted, Asks: c.ours, Limit: c.limit, Told: c.more},
-		Condensing: r.seen.condensing, Spent: r.noted().spend, Late: r.late(),
+		Condensing: r.seen.condensing, Spent: r.noted().spend, Late: r.noted().attempts,
 	}
 }
 
 // endpoint is where the request goes, with which key, and how.
 func (r *request) endpoint() condense.Endpoint {
 	to := condense.Endpoint{BaseURL: r.tenant.Upstream.BaseURL.String(), APIKey: r.tenant.Upstream.APIKey}
-	to.Way = condense.Way{API: r.asked.dialect.Name(), Path: r.asked.before, KeyHeader: r.keyHeader()}
+	to.Way = condense.Way{API: r.asked.dialect.Name(), Path: r.asked.before}
+	to.Way.KeyHeader, _ = r.keyHeader()
 	to.Way.Headers, to.Way.Route = shared(r.header)
 	if query, err := url.ParseQuery(r.asked.query); err == nil && query.Has(apiVersion) {
 		to.Way.Query = url.Values{apiVersion: query[apiVersion]}.Encode()
@@ -122,26 +120,23 @@ const apiVersion = "api-version"
 // azureKey is the header that Azure's servers, and few others, have a key in.
 const azureKey = "Api-Key"
 
-// anthropicKey is the header that Anthropic's API has a key in.
-const anthropicKey = "X-Api-Key"
-
-// keyHeader is the header that our own calls have the upstream's key in: the configured one's, or as the client sends its own.
-func (r *request) keyHeader() string {
-	azure := r.asked.before != "" || agents.Azure(r.tenant.Upstream.BaseURL)
-	configured := r.tenant.Upstream.APIKey != ""
-	for _, name := range [...]string{"Authorization", azureKey, anthropicKey} {
-		if !configured && r.header.Get(name) != "" {
-			return name
+// keyHeader is the header that upstream has the configured key in: Azure's servers have one of their own, others that of the protocol.
+// Where none is configured, it is the one that the client has its own key in.
+func (r *request) keyHeader() (name, value string) {
+	key, d := r.tenant.Upstream.APIKey, r.asked.speaks
+	switch {
+	case key == "":
+		for _, name := range [...]string{"Authorization", azureKey, "X-Api-Key"} {
+			if value := r.header.Get(name); value != "" {
+				return name, value
+			}
 		}
+	case r.asked.before != "" || agents.Azure(r.tenant.Upstream.BaseURL):
+		return azureKey, key
+	case d != nil:
+		return d.Key(key)
 	}
-	switch d := r.asked.speaks; {
-	case configured && azure:
-		return azureKey
-	case configured && d != nil:
-		name, _ := d.Key("")
-		return name
-	}
-	return "Authorization"
+	return "Authorization", "Bearer " + key
 }
 
 // shared lists the headers of a request that our own calls to its upstream have as well, a line each, and those that lead to the cache which
@@ -161,46 +156,64 @@ func shared(h http.Header) (all, route string) {
 	return lines.String(), routes.String()
 }
 
-// outbound is the request as it goes upstream, with a body of parts.
-func (r *request) outbound(url *url.URL, parts [][]byte) *http.Request {
-	parts, held := r.wire(parts)
-	out := outbound{Method: r.asked.method, URL: url, Header: r.header, Parts: parts, Held: held}
-	return out.request(r.ctx)
-}
-
-// dropBody gives back the request's share in its body, once.
-func (r *request) dropBody() {
-	if r.lease.bodyless {
-		return
-	}
-	r.lease.bodyless = true
-	r.body.Release()
-}
-
 // begin starts the life of a request that was accepted, which ends with its client.
 func (r *request) begin(ctx *fasthttp.RequestCtx) {
 	ended, cancel := context.WithCancelCause(limit.WithTrust(r.server.requests, r.trusted()))
 	r.ctx, r.cancel = r.seen.bodyRead(ended, r), cancel
-	r.lease.watch = listen.WatchClient(ctx.Conn(), func() { r.cancel(errClientGone) })
+	r.lease.unwatch = listen.WatchClient(ctx.Conn(), func() { r.cancel(errClientGone) })
 }
 
-// abandon releases a request that was accepted and has no answer to be relayed.
+// abandon releases a request that has no answer to be relayed.
 func (r *request) abandon() {
-	if r.lease.watch != nil && !r.lease.relayed {
+	if !r.lease.relayed {
 		r.release()
 	}
 }
 
-// release gives back what a request holds. Its answer has been relayed, or will never be. A second call does nothing.
+// release gives back what a request holds. Its answer has been relayed, or will never be.
 func (r *request) release() {
-	r.lease.over.Do(func() {
-		if r.lease.limit != nil {
-			r.lease.limit.Stop()
-		}
-		r.finish(session.Usage{Input: r.lease.purse.prompt}) // if it was not answered
+	if r.lease.limit != nil {
+		r.lease.limit.Stop()
+	}
+	r.settleLater(0, dialect.Answer{}) // if it was not answered
+	if r.lease.unwatch != nil {
 		r.cancel(nil)
-		r.lease.watch.Stop()
-		r.dropBody()
-		r.tenant.gate.leave()
-	})
+		r.lease.unwatch()
+	}
+	r.dropBody()
+	if r.lease.admitted {
+		r.tenant.gate.busy.Add(-1)
+	}
+}
+
+// dropBody gives back the request's share in its body, once.
+func (r *request) dropBody() {
+	if r.body != nil {
+		r.body.Release()
+		r.body = nil
+	}
+}
+
+// The headers of a request's id: the one that clients and gateways give it, and the one that it is told back in.
+const (
+	givenID = "X-Request-Id"
+	toldID  = "X-Dewpoint-Request-Id"
+)
+
+// longestID is how long an id may be that a client gives, in bytes.
+const longestID = 64
+
+// requestID is the id by which a request is found in the log: the client's own if it is short and plain, else a new one.
+func requestID(given []byte) string {
+	if len(given) == 0 || len(given) > longestID {
+		return rand.Text()
+	}
+	for _, c := range given {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == ':':
+		default:
+			return rand.Text()
+		}
+	}
+	return string(given)
 }

@@ -156,7 +156,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 	r.engine = e
 	o := proxy.Options{
 		Live: proxy.Live{
-			Tenants:  proxy.NewTenants(tenants...),
+			Tenants:  tenants,
 			Dialects: map[string]dialect.Dialect{chat.Path: s.dialect},
 			Models:   s.models,
 		},

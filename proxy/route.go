@@ -29,18 +29,18 @@ func (l *live) route(method, path string) route {
 	plain := plainPath(path)
 	found := route{speaks: l.speaks(plain)}
 	if method == http.MethodPost {
-		if d := l.counts[plain]; d != nil {
+		if d := l.Counts[plain]; d != nil {
 			return route{path: plain, dialect: d, counts: true, speaks: d, served: plain}
 		}
-		if d := l.compacts[plain]; d != nil {
+		if d := l.Compacts[plain]; d != nil {
 			return route{path: plain, dialect: d, compact: true, speaks: d, served: plain}
 		}
-		if d := l.dialects[plain]; d != nil {
+		if d := l.Dialects[plain]; d != nil {
 			return route{path: plain, dialect: d, speaks: d, served: plain}
 		}
 		before, name := agents.Deployment(plain)
 		served := strings.TrimPrefix(plain, before)
-		if d := l.dialects[served]; d != nil {
+		if d := l.Dialects[served]; d != nil {
 			raw, model := deployment(path)
 			found = route{dialect: d, speaks: d, served: served, model: model, odd: strings.ToLower(model) != name}
 			found.before = strings.TrimSuffix(before, name) + raw

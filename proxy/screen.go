@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 
@@ -11,61 +12,75 @@ import (
 const longestMethod = 32
 
 // screen refuses what no request may be.
-func screen(ctx *fasthttp.RequestCtx) *apiError {
+func screen(ctx *fasthttp.RequestCtx) error {
 	h := &ctx.Request.Header
-	declared, ok := inspect(h.RawHeaders())
+	found, ok := inspect(h.RawHeaders())
+	method := string(ctx.Method())
+	refuse := func(status int, code, message string) error {
+		return apiError{Status: status, Type: typeInvalid, Code: code, Message: message, Close: true}
+	}
 	switch {
 	case !ok:
-		e := errBadRequest("malformed_request", "The request is not valid HTTP/1.1.")
-		e.Close = true
-		return e
-	case declared.keys > 1:
-		e := errBadRequest("duplicate_header", "Send Authorization once.")
-		e.Close = true
-		return e
-	case len(ctx.Method()) > longestMethod || !token(ctx.Method()):
-		e := errBadRequest("malformed_request", "The method is not one of HTTP's.")
-		e.Close = true
-		return e
+		return refuse(400, "malformed_request", "The request is not valid HTTP/1.1.")
+	case found.keys > 1:
+		return refuse(400, "duplicate_header", "Send Authorization once.")
+	case len(method) > longestMethod || !token(method):
+		return refuse(400, "malformed_request", "The method is not one of HTTP's.")
 	case strings.EqualFold(string(h.Peek("Upgrade")), "websocket"):
-		return errUpgrade()
-	case declared.smuggled():
-		e := errBadRequest("ambiguous_length", "Send either Content-Length or Transfer-Encoding, once.")
-		e.Close = true
-		return e
-	case string(ctx.Method()) == "PRI", string(ctx.Method()) == http.MethodConnect, string(ctx.Method()) == http.MethodTrace:
-		e := errBadRequest("method_not_allowed", "This method is not served.")
-		e.Status, e.Close = http.StatusMethodNotAllowed, true
-		return e
+		return errUpgrade
+	case found.lengths > 1: // another server might take another one
+		return refuse(400, "ambiguous_length", "Send either Content-Length or Transfer-Encoding, once.")
+	case method == "PRI", method == http.MethodConnect, method == http.MethodTrace:
+		return refuse(405, "method_not_allowed", "This method is not served.")
 	case !strings.HasPrefix(string(h.Protocol()), "HTTP/1."):
-		e := errBadRequest("version_not_supported", "Send the request by HTTP/1.1.")
-		e.Status, e.Close = http.StatusHTTPVersionNotSupported, true
-		return e
+		return refuse(505, "version_not_supported", "Send the request by HTTP/1.1.")
 	}
 	return nil
 }
 
-// closing makes an error close the connection if a body is still to come on it.
-func closing(ctx *fasthttp.RequestCtx, e *apiError) *apiError {
+// turnAway reads a body that is refused, and gives the error, which closes the connection if there was one.
+func (r *request) turnAway(ctx *fasthttp.RequestCtx, e apiError) error {
+	if stream := ctx.RequestBodyStream(); stream != nil {
+		r.server.reader.discard(stream, ctx.Conn())
+	}
 	e.Close = e.Close || ctx.Request.Header.ContentLength() != 0
 	return e
 }
 
-// discard reads a body that is refused.
-func (s *Server) discard(ctx *fasthttp.RequestCtx) {
-	if stream := ctx.RequestBodyStream(); stream != nil {
-		s.reader.discard(stream, ctx.Conn())
+// fields is what a request's raw header was found to hold of the fields that must not be there twice.
+type fields struct{ lengths, keys int }
+
+// inspect reads a request's raw header, as strictly as RFC 9112 allows: what another server could read as other lines
+// than this one does (folded lines, lines that end in a line feed alone, spaces in a name) is not ok.
+func inspect(raw []byte) (f fields, ok bool) {
+	for len(raw) > 0 {
+		line, rest, _ := bytes.Cut(raw, []byte("\r\n"))
+		raw = rest
+		if len(line) == 0 {
+			continue // the end
+		}
+		name, value, found := bytes.Cut(line, []byte{':'})
+		if !found || !token(name) || bytes.ContainsAny(value, "\r\n\x00") {
+			return f, false
+		}
+		switch {
+		case bytes.EqualFold(name, []byte("content-length")), bytes.EqualFold(name, []byte("transfer-encoding")):
+			f.lengths++
+		case bytes.EqualFold(name, []byte("authorization")):
+			f.keys++
+		}
 	}
+	return f, true
 }
 
-func (r *request) readBody(ctx *fasthttp.RequestCtx) (*body, error) {
-	reader := r.reader()
-	if int64(ctx.Request.Header.ContentLength()) > 3*reader.limit {
-		return nil, errTooLarge(reader.limit) // not worth reading to its end
+// token reports whether b is one (RFC 9110, section 5.6.2).
+func token[T string | []byte](b T) bool {
+	for i := range len(b) {
+		switch c := b[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
+		default:
+			return false
+		}
 	}
-	stream := ctx.RequestBodyStream()
-	if stream == nil {
-		return reader.read(nil, ctx.Conn(), 0)
-	}
-	return reader.read(stream, ctx.Conn(), ctx.Request.Header.ContentLength())
+	return len(b) > 0
 }

@@ -35,6 +35,7 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 	}
 	r.seen.answered(resp, err)
 	if err == nil {
+		resp.Body = timedBody(resp.Body, r.server.o.Limits.StreamIdle, r.cancel)
 		redact(resp, r.tenant.Upstream.APIKey)
 		r.noteAccepted(resp.StatusCode)
 	}
@@ -60,24 +61,16 @@ func (r *request) unbind() {
 	}
 }
 
-// authorize puts the configured key in the place of all that the client sent, in the header that the server or the protocol has for it.
+// authorize puts the configured key in the place of all that the client sent.
 func (r *request) authorize() {
-	key, azure := r.tenant.Upstream.APIKey, r.keyHeader() == azureKey
-	if key == "" {
+	if r.tenant.Upstream.APIKey == "" {
 		return
 	}
 	for _, name := range agents.CredentialHeaders() {
 		r.header.Del(name)
 	}
 	r.asked.query = withoutKeys(r.asked.query)
-	switch d := r.asked.speaks; {
-	case azure:
-		r.header.Set(azureKey, key)
-	case d != nil:
-		r.header.Set(d.Key(key))
-	default:
-		r.header.Set("Authorization", "Bearer "+key)
-	}
+	r.header.Set(r.keyHeader())
 }
 
 // withoutKeys is a query without the parameters that carry a client's key, and otherwise as it came.
@@ -93,7 +86,7 @@ func withoutKeys(query string) string {
 // whatever that is: if nothing helps, upstream's own error.
 func (r *request) persist(resp *http.Response) (*http.Response, error) {
 	for {
-		said := r.examine(resp)
+		said := refusalOf(resp, r.asked.dialect)
 		if r.managed(said) {
 			return resp, nil
 		}
@@ -125,7 +118,7 @@ func (r *request) remedy(said refusal) bool {
 		r.patiently(func() { relief = r.turn.Relieve(r.ctx, *said.overflow) })
 		r.note(relief.Report)
 		if relief.Smaller {
-			r.seen.relieved()
+			r.seen.record.Turn.Relieved++
 		}
 		return relief.Smaller
 	case said.alternates && r.turn.Alternate():
@@ -172,35 +165,6 @@ type refusal struct {
 	managed    bool               // it asks upstream to manage the history by itself
 }
 
-// examine looks whether an answer is a refusal.
-func (r *request) examine(resp *http.Response) (said refusal) {
-	r.unlessSilent(func(func()) { said = refusalOf(resp, r.asked.dialect) })
-	return said
-}
-
-// unlessSilent reads an answer. One that stops coming is given up as it is while it is relayed; read says when it has heard of it.
-func (r *request) unlessSilent(read func(heard func())) {
-	heard := func() {}
-	if idle := r.server.o.Limits.StreamIdle; idle > 0 {
-		silent := time.AfterFunc(idle, func() { r.cancel(errSilent) })
-		defer silent.Stop()
-		heard = func() { silent.Reset(idle) }
-	}
-	read(heard)
-}
-
-// heardReader says when something was read.
-type heardReader struct {
-	io.Reader
-	heard func()
-}
-
-func (h heardReader) Read(p []byte) (int, error) {
-	n, err := h.Reader.Read(p)
-	h.heard()
-	return n, err //nolint:wrapcheck // the body's own
-}
-
 // refusalRead bounds what is read of an error to recognise it, in bytes.
 const refusalRead = 64 << 10
 
@@ -213,7 +177,7 @@ func refusalOf(resp *http.Response, in dialect.Dialect) refusal {
 	case suspicious(resp):
 		var err error
 		head, err = io.ReadAll(io.LimitReader(resp.Body, refusalRead))
-		resp.Body = &spliced{Reader: readBefore(head, resp.Body, err), Closer: resp.Body}
+		putBack(resp, head, err)
 	case stream:
 		e := openEvent(resp.Body, in)
 		head, resp.Body = e.soon(), e
@@ -250,10 +214,15 @@ func suspicious(resp *http.Response) bool {
 	return resp.StatusCode >= http.StatusBadRequest || resp.StatusCode == http.StatusOK && short
 }
 
-// spliced is a body of which the beginning has been read before.
+// spliced is a body that is read in another way than it is closed.
 type spliced struct {
 	io.Reader
 	io.Closer
+}
+
+// putBack has a response read again from its beginning, of which the head was read before, until an error if there was one.
+func putBack(resp *http.Response, head []byte, err error) {
+	resp.Body = spliced{readBefore(head, resp.Body, err), resp.Body}
 }
 
 // readBefore is a body of which the head was read before, until an error if there was one.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/valyala/fasthttp"
 	"go.uber.org/zap"
 
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
@@ -70,7 +70,7 @@ type Server struct {
 	reader   bodyReader
 	live     atomic.Pointer[live]
 	degraded degraded
-	once     once
+	said     said
 	accepted accepted
 	pending  chan struct{} // a place per log write under way
 	after    background
@@ -80,6 +80,12 @@ type Server struct {
 	cut      context.CancelFunc
 	ctx      context.Context // ends when the server is closed for good
 	cancel   context.CancelFunc
+}
+
+// said is what the log has said once: of which names.
+type said struct {
+	sync.Mutex
+	of map[string][]string
 }
 
 // New makes a server. It does not listen yet.
@@ -95,13 +101,13 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		o:        o,
 		accepted: accepted{all: known},
-		degraded: degraded{log: o.Log, faults: o.Faults, now: o.Now},
-		once:     once{models: map[string]bool{}},
+		said:     said{of: map[string][]string{}},
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
-			pool: newBufferPool(), budget: newBudget(o.Limits.InFlight), limit: o.Limits.Body, idle: o.Limits.BodyIdle,
+			pool: &bufferPool{}, budget: newBudget(o.Limits.InFlight), limit: o.Limits.Body, idle: o.Limits.BodyIdle,
 		},
 	}
+	s.degraded.o = &s.o
 	s.Swap(o.Live)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.requests, s.cut = context.WithCancel(s.ctx)
@@ -155,59 +161,33 @@ func (quiet) Printf(string, ...any) {}
 
 // malformed answers what fasthttp could not read.
 func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
-	e := errBadRequest("malformed_request", "The request is not valid HTTP/1.1.")
+	e := badRequest("malformed_request", "The request is not valid HTTP/1.1.")
 	var small *fasthttp.ErrSmallBuffer
 	var timeout net.Error
 	switch {
 	case errors.As(err, &small):
-		e = &apiError{
-			Status: 431, Type: typeInvalid, Code: "header_too_large",
-			Message: "The request header is too large. Send fewer or shorter headers, or raise limits.max_header.",
-		}
+		e.Status, e.Code = 431, "header_too_large"
+		e.Message = "The request header is too large. Send fewer or shorter headers, or raise limits.max_header."
 	case errors.As(err, &timeout) && timeout.Timeout():
-		e = &apiError{
-			Status: 408, Type: typeInvalid, Code: "request_timeout", Message: "The request did not arrive in time.",
-		}
+		e.Status, e.Code, e.Message = 408, "request_timeout", "The request did not arrive in time."
 	}
 	e.Close = true
-	var seen observation
-	seen.begin(s, requestID(nil))
-	ctx.Response.Header.Set(toldID, seen.record.Asked.ID)
-	seen.refused(e.Status, e.Code)
-	answer(ctx, e, nil)
-}
-
-// answer writes an error of our own.
-func answer(ctx *fasthttp.RequestCtx, e *apiError, in dialect.Dialect) {
-	id := string(ctx.Response.Header.Peek(toldID))
-	ctx.Response.Reset()
-	ctx.Response.Header.Set(toldID, id)
-	ctx.SetStatusCode(e.Status)
-	ctx.SetContentType("application/json")
-	if e.Retry > 0 {
-		ctx.Response.Header.Set("Retry-After", fmt.Sprint(e.Retry))
-	}
-	if e.Status == http.StatusUpgradeRequired {
-		ctx.Response.Header.Set("Upgrade", "HTTP/1.1")
-	}
-	if e.Close {
-		ctx.SetConnectionClose()
-	}
-	ctx.SetBody(e.body(in))
+	r := &request{server: s}
+	r.seen.begin(s, requestID(nil))
+	ctx.Response.Header.Set(toldID, r.seen.record.Asked.ID)
+	r.refuse(ctx, e)
 }
 
 // InFlight is how many request bytes the server holds.
 func (s *Server) InFlight() int64 {
-	b := s.reader.budget
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.used
+	_, used := s.reader.budget.byTenant()
+	return used
 }
 
 // Held tells for each tenant how many request bytes its clients hold.
 func (s *Server) Held(yield func(tenant string, h Held) bool) {
-	held := s.reader.budget.held()
-	for _, t := range s.live.Load().tenants.tenants {
+	held, _ := s.reader.budget.byTenant()
+	for _, t := range s.live.Load().Tenants {
 		if !yield(t.Name, held[t.Name]) {
 			return
 		}
@@ -216,7 +196,7 @@ func (s *Server) Held(yield func(tenant string, h Held) bool) {
 
 // Cooling tells for each tenant whether its summariser is left alone because it failed.
 func (s *Server) Cooling(yield func(tenant string, cooling bool) bool) {
-	for _, t := range s.live.Load().tenants.tenants {
+	for _, t := range s.live.Load().Tenants {
 		if !yield(t.Name, t.Cooling != nil && t.Cooling()) {
 			return
 		}

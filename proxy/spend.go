@@ -17,9 +17,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// purse is what a request has taken from budgets.
+// purse is what a request has taken from limits and budgets.
 type purse struct {
-	id       string // empty: nothing is reserved
+	minute   int    // tokens from its tenant's minute
+	id       string // of what is reserved of budgets; empty: nothing is
 	unsure   bool   // the store did not say whether it is
 	accounts []allowance
 	prompt   int // tokens that were charged before the answer
@@ -90,8 +91,7 @@ func (s *Server) accounts(t *Tenant, id session.SessionID, m ModelInfo) (all []a
 
 // unpriced says in the log that a budget does not count a model, once for each.
 func (s *Server) unpriced(model string) {
-	model = cmp.Or(model, OtherModel)
-	if s.once.first("unpriced " + model) {
+	if model = cmp.Or(model, OtherModel); s.first("unpriced", model) {
 		s.o.Log.Warn("a budget in dollars does not count this model: its price is not known; configure it under models, or set a budget in tokens",
 			zap.String("model", model))
 	}
@@ -146,34 +146,59 @@ func (r *request) ration() {
 	}
 }
 
-// reserve charges the request's budgets for its prompt and holds what its answer may cost, so that whatever is under way, no more than
-// one request goes beyond a budget. Where the store does not answer, the request passes; what it may have held all the same is settled.
-func (r *request) reserve() error {
-	r.finish(session.Usage{}) // of what was sent before, in vain
-	accounts := r.spends()
-	if len(accounts) == 0 {
+// pay takes the tokens of what is forwarded from the tenant's minute, charges the request's budgets for its prompt, and holds what its
+// answer may cost, so that whatever is under way, no more than one request goes beyond a budget. Tokens are those of the count; what
+// cannot be counted, because the store is away, is guessed by its size. Paths that are passed through cost nothing, nor do questions for
+// a count.
+func (r *request) pay() error {
+	r.giveBack() // what was sent before, in vain
+	perMinute, accounts := r.tenant.Limits.Tokens, r.spends()
+	if r.asked.dialect == nil || r.asked.counts || perMinute == 0 && len(accounts) == 0 {
 		return nil
 	}
-	p := purse{id: rand.Text(), accounts: accounts, prompt: max(len(r.body.bytes)/4, 1), room: unknownOutput}
+	p := purse{accounts: accounts, prompt: len(r.body.bytes) / 4, room: unknownOutput}
+	if r.seen.record.Unread == unreadEncoding {
+		p.prompt = len(r.body.bytes) // text is about four times as long as it is compressed
+	}
 	if r.turn != nil {
 		r.orAsItCame(func() {
-			p.prompt = max(r.turn.Adjust(r.turn.Sent().Tokens), 1)
+			p.prompt = r.turn.Adjust(r.turn.Sent().Tokens)
 			p.room = min(cmp.Or(r.turn.MostOutput(), unknownOutput), mostCharged)
 		})
 	}
-	all := charges(p.accounts, func(a *allowance) session.Charge {
+	p.prompt = max(p.prompt, 1)
+	if perMinute > 0 {
+		if wait, ok := r.tenant.tokens().Take(r.server.o.Now(), p.prompt, perMinute); !ok {
+			return r.outOfTokens(wait)
+		}
+		p.minute = p.prompt
+	}
+	r.lease.purse = p
+	return r.reserve()
+}
+
+// reserve has the request's budgets pay. Where the store does not answer, the request passes; what it may have held all the same is
+// settled.
+func (r *request) reserve() error {
+	p := &r.lease.purse
+	if len(p.accounts) == 0 {
+		return nil
+	}
+	id, all := rand.Text(), charges(p.accounts, func(a *allowance) session.Charge {
 		prompt := a.value(session.Usage{Input: p.prompt})
 		return session.Charge{Amount: prompt, Room: a.value(session.Usage{Output: p.room}) + prompt/4} // our count may be too low
 	})
-	got, err := r.server.o.Engine.Reserve(r.ctx, p.id, all)
+	got, err := r.server.o.Engine.Reserve(r.ctx, id, all)
 	switch {
 	case err != nil:
 		r.server.degraded.note("budget", err)
 		p.unsure = true
 	case got.Full:
-		return r.spent(p.accounts, all, got.Balances)
+		accounts := p.accounts
+		r.giveBack()
+		return r.spent(accounts, all, got.Balances)
 	}
-	r.lease.purse = p
+	p.id = id
 	return nil
 }
 
@@ -181,7 +206,7 @@ func (r *request) reserve() error {
 const unknownOutput = 16_000
 
 // spent is the answer to a request whose budget is spent.
-func (r *request) spent(accounts []allowance, all []session.Charge, balances []session.Balance) *apiError {
+func (r *request) spent(accounts []allowance, all []session.Charge, balances []session.Balance) apiError {
 	i := 0
 	for !all[i].Full(balances[i]) {
 		i++
@@ -193,7 +218,7 @@ func (r *request) spent(accounts []allowance, all []session.Charge, balances []s
 		unit, div = "USD", micros
 	}
 	write := func(n int64) string { return strconv.FormatFloat(float64(n)/div, 'f', -1, 64) }
-	e := &apiError{Status: http.StatusTooManyRequests, Type: typeLimit, Code: a.key + "_spent", Retry: 1}
+	e := apiError{Status: http.StatusTooManyRequests, Type: typeLimit, Code: a.key + "_spent", Retry: 1}
 	if b.Spent < all[i].Limit {
 		e.Message = fmt.Sprintf("The budget limits.%s of %s %s has %s left, which requests under way may need. Try again when they are over.",
 			a.key, write(all[i].Limit), unit, write(all[i].Limit-b.Spent))
@@ -205,23 +230,34 @@ func (r *request) spent(accounts []allowance, all []session.Charge, balances []s
 	return e
 }
 
-// settling gives what settles the request's budgets by what it used. It does so once.
-func (r *request) settling(u session.Usage) func() {
-	p := r.lease.purse
-	r.lease.purse = purse{}
-	return func() {
-		if p.id != "" {
-			r.server.settleBudgets(p, u)
-		}
+// settle corrects what the request has paid by what upstream's answer cost, once. What it returns does so for its budgets; nil: it has
+// none.
+func (r *request) settle(status int, answer dialect.Answer) func() {
+	p := &r.lease.purse
+	if p.minute == 0 && p.id == "" {
+		return nil
+	}
+	used, known := usedOf(status, answer, p.prompt)
+	if p.minute > 0 && known {
+		r.tenant.tokens().Correct(used.Input+used.Output-p.minute, r.tenant.Limits.Tokens)
+	}
+	paid := *p
+	*p = purse{}
+	if paid.id == "" {
+		return nil
+	}
+	return func() { r.server.settleBudgets(paid, used) }
+}
+
+// settleLater is settle, in the background.
+func (r *request) settleLater(status int, answer dialect.Answer) {
+	if budgets := r.settle(status, answer); budgets != nil {
+		r.server.inBackground(budgets)
 	}
 }
 
-// finish settles the request's budgets, unless that was done.
-func (r *request) finish(u session.Usage) {
-	if r.lease.purse.id != "" {
-		r.server.inBackground(r.settling(u))
-	}
-}
+// giveBack settles what was sent in vain: upstream refused it, or never got it.
+func (r *request) giveBack() { r.settleLater(http.StatusBadRequest, dialect.Answer{}) }
 
 func (s *Server) settleBudgets(p purse, u session.Usage) {
 	err := s.o.Engine.Settle(s.ctx, p.id, charges(p.accounts, func(a *allowance) session.Charge {
@@ -232,22 +268,26 @@ func (s *Server) settleBudgets(p purse, u session.Usage) {
 	}
 }
 
-// used is what a request has used: what upstream says, or else what can be seen of its answer.
-func (p *purse) used(status int, answer dialect.Answer) session.Usage {
+// mostCharged bounds what an upstream may say that a request took, in tokens.
+const mostCharged = 1 << 30
+
+// usedOf is what a request with a prompt has used: what upstream says, or else what can be seen of its answer, which is not known
+// for sure. What upstream refused took nothing.
+func usedOf(status int, answer dialect.Answer, prompt int) (used session.Usage, known bool) {
 	if u := answer.Usage; u != nil {
 		return session.Usage{
 			Input: min(max(u.Input, 0), mostCharged), Output: min(max(u.Output, 0), mostCharged), Cached: u.Cached,
 			Written: u.Written, WrittenLong: u.WrittenLong,
-		}
+		}, true
 	}
 	if status >= http.StatusBadRequest {
-		return session.Usage{}
+		return session.Usage{}, true
 	}
 	n := len(answer.Text)
 	for _, c := range answer.Calls {
 		n += len(c.Name) + len(c.Arguments)
 	}
-	return session.Usage{Input: p.prompt, Output: n / 4}
+	return session.Usage{Input: prompt, Output: n / 4}, false
 }
 
 // spend charges budgets for a call of a summariser, full or not: it was made.
@@ -257,7 +297,7 @@ func (n noted) spend(id session.SessionID, c limit.Call) {
 		return
 	}
 	s, p := n.server, purse{id: rand.Text()}
-	if p.accounts = s.accounts(n.tenant, id, s.live.Load().models(c.Model)); len(p.accounts) == 0 {
+	if p.accounts = s.accounts(n.tenant, id, s.live.Load().Models(c.Model)); len(p.accounts) == 0 {
 		return
 	}
 	all := charges(p.accounts, func(*allowance) session.Charge { return session.Charge{} })

@@ -34,20 +34,14 @@ type UpstreamConfig struct {
 	Compacts Compacts // whether it compacts histories
 }
 
-// Tenants finds the tenant of an API key.
-type Tenants struct {
-	tenants []*Tenant
-}
-
-// NewTenants makes the table. A single anonymous tenant takes every request.
-func NewTenants(tenants ...*Tenant) *Tenants { return &Tenants{tenants: tenants} }
+// Tenants are the users. A single anonymous one takes every request.
+type Tenants []*Tenant
 
 // of gives the tenant that an API key belongs to, nil if none. It takes as long for every key: all keys are compared,
 // each in constant time.
-func (t *Tenants) of(key string) *Tenant {
+func (t Tenants) of(key string) (found *Tenant) {
 	sum := sha256.Sum256([]byte(key))
-	var found *Tenant
-	for _, tenant := range t.tenants {
+	for _, tenant := range t {
 		if tenant.Anonymous {
 			found = tenant
 		}
@@ -58,12 +52,4 @@ func (t *Tenants) of(key string) *Tenant {
 		}
 	}
 	return found
-}
-
-// forEngine are the tenants as the engine knows them.
-func (t *Tenants) forEngine() (all []*engine.Tenant) {
-	for _, tenant := range t.tenants {
-		all = append(all, &tenant.Tenant)
-	}
-	return all
 }

@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -70,38 +70,17 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	first := &attempt{}
 	resp, err := t.kept.RoundTrip(first.follow(req))
 	if err != nil && req.Context().Err() == nil && first.crossed(err, t.window) {
-		if again, ok := repeat(req); ok {
-			resp, err = t.fresh.RoundTrip(again)
+		again := *req
+		if req.GetBody != nil {
+			if again.Body, err = req.GetBody(); err != nil {
+				return nil, err //nolint:wrapcheck // as net/http's
+			}
 		}
+		resp, err = t.fresh.RoundTrip(&again)
 	}
 	if err != nil {
 		return nil, err //nolint:wrapcheck // as net/http's
 	}
-	return wellFormed(resp)
-}
-
-// repeat gives a request with its body from the start, if there is a way to get it.
-func repeat(req *http.Request) (*http.Request, bool) {
-	if req.Body == nil || req.Body == http.NoBody {
-		return req, true
-	}
-	if req.GetBody == nil {
-		return nil, false
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return nil, false
-	}
-	again := *req
-	again.Body = body
-	return &again, true
-}
-
-// errMalformedHeader ends a response whose header names are no tokens. net/http accepts a space before the colon and
-// makes it part of the name: the next hop might read another length out of it.
-var errMalformedHeader = errors.New("malformed response header")
-
-func wellFormed(resp *http.Response) (*http.Response, error) {
 	for name := range resp.Header {
 		if !token(name) {
 			_ = resp.Body.Close()
@@ -111,27 +90,29 @@ func wellFormed(resp *http.Response) (*http.Response, error) {
 	return resp, nil
 }
 
+// errMalformedHeader ends a response whose header names are no tokens. net/http accepts a space before the colon and
+// makes it part of the name: the next hop might read another length out of it.
+var errMalformedHeader = errors.New("malformed response header")
+
 // errConnectionClosed is why net/http is not given the body again.
 var errConnectionClosed = errors.New("the kept connection closed before the response")
 
 // attempt follows one request through net/http, which may use several connections for it.
 type attempt struct {
-	mu       sync.Mutex
-	began    time.Time // when the last connection was taken
-	reused   bool
-	http2    bool
-	answered bool // a byte of the response has come
+	reused   atomic.Int64 // when a kept connection of HTTP/1.1 was taken, in nanoseconds of Unix time; 0: the last was another
+	http2    atomic.Bool
+	answered atomic.Bool // a byte of the response has come
 }
 
 // follow gives the request as the attempt watches it. net/http repeats requests with an Idempotency-Key, however late, so
 // over HTTP/1.1 it is refused the body: repeating is up to Transport. HTTP/2 says which requests were not processed.
 func (a *attempt) follow(req *http.Request) *http.Request {
 	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		GotConn: a.connected, GotFirstResponseByte: a.answer,
+		GotConn: a.connected, GotFirstResponseByte: func() { a.answered.Store(true) },
 	}))
 	if get := req.GetBody; get != nil {
 		req.GetBody = func() (io.ReadCloser, error) {
-			if !a.speaksHTTP2() {
+			if !a.http2.Load() {
 				return nil, errConnectionClosed
 			}
 			return get()
@@ -150,10 +131,13 @@ func (a *attempt) connected(info httptrace.GotConnInfo) {
 	if info.Reused && !http2 && !silent(wire) {
 		_ = wire.Close()
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.began, a.reused, a.answered = time.Now(), info.Reused, false
-	a.http2 = http2
+	since := int64(0)
+	if info.Reused && !http2 {
+		since = time.Now().UnixNano()
+	}
+	a.reused.Store(since)
+	a.http2.Store(http2)
+	a.answered.Store(false)
 }
 
 // silent reports whether nothing has come on a kept connection. net/http would take bytes that came before the request was
@@ -176,25 +160,12 @@ func silent(wire net.Conn) bool {
 	return err == nil && open
 }
 
-func (a *attempt) answer() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.answered = true
-}
-
-func (a *attempt) speaksHTTP2() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.http2
-}
-
 // crossed reports whether the request and the end of its connection may have crossed on the wire.
 func (a *attempt) crossed(err error, window time.Duration) bool {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.Canceled) {
 		return false
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.reused && !a.http2 && !a.answered && time.Since(a.began) < window
+	since := a.reused.Load()
+	return since > 0 && !a.answered.Load() && time.Since(time.Unix(0, since)) < window
 }

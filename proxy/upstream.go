@@ -12,26 +12,22 @@ import (
 	"sync"
 )
 
-// outbound is one request on its way upstream. Parts are its body, written one after another; they alias Held.
-type outbound struct {
-	Method string
-	URL    *url.URL
-	Header http.Header
-	Parts  [][]byte
-	Held   *body
-}
-
-func (o *outbound) request(ctx context.Context) *http.Request {
+// outbound is the request as it goes upstream, with a body of parts, which are written one after another.
+func (r *request) outbound(url *url.URL, parts [][]byte) *http.Request {
+	parts, held := r.wire(parts)
 	req := (&http.Request{
-		Method: o.Method, URL: o.URL, Host: o.URL.Host, Header: o.Header, ProtoMajor: 1, ProtoMinor: 1,
-	}).WithContext(ctx)
-	for _, p := range o.Parts {
+		Method: r.asked.method, URL: url, Host: url.Host, Header: r.header, ProtoMajor: 1, ProtoMinor: 1,
+	}).WithContext(r.ctx)
+	for _, p := range parts {
 		req.ContentLength += int64(len(p))
 	}
 	if req.ContentLength == 0 {
 		return req
 	}
-	req.GetBody = func() (io.ReadCloser, error) { return newUpload(o.Parts, o.Held), nil }
+	req.GetBody = func() (io.ReadCloser, error) {
+		held.Hold()
+		return &upload{parts: parts, held: held}, nil
+	}
 	req.Body, _ = req.GetBody()
 	return req
 }
@@ -43,11 +39,6 @@ type upload struct {
 	parts [][]byte
 	off   int
 	held  *body // nil once closed
-}
-
-func newUpload(parts [][]byte, held *body) *upload {
-	held.Hold()
-	return &upload{parts: parts, held: held}
 }
 
 // Read implements io.Reader.
@@ -86,10 +77,10 @@ func (u *upload) Close() error {
 func target(base *url.URL, path, query string) (*url.URL, error) {
 	unescaped, err := url.PathUnescape(path)
 	if err != nil {
-		return nil, errBadRequest("invalid_path", "The path is not a valid URL path.")
+		return nil, badRequest("invalid_path", "The path is not a valid URL path.")
 	}
 	if path != "" && path[0] != '/' || climbs(unescaped) {
-		return nil, errBadRequest("invalid_path", "The path may not leave the base URL.")
+		return nil, badRequest("invalid_path", "The path may not leave the base URL.")
 	}
 	u := *base
 	u.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + path
@@ -118,11 +109,13 @@ func upstreamError(ctx context.Context, err error) error {
 	case errors.Is(context.Cause(ctx), errClientGone):
 		return errClientGone
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return errUpstream("upstream_timeout", "The upstream did not answer in time.")
+		e := badUpstream("upstream_timeout", "The upstream did not answer in time.")
+		e.Status = http.StatusGatewayTimeout
+		return e
 	case errors.Is(context.Cause(ctx), context.Canceled):
-		return errStopping()
+		return errStopping
 	}
-	return errUpstream(codeUnreachable, fmt.Sprintf("The upstream could not be reached: %s.", reason(err)))
+	return badUpstream(codeUnreachable, fmt.Sprintf("The upstream could not be reached: %s.", reason(err)))
 }
 
 // reason is a short cause without addresses.

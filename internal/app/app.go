@@ -172,7 +172,7 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 	anthropic := messages.New(split.Options{Fields: fields, Remember: remember})
 	items := responses.New(split.Options{Fields: fields, Remember: remember})
 	return proxy.Live{
-		Tenants:  proxy.NewTenants(tenants...),
+		Tenants:  tenants,
 		Dialects: map[string]dialect.Dialect{chat.Path: completions, messages.Path: anthropic, responses.Path: items},
 		Counts:   map[string]dialect.Dialect{messages.CountPath: anthropic, responses.CountPath: items},
 		Compacts: map[string]dialect.Dialect{responses.CompactPath: items},

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -42,22 +44,29 @@ type Options struct {
 // just writing their next request.
 type Ports struct {
 	o       Options
-	leaving atomic.Bool  // connections are closed when they fall silent
-	parked  atomic.Int64 // connections that wait for a request, without buffers
+	leaving atomic.Bool    // connections are closed when they fall silent
+	users   sync.WaitGroup // listeners that accept, and open connections
 
 	mu        sync.Mutex
-	listeners []*net.TCPListener // in use
-	accepting int                // of them, those that still accept
+	listeners []*net.TCPListener
 	conns     map[*conn]struct{}
-	drained   chan struct{} // closed when nothing accepts and no connection is open; nil: not closing yet
-	told      bool
+	drained   chan struct{} // closed when there are no users; nil: not closing yet
 }
 
 // New makes Ports without a listener.
 func New(o Options) *Ports { return &Ports{o: o, conns: map[*conn]struct{}{}} }
 
-// Parked is how many connections wait for a request without buffers.
-func (p *Ports) Parked() int64 { return p.parked.Load() }
+// Count counts the connections: those that have a request under way, and those that are silent, which hold no buffers.
+func (p *Ports) Count() (busy, silent int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if c.silent() {
+			silent++
+		}
+	}
+	return len(p.conns) - silent, silent
+}
 
 // Serve accepts connections from a TCP listener until Close.
 func (p *Ports) Serve(l net.Listener) error {
@@ -69,14 +78,16 @@ func (p *Ports) Serve(l net.Listener) error {
 		_ = l.Close()
 		return nil
 	}
-	defer p.stopped()
+	defer p.users.Done()
 	for {
 		c, err := p.accept(tcp)
 		switch {
 		case err == nil:
+			var late time.Time
 			if p.o.FirstByte > 0 {
-				_ = c.SetReadDeadline(time.Now().Add(p.o.FirstByte))
+				late = time.Now().Add(p.o.FirstByte)
 			}
+			_ = c.SetReadDeadline(late)
 			go p.attend(c) // until it is removed from conns
 		case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
 			return nil
@@ -86,15 +97,16 @@ func (p *Ports) Serve(l net.Listener) error {
 	}
 }
 
-// attend waits for a connection's next request and has it handled, with those that follow at once. Then it begins anew, in
-// a goroutine whose stack is small again.
+// attend waits for a connection's next request and has it handled, with those that came with it. Then it begins anew, in a goroutine
+// whose stack is small again.
 func (p *Ports) attend(c *conn) {
 	if !c.await() {
 		_ = c.end()
 		return
 	}
 	_ = p.o.Handle(c) // its errors are the client's
-	if c.park() {
+	if c.parking {
+		c.parking = false
 		go p.attend(c)
 	}
 }
@@ -107,24 +119,8 @@ func (p *Ports) add(l *net.TCPListener) bool {
 		return false
 	}
 	p.listeners = append(p.listeners, l)
-	p.accepting++
+	p.users.Add(1)
 	return true
-}
-
-// stopped says that a listener accepts no more.
-func (p *Ports) stopped() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.accepting--
-	p.check()
-}
-
-// check tells when everything is drained. It is called under mu.
-func (p *Ports) check() {
-	if p.drained != nil && !p.told && p.accepting == 0 && len(p.conns) == 0 {
-		p.told = true
-		close(p.drained)
-	}
 }
 
 // Close takes no new connections and closes those that are open as they fall silent. The channel is closed when none is
@@ -143,21 +139,11 @@ func (p *Ports) Close() <-chan struct{} {
 	for c := range p.conns {
 		c.endSoon()
 	}
-	p.check()
+	go func() {
+		p.users.Wait()
+		close(p.drained)
+	}()
 	return p.drained
-}
-
-// Busy counts the connections that have a request under way.
-func (p *Ports) Busy() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for c := range p.conns {
-		if !c.silent() {
-			n++
-		}
-	}
-	return n
 }
 
 // Abort closes every connection at once.
@@ -178,7 +164,7 @@ func (p *Ports) accept(l *net.TCPListener) (*conn, error) {
 			return p.enter(c), nil
 		case exhausted(err):
 			time.Sleep(recovering)
-		case timedOut(err):
+		case errors.Is(err, os.ErrDeadlineExceeded):
 			_ = l.Close()
 			return nil, io.EOF
 		default:
@@ -190,14 +176,11 @@ func (p *Ports) accept(l *net.TCPListener) (*conn, error) {
 // recovering is the pause after a connection could not be accepted for lack of something that others will give back.
 const recovering = 20 * time.Millisecond
 
-// exhausted reports whether there were too few file descriptors or too little memory for a connection.
+// exhausted reports whether there were too few file descriptors or too little memory for a connection, or it has ended already.
 func exhausted(err error) bool {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return errors.Is(err, syscall.ECONNABORTED)
+	var code syscall.Errno
+	return errors.As(err, &code) && slices.Contains(
+		[]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}, code)
 }
 
 // Follow is a fasthttp.Server's ConnState: it is told when an answer is over and when the next request comes.
@@ -205,8 +188,8 @@ func Follow(c net.Conn, state fasthttp.ConnState) {
 	ours, ok := c.(*conn)
 	switch {
 	case ok && state == fasthttp.StateIdle:
-		ours.idle()
+		ours.setSilent(time.Now())
 	case ok && state == fasthttp.StateActive:
-		ours.active()
+		ours.setSilent(time.Time{})
 	}
 }

@@ -44,7 +44,7 @@ func TestCloseGivesWhatWasBegun(t *testing.T) {
 	if _, err := net.Dial("tcp", l.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("dialled: %v", err)
 	}
-	p.stopped()
+	p.users.Done() // the listener is
 	select {
 	case <-drained:
 		t.Error("drained with connections open")

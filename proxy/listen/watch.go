@@ -8,30 +8,26 @@ import (
 	"time"
 )
 
-// Watch notices that a client leaves, by peeking at its connection from the network poller: no polling, no bytes taken.
-// It costs a goroutine that sleeps. Nothing else may read the connection until Stop has returned.
-type Watch struct {
-	conn net.Conn
-	done chan struct{}
-	once sync.Once
-}
-
-// WatchClient calls gone when the client closes its side.
-func WatchClient(conn net.Conn, gone func()) *Watch {
-	w := &Watch{conn: conn, done: make(chan struct{})}
+// WatchClient calls gone when the client closes its side. It notices by peeking at the connection from the network poller: no polling,
+// no bytes taken, at the cost of a goroutine that sleeps. Nothing else may read the connection until stop has returned.
+func WatchClient(conn net.Conn, gone func()) (stop func()) {
 	raw, ok := rawConn(conn)
 	if !ok {
-		close(w.done)
-		return w
+		return func() {}
 	}
+	done := make(chan struct{})
 	_ = conn.SetReadDeadline(time.Time{})
 	go func() {
-		defer close(w.done)
+		defer close(done)
 		if left, err := peek(raw); left && err == nil {
 			gone()
 		}
 	}()
-	return w
+	return sync.OnceFunc(func() {
+		_ = conn.SetReadDeadline(time.Unix(1, 0))
+		<-done
+		_ = conn.SetReadDeadline(time.Time{})
+	})
 }
 
 func rawConn(conn net.Conn) (syscall.RawConn, bool) {
@@ -73,13 +69,4 @@ func CutOff(ctx context.Context, conn net.Conn) func() {
 			_ = conn.SetWriteDeadline(time.Time{})
 		}
 	}
-}
-
-// Stop ends the watch and gives the connection back.
-func (w *Watch) Stop() {
-	w.once.Do(func() {
-		_ = w.conn.SetReadDeadline(time.Unix(1, 0))
-		<-w.done
-		_ = w.conn.SetReadDeadline(time.Time{})
-	})
 }

@@ -31,18 +31,18 @@ func pair(t *testing.T) (client, server net.Conn) {
 func TestWatchTellsThatTheClientLeft(t *testing.T) {
 	client, server := pair(t)
 	left := make(chan struct{})
-	w := listen.WatchClient(server, func() { close(left) })
+	stop := listen.WatchClient(server, func() { close(left) })
 	client.Close()
 	<-left
-	w.Stop()
-	w.Stop() // again: nothing happens
+	stop()
+	stop() // again: nothing happens
 }
 
 // TestWatchGivesTheConnectionBack stops watching a client that stays: what it sends then can be read.
 func TestWatchGivesTheConnectionBack(t *testing.T) {
 	client, server := pair(t)
-	w := listen.WatchClient(server, func() { t.Error("the client is said to have left") })
-	w.Stop()
+	stop := listen.WatchClient(server, func() { t.Error("the client is said to have left") })
+	stop()
 	if _, err := client.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}

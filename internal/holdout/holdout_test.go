@@ -52,9 +52,13 @@ func (f *fleet) saved() float64 {
 }
 
 // TestHonest plays many experiments, looks at each very often, and counts those that were ever wrong: in an A/A test a
-// claim is, and otherwise an interval without the true difference.
+// claim is, and otherwise an interval without the true difference. With -short it plays the first tenth of them.
 func TestHonest(t *testing.T) {
-	const experiments, steps = 400, 60_000
+	const steps = 60_000
+	experiments := 400
+	if testing.Short() {
+		experiments = 40
+	}
 	for name, f := range map[string]fleet{
 		"A/A, half held out":       {share: 0.5, factor: 1, spread: 1},
 		"A/A, a twentieth":         {share: 0.05, factor: 1, spread: 1},

@@ -25,21 +25,6 @@ func TestCountAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestEncoderKeepsNoLargeScratch(t *testing.T) {
-	s := eachSubject(t)[0]
-	e := newEncoder(s.vocabulary, s.classes, s.split)
-	e.window = 1 << 17
-	e.Count(strings.Repeat("ab", 1<<16))
-	if len(e.free) != 0 {
-		t.Error("scratch for a large piece was kept")
-	}
-	e.window = windowBytes
-	e.Count(strings.Repeat("ab", 1<<16))
-	if len(e.free) != 1 {
-		t.Error("scratch was not kept")
-	}
-}
-
 // Many users of one new registry: each vocabulary is loaded once, and all counts agree.
 func TestRegistryAndEncoderAreConcurrent(t *testing.T) {
 	registry := New()

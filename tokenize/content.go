@@ -13,49 +13,15 @@ const (
 	callOverhead    = 8
 )
 
-// counter counts the tokens of a text: an Encoder, or Estimator where there is none.
-type counter interface{ Count(text string) int }
-
 // Message is the number of tokens that a message costs in a request: its framing, role, name, text, reasoning, tool
 // calls, images and files. It is never 0.
-func (e *Encoder) Message(c session.Content) int { return message(e, &c) }
-
-// Tools is the number of tokens of a request's raw tools array, counted as the JSON text it is. Upstream rewrites it
-// more tightly, so this is a little too much; Calibration learns by how much.
-func (e *Encoder) Tools(raw []byte) int { return e.CountBytes(raw) }
-
-// Estimator counts by size alone, for when no encoder can be had. It never fails, and is 0 only for empty text. Like
-// Estimate it is meant to be too high.
-type Estimator struct{}
-
-// Count is Estimate of a text's size.
-func (Estimator) Count(text string) int { return Estimate(len(text)) }
-
-// CountBytes is Estimate of a text's size.
-func (Estimator) CountBytes(text []byte) int { return Estimate(len(text)) }
-
-// Message is as Encoder.Message, estimated.
-func (e Estimator) Message(c session.Content) int { return message(e, &c) }
-
-// Tools is as Encoder.Tools, estimated.
-func (Estimator) Tools(raw []byte) int { return Estimate(len(raw)) }
-
-// Estimate is a high guess at the tokens in a number of bytes: one for three, rounded up. Prose has about four bytes a
-// token and code three and a half.
-func Estimate(bytes int) int {
-	if bytes <= 0 {
-		return 0
-	}
-	return (bytes-1)/3 + 1
-}
-
-func message(by counter, c *session.Content) int {
-	n := messageOverhead + by.Count(c.Role) + by.Count(c.Text) + by.Count(c.Reasoning)
+func (e *Encoder) Message(c session.Content) int {
+	n := messageOverhead + e.Count(c.Role) + e.Count(c.Text) + e.Count(c.Reasoning)
 	if c.Name != "" {
-		n += nameOverhead + by.Count(c.Name)
+		n += nameOverhead + e.Count(c.Name)
 	}
-	for i := range c.Calls {
-		n += callOverhead + by.Count(c.Calls[i].Name) + by.Count(c.Calls[i].Arguments)
+	for _, call := range c.Calls {
+		n += callOverhead + e.Count(call.Name) + e.Count(call.Arguments)
 	}
 	for _, image := range c.Images {
 		n += imageTokens(image)
@@ -65,3 +31,11 @@ func message(by counter, c *session.Content) int {
 	}
 	return n
 }
+
+// Tools is the number of tokens of a request's raw tools array, counted as the JSON text it is. Upstream rewrites it
+// more tightly, so this is a little too much; Calibration learns by how much.
+func (e *Encoder) Tools(raw []byte) int { return e.CountBytes(raw) }
+
+// estimate is a high guess at the tokens in a number of bytes: one for three, rounded up. Prose has about four bytes a
+// token and code three and a half.
+func estimate(bytes int) int { return (bytes + 2) / 3 }

@@ -2,7 +2,6 @@ package tokenize
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -58,10 +57,11 @@ func TestMessageCountsAllItsParts(t *testing.T) {
 
 // TestFileTokens: no file is free, and what is large costs much, within reason.
 func TestFileTokens(t *testing.T) {
+	s := eachSubject(t)[0]
 	f := func(file session.File, least, most int) {
 		t.Helper()
-		empty, with := (Estimator{}).Message(session.Content{}), (Estimator{}).Message(session.Content{Files: []session.File{file}})
-		if got := with - empty; got < least || got > most {
+		with := s.Message(session.Content{Files: []session.File{file}})
+		if got := with - messageOverhead; got < least || got > most {
 			t.Errorf("%+v is %d tokens, want %d to %d", file, got, least, most)
 		}
 	}
@@ -113,31 +113,6 @@ func TestTools(t *testing.T) {
 	}
 }
 
-func TestEstimate(t *testing.T) {
-	for bytes, want := range map[int]int{math.MinInt: 0, -1: 0, 0: 0, 1: 1, 3: 1, 4: 2, 300: 100, math.MaxInt: math.MaxInt/3 + 1} {
-		if got := Estimate(bytes); got != want {
-			t.Errorf("%d bytes: %d, want %d", bytes, got, want)
-		}
-	}
-}
-
-// On English and code an estimate is not below the count.
-func TestEstimatorIsHigh(t *testing.T) {
-	content := session.Content{
-		Role:  "assistant",
-		Text:  strings.Repeat("The quick brown fox jumps over the lazy dog, and doesn't look back. ", 10),
-		Calls: []session.Call{{Name: "run_command", Arguments: `{"command":"go test ./... -run TestEverything","timeout":30}`}},
-	}
-	for _, s := range eachSubject(t) {
-		if high, exact := (Estimator{}).Message(content), s.Message(content); high < exact {
-			t.Errorf("%s: estimated %d, counted %d", s.Name(), high, exact)
-		}
-	}
-	if got := (Estimator{}).Tools([]byte("[{}]")) + (Estimator{}).CountBytes([]byte("x")); got != 3 {
-		t.Errorf("tools and bytes: %d", got)
-	}
-}
-
 func TestMessageIsNeverZero(t *testing.T) {
 	s := eachSubject(t)[0]
 	rapid.Check(t, func(t *rapid.T) {
@@ -155,9 +130,6 @@ func TestMessageIsNeverZero(t *testing.T) {
 		least := messageOverhead + imageBase*len(content.Images)
 		if n := s.Message(content); n < least {
 			t.Fatalf("%d tokens, at least %d expected", n, least)
-		}
-		if n := (Estimator{}).Message(content); n < least {
-			t.Fatalf("estimated %d tokens, at least %d expected", n, least)
 		}
 	})
 }

@@ -9,16 +9,14 @@ import (
 
 func ExampleRegistry() {
 	registry := tokenize.New()
-	encoder, known, err := registry.EncoderFor("openai/gpt-4o-mini")
+	encoder, err := registry.Encoder(tokenize.O200k)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(encoder.Name(), known)
 	fmt.Println(encoder.Count("Dew forms where warm air meets a cold surface."))
 	fmt.Println(encoder.Message(session.Content{Role: "user", Text: "Hello!"}) + tokenize.ReplyPriming)
 	// Output:
-	// o200k_base true
 	// 11
 	// 9
 }

@@ -56,7 +56,7 @@ func TestMergeIsLinearithmic(t *testing.T) {
 	const n = 1 << 15
 	for _, s := range eachSubject(t) {
 		for name, text := range hostile(n) {
-			m := newMerger()
+			m := &merger{}
 			var out tokens
 			m.windows(s.vocabulary, text, windowBytes, &out)
 			// Each window but the last gives 7/8 of its bytes to the result, less the part of a token.

@@ -12,14 +12,7 @@ type merger struct {
 	// tree[2i+1], and the last half the places.
 	tree  []uint64
 	leaf  int // the first place in tree: a power of two
-	parts parts
 	steps int // levels walked, for the tests that bound them
-}
-
-func newMerger() *merger {
-	m := &merger{}
-	m.grow(windowBytes)
-	return m
 }
 
 // room is the bytes that a piece may have without more memory.

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"math/bits"
 	"strconv"
@@ -25,7 +26,8 @@ type vocabulary struct {
 	text    []byte   // the tokens' bytes, end to end, in order of id
 	starts  []uint32 // token id is text[starts[id]:starts[id+1]]
 	slots   []uint32 // open addressing by hash of the bytes: fingerprint<<idBits | id+1, 0 is empty
-	longest int      // bytes in the longest token
+	seed    maphash.Seed
+	longest int // bytes in the longest token
 	single  [256]uint32
 	double  []uint32 // the token of two bytes, first<<8 | second
 	pairs   pairTable
@@ -53,7 +55,7 @@ func loadVocabulary(name string) (*vocabulary, error) {
 // a gap, and every single byte a token. Of size bytes to read, less than half come to be tokens' bytes, and a line has
 // 16 at least in a vocabulary that is large.
 func readVocabulary(name string, r io.Reader, size int) (*vocabulary, error) {
-	v := &vocabulary{name: name, text: make([]byte, 0, size/2), starts: make([]uint32, 1, 1+size/16)}
+	v := &vocabulary{name: name, seed: maphash.MakeSeed(), text: make([]byte, 0, size/2), starts: make([]uint32, 1, 1+size/16)}
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		if len(lines.Bytes()) == 0 {
@@ -97,8 +99,9 @@ func (v *vocabulary) add(line []byte) error {
 func (v *vocabulary) index() error {
 	v.slots = make([]uint32, 1<<bits.Len(uint(v.size()))) // longer than size: a search always meets an empty slot
 	v.double = make([]uint32, 1<<16)
-	fill(v.single[:], none)
-	fill(v.double, none)
+	for i := range v.double {
+		v.single[i&0xff], v.double[i] = none, none
+	}
 	for id := range uint32(v.size()) { //nolint:gosec // the vocabulary, or a window, is smaller
 		v.insert(id)
 	}
@@ -118,7 +121,7 @@ func (v *vocabulary) insert(id uint32) {
 	case 2:
 		v.double[int(token[0])<<8|int(token[1])] = id
 	}
-	h := hash(string(token))
+	h := maphash.Bytes(v.seed, token)
 	mask := len(v.slots) - 1
 	at := int(h) & mask //nolint:gosec // cut to the table's size
 	for v.slots[at] != 0 {
@@ -138,7 +141,7 @@ func (v *vocabulary) lookup(piece string) uint32 {
 	if len(piece) > v.longest {
 		return none
 	}
-	h := hash(piece)
+	h := maphash.String(v.seed, piece)
 	print, mask := fingerprint(h), len(v.slots)-1
 	for at := int(h) & mask; ; at = (at + 1) & mask { //nolint:gosec // cut to the table's size
 		slot := v.slots[at]
@@ -162,44 +165,5 @@ func (v *vocabulary) find(piece string) uint32 {
 	return v.lookup(piece)
 }
 
-// hash mixes the bytes of a piece eight at a time by a folded 64 by 64 bit product, as wyhash does. The table is fixed
-// when it is loaded and cannot be added to, so it needs no secret.
-func hash(s string) uint64 {
-	h := uint64(len(s)) * 0x9E3779B97F4A7C15
-	for len(s) > 8 {
-		h = mix(h ^ load64(s))
-		s = s[8:]
-	}
-	return mix(h ^ loadTail(s))
-}
-
-func mix(h uint64) uint64 {
-	hi, lo := bits.Mul64(h^0xA0761D6478BD642F, 0xE7037ED1A0B428DB)
-	return hi ^ lo
-}
-
-func load64(s string) uint64 {
-	return uint64(load32(s)) | uint64(load32(s[4:]))<<32
-}
-
-func load32(s string) uint32 {
-	_ = s[3]
-	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
-}
-
-// loadTail reads one to eight bytes; for a given length different bytes give different values.
-func loadTail(s string) uint64 {
-	if len(s) >= 4 {
-		return uint64(load32(s)) | uint64(load32(s[len(s)-4:]))<<32
-	}
-	return uint64(s[0]) | uint64(s[len(s)>>1])<<8 | uint64(s[len(s)-1])<<16
-}
-
 // fingerprint is the part of a hash that a slot keeps with the id.
 func fingerprint(h uint64) uint32 { return uint32(h>>32) &^ (1<<idBits - 1) }
-
-func fill(s []uint32, value uint32) {
-	for i := range s {
-		s[i] = value
-	}
-}

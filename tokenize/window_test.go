@@ -10,7 +10,7 @@ import (
 
 func byWindows(v *vocabulary, piece string, size int) []uint32 {
 	out := tokens{keep: true}
-	newMerger().windows(v, piece, size, &out)
+	(&merger{}).windows(v, piece, size, &out)
 	return out.ids
 }
 
@@ -37,7 +37,7 @@ func TestWindowsEqualWholeWhereTheyDoNotJoin(t *testing.T) {
 		size := rapid.IntRange(8, 40).Draw(t, "size")
 		for _, s := range all {
 			var out tokens
-			if newMerger().tryWindows(s.vocabulary, text, size, &out) {
+			if (&merger{}).tryWindows(s.vocabulary, text, size, &out) {
 				joined++
 			} else {
 				apart++
@@ -56,27 +56,9 @@ func TestWindowsKeepWhatWasThere(t *testing.T) {
 	s := eachSubject(t)[0]
 	text := strings.Repeat("etaoin", 40)
 	out := tokens{n: 2, ids: []uint32{1, 2}, keep: true}
-	newMerger().windows(s.vocabulary, text, 8, &out)
+	(&merger{}).windows(s.vocabulary, text, 8, &out)
 	whole := byWindows(s.vocabulary, text, len(text))
 	if !slices.Equal(out.ids, append([]uint32{1, 2}, whole...)) || out.n != len(out.ids) {
 		t.Errorf("got %d tokens %v", out.n, out.ids)
 	}
-}
-
-// A short piece is merged by another code than a long one.
-func TestShortEqualsLong(t *testing.T) {
-	all := eachSubject(t)
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringN(2, -1, shortPiece).Draw(t, "text")
-		if len(text) < 2 {
-			t.Skip("a single byte is never merged")
-		}
-		for _, s := range all {
-			var p parts
-			p.merge(s.vocabulary, text)
-			if whole := byWindows(s.vocabulary, text, len(text)); !slices.Equal(p.id[:p.n], whole) {
-				t.Fatalf("%s: %v, want %v", s.Name(), p.id[:p.n], whole)
-			}
-		}
-	})
 }

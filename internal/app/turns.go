@@ -20,29 +20,19 @@ type tokens struct {
 	encoders *tokenize.Registry
 }
 
-// Counter gives the model's counter; a conservative estimate where its vocabulary cannot be loaded.
+// Counter gives the model's counter.
 func (t *tokens) Counter(model string) engine.Counter {
 	m, _ := t.config.Load().ModelFor(model)
 	e, err := t.encoders.Encoder(m.Encoding)
 	if err != nil {
-		return counter{encoding: "estimate", tokenizer: tokenize.Estimator{}}
+		panic(err) // vocabularies are a part of the program, and a configuration names no others
 	}
-	return counter{encoding: e.Name(), tokenizer: e}
+	return counter{e}
 }
 
-// tokenizer is an encoder, or what stands in for one.
-type tokenizer interface {
-	Count(text string) int
-	Message(m session.Content) int
-	Tools(raw []byte) int
-}
+type counter struct{ *tokenize.Encoder }
 
-type counter struct {
-	tokenizer
-	encoding string
-}
-
-func (c counter) Encoding() string  { return c.encoding }
+func (c counter) Encoding() string  { return c.Name() }
 func (c counter) Text(s string) int { return c.Count(s) }
 
 // sessions opens the registry when the store first answers: the server starts, and serves, while Redis is away.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -28,20 +29,13 @@ func (e *APIError) Error() string {
 // Body returns the response body, {"error":{...}}, laid out as OpenAI lays it out.
 func (e *APIError) Body() []byte {
 	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	// A struct of strings always encodes.
-	_ = enc.Encode(map[string]errorMembers{"error": {e.Message, e.Type, orNull(e.Param), orNull(e.Code)}})
+	_ = json.Indent(&out, e.json(), "", "  ") // what was encoded can be indented
+	out.WriteByte('\n')
 	return out.Bytes()
 }
 
-// errorMembers fixes the order of the members.
-type errorMembers struct {
-	Message string  `json:"message"`
-	Type    string  `json:"type"`
-	Param   *string `json:"param"`
-	Code    *string `json:"code"`
+func (e *APIError) json() json.RawMessage {
+	return build("error", build("message", e.Message, "type", e.Type, "param", orNull(e.Param), "code", orNull(e.Code)))
 }
 
 func orNull(s string) *string {
@@ -56,58 +50,78 @@ func refuse(param, code, format string, args ...any) *APIError {
 	return &APIError{http.StatusBadRequest, fmt.Sprintf(format, args...), invalidRequest, param, code}
 }
 
-func missingParameter(param string) *APIError {
-	return refuse(param, "missing_required_parameter", "Missing required parameter: '%s'.", param)
+// verdict is what is wrong with a request. The first complaint counts: what is said after it is of no account.
+type verdict struct{ err *APIError }
+
+func (v *verdict) refuse(param, code, format string, args ...any) {
+	if v.err == nil {
+		v.err = refuse(param, code, format, args...)
+	}
 }
 
-func unknownParameter(param string) *APIError {
-	return refuse(param, "unknown_parameter", "Unknown parameter: '%s'.", param)
+func (v *verdict) missing(param string) {
+	v.refuse(param, "missing_required_parameter", "Missing required parameter: '%s'.", param)
 }
 
-func wrongType(param, want string, got json.RawMessage) *APIError {
-	return refuse(param, "invalid_type", "Invalid type for '%s': expected %s, but got %s instead.", param, want, describe(got))
+func (v *verdict) unknown(param string) {
+	v.refuse(param, "unknown_parameter", "Unknown parameter: '%s'.", param)
 }
 
-// require refuses a value that is missing, or of another kind.
-func require(param string, raw json.RawMessage, want kind) *APIError {
+func (v *verdict) wrongType(param, want string, got json.RawMessage) {
+	v.refuse(param, "invalid_type", "Invalid type for '%s': expected %s, but got %s instead.", param, want, describe(got))
+}
+
+// has refuses a value that is missing, or of another kind.
+func (v *verdict) has(param string, raw json.RawMessage, want kind) {
 	if kindOf(raw) == kindAbsent {
-		return missingParameter(param)
+		v.missing(param)
 	}
-	return expect(param, raw, want)
+	v.is(param, raw, want)
 }
 
-// expect refuses a value of another kind.
-func expect(param string, raw json.RawMessage, want kind) *APIError {
-	if kindOf(raw) == want {
-		return nil
+// is refuses a value of another kind.
+func (v *verdict) is(param string, raw json.RawMessage, want kind) {
+	if kindOf(raw) != want {
+		words := map[kind]string{kindBool: "a boolean", kindString: "a string", kindObject: "an object", kindArray: "an array of objects"}
+		v.wrongType(param, words[want], raw)
 	}
-	words := map[kind]string{kindBool: "a boolean", kindString: "a string", kindObject: "an object", kindArray: "an array of objects"}
-	return wrongType(param, words[want], raw)
 }
 
-func wrongValue(param, got string, supported ...string) *APIError {
-	return refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", got, list(quoted(supported), "and"))
+// mayBe refuses a value of another kind where one is given.
+func (v *verdict) mayBe(param string, raw json.RawMessage, want kind) {
+	if given(raw) {
+		v.is(param, raw, want)
+	}
 }
 
-func emptyArray(param string) *APIError {
-	return refuse(param, "empty_array",
-		"Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)
+// among refuses a word that is none of those supported.
+func (v *verdict) among(param, got string, supported ...string) {
+	if !slices.Contains(supported, got) {
+		v.refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", got, list(quoted(supported), "and"))
+	}
 }
 
-func emptyString(param string) *APIError {
-	return refuse(param, "empty_string",
-		"Invalid '%s': empty string. Expected a string with minimum length 1, but got an empty string instead.", param)
+// filled refuses an empty array.
+func (v *verdict) filled(param string, all []json.RawMessage) {
+	if len(all) == 0 {
+		v.refuse(param, "empty_array", "Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)
+	}
 }
 
-func longString(param string, limit, got int) *APIError {
-	return refuse(param, "string_above_max_length",
-		"Invalid '%s': string too long. Expected a string with maximum length %d, but got a string with length %d instead.",
-		param, limit, got)
+// says refuses what is no text, or an empty one.
+func (v *verdict) says(param string, raw json.RawMessage) {
+	v.has(param, raw, kindString)
+	if asString(raw) == "" {
+		v.refuse(param, "empty_string", "Invalid '%s': empty string. Expected a string with minimum length 1, but got an empty string instead.", param)
+	}
 }
 
-func badPattern(param, pattern string) *APIError {
-	return refuse(param, "invalid_value",
-		"Invalid '%s': string does not match pattern. Expected a string that matches the pattern '%s'.", param, pattern)
+// short refuses a text that is longer than the limit.
+func (v *verdict) short(param string, limit, length int) {
+	if length > limit {
+		v.refuse(param, "string_above_max_length",
+			"Invalid '%s': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", param, limit, length)
+	}
 }
 
 // quoted puts each value in single quotes.

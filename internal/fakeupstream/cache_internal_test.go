@@ -7,7 +7,7 @@ import (
 )
 
 func TestPrefixCacheIsBounded(t *testing.T) {
-	c := prefixCache{capacity: 8}
+	c := newCache(8)
 	send := func(n int) int {
 		m := json.RawMessage(fmt.Sprint(n))
 		return c.use(prompt{messages: []json.RawMessage{m}}, func([]byte) int { return 2048 })
@@ -16,7 +16,7 @@ func TestPrefixCacheIsBounded(t *testing.T) {
 	send(kept)
 	for n := range 100 {
 		send(n)
-		if got := len(c.young) + len(c.old); got > 16 {
+		if got := c.known.Len(); got > 8 {
 			t.Fatalf("%d prefixes in memory", got)
 		}
 		if n%5 == 0 && send(kept) != 2048 {

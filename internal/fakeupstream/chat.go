@@ -2,159 +2,195 @@ package fakeupstream
 
 import (
 	"encoding/json"
-	"errors"
-	"net/http"
+	"fmt"
 	"slices"
 	"strings"
 )
 
 // chat judges a chat completion and answers it.
-func (x *exchange) chat() {
-	if err := x.judge(); err != nil {
-		x.refuse(err)
-		return
+func (x *exchange) chat() *APIError {
+	if err := x.judgeChat(); err != nil {
+		return err
 	}
-	takes := measure(x.top, x.req.Messages, x.server.options.CountTokens)
-	if err := checkLimits(takes, x.server.options.window(x.req.Model), x.server.options.MaxOutput); err != nil {
-		x.refuse(err)
-		return
+	if err := x.admit(x.req.Messages, x.chatLimits); err != nil {
+		return err
 	}
-	x.account(takes)
 	if x.server.options.Seals != "" && !x.req.Summary {
-		if err := x.server.checkSeals(x); err != nil {
-			x.refuse(err)
-			return
+		if err := x.checkSeals(); err != nil {
+			return err
 		}
 	}
-	x.play(x.server.answer(x))
+	x.respond(func(a Answer) reply {
+		message := a.message()
+		if x.server.options.Seals != "" && !x.req.Summary {
+			message = x.seal(message)
+			if a.Sealed != nil {
+				a.Sealed(message)
+			}
+		}
+		return &completion{
+			index: x.req.Index, model: x.req.Model, message: message, finish: a.finishReason(asObject(message)), style: a.Style,
+			usage: x.bill(a, x.top["response_format"], x.req.Messages, message), omitUsage: a.OmitUsage,
+			usageLast: as[bool](at(x.top["stream_options"], "include_usage")),
+		}
+	})
+	return nil
 }
 
-// judge returns why the request is refused, whatever its size.
-func (x *exchange) judge() *APIError {
-	o := x.server.options
-	if err := checkContentType(x.r.Header); err != nil {
-		return err
-	}
-	validate := Validate
+// judgeChat returns why the request is refused, whatever its size.
+func (x *exchange) judgeChat() *APIError {
+	v, o := verdict{err: checkContentType(x.r.Header)}, x.server.options
+	v.completion(v.parse(x.req.Body))
 	if o.Strict {
-		validate = ValidateStrict
+		v.known(x.top)
 	}
-	if err := validate(x.req.Body); err != nil {
-		return err
+	if o.Alternates {
+		v.turns(x.req.Messages)
 	}
-	if err := checkTurns(x.req.Messages); o.Alternates && err != nil {
-		return err
+	if v.err == nil && !o.serves(x.req.Model) {
+		v.err = unknownModel(x.req.Model)
 	}
-	if len(o.Models) > 0 && !slices.Contains(o.Models, x.req.Model) && !slices.Contains(o.SummariserModels, x.req.Model) {
-		return unknownModel(x.req.Model)
+	return v.err
+}
+
+// serves reports whether a model is known.
+func (o *Options) serves(model string) bool {
+	return len(o.Models) == 0 || slices.Contains(o.Models, model) || slices.Contains(o.SummariserModels, model)
+}
+
+// chatLimits refuses what is too long for the model. A limit of 0 is none.
+func (x *exchange) chatLimits(s size, window int) *APIError {
+	if most := x.server.options.MaxOutput; most > 0 && s.output > most {
+		return refuse(s.outputKey, "invalid_value", "%s is too large: %d. This model supports at most %d completion "+
+			"tokens, whereas you provided %d.", s.outputKey, s.output, most, s.output)
+	}
+	if window > 0 && s.prompt()+s.output > window {
+		return overflow(s, window)
 	}
 	return nil
 }
 
-func (o Options) window(model string) int {
-	if own, ok := o.Windows[model]; ok {
-		return own
+// created is the time of every completion: there is no clock here.
+const created = 1735689600
+
+// completion is a message with what OpenAI puts around it.
+type completion struct {
+	index     int
+	model     string
+	message   json.RawMessage
+	finish    string
+	usage     Usage
+	omitUsage bool
+	usageLast bool // the client asks for the usage at the end of a stream
+	style     Style
+}
+
+// head opens the JSON object of a completion or of a chunk of one.
+func (c *completion) head(object string) string {
+	return fmt.Sprintf(`{"id":"chatcmpl-%06d","object":"%s","created":%d,"model":%s,"service_tier":"default",`+
+		`"system_fingerprint":"fp_fakeupstream"`, c.index, object, created, mustJSON(c.model))
+}
+
+func (c *completion) whole() []byte {
+	body := fmt.Sprintf(`%s,"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%s}]`,
+		c.head("chat.completion"), c.message, mustJSON(c.finish))
+	if !c.omitUsage {
+		body += `,"usage":` + string(c.usage.json())
 	}
-	return o.ContextWindow
+	return []byte(body + "}\n")
 }
 
-// summarises reports whether a request is a summariser's.
-func (o *Options) summarises(r *Request) bool {
-	return slices.Contains(o.SummariserModels, r.Model) || asksForRecord(r) || o.IsSummary != nil && o.IsSummary(r)
+func (u Usage) json() json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,`+
+		`"prompt_tokens_details":{"cached_tokens":%d,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,`+
+		`"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`,
+		u.Prompt, u.Completion, u.Prompt+u.Completion, u.Cached))
 }
 
-// RecordQuestion begins what is asked at the end of an agent's own request, for a record of it.
-const RecordQuestion = "Stop here, and write a record of this conversation."
-
-// asksForRecord reports whether the last message of a request does.
-func asksForRecord(r *Request) bool {
-	n := len(r.Messages)
-	return n > 0 && strings.Contains(contentText(asObject(r.Messages[n-1])["content"]), RecordQuestion)
-}
-
-// account puts into the record what the request costs.
-func (x *exchange) account(takes size) {
-	s := x.server
-	s.record.change(func() {
-		x.req.PromptTokens = takes.prompt()
-		if x.req.Summary {
-			s.record.summaries++
+// events writes each chunk as one event, in the style of the answer.
+func (c *completion) events(runes int) [][]byte {
+	chunks := c.chunks(runes)
+	if !c.style.NoDone {
+		chunks = append(chunks, "[DONE]")
+	}
+	all := make([][]byte, len(chunks))
+	for i, data := range chunks {
+		event := c.style.Inject[i]
+		if c.style.Comments {
+			event += ": keep-alive\n\n"
 		}
+		event += "data: " + data + "\n\n"
+		if c.style.CRLF {
+			event = strings.ReplaceAll(event, "\n", "\r\n")
+		}
+		all[i] = []byte(event)
+	}
+	return all
+}
+
+// chunks returns the data of the events of a stream, the last one with the usage if the client asked for it.
+func (c *completion) chunks(runes int) []string {
+	withUsage := c.usageLast && !c.omitUsage
+	head, tail := c.head("chat.completion.chunk"), "}"
+	if withUsage {
+		tail = `,"usage":null}`
+	}
+	var all []string
+	add := func(delta json.RawMessage, finish string) {
+		all = append(all, fmt.Sprintf(`%s,"choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":%s}]%s`, head, delta, finish, tail))
+	}
+	for _, delta := range deltas(c.message, runes) {
+		add(delta, "null")
+	}
+	add(json.RawMessage("{}"), string(mustJSON(c.finish)))
+	if withUsage {
+		all = append(all, fmt.Sprintf(`%s,"choices":[],"usage":%s}`, head, c.usage.json()))
+	}
+	return all
+}
+
+// deltas splits an assistant message as a stream does: the first delta has the role and all that is not streamed, then
+// come the texts in pieces, then the tool calls, the input of each in pieces. Put together again they give the message.
+func deltas(message json.RawMessage, runes int) []json.RawMessage {
+	var texts, calls []json.RawMessage
+	streamed := []string{"content", "reasoning_content", "reasoning", "refusal"}
+	first := edited(message, func(m *member) bool {
+		switch {
+		case slices.Contains(streamed, m.key) && kindOf(m.value) == kindString:
+			for _, piece := range splitString(m.value, runes) {
+				texts = append(texts, build(m.key, piece))
+			}
+			m.value = json.RawMessage(`""`)
+		case m.key == "tool_calls" && len(asArray(m.value)) > 0:
+			for i, call := range asArray(m.value) {
+				calls = append(calls, callDeltas(i, call, runes)...)
+			}
+			return false
+		}
+		return true
 	})
+	return slices.Concat([]json.RawMessage{first}, texts, calls)
 }
 
-// answer picks the answer: the summariser's, the next of the script, or the reply. What will be billed counts as cached
-// from then on.
-func (s *Server) answer(x *exchange) Answer {
-	req := s.record.copy(x.req)
-	if req.Summary {
-		return s.options.Summarise(&req)
+// callDeltas are the call with an empty input, and what brings the input.
+func callDeltas(index int, call json.RawMessage, runes int) []json.RawMessage {
+	opening := []member{{"index", mustJSON(index)}}
+	all := []json.RawMessage{nil} // the opening
+	inCalls := func(call json.RawMessage) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"tool_calls":[%s]}`, call))
 	}
-	a, ok := s.next()
-	if !ok {
-		a = s.options.Reply(&req)
-	}
-	if s.options.Seals != "" && a.Error == nil && a.Raw == nil && !x.speaksAnthropic() && !x.speaksResponses() {
-		a.Message = s.seal(x, a.message())
-		if a.Sealed != nil {
-			a.Sealed(a.Message)
+	for _, m := range membersOf(call) {
+		input := map[string]string{"function": "arguments", "custom": "input"}[m.key]
+		if text := at(m.value, input); input != "" && kindOf(text) == kindString {
+			for _, piece := range splitString(text, runes) {
+				all = append(all, inCalls(build("index", index, m.key, build(input, piece))))
+			}
+			m.value = emptied(m.value, input)
+		}
+		if m.key != "index" {
+			opening = append(opening, m)
 		}
 	}
-	return a
-}
-
-// play sends the answer with its faults. When it cannot be sent to its end the connection is closed: a mere return would
-// look to the client like a clean end.
-func (x *exchange) play(a Answer) {
-	if err := x.perform(a); err != nil && !errors.Is(err, errHalf) {
-		panic(http.ErrAbortHandler)
-	}
-}
-
-func (x *exchange) perform(a Answer) error {
-	if err := x.hold(a.Fault.HoldHeaders); err != nil {
-		return err
-	}
-	if a.Fault.Break != BreakNone && a.Fault.BreakAfter < 0 {
-		return x.breakOff(a.Fault.Break)
-	}
-	switch {
-	case a.Raw != nil:
-		return x.sendWhole(a, a.Raw.Status, a.Raw.ContentType, a.Raw.Body)
-	case a.Error != nil:
-		return x.sendWhole(a, a.Error.Status, "application/json; charset=utf-8", a.Error.Body())
-	default:
-		return x.sendMessage(a)
-	}
-}
-
-// sendMessage answers with a completion, whole or streamed.
-func (x *exchange) sendMessage(a Answer) error {
-	message := a.message()
-	if !json.Valid(message) || kindOf(message) != kindObject {
-		complaint := []byte("fakeupstream: the scripted message is not a JSON object")
-		return x.sendWhole(a, http.StatusInternalServerError, "text/plain", complaint)
-	}
-	c := x.completion(a, message)
-	if x.req.Stream {
-		return x.sendStream(a, c)
-	}
-	return x.sendWhole(a, http.StatusOK, "application/json", c.whole())
-}
-
-// completion makes the completion and has the cache see the prompt.
-func (x *exchange) completion(a Answer, message json.RawMessage) completion {
-	s := x.server
-	cached := s.cache.use(prompt{
-		owner: x.req.Header.Get("Authorization"), model: x.req.Model, tools: x.req.Tools, form: x.top["response_format"], messages: x.req.Messages,
-	}, s.options.CountTokens)
-	usage := Usage{Prompt: x.req.PromptTokens, Completion: s.options.CountTokens(message), Cached: cached}
-	if a.Usage != nil {
-		usage = *a.Usage
-	}
-	s.record.change(func() { x.req.CachedTokens = usage.Cached })
-	return completion{
-		index: x.req.Index, model: x.req.Model, message: message,
-		finish: a.finishReason(asObject(message)), usage: usage, omitUsage: a.OmitUsage,
-	}
+	all[0] = inCalls(joinObject(opening))
+	return all
 }

@@ -1,6 +1,7 @@
-// Package fakeupstream is a strict, scriptable stand-in for OpenAI's Chat Completions API.
+// Package fakeupstream is a strict, scriptable stand-in for OpenAI's Chat Completions and Responses APIs, and for Anthropic's
+// Messages API.
 //
-// It is the judge of every test: it refuses what OpenAI refuses, with the error bodies OpenAI sends; it answers what a
+// It is the judge of every test: it refuses what these refuse, with the error bodies they send; it answers what a
 // script tells it to, whole or as server-sent events, and can fail in every way an upstream fails; it simulates the
 // prompt cache; and it records all it received. It also plays the model that writes summaries, so that one server is
 // enough for a whole run, and it is the upstream inside the demo (hence no testing import and no clock: the same
@@ -15,4 +16,7 @@
 //	client.BaseURL = up.URL() + "/v1"
 //
 // It is an http.Handler as well, for httptest. Validate judges one request body on its own.
+//
+// Each protocol has two files: what is answered, and the rules by which a request is refused (chat_rules.go and so on). What a
+// rule finds wrong goes into a verdict, of which the first complaint counts.
 package fakeupstream

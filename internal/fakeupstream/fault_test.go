@@ -190,7 +190,6 @@ func TestCancelIsSeenInEveryPhase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, fakeupstream.Options{})
-			noticed := s.OnCancel()
 			s.Script(fakeupstream.Answer{Content: "x", Fault: c.fault})
 			ctx, cancel := context.WithCancel(guard(t))
 			defer cancel()
@@ -206,13 +205,12 @@ func TestCancelIsSeenInEveryPhase(t *testing.T) {
 			}()
 			waitForPhase(t, s, c.phase)
 			cancel()
-			select {
-			case got := <-noticed:
-				if got.Index != 0 || got.Phase != c.phase || !got.Cancelled {
-					t.Errorf("noticed %+v", got)
-				}
-			case <-guard(t).Done():
+			noticed, err := s.WaitCancelled(guard(t), 1)
+			if err != nil {
 				t.Fatal("it was not noticed")
+			}
+			if got := noticed[0]; got.Index != 0 || got.Phase != c.phase || !got.Cancelled {
+				t.Errorf("noticed %+v", got)
 			}
 			<-left
 			ended, err := s.WaitEnded(guard(t), 1)

@@ -2,6 +2,7 @@ package fakeupstream
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 )
@@ -23,46 +24,22 @@ const (
 	kindObject
 )
 
+var kinds = map[byte]kind{'n': kindNull, 't': kindBool, 'f': kindBool, '"': kindString, '[': kindArray, '{': kindObject}
+
 func kindOf(raw json.RawMessage) kind {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
 		return kindAbsent
 	}
-	switch raw[0] {
-	case 'n':
-		return kindNull
-	case 't', 'f':
-		return kindBool
-	case '"':
-		return kindString
-	case '[':
-		return kindArray
-	case '{':
-		return kindObject
-	default:
-		return kindNumber
-	}
+	return cmp.Or(kinds[raw[0]], kindNumber)
 }
 
 // describe names the type of a value in the words of OpenAI's messages.
 func describe(raw json.RawMessage) string {
-	switch kindOf(raw) {
-	case kindNull, kindAbsent:
-		return "null"
-	case kindBool:
-		return "a boolean"
-	case kindString:
-		return "a string"
-	case kindArray:
-		return "an array"
-	case kindObject:
-		return "an object"
-	default:
-		if isInteger(raw) {
-			return "an integer"
-		}
-		return "a decimal"
+	if isInteger(raw) {
+		return "an integer"
 	}
+	return [...]string{"null", "null", "a boolean", "a decimal", "a string", "an array", "an object"}[kindOf(raw)]
 }
 
 func isInteger(raw json.RawMessage) bool {
@@ -72,23 +49,28 @@ func isInteger(raw json.RawMessage) bool {
 // given reports whether the value is there and not null.
 func given(raw json.RawMessage) bool { return kindOf(raw) > kindNull }
 
-// asString returns the decoded string, "" for anything else.
-func asString(raw json.RawMessage) (s string) {
-	_ = json.Unmarshal(raw, &s)
-	return s
+// as decodes a value; of another type it gives the zero value.
+func as[T any](raw json.RawMessage) (v T) {
+	_ = json.Unmarshal(raw, &v)
+	return v
 }
 
-// asObject returns the members of a JSON object, nil for anything else.
-func asObject(raw json.RawMessage) (o object) {
-	_ = json.Unmarshal(raw, &o)
-	return o
+func asString(raw json.RawMessage) string { return as[string](raw) }
+
+func asObject(raw json.RawMessage) object { return as[object](raw) }
+
+func asArray(raw json.RawMessage) []json.RawMessage { return as[[]json.RawMessage](raw) }
+
+// at is the value behind a path of keys, absent if any of them is.
+func at(raw json.RawMessage, path ...string) json.RawMessage {
+	for _, key := range path {
+		raw = asObject(raw)[key]
+	}
+	return raw
 }
 
-// asArray returns the elements of a JSON array, nil for anything else.
-func asArray(raw json.RawMessage) (a []json.RawMessage) {
-	_ = json.Unmarshal(raw, &a)
-	return a
-}
+// textAt is the text behind a path of keys, "" if there is none.
+func textAt(raw json.RawMessage, path ...string) string { return asString(at(raw, path...)) }
 
 // contentText returns the text of a message's content: the string itself, or its text parts, a line each.
 func contentText(content json.RawMessage) string {
@@ -97,7 +79,7 @@ func contentText(content json.RawMessage) string {
 	}
 	var parts []string
 	for _, part := range asArray(content) {
-		if text := asString(asObject(part)["text"]); text != "" {
+		if text := textAt(part, "text"); text != "" {
 			parts = append(parts, text)
 		}
 	}
@@ -131,6 +113,27 @@ func membersOf(raw json.RawMessage) []member {
 	return members
 }
 
+// edited is an object with its members changed; those for which change is false are left out.
+func edited(raw json.RawMessage, change func(m *member) bool) json.RawMessage {
+	var kept []member
+	for _, m := range membersOf(raw) {
+		if change(&m) {
+			kept = append(kept, m)
+		}
+	}
+	return joinObject(kept)
+}
+
+// emptied is an object with "" for one member.
+func emptied(raw json.RawMessage, key string) json.RawMessage {
+	return edited(raw, func(m *member) bool {
+		if m.key == key {
+			m.value = json.RawMessage(`""`)
+		}
+		return true
+	})
+}
+
 // joinObject writes the members as a JSON object.
 func joinObject(members []member) json.RawMessage {
 	out := []byte{'{'}
@@ -138,11 +141,23 @@ func joinObject(members []member) json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, mustJSON(m.key)...)
-		out = append(out, ':')
+		out = append(append(out, mustJSON(m.key)...), ':')
 		out = append(out, m.value...)
 	}
 	return append(out, '}')
+}
+
+// build writes an object of keys and values, which take turns. Raw values are written as they are.
+func build(pairs ...any) json.RawMessage {
+	members := make([]member, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		value, _ := pairs[i+1].(json.RawMessage)
+		if len(value) == 0 {
+			value = mustJSON(pairs[i+1])
+		}
+		members = append(members, member{pairs[i].(string), value})
+	}
+	return joinObject(members)
 }
 
 // mustJSON encodes a value that cannot fail to encode, without escaping HTML.

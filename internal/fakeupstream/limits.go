@@ -13,27 +13,52 @@ import (
 type size struct {
 	messages  int
 	functions int
-	output    int    // reserved by max_tokens or max_completion_tokens
-	outputKey string // which of the two
+	output    int    // reserved by max_tokens or another key
+	outputKey string // which it is
 }
 
 func (s size) prompt() int { return s.messages + s.functions }
 
 // measure counts each message by itself, so that prefixes of a prompt have counts that add up.
-func measure(top object, messages []json.RawMessage, count func([]byte) int) size {
-	var s size
+func (x *exchange) measure(messages []json.RawMessage) (s size) {
+	count := x.server.options.CountTokens
 	for _, m := range messages {
 		s.messages += count(m)
 	}
-	if tools := top["tools"]; given(tools) {
-		s.functions = count(tools)
+	for _, key := range []string{"system", "instructions"} {
+		if given(x.top[key]) {
+			s.messages += count(x.top[key])
+		}
 	}
-	for _, key := range []string{"max_tokens", "max_completion_tokens"} {
-		if given(top[key]) {
-			s.outputKey, s.output = key, asCount(top[key])
+	if given(x.req.Tools) {
+		s.functions = count(x.req.Tools)
+	}
+	for _, key := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
+		if given(x.top[key]) {
+			s.outputKey, s.output = key, asCount(x.top[key])
 		}
 	}
 	return s
+}
+
+// admit measures a request whose limits it keeps to, and puts into the record what it costs.
+func (x *exchange) admit(messages []json.RawMessage, limits func(s size, window int) *APIError) *APIError {
+	s := x.server
+	takes := x.measure(messages)
+	window, own := s.options.Windows[x.req.Model]
+	if !own {
+		window = s.options.ContextWindow
+	}
+	if err := limits(takes, window); err != nil {
+		return err
+	}
+	s.record.change(func() {
+		x.req.PromptTokens = takes.prompt()
+		if x.req.Summary {
+			s.record.summaries++
+		}
+	})
+	return nil
 }
 
 // asCount reads a whole number; what is too large for an int is as large as a count gets.
@@ -41,18 +66,6 @@ func asCount(raw json.RawMessage) int {
 	const most = 1 << 40
 	n, _ := strconv.ParseInt(string(raw), 10, 64) // out of range: the nearest
 	return int(min(n, most))
-}
-
-// checkLimits refuses what is too long for the model. A limit of 0 is none.
-func checkLimits(s size, window, maxOutput int) *APIError {
-	if maxOutput > 0 && s.output > maxOutput {
-		return refuse(s.outputKey, "invalid_value", "%s is too large: %d. This model supports at most %d completion "+
-			"tokens, whereas you provided %d.", s.outputKey, s.output, maxOutput, s.output)
-	}
-	if window > 0 && s.prompt()+s.output > window {
-		return overflow(s, window)
-	}
-	return nil
 }
 
 // overflow has two wordings: one when the prompt alone is too long, one when the reserved output makes it so.
@@ -85,15 +98,12 @@ const noKey = "You didn't provide an API key. You need to provide your API key i
 
 // checkKey judges the credential; no keys means that any credential, or none, will do.
 func checkKey(header http.Header, keys []string) *APIError {
-	if len(keys) == 0 {
-		return nil
-	}
 	key, bearer := strings.CutPrefix(header.Get("Authorization"), "Bearer ")
-	if !bearer || key == "" {
-		return &APIError{http.StatusUnauthorized, noKey, invalidRequest, "", ""}
-	}
-	if slices.Contains(keys, key) {
+	switch {
+	case len(keys) == 0 || slices.Contains(keys, key) && bearer:
 		return nil
+	case !bearer || key == "":
+		return &APIError{http.StatusUnauthorized, noKey, invalidRequest, "", ""}
 	}
 	return &APIError{http.StatusUnauthorized, fmt.Sprintf("Incorrect API key provided: %s. You can find your API key at "+
 		"https://platform.openai.com/account/api-keys.", mask(key)), invalidRequest, "", "invalid_api_key"}
@@ -121,11 +131,6 @@ func checkContentType(header http.Header) *APIError {
 
 func unknownURL(r *http.Request) *APIError {
 	return &APIError{http.StatusNotFound, fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path), invalidRequest, "", ""}
-}
-
-func wrongMethod(r *http.Request) *APIError {
-	return &APIError{http.StatusMethodNotAllowed, fmt.Sprintf("Not allowed to %s on %s. (HINT: Perhaps you meant to use "+
-		"a different HTTP method?)", r.Method, r.URL.Path), invalidRequest, "", "method_not_supported"}
 }
 
 func unknownModel(model string) *APIError {

@@ -4,102 +4,67 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
-// messages judges a request of Anthropic's Messages API and answers it. Its errors have Anthropic's shape. Answers are scripted in
-// OpenAI's form and told in Anthropic's.
+// messages judges a request of Anthropic's Messages API and answers it. Answers are scripted in OpenAI's form and told in
+// Anthropic's.
 // https://docs.claude.com/en/api/messages
-func (x *exchange) messages() {
-	count := x.server.options.CountTokens
+func (x *exchange) messages() *APIError {
 	if err := x.judgeMessages(true); err != nil {
-		x.refuseAnthropic(err)
-		return
+		return err
 	}
-	takes := measureMessages(x.top, count)
-	window := x.server.options.window(x.req.Model)
-	if err := checkAnthropicLimits(takes, window); err != nil {
-		x.refuseAnthropic(err)
-		return
+	if err := x.admit(x.req.Messages, messagesLimits); err != nil {
+		return err
 	}
-	x.account(takes)
 	if x.server.options.Seals != "" {
 		if err := x.checkThinking(); err != nil {
-			x.refuseAnthropic(err)
-			return
+			return err
 		}
 	}
 	if given(x.top["compaction"]) {
-		x.playBlocks(Answer{}, []json.RawMessage{x.compactionBlock()}, "compaction")
-		return
+		x.play(Answer{}, func(a Answer) reply { return x.message(a, "compaction", x.compactionBlock()) })
+		return nil
 	}
-	a := x.server.answer(x)
-	if a.Error != nil || a.Raw != nil {
-		x.play(a)
-		return
-	}
-	blocks := contentBlocks(a.message())
-	if x.server.options.Seals != "" {
-		blocks = x.think(blocks)
-	}
-	if trigger := compactsAt(x.top["context_management"]); trigger > 0 && x.req.PromptTokens > trigger {
-		blocks = append([]json.RawMessage{x.compactionBlock()}, blocks...)
-	}
-	x.playBlocks(a, blocks, stopReason(a, blocks))
-}
-
-// compactionBlock stands for the messages before it.
-func (x *exchange) compactionBlock() json.RawMessage {
-	return joinObject([]member{
-		{"type", mustJSON("compaction")}, {"content", mustJSON(compactionOf(x.req.Messages))}, {"encrypted_content", json.RawMessage("null")},
-	})
-}
-
-// compactsAt is the number of tokens above which an edit compacts, 0 if none does. 150,000 is the API's default.
-func compactsAt(management json.RawMessage) int {
-	for _, edit := range asArray(asObject(management)["edits"]) {
-		if o := asObject(edit); asString(o["type"]) == "compact_20260112" {
-			if trigger := asObject(o["trigger"]); given(trigger["value"]) {
-				return asCount(trigger["value"])
-			}
-			return 150_000
+	x.respond(func(a Answer) reply {
+		blocks := x.think(contentBlocks(a.message()))
+		stop := "end_turn"
+		switch last := len(blocks) - 1; {
+		case a.FinishReason == "length":
+			stop = "max_tokens"
+		case last >= 0 && textAt(blocks[last], "type") == "tool_use":
+			stop = "tool_use"
 		}
-	}
-	return 0
+		if trigger := compactsAt(x.top["context_management"]); trigger > 0 && x.req.PromptTokens > trigger {
+			blocks = slices.Insert(blocks, 0, x.compactionBlock())
+		}
+		return x.message(a, stop, blocks...)
+	})
+	return nil
 }
 
 // countTokens tells what a request would take.
 // https://docs.claude.com/en/api/messages-count-tokens
-func (x *exchange) countTokens() {
+func (x *exchange) countTokens() *APIError {
 	if err := x.judgeMessages(false); err != nil {
-		x.refuseAnthropic(err)
-		return
+		return err
 	}
-	x.sendJSON(fmt.Sprintf(`{"input_tokens":%d}`, measureMessages(x.top, x.server.options.CountTokens).prompt()))
+	x.sendJSON(`{"input_tokens":%d}`, x.measure(x.req.Messages).prompt())
+	return nil
 }
 
 // checkAnthropicKey judges the credential: a key as x-api-key, or a bearer token.
 func checkAnthropicKey(header http.Header, keys []string) *APIError {
-	if len(keys) == 0 {
+	if len(keys) == 0 || slices.ContainsFunc(keys, func(known string) bool {
+		return header.Get("X-Api-Key") == known || header.Get("Authorization") == "Bearer "+known
+	}) {
 		return nil
-	}
-	for _, known := range keys {
-		if header.Get("X-Api-Key") == known || header.Get("Authorization") == "Bearer "+known {
-			return nil
-		}
 	}
 	return &APIError{http.StatusUnauthorized, "invalid x-api-key", "authentication_error", "", ""}
 }
 
-func measureMessages(top object, count func([]byte) int) size {
-	s := measure(top, asArray(top["messages"]), count)
-	if given(top["system"]) {
-		s.messages += count(top["system"])
-	}
-	return s
-}
-
-func checkAnthropicLimits(s size, window int) *APIError {
+func messagesLimits(s size, window int) *APIError {
 	switch {
 	case window == 0:
 		return nil
@@ -112,104 +77,136 @@ func checkAnthropicLimits(s size, window int) *APIError {
 	return nil
 }
 
-// refuseAnthropic answers with an error in Anthropic's shape.
-// https://docs.claude.com/en/api/errors
-func (x *exchange) refuseAnthropic(e *APIError) {
-	x.server.record.change(func() { x.req.Refused, x.req.Summary = e, false })
-	body := mustJSON(map[string]any{"type": "error", "error": map[string]string{"type": e.Type, "message": e.Message}})
-	x.play(Answer{Raw: &Raw{e.Status, "application/json", body}})
+// compactionBlock stands for the messages before it.
+func (x *exchange) compactionBlock() json.RawMessage {
+	return build("type", "compaction", "content", compactionOf(x.req.Messages), "encrypted_content", nil)
 }
 
-// playBlocks answers with a message, whole or streamed.
-func (x *exchange) playBlocks(a Answer, blocks []json.RawMessage, stop string) {
-	count := x.server.options.CountTokens
-	cached := x.server.cache.use(x.anthropicPrompt(), count)
-	out := 0
-	for _, b := range blocks {
-		out += count(b)
+// compactsAt is the number of tokens above which an edit compacts, 0 if none does. 150,000 is the API's default.
+func compactsAt(management json.RawMessage) int {
+	for _, edit := range asArray(at(management, "edits")) {
+		if textAt(edit, "type") == "compact_20260112" {
+			if trigger := at(edit, "trigger", "value"); given(trigger) {
+				return asCount(trigger)
+			}
+			return 150_000
+		}
 	}
-	x.server.record.change(func() { x.req.CachedTokens = cached })
-	reply := anthropicMessage{
-		index: x.req.Index, model: x.req.Model, blocks: blocks, stop: stop,
-		fresh: x.req.PromptTokens - cached, cached: cached, output: out,
-	}
-	if !x.req.Stream {
-		x.play(Answer{Raw: &Raw{http.StatusOK, "application/json", reply.whole()}, Header: a.Header, Fault: a.Fault})
-		return
-	}
-	x.header(a, "text/event-stream; charset=utf-8").Set("Cache-Control", "no-cache")
-	err := x.open(http.StatusOK)
-	if err == nil {
-		err = x.send(reply.events(x.server.options.ChunkRunes), a.Fault)
-	}
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
+	return 0
 }
 
-// anthropicPrompt is what the cache sees: caching marks are no part of a prefix.
-func (x *exchange) anthropicPrompt() prompt {
-	p := prompt{owner: x.r.Header.Get("X-Api-Key") + x.r.Header.Get("Authorization"), model: x.req.Model, tools: x.req.Tools, form: x.top["output_config"]}
-	p.messages = append(p.messages, unmarked(x.top["system"]))
-	for _, setting := range []string{"tool_choice", "thinking"} { // a change of them costs the messages
-		p.messages = append(p.messages, x.top[setting])
-	}
-	for _, m := range x.req.Messages {
-		p.messages = append(p.messages, unmarked(m))
-	}
-	return p
-}
-
-// unmarked leaves cache_control out, at whatever depth.
+// unmarked leaves cache_control out, at whatever depth: caching marks are no part of a prefix.
 func unmarked(raw json.RawMessage) json.RawMessage {
 	switch kindOf(raw) {
 	case kindArray:
-		all := asArray(raw)
-		for i := range all {
-			all[i] = unmarked(all[i])
-		}
-		return mustJSON(all)
+		return mustJSON(allUnmarked(asArray(raw)))
 	case kindObject:
-		var kept []member
-		for _, m := range membersOf(raw) {
-			if m.key != "cache_control" {
-				kept = append(kept, member{m.key, unmarked(m.value)})
-			}
-		}
-		return joinObject(kept)
+		return edited(raw, func(m *member) bool {
+			m.value = unmarked(m.value)
+			return m.key != "cache_control"
+		})
 	}
 	return raw
+}
+
+func allUnmarked(all []json.RawMessage) []json.RawMessage {
+	for i := range all {
+		all[i] = unmarked(all[i])
+	}
+	return all
 }
 
 // contentBlocks translates an assistant message of OpenAI's.
 func contentBlocks(message json.RawMessage) []json.RawMessage {
 	var blocks []json.RawMessage
-	o := asObject(message)
-	if text := contentText(o["content"]); strings.TrimSpace(text) != "" {
-		blocks = append(blocks, mustJSON(map[string]string{"type": "text", "text": text}))
+	if text := contentText(at(message, "content")); strings.TrimSpace(text) != "" {
+		blocks = append(blocks, textBlock(text))
 	}
-	for _, c := range asArray(o["tool_calls"]) {
-		call := asObject(c)
-		function := asObject(call["function"])
-		input := json.RawMessage(asString(function["arguments"]))
+	for _, call := range asArray(at(message, "tool_calls")) {
+		input := json.RawMessage(textAt(call, "function", "arguments"))
 		if kindOf(input) != kindObject || !json.Valid(input) {
-			input = mustJSON(map[string]string{"arguments": string(input)})
+			input = build("arguments", string(input))
 		}
-		blocks = append(blocks, joinObject([]member{
-			{"type", mustJSON("tool_use")}, {"id", call["id"]}, {"name", function["name"]}, {"input", input},
-		}))
+		blocks = append(blocks, build("type", "tool_use", "id", at(call, "id"), "name", at(call, "function", "name"), "input", input))
 	}
 	return blocks
 }
 
-func stopReason(a Answer, blocks []json.RawMessage) string {
-	switch {
-	case a.FinishReason == "length":
-		return "max_tokens"
-	case len(blocks) > 0 && asString(asObject(blocks[len(blocks)-1])["type"]) == "tool_use":
-		return "tool_use"
-	}
-	return "end_turn"
+func textBlock(text string) json.RawMessage { return build("text", text, "type", "text") }
+
+// anthropicMessage is an answer with what Anthropic puts around it.
+type anthropicMessage struct {
+	index       int
+	model, stop string
+	blocks      []json.RawMessage
+	usage       Usage
 }
 
-func (x *exchange) speaksAnthropic() bool { return strings.HasSuffix(x.r.URL.Path, "/messages") }
+// message makes the answer. A change of a setting costs the cached messages.
+func (x *exchange) message(a Answer, stop string, blocks ...json.RawMessage) reply {
+	prompt := []json.RawMessage{unmarked(x.top["system"]), x.top["tool_choice"], x.top["thinking"]}
+	prompt = append(prompt, allUnmarked(slices.Clone(x.req.Messages))...)
+	return &anthropicMessage{
+		index: x.req.Index, model: x.req.Model, blocks: blocks, stop: stop, usage: x.bill(a, x.top["output_config"], prompt, blocks...),
+	}
+}
+
+func (m *anthropicMessage) head(content []json.RawMessage, stop any, output int) json.RawMessage {
+	usage := map[string]int{
+		"input_tokens": m.usage.Prompt - m.usage.Cached, "cache_read_input_tokens": m.usage.Cached, "cache_creation_input_tokens": 0, "output_tokens": output,
+	}
+	return build("id", fmt.Sprintf("msg_%06d", m.index), "type", "message", "role", "assistant", "model", m.model,
+		"content", append([]json.RawMessage{}, content...), "stop_reason", stop, "stop_sequence", nil, "usage", usage)
+}
+
+func (m *anthropicMessage) whole() []byte { return m.head(m.blocks, m.stop, m.usage.Completion) }
+
+// events: https://docs.claude.com/en/docs/build-with-claude/streaming
+func (m *anthropicMessage) events(runes int) [][]byte {
+	var all [][]byte
+	add := func(kind string, pairs ...any) {
+		all = append(all, fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, build(append([]any{"type", kind}, pairs...)...)))
+	}
+	add("message_start", "message", m.head(nil, nil, 1))
+	add("ping")
+	for i, block := range m.blocks {
+		opening, deltas := streamedBlock(block, runes)
+		add("content_block_start", "index", i, "content_block", opening)
+		for _, delta := range deltas {
+			add("content_block_delta", "index", i, "delta", delta)
+		}
+		add("content_block_stop", "index", i)
+	}
+	add("message_delta", "delta", build("stop_reason", m.stop, "stop_sequence", nil), "usage", build("output_tokens", m.usage.Completion))
+	add("message_stop")
+	return all
+}
+
+// streamedBlock is how a block begins in a stream, and what follows.
+func streamedBlock(block json.RawMessage, runes int) (opening json.RawMessage, deltas []json.RawMessage) {
+	key, o := textAt(block, "type"), asObject(block)
+	kind, of, text, empty := key+"_delta", key, o[key], json.RawMessage(`""`)
+	switch key {
+	case "text", "thinking":
+	case "tool_use":
+		key, kind, of, text, empty = "input", "input_json_delta", "partial_json", mustJSON(string(o["input"])), json.RawMessage("{}")
+	case "compaction":
+		whole := build("type", kind, "content", o["content"], "encrypted_content", o["encrypted_content"])
+		return build("type", "compaction", "content", nil), []json.RawMessage{whole}
+	default:
+		return block, nil
+	}
+	opening = edited(block, func(m *member) bool {
+		if m.key == key {
+			m.value = empty
+		}
+		return m.key != "signature"
+	})
+	for _, piece := range splitString(text, runes) {
+		deltas = append(deltas, build("type", kind, of, piece))
+	}
+	if given(o["signature"]) {
+		deltas = append(deltas, build("type", "signature_delta", "signature", o["signature"]))
+	}
+	return opening, deltas
+}

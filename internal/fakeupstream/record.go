@@ -56,9 +56,6 @@ func (r *Request) Text() string {
 	return string(text)
 }
 
-// cancelBuffer is how many notifications OnCancel keeps for a slow reader.
-const cancelBuffer = 256
-
 // recorder keeps the requests. Safe for concurrent use.
 type recorder struct {
 	keep int // the newest; 0 is all
@@ -70,7 +67,6 @@ type recorder struct {
 	cancelled int
 	summaries int
 	changed   chan struct{} // closed and replaced at each change
-	listeners []chan Request
 }
 
 func newRecorder(keep int) *recorder {
@@ -108,19 +104,12 @@ func (r *recorder) end(req *Request) {
 	})
 }
 
-// cancel notes that the client left, once, and tells the listeners. A request that is done cannot be cancelled.
+// cancel notes that the client left, once. A request that is done cannot be cancelled.
 func (r *recorder) cancel(req *Request) {
 	r.change(func() {
-		if req.Cancelled || req.Phase == PhaseDone {
-			return
-		}
-		req.Cancelled = true
-		r.cancelled++
-		for _, l := range r.listeners {
-			select {
-			case l <- *req:
-			default: // full: a reader that does not read must not stop the server
-			}
+		if !req.Cancelled && req.Phase != PhaseDone {
+			req.Cancelled = true
+			r.cancelled++
 		}
 	})
 }
@@ -131,13 +120,8 @@ func (r *recorder) copy(req *Request) Request {
 	return *req
 }
 
+// all are copies of what is kept. It needs the lock.
 func (r *recorder) all() []Request {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.copies()
-}
-
-func (r *recorder) copies() []Request {
 	copies := make([]Request, len(r.requests))
 	for i, req := range r.requests {
 		copies[i] = *req
@@ -149,10 +133,10 @@ func (r *recorder) copies() []Request {
 func (r *recorder) wait(ctx context.Context, holds func() bool) ([]Request, error) {
 	for {
 		r.mu.Lock()
-		ready, changed := holds(), r.changed
+		ready, all, changed := holds(), r.all(), r.changed
 		r.mu.Unlock()
 		if ready {
-			return r.all(), nil
+			return all, nil
 		}
 		select {
 		case <-changed:
@@ -163,7 +147,11 @@ func (r *recorder) wait(ctx context.Context, holds func() bool) ([]Request, erro
 }
 
 // Requests returns every request received, in order (the newest Options.Keep of them).
-func (s *Server) Requests() []Request { return s.record.all() }
+func (s *Server) Requests() []Request {
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
+	return s.record.all()
+}
 
 // Wait blocks until n requests have been received, and returns all there are. The error is the context's.
 func (s *Server) Wait(ctx context.Context, n int) ([]Request, error) {
@@ -183,22 +171,7 @@ func (s *Server) WaitCancelled(ctx context.Context, n int) ([]Request, error) {
 // WaitFor blocks until the requests kept meet the condition, and returns them. The condition is asked at every change and
 // must not call the server. The error is the context's.
 func (s *Server) WaitFor(ctx context.Context, met func([]Request) bool) ([]Request, error) {
-	var found []Request
-	_, err := s.record.wait(ctx, func() bool {
-		found = s.record.copies()
-		return met(found)
-	})
-	return found, err
-}
-
-// OnCancel returns a channel that gets each request from now on as soon as the server sees that its client left. It
-// keeps 256 for a slow reader and drops what is beyond; it is never closed.
-func (s *Server) OnCancel() <-chan Request {
-	listener := make(chan Request, cancelBuffer)
-	s.record.mu.Lock()
-	defer s.record.mu.Unlock()
-	s.record.listeners = append(s.record.listeners, listener)
-	return listener
+	return s.record.wait(ctx, func() bool { return met(s.record.all()) })
 }
 
 // SummariserCalls returns how many accepted requests went to the summariser.

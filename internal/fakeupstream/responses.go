@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 )
@@ -12,63 +11,51 @@ import (
 // responses judges a request of the Responses API and answers it. Answers are scripted as assistant messages of Chat Completions and
 // told as items.
 // https://platform.openai.com/docs/api-reference/responses/create
-func (x *exchange) responses() {
+func (x *exchange) responses() *APIError {
 	items, err := x.judgeResponses()
 	if err != nil {
-		x.refuse(err)
-		return
+		return err
 	}
-	takes := x.measureResponses(items)
-	if err := x.checkResponsesLimits(takes); err != nil {
-		x.refuse(err)
-		return
+	if err := x.admit(items, responsesLimits); err != nil {
+		return err
 	}
-	x.account(takes)
-	if asks(items) {
-		x.playItems(Answer{}, items, []json.RawMessage{x.compaction(items)})
-		return
+	if len(items) > 0 && typeOf(items[len(items)-1]) == "compaction_trigger" {
+		x.play(Answer{}, func(a Answer) reply { return x.response(a, items, x.compaction(items)) })
+		return nil
 	}
-	a := x.server.answer(x)
-	if a.Error != nil || a.Raw != nil {
-		x.play(a)
-		return
-	}
-	x.playItems(a, items, x.itemsOf(a.message(), items))
+	x.respond(func(a Answer) reply { return x.response(a, items, x.itemsOf(a.message(), items)...) })
+	return nil
 }
 
 // inputTokens tells what a request would take.
 // https://platform.openai.com/docs/api-reference/responses/input-tokens
-func (x *exchange) inputTokens() {
+func (x *exchange) inputTokens() *APIError {
 	items, err := x.judgeResponses()
 	if err != nil {
-		x.refuse(err)
-		return
+		return err
 	}
-	x.sendJSON(fmt.Sprintf(`{"object":"response.input_tokens","input_tokens":%d}`, x.measureResponses(items).prompt()))
+	x.sendJSON(`{"object":"response.input_tokens","input_tokens":%d}`, x.measure(items).prompt())
+	return nil
 }
 
 // compact gives a history in the form of one item.
 // https://platform.openai.com/docs/api-reference/responses/compact
-func (x *exchange) compact() {
+func (x *exchange) compact() *APIError {
 	if x.server.unable {
-		x.refuse(unknownURL(x.r))
-		return
+		return unknownURL(x.r)
 	}
 	items, err := x.judgeResponses()
 	if err != nil {
-		x.refuse(err)
-		return
+		return err
 	}
-	x.sendJSON(fmt.Sprintf(`{"id":"resp_%06d","object":"response.compaction","output":[%s],"usage":%s}`, x.req.Index, x.compaction(items),
-		responsesUsage(Usage{Prompt: x.measureResponses(items).prompt(), Completion: 1}, 0)))
+	x.sendJSON(`{"id":"resp_%06d","object":"response.compaction","output":[%s],"usage":%s}`, x.req.Index, x.compaction(items),
+		responsesUsage(Usage{Prompt: x.measure(items).prompt(), Completion: 1}, 0))
+	return nil
 }
 
 // compaction is an item that stands for a history.
 func (x *exchange) compaction(items []json.RawMessage) json.RawMessage {
-	return joinObject([]member{
-		{"type", mustJSON("compaction")}, {"id", mustJSON(fmt.Sprintf("cmp_%06d", x.req.Index))},
-		{"encrypted_content", mustJSON(compactionOf(items))},
-	})
+	return build("type", "compaction", "id", fmt.Sprintf("cmp_%06d", x.req.Index), "encrypted_content", compactionOf(items))
 }
 
 // compacted begins what this server has compacted.
@@ -79,108 +66,49 @@ func compactionOf(all []json.RawMessage) string {
 	return fmt.Sprintf("%s%d.%x", compacted, len(all), sha256.Sum256(mustJSON(all)))
 }
 
-// asks reports whether a compaction is asked for.
-func asks(items []json.RawMessage) bool {
-	return len(items) > 0 && typeOf(items[len(items)-1]) == "compaction_trigger"
-}
-
-// measureResponses counts instructions as a message.
-func (x *exchange) measureResponses(items []json.RawMessage) size {
-	count := x.server.options.CountTokens
-	s := measure(x.top, items, count)
-	if given(x.top["instructions"]) {
-		s.messages += count(x.top["instructions"])
-	}
-	s.outputKey, s.output = "max_output_tokens", asCount(x.top["max_output_tokens"])
-	return s
-}
-
-func (x *exchange) checkResponsesLimits(s size) *APIError {
-	if window := x.server.options.window(x.req.Model); window > 0 && s.prompt()+s.output > window {
+func responsesLimits(s size, window int) *APIError {
+	if window > 0 && s.prompt()+s.output > window {
 		return refuse("input", "context_length_exceeded", "Your input exceeds the context window of this model. Please adjust your input and try again.")
 	}
 	return nil
 }
-
-// playItems answers with items, whole or streamed.
-func (x *exchange) playItems(a Answer, input, output []json.RawMessage) {
-	count := x.server.options.CountTokens
-	p := prompt{owner: x.r.Header.Get("Authorization"), model: x.req.Model, tools: x.req.Tools, form: asObject(x.top["text"])["format"], messages: []json.RawMessage{x.top["instructions"]}}
-	p.messages = append(p.messages, input...)
-	usage := Usage{Prompt: x.req.PromptTokens, Cached: x.server.cache.use(p, count)}
-	for _, item := range output {
-		usage.Completion += count(item)
-	}
-	if a.Usage != nil {
-		usage = *a.Usage
-	}
-	x.server.record.change(func() { x.req.CachedTokens = usage.Cached })
-	reply := responseReply{index: x.req.Index, model: x.req.Model, tools: x.req.Tools, output: output, usage: usage, cut: a.FinishReason == "length"}
-	if !isFalse(x.top["store"]) {
-		x.server.store(reply.id(), slices.Concat(input, output))
-	}
-	if !x.req.Stream {
-		x.play(Answer{Raw: &Raw{http.StatusOK, "application/json", reply.whole()}, Header: a.Header, Fault: a.Fault})
-		return
-	}
-	x.header(a, "text/event-stream; charset=utf-8").Set("Cache-Control", "no-cache")
-	err := x.open(http.StatusOK)
-	if err == nil {
-		err = x.send(reply.events(x.server.options.ChunkRunes), a.Fault)
-	}
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-}
-
-func isFalse(raw json.RawMessage) bool { return string(raw) == "false" }
 
 // itemsOf are the items for an assistant message, with reasoning in front of them where the server seals.
 func (x *exchange) itemsOf(message json.RawMessage, before []json.RawMessage) []json.RawMessage {
 	var items []json.RawMessage
 	o := asObject(message)
 	if text := contentText(o["content"]); strings.TrimSpace(text) != "" || !given(o["tool_calls"]) {
-		items = append(items, joinObject([]member{
-			{"type", mustJSON("message")}, {"id", mustJSON(fmt.Sprintf("msg_%06d", x.req.Index))}, {"status", mustJSON("completed")},
-			{"role", mustJSON("assistant")}, {"content", mustJSON([]json.RawMessage{outputText(text)})},
-		}))
+		items = append(items, build("type", "message", "id", fmt.Sprintf("msg_%06d", x.req.Index), "status", "completed",
+			"role", "assistant", "content", []json.RawMessage{outputText(text)}))
 	}
-	for n, c := range asArray(o["tool_calls"]) {
-		call := asObject(c)
-		function := asObject(call["function"])
-		members := []member{
-			{"type", mustJSON("function_call")}, {"id", mustJSON(fmt.Sprintf("fc_%06d_%d", x.req.Index, n))}, {"status", mustJSON("completed")},
-			{"call_id", call["id"]}, {"name", function["name"]}, {"arguments", function["arguments"]},
+	for n, call := range asArray(o["tool_calls"]) {
+		name := at(call, "function", "name")
+		members := []any{"type", "function_call", "id", fmt.Sprintf("fc_%06d_%d", x.req.Index, n), "status", "completed",
+			"call_id", at(call, "id"), "name", name, "arguments", at(call, "function", "arguments")}
+		if space := namespaceOf(asArray(x.top["tools"]), asString(name)); space != nil {
+			members = append(members, "namespace", space)
 		}
-		if space := namespaceOf(asArray(x.top["tools"]), asString(function["name"])); space != nil {
-			members = append(members, member{"namespace", space})
-		}
-		items = append(items, joinObject(members))
+		items = append(items, build(members...))
 	}
-	if x.server.options.Seals != "" && !x.req.Summary {
-		items = x.reason(items, before)
+	if x.req.Summary {
+		return items
 	}
-	return items
+	return x.reason(items, before)
 }
 
 // namespaceOf is the namespace among the tools that has a tool of that name; nil if none has.
 func namespaceOf(tools []json.RawMessage, name string) json.RawMessage {
-	for _, t := range tools {
-		space := asObject(t)
-		for _, inner := range asArray(space["tools"]) {
-			if asString(asObject(inner)["name"]) == name {
-				return space["name"]
-			}
+	for _, space := range tools {
+		if slices.ContainsFunc(asArray(at(space, "tools")), func(inner json.RawMessage) bool { return textAt(inner, "name") == name }) {
+			return at(space, "name")
 		}
 	}
 	return nil
 }
 
 func outputText(text string) json.RawMessage {
-	return joinObject([]member{{"type", mustJSON("output_text")}, {"text", mustJSON(text)}, {"annotations", json.RawMessage("[]")}})
+	return build("type", "output_text", "text", text, "annotations", []string{})
 }
-
-func (x *exchange) speaksResponses() bool { return strings.HasSuffix(x.r.URL.Path, "/responses") }
 
 func typeOf(item json.RawMessage) string {
 	o := asObject(item)
@@ -188,4 +116,114 @@ func typeOf(item json.RawMessage) string {
 		return kind
 	}
 	return "message"
+}
+
+// responseReply is an answer with what the Responses API puts around it.
+type responseReply struct {
+	id     string
+	model  string
+	tools  json.RawMessage // that it was asked with; nil: none
+	output []json.RawMessage
+	usage  Usage
+	cut    bool // by its length
+}
+
+// response makes the answer, and keeps it unless the client says otherwise.
+func (x *exchange) response(a Answer, input []json.RawMessage, output ...json.RawMessage) reply {
+	prompt := append([]json.RawMessage{x.top["instructions"]}, input...)
+	r := responseReply{
+		id: fmt.Sprintf("resp_%06d", x.req.Index), model: x.req.Model, tools: x.req.Tools, output: output, cut: a.FinishReason == "length",
+		usage: x.bill(a, at(x.top["text"], "format"), prompt, output...),
+	}
+	if string(x.top["store"]) != "false" {
+		x.server.store(r.id, slices.Concat(input, output))
+	}
+	return &r
+}
+
+func responsesUsage(u Usage, reasoning int) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d,`+
+		`"output_tokens_details":{"reasoning_tokens":%d},"total_tokens":%d}`, u.Prompt, u.Cached, u.Completion, reasoning, u.Prompt+u.Completion))
+}
+
+// object is the response, in one of its states.
+func (r *responseReply) object(status string, output []json.RawMessage, usage json.RawMessage) json.RawMessage {
+	tools, incomplete := r.tools, json.RawMessage("null")
+	if tools == nil {
+		tools = json.RawMessage("[]")
+	}
+	if status == "incomplete" {
+		incomplete = build("reason", "max_output_tokens")
+	}
+	return build("id", r.id, "object", "response", "created_at", created, "status", status, "error", nil, "incomplete_details", incomplete,
+		"instructions", nil, "metadata", object{}, "model", r.model, "output", append([]json.RawMessage{}, output...),
+		"parallel_tool_calls", true, "temperature", 1, "tool_choice", "auto", "tools", tools, "top_p", 1, "usage", usage)
+}
+
+func (r *responseReply) final() (status string, body json.RawMessage) {
+	status = "completed"
+	if r.cut {
+		status = "incomplete"
+	}
+	reasoning := 0
+	for _, item := range r.output {
+		if typeOf(item) == "reasoning" {
+			reasoning++
+		}
+	}
+	return status, r.object(status, r.output, responsesUsage(r.usage, reasoning))
+}
+
+func (r *responseReply) whole() []byte {
+	_, body := r.final()
+	return body
+}
+
+// events: https://platform.openai.com/docs/api-reference/responses-streaming
+func (r *responseReply) events(runes int) [][]byte {
+	var all [][]byte
+	add := func(kind string, pairs ...any) {
+		data := build(append([]any{"type", kind, "sequence_number", len(all)}, pairs...)...)
+		all = append(all, fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data))
+	}
+	begun := r.object("in_progress", nil, json.RawMessage("null"))
+	add("response.created", "response", begun)
+	add("response.in_progress", "response", begun)
+	for i, item := range r.output {
+		stream(i, item, runes, add)
+	}
+	status, body := r.final()
+	add("response."+status, "response", body)
+	return all
+}
+
+// stream tells of an item: how it begins, without what is added to it, what is added, what it is.
+func stream(index int, item json.RawMessage, runes int, add func(kind string, pairs ...any)) {
+	o := asObject(item)
+	add("response.output_item.added", "output_index", index, "item", edited(item, func(m *member) bool {
+		begun := map[string]string{"content": "[]", "arguments": `""`, "status": `"in_progress"`}
+		if value, grows := begun[m.key]; grows {
+			m.value = json.RawMessage(value)
+		}
+		return true
+	}))
+	of := func(kind string, pairs ...any) {
+		add("response."+kind, append([]any{"item_id", o["id"], "output_index", index}, pairs...)...)
+	}
+	switch typeOf(item) {
+	case "message":
+		part := asArray(o["content"])[0]
+		of("content_part.added", "content_index", 0, "part", outputText(""))
+		for _, piece := range splitString(at(part, "text"), runes) {
+			of("output_text.delta", "content_index", 0, "delta", piece, "logprobs", []string{})
+		}
+		of("output_text.done", "content_index", 0, "text", at(part, "text"), "logprobs", []string{})
+		of("content_part.done", "content_index", 0, "part", part)
+	case "function_call":
+		for _, piece := range splitString(o["arguments"], runes) {
+			of("function_call_arguments.delta", "delta", piece)
+		}
+		of("function_call_arguments.done", "name", o["name"], "arguments", o["arguments"])
+	}
+	add("response.output_item.done", "output_index", index, "item", item)
 }

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Answer is what the server answers to one chat completion. The zero value is an empty message. There is one choice,
+// Answer is what the server answers to one request. The zero value is an empty message. There is one choice,
 // whatever "n" the client asks for.
 type Answer struct {
 	// Message is the raw assistant message to answer with, exactly; it wins over the three fields below.
@@ -48,31 +48,19 @@ func (a Answer) message() json.RawMessage {
 	if a.Message != nil {
 		return a.Message
 	}
-	m := []member{{"role", mustJSON("assistant")}, {"content", mustJSON(a.Content)}}
+	content := &a.Content
 	if a.Content == "" && (len(a.ToolCalls) > 0 || a.Refusal != "") {
-		m[1].value = json.RawMessage("null")
+		content = nil
 	}
-	if len(a.ToolCalls) > 0 {
-		m = append(m, member{"tool_calls", callsJSON(a.ToolCalls)})
+	members := []any{"role", "assistant", "content", content}
+	var calls []json.RawMessage
+	for _, c := range a.ToolCalls {
+		calls = append(calls, build("id", c.ID, "type", "function", "function", build("name", c.Name, "arguments", c.Arguments)))
 	}
-	return joinObject(append(m, member{"refusal", mustJSON(orNull(a.Refusal))}))
-}
-
-func callsJSON(calls []ToolCall) json.RawMessage {
-	type function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
+	if calls != nil {
+		members = append(members, "tool_calls", calls)
 	}
-	type call struct {
-		ID       string   `json:"id"`
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}
-	all := make([]call, len(calls))
-	for i, c := range calls {
-		all[i] = call{c.ID, "function", function{c.Name, c.Arguments}}
-	}
-	return mustJSON(all)
+	return build(append(members, "refusal", orNull(a.Refusal))...)
 }
 
 func (a Answer) finishReason(message object) string {
@@ -155,6 +143,5 @@ func Overflow(window, tokens int) Answer {
 
 // ErrorEvent is an error in the middle of a stream, for Style.Inject.
 func ErrorEvent(e *APIError) string {
-	return fmt.Sprintf("data: %s\n\n", mustJSON(map[string]errorMembers{
-		"error": {e.Message, e.Type, orNull(e.Param), orNull(e.Code)}}))
+	return fmt.Sprintf("data: %s\n\n", e.json())
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,7 +45,7 @@ type Options struct {
 type Server struct {
 	options Options
 	record  *recorder
-	cache   prefixCache
+	cache   *prefixCache
 	quit    chan struct{} // closed by Close: releases what a fault holds
 	http    *http.Server
 
@@ -59,7 +61,11 @@ type Server struct {
 
 // New returns a server that does not listen yet: call Start, or serve it as an http.Handler.
 func New(options Options) *Server {
-	s := &Server{options: options.withDefaults(), record: newRecorder(options.Keep), quit: make(chan struct{})}
+	s := &Server{
+		options: options.withDefaults(), record: newRecorder(options.Keep), cache: newCache(cacheCapacity), quit: make(chan struct{}),
+		sealed: seals{calls: map[string]bool{}},
+		kept:   stored{map[string][]json.RawMessage{}, map[string]json.RawMessage{}, map[string]string{}},
+	}
 	s.http = &http.Server{Handler: s, ConnState: s.trackConnection, ReadHeaderTimeout: time.Minute}
 	return s
 }
@@ -127,7 +133,8 @@ func (s *Server) Close() {
 // DropCache empties the simulated prompt cache: all prompts are cold.
 func (s *Server) DropCache() { s.cache.drop() }
 
-// RefuseCompaction has the Responses API and the Messages API know no compaction, and the latter no context_management, as most servers do not. Call it before Start.
+// RefuseCompaction has the Responses API and the Messages API know no compaction, and the latter no context_management, as most
+// servers do not. Call it before Start.
 func (s *Server) RefuseCompaction() { s.unable = true }
 
 // begin adds a piece of work for Close to wait for; false after Close.
@@ -184,12 +191,12 @@ func newRequest(r *http.Request, body []byte, top object) *Request {
 	history := asArray(top["messages"])
 	if strings.Contains(r.URL.Path, "/responses") {
 		if history = asArray(top["input"]); kindOf(top["input"]) == kindString {
-			history = []json.RawMessage{joinObject([]member{{"role", mustJSON("user")}, {"content", top["input"]}})}
+			history = []json.RawMessage{build("role", "user", "content", top["input"])}
 		}
 	}
 	return &Request{
 		Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Body: body,
-		Model: asString(top["model"]), Stream: isTrue(top["stream"]), Messages: history, Tools: top["tools"],
+		Model: asString(top["model"]), Stream: as[bool](top["stream"]), Messages: history, Tools: top["tools"],
 		Phase: PhaseUpload,
 	}
 }
@@ -224,61 +231,139 @@ func (x *exchange) left() {
 	}
 }
 
+// endpoint is what is served at a path.
+type endpoint struct {
+	method string
+	handle func(x *exchange) *APIError // why the request is refused; nil: it was answered
+}
+
+var endpoints = map[string]endpoint{
+	"/chat/completions":       {http.MethodPost, (*exchange).chat},
+	"/messages":               {http.MethodPost, (*exchange).messages},
+	"/messages/count_tokens":  {http.MethodPost, (*exchange).countTokens},
+	"/responses":              {http.MethodPost, (*exchange).responses},
+	"/responses/input_tokens": {http.MethodPost, (*exchange).inputTokens},
+	"/responses/compact":      {http.MethodPost, (*exchange).compact},
+	"/embeddings":             {http.MethodPost, (*exchange).embeddings},
+	"/models":                 {http.MethodGet, (*exchange).models},
+}
+
+// route has the endpoint handle the request, or refuses it.
 func (x *exchange) route() {
 	path := strings.TrimPrefix(x.r.URL.Path, "/v1")
-	model, single := strings.CutPrefix(path, "/models/")
+	e, known := endpoints[path]
+	if model, single := strings.CutPrefix(path, "/models/"); single {
+		e, known = endpoint{http.MethodGet, func(x *exchange) *APIError { return x.model(model) }}, true
+	}
+	checkKey, wrongMethod := checkKey, fmt.Sprintf("Not allowed to %s on %s. (HINT: Perhaps you meant to use a different HTTP method?)",
+		x.r.Method, x.r.URL.Path)
+	if x.speaksAnthropic() {
+		checkKey, wrongMethod = checkAnthropicKey, "Method Not Allowed"
+	}
+	var err *APIError
 	switch {
-	case path == "/chat/completions":
-		x.only(http.MethodPost, x.chat)
-	case path == "/messages":
-		x.anthropic(x.messages)
-	case path == "/messages/count_tokens":
-		x.anthropic(x.countTokens)
-	case path == "/responses":
-		x.only(http.MethodPost, x.responses)
-	case path == "/responses/input_tokens":
-		x.only(http.MethodPost, x.inputTokens)
-	case path == "/responses/compact":
-		x.only(http.MethodPost, x.compact)
-	case path == "/embeddings":
-		x.only(http.MethodPost, x.embeddings)
-	case path == "/models":
-		x.only(http.MethodGet, x.models)
-	case single:
-		x.only(http.MethodGet, func() { x.model(model) })
+	case !known:
+		err = unknownURL(x.r)
+	case x.r.Method != e.method:
+		err = &APIError{http.StatusMethodNotAllowed, wrongMethod, invalidRequest, "", "method_not_supported"}
 	default:
-		x.refuse(unknownURL(x.r))
+		if err = checkKey(x.r.Header, x.server.options.APIKeys); err == nil {
+			err = e.handle(x)
+		}
 	}
-}
-
-// only runs the handler for requests of that method and with a good key.
-func (x *exchange) only(method string, handle func()) {
-	if x.r.Method != method {
-		x.refuse(wrongMethod(x.r))
-		return
-	}
-	if err := checkKey(x.r.Header, x.server.options.APIKeys); err != nil {
+	if err != nil {
 		x.refuse(err)
-		return
 	}
-	handle()
 }
 
-// anthropic runs the handler for requests of Anthropic's API with a good key.
-func (x *exchange) anthropic(handle func()) {
-	if x.r.Method != http.MethodPost {
-		x.refuseAnthropic(&APIError{http.StatusMethodNotAllowed, "Method Not Allowed", invalidRequest, "", ""})
-		return
-	}
-	if err := checkAnthropicKey(x.r.Header, x.server.options.APIKeys); err != nil {
-		x.refuseAnthropic(err)
-		return
-	}
-	handle()
+func (x *exchange) speaksAnthropic() bool {
+	return strings.HasPrefix(strings.TrimPrefix(x.r.URL.Path, "/v1"), "/messages")
 }
 
-// refuse answers with an error of the server's own.
+// refuse answers with an error of the server's own, in the form of its protocol.
+// https://docs.claude.com/en/api/errors
 func (x *exchange) refuse(e *APIError) {
 	x.server.record.change(func() { x.req.Refused, x.req.Summary = e, false })
-	x.play(Answer{Error: e})
+	a := Answer{Error: e}
+	if x.speaksAnthropic() {
+		body := build("error", build("message", e.Message, "type", e.Type), "type", "error")
+		a = Answer{Raw: &Raw{e.Status, "application/json", body}}
+	}
+	x.play(a, nil)
+}
+
+// summarises reports whether a request is a summariser's.
+func (o *Options) summarises(r *Request) bool {
+	return slices.Contains(o.SummariserModels, r.Model) || asksForRecord(r) || o.IsSummary != nil && o.IsSummary(r)
+}
+
+// RecordQuestion begins what is asked at the end of an agent's own request, for a record of it.
+const RecordQuestion = "Stop here, and write a record of this conversation."
+
+// asksForRecord reports whether the last message of a request does.
+func asksForRecord(r *Request) bool {
+	n := len(r.Messages)
+	return n > 0 && strings.Contains(contentText(at(r.Messages[n-1], "content")), RecordQuestion)
+}
+
+// models lists the models the server knows, or two if it takes any.
+func (x *exchange) models() *APIError {
+	var all []json.RawMessage
+	for _, name := range x.server.options.known() {
+		all = append(all, x.server.options.modelJSON(name))
+	}
+	x.sendJSON(`{"object":"list","data":%s}`, mustJSON(all))
+	return nil
+}
+
+func (x *exchange) model(name string) *APIError {
+	o := &x.server.options
+	if len(o.Models) > 0 && !slices.Contains(o.known(), name) {
+		return unknownModel(name)
+	}
+	x.sendJSON("%s", o.modelJSON(name))
+	return nil
+}
+
+func (o *Options) known() []string {
+	names := slices.Sorted(maps.Keys(o.Windows))
+	names = append(append(names, o.Models...), o.SummariserModels...)
+	if len(names) == 0 {
+		names = []string{"gpt-4o", "gpt-4o-mini"}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (o *Options) modelJSON(name string) json.RawMessage {
+	pairs := []any{"id", name, "object", "model", "created", created, "owned_by", "fakeupstream"}
+	if n, ok := o.Windows[name]; ok {
+		pairs = append(pairs, "max_model_len", n)
+	}
+	return build(pairs...)
+}
+
+// embeddings echoes the input: one fixed vector for each, and the input itself under "echo".
+func (x *exchange) embeddings() *APIError {
+	var v verdict
+	top := v.parse(x.req.Body)
+	v.model(top["model"])
+	if !given(top["input"]) {
+		v.missing("input")
+	}
+	if v.err != nil {
+		return v.err
+	}
+	inputs := 1
+	if kindOf(top["input"]) == kindArray {
+		inputs = len(asArray(top["input"]))
+	}
+	all := []json.RawMessage{}
+	for i := range inputs {
+		all = append(all, build("object", "embedding", "index", i, "embedding", []float64{0.25, -0.5, 0.125}))
+	}
+	tokens := x.server.options.CountTokens(top["input"])
+	x.sendJSON(`{"object":"list","data":%s,"model":%s,"usage":{"prompt_tokens":%d,"total_tokens":%d},"echo":%s}`,
+		mustJSON(all), mustJSON(x.req.Model), tokens, tokens, top["input"])
+	return nil
 }

@@ -24,20 +24,16 @@ const (
 // the first and the last ones. Made to call a function, or to answer by a JSON schema, it fills the schema: texts with
 // the summary, lists of integers with the numbers of the events that the prompt names, newest first.
 func Extract(req *Request) Answer {
-	text := kept.ReplaceAllString(req.Text(), "")
-	if name, schema := forcedFunction(asObject(req.Body)); name != "" {
-		filled := fill(schema, text)
-		return Answer{ToolCalls: []ToolCall{{ID: "call_summary", Name: name, Arguments: string(filled)}}}
+	text, top := kept.ReplaceAllString(req.Text(), ""), asObject(req.Body)
+	if name, schema := forcedFunction(top); name != "" {
+		return Answer{ToolCalls: []ToolCall{{ID: "call_summary", Name: name, Arguments: string(fill(schema, text))}}}
 	}
-	format := asObject(asObject(req.Body)["response_format"])
-	for _, schema := range []json.RawMessage{
-		asObject(format["json_schema"])["schema"], asObject(asObject(asObject(req.Body)["text"])["format"])["schema"],
-	} {
+	for _, schema := range []json.RawMessage{at(top["response_format"], "json_schema", "schema"), at(top["text"], "format", "schema")} {
 		if given(schema) {
 			return Answer{Content: string(fill(schema, text))}
 		}
 	}
-	return Answer{Content: "CURRENT_STATE: " + extract(text)}
+	return Answer{Content: "CURRENT_STATE: " + strings.Join(extractLines(text), "\n")}
 }
 
 // kept is what a summariser is shown for understanding only.
@@ -45,25 +41,20 @@ var kept = regexp.MustCompile(`(?s)<dewpoint_kept.*?</dewpoint_kept>`)
 
 // forcedFunction returns the function that tool_choice demands and its parameters; "" when none is demanded.
 func forcedFunction(top object) (name string, parameters json.RawMessage) {
-	tools := asArray(top["tools"])
-	wanted := asString(asObject(asObject(top["tool_choice"])["function"])["name"])
-	anthropics := asString(asObject(top["tool_choice"])["name"])
-	for _, tool := range tools {
-		if t := asObject(tool); anthropics != "" && asString(t["name"]) == anthropics {
-			if kindOf(t["parameters"]) == kindObject { // the Responses API
-				return anthropics, t["parameters"]
+	choice := top["tool_choice"]
+	for _, tool := range asArray(top["tools"]) {
+		if name := textAt(tool, "name"); name != "" && name == textAt(choice, "name") {
+			if parameters := at(tool, "parameters"); kindOf(parameters) == kindObject { // the Responses API
+				return name, parameters
 			}
-			return anthropics, t["input_schema"]
+			return name, at(tool, "input_schema")
 		}
-		f := asObject(asObject(tool)["function"])
-		if name := asString(f["name"]); name == wanted || asString(top["tool_choice"]) == "required" {
-			return name, f["parameters"]
+		if name := textAt(tool, "function", "name"); name == textAt(choice, "function", "name") || asString(choice) == "required" {
+			return name, at(tool, "function", "parameters")
 		}
 	}
 	return "", nil
 }
-
-func extract(text string) string { return strings.Join(extractLines(text), "\n") }
 
 // extractLines returns the first lines of the sections: when they are too many, half of the bound from the front and half
 // from the back.
@@ -94,85 +85,70 @@ func firstLines(text string) []string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if fresh && line != "" {
-			lines = append(lines, cut(line, lineLimit))
+			if runes := []rune(line); len(runes) > lineLimit {
+				line = string(runes[:lineLimit-1]) + "…"
+			}
+			lines = append(lines, line)
 		}
 		fresh = line == ""
 	}
 	return lines
 }
 
-func cut(line string, runes int) string {
-	if utf8.RuneCountInString(line) <= runes {
-		return line
-	}
-	return string([]rune(line)[:runes-1]) + "…"
-}
-
 // fill makes the smallest value that fits the schema and says something about the text.
 func fill(schema json.RawMessage, text string) json.RawMessage {
-	s := asObject(schema)
-	if options := asArray(s["enum"]); len(options) > 0 {
+	if options := asArray(at(schema, "enum")); len(options) > 0 {
 		return options[0]
 	}
-	switch schemaType(s) {
+	switch schemaType(schema) {
 	case "object":
-		return fillObject(s, text)
+		return fillObject(membersOf(at(schema, "properties")), text)
 	case "array":
-		return fillArray(s["items"], text)
+		switch schemaType(at(schema, "items")) {
+		case "integer", "number":
+			return mustJSON(eventNumbers(text))
+		case "string":
+			return mustJSON(extractLines(text))
+		}
+		return json.RawMessage("[]")
 	case "integer", "number":
 		return json.RawMessage("0")
 	case "boolean":
 		return json.RawMessage("false")
-	default:
-		return mustJSON(extract(text))
 	}
+	return mustJSON(strings.Join(extractLines(text), "\n"))
 }
 
 // schemaType returns the type of a schema, the first of several.
-func schemaType(s object) string {
-	if kindOf(s["type"]) == kindArray {
-		return asString(asArray(s["type"])[0])
+func schemaType(schema json.RawMessage) string {
+	kind := at(schema, "type")
+	if kindOf(kind) == kindArray {
+		kind = asArray(kind)[0]
 	}
-	return asString(s["type"])
+	return asString(kind)
 }
 
-// fillObject gives every property a share of the text, so that all of them together stay within the bound of one.
-func fillObject(s object, text string) json.RawMessage {
-	properties := membersOf(s["properties"])
-	filled := make([]member, len(properties))
+// fillObject gives every property that is a text a share of the lines, about equal, so that all of them together stay within
+// the bound of one. The first share is never empty.
+func fillObject(properties []member, text string) json.RawMessage {
+	lines := slices.Collect(strings.Lines(text))
+	cut := func(i int) int { return (len(lines)*i + len(properties) - 1) / len(properties) }
 	for i, p := range properties {
 		part := text
-		if schemaType(asObject(p.value)) == "string" {
-			part = share(text, i, len(properties))
+		if schemaType(p.value) == "string" {
+			part = strings.Join(lines[cut(i):cut(i+1)], "")
 		}
-		filled[i] = member{p.key, fill(p.value, part)}
+		properties[i].value = fill(p.value, part)
 	}
-	return joinObject(filled)
+	return joinObject(properties)
 }
 
-// share returns the i-th of n parts of the text, about equal, cut between lines; the first is never empty.
-func share(text string, i, n int) string {
-	lines := slices.Collect(strings.Lines(text))
-	cut := func(i int) int { return (len(lines)*i + n - 1) / n }
-	return strings.Join(lines[cut(i):cut(i+1)], "")
-}
-
-func fillArray(items json.RawMessage, text string) json.RawMessage {
-	switch schemaType(asObject(items)) {
-	case "integer", "number":
-		return mustJSON(eventNumbers(text))
-	case "string":
-		return mustJSON(extractLines(text))
-	default:
-		return json.RawMessage("[]")
-	}
-}
+var eventNumber = regexp.MustCompile(`(?i)\b(?:id|event)\b["']?\s*[:=#]?\s*["']?(\d+)`)
 
 // eventNumbers returns the numbers that the prompt gives its events, such as id="12", ID: 12 or event 12, newest first.
 func eventNumbers(text string) []int {
-	naming := regexp.MustCompile(`(?i)\b(?:id|event)\b["']?\s*[:=#]?\s*["']?(\d+)`)
 	numbers := []int{}
-	for _, match := range naming.FindAllStringSubmatch(text, -1) {
+	for _, match := range eventNumber.FindAllStringSubmatch(text, -1) {
 		if n, err := strconv.Atoi(match[1]); err == nil {
 			numbers = append(numbers, n)
 		}

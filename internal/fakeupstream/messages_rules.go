@@ -1,0 +1,182 @@
+package fakeupstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// judgeMessages returns why a request is refused, whatever its size. The rules are those of
+// https://docs.claude.com/en/api/messages, of https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use (order
+// and pairing), and of https://docs.claude.com/en/docs/build-with-claude/prompt-caching (four marks).
+func (x *exchange) judgeMessages(answered bool) *APIError {
+	if x.r.Header.Get("Anthropic-Version") == "" {
+		return refuse("", "", "anthropic-version: header is required")
+	}
+	v, top, all := verdict{err: checkContentType(x.r.Header)}, x.top, x.req.Messages
+	switch {
+	case top == nil:
+		v.say("The request body is not valid JSON: expected an object")
+	case x.req.Model == "":
+		v.say("model: Field required")
+	case answered && asCount(top["max_tokens"]) < 1:
+		v.say("max_tokens: Field required")
+	case kindOf(top["messages"]) != kindArray:
+		v.say("messages: Field required")
+	case len(all) == 0:
+		v.say("messages: at least one message is required")
+	case x.server.unable && given(top["context_management"]):
+		v.say("context_management: Extra inputs are not permitted")
+	case x.server.unable && given(top["compaction"]):
+		v.say("compaction: Extra inputs are not permitted")
+	case given(top["compaction"]) && given(top["context_management"]):
+		v.say("compaction: cannot be combined with context_management")
+	case marks(x.req.Body) > 4:
+		v.say("A maximum of 4 blocks with cache_control may be provided. Found %d.", marks(x.req.Body))
+	}
+	if known := x.server.options.Models; v.err == nil && len(known) > 0 && !slices.Contains(known, x.req.Model) {
+		v.err = &APIError{http.StatusNotFound, "model: " + x.req.Model, "not_found_error", "", ""}
+	}
+	for n, m := range all {
+		v.element(n, m, n == len(all)-1)
+	}
+	v.pairs(all)
+	return v.err
+}
+
+// say refuses as Anthropic does, which names no parameter.
+func (v *verdict) say(format string, args ...any) { v.refuse("", "", format, args...) }
+
+// marks counts the blocks that are marked for caching.
+func marks(body json.RawMessage) (n int) {
+	switch kindOf(body) {
+	case kindArray:
+		for _, e := range asArray(body) {
+			n += marks(e)
+		}
+	case kindObject:
+		for key, v := range asObject(body) {
+			if key == "cache_control" && given(v) {
+				n++
+			} else if key != "input" && key != "input_schema" {
+				n += marks(v)
+			}
+		}
+	}
+	return n
+}
+
+func (v *verdict) element(n int, message json.RawMessage, last bool) {
+	o := asObject(message)
+	if key := firstUnknown(o, []string{"role", "content"}); key != "" {
+		v.say("messages.%d.%s: Extra inputs are not permitted", n, key)
+	}
+	role, blocks := asString(o["role"]), blocksOf(message)
+	if role != "user" && role != "assistant" && (role != "system" || n == 0) { // newer models take system messages in between
+		v.say("messages.%d.role: Input should be 'user' or 'assistant'", n)
+	}
+	compacts := len(blocks) > 0 && textAt(blocks[0], "type") == "compaction"
+	if n == 0 && role != "user" && !compacts {
+		v.say("messages: first message must use the \"user\" role")
+	}
+	if len(blocks) == 0 && !(last && role == "assistant") {
+		v.say("messages.%d: all messages must have non-empty content except for the optional final assistant message", n)
+	}
+	for i, b := range blocks {
+		v.block(fmt.Sprintf("messages.%d.content.%d", n, i), role, asObject(b))
+	}
+}
+
+// blocksOf gives the blocks of a message; a text is one.
+func blocksOf(message json.RawMessage) []json.RawMessage {
+	content := at(message, "content")
+	if kindOf(content) == kindString {
+		return []json.RawMessage{textBlock(asString(content))}
+	}
+	return asArray(content)
+}
+
+// blockMembers are those that a block must have, by its type.
+var blockMembers = map[string][]string{
+	"text": {"text"}, "image": {"source"}, "document": {"source"}, "tool_use": {"id", "name", "input"}, "tool_result": {"tool_use_id"},
+	"thinking": {"thinking", "signature"}, "redacted_thinking": {"data"}, "compaction": {"content"},
+}
+
+func (v *verdict) block(at, role string, o object) {
+	kind := asString(o["type"])
+	needed, known := blockMembers[kind]
+	switch spoken := kind == "tool_use" || kind == "compaction" || strings.HasSuffix(kind, "thinking"); {
+	case !known:
+		v.say("%s: Input tag '%s' found using 'type' does not match any of the expected tags", at, kind)
+	case spoken && role == "user":
+		v.say("%s: `%s` blocks can only be in `assistant` messages", at, kind)
+	case kind == "tool_result" && role == "assistant":
+		v.say("%s: `tool_result` blocks can only be in `user` messages", at)
+	case kind == "compaction" && !strings.HasPrefix(asString(o["content"]), compacted):
+		v.say("%s.compaction: the block was not made by this API", at)
+	case kind == "tool_use" && kindOf(o["input"]) != kindObject:
+		v.say("%s.tool_use.input: Input should be a valid dictionary", at)
+	}
+	for _, key := range needed {
+		if kindOf(o[key]) == kindAbsent {
+			v.say("%s.%s.%s: Field required", at, kind, key)
+		}
+	}
+	if kind == "text" && strings.TrimSpace(asString(o["text"])) == "" {
+		v.say("messages: text content blocks must be non-empty")
+	}
+}
+
+// pairs: turns of one role that follow each other are one; the results of all calls of a turn begin the next one.
+func (v *verdict) pairs(messages []json.RawMessage) {
+	var open, seen []string // ids of calls that wait for a result; of all calls
+	messages = slices.DeleteFunc(slices.Clone(messages), func(m json.RawMessage) bool { return textAt(m, "role") == "system" })
+	for n := 0; n < len(messages); {
+		role, first := textAt(messages[n], "role"), n
+		var blocks []json.RawMessage
+		for ; n < len(messages) && textAt(messages[n], "role") == role; n++ {
+			blocks = append(blocks, blocksOf(messages[n])...)
+		}
+		if role == "user" {
+			v.results(first, blocks, open)
+			open = nil
+			continue
+		}
+		for _, b := range blocks {
+			if id := textAt(b, "id"); textAt(b, "type") == "tool_use" {
+				if slices.Contains(seen, id) {
+					v.say("messages.%d: `tool_use` ids must be unique", first)
+				}
+				open, seen = append(open, id), append(seen, id)
+			}
+		}
+	}
+}
+
+// results judges the blocks of a turn of the user's, behind calls that are open.
+func (v *verdict) results(turn int, blocks []json.RawMessage, open []string) {
+	behind := false
+	for i, b := range blocks {
+		if textAt(b, "type") != "tool_result" {
+			behind = true
+			continue
+		}
+		id := textAt(b, "tool_use_id")
+		place := slices.Index(open, id)
+		if place < 0 {
+			v.say("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` "+
+				"block must have a corresponding `tool_use` block in the previous message.", turn, i, id)
+			return
+		}
+		if behind {
+			v.say("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s.", turn, id)
+		}
+		open = slices.Delete(open, place, place+1)
+	}
+	if len(open) > 0 {
+		v.say("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s. Each "+
+			"`tool_use` block must have a corresponding `tool_result` block in the next message.", turn-1, strings.Join(open, ", "))
+	}
+}

@@ -1,0 +1,175 @@
+package fakeupstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// judgeResponses gives the items of a request, those that the server keeps in front of its own, or why it is refused, whatever its
+// size. The rules are those of https://platform.openai.com/docs/api-reference/responses/create (items and their members), of
+// https://platform.openai.com/docs/guides/function-calling (calls and outputs), of
+// https://platform.openai.com/docs/guides/reasoning (reasoning and what follows it) and of
+// https://platform.openai.com/docs/guides/conversation-state (what the server keeps).
+func (x *exchange) judgeResponses() ([]json.RawMessage, *APIError) {
+	v := verdict{err: checkContentType(x.r.Header)}
+	switch {
+	case x.top == nil:
+		v.refuse("", "", "We could not parse the JSON body of your request.")
+	case x.req.Model == "":
+		v.missing("model")
+	case !given(x.top["input"]) && !given(x.top["previous_response_id"]):
+		v.missing("input")
+	case v.err == nil && !x.server.options.serves(x.req.Model):
+		v.err = unknownModel(x.req.Model)
+	}
+	for n, item := range x.req.Messages {
+		last := n == len(x.req.Messages)-1
+		v.item(fmt.Sprintf("input[%d]", n), item, last, x.server.unable)
+	}
+	x.server.mu.Lock()
+	defer x.server.mu.Unlock()
+	items := x.resolved(&v)
+	v.ids(items)
+	v.itemCalls(items)
+	if x.server.options.Seals != "" {
+		x.checkReasoning(&v, items)
+	}
+	return items, v.err
+}
+
+// resolved are the items with those that the server keeps. It needs Server.mu.
+func (x *exchange) resolved(v *verdict) (items []json.RawMessage) {
+	kept := &x.server.kept
+	if id := asString(x.top["previous_response_id"]); id != "" {
+		known, ok := kept.responses[id]
+		if !ok {
+			v.refuse("previous_response_id", "previous_response_not_found", "Previous response with id '%s' not found.", id)
+		}
+		items = slices.Clone(known)
+	}
+	for _, item := range x.req.Messages {
+		if typeOf(item) == "item_reference" {
+			id := textAt(item, "id")
+			known, ok := kept.items[id]
+			if !ok && v.err == nil {
+				v.err = &APIError{http.StatusNotFound, fmt.Sprintf("Item with id '%s' not found. Items are not persisted when `store` is "+
+					"set to false. Try again with `store` set to true, or remove this item from your input.", id), invalidRequest, "input", ""}
+			}
+			item = known
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// stored is what a server keeps of its answers. It is guarded by Server.mu.
+type stored struct {
+	responses map[string][]json.RawMessage // whole histories, by the id of the response
+	items     map[string]json.RawMessage   // by their ids
+	reasons   map[string]string            // the id of the reasoning that an item follows, by its own id
+}
+
+// store keeps a history.
+func (s *Server) store(id string, items []json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept.responses[id] = items
+	for _, item := range items {
+		if id := textAt(item, "id"); id != "" {
+			s.kept.items[id] = item
+		}
+	}
+}
+
+// itemMembers are those that an item must have, by its type.
+var itemMembers = map[string][]string{
+	"message": {"role", "content"}, "function_call": {"call_id", "name", "arguments"}, "function_call_output": {"call_id", "output"},
+	"custom_tool_call": {"call_id", "name", "input"}, "custom_tool_call_output": {"call_id", "output"}, "reasoning": {"summary"},
+	"local_shell_call": {"call_id", "action"}, "local_shell_call_output": {"output"}, "web_search_call": {"id", "status"},
+	"item_reference": {"id"}, "compaction": {"encrypted_content"}, "compaction_trigger": {},
+}
+
+// item judges an item by itself. A server that is unable knows no compaction.
+func (v *verdict) item(at string, item json.RawMessage, last, unable bool) {
+	if kindOf(item) != kindObject {
+		v.wrongType(at, "an object", item)
+	}
+	o, kind := asObject(item), typeOf(item)
+	needed, known := itemMembers[kind]
+	sealed := asString(o["encrypted_content"])
+	switch {
+	case !known || unable && strings.HasPrefix(kind, "compaction"):
+		v.refuse(at+".type", "invalid_value", "Invalid value: '%s'. Supported values are: 'message', 'function_call', 'function_call_output' "+
+			"and others.", kind)
+	case kind == "compaction_trigger" && !last:
+		v.refuse(at, "invalid_value", "A compaction_trigger must be the last item of the input.")
+	case kind == "compaction" && !strings.HasPrefix(sealed, compacted):
+		v.refuse(at, "invalid_encrypted_content", "The encrypted content %.20s... could not be verified.", sealed)
+	}
+	for _, name := range needed {
+		if kindOf(o[name]) == kindAbsent {
+			v.missing(at + "." + name)
+		}
+	}
+	switch kind {
+	case "message":
+		v.messageItem(at, o)
+	case "function_call":
+		v.is(at+".arguments", o["arguments"], kindString)
+	}
+}
+
+// itemParts are the parts that a message of a role may have.
+var itemParts = map[string][]string{
+	"user": {"input_text", "input_image", "input_file"}, "system": {"input_text"}, "developer": {"input_text"},
+	"assistant": {"output_text", "refusal"},
+}
+
+func (v *verdict) messageItem(at string, o object) {
+	role := asString(o["role"])
+	parts, known := itemParts[role]
+	if !known {
+		v.refuse(at+".role", "invalid_value", "Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", role)
+	}
+	for i, p := range asArray(o["content"]) {
+		if kind := textAt(p, "type"); !slices.Contains(parts, kind) {
+			v.refuse(fmt.Sprintf("%s.content[%d]", at, i), "invalid_value", "Invalid value: '%s'. Supported values are: '%s'.", kind,
+				strings.Join(parts, "', '"))
+		}
+	}
+}
+
+func (v *verdict) ids(items []json.RawMessage) {
+	seen := map[string]bool{}
+	for _, item := range items {
+		id := textAt(item, "id")
+		if id != "" && seen[id] {
+			v.refuse("input", "", "Duplicate item found with id %s. Remove duplicate items from your input and try again.", id)
+		}
+		seen[id] = true
+	}
+}
+
+// itemCalls: each call has an output behind it, and each output a call before it.
+func (v *verdict) itemCalls(items []json.RawMessage) {
+	var open []string
+	called := map[string]bool{}
+	for _, item := range items {
+		id, kind := textAt(item, "call_id"), typeOf(item)
+		switch {
+		case id == "":
+		case !strings.HasSuffix(kind, "_output"):
+			called[id], open = true, append(open, id)
+		case !called[id]:
+			v.refuse("input", "", "No tool call found for function call output with call_id %s.", id)
+		default:
+			open = slices.DeleteFunc(open, func(o string) bool { return o == id })
+		}
+	}
+	if len(open) > 0 {
+		v.refuse("input", "", "No tool output found for function call %s.", open[0])
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // Tally is the token counts of a history's chained messages, from position From on.
@@ -107,13 +106,12 @@ func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally
 
 // catchUp reads a thread that moved on, and finds what of the history it still lacks.
 func (r *Registry) catchUp(ctx context.Context, res *Resolution) error {
-	thread, err := r.store.Thread(ctx, res.Thread.ID)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	thread, err := r.known(ctx, res.Thread.ID)
+	if err != nil {
 		return fmt.Errorf("append: %w", err)
 	}
-	h := res.query.History
-	if err == nil && h.Covers(thread.Len, thread.Head) {
-		res.Thread, res.New, res.Logged, res.Match = thread, false, thread.Len, MatchEnd
+	if thread != nil && res.query.History.Covers(thread.Len, thread.Head) {
+		res.Thread, res.New, res.Logged, res.Match = *thread, false, thread.Len, MatchEnd
 		return nil
 	}
 	q := res.query
@@ -133,18 +131,12 @@ func (r *Registry) catchUp(ctx context.Context, res *Resolution) error {
 // batch builds the append of a history's messages after those logged, with the index entries after those known: an append
 // that was cut short may have left a log without its index.
 func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
-	h, now := res.query.History, r.now()
-	t := res.Thread
-	t.Seen = now
-	b := Batch{Key: res.query.Scope.Key, At: res.Logged, ParentCreated: res.parent}
-	if system := systemDigest(h.Messages); system != t.System {
-		t.System = system
-		b.Events = r.systemEvents(h, now)
-	}
+	h, b := res.query.History, r.newBatch(res)
+	t := &b.Thread
 	for p := res.Logged + 1; p <= h.Len(); p++ {
 		m := h.Message(p)
 		b.Events = append(b.Events, Event{
-			Pos: p, Kind: m.Kind, Digest: m.Digest, Chain: h.Chain[p], Tokens: tally.Tokens(p), Time: now, Payload: m.Raw,
+			Pos: p, Kind: m.Kind, Digest: m.Digest, Chain: h.Chain[p], Tokens: tally.Tokens(p), Time: t.Seen, Payload: m.Raw,
 		})
 		b.Traces = append(b.Traces, CallTraces(h.Chain[0], m.Calls)...)
 	}
@@ -153,42 +145,47 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 			Thread: t.ID, Session: t.Session, Pos: p, Tokens: tally.Total(p), Encoding: tally.Encoding,
 		}})
 	}
-	if res.New && res.query.Scope.Key != "" {
-		b.Traces = append(b.Traces, KeyTrace(h.Chain[0]))
-	}
 	t.Len, t.Head = max(res.Logged, h.Len()), h.Chain[max(res.Logged, h.Len())]
-	b.Thread = t
 	return b
 }
 
-func (r *Registry) systemEvents(h *History, now time.Time) []Event {
-	var events []Event
-	after := 0
-	for i := range h.Messages {
-		m := &h.Messages[i]
-		if m.Kind != System {
-			after = h.Pos(i)
-			continue
+// newBatch begins a batch: with the system messages if they are others than those that the thread was last seen with, and with the trace
+// of the session's key if the thread is new.
+func (r *Registry) newBatch(res *Resolution) Batch {
+	h := res.query.History
+	b := Batch{Thread: res.Thread, Key: res.query.Scope.Key, At: res.Logged, ParentCreated: res.parent}
+	b.Thread.Seen = r.now()
+	if system := systemDigest(h.Messages); system != b.Thread.System {
+		b.Thread.System = system
+		after := 0
+		for i := range h.Messages {
+			m := &h.Messages[i]
+			if m.Kind != System {
+				after = h.Pos(i)
+				continue
+			}
+			b.Events = append(b.Events, Event{Kind: System, Digest: m.Digest, After: after, Time: b.Thread.Seen, Payload: m.Raw})
 		}
-		events = append(events, Event{Kind: System, Digest: m.Digest, After: after, Time: now, Payload: m.Raw})
 	}
-	return events
+	if res.New && b.Key != "" {
+		b.Traces = append(b.Traces, KeyTrace(h.Chain[0]))
+	}
+	return b
 }
 
 // systemDigest stands for all system messages of a request.
 func systemDigest(messages []Message) Hash {
-	var d Hash
+	var digests []Hash
 	for i := range messages {
 		if messages[i].Kind == System {
-			d = next(d, messages[i].Digest)
+			digests = append(digests, messages[i].Digest)
 		}
 	}
-	return d
+	return SystemDigest(digests)
 }
 
 // SystemDigest is Thread.System of a request whose system messages have these digests.
-func SystemDigest(digests []Hash) Hash {
-	var d Hash
+func SystemDigest(digests []Hash) (d Hash) {
 	for _, digest := range digests {
 		d = next(d, digest)
 	}

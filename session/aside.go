@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -60,56 +59,41 @@ func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer []Messa
 	return nil
 }
 
-// Asides gives what the asides say that apply to a resolution's history, by the position of the answer's last message. Of two for one
-// answer the newer counts. One that is lost or cannot be read does not apply.
-func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead, error) {
-	if len(res.Thread.Asides) == 0 {
-		return nil, nil
-	}
-	var found map[int]Instead
-	texts, err := r.asides(ctx, res)
-	if err != nil {
-		return nil, fmt.Errorf("read hidden calls: %w", err)
-	}
-	for i, c := range res.Thread.Asides {
-		messages := parted(texts[i])
-		if messages == nil {
-			continue
-		}
-		if found == nil {
-			found = map[int]Instead{}
-		}
-		found[c.Prefix] = Instead{From: cmp.Or(c.Offset, c.Prefix), Messages: messages}
-	}
-	return found, nil
-}
-
 // asidesAtOnce is how many are read at once where a replica sees a thread for the first time.
 const asidesAtOnce = 8
 
-// asides reads the texts of a thread's asides, "" for those that do not apply.
-func (r *Registry) asides(ctx context.Context, res *Resolution) ([]string, error) {
-	texts, unreadable := make([]string, len(res.Thread.Asides)), atomic.Int64{}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(asidesAtOnce)
-	for i, c := range res.Thread.Asides {
-		if !res.query.History.Covers(c.Prefix, c.Hash) {
-			continue
-		}
-		group.Go(func() (err error) {
-			texts[i], err = r.summary(ctx, res.Thread.ID, &c)
-			switch {
-			case errors.Is(err, ErrUnreadable):
-				unreadable.Add(1)
-			case !errors.Is(err, ErrNotFound):
-				return err
-			}
-			return nil
-		})
+// Asides gives what the asides say that apply to a resolution's history, by the position of the answer's last message. Of two for one
+// answer the newer counts. One that is lost or cannot be read does not apply.
+func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead, error) {
+	all := res.Thread.Asides
+	if len(all) == 0 {
+		return nil, nil
 	}
-	err := group.Wait()
-	res.Unreadable += int(unreadable.Load())
-	return texts, err
+	texts, errs := make([]string, len(all)), make([]error, len(all))
+	var group errgroup.Group
+	group.SetLimit(asidesAtOnce)
+	for i, c := range all {
+		if res.query.History.Covers(c.Prefix, c.Hash) {
+			group.Go(func() error {
+				texts[i], errs[i] = r.summary(ctx, res.Thread.ID, &c)
+				return nil
+			})
+		}
+	}
+	_ = group.Wait()
+	found := map[int]Instead{}
+	for i, c := range all {
+		switch err := errs[i]; {
+		case errors.Is(err, ErrUnreadable):
+			res.Unreadable++
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return nil, fmt.Errorf("read hidden calls: %w", err)
+		}
+		if messages := parted(texts[i]); messages != nil {
+			found[c.Prefix] = Instead{From: cmp.Or(c.Offset, c.Prefix), Messages: messages}
+		}
+	}
+	return found, nil
 }
 
 // asidesOf are those that hold for a history which shares its first messages up to a position.

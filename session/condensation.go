@@ -167,12 +167,8 @@ func unitNumbers(h *History, units []Unit) []int {
 // tears reports whether a unit would be forgotten in part.
 func (c *Condensation) tears(units []int) bool {
 	for _, r := range c.Forgotten {
-		for _, edge := range [...]int{r.From - 1, r.To} {
-			inside := r.From
-			if edge == r.To {
-				inside = r.To - 1
-			}
-			if units[edge] > 0 && units[edge] == units[inside] && !c.Hides(edge) {
+		for _, edge := range [...]struct{ outside, inside int }{{r.From - 1, r.From}, {r.To, r.To - 1}} {
+			if unit := units[edge.outside]; unit > 0 && unit == units[edge.inside] && !c.Hides(edge.outside) {
 				return true
 			}
 		}
@@ -209,12 +205,7 @@ func liveParts(h *History) [2]Range {
 }
 
 func (c *Condensation) forgets(parts [2]Range) bool {
-	for _, f := range c.Forgotten {
-		for _, p := range parts {
-			if f.From < p.To && p.From < f.To {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Forgotten, func(f Range) bool {
+		return slices.ContainsFunc(parts[:], func(p Range) bool { return f.From < p.To && p.From < f.To })
+	})
 }

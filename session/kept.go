@@ -30,26 +30,31 @@ func (k Kept) traces(seed Hash) (out []Hash) {
 // where it went on otherwise. Nothing is known of what was said before the first of them that passed here.
 func (r *Registry) ResolveKept(ctx context.Context, q Query, k Kept) (Resolution, error) {
 	res := Resolution{Source: SourceNew, query: q}
-	places, err := r.trace(ctx, k.traces(q.History.Chain[0]))
-	if err != nil {
+	if err := r.resolveKept(ctx, q, k, &res); err != nil {
 		return res, fmt.Errorf("resolve: %w", err)
 	}
+	return res, nil
+}
+
+func (r *Registry) resolveKept(ctx context.Context, q Query, k Kept, res *Resolution) error {
+	places, err := r.trace(ctx, k.traces(q.History.Chain[0]))
+	if err != nil {
+		return err
+	}
 	if at := slices.IndexFunc(places, Place.Known); at >= 0 {
-		thread, err := r.store.Thread(ctx, places[at].Thread)
-		if err == nil {
-			r.goesOn(&res, thread, places[at].Pos, k.Conversation != "")
-			return res, nil
+		thread, err := r.known(ctx, places[at].Thread)
+		if err != nil {
+			return err
 		}
-		if !errors.Is(err, ErrNotFound) {
-			return res, fmt.Errorf("resolve: read thread: %w", err)
+		if thread != nil {
+			r.goesOn(res, *thread, places[at].Pos, k.Conversation != "")
+			return nil
 		}
 	}
 	q.other, q.look = true, &look{}
-	if err := r.begin(ctx, q, &res); err != nil {
-		return res, fmt.Errorf("resolve: %w", err)
-	}
+	err = r.begin(ctx, q, res)
 	res.Thread.Condensations = nil
-	return res, nil
+	return err
 }
 
 // goesOn has a resolution continue a thread from a position on, or from its end whatever the position.
@@ -80,8 +85,11 @@ type Said struct {
 func (r *Registry) AppendKept(ctx context.Context, res *Resolution, k Kept, said Said) error {
 	for range resolveTries {
 		err := r.store.Append(ctx, r.keptBatch(res, said))
-		if !errors.Is(err, ErrStale) {
-			return wrapped("append what upstream keeps", err)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, ErrStale):
+			return fmt.Errorf("append what upstream keeps: %w", err)
 		}
 		again, err := r.ResolveKept(ctx, res.query, k)
 		if err != nil {
@@ -92,30 +100,16 @@ func (r *Registry) AppendKept(ctx context.Context, res *Resolution, k Kept, said
 	return fmt.Errorf("append to thread %s: %w", res.Thread.ID, ErrStale)
 }
 
-func wrapped(what string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
-}
-
 func (r *Registry) keptBatch(res *Resolution, said Said) Batch {
-	t, now := res.Thread, r.now()
-	b := Batch{Key: res.query.Scope.Key, At: res.Logged, ParentCreated: res.parent, Traces: said.Traces}
-	if system := systemDigest(res.query.History.Messages); system != t.System {
-		t.System = system
-		b.Events = r.systemEvents(res.query.History, now)
-	}
+	b := r.newBatch(res)
+	t := &b.Thread
 	for i, m := range said.Messages {
 		t.Len, t.Head = t.Len+1, next(t.Head, m.Digest)
 		b.Events = append(b.Events, Event{
-			Pos: t.Len, Kind: m.Kind, Digest: m.Digest, Chain: t.Head, Tokens: said.Tokens[i], Time: now, Payload: m.Raw,
+			Pos: t.Len, Kind: m.Kind, Digest: m.Digest, Chain: t.Head, Tokens: said.Tokens[i], Time: t.Seen, Payload: m.Raw,
 		})
 	}
-	if res.New && res.query.Scope.Key != "" {
-		b.Traces = append(slices.Clip(b.Traces), KeyTrace(res.query.History.Chain[0]))
-	}
-	t.Purpose, t.Seen = PurposeKept, now
-	b.Thread = t
+	b.Traces = append(b.Traces, said.Traces...)
+	t.Purpose = PurposeKept
 	return b
 }

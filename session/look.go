@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -52,15 +51,11 @@ func (r *Registry) owner(ctx context.Context, l *look, known Place, hinted *Thre
 		l.known, l.thread = known, hinted
 		return nil
 	}
-	thread, err := r.store.Thread(ctx, known.Thread)
-	if errors.Is(err, ErrNotFound) {
-		return nil // it has expired
+	thread, err := r.known(ctx, known.Thread)
+	if thread != nil { // otherwise it has expired
+		l.known, l.thread = known, thread
 	}
-	if err != nil {
-		return fmt.Errorf("read thread: %w", err)
-	}
-	l.known, l.thread = known, &thread
-	return nil
+	return err
 }
 
 // inquiry is what is asked along with the first look-up.

@@ -1,10 +1,6 @@
 package session
 
-import (
-	"context"
-	"errors"
-	"fmt"
-)
+import "context"
 
 // names gives a new thread's name and that of a session of its own. They follow from how the history begins, so that two
 // replicas, or one whose last writes were lost, give the same names to the same history; a history that begins like one
@@ -13,12 +9,14 @@ func (r *Registry) names(ctx context.Context, q Query) (ThreadID, SessionID, *Th
 	if q.other || q.History.Len() == 0 {
 		return ThreadID(r.newID()), SessionID(r.newID()[:24]), nil, nil
 	}
-	id := nameOf(q.History)
-	named, err := r.namesake(ctx, q, id)
-	switch {
-	case err != nil:
-		return "", "", nil, err
-	case named != nil:
+	id, named := nameOf(q.History), q.look.namesake
+	if !q.look.named { // it was not asked for before
+		var err error
+		if named, err = r.known(ctx, id); err != nil {
+			return "", "", nil, err
+		}
+	}
+	if named != nil {
 		return ThreadID(r.newID()), SessionID(r.newID()[:24]), named, nil
 	}
 	return id, SessionID(trace(q.History.Chain[1], 'S', "").String()[:24]), nil, nil
@@ -26,21 +24,6 @@ func (r *Registry) names(ctx context.Context, q Query) (ThreadID, SessionID, *Th
 
 // nameOf is the name of a thread that begins like a history, which must have a message.
 func nameOf(h *History) ThreadID { return ThreadID(trace(h.Chain[1], 'T', "").String()[:32]) }
-
-// namesake reads the thread of that name, nil if there is none, unless it was read before.
-func (r *Registry) namesake(ctx context.Context, q Query, id ThreadID) (*Thread, error) {
-	if q.look.named {
-		return q.look.namesake, nil
-	}
-	named, err := r.store.Thread(ctx, id)
-	switch {
-	case err == nil:
-		return &named, nil
-	case errors.Is(err, ErrNotFound):
-		return nil, nil
-	}
-	return nil, fmt.Errorf("read thread: %w", err)
-}
 
 // unindexed continues the thread that has a history's names if the history, of which nothing is indexed, begins with all
 // that it holds: its append was cut short before the index, or comes at this moment. But the same first prompt, answered

@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 )
 
@@ -62,15 +60,10 @@ func (r *Registry) sibling(ctx context.Context, q *Query, res *Resolution, found
 	if id == found.ID {
 		return found, nil
 	}
-	thread, err := r.store.Thread(ctx, id)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return found, nil
-	case err != nil:
-		return nil, fmt.Errorf("read thread: %w", err)
-	case !q.History.Covers(thread.Len, thread.Head):
-		return found, nil
+	thread, err := r.known(ctx, id)
+	if err != nil || thread == nil || !q.History.Covers(thread.Len, thread.Head) {
+		return found, err
 	}
 	res.Match, res.Logged = MatchEnd, thread.Len
-	return &thread, nil
+	return thread, nil
 }

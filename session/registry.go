@@ -37,12 +37,9 @@ const (
 
 // NewRegistry makes a registry over a store.
 func NewRegistry(o RegistryOptions) (*Registry, error) {
-	hints, err := lru.New[Hash, ThreadID](hintsKept)
-	if err != nil {
-		return nil, fmt.Errorf("new registry: %w", err)
-	}
+	hints, hintsErr := lru.New[Hash, ThreadID](hintsKept)
 	summaries, err := lru.New[summaryName, string](summariesKept)
-	if err != nil {
+	if err := errors.Join(hintsErr, err); err != nil {
 		return nil, fmt.Errorf("new registry: %w", err)
 	}
 	r := &Registry{store: o.Store, secret: o.Secret, now: o.Now, newID: o.NewID, hints: hints, summaries: summaries}
@@ -105,9 +102,17 @@ const (
 
 // Resolve finds the thread that a history continues, or the session that it begins a thread in. It writes nothing.
 func (r *Registry) Resolve(ctx context.Context, q Query) (Resolution, error) {
-	l, err := r.longest(ctx, q)
+	res, err := r.resolve(ctx, q)
 	if err != nil {
 		return Resolution{}, fmt.Errorf("resolve: %w", err)
+	}
+	return res, nil
+}
+
+func (r *Registry) resolve(ctx context.Context, q Query) (Resolution, error) {
+	l, err := r.longest(ctx, q)
+	if err != nil {
+		return Resolution{}, err
 	}
 	res := Resolution{Source: SourceNew, Known: l.known, query: q}
 	q.look = l
@@ -115,46 +120,51 @@ func (r *Registry) Resolve(ctx context.Context, q Query) (Resolution, error) {
 	if thread != nil {
 		res.Match, res.Logged = classify(q.History, l.known.Pos, thread)
 	}
-	if again, err := r.beganAgain(ctx, q, &res, thread); err != nil || again {
-		if err != nil {
-			return Resolution{}, fmt.Errorf("resolve: %w", err)
-		}
+	again, err := r.beganAgain(ctx, q, &res, thread)
+	if err != nil {
+		return res, err
+	}
+	if again {
 		res.Match = MatchNone
 	}
 	if q.Purpose.Branches() && l.known.Pos < q.History.Len() && q.History.Len() > 1 {
 		return r.branch(ctx, q, res)
 	}
 	if thread, err = r.proven(ctx, &q, &res, thread); err != nil {
-		return Resolution{}, fmt.Errorf("resolve: %w", err)
+		return res, err
 	}
-	return r.settle(ctx, q, res, thread)
+	return res, r.settle(ctx, q, &res, thread)
 }
 
 // settle turns a match into a thread.
-func (r *Registry) settle(ctx context.Context, q Query, res Resolution, thread *Thread) (Resolution, error) {
+func (r *Registry) settle(ctx context.Context, q Query, res *Resolution, thread *Thread) (err error) {
 	switch res.Match {
 	case MatchEnd, MatchReplay:
-		res.Thread = *thread
-		res.Source = SourcePrefix
+		res.Thread, res.Source = *thread, SourcePrefix
 	case MatchInside:
-		res.Thread, res.New, res.parent = r.fork(thread, q, res.Logged), true, thread.Created
-		res.Source = SourcePrefix
+		res.Thread, res.New, res.parent, res.Source = r.fork(thread, q, res.Logged), true, thread.Created, SourcePrefix
 	case MatchNone:
-		if err := r.begin(ctx, q, &res); err != nil {
-			return Resolution{}, fmt.Errorf("resolve: %w", err)
-		}
+		err = r.begin(ctx, q, res)
 	}
 	if q.Scope.Key != "" {
 		res.Source = SourceKey
 	}
-	if res.Match == MatchEnd && res.Logged == q.History.Len() {
-		answered, err := r.answered(ctx, q)
-		if err != nil {
-			return Resolution{}, fmt.Errorf("resolve: %w", err)
-		}
-		res.Again = answered
+	if err == nil && res.Match == MatchEnd && res.Logged == q.History.Len() {
+		res.Again, err = r.answered(ctx, q)
 	}
-	return res, nil
+	return err
+}
+
+// known reads a thread; nil if there is none.
+func (r *Registry) known(ctx context.Context, id ThreadID) (*Thread, error) {
+	thread, err := r.store.Thread(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read thread: %w", err)
+	}
+	return &thread, nil
 }
 
 // beganAgain reports whether a history that came without a session key is another conversation that begins like a known
@@ -202,7 +212,7 @@ func (r *Registry) branch(ctx context.Context, q Query, own Resolution) (Resolut
 	main := q
 	main.History = NewHistory(q.History.Chain[0], q.History.Messages[:q.History.At(q.History.Len())])
 	main.Purpose = PurposeMain
-	base, err := r.Resolve(ctx, main)
+	base, err := r.resolve(ctx, main)
 	if err != nil {
 		return Resolution{}, err
 	}
@@ -227,16 +237,23 @@ func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 	if ours, err := r.unindexed(ctx, q, res, named); ours || err != nil {
 		return err
 	}
-	t := Thread{ID: id, Tenant: q.Scope.Tenant, Purpose: q.Purpose, Dialect: q.Dialect, Head: seed, Created: now, Seen: now}
 	linked, err := r.linked(ctx, q)
 	if err != nil {
 		return err
 	}
-	if resumed, err := r.resume(ctx, linked, res); resumed || err != nil {
-		return err
-	}
-	if t.Condensations, err = r.inherited(ctx, q.History, linked); err != nil {
-		return err
+	t := Thread{ID: id, Tenant: q.Scope.Tenant, Purpose: q.Purpose, Dialect: q.Dialect, Head: seed, Created: now, Seen: now}
+	if linked.Known() {
+		from, err := r.known(ctx, linked.Thread)
+		switch {
+		case err != nil:
+			return err
+		case from == nil:
+		case linked.Pos == 0 && from.Len == 0: // it got an answer, which the history begins with: its request was but a system prompt
+			res.Thread, res.Match, res.Source, res.Known = *from, MatchEnd, SourceTrace, Place{}
+			return nil
+		default:
+			t.Condensations = carried(q.History, from.Condensations, 0)
+		}
 	}
 	keyed, known, err := r.keyed(ctx, q)
 	if err != nil {
@@ -256,38 +273,6 @@ func (r *Registry) begin(ctx context.Context, q Query, res *Resolution) error {
 	}
 	res.Thread, res.New, res.Logged, res.Known = t, true, 0, Place{}
 	return nil
-}
-
-// inherited gives what a history keeps of the condensations of the thread that it is linked to.
-func (r *Registry) inherited(ctx context.Context, h *History, linked Place) ([]Condensation, error) {
-	if !linked.Known() {
-		return nil, nil
-	}
-	thread, err := r.store.Thread(ctx, linked.Thread)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, fmt.Errorf("read thread: %w", err)
-	}
-	return carried(h, thread.Condensations, 0), nil
-}
-
-// resume continues a thread that has no message yet but got an answer, which the history begins with: its first request
-// was nothing but a system prompt.
-func (r *Registry) resume(ctx context.Context, linked Place, res *Resolution) (bool, error) {
-	if !linked.Known() || linked.Pos > 0 {
-		return false, nil
-	}
-	thread, err := r.store.Thread(ctx, linked.Thread)
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read thread: %w", err)
-	}
-	if thread.Len > 0 {
-		return false, nil
-	}
-	res.Thread, res.Match, res.Source, res.Known = thread, MatchEnd, SourceTrace, Place{}
-	return true, nil
 }
 
 // keyed gives the session of the client's session key, empty if it gave none, and whether it is known. A key's session is

@@ -1,5 +1,7 @@
 package session
 
+import "slices"
+
 // Unit is what a cut may never split: the messages at indexes [From, To) of a history. A unit is a single message, an
 // assistant message with tool calls and all its results. Sealed reasoning joins nothing: where a history was condensed it is
 // left out of what was there before (Condensation.Stripped).
@@ -35,9 +37,10 @@ func exchangeAt(messages []Message, i int) Unit {
 		}
 		u.To = at + 1
 	}
-	for _, id := range messages[i].Calls {
-		u.Open = u.Open || !answered(messages[i+1:u.To], id)
-	}
+	results := messages[i+1 : u.To]
+	u.Open = slices.ContainsFunc(messages[i].Calls, func(id string) bool {
+		return !slices.ContainsFunc(results, func(m Message) bool { return m.Result == id })
+	})
 	return u
 }
 
@@ -47,15 +50,6 @@ func pastSystem(messages []Message, i int) int {
 		i++
 	}
 	return i
-}
-
-func answered(results []Message, id string) bool {
-	for i := range results {
-		if results[i].Result == id {
-			return true
-		}
-	}
-	return false
 }
 
 // answer is the position of a call and that of its result.

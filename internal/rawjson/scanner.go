@@ -1,3 +1,11 @@
+// Package rawjson checks JSON text and slices it without decoding it.
+//
+// A Scanner goes over the text once and accepts exactly the grammar of RFC 8259 with its interoperable choices: UTF-8
+// only (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF), no byte order mark, no control character
+// in a string, one value and nothing after it, and no more than a given depth of nesting. Two things that the grammar
+// allows are allowed here: duplicate names, and \u escapes of lone surrogates. It allocates nothing on valid text.
+//
+// Members and Elements go over text that a Scanner has passed before, and check nothing again.
 package rawjson
 
 // Depths of nesting. DefaultDepth is far above what agents send; MaxDepth bounds the stack that a Scanner uses.
@@ -141,13 +149,23 @@ func (s *Scanner) Value() Value {
 	if !s.pending || s.code != "" {
 		return Value{}
 	}
-	from := s.pos
-	end, escapes := s.skip(from, s.depth)
-	if end < 0 {
+	from, key, v := s.pos, s.key, Value{Kind: s.Kind()}
+	switch v.Kind {
+	case Object:
+		for s.Object(); s.Member(); { // which takes what was not taken
+		}
+	case Array:
+		for s.Array(); s.Element(); {
+		}
+	default:
+		s.pos, v.Escapes = s.scalar(from)
+	}
+	if s.code != "" {
 		return Value{}
 	}
-	s.pos, s.pending = end, false
-	return Value{Raw: s.data[from:end:end], Kind: kindOf(s.data[from]), Escapes: escapes}
+	s.key, s.pending = key, false
+	v.Raw = s.data[from:s.pos:s.pos]
+	return v
 }
 
 // Offset is where the scanner stands: at a value that is to be taken, else behind what was read last.

@@ -1,59 +1,32 @@
 package rawjson
 
-// skip checks the value at i, inside depth containers, and gives the index after it, or -1.
-func (s *Scanner) skip(i, depth int) (int, Escapes) {
+// scalar checks the string, number or literal at i, and gives the index after it.
+func (s *Scanner) scalar(i int) (end int, e Escapes) {
 	if i >= len(s.data) {
-		return s.fail(Truncated, i), 0
+		return s.fail(Truncated, i), Plain
 	}
-	switch c := s.data[i]; c {
-	case '"':
-		end, escapes, code := scanString(s.data, i+1)
-		if code != "" {
-			return s.fail(code, end), 0
-		}
-		return end, escapes
-	case '{', '[':
-		if depth >= s.max {
-			return s.fail(TooDeep, i), 0
-		}
-		if c == '{' {
-			return s.members(i+1, depth+1), 0
-		}
-		return s.elements(i+1, depth+1), 0
-	case 't':
-		return s.literal(i, "true"), 0
-	case 'f':
-		return s.literal(i, "false"), 0
-	case 'n':
-		return s.literal(i, "null"), 0
-	default:
-		return s.number(i), 0
+	switch kindOf(s.data[i]) {
+	case String:
+		return s.text(i)
+	case Number:
+		return s.number(i), Plain
+	case True:
+		return s.literal(i, "true"), Plain
+	case False:
+		return s.literal(i, "false"), Plain
+	case Null:
+		return s.literal(i, "null"), Plain
 	}
+	return s.fail(Syntax, i), Plain
 }
 
-func (s *Scanner) members(i, depth int) int {
-	i, more := s.separator(i, '}', true)
-	for more {
-		if i, _ = s.name(i); i < 0 {
-			return -1
-		}
-		if i, _ = s.skip(i, depth); i < 0 {
-			return -1
-		}
-		i, more = s.separator(i, '}', false)
+// text checks the string at i.
+func (s *Scanner) text(i int) (end int, e Escapes) {
+	end, e, code := scanString(s.data, i+1)
+	if code != "" {
+		return s.fail(code, end), Plain
 	}
-	return i
-}
-
-func (s *Scanner) elements(i, depth int) int {
-	i, more := s.separator(i, ']', true)
-	for more {
-		if i, _ = s.skip(i, depth); i < 0 {
-			return -1
-		}
-		i, more = s.separator(i, ']', false)
-	}
-	return i
+	return end, e
 }
 
 // separator goes from i to the next element, or over the end of the container (more is false), or gives -1.
@@ -80,9 +53,9 @@ func (s *Scanner) name(i int) (int, Key) {
 	if s.data[i] != '"' {
 		return s.fail(Syntax, i), Key{}
 	}
-	end, escapes, code := scanString(s.data, i+1)
-	if code != "" {
-		return s.fail(code, end), Key{}
+	end, escapes := s.text(i)
+	if end < 0 {
+		return -1, Key{}
 	}
 	key := Key{Raw: s.data[i+1 : end-1 : end-1], Escapes: escapes}
 	if i = s.space(end); i >= len(s.data) {
@@ -102,15 +75,42 @@ func (s *Scanner) literal(i int, want string) int {
 	return i + len(want)
 }
 
+// number gives the index after the number at i.
 func (s *Scanner) number(i int) int {
-	if kindOf(s.data[i]) != Number {
-		return s.fail(Syntax, i)
+	at := i
+	if s.data[at] == '-' {
+		at++
 	}
-	end := scanNumber(s.data, i)
-	if end < 0 {
+	if at < len(s.data) && s.data[at] == '0' {
+		at++ // and no other digit
+	} else {
+		at = digits(s.data, at)
+	}
+	if at > 0 && at < len(s.data) && s.data[at] == '.' {
+		at = digits(s.data, at+1)
+	}
+	if at > 0 && at < len(s.data) && s.data[at]|0x20 == 'e' {
+		if at++; at < len(s.data) && (s.data[at] == '+' || s.data[at] == '-') {
+			at++
+		}
+		at = digits(s.data, at)
+	}
+	if at < 0 {
 		return s.fail(BadNumber, i)
 	}
-	return end
+	return at
+}
+
+// digits gives the index after the run of at least one digit at i, or -1.
+func digits(data []byte, i int) int {
+	from := i
+	for i < len(data) && '0' <= data[i] && data[i] <= '9' {
+		i++
+	}
+	if i == from {
+		return -1
+	}
+	return i
 }
 
 // space is the index of the first byte from i on that is no white space.

@@ -60,9 +60,11 @@ type Request struct {
 	Tools     []byte            // the raw tool definitions, nil if none
 	Fields    map[string]string // the session fields found, by their path
 
-	Kept    session.Kept // where upstream keeps what came before the messages
-	Stores  bool         // upstream keeps the answer, so that a later request may go on from it
-	spliced []splice     // in their order
+	Kept   session.Kept // where upstream keeps what came before the messages
+	Stores bool         // upstream keeps the answer, so that a later request may go on from it
+
+	outside []byte // what goes upstream outside the list, where text was spliced into it,
+	front   int    // of which so much stands before the list
 
 	// NeedsReasoning says that the model takes an open tool loop only with the reasoning in it: Anthropic's manual thinking.
 	NeedsReasoning bool
@@ -149,55 +151,46 @@ type Span struct{ From, To int }
 
 // Join gives the body with other elements in the place of its list's, as parts to be written one after another.
 func (r *Request) Join(elements [][]byte) [][]byte {
-	parts := r.Before(make([][]byte, 0, 2*len(elements)+2))
+	parts := append(make([][]byte, 0, 2*len(elements)+2), r.Before())
 	for i, e := range elements {
 		if i > 0 {
 			parts = append(parts, comma)
 		}
 		parts = append(parts, e)
 	}
-	return r.After(parts)
-}
-
-// Outside is the body with an empty list.
-func (r *Request) Outside() []byte {
-	return slices.Concat(r.Body[:r.Inside.From], r.Body[r.Inside.To:])
-}
-
-// splice is text that is put into a body, at an offset of Outside.
-type splice struct {
-	at   int
-	text []byte
-}
-
-// Splice gives a request of which Join puts text into the body, at an offset of Outside.
-func (r *Request) Splice(at int, text []byte) *Request {
-	out := *r
-	out.spliced = append(slices.Clip(r.spliced), splice{at, text})
-	slices.SortStableFunc(out.spliced, func(a, b splice) int { return a.at - b.at })
-	return &out
-}
-
-// Before adds the parts of the body that stand before the elements of its list.
-func (r *Request) Before(parts [][]byte) [][]byte { return r.part(parts, Span{0, r.Inside.From}, 0) }
-
-// After adds those behind them.
-func (r *Request) After(parts [][]byte) [][]byte {
-	return r.part(parts, Span{r.Inside.To, len(r.Body)}, r.Inside.To-r.Inside.From)
-}
-
-// part adds a part of the body, with what is spliced into it. Offsets of Outside are less by so much there.
-func (r *Request) part(parts [][]byte, of Span, by int) [][]byte {
-	for _, s := range r.spliced {
-		if at := s.at + by; at >= of.From && at <= of.To && (by > 0) == (s.at > r.Inside.From) {
-			parts = append(parts, r.Body[of.From:at], s.text)
-			of.From = at
-		}
-	}
-	return append(parts, r.Body[of.From:of.To])
+	return append(parts, r.After())
 }
 
 var comma = []byte{','}
+
+// Before is what stands before the elements of the body's list.
+func (r *Request) Before() []byte {
+	if r.outside != nil {
+		return r.outside[:r.front]
+	}
+	return r.Body[:r.Inside.From]
+}
+
+// After is what stands behind them.
+func (r *Request) After() []byte {
+	if r.outside != nil {
+		return r.outside[r.front:]
+	}
+	return r.Body[r.Inside.To:]
+}
+
+// Outside is the body with an empty list.
+func (r *Request) Outside() []byte { return slices.Concat(r.Before(), r.After()) }
+
+// Splice gives a request with text put into what stands outside the list, at an offset of Outside.
+func (r *Request) Splice(at int, text []byte) *Request {
+	out := *r
+	out.front, out.outside = len(r.Before()), slices.Insert(r.Outside(), at, text...)
+	if at <= out.front {
+		out.front += len(text)
+	}
+	return &out
+}
 
 // Tee reads an answer as it passes. It keeps a bounded amount of it and never fails: what it cannot read it does not
 // report. It is used by one goroutine.

@@ -3,8 +3,7 @@ package chat
 import (
 	"bytes"
 	"cmp"
-	"slices"
-	"strconv"
+	"encoding/json"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
@@ -35,75 +34,60 @@ func (d *Dialect) Result(call session.Call, text string) []byte {
 
 // Strain begins to take calls of hidden tools out of answers.
 func (d *Dialect) Strain(streamed bool, hidden func(tool string) bool) dialect.Strainer {
-	return assemble.Strain(streamed, &strainer{hidden: hidden})
+	return assemble.Strain(streamed, &strainer{Parts: assemble.Parts{Hidden: hidden}})
 }
 
-// strainer is what is known of the answers so far.
+// strainer is what is known of the answers so far. Their parts are calls.
 type strainer struct {
-	hidden func(tool string) bool
-	text   string // what the client has got of the answers before this one
-	used   []byte // what they have used
-
-	answers     int           // before this one
-	id, created rawjson.Value // of the first chunk
+	assemble.Parts
+	text        string // what the client has got of the answers before this one
+	id, created []byte // of the first chunk
 	heard
 }
 
 // heard is what is known of one answer.
 type heard struct {
 	message assemble.Piece
-	usage   []byte
 	finish  string
 	ended   bool
 
-	calls     int // of a stream, for the client to answer
-	indexes   map[string]int
-	concealed map[string]bool // calls, by what names them in chunks
-	last      map[string]string
+	calls []begun // of a stream
+	shown int     // of them, for the client to answer
+}
+
+// begun is a call of a stream.
+type begun struct {
+	id            string
+	index, number int // as upstream and the client count it
+	hidden        bool
 }
 
 // Next begins another answer.
 func (s *strainer) Next() {
+	text, _ := s.content()
+	s.text, s.heard = s.text+text, heard{}
+	s.Parts.Next()
+}
+
+// content is the text of the message. It is plain if there is nothing else in the content.
+func (s *strainer) content() (text string, plain bool) {
 	assemble.Settle(s.message)
-	text, _ := s.message["content"].(string)
-	s.text, s.used = s.text+text, split.Sum(s.used, s.usage)
-	s.answers, s.heard = s.answers+1, heard{}
+	text, plain = s.message["content"].(string)
+	return text, plain || s.message["content"] == nil
 }
 
-// called gives the calls of the message.
-func (s *strainer) called() []any {
-	calls, _ := s.message["tool_calls"].([]any)
-	return calls
-}
-
-// conceals reports whether a call is of a hidden tool.
-func (s *strainer) conceals(call any) bool {
-	c, _ := call.(assemble.Piece)
-	function, _ := c["function"].(assemble.Piece)
-	name, _ := function["name"].(string)
-	return name != "" && s.hidden(name)
-}
+// whole reports whether the answer was not cut off, as far as is known.
+func (s *strainer) whole() bool { return s.finish != "length" && s.finish != "content_filter" }
 
 // Said is what the model said, as it goes back to upstream.
-func (s *strainer) Said() (said dialect.Said) {
-	said.Whole = (s.ended || s.finish != "") && s.finish != "length" && s.finish != "content_filter"
-	if s.message == nil {
-		return said
+func (s *strainer) Said() dialect.Said {
+	s.Parts.Parts = nil
+	for call := range rawjson.Elements(split.Member(rawjson.ValueOf(assemble.Encode(s.message)), "tool_calls").Raw) {
+		s.add(call)
 	}
-	assemble.Settle(s.message)
-	calls := s.called()
-	for _, call := range calls {
-		c, _ := call.(assemble.Piece)
-		delete(c, "index")
-		if !s.conceals(call) {
-			said.Own = true
-			continue
-		}
-		function, _ := c["function"].(assemble.Piece)
-		id, _ := c["id"].(string)
-		name, _ := function["name"].(string)
-		arguments, _ := function["arguments"].(string)
-		said.Calls = append(said.Calls, session.Call{ID: id, Name: name, Arguments: arguments})
+	said, calls := s.Parts.Said((s.ended || s.finish != "") && s.whole())
+	if _, plain := s.content(); s.message == nil || !plain {
+		return said
 	}
 	m := assemble.Piece{"role": "assistant", "content": nil}
 	for key, v := range s.message {
@@ -114,25 +98,33 @@ func (s *strainer) Said() (said dialect.Said) {
 			m[key] = v
 		}
 	}
-	if _, plain := m["content"].(string); plain || m["content"] == nil {
-		said.Message = assemble.Encode(m)
+	if len(calls) > 0 {
+		m["tool_calls"] = json.RawMessage(split.List(calls))
 	}
+	said.Message = assemble.Encode(m)
 	return said
+}
+
+// add takes a call of the message.
+func (s *strainer) add(call rawjson.Value) {
+	part := assemble.Part{Raw: split.WithoutMember(call.Raw, "index")}
+	if name := split.Member(call, "function", "name").Text(); name != "" && s.Hidden(name) {
+		part.Call = &session.Call{ID: split.Member(call, "id").Text(), Name: name, Arguments: split.Member(call, "function", "arguments").Text()}
+	} else {
+		part.Seen, part.Own = part.Raw, true
+	}
+	s.Parts.Parts = append(s.Parts.Parts, part)
 }
 
 // Echo is the message as the client has it.
 func (s *strainer) Echo() []byte {
-	if s.message == nil {
-		return nil
-	}
-	assemble.Settle(s.message)
-	text, plain := s.message["content"].(string)
-	if !plain && s.message["content"] != nil {
+	text, plain := s.content()
+	if s.message == nil || !plain {
 		return nil
 	}
 	m := assemble.Piece{"role": "assistant", "content": s.text + text}
-	if calls := slices.DeleteFunc(slices.Clone(s.called()), s.conceals); len(calls) > 0 {
-		m["tool_calls"] = calls
+	if calls := s.Seen(); len(calls) > 0 {
+		m["tool_calls"] = json.RawMessage(split.List(calls))
 	}
 	return assemble.Encode(m)
 }
@@ -149,9 +141,7 @@ func ending(reason string) string {
 func (s *strainer) Whole(body []byte) {
 	c := firstChoice(body)
 	s.message, s.finish, s.ended = assemble.Decode(split.Member(c, "message").Raw), split.Member(c, "finish_reason").Text(), true
-	if usage := split.Member(rawjson.ValueOf(body), "usage"); usage.Kind == rawjson.Object {
-		s.usage = bytes.Clone(usage.Raw)
-	}
+	s.Meter(split.Member(rawjson.ValueOf(body), "usage"))
 }
 
 func firstChoice(body []byte) rawjson.Value {
@@ -163,35 +153,30 @@ func firstChoice(body []byte) rawjson.Value {
 
 // Rest is an answer that is not streamed, as the client gets it.
 func (s *strainer) Rest(body []byte) []byte {
-	calls := s.called()
-	own := slices.DeleteFunc(slices.Clone(calls), s.conceals)
-	if s.message == nil || s.text == "" && len(s.used) == 0 && len(own) == len(calls) {
+	if s.message == nil || !s.Differs() {
 		return body
 	}
 	choice := firstChoice(body)
 	message, finish := split.Member(choice, "message").Raw, s.finish
-	if len(own) < len(calls) {
+	if seen := s.Seen(); len(seen) < len(s.Parts.Parts) {
 		message = split.WithoutMember(message, "tool_calls")
-		if len(own) > 0 {
-			message = split.WithMember(message, "tool_calls", assemble.Encode(own))
+		if len(seen) > 0 {
+			message = split.WithMember(message, "tool_calls", split.List(seen))
 		} else {
 			finish = ending(finish)
 		}
 	}
-	if text, plain := s.message["content"].(string); s.text != "" && (plain || s.message["content"] == nil) {
+	if text, plain := s.content(); s.text != "" && plain {
 		message = split.WithMember(message, "content", rawjson.AppendQuote(nil, s.text+text))
 	}
-	if len(s.usage) > 0 {
-		body = split.WithMember(body, "usage", split.Sum(s.used, s.usage))
+	if total := s.Total(); total != nil {
+		body = split.WithMember(body, "usage", total)
 	}
-	with := split.WithMember(split.WithMember(choice.Raw, "message", message), "finish_reason", rawjson.AppendQuote(nil, finish))
-	return withChoice(body, with)
+	return withChoice(body, split.WithMember(split.WithMember(choice.Raw, "message", message), "finish_reason", rawjson.AppendQuote(nil, finish)))
 }
 
 // alone reports whether all calls are of hidden tools, and there are some.
-func (s *strainer) alone() bool {
-	return s.calls == 0 && len(s.concealed) > 0 && s.finish != "length" && s.finish != "content_filter"
-}
+func (s *strainer) alone() bool { return s.shown == 0 && len(s.calls) > 0 && s.whole() }
 
 // Event takes a chunk.
 func (s *strainer) Event(data []byte) assemble.Passing {
@@ -201,25 +186,22 @@ func (s *strainer) Event(data []byte) assemble.Passing {
 		}
 		return assemble.Passing{Text: data}
 	}
-	all := rawjson.ValueOf(data)
-	out := data
-	if s.answers == 0 && s.id.Kind == 0 {
-		s.id, s.created = kept(split.Member(all, "id")), kept(split.Member(all, "created"))
-	}
-	if s.answers > 0 {
+	all, out := rawjson.ValueOf(data), data
+	switch {
+	case s.Answers > 0:
 		out = renamed(renamed(out, "id", s.id), "created", s.created)
+	case s.id == nil:
+		s.id, s.created = bytes.Clone(split.Member(all, "id").Raw), bytes.Clone(split.Member(all, "created").Raw)
 	}
 	usage := split.Member(all, "usage")
-	if usage.Kind == rawjson.Object {
-		if s.usage = bytes.Clone(usage.Raw); len(s.used) > 0 {
-			out = split.WithMember(out, "usage", split.Sum(s.used, s.usage))
-		}
+	if s.Meter(usage); usage.Kind == rawjson.Object && len(s.Used) > 0 {
+		out = split.WithMember(out, "usage", s.Total())
 	}
-	for element := range rawjson.Elements(split.Member(all, "choices").Raw) {
-		if split.Integer(split.Member(element, "index")) != 0 {
+	for choice := range rawjson.Elements(split.Member(all, "choices").Raw) {
+		if split.Integer(split.Member(choice, "index")) != 0 {
 			continue
 		}
-		with, end := s.choose(element)
+		with, end := s.choose(choice)
 		switch {
 		case end != nil && with != nil:
 			return assemble.Passing{Text: withChoice(out, with), End: withChoice(out, end)}
@@ -227,7 +209,7 @@ func (s *strainer) Event(data []byte) assemble.Passing {
 			return assemble.Passing{End: withChoice(out, end)}
 		case with == nil && usage.Kind != rawjson.Object:
 			return assemble.Passing{}
-		case len(with) == 0 || &with[0] != &element.Raw[0]:
+		case !bytes.Equal(with, choice.Raw):
 			out = withChoice(out, with)
 		}
 	}
@@ -236,21 +218,15 @@ func (s *strainer) Event(data []byte) assemble.Passing {
 
 // withChoice gives a chunk with another choice, or none.
 func withChoice(chunk, choice []byte) []byte {
-	return split.WithMember(chunk, "choices", slices.Concat([]byte{'['}, choice, []byte{']'}))
-}
-
-// kept is a value that outlives what it was read of.
-func kept(v rawjson.Value) rawjson.Value {
-	v.Raw = bytes.Clone(v.Raw)
-	return v
+	return split.WithMember(chunk, "choices", split.List([][]byte{choice}))
 }
 
 // renamed gives a chunk with the value that the first one has.
-func renamed(chunk []byte, name string, v rawjson.Value) []byte {
-	if v.Kind == 0 || split.Member(rawjson.ValueOf(chunk), name).Kind == 0 {
+func renamed(chunk []byte, name string, value []byte) []byte {
+	if value == nil || split.Member(rawjson.ValueOf(chunk), name).Kind == 0 {
 		return chunk
 	}
-	return split.WithMember(chunk, name, v.Raw)
+	return split.WithMember(chunk, name, value)
 }
 
 // choose gives what the client gets of a choice, nil for nothing. Where it ends an answer that calls hidden tools alone, its end comes
@@ -265,7 +241,7 @@ func (s *strainer) choose(choice rawjson.Value) (now, end []byte) {
 		assemble.Add(s.message, piece)
 	}
 	delta.Raw = s.strain(delta)
-	if s.answers > 0 && split.Member(delta, "role").Kind != 0 {
+	if s.Answers > 0 && split.Member(delta, "role").Kind != 0 {
 		delta.Raw = split.WithoutMember(delta.Raw, "role")
 	}
 	if now = raw; !bytes.Equal(delta.Raw, came.Raw) {
@@ -278,7 +254,7 @@ func (s *strainer) choose(choice rawjson.Value) (now, end []byte) {
 	if s.finish = cmp.Or(reason, s.finish); reason == "" {
 		return now, nil
 	}
-	if end = split.WithMember(raw, "delta", []byte("{}")); s.calls == 0 && len(s.concealed) > 0 {
+	if end = split.WithMember(raw, "delta", []byte("{}")); s.shown == 0 && len(s.calls) > 0 {
 		end = split.WithMember(end, "finish_reason", rawjson.AppendQuote(nil, ending(reason)))
 	}
 	switch {
@@ -320,31 +296,25 @@ func (s *strainer) strain(delta rawjson.Value) []byte {
 	case len(stay) == 0:
 		return split.WithoutMember(delta.Raw, "tool_calls")
 	}
-	return split.WithMember(delta.Raw, "tool_calls", slices.Concat([]byte{'['}, bytes.Join(stay, []byte{','}), []byte{']'}))
+	return split.WithMember(delta.Raw, "tool_calls", split.List(stay))
 }
 
 // number is the place of a call among those that the client sees, and whether it is hidden. A piece with another id at the same index
 // begins another call, since some servers give each the index 0.
 func (s *strainer) number(p *piece) (number int, hides bool) {
-	if s.indexes == nil {
-		s.indexes, s.concealed, s.last = map[string]int{}, map[string]bool{}, map[string]string{}
+	at := len(s.calls) - 1
+	for at >= 0 && s.calls[at].index != p.index {
+		at--
 	}
-	index := strconv.Itoa(p.index)
-	name, begins := s.last[index], p.name != "" && !p.custom || p.id != "" && p.custom
-	if begins && (name == "" || p.id != "" && index+" "+p.id != name) {
-		name = index + " " + p.id
-		s.last[index] = name
-		if s.concealed[name] = !p.custom && s.hidden(p.name); !s.concealed[name] {
-			delete(s.concealed, name)
-			s.indexes[name] = s.calls
-			s.calls++
+	if begins := p.name != "" && !p.custom || p.id != "" && p.custom; begins && (at < 0 || p.id != "" && p.id != s.calls[at].id) {
+		c := begun{id: p.id, index: p.index, number: s.shown, hidden: !p.custom && s.Hidden(p.name)}
+		if !c.hidden {
+			s.shown++
 		}
+		at, s.calls = len(s.calls), append(s.calls, c)
 	}
-	if s.concealed[name] {
-		return 0, true
+	if at < 0 || s.shown == len(s.calls) { // nothing is hidden
+		return p.index, false
 	}
-	if number, known := s.indexes[name]; known && len(s.concealed) > 0 {
-		return number, false
-	}
-	return p.index, false
+	return s.calls[at].number, s.calls[at].hidden
 }

@@ -25,21 +25,21 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 	byChoice := agents.CachesByChoice(split.Member(all, "model").Text()) || bytes.Contains(body, []byte(`"cache_control"`))
 	thought := budget(all)
 	tools, functions, text := false, false, true
-	out := split.Keep(body, func(name string, v rawjson.Value) bool {
+	out := split.Keep(body, func(name string, v *rawjson.Value) bool {
 		switch name {
 		case "tools":
-			tools = split.HasElements(v)
+			tools = split.HasElements(*v)
 		case "functions":
-			functions = split.HasElements(v)
+			functions = split.HasElements(*v)
 		case "tool_choice", "function_call":
 			text = text && (!byChoice || v.Is("auto") || v.Is("none") || v.Kind == rawjson.Null)
 			return byChoice
 		case "response_format":
-			text = text && (v.Kind == rawjson.Null || split.Member(v, "type").Is("text"))
+			text = text && (v.Kind == rawjson.Null || split.Member(*v, "type").Is("text"))
 		case "audio", "web_search_options":
 			text = text && v.Kind != rawjson.Object
 		case "max_tokens", "max_completion_tokens":
-			n := split.Integer(v)
+			n := split.Integer(*v)
 			text = text && (n == 0 && string(v.Raw) != "0" || n-thought >= output) // what is no count is no limit
 			return output == 0 || n <= thought+split.AnswerShare*output
 		}

@@ -1,12 +1,12 @@
 package chat
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
@@ -35,42 +35,22 @@ func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 	if a.Kind == rawjson.String && b.Kind == rawjson.String {
 		return slices.Concat(first[:to-1], []byte(`\n\n`), b.Inner(), first[to-1:]), nil
 	}
-	parts := slices.Concat(partsOf(a), partsOf(b))
-	return slices.Concat(first[:from], []byte{'['}, bytes.Join(parts, []byte{','}), []byte{']'}, first[to:]), nil
-}
-
-// partsOf are the parts of a content, raw. A text is one part, and nothing is none.
-func partsOf(content rawjson.Value) (parts [][]byte) {
-	switch content.Kind {
-	case rawjson.String:
-		parts = append(parts, slices.Concat([]byte(`{"type":"text","text":`), content.Raw, []byte{'}'}))
-	case rawjson.Array:
-		for part := range rawjson.Elements(content.Raw) {
-			parts = append(parts, part.Raw)
-		}
-	}
-	return parts
+	parts := append(split.Parts(a, "text"), split.Parts(b, "text")...)
+	return slices.Concat(first[:from], split.List(parts), first[to:]), nil
 }
 
 // content is where a message's content stands.
 func (d *Dialect) content(raw []byte) (from, to int, err error) {
-	s := rawjson.NewScanner(raw, d.depth)
-	if s.Object() {
-		for s.Member() {
-			if string(s.Key().Raw) == "content" {
-				from = s.Offset()
-				s.Value()
-				to = s.Offset()
-			}
-		}
-	}
-	if err := s.End(); err != nil {
+	m, err := d.message(raw)
+	if err != nil {
 		return 0, 0, err
 	}
-	if to == 0 {
+	content := m.Get("content")
+	if content.Kind == 0 {
 		return 0, 0, errors.New("it has no content")
 	}
-	return from, to, nil
+	to = split.EndOf(raw, content)
+	return to - len(content.Raw), to, nil
 }
 
 // Join gives a request's body with other messages in the place of its own.
@@ -78,5 +58,5 @@ func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte { return 
 
 // Compose makes a body of messages.
 func (d *Dialect) Compose(messages [][]byte) []byte {
-	return slices.Concat([]byte(`{"model":"","messages":[`), bytes.Join(messages, []byte{','}), []byte("]}"))
+	return slices.Concat([]byte(`{"model":"","messages":[`), split.Join(messages), []byte("]}"))
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -74,26 +73,15 @@ func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool
 			continue
 		case list:
 			if v.Kind == rawjson.Array {
-				v.Raw = inList(append(elements(v), d.Note(question)))
+				v.Raw = split.List(append(split.Raws(v), d.Note(question)))
 			}
 		}
 		out = split.AppendMember(out, key, v.Raw)
 	}
-	if tools.Kind == rawjson.Array && len(elements(tools)) > 0 {
+	if split.HasElements(tools) {
 		out = append(out, `,"tool_choice":{"type":"none"}`...)
 	}
 	return append(out, '}'), streamed
-}
-
-func elements(list rawjson.Value) (raw [][]byte) {
-	for element := range rawjson.Elements(list.Raw) {
-		raw = append(raw, element.Raw)
-	}
-	return raw
-}
-
-func inList(raw [][]byte) []byte {
-	return slices.Concat([]byte{'['}, bytes.Join(raw, comma), []byte{']'})
 }
 
 // Unseal gives a body that begins with the newest compaction: with a message of the user if it begins with a mark, else with upstream's
@@ -113,7 +101,7 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	if kept == nil || err != nil {
 		return body, err
 	}
-	return split.WithMember(body, list, inList(kept)), nil
+	return split.WithMember(body, list, split.List(kept)), nil
 }
 
 // behind is a history from its newest compaction on, nil if it has none.
@@ -126,7 +114,7 @@ func (d *Dialect) behind(history rawjson.Value, mark string, open func(string) (
 			}
 			continue
 		}
-		first := split.WithMember(element.Raw, "content", inList([][]byte{block.Raw}))
+		first := split.WithMember(element.Raw, "content", split.List([][]byte{block.Raw}))
 		if sealed := split.Member(block, "content").Text(); strings.HasPrefix(sealed, mark) {
 			text, err := open(sealed)
 			if err != nil {
@@ -135,7 +123,7 @@ func (d *Dialect) behind(history rawjson.Value, mark string, open func(string) (
 			first = d.Note(text)
 		}
 		if kept = [][]byte{first}; len(rest) > 0 {
-			kept = append(kept, split.WithMember(element.Raw, "content", inList(rest)))
+			kept = append(kept, split.WithMember(element.Raw, "content", split.List(rest)))
 		}
 	}
 	return kept, nil

@@ -79,7 +79,7 @@ func spoken(blocks [][]byte) []byte {
 	if len(blocks) == 0 {
 		return nil
 	}
-	return slices.Concat([]byte(`{"role":"assistant","content":`), inList(blocks), []byte{'}'})
+	return slices.Concat([]byte(`{"role":"assistant","content":`), split.List(blocks), []byte{'}'})
 }
 
 // Echo is the message as the client has it.
@@ -107,7 +107,7 @@ func (s *strainer) Rest(body []byte) []byte {
 	if !s.Differs() || s.stop == "" {
 		return body
 	}
-	body = split.WithMember(body, "content", inList(s.Seen()))
+	body = split.WithMember(body, "content", split.List(s.Seen()))
 	body = split.WithMember(body, "stop_reason", s.ending())
 	if total := s.Total(); total != nil {
 		body = split.WithMember(body, "usage", total)

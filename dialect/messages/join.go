@@ -39,7 +39,7 @@ func formOf(raw []byte) form {
 // Join gives a request's body with other messages in the place of its own. What stands outside the list stays as the client
 // wrote it, the system prompt too. Blocks of user messages that follow each other become one message.
 func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
-	parts := r.Before(make([][]byte, 0, 2*len(messages)+2))
+	parts := append(make([][]byte, 0, 2*len(messages)+2), r.Before())
 	open, first := false, true
 	for _, raw := range messages {
 		at := formOf(raw)
@@ -66,7 +66,7 @@ func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
 	if open {
 		parts = append(parts, closing)
 	}
-	return r.After(parts)
+	return append(parts, r.After())
 }
 
 var (

@@ -23,7 +23,7 @@ func (d *Dialect) Mark(r *dialect.Request, messages [][]byte, at int) []byte {
 		return messages[at]
 	}
 	var after [][]byte
-	before := marks(nil, slices.Concat(r.Body[:r.Inside.From], r.Body[r.Inside.To:]))
+	before := marks(nil, r.Outside())
 	for i, raw := range messages {
 		switch {
 		case formOf(raw) == system: // counted outside

@@ -17,28 +17,28 @@ var _ dialect.Reuser = (*Dialect)(nil)
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 func (d *Dialect) Reuse(body []byte, output int) []byte {
 	limit, thought, text := 0, 0, true
-	out := split.Keep(body, func(name string, v rawjson.Value) bool {
+	out := split.Keep(body, func(name string, v *rawjson.Value) bool {
 		switch name {
 		case "stream", "stop_sequences":
 			return false
 		case "max_tokens":
-			limit = split.Integer(v)
+			limit = split.Integer(*v)
 			return false
 		case "mcp_servers":
-			text = text && !split.HasElements(v)
+			text = text && !split.HasElements(*v)
 		case "tools":
-			text = text && !runsTools(v)
+			text = text && !runsTools(*v)
 		case "context_management":
-			text = text && !editsHistory(v)
+			text = text && !editsHistory(*v)
 		case "thinking":
-			thought = split.Integer(split.Member(v, "budget_tokens"))
+			thought = split.Integer(split.Member(*v, "budget_tokens"))
 		case "tool_choice":
-			kind := split.Member(v, "type")
+			kind := split.Member(*v, "type")
 			text = text && (kind.Is("auto") || kind.Is("none"))
 		case "output_format":
 			text = text && v.Kind != rawjson.Object
 		case "output_config":
-			text = text && split.Member(v, "format").Kind != rawjson.Object
+			text = text && split.Member(*v, "format").Kind != rawjson.Object
 		}
 		return true
 	})

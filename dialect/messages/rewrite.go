@@ -1,10 +1,8 @@
 package messages
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -57,9 +55,9 @@ func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 	}
 	merged := append(a, b...)
 	if formOf(first) != whole {
-		return bytes.Join(merged, comma), nil
+		return split.Join(merged), nil
 	}
-	return split.WithMember(first, "content", slices.Concat([]byte{'['}, bytes.Join(merged, comma), []byte{']'})), nil
+	return split.WithMember(first, "content", split.List(merged)), nil
 }
 
 // blocksOf are the blocks of a message, raw. A text is one.
@@ -68,14 +66,8 @@ func blocksOf(raw []byte) (blocks [][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case p.form == result:
+	if p.form == result {
 		return [][]byte{raw}, nil
-	case p.content.Kind == rawjson.String:
-		return [][]byte{slices.Concat([]byte(`{"type":"text","text":`), p.content.Raw, []byte{'}'})}, nil
 	}
-	for element := range rawjson.Elements(p.content.Raw) {
-		blocks = append(blocks, element.Raw)
-	}
-	return blocks, nil
+	return split.Parts(p.content, "text"), nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -93,7 +92,7 @@ func (d *Dialect) withQuestion(history rawjson.Value, question string) []byte {
 			}
 		}
 	}
-	return slices.Concat([]byte{'['}, bytes.Join(append(items, d.Note(question)), comma), []byte{']'})
+	return split.List(append(items, d.Note(question)))
 }
 
 // Unseal gives a body with a message of the user in the place of each compaction that begins with a mark.
@@ -118,7 +117,7 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 				}
 				items = append(items, raw)
 			}
-			v.Raw = slices.Concat([]byte{'['}, bytes.Join(items, comma), []byte{']'})
+			v.Raw = split.List(items)
 		}
 		out = split.AppendMember(out, key, v.Raw)
 	}

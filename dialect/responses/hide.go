@@ -98,7 +98,7 @@ func (s *strainer) renamed(object []byte, key string) []byte {
 	if !s.renames || id.Kind != rawjson.String || split.Member(v, "type").Is("mcp_approval_request") {
 		return object
 	}
-	return with(object, key, slices.Concat([]byte{'"'}, id.Inner(), []byte(`-1"`)))
+	return split.WithMember(object, key, slices.Concat([]byte{'"'}, id.Inner(), []byte(`-1"`)))
 }
 
 // Said is what the model said, as it goes back to upstream: without reasoning that was kept there, which nothing can be told of.
@@ -119,7 +119,7 @@ func (s *strainer) Said() dialect.Said {
 		}
 		told = append(told, raw)
 	}
-	out.Message = bytes.Join(told, comma)
+	out.Message = split.Join(told)
 	if len(told) == 0 {
 		out.Message = nil
 	}
@@ -135,7 +135,7 @@ func (it *item) hollow() bool {
 // Echo is the items that the client has.
 func (s *strainer) Echo() []byte {
 	if all := s.Seen(); len(all) > 0 {
-		return bytes.Join(all, comma)
+		return split.Join(all)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (s *strainer) untold(response rawjson.Value) []byte {
 	case rest == nil:
 		rest = []byte("[]")
 	}
-	return with(response.Raw, "tools", rest)
+	return split.WithMember(response.Raw, "tools", rest)
 }
 
 // ended is the response at the end, with all that the client has got.
@@ -181,12 +181,12 @@ func (s *strainer) ended(response []byte) []byte {
 	if !s.Differs() {
 		return response
 	}
-	response = with(response, "output", slices.Concat([]byte{'['}, s.Echo(), []byte{']'}))
+	response = split.WithMember(response, "output", slices.Concat([]byte{'['}, s.Echo(), []byte{']'}))
 	if total := s.Total(); total != nil {
-		response = with(response, "usage", total)
+		response = split.WithMember(response, "usage", total)
 	}
 	if len(s.id) > 0 {
-		response = with(response, "id", s.id)
+		response = split.WithMember(response, "id", s.id)
 	}
 	return response
 }
@@ -203,13 +203,13 @@ func (s *strainer) Event(data []byte) assemble.Passing {
 		if s.Answers > 0 {
 			return assemble.Passing{}
 		}
-		return assemble.Passing{Text: s.numbered(with(data, "response", s.untold(response)))}
+		return assemble.Passing{Text: s.numbered(split.WithMember(data, "response", s.untold(response)))}
 	case "response.completed", "response.incomplete", "response.failed":
 		s.end(response)
 		alone := s.Said().Alone()
 		drop := alone && s.retract()
 		s.waiting, s.back = nil, s.sequence
-		data = s.numbered(with(data, "response", s.ended(s.untold(response))))
+		data = s.numbered(split.WithMember(data, "response", s.ended(s.untold(response))))
 		if alone {
 			return assemble.Passing{End: data, Drop: drop}
 		}
@@ -263,13 +263,13 @@ func (s *strainer) itemEvent(kind string, item rawjson.Value, data []byte) []byt
 	switch {
 	case !begins:
 		s.add(item)
-		return with(data, "item", s.Parts.Parts[len(s.Parts.Parts)-1].Seen)
+		return split.WithMember(data, "item", s.Parts.Parts[len(s.Parts.Parts)-1].Seen)
 	case it.isReasoning():
 		s.waiting, s.renames = append(s.waiting, index), false
 		return data
 	}
 	s.waiting = nil
-	return with(data, "item", s.renamed(item.Raw, "id"))
+	return split.WithMember(data, "item", s.renamed(item.Raw, "id"))
 }
 
 // numbered gives an event with its place among those that the client gets.
@@ -279,7 +279,7 @@ func (s *strainer) numbered(event []byte) []byte {
 		return event
 	}
 	if split.Integer(n) != s.sequence {
-		event = with(event, "sequence_number", assemble.Encode(s.sequence))
+		event = split.WithMember(event, "sequence_number", assemble.Encode(s.sequence))
 	}
 	s.sequence++
 	return event

@@ -14,21 +14,21 @@ var _ dialect.Reuser = (*Dialect)(nil)
 // where the client sets one: some servers take none.
 func (d *Dialect) Reuse(body []byte, output int) []byte {
 	tools, text, limit := false, true, 0
-	out := split.Keep(body, func(name string, v rawjson.Value) bool {
+	out := split.Keep(body, func(name string, v *rawjson.Value) bool {
 		switch name {
 		case "stream", "stream_options", "tool_choice", "store", "background":
 			return false
 		case "prompt", "context_management":
 			text = text && v.Kind == rawjson.Null
 		case "max_output_tokens":
-			if most := split.AnswerShare * output; output > 0 && split.Integer(v) > most {
+			if most := split.AnswerShare * output; output > 0 && split.Integer(*v) > most {
 				limit = most
 			}
 			return limit == 0
 		case "tools":
-			tools = split.HasElements(v)
+			tools = split.HasElements(*v)
 		case "text":
-			form := split.Member(v, "format", "type")
+			form := split.Member(*v, "format", "type")
 			text = text && (form.Kind == 0 || form.Is("text"))
 		}
 		return true

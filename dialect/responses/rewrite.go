@@ -21,16 +21,16 @@ func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 	quoted := rawjson.AppendQuote(nil, text)
 	switch class := it.class(); {
 	case class == typed:
-		return with(it.Raw, "content", quoted), nil
+		return split.WithMember(it.Raw, "content", quoted), nil
 	case class != result:
 		return nil, errors.New("rewrite message: it is neither a user's nor a result")
 	case it.is("shell_call_output"):
 		chunk := slices.Concat([]byte(`[{"stdout":`), quoted, []byte(`,"stderr":"","outcome":{"type":"exit","exit_code":0}}]`))
-		return with(it.Raw, "output", chunk), nil
+		return split.WithMember(it.Raw, "output", chunk), nil
 	case it.Get("output").Kind == rawjson.Object || it.Get("output").Kind == 0:
 		return nil, errors.New("rewrite message: its output is no text")
 	}
-	return with(it.Raw, "output", quoted), nil
+	return split.WithMember(it.Raw, "output", quoted), nil
 }
 
 // single is the only item of a raw text.
@@ -43,21 +43,6 @@ func single(raw []byte) (*item, error) {
 		return nil, err
 	}
 	return items[0], nil
-}
-
-// with gives an object with another value for a member, which it has. Where that is the same, the object stays as it was written.
-func with(object []byte, name string, value []byte) []byte {
-	out, same := append(make([]byte, 0, len(object)+len(value)), '{'), true
-	for key, v := range rawjson.Members(object) {
-		if string(key.Raw) == name {
-			same, v.Raw = same && bytes.Equal(v.Raw, value), value
-		}
-		out = split.AppendMember(out, key, v.Raw)
-	}
-	if same {
-		return object
-	}
-	return append(out, '}')
 }
 
 // StripReasoning gives what a model said without the reasoning that is bound to what stood before it, and without the ids by which
@@ -79,7 +64,7 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 	if len(left) == 0 {
 		return d.Reply("(no text)"), nil
 	}
-	return bytes.Join(left, comma), nil
+	return split.Join(left), nil
 }
 
 // anonymous is an item without its id. A reference is nothing else.
@@ -103,19 +88,8 @@ func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 	if !a.isMessage() || !b.isMessage() || a.Get("content").Kind == 0 {
 		return nil, fmt.Errorf("merge message: %w", errForm)
 	}
-	parts := bytes.Join(append(partsOf(a.Get("content")), partsOf(b.Get("content"))...), comma)
-	return with(a.Raw, "content", slices.Concat([]byte{'['}, parts, []byte{']'})), nil
-}
-
-// partsOf are the parts of a user's content, raw. A text is one.
-func partsOf(content rawjson.Value) (parts [][]byte) {
-	if content.Kind == rawjson.String {
-		return [][]byte{slices.Concat([]byte(`{"type":"input_text","text":`), content.Raw, []byte{'}'})}
-	}
-	for part := range rawjson.Elements(content.Raw) {
-		parts = append(parts, part.Raw)
-	}
-	return parts
+	parts := append(split.Parts(a.Get("content"), "input_text"), split.Parts(b.Get("content"), "input_text")...)
+	return split.WithMember(a.Raw, "content", split.List(parts)), nil
 }
 
 // Join gives a request's body with other messages in the place of its own. The instructions stay as the client wrote them.
@@ -141,10 +115,8 @@ func lone(text []byte) []byte {
 func (d *Dialect) Compose(messages [][]byte) []byte {
 	head := []byte(`{"model":"",`)
 	if len(messages) > 0 && isInstructions(messages[0]) {
-		head = slices.Concat(head, []byte(`"instructions":`), messages[0], comma)
+		head = slices.Concat(head, []byte(`"instructions":`), messages[0], []byte{','})
 		messages = messages[1:]
 	}
-	return slices.Concat(head, []byte(`"input":[`), bytes.Join(messages, comma), []byte("]}"))
+	return slices.Concat(head, []byte(`"input":[`), split.Join(messages), []byte("]}"))
 }
-
-var comma = []byte{','}

@@ -2,6 +2,7 @@ package split
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -29,28 +30,34 @@ func EndOf(text []byte, v rawjson.Value) int {
 	}
 }
 
-// WithMember gives an object with another value for a member, which is added if there is none.
+// WithMember gives an object with another value for a member, which is added if there is none. Where that is the same, the object stays as
+// it was written.
 func WithMember(object []byte, name string, value []byte) []byte {
-	out, found := append(make([]byte, 0, len(object)+len(value)), '{'), false
-	for key, v := range rawjson.Members(object) {
-		if string(key.Raw) == name {
-			v.Raw, found = value, true
+	same, found := true, false
+	out := Keep(object, func(key string, v *rawjson.Value) bool {
+		if key == name {
+			same, found, v.Raw = same && bytes.Equal(v.Raw, value), true, value
 		}
-		out = AppendMember(out, key, v.Raw)
-	}
-	if !found {
+		return true
+	})
+	switch {
+	case !found:
 		out = AppendMember(out, rawjson.Key{Raw: []byte(name)}, value)
+	case same:
+		return object
 	}
 	return append(out, '}')
 }
 
-// WithoutMember gives an object without a member.
+// WithoutMember gives an object without a member. One that has no such member stays as it was written.
 func WithoutMember(object []byte, name string) []byte {
-	out := append(make([]byte, 0, len(object)), '{')
-	for key, v := range rawjson.Members(object) {
-		if string(key.Raw) != name {
-			out = AppendMember(out, key, v.Raw)
-		}
+	found := false
+	out := Keep(object, func(key string, _ *rawjson.Value) bool {
+		found = found || key == name
+		return key != name
+	})
+	if !found {
+		return object
 	}
 	return append(out, '}')
 }
@@ -71,24 +78,19 @@ func Without(list rawjson.Value, goes func(rawjson.Value) bool) []byte {
 	if list.Kind != rawjson.Array {
 		return list.Raw
 	}
-	out := append(make([]byte, 0, len(list.Raw)), '[')
-	all, stay := 0, 0
+	all, stay := 0, [][]byte(nil)
 	for element := range rawjson.Elements(list.Raw) {
-		if all++; goes(element) {
-			continue
+		if all++; !goes(element) {
+			stay = append(stay, element.Raw)
 		}
-		if stay++; stay > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, element.Raw...)
 	}
-	switch {
-	case stay == all:
+	switch len(stay) {
+	case all:
 		return list.Raw
-	case stay == 0:
+	case 0:
 		return nil
 	}
-	return append(out, ']')
+	return List(stay)
 }
 
 // AppendMember adds a member to an object that is being written.
@@ -111,13 +113,35 @@ func HasElements(v rawjson.Value) bool {
 // AnswerShare is how many times what is wanted of an answer it may have, where the model reasons before it writes.
 const AnswerShare = 4
 
-// Keep gives an object without the members that do not stay. Its end is missing: others may follow.
-func Keep(object []byte, stays func(name string, v rawjson.Value) bool) []byte {
+// Keep gives an object without the members that do not stay; those that do may get another value. Its end is missing: others may follow.
+func Keep(object []byte, stays func(name string, v *rawjson.Value) bool) []byte {
 	out := append(make([]byte, 0, len(object)+64), '{')
 	for key, v := range rawjson.Members(object) {
-		if stays(string(key.Raw), v) {
+		if stays(string(key.Raw), &v) {
 			out = AppendMember(out, key, v.Raw)
 		}
 	}
 	return out
+}
+
+// List writes a list of elements.
+func List(elements [][]byte) []byte { return slices.Concat([]byte{'['}, Join(elements), []byte{']'}) }
+
+// Join writes elements with commas between them.
+func Join(elements [][]byte) []byte { return bytes.Join(elements, []byte{','}) }
+
+// Raws are the elements of a list.
+func Raws(list rawjson.Value) (elements [][]byte) {
+	for element := range rawjson.Elements(list.Raw) {
+		elements = append(elements, element.Raw)
+	}
+	return elements
+}
+
+// Parts are those of a content. A text is one, of that type, and null is none.
+func Parts(content rawjson.Value, kind string) [][]byte {
+	if content.Kind == rawjson.String {
+		return [][]byte{slices.Concat([]byte(`{"type":"`+kind+`","text":`), content.Raw, []byte{'}'})}
+	}
+	return Raws(content)
 }

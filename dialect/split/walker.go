@@ -219,7 +219,7 @@ func (w *Walker) element() error {
 		return nil
 	case rawjson.Object:
 	default:
-		w.Odd(w.of.format.Element + " is not an object")
+		w.odd = w.of.format.Element + " is not an object"
 		return nil
 	}
 	filed := len(w.messages)

@@ -139,7 +139,7 @@ const coldAfter = time.Hour
 // catchUp shows the summary of what was condensed without one, where that costs no cache anything.
 func (t *Turn) catchUp(ctx context.Context) Report {
 	n := len(t.shown.view.Applied)
-	if n == 0 || !t.shown.view.Applied[n-1].Provisional || t.idle() < coldAfter || t.in.Tenant.Passes() ||
+	if n == 0 || !t.shown.view.Applied[n-1].Provisional || t.thread().Idle < coldAfter || t.in.Tenant.Passes() ||
 		t.purpose.Spares() || t.place.Again || t.place.Match == session.MatchReplay {
 		return Report{}
 	}

@@ -1,10 +1,15 @@
 package engine
 
 import (
+	"crypto/sha256"
+	"hash/maphash"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -21,13 +26,20 @@ type counts struct {
 
 // count tallies the history: what the log knows in total, and each message after that.
 func (t *Turn) count(place *session.Resolution) *counts {
-	c := &counts{tally: t.beginTally(place), fixed: t.fixed()}
-	t.countAhead(c.tally.From)
-	for p := c.tally.From + 1; p <= t.history.Len(); p++ {
-		c.tally.Cum = append(c.tally.Cum, c.tally.Total(p-1)+t.lastingTokens(t.history.Message(p)))
+	encoding, n := t.counter.Encoding(), t.history.Len()
+	from := place.CountedFrom(encoding)
+	tally := session.Tally{Encoding: encoding, From: from, Cum: make([]int, 1, n-from+1)}
+	tally.Count = func(p int) int { return t.lastingTokens(t.history.Message(p)) }
+	if from > 0 {
+		tally.Cum[0] = place.Known.Tokens
 	}
-	c.tally.System = t.systemTokens()
-	c.before = session.Size{Events: len(t.in.Split.Messages), Tokens: c.fixed + c.tally.System + c.tally.Total(t.history.Len())}
+	t.countAhead(from)
+	for p := from + 1; p <= n; p++ {
+		tally.Cum = append(tally.Cum, tally.Total(p-1)+tally.Count(p))
+	}
+	tally.System = t.systemTokens()
+	c := &counts{tally: tally, fixed: t.fixed()}
+	c.before = session.Size{Events: len(t.in.Split.Messages), Tokens: c.fixed + tally.System + tally.Total(n)}
 	return c
 }
 
@@ -65,16 +77,6 @@ func (t *Turn) countAhead(from int) {
 	others.Wait()
 }
 
-func (t *Turn) beginTally(place *session.Resolution) session.Tally {
-	from := place.CountedFrom(t.counter.Encoding())
-	tally := session.Tally{Encoding: t.counter.Encoding(), From: from, Cum: make([]int, 1, t.history.Len()-from+1)}
-	tally.Count = func(p int) int { return t.lastingTokens(t.history.Message(p)) }
-	if from > 0 {
-		tally.Cum[0] = place.Known.Tokens
-	}
-	return tally
-}
-
 func (t *Turn) systemTokens() (n int) {
 	for i := range t.in.Split.Messages {
 		switch m := &t.in.Split.Messages[i]; {
@@ -92,8 +94,17 @@ func (t *Turn) fixed() int {
 	if len(t.in.Split.Tools) == 0 {
 		return replyPriming
 	}
-	key := t.engine.counts.key(t.counter.Encoding(), t.in.Split.Tools)
-	return replyPriming + t.toolTokens() + t.engine.counts.of(key, func() int { return t.counter.Tools(t.in.Split.Tools) })
+	n := replyPriming + t.textTokens(t.in.Split.Tools, func() int { return t.counter.Tools(t.in.Split.Tools) })
+	for _, tool := range t.hidden.tools {
+		text := tool.Name + "\n" + tool.Description + "\n" + tool.Parameters
+		n += t.textTokens([]byte(text), func() int { return t.counter.Text(text) })
+	}
+	return n
+}
+
+// textTokens counts a text, once.
+func (t *Turn) textTokens(text []byte, count func() int) int {
+	return t.engine.counts.of(t.engine.counts.key(t.counter.Encoding(), text), count)
 }
 
 // atMost is an upper bound of the view's tokens, found without counting what is new.
@@ -140,4 +151,172 @@ func (t *Turn) tokens(m *session.Message) int {
 		}
 		return t.counter.Message(c)
 	})
+}
+
+// countCache remembers token counts by content, so that a message is counted once and a request pays for its new messages
+// only.
+type countCache struct {
+	seed   maphash.Seed // of the process: a client cannot look for contents that collide
+	counts *lru.Cache[countKey, int]
+}
+
+type countKey struct {
+	hash     uint64
+	size     int
+	encoding string
+}
+
+const countsKept = 1 << 15 // about 5 MB
+
+func newCountCache() *countCache {
+	return &countCache{maphash.MakeSeed(), cache[countKey, int](countsKept)}
+}
+
+func (c *countCache) key(encoding string, content []byte) countKey {
+	return countKey{maphash.Bytes(c.seed, content), len(content), encoding}
+}
+
+// message is the key of a message. Reasoning is counted, but is not a part of its digest; its size tells it.
+func (c *countCache) message(encoding string, m *session.Message) countKey {
+	return countKey{maphash.Bytes(c.seed, m.Digest[:]), len(m.Raw), encoding}
+}
+
+func (c *countCache) get(key countKey) (int, bool) { return c.counts.Get(key) }
+
+func (c *countCache) of(key countKey, count func() int) int {
+	if n, ok := c.get(key); ok {
+		return n
+	}
+	n := count()
+	c.counts.Add(key, n)
+	return n
+}
+
+// size measures the view that is forwarded, before calibration: item by item, unless it is the history as the client sent it.
+func (t *Turn) size() session.Size {
+	view := &t.shown.view
+	if view.Identity() {
+		return session.Size{Events: len(view.Items), Tokens: t.counted().before.Tokens + t.tailTokens()}
+	}
+	items := view.Items
+	if t.alternates() {
+		items, _ = t.written()
+	}
+	return session.Size{Events: len(view.Items), Tokens: t.counted().fixed + sum(t.itemTokens(items)) + t.tailTokens()}
+}
+
+// tailTokens counts what the model said in this turn so far.
+func (t *Turn) tailTokens() int {
+	if len(t.hidden.tail) == 0 {
+		return 0
+	}
+	return sum(t.itemTokens([]session.Item{{Parts: t.hidden.tail}}))
+}
+
+// measured gives a condensation with token counts as the log keeps them: the whole as upstream charges it, parts before calibration, and
+// both of what the log gives, whatever a condenser makes of that.
+func (t *Turn) measured(c session.Condensation) session.Condensation {
+	if n := len(t.shown.applied); n > 0 {
+		c.Base = t.shown.applied[n-1].ID
+	}
+	before, after := 0, 0
+	c.Before, before = t.charged(t.project(t.shown.applied))
+	c.After, after = t.charged(t.project(append(slices.Clip(t.shown.applied), c)))
+	c.ForgottenTokens, c.Request = before-after, head(t.in.Split.Model)
+	if c.Summary != "" {
+		c.SummaryTokens = t.summaryTokens(c.Summary)
+	}
+	return c
+}
+
+// charged measures a projection as upstream charges it, as far as that is known, and counts it without its summary.
+func (t *Turn) charged(p projection) (whole session.Size, messages int) {
+	counts := t.itemTokens(p.view.Items)
+	for i, n := range counts {
+		if p.view.Items[i].Index >= 0 {
+			messages += n
+		}
+	}
+	return session.Size{Events: len(counts), Tokens: t.Adjust(t.counted().fixed + sum(counts))}, messages
+}
+
+// itemTokens counts items; those that a condenser rewrote as they are now.
+func (t *Turn) itemTokens(items []session.Item) []int { return t.itemsBy(t.tokens, items) }
+
+func (t *Turn) itemsBy(tokens func(*session.Message) int, items []session.Item) []int {
+	out := make([]int, len(items))
+	for i := range items {
+		switch item := &items[i]; {
+		case item.Parts != nil:
+			for _, raw := range item.Parts {
+				out[i] += tokens(ours(raw))
+			}
+		case item.Index >= 0:
+			out[i] = tokens(t.message(item))
+		case item.Summary != "":
+			out[i] = t.summaryTokens(item.Text())
+		default: // a message of ours between others
+			out[i] = tokens(ours(item.Raw))
+		}
+	}
+	return out
+}
+
+// ours is a message that no client sent.
+func ours(raw []byte) *session.Message { return &session.Message{Raw: raw, Digest: sha256.Sum256(raw)} }
+
+// summaryTokens counts the message that carries a summary.
+func (t *Turn) summaryTokens(text string) int {
+	return t.textTokens([]byte(text), func() int { return t.counter.Message(session.Content{Role: "user", Text: text}) })
+}
+
+// message is an item that is no summary, as it is shown.
+func (t *Turn) message(item *session.Item) *session.Message {
+	own := &t.in.Split.Messages[item.Index]
+	if sameBytes(item.Raw, own.Raw) {
+		return own
+	}
+	m := ours(item.Raw)
+	m.Attached = own.Attached
+	return m
+}
+
+// sameBytes reports whether two slices are one.
+func sameBytes(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
+
+func sum(ns []int) int {
+	total := 0
+	for _, n := range ns {
+		total += n
+	}
+	return total
+}
+
+// adjust corrects a count by what was observed of the model, and by what upstream said of this very request.
+func (t *Turn) adjust(count int) int {
+	n := t.Adjust(count)
+	if r := &t.relief; r.ours > 0 && r.files == 0 {
+		return max(n, int(float64(r.theirs)/float64(r.ours)*float64(count)))
+	}
+	return n
+}
+
+// fileTokens counts the messages of the view that have images or files.
+func (t *Turn) fileTokens() (n int) {
+	for i := range t.shown.view.Items {
+		if item := &t.shown.view.Items[i]; item.Index >= 0 && t.in.Split.Messages[item.Index].Attached {
+			n += t.tokens(t.message(item))
+		}
+	}
+	return n
+}
+
+// corrector names what corrects counts. What is learnt where there are images or files, which are estimated, does not hold for text
+// alone.
+func (t *Turn) corrector(attached bool) string {
+	name := t.counter.source
+	if attached {
+		name[0] ^= 1
+	}
+	return string(name[:])
 }

@@ -1,6 +1,12 @@
 package engine
 
 import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -59,7 +65,7 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 		Total:    t.adjust(total),
 		Measure:  func(items []session.Item) []int { return t.measure(items, raw) },
 		Count:    t.counter.Text,
-		Ratio:    float64(t.Adjust(perMille)) / perMille,
+		Ratio:    float64(t.Adjust(1000)) / 1000,
 		Fixed:    t.adjust(fixed),
 		Window:   t.model.Window,
 		Reserved: room,
@@ -68,10 +74,7 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 		Upstream: t.in.Upstream,
 		Codec:    t.in.Dialect,
 		Work:     t.engine.flights.compute,
-		Thread: condense.Thread{
-			Name: string(t.place.Thread.ID), Idle: t.idle(), Keeps: t.keeps(), Told: t.in.Told, Sent: t,
-			Recall: t.in.Tenant.Hidden.Recall, // the same for all requests of a thread, or its prefix would not be
-		},
+		Thread:   t.thread(),
 
 		NeedsReasoning: t.in.Split.NeedsReasoning,
 	}
@@ -84,60 +87,182 @@ func (t *Turn) inputOf(need condense.Need, fixed, total int) condense.Input {
 	return in
 }
 
-// idle is how long ago the thread's last request came, 0 if there was none.
-func (t *Turn) idle() time.Duration {
-	if t.place.New {
-		return 0
-	}
-	return t.engine.o.Now().Sub(t.place.Thread.Seen)
-}
-
 // shortestLife is the shortest that a provider keeps an idle prefix in its cache.
 const shortestLife = 5 * time.Minute
 
-// keeps is how long the client asks for an idle prefix to be kept, 0 while any cache has it.
-func (t *Turn) keeps() time.Duration {
-	if t.idle() >= shortestLife {
-		return t.in.Dialect.Keeps(t.in.Split.Body)
+// thread is what a condenser is told of the thread.
+func (t *Turn) thread() condense.Thread {
+	c := condense.Thread{
+		Name: string(t.place.Thread.ID), Told: t.in.Told, Sent: t,
+		Recall: t.in.Tenant.Hidden.Recall, // the same for all requests of a thread, or its prefix would not be
 	}
-	return 0
+	if !t.place.New {
+		c.Idle = t.engine.o.Now().Sub(t.place.Thread.Seen)
+	}
+	if c.Idle >= shortestLife { // until then any cache has it
+		c.Keeps = t.in.Dialect.Keeps(t.in.Split.Body)
+	}
+	return c
 }
 
 // hurries reports whether the request waits for no model.
 func (t *Turn) hurries() bool { return t.in.Tenant.Never && t.in.Wish != WishNow }
 
-const perMille = 1000
-
 // measure counts items, corrected, or at least as we count them; but not a summary, which is text of ours, whatever makes the
-// count of the client's messages too low.
+// count of the client's messages too low. What upstream counted beyond ours is put down to images and files, if there are any.
 func (t *Turn) measure(items []session.Item, raw bool) []int {
-	counts := t.itemTokens(items)
+	counts, r := t.itemTokens(items), &t.relief
 	for i, n := range counts {
 		if items[i].Index < 0 {
 			continue
 		}
-		if counts[i] = t.adjustItem(&items[i], n); raw {
+		counts[i] = t.adjust(n)
+		if r.files > 0 && t.in.Split.Messages[items[i].Index].Attached {
+			counts[i] = max(counts[i], int(float64(r.theirs-(r.ours-r.files))/float64(r.files)*float64(n)))
+		}
+		if raw {
 			counts[i] = max(counts[i], n)
 		}
 	}
 	return counts
 }
 
-// reserved is the room that the request's answer needs.
+// reserved is the room that the request's answer needs: what the client allows, or else what the model may take at most, within reason.
 func (t *Turn) reserved() int {
-	if t.relief.tight {
+	switch {
+	case t.in.Split.MaxOutput > 0:
+		return t.in.Split.MaxOutput
+	case t.relief.tight:
 		return t.model.Window / 64
 	}
-	return reserved(t.in.Split.MaxOutput, t.model)
-}
-
-// reserved is the room the answer needs: what the client allows, or else what the model may take at most, within reason.
-func reserved(asked int, model Model) int {
-	if asked > 0 {
-		return asked
-	}
-	return min(model.MaxOutput, model.Window/8)
+	return min(t.model.MaxOutput, t.model.Window/8)
 }
 
 // overWindow reports whether the request does not fit the model's window.
 func overWindow(in condense.Input) bool { return in.Window > 0 && in.Total+in.Reserved > in.Window }
+
+// Probes reports whether the request only tries its history: it is no step of the conversation, and is not logged.
+func (t *Turn) Probes() bool { return t.purpose == session.PurposeProbe }
+
+// unabridged shows an agent that makes its own summary as much of its history as fits the window: all of it, or what the fewest of
+// the condensations that apply leave, as legible reads them. What does not fit under all of them is condensed like any request that is
+// too long. Where fewer are shown, no sealed reasoning is: what was answered after the others was bound to the condensed history.
+func (t *Turn) unabridged(
+	applied []session.Condensation, legible func([]session.Condensation) ([]session.Condensation, error),
+) error {
+	for n := range applied {
+		fewer, err := legible(applied[:n])
+		if err != nil {
+			return fmt.Errorf("read condensations: %w", err)
+		}
+		t.show(t.project(fewer))
+		t.show(t.reshaped(t.shown.view, math.MaxInt))
+		if !overWindow(t.input(condense.Need{})) {
+			return nil
+		}
+	}
+	t.show(t.project(applied))
+	return nil
+}
+
+// abridge shows what all condensations leave, where more was shown and upstream did not take it. It reports whether that was so.
+func (t *Turn) abridge(ctx context.Context) bool {
+	if t.purpose != session.PurposeCompaction {
+		return false
+	}
+	applied, err := t.registry.Condensations(ctx, &t.place)
+	if err != nil || len(applied) <= len(t.shown.applied) {
+		return false
+	}
+	t.show(t.project(applied))
+	t.relief.before, t.relief.trial = t.shown, nil
+	return true
+}
+
+var _ condense.Prefix = (*Turn)(nil)
+
+// Cached implements condense.Prefix.
+func (t *Turn) Cached(v *session.View) int {
+	own := t.shown.view.Items
+	same := len(own) > 0 && len(own) == len(v.Items) && &own[0] == &v.Items[0]
+	r := &t.relief
+	if !same || t.unchanged() || t.alternates() || t.remote() || r.tries > 0 || r.refused || r.bared > 0 || r.recalled != nil || len(t.hidden.tail) > 0 {
+		return 0
+	}
+	last, _ := t.engine.memory.usages.Get(t.place.Thread.ID)
+	if last.cachedBy != t.counter.cachedBy {
+		return 0
+	}
+	return last.cached
+}
+
+// cachedBy names the upstream, key and model of a request, and the tools and the system prompt that it begins with: a cache that was reported
+// for others has nothing of it.
+func (t *Turn) cachedBy() uint64 {
+	var h maphash.Hash
+	h.SetSeed(t.engine.counts.seed)
+	for _, text := range [...]string{t.in.Upstream.BaseURL, t.in.Upstream.APIKey, t.in.Split.Model} {
+		_, _ = h.WriteString(text)
+		_ = h.WriteByte(0)
+	}
+	_, _ = h.Write(t.in.Split.Tools)
+	for i := range t.in.Split.Messages {
+		m := &t.in.Split.Messages[i]
+		if m.Kind != session.System {
+			break
+		}
+		_, _ = h.Write(m.Digest[:])
+	}
+	return h.Sum64()
+}
+
+// largestReused is the largest body that is copied to be asked once more, in bytes: copies are not a part of the bytes in flight.
+const largestReused = 4 << 20
+
+// Ask implements condense.Prefix.
+func (t *Turn) Ask(question string, output int) []byte {
+	if most := t.in.Split.MaxOutput; most > 0 && most < output || len(t.in.Split.Body) > largestReused {
+		return nil
+	}
+	return t.in.Dialect.Reuse(slices.Concat(t.joined(append(t.messages(), t.in.Dialect.Note(question)))...), output)
+}
+
+// Supposed is what would have been done for a request that is left alone. But for Due it is told of tenants that only observe, and as if the
+// thread had been condensed all along. Tokens are before calibration.
+type Supposed struct {
+	Due    session.Reason // for which it would be condensed, where nothing is: its tenant observes, or its client wants none of it
+	Spared int            // tokens that would not have been forwarded
+	Made   bool           // a condensation would have been made for this request
+}
+
+// suppose works out what would be forwarded. Summaries are taken to be as long as their room. Nothing is asked, logged or shown.
+func (t *Turn) suppose() (s Supposed) {
+	s.Due = t.due()
+	shown, id := t.shown, t.place.Thread.ID
+	defer func() { t.show(shown) }()
+	earlier, _ := t.engine.memory.supposed.Get(id)
+	applied := session.Applicable(t.history, slices.Concat(shown.applied, earlier))
+	t.show(t.project(applied))
+	for range t.engine.o.Condenses {
+		_, d := t.decide()
+		if d.Job == nil {
+			break
+		}
+		c, summary := d.Job.Plan()
+		c.ID = session.CondensationID{Thread: id, Seq: 1<<62 + uint64(len(applied))} // unlike that of any logged one
+		if n := len(applied); n > 0 {
+			c.Base = applied[n-1].ID
+		}
+		if summary > 0 {
+			text := strings.Repeat(" a", summary) // of about that many tokens
+			c.Summary = strings.Repeat(" a", summary*summary/max(t.counter.Text(text), 1))
+		}
+		applied, s.Made = append(applied, c), true
+		t.show(t.project(applied))
+	}
+	if s.Made {
+		t.engine.memory.supposed.Add(id, applied[min(len(shown.applied), len(applied)):])
+	}
+	s.Spared = max(t.Before().Tokens-t.size().Tokens, 0)
+	return s
+}

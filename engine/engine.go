@@ -185,11 +185,32 @@ func (e *Engine) Reach(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open registry: %w", err)
 	}
-	if _, err := store.Thread(ctx, missingThread); err != nil && !errors.Is(err, session.ErrNotFound) {
+	if _, err := store.Thread(ctx, "missing"); err != nil && !errors.Is(err, session.ErrNotFound) {
 		return fmt.Errorf("reach store: %w", err)
 	}
 	return nil
 }
 
-// missingThread is an id that no thread has.
-const missingThread session.ThreadID = "missing"
+// Reserve is the store's. It waits for it no longer than a turn does.
+func (e *Engine) Reserve(ctx context.Context, id string, charges []session.Charge) (out session.Reserved, err error) {
+	err = e.ledger(ctx, func(ctx context.Context, l session.Ledger) (err error) {
+		out, err = l.Reserve(ctx, id, charges)
+		return err
+	})
+	return out, err
+}
+
+// Settle is the store's, likewise.
+func (e *Engine) Settle(ctx context.Context, id string, charges []session.Charge) error {
+	return e.ledger(ctx, func(ctx context.Context, l session.Ledger) error { return l.Settle(ctx, id, charges) })
+}
+
+func (e *Engine) ledger(ctx context.Context, do func(context.Context, session.Ledger) error) error {
+	ctx, cancel := context.WithTimeout(ctx, e.o.Limits.Store)
+	defer cancel()
+	_, store, _, err := e.o.Sessions.Registry(ctx)
+	if err != nil {
+		return fmt.Errorf("open registry: %w", err)
+	}
+	return do(ctx, store)
+}

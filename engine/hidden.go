@@ -119,15 +119,6 @@ func (t *Turn) offered(r *dialect.Request) *dialect.Request {
 	return r
 }
 
-// toolTokens counts what is offered.
-func (t *Turn) toolTokens() (n int) {
-	for _, tool := range t.hidden.tools {
-		text := tool.Name + "\n" + tool.Description + "\n" + tool.Parameters
-		n += t.engine.counts.of(t.engine.counts.key(t.counter.Encoding(), []byte(text)), func() int { return t.counter.Text(text) })
-	}
-	return n
-}
-
 // Strain takes the calls of hidden tools out of the answers to the request.
 func (t *Turn) Strain(streamed bool) dialect.Strainer {
 	return t.in.Dialect.Strain(streamed, func(name string) bool {
@@ -222,11 +213,11 @@ func (t *Turn) setAside(ctx context.Context, echo []byte) error {
 	if t.hidden.answer == nil || echo == nil {
 		return nil
 	}
-	split, err := t.in.Dialect.Split(t.in.Dialect.Compose([][]byte{echo}))
-	if err != nil || len(split.Messages) == 0 {
+	messages := splitAlone(t.in.Dialect, echo)
+	if len(messages) == 0 {
 		return errEcho
 	}
-	if err := t.registry.SetAside(ctx, &t.logged.place, split.Messages, t.hidden.answer); err != nil {
+	if err := t.registry.SetAside(ctx, &t.logged.place, messages, t.hidden.answer); err != nil {
 		return fmt.Errorf("set answer aside: %w", err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -41,21 +42,12 @@ func (t *Turn) hold() {
 	t.counted()
 }
 
-// read splits an answer, of which there is nothing else to log. What cannot be read is left out.
-func (t *Turn) read(said []byte) (messages []session.Message) {
+// read splits an answer, of which there is nothing else to log.
+func (t *Turn) read(said []byte) []session.Message {
 	if len(said) == 0 {
 		return nil
 	}
-	split, err := t.in.Dialect.Split(t.in.Dialect.Compose([][]byte{said}))
-	if err != nil {
-		return nil
-	}
-	for _, m := range split.Messages {
-		if m.Kind != session.System {
-			messages = append(messages, m)
-		}
-	}
-	return messages
+	return slices.DeleteFunc(slices.Clone(splitAlone(t.in.Dialect, said)), func(m session.Message) bool { return m.Kind == session.System })
 }
 
 // logKept logs what was said and answered.

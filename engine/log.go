@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -41,7 +43,7 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 	t.logged = l
 	place := alone(t.place)
 	logged, asked := place.Logged, t.place
-	repeats, often := t.repeats, t.in.Tenant.Repeats
+	repeats, often := t.repeats, t.in.Tenant.Repeats.After
 	return func(ctx context.Context) (bool, error) {
 		defer t.in.Body.Release()
 		defer close(l.done)
@@ -51,7 +53,9 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 		}
 		tally := t.counted().tally
 		if repeats != nil {
-			l.times = repeats().often(often)
+			if r := repeats(); r.times >= often {
+				l.times = r.times
+			}
 		}
 		ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 		defer cancel()
@@ -125,4 +129,35 @@ func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 		}
 		return err
 	}
+}
+
+// argumentTexts gives the texts in a tool call's arguments, at any depth: among them is a sub-agent's task.
+func argumentTexts(arguments string) []string {
+	if len(arguments) > argumentsRead {
+		return nil
+	}
+	var v any
+	if json.Unmarshal([]byte(arguments), &v) != nil {
+		return nil
+	}
+	return collect(v, nil)
+}
+
+// argumentsRead bounds the arguments that are looked into, in bytes.
+const argumentsRead = 64 << 10
+
+func collect(v any, out []string) []string {
+	switch v := v.(type) {
+	case string:
+		out = append(out, v)
+	case []any:
+		for _, e := range v {
+			out = collect(e, out)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			out = collect(v[key], out)
+		}
+	}
+	return out
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -80,7 +82,7 @@ func (t *Turn) learn(over overflow.Overflow, sent session.Size) bool {
 	if t.shown.attached {
 		ours = max(ours, sent.Tokens) // the correction may be that of smaller files
 	}
-	if over.Limit > 0 && !t.shown.attached && believed*float64(ours+reserved(t.in.Split.MaxOutput, t.model)) < float64(over.Limit) {
+	if over.Limit > 0 && !t.shown.attached && believed*float64(ours+t.reserved()) < float64(over.Limit) {
 		return false
 	}
 	window := over.Limit
@@ -111,22 +113,13 @@ func (t *Turn) shrink(ctx context.Context, report *Report) {
 		return
 	}
 	in := t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true})
-	if condense.Essential(in) > condense.Room(in) && t.shorten(ctx, false, report) {
-		return
-	}
-	if t.condenseHard(ctx, t.in.Tenant.Condenser, true, report); t.fits() {
-		return
-	}
-	if t.condenseHard(ctx, condense.ConversationWindow{}, false, report); t.fits() {
-		return
-	}
-	if t.shorten(ctx, false, report) || t.shorten(ctx, true, report) || t.in.Split.MaxOutput > 0 {
+	if condense.Essential(in) > condense.Room(in) && t.shorten(ctx, false, report) ||
+		t.condenseHard(ctx, t.in.Tenant.Condenser, true, report) || t.condenseHard(ctx, condense.ConversationWindow{}, false, report) ||
+		t.shorten(ctx, false, report) || t.shorten(ctx, true, report) || t.in.Split.MaxOutput > 0 {
 		return
 	}
 	t.relief.tight = true
-	if !t.fits() && !t.shorten(ctx, false, report) {
-		t.shorten(ctx, true, report)
-	}
+	_ = t.fits() || t.shorten(ctx, false, report) || t.shorten(ctx, true, report)
 }
 
 // fits reports whether the request should fit upstream's window.
@@ -135,15 +128,15 @@ func (t *Turn) fits() bool {
 	return in.Total <= condense.Room(in)
 }
 
-// condenseHard condenses because upstream refused the request for its length.
-func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, locked bool, report *Report) {
-	decision := c.Condense(t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true}))
-	if decision.Job == nil || !t.runJob(ctx, decision.Job, locked, report) {
-		return
+// condenseHard condenses because upstream refused the request for its length, and reports whether it should fit now.
+func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, locked bool, report *Report) bool {
+	d := c.Condense(t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true}))
+	if d.Job != nil && t.runJob(ctx, d.Job, locked, report) {
+		if shape := t.in.Tenant.Condenser.Condense(t.input(t.wanted())); shape.View != nil {
+			t.show(t.reshaped(*shape.View, math.MaxInt))
+		}
 	}
-	if shape := t.in.Tenant.Condenser.Condense(t.input(t.wanted())); shape.View != nil {
-		t.show(t.reshaped(*shape.View, math.MaxInt))
-	}
+	return t.fits()
 }
 
 // shorten shows tool results in part, those that have just come or all, if that makes the request fit.
@@ -155,11 +148,7 @@ func (t *Turn) shorten(ctx context.Context, all bool, report *Report) bool {
 // try shows a condensation that is not logged yet.
 func (t *Turn) try(a Attempt) {
 	c := t.measured(*a.Made)
-	n := len(t.shown.applied)
-	c.ID = session.CondensationID{Thread: t.place.Thread.ID, Seq: math.MaxUint64 - uint64(n)} // no log is as long
-	if n > 0 {
-		c.Base = t.shown.applied[n-1].ID
-	}
+	c.ID = session.CondensationID{Thread: t.place.Thread.ID, Seq: math.MaxUint64 - uint64(len(t.shown.applied))} // no log is as long
 	t.relief.trial = append(slices.Clip(t.relief.trial), a)
 	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
 }
@@ -181,34 +170,49 @@ func (t *Turn) Unchange() (report Report, again bool) {
 // Settle ends what was done about refusals, when upstream has taken the request, or has refused it for the last time: what helped is
 // logged and learnt, and what did not is forgotten.
 func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
-	trial := t.relief.trial
-	t.relief.trial = nil
+	r, m, now := &t.relief, t.engine.memory, t.engine.o.Now()
+	trial := r.trial
+	r.trial = nil
 	if taken {
-		t.remember()
+		t.learnTaken()
 	}
-	if taken && !t.changed() && t.condensed() && t.purpose != session.PurposeCompaction {
-		t.engine.memory.raw.Add(t.place.Thread.ID, t.history.Len()+1)
-	}
-	switch {
-	case !taken || t.relief.asItCame:
+	if !taken || r.asItCame {
 		for _, a := range trial {
 			t.attempted(&report, Attempt{Reason: a.Reason, Err: ErrRefused, Cost: a.Cost})
 		}
 		return report
-	case len(trial) > 0:
+	}
+	if len(trial) > 0 {
 		t.keep(ctx, trial, &report)
 	}
 	if t.hidden.withdraw {
-		t.engine.memory.toolless.Add(t.counter.source, t.engine.o.Now())
+		m.toolless.Add(t.counter.source, now)
 	}
-	if t.relief.alternates {
-		t.engine.memory.alternates.Add(t.shared(), t.engine.o.Now())
+	if r.alternates {
+		m.alternates.Add(t.shared(), now)
 	}
-	if t.relief.tries > 0 && t.relief.window > 0 {
-		t.keepWindow(t.relief.window, &report)
+	if r.tries > 0 && r.window > 0 {
+		t.keepWindow(r.window, &report)
 	}
-	t.engine.o.Tokens.Observe(t.corrector(t.relief.files > 0), t.relief.ours, t.relief.theirs, t.relief.files > 0)
+	t.engine.o.Tokens.Observe(t.corrector(r.files > 0), r.ours, r.theirs, r.files > 0)
 	return report
+}
+
+// learnTaken remembers how upstream took the request, for the thread's next one.
+func (t *Turn) learnTaken() {
+	r, m, id := &t.relief, t.engine.memory, t.place.Thread.ID
+	switch {
+	case r.refused:
+		m.refused.Add(t.conversation(), refusal{t.engine.o.Now(), t.input(condense.Need{}).Loop()})
+	case t.changed():
+		m.refused.Remove(t.conversation())
+	}
+	if r.bared > 0 {
+		m.lost.Add(id, r.bared)
+	}
+	if !t.changed() && t.condensed() && t.purpose != session.PurposeCompaction {
+		m.raw.Add(id, t.history.Len()+1)
+	}
 }
 
 // Unanswered ends what was done about refusals where no answer came. The summaries are logged, since a retry would pay for them again;
@@ -242,4 +246,122 @@ func (t *Turn) keep(ctx context.Context, trial []Attempt, report *Report) {
 	}
 	forwarded.seen = t.shown.seen
 	t.show(forwarded)
+}
+
+// RefusalKept is how long what upstream refused of a thread is not tried again.
+const RefusalKept = 10 * time.Minute
+
+// refusal is one of a thread's condensed history, which upstream then took as it came.
+type refusal struct {
+	at   time.Time
+	loop int // where the open tool loop began that needed its reasoning: the refusal may be about that alone; 0: there was none
+}
+
+// conversation names the thread's requests to the model.
+func (t *Turn) conversation() source { return t.sourceOf("thread " + string(t.place.Thread.ID)) }
+
+// refused reports whether upstream refused the thread's condensed history a short while ago, and the history fits as it came.
+func (t *Turn) refused() bool {
+	r, known := t.engine.memory.refused.Get(t.conversation())
+	if !known || t.in.Wish == WishNow || t.engine.o.Now().Sub(r.at) >= RefusalKept {
+		return false
+	}
+	whole := t.inputOf(condense.Need{}, t.counted().fixed, t.Before().Tokens)
+	return (r.loop == 0 || r.loop == whole.Loop()) && !overWindow(whole)
+}
+
+// recall has the body go at once as upstream took the thread's last one: as it came, without the sealed reasoning that it refused.
+func (t *Turn) recall() {
+	aside := t.shown
+	t.show(t.project(nil))
+	t.relief.recalled, t.relief.asItCame = &aside, true
+}
+
+// settled reports whether nothing is changed of the request any more, whatever upstream says of its length.
+func (t *Turn) settled() bool {
+	return t.in.Wish == WishOff || t.in.Tenant.Observe || t.relief.asItCame && t.relief.recalled == nil
+}
+
+// takeUp shows the view that was put aside, because the request is too long without.
+func (t *Turn) takeUp() {
+	if aside := t.relief.recalled; aside != nil {
+		t.show(*aside)
+		t.relief.recalled, t.relief.asItCame = nil, false
+	}
+}
+
+// Bare has a body that upstream refused as it came forwarded without its sealed reasoning: what was answered to a condensed history
+// is bound to that. It reports whether that makes a difference. An open tool loop that needs its reasoning keeps its own.
+func (t *Turn) Bare() bool {
+	if t.relief.bared > 0 || t.changed() || t.remote() || !t.condensed() && !t.missed() {
+		return false
+	}
+	p, end, sent := t.project(nil), endOfBonds(t.input(condense.Need{})), 0
+	if t.relief.recalled != nil {
+		sent = t.shown.bared()
+	}
+	t.bare(p.view.Items, end)
+	if p.bared() == sent {
+		return false
+	}
+	t.show(p)
+	t.relief.asItCame, t.relief.bared = true, min(end-1, t.history.Len())
+	return true
+}
+
+// bared is how many messages a projection shows without their sealed reasoning.
+func (p *projection) bared() (n int) {
+	for i := range p.view.Items {
+		if p.view.Items[i].Strip {
+			n++
+		}
+	}
+	return n
+}
+
+// endOfBonds is the position from which sealed reasoning stays: that of the open tool loop that needs it, if there is one.
+func endOfBonds(in condense.Input) int {
+	if loop := in.Loop(); loop > 0 {
+		return loop
+	}
+	return math.MaxInt
+}
+
+// condensed reports whether the thread's answers may be bound to a condensed history. The tenant's requests may pass as they come by now.
+func (t *Turn) condensed() bool { return len(t.place.Thread.Condensations)+len(t.hidden.asides) > 0 }
+
+// missed reports whether the history has answers with sealed reasoning to requests that the log does not hold, since the store was away
+// or has lost them: those may have been condensed.
+func (t *Turn) missed() bool {
+	if t.engine.memory.lost.Contains(t.place.Thread.ID) {
+		return true
+	}
+	missing := 0
+	for i := range t.in.Split.Messages {
+		if t.in.Split.Messages[i].Sealed && t.history.Pos(i) > t.place.Logged {
+			missing++
+		}
+	}
+	return missing > 1 || missing == 1 && t.place.New // of a request that is held, the answer comes with the next
+}
+
+// Bare is a request's body without its sealed reasoning, for one that upstream refused as it came and whose thread is not known: it
+// may have been condensed before. It is nil where that makes no difference. An open tool loop that needs its reasoning keeps its own.
+func Bare(d dialect.Dialect, split *dialect.Request) [][]byte {
+	view := session.View{History: session.NewHistory(session.Hash{}, split.Messages)}
+	end := endOfBonds(condense.Input{View: &view, NeedsReasoning: split.NeedsReasoning})
+	messages, bared := make([][]byte, len(split.Messages)), false
+	for i, m := range split.Messages {
+		messages[i] = m.Raw
+		if !m.Sealed || view.History.Pos(i) >= end {
+			continue
+		}
+		if raw, err := d.StripReasoning(m.Raw); err == nil {
+			messages[i], bared = raw, true
+		}
+	}
+	if !bared {
+		return nil
+	}
+	return d.Join(split, messages)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -245,3 +246,27 @@ func (t *Turn) Known() int {
 
 // Adjust corrects a count by what upstream has reported of the client's requests for the model.
 func (t *Turn) Adjust(n int) int { return t.engine.o.Tokens.Adjust(t.corrector(t.shown.attached), n) }
+
+// LimitTo has the history condensed above so many tokens, unless its session is one that others are compared with.
+func (t *Turn) LimitTo(tokens int) {
+	if t.entry != nil && t.entry.Seat.Arm == session.HeldOut {
+		return
+	}
+	if t.in.Limit == 0 || tokens < t.in.Limit {
+		t.in.Limit = tokens
+	}
+}
+
+// MostOutput is how many tokens the answer may have: what the client allows, but no more than the model gives, or has room for where that
+// is not known. 0: not known.
+func (t *Turn) MostOutput() int {
+	most := cmp.Or(t.model.MaxOutput, t.model.Window)
+	switch asked := t.in.Split.MaxOutput; {
+	case asked <= 0:
+		return t.model.MaxOutput
+	case most > 0:
+		return min(asked, most)
+	default:
+		return asked
+	}
+}

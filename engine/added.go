@@ -9,9 +9,88 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/internal/knowledge"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
+
+// Knowledge is what a tenant's models are told when a person's words call for it. The zero value is nothing.
+type Knowledge struct {
+	Topics func() []knowledge.Topic // nil: there are none
+	Tokens int                      // that a thread may be told at most
+}
+
+// inform adds to what a person has typed in this request what it calls for. Only messages behind the last answer with reasoning that is
+// bound to what stood before it are added to, of those that the log does not have.
+func (t *Turn) inform(ctx context.Context) (report Report) {
+	if t.in.Tenant.Knowledge.Topics == nil || t.purpose != session.PurposeMain || t.place.Again || t.place.Match == session.MatchReplay {
+		return report
+	}
+	topics, first := t.in.Tenant.Knowledge.Topics(), t.place.Logged+1
+	for p := first; p <= t.history.Len(); p++ {
+		if t.history.Message(p).Sealed {
+			first = p + 1
+		}
+	}
+	for p := first; p <= t.history.Len(); p++ {
+		m := t.history.Message(p)
+		if len(topics) == 0 || m.Kind != session.User {
+			continue
+		}
+		lower := strings.ToLower(record.TypedText(t.text(m)))
+		if strings.TrimSpace(lower) != "" && !t.tell(ctx, p, t.called(topics, lower), &report) {
+			break
+		}
+	}
+	return report
+}
+
+// called is what a text calls for that the thread was not told, as far as there is room.
+func (t *Turn) called(topics []knowledge.Topic, lower string) session.Condensation {
+	c, left := session.Condensation{Reason: session.ReasonKnowledge}, t.in.Tenant.Knowledge.Tokens
+	for i := range t.shown.applied {
+		if earlier := &t.shown.applied[i]; earlier.Reason == session.ReasonKnowledge {
+			left -= earlier.SummaryTokens
+		}
+	}
+	for i := range topics {
+		topic := &topics[i]
+		if t.told(topic.Name) || !topic.Called(lower) {
+			continue
+		}
+		text := topic.Told(lower)
+		if n := t.counter.Text(text); n <= left {
+			c.Summary, c.Topics, c.SummaryTokens, left = c.Summary+text, append(c.Topics, topic.Name), c.SummaryTokens+n, left-n
+		}
+	}
+	return c
+}
+
+// told reports whether the thread was told of a topic.
+func (t *Turn) told(topic string) bool {
+	return slices.ContainsFunc(t.shown.applied, func(c session.Condensation) bool { return slices.Contains(c.Topics, topic) })
+}
+
+// tell adds a text to the message at a position, if there is any. It is logged before it is forwarded, so that it stands there for good;
+// where that fails, it is left out.
+func (t *Turn) tell(ctx context.Context, p int, c session.Condensation, report *Report) bool {
+	if len(c.Topics) == 0 {
+		return true
+	}
+	c.Prefix, c.Hash, c.Added, c.Condenser = p, t.history.Chain[p], p, string(c.Reason)
+	err := t.logNew(ctx)
+	if err == nil {
+		limited, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
+		defer cancel()
+		c, err = t.registry.Condense(limited, &t.place, &t.shown.view, c)
+	}
+	if err != nil {
+		t.attempted(report, Attempt{Reason: c.Reason, Err: err})
+		return false
+	}
+	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
+	return true
+}
 
 // A call repeats another if it is of the same tool, with the same arguments, and has the same result but for digits, so that neither the
 // time that something took nor a counter makes it another one. A user's message ends all repetition.
@@ -112,14 +191,6 @@ func canonical(arguments string) string {
 	return string(text)
 }
 
-// often is how many times, if that is too many.
-func (r repeated) often(l limit.Repeats) int {
-	if r.times < l.After {
-		return 0
-	}
-	return r.times
-}
-
 // passed reports whether the new calls among them reached so many, or passed it, or that doubled any number of times.
 func (r repeated) passed(after int) bool {
 	for ; after <= r.times; after *= 2 {
@@ -141,17 +212,13 @@ func (t *Turn) tellRepeats(ctx context.Context) (report Report) {
 		return report
 	}
 	name := fmt.Sprintf("%x %d", r.what[:6], r.times)
-	if slices.ContainsFunc(t.shown.applied, func(c session.Condensation) bool { return slices.Contains(c.Topics, name) }) {
+	if t.told(name) {
 		return report
 	}
 	text := fmt.Sprintf("[Note: the same call of %s has been made %d times and its result is still the same, numbers apart. If you are waiting for "+
 		"something, go on. If not, the same call once more will not help: try another way, or ask the user.]", head(record.Printable(r.name)), r.times)
-	p := t.history.Len()
-	if err := t.addText(ctx, session.Condensation{
-		Prefix: p, Hash: t.history.Chain[p], Addition: session.Addition{Added: p, Topics: []string{name}}, Reason: session.ReasonRepeated,
-		Condenser: string(session.ReasonRepeated), Summary: text, SummaryTokens: t.counter.Text(text),
-	}); err != nil {
-		t.attempted(&report, Attempt{Reason: session.ReasonRepeated, Err: err})
-	}
+	t.tell(ctx, t.history.Len(), session.Condensation{
+		Addition: session.Addition{Topics: []string{name}}, Reason: session.ReasonRepeated, Summary: text, SummaryTokens: t.counter.Text(text),
+	}, &report)
 	return report
 }

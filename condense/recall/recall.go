@@ -118,18 +118,17 @@ func Whole(events []Event, room Room) string {
 	return strings.TrimSuffix(out, "\n")
 }
 
-// search is what is asked for, and how many have it.
+// search is what is asked for, and where it stands.
 type search struct {
 	query, lower    string
 	asked           []string // words, in lower case
 	lines, words    int      // of all events
 	inLine, inEvent []int    // how many lines and events have each word
 	eventHas        [][]bool // by event
-	found           []line
 }
 
 // find gives the lines that match, the best first; of equals the newer. Of lines that say the same, the newest counts.
-func find(events []Event, query string) []line {
+func find(events []Event, query string) (found []line) {
 	s := search{query: query, lower: strings.ToLower(query), eventHas: make([][]bool, len(events))}
 	for _, w := range words(s.lower) { // the first count
 		if i, known := slices.BinarySearch(s.asked, w); !known && len(s.asked) < mostWords {
@@ -138,71 +137,48 @@ func find(events []Event, query string) []line {
 	}
 	s.inLine, s.inEvent = make([]int, len(s.asked)), make([]int, len(s.asked))
 	seen := map[string]bool{}
-	for i := len(events) - 1; i >= 0; i-- {
-		for text := range strings.Lines(events[i].Text) {
-			if text = strings.TrimSpace(text); text != "" && !seen[text] {
-				seen[text] = true
-				s.add(i, text)
+	for i, event := range slices.Backward(events) {
+		s.eventHas[i] = make([]bool, len(s.asked))
+		for text := range strings.Lines(event.Text) {
+			if text = strings.TrimSpace(text); text == "" || seen[text] {
+				continue
+			}
+			seen[text] = true
+			if l, matches := s.look(i, text); matches {
+				found = append(found, l)
 			}
 		}
 	}
-	for i := range s.found {
-		s.score(&s.found[i], len(events))
+	for i := range found {
+		found[i].score = s.score(&found[i], len(events))
 	}
-	slices.SortStableFunc(s.found, func(a, b line) int { return cmp.Compare(b.score, a.score) })
-	return s.found
+	slices.SortStableFunc(found, func(a, b line) int { return cmp.Compare(b.score, a.score) })
+	return found
 }
 
-// add looks at a line.
-func (s *search) add(event int, text string) {
+// look counts the words of a line, and those that are asked for. It reports whether the line has any of those, or all of the query.
+func (s *search) look(event int, text string) (l line, matches bool) {
 	lower := strings.ToLower(text)
-	l := line{event: event, text: text}
-	l.words, l.has = s.count(lower)
-	s.lines, s.words = s.lines+1, s.words+l.words
-	if l.has == nil && !strings.Contains(lower, s.lower) {
-		return
-	}
-	s.found = append(s.found, l)
-	for i, n := range l.has {
-		if n == 0 {
+	l, matches = line{event: event, text: text}, strings.Contains(lower, s.lower)
+	for _, w := range words(lower) {
+		l.words++
+		i, asked := slices.BinarySearch(s.asked, w)
+		if !asked {
 			continue
 		}
-		s.inLine[i]++
-		if s.eventHas[event] == nil {
-			s.eventHas[event] = make([]bool, len(s.asked))
+		if matches = true; l.has == nil {
+			l.has = make([]int, len(s.asked))
+		}
+		if l.has[i]++; l.has[i] == 1 {
+			s.inLine[i]++
 		}
 		if !s.eventHas[event][i] {
 			s.eventHas[event][i] = true
 			s.inEvent[i]++
 		}
 	}
-}
-
-// count counts the words of a text, and those that are asked for.
-func (s *search) count(lower string) (words int, has []int) {
-	from := -1
-	word := func(to int) {
-		if from < 0 {
-			return
-		}
-		words++
-		if i, asked := slices.BinarySearch(s.asked, lower[from:to]); asked {
-			if has == nil {
-				has = make([]int, len(s.asked))
-			}
-			has[i]++
-		}
-		from = -1
-	}
-	for i, r := range lower {
-		if !isWord(r) {
-			word(i)
-		} else if from < 0 {
-			from = i
-		}
-	}
-	word(len(lower))
-	return words, has
+	s.lines, s.words = s.lines+1, s.words+l.words
+	return l, matches
 }
 
 // words are those of a text.
@@ -240,24 +216,25 @@ func apart(text string, from, to int) bool {
 }
 
 // score is BM25 of a line, and of the message that it stands in. One that has the query word for word is above all others.
-func (s *search) score(l *line, events int) {
+func (s *search) score(l *line, events int) (score float64) {
 	mean := float64(s.words)/float64(s.lines) + 1
 	for i, count := range l.has { // always in the same order: sums of floats differ by it
 		if n := float64(count); n > 0 {
-			l.score += rarity(s.inLine[i], s.lines) * n * (saturation + 1) / (n + saturation*(1-lengthened+lengthened*float64(l.words)/mean))
+			score += rarity(s.inLine[i], s.lines) * n * (saturation + 1) / (n + saturation*(1-lengthened+lengthened*float64(l.words)/mean))
 		}
 		if s.eventHas[l.event][i] {
-			l.score += ofMessage * rarity(s.inEvent[i], events)
+			score += ofMessage * rarity(s.inEvent[i], events)
 		}
 	}
 	switch {
 	case Names(l.text, s.query):
-		l.score += 3 * exact
+		score += 3 * exact
 	case strings.Contains(l.text, s.query):
-		l.score += 2 * exact
+		score += 2 * exact
 	case strings.Contains(strings.ToLower(l.text), s.lower):
-		l.score += exact
+		score += exact
 	}
+	return score
 }
 
 // exact is more than words can be worth.

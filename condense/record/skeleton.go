@@ -1,6 +1,8 @@
 package record
 
 import (
+	"cmp"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -50,10 +52,7 @@ func fold(r rune) (byte, bool) {
 	case unicode.IsSpace(r):
 		return ' ', true
 	}
-	if c, ok := lookalike(r); ok {
-		return c, true
-	}
-	return foreign, true
+	return cmp.Or(lookalikes()[r], foreign), true
 }
 
 func lower(c byte) byte {
@@ -63,69 +62,45 @@ func lower(c byte) byte {
 	return c
 }
 
-// lookalike is the ASCII character that r is confusable with (UTS 39), of those that delimiters and the names of roles need.
-func lookalike(r rune) (byte, bool) {
-	switch r {
-	case '❮', '〈', '⟨', '˂', 'ᐸ', '𐒼', '❬', '⧼', '𖫻':
-		return '<', true
-	case '❯', '⟩', '〉', '˃', 'ᐳ', '❭', '⧽':
-		return '>', true
-	case '꞉', '∶', 'ː', '։', '׃', '܃', '܄', 'ꓽ':
-		return ':', true
-	case '⁄', '∕', '╱', '⧸', '⟋', '丿':
-		return '/', true
-	case '【', '〔', '⟦', '〚', '❲', '⁅':
-		return '[', true
-	case '】', '〕', '⟧', '〛', '❳', '⁆':
-		return ']', true
-	case 'ǀ', '∣', '│', '┃', '❘', '⏐', '丨':
-		return '|', true
-	case '∗', '⁎', '✱', '﹡':
-		return '*', true
-	case '▁':
-		return '_', true
-	case 'а', 'А', 'ɑ', 'α', 'Α', 'ᴀ':
-		return 'a', true
-	case 'ʙ', 'в', 'В', 'Β':
-		return 'b', true
-	case 'с', 'С', 'ϲ', 'ς', 'ᴄ', 'ⲥ':
-		return 'c', true
-	case 'ԁ', 'ᴅ':
-		return 'd', true
-	case 'е', 'Е', 'ҽ', 'ε', 'Ε', 'ᴇ':
-		return 'e', true
-	case 'ƒ', 'ꜰ':
-		return 'f', true
-	case 'ɡ', 'ɢ':
-		return 'g', true
-	case 'һ', 'н', 'Н', 'Η', 'ʜ':
-		return 'h', true
-	case 'і', 'І', 'ı', 'ι', 'Ι', 'ɪ':
-		return 'i', true
-	case 'ӏ', 'Ӏ', 'ʟ':
-		return 'l', true
-	case 'м', 'М', 'Μ', 'ᴍ':
-		return 'm', true
-	case 'п', 'ո', 'Ν', 'ɴ', 'η':
-		return 'n', true
-	case 'о', 'О', 'ο', 'Ο', 'ᴏ', 'օ':
-		return 'o', true
-	case 'р', 'Р', 'ρ', 'Ρ', 'ᴘ':
-		return 'p', true
-	case 'г', 'ʀ':
-		return 'r', true
-	case 'ѕ', 'Ѕ', 'ꜱ', 'ʂ':
-		return 's', true
-	case 'т', 'Т', 'τ', 'Τ', 'ᴛ':
-		return 't', true
-	case 'υ', 'ս', 'Ա', 'ᴜ':
-		return 'u', true
-	case 'ѵ', 'Ѵ', 'ν', 'ᴠ':
-		return 'v', true
-	case 'ѡ', 'Ѡ', 'ԝ', 'Ԝ', 'ω', 'ᴡ':
-		return 'w', true
-	case 'у', 'У', 'ү', 'Ү', 'Υ', 'ʏ', 'γ':
-		return 'y', true
+// lookalikes has for characters that are confusable with one of ASCII (UTS 39) which one that is, of those that delimiters and the names of
+// roles need.
+var lookalikes = sync.OnceValue(func() map[rune]byte {
+	all := map[rune]byte{}
+	for ascii, others := range map[byte]string{
+		'<': "❮〈⟨˂ᐸ𐒼❬⧼𖫻",
+		'>': "❯⟩〉˃ᐳ❭⧽",
+		':': "꞉∶ː։׃܃܄ꓽ",
+		'/': "⁄∕╱⧸⟋丿",
+		'[': "【〔⟦〚❲⁅",
+		']': "】〕⟧〛❳⁆",
+		'|': "ǀ∣│┃❘⏐丨",
+		'*': "∗⁎✱﹡",
+		'_': "▁",
+		'a': "аАɑαΑᴀ",
+		'b': "ʙвВΒ",
+		'c': "сСϲςᴄⲥ",
+		'd': "ԁᴅ",
+		'e': "еЕҽεΕᴇ",
+		'f': "ƒꜰ",
+		'g': "ɡɢ",
+		'h': "һнНΗʜ",
+		'i': "іІıιΙɪ",
+		'l': "ӏӀʟ",
+		'm': "мМΜᴍ",
+		'n': "пոΝɴη",
+		'o': "оОοΟᴏօ",
+		'p': "рРρΡᴘ",
+		'r': "гʀ",
+		's': "ѕЅꜱʂ",
+		't': "тТτΤᴛ",
+		'u': "υսԱᴜ",
+		'v': "ѵѴνᴠ",
+		'w': "ѡѠԝԜωᴡ",
+		'y': "уУүҮΥʏγ",
+	} {
+		for _, r := range others {
+			all[r] = ascii
+		}
 	}
-	return 0, false
-}
+	return all
+})

@@ -3,8 +3,10 @@ package record
 import (
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -77,10 +79,8 @@ func (w *Words) Forget(kind session.Kind, c session.Content) (head string) {
 
 // carried gives the user's words in a record of ours, and reports whether a text is one.
 func carried(text string) (said string, ours bool) {
-	if text = strings.TrimSpace(text); !strings.HasPrefix(text, recordOpen) || !strings.HasSuffix(text, recordClose) {
-		return "", false
-	}
-	return Parse(text).Words, true
+	_, ours = between(text, recordOpen, recordClose)
+	return Parse(text).Words, ours
 }
 
 func headOf(text string) string { return text[:min(len(text), headBytes)] }
@@ -92,13 +92,12 @@ func (w *Words) Template(head string) bool { return w.heads[head].texts >= templ
 // are cut until there is, so that they do not push out short ones; where even that does not help, the newest stay. Templates take the
 // room that is left, and printed ones no more than fits a smaller number of tokens with all the others.
 func (w *Words) Text(tokens, printed int, count func(string) int) string {
-	s := w.sorts()
-	typed := w.fitting(s.typed, tokens, count)
-	templates := w.fitting(s.templates, typed.left, count)
-	prints := w.fitting(s.printed, templates.left-max(tokens-printed, 0), count)
-	kept := typed.lines
-	maps.Copy(kept, templates.lines)
-	maps.Copy(kept, prints.lines)
+	said, templates, prints := w.sorts()
+	kept, left := w.fitting(said, tokens, count)
+	more, left := w.fitting(templates, left, count)
+	maps.Copy(kept, more)
+	more, _ = w.fitting(prints, left-max(tokens-printed, 0), count)
+	maps.Copy(kept, more)
 	var lines []string
 	for _, at := range slices.Sorted(maps.Keys(kept)) {
 		lines = append(lines, kept[at])
@@ -106,66 +105,58 @@ func (w *Words) Text(tokens, printed int, count func(string) int) string {
 	return strings.Join(lines, "\n")
 }
 
-// fitting is as many of some messages as fit, in the longest form in which all of them do.
-func (w *Words) fitting(sort []int, tokens int, count func(string) int) (c chosen) {
-	for limit := wordsBytes; limit >= sentenceBytes && !c.all; limit /= 2 {
-		c = w.newest(sort, limit, tokens, count)
+// fitting is as many of some messages as fit, in the longest form in which all of them do, and the tokens that are left.
+func (w *Words) fitting(sort []int, tokens int, count func(string) int) (lines map[int]string, left int) {
+	for limit, all := wordsBytes, false; limit >= sentenceBytes && !all; limit /= 2 {
+		lines, left, all = w.newest(sort, limit, tokens, count)
 	}
-	return c
+	return lines, left
 }
 
 // Fit reports whether a number of tokens has room for all messages but templates, the long ones cut.
 func (w *Words) Fit(tokens int, count func(string) int) bool {
-	return w.newest(w.sorts().typed, sentenceBytes, tokens, count).all
+	said, _, _ := w.sorts()
+	_, _, all := w.newest(said, sentenceBytes, tokens, count)
+	return all
 }
 
 // Tokens is how many all messages but printed ones take.
 func (w *Words) Tokens(count func(string) int) int {
-	s := w.sorts()
-	return math.MaxInt - w.newest(append(s.typed, s.templates...), wordsBytes, math.MaxInt, count).left
+	said, templates, _ := w.sorts()
+	_, left, _ := w.newest(append(said, templates...), wordsBytes, math.MaxInt, count)
+	return math.MaxInt - left
 }
 
-// sorts tells where in said messages are, the newest first.
-type sorts struct {
-	typed     []int
-	templates []int // that are no more than a person types
-	printed   []int // templates that are
-}
-
-func (w *Words) sorts() (s sorts) {
+// sorts tells where in said messages are, the newest first: what was typed, templates that are no more than a person types, and those that
+// are.
+func (w *Words) sorts() (said, templates, prints []int) {
 	for at, text := range slices.Backward(w.said) {
 		switch head := headOf(text); {
 		case text == "":
 		case !w.Template(head):
-			s.typed = append(s.typed, at)
+			said = append(said, at)
 		case w.heads[head].bytes <= printedBytes:
-			s.templates = append(s.templates, at)
+			templates = append(templates, at)
 		default:
-			s.printed = append(s.printed, at)
+			prints = append(prints, at)
 		}
 	}
-	return s
+	return said, templates, prints
 }
 
-// chosen is what fits of some messages: a line each, by where they are in said.
-type chosen struct {
-	lines map[int]string
-	left  int  // tokens
-	all   bool // all of them do
-}
-
-// newest is as many of the messages, the newest first, as fit, each cut to that many bytes.
-func (w *Words) newest(sort []int, limit, tokens int, count func(string) int) chosen {
-	c := chosen{lines: map[int]string{}, left: tokens, all: true}
+// newest is as many of the messages, the newest first, as fit, each cut to that many bytes: a line each, by where they are in said. It gives
+// the tokens that are left, and reports whether all fit.
+func (w *Words) newest(sort []int, limit, tokens int, count func(string) int) (lines map[int]string, left int, all bool) {
+	lines, left, all = map[int]string{}, tokens, true
 	for _, at := range sort {
 		line := lineMark + shortened(w.said[at], limit)
-		if cost := count(line) + 1; cost <= c.left {
-			c.lines[at], c.left = line, c.left-cost
-		} else if c.all = false; limit > sentenceBytes {
+		if cost := count(line) + 1; cost <= left {
+			lines[at], left = line, left-cost
+		} else if all = false; limit > sentenceBytes {
 			break
 		}
 	}
-	return c
+	return lines, left, all
 }
 
 // TypedText is a user's message as typed. Of a record of ours that the client sends back it is nothing.
@@ -176,6 +167,9 @@ func TypedText(text string) string {
 	return typed(text)
 }
 
+// injected finds the tags of what agents put into a user's message unasked.
+var injected = sync.OnceValue(func() *regexp.Regexp { return tagged(agents.InjectedTags()...) })
+
 // typed is a user's message without the elements that agents put into it unasked: reminders, environments, what commands printed. An
 // opening tag that is never closed cuts nothing. A closing tag that nothing opened ends the element before it, of the same name: what
 // was printed may hold its own closing tag, and what follows that was printed, too.
@@ -185,7 +179,7 @@ func typed(text string) string {
 	}
 	open, last := map[string][]int{}, map[string]int{}
 	end := map[int]int{} // of elements, by their beginning
-	for t := range tags(text, agents.InjectedTags()) {
+	for _, t := range tags(text, injected()) {
 		from, opened := open[t.name], len(open[t.name]) > 0
 		switch at, closed := last[t.name]; {
 		case !t.closes:

@@ -1,6 +1,7 @@
 package condense
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -18,23 +19,18 @@ type BrowserOutput struct {
 	Batched         bool // as for ObservationMasking
 }
 
-var _ Condenser = BrowserOutput{}
-
-// Name implements Condenser.
 func (BrowserOutput) Name() string { return "browser_output" }
 
-// Condense implements Condenser.
 func (b BrowserOutput) Condense(in Input) Decision {
 	items := maskable(in.View, b.Batched)
 	pages := browserPages(in, items)
-	newest := newestExchange(items)
-	e := edit{in: in}
-	for n, page := range pages {
-		if page.item < newest && n < len(pages)-max(b.AttentionWindow, 0) {
-			e.rewrite(page.item, e.marked(page.item, "Visited URL "+page.url(in)+"\nContent omitted"+e.event(page.item)))
+	newest, texts := newestExchange(items), map[int]string{}
+	for _, page := range pages[:max(len(pages)-max(b.AttentionWindow, 0), 0)] {
+		if page.item < newest {
+			texts[page.item] = "Visited URL " + page.url(in) + "\nContent omitted"
 		}
 	}
-	return e.decision()
+	return rewritten(in, texts)
 }
 
 // page is a browser observation of a view.
@@ -73,19 +69,12 @@ func browserPages(in Input, items []session.Item) []page {
 // maxURL is the length of an address shown, in bytes.
 const maxURL = 200
 
-// unknownURL stands for the address of a page that neither the call nor the page tells.
-const unknownURL = "(unknown)"
-
 // url is the page's address: from the call's arguments, else the first one in its content.
 func (p page) url(in Input) string {
 	if url := argumentURL(p.call.Arguments); url != "" {
 		return url
 	}
-	url := excerpt.FirstURL(read(in.Codec, in.View.Items[p.item].Raw).Text)
-	if url == "" {
-		return unknownURL
-	}
-	return url
+	return cmp.Or(excerpt.FirstURL(read(in.Codec, in.View.Items[p.item].Raw).Text), "(unknown)")
 }
 
 // argumentURL looks for an address in a call's arguments: where it is named so, else the first one anywhere.

@@ -159,21 +159,14 @@ type Result struct {
 // Noop leaves every view as it is.
 type Noop struct{}
 
-var _ Condenser = Noop{}
-
-// Name implements Condenser.
 func (Noop) Name() string { return "noop" }
 
-// Condense implements Condenser.
 func (Noop) Condense(Input) Decision { return Decision{} }
 
 // HeldOut is a condenser for the sessions that others are compared with: it does only what the window forces, or what was asked for from
 // outside.
 type HeldOut struct{ Condenser }
 
-var _ Condenser = HeldOut{}
-
-// Condense implements Condenser.
 func (h HeldOut) Condense(in Input) Decision {
 	d := h.Condenser.Condense(in)
 	switch {

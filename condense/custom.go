@@ -201,7 +201,7 @@ func (j *llmJob) chosen(ctx context.Context, r Reply) (c session.Condensation, e
 // hide forgets the messages with some ids. Whole units go, and none that must stay.
 func (j *llmJob) hide(ids []int, summary session.Size) (Cut, error) {
 	p := j.picker(summary)
-	hide := make(map[int]bool, len(ids))
+	hide := map[int]bool{}
 	for _, id := range ids {
 		hide[id] = true
 	}

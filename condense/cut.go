@@ -22,7 +22,7 @@ func (p *picker) cut() (Cut, bool) {
 	var c Cut
 	c.Before = session.Size{Events: len(p.view.Items), Tokens: p.in.Total}
 	c.After = c.Before
-	gone := map[int]bool{}
+	gone, last := make([]bool, p.view.History.Len()+1), 0
 	for i, item := range p.view.Items {
 		switch {
 		case p.keep[i]:
@@ -30,16 +30,17 @@ func (p *picker) cut() (Cut, bool) {
 		case item.Index < 0:
 			c.Replaced = p.tokens[i]
 		default:
-			gone[p.view.History.Pos(item.Index)] = true
+			last = p.view.History.Pos(item.Index)
+			gone[last] = true
 			c.ForgottenTokens += p.tokens[i]
 		}
 		c.After.Events--
 		c.After.Tokens -= p.tokens[i]
 	}
-	if len(gone) == 0 {
+	if last == 0 {
 		return Cut{}, false
 	}
-	c.sweep(p.in, gone)
+	c.sweep(p.in, gone[:last+1])
 	c.cover(p.view)
 	c.Stripped = LastSealed(p.view.History)
 	back := returning(p.in, func(i int) bool { return p.keep[i] })
@@ -67,22 +68,19 @@ func returning(in *Input, keep func(i int) bool) int {
 
 // sweep forgets the positions that go, and with them those up to the last of them that an earlier stage of a pipeline
 // had already left out of the view: else they would come back, without their neighbours.
-func (c *Cut) sweep(in *Input, gone map[int]bool) {
-	history := in.View.History
-	shown, before := make([]bool, history.Len()+1), in.View.Forgotten()
+func (c *Cut) sweep(in *Input, gone []bool) {
+	history, stay := in.View.History, in.View.Forgotten()
 	for _, item := range in.View.Items {
 		if item.Index >= 0 {
-			shown[history.Pos(item.Index)] = true
+			stay[history.Pos(item.Index)] = true
 		}
 	}
 	var hidden []session.Item
-	for p, left := 1, len(gone); left > 0; p++ {
-		switch {
-		case gone[p]:
-			left--
-		case shown[p] || before[p]:
+	for p := 1; p < len(gone); p++ {
+		if stay[p] && !gone[p] {
 			continue
-		default:
+		}
+		if !stay[p] {
 			hidden = append(hidden, asSent(history, p))
 		}
 		if n := len(c.Forgotten); n > 0 && c.Forgotten[n-1].To == p {

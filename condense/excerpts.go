@@ -16,15 +16,11 @@ type Excerpts struct {
 	Settings
 }
 
-var _ Condenser = Excerpts{}
-
-// Name implements Condenser.
 func (Excerpts) Name() string { return "excerpts" }
 
 // quoteShare is the part of the room for units and excerpts that is for excerpts, one in that many.
 const quoteShare = 2
 
-// Condense implements Condenser.
 func (e Excerpts) Condense(in Input) Decision {
 	j := &excerptsJob{job: e.job(e.Name(), in)}
 	return j.decide(j, func() Kept { return j.shrink(j.quotes()) })
@@ -35,8 +31,6 @@ type excerptsJob struct {
 	job
 	provisional bool // it stands for a summary that was due
 }
-
-var _ Job = (*excerptsJob)(nil)
 
 // quotes is the room to set aside for what is quoted: half of what the target leaves besides what is kept in any case.
 func (j *job) quotes() session.Size {
@@ -50,10 +44,9 @@ func (j *job) quotes() session.Size {
 // wrapping is how many tokens a summary has without anything in it.
 func (j *job) wrapping() int { return j.in.Count(record.Summary{}.String()) + messageOverhead }
 
-// Plan implements Job.
 func (j *excerptsJob) Plan() (session.Condensation, int) { return j.plain(j.cut), j.filled(0) }
 
-// Run implements Job. It calls no model. Where all that is worth quoting leaves room, more of the newest units stay.
+// Run calls no model. Where all that is worth quoting leaves room, more of the newest units stay.
 func (j *excerptsJob) Run(ctx context.Context) (Result, error) {
 	c, err := j.quote(ctx, j.cut)
 	if err != nil || j.due.Target.Tokens == unlimited {

@@ -8,12 +8,8 @@ type AmortizedForgetting struct {
 	Settings
 }
 
-var _ Condenser = AmortizedForgetting{}
-
-// Name implements Condenser.
 func (AmortizedForgetting) Name() string { return "amortized_forgetting" }
 
-// Condense implements Condenser.
 func (a AmortizedForgetting) Condense(in Input) Decision {
 	j := a.job(a.Name(), in)
 	return j.decide(&j, func() Kept { return j.shrink(session.Size{}) })
@@ -24,12 +20,8 @@ func (a AmortizedForgetting) Condense(in Input) Decision {
 // or what of that fits the window. It makes no summary.
 type ConversationWindow struct{}
 
-var _ Condenser = ConversationWindow{}
-
-// Name implements Condenser.
 func (ConversationWindow) Name() string { return "conversation_window" }
 
-// Condense implements Condenser.
 func (w ConversationWindow) Condense(in Input) Decision {
 	if in.Need.Reason == "" {
 		return Decision{}
@@ -72,12 +64,8 @@ type RecentEvents struct {
 	MaxEvents int // events in all; exceeded only by what must stay (system messages, newest user message, last unit)
 }
 
-var _ Condenser = RecentEvents{}
-
-// Name implements Condenser.
 func (RecentEvents) Name() string { return "recent_events" }
 
-// Condense implements Condenser.
 func (r RecentEvents) Condense(in Input) Decision {
 	if len(in.View.Items) <= r.MaxEvents {
 		return Decision{}

@@ -58,13 +58,13 @@ func Cause(err error) string {
 	if err == nil {
 		return ""
 	}
-	if call, ok := errors.AsType[*CallError](err); ok {
-		return string(call.Kind)
-	}
-	if bad, ok := errors.AsType[*SummaryError](err); ok {
-		return string(bad.Kind)
-	}
+	call, _ := errors.AsType[*CallError](err)
+	bad, _ := errors.AsType[*SummaryError](err)
 	switch {
+	case call != nil:
+		return string(call.Kind)
+	case bad != nil:
+		return string(bad.Kind)
 	case errors.Is(err, ErrAtOnce):
 		return "at_once"
 	case errors.Is(err, ErrCooling):

@@ -16,18 +16,13 @@ type job struct {
 	settled bool // the cut is to stay as it is
 }
 
-var _ Job = (*job)(nil)
-
-// Need implements Job.
 func (j *job) Need() Need { return j.due.Need }
 
-// Asks implements Job.
 func (j *job) Asks() bool { return false }
 
-// Plan implements Job.
 func (j *job) Plan() (session.Condensation, int) { return j.plain(j.cut), 0 }
 
-// Run implements Job. It makes no call.
+// Run makes no call.
 func (j *job) Run(context.Context) (Result, error) {
 	return Result{Condensation: j.plain(j.cut)}, nil
 }

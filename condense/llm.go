@@ -40,8 +40,6 @@ type LLM struct {
 	ranks bool // what it asks for is a ranking: it makes no summary
 }
 
-var _ Condenser = (*LLM)(nil)
-
 // NewLLM gives a condenser with settings, by which a model writes a summary.
 func NewLLM(s LLMSettings) *LLM {
 	l := newLLM("llm", s, (*llmJob).write)
@@ -56,10 +54,8 @@ func newLLM(name string, s LLMSettings, ask func(*llmJob, context.Context) (sess
 	return &LLM{s: s, ask: ask}
 }
 
-// Name implements Condenser.
 func (l *LLM) Name() string { return l.s.Name }
 
-// Condense implements Condenser.
 func (l *LLM) Condense(in Input) Decision {
 	j := &llmJob{LLM: l, job: l.priced(in).job(l.s.Name, in)}
 	return j.decide(j, func() Kept {

@@ -27,12 +27,8 @@ type llmJob struct {
 	rode   session.Usage // of one behind the client's own prompt
 }
 
-var _ Job = (*llmJob)(nil)
-
-// Asks implements Job.
 func (j *llmJob) Asks() bool { return true }
 
-// Plan implements Job.
 func (j *llmJob) Plan() (session.Condensation, int) {
 	if j.ranks {
 		return j.job.Plan()
@@ -57,7 +53,7 @@ func (j *llmJob) allowance() session.Size {
 // ErrAtOnce is why a condensation has no summary although its summariser did not fail: the request does not wait for one.
 var ErrAtOnce = errors.New("the request does not wait for a summary")
 
-// Run implements Job. The buffer that the view's messages alias must not change before it returns. What is hard, and what does not
+// Run asks the model. The buffer that the view's messages alias must not change before it returns. What is hard, and what does not
 // wait, goes without the model's answer if need be.
 func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	if j.due.Need.AtOnce {

@@ -13,12 +13,9 @@ import (
 // on results as they arrive, and what it decided stays. Results with images are left alone.
 type LosslessTrim struct{}
 
-var _ Condenser = LosslessTrim{}
-
-// Name implements Condenser.
 func (LosslessTrim) Name() string { return "lossless_trim" }
 
-// Condense implements Condenser. Its Job makes a condensation that forgets nothing but has Trims.
+// Condense gives a Job whose condensation forgets nothing but has Trims.
 func (l LosslessTrim) Condense(in Input) Decision {
 	f := finder{in: in, from: arrived(in.View)}
 	return arrivalOf(in, l.Name(), trims(in, f.from, f.trim))

@@ -2,6 +2,7 @@ package condense
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -24,24 +25,20 @@ type ObservationMasking struct {
 	Batched bool
 }
 
-var _ Condenser = ObservationMasking{}
-
-// Name implements Condenser.
 func (ObservationMasking) Name() string { return "observation_masking" }
 
-// Condense implements Condenser.
 func (o ObservationMasking) Condense(in Input) Decision {
 	items := maskable(in.View, o.Batched)
 	boundary := len(items) - max(o.AttentionWindow, 0)
 	boundary -= boundary % max(o.Stride, 1)
 	boundary = min(boundary, newestExchange(items))
-	e := edit{in: in}
+	texts := map[int]string{}
 	for i := range max(boundary, 0) {
-		if in.View.Items[i].Kind == session.Observation {
-			e.rewrite(i, e.marked(i, masked+e.event(i)))
+		if items[i].Kind == session.Observation {
+			texts[i] = masked
 		}
 	}
-	return e.decision()
+	return rewritten(in, texts)
 }
 
 // maskable gives the items of which the oldest may be masked: all of a view, or those that it had at its last condensation.
@@ -62,47 +59,26 @@ func newestExchange(items []session.Item) int {
 	return 0
 }
 
-// edit changes the content of some of a view's items. The view it was made from stays as it is.
-type edit struct {
-	in    Input
-	items []session.Item // nil: nothing changed yet
-}
-
-// marked is a text that stands for the content of item i, with the marks of what was attached to it.
-func (e *edit) marked(i int, text string) string {
-	item := e.in.View.Items[i]
-	if item.Index < 0 || !e.in.View.History.Messages[item.Index].Attached {
-		return text
+// rewritten is the decision to show texts in the place of the content of some items, where that makes them shorter: each with the marks of what
+// was attached, and named where the model can have it shown again by that.
+func rewritten(in Input, texts map[int]string) Decision {
+	v := session.View{History: in.View.History, Applied: in.View.Applied, Items: slices.Clone(in.View.Items)}
+	changed := false
+	for i, text := range texts {
+		item := &v.Items[i]
+		if item.Index >= 0 && in.Thread.Recall {
+			text += fmt.Sprintf(" (event %d)", v.History.Pos(item.Index))
+		}
+		if item.Index >= 0 && v.History.Messages[item.Index].Attached {
+			text = record.Attached(text, read(in.Codec, item.Raw))
+		}
+		if raw, err := in.Codec.Rewrite(item.Raw, text); err == nil && len(raw) < len(item.Raw) {
+			item.Raw, item.Trim, changed = raw, nil, true
+		}
 	}
-	return record.Attached(text, read(e.in.Codec, item.Raw))
-}
-
-// event names item i where the model can have it shown again by that.
-func (e *edit) event(i int) string {
-	if item := e.in.View.Items[i]; e.in.Thread.Recall && item.Index >= 0 {
-		return fmt.Sprintf(" (event %d)", e.in.View.History.Pos(item.Index))
-	}
-	return ""
-}
-
-// rewrite gives item i another text, unless that makes it no shorter.
-func (e *edit) rewrite(i int, text string) {
-	item := e.in.View.Items[i]
-	raw, err := e.in.Codec.Rewrite(item.Raw, text)
-	if err != nil || len(raw) >= len(item.Raw) {
-		return
-	}
-	if e.items == nil {
-		e.items = append([]session.Item(nil), e.in.View.Items...)
-	}
-	e.items[i].Raw, e.items[i].Trim = raw, nil
-}
-
-func (e *edit) decision() Decision {
-	if e.items == nil {
+	if !changed {
 		return Decision{}
 	}
-	v := session.View{History: e.in.View.History, Applied: e.in.View.Applied, Items: e.items}
-	Render(e.in.Codec, &v)
+	Render(in.Codec, &v)
 	return Decision{View: &v}
 }

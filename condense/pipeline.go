@@ -17,12 +17,8 @@ type Pipeline struct {
 	Stages []Condenser
 }
 
-var _ Condenser = Pipeline{}
-
-// Name implements Condenser.
 func (Pipeline) Name() string { return "pipeline" }
 
-// Condense implements Condenser.
 func (p Pipeline) Condense(in Input) Decision {
 	var out Decision
 	own := *in.View // the caller may put the decision's view in its place before the job is run
@@ -59,7 +55,7 @@ type stagedJob struct {
 	in Input // of the pipeline
 }
 
-// Run implements Job. Sizes in the log are those of messages as the condensations before show them, and not as a stage
+// Run logs the sizes of messages as the condensations before show them, and not as a stage
 // of this request rewrote them.
 func (j *stagedJob) Run(ctx context.Context) (Result, error) {
 	r, err := j.Job.Run(ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -69,7 +70,7 @@ const (
 type plan struct {
 	texts  []string
 	limit  int // runes to which the text of an event was cut
-	output int // tokens that the record of a part may have; 0: there is one part
+	output int // tokens that the record of a part may have
 }
 
 // plan fits the events into one prompt, cut to limit runes and then to fewer. Below partLength they are rather read in parts, each in a
@@ -109,11 +110,8 @@ func (p prompt) drop() (plan, error) {
 	if head == 0 && tail == len(rendered) {
 		return plan{}, &SummaryError{Kind: FaultTooLarge, Detail: fmt.Sprintf("window leaves %d tokens", p.budget)}
 	}
-	kept := append([]string(nil), rendered[:head]...)
-	if tail > head {
-		kept = append(kept, p.omitted(head, tail))
-	}
-	return plan{texts: []string{p.text(append(kept, rendered[tail:]...))}, limit: minEventLength}, nil
+	text := p.text(slices.Concat(rendered[:head], []string{p.omitted(head, tail)}, rendered[tail:]))
+	return plan{texts: []string{text}, limit: minEventLength}, nil
 }
 
 // partOutput is how long the record of a part may be, so that all of them fit the last call's prompt; 0 if there are not
@@ -136,7 +134,19 @@ func (p prompt) split(limit, calls, output int) (plan, error) {
 	if len(groups) >= calls {
 		groups = append(groups[:1:1], groups[len(groups)-calls+2:]...)
 	}
-	return p.parts(groups, limit, output)
+	if len(groups) == 0 {
+		return plan{}, &SummaryError{Kind: FaultTooLarge, Detail: "no event fits the window"}
+	}
+	out, end := plan{limit: limit, output: output}, 0
+	for n, g := range groups {
+		text := append([]string{p.omitted(end, g.from)}, g.text...)
+		if len(groups) > 1 {
+			p.part = partNote(n+1, len(groups))
+		}
+		out.texts = append(out.texts, p.text(text))
+		end = g.to
+	}
+	return out, nil
 }
 
 // group is consecutive events that are read together.
@@ -163,30 +173,6 @@ func (p prompt) groups(limit int) []group {
 		g.text, g.to, used = append(g.text, text), i+1, used+size
 	}
 	return groups
-}
-
-// parts writes a prompt for each group.
-func (p prompt) parts(groups []group, limit, output int) (plan, error) {
-	if len(groups) == 0 {
-		return plan{}, &SummaryError{Kind: FaultTooLarge, Detail: "no event fits the window"}
-	}
-	out := plan{limit: limit, output: output}
-	if len(groups) == 1 {
-		out.output = 0
-	}
-	end := 0
-	for n, g := range groups {
-		text := g.text
-		if g.from > end {
-			text = append([]string{p.omitted(end, g.from)}, text...)
-		}
-		if len(groups) > 1 {
-			p.part = partNote(n+1, len(groups))
-		}
-		out.texts = append(out.texts, p.text(text))
-		end = g.to
-	}
-	return out, nil
 }
 
 // Tags around the records of parts in the prompt that merges them.
@@ -270,14 +256,7 @@ func (p prompt) omitted(from, to int) string {
 }
 
 func (p prompt) text(events []string) string {
-	var b strings.Builder
-	b.WriteString(p.history())
-	b.WriteString(eventsOpen + "\n")
-	for _, e := range events {
-		b.WriteString(e)
-	}
-	b.WriteString(eventsClose + "\n\n" + p.part + p.ask)
-	return b.String()
+	return p.history() + eventsOpen + "\n" + strings.Join(events, "") + eventsClose + "\n\n" + p.part + p.ask
 }
 
 // history shows the previous record in full, and what is kept.
@@ -303,12 +282,7 @@ const (
 // kept shows the beginning and the newest exchange of what stays, within a number of tokens: who knows neither the goal nor the next
 // step cannot tell what matters.
 func (s *span) kept(budget int, count func(string) int) string {
-	var stay []excerpt.Message
-	for _, m := range s.history {
-		if m.Shown && m.Kind != session.System {
-			stay = append(stay, m)
-		}
-	}
+	stay := slices.DeleteFunc(slices.Clone(s.history), func(m excerpt.Message) bool { return !m.Shown || m.Kind == session.System })
 	if n := len(stay) - keptNewest; n > keptHead {
 		stay = append(stay[:keptHead:keptHead], stay[n:]...)
 	}

@@ -72,12 +72,10 @@ func (r *Rides) inVain(in *Input) bool {
 
 // failed remembers a call that failed: one that gave no reply for its own thread alone.
 func (r *Rides) failed(in *Input, err error) {
-	call, _ := errors.AsType[*CallError](err)
-	switch {
-	case call != nil && !call.made():
+	switch call, _ := errors.AsType[*CallError](err); {
 	case call == nil || call.Kind == FailureMalformed || call.Kind == FailureRejected:
 		r.addVain(in, vainFor)
-	default:
+	case call.Kind != FailureUntrusted && call.Kind != FailureLimited: // it was made
 		r.addVain(in, noReplyFor)
 	}
 }

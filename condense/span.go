@@ -3,6 +3,7 @@ package condense
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
@@ -90,20 +91,20 @@ func (s *span) earlier(applied []session.Condensation) (late map[int]bool) {
 	for _, c := range applied {
 		s.tokens += c.ForgottenTokens
 	}
-	for i := len(applied) - 1; i >= 0 && unsummarised(applied[i]); i-- {
-		if applied[i].Added > 0 {
+	for _, c := range slices.Backward(applied) {
+		switch {
+		case !unsummarised(c):
+			return late
+		case c.Added > 0:
 			continue
+		case c.Provisional:
+			s.late += c.ForgottenTokens
 		}
-		s.noted = s.noted || applied[i].SummaryTokens > 0
-		if applied[i].Provisional {
-			s.late += applied[i].ForgottenTokens
-		}
-		for _, r := range applied[i].Forgotten {
-			for p := r.From; p < r.To; p++ {
-				s.missing++
-				if applied[i].Provisional {
-					late[p] = true
-				}
+		s.noted = s.noted || c.SummaryTokens > 0
+		for _, r := range c.Forgotten {
+			s.missing += r.To - r.From
+			for p := r.From; p < r.To && c.Provisional; p++ {
+				late[p] = true
 			}
 		}
 	}
@@ -130,21 +131,16 @@ const noteMark = "NOT_SUMMARISED: "
 
 // recorded is the previous record without the note of what is missing from it.
 func (s *span) recorded() string {
-	var kept []string
+	text := ""
 	for line := range strings.Lines(s.previous.Record) {
 		if !s.noted || !strings.HasPrefix(line, noteMark) {
-			kept = append(kept, line)
+			text += line
 		}
 	}
-	return strings.TrimSpace(strings.Join(kept, ""))
+	return strings.TrimSpace(text)
 }
 
 // unsummarised is a record made without a model: the previous one, with one note of all that is missing from it.
 func (s *span) unsummarised() string {
-	note := fmt.Sprintf("%s%d messages were removed without a summary.", noteMark, s.missing)
-	text := s.recorded()
-	if text == "" {
-		return note
-	}
-	return text + "\n\n" + note
+	return strings.TrimSpace(fmt.Sprintf("%s\n\n%s%d messages were removed without a summary.", s.recorded(), noteMark, s.missing))
 }

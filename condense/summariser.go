@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -102,20 +103,14 @@ func (e *CallError) Missing() bool {
 	return e.Kind == FailureDenied || e.Kind == FailureRejected && e.Status == 404
 }
 
-// made reports whether the model was called at all.
-func (e *CallError) made() bool { return e.Kind != FailureUntrusted && e.Kind != FailureLimited }
-
 func (e *CallError) Unwrap() error { return e.Err }
 
 // again reports whether a shorter prompt may succeed where the last one failed with err.
 func again(err error) bool {
-	if call, ok := errors.AsType[*CallError](err); ok {
-		switch call.Kind {
-		case FailureCanceled, FailureDeadline, FailureDenied, FailureRateLimited, FailureUntrusted, FailureLimited:
-			return false
-		}
-	}
-	return true
+	call, ok := errors.AsType[*CallError](err)
+	return !ok || !slices.Contains([]Failure{
+		FailureCanceled, FailureDeadline, FailureDenied, FailureRateLimited, FailureUntrusted, FailureLimited,
+	}, call.Kind)
 }
 
 // Fault says what is wrong with a summary.
@@ -147,17 +142,15 @@ func (e *SummaryError) Error() string {
 
 // ReadReply takes the record from a model's reply, without the wrapping that models put around it.
 func ReadReply(r Reply) (string, error) {
-	if r.Refusal != "" || r.Finish == "content_filter" {
-		return "", &SummaryError{Kind: FaultRefused}
-	}
-	if r.Finish == "error" {
-		return "", &SummaryError{Kind: FaultMalformed, Detail: "it ended with an error"}
-	}
-	if truncated(r) {
-		return "", &SummaryError{Kind: FaultTruncated}
-	}
 	text := record.Unwrap(r.Text)
-	if text == "" {
+	switch {
+	case r.Refusal != "" || r.Finish == "content_filter":
+		return "", &SummaryError{Kind: FaultRefused}
+	case r.Finish == "error":
+		return "", &SummaryError{Kind: FaultMalformed, Detail: "it ended with an error"}
+	case truncated(r):
+		return "", &SummaryError{Kind: FaultTruncated}
+	case text == "":
 		return "", &SummaryError{Kind: FaultEmpty}
 	}
 	return text, nil

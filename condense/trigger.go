@@ -36,10 +36,8 @@ const unlimited = math.MaxInt
 // is there.
 func (s Settings) Due(in Input) Due {
 	d := Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
-	if in.Need.Ahead {
-		s.soon(in, &d)
-	} else {
-		s.now(in, &d)
+	if s.limits(in, &d); in.Need.Reason != "" {
+		d.ask(in)
 	}
 	d.Need.AtOnce = in.Need.AtOnce
 	if d.Need.Reason != "" && !d.Need.Hard && in.Waits() {
@@ -48,45 +46,37 @@ func (s Settings) Due(in Input) Due {
 	return d
 }
 
-// now is what is due for a limit that is exceeded, or because it was asked for.
-func (s Settings) now(in Input, d *Due) {
+// limits is what is due for a limit that is exceeded, or will be soon. What is asked to be kept is then less by what may still come, so
+// that as much goes as if it were due by then.
+func (s Settings) limits(in Input, d *Due) {
+	share := 1.0
 	if in.Need.Spares {
 		s = Settings{Margin: s.Margin}
 	}
-	if target, due := s.economic(in, 1); due {
+	if in.Need.Ahead {
+		if share = s.BackgroundAt; share == 0 {
+			return
+		}
+	}
+	over := func(n, limit int) (room int, due bool) {
+		if in.Need.Ahead {
+			room = limit - n
+		}
+		return room, limit > 0 && float64(n) > share*float64(limit)
+	}
+	if target, due := s.economic(in, share); due {
 		d.tokens(Need{Reason: session.ReasonEconomics}, target)
 	}
-	if s.MaxSize > 0 && len(in.View.Items) > s.MaxSize && in.Total-in.Fixed >= s.MinTokens {
-		d.events(session.ReasonEvents, s.MaxSize/2)
+	if room, due := over(len(in.View.Items), s.MaxSize); due && in.Total-in.Fixed >= s.MinTokens {
+		d.events(session.ReasonEvents, s.MaxSize/2-room)
 	}
-	if limit := s.tokenLimit(in.Window); limit > 0 && in.Total > limit {
-		d.tokens(Need{Reason: session.ReasonTokens}, limit/2-in.Fixed)
+	limit := s.tokenLimit(in.Window)
+	if room, due := over(in.Total, limit); due {
+		d.tokens(Need{Reason: session.ReasonTokens}, limit/2-in.Fixed-room)
 	}
-	if limit := s.windowLimit(in); limit > 0 && in.Total > limit {
-		d.tokens(Need{Reason: session.ReasonWindow, Hard: true}, s.windowTarget(in, limit)-in.Fixed)
-	}
-	if in.Need.Reason != "" {
-		d.ask(in)
-	}
-}
-
-// soon is what will be due for a limit that is near. What it asks to keep is less by what may still come, so that as much goes as if
-// it were due by then.
-func (s Settings) soon(in Input, d *Due) {
-	if target, due := s.economic(in, s.BackgroundAt); due && s.BackgroundAt > 0 {
-		d.tokens(Need{Reason: session.ReasonEconomics}, target)
-	}
-	near := func(n, limit int) bool {
-		return s.BackgroundAt > 0 && limit > 0 && float64(n) > s.BackgroundAt*float64(limit)
-	}
-	if n := len(in.View.Items); near(n, s.MaxSize) && in.Total-in.Fixed >= s.MinTokens {
-		d.events(session.ReasonEvents, s.MaxSize/2-(s.MaxSize-n))
-	}
-	if limit := s.tokenLimit(in.Window); near(in.Total, limit) {
-		d.tokens(Need{Reason: session.ReasonTokens}, limit/2-in.Fixed-(limit-in.Total))
-	}
-	if limit := s.windowLimit(in); near(in.Total, limit) {
-		d.tokens(Need{Reason: session.ReasonWindow}, s.windowTarget(in, limit)-in.Fixed-(limit-in.Total))
+	limit = s.windowLimit(in)
+	if room, due := over(in.Total, limit); due {
+		d.tokens(Need{Reason: session.ReasonWindow, Hard: !in.Need.Ahead}, s.windowTarget(in, limit)-in.Fixed-room)
 	}
 }
 

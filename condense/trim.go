@@ -17,12 +17,9 @@ type ToolOutputTrim struct {
 	MaxEventLength int // characters of a result that are shown; 0: DefaultEventLength
 }
 
-var _ Condenser = ToolOutputTrim{}
-
-// Name implements Condenser.
 func (ToolOutputTrim) Name() string { return "tool_output_trim" }
 
-// Condense implements Condenser. Its Job makes a condensation that forgets nothing but has Trims.
+// Condense gives a Job whose condensation forgets nothing but has Trims.
 func (o ToolOutputTrim) Condense(in Input) Decision {
 	limit := orDefault(o.MaxEventLength, DefaultEventLength)
 	return arrivalOf(in, o.Name(), trims(in, arrived(in.View), func(item session.Item) (session.Trim, bool) {

@@ -4,9 +4,7 @@ package record
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 )
 
 // What a summary's text is made of. Text from outside cannot contain the tags.
@@ -126,16 +124,14 @@ func Unwrap(text string) string {
 }
 
 // thoughts finds the tags that models put around what they think aloud.
-var thoughts = sync.OnceValue(func() *regexp.Regexp {
-	return tagged("think", "thinking", "thought", "thoughts", "analysis", "reasoning")
-})
+var thoughts = tagged("think", "thinking", "thought", "thoughts", "analysis", "reasoning")
 
 // withoutThoughts leaves out what a model thought aloud: between the tags that models use for it, nested or not, before a closing
 // tag that was never opened, and after an opening one that is never closed. In the middle of a line a tag is only spoken of.
 func withoutThoughts(text string) string {
 	var kept strings.Builder
 	depth, from := 0, 0
-	for _, t := range tags(text, thoughts()) {
+	for _, t := range tags(text, thoughts) {
 		if depth == 0 && !startsLine(text[:t.from]) && !(t.closes && endsLine(text[t.to:])) {
 			continue
 		}

@@ -3,10 +3,8 @@ package record
 import (
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -168,7 +166,7 @@ func TypedText(text string) string {
 }
 
 // injected finds the tags of what agents put into a user's message unasked.
-var injected = sync.OnceValue(func() *regexp.Regexp { return tagged(agents.InjectedTags()...) })
+var injected = tagged(agents.InjectedTags()...)
 
 // typed is a user's message without the elements that agents put into it unasked: reminders, environments, what commands printed. An
 // opening tag that is never closed cuts nothing. A closing tag that nothing opened ends the element before it, of the same name: what
@@ -179,7 +177,7 @@ func typed(text string) string {
 	}
 	open, last := map[string][]int{}, map[string]int{}
 	end := map[int]int{} // of elements, by their beginning
-	for _, t := range tags(text, injected()) {
+	for _, t := range tags(text, injected) {
 		from, opened := open[t.name], len(open[t.name]) > 0
 		switch at, closed := last[t.name]; {
 		case !t.closes:

@@ -32,6 +32,7 @@ func TestText(t *testing.T) {
 	same("a code that does not end", "a \x1b[31")
 	same("a title that does not end", "\x1b]0;all the rest")
 	same("an escape alone", "a\x1b")
+	same("a character set that there is none of", "\x1b(世")
 
 	f("progress", "Receiving 10%\rReceiving 55%\rReceiving 100%, done.\nnext\n", "Receiving 100%, done.\nnext\n")
 	f("a shorter line leaves the end of a longer one", "downloading\rdone\n", "doneloading\n")

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/config/source"
 	"github.com/dewpoint-proxy/dewpoint/internal/health"
 )
 
@@ -26,7 +25,15 @@ func askHealth(ctx context.Context, args []string, out, errs io.Writer) error {
 	if err := parse(fs, args); err != nil {
 		return err
 	}
-	path, err := probePath(*live, *ready, *startup)
+	path, err := health.ReadyPath, error(nil)
+	switch {
+	case *live && (*ready || *startup), *ready && *startup:
+		err = errors.New("dewpoint: one question at a time")
+	case *live:
+		path = health.LivePath
+	case *startup:
+		path = health.StartupPath
+	}
 	if err != nil || fs.NArg() > 0 {
 		return usageError{errors.Join(err, errors.New("dewpoint: health takes one of --live, --ready, --startup, and --admin ADDR"))}
 	}
@@ -72,21 +79,8 @@ func running() []string {
 	return found[0]
 }
 
-func probePath(live, ready, startup bool) (string, error) {
-	switch {
-	case live && (ready || startup), ready && startup:
-		return "", errors.New("dewpoint: one question at a time")
-	case live:
-		return health.LivePath, nil
-	case startup:
-		return health.StartupPath, nil
-	}
-	return health.ReadyPath, nil
-}
-
 // adminAddress is the address that was given, or else the one in the proxy's own configuration.
-func adminAddress(given, file string) (string, error) {
-	addr := given
+func adminAddress(addr, file string) (string, error) {
 	if addr == "" {
 		var err error
 		sources := origin{file: file}
@@ -95,9 +89,9 @@ func adminAddress(given, file string) (string, error) {
 				return "", err
 			}
 		}
-		cfg, err := source.Load(sources.input())
+		cfg, err := load(sources.file, sources.flags)
 		if cfg == nil {
-			return "", problems(err)
+			return "", err
 		}
 		addr = cfg.Admin.Listen // whatever is wrong with the rest: a proxy that has refused a change goes on running
 	}

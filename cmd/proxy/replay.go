@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
@@ -129,3 +130,16 @@ func playOne(ctx context.Context, cfg *config.Config, path string, up fakeupstre
 
 // recordKept is how many requests the fake upstream remembers: those of one step.
 const recordKept = 16
+
+// runDemo plays the built-in sample.
+func runDemo(ctx context.Context, args []string, out, errs io.Writer) error {
+	fs := flags("demo", errs)
+	protocol := fs.String("protocol", "chat", "wire protocol to play in: chat, messages or responses")
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return usageError{fmt.Errorf("dewpoint: demo takes no arguments")}
+	}
+	return demo.Play(ctx, out, *protocol)
+}

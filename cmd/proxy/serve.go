@@ -61,10 +61,6 @@ type origin struct {
 	flags map[string]string
 }
 
-func (o origin) input() source.Input {
-	return source.Input{File: o.file, Env: os.Environ(), Flags: o.flags}
-}
-
 // given returns the flags that override the configuration, by key.
 func given(fs *flag.FlagSet) map[string]string {
 	keys := map[string]string{"listen": "listen", "upstream": "upstream", "admin": "admin.listen", "store": "store.path"}
@@ -77,27 +73,19 @@ func given(fs *flag.FlagSet) map[string]string {
 	return out
 }
 
-// load is source.Load, with problems that are told to a person.
-func load(file string, overrides map[string]string) (*config.Config, error) {
-	cfg, err := source.Load(origin{file, overrides}.input())
-	if err != nil {
-		return cfg, problems(err)
-	}
-	return cfg, nil
-}
-
-// problems lists everything that is wrong with a configuration, a line each.
-func problems(err error) error {
+// load is source.Load, with problems that are told to a person: everything that is wrong, a line each.
+func load(file string, flags map[string]string) (*config.Config, error) {
+	cfg, err := source.Load(source.Input{File: file, Env: os.Environ(), Flags: flags})
 	var found config.Problems
 	if !errors.As(err, &found) {
-		return fmt.Errorf("configuration: %w", err)
+		return cfg, err
 	}
-	lines := make([]string, 0, len(found)+1)
-	lines = append(lines, fmt.Sprintf("configuration: %d problem(s)", len(found)))
+	var text strings.Builder
+	fmt.Fprintf(&text, "configuration: %d problem(s)", len(found))
 	for _, p := range found {
-		lines = append(lines, "  "+p.Error())
+		text.WriteString("\n  " + p.Error())
 	}
-	return errors.New(strings.Join(lines, "\n"))
+	return cfg, errors.New(text.String())
 }
 
 func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
@@ -124,14 +112,13 @@ func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 	}
 	log.Lost(a.LinesLost)
 	a.Start()
-	var trimming sync.WaitGroup
-	defer trimming.Wait()
 	until, end := context.WithCancel(ctx)
-	defer end()
-	trimming.Go(func() { app.TrimHeap(until) })
+	var work sync.WaitGroup
+	work.Go(func() { app.TrimHeap(until) })
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
-	reloading := reloads(ctx, hup, a, from)
+	reloader := a.NewReloader(from.file, func() (*config.Config, error) { return load(from.file, from.flags) })
+	work.Go(func() { reloader.Run(until, hup) })
 	var asked os.Signal = syscall.SIGTERM
 	select {
 	case <-ctx.Done():
@@ -139,7 +126,8 @@ func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 	case err = <-a.Failed():
 		asked = os.Interrupt // there is no reason to wait
 	}
-	reloading()
+	end()
+	work.Wait()
 	return errors.Join(err, ending{app: a, log: log.Logger, shutdown: cfg.Shutdown, again: stop}.run(asked))
 }
 
@@ -150,15 +138,45 @@ func closeLog(log *app.Log) {
 	log.Close(ctx)
 }
 
-// reloads applies a changed configuration, on SIGHUP and when what it is read from changes. The returned function stops this and
-// waits for it.
-func reloads(ctx context.Context, hup <-chan os.Signal, a *app.App, from origin) func() {
-	ctx, cancel := context.WithCancel(ctx)
-	var work sync.WaitGroup
-	reloader := a.NewReloader(from.file, func() (*config.Config, error) { return load(from.file, from.flags) })
-	work.Go(func() { reloader.Run(ctx, hup) })
-	return func() {
-		cancel()
-		work.Wait()
+// ending stops the proxy in order.
+type ending struct {
+	app      *app.App
+	log      *zap.Logger
+	shutdown config.Shutdown
+	again    chan os.Signal // a second signal cuts the wait short; a third ends the process
+}
+
+// run drains the proxy, waits until clients have gone elsewhere, finishes requests under way and closes the store. An
+// interrupt comes from the keyboard: there is no balancer to wait for.
+func (e ending) run(asked os.Signal) error {
+	delay := e.shutdown.Delay
+	if asked == os.Interrupt {
+		delay = 0
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var hurry sync.WaitGroup
+	defer hurry.Wait()
+	defer cancel()
+	e.log.Info("stopping", zap.Duration("delay", delay), zap.Duration("timeout", e.shutdown.Timeout))
+	e.app.Drain()
+	hurry.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-e.again:
+			signal.Stop(e.again)
+			e.log.Info("stopping now: a second signal")
+			cancel()
+		}
+	})
+	select {
+	case <-ctx.Done():
+	case <-time.After(delay):
+	}
+	limited, over := context.WithTimeout(ctx, e.shutdown.Timeout)
+	defer over()
+	err := e.app.Stop(limited)
+	if err == nil {
+		e.log.Info("stopped")
+	}
+	return err
 }

@@ -5,7 +5,11 @@ package health
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -68,7 +72,14 @@ type probe []Check
 func (p probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), looking)
 	defer cancel()
-	all := p.look(ctx)
+	all := result{Status: OK, Checks: map[string]found{}}
+	for _, check := range p {
+		state, detail := check.Look(ctx)
+		all.Checks[check.Name] = found{state, detail}
+		if state == Failed || all.Status == OK {
+			all.Status = state
+		}
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	if all.Status == Failed {
@@ -77,19 +88,47 @@ func (p probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(all) // the client has left
 }
 
-func (p probe) look(ctx context.Context) result {
-	all := result{Status: OK, Checks: map[string]found{}}
-	for _, check := range p {
-		state, detail := check.Look(ctx)
-		all.Checks[check.Name] = found{state, detail}
-		all.Status = worse(all.Status, state)
+// asking bounds one question.
+const asking = 4 * time.Second
+
+// Ask puts a probe's question to the process whose admin port is at addr, and returns the answer as it came, with an error if that was a
+// bad one or there was none.
+func Ask(ctx context.Context, addr, path string) (answer string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	resp, err := get(ctx, "http://"+Reachable(addr)+path)
+	if err != nil {
+		return "", fmt.Errorf("ask %s: %w", path, err)
 	}
-	return all
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("ask %s: %w", path, err)
+	case resp.StatusCode != http.StatusOK:
+		err = fmt.Errorf("not healthy: %s", resp.Status)
+	}
+	return strings.TrimSpace(string(text)), err
 }
 
-func worse(a, b State) State {
-	if a == Failed || b == OK {
-		return a
+func get(ctx context.Context, url string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
 	}
-	return b
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // of our own: no proxy from the environment
+	return client.Do(req)
+}
+
+// Reachable is an address of this machine to connect to, for one that a server listens on.
+func Reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	ip := net.ParseIP(host)
+	if host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // what listens on all addresses of IPv6 listens on those of IPv4 too
+	}
+	return net.JoinHostPort(host, port)
 }

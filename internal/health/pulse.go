@@ -2,9 +2,9 @@ package health
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -17,8 +17,8 @@ type Pulse struct {
 	pace   time.Duration // between two tries
 	limit  time.Duration // without success; one try may take as long
 	last   atomic.Int64  // success, in nanoseconds of Unix time
-	ended  chan struct{}
 	cancel context.CancelFunc
+	work   sync.WaitGroup
 }
 
 // How often a Pulse tries, and how long nothing may come of it.
@@ -32,16 +32,16 @@ func StartPulse(addr string) *Pulse { return startPulse(addr, pace, limit) }
 
 func startPulse(addr string, pace, limit time.Duration) *Pulse {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &Pulse{addr: Reachable(addr), pace: pace, limit: limit, ended: make(chan struct{}), cancel: cancel}
+	p := &Pulse{addr: Reachable(addr), pace: pace, limit: limit, cancel: cancel}
 	p.last.Store(time.Now().UnixNano())
-	go p.run(ctx)
+	p.work.Go(func() { p.run(ctx) })
 	return p
 }
 
 // Stop ends the Pulse and waits for it.
 func (p *Pulse) Stop() {
 	p.cancel()
-	<-p.ended
+	p.work.Wait()
 }
 
 // Look implements a Check.
@@ -53,14 +53,14 @@ func (p *Pulse) Look(context.Context) (State, string) {
 }
 
 func (p *Pulse) run(ctx context.Context) {
-	defer close(p.ended)
-	for beat := time.NewTicker(p.pace); ; {
+	beat := time.NewTicker(p.pace)
+	defer beat.Stop()
+	for {
 		if beats(ctx, p.addr, p.limit) == nil {
 			p.last.Store(time.Now().UnixNano())
 		}
 		select {
 		case <-ctx.Done():
-			beat.Stop()
 			return
 		case <-beat.C:
 		}
@@ -79,26 +79,9 @@ func beats(ctx context.Context, addr string, limit time.Duration) error {
 	defer conn.Close()
 	end := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer end()
-	half, ok := conn.(interface{ CloseWrite() error })
-	if !ok {
-		return errors.New("not a TCP connection")
-	}
-	if err := half.CloseWrite(); err != nil {
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.Discard, conn)
 	return err
-}
-
-// Reachable is an address of this machine to connect to, for one that a server listens on.
-func Reachable(addr string) string {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return addr
-	}
-	ip := net.ParseIP(host)
-	if host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // what listens on all addresses of IPv6 listens on those of IPv4 too
-	}
-	return net.JoinHostPort(host, port)
 }

@@ -51,18 +51,17 @@ func overlayEnv(root *node, env map[string]string, p *problems) {
 
 // overlayFlags lays command line flags over the tree: a flag is a key's path, with "upstream" short for its base_url.
 func overlayFlags(root *node, flags map[string]string, p *problems) {
+	spelling := strings.NewReplacer(".", "_", "-", "_")
 	for _, flag := range slices.Sorted(maps.Keys(flags)) {
 		name := flag
 		if name == "upstream" {
 			name = "upstream.base_url"
 		}
-		name = strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(name))
-		path := locate(reflect.TypeFor[config.Config](), name, root)
-		if path == nil {
-			p.add("--"+flag, "names no configuration key: correct its name, or remove it")
+		if path := locate(reflect.TypeFor[config.Config](), strings.ToUpper(spelling.Replace(name)), root); path != nil {
+			put(root, path, node{kind: kindText, text: flags[flag], origin: "--" + flag})
 			continue
 		}
-		put(root, path, node{kind: kindText, text: flags[flag], origin: "--" + flag})
+		p.add("--"+flag, "names no configuration key: correct its name, or remove it")
 	}
 }
 
@@ -76,32 +75,18 @@ type step struct {
 // models, are looked up in n, the value in the file. It returns nil if there is no such key.
 func locate(t reflect.Type, rest string, n *node) []step {
 	switch {
-	case syntax.IsScalar(t):
-		return located(rest == "")
+	case syntax.IsScalar(t) || t.Kind() == reflect.Slice && syntax.IsScalar(t.Elem()):
+		if rest == "" {
+			return []step{}
+		}
+		return nil
 	case t.Kind() == reflect.Pointer:
 		return locate(t.Elem(), rest, n)
-	case isTenants(t):
-		return locateTenant(t, rest, n)
-	case t.Kind() == reflect.Struct:
-		return locateField(t, rest, n)
 	case t.Kind() == reflect.Map:
 		return locateName(t, rest, n)
-	case rest == "":
-		return located(syntax.IsScalar(t.Elem()))
-	case !syntax.IsScalar(t.Elem()):
-		return locateIndex(t, rest, n)
+	case t.Kind() == reflect.Slice:
+		return locateElement(t, rest, n)
 	}
-	return nil
-}
-
-func located(here bool) []step {
-	if here {
-		return []step{}
-	}
-	return nil
-}
-
-func locateField(t reflect.Type, rest string, n *node) []step {
 	for f := range t.Fields() {
 		if path := locateBelow(syntax.KeyOf(f), f.Type, rest, n); path != nil {
 			return path
@@ -170,38 +155,29 @@ func alike(n *node, path []step) (first, second string) {
 	return "", ""
 }
 
-// locateTenant takes an index where tenants are a list, or nothing yet, and the name of one that is in a section or has a file of its own.
-func locateTenant(t reflect.Type, rest string, n *node) []step {
-	if n == nil || n.kind != kindTable {
-		if path := locateIndex(t, rest, n); path != nil {
-			return path
+// locateElement takes an index. Tenants are named where they are in a section or have files of their own.
+func locateElement(t reflect.Type, rest string, n *node) []step {
+	digits, below, _ := strings.Cut(rest, "_")
+	i, err := strconv.Atoi(digits)
+	named := isTenants(t) && n != nil && n.kind == kindTable
+	if err == nil && !named && i >= 0 && i <= maxEnvIndex && digits == strconv.Itoa(i) {
+		if path := locate(t.Elem(), below, n.at(i)); path != nil {
+			return append([]step{{index: i}}, path...)
 		}
 	}
 	return locateKnown(t, rest, n)
 }
 
-func namesOf(n *node) []string {
+// namesOf lists the names in a section, the longest first.
+func namesOf(n *node) (names []string) {
 	if n == nil {
 		return nil
 	}
-	var names []string
 	for _, f := range n.fields {
 		names = append(names, f.name)
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return len(b) - len(a) })
 	return names
-}
-
-func locateIndex(t reflect.Type, rest string, n *node) []step {
-	digits, below, _ := strings.Cut(rest, "_")
-	i, err := strconv.Atoi(digits)
-	if err != nil || i < 0 || i > maxEnvIndex || digits != strconv.Itoa(i) {
-		return nil
-	}
-	if path := locate(t.Elem(), below, n.at(i)); path != nil {
-		return append([]step{{index: i}}, path...)
-	}
-	return nil
 }
 
 // cutName cuts a key's spelling off the front of a variable's name.
@@ -260,10 +236,7 @@ func serviceLink(rest, value string) bool {
 		return true
 	}
 	_, port, found := strings.Cut(rest, "_PORT")
-	if !found {
-		return false
-	}
 	address := strings.HasPrefix(value, "tcp://") || strings.HasPrefix(value, "udp://") || strings.HasPrefix(value, "sctp://")
 	detail := strings.HasSuffix(port, "_PROTO") || strings.HasSuffix(port, "_PORT") || strings.HasSuffix(port, "_ADDR")
-	return address || detail
+	return found && (address || detail)
 }

@@ -49,21 +49,14 @@ type Input struct {
 // understood all the same, or nil: that is not to be run, and tells where a proxy that goes on without it is, and what it has to watch.
 func Load(src Input) (*config.Config, error) {
 	p := &problems{}
-	cfg := read(src, p)
-	if cfg != nil {
-		p.merge(cfg.Validate())
-	}
-	return cfg, p.list.Err()
-}
-
-// read does everything but validate. It returns nil when the file cannot be understood at all.
-func read(src Input, p *problems) *config.Config {
 	env := environment(src.Env)
 	root := readFile(cmp.Or(src.File, env[envConfig]), p)
 	if root == nil {
-		return nil
+		return nil, p.list.Err()
 	}
-	return build(root, src, env, p)
+	cfg := build(root, src, env, p)
+	p.merge(cfg.Validate())
+	return cfg, p.list.Err()
 }
 
 // build makes the configuration of a file's tree.
@@ -80,7 +73,11 @@ func build(root *node, src Input, env map[string]string, p *problems) *config.Co
 		p.add("tenants", "is empty, so that any key would pass: add a tenant, or remove tenants to open the proxy to all")
 	}
 	cfg.Unused = unused
-	readKeys(cfg, env)
+	for _, tenant := range cfg.Tenants {
+		for i, key := range tenant.APIKeys {
+			tenant.APIKeys[i].Value = config.Secret(env[key.Env])
+		}
+	}
 	return cfg
 }
 
@@ -114,17 +111,12 @@ func readFile(name string, p *problems) *node {
 	}
 	before := len(p.list)
 	root := parse(filepath.Ext(name), text, p)
-	nameFile(p.list[before:], name)
-	return root
-}
-
-// nameFile puts the file's name where its parser had none.
-func nameFile(found config.Problems, name string) {
-	for i := range found {
-		if found[i].Key == "file" {
-			found[i].Key = name
+	for i, problem := range p.list[before:] {
+		if problem.Key == "file" { // its parser knows no name
+			p.list[before+i].Key = name
 		}
 	}
+	return root
 }
 
 func readText(name string) ([]byte, error) {
@@ -149,8 +141,7 @@ func readText(name string) ([]byte, error) {
 }
 
 func reason(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		err = at.Err
 	}
 	return "cannot be read (" + err.Error() + "): check its name and permissions"
@@ -176,13 +167,4 @@ func parse(extension string, text []byte, p *problems) (root *node) {
 		return nil
 	}
 	return root
-}
-
-// readKeys looks up the variables that hold tenants' keys.
-func readKeys(cfg *config.Config, env map[string]string) {
-	for _, tenant := range cfg.Tenants {
-		for i, key := range tenant.APIKeys {
-			tenant.APIKeys[i].Value = config.Secret(env[key.Env])
-		}
-	}
 }

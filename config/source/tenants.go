@@ -16,24 +16,18 @@ func isTenants(t reflect.Type) bool { return t == reflect.TypeFor[[]config.Tenan
 
 // tenants reads a list, or a section whose keys are their names, and after it those that have files of their own.
 func (d decoder) tenants(v reflect.Value, n *node, key string) {
-	switch n.kind {
-	case kindNull, kindBroken, kindTable:
-	default:
+	if n.kind != kindNull && n.kind != kindBroken && n.kind != kindTable {
 		d.list(v, n, key)
 	}
 	for _, f := range n.fields {
-		tenant := reflect.New(v.Type().Elem())
-		d.tenant(tenant.Interface().(*config.Tenant), f, cmp.Or(f.key, syntax.Join(key, f.name)))
-		v.Set(reflect.Append(v, tenant.Elem()))
+		t, key := config.Tenant{}, cmp.Or(f.key, syntax.Join(key, f.name))
+		d.value(reflect.ValueOf(&t).Elem(), f, key)
+		if t.Name != "" && t.Name != f.name {
+			d.problems.add(syntax.Join(key, "name"), "is not %q, the name that its section or file has: remove it, or make them equal", f.name)
+		}
+		t.Key, t.Name = key, f.name
+		v.Set(reflect.Append(v, reflect.ValueOf(t)))
 	}
-}
-
-func (d decoder) tenant(t *config.Tenant, f *node, key string) {
-	d.value(reflect.ValueOf(t).Elem(), f, key)
-	if t.Name != "" && t.Name != f.name {
-		d.problems.add(syntax.Join(key, "name"), "is not %q, the name that its section or file has: remove it, or make them equal", f.name)
-	}
-	t.Key, t.Name = key, f.name
 }
 
 // readTenants adds to tenants what the files of tenants_dir hold.

@@ -16,7 +16,12 @@ import (
 // document that is known to be valid.
 func parseTOML(text []byte, p *problems) *node {
 	if err := toml.Unmarshal(text, &map[string]any{}); err != nil {
-		p.list = append(p.list, tomlProblem(err))
+		problem := config.Problem{Key: "file", Message: "is not TOML: check quotes, brackets, and that no key or section is given twice"}
+		if at, ok := errors.AsType[*toml.DecodeError](err); ok {
+			line, _ := at.Position()
+			problem.Origin = lineOrigin(line)
+		}
+		p.list = append(p.list, problem)
 		return nil
 	}
 	b := tomlBuilder{text: text, line: 1, left: maxNodes}
@@ -30,18 +35,6 @@ func parseTOML(text []byte, p *problems) *node {
 		p.add("file", "is too deep: write it in flatter sections")
 	}
 	return root
-}
-
-func tomlProblem(err error) config.Problem {
-	problem := config.Problem{
-		Key: "file", Message: "is not TOML: check quotes, brackets, and that no key or section is given twice",
-	}
-	var at *toml.DecodeError
-	if errors.As(err, &at) {
-		line, _ := at.Position()
-		problem.Origin = lineOrigin(line)
-	}
-	return problem
 }
 
 type tomlBuilder struct {
@@ -97,10 +90,10 @@ func (b *tomlBuilder) place(section *node, key unstable.Iterator) (parent *node,
 // child enters a section, and makes it if there is none. Of a list of tables it enters the newest.
 func (b *tomlBuilder) child(section *node, name, line string) *node {
 	child := section.get(name)
-	switch {
-	case child == nil:
+	if child == nil {
 		return section.set(name, b.node(kindTable, "", line))
-	case child.kind == kindList:
+	}
+	if child.kind == kindList {
 		return child.items[len(child.items)-1]
 	}
 	return child

@@ -13,9 +13,6 @@ import (
 )
 
 const (
-	notYAML = "is not YAML: check indentation, colons and quotes"
-	notJSON = "is not JSON: check commas, brackets and quotes" // what stands for notYAML in a .json file
-
 	maxDepth = 32    // levels of sections and lists in a file
 	maxNodes = 50000 // values in a file, those that aliases repeat included
 )
@@ -23,52 +20,45 @@ const (
 // parseYAML reads one YAML document. Aliases and merge keys are followed; tags, further documents and keys that are
 // given twice are refused.
 func parseYAML(text []byte, p *problems) *node {
+	return parseMarkup(text, "is not YAML: check indentation, colons and quotes", p)
+}
+
+// parseJSON reads JSON as the YAML that it is.
+func parseJSON(text []byte, p *problems) *node {
+	return parseMarkup(text, "is not JSON: check commas, brackets and quotes", p)
+}
+
+func parseMarkup(text []byte, malformed string, p *problems) *node {
 	if tooNested(text) {
 		p.add("file", "is too deep: write it in flatter sections")
 		return nil
 	}
-	file, problem := yamlFile(text)
-	if problem != nil {
-		p.list = append(p.list, *problem)
+	file, line := yamlFile(text)
+	if file == nil {
+		p.list = append(p.list, config.Problem{Key: "file", Message: malformed, Origin: line})
 		return nil
 	}
 	b := &yamlBuilder{problems: p, anchors: map[string]*node{}, left: maxNodes}
 	return b.documents(file)
 }
 
-// parseJSON reads JSON as the YAML that it is.
-func parseJSON(text []byte, p *problems) *node {
-	before := len(p.list)
-	root := parseYAML(text, p)
-	for i := range p.list[before:] {
-		if problem := &p.list[before+i]; problem.Message == notYAML {
-			problem.Message = notJSON
-		}
-	}
-	return root
-}
-
-// yamlFile parses. The parser panics on some malformed documents; that is a problem of the document.
-func yamlFile(text []byte) (file *ast.File, problem *config.Problem) {
+// yamlFile parses. Of a syntax error it gives the line and leaves its message, which quotes the document, behind. The parser panics on some
+// malformed documents; that is a problem of the document.
+func yamlFile(text []byte) (file *ast.File, line string) {
 	defer func() {
 		if recover() != nil {
-			file, problem = nil, &config.Problem{Key: "file", Message: notYAML}
+			file, line = nil, ""
 		}
 	}()
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		return nil, &config.Problem{Key: "file", Message: notYAML, Origin: yamlOrigin(err)}
+	if err == nil {
+		return file, ""
 	}
-	return file, nil
-}
-
-// yamlOrigin gives the line of a syntax error and leaves its message, which quotes the document, behind.
-func yamlOrigin(err error) string {
-	var line int
-	if _, scanErr := fmt.Sscanf(err.Error(), "[%d:", &line); scanErr != nil {
-		return ""
+	var number int
+	if _, err := fmt.Sscanf(err.Error(), "[%d:", &number); err != nil {
+		return nil, ""
 	}
-	return lineOrigin(line)
+	return nil, lineOrigin(number)
 }
 
 func lineOrigin(line int) string { return "line " + strconv.Itoa(line) }
@@ -227,24 +217,27 @@ func (b *yamlBuilder) scalar(n ast.Node, path string) *node {
 	scalar := &node{origin: yamlLine(n)}
 	switch n := n.(type) {
 	case nil, *ast.NullNode, *ast.CommentGroupNode:
-		scalar.kind = kindNull
+		return scalar
 	case *ast.StringNode:
 		scalar.kind, scalar.text = kindString, n.Value
+		return scalar
 	case *ast.LiteralNode:
 		scalar.kind, scalar.text = kindString, n.Value.Value
+		return scalar
 	case *ast.IntegerNode:
-		scalar.kind, scalar.text, scalar.written = kindInteger, fmt.Sprint(n.Value), n.Token.Value
+		scalar.kind, scalar.text = kindInteger, fmt.Sprint(n.Value)
 	case *ast.FloatNode:
-		scalar.kind, scalar.text, scalar.written = kindFloat, formatFloat(n.Value), n.Token.Value
+		scalar.kind, scalar.text = kindFloat, formatFloat(n.Value)
 	case *ast.InfinityNode:
-		scalar.kind, scalar.text, scalar.written = kindFloat, formatFloat(n.Value), n.Token.Value
+		scalar.kind, scalar.text = kindFloat, formatFloat(n.Value)
 	case *ast.NanNode:
-		scalar.kind, scalar.text, scalar.written = kindFloat, "NaN", n.Token.Value
+		scalar.kind, scalar.text = kindFloat, "NaN"
 	case *ast.BoolNode:
-		scalar.kind, scalar.text, scalar.written = kindBool, strconv.FormatBool(n.Value), n.Token.Value
+		scalar.kind, scalar.text = kindBool, strconv.FormatBool(n.Value)
 	default:
 		return b.refuse(n, path, "uses YAML that is not read here: write a plain value, without a tag")
 	}
+	scalar.written = n.GetToken().Value
 	return scalar
 }
 

@@ -8,28 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func (s suite) appending() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"append/begin":        s.begin,
-		"append/extend":       s.extend,
-		"append/stale":        s.stale,
-		"append/unknown":      s.unknown,
-		"append/log only":     s.logOnly,
-		"append/empty":        s.emptyBatch,
-		"append/no id":        s.noID,
-		"append/strange ids":  s.strangeIDs,
-		"append/session":      s.sessionOf,
-		"append/no session":   s.noSession,
-		"append/payloads":     s.payloads,
-		"append/no content":   s.noContent,
-		"append/fork":         s.fork,
-		"append/orphan":       s.orphan,
-		"append/linked":       s.linked,
-		"append/given fields": s.givenFields,
-	}
-}
-
-func (s suite) begin(t *testing.T) {
+func (s suite) AppendBegin(t *testing.T) {
 	store, b := s.fresh(t), batch("t", 0, 3)
 	ok(t, store.Append(ctx(t), b))
 	want := b.Thread
@@ -38,7 +17,7 @@ func (s suite) begin(t *testing.T) {
 	equal(t, events(t, store, "t"), logged(b, 1))
 }
 
-func (s suite) extend(t *testing.T) {
+func (s suite) AppendExtend(t *testing.T) {
 	store, first, second := s.fresh(t), batch("t", 0, 3), batch("t", 3, 2)
 	ok(t, store.Append(ctx(t), first))
 	second.Thread.System = hash("another system")
@@ -49,8 +28,8 @@ func (s suite) extend(t *testing.T) {
 	equal(t, events(t, store, "t"), append(logged(first, 1), logged(second, 4)...))
 }
 
-// stale: a batch that does not fit leaves nothing behind, not even its index entries.
-func (s suite) stale(t *testing.T) {
+// AppendStale: a batch that does not fit leaves nothing behind, not even its index entries.
+func (s suite) AppendStale(t *testing.T) {
 	store, b := s.fresh(t), batch("t", 0, 3)
 	ok(t, store.Append(ctx(t), b))
 	before, log := thread(t, store, "t"), events(t, store, "t")
@@ -62,15 +41,12 @@ func (s suite) stale(t *testing.T) {
 	is(t, store.Append(ctx(t), b), session.ErrStale) // the same again
 	equal(t, thread(t, store, "t"), before)
 	equal(t, events(t, store, "t"), log)
-	found := lookup(t, store, []session.Hash{hash(session.ThreadID("t"), 5)}, "")
-	equal(t, found.Places, make([]session.Place, 1))
-	ses := sessionAt(t, store, "s-t")
-	equal(t, ses.Key, "key-t")
-	traced := lookupTraces(t, store, []session.Hash{hash("trace")})
-	equal(t, traced, make([]session.Place, 1))
+	equal(t, lookup(t, store, []session.Hash{hash("t", 5)}, "").Places, make([]session.Place, 1))
+	equal(t, sessionAt(t, store, "s-t").Key, "key-t")
+	equal(t, lookupTraces(t, store, hash("trace")), make([]session.Place, 1))
 }
 
-func (s suite) unknown(t *testing.T) {
+func (s suite) AppendUnknown(t *testing.T) {
 	store := s.fresh(t)
 	is(t, store.Append(ctx(t), batch("t", 3, 2)), session.ErrStale)
 	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
@@ -80,8 +56,8 @@ func (s suite) unknown(t *testing.T) {
 	is(t, second(store.Session(ctx(t), "s-t")), session.ErrNotFound)
 }
 
-// logOnly: entries without a position take a Seq but leave Len.
-func (s suite) logOnly(t *testing.T) {
+// AppendLogOnly: entries without a position take a Seq but leave Len.
+func (s suite) AppendLogOnly(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
 	b := batch("t", 1, 0)
@@ -93,7 +69,7 @@ func (s suite) logOnly(t *testing.T) {
 	equal(t, events(t, store, "t")[1:3], logged(b, 2))
 }
 
-func (s suite) emptyBatch(t *testing.T) {
+func (s suite) AppendEmpty(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), session.Batch{Thread: session.Thread{ID: "t", Created: clock}}))
 	equal(t, thread(t, store, "t"), session.Thread{ID: "t", Created: clock})
@@ -102,7 +78,7 @@ func (s suite) emptyBatch(t *testing.T) {
 	equal(t, thread(t, store, "t").Seq, 1)
 }
 
-func (s suite) noID(t *testing.T) {
+func (s suite) AppendNoID(t *testing.T) {
 	store := s.fresh(t)
 	if err := store.Append(ctx(t), batch("", 0, 1)); err == nil || errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("no id: %v", err)
@@ -119,8 +95,8 @@ func (s suite) noID(t *testing.T) {
 	is(t, second(store.Session(ctx(t), "")), session.ErrNotFound)
 }
 
-// strangeIDs: no id is a part or a pattern of another.
-func (s suite) strangeIDs(t *testing.T) {
+// AppendStrangeIDs: no id is a part or a pattern of another.
+func (s suite) AppendStrangeIDs(t *testing.T) {
 	store := s.fresh(t)
 	ids := []session.ThreadID{"a", "a:", "}", "{", "{a}", "}{", "a}b", "a%7Db", "%7D", "\x00", "\x00\x00", "\xff\xfe", "*", "a b", "ä"}
 	for i, id := range ids {
@@ -131,12 +107,11 @@ func (s suite) strangeIDs(t *testing.T) {
 		equal(t, got.ID, id)
 		equal(t, got.Len, i+1)
 		equal(t, events(t, store, id), logged(batch(id, 0, i+1), 1))
-		ses := sessionAt(t, store, got.Session)
-		equal(t, ses.Threads, []session.ThreadID{id})
+		equal(t, sessionAt(t, store, got.Session).Threads, []session.ThreadID{id})
 	}
 }
 
-func (s suite) sessionOf(t *testing.T) {
+func (s suite) AppendSession(t *testing.T) {
 	store := s.fresh(t)
 	var all []session.ThreadID
 	for i, id := range []session.ThreadID{"z", "a", "m"} {
@@ -153,15 +128,15 @@ func (s suite) sessionOf(t *testing.T) {
 	equal(t, got, want)
 }
 
-func (s suite) noSession(t *testing.T) {
+func (s suite) AppendNoSession(t *testing.T) {
 	store, b := s.fresh(t), batch("t", 0, 1)
 	b.Thread.Session = ""
 	ok(t, store.Append(ctx(t), b))
 	equal(t, thread(t, store, "t").Session, "")
 }
 
-// payloads come back byte for byte, whatever they are.
-func (s suite) payloads(t *testing.T) {
+// AppendPayloads: they come back byte for byte, whatever they are.
+func (s suite) AppendPayloads(t *testing.T) {
 	store := s.fresh(t)
 	b := batch("t", 0, 0)
 	for _, p := range []string{"", "\x00", "\xff\xfe\x00\xc3(", "{}", strings.Repeat("\x00", 5000), strings.Repeat(`{"role":"tool"}`, 20_000)} {
@@ -175,7 +150,7 @@ func (s suite) payloads(t *testing.T) {
 	}
 }
 
-func (s suite) noContent(t *testing.T) {
+func (s suite) AppendNoContent(t *testing.T) {
 	store, b := s.hooks.WithoutContent(t), batch("t", 0, 3)
 	defer func() { ok(t, store.Close()) }()
 	ok(t, store.Append(ctx(t), b))
@@ -185,13 +160,11 @@ func (s suite) noContent(t *testing.T) {
 		want[i].Payload = nil
 	}
 	equal(t, events(t, store, "t")[:3], want)
-	text, err := store.Summary(ctx(t), c.ID)
-	ok(t, err)
-	equal(t, text, condensation(3).Summary)
+	equal(t, must(store.Summary(ctx(t), c.ID))(t), condensation(3).Summary)
 }
 
-// fork: the condensations it inherits stay its parent's, and each goes its own way afterwards.
-func (s suite) fork(t *testing.T) {
+// AppendFork: the condensations it inherits stay its parent's, and each goes its own way afterwards.
+func (s suite) AppendFork(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("p", 0, 8)))
 	c := condensed(t, store, "p", condensation(6))
@@ -212,22 +185,21 @@ func (s suite) fork(t *testing.T) {
 	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "f", Seq: c.ID.Seq})), session.ErrNotFound)
 }
 
-// orphan: a fork without the thread whose positions it shares would be half a thread, so it does not begin.
-func (s suite) orphan(t *testing.T) {
+// AppendOrphan: a fork without the thread whose positions it shares would be half a thread, so it does not begin.
+func (s suite) AppendOrphan(t *testing.T) {
 	store, b := s.fresh(t), batch("f", 7, 2)
 	b.Thread.Parent, b.Thread.ForkAt = "p", 7
 	b.Traces = []session.Hash{hash("trace")}
 	is(t, store.Append(ctx(t), b), session.ErrStale)
 	is(t, second(store.Thread(ctx(t), "f")), session.ErrNotFound)
-	found := lookup(t, store, []session.Hash{b.Places[0].Hash}, "f")
-	equal(t, found, session.Found{Places: make([]session.Place, 1)})
+	equal(t, lookup(t, store, []session.Hash{b.Places[0].Hash}, "f"), session.Found{Places: make([]session.Place, 1)})
 	ok(t, store.Append(ctx(t), batch("p", 0, 8)))
 	ok(t, store.Append(ctx(t), b))
 	equal(t, thread(t, store, "f").Seq, 2)
 }
 
-// linked: a thread with a parent but no shared positions begins at 0, and so may a fork that brings them itself.
-func (s suite) linked(t *testing.T) {
+// AppendLinked: a thread with a parent but no shared positions begins at 0, and so may a fork that brings them itself.
+func (s suite) AppendLinked(t *testing.T) {
 	store, b := s.fresh(t), batch("l", 0, 2)
 	b.Thread.Parent = "p"
 	ok(t, store.Append(ctx(t), b))
@@ -238,8 +210,8 @@ func (s suite) linked(t *testing.T) {
 	equal(t, thread(t, store, "w").Seq, 9)
 }
 
-// givenFields: Seq and Condensations of a batch do not count once the thread is there.
-func (s suite) givenFields(t *testing.T) {
+// AppendGivenFields: Seq and Condensations of a batch do not count once the thread is there.
+func (s suite) AppendGivenFields(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
 	c := condensed(t, store, "t", condensation(6))

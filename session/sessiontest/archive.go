@@ -12,23 +12,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func (s suite) archiving() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"archive/list":               s.list,
-		"archive/list filtered":      s.listFiltered,
-		"archive/list cursor":        s.listCursor,
-		"archive/forget":             s.forget,
-		"archive/forget again":       s.forgetAgain,
-		"archive/forget many":        s.forgetMany,
-		"archive/forget others":      s.forgetOthers,
-		"archive/forget, then write": s.forgetThenWrite,
-		"archive/forget meanwhile":   s.forgetMeanwhile,
-		"archive/request":            s.request,
-		"archive/request reopen":     s.requestReopen,
-		"archive/settings":           s.settings,
-	}
-}
-
 func archive(t *testing.T, s session.Store) session.Archive {
 	t.Helper()
 	a, is := s.(session.Archive)
@@ -60,7 +43,7 @@ func listing(t *testing.T, s session.Store, q session.SessionQuery) map[session.
 	}
 }
 
-func (s suite) list(t *testing.T) {
+func (s suite) ArchiveList(t *testing.T) {
 	store := s.fresh(t)
 	equal(t, len(listing(t, store, session.SessionQuery{Limit: 5})), 0)
 	want := map[session.SessionID]session.Session{}
@@ -81,7 +64,7 @@ func (s suite) list(t *testing.T) {
 	}
 }
 
-func (s suite) listFiltered(t *testing.T) {
+func (s suite) ArchiveListFiltered(t *testing.T) {
 	store := s.fresh(t)
 	for i := range 20 {
 		b := batch(session.ThreadID(fmt.Sprintf("t%02d", i)), 0, 1)
@@ -101,7 +84,7 @@ func (s suite) listFiltered(t *testing.T) {
 	f(session.SessionQuery{Tenant: "nobody"})
 }
 
-func (s suite) listCursor(t *testing.T) {
+func (s suite) ArchiveListCursor(t *testing.T) {
 	store := s.fresh(t)
 	for _, cursor := range []string{"!", "not base64", "\x00"} {
 		is(t, second(archive(t, store).Sessions(ctx(t), session.SessionQuery{Limit: 1, Cursor: cursor})), session.ErrCursor)
@@ -133,8 +116,8 @@ func whole(t *testing.T, store session.Store, name string) session.SessionID {
 	return b.Thread.Session
 }
 
-// forget: the store is then as it was before.
-func (s suite) forget(t *testing.T) {
+// ArchiveForget: the store is then as it was before.
+func (s suite) ArchiveForget(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, second(store.Secret(ctx(t), session.Secret("secret"))))
 	whole(t, store, "other")
@@ -163,8 +146,8 @@ func (s suite) forget(t *testing.T) {
 	s.sameDump(t, store, before)
 }
 
-// forgetMany: a session has more threads than its record lists, and all of them go.
-func (s suite) forgetMany(t *testing.T) {
+// ArchiveForgetMany: a session has more threads than its record lists, and all of them go.
+func (s suite) ArchiveForgetMany(t *testing.T) {
 	store := s.fresh(t)
 	before := s.hooks.Dump(t, store)
 	for i := range session.MaxThreads + session.MaxThreads/4 + 20 {
@@ -178,8 +161,6 @@ func (s suite) forgetMany(t *testing.T) {
 	ok(t, archive(t, s.replica(t, store)).Forget(ctx(t), "ses"))
 	s.sameDump(t, store, before)
 }
-
-func second[T any](_ T, err error) error { return err }
 
 func (s suite) sameDump(t *testing.T, store session.Store, want map[string]string) {
 	t.Helper()
@@ -198,7 +179,7 @@ func (s suite) sameDump(t *testing.T, store session.Store, want map[string]strin
 	}
 }
 
-func (s suite) forgetAgain(t *testing.T) {
+func (s suite) ArchiveForgetAgain(t *testing.T) {
 	store := s.fresh(t)
 	is(t, archive(t, store).Forget(ctx(t), "nobody"), session.ErrNotFound)
 	before := s.hooks.Dump(t, store)
@@ -210,24 +191,23 @@ func (s suite) forgetAgain(t *testing.T) {
 	}
 }
 
-// forgetOthers: what another session has taken over meanwhile stays.
-func (s suite) forgetOthers(t *testing.T) {
+// ArchiveForgetOthers: what another session has taken over meanwhile stays.
+func (s suite) ArchiveForgetOthers(t *testing.T) {
 	store := s.fresh(t)
 	id := whole(t, store, "mine")
 	b := batch("heir", 0, 3)
-	b.Places = append(b.Places, session.IndexEntry{Hash: hash(session.ThreadID("mine"), 5), Place: place("heir", 3)})
+	b.Places = append(b.Places, session.IndexEntry{Hash: hash("mine", 5), Place: place("heir", 3)})
 	ok(t, store.Append(ctx(t), b))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("mine", "answer")}, place("heir", 2)))
 	ok(t, archive(t, store).Forget(ctx(t), id))
-	found := lookup(t, store, []session.Hash{hash(session.ThreadID("mine"), 5), hash(session.ThreadID("mine"), 6)}, "heir")
+	found := lookup(t, store, []session.Hash{hash("mine", 5), hash("mine", 6)}, "heir")
 	equal(t, found.Places, []session.Place{place("heir", 3), {}})
-	traces := lookupTraces(t, store, []session.Hash{hash("mine", "answer"), hash("mine", "line")})
-	equal(t, traces, []session.Place{place("heir", 2), {}})
+	equal(t, lookupTraces(t, store, hash("mine", "answer"), hash("mine", "line")), []session.Place{place("heir", 2), {}})
 	equal(t, *found.Hinted, thread(t, store, "heir"))
 }
 
-// forgetThenWrite: what was under way leaves nothing of the session, and a session of the same name begins anew.
-func (s suite) forgetThenWrite(t *testing.T) {
+// ArchiveForgetThenWrite: what was under way leaves nothing of the session, and a session of the same name begins anew.
+func (s suite) ArchiveForgetThenWrite(t *testing.T) {
 	store := s.fresh(t)
 	before := s.hooks.Dump(t, store)
 	ok(t, archive(t, store).Forget(ctx(t), whole(t, store, "mine")))
@@ -254,20 +234,19 @@ func (s suite) forgetThenWrite(t *testing.T) {
 	want.Seq = 3
 	equal(t, thread(t, store, "mine"), want)
 	equal(t, events(t, store, "mine"), logged(b, 1))
-	ses := sessionAt(t, store, "s-mine")
-	equal(t, ses.Threads, []session.ThreadID{"mine"})
+	equal(t, sessionAt(t, store, "s-mine").Threads, []session.ThreadID{"mine"})
 }
 
-// forgetMeanwhile deletes a session while others write to it. Whatever they begin anew is whole: when that is deleted
+// ArchiveForgetMeanwhile deletes a session while others write to it. Whatever they begin anew is whole: when that is deleted
 // too, nothing is left.
-func (s suite) forgetMeanwhile(t *testing.T) {
+func (s suite) ArchiveForgetMeanwhile(t *testing.T) {
 	store := s.fresh(t)
 	before := s.hooks.Dump(t, store)
 	for round := range 6 {
 		whole(t, store, "mine")
 		var writers sync.WaitGroup
 		for i, other := range []session.Store{store, s.replica(t, store), store} {
-			writers.Go(func() { s.keepWriting(t, other, session.ThreadID(fmt.Sprintf("mine-%d-%d", round, i))) })
+			writers.Go(func() { keepWriting(t, other, session.ThreadID(fmt.Sprintf("mine-%d-%d", round, i))) })
 		}
 		ok(t, archive(t, store).Forget(ctx(t), "s-mine"))
 		writers.Wait()
@@ -279,7 +258,7 @@ func (s suite) forgetMeanwhile(t *testing.T) {
 }
 
 // keepWriting appends, marks, forks and condenses in one session, as requests under way do.
-func (s suite) keepWriting(t *testing.T, store session.Store, id session.ThreadID) {
+func keepWriting(t *testing.T, store session.Store, id session.ThreadID) {
 	at := 0
 	for i := range 30 {
 		b := batch(id, at, 2)
@@ -306,16 +285,14 @@ func (s suite) keepWriting(t *testing.T, store session.Store, id session.ThreadI
 	}
 }
 
-func (s suite) request(t *testing.T) {
-	store := s.fresh(t)
-	other := s.replica(t, store)
+func (s suite) ArchiveRequest(t *testing.T) {
+	store, other := s.pair(t)
 	is(t, archive(t, store).Request(ctx(t), "t", clock), session.ErrNotFound)
 	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
 	ok(t, archive(t, other).Request(ctx(t), "t", clock))
 	pending := func(want uint64) {
 		t.Helper()
-		found := lookup(t, store, nil, "t")
-		equal(t, found.Hinted.Requested, want)
+		equal(t, lookup(t, store, nil, "t").Hinted.Requested, want)
 		equal(t, thread(t, other, "t").Requested, want)
 	}
 	pending(9)
@@ -340,17 +317,16 @@ func (s suite) request(t *testing.T) {
 	pending(0)
 }
 
-func (s suite) requestReopen(t *testing.T) {
+func (s suite) ArchiveRequestReopen(t *testing.T) {
 	store := s.open(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
 	ok(t, archive(t, store).Request(ctx(t), "t", clock))
-	store = s.hooks.Reopen(t, store)
-	defer func() { ok(t, store.Close()) }()
+	store = s.reopen(t, store)
 	equal(t, thread(t, store, "t").Requested, 9)
 }
 
-// settings are seen by all replicas, each by itself, and after a restart; they are no session.
-func (s suite) settings(t *testing.T) {
+// ArchiveSettings: they are seen by all replicas, each by itself, and after a restart; they are no session.
+func (s suite) ArchiveSettings(t *testing.T) {
 	store := s.open(t)
 	read := func(from session.Store) map[string]string {
 		t.Helper()
@@ -372,7 +348,6 @@ func (s suite) settings(t *testing.T) {
 	ok(t, archive(t, store).Set(ctx(t), "a", nil))
 	ok(t, archive(t, store).Set(ctx(t), "never", nil))
 	equal(t, len(listing(t, store, session.SessionQuery{Limit: 5})), 0)
-	store = s.hooks.Reopen(t, store)
-	t.Cleanup(func() { _ = store.Close() })
+	store = s.reopen(t, store)
 	equal(t, read(store), map[string]string{"b:*": "\x00\x01"})
 }

@@ -7,19 +7,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func (s suite) condensing() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"condense/logged":       s.condenseLogged,
-		"condense/two":          s.condenseTwo,
-		"condense/unknown":      s.condenseUnknown,
-		"condense/summary text": s.summaryText,
-		"condense/zero":         s.condenseZero,
-		"condense/prepared":     s.condensePrepared,
-		"condense/aside":        s.condenseAside,
-	}
-}
-
-func (s suite) condenseLogged(t *testing.T) {
+func (s suite) CondenseLogged(t *testing.T) {
 	store, b := s.fresh(t), batch("t", 0, 8)
 	ok(t, store.Append(ctx(t), b))
 	c := condensation(8)
@@ -33,12 +21,10 @@ func (s suite) condenseLogged(t *testing.T) {
 	equal(t, thread(t, store, "t"), want)
 	last := session.Event{Seq: 9, Kind: session.Condensed, Tokens: c.SummaryTokens, Time: c.Time}
 	equal(t, events(t, store, "t"), append(logged(b, 1), last))
-	text, err := store.Summary(ctx(t), got.ID)
-	ok(t, err)
-	equal(t, text, c.Summary)
+	equal(t, must(store.Summary(ctx(t), got.ID))(t), c.Summary)
 }
 
-func (s suite) condenseTwo(t *testing.T) {
+func (s suite) CondenseTwo(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
 	one := condensed(t, store, "t", condensation(6))
@@ -55,7 +41,7 @@ func (s suite) condenseTwo(t *testing.T) {
 	equal(t, seqs, []uint64{9, 14})
 }
 
-func (s suite) condenseUnknown(t *testing.T) {
+func (s suite) CondenseUnknown(t *testing.T) {
 	store := s.fresh(t)
 	is(t, second(store.Condense(ctx(t), "t", condensation(8))), session.ErrNotFound)
 	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
@@ -65,7 +51,7 @@ func (s suite) condenseUnknown(t *testing.T) {
 	}
 }
 
-func (s suite) summaryText(t *testing.T) {
+func (s suite) CondenseSummaryText(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
 	for _, want := range []string{"", "short", "\x00\xff", strings.Repeat("the same line again\n", 5000)} {
@@ -80,7 +66,7 @@ func (s suite) summaryText(t *testing.T) {
 	}
 }
 
-func (s suite) condenseZero(t *testing.T) {
+func (s suite) CondenseZero(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
 	c := condensed(t, store, "t", session.Condensation{})
@@ -88,7 +74,7 @@ func (s suite) condenseZero(t *testing.T) {
 	equal(t, thread(t, store, "t").Condensations, []session.Condensation{c})
 }
 
-func (s suite) condensePrepared(t *testing.T) {
+func (s suite) CondensePrepared(t *testing.T) {
 	store := s.fresh(t)
 	is(t, store.Prepare(ctx(t), "t", condensation(8)), session.ErrNotFound)
 	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
@@ -98,9 +84,7 @@ func (s suite) condensePrepared(t *testing.T) {
 		c := condensation(prefix)
 		ok(t, store.Prepare(ctx(t), "t", c))
 		c.ID = session.CondensationID{Thread: "t"}
-		got, err := s.replica(t, store).Prepared(ctx(t), "t")
-		ok(t, err)
-		equal(t, got, c)
+		equal(t, must(s.replica(t, store).Prepared(ctx(t), "t"))(t), c)
 	}
 	equal(t, thread(t, store, "t"), before)
 	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "t"})), session.ErrNotFound)
@@ -108,8 +92,8 @@ func (s suite) condensePrepared(t *testing.T) {
 	is(t, second(store.Prepared(ctx(t), "t")), session.ErrNotFound)
 }
 
-// condenseAside: an aside is listed apart from condensations, answers no request for one, and leaves what is prepared as it is.
-func (s suite) condenseAside(t *testing.T) {
+// CondenseAside: an aside is listed apart from condensations, answers no request for one, and leaves what is prepared as it is.
+func (s suite) CondenseAside(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
 	one := condensed(t, store, "t", condensation(6))

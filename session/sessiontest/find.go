@@ -6,31 +6,16 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func (s suite) finding() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"find/nothing asked": s.findNothing,
-		"find/order":         s.findOrder,
-		"find/hint":          s.findHint,
-		"find/5000":          s.findMany,
-		"find/overwritten":   s.findOverwritten,
-		"trace/unknown":      s.traceUnknown,
-		"trace/newer wins":   s.traceNewer,
-		"trace/of a batch":   s.traceBatch,
-		"find/traces":        s.findTraces,
-	}
-}
-
-func (s suite) findNothing(t *testing.T) {
+func (s suite) FindNothingAsked(t *testing.T) {
 	store := s.fresh(t)
 	found := lookup(t, store, nil, "")
 	if len(found.Places) != 0 || found.Hinted != nil {
 		t.Errorf("got %+v", found)
 	}
-	found = lookup(t, store, []session.Hash{hash("nobody"), {}}, "nobody")
-	equal(t, found, session.Found{Places: make([]session.Place, 2)})
+	equal(t, lookup(t, store, []session.Hash{hash("nobody"), {}}, "nobody"), session.Found{Places: make([]session.Place, 2)})
 }
 
-func (s suite) findOrder(t *testing.T) {
+func (s suite) FindOrder(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("a", 0, 9)))
 	ok(t, store.Append(ctx(t), batch("b", 0, 2)))
@@ -41,13 +26,13 @@ func (s suite) findOrder(t *testing.T) {
 	equal(t, found.Places[2].Known(), false)
 }
 
-func (s suite) findHint(t *testing.T) {
+func (s suite) FindHint(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("a", 0, 9)))
 	c := condensed(t, store, "a", condensation(8))
 	want := thread(t, store, "a")
 	equal(t, want.Condensations, []session.Condensation{listed(c)})
-	for _, hashes := range [][]session.Hash{nil, {hash("nobody")}, {hash(session.ThreadID("a"), 9)}} {
+	for _, hashes := range [][]session.Hash{nil, {hash("nobody")}, {hash("a", 9)}} {
 		found := lookup(t, store, hashes, "a")
 		if found.Hinted == nil {
 			t.Fatal("the hinted thread was not found")
@@ -57,18 +42,18 @@ func (s suite) findHint(t *testing.T) {
 	}
 }
 
-// findTraces: traces that are asked for with the places are what Trace gives, whatever else is asked for.
-func (s suite) findTraces(t *testing.T) {
+// FindTraces: traces that are asked for with the places are what Trace gives, whatever else is asked for.
+func (s suite) FindTraces(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("a", 0, 9)))
 	ok(t, store.Append(ctx(t), batch("b", 0, 2)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 3)))
-	ok(t, store.Mark(ctx(t), []session.Hash{hash(session.ThreadID("a"), 9)}, place("b", 2))) // a chain hash's twin
-	traces := []session.Hash{hash("y"), hash("nobody"), hash(session.ThreadID("a"), 9), hash(session.ThreadID("b"), 1)}
-	want := lookupTraces(t, store, traces)
+	ok(t, store.Mark(ctx(t), []session.Hash{hash("a", 9)}, place("b", 2))) // a chain hash's twin
+	traces := []session.Hash{hash("y"), hash("nobody"), hash("a", 9), hash("b", 1)}
+	want := lookupTraces(t, store, traces...)
 	equal(t, want, []session.Place{place("a", 3), {}, place("b", 2), {}})
 	for _, hint := range []session.ThreadID{"", "a", "nobody"} {
-		for _, hashes := range [][]session.Hash{{}, {hash(session.ThreadID("a"), 9), hash("x")}} {
+		for _, hashes := range [][]session.Hash{{}, {hash("a", 9), hash("x")}} {
 			alone := lookup(t, store, hashes, hint)
 			found := lookup(t, store, hashes, hint, traces...)
 			equal(t, found.Traced, want)
@@ -78,13 +63,13 @@ func (s suite) findTraces(t *testing.T) {
 	}
 }
 
-func (s suite) findMany(t *testing.T) {
+func (s suite) Find5000(t *testing.T) {
 	const n = 5000
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("big", 0, n)))
 	hashes, want := make([]session.Hash, n), make([]session.Place, n)
 	for i := range hashes {
-		hashes[i], want[i] = hash(session.ThreadID("big"), n-i), place("big", n-i)
+		hashes[i], want[i] = hash("big", n-i), place("big", n-i)
 	}
 	found := lookup(t, store, hashes, "big")
 	equal(t, found.Places, want)
@@ -94,42 +79,37 @@ func (s suite) findMany(t *testing.T) {
 	equal(t, all[n-1], logged(batch("big", n-1, 1), n)[0])
 }
 
-func (s suite) findOverwritten(t *testing.T) {
+func (s suite) FindOverwritten(t *testing.T) {
 	store, b := s.fresh(t), batch("b", 0, 1)
 	ok(t, store.Append(ctx(t), batch("a", 0, 1)))
-	b.Places[0].Hash = hash(session.ThreadID("a"), 1)
+	b.Places[0].Hash = hash("a", 1)
 	ok(t, store.Append(ctx(t), b))
-	found := lookup(t, store, []session.Hash{b.Places[0].Hash}, "")
-	equal(t, found.Places, []session.Place{place("b", 1)})
+	equal(t, lookup(t, store, []session.Hash{b.Places[0].Hash}, "").Places, []session.Place{place("b", 1)})
 }
 
-func (s suite) traceUnknown(t *testing.T) {
+func (s suite) TraceUnknown(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Mark(ctx(t), nil, place("a", 1)))
-	got := lookupTraces(t, store, nil)
-	equal(t, len(got), 0)
-	got = lookupTraces(t, store, []session.Hash{hash("x"), {}})
-	equal(t, got, make([]session.Place, 2))
+	equal(t, len(lookupTraces(t, store)), 0)
+	equal(t, lookupTraces(t, store, hash("x"), session.Hash{}), make([]session.Place, 2))
 }
 
-func (s suite) traceNewer(t *testing.T) {
+func (s suite) TraceNewerWins(t *testing.T) {
 	store := s.fresh(t)
 	for _, id := range []session.ThreadID{"a", "b"} {
 		ok(t, store.Append(ctx(t), batch(id, 0, 3)))
 	}
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 1)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("y"), hash("z")}, place("b", 2)))
-	got := lookupTraces(t, store, []session.Hash{hash("z"), hash("x"), hash("y"), hash("w")})
-	equal(t, got, []session.Place{place("b", 2), place("a", 1), place("b", 2), {}})
+	equal(t, lookupTraces(t, store, hash("z"), hash("x"), hash("y"), hash("w")), []session.Place{place("b", 2), place("a", 1), place("b", 2), {}})
 	found := lookup(t, store, []session.Hash{hash("x")}, "")
 	equal(t, found.Places, make([]session.Place, 1)) // a trace is no chain hash
 }
 
-func (s suite) traceBatch(t *testing.T) {
+func (s suite) TraceOfABatch(t *testing.T) {
 	store, with, without := s.fresh(t), batch("a", 0, 3), batch("b", 0, 3)
 	with.Traces, without.Traces, without.Places = []session.Hash{hash("x")}, []session.Hash{hash("y")}, nil
 	ok(t, store.Append(ctx(t), with))
 	ok(t, store.Append(ctx(t), without))
-	got := lookupTraces(t, store, []session.Hash{hash("x"), hash("y")})
-	equal(t, got, []session.Place{place("a", 3), {Thread: "b", Session: "s-b", Pos: 3}})
+	equal(t, lookupTraces(t, store, hash("x"), hash("y")), []session.Place{place("a", 3), {Thread: "b", Session: "s-b", Pos: 3}})
 }

@@ -105,44 +105,43 @@ func equal[T any](t failer, got, want T) {
 	}
 }
 
+// must gives the result of a call that may not fail.
+func must[T any](result T, err error) func(t failer) T {
+	return func(t failer) T {
+		t.Helper()
+		ok(t, err)
+		return result
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
 func thread(t *testing.T, s session.Store, id session.ThreadID) session.Thread {
 	t.Helper()
-	got, err := s.Thread(ctx(t), id)
-	ok(t, err)
-	return got
+	return must(s.Thread(ctx(t), id))(t)
 }
 
 func events(t *testing.T, s session.Store, id session.ThreadID) []session.Event {
 	t.Helper()
-	all, err := s.Events(ctx(t), id, 1, 100_000)
-	ok(t, err)
-	return all
+	return must(s.Events(ctx(t), id, 1, 100_000))(t)
 }
 
 func sessionAt(t *testing.T, s session.Store, id session.SessionID) session.Session {
 	t.Helper()
-	got, err := s.Session(ctx(t), id)
-	ok(t, err)
-	return got
+	return must(s.Session(ctx(t), id))(t)
 }
 
 func condensed(t *testing.T, s session.Store, id session.ThreadID, c session.Condensation) session.Condensation {
 	t.Helper()
-	got, err := s.Condense(ctx(t), id, c)
-	ok(t, err)
-	return got
+	return must(s.Condense(ctx(t), id, c))(t)
 }
 
 func lookup(t *testing.T, s session.Store, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) session.Found {
 	t.Helper()
-	found, err := s.Find(ctx(t), hashes, hint, traces...)
-	ok(t, err)
-	return found
+	return must(s.Find(ctx(t), hashes, hint, traces...))(t)
 }
 
-func lookupTraces(t *testing.T, s session.Store, traces []session.Hash) []session.Place {
+func lookupTraces(t *testing.T, s session.Store, traces ...session.Hash) []session.Place {
 	t.Helper()
-	places, err := s.Trace(ctx(t), traces)
-	ok(t, err)
-	return places
+	return must(s.Trace(ctx(t), traces))(t)
 }

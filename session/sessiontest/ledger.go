@@ -2,22 +2,12 @@ package sessiontest
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
-
-func (s suite) budgeting() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"budget/charged":  s.budgetCharged,
-		"budget/all":      s.budgetAllOrNone,
-		"budget/one more": s.budgetOneMore,
-		"budget/kept":     s.budgetKept,
-	}
-}
 
 // charge is one of an account that is full at 100.
 func charge(name string, amount, room int64) session.Charge {
@@ -27,18 +17,15 @@ func charge(name string, amount, room int64) session.Charge {
 
 func reserve(t *testing.T, store session.Store, id string, charges ...session.Charge) session.Reserved {
 	t.Helper()
-	got, err := store.Reserve(ctx(t), id, charges)
-	ok(t, err)
-	return got
+	return must(store.Reserve(ctx(t), id, charges))(t)
 }
 
 func balance(spent, held int64) session.Reserved {
 	return session.Reserved{Balances: []session.Balance{{Spent: spent, Held: held}}}
 }
 
-func (s suite) budgetCharged(t *testing.T) {
-	store := s.fresh(t)
-	other := s.replica(t, store)
+func (s suite) BudgetCharged(t *testing.T) {
+	store, other := s.pair(t)
 	equal(t, reserve(t, store, "a", charge("x", 10, 20)), balance(0, 0))
 	equal(t, reserve(t, other, "", charge("x", 10, 20)), balance(10, 20))
 	equal(t, reserve(t, store, "a", charge("x", 10, 20)), balance(10, 20)) // sent once more: nothing changes
@@ -59,7 +46,7 @@ func (s suite) budgetCharged(t *testing.T) {
 	equal(t, reserve(t, other, "", next), balance(0, 0))
 }
 
-func (s suite) budgetAllOrNone(t *testing.T) {
+func (s suite) BudgetAll(t *testing.T) {
 	store := s.fresh(t)
 	reserve(t, store, "a", charge("x", 100, 0))
 	got := reserve(t, store, "b", charge("y", 10, 10), charge("x", 1, 1))
@@ -70,36 +57,25 @@ func (s suite) budgetAllOrNone(t *testing.T) {
 	equal(t, reserve(t, store, "c", other), balance(0, 0))
 }
 
-// budgetOneMore: however many come at once, no more than one goes beyond the limit.
-func (s suite) budgetOneMore(t *testing.T) {
-	store := s.fresh(t)
-	other := s.replica(t, store)
-	var wg sync.WaitGroup
+// BudgetOneMore: however many come at once, no more than one goes beyond the limit.
+func (s suite) BudgetOneMore(t *testing.T) {
+	store, other := s.pair(t)
 	var in atomic.Int32
-	for i := range 32 {
-		st := store
-		if i%2 == 0 {
-			st = other
+	together(t, 32, func(i int, store session.Store) error {
+		got, err := store.Reserve(ctx(t), fmt.Sprint("r", i), []session.Charge{charge("x", 3, 9)})
+		if !got.Full {
+			in.Add(1)
 		}
-		wg.Go(func() {
-			got, err := st.Reserve(ctx(t), fmt.Sprint("r", i), []session.Charge{charge("x", 3, 9)})
-			if err != nil {
-				t.Error(err)
-			} else if !got.Full {
-				in.Add(1)
-			}
-		})
-	}
-	wg.Wait()
+		return err
+	}, store, other)
 	equal(t, in.Load(), 9)
 }
 
-// budgetKept: what was spent outlives the process.
-func (s suite) budgetKept(t *testing.T) {
+// BudgetKept: what was spent outlives the process.
+func (s suite) BudgetKept(t *testing.T) {
 	store := s.open(t)
 	reserve(t, store, "a", charge("x", 10, 0))
 	ok(t, store.Settle(ctx(t), "a", []session.Charge{charge("x", 7, 0)}))
-	store = s.hooks.Reopen(t, store)
-	defer func() { ok(t, store.Close()) }()
+	store = s.reopen(t, store)
 	equal(t, reserve(t, store, "", charge("x", 0, 0)), balance(17, 0))
 }

@@ -8,17 +8,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func (s suite) living() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"life/reopen":       s.reopen,
-		"life/closed":       s.closed,
-		"life/replica sees": s.replicaSees,
-		"life/ever used":    s.everUsed,
-	}
-}
-
-// reopen: a restart keeps everything.
-func (s suite) reopen(t *testing.T) {
+// LifeReopen: a restart keeps everything.
+func (s suite) LifeReopen(t *testing.T) {
 	store := s.open(t)
 	b := batch("t", 0, 30)
 	b.Traces = []session.Hash{hash("trace")}
@@ -30,27 +21,19 @@ func (s suite) reopen(t *testing.T) {
 	ok(t, store.Append(ctx(t), batch("t", 30, 2))) // right before it closes
 	before, log := thread(t, store, "t"), events(t, store, "t")
 
-	store = s.hooks.Reopen(t, store)
-	defer func() { ok(t, store.Close()) }()
+	store = s.reopen(t, store)
 	equal(t, thread(t, store, "t"), before)
 	equal(t, events(t, store, "t"), log)
-	text, err := store.Summary(ctx(t), c.ID)
-	ok(t, err)
-	equal(t, text, c.Summary)
-	again, err := store.Secret(ctx(t), session.Secret("another"))
-	ok(t, err)
-	equal(t, again, secret)
-	got := lookupTraces(t, store, []session.Hash{hash("trace"), hash("mark")})
-	equal(t, got, []session.Place{place("t", 30), place("t", 7)})
-	ses := sessionAt(t, store, "s-t")
-	equal(t, ses.Threads, []session.ThreadID{"t"})
-	found := lookup(t, store, []session.Hash{hash(session.ThreadID("t"), 32)}, "t")
-	equal(t, found, session.Found{Places: []session.Place{place("t", 32)}, Hinted: &before})
+	equal(t, must(store.Summary(ctx(t), c.ID))(t), c.Summary)
+	equal(t, must(store.Secret(ctx(t), session.Secret("another")))(t), secret)
+	equal(t, lookupTraces(t, store, hash("trace"), hash("mark")), []session.Place{place("t", 30), place("t", 7)})
+	equal(t, sessionAt(t, store, "s-t").Threads, []session.ThreadID{"t"})
+	equal(t, lookup(t, store, []session.Hash{hash("t", 32)}, "t"), session.Found{Places: []session.Place{place("t", 32)}, Hinted: &before})
 	ok(t, store.Append(ctx(t), batch("t", 32, 1)))
 }
 
-// closed: a closed store is one that cannot be reached.
-func (s suite) closed(t *testing.T) {
+// LifeClosed: a closed store is one that cannot be reached.
+func (s suite) LifeClosed(t *testing.T) {
 	store := s.open(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
 	ok(t, store.Close())
@@ -62,26 +45,23 @@ func (s suite) closed(t *testing.T) {
 	is(t, second(store.Events(ctx(t), "t", 1, 1)), session.ErrUnavailable)
 }
 
-// replicaSees: what one replica has written the other one reads, and holds its lock against it.
-func (s suite) replicaSees(t *testing.T) {
-	store := s.fresh(t)
-	other := s.replica(t, store)
+// LifeReplicaSees: what one replica has written the other one reads, and holds its lock against it.
+func (s suite) LifeReplicaSees(t *testing.T) {
+	store, other := s.pair(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
 	c := condensed(t, store, "t", condensation(6))
 	equal(t, thread(t, other, "t"), thread(t, store, "t"))
 	equal(t, events(t, other, "t"), events(t, store, "t"))
-	text, err := other.Summary(ctx(t), c.ID)
-	ok(t, err)
-	equal(t, text, c.Summary)
+	equal(t, must(other.Summary(ctx(t), c.ID))(t), c.Summary)
 	lease, err := store.Lock(ctx(t), "t", time.Hour)
 	ok(t, err)
 	defer lease.Release()
 	is(t, second(other.Lock(ctx(t), "t", time.Hour)), session.ErrLocked)
 }
 
-// everUsed: the record of a session to which threads come for ever lists the newest, in their order, and nothing makes
+// LifeEverUsed: the record of a session to which threads come for ever lists the newest, in their order, and nothing makes
 // it grow. A thread that fell off the list is there all the same.
-func (s suite) everUsed(t *testing.T) {
+func (s suite) LifeEverUsed(t *testing.T) {
 	const more = session.MaxThreads/4 + 20
 	store := s.fresh(t)
 	name := func(i int) session.ThreadID { return session.ThreadID(fmt.Sprintf("t%05d", i)) }

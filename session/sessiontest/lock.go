@@ -2,7 +2,6 @@ package sessiontest
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,19 +11,8 @@ import (
 
 const long = time.Hour
 
-func (s suite) locking() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"lock/taken":   s.lockTaken,
-		"lock/expires": s.lockExpires,
-		"lock/one":     s.lockOne,
-		"lock/no time": s.lockNoTime,
-		"lock/renewed": s.lockRenewed,
-	}
-}
-
-func (s suite) lockTaken(t *testing.T) {
-	store := s.fresh(t)
-	other := s.replica(t, store)
+func (s suite) LockTaken(t *testing.T) {
+	store, other := s.pair(t)
 	lease, err := store.Lock(ctx(t), "t", long)
 	ok(t, err)
 	for _, st := range []session.Store{store, other} {
@@ -41,8 +29,8 @@ func (s suite) lockTaken(t *testing.T) {
 	lease2.Release()
 }
 
-// lockExpires waits for a real lock to run out, if the store's clock is a real one.
-func (s suite) lockExpires(t *testing.T) {
+// LockExpires waits for a real lock to run out, if the store's clock is a real one.
+func (s suite) LockExpires(t *testing.T) {
 	const short = 20 * time.Millisecond
 	store := s.fresh(t)
 	late, err := store.Lock(ctx(t), "t", short)
@@ -63,30 +51,21 @@ func (s suite) lockExpires(t *testing.T) {
 	lease.Release()
 }
 
-func (s suite) lockOne(t *testing.T) {
-	store := s.fresh(t)
-	other := s.replica(t, store)
-	var wg sync.WaitGroup
+func (s suite) LockOne(t *testing.T) {
+	store, other := s.pair(t)
 	var holders atomic.Int32
-	for i := range 16 {
-		st := store
-		if i%2 == 0 {
-			st = other
+	together(t, 16, func(_ int, store session.Store) error {
+		_, err := store.Lock(ctx(t), "t", long)
+		if errors.Is(err, session.ErrLocked) {
+			return nil
 		}
-		wg.Go(func() {
-			_, err := st.Lock(ctx(t), "t", long)
-			if err == nil {
-				holders.Add(1)
-			} else if !errors.Is(err, session.ErrLocked) {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
+		holders.Add(1)
+		return err
+	}, store, other)
 	equal(t, holders.Load(), 1)
 }
 
-func (s suite) lockNoTime(t *testing.T) {
+func (s suite) LockNoTime(t *testing.T) {
 	store := s.fresh(t)
 	for _, ttl := range []time.Duration{0, -time.Second} {
 		if _, err := store.Lock(ctx(t), "t", ttl); err == nil || errors.Is(err, session.ErrLocked) {
@@ -95,11 +74,10 @@ func (s suite) lockNoTime(t *testing.T) {
 	}
 }
 
-// lockRenewed: a lock that is renewed does not run out, and one that another has by now is not renewed.
-func (s suite) lockRenewed(t *testing.T) {
+// LockRenewed: a lock that is renewed does not run out, and one that another has by now is not renewed.
+func (s suite) LockRenewed(t *testing.T) {
 	const short = 200 * time.Millisecond
-	store := s.fresh(t)
-	other := s.replica(t, store)
+	store, other := s.pair(t)
 	lease, err := store.Lock(ctx(t), "t", short)
 	ok(t, err)
 	for range 20 {

@@ -14,10 +14,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func (s suite) modelling() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){"model/random steps": s.randomSteps}
-}
-
 // model is the contract in its plainest form: one goroutine, maps, nothing expires.
 type model struct {
 	threads   map[session.ThreadID]session.Thread
@@ -102,7 +98,7 @@ type world struct {
 	steps int // time goes on with each append
 }
 
-func (s suite) randomSteps(t *testing.T) {
+func (s suite) ModelRandomSteps(t *testing.T) {
 	store := s.fresh(t)
 	var runs atomic.Int64
 	rapid.Check(t, func(r *rapid.T) {

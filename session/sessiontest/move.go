@@ -3,7 +3,6 @@ package sessiontest
 import (
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -19,40 +18,23 @@ type Move struct {
 func (c *Cluster) MoveSlot(key string) *Move {
 	c.t.Helper()
 	m := &Move{Slot: c.Nodes[0].Do("CLUSTER", "KEYSLOT", key), cluster: c}
-	m.From = c.owner(m.Slot)
+	m.From = c.owner(key)
 	m.To = c.Nodes[(slices.Index(c.Nodes, m.From)+1)%len(c.Nodes)]
 	m.To.Do("CLUSTER", "SETSLOT", m.Slot, "IMPORTING", m.From.Do("CLUSTER", "MYID"))
 	m.From.Do("CLUSTER", "SETSLOT", m.Slot, "MIGRATING", m.To.Do("CLUSTER", "MYID"))
 	return m
 }
 
-// owner is the master that keys of the slot are on: the one that does not send others away.
-func (c *Cluster) owner(slot string) *Server {
+// owner is the master that a key is on: the one that does not send others away.
+func (c *Cluster) owner(key string) *Server {
 	c.t.Helper()
 	for _, n := range c.Nodes {
-		id := n.Do("CLUSTER", "MYID")
-		for line := range strings.Lines(n.Do("CLUSTER", "NODES")) {
-			fields := strings.Fields(line)
-			if len(fields) > 8 && fields[0] == id && holds(fields[8:], slot) {
-				return n
-			}
+		if _, err := Command(n.Addr, "EXISTS", key); err == nil {
+			return n
 		}
 	}
-	c.t.Fatalf("no node has slot %s", slot)
+	c.t.Fatalf("no node has key %s", key)
 	return nil
-}
-
-func holds(ranges []string, slot string) bool {
-	n, err := strconv.Atoi(slot)
-	return err == nil && slices.ContainsFunc(ranges, func(r string) bool {
-		first, last, isRange := strings.Cut(r, "-")
-		if !isRange {
-			last = first
-		}
-		low, lowErr := strconv.Atoi(first)
-		high, highErr := strconv.Atoi(last)
-		return lowErr == nil && highErr == nil && low <= n && n <= high
-	})
 }
 
 // Key moves one key.

@@ -2,23 +2,12 @@ package sessiontest
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
-
-func (s suite) telling() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"outbox/queue":   s.outboxQueue,
-		"outbox/full":    s.outboxFull,
-		"outbox/kept":    s.outboxKept,
-		"outbox/named":   s.outboxNamed,
-		"outbox/at once": s.outboxAtOnce,
-	}
-}
 
 // noted is the notice of what a thread of acme made at a second.
 func noted(thread session.ThreadID, second int64) session.Notice {
@@ -28,11 +17,7 @@ func noted(thread session.ThreadID, second int64) session.Notice {
 func enqueue(t *testing.T, store session.Store, limit int, notices ...session.Notice) {
 	t.Helper()
 	for _, n := range notices {
-		is, err := store.Enqueue(ctx(t), n, limit)
-		ok(t, err)
-		if !is {
-			t.Errorf("%v is not noted", n)
-		}
+		equal(t, must(store.Enqueue(ctx(t), n, limit))(t), true)
 	}
 }
 
@@ -45,9 +30,8 @@ func queued(t *testing.T, store session.Store, from, limit, total int, want ...s
 	equal(t, n, total)
 }
 
-func (s suite) outboxQueue(t *testing.T) {
-	store := s.fresh(t)
-	other := s.replica(t, store)
+func (s suite) OutboxQueue(t *testing.T) {
+	store, other := s.pair(t)
 	queued(t, store, 0, 9, 0)
 	a, b, c := noted("a", 1), noted("{b}%\x00", 2), noted("a", 3)
 	foreign := noted("a", 1)
@@ -66,31 +50,28 @@ func (s suite) outboxQueue(t *testing.T) {
 	queued(t, other, 0, 9, 0)
 }
 
-func (s suite) outboxFull(t *testing.T) {
+func (s suite) OutboxFull(t *testing.T) {
 	store := s.fresh(t)
 	a, b, c := noted("a", 1), noted("b", 2), noted("c", 3)
 	enqueue(t, store, 2, a, b, a)
-	is, err := store.Enqueue(ctx(t), c, 2)
-	ok(t, err)
-	equal(t, is, false)
+	equal(t, must(store.Enqueue(ctx(t), c, 2))(t), false)
 	queued(t, store, 0, 9, 2, a, b)
 	ok(t, store.Dequeue(ctx(t), a))
 	enqueue(t, store, 2, c)
 	queued(t, store, 0, 9, 2, b, c)
 }
 
-// outboxKept: what is noted outlives the process.
-func (s suite) outboxKept(t *testing.T) {
+// OutboxKept: what is noted outlives the process.
+func (s suite) OutboxKept(t *testing.T) {
 	store := s.open(t)
 	enqueue(t, store, 9, noted("a", 1), noted("b", 2))
 	ok(t, store.Dequeue(ctx(t), noted("a", 1)))
-	store = s.hooks.Reopen(t, store)
-	defer func() { ok(t, store.Close()) }()
+	store = s.reopen(t, store)
 	queued(t, store, 0, 9, 1, noted("b", 2))
 }
 
-// outboxNamed: a notice finds what its thread has logged, by its own time, and not what a fork has of its parent.
-func (s suite) outboxNamed(t *testing.T) {
+// OutboxNamed: a notice finds what its thread has logged, by its own time, and not what a fork has of its parent.
+func (s suite) OutboxNamed(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
 	c := condensation(6)
@@ -111,23 +92,17 @@ func (s suite) outboxNamed(t *testing.T) {
 	}
 }
 
-// outboxAtOnce: however many come at once, no more than the limit are noted.
-func (s suite) outboxAtOnce(t *testing.T) {
-	store := s.fresh(t)
-	other := s.replica(t, store)
-	var all sync.WaitGroup
+// OutboxAtOnce: however many come at once, no more than the limit are noted.
+func (s suite) OutboxAtOnce(t *testing.T) {
+	store, other := s.pair(t)
 	var in atomic.Int32
-	for i := range 40 {
-		st := []session.Store{store, other}[i%2]
-		all.Go(func() {
-			if is, err := st.Enqueue(ctx(t), noted(session.ThreadID(fmt.Sprint("t", i)), int64(i)), 7); err != nil {
-				t.Error(err)
-			} else if is {
-				in.Add(1)
-			}
-		})
-	}
-	all.Wait()
+	together(t, 40, func(i int, store session.Store) error {
+		is, err := store.Enqueue(ctx(t), noted(session.ThreadID(fmt.Sprint("t", i)), int64(i)), 7)
+		if is {
+			in.Add(1)
+		}
+		return err
+	}, store, other)
 	equal(t, in.Load(), 7)
 	_, total, err := store.Enqueued(ctx(t), "acme", 0, 1)
 	ok(t, err)

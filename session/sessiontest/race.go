@@ -11,38 +11,24 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func (s suite) racing() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"race/one append wins":     s.oneAppendWins,
-		"race/condense and append": s.condenseAndAppend,
-		"race/one secret":          s.oneSecret,
-		"race/one session":         s.oneSession,
-	}
-}
-
-// oneAppendWins: of many that append at the same position exactly one does, and the log holds what the winners wrote.
-func (s suite) oneAppendWins(t *testing.T) {
+// RaceOneAppendWins: of many that append at the same position exactly one does, and the log holds what the winners wrote.
+func (s suite) RaceOneAppendWins(t *testing.T) {
 	const writers, rounds = 8, 20
-	store := s.fresh(t)
-	other := s.replica(t, store)
+	store, other := s.pair(t)
 	for at := range rounds {
-		var wg sync.WaitGroup
 		var winner atomic.Int32
-		for i := range writers {
+		together(t, writers, func(i int, store session.Store) error {
 			b := batch("t", at, 1)
 			b.Events[0].Tokens = i + 1
-			st := []session.Store{store, other}[i%2]
-			wg.Go(func() {
-				err := st.Append(ctx(t), b)
-				switch {
-				case err == nil && !winner.CompareAndSwap(0, int32(i+1)):
-					t.Errorf("two appends at %d", at)
-				case err != nil && !errors.Is(err, session.ErrStale):
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
+			err := store.Append(ctx(t), b)
+			switch {
+			case errors.Is(err, session.ErrStale):
+				return nil
+			case err == nil && !winner.CompareAndSwap(0, int32(i+1)):
+				return fmt.Errorf("two appends at %d", at)
+			}
+			return err
+		}, store, other)
 		last, err := store.Events(ctx(t), "t", uint64(at+1), 2)
 		ok(t, err)
 		equal(t, len(last), 1)
@@ -51,36 +37,35 @@ func (s suite) oneAppendWins(t *testing.T) {
 	equal(t, thread(t, store, "t").Seq, rounds)
 }
 
-func (s suite) condenseAndAppend(t *testing.T) {
+func (s suite) RaceCondenseAndAppend(t *testing.T) {
 	const condensers, each, appends = 4, 5, 20
-	store := s.fresh(t)
-	other := s.replica(t, store)
+	store, other := s.pair(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
-	var wg sync.WaitGroup
 	var mu sync.Mutex
 	made := map[uint64]session.Condensation{}
-	for i := range condensers {
-		wg.Go(func() {
-			for j := range each {
-				c, err := []session.Store{store, other}[i%2].Condense(ctx(t), "t", condensation(100*i+j+10))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				made[c.ID.Seq] = listed(c)
-				mu.Unlock()
+	condense := func(i int, store session.Store) error {
+		for j := range each {
+			c, err := store.Condense(ctx(t), "t", condensation(100*i+j+10))
+			if err != nil {
+				return err
 			}
-		})
+			mu.Lock()
+			made[c.ID.Seq] = listed(c)
+			mu.Unlock()
+		}
+		return nil
 	}
-	wg.Go(func() {
+	together(t, condensers+1, func(i int, store session.Store) error {
+		if i < condensers {
+			return condense(i, store)
+		}
 		for at := 1; at <= appends; at++ {
 			if err := other.Append(ctx(t), batch("t", at, 1)); err != nil {
-				t.Error(err)
+				return err
 			}
 		}
-	})
-	wg.Wait()
+		return nil
+	}, store, other)
 	got := thread(t, store, "t")
 	equal(t, got.Seq, 1+appends+condensers*each)
 	equal(t, len(got.Condensations), condensers*each)
@@ -93,40 +78,26 @@ func (s suite) condenseAndAppend(t *testing.T) {
 	equal(t, len(log), int(got.Seq))
 }
 
-func (s suite) oneSecret(t *testing.T) {
-	store := s.fresh(t)
-	other := s.replica(t, store)
+func (s suite) RaceOneSecret(t *testing.T) {
+	store, other := s.pair(t)
 	got := make([]session.Secret, 8)
-	var wg sync.WaitGroup
-	for i := range got {
-		wg.Go(func() {
-			var err error
-			if got[i], err = []session.Store{store, other}[i%2].Secret(ctx(t), session.Secret(fmt.Sprint("secret", i))); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
+	together(t, len(got), func(i int, store session.Store) (err error) {
+		got[i], err = store.Secret(ctx(t), session.Secret(fmt.Sprint("secret", i)))
+		return err
+	}, store, other)
 	for _, secret := range got {
 		equal(t, secret, got[0])
 	}
 }
 
-func (s suite) oneSession(t *testing.T) {
+func (s suite) RaceOneSession(t *testing.T) {
 	const n = 16
-	store := s.fresh(t)
-	other := s.replica(t, store)
-	var wg sync.WaitGroup
-	for i := range n {
+	store, other := s.pair(t)
+	together(t, n, func(i int, store session.Store) error {
 		b := batch(session.ThreadID(fmt.Sprint("t", i)), 0, 1)
 		b.Thread.Session = "ses"
-		wg.Go(func() {
-			if err := []session.Store{store, other}[i%2].Append(ctx(t), b); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
+		return store.Append(ctx(t), b)
+	}, store, other)
 	ses := sessionAt(t, store, "ses")
 	slices.Sort(ses.Threads)
 	equal(t, len(slices.Compact(ses.Threads)), n)

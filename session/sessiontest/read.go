@@ -10,18 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func (s suite) reading() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"events/paging":    s.paging,
-		"read/not found":   s.notFound,
-		"read/cancelled":   s.cancelled,
-		"read/owned":       s.owned,
-		"secret/first":     s.secret,
-		"secret/not empty": s.secretEmpty,
-	}
-}
-
-func (s suite) paging(t *testing.T) {
+func (s suite) EventsPaging(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 10)))
 	all := events(t, store, "t")
@@ -41,7 +30,7 @@ func (s suite) paging(t *testing.T) {
 	}
 }
 
-func (s suite) notFound(t *testing.T) {
+func (s suite) ReadNotFound(t *testing.T) {
 	store := s.fresh(t)
 	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
 	is(t, second(store.Session(ctx(t), "s")), session.ErrNotFound)
@@ -49,8 +38,8 @@ func (s suite) notFound(t *testing.T) {
 	is(t, second(store.Events(ctx(t), "t", 1, 1)), session.ErrNotFound)
 }
 
-// cancelled: a caller who has left gets his own error back, and has done nothing.
-func (s suite) cancelled(t *testing.T) {
+// ReadCancelled: a caller who has left gets his own error back, and has done nothing.
+func (s suite) ReadCancelled(t *testing.T) {
 	store := s.fresh(t)
 	gone, cancel := context.WithCancel(ctx(t))
 	cancel()
@@ -73,8 +62,8 @@ func (s suite) cancelled(t *testing.T) {
 	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
 }
 
-// owned: what goes in or out is the caller's to change afterwards.
-func (s suite) owned(t *testing.T) {
+// ReadOwned: what goes in or out is the caller's to change afterwards.
+func (s suite) ReadOwned(t *testing.T) {
 	store, b := s.fresh(t), batch("t", 0, 1)
 	ok(t, store.Append(ctx(t), b))
 	clear(b.Events[0].Payload)
@@ -86,26 +75,21 @@ func (s suite) owned(t *testing.T) {
 	secret, err := store.Secret(ctx(t), proposed)
 	ok(t, err)
 	clear(secret)
-	secret, err = store.Secret(ctx(t), session.Secret("other"))
-	ok(t, err)
-	equal(t, string(secret), "proposed")
+	equal(t, string(must(store.Secret(ctx(t), session.Secret("other")))(t)), "proposed")
 }
 
-func (s suite) secret(t *testing.T) {
-	store := s.fresh(t)
-	other := s.replica(t, store)
+func (s suite) SecretFirst(t *testing.T) {
+	store, other := s.pair(t)
 	first, err := store.Secret(ctx(t), session.Secret("\x00one\xff"))
 	ok(t, err)
 	equal(t, string(first), "\x00one\xff")
 	for _, st := range []session.Store{store, other, store} {
-		again, err := st.Secret(ctx(t), session.Secret("two"))
-		ok(t, err)
-		equal(t, again, first)
+		equal(t, must(st.Secret(ctx(t), session.Secret("two")))(t), first)
 	}
 }
 
-// secretEmpty: a chain keyed with nothing could be forged by anyone.
-func (s suite) secretEmpty(t *testing.T) {
+// SecretNotEmpty: a chain keyed with nothing could be forged by anyone.
+func (s suite) SecretNotEmpty(t *testing.T) {
 	if _, err := s.fresh(t).Secret(ctx(t), nil); err == nil {
 		t.Error("an empty secret was accepted")
 	}

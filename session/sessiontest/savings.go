@@ -1,29 +1,18 @@
 package sessiontest
 
 import (
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func (s suite) saving() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"savings/sums":    s.savingsSums,
-		"savings/at once": s.savingsAtOnce,
-		"savings/life":    s.savingsLife,
-	}
-}
-
 func saved(t *testing.T, store session.Store, id session.ThreadID) session.Savings {
 	t.Helper()
-	got, err := store.Saved(ctx(t), id)
-	ok(t, err)
-	return got
+	return must(store.Saved(ctx(t), id))(t)
 }
 
-func (s suite) savingsSums(t *testing.T) {
+func (s suite) SavingsSums(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 2)))
 	ok(t, store.Append(ctx(t), batch("other", 0, 2)))
@@ -45,27 +34,21 @@ func (s suite) savingsSums(t *testing.T) {
 	equal(t, saved(t, store, "t"), want)
 }
 
-func (s suite) savingsAtOnce(t *testing.T) {
-	store := s.fresh(t)
-	other := s.replica(t, store)
+func (s suite) SavingsAtOnce(t *testing.T) {
+	store, other := s.pair(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 2)))
-	var work sync.WaitGroup
-	for range 40 {
-		for _, replica := range []session.Store{store, other} {
-			work.Go(func() { ok(t, replica.Save(ctx(t), "t", session.Savings{Tokens: 3, NotSent: -1})) })
-		}
-	}
-	work.Wait()
+	together(t, 80, func(_ int, store session.Store) error {
+		return store.Save(ctx(t), "t", session.Savings{Tokens: 3, NotSent: -1})
+	}, store, other)
 	equal(t, saved(t, store, "t"), session.Savings{Tokens: 240, NotSent: -80})
 }
 
-// savingsLife: they begin and end with their thread.
-func (s suite) savingsLife(t *testing.T) {
+// SavingsLife: they begin and end with their thread.
+func (s suite) SavingsLife(t *testing.T) {
 	store := s.open(t)
 	is(t, store.Save(ctx(t), "t", session.Savings{Tokens: 1}), session.ErrNotFound)
 	ok(t, store.Append(ctx(t), batch("t", 0, 2)))
 	ok(t, store.Save(ctx(t), "t", session.Savings{Tokens: 1}))
-	store = s.hooks.Reopen(t, store)
-	defer func() { ok(t, store.Close()) }()
+	store = s.reopen(t, store)
 	equal(t, saved(t, store, "t"), session.Savings{Tokens: 1})
 }

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 )
 
 // message takes the assistant message out of a whole answer.
@@ -23,30 +26,14 @@ func message(answer []byte) (json.RawMessage, error) {
 	return a.Choices[0].Message, nil
 }
 
-type delta struct {
-	Role      string          `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	ToolCalls []struct {
-		Index int
-		assembledTool
-	} `json:"tool_calls"`
-	reasoning
-}
-
 // reasoning is the members of a message that carry sealed reasoning.
 type reasoning struct {
 	Blocks  json.RawMessage `json:"thinking_blocks,omitempty"`
 	Details json.RawMessage `json:"reasoning_details,omitempty"`
 }
 
-type assembled struct {
-	Role      string          `json:"role"`
-	Content   *string         `json:"content"`
-	ToolCalls []assembledTool `json:"tool_calls,omitempty"`
-	reasoning
-}
-
-type assembledTool struct {
+// toolCall is a call of a message of Chat Completions.
+type toolCall struct {
 	ID       string `json:"id"`
 	Type     string `json:"type"`
 	Function struct {
@@ -56,59 +43,42 @@ type assembledTool struct {
 	Extra json.RawMessage `json:"extra_content,omitempty"`
 }
 
-// assemble puts a streamed answer together again, as a client does.
-func assemble(stream []byte) (json.RawMessage, error) {
-	var out assembled
-	done := false
-	for event := range bytes.SplitSeq(bytes.ReplaceAll(stream, []byte("\r\n"), []byte("\n")), []byte("\n\n")) {
-		data, ok := bytes.CutPrefix(bytes.TrimSpace(event), []byte("data: "))
-		switch {
-		case !ok:
-			continue
-		case string(data) == "[DONE]":
-			done = true
-			continue
-		}
-		var chunk struct{ Choices []struct{ Delta delta } }
-		if err := json.Unmarshal(data, &chunk); err != nil {
-			return nil, fmt.Errorf("read stream: %w", err)
-		}
-		for _, c := range chunk.Choices {
-			out.add(c.Delta)
-		}
-	}
-	if !done {
-		return nil, errors.New("read stream: no [DONE]")
-	}
-	return json.Marshal(out)
+func callOf(id, name, arguments string) toolCall {
+	c := toolCall{ID: id, Type: "function"}
+	c.Function.Name, c.Function.Arguments = name, arguments
+	return c
 }
 
-func (a *assembled) add(d delta) {
-	if d.Role != "" {
-		a.Role = d.Role
-	}
-	if len(d.Content) > 0 && string(d.Content) != "null" {
-		text := textOf(d.Content)
-		if a.Content != nil {
-			text = *a.Content + text
-		}
-		a.Content = &text
-	}
-	if d.Blocks != nil || d.Details != nil {
-		a.reasoning = d.reasoning
-	}
-	for _, c := range d.ToolCalls {
-		for len(a.ToolCalls) <= c.Index {
-			a.ToolCalls = append(a.ToolCalls, assembledTool{Type: "function"})
-		}
-		t := &a.ToolCalls[c.Index]
-		t.ID += c.ID
-		t.Function.Name += c.Function.Name
-		t.Function.Arguments += c.Function.Arguments
-		if c.Extra != nil {
-			t.Extra = c.Extra
+// eventsOf gives the data of a stream's events.
+func eventsOf(stream []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for line := range bytes.Lines(stream) {
+			if data, ok := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("data: ")); ok && !yield(data) {
+				return
+			}
 		}
 	}
+}
+
+// put puts a streamed answer of Chat Completions together again, as a client does.
+func put(stream []byte) (json.RawMessage, error) {
+	message := assemble.Piece{}
+	for data := range eventsOf(stream) {
+		if string(data) == "[DONE]" {
+			return assemble.Encode(message), nil
+		}
+		chunk := assemble.Decode(data)
+		if chunk == nil {
+			return nil, fmt.Errorf("read stream: %.200s is no object", data)
+		}
+		choices, _ := chunk["choices"].([]any)
+		for _, c := range choices {
+			choice, _ := c.(assemble.Piece)
+			delta, _ := choice["delta"].(assemble.Piece)
+			assemble.Add(message, delta)
+		}
+	}
+	return nil, errors.New("read stream: no [DONE]")
 }
 
 // same reports whether an answer arrived as it was given: role, text and tool calls.
@@ -131,7 +101,7 @@ func same(got, want json.RawMessage) error {
 func essence(raw json.RawMessage) ([]string, error) {
 	var m struct {
 		Content   json.RawMessage `json:"content"`
-		ToolCalls []assembledTool `json:"tool_calls"`
+		ToolCalls []toolCall      `json:"tool_calls"`
 	}
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return nil, fmt.Errorf("read message: %w", err)
@@ -160,7 +130,7 @@ func textOf(content json.RawMessage) string {
 // sealedAs gives a recorded answer the sealed reasoning that came with it: what a client sends back.
 func sealedAs(recorded, got json.RawMessage) (json.RawMessage, error) {
 	var with struct {
-		ToolCalls []assembledTool `json:"tool_calls"`
+		ToolCalls []toolCall `json:"tool_calls"`
 		reasoning
 	}
 	if err := json.Unmarshal(got, &with); err != nil {

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,20 +41,11 @@ func (anthropic) Path() string { return messages.Path }
 
 func (a anthropic) Body(p *player, history []json.RawMessage) ([]byte, error) {
 	system, turns := a.turns(history)
-	body := map[string]any{"model": p.o.Model, "max_tokens": 1024, "messages": turns}
+	body := map[string]any{"max_tokens": 1024, "messages": turns}
 	if system != "" {
 		body["system"] = system
 	}
-	if len(p.run.Tools) > 0 {
-		body["tools"] = p.run.Tools
-	}
-	if p.o.Habits.Manual {
-		body["thinking"] = map[string]any{"type": "enabled", "budget_tokens": 1024}
-	}
-	if p.o.Stream {
-		body["stream"] = true
-	}
-	return encode(body)
+	return p.body(body)
 }
 
 // turns translates a history.
@@ -149,9 +139,7 @@ func (t turn) said() spoken {
 		case "thinking":
 			m.Blocks = append(m.Blocks, b)
 		case "tool_use":
-			call := assembledTool{ID: b.ID, Type: "function"}
-			call.Function.Name, call.Function.Arguments = b.Name, string(marshal(b.Input))
-			m.ToolCalls = append(m.ToolCalls, call)
+			m.ToolCalls = append(m.ToolCalls, callOf(b.ID, b.Name, string(marshal(b.Input))))
 		default:
 			m.Content += b.Text
 		}
@@ -222,11 +210,7 @@ func (anthropic) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 // assemble puts a streamed answer together.
 func (t *turn) assemble(stream []byte) error {
 	var inputs []string
-	for line := range bytes.SplitSeq(stream, []byte("\n")) {
-		data, ok := bytes.CutPrefix(line, []byte("data: "))
-		if !ok {
-			continue
-		}
+	for data := range eventsOf(stream) {
 		var e struct {
 			Type  string
 			Index int

@@ -45,7 +45,16 @@ func (completions) Dialect() dialect.Dialect { return chat.New(chat.Options{}) }
 func (completions) Path() string { return chat.Path }
 
 func (completions) Body(p *player, messages []json.RawMessage) ([]byte, error) {
-	body := map[string]any{"model": p.o.Model, "messages": messages}
+	body := map[string]any{"messages": messages}
+	if p.o.Stream {
+		body["stream_options"] = map[string]bool{"include_usage": true}
+	}
+	return p.body(body)
+}
+
+// body is a request with what all protocols have.
+func (p *player) body(body map[string]any) ([]byte, error) {
+	body["model"] = p.o.Model
 	if len(p.run.Tools) > 0 {
 		body["tools"] = p.run.Tools
 	}
@@ -54,14 +63,13 @@ func (completions) Body(p *player, messages []json.RawMessage) ([]byte, error) {
 	}
 	if p.o.Stream {
 		body["stream"] = true
-		body["stream_options"] = map[string]bool{"include_usage": true}
 	}
 	return encode(body)
 }
 
 func (completions) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	if streamed {
-		return assemble(body)
+		return put(body)
 	}
 	return message(body)
 }

@@ -38,7 +38,7 @@ func (r Run) repeatsCalls() bool {
 	seen := map[string]bool{}
 	for _, m := range r.Messages {
 		var said struct {
-			ToolCalls []assembledTool `json:"tool_calls"`
+			ToolCalls []toolCall `json:"tool_calls"`
 		}
 		_ = json.Unmarshal(m, &said)
 		for _, c := range said.ToolCalls {

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,17 +33,11 @@ func (items) Path() string { return responses.Path }
 
 func (i items) Body(p *player, history []json.RawMessage) ([]byte, error) {
 	instructions, list := i.list(history)
-	body := map[string]any{"model": p.o.Model, "store": false, "input": list, "include": []string{"reasoning.encrypted_content"}}
+	body := map[string]any{"store": false, "input": list, "include": []string{"reasoning.encrypted_content"}}
 	if instructions != "" {
 		body["instructions"] = instructions
 	}
-	if len(p.run.Tools) > 0 {
-		body["tools"] = p.run.Tools
-	}
-	if p.o.Stream {
-		body["stream"] = true
-	}
-	return encode(body)
+	return p.body(body)
 }
 
 // list translates a history. An agent that speaks again although it called nothing was told to go on: its two answers could not be told
@@ -143,9 +136,7 @@ func (m *spoken) add(it item) {
 	case "message":
 		m.Content += textOf(it.Content)
 	case "function_call":
-		call := assembledTool{ID: it.Call, Type: "function"}
-		call.Function.Name, call.Function.Arguments = it.Name, *it.Arguments
-		m.ToolCalls = append(m.ToolCalls, call)
+		m.ToolCalls = append(m.ToolCalls, callOf(it.Call, it.Name, *it.Arguments))
 	}
 }
 
@@ -171,11 +162,7 @@ func (i items) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 		}
 		return i.answered(r.Output)
 	}
-	for line := range bytes.SplitSeq(body, []byte("\n")) {
-		data, ok := bytes.CutPrefix(line, []byte("data: "))
-		if !ok {
-			continue
-		}
+	for data := range eventsOf(body) {
 		var e struct {
 			Type string
 			Item json.RawMessage

@@ -3,16 +3,17 @@ package replay
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // spoken is a message of Chat Completions.
 type spoken struct {
-	Role      string          `json:"role"`
-	Content   string          `json:"content"`
-	ToolCalls []assembledTool `json:"tool_calls,omitempty"`
-	Result    string          `json:"tool_call_id,omitempty"`
-	Blocks    []block         `json:"thinking_blocks,omitempty"`
+	Role      string     `json:"role"`
+	Content   string     `json:"content"`
+	ToolCalls []toolCall `json:"tool_calls,omitempty"`
+	Result    string     `json:"tool_call_id,omitempty"`
+	Blocks    []block    `json:"thinking_blocks,omitempty"`
 
 	Items []json.RawMessage `json:"-"` // what the Responses API gave with it, where there is reasoning among that
 }
@@ -30,7 +31,7 @@ func sound(history []json.RawMessage) []spoken {
 		m := &all[i]
 		switch m.Role {
 		case "assistant":
-			var calls []assembledTool
+			var calls []toolCall
 			open = open[:0]
 			for _, c := range m.ToolCalls {
 				if !answered(all[i+1:], c.ID) && i+1 < len(all) {
@@ -46,7 +47,7 @@ func sound(history []json.RawMessage) []spoken {
 			}
 			m.ToolCalls = calls
 		case "tool", "function":
-			if at := indexOf(open, names[m.Result]); at >= 0 {
+			if at := slices.Index(open, names[m.Result]); at >= 0 && names[m.Result] != "" {
 				m.Role, m.Result, open[at] = "tool", names[m.Result], ""
 			} else {
 				m.Role = "user"
@@ -58,15 +59,6 @@ func sound(history []json.RawMessage) []spoken {
 
 // leads reports whether messages of a role make up the system prompt, where they stand first.
 func leads(role string) bool { return role == "system" || role == "developer" }
-
-func indexOf(all []string, id string) int {
-	for i := range all {
-		if id != "" && all[i] == id {
-			return i
-		}
-	}
-	return -1
-}
 
 // answered reports whether a call has its result before anybody else speaks.
 func answered(rest []spoken, id string) bool {
@@ -92,7 +84,7 @@ func read(raw json.RawMessage) spoken {
 	var m struct {
 		Role      string
 		Content   json.RawMessage
-		ToolCalls []assembledTool   `json:"tool_calls"`
+		ToolCalls []toolCall        `json:"tool_calls"`
 		Result    string            `json:"tool_call_id"`
 		Blocks    []block           `json:"thinking_blocks"`
 		Items     []json.RawMessage `json:"reasoning_details"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 )
 
@@ -87,7 +88,11 @@ func (x *exchange) perform(a Answer, form func(a Answer) reply) error {
 	if err := x.open(http.StatusOK); err != nil {
 		return err
 	}
-	return x.send(r.events(runes), a.Fault)
+	events := r.events(runes)
+	for i, text := range a.Inject {
+		events[i] = slices.Concat([]byte(text), events[i])
+	}
+	return x.send(events, a.Fault)
 }
 
 // sendWhole answers with a body of known length, in one piece unless a fault cuts it.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // chat judges a chat completion and answers it.
@@ -29,7 +28,7 @@ func (x *exchange) chat() *APIError {
 			}
 		}
 		return &completion{
-			index: x.req.Index, model: x.req.Model, message: message, finish: a.finishReason(asObject(message)), style: a.Style,
+			index: x.req.Index, model: x.req.Model, message: message, finish: a.finishReason(asObject(message)),
 			usage: x.bill(a, x.top["response_format"], x.req.Messages, message), omitUsage: a.OmitUsage,
 			usageLast: as[bool](at(x.top["stream_options"], "include_usage")),
 		}
@@ -82,7 +81,6 @@ type completion struct {
 	usage     Usage
 	omitUsage bool
 	usageLast bool // the client asks for the usage at the end of a stream
-	style     Style
 }
 
 // head opens the JSON object of a completion or of a chunk of one.
@@ -107,46 +105,26 @@ func (u Usage) json() json.RawMessage {
 		u.Prompt, u.Completion, u.Prompt+u.Completion, u.Cached))
 }
 
-// events writes each chunk as one event, in the style of the answer.
+// events are the chunks, the last one with the usage if the client asked for it.
 func (c *completion) events(runes int) [][]byte {
-	chunks := c.chunks(runes)
-	if !c.style.NoDone {
-		chunks = append(chunks, "[DONE]")
-	}
-	all := make([][]byte, len(chunks))
-	for i, data := range chunks {
-		event := c.style.Inject[i]
-		if c.style.Comments {
-			event += ": keep-alive\n\n"
-		}
-		event += "data: " + data + "\n\n"
-		if c.style.CRLF {
-			event = strings.ReplaceAll(event, "\n", "\r\n")
-		}
-		all[i] = []byte(event)
-	}
-	return all
-}
-
-// chunks returns the data of the events of a stream, the last one with the usage if the client asked for it.
-func (c *completion) chunks(runes int) []string {
 	withUsage := c.usageLast && !c.omitUsage
 	head, tail := c.head("chat.completion.chunk"), "}"
 	if withUsage {
 		tail = `,"usage":null}`
 	}
-	var all []string
+	var all [][]byte
 	add := func(delta json.RawMessage, finish string) {
-		all = append(all, fmt.Sprintf(`%s,"choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":%s}]%s`, head, delta, finish, tail))
+		all = append(all, fmt.Appendf(nil, "data: %s,\"choices\":[{\"index\":0,\"delta\":%s,\"logprobs\":null,\"finish_reason\":%s}]%s\n\n",
+			head, delta, finish, tail))
 	}
 	for _, delta := range deltas(c.message, runes) {
 		add(delta, "null")
 	}
 	add(json.RawMessage("{}"), string(mustJSON(c.finish)))
 	if withUsage {
-		all = append(all, fmt.Sprintf(`%s,"choices":[],"usage":%s}`, head, c.usage.json()))
+		all = append(all, fmt.Appendf(nil, "data: %s,\"choices\":[],\"usage\":%s}\n\n", head, c.usage.json()))
 	}
-	return all
+	return append(all, []byte("data: [DONE]\n\n"))
 }
 
 // deltas splits an assistant message as a stream does: the first delta has the role and all that is not streamed, then

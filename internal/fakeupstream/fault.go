@@ -6,17 +6,6 @@ import (
 	"net/http"
 )
 
-// Style is how a stream is written, within what the protocol of server-sent events allows, and beyond.
-type Style struct {
-	CRLF     bool           // lines end in \r\n
-	Comments bool           // a ": keep-alive" before every event
-	NoDone   bool           // no final "data: [DONE]"
-	Inject   map[int]string // raw text written before the event of that number, from 0
-}
-
-// MalformedEvent is an event that is not JSON, for Style.Inject.
-const MalformedEvent = "data: {\"choices\":[{\"delta\"\n\n"
-
 // Break is how a response ends before its time.
 type Break int
 

@@ -25,8 +25,8 @@ type Answer struct {
 	Error *APIError // answer with this error instead of a message
 	Raw   *Raw      // answer with these bytes instead
 
-	Header http.Header // added to the response, replacing what the server would send
-	Style  Style
+	Header http.Header    // added to the response, replacing what the server would send
+	Inject map[int]string // raw text written before the event of a stream of that number, from 0
 	Fault  Fault
 }
 
@@ -141,7 +141,10 @@ func Overflow(window, tokens int) Answer {
 	return Answer{Error: overflow(size{messages: tokens}, window)}
 }
 
-// ErrorEvent is an error in the middle of a stream, for Style.Inject.
+// MalformedEvent is an event that is not JSON, for Answer.Inject.
+const MalformedEvent = "data: {\"choices\":[{\"delta\"\n\n"
+
+// ErrorEvent is an error in the middle of a stream, for Answer.Inject.
 func ErrorEvent(e *APIError) string {
 	return fmt.Sprintf("data: %s\n\n", e.json())
 }

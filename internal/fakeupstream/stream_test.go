@@ -253,33 +253,24 @@ func askBody(t *testing.T, s *fakeupstream.Server, body string) string {
 	return answer
 }
 
-func TestStyles(t *testing.T) {
+func TestEvents(t *testing.T) {
 	for name, c := range map[string]struct {
-		style fakeupstream.Style
-		check func(stream string) bool
+		inject map[int]string
+		check  func(stream string) bool
 	}{
-		"plain": {fakeupstream.Style{}, func(s string) bool {
+		"plain": {nil, func(s string) bool {
 			return strings.HasSuffix(s, "}\n\ndata: [DONE]\n\n") && !strings.Contains(s, "\r")
 		}},
-		"CRLF": {fakeupstream.Style{CRLF: true, Comments: true}, func(s string) bool {
-			return strings.HasSuffix(s, "}\r\n\r\n: keep-alive\r\n\r\ndata: [DONE]\r\n\r\n") && strings.Count(s, "\n") == strings.Count(s, "\r\n")
-		}},
-		"comments": {fakeupstream.Style{Comments: true}, func(s string) bool {
-			return strings.HasPrefix(s, ": keep-alive\n\ndata: {") && strings.Count(s, ": keep-alive\n\n") == strings.Count(s, "data: ")
-		}},
-		"no end": {fakeupstream.Style{NoDone: true}, func(s string) bool {
-			return strings.HasSuffix(s, "\"finish_reason\":\"stop\"}]}\n\n") && !strings.Contains(s, "[DONE]")
-		}},
-		"malformed": {fakeupstream.Style{Inject: map[int]string{1: fakeupstream.MalformedEvent}}, func(s string) bool {
+		"malformed": {map[int]string{1: fakeupstream.MalformedEvent}, func(s string) bool {
 			return strings.Index(s, fakeupstream.MalformedEvent) == strings.Index(s, "\n\n")+2
 		}},
-		"error in the stream": {fakeupstream.Style{NoDone: true, Inject: map[int]string{0: fakeupstream.ErrorEvent(fakeupstream.ServerError().Error)}}, func(s string) bool {
+		"error in the stream": {map[int]string{0: fakeupstream.ErrorEvent(fakeupstream.ServerError().Error)}, func(s string) bool {
 			return strings.HasPrefix(s, `data: {"error":{"message":"The server had an error while processing your request. Sorry about that!","type":"server_error","param":null,"code":null}}`+"\n\n")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, fakeupstream.Options{})
-			s.Script(fakeupstream.Answer{Content: "Hello there, you.", Style: c.style})
+			s.Script(fakeupstream.Answer{Content: "Hello there, you.", Inject: c.inject})
 			if stream := askBody(t, s, helloStream); !c.check(stream) {
 				t.Fatalf("%q", stream)
 			}

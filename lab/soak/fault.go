@@ -60,7 +60,7 @@ func faults(a fakeupstream.Answer) []faulty {
 	}
 	injected := func(event string) fakeupstream.Answer {
 		wrong := a
-		wrong.Style.Inject = map[int]string{injectedBefore: event}
+		wrong.Inject = map[int]string{injectedBefore: event}
 		return wrong
 	}
 	breaking := func(how fakeupstream.Break, after int) fakeupstream.Answer {

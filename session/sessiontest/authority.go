@@ -30,9 +30,7 @@ type Certificate struct{ PEM, Key []byte }
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t}
-	var err error
-	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ok(t, err)
+	a.key = newKey(t)
 	a.certificate = a.template("authority")
 	a.certificate.IsCA, a.certificate.BasicConstraintsValid = true, true
 	a.certificate.KeyUsage = x509.KeyUsageCertSign
@@ -43,8 +41,7 @@ func NewAuthority(t testing.TB) *Authority {
 // Issue makes a certificate, for a server or a client, that names a host.
 func (a *Authority) Issue(name string) Certificate {
 	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ok(a.t, err)
+	key := newKey(a.t)
 	template := a.template(name)
 	if ip := net.ParseIP(name); ip != nil {
 		template.IPAddresses = []net.IP{ip}
@@ -53,9 +50,13 @@ func (a *Authority) Issue(name string) Certificate {
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	ok(a.t, err)
+	der := must(x509.MarshalPKCS8PrivateKey(key))(a.t)
 	return Certificate{PEM: a.sign(template, &key.PublicKey), Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}
+}
+
+func newKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
+	return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 }
 
 func (a *Authority) template(name string) *x509.Certificate {
@@ -69,8 +70,7 @@ func (a *Authority) template(name string) *x509.Certificate {
 
 func (a *Authority) sign(template *x509.Certificate, public *ecdsa.PublicKey) []byte {
 	a.t.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, public, a.key)
-	ok(a.t, err)
+	der := must(x509.CreateCertificate(rand.Reader, template, a.certificate, public, a.key))(a.t)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
@@ -79,8 +79,7 @@ func (a *Authority) sign(template *x509.Certificate, public *ecdsa.PublicKey) []
 func StartRedisTLS(t testing.TB, a *Authority, own Certificate, args ...string) (server *Server, secure string) {
 	t.Helper()
 	server, secure = newServer(t, durable...), freeAddr(t)
-	_, port, err := net.SplitHostPort(secure)
-	ok(t, err)
+	_, port := hostPort(t, secure)
 	server.args = append(server.args, "--tls-port", port, "--tls-auth-clients", "yes",
 		"--tls-cert-file", server.File("cert.pem", own.PEM), "--tls-key-file", server.File("key.pem", own.Key),
 		"--tls-ca-cert-file", server.File("ca.pem", a.PEM))

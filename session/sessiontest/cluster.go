@@ -2,7 +2,6 @@ package sessiontest
 
 import (
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,8 +27,14 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		node, bus := newNode(t, args)
 		c.Nodes, buses = append(c.Nodes, node), append(buses, bus)
 	}
-	c.assign()
-	c.meet(t, buses)
+	for i, node := range c.Nodes {
+		first, last := i*slots/len(c.Nodes), (i+1)*slots/len(c.Nodes)-1
+		node.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
+		node.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+	}
+	for i, node := range c.Nodes[1:] {
+		c.Nodes[0].meet(node, buses[i+1])
+	}
 	for _, node := range c.Nodes {
 		Eventually(t, "the cluster is complete", func() error { return complete(node.Addr, len(c.Nodes)) })
 	}
@@ -38,21 +43,23 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 
 func newNode(t testing.TB, args []string) (node *Server, bus string) {
 	t.Helper()
-	bus = freePort(t)
-	node = newServer(t, durable...)
-	node.args = append(node.args, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000")
-	node.args = append(node.args, args...)
-	node.Start()
-	return node, bus
+	_, bus = hostPort(t, freeAddr(t))
+	cluster := []string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000"}
+	return StartRedis(t, append(cluster, args...)...), bus
+}
+
+// meet tells the server of another node.
+func (s *Server) meet(node *Server, bus string) {
+	s.t.Helper()
+	host, port := node.hostPort()
+	s.Do("CLUSTER", "MEET", host, port, bus)
 }
 
 // AddReplica starts a replica of a master, and waits until it has caught up and all know of it.
 func (c *Cluster) AddReplica(master *Server) *Server {
 	c.t.Helper()
 	node, bus := newNode(c.t, nil)
-	host, port, err := net.SplitHostPort(node.Addr)
-	ok(c.t, err)
-	master.Do("CLUSTER", "MEET", host, port, bus)
+	master.meet(node, bus)
 	id := master.Do("CLUSTER", "MYID")
 	Eventually(c.t, "the node may follow its master", func() error {
 		_, err := Command(node.Addr, "CLUSTER", "REPLICATE", id)
@@ -90,24 +97,6 @@ func addrs(servers []*Server) []string {
 		all[i] = s.Addr
 	}
 	return all
-}
-
-func (c *Cluster) assign() {
-	c.t.Helper()
-	for i, node := range c.Nodes {
-		first, last := i*slots/len(c.Nodes), (i+1)*slots/len(c.Nodes)-1
-		node.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
-		node.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
-	}
-}
-
-func (c *Cluster) meet(t testing.TB, buses []string) {
-	t.Helper()
-	for i, node := range c.Nodes[1:] {
-		host, port, err := net.SplitHostPort(node.Addr)
-		ok(t, err)
-		c.Nodes[0].Do("CLUSTER", "MEET", host, port, buses[i+1])
-	}
 }
 
 // complete reports what the node at addr still misses.

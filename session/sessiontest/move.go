@@ -1,7 +1,6 @@
 package sessiontest
 
 import (
-	"net"
 	"slices"
 	"strings"
 )
@@ -40,8 +39,7 @@ func (c *Cluster) owner(key string) *Server {
 // Key moves one key.
 func (m *Move) Key(key string) {
 	m.cluster.t.Helper()
-	host, port, err := net.SplitHostPort(m.To.Addr)
-	ok(m.cluster.t, err)
+	host, port := m.To.hostPort()
 	m.From.Do("MIGRATE", host, port, key, "0", "5000")
 }
 

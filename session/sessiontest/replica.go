@@ -2,7 +2,6 @@ package sessiontest
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 )
@@ -10,9 +9,7 @@ import (
 // StartReplica starts a server that follows a master, and waits until it has caught up.
 func StartReplica(t testing.TB, master *Server, args ...string) *Server {
 	t.Helper()
-	s := newServer(t, durable...)
-	s.args = append(s.args, args...)
-	s.Start()
+	s := StartRedis(t, args...)
 	s.Follow(master)
 	return s
 }
@@ -20,8 +17,7 @@ func StartReplica(t testing.TB, master *Server, args ...string) *Server {
 // Follow makes the server a replica, and waits until it has caught up.
 func (s *Server) Follow(master *Server) {
 	s.t.Helper()
-	host, port, err := net.SplitHostPort(master.Addr)
-	ok(s.t, err)
+	host, port := master.hostPort()
 	s.Do("REPLICAOF", host, port)
 	s.awaitLink()
 }

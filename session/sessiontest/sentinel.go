@@ -3,7 +3,6 @@ package sessiontest
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,11 +12,9 @@ import (
 // further ones of its configuration. As StartRedis, it needs redis-server.
 func StartSentinel(t testing.TB, name string, master *Server, quorum int, lines ...string) *Server {
 	t.Helper()
-	host, port, err := net.SplitHostPort(master.Addr)
-	ok(t, err)
 	s := newServer(t)
-	_, own, err := net.SplitHostPort(s.Addr)
-	ok(t, err)
+	host, port := master.hostPort()
+	_, own := s.hostPort()
 	config := append([]string{
 		"port " + own, "bind 127.0.0.1", "dir " + s.dir,
 		fmt.Sprintf("sentinel monitor %s %s %s %d", name, host, port, quorum),
@@ -60,8 +57,7 @@ func (g *Group) Addrs() []string { return addrs(g.Sentinels) }
 // parts.
 func (g *Group) AwaitFailover() {
 	g.t.Helper()
-	host, port, err := net.SplitHostPort(g.Replica.Addr)
-	ok(g.t, err)
+	host, port := g.Replica.hostPort()
 	for _, s := range g.Sentinels {
 		Eventually(g.t, "the Sentinels have a new master", func() error {
 			got, err := Command(s.Addr, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", g.Name)

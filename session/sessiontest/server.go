@@ -1,14 +1,12 @@
 package sessiontest
 
 import (
-	"bytes"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,11 +25,10 @@ const patience = time.Minute // for a server to start, or several to agree; only
 type Server struct {
 	Addr string
 
-	t       testing.TB
-	args    []string
-	dir     string
-	command *exec.Cmd
-	output  *bytes.Buffer
+	t    testing.TB
+	args []string
+	dir  string
+	run  *process.Process // nil: it was killed
 }
 
 // StartRedis starts a redis-server whose writes outlive its being killed, and stops it with the test. args are further
@@ -39,8 +36,7 @@ type Server struct {
 // DEWPOINT_TEST_NO_REDIS=1 allows to skip it.
 func StartRedis(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s := newServer(t, durable...)
-	s.args = append(s.args, args...)
+	s := newServer(t, slices.Concat(durable, args)...)
 	s.Start()
 	return s
 }
@@ -49,8 +45,8 @@ func StartRedis(t testing.TB, args ...string) *Server {
 func newServer(t testing.TB, args ...string) *Server {
 	t.Helper()
 	needRedis(t)
-	port := freePort(t)
-	s := &Server{Addr: net.JoinHostPort("127.0.0.1", port), t: t, dir: t.TempDir()}
+	s := &Server{Addr: freeAddr(t), t: t, dir: t.TempDir()}
+	_, port := s.hostPort()
 	s.args = append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--loglevel", "warning", "--repl-diskless-sync-delay", "0"}, args...)
 	t.Cleanup(s.Kill)
 	return s
@@ -70,16 +66,17 @@ func needRedis(t testing.TB) {
 // freeAddr is a free address on the loopback.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	addr, err := process.FreeAddr()
-	ok(t, err)
-	return addr
+	return must(process.FreeAddr())(t)
 }
 
-func freePort(t testing.TB) string {
+// hostPort is the address in two parts.
+func (s *Server) hostPort() (host, port string) { return hostPort(s.t, s.Addr) }
+
+func hostPort(t testing.TB, addr string) (host, port string) {
 	t.Helper()
-	_, port, err := net.SplitHostPort(freeAddr(t))
+	host, port, err := net.SplitHostPort(addr)
 	ok(t, err)
-	return port
+	return host, port
 }
 
 // File writes a file into the server's directory and gives its path.
@@ -107,24 +104,19 @@ func (s *Server) Start() {
 // Launch is Start without waiting, with further options for this once.
 func (s *Server) Launch(args ...string) {
 	s.t.Helper()
-	s.output = &bytes.Buffer{}
-	s.command = exec.Command("redis-server", slices.Concat(s.args, args)...)
-	s.command.Stdout, s.command.Stderr = s.output, s.output
-	s.command.SysProcAttr = process.DieWithParent(syscall.SIGKILL)
-	ok(s.t, s.command.Start())
+	s.run = must(process.Start("redis-server", slices.Concat(s.args, args)...))(s.t)
 }
 
 // Kill ends the server at once, as a crash would.
 func (s *Server) Kill() {
-	if s.command == nil {
+	if s.run == nil {
 		return
 	}
-	_ = s.command.Process.Kill() // it may have ended by itself
-	_ = s.command.Wait()
-	if s.t.Failed() && s.output.Len() > 0 {
-		s.t.Logf("redis-server at %s wrote:\n%s", s.Addr, s.output)
+	s.run.Kill()
+	if text := s.run.Log.String(); s.t.Failed() && text != "" {
+		s.t.Logf("redis-server at %s wrote:\n%s", s.Addr, text)
 	}
-	s.command = nil
+	s.run = nil
 }
 
 // Eventually asks again until the answer is good.

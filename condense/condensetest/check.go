@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/tidy"
@@ -24,7 +25,7 @@ func Shaped(v *session.View) error {
 		}
 	}
 	m := v.History.Messages
-	return errors.Join(ordered(v), contents(v), systems(m, kept), newest(m, kept), units(m, kept), pairs(m, kept), bare(v), summaries(v), copies(v))
+	return errors.Join(ordered(v), contents(v), systems(m, kept), newest(m, kept), units(m, kept), pairs(m, kept), bare(v), summaries(v, kept), copies(v))
 }
 
 // ordered: messages come in the client's order, each once.
@@ -44,12 +45,11 @@ func ordered(v *session.View) error {
 
 // unchanged: messages are the client's, byte for byte.
 func unchanged(v *session.View) error {
-	for i, item := range v.Items {
-		if changed(v, item) {
-			return fmt.Errorf("item %d: message %d was changed", i, item.Index)
-		}
+	i := slices.IndexFunc(v.Items, func(item session.Item) bool { return changed(v, item) })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("item %d: message %d was changed", i, v.Items[i].Index)
 }
 
 func changed(v *session.View, item session.Item) bool {
@@ -123,24 +123,15 @@ func newest(messages []session.Message, kept []bool) error {
 // units: units are kept or left out whole.
 func units(messages []session.Message, kept []bool) error {
 	for _, u := range session.Units(messages) {
-		if err := together(messages, kept, u); err != nil {
-			return fmt.Errorf("unit %d-%d: %w", u.From, u.To-1, err)
-		}
-	}
-	return nil
-}
-
-func together(messages []session.Message, kept []bool, u session.Unit) error {
-	first := -1
-	for i := u.From; i < u.To; i++ {
-		if messages[i].Kind == session.System {
-			continue
-		}
-		if first < 0 {
-			first = i
-		}
-		if kept[i] != kept[first] {
-			return fmt.Errorf("message %d kept: %v, message %d kept: %v", first, kept[first], i, kept[i])
+		first := -1
+		for i := u.From; i < u.To; i++ {
+			switch {
+			case messages[i].Kind == session.System:
+			case first < 0:
+				first = i
+			case kept[i] != kept[first]:
+				return fmt.Errorf("unit %d-%d: message %d kept: %v, message %d kept: %v", u.From, u.To-1, first, kept[first], i, kept[i])
+			}
 		}
 	}
 	return nil
@@ -164,10 +155,8 @@ func result(messages []session.Message, i int, id string) int {
 		if messages[r].Kind == session.Observation && messages[r].Result == id {
 			return r
 		}
-		for _, again := range messages[r].Calls {
-			if again == id {
-				return -1
-			}
+		if slices.Contains(messages[r].Calls, id) {
+			return -1
 		}
 	}
 	return -1
@@ -193,7 +182,7 @@ func bare(v *session.View) error {
 }
 
 // summaries: there is at most one, and it stands in no unit and between no call and its result.
-func summaries(v *session.View) error {
+func summaries(v *session.View, kept []bool) error {
 	at := -1
 	for i, item := range v.Items {
 		if item.Index >= 0 {
@@ -216,7 +205,7 @@ func summaries(v *session.View) error {
 	}
 	for i := 0; i <= before; i++ {
 		for _, id := range m[i].Calls {
-			if r := result(m, i, id); r >= after && shown(v, i) {
+			if r := result(m, i, id); r >= after && kept[i] {
 				return fmt.Errorf("summary between call %s of message %d and its result %d", id, i, r)
 			}
 		}
@@ -254,15 +243,6 @@ func copies(v *session.View) error {
 		}
 	}
 	return nil
-}
-
-func shown(v *session.View, index int) bool {
-	for _, item := range v.Items {
-		if item.Index == index {
-			return true
-		}
-	}
-	return false
 }
 
 // Condensation reports what is wrong with a condensation made from a view.

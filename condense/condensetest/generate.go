@@ -2,6 +2,7 @@ package condensetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -33,7 +34,7 @@ func (g *Generator) Grow(n int) []session.Message {
 	for range rapid.IntRange(1, n).Draw(g.t, "pieces") {
 		g.piece()
 	}
-	return append([]session.Message(nil), g.messages...)
+	return slices.Clone(g.messages)
 }
 
 func (g *Generator) piece() {
@@ -155,18 +156,18 @@ func (g *Generator) Edit() []session.Message {
 	}
 	content.Text += " edited"
 	sealed := g.messages[at].Sealed
-	g.messages = append([]session.Message(nil), g.messages...)
+	g.messages = slices.Clone(g.messages)
 	g.messages[at] = Message(content)
 	g.messages[at].Sealed = sealed
-	return append([]session.Message(nil), g.messages...)
+	return slices.Clone(g.messages)
 }
 
 // Fork goes back to an earlier message and on from there.
 func (g *Generator) Fork() []session.Message {
 	at := rapid.IntRange(1, len(g.messages)).Draw(g.t, "fork")
-	g.messages = append([]session.Message(nil), g.messages[:at]...)
+	g.messages = slices.Clone(g.messages[:at])
 	g.piece()
-	return append([]session.Message(nil), g.messages...)
+	return slices.Clone(g.messages)
 }
 
 // Compact is what a client does that makes its own summary: it stands in the place of all but the newest messages.
@@ -176,7 +177,7 @@ func (g *Generator) Compact() []session.Message {
 	g.messages = nil
 	g.say("user")
 	g.messages = append(g.messages, rest...)
-	return append([]session.Message(nil), g.messages...)
+	return slices.Clone(g.messages)
 }
 
 func (g *Generator) add(c session.Content, sealed bool) {

@@ -21,6 +21,9 @@ func TestAChangedHeadCostsNothing(t *testing.T) {
 		name       string
 		clock, cut bool
 	}{{name: "nothing"}, {name: "a clock", clock: true}, {name: "old results", cut: true}, {name: "both", clock: true, cut: true}} {
+		if testing.Short() && c.clock != c.cut {
+			continue
+		}
 		s := newSetting(t, fakeupstream.Options{})
 		file := s.config(t, config)
 		pair := [2]*process{serve(t, "--config", file), serve(t, "--config", file)}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,9 @@ func (p *process) account() (a struct {
 	ok(p.t, json.Unmarshal(list.Holdouts[0], &a))
 	return a
 }
+
+// conversation is what each of a holdout's test says of itself.
+var conversation = regexp.MustCompile(`This is (run|sub-agent) \d\d\.`)
 
 // TestHoldout: a share of sessions is left alone, with their forks and sub-agents, whichever replica serves them and after a restart; and
 // both arms' accounts are what upstream charged.
@@ -90,32 +94,27 @@ shutdown: {delay: 0s, timeout: 1m}
 	sendTo(t, replicas[0], "/messages/count_tokens", count, http.Header{"X-Session-Id": {"key-0"}}) // costs nothing, and is no step
 	arms := map[bool]*heldArm{false: {}, true: {}}                                                  // by whether they are held out
 	condensed := map[string]bool{}
-	name := func(r *fakeupstream.Request, kind string, n int) bool {
-		return strings.Contains(r.Text(), fmt.Sprintf("%s %02d.", kind, n))
-	}
-	all := s.Upstream.Requests()
-	for n := range sessions {
-		held := true
-		for _, r := range all {
+	of := map[string][]fakeupstream.Request{} // requests by the conversation that they belong to
+	for _, r := range s.Upstream.Requests() {
+		if name := conversation.FindString(r.Text()); name != "" {
+			of[name] = append(of[name], r)
 			if strings.Contains(string(r.Body), "dewpoint_record") && !r.Summary {
-				for _, kind := range []string{"This is run", "This is sub-agent"} {
-					if name(&r, kind, n) {
-						held, condensed[fmt.Sprint(kind, n)] = false, true
-					}
-				}
+				condensed[name] = true
 			}
 		}
-		if condensed[fmt.Sprint("This is run", n)] != condensed[fmt.Sprint("This is sub-agent", n)] {
+	}
+	for n := range sessions {
+		run, sub := fmt.Sprintf("This is run %02d.", n), fmt.Sprintf("This is sub-agent %02d.", n)
+		held := !condensed[run] && !condensed[sub]
+		if condensed[run] != condensed[sub] {
 			t.Errorf("session %d and its sub-agent are not in one arm", n)
 		}
 		arm := arms[held]
 		arm.Sessions++
-		for _, r := range all {
-			if name(&r, "This is run", n) || name(&r, "This is sub-agent", n) {
-				arm.USD += float64(10*(r.PromptTokens-r.CachedTokens)+r.CachedTokens) / 1e6
-				if !r.Summary {
-					arm.Steps++
-				}
+		for _, r := range slices.Concat(of[run], of[sub]) {
+			arm.USD += float64(10*(r.PromptTokens-r.CachedTokens)+r.CachedTokens) / 1e6
+			if !r.Summary {
+				arm.Steps++
 			}
 		}
 	}

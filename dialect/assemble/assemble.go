@@ -11,6 +11,9 @@ import (
 // Piece is a JSON object, decoded: a message that is put together, or what a stream brings of one.
 type Piece = map[string]any
 
+// Raw is what stands in a piece as it is written.
+type Raw = json.RawMessage
+
 // Decode decodes an object; of what is none it gives nil.
 func Decode(raw []byte) (p Piece) {
 	d := json.NewDecoder(bytes.NewReader(raw))

@@ -3,7 +3,6 @@ package chat
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
@@ -99,7 +98,7 @@ func (s *strainer) Said() dialect.Said {
 		}
 	}
 	if len(calls) > 0 {
-		m["tool_calls"] = json.RawMessage(split.List(calls))
+		m["tool_calls"] = assemble.Raw(split.List(calls))
 	}
 	said.Message = assemble.Encode(m)
 	return said
@@ -124,7 +123,7 @@ func (s *strainer) Echo() []byte {
 	}
 	m := assemble.Piece{"role": "assistant", "content": s.text + text}
 	if calls := s.Seen(); len(calls) > 0 {
-		m["tool_calls"] = json.RawMessage(split.List(calls))
+		m["tool_calls"] = assemble.Raw(split.List(calls))
 	}
 	return assemble.Encode(m)
 }

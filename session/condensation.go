@@ -209,3 +209,91 @@ func (c *Condensation) forgets(parts [2]Range) bool {
 		return slices.ContainsFunc(parts[:], func(p Range) bool { return f.From < p.To && p.From < f.To })
 	})
 }
+
+// Made is what a condensation put in the place of what it hid.
+type Made string
+
+// The ways of a condensation.
+const (
+	MadeSummary     Made = "summary"     // a model's summary
+	MadeExcerpts    Made = "excerpts"    // lines of what it hid; where a summary was due, the next condensation makes up for it
+	MadePlain       Made = "plain"       // nothing: its strategy makes no summary
+	MadeProvisional Made = "provisional" // nothing yet: the summary that was due failed, and the next condensation makes up for it
+	MadeTrim        Made = "trim"        // parts of single messages
+)
+
+// Asked is how the model was asked that wrote a summary.
+type Asked string
+
+// The ways to ask for a summary.
+const (
+	AskedCold         Asked = "cold"           // by a prompt of its own
+	AskedCached       Asked = "cached"         // behind the client's own prompt, which the provider's cache had
+	AskedCachedInVain Asked = "cached_in_vain" // so, but what came was no good, so that it was asked by a prompt of its own
+)
+
+// Asked tells which of them it was; empty where no model wrote it.
+func (c *Condensation) Asked() Asked {
+	switch {
+	case c.Model == "":
+		return ""
+	case c.Rode == (Usage{}):
+		return AskedCold
+	case c.Calls == 1:
+		return AskedCached
+	}
+	return AskedCachedInVain
+}
+
+// Made tells which of them it was.
+func (c *Condensation) Made() Made {
+	switch {
+	case len(c.Forgotten) == 0:
+		return MadeTrim
+	case c.Model == "" && c.SummaryTokens > 0:
+		return MadeExcerpts
+	case c.Provisional:
+		return MadeProvisional
+	case c.SummaryTokens == 0:
+		return MadePlain
+	}
+	return MadeSummary
+}
+
+// Cost is what calls of summarisers came to.
+type Cost struct {
+	Calls    int           // that were made, be it in vain
+	Took     time.Duration // to make the condensations that they were for
+	Used     Usage
+	Nano     int64  // billionths of a dollar
+	Unpriced string // a model whose price is not known; empty: there is none
+}
+
+// Add adds what other calls came to.
+func (c *Cost) Add(more Cost) {
+	c.Calls += more.Calls
+	c.Took += more.Took
+	c.Used.Input += more.Used.Input
+	c.Used.Cached += more.Used.Cached
+	c.Used.Output += more.Used.Output
+	c.Nano += more.Nano
+	if more.Unpriced != "" {
+		c.Unpriced = more.Unpriced
+	}
+}
+
+// Savings is what condensing saved of a thread's answered requests, and what it cost, whatever became of it.
+type Savings struct {
+	Tokens    int64 // of prompts, fewer than their client sent; negative: more
+	NotSent   int64 // what those would have cost, in billionths of a dollar
+	Rewritten int64 // likewise, what prompt caches cost that had to be written again: negative
+	Cost
+}
+
+// Add adds what came later.
+func (s *Savings) Add(more Savings) {
+	s.Tokens += more.Tokens
+	s.NotSent += more.NotSent
+	s.Rewritten += more.Rewritten
+	s.Cost.Add(more.Cost)
+}

@@ -106,3 +106,123 @@ type IndexEntry struct {
 	Hash  Hash
 	Place Place
 }
+
+// Ledger keeps what was spent of budgets. A Store implements it.
+type Ledger interface {
+	// Reserve charges accounts, all or none, and holds room in them, each until it is settled or HoldFor is over. None is charged if one is
+	// full, which is when what was spent of it and what is held reach its limit. Balances are those before. With an empty id it only tells them.
+	// A call with an id that holds something changes nothing.
+	Reserve(ctx context.Context, id string, charges []Charge) (Reserved, error)
+	// Settle ends what was held under an id, and adds each charge's amount, which may be negative. Where nothing is held any more, nothing changes.
+	Settle(ctx context.Context, id string, charges []Charge) error
+}
+
+// HoldFor is how long room is held that is never settled, because the replica that reserved it died. Its charge stays.
+const HoldFor = time.Hour
+
+// Account is a budget in one unit and one period. All accounts of one call are of one tenant.
+type Account struct {
+	Tenant string
+	Name   string
+	Until  time.Time // when its period ends; it is kept for HoldFor longer
+}
+
+// Charge is what an account is charged.
+type Charge struct {
+	Account
+	Limit  int64 // at which it is full
+	Amount int64
+	Room   int64 // to be held on top
+}
+
+// Balance is what was spent of an account, and what is held.
+type Balance struct{ Spent, Held int64 }
+
+// Reserved is the answer of Reserve.
+type Reserved struct {
+	Balances []Balance // one for each charge
+	Full     bool      // nothing was charged: an account is full
+}
+
+// Full reports whether an account with a balance takes no charge.
+func (c *Charge) Full(b Balance) bool { return b.Spent+b.Held >= c.Limit }
+
+// Outbox keeps which condensations are still to be told of elsewhere. A Store implements it.
+type Outbox interface {
+	// Enqueue notes that a condensation is to be told of which is about to be logged: once that is durable, so is the notice. It notes nothing,
+	// and reports false, where limit are waiting for their tenant already.
+	Enqueue(ctx context.Context, n Notice, limit int) (bool, error)
+	// Enqueued gives at most limit of a tenant's notices, oldest first, without the first from of them, and how many there are in all.
+	Enqueued(ctx context.Context, tenant string, from, limit int) ([]Notice, int, error)
+	// Dequeue forgets a notice. One that is not there is no error.
+	Dequeue(ctx context.Context, n Notice) error
+}
+
+// Notice names a condensation that has no id yet.
+type Notice struct {
+	Tenant string
+	Thread ThreadID
+	Made   time.Time // Condensation.Time
+}
+
+// Named gives the condensation that a notice names, nil if its thread does not have it.
+func (n *Notice) Named(t *Thread) *Condensation {
+	for i := range t.Condensations {
+		if c := &t.Condensations[i]; c.ID.Thread == n.Thread && c.Time.Equal(n.Made) {
+			return c
+		}
+	}
+	return nil
+}
+
+// ErrCursor: a cursor was not given by this store, or by one of another kind.
+var ErrCursor = errors.New("not a cursor of this list")
+
+// Archive is what an operator asks of a store, apart from what requests do with it. A store implements both.
+//
+// Its calls may take longer than a request's: they look at many records, and are not on any request's way.
+type Archive interface {
+	// Sessions lists sessions in the store's own order, each once as far as the store stays as it is. A page holds at most
+	// q.Limit of them; it may hold fewer, or none, and still not be the last: a page looks at a bounded number of records.
+	// ErrCursor if the cursor is none.
+	Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
+	// Forget deletes a session and all that is kept of it: its threads with their logs, summaries and locks, and every
+	// place and trace that points to them. What was under way meanwhile leaves nothing of it behind: at most it begins the
+	// session anew, whole, from what its client sends. ErrNotFound if there is no such session.
+	Forget(ctx context.Context, id SessionID) error
+	// Request logs a request for a thread to be condensed. It is pending, in Thread.Requested, for every replica
+	// and after every restart, until a condensation of the thread answers it. ErrNotFound if the thread was never begun.
+	Request(ctx context.Context, thread ThreadID, at time.Time) error
+	// Set keeps a small value under a name, which all replicas see, until it is set again; an empty one is deleted. It is durable when
+	// it returns.
+	Set(ctx context.Context, name string, value []byte) error
+	// Settings gives all that Set keeps, by name.
+	Settings(ctx context.Context) (map[string][]byte, error)
+}
+
+// Buckets is what replicas share of what was taken of them. A store that only one process can open has none.
+type Buckets interface {
+	// Draw takes n from a bucket that leaks perMinute in a minute and holds as much, or tells how long to wait: what does not fit is not
+	// taken, unless it is owed. Of what is larger than the bucket as much as the bucket holds must fit. With 0 it tells how long to wait until anything fits.
+	Draw(ctx context.Context, bucket string, n, perMinute int, owed bool) (wait time.Duration, err error)
+}
+
+// SessionQuery says which sessions to list. Zero fields do not narrow it.
+type SessionQuery struct {
+	Tenant string
+	Key    string    // the client's session key, exactly
+	Since  time.Time // last seen then or later
+	Cursor string    // SessionPage.Next of the page before
+	Limit  int       // sessions in the page at most; must be positive
+}
+
+// Matches reports whether a session is one that was asked for.
+func (q SessionQuery) Matches(s Session) bool {
+	return (q.Tenant == "" || s.Tenant == q.Tenant) && (q.Key == "" || s.Key == q.Key) && !s.Seen.Before(q.Since)
+}
+
+// SessionPage is a part of the list of sessions.
+type SessionPage struct {
+	Sessions []Session
+	Next     string // where the next page begins, empty after the last
+}

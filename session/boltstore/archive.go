@@ -68,7 +68,6 @@ func (s *Store) Set(ctx context.Context, name string, value []byte) error {
 	})
 }
 
-// Settings implements session.Archive.
 func (s *Store) Settings(ctx context.Context) (map[string][]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -131,8 +131,7 @@ func checkEntry(b bucket, name, value []byte) (what string, err error) {
 	} else {
 		_, err = codec.Content{}.ParseText(value, session.Condensation{})
 	}
-	var unknown *seal.KeyError
-	if errors.As(err, &unknown) {
+	if _, unknown := errors.AsType[*seal.KeyError](err); unknown {
 		err = nil
 	}
 	return fmt.Sprintf("%d of thread %q", seq, thread), err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -43,7 +44,6 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 // prepared is where a condensation is kept that is not logged: before the summaries of those that are.
 func prepared(id session.ThreadID) string { return summaries.entry(id, 0) }
 
-// Prepare implements session.Store.
 func (s *Store) Prepare(ctx context.Context, id session.ThreadID, c session.Condensation) error {
 	value := s.content.Prepared(id, c)
 	return s.change(ctx, false, func(ch *change) error {
@@ -55,7 +55,6 @@ func (s *Store) Prepare(ctx context.Context, id session.ThreadID, c session.Cond
 	})
 }
 
-// Prepared implements session.Store.
 func (s *Store) Prepared(ctx context.Context, id session.ThreadID) (session.Condensation, error) {
 	return one(ctx, s, prepared(id), func(b []byte) (session.Condensation, error) { return s.content.ParsePrepared(id, b) })
 }
@@ -78,4 +77,70 @@ func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Se
 		return nil, err
 	}
 	return bytes.Clone(secret), nil
+}
+
+func (s *Store) Save(ctx context.Context, id session.ThreadID, more session.Savings) error {
+	return s.change(ctx, false, func(c *change) error {
+		if c.get(threads.key(string(id))) == nil {
+			return session.ErrNotFound
+		}
+		sum, err := codec.ParseSavings(c.get(savings.key(string(id))))
+		if err != nil {
+			return fmt.Errorf("savings record: %w", err)
+		}
+		sum.Add(more)
+		c.put(savings.key(string(id)), codec.Savings(sum))
+		return nil
+	})
+}
+
+func (s *Store) Saved(ctx context.Context, id session.ThreadID) (out session.Savings, err error) {
+	err = s.read(ctx, func(r *reader) (err error) {
+		out, err = codec.ParseSavings(r.get(savings.key(string(id))))
+		return err
+	})
+	return out, err
+}
+
+type lock struct{ until time.Time }
+
+// Lock implements session.Store. The file belongs to one process, so the lock is in memory.
+func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (session.Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return session.Lease{}, err
+	}
+	if ttl <= 0 {
+		return session.Lease{}, fmt.Errorf("a time of %v", ttl)
+	}
+	s.locking.Lock()
+	defer s.locking.Unlock()
+	now := time.Now()
+	if held := s.locks[id]; held != nil && now.Before(held.until) {
+		return session.Lease{}, session.ErrLocked
+	}
+	mine := &lock{until: now.Add(ttl)}
+	s.locks[id] = mine
+	return session.Lease{
+		Renew:   func(context.Context) error { return s.renew(id, mine, ttl) },
+		Release: func() { s.unlock(id, mine) },
+	}, nil
+}
+
+func (s *Store) renew(id session.ThreadID, mine *lock, ttl time.Duration) error {
+	s.locking.Lock()
+	defer s.locking.Unlock()
+	if s.locks[id] != mine {
+		return session.ErrLocked
+	}
+	mine.until = time.Now().Add(ttl)
+	return nil
+}
+
+// unlock leaves a lock alone that was taken by another caller after mine had expired.
+func (s *Store) unlock(id session.ThreadID, mine *lock) {
+	s.locking.Lock()
+	defer s.locking.Unlock()
+	if s.locks[id] == mine {
+		delete(s.locks, id)
+	}
 }

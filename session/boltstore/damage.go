@@ -93,8 +93,7 @@ func (s *Store) update(write func(*bolt.Tx) error) error {
 		s.damage.committed.Store(true)
 	}
 	// After a commit that failed there is nothing to roll back, which is an error that says nothing.
-	var panicked *session.PanicError
-	if errors.As(s.guard(tx.Rollback), &panicked) {
+	if _, panicked := errors.AsType[*session.PanicError](s.guard(tx.Rollback)); panicked {
 		s.damage.stuck.Store(true)
 	}
 	return err

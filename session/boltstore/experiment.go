@@ -16,7 +16,6 @@ func seat(name string, s session.Seat) string {
 	return experiment(name) + string([]byte{':', byte(s.Arm), byte(s.Group)}) //nolint:gosec // there are few groups
 }
 
-// Enter implements session.Store.
 func (s *Store) Enter(ctx context.Context, c session.Entry) error {
 	return s.change(ctx, false, func(ch *change) error {
 		since := []int64{session.Opens(c, time.Now()).UnixMilli()}
@@ -39,7 +38,6 @@ func (s *Store) Enter(ctx context.Context, c session.Entry) error {
 	})
 }
 
-// Experiment implements session.Store.
 func (s *Store) Experiment(ctx context.Context, name string) (a session.Experiment, err error) {
 	err = s.read(ctx, func(r *reader) error {
 		begun, since := r.get(experiment(name)), int64(0)

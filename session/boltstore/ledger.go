@@ -59,7 +59,6 @@ func putSpent(ch *change, c *session.Charge, spent int64) {
 	ch.put(account(c.Account), value)
 }
 
-// Reserve implements session.Store.
 func (s *Store) Reserve(ctx context.Context, id string, charges []session.Charge) (out session.Reserved, err error) {
 	now, held := time.Now(), false
 	err = s.change(ctx, false, func(ch *change) error {
@@ -95,7 +94,6 @@ func (s *Store) hold(c *session.Charge, id string, now time.Time) {
 	s.pending.holds[key][id] = room{c.Room, now.Add(session.HoldFor)}
 }
 
-// Settle implements session.Store.
 func (s *Store) Settle(ctx context.Context, id string, charges []session.Charge) error {
 	return s.change(ctx, false, func(ch *change) error {
 		for i := range charges {

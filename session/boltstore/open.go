@@ -78,8 +78,7 @@ func openFile(path string) (db *bolt.DB, err error) {
 		}
 		return db.Update(prepare)
 	})
-	var panicked *session.PanicError
-	if err != nil && db != nil && !errors.As(err, &panicked) { // a panic may have left it locked
+	if _, panicked := errors.AsType[*session.PanicError](err); err != nil && db != nil && !panicked { // a panic may have left it locked
 		err = errors.Join(err, db.Close())
 	}
 	return db, err
@@ -88,8 +87,7 @@ func openFile(path string) (db *bolt.DB, err error) {
 // survive makes a panic over a file an error.
 func survive(path string, f func() error) error {
 	err := session.Recover(f)
-	var panicked *session.PanicError
-	if errors.As(err, &panicked) {
+	if _, panicked := errors.AsType[*session.PanicError](err); panicked {
 		return fmt.Errorf("the file is damaged (see 'dewpoint check-store %s'): %w", path, err)
 	}
 	return err

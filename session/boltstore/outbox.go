@@ -56,7 +56,6 @@ func (s *Store) Enqueue(ctx context.Context, n session.Notice, limit int) (noted
 	return noted, err
 }
 
-// Dequeue implements session.Store.
 func (s *Store) Dequeue(ctx context.Context, n session.Notice) error {
 	return s.change(ctx, false, func(c *change) error {
 		waiting, err := c.notices(n.Tenant)

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,12 +33,10 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 	return c, nil
 }
 
-// Prepare implements session.Store.
 func (s *Store) Prepare(ctx context.Context, id session.ThreadID, c session.Condensation) error {
 	return s.done(ctx, script{prepareScript, []string{s.keys.thread(id)}, []any{s.content.Prepared(id, c)}})
 }
 
-// Prepared implements session.Store.
 func (s *Store) Prepared(ctx context.Context, id session.ThreadID) (session.Condensation, error) {
 	value, err := result(ctx, s.read, func(ctx context.Context) ([]byte, error) {
 		return s.client.HGet(ctx, s.keys.thread(id), "p").Bytes()
@@ -66,4 +65,43 @@ func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration
 	}
 	release := func() { _ = s.done(context.Background(), script{unlockScript, []string{s.keys.lock(id)}, []any{own}}) }
 	return session.Lease{Renew: hold, Release: release}, nil
+}
+
+// savingsFields are the sums of a thread's savings in its record, in the order of their names, and at last the model of Unpriced.
+var savingsFields = []string{"v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "vm"}
+
+// sumsOf are what those fields hold. A name is never given to another sum.
+func sumsOf(s *session.Savings) []int64 {
+	return []int64{
+		s.Tokens, s.NotSent, s.Rewritten,
+		int64(s.Calls), int64(s.Used.Input), int64(s.Used.Cached), int64(s.Used.Output), s.Nano, int64(s.Took),
+	}
+}
+
+func (s *Store) Save(ctx context.Context, id session.ThreadID, more session.Savings) error {
+	args := []any{token(), more.Unpriced}
+	for i, n := range sumsOf(&more) {
+		if n != 0 {
+			args = append(args, savingsFields[i], n)
+		}
+	}
+	return s.done(ctx, script{saveScript, []string{s.keys.thread(id)}, args})
+}
+
+func (s *Store) Saved(ctx context.Context, id session.ThreadID) (session.Savings, error) {
+	fields, err := s.fields(ctx, s.keys.thread(id), savingsFields...)
+	if err != nil {
+		return session.Savings{}, err
+	}
+	n := make([]int64, len(fields))
+	for i, text := range fields {
+		n[i], _ = strconv.ParseInt(text, 10, 64) // of a field that is not there, 0
+	}
+	return session.Savings{
+		Tokens: n[0], NotSent: n[1], Rewritten: n[2],
+		Cost: session.Cost{
+			Calls: int(n[3]), Used: session.Usage{Input: int(n[4]), Cached: int(n[5]), Output: int(n[6])}, Nano: n[7], Took: time.Duration(n[8]),
+			Unpriced: fields[9],
+		},
+	}, nil
 }

@@ -20,8 +20,11 @@ import (
 func (s *Store) Forget(ctx context.Context, id session.SessionID) error {
 	known, err := s.forget(ctx, id)
 	if err == nil && len(known) > 0 && s.options.Cluster {
-		if err = pause(ctx, s.late); err == nil {
+		select {
+		case <-time.After(s.late):
 			err = s.forgetLate(ctx, id, known)
+		case <-ctx.Done():
+			err = ctx.Err()
 		}
 	}
 	if err == nil && len(known) == 0 {
@@ -30,29 +33,16 @@ func (s *Store) Forget(ctx context.Context, id session.SessionID) error {
 	return err
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// doomed is what one of a session's threads had left when it ended.
-type doomed struct {
-	places, traces []string // keys
-}
+// doomed is the keys of the places and traces that a session's threads had left when they ended.
+type doomed map[session.ThreadID][]string
 
 // forget deletes the session and gives what its threads left, none if there is no such session.
-func (s *Store) forget(ctx context.Context, id session.SessionID) (map[session.ThreadID]doomed, error) {
+func (s *Store) forget(ctx context.Context, id session.SessionID) (doomed, error) {
 	ids, err := s.take(ctx, id)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	known := map[session.ThreadID]doomed{}
+	known := doomed{}
 	for _, thread := range ids {
 		if known[thread], err = s.left(ctx, thread); err != nil {
 			return nil, err
@@ -75,7 +65,7 @@ func (s *Store) forget(ctx context.Context, id session.SessionID) (map[session.T
 }
 
 // forgetLate deletes what was still being written when the session was deleted.
-func (s *Store) forgetLate(ctx context.Context, id session.SessionID, known map[session.ThreadID]doomed) error {
+func (s *Store) forgetLate(ctx context.Context, id session.SessionID, known doomed) error {
 	ses, err := s.Session(ctx, id)
 	if err == nil {
 		for _, thread := range ses.Threads {
@@ -136,25 +126,26 @@ func (s *Store) takeThreads(ctx context.Context, ids []session.ThreadID) error {
 const leftRead = 512
 
 // left reads which places and traces a thread that has ended may have left.
-func (s *Store) left(ctx context.Context, id session.ThreadID) (d doomed, err error) {
+func (s *Store) left(ctx context.Context, id session.ThreadID) (keys []string, err error) {
 	err = s.entries(ctx, s.keys.doomedLog(id), func(entry string) error {
 		chain, err := codec.ChainOf([]byte(entry))
 		if err == nil && !chain.IsZero() {
-			d.places = append(d.places, s.keys.place(chain))
+			keys = append(keys, s.keys.place(chain))
 		}
 		return err
 	})
 	if err != nil {
-		return d, err
+		return nil, err
 	}
 	err = s.entries(ctx, s.keys.doomedLeft(id), func(entry string) error {
-		const size = len(session.Hash{})
-		for ; len(entry) >= size; entry = entry[size:] {
-			d.traces = append(d.traces, s.keys.trace(session.Hash([]byte(entry[:size]))))
+		for hash := range slices.Chunk([]byte(entry), len(session.Hash{})) {
+			if len(hash) == len(session.Hash{}) {
+				keys = append(keys, s.keys.trace(session.Hash(hash)))
+			}
 		}
 		return nil
 	})
-	return d, err
+	return keys, err
 }
 
 // entries goes through a list.
@@ -179,9 +170,9 @@ func (s *Store) entries(ctx context.Context, key string, each func(string) error
 
 // clear deletes the places and traces that point to threads that have ended; those that another thread has taken over
 // since stay.
-func (s *Store) clear(ctx context.Context, known map[session.ThreadID]doomed) error {
-	for _, d := range known {
-		for keys := range slices.Chunk(slices.Concat(d.places, d.traces), leftRead) {
+func (s *Store) clear(ctx context.Context, known doomed) error {
+	for _, left := range known {
+		for keys := range slices.Chunk(left, leftRead) {
 			got, _, err := s.get(ctx, keys, "")
 			if err != nil {
 				return err

@@ -30,7 +30,6 @@ func (s *Store) Enter(ctx context.Context, c session.Entry) error {
 	return s.done(ctx, script{enterScript, []string{s.keys.experiment(c.Experiment)}, args})
 }
 
-// Experiment implements session.Store.
 func (s *Store) Experiment(ctx context.Context, name string) (a session.Experiment, err error) {
 	fields, err := result(ctx, s.read, func(ctx context.Context) (map[string]string, error) {
 		return s.client.HGetAll(ctx, s.keys.experiment(name)).Result()

@@ -49,7 +49,6 @@ end
 return 1
 `
 
-// Reserve implements session.Store.
 func (s *Store) Reserve(ctx context.Context, id string, charges []session.Charge) (session.Reserved, error) {
 	now := time.Now()
 	args := []any{id, now.UnixMilli(), now.Add(session.HoldFor).UnixMilli()}
@@ -70,7 +69,6 @@ func (s *Store) Reserve(ctx context.Context, id string, charges []session.Charge
 	return out, nil
 }
 
-// Settle implements session.Store.
 func (s *Store) Settle(ctx context.Context, id string, charges []session.Charge) error {
 	args := []any{id}
 	for _, c := range charges {

@@ -45,12 +45,10 @@ func (s *Store) Enqueue(ctx context.Context, n session.Notice, limit int) (bool,
 	return run(ctx, s, script{enqueueScript, []string{s.keys.outbox(n.Tenant)}, args}, (*redis.Cmd).Bool)
 }
 
-// Dequeue implements session.Store.
 func (s *Store) Dequeue(ctx context.Context, n session.Notice) error {
 	return s.write(ctx, func(ctx context.Context) error { return s.client.ZRem(ctx, s.keys.outbox(n.Tenant), notice(n)).Err() })
 }
 
-// Enqueued implements session.Store.
 func (s *Store) Enqueued(ctx context.Context, tenant string, from, limit int) (found []session.Notice, total int, err error) {
 	var page *redis.StringSliceCmd
 	var number *redis.IntCmd

@@ -72,6 +72,9 @@ func (t *Turn) due() session.Reason {
 	return ""
 }
 
+// mostCondenses is how many condensations are made for a request at most.
+const mostCondenses = 2
+
 // condenseDue has the engine condense for as long as something is due, a bounded number of times. It reports whether that was done
 // in time.
 func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, bool) {
@@ -81,7 +84,7 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 		for made := 0; ; {
 			in, decision := c.decide()
 			c.shape(in, decision)
-			if decision.Job == nil || made == c.engine.o.Condenses {
+			if decision.Job == nil || made == mostCondenses {
 				report.Kept = Outcome(decision.Kept)
 				return
 			}

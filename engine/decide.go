@@ -243,7 +243,7 @@ func (t *Turn) suppose() (s Supposed) {
 	earlier, _ := t.engine.memory.supposed.Get(id)
 	applied := session.Applicable(t.history, slices.Concat(shown.applied, earlier))
 	t.show(t.project(applied))
-	for range t.engine.o.Condenses {
+	for range mostCondenses {
 		_, d := t.decide()
 		if d.Job == nil {
 			break

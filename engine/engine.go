@@ -19,12 +19,11 @@ import (
 
 // Options are what an Engine is made of.
 type Options struct {
-	Sessions  Sessions
-	Tokens    Tokens
-	Windows   Windows // nil: no server is asked
-	Limits    Limits
-	Condenses int              // condensations a request at most, 2 by default
-	Now       func() time.Time // time.Now by default
+	Sessions Sessions
+	Tokens   Tokens
+	Windows  Windows // nil: no server is asked
+	Limits   Limits
+	Now      func() time.Time // time.Now by default
 }
 
 // Sessions gives the registry, or an error while the store is away.
@@ -131,9 +130,6 @@ func New(o Options) (*Engine, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
 	}
-	if o.Condenses == 0 {
-		o.Condenses = 2
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -193,8 +189,8 @@ func (e *Engine) Reach(ctx context.Context) error {
 
 // Reserve is the store's. It waits for it no longer than a turn does.
 func (e *Engine) Reserve(ctx context.Context, id string, charges []session.Charge) (out session.Reserved, err error) {
-	err = e.ledger(ctx, func(ctx context.Context, l session.Ledger) (err error) {
-		out, err = l.Reserve(ctx, id, charges)
+	err = e.stored(ctx, func(ctx context.Context, s session.Store, _ session.Secret) (err error) {
+		out, err = s.Reserve(ctx, id, charges)
 		return err
 	})
 	return out, err
@@ -202,15 +198,16 @@ func (e *Engine) Reserve(ctx context.Context, id string, charges []session.Charg
 
 // Settle is the store's, likewise.
 func (e *Engine) Settle(ctx context.Context, id string, charges []session.Charge) error {
-	return e.ledger(ctx, func(ctx context.Context, l session.Ledger) error { return l.Settle(ctx, id, charges) })
+	return e.stored(ctx, func(ctx context.Context, s session.Store, _ session.Secret) error { return s.Settle(ctx, id, charges) })
 }
 
-func (e *Engine) ledger(ctx context.Context, do func(context.Context, session.Ledger) error) error {
+// stored does something with the store, for no longer than a turn waits for it.
+func (e *Engine) stored(ctx context.Context, do func(context.Context, session.Store, session.Secret) error) error {
 	ctx, cancel := context.WithTimeout(ctx, e.o.Limits.Store)
 	defer cancel()
-	_, store, _, err := e.o.Sessions.Registry(ctx)
+	_, store, secret, err := e.o.Sessions.Registry(ctx)
 	if err != nil {
 		return fmt.Errorf("open registry: %w", err)
 	}
-	return do(ctx, store)
+	return do(ctx, store, secret)
 }

@@ -111,14 +111,6 @@ func (t *Turn) Offers() bool {
 	return len(t.hidden.tools) > 0 && !t.unchanged() && !t.hidden.withdraw && t.hidden.answers < mostAnswers-1
 }
 
-// offered gives the request with the tools that are offered.
-func (t *Turn) offered(r *dialect.Request) *dialect.Request {
-	if t.Offers() {
-		return t.in.Dialect.Offer(r, t.hidden.tools)
-	}
-	return r
-}
-
 // Strain takes the calls of hidden tools out of the answers to the request.
 func (t *Turn) Strain(streamed bool) dialect.Strainer {
 	return t.in.Dialect.Strain(streamed, func(name string) bool {
@@ -215,15 +207,13 @@ func (t *Turn) setAside(ctx context.Context, echo []byte) error {
 	}
 	messages := splitAlone(t.in.Dialect, echo)
 	if len(messages) == 0 {
-		return errEcho
+		return errors.New("set answer aside: it is no message")
 	}
 	if err := t.registry.SetAside(ctx, &t.logged.place, messages, t.hidden.answer); err != nil {
 		return fmt.Errorf("set answer aside: %w", err)
 	}
 	return nil
 }
-
-var errEcho = errors.New("set answer aside: it is no message")
 
 // restore shows what stands in the place of an item upstream.
 func (t *Turn) restore(item *session.Item) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // identity is what a request says of the conversation it belongs to. It only narrows the scope in which the history is
@@ -57,24 +56,7 @@ func (s *Settings) identityKey(header func(string) string, fields map[string]str
 
 // usable reports whether v can be a session key: 1 to 256 bytes of printable ASCII.
 func usable(v string) bool {
-	if v == "" || len(v) > maxKey {
-		return false
-	}
-	for i := range len(v) {
-		if v[i] <= ' ' || v[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
-
-// scope puts an identity in its tenant's scope.
-func (t *Tenant) scope(secret session.Secret, credential string, key string) session.Scope {
-	s := session.Scope{Tenant: t.Name, Key: key}
-	if t.Anonymous {
-		s.Credential = secret.Credential(credential)
-	}
-	return s
+	return v != "" && len(v) <= maxKey && strings.IndexFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
 // Credential reads the keys that a client sent: the first, which finds its tenant, and all of them together, which tell clients

@@ -129,16 +129,12 @@ func (t *Turn) billed(ctx context.Context) context.Context {
 }
 
 // Experiment is what the sessions of a tenant came to where that share of them is held out.
-func (e *Engine) Experiment(ctx context.Context, tenant string, share float64) (session.Experiment, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.o.Limits.Store)
-	defer cancel()
-	_, store, secret, err := e.o.Sessions.Registry(ctx)
-	if err != nil {
-		return session.Experiment{}, fmt.Errorf("open registry: %w", err)
-	}
-	a, err := store.Experiment(ctx, secret.Experiment(tenant, share))
-	if err != nil {
-		return session.Experiment{}, fmt.Errorf("read experiment: %w", err)
-	}
-	return a, nil
+func (e *Engine) Experiment(ctx context.Context, tenant string, share float64) (found session.Experiment, err error) {
+	err = e.stored(ctx, func(ctx context.Context, s session.Store, secret session.Secret) (err error) {
+		if found, err = s.Experiment(ctx, secret.Experiment(tenant, share)); err != nil {
+			return fmt.Errorf("read experiment: %w", err)
+		}
+		return nil
+	})
+	return found, err
 }

@@ -166,7 +166,10 @@ func (t *Turn) resolve(ctx context.Context) error {
 	}
 	t.log = log{registry, store}
 	id := t.in.Settings.identify(t.in.Header, t.in.Split.Fields)
-	scope := t.in.Tenant.scope(secret, t.in.Credential, id.Key)
+	scope := session.Scope{Tenant: t.in.Tenant.Name, Key: id.Key}
+	if t.in.Tenant.Anonymous {
+		scope.Credential = secret.Credential(t.in.Credential)
+	}
 	t.in.Split = lasting(t.in.Dialect, t.in.Split)
 	t.history = session.NewHistory(secret.Seed(scope), t.in.Split.Messages)
 	purpose := t.readPurpose()

@@ -100,16 +100,10 @@ func (t *Turn) Used(ours int, u session.Usage) (report Report) {
 	if cut {
 		t.keepWindow(next.still.most, &report)
 	}
-	t.doubt(&report, Misreport{Ours: ours, Theirs: actual, Cut: cut})
+	if cut || actual < ours/2 { // it is told once for each model of an upstream
+		if told, _ := t.engine.memory.doubted.ContainsOrAdd(t.sourceOf(fmt.Sprint("cut ", cut)), struct{}{}); !told {
+			report.Misreport = &Misreport{Ours: ours, Theirs: actual, Cut: cut}
+		}
+	}
 	return report
-}
-
-// doubt reports a count that is not believed, once for each model of an upstream.
-func (t *Turn) doubt(report *Report, m Misreport) {
-	if !m.Cut && m.Theirs >= m.Ours/2 {
-		return
-	}
-	if told, _ := t.engine.memory.doubted.ContainsOrAdd(t.sourceOf(fmt.Sprint("cut ", m.Cut)), struct{}{}); !told {
-		report.Misreport = &m
-	}
 }

@@ -151,7 +151,10 @@ func (t *Turn) Forwarded() [][]byte {
 
 // joined is the request's body with messages in the place of its own.
 func (t *Turn) joined(messages [][]byte) [][]byte {
-	split := t.offered(t.in.Split)
+	split := t.in.Split
+	if t.Offers() {
+		split = t.in.Dialect.Offer(split, t.hidden.tools)
+	}
 	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.shown.unbound {
 		split = d.Unbind(split)
 	}

@@ -203,15 +203,13 @@ func (w *warmth) touch(h *held) (outcome WarmOutcome) {
 }
 
 // newest reports whether nothing came of a thread since.
-func (w *warmth) newest(ctx context.Context, h *held) bool {
-	ctx, cancel := context.WithTimeout(ctx, w.engine.o.Limits.Store)
-	defer cancel()
-	_, store, _, err := w.engine.o.Sessions.Registry(ctx)
-	if err != nil {
-		return false
-	}
-	now, err := store.Thread(ctx, h.thread.ID)
-	return err == nil && now.Seen.Equal(h.thread.Seen)
+func (w *warmth) newest(ctx context.Context, h *held) (newest bool) {
+	_ = w.engine.stored(ctx, func(ctx context.Context, s session.Store, _ session.Secret) error { // it is not, where that cannot be read
+		now, err := s.Thread(ctx, h.thread.ID)
+		newest = err == nil && now.Seen.Equal(h.thread.Seen)
+		return nil
+	})
+	return newest
 }
 
 // noteSent keeps the prompt as it goes upstream, where it may have to be kept warm.

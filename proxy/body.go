@@ -109,11 +109,8 @@ func (br *bodyReader) newBody() *body {
 // what its body was given room for.
 const slowest = 16 << 10
 
-// deadlines is what a body may be too slow on.
-type deadlines interface{ SetReadDeadline(t time.Time) error }
-
-// fill reads the body into buffers that grow as it comes. An error of the API refuses what is still to come; others say why it does not.
-func (br *bodyReader) fill(b *body, r io.Reader, conn deadlines, declared int) error {
+// fill reads the body, into buffers that grow as it comes, from a connection if it has one. An error of the API refuses what is still to come; others say why it does not.
+func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) error {
 	if int64(declared) > br.limit {
 		return errTooLarge(br.limit)
 	}
@@ -128,7 +125,7 @@ func (br *bodyReader) fill(b *body, r io.Reader, conn deadlines, declared int) e
 				return err
 			}
 		}
-		if err := conn.SetReadDeadline(due); err != nil {
+		if conn != nil && conn.SetReadDeadline(due) != nil {
 			return errClientGone
 		}
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])

@@ -31,14 +31,12 @@ const (
 // compaction is a client's wish for one.
 type compaction struct {
 	wanted   bool
-	model    string // as the client spells it
 	streamed bool
 	ours     bool   // upstream is asked for a record in its place
 	record   string // that the client got for it
 	managed  bool   // upstream refused to manage the history by itself
-	limit    int    // tokens above which the history is to be condensed in its place; 0: none
-	pauses   bool   // and the client wants a record alone, and goes on with that
-	more     string // what it says of the record
+
+	dialect.Managed // in the place of that, and the model as the client spells it
 }
 
 // What is remembered of upstreams, and what is read of an answer, in bytes.
@@ -88,7 +86,7 @@ func (r *request) wantCompaction(d dialect.Compactor) {
 	if c.ours {
 		return
 	}
-	if c.model, c.wanted = d.Compacts(r.body.bytes, r.asked.compact); c.wanted && r.upstreamCompacts() == CompactsNot {
+	if c.Model, c.wanted = d.Compacts(r.body.bytes, r.asked.compact); c.wanted && r.upstreamCompacts() == CompactsNot {
 		r.askForRecord(d)
 	}
 }
@@ -97,8 +95,8 @@ func (r *request) askForRecord(d dialect.Compactor) {
 	c := &r.passed.compaction
 	var body []byte
 	question := condense.Handoff()
-	if strings.TrimSpace(c.more) != "" {
-		question += "\n\n" + c.more
+	if strings.TrimSpace(c.Instructions) != "" {
+		question += "\n\n" + c.Instructions
 	}
 	body, c.streamed = d.Ask(r.body.bytes, question)
 	r.body.replace(body)
@@ -107,19 +105,22 @@ func (r *request) askForRecord(d dialect.Compactor) {
 }
 
 func (r *request) upstreamCompacts() Compacts {
-	if r.tenant.Observe { // what it asks for goes as it came
-		return CompactsItself
-	}
-	if set := r.tenant.Upstream.Compacts; set != CompactsPerhaps {
-		return set
-	}
-	known, _ := r.live.compactors.Get(r.compactsAt())
-	return known
+	return r.upstreamDoes(r.live.compactors, r.passed.compaction.Model)
 }
 
-// compactsAt names what is remembered of the request's upstream: gateways have several behind one address.
-func (r *request) compactsAt() string { return r.upstreamOf(r.passed.compaction.model) }
+// upstreamDoes tells what is configured of upstream, or remembered. What a tenant that observes asks for goes as it came.
+func (r *request) upstreamDoes(known *compactors, model string) Compacts {
+	switch set := r.tenant.Upstream.Compacts; {
+	case r.tenant.Observe:
+		return CompactsItself
+	case set != CompactsPerhaps:
+		return set
+	}
+	does, _ := known.Get(r.upstreamOf(model))
+	return does
+}
 
+// upstreamOf names what is remembered of the request's upstream: gateways have several behind one address.
 func (r *request) upstreamOf(model string) string {
 	return r.tenant.Upstream.BaseURL.String() + " " + model
 }
@@ -127,30 +128,23 @@ func (r *request) upstreamOf(model string) string {
 // manage takes the wish that upstream manage the history by itself out of the body, where it is known that it does not. Where a limit
 // for compactions is a part of that, it is a limit for condensations.
 func (r *request) manage(d dialect.Compactor) {
-	set := r.tenant.Upstream.Compacts
-	if set == CompactsItself || r.tenant.Observe || set != CompactsNot && r.live.managers.Len() == 0 {
+	if r.tenant.Upstream.Compacts != CompactsNot && r.live.managers.Len() == 0 {
 		return
 	}
-	m := d.Manages(r.body.bytes)
-	if m.Rest == nil {
-		return
+	if m := d.Manages(r.body.bytes); m.Rest != nil && r.upstreamDoes(r.live.managers, m.Model) == CompactsNot {
+		r.body.replace(m.Rest)
+		r.passed.compaction.Managed = m
 	}
-	if known, _ := r.live.managers.Get(r.upstreamOf(m.Model)); set != CompactsNot && known != CompactsNot {
-		return
-	}
-	r.body.replace(m.Rest)
-	c := &r.passed.compaction
-	c.limit, c.pauses, c.more, c.model = m.Limit, m.Pauses, m.Instructions, m.Model
 }
 
 // managed looks whether upstream refused to manage the history by itself, and remembers that it does.
 func (r *request) managed(said refusal) bool {
 	d := r.compactor()
-	if !said.managed || d == nil || r.passed.compaction.managed || r.tenant.Upstream.Compacts == CompactsItself || r.tenant.Observe {
+	if !said.managed || d == nil || r.passed.compaction.managed {
 		return false
 	}
 	m := d.Manages(r.body.bytes)
-	if m.Rest == nil {
+	if m.Rest == nil || r.upstreamDoes(r.live.managers, m.Model) == CompactsItself {
 		return false
 	}
 	r.live.managers.Add(r.upstreamOf(m.Model), CompactsNot)
@@ -184,7 +178,7 @@ func (r *request) answer() (resp *http.Response, err error) {
 // pause asks for a record where upstream would have answered with a compaction alone, as the history is longer than its client wants.
 func (r *request) pause() error {
 	c := &r.passed.compaction
-	if !c.pauses || c.wanted || r.turn == nil || !r.turn.Exceeds(c.limit) {
+	if !c.Pauses || c.wanted || r.turn == nil || !r.turn.Exceeds(c.Limit) {
 		return nil
 	}
 	c.wanted = true
@@ -241,7 +235,7 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 	}
 	head, whole := readWhole(resp)
 	if served && d.Compacted(head) {
-		r.live.compactors.Add(r.compactsAt(), CompactsItself)
+		r.live.compactors.Add(r.upstreamOf(r.passed.compaction.Model), CompactsItself)
 		return false
 	}
 	_, long := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
@@ -249,7 +243,7 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 		return false // it failed for another reason
 	}
 	if served || bytes.Contains(head, []byte("compact")) {
-		r.live.compactors.Add(r.compactsAt(), CompactsNot)
+		r.live.compactors.Add(r.upstreamOf(r.passed.compaction.Model), CompactsNot)
 	}
 	return true
 }
@@ -277,7 +271,7 @@ func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 		return nil, errCompactionUnavailable
 	}
 	body := d.Compaction(dialect.Compaction{
-		ID: strings.ToLower(rand.Text()), Model: r.passed.compaction.model, Sealed: sealed, Usage: answer.Usage, Streamed: r.passed.compaction.streamed, Alone: r.asked.compact,
+		ID: strings.ToLower(rand.Text()), Model: r.passed.compaction.Model, Sealed: sealed, Usage: answer.Usage, Streamed: r.passed.compaction.streamed, Alone: r.asked.compact,
 	})
 	r.passed.compaction.record = record
 	r.seen.record.Condensed.Did = "compaction"

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // ErrCut says that a server was shut down in time, but requests had to be cut off for it.
@@ -21,13 +19,6 @@ func (s *Server) Serve(l net.Listener) error { return s.ports.Serve(l) } //nolin
 
 // Drain has every answer from now on tell its client to close the connection. Requests are served as before.
 func (s *Server) Drain() { s.draining.Store(true) }
-
-// farewell ends a client's connection with this answer when the server is about to end.
-func (s *Server) farewell(ctx *fasthttp.RequestCtx) {
-	if s.draining.Load() {
-		ctx.SetConnectionClose()
-	}
-}
 
 // Degraded reports whether the store is away or takes no writes, as the last requests found it.
 func (s *Server) Degraded() bool { return s.degraded.reading.Load() || s.degraded.writes.Load() }

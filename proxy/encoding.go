@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"go.uber.org/zap"
@@ -66,16 +65,16 @@ func (r *request) pass(why string) {
 }
 
 // wire gives what a body goes upstream as: an encoded one as it came, unless something of it was changed.
-func (r *request) wire(parts [][]byte) ([][]byte, *body) {
+func (r *request) wire(header http.Header, parts [][]byte) ([][]byte, *body) {
 	switch {
 	case r.body.packed.body == nil:
 		return parts, r.body
 	case r.body.altered:
 	case len(parts) == 1 && len(parts[0]) == len(r.body.bytes) && len(parts[0]) > 0 && &parts[0][0] == &r.body.bytes[0]:
-		r.header["Content-Encoding"] = r.body.packed.coding
+		header["Content-Encoding"] = r.body.packed.coding
 		return [][]byte{r.body.packed.bytes}, r.body.packed.body
 	}
-	r.header.Del("Content-Encoding")
+	header.Del("Content-Encoding")
 	return parts, r.body
 }
 
@@ -111,7 +110,7 @@ func (br *bodyReader) decode(encoded []byte, coding string) (*body, error) {
 		defer c.Close() //nolint:errcheck // it holds memory only
 	}
 	b := br.newBody()
-	if err = br.fill(b, from, timeless{}, -1); err == nil && raw.Len() == 0 {
+	if err = br.fill(b, from, nil, -1); err == nil && raw.Len() == 0 {
 		return b, nil
 	}
 	b.Release()
@@ -120,8 +119,3 @@ func (br *bodyReader) decode(encoded []byte, coding string) (*body, error) {
 	}
 	return nil, errEncoding
 }
-
-// timeless is a source that never waits for a client.
-type timeless struct{}
-
-func (timeless) SetReadDeadline(time.Time) error { return nil }

@@ -148,6 +148,14 @@ func (r *request) failedWith(err error) (e apiError, stays bool) {
 	return e, true
 }
 
+// tell gives an error as an event of a stream that has begun; nothing if the client has left.
+func (r *request) tell(err error) []byte {
+	if e, stays := r.failedWith(err); stays {
+		return r.asked.speaks.Event(e.body(r.asked.speaks))
+	}
+	return nil
+}
+
 // survives takes a step, and reports whether it did not panic.
 func (o *Options) survives(step func()) (did bool) {
 	defer func() {

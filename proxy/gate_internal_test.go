@@ -10,7 +10,7 @@ import (
 
 func TestNoLimitAllocatesNothing(t *testing.T) {
 	tenant := &Tenant{Tenant: engine.Tenant{Name: "a"}, gate: &gate{}}
-	s := &Server{o: Options{Now: time.Now, Observer: unobserved{}}}
+	s := &Server{o: Options{Now: time.Now}}
 	r := &request{server: s, tenant: tenant, body: &body{}}
 	allocated := testing.AllocsPerRun(100, func() {
 		if _, ok := r.admit(); !ok || r.pay() != nil {

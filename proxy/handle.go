@@ -17,10 +17,12 @@ import (
 // handle is fasthttp's handler, and the way of a request: accepted, recognised, condensed, sent, relieved if upstream finds
 // it too long, relayed.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
-	r := &request{server: s}
-	r.seen.begin(s, requestID(ctx.Request.Header.Peek(givenID)))
-	ctx.Response.Header.Set(toldID, r.seen.record.Asked.ID)
-	defer s.farewell(ctx)
+	r := s.begun(ctx, requestID(ctx.Request.Header.Peek(givenID)))
+	defer func() {
+		if s.draining.Load() {
+			ctx.SetConnectionClose()
+		}
+	}()
 	defer r.abandon() // after what is told of its end, for which its body is counted
 	if !s.o.survives(func() {
 		if err := r.serve(ctx); err != nil {
@@ -63,7 +65,9 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 	if r.tenant.Anonymous {
 		r.asked.credential = credentialOf(r.tenant, r.asked.keys)
 	}
-	r.seen.accepted(r)
+	record := &r.seen.record
+	record.Tenant, record.Condenser, record.Upstream = r.tenant.Name, r.tenant.Condenser.Name(), r.tenant.Upstream.BaseURL
+	record.Asked.Method = r.asked.method
 	if e, ok := r.admit(); !ok {
 		return r.turnAway(ctx, e)
 	}
@@ -165,7 +169,7 @@ func (r *request) recognise() error {
 	}
 	r.turn = turn
 	r.server.degraded.leave()
-	r.noteRecognised()
+	r.recognised()
 	return nil
 }
 

@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 // strain takes the calls of the proxy's own tools out of the answer to a request that offers some, and meets them: the client gets one
 // answer for all that upstream is asked for meanwhile.
 func (r *request) strain(resp *http.Response) (*http.Response, error) {
-	if !r.strains(resp) {
+	if r.turn == nil || r.asked.counts || !r.turn.Offers() || resp.StatusCode != http.StatusOK || len(codings(resp.Header)) > 0 {
 		return resp, nil
 	}
 	streams := streamed(resp.Header)
@@ -21,14 +23,10 @@ func (r *request) strain(resp *http.Response) (*http.Response, error) {
 	if !streams {
 		return r.strainWhole(resp)
 	}
-	out := *resp
-	out.ContentLength = -1
-	out.Body = strainedOf(r, resp)
-	return &out, nil
-}
-
-func (r *request) strains(resp *http.Response) bool {
-	return r.turn != nil && !r.asked.counts && r.turn.Offers() && resp.StatusCode == http.StatusOK && len(codings(resp.Header)) == 0
+	s := &strained{r: r, from: resp.Body, buffer: make([]byte, 8<<10), every: cmp.Or(r.server.o.Limits.KeepAlive, math.MaxInt64)}
+	s.alive = time.NewTicker(s.every)
+	resp.ContentLength, resp.Body = -1, s
+	return resp, nil
 }
 
 // strainWhole is strain for an answer that is not streamed.
@@ -116,12 +114,13 @@ func (r *request) last(told dialect.Answer) dialect.Answer {
 // strained is the stream that a client gets. It is read, and closed, by the relay.
 type strained struct {
 	r      *request
-	from   *http.Response
-	buffer []byte // for what comes from upstream
-	out    []byte // for the client
-	end    error  // after that; nil: upstream's answer goes on
+	from   io.ReadCloser // upstream's answer
+	buffer []byte        // for what comes from there
+	out    []byte        // for the client
+	end    error         // after that; nil: upstream's answer goes on
 
-	alive *time.Ticker   // when the client is to hear something; nil: it need not
+	every time.Duration  // how long the client may hear nothing
+	alive *time.Ticker   // when it is to hear something
 	ended bool           // upstream's answer has
 	over  chan following // gives what follows; nil: nothing was done to find out, since the client has not got all yet
 }
@@ -130,22 +129,7 @@ type strained struct {
 type following struct {
 	out  []byte
 	end  error
-	from *http.Response
-}
-
-func strainedOf(r *request, from *http.Response) *strained {
-	s := &strained{r: r, from: from, buffer: make([]byte, 8<<10)}
-	if r.server.o.Limits.KeepAlive > 0 {
-		s.alive = time.NewTicker(r.server.o.Limits.KeepAlive)
-	}
-	return s
-}
-
-// heard says that the client has something to hear for now.
-func (s *strained) heard() {
-	if s.alive != nil {
-		s.alive.Reset(s.r.server.o.Limits.KeepAlive)
-	}
+	from io.ReadCloser // nil: the end
 }
 
 // Read implements io.Reader.
@@ -155,7 +139,7 @@ func (s *strained) Read(p []byte) (int, error) {
 			s.wait()
 			continue
 		}
-		n, err := s.from.Body.Read(s.buffer)
+		n, err := s.from.Read(s.buffer)
 		if n == 0 && err == nil {
 			return 0, nil
 		}
@@ -182,28 +166,21 @@ func (s *strained) hear(p []byte, err error) {
 	case err != nil:
 		s.end = err
 	case len(s.out) > 0:
-		s.heard()
+		s.alive.Reset(s.every)
 	default:
 		select {
-		case <-s.ticks():
+		case <-s.alive.C:
 			s.out = []byte(keptAlive)
 		default:
 		}
 	}
 }
 
-func (s *strained) ticks() <-chan time.Time {
-	if s.alive == nil {
-		return nil
-	}
-	return s.alive.C
-}
-
 // wait waits for what follows upstream's answer. Upstream is not silent meanwhile: it may not have been asked yet.
 func (s *strained) wait() {
 	if s.over == nil {
 		s.over = make(chan following, 1)
-		s.heard()
+		s.alive.Reset(s.every)
 		go func() {
 			then := following{end: errDefect}
 			s.r.server.o.survives(func() { then = s.follow() })
@@ -211,7 +188,7 @@ func (s *strained) wait() {
 		}()
 	}
 	select {
-	case <-s.ticks():
+	case <-s.alive.C:
 		s.out = []byte(keptAlive)
 	case then := <-s.over:
 		s.out, s.end, s.ended, s.over = then.out, then.end, false, nil
@@ -226,34 +203,25 @@ func (s *strained) follow() following {
 	if !s.r.reply() {
 		return following{out: s.r.passed.strainer.Finish(), end: io.EOF}
 	}
-	_ = s.from.Body.Close()
-	resp, err := s.r.again(true) //nolint:bodyclose // it becomes from, which is closed
-	in := s.r.asked.speaks
+	_ = s.from.Close()
+	resp, err := s.r.again(true) //nolint:bodyclose // its body becomes from, which is closed
 	switch {
 	case err != nil:
-		var told []byte
-		if e, stays := s.r.failedWith(err); stays {
-			told = in.Event(e.body(in))
-		}
-		return following{out: told, end: err}
+		return following{out: s.r.tell(err), end: err}
 	case resp.StatusCode != http.StatusOK || !streamed(resp.Header):
-		resp = asEvent(resp, in) //nolint:bodyclose // likewise
-		told, _ := io.ReadAll(resp.Body)
-		return following{out: told, end: errBroken, from: resp}
+		return following{out: asEvent(resp, s.r.asked.speaks), end: errBroken, from: resp.Body}
 	}
-	return following{from: resp}
+	return following{from: resp.Body}
 }
 
 // Close implements io.Closer.
 func (s *strained) Close() error {
-	if s.alive != nil {
-		s.alive.Stop()
-	}
+	s.alive.Stop()
 	if s.over != nil {
 		s.r.cancel(errClientGone)
 		if then := <-s.over; then.from != nil {
 			s.from = then.from
 		}
 	}
-	return s.from.Body.Close() //nolint:wrapcheck // the body's own
+	return s.from.Close() //nolint:wrapcheck // the body's own
 }

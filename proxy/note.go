@@ -26,13 +26,12 @@ func (s *Server) first(what, name string) bool {
 	return true
 }
 
-// noteRecognised takes note that a request's thread is known.
-func (r *request) noteRecognised() {
-	s, place := r.server, r.turn.Place()
+// recognised takes note that a request's thread is known.
+func (r *request) recognised() {
+	s, place, seen := r.server, r.turn.Place(), &r.seen
 	if name := r.turn.ModelName(); r.model.Name == "" && s.first("model", name) {
 		s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
 	}
-	r.seen.recognised(r.turn, r.model.Price)
 	// Summaries whose key is not configured, or that were changed: the history is forwarded without their condensations, and condensed
 	// anew when that is due.
 	for range place.Unreadable {
@@ -41,6 +40,14 @@ func (r *request) noteRecognised() {
 	if place.Unreadable > 0 && s.first("summary", "") {
 		s.o.Log.Error("a summary cannot be read: is its key missing in store.encryption.keys? Said once, counted in store_losses_total",
 			r.noted().fields(place.Thread)...)
+	}
+	seen.turn, seen.price, seen.record.Times.Resolved = r.turn, r.model.Price, s.o.Now()
+	seen.record.Turn = &TurnRecord{
+		Session: place.Thread.Session, Thread: place.Thread.ID, Source: place.Source, Begins: place.Begins,
+		Relation: place.Relation(),
+	}
+	if !place.New {
+		seen.idle = seen.record.Times.Resolved.Sub(place.Thread.Seen)
 	}
 }
 

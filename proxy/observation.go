@@ -26,44 +26,6 @@ type observation struct {
 	over   bool
 }
 
-// begin is when a request's header has come.
-func (o *observation) begin(s *Server, id string) {
-	o.o, o.ctx, o.record.Asked.ID = &s.o, context.Background(), id
-	o.record.Times.Begun = s.o.Now()
-	s.o.Observer.Begun()
-}
-
-// accepted is when a request's tenant is known.
-func (o *observation) accepted(r *request) {
-	o.record.Tenant, o.record.Condenser, o.record.Upstream = r.tenant.Name, r.tenant.Condenser.Name(), r.tenant.Upstream.BaseURL
-	o.record.Asked.Method = r.asked.method
-}
-
-// bodyRead is when the whole request has come. The context that it returns is for what the request calls.
-func (o *observation) bodyRead(ctx context.Context, r *request) context.Context {
-	o.record.Times.Read = o.o.Now()
-	if r.asked.dialect != nil {
-		o.record.Dialect, o.record.Asked.Path = r.asked.dialect.Name(), "/v1"+r.asked.served
-	}
-	if o.ctx = ctx; o.o.Tracer != nil {
-		o.ctx = o.o.Tracer.Request(ctx, &o.record, r.header)
-	}
-	return o.ctx
-}
-
-// recognised is when the request's thread is known.
-func (o *observation) recognised(t *engine.Turn, price model.Price) {
-	now, place := o.o.Now(), t.Place()
-	o.record.Times.Resolved, o.turn = now, t
-	o.record.Turn = &TurnRecord{
-		Session: place.Thread.Session, Thread: place.Thread.ID, Source: place.Source, Begins: place.Begins,
-		Relation: place.Relation(),
-	}
-	if o.price = price; !place.New {
-		o.idle = now.Sub(place.Thread.Seen)
-	}
-}
-
 // condensing is when a condensation begins. The function that it returns is called at its end with what was condensed, and
 // the context is for what it calls.
 func (o *observation) condensing(ctx context.Context, need condense.Need) (context.Context, func([]session.Condensation)) {

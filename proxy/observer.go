@@ -184,13 +184,3 @@ type Condensation struct {
 	Redeems   int           // provisional ones whose summary it brings
 	Asked     session.Asked // how its summary was asked for; empty: no model wrote one
 }
-
-// unobserved is an Observer that takes no note.
-type unobserved struct{}
-
-func (unobserved) Begun()                            {}
-func (unobserved) Condensed(Condensation)            {}
-func (unobserved) Ended(context.Context, *Record)    {}
-func (unobserved) Panicked()                         {}
-func (unobserved) Lost(string)                       {}
-func (unobserved) BadSummary(string, condense.Fault) {}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -51,12 +52,7 @@ type relay struct {
 // patiently takes a step that may wait for a condensation. After a while the client is answered early.
 func (r *request) patiently(step func()) {
 	if r.early != nil {
-		late := time.AfterFunc(r.server.o.Limits.KeepAlive, func() {
-			select {
-			case r.early <- struct{}{}:
-			default:
-			}
-		})
+		late := time.AfterFunc(r.server.o.Limits.KeepAlive, r.early)
 		defer late.Stop()
 	}
 	step()
@@ -64,12 +60,13 @@ func (r *request) patiently(step func()) {
 
 // attend takes a streamed request to its answer, and begins that early if a condensation takes long.
 func (l *relay) attend(ctx *fasthttp.RequestCtx) error {
-	l.r.early, l.came = make(chan struct{}, 1), make(chan struct{})
+	early := make(chan struct{})
+	l.r.early, l.came = sync.OnceFunc(func() { close(early) }), make(chan struct{})
 	go l.ask()
 	select {
 	case <-l.came:
 		return l.hand(ctx)
-	case <-l.r.early:
+	case <-early:
 	}
 	l.alive = time.NewTicker(l.r.server.o.Limits.KeepAlive)
 	l.text = append(l.text, keptAlive...)
@@ -180,16 +177,12 @@ func (l *relay) next(p []byte) (int, error) {
 // handOn goes on with upstream's answer after comments. What its header would have told of the request, comments do; of an encoding they
 // cannot. An error is told within the stream, which then ends: the client has had its status.
 func (l *relay) handOn() {
-	in := l.r.asked.speaks
 	if l.err != nil {
-		l.end = errClientGone
-		if e, stays := l.r.failedWith(l.err); stays {
-			l.text, l.end = in.Event(e.body(in)), io.EOF
-		}
+		l.text, l.end = l.r.tell(l.err), io.EOF
 		return
 	}
 	if len(codings(l.from.Header)) > 0 || l.from.StatusCode != http.StatusOK || !streamed(l.from.Header) {
-		l.from = asEvent(l.from, in) //nolint:bodyclose // Close does
+		replaceBody(l.from, asEvent(l.from, l.r.asked.speaks))
 	}
 	var header fasthttp.ResponseHeader
 	l.attach(&header)
@@ -300,17 +293,17 @@ func (l *relay) conclude() {
 	}
 }
 
-// asEvent makes an answer that is no stream an event that tells of an error: upstream's own, if that is what its body says.
-func asEvent(resp *http.Response, in dialect.Dialect) *http.Response {
+// asEvent gives an answer that is no stream as an event that tells of an error: upstream's own, if that is what its body says. A success
+// is one of upstream's no more.
+func asEvent(resp *http.Response, in dialect.Dialect) []byte {
 	var body []byte
 	if len(codings(resp.Header)) == 0 {
 		body, _ = readWhole(resp)
 	}
 	e := badUpstream("upstream_error", fmt.Sprintf("The upstream answered with status %d.", resp.StatusCode))
-	out := *resp
 	if resp.StatusCode == http.StatusOK {
 		e = badUpstream("upstream_not_streamed", "The upstream did not stream its answer. Try again.")
-		out.StatusCode = http.StatusBadGateway
+		resp.StatusCode = http.StatusBadGateway
 	}
 	var told struct {
 		Error json.RawMessage `json:"error"`
@@ -320,8 +313,7 @@ func asEvent(resp *http.Response, in dialect.Dialect) *http.Response {
 		line.Reset()
 		line.Write(e.body(in))
 	}
-	replaceBody(&out, in.Event(line.Bytes()))
-	return &out
+	return in.Event(line.Bytes())
 }
 
 // replaceBody puts another body in the place of a response's, which is closed.

@@ -30,7 +30,7 @@ type request struct {
 	header http.Header // that goes upstream
 	body   *body       // decoded, where the client encoded it
 	model  ModelInfo
-	early  chan struct{} // has a value once the client has waited long for a condensation; nil: it does not matter
+	early  func() // is called once the client has waited long for a condensation; nil: it does not matter
 	passed passed
 	turn   *engine.Turn    // nil: the body goes upstream as it came
 	ctx    context.Context // ends when the client leaves
@@ -43,8 +43,6 @@ type request struct {
 type passed struct {
 	split *dialect.Request // nil: it was not read
 	bared [][]byte         // it without its sealed reasoning, where upstream refused it as it came; nil: it did not
-	added string           // the header that what was forwarded last needed; empty: none
-	given []string         // that header as the client sent it
 
 	compaction compaction
 
@@ -75,6 +73,15 @@ type lease struct {
 	purse    purse
 }
 
+// begun is a request whose header has come. Its client is told its id.
+func (s *Server) begun(ctx *fasthttp.RequestCtx, id string) *request {
+	r := &request{server: s}
+	r.seen.o, r.seen.ctx, r.seen.record.Asked.ID, r.seen.record.Times.Begun = &s.o, context.Background(), id, s.o.Now()
+	s.o.Observer.Begun()
+	ctx.Response.Header.Set(toldID, id)
+	return r
+}
+
 func (l *live) readAsked(ctx *fasthttp.RequestCtx) asked {
 	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
 	method := string(ctx.Method())
@@ -94,7 +101,7 @@ func (r *request) input(split *dialect.Request) engine.Input {
 		Settings: r.live.settings, Tenant: &r.tenant.Tenant, Upstream: r.endpoint(),
 		Client: engine.Client{Credential: r.asked.keys, Header: r.asked.header, Request: r.seen.record.Asked.ID},
 		Wish:   engine.Wish(strings.ToLower(r.asked.header("X-Dewpoint-Condense"))), Dialect: r.asked.dialect, Split: split,
-		Model: r.model.Model, Body: r.body, Compaction: engine.Compaction{Compacts: c.wanted, Asks: c.ours, Limit: c.limit, Told: c.more},
+		Model: r.model.Model, Body: r.body, Compaction: engine.Compaction{Compacts: c.wanted, Asks: c.ours, Limit: c.Limit, Told: c.Instructions},
 		Condensing: r.seen.condensing, Spent: r.noted().spend, Late: r.noted().attempts,
 	}
 }
@@ -158,8 +165,16 @@ func shared(h http.Header) (all, route string) {
 
 // begin starts the life of a request that was accepted, which ends with its client.
 func (r *request) begin(ctx *fasthttp.RequestCtx) {
-	ended, cancel := context.WithCancelCause(limit.WithTrust(r.server.requests, r.trusted()))
-	r.ctx, r.cancel = r.seen.bodyRead(ended, r), cancel
+	record := &r.seen.record
+	record.Times.Read = r.server.o.Now()
+	if r.asked.dialect != nil {
+		record.Dialect, record.Asked.Path = r.asked.dialect.Name(), "/v1"+r.asked.served
+	}
+	r.ctx, r.cancel = context.WithCancelCause(limit.WithTrust(r.server.requests, r.trusted()))
+	if tracer := r.server.o.Tracer; tracer != nil {
+		r.ctx = tracer.Request(r.ctx, record, r.header)
+	}
+	r.seen.ctx = r.ctx
 	r.lease.unwatch = listen.WatchClient(ctx.Conn(), func() { r.cancel(errClientGone) })
 }
 

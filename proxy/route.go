@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -29,14 +30,9 @@ func (l *live) route(method, path string) route {
 	plain := plainPath(path)
 	found := route{speaks: l.speaks(plain)}
 	if method == http.MethodPost {
-		if d := l.Counts[plain]; d != nil {
-			return route{path: plain, dialect: d, counts: true, speaks: d, served: plain}
-		}
-		if d := l.Compacts[plain]; d != nil {
-			return route{path: plain, dialect: d, compact: true, speaks: d, served: plain}
-		}
-		if d := l.Dialects[plain]; d != nil {
-			return route{path: plain, dialect: d, speaks: d, served: plain}
+		counts, compact := l.Counts[plain], l.Compacts[plain]
+		if d := cmp.Or(counts, compact, l.Dialects[plain]); d != nil {
+			return route{path: plain, dialect: d, speaks: d, served: plain, counts: counts != nil, compact: compact != nil}
 		}
 		before, name := agents.Deployment(plain)
 		served := strings.TrimPrefix(plain, before)

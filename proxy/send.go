@@ -20,7 +20,6 @@ import (
 // send makes the request upstream.
 func (r *request) send(parts [][]byte) (*http.Response, error) {
 	r.authorize()
-	r.unbind()
 	to, err := target(r.tenant.Upstream.BaseURL, r.asked.path, r.asked.query)
 	if err != nil {
 		return nil, err
@@ -28,8 +27,9 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 	if limit := r.tenant.Upstream.Timeout; limit > 0 && r.lease.limit == nil {
 		r.lease.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
 	}
-	r.seen.sending(r.header)
-	resp, err := r.server.o.Upstream.RoundTrip(r.outbound(to, parts))
+	header := r.unbound()
+	r.seen.sending(header)
+	resp, err := r.server.o.Upstream.RoundTrip(r.outbound(to, header, parts))
 	if err != nil {
 		err = upstreamError(r.ctx, err)
 	}
@@ -42,23 +42,18 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 	return resp, err
 }
 
-// unbind adds the header that what is forwarded needs to those of its kind that the client sends. A body that goes as it came after all
-// goes with the client's own.
-func (r *request) unbind() {
-	p := &r.passed
-	if p.added != "" {
-		if r.header[p.added] = p.given; p.given == nil {
-			r.header.Del(p.added)
-		}
-		p.added = ""
-	}
+// unbound is the header that goes upstream: the client's, and what is forwarded may need a value more than the client sends.
+func (r *request) unbound() http.Header {
 	if r.turn == nil {
-		return
+		return r.header
 	}
-	if name, value := r.turn.Unbinding(); name != "" && !strings.Contains(strings.Join(r.header[name], ","), value) {
-		p.added, p.given = name, r.header[name]
-		r.header.Set(name, strings.Join(append(slices.Clone(p.given), value), ","))
+	name, value := r.turn.Unbinding()
+	if sent := strings.Join(r.header[name], ","); name != "" && !strings.Contains(sent, value) {
+		header := r.header.Clone()
+		header.Set(name, strings.TrimPrefix(sent+","+value, ","))
+		return header
 	}
+	return r.header
 }
 
 // authorize puts the configured key in the place of all that the client sent.

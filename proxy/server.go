@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/valyala/fasthttp"
 	"go.uber.org/zap"
 
@@ -71,8 +71,8 @@ type Server struct {
 	live     atomic.Pointer[live]
 	degraded degraded
 	said     said
-	accepted accepted
-	pending  chan struct{} // a place per log write under way
+	accepted *lru.Cache[credential, struct{}] // by upstream, of tenants that authenticate no clients themselves
+	pending  chan struct{}                    // a place per log write under way
 	after    background
 	ports    *listen.Ports
 	draining atomic.Bool
@@ -93,14 +93,16 @@ func New(o Options) (*Server, error) {
 	if o.Tenants == nil || o.Upstream == nil || o.Engine == nil || o.Models == nil {
 		return nil, errors.New("new server: tenants, upstream, engine and models are needed")
 	}
-	defaults(&o)
-	known, err := simplelru.NewLRU[credential, struct{}](mostAccepted, nil)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	known, err := lru.New[credential, struct{}](mostAccepted)
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
 	s := &Server{
 		o:        o,
-		accepted: accepted{all: known},
+		accepted: known,
 		said:     said{of: map[string][]string{}},
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
@@ -112,26 +114,8 @@ func New(o Options) (*Server, error) {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.requests, s.cut = context.WithCancel(s.ctx)
 	s.http = s.newHTTP()
-	s.ports = listen.New(listen.Options{Handle: s.http.ServeConn, FirstByte: o.Limits.HeaderWait})
+	s.ports = listen.New(s.http.ServeConn, o.Limits.HeaderWait)
 	return s, nil
-}
-
-func defaults(o *Options) {
-	if o.Limits == (Limits{}) {
-		o.Limits = DefaultLimits()
-	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
-	if o.Observer == nil {
-		o.Observer = unobserved{}
-	}
-	if o.Faults == nil {
-		o.Faults = unobserved{}
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 }
 
 func (s *Server) newHTTP() *fasthttp.Server {
@@ -172,10 +156,7 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 		e.Status, e.Code, e.Message = 408, "request_timeout", "The request did not arrive in time."
 	}
 	e.Close = true
-	r := &request{server: s}
-	r.seen.begin(s, requestID(nil))
-	ctx.Response.Header.Set(toldID, r.seen.record.Asked.ID)
-	r.refuse(ctx, e)
+	s.begun(ctx, requestID(nil)).refuse(ctx, e)
 }
 
 // InFlight is how many request bytes the server holds.

@@ -8,15 +8,16 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 )
 
 // outbound is the request as it goes upstream, with a body of parts, which are written one after another.
-func (r *request) outbound(url *url.URL, parts [][]byte) *http.Request {
-	parts, held := r.wire(parts)
+func (r *request) outbound(url *url.URL, header http.Header, parts [][]byte) *http.Request {
+	parts, held := r.wire(header, parts)
 	req := (&http.Request{
-		Method: r.asked.method, URL: url, Host: url.Host, Header: r.header, ProtoMajor: 1, ProtoMinor: 1,
+		Method: r.asked.method, URL: url, Host: url.Host, Header: header, ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(r.ctx)
 	for _, p := range parts {
 		req.ContentLength += int64(len(p))
@@ -26,18 +27,17 @@ func (r *request) outbound(url *url.URL, parts [][]byte) *http.Request {
 	}
 	req.GetBody = func() (io.ReadCloser, error) {
 		held.Hold()
-		return &upload{parts: parts, held: held}, nil
+		return &upload{parts: slices.Clone(parts), held: held}, nil
 	}
 	req.Body, _ = req.GetBody()
 	return req
 }
 
-// upload reads the parts of a body, one after another. A transport may go on reading after it has given the response, or
-// given up: the bytes are held until it closes the upload, as every transport must.
+// upload reads the parts of a body. A transport may go on reading after it has given the response, or given up: the bytes are held until
+// it closes the upload, as every transport must.
 type upload struct {
 	mu    sync.Mutex
-	parts [][]byte
-	off   int
+	parts net.Buffers
 	held  *body // nil once closed
 }
 
@@ -48,18 +48,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	if u.held == nil {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	n := 0
-	for len(u.parts) > 0 && n < len(p) {
-		c := copy(p[n:], u.parts[0][u.off:])
-		n, u.off = n+c, u.off+c
-		if u.off == len(u.parts[0]) {
-			u.parts, u.off = u.parts[1:], 0
-		}
-	}
-	if n == 0 && len(u.parts) == 0 {
-		return 0, io.EOF
-	}
-	return n, nil
+	return u.parts.Read(p) //nolint:wrapcheck // io.EOF
 }
 
 // Close implements io.Closer.

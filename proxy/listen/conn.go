@@ -32,17 +32,17 @@ func (p *Ports) enter(tcp *net.TCPConn) *conn {
 	defer p.mu.Unlock()
 	p.conns[c] = struct{}{}
 	p.users.Add(1)
+	if p.silence > 0 {
+		c.wanted = c.since.Add(p.silence)
+	}
+	_ = c.setEnd()
 	return c
 }
 
 // await waits, at the cost of a small stack, until a request begins. It reports false when the connection ends before, or
 // is silent for too long.
 func (c *conn) await() bool {
-	raw, ok := rawConn(c.TCPConn)
-	if !ok {
-		return false
-	}
-	if gone, err := peek(raw); gone || err != nil {
+	if gone, err := peek(c.TCPConn); gone || err != nil {
 		return false
 	}
 	c.setSilent(time.Time{})
@@ -79,21 +79,15 @@ func (c *conn) Received() int64 { return c.received.Load() }
 // SetReadDeadline implements net.Conn.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.wanted = t
-	return c.setDeadline()
+	c.mu.Unlock()
+	return c.setEnd()
 }
 
-// endSoon has the connection end soon, unless a request is under way.
-func (c *conn) endSoon() {
+// setEnd sets the read deadline that the server wants, or an earlier one for a silent connection that is to end.
+func (c *conn) setEnd() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.setDeadline()
-}
-
-// setDeadline sets the read deadline that the server wants, or an earlier one for a silent connection that is to end. It is called under
-// mu.
-func (c *conn) setDeadline() error {
 	if end := c.since.Add(lingering); c.of.leaving.Load() && !c.since.IsZero() && (c.wanted.IsZero() || end.Before(c.wanted)) {
 		return c.TCPConn.SetReadDeadline(end)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
@@ -33,19 +32,14 @@ func Open(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Options are what Ports are made of.
-type Options struct {
-	Handle    func(net.Conn) error // serves a connection until its client closes it, or it is to be parked
-	FirstByte time.Duration        // how long a new connection may be silent, 0: no limit
-}
-
 // Ports are the listeners and the connections accepted by them. When they are closed, what a client has begun is still
 // served: fasthttp's own shutdown resets connections that wait to be accepted, and closes kept ones under clients that are
 // just writing their next request.
 type Ports struct {
-	o       Options
-	leaving atomic.Bool    // connections are closed when they fall silent
-	users   sync.WaitGroup // listeners that accept, and open connections
+	handle  func(net.Conn) error // serves a connection until its client closes it, or it is to be parked
+	silence time.Duration        // of a new connection
+	leaving atomic.Bool          // connections are closed when they fall silent
+	users   sync.WaitGroup       // listeners that accept, and open connections
 
 	mu        sync.Mutex
 	listeners []*net.TCPListener
@@ -53,8 +47,10 @@ type Ports struct {
 	drained   chan struct{} // closed when there are no users; nil: not closing yet
 }
 
-// New makes Ports without a listener.
-func New(o Options) *Ports { return &Ports{o: o, conns: map[*conn]struct{}{}} }
+// New makes Ports without a listener. A new connection may be silent for some time, 0: no limit.
+func New(handle func(net.Conn) error, silence time.Duration) *Ports {
+	return &Ports{handle: handle, silence: silence, conns: map[*conn]struct{}{}}
+}
 
 // Count counts the connections: those that have a request under way, and those that are silent, which hold no buffers.
 func (p *Ports) Count() (busy, silent int) {
@@ -81,19 +77,13 @@ func (p *Ports) Serve(l net.Listener) error {
 	defer p.users.Done()
 	for {
 		c, err := p.accept(tcp)
-		switch {
-		case err == nil:
-			var late time.Time
-			if p.o.FirstByte > 0 {
-				late = time.Now().Add(p.o.FirstByte)
-			}
-			_ = c.SetReadDeadline(late)
-			go p.attend(c) // until it is removed from conns
-		case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
+		if errors.Is(err, net.ErrClosed) {
 			return nil
-		default:
+		}
+		if err != nil {
 			return fmt.Errorf("serve: %w", err)
 		}
+		go p.attend(c) // until it is removed from conns
 	}
 }
 
@@ -104,9 +94,10 @@ func (p *Ports) attend(c *conn) {
 		_ = c.end()
 		return
 	}
-	_ = p.o.Handle(c) // its errors are the client's
+	_ = p.handle(c) // its errors are the client's
 	if c.parking {
 		c.parking = false
+		_ = c.setEnd()
 		go p.attend(c)
 	}
 }
@@ -137,7 +128,7 @@ func (p *Ports) Close() <-chan struct{} {
 		_ = l.SetDeadline(time.Now().Add(settling))
 	}
 	for c := range p.conns {
-		c.endSoon()
+		_ = c.setEnd()
 	}
 	go func() {
 		p.users.Wait()
@@ -166,7 +157,7 @@ func (p *Ports) accept(l *net.TCPListener) (*conn, error) {
 			time.Sleep(recovering)
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			_ = l.Close()
-			return nil, io.EOF
+			return nil, net.ErrClosed
 		default:
 			return nil, fmt.Errorf("accept: %w", err)
 		}

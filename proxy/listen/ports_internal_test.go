@@ -2,7 +2,6 @@ package listen
 
 import (
 	"errors"
-	"io"
 	"net"
 	"syscall"
 	"testing"
@@ -16,7 +15,7 @@ func TestCloseGivesWhatWasBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	tcp := l.(*net.TCPListener)
-	p := New(Options{})
+	p := New(nil, 0)
 	if !p.add(tcp) {
 		t.Fatal("the ports are closed")
 	}
@@ -38,7 +37,7 @@ func TestCloseGivesWhatWasBegun(t *testing.T) {
 		defer conn.end()
 	}
 	_ = tcp.SetDeadline(time.Now())
-	if _, err := p.accept(tcp); !errors.Is(err, io.EOF) {
+	if _, err := p.accept(tcp); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("then %v", err)
 	}
 	if _, err := net.Dial("tcp", l.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
@@ -66,7 +65,7 @@ func TestCloseWakesUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := New(Options{})
+	p := New(nil, 0)
 	served := make(chan error, 1)
 	go func() { served <- p.Serve(l) }()
 	<-p.Close()

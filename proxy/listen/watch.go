@@ -11,7 +11,7 @@ import (
 // WatchClient calls gone when the client closes its side. It notices by peeking at the connection from the network poller: no polling,
 // no bytes taken, at the cost of a goroutine that sleeps. Nothing else may read the connection until stop has returned.
 func WatchClient(conn net.Conn, gone func()) (stop func()) {
-	raw, ok := rawConn(conn)
+	wire, ok := conn.(syscall.Conn)
 	if !ok {
 		return func() {}
 	}
@@ -19,7 +19,7 @@ func WatchClient(conn net.Conn, gone func()) (stop func()) {
 	_ = conn.SetReadDeadline(time.Time{})
 	go func() {
 		defer close(done)
-		if left, err := peek(raw); left && err == nil {
+		if left, err := peek(wire); left && err == nil {
 			gone()
 		}
 	}()
@@ -30,18 +30,13 @@ func WatchClient(conn net.Conn, gone func()) (stop func()) {
 	})
 }
 
-func rawConn(conn net.Conn) (syscall.RawConn, bool) {
-	sc, ok := conn.(syscall.Conn)
-	if !ok {
-		return nil, false
-	}
-	raw, err := sc.SyscallConn()
-	return raw, err == nil
-}
-
 // peek waits until the connection has bytes (a request; while one is under way, a pipelined one), until it has ended or
 // broken: then it is gone; or until its read deadline, which is an error.
-func peek(raw syscall.RawConn) (gone bool, err error) {
+func peek(wire syscall.Conn) (gone bool, err error) {
+	raw, err := wire.SyscallConn()
+	if err != nil {
+		return true, err //nolint:wrapcheck // only whether there is one is asked for
+	}
 	var b [1]byte
 	err = raw.Read(func(fd uintptr) bool {
 		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)

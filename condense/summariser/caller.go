@@ -2,21 +2,16 @@
 package summariser
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Defaults of Caller.
@@ -44,24 +39,17 @@ type Caller struct {
 var _ condense.Summariser = Caller{}
 
 // Summarise implements Summariser. What the server refuses of the form of the call is left out, and it is asked again;
-// that is remembered once the server no longer refuses.
+// that is remembered once the server no longer refuses. A body that is there already, and a call of the Messages API, stay as they are.
 func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
-	if r.Endpoint.Way.API == condense.APIMessages {
-		return c.messages(ctx, r)
+	var before lacks
+	learns := r.Body == nil && r.Endpoint.Way.API != condense.APIMessages
+	if learns {
+		before = c.Lacks.of(r)
 	}
-	if r.Body != nil { // it has the form that the client's own requests have
-		answer, err := c.attempt(ctx, r, lacks{})
-		if err != nil && !errors.Is(err, errWhole) {
-			return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
-		}
-		return answer, nil
-	}
-	before := c.Lacks.of(r)
-	known := before
-	for {
-		answer, err := c.attempt(ctx, r, known)
+	for known := before; ; {
+		reply, err := c.attempt(ctx, r, known)
 		ended := err == nil || errors.Is(err, errSilent) || errors.Is(err, errWhole)
-		if known.learn(err) && !ended {
+		if learns && known.learn(err) && !ended {
 			continue
 		}
 		if ended && known != before {
@@ -70,105 +58,87 @@ func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 		if err != nil && !errors.Is(err, errWhole) {
 			return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
 		}
-		return answer, nil
+		return reply, nil
 	}
 }
 
-// attempt makes one call, in the form that the server takes.
+// answer is a protocol's answer, while it comes.
+type answer interface {
+	// request is the body of a call, in the form that the server takes.
+	request(c Caller, r condense.Request, l lacks) any
+	// take adds what an event of a stream tells, and reports whether it was the last one.
+	take(data []byte) (last bool, err error)
+	// whole takes an answer that is no stream.
+	whole(body []byte) error
+	// ended reports whether it is an answer although its last event is missing.
+	ended() bool
+	reply(r condense.Request) condense.Reply
+}
+
+// attempt makes one call.
 func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (condense.Reply, error) {
-	if r.Endpoint.Way.API == condense.APIResponses {
-		return c.responses(ctx, r, l)
+	var got answer
+	switch r.Endpoint.Way.API {
+	case condense.APIMessages:
+		got = &message{}
+	case condense.APIResponses:
+		got, l.stream = &response{}, false
+	default:
+		got = &completion{}
 	}
-	call := c.call
-	if r.Body != nil {
-		call = c.whole
-	}
-	answer, err := call(ctx, r, l)
-	return reply(answer, r.Function), err
-}
-
-// request has all events in one user message: some servers take no two in a row.
-func (c Caller) request(r condense.Request) openai.ChatCompletionRequest {
-	out := openai.ChatCompletionRequest{
-		Model: r.Model,
-		Messages: []openai.ChatCompletionMessage{
-			{Role: openai.ChatMessageRoleSystem, Content: r.System},
-			{Role: openai.ChatMessageRoleUser, Content: strings.Join(append(slices.Clip(r.Events), r.User), "\n")},
-		},
-	}
-	constrain(&out, r)
-	if agents.RefusesMaxTokens(r.Model) {
-		out.MaxCompletionTokens = r.MaxOutput
-	} else {
-		out.MaxTokens = r.MaxOutput //nolint:staticcheck // what compatible servers know
-	}
-	if c.Temperature != nil {
-		// go-openai leaves a zero out, and the server would take its own default.
-		out.Temperature = max(*c.Temperature, math.SmallestNonzeroFloat32)
-	}
-	return out
-}
-
-// constrain adds the function that the model has to call, or the form that its text must have.
-func constrain(out *openai.ChatCompletionRequest, r condense.Request) {
-	if f := r.Function; f != nil {
-		out.Tools = []openai.Tool{{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
-			Name: f.Name, Description: f.Description, Parameters: json.RawMessage(f.JSON),
-		}}}
-		out.ToolChoice = openai.ToolChoice{Type: openai.ToolTypeFunction, Function: openai.ToolFunction{Name: f.Name}}
-	}
-	if f := r.Format; f != nil {
-		out.ResponseFormat = &openai.ChatCompletionResponseFormat{
-			Type: openai.ChatCompletionResponseFormatTypeJSONSchema,
-			JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{
-				Name: f.Name, Description: f.Description, Schema: json.RawMessage(f.JSON), Strict: true,
-			},
+	body := r.Body
+	if body == nil {
+		var err error
+		if body, err = json.Marshal(got.request(c, r, l)); err != nil {
+			return condense.Reply{}, err //nolint:wrapcheck // callError words it
 		}
 	}
+	err := c.watched(ctx, r, !l.stream, func(ctx context.Context, w *wire) error { return w.post(ctx, body, got) })
+	if errors.Is(err, errEnded) && got.ended() {
+		err = nil
+	}
+	return got.reply(r), err
 }
 
-func reply(a openai.ChatCompletionResponse, called *condense.Schema) condense.Reply {
-	r := condense.Reply{Usage: session.Usage{Input: a.Usage.PromptTokens, Output: a.Usage.CompletionTokens}}
-	if d := a.Usage.PromptTokensDetails; d != nil {
-		r.Usage.Cached = d.CachedTokens
+// Why a call was given up that its caller still waited for.
+var (
+	errSilent = errors.New("the server did not answer")
+	errStalls = errors.New("the server fell silent")
+	errSlow   = errors.New("the server took too long")
+)
+
+// watched makes a call for as long as the server shows signs of life, and is not slow beyond measure.
+func (c Caller) watched(ctx context.Context, r condense.Request, streamed bool, call func(context.Context, *wire) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	reading, writing := c.patience(r)
+	whole := time.AfterFunc(reading+writing, func() { cancel(errSlow) })
+	defer whole.Stop()
+	began, alive := false, func() {}
+	if streamed {
+		silent := time.AfterFunc(reading, func() { cancel(errSilent) })
+		defer silent.Stop()
+		alive = func() { began = silent.Reset(c.silence()) || began }
 	}
-	if len(a.Choices) > 0 {
-		c := a.Choices[0]
-		r.Text, r.Refusal, r.Finish = text(c.Message), c.Message.Refusal, string(c.FinishReason)
-		r.Arguments = arguments(c.Message, called)
-		if called == nil && (len(c.Message.ToolCalls) > 0 || c.Message.FunctionCall != nil) {
-			r.Finish = "tool_calls" // whatever the server says
-		}
+	w := c.wire(r.Endpoint, alive)
+	w.streamed = streamed
+	err := call(ctx, w)
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+	case errors.Is(cause, errSilent) && began:
+		err = errStalls
+	case errors.Is(cause, errSilent), errors.Is(cause, errSlow):
+		err = cause
 	}
-	return r
+	return err
 }
 
-// arguments are those of the first call of the function, whether the server speaks of tools or, as older ones, of a
-// function.
-func arguments(m openai.ChatCompletionMessage, called *condense.Schema) string {
-	if called == nil {
-		return ""
-	}
-	for _, call := range m.ToolCalls {
-		if call.Function.Name == called.Name {
-			return call.Function.Arguments
-		}
-	}
-	if m.FunctionCall != nil && m.FunctionCall.Name == called.Name {
-		return m.FunctionCall.Arguments
-	}
-	return ""
-}
+func (c Caller) silence() time.Duration { return cmp.Or(c.Timeout, DefaultTimeout) }
 
-func text(m openai.ChatCompletionMessage) string {
-	parts := []string{}
-	if m.Content != "" {
-		parts = append(parts, m.Content)
-	}
-	for _, p := range m.MultiContent {
-		parts = append(parts, p.Text)
-	}
-	return strings.Join(parts, "\n")
+// patience is how long a server may take before its first sign of life, and after that.
+func (c Caller) patience(r condense.Request) (reading, writing time.Duration) {
+	reading = c.silence() + time.Duration(r.Size())*time.Second/slowestReading
+	return reading, time.Duration(r.MaxOutput) * time.Second / slowestWriting
 }
 
 // callError says what went wrong in words of our own, since a server may well quote the key in its.
@@ -176,20 +146,11 @@ func callError(ctx context.Context, err error, key string) error {
 	if ctx.Err() != nil {
 		return &condense.CallError{Kind: gaveUp(ctx), Err: ctx.Err()}
 	}
-	if e, ok := errors.AsType[*openai.APIError](err); ok {
-		if e.HTTPStatusCode == 0 { // told within a stream
-			return &condense.CallError{Kind: condense.FailureServer, Code: code(e, key)}
-		}
-		return &condense.CallError{Kind: failure(e.HTTPStatusCode), Status: e.HTTPStatusCode, Code: code(e, key)}
-	}
-	if e, ok := errors.AsType[*openai.RequestError](err); ok {
-		return &condense.CallError{Kind: failure(e.HTTPStatusCode), Status: e.HTTPStatusCode}
-	}
 	if e, ok := errors.AsType[*refused](err); ok {
 		if e.status == 0 {
-			return &condense.CallError{Kind: condense.FailureServer, Code: plain(e.kind, key)}
+			return &condense.CallError{Kind: condense.FailureServer, Code: plain(e.code, key)}
 		}
-		return &condense.CallError{Kind: failure(e.status), Status: e.status, Code: plain(e.kind, key)}
+		return &condense.CallError{Kind: failure(e.status), Status: e.status, Code: plain(e.code, key)}
 	}
 	for cause, kind := range map[error]condense.Failure{
 		errSilent: condense.FailureTimeout, errStalls: condense.FailureTimeout, errSlow: condense.FailureTimeout,
@@ -228,12 +189,6 @@ func failure(status int) condense.Failure {
 		return condense.FailureRejected
 	}
 	return condense.FailureMalformed
-}
-
-// code is the server's error code if it is a plain word.
-func code(e *openai.APIError, key string) string {
-	c, _ := e.Code.(string)
-	return plain(c, key)
 }
 
 // plain is a code if it is a plain word and does not hold the key.

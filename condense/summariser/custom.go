@@ -40,9 +40,8 @@ func (s Service) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	if s.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+s.Key)
 	}
-	to := condense.Endpoint{BaseURL: "", APIKey: s.Key}
-	w := Caller{Client: s.Client, MaxResponse: s.MaxResponse}.wire(to, func() {}, false)
-	resp, err := w.Do(req)
+	w := Caller{Client: s.Client, MaxResponse: s.MaxResponse}.wire(condense.Endpoint{APIKey: s.Key}, func() {})
+	resp, err := w.do(req)
 	if err != nil {
 		return condense.Reply{}, callError(ctx, err, s.Key)
 	}

@@ -23,8 +23,8 @@ const (
 	LongestCooldown = 10 * time.Minute
 )
 
-// remembered is how many servers and threads in trouble are remembered each.
-const remembered = 4096
+// remembered is how many servers and threads in trouble are remembered.
+const remembered = 8192
 
 // Health remembers which models and which threads' summaries fail. A failure of the server belongs to the endpoint, the model and
 // the credential together, so what one client's key or model does costs no other client anything. An answer that is no good belongs
@@ -32,15 +32,14 @@ const remembered = 4096
 type Health struct {
 	now func() time.Time
 
-	mu      sync.Mutex
-	servers *simplelru.LRU[server, *trouble]
-	threads *simplelru.LRU[string, *trouble]
+	mu       sync.Mutex
+	troubles *simplelru.LRU[subject, *trouble]
 }
 
 var _ condense.Health = (*Health)(nil)
 
-// server is a hash of URL, model and credential: no key is kept, and no name of any length that a client chose.
-type server [sha256.Size]byte
+// subject is a hash of a thread, or of a server's URL, model and credential: no key is kept, and no name of any length that a client chose.
+type subject [sha256.Size]byte
 
 // trouble is what failed at least once since it last succeeded.
 type trouble struct {
@@ -53,33 +52,34 @@ type trouble struct {
 
 // NewHealth gives a Health that knows of no trouble. now is the clock.
 func NewHealth(now func() time.Time) (*Health, error) {
-	servers, err := simplelru.NewLRU[server, *trouble](remembered, nil)
+	troubles, err := simplelru.NewLRU[subject, *trouble](remembered, nil)
 	if err != nil {
 		return nil, fmt.Errorf("new health: %w", err)
 	}
-	threads, err := simplelru.NewLRU[string, *trouble](remembered, nil)
-	if err != nil {
-		return nil, fmt.Errorf("new health: %w", err)
-	}
-	return &Health{now: now, servers: servers, threads: threads}, nil
+	return &Health{now: now, troubles: troubles}, nil
 }
 
-func serverOf(a condense.Attempt) server {
-	var parts []byte
-	w := a.Endpoint.Way
-	for _, part := range [...]string{a.Endpoint.BaseURL, w.API, w.Path, a.Model, a.Endpoint.APIKey, w.Headers} {
+func subjectOf(parts ...string) subject {
+	var sums []byte
+	for _, part := range parts {
 		sum := sha256.Sum256([]byte(part))
-		parts = append(parts, sum[:]...)
+		sums = append(sums, sum[:]...)
 	}
-	return sha256.Sum256(parts)
+	return sha256.Sum256(sums)
 }
+
+func serverOf(a condense.Attempt) subject {
+	w := a.Endpoint.Way
+	return subjectOf(a.Endpoint.BaseURL, w.API, w.Path, a.Model, a.Endpoint.APIKey, w.Headers)
+}
+
+func threadOf(a condense.Attempt) subject { return subjectOf(a.Thread) }
 
 // Ready implements condense.Health.
 func (h *Health) Ready(a condense.Attempt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.now()
-	return ready(h.servers, serverOf(a), now) && ready(h.threads, a.Thread, now)
+	return h.ready(serverOf(a)) && h.ready(threadOf(a))
 }
 
 // Missing implements condense.Health.
@@ -87,20 +87,23 @@ func (h *Health) Missing(a condense.Attempt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := serverOf(a)
-	t, ok := h.servers.Get(s)
-	return ok && t.missing && !ready(h.servers, s, h.now())
+	t, ok := h.troubles.Get(s)
+	return ok && t.missing && !h.ready(s)
 }
 
 // Begin implements condense.Health.
 func (h *Health) Begin(a condense.Attempt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now, s := h.now(), serverOf(a)
-	if !ready(h.servers, s, now) || !ready(h.threads, a.Thread, now) {
+	s, thread := serverOf(a), threadOf(a)
+	if !h.ready(s) || !h.ready(thread) {
 		return false
 	}
-	probe(h.servers, s)
-	probe(h.threads, a.Thread)
+	for _, of := range [...]subject{s, thread} {
+		if t, ok := h.troubles.Get(of); ok {
+			t.probed = true
+		}
+	}
 	return true
 }
 
@@ -108,40 +111,54 @@ func (h *Health) Begin(a condense.Attempt) bool {
 func (h *Health) End(a condense.Attempt, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now, s := h.now(), serverOf(a)
-	switch blame(err) {
-	case noBlame:
-		release(h.servers, s)
-		release(h.threads, a.Thread)
-	case serverBlame:
-		failed(h.servers, s, now)
-		if t, ok := h.servers.Get(s); ok {
-			call, _ := errors.AsType[*condense.CallError](err)
-			t.missing = call.Missing()
-			if a.Configured {
-				t.says = fmt.Sprintf("%s at %s: %s", a.Model, Shown(a.Endpoint.BaseURL), call.Kind)
-			}
+	server, thread := blame(err)
+	if t := h.note(serverOf(a), server); t != nil {
+		call, _ := errors.AsType[*condense.CallError](err)
+		t.missing = call.Missing()
+		if a.Configured {
+			t.says = fmt.Sprintf("%s at %s: %s", a.Model, Shown(a.Endpoint.BaseURL), call.Kind)
 		}
-		release(h.threads, a.Thread)
-	case unaskedBlame:
-		release(h.servers, s)
-		failed(h.threads, a.Thread, now)
-	case threadBlame:
-		h.servers.Remove(s)
-		failed(h.threads, a.Thread, now)
-	default:
-		h.servers.Remove(s)
-		h.threads.Remove(a.Thread)
 	}
+	h.note(threadOf(a), thread)
+}
+
+// ready reports whether there is no trouble, or its cooldown is over and no attempt is under way.
+func (h *Health) ready(of subject) bool {
+	t, ok := h.troubles.Get(of)
+	return !ok || !t.probed && !h.now().Before(t.until)
+}
+
+// note takes what an attempt says of a subject, and gives the trouble if it failed. A failure begins a cooldown. Those of attempts that
+// were already under way when it began do not prolong it.
+func (h *Health) note(of subject, o outcome) *trouble {
+	t, ok := h.troubles.Get(of)
+	switch {
+	case o == works:
+		h.troubles.Remove(of)
+		return nil
+	case !ok && o == fails:
+		t = &trouble{wait: FirstCooldown}
+		h.troubles.Add(of, t)
+	case !ok:
+		return nil
+	}
+	t.probed = false
+	if o != fails {
+		return nil
+	}
+	if now := h.now(); !now.Before(t.until) {
+		t.until = now.Add(t.wait)
+		t.wait = min(2*t.wait, LongestCooldown)
+	}
+	return t
 }
 
 // Troubled says which configured models are left alone at present, and why.
 func (h *Health) Troubled() (all []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.now()
-	for _, s := range h.servers.Keys() {
-		if t, ok := h.servers.Peek(s); ok && t.says != "" && now.Before(t.until) {
+	for _, t := range h.troubles.Values() {
+		if t.says != "" && h.now().Before(t.until) {
 			all = append(all, t.says)
 		}
 	}
@@ -161,13 +178,13 @@ func Shown(base string) string {
 // Tenant is one tenant's use of a Health: the same knowledge, and whether the server that last failed for this tenant is left alone.
 type Tenant struct {
 	*Health
-	last atomic.Pointer[server]
+	last atomic.Pointer[subject]
 }
 
 // End implements condense.Health.
 func (t *Tenant) End(a condense.Attempt, err error) {
 	t.Health.End(a, err)
-	if blame(err) == serverBlame {
+	if server, _ := blame(err); server == fails {
 		s := serverOf(a)
 		t.last.Store(&s)
 	}
@@ -181,52 +198,19 @@ func (t *Tenant) Cooling() bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !ready(t.servers, *s, t.now())
+	return !t.ready(*s)
 }
 
 // Tenant gives the use of h by one tenant.
 func (h *Health) Tenant() *Tenant { return &Tenant{Health: h} }
 
-// ready reports whether there is no trouble with k, or its cooldown is over and no attempt is under way.
-func ready[K comparable](all *simplelru.LRU[K, *trouble], k K, now time.Time) bool {
-	t, ok := all.Get(k)
-	return !ok || !t.probed && !now.Before(t.until)
-}
+// outcome is what an attempt says of its server, or of its thread.
+type outcome int
 
-func probe[K comparable](all *simplelru.LRU[K, *trouble], k K) {
-	if t, ok := all.Get(k); ok {
-		t.probed = true
-	}
-}
-
-func release[K comparable](all *simplelru.LRU[K, *trouble], k K) {
-	if t, ok := all.Get(k); ok {
-		t.probed = false
-	}
-}
-
-// failed begins a cooldown. Failures of attempts that were already under way when it began do not prolong it.
-func failed[K comparable](all *simplelru.LRU[K, *trouble], k K, now time.Time) {
-	t, ok := all.Get(k)
-	if !ok {
-		t = &trouble{wait: FirstCooldown}
-		all.Add(k, t)
-	}
-	t.probed = false
-	if now.Before(t.until) {
-		return
-	}
-	t.until = now.Add(t.wait)
-	t.wait = min(2*t.wait, LongestCooldown)
-}
-
-// Whose failure an error is.
 const (
-	success = iota
-	noBlame
-	serverBlame
-	threadBlame
-	unaskedBlame // the thread's, and the server was not asked
+	unknown outcome = iota
+	works
+	fails
 )
 
 // notAsked are the failures that say nothing of the server.
@@ -236,27 +220,27 @@ func notAsked() []condense.Failure {
 
 // blame tells whose failure an error is: the server's if it cannot be reached, is overloaded or does not take the credential or
 // the model, the thread's if the answer is no good or what was asked was refused. An attempt that was given up says nothing.
-func blame(err error) int {
+func blame(err error) (server, thread outcome) {
 	if err == nil {
-		return success
+		return works, works
 	}
 	if bad, ok := errors.AsType[*condense.SummaryError](err); ok {
 		switch bad.Kind { // it was never asked
 		case condense.FaultTooLarge:
-			return noBlame
+			return unknown, unknown
 		case condense.FaultCrowded:
-			return unaskedBlame
+			return unknown, fails
 		}
-		return threadBlame
+		return works, fails
 	}
 	call, ok := errors.AsType[*condense.CallError](err)
 	switch {
 	case errors.Is(err, context.Canceled), ok && slices.Contains(notAsked(), call.Kind), !ok && errors.Is(err, context.DeadlineExceeded):
-		return noBlame
+		return unknown, unknown
 	case !ok, call.Kind == condense.FailureMalformed, call.Kind == condense.FailureRejected && !call.Missing():
-		return threadBlame
+		return works, fails
 	case call.Status == http.StatusForbidden: // some refuse single contents so
-		return threadBlame
+		return works, fails
 	}
-	return serverBlame
+	return fails, unknown
 }

@@ -1,16 +1,15 @@
 package summariser
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 )
@@ -21,7 +20,7 @@ const lacksFor = time.Hour
 // Lacks remembers what servers were found not to take, by URL and model. It may be used concurrently; on nil it remembers nothing.
 type Lacks struct {
 	now   func() time.Time
-	known *lru.Cache[server, lacking]
+	known *lru.Cache[subject, lacking]
 }
 
 type lacking struct {
@@ -31,7 +30,7 @@ type lacking struct {
 
 // NewLacks gives a Lacks that knows of none. now is the clock.
 func NewLacks(now func() time.Time) (*Lacks, error) {
-	known, err := lru.New[server, lacking](remembered)
+	known, err := lru.New[subject, lacking](remembered)
 	if err != nil {
 		return nil, fmt.Errorf("new lacks: %w", err)
 	}
@@ -64,19 +63,8 @@ func (l *Lacks) remember(r condense.Request, known lacks) {
 }
 
 // anyones is the server of a request whatever its credential.
-func anyones(r condense.Request) server {
+func anyones(r condense.Request) subject {
 	return serverOf(condense.Attempt{Endpoint: condense.Endpoint{BaseURL: r.Endpoint.BaseURL}, Model: r.Model})
-}
-
-// shape gives a request the form that the server takes.
-func (l lacks) shape(request openai.ChatCompletionRequest) openai.ChatCompletionRequest {
-	if !l.effort {
-		request.ReasoningEffort = effortOf(request.Model)
-	}
-	if !l.stream && !l.options {
-		request.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
-	}
-	return request
 }
 
 // learn takes from a failure what the server does not take, and reports whether that is news. A server that was silent to the end
@@ -84,8 +72,6 @@ func (l lacks) shape(request openai.ChatCompletionRequest) openai.ChatCompletion
 func (l *lacks) learn(err error) bool {
 	was := *l
 	text, refused := refusal(err)
-	var syntax *json.SyntaxError
-	var mistyped *json.UnmarshalTypeError
 	switch {
 	case err == nil, refused && text == "":
 	case strings.Contains(text, "max_output_tokens"):
@@ -94,8 +80,7 @@ func (l *lacks) learn(err error) bool {
 		l.effort = true
 	case strings.Contains(text, "stream_options"), strings.Contains(text, "include_usage"):
 		l.options = true
-	case has(text, `stream(s|ed|ing)?`), errors.Is(err, errWhole), errors.Is(err, errSilent),
-		errors.As(err, &syntax), errors.As(err, &mistyped): // a stream that cannot be read
+	case has(text, `stream(s|ed|ing)?`), errors.Is(err, errWhole), errors.Is(err, errSilent), errors.Is(err, errGarbled):
 		l.stream = true
 	}
 	return *l != was
@@ -108,21 +93,41 @@ func has(text, word string) bool {
 
 // refusal reports whether a server refused a request, and what it says, in lower case, if it may not take the request's form.
 func refusal(err error) (text string, is bool) {
-	var parameter string
-	var status int
-	if e, ok := errors.AsType[*openai.APIError](err); ok {
-		if e.Param != nil {
-			parameter = *e.Param
+	e, is := errors.AsType[*refused](err)
+	if is && slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented}, e.status) {
+		text = strings.ToLower(e.said)
+	}
+	return text, is && e.status > 0
+}
+
+// effort is the lowest reasoning_effort that a family of models accepts: a summary needs little thought, and what is thought comes out
+// of the room for the answer.
+type effort struct {
+	family, lowest string // family: how the model's name begins
+}
+
+// efforts are as of November 2025, from OpenAI's API reference of reasoning_effort, which names gpt-5.1 (from none), the models before
+// it (no none) and gpt-5-pro (high only). The first that fits counts. Models with an empty one, and those that are not listed, are sent
+// none: they do not reason, take only one, or it is not known.
+func efforts() []effort {
+	return []effort{
+		{"o1-mini", ""}, {"o1-preview", ""}, {"o1-pro", ""}, {"o3-pro", ""},
+		{"o1", "low"}, {"o3", "low"}, {"o4", "low"},
+		{"gpt-5-pro", ""}, {"gpt-5-chat", ""}, {"gpt-5-codex", ""}, {"gpt-5.1-chat", ""}, {"gpt-5.1-codex", ""},
+		{"gpt-5.1", "none"}, {"gpt-5-mini", "minimal"}, {"gpt-5-nano", "minimal"}, {"gpt-5-2", "minimal"},
+	}
+}
+
+// effortOf gives the lowest effort that is known to be accepted by a model, empty if none is.
+func effortOf(model string) string {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	if name == "gpt-5" {
+		return "minimal"
+	}
+	for _, e := range efforts() {
+		if strings.HasPrefix(name, e.family) {
+			return e.lowest
 		}
-		status, text = e.HTTPStatusCode, e.Message
-	} else if e, ok := errors.AsType[*openai.RequestError](err); ok {
-		status, text = e.HTTPStatusCode, string(e.Body)
-	} else if e, ok := errors.AsType[*refused](err); ok {
-		status, text = e.status, e.said
 	}
-	switch status {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented:
-		return strings.ToLower(fmt.Sprint(parameter, " ", text)), true
-	}
-	return "", status > 0
+	return ""
 }

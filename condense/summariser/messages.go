@@ -2,9 +2,7 @@ package summariser
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
@@ -18,81 +16,46 @@ const (
 	anthropicVersion = "2023-06-01"
 )
 
-// messages makes a call in the Messages API. https://docs.claude.com/en/api/messages
-func (c Caller) messages(ctx context.Context, r condense.Request) (condense.Reply, error) {
-	body, err := bodyOf(r, func() any { return c.messagesRequest(r) })
-	if err != nil {
-		return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
-	}
-	var got message
-	err = c.watched(ctx, r, true, func(ctx context.Context, w *wire) error {
-		err := w.post(ctx, body, got.whole, got.take)
-		if errors.Is(err, errEnded) && got.StopReason != "" {
-			return nil
-		}
-		return err
-	})
-	if err != nil {
-		return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
-	}
-	return got.reply(r), nil
-}
+// object is a part of a request's body.
+type object = map[string]any
 
-type messagesRequest struct {
-	Model       string      `json:"model"`
-	MaxTokens   int         `json:"max_tokens"`
-	Stream      bool        `json:"stream"`
-	System      string      `json:"system,omitempty"`
-	Messages    []userTurn  `json:"messages"`
-	Tools       []tool      `json:"tools,omitempty"`
-	ToolChoice  *toolChoice `json:"tool_choice,omitempty"`
-	Temperature *float32    `json:"temperature,omitempty"`
-}
-
-type userTurn struct {
-	Role    string  `json:"role"`
-	Content []block `json:"content"`
-}
-
-type tool struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	InputSchema json.RawMessage `json:"input_schema"`
-}
-
-type toolChoice struct {
-	Type string `json:"type"`
-	Name string `json:"name"`
-}
-
-// block is a content block, in a request or an answer.
-type block struct {
-	Type  string          `json:"type"`
-	Text  string          `json:"text,omitempty"`
-	Name  string          `json:"name,omitempty"`
-	Input json.RawMessage `json:"input,omitempty"`
-}
-
-// messagesRequest has all events in one user message, as in Chat Completions. A form that the text must have is that of the
-// arguments of a tool, which all of them know.
-func (c Caller) messagesRequest(r condense.Request) messagesRequest {
-	turn := userTurn{Role: "user"}
+// userMessage is what a model is told, in parts of a type.
+func userMessage(r condense.Request, part string) object {
+	var parts []object
 	for _, text := range append(slices.Clip(r.Events), r.User) {
 		if strings.TrimSpace(text) != "" {
-			turn.Content = append(turn.Content, block{Type: "text", Text: text})
+			parts = append(parts, object{"type": part, "text": text})
 		}
 	}
-	out := messagesRequest{
-		Model: r.Model, MaxTokens: r.MaxOutput, Stream: true, System: r.System, Messages: []userTurn{turn}, Temperature: c.Temperature,
+	return object{"role": "user", "content": parts}
+}
+
+// described adds to an object what a schema says of itself.
+func described(o object, f *condense.Schema) object {
+	if o["name"] = f.Name; f.Description != "" {
+		o["description"] = f.Description
+	}
+	return o
+}
+
+// request has all events in one user message, as in Chat Completions. A form that the text must have is that of the
+// arguments of a tool, which all of them know.
+func (m *message) request(c Caller, r condense.Request, _ lacks) any {
+	out := object{"model": r.Model, "max_tokens": r.MaxOutput, "stream": true, "messages": []object{userMessage(r, "text")}}
+	if r.System != "" {
+		out["system"] = r.System
+	}
+	if c.Temperature != nil {
+		out["temperature"] = *c.Temperature
 	}
 	if f := cmp.Or(r.Function, r.Format); f != nil {
-		out.Tools = []tool{{f.Name, f.Description, f.JSON}}
-		out.ToolChoice = &toolChoice{"tool", f.Name}
+		out["tools"] = []object{described(object{"input_schema": json.RawMessage(f.JSON)}, f)}
+		out["tool_choice"] = object{"type": "tool", "name": f.Name}
 	}
 	return out
 }
 
-// message is an answer.
+// message is an answer of the Messages API. https://docs.claude.com/en/api/messages
 type message struct {
 	Type       string         `json:"type"`
 	Content    []block        `json:"content"`
@@ -136,6 +99,16 @@ func (m *message) reply(r condense.Request) condense.Reply {
 	return out
 }
 
+// block is a content block.
+type block struct {
+	Type  string          `json:"type"`
+	Text  string          `json:"text"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+func (m *message) ended() bool { return m.StopReason != "" }
+
 // finish is what Chat Completions call a stop_reason.
 func finish(reason string) string {
 	switch reason {
@@ -174,7 +147,7 @@ func (m *message) take(data []byte) (ended bool, err error) {
 	case json.Unmarshal(data, &e) != nil:
 		return false, errUnreadable
 	case e.Error != nil:
-		return false, &refused{kind: e.Error.Type}
+		return false, &refused{code: e.Error.Type}
 	case e.Type == "message_stop":
 		return true, nil
 	}
@@ -188,7 +161,7 @@ func (m *message) whole(body []byte) error {
 	case json.Unmarshal(body, m) != nil:
 		return errUnreadable
 	case m.Error != nil:
-		return &refused{kind: m.Error.Type}
+		return &refused{code: m.Error.Type}
 	}
 	return nil
 }

@@ -3,100 +3,43 @@ package summariser
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// responses makes a call in the Responses API. https://platform.openai.com/docs/api-reference/responses/create
-func (c Caller) responses(ctx context.Context, r condense.Request, l lacks) (condense.Reply, error) {
-	body, err := bodyOf(r, func() any { return c.responsesRequest(r, l) })
-	if err != nil {
-		return condense.Reply{}, err //nolint:wrapcheck // callError words it
+// request has all events in one user message, as in Chat Completions.
+func (a *response) request(c Caller, r condense.Request, l lacks) any {
+	message := userMessage(r, "input_text")
+	message["type"] = "message"
+	out := object{"model": r.Model, "input": []object{message}, "stream": true, "store": false} // some servers take nothing but false
+	if r.System != "" {
+		out["instructions"] = r.System
 	}
-	var got response
-	err = c.watched(ctx, r, true, func(ctx context.Context, w *wire) error { return w.post(ctx, body, got.whole, got.take) })
-	if err != nil {
-		return condense.Reply{}, err
-	}
-	return got.reply(r), nil
-}
-
-type responsesRequest struct {
-	Model           string             `json:"model"`
-	Instructions    string             `json:"instructions,omitempty"`
-	Input           []userItem         `json:"input"`
-	MaxOutputTokens int                `json:"max_output_tokens,omitempty"`
-	Stream          bool               `json:"stream"`
-	Store           bool               `json:"store"` // some servers take nothing but false
-	Tools           []responsesTool    `json:"tools,omitempty"`
-	ToolChoice      *toolChoice        `json:"tool_choice,omitempty"`
-	Text            *responsesText     `json:"text,omitempty"`
-	Reasoning       *responsesThinking `json:"reasoning,omitempty"`
-	Temperature     *float32           `json:"temperature,omitempty"`
-}
-
-type userItem struct {
-	Type    string  `json:"type"`
-	Role    string  `json:"role"`
-	Content []block `json:"content"`
-}
-
-type responsesTool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      bool            `json:"strict"`
-}
-
-type responsesText struct {
-	Format textFormat `json:"format"`
-}
-
-type textFormat struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"schema"`
-	Strict      bool            `json:"strict"`
-}
-
-type responsesThinking struct {
-	Effort string `json:"effort"`
-}
-
-// responsesRequest has all events in one user message, as in Chat Completions.
-func (c Caller) responsesRequest(r condense.Request, l lacks) responsesRequest {
-	out := responsesRequest{Model: r.Model, Instructions: r.System, Stream: true, Temperature: c.Temperature}
-	turn := userItem{Type: "message", Role: "user"}
-	for _, text := range append(slices.Clip(r.Events), r.User) {
-		if strings.TrimSpace(text) != "" {
-			turn.Content = append(turn.Content, block{Type: "input_text", Text: text})
-		}
-	}
-	out.Input = []userItem{turn}
-	if !l.limit {
-		out.MaxOutputTokens = r.MaxOutput
+	if !l.limit && r.MaxOutput > 0 {
+		out["max_output_tokens"] = r.MaxOutput
 	}
 	if effort := effortOf(r.Model); effort != "" && !l.effort {
-		out.Reasoning = &responsesThinking{effort}
+		out["reasoning"] = object{"effort": effort}
+	}
+	if c.Temperature != nil {
+		out["temperature"] = *c.Temperature
 	}
 	if f := r.Function; f != nil {
-		out.Tools = []responsesTool{{"function", f.Name, f.Description, f.JSON, false}}
-		out.ToolChoice = &toolChoice{"function", f.Name}
+		out["tools"] = []object{described(object{"type": "function", "parameters": json.RawMessage(f.JSON), "strict": false}, f)}
+		out["tool_choice"] = object{"type": "function", "name": f.Name}
 	}
 	if f := r.Format; f != nil {
-		out.Text = &responsesText{textFormat{"json_schema", f.Name, f.Description, f.JSON, true}}
+		format := object{"type": "json_schema", "schema": json.RawMessage(f.JSON), "strict": true}
+		out["text"] = object{"format": described(format, f)}
 	}
 	return out
 }
 
-// response is an answer, or an event of a stream.
+// response is an answer of the Responses API, or an event of its stream.
+// https://platform.openai.com/docs/api-reference/responses/create
 type response struct {
 	Type       string          `json:"type"`
 	Status     string          `json:"status"`
@@ -153,7 +96,7 @@ func (a *response) take(data []byte) (ended bool, err error) {
 		if e.Error != nil {
 			e.Code = cmp.Or(e.Error.Code, e.Error.Type)
 		}
-		return false, &refused{kind: e.Code}
+		return false, &refused{code: e.Code}
 	case e.Type == "response.output_item.done" && e.Item != nil:
 		a.Output = append(a.Output, *e.Item)
 	case e.Response == nil:
@@ -175,11 +118,14 @@ func (a *response) whole(body []byte) error {
 	return a.failed()
 }
 
+// ended is false: all that is told of the end is in the last event.
+func (a *response) ended() bool { return false }
+
 func (a *response) failed() error {
 	if a.Error == nil {
 		return nil
 	}
-	return &refused{kind: cmp.Or(a.Error.Code, a.Error.Type)}
+	return &refused{code: cmp.Or(a.Error.Code, a.Error.Type)}
 }
 
 func (a *response) reply(r condense.Request) condense.Reply {

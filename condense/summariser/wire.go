@@ -1,15 +1,17 @@
 package summariser
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-
-	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
@@ -21,30 +23,31 @@ type wire struct {
 	to       condense.Endpoint
 	limit    int64
 	alive    func()
-	streamed bool   // an answer in a stream is asked for
-	whole    []byte // the answer, where it is none all the same
+	streamed bool // an answer in a stream is asked for
 }
-
-var _ openai.HTTPDoer = (*wire)(nil)
 
 var (
 	errResponseSize = errors.New("response too large")
 	errBroken       = errors.New("the answer broke off")
+	// errEnded says that a stream ended without its last event.
+	errEnded = fmt.Errorf("%w: its last event is missing", errBroken)
+	// errUnreadable says that an answer cannot be used.
+	errUnreadable = errors.New("the answer is not a completion")
 )
 
 // wire prepares the connection of a call. The conversation goes to the server that was configured, and to no other.
-func (c Caller) wire(to condense.Endpoint, alive func(), streamed bool) *wire {
+func (c Caller) wire(to condense.Endpoint, alive func()) *wire {
 	client := http.DefaultClient
 	if c.Client != nil {
 		client = c.Client
 	}
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &wire{client: &own, to: to, limit: cmp.Or(c.MaxResponse, DefaultMaxResponse), alive: alive, streamed: streamed}
+	return &wire{client: &own, to: to, limit: cmp.Or(c.MaxResponse, DefaultMaxResponse), alive: alive}
 }
 
-// Do implements openai.HTTPDoer.
-func (w *wire) Do(r *http.Request) (*http.Response, error) {
+// do sends a request.
+func (w *wire) do(r *http.Request) (*http.Response, error) {
 	if err := address(r, w.to); err != nil {
 		return nil, err
 	}
@@ -54,14 +57,77 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	}
 	w.alive()
 	response.Body = &boundedBody{body: response.Body, left: w.limit, alive: w.alive}
-	isStream := strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream")
-	if !w.streamed || isStream || response.StatusCode != http.StatusOK {
-		return response, nil
+	return response, nil
+}
+
+// post asks for an answer, and takes it: the data of each event of a stream until the last one, or the whole.
+func (w *wire) post(ctx context.Context, body []byte, to answer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(w.to.BaseURL, openAI+path(w.to)), bytes.NewReader(body))
+	if err != nil {
+		return err //nolint:wrapcheck // callError words it
 	}
-	defer response.Body.Close()
-	w.whole, err = io.ReadAll(response.Body)
-	response.Body = http.NoBody
-	return response, err //nolint:wrapcheck // the body's own
+	req.Header.Set("Content-Type", "application/json")
+	if w.to.APIKey != "" {
+		req.Header.Set("Authorization", "Bearer "+w.to.APIKey)
+	}
+	resp, err := w.do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if w.streamed && resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return readEvents(resp.Body, to.take)
+	}
+	said, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return err //nolint:wrapcheck // callError words it
+	case resp.StatusCode != http.StatusOK:
+		return w.refused(resp.StatusCode, said)
+	}
+	return to.whole(said)
+}
+
+// openAI is where calls go that have no other base URL.
+const openAI = "https://api.openai.com/v1"
+
+// refused is an error that a server told. Status is 0 within an answer.
+type refused struct {
+	status     int
+	code, said string
+}
+
+func (e *refused) Error() string { return fmt.Sprintf("the server answered %d", e.status) }
+
+func (w *wire) refused(status int, said []byte) error {
+	var m struct {
+		Error struct{ Type, Code, Param, Message string }
+	}
+	_ = json.Unmarshal(said, &m) // what is none has no code
+	e := &refused{status: status, code: m.Error.Code, said: strings.TrimSpace(m.Error.Param + " " + m.Error.Message)}
+	if w.to.Way.API == condense.APIMessages || w.to.Way.API == condense.APIResponses {
+		e.code = cmp.Or(e.code, m.Error.Type)
+	}
+	e.said = cmp.Or(e.said, string(said))
+	return e
+}
+
+func readEvents(from io.Reader, take func(data []byte) (ended bool, err error)) error {
+	lines := bufio.NewReader(from)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			if ended, err := take(data); ended || err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return errEnded
+		case err != nil:
+			return err //nolint:wrapcheck // callError words it
+		}
+	}
 }
 
 // address has a call go the way that an endpoint is called.

@@ -114,6 +114,9 @@ type LLM struct {
 	Temperature *float64      `yaml:"temperature,omitempty"` // nil: not sent
 }
 
+// DefaultTenant is the name of the tenant of all clients where none are configured.
+const DefaultTenant = "default"
+
 // Tenant is one group of API keys with its own upstream key and condenser.
 type Tenant struct {
 	Key       string     `yaml:"-" json:"-"` // of its section, as tenants.team-a; empty: its index in tenants

@@ -115,18 +115,11 @@ func (v *validator) redisURL(r Redis) {
 	if r.URL == "" {
 		return
 	}
-	var twice []string
-	for _, part := range []struct {
-		name  string
-		given bool
-	}{
-		{"addrs", !slices.Equal(r.Addrs, Default().Store.Redis.Addrs)}, {"username", r.Username != ""},
-		{"password", r.Password != ""}, {"db", r.DB != 0}, {"tls", r.TLS},
-	} {
-		if part.given {
-			twice = append(twice, part.name)
-		}
+	given := Redis{Addrs: r.Addrs, Username: r.Username, Password: r.Password, DB: r.DB, TLS: r.TLS}
+	if slices.Equal(r.Addrs, Default().Store.Redis.Addrs) {
+		given.Addrs = nil
 	}
+	twice := setKeys(given)
 	v.when(len(twice) > 0,
 		"store.redis.url", "is set together with %s: remove one or the other, the URL covers them all", strings.Join(twice, ", "))
 }

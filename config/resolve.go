@@ -14,6 +14,21 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
+// EveryTenant returns the tenants, or the one that there is where none are configured.
+func (c *Config) EveryTenant() []Tenant {
+	if len(c.Tenants) > 0 {
+		return c.Tenants
+	}
+	return []Tenant{c.anyone()}
+}
+
+func (c *Config) anyone() Tenant {
+	return Tenant{
+		Name: DefaultTenant, Notify: c.Notify, LogContent: c.LogContent, Holdout: c.Holdout, Knowledge: c.Knowledge, Memory: c.Memory,
+		KeepWarm: c.KeepWarm, KeepWarmUSD: c.KeepWarmUSD,
+	}
+}
+
 // UpstreamFor returns where a tenant's requests go: its own fields, and the configuration's for those left empty.
 // The API key is inherited only together with the base URL, so that a key is never sent to another server.
 func (c *Config) UpstreamFor(t Tenant) Upstream {

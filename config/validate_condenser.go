@@ -30,19 +30,20 @@ func (v *validator) sizes(key string, c Condenser) {
 	if c.rolling() {
 		v.rolling(key, c)
 	}
+	mine := CondenserKeys(c.Type)
+	for _, part := range []struct {
+		name string
+		n    int
+	}{{"attention_window", c.AttentionWindow}, {"stride", c.Stride}, {"max_event_length", c.MaxEventLength}} {
+		if slices.Contains(mine, part.name) {
+			v.positive(key+"."+part.name, part.n)
+		}
+	}
 	if c.asks() {
 		v.calling(key, c)
 	}
-	switch c.Type {
-	case TypeObservationMasking:
-		v.positive(key+".attention_window", c.AttentionWindow)
-		v.positive(key+".stride", c.Stride)
-	case TypeBrowserOutput:
-		v.positive(key+".attention_window", c.AttentionWindow)
-	case TypeRecentEvents:
+	if c.Type == TypeRecentEvents {
 		v.recentEvents(key, c)
-	case TypeToolOutputTrim:
-		v.positive(key+".max_event_length", c.MaxEventLength)
 	}
 }
 
@@ -121,7 +122,6 @@ func (v *validator) calling(key string, c Condenser) {
 
 // model checks the keys of a type that asks a model.
 func (v *validator) model(key string, c Condenser) {
-	v.positive(key+".max_event_length", c.MaxEventLength)
 	v.when(slices.Contains(CondenserKeys(c.Type), "focus") && !slices.Contains(Focuses(), c.Focus),
 		key+".focus", "is unknown: write one of %s", strings.Join(Focuses(), ", "))
 	if _, known := v.config.LLMs[c.LLMConfig]; !known && c.LLMConfig != "" {

@@ -27,7 +27,7 @@ func (v *validator) tenants() {
 	} {
 		v.when(own.set && len(c.Tenants) > 0, own.key, "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	}
-	v.traits("", Tenant{Holdout: c.Holdout, KeepWarm: c.KeepWarm, KeepWarmUSD: c.KeepWarmUSD, Knowledge: c.Knowledge, Memory: c.Memory})
+	v.traits("", c.anyone())
 	v.when(c.TenantsDir != "" && len(c.Tenants) == 0,
 		"tenants_dir", "has no tenant, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir")
 	names, owners := map[string]string{}, map[[sha256.Size]byte]string{}

@@ -57,7 +57,7 @@ func (s inForce) Effective() ([]byte, error) { return s.app.tokens.config.Load()
 
 func (s inForce) Tenants() (out []admin.Tenant) {
 	cfg := s.app.tokens.config.Load()
-	for _, t := range tenantsOf(cfg) {
+	for _, t := range cfg.EveryTenant() {
 		upstream, condenser, observes := cfg.UpstreamFor(t), cfg.CondenserFor(t), cfg.Observes(t)
 		described := admin.Tenant{
 			Name: t.Name, Anonymous: len(cfg.Tenants) == 0, Keys: len(t.APIKeys), Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",

@@ -207,7 +207,7 @@ tenants:
 			t.Errorf("%d: %+v, %v", i, tenant, err)
 		}
 	}
-	only := tenantsOf(load(t, ".yaml", "notify: true"))[0]
+	only := load(t, ".yaml", "notify: true").EveryTenant()[0]
 	if tenant, err := buildTenant(cfg, unshared(t, nil), only); err != nil || !tenant.Notify || tenant.Name != "default" {
 		t.Errorf("%+v, %v", tenant, err)
 	}
@@ -242,7 +242,7 @@ func TestReloadRefuses(t *testing.T) {
 func build(t *testing.T, text string) condense.Condenser {
 	t.Helper()
 	cfg := load(t, ".yaml", text)
-	tenant, err := buildTenant(cfg, unshared(t, nil), tenantsOf(cfg)[0])
+	tenant, err := buildTenant(cfg, unshared(t, nil), cfg.EveryTenant()[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (c *calls) promise(t config.Tenant) func(context.Context, session.ThreadID,
 // routes are where the findings of a configuration's tenants go.
 func routes(cfg *config.Config, transport http.RoundTripper) map[string]findings.Route {
 	all := map[string]findings.Route{}
-	for _, t := range tenantsOf(cfg) {
+	for _, t := range cfg.EveryTenant() {
 		if m := &t.Memory; m.Set() {
 			all[t.Name] = findings.Route{
 				Sink: sink(m, transport), MaxPending: cmp.Or(m.MaxPending, config.DefaultPending), MaxAge: cmp.Or(m.MaxAge, config.DefaultPendingAge),

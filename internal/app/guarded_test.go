@@ -57,7 +57,7 @@ tenants:
 			t.Errorf("%d: %+v, %v", i, tenant, err)
 		}
 	}
-	if tenant, err := buildTenant(cfg, unshared(t, nil), config.Tenant{Name: defaultTenant}); err != nil || tenant.Limits != standard {
+	if tenant, err := buildTenant(cfg, unshared(t, nil), config.Tenant{Name: config.DefaultTenant}); err != nil || tenant.Limits != standard {
 		t.Errorf("without tenants: %+v, %v", tenant, err)
 	}
 	other := *cfg

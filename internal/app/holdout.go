@@ -22,7 +22,7 @@ func (a *App) holdouts(yield func(tenant string, c holdout.Comparison) bool) {
 	defer cancel()
 	var all errgroup.Group
 	all.SetLimit(holdoutsAsked)
-	tenants := tenantsOf(a.tokens.config.Load())
+	tenants := a.tokens.config.Load().EveryTenant()
 	found := make([]*holdout.Comparison, len(tenants))
 	for i, t := range tenants {
 		if t.Holdout == 0 {

@@ -56,7 +56,10 @@ func newLog(out io.Writer) *Log {
 	go func() {
 		defer close(l.done)
 		for line := range l.lines {
-			l.write(line)
+			_, _ = l.out.Write(line) // there is no other place to report it
+			l.mu.Lock()
+			l.bytes -= len(line)
+			l.mu.Unlock()
 		}
 	}()
 	return l
@@ -95,21 +98,6 @@ func (l *Log) tellNow() {
 		l.tell(l.lost)
 		l.lost = 0
 	}
-}
-
-// together is how many bytes are written at once at most, but for a line that is longer.
-const together = 64 << 10
-
-// write writes a line, with those that wait behind it.
-func (l *Log) write(line []byte) {
-	batch := line
-	for len(batch) < together && len(l.lines) > 0 { // no one else takes them
-		batch = append(batch, <-l.lines...)
-	}
-	_, _ = l.out.Write(batch) // there is no other place to report it
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.bytes -= len(batch)
 }
 
 // Close writes what is left until ctx ends. What is logged later is lost.

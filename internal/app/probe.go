@@ -44,7 +44,7 @@ func Probe(ctx context.Context, cfg *config.Config) []Probed {
 	asked := map[condense.Attempt]bool{}
 	var all []Probed
 	for _, name := range slices.Sorted(maps.Keys(cfg.LLMs)) {
-		for _, t := range tenantsOf(cfg) {
+		for _, t := range cfg.EveryTenant() {
 			up := cfg.UpstreamFor(t)
 			llm, _ := cfg.LLMFor(name, up)
 			a := condense.Attempt{Endpoint: endpoint(llm), Model: llm.Model}

@@ -80,13 +80,13 @@ func (a *App) NotReloaded() {
 // tookEffect records that a configuration is in use, and names the tenants whose content is logged.
 func (a *App) tookEffect(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
-	_ = a.calls.shelves.keep(tenantsOf(cfg)) // they are only watched
+	_ = a.calls.shelves.keep(cfg.EveryTenant()) // they are only watched
 	a.calls.memory.Swap(routes(cfg, a.calls.transport))
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+
 			"limits.tenant.summaries_per_minute and the like", zap.Strings("keys", keys), zap.String("listen", cfg.Listen))
 	}
-	for _, t := range tenantsOf(cfg) {
+	for _, t := range cfg.EveryTenant() {
 		a.metrics.Tenant(t.Name)
 		if t.LogContent {
 			a.log.Warn("log_content is set: what this tenant's clients say, and what they are answered, goes into the log",

@@ -75,20 +75,14 @@ func (r *Reloader) look(asked bool) {
 		}
 		err = r.app.Reload(cfg)
 	}
-	if err != nil {
-		r.refuse(err, asked)
-		return
+	switch {
+	case err == nil:
+		r.wrong = ""
+	case asked || r.wrong != err.Error():
+		r.wrong = err.Error()
+		r.app.NotReloaded()
+		r.app.log.Error("configuration not reloaded: the last good one stays", zap.Error(err))
 	}
-	r.wrong = ""
-}
-
-func (r *Reloader) refuse(err error, asked bool) {
-	if !asked && r.wrong == err.Error() {
-		return
-	}
-	r.wrong = err.Error()
-	r.app.NotReloaded()
-	r.app.log.Error("configuration not reloaded: the last good one stays", zap.Error(err))
 }
 
 // watch watches what is to be read next, and nothing else: a link may lead elsewhere by now.

@@ -13,13 +13,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// defaultTenant is the name of the tenant of all clients where none are configured.
-const defaultTenant = "default"
-
 // buildTenants makes the tenants. Without any there is one that takes every key.
 func buildTenants(cfg *config.Config, out *calls) ([]*proxy.Tenant, error) {
 	var tenants []*proxy.Tenant
-	for _, c := range tenantsOf(cfg) {
+	for _, c := range cfg.EveryTenant() {
 		t, err := buildTenant(cfg, out, c)
 		if err != nil {
 			return nil, fmt.Errorf("tenant %s: %w", c.Name, err)
@@ -28,17 +25,6 @@ func buildTenants(cfg *config.Config, out *calls) ([]*proxy.Tenant, error) {
 		tenants = append(tenants, t)
 	}
 	return tenants, nil
-}
-
-// tenantsOf returns a configuration's tenants, or the one that there is without any.
-func tenantsOf(cfg *config.Config) []config.Tenant {
-	if len(cfg.Tenants) > 0 {
-		return cfg.Tenants
-	}
-	return []config.Tenant{{
-		Name: defaultTenant, Notify: cfg.Notify, LogContent: cfg.LogContent, Holdout: cfg.Holdout, Knowledge: cfg.Knowledge, Memory: cfg.Memory,
-		KeepWarm: cfg.KeepWarm, KeepWarmUSD: cfg.KeepWarmUSD,
-	}}
 }
 
 func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant, error) {

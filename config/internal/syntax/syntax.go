@@ -1,0 +1,104 @@
+// Package syntax holds how settings are spelled: the paths of keys, the keys of struct fields, and ${NAME}.
+package syntax
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Join returns the path of a key inside a section. A name that would not read as one key is quoted.
+func Join(section, name string) string {
+	if !Plain(name) {
+		return section + fmt.Sprintf("[%q]", name)
+	}
+	if section == "" {
+		return name
+	}
+	return section + "." + name
+}
+
+// Plain reports whether a name is made of letters, digits, - and _ only.
+func Plain(name string) bool {
+	odd := func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-')
+	}
+	return name != "" && !strings.ContainsFunc(name, odd)
+}
+
+// Index returns the path of an element of a list.
+func Index(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
+
+// IsScalar reports whether a field of this type is one value, and so has one environment variable.
+func IsScalar(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64:
+		return true
+	case reflect.Pointer:
+		return IsScalar(t.Elem())
+	}
+	return false
+}
+
+// KeyOf returns the key of a struct field, or "" for a field that is not configured.
+func KeyOf(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	if name == "-" {
+		return ""
+	}
+	return name
+}
+
+// KeysOf lists the keys of a struct type.
+func KeysOf(t reflect.Type) []string {
+	var keys []string
+	for f := range t.Fields() {
+		if key := KeyOf(f); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Expand replaces ${NAME} by the variable's value, which is not expanded again, and $${ by ${; any other dollar sign
+// stands for itself. It reports whether a variable was used.
+func Expand(text string, env map[string]string) (expanded string, used bool, err error) {
+	var out strings.Builder
+	for text != "" {
+		switch {
+		case strings.HasPrefix(text, "$${"):
+			out.WriteString("${")
+			text = text[3:]
+		case strings.HasPrefix(text, "${"):
+			name, rest, closed := strings.Cut(text[2:], "}")
+			if !closed || !VariableName(name) {
+				return "", used, errors.New("holds a ${ that is not ${NAME}: name a variable, or write $${ for the characters themselves")
+			}
+			value, set := env[name]
+			if !set {
+				return "", used, fmt.Errorf("names the environment variable %s, which is not set: set it, or write $${ for the characters themselves", name)
+			}
+			out.WriteString(value)
+			text, used = rest, true
+		default:
+			out.WriteByte(text[0])
+			text = text[1:]
+		}
+	}
+	return out.String(), used, nil
+}
+
+// Escape is the inverse of Expand.
+func Escape(text string) string { return strings.ReplaceAll(text, "${", "$${") }
+
+// VariableName reports whether a name can be that of an environment variable.
+func VariableName(name string) bool {
+	for i, r := range name {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || r == '_'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}

@@ -3,8 +3,6 @@
 package tidy
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -30,9 +28,19 @@ func packed(text string) (string, bool) {
 	if !JSON(text) || rawjson.Valid([]byte(text), 0) != nil {
 		return "", false
 	}
-	var b bytes.Buffer
-	if json.Compact(&b, []byte(text)) != nil {
-		return "", false
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			b.WriteByte(c)
+			i++
+		case !quoted && (c == ' ' || c == '\n' || c == '\r' || c == '\t'):
+			continue
+		case c == '"':
+			quoted = !quoted
+		}
+		b.WriteByte(text[i])
 	}
 	return b.String(), true
 }

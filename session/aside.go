@@ -44,7 +44,7 @@ func (t *Lists) SetListed(all []Condensation) {
 // SetAside logs the messages that stand in the place of the answer to a resolution's history, which must have been appended. The answer is given as
 // the client will send it back, in one message or several.
 func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer []Message, messages [][]byte) error {
-	h, text := res.query.History, joined(messages)
+	h, text := res.query.History, Joined(messages)
 	c := Condensation{
 		Prefix: h.Len() + len(answer), Hash: h.Head(), Offset: h.Len() + 1, Summary: text, Reason: ReasonAside, Time: r.now(),
 	}
@@ -89,7 +89,7 @@ func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead
 		case err != nil && !errors.Is(err, ErrNotFound):
 			return nil, fmt.Errorf("read hidden calls: %w", err)
 		}
-		if messages := parted(texts[i]); messages != nil {
+		if messages := Parted[[]byte](texts[i]); messages != nil {
 			found[c.Prefix] = Instead{From: cmp.Or(c.Offset, c.Prefix), Messages: messages}
 		}
 	}
@@ -106,24 +106,24 @@ func asidesOf(h *History, all []Condensation, same int) (out []Condensation) {
 	return out
 }
 
-// joined is messages as one text, each behind its length.
-func joined(messages [][]byte) string {
+// Joined is parts as one text, each behind its length.
+func Joined[T ~string | ~[]byte](parts []T) string {
 	var b strings.Builder
-	for _, m := range messages {
-		fmt.Fprintf(&b, "%d:%s", len(m), m)
+	for _, p := range parts {
+		fmt.Fprintf(&b, "%d:%s", len(p), p)
 	}
 	return b.String()
 }
 
-// parted gives what joined was given, nil if it was nothing or the text is another one.
-func parted(text string) (messages [][]byte) {
+// Parted gives what Joined was given, nil if it was nothing or the text is another one. No part is empty.
+func Parted[T ~string | ~[]byte](text string) (parts []T) {
 	for text != "" {
 		size, rest, _ := strings.Cut(text, ":")
 		n, err := strconv.Atoi(size)
 		if err != nil || n <= 0 || n > len(rest) {
 			return nil
 		}
-		messages, text = append(messages, []byte(rest[:n])), rest[n:]
+		parts, text = append(parts, T(rest[:n])), rest[n:]
 	}
-	return messages
+	return parts
 }

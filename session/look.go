@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
@@ -16,22 +17,29 @@ type look struct {
 	traces   map[Hash]Place
 }
 
-// longest finds the longest known prefix and its thread.
+// longest finds the longest known prefix and its thread. The newest hashes that this process has seen tell what else to ask: of a
+// history that it has not seen, the usual questions are those of a first request; of one that has not grown, whether it got its answer.
 func (r *Registry) longest(ctx context.Context, q Query) (*look, error) {
-	h := q.History
-	s, l, first := newSearch(h.Len()), &look{}, r.first(q)
-	s.wide = first.pos == 0
-	l.named = first.named
+	h, l, s := q.History, &look{}, newSearch(q.History.Len())
+	pos, hint := r.hint(h)
+	s.wide = pos == 0
+	if pos == 0 && h.Len() > 0 && !q.other {
+		hint, l.named = nameOf(h), true
+	}
+	var traces []Hash
+	if h.Len() > 0 && (pos == 0 || pos == h.Len()) {
+		traces = append(traces, AnsweredTrace(h.Head()))
+	}
+	if pos == 0 && q.Scope.Key != "" {
+		traces = append(traces, r.keyTraces(q)...)
+	}
 	var hinted *Thread
-	hint, traces := first.hint, first.traces
 	for positions := s.next(); positions != nil || hint != "" || len(traces) > 0; positions = s.next() {
 		found, err := r.store.Find(ctx, hashesAt(h, positions), hint, traces...)
 		if err != nil {
 			return nil, fmt.Errorf("find prefix: %w", err)
 		}
-		if found.Hinted != nil {
-			hinted = found.Hinted
-		}
+		hinted = cmp.Or(found.Hinted, hinted)
 		l.keep(traces, found.Traced)
 		hint, traces = "", nil
 		s.seen(positions, found.Places)
@@ -58,32 +66,7 @@ func (r *Registry) owner(ctx context.Context, l *look, known Place, hinted *Thre
 	return err
 }
 
-// inquiry is what is asked along with the first look-up.
-type inquiry struct {
-	pos    int      // newest position that this process has seen, 0 if none
-	hint   ThreadID // where that was; else the thread that has the history's name
-	named  bool     // the latter
-	traces []Hash
-}
-
-// first guesses from the newest hashes that this process has seen. Of a history that it has not, the usual questions are
-// those of a first request; of one that has not grown, whether it got its answer.
-func (r *Registry) first(q Query) (i inquiry) {
-	h := q.History
-	i.pos, i.hint = r.hint(h)
-	if i.pos == 0 && h.Len() > 0 && !q.other {
-		i.hint, i.named = nameOf(h), true
-	}
-	if h.Len() > 0 && (i.pos == 0 || i.pos == h.Len()) {
-		i.traces = append(i.traces, AnsweredTrace(h.Head()))
-	}
-	if i.pos == 0 && q.Scope.Key != "" {
-		i.traces = append(i.traces, r.keyTraces(q)...)
-	}
-	return i
-}
-
-// hint guesses the thread from the newest hashes that this process has seen.
+// hint gives the newest position that this process has seen, 0 if none, and the thread that it was in.
 func (r *Registry) hint(h *History) (int, ThreadID) {
 	for p := h.Len(); p > 0 && p > h.Len()-Newest; p-- {
 		if id, ok := r.hints.Get(h.Chain[p]); ok {

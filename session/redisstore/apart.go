@@ -66,12 +66,10 @@ func (s *Store) index(ctx context.Context, b session.Batch, l logged) error {
 	if len(b.Places)+len(b.Traces) == 0 && b.Thread.Session == "" {
 		return nil
 	}
+	values := s.indexes(b)
 	var own, parent *redis.StringCmd
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, run runner) {
-		for _, p := range b.Places {
-			pipe.Set(ctx, s.keys.place(p.Hash), codec.Place(p.Place), s.options.TTL)
-		}
-		s.mark(ctx, pipe, b.Traces, codec.Last(b))
+		s.set(ctx, pipe, values)
 		if b.Thread.Session != "" {
 			run(s.join(b, "HSET", l.renewed))
 		}
@@ -83,7 +81,7 @@ func (s *Store) index(ctx context.Context, b session.Batch, l logged) error {
 	if err != nil || is(own.Val(), b.Thread.Created) && (parent == nil || is(parent.Val(), b.ParentCreated)) {
 		return err
 	}
-	if err := s.withdraw(ctx, b, own.Val()); err != nil {
+	if err := s.withdraw(ctx, b, values, own.Val()); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: the thread, or what it shares, was deleted", session.ErrStale)
@@ -127,25 +125,41 @@ func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Plac
 // markApart writes what lies in other slots than the thread together with it. If that is gone then, so must the traces be.
 func (s *Store) markApart(ctx context.Context, traces []session.Hash, at session.Place, note script) error {
 	var there *redis.IntCmd
+	values := s.marks(traces, at)
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, run runner) {
 		run(note)
-		s.mark(ctx, pipe, traces, at)
+		s.set(ctx, pipe, values)
 		there = pipe.Exists(ctx, note.keys[0])
 	})
 	if err == nil && there.Val() == 0 {
-		if err = s.drop(ctx, s.marks(traces, at)); err == nil {
+		if err = s.drop(ctx, values); err == nil {
 			err = session.ErrNotFound
 		}
 	}
 	return err
 }
 
-func (s *Store) mark(ctx context.Context, pipe redis.Pipeliner, traces []session.Hash, at session.Place) {
-	if len(traces) == 0 {
-		return
-	}
-	place := codec.Place(at)
+// marks are the keys and values of traces that point to a place.
+func (s *Store) marks(traces []session.Hash, at session.Place) map[string]string {
+	values, place := map[string]string{}, string(codec.Place(at))
 	for _, h := range traces {
-		pipe.Set(ctx, s.keys.trace(h), place, s.options.TTL)
+		values[s.keys.trace(h)] = place
+	}
+	return values
+}
+
+// indexes are the keys and values of a batch's places and traces.
+func (s *Store) indexes(b session.Batch) map[string]string {
+	values := s.marks(b.Traces, codec.Last(b))
+	for _, p := range b.Places {
+		values[s.keys.place(p.Hash)] = string(codec.Place(p.Place))
+	}
+	return values
+}
+
+// set adds values to a pipeline.
+func (s *Store) set(ctx context.Context, pipe redis.Pipeliner, values map[string]string) {
+	for key, value := range values {
+		pipe.Set(ctx, key, value, s.options.TTL)
 	}
 }

@@ -62,7 +62,7 @@ func parseLogged(reply []any) (logged, error) {
 	}
 	renewed, _ := reply[0].(int64)
 	shared, _ := reply[1].(string)
-	return logged{renewed: renewed == 1, shared: splitIDs(shared)}, nil
+	return logged{renewed: renewed == 1, shared: session.Parted[session.ThreadID](shared)}, nil
 }
 
 func staleIfAbsent(err error, b session.Batch) error {
@@ -99,7 +99,7 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, whole boo
 	}
 	args := make([]any, 0, 21+len(b.Events)+len(b.Places))
 	args = append(args, point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), condensations,
-		joinIDs(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), token(), joinHashes(b.Traces))
+		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), token(), joinHashes(b.Traces))
 	args = append(args, joinArgs(b)...)
 	args = append(args, needs, parent, codec.Place(codec.Last(b)), len(b.Events))
 	for _, e := range b.Events {

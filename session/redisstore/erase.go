@@ -204,22 +204,9 @@ func (s *Store) drop(ctx context.Context, values map[string]string) error {
 	})
 }
 
-// marks is what Mark writes.
-func (s *Store) marks(traces []session.Hash, at session.Place) map[string]string {
-	values, place := map[string]string{}, string(codec.Place(at))
-	for _, h := range traces {
-		values[s.keys.trace(h)] = place
-	}
-	return values
-}
-
-// withdraw takes back a batch whose thread, or the parent of that, was deleted while it was written. own is the point of
+// withdraw takes back what a batch has set whose thread, or the parent of that, was deleted while it was written. own is the point of
 // the thread that now has the name: none, the batch's own, or that of one which began anew and is left alone.
-func (s *Store) withdraw(ctx context.Context, b session.Batch, own string) error {
-	values := s.marks(b.Traces, codec.Last(b))
-	for _, p := range b.Places {
-		values[s.keys.place(p.Hash)] = string(codec.Place(p.Place))
-	}
+func (s *Store) withdraw(ctx context.Context, b session.Batch, values map[string]string, own string) error {
 	ours := strings.HasSuffix(own, began(b.Thread.Created))
 	if err := s.drop(ctx, values); err != nil || own != "" && !ours {
 		return err

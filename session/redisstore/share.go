@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -49,7 +48,7 @@ func (s *Store) kept(ctx context.Context, id session.ThreadID) (ids []session.Th
 	if err != nil {
 		return nil, "", err
 	}
-	return splitIDs(fields[0]), fields[1], nil
+	return session.Parted[session.ThreadID](fields[0]), fields[1], nil
 }
 
 // keep renews, with a thread's lease, those of the threads that it shares the logs of, and now and then writes the secret.
@@ -86,25 +85,4 @@ func (s *Store) renew(ctx context.Context, pipe redis.Pipeliner, b session.Batch
 			pipe.PExpire(ctx, key, s.lease())
 		}
 	}
-}
-
-// joinIDs prefixes each id with a byte that splitIDs finds again, as ids may hold any other.
-func joinIDs(ids []session.ThreadID) string {
-	var b strings.Builder
-	for _, id := range ids {
-		fmt.Fprintf(&b, "%d:%s", len(id), id)
-	}
-	return b.String()
-}
-
-func splitIDs(s string) (ids []session.ThreadID) {
-	for s != "" {
-		var n int
-		size, rest, _ := strings.Cut(s, ":")
-		if _, err := fmt.Sscan(size, &n); err != nil || n < 0 || n > len(rest) {
-			return ids
-		}
-		ids, s = append(ids, session.ThreadID(rest[:n])), rest[n:]
-	}
-	return ids
 }

@@ -43,17 +43,10 @@ func (d *Dialect) Name() string { return "chat" }
 func (d *Dialect) Keeps(body []byte) time.Duration { return split.Keeps(body) }
 
 // Note writes a user message that carries text. What is not UTF-8 in it becomes U+FFFD.
-func (d *Dialect) Note(text string) []byte { return written("user", text) }
+func (d *Dialect) Note(text string) []byte { return split.Written("user", text) }
 
 // Reply writes an assistant message that carries text, as Note does.
-func (d *Dialect) Reply(text string) []byte { return written("assistant", text) }
-
-func written(role, text string) []byte {
-	b := make([]byte, 0, len(text)+len(text)/16+64)
-	b = append(b, `{"role":"`+role+`","content":`...)
-	b = rawjson.AppendQuote(b, text)
-	return append(b, '}')
-}
+func (d *Dialect) Reply(text string) []byte { return split.Written("assistant", text) }
 
 // Split checks and slices a body. The error is a *dialect.Error.
 func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }

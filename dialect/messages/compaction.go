@@ -62,26 +62,16 @@ func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool
 	if more := split.Member(all, compaction, "instructions").Text(); strings.TrimSpace(more) != "" {
 		question += "\n\n" + more
 	}
-	tools := split.Member(all, "tools")
-	out := append(make([]byte, 0, len(body)+len(question)+256), '{')
-	for key, v := range rawjson.Members(body) {
-		switch string(key.Raw) {
-		case "stream":
-			streamed = v.Kind == rawjson.True
-			continue
-		case compaction, "context_management", "tool_choice", "output_config", "output_format":
-			continue
-		case list:
-			if v.Kind == rawjson.Array {
-				v.Raw = split.List(append(split.Raws(v), d.Note(question)))
-			}
+	asked, streamed = split.Ask(body, list, func(history rawjson.Value) []byte {
+		if history.Kind != rawjson.Array {
+			return history.Raw
 		}
-		out = split.AppendMember(out, key, v.Raw)
+		return split.List(append(split.Raws(history), d.Note(question)))
+	}, compaction, "output_config", "output_format")
+	if split.HasElements(split.Member(all, "tools")) {
+		asked = append(asked, `,"tool_choice":{"type":"none"}`...)
 	}
-	if split.HasElements(tools) {
-		out = append(out, `,"tool_choice":{"type":"none"}`...)
-	}
-	return append(out, '}'), streamed
+	return append(asked, '}'), streamed
 }
 
 // Unseal gives a body that begins with the newest compaction: with a message of the user if it begins with a mark, else with upstream's

@@ -19,9 +19,9 @@ const (
 	fieldFailed  = 'e'
 )
 
-func digest(h *split.Digest, role, content rawjson.Value) session.Hash {
+func digest(h *split.Digest, role string, content rawjson.Value) session.Hash {
 	h.Begin()
-	h.Value(fieldRole, role)
+	h.Word(fieldRole, role)
 	h.Content(fieldContent, fieldPart, content)
 	return h.End()
 }
@@ -34,12 +34,5 @@ func resultDigest(h *split.Digest, b *block) session.Hash {
 		h.Mark(fieldFailed)
 	}
 	h.Content(fieldContent, fieldPart, b.Get("content"))
-	return h.End()
-}
-
-func systemDigest(h *split.Digest, prompt rawjson.Value) session.Hash {
-	h.Begin()
-	h.Word(fieldRole, "system")
-	h.Content(fieldContent, fieldPart, prompt)
 	return h.End()
 }

@@ -57,17 +57,13 @@ func finish(w *split.Walker, r *dialect.Request) {
 	}
 	r.NeedsReasoning = split.Member(w.Member("thinking"), "type").Is("enabled")
 	if system := w.Member("system"); system.Kind == rawjson.String || system.Kind == rawjson.Array {
-		first := session.Message{Raw: system.Raw, Kind: session.System, Digest: systemDigest(w.Digest(), system)}
+		first := session.Message{Raw: system.Raw, Kind: session.System, Digest: digest(w.Digest(), "system", system)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
 	}
 }
 
 // Note writes a user message that carries text. What is not UTF-8 in it becomes U+FFFD.
-func (d *Dialect) Note(text string) []byte {
-	return append(rawjson.AppendQuote([]byte(`{"role":"user","content":`), text), '}')
-}
+func (d *Dialect) Note(text string) []byte { return split.Written("user", text) }
 
 // Reply writes an assistant message that carries text.
-func (d *Dialect) Reply(text string) []byte {
-	return append(rawjson.AppendQuote([]byte(`{"role":"assistant","content":`), text), '}')
-}
+func (d *Dialect) Reply(text string) []byte { return split.Written("assistant", text) }

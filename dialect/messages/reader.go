@@ -89,7 +89,7 @@ func (r reader) element(v rawjson.Value) error {
 		if msg.More {
 			r.w.Odd("a message with results has members that this API does not know")
 		}
-		r.filePieces(v.Raw, role, blocks)
+		r.filePieces(v.Raw, blocks)
 		return nil
 	case role.Is("user"):
 		m.Kind = session.User
@@ -99,7 +99,7 @@ func (r reader) element(v rawjson.Value) error {
 		r.w.Odd("a message has a role that is not known")
 		return nil
 	}
-	m.Digest, m.Attached = digest(r.w.Digest(), role, msg.Get("content")), anyAttached(blocks)
+	m.Digest, m.Attached = digest(r.w.Digest(), role.Text(), msg.Get("content")), anyAttached(blocks)
 	r.w.File(m, r.w.Element().To)
 	return nil
 }
@@ -130,7 +130,7 @@ func (r reader) blocks(message, content rawjson.Value) (blocks []*block, err err
 }
 
 // filePieces files each result of a user message, and the blocks between them.
-func (r reader) filePieces(message []byte, role rawjson.Value, blocks []*block) {
+func (r reader) filePieces(message []byte, blocks []*block) {
 	begin := r.w.Element().From
 	for len(blocks) > 0 {
 		n := slices.IndexFunc(blocks, func(b *block) bool { return b.isResult() })
@@ -148,7 +148,7 @@ func (r reader) filePieces(message []byte, role rawjson.Value, blocks []*block) 
 		run := blocks[:n]
 		raw := message[run[0].end-len(run[0].Raw) : run[n-1].end : run[n-1].end]
 		content := rawjson.Value{Kind: rawjson.Array, Raw: slices.Concat([]byte{'['}, raw, []byte{']'})}
-		m := session.Message{Raw: raw, Kind: session.User, Digest: digest(r.w.Digest(), role, content), Attached: anyAttached(run)}
+		m := session.Message{Raw: raw, Kind: session.User, Digest: digest(r.w.Digest(), "user", content), Attached: anyAttached(run)}
 		r.w.File(m, begin+run[n-1].end)
 		blocks = blocks[n:]
 	}

@@ -22,23 +22,14 @@ func (d *Dialect) Compacts(body []byte, byPath bool) (model string, asks bool) {
 	if !byPath && !bytes.Contains(body, []byte("compaction_trigger")) || rawjson.Valid(body, 0) != nil {
 		return "", byPath
 	}
-	for key, v := range rawjson.Members(body) {
-		switch string(key.Raw) {
-		case "model":
-			model = split.Cut(v.Text())
-		case list:
-			for element := range rawjson.Elements(v.Raw) {
-				asks = element.Kind == rawjson.Object && classOf(element) == wish
-			}
-		}
+	all := rawjson.ValueOf(body)
+	for element := range rawjson.Elements(split.Member(all, list).Raw) {
+		asks = isTrigger(element)
 	}
-	return model, asks || byPath
+	return split.Cut(split.Member(all, "model").Text()), asks || byPath
 }
 
-func classOf(element rawjson.Value) class {
-	it := itemOf(element)
-	return it.class()
-}
+func isTrigger(element rawjson.Value) bool { return itemOf(element).class() == wish }
 
 // Manages takes context_management out of a body.
 func (d *Dialect) Manages(body []byte) dialect.Managed { return split.Manages(body, readLimit) }
@@ -63,20 +54,8 @@ func (d *Dialect) Compacted(answer []byte) bool { return made.Match(answer) }
 // Ask gives a body with a message of the user in the place of its triggers. Tools stay, since the history has calls of them, but may
 // not be called.
 func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool) {
-	out := append(make([]byte, 0, len(body)+len(question)+256), '{')
-	for key, v := range rawjson.Members(body) {
-		switch string(key.Raw) {
-		case "stream":
-			streamed = v.Kind == rawjson.True
-			continue
-		case "stream_options", "tool_choice", "context_management", "text":
-			continue
-		case list:
-			v.Raw = d.withQuestion(v, question)
-		}
-		out = split.AppendMember(out, key, v.Raw)
-	}
-	return append(out, `,"tool_choice":"none"}`...), streamed
+	asked, streamed = split.Ask(body, list, func(history rawjson.Value) []byte { return d.withQuestion(history, question) }, "stream_options", "text")
+	return append(asked, `,"tool_choice":"none"}`...), streamed
 }
 
 // withQuestion is a history with a question behind it, and without triggers.
@@ -87,7 +66,7 @@ func (d *Dialect) withQuestion(history rawjson.Value, question string) []byte {
 	}
 	if history.Kind == rawjson.Array {
 		for element := range rawjson.Elements(history.Raw) {
-			if classOf(element) != wish {
+			if !isTrigger(element) {
 				items = append(items, element.Raw)
 			}
 		}
@@ -100,38 +79,28 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	if !bytes.Contains(body, []byte(mark)) || rawjson.Valid(body, 0) != nil {
 		return body, nil
 	}
-	opened := 0
-	out := append(make([]byte, 0, len(body)), '{')
-	for key, v := range rawjson.Members(body) {
-		if string(key.Raw) == list && v.Kind == rawjson.Array {
-			var items [][]byte
-			for element := range rawjson.Elements(v.Raw) {
-				raw := element.Raw
-				if sealed := compactionIn(element); strings.HasPrefix(sealed, mark) {
-					text, err := open(sealed)
-					if err != nil {
-						return nil, err
-					}
-					raw = d.Note(text)
-					opened++
-				}
-				items = append(items, raw)
-			}
-			v.Raw = split.List(items)
-		}
-		out = split.AppendMember(out, key, v.Raw)
-	}
-	if opened == 0 {
+	history := split.Member(rawjson.ValueOf(body), list)
+	if history.Kind != rawjson.Array {
 		return body, nil
 	}
-	return append(out, '}'), nil
+	items, opened := split.Raws(history), false
+	for i, raw := range items {
+		if sealed := compactionIn(rawjson.ValueOf(raw)); strings.HasPrefix(sealed, mark) {
+			text, err := open(sealed)
+			if err != nil {
+				return nil, err
+			}
+			items[i], opened = d.Note(text), true
+		}
+	}
+	if !opened {
+		return body, nil
+	}
+	return split.WithMember(body, list, split.List(items)), nil
 }
 
 // compactionIn is what a compaction holds, empty if an item is none.
 func compactionIn(element rawjson.Value) string {
-	if element.Kind != rawjson.Object {
-		return ""
-	}
 	if it := itemOf(element); it.isMessage() || it.class() != system {
 		return ""
 	}

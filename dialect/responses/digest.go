@@ -40,21 +40,13 @@ const (
 	fieldValue     = 'v'
 )
 
-func instructionsDigest(h *split.Digest, text rawjson.Value) session.Hash {
-	h.Begin()
-	h.Word(fieldRole, "system")
-	h.Content(fieldContent, fieldPart, text)
-	return h.End()
-}
-
-func messageDigest(h *split.Digest, it *item) session.Hash {
-	h.Begin()
-	if it.Get("role").Is("developer") {
-		h.Word(fieldRole, "system")
-	} else {
-		h.Value(fieldRole, it.Get("role"))
+func messageDigest(h *split.Digest, role string, content rawjson.Value) session.Hash {
+	if role == "developer" {
+		role = "system"
 	}
-	h.Content(fieldContent, fieldPart, it.Get("content"))
+	h.Begin()
+	h.Word(fieldRole, role)
+	h.Content(fieldContent, fieldPart, content)
 	return h.End()
 }
 

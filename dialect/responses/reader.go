@@ -26,9 +26,8 @@ func newReader(w *split.Walker) split.Reader {
 
 // text files a history that is a text: a message of a user.
 func (r *reader) text(text rawjson.Value) {
-	raw := lone(text.Raw)
-	it := itemOf(rawjson.ValueOf(raw))
-	r.w.File(session.Message{Raw: raw, Kind: session.User, Digest: messageDigest(r.w.Digest(), it)}, r.w.Element().To)
+	m := session.Message{Raw: lone(text.Raw), Kind: session.User, Digest: messageDigest(r.w.Digest(), "user", text)}
+	r.w.File(m, r.w.Element().To)
 }
 
 // element reads one item.
@@ -106,15 +105,15 @@ func (r *reader) before() *session.Message {
 // file files an item that is a message of its own.
 func (r *reader) file(it *item) {
 	m := session.Message{Raw: it.Raw}
-	switch it.class() {
-	case typed:
-		m.Kind, m.Digest, m.Attached = session.User, messageDigest(r.w.Digest(), it), attached(it.Get("content"))
-	case system, wish: // upstream's own compactions, and what asks for one, stay where they are
-		m.Kind, m.Attached = session.System, !it.isMessage()
-		if m.Digest = messageDigest(r.w.Digest(), it); !it.isMessage() {
-			m.Digest = turnDigest(r.w.Digest(), []*item{it})
-		}
-	case result:
+	role, content := it.Get("role").Text(), it.Get("content")
+	switch class := it.class(); {
+	case class == typed:
+		m.Kind, m.Digest, m.Attached = session.User, messageDigest(r.w.Digest(), role, content), attached(content)
+	case class == system && it.isMessage():
+		m.Kind, m.Digest = session.System, messageDigest(r.w.Digest(), role, content)
+	case class == system, class == wish: // upstream's own compactions, and what asks for one, stay where they are
+		m.Kind, m.Digest, m.Attached = session.System, turnDigest(r.w.Digest(), []*item{it}), true
+	case class == result:
 		m.Kind, m.Digest, m.Attached = session.Observation, resultDigest(r.w.Digest(), it), attached(it.Get("output"))
 		m.Result = it.answers().Text()
 	default:

@@ -74,7 +74,7 @@ func finish(w *split.Walker, r *dialect.Request) {
 		r.Tools = tools.Raw
 	}
 	if told := w.Member("instructions"); told.Kind == rawjson.String && len(told.Inner()) > 0 {
-		first := session.Message{Raw: told.Raw, Kind: session.System, Digest: instructionsDigest(w.Digest(), told)}
+		first := session.Message{Raw: told.Raw, Kind: session.System, Digest: messageDigest(w.Digest(), "system", told)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
 	}
 }

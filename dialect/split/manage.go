@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -20,23 +21,40 @@ func Manages(body []byte, read func(rawjson.Value, *dialect.Managed)) (m dialect
 		return m
 	}
 	found := false
-	rest := append(make([]byte, 0, len(body)), '{')
-	for key, v := range rawjson.Members(body) {
-		switch string(key.Raw) {
+	rest := Keep(body, func(name string, v *rawjson.Value) bool {
+		switch name {
 		case management:
 			found = true
-			read(v, &m)
-			continue
+			read(*v, &m)
+			return false
 		case "model":
 			m.Model = Cut(v.Text())
 		}
-		rest = AppendMember(rest, key, v.Raw)
-	}
+		return true
+	})
 	if !found {
 		return dialect.Managed{}
 	}
 	m.Rest = append(rest, '}')
 	return m
+}
+
+// Ask gives a body with another history, for an answer in one piece, and reports whether the client wants it streamed. The model may call no
+// tools. Its end is missing, and so are some members more.
+func Ask(body []byte, list string, history func(rawjson.Value) []byte, drop ...string) (asked []byte, streamed bool) {
+	asked = Keep(body, func(name string, v *rawjson.Value) bool {
+		switch name {
+		case "stream":
+			streamed = v.Kind == rawjson.True
+			return false
+		case "tool_choice", management:
+			return false
+		case list:
+			v.Raw = history(*v)
+		}
+		return !slices.Contains(drop, name)
+	})
+	return asked, streamed
 }
 
 // Mark names a compaction that upstream made by what it holds: a history that begins with it is recognised by that.

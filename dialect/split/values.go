@@ -124,6 +124,11 @@ func Keep(object []byte, stays func(name string, v *rawjson.Value) bool) []byte 
 	return out
 }
 
+// Written is a message of a role that carries text, as most protocols write it.
+func Written(role, text string) []byte {
+	return append(rawjson.AppendQuote([]byte(`{"role":"`+role+`","content":`), text), '}')
+}
+
 // List writes a list of elements.
 func List(elements [][]byte) []byte { return slices.Concat([]byte{'['}, Join(elements), []byte{']'}) }
 

@@ -30,7 +30,7 @@ var _ dialect.Dialect = (*Dialect)(nil)
 func New(o Options) *Dialect {
 	return &Dialect{depth: o.MaxDepth, bodies: split.New(split.Format{
 		List: "messages", Element: "a message",
-		Members: []string{"model", "stream", "max_tokens", "max_completion_tokens", "tools", "functions", "thinking"},
+		Members: []string{"max_tokens", "max_completion_tokens", "functions", "thinking"},
 		Version: version, Texts: []string{"text"}, Skip: isThinking,
 		Reader: func(w *split.Walker) split.Reader { return split.Reader{Element: reader{w}.element} },
 	}, o)}
@@ -52,31 +52,19 @@ func (d *Dialect) Reply(text string) []byte { return split.Written("assistant", 
 func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }
 
 func finish(w *split.Walker, r *dialect.Request) {
-	r.Model, r.Stream = w.Member("model").Text(), w.Member("stream").Kind == rawjson.True
 	r.NeedsReasoning = split.Member(w.Member("thinking"), "type").Is("enabled") // by hand, with a budget
 	if r.MaxOutput = split.Integer(w.Member("max_completion_tokens")); r.MaxOutput == 0 {
 		r.MaxOutput = split.Integer(w.Member("max_tokens"))
 	}
-	for _, name := range [...]string{"functions", "tools"} {
-		if v := w.Member(name); v.Kind == rawjson.Array {
-			r.Tools = v.Raw
-		}
+	if functions := w.Member("functions"); r.Tools == nil && functions.Kind == rawjson.Array {
+		r.Tools = functions.Raw
 	}
 }
 
-// kindOf says what a message of a role is; assistant messages are told apart by what they carry.
-func kindOf(role string) session.Kind {
-	switch role {
-	case "system", "developer":
-		return session.System
-	case "user":
-		return session.User
-	case "assistant":
-		return session.Agent
-	case "tool", "function":
-		return session.Observation
-	}
-	return 0
+// kinds are what messages of the known roles are; assistant messages are told apart by what they carry.
+var kinds = map[string]session.Kind{
+	"system": session.System, "developer": session.System, "user": session.User, "assistant": session.Agent, "tool": session.Observation,
+	"function": session.Observation,
 }
 
 // Failure writes an error in OpenAI's shape.

@@ -27,16 +27,10 @@ func readImage(v rawjson.Value) session.Image {
 
 // attached reports whether content has parts that are neither text nor thinking.
 func attached(content rawjson.Value) bool {
-	if content.Kind != rawjson.Array {
-		return false
-	}
-	for part := range rawjson.Elements(content.Raw) {
+	return content.Kind == rawjson.Array && split.Any(content, func(part rawjson.Value) bool {
 		kind := split.Member(part, "type")
-		if part.Kind == rawjson.Object && !kind.Is("text") && !kind.Is("refusal") && !isThinking(kind) {
-			return true
-		}
-	}
-	return false
+		return part.Kind == rawjson.Object && !kind.Is("text") && !kind.Is("refusal") && !isThinking(kind)
+	})
 }
 
 // files are the types of parts that are files. What they say of the file stands in a member of the same name.

@@ -11,8 +11,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-var _ dialect.Hider = (*Dialect)(nil)
-
 // Hides reports whether the client sends tools, the model may choose, and the client wants one choice.
 func (d *Dialect) Hides(r *dialect.Request) bool {
 	outside := r.Outside()

@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"slices"
-
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -39,8 +37,8 @@ func (r reader) element(v rawjson.Value) error {
 	if err != nil || r.w.IsOdd() {
 		return err
 	}
-	role := roles[max(slices.IndexFunc(roles, m.Get("role").Is), 0)]
-	filed := session.Message{Raw: v.Raw, Kind: kindOf(role), Attached: attached(m.Get("content"))}
+	role := m.Get("role").Text()
+	filed := session.Message{Raw: v.Raw, Kind: kinds[role], Attached: attached(m.Get("content"))}
 	switch filed.Kind {
 	case 0:
 		r.w.Odd("a message has a role that is not known")
@@ -93,9 +91,6 @@ func (r reader) calls(list rawjson.Value) (ids []string, err error) {
 	}
 	return ids, nil
 }
-
-// roles are those that are known; the first one stands for all others.
-var roles = []string{"", "tool", "assistant", "user", "system", "developer", "function"}
 
 // answers is the id of the call that a tool result answers. Results of the older function calls have the function's
 // name in its place.

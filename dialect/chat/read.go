@@ -21,7 +21,7 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 		return session.Content{}, fmt.Errorf("read message: %w", err)
 	}
 	c := session.Content{Role: m.Get("role").Text(), Name: m.Get("name").Text(), Calls: readCalls(&m)}
-	if kindOf(c.Role) == session.Observation {
+	if kinds[c.Role] == session.Observation {
 		c.Result = answers(&m).Text()
 	}
 	thoughts := readParts(m.Get("content"), &c)

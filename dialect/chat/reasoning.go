@@ -12,32 +12,18 @@ import (
 // encrypted, and of a form that is not known to be bound otherwise.
 func bound(m *split.Object) bool {
 	for _, list := range [...]rawjson.Value{m.Get("thinking_blocks"), m.Get("reasoning_details")} {
-		for block := range rawjson.Elements(list.Raw) {
-			if prefixBound(block) {
-				return true
-			}
-		}
-	}
-	for part := range rawjson.Elements(m.Get("content").Raw) {
-		if thinkingPart(part) {
+		if split.Any(list, prefixBound) {
 			return true
 		}
 	}
-	return false
+	return split.Any(m.Get("content"), thinkingPart)
 }
 
 // prefixBound reports whether an element of thinking_blocks or reasoning_details is sealed, and bound to what stood before it.
 func prefixBound(block rawjson.Value) bool {
-	sealed, free := false, false
-	for key, v := range rawjson.Members(block.Raw) {
-		switch string(key.Raw) {
-		case "signature", "data":
-			sealed = sealed || len(v.Inner()) > 0
-		case "format":
-			free = agents.BindingOf("reasoning_details", v.Text()) != agents.Prefix
-		}
-	}
-	return sealed && !free
+	sealed := len(split.Member(block, "signature").Inner()) > 0 || len(split.Member(block, "data").Inner()) > 0
+	format := split.Member(block, "format")
+	return sealed && (format.Kind == 0 || agents.BindingOf("reasoning_details", format.Text()) == agents.Prefix)
 }
 
 // thinkingPart reports whether a part of content is a thinking block.
@@ -54,21 +40,17 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("strip reasoning: %w", err)
 	}
-	out := append(make([]byte, 0, len(raw)), '{')
-	for key, v := range rawjson.Members(raw) {
-		value := v.Raw
-		switch string(key.Raw) {
+	out := split.Keep(raw, func(name string, v *rawjson.Value) bool {
+		switch name {
 		case "thinking_blocks":
-			continue
+			return false
 		case "reasoning_details":
-			if value = split.Without(v, prefixBound); value == nil {
-				continue
-			}
+			v.Raw = split.Without(*v, prefixBound)
 		case "content":
-			value = contentWithoutThinking(&m)
+			v.Raw = contentWithoutThinking(&m)
 		}
-		out = split.AppendMember(out, key, value)
-	}
+		return v.Raw != nil
+	})
 	return append(out, '}'), nil
 }
 

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
-
-var _ dialect.Reuser = (*Dialect)(nil)
 
 // notReused are the members that concern an answer, and no part of a prompt.
 var notReused = [...]string{

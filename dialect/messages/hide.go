@@ -12,8 +12,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-var _ dialect.Hider = (*Dialect)(nil)
-
 // Hides reports whether the client sends tools, and the model may choose.
 func (d *Dialect) Hides(r *dialect.Request) bool { return assemble.Takes(r.Outside()) }
 

@@ -37,7 +37,7 @@ var _ dialect.Dialect = (*Dialect)(nil)
 func New(o split.Options) *Dialect {
 	return &Dialect{split.New(split.Format{
 		List: list, Element: "a message",
-		Members: []string{"model", "stream", "max_tokens", "system", "tools", "thinking"},
+		Members: []string{"max_tokens", "system", "thinking"},
 		Version: version, Texts: []string{"text"}, Skip: isThinking,
 		Reader: func(w *split.Walker) split.Reader { return split.Reader{Element: reader{w}.element} },
 	}, o)}
@@ -50,11 +50,7 @@ func (d *Dialect) Name() string { return "messages" }
 func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }
 
 func finish(w *split.Walker, r *dialect.Request) {
-	r.Model, r.Stream = w.Member("model").Text(), w.Member("stream").Kind == rawjson.True
 	r.MaxOutput = split.Integer(w.Member("max_tokens"))
-	if tools := w.Member("tools"); tools.Kind == rawjson.Array {
-		r.Tools = tools.Raw
-	}
 	r.NeedsReasoning = split.Member(w.Member("thinking"), "type").Is("enabled")
 	if system := w.Member("system"); system.Kind == rawjson.String || system.Kind == rawjson.Array {
 		first := session.Message{Raw: system.Raw, Kind: session.System, Digest: digest(w.Digest(), "system", system)}

@@ -40,14 +40,7 @@ func attached(block rawjson.Value) bool {
 		return !kind.Is("text") && !isThinking(kind) && !kind.Is("tool_use")
 	}
 	content := split.Member(block, "content")
-	if content.Kind == rawjson.Array {
-		for inner := range rawjson.Elements(content.Raw) {
-			if attached(inner) {
-				return true
-			}
-		}
-	}
-	return false
+	return content.Kind == rawjson.Array && split.Any(content, attached)
 }
 
 func anyAttached(blocks []*block) bool {

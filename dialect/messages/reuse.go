@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
-
-var _ dialect.Reuser = (*Dialect)(nil)
 
 // Reuse implements dialect.Reuser. Another tool_choice or thinking would cost the cached messages, another form the whole prompt: they stay
 // as they are, so a body that forces a call or a form, or lets thinking take too much of the answer, cannot be used. Nor can one by which the
@@ -50,22 +47,17 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 
 // runsTools reports whether the provider runs some of the tools itself: their calls do not come to us.
 func runsTools(tools rawjson.Value) bool {
-	for tool := range rawjson.Elements(tools.Raw) {
-		if kind := split.Member(tool, "type"); kind.Kind != 0 && !kind.Is("custom") {
-			return true
-		}
-	}
-	return false
+	return split.Any(tools, func(tool rawjson.Value) bool {
+		kind := split.Member(tool, "type")
+		return kind.Kind != 0 && !kind.Is("custom")
+	})
 }
 
 // editsHistory reports whether the provider takes out of the history what is to be recorded. Old thinking is not.
 func editsHistory(management rawjson.Value) bool {
-	for edit := range rawjson.Elements(split.Member(management, "edits").Raw) {
-		if !strings.HasPrefix(split.Member(edit, "type").Text(), "clear_thinking_") {
-			return true
-		}
-	}
-	return false
+	return split.Any(split.Member(management, "edits"), func(edit rawjson.Value) bool {
+		return !strings.HasPrefix(split.Member(edit, "type").Text(), "clear_thinking_")
+	})
 }
 
 // Touch implements dialect.Reuser. Thinking with a budget needs more tokens than that, and without it the prompt would be another one.

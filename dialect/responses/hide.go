@@ -11,8 +11,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-var _ dialect.Hider = (*Dialect)(nil)
-
 // Hides reports whether the client sends tools, the model may choose, and upstream keeps nothing: a later request could go on from a call
 // that the client has never seen.
 func (d *Dialect) Hides(r *dialect.Request) bool {

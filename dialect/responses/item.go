@@ -28,25 +28,34 @@ func (it *item) is(kind string) bool { return it.Get("type").Is(kind) }
 type class int
 
 const (
-	said   class = iota // by the model
+	odd    class = iota // none of these
+	said                // by the model
 	result              // of a call
 	typed               // by a user
 	system              // a system message, or what takes its place
 	wish                // for a compaction by upstream
-	odd                 // none of that
+)
+
+// What messages are by their role, and other items by their type.
+var (
+	speakers = map[string]class{"assistant": said, "user": typed, "system": system, "developer": system}
+	classes  = map[string]class{
+		"compaction": system, "compaction_summary": system, "context_compaction": system, "compaction_trigger": wish,
+		"mcp_approval_response": result,
+	}
 )
 
 func (it *item) class() class {
+	kind := it.Get("type")
+	known, is := classes[kind.Text()]
 	switch {
 	case it.isMessage():
-		return it.speaker()
-	case it.Get("type").Kind != rawjson.String:
+		return speakers[it.Get("role").Text()]
+	case kind.Kind != rawjson.String:
 		return odd
-	case it.is("compaction"), it.is("compaction_summary"), it.is("context_compaction"):
-		return system
-	case it.is("compaction_trigger"):
-		return wish
-	case it.is("mcp_approval_response"), bytes.HasSuffix(it.Get("type").Inner(), []byte("_output")):
+	case is:
+		return known
+	case bytes.HasSuffix(kind.Inner(), []byte("_output")):
 		return result
 	}
 	return said
@@ -54,18 +63,6 @@ func (it *item) class() class {
 
 func (it *item) isMessage() bool {
 	return it.Get("type").Kind == 0 && it.Get("role").Kind != 0 || it.is("message")
-}
-
-func (it *item) speaker() class {
-	switch {
-	case it.Get("role").Is("assistant"):
-		return said
-	case it.Get("role").Is("user"):
-		return typed
-	case it.Get("role").Is("system"), it.Get("role").Is("developer"):
-		return system
-	}
-	return odd
 }
 
 // calls is the id of the call that the client has to answer; its kind is 0 where the item is none.

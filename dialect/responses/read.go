@@ -167,18 +167,11 @@ func isText(kind rawjson.Value) bool { return slices.ContainsFunc(texts, kind.Is
 
 // attached reports whether a content has anything but text.
 func attached(v rawjson.Value) bool {
-	switch v.Kind {
-	case rawjson.Array:
-		for element := range rawjson.Elements(v.Raw) {
-			if attached(element) {
-				return true
-			}
-		}
-	case rawjson.Object:
-		kind := split.Member(v, "type")
-		return !isText(kind) && !kind.Is("refusal") && split.Member(v, "stdout").Kind == 0
+	if v.Kind == rawjson.Array {
+		return split.Any(v, attached)
 	}
-	return false
+	kind := split.Member(v, "type")
+	return v.Kind == rawjson.Object && !isText(kind) && !kind.Is("refusal") && split.Member(v, "stdout").Kind == 0
 }
 
 func imageOf(part rawjson.Value) session.Image {

@@ -17,7 +17,6 @@
 package responses
 
 import (
-	"slices"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -50,7 +49,7 @@ var (
 func New(o split.Options) *Dialect {
 	return &Dialect{split.New(split.Format{
 		List: list, Element: "an item",
-		Members: []string{"model", "stream", "max_output_tokens", "instructions", "tools", "store", "previous_response_id", "conversation"},
+		Members: []string{"max_output_tokens", "instructions", "store", "previous_response_id", "conversation"},
 		Version: version, Texts: texts, Drop: []string{"annotations", "logprobs"},
 		Skip: func(rawjson.Value) bool { return false }, Reader: newReader,
 	}, o)}
@@ -66,13 +65,9 @@ func (d *Dialect) Keeps(body []byte) time.Duration { return split.Keeps(body) }
 func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }
 
 func finish(w *split.Walker, r *dialect.Request) {
-	r.Model, r.Stream = w.Member("model").Text(), w.Member("stream").Kind == rawjson.True
 	r.MaxOutput = split.Integer(w.Member("max_output_tokens"))
 	r.Stores = w.Member("store").Kind != rawjson.False
 	r.Kept = session.Kept{Answer: split.Cut(w.Member("previous_response_id").Text()), Conversation: conversation(w.Member("conversation"))}
-	if tools := w.Member("tools"); tools.Kind == rawjson.Array {
-		r.Tools = tools.Raw
-	}
 	if told := w.Member("instructions"); told.Kind == rawjson.String && len(told.Inner()) > 0 {
 		first := session.Message{Raw: told.Raw, Kind: session.System, Digest: messageDigest(w.Digest(), "system", told)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
@@ -106,14 +101,9 @@ func (d *Dialect) Failure(f dialect.Failure) []byte { return f.OpenAI() }
 // https://platform.openai.com/docs/api-reference/responses-streaming/error
 func (d *Dialect) Event(failure []byte) []byte {
 	out := []byte(`event: error` + "\n" + `data: {"type":"error","sequence_number":0`)
-	for key, v := range rawjson.Members(failure) {
-		if string(key.Raw) != "error" || v.Kind != rawjson.Object {
-			continue
-		}
-		for key, v := range rawjson.Members(v.Raw) {
-			if slices.Contains([]string{"message", "param", "code"}, string(key.Raw)) {
-				out = split.AppendMember(out, key, v.Raw)
-			}
+	for _, name := range [...]string{"message", "param", "code"} {
+		if v := split.Member(rawjson.ValueOf(failure), "error", name); v.Kind != 0 {
+			out = split.AppendMember(out, rawjson.Key{Raw: []byte(name)}, v.Raw)
 		}
 	}
 	return append(out, "}\n\n"...)

@@ -3,12 +3,9 @@ package responses
 import (
 	"fmt"
 
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
-
-var _ dialect.Reuser = (*Dialect)(nil)
 
 // Reuse implements dialect.Reuser. A form of the answer is a part of the prompt, so a body that asks for one cannot be used. A limit is set
 // where the client sets one: some servers take none.

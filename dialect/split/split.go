@@ -21,7 +21,7 @@ import (
 type Format struct {
 	List    string                        // the member of the body that holds the history
 	Element string                        // what an element of it is called
-	Members []string                      // the other members of the body that the dialect reads
+	Members []string                      // the other members of the body that the dialect reads, next to those of all
 	Version string                        // of the canonical form; every digest begins with it
 	Texts   []string                      // types of the parts of a content that are text; a lone one is what it says
 	Drop    []string                      // members of parts that no digest counts, next to cache_control
@@ -56,13 +56,13 @@ type Options struct {
 type Splitter struct {
 	format  Format
 	options Options
-	keys    []string // of the body: the history's, those of Format.Members, and the first ones of Options.Fields
+	keys    []string // of the body: the history's, those that all dialects read, those of Format.Members, and the first ones of Options.Fields
 	memory  memory
 }
 
 // New makes a splitter.
 func New(f Format, o Options) *Splitter {
-	keys := append([]string{f.List}, f.Members...)
+	keys := append([]string{f.List, "model", "stream", "tools"}, f.Members...)
 	for _, path := range o.Fields {
 		if key, _, _ := strings.Cut(path, "."); !slices.Contains(keys, key) {
 			keys = append(keys, key)
@@ -83,7 +83,13 @@ func (s *Splitter) Split(body []byte, finish func(*Walker, *dialect.Request)) (*
 		return nil, err
 	}
 	w.remember()
-	r := &dialect.Request{Body: body, Messages: slices.Clip(w.messages), Inside: w.inside, Fields: fields}
+	r := &dialect.Request{
+		Body: body, Messages: slices.Clip(w.messages), Inside: w.inside, Fields: fields, Model: w.Member("model").Text(),
+		Stream: w.Member("stream").Kind == rawjson.True,
+	}
+	if tools := w.Member("tools"); tools.Kind == rawjson.Array {
+		r.Tools = tools.Raw
+	}
 	finish(w, r)
 	if err := w.unambiguous(); err != nil {
 		return nil, err

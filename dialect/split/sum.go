@@ -12,18 +12,15 @@ func Sum(first, second []byte) []byte {
 	if len(first) == 0 {
 		return second
 	}
-	before := rawjson.ValueOf(first)
-	out := append(make([]byte, 0, len(second)+16), '{')
-	for key, v := range rawjson.Members(second) {
-		old := Member(before, string(key.Raw))
-		switch {
+	out := Keep(second, func(name string, v *rawjson.Value) bool {
+		switch old := Member(rawjson.ValueOf(first), name); {
 		case v.Kind == rawjson.Number && old.Kind == rawjson.Number:
 			v.Raw = add(old.Raw, v.Raw)
 		case v.Kind == rawjson.Object && old.Kind == rawjson.Object:
 			v.Raw = Sum(old.Raw, v.Raw)
 		}
-		out = AppendMember(out, key, v.Raw)
-	}
+		return true
+	})
 	return append(out, '}')
 }
 

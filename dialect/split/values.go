@@ -110,6 +110,16 @@ func HasElements(v rawjson.Value) bool {
 	return false
 }
 
+// Any reports whether an element of a list is such.
+func Any(list rawjson.Value, such func(rawjson.Value) bool) bool {
+	for element := range rawjson.Elements(list.Raw) {
+		if such(element) {
+			return true
+		}
+	}
+	return false
+}
+
 // AnswerShare is how many times what is wanted of an answer it may have, where the model reasons before it writes.
 const AnswerShare = 4
 

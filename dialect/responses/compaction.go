@@ -76,7 +76,7 @@ func (d *Dialect) withQuestion(history rawjson.Value, question string) []byte {
 
 // Unseal gives a body with a message of the user in the place of each compaction that begins with a mark.
 func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error) {
-	if !bytes.Contains(body, []byte(mark)) || rawjson.Valid(body, 0) != nil {
+	if !bytes.Contains(body, []byte(mark)) || !split.Sound(body) {
 		return body, nil
 	}
 	history := split.Member(rawjson.ValueOf(body), list)

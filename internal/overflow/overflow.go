@@ -9,7 +9,9 @@
 package overflow
 
 import (
+	"cmp"
 	"mime"
+	"slices"
 	"strings"
 )
 
@@ -47,8 +49,26 @@ func Recognise(status int, contentType string, body []byte) (Overflow, bool) {
 	if !ok {
 		return Overflow{}, false
 	}
-	c, _, ok := r.find()
-	return c.overflow(), ok
+	// Of a text that tells of a rate or a quota nothing is believed.
+	if slices.ContainsFunc(r.texts, func(text string) bool { return says(text, others) }) {
+		return Overflow{}, false
+	}
+	c, _, ok := r.find(rows)
+	if !ok {
+		return Overflow{}, false
+	}
+	c.limit, c.prompt = cmp.Or(c.limit, r.limit), cmp.Or(c.prompt, r.prompt)
+	return c.overflow(), true
+}
+
+// AlternatesRoles reports whether an upstream's answer says that a request was refused because roles do not alternate. It is
+// read as Recognise reads it.
+func AlternatesRoles(status int, contentType string, body []byte) bool {
+	r, ok := errorOf(status, contentType, body)
+	if ok {
+		_, _, ok = r.find(alternation)
+	}
+	return ok
 }
 
 // errorOf reads what an answer says of an error, if it can carry one.
@@ -67,10 +87,5 @@ func errorOf(status int, contentType string, body []byte) (report, bool) {
 // tells reports whether a status can carry an overflow. 401 to 404 and 429 have reasons of their own, whatever they say;
 // some servers report an overflow as a failure of theirs.
 func tells(status int) bool {
-	switch {
-	case status >= 200 && status < 300, status >= 500 && status < 600:
-		return true
-	default:
-		return status == 400 || status == 413 || status == 422
-	}
+	return status/100 == 2 || status/100 == 5 || status == 400 || status == 413 || status == 422
 }

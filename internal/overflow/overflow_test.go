@@ -139,9 +139,9 @@ func TestNumber(t *testing.T) {
 		"1073741825":                {0, "", true},
 		"99999999999999999999999 x": {0, " x", true},
 	} {
-		n, after, ok := number(text)
-		if n != want.n || after != want.after || ok != want.ok {
-			t.Errorf("%q: %d, %q, %v", text, n, after, ok)
+		c, _, ok := row{words: "at {limit}" + want.after}.find("at " + text)
+		if c.limit != want.n || ok != want.ok {
+			t.Errorf("%q: %d, %v", text, c.limit, ok)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func TestByOutput(t *testing.T) {
 		{Overflow{Prompt: 100, Output: 900}, false},
 		{Overflow{Limit: 1000, Prompt: 100}, false},
 	} {
-		if got := c.o.byOutput(); got != c.want {
+		if got := (counts{limit: c.o.Limit, prompt: c.o.Prompt, output: c.o.Output}).overflow().ByOutput; got != c.want {
 			t.Errorf("%+v: %v", c.o, got)
 		}
 	}

@@ -2,7 +2,7 @@ package overflow
 
 import (
 	"bytes"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -40,33 +40,17 @@ func read(body []byte) report {
 	return r
 }
 
-// find looks for the first row that any of the texts has. Of a text that tells of a rate or a quota nothing is believed.
-func (r report) find() (c counts, which int, ok bool) {
-	for _, text := range r.texts {
-		if says(text, others) {
-			return counts{}, 0, false
-		}
-	}
+// find looks for the first row that any of the texts has, and tells which it is.
+func (r report) find(rows []row) (c counts, which int, ok bool) {
 	for i, row := range rows {
 		for _, text := range r.texts {
 			c, at, ok := row.find(text)
 			if ok && !says(text[:at], echoes) {
-				return r.complete(c), i, true
+				return c, i, true
 			}
 		}
 	}
 	return counts{}, 0, false
-}
-
-// complete adds the numbers to the words.
-func (r report) complete(c counts) counts {
-	if c.limit == 0 {
-		c.limit = r.limit
-	}
-	if c.prompt == 0 {
-		c.prompt = r.prompt
-	}
-	return c
 }
 
 // structured reports whether text is an object, an array or a string of JSON.
@@ -147,18 +131,12 @@ func (r *report) say(text string, depth int) {
 }
 
 func whole(v rawjson.Value) int {
-	n, err := strconv.Atoi(string(v.Raw))
-	if v.Kind != rawjson.Number || err != nil || n < 0 {
+	if v.Kind != rawjson.Number {
 		return 0
 	}
-	return count(n)
+	return number(string(v.Raw))
 }
 
 func says(text string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }

@@ -1,9 +1,10 @@
 package overflow
 
-import "strings"
-
-// reach is how far a * goes, in bytes. It bounds the work of a row, which has one at most.
-const reach = 200
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
 
 // row is one way to say it. Its words are what is looked for in an error's text, which is in lower case, without
 // backslashes, and with single spaces. In them
@@ -19,88 +20,81 @@ type row struct {
 
 // find looks for the row's words in a text, and tells where they begin.
 func (r row) find(text string) (c counts, at int, ok bool) {
-	if r.but != "" && strings.Contains(text, r.but) {
+	if r.but != "" && strings.Contains(text, r.but) || !strings.Contains(text, r.start()) {
 		return counts{}, 0, false
 	}
-	head, tail := plain(r.words)
-	for from := 0; ; {
-		i := strings.Index(text[from:], head)
-		if i < 0 {
-			return counts{}, 0, false
-		}
-		if c, ok := take(counts{}, text[from+i+len(head):], tail); ok {
-			return c, from + i, true
-		}
-		from += i + 1
+	pattern, names := r.pattern()
+	found := pattern.FindStringSubmatchIndex(text)
+	if found == nil {
+		return counts{}, 0, false
 	}
+	for i, name := range names {
+		c.add(name, number(text[found[2*i+2]:found[2*i+3]]))
+	}
+	return c, found[0], true
 }
 
-// take reads words at the beginning of a text, and adds their numbers to c.
-func take(c counts, text, words string) (counts, bool) {
-	for words != "" {
-		switch words[0] {
-		case '*':
-			return skip(c, text, words[1:])
-		case '{':
-			name, rest, _ := strings.Cut(words[1:], "}")
-			n, after, ok := number(text)
-			if !ok {
-				return c, false
-			}
-			c, text, words = c.with(name, n), after, rest
-		default:
-			head, rest := plain(words)
-			if !strings.HasPrefix(text, head) {
-				return c, false
-			}
-			text, words = text[len(head):], rest
+// start is what the words begin with, before their first number or star.
+func (r row) start() string {
+	if i := strings.IndexAny(r.words, "{*"); i >= 0 {
+		return r.words[:i]
+	}
+	return r.words
+}
+
+// pattern is the words as a regular expression, and the names of its numbers.
+func (r row) pattern() (pattern *regexp.Regexp, names []string) {
+	parts := regexp.MustCompile(`\\\{[^}]*\}|\\\*`)
+	expression := parts.ReplaceAllStringFunc(regexp.QuoteMeta(r.words), func(part string) string {
+		if part == `\*` {
+			return `.{0,200}?`
 		}
-	}
-	return c, true
+		names = append(names, strings.Trim(strings.ReplaceAll(part, `\`, ""), "{}"))
+		return `(\d+(?:,\d{3}\b)*)`
+	})
+	return regexp.MustCompile(expression), names
 }
 
-// skip reads words at the first place within reach where they are.
-func skip(c counts, text, words string) (counts, bool) {
-	for i := 0; i <= min(len(text), reach); i++ {
-		if found, ok := take(c, text[i:], words); ok {
-			return found, true
-		}
-	}
-	return c, false
-}
+// maxCount is the most tokens that a count is believed to be. Above it the text is no count.
+const maxCount = 1 << 30
 
-// plain cuts words before their first number or star.
-func plain(words string) (head, tail string) {
-	if i := strings.IndexAny(words, "{*"); i >= 0 {
-		return words[:i], words[i:]
-	}
-	return words, ""
-}
-
-// number reads a number: digits, perhaps with commas between groups of three. One that no count can be is 0.
-func number(text string) (n int, after string, ok bool) {
-	i := 0
-	for ; i < len(text); i++ {
-		switch {
-		case digit(text, i):
-			n = min(n*10+int(text[i]-'0'), maxCount+1)
-		case i == 0 || !group(text, i):
-			return count(n), text[i:], i > 0
-		}
-	}
-	return count(n), "", i > 0
-}
-
-func digit(text string, i int) bool { return i < len(text) && text[i] >= '0' && text[i] <= '9' }
-
-// group reports whether at i a comma is between two groups of a number's digits.
-func group(text string, i int) bool {
-	return text[i] == ',' && digit(text, i+1) && digit(text, i+2) && digit(text, i+3) && !digit(text, i+4)
-}
-
-func count(n int) int {
-	if n > maxCount {
+// number reads a number; one that no count can be is 0.
+func number(text string) int {
+	n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
+	if err != nil || n < 0 || n > maxCount {
 		return 0
 	}
 	return n
+}
+
+// counts is what the words of an error say in numbers. The zero of each is: not said.
+type counts struct {
+	limit, prompt, output int
+	total                 int // prompt and output together
+	atLeast               bool
+}
+
+// add adds a number under the name that a row has for it. A prompt told in parts is their sum.
+func (c *counts) add(name string, n int) {
+	switch name {
+	case "limit":
+		c.limit = n
+	case "prompt":
+		c.prompt = min(c.prompt+n, maxCount)
+	case "prompt+":
+		c.prompt, c.atLeast = n, true
+	case "output":
+		c.output = n
+	case "total":
+		c.total = n
+	}
+}
+
+func (c counts) overflow() Overflow {
+	o := Overflow{Limit: c.limit, Prompt: c.prompt, AtLeast: c.atLeast, Output: c.output}
+	if o.Prompt == 0 && o.Output > 0 && c.total > o.Output {
+		o.Prompt = c.total - o.Output
+	}
+	o.ByOutput = o.Limit > 0 && o.Output > 0 && (o.Output >= o.Limit || o.Prompt > 0 && o.Prompt <= o.Limit/2)
+	return o
 }

@@ -2,46 +2,21 @@ package overflow
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
 // fold makes texts alike that were quoted more than once, or wrapped at different places: letters of ASCII in lower
 // case, no backslashes (an escaped end of line is a space), no runs of white space.
 func fold(text string) string {
-	var b strings.Builder
-	b.Grow(len(text))
-	space := false
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c == '\\' {
-			i += escape(text[i+1:], &c)
+	text = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ", `\`, "").Replace(text)
+	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \n\r\t", r) })
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
 		}
-		switch {
-		case c == '\\':
-			continue
-		case c == ' ' || c == '\n' || c == '\r' || c == '\t':
-			space = true
-			continue
-		case c >= 'A' && c <= 'Z':
-			c += 'a' - 'A'
-		}
-		if space && b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		space = false
-		b.WriteByte(c)
-	}
-	return b.String()
-}
-
-// escape reads what follows a backslash. If that is the n of an escaped end of line, c becomes a space, and one byte is
-// taken.
-func escape(rest string, c *byte) int {
-	if rest == "" || (rest[0] != 'n' && rest[0] != 'r' && rest[0] != 't') {
-		return 0
-	}
-	*c = ' '
-	return 1
+		return r
+	}, strings.Join(words, " "))
 }
 
 // payload is the data of the first event if body is an event stream, else body.
@@ -78,10 +53,5 @@ func payload(body []byte) []byte {
 
 // field reports whether a line of this name belongs to an event stream. That of a comment has none.
 func field(name []byte) bool {
-	switch string(name) {
-	case "", "data", "event", "id", "retry":
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{"", "data", "event", "id", "retry"}, string(name))
 }

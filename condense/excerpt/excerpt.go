@@ -3,6 +3,7 @@
 package excerpt
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,11 +22,11 @@ type Message struct {
 // Index is what is known of a history's terms and lines. It is made for one choice.
 type Index struct {
 	scanner
-	ids   map[uint64]int // of terms, by hash
+	ids   map[string]int // of terms
 	terms []term
 	lines []line
 	named []int          // terms of lines and marks
-	same  map[uint64]int // the newest of lines that say the same, by hash
+	same  map[string]int // the newest of lines that say the same
 	marks []mark
 	calls map[string]string // marks of calls, by id
 
@@ -71,7 +72,7 @@ type mark struct {
 
 // New gives an empty index.
 func New() *Index {
-	x := &Index{ids: map[uint64]int{}, same: map[uint64]int{}, calls: map[string]string{}}
+	x := &Index{ids: map[string]int{}, same: map[string]int{}, calls: map[string]string{}}
 	x.class = classes()
 	x.emit = x.name
 	return x
@@ -182,40 +183,25 @@ func (x *Index) line(text string) {
 }
 
 // keyOf is the same for lines that differ in nothing but white space and a line number.
-func keyOf(text string) uint64 {
-	digits := 0
-	for digits < len(text) && '0' <= text[digits] && text[digits] <= '9' {
-		digits++
-	}
-	if rest := text[digits:]; digits > 0 && (strings.HasPrefix(rest, "\t") || strings.HasPrefix(rest, ":") || strings.HasPrefix(rest, "|") ||
-		strings.HasPrefix(rest, "→") || strings.HasPrefix(rest, " ")) {
+func keyOf(text string) string {
+	rest := strings.TrimLeft(text, "0123456789")
+	if len(rest) < len(text) && strings.IndexAny(rest, "\t:|→ ") == 0 {
 		text = rest[1:]
 	}
-	h := uint64(offset64)
-	for i := range len(text) {
-		if c := text[i]; c > ' ' {
-			h = (h ^ uint64(c)) * prime64
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' {
+			return -1
 		}
-	}
-	return h
+		return r
+	}, text)
 }
-
-// FNV-1a.
-const (
-	offset64 = 14695981039346656037
-	prime64  = 1099511628211
-)
 
 // name notes that the line that is read names a term.
 func (x *Index) name(text string, number bool) {
-	h := uint64(offset64)
-	for i := range len(text) {
-		h = (h ^ uint64(text[i])) * prime64
-	}
-	id, known := x.ids[h]
+	id, known := x.ids[text]
 	if !known {
 		id = len(x.terms)
-		x.ids[h] = id
+		x.ids[text] = id
 		x.terms = append(x.terms, term{number: number})
 	}
 	t := &x.terms[id]
@@ -226,12 +212,9 @@ func (x *Index) name(text string, number bool) {
 		t.used = x.unit
 	}
 	t.told = t.told || x.shown
-	for _, other := range x.named[x.first:] {
-		if other == id {
-			return
-		}
+	if !slices.Contains(x.named[x.first:], id) {
+		x.named = append(x.named, id)
 	}
-	x.named = append(x.named, id)
 }
 
 // cost is about how many quarters of a token a text takes.

@@ -19,6 +19,9 @@ const (
 	inWord    = digit | lower | upper | underscore
 )
 
+// joints are the bytes of class joint.
+const joints = ".-/~@+"
+
 // classes gives the class of each byte. Bytes that are not ASCII separate terms.
 func classes() (table [256]uint8) {
 	for c := range table {
@@ -31,7 +34,7 @@ func classes() (table [256]uint8) {
 			table[c] = upper
 		case c == '_':
 			table[c] = underscore
-		case strings.IndexByte(".-/~@+", byte(c)) >= 0:
+		case strings.IndexByte(joints, byte(c)) >= 0:
 			table[c] = joint
 		}
 	}
@@ -109,12 +112,7 @@ func FirstURL(text string) string {
 
 // field emits what a text without separators names.
 func (s *scanner) field(f string) {
-	for f != "" && s.class[f[len(f)-1]] == joint {
-		f = f[:len(f)-1]
-	}
-	for f != "" && (f[0] == '-' || f[0] == '+' || f[0] == '@') {
-		f = f[1:]
-	}
+	f = strings.TrimLeft(strings.TrimRight(f, joints), "-+@")
 	if len(f) < minTerm || len(f) > maxTerm {
 		return
 	}
@@ -136,25 +134,14 @@ func (s *scanner) field(f string) {
 
 // words emits what the words of a field name.
 func (s *scanner) words(f string) {
-	from := 0
-	for i := range len(f) {
-		if c := f[i]; c == '/' || c == '@' || c == '+' || c == '~' {
-			s.word(f[from:i])
-			from = i + 1
-		}
+	for w := range strings.FieldsFuncSeq(f, func(r rune) bool { return strings.ContainsRune("/@+~", r) }) {
+		s.word(w)
 	}
-	s.word(f[from:])
 }
 
 // word emits a word, and what is a name of its own in one with points in it.
 func (s *scanner) word(w string) {
-	for w != "" && s.class[w[0]] == joint {
-		w = w[1:]
-	}
-	for w != "" && s.class[w[len(w)-1]] == joint {
-		w = w[:len(w)-1]
-	}
-	if len(w) < minTerm {
+	if w = strings.Trim(w, joints); len(w) < minTerm {
 		return
 	}
 	shape := s.measure(w)
@@ -171,15 +158,10 @@ func (s *scanner) word(w string) {
 	if !shape.points || !shape.hump && !shape.joined {
 		return
 	}
-	for from := 0; from < len(w); {
-		n := strings.IndexByte(w[from:], '.')
-		if n < 0 {
-			n = len(w) - from
-		}
-		if part := w[from : from+n]; len(part) >= minTerm && s.measure(part).names(part) {
+	for part := range strings.SplitSeq(w, ".") {
+		if len(part) >= minTerm && s.measure(part).names(part) {
 			s.emit(part, false)
 		}
-		from += n + 1
 	}
 }
 
@@ -219,15 +201,10 @@ func (m shape) names(w string) bool {
 
 // dotted knows names such as os.path.
 func dotted(w string) bool {
-	for from := 0; from < len(w); {
-		n := strings.IndexByte(w[from:], '.')
-		if n < 0 {
-			n = len(w) - from
-		}
-		if n < 2 || w[from] < 'A' || strings.IndexByte(w[from:from+n], '-') >= 0 {
+	for part := range strings.SplitSeq(w, ".") {
+		if len(part) < 2 || part[0] < 'A' || strings.IndexByte(part, '-') >= 0 {
 			return false
 		}
-		from += n + 1
 	}
 	return true
 }

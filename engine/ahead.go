@@ -78,14 +78,15 @@ func (t *Turn) apart(ctx context.Context, need condense.Need, work func(ctx cont
 
 // writeAhead makes a condensation and keeps it in the store.
 func (t *Turn) writeAhead(ctx context.Context, job condense.Job) Attempt {
-	result, tried := t.run(ctx, job)
-	tried.Replaced = result.Failed
+	tried, _ := t.run(ctx, job)
 	if tried.Err != nil {
 		return tried
 	}
+	made := *tried.Made
+	tried.Made, tried.Fallback = nil, nil // it is not logged yet
 	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
 	defer cancel()
-	tried.Err = t.registry.Prepare(ctx, &t.place, &t.shown.view, result.Condensation)
+	tried.Err = t.registry.Prepare(ctx, &t.place, &t.shown.view, made)
 	return tried
 }
 
@@ -130,7 +131,7 @@ func (t *Turn) adopt(ctx context.Context, need condense.Need, report *Report) bo
 		return changed
 	}
 	c.Reason, c.Stripped, c.Time = need.Reason, condense.LastSealed(t.history), time.Time{}
-	return t.commit(ctx, condense.Result{Condensation: c}, session.Cost{}, report)
+	return t.commit(ctx, Attempt{Reason: c.Reason, Made: &c}, nil, report)
 }
 
 // coldAfter is how long no provider keeps an idle prefix in its cache.

@@ -125,18 +125,24 @@ func (t *Turn) shape(in condense.Input, d condense.Decision) bool {
 	return true
 }
 
-// run runs a job. What that took and cost is told by the condensation, and by the attempt, which says why there is none.
-func (t *Turn) run(ctx context.Context, job condense.Job) (condense.Result, Attempt) {
+// run runs a job. What that took and cost is told by the condensation, and by the attempt, which says why there is none. Where excerpts stand
+// in for a summary, it gives the job that writes that.
+func (t *Turn) run(ctx context.Context, job condense.Job) (Attempt, condense.Job) {
 	begun, bill := t.engine.o.Now(), &bill{}
 	result, err := job.Run(bill.of(ctx))
-	tried := Attempt{Reason: job.Need().Reason, Err: err, Cost: bill.total()}
-	tried.Cost.Took = t.engine.o.Now().Sub(begun)
-	if result.Condensation.Took = tried.Cost.Took; tried.Cost.Calls > 0 {
-		result.Condensation.Cost = tried.Cost
+	cost := bill.total()
+	cost.Took = t.engine.o.Now().Sub(begun)
+	if result.Condensation.Took = cost.Took; cost.Calls > 0 {
+		result.Condensation.Cost = cost
 		// It counts whatever comes of it. What is lost of that is no harm.
-		_ = t.save(context.WithoutCancel(ctx), t.place.Thread.ID, session.Savings{Cost: tried.Cost})
+		_ = t.save(context.WithoutCancel(ctx), t.place.Thread.ID, session.Savings{Cost: cost})
 	}
-	return result, tried
+	if err != nil {
+		return Attempt{Reason: job.Need().Reason, Err: err, Cost: cost}, nil
+	}
+	return Attempt{
+		Reason: result.Condensation.Reason, Made: &result.Condensation, Fallback: result.Fallback, Replaced: result.Failed, Cost: cost,
+	}, result.Later
 }
 
 // runJob makes a condensation under its thread's lock, logs it and projects again. One that costs nothing and is not logged yet needs no
@@ -164,12 +170,12 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, locked bool, report
 		}
 		limited = held
 	}
-	result, tried := t.run(limited, job)
+	tried, later := t.run(limited, job)
 	if tried.Err != nil {
 		t.attempted(report, tried)
 		return false
 	}
-	return t.commit(ctx, result, tried.Cost, report)
+	return t.commit(ctx, tried, later, report)
 }
 
 // condensing tells of a condensation. The function that it returns is called at its end.
@@ -206,19 +212,14 @@ func (t *Turn) claim(ctx context.Context, patient bool) (held context.Context, r
 		if taken := errors.Is(err, session.ErrLocked) || waited && ctx.Err() != nil; !taken || !patient {
 			return nil, nil, fmt.Errorf("claim thread: %w", err)
 		}
-		if t.hurries() || !pause(ctx, lockPause) {
+		if t.hurries() {
 			return ctx, func() {}, nil
 		}
-	}
-}
-
-// pause waits, and reports whether there is any time left.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
+		select {
+		case <-time.After(lockPause):
+		case <-ctx.Done():
+			return ctx, func() {}, nil
+		}
 	}
 }
 
@@ -254,21 +255,18 @@ func (t *Turn) overtaken(ctx context.Context) (bool, error) {
 const writeFactor = 5
 
 // commit writes a condensation and projects the view with it. One that is on trial is only shown until upstream has taken it, unless
-// the request that it was for has gone on without it. Its cost is what is to be reported of it.
-func (t *Turn) commit(ctx context.Context, result condense.Result, cost session.Cost, report *Report) bool {
+// the request that it was for has gone on without it.
+func (t *Turn) commit(ctx context.Context, made Attempt, later condense.Job, report *Report) bool {
 	f := t.waits.flight
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	made := Attempt{
-		Session: t.place.Thread.Session, Thread: t.place.Thread.ID, Reason: result.Condensation.Reason, Made: &result.Condensation, Fallback: result.Fallback,
-		Replaced: result.Failed, Cost: cost,
-	}
+	made.Session, made.Thread = t.place.Thread.Session, t.place.Thread.ID
 	if t.relief.trying && !f.abandoned {
 		t.try(made)
 	} else if !t.write(ctx, made, f.abandoned, report) {
 		return false
 	}
-	t.waits.later = result.Later
+	t.waits.later = later
 	f.reach()
 	return true
 }

@@ -70,10 +70,3 @@ func (t *Turn) keptTraces(a dialect.Answer) (traces []session.Hash) {
 	}
 	return traces
 }
-
-// keepAnswer remembers an answer that the log will lack if the client goes on from it where upstream keeps it.
-func (t *Turn) keepAnswer(a dialect.Answer) {
-	if a.ID != "" && t.in.Split.Stores && len(a.Said) <= longestAnswer {
-		t.engine.memory.answers.Add(session.KeptTrace(t.history.Chain[0], a.ID), a.Said)
-	}
-}

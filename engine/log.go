@@ -121,7 +121,9 @@ func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 		case t.remote():
 			err = t.logKept(ctx, answer, slices.Concat(kept, session.CallTraces(seed, ids), session.AnswerTraces(seed, answer.Text, arguments)))
 		case place.Thread.ID != "":
-			t.keepAnswer(answer)
+			if answer.ID != "" && t.in.Split.Stores && len(answer.Said) <= longestAnswer {
+				t.engine.memory.answers.Add(session.KeptTrace(seed, answer.ID), answer.Said)
+			}
 			err = errors.Join(t.setAside(ctx, echo), t.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...))
 		}
 		if errors.Is(err, session.ErrNotFound) { // the session was deleted meanwhile

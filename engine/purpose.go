@@ -43,28 +43,22 @@ func textOf(d dialect.Dialect, m *session.Message) string {
 	return c.Text
 }
 
-// compactions names the compactions that upstream made and that the history begins with.
-func (t *Turn) compactions() (marks []string) {
-	for i := range t.in.Split.Messages {
-		if m := &t.in.Split.Messages[i]; m.Kind == session.System && m.Attached {
-			c, _ := t.in.Dialect.Read(m.Raw) // what cannot be read names nothing
-			for _, f := range c.Files {
-				if f.ID != "" {
-					marks = append(marks, f.ID)
-				}
-			}
-		}
-	}
-	return marks
-}
-
 // textsRead bounds how many messages are searched for traces, from each end of a history.
 const textsRead = 4
 
 // texts gives what names upstream's compactions, and the texts at both ends of the history, where clients put what they carry over
 // from another.
-func (t *Turn) texts() []string {
-	out := t.compactions()
+func (t *Turn) texts() (out []string) {
+	for i := range t.in.Split.Messages {
+		if m := &t.in.Split.Messages[i]; m.Kind == session.System && m.Attached {
+			c, _ := t.in.Dialect.Read(m.Raw) // what cannot be read names nothing
+			for _, f := range c.Files {
+				if f.ID != "" {
+					out = append(out, f.ID)
+				}
+			}
+		}
+	}
 	n := t.history.Len()
 	for p := 1; p <= n; p++ {
 		if p > textsRead && p <= n-textsRead {

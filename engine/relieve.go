@@ -45,7 +45,8 @@ type Relief struct {
 
 // Relieve makes a request smaller that overflowed upstream's context window. What it condenses is on trial until Settle.
 func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
-	if over.ByOutput || t.settled() || t.relief.tries == reliefs || t.in.Tenant.Condenser.Name() == (condense.Noop{}).Name() {
+	settled := t.in.Wish == WishOff || t.in.Tenant.Observe || t.relief.asItCame && t.relief.recalled == nil
+	if over.ByOutput || settled || t.relief.tries == reliefs || t.in.Tenant.Condenser.Name() == (condense.Noop{}).Name() {
 		return r
 	}
 	t.awaitLog()
@@ -53,7 +54,10 @@ func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
 	if !t.learn(over, before) {
 		return r
 	}
-	t.takeUp()
+	if aside := t.relief.recalled; aside != nil { // the request is too long without it
+		t.show(*aside)
+		t.relief.recalled, t.relief.asItCame = nil, false
+	}
 	if t.relief.tries++; t.relief.tries == 1 {
 		t.relief.before = t.shown
 	}
@@ -275,19 +279,6 @@ func (t *Turn) recall() {
 	aside := t.shown
 	t.show(t.project(nil))
 	t.relief.recalled, t.relief.asItCame = &aside, true
-}
-
-// settled reports whether nothing is changed of the request any more, whatever upstream says of its length.
-func (t *Turn) settled() bool {
-	return t.in.Wish == WishOff || t.in.Tenant.Observe || t.relief.asItCame && t.relief.recalled == nil
-}
-
-// takeUp shows the view that was put aside, because the request is too long without.
-func (t *Turn) takeUp() {
-	if aside := t.relief.recalled; aside != nil {
-		t.show(*aside)
-		t.relief.recalled, t.relief.asItCame = nil, false
-	}
 }
 
 // Bare has a body that upstream refused as it came forwarded without its sealed reasoning: what was answered to a condensed history

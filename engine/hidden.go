@@ -93,10 +93,12 @@ func (t *Turn) obeyCommand() {
 		return
 	}
 	for p := 1; p <= t.history.Len(); p++ {
-		t.hidden.commands = t.hidden.commands || t.isCommand(t.history.Message(p))
-	}
-	if n := t.history.Len(); n > 0 && t.isCommand(t.history.Message(n)) {
-		t.in.Wish = WishNow
+		if !t.isCommand(t.history.Message(p)) {
+			continue
+		}
+		if t.hidden.commands = true; p == t.history.Len() {
+			t.in.Wish = WishNow
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,9 +50,7 @@ func (t *Turn) Save(ctx context.Context, more session.Savings) error {
 	id := t.place.Thread.ID
 	if t.logged != nil {
 		t.awaitLog()
-		if logged := t.logged.place.Thread.ID; logged != "" {
-			id = logged
-		}
+		id = cmp.Or(t.logged.place.Thread.ID, id)
 	}
 	return t.save(ctx, id, more)
 }

@@ -19,8 +19,9 @@ type body struct {
 	of      *bodyReader
 	held    int64 // of the budget
 	users   atomic.Int32
-	packed  packed // as it came, where it was encoded
-	altered bool   // it is not what the client sent
+	packed  *body    // as it came, where it was encoded
+	coding  []string // how: the header's Content-Encoding
+	altered bool     // it is not what the client sent
 }
 
 // Bytes implements engine.Body.
@@ -41,7 +42,7 @@ func (b *body) Release() {
 		return
 	}
 	b.of.budget.give(b.of.client, b.held)
-	if b.packed.body != nil {
+	if b.packed != nil {
 		b.packed.Release()
 	}
 	b.of.pool.put(b.bytes)
@@ -109,7 +110,8 @@ func (br *bodyReader) newBody() *body {
 // what its body was given room for.
 const slowest = 16 << 10
 
-// fill reads the body, into buffers that grow as it comes, from a connection if it has one. An error of the API refuses what is still to come; others say why it does not.
+// fill reads the body, into buffers that grow as it comes, from a connection if it has one. An error of the API refuses what is still to
+// come; others say why it does not.
 func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) error {
 	if int64(declared) > br.limit {
 		return errTooLarge(br.limit)

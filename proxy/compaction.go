@@ -198,9 +198,7 @@ func (r *request) managedAnswer() (*http.Response, error) {
 // anew takes a request whose body is another one now to an answer, in the place of one that it has got.
 func (r *request) anew(resp *http.Response) (*http.Response, error) {
 	_ = resp.Body.Close()
-	if r.turn != nil { // it ends here, and another one begins
-		r.orAsItCame(func() { r.note(r.turn.Unanswered(r.ctx)) })
-	}
+	r.unanswered() // another turn begins
 	r.seen.record.Unread = ""
 	if err := r.recognise(); err != nil {
 		return nil, err
@@ -270,13 +268,14 @@ func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 		r.server.degraded.enter(err)
 		return nil, errCompactionUnavailable
 	}
+	c := &r.passed.compaction
 	body := d.Compaction(dialect.Compaction{
-		ID: strings.ToLower(rand.Text()), Model: r.passed.compaction.Model, Sealed: sealed, Usage: answer.Usage, Streamed: r.passed.compaction.streamed, Alone: r.asked.compact,
+		ID: strings.ToLower(rand.Text()), Model: c.Model, Sealed: sealed, Usage: answer.Usage, Streamed: c.streamed, Alone: r.asked.compact,
 	})
-	r.passed.compaction.record = record
+	c.record = record
 	r.seen.record.Condensed.Did = "compaction"
 	resp.Header.Set("Content-Type", "application/json")
-	if r.passed.compaction.streamed {
+	if c.streamed {
 		resp.Header.Set("Content-Type", "text/event-stream; charset=utf-8")
 	}
 	replaceBody(resp, body)

@@ -20,12 +20,6 @@ const (
 	unreadPath        = "path"        // servers may read the name of its deployment in several ways
 )
 
-// packed is a body as its client sent it, where that was encoded.
-type packed struct {
-	*body
-	coding []string // the header's Content-Encoding
-}
-
 // codings are the encodings of a body, from the first to be decoded to the last.
 func codings(h http.Header) (all []string) {
 	for coding := range strings.SplitSeq(strings.Join(h["Content-Encoding"], ","), ",") {
@@ -50,7 +44,7 @@ func (r *request) unpack() error {
 	if err != nil {
 		return err
 	}
-	plain.packed = packed{r.body, r.header["Content-Encoding"]}
+	plain.packed, plain.coding = r.body, r.header["Content-Encoding"]
 	r.body = plain
 	return nil
 }
@@ -67,12 +61,12 @@ func (r *request) pass(why string) {
 // wire gives what a body goes upstream as: an encoded one as it came, unless something of it was changed.
 func (r *request) wire(header http.Header, parts [][]byte) ([][]byte, *body) {
 	switch {
-	case r.body.packed.body == nil:
+	case r.body.packed == nil:
 		return parts, r.body
 	case r.body.altered:
 	case len(parts) == 1 && len(parts[0]) == len(r.body.bytes) && len(parts[0]) > 0 && &parts[0][0] == &r.body.bytes[0]:
-		header["Content-Encoding"] = r.body.packed.coding
-		return [][]byte{r.body.packed.bytes}, r.body.packed.body
+		header["Content-Encoding"] = r.body.coding
+		return [][]byte{r.body.packed.bytes}, r.body.packed
 	}
 	header.Del("Content-Encoding")
 	return parts, r.body

@@ -70,21 +70,15 @@ func (r *request) note(report engine.Report) {
 			zap.Int("window", report.Window))...)
 	}
 	r.seen.record.Call.Doubted = report.Doubted
-	r.noteMisreport(report.Misreport)
+	if m := report.Misreport; m != nil { // once for each model
+		why := "usage is not believed: upstream counted far less than was sent; the count stays as it is. Said once for each model"
+		if m.Cut {
+			why = "upstream cuts prompts and says nothing: its count stays while the history grows, and is taken for its window"
+		}
+		o.Log.Warn(why, append(r.noted().fields(r.turn.Place().Thread),
+			zap.String("name", r.turn.ModelName()), zap.Int("counted", m.Ours), zap.Int("reported", m.Theirs))...)
+	}
 	r.noted().attempts(report)
-}
-
-// noteMisreport says in the log that upstream's count of a prompt is not believed. The engine reports it once for each model.
-func (r *request) noteMisreport(m *engine.Misreport) {
-	if m == nil {
-		return
-	}
-	why := "usage is not believed: upstream counted far less than was sent; the count stays as it is. Said once for each model"
-	if m.Cut {
-		why = "upstream cuts prompts and says nothing: its count stays while the history grows, and is taken for its window"
-	}
-	r.server.o.Log.Warn(why, append(r.noted().fields(r.turn.Place().Thread),
-		zap.String("name", r.turn.ModelName()), zap.Int("counted", m.Ours), zap.Int("reported", m.Theirs))...)
 }
 
 // cause is why a condensation failed, in a word; empty if it did not, if another request is making it, or if it was not waited for.

@@ -135,7 +135,8 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 			l.text = asComment(r.notice())
 		}
 	}
-	if !r.tenant.LogContent && r.turn == r.seen.turn && r.passed.strainer == nil { // else its end is told of what was said, counted late, or sent again
+	// Else its end is told of what was said, counted late, or sent again.
+	if !r.tenant.LogContent && r.turn == r.seen.turn && r.passed.strainer == nil {
 		r.dropBody()
 	}
 }

@@ -88,17 +88,25 @@ func (r *request) persist(resp *http.Response) (*http.Response, error) {
 		again := false
 		r.orAsItCame(func() { again = r.remedy(said) })
 		if !again {
-			r.orAsItCame(func() { r.keepWhatHelped(resp.StatusCode == http.StatusOK && said == (refusal{})) })
+			if r.turn != nil {
+				taken := resp.StatusCode == http.StatusOK && said == (refusal{})
+				r.orAsItCame(func() { r.note(r.turn.Settle(r.ctx, taken)) })
+			}
 			return resp, nil
 		}
 		_ = resp.Body.Close()
 		var err error
 		if resp, err = r.send(r.forwarded()); err != nil {
-			if r.turn != nil {
-				r.orAsItCame(func() { r.note(r.turn.Unanswered(r.ctx)) })
-			}
+			r.unanswered()
 			return nil, err
 		}
+	}
+}
+
+// unanswered ends a turn that gets no answer.
+func (r *request) unanswered() {
+	if r.turn != nil {
+		r.orAsItCame(func() { r.note(r.turn.Unanswered(r.ctx)) })
 	}
 }
 
@@ -116,11 +124,7 @@ func (r *request) remedy(said refusal) bool {
 			r.seen.record.Turn.Relieved++
 		}
 		return relief.Smaller
-	case said.alternates && r.turn.Alternate():
-		return true
-	case said.refused && r.turn.Withdraw():
-		return true
-	case said.refused && r.turn.Bare():
+	case said.alternates && r.turn.Alternate(), said.refused && (r.turn.Withdraw() || r.turn.Bare()):
 		return true
 	case said.refused:
 		report, again := r.turn.Unchange()
@@ -143,13 +147,6 @@ func (r *request) bare() bool {
 	}
 	r.passed.bared = engine.Bare(r.asked.dialect, r.passed.split)
 	return r.passed.bared != nil
-}
-
-// keepWhatHelped ends what was done about refusals.
-func (r *request) keepWhatHelped(taken bool) {
-	if r.turn != nil {
-		r.note(r.turn.Settle(r.ctx, taken))
-	}
 }
 
 // refusal is what upstream's answer says against a request; zero: nothing that could be cured.
@@ -232,3 +229,29 @@ func readBefore(head []byte, rest io.Reader, err error) io.Reader {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// shortestSecret is how long a key must be to be looked for in answers: a shorter one might be any word.
+const shortestSecret = 8
+
+// redact has an answer that may be an error not show the operator's key: some servers repeat it when they refuse it. What is in its
+// place is as long, so that the answer's length stays true. A compressed answer is not looked into. One that is too long to be is cut off.
+func redact(resp *http.Response, key string) {
+	if len(key) < shortestSecret {
+		return
+	}
+	mask := strings.Repeat("*", len(key))
+	for _, values := range resp.Header {
+		for i := range values {
+			values[i] = strings.ReplaceAll(values[i], key, mask)
+		}
+	}
+	resp.Status = strings.ReplaceAll(resp.Status, key, mask)
+	if !suspicious(resp) {
+		return
+	}
+	head, err := io.ReadAll(io.LimitReader(resp.Body, mostRecord))
+	if err == nil && len(head) == mostRecord {
+		err = errBroken
+	}
+	putBack(resp, bytes.ReplaceAll(head, []byte(key), []byte(mask)), err)
+}

@@ -70,7 +70,10 @@ type Server struct {
 	reader   bodyReader
 	live     atomic.Pointer[live]
 	degraded degraded
-	said     said
+	said     struct { // what the log has said once: of which names
+		sync.Mutex
+		of map[string][]string
+	}
 	accepted *lru.Cache[credential, struct{}] // by upstream, of tenants that authenticate no clients themselves
 	pending  chan struct{}                    // a place per log write under way
 	after    background
@@ -82,17 +85,8 @@ type Server struct {
 	cancel   context.CancelFunc
 }
 
-// said is what the log has said once: of which names.
-type said struct {
-	sync.Mutex
-	of map[string][]string
-}
-
 // New makes a server. It does not listen yet.
 func New(o Options) (*Server, error) {
-	if o.Tenants == nil || o.Upstream == nil || o.Engine == nil || o.Models == nil {
-		return nil, errors.New("new server: tenants, upstream, engine and models are needed")
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -103,13 +97,12 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		o:        o,
 		accepted: known,
-		said:     said{of: map[string][]string{}},
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
 			pool: &bufferPool{}, budget: newBudget(o.Limits.InFlight), limit: o.Limits.Body, idle: o.Limits.BodyIdle,
 		},
 	}
-	s.degraded.o = &s.o
+	s.degraded.o, s.said.of = &s.o, map[string][]string{}
 	s.Swap(o.Live)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.requests, s.cut = context.WithCancel(s.ctx)

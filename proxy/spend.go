@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,9 +31,10 @@ type purse struct {
 // allowance is a budget that a request spends, in one unit.
 type allowance struct {
 	session.Account
-	key    string // of the configuration: budget or session_budget
-	budget limit.Budget
-	price  model.Price // zero: it is in tokens
+	limit int64
+	key   string      // of the configuration: budget or session_budget
+	saves bool        // where little is left, histories are condensed harder
+	price model.Price // zero: it is in tokens
 }
 
 // What dollars are counted in: of budgets, and of calls of summarisers.
@@ -40,13 +42,6 @@ const (
 	micros = 1e6
 	nano   = 1e9
 )
-
-func (a *allowance) limit() int64 {
-	if a.price.Known() {
-		return int64(math.Round(a.budget.USD * micros))
-	}
-	return int64(a.budget.Tokens)
-}
 
 // value is what a usage costs in the account's unit.
 func (a *allowance) value(u session.Usage) int64 {
@@ -56,12 +51,14 @@ func (a *allowance) value(u session.Usage) int64 {
 	return int64(math.Round(a.price.Call(model.Usage(u)) * micros))
 }
 
-// charges are those of the accounts for an amount of each.
+// charges are those of the accounts for an amount of each; nil: none.
 func charges(accounts []allowance, amount func(*allowance) session.Charge) []session.Charge {
 	out := make([]session.Charge, len(accounts))
 	for i := range accounts {
-		out[i] = amount(&accounts[i])
-		out[i].Account, out[i].Limit = accounts[i].Account, accounts[i].limit()
+		if amount != nil {
+			out[i] = amount(&accounts[i])
+		}
+		out[i].Account, out[i].Limit = accounts[i].Account, accounts[i].limit
 	}
 	return out
 }
@@ -69,15 +66,18 @@ func charges(accounts []allowance, amount func(*allowance) session.Charge) []ses
 // accounts are the budgets that a session of the tenant spends; empty: its session is not known.
 func (s *Server) accounts(t *Tenant, id session.SessionID, m ModelInfo) (all []allowance) {
 	add := func(key, name string, b limit.Budget) {
-		until := b.Until(s.o.Now())
+		a := allowance{Account: session.Account{Tenant: t.Name, Until: b.Until(s.o.Now())}, key: key, saves: b.Then == limit.Condense}
 		if b.Tokens > 0 {
-			all = append(all, allowance{Account: session.Account{Tenant: t.Name, Name: name + "/tokens", Until: until}, key: key, budget: b})
+			a.Name, a.limit = name+"/tokens", int64(b.Tokens)
+			all = append(all, a)
 		}
-		switch {
+		switch model := cmp.Or(m.Name, OtherModel); {
 		case b.USD > 0 && m.Price.Known():
-			all = append(all, allowance{session.Account{Tenant: t.Name, Name: name + "/usd", Until: until}, key, b, m.Price})
-		case b.USD > 0:
-			s.unpriced(m.Name)
+			a.Name, a.limit, a.price = name+"/usd", int64(math.Round(b.USD*micros)), m.Price
+			all = append(all, a)
+		case b.USD > 0 && s.first("unpriced", model):
+			s.o.Log.Warn("a budget in dollars does not count this model: its price is not known; configure it under models, or set a budget in tokens",
+				zap.String("model", model))
 		}
 	}
 	if b := t.Limits.Budget; b.Set() {
@@ -87,14 +87,6 @@ func (s *Server) accounts(t *Tenant, id session.SessionID, m ModelInfo) (all []a
 		add("session_budget", "session/"+string(id), b)
 	}
 	return all
-}
-
-// unpriced says in the log that a budget does not count a model, once for each.
-func (s *Server) unpriced(model string) {
-	if model = cmp.Or(model, OtherModel); s.first("unpriced", model) {
-		s.o.Log.Warn("a budget in dollars does not count this model: its price is not known; configure it under models, or set a budget in tokens",
-			zap.String("model", model))
-	}
 }
 
 // spends are the budgets that the request spends: none where it only asks for a count, or is passed through.
@@ -119,16 +111,11 @@ const (
 
 // ration has the history condensed harder where little is left of a budget that says so.
 func (r *request) ration() {
-	var saved []allowance
-	for _, a := range r.spends() {
-		if a.budget.Then == limit.Condense {
-			saved = append(saved, a)
-		}
-	}
+	saved := slices.DeleteFunc(r.spends(), func(a allowance) bool { return !a.saves })
 	if r.turn == nil || len(saved) == 0 {
 		return
 	}
-	asked := charges(saved, func(*allowance) session.Charge { return session.Charge{} })
+	asked := charges(saved, nil)
 	got, err := r.server.o.Engine.Reserve(r.ctx, "", asked)
 	if err != nil {
 		return // reserve will say so
@@ -300,7 +287,7 @@ func (n noted) spend(id session.SessionID, c limit.Call) {
 	if p.accounts = s.accounts(n.tenant, id, s.live.Load().Models(c.Model)); len(p.accounts) == 0 {
 		return
 	}
-	all := charges(p.accounts, func(*allowance) session.Charge { return session.Charge{} })
+	all := charges(p.accounts, nil)
 	for i := range all {
 		all[i].Limit = math.MaxInt64
 	}

@@ -26,12 +26,6 @@ func message(answer []byte) (json.RawMessage, error) {
 	return a.Choices[0].Message, nil
 }
 
-// reasoning is the members of a message that carry sealed reasoning.
-type reasoning struct {
-	Blocks  json.RawMessage `json:"thinking_blocks,omitempty"`
-	Details json.RawMessage `json:"reasoning_details,omitempty"`
-}
-
 // toolCall is a call of a message of Chat Completions.
 type toolCall struct {
 	ID       string `json:"id"`
@@ -81,36 +75,22 @@ func put(stream []byte) (json.RawMessage, error) {
 	return nil, errors.New("read stream: no [DONE]")
 }
 
-// same reports whether an answer arrived as it was given: role, text and tool calls.
+// same reports whether an answer arrived as it was given: text and tool calls.
 func same(got, want json.RawMessage) error {
-	g, err := essence(got)
-	if err != nil {
-		return err
-	}
-	w, err := essence(want)
-	if err != nil {
-		return err
-	}
-	if !slices.Equal(g, w) {
+	if !slices.Equal(essence(got), essence(want)) {
 		return fmt.Errorf("answer changed on its way: got %.200s, want %.200s", got, want)
 	}
 	return nil
 }
 
 // essence is a message's text, and what tells each of its calls.
-func essence(raw json.RawMessage) ([]string, error) {
-	var m struct {
-		Content   json.RawMessage `json:"content"`
-		ToolCalls []toolCall      `json:"tool_calls"`
-	}
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, fmt.Errorf("read message: %w", err)
-	}
-	all := []string{textOf(m.Content)}
+func essence(raw json.RawMessage) []string {
+	m := read(raw)
+	all := []string{m.Content}
 	for _, c := range m.ToolCalls {
 		all = append(all, c.ID, c.Function.Name, c.Function.Arguments)
 	}
-	return all, nil
+	return all
 }
 
 func textOf(content json.RawMessage) string {
@@ -129,31 +109,23 @@ func textOf(content json.RawMessage) string {
 
 // sealedAs gives a recorded answer the sealed reasoning that came with it: what a client sends back.
 func sealedAs(recorded, got json.RawMessage) (json.RawMessage, error) {
-	var with struct {
-		ToolCalls []toolCall `json:"tool_calls"`
-		reasoning
-	}
-	if err := json.Unmarshal(got, &with); err != nil {
+	var came, m map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(got, &came), json.Unmarshal(recorded, &m)); err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(recorded, &m); err != nil {
-		return nil, fmt.Errorf("read recorded answer: %w", err)
+	sealed := false
+	for _, key := range []string{"thinking_blocks", "reasoning_details"} {
+		if reasoning, is := came[key]; is {
+			m[key], sealed = reasoning, true
+		}
 	}
-	sealed := with.Blocks != nil || with.Details != nil
-	if with.Blocks != nil {
-		m["thinking_blocks"] = with.Blocks
-	}
-	if with.Details != nil {
-		m["reasoning_details"] = with.Details
-	}
-	if len(with.ToolCalls) > 0 && with.ToolCalls[0].Extra != nil {
-		var calls []map[string]json.RawMessage
-		if err := json.Unmarshal(m["tool_calls"], &calls); err != nil {
+	if calls := read(got).ToolCalls; len(calls) > 0 && calls[0].Extra != nil {
+		var all []map[string]json.RawMessage
+		if err := json.Unmarshal(m["tool_calls"], &all); err != nil {
 			return nil, fmt.Errorf("read recorded calls: %w", err)
 		}
-		calls[0]["extra_content"] = with.ToolCalls[0].Extra
-		m["tool_calls"], sealed = marshal(calls), true
+		all[0]["extra_content"] = calls[0].Extra
+		m["tool_calls"], sealed = marshal(all), true
 	}
 	if !sealed {
 		return recorded, nil

@@ -10,7 +10,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
 // anthropic is the Messages API. The translation keeps what a judge looks at: who speaks, texts, calls, results, sealed reasoning. A
@@ -96,106 +95,8 @@ func inputOf(arguments string) json.RawMessage {
 	return marshal(map[string]string{"arguments": arguments})
 }
 
-// back translates turns.
-func (anthropic) back(system string, turns []turn) (out []json.RawMessage) {
-	add := func(m spoken) { out = append(out, marshal(m)) }
-	if system != "" {
-		add(spoken{Role: "system", Content: system})
-	}
-	for _, t := range turns {
-		if t.Role == "assistant" {
-			add(t.said())
-			continue
-		}
-		for i, b := range t.Content {
-			switch {
-			case b.Type == "tool_result":
-				add(spoken{Role: "tool", Content: textOf(b.Content), Result: b.Result})
-			case i > 0 && t.Content[i-1].Type == "text": // it is in the message already
-			default:
-				add(spoken{Role: "user", Content: texts(t.Content[i:])})
-			}
-		}
-	}
-	return out
-}
-
-// texts joins those at the beginning of blocks.
-func texts(blocks []block) string {
-	var all []string
-	for _, b := range blocks {
-		if b.Type != "text" {
-			break
-		}
-		all = append(all, b.Text)
-	}
-	return strings.Join(all, "\n")
-}
-
-func (t turn) said() spoken {
-	m := spoken{Role: "assistant"}
-	for _, b := range t.Content {
-		switch b.Type {
-		case "thinking":
-			m.Blocks = append(m.Blocks, b)
-		case "tool_use":
-			m.ToolCalls = append(m.ToolCalls, callOf(b.ID, b.Name, string(marshal(b.Input))))
-		default:
-			m.Content += b.Text
-		}
-	}
-	if len(m.ToolCalls) == 0 {
-		m.Content = orEmpty(m.Content)
-	}
-	return m
-}
-
-func (a anthropic) Recorded(history []json.RawMessage) []json.RawMessage {
-	if len(history) == 1 && role(history[0]) == "assistant" {
-		return []json.RawMessage{marshal(turn{"assistant", a.said(read(history[0]))}.said())}
-	}
-	system, turns := a.turns(history)
-	return a.back(system, turns)
-}
-
-func (a anthropic) Forwarded(r fakeupstream.Request) []json.RawMessage {
-	var body struct {
-		System   string
-		Thinking struct {
-			Binding json.RawMessage `json:"block_binding"`
-		}
-		Messages []struct {
-			Role    string
-			Content json.RawMessage
-		}
-	}
-	_ = json.Unmarshal(r.Body, &body) // it was judged by the server
-	var turns []turn
-	for _, m := range body.Messages {
-		t := turn{Role: m.Role}
-		if json.Unmarshal(m.Content, &t.Content) != nil {
-			t.Content = []block{{Type: "text", Text: textOf(m.Content)}}
-		}
-		turns = append(turns, t)
-	}
-	if body.Thinking.Binding != nil {
-		dropThinking(turns)
-	}
-	return a.back(body.System, turns)
-}
-
-// dropThinking leaves out the newest answer's thinking, which upstream is asked to drop where it is bound to another history.
-func dropThinking(turns []turn) {
-	for i := len(turns) - 1; i >= 0; i-- {
-		if t := &turns[i]; t.Role == "assistant" {
-			t.Content = slices.DeleteFunc(t.Content, func(b block) bool { return b.Type == "thinking" })
-			return
-		}
-	}
-}
-
 // Answer reads an answer as it came.
-func (anthropic) Answer(body []byte, streamed bool) (json.RawMessage, error) {
+func (a anthropic) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	t := turn{Role: "assistant"}
 	if streamed {
 		if err := t.assemble(body); err != nil {
@@ -204,7 +105,20 @@ func (anthropic) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	} else if err := json.Unmarshal(body, &t); err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	return marshal(t.said()), nil
+	body, err := encode(map[string]any{"model": "", "max_tokens": 1, "messages": []turn{t}})
+	if err != nil {
+		return nil, err
+	}
+	raw, err := said(a.Dialect(), body)
+	if err != nil {
+		return nil, err
+	}
+	m := read(raw)
+	m.Blocks = slices.DeleteFunc(t.Content, func(b block) bool { return b.Type != "thinking" })
+	if len(m.ToolCalls) == 0 {
+		m.Content = orEmpty(m.Content)
+	}
+	return marshal(m), nil
 }
 
 // assemble puts a streamed answer together.

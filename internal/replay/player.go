@@ -87,7 +87,7 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 	if o.Counter == nil {
 		o.Counter = func(b []byte) int { return len(b) / 4 }
 	}
-	speaks, known := protocols(o.Protocol)
+	speaks, known := protocols[o.Protocol]
 	if !known {
 		return Report{}, fmt.Errorf("play run: the protocol %q is not known: want chat, messages or responses", o.Protocol)
 	}
@@ -209,9 +209,20 @@ func (p *player) translate(o *observed) (err error) {
 	if _, is := p.protocol.(completions); is {
 		return nil
 	}
-	untouched := bytes.Equal(o.sent, o.main.Body)
-	o.messages, o.forwarded = p.protocol.Recorded(o.messages), p.protocol.Forwarded(o.main)
-	o.want = p.protocol.Recorded([]json.RawMessage{o.want})[0]
+	d, untouched := p.protocol.Dialect(), bytes.Equal(o.sent, o.main.Body)
+	answer, err := p.protocol.Body(p, []json.RawMessage{o.want})
+	if err != nil {
+		return err
+	}
+	if o.want, err = said(d, answer); err != nil {
+		return err
+	}
+	if o.messages, err = told(d, o.sent); err != nil {
+		return err
+	}
+	if o.forwarded, err = told(d, o.main.Body); err != nil {
+		return err
+	}
 	o.Events, o.Forwarded, o.main.Messages = len(o.messages), len(o.forwarded), o.forwarded
 	if o.sent, err = (completions{}).Body(p, o.messages); err != nil {
 		return err

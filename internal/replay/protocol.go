@@ -1,15 +1,20 @@
 package replay
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // protocol is the wire protocol that a run is played in. Runs are kept as Chat Completions, and judged as such: what another
-// protocol carries is translated back.
+// protocol carries is translated back by told.
 type protocol interface {
 	Dialect() dialect.Dialect
 	// Path is where requests go, below the base URL.
@@ -18,24 +23,55 @@ type protocol interface {
 	Body(p *player, messages []json.RawMessage) ([]byte, error)
 	// Answer reads the assistant message that came back.
 	Answer(body []byte, streamed bool) (json.RawMessage, error)
-	// Recorded is a message as it arrives when it is sent in this protocol.
-	Recorded(messages []json.RawMessage) []json.RawMessage
-	// Forwarded is what reached upstream.
-	Forwarded(r fakeupstream.Request) []json.RawMessage
+}
+
+// told gives the messages of a body as those of Chat Completions. Of sealed reasoning it has a sign that tells it from other reasoning.
+func told(d dialect.Dialect, body []byte) ([]json.RawMessage, error) {
+	r, err := d.Split(body)
+	if err != nil {
+		return nil, fmt.Errorf("split a body: %w", err)
+	}
+	dropped := -1 // whose reasoning upstream is asked to drop where it is bound to another history: the newest answer's
+	if bytes.Contains(r.Outside(), []byte(`"block_binding":`)) {
+		dropped = len(r.Messages) - 1
+		for dropped >= 0 && r.Messages[dropped].Kind != session.Agent && r.Messages[dropped].Kind != session.Action {
+			dropped--
+		}
+	}
+	all := make([]json.RawMessage, len(r.Messages))
+	for i := range r.Messages {
+		c, err := d.Read(r.Messages[i].Raw)
+		if err != nil {
+			return nil, fmt.Errorf("read message %d: %w", i, err)
+		}
+		m := spoken{Role: c.Role, Content: c.Text, Result: c.Result}
+		for _, call := range c.Calls {
+			m.ToolCalls = append(m.ToolCalls, callOf(call.ID, call.Name, call.Arguments))
+		}
+		if r.Messages[i].Sealed && i != dropped {
+			m.Blocks = []block{{Type: "thinking", Signature: fmt.Sprintf("%x", sha256.Sum256(r.Messages[i].Raw))}}
+		}
+		all[i] = marshal(m)
+	}
+	return all, nil
+}
+
+// said is the newest assistant message of those told.
+func said(d dialect.Dialect, body []byte) (json.RawMessage, error) {
+	all, err := told(d, body)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range slices.Backward(all) {
+		if role(m) == "assistant" {
+			return m, nil
+		}
+	}
+	return nil, errors.New("read answer: no assistant message")
 }
 
 // protocols are those that a run can be played in, by name.
-func protocols(name string) (protocol, bool) {
-	switch name {
-	case "", "chat":
-		return completions{}, true
-	case "messages":
-		return anthropic{}, true
-	case "responses":
-		return items{}, true
-	}
-	return nil, false
-}
+var protocols = map[string]protocol{"": completions{}, "chat": completions{}, "messages": anthropic{}, "responses": items{}}
 
 // completions is Chat Completions.
 type completions struct{}
@@ -73,7 +109,3 @@ func (completions) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	}
 	return message(body)
 }
-
-func (completions) Recorded(messages []json.RawMessage) []json.RawMessage { return messages }
-
-func (completions) Forwarded(r fakeupstream.Request) []json.RawMessage { return r.Messages }

@@ -9,7 +9,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
 // items is the Responses API, stateless: the agent sends its whole history. The translation keeps what a judge looks at: who speaks,
@@ -91,68 +90,6 @@ func (items) said(m spoken) []json.RawMessage {
 	return list
 }
 
-// back translates items. What a model said in one turn is one message.
-func (items) back(instructions string, list []json.RawMessage) (out []json.RawMessage) {
-	if instructions != "" {
-		out = append(out, marshal(spoken{Role: "system", Content: instructions}))
-	}
-	var turn *spoken
-	end := func() {
-		if turn != nil {
-			out, turn = append(out, marshal(*turn)), nil
-		}
-	}
-	last := ""
-	for _, raw := range list {
-		var it item
-		_ = json.Unmarshal(raw, &it) // it was judged by the server
-		switch {
-		case it.Type == "reasoning" || it.Type == "function_call" || it.Role == "assistant":
-			if last == "message" && it.Type != "function_call" && turn != nil && len(turn.ToolCalls) == 0 {
-				end()
-			}
-			if turn == nil {
-				turn = &spoken{Role: "assistant"}
-			}
-			turn.add(it)
-		case it.Type == "function_call_output":
-			end()
-			out = append(out, marshal(spoken{Role: "tool", Content: *it.Output, Result: it.Call}))
-		case it.Role == "developer":
-			end()
-			out = append(out, marshal(spoken{Role: "system", Content: textOf(it.Content)}))
-		default:
-			end()
-			out = append(out, marshal(spoken{Role: it.Role, Content: textOf(it.Content)}))
-		}
-		last = it.Type
-	}
-	end()
-	return out
-}
-
-func (m *spoken) add(it item) {
-	switch it.Type {
-	case "message":
-		m.Content += textOf(it.Content)
-	case "function_call":
-		m.ToolCalls = append(m.ToolCalls, callOf(it.Call, it.Name, *it.Arguments))
-	}
-}
-
-func (i items) Recorded(history []json.RawMessage) []json.RawMessage {
-	if len(history) == 1 && role(history[0]) == "assistant" {
-		return i.back("", i.said(read(history[0])))
-	}
-	return i.back(i.list(history))
-}
-
-func (i items) Forwarded(r fakeupstream.Request) []json.RawMessage {
-	var body struct{ Instructions string }
-	_ = json.Unmarshal(r.Body, &body) // it was judged by the server
-	return i.back(body.Instructions, r.Messages)
-}
-
 // Answer reads an answer as it came.
 func (i items) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	var r struct{ Output []json.RawMessage }
@@ -182,17 +119,18 @@ func (i items) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 
 // answered is the message that items make up, with the items where there is reasoning among them.
 func (i items) answered(list []json.RawMessage) (json.RawMessage, error) {
-	all := i.back("", list)
-	if len(all) != 1 {
-		return nil, fmt.Errorf("read answer: %d messages", len(all))
+	body, err := encode(map[string]any{"model": "", "input": list})
+	if err != nil {
+		return nil, err
 	}
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(all[0], &m); err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
+	raw, err := said(i.Dialect(), body)
+	if err != nil {
+		return nil, err
 	}
+	m := read(raw)
 	for _, raw := range list {
 		if it := (item{}); json.Unmarshal(raw, &it) == nil && it.Type == "reasoning" {
-			m["reasoning_details"] = marshal(list)
+			m.Items = list
 		}
 	}
 	return marshal(m), nil

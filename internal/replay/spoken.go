@@ -15,7 +15,7 @@ type spoken struct {
 	Result    string     `json:"tool_call_id,omitempty"`
 	Blocks    []block    `json:"thinking_blocks,omitempty"`
 
-	Items []json.RawMessage `json:"-"` // what the Responses API gave with it, where there is reasoning among that
+	Items []json.RawMessage `json:"reasoning_details,omitempty"` // what the Responses API gave, where there is reasoning among that
 }
 
 // sound gives a history as protocols with stricter rules take it: each call has its result right behind it, ids are used once. What is
@@ -82,13 +82,10 @@ func orEmpty(text string) string {
 
 func read(raw json.RawMessage) spoken {
 	var m struct {
-		Role      string
-		Content   json.RawMessage
-		ToolCalls []toolCall        `json:"tool_calls"`
-		Result    string            `json:"tool_call_id"`
-		Blocks    []block           `json:"thinking_blocks"`
-		Items     []json.RawMessage `json:"reasoning_details"`
+		spoken
+		Content json.RawMessage `json:"content"` // a text, or parts
 	}
 	_ = json.Unmarshal(raw, &m)
-	return spoken{m.Role, textOf(m.Content), m.ToolCalls, m.Result, m.Blocks, m.Items}
+	m.spoken.Content = textOf(m.Content)
+	return m.spoken
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
 // TestMessagesThatAreAlike: a view without a summary has the newest of them.
@@ -79,7 +77,15 @@ func TestAnswersInARow(t *testing.T) {
 	_, history := history(t, "u1 aA oA g1 aB oB g2 g3 u2")
 	_, whole := items{}.list(history)
 	var who []string
-	for _, m := range (items{}).back("", whole) {
+	body, err := encode(map[string]any{"model": "", "input": whole})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := told(items{}.Dialect(), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
 		who = append(who, read(m).Role)
 	}
 	if got, want := strings.Join(who, " "), "user assistant tool assistant user assistant tool assistant user assistant user"; got != want {
@@ -98,9 +104,13 @@ func TestAnswersInARow(t *testing.T) {
 func TestThinkingThatUpstreamDrops(t *testing.T) {
 	const said = `{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"s"},{"type":"text","text":"Yes."}]}`
 	for asked, want := range map[string]int{``: 2, `,"thinking":{"type":"enabled","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`: 1} {
-		body := `{"messages":[{"role":"user","content":"Go."},` + said + `,{"role":"user","content":"On."},` + said + `,{"role":"user","content":"On."}]` + asked + `}`
+		body := `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"Go."},` + said + `,{"role":"user","content":"On."},` + said + `,{"role":"user","content":"On."}]` + asked + `}`
 		got := 0
-		for _, m := range (anthropic{}).Forwarded(fakeupstream.Request{Body: []byte(body)}) {
+		all, err := told(anthropic{}.Dialect(), []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range all {
 			got += len(read(m).Blocks)
 		}
 		if got != want {

@@ -317,14 +317,6 @@ func (s suite) ArchiveRequest(t *testing.T) {
 	pending(0)
 }
 
-func (s suite) ArchiveRequestReopen(t *testing.T) {
-	store := s.open(t)
-	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
-	ok(t, archive(t, store).Request(ctx(t), "t", clock))
-	store = s.reopen(t, store)
-	equal(t, thread(t, store, "t").Requested, 9)
-}
-
 // ArchiveSettings: they are seen by all replicas, each by itself, and after a restart; they are no session.
 func (s suite) ArchiveSettings(t *testing.T) {
 	store := s.open(t)

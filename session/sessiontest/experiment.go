@@ -45,10 +45,3 @@ func (s suite) ExperimentAtOnce(t *testing.T) {
 	}, store, other)
 	equal(t, must(store.Experiment(ctx(t), "a"))(t).Arms[0][0], session.Sums{Sessions: 80, Nano: 240})
 }
-
-func (s suite) ExperimentReopened(t *testing.T) {
-	store := s.open(t)
-	ok(t, store.Enter(ctx(t), session.Entry{Experiment: "a", Begun: time.UnixMilli(1), Sums: session.Sums{Sessions: 1}}))
-	store = s.reopen(t, store)
-	equal(t, must(store.Experiment(ctx(t), "a"))(t).Arms[0][0].Sessions, int64(1))
-}

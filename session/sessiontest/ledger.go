@@ -70,12 +70,3 @@ func (s suite) BudgetOneMore(t *testing.T) {
 	}, store, other)
 	equal(t, in.Load(), 9)
 }
-
-// BudgetKept: what was spent outlives the process.
-func (s suite) BudgetKept(t *testing.T) {
-	store := s.open(t)
-	reserve(t, store, "a", charge("x", 10, 0))
-	ok(t, store.Settle(ctx(t), "a", []session.Charge{charge("x", 7, 0)}))
-	store = s.reopen(t, store)
-	equal(t, reserve(t, store, "", charge("x", 0, 0)), balance(17, 0))
-}

@@ -61,15 +61,6 @@ func (s suite) OutboxFull(t *testing.T) {
 	queued(t, store, 0, 9, 2, b, c)
 }
 
-// OutboxKept: what is noted outlives the process.
-func (s suite) OutboxKept(t *testing.T) {
-	store := s.open(t)
-	enqueue(t, store, 9, noted("a", 1), noted("b", 2))
-	ok(t, store.Dequeue(ctx(t), noted("a", 1)))
-	store = s.reopen(t, store)
-	queued(t, store, 0, 9, 1, noted("b", 2))
-}
-
 // OutboxNamed: a notice finds what its thread has logged, by its own time, and not what a fork has of its parent.
 func (s suite) OutboxNamed(t *testing.T) {
 	store := s.fresh(t)

@@ -14,6 +14,7 @@ func saved(t *testing.T, store session.Store, id session.ThreadID) session.Savin
 
 func (s suite) SavingsSums(t *testing.T) {
 	store := s.fresh(t)
+	is(t, store.Save(ctx(t), "t", session.Savings{Tokens: 1}), session.ErrNotFound)
 	ok(t, store.Append(ctx(t), batch("t", 0, 2)))
 	ok(t, store.Append(ctx(t), batch("other", 0, 2)))
 	equal(t, saved(t, store, "t"), session.Savings{})
@@ -41,14 +42,4 @@ func (s suite) SavingsAtOnce(t *testing.T) {
 		return store.Save(ctx(t), "t", session.Savings{Tokens: 3, NotSent: -1})
 	}, store, other)
 	equal(t, saved(t, store, "t"), session.Savings{Tokens: 240, NotSent: -80})
-}
-
-// SavingsLife: they begin and end with their thread.
-func (s suite) SavingsLife(t *testing.T) {
-	store := s.open(t)
-	is(t, store.Save(ctx(t), "t", session.Savings{Tokens: 1}), session.ErrNotFound)
-	ok(t, store.Append(ctx(t), batch("t", 0, 2)))
-	ok(t, store.Save(ctx(t), "t", session.Savings{Tokens: 1}))
-	store = s.reopen(t, store)
-	equal(t, saved(t, store, "t"), session.Savings{Tokens: 1})
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"flag"
 	"os"
 	"slices"
 	"testing"
@@ -9,13 +10,21 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
+var update = flag.Bool("update", false, "write the schema")
+
 // The schema is written by hand nowhere: a key that the configuration gains is missing until it is written again.
 func TestTheChartHasTheSchemaOfThisConfiguration(t *testing.T) {
+	const file = "../../helm/values.schema.json"
 	want, err := Document()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile("../../helm/values.schema.json")
+	if *update {
+		if err := os.WriteFile(file, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,8 +89,8 @@ func (x *exchange) perform(a Answer, form func(a Answer) reply) error {
 		return err
 	}
 	events := r.events(runes)
-	for i, text := range a.Inject {
-		events[i] = slices.Concat([]byte(text), events[i])
+	for i := range events {
+		events[i] = slices.Concat([]byte(a.Inject[i]), events[i])
 	}
 	return x.send(events, a.Fault)
 }

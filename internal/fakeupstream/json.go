@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -149,13 +150,14 @@ func joinObject(members []member) json.RawMessage {
 
 // build writes an object of keys and values, which take turns. Raw values are written as they are.
 func build(pairs ...any) json.RawMessage {
-	members := make([]member, 0, len(pairs)/2)
-	for i := 0; i < len(pairs); i += 2 {
-		value, _ := pairs[i+1].(json.RawMessage)
-		if len(value) == 0 {
-			value = mustJSON(pairs[i+1])
+	var members []member
+	for pair := range slices.Chunk(pairs, 2) {
+		key, value := pair[0].(string), pair[1]
+		raw, _ := value.(json.RawMessage)
+		if len(raw) == 0 {
+			raw = mustJSON(value)
 		}
-		members = append(members, member{pairs[i].(string), value})
+		members = append(members, member{key, raw})
 	}
 	return joinObject(members)
 }

@@ -153,7 +153,7 @@ func newCrew(t *testing.T, up fakeupstream.Options, window int) *crew {
 	}
 	switch {
 	case window > 0:
-		cfg.Models = map[string]model.Info{Model: {ContextWindow: window, MaxOutput: 300}}
+		cfg.Models = map[string]model.Info{Model: {ContextWindow: window, MaxOutput: 300, Encoding: tokenize.O200k}}
 	case up.Alternates:
 		cfg.Models = map[string]model.Info{Model: {ContextWindow: 128000, MaxOutput: 16384, Encoding: tokenize.O200k, AlternateRoles: true}}
 	}

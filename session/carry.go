@@ -105,13 +105,13 @@ func (c *Condensation) touches(position int) bool {
 // spanOf stands for the messages that a condensation hides or trims, wherever they are in a history of the same scope.
 func spanOf(h *History, c *Condensation) Hash {
 	first, last := c.extent()
-	sum := newFingerprint(h, 's')
+	sum := fingerprint(h, 's')
 	for p := first; p > 0 && p <= last; p++ {
 		if c.touches(p) {
-			sum.add(p-first, h.Message(p).Digest[:])
+			sum = appendIdentity(sum, p-first, h.Message(p).Digest[:])
 		}
 	}
-	return sum.hash()
+	return sha256.Sum256(sum)
 }
 
 // runOf stands for the same messages, but takes tool results by their call alone: a client that cuts old results changes those.
@@ -120,36 +120,29 @@ func spanOf(h *History, c *Condensation) Hash {
 // it is shown.
 func runOf(h *History, c *Condensation) Hash {
 	first, last := c.extent()
-	sum := newFingerprint(h, 'r')
+	sum := fingerprint(h, 'r')
 	for p := first; p > 0 && p <= h.Len(); p++ {
 		m := h.Message(p)
 		switch touched := c.touches(p); {
 		case touched && m.Kind == Observation && unique(m.Result):
-			sum.add(p-first, []byte(m.Result))
+			sum = appendIdentity(sum, p-first, []byte(m.Result))
 		case touched || m.Kind == Agent || m.Kind == Action:
-			sum.add(p-first, m.Digest[:])
+			sum = appendIdentity(sum, p-first, m.Digest[:])
 		}
 		if p >= last && (len(c.Forgotten) == 0 || p > last && slices.ContainsFunc(m.Calls, unique)) {
-			return sum.hash()
+			return sha256.Sum256(sum)
 		}
 	}
 	return Hash{}
 }
 
-// fingerprint is made of messages and their distance from the first.
-type fingerprint struct{ text []byte }
+// fingerprint begins what is hashed of messages: each by an identity and its distance from the first.
+func fingerprint(h *History, kind byte) []byte { return append(slices.Clone(h.Chain[0][:]), kind) }
 
-func newFingerprint(h *History, kind byte) *fingerprint {
-	return &fingerprint{append(slices.Clone(h.Chain[0][:]), kind)}
+func appendIdentity(b []byte, distance int, identity []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(distance)) //nolint:gosec // never negative
+	return append(binary.AppendUvarint(b, uint64(len(identity))), identity...)
 }
-
-func (f *fingerprint) add(distance int, identity []byte) {
-	f.text = binary.AppendUvarint(f.text, uint64(distance)) //nolint:gosec // never negative
-	f.text = binary.AppendUvarint(f.text, uint64(len(identity)))
-	f.text = append(f.text, identity...)
-}
-
-func (f *fingerprint) hash() Hash { return sha256.Sum256(f.text) }
 
 // lastSealed is the last position with sealed reasoning, 0 if there is none.
 func lastSealed(h *History) int {

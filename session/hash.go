@@ -3,6 +3,7 @@ package session
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 )
 
@@ -51,17 +52,11 @@ func (s Secret) RecordKey() (key, name []byte) {
 // derive is HMAC-SHA-256 over length-prefixed parts, so that no two lists of parts give the same input.
 func (s Secret) derive(parts ...string) Hash {
 	mac := hmac.New(sha256.New, s)
-	var size [8]byte
 	for _, p := range parts {
-		for i := range size {
-			size[i] = byte(len(p) >> (8 * i)) //nolint:gosec // its lowest eight bits are meant
-		}
-		mac.Write(size[:])
+		mac.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(p))))
 		mac.Write([]byte(p))
 	}
-	var h Hash
-	mac.Sum(h[:0])
-	return h
+	return Hash(mac.Sum(nil))
 }
 
 // next is one step of the chain: c(i) = SHA-256(c(i-1), digest(i)).

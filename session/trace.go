@@ -2,6 +2,7 @@ package session
 
 import (
 	"crypto/sha256"
+	"slices"
 	"strings"
 )
 
@@ -20,13 +21,7 @@ const (
 )
 
 func trace(seed Hash, kind byte, text string) Hash {
-	h := sha256.New()
-	h.Write(seed[:])
-	h.Write([]byte{kind})
-	h.Write([]byte(text))
-	var out Hash
-	h.Sum(out[:0])
-	return out
+	return sha256.Sum256(slices.Concat(seed[:], []byte{kind}, []byte(text)))
 }
 
 // CallTraces gives the traces of tool call ids that are long enough to be unique.

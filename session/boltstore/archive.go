@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -81,19 +80,4 @@ func (s *Store) Settings(ctx context.Context) (map[string][]byte, error) {
 		return nil
 	})
 	return all, err
-}
-
-// Request implements session.Archive. It returns after the fsync.
-func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
-	return s.change(ctx, true, func(c *change) error {
-		rec, err := c.thread(id)
-		if err != nil {
-			return err
-		}
-		rec.thread.Seq++
-		rec.thread.Requested, rec.written = rec.thread.Seq, time.Now()
-		c.put(threads.key(string(id)), rec.encode())
-		c.put(events.entry(id, rec.thread.Seq), s.content.Event(id, session.Event{Kind: session.Requested, Time: at}))
-		return nil
-	})
 }

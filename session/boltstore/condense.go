@@ -11,34 +11,49 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// Condense implements session.Store. It returns after the fsync.
-func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
-	c.ID = session.CondensationID{Thread: id}
-	summary, entry := s.content.Text(c), s.content.Event(id, codec.Condensed(c))
-	err := s.change(ctx, true, func(ch *change) error {
-		rec, err := ch.thread(id)
+// note logs an entry of a thread, together with what more changes. It returns after the fsync.
+func (s *Store) note(ctx context.Context, id session.ThreadID, e session.Event, more func(*change, *record)) error {
+	entry := s.content.Event(id, e)
+	return s.change(ctx, true, func(c *change) error {
+		rec, err := c.thread(id)
 		if err != nil {
 			return err
 		}
 		rec.thread.Seq++
+		rec.written = time.Now()
+		more(c, &rec)
+		c.put(threads.key(string(id)), rec.encode())
+		c.put(events.entry(id, rec.thread.Seq), entry)
+		return nil
+	})
+}
+
+// Condense implements session.Store. It returns after the fsync.
+func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
+	c.ID = session.CondensationID{Thread: id}
+	summary := s.content.Text(c)
+	err := s.note(ctx, id, codec.Condensed(c), func(ch *change, rec *record) {
 		c.ID.Seq = rec.thread.Seq
 		if c.Answers() {
 			rec.thread.Requested = 0
 		}
 		rec.list = codec.Listed(bytes.Clone(rec.list), c)
-		rec.written = time.Now()
-		ch.put(threads.key(string(id)), rec.encode())
-		ch.put(events.entry(id, c.ID.Seq), entry)
 		ch.put(summaries.entry(id, c.ID.Seq), summary)
 		if !c.Aside() {
 			ch.delete(prepared(id))
 		}
-		return nil
 	})
 	if err != nil {
 		return session.Condensation{}, err
 	}
 	return c, nil
+}
+
+// Request implements session.Archive. It returns after the fsync.
+func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
+	return s.note(ctx, id, session.Event{Kind: session.Requested, Time: at}, func(_ *change, rec *record) {
+		rec.thread.Requested = rec.thread.Seq
+	})
 }
 
 // prepared is where a condensation is kept that is not logged: before the summaries of those that are.

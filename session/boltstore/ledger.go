@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
@@ -44,12 +42,10 @@ func parseAccount(value []byte) (spent int64, until time.Time, err error) {
 	return int64(binary.BigEndian.Uint64(value)), time.Unix(int64(binary.BigEndian.Uint64(value[8:])), 0), nil //nolint:gosec // the same 64 bits
 }
 
-func spentOf(ch *change, key string) (int64, error) {
-	value := ch.get(key)
-	if value == nil {
-		return 0, nil
+func spentOf(ch *change, key string) (spent int64, err error) {
+	if value := ch.get(key); value != nil {
+		spent, _, err = parseAccount(value)
 	}
-	spent, _, err := parseAccount(value)
 	return spent, err
 }
 
@@ -116,22 +112,12 @@ func (s *Store) Settle(ctx context.Context, id string, charges []session.Charge)
 
 // expireAccounts deletes what was spent in periods that are over.
 func (s *Store) expireAccounts(ctx context.Context) error {
-	var over []string
-	err := s.view(func(tx *bolt.Tx) error {
-		return tx.Bucket(accounts.name()).ForEach(func(name, value []byte) error {
+	return s.change(ctx, false, func(c *change) error {
+		return c.tx.Bucket(accounts.name()).ForEach(func(name, value []byte) error {
 			if _, until, err := parseAccount(value); err != nil || until.Before(time.Now()) {
-				over = append(over, accounts.key(string(name)))
+				c.delete(accounts.key(string(name)))
 			}
 			return nil
 		})
-	})
-	if err != nil || len(over) == 0 {
-		return err
-	}
-	return s.change(ctx, false, func(ch *change) error {
-		for _, key := range over {
-			ch.delete(key)
-		}
-		return nil
 	})
 }

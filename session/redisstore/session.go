@@ -107,29 +107,26 @@ func (s *Store) living(ctx context.Context, all []session.Session) error {
 			}
 		}
 	})
+	if err != nil {
+		return err
+	}
 	for i := range all {
-		if err == nil {
-			err = alive(&all[i], records)
+		ses := &all[i]
+		ids := ses.Threads
+		ses.Threads = nil
+		for _, id := range ids {
+			if absent(records[id].Err()) {
+				continue
+			}
+			thread, err := codec.ParseThread([]byte(records[id].Val()))
+			if err != nil {
+				return fmt.Errorf("thread record: %w", err)
+			}
+			if thread.Seen.After(ses.Seen) {
+				ses.Seen = thread.Seen
+			}
+			ses.Threads = append(ses.Threads, id)
 		}
 	}
-	return err
-}
-
-func alive(ses *session.Session, records map[session.ThreadID]*redis.StringCmd) error {
-	var living []session.ThreadID
-	for _, id := range ses.Threads {
-		if absent(records[id].Err()) {
-			continue
-		}
-		thread, err := codec.ParseThread([]byte(records[id].Val()))
-		if err != nil {
-			return fmt.Errorf("thread record: %w", err)
-		}
-		if thread.Seen.After(ses.Seen) {
-			ses.Seen = thread.Seen
-		}
-		living = append(living, id)
-	}
-	ses.Threads = living
 	return nil
 }

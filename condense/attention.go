@@ -23,25 +23,10 @@ func NewAttention(s LLMSettings) *LLM {
 
 // rank asks the model for the ids of the events, the most important first, and makes a condensation of them.
 func (j *llmJob) rank(ctx context.Context) (session.Condensation, error) {
-	return j.watched(func(bool) (c session.Condensation, err error) {
-		var r Request
-		err = j.in.work(ctx, func() (err error) {
-			r, err = j.candidates(ctx)
-			return errors.Join(ctx.Err(), err)
-		})
-		if err != nil {
-			return c, err
-		}
-		reply, err := j.call(ctx, r)
-		if err != nil {
-			return c, err
-		}
-		ids, err := readRanking(reply)
-		if err != nil {
-			return c, err
-		}
-		return j.ranked(ids), nil
-	})
+	return j.asked(ctx, func() (Request, error) {
+		r, err := j.candidates(ctx)
+		return r, errors.Join(ctx.Err(), err)
+	}, j.ranked)
 }
 
 // candidates asks about the events that may stay or go, oldest first, one message each. When they do not fit the model's window they are
@@ -103,7 +88,11 @@ func (j *llmJob) wanted() string {
 
 // ranked forgets what neither must stay nor ranks high enough. A ranking that is too short is filled with the newest
 // events.
-func (j *llmJob) ranked(ids []int) session.Condensation {
+func (j *llmJob) ranked(r Reply) (c session.Condensation, err error) {
+	ids, err := readRanking(r)
+	if err != nil {
+		return c, err
+	}
 	p := j.picker(session.Size{})
 	at := map[int]int{}
 	for i, item := range j.in.View.Items {
@@ -129,10 +118,10 @@ func (j *llmJob) ranked(ids []int) session.Condensation {
 	if !ok { // the blocks that rank high are such that too little goes
 		cut = j.cut
 	}
-	c := j.plain(cut)
+	c = j.plain(cut)
 	c.Model, c.Calls = j.model(j.in), j.made()
 	c.Prompt = version(Request{System: attentionInstructions, Format: &Schema{JSON: []byte(rankingSchema)}})
-	return c
+	return c, nil
 }
 
 const attentionInstructions = `You decide what a long-running agent goes on to remember. Each message shows one event of its conversation with its id.

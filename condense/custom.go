@@ -85,25 +85,10 @@ type Answer struct {
 
 // choose asks for the choice and makes a condensation of it. The job's cut is the one that stands in for the choice.
 func (j *llmJob) choose(ctx context.Context) (session.Condensation, error) {
-	return j.watched(func(bool) (c session.Condensation, err error) {
-		r := Request{Endpoint: j.endpoint(j.in), Model: CustomModel}
-		err = j.in.work(ctx, func() (err error) {
-			r.User, err = j.question(ctx)
-			return err
-		})
-		if err != nil {
-			return c, err
-		}
-		reply, err := j.call(ctx, r)
-		if err != nil {
-			return c, err
-		}
-		err = j.in.work(ctx, func() (err error) {
-			c, err = j.chosen(ctx, reply)
-			return err
-		})
-		return c, err
-	})
+	return j.asked(ctx, func() (Request, error) {
+		question, err := j.question(ctx)
+		return Request{Endpoint: j.endpoint(j.in), Model: CustomModel, User: question}, err
+	}, func(r Reply) (session.Condensation, error) { return j.chosen(ctx, r) })
 }
 
 // question is the text of a Question: the whole conversation, as far as it is shown or a record is owed for it.

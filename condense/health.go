@@ -95,3 +95,28 @@ func (j *llmJob) watched(call func(healthy bool) (session.Condensation, error)) 
 	c, err = call(healthy)
 	return c, err
 }
+
+// asked asks the model once, under the eyes of its health.
+func (j *llmJob) asked(
+	ctx context.Context, write func() (Request, error), read func(Reply) (session.Condensation, error),
+) (session.Condensation, error) {
+	return j.watched(func(bool) (c session.Condensation, err error) {
+		var r Request
+		err = j.in.work(ctx, func() (err error) {
+			r, err = write()
+			return err
+		})
+		if err != nil {
+			return c, err
+		}
+		reply, err := j.call(ctx, r)
+		if err != nil {
+			return c, err
+		}
+		err = j.in.work(ctx, func() (err error) {
+			c, err = read(reply)
+			return err
+		})
+		return c, err
+	})
+}

@@ -49,8 +49,8 @@ func NewLLM(s LLMSettings) *LLM {
 
 func newLLM(name string, s LLMSettings, ask func(*llmJob, context.Context) (session.Condensation, error)) *LLM {
 	s.Name = cmp.Or(s.Name, name)
-	s.MaxOutput = orDefault(s.MaxOutput, DefaultMaxOutput)
-	s.MaxEventLength = max(orDefault(s.MaxEventLength, DefaultEventLength), minEventLength)
+	s.MaxOutput = cmp.Or(s.MaxOutput, DefaultMaxOutput)
+	s.MaxEventLength = max(cmp.Or(s.MaxEventLength, DefaultEventLength), minEventLength)
 	return &LLM{s: s, ask: ask}
 }
 
@@ -99,21 +99,13 @@ func (l *LLM) own(in Input) *LLM {
 }
 
 // model is the summariser's model.
-func (l *LLM) model(in Input) string {
-	if l.s.Model != "" {
-		return l.s.Model
-	}
-	return in.Model
-}
+func (l *LLM) model(in Input) string { return cmp.Or(l.s.Model, in.Model) }
 
 // endpoint is where the summariser is. The client's own key goes nowhere but to the client's own upstream, and a configured one
 // without the client's headers: they could have a gateway send it elsewhere, or bill it to another organisation.
 func (l *LLM) endpoint(in Input) Endpoint {
 	e := l.s.Endpoint
-	if e.BaseURL == "" {
-		e.BaseURL = in.Upstream.BaseURL
-	}
-	if e.BaseURL != in.Upstream.BaseURL {
+	if e.BaseURL = cmp.Or(e.BaseURL, in.Upstream.BaseURL); e.BaseURL != in.Upstream.BaseURL {
 		return e
 	}
 	api := e.Way.API
@@ -140,12 +132,4 @@ func (l *LLM) window(in Input) int {
 		return in.Window
 	}
 	return DefaultWindow
-}
-
-// orDefault is v, or def where v is not set.
-func orDefault(v, def int) int {
-	if v <= 0 {
-		return def
-	}
-	return v
 }

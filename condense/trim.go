@@ -1,6 +1,7 @@
 package condense
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func (ToolOutputTrim) Name() string { return "tool_output_trim" }
 
 // Condense gives a Job whose condensation forgets nothing but has Trims.
 func (o ToolOutputTrim) Condense(in Input) Decision {
-	limit := orDefault(o.MaxEventLength, DefaultEventLength)
+	limit := cmp.Or(o.MaxEventLength, DefaultEventLength)
 	return arrivalOf(in, o.Name(), trims(in, arrived(in.View), func(item session.Item) (session.Trim, bool) {
 		if item.Trim != nil && item.Trim.Cut() {
 			return session.Trim{}, false

@@ -41,7 +41,8 @@ func (p *picker) cut() (Cut, bool) {
 		return Cut{}, false
 	}
 	c.sweep(p.in, gone[:last+1])
-	c.cover(p.view)
+	c.cover(p.view, last)
+	c.Offset = min(c.Forgotten[0].From, firstForgotten(p.view.Applied))
 	c.Stripped = LastSealed(p.view.History)
 	back := returning(p.in, func(i int) bool { return p.keep[i] })
 	c.ForgottenTokens, c.After.Tokens = c.ForgottenTokens-back, c.After.Tokens+back
@@ -108,14 +109,20 @@ func total(tokens []int) int {
 
 // cover sets what prefix the cut is about. The new summary is made from the one before it, so it covers that one's
 // prefix too.
-func (c *Cut) cover(v *session.View) {
-	c.Offset = c.Forgotten[0].From
-	c.Prefix = c.Forgotten[len(c.Forgotten)-1].To - 1
+func (c *Cut) cover(v *session.View, last int) {
 	for _, a := range v.Applied {
-		c.Prefix = max(c.Prefix, a.Prefix)
-		if len(a.Forgotten) > 0 {
-			c.Offset = min(c.Offset, a.Forgotten[0].From)
+		last = max(last, a.Prefix)
+	}
+	c.Prefix, c.Hash = last, v.History.Chain[last]
+}
+
+// firstForgotten is the first position that condensations forget, unlimited if they forget none.
+func firstForgotten(applied []session.Condensation) int {
+	first := unlimited
+	for _, c := range applied {
+		if len(c.Forgotten) > 0 {
+			first = min(first, c.Forgotten[0].From)
 		}
 	}
-	c.Hash = v.History.Chain[c.Prefix]
+	return first
 }

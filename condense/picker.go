@@ -167,12 +167,7 @@ func (p *picker) firstTyped() int {
 
 // beginning is the number of items before anything was forgotten.
 func (p *picker) beginning() int {
-	first := unlimited
-	for _, c := range p.view.Applied {
-		if len(c.Forgotten) > 0 {
-			first = min(first, c.Forgotten[0].From)
-		}
-	}
+	first := firstForgotten(p.view.Applied)
 	for i, item := range p.view.Items {
 		if item.Index < 0 || p.view.History.Pos(item.Index) > first {
 			return i

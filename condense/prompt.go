@@ -25,16 +25,10 @@ const (
 // messageOverhead is what a message costs besides its text, in tokens.
 const messageOverhead = 4
 
-// Tags around data in a prompt. The data is defused, so it cannot close them.
-const (
-	previousOpen  = "<dewpoint_previous>"
-	previousClose = "</dewpoint_previous>"
-	eventsOpen    = "<dewpoint_events>"
-	eventsClose   = "</dewpoint_events>"
-	eventClose    = "</dewpoint_event>"
-	keptOpen      = "<dewpoint_kept note=\"kept, for understanding only\">"
-	keptClose     = "</dewpoint_kept>"
-)
+// tagged is data in a prompt. The data is defused, so it cannot close the tag.
+func tagged(name, attributes, data string) string {
+	return "<dewpoint_" + name + attributes + ">\n" + data + "</dewpoint_" + name + ">"
+}
 
 // event is a message to be summarised.
 type event struct {
@@ -121,7 +115,7 @@ func (p prompt) partOutput(calls int) int {
 		return 0
 	}
 	room := p.budget - p.count(p.merge(nil))
-	return min(p.output, room/(calls-1)-2*p.count(partOpen(1, 1)))
+	return min(p.output, room/(calls-1)-2*p.count("<dewpoint_part"+ofParts(1, 1)+">"))
 }
 
 // split reads the events in as many parts as it takes, at most all calls but one.
@@ -175,14 +169,8 @@ func (p prompt) groups(limit int) []group {
 	return groups
 }
 
-// Tags around the records of parts in the prompt that merges them.
-const (
-	partsOpen  = "<dewpoint_parts>"
-	partsClose = "</dewpoint_parts>"
-	partClose  = "</dewpoint_part>"
-)
-
-func partOpen(n, of int) string { return fmt.Sprintf("<dewpoint_part n=\"%d\" of=\"%d\">", n, of) }
+// ofParts tells which part of the events something is.
+func ofParts(n, of int) string { return fmt.Sprintf(" n=\"%d\" of=\"%d\"", n, of) }
 
 func partNote(n, of int) string {
 	return fmt.Sprintf("These are part %d of %d of the events. Your record is for this part alone and will be merged with those of the others: "+
@@ -191,15 +179,12 @@ func partNote(n, of int) string {
 
 // merge is the prompt that makes one record of those of the parts.
 func (p prompt) merge(records []string) string {
-	var b strings.Builder
-	b.WriteString(p.history())
-	b.WriteString(partsOpen + "\n")
+	parts := ""
 	for i, r := range records {
-		fmt.Fprintf(&b, "%s\n%s\n%s\n", partOpen(i+1, len(records)), record.Defuse(r), partClose)
+		parts += tagged("part", ofParts(i+1, len(records)), record.Defuse(r)+"\n") + "\n"
 	}
-	b.WriteString(partsClose + "\n\nThe events were too many to be read at once. These are the records of their parts, oldest first: where they " +
-		"differ, the later one is right. Merge them with the previous record, if there is one. " + p.ask)
-	return b.String()
+	return p.history() + tagged("parts", "", parts) + "\n\nThe events were too many to be read at once. These are the records of their " +
+		"parts, oldest first: where they differ, the later one is right. Merge them with the previous record, if there is one. " + p.ask
 }
 
 // readParts asks for the records of all parts and gives the prompt that merges them. The first failure ends it. A panic in
@@ -256,17 +241,17 @@ func (p prompt) omitted(from, to int) string {
 }
 
 func (p prompt) text(events []string) string {
-	return p.history() + eventsOpen + "\n" + strings.Join(events, "") + eventsClose + "\n\n" + p.part + p.ask
+	return p.history() + tagged("events", "", strings.Join(events, "")) + "\n\n" + p.part + p.ask
 }
 
 // history shows the previous record in full, and what is kept.
 func (p prompt) history() string {
 	text := ""
 	if p.previous != "" {
-		text = previousOpen + "\n" + record.Defuse(p.previous) + "\n" + previousClose + "\n\n"
+		text = tagged("previous", "", record.Defuse(p.previous)+"\n") + "\n\n"
 	}
 	if p.kept != "" {
-		text += keptOpen + "\n" + p.kept + keptClose + "\n\n"
+		text += tagged("kept", ` note="kept, for understanding only"`, p.kept) + "\n\n"
 	}
 	return text
 }
@@ -304,11 +289,11 @@ func (p prompt) render(limit int) []string {
 		if p.over != nil && p.over() {
 			break
 		}
-		id := ""
+		attributes := fmt.Sprintf(" kind=\"%s\"", e.kind)
 		if p.ids {
-			id = fmt.Sprintf(" id=\"%d\"", e.id)
+			attributes = fmt.Sprintf(" id=\"%d\"", e.id) + attributes
 		}
-		out[i] = fmt.Sprintf("<dewpoint_event%s kind=\"%s\">\n%s%s\n", id, e.kind, e.text(limit), eventClose)
+		out[i] = tagged("event", attributes, e.text(limit)) + "\n"
 	}
 	return out
 }

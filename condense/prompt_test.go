@@ -99,7 +99,7 @@ func TestPromptShowsCallsAndResults(t *testing.T) {
 			t.Errorf("%q is missing in %s", want, text)
 		}
 	}
-	if n := strings.Count(text, eventClose); n != 3 {
+	if n := strings.Count(text, "</dewpoint_event>"); n != 3 {
 		t.Errorf("%d events closed, want 3", n)
 	}
 }

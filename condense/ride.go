@@ -238,6 +238,6 @@ func (j *llmJob) boundary() string {
 			stay++
 		}
 	}
-	return fmt.Sprintf("The newest %d messages stay. The last one that is removed begins so:\n%s\n%s%s\n\n%s",
-		stay, eventsOpen, last.text(minEventLength), eventsClose, j.form.ask(j.words()))
+	return fmt.Sprintf("The newest %d messages stay. The last one that is removed begins so:\n%s\n\n%s",
+		stay, tagged("events", "", last.text(minEventLength)), j.form.ask(j.words()))
 }

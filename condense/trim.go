@@ -142,11 +142,7 @@ func frozen(in Input, trims []session.Trim) (c Cut) {
 	c.Trims, c.ForgottenTokens = trims, in.Total-after.Total
 	c.Before = session.Size{Events: len(in.View.Items), Tokens: in.Total}
 	c.After = session.Size{Events: len(in.View.Items), Tokens: after.Total}
-	c.Prefix = trims[len(trims)-1].Pos
-	for _, a := range in.View.Applied {
-		c.Prefix = max(c.Prefix, a.Prefix)
-	}
-	c.Hash = in.View.History.Chain[c.Prefix]
+	c.cover(in.View, trims[len(trims)-1].Pos)
 	if last := LastSealed(in.View.History); last > trims[0].Pos {
 		c.Stripped = last
 	}

@@ -20,6 +20,12 @@ func (p *problems) add(key, format string, args ...any) {
 	p.list[len(p.list)-1].Origin = p.originOf(key)
 }
 
+// addAt adds a problem of a key that is given somewhere.
+func (p *problems) addAt(origin, key, format string, args ...any) {
+	p.givenAt(key, origin)
+	p.add(key, format, args...)
+}
+
 func (p *problems) givenAt(key, origin string) {
 	if p.origins == nil {
 		p.origins = map[string]string{}
@@ -36,8 +42,7 @@ func (p *problems) unknown(section string, f *node, advice string) {
 	if end := strings.IndexFunc(name, func(r rune) bool { return !syntax.Plain(string(r)) }); end >= 0 {
 		name = name[:end] + "…"
 	}
-	p.givenAt(syntax.Join(section, name), f.origin)
-	p.add(syntax.Join(section, name), "is not a known key: %s", advice)
+	p.addAt(f.origin, syntax.Join(section, name), "is not a known key: %s", advice)
 }
 
 // originOf looks for the key and then for what encloses it: a missing key is reported where its section is.

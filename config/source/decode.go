@@ -67,8 +67,7 @@ func (d decoder) section(v reflect.Value, n *node, key string) {
 			continue
 		}
 		if seen[f.name] {
-			d.problems.givenAt(path, f.origin)
-			d.problems.add(path, "is given twice, under two names: keep one")
+			d.problems.addAt(f.origin, path, "is given twice, under two names: keep one")
 			continue
 		}
 		seen[f.name] = true
@@ -77,9 +76,9 @@ func (d decoder) section(v reflect.Value, n *node, key string) {
 }
 
 func fieldOf(v reflect.Value, key string) reflect.Value {
-	for i := range v.NumField() {
-		if syntax.KeyOf(v.Type().Field(i)) == key {
-			return v.Field(i)
+	for f, value := range v.Fields() {
+		if syntax.KeyOf(f) == key {
+			return value
 		}
 	}
 	return reflect.Value{}
@@ -87,32 +86,28 @@ func fieldOf(v reflect.Value, key string) reflect.Value {
 
 // foreign reports a key that does not belong to its section.
 func (d decoder) foreign(section reflect.Type, f *node, key string) bool {
+	condenser, override := reflect.TypeFor[config.Condenser](), reflect.TypeFor[config.Override]()
 	mine, of := syntax.KeysOf(section), "use one of "
 	every := mine
 	switch section {
-	case reflect.TypeFor[config.Condenser]():
+	case condenser:
 		mine, of = config.CondenserKeys(d.condenser), fmt.Sprintf("type %q has ", d.condenser)
 		if len(mine) == 0 {
 			of += "no keys"
 		}
-	case reflect.TypeFor[config.Override]():
-		every = syntax.KeysOf(reflect.TypeFor[config.Condenser]())
-		mine = config.Thresholds(d.condenser)
+	case override:
+		mine, every = config.Thresholds(d.condenser), syntax.KeysOf(condenser)
 	}
-	path := syntax.Join(key, f.name)
 	switch {
-	case slices.Contains(mine, f.name), f.name == "type" && section == reflect.TypeFor[config.Condenser]():
+	case slices.Contains(mine, f.name), f.name == "type" && section == condenser:
 		return false
 	case !slices.Contains(every, f.name):
 		d.problems.unknown(key, f, of+strings.Join(mine, ", "))
-		return true
+	case section == override && (slices.Contains(config.CondenserKeys(d.condenser), f.name) || f.name == "type"):
+		d.problems.addAt(f.origin, syntax.Join(key, f.name), "cannot differ by model: remove it, or use %s", strings.Join(mine, ", "))
+	default:
+		d.problems.addAt(f.origin, syntax.Join(key, f.name), "%s", config.ForeignKey(d.condenser, mine))
 	}
-	d.problems.givenAt(path, f.origin)
-	if section == reflect.TypeFor[config.Override]() && (slices.Contains(config.CondenserKeys(d.condenser), f.name) || f.name == "type") {
-		d.problems.add(path, "cannot differ by model: remove it, or use %s", strings.Join(mine, ", "))
-		return true
-	}
-	d.problems.add(path, "%s", config.ForeignKey(d.condenser, mine))
 	return true
 }
 

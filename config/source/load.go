@@ -92,8 +92,7 @@ func expand(root *node, path string, env map[string]string, p *problems) {
 			n.kind = kindText
 		}
 		if err != nil {
-			p.givenAt(path, n.origin)
-			p.add(path, "%v", err)
+			p.addAt(n.origin, path, "%v", err)
 			n.kind = kindBroken
 		}
 	}

@@ -95,8 +95,7 @@ func confine(tenant *node, p *problems) {
 		default:
 			continue
 		}
-		p.givenAt(path, n.origin)
-		p.add(path, "names %s: remove it, or set tenants_trusted to true in the configuration if every file of tenants_dir may", what)
+		p.addAt(n.origin, path, "names %s: remove it, or set tenants_trusted to true in the configuration if every file of tenants_dir may", what)
 	}
 }
 

@@ -183,8 +183,7 @@ func (b *yamlBuilder) merge(table, from *node, path string) {
 		}
 	case kindBroken:
 	default:
-		b.problems.givenAt(syntax.Join(path, "<<"), from.origin)
-		b.problems.add(syntax.Join(path, "<<"), "must name a section, not %s: write <<: *name", from.kind)
+		b.problems.addAt(from.origin, syntax.Join(path, "<<"), "must name a section, not %s: write <<: *name", from.kind)
 	}
 }
 

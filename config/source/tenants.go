@@ -84,7 +84,7 @@ func tenantFiles(dir, within, key string, p *problems) (files []string) {
 // the operator's keys.
 func confine(tenant *node, p *problems) {
 	for path, n := range tenant.all(tenant.key) {
-		what := ""
+		var what string
 		switch {
 		case n.kind == kindString && strings.Contains(strings.ReplaceAll(n.text, "$${", ""), "${"):
 			n.kind, what = kindBroken, "an environment variable"

@@ -19,7 +19,7 @@ const flushing = 5 * time.Second
 // openTraces begins to trace if the environment asks for it; otherwise nothing is paid for it.
 func (a *App) openTraces() (*observe.Spans, error) {
 	if !a.options.Traced {
-		return nil, nil //nolint:nilnil // nothing is traced
+		return nil, nil // nothing is traced
 	}
 	traces, err := observe.OpenTraces(os.Getenv, a.options.Version, a.exported())
 	if err != nil || traces == nil {

@@ -14,15 +14,11 @@ import (
 
 // readImage reads the value of image_url: {"url", "detail"}, or in some clients the URL alone.
 func readImage(v rawjson.Value) session.Image {
-	image := session.Image{Detail: split.Member(v, "detail").Text()}
+	detail := split.Member(v, "detail")
 	if v.Kind == rawjson.Object {
 		v = split.Member(v, "url")
 	}
-	if data, _, ok := split.Inline(split.Plain(v)); ok {
-		image.Bytes = data.Size()
-		image.Width, image.Height = split.Dimensions(data)
-	}
-	return image
+	return split.Image(v, detail)
 }
 
 // attached reports whether content has parts that are neither text nor thinking.
@@ -94,7 +90,7 @@ const (
 // seconds is about how long media takes.
 func seconds(f *session.File, data split.Encoded) int {
 	var rate int
-	switch head := data.At(0, 32); {
+	switch head := data.Head(32); {
 	case f.Kind == session.FileVideo:
 		rate = videoSecond
 	case f.Kind != session.FileAudio:

@@ -150,7 +150,7 @@ func (r *reading) part(v rawjson.Value) {
 	case kind.Is("refusal"):
 		r.texts = append(r.texts, split.Member(v, "refusal").Text())
 	case kind.Is("input_image"), kind.Is("computer_screenshot"):
-		r.Images = append(r.Images, imageOf(v))
+		r.Images = append(r.Images, split.Image(split.Member(v, "image_url"), split.Member(v, "detail")))
 	case kind.Is("input_file"):
 		r.Files = append(r.Files, fileOf(v))
 	case printed.Kind == rawjson.String || failed.Kind == rawjson.String:
@@ -172,15 +172,6 @@ func attached(v rawjson.Value) bool {
 	}
 	kind := split.Member(v, "type")
 	return v.Kind == rawjson.Object && !isText(kind) && !kind.Is("refusal") && split.Member(v, "stdout").Kind == 0
-}
-
-func imageOf(part rawjson.Value) session.Image {
-	image := session.Image{Detail: split.Member(part, "detail").Text()}
-	if data, _, ok := split.Inline(split.Plain(split.Member(part, "image_url"))); ok {
-		image.Bytes = data.Size()
-		image.Width, image.Height = split.Dimensions(data)
-	}
-	return image
 }
 
 func fileOf(part rawjson.Value) session.File {

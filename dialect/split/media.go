@@ -4,6 +4,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"image"
+	_ "image/gif" // the formats that image.DecodeConfig knows
+	_ "image/jpeg"
+	_ "image/png"
+	"io"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -45,84 +50,45 @@ func (e Encoded) Size() int {
 	return n * 3 / 4
 }
 
-// At is n bytes from offset i on, nil if they are not all there.
-func (e Encoded) At(i, n int) []byte {
-	if i < 0 || i > e.Size()-n {
+// Head is the first n bytes, nil if they are not all there.
+func (e Encoded) Head(n int) []byte {
+	head := make([]byte, n)
+	if _, err := io.ReadFull(e.decoder(), head); err != nil {
 		return nil
 	}
-	from := i / 3 * 4
-	to := min((i+n+2)/3*4, len(e))
-	group := e[from:to]
-	if len(group)%4 != 0 || group[len(group)-1] == '=' {
-		group = []byte(strings.TrimRight(string(group), "="))
+	return head
+}
+
+func (e Encoded) decoder() io.Reader {
+	return base64.NewDecoder(base64.RawStdEncoding, bytes.NewReader(bytes.TrimRight(e, "=")))
+}
+
+// Image stands for an image that is given by a URL, or by its data in one.
+func Image(url, detail rawjson.Value) session.Image {
+	found := session.Image{Detail: detail.Text()}
+	if data, _, ok := Inline(Plain(url)); ok {
+		found.Bytes = data.Size()
+		found.Width, found.Height = Dimensions(data)
 	}
-	b, err := base64.RawStdEncoding.AppendDecode(nil, group)
-	if err != nil || len(b) < i%3+n {
-		return nil
-	}
-	return b[i%3 : i%3+n]
+	return found
 }
 
 // Dimensions reads the width and height from the header of a PNG, GIF, JPEG or WebP, 0 if it cannot.
 func Dimensions(e Encoded) (width, height int) {
-	head := e.At(0, 24)
-	switch {
-	case head == nil:
-		return 0, 0
-	case string(head[:8]) == "\x89PNG\r\n\x1a\n" && string(head[12:16]) == "IHDR":
-		return bounded(binary.BigEndian.Uint32(head[16:]), binary.BigEndian.Uint32(head[20:]))
-	case string(head[:6]) == "GIF87a" || string(head[:6]) == "GIF89a":
-		return int(binary.LittleEndian.Uint16(head[6:])), int(binary.LittleEndian.Uint16(head[8:]))
-	case string(head[:3]) == "\xff\xd8\xff":
-		return jpeg(e)
-	case string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP":
-		return webp(e, string(head[12:16]))
+	const most = 1 << 20 // no image is larger
+	if head := e.Head(30); head != nil && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP" {
+		return webp(head[20:], string(head[12:16]))
 	}
-	return 0, 0
-}
-
-// bounded refuses dimensions that no image has.
-func bounded(width, height uint32) (int, int) {
-	const most = 1 << 20
-	if width > most || height > most {
+	c, _, err := image.DecodeConfig(e.decoder())
+	if err != nil || c.Width > most || c.Height > most {
 		return 0, 0
 	}
-	return int(width), int(height)
-}
-
-// maxSegments bounds the search for a JPEG's frame header. Metadata before it takes a handful.
-const maxSegments = 256
-
-// jpeg goes from segment to segment to the frame header (ITU-T T.81, B.1 and B.2.2).
-func jpeg(e Encoded) (width, height int) {
-	i := 2
-	for range maxSegments {
-		b := e.At(i, 4)
-		if b == nil || b[0] != 0xFF {
-			return 0, 0
-		}
-		switch marker := b[1]; {
-		case marker == 0xFF: // fill byte
-			i++
-			continue
-		case marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC:
-			if b = e.At(i+5, 4); b == nil {
-				return 0, 0
-			}
-			return int(binary.BigEndian.Uint16(b[2:])), int(binary.BigEndian.Uint16(b))
-		case marker == 0xDA: // image data begins
-			return 0, 0
-		}
-		i += 2 + int(binary.BigEndian.Uint16(b[2:]))
-	}
-	return 0, 0
+	return c.Width, c.Height
 }
 
 // webp reads the first chunk: lossy (RFC 6386, 9.1), lossless (RFC 9649, 3.4) or extended (RFC 9649, 2.7).
-func webp(e Encoded, chunk string) (width, height int) {
-	b := e.At(20, 10)
+func webp(b []byte, chunk string) (width, height int) {
 	switch {
-	case b == nil:
 	case chunk == "VP8 " && string(b[3:6]) == "\x9d\x01\x2a":
 		return int(binary.LittleEndian.Uint16(b[6:])) & 0x3FFF, int(binary.LittleEndian.Uint16(b[8:])) & 0x3FFF
 	case chunk == "VP8L" && b[0] == 0x2F:

@@ -20,15 +20,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/lab/servers"
 )
 
-// forwardedConfigs are the condensers that runs are played under, by name and as the configuration file has them.
+// forwardedConfigs are the condensers that runs are played under, by name and as the configuration file has them. Requests wait for
+// summaries, so that what is forwarded does not depend on when one is ready.
 func forwardedConfigs() [][2]string {
 	return [][2]string{
 		{"noop", `{type: noop}`},
-		{"events", `{type: llm, llm_config: cheap, max_size: 40}`},
-		{"tokens", `{type: structured_summary, llm_config: cheap, max_tokens: 12000}`},
+		{"events", `{type: llm, llm_config: cheap, max_size: 40, wait: deadline, deadline: 5m, background_at: 0}`},
+		{"tokens", `{type: structured_summary, llm_config: cheap, max_tokens: 12000, wait: deadline, deadline: 5m, background_at: 0}`},
 		{"forgetting", `{type: amortized_forgetting, max_size: 30}`},
 		{"pipeline", `{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 2000},
-  {type: observation_masking, attention_window: 20}, {type: llm, llm_config: cheap, max_size: 60}]}`},
+  {type: observation_masking, attention_window: 20},
+  {type: llm, llm_config: cheap, max_size: 60, wait: deadline, deadline: 5m, background_at: 0}]}`},
 	}
 }
 

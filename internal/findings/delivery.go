@@ -43,6 +43,7 @@ func (d *delivery) close() {
 func (d *delivery) tell(ctx context.Context, page []session.Notice) (stay int, err error) {
 	for i, n := range page {
 		o, err := d.one(ctx, n)
+		d.passed++
 		switch wrong := what(err); {
 		case err == nil:
 			d.passed = 0
@@ -51,8 +52,6 @@ func (d *delivery) tell(ctx context.Context, page []session.Notice) (stay int, e
 			return stay, err
 		case wrong == "":
 			return stay, err
-		default:
-			d.passed++
 		}
 		if o == waits {
 			stay++
@@ -135,7 +134,7 @@ func (d *delivery) unreadable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	d.unread = &unreadError{err}
+	d.unread = &trouble{unread, err}
 	return d.unread
 }
 
@@ -164,19 +163,19 @@ func (d *delivery) deliver(ctx context.Context, t *Told) error {
 		return nil
 	}
 	d.o.Watch.Findings(d.tenant, Failed)
-	if what(err) == refuses {
-		return err
+	if _, is := errors.AsType[*RefusedError](err); is {
+		return &trouble{refuses, err}
 	}
-	return &sinkError{err}
+	return &trouble{fails, err}
 }
 
-// sinkError is a sink's, and not the store's.
-type sinkError struct{ error }
+// trouble is an error with what goes wrong.
+type trouble struct {
+	what string
+	error
+}
 
-// unreadError says that what a notice is about cannot be read.
-type unreadError struct{ error }
-
-func (e *unreadError) Unwrap() error { return e.error }
+func (e *trouble) Unwrap() error { return e.error }
 
 // What goes wrong with a notice.
 const (
@@ -187,14 +186,8 @@ const (
 
 // what is empty for an error that keeps all notices waiting.
 func what(err error) string {
-	if _, is := errors.AsType[*unreadError](err); is {
-		return unread
-	}
-	if _, is := errors.AsType[*RefusedError](err); is {
-		return refuses
-	}
-	if _, is := errors.AsType[*sinkError](err); is {
-		return fails
+	if e, is := errors.AsType[*trouble](err); is {
+		return e.what
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -138,18 +139,11 @@ func cutFront(text string) (front, body string, found bool) {
 
 // Called reports whether a text that a person typed calls for a topic: whether it holds a trigger, in upper or lower case, as in
 // OpenHands.
-func (t *Topic) Called(lower string) bool {
-	if len(t.Triggers) == 0 {
-		return true
-	}
-	return t.trigger(lower) != ""
-}
+func (t *Topic) Called(lower string) bool { return len(t.Triggers) == 0 || t.trigger(lower) != "" }
 
 func (t *Topic) trigger(lower string) string {
-	for _, trigger := range t.Triggers {
-		if strings.Contains(lower, trigger) {
-			return trigger
-		}
+	if i := slices.IndexFunc(t.Triggers, func(trigger string) bool { return strings.Contains(lower, trigger) }); i >= 0 {
+		return t.Triggers[i]
 	}
 	return ""
 }

@@ -12,18 +12,17 @@ type Cache struct {
 	Asked bool          // a request may ask for another one
 }
 
-// caches are what providers say, by a part of the model's folded name. What is not listed says nothing, or what OpenAI said: 5 to 10 minutes,
-// up to an hour when it is quiet.
-func caches() []struct {
+// cached is what the provider says of models whose folded name has a part.
+type cached struct {
 	part         string
 	cache        Cache
 	seen, source string
-} {
-	return []struct {
-		part         string
-		cache        Cache
-		seen, source string
-	}{
+}
+
+// caches are what providers say, by a part of the model's folded name. What is not listed says nothing, or what OpenAI said: 5 to 10 minutes,
+// up to an hour when it is quiet.
+func caches() []cached {
+	return []cached{
 		{"claude", Cache{5 * time.Minute, true}, "2026-11-22", "docs.claude.com/en/docs/build-with-claude/prompt-caching"},
 		{"deepseek", Cache{48 * time.Hour, false}, "2026-11-22", "api-docs.deepseek.com/guides/kv_cache: hours to days"},
 		{newGPT, Cache{30 * time.Minute, false}, "2026-11-25", "community.openai.com/t/1387096: ttl 30m, and 24h is taken and means nothing"},

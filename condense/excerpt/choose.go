@@ -13,7 +13,7 @@ func (x *Index) Text(tokens int, count func(string) int) string {
 	empty := count("")
 	tokens -= empty
 	c := &chooser{Index: x, worth: x.worth(), limit: 4 * tokens}
-	c.fill()
+	c.offer(span{0, len(c.lines)})
 	best := ""
 	for range attempts {
 		c.take()
@@ -122,21 +122,16 @@ func (c *chooser) look(i int) candidate {
 	return out
 }
 
-func (c *chooser) fill() {
-	for i := range c.lines {
-		if !c.lines[i].gone {
-			c.offer(i)
+// offer queues those of some lines that are worth anything.
+func (c *chooser) offer(lines span) {
+	for i := lines.from; i < lines.to; i++ {
+		if c.lines[i].gone {
+			continue
+		}
+		if v := c.look(i); v.worth > 0 {
+			heap.Push(&c.queue, v)
 		}
 	}
-	heap.Init(&c.queue)
-}
-
-func (c *chooser) offer(i int) bool {
-	v := c.look(i)
-	if v.worth > 0 {
-		c.queue = append(c.queue, v)
-	}
-	return v.worth > 0
 }
 
 // mostAside is how many lines that are too long for the room that is left are passed over for shorter ones.
@@ -179,16 +174,9 @@ func (c *chooser) quote(v candidate) {
 	c.used += v.cost
 	c.tell(l.terms)
 	m := &c.marks[l.mark]
-	if m.taken++; m.taken > 1 {
-		return
-	}
-	c.tell(m.terms)
-	for i := m.lines.from; i < m.lines.to; i++ {
-		if !c.lines[i].gone {
-			if v := c.look(i); v.worth > 0 {
-				heap.Push(&c.queue, v)
-			}
-		}
+	if m.taken++; m.taken == 1 {
+		c.tell(m.terms)
+		c.offer(m.lines)
 	}
 }
 

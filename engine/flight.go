@@ -298,8 +298,9 @@ func (t *Turn) soon(fixed, total int) condense.Job {
 
 // prepare has the summary written that will soon be due, while no request waits for it.
 func (t *Turn) prepare(ctx context.Context) {
-	switch {
-	case !t.in.Tenant.Ahead, t.in.Tenant.Passes(), t.purpose.Spares(), t.prepared(), t.soon(t.fixed(), t.atMost()) == nil:
+	base, known := t.engine.memory.ready.Get(t.place.Thread.ID)
+	prepared := known && base == t.base() || t.engine.flights.under(t.place.Thread.ID) != nil // or it is under way
+	if !t.in.Tenant.Ahead || t.in.Tenant.Passes() || t.purpose.Spares() || prepared || t.soon(t.fixed(), t.atMost()) == nil {
 		return
 	}
 	if job := t.soon(t.counted().fixed, t.size().Tokens); job != nil {
@@ -364,12 +365,6 @@ func (t *Turn) writeAhead(ctx context.Context, job condense.Job) Attempt {
 	defer cancel()
 	tried.Err = t.registry.Prepare(ctx, &t.place, &t.shown.view, made)
 	return tried
-}
-
-// prepared reports whether a condensation of the thread is prepared, or under way.
-func (t *Turn) prepared() bool {
-	base, known := t.engine.memory.ready.Get(t.place.Thread.ID)
-	return known && base == t.base() || t.engine.flights.under(t.place.Thread.ID) != nil
 }
 
 // base is the last condensation of the view, zero if there is none.

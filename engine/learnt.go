@@ -88,8 +88,9 @@ func (m *memory) set(own, all source, w learntWindow) {
 	m.windows.Add(own, w)
 	last, known := m.windows.Get(all)
 	if known && w.at.Sub(last.at) < learntShared {
-		switch confirmed := last.by != own && same(last.tokens, w.tokens); {
-		case confirmed:
+		more, less := max(last.tokens, w.tokens), min(last.tokens, w.tokens)
+		switch {
+		case last.by != own && more-less <= more/learntSame:
 			w.shared, w.tokens = true, min(w.tokens, last.tokens)
 		case last.shared:
 			return
@@ -97,8 +98,6 @@ func (m *memory) set(own, all source, w learntWindow) {
 	}
 	m.windows.Add(all, w)
 }
-
-func same(a, b int) bool { return max(a, b)-min(a, b) <= max(a, b)/learntSame }
 
 // window is the smallest of what a model is known to have and what was learnt.
 func (m *memory) window(own, all source, known int, now time.Time) int {

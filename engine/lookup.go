@@ -59,9 +59,7 @@ func (t *Turn) lines(earlier session.Earlier, query string) string {
 	for back := len(earlier.Threads); back > 0; back-- {
 		events = append(events, t.earlierEvents(earlier, recall.Span{First: 1, Last: math.MaxInt, Back: back})...)
 	}
-	for _, p := range t.outOfView() {
-		events = append(events, t.event(p))
-	}
+	events = append(events, t.outOfView()...)
 	note := unsearched(earlier)
 	if len(events) == 0 && note == "" {
 		return "Nothing of this conversation is hidden: look above."
@@ -81,8 +79,8 @@ func unsearched(e session.Earlier) string {
 	return ""
 }
 
-// outOfView are the positions of messages that the view does not show as they are.
-func (t *Turn) outOfView() (hidden []int) {
+// outOfView are the messages that the view does not show as they are.
+func (t *Turn) outOfView() (hidden []recall.Event) {
 	shown := make([]bool, t.history.Len()+1)
 	for i := range t.shown.view.Items {
 		item := &t.shown.view.Items[i]
@@ -92,7 +90,7 @@ func (t *Turn) outOfView() (hidden []int) {
 	}
 	for p := 1; p <= t.history.Len(); p++ {
 		if !shown[p] {
-			hidden = append(hidden, p)
+			hidden = append(hidden, t.event(p))
 		}
 	}
 	return hidden

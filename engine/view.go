@@ -169,20 +169,16 @@ func (t *Turn) messages() [][]byte {
 		if i == record {
 			at = len(messages)
 		}
-		messages = append(messages, parts(&items[i])...)
+		if items[i].Parts != nil {
+			messages = append(messages, items[i].Parts...)
+		} else {
+			messages = append(messages, items[i].Raw)
+		}
 	}
 	if d, can := t.in.Dialect.(dialect.Marker); can && at >= 0 {
 		messages[at] = d.Mark(t.in.Split, messages, at)
 	}
 	return append(messages, t.hidden.tail...)
-}
-
-// parts are the messages that go upstream for an item that is written.
-func parts(item *session.Item) [][]byte {
-	if item.Parts != nil {
-		return item.Parts
-	}
-	return [][]byte{item.Raw}
 }
 
 // written are the view's items as they go upstream, and which of them is the record and nothing else; -1: none is.

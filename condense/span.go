@@ -29,15 +29,18 @@ type span struct {
 func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 	s := &span{words: &record.Words{}, tokens: c.ForgottenTokens}
 	gone := in.View.Forgotten()
+	fresh := make([]bool, len(gone))
+	for _, r := range c.Forgotten {
+		s.missing += r.To - r.From
+		for p := r.From; p < r.To; p++ {
+			gone[p], fresh[p] = true, true
+		}
+	}
 	heads := make([]string, len(in.View.History.Messages))
 	late, shown := s.earlier(in.View.Applied), s.shown(in.View)
 	for i := range in.View.History.Messages {
 		m, p := &in.View.History.Messages[i], in.View.History.Pos(i)
-		raw, fresh := m.Raw, c.Hides(p)
-		if fresh {
-			gone[p] = true
-			s.missing++
-		}
+		raw := m.Raw
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("read what is forgotten: %w", err)
 		}
@@ -59,7 +62,7 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 			}
 		}
 		s.history = append(s.history, message)
-		if fresh || late[p] {
+		if fresh[p] || late[p] {
 			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})
 		}
 	}

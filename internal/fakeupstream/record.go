@@ -28,7 +28,7 @@ type Request struct {
 	Header http.Header
 	Body   []byte
 
-	// What a chat completion asked for, as far as it can be read; empty for other paths.
+	// What was asked for, as far as it can be read; empty for other paths.
 	Model    string
 	Stream   bool
 	Messages []json.RawMessage
@@ -133,11 +133,13 @@ func (r *recorder) all() []Request {
 func (r *recorder) wait(ctx context.Context, holds func() bool) ([]Request, error) {
 	for {
 		r.mu.Lock()
-		ready, all, changed := holds(), r.all(), r.changed
-		r.mu.Unlock()
-		if ready {
+		if holds() {
+			all := r.all()
+			r.mu.Unlock()
 			return all, nil
 		}
+		changed := r.changed
+		r.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():

@@ -25,7 +25,8 @@ func (v *validator) tenants() {
 		{"notify", c.Notify}, {"log_content", c.LogContent}, {"holdout", c.Holdout != 0}, {"keep_warm", c.KeepWarm || c.KeepWarmUSD != 0},
 		{"knowledge", c.Knowledge != (Knowledge{})}, {"memory", c.Memory.Set()},
 	} {
-		v.when(own.set && len(c.Tenants) > 0, own.key, "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
+		v.when(own.set && len(c.Tenants) > 0,
+			own.key, "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 	}
 	v.traits("", c.anyone())
 	v.when(c.TenantsDir != "" && len(c.Tenants) == 0,

@@ -166,30 +166,43 @@ func splitList(n *node) (items []*node) {
 func setScalar(v reflect.Value, n *node) error {
 	switch v.Interface().(type) {
 	case time.Duration:
-		return set(v, n, time.ParseDuration, "a duration", "write it as 30s, 5m or 720h",
-			"is not a duration: write it with a unit, as 30s, 5m or 720h", kindString, kindInteger)
+		return scalar[time.Duration]{
+			time.ParseDuration, []kind{kindString, kindInteger}, "a duration", "write it as 30s, 5m or 720h",
+			"is not a duration: write it with a unit, as 30s, 5m or 720h",
+		}.set(v, n)
 	case limit.Bytes:
-		return set(v, n, limit.ParseBytes, "a size", "write it as 64MiB", "", kindString, kindInteger)
+		return scalar[limit.Bytes]{limit.ParseBytes, []kind{kindString, kindInteger}, "a size", "write it as 64MiB", ""}.set(v, n)
 	}
 	switch v.Kind() {
 	case reflect.String:
 		return setString(v, n)
 	case reflect.Bool:
-		return set(v, n, strconv.ParseBool, "true or false", "write it without quotes", "is neither true nor false: write one of them", kindBool)
+		return scalar[bool]{
+			strconv.ParseBool, []kind{kindBool}, "true or false", "write it without quotes", "is neither true nor false: write one of them",
+		}.set(v, n)
 	case reflect.Float64:
-		return set(v, n, finite, "a number", "write it without quotes or unit", "is not a finite number: write it as 0.75", kindInteger, kindFloat)
+		return scalar[float64]{
+			finite, []kind{kindInteger, kindFloat}, "a number", "write it without quotes or unit", "is not a finite number: write it as 0.75",
+		}.set(v, n)
 	}
-	return set(v, n, whole, "a whole number", "write it without quotes, point or unit", "", kindInteger)
+	return scalar[int64]{whole, []kind{kindInteger}, "a whole number", "write it without quotes, point or unit", ""}.set(v, n)
 }
 
-// set parses a node of one of the kinds, or text, which may be any. What is wrong with its text is told by the parser where it is not given.
-func set[T any](v reflect.Value, n *node, parse func(string) (T, error), be, how, wrong string, kinds ...kind) error {
-	if n.kind != kindText && !slices.Contains(kinds, n.kind) {
-		return fmt.Errorf("must be %s, not %s: %s", be, n.kind, how)
+// scalar is how values of a type are read: from nodes of some kinds, or from text, which may be any.
+type scalar[T any] struct {
+	parse     func(string) (T, error)
+	kinds     []kind
+	what, how string // what it must be, and how that is written
+	malformed string // what is wrong with text that cannot be parsed; empty: what parse says
+}
+
+func (s scalar[T]) set(v reflect.Value, n *node) error {
+	if n.kind != kindText && !slices.Contains(s.kinds, n.kind) {
+		return fmt.Errorf("must be %s, not %s: %s", s.what, n.kind, s.how)
 	}
-	value, err := parse(n.text)
+	value, err := s.parse(n.text)
 	if err != nil {
-		return errors.New(cmp.Or(wrong, err.Error()))
+		return errors.New(cmp.Or(s.malformed, err.Error()))
 	}
 	v.Set(reflect.ValueOf(value).Convert(v.Type()))
 	return nil

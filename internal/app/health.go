@@ -39,7 +39,9 @@ func (a *App) probes() health.Probes {
 			when("config", s.refused.Load, health.Degraded, "the last reload was refused: the configuration before it is in force"),
 			{Name: "summarisers", Look: a.lookSummarisers},
 		},
-		Startup: []health.Check{when("listening", starting, health.Failed, "starting"), store, when("vocabularies", cold, health.Failed, "loading")},
+		Startup: []health.Check{
+			when("listening", starting, health.Failed, "starting"), store, when("vocabularies", cold, health.Failed, "loading"),
+		},
 	}
 }
 

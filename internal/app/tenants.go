@@ -33,7 +33,9 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	if err != nil {
 		return nil, fmt.Errorf("upstream.base_url: %w", err)
 	}
-	build := builder{config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: limits}
+	build := builder{
+		config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: limits,
+	}
 	build.rides = condense.NewRides(build.prices)
 	condenser, err := build.condenser("condenser", chosen)
 	if err != nil {
@@ -44,13 +46,14 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		return nil, err
 	}
 	deadline, never := chosen.Waits()
+	compacts := map[string]proxy.Compacts{config.CompactionPass: proxy.CompactsItself, config.CompactionAnswer: proxy.CompactsNot}
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
 			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: told, Repeats: limits.Repeats, Promise: out.promise(c)},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: limits, Draw: out.drawOf(limits), Cooling: build.health.Cooling,
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
-			Compacts: map[string]proxy.Compacts{config.CompactionPass: proxy.CompactsItself, config.CompactionAnswer: proxy.CompactsNot}[upstream.Compaction],
+			Compacts: compacts[upstream.Compaction],
 		},
 	}
 	t.Repeats.After = cmp.Or(t.Repeats.After, limit.DefaultRepeats)

@@ -115,7 +115,8 @@ func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Plac
 	if s.apart() {
 		return s.markApart(ctx, traces, at, script{markScript, keys, args})
 	}
-	err := s.done(ctx, script{markScript, append(keys, s.keys.indexed(nil, traces)...), args}) //nolint:gocritic // it is full: the other keeps its own
+	whole := append(keys, s.keys.indexed(nil, traces)...) //nolint:gocritic // it is full: the other keeps its own
+	err := s.done(ctx, script{markScript, whole, args})
 	if s.crossed(err) {
 		err = s.markApart(ctx, traces, at, script{markScript, keys, args})
 	}

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,11 +165,8 @@ func (s *Settings) tenant(name string) *Tenant {
 
 // dialect gives that of a name, nil if it is not served.
 func (s *Settings) dialect(name string) dialect.Dialect {
-	if name == "" {
-		name = "chat"
-	}
 	for _, d := range s.Dialects {
-		if d.Name() == name {
+		if d.Name() == cmp.Or(name, "chat") {
 			return d
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -267,10 +268,7 @@ const DefaultDeadline = 20 * time.Second
 // deadline is how long the request still waits for condensations: for all of them together it waits so long, and a tenth of that
 // is left for each further one, which is enough for a condensation without a model.
 func (t *Turn) deadline() time.Duration {
-	d := t.in.Tenant.Deadline
-	if d <= 0 {
-		d = DefaultDeadline
-	}
+	d := cmp.Or(t.in.Tenant.Deadline, DefaultDeadline)
 	return max(d-t.waits.soFar, d/10)
 }
 

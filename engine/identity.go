@@ -64,13 +64,10 @@ func usable(v string) bool {
 // apart. A gateway may give each of its users the same bearer token, and a key of his own in another header.
 func Credential(header func(string) string, query string) (first, all string) {
 	add := func(name, key string) {
-		if key == "" {
-			return
+		if key != "" {
+			first = cmp.Or(first, key)
+			all += fmt.Sprintf("%s %d %s\n", name, len(key), key)
 		}
-		if first == "" {
-			first = key
-		}
-		all += fmt.Sprintf("%s %d %s\n", name, len(key), key)
 	}
 	for _, name := range agents.CredentialHeaders() {
 		key := header(name)

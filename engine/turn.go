@@ -252,10 +252,8 @@ func (t *Turn) Adjust(n int) int { return t.engine.o.Tokens.Adjust(t.corrector(t
 
 // LimitTo has the history condensed above so many tokens, unless its session is one that others are compared with.
 func (t *Turn) LimitTo(tokens int) {
-	if t.entry != nil && t.entry.Seat.Arm == session.HeldOut {
-		return
-	}
-	if t.in.Limit == 0 || tokens < t.in.Limit {
+	heldOut := t.entry != nil && t.entry.Seat.Arm == session.HeldOut
+	if !heldOut && (t.in.Limit == 0 || tokens < t.in.Limit) {
 		t.in.Limit = tokens
 	}
 }

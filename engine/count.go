@@ -219,7 +219,7 @@ func (t *Turn) measured(c session.Condensation) session.Condensation {
 	if n := len(t.shown.applied); n > 0 {
 		c.Base = t.shown.applied[n-1].ID
 	}
-	before, after := 0, 0
+	var before, after int
 	c.Before, before = t.charged(t.project(t.shown.applied))
 	c.After, after = t.charged(t.project(append(slices.Clip(t.shown.applied), c)))
 	c.ForgottenTokens, c.Request = before-after, head(t.in.Split.Model)

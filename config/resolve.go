@@ -133,7 +133,7 @@ func (c *Config) Hash() uint32 {
 
 // Differences are those of two configurations, by names: what the values are is not told.
 type Differences struct {
-	Keys                    []string // of the top level, but for tenants
+	Keys                    []string // of the top level, in its order, but for tenants
 	Added, Removed, Changed []string // tenants
 }
 

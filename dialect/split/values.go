@@ -136,7 +136,9 @@ func Keep(object []byte, stays func(name string, v *rawjson.Value) bool) []byte 
 
 // Written is a message of a role that carries text, as most protocols write it.
 func Written(role, text string) []byte {
-	return append(rawjson.AppendQuote([]byte(`{"role":"`+role+`","content":`), text), '}')
+	b := make([]byte, 0, len(text)+len(text)/16+64) // a summary is long
+	b = append(b, `{"role":"`+role+`","content":`...)
+	return append(rawjson.AppendQuote(b, text), '}')
 }
 
 // List writes a list of elements.

@@ -179,7 +179,7 @@ func (t *Turn) start(ctx context.Context, reason session.Reason, ahead bool, wor
 	}
 	f.turn = t.copyFor(f)
 	in.Body.Hold()
-	outliving, cancel := context.WithCancel(context.WithoutCancel(t.billed(ctx)))
+	outliving, cancel := context.WithCancel(context.WithoutCancel(f.turn.billed(ctx)))
 	stop := context.AfterFunc(all.ctx, cancel)
 	go func() {
 		defer in.Body.Release()

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -97,5 +98,43 @@ func TestIdenticalFirstRequests(t *testing.T) {
 	both.Wait()
 	if got := forwarded(second); bytes.Equal(got, fork().bytes) || !bytes.Equal(got, forwarded(first)) {
 		t.Errorf("one forwards %d bytes, the other %d", len(forwarded(first)), len(got))
+	}
+}
+
+// thenLate condenses, and then once more, with a call that is billed after the request's deadline.
+type thenLate struct {
+	condense.Condenser
+	first condense.Job
+}
+
+func (c *thenLate) Condense(in condense.Input) condense.Decision {
+	if d := c.Condenser.Condense(in); d.Job != nil {
+		c.first = d.Job
+		return d
+	}
+	return condense.Decision{Job: lateJob{c.first}}
+}
+
+type lateJob struct{ condense.Job }
+
+func (lateJob) Run(ctx context.Context) (condense.Result, error) {
+	time.Sleep(200 * time.Millisecond)
+	limit.Bill(ctx, limit.Call{Model: "cheap", USD: 0.002, Known: true})
+	return condense.Result{}, errors.New("no summary came")
+}
+
+// TestABillAfterTheDeadline: the bill of a call is entered while the request goes on with what was condensed before it, and races with
+// nothing.
+func TestABillAfterTheDeadline(t *testing.T) {
+	r := newRig(t, &thenLate{Condenser: rolling()})
+	r.clock, r.tenant.Deadline, r.tenant.Holdout = time.Time{}, 50*time.Millisecond, 1e-12 // nobody is held out
+	asked := says(21)
+	turn := r.begin(asked, engine.WishNone)
+	if report := turn.Condense(t.Context()); len(report.Attempts) != 2 || report.Attempts[0].Made == nil || !errors.Is(report.Attempts[1].Err, engine.ErrDeadline) {
+		t.Errorf("%+v", report)
+	}
+	asked.work.Wait()
+	if spent, err := r.engine.Experiment(t.Context(), "a", 1e-12); err != nil || spent == (session.Experiment{}) {
+		t.Errorf("entered %+v, %v", spent, err)
 	}
 }

@@ -158,9 +158,8 @@ func (i *inquiry) root(path string) *url.URL {
 	return at.JoinPath(path)
 }
 
-// fetch gets an answer, or posts a question for one. One that does not come, or cannot be read, is empty.
+// fetch gets an answer, or posts a question for one. One that does not come is empty, and so is what of it cannot be read.
 func fetch[T any](ctx context.Context, i *inquiry, at *url.URL, question any) (answer T) {
-	var none T
 	method, body := http.MethodGet, []byte(nil)
 	if question != nil {
 		method = http.MethodPost
@@ -168,7 +167,7 @@ func fetch[T any](ctx context.Context, i *inquiry, at *url.URL, question any) (a
 	}
 	r, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
 	if err != nil {
-		return none
+		return answer
 	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", UserAgent)
@@ -180,11 +179,11 @@ func fetch[T any](ctx context.Context, i *inquiry, at *url.URL, question any) (a
 	}
 	resp, err := i.transport.RoundTrip(r)
 	if err != nil {
-		return none
+		return answer
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(resp.Body, mostRead)).Decode(&answer) != nil {
-		return none
+	if resp.StatusCode == http.StatusOK {
+		_ = json.NewDecoder(io.LimitReader(resp.Body, mostRead)).Decode(&answer) // one model's strange entry does not hide the others
 	}
 	return answer
 }

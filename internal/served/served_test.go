@@ -81,6 +81,11 @@ func TestServersTell(t *testing.T) {
 		"/v1/models":     `{"data":[{"id":"fast","owned_by":"openai"}]}`,
 		"/v1/model/info": `{"data":[{"model_name":"fast","model_info":{"max_input_tokens":200000,"max_tokens":8192}}]}`,
 	})
+	f("LiteLLM, with a figure that cannot be read for another model", "fast", 200000, map[string]string{
+		"/v1/models": `{"data":[{"id":"fast","owned_by":"openai"}]}`,
+		"/v1/model/info": `{"data":[{"model_name":"slow","model_info":{"max_input_tokens":1e6}},` +
+			`{"model_name":"fast","model_info":{"max_input_tokens":200000}}]}`,
+	})
 	f("OpenAI, which tells nothing", "gpt-5", 0, map[string]string{"/v1/models": `{"data":[{"id":"gpt-5","object":"model"}]}`})
 	f("a model that is not in the list", "m", 0, map[string]string{
 		"/v1/models": `{"data":[{"id":"n","owned_by":"llamacpp"}]}`, "/props": `{"default_generation_settings":{"n_ctx":8192}}`,

@@ -32,7 +32,7 @@ func New(o Options) *Dialect {
 		List: "messages", Element: "a message",
 		Members: []string{"max_tokens", "max_completion_tokens", "functions", "thinking"},
 		Version: version, Texts: []string{"text"}, Skip: isThinking,
-		Reader: func(w *split.Walker) split.Reader { return split.Reader{Element: reader{w}.element} },
+		Reader: func(w *split.Walker) split.Reader { return split.Reader{Keys: messageKeys, Element: reader{w}.element} },
 	}, o)}
 }
 

@@ -148,6 +148,32 @@ func TestManyReadOnAtOnce(t *testing.T) {
 	work.Wait()
 }
 
+// TestSentTwice: a conversation whose bodies are each sent twice goes on where it was known, and its text is not copied each time.
+func TestSentTwice(t *testing.T) {
+	all := append(sayings(1), saying(1, strings.Repeat("x", 4<<20)))
+	var bodies [16][]byte
+	for i := range bodies {
+		bodies[i] = bodyOf("", all, "")
+		all = append(all, saying(len(all), "the next step"))
+	}
+	d := chat.New(chat.Options{Remember: 64 << 20})
+	var before, after runtime.MemStats
+	for i, body := range bodies {
+		if i == 2 {
+			runtime.ReadMemStats(&before)
+		}
+		for range 2 {
+			if _, err := d.Split(body); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 {
+		t.Errorf("%d bytes are allocated", took)
+	}
+}
+
 // TestMemoryIsBounded: what is held stays within the bound, and the idlest goes first.
 func TestMemoryIsBounded(t *testing.T) {
 	const limit = 1 << 20

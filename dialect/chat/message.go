@@ -24,11 +24,7 @@ type reader struct{ w *split.Walker }
 const maxCalled = 4 << 10
 
 // element reads one element of messages.
-func (r reader) element(v rawjson.Value) error {
-	m, err := r.w.Object(v, messageKeys, "", "")
-	if err != nil {
-		return err
-	}
+func (r reader) element(m *split.Object) error {
 	called, err := r.calls(m.Get("tool_calls"))
 	if err != nil {
 		return err
@@ -38,22 +34,22 @@ func (r reader) element(v rawjson.Value) error {
 		return err
 	}
 	role := m.Get("role").Text()
-	filed := session.Message{Raw: v.Raw, Kind: kinds[role], Attached: attached(m.Get("content"))}
+	filed := session.Message{Raw: m.Raw, Kind: kinds[role], Attached: attached(m.Get("content"))}
 	switch filed.Kind {
 	case 0:
 		r.w.Odd("a message has a role that is not known")
 		return nil
 	case session.Observation:
-		filed.Result = answers(&m).Text()
+		filed.Result = answers(m).Text()
 	case session.Agent:
-		if filed.Sealed = bound(&m); function.Raw != nil { // the older call has no id: its name stands for it, as in the result that answers it
+		if filed.Sealed = bound(m); function.Raw != nil { // the older call has no id: its name stands for it, as in the result that answers it
 			called = append(called, function.Get("name").Text())
 		}
 		if filed.Calls = called; len(called) > 0 {
 			filed.Kind = session.Action
 		}
 	}
-	filed.Digest = digest(r.w.Digest(), &m, role)
+	filed.Digest = digest(r.w.Digest(), m, role)
 	r.w.File(filed, r.w.Element().To)
 	return nil
 }
@@ -69,27 +65,19 @@ func (r reader) calls(list rawjson.Value) (ids []string, err error) {
 	default:
 		r.w.Odd("tool_calls is not an array")
 	}
-	for v := range rawjson.Elements(list.Raw) {
-		c, err := r.w.Object(v, callKeys, "tool_calls.", noCall)
-		if err == nil {
-			_, err = r.w.Object(c.Get("function"), functionKeys, "tool_calls.function.", noCall)
-		}
+	err = r.w.Each(list, callKeys, "tool_calls.", noCall, func(c *split.Object, _ int) error {
+		_, err := r.w.Object(c.Get("function"), functionKeys, "tool_calls.function.", noCall)
 		if err == nil {
 			_, err = r.w.Object(c.Get("custom"), customKeys, "tool_calls.custom.", noCall)
 		}
-		if err != nil {
-			return nil, err
-		}
-		if v.Kind == rawjson.Null {
-			r.w.Odd(noCall)
-		}
-		if len(ids) == maxCalled {
+		if len(ids) < maxCalled {
+			ids = append(ids, c.Get("id").Text())
+		} else {
 			r.w.Odd("a message has too many tool calls")
-			break
 		}
-		ids = append(ids, c.Get("id").Text())
-	}
-	return ids, nil
+		return err
+	})
+	return ids, err
 }
 
 // answers is the id of the call that a tool result answers. Results of the older function calls have the function's

@@ -160,9 +160,21 @@ func TestSplitCalls(t *testing.T) {
 	f(`{"role":"assistant","tool_calls":[{"type":"custom","id":"k","custom":{"name":"n","input":"i"}}]}`, session.Action, "k", "")
 	f(`{"role":"assistant","tool_calls":[{},{"id":"b"}]}`, session.Action, "+b", "")
 	f(`{"role":"assistant","function_call":{"name":"f","arguments":""}}`, session.Action, "f", "")
+	f(`{"role":"assistant","content":"a","function_call":null,"tool_calls":null}`, session.Agent, "", "") // as SDKs write messages of no call
 	f(`{"role":"function","name":"f","content":"r"}`, session.Observation, "", "f")
 	f(`{"role":"tool","name":"f","tool_call_id":"\ud83d\ude00"}`, session.Observation, "", "😀")
 	f(`{"role":"user","name":"f","tool_call_id":"x","tool_calls":[{"id":"y"}]}`, session.User, "", "")
+}
+
+// TestManyCallsAreChecked: a message of more calls than are understood is no conversation, but none of them may say twice what it is.
+func TestManyCallsAreChecked(t *testing.T) {
+	for last, want := range map[string]string{`{}`: dialect.CodeUnsupported, `{"id":"a","id":"b"}`: dialect.CodeDuplicateKey} {
+		body := `{"messages":[{"role":"assistant","tool_calls":[` + strings.Repeat(`{},`, 5000) + last + `]}]}`
+		var refused *dialect.Error
+		if _, err := chat.New(chat.Options{}).Split([]byte(body)); !errors.As(err, &refused) || refused.Code != want {
+			t.Errorf("%s: %v, want %s", last, err, want)
+		}
+	}
 }
 
 func TestSplitSealed(t *testing.T) {

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -34,17 +33,18 @@ func (b *block) sealed() bool {
 }
 
 // attached reports whether a block holds anything but text, thinking, a call and a result of texts.
-func attached(block rawjson.Value) bool {
-	kind := split.Member(block, "type")
+func attached(kind, content rawjson.Value) bool {
 	if !kind.Is("tool_result") {
 		return !kind.Is("text") && !isThinking(kind) && !kind.Is("tool_use")
 	}
-	content := split.Member(block, "content")
-	return content.Kind == rawjson.Array && split.Any(content, attached)
+	return content.Kind == rawjson.Array && split.Any(content, func(v rawjson.Value) bool {
+		b := split.Read(v, blockKeys)
+		return attached(b.Get("type"), b.Get("content"))
+	})
 }
 
 func anyAttached(blocks []*block) bool {
-	return slices.ContainsFunc(blocks, func(b *block) bool { return attached(rawjson.ValueOf(b.Raw)) })
+	return slices.ContainsFunc(blocks, func(b *block) bool { return attached(b.Get("type"), b.Get("content")) })
 }
 
 func isThinking(kind rawjson.Value) bool { return kind.Is("thinking") || kind.Is("redacted_thinking") }
@@ -56,16 +56,12 @@ type reader struct{ w *split.Walker }
 const maxBlocks = 16 << 10
 
 // element reads one element of messages, and files it, whole or in pieces.
-func (r reader) element(v rawjson.Value) error {
-	msg, err := r.w.Object(v, messageKeys, "", "")
+func (r reader) element(msg *split.Object) error {
+	blocks, err := r.blocks(msg.Raw, msg.Get("content"))
 	if err != nil {
 		return err
 	}
-	blocks, err := r.blocks(v, msg.Get("content"))
-	if err != nil {
-		return err
-	}
-	m, role := session.Message{Raw: v.Raw}, msg.Get("role")
+	m, role := session.Message{Raw: msg.Raw}, msg.Get("role")
 	switch {
 	case role.Is("assistant"):
 		m.Kind = session.Agent
@@ -82,7 +78,7 @@ func (r reader) element(v rawjson.Value) error {
 		if msg.More {
 			r.w.Odd("a message with results has members that this API does not know")
 		}
-		r.filePieces(v.Raw, blocks)
+		r.filePieces(msg.Raw, blocks)
 		return nil
 	case role.Is("user"):
 		m.Kind = session.User
@@ -98,28 +94,20 @@ func (r reader) element(v rawjson.Value) error {
 }
 
 // blocks reads those of a message's content.
-func (r reader) blocks(message, content rawjson.Value) (blocks []*block, err error) {
+func (r reader) blocks(message []byte, content rawjson.Value) (blocks []*block, err error) {
 	if content.Kind != rawjson.Array {
 		return nil, nil
 	}
-	at := split.EndOf(message.Raw, content) - len(content.Raw)
-	for element := range rawjson.Elements(content.Raw) {
-		if element.Kind != rawjson.Object {
-			r.w.Odd("a content block is not an object")
-			continue
-		}
-		o, err := r.w.Object(element, blockKeys, "content.", "")
-		if err != nil {
-			return nil, err
-		}
-		at += bytes.Index(message.Raw[at:], element.Raw) + len(element.Raw)
+	at := split.EndOf(message, content) - len(content.Raw)
+	err = r.w.Each(content, blockKeys, "content.", "a content block is not an object", func(o *split.Object, end int) error {
 		if len(blocks) < maxBlocks {
-			blocks = append(blocks, &block{o, at})
+			blocks = append(blocks, &block{*o, at + end})
 		} else {
 			r.w.Odd("a message has too many content blocks")
 		}
-	}
-	return blocks, nil
+		return nil
+	})
+	return blocks, err
 }
 
 // filePieces files each result of a user message, and the blocks between them.

@@ -11,7 +11,7 @@ import (
 )
 
 // item is an element of the list.
-type item struct{ split.Object }
+type item struct{ *split.Object }
 
 // itemKeys are the keys that are known of an item. By format and signature gateways mark reasoning of providers other than OpenAI.
 var itemKeys = []string{
@@ -19,7 +19,10 @@ var itemKeys = []string{
 	"format", "signature",
 }
 
-func itemOf(v rawjson.Value) *item { return &item{split.Read(v, itemKeys)} }
+func itemOf(v rawjson.Value) *item {
+	o := split.Read(v, itemKeys)
+	return &item{&o}
+}
 
 // is reports whether the item is of a type.
 func (it *item) is(kind string) bool { return it.Get("type").Is(kind) }

@@ -21,7 +21,7 @@ const maxItems = 16 << 10
 
 func newReader(w *split.Walker) split.Reader {
 	r := &reader{w: w}
-	return split.Reader{Element: r.element, Text: r.text, Close: r.close}
+	return split.Reader{Keys: itemKeys, Element: r.element, Text: r.text, Close: r.close}
 }
 
 // text files a history that is a text: a message of a user.
@@ -31,11 +31,7 @@ func (r *reader) text(text rawjson.Value) {
 }
 
 // element reads one item.
-func (r *reader) element(v rawjson.Value) error {
-	o, err := r.w.Object(v, itemKeys, "", "")
-	if err != nil {
-		return err
-	}
+func (r *reader) element(o *split.Object) error {
 	it := &item{o}
 	if it.class() == said {
 		r.hold(it)
@@ -59,7 +55,8 @@ func (r *reader) hold(it *item) {
 	if len(r.turn) == 0 {
 		r.at.From = at.From
 	}
-	r.turn, r.at.To = append(r.turn, it), at.To
+	kept := *it.Object
+	r.turn, r.at.To = append(r.turn, &item{&kept}), at.To
 }
 
 // ends reports whether the turn is over, as it does not go on with the next *item: it ends with a message, calls nothing, and

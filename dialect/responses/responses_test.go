@@ -312,6 +312,21 @@ func TestMemoryChangesNothing(t *testing.T) {
 	})
 }
 
+// TestReadOnBetweenTurns: where two turns follow one another, and later bodies go on in another way behind them, none is lost.
+func TestReadOnBetweenTurns(t *testing.T) {
+	d := responses.New(split.Options{Remember: 1 << 20})
+	for _, last := range []string{"one thing, to begin with", "quite another thing, instead"} {
+		body := string(bodyOf([]string{
+			`{"role":"user","content":"go"}`, `{"role":"assistant","content":"the first thing that it says"}`,
+			`{"role":"assistant","content":"the second thing that it says"}`, `{"role":"user","content":"` + last + `"}`,
+		}))
+		got, err := d.Split([]byte(body))
+		if want := splitOf(t, body); err != nil || inShort(got.Messages) != inShort(want.Messages) {
+			t.Errorf("got %s (%v)\nwant %s", inShort(got.Messages), err, inShort(want.Messages))
+		}
+	}
+}
+
 func TestTee(t *testing.T) {
 	d := responses.New(split.Options{})
 	const (

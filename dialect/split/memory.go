@@ -57,24 +57,47 @@ func tailOf(text []byte) uint64 {
 }
 
 // find gives the longest beginning that the body has, and how many of its messages; nil if it has none.
-func (m *memory) find(body []byte) (found *beginning, messages int) {
+func (m *memory) find(body []byte) (b *beginning, messages int) {
 	if m.limit == 0 || len(body) < minBegun {
 		return nil, 0
 	}
+	likely := m.likely(body)
+	slices.SortStableFunc(likely, func(a, b likelihood) int { return b.end - a.end })
+	for _, l := range likely { // many may be alike, and nobody waits for that
+		if bytes.Equal(body[:l.end], l.of.text[:l.end]) {
+			m.used(l.of)
+			return l.of, l.messages
+		}
+	}
+	return nil, 0
+}
+
+// likelihood is a mark that a body seems to have.
+type likelihood struct {
+	mark
+	of *beginning
+}
+
+func (m *memory) likely(body []byte) (all []likelihood) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at, longest := 0, 0
-	for i, b := range m.begun {
-		for _, k := range &b.marks {
-			if k.end > longest && k.end < len(body) && tailOf(body[:k.end]) == k.tail && bytes.Equal(body[:k.end], b.text[:k.end]) {
-				at, longest, found, messages = i, k.end, b, k.messages
+	for _, b := range m.begun {
+		for _, k := range b.marks {
+			if k.end > 0 && k.end < len(body) && tailOf(body[:k.end]) == k.tail {
+				all = append(all, likelihood{k, b})
 			}
 		}
 	}
-	if found != nil {
-		m.begun = slices.Insert(slices.Delete(m.begun, at, at+1), 0, found)
+	return all
+}
+
+// used makes b the last to be forgotten.
+func (m *memory) used(b *beginning) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := slices.Index(m.begun, b); i > 0 {
+		m.begun = slices.Insert(slices.Delete(m.begun, i, i+1), 0, b)
 	}
-	return found, messages
 }
 
 // keep remembers b, in the place of the one that it goes on from, unless it would take most of the room.
@@ -106,6 +129,9 @@ func (w *Walker) remember() {
 		settled--
 	}
 	memory := &w.of.memory
+	if w.extends && len(w.messages) == w.known { // nothing was written there
+		w.past.extended.Store(false)
+	}
 	if settled <= w.known || len(w.text) < minBegun || w.ends[settled-1].element*2 > memory.limit {
 		return
 	}

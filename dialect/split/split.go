@@ -31,8 +31,9 @@ type Format struct {
 
 // Reader reads the elements of a history.
 type Reader struct {
-	// Element reads an object, and files the messages that it holds. It may hold back what it read, and file it later with what follows.
-	Element func(element rawjson.Value) error
+	Keys []string // that are known of an element
+	// Element takes an object, and files the messages that it holds. It may hold back a copy, and file it later with what follows.
+	Element func(*Object) error
 	// Text files a history that is a text instead of a list; nil: there is none.
 	Text func(text rawjson.Value)
 	// Close files what was held back: the list has ended. It may be nil.

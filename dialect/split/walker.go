@@ -25,6 +25,8 @@ type Walker struct {
 	inside dialect.Span
 	index  int // of the element being read, -1 outside
 	from   int // where that begins
+	now    Object
+	inner  Object // the one that Each has come to
 
 	past     *beginning // what was known of the body already; nil: nothing
 	known    int        // messages of that
@@ -36,7 +38,7 @@ type Walker struct {
 // endOf is where a message ends: its own text, and the element of the list that it stands in.
 type endOf struct {
 	raw     int
-	element int // 0: the element has more messages
+	element int // 0: nothing can be read on from there: the element has more messages, or is held back
 	index   int // of the element
 }
 
@@ -109,28 +111,59 @@ func (w *Walker) Filed() []session.Message { return w.messages }
 // Member is the value of a member of the body, which Format.Members has.
 func (w *Walker) Member(name string) rawjson.Value { return w.top[slices.Index(w.of.keys, name)] }
 
-// Object reads the members of an object, and refuses keys that other parsers could see differently. It is called at to the client. Other
-// values than null are odd.
-func (w *Walker) Object(v rawjson.Value, keys []string, at, odd string) (Object, error) {
-	o := Object{Raw: v.Raw, keys: keys}
+// Object reads an object, and refuses keys that other parsers could see differently. It is called at to the client. Other values than null
+// are odd.
+func (w *Walker) Object(v rawjson.Value, keys []string, at, odd string) (o Object, err error) {
+	o.keys = keys
 	switch v.Kind {
 	case 0, rawjson.Null:
 	case rawjson.Object:
-		for key, member := range rawjson.Members(v.Raw) {
-			i, err := w.claim(keys, o.values[:], key, at)
-			if err != nil {
-				return o, err
-			}
-			if i >= 0 {
-				o.values[i] = member
-			} else {
-				o.More = true
-			}
-		}
+		s := rawjson.NewScanner(v.Raw, rawjson.MaxDepth)
+		err = w.object(&s, v.Raw, &o, at)
 	default:
 		w.Odd(odd)
 	}
-	return o, nil
+	return o, err
+}
+
+// Each reads the objects of a list as Object does. Other elements are odd. take gets each with its end in the text of the list; the next one
+// comes in its place.
+func (w *Walker) Each(list rawjson.Value, keys []string, at, odd string, take func(o *Object, end int) error) error {
+	s, o := rawjson.NewScanner(list.Raw, rawjson.MaxDepth), &w.inner
+	for entered := s.Array(); entered && s.Element(); {
+		if s.Kind() != rawjson.Object {
+			w.Odd(odd)
+			continue
+		}
+		*o = Object{keys: keys}
+		if err := w.object(&s, list.Raw, o, at); err != nil {
+			return err
+		}
+		if err := take(o, s.Offset()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// object reads the object that comes next in a text, into o.
+func (w *Walker) object(s *rawjson.Scanner, text []byte, o *Object, at string) error {
+	from := s.Offset()
+	for entered := s.Object(); entered && s.Member(); {
+		i, err := w.claim(o.keys, o.values[:], s.Key(), at)
+		if err != nil {
+			return err
+		}
+		if i >= 0 {
+			o.values[i] = s.Value()
+		} else {
+			o.More = true
+		}
+	}
+	if s.Err() == nil {
+		o.Raw = text[from:s.Offset():s.Offset()]
+	}
+	return nil
 }
 
 // claim gives the index of a known key, -1 for others. It refuses one that occurs twice (some parsers take the first, some the last), or
@@ -213,21 +246,23 @@ func (w *Walker) element() error {
 		w.odd = "there are too many " + w.of.format.List
 	}
 	w.from = w.scan.Offset()
-	v := w.scan.Value()
-	switch v.Kind {
-	case 0: // not sound
-		return nil
-	case rawjson.Object:
-	default:
-		w.odd = w.of.format.Element + " is not an object"
+	if w.scan.Kind() != rawjson.Object {
+		if w.scan.Value().Kind != 0 { // else it is not sound
+			w.odd = w.of.format.Element + " is not an object"
+		}
 		return nil
 	}
-	filed := len(w.messages)
-	if err := w.reader.Element(v); err != nil {
+	o := &w.now
+	*o = Object{keys: w.reader.Keys}
+	if err := w.object(&w.scan, w.text, o, ""); err != nil || w.scan.Err() != nil {
 		return err
 	}
-	if len(w.messages) > filed {
-		w.ends[len(w.ends)-1].element = w.scan.Offset()
+	filed := len(w.messages)
+	if err := w.reader.Element(o); err != nil {
+		return err
+	}
+	if last := len(w.ends) - 1; len(w.messages) > filed && w.ends[last].raw > w.from { // else the element is held back
+		w.ends[last].element = w.scan.Offset()
 	}
 	return w.unambiguous()
 }

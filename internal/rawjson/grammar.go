@@ -1,5 +1,33 @@
 package rawjson
 
+// skip checks the value at i, and gives the index after it. A container is gone through without making a Value of anything
+// in it: a request has thousands of small ones.
+func (s *Scanner) skip(i int) (end int, e Escapes) {
+	if i >= len(s.data) || s.data[i] != byte(Object) && s.data[i] != byte(Array) {
+		return s.scalar(i)
+	}
+	kind := Kind(s.data[i])
+	if s.depth++; s.depth > s.max {
+		return s.fail(TooDeep, i), Plain
+	}
+	closing := byte(kind) + 2 // of [ and { alike
+	i, more := s.separator(i+1, closing, true)
+	for more {
+		if kind == Object {
+			i, _ = s.name(i)
+		}
+		if i >= 0 {
+			i, _ = s.skip(i)
+		}
+		if i < 0 {
+			return -1, Plain
+		}
+		i, more = s.separator(i, closing, false)
+	}
+	s.depth--
+	return i, Plain
+}
+
 // scalar checks the string, number or literal at i, and gives the index after it.
 func (s *Scanner) scalar(i int) (end int, e Escapes) {
 	if i >= len(s.data) {

@@ -149,23 +149,13 @@ func (s *Scanner) Value() Value {
 	if !s.pending || s.code != "" {
 		return Value{}
 	}
-	from, key, v := s.pos, s.key, Value{Kind: s.Kind()}
-	switch v.Kind {
-	case Object:
-		for s.Object(); s.Member(); { // which takes what was not taken
-		}
-	case Array:
-		for s.Array(); s.Element(); {
-		}
-	default:
-		s.pos, v.Escapes = s.scalar(from)
-	}
-	if s.code != "" {
+	from := s.pos
+	end, escapes := s.skip(from)
+	if end < 0 {
 		return Value{}
 	}
-	s.key, s.pending = key, false
-	v.Raw = s.data[from:s.pos:s.pos]
-	return v
+	s.pos, s.pending = end, false
+	return Value{Raw: s.data[from:end:end], Kind: kindOf(s.data[from]), Escapes: escapes}
 }
 
 // Offset is where the scanner stands: at a value that is to be taken, else behind what was read last.

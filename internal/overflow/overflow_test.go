@@ -132,6 +132,7 @@ func TestNumber(t *testing.T) {
 		"0 t":                       {0, " t", true},
 		"128000 tokens":             {128000, " tokens", true},
 		"1,048,576).":               {1048576, ").", true},
+		"128,000tokens":             {128000, "tokens", true},
 		"12, 500":                   {12, ", 500", true},
 		"12,5000":                   {12, ",5000", true},
 		"300,000,":                  {300000, ",", true},
@@ -142,6 +143,9 @@ func TestNumber(t *testing.T) {
 		c, _, ok := row{words: "at {limit}" + want.after}.find("at " + text)
 		if c.limit != want.n || ok != want.ok {
 			t.Errorf("%q: %d, %v", text, c.limit, ok)
+		}
+		if c, _, ok := (row{words: "at {limit}"}).find("at " + text); c.limit != want.n || ok != want.ok {
+			t.Errorf("%q at the end: %d, %v", text, c.limit, ok)
 		}
 	}
 }

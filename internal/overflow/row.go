@@ -29,7 +29,7 @@ func (r row) find(text string) (c counts, at int, ok bool) {
 		return counts{}, 0, false
 	}
 	for i, name := range names {
-		c.add(name, number(text[found[2*i+2]:found[2*i+3]]))
+		c.add(name, number(digits(text[found[2*i+2]:])))
 	}
 	return c, found[0], true
 }
@@ -50,7 +50,7 @@ func (r row) pattern() (pattern *regexp.Regexp, names []string) {
 			return `.{0,200}?`
 		}
 		names = append(names, strings.Trim(strings.ReplaceAll(part, `\`, ""), "{}"))
-		return `(\d+(?:,\d{3}\b)*)`
+		return `(\d+(?:,\d{3})*)`
 	})
 	return regexp.MustCompile(expression), names
 }
@@ -58,9 +58,20 @@ func (r row) pattern() (pattern *regexp.Regexp, names []string) {
 // maxCount is the most tokens that a count is believed to be. Above it the text is no count.
 const maxCount = 1 << 30
 
+// digits are those of the number that a text begins with, without the commas between groups of three. Digits and letters may follow a
+// comma or a number at once that are no part of it.
+func digits(text string) string {
+	groups := strings.Split(text[:len(text)-len(strings.TrimLeft(text, "0123456789,"))], ",")
+	n := 1
+	for n < len(groups) && len(groups[n]) == 3 {
+		n++
+	}
+	return strings.Join(groups[:n], "")
+}
+
 // number reads a number; one that no count can be is 0.
-func number(text string) int {
-	n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
+func number(digits string) int {
+	n, err := strconv.Atoi(digits)
 	if err != nil || n < 0 || n > maxCount {
 		return 0
 	}

@@ -113,7 +113,7 @@ func TestResponsesLacks(t *testing.T) {
 			io.WriteString(w, `{"detail":"Unsupported parameter: max_output_tokens"}`)
 		case body["reasoning"] != nil:
 			w.WriteHeader(http.StatusBadRequest)
-			io.WriteString(w, `{"error":{"message":"Unsupported value: 'reasoning.effort'","code":"unsupported_value"}}`)
+			io.WriteString(w, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"Unsupported value: 'reasoning.effort'"}}}`)
 		default:
 			io.WriteString(w, `{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"fine"}]}]}`)
 		}

@@ -296,3 +296,48 @@ func TestSilentServerMayWriteWhole(t *testing.T) {
 		}
 	})
 }
+
+// TestStreamCutWithinALine: a stream that breaks off anywhere is the server's failure, and no reason to ask again.
+func TestStreamCutWithinALine(t *testing.T) {
+	for name, reset := range map[string]bool{"closed": false, "reset": true} {
+		for api, ask := range map[string]func(base, model string) condense.Request{"chat": request, "responses": asItems} {
+			calls := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				calls++
+				w.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"STATE: fi`)
+				if reset {
+					http.NewResponseController(w).Flush()
+					panic(http.ErrAbortHandler)
+				}
+			}))
+			_, err := summariser.Caller{}.Summarise(t.Context(), ask(server.URL, "m"))
+			server.Close()
+			if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureUnreachable || calls != 1 {
+				t.Errorf("%s, %s: %d calls: %v", api, name, calls, err)
+			}
+		}
+	}
+}
+
+// TestAnyStatusOfSuccess: some gateways answer each POST with 201.
+func TestAnyStatusOfSuccess(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"stream": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusCreated)
+			events(w, delta(`"content":"STATE: fine"`, `"stop"`), "[DONE]")
+		},
+		"whole": func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusCreated)
+			io.WriteString(w, fine)
+		},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+		got, err := summariser.Caller{}.Summarise(t.Context(), request(server.URL, "m"))
+		server.Close()
+		if err != nil || got.Text != "STATE: fine" {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}

@@ -75,14 +75,15 @@ func (w *wire) post(ctx context.Context, body []byte, to answer) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if w.streamed && resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+	answered := resp.StatusCode/100 == 2 // some gateways say 201
+	if w.streamed && answered && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return readEvents(resp.Body, to.take)
 	}
 	said, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil:
 		return err //nolint:wrapcheck // callError words it
-	case resp.StatusCode != http.StatusOK:
+	case !answered:
 		return w.refused(resp.StatusCode, said)
 	}
 	return to.whole(said)
@@ -104,11 +105,12 @@ func (w *wire) refused(status int, said []byte) error {
 		Error struct{ Type, Code, Param, Message string }
 	}
 	_ = json.Unmarshal(said, &m) // what is none has no code
-	e := &refused{status: status, code: m.Error.Code, said: strings.TrimSpace(m.Error.Param + " " + m.Error.Message)}
+	e := &refused{status: status, code: m.Error.Code, said: string(said)}
 	if w.to.Way.API == condense.APIMessages || w.to.Way.API == condense.APIResponses {
 		e.code = cmp.Or(e.code, m.Error.Type)
+	} else {
+		e.said = cmp.Or(strings.TrimSpace(m.Error.Param+" "+m.Error.Message), e.said)
 	}
-	e.said = cmp.Or(e.said, string(said))
 	return e
 }
 
@@ -116,16 +118,20 @@ func readEvents(from io.Reader, take func(data []byte) (ended bool, err error)) 
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err //nolint:wrapcheck // callError words it
+		}
 		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			if ended, err := take(data); ended || err != nil {
-				return err
+			ended, wrong := take(data)
+			if cut := err != nil && (errors.Is(wrong, errGarbled) || errors.Is(wrong, errUnreadable)); cut {
+				return errEnded // within a line
+			}
+			if ended || wrong != nil {
+				return wrong
 			}
 		}
-		switch {
-		case errors.Is(err, io.EOF):
+		if err != nil {
 			return errEnded
-		case err != nil:
-			return err //nolint:wrapcheck // callError words it
 		}
 	}
 }

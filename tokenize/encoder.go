@@ -64,8 +64,10 @@ func (r *Registry) Encoder(encoding string) (*Encoder, error) {
 // Encoder counts text by one encoding. Text that spells a special token (<|endoftext|>) is text. Bytes that are not
 // UTF-8 count as U+FFFD each, as Go's range reads them and as tiktoken-go does. Safe for concurrent use.
 //
+// The zero Encoder has no vocabulary, and counts a high estimate by size alone: for when none can be had.
+//
 // After its first calls an encoder allocates nothing to count, but for a copy of text that is not UTF-8, and scratch of
-// up to 56 bytes a byte for a very long piece that windows do not settle (none is known).
+// up to 56 bytes a byte for a very long piece that windows do not settle (none is known), which is not kept.
 type Encoder struct {
 	vocabulary *vocabulary
 	classes    classes
@@ -74,10 +76,20 @@ type Encoder struct {
 }
 
 // Name is the name of the encoding.
-func (e *Encoder) Name() string { return e.vocabulary.name }
+func (e *Encoder) Name() string {
+	if e.vocabulary == nil {
+		return "estimate"
+	}
+	return e.vocabulary.name
+}
 
 // Count is the number of tokens in a text.
-func (e *Encoder) Count(text string) int { return e.encode(text, &tokens{}).n }
+func (e *Encoder) Count(text string) int {
+	if e.vocabulary == nil {
+		return estimate(len(text))
+	}
+	return e.encode(text, &tokens{}).n
+}
 
 // CountBytes is Count for a text in a byte slice, which must not change meanwhile.
 func (e *Encoder) CountBytes(text []byte) int {
@@ -117,7 +129,9 @@ func (e *Encoder) encode(text string, to *tokens) *tokens {
 		}
 		i = end
 	}
-	e.mergers.Put(m)
+	if m.room() <= windowBytes {
+		e.mergers.Put(m)
+	}
 	return to
 }
 

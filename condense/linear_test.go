@@ -3,6 +3,7 @@ package condense
 import (
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -30,6 +31,7 @@ func TestReadersAreLinear(t *testing.T) {
 		},
 		"reply":    func(text string) { _, _ = prose{}.record(Reply{Text: text}) },
 		"function": func(text string) { _, _ = structured{}.record(Reply{Arguments: `{"user_context":` + text}) },
+		"record":   func(text string) { (&span{previous: record.Summary{Record: text}}).recorded() },
 		"focus": func(text string) {
 			w := weights{}
 			w.add(session.User, session.Content{Text: text})

@@ -134,13 +134,10 @@ const noteMark = "NOT_SUMMARISED: "
 
 // recorded is the previous record without the note of what is missing from it.
 func (s *span) recorded() string {
-	text := ""
-	for line := range strings.Lines(s.previous.Record) {
-		if !s.noted || !strings.HasPrefix(line, noteMark) {
-			text += line
-		}
-	}
-	return strings.TrimSpace(text)
+	lines := slices.DeleteFunc(strings.SplitAfter(s.previous.Record, "\n"), func(line string) bool {
+		return s.noted && strings.HasPrefix(line, noteMark)
+	})
+	return strings.TrimSpace(strings.Join(lines, ""))
 }
 
 // unsummarised is a record made without a model: the previous one, with one note of all that is missing from it.

@@ -123,15 +123,12 @@ func Unwrap(text string) string {
 	return strings.TrimSpace(strings.TrimPrefix(text, recordLabel))
 }
 
-// thoughts finds the tags that models put around what they think aloud.
-var thoughts = tagged("think", "thinking", "thought", "thoughts", "analysis", "reasoning")
-
 // withoutThoughts leaves out what a model thought aloud: between the tags that models use for it, nested or not, before a closing
 // tag that was never opened, and after an opening one that is never closed. In the middle of a line a tag is only spoken of.
 func withoutThoughts(text string) string {
 	var kept strings.Builder
 	depth, from := 0, 0
-	for _, t := range tags(text, thoughts) {
+	for t := range tags(text, []string{"think", "thinking", "thought", "thoughts", "analysis", "reasoning"}) {
 		if depth == 0 && !startsLine(text[:t.from]) && !(t.closes && endsLine(text[t.to:])) {
 			continue
 		}

@@ -165,9 +165,6 @@ func TypedText(text string) string {
 	return typed(text)
 }
 
-// injected finds the tags of what agents put into a user's message unasked.
-var injected = tagged(agents.InjectedTags()...)
-
 // typed is a user's message without the elements that agents put into it unasked: reminders, environments, what commands printed. An
 // opening tag that is never closed cuts nothing. A closing tag that nothing opened ends the element before it, of the same name: what
 // was printed may hold its own closing tag, and what follows that was printed, too.
@@ -177,7 +174,7 @@ func typed(text string) string {
 	}
 	open, last := map[string][]int{}, map[string]int{}
 	end := map[int]int{} // of elements, by their beginning
-	for _, t := range tags(text, injected) {
+	for t := range tags(text, agents.InjectedTags()) {
 		from, opened := open[t.name], len(open[t.name]) > 0
 		switch at, closed := last[t.name]; {
 		case !t.closes:

@@ -1,13 +1,9 @@
 package tidy
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
-
-// Codes that a terminal obeys and that are understood: character sets, a window's title, colours, modes, and erasing in a line.
-var codes = regexp.MustCompile(`^\x1b(?:[()][[:ascii:]]|\][0-2];[^\a\x1b]*(?:\a|\x1b\\)|\[(?:[ -?]*[mhl]|([02]?)K))`)
 
 // printed is a text as a terminal shows it: without colours, and with what was overwritten in a line gone.
 func printed(text string) string {
@@ -33,15 +29,13 @@ func shown(line string) string {
 		size := 1
 		switch line[i] {
 		case '\x1b':
-			code := codes.FindStringSubmatchIndex(line[i:])
-			if code == nil {
+			code := understood(line[i:])
+			switch size = len(code); code {
+			case "":
 				return line
-			}
-			size = code[1]
-			switch erases := code[2] >= 0; {
-			case erases && line[i+code[2]:i+code[3]] == "2": // all of the line
+			case "\x1b[2K": // erases the line
 				cells, column = cells[:0], 0
-			case erases:
+			case "\x1b[K", "\x1b[0K": // or the rest of it
 				cells = cells[:min(column, len(cells))]
 			}
 		case '\r':
@@ -62,4 +56,33 @@ func shown(line string) string {
 		return line
 	}
 	return strings.Join(cells, "")
+}
+
+// understood is the code that a text begins with, if it is one of a character set, a window's title, colours, modes, or erasing in a line;
+// else empty. Results may be full of codes, and are read for each request: a regular expression takes many times as long.
+func understood(text string) string {
+	if len(text) < 3 {
+		return ""
+	}
+	switch rest := text[2:]; text[1] {
+	case '(', ')':
+		if rest[0] < utf8.RuneSelf {
+			return text[:3]
+		}
+	case ']':
+		end := strings.IndexAny(rest, "\a\x1b")
+		switch titles := strings.Contains("012", rest[:1]) && strings.HasPrefix(rest[1:], ";"); {
+		case !titles || end < 0:
+		case rest[end] == '\a':
+			return text[:end+3]
+		case strings.HasPrefix(rest[end+1:], "\\"):
+			return text[:end+4]
+		}
+	case '[':
+		end := strings.IndexFunc(rest, func(r rune) bool { return r < ' ' || r > '?' })
+		if end >= 0 && (strings.IndexByte("mhl", rest[end]) >= 0 || rest[end] == 'K' && (end == 0 || rest[:end] == "0" || rest[:end] == "2")) {
+			return text[:end+3]
+		}
+	}
+	return ""
 }

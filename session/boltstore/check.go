@@ -71,15 +71,16 @@ func (c *Condition) look(tx *bolt.Tx, file *os.File, size int64) error {
 		if tx.Bucket(b.name()) == nil {
 			continue
 		}
+		kind := b.String()
 		err := tx.Bucket(b.name()).ForEach(func(name, value []byte) error {
-			c.Records[b.String()]++
+			c.Records[kind]++
 			if err := checkRecord(b, name, value); err != nil {
-				c.add(fmt.Errorf("%s: %w", b, err))
+				c.add(fmt.Errorf("%s: %w", kind, err))
 			}
 			return nil
 		})
 		if err != nil {
-			c.add(fmt.Errorf("%s: %w", b, err))
+			c.add(fmt.Errorf("%s: %w", kind, err))
 		}
 	}
 	return nil

@@ -110,7 +110,8 @@ func leave(c *change, t session.Thread) (freed int64) {
 	return freed
 }
 
-// beginning lists the keys that begin with a prefix, on disk and queued. It goes through the whole queue.
+// beginning lists the keys that begin with a prefix, on disk and queued, but for those that the step itself has put. It goes through the
+// whole queue.
 func (r *reader) beginning(prefix string) []string {
 	found := map[string]bool{}
 	kind, name := split(prefix)
@@ -118,7 +119,7 @@ func (r *reader) beginning(prefix string) []string {
 	for key, _ := cursor.Seek(name); bytes.HasPrefix(key, name); key, _ = cursor.Next() {
 		found[prefix[:1]+string(key)] = true
 	}
-	for _, queue := range r.queues() {
+	for _, queue := range [...]map[string][]byte{r.pending.queued, r.pending.committing} {
 		for key := range queue {
 			if strings.HasPrefix(key, prefix) {
 				found[key] = true

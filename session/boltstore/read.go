@@ -96,28 +96,24 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (text st
 	return text, err
 }
 
-// Events implements session.Store. ErrNotFound if the thread is unknown.
+// Events implements session.Store. ErrNotFound if the thread is unknown. Each event is a read of its own: a page of large ones
+// takes long to decode, and nothing may wait for it.
 func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) (all []session.Event, err error) {
-	err = s.read(ctx, func(r *reader) error {
-		rec, err := r.thread(id)
-		if err != nil {
-			return err
-		}
-		for seq := max(from, 1); seq <= rec.thread.Seq && len(all) < limit; seq++ {
-			stored := r.get(events.entry(id, seq))
-			if stored == nil {
-				continue
-			}
-			e, err := s.content.ParseEvent(id, stored, seq)
-			if err != nil {
-				return err
-			}
-			all = append(all, e)
-		}
-		return nil
+	last, err := one(ctx, s, threads.key(string(id)), func(b []byte) (uint64, error) {
+		rec, err := parseRecord(b)
+		return rec.thread.Seq, err
 	})
 	if err != nil {
 		return nil, err
+	}
+	for seq := max(from, 1); seq <= last && len(all) < limit; seq++ {
+		e, err := one(ctx, s, events.entry(id, seq), func(b []byte) (session.Event, error) { return s.content.ParseEvent(id, b, seq) })
+		switch {
+		case err == nil:
+			all = append(all, e)
+		case !errors.Is(err, session.ErrNotFound):
+			return nil, err
+		}
 	}
 	return all, nil
 }

@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"runtime"
@@ -76,6 +77,33 @@ func TestBeginningsAreOnDiskSoon(t *testing.T) {
 			t.Errorf("%d writes of a beginning still wait", n)
 		}
 	})
+}
+
+// TestAppendDoesNotWaitForAPage of a log, however long it takes to decode.
+func TestAppendDoesNotWaitForAPage(t *testing.T) {
+	s, ctx := start(t, Options{Content: true}), t.Context()
+	b := session.Batch{Thread: session.Thread{ID: "long", Len: 50}}
+	for range 50 {
+		b.Events = append(b.Events, session.Event{Kind: session.User, Payload: bytes.Repeat(payload, 1000)})
+	}
+	must(t, s.Append(ctx, b))
+	must(t, s.flush(ctx))
+	page := make(chan error, 1)
+	go func() { page <- second(s.Events(ctx, "long", 1, 50)) }()
+	for len(page) == 0 && s.mu.TryLock() {
+		s.mu.Unlock() // it has not begun
+	}
+	for at := 0; ; at += 2 {
+		select {
+		case err := <-page:
+			if must(t, err); at < 20 {
+				t.Errorf("%d events were written while a page was read", at)
+			}
+			return
+		default:
+			must(t, s.Append(ctx, twoEvents("t", at)))
+		}
+	}
 }
 
 func TestCondenseWaitsForTheDisk(t *testing.T) {

@@ -133,7 +133,8 @@ func (r *Registry) resolve(ctx context.Context, q Query) (Resolution, error) {
 	if thread, err = r.proven(ctx, &q, &res, thread); err != nil {
 		return res, err
 	}
-	return res, r.settle(ctx, q, &res, thread)
+	err = r.settle(ctx, q, &res, thread)
+	return res, err
 }
 
 // settle turns a match into a thread.

@@ -9,7 +9,8 @@ import (
 )
 
 // message is a protobuf message: pointers to what its fields hold, in the order of their numbers, which begin with 1; nil where there is
-// no such field. What is zero is not written. Hashes are bytes; times are sfixed64, nanoseconds since 1970, and read back in UTC.
+// no such field. What is zero is not written. In the words of a .proto file, int, int64 and time.Duration are int64, a kind is uint32,
+// hashes and what is encoded already are bytes, and times are sfixed64, nanoseconds since 1970, read back in UTC.
 //
 // A field is never renumbered or reused, and a reader skips those that it does not know.
 type message []any

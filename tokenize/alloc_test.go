@@ -25,6 +25,18 @@ func TestCountAllocatesNothing(t *testing.T) {
 	}
 }
 
+func TestEncoderKeepsNoLargeScratch(t *testing.T) {
+	s := eachSubject(t)[0]
+	e := &Encoder{vocabulary: s.vocabulary, classes: s.classes, split: s.split}
+	large := &merger{}
+	large.grow(2 * windowBytes)
+	e.mergers.Put(large)
+	e.Count("zxqvbnm")
+	if m, _ := e.mergers.Get().(*merger); m == large {
+		t.Error("scratch for a large piece was kept")
+	}
+}
+
 // Many users of one new registry: each vocabulary is loaded once, and all counts agree.
 func TestRegistryAndEncoderAreConcurrent(t *testing.T) {
 	registry := New()

@@ -13,7 +13,7 @@ import (
 // Of a stream, Ended is true once the [DONE] mark has passed. Answer().Finish then tells whether the model had finished.
 //
 // Only the choice with index 0 counts. Usage is the last one reported, in the answer or in the choice.
-func (d *Dialect) Tee(streamed bool) dialect.Tee { return split.Tee(streamed, &answer{}) }
+func (d *Dialect) Tee(streamed bool) dialect.Tee { return split.Tee(streamed, split.Done, &answer{}) }
 
 // answer gathers what chunks, or a whole body, tell.
 type answer struct{ split.Gathered }

@@ -282,7 +282,8 @@ data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"outpu
 	for _, streamed := range []bool{true, false} {
 		tee, text, end := d.Tee(streamed), whole[:len(whole)-1], "}"
 		if streamed {
-			text, end = stream, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+			// The mark of other APIs is none here: what comes before it may have been cut off.
+			text, end = stream+"data: [DONE]\n\n", "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
 		}
 		for i := range text {
 			tee.Write([]byte{text[i]})

@@ -9,7 +9,7 @@ import (
 
 // Tee begins to read an answer. Of a stream, Ended is true once message_stop or an error event has passed.
 func (d *Dialect) Tee(streamed bool) dialect.Tee {
-	return split.Tee(streamed, &answer{Gathered: split.Gathered{NoArguments: "{}"}})
+	return split.Tee(streamed, "", &answer{Gathered: split.Gathered{NoArguments: "{}"}})
 }
 
 // answer gathers what events, or a whole body, tell.

@@ -221,6 +221,19 @@ func TestStrainedAsItCame(t *testing.T) {
 	}
 }
 
+// TestStrainedWithoutItsMember: an event that says nothing of the response or the item passes as it came.
+func TestStrainedWithoutItsMember(t *testing.T) {
+	for _, kind := range []string{"response.created", "response.in_progress", "response.completed", "response.output_item.added", "response.output_item.done"} {
+		s := responses.New(split.Options{}).Strain(true, func(tool string) bool { return tool == hiddenTool })
+		event := `data: {"type":"` + kind + `","output_index":0}` + "\n\n"
+		got := string(s.Write([]byte(event)))
+		s.Close()
+		if got += string(s.Finish()); got != event {
+			t.Errorf("%s became %s", event, got)
+		}
+	}
+}
+
 // TestStrainBroken: what is cut off is not asked for again, and no reasoning is lost that nothing followed.
 func TestStrainBroken(t *testing.T) {
 	items := []string{itemNamed('r', "a")}

@@ -10,7 +10,7 @@ import (
 )
 
 // Tee begins to read an answer. Of a stream, Ended is true once its last event has passed, or an error.
-func (d *Dialect) Tee(streamed bool) dialect.Tee { return split.Tee(streamed, &answer{}) }
+func (d *Dialect) Tee(streamed bool) dialect.Tee { return split.Tee(streamed, split.Done, &answer{}) }
 
 // answer gathers what events, or a whole body, tell.
 type answer struct {

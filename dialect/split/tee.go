@@ -34,13 +34,13 @@ func Sound(text []byte) bool {
 	return rawjson.Valid(text, 0) == nil && rawjson.ValueOf(text).Kind == rawjson.Object
 }
 
-// Tee begins to read an answer. A stream has ended once the event has passed that ends it, whatever else was seen. Else it was cut off,
-// unless its server never sends one.
-func Tee(streamed bool, a Answers) dialect.Tee {
+// Tee begins to read an answer. A stream has ended once the event has passed that ends it, or the mark, whatever else was seen. Else it was
+// cut off, unless its server never sends one. Without a mark there is none.
+func Tee(streamed bool, mark string, a Answers) dialect.Tee {
 	if !streamed {
 		return &wholeTee{Answers: a}
 	}
-	t := &streamTee{Answers: a}
+	t := &streamTee{Answers: a, mark: mark}
 	t.events = Events{Take: t.take, Most: MostAnswer}
 	return t
 }
@@ -48,16 +48,19 @@ func Tee(streamed bool, a Answers) dialect.Tee {
 type streamTee struct {
 	Answers
 	events Events
+	mark   string
 	ended  bool
 }
 
 func (t *streamTee) Write(p []byte) { t.events.Write(p) }
 
-func (t *streamTee) Ended() bool { return t.ended || string(t.events.Pending()) == Done }
+func (t *streamTee) Ended() bool { return t.ended || t.marks(t.events.Pending()) }
+
+func (t *streamTee) marks(data []byte) bool { return t.mark != "" && string(data) == t.mark }
 
 func (t *streamTee) take(data []byte) bool {
 	switch {
-	case string(data) == Done:
+	case t.marks(data):
 		t.ended = true
 	case !Sound(data):
 		return false

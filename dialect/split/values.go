@@ -30,9 +30,12 @@ func EndOf(text []byte, v rawjson.Value) int {
 	}
 }
 
-// WithMember gives an object with another value for a member, which is added if there is none. Where that is the same, the object stays as
-// it was written.
+// WithMember gives an object with another value for a member, which is added if there is none. Where that is the same, or none is given, the
+// object stays as it was written.
 func WithMember(object []byte, name string, value []byte) []byte {
+	if len(value) == 0 {
+		return object
+	}
 	same, found := true, false
 	out := Keep(object, func(key string, v *rawjson.Value) bool {
 		if key == name {

@@ -28,11 +28,16 @@ type Walker struct {
 	now    Object
 	inner  Object // the one that Each has come to
 
-	past     *beginning // what was known of the body already; nil: nothing
-	known    int        // messages of that
-	extends  bool       // the room behind them is ours
+	prior
 	messages []session.Message
 	ends     []endOf // of each of them
+}
+
+// prior is what was known of a body before it was read.
+type prior struct {
+	past    *beginning // nil: nothing
+	known   int        // messages of that
+	extends bool       // the room behind them is ours
 }
 
 // endOf is where a message ends: its own text, and the element of the list that it stands in.

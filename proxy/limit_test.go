@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -323,6 +324,19 @@ func TestLimitsOutliveAReload(t *testing.T) {
 	r.wantServed(hello)
 	r.wantLimited(hello, "requests_per_minute_exceeded")
 	swap(limit.Tenant{})
+	r.wantServed(hello)
+}
+
+// TestReloadsLeaveNothingRunning: a proxy may be reloaded as often as its tenants change.
+func TestReloadsLeaveNothingRunning(t *testing.T) {
+	r := newRig(t, setup{})
+	before := runtime.NumGoroutine()
+	for range 100 {
+		r.server.Swap(r.live)
+	}
+	if more := runtime.NumGoroutine() - before; more > 50 {
+		t.Errorf("after 100 reloads there are %d goroutines more", more)
+	}
 	r.wantServed(hello)
 }
 

@@ -36,22 +36,27 @@ type live struct {
 
 // Swap puts another configuration in force for the requests that come from now on. A tenant keeps what it has taken.
 func (s *Server) Swap(l Live) {
-	gates := map[string]*gate{}
+	next, gates := &live{Live: l}, map[string]*gate{}
 	if earlier := s.live.Load(); earlier != nil {
+		next.compactors, next.managers = earlier.compactors, earlier.managers // each has a goroutine that never ends
+		next.compactors.Purge()
+		next.managers.Purge()
 		for _, t := range earlier.Tenants {
 			gates[t.Name] = t.gate
 		}
+	} else {
+		next.compactors, next.managers = newCompactors(), newCompactors()
 	}
 	forEngine := make([]*engine.Tenant, len(l.Tenants))
 	for i, t := range l.Tenants {
 		t.gate = cmp.Or(t.gate, gates[t.Name], &gate{})
 		forEngine[i] = &t.Tenant
 	}
-	settings := s.o.Engine.Swap(engine.Settings{
+	next.settings = s.o.Engine.Swap(engine.Settings{
 		Tenants: forEngine, Dialects: slices.Collect(maps.Values(l.Dialects)), Headers: l.Headers, Fields: l.Fields,
 		Models: func(name string) engine.Model { return l.Models(name).Model },
 	})
-	s.live.Store(&live{Live: l, settings: settings, compactors: newCompactors(), managers: newCompactors()})
+	s.live.Store(next)
 }
 
 // speaks gives the dialect that clients of a path understand: in whose shape they are told of errors, and where they send keys.

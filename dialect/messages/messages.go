@@ -39,7 +39,9 @@ func New(o split.Options) *Dialect {
 		List: list, Element: "a message",
 		Members: []string{"max_tokens", "system", "thinking"},
 		Version: version, Texts: []string{"text"}, Skip: isThinking,
-		Reader: func(w *split.Walker) split.Reader { return split.Reader{Keys: messageKeys, Element: reader{w}.element} },
+		Reader: func(w *split.Walker) split.Reader {
+			return split.Reader{Keys: messageKeys, Element: (&reader{w: w}).element}
+		},
 	}, o)}
 }
 

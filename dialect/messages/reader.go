@@ -25,7 +25,7 @@ type block struct {
 // is reports whether the block is of a type.
 func (b *block) is(kind string) bool { return b.Get("type").Is(kind) }
 
-func (b *block) isResult() bool { return b.is("tool_result") }
+func isResult(b block) bool { return b.is("tool_result") }
 
 // sealed reports whether the block is reasoning that is bound to all that stood before it.
 func (b *block) sealed() bool {
@@ -35,32 +35,36 @@ func (b *block) sealed() bool {
 // attached reports whether a block holds anything but text, thinking, a call and a result of texts.
 func attached(kind, content rawjson.Value) bool {
 	if !kind.Is("tool_result") {
-		return !kind.Is("text") && !isThinking(kind) && !kind.Is("tool_use")
+		return !plain(kind)
 	}
-	return content.Kind == rawjson.Array && split.Any(content, func(v rawjson.Value) bool {
-		b := split.Read(v, blockKeys)
-		return attached(b.Get("type"), b.Get("content"))
-	})
+	return content.Kind == rawjson.Array && split.Any(content, func(v rawjson.Value) bool { return !plain(split.Member(v, "type")) })
 }
 
-func anyAttached(blocks []*block) bool {
-	return slices.ContainsFunc(blocks, func(b *block) bool { return attached(b.Get("type"), b.Get("content")) })
+func plain(kind rawjson.Value) bool {
+	return kind.Is("text") || isThinking(kind) || kind.Is("tool_use")
+}
+
+func anyAttached(blocks []block) bool {
+	return slices.ContainsFunc(blocks, func(b block) bool { return attached(b.Get("type"), b.Get("content")) })
 }
 
 func isThinking(kind rawjson.Value) bool { return kind.Is("thinking") || kind.Is("redacted_thinking") }
 
 // reader reads the messages of one body.
-type reader struct{ w *split.Walker }
+type reader struct {
+	w      *split.Walker
+	blocks []block // of the message that is being read
+}
 
 // maxBlocks is how many blocks are understood of one message at most.
 const maxBlocks = 16 << 10
 
 // element reads one element of messages, and files it, whole or in pieces.
-func (r reader) element(msg *split.Object) error {
-	blocks, err := r.blocks(msg.Raw, msg.Get("content"))
-	if err != nil {
+func (r *reader) element(msg *split.Object) error {
+	if err := r.read(msg.Raw, msg.Get("content")); err != nil {
 		return err
 	}
+	blocks := r.blocks
 	m, role := session.Message{Raw: msg.Raw}, msg.Get("role")
 	switch {
 	case role.Is("assistant"):
@@ -74,7 +78,7 @@ func (r reader) element(msg *split.Object) error {
 				m.Calls, m.Kind = append(m.Calls, blocks[i].Get("id").Text()), session.Action
 			}
 		}
-	case role.Is("user") && slices.ContainsFunc(blocks, func(b *block) bool { return b.isResult() }):
+	case role.Is("user") && slices.ContainsFunc(blocks, isResult):
 		if msg.More {
 			r.w.Odd("a message with results has members that this API does not know")
 		}
@@ -93,31 +97,31 @@ func (r reader) element(msg *split.Object) error {
 	return nil
 }
 
-// blocks reads those of a message's content.
-func (r reader) blocks(message []byte, content rawjson.Value) (blocks []*block, err error) {
+// read reads the blocks of a message's content.
+func (r *reader) read(message []byte, content rawjson.Value) error {
+	r.blocks = r.blocks[:0]
 	if content.Kind != rawjson.Array {
-		return nil, nil
+		return nil
 	}
 	at := split.EndOf(message, content) - len(content.Raw)
-	err = r.w.Each(content, blockKeys, "content.", "a content block is not an object", func(o *split.Object, end int) error {
-		if len(blocks) < maxBlocks {
-			blocks = append(blocks, &block{*o, at + end})
+	return r.w.Each(content, blockKeys, "content.", "a content block is not an object", func(o *split.Object, end int) error {
+		if len(r.blocks) < maxBlocks {
+			r.blocks = append(r.blocks, block{*o, at + end})
 		} else {
 			r.w.Odd("a message has too many content blocks")
 		}
 		return nil
 	})
-	return blocks, err
 }
 
 // filePieces files each result of a user message, and the blocks between them.
-func (r reader) filePieces(message []byte, blocks []*block) {
+func (r *reader) filePieces(message []byte, blocks []block) {
 	begin := r.w.Element().From
 	for len(blocks) > 0 {
-		n := slices.IndexFunc(blocks, func(b *block) bool { return b.isResult() })
+		n := slices.IndexFunc(blocks, isResult)
 		switch n {
 		case 0:
-			b := blocks[0]
+			b := &blocks[0]
 			m := session.Message{Raw: b.Raw, Kind: session.Observation, Result: b.Get("tool_use_id").Text(), Attached: anyAttached(blocks[:1])}
 			m.Digest = resultDigest(r.w.Digest(), b)
 			r.w.File(m, begin+b.end)

@@ -168,7 +168,7 @@ func isText(kind rawjson.Value) bool { return slices.ContainsFunc(texts, kind.Is
 // attached reports whether a content has anything but text.
 func attached(v rawjson.Value) bool {
 	if v.Kind == rawjson.Array {
-		return split.Any(v, attached)
+		return split.Any(v, func(part rawjson.Value) bool { return part.Kind == rawjson.Array || attached(part) })
 	}
 	kind := split.Member(v, "type")
 	return v.Kind == rawjson.Object && !isText(kind) && !kind.Is("refusal") && split.Member(v, "stdout").Kind == 0

@@ -11,9 +11,10 @@ import (
 
 // reader reads the items of one body.
 type reader struct {
-	w    *split.Walker
-	turn []*item      // what a model said, and was not filed yet
-	at   dialect.Span // where that stands in the body
+	w     *split.Walker
+	turn  []*item      // what a model said, and was not filed yet
+	calls bool         // it calls something
+	at    dialect.Span // where it stands in the body
 }
 
 // maxItems is how many items are understood of one turn at most.
@@ -57,15 +58,16 @@ func (r *reader) hold(it *item) {
 	}
 	kept := *it.Object
 	r.turn, r.at.To = append(r.turn, &item{&kept}), at.To
+	r.calls = r.calls || it.calls().Kind == rawjson.String
 }
 
 // ends reports whether the turn is over, as it does not go on with the next *item: it ends with a message, calls nothing, and
 // the item begins another one.
 func (r *reader) ends(next *item) bool {
-	if len(r.turn) == 0 || !r.turn[len(r.turn)-1].isMessage() || !next.isMessage() && !next.isReasoning() {
+	if len(r.turn) == 0 || r.calls || !r.turn[len(r.turn)-1].isMessage() {
 		return false
 	}
-	return !slices.ContainsFunc(r.turn, func(it *item) bool { return it.calls().Kind == rawjson.String })
+	return next.isMessage() || next.isReasoning()
 }
 
 // close files what a model said.
@@ -82,7 +84,7 @@ func (r *reader) close() {
 	}
 	m.Digest = turnDigest(r.w.Digest(), r.turn)
 	r.w.File(m, r.at.To)
-	r.turn = nil
+	r.turn, r.calls = nil, false
 }
 
 // before is what the model said before, with nothing between but the results of it; nil where there is no such message.

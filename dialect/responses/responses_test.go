@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -310,6 +311,27 @@ func TestMemoryChangesNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLongTurn: a turn that calls something and goes on is read in time that grows with it, and no faster.
+func TestLongTurn(t *testing.T) {
+	d := responses.New(split.Options{})
+	took := func(n int) time.Duration {
+		body := []byte(`{"input":[` + strings.Repeat(`{"type":"x"},`, n) + `{"type":"x","call_id":"a"}` +
+			strings.Repeat(`,{"type":"message","role":"assistant"},{"type":"reasoning"}`, n/2) + `]}`)
+		least := time.Hour
+		for range 5 {
+			begun := time.Now()
+			if r, err := d.Split(body); err != nil || len(r.Messages) != 1 {
+				t.Fatal(r, err)
+			}
+			least = min(least, time.Since(begun))
+		}
+		return least
+	}
+	if short, long := took(1000), took(8000); long > 40*short {
+		t.Errorf("8 times the items take %v instead of %v", long, short)
+	}
 }
 
 // TestReadOnBetweenTurns: where two turns follow one another, and later bodies go on in another way behind them, none is lost.

@@ -82,6 +82,11 @@ func (d wiredDialect) Tee(streamed bool) dialect.Tee {
 	return d.Dialect.Tee(streamed)
 }
 
+func (d wiredDialect) Opening([]byte) bool {
+	d.pass("Opening")
+	return false
+}
+
 // wiredTokens is a counter with tripwires.
 type wiredTokens struct {
 	quarters
@@ -174,7 +179,7 @@ func wired(t *testing.T, wire *tripwire) *rig {
 // same, and goes as it came where it is not condensed.
 func TestPanicAtEachBoundary(t *testing.T) {
 	boundaries := []string{
-		"", "Split", "Read", "Note", "Rewrite", "StripReasoning", "Join", "Tee", "models",
+		"", "Split", "Read", "Note", "Rewrite", "StripReasoning", "Join", "Tee", "Opening", "models",
 		"Text", "Message", "Observe", "Adjust", "Condense", "Asks", "Run", "Summarise",
 	}
 	apart := []string{ // said elsewhere, or never called for a request to this upstream

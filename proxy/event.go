@@ -23,10 +23,13 @@ type firstEvent struct {
 	rest    io.Reader // nil: nothing was read of the stream
 }
 
-func openEvent(body io.ReadCloser, in dialect.Dialect) *firstEvent {
+func (o *Options) openEvent(body io.ReadCloser, in dialect.Dialect) *firstEvent {
 	e := &firstEvent{body: body, came: make(chan struct{})}
 	if d, has := in.(dialect.Opener); has {
-		e.opening = d.Opening
+		e.opening = func(event []byte) (is bool) {
+			o.survives(func() { is = d.Opening(event) })
+			return is
+		}
 	}
 	go e.fetch()
 	return e

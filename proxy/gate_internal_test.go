@@ -6,6 +6,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 func TestNoLimitAllocatesNothing(t *testing.T) {
@@ -21,5 +22,27 @@ func TestNoLimitAllocatesNothing(t *testing.T) {
 	})
 	if allocated > 0 {
 		t.Errorf("%v allocations", allocated)
+	}
+}
+
+// TestRefusedTakeNoPlace: a request that a limit refuses leaves its place at once, whenever its body has come.
+func TestRefusedTakeNoPlace(t *testing.T) {
+	for name, limits := range map[string]limit.Tenant{"requests": {Requests: 1}, "tokens": {Tokens: 1}} {
+		tenant := &Tenant{Tenant: engine.Tenant{Name: "a"}, Limits: limits, gate: &gate{}}
+		tenant.Limits.Concurrent = 2
+		first, second := (&request{server: &Server{o: Options{Now: time.Now}}, tenant: tenant}), &request{}
+		*second = *first
+		if _, ok := first.admit(); !ok {
+			t.Fatalf("%s: the first is refused", name)
+		}
+		tenant.tokens().Take(time.Now(), 1, 1)
+		if _, ok := second.admit(); ok || tenant.gate.busy.Load() != 1 || second.seen.record.Limit != name {
+			t.Errorf("%s: served %t by limit %q, %d are under way", name, ok, second.seen.record.Limit, tenant.gate.busy.Load())
+		}
+		first.leave()
+		first.leave() // again: nothing happens
+		if n := tenant.gate.busy.Load(); n != 0 {
+			t.Errorf("%s: then %d are under way", name, n)
+		}
 	}
 }

@@ -27,13 +27,17 @@ func (t *Tenant) tokens() limit.Share {
 
 // admit lets a request in, or says why not.
 func (r *request) admit() (e apiError, ok bool) {
-	limits, g, now := &r.tenant.Limits, r.tenant.gate, r.server.o.Now
-	if n := g.busy.Add(1); limits.Concurrent > 0 && n > int64(limits.Concurrent) {
-		g.busy.Add(-1)
+	limits, now := &r.tenant.Limits, r.server.o.Now
+	if !r.tenant.gate.enter(limits.Concurrent) {
 		return r.limited("concurrent", time.Second, "concurrent_requests_exceeded",
 			"requests at the same time: wait for the end of one", limits.Concurrent), false
 	}
 	r.lease.admitted = true
+	defer func() {
+		if !ok { // its body may take long to come
+			r.leave()
+		}
+	}()
 	if limits.Requests > 0 {
 		if wait, ok := r.tenant.requests().Take(now(), 1, limits.Requests); !ok {
 			return r.limited("requests", wait, "requests_per_minute_exceeded", "requests a minute", limits.Requests), false
@@ -45,6 +49,27 @@ func (r *request) admit() (e apiError, ok bool) {
 		}
 	}
 	return e, true
+}
+
+// enter takes a place of so many, 0: any number. It counts none that it does not give: that could refuse another request.
+func (g *gate) enter(limit int) bool {
+	for {
+		n := g.busy.Load()
+		if limit > 0 && n >= int64(limit) {
+			return false
+		}
+		if g.busy.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// leave gives back the request's place among its tenant's.
+func (r *request) leave() {
+	if r.lease.admitted {
+		r.lease.admitted = false
+		r.tenant.gate.busy.Add(-1)
+	}
 }
 
 func (r *request) outOfTokens(wait time.Duration) apiError {

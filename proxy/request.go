@@ -196,9 +196,7 @@ func (r *request) release() {
 		r.lease.unwatch()
 	}
 	r.dropBody()
-	if r.lease.admitted {
-		r.tenant.gate.busy.Add(-1)
-	}
+	r.leave()
 }
 
 // dropBody gives back the request's share in its body, once.

@@ -81,7 +81,7 @@ func withoutKeys(query string) string {
 // whatever that is: if nothing helps, upstream's own error.
 func (r *request) persist(resp *http.Response) (*http.Response, error) {
 	for {
-		said := refusalOf(resp, r.asked.dialect)
+		said := r.server.o.refusalOf(resp, r.asked.dialect)
 		if r.managed(said) {
 			return resp, nil
 		}
@@ -162,7 +162,7 @@ const refusalRead = 64 << 10
 
 // refusalOf reads what an answer says, and leaves the response as it was. Of a stream it reads the first event, which may tell of an
 // error before there is any answer, if that comes soon.
-func refusalOf(resp *http.Response, in dialect.Dialect) refusal {
+func (o *Options) refusalOf(resp *http.Response, in dialect.Dialect) refusal {
 	said := refusal{refused: refuses(resp.StatusCode)}
 	var head []byte
 	switch stream := resp.StatusCode == http.StatusOK && streamed(resp.Header) && len(codings(resp.Header)) == 0; {
@@ -171,7 +171,7 @@ func refusalOf(resp *http.Response, in dialect.Dialect) refusal {
 		head, err = io.ReadAll(io.LimitReader(resp.Body, refusalRead))
 		putBack(resp, head, err)
 	case stream:
-		e := openEvent(resp.Body, in)
+		e := o.openEvent(resp.Body, in)
 		head, resp.Body = e.soon(), e
 	default:
 		return said

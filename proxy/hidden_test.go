@@ -112,13 +112,16 @@ func (a *agent) body(message ...string) string {
 	return strings.Replace(messages(a.history...), "{", "{"+extra, 1)
 }
 
-// read puts a stream together as OpenAI's libraries do: by the index of each call, which begins with its id and name.
+// read puts a stream together as OpenAI's libraries do: without comments, and by the index of each call, which begins with its id and name.
 func (a *agent) read(stream string) (got answered) {
 	a.t.Helper()
 	var calls []map[string]any
 	var text *string
 	id, ended := "", false
 	for event := range strings.SplitSeq(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
+		if strings.HasPrefix(event, ":") {
+			continue
+		}
 		data, is := strings.CutPrefix(strings.TrimSpace(event), "data: ")
 		if !is || ended {
 			a.t.Fatalf("an event is %q", event)
@@ -415,13 +418,13 @@ func TestKeptAliveBehindHiddenCalls(t *testing.T) {
 	var got strings.Builder
 	for comments := 0; comments < 3; {
 		event := readEvent(t, stream)
-		if got.WriteString(event); event == comment {
+		if got.WriteString(event); event == comment && strings.Contains(got.String(), "One. ") { // else the request's own condensation took long
 			comments++
 		}
 	}
 	close(hold)
 	got.WriteString(drainAll(t, stream))
-	if text := a.read(strings.ReplaceAll(got.String(), comment, "")); text.Text != "One. Two." || text.Finish != "stop" {
+	if text := a.read(got.String()); text.Text != "One. Two." || text.Finish != "stop" {
 		t.Errorf("the client got %+v", text)
 	}
 }

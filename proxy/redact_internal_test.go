@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -30,4 +31,23 @@ func TestKeyIsRedacted(t *testing.T) {
 			t.Errorf("%s, %v", resp.Status, resp.Header)
 		}
 	})
+}
+
+// TestLongErrorIsCutOff has an error that never ends: it is handed on as far as it is looked into, and then breaks.
+func TestLongErrorIsCutOff(t *testing.T) {
+	const key = "sk-operator"
+	endless := io.MultiReader(strings.NewReader(key), zeros{})
+	resp := &http.Response{StatusCode: 500, Body: io.NopCloser(endless)}
+	redact(resp, key)
+	got, err := io.ReadAll(resp.Body)
+	if !errors.Is(err, errBroken) || len(got) != mostRecord || !strings.HasPrefix(string(got), strings.Repeat("*", len(key))+"\x00") {
+		t.Errorf("%d bytes, %.20q, %v", len(got), got, err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }

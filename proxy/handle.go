@@ -289,12 +289,14 @@ func (r *request) remember(tee dialect.Tee) {
 	if record := r.passed.compaction.record; record != "" {
 		answer.Text = record // as which the client's item is read when it comes back
 	}
-	mark, settle := r.turn.Answered(answer, r.echo()), r.settle(http.StatusOK, r.last(answer))
+	mark := r.turn.Answered(answer, r.echo())
+	minute, budgets := r.settle(http.StatusOK, r.last(answer))
 	done := make(chan struct{})
 	s.inBackground(func() {
 		defer close(done)
-		if settle != nil {
-			settle()
+		if minute != nil {
+			minute()
+			budgets()
 		}
 		if err := mark(s.ctx); err != nil {
 			s.degraded.note("mark answer", err)

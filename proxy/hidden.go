@@ -88,8 +88,9 @@ func (r *request) echo() []byte {
 // again asks upstream again, after hidden calls were met. It is charged for like a request, once the last answer is settled.
 func (r *request) again(streams bool) (*http.Response, error) {
 	r.passed.again++
-	if settle := r.settle(http.StatusOK, r.passed.tee.Answer()); settle != nil {
-		settle()
+	if minute, budgets := r.settle(http.StatusOK, r.passed.tee.Answer()); minute != nil {
+		minute()
+		budgets()
 	}
 	r.passed.strainer.Next()
 	r.passed.tee, r.passed.replied = r.asked.dialect.Tee(streams), false

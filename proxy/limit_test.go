@@ -304,6 +304,23 @@ func TestManyAtOnce(t *testing.T) {
 	eventually(t, "the places are free", func() bool { return r.server.Busy("a") == 0 })
 }
 
+// TestSharedLimitHoldsUpNoAnswer has a store that does not take what an answer cost: the client has all of the answer meanwhile.
+func TestSharedLimitHoldsUpNoAnswer(t *testing.T) {
+	hold := make(chan struct{})
+	r := newRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
+		tenants := bounded(limit.Tenant{Tokens: 1000})(base)
+		tenants[0].Draw = func(_ string, _, _ int, owed bool) (time.Duration, bool) {
+			if owed {
+				<-hold
+			}
+			return 0, true
+		}
+		return tenants
+	}})
+	r.wantServed(hello)
+	close(hold)
+}
+
 // TestLimitsOutliveAReload swaps the configuration: what a tenant has taken stays taken, by the limits of now.
 func TestLimitsOutliveAReload(t *testing.T) {
 	var clock stopped

@@ -217,28 +217,31 @@ func (r *request) spent(accounts []allowance, all []session.Charge, balances []s
 	return e
 }
 
-// settle corrects what the request has paid by what upstream's answer cost, once. What it returns does so for its budgets; nil: it has
-// none.
-func (r *request) settle(status int, answer dialect.Answer) func() {
-	p := &r.lease.purse
-	if p.minute == 0 && p.id == "" {
-		return nil
+// settle gives, once, what corrects what the request has paid by what upstream's answer cost: in its tenant's minute, which replicas may
+// share, and in its budgets. Both are nil where it has paid nothing.
+func (r *request) settle(status int, answer dialect.Answer) (minute, budgets func()) {
+	paid, tenant, server := r.lease.purse, r.tenant, r.server
+	if paid.minute == 0 && paid.id == "" {
+		return nil, nil
 	}
-	used, known := usedOf(status, answer, p.prompt)
-	if p.minute > 0 && known {
-		r.tenant.tokens().Correct(used.Input+used.Output-p.minute, r.tenant.Limits.Tokens)
+	r.lease.purse = purse{}
+	used, known := usedOf(status, answer, paid.prompt)
+	minute = func() {
+		if paid.minute > 0 && known {
+			tenant.tokens().Correct(used.Input+used.Output-paid.minute, tenant.Limits.Tokens)
+		}
 	}
-	paid := *p
-	*p = purse{}
-	if paid.id == "" {
-		return nil
+	return minute, func() {
+		if paid.id != "" {
+			server.settleBudgets(paid, used)
+		}
 	}
-	return func() { r.server.settleBudgets(paid, used) }
 }
 
-// settleLater is settle, in the background.
+// settleLater settles budgets in the background.
 func (r *request) settleLater(status int, answer dialect.Answer) {
-	if budgets := r.settle(status, answer); budgets != nil {
+	if minute, budgets := r.settle(status, answer); minute != nil {
+		minute()
 		r.server.inBackground(budgets)
 	}
 }

@@ -23,12 +23,12 @@ type memory struct {
 }
 
 const (
-	maxBegun   = 512     // beginnings that a body is looked for in
-	minBegun   = 4 << 10 // bytes of a body that is worth remembering: a smaller one is read as soon as it is found
-	tailSize   = 24      // bytes; every message that says anything is longer
-	marksKept  = 4       // clients change the newest messages now and then: where to cache, mostly
-	perMessage = 160     // bytes that a message takes on top of its text and its ids
-	perCall    = 16      // bytes that an id of a call takes on top of its text
+	maxBegun   = 512      // beginnings that a body is looked for in
+	minBegun   = 16 << 10 // bytes of a body that is worth remembering: a smaller one is read as soon as it is found
+	tailSize   = 24       // bytes; every message that says anything is longer
+	marksKept  = 4        // clients change the newest messages now and then: where to cache, mostly
+	perMessage = 160      // bytes that a message takes on top of its text and its ids
+	perCall    = 16       // bytes that an id of a call takes on top of its text
 )
 
 // beginning is a text up to the end of a message, and what it says. It never changes. What goes on from it may take the room behind its
@@ -57,19 +57,20 @@ func tailOf(text []byte) uint64 {
 }
 
 // find gives the longest beginning that the body has, and how many of its messages; nil if it has none.
-func (m *memory) find(body []byte) (b *beginning, messages int) {
+func (m *memory) find(body []byte) (found *beginning, messages int) {
 	if m.limit == 0 || len(body) < minBegun {
 		return nil, 0
 	}
-	likely := m.likely(body)
-	slices.SortStableFunc(likely, func(a, b likelihood) int { return b.end - a.end })
-	for _, l := range likely { // many may be alike, and nobody waits for that
-		if bytes.Equal(body[:l.end], l.of.text[:l.end]) {
-			m.used(l.of)
-			return l.of, l.messages
+	end := 0
+	for _, l := range m.likely(body) { // there may be many, and no other request waits for that
+		if l.end > end && bytes.Equal(body[:l.end], l.of.text[:l.end]) {
+			found, messages, end = l.of, l.messages, l.end
 		}
 	}
-	return nil, 0
+	if found != nil {
+		m.used(found)
+	}
+	return found, messages
 }
 
 // likelihood is a mark that a body seems to have.

@@ -24,7 +24,7 @@ type cost struct {
 const (
 	objectsAStep    = 900
 	moreObjects     = 750 // after 2000 messages
-	bytesAStep      = 220 << 10
+	bytesAStep      = 240 << 10
 	bytesOfAMessage = 600
 )
 

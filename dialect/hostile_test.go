@@ -4,13 +4,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
 )
 
 // hostile are the dialects, with the list of their bodies.
@@ -30,19 +30,11 @@ func bodyOf(name, element string, n int) []byte {
 func TestNestedContents(t *testing.T) {
 	for name, d := range hostile {
 		for _, nest := range [][2]string{{`[`, `]`}, {`[{"type":"tool_result","content":`, `}]`}} {
-			took := func(depth int) time.Duration {
+			body := func(depth int) string {
 				element := `{"role":"user","content":` + strings.Repeat(nest[0], depth) + `""` + strings.Repeat(nest[1], depth) + `}`
-				body, least := bodyOf(name, element, 1<<19/len(element)), time.Hour
-				for range 3 {
-					begun := time.Now()
-					_, _ = d.Split(body)
-					least = min(least, time.Since(begun))
-				}
-				return least
+				return string(bodyOf(name, element, 1<<19/len(element)))
 			}
-			if flat, deep := took(4), took(200); deep > 10*flat {
-				t.Errorf("%s of %s: 200 levels take %v, 4 take %v", name, nest[0], deep, flat)
-			}
+			lineartest.Compare(t, func(text string) { _, _ = d.Split([]byte(text)) }, body(4), body(200), 10)
 		}
 	}
 }

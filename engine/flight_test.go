@@ -101,10 +101,11 @@ func TestIdenticalFirstRequests(t *testing.T) {
 	}
 }
 
-// thenLate condenses, and then once more, with a call that is billed after the request's deadline.
+// thenLate condenses, and then once more, with a call that is billed before and after the request's deadline.
 type thenLate struct {
 	condense.Condenser
 	first condense.Job
+	over  chan struct{} // closed after the deadline
 }
 
 func (c *thenLate) Condense(in condense.Input) condense.Decision {
@@ -112,13 +113,17 @@ func (c *thenLate) Condense(in condense.Input) condense.Decision {
 		c.first = d.Job
 		return d
 	}
-	return condense.Decision{Job: lateJob{c.first}}
+	return condense.Decision{Job: lateJob{c.first, c.over}}
 }
 
-type lateJob struct{ condense.Job }
+type lateJob struct {
+	condense.Job
+	over chan struct{}
+}
 
-func (lateJob) Run(ctx context.Context) (condense.Result, error) {
-	time.Sleep(200 * time.Millisecond)
+func (j lateJob) Run(ctx context.Context) (condense.Result, error) {
+	limit.Bill(ctx, limit.Call{Model: "cheap", USD: 0.002, Known: true})
+	<-j.over
 	limit.Bill(ctx, limit.Call{Model: "cheap", USD: 0.002, Known: true})
 	return condense.Result{}, errors.New("no summary came")
 }
@@ -126,13 +131,15 @@ func (lateJob) Run(ctx context.Context) (condense.Result, error) {
 // TestABillAfterTheDeadline: the bill of a call is entered while the request goes on with what was condensed before it, and races with
 // nothing.
 func TestABillAfterTheDeadline(t *testing.T) {
-	r := newRig(t, &thenLate{Condenser: rolling()})
-	r.clock, r.tenant.Deadline, r.tenant.Holdout = time.Time{}, 50*time.Millisecond, 1e-12 // nobody is held out
+	over := make(chan struct{})
+	r := newRig(t, &thenLate{Condenser: rolling(), over: over})
+	r.clock, r.tenant.Deadline, r.tenant.Holdout = time.Time{}, time.Second, 1e-12 // no session is held out
 	asked := says(21)
 	turn := r.begin(asked, engine.WishNone)
 	if report := turn.Condense(t.Context()); len(report.Attempts) != 2 || report.Attempts[0].Made == nil || !errors.Is(report.Attempts[1].Err, engine.ErrDeadline) {
 		t.Errorf("%+v", report)
 	}
+	close(over)
 	asked.work.Wait()
 	if spent, err := r.engine.Experiment(t.Context(), "a", 1e-12); err != nil || spent == (session.Experiment{}) {
 		t.Errorf("entered %+v, %v", spent, err)

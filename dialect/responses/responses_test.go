@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -316,22 +316,15 @@ func TestMemoryChangesNothing(t *testing.T) {
 // TestLongTurn: a turn that calls something and goes on is read in time that grows with it, and no faster.
 func TestLongTurn(t *testing.T) {
 	d := responses.New(split.Options{})
-	took := func(n int) time.Duration {
-		body := []byte(`{"input":[` + strings.Repeat(`{"type":"x"},`, n) + `{"type":"x","call_id":"a"}` +
-			strings.Repeat(`,{"type":"message","role":"assistant"},{"type":"reasoning"}`, n/2) + `]}`)
-		least := time.Hour
-		for range 5 {
-			begun := time.Now()
-			if r, err := d.Split(body); err != nil || len(r.Messages) != 1 {
-				t.Fatal(r, err)
-			}
-			least = min(least, time.Since(begun))
+	body := func(n int) string {
+		return `{"input":[` + strings.Repeat(`{"type":"x"},`, n) + `{"type":"x","call_id":"a"}` +
+			strings.Repeat(`,{"type":"message","role":"assistant"},{"type":"reasoning"}`, n/2) + `]}`
+	}
+	lineartest.Compare(t, func(text string) {
+		if r, err := d.Split([]byte(text)); err != nil || len(r.Messages) != 1 {
+			t.Fatal(r, err)
 		}
-		return least
-	}
-	if short, long := took(1000), took(8000); long > 40*short {
-		t.Errorf("8 times the items take %v instead of %v", long, short)
-	}
+	}, body(1000), body(8000), 40)
 }
 
 // TestReadOnBetweenTurns: where two turns follow one another, and later bodies go on in another way behind them, none is lost.

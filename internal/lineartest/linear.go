@@ -27,9 +27,9 @@ func Check(t *testing.T, read func(text string)) {
 	t.Helper()
 	large := Shapes(growth * small)
 	for name, text := range Shapes(small) {
-		r := ratio(read, text, large[name])
+		r := ratio(read, text, large[name], most)
 		if r > most && r <= 2*most { // caches of the processor can do that: what grows faster than its text shows it more in longer ones
-			r = ratio(read, Shapes(again * small)[name], Shapes(again * growth * small)[name])
+			r = ratio(read, Shapes(again * small)[name], Shapes(again * growth * small)[name], most)
 		}
 		if r > most {
 			t.Errorf("%q: %d times the input takes %.1f times as long", name, growth, r)
@@ -37,7 +37,15 @@ func Check(t *testing.T, read func(text string)) {
 	}
 }
 
-func ratio(read func(string), short, long string) float64 {
+// Compare fails if reading one text takes more than so many times as long as reading another. It measures as Check does.
+func Compare(t *testing.T, read func(text string), short, long string, most float64) {
+	t.Helper()
+	if r := ratio(read, short, long, most); r > most {
+		t.Errorf("reading %d bytes takes %.1f times as long as reading %d, want at most %v", len(long), r, len(short), most)
+	}
+}
+
+func ratio(read func(string), short, long string, most float64) float64 {
 	least := [2]time.Duration{time.Hour, time.Hour}
 	for run := 1; ; run++ {
 		for i, text := range [...]string{short, long} {

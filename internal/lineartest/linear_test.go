@@ -18,10 +18,10 @@ func TestTellsQuadraticWork(t *testing.T) {
 			text = before + "\n" + after
 		}
 	}
-	if r := ratio(again, short, long); r <= most {
+	if r := ratio(again, short, long, most); r <= most {
 		t.Errorf("quadratic work takes %.1f times as long", r)
 	}
-	if r := ratio(func(text string) { _ = strings.ReplaceAll(text, pair, "\n") }, short, long); r > most {
+	if r := ratio(func(text string) { _ = strings.ReplaceAll(text, pair, "\n") }, short, long, most); r > most {
 		t.Errorf("linear work takes %.1f times as long", r)
 	}
 }

@@ -34,10 +34,10 @@ type LLMSettings struct {
 // events, or which of them go. It is safe for concurrent use if its Summariser is.
 type LLM struct {
 	s    LLMSettings
-	form form // of the summary; nil: what is asked for is none, or has one of its own
+	form form // how summaries are written; nil where the model ranks events or chooses them
 
 	ask   func(j *llmJob, ctx context.Context) (session.Condensation, error)
-	ranks bool // what it asks for is a ranking: it makes no summary
+	ranks bool // the model ranks events, and writes no summary
 }
 
 // NewLLM gives a condenser with settings, by which a model writes a summary.

@@ -12,7 +12,7 @@ func (s suite) FindNothingAsked(t *testing.T) {
 	if len(found.Places) != 0 || found.Hinted != nil {
 		t.Errorf("got %+v", found)
 	}
-	equal(t, lookup(t, store, []session.Hash{hash("nobody"), {}}, "nobody"), session.Found{Places: make([]session.Place, 2)})
+	equal(t, lookup(t, store, []session.Hash{hash("unknown"), {}}, "unknown"), session.Found{Places: make([]session.Place, 2)})
 }
 
 func (s suite) FindOrder(t *testing.T) {
@@ -32,7 +32,7 @@ func (s suite) FindHint(t *testing.T) {
 	c := condensed(t, store, "a", condensation(8))
 	want := thread(t, store, "a")
 	equal(t, want.Condensations, []session.Condensation{listed(c)})
-	for _, hashes := range [][]session.Hash{nil, {hash("nobody")}, {hash("a", 9)}} {
+	for _, hashes := range [][]session.Hash{nil, {hash("unknown")}, {hash("a", 9)}} {
 		found := lookup(t, store, hashes, "a")
 		if found.Hinted == nil {
 			t.Fatal("the hinted thread was not found")
@@ -49,10 +49,10 @@ func (s suite) FindTraces(t *testing.T) {
 	ok(t, store.Append(ctx(t), batch("b", 0, 2)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 3)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("a", 9)}, place("b", 2))) // a chain hash's twin
-	traces := []session.Hash{hash("y"), hash("nobody"), hash("a", 9), hash("b", 1)}
+	traces := []session.Hash{hash("y"), hash("unknown"), hash("a", 9), hash("b", 1)}
 	want := lookupTraces(t, store, traces...)
 	equal(t, want, []session.Place{place("a", 3), {}, place("b", 2), {}})
-	for _, hint := range []session.ThreadID{"", "a", "nobody"} {
+	for _, hint := range []session.ThreadID{"", "a", "unknown"} {
 		for _, hashes := range [][]session.Hash{{}, {hash("a", 9), hash("x")}} {
 			alone := lookup(t, store, hashes, hint)
 			found := lookup(t, store, hashes, hint, traces...)

@@ -16,7 +16,7 @@ import (
 
 // openMemory begins to deliver findings, as soon as there are routes for them.
 func (a *App) openMemory(store session.Store) {
-	a.calls.memory = findings.New(findings.Options{Store: store, Watch: watchFindings{a.metrics, a.log}})
+	a.calls.memory = findings.New(findings.Options{Store: store, Observer: watchFindings{a.metrics, a.log}})
 	a.onStop("delivery of findings", a.calls.memory.Close)
 }
 

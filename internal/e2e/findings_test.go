@@ -31,7 +31,7 @@ type hook struct {
 	mu    sync.Mutex
 	how   string // hold, fail or take
 	over  chan struct{}
-	took  []findings.Told
+	took  []findings.Message
 }
 
 func newHook(t *testing.T, how string) *hook {
@@ -46,7 +46,7 @@ func newHook(t *testing.T, how string) *hook {
 }
 
 func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var told findings.Told
+	var told findings.Message
 	if err := json.NewDecoder(r.Body).Decode(&told); err != nil || r.Header.Get("Webhook-Id") != told.ID || r.Header.Get("Webhook-Signature") == "" {
 		h.t.Errorf("told %+v as %v: %v", told, r.Header, err)
 	}
@@ -223,7 +223,7 @@ func TestFindingsOutliveReloads(t *testing.T) {
 	defer content.Close()
 	sessions := map[string]bool{}
 	for scan := bufio.NewScanner(content); scan.Scan(); {
-		var told findings.Told
+		var told findings.Message
 		ok(t, json.Unmarshal(scan.Bytes(), &told))
 		sessions[string(told.Session)] = true
 	}

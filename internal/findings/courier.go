@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Store is what a courier needs of the store.
+// Store is the part of a session store that a Courier uses.
 type Store interface {
 	session.Outbox
 	Thread(ctx context.Context, id session.ThreadID) (session.Thread, error)
@@ -18,67 +18,61 @@ type Store interface {
 	Lock(ctx context.Context, thread session.ThreadID, ttl time.Duration) (session.Lease, error)
 }
 
-// Outcome is what became of findings.
+// Outcome is what became of a condensation's findings.
 type Outcome string
 
-// The outcomes. Those from Full on are losses.
+// Outcomes. From Full on, the findings are lost.
 const (
 	Promised  Outcome = "promised"
 	Delivered Outcome = "delivered"
-	Failed    Outcome = "failed"  // a try; it is tried again
-	Full      Outcome = "full"    // too many were waiting, and it was not promised
-	Unnoted   Outcome = "store"   // likewise, since the store did not take the notice
-	Expired   Outcome = "expired" // it could not be delivered for too long
-	Gone      Outcome = "gone"    // its conversation was deleted, or has expired, before it was delivered
+	Failed    Outcome = "failed"  // one attempt, which is repeated
+	Full      Outcome = "full"    // not promised, because too many were pending
+	Unnoted   Outcome = "store"   // not promised, because the store did not take the notice
+	Expired   Outcome = "expired" // could not be delivered within MaxAge
+	Gone      Outcome = "gone"    // the session was deleted, or expired, before delivery
 )
 
-// Outcomes are all of them.
+// Outcomes returns all outcomes.
 func Outcomes() []Outcome {
 	return []Outcome{Promised, Delivered, Failed, Full, Unnoted, Expired, Gone}
 }
 
-// Watch is told what a courier does. It may be called concurrently.
-type Watch interface {
+// Observer is notified of what a courier does. Its methods may be called concurrently.
+type Observer interface {
 	Findings(tenant string, o Outcome)
-	// Sink is told when a tenant's sink begins to fail, and with nil when it works again.
+	// Sink is called with an error when a tenant's sink begins to fail, and with nil when it works again.
 	Sink(tenant string, err error)
-	// Unread is told why findings of a tenant could not be read in a round. They are tried again in a later one.
+	// Unread is called with the reason why a tenant's findings could not be read in a round. A later round tries them again.
 	Unread(tenant string, err error)
 }
 
 // Route is where the findings of a tenant go.
 type Route struct {
 	Sink       Sink
-	MaxPending int           // that wait at most
-	MaxAge     time.Duration // for which delivery is tried
+	MaxPending int           // findings of so many condensations may wait
+	MaxAge     time.Duration // how long to try to deliver
 }
 
-// Options are what a Courier is made of.
+// Options configure a Courier. Both are required.
 type Options struct {
-	Store Store
-	Watch Watch
-	Poll  time.Duration // how often to look for what other replicas have left; 0: a quarter of a minute
+	Store    Store
+	Observer Observer
 }
 
-// Courier delivers findings. All methods may be called concurrently.
+// Courier delivers findings. It is safe for concurrent use.
 type Courier struct {
 	o      Options
 	mu     sync.Mutex
 	rounds map[string]*rounds // by tenant
-	all    sync.WaitGroup
+	work   sync.WaitGroup
 	closed bool
 }
 
-// New makes a courier that has no routes yet. Close it.
-func New(o Options) *Courier {
-	if o.Poll == 0 {
-		o.Poll = 15 * time.Second
-	}
-	return &Courier{o: o, rounds: map[string]*rounds{}}
-}
+// New returns a courier without routes. Call Close when done.
+func New(o Options) *Courier { return &Courier{o: o, rounds: map[string]*rounds{}} }
 
-// Swap puts other routes in force, by tenant. What is under way ends as it began; what waits goes by the new route of its tenant, and waits
-// on if there is none.
+// Swap replaces the routes, by tenant. A delivery in progress ends by its old route. Pending findings take their tenant's new route, or
+// keep waiting if there is none.
 func (c *Courier) Swap(routes map[string]Route) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +80,7 @@ func (c *Courier) Swap(routes map[string]Route) {
 		return
 	}
 	for tenant, r := range c.rounds {
-		if _, still := routes[tenant]; !still {
+		if _, ok := routes[tenant]; !ok {
 			r.stop()
 			delete(c.rounds, tenant)
 		}
@@ -101,39 +95,39 @@ func (c *Courier) Swap(routes map[string]Route) {
 	}
 }
 
-// begin is called under mu.
+// begin starts the rounds of a tenant. The caller holds c.mu.
 func (c *Courier) begin(tenant string) *rounds {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &rounds{o: &c.o, tenant: tenant, stop: stop, wake: make(chan struct{}, 1), swapped: make(chan struct{}, 1)}
 	c.rounds[tenant] = r
-	c.all.Go(func() { r.run(ctx) })
+	c.work.Go(func() { r.run(ctx) })
 	return r
 }
 
-// Promise notes that a condensation is to be told of, before it is logged. What it returns is called once it is. It is not kept from
-// being logged by what goes wrong here.
+// Promise writes a notice for a condensation that is about to be logged. The caller must call logged once it is. Promise reports errors to
+// the Observer only: they must not keep the condensation from being logged.
 func (c *Courier) Promise(ctx context.Context, tenant string, thread session.ThreadID, made *session.Condensation) (logged func()) {
 	nothing := func() {}
 	c.mu.Lock()
 	r := c.rounds[tenant]
 	c.mu.Unlock()
-	if r == nil || !promises(made) {
+	if r == nil || !hasFindings(made) {
 		return nothing
 	}
 	noted, err := c.o.Store.Enqueue(ctx, session.Notice{Tenant: tenant, Thread: thread, Made: made.Time}, r.route.Load().MaxPending)
 	switch {
 	case err != nil:
-		c.o.Watch.Findings(tenant, Unnoted)
+		c.o.Observer.Findings(tenant, Unnoted)
 		return nothing
 	case !noted:
-		c.o.Watch.Findings(tenant, Full)
+		c.o.Observer.Findings(tenant, Full)
 		return nothing
 	}
-	c.o.Watch.Findings(tenant, Promised)
+	c.o.Observer.Findings(tenant, Promised)
 	return func() { signal(r.wake) }
 }
 
-// Pending yields how many condensations wait to be told of, by tenant, as far as is known: all replicas share them.
+// Pending yields the number of pending notices by tenant, as last counted. All replicas share them.
 func (c *Courier) Pending() iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		c.mu.Lock()
@@ -146,7 +140,7 @@ func (c *Courier) Pending() iter.Seq2[string, int] {
 	}
 }
 
-// Close ends what is under way and waits for that until ctx ends. What is not delivered waits in the store.
+// Close cancels deliveries and waits for their end until ctx ends. Undelivered findings stay in the store.
 func (c *Courier) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -158,20 +152,20 @@ func (c *Courier) Close(ctx context.Context) error {
 	if idle {
 		return nil
 	}
-	over := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(over)
-		c.all.Wait()
+		defer close(done)
+		c.work.Wait()
 	}()
 	select {
-	case <-over:
+	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("a sink is stuck: %w", ctx.Err())
+		return fmt.Errorf("close findings: a sink is stuck: %w", ctx.Err())
 	}
 }
 
-// signal sends to a channel that remembers one signal.
+// signal sends to a channel with a buffer of one, unless a signal is already pending.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

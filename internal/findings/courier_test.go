@@ -18,15 +18,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// sink is one that a test rules. It remembers what it took, with a word for each thread.
+// sink is a Sink controlled by a test. It records the first finding of each message it accepts.
 type sink struct {
 	mu    sync.Mutex
-	fails map[session.ThreadID]error // "": to open it
+	fails map[session.ThreadID]error // "": Open fails
 	tried int
 	took  []string
 }
 
-func (s *sink) Open(context.Context) (findings.Line, error) {
+func (s *sink) Open(context.Context) (findings.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.fails[""]; err != nil {
@@ -36,20 +36,20 @@ func (s *sink) Open(context.Context) (findings.Line, error) {
 	return s, nil
 }
 
-func (s *sink) Tell(_ context.Context, t *findings.Told) error {
+func (s *sink) Send(_ context.Context, m *findings.Message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tried++
-	if err := s.fails[t.Thread]; err != nil {
+	if err := s.fails[m.Thread]; err != nil {
 		return err
 	}
-	s.took = append(s.took, fmt.Sprintf("%s: %s", t.Thread, t.Findings[0].Text))
+	s.took = append(s.took, fmt.Sprintf("%s: %s", m.Thread, m.Findings[0].Text))
 	return nil
 }
 
 func (s *sink) Close() {}
 
-// set says how the sink fails from now on, for threads by name.
+// set makes the sink fail with err from now on for the given threads, and for no others.
 func (s *sink) set(err error, threads ...session.ThreadID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *sink) taken() []string {
 	return slices.Clone(s.took)
 }
 
-// watch counts, and remembers how sinks did.
+// watch is an Observer that records what it is notified of.
 type watch struct {
 	mu    sync.Mutex
 	count map[findings.Outcome]int
@@ -97,7 +97,7 @@ func (w *watch) said() (sinks []error, torn error) {
 	return slices.Clone(w.sinks), w.torn
 }
 
-// rig is a store with a courier, in a bubble.
+// rig is a store with a courier, in a synctest bubble.
 type rig struct {
 	t     *testing.T
 	store *boltstore.Store
@@ -106,7 +106,7 @@ type rig struct {
 	sink  sink
 }
 
-// inBubble runs a test with a clock of its own. The store is open in it, so all of its goroutines end there.
+// inBubble runs a test in a synctest bubble. The store is opened inside it, so all its goroutines belong to the bubble.
 func inBubble(t *testing.T, test func(r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "store.db"), Content: true})
@@ -126,9 +126,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// start makes a courier for a store that may have been used before.
+// start starts a courier on the store, which may have been used before.
 func (r *rig) start() {
-	r.Courier = findings.New(findings.Options{Store: r.store, Watch: &r.watch})
+	r.Courier = findings.New(findings.Options{Store: r.store, Observer: &r.watch})
 	r.route(3)
 }
 
@@ -136,21 +136,21 @@ func (r *rig) route(most int) {
 	r.Swap(map[string]findings.Route{"acme": {Sink: &r.sink, MaxPending: most, MaxAge: 24 * time.Hour}})
 }
 
-// promised promises a condensation in a thread of its own.
+// promised promises a condensation of a thread.
 func (r *rig) promised(thread session.ThreadID, text string) (c session.Condensation, logged func()) {
 	r.t.Helper()
 	c = session.Condensation{Model: "m", Reason: session.ReasonTokens, Time: time.Now(), Summary: record.Summary{Record: text}.String()}
 	return c, r.Promise(r.t.Context(), "acme", thread, &c)
 }
 
-// condensed promises one and logs it.
+// condensed promises a condensation of each thread, and logs it.
 func (r *rig) condensed(threads ...session.ThreadID) {
 	r.t.Helper()
 	for _, thread := range threads {
 		c, logged := r.promised(thread, "FACTS: of "+string(thread))
 		r.log(thread, c)
 		logged()
-		time.Sleep(time.Millisecond) // for the order
+		time.Sleep(time.Millisecond) // so that their order is defined
 	}
 }
 
@@ -163,7 +163,7 @@ func (r *rig) log(thread session.ThreadID, c session.Condensation) {
 	must(r.t, err)
 }
 
-// want waits so long, and compares what was taken.
+// want waits, and then compares what the sink has accepted.
 func (r *rig) want(wait time.Duration, took ...string) {
 	r.t.Helper()
 	time.Sleep(wait)
@@ -205,12 +205,12 @@ func TestDelivered(t *testing.T) {
 		r.counted(findings.Delivered, 2)
 		r.waiting(0)
 		if sinks, _ := r.watch.said(); sinks != nil {
-			r.t.Errorf("the sink is said to do: %v", sinks)
+			r.t.Errorf("reported of the sink: %v", sinks)
 		}
 	})
 }
 
-// TestNothingToTell: what no model wrote, an answer to nothing, and a record without findings are not promised.
+// TestNothingToTell: a condensation without a model, one that answers no need, and a record without findings are not promised.
 func TestNothingToTell(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		text := record.Summary{Record: "FACTS: some"}.String()
@@ -225,7 +225,7 @@ func TestNothingToTell(t *testing.T) {
 	})
 }
 
-// TestFailingSink: what a sink does not take is told later, at growing intervals, and in order.
+// TestFailingSink: messages that a sink does not accept are sent again later, at growing intervals, and in order.
 func TestFailingSink(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.sink.set(errDown, "")
@@ -238,12 +238,12 @@ func TestFailingSink(t *testing.T) {
 		r.sink.set(nil)
 		r.want(10*time.Minute, "a: of a", "b: of b")
 		if sinks, _ := r.watch.said(); !slices.Equal(sinks, []error{errDown, nil}) {
-			r.t.Errorf("the sink is said to do: %v", sinks)
+			r.t.Errorf("reported of the sink: %v", sinks)
 		}
 	})
 }
 
-// TestRefused: what a sink refuses holds up nothing else, and is dropped in the end.
+// TestRefused: a refused message does not hold up others, and is dropped in the end.
 func TestRefused(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.route(99)
@@ -267,7 +267,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestExpired: what could not be delivered for too long is dropped.
+// TestExpired: findings that could not be delivered within MaxAge are dropped.
 func TestExpired(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.sink.set(errDown, "")
@@ -278,7 +278,7 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// TestFull: no more than so many wait, and what is not promised is counted.
+// TestFull: no more than MaxPending notices wait, and further ones are counted as not promised.
 func TestFull(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.sink.set(errDown, "")
@@ -289,7 +289,7 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// TestRestart: what was promised is told by the next process, and by another route.
+// TestRestart: promised findings are delivered by the next process, and by another route.
 func TestRestart(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.sink.set(errDown, "")
@@ -311,7 +311,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestRouteWhilePausing: another route is tried at once.
+// TestRouteWhilePausing: a new route is tried at once.
 func TestRouteWhilePausing(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.sink.set(errDown, "")
@@ -323,7 +323,7 @@ func TestRouteWhilePausing(t *testing.T) {
 	})
 }
 
-// TestNotLogged: what was promised and then not logged is waited for, and then forgotten.
+// TestNotLogged: the notice of a condensation that is never logged waits for it, and is then dropped.
 func TestNotLogged(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		c, logged := r.promised("late", "FACTS: of late")
@@ -341,12 +341,12 @@ func TestNotLogged(t *testing.T) {
 	})
 }
 
-// TestReplicas: one replica at a time tells, and the other goes on where it died.
+// TestReplicas: one replica at a time delivers, and another takes over when it dies.
 func TestReplicas(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		lease, err := r.store.Lock(r.t.Context(), "findings/acme", 10*time.Minute)
 		must(r.t, err)
-		_ = lease // its holder dies
+		_ = lease // never released: its holder died
 		r.condensed("a")
 		r.want(9 * time.Minute)
 		r.waiting(1)
@@ -354,12 +354,12 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// TestUnreadable: what is encrypted under a key that is missing waits.
+// TestUnreadable: findings encrypted with a missing key wait.
 func TestUnreadable(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		must(r.t, r.Close(r.t.Context()))
 		lost := lossy{r.store}
-		r.Courier = findings.New(findings.Options{Store: lost, Watch: &r.watch})
+		r.Courier = findings.New(findings.Options{Store: lost, Observer: &r.watch})
 		r.route(3)
 		r.condensed("a")
 		r.want(time.Hour)
@@ -370,18 +370,18 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// lossy is a store without the key of summaries.
+// lossy is a store that lacks the key for summaries.
 type lossy struct{ findings.Store }
 
 func (lossy) Summary(context.Context, session.CondensationID) (string, error) {
 	return "", session.ErrUnreadable
 }
 
-// TestTorn: what cannot be read holds up nothing else, is told of, and is dropped in the end.
+// TestTorn: an unreadable notice does not hold up others, is reported, and is dropped in the end.
 func TestTorn(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		must(r.t, r.Close(r.t.Context()))
-		r.Courier = findings.New(findings.Options{Store: torn{r.store}, Watch: &r.watch})
+		r.Courier = findings.New(findings.Options{Store: torn{r.store}, Observer: &r.watch})
 		r.route(99)
 		for i := range 20 {
 			r.condensed(session.ThreadID(fmt.Sprint("torn", i)))
@@ -407,5 +407,5 @@ func (s torn) Thread(ctx context.Context, id session.ThreadID) (session.Thread, 
 	if strings.HasPrefix(string(id), "torn") {
 		return session.Thread{}, errTorn
 	}
-	return s.Store.Thread(ctx, id) //nolint:wrapcheck // it is the store's
+	return s.Store.Thread(ctx, id) //nolint:wrapcheck // pass the store's error on
 }

@@ -10,67 +10,68 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// How a delivery goes.
 const (
-	openTime   = 30 * time.Second // to reach a sink
-	tellTime   = 15 * time.Second // for a sink to take what it is told
-	writeTime  = 5 * time.Minute  // within which a condensation is logged that was promised, if it ever is
-	mostPassed = 8                // over in a row, after which the sink counts as failing, or the store
+	openTimeout = 30 * time.Second // to connect to a sink
+	sendTimeout = 15 * time.Second // for a sink to accept a message
+	logTimeout  = 5 * time.Minute  // a promised condensation is logged within this time, or never
+	maxSkipped  = 8                // consecutive notices without a delivery, after which the round ends
 )
 
-// What becomes of a notice without being counted.
+// Outcomes of a notice that are not counted.
 const (
-	waits Outcome = "waits"
-	never Outcome = "" // its condensation was not logged after all
+	waits     Outcome = "waits"
+	notLogged Outcome = "" // the promised condensation was never logged
 )
 
-// delivery is the use of a sink in one round.
+// delivery is one round of deliveries to a sink.
 type delivery struct {
 	*rounds
-	route  *Route
-	line   Line  // nil: it is not open yet
-	passed int   // over, in a row
-	unread error // why the last notice that was not readable is not; nil: all were
+	route   *Route
+	conn    Conn  // nil: not connected yet
+	skipped int   // consecutive notices without a delivery
+	unread  error // why the last unreadable notice cannot be read; nil: all can
 }
 
 func (d *delivery) close() {
-	if d.line != nil {
-		d.line.Close()
+	if d.conn != nil {
+		d.conn.Close()
 	}
 }
 
-// tell tells of notices in order. It gives how many of those stay that it passed over, and why it broke off.
-func (d *delivery) tell(ctx context.Context, page []session.Notice) (stay int, err error) {
+// deliver delivers a page of notices in order. It returns how many of those it handled keep waiting, and why it ended early.
+func (d *delivery) deliver(ctx context.Context, page []session.Notice) (kept int, err error) {
 	for i, n := range page {
-		o, err := d.one(ctx, n)
-		d.passed++
-		switch wrong := what(err); {
+		o, err := d.deliverOne(ctx, n)
+		d.skipped++
+		kind := kindOf(err)
+		switch {
 		case err == nil:
-			d.passed = 0
-		case wrong == fails:
+			d.skipped = 0
+		case kind == sinkFails:
 			d.expire(ctx, page[i+1:])
-			return stay, err
-		case wrong == "":
-			return stay, err
+			return kept, err
+		case kind == otherError:
+			return kept, err
 		}
 		if o == waits {
-			stay++
+			kept++
 		}
-		if d.passed == mostPassed {
-			return stay, err
+		if d.skipped == maxSkipped {
+			return kept, err
 		}
 	}
-	return stay, nil
+	return kept, nil
 }
 
-// one tells of a notice, and dequeues it unless it waits on.
-func (d *delivery) one(ctx context.Context, n session.Notice) (Outcome, error) {
-	told, o, err := d.find(ctx, n)
-	if err == nil && told != nil {
-		err = d.deliver(ctx, told)
+// deliverOne delivers the findings of a notice, and dequeues the notice unless it has to wait.
+func (d *delivery) deliverOne(ctx context.Context, n session.Notice) (Outcome, error) {
+	message, o, err := d.read(ctx, n)
+	if err == nil && message != nil {
+		err = d.send(ctx, message)
 	}
 	if err != nil {
-		if o = waits; what(err) != "" && d.expired(n) {
+		o = waits
+		if kindOf(err) != otherError && d.expired(n) {
 			o = Expired
 		}
 	}
@@ -82,7 +83,7 @@ func (d *delivery) one(ctx context.Context, n session.Notice) (Outcome, error) {
 
 func (d *delivery) expired(n session.Notice) bool { return time.Since(n.Made) > d.route.MaxAge }
 
-// expire drops what cannot be delivered for too long.
+// expire drops the expired notices of a page.
 func (d *delivery) expire(ctx context.Context, page []session.Notice) {
 	for _, n := range page {
 		if d.expired(n) && d.settle(ctx, n, Expired) != nil {
@@ -91,121 +92,124 @@ func (d *delivery) expire(ctx context.Context, page []session.Notice) {
 	}
 }
 
+// settle dequeues a notice, unless it has to wait, and reports the outcome.
 func (d *delivery) settle(ctx context.Context, n session.Notice, o Outcome) error {
 	if o == waits {
 		return nil
 	}
 	if err := d.o.Store.Dequeue(ctx, n); err != nil {
-		return fmt.Errorf("settle a notice: %w", err)
+		return fmt.Errorf("dequeue notice: %w", err)
 	}
-	if o != never {
-		d.o.Watch.Findings(d.tenant, o)
+	if o != notLogged {
+		d.o.Observer.Findings(d.tenant, o)
 	}
 	return nil
 }
 
-// find reads what there is to tell of a notice; where that is nothing, what becomes of it.
-func (d *delivery) find(ctx context.Context, n session.Notice) (told *Told, o Outcome, err error) {
+// read returns the message of a notice, or nil and the outcome if there is none.
+func (d *delivery) read(ctx context.Context, n session.Notice) (*Message, Outcome, error) {
 	thread, err := d.o.Store.Thread(ctx, n.Thread)
 	if errors.Is(err, session.ErrNotFound) {
-		return nil, d.missing(n, Gone), nil
+		return nil, missing(n, Gone), nil
 	}
 	if err != nil {
 		return nil, waits, d.unreadable(ctx, fmt.Errorf("read thread: %w", err))
 	}
 	c := n.Named(&thread)
 	if c == nil {
-		return nil, d.missing(n, never), nil
+		return nil, missing(n, notLogged), nil
 	}
 	text, err := d.o.Store.Summary(ctx, c.ID)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
 		return nil, Gone, nil
 	case errors.Is(err, session.ErrUnreadable):
-		return nil, waits, d.unreadable(ctx, errors.New("the summary cannot be read: is its key missing in store.encryption.keys?"))
+		return nil, waits, d.unreadable(ctx, errors.New("the summary cannot be decrypted: is its key missing in store.encryption.keys?"))
 	case err != nil:
 		return nil, waits, d.unreadable(ctx, fmt.Errorf("read summary: %w", err))
 	}
-	return telling(&thread, c, record.Findings(text)), Delivered, nil
+	return newMessage(&thread, c, record.Findings(text)), Delivered, nil
 }
 
-// unreadable is the error of a notice alone: others may be readable.
+// unreadable marks an error as one of this notice only, unless ctx has ended.
 func (d *delivery) unreadable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	d.unread = &trouble{unread, err}
+	d.unread = &deliveryError{noticeUnreadable, err}
 	return d.unread
 }
 
-// missing is what becomes of a notice whose condensation is not there: it may be logged just now.
-func (d *delivery) missing(n session.Notice, o Outcome) Outcome {
-	if time.Since(n.Made) < writeTime {
+// missing returns the outcome of a notice whose condensation was not found: o, unless it may still be logged.
+func missing(n session.Notice, o Outcome) Outcome {
+	if time.Since(n.Made) < logTimeout {
 		return waits
 	}
 	return o
 }
 
-// deliver tells the sink, and says when that begins to fail or works again.
-func (d *delivery) deliver(ctx context.Context, t *Told) error {
-	err := d.reach(ctx)
+// send sends a message to the sink, and reports when the sink begins to fail or works again.
+func (d *delivery) send(ctx context.Context, m *Message) error {
+	err := d.connect(ctx)
 	if err == nil {
-		err = within(ctx, tellTime, func(ctx context.Context) error { return d.line.Tell(ctx, t) })
+		err = within(ctx, sendTimeout, func(ctx context.Context) error { return d.conn.Send(ctx, m) })
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if failing := err != nil; failing != d.failing {
 		d.failing = failing
-		d.o.Watch.Sink(d.tenant, err)
+		d.o.Observer.Sink(d.tenant, err)
 	}
 	if err == nil {
 		return nil
 	}
-	d.o.Watch.Findings(d.tenant, Failed)
-	if _, is := errors.AsType[*RefusedError](err); is {
-		return &trouble{refuses, err}
+	d.o.Observer.Findings(d.tenant, Failed)
+	if _, refused := errors.AsType[*RefusedError](err); refused {
+		return &deliveryError{sinkRefuses, err}
 	}
-	return &trouble{fails, err}
+	return &deliveryError{sinkFails, err}
 }
 
-// trouble is an error with what goes wrong.
-type trouble struct {
-	what string
+// errorKind says what a failed delivery means for the other notices.
+type errorKind int
+
+const (
+	otherError       errorKind = iota // all notices keep waiting
+	sinkFails                         // for every message
+	sinkRefuses                       // this message; it may accept others
+	noticeUnreadable                  // others may be readable
+)
+
+// deliveryError is an error with its kind.
+type deliveryError struct {
+	kind errorKind
 	error
 }
 
-func (e *trouble) Unwrap() error { return e.error }
+func (e *deliveryError) Unwrap() error { return e.error }
 
-// What goes wrong with a notice.
-const (
-	fails   = "the sink fails"
-	refuses = "the sink refuses it" // and may take another
-	unread  = "it cannot be read"   // while another may be
-)
-
-// what is empty for an error that keeps all notices waiting.
-func what(err error) string {
-	if e, is := errors.AsType[*trouble](err); is {
-		return e.what
+func kindOf(err error) errorKind {
+	if e, ok := errors.AsType[*deliveryError](err); ok {
+		return e.kind
 	}
-	return ""
+	return otherError
 }
 
-// reach opens the sink.
-func (d *delivery) reach(ctx context.Context) error {
-	if d.line != nil {
+// connect opens the sink, if it is not open yet.
+func (d *delivery) connect(ctx context.Context) error {
+	if d.conn != nil {
 		return nil
 	}
-	return within(ctx, openTime, func(ctx context.Context) (err error) {
-		d.line, err = d.route.Sink.Open(ctx)
+	return within(ctx, openTimeout, func(ctx context.Context) (err error) {
+		d.conn, err = d.route.Sink.Open(ctx)
 		return err
 	})
 }
 
-// within gives a sink a time.
-func within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// within calls do with a timeout.
+func within(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return do(ctx)
 }

@@ -1,4 +1,4 @@
 package findings
 
-// Sign is for tests.
+// Sign exports sign for tests.
 var Sign = sign //nolint:gochecknoglobals // for tests

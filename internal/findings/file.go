@@ -9,14 +9,14 @@ import (
 	"os"
 )
 
-// File is a Sink that writes a line of JSON for each condensation to the end of a file, which it makes if there is none. It opens it anew for each round, so
-// that it may be moved away. Replicas may share it.
+// File is a Sink that appends each message to a file as a line of JSON, creating the file if needed. It reopens the file for each round,
+// so that it may be rotated. Replicas may share it.
 type File struct{ Path string }
 
 var _ Sink = File{}
 
-// Open implements Sink. A line that was cut off, when the disk was full, is ended.
-func (f File) Open(context.Context) (Line, error) {
+// Open implements Sink. If the last line is incomplete, because the disk was full, it ends that line first.
+func (f File) Open(context.Context) (Conn, error) {
 	file, err := os.OpenFile(f.Path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open memory.file: %w", err)
@@ -31,19 +31,19 @@ func (f File) Open(context.Context) (Line, error) {
 			return nil, errors.Join(fmt.Errorf("open memory.file: %w", err), file.Close())
 		}
 	}
-	return lines{file}, nil
+	return fileConn{file}, nil
 }
 
-type lines struct{ file *os.File }
+type fileConn struct{ file *os.File }
 
-// Tell returns after the fsync.
-func (l lines) Tell(_ context.Context, t *Told) error {
-	line, err := json.Marshal(t)
+// Send returns after the fsync.
+func (c fileConn) Send(_ context.Context, m *Message) error {
+	line, err := json.Marshal(m)
 	if err == nil {
-		_, err = l.file.Write(append(line, '\n'))
+		_, err = c.file.Write(append(line, '\n'))
 	}
 	if err == nil {
-		err = l.file.Sync()
+		err = c.file.Sync()
 	}
 	if err != nil {
 		return fmt.Errorf("write memory.file: %w", err)
@@ -51,4 +51,4 @@ func (l lines) Tell(_ context.Context, t *Told) error {
 	return nil
 }
 
-func (l lines) Close() { _ = l.file.Close() } // it was synced
+func (c fileConn) Close() { _ = c.file.Close() } // already synced

@@ -1,6 +1,6 @@
-// Package findings tells sinks what condensations found: decisions, facts and open tasks of the records that stand for what they hide. A
-// notice in the store comes before each such condensation, so what was promised is told at least once, by any replica that lives, off the path
-// of requests.
+// Package findings delivers the findings of condensations to sinks: decisions, facts and open tasks from the records that replace hidden
+// messages. A notice is written to the store before such a condensation is logged, so its findings are delivered at least once, by any
+// live replica, and no request waits for it.
 package findings
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Told is what a sink is told of one condensation. It may be told twice, under the same id.
-type Told struct {
+// Message holds the findings of one condensation. It may be delivered more than once, with the same id.
+type Message struct {
 	ID        string            `json:"id"`
 	Tenant    string            `json:"tenant"`
 	Session   session.SessionID `json:"session"`
@@ -25,34 +25,35 @@ type Told struct {
 	Findings  []record.Finding  `json:"findings"`
 }
 
-// telling is what there is to tell of a condensation.
-func telling(t *session.Thread, c *session.Condensation, findings []record.Finding) *Told {
-	return &Told{
-		ID:     fmt.Sprintf("%s-%d-%x", c.ID.Thread, c.ID.Seq, c.Time.UnixNano()), // a thread that was lost begins again, and counts anew
+// newMessage returns the message for a condensation. Its id includes the time, because a thread that was lost numbers its condensations
+// from the start again.
+func newMessage(t *session.Thread, c *session.Condensation, findings []record.Finding) *Message {
+	return &Message{
+		ID:     fmt.Sprintf("%s-%d-%x", c.ID.Thread, c.ID.Seq, c.Time.UnixNano()),
 		Tenant: t.Tenant, Session: t.Session, Thread: t.ID, Time: c.Time.UTC(), Reason: c.Reason, Condenser: c.Condenser, Model: c.Model,
 		Findings: findings,
 	}
 }
 
-// Sink is where findings go.
+// Sink is a destination of findings.
 type Sink interface {
-	// Open is called when there is something to tell.
-	Open(ctx context.Context) (Line, error)
+	// Open connects to the sink. It is called only when there is a message to send.
+	Open(ctx context.Context) (Conn, error)
 }
 
-// Line is an open sink. Its errors hold nothing of what it was told, and no secret.
-type Line interface {
-	// Tell returns when the sink has taken it. A *RefusedError says that others may be taken all the same.
-	Tell(ctx context.Context, t *Told) error
+// Conn is a connection to a sink. Its errors must not contain a message's content, or a secret.
+type Conn interface {
+	// Send returns once the sink has accepted the message. A *RefusedError concerns this message only: others may be accepted.
+	Send(ctx context.Context, m *Message) error
 	Close()
 }
 
-// RefusedError is why a sink does not take what it was told.
+// RefusedError is returned if a sink refuses a message.
 type RefusedError struct{ Why string }
 
-func (e *RefusedError) Error() string { return "the sink refuses it: " + e.Why }
+func (e *RefusedError) Error() string { return "the sink refused the message: " + e.Why }
 
-// promises reports whether a condensation has anything to tell: a model wrote its record, and that has findings.
-func promises(c *session.Condensation) bool {
+// hasFindings reports whether a condensation has findings: a model wrote its record, and they are in it.
+func hasFindings(c *session.Condensation) bool {
 	return c.Model != "" && c.Answers() && len(record.Findings(c.Summary)) > 0
 }

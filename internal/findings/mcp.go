@@ -15,40 +15,40 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// MCP is a Sink that calls a tool of an MCP server, for each condensation once. The server is a program, which is started for each
-// round, or is reached by streamable HTTP.
+// MCP is a Sink that calls a tool of an MCP server once for each message. The server is either a program, which is started for each round,
+// or reached over streamable HTTP.
 type MCP struct {
-	Command []string // path or name, and arguments; empty: URL
-	Env     []string // of the program, NAME=value
+	Command []string // program and arguments; empty: use URL
+	Env     []string // of the program, as NAME=value
 	URL     string
 
 	Transport http.RoundTripper
-	Key       string // sent to URL as a bearer token; empty: none is
+	Key       string // sent to URL as a bearer token; may be empty
 	Tool      string
-	Arguments any // of the tool, as JSON is decoded, with placeholders: see fill
+	Arguments any // of the tool: decoded JSON with placeholders, see fill
 }
 
 var _ Sink = MCP{}
 
-// DefaultTool and DefaultArguments are for the reference server of the protocol, @modelcontextprotocol/server-memory. It knows an entity
-// by its name, so that what it is told twice is there once.
+// DefaultTool and DefaultArguments suit the reference server @modelcontextprotocol/server-memory. It identifies an entity by its name, so a
+// repeated message has no effect.
 const (
 	DefaultTool      = "create_entities"
 	DefaultArguments = `{"entities": [{"name": "{id}", "entityType": "findings", "observations": ["{findings}"]}]}`
 )
 
-// endTime is how long a program may take to end when its input has.
-const endTime = 2 * time.Second
+// exitTime is how long a program may take to exit once its input is closed.
+const exitTime = 2 * time.Second
 
 // Open implements Sink.
-func (m MCP) Open(ctx context.Context) (Line, error) {
+func (m MCP) Open(ctx context.Context) (Conn, error) {
 	own, end := context.WithCancel(context.WithoutCancel(ctx)) // the program outlives the call that starts it
 	var to mcp.Transport
 	if len(m.Command) > 0 {
 		to = m.program(own)
 	} else {
 		to = &mcp.StreamableClientTransport{
-			Endpoint: m.URL, HTTPClient: &http.Client{Transport: bearer{m.Transport, m.Key}, CheckRedirect: stay},
+			Endpoint: m.URL, HTTPClient: &http.Client{Transport: bearer{m.Transport, m.Key}, CheckRedirect: noRedirect},
 			DisableStandaloneSSE: true, MaxRetries: -1,
 		}
 	}
@@ -56,47 +56,50 @@ func (m MCP) Open(ctx context.Context) (Line, error) {
 	session, err := client.Connect(ctx, to, nil)
 	if err != nil {
 		end()
-		return nil, fmt.Errorf("reach memory.mcp: %w", withoutURL(err))
+		return nil, fmt.Errorf("connect to memory.mcp: %w", withoutURL(err))
 	}
-	return calls{m, session, end}, nil
+	return mcpConn{m, session, end}, nil
 }
 
+// program returns a transport that runs Command until ctx ends.
 func (m MCP) program(ctx context.Context) mcp.Transport {
 	cmd := exec.CommandContext(ctx, m.Command[0], m.Command[1:]...) //nolint:gosec // the command is configured
 	cmd.Env = m.Env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group of its own, so that its children are killed with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	return &mcp.CommandTransport{Command: cmd, TerminateDuration: endTime}
+	return &mcp.CommandTransport{Command: cmd, TerminateDuration: exitTime}
 }
 
-type calls struct {
+type mcpConn struct {
 	MCP
 	session *mcp.ClientSession
 	end     context.CancelFunc
 }
 
-// Tell calls the tool. An error of the server's is told by its code only: its text may quote what it was told.
-func (c calls) Tell(ctx context.Context, t *Told) error {
-	result, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: c.Tool, Arguments: fill(c.Arguments, t)})
-	switch wire := (*jsonrpc.Error)(nil); {
-	case err == nil && result.IsError:
-		return &RefusedError{"the tool " + c.Tool + " fails"}
-	case errors.As(err, &wire):
-		return &RefusedError{fmt.Sprintf("JSON-RPC error %d of the tool %s", wire.Code, c.Tool)}
-	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("call memory.mcp: %w", ctx.Err())
-	case err != nil:
-		return errors.New("call memory.mcp: the connection failed")
+// Send calls the tool. It returns only the code of a server's error, since the text may quote the message.
+func (c mcpConn) Send(ctx context.Context, m *Message) error {
+	result, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: c.Tool, Arguments: fill(c.Arguments, m)})
+	if err == nil {
+		if result.IsError {
+			return &RefusedError{"the tool " + c.Tool + " failed"}
+		}
+		return nil
 	}
-	return nil
+	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return &RefusedError{fmt.Sprintf("the tool %s failed with JSON-RPC error %d", c.Tool, wire.Code)}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("call memory.mcp: %w", ctx.Err())
+	}
+	return errors.New("call memory.mcp: the connection failed")
 }
 
-func (c calls) Close() {
+func (c mcpConn) Close() {
 	_ = c.session.Close()
 	c.end()
 }
 
-// bearer sends a key along.
+// bearer adds a key to requests.
 type bearer struct {
 	http.RoundTripper
 	key string
@@ -107,34 +110,34 @@ func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 		req = req.Clone(req.Context())
 		req.Header.Set("Authorization", "Bearer "+b.key)
 	}
-	return b.RoundTripper.RoundTrip(req) //nolint:wrapcheck // it is the transport's
+	return b.RoundTripper.RoundTrip(req) //nolint:wrapcheck // pass the transport's error on
 }
 
-// ParseArguments reads the arguments of a tool, an object of JSON.
+// ParseArguments parses the arguments of a tool, which must be a JSON object.
 func ParseArguments(text string) (map[string]any, error) {
 	var arguments map[string]any
 	if err := json.Unmarshal([]byte(text), &arguments); err != nil {
-		return nil, fmt.Errorf("read arguments: %w", err)
+		return nil, fmt.Errorf("parse arguments: %w", err)
 	}
 	return arguments, nil
 }
 
-// fill puts what is told in the place of {id}, {tenant}, {session}, {thread}, {time} and {findings}. An item of a list that is {findings} becomes an
-// item for each; elsewhere they are lines.
-func fill(arguments any, t *Told) any {
+// fill replaces the placeholders {id}, {tenant}, {session}, {thread}, {time} and {findings} in arguments. A list item "{findings}" becomes
+// one item for each finding; elsewhere {findings} is replaced by one line for each.
+func fill(arguments any, m *Message) any {
 	var findings []any
-	text := make([]string, len(t.Findings))
-	for i, f := range t.Findings {
+	text := make([]string, len(m.Findings))
+	for i, f := range m.Findings {
 		text[i] = fmt.Sprintf("%s (%s): %s", f.Kind, f.Section, f.Text)
 		findings = append(findings, text[i])
 	}
-	by := strings.NewReplacer("{id}", t.ID, "{tenant}", t.Tenant, "{session}", string(t.Session), "{thread}", string(t.Thread),
-		"{time}", t.Time.Format(time.RFC3339), "{findings}", strings.Join(text, "\n"))
+	placeholders := strings.NewReplacer("{id}", m.ID, "{tenant}", m.Tenant, "{session}", string(m.Session), "{thread}", string(m.Thread),
+		"{time}", m.Time.Format(time.RFC3339), "{findings}", strings.Join(text, "\n"))
 	var walk func(any) any
 	walk = func(v any) any {
 		switch v := v.(type) {
 		case string:
-			return by.Replace(v)
+			return placeholders.Replace(v)
 		case []any:
 			list := []any{}
 			for _, item := range v {

@@ -11,31 +11,31 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// How rounds go.
 const (
-	pageSize   = 64               // notices of one round
-	leaseTime  = 10 * time.Second // after which another replica goes on where one died
-	firstPause = time.Second      // after a failure; twice as long after each further one
-	longPause  = 5 * time.Minute
+	pageSize     = 64               // notices in one round
+	pollInterval = 15 * time.Second // between rounds, to find notices that other replicas left
+	leaseTTL     = 10 * time.Second // after which another replica takes over from one that died
+	minPause     = time.Second      // after the first failure; doubled after each further one
+	maxPause     = 5 * time.Minute
 )
 
-// rounds are the deliveries of one tenant. One replica at a time makes one.
+// rounds deliver the findings of one tenant. Only one replica at a time runs a round.
 type rounds struct {
 	o       *Options
 	tenant  string
 	stop    context.CancelFunc
 	route   atomic.Pointer[Route]
-	wake    chan struct{} // something was promised
-	swapped chan struct{} // the route is another one
-	pending atomic.Int64  // when it was last counted
+	wake    chan struct{} // findings were promised
+	swapped chan struct{} // the route has changed
+	pending atomic.Int64  // as last counted
 
-	from     int // where the next round begins: what was refused is passed over until all others had their turn
-	failures int // of rounds, in a row
-	failing  bool
+	from     int  // index of the next round's first notice: refused ones are skipped until all others had their turn
+	failures int  // consecutive failed rounds
+	failing  bool // the sink fails, as last reported
 }
 
-// run makes rounds until ctx ends: when something was promised, and now and then for what other replicas have left. While the sink
-// fails, only pauses and another route lead to the next one.
+// run runs rounds until ctx ends: when findings were promised, and at intervals for notices that other replicas left. While the sink fails,
+// only the end of a pause or another route starts the next round.
 func (r *rounds) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -52,11 +52,12 @@ func (r *rounds) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		pause, err := r.round(ctx)
-		switch wrong := what(err); {
+		kind := kindOf(err)
+		switch {
 		case err == nil:
 			r.failures = 0
-		case wrong == "", wrong == unread: // the store is away
-			pause = r.o.Poll
+		case kind == otherError, kind == noticeUnreadable: // a problem of the store, not the sink
+			pause = pollInterval
 		default:
 			r.failures++
 			pause = backoff(r.failures)
@@ -65,53 +66,55 @@ func (r *rounds) run(ctx context.Context) {
 	}
 }
 
-// backoff is how long a sink is left alone that has failed so often in a row. It is drawn, so that replicas do not come all at once.
+// backoff returns how long to wait after consecutive failures of a sink. It is random, so that replicas do not retry all at once.
 func backoff(failures int) time.Duration {
-	d := min(firstPause<<min(failures-1, 16), longPause)
+	d := min(minPause<<min(failures-1, 16), maxPause)
 	return d/2 + rand.N(d/2) //nolint:gosec // no secret
 }
 
-// round tells of a page of notices. It gives when the next one is due.
+// round delivers a page of notices, and returns the pause before the next round.
 func (r *rounds) round(ctx context.Context) (pause time.Duration, err error) {
 	if err := r.count(ctx); err != nil || r.pending.Load() == 0 {
-		return r.o.Poll, err
+		return pollInterval, err
 	}
-	lease, err := r.o.Store.Lock(ctx, session.ThreadID("findings/"+r.tenant), leaseTime)
+	lease, err := r.o.Store.Lock(ctx, session.ThreadID("findings/"+r.tenant), leaseTTL)
 	if errors.Is(err, session.ErrLocked) {
-		return r.o.Poll, nil
+		return pollInterval, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("begin a round: %w", err)
+		return 0, fmt.Errorf("begin round: %w", err)
 	}
-	held, release := lease.Hold(ctx, leaseTime)
+	held, release := lease.Hold(ctx, leaseTTL)
 	defer release()
-	page, _, err := r.o.Store.Enqueued(ctx, r.tenant, r.from, pageSize) // another replica may have made a round
+	page, _, err := r.o.Store.Enqueued(ctx, r.tenant, r.from, pageSize) // again, since another replica may have run a round
 	if err != nil {
-		return 0, fmt.Errorf("begin a round: %w", err)
+		return 0, fmt.Errorf("begin round: %w", err)
 	}
 	d := delivery{rounds: r, route: r.route.Load()}
 	defer d.close()
-	stay, err := d.tell(held, page)
+	kept, err := d.deliver(held, page)
 	if d.unread != nil {
-		r.o.Watch.Unread(r.tenant, d.unread)
+		r.o.Observer.Unread(r.tenant, d.unread)
 	}
 	if err == nil {
 		err = r.count(ctx)
 	}
-	if r.from += stay; len(page) == pageSize || err != nil {
+	if len(page) == pageSize || err != nil {
+		r.from += kept
 		return 0, err
 	}
-	if r.from = 0; stay > 0 {
-		return longPause, nil
+	r.from = 0
+	if kept > 0 {
+		return maxPause, nil
 	}
-	return r.o.Poll, nil
+	return pollInterval, nil
 }
 
-// count looks how many notices there are.
+// count counts the pending notices.
 func (r *rounds) count(ctx context.Context) error {
 	_, total, err := r.o.Store.Enqueued(ctx, r.tenant, 0, 1)
 	if err != nil {
-		return fmt.Errorf("count what is to be told: %w", err)
+		return fmt.Errorf("count notices: %w", err)
 	}
 	r.pending.Store(int64(total))
 	return nil

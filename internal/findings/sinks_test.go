@@ -22,41 +22,41 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/findings"
 )
 
-// told is what the tests tell sinks.
-func told() *findings.Told {
-	return &findings.Told{
+// message is the message that the tests send.
+func message() *findings.Message {
+	return &findings.Message{
 		ID: "t-9-1", Tenant: "acme", Session: "s", Thread: "t", Time: time.Unix(1_700_000_000, 0).UTC(), Reason: "tokens", Condenser: "llm", Model: "m",
 		Findings: []record.Finding{{Kind: record.Decision, Section: "DECISIONS", Text: "CONTENT {id}\nof two lines"}, {Kind: record.Task, Section: "NEXT_STEP", Text: "go on"}},
 	}
 }
 
-const toldJSON = `{"id":"t-9-1","tenant":"acme","session":"s","thread":"t","time":"2023-11-14T22:13:20Z","reason":"tokens","condenser":"llm","model":"m",` +
+const messageJSON = `{"id":"t-9-1","tenant":"acme","session":"s","thread":"t","time":"2023-11-14T22:13:20Z","reason":"tokens","condenser":"llm","model":"m",` +
 	`"findings":[{"kind":"decision","section":"DECISIONS","text":"CONTENT {id}\nof two lines"},{"kind":"task","section":"NEXT_STEP","text":"go on"}]}`
 
-// tell opens a sink and tells it once.
-func tell(t *testing.T, s findings.Sink) error {
+// send opens a sink and sends it a message.
+func send(t *testing.T, s findings.Sink) error {
 	t.Helper()
-	line, err := s.Open(t.Context())
+	conn, err := s.Open(t.Context())
 	if err != nil {
 		return err
 	}
-	defer line.Close()
-	return line.Tell(t.Context(), told())
+	defer conn.Close()
+	return conn.Send(t.Context(), message())
 }
 
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "findings.jsonl")
-	must(t, tell(t, findings.File{Path: path}))
-	must(t, tell(t, findings.File{Path: path}))
+	must(t, send(t, findings.File{Path: path}))
+	must(t, send(t, findings.File{Path: path}))
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	must(t, err)
 	_, err = file.WriteString(`{"id":"cut o`)
 	must(t, err)
 	must(t, file.Close())
-	must(t, tell(t, findings.File{Path: path}))
+	must(t, send(t, findings.File{Path: path}))
 	got, err := os.ReadFile(path)
 	must(t, err)
-	line := toldJSON + "\n"
+	line := messageJSON + "\n"
 	if want := line + line + `{"id":"cut o` + "\n" + line; string(got) != want {
 		t.Errorf("got %s", got)
 	}
@@ -65,12 +65,12 @@ func TestFile(t *testing.T) {
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("others may %v", info.Mode())
 	}
-	if err := tell(t, findings.File{Path: t.TempDir()}); err == nil {
+	if err := send(t, findings.File{Path: t.TempDir()}); err == nil {
 		t.Error("a folder is written to")
 	}
 }
 
-// TestSignature has the example of the specification.
+// TestSignature checks the example of the specification.
 func TestSignature(t *testing.T) {
 	for secret, want := range map[string]string{
 		"whsec_plJ3nmyCDGBKInavdOK15jsl": "v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=",
@@ -97,7 +97,7 @@ func TestWebhook(t *testing.T) {
 			t.Error(err)
 		}
 		findings.Sign(want, "SECRET", "t-9-1", time.Unix(seconds, 0), body)
-		if string(body) != toldJSON || r.Header.Get("Webhook-Signature") != want.Get("Webhook-Signature") {
+		if string(body) != messageJSON || r.Header.Get("Webhook-Signature") != want.Get("Webhook-Signature") {
 			t.Errorf("got %v %s", r.Header, body)
 		}
 		w.Header().Set("Location", "/elsewhere")
@@ -110,7 +110,7 @@ func TestWebhook(t *testing.T) {
 		200: "ok", 202: "ok", 204: "ok", 307: "fails", 400: "refused", 401: "refused", 404: "refused", 408: "fails", 429: "fails", 500: "fails", 503: "fails",
 	} {
 		status = code
-		if got := verdict(t, tell(t, hook)); got != want {
+		if got := verdict(t, send(t, hook)); got != want {
 			t.Errorf("status %d: %s, want %s", code, got, want)
 		}
 	}
@@ -118,12 +118,12 @@ func TestWebhook(t *testing.T) {
 		t.Error("a redirection was followed")
 	}
 	server.Close()
-	if got := verdict(t, tell(t, hook)); got != "fails" {
+	if got := verdict(t, send(t, hook)); got != "fails" {
 		t.Errorf("no server: %s", got)
 	}
 }
 
-// verdict says in a word how it went. No error holds what was told, or a secret.
+// verdict sums up an error in a word. It fails the test if the error contains part of the message, or a secret.
 func verdict(t *testing.T, err error) string {
 	t.Helper()
 	if err == nil {
@@ -138,7 +138,7 @@ func verdict(t *testing.T, err error) string {
 	return "fails"
 }
 
-// remembering is an MCP server like the reference one. It ends by os.Exit where it is told to.
+// remembering is an MCP server like the reference server. It exits if an argument asks for it.
 func remembering(took func(arguments map[string]any)) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "memory", Version: "1"}, nil)
 	type input struct {
@@ -158,7 +158,7 @@ func remembering(took func(arguments map[string]any)) *mcp.Server {
 	return s
 }
 
-// TestMain serves as an MCP server where it is asked to, over standard input and output.
+// TestMain runs as an MCP server over standard input and output if the environment asks for it.
 func TestMain(m *testing.M) {
 	path, serves := os.LookupEnv("MCP_SERVER_FILE")
 	if !serves {
@@ -173,7 +173,7 @@ func TestMain(m *testing.M) {
 	_ = s.Run(context.Background(), &mcp.StdioTransport{})
 }
 
-// entities are what the reference server is told by default.
+// entities are the default arguments for the reference server.
 var entities = map[string]any{"entities": []any{map[string]any{
 	"name": "t-9-1", "entityType": "findings", "observations": []any{"decision (DECISIONS): CONTENT {id}\nof two lines", "task (NEXT_STEP): go on"},
 }}}
@@ -192,7 +192,7 @@ func TestMCPProgram(t *testing.T) {
 	server := findings.MCP{
 		Command: []string{self}, Env: []string{"MCP_SERVER_FILE=" + path}, Tool: findings.DefaultTool, Arguments: arguments(t, findings.DefaultArguments),
 	}
-	must(t, tell(t, server))
+	must(t, send(t, server))
 	text, err := os.ReadFile(path)
 	must(t, err)
 	var got map[string]any
@@ -202,20 +202,20 @@ func TestMCPProgram(t *testing.T) {
 	}
 	for how, want := range map[string]string{"fail": "refused", "die": "fails"} {
 		server.Arguments = arguments(t, `{"entities": [], "how": "`+how+`"}`)
-		if got := verdict(t, tell(t, server)); got != want {
+		if got := verdict(t, send(t, server)); got != want {
 			t.Errorf("%s: %s", how, got)
 		}
 	}
 	server.Tool = "forget"
-	if got := verdict(t, tell(t, server)); got != "refused" {
+	if got := verdict(t, send(t, server)); got != "refused" {
 		t.Errorf("a tool that is not there: %s", got)
 	}
 	server.Command = []string{filepath.Join(t.TempDir(), "missing")}
-	if got := verdict(t, tell(t, server)); got != "fails" {
+	if got := verdict(t, send(t, server)); got != "fails" {
 		t.Errorf("a program that is not there: %s", got)
 	}
 	server.Command = []string{"cat", "/dev/null"}
-	if got := verdict(t, tell(t, server)); got != "fails" {
+	if got := verdict(t, send(t, server)); got != "fails" {
 		t.Errorf("a program that is no server: %s", got)
 	}
 }
@@ -234,7 +234,7 @@ func TestMCPOverHTTP(t *testing.T) {
 		URL: front.URL + "/mcp?token=SECRET", Transport: http.DefaultTransport, Key: "key", Tool: findings.DefaultTool,
 		Arguments: arguments(t, `{"entities": [{"name": "{tenant}/{session}/{thread}", "at": "{time}", "all": "- {findings}", "n": 1}]}`),
 	}
-	must(t, tell(t, sink))
+	must(t, send(t, sink))
 	want := map[string]any{"entities": []map[string]any{{
 		"name": "acme/s/t", "at": "2023-11-14T22:13:20Z", "all": "- decision (DECISIONS): CONTENT {id}\nof two lines\ntask (NEXT_STEP): go on", "n": 1.0,
 	}}}
@@ -245,7 +245,7 @@ func TestMCPOverHTTP(t *testing.T) {
 		t.Errorf("keys %v", keys)
 	}
 	front.Close()
-	if got := verdict(t, tell(t, sink)); got != "fails" {
+	if got := verdict(t, send(t, sink)); got != "fails" {
 		t.Errorf("no server: %s", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Webhook is a Sink that posts JSON to an HTTP service, signed as standardwebhooks.com says.
+// Webhook is a Sink that posts JSON to an HTTP service, signed according to standardwebhooks.com.
 type Webhook struct {
 	Transport http.RoundTripper
 	URL       string
@@ -26,13 +26,13 @@ type Webhook struct {
 
 var _ Sink = Webhook{}
 
-// secretPrefix is what secrets begin with that are written in base64.
+// secretPrefix marks secrets that are base64.
 const secretPrefix = "whsec_"
 
-// Key is what a secret signs with; false: it cannot be read.
+// Key returns the signing key of a secret, and whether the secret could be decoded.
 func Key(secret string) ([]byte, bool) {
-	encoded, is := strings.CutPrefix(secret, secretPrefix)
-	if !is {
+	encoded, isBase64 := strings.CutPrefix(secret, secretPrefix)
+	if !isBase64 {
 		return []byte(secret), true
 	}
 	key, err := base64.StdEncoding.DecodeString(encoded)
@@ -40,53 +40,53 @@ func Key(secret string) ([]byte, bool) {
 }
 
 // Open implements Sink.
-func (w Webhook) Open(context.Context) (Line, error) {
-	return posts{w, &http.Client{Transport: w.Transport, CheckRedirect: stay}}, nil
+func (w Webhook) Open(context.Context) (Conn, error) {
+	return webhookConn{w, &http.Client{Transport: w.Transport, CheckRedirect: noRedirect}}, nil
 }
 
-// stay follows no redirection: what is told goes to the configured server and nowhere else.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// noRedirect keeps a client from following redirects: findings go only to the configured server.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-type posts struct {
+type webhookConn struct {
 	Webhook
 	client *http.Client
 }
 
-// Tell takes any status of 2xx for an answer.
-func (p posts) Tell(ctx context.Context, t *Told) error {
-	body, err := json.Marshal(t)
+// Send accepts any 2xx status.
+func (c webhookConn) Send(ctx context.Context, m *Message) error {
+	body, err := json.Marshal(m)
 	if err != nil {
-		return fmt.Errorf("write findings: %w", err)
+		return fmt.Errorf("encode findings: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
-		return errors.New("memory.webhook.url is not a URL") // err holds it
+		return errors.New("memory.webhook.url is not a URL") // err contains it
 	}
 	req.Header.Set("Content-Type", "application/json")
-	sign(req.Header, p.Secret, t.ID, time.Now(), body)
-	resp, err := p.client.Do(req)
+	sign(req.Header, c.Secret, m.ID, time.Now(), body)
+	resp, err := c.client.Do(req)
 	if err != nil {
 		return fmt.Errorf("call memory.webhook: %w", withoutURL(err))
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
-	return verdict(resp.StatusCode)
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be reused
+	return statusError(resp.StatusCode)
 }
 
-func (p posts) Close() {}
+func (c webhookConn) Close() {}
 
-// verdict is what a status says of what was told.
-func verdict(status int) error {
+// statusError returns the error for an HTTP status, nil for 2xx.
+func statusError(status int) error {
 	switch {
 	case status/100 == 2:
 		return nil
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests, status/100 != 4:
-		return fmt.Errorf("the sink answers with status %d", status)
+		return fmt.Errorf("the sink returned status %d", status)
 	}
 	return &RefusedError{fmt.Sprintf("status %d", status)}
 }
 
-// sign sets the headers by which a receiver knows the sender, an old message and one that it has had.
+// sign sets the headers by which a receiver authenticates the sender and recognises old and repeated messages.
 func sign(h http.Header, secret, id string, now time.Time, body []byte) {
 	at := strconv.FormatInt(now.Unix(), 10)
 	h.Set("Webhook-Id", id)
@@ -94,13 +94,13 @@ func sign(h http.Header, secret, id string, now time.Time, body []byte) {
 	if secret == "" {
 		return
 	}
-	key, _ := Key(secret) // it was read when it was configured
+	key, _ := Key(secret) // validated with the configuration
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
 	h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 }
 
-// withoutURL is an error of a call without its URL, which may hold a secret.
+// withoutURL removes the URL, which may contain a secret, from an error of a call.
 func withoutURL(err error) error {
 	if e, is := errors.AsType[*url.Error](err); is {
 		return e.Err

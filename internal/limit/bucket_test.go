@@ -23,7 +23,7 @@ func TestBucket(t *testing.T) {
 	f(0, 10, 60, 10*time.Second)
 	f(time.Second, 1, 60, 0)
 	f(time.Second, 1, 60, time.Second)
-	f(0, 1, 60, time.Second) // the clock was set back: nothing is lost, nothing won
+	f(0, 1, 60, time.Second) // the clock was set back: no change
 	f(time.Second, 1, 60, 0)
 	f(time.Minute, 500, 60, time.Second) // more than a minute's worth needs an empty bucket
 	f(61*time.Second, 500, 60, 0)
@@ -40,8 +40,7 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// TestBucketHolds: in no minute is more taken than twice what is allowed, and a client that waits as long as it was told gets
-// what he asked for.
+// TestBucketHolds: no minute admits more than twice the allowance, and a client that waits as long as Take returned is then admitted.
 func TestBucketHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perMinute := rapid.IntRange(1, 1000).Draw(t, "per minute")

@@ -15,7 +15,7 @@ type byteUnit struct {
 	size int64
 }
 
-// byteUnits lists longer names first: "B" ends all of them.
+// byteUnits lists longer names first, since all of them end in "B".
 func byteUnits() []byteUnit {
 	return []byteUnit{
 		{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
@@ -23,13 +23,13 @@ func byteUnits() []byteUnit {
 	}
 }
 
-// ParseBytes reads a whole number of bytes with an optional unit: B, kB, MB, GB (powers of 1000), KiB, MiB, GiB (powers
+// ParseBytes parses a whole number of bytes with an optional unit: B, kB, MB, GB (powers of 1000), KiB, MiB, GiB (powers
 // of 1024), in any case.
 func ParseBytes(text string) (Bytes, error) {
 	number, size := strings.TrimSpace(text), int64(1)
 	for _, unit := range byteUnits() {
-		if rest, ok := cutSuffixFold(number, unit.name); ok {
-			number, size = strings.TrimSpace(rest), unit.size
+		if at := len(number) - len(unit.name); at >= 0 && strings.EqualFold(number[at:], unit.name) {
+			number, size = strings.TrimSpace(number[:at]), unit.size
 			break
 		}
 	}
@@ -43,7 +43,7 @@ func ParseBytes(text string) (Bytes, error) {
 	return Bytes(n * size), nil
 }
 
-// String writes the size with the largest unit that divides it, so that ParseBytes returns the same size.
+// String formats the size with the largest binary unit that divides it, so that ParseBytes returns the same size.
 func (b Bytes) String() string {
 	for _, unit := range byteUnits() {
 		binary := strings.HasSuffix(unit.name, "iB")
@@ -52,12 +52,4 @@ func (b Bytes) String() string {
 		}
 	}
 	return strconv.FormatInt(int64(b), 10)
-}
-
-func cutSuffixFold(text, suffix string) (string, bool) {
-	at := len(text) - len(suffix)
-	if at < 0 || !strings.EqualFold(text[at:], suffix) {
-		return text, false
-	}
-	return text[:at], true
 }

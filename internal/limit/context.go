@@ -2,26 +2,26 @@ package limit
 
 import "context"
 
-// Call is what a call of ours took.
+// Call is the usage of a model call that the proxy made itself.
 type Call struct {
 	Model   string
-	Input   int // tokens, as the server told; a guess where it did not, or failed after it had been asked: its prompt is likely to be charged
+	Input   int // tokens, as reported; estimated if the server did not report any, or failed after it got the prompt and so may charge it
 	Cached  int
-	Written int // to a cache, at a price of its own
+	Written int // to a cache, which has its own price
 	Output  int
 	USD     float64
-	Known   bool // what it cost
-	Failed  bool // it has no reply
+	Known   bool // USD is known
+	Failed  bool // there was no reply
 }
 
 type billKey struct{}
 
-// WithBill has Bill tell of calls of ours that are made for the work of ctx.
+// WithBill returns a context for which Bill calls bill. It replaces an earlier one: to keep that, bill must call Bill with the parent context.
 func WithBill(ctx context.Context, bill func(context.Context, Call)) context.Context {
 	return context.WithValue(ctx, billKey{}, bill)
 }
 
-// Bill tells what a call of ours took.
+// Bill passes a call to the function set by WithBill, if any.
 func Bill(ctx context.Context, c Call) {
 	if bill, ok := ctx.Value(billKey{}).(func(context.Context, Call)); ok {
 		bill(ctx, c)
@@ -30,12 +30,12 @@ func Bill(ctx context.Context, c Call) {
 
 type trustKey struct{}
 
-// WithTrust has Trusted ask whether the client that work is done for may spend the operator's money.
+// WithTrust returns a context for which Trusted calls trusted, which reports whether the client may spend the operator's money.
 func WithTrust(ctx context.Context, trusted func() bool) context.Context {
 	return context.WithValue(ctx, trustKey{}, trusted)
 }
 
-// Trusted reports whether the operator's money may be spent on the work of ctx. It may, unless WithTrust says otherwise.
+// Trusted reports whether the operator's money may be spent on the work of ctx. Without WithTrust it may.
 func Trusted(ctx context.Context) bool {
 	trusted, ok := ctx.Value(trustKey{}).(func() bool)
 	return !ok || trusted()

@@ -1,29 +1,28 @@
-// Package limit holds what may be taken of a process: sizes, and the limits of a tenant. The configuration, the proxy and
-// the admin API share them.
+// Package limit defines limits: sizes in bytes, rates, and the limits of a tenant. The configuration, the proxy and the admin API share them.
 package limit
 
 import "time"
 
-// Tenant bounds what one tenant may take; 0 is no bound. It holds for each replica by itself, but for what is taken a minute where that
-// is shared, and for budgets, which replicas share through the store.
+// Tenant holds the limits of a tenant; 0 means no limit. Each replica applies them separately, except budgets and, if Shared is set, the
+// limits per minute, which replicas share through the store.
 type Tenant struct {
-	Concurrent int   `yaml:"concurrent" json:"concurrent"` // requests under way, answers still being sent included
-	Body       Bytes `yaml:"max_body" json:"max_body"`     // of one request
+	Concurrent int   `yaml:"concurrent" json:"concurrent"` // concurrent requests, including answers still being sent
+	Body       Bytes `yaml:"max_body" json:"max_body"`     // of a request
 	Requests   int   `yaml:"requests_per_minute" json:"requests_per_minute"`
 	Tokens     int   `yaml:"tokens_per_minute" json:"tokens_per_minute"` // forwarded and answered
 
-	Summaries     int `yaml:"summaries_per_minute" json:"summaries_per_minute"`           // calls of a summariser
-	SummaryTokens int `yaml:"summary_tokens_per_minute" json:"summary_tokens_per_minute"` // of those calls
+	Summaries     int `yaml:"summaries_per_minute" json:"summaries_per_minute"`           // summariser calls
+	SummaryTokens int `yaml:"summary_tokens_per_minute" json:"summary_tokens_per_minute"` // of summariser calls
 
 	Budget        Budget `yaml:"budget" json:"budget"`
 	SessionBudget Budget `yaml:"session_budget" json:"session_budget"` // of each session
 
 	Repeats Repeats `yaml:"repeated_calls" json:"repeated_calls"`
 
-	Shared bool `yaml:"shared" json:"shared"` // what is taken a minute is taken of all replicas together
+	Shared bool `yaml:"shared" json:"shared"` // replicas share the limits per minute
 }
 
-// Budget is what may be spent in each period, in dollars, in tokens, or both. The zero Budget is none.
+// Budget limits what may be spent in each period, in dollars, tokens or both. The zero Budget is no limit.
 type Budget struct {
 	USD    float64       `yaml:"usd" json:"usd"`
 	Tokens int           `yaml:"tokens" json:"tokens"` // of prompts and answers
@@ -31,36 +30,36 @@ type Budget struct {
 	Then   string        `yaml:"then" json:"then"`     // Refuse or Condense; empty: Refuse
 }
 
-// The values of Budget.Then.
+// Values of Budget.Then.
 const (
-	Refuse   = "refuse"   // what comes when it is spent
-	Condense = "condense" // harder once little is left, and then refuse
+	Refuse   = "refuse"   // refuse requests once it is spent
+	Condense = "condense" // condense harder once little is left, and then refuse
 )
 
-// Set reports whether it is a budget.
+// Set reports whether b limits anything.
 func (b Budget) Set() bool { return b.USD > 0 || b.Tokens > 0 }
 
-// Until is when the period ends that a time is in.
+// Until returns the end of the period that contains now.
 func (b Budget) Until(now time.Time) time.Time {
 	into := time.Duration(now.UnixNano() % int64(b.Period))
 	return now.Add(b.Period - into).UTC()
 }
 
-// Repeats says what is done about a model that makes the same call with the same result again and again. The zero value: nothing.
+// Repeats configures what to do about a model that repeats a call with the same result. The zero value does nothing.
 type Repeats struct {
-	After int    `yaml:"after" json:"after"` // so many times; 0: DefaultRepeats
+	After int    `yaml:"after" json:"after"` // number of calls; 0: DefaultRepeats
 	Then  string `yaml:"then" json:"then"`   // Report or Tell; empty: nothing
 }
 
-// The values of Repeats.Then.
+// Values of Repeats.Then.
 const (
 	Report = "report" // in metrics and the log
-	Tell   = "tell"   // the model, too
+	Tell   = "tell"   // report, and add a note for the model
 )
 
-// Bounds of Repeats.After, and what it is where it is 0.
+// Limits and default of Repeats.After.
 const (
 	MinRepeats     = 2
 	DefaultRepeats = 5
-	MaxRepeats     = 20 // calls that are looked back at
+	MaxRepeats     = 20 // also the number of calls that are compared
 )

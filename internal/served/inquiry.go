@@ -11,37 +11,37 @@ import (
 	"strings"
 )
 
-// UserAgent is how an inquiry names itself.
+// UserAgent is the User-Agent of inquiries.
 const UserAgent = "dewpoint"
 
-// mostRead bounds what is read of one answer, in bytes: OpenRouter's list of models has about a megabyte.
-const mostRead = 8 << 20
+// maxResponse bounds a response, in bytes. OpenRouter's list of models has about a megabyte.
+const maxResponse = 8 << 20
 
-// inquiry asks one server for one model's window.
+// inquiry asks a server for the window of a model.
 type inquiry struct {
-	transport http.RoundTripper // follows no redirects: the header holds a credential
+	transport http.RoundTripper // must not follow redirects: requests carry a credential
 	base      *url.URL
 	key       string
 	model     string
 }
 
-// run asks for the list that every server has. Where that does not tell, it shows whose server it is, and what else to ask. It
-// gives 0 if the server does not tell.
+// run asks for the list of models, which every server has. If the window is not in it, the list shows which server it is, and so what else to
+// ask. It returns 0 if the server does not report the window.
 func (i *inquiry) run(ctx context.Context) int {
 	e := i.find(fetch[list](ctx, i, i.base.JoinPath("models"), nil))
 	if n := e.window(); n > 0 {
 		return n
 	}
 	switch e.OwnedBy {
-	case "llamacpp": // its server tells the context of a slot, which may be a part of the model's
+	case "llamacpp": // reports the context of a slot, which may be a part of the model's
 		return fetch[props](ctx, i, i.root("props"), nil).Settings.Context
-	case "organization_owner": // LM Studio has a list of its own next to OpenAI's
+	case "organization_owner": // LM Studio has its own list in addition to OpenAI's
 		e := i.find(fetch[list](ctx, i, i.root("api/v0/models"), nil))
 		return e.window()
 	case "library":
 		return i.ollama(ctx)
 	case "openai":
-		if i.base.Hostname() != "api.openai.com" { // LiteLLM says so of every model
+		if i.base.Hostname() != "api.openai.com" { // LiteLLM reports this owner for every model
 			return i.liteLLM(ctx)
 		}
 	}
@@ -50,7 +50,7 @@ func (i *inquiry) run(ctx context.Context) int {
 
 type list struct{ Data []entry }
 
-// entry is one model of a list. Each server has its own name for the window.
+// entry is a model in a list. Each server has another name for the window.
 type entry struct {
 	ID      string `json:"id"`
 	OwnedBy string `json:"owned_by"`
@@ -58,14 +58,15 @@ type entry struct {
 	MaxModelLen   int `json:"max_model_len"`         // vLLM, SGLang
 	ContextLength int `json:"context_length"`        // OpenRouter, Together
 	ContextWindow int `json:"context_window"`        // Groq
-	Loaded        int `json:"loaded_context_length"` // LM Studio: what is served
-	Max           int `json:"max_context_length"`    // LM Studio, Mistral: what the model could have
+	Loaded        int `json:"loaded_context_length"` // LM Studio: the window served
+	Max           int `json:"max_context_length"`    // LM Studio, Mistral: the model's maximum
 
 	TopProvider struct {
 		ContextLength int `json:"context_length"`
 	} `json:"top_provider"` // OpenRouter: the provider that requests go to first may serve less
 }
 
+// window returns the window of the first field that is set, 0 if none is.
 func (e *entry) window() int {
 	if top := e.TopProvider.ContextLength; top > 0 && top < e.ContextLength {
 		return top
@@ -78,7 +79,7 @@ func (e *entry) window() int {
 	return 0
 }
 
-// find gives the model's entry of a list, an empty one if it has none.
+// find returns the model's entry in a list, an empty one if there is none.
 func (i *inquiry) find(models list) (none entry) {
 	for _, e := range models.Data {
 		if i.isNamed(e.ID) {
@@ -88,7 +89,7 @@ func (i *inquiry) find(models list) (none entry) {
 	return none
 }
 
-// isNamed reports whether a name is the model's. Ollama puts a tag behind those that have none.
+// isNamed reports whether a name is the model's. Ollama appends a tag to names without one.
 func (i *inquiry) isNamed(name string) bool {
 	return strings.EqualFold(name, i.model) || strings.EqualFold(name, i.model+":latest")
 }
@@ -99,8 +100,7 @@ type props struct {
 	} `json:"default_generation_settings"`
 }
 
-// ollama serves a model with the context it was loaded with, or with the model file's num_ctx, and cuts what is longer without
-// a word.
+// ollama returns the context that a model was loaded with, or else the num_ctx of its model file. Ollama silently cuts longer prompts.
 func (i *inquiry) ollama(ctx context.Context) int {
 	type running struct {
 		Models []struct {
@@ -133,7 +133,7 @@ func (i *inquiry) ollama(ctx context.Context) int {
 	return 0
 }
 
-// liteLLM lists what its configuration says of each model.
+// liteLLM returns the window in LiteLLM's configuration.
 func (i *inquiry) liteLLM(ctx context.Context) int {
 	type listed struct {
 		Data []struct {
@@ -151,19 +151,20 @@ func (i *inquiry) liteLLM(ctx context.Context) int {
 	return 0
 }
 
-// root is a path below the root of the server, outside the API under /v1.
+// root returns the URL of a path outside the API under /v1.
 func (i *inquiry) root(path string) *url.URL {
 	at := *i.base
 	at.Path = strings.TrimSuffix(strings.TrimSuffix(at.Path, "/"), "/v1")
 	return at.JoinPath(path)
 }
 
-// fetch gets an answer, or posts a question for one. One that does not come is empty, and so is what of it cannot be read.
+// fetch sends a GET request, or a POST request if there is a question, and decodes the response. On an error, the answer holds what could be
+// decoded.
 func fetch[T any](ctx context.Context, i *inquiry, at *url.URL, question any) (answer T) {
 	method, body := http.MethodGet, []byte(nil)
 	if question != nil {
 		method = http.MethodPost
-		body, _ = json.Marshal(question) // strings can be written
+		body, _ = json.Marshal(question) // a map of strings cannot fail
 	}
 	r, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
 	if err != nil {
@@ -183,7 +184,7 @@ func fetch[T any](ctx context.Context, i *inquiry, at *url.URL, question any) (a
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK {
-		_ = json.NewDecoder(io.LimitReader(resp.Body, mostRead)).Decode(&answer) // one model's strange entry does not hide the others
+		_ = json.NewDecoder(io.LimitReader(resp.Body, maxResponse)).Decode(&answer) // a malformed entry must not hide the others
 	}
 	return answer
 }

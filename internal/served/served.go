@@ -1,6 +1,5 @@
-// Package served asks model servers with what context window they serve a model. Many tell: vLLM, OpenRouter, llama.cpp, LM
-// Studio, LiteLLM and Ollama. A server's word counts for more than what is generally known of the model: the same model has
-// another window wherever its operator chose one.
+// Package served asks model servers for the context window they serve a model with. vLLM, OpenRouter, llama.cpp, LM Studio, LiteLLM and
+// Ollama report it. It takes precedence over the model's documented window, since operators configure windows of their own.
 package served
 
 import (
@@ -17,68 +16,67 @@ import (
 )
 
 const (
-	kept     = 4096             // answers, the most recently used
-	believed = time.Hour        // how long an answer counts; servers change
-	timeout  = 10 * time.Second // of one inquiry, all its requests included
-	smallest = 512              // tokens; no model has a smaller window
-	asking   = 4                // inquiries under way at most; further ones are left for later
+	maxKept      = 4096             // answers in memory
+	maxAge       = time.Hour        // after which a server is asked again
+	timeout      = 10 * time.Second // of an inquiry with all its requests
+	minWindow    = 512              // tokens; no model has a smaller window
+	maxInquiries = 4                // at a time; further ones are skipped
 )
 
-// Windows is what servers have told so far. It asks off the path of requests and is safe for concurrent use.
+// Windows holds the windows that servers have reported. It asks in the background and is safe for concurrent use.
 type Windows struct {
 	transport http.RoundTripper
 	now       func() time.Time
-	known     *lru.Cache[server, told]
+	known     *lru.Cache[server, answer]
 	ctx       context.Context
 	cancel    context.CancelFunc
 
-	mu   sync.Mutex // keeps Close from waiting while an inquiry begins
+	mu   sync.Mutex // held while an inquiry starts, so that Close waits for it
 	work errgroup.Group
 }
 
-// told is what a server answered, or has not yet.
-type told struct {
-	tokens int // 0: it does not tell
+// answer is the latest answer of a server.
+type answer struct {
+	tokens int // 0: none yet, or the server does not report its window
 	asked  time.Time
 }
 
 // server is a model at a base URL.
 type server struct{ base, model string }
 
-// New makes a Windows that asks by transport. Close it.
+// New returns a Windows that sends its requests by transport. Call Close when done.
 func New(transport http.RoundTripper, now func() time.Time) (*Windows, error) {
-	known, err := lru.New[server, told](kept)
+	known, err := lru.New[server, answer](maxKept)
 	if err != nil {
 		return nil, fmt.Errorf("new served windows: %w", err)
 	}
 	w := &Windows{transport: transport, now: now, known: known}
-	w.work.SetLimit(asking)
+	w.work.SetLimit(maxInquiries)
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w, nil
 }
 
-// Close ends all inquiries and waits for their end.
+// Close cancels all inquiries and waits for them.
 func (w *Windows) Close() {
 	w.cancel()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.work.Wait() // inquiries give no errors
+	_ = w.work.Wait() // inquiries return no errors
 }
 
-// Window is what the server at a base URL, such as http://localhost:8000/v1, told of a model's window, in tokens. 0: nothing.
+// Window returns the window of a model that the server at baseURL, such as http://localhost:8000/v1, reported, in tokens. 0: none.
 func (w *Windows) Window(baseURL, model string) int {
-	t, _ := w.known.Get(server{baseURL, clip(model)})
-	return t.tokens
+	last, _ := w.known.Get(server{baseURL, clip(model)})
+	return last.tokens
 }
 
-// Ask asks the server in the background, unless it was asked already, with the key that requests to it carry. Call it
-// once the server has answered a request for the model: then the model is there, and a client cannot make the proxy ask for
-// names that do not exist.
+// Ask asks the server in the background, using the key of the client's requests, unless it was asked recently. Call it only after the server
+// has answered a request for the model, so that a client cannot make the proxy ask for models that do not exist.
 func (w *Windows) Ask(baseURL, key, model string) {
 	at := server{baseURL, clip(model)}
 	last, _ := w.known.Get(at)
 	base, err := url.Parse(baseURL)
-	if err != nil || w.now().Sub(last.asked) < believed {
+	if err != nil || w.now().Sub(last.asked) < maxAge {
 		return
 	}
 	i := inquiry{transport: w.transport, base: base, key: strings.Clone(key), model: at.model}
@@ -87,13 +85,13 @@ func (w *Windows) Ask(baseURL, key, model string) {
 	if w.ctx.Err() != nil {
 		return
 	}
-	w.known.Add(at, told{last.tokens, w.now()})
+	w.known.Add(at, answer{last.tokens, w.now()})
 	begun := w.work.TryGo(func() error {
-		defer func() { _ = recover() }() // a strange answer must not end the process
+		defer func() { _ = recover() }() // a malformed answer must not end the process
 		ctx, cancel := context.WithTimeout(w.ctx, timeout)
 		defer cancel()
-		if tokens := i.run(ctx); tokens >= smallest {
-			w.known.Add(at, told{tokens, w.now()})
+		if tokens := i.run(ctx); tokens >= minWindow {
+			w.known.Add(at, answer{tokens, w.now()})
 		}
 		return nil
 	})
@@ -102,5 +100,5 @@ func (w *Windows) Ask(baseURL, key, model string) {
 	}
 }
 
-// clip bounds a name that a client chose.
+// clip bounds a name that a client chose. It returns a copy.
 func clip(model string) string { return strings.Clone(model[:min(len(model), 256)]) }

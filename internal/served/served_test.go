@@ -20,7 +20,7 @@ func windows(t *testing.T) *Windows {
 	return w
 }
 
-// ask asks a server that answers paths with texts, and gives what is known afterwards.
+// ask asks a server that returns the given text for each path, and returns the window known afterwards.
 func ask(t *testing.T, model string, answers map[string]string) int {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func TestServersTell(t *testing.T) {
 	f("negative", "m", 0, map[string]string{"/v1/models": `{"data":[{"id":"m","max_model_len":-1}]}`})
 }
 
-// TestAskedOnce: a server is asked once, whatever it answers, and never sent elsewhere with a client's key.
+// TestAskedOnce: a server is asked once, whatever it answers, and a redirect does not send the client's key elsewhere.
 func TestAskedOnce(t *testing.T) {
 	var asked, elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))

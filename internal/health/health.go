@@ -1,5 +1,4 @@
-// Package health answers whether the service lives, may be given requests, and has started. Each probe is a list of
-// checks, which run when a probe asks.
+// Package health serves the liveness, readiness and startup probes. Each probe is a list of checks, which run when it is requested.
 package health
 
 import (
@@ -13,32 +12,32 @@ import (
 	"time"
 )
 
-// State is how a check found things.
+// State is the result of a check.
 type State string
 
-// The states of a check. Degraded is worth a look and no reason to send requests elsewhere.
+// States of a check. Degraded deserves attention, but is no reason to send requests elsewhere.
 const (
 	OK       State = "ok"
 	Degraded State = "degraded"
 	Failed   State = "failed"
 )
 
-// Check looks at one thing. Look is called concurrently, and returns by ctx's end; detail is shown to anyone who asks, so
-// it holds nothing that is not ours to show.
+// Check is one item of a probe. Look may be called concurrently, and must return when ctx ends. Its detail is public, so it must not contain
+// anything confidential.
 type Check struct {
 	Name string
 	Look func(ctx context.Context) (state State, detail string)
 }
 
-// Probes are the questions that can be asked.
+// Probes are the checks of each probe.
 type Probes struct {
-	Live    []Check // failed: start the process again
+	Live    []Check // failed: restart the process
 	Ready   []Check // failed: send no requests for now
-	Startup []Check // failed: not yet
+	Startup []Check // failed: not started yet
 }
 
-// looking bounds one answer.
-const looking = 2 * time.Second
+// checkTimeout bounds all checks of a request together.
+const checkTimeout = 2 * time.Second
 
 // Paths of the probes.
 const (
@@ -47,7 +46,7 @@ const (
 	StartupPath = "/startupz"
 )
 
-// Register has a mux answer GET and HEAD of the probes' paths, and of /healthz, which is /livez.
+// Register registers the probes for GET and HEAD, and /healthz as an alias of /livez.
 func (p Probes) Register(mux *http.ServeMux) {
 	mux.Handle("GET "+LivePath, probe(p.Live))
 	mux.Handle("GET /healthz", probe(p.Live))
@@ -55,7 +54,7 @@ func (p Probes) Register(mux *http.ServeMux) {
 	mux.Handle("GET "+StartupPath, probe(p.Startup))
 }
 
-// result is what a probe answers: the worst of its checks' states, and each check.
+// result is the response of a probe: the worst state of its checks, and each check.
 type result struct {
 	Status State            `json:"status"`
 	Checks map[string]found `json:"checks"`
@@ -66,11 +65,11 @@ type found struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// probe is a list of checks as a page: 200 unless one failed, 503 then.
+// probe serves a list of checks. The status is 503 if one failed, otherwise 200.
 type probe []Check
 
 func (p probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), looking)
+	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
 	defer cancel()
 	all := result{Status: OK, Checks: map[string]found{}}
 	for _, check := range p {
@@ -85,18 +84,23 @@ func (p probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if all.Status == Failed {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(all) // the client has left
+	_ = json.NewEncoder(w).Encode(all) // an error means that the client has left
 }
 
-// asking bounds one question.
-const asking = 4 * time.Second
+// askTimeout bounds a call of Ask.
+const askTimeout = 4 * time.Second
 
-// Ask puts a probe's question to the process whose admin port is at addr, and returns the answer as it came, with an error if that was a
-// bad one or there was none.
+// Ask requests a probe from the process whose admin port is at addr, and returns the response body. It also returns an error if the status is
+// not 200 or there is no response.
 func Ask(ctx context.Context, addr, path string) (answer string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, asking)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	resp, err := get(ctx, "http://"+Reachable(addr)+path)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+Reachable(addr)+path, nil)
+	if err != nil {
+		return "", fmt.Errorf("ask %s: %w", path, err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // ignores the proxy of the environment
+	resp, err := client.Do(req)
 	if err != nil {
 		return "", fmt.Errorf("ask %s: %w", path, err)
 	}
@@ -111,16 +115,7 @@ func Ask(ctx context.Context, addr, path string) (answer string, err error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-func get(ctx context.Context, url string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // of our own: no proxy from the environment
-	return client.Do(req)
-}
-
-// Reachable is an address of this machine to connect to, for one that a server listens on.
+// Reachable returns an address to connect to from this machine, for an address that a server listens on.
 func Reachable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -128,7 +123,7 @@ func Reachable(addr string) string {
 	}
 	ip := net.ParseIP(host)
 	if host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // what listens on all addresses of IPv6 listens on those of IPv4 too
+		host = "127.0.0.1" // a server on all IPv6 addresses listens on IPv4, too
 	}
 	return net.JoinHostPort(host, port)
 }

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Pulse tells whether a server's port is still served: again and again it opens a connection, says that nothing will come,
-// and waits until the server has closed it. So the server has accepted the connection, read from it and closed it,
-// without there being a request. A single slow answer means nothing: a busy server is not to be killed for it.
+// Pulse checks that a server still serves its port. At intervals it opens a connection, closes its sending side, and waits for the server to
+// close the connection: the server has then accepted it, read from it and closed it, without a request. A single slow response is no failure,
+// since a busy server must not be killed for it.
 type Pulse struct {
 	addr   string
-	pace   time.Duration // between two tries
-	limit  time.Duration // without success; one try may take as long
-	last   atomic.Int64  // success, in nanoseconds of Unix time
+	pace   time.Duration // between two attempts
+	limit  time.Duration // for an attempt, and for the time since the last success
+	last   atomic.Int64  // last success, in Unix nanoseconds
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 }
 
-// How often a Pulse tries, and how long nothing may come of it.
+// Defaults for Pulse.
 const (
 	pace  = 5 * time.Second
 	limit = time.Minute
 )
 
-// StartPulse begins to probe a server on addr.
+// StartPulse starts to check a server that listens on addr. Call Stop when done.
 func StartPulse(addr string) *Pulse { return startPulse(addr, pace, limit) }
 
 func startPulse(addr string, pace, limit time.Duration) *Pulse {
@@ -38,13 +38,13 @@ func startPulse(addr string, pace, limit time.Duration) *Pulse {
 	return p
 }
 
-// Stop ends the Pulse and waits for it.
+// Stop stops the checks and waits for a running one.
 func (p *Pulse) Stop() {
 	p.cancel()
 	p.work.Wait()
 }
 
-// Look implements a Check.
+// Look is a Check.Look.
 func (p *Pulse) Look(context.Context) (State, string) {
 	if time.Since(time.Unix(0, p.last.Load())) > p.limit {
 		return Failed, "the data port has not been served for " + p.limit.String()
@@ -53,22 +53,22 @@ func (p *Pulse) Look(context.Context) (State, string) {
 }
 
 func (p *Pulse) run(ctx context.Context) {
-	beat := time.NewTicker(p.pace)
-	defer beat.Stop()
+	ticker := time.NewTicker(p.pace)
+	defer ticker.Stop()
 	for {
-		if beats(ctx, p.addr, p.limit) == nil {
+		if probeOnce(ctx, p.addr, p.limit) == nil {
 			p.last.Store(time.Now().UnixNano())
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-beat.C:
+		case <-ticker.C:
 		}
 	}
 }
 
-// beats makes one connection that asks for nothing.
-func beats(ctx context.Context, addr string, limit time.Duration) error {
+// probeOnce opens a connection, sends nothing, and waits until the server closes it.
+func probeOnce(ctx context.Context, addr string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var d net.Dialer
@@ -77,8 +77,8 @@ func beats(ctx context.Context, addr string, limit time.Duration) error {
 		return err
 	}
 	defer conn.Close()
-	end := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer end()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		return err
 	}

@@ -1,10 +1,10 @@
-// Package holdout compares sessions that are condensed with those that are left alone, as the sums of both tell.
+// Package holdout compares condensed sessions with held-out ones, which are not condensed, by the sums of each arm.
 //
-// The intervals are confidence sequences: they hold at all times at once, so that they may be looked at after each request and acted on
-// when they exclude 0. Of each arm it is the asymptotic one of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Time-uniform central limit
-// theory and asymptotic confidence sequences, Annals of Statistics 52 (2024), theorem 2.2; the difference has the sum of both widths, at
-// half of the error each. The variance comes from sums of groups of sessions, as that of a ratio of sums does in survey sampling
-// (Cochran, Sampling Techniques, 1977, chapter 6).
+// The intervals are confidence sequences: they hold at all times simultaneously, so they may be inspected after each request, and acted on as
+// soon as they exclude 0. For each arm, the interval is the asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas,
+// Time-uniform central limit theory and asymptotic confidence sequences, Annals of Statistics 52 (2024), theorem 2.2. The interval of the
+// difference is as wide as both together, at half the error each. Variances are estimated from sums over groups of sessions, as for a ratio of
+// sums in survey sampling (Cochran, Sampling Techniques, 1977, chapter 6).
 package holdout
 
 import (
@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	errors      = 0.05  // how often an interval may ever be wrong
-	leastInArm  = 100   // sessions below which nothing is claimed
-	usualHeld   = 400.0 // sessions held out at which intervals are the narrowest
-	mostUnknown = 0.02  // share of requests whose cost may be unknown
+	errorRate   = 0.05  // probability that an interval is ever wrong
+	minSessions = 100   // in each arm, before anything is claimed
+	tunedFor    = 400.0 // number of held-out sessions at which intervals are narrowest
+	maxUnpriced = 0.02  // share of requests whose cost may be unknown
 )
 
-// The verdicts.
+// Verdicts.
 const (
 	Unknown  = "not known yet"
 	Saves    = "condensing saves"
@@ -29,54 +29,50 @@ const (
 	Unpriced = "not known: too many requests have no usage or no price"
 )
 
-// Arm is what the sessions of an arm came to.
+// Arm is the total of an arm.
 type Arm struct {
 	Sessions int64   `json:"sessions"`
 	Steps    int64   `json:"steps"`
-	Unpriced int64   `json:"unpriced_requests"` // among all; they count as free
+	Unpriced int64   `json:"unpriced_requests"` // counted as free
 	USD      float64 `json:"usd"`
 
 	USDPerSession   float64 `json:"usd_per_session"`
 	StepsPerSession float64 `json:"steps_per_session"`
 }
 
-// Interval is a difference between the arms, and what it may be.
+// Interval is an estimate of a difference between the arms, with its confidence interval.
 type Interval struct {
 	Low  float64 `json:"low"`
 	Mean float64 `json:"mean"`
 	High float64 `json:"high"`
 }
 
-// Excludes0 reports whether the difference is one.
+// Excludes0 reports whether the difference is significant. A nil interval is not.
 func (i *Interval) Excludes0() bool { return i != nil && (i.Low > 0 || i.High < 0) }
 
-// Comparison is what a holdout has shown so far.
+// Comparison is the result of a holdout so far.
 type Comparison struct {
-	Since     time.Time `json:"since"` // zero: no session was added yet
+	Since     time.Time `json:"since"` // zero: no sessions yet
 	Condensed Arm       `json:"condensed"`
 	HeldOut   Arm       `json:"held_out"`
-	SavedUSD  *Interval `json:"saved_usd_per_session"`  // nil: there are too few sessions
-	MoreSteps *Interval `json:"more_steps_per_session"` // that condensing makes agents take; nil likewise
+	SavedUSD  *Interval `json:"saved_usd_per_session"`  // nil: too few sessions
+	MoreSteps *Interval `json:"more_steps_per_session"` // taken because of condensing; nil: too few sessions
 	Verdict   string    `json:"verdict"`
 }
 
-// Compare compares the arms of an experiment of which that share is held out.
+// Compare compares the arms of an experiment in which share of the sessions is held out.
 func Compare(a *session.Experiment, share float64) Comparison {
-	treated, held := &a.Arms[session.Treated], &a.Arms[session.HeldOut]
-	c := Comparison{Since: a.Since, Condensed: armOf(treated), HeldOut: armOf(held), Verdict: Unknown}
-	if min(c.Condensed.Sessions, c.HeldOut.Sessions) < leastInArm {
+	treated := arm{&a.Arms[session.Treated], tunedFor * (1 - share) / share}
+	held := arm{&a.Arms[session.HeldOut], tunedFor}
+	c := Comparison{Since: a.Since, Condensed: treated.total(), HeldOut: held.total(), Verdict: Unknown}
+	if min(c.Condensed.Sessions, c.HeldOut.Sessions) < minSessions {
 		return c
 	}
-	between := func(more, less *[session.Groups]session.Sums, what func(session.Sums) float64) *Interval {
-		usual := map[*[session.Groups]session.Sums]float64{held: usualHeld, treated: usualHeld * (1 - share) / share}
-		m, wide := mean(more, what, usual[more])
-		l, wider := mean(less, what, usual[less])
-		return &Interval{m - l - wide - wider, m - l, m - l + wide + wider}
-	}
-	c.MoreSteps = between(treated, held, func(s session.Sums) float64 { return float64(s.Steps) })
-	c.SavedUSD = between(held, treated, usd)
-	switch unpriced := float64(c.Condensed.Unpriced + c.HeldOut.Unpriced); {
-	case unpriced > mostUnknown*float64(c.Condensed.Steps+c.HeldOut.Steps):
+	c.MoreSteps = difference(treated, held, func(s session.Sums) float64 { return float64(s.Steps) })
+	c.SavedUSD = difference(held, treated, usd)
+	unpriced := float64(c.Condensed.Unpriced + c.HeldOut.Unpriced)
+	switch {
+	case unpriced > maxUnpriced*float64(c.Condensed.Steps+c.HeldOut.Steps):
 		c.SavedUSD, c.Verdict = nil, Unpriced
 	case c.SavedUSD.Low > 0:
 		c.Verdict = Saves
@@ -88,32 +84,47 @@ func Compare(a *session.Experiment, share float64) Comparison {
 
 func usd(s session.Sums) float64 { return float64(s.Nano) / 1e9 }
 
-func armOf(groups *[session.Groups]session.Sums) Arm {
-	var all session.Sums
-	for _, g := range groups {
-		all.Add(g)
-	}
-	a := Arm{Sessions: all.Sessions, Steps: all.Steps, Unpriced: all.Unpriced, USD: usd(all)}
-	if n := float64(all.Sessions); n > 0 {
-		a.USDPerSession, a.StepsPerSession = a.USD/n, float64(a.Steps)/n
-	}
-	return a
+// arm holds the sums of an arm, by group of sessions.
+type arm struct {
+	groups *[session.Groups]session.Sums
+	tuned  float64 // number of sessions at which the confidence interval is narrowest
 }
 
-// mean is what sessions of an arm came to on average, and half the width of what that may be. The width is the best one at the usual
-// number of sessions.
-func mean(groups *[session.Groups]session.Sums, what func(session.Sums) float64, usual float64) (m, width float64) {
+func (a arm) total() Arm {
+	var all session.Sums
+	for _, g := range a.groups {
+		all.Add(g)
+	}
+	out := Arm{Sessions: all.Sessions, Steps: all.Steps, Unpriced: all.Unpriced, USD: usd(all)}
+	if n := float64(all.Sessions); n > 0 {
+		out.USDPerSession, out.StepsPerSession = out.USD/n, float64(all.Steps)/n
+	}
+	return out
+}
+
+// difference returns by how much the mean of a value per session is higher in one arm than in the other.
+func difference(more, less arm, value func(session.Sums) float64) *Interval {
+	m, mWidth := more.mean(value)
+	l, lWidth := less.mean(value)
+	return &Interval{m - l - mWidth - lWidth, m - l, m - l + mWidth + lWidth}
+}
+
+// mean returns the mean of a value per session, and half the width of its confidence interval.
+func (a arm) mean(value func(session.Sums) float64) (m, width float64) {
 	n, total, squares := 0.0, 0.0, 0.0
-	for _, g := range groups {
-		n, total, squares = n+float64(g.Sessions), total+what(g), squares+float64(g.Sessions)*float64(g.Sessions)
+	for _, g := range a.groups {
+		sessions := float64(g.Sessions)
+		n += sessions
+		total += value(g)
+		squares += sessions * sessions
 	}
 	m = total / n
 	variance := 0.0
-	for _, g := range groups {
-		variance += math.Pow(what(g)-m*float64(g.Sessions), 2)
+	for _, g := range a.groups {
+		variance += math.Pow(value(g)-m*float64(g.Sessions), 2)
 	}
 	variance /= n - squares/n
-	const alpha = errors / 2
-	rho2 := (-2*math.Log(alpha) + math.Log(1-2*math.Log(alpha))) / usual
+	const alpha = errorRate / 2
+	rho2 := (-2*math.Log(alpha) + math.Log(1-2*math.Log(alpha))) / a.tuned
 	return m, math.Sqrt(variance * 2 * (n*rho2 + 1) / (n * n * rho2) * math.Log(math.Sqrt(n*rho2+1)/alpha))
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// fleet is the sessions of a tenant, many at a time, as they are charged.
+// fleet simulates the concurrent sessions of a tenant, and what they are charged.
 type fleet struct {
 	random  *rand.Rand
 	share   float64
-	factor  float64 // by which condensing changes what a step costs
-	spread  float64 // of the logarithm of what a session comes to
+	factor  float64 // of the cost of a step when condensed
+	spread  float64 // of the logarithm of a session's cost
 	open    []run
 	account session.Experiment
 }
@@ -26,7 +26,7 @@ type run struct {
 	cost  float64 // of a step
 }
 
-// step has one of the sessions that are open make a request; a new one takes the place of one that ends.
+// step makes a request in one of the open sessions. A session that ends is replaced by a new one.
 func (f *fleet) step() {
 	i := f.random.IntN(len(f.open))
 	r := &f.open[i]
@@ -46,13 +46,13 @@ func (f *fleet) step() {
 	f.account.Arms[r.seat.Arm][r.seat.Group].Add(session.Sums{Steps: 1, Nano: int64(r.cost * 1e7)})
 }
 
-// saved is what condensing saves of a whole session, on average.
+// saved returns the mean saving per session.
 func (f *fleet) saved() float64 {
 	return 5 * 0.01 * math.Exp((f.spread*f.spread+0.25)/2) * (1 - f.factor)
 }
 
-// TestHonest plays many experiments, looks at each very often, and counts those that were ever wrong: in an A/A test a
-// claim is, and otherwise an interval without the true difference. With -short it plays the first tenth of them.
+// TestHonest simulates many experiments, inspects each very often, and counts those that were ever wrong: in an A/A test, any claim is wrong;
+// otherwise, an interval without the true difference is. With -short it simulates only the first tenth of them.
 func TestHonest(t *testing.T) {
 	const steps = 60_000
 	experiments := 400

@@ -1,5 +1,5 @@
-// Package watch tells when something in folders has changed. Folders are watched, not files: an editor puts a new file in the place of
-// the old one, and Kubernetes turns a link.
+// Package watch reports changes in folders. It watches folders rather than files, because editors replace files, and Kubernetes replaces a
+// link.
 package watch
 
 import (
@@ -11,20 +11,20 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is how long folders are left alone after a change, so that files which are written in pieces, or one after the other, are read
-// once. Where files are written all the time it lasts no longer than patience.
+// A change is reported once nothing else has changed for settle, so that files written in pieces, or one after the other, are read once. If
+// files are written all the time, it is reported after maxDelay.
 const (
 	settle   = 100 * time.Millisecond
-	patience = time.Second
+	maxDelay = time.Second
 )
 
-// Folders are watched from Start to Close.
+// Folders watches folders from Start to Close.
 type Folders struct {
 	watcher *fsnotify.Watcher
-	over    chan struct{} // nil: not started
+	done    chan struct{} // closed when the loop ends; nil: not started
 }
 
-// New watches no folder yet.
+// New returns a Folders that watches no folder yet.
 func New() (*Folders, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -33,16 +33,16 @@ func New() (*Folders, error) {
 	return &Folders{watcher: w}, nil
 }
 
-// Start calls changed, from one goroutine, after each change since a folder was added.
+// Start calls changed after each change since a folder was added. The calls come from one goroutine.
 func (f *Folders) Start(changed func()) {
-	f.over = make(chan struct{})
+	f.done = make(chan struct{})
 	go func() {
-		defer close(f.over)
+		defer close(f.done)
 		loop(f.watcher.Events, f.watcher.Errors, changed)
 	}()
 }
 
-// Add watches a folder, without those in it. One that is watched already, or that has come back, may be added again.
+// Add watches a folder, but not its subfolders. A folder may be added again, for example after it was recreated.
 func (f *Folders) Add(path string) error {
 	if err := f.watcher.Add(path); err != nil {
 		return fmt.Errorf("watch %s: %w", path, err)
@@ -50,15 +50,15 @@ func (f *Folders) Add(path string) error {
 	return nil
 }
 
-// Clear ends the watch of all folders. What changes until they are added again is not told: read them after that.
+// Clear stops watching all folders. Changes until they are added again are not reported, so read them after that.
 func (f *Folders) Clear() {
 	for _, path := range f.watcher.WatchList() {
-		_ = f.watcher.Remove(path) // it may have gone meanwhile
+		_ = f.watcher.Remove(path) // it may not exist any more
 	}
 }
 
-// loop calls changed when nothing has happened for a while, until a channel is closed.
-func loop(events <-chan fsnotify.Event, lost <-chan error, changed func()) {
+// loop calls changed when nothing has happened for a while. It ends when a channel is closed.
+func loop(events <-chan fsnotify.Event, errors <-chan error, changed func()) {
 	var due <-chan time.Time
 	var latest time.Time
 	for {
@@ -66,10 +66,10 @@ func loop(events <-chan fsnotify.Event, lost <-chan error, changed func()) {
 		var event fsnotify.Event
 		select {
 		case event, open = <-events:
-			if open && !counts(event) {
+			if open && !isRelevant(event) {
 				continue
 			}
-		case _, open = <-lost: // of events, whatever it says: look
+		case _, open = <-errors: // events may have been lost
 		case <-due:
 			due = nil
 			changed()
@@ -79,14 +79,15 @@ func loop(events <-chan fsnotify.Event, lost <-chan error, changed func()) {
 			return
 		}
 		if due == nil {
-			latest = time.Now().Add(patience)
+			latest = time.Now().Add(maxDelay)
 		}
 		due = time.After(min(settle, time.Until(latest)))
 	}
 }
 
-// counts reports whether an event may be a change of what is read: stores and logs, which are written all the time, lie in such folders, too.
-func counts(e fsnotify.Event) bool {
+// isRelevant reports whether an event may be a change of a file that is read. Such folders may also hold stores and logs, which are written
+// all the time.
+func isRelevant(e fsnotify.Event) bool {
 	switch strings.ToLower(filepath.Ext(e.Name)) {
 	case ".yaml", ".yml", ".json", ".toml", ".md":
 		return true
@@ -94,11 +95,11 @@ func counts(e fsnotify.Event) bool {
 	return e.Op != fsnotify.Write
 }
 
-// Close ends the watch, and waits for a call of changed that is under way.
+// Close stops watching, and waits for a running call of changed.
 func (f *Folders) Close() error {
 	err := f.watcher.Close()
-	if f.over != nil {
-		<-f.over
+	if f.done != nil {
+		<-f.done
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestBusyFolder: a folder in which something is written all the time tells of changes all the same, but not of the file of a store; files
-// that come one after the other are one change.
+// TestBusyFolder: changes in a folder that is written to all the time are reported, but not those of a store's file. Files written one after
+// the other are one change.
 func TestBusyFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events, told, over := make(chan fsnotify.Event), 0, make(chan struct{})
@@ -25,7 +25,7 @@ func TestBusyFolder(t *testing.T) {
 				time.Sleep(settle / 2)
 				events <- fsnotify.Event{Name: name, Op: fsnotify.Write}
 			}
-			time.Sleep(2 * patience)
+			time.Sleep(2 * maxDelay)
 			synctest.Wait()
 			return told
 		}
@@ -36,7 +36,7 @@ func TestBusyFolder(t *testing.T) {
 			t.Errorf("five files are %d changes", n)
 		}
 		if n := write("a/tenant.yaml", 100); n < 4 || n > 6 {
-			t.Errorf("five seconds of changes are told of %d times", n)
+			t.Errorf("five seconds of changes are reported %d times", n)
 		}
 		close(events)
 		<-over
@@ -50,7 +50,7 @@ func TestFolders(t *testing.T) {
 	}
 	dir, changed := t.TempDir(), make(chan struct{}, 9)
 	if err := f.Add(filepath.Join(dir, "missing")); err == nil {
-		t.Error("a folder that is not there is watched")
+		t.Error("a missing folder is watched")
 	}
 	if err := f.Add(dir); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestFolders(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "before"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.Start(func() { changed <- struct{}{} }) // what happened since it was added counts
+	f.Start(func() { changed <- struct{}{} }) // changes since Add are reported
 	<-changed
 	f.Clear()
 	next := t.TempDir()

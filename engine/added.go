@@ -14,19 +14,22 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Knowledge is what a tenant's models are told when a person's words call for it. The zero value is nothing.
+// Knowledge configures the texts that are added for a tenant's models when a user's words trigger them. The zero value adds nothing.
 type Knowledge struct {
-	Topics func() []knowledge.Topic // nil: there are none
-	Tokens int                      // that a thread may be told at most
+	Topics func() []knowledge.Topic // nil: none
+	Tokens int                      // maximum for each thread
 }
 
-// inform adds to what a person has typed in this request what it calls for. Only messages behind the last answer with reasoning that is
-// bound to what stood before it are added to, of those that the log does not have.
-func (t *Turn) inform(ctx context.Context) (report Report) {
+// addKnowledge adds the topics that the user's new messages trigger. It changes only messages that the log does not have yet, and none
+// before the last answer with sealed reasoning, which is bound to everything before it.
+func (t *Turn) addKnowledge(ctx context.Context) (report Report) {
 	if t.in.Tenant.Knowledge.Topics == nil || t.purpose != session.PurposeMain || t.place.Again || t.place.Match == session.MatchReplay {
 		return report
 	}
 	topics, first := t.in.Tenant.Knowledge.Topics(), t.place.Logged+1
+	if len(topics) == 0 {
+		return report
+	}
 	for p := first; p <= t.history.Len(); p++ {
 		if t.history.Message(p).Sealed {
 			first = p + 1
@@ -34,19 +37,19 @@ func (t *Turn) inform(ctx context.Context) (report Report) {
 	}
 	for p := first; p <= t.history.Len(); p++ {
 		m := t.history.Message(p)
-		if len(topics) == 0 || m.Kind != session.User {
+		if m.Kind != session.User {
 			continue
 		}
-		lower := strings.ToLower(record.TypedText(t.text(m)))
-		if strings.TrimSpace(lower) != "" && !t.tell(ctx, p, t.called(topics, lower), &report) {
+		typed := strings.ToLower(record.TypedText(t.text(m)))
+		if strings.TrimSpace(typed) != "" && !t.addText(ctx, p, t.triggered(topics, typed), &report) {
 			break
 		}
 	}
 	return report
 }
 
-// called is what a text calls for that the thread was not told, as far as there is room.
-func (t *Turn) called(topics []knowledge.Topic, lower string) session.Condensation {
+// triggered returns the topics that a text triggers and the thread does not have yet, as far as they fit the thread's limit.
+func (t *Turn) triggered(topics []knowledge.Topic, lower string) session.Condensation {
 	c, left := session.Condensation{Reason: session.ReasonKnowledge}, t.in.Tenant.Knowledge.Tokens
 	for i := range t.shown.applied {
 		if earlier := &t.shown.applied[i]; earlier.Reason == session.ReasonKnowledge {
@@ -55,25 +58,30 @@ func (t *Turn) called(topics []knowledge.Topic, lower string) session.Condensati
 	}
 	for i := range topics {
 		topic := &topics[i]
-		if t.told(topic.Name) || !topic.Called(lower) {
+		if t.hasTopic(topic.Name) || !topic.TriggeredBy(lower) {
 			continue
 		}
-		text := topic.Told(lower)
-		if n := t.counter.Text(text); n <= left {
-			c.Summary, c.Topics, c.SummaryTokens, left = c.Summary+text, append(c.Topics, topic.Name), c.SummaryTokens+n, left-n
+		text := topic.Render(lower)
+		n := t.counter.Text(text)
+		if n > left {
+			continue
 		}
+		left -= n
+		c.Summary += text
+		c.SummaryTokens += n
+		c.Topics = append(c.Topics, topic.Name)
 	}
 	return c
 }
 
-// told reports whether the thread was told of a topic.
-func (t *Turn) told(topic string) bool {
+// hasTopic reports whether a topic was added to the thread before.
+func (t *Turn) hasTopic(topic string) bool {
 	return slices.ContainsFunc(t.shown.applied, func(c session.Condensation) bool { return slices.Contains(c.Topics, topic) })
 }
 
-// tell adds a text to the message at a position, if there is any. It is logged before it is forwarded, so that it stands there for good;
-// where that fails, it is left out.
-func (t *Turn) tell(ctx context.Context, p int, c session.Condensation, report *Report) bool {
+// addText adds the text of c, if it has any, to the message at position p. It is logged first, so that every later request of the thread
+// has it in the same place. If logging fails, nothing is added and addText returns false.
+func (t *Turn) addText(ctx context.Context, p int, c session.Condensation, report *Report) bool {
 	if len(c.Topics) == 0 {
 		return true
 	}
@@ -92,35 +100,35 @@ func (t *Turn) tell(ctx context.Context, p int, c session.Condensation, report *
 	return true
 }
 
-// A call repeats another if it is of the same tool, with the same arguments, and has the same result but for digits, so that neither the
-// time that something took nor a counter makes it another one. A user's message ends all repetition.
+// A call repeats another if tool, arguments and result are the same. Digits in results are ignored, so that timings and counters make no
+// difference. A user message ends all repetition.
 
-// calls is what a thread's newest calls were, up to a position.
-type calls struct {
-	at     int
-	head   session.Hash // chain hash up to there
-	recent []repeated   // the newest last; at most limit.MaxRepeats
+// recentCalls are a thread's newest calls up to a position.
+type recentCalls struct {
+	at    int
+	head  session.Hash   // chain hash at that position
+	calls []repeatedCall // oldest first; at most limit.MaxRepeats
 }
 
-// repeated is a call that has its result.
-type repeated struct {
-	what  [sha256.Size]byte // stands for both
+// repeatedCall is a call with its result.
+type repeatedCall struct {
+	id    [sha256.Size]byte // digest of tool, arguments and result
 	name  string            // of the tool
-	times int               // that it was made so far
-	known int               // of those, that the log had
+	times int               // how often it was made so far
+	known int               // of those, how many are in the log
 }
 
-// readCalls reads the calls that are new since the thread's last request here, or the newest of those before if none is known. Of those
-// that the log does not have it gives the one that was made most often. The turn's place may be another one by then.
-func (t *Turn) readCalls(place *session.Resolution) (worst repeated) {
+// readCalls reads the calls made since the thread's last request to this process, or the newest ones if that is not known. It returns
+// the most repeated of those that the log does not have. It must not use t.place, which may change meanwhile.
+func (t *Turn) readCalls(place *session.Resolution) (worst repeatedCall) {
 	h, known := t.history, t.engine.memory.calls
-	c, _ := known.Get(place.Thread.ID)
-	if c.at == 0 || !h.Covers(c.at, c.head) {
-		c = calls{at: max(h.Len()-2*limit.MaxRepeats, 0)}
+	recent, _ := known.Get(place.Thread.ID)
+	if recent.at == 0 || !h.Covers(recent.at, recent.head) {
+		recent = recentCalls{at: max(h.Len()-2*limit.MaxRepeats, 0)}
 	}
-	c.recent = slices.Clone(c.recent)
-	asked, fresh := map[string]session.Call{}, map[[sha256.Size]byte]int{}
-	for p := c.at + 1; p <= h.Len(); p++ {
+	recent.calls = slices.Clone(recent.calls)
+	open, fresh := map[string]session.Call{}, map[[sha256.Size]byte]int{}
+	for p := recent.at + 1; p <= h.Len(); p++ {
 		m := h.Message(p)
 		content, err := t.in.Dialect.Read(m.Raw)
 		if err != nil {
@@ -129,59 +137,62 @@ func (t *Turn) readCalls(place *session.Resolution) (worst repeated) {
 		switch m.Kind {
 		case session.User:
 			if strings.TrimSpace(record.TypedText(content.Text)) != "" {
-				c.recent = nil
+				recent.calls = nil
 			}
 		case session.Action:
 			for _, call := range content.Calls {
-				asked[call.ID] = call
+				open[call.ID] = call
 			}
 		case session.Observation:
-			if call, is := asked[m.Result]; is && len(content.Images)+len(content.Files) == 0 {
-				made := c.add(call, content.Text)
-				if p <= place.Logged {
-					continue
-				}
-				fresh[made.what]++
-				if made.times > worst.times {
-					worst = made
-				}
+			call, ok := open[m.Result]
+			if !ok || len(content.Images)+len(content.Files) > 0 {
+				continue
+			}
+			made := recent.add(call, content.Text)
+			if p <= place.Logged {
+				continue
+			}
+			fresh[made.id]++
+			if made.times > worst.times {
+				worst = made
 			}
 		}
 	}
-	c.at, c.head = h.Len(), h.Head()
-	known.Add(place.Thread.ID, c)
-	worst.known = worst.times - fresh[worst.what]
+	recent.at, recent.head = h.Len(), h.Head()
+	known.Add(place.Thread.ID, recent)
+	worst.known = worst.times - fresh[worst.id]
 	return worst
 }
 
-// add takes in a call with its result.
-func (c *calls) add(call session.Call, result string) repeated {
+// add adds a call with its result.
+func (c *recentCalls) add(call session.Call, result string) repeatedCall {
 	result = strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
 			return -1
 		}
 		return r
 	}, result)
-	made := repeated{name: call.Name, times: 1, what: sha256.Sum256(fmt.Appendf(nil, "%q %q %q", call.Name, canonical(call.Arguments), result))}
-	for _, earlier := range c.recent {
-		if earlier.what == made.what {
+	made := repeatedCall{name: call.Name, times: 1}
+	made.id = sha256.Sum256(fmt.Appendf(nil, "%q %q %q", call.Name, canonicalJSON(call.Arguments), result))
+	for _, earlier := range c.calls {
+		if earlier.id == made.id {
 			made.times = earlier.times + 1
 		}
 	}
-	c.recent = append(c.recent, made)
-	c.recent = c.recent[max(len(c.recent)-limit.MaxRepeats, 0):]
+	c.calls = append(c.calls, made)
+	c.calls = c.calls[max(len(c.calls)-limit.MaxRepeats, 0):]
 	return made
 }
 
-// longArguments is how long arguments may be, in bytes, to be compared as JSON and not as they are spelt.
-const longArguments = 64 << 10
+// maxComparedJSON is the length in bytes up to which arguments are compared as JSON; longer ones are compared as text.
+const maxComparedJSON = 64 << 10
 
-// canonical is a call's arguments in one spelling.
-func canonical(arguments string) string {
+// canonicalJSON returns a call's arguments in a canonical form.
+func canonicalJSON(arguments string) string {
 	var v any
 	d := json.NewDecoder(strings.NewReader(arguments))
 	d.UseNumber()
-	if len(arguments) > longArguments || d.Decode(&v) != nil {
+	if len(arguments) > maxComparedJSON || d.Decode(&v) != nil {
 		return arguments
 	}
 	text, err := json.Marshal(v)
@@ -191,8 +202,8 @@ func canonical(arguments string) string {
 	return string(text)
 }
 
-// passed reports whether the new calls among them reached so many, or passed it, or that doubled any number of times.
-func (r repeated) passed(after int) bool {
+// reached reports whether the new calls have brought the count to after, or to any of its doublings.
+func (r repeatedCall) reached(after int) bool {
 	for ; after <= r.times; after *= 2 {
 		if after > r.known {
 			return true
@@ -201,24 +212,24 @@ func (r repeated) passed(after int) bool {
 	return false
 }
 
-// tellRepeats tells the model that it repeats itself, when it has done so as often as is configured, and each time that this has doubled.
-func (t *Turn) tellRepeats(ctx context.Context) (report Report) {
+// noteRepeats adds a note for a model that repeats a call, when the configured count is reached and each time it has doubled.
+func (t *Turn) noteRepeats(ctx context.Context) (report Report) {
 	l := t.in.Tenant.Repeats
 	if l.Then != limit.Tell || t.repeats == nil || t.place.Match == session.MatchReplay {
 		return report
 	}
 	r := t.repeats()
-	if !r.passed(l.After) {
+	if !r.reached(l.After) {
 		return report
 	}
-	name := fmt.Sprintf("%x %d", r.what[:6], r.times)
-	if t.told(name) {
+	topic := fmt.Sprintf("%x %d", r.id[:6], r.times)
+	if t.hasTopic(topic) {
 		return report
 	}
 	text := fmt.Sprintf("[Note: the same call of %s has been made %d times and its result is still the same, numbers apart. If you are waiting for "+
-		"something, go on. If not, the same call once more will not help: try another way, or ask the user.]", head(record.Printable(r.name)), r.times)
-	t.tell(ctx, t.history.Len(), session.Condensation{
-		Addition: session.Addition{Topics: []string{name}}, Reason: session.ReasonRepeated, Summary: text, SummaryTokens: t.counter.Text(text),
+		"something, go on. If not, the same call once more will not help: try another way, or ask the user.]", clip(record.Printable(r.name)), r.times)
+	t.addText(ctx, t.history.Len(), session.Condensation{
+		Addition: session.Addition{Topics: []string{topic}}, Reason: session.ReasonRepeated, Summary: text, SummaryTokens: t.counter.Text(text),
 	}, &report)
 	return report
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine"
 )
 
-// calls is a request with so many calls and their results, the oldest of which its client has cut.
+// calls returns a request with n calls and their results, the oldest of which the client has cut.
 func calls(task string, n, cut int) *body {
 	all := []string{fmt.Sprintf(`{"role":"user","content":%q}`, task)}
 	for i := range n {
@@ -24,7 +24,7 @@ func calls(task string, n, cut int) *body {
 	return &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(all, ",") + `]}`)}
 }
 
-// TestWhatIsCarriedOverIsCounted: the counts are true of a client that cuts what is hidden, or changes its first message.
+// TestWhatIsCarriedOverIsCounted: counts stay right if a client cuts hidden messages, or changes its first message.
 func TestWhatIsCarriedOverIsCounted(t *testing.T) {
 	r := newRig(t, rolling())
 	first := r.begin(calls("now 1", 8, 0), engine.WishNone)

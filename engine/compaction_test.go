@@ -8,13 +8,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 )
 
-// summarised is a request by which an agent has its own history summarised.
+// summarised returns a request by which an agent has its own history summarised.
 func summarised(b *body) *body {
 	const instruction = `,{"role":"user","content":"Summarise the conversation so far, with all decisions."}]}`
 	return &body{bytes: append(bytes.TrimSuffix(b.bytes, []byte("]}")), instruction...)}
 }
 
-// TestACompactionSeesItsWholeHistory: an agent that summarises its history is not shown our view of it, unless it has to be.
+// TestACompactionSeesItsWholeHistory: an agent that summarises its history sees all of it, unless it does not fit.
 func TestACompactionSeesItsWholeHistory(t *testing.T) {
 	r := newRig(t, rolling())
 	main := r.begin(calls("build it", 8, 0), engine.WishNone)
@@ -54,14 +54,14 @@ func TestACompactionSeesItsWholeHistory(t *testing.T) {
 	}
 }
 
-// sealed is a request whose answers carry reasoning that is bound to what stands before it.
+// sealed returns a request whose answers carry reasoning that is bound to the messages before it.
 func sealed(b *body) *body {
 	const bare, thought = `"assistant",`, `"assistant","thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"s"}],`
 	return &body{bytes: bytes.ReplaceAll(b.bytes, []byte(bare), []byte(thought))}
 }
 
-// TestACompactionSeesNoSealedReasoning: what was answered after a condensation was bound to the condensed history, so that upstream
-// would refuse it in the whole one.
+// TestACompactionSeesNoSealedReasoning: answers after a condensation are bound to the condensed history, so upstream would refuse them in the
+// whole one.
 func TestACompactionSeesNoSealedReasoning(t *testing.T) {
 	r := newRig(t, rolling())
 	before := r.begin(summarised(sealed(calls("plan it", 3, 0))), engine.WishNone)
@@ -84,7 +84,7 @@ func TestACompactionSeesNoSealedReasoning(t *testing.T) {
 	}
 }
 
-// TestAReliefOfACompactionHoldsForTheNext: what it condenses builds on all that its thread was condensed by before.
+// TestAReliefOfACompactionHoldsForTheNext: its condensation builds on all earlier ones of its thread.
 func TestAReliefOfACompactionHoldsForTheNext(t *testing.T) {
 	r := newRig(t, rolling())
 	main := r.begin(calls("build it", 8, 0), engine.WishNone)
@@ -108,7 +108,7 @@ func TestAReliefOfACompactionHoldsForTheNext(t *testing.T) {
 	}
 }
 
-// TestALostRaceIsNoFailure: a request whose thread another one condenses goes on without, and nothing has failed.
+// TestALostRaceIsNoFailure: a request whose thread another one is condensing goes on without, and reports no failure.
 func TestALostRaceIsNoFailure(t *testing.T) {
 	r := newRig(t, rolling())
 	first := r.begin(calls("build it", 3, 0), engine.WishNone)

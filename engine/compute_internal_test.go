@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestComputeIsBounded: no more condensations compute at once than half of the processors, and one that waits gives up with its context.
+// TestComputeIsBounded: condensations use at most half of the processors at a time, and one that waits gives up with its context.
 func TestComputeIsBounded(t *testing.T) {
 	f := newFlights()
 	places := max(runtime.GOMAXPROCS(0)/2, 1)
@@ -31,7 +31,7 @@ func TestComputeIsBounded(t *testing.T) {
 	}
 	close(end)
 	running.Wait()
-	func() { // a panic gives its place back
+	func() { // a panic releases its place
 		defer func() { _ = recover() }()
 		_ = f.compute(t.Context(), func() { panic("no") })
 	}()

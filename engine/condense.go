@@ -13,31 +13,31 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Condense has condensed what is due. It never fails: where that cannot be, or takes longer than a request waits, the view
-// stays as it was.
+// Condense makes the condensations that are due. It never fails: if a condensation fails, or takes longer than the request waits, the
+// view stays as it was.
 func (t *Turn) Condense(ctx context.Context) (report Report) {
 	report.Kept = Below
 	switch {
 	case t.remote():
 		return report
 	case t.in.Wish == WishOff:
-		report = Report{Kept: Off, Supposed: Supposed{Due: t.due()}}
-		t.recall()
+		report = Report{Kept: Off, Supposed: Supposed{Due: t.dueReason()}}
+		t.forwardAsAccepted()
 		return report
 	case t.in.Tenant.Observe:
 		return Report{Kept: Observed, Supposed: t.suppose()}
-	case t.refused():
-		t.recall()
+	case t.refusedRecently():
+		t.forwardAsAccepted()
 		return Report{Kept: Refused}
 	}
-	report.add(t.inform(ctx))
-	report.add(t.tellRepeats(ctx))
+	report.add(t.addKnowledge(ctx))
+	report.add(t.noteRepeats(ctx))
 	report.add(t.catchUp(ctx))
 	if t.belowAllThresholds() {
 		t.prepare(ctx)
 		return report
 	}
-	again := t.join(ctx) || t.in.Wish != WishNow && (t.place.Again || t.place.Match == session.MatchReplay)
+	again := t.joinFlight(ctx) || t.in.Wish != WishNow && (t.place.Again || t.place.Match == session.MatchReplay)
 	in, decision := t.decide()
 	switch {
 	case decision.Job == nil:
@@ -45,13 +45,13 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		if !again {
 			t.prepare(ctx)
 		}
-	case again: // what was forwarded once is forwarded again
+	case again: // a retry is forwarded as it was before
 		report.Kept = Again
 	default:
-		report.Kept = Done // by another request, if not by this one
+		report.Kept = Done // even if another request made the condensation
 		made, done := t.condenseDue(ctx, decision.Job.Need())
 		if report.add(made); done || made.made() {
-			t.follow(ctx)
+			t.summariseLater(ctx)
 			return report
 		}
 	}
@@ -61,8 +61,8 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 	return report
 }
 
-// due is why the request would be condensed, if it were not to be left alone.
-func (t *Turn) due() session.Reason {
+// dueReason returns why the request would be condensed if its client or tenant had not opted out. Empty: nothing is due.
+func (t *Turn) dueReason() session.Reason {
 	if t.belowAllThresholds() {
 		return ""
 	}
@@ -72,41 +72,43 @@ func (t *Turn) due() session.Reason {
 	return ""
 }
 
-// mostCondenses is how many condensations are made for a request at most.
-const mostCondenses = 2
+// maxCondensations is how many condensations one request may cause.
+const maxCondensations = 2
 
-// condenseDue has the engine condense for as long as something is due, a bounded number of times. It reports whether that was done
-// in time.
+// condenseDue makes condensations until nothing is due or maxCondensations are made. It reports whether it finished in time.
 func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, bool) {
-	ctx, over := t.condensing(ctx, need)
-	defer over()
-	return t.fly(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) {
+	ctx, done := t.announce(ctx, need)
+	defer done()
+	return t.runFlight(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) {
 		for made := 0; ; {
 			in, decision := c.decide()
 			c.shape(in, decision)
-			if decision.Job == nil || made == mostCondenses {
+			if decision.Job == nil || made == maxCondensations {
 				report.Kept = Outcome(decision.Kept)
 				return
 			}
-			if decision.Job.Need().Hard && condense.Essential(in) > condense.Room(in) && c.shorten(ctx, false, report) {
-				return // what has just come is too long by itself, and nothing else was
+			need := decision.Job.Need()
+			if need.Hard && condense.Essential(in) > condense.Room(in) && c.shorten(ctx, false, report) {
+				return // only the newest results were too long
 			}
-			if decision.Job.Asks() && c.adopt(ctx, decision.Job.Need(), report) {
+			if decision.Job.Asks() && c.usePrepared(ctx, need, report) {
 				made++
 				continue
 			}
-			if !c.runJob(ctx, decision.Job, true, report) {
+			if !c.applyJob(ctx, decision.Job, true, report) {
 				return
 			}
-			if decision.Job.Need().Reason != session.ReasonArrival {
-				made++ // what is cut on arrival is cut once, and does not count
+			if need.Reason != session.ReasonArrival { // results are cut once on arrival, so those need no bound
+				made++
 			}
 		}
 	})
 }
 
-// shape shows the view that the condenser makes for this request, and reports whether it makes one. The answers of an open tool loop that
-// needs their reasoning are bound to the view that the loop began with, so that one stays before them, unless the window is in danger.
+// shape shows the view that the condenser makes for this request, and reports whether there is one.
+//
+// An open tool loop that needs its reasoning stays bound to the view that it began with. That view is kept in front of the loop, unless
+// the request would exceed the window.
 func (t *Turn) shape(in condense.Input, d condense.Decision) bool {
 	if d.View == nil {
 		return false
@@ -116,7 +118,8 @@ func (t *Turn) shape(in condense.Input, d condense.Decision) bool {
 		t.show(t.reshaped(*d.View, math.MaxInt))
 		return true
 	}
-	if d = t.in.Tenant.Condenser.Condense(began); d.View == nil {
+	d = t.in.Tenant.Condenser.Condense(began)
+	if d.View == nil {
 		return false
 	}
 	view := *in.View
@@ -125,16 +128,17 @@ func (t *Turn) shape(in condense.Input, d condense.Decision) bool {
 	return true
 }
 
-// run runs a job. What that took and cost is told by the condensation, and by the attempt, which says why there is none. Where excerpts stand
-// in for a summary, it gives the job that writes that.
-func (t *Turn) run(ctx context.Context, job condense.Job) (Attempt, condense.Job) {
+// runJob runs a job and charges its cost to the thread. The attempt holds the condensation or the error. If excerpts stand in for a
+// summary, runJob also returns the job that writes that summary.
+func (t *Turn) runJob(ctx context.Context, job condense.Job) (Attempt, condense.Job) {
 	begun, bill := t.engine.o.Now(), &bill{}
-	result, err := job.Run(bill.of(ctx))
+	result, err := job.Run(bill.attach(ctx))
 	cost := bill.total()
 	cost.Took = t.engine.o.Now().Sub(begun)
-	if result.Condensation.Took = cost.Took; cost.Calls > 0 {
+	result.Condensation.Took = cost.Took
+	if cost.Calls > 0 {
 		result.Condensation.Cost = cost
-		// It counts whatever comes of it. What is lost of that is no harm.
+		// The cost counts whether or not the condensation is used. Losing a figure does no harm.
 		_ = t.save(context.WithoutCancel(ctx), t.place.Thread.ID, session.Savings{Cost: cost})
 	}
 	if err != nil {
@@ -145,16 +149,16 @@ func (t *Turn) run(ctx context.Context, job condense.Job) (Attempt, condense.Job
 	}, result.Later
 }
 
-// runJob makes a condensation under its thread's lock, logs it and projects again. One that costs nothing and is not logged yet needs no
-// lock. It reports whether another one may follow.
-func (t *Turn) runJob(ctx context.Context, job condense.Job, locked bool, report *Report) bool {
+// applyJob runs a job, logs its condensation and projects the view again, under the thread's lock if locked is set. A condensation that
+// costs nothing and is not logged yet needs no lock. It reports whether another condensation may follow.
+func (t *Turn) applyJob(ctx context.Context, job condense.Job, locked bool, report *Report) bool {
 	need := job.Need()
-	limited, cancel := context.WithTimeout(ctx, t.patience(need))
+	limited, cancel := context.WithTimeout(ctx, t.condenseTimeout(need))
 	defer cancel()
 	if locked {
-		held, release, err := t.claim(limited, need.Hard || need.AtOnce || need.Try || t.relief.trying)
+		held, release, err := t.lockThread(limited, need.Hard || need.AtOnce || need.Try || t.relief.onTrial)
 		if errors.Is(err, session.ErrLocked) {
-			report.Kept = Locked // this request goes on without
+			report.Kept = Locked // this request goes on without a condensation
 			return false
 		}
 		changed := false
@@ -164,13 +168,14 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, locked bool, report
 		}
 		if err != nil {
 			t.attempted(report, Attempt{Reason: need.Reason, Err: err})
+			return false
 		}
-		if err != nil || changed {
-			return changed
+		if changed {
+			return true
 		}
 		limited = held
 	}
-	tried, later := t.run(limited, job)
+	tried, later := t.runJob(limited, job)
 	if tried.Err != nil {
 		t.attempted(report, tried)
 		return false
@@ -178,27 +183,27 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job, locked bool, report
 	return t.commit(ctx, tried, later, report)
 }
 
-// condensing tells of a condensation. The function that it returns is called at its end.
-func (t *Turn) condensing(ctx context.Context, need condense.Need) (context.Context, func()) {
+// announce calls Input.Condensing. The returned function must be called at the end of the condensation.
+func (t *Turn) announce(ctx context.Context, need condense.Need) (context.Context, func()) {
 	if t.in.Condensing == nil {
 		return ctx, func() {}
 	}
 	before := len(t.made)
-	ctx, over := t.in.Condensing(ctx, need)
-	return ctx, func() { over(t.made[before:]) }
+	ctx, done := t.in.Condensing(ctx, need)
+	return ctx, func() { done(t.made[before:]) }
 }
 
-// lockPause is how often a request that must be condensed asks for its thread's lock.
-const lockPause = 100 * time.Millisecond
+// lockRetry is how often a request that has to be condensed tries to lock its thread.
+const lockRetry = 100 * time.Millisecond
 
-// claim logs what is new and takes the thread's lock, which is renewed until it is released. The context that it gives ends when
-// the lock is lost.
+// lockThread logs the new messages and locks the thread. The lock is renewed until release is called. The context held ends when the
+// lock is lost.
 //
-// One that is patient waits until ctx ends while another request has the lock, and goes on without it then: what holds it takes too long,
-// and of two condensations, the first logged counts.
-func (t *Turn) claim(ctx context.Context, patient bool) (held context.Context, release func(), err error) {
+// If another request has the lock, a patient caller waits for it until ctx ends, and then continues without it: the holder takes too
+// long, and of two condensations, the first one logged counts.
+func (t *Turn) lockThread(ctx context.Context, patient bool) (held context.Context, release func(), err error) {
 	if err := t.logNew(ctx); err != nil {
-		return nil, nil, fmt.Errorf("claim thread: %w", err)
+		return nil, nil, fmt.Errorf("lock thread: %w", err)
 	}
 	ttl := t.engine.o.Limits.CondenseLease
 	for waited := false; ; waited = true {
@@ -209,21 +214,22 @@ func (t *Turn) claim(ctx context.Context, patient bool) (held context.Context, r
 			held, release = lease.Hold(ctx, ttl)
 			return held, release, nil
 		}
-		if taken := errors.Is(err, session.ErrLocked) || waited && ctx.Err() != nil; !taken || !patient {
-			return nil, nil, fmt.Errorf("claim thread: %w", err)
+		taken := errors.Is(err, session.ErrLocked) || waited && ctx.Err() != nil
+		if !taken || !patient {
+			return nil, nil, fmt.Errorf("lock thread: %w", err)
 		}
-		if t.hurries() {
+		if t.neverWaits() {
 			return ctx, func() {}, nil
 		}
 		select {
-		case <-time.After(lockPause):
+		case <-time.After(lockRetry):
 		case <-ctx.Done():
 			return ctx, func() {}, nil
 		}
 	}
 }
 
-// logNew logs what the thread's log lacks of the history.
+// logNew appends the messages that the thread's log does not have yet.
 func (t *Turn) logNew(ctx context.Context) error {
 	tally := t.counted().tally
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
@@ -231,8 +237,7 @@ func (t *Turn) logNew(ctx context.Context) error {
 	return t.registry.Append(ctx, &t.place, &tally)
 }
 
-// overtaken reports whether another request condensed the thread since it was resolved; the view is then the one that
-// follows from that.
+// overtaken reports whether another request has condensed the thread since it was resolved. If so, it shows the view that results.
 func (t *Turn) overtaken(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
@@ -247,42 +252,43 @@ func (t *Turn) overtaken(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	t.show(t.project(applied))
-	t.relief.before, t.relief.trial = t.shown, nil
+	t.relief.beforeTrial, t.relief.trial = t.shown, nil
 	return true, nil
 }
 
-// writeFactor is how many times the time of a read the write of a condensation may take: the condensation was paid for.
+// writeFactor is how many times longer than a read the write of a condensation may take: the condensation is already paid for.
 const writeFactor = 5
 
-// commit writes a condensation and projects the view with it. One that is on trial is only shown until upstream has taken it, unless
-// the request that it was for has gone on without it.
+// commit logs a condensation and projects the view with it. On trial, it is only shown until upstream accepts it, unless the request has
+// gone on without it.
 func (t *Turn) commit(ctx context.Context, made Attempt, later condense.Job, report *Report) bool {
-	f := t.waits.flight
+	f := t.wait.flight
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	made.Session, made.Thread = t.place.Thread.Session, t.place.Thread.ID
-	if t.relief.trying && !f.abandoned {
-		t.try(made)
-	} else if !t.write(ctx, made, f.abandoned, report) {
+	if t.relief.onTrial && !f.abandoned {
+		t.showOnTrial(made)
+	} else if !t.logAndShow(ctx, made, f.abandoned, report) {
 		return false
 	}
-	t.waits.later = later
-	f.reach()
+	t.wait.later = later
+	f.saveCheckpoint()
 	return true
 }
 
-// write logs a condensation and shows it. A request that waits for it does so no longer than for a read beyond its deadline.
-func (t *Turn) write(ctx context.Context, a Attempt, abandoned bool, report *Report) bool {
+// logAndShow logs a condensation and shows it. A request waits for the write no longer than one read beyond its deadline.
+func (t *Turn) logAndShow(ctx context.Context, a Attempt, abandoned bool, report *Report) bool {
 	limit := writeFactor * t.engine.o.Limits.Store
-	if f := t.waits.flight; f != nil && !abandoned {
-		limit = min(limit, max(t.deadline()-t.engine.o.Now().Sub(f.begun), 0)+t.engine.o.Limits.Store)
+	if f := t.wait.flight; f != nil && !abandoned {
+		left := max(t.deadline()-t.engine.o.Now().Sub(f.begun), 0)
+		limit = min(limit, left+t.engine.o.Limits.Store)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	a.Made.Cause = condense.Cause(a.Fallback)
-	c, err := t.outlasted(ctx, *a.Made, abandoned)
+	c, err := t.revalidate(ctx, *a.Made, abandoned)
 	if err == nil {
-		c, err = t.logCondensation(ctx, t.measured(c))
+		c, err = t.logCondensation(ctx, t.withSizes(c))
 	}
 	if err != nil {
 		t.attempted(report, Attempt{Reason: a.Reason, Fallback: a.Fallback, Err: err, Cost: a.Cost})
@@ -295,13 +301,13 @@ func (t *Turn) write(ctx context.Context, a Attempt, abandoned bool, report *Rep
 	return true
 }
 
-// logCondensation logs a condensation, which its tenant may have promised to tell of before.
+// logCondensation logs a condensation, after calling the tenant's Promise.
 func (t *Turn) logCondensation(ctx context.Context, c session.Condensation) (session.Condensation, error) {
 	logged := func() {}
 	if promise := t.in.Tenant.Promise; promise != nil {
 		c.Time = t.engine.o.Now()
-		brief, cancel := briefly(ctx)
-		logged = promise(brief, t.place.Thread.ID, &c)
+		limited, cancel := quarterOf(ctx)
+		logged = promise(limited, t.place.Thread.ID, &c)
 		cancel()
 	}
 	c, err := t.registry.Condense(ctx, &t.place, &t.shown.view, c)
@@ -311,23 +317,23 @@ func (t *Turn) logCondensation(ctx context.Context, c session.Condensation) (ses
 	return c, err
 }
 
-// briefly is a quarter of the time that is left, so that a promise leaves enough to log what it announces.
-func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
+// quarterOf returns a context with a quarter of the time left in ctx, so that a promise leaves enough time to log the condensation.
+func quarterOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, _ := ctx.Deadline()
 	return context.WithTimeout(ctx, time.Until(deadline)/4)
 }
 
-// outlasted gives a condensation that was made while its thread went on without it: what was answered meanwhile, up to the answer
-// that is still to come, was bound to the history as it had been.
+// revalidate checks that a condensation still applies to its thread, which may have gone on while it was made. Answers given meanwhile,
+// up to the one still to come, were bound to the history as it was, so it strips their sealed reasoning, too.
 //
-// The turn's own place stays as it is: what the thread has become may be another one, that began after this one was deleted.
-func (t *Turn) outlasted(ctx context.Context, c session.Condensation, abandoned bool) (session.Condensation, error) {
+// It does not update the turn's place: the id may by now belong to another thread, begun after this one was deleted.
+func (t *Turn) revalidate(ctx context.Context, c session.Condensation, abandoned bool) (session.Condensation, error) {
 	now, err := t.store.Thread(ctx, t.place.Thread.ID)
 	switch {
 	case err != nil:
 		return c, fmt.Errorf("read thread: %w", err)
 	case !now.Created.Equal(t.place.Thread.Created), len(now.Condensations) != t.shown.seen, abandoned && len(t.relief.trial) > 0:
-		return c, errOutlived
+		return c, errSuperseded
 	}
 	if abandoned || now.Len > t.history.Len() {
 		c.Stripped = max(c.Stripped, now.Len+1)
@@ -335,5 +341,5 @@ func (t *Turn) outlasted(ctx context.Context, c session.Condensation, abandoned 
 	return c, nil
 }
 
-// errOutlived is why a condensation is not logged.
-var errOutlived = errors.New("the thread was deleted or condensed by another request meanwhile")
+// errSuperseded is why a finished condensation is not logged.
+var errSuperseded = errors.New("the thread has meanwhile been deleted, or condensed by another request")

@@ -14,17 +14,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// replyPriming is what every request costs apart from its messages, in tokens.
+// replyPriming is what every request costs in addition to its messages and tools, in tokens.
 const replyPriming = 3
 
-// counts is what a request measures, before calibration.
+// counts are the token counts of a request, uncalibrated.
 type counts struct {
 	tally  session.Tally
-	fixed  int          // tokens of tools and priming
+	fixed  int          // tools and priming
 	before session.Size // the history as the client sent it
 }
 
-// count tallies the history: what the log knows in total, and each message after that.
+// count counts the history: messages that the log knows in total, and each later one.
 func (t *Turn) count(place *session.Resolution) *counts {
 	encoding, n := t.counter.Encoding(), t.history.Len()
 	from := place.CountedFrom(encoding)
@@ -33,7 +33,7 @@ func (t *Turn) count(place *session.Resolution) *counts {
 	if from > 0 {
 		tally.Cum[0] = place.Known.Tokens
 	}
-	t.countAhead(from)
+	t.countConcurrently(from)
 	for p := from + 1; p <= n; p++ {
 		tally.Cum = append(tally.Cum, tally.Total(p-1)+tally.Count(p))
 	}
@@ -43,19 +43,20 @@ func (t *Turn) count(place *session.Resolution) *counts {
 	return c
 }
 
-// From muchToCount bytes of messages on, counting is shared among at most so many processors.
+// Counting uses one goroutine for each bytesPerWorker bytes of messages, up to maxWorkers.
 const (
-	muchToCount = 64 << 10
-	counters    = 4
+	bytesPerWorker = 64 << 10
+	maxWorkers     = 4
 )
 
-// countAhead counts the messages after a position in parallel, if they are many: in a history that is seen for the first time.
-func (t *Turn) countAhead(from int) {
+// countConcurrently fills the count cache with the messages after position from, if there is enough to count: on the first request of a
+// long history.
+func (t *Turn) countConcurrently(from int) {
 	size := 0
 	for p := from + 1; p <= t.history.Len(); p++ {
 		size += len(t.history.Message(p).Raw)
 	}
-	workers := min(runtime.GOMAXPROCS(0), counters, size/muchToCount+1, t.history.Len()-from)
+	workers := min(runtime.GOMAXPROCS(0), maxWorkers, size/bytesPerWorker+1, t.history.Len()-from)
 	if workers < 2 {
 		return
 	}
@@ -69,7 +70,7 @@ func (t *Turn) countAhead(from int) {
 	var others sync.WaitGroup
 	for range workers - 1 {
 		others.Go(func() {
-			defer func() { _ = recover() }() // what was not counted is counted by the caller, and panics there
+			defer func() { _ = recover() }() // the caller counts that message again, and panics in its own goroutine
 			count()
 		})
 	}
@@ -77,6 +78,7 @@ func (t *Turn) countAhead(from int) {
 	others.Wait()
 }
 
+// systemTokens counts the system messages, and the parts of others that are sent for one request only.
 func (t *Turn) systemTokens() (n int) {
 	for i := range t.in.Split.Messages {
 		switch m := &t.in.Split.Messages[i]; {
@@ -89,12 +91,13 @@ func (t *Turn) systemTokens() (n int) {
 	return n
 }
 
-// fixed counts tools and priming. The same tools come with every request.
+// fixed counts tools and priming.
 func (t *Turn) fixed() int {
+	n := replyPriming
 	if len(t.in.Split.Tools) == 0 {
-		return replyPriming
+		return n
 	}
-	n := replyPriming + t.textTokens(t.in.Split.Tools, func() int { return t.counter.Tools(t.in.Split.Tools) })
+	n += t.textTokens(t.in.Split.Tools, func() int { return t.counter.Tools(t.in.Split.Tools) })
 	for _, tool := range t.hidden.tools {
 		text := tool.Name + "\n" + tool.Description + "\n" + tool.Parameters
 		n += t.textTokens([]byte(text), func() int { return t.counter.Text(text) })
@@ -102,29 +105,29 @@ func (t *Turn) fixed() int {
 	return n
 }
 
-// textTokens counts a text, once.
+// textTokens returns the count of a text, which it keeps in the count cache.
 func (t *Turn) textTokens(text []byte, count func() int) int {
-	return t.engine.counts.of(t.engine.counts.key(t.counter.Encoding(), text), count)
+	return t.engine.counts.getOrCount(t.engine.counts.key(t.counter.Encoding(), text), count)
 }
 
-// atMost is an upper bound of the view's tokens, found without counting what is new.
-func (t *Turn) atMost() int {
+// maxTokens returns an upper bound of the view's tokens, without counting new messages.
+func (t *Turn) maxTokens() int {
 	if !t.shown.view.Identity() {
-		return t.fixed() + sum(t.itemsBy(t.tokensAtMost, t.shown.view.Items))
+		return t.fixed() + sum(t.itemsBy(t.maxMessageTokens, t.shown.view.Items))
 	}
 	n, from := t.fixed()+t.systemTokens(), t.place.CountedFrom(t.counter.Encoding())
 	if from > 0 {
 		n += t.place.Known.Tokens
 	}
 	for p := from + 1; p <= t.history.Len(); p++ {
-		n += t.tokensAtMost(t.history.Message(p))
+		n += t.maxMessageTokens(t.history.Message(p))
 	}
 	return n
 }
 
-// tokensAtMost bounds a message's tokens: a token has at least one byte, except in images and files.
-func (t *Turn) tokensAtMost(m *session.Message) int {
-	known, ok := t.engine.counts.get(t.engine.counts.message(t.counter.Encoding(), m))
+// maxMessageTokens returns an upper bound of a message's tokens. Except in images and files, a token has at least one byte.
+func (t *Turn) maxMessageTokens(m *session.Message) int {
+	known, ok := t.engine.counts.get(t.engine.counts.messageKey(t.counter.Encoding(), m))
 	switch {
 	case m.Lasting != nil:
 		return len(m.Raw)
@@ -136,27 +139,26 @@ func (t *Turn) tokensAtMost(m *session.Message) int {
 	return len(m.Raw)
 }
 
-// head bounds what a client can put into the log, and into memory: it is a copy.
-func head(s string) string { return strings.Clone(s[:min(len(s), 64)]) }
+// clip bounds a text that a client chose before it is logged or kept in memory. It returns a copy.
+func clip(s string) string { return strings.Clone(s[:min(len(s), 64)]) }
 
-// tokens counts one message.
+// tokens counts a message.
 func (t *Turn) tokens(m *session.Message) int {
-	if m.Lasting != nil { // its digest is of that
-		m = ours(m.Raw)
+	if m.Lasting != nil { // the digest covers only the lasting part
+		m = newMessage(m.Raw)
 	}
-	return t.engine.counts.of(t.engine.counts.message(t.counter.Encoding(), m), func() int {
+	return t.engine.counts.getOrCount(t.engine.counts.messageKey(t.counter.Encoding(), m), func() int {
 		c, err := t.in.Dialect.Read(m.Raw)
 		if err != nil {
-			return len(m.Raw)/3 + 1 // a conservative guess, never nothing
+			return len(m.Raw)/3 + 1 // a high estimate, never 0
 		}
 		return t.counter.Message(c)
 	})
 }
 
-// countCache remembers token counts by content, so that a message is counted once and a request pays for its new messages
-// only.
+// countCache remembers token counts by content, so that a message that is sent again need not be counted again.
 type countCache struct {
-	seed   maphash.Seed // of the process: a client cannot look for contents that collide
+	seed   maphash.Seed // differs between processes, so a client cannot prepare colliding contents
 	counts *lru.Cache[countKey, int]
 }
 
@@ -169,21 +171,21 @@ type countKey struct {
 const countsKept = 1 << 15 // about 5 MB
 
 func newCountCache() *countCache {
-	return &countCache{maphash.MakeSeed(), cache[countKey, int](countsKept)}
+	return &countCache{maphash.MakeSeed(), newCache[countKey, int](countsKept)}
 }
 
 func (c *countCache) key(encoding string, content []byte) countKey {
 	return countKey{maphash.Bytes(c.seed, content), len(content), encoding}
 }
 
-// message is the key of a message. Reasoning is counted, but is not a part of its digest; its size tells it.
-func (c *countCache) message(encoding string, m *session.Message) countKey {
+// messageKey returns the key of a message. Its size is part of it because the digest does not cover reasoning, which is counted.
+func (c *countCache) messageKey(encoding string, m *session.Message) countKey {
 	return countKey{maphash.Bytes(c.seed, m.Digest[:]), len(m.Raw), encoding}
 }
 
 func (c *countCache) get(key countKey) (int, bool) { return c.counts.Get(key) }
 
-func (c *countCache) of(key countKey, count func() int) int {
+func (c *countCache) getOrCount(key countKey, count func() int) int {
 	if n, ok := c.get(key); ok {
 		return n
 	}
@@ -192,7 +194,7 @@ func (c *countCache) of(key countKey, count func() int) int {
 	return n
 }
 
-// size measures the view that is forwarded, before calibration: item by item, unless it is the history as the client sent it.
+// size returns the size of the view, uncalibrated. Unless the view is the history as the client sent it, it counts item by item.
 func (t *Turn) size() session.Size {
 	view := &t.shown.view
 	if view.Identity() {
@@ -200,12 +202,12 @@ func (t *Turn) size() session.Size {
 	}
 	items := view.Items
 	if t.alternates() {
-		items, _ = t.written()
+		items, _ = t.rendered()
 	}
 	return session.Size{Events: len(view.Items), Tokens: t.counted().fixed + sum(t.itemTokens(items)) + t.tailTokens()}
 }
 
-// tailTokens counts what the model said in this turn so far.
+// tailTokens counts the hidden calls of this turn and their results.
 func (t *Turn) tailTokens() int {
 	if len(t.hidden.tail) == 0 {
 		return 0
@@ -213,23 +215,23 @@ func (t *Turn) tailTokens() int {
 	return sum(t.itemTokens([]session.Item{{Parts: t.hidden.tail}}))
 }
 
-// measured gives a condensation with token counts as the log keeps them: the whole as upstream charges it, parts before calibration, and
-// both of what the log gives, whatever a condenser makes of that.
-func (t *Turn) measured(c session.Condensation) session.Condensation {
+// withSizes returns a condensation with its base and token counts set. Before and After are calibrated, as upstream charges them; counts
+// of parts are not. All are counts of the logged view, whatever the condenser makes of it.
+func (t *Turn) withSizes(c session.Condensation) session.Condensation {
 	if n := len(t.shown.applied); n > 0 {
 		c.Base = t.shown.applied[n-1].ID
 	}
 	var before, after int
 	c.Before, before = t.charged(t.project(t.shown.applied))
 	c.After, after = t.charged(t.project(append(slices.Clip(t.shown.applied), c)))
-	c.ForgottenTokens, c.Request = before-after, head(t.in.Split.Model)
+	c.ForgottenTokens, c.Request = before-after, clip(t.in.Split.Model)
 	if c.Summary != "" {
 		c.SummaryTokens = t.summaryTokens(c.Summary)
 	}
 	return c
 }
 
-// charged measures a projection as upstream charges it, as far as that is known, and counts it without its summary.
+// charged returns the size of a projection, calibrated, and the uncalibrated tokens of the client's messages in it.
 func (t *Turn) charged(p projection) (whole session.Size, messages int) {
 	counts := t.itemTokens(p.view.Items)
 	for i, n := range counts {
@@ -240,7 +242,7 @@ func (t *Turn) charged(p projection) (whole session.Size, messages int) {
 	return session.Size{Events: len(counts), Tokens: t.Adjust(t.counted().fixed + sum(counts))}, messages
 }
 
-// itemTokens counts items; those that a condenser rewrote as they are now.
+// itemTokens counts items. Those that a condenser rewrote are counted as rewritten.
 func (t *Turn) itemTokens(items []session.Item) []int { return t.itemsBy(t.tokens, items) }
 
 func (t *Turn) itemsBy(tokens func(*session.Message) int, items []session.Item) []int {
@@ -249,40 +251,42 @@ func (t *Turn) itemsBy(tokens func(*session.Message) int, items []session.Item) 
 		switch item := &items[i]; {
 		case item.Parts != nil:
 			for _, raw := range item.Parts {
-				out[i] += tokens(ours(raw))
+				out[i] += tokens(newMessage(raw))
 			}
 		case item.Index >= 0:
-			out[i] = tokens(t.message(item))
+			out[i] = tokens(t.itemMessage(item))
 		case item.Summary != "":
 			out[i] = t.summaryTokens(item.Text())
-		default: // a message of ours between others
-			out[i] = tokens(ours(item.Raw))
+		default: // inserted between others, to alternate roles
+			out[i] = tokens(newMessage(item.Raw))
 		}
 	}
 	return out
 }
 
-// ours is a message that no client sent.
-func ours(raw []byte) *session.Message { return &session.Message{Raw: raw, Digest: sha256.Sum256(raw)} }
+// newMessage returns a message that is not in the client's request.
+func newMessage(raw []byte) *session.Message {
+	return &session.Message{Raw: raw, Digest: sha256.Sum256(raw)}
+}
 
 // summaryTokens counts the message that carries a summary.
 func (t *Turn) summaryTokens(text string) int {
 	return t.textTokens([]byte(text), func() int { return t.counter.Message(session.Content{Role: "user", Text: text}) })
 }
 
-// message is an item that is no summary, as it is shown.
-func (t *Turn) message(item *session.Item) *session.Message {
+// itemMessage returns the message of an item that is not a summary, as it is shown.
+func (t *Turn) itemMessage(item *session.Item) *session.Message {
 	own := &t.in.Split.Messages[item.Index]
-	if sameBytes(item.Raw, own.Raw) {
+	if sameSlice(item.Raw, own.Raw) {
 		return own
 	}
-	m := ours(item.Raw)
+	m := newMessage(item.Raw)
 	m.Attached = own.Attached
 	return m
 }
 
-// sameBytes reports whether two slices are one.
-func sameBytes(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
+// sameSlice reports whether two slices are the same memory.
+func sameSlice(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 func sum(ns []int) int {
 	total := 0
@@ -292,8 +296,8 @@ func sum(ns []int) int {
 	return total
 }
 
-// adjust corrects a count by what was observed of the model, and by what upstream said of this very request.
-func (t *Turn) adjust(count int) int {
+// calibrate is Adjust, but also takes into account what upstream has reported about this very request.
+func (t *Turn) calibrate(count int) int {
 	n := t.Adjust(count)
 	if r := &t.relief; r.ours > 0 && r.files == 0 {
 		return max(n, int(float64(r.theirs)/float64(r.ours)*float64(count)))
@@ -305,15 +309,15 @@ func (t *Turn) adjust(count int) int {
 func (t *Turn) fileTokens() (n int) {
 	for i := range t.shown.view.Items {
 		if item := &t.shown.view.Items[i]; item.Index >= 0 && t.in.Split.Messages[item.Index].Attached {
-			n += t.tokens(t.message(item))
+			n += t.tokens(t.itemMessage(item))
 		}
 	}
 	return n
 }
 
-// corrector names what corrects counts. What is learnt where there are images or files, which are estimated, does not hold for text
-// alone.
-func (t *Turn) corrector(attached bool) string {
+// calibration returns the source under which counts are calibrated. Requests with images or files have one of their own: their counts
+// are estimates, and say nothing about text.
+func (t *Turn) calibration(attached bool) string {
 	name := t.counter.source
 	if attached {
 		name[0] ^= 1

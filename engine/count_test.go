@@ -22,7 +22,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
-// everyCondenser makes one of each strategy, small enough that generated histories trip them.
+// everyCondenser returns a condenser of each strategy, with limits low enough for generated histories to exceed.
 func everyCondenser(t *rapid.T) []condense.Condenser {
 	size := func(what string) int { return rapid.IntRange(4, 24).Draw(t, what) }
 	settings := condense.Settings{
@@ -45,7 +45,7 @@ func everyCondenser(t *rapid.T) []condense.Condenser {
 	}
 }
 
-// obedient answers in the form that it is asked for.
+// obedient is a summariser that answers in the form that it is asked for.
 type obedient struct{}
 
 func (obedient) Summarise(_ context.Context, r condense.Request) (condense.Reply, error) {
@@ -60,12 +60,12 @@ func (obedient) Summarise(_ context.Context, r condense.Request) (condense.Reply
 	return condense.Reply{Text: "USER_CONTEXT: build it", Finish: "stop"}, nil
 }
 
-// counting counts all that a message of generated histories has.
+// counting counts everything that messages of generated histories contain.
 type counting struct{ quarters }
 
 func (counting) Counter(string) engine.Counter { return counting{} }
 
-// calibrated counts so, and learns.
+// calibrated counts in the same way, and learns.
 type calibrated struct {
 	counting
 	tokenize.Calibration
@@ -85,7 +85,7 @@ func (c counting) Message(m session.Content) int {
 	return n
 }
 
-// upstreamCount is what a server counts of a body that it got, of which it knows nothing else.
+// upstreamCount returns the count of a server that knows only the body it received.
 func upstreamCount(t rapid.TB, body []byte) int {
 	var got struct {
 		Messages []struct {
@@ -113,7 +113,7 @@ func upstreamCount(t rapid.TB, body []byte) int {
 	return n
 }
 
-// TestCountsOfWhatWasSent: whatever condensers do to a history, its count is that of what is forwarded.
+// TestCountsOfWhatWasSent: whatever condensers do to a history, its count is the count of what is forwarded.
 func TestCountsOfWhatWasSent(t *testing.T) {
 	const strategies = 11
 	r := newRig(t, condense.Noop{})
@@ -142,8 +142,8 @@ func TestCountsOfWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestCountOfWhatIsStrippedLater: an answer that came while its history was condensed is shown without its sealed reasoning, and
-// counted so.
+// TestCountOfWhatIsStrippedLater: an answer that arrived while its history was being condensed is shown, and counted, without its sealed
+// reasoning.
 func TestCountOfWhatIsStrippedLater(t *testing.T) {
 	asked, answer, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{
@@ -168,7 +168,7 @@ func TestCountOfWhatIsStrippedLater(t *testing.T) {
 	}
 }
 
-// waiting tells that it was asked, and answers when it is told to.
+// waiting is a summariser that signals a call, and answers when the test lets it.
 type waiting struct{ asked, answer chan struct{} }
 
 func (w waiting) Summarise(context.Context, condense.Request) (condense.Reply, error) {
@@ -177,7 +177,7 @@ func (w waiting) Summarise(context.Context, condense.Request) (condense.Reply, e
 	return condense.Reply{Text: "USER_CONTEXT: the sea", Finish: "stop"}, nil
 }
 
-// grown is what the client sends next.
+// grown returns the client's next request.
 func grown(t *rapid.T, g *condensetest.Generator) []session.Message {
 	switch rapid.IntRange(0, 9).Draw(t, "client") {
 	case 0:
@@ -188,7 +188,7 @@ func grown(t *rapid.T, g *condensetest.Generator) []session.Message {
 	return g.Grow(12)
 }
 
-// countedAsSent takes a request through its turn.
+// countedAsSent runs the turn of a request and checks its counts.
 func countedAsSent(t *rapid.T, r *rig, name string, messages []session.Message) {
 	raw := make([]string, len(messages))
 	for i := range messages {
@@ -215,7 +215,7 @@ func countedAsSent(t *rapid.T, r *rig, name string, messages []session.Message) 
 	}
 }
 
-// thinking gives some of the assistant's messages sealed reasoning, always the same.
+// thinking adds sealed reasoning to some of the assistant's messages, the same ones each time.
 func thinking(m *session.Message) string {
 	if m.Kind != session.Action && m.Kind != session.Agent || m.Digest[0]%3 > 0 {
 		return string(m.Raw)
@@ -224,7 +224,7 @@ func thinking(m *session.Message) string {
 	return strings.TrimSuffix(string(m.Raw), "}") + `,"thinking_blocks":[{"type":"thinking","thinking":"` + thought + `","signature":"s"}]}`
 }
 
-// noise is bytes enough for what one run draws.
+// noise returns enough random bytes for one run.
 func noise(seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 4711))
 	out := make([]byte, 256<<10)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCountCache: what is found is what was put, with any number of goroutines, and a small set is found again.
+// TestCountCache: concurrent lookups return the right counts, and a small set stays cached.
 func TestCountCache(t *testing.T) {
 	c := newCountCache()
 	content := func(i int) []byte { return fmt.Appendf(nil, "message %d", i) }
@@ -15,7 +15,7 @@ func TestCountCache(t *testing.T) {
 		work.Go(func() {
 			for i := range 3 * countsKept / 2 {
 				want := i + 1
-				if got := c.of(c.key("a", content(i)), func() int { return want }); got != want {
+				if got := c.getOrCount(c.key("a", content(i)), func() int { return want }); got != want {
 					t.Errorf("%d: the count of message %d is %d", w, i, got)
 					return
 				}
@@ -24,7 +24,7 @@ func TestCountCache(t *testing.T) {
 	}
 	work.Wait()
 	for i := range 100 {
-		c.of(c.key("a", content(-i)), func() int { return i })
+		c.getOrCount(c.key("a", content(-i)), func() int { return i })
 	}
 	for i := range 100 {
 		if n, ok := c.get(c.key("a", content(-i))); !ok || n != i && i > 0 {
@@ -34,7 +34,7 @@ func TestCountCache(t *testing.T) {
 			t.Errorf("message %d is found in another encoding", -i)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { c.of(c.key("a", []byte("x")), func() int { return 1 }) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { c.getOrCount(c.key("a", []byte("x")), func() int { return 1 }) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -44,7 +44,7 @@ func BenchmarkCountCache(b *testing.B) {
 	digest := make([]byte, 32)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			c.of(c.key("cl100k_base", digest), func() int { return 7 })
+			c.getOrCount(c.key("cl100k_base", digest), func() int { return 7 })
 		}
 	})
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// hanging is a store of which one method does not answer, or each: "*".
+// hanging is a store with one method that does not answer; "*": all methods.
 type hanging struct {
 	session.Store
 	method string
 }
 
-// enter waits for the caller's patience to end.
+// enter blocks until the caller gives up.
 func (h *hanging) enter(ctx context.Context, method string) error {
 	if h.method != method && h.method != "*" {
 		return nil
@@ -85,7 +85,7 @@ func (h *hanging) Lock(ctx context.Context, id session.ThreadID, ttl time.Durati
 	return h.Store.Lock(ctx, id, ttl)
 }
 
-// slow is a summariser that takes its time; 0: for ever.
+// slow is a summariser that takes that long; 0: forever.
 type slow struct{ takes time.Duration }
 
 func (s slow) Summarise(ctx context.Context, _ condense.Request) (condense.Reply, error) {
@@ -102,8 +102,8 @@ func (s slow) Summarise(ctx context.Context, _ condense.Request) (condense.Reply
 	}
 }
 
-// TestNoRequestWaitsLonger has requests condensed for each reason while a summariser is slow, the store hangs at one of its methods, or
-// another has the thread's lock: none waits longer than the deadline, but for what the store may take to read, and to write.
+// TestNoRequestWaitsLonger condenses requests for each reason while the summariser is slow, one method of the store hangs, or another request
+// holds the thread's lock. None waits longer than the deadline plus the time limits of the store for a read and a write.
 func TestNoRequestWaitsLonger(t *testing.T) {
 	methods := []string{"", "*", "Find", "Thread", "Append", "Condense", "Prepare", "Prepared", "Summary", "Lock", "locked"}
 	for _, need := range []string{"soft", "hard", "now", "overflow"} {
@@ -165,6 +165,6 @@ func waits(t *testing.T, need string, summariser slow, never bool, method string
 	}
 	closing, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	_ = r.engine.Close(closing) // cuts off what is under way
+	_ = r.engine.Close(closing) // cancels running condensations
 	synctest.Wait()
 }

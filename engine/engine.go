@@ -1,6 +1,6 @@
-// Package engine runs one turn over a request's history: it recognises the thread, projects the view, condenses it
-// where that is due, joins the body that goes upstream and writes what was said to the store. It knows no connection, no logger
-// and no metrics: it gets an Input and returns Reports. turn.go has the turn, in order.
+// Package engine runs one turn over a request's history: it recognises the thread, projects the view, condenses it when that is due,
+// joins the body that goes upstream, and logs the new messages. It has no connection, logger or metrics: it takes an Input and
+// returns Reports. Start reading at turn.go.
 package engine
 
 import (
@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,31 +19,32 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Options are what an Engine is made of.
+// Options configure an Engine. Sessions and Tokens are required.
 type Options struct {
 	Sessions Sessions
 	Tokens   Tokens
-	Windows  Windows // nil: no server is asked
-	Limits   Limits
-	Now      func() time.Time // time.Now by default
+	Windows  Windows          // nil: servers are not asked for their windows
+	Limits   Limits           // DefaultLimits if zero
+	Now      func() time.Time // time.Now if nil
 }
 
-// Sessions gives the registry, or an error while the store is away.
+// Sessions provides the registry.
 type Sessions interface {
+	// Registry returns an error while the store is unavailable.
 	Registry(ctx context.Context) (*session.Registry, session.Store, session.Secret, error)
 }
 
-// Tokens counts.
+// Tokens provides token counters and calibrates their counts.
 type Tokens interface {
 	Counter(model string) Counter
-	// Observe tells what upstream counted for a request that was counted here, partly by estimates. The source names what requests it is
-	// true of.
+	// Observe records that upstream counted actual tokens for a request that was counted here as counted; estimated says that the count
+	// includes estimates. It applies to requests of the same source.
 	Observe(source string, counted, actual int, estimated bool)
-	// Adjust corrects a count by what was observed of the source.
+	// Adjust calibrates a count by the observations for the source.
 	Adjust(source string, counted int) int
 }
 
-// Counter counts in one encoding.
+// Counter counts tokens in one encoding.
 type Counter interface {
 	Encoding() string
 	Text(s string) int
@@ -50,21 +52,21 @@ type Counter interface {
 	Tools(raw []byte) int
 }
 
-// Model is what a model may hold, in tokens.
+// Model holds the limits of a model, in tokens.
 type Model struct {
-	Name      string // as configured or built in, not as the client spells it; empty for an unknown model
+	Name      string // configured or built-in name, not the client's spelling; empty if unknown
 	Window    int
 	MaxOutput int
 
-	Configured bool // the operator says so: no server's word on the window counts
-	Alternates bool // upstream takes no two messages of a user, or of an assistant, in a row
+	Configured bool // the window is configured, so what servers report about it is ignored
+	Alternates bool // upstream rejects consecutive messages of the same role
 }
 
-// Windows is what servers say of the windows they serve models with.
+// Windows asks servers which context window they serve a model with.
 type Windows interface {
-	// Window is what the server at a base URL told of a model's window, in tokens; 0: nothing.
+	// Window returns the window that the server at baseURL reported, in tokens; 0: none yet.
 	Window(baseURL, model string) int
-	// Ask asks it, in the background and not too often, with the key that requests to it carry.
+	// Ask asks the server in the background, at a bounded rate, using the key of the client's requests.
 	Ask(baseURL, key, model string)
 }
 
@@ -72,61 +74,60 @@ type Windows interface {
 type Limits struct {
 	Store         time.Duration // for one turn's reads of the store
 	Condense      time.Duration // for one condensation, summariser included
-	CondenseLease time.Duration // how long a replica that died holds its thread's lock at most; others renew it
+	CondenseLease time.Duration // TTL of a thread's lock, which live replicas renew
 }
 
-// DefaultLimits are sensible for a shared proxy.
+// DefaultLimits returns limits that suit a shared proxy.
 func DefaultLimits() Limits {
 	return Limits{Store: time.Second, Condense: 5 * time.Minute, CondenseLease: 5 * time.Second}
 }
 
-// Tenant is what a turn must know of the user whose request it is.
+// Tenant is the part of a tenant's configuration that a turn needs.
 type Tenant struct {
 	Name      string
-	Anonymous bool // any key passes; clients are told apart by their credential
+	Anonymous bool // any key is accepted; the credential tells clients apart
 	Condenser condense.Condenser
-	Observe   bool          // decide and report, forward unchanged
-	Off       bool          // forward unchanged, whatever its clients want
+	Observe   bool          // decide and report, but forward unchanged
+	Off       bool          // forward unchanged, even if a client asks for condensing
 	Deadline  time.Duration // how long a request waits for a condensation; 0: DefaultDeadline
-	Never     bool          // a request never waits for a model, unless its client asks for a condensation
-	Ahead     bool          // the condenser has summaries prepared
-	Holdout   float64       // share of sessions that are left alone, to compare with
+	Never     bool          // requests never wait for a summary, unless the client asks for a condensation
+	Ahead     bool          // prepare summaries before they are due
+	Holdout   float64       // share of sessions that are not condensed, for comparison
 	Hidden    Hidden
 	Knowledge Knowledge
-	Warm      *Warm         // nil: its prompts leave caches when their time is over
-	Repeats   limit.Repeats // with After
+	Warm      *Warm         // nil: prompts are not kept in upstream's cache
+	Repeats   limit.Repeats // After is set
 
-	// Promise is told of a condensation before it is logged; the function that it returns is called once it is. Nil: nothing is.
+	// Promise is called before a condensation is logged. The returned function is called once it is logged. Promise may be nil.
 	Promise func(context.Context, session.ThreadID, *session.Condensation) (logged func())
 }
 
-// Passes reports whether its requests are forwarded as they come.
+// Passes reports whether the tenant's requests are forwarded unchanged.
 func (t *Tenant) Passes() bool { return t.Observe || t.Off }
 
-// Settings are the part of the configuration that can be replaced while the engine runs. A turn ends under those that it
-// began with.
+// Settings are the part of the configuration that can be replaced while the engine runs. A turn keeps the settings it began with.
 type Settings struct {
 	Tenants  []*Tenant
-	Dialects []dialect.Dialect // in which histories are logged
+	Dialects []dialect.Dialect // dialects of logged histories
 	Models   func(name string) Model
-	Headers  []string // that name a session; agents.SessionHeaders if empty
-	Fields   []string // of the body, likewise
+	Headers  []string // request headers that name a session; agents.SessionHeaders if empty
+	Fields   []string // body fields that name a session; agents.SessionFields if empty
 }
 
-// Engine runs turns, any number at a time. Close it.
+// Engine runs turns. It is safe for concurrent use. Call Close when done.
 type Engine struct {
 	o        Options
 	settings atomic.Pointer[Settings]
 	memory   *memory
 	counts   *countCache
 	flights  *flights
-	warm     *warmth
+	warm     *warmer
 }
 
-// New makes an engine. It has no settings until Swap.
+// New returns an engine without settings: call Swap before the first turn.
 func New(o Options) (*Engine, error) {
 	if o.Sessions == nil || o.Tokens == nil {
-		return nil, errors.New("new engine: sessions and tokens are needed")
+		return nil, errors.New("new engine: set Sessions and Tokens")
 	}
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
@@ -135,11 +136,12 @@ func New(o Options) (*Engine, error) {
 		o.Now = time.Now
 	}
 	e := &Engine{o: o, memory: newMemory(), counts: newCountCache(), flights: newFlights()}
-	e.warm = newWarmth(e)
+	e.warm = newWarmer(e)
 	return e, nil
 }
 
-// Swap puts other settings in force for the turns that begin from now on.
+// Swap puts settings in force for turns that begin from now on, and returns them with their defaults filled in. It forgets what was
+// learnt about upstreams and stops keeping prompts warm.
 func (e *Engine) Swap(s Settings) *Settings {
 	if len(s.Headers) == 0 {
 		s.Headers = agents.SessionHeaders()
@@ -153,27 +155,24 @@ func (e *Engine) Swap(s Settings) *Settings {
 	return &s
 }
 
-// tenant gives the tenant of that name. One that is not configured any more has no condenser.
+// tenant returns the tenant with the given name. A tenant that is no longer configured has no condenser.
 func (s *Settings) tenant(name string) *Tenant {
-	for _, t := range s.Tenants {
-		if t.Name == name {
-			return t
-		}
+	if i := slices.IndexFunc(s.Tenants, func(t *Tenant) bool { return t.Name == name }); i >= 0 {
+		return s.Tenants[i]
 	}
 	return &Tenant{Name: name, Condenser: condense.Noop{}}
 }
 
-// dialect gives that of a name, nil if it is not served.
+// dialect returns the dialect with the given name, nil if it is not served. An empty name means Chat Completions.
 func (s *Settings) dialect(name string) dialect.Dialect {
-	for _, d := range s.Dialects {
-		if d.Name() == cmp.Or(name, "chat") {
-			return d
-		}
+	name = cmp.Or(name, "chat")
+	if i := slices.IndexFunc(s.Dialects, func(d dialect.Dialect) bool { return d.Name() == name }); i >= 0 {
+		return s.Dialects[i]
 	}
 	return nil
 }
 
-// Reach asks the store for a thread that does not exist: it returns nil if the store answers.
+// Reach checks that the store answers, by reading a thread that does not exist.
 func (e *Engine) Reach(ctx context.Context) error {
 	_, store, _, err := e.o.Sessions.Registry(ctx)
 	if err != nil {
@@ -185,22 +184,22 @@ func (e *Engine) Reach(ctx context.Context) error {
 	return nil
 }
 
-// Reserve is the store's. It waits for it no longer than a turn does.
+// Reserve calls the store's Reserve, within the time that a turn has for the store.
 func (e *Engine) Reserve(ctx context.Context, id string, charges []session.Charge) (out session.Reserved, err error) {
-	err = e.stored(ctx, func(ctx context.Context, s session.Store, _ session.Secret) (err error) {
+	err = e.withStore(ctx, func(ctx context.Context, s session.Store, _ session.Secret) (err error) {
 		out, err = s.Reserve(ctx, id, charges)
 		return err
 	})
 	return out, err
 }
 
-// Settle is the store's, likewise.
+// Settle calls the store's Settle, within the time that a turn has for the store.
 func (e *Engine) Settle(ctx context.Context, id string, charges []session.Charge) error {
-	return e.stored(ctx, func(ctx context.Context, s session.Store, _ session.Secret) error { return s.Settle(ctx, id, charges) })
+	return e.withStore(ctx, func(ctx context.Context, s session.Store, _ session.Secret) error { return s.Settle(ctx, id, charges) })
 }
 
-// stored does something with the store, for no longer than a turn waits for it.
-func (e *Engine) stored(ctx context.Context, do func(context.Context, session.Store, session.Secret) error) error {
+// withStore calls do with the store, within the time that a turn has for it.
+func (e *Engine) withStore(ctx context.Context, do func(context.Context, session.Store, session.Secret) error) error {
 	ctx, cancel := context.WithTimeout(ctx, e.o.Limits.Store)
 	defer cancel()
 	_, store, secret, err := e.o.Sessions.Registry(ctx)

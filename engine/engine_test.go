@@ -22,7 +22,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// rig is an engine with a store of its own and one tenant.
+// rig is an engine with its own store and one tenant.
 type rig struct {
 	*testing.T
 	store    session.Store
@@ -34,8 +34,8 @@ type rig struct {
 	client   string // its credential
 	upstream string
 
-	configured bool      // the operator has set the window
-	clock      time.Time // stands; zero: goes
+	configured bool      // the window is configured
+	clock      time.Time // frozen at this time; zero: the real clock
 }
 
 func newRig(t *testing.T, condenser condense.Condenser) *rig {
@@ -48,7 +48,7 @@ func newRig(t *testing.T, condenser condense.Condenser) *rig {
 	return r
 }
 
-// start makes an engine over the rig's store, as one more replica has.
+// start starts an engine on the rig's store, as a further replica does.
 func (r *rig) start() {
 	r.Helper()
 	var err error
@@ -82,7 +82,7 @@ func (r *rig) tryBegin(b *body, wish engine.Wish) (*engine.Turn, error) {
 	split, err := r.settings.Dialects[0].Split(b.bytes)
 	must(r.T, err)
 	ctx, leave := context.WithCancel(r.Context())
-	defer leave() // a turn goes on without its client
+	defer leave() // a turn outlives its client
 	return r.engine.Begin(ctx, engine.Input{
 		Settings: r.settings, Tenant: &r.tenant, Wish: wish,
 		Dialect: r.settings.Dialects[0], Split: split, Model: r.settings.Models(split.Model), Body: b, Late: r.late,
@@ -90,7 +90,7 @@ func (r *rig) tryBegin(b *body, wish engine.Wish) (*engine.Turn, error) {
 	})
 }
 
-// logged writes a turn's log.
+// logged writes a turn's messages to the log.
 func (r *rig) logged(t *engine.Turn) {
 	r.Helper()
 	_, err := t.Log()(r.Context())
@@ -104,7 +104,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// sessions is a store that is there.
+// sessions provides a store that is always available.
 type sessions struct{ store session.Store }
 
 var secret = session.Secret("a secret of thirty-two bytes, so")
@@ -114,7 +114,7 @@ func (s sessions) Registry(context.Context) (*session.Registry, session.Store, s
 	return registry, s.store, secret, err
 }
 
-// quarters counts a token for every four bytes.
+// quarters counts one token for every four bytes.
 type quarters struct{}
 
 func (quarters) Counter(string) engine.Counter   { return quarters{} }
@@ -129,7 +129,7 @@ func (q quarters) Message(c session.Content) int { return 4 + q.Text(c.Text) }
 type body struct {
 	bytes []byte
 	held  atomic.Int32
-	work  sync.WaitGroup // that holds it
+	work  sync.WaitGroup // one for each hold
 }
 
 func (b *body) Bytes() []byte { return b.bytes }
@@ -144,7 +144,7 @@ func (b *body) Release() {
 	b.work.Done()
 }
 
-// says is a request with so many messages, the last of them the user's.
+// says returns a request with n messages, the last of them the user's.
 func says(n int) *body {
 	var all []string
 	for i := range n {
@@ -160,7 +160,7 @@ func rolling() condense.Condenser {
 	return condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}}
 }
 
-// TestTurn runs turns with no client and no connection: what is due is condensed, and holds for the requests that follow.
+// TestTurn runs turns without a client or a connection: a condensation is made when it is due, and applies to the requests that follow.
 func TestTurn(t *testing.T) {
 	r := newRig(t, rolling())
 	first := r.begin(says(9), engine.WishNone)
@@ -168,7 +168,7 @@ func TestTurn(t *testing.T) {
 		t.Errorf("nothing is due: %+v, new %t", report, first.Place().New)
 	}
 	if !bytes.Equal(forwarded(first), says(9).bytes) {
-		t.Error("below every threshold the body goes as it came")
+		t.Error("below every threshold the body is forwarded unchanged")
 	}
 	r.logged(first)
 	must(t, first.Answered(dialect.Answer{Text: "Very."}, nil)(t.Context()))
@@ -195,7 +195,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestReportOfAFailure: a summariser that fails is told of, with what that took, and the request goes on as it was.
+// TestReportOfAFailure: the failure of a summariser is reported with its cost, and the request goes on unchanged.
 func TestReportOfAFailure(t *testing.T) {
 	away := errors.New("summariser away")
 	r := newRig(t, nil)
@@ -220,14 +220,14 @@ func TestReportOfAFailure(t *testing.T) {
 	}
 }
 
-// failing is a summariser that gives no reply.
+// failing is a summariser that never replies.
 type failing func(ctx context.Context) error
 
 func (f failing) Summarise(ctx context.Context, _ condense.Request) (condense.Reply, error) {
 	return condense.Reply{}, f(ctx)
 }
 
-// TestReportOfAnObservingTenant: it is told what would have been condensed, and nothing is.
+// TestReportOfAnObservingTenant: the report says what would have been condensed, and nothing is.
 func TestReportOfAnObservingTenant(t *testing.T) {
 	r := newRig(t, rolling())
 	r.tenant.Observe = true
@@ -240,8 +240,7 @@ func TestReportOfAnObservingTenant(t *testing.T) {
 	}
 }
 
-// TestRelieve: an overflow is given as a value, and makes the request smaller; the window is learnt once it is known that the
-// request was too long.
+// TestRelieve: an overflow makes the request smaller, and the window is learnt once it is certain that the request was too long.
 func TestRelieve(t *testing.T) {
 	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 	r.window = 100_000
@@ -274,8 +273,8 @@ func TestRelieve(t *testing.T) {
 	}
 }
 
-// TestWhatUpstreamTookIsKept although its client has left and another request has the thread's lock; where upstream did not answer,
-// what no model made is not.
+// TestWhatUpstreamTookIsKept: an accepted condensation is logged even if its client has left and another request holds the thread's lock. If
+// upstream did not answer, only condensations made by a model are.
 func TestWhatUpstreamTookIsKept(t *testing.T) {
 	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 	for _, answered := range []bool{false, true} {
@@ -304,10 +303,10 @@ func TestWhatUpstreamTookIsKept(t *testing.T) {
 	}
 }
 
-// TestAlternatesIsForgotten: that an upstream wants roles to alternate holds for hours after it last said so, not after it last took them.
+// TestAlternatesIsForgotten: roles alternate for hours after upstream last refused others, not after it last accepted alternating ones.
 func TestAlternatesIsForgotten(t *testing.T) {
 	r := newRig(t, rolling())
-	asked := func() bool { // whether upstream's refusal changes anything
+	asked := func() bool { // reports whether upstream's refusal changes anything
 		turn := r.begin(says(21), engine.WishNone)
 		turn.Condense(t.Context())
 		r.logged(turn)
@@ -330,7 +329,7 @@ func TestAlternatesIsForgotten(t *testing.T) {
 	}
 }
 
-// TestBodyIsHeldForTheLog: a turn holds its body until its log is written, whenever its request is over.
+// TestBodyIsHeldForTheLog: a turn holds its body until its messages are logged, even if its request ends earlier.
 func TestBodyIsHeldForTheLog(t *testing.T) {
 	r := newRig(t, condense.Noop{})
 	b := says(3)
@@ -346,7 +345,7 @@ func TestBodyIsHeldForTheLog(t *testing.T) {
 	}
 }
 
-// TestShow: a logged history is shown as it is forwarded, with no request at all.
+// TestShow: a logged history is shown as it would be forwarded, without a request.
 func TestShow(t *testing.T) {
 	r := newRig(t, rolling())
 	turn := r.begin(says(21), engine.WishNone)
@@ -369,7 +368,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestCloseOfAnIdleEngine succeeds even if there is no time left: no condensation is cut off.
+// TestCloseOfAnIdleEngine: closing succeeds even if no time is left, since no condensation is cancelled.
 func TestCloseOfAnIdleEngine(t *testing.T) {
 	r := newRig(t, condense.Noop{})
 	over, cancel := context.WithCancel(t.Context())

@@ -6,7 +6,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine"
 )
 
-// TestBudgetsLeaveHeldOutSessionsAlone: little left of a budget has no session condensed that others are compared with.
+// TestBudgetsLeaveHeldOutSessionsAlone: held-out sessions are not condensed when little of a budget is left.
 func TestBudgetsLeaveHeldOutSessionsAlone(t *testing.T) {
 	for share, want := range map[float64]bool{0: true, 1: false} {
 		r := newRig(t, rolling())

@@ -12,21 +12,21 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// writing writes a summary of the length that summaries have.
+// writing is a summariser whose summaries have a typical length.
 type writing struct{}
 
 func (writing) Summarise(context.Context, condense.Request) (condense.Reply, error) {
 	return condense.Reply{Text: "USER_CONTEXT: " + strings.Repeat("the sea is deep, ", 60), Finish: "stop"}, nil
 }
 
-// withFile is says(n) with a file in its second message, which costs far more than we count.
+// withFile is says(n) with a file in the second message that costs far more than we count.
 func withFile(n int) *body {
 	const file = `{"role":"user","content":[{"type":"text","text":"Read this."},{"type":"file","file":{"file_id":"file-abc123"}}]},`
 	return &body{bytes: bytes.Replace(says(n).bytes, []byte(`{"role":"assistant"`), []byte(file+`{"role":"assistant"`), 1)}
 }
 
-// TestOverflowOnAFile: what upstream counts beyond ours is put down to the file. Text costs what it did: the summary is no longer than
-// what it stands for, and the newest messages stay as far as they fit.
+// TestOverflowOnAFile: upstream's excess over our count is attributed to the file. Text costs the same as before: the summary is no longer
+// than the messages it replaces, and the newest messages stay as far as they fit.
 func TestOverflowOnAFile(t *testing.T) {
 	const fileTokens, window = 30_000, 16_000
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{Settings: condense.Settings{KeepFirst: 1}, Summariser: writing{}, Model: "small"}))
@@ -51,10 +51,10 @@ func TestOverflowOnAFile(t *testing.T) {
 	}
 }
 
-// TestUsageOfFiles: what is learnt of files corrects requests with files, and no others. Their counts are estimates, which may be far
-// too high: upstream's is believed at once.
+// TestUsageOfFiles: calibration by requests with files applies only to requests with files. Our counts for them are estimates, which may be
+// far too high, so upstream's is believed at once.
 func TestUsageOfFiles(t *testing.T) {
-	for theirs, want := range map[int]int{200: 2000, 50: 500, 10: 100} { // of each hundred tokens of ours
+	for theirs, want := range map[int]int{200: 2000, 50: 500, 10: 100} { // for each hundred tokens of ours
 		r := newRig(t, condense.Noop{})
 		for _, n := range []int{5, 7, 9} {
 			turn := r.begin(withFile(n), engine.WishNone)
@@ -71,7 +71,7 @@ func TestUsageOfFiles(t *testing.T) {
 	}
 }
 
-// TestOverflowAfterSmallFiles: files that cost next to nothing make no window out of what is left of the count.
+// TestOverflowAfterSmallFiles: after files that cost almost nothing, an overflow does not make the window too small.
 func TestOverflowAfterSmallFiles(t *testing.T) {
 	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 	turn := r.begin(withFile(5), engine.WishNone)

@@ -15,10 +15,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine"
 )
 
-// fickle is a summariser that fails at the first summary of some members. It knows them by their names.
+// fickle is a summariser that fails at the first summary of some members, which it recognises by their names.
 type fickle struct {
-	troubled sync.Map // members that it has failed
-	written  sync.Map // member to a count of summaries
+	troubled sync.Map // members for which it has failed
+	written  sync.Map // number of summaries by member
 }
 
 var memberName = regexp.MustCompile(`member \d\d`)
@@ -36,7 +36,7 @@ func (m *fickle) Summarise(_ context.Context, r condense.Request) (condense.Repl
 		}
 	}
 	count, _ := m.written.LoadOrStore(name, new(int))
-	*count.(*int)++ // a member has one call at a time: of it the test makes sure
+	*count.(*int)++ // no race: the test makes one call at a time for each member
 	return condense.Reply{Text: "DISCUSSED: the sea.", Finish: "stop"}, nil
 }
 
@@ -47,8 +47,8 @@ func (m *fickle) summaries(name string) int {
 	return 0
 }
 
-// TestAFailingSummariserLosesNoSummary: forty conversations take turns over two replicas, with a summariser that fails at some of them
-// and is left alone for a while. What is due is condensed at once all the same; each condensation gets one summary in the end.
+// TestAFailingSummariserLosesNoSummary: forty conversations take turns on two replicas, with a summariser that fails for some of them and then
+// cools down. Condensations are still made as soon as they are due, and each gets one summary in the end.
 func TestAFailingSummariserLosesNoSummary(t *testing.T) {
 	const sessions, steps = 40, 40
 	summaries := &fickle{}
@@ -64,7 +64,7 @@ func TestAFailingSummariserLosesNoSummary(t *testing.T) {
 
 	late := 0
 	made, provisional := map[string]int{}, map[string]int{} // by member: condensations with and without a summary
-	last := map[string][]byte{}                             // what was forwarded
+	last := map[string][]byte{}                             // the last request forwarded
 	for step := range steps {
 		first.clock = first.clock.Add(20 * time.Second)
 		for n := range sessions {
@@ -100,7 +100,7 @@ func TestAFailingSummariserLosesNoSummary(t *testing.T) {
 		if !bytes.Contains(last[name], []byte("DISCUSSED")) || bytes.Contains(last[name], []byte("NOT_SUMMARISED")) {
 			t.Errorf("%s has no summary", name)
 		}
-		if written := summaries.summaries(name); written < made[name] || written > made[name]+provisional[name]+1 { // one is prepared
+		if written := summaries.summaries(name); written < made[name] || written > made[name]+provisional[name]+1 { // one more may be prepared
 			t.Errorf("%s: %d summaries for %d condensations", name, written, made[name])
 		}
 	}

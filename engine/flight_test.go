@@ -15,7 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// held is a summariser that answers when it is let go.
+// held is a summariser that answers when the test lets it.
 type held struct{ asked, free chan struct{} }
 
 func (h held) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
@@ -25,7 +25,7 @@ func (h held) Summarise(ctx context.Context, r condense.Request) (condense.Reply
 	return condense.Reply{Text: "DISCUSSED: the sea.", Finish: "stop"}, nil
 }
 
-// noticed is a context that tells when it is first waited for.
+// noticed is a context that signals when it is first waited for.
 type noticed struct {
 	context.Context
 	once   *sync.Once
@@ -37,10 +37,10 @@ func (n noticed) Done() <-chan struct{} {
 	return n.Context.Done()
 }
 
-// stalling is a store that takes no condensation before its time is up.
+// stalling is a store that fails to log condensations, and records the time that it was given.
 type stalling struct {
 	session.Store
-	left chan time.Duration // gets the time that each was given
+	left chan time.Duration // receives the time given to each call
 }
 
 func (s stalling) Condense(ctx context.Context, _ session.ThreadID, c session.Condensation) (session.Condensation, error) {
@@ -49,7 +49,7 @@ func (s stalling) Condense(ctx context.Context, _ session.ThreadID, c session.Co
 	return c, session.ErrUnavailable
 }
 
-// TestAWriteDoesNotOutlastTheDeadline: a request waits for the write of its condensation no longer than for a read beyond its deadline.
+// TestAWriteDoesNotOutlastTheDeadline: a request waits for the write of its condensation at most one read beyond its deadline.
 func TestAWriteDoesNotOutlastTheDeadline(t *testing.T) {
 	r := newRig(t, rolling())
 	store := stalling{r.store, make(chan time.Duration, 1)}
@@ -70,13 +70,13 @@ func TestAWriteDoesNotOutlastTheDeadline(t *testing.T) {
 	}
 }
 
-// TestIdenticalFirstRequests: of two requests that begin the same new thread at once, one condenses, and the other shows it, too.
+// TestIdenticalFirstRequests: of two requests that begin the same new thread at once, one condenses, and both show the result.
 func TestIdenticalFirstRequests(t *testing.T) {
 	summariser := held{asked: make(chan struct{}), free: make(chan struct{})}
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{
 		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Summariser: summariser, Model: "cheap",
 	}))
-	for _, n := range []int{7, 9} { // the answer before the fork was relayed, which proves that it is one
+	for _, n := range []int{7, 9} { // the answer before the fork was logged, which proves that it is a fork
 		asked := r.begin(says(n), engine.WishNone)
 		r.logged(asked)
 		must(t, asked.Answered(dialect.Answer{Text: "The sea is deep."}, nil)(t.Context()))
@@ -101,7 +101,7 @@ func TestIdenticalFirstRequests(t *testing.T) {
 	}
 }
 
-// thenLate condenses, and then once more, with a call that is billed before and after the request's deadline.
+// thenLate condenses once, and then again with a call that is billed before and after the request's deadline.
 type thenLate struct {
 	condense.Condenser
 	first condense.Job
@@ -128,8 +128,7 @@ func (j lateJob) Run(ctx context.Context) (condense.Result, error) {
 	return condense.Result{}, errors.New("no summary came")
 }
 
-// TestABillAfterTheDeadline: the bill of a call is entered while the request goes on with what was condensed before it, and races with
-// nothing.
+// TestABillAfterTheDeadline: a call is billed without a race while the request goes on with the earlier condensation.
 func TestABillAfterTheDeadline(t *testing.T) {
 	over := make(chan struct{})
 	r := newRig(t, &thenLate{Condenser: rolling(), over: over})

@@ -12,26 +12,27 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Hidden says what a tenant's models can ask the proxy for. Clients never see those tools, their calls, or their results.
+// Hidden configures the tools that the proxy offers to a tenant's models. Clients never see these tools, their calls or their results.
 type Hidden struct {
-	Request bool // the model can have the history condensed
-	Command bool // a user can, by a message that says nothing but Command
+	Request bool // the model can ask for a condensation
+	Command bool // a user can, with a message that consists of Command
 	Recall  bool // the model can look up what the view does not show
 }
 
-// Command is the message by which a user has the history condensed, and what the model reads in its place.
+// Command is the message with which a user asks for a condensation. The model sees commandNote in its place.
 const (
 	Command     = "/condense"
 	commandNote = "[The user had the older part of this conversation condensed. Say in one short sentence that it was done, and wait.]"
 )
 
-// The tools: one asks for a condensation, the other for what is hidden.
+// Names of the hidden tools.
 const (
 	requestTool = "request_condensation"
 	recallTool  = "recall"
 )
 
-func tools(h Hidden) (all []dialect.Tool) {
+// toolsOf returns the tools that h enables.
+func toolsOf(h Hidden) (all []dialect.Tool) {
 	if h.Request {
 		all = append(all, dialect.Tool{
 			Name: requestTool,
@@ -53,23 +54,23 @@ func tools(h Hidden) (all []dialect.Tool) {
 	return all
 }
 
-// mostAnswers is how many times upstream is asked for one request because the model called nothing but hidden tools. The last time it
-// is offered none.
-const mostAnswers = 5
+// maxAnswers is how many answers upstream may give to one request while the model calls only hidden tools. The last time, none are
+// offered.
+const maxAnswers = 5
 
-// hidden is a turn's part in calls of the proxy's own tools.
+// hidden is a turn's state of hidden tools and their calls.
 type hidden struct {
-	tools    []dialect.Tool          // that are offered
-	asides   map[int]session.Instead // of earlier answers, by the position of their last message
-	commands bool                    // some message of the user's is a command
+	tools    []dialect.Tool          // offered upstream
+	asides   map[int]session.Instead // messages that replace earlier answers, by the position of the answer's last message
+	commands bool                    // at least one user message is a command
 
-	tail     [][]byte // what the model said in this turn so far, with the results of its calls: it stands behind the view
-	answers  int      // that were not the last one
-	answer   [][]byte // what stands in the place of the answer that the client gets
-	withdraw bool     // upstream refused a request with tools
+	tail      [][]byte // messages to append to the view: what the model said in this turn so far, with the results of its calls
+	answers   int      // answers so far after which upstream was asked again
+	answer    [][]byte // messages that replace the answer that the client gets
+	withdrawn bool     // upstream refused the request with tools
 }
 
-// prepareHidden sees which tools are offered, and what stands in the place of earlier answers.
+// prepareHidden chooses the tools to offer, and reads the messages that replace earlier answers.
 func (t *Turn) prepareHidden(ctx context.Context) error {
 	if t.in.Tenant.Observe || t.in.Wish == WishOff {
 		return nil
@@ -78,16 +79,18 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 	if t.hidden.asides, err = t.registry.Asides(ctx, &t.place); err != nil {
 		return fmt.Errorf("begin turn: %w", err)
 	}
-	if all := tools(t.in.Tenant.Hidden); len(all) > 0 && t.purpose == session.PurposeMain && t.in.Dialect.Hides(t.in.Split) &&
-		!t.engine.memory.since(t.engine.memory.toolless, t.counter.source, t.engine.o.Now()) {
-		t.hidden.tools = slices.DeleteFunc(all, func(tool dialect.Tool) bool {
-			return bytes.Contains(t.in.Split.Tools, []byte(`"`+tool.Name+`"`)) // the client has one of that name
-		})
+	all := toolsOf(t.in.Tenant.Hidden)
+	if len(all) == 0 || t.purpose != session.PurposeMain || !t.in.Dialect.Hides(t.in.Split) ||
+		isRecent(t.engine.memory.toolless, t.counter.source, t.engine.o.Now()) {
+		return nil
 	}
+	t.hidden.tools = slices.DeleteFunc(all, func(tool dialect.Tool) bool {
+		return bytes.Contains(t.in.Split.Tools, []byte(`"`+tool.Name+`"`)) // the client may have a tool of the same name
+	})
 	return nil
 }
 
-// obeyCommand takes a message that is a command as the wish that it is.
+// obeyCommand sets the wish if the last message is a command.
 func (t *Turn) obeyCommand() {
 	if !t.in.Tenant.Hidden.Command || t.in.Tenant.Observe || t.in.Wish == WishOff {
 		return
@@ -96,41 +99,41 @@ func (t *Turn) obeyCommand() {
 		if !t.isCommand(t.history.Message(p)) {
 			continue
 		}
-		if t.hidden.commands = true; p == t.history.Len() {
+		t.hidden.commands = true
+		if p == t.history.Len() {
 			t.in.Wish = WishNow
 		}
 	}
 }
 
-// isCommand reports whether a message is a command. Those are short.
+// isCommand reports whether a message is a command. Long messages are not read.
 func (t *Turn) isCommand(m *session.Message) bool {
 	return m.Kind == session.User && len(m.Raw) < 1<<10 && bytes.Contains(m.Raw, []byte(Command)) &&
 		strings.TrimSpace(t.text(m)) == Command
 }
 
-// Offers reports whether the request goes upstream with tools of the proxy's own.
+// Offers reports whether the request goes upstream with hidden tools.
 func (t *Turn) Offers() bool {
-	return len(t.hidden.tools) > 0 && !t.unchanged() && !t.hidden.withdraw && t.hidden.answers < mostAnswers-1
+	return len(t.hidden.tools) > 0 && !t.verbatim() && !t.hidden.withdrawn && t.hidden.answers < maxAnswers-1
 }
 
-// Strain takes the calls of hidden tools out of the answers to the request.
+// Strain returns a Strainer that removes the calls of hidden tools from an answer to the request.
 func (t *Turn) Strain(streamed bool) dialect.Strainer {
 	return t.in.Dialect.Strain(streamed, func(name string) bool {
 		return slices.ContainsFunc(t.hidden.tools, func(tool dialect.Tool) bool { return tool.Name == name })
 	})
 }
 
-// Withdraw has the request forwarded without tools of the proxy's own, because upstream refused it. It reports whether it had any.
+// Withdraw makes the turn forward the request without hidden tools, because upstream refused it. It reports whether there were any.
 func (t *Turn) Withdraw() bool {
 	if !t.Offers() {
 		return false
 	}
-	t.hidden.withdraw, t.hidden.tail = true, nil
+	t.hidden.withdrawn, t.hidden.tail = true, nil
 	return true
 }
 
-// Reply answers the hidden calls of an answer. It reports whether upstream is to be asked again, since nothing is left in the answer for
-// the client to answer.
+// Reply answers the hidden calls of an answer. It reports whether upstream must be asked again, because the answer holds nothing else.
 func (t *Turn) Reply(ctx context.Context, said dialect.Said) (report Report, again bool) {
 	h := &t.hidden
 	if len(said.Calls) == 0 || said.Message == nil || !said.Whole {
@@ -140,45 +143,45 @@ func (t *Turn) Reply(ctx context.Context, said dialect.Said) (report Report, aga
 		}
 		return report, false
 	}
-	alone := said.Alone() && h.answers < mostAnswers-1
+	again = said.Alone() && h.answers < maxAnswers-1
 	condensed, results := false, make([][]byte, len(said.Calls))
 	for i, call := range said.Calls {
-		text := t.call(ctx, call, alone, &report)
+		text := t.answerCall(ctx, call, again, &report)
 		condensed = condensed || report.made()
 		results[i] = t.in.Dialect.Result(call, text)
 	}
 	if condensed {
-		said.Message = t.unbound(said.Message)
+		said.Message = t.withoutReasoning(said.Message)
 		for i := range h.tail {
-			h.tail[i] = t.unbound(h.tail[i])
+			h.tail[i] = t.withoutReasoning(h.tail[i])
 		}
 	}
 	all := append(append(slices.Clip(h.tail), said.Message), results...)
-	if !alone {
+	if !again {
 		h.answer = all
 		return report, false
 	}
 	h.answers++
-	if !condensed || len(said.Calls) > 1 { // a request that was met is over
+	if !condensed || len(said.Calls) > 1 { // a call that only asked for a condensation needs no reply once it is made
 		h.tail = all
 	}
 	return report, true
 }
 
-// unbound gives a message without reasoning that is bound to what stood before it. What cannot be read stays as it is.
-func (t *Turn) unbound(raw []byte) []byte {
+// withoutReasoning returns a message without its sealed reasoning, or unchanged if it cannot be read.
+func (t *Turn) withoutReasoning(raw []byte) []byte {
 	if out, err := t.in.Dialect.StripReasoning(raw); err == nil {
 		return out
 	}
 	return raw
 }
 
-// call gives the result of a hidden call.
-func (t *Turn) call(ctx context.Context, call session.Call, now bool, report *Report) string {
+// answerCall returns the result of a hidden call. A condensation that the call asks for is made at once if now is set.
+func (t *Turn) answerCall(ctx context.Context, call session.Call, now bool, report *Report) string {
 	if call.Name == recallTool {
 		return t.lookUp(ctx, call.Arguments)
 	}
-	t.request(ctx)
+	t.logRequest(ctx)
 	if !now {
 		return "The history will be condensed before your next step."
 	}
@@ -190,8 +193,8 @@ func (t *Turn) call(ctx context.Context, call session.Call, now bool, report *Re
 	return "The history is not condensed now: too little of it can go. Continue without asking again."
 }
 
-// request logs that a condensation of the thread was asked for. It stays pending until one is made.
-func (t *Turn) request(ctx context.Context) {
+// logRequest logs that a condensation of the thread was requested. The request stays pending until one is made.
+func (t *Turn) logRequest(ctx context.Context) {
 	t.awaitLog()
 	archive, can := t.store.(session.Archive)
 	if !can || t.logged == nil || t.logged.place.Thread.ID == "" {
@@ -199,17 +202,17 @@ func (t *Turn) request(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
-	_ = archive.Request(ctx, t.logged.place.Thread.ID, t.engine.o.Now()) // without it, the request is met all the same, or never
+	_ = archive.Request(ctx, t.logged.place.Thread.ID, t.engine.o.Now()) // if it is lost, at worst the request is not met
 }
 
-// setAside logs what stands in the place of the answer that the client got, if that is not the answer itself.
+// setAside logs the messages that replace the answer that the client got, if there are any.
 func (t *Turn) setAside(ctx context.Context, echo []byte) error {
 	if t.hidden.answer == nil || echo == nil {
 		return nil
 	}
-	messages := splitAlone(t.in.Dialect, echo)
+	messages := splitMessage(t.in.Dialect, echo)
 	if len(messages) == 0 {
-		return errors.New("set answer aside: it is no message")
+		return errors.New("set answer aside: it has no messages")
 	}
 	if err := t.registry.SetAside(ctx, &t.logged.place, messages, t.hidden.answer); err != nil {
 		return fmt.Errorf("set answer aside: %w", err)
@@ -217,8 +220,8 @@ func (t *Turn) setAside(ctx context.Context, echo []byte) error {
 	return nil
 }
 
-// restore shows what stands in the place of an item upstream.
-func (t *Turn) restore(item *session.Item) {
+// substitute replaces an item by the messages that upstream has to see in its place.
+func (t *Turn) substitute(item *session.Item) {
 	if item.Index < 0 {
 		return
 	}
@@ -230,8 +233,8 @@ func (t *Turn) restore(item *session.Item) {
 	}
 }
 
-// standFor shows nothing in the place of an answer's messages before its last one, if the aside of that stands for them all.
-func (t *Turn) standFor(items []session.Item) {
+// hideReplaced hides the earlier messages of an answer whose replacement is shown in the place of its last one.
+func (t *Turn) hideReplaced(items []session.Item) {
 	if len(t.hidden.asides) == 0 {
 		return
 	}
@@ -243,7 +246,7 @@ func (t *Turn) standFor(items []session.Item) {
 				items[j].Parts = [][]byte{}
 			}
 		case items[i].Parts != nil && len(items[i].Parts) == 0:
-			items[i].Parts = nil // what stood for it is hidden
+			items[i].Parts = nil // its replacement is not in view
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestStandFor: what stands for an answer of two messages stands in the place of the second, and the first is not shown; where only the first
-// is in view, it is shown as it is.
+// TestStandFor: what replaces an answer of two messages is shown in the place of the second, and the first is hidden. If only the first
+// is in view, it is shown unchanged.
 func TestStandFor(t *testing.T) {
 	var messages []session.Message
 	for _, kind := range []session.Kind{session.System, session.User, session.Agent, session.Agent, session.User} {
@@ -33,7 +33,7 @@ func TestStandFor(t *testing.T) {
 				items[i].Parts = [][]byte{} // as an earlier view had it
 			}
 		}
-		turn.standFor(items)
+		turn.hideReplaced(items)
 		for i, item := range items {
 			got := len(item.Parts)
 			if item.Parts == nil {

@@ -13,17 +13,16 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// identity is what a request says of the conversation it belongs to. It only narrows the scope in which the history is
-// searched for.
+// identity holds the session keys that a request carries. They only narrow the scope in which its history is searched for.
 type identity struct {
-	Key    string // session key, empty if none
-	Parent string // session key of the parent, empty if none
+	Key    string // empty: none
+	Parent string // the parent session's key; empty: none
 }
 
 // maxKey bounds a session key, in bytes.
 const maxKey = 256
 
-// identify reads a request's identity. A key that is too long or not plain text counts as absent.
+// identify reads a request's identity. A key that is too long or not printable ASCII counts as absent.
 func (s *Settings) identify(header func(string) string, fields map[string]string) identity {
 	found := s.identityKey(header, fields)
 	for _, name := range agents.ParentHeaders() {
@@ -34,6 +33,7 @@ func (s *Settings) identify(header func(string) string, fields map[string]string
 	return found
 }
 
+// identityKey reads the first session key in the configured headers and fields, and the parent's key if the header names a sub-agent.
 func (s *Settings) identityKey(header func(string) string, fields map[string]string) identity {
 	for _, name := range s.Headers {
 		v := header(name)
@@ -60,8 +60,8 @@ func usable(v string) bool {
 	return v != "" && len(v) <= maxKey && strings.IndexFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// Credential reads the keys that a client sent: the first, which finds its tenant, and all of them together, which tell clients
-// apart. A gateway may give each of its users the same bearer token, and a key of his own in another header.
+// Credential reads the keys that a client sent. The first one selects the tenant. All of them together tell clients apart: a gateway may
+// send the same bearer token for all its users, and a key for each of them in another header.
 func Credential(header func(string) string, query string) (first, all string) {
 	add := func(name, key string) {
 		if key != "" {
@@ -76,22 +76,23 @@ func Credential(header func(string) string, query string) (first, all string) {
 		}
 		add(name, key)
 	}
-	values, _ := url.ParseQuery(query) // of one that is malformed, what can be read
+	values, _ := url.ParseQuery(query) // if it is malformed, use what could be read
 	for _, name := range agents.CredentialQuery() {
 		add("?"+name, values.Get(name))
 	}
 	return first, all
 }
 
-// readPurpose looks at how long an answer may be, at the system prompt and at the last message.
+// readPurpose infers the request's purpose from its output limit, its system prompt and its last message.
 func (t *Turn) readPurpose() session.Purpose {
-	switch n := t.history.Len(); {
+	n := t.history.Len()
+	switch {
 	case n == 0:
 		return session.PurposeMain
 	case n > 1 && t.in.Split.MaxOutput == 1:
 		return session.PurposeProbe
 	}
-	last := t.history.Message(t.history.Len())
+	last := t.history.Message(n)
 	if last.Kind != session.User {
 		return session.PurposeMain
 	}
@@ -101,11 +102,12 @@ func (t *Turn) readPurpose() session.Purpose {
 	}
 	calls := slices.ContainsFunc(all, func(m session.Message) bool { return m.Kind == session.Action })
 	side := agents.SideRequest(agents.Request{
-		System: system, User: t.text(last), Turn: t.in.Header(agents.TurnHeader), Alone: t.history.Len() == 1, Calls: calls, Tools: len(t.in.Split.Tools) > 0,
+		System: system, User: t.text(last), Turn: t.in.Header(agents.TurnHeader), Alone: n == 1, Calls: calls, Tools: len(t.in.Split.Tools) > 0,
 	})
 	return cmp.Or(session.Purpose(side), session.PurposeMain)
 }
 
+// text returns the text of a message, empty if it cannot be read.
 func (t *Turn) text(m *session.Message) string { return textOf(t.in.Dialect, m) }
 
 func textOf(d dialect.Dialect, m *session.Message) string {
@@ -116,15 +118,15 @@ func textOf(d dialect.Dialect, m *session.Message) string {
 	return c.Text
 }
 
-// textsRead bounds how many messages are searched for traces, from each end of a history.
+// textsRead is how many messages at each end of a history are searched for traces.
 const textsRead = 4
 
-// texts gives what names upstream's compactions, and the texts at both ends of the history, where clients put what they carry over
-// from another.
+// texts returns the ids of upstream's compactions, and the texts at both ends of the history, where clients put what they carry over
+// from another history.
 func (t *Turn) texts() (out []string) {
 	for i := range t.in.Split.Messages {
 		if m := &t.in.Split.Messages[i]; m.Kind == session.System && m.Attached {
-			c, _ := t.in.Dialect.Read(m.Raw) // what cannot be read names nothing
+			c, _ := t.in.Dialect.Read(m.Raw) // an unreadable message names no file
 			for _, f := range c.Files {
 				if f.ID != "" {
 					out = append(out, f.ID)
@@ -144,12 +146,12 @@ func (t *Turn) texts() (out []string) {
 	return out
 }
 
-// lasting marks what an agent puts between the messages, or behind the newest one, for one request alone: it is no part of the history,
-// which goes on without it.
-func lasting(d dialect.Dialect, split *dialect.Request) *dialect.Request {
+// markTransient marks what an agent adds for a single request, between the messages or at the end of the newest one. It is not part of
+// the history, since later requests do not have it.
+func markTransient(d dialect.Dialect, split *dialect.Request) *dialect.Request {
 	own := *split
-	change := func(i int) *session.Message {
-		if &own.Messages[0] == &split.Messages[0] { // they may be shared with other requests
+	writable := func(i int) *session.Message {
+		if &own.Messages[0] == &split.Messages[0] { // the slice may be shared with other requests
 			own.Messages = slices.Clone(own.Messages)
 		}
 		return &own.Messages[i]
@@ -157,32 +159,32 @@ func lasting(d dialect.Dialect, split *dialect.Request) *dialect.Request {
 	for i := 0; i+1 < len(own.Messages); i++ {
 		user, reply := &own.Messages[i], &own.Messages[i+1]
 		if user.Kind == session.User && reply.Kind == session.Agent && agents.MayBeContext(user.Raw) && agents.Context(textOf(d, user), textOf(d, reply)) {
-			for _, m := range [...]*session.Message{change(i), change(i + 1)} {
+			for _, m := range [...]*session.Message{writable(i), writable(i + 1)} {
 				m.Kind, m.Spoken = session.System, m.Kind
 			}
 		}
 	}
 	if rest := withoutReminder(d, own.Messages); rest != nil {
-		m := change(len(own.Messages) - 1)
+		m := writable(len(own.Messages) - 1)
 		m.Lasting, m.Digest = rest.Raw, rest.Digest
 	}
 	return &own
 }
 
-// Where a piece of a reminder is looked for before messages are read: so many bytes before the end of a message, and how long it is.
+// Before messages are decoded, a piece of a reminder is searched for: reminderPiece bytes, starting reminderAt bytes before the end.
 const (
 	reminderAt    = 110
 	reminderPiece = 40
 )
 
-// withoutReminder is the newest message, a user's, without a reminder at its end that stands at the end of the system prompt, too; nil if
-// there is none.
+// withoutReminder returns the newest message without the reminder at its end, if it is a user message that ends with the same reminder
+// as the system prompt. Otherwise it returns nil.
 func withoutReminder(d dialect.Dialect, messages []session.Message) *session.Message {
 	if len(messages) < 2 {
 		return nil
 	}
 	system, last := &messages[0], &messages[len(messages)-1]
-	if system.Kind != session.System || last.Kind != session.User || last.Attached || !endAlike(system.Raw, last.Raw) {
+	if system.Kind != session.System || last.Kind != session.User || last.Attached || !mayEndAlike(system.Raw, last.Raw) {
 		return nil
 	}
 	rest, reminded := agents.WithoutReminder(textOf(d, system), textOf(d, last))
@@ -193,14 +195,14 @@ func withoutReminder(d dialect.Dialect, messages []session.Message) *session.Mes
 	if err != nil {
 		return nil
 	}
-	if alone := splitAlone(d, raw); len(alone) == 1 {
-		return &alone[0]
+	if split := splitMessage(d, raw); len(split) == 1 {
+		return &split[0]
 	}
 	return nil
 }
 
-// splitAlone splits a message as if it came in a request of its own. What cannot be read is none.
-func splitAlone(d dialect.Dialect, raw []byte) []session.Message {
+// splitMessage splits a message as if it were a request of its own. It returns nil if the message cannot be read.
+func splitMessage(d dialect.Dialect, raw []byte) []session.Message {
 	split, err := d.Split(d.Compose([][]byte{raw}))
 	if err != nil {
 		return nil
@@ -208,8 +210,8 @@ func splitAlone(d dialect.Dialect, raw []byte) []session.Message {
 	return split.Messages
 }
 
-// endAlike reports whether two messages may end with the same text, without decoding them.
-func endAlike(a, b []byte) bool {
+// mayEndAlike reports whether two messages may end with the same text, without decoding them.
+func mayEndAlike(a, b []byte) bool {
 	if len(a) < reminderAt || len(b) < reminderAt {
 		return false
 	}
@@ -217,7 +219,7 @@ func endAlike(a, b []byte) bool {
 	return bytes.Contains(a[max(len(a)-2*reminderAt, 0):], b[from:from+reminderPiece])
 }
 
-// lastingTokens counts what of a message the client goes on to send. The rest is counted with the system messages.
+// lastingTokens counts the part of a message that later requests have, too. The rest is counted with the system messages.
 func (t *Turn) lastingTokens(m *session.Message) int {
 	if m.Lasting == nil {
 		return t.tokens(m)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestLearntWindows: a window is its client's own, for minutes, until another client confirms it.
+// TestLearntWindows: a window applies to the client that met it, for minutes, until another client confirms it.
 func TestLearntWindows(t *testing.T) {
 	const known = 128_000
 	now := time.Unix(1_700_000_000, 0)
@@ -34,7 +34,7 @@ func TestLearntWindows(t *testing.T) {
 	met(alice, 28_000) // the same window
 	holds(carol, 28_000)
 	now = now.Add(time.Hour)
-	met(mallory, 600) // no one else's
+	met(mallory, 600) // applies to no one else
 	holds(mallory, 600)
 	holds(carol, 28_000)
 	for tokens := 28_000; tokens > 10_000; tokens = tokens * 19 / 20 { // one client lowers no window for others, step by step

@@ -13,17 +13,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// logging is the write of a turn's new messages.
-type logging struct {
-	done  chan struct{}      // closed when it is over
-	place session.Resolution // where the log has them; empty until then, and if they could not be written
-	cause session.Cause      // why a thread began, once it is over
-	times int                // that one of the new calls was made with the same result; 0: too few to tell
-	said  []session.Message  // where upstream keeps what came before: the request's own, and what the log lacks of that
+// logWrite is the write of a turn's new messages. Fields other than said must be read only after done is closed.
+type logWrite struct {
+	done  chan struct{}
+	place session.Resolution // of the written messages; zero if writing failed
+	cause session.Cause      // why a thread began
+	times int                // how often one of the new calls was made with the same result; 0: not often enough to report
+	said  []session.Message  // if upstream keeps the history: the request's messages, after those that the log lacks
 }
 
-// over reports whether it is.
-func (l *logging) over() bool {
+// finished reports whether the write has ended. A nil logWrite never does.
+func (l *logWrite) finished() bool {
 	if l == nil {
 		return false
 	}
@@ -35,27 +35,27 @@ func (l *logging) over() bool {
 	}
 }
 
-// Log returns a function that writes the request's new messages to the log, and reports whether there were any. It must be
-// called once, in any goroutine: the turn goes on meanwhile, and holds its body for it. If it fails, the next request of
-// the thread writes them.
+// Log returns a function that writes the request's new messages to the log, and reports whether there were any. The function must be
+// called exactly once, in any goroutine, and releases the body at its end; the turn goes on meanwhile. If it fails, the thread's next
+// request writes the messages.
 func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
-	t.noteSent()
+	t.notePrompt()
 	t.in.Body.Hold() // events alias it
-	l := &logging{done: make(chan struct{})}
+	l := &logWrite{done: make(chan struct{})}
 	t.logged = l
-	place := alone(t.place)
+	place := clonePlace(t.place)
 	logged, asked := place.Logged, t.place
-	repeats, often := t.repeats, t.in.Tenant.Repeats.After
+	repeats, after := t.repeats, t.in.Tenant.Repeats.After
 	return func(ctx context.Context) (bool, error) {
 		defer t.in.Body.Release()
 		defer close(l.done)
 		if t.remote() {
-			t.hold()
+			t.copyMessages()
 			return false, nil
 		}
 		tally := t.counted().tally
 		if repeats != nil {
-			if r := repeats(); r.times >= often {
+			if r := repeats(); r.times >= after {
 				l.times = r.times
 			}
 		}
@@ -65,45 +65,47 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 			return false, err
 		}
 		l.place = place
-		d, _ := t.registry.Diverges(ctx, &asked) // if it fails, it says so in the cause
+		d, _ := t.registry.Diverges(ctx, &asked) // an error shows in the cause
 		l.cause = d.Cause
 		return place.Logged > logged, nil
 	}
 }
 
-// Logs reports whether the turn writes a log.
+// Logs reports whether Log was called.
 func (t *Turn) Logs() bool { return t.logged != nil }
 
-// Cause says why a thread began with this request although some of it was known, empty if none did. It does not wait for the log.
+// Cause returns why a thread began with this request although part of its history was known; empty if none did. It does not wait for
+// the log.
 func (t *Turn) Cause() session.Cause {
 	switch {
 	case !t.place.New:
 		return ""
-	case t.logged.over():
+	case t.logged.finished():
 		return t.logged.cause
 	}
 	return session.CauseUnread
 }
 
-// Repeated is how many times the model made one of its new calls with the same result, 0 if too few to tell. It does not wait for the log.
+// Repeated returns how often the model made one of its new calls with the same result; 0 if not often enough to report. It does not wait
+// for the log.
 func (t *Turn) Repeated() int {
-	if t.logged.over() {
+	if t.logged.finished() {
 		return t.logged.times
 	}
 	return 0
 }
 
-// awaitLog waits until the log of this request is written: what follows builds on it.
+// awaitLog waits until the messages of this request are written, if they are to be.
 func (t *Turn) awaitLog() {
 	if t.logged != nil {
 		<-t.logged.done
 	}
 }
 
-// Answered returns a function that marks an answer in the log, once the turn is written there, so that the client is
-// recognised by it. It may be called in any goroutine.
+// Answered returns a function that logs the traces of an answer, by which its thread is recognised later. The function waits for the
+// one that Log returned, and may be called in any goroutine.
 //
-// The echo is the answer as the client will send it back, where that is not what upstream has to be shown of it; else nil.
+// The echo is the answer as the client will send it back. It is nil unless upstream has to see something else in its place.
 func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Context) error {
 	ids, arguments := []string(nil), slices.Clone(answer.Compactions)
 	for _, c := range answer.Calls {
@@ -118,12 +120,13 @@ func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 		}
 		ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 		defer cancel()
-		place, err := &t.logged.place, error(nil)
-		switch seed := t.history.Chain[0]; {
+		var err error
+		place, seed := &t.logged.place, t.history.Chain[0]
+		switch {
 		case t.remote():
 			err = t.logKept(ctx, answer, slices.Concat(kept, session.CallTraces(seed, ids), session.AnswerTraces(seed, answer.Text, arguments)))
 		case place.Thread.ID != "":
-			if answer.ID != "" && t.in.Split.Stores && len(answer.Said) <= longestAnswer {
+			if answer.ID != "" && t.in.Split.Stores && len(answer.Said) <= maxAnswerKept {
 				t.engine.memory.answers.Add(session.KeptTrace(seed, answer.ID), answer.Said)
 			}
 			err = errors.Join(t.setAside(ctx, echo), t.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...))
@@ -135,59 +138,59 @@ func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 	}
 }
 
-// argumentTexts gives the texts in a tool call's arguments, at any depth: among them is a sub-agent's task.
+// argumentTexts returns the strings in a tool call's arguments, at any depth. A sub-agent's task is one of them.
 func argumentTexts(arguments string) []string {
-	if len(arguments) > argumentsRead {
+	if len(arguments) > maxArguments {
 		return nil
 	}
 	var v any
 	if json.Unmarshal([]byte(arguments), &v) != nil {
 		return nil
 	}
-	return collect(v, nil)
+	return appendStrings(nil, v)
 }
 
-// argumentsRead bounds the arguments that are looked into, in bytes.
-const argumentsRead = 64 << 10
+// maxArguments is the size in bytes up to which a call's arguments are read.
+const maxArguments = 64 << 10
 
-func collect(v any, out []string) []string {
+// appendStrings appends the strings in a JSON value to out.
+func appendStrings(out []string, v any) []string {
 	switch v := v.(type) {
 	case string:
 		out = append(out, v)
 	case []any:
 		for _, e := range v {
-			out = collect(e, out)
+			out = appendStrings(out, e)
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			out = collect(v[key], out)
+			out = appendStrings(out, v[key])
 		}
 	}
 	return out
 }
 
-// remote reports whether upstream keeps what came before the request's messages: there is nothing that could be condensed.
+// remote reports whether upstream keeps the history, and the request brings only new messages. Such a request cannot be condensed.
 func (t *Turn) remote() bool { return t.in.Split.Kept != (session.Kept{}) }
 
-// passive is the tenant as for requests that are never changed.
+// passive returns a copy of the tenant that changes no request.
 func (t *Tenant) passive() *Tenant {
 	quiet := *t
 	quiet.Observe, quiet.Condenser = true, condense.Noop{}
 	return &quiet
 }
 
-// Of answers, which upstream keeps and the log does not have, since most clients send them: how many are remembered, and how long they may
-// be, in bytes.
+// Answers that upstream keeps are not logged, since most clients send them back. Some are kept in memory for clients that do not.
 const (
 	answersKept   = 1024
-	longestAnswer = 16 << 10
+	maxAnswerKept = 16 << 10 // bytes
 )
 
-// hold copies what the request says, while its body is there. It is logged once it is answered: what is not answered upstream does not keep
-// either.
-func (t *Turn) hold() {
+// copyMessages copies the request's messages while its body is held. They are logged together with the answer: upstream does not keep
+// a request without one either.
+func (t *Turn) copyMessages() {
 	if last, known := t.engine.memory.answers.Get(session.KeptTrace(t.history.Chain[0], t.in.Split.Kept.Answer)); known {
-		t.logged.said = t.read(last)
+		t.logged.said = t.splitAnswer(last)
 	}
 	for i := range t.in.Split.Messages {
 		if m := t.in.Split.Messages[i]; m.Kind != session.System {
@@ -198,25 +201,25 @@ func (t *Turn) hold() {
 	t.counted()
 }
 
-// read splits an answer, of which there is nothing else to log.
-func (t *Turn) read(said []byte) []session.Message {
+// splitAnswer splits an answer into its messages.
+func (t *Turn) splitAnswer(said []byte) []session.Message {
 	if len(said) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(splitAlone(t.in.Dialect, said)), func(m session.Message) bool { return m.Kind == session.System })
+	return slices.DeleteFunc(slices.Clone(splitMessage(t.in.Dialect, said)), func(m session.Message) bool { return m.Kind == session.System })
 }
 
-// logKept logs what was said and answered.
+// logKept logs a request and its answer that continue a history kept by upstream.
 func (t *Turn) logKept(ctx context.Context, a dialect.Answer, traces []session.Hash) error {
-	said := session.Said{Messages: append(t.logged.said, t.read(a.Said)...), Traces: traces}
+	said := session.Said{Messages: append(t.logged.said, t.splitAnswer(a.Said)...), Traces: traces}
 	for i := range said.Messages {
 		said.Tokens = append(said.Tokens, t.tokens(&said.Messages[i]))
 	}
-	place := alone(t.place) // the request's own is read meanwhile
+	place := clonePlace(t.place) // t.place may be read meanwhile
 	return t.registry.AppendKept(ctx, &place, t.in.Split.Kept, said)
 }
 
-// keptTraces are those by which a later request may go on from an answer.
+// keptTraces returns the traces by which a later request may continue from an answer that upstream keeps.
 func (t *Turn) keptTraces(a dialect.Answer) (traces []session.Hash) {
 	seed := t.history.Chain[0]
 	for _, id := range [...]string{a.ID, t.in.Split.Kept.Conversation} {

@@ -11,14 +11,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// How much an answer of the recall tool has at most.
+// Limits on an answer of the recall tool.
 const (
-	lineRoom   = 800  // tokens, with lines
-	eventRoom  = 4000 // tokens, with whole events
-	mostEvents = 200  // of a range
+	lineTokens  = 800  // for quoted lines
+	eventTokens = 4000 // for whole events
+	maxEvents   = 200  // in a range
 )
 
-// lookUp is the recall tool: it answers from the history that the client sends, and from what the log has of the conversation besides.
+// lookUp answers a call of the recall tool from the history that the client sent, and from the earlier threads of the conversation in
+// the log.
 func (t *Turn) lookUp(ctx context.Context, arguments string) string {
 	var asked struct {
 		Query       string
@@ -32,29 +33,29 @@ func (t *Turn) lookUp(ctx context.Context, arguments string) string {
 		return "Give a query, or the id of an event."
 	}
 	if named && span.Back == 0 {
-		return t.whole(t.events(span), "")
+		return t.quoteEvents(t.events(span), "")
 	}
 	read, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	earlier := t.registry.Earlier(read, &t.place)
 	cancel()
 	if named {
-		return t.whole(t.earlierEvents(earlier, span), unsearched(earlier))
+		return t.quoteEvents(t.earlierEvents(earlier, span), unsearched(earlier))
 	}
 	answer := "The history cannot be searched now."
-	_ = t.engine.flights.compute(ctx, func() { answer = t.lines(earlier, asked.Query) }) // else the client has gone
+	_ = t.engine.flights.compute(ctx, func() { answer = t.quoteLines(earlier, asked.Query) }) // it fails only if the client has left
 	return answer
 }
 
-// whole gives events word for word.
-func (t *Turn) whole(events []recall.Event, note string) string {
+// quoteEvents returns whole events, followed by the note if there are none.
+func (t *Turn) quoteEvents(events []recall.Event, note string) string {
 	if len(events) == 0 {
 		return strings.TrimSpace(fmt.Sprintf("That event is not there. There are events 1 to %d. %s", t.history.Len(), note))
 	}
-	return recall.Whole(events, recall.Room{Tokens: eventRoom, Count: t.counter.Text})
+	return recall.Whole(events, recall.Room{Tokens: eventTokens, Count: t.counter.Text})
 }
 
-// lines quotes what says what a query asks for, of all that the view does not show.
-func (t *Turn) lines(earlier session.Earlier, query string) string {
+// quoteLines returns the lines that match a query best, from everything that the view does not show.
+func (t *Turn) quoteLines(earlier session.Earlier, query string) string {
 	var events []recall.Event
 	for back := len(earlier.Threads); back > 0; back-- {
 		events = append(events, t.earlierEvents(earlier, recall.Span{First: 1, Last: math.MaxInt, Back: back})...)
@@ -64,11 +65,11 @@ func (t *Turn) lines(earlier session.Earlier, query string) string {
 	if len(events) == 0 && note == "" {
 		return "Nothing of this conversation is hidden: look above."
 	}
-	room := recall.Room{Tokens: lineRoom - t.counter.Text(note), Count: t.counter.Text}
+	room := recall.Room{Tokens: lineTokens - t.counter.Text(note), Count: t.counter.Text}
 	return strings.TrimSpace(recall.Lines(events, query, room) + "\n" + note)
 }
 
-// unsearched says what of a conversation could not be searched; empty: nothing.
+// unsearched returns a note on the part of a conversation that could not be searched; empty if there is none.
 func unsearched(e session.Earlier) string {
 	switch {
 	case !e.Kept:
@@ -79,12 +80,12 @@ func unsearched(e session.Earlier) string {
 	return ""
 }
 
-// outOfView are the messages that the view does not show as they are.
+// outOfView returns the messages that the view hides or shows only in part.
 func (t *Turn) outOfView() (hidden []recall.Event) {
 	shown := make([]bool, t.history.Len()+1)
 	for i := range t.shown.view.Items {
 		item := &t.shown.view.Items[i]
-		if item.Index >= 0 && (item.Strip || sameBytes(item.Raw, t.in.Split.Messages[item.Index].Raw)) {
+		if item.Index >= 0 && (item.Strip || sameSlice(item.Raw, t.in.Split.Messages[item.Index].Raw)) {
 			shown[t.history.Pos(item.Index)] = true
 		}
 	}
@@ -96,22 +97,22 @@ func (t *Turn) outOfView() (hidden []recall.Event) {
 	return hidden
 }
 
-// events are those of a span of the history.
+// events returns a span of the history.
 func (t *Turn) events(s recall.Span) (events []recall.Event) {
-	for p := s.First; p <= min(s.Last, s.First+mostEvents, t.history.Len()); p++ {
+	for p := s.First; p <= min(s.Last, s.First+maxEvents, t.history.Len()); p++ {
 		events = append(events, t.event(p))
 	}
 	return events
 }
 
-// event is the message at a position as it is recalled.
+// event returns the message at position p.
 func (t *Turn) event(p int) recall.Event {
 	m := t.history.Message(p)
-	c, _ := t.in.Dialect.Read(m.Raw) // what cannot be read says nothing
+	c, _ := t.in.Dialect.Read(m.Raw) // an unreadable message is empty
 	return recall.Of(recall.Name(p, 0), m.Kind, c)
 }
 
-// earlierEvents are those of a span of an earlier thread.
+// earlierEvents returns a span of an earlier thread.
 func (t *Turn) earlierEvents(e session.Earlier, s recall.Span) (events []recall.Event) {
 	if s.Back > len(e.Threads) {
 		return nil

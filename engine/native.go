@@ -14,26 +14,26 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
-// SealedMark begins what Seal gives.
+// SealedMark is the prefix of sealed records.
 const SealedMark = "dewpoint.1."
 
-// Why a sealed record is not opened. Other errors are those of the store.
+// Errors of Unseal. It also returns those of the store.
 var (
-	ErrForeign = errors.New("the record was not made here for this tenant, or it was changed")
-	ErrOldKey  = errors.New("the record was made under a secret that is not in use any more")
+	ErrForeign = errors.New("the record was altered, or was not sealed here for this tenant")
+	ErrOldKey  = errors.New("the record was sealed with a secret that is no longer in use")
 )
 
-// recordPatience is how long the store's secret is waited for, once after the start: without it the request fails.
-const recordPatience = 10 * time.Second
+// secretTimeout is how long to wait for the store's secret, which is read once after the start. Without it, the request fails.
+const secretTimeout = 10 * time.Second
 
-// How many tokens of the user's own words stand next to a record that a client carries, at most.
+// Limits on the user's own words in a record that a client carries, in tokens. The larger one applies.
 const (
 	wordsRoom  = 2000
-	wordsShare = 4 // of the history, one in that many, if that is more
+	wordsShare = 4 // one in four tokens of the history
 )
 
-// Record is the text that stands for the turn's whole history: what a model wrote of it, and the user's own words. Of no turn, whose
-// history is not known, it is what the model wrote.
+// Record returns the text that replaces the turn's whole history: the record that a model wrote, and the user's own words. For a nil
+// turn, whose history is not known, it holds only the model's record.
 func (t *Turn) Record(written string) string {
 	if t == nil {
 		return record.Summary{Record: record.Unwrap(written)}.String()
@@ -41,7 +41,7 @@ func (t *Turn) Record(written string) string {
 	var words record.Words
 	for i := range t.history.Len() {
 		m := t.history.Message(i + 1)
-		if i+1 == t.history.Len() || m.Kind != session.User { // the last one asks for the record
+		if i+1 == t.history.Len() || m.Kind != session.User { // the last message asks for the record
 			continue
 		}
 		if c, err := t.in.Dialect.Read(m.Raw); err == nil {
@@ -52,8 +52,8 @@ func (t *Turn) Record(written string) string {
 	return record.Summary{Record: record.Unwrap(written), Words: words.Text(room, wordsRoom, t.counter.Text)}.String()
 }
 
-// Seal encrypts a record for a client of the tenant's to carry: XAES-256-GCM, bound to the tenant. It is not bound to the client's
-// credential, which may be a token that lasts for an hour. Every replica with the same secret opens it.
+// Seal encrypts a record for a client to carry, with XAES-256-GCM, bound to the tenant. It is not bound to the client's credential, which
+// may be a short-lived token. Every replica with the same secret can unseal it.
 func (e *Engine) Seal(ctx context.Context, tenant, text string) (string, error) {
 	keys, err := e.recordKeys(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (e *Engine) Seal(ctx context.Context, tenant, text string) (string, error) 
 	return SealedMark + base64.RawURLEncoding.EncodeToString(keys.Seal(nil, []byte(text), []byte(tenant))), nil
 }
 
-// Unseal gives what was sealed for the tenant. The error is ErrForeign, ErrOldKey, or the store's.
+// Unseal returns a record that was sealed for the tenant. The error is ErrForeign, ErrOldKey or the store's.
 func (e *Engine) Unseal(ctx context.Context, tenant, sealed string) (string, error) {
 	text, marked := strings.CutPrefix(sealed, SealedMark)
 	raw, err := base64.RawURLEncoding.DecodeString(text)
@@ -83,9 +83,9 @@ func (e *Engine) Unseal(ctx context.Context, tenant, sealed string) (string, err
 	return string(plain), nil
 }
 
-// recordKeys is the key for records.
+// recordKeys returns the key that records are sealed with.
 func (e *Engine) recordKeys(ctx context.Context) (*seal.Keys, error) {
-	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()
 	_, _, secret, err := e.o.Sessions.Registry(ctx)
 	if err != nil {

@@ -17,14 +17,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// The client whose requests are in trouble: for its key, for its model, or for what its history says.
+// The client whose requests fail: because of its key, its model, or the content of its history.
 const (
 	troubled  = "a troubled key"
 	badModel  = "m-gone"
 	badPhrase = "a phrase that no model summarises"
 )
 
-// moody is a summariser that fails one client, each time.
+// moody is a summariser that always fails for one client.
 type moody struct {
 	kind   condense.Failure
 	status int
@@ -45,7 +45,7 @@ func (m moody) Summarise(_ context.Context, r condense.Request) (condense.Reply,
 	return condense.Reply{Text: "USER_CONTEXT: build it", Finish: "stop"}, nil
 }
 
-// sharing makes the condensers that ask a model: the request's own, or one that all clients share. Each has a health of its own.
+// sharing returns the condensers that ask a model: the request's own, or one that all clients share. Each tracks its summariser's health.
 func sharing(t rapid.TB, r *rig, settings condense.Settings, s condense.Summariser, model string) []condense.Condenser {
 	health, err := summariser.NewHealth(func() time.Time { return r.clock })
 	if err != nil {
@@ -59,8 +59,8 @@ func sharing(t rapid.TB, r *rig, settings condense.Settings, s condense.Summaris
 	return all
 }
 
-// TestOneClientsTroubleIsItsOwn: a client whose key or model is refused, or whose history no model summarises, changes nothing of what
-// goes upstream for another, whatever both of them say.
+// TestOneClientsTroubleIsItsOwn: a client whose key or model is refused, or whose history no model summarises, does not change what goes
+// upstream for another client, whatever the content of both histories.
 func TestOneClientsTroubleIsItsOwn(t *testing.T) {
 	const condensers, seeds = 6, 20
 	for which := range condensers {
@@ -117,10 +117,10 @@ func TestOneClientsTroubleIsItsOwn(t *testing.T) {
 	}
 }
 
-// client is who sends a history, and how it begins.
+// client is the sender of a history, and the history's first words.
 type client struct{ words, key, model string }
 
-// forwards gives what goes upstream of a client's request.
+// forwards returns what goes upstream for a client's request.
 func (r *rig) forwards(c client, messages []session.Message) ([]byte, engine.Report) {
 	const exchange = `{"role":"user","content":%q},{"role":"assistant","content":"Yes."}`
 	raw := fmt.Appendf(nil, `{"model":%q,"messages":[`+exchange+`,`+exchange, c.model, c.words, c.words)

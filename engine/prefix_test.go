@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// looking is a condenser that notes what upstream's cache is told to have of a request.
+// looking is a condenser that records how much of a request upstream is said to have in its cache.
 type looking struct{ cached int }
 
 func (l *looking) Name() string { return "looking" }
@@ -19,8 +19,8 @@ func (l *looking) Condense(in condense.Input) condense.Decision {
 	return condense.Decision{}
 }
 
-// TestCachedIsOfTheSamePrefix: what upstream reported to have in its cache counts for requests with the same tools, system prompt, model,
-// upstream and key, and for no others.
+// TestCachedIsOfTheSamePrefix: cached tokens that upstream reported apply only to requests with the same tools, system prompt, model, upstream
+// and key.
 func TestCachedIsOfTheSamePrefix(t *testing.T) {
 	asks := func(head string, n int) *body {
 		b := says(n)

@@ -7,17 +7,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Report is what one step of a turn did.
+// Report is the result of one step of a turn.
 type Report struct {
 	Attempts []Attempt
-	Kept     Outcome // what became of the request where nothing was tried
-	Window   int     // the context window that upstream told of, in tokens, 0: none
-	Panic    any     // that a condensation ended with, nil: none did
+	Kept     Outcome // the outcome if there were no attempts
+	Window   int     // the context window that was learnt from upstream, in tokens; 0: none
+	Panic    any     // value that a condensation panicked with; nil: none did
 
 	Supposed
 
 	Doubted   bool       // upstream's count is not believed
-	Misreport *Misreport // for the log: the first such count of a model; else nil
+	Misreport *Misreport // the first such count of a model, to be logged; else nil
 }
 
 // Attempt is a condensation that was tried, or a summary that was to be prepared. The request goes on in any case.
@@ -26,43 +26,43 @@ type Attempt struct {
 	Thread   session.ThreadID
 	Reason   session.Reason
 	Made     *session.Condensation // nil: it failed, or was only prepared
-	Fallback error                 // why it has no summary of the summariser's; nil: it has one, or needs none
-	Redeems  int                   // provisional condensations whose summary it brings
+	Fallback error                 // why it has no summary by the summariser; nil: it has one, or needs none
+	Redeems  int                   // number of provisional condensations that its summary covers
 	Replaced error                 // why the request's own model wrote it instead of the configured one; nil: it did not
 	Err      error                 // why it failed
-	Cost     session.Cost          // zero where Err says that it goes on, or where what is shown was prepared: that was reported then
+	Cost     session.Cost          // zero while it goes on (ErrDeadline), and if it was prepared: the cost was reported then
 	Ahead    bool                  // its summary was to be prepared: nothing is due yet, or excerpts stand in
 }
 
-// attempted reports what was tried.
+// attempted adds an attempt to a report.
 func (t *Turn) attempted(r *Report, a Attempt) {
 	a.Session, a.Thread = t.place.Thread.Session, t.place.Thread.ID
-	a.Ahead = t.waits.flight != nil && t.waits.flight.ahead
+	a.Ahead = t.wait.flight != nil && t.wait.flight.ahead
 	r.Attempts = append(r.Attempts, a)
 }
 
 // Outcome is what condensing did for a request.
 type Outcome string
 
-// The outcomes.
+// Outcomes of condensing.
 const (
 	Below    Outcome = "below"    // nothing was due
-	Done     Outcome = "done"     // it was condensed
-	Excerpts Outcome = "excerpts" // it was condensed without the summary that was due
-	Shaped   Outcome = "shaped"   // the condenser shows another view of it, as for each request
-	Failed   Outcome = "failed"   // the last attempt says why
-	Cooling  Outcome = "cooling"  // its summariser failed a short while ago
-	Uncut    Outcome = "uncut"    // nothing that may go would make enough of a difference
-	Loop     Outcome = "loop"     // it waits for the end of a tool loop that needs its reasoning
+	Done     Outcome = "done"     // condensed
+	Excerpts Outcome = "excerpts" // condensed without the summary that was due
+	Shaped   Outcome = "shaped"   // the condenser shows another view for this request only
+	Failed   Outcome = "failed"   // the last attempt has the reason
+	Cooling  Outcome = "cooling"  // the summariser failed recently
+	Uncut    Outcome = "uncut"    // hiding what may be hidden would not save enough
+	Loop     Outcome = "loop"     // waiting for the end of a tool loop that needs its reasoning
 	Locked   Outcome = "locked"   // another request is condensing the thread
-	Refused  Outcome = "refused"  // upstream refused it a short while ago for what was changed
-	Again    Outcome = "again"    // it came before, and went as it did then
-	HeldOut  Outcome = "held_out" // its session is one that others are compared with
-	Observed Outcome = "observed" // its tenant only observes
-	Off      Outcome = "off"      // its client wants nothing condensed
+	Refused  Outcome = "refused"  // upstream recently refused a changed request of the thread
+	Again    Outcome = "again"    // a retry, forwarded as it was before
+	HeldOut  Outcome = "held_out" // the session is held out for comparison
+	Observed Outcome = "observed" // the tenant only observes
+	Off      Outcome = "off"      // the client does not want condensing
 )
 
-// Outcome sums the report up; empty where the step was not about condensing.
+// Outcome returns the overall outcome; empty if the step was not about condensing.
 func (r *Report) Outcome() Outcome {
 	for _, a := range slices.Backward(r.Attempts) {
 		switch {
@@ -78,7 +78,7 @@ func (r *Report) Outcome() Outcome {
 	return r.Kept
 }
 
-// add takes in what a further step did.
+// add adds the report of a further step.
 func (r *Report) add(step Report) {
 	r.Attempts = append(r.Attempts, step.Attempts...)
 	r.Kept, r.Panic = cmp.Or(step.Kept, r.Kept), cmp.Or(step.Panic, r.Panic)
@@ -89,7 +89,7 @@ func (r *Report) made() bool {
 	return slices.ContainsFunc(r.Attempts, func(a Attempt) bool { return a.Made != nil })
 }
 
-// redeemed is how many provisional condensations a summary makes up for: those since the summary before it.
+// redeemed returns how many provisional condensations a summary covers: those since the previous summary.
 func redeemed(applied []session.Condensation, c *session.Condensation) (n int) {
 	if c.Model == "" || c.Provisional {
 		return 0

@@ -13,23 +13,25 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// nano is what dollars are counted in.
+// nano converts dollars to nanodollars, in which costs are stored.
 const nano = 1e9
 
-// bill sums up what calls of summarisers cost.
+// bill sums up the cost of summariser calls.
 type bill struct {
 	mu  sync.Mutex
 	sum session.Cost
 }
 
-// of has b told of the calls that are made for the work of ctx, next to what is told of them already. A call that failed is not charged.
-func (b *bill) of(ctx context.Context) context.Context {
-	return limit.WithBill(ctx, func(at context.Context, c limit.Call) {
+// attach returns a context whose calls are added to b, in addition to any bill that ctx already has. Failed calls count, but cost nothing.
+func (b *bill) attach(ctx context.Context) context.Context {
+	return limit.WithBill(ctx, func(_ context.Context, c limit.Call) {
 		cost := session.Cost{Calls: 1}
 		if !c.Failed {
 			cost.Used = session.Usage{Input: c.Input, Cached: c.Cached, Output: c.Output}
-			if cost.Nano = int64(math.Round(c.USD * nano)); !c.Known {
-				cost.Nano, cost.Unpriced = 0, head(c.Model)
+			if c.Known {
+				cost.Nano = int64(math.Round(c.USD * nano))
+			} else {
+				cost.Unpriced = clip(c.Model)
 			}
 		}
 		b.mu.Lock()
@@ -45,7 +47,7 @@ func (b *bill) total() session.Cost {
 	return b.sum
 }
 
-// Save adds to the savings of the turn's thread, once that is logged.
+// Save adds to the savings of the turn's thread, after waiting for its log.
 func (t *Turn) Save(ctx context.Context, more session.Savings) error {
 	id := t.place.Thread.ID
 	if t.logged != nil {
@@ -55,16 +57,17 @@ func (t *Turn) Save(ctx context.Context, more session.Savings) error {
 	return t.save(ctx, id, more)
 }
 
+// save adds to the savings of a thread. It is no error if the thread was deleted meanwhile.
 func (t *Turn) save(ctx context.Context, id session.ThreadID, more session.Savings) error {
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
-	if err := t.store.Save(ctx, id, more); err != nil && !errors.Is(err, session.ErrNotFound) { // deleted meanwhile
+	if err := t.store.Save(ctx, id, more); err != nil && !errors.Is(err, session.ErrNotFound) {
 		return fmt.Errorf("save: %w", err)
 	}
 	return nil
 }
 
-// takeSeat draws the session's seat in its tenant's holdout, if that has one.
+// takeSeat assigns the session to an arm of its tenant's holdout, if there is one.
 func (t *Turn) takeSeat(secret session.Secret) {
 	share := t.in.Tenant.Holdout
 	if share <= 0 {
@@ -80,12 +83,12 @@ func (t *Turn) takeSeat(secret session.Secret) {
 	}
 }
 
-// Compared reports whether the turn's tenant has a holdout, for which Compare is called once.
+// Compared reports whether the tenant has a holdout. If so, call Compare once for each answered request.
 func (t *Turn) Compared() bool { return t.entry != nil }
 
-// Compare adds an answered request to what its tenant's holdout compares: what it cost, in USD, if that is known.
+// Compare adds an answered request and its cost in USD to the tenant's holdout; known reports whether the cost is known.
 func (t *Turn) Compare(ctx context.Context, usd float64, known bool) error {
-	sums := session.Sums{}
+	var sums session.Sums
 	if t.place.Begins {
 		if again, _ := t.engine.memory.begun.ContainsOrAdd(t.place.Thread.Session, struct{}{}); !again {
 			sums.Sessions = 1
@@ -94,24 +97,28 @@ func (t *Turn) Compare(ctx context.Context, usd float64, known bool) error {
 	if t.purpose == session.PurposeMain {
 		sums.Steps = 1
 	}
-	return t.addTo(ctx, sums, usd, known)
+	return t.enter(ctx, sums, usd, known)
 }
 
-func (t *Turn) addTo(ctx context.Context, sums session.Sums, usd float64, known bool) error {
-	if sums.Nano = int64(math.Round(usd * nano)); !known {
-		sums.Nano, sums.Unpriced = 0, 1
+// enter adds sums and a cost to the session's entry in the holdout.
+func (t *Turn) enter(ctx context.Context, sums session.Sums, usd float64, known bool) error {
+	if known {
+		sums.Nano = int64(math.Round(usd * nano))
+	} else {
+		sums.Unpriced = 1
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
-	c := *t.entry
-	c.Sums = sums
-	if err := t.store.Enter(ctx, c); err != nil {
+	entry := *t.entry
+	entry.Sums = sums
+	if err := t.store.Enter(ctx, entry); err != nil {
 		return fmt.Errorf("enter: %w", err)
 	}
 	return nil
 }
 
-// billed has the calls that a condensation makes told of, and added to what the session cost. What is lost of that is no harm.
+// billed returns a context whose model calls are passed to Input.Spent and added to the session's holdout entry. Losing a figure does no
+// harm.
 func (t *Turn) billed(ctx context.Context) context.Context {
 	compared, spent, id := t.entry != nil, t.in.Spent, t.place.Thread.Session
 	if !compared && spent == nil {
@@ -119,7 +126,7 @@ func (t *Turn) billed(ctx context.Context) context.Context {
 	}
 	return limit.WithBill(ctx, func(ctx context.Context, c limit.Call) {
 		if compared && !c.Failed {
-			_ = t.addTo(ctx, session.Sums{}, c.USD, c.Known)
+			_ = t.enter(ctx, session.Sums{}, c.USD, c.Known)
 		}
 		if spent != nil {
 			spent(id, c)
@@ -127,9 +134,9 @@ func (t *Turn) billed(ctx context.Context) context.Context {
 	})
 }
 
-// Experiment is what the sessions of a tenant came to where that share of them is held out.
+// Experiment returns the sums of a tenant's holdout, for the given share of sessions held out.
 func (e *Engine) Experiment(ctx context.Context, tenant string, share float64) (found session.Experiment, err error) {
-	err = e.stored(ctx, func(ctx context.Context, s session.Store, secret session.Secret) (err error) {
+	err = e.withStore(ctx, func(ctx context.Context, s session.Store, secret session.Secret) (err error) {
 		if found, err = s.Experiment(ctx, secret.Experiment(tenant, share)); err != nil {
 			return fmt.Errorf("read experiment: %w", err)
 		}

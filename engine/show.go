@@ -10,26 +10,25 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Past is a history as the log has it.
+// Past is a logged history.
 type Past struct {
 	Tenant        string
-	Model         string // decides where condensers differ per model; empty: what holds for all others
+	Model         string // selects the condenser, if they differ per model; may be empty
 	Purpose       session.Purpose
-	Dialect       string                 // of its messages; empty: Chat Completions
+	Dialect       string                 // of the messages; empty: Chat Completions
 	Messages      [][]byte               // in the client's order, system messages included
-	Chain         []session.Hash         // of those that are no system messages
-	Condensations []session.Condensation // of the thread, with their summaries; one that is lost is empty
+	Chain         []session.Hash         // of the messages that are not system messages
+	Condensations []session.Condensation // of the thread, with their summaries; a lost summary is empty
 }
 
-// Shown is how a Past is forwarded. Sizes are as the log counts: before calibration, and without the tools, which are not
-// logged.
+// Shown is a Past as it would be forwarded. Sizes are uncalibrated and do not include tools, which are not logged.
 type Shown struct {
 	View          session.View
-	Messages      [][]byte // of the view's items, as they go upstream
+	Messages      [][]byte // as they go upstream
 	Before, After session.Size
 }
 
-// Show gives a logged history as it is forwarded under the settings in force, if nothing is condensed first.
+// Show returns a logged history as it would be forwarded under the settings in force, without a further condensation.
 func (e *Engine) Show(p Past) (Shown, error) {
 	settings := e.settings.Load()
 	t := &Turn{engine: e, in: Input{Settings: settings, Tenant: settings.tenant(p.Tenant), Dialect: settings.dialect(p.Dialect)}}
@@ -43,39 +42,44 @@ func (e *Engine) Show(p Past) (Shown, error) {
 	if err != nil {
 		return Shown{}, fmt.Errorf("show history: read logged messages: %w", err)
 	}
-	split = lasting(t.in.Dialect, split)
+	split = markTransient(t.in.Dialect, split)
 	t.in.Split = &dialect.Request{Messages: split.Messages, Model: p.Model}
 	if t.history, err = session.LoggedHistory(split.Messages, p.Chain); err != nil {
 		return Shown{}, fmt.Errorf("show history: %w", err)
 	}
 	t.model, t.purpose = settings.Models(p.Model), p.Purpose
 	t.prepareCounting()
-	shown := t.project(p.legible(t.history))
-	shown.applied = shown.view.Applied
 	if t.in.Tenant.Passes() {
-		shown = t.project(nil)
+		t.show(t.project(nil))
+	} else {
+		t.showLogged(&p)
 	}
-	t.show(shown)
-	if p.Purpose == session.PurposeCompaction && !t.in.Tenant.Passes() {
-		_ = t.unabridged(shown.applied, func(some []session.Condensation) ([]session.Condensation, error) { // no error
-			p := Past{Condensations: some}
-			return p.legible(t.history), nil
-		})
-	}
-	t.Shape()
 	return Shown{View: t.shown.view, Messages: t.messages(), Before: t.Before(), After: t.size()}, nil
 }
 
-// Shape shows the view as the tenant's condenser makes it for each request. Nothing is condensed.
+// showLogged shows a logged history under its condensations.
+func (t *Turn) showLogged(p *Past) {
+	shown := t.project(readable(t.history, p.Condensations))
+	shown.applied = shown.view.Applied
+	t.show(shown)
+	if p.Purpose == session.PurposeCompaction {
+		_ = t.showUnabridged(shown.applied, func(some []session.Condensation) ([]session.Condensation, error) { // returns no error
+			return readable(t.history, some), nil
+		})
+	}
+	t.Shape()
+}
+
+// Shape shows the view that the tenant's condenser makes for each request. It makes no condensation.
 func (t *Turn) Shape() {
 	if !t.in.Tenant.Passes() {
 		t.shape(t.decide())
 	}
 }
 
-// legible are the condensations that apply, as they do for a request.
-func (p *Past) legible(h *session.History) []session.Condensation {
-	applied, _, _ := session.Legible(h, p.Condensations, func(c *session.Condensation) (string, error) { // no other error
+// readable returns the condensations that apply to a history, by the same rules as for a request.
+func readable(h *session.History, all []session.Condensation) []session.Condensation {
+	applied, _, _ := session.Legible(h, all, func(c *session.Condensation) (string, error) { // returns no other error
 		if c.Summary == "" {
 			return "", session.ErrNotFound
 		}
@@ -84,39 +88,39 @@ func (p *Past) legible(h *session.History) []session.Condensation {
 	return applied
 }
 
-// Errors of Explain, wrapped.
+// Errors that Explain wraps.
 var (
 	ErrNotServed = errors.New("the wire protocol is not served")
-	ErrUnread    = errors.New("the body is not one that is read")
+	ErrUnread    = errors.New("the body cannot be read")
 )
 
-// Question is a request of which it is asked where it belongs.
+// Question is a request for Explain.
 type Question struct {
 	Tenant  string
 	Dialect string                   // wire protocol of the body; empty: Chat Completions
-	Header  func(name string) string // reads the client's header
-	Query   string                   // of the client's URL
+	Header  func(name string) string // reads a request header
+	Query   string                   // of the request's URL
 	Body    []byte
 }
 
-// Explanation is where a request belongs, and why there.
+// Explanation says which thread a request belongs to, and why.
 type Explanation struct {
 	session.Divergence
 	Relation session.Relation
 	Session  session.SessionID // empty: a new one
-	Thread   session.ThreadID  // that it continues, empty if it begins one
+	Thread   session.ThreadID  // that the request continues; empty: it begins one
 	Source   session.Source
 	Purpose  session.Purpose
-	Key      string         // by which the client names its session, empty if it does not
-	Known    int            // messages, system prompts aside, that are known
-	Message  int            // index in the request of the first message that differs, -1 if none does
-	Here     string         // what that says, from a little before the first byte that differs
-	There    string         // what the thread has there; empty if it does not keep content
-	Keyless  *session.Place // what is known of the history without its key; nil: nothing, or it has none
+	Key      string         // the session key that the client sent; empty: none
+	Known    int            // number of known messages, without system prompts
+	Message  int            // index in the request of the first message that differs; -1: none does
+	Here     string         // an excerpt of that message, from shortly before the first byte that differs
+	There    string         // the same excerpt of the thread's message; empty if content is not logged
+	Keyless  *session.Place // where the history would belong without its key; nil: nowhere, or it has no key
 }
 
-// Explain tells which thread a request would continue, and where its history leaves the one that is most like it. It writes nothing. An
-// error is ErrNotServed, ErrUnread or the store's.
+// Explain finds the thread that a request would continue, and where its history diverges from the most similar one. It writes nothing.
+// Errors are ErrNotServed, ErrUnread or the store's.
 func (e *Engine) Explain(ctx context.Context, q Question) (Explanation, error) {
 	settings := e.settings.Load()
 	_, credential := Credential(q.Header, q.Query)
@@ -134,8 +138,12 @@ func (e *Engine) Explain(ctx context.Context, q Question) (Explanation, error) {
 		return Explanation{}, fmt.Errorf("explain: %w", err)
 	}
 	x := Explanation{
-		Relation: t.place.Relation(), Source: t.place.Source, Purpose: t.purpose, Known: t.place.Known.Pos, Message: -1,
-		Key: settings.identify(q.Header, t.in.Split.Fields).Key,
+		Relation: t.place.Relation(),
+		Source:   t.place.Source,
+		Purpose:  t.purpose,
+		Key:      settings.identify(q.Header, t.in.Split.Fields).Key,
+		Known:    t.place.Known.Pos,
+		Message:  -1,
 	}
 	if !t.place.Begins {
 		x.Session = t.place.Thread.Session
@@ -149,7 +157,7 @@ func (e *Engine) Explain(ctx context.Context, q Question) (Explanation, error) {
 	return x, t.explain(ctx, &x)
 }
 
-// explain finds where the history leaves what was known.
+// explain sets what x says about the divergence, and about the history without its key.
 func (t *Turn) explain(ctx context.Context, x *Explanation) (err error) {
 	if x.Divergence, err = t.registry.Diverges(ctx, &t.place); err != nil {
 		return fmt.Errorf("explain: %w", err)
@@ -157,14 +165,14 @@ func (t *Turn) explain(ctx context.Context, x *Explanation) (err error) {
 	if p := x.Pos; p > 0 && p <= t.history.Len() {
 		x.Message = t.history.At(p)
 		if there := x.Divergence.There; there != nil && len(there.Payload) > 0 {
-			x.Here, x.There = apart(t.history.Message(p).Raw, there.Payload)
+			x.Here, x.There = excerpts(t.history.Message(p).Raw, there.Payload)
 		}
 	}
 	if x.Key == "" || x.Relation.Kind != session.RelationNew {
 		return nil
 	}
 	keyless := *t
-	keyless.in.Settings = &Settings{} // names no header and no field with a key
+	keyless.in.Settings = &Settings{} // configures no header or field with a key
 	if err := keyless.resolve(ctx); err != nil {
 		return fmt.Errorf("explain without the session key: %w", err)
 	}
@@ -174,14 +182,14 @@ func (t *Turn) explain(ctx context.Context, x *Explanation) (err error) {
 	return nil
 }
 
-// excerpt is how much of a message is shown, in bytes, of that before what differs.
+// Length of excerpts, and how much of it comes before the first difference, in bytes.
 const (
-	excerpt       = 240
+	excerptLen    = 240
 	excerptBefore = 60
 )
 
-// apart shows two texts from a little before the first byte at which they differ.
-func apart(a, b []byte) (here, there string) {
+// excerpts returns excerpts of two texts, from shortly before the first byte that differs.
+func excerpts(a, b []byte) (here, there string) {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
@@ -189,7 +197,7 @@ func apart(a, b []byte) (here, there string) {
 	from := max(0, n-excerptBefore)
 	cut := func(text []byte) string {
 		text = text[min(from, len(text)):]
-		text = text[:min(excerpt, len(text))]
+		text = text[:min(excerptLen, len(text))]
 		return string(bytes.ToValidUTF8(text, nil))
 	}
 	return cut(a), cut(b)

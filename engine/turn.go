@@ -13,111 +13,111 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Input is all that a turn is told of the request that it is for.
+// Input is everything a turn knows about its request.
 type Input struct {
-	Settings *Settings // in force when the request came
+	Settings *Settings // in force when the request arrived
 	Tenant   *Tenant
-	Upstream condense.Endpoint // where the request goes, for condensers without a model of their own
+	Upstream condense.Endpoint // the request's destination, for condensers without a model of their own
 	Client
 	Wish    Wish
 	Dialect dialect.Dialect
 	Split   *dialect.Request
-	Model   Model // that Split names
-	Body    Body  // that Split aliases
+	Model   Model // named by Split
+	Body    Body  // aliased by Split
 	Compaction
 
-	// Condensing is told when a condensation begins: the context that it returns is for what the condensation calls, and the
-	// function is called at its end, with what was made. It may be nil.
+	// Condensing is called when a condensation begins. The returned context is used for the calls that the condensation makes. The
+	// returned function is called at the end, with the condensations made. Condensing may be nil.
 	Condensing func(context.Context, condense.Need) (context.Context, func([]session.Condensation))
 
-	// Spent is told of each call that condensing a session makes, whatever comes of it. It may be nil.
+	// Spent is called for each model call made to condense a session, whether or not it succeeds. It may be nil.
 	Spent func(session.SessionID, limit.Call)
 
-	// Late is told, in a goroutine of its own, what came of a condensation that the request did not wait for. It may be nil.
+	// Late receives the report of a condensation that the request did not wait for, in a separate goroutine. It may be nil.
 	Late func(Report)
 }
 
-// Compaction is what a client asks for in the terms of its protocol.
+// Compaction is a request for condensing that the client made in terms of its protocol.
 type Compaction struct {
-	Compacts bool   // a record of the whole history is asked for, here or upstream
-	Asks     bool   // it is asked for by the last message, which is no part of the history
+	Compacts bool   // the client wants a record of the whole history, from the proxy or from upstream
+	Asks     bool   // the last message asks for it, and is not part of the history
 	Limit    int    // tokens above which the client wants the history condensed; 0: none
-	Told     string // what it says of the record then
+	Told     string // the client's instructions for the record
 }
 
-// Client is who sent the request, and what it calls it.
+// Client identifies the sender of a request.
 type Client struct {
 	Credential string
-	Header     func(name string) string // reads the request's header; called by Begin only
-	Request    string                   // the request's id; empty if it has none
+	Header     func(name string) string // reads a request header; called only by Begin
+	Request    string                   // request id; may be empty
 }
 
-// Wish is what the client wants condensed.
+// Wish is what the client wants done about condensing.
 type Wish string
 
-// The wishes of clients.
+// Wishes of clients.
 const (
 	WishNone Wish = ""
 	WishNow  Wish = "now" // condense, whether it is due or not
 	WishOff  Wish = "off" // forward unchanged
 )
 
-// Body is the bytes that a request came in. They are reused when all who hold them have released them. A request holds them until its
-// answer begins: what goes on after that holds them itself.
+// Body is the buffer that holds a request's body. It is reused once every holder has released it. The request itself holds it until
+// its answer begins; work that goes on after that takes a hold of its own.
 type Body interface {
 	Bytes() []byte
 	Hold()
 	Release()
 }
 
-// Turn is what one request goes through: recognised, projected, condensed, forwarded, logged. It is used by one goroutine
-// at a time, except for what Log and Answered return.
+// Turn takes one request through the engine: recognise, project, condense, forward, log. It must be used by one goroutine at a time,
+// except for the functions that Log and Answered return.
 type Turn struct {
 	in     Input
 	engine *Engine
-	log
+	sessionLog
 	counter meter
-	model   Model // with the window that was learnt
+	model   Model // with the learnt window
 	history *session.History
 	purpose session.Purpose
 	place   session.Resolution
-	counted func() *counts // counts at the first call, in whichever goroutine that is
+	counted func() *counts // counts on the first call, in the goroutine that makes it
 	shown   projection
-	made    []session.Condensation // of what goes upstream
+	made    []session.Condensation // part of what goes upstream
 	relief  relief
-	waits   waits
+	wait    waitState
 	hidden  hidden
 	records
 }
 
-// log is where turns are logged.
-type log struct {
+// sessionLog is the log that a turn reads and writes.
+type sessionLog struct {
 	registry *session.Registry
 	store    session.Store
 }
 
 // records are what a turn writes to the store.
 type records struct {
-	logged *logging
-	held   *held          // its prompt, where that may have to be kept in a cache
-	entry  *session.Entry // what is alike in all entries of the turn; nil: its tenant has no holdout
+	logged *logWrite
+	prompt *heldPrompt    // the prompt sent, if it may have to be kept in upstream's cache
+	entry  *session.Entry // the fields that all holdout entries of the turn share; nil: the tenant has no holdout
 
-	repeats func() repeated // what of the new calls was made most often before; read at the first call. Nil: it is not looked for
+	repeats func() repeatedCall // the most repeated of the new calls, read on the first call; nil: repeats are not counted
 }
 
 // meter counts a request's tokens.
 type meter struct {
 	Counter
-	source source // of the counts, which names what corrects them
+	source source // whose calibration applies to the counts
 
-	cachedBy uint64 // identifies upstream, key, model, tools and system prompt; valid in this process only
+	cacheKey uint64 // identifies upstream, key, model, tools and system prompt; valid only in this process
 }
 
-// waits is a turn's share in a flight.
-type waits struct {
-	flight *flight       // that works on this copy of a turn; nil outside
-	soFar  time.Duration // that the request has waited for condensations
-	later  condense.Job  // a summary of what was condensed without one
+// waitState is how a turn waits for condensations.
+type waitState struct {
+	flight *flight       // the flight that works on this copy of the turn; nil for the request's own turn
+	soFar  time.Duration // time the request has already waited
+	later  condense.Job  // writes the summary for excerpts that stand in for it; nil: none
 }
 
 // Begin finds the thread that a request continues, and projects its view.
@@ -145,18 +145,19 @@ func (e *Engine) Begin(ctx context.Context, in Input) (*Turn, error) {
 	if err := t.prepareHidden(ctx); err != nil {
 		return nil, err
 	}
-	if t.purpose == session.PurposeCompaction {
-		return t, t.unabridged(applied, func(some []session.Condensation) ([]session.Condensation, error) {
-			place := t.place
-			place.Thread.Condensations = some
-			return t.registry.Condensations(ctx, &place)
-		})
+	if t.purpose != session.PurposeCompaction {
+		t.show(t.project(applied))
+		return t, nil
 	}
-	t.show(t.project(applied))
-	return t, nil
+	readable := func(some []session.Condensation) ([]session.Condensation, error) {
+		place := t.place
+		place.Thread.Condensations = some
+		return t.registry.Condensations(ctx, &place)
+	}
+	return t, t.showUnabridged(applied, readable)
 }
 
-// resolve looks the history up in the log.
+// resolve finds the history's place in the log.
 func (t *Turn) resolve(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
@@ -164,23 +165,24 @@ func (t *Turn) resolve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open registry: %w", err)
 	}
-	t.log = log{registry, store}
+	t.sessionLog = sessionLog{registry, store}
 	id := t.in.Settings.identify(t.in.Header, t.in.Split.Fields)
 	scope := session.Scope{Tenant: t.in.Tenant.Name, Key: id.Key}
 	if t.in.Tenant.Anonymous {
 		scope.Credential = secret.Credential(t.in.Credential)
 	}
-	t.in.Split = lasting(t.in.Dialect, t.in.Split)
+	t.in.Split = markTransient(t.in.Dialect, t.in.Split)
 	t.history = session.NewHistory(secret.Seed(scope), t.in.Split.Messages)
-	purpose := t.readPurpose()
-	if t.purpose = purpose; t.in.Compacts {
-		t.purpose, purpose = session.PurposeCompaction, session.PurposeMain
+	query := session.Query{
+		Scope: scope, Parent: id.Parent, Request: t.in.Request, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
+	}
+	t.purpose = t.readPurpose()
+	query.Purpose = t.purpose
+	if t.in.Compacts { // the history is a main thread, unless its last message is the one that asks
+		t.purpose, query.Purpose = session.PurposeCompaction, session.PurposeMain
 	}
 	if t.in.Asks {
-		purpose = session.PurposeCompaction
-	}
-	query := session.Query{
-		Scope: scope, Parent: id.Parent, Request: t.in.Request, Purpose: purpose, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
+		query.Purpose = session.PurposeCompaction
 	}
 	if t.remote() {
 		t.place, err = registry.ResolveKept(ctx, query, t.in.Split.Kept)
@@ -194,51 +196,51 @@ func (t *Turn) resolve(ctx context.Context) error {
 	return nil
 }
 
-// prepareCounting looks up what was learnt of the request's model, and how its tokens are counted. They are counted when
-// they are asked for, which for most requests is while the call upstream is under way.
+// prepareCounting looks up what was learnt about the request's model, and how its tokens are counted. Counting itself waits until a
+// count is needed, which for most requests is during the call upstream.
 func (t *Turn) prepareCounting() {
 	e := t.engine
-	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.source(), t.cachedBy()}
-	if w := e.o.Windows; w != nil && !t.model.Configured {
-		if told := w.Window(t.in.Upstream.BaseURL, t.in.Split.Model); told > 0 {
-			t.model.Window = told
+	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.source(), t.cacheKey()}
+	if e.o.Windows != nil && !t.model.Configured {
+		if served := e.o.Windows.Window(t.in.Upstream.BaseURL, t.in.Split.Model); served > 0 {
+			t.model.Window = served
 		}
 	}
-	t.model.Alternates = t.model.Alternates || e.memory.since(e.memory.alternates, t.shared(), e.o.Now())
+	t.model.Alternates = t.model.Alternates || isRecent(e.memory.alternates, t.shared(), e.o.Now())
 	t.model.Window = e.memory.window(t.counter.source, t.shared(), t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
 	if t.in.Tenant.Repeats.Then != "" && t.purpose == session.PurposeMain && !t.place.Again {
-		t.repeats = sync.OnceValue(func() repeated { return t.readCalls(&place) })
+		t.repeats = sync.OnceValue(func() repeatedCall { return t.readCalls(&place) })
 	}
 }
 
-// Place is where the log has the history.
+// Place returns the history's place in the log.
 func (t *Turn) Place() *session.Resolution { return &t.place }
 
-// ModelName is the request's model, as the client spells it, bounded.
-func (t *Turn) ModelName() string { return head(t.in.Split.Model) }
+// ModelName returns the model name that the client sent, cut to a bounded length.
+func (t *Turn) ModelName() string { return clip(t.in.Split.Model) }
 
-// Condensed is all that this turn has condensed so far of what goes upstream.
+// Condensed returns the condensations that this turn has made and that are part of what goes upstream.
 func (t *Turn) Condensed() []session.Condensation {
-	if t.unchanged() {
+	if t.verbatim() {
 		return nil
 	}
 	return t.made
 }
 
-// Before measures the history as the client sent it, before calibration.
+// Before returns the size of the history as the client sent it, uncalibrated.
 func (t *Turn) Before() session.Size { return t.counted().before }
 
-// Sent measures what goes upstream, before calibration.
+// Sent returns the size of what goes upstream, uncalibrated.
 func (t *Turn) Sent() session.Size {
-	if t.unchanged() {
+	if t.verbatim() {
 		return t.Before()
 	}
 	return t.size()
 }
 
-// Known is how many tokens of the request had come before, 0 if none.
+// Known returns how many tokens of the request were sent before, 0 if none.
 func (t *Turn) Known() int {
 	c := t.counted()
 	if c.tally.From == 0 {
@@ -247,10 +249,10 @@ func (t *Turn) Known() int {
 	return c.fixed + c.tally.System + c.tally.Total(c.tally.From)
 }
 
-// Adjust corrects a count by what upstream has reported of the client's requests for the model.
-func (t *Turn) Adjust(n int) int { return t.engine.o.Tokens.Adjust(t.corrector(t.shown.attached), n) }
+// Adjust calibrates a count by what upstream has reported for the client's requests to this model.
+func (t *Turn) Adjust(n int) int { return t.engine.o.Tokens.Adjust(t.calibration(t.shown.attached), n) }
 
-// LimitTo has the history condensed above so many tokens, unless its session is one that others are compared with.
+// LimitTo asks for a condensation above that many tokens, unless the session is held out.
 func (t *Turn) LimitTo(tokens int) {
 	heldOut := t.entry != nil && t.entry.Seat.Arm == session.HeldOut
 	if !heldOut && (t.in.Limit == 0 || tokens < t.in.Limit) {
@@ -258,15 +260,16 @@ func (t *Turn) LimitTo(tokens int) {
 	}
 }
 
-// MostOutput is how many tokens the answer may have: what the client allows, but no more than the model gives, or has room for where that
-// is not known. 0: not known.
+// MostOutput returns how many tokens the answer may have: the client's limit, capped by the model's output limit or, where that is not
+// known, by its window. 0: not known.
 func (t *Turn) MostOutput() int {
-	most := cmp.Or(t.model.MaxOutput, t.model.Window)
-	switch asked := t.in.Split.MaxOutput; {
+	ceiling := cmp.Or(t.model.MaxOutput, t.model.Window)
+	asked := t.in.Split.MaxOutput
+	switch {
 	case asked <= 0:
 		return t.model.MaxOutput
-	case most > 0:
-		return min(asked, most)
+	case ceiling > 0:
+		return min(asked, ceiling)
 	default:
 		return asked
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// step is one request with n messages, of which upstream counts what it likes.
+// step runs a request with n messages, and reports an arbitrary count by upstream.
 func (r *rig) step(n int, count func(ours int) session.Usage) (*engine.Turn, engine.Report) {
 	r.Helper()
 	turn := r.begin(says(n), engine.WishNone)
@@ -21,7 +21,7 @@ func (r *rig) step(n int, count func(ours int) session.Usage) (*engine.Turn, eng
 
 func exactly(ours int) session.Usage { return session.Usage{Input: ours} }
 
-// upTo is what a server counts that cuts prompts, message by message, to so many tokens.
+// upTo returns the count of a server that cuts prompts, message by message, to that many tokens.
 func upTo(window int) func(int) session.Usage {
 	return func(ours int) session.Usage {
 		if ours > window {
@@ -31,7 +31,7 @@ func upTo(window int) func(int) session.Usage {
 	}
 }
 
-// TestUsageWithoutTheCachedPart: a count that leaves out what came from upstream's cache changes no later count, and is said once.
+// TestUsageWithoutTheCachedPart: a count that leaves out tokens from upstream's cache does not change later counts, and is reported once.
 func TestUsageWithoutTheCachedPart(t *testing.T) {
 	r := newRig(t, condense.Noop{})
 	r.step(21, exactly)
@@ -53,7 +53,7 @@ func TestUsageWithoutTheCachedPart(t *testing.T) {
 	}
 }
 
-// TestFirstUsageIsLow: the first answer of a model may be the wrong one.
+// TestFirstUsageIsLow: the first count for a model may be the wrong one.
 func TestFirstUsageIsLow(t *testing.T) {
 	for _, share := range []int{2, 3, 4, 6} { // eighths
 		r := newRig(t, condense.Noop{})
@@ -64,10 +64,10 @@ func TestFirstUsageIsLow(t *testing.T) {
 	}
 }
 
-// TestSilentTruncation: a server that cuts prompts and says nothing has the window that it cuts to.
+// TestSilentTruncation: if a server silently cuts prompts, the length it cuts to is learnt as its window.
 func TestSilentTruncation(t *testing.T) {
 	const window = 2048
-	for _, first := range []int{5, 61} { // it fits at first, or never did
+	for _, first := range []int{5, 61} { // the history fits at first, or never does
 		r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 		r.window, r.tenant.Anonymous = 128_000, true
 		learnt := 0
@@ -94,7 +94,7 @@ func TestSilentTruncation(t *testing.T) {
 	}
 }
 
-// TestUsageIsOfOneSource: what upstream reports to one client corrects no other's counts, nor those of another upstream.
+// TestUsageIsOfOneSource: usage reported to one client calibrates no other client's counts, nor those for another upstream.
 func TestUsageIsOfOneSource(t *testing.T) {
 	r := newRig(t, condense.Noop{})
 	r.client, r.upstream = "alice", "http://one"
@@ -110,11 +110,11 @@ func TestUsageIsOfOneSource(t *testing.T) {
 	}
 }
 
-// TestWindowIsJudgedByTheLargerCount: a low ratio does not let a history pass that is too long by our own count.
+// TestWindowIsJudgedByTheLargerCount: a low ratio does not admit a history that is too long by our own count.
 func TestWindowIsJudgedByTheLargerCount(t *testing.T) {
 	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 	r.window = 3000
-	for range 40 { // requests of their own, each of which upstream counts low
+	for range 40 { // separate requests, each of which upstream counts too low
 		r.step(21, func(ours int) session.Usage { return session.Usage{Input: ours * 6 / 10} })
 	}
 	turn := r.begin(says(41), engine.WishNone)
@@ -123,7 +123,7 @@ func TestWindowIsJudgedByTheLargerCount(t *testing.T) {
 	}
 }
 
-// TestWindowOfAnError: what an error tells of a window is learnt if what was made of it helped, and if nothing contradicts it.
+// TestWindowOfAnError: the window in an error is learnt if acting on it helped, and if nothing contradicts it.
 func TestWindowOfAnError(t *testing.T) {
 	f := func(what string, n, configured int, taken bool, over overflow.Overflow, want int) {
 		t.Helper()
@@ -143,7 +143,7 @@ func TestWindowOfAnError(t *testing.T) {
 	f("a configured window", 41, 128_000, true, overflow.Overflow{Limit: 2000}, 0)
 }
 
-// TestWhatIsTakenForAWindow: only a count that has stopped growing is one. What upstream does not count of each request, it does not cut.
+// TestWhatIsTakenForAWindow: only a count that has stopped growing is taken for a window. Tokens that upstream never counts are not cut off.
 func TestWhatIsTakenForAWindow(t *testing.T) {
 	reasoning := func(percent int) func(i, ours int) int {
 		return func(i, ours int) int { return 3000 + (ours-3000)*(100-percent)/100 }
@@ -162,7 +162,7 @@ func TestWhatIsTakenForAWindow(t *testing.T) {
 		"a cached head":         {40_000, 700, func(_, ours int) int { return ours - 30_000 }, 0},
 		"all but what is new":   {3000, 500, func(int, int) int { return 700 }, 0},
 		"reasoning for a while": {3000, 1500, func(i, ours int) int { return ours - ours*(i/8)/10 }, 0},
-		"stripped later": {3000, 1500, func(i, ours int) int { // reasoning of 95%, which stays until the user speaks
+		"stripped later": {3000, 1500, func(i, ours int) int { // 95% is reasoning, which stays until the user speaks
 			if i < 16 {
 				return ours
 			}

@@ -9,18 +9,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// projection is a view, and how it came about.
+// projection is a view together with the condensations it results from.
 type projection struct {
 	view    session.View
 	applied []session.Condensation
-	shaped  bool // a condenser made the view another one than the log gives
-	seen    int  // condensations that the thread had
+	seen    int // number of the thread's condensations at the time
 
-	attached bool // it shows images or files, whose tokens are an estimate
-	unbound  bool // it shows reasoning that is bound to another history, and upstream is to drop that
+	attached bool // it shows images or files, whose tokens are estimates
+	unbound  bool // it shows reasoning that is bound to another history, which upstream is asked to drop
 }
 
-// show makes a projection the one that is forwarded. Nothing else sets it.
+// show makes p the projection that is forwarded. Only show may set it.
 func (t *Turn) show(p projection) {
 	p.attached = slices.ContainsFunc(p.view.Items, func(i session.Item) bool {
 		return i.Index >= 0 && t.in.Split.Messages[i.Index].Attached
@@ -28,7 +27,7 @@ func (t *Turn) show(p projection) {
 	t.shown = p
 }
 
-// project makes the view of the history under condensations.
+// project returns the view of the history under condensations.
 func (t *Turn) project(applied []session.Condensation) projection {
 	p := projection{view: session.Project(t.history, applied), applied: applied, seen: len(t.place.Thread.Condensations)}
 	condense.Render(t.in.Dialect, &p.view)
@@ -38,37 +37,39 @@ func (t *Turn) project(applied []session.Condensation) projection {
 	}
 	for i := range p.view.Items {
 		item := &p.view.Items[i]
-		t.restore(item)
-		t.add(item)
-		if item.Strip = item.Strip || item.Parts != nil && t.history.Pos(item.Index) <= stripped; item.Strip {
+		t.substitute(item)
+		t.appendAdded(item)
+		item.Strip = item.Strip || item.Parts != nil && t.history.Pos(item.Index) <= stripped
+		if item.Strip {
 			t.strip(item)
 		}
 	}
-	if raw, known := t.engine.memory.raw.Get(t.place.Thread.ID); known && len(p.view.Applied) > 0 {
-		t.bare(p.view.Items, raw+1)
+	if pos, known := t.engine.memory.verbatim.Get(t.place.Thread.ID); known && len(p.view.Applied) > 0 {
+		t.stripBefore(p.view.Items, pos+1)
 	}
-	if lost, known := t.engine.memory.lost.Get(t.place.Thread.ID); known {
-		t.bare(p.view.Items, lost+1)
+	if pos, known := t.engine.memory.stripTo.Get(t.place.Thread.ID); known {
+		t.stripBefore(p.view.Items, pos+1)
 	}
-	t.keepNewest(&p)
-	t.standFor(p.view.Items)
+	t.keepNewestReasoning(&p)
+	t.hideReplaced(p.view.Items)
 	return p
 }
 
-// reshaped is the view that a condenser made. What the model answered before a position was bound to another one, so no message there
-// shows its sealed reasoning any more.
+// reshaped returns the projection of a view that a condenser made. Answers before position end were bound to another view, so they are
+// shown without their sealed reasoning.
 func (t *Turn) reshaped(v session.View, end int) projection {
-	t.bare(v.Items, end)
-	p := projection{view: v, applied: t.shown.applied, shaped: true, seen: t.shown.seen}
-	t.keepNewest(&p)
-	t.standFor(p.view.Items)
+	t.stripBefore(v.Items, end)
+	p := projection{view: v, applied: t.shown.applied, seen: t.shown.seen}
+	t.keepNewestReasoning(&p)
+	t.hideReplaced(p.view.Items)
 	return p
 }
 
-// keepNewest shows the newest answer of an open tool loop with its sealed reasoning, which upstream demands there, where it can be asked to
-// drop what is bound to another history.
-func (t *Turn) keepNewest(p *projection) {
-	if _, can := t.in.Dialect.(dialect.Unbinder); !can || (condense.Input{View: &p.view, NeedsReasoning: t.in.Split.NeedsReasoning}).Loop() == 0 {
+// keepNewestReasoning shows the newest answer of an open tool loop with its sealed reasoning, which upstream demands there. It applies
+// only where upstream can be asked to drop reasoning that is bound to another history.
+func (t *Turn) keepNewestReasoning(p *projection) {
+	in := condense.Input{View: &p.view, NeedsReasoning: t.in.Split.NeedsReasoning}
+	if _, can := t.in.Dialect.(dialect.Unbinder); !can || in.Loop() == 0 {
 		return
 	}
 	for i := len(p.view.Items) - 1; i >= 0; i-- {
@@ -78,13 +79,13 @@ func (t *Turn) keepNewest(p *projection) {
 		}
 		if item.Index >= 0 && item.Strip {
 			item.Raw, item.Strip, p.unbound = t.in.Split.Messages[item.Index].Raw, false, true
-			t.restore(item)
+			t.substitute(item)
 		}
 		return
 	}
 }
 
-// Unbinding gives the header that what is forwarded needs; empty: none.
+// Unbinding returns the header that asks upstream to drop reasoning bound to another history; empty if none is needed.
 func (t *Turn) Unbinding() (name, value string) {
 	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.shown.unbound && t.changed() {
 		return d.Unbinding()
@@ -92,19 +93,22 @@ func (t *Turn) Unbinding() (name, value string) {
 	return "", ""
 }
 
-// bare leaves out the sealed reasoning of all items that stand before a position.
-func (t *Turn) bare(items []session.Item, end int) {
+// stripBefore strips the sealed reasoning of all items before position end.
+func (t *Turn) stripBefore(items []session.Item, end int) {
 	for i := range items {
 		item := &items[i]
-		if item.Index >= 0 && !item.Strip && (item.Parts != nil || t.in.Split.Messages[item.Index].Sealed) && t.history.Pos(item.Index) < end {
+		if item.Index < 0 || item.Strip || t.history.Pos(item.Index) >= end {
+			continue
+		}
+		if item.Parts != nil || t.in.Split.Messages[item.Index].Sealed {
 			item.Strip = true
 			t.strip(item)
 		}
 	}
 }
 
-// add puts an added text at an item's end. What takes none stays as it is.
-func (t *Turn) add(item *session.Item) {
+// appendAdded appends an item's added text to its message. A message that cannot hold it stays as it is.
+func (t *Turn) appendAdded(item *session.Item) {
 	if item.Added == "" || item.Index < 0 {
 		return
 	}
@@ -112,7 +116,8 @@ func (t *Turn) add(item *session.Item) {
 		item.Raw = raw
 		return
 	}
-	c, err := t.in.Dialect.Read(item.Raw) // a result of the Responses API takes no other message's content
+	// A tool result of the Responses API cannot be merged with a message.
+	c, err := t.in.Dialect.Read(item.Raw)
 	if err != nil || len(c.Images)+len(c.Files) > 0 {
 		return
 	}
@@ -121,36 +126,37 @@ func (t *Turn) add(item *session.Item) {
 	}
 }
 
-// strip leaves out an item's sealed reasoning. What cannot be read stays as it is.
+// strip removes an item's sealed reasoning.
 func (t *Turn) strip(item *session.Item) {
-	item.Raw = t.unbound(item.Raw)
+	item.Raw = t.withoutReasoning(item.Raw)
 	item.Parts = slices.Clone(item.Parts)
 	for i, part := range item.Parts {
-		item.Parts[i] = t.unbound(part)
+		item.Parts[i] = t.withoutReasoning(part)
 	}
 }
 
-// unchanged reports whether the body goes upstream as it came, whatever the view.
-func (t *Turn) unchanged() bool {
-	return t.in.Wish == WishOff || t.in.Tenant.Passes() || t.relief.asItCame
+// verbatim reports whether the client's body is forwarded unchanged, whatever the view.
+func (t *Turn) verbatim() bool {
+	return t.in.Wish == WishOff || t.in.Tenant.Passes() || t.relief.verbatim
 }
 
-// changed reports whether what goes upstream is not the body as it came.
+// changed reports whether what goes upstream differs from the client's body.
 func (t *Turn) changed() bool {
-	return !t.unchanged() && (!t.shown.view.Identity() || t.Offers() || len(t.hidden.tail) > 0)
+	return !t.verbatim() && (!t.shown.view.Identity() || t.Offers() || len(t.hidden.tail) > 0)
 }
 
-// Forwarded is the request's body with the view in the place of its messages; below every threshold the body itself.
+// Forwarded returns the body that goes upstream, in pieces: the client's body with the view in place of its messages, or the body itself
+// if nothing has changed.
 func (t *Turn) Forwarded() [][]byte {
-	bared := t.relief.bared > 0 || t.relief.recalled != nil
-	if !t.changed() && (!bared || t.shown.view.Identity()) {
+	stripped := t.relief.strippedTo > 0 || t.relief.withheld != nil
+	if !t.changed() && (!stripped || t.shown.view.Identity()) {
 		return [][]byte{t.in.Body.Bytes()}
 	}
-	return t.joined(t.messages())
+	return t.joinBody(t.messages())
 }
 
-// joined is the request's body with messages in the place of its own.
-func (t *Turn) joined(messages [][]byte) [][]byte {
+// joinBody returns the request's body with the given messages in place of its own.
+func (t *Turn) joinBody(messages [][]byte) [][]byte {
 	split := t.in.Split
 	if t.Offers() {
 		split = t.in.Dialect.Offer(split, t.hidden.tools)
@@ -161,9 +167,9 @@ func (t *Turn) joined(messages [][]byte) [][]byte {
 	return t.in.Dialect.Join(split, messages)
 }
 
-// messages are the view's, as they go upstream.
+// messages returns the messages that go upstream: the view's, and those of hidden calls.
 func (t *Turn) messages() [][]byte {
-	items, record := t.written()
+	items, record := t.rendered()
 	messages, at := make([][]byte, 0, len(items)+len(t.hidden.tail)), -1
 	for i := range items {
 		if i == record {
@@ -181,8 +187,8 @@ func (t *Turn) messages() [][]byte {
 	return append(messages, t.hidden.tail...)
 }
 
-// written are the view's items as they go upstream, and which of them is the record and nothing else; -1: none is.
-func (t *Turn) written() (items []session.Item, record int) {
+// rendered returns the view's items as they go upstream, and the index of the one that consists of the record alone; -1: there is none.
+func (t *Turn) rendered() (items []session.Item, record int) {
 	items, record = slices.Clone(t.shown.view.Items), -1
 	for i := range items {
 		if items[i].Index < 0 {
@@ -201,64 +207,85 @@ func (t *Turn) written() (items []session.Item, record int) {
 	return items, slices.IndexFunc(items, func(i session.Item) bool { return i.Index < 0 && i.Summary != "" })
 }
 
-// leftOut stands between two messages that must not follow each other, where what stood between them is hidden.
-const leftOut = "[Earlier messages are left out here.]"
+// omission separates two messages that must not follow each other, where the messages between them are hidden.
+const omission = "[Earlier messages are left out here.]"
 
-// alternate writes a view's items, all of them written, for an upstream that wants users and assistants to take turns. Only what follows a
-// gap is changed: a client's own order is passed on as it is.
-func alternate(d dialect.Dialect, items []session.Item) (out []session.Item) {
-	last, user := session.Kind(0), -1 // the kind of the last message that is no system message, and where in out the user's last one is
-	add := func(item session.Item) {
-		if item.Kind == session.User {
-			user = len(out)
-		}
-		last, out = item.Kind, append(out, item)
-	}
-	merge := func(raw []byte) bool { // at the end of the user's last message, if there is one that takes it
-		if user < 0 {
-			return false
-		}
-		merged, err := d.Merge(out[user].Raw, raw)
-		if err == nil {
-			out[user].Raw = merged
-		}
-		return err == nil
-	}
-	next, gap := 0, false // the message that follows if nothing is hidden, and whether something is
-	for _, item := range items {
-		if item.Index < 0 { // the summary: where an assistant has spoken since the user's last message, it is one of its own
-			if gap = true; last == session.Agent || !merge(item.Raw) {
-				add(item)
-			}
-			continue
-		}
-		gap, next = gap || item.Index != next, item.Index+1
-		if item.Kind == session.System {
-			out = append(out, item)
-			continue
-		}
-		if gap {
-			gap = false
-			speaks := item.Kind == session.Agent || item.Kind == session.Action
-			switch {
-			case item.Kind == session.User && last == session.User && merge(item.Raw):
-				continue
-			case item.Kind == session.User && last == session.Observation:
-				add(session.Item{Index: -1, Kind: session.Agent, Raw: d.Reply(leftOut)})
-			case speaks && last != session.User && last != session.Observation:
-				add(session.Item{Index: -1, Kind: session.User, Raw: d.Note(leftOut)})
-			}
-		}
-		add(item)
-	}
-	return out
+// alternation builds a list of items in which the roles of user and assistant alternate.
+type alternation struct {
+	d    dialect.Dialect
+	out  []session.Item
+	last session.Kind // of the last message that is not a system message
+	user int          // index in out of the last user message; -1: none
 }
 
-// alternates reports whether the request's upstream is known to want roles to alternate.
+func (a *alternation) add(item session.Item) {
+	if item.Kind == session.User {
+		a.user = len(a.out)
+	}
+	a.last = item.Kind
+	a.out = append(a.out, item)
+}
+
+// merge appends raw to the last user message, and reports whether there is one that takes it.
+func (a *alternation) merge(raw []byte) bool {
+	if a.user < 0 {
+		return false
+	}
+	merged, err := a.d.Merge(a.out[a.user].Raw, raw)
+	if err != nil {
+		return false
+	}
+	a.out[a.user].Raw = merged
+	return true
+}
+
+// addAfterGap adds an item in front of which messages are hidden.
+func (a *alternation) addAfterGap(item session.Item) {
+	speaks := item.Kind == session.Agent || item.Kind == session.Action
+	switch {
+	case item.Kind == session.User && a.last == session.User && a.merge(item.Raw):
+		return
+	case item.Kind == session.User && a.last == session.Observation:
+		a.add(session.Item{Index: -1, Kind: session.Agent, Raw: a.d.Reply(omission)})
+	case speaks && a.last != session.User && a.last != session.Observation:
+		a.add(session.Item{Index: -1, Kind: session.User, Raw: a.d.Note(omission)})
+	}
+	a.add(item)
+}
+
+// alternate rearranges a view's rendered items for an upstream that requires user and assistant to alternate. It changes only what
+// follows a gap: the client's own order is passed on.
+func alternate(d dialect.Dialect, items []session.Item) []session.Item {
+	a := alternation{d: d, user: -1}
+	next, gap := 0, false // index of the next message if none is hidden, and whether some are
+	for _, item := range items {
+		if item.Index < 0 { // a summary: a message of its own only if the assistant has spoken since the last user message
+			gap = true
+			if a.last == session.Agent || !a.merge(item.Raw) {
+				a.add(item)
+			}
+			continue
+		}
+		gap = gap || item.Index != next
+		next = item.Index + 1
+		switch {
+		case item.Kind == session.System:
+			a.out = append(a.out, item)
+		case gap:
+			a.addAfterGap(item)
+			gap = false
+		default:
+			a.add(item)
+		}
+	}
+	return a.out
+}
+
+// alternates reports whether upstream is known to require alternating roles.
 func (t *Turn) alternates() bool { return t.relief.alternates || t.model.Alternates }
 
-// Alternate has the view forwarded with alternating roles, because upstream refused it without. It reports whether that is another
-// way than before.
+// Alternate makes the turn forward the view with alternating roles, because upstream refused it without. It reports whether that changes
+// anything.
 func (t *Turn) Alternate() bool {
 	if t.alternates() || !t.changed() {
 		return false

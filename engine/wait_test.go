@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// hurrying is a rig whose requests wait for no model, and its summariser.
+// hurrying returns a rig whose requests never wait for a model, and its summariser.
 func hurrying(t *testing.T) (*rig, held) {
 	t.Helper()
 	summariser := held{asked: make(chan struct{}, 8), free: make(chan struct{})}
@@ -21,7 +21,7 @@ func hurrying(t *testing.T) (*rig, held) {
 	return r, summariser
 }
 
-// TestSummariesArePrepared: the summary is written before it is due, once, and shown, by whichever replica, once it is.
+// TestSummariesArePrepared: a summary is written once, before it is due, and any replica shows it once it is due.
 func TestSummariesArePrepared(t *testing.T) {
 	r, summariser := hurrying(t)
 	var told []engine.Attempt
@@ -66,8 +66,8 @@ func TestSummariesArePrepared(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotReadyIsNotWaitedFor: where no summary is ready, excerpts stand in at once, although one is being written; the next
-// summary covers what they stand for.
+// TestWhatIsNotReadyIsNotWaitedFor: if no summary is ready, excerpts stand in at once, even while one is being written. The next summary covers
+// the same messages.
 func TestWhatIsNotReadyIsNotWaitedFor(t *testing.T) {
 	r, summariser := hurrying(t)
 	r.late = func(report engine.Report) { r.failed(report) }
@@ -82,7 +82,7 @@ func TestWhatIsNotReadyIsNotWaitedFor(t *testing.T) {
 	r.logged(second)
 	close(summariser.free)
 	early.work.Wait()
-	next.work.Wait() // nothing else is prepared for the thread until the summary of what was condensed without one is there
+	next.work.Wait() // until the missing summary is written, nothing else is prepared for the thread
 	for n := 25; ; n += 2 {
 		asked := says(n)
 		turn := r.begin(asked, engine.WishNone)
@@ -99,7 +99,7 @@ func TestWhatIsNotReadyIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestALateSummaryIsShownWhenTheCacheIsCold: what went without a summary has one written at once, which is shown after a pause.
+// TestALateSummaryIsShownWhenTheCacheIsCold: a missing summary is written at once, and shown after a pause.
 func TestALateSummaryIsShownWhenTheCacheIsCold(t *testing.T) {
 	r, summariser := hurrying(t)
 	r.late = func(report engine.Report) { r.failed(report) }
@@ -126,7 +126,7 @@ func TestALateSummaryIsShownWhenTheCacheIsCold(t *testing.T) {
 	}
 }
 
-// standsIn condenses a turn, which gets excerpts.
+// standsIn condenses a turn and checks that it gets excerpts.
 func (r *rig) standsIn(t *engine.Turn) {
 	r.Helper()
 	report := t.Condense(r.Context())
@@ -135,7 +135,7 @@ func (r *rig) standsIn(t *engine.Turn) {
 	}
 }
 
-// failed fails the test if a report has anything but summaries that were prepared.
+// failed fails the test if a report has anything but prepared summaries.
 func (r *rig) failed(report engine.Report) {
 	for _, a := range report.Attempts {
 		if a.Err != nil || !a.Ahead {
@@ -144,7 +144,7 @@ func (r *rig) failed(report engine.Report) {
 	}
 }
 
-// replica is a rig with another engine over the same store.
+// replica returns a rig with another engine on the same store.
 func (r *rig) replica() *rig {
 	r.Helper()
 	other := &rig{T: r.T, store: r.store, tenant: r.tenant, clock: r.clock}
@@ -152,7 +152,7 @@ func (r *rig) replica() *rig {
 	return other
 }
 
-// TestAWishIsWaitedFor: a client that asks for a condensation gets it.
+// TestAWishIsWaitedFor: a client that asks for a condensation waits for it.
 func TestAWishIsWaitedFor(t *testing.T) {
 	r, summariser := hurrying(t)
 	close(summariser.free)

@@ -12,76 +12,77 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Warm is how a tenant's prompts are kept in their providers' caches while their clients pause.
+// Warm configures how a tenant's prompts are kept in their providers' caches while clients pause: a request for one token refreshes, or
+// touches, the cache.
 type Warm struct {
 	Model  condense.Summariser // makes the calls
 	Prices func(model string) *condense.Economics
-	USD    float64                   // that may be spent in a day of UTC, by all replicas together
-	Told   func(outcome WarmOutcome) // of each touch; nil: no one is
+	USD    float64                   // budget per UTC day, for all replicas together
+	Told   func(outcome WarmOutcome) // called for each touch; may be nil
 }
 
-// WarmOutcome is what became of a touch.
+// WarmOutcome is the outcome of a touch.
 type WarmOutcome string
 
-// The outcomes of touches.
+// Outcomes of touches.
 const (
-	WarmKept   WarmOutcome = "kept"   // the cache had the prompt, and keeps it anew
-	WarmCold   WarmOutcome = "cold"   // it had not
+	WarmKept   WarmOutcome = "kept"   // the cache had the prompt, and keeps it for another lifetime
+	WarmCold   WarmOutcome = "cold"   // the cache had lost the prompt
 	WarmFailed WarmOutcome = "failed" // upstream did not answer
-	WarmSpent  WarmOutcome = "spent"  // not made: the day's budget is spent
+	WarmSpent  WarmOutcome = "spent"  // not made, because the day's budget is spent
 )
 
-// Bounds of what is held to be touched, with the credentials that it goes upstream with.
+// Limits on held prompts, which include the credentials they are sent with.
 const (
-	leastWarm   = 16_000 // tokens of a prompt that is worth it
-	mostHeld    = 1024   // prompts
-	mostWarm    = 128 << 20
-	longestHeld = 2 * time.Hour
-	touchShare  = 0.9 // of a cache's life after which a prompt is touched
+	minWarmTokens = 16_000 // a shorter prompt is not worth it
+	maxHeld       = 1024   // prompts
+	maxHeldBytes  = 128 << 20
+	maxHeldTime   = 2 * time.Hour
+	touchAt       = 0.9 // of the cache's lifetime
 )
 
-// held is a prompt that its client may come back to.
-type held struct {
+// heldPrompt is a prompt that its client may come back to.
+type heldPrompt struct {
 	tenant  *Tenant
 	request condense.Request
 	thread  session.Thread // as the request left it
 	bill    func(context.Context) context.Context
 	life    time.Duration // of the cache
 	price   float64       // of a touch, in USD
-	worth   float64       // what a return then saves, in touches
+	worth   float64       // what the client's return saves if the cache is warm, in touches
 	touches int           // made so far
 	timer   *time.Timer
 }
 
-// warmth is what is held, and what is known of pauses. It belongs to an engine.
-type warmth struct {
+// warmer holds prompts and touches them in time. It belongs to an engine.
+type warmer struct {
 	engine *Engine
 	mu     sync.Mutex
-	all    map[session.ThreadID]*held
-	bytes  int
+	held   map[session.ThreadID]*heldPrompt
+	bytes  int                         // of held bodies
 	pauses map[string]*condense.Pauses // by tenant
 	work   sync.WaitGroup
 	ctx    context.Context // ends, under mu, when the engine is closed
 	cancel context.CancelFunc
 }
 
-func newWarmth(e *Engine) *warmth {
-	w := &warmth{engine: e, all: map[session.ThreadID]*held{}, pauses: map[string]*condense.Pauses{}}
+func newWarmer(e *Engine) *warmer {
+	w := &warmer{engine: e, held: map[session.ThreadID]*heldPrompt{}, pauses: map[string]*condense.Pauses{}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
-// clear forgets all that is held.
-func (w *warmth) clear() {
+// clear drops all held prompts.
+func (w *warmer) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id := range w.all {
+	for id := range w.held {
 		w.drop(id)
 	}
 }
 
-// close is clear for good, and ends the touches under way.
-func (w *warmth) close() {
+// close drops all held prompts, accepts no more, and cancels running touches.
+func (w *warmer) close() {
 	w.mu.Lock()
 	w.cancel()
 	w.mu.Unlock()
@@ -89,55 +90,58 @@ func (w *warmth) close() {
 	w.work.Wait()
 }
 
-// drop forgets what is held of a thread. The caller holds w.mu.
-func (w *warmth) drop(id session.ThreadID) {
-	if h := w.all[id]; h != nil {
+// drop drops the prompt of a thread, if one is held. The caller holds w.mu.
+func (w *warmer) drop(id session.ThreadID) {
+	if h := w.held[id]; h != nil {
 		h.timer.Stop()
 		w.bytes -= len(h.request.Body)
-		delete(w.all, id)
+		delete(w.held, id)
 	}
 }
 
-// back notes that a thread goes on.
-func (w *warmth) back(id session.ThreadID) {
+// resumed records that a thread goes on.
+func (w *warmer) resumed(id session.ThreadID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if h := w.all[id]; h != nil {
-		w.of(h.tenant.Name).End(h.touches)
+	if h := w.held[id]; h != nil {
+		w.pausesOf(h.tenant.Name).End(h.touches)
 		w.drop(id)
 	}
 }
 
-// of gives a tenant's pauses. The caller holds w.mu.
-func (w *warmth) of(tenant string) *condense.Pauses {
+// pausesOf returns the record of a tenant's pauses. The caller holds w.mu.
+func (w *warmer) pausesOf(tenant string) *condense.Pauses {
 	if w.pauses[tenant] == nil {
 		w.pauses[tenant] = &condense.Pauses{}
 	}
 	return w.pauses[tenant]
 }
 
-// hold has a prompt touched before it leaves the cache. Where there is no room for it, it is left alone.
-func (w *warmth) hold(h *held) {
+// hold schedules a prompt to be touched before it leaves the cache. It does nothing if the limits are reached.
+func (w *warmer) hold(h *heldPrompt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(h.thread.ID)
-	if w.ctx.Err() != nil || len(w.all) == mostHeld || w.bytes+len(h.request.Body) > mostWarm {
+	if w.ctx.Err() != nil || len(w.held) == maxHeld || w.bytes+len(h.request.Body) > maxHeldBytes {
 		return
 	}
-	w.all[h.thread.ID], w.bytes = h, w.bytes+len(h.request.Body)
-	h.timer = time.AfterFunc(h.due(), func() { w.wake(h) })
+	w.held[h.thread.ID] = h
+	w.bytes += len(h.request.Body)
+	h.timer = time.AfterFunc(h.interval(), func() { w.touchIfWorth(h) })
 }
 
-func (h *held) due() time.Duration { return time.Duration(touchShare * float64(h.life)) }
+// interval is the time between two touches.
+func (h *heldPrompt) interval() time.Duration { return time.Duration(touchAt * float64(h.life)) }
 
-// begin reports whether a prompt is to be touched: another touch is expected to save more than it costs, and it may be held for so long.
-func (w *warmth) begin(h *held) bool {
+// begin reports whether to touch a prompt: it may be held that long, and the touch is expected to save more than it costs. If so, the
+// caller must call w.work.Done when it is done.
+func (w *warmer) begin(h *heldPrompt) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.all[h.thread.ID] != h || w.ctx.Err() != nil {
+	if w.held[h.thread.ID] != h || w.ctx.Err() != nil {
 		return false
 	}
-	pays := time.Duration(h.touches+1)*h.due() <= longestHeld && w.of(h.tenant.Name).Touch(h.touches, h.worth)
+	pays := time.Duration(h.touches+1)*h.interval() <= maxHeldTime && w.pausesOf(h.tenant.Name).Touch(h.touches, h.worth)
 	if pays {
 		w.work.Add(1)
 	} else {
@@ -146,8 +150,8 @@ func (w *warmth) begin(h *held) bool {
 	return pays
 }
 
-// wake touches a prompt if that pays, and goes on to do so while it does.
-func (w *warmth) wake(h *held) {
+// touchIfWorth touches a prompt if that pays, and schedules the next touch.
+func (w *warmer) touchIfWorth(h *heldPrompt) {
 	if !w.begin(h) {
 		return
 	}
@@ -155,35 +159,36 @@ func (w *warmth) wake(h *held) {
 	outcome := w.touch(h)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch h.touches++; {
-	case w.all[h.thread.ID] != h:
+	h.touches++
+	switch {
+	case w.held[h.thread.ID] != h:
 	case outcome == WarmKept:
-		h.timer.Reset(h.due())
+		h.timer.Reset(h.interval())
 	default:
 		w.drop(h.thread.ID)
 	}
 }
 
-// touch asks upstream for one token behind a prompt. It gives nothing where the thread has gone on elsewhere, or another replica touches it.
-func (w *warmth) touch(h *held) (outcome WarmOutcome) {
+// touch asks upstream for one token after a prompt. It returns an empty outcome if the thread has gone on, or another replica touches it.
+func (w *warmer) touch(h *heldPrompt) (outcome WarmOutcome) {
 	ctx, cancel := context.WithTimeout(h.bill(w.ctx), time.Minute)
 	defer cancel()
 	defer func() {
-		if told := h.tenant.Warm.Told; told != nil && outcome != "" {
-			told(outcome)
+		if report := h.tenant.Warm.Told; report != nil && outcome != "" {
+			report(outcome)
 		}
 	}()
-	if !w.newest(ctx, h) {
+	if !w.isNewest(ctx, h) {
 		return ""
 	}
 	now, price := w.engine.o.Now(), int64(math.Ceil(h.price*1e6))
 	day := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
-	once := h.thread.Seen.Add(time.Duration(h.touches+1) * h.life)
+	expires := h.thread.Seen.Add(time.Duration(h.touches+1) * h.life) // the account admits one touch until then
 	charges := []session.Charge{
-		{Account: session.Account{Tenant: h.tenant.Name, Name: "warm/" + string(h.thread.ID), Until: once}, Limit: 1, Amount: 1},
+		{Account: session.Account{Tenant: h.tenant.Name, Name: "warm/" + string(h.thread.ID), Until: expires}, Limit: 1, Amount: 1},
 		{Account: session.Account{Tenant: h.tenant.Name, Name: "warm/usd", Until: day}, Limit: int64(h.tenant.Warm.USD * 1e6), Amount: price},
 	}
-	id := "warm/" + string(h.thread.ID) + strconv.FormatInt(once.UnixNano(), 36) + strconv.FormatInt(now.UnixNano(), 36)
+	id := "warm/" + string(h.thread.ID) + strconv.FormatInt(expires.UnixNano(), 36) + strconv.FormatInt(now.UnixNano(), 36)
 	got, err := w.engine.Reserve(ctx, id, charges)
 	switch {
 	case err != nil, got.Full && charges[0].Full(got.Balances[0]):
@@ -191,20 +196,20 @@ func (w *warmth) touch(h *held) (outcome WarmOutcome) {
 	case got.Full:
 		return WarmSpent
 	}
-	_ = w.engine.Settle(ctx, id, nil) // nothing is held
+	_ = w.engine.Settle(ctx, id, nil) // end the hold; the charges stay
 	reply, err := h.tenant.Warm.Model.Summarise(ctx, h.request)
 	switch {
 	case err != nil:
 		return WarmFailed
-	case reply.Usage.Cached < leastWarm/2:
+	case reply.Usage.Cached < minWarmTokens/2:
 		return WarmCold
 	}
 	return WarmKept
 }
 
-// newest reports whether nothing came of a thread since.
-func (w *warmth) newest(ctx context.Context, h *held) (newest bool) {
-	_ = w.engine.stored(ctx, func(ctx context.Context, s session.Store, _ session.Secret) error { // it is not, where that cannot be read
+// isNewest reports whether the thread has had no request since. It returns false if the store cannot be read.
+func (w *warmer) isNewest(ctx context.Context, h *heldPrompt) (newest bool) {
+	_ = w.engine.withStore(ctx, func(ctx context.Context, s session.Store, _ session.Secret) error {
 		now, err := s.Thread(ctx, h.thread.ID)
 		newest = err == nil && now.Seen.Equal(h.thread.Seen)
 		return nil
@@ -212,29 +217,29 @@ func (w *warmth) newest(ctx context.Context, h *held) (newest bool) {
 	return newest
 }
 
-// noteSent keeps the prompt as it goes upstream, where it may have to be kept warm.
-func (t *Turn) noteSent() {
+// notePrompt keeps a copy of the prompt as it goes upstream, if it may have to be kept warm.
+func (t *Turn) notePrompt() {
 	if t.in.Tenant.Warm == nil || t.purpose != session.PurposeMain || t.remote() {
 		return
 	}
-	t.engine.warm.back(t.place.Thread.ID)
-	if t.size().Tokens < leastWarm {
+	t.engine.warm.resumed(t.place.Thread.ID)
+	if t.size().Tokens < minWarmTokens {
 		return
 	}
 	if body := t.in.Dialect.Touch(slices.Concat(t.Forwarded()...)); body != nil {
-		t.held = &held{
+		t.prompt = &heldPrompt{
 			tenant: t.in.Tenant, life: t.in.Dialect.Keeps(t.in.Split.Body),
 			request: condense.Request{Endpoint: t.in.Upstream, Model: t.in.Split.Model, Body: body, MaxOutput: 1},
 		}
 	}
 }
 
-// KeepWarm has the request's prompt kept in its provider's cache, as far as that is wanted and pays, until its client comes back. Upstream
-// has answered it, and reported that usage.
+// KeepWarm keeps the request's prompt in its provider's cache until the client comes back, if that is configured and pays. Call it once
+// upstream has answered, with the usage that it reported.
 func (t *Turn) KeepWarm(u session.Usage) {
-	h, r := t.held, &t.relief
-	changed := r.tries > 0 || r.alternates || r.asItCame || r.refused || r.bared > 0 // since it was noted
-	if h == nil || changed || u.Cached+u.Written < leastWarm || !t.logged.over() {
+	h, r := t.prompt, &t.relief
+	changedSince := r.tries > 0 || r.alternates || r.verbatim || r.refused || r.strippedTo > 0 // since notePrompt
+	if h == nil || changedSince || u.Cached+u.Written < minWarmTokens || !t.logged.finished() {
 		return
 	}
 	e := h.tenant.Warm.Prices(t.in.Split.Model)
@@ -245,8 +250,11 @@ func (t *Turn) KeepWarm(u session.Usage) {
 	if !e.Asked || h.life <= 0 {
 		h.life = e.Life
 	}
-	bare := &Turn{engine: t.engine, log: t.log, records: records{entry: t.entry}} // the bill outlives the body
+	// The bill outlives the request's body, so it must not refer to t.
+	bare := &Turn{engine: t.engine, sessionLog: t.sessionLog, records: records{entry: t.entry}}
 	bare.in.Spent, bare.place.Thread = t.in.Spent, h.thread
-	h.bill, h.price, h.worth = bare.billed, (e.Read*float64(u.Input)+e.Answer)/1e6, e.Worth(u.Input)
+	h.bill = bare.billed
+	h.price = (e.Read*float64(u.Input) + e.Answer) / 1e6
+	h.worth = e.Worth(u.Input)
 	t.engine.warm.hold(h)
 }

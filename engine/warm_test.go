@@ -17,7 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// touched is an upstream that is asked to keep prompts.
+// touched is an upstream that receives touches.
 type touched struct {
 	mu     sync.Mutex
 	bodies []string
@@ -33,14 +33,14 @@ func (u *touched) Summarise(ctx context.Context, r condense.Request) (condense.R
 	return condense.Reply{Usage: session.Usage{Input: 20_000, Cached: u.cached, Output: 1}}, u.err
 }
 
-// all are the bodies that it was sent.
+// all returns the bodies it received.
 func (u *touched) all() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Clone(u.bodies)
 }
 
-// warmRig is a rig whose tenant keeps prompts warm. What it is told of touches is counted by outcome.
+// warmRig is a rig whose tenant keeps prompts warm. It counts touches by outcome.
 func warmRig(t *testing.T, usd float64) (*rig, *touched, map[engine.WarmOutcome]int) {
 	r, upstream, told := newRig(t, condense.Noop{}), &touched{cached: 20_000}, map[engine.WarmOutcome]int{}
 	r.clock, r.client = time.Time{}, "sk-of-the-client"
@@ -53,7 +53,7 @@ func warmRig(t *testing.T, usd float64) (*rig, *touched, map[engine.WarmOutcome]
 	return r, upstream, told
 }
 
-// answered sends a request of so many messages, which upstream answers.
+// answered sends a request with n messages, which upstream answers.
 func (r *rig) answered(n int) {
 	r.Helper()
 	turn := r.begin(says(n), engine.WishNone)
@@ -67,10 +67,10 @@ func (r *rig) closed() {
 	synctest.Wait()
 }
 
-const warmMessages = 241 // of which a prompt is large enough
+const warmMessages = 241 // enough for a prompt that is worth keeping warm
 
-// TestKeepWarm: a prompt is touched before its cache's life is over, as it was last sent, for one token, until all touches of the pause cost
-// what a return saves.
+// TestKeepWarm: a prompt is touched before its cache expires, as it was last sent, for one token, until the touches of a pause have cost as much
+// as the client's return saves.
 func TestKeepWarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, upstream, told := warmRig(t, 10)
@@ -99,8 +99,8 @@ func TestKeepWarm(t *testing.T) {
 	})
 }
 
-// TestKeepWarmEnds: nothing is touched where that was not asked for, the prompt is small or was not cached, its client is back, the cache has
-// lost it, upstream fails, the configuration changes, or the day's budget is spent.
+// TestKeepWarmEnds: a prompt is not touched if that is not configured, it is small or was not cached, the client is back, the cache has lost it,
+// upstream fails, the configuration changes, or the day's budget is spent.
 func TestKeepWarmEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		usd  float64
@@ -139,7 +139,7 @@ func TestKeepWarmEnds(t *testing.T) {
 	}
 }
 
-// TestKeepWarmLearns: where clients do not come back, prompts are let go; where they do, they are kept.
+// TestKeepWarmLearns: prompts are kept only if clients tend to come back.
 func TestKeepWarmLearns(t *testing.T) {
 	for name, back := range map[string]bool{"gone": false, "back": true} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestKeepWarmLearns(t *testing.T) {
 	}
 }
 
-// TestReplicasKeepWarmOnce: of two replicas that hold a thread's prompt, the one with the newest touches it; of two that hold the same, one does.
+// TestReplicasKeepWarmOnce: if two replicas hold a thread's prompt, only the one with the newest touches it; if it is the same, only one does.
 func TestReplicasKeepWarmOnce(t *testing.T) {
 	for name, newer := range map[string]int{"a newer one": 2, "the same": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -8,14 +8,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/watch"
 )
 
-// Folder is a folder's topics. They are read anew whenever a file changes; a change that cannot be read leaves them as they were.
+// Folder holds the topics of a folder. It rereads them whenever a file changes. If that fails, the old topics stay in use.
 type Folder struct {
 	path    string
 	topics  atomic.Pointer[[]Topic]
 	watched *watch.Folders
 }
 
-// Open reads a folder and watches it until it is closed. It tells changed of each change, with what is wrong.
+// Open reads a folder and watches it until Close. It calls changed after each change, with the error if the folder could not be read.
 func Open(path string, changed func(err error)) (*Folder, error) {
 	w, err := watch.New()
 	if err != nil {
@@ -30,7 +30,7 @@ func Open(path string, changed func(err error)) (*Folder, error) {
 	return f, nil
 }
 
-// load watches the folder and those in it, and then reads them, so that no change is missed.
+// load watches the folder and its subfolders before it reads them, so that no change is missed.
 func (f *Folder) load() error {
 	err := walk(f.path, func(path string, d fs.DirEntry) error {
 		if !d.IsDir() {
@@ -49,8 +49,8 @@ func (f *Folder) load() error {
 	return nil
 }
 
-// Topics are the folder's, in the order of their paths.
+// Topics returns the folder's topics, ordered by path.
 func (f *Folder) Topics() []Topic { return *f.topics.Load() }
 
-// Close ends the watch.
+// Close stops watching.
 func (f *Folder) Close() error { return f.watched.Close() }

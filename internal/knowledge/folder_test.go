@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMounted: a folder that Kubernetes mounts has links to files of a hidden folder, through a link that is replaced when they change.
+// TestMounted reads a folder as Kubernetes mounts it: files are links into a hidden folder, through a link that is replaced on each change.
 func TestMounted(t *testing.T) {
 	base := t.TempDir()
 	mount := filepath.Join(base, "mount")

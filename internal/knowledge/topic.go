@@ -1,7 +1,9 @@
-// Package knowledge reads what an operator wants models told: Markdown files with triggers, as OpenHands' microagents are written.
+// Package knowledge reads texts that an operator wants to add to conversations: Markdown files with triggers, in the format of OpenHands'
+// microagents.
 package knowledge
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,10 +15,10 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Topic is one file.
+// Topic is the content of one file.
 type Topic struct {
 	Name     string
-	Triggers []string // in lower case; none: it is told always
+	Triggers []string // in lower case; none: it always applies
 	Text     string
 }
 
@@ -26,10 +28,10 @@ const (
 	typeRepo      = "repo"
 )
 
-// mostBytes bounds a file.
-const mostBytes = 1 << 20
+// maxFileSize is the largest file that is read, in bytes.
+const maxFileSize = 1 << 20
 
-// read reads a folder's Markdown files, those of folders in it as well. It reports all that is wrong with them at once.
+// read reads the Markdown files of a folder and its subfolders. The error joins all problems found.
 func read(folder string) (topics []Topic, err error) {
 	var problems []error
 	names := map[string]string{}
@@ -39,7 +41,7 @@ func read(folder string) (topics []Topic, err error) {
 		}
 		t, err := readFile(path)
 		if first, taken := names[t.Name]; err == nil && taken {
-			err = fmt.Errorf("name: is also that of %s: give each its own", first)
+			err = fmt.Errorf("name: is already used by %s: give each file its own", first)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", path, err))
@@ -52,8 +54,8 @@ func read(folder string) (topics []Topic, err error) {
 	return topics, errors.Join(append(problems, err)...)
 }
 
-// walk visits what is in a folder, which may be a link to one. Folders that begin with two dots are left out: a volume that Kubernetes
-// mounts keeps its files in one, and has links to them.
+// walk visits a folder, which may be a symbolic link, and everything in it. It skips folders whose names begin with two dots: a volume
+// mounted by Kubernetes keeps its files in one, and links to them.
 func walk(folder string, visit func(path string, d fs.DirEntry) error) error {
 	root, err := filepath.EvalSymlinks(folder)
 	if err != nil {
@@ -71,12 +73,12 @@ func walk(folder string, visit func(path string, d fs.DirEntry) error) error {
 }
 
 func readFile(path string) (Topic, error) {
-	info, err := os.Stat(path) // where it is a link, what that leads to
+	info, err := os.Stat(path) // follows links
 	if err != nil {
 		return Topic{}, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > mostBytes {
-		return Topic{}, fmt.Errorf("is no file, or larger than %d bytes", mostBytes)
+	if !info.Mode().IsRegular() || info.Size() > maxFileSize {
+		return Topic{}, fmt.Errorf("is not a regular file, or is larger than %d bytes", maxFileSize)
 	}
 	text, err := os.ReadFile(path) //nolint:gosec // the operator names the folder
 	if err != nil {
@@ -85,62 +87,50 @@ func readFile(path string) (Topic, error) {
 	return parse(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), string(text))
 }
 
-// parse reads a file. Its front matter may be missing, and may have other keys: OpenHands' own are of no use here.
+// parse parses a file. The front matter is optional, and unknown keys are ignored: OpenHands has more of them.
 func parse(name, text string) (Topic, error) {
 	var head struct {
 		Name     string   `yaml:"name"`
 		Type     string   `yaml:"type"`
 		Triggers []string `yaml:"triggers"`
 	}
-	t := Topic{Name: name}
 	front, body, found := cutFront(strings.TrimPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "\ufeff"))
 	if found {
 		if err := yaml.Unmarshal([]byte(front), &head); err != nil {
-			return t, fmt.Errorf("the front matter is not YAML: %s", yaml.FormatError(err, false, false))
+			return Topic{}, fmt.Errorf("the front matter is not YAML: %s", yaml.FormatError(err, false, false))
 		}
 	}
-	if head.Name != "" {
-		t.Name = head.Name
-	}
+	t := Topic{Name: cmp.Or(head.Name, name), Text: strings.TrimSpace(body)}
 	for _, trigger := range head.Triggers {
 		if trigger = strings.ToLower(strings.TrimSpace(trigger)); trigger != "" {
 			t.Triggers = append(t.Triggers, trigger)
 		}
 	}
-	t.Text = strings.TrimSpace(body)
 	switch {
 	case head.Type == typeKnowledge && len(t.Triggers) == 0:
-		return t, errors.New("triggers: are missing: a file of type knowledge is told of by nothing else")
+		return t, errors.New("triggers: are missing: a file of type knowledge needs at least one")
 	case head.Type == typeRepo && len(t.Triggers) > 0:
-		return t, errors.New("triggers: are there, and a file of type repo is always told of: remove them, or make it knowledge")
+		return t, errors.New("triggers: are not allowed in a file of type repo, which always applies: remove them, or set type to knowledge")
 	case t.Text == "":
 		return t, errors.New("has no text")
 	}
 	return t, nil
 }
 
-// cutFront parts a file's front matter, between lines of three hyphens, from its text.
+// cutFront splits a file into its front matter, which stands between lines of three hyphens, and its text.
 func cutFront(text string) (front, body string, found bool) {
-	rest, found := strings.CutPrefix(text, "---\n")
-	if !found {
+	rest, opened := strings.CutPrefix(text, "---\n")
+	front, body, closed := strings.Cut("\n"+rest+"\n", "\n---\n")
+	if !opened || !closed {
 		return "", text, false
 	}
-	if body, found = strings.CutPrefix(rest, "---\n"); found {
-		return "", body, true
-	}
-	if front, body, found = strings.Cut(rest, "\n---\n"); found {
-		return front, body, true
-	}
-	if front, found = strings.CutSuffix(rest, "\n---"); found {
-		return front, "", true
-	}
-	return "", text, false
+	return strings.TrimPrefix(front, "\n"), body, true
 }
 
-// Called reports whether a text that a person typed calls for a topic: whether it holds a trigger, in upper or lower case, as in
-// OpenHands.
-func (t *Topic) Called(lower string) bool { return len(t.Triggers) == 0 || t.trigger(lower) != "" }
+// TriggeredBy reports whether a text typed by a user, in lower case, contains a trigger. A topic without triggers always applies.
+func (t *Topic) TriggeredBy(lower string) bool { return len(t.Triggers) == 0 || t.trigger(lower) != "" }
 
+// trigger returns the first trigger that a text contains, empty if none.
 func (t *Topic) trigger(lower string) string {
 	if i := slices.IndexFunc(t.Triggers, func(trigger string) bool { return strings.Contains(lower, trigger) }); i >= 0 {
 		return t.Triggers[i]
@@ -148,8 +138,8 @@ func (t *Topic) trigger(lower string) string {
 	return ""
 }
 
-// Told is the text as a model is told it, for a text that calls for it.
-func (t *Topic) Told(lower string) string {
+// Render returns the text to add to a message whose text, in lower case, triggers the topic.
+func (t *Topic) Render(lower string) string {
 	why := "The following are instructions for this repository."
 	if trigger := t.trigger(lower); trigger != "" {
 		why = fmt.Sprintf("The following information has been included based on a keyword match for %q.\n"+
@@ -158,7 +148,7 @@ func (t *Topic) Told(lower string) string {
 	return "\n\n" + infoOpen + "\n" + why + "\n\n" + strings.ReplaceAll(t.Text, infoClose, "") + "\n" + infoClose
 }
 
-// The marks around what is told, as OpenHands has them.
+// The tags around an added text, as in OpenHands.
 const (
 	infoOpen  = "<EXTRA_INFO>"
 	infoClose = "</EXTRA_INFO>"

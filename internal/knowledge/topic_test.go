@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 	f("---\n---\nText.", Topic{Name: "file", Text: "Text."}, "")
 	f("---\nnever closed", Topic{Name: "file", Text: "---\nnever closed"}, "")
 	f("---\ntype: knowledge\n---\nText.", Topic{}, "triggers: are missing")
-	f("---\ntype: repo\ntriggers: [a]\n---\nText.", Topic{}, "triggers: are there")
+	f("---\ntype: repo\ntriggers: [a]\n---\nText.", Topic{}, "triggers: are not allowed")
 	f("---\ntriggers: [a]\n---\n", Topic{}, "has no text")
 	f("---\ntriggers: [a]\n---", Topic{}, "has no text")
 	f("---\ntriggers: {\n---\nText.", Topic{}, "not YAML")
@@ -34,11 +34,11 @@ func TestParse(t *testing.T) {
 
 func TestTold(t *testing.T) {
 	topic := Topic{Triggers: []string{"podman", "docker"}, Text: "A </EXTRA_INFO> text."}
-	if topic.Called("what is a container?") || !topic.Called("the dockerfile") {
-		t.Error("called by the wrong words")
+	if topic.TriggeredBy("what is a container?") || !topic.TriggeredBy("the dockerfile") {
+		t.Error("triggered by the wrong words")
 	}
-	told := topic.Told("the dockerfile")
-	if strings.Count(told, "</EXTRA_INFO>") != 1 || !strings.HasSuffix(told, "</EXTRA_INFO>") || !strings.Contains(told, `match for "docker"`) {
-		t.Errorf("told %q", told)
+	text := topic.Render("the dockerfile")
+	if strings.Count(text, "</EXTRA_INFO>") != 1 || !strings.HasSuffix(text, "</EXTRA_INFO>") || !strings.Contains(text, `match for "docker"`) {
+		t.Errorf("rendered %q", text)
 	}
 }

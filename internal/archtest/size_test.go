@@ -13,7 +13,7 @@ import (
 
 // ratchets are how many lines of Go each part of the house may have, without tests and generated code. They go down with what is
 // taken out, and up only with a reason in the commit.
-var ratchets = map[string]int{"product": 50_500, "lab": 9_000, "test support": 7_900}
+var ratchets = map[string]int{"product": 51_500, "lab": 9_000, "test support": 7_900}
 
 // support is what only tests and the build use.
 var support = []string{"session/sessiontest/", "condense/condensetest/", "internal/fakeupstream/", "internal/process/", "internal/lineartest/", "deploy/", "tools/"}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Tally is the token counts of a history's chained messages, from position From on.
@@ -12,15 +13,15 @@ type Tally struct {
 	Encoding string
 	From     int
 	Cum      []int // Cum[i] counts the first From+i chained messages
-	System   int   // tokens of the system messages, which stand outside the chain
+	System   int   // tokens of the system messages, which are not in the chain
 
-	// Count counts the message at a position up to From, for when it turns out that those are needed as well, because what
-	// was known of the history is gone meanwhile. Nil: that is an error.
+	// Count counts the message at a position up to From. It is called if the known part of the history has disappeared from
+	// the store, so that its messages have to be counted after all. If Count is nil, that is an error.
 	Count func(p int) int
 }
 
-// reach makes the tally begin at a position at which the total is known, if it begins later.
-func (t *Tally) reach(from, total int) error {
+// extend makes the tally begin at position from, where the total is known, if it begins later.
+func (t *Tally) extend(from, total int) error {
 	if from >= t.From {
 		return nil
 	}
@@ -30,9 +31,10 @@ func (t *Tally) reach(from, total int) error {
 	cum := make([]int, 1, t.From-from+len(t.Cum))
 	cum[0] = total
 	for p := from + 1; p <= t.From; p++ {
-		cum = append(cum, cum[len(cum)-1]+t.Count(p))
+		total += t.Count(p)
+		cum = append(cum, total)
 	}
-	shift := cum[len(cum)-1] - t.Cum[0]
+	shift := total - t.Cum[0]
 	for _, n := range t.Cum[1:] {
 		cum = append(cum, n+shift)
 	}
@@ -46,8 +48,8 @@ func (t *Tally) Total(p int) int { return t.Cum[p-t.From] }
 // Tokens counts the message at position p; p must be above From.
 func (t *Tally) Tokens(p int) int { return t.Cum[p-t.From] - t.Cum[p-t.From-1] }
 
-// CountedFrom is the position from which messages must be counted, in an encoding, for Append and for the total: those
-// before it are known in total.
+// CountedFrom returns the position after which Append needs token counts in the given encoding. The total up to that
+// position is known.
 func (res *Resolution) CountedFrom(encoding string) int {
 	logged := res.Logged
 	if res.Base != nil {
@@ -59,17 +61,17 @@ func (res *Resolution) CountedFrom(encoding string) int {
 	return res.Known.Pos
 }
 
-// Append logs what is new in a resolved history, and makes it findable. Where another request was faster, only what is
-// still missing is logged, if need be in a thread of its own; the resolution is brought up to date.
+// Append logs the new messages of a resolved history and indexes them. If another request was faster, it logs only the
+// messages that are still missing, in a separate thread if necessary, and updates the resolution.
 func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) error {
 	if res.Base != nil {
 		if err := r.Append(ctx, res.Base, tally); err != nil {
 			return err
 		}
 		res.Thread.Parent, res.Thread.Session = res.Base.Thread.ID, res.Base.Thread.Session
-		res.parent = res.Base.Thread.Created
+		res.parentCreated = res.Base.Thread.Created
 	}
-	for range resolveTries {
+	for range maxAppends {
 		err := r.appendOnce(ctx, res, tally)
 		if !errors.Is(err, ErrStale) {
 			return err
@@ -83,13 +85,13 @@ func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) er
 
 func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally) error {
 	if res.Match == MatchReplay {
-		return nil // the thread holds all of it, and more
+		return nil // the thread holds the whole history already
 	}
 	from, total := res.CountedFrom(tally.Encoding), 0
 	if from > 0 {
 		total = res.Known.Tokens
 	}
-	if err := tally.reach(from, total); err != nil {
+	if err := tally.extend(from, total); err != nil {
 		return fmt.Errorf("append to thread %s: %w", res.Thread.ID, err)
 	}
 	b := r.batch(res, tally)
@@ -104,9 +106,10 @@ func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally
 	return nil
 }
 
-// catchUp reads a thread that moved on, and finds what of the history it still lacks.
+// catchUp updates a resolution whose thread has moved on. If the history no longer continues that thread, it is resolved
+// again.
 func (r *Registry) catchUp(ctx context.Context, res *Resolution) error {
-	thread, err := r.known(ctx, res.Thread.ID)
+	thread, err := r.readThread(ctx, res.Thread.ID)
 	if err != nil {
 		return fmt.Errorf("append: %w", err)
 	}
@@ -115,7 +118,7 @@ func (r *Registry) catchUp(ctx context.Context, res *Resolution) error {
 		return nil
 	}
 	q := res.query
-	q.Purpose, q.other = res.Thread.Purpose, true
+	q.Purpose, q.randomNames = res.Thread.Purpose, true
 	again, err := r.Resolve(ctx, q)
 	if err != nil {
 		return err
@@ -128,8 +131,8 @@ func (r *Registry) catchUp(ctx context.Context, res *Resolution) error {
 	return nil
 }
 
-// batch builds the append of a history's messages after those logged, with the index entries after those known: an append
-// that was cut short may have left a log without its index.
+// batch returns the append for a resolution: the messages that are not logged, and index entries for those that are not
+// indexed. An append that was interrupted may have left a log without its index.
 func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 	h, b := res.query.History, r.newBatch(res)
 	t := &b.Thread
@@ -145,27 +148,20 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 			Thread: t.ID, Session: t.Session, Pos: p, Tokens: tally.Total(p), Encoding: tally.Encoding,
 		}})
 	}
-	t.Len, t.Head = max(res.Logged, h.Len()), h.Chain[max(res.Logged, h.Len())]
+	t.Len = max(res.Logged, h.Len())
+	t.Head = h.Chain[t.Len]
 	return b
 }
 
-// newBatch begins a batch: with the system messages if they are others than those that the thread was last seen with, and with the trace
-// of the session's key if the thread is new.
+// newBatch begins a batch. It holds the system messages if they differ from those that the thread was last seen with, and
+// the trace of the session key if the thread is new.
 func (r *Registry) newBatch(res *Resolution) Batch {
 	h := res.query.History
-	b := Batch{Thread: res.Thread, Key: res.query.Scope.Key, At: res.Logged, ParentCreated: res.parent}
+	b := Batch{Thread: res.Thread, Key: res.query.Scope.Key, At: res.Logged, ParentCreated: res.parentCreated}
 	b.Thread.Seen = r.now()
 	if system := systemDigest(h.Messages); system != b.Thread.System {
 		b.Thread.System = system
-		after := 0
-		for i := range h.Messages {
-			m := &h.Messages[i]
-			if m.Kind != System {
-				after = h.Pos(i)
-				continue
-			}
-			b.Events = append(b.Events, Event{Kind: System, Digest: m.Digest, After: after, Time: b.Thread.Seen, Payload: m.Raw})
-		}
+		b.Events = systemEvents(h, b.Thread.Seen)
 	}
 	if res.New && b.Key != "" {
 		b.Traces = append(b.Traces, KeyTrace(h.Chain[0]))
@@ -173,7 +169,21 @@ func (r *Registry) newBatch(res *Resolution) Batch {
 	return b
 }
 
-// systemDigest stands for all system messages of a request.
+func systemEvents(h *History, now time.Time) []Event {
+	var events []Event
+	after := 0
+	for i := range h.Messages {
+		m := &h.Messages[i]
+		if m.Kind != System {
+			after = h.Pos(i)
+			continue
+		}
+		events = append(events, Event{Kind: System, Digest: m.Digest, After: after, Time: now, Payload: m.Raw})
+	}
+	return events
+}
+
+// systemDigest returns SystemDigest of the system messages among messages.
 func systemDigest(messages []Message) Hash {
 	var digests []Hash
 	for i := range messages {
@@ -184,7 +194,7 @@ func systemDigest(messages []Message) Hash {
 	return SystemDigest(digests)
 }
 
-// SystemDigest is Thread.System of a request whose system messages have these digests.
+// SystemDigest returns Thread.System for a request whose system messages have these digests.
 func SystemDigest(digests []Hash) (d Hash) {
 	for _, digest := range digests {
 		d = next(d, digest)
@@ -192,8 +202,8 @@ func SystemDigest(digests []Hash) (d Hash) {
 	return d
 }
 
-// Answered remembers what the client was told: traces of the answer, with those of the ids under which upstream keeps it, and that this
-// history has got one. Positions are those of a resolution that was appended.
+// Answered records an answer that was relayed to the client. It marks the history as answered and stores the traces of the
+// answer and of the ids under which upstream keeps it. The resolution must have been appended.
 func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, callIDs, arguments []string, kept ...Hash) error {
 	h := res.query.History
 	seed := h.Chain[0]
@@ -208,56 +218,52 @@ func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, c
 	return nil
 }
 
-// Condense logs a condensation of a view in a resolution's thread, which must have been appended, and gives it its id, and its time
-// unless it has one.
+// Condense logs a condensation of a view in the resolution's thread, which must have been appended. It returns the
+// condensation with its id and base, and with the current time if it had none.
 func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c Condensation) (Condensation, error) {
 	if c.Time.IsZero() {
 		c.Time = r.now()
 	}
-	if n := len(view.Applied); n > 0 {
-		c.Base = view.Applied[n-1].ID
-	}
-	c.Hidden = Hidden{spanOf(res.query.History, &c), runOf(res.query.History, &c)}
+	c.buildOn(view)
+	c.Hidden = Hidden{Span: spanOf(res.query.History, &c), Run: runOf(res.query.History, &c)}
 	c, err := r.store.Condense(ctx, res.Thread.ID, c)
 	if err != nil {
 		return c, fmt.Errorf("log condensation: %w", err)
 	}
-	r.summaries.Add(named(&c), c.Summary)
+	r.summaries.Add(summaryKeyOf(&c), c.Summary)
 	if c.Answers() {
 		res.Thread.Requested = 0
 	}
-	bare := c
-	bare.Summary = ""
-	res.Thread.Condensations = append(slices.Clip(res.Thread.Condensations), bare)
+	withoutText := c
+	withoutText.Summary = ""
+	res.Thread.Condensations = append(slices.Clip(res.Thread.Condensations), withoutText)
 	return c, nil
 }
 
-// Prepare keeps a condensation of a view, for a later request at which one is due: see Prepared.
+// Prepare stores a condensation of a view for a later request, which gets it from Prepared.
 func (r *Registry) Prepare(ctx context.Context, res *Resolution, view *View, c Condensation) error {
 	c.Time = r.now()
-	if n := len(view.Applied); n > 0 {
-		c.Base = view.Applied[n-1].ID
-	}
+	c.buildOn(view)
 	if err := r.store.Prepare(ctx, res.Thread.ID, c); err != nil {
-		return fmt.Errorf("keep condensation: %w", err)
+		return fmt.Errorf("store prepared condensation: %w", err)
 	}
 	return nil
 }
 
-// Prepared gives the condensation that is kept for a resolution's thread, if it still applies to the history, on top of those that a view
-// shows. ErrNotFound if there is none.
+// Prepared returns the condensation that was prepared for the resolution's thread, if it still applies to the history after
+// those that the view shows, and ErrNotFound otherwise.
 func (r *Registry) Prepared(ctx context.Context, res *Resolution, view *View) (Condensation, error) {
 	c, err := r.store.Prepared(ctx, res.Thread.ID)
 	if err != nil {
-		return c, fmt.Errorf("read what is prepared: %w", err)
+		return c, fmt.Errorf("read prepared condensation: %w", err)
 	}
 	if all := Applicable(res.query.History, append(slices.Clip(view.Applied), c)); len(all) <= len(view.Applied) {
-		return Condensation{}, fmt.Errorf("what is prepared no longer applies: %w", ErrNotFound)
+		return Condensation{}, fmt.Errorf("the prepared condensation no longer applies: %w", ErrNotFound)
 	}
 	return c, nil
 }
 
-// Refresh reads the resolution's thread again: another replica may have condensed it.
+// Refresh reads the resolution's thread again, because another replica may have condensed it.
 func (r *Registry) Refresh(ctx context.Context, res *Resolution) error {
 	if res.New {
 		return nil

@@ -12,24 +12,24 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// An aside says that an answer went to the client without the calls of tools that are the proxy's own, and what stands in the place of
-// that answer upstream: the calls with their results. It is logged and named as condensations are, by the history that it ends: the
-// answer as the client sends it back is the last messages of its Prefix, from its Offset on. It hides nothing, and condensations do not
-// build on it.
+// An aside records that the client received an answer without its calls of the proxy's own tools, and which messages
+// replace that answer upstream: the calls with their results. It is logged as a Condensation and, like one, is identified
+// by the history that it ends: the answer, as the client sends it back, is the last messages of its Prefix, from its Offset
+// on. It hides nothing, and condensations do not build on it.
 
-// Instead is what stands in the place of an answer upstream.
+// Instead is the messages that replace an answer upstream.
 type Instead struct {
 	From     int // position of the answer's first message
 	Messages [][]byte
 }
 
-// Aside reports whether c is none, but an aside.
+// Aside reports whether c is an aside rather than a condensation.
 func (c *Condensation) Aside() bool { return c.Reason == ReasonAside }
 
-// Listed is all of them.
+// Listed returns the condensations and the asides in one list.
 func (t *Lists) Listed() []Condensation { return slices.Concat(t.Condensations, t.Asides) }
 
-// SetListed takes what Listed has given.
+// SetListed sets the condensations and the asides from one list.
 func (t *Lists) SetListed(all []Condensation) {
 	t.Condensations, t.Asides = nil, nil
 	for _, c := range all {
@@ -41,8 +41,8 @@ func (t *Lists) SetListed(all []Condensation) {
 	}
 }
 
-// SetAside logs the messages that stand in the place of the answer to a resolution's history, which must have been appended. The answer is given as
-// the client will send it back, in one message or several.
+// SetAside logs the messages that replace the answer to the resolution's history, which must have been appended. answer is
+// the answer as the client will send it back, in one or several messages.
 func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer []Message, messages [][]byte) error {
 	h, text := res.query.History, Joined(messages)
 	c := Condensation{
@@ -55,15 +55,15 @@ func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer []Messa
 	if err != nil {
 		return fmt.Errorf("log hidden calls: %w", err)
 	}
-	r.summaries.Add(named(&c), text)
+	r.summaries.Add(summaryKeyOf(&c), text)
 	return nil
 }
 
-// asidesAtOnce is how many are read at once where a replica sees a thread for the first time.
-const asidesAtOnce = 8
+// maxAsideReads is how many asides are read concurrently when a replica sees a thread for the first time.
+const maxAsideReads = 8
 
-// Asides gives what the asides say that apply to a resolution's history, by the position of the answer's last message. Of two for one
-// answer the newer counts. One that is lost or cannot be read does not apply.
+// Asides returns the asides that apply to the resolution's history, keyed by the position of the answer's last message. If
+// an answer has two, the newer one counts. An aside whose text is lost or unreadable does not apply.
 func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead, error) {
 	all := res.Thread.Asides
 	if len(all) == 0 {
@@ -71,7 +71,7 @@ func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead
 	}
 	texts, errs := make([]string, len(all)), make([]error, len(all))
 	var group errgroup.Group
-	group.SetLimit(asidesAtOnce)
+	group.SetLimit(maxAsideReads)
 	for i, c := range all {
 		if res.query.History.Covers(c.Prefix, c.Hash) {
 			group.Go(func() error {
@@ -80,13 +80,13 @@ func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead
 			})
 		}
 	}
-	_ = group.Wait()
+	_ = group.Wait() // each error is in errs
 	found := map[int]Instead{}
 	for i, c := range all {
-		switch err := errs[i]; {
-		case errors.Is(err, ErrUnreadable):
+		err := errs[i]
+		if errors.Is(err, ErrUnreadable) {
 			res.Unreadable++
-		case err != nil && !errors.Is(err, ErrNotFound):
+		} else if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, fmt.Errorf("read hidden calls: %w", err)
 		}
 		if messages := Parted[[]byte](texts[i]); messages != nil {
@@ -96,17 +96,17 @@ func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead
 	return found, nil
 }
 
-// asidesOf are those that hold for a history which shares its first messages up to a position.
-func asidesOf(h *History, all []Condensation, same int) (out []Condensation) {
+// sharedAsides returns the asides that apply to a history which shares its first positions, up to shared, with their thread.
+func sharedAsides(h *History, all []Condensation, shared int) (out []Condensation) {
 	for _, c := range all {
-		if c.Prefix <= same && h.Covers(c.Prefix, c.Hash) {
+		if c.Prefix <= shared && h.Covers(c.Prefix, c.Hash) {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// Joined is parts as one text, each behind its length.
+// Joined encodes parts as one text, each part preceded by its length and a colon.
 func Joined[T ~string | ~[]byte](parts []T) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -115,7 +115,7 @@ func Joined[T ~string | ~[]byte](parts []T) string {
 	return b.String()
 }
 
-// Parted gives what Joined was given, nil if it was nothing or the text is another one. No part is empty.
+// Parted decodes what Joined encoded. It returns nil for an empty list and for any other text. Parts must not be empty.
 func Parted[T ~string | ~[]byte](text string) (parts []T) {
 	for text != "" {
 		size, rest, _ := strings.Cut(text, ":")

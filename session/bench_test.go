@@ -10,14 +10,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// lengths are those of the histories, in messages.
+// lengths are the lengths of the histories, in messages.
 func lengths(b *testing.B, run func(b *testing.B, n int)) {
 	for _, n := range []int{20, 200, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) { run(b, n) })
 	}
 }
 
-// chat is a history of n messages.
+// chat returns a history of n messages.
 func chat(n int) []session.Message {
 	messages := make([]session.Message, n)
 	for i := range messages {
@@ -27,7 +27,7 @@ func chat(n int) []session.Message {
 	return messages
 }
 
-// BenchmarkHistory chains the hashes of a history.
+// BenchmarkHistory computes the chain of a history.
 func BenchmarkHistory(b *testing.B) {
 	lengths(b, func(b *testing.B, n int) {
 		messages := chat(n)
@@ -70,7 +70,7 @@ func BenchmarkResolve(b *testing.B) {
 	})
 }
 
-// BenchmarkProject makes the view of a history whose middle was condensed.
+// BenchmarkProject projects a history whose middle was condensed.
 func BenchmarkProject(b *testing.B) {
 	lengths(b, func(b *testing.B, n int) {
 		h := session.NewHistory(session.Hash{}, chat(n))

@@ -6,42 +6,44 @@ import (
 	"slices"
 )
 
-// shiftsTried is by how many messages what stands before a hidden span may have grown or shrunk.
-const shiftsTried = 3
+// maxShift is by how many positions the messages before a condensation's hidden ones may have grown or shrunk.
+const maxShift = 3
 
-// carried gives those of a thread's condensations that hold for a history which shares its first messages up to a position: those
-// that cover no more than that, and those whose hidden messages stand unchanged in the history although something before them
-// changed, or are the same but for tool results that the client cut since.
-func carried(h *History, all []Condensation, same int) []Condensation {
+// carryOver returns those of a thread's condensations that apply to a history which shares the thread's first positions, up
+// to shared. These are the condensations that cover no more than the shared positions, and those whose hidden messages are in
+// the history unchanged, or changed only in tool results that the client cut since, although something before them changed.
+func carryOver(h *History, all []Condensation, shared int) []Condensation {
 	var out []Condensation
 	shift, moved := 0, false
 	for _, c := range all {
 		if !c.Base.zero() && !slices.ContainsFunc(out, func(b Condensation) bool { return b.ID == c.Base }) {
 			continue
 		}
-		if c.Prefix <= same {
+		if c.Prefix <= shared {
 			out = append(out, c)
 			continue
 		}
 		if !moved {
-			shift = c.shift(h)
+			shift = c.findShift(h)
 		}
-		if c = c.moved(h, shift); c.holds(h) {
+		c = c.shifted(h, shift)
+		if c.matches(h) {
 			out, moved = append(out, c), true
 		}
 	}
-	if moved && !slices.ContainsFunc(out, func(c Condensation) bool { return c.Hides(same + 1) }) {
+	if moved && !slices.ContainsFunc(out, func(c Condensation) bool { return c.Hides(shared + 1) }) {
+		// The message that changed is shown, and the sealed reasoning after it was bound to what it was before.
 		newest := &out[len(out)-1]
-		newest.Stripped = max(newest.Stripped, lastSealed(h)) // what is shown of it was bound to what has changed
+		newest.Stripped = max(newest.Stripped, lastSealed(h))
 	}
 	return out
 }
 
-// shift is by how many positions a condensation's hidden messages have moved in a history, 0 if they are not found.
-func (c *Condensation) shift(h *History) int {
-	for d := range shiftsTried + 1 {
+// findShift returns by how many positions the messages that c hides are shifted in the history, 0 if they are not found.
+func (c *Condensation) findShift(h *History) int {
+	for d := range maxShift + 1 {
 		for _, shift := range [...]int{d, -d} {
-			if m := c.moved(h, shift); m.holds(h) {
+			if s := c.shifted(h, shift); s.matches(h) {
 				return shift
 			}
 		}
@@ -49,39 +51,42 @@ func (c *Condensation) shift(h *History) int {
 	return 0
 }
 
-// moved is the condensation for a history in which what it is about stands so many positions later. It covers nothing if that
-// is outside of the history.
-func (c *Condensation) moved(h *History, shift int) Condensation {
-	m := *c
-	m.Forgotten, m.Trims = slices.Clone(c.Forgotten), slices.Clone(c.Trims)
-	for i := range m.Forgotten {
-		m.Forgotten[i].From += shift
-		m.Forgotten[i].To += shift
+// shifted returns c with all its positions moved by shift. It returns a zero condensation, which matches nothing, if they
+// would be outside of the history.
+func (c *Condensation) shifted(h *History, shift int) Condensation {
+	s := *c
+	s.Forgotten, s.Trims = slices.Clone(c.Forgotten), slices.Clone(c.Trims)
+	for i := range s.Forgotten {
+		s.Forgotten[i].From += shift
+		s.Forgotten[i].To += shift
 	}
-	for i := range m.Trims {
-		m.Trims[i].Pos += shift
-		m.Trims[i].Copies = slices.Clone(m.Trims[i].Copies)
-		for j := range m.Trims[i].Copies {
-			m.Trims[i].Copies[j].Source += shift
+	for i := range s.Trims {
+		s.Trims[i].Pos += shift
+		s.Trims[i].Copies = slices.Clone(s.Trims[i].Copies)
+		for j := range s.Trims[i].Copies {
+			s.Trims[i].Copies[j].Source += shift
 		}
 	}
-	m.Prefix, m.Offset, m.Stripped = c.Prefix+shift, c.Offset+shift, max(c.Stripped+shift, 0)
+	s.Prefix, s.Offset, s.Stripped = c.Prefix+shift, c.Offset+shift, max(c.Stripped+shift, 0)
 	if c.Added > 0 {
-		m.Added += shift
+		s.Added += shift
 	}
-	if first, _ := m.extent(); first < 1 || m.Prefix > h.Len() {
+	if first, _ := s.extent(); first < 1 || s.Prefix > h.Len() {
 		return Condensation{}
 	}
-	m.Hash = h.Chain[m.Prefix]
-	return m
+	s.Hash = h.Chain[s.Prefix]
+	return s
 }
 
-// holds reports whether the messages that a condensation hides or trims are those that it was made for.
-func (c *Condensation) holds(h *History) bool {
-	return !c.Hidden.Span.IsZero() && c.Hidden.Span == spanOf(h, c) || !c.Hidden.Run.IsZero() && c.Hidden.Run == runOf(h, c)
+// matches reports whether the messages that c hides, trims or adds to are those that it was made for.
+func (c *Condensation) matches(h *History) bool {
+	if !c.Hidden.Span.IsZero() && c.Hidden.Span == spanOf(h, c) {
+		return true
+	}
+	return !c.Hidden.Run.IsZero() && c.Hidden.Run == runOf(h, c)
 }
 
-// extent is the first and the last position that a condensation hides, trims or adds to, 0 if there is none.
+// extent returns the first and the last position that c hides, trims or adds to, 0 if there are none.
 func (c *Condensation) extent() (first, last int) {
 	if c.Added > 0 {
 		return c.Added, c.Added
@@ -98,11 +103,16 @@ func (c *Condensation) extent() (first, last int) {
 	return first, last
 }
 
+// touches reports whether c hides, trims or adds to the message at a position.
 func (c *Condensation) touches(position int) bool {
-	return c.Hides(position) || c.Added > 0 && c.Added == position || slices.ContainsFunc(c.Trims, func(t Trim) bool { return t.Pos == position })
+	if c.Hides(position) || c.Added > 0 && c.Added == position {
+		return true
+	}
+	return slices.ContainsFunc(c.Trims, func(t Trim) bool { return t.Pos == position })
 }
 
-// spanOf stands for the messages that a condensation hides or trims, wherever they are in a history of the same scope.
+// spanOf returns the hash of the messages that c touches. It does not depend on where they are in a history, but on the
+// history's scope.
 func spanOf(h *History, c *Condensation) Hash {
 	first, last := c.extent()
 	sum := fingerprint(h, 's')
@@ -114,29 +124,30 @@ func spanOf(h *History, c *Condensation) Hash {
 	return sha256.Sum256(sum)
 }
 
-// runOf stands for the same messages, but takes tool results by their call alone: a client that cuts old results changes those.
-// What proves that it is the same run all the same is every answer up to the first call made after the last of these messages.
-// It is zero where there is none yet, or where a call's id is too short to be unique. A message that is trimmed needs no proof:
-// it is shown.
+// runOf is spanOf for clients that cut old results. It identifies tool results by their call alone, and includes as proof
+// that it is the same run every answer up to the first call with a unique id after the last touched message. Until there is
+// such a call, or if an id is too short to be unique, runOf returns zero. Trims need no such proof, because the message is
+// shown.
 func runOf(h *History, c *Condensation) Hash {
 	first, last := c.extent()
 	sum := fingerprint(h, 'r')
 	for p := first; p > 0 && p <= h.Len(); p++ {
 		m := h.Message(p)
-		switch touched := c.touches(p); {
-		case touched && m.Kind == Observation && unique(m.Result):
+		touched := c.touches(p)
+		if touched && m.Kind == Observation && unique(m.Result) {
 			sum = appendIdentity(sum, p-first, []byte(m.Result))
-		case touched || m.Kind == Agent || m.Kind == Action:
+		} else if touched || m.Kind == Agent || m.Kind == Action {
 			sum = appendIdentity(sum, p-first, m.Digest[:])
 		}
-		if p >= last && (len(c.Forgotten) == 0 || p > last && slices.ContainsFunc(m.Calls, unique)) {
+		proven := len(c.Forgotten) == 0 || p > last && slices.ContainsFunc(m.Calls, unique)
+		if p >= last && proven {
 			return sha256.Sum256(sum)
 		}
 	}
 	return Hash{}
 }
 
-// fingerprint begins what is hashed of messages: each by an identity and its distance from the first.
+// fingerprint begins the input of a hash over messages. Each message is added with its distance from the first.
 func fingerprint(h *History, kind byte) []byte { return append(slices.Clone(h.Chain[0][:]), kind) }
 
 func appendIdentity(b []byte, distance int, identity []byte) []byte {
@@ -144,7 +155,7 @@ func appendIdentity(b []byte, distance int, identity []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(identity))), identity...)
 }
 
-// lastSealed is the last position with sealed reasoning, 0 if there is none.
+// lastSealed returns the last position with sealed reasoning, 0 if there is none.
 func lastSealed(h *History) int {
 	for p := h.Len(); p > 0; p-- {
 		if h.Message(p).Sealed {

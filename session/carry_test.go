@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// cut makes the result of a call in a query another one, as a client does that shortens old results.
+// cut replaces the result of a call in a query, like a client that shortens old results.
 func cut(q session.Query, scope session.Scope, results ...string) session.Query {
 	messages := slices.Clone(q.History.Messages)
 	for i := range messages {
@@ -21,7 +21,7 @@ func cut(q session.Query, scope session.Scope, results ...string) session.Query 
 	return q
 }
 
-// shown is what a history looks like to upstream, when another replica has resolved and logged it.
+// shown returns the view of a history that another replica has resolved and logged.
 func (d *desk) shown(q session.Query) string {
 	d.t.Helper()
 	res := d.send(d.another(), q)
@@ -46,7 +46,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// condensed sends a history, hides positions of it and gives its resolution.
+// condensed sends a history, hides positions of it and returns its resolution.
 func (d *desk) condensed(q session.Query, summary string, gone session.Range) session.Resolution {
 	d.t.Helper()
 	res := d.send(d.registry, q)
@@ -61,7 +61,8 @@ func (d *desk) condensed(q session.Query, summary string, gone session.Range) se
 	return res
 }
 
-// TestCondensationsAreCarriedOver: one holds for as long as what it hides is the same, whatever changed before that.
+// TestCondensationsAreCarriedOver: a condensation applies as long as what it hides is the same, even if something before
+// that changed.
 func TestCondensationsAreCarriedOver(t *testing.T) {
 	scope := session.Scope{Tenant: "t"}
 	const words = "u1 a1 o1 a2 o2 a3 o3 a4 o4"
@@ -90,7 +91,7 @@ func TestCondensationsAreCarriedOver(t *testing.T) {
 	f("nothing but its end", "u9 a3 o3 a4 o4", "u9 a3 o3 a4 o4")
 }
 
-// TestAClockDoesNotEndAThreadsCondensations: the first message changes at each step, and every third step condenses.
+// TestAClockDoesNotEndAThreadsCondensations changes the first message at each step and condenses at every third step.
 func TestAClockDoesNotEndAThreadsCondensations(t *testing.T) {
 	d, scope := newDesk(t), session.Scope{Tenant: "t"}
 	words, gone := "", 1
@@ -112,7 +113,7 @@ func TestAClockDoesNotEndAThreadsCondensations(t *testing.T) {
 	}
 }
 
-// TestWhatIsCarriedOverStaysInItsScope: the same messages in another scope are another run.
+// TestWhatIsCarriedOverStaysInItsScope: the same messages in another scope are a different run.
 func TestWhatIsCarriedOverStaysInItsScope(t *testing.T) {
 	d := newDesk(t)
 	d.condensed(query(session.Scope{Tenant: "t", Key: "k"}, "u1 a1 o1 a2 o2 a3 o3"), "secret", session.Range{From: 2, To: 4})
@@ -124,7 +125,7 @@ func TestWhatIsCarriedOverStaysInItsScope(t *testing.T) {
 	}
 }
 
-// TestReasoningBeforeAChangedHeadIsStripped: what was sealed under the old head is not bound to the new one.
+// TestReasoningBeforeAChangedHeadIsStripped: reasoning that was sealed under the old head does not fit the new one.
 func TestReasoningBeforeAChangedHeadIsStripped(t *testing.T) {
 	d, scope := newDesk(t), session.Scope{Tenant: "t"}
 	sealed := func(words string) session.Query {

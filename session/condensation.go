@@ -11,10 +11,10 @@ type Range struct {
 	From, To int
 }
 
-// Reason says why a condensation took place.
+// Reason says why a condensation was made.
 type Reason string
 
-// The reasons, from the least to the most pressing.
+// The reasons, least pressing first.
 const (
 	ReasonEconomics Reason = "economics"
 	ReasonEvents    Reason = "events"
@@ -22,11 +22,11 @@ const (
 	ReasonWindow    Reason = "window" // the model's window less the reserved output
 	ReasonRequest   Reason = "request"
 	ReasonOverflow  Reason = "overflow"
-	ReasonArrival   Reason = "arrival" // a message was too large when it came
-	ReasonAside     Reason = "aside"   // it is none, but an Aside
+	ReasonArrival   Reason = "arrival" // a message was too large when it arrived
+	ReasonAside     Reason = "aside"   // marks an aside, see Aside
 
-	ReasonKnowledge Reason = "knowledge" // what a person typed called for an added text
-	ReasonRepeated  Reason = "repeated"  // the model made a call again and again, and is told so by an added text
+	ReasonKnowledge Reason = "knowledge" // a user's message triggered an added text
+	ReasonRepeated  Reason = "repeated"  // an added text points out to the model that it repeats a call
 )
 
 // Size measures a view.
@@ -34,25 +34,25 @@ type Size struct {
 	Events, Tokens int
 }
 
-// Condensation is a tombstone in the log. It deletes nothing: it says that a view of any history which begins with the
-// prefix it covers leaves the forgotten messages out and shows the summary instead.
+// Condensation is a tombstone in the log. It deletes nothing. Instead, a view of any history that begins with the covered
+// prefix leaves the forgotten messages out and shows the summary instead.
 type Condensation struct {
 	ID     CondensationID
 	Base   CondensationID // the condensation it builds on, zero if none
-	Prefix int            // positions covered: the cut's end
+	Prefix int            // number of positions covered; the cut's end
 	Hash   Hash           // chain hash of those positions
-	Hidden Hidden         // stands for the messages newly hidden or trimmed, for a history that differs before them
+	Hidden Hidden         // identifies the newly hidden or trimmed messages in a history that differs before them
 
 	Forgotten       []Range // positions newly forgotten, ascending
-	ForgottenTokens int     // their token count, and that of what was trimmed, in the encoding of the condensing request
+	ForgottenTokens int     // their tokens and those trimmed away, in the encoding of the condensing request
 	Trims           []Trim  // positions shown in part, ascending
-	Summary         string  // text of the message that stands for all that is forgotten so far, empty if none
+	Summary         string  // text of the message that replaces all that is forgotten so far, empty if none
 	SummaryTokens   int
-	Offset          int // position before which the summary stands
-	Stripped        int // last position whose sealed reasoning is left out: it was made under another prefix; 0 if none is
+	Offset          int // position before which the summary is shown
+	Stripped        int // last position shown without its sealed reasoning, which was made under another prefix; 0 if none
 
-	// Provisional: it was made without the summary that was due, because the summariser failed. The next condensation
-	// summarises what it hides, which the client still sends.
+	// Provisional: made without the summary that was due, because the summariser failed. The next condensation also
+	// summarises the messages hidden by this one, which the client still sends.
 	Provisional bool
 
 	Addition
@@ -61,58 +61,66 @@ type Condensation struct {
 	Reason        Reason
 	Condenser     string
 	Model         string // of the summariser, empty if none
-	Before, After Size   // of the whole, as upstream charges it
+	Before, After Size   // of the whole request, as upstream charges it
 	Time          time.Time
 }
 
-// Addition makes a condensation one that forgets nothing: its summary is a text that is added to a message, for good.
+// Addition makes a condensation one that forgets nothing. Its summary is a text that is permanently added to a message.
 type Addition struct {
-	Added  int      // position of the message; 0: it is none
-	Topics []string // names of what the text says
+	Added  int      // position of the message, 0 if this is not an addition
+	Topics []string // names of the topics in the text
 }
 
 // Making is how a condensation was made.
 type Making struct {
-	Request string // model of the request that it was made for, empty if not known
-	Cause   string // why it is provisional, in a word; empty where it is not
-	Prompt  string // stands for what the summariser was told to do, empty if it was told nothing
-	Rode    Usage  // the part of Used of a call of the request's own model behind what upstream's cache had; zero: there was none
-	Cost           // of the summariser's calls, those in vain included; Took is known without any, too
+	Request string // model of the request it was made for, empty if unknown
+	Cause   string // one word for why it is provisional, empty if it is not
+	Prompt  string // identifies the summariser's instructions, empty if there were none
+	Rode    Usage  // the part of Used by a call that asked the request's own model behind its cached prompt, zero if none
+	Cost           // of the summariser's calls, failed ones included; Took is set even if there were none
 }
 
-// Hidden stands for messages of a history, wherever they are in it.
+// Hidden identifies messages of a history, wherever they are in it.
 type Hidden struct {
-	Span Hash // they are unchanged
-	Run  Hash // or their client has cut tool results among them; zero if nothing proves that it is the same run
+	Span Hash // matches if they are unchanged
+	Run  Hash // matches even if the client has cut tool results among them; zero if nothing proves it is the same run
 }
 
-// Trim says that a view shows the text at a position in part. It is decided once, unless the window is too small for what it leaves:
-// then a later one shows less.
+// Trim makes a view show the text at a position in part. It is permanent, except that a later trim shows less if even
+// the rest does not fit the window.
 type Trim struct {
 	Pos        int
-	Head, Tail int    // bytes of its beginning and its end that are shown; a Head of Whole cuts nothing
-	Tidy       bool   // it is shown tidied, and all bytes are counted in that
-	Copies     []Copy // parts of it that an earlier result shows as well, ascending; empty where it is cut
-	Named      bool   // the note in the place of what is cut names the position
+	Head, Tail int    // bytes shown of its beginning and its end; a Head of Whole cuts nothing
+	Tidy       bool   // show the text tidied; all byte counts refer to the tidied text
+	Copies     []Copy // parts that an earlier result shows as well, ascending; empty if the text is cut
+	Named      bool   // the note in the place of the cut names the position
 }
 
-// Whole is a Head that is longer than any text.
+// Whole is a Head longer than any text.
 const Whole = math.MaxInt32
 
-// Copy is a part of a text that an earlier one has too: a view that shows that one shows a note instead.
+// Copy is a part of a text that an earlier text contains too. While a view shows the earlier one, it shows a note instead
+// of the copy.
 type Copy struct {
 	From, To   int // bytes of the text
-	Source, At int // position of the earlier text, and where it begins there
+	Source, At int // position of the earlier text, and the byte where the part begins in it
 }
 
 // Cut reports whether only the beginning and the end are shown.
 func (t *Trim) Cut() bool { return t.Head != Whole }
 
-// Answers reports whether c is what a request for a condensation asks for: the trim of a message that has just
-// come is not, nor is an aside, or an added text.
+// Answers reports whether c answers a request for a condensation. Trims of newly arrived messages, asides and added texts
+// do not.
 func (c *Condensation) Answers() bool { return c.Reason != ReasonArrival && !c.Aside() && c.Added == 0 }
 
-// CondensationID names a condensation: the thread that made it and its place in that thread's log.
+// buildOn bases c on the newest condensation that the view shows, if there is one.
+func (c *Condensation) buildOn(view *View) {
+	if n := len(view.Applied); n > 0 {
+		c.Base = view.Applied[n-1].ID
+	}
+}
+
+// CondensationID names a condensation: the thread that made it and its entry in that thread's log.
 type CondensationID struct {
 	Thread ThreadID
 	Seq    uint64
@@ -120,20 +128,22 @@ type CondensationID struct {
 
 func (id CondensationID) zero() bool { return id == CondensationID{} }
 
-// Usage is what a model call used, in tokens, as its server reported it.
+// Usage is the token usage of a model call, as its server reported it.
 type Usage struct {
 	Input, Cached, Output int
 
-	// Written are tokens of Input that were written to a cache at a price of their own, WrittenLong those of them that stay there for an
-	// hour. They are told of answers only, and are not kept with condensations.
+	// Written is the part of Input that was written to a cache at a separate price, and WrittenLong the part of Written
+	// that stays there for an hour. They are set for answers only and are not stored with condensations.
 	Written, WrittenLong int
 }
 
-// Applicable is those condensations whose covered prefix is the history's own, each building on the one before, oldest
-// first. An edit inside a prefix makes its hash another one, so that condensation, and those that build on it, no longer
-// apply. Nor does one that another continuation of the prefix made, if it would hide this one's newest user message or
-// last unit, or a part of a unit that goes on here; or one that hides a call whose result came only after it. Of two that build on the same one (two replicas were at it), the first
-// logged counts.
+// Applicable returns the condensations that apply to the history, each building on the one before, oldest first.
+//
+// A condensation applies if the prefix it covers is the history's own. Editing a message in the prefix changes its hash, so
+// the condensation and those that build on it no longer apply. A condensation made by another continuation of the prefix
+// does not apply if it would hide this history's newest user message or last unit, split a unit that goes on here, or hide
+// a call whose result came only later. If two build on the same one because two replicas condensed at once, the one logged
+// first counts.
 func Applicable(h *History, condensations []Condensation) []Condensation {
 	if len(condensations) == 0 {
 		return nil
@@ -143,7 +153,7 @@ func Applicable(h *History, condensations []Condensation) []Condensation {
 	units := Units(h.Messages)
 	live, numbers, late := liveParts(h), unitNumbers(h, units), lateAnswers(h, units)
 	for _, c := range condensations {
-		if c.Base == base && h.Covers(c.Prefix, c.Hash) && !c.forgets(live) && !c.tears(numbers) && !c.separates(late) {
+		if c.Base == base && h.Covers(c.Prefix, c.Hash) && !c.overlaps(live) && !c.splitsUnit(numbers) && !c.splitsCall(late) {
 			out = append(out, c)
 			base = c.ID
 		}
@@ -151,7 +161,8 @@ func Applicable(h *History, condensations []Condensation) []Condensation {
 	return out
 }
 
-// unitNumbers gives the number of the unit that each position is in (1-based; 0 at both ends).
+// unitNumbers returns the number of the unit that each position is in. Numbers start at 1; the entries before the first and
+// after the last position are 0.
 func unitNumbers(h *History, units []Unit) []int {
 	numbers := make([]int, h.Len()+2)
 	for n, u := range units {
@@ -164,29 +175,28 @@ func unitNumbers(h *History, units []Unit) []int {
 	return numbers
 }
 
-// tears reports whether a unit would be forgotten in part.
-func (c *Condensation) tears(units []int) bool {
-	for _, r := range c.Forgotten {
-		for _, edge := range [...]struct{ outside, inside int }{{r.From - 1, r.From}, {r.To, r.To - 1}} {
-			if unit := units[edge.outside]; unit > 0 && unit == units[edge.inside] && !c.Hides(edge.outside) {
-				return true
-			}
-		}
+// splitsUnit reports whether c forgets one part of a unit and leaves another.
+func (c *Condensation) splitsUnit(units []int) bool {
+	splitAt := func(inside, outside int) bool {
+		unit := units[outside]
+		return unit > 0 && unit == units[inside] && !c.Hides(outside)
 	}
-	return false
+	return slices.ContainsFunc(c.Forgotten, func(r Range) bool {
+		return splitAt(r.From, r.From-1) || splitAt(r.To-1, r.To)
+	})
 }
 
-// separates reports whether a call would be forgotten without its answer, or an answer without its call.
-func (c *Condensation) separates(answers []answer) bool {
+// splitsCall reports whether c forgets a call without its answer, or an answer without its call.
+func (c *Condensation) splitsCall(answers []answer) bool {
 	return slices.ContainsFunc(answers, func(a answer) bool { return c.Hides(a.call) != c.Hides(a.result) })
 }
 
-// Hides reports whether it newly forgets a position.
+// Hides reports whether c newly forgets a position.
 func (c *Condensation) Hides(position int) bool {
 	return slices.ContainsFunc(c.Forgotten, func(r Range) bool { return r.From <= position && position < r.To })
 }
 
-// liveParts is the positions that no view may leave out: the newest user message and the last unit.
+// liveParts returns the positions that every view must show: the newest user message and the last unit.
 func liveParts(h *History) [2]Range {
 	var parts [2]Range
 	for p := h.Len(); p > 0; p-- {
@@ -204,35 +214,36 @@ func liveParts(h *History) [2]Range {
 	return parts
 }
 
-func (c *Condensation) forgets(parts [2]Range) bool {
+// overlaps reports whether c forgets a position in any of the parts.
+func (c *Condensation) overlaps(parts [2]Range) bool {
 	return slices.ContainsFunc(c.Forgotten, func(f Range) bool {
 		return slices.ContainsFunc(parts[:], func(p Range) bool { return f.From < p.To && p.From < f.To })
 	})
 }
 
-// Made is what a condensation put in the place of what it hid.
+// Made is the kind of replacement that a condensation made for the hidden messages.
 type Made string
 
-// The ways of a condensation.
+// The kinds of replacement.
 const (
 	MadeSummary     Made = "summary"     // a model's summary
-	MadeExcerpts    Made = "excerpts"    // lines of what it hid; where a summary was due, the next condensation makes up for it
-	MadePlain       Made = "plain"       // nothing: its strategy makes no summary
-	MadeProvisional Made = "provisional" // nothing yet: the summary that was due failed, and the next condensation makes up for it
+	MadeExcerpts    Made = "excerpts"    // lines of the hidden messages; if a summary was due, the next condensation makes it
+	MadePlain       Made = "plain"       // nothing; its strategy makes no summary
+	MadeProvisional Made = "provisional" // nothing yet; the summary failed, and the next condensation makes it
 	MadeTrim        Made = "trim"        // parts of single messages
 )
 
-// Asked is how the model was asked that wrote a summary.
+// Asked is how the model that wrote a summary was asked for it.
 type Asked string
 
 // The ways to ask for a summary.
 const (
-	AskedCold         Asked = "cold"           // by a prompt of its own
-	AskedCached       Asked = "cached"         // behind the client's own prompt, which the provider's cache had
-	AskedCachedInVain Asked = "cached_in_vain" // so, but what came was no good, so that it was asked by a prompt of its own
+	AskedCold         Asked = "cold"           // with a prompt made for it
+	AskedCached       Asked = "cached"         // behind the client's own prompt, which the provider had cached
+	AskedCachedInVain Asked = "cached_in_vain" // behind the client's prompt, which gave no usable summary, and then cold
 )
 
-// Asked tells which of them it was; empty where no model wrote it.
+// Asked returns how the summary was asked for, empty if no model wrote it.
 func (c *Condensation) Asked() Asked {
 	switch {
 	case c.Model == "":
@@ -245,7 +256,7 @@ func (c *Condensation) Asked() Asked {
 	return AskedCachedInVain
 }
 
-// Made tells which of them it was.
+// Made returns the kind of replacement that c made.
 func (c *Condensation) Made() Made {
 	switch {
 	case len(c.Forgotten) == 0:
@@ -260,16 +271,16 @@ func (c *Condensation) Made() Made {
 	return MadeSummary
 }
 
-// Cost is what calls of summarisers came to.
+// Cost is the cost of summariser calls.
 type Cost struct {
-	Calls    int           // that were made, be it in vain
-	Took     time.Duration // to make the condensations that they were for
+	Calls    int           // number of calls, failed ones included
+	Took     time.Duration // time to make the condensations they were for
 	Used     Usage
 	Nano     int64  // billionths of a dollar
-	Unpriced string // a model whose price is not known; empty: there is none
+	Unpriced string // a model among them with unknown price, empty if none
 }
 
-// Add adds what other calls came to.
+// Add adds the cost of other calls.
 func (c *Cost) Add(more Cost) {
 	c.Calls += more.Calls
 	c.Took += more.Took
@@ -282,15 +293,15 @@ func (c *Cost) Add(more Cost) {
 	}
 }
 
-// Savings is what condensing saved of a thread's answered requests, and what it cost, whatever became of it.
+// Savings is the saving by condensation on a thread's answered requests, and its cost, including that of failed calls.
 type Savings struct {
-	Tokens    int64 // of prompts, fewer than their client sent; negative: more
-	NotSent   int64 // what those would have cost, in billionths of a dollar
-	Rewritten int64 // likewise, what prompt caches cost that had to be written again: negative
+	Tokens    int64 // prompt tokens that the client sent and upstream did not get; negative if upstream got more
+	NotSent   int64 // their price, in billionths of a dollar
+	Rewritten int64 // price of rewriting prompt caches, in billionths of a dollar; negative
 	Cost
 }
 
-// Add adds what came later.
+// Add adds other savings.
 func (s *Savings) Add(more Savings) {
 	s.Tokens += more.Tokens
 	s.NotSent += more.NotSent

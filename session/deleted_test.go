@@ -6,8 +6,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestDeletedMeanwhile: a request that was resolved before its session was deleted begins it anew, whole: what was known
-// of it in total is counted after all.
+// TestDeletedMeanwhile: a request that was resolved before its session was deleted begins the session again with the
+// complete history. The messages whose total was known are now counted one by one.
 func TestDeletedMeanwhile(t *testing.T) {
 	d := newDesk(t)
 	anyone := session.Scope{Tenant: "t"}
@@ -18,7 +18,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 	counted := tally(&res, q)
 	ok(t, d.store.(session.Archive).Forget(t.Context(), first.Thread.Session))
 	if err := d.registry.Append(t.Context(), &res, counted); err == nil {
-		t.Fatal("appended without the counts that it takes")
+		t.Fatal("appended without the counts that it needs")
 	}
 	var asked []int
 	counted.Count = func(p int) int { asked = append(asked, p); return 7 }

@@ -5,36 +5,36 @@ import (
 	"fmt"
 )
 
-// Cause says why a history began a thread although some of it was known, or should have been.
+// Cause says why a history began a new thread although part of it was known, or should have been.
 type Cause string
 
 // The causes.
 const (
-	CauseUser     Cause = "user_changed"    // a user's message is another one
-	CauseAnswer   Cause = "answer_changed"  // an answer of the model is
-	CauseResult   Cause = "result_changed"  // a tool's result is
-	CauseLeftOut  Cause = "left_out"        // messages that the thread has are missing
-	CauseInserted Cause = "inserted"        // messages stand before one that the thread has there
-	CauseSide     Cause = "side_request"    // the agent asks for something beside its conversation: a title, a summary
-	CauseUnknown  Cause = "unknown_history" // it has answers already, and nothing of it is known under its key and credential
+	CauseUser     Cause = "user_changed"    // a user message differs
+	CauseAnswer   Cause = "answer_changed"  // an answer of the model differs
+	CauseResult   Cause = "result_changed"  // a tool result differs
+	CauseLeftOut  Cause = "left_out"        // messages of the thread are missing
+	CauseInserted Cause = "inserted"        // there are additional messages before one of the thread's
+	CauseSide     Cause = "side_request"    // the agent asks for something outside its conversation: a title, a summary
+	CauseUnknown  Cause = "unknown_history" // it has answers already, but none of it is known under its key and credential
 	CauseUnread   Cause = "unread"          // the thread's log could not be read
 )
 
 // Divergence is where a history leaves the thread that it was forked from or linked to.
 type Divergence struct {
-	Cause Cause  // empty: it continues a thread, begins a conversation, or is linked to one that it shares nothing with
-	Pos   int    // of the first message that differs, from 1
-	There *Event // what the thread has at that position; nil if that is not known
+	Cause Cause  // empty if it continues a thread, begins a conversation, or is linked to one with which it shares nothing
+	Pos   int    // position of the first message that differs
+	There *Event // the thread's event at that position, nil if unknown
 }
 
-// Bounds of what is read of a log to find a divergence.
+// Bounds of the search for a divergence in a log.
 const (
-	nearby    = 8   // messages that are compared from where a history differs
-	mostSteps = 512 // log entries that are read for them, and ancestors that are looked for
+	maxCompared = 8   // messages compared, starting where the history differs
+	maxScanned  = 512 // log entries read to find them, and ancestors followed
 )
 
-// Diverges compares a history with the thread that it was forked from or linked to. It writes nothing, and takes a few round trips where
-// a thread began, else none.
+// Diverges compares a history with the thread that it was forked from or linked to. It writes nothing. If the history began
+// a thread, it takes a few round trips, otherwise none.
 func (r *Registry) Diverges(ctx context.Context, res *Resolution) (Divergence, error) {
 	h, t := res.query.History, &res.Thread
 	switch {
@@ -42,39 +42,42 @@ func (r *Registry) Diverges(ctx context.Context, res *Resolution) (Divergence, e
 		return Divergence{}, nil
 	case res.Base != nil || res.query.Purpose != PurposeMain:
 		return Divergence{Cause: CauseSide, Pos: h.Len()}, nil
-	case t.Parent == "" && begins(h, h.Len()):
+	case t.Parent == "" && onlyOpening(h):
 		return Divergence{}, nil
 	case t.Parent == "":
 		return Divergence{Cause: CauseUnknown, Pos: 1}, nil
 	}
 	d := Divergence{Cause: CauseUnread, Pos: t.ForkAt + 1}
-	there, err := r.eventsAt(ctx, t.Parent, d.Pos)
+	events, err := r.eventsAt(ctx, t.Parent, d.Pos)
 	if err != nil {
 		return d, fmt.Errorf("read where the thread began: %w", err)
 	}
-	if len(there) == 0 || d.Pos > h.Len() {
+	if len(events) == 0 || d.Pos > h.Len() {
 		return d, nil
 	}
-	d.There, d.Cause = &there[0], compare(h, d.Pos, there)
-	if t.ForkAt == 0 && !agrees(h, d.Pos+1, there[1:]) && (d.Cause == CauseUser || d.Cause == CauseAnswer || d.Cause == CauseResult) {
-		d = Divergence{}
+	d.There, d.Cause = &events[0], compare(h, d.Pos, events)
+	if t.ForkAt == 0 && d.Cause.changed() && !agrees(h, d.Pos+1, events[1:]) {
+		return Divergence{}, nil // the threads are linked, but share no messages
 	}
 	return d, nil
 }
 
-// compare says how a history differs from position p on from the events that a thread has from there.
-func compare(h *History, p int, there []Event) Cause {
-	for i := range there[1:] {
-		if agrees(h, p, there[i+1:]) {
+// changed reports whether a message was replaced by another one.
+func (c Cause) changed() bool { return c == CauseUser || c == CauseAnswer || c == CauseResult }
+
+// compare returns how a history differs, from position p on, from the events that a thread has there.
+func compare(h *History, p int, events []Event) Cause {
+	for i := range events[1:] {
+		if agrees(h, p, events[i+1:]) {
 			return CauseLeftOut
 		}
 	}
-	for i := 1; i < nearby; i++ {
-		if agrees(h, p+i, there) {
+	for i := 1; i < maxCompared; i++ {
+		if agrees(h, p+i, events) {
 			return CauseInserted
 		}
 	}
-	switch there[0].Kind {
+	switch events[0].Kind {
 	case User:
 		return CauseUser
 	case Agent, Action:
@@ -83,24 +86,26 @@ func compare(h *History, p int, there []Event) Cause {
 	return CauseResult
 }
 
-// agrees reports whether a history has at position p the first of some events.
+// agrees reports whether the history has the first of the events at position p.
 func agrees(h *History, p int, events []Event) bool {
 	return p <= h.Len() && len(events) > 0 && h.Message(p).Digest == events[0].Digest
 }
 
-// eventsAt reads a few messages of a thread from a position on, in the log of whichever ancestor has it.
+// eventsAt reads the messages of a thread from position p on, at most maxCompared, from the log of the thread or ancestor
+// that holds them.
 func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, error) {
 	t, err := r.store.Thread(ctx, id)
-	for n := 0; err == nil && t.ForkAt >= p && t.Parent != "" && n < mostSteps; n++ {
+	for n := 0; err == nil && t.ForkAt >= p && t.Parent != "" && n < maxScanned; n++ {
 		t, err = r.store.Thread(ctx, t.Parent)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read thread: %w", err)
 	}
 	var out []Event
-	begin := uint64(max(1, p-t.ForkAt)) //nolint:gosec // positive; each position has an entry, and other entries stand between them
-	for from := begin; len(out) < nearby && from < begin+mostSteps; {
-		page, err := r.store.Events(ctx, t.ID, from, 4*nearby)
+	// Every position has a log entry, and there are other entries between them.
+	begin := uint64(max(1, p-t.ForkAt)) //nolint:gosec // positive
+	for from := begin; len(out) < maxCompared && from < begin+maxScanned; {
+		page, err := r.store.Events(ctx, t.ID, from, 4*maxCompared)
 		if err != nil {
 			return nil, fmt.Errorf("read events: %w", err)
 		}
@@ -108,7 +113,7 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 			break
 		}
 		for _, e := range page {
-			if e.Pos == p+len(out) && len(out) < nearby {
+			if e.Pos == p+len(out) && len(out) < maxCompared {
 				out = append(out, e)
 			}
 		}
@@ -117,38 +122,39 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 	return out, nil
 }
 
-// Relation is how a request's history relates to the threads that are known.
+// Relation is how a request's history relates to known threads.
 type Relation struct {
 	Kind   RelationKind
-	Parent ThreadID // of a fork or a link; else empty
-	ForkAt int      // messages, system prompts aside, that a fork shares with its parent
-	System bool     // the thread goes on with other system messages than it was last seen with
+	Parent ThreadID // of a fork or a link, otherwise empty
+	ForkAt int      // messages that a fork shares with its parent, system messages excluded
+	System bool     // the thread continues with other system messages than it was last seen with
 }
 
-// RelationKind says it in a word.
+// RelationKind is the kind of a Relation.
 type RelationKind string
 
 // The kinds.
 const (
-	RelationContinuation RelationKind = "continuation" // of a thread
-	RelationReplay       RelationKind = "replay"       // of what a thread holds already
-	RelationFork         RelationKind = "fork"         // of a thread, before its end: a message is another one, or left out
-	RelationLink         RelationKind = "link"         // to a thread, by what was relayed to it, or by the parent that its client names
+	RelationContinuation RelationKind = "continuation" // continues a thread
+	RelationReplay       RelationKind = "replay"       // repeats part of a thread
+	RelationFork         RelationKind = "fork"         // leaves a thread before its end: a message differs or is left out
+	RelationLink         RelationKind = "link"         // linked to a thread by traces, or by the parent that the client named
 	RelationNew          RelationKind = "new"
 )
 
-// Begins reports whether a thread begins so.
+// Begins reports whether a history of this kind begins a thread.
 func (k RelationKind) Begins() bool {
 	return k == RelationFork || k == RelationLink || k == RelationNew
 }
 
-// Relation tells how the history relates to what was known.
+// Relation returns how the history relates to known threads.
 func (res *Resolution) Relation() Relation {
-	switch {
-	case !res.New && res.Match == MatchReplay:
-		return Relation{Kind: RelationReplay, System: res.systemChanged()}
-	case !res.New:
-		return Relation{Kind: RelationContinuation, System: res.systemChanged()}
+	if !res.New {
+		r := Relation{Kind: RelationContinuation, System: systemDigest(res.query.History.Messages) != res.Thread.System}
+		if res.Match == MatchReplay {
+			r.Kind = RelationReplay
+		}
+		return r
 	}
 	r := Relation{Kind: RelationNew, Parent: res.Thread.Parent, ForkAt: res.Thread.ForkAt}
 	switch {
@@ -158,8 +164,4 @@ func (res *Resolution) Relation() Relation {
 		r.Kind = RelationLink
 	}
 	return r
-}
-
-func (res *Resolution) systemChanged() bool {
-	return systemDigest(res.query.History.Messages) != res.Thread.System
 }

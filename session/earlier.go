@@ -8,80 +8,99 @@ import (
 
 // Bounds of Earlier.
 const (
-	earlierThreads = 16 // that are read
-	earlierEvents  = 4096
-	earlierBytes   = 4 << 20   // but for the last page
-	earlierPage    = 32        // events that are read at once, if they are small
-	earlierFirst   = 8         // events that are read at first, of a thread of which nothing is known
-	earlierSmall   = 128 << 10 // bytes of a page, up to which twice as many may be read
+	maxEarlierThreads = 16
+	maxEarlierEvents  = 4096
+	maxEarlierBytes   = 4 << 20 // of payloads; the last page may exceed it
+
+	firstPage = 8         // events in the first page of a thread, whose size is unknown
+	largePage = 32        // events in a page at most
+	smallSize = 128 << 10 // bytes of a page up to which the next one may have twice as many events
 )
 
-// Earlier is what a conversation said before the history that its client sends.
+// Earlier is the part of a conversation before the history that its client sends.
 type Earlier struct {
-	Threads []EarlierThread // the nearest first; those before a history stay the same, and so do their numbers
-	Kept    bool            // false: the content of some event is not kept, or cannot be read
-	Whole   bool            // false: there is more than what was read
+	Threads []EarlierThread // nearest first; as the conversation goes on, the order and the numbers stay the same
+	Kept    bool            // false if the content of some event was not kept or cannot be read
+	Whole   bool            // false if there is more
 }
 
-// EarlierThread is what a thread said that the history does not hold, the oldest first.
+// EarlierThread holds the events of a thread that are not in the history, oldest first.
 type EarlierThread struct {
 	Dialect string
 	Events  []Event
 }
 
-// Earlier reads what was said before a resolution's history in the same scope: in the threads that it goes back to, and in others of its
-// session that began before. It ends with ctx at the latest; what was read by then counts.
+// Earlier reads the messages before the resolution's history in the same scope: in the ancestors of its thread, and in other
+// threads of its session that began before it. When ctx is done, Earlier returns the messages that it has read so far.
 func (r *Registry) Earlier(ctx context.Context, res *Resolution) Earlier {
-	e := reader{
-		Earlier: Earlier{Kept: true, Whole: true}, store: r.store, history: res.query.History, seen: map[Hash]bool{},
-		events: earlierEvents, bytes: earlierBytes,
+	e := earlierReader{
+		Earlier:    Earlier{Kept: true, Whole: true},
+		store:      r.store,
+		history:    res.query.History,
+		seen:       map[Hash]bool{},
+		eventsLeft: maxEarlierEvents,
+		bytesLeft:  maxEarlierBytes,
 	}
 	for i := range e.history.Messages {
 		e.seen[e.history.Messages[i].Digest] = true
 	}
-	known := map[ThreadID]bool{res.Thread.ID: true}
-	for id := res.Thread.Parent; id != "" && !known[id] && len(e.Threads) < earlierThreads; {
-		known[id] = true
-		t, err := r.store.Thread(ctx, id)
-		if err != nil {
-			e.failed(err)
-			break
-		}
-		e.read(ctx, &t, false)
-		id = t.Parent
-	}
-	if res.Begins {
-		return e.Earlier
-	}
-	s, err := r.store.Session(ctx, res.Thread.Session)
-	if err != nil {
-		e.failed(err)
-	}
-	for _, id := range slices.Backward(s.Threads[max(len(s.Threads)-2*earlierThreads, 0):]) {
-		if known[id] || len(e.Threads) == earlierThreads {
-			continue
-		}
-		t, err := r.store.Thread(ctx, id)
-		if err != nil {
-			e.failed(err)
-		} else if t.Created.Before(res.Thread.Created) && t.ForkAt == 0 && (t.Purpose == PurposeMain || t.Purpose == PurposeKept) {
-			e.read(ctx, &t, true)
-		}
+	visited := map[ThreadID]bool{res.Thread.ID: true}
+	e.readAncestors(ctx, res.Thread.Parent, visited)
+	if !res.Begins {
+		e.readSiblings(ctx, &res.Thread, visited)
 	}
 	return e.Earlier
 }
 
-// reader reads the events of threads.
-type reader struct {
+// earlierReader reads the events of threads.
+type earlierReader struct {
 	Earlier
-	store         Store
-	history       *History
-	seen          map[Hash]bool // digests of messages that the history holds, or that were read
-	events, bytes int           // that may still be read
+	store      Store
+	history    *History
+	seen       map[Hash]bool // digests of the messages in the history and of those that were read
+	eventsLeft int           // events that may still be read
+	bytesLeft  int           // bytes of payloads that may still be read
 }
 
-// failed is when something could not be read. What is gone is not missed.
-func (e *reader) failed(err error) {
+func (e *earlierReader) readAncestors(ctx context.Context, id ThreadID, visited map[ThreadID]bool) {
+	for id != "" && !visited[id] && len(e.Threads) < maxEarlierThreads {
+		visited[id] = true
+		t, err := e.store.Thread(ctx, id)
+		if err != nil {
+			e.failed(err)
+			return
+		}
+		e.read(ctx, &t)
+		id = t.Parent
+	}
+}
+
+// readSiblings reads the threads of own's session that began before own. Several scopes may share a session, so a thread
+// must prove that it belongs to the history's scope.
+func (e *earlierReader) readSiblings(ctx context.Context, own *Thread, visited map[ThreadID]bool) {
+	s, err := e.store.Session(ctx, own.Session)
+	if err != nil {
+		e.failed(err)
+	}
+	newest := s.Threads[max(len(s.Threads)-2*maxEarlierThreads, 0):]
+	for _, id := range slices.Backward(newest) {
+		if visited[id] || len(e.Threads) == maxEarlierThreads {
+			continue
+		}
+		t, err := e.store.Thread(ctx, id)
+		if err != nil {
+			e.failed(err)
+			continue
+		}
+		conversation := t.Purpose == PurposeMain || t.Purpose == PurposeKept
+		if t.Created.Before(own.Created) && t.ForkAt == 0 && conversation && e.inScope(ctx, &t) {
+			e.read(ctx, &t)
+		}
+	}
+}
+
+// failed records that something could not be read, unless it no longer exists.
+func (e *earlierReader) failed(err error) {
 	if errors.Is(err, ErrUnreadable) {
 		e.Kept = false
 		return
@@ -89,53 +108,51 @@ func (e *reader) failed(err error) {
 	e.Whole = e.Whole && errors.Is(err, ErrNotFound)
 }
 
-// read reads a thread from its end. One that is strange has to prove that it is of the history's scope: several may share a session.
-func (e *reader) read(ctx context.Context, t *Thread, strange bool) {
-	if strange && !e.ours(ctx, t) {
-		return
-	}
-	var said []Event
-	size := uint64(earlierFirst)
+// read reads a thread from its end.
+func (e *earlierReader) read(ctx context.Context, t *Thread) {
+	var events []Event
+	size := uint64(firstPage)
 	for to := t.Seq; to > 0; {
-		from, before := max(to, size)-size+1, e.bytes
-		page, read := e.page(ctx, t, from, to)
-		if !read {
+		from, before := max(to, size)-size+1, e.bytesLeft
+		page, ok := e.page(ctx, t, from, to)
+		if !ok {
 			break
 		}
 		for _, event := range slices.Backward(page) {
-			if e.takes(&event) {
-				said = append(said, event)
+			if e.isNew(&event) {
+				events = append(events, event)
 			}
 		}
-		if before-e.bytes <= earlierSmall {
-			size = min(2*size, earlierPage)
+		if before-e.bytesLeft <= smallSize {
+			size = min(2*size, largePage)
 		}
 		to = from - 1
 	}
-	slices.Reverse(said)
-	e.Threads = append(e.Threads, EarlierThread{Dialect: t.Dialect, Events: said})
+	slices.Reverse(events)
+	e.Threads = append(e.Threads, EarlierThread{Dialect: t.Dialect, Events: events})
 }
 
-// page reads events of a thread, if that is still allowed, and charges them.
-func (e *reader) page(ctx context.Context, t *Thread, from, to uint64) (page []Event, read bool) {
-	if e.events <= 0 || e.bytes <= 0 {
+// page reads the events from to to of a thread and charges them to the bounds. It returns false if the bounds are reached
+// or the events cannot be read.
+func (e *earlierReader) page(ctx context.Context, t *Thread, from, to uint64) (page []Event, ok bool) {
+	if e.eventsLeft <= 0 || e.bytesLeft <= 0 {
 		e.Whole = false
 		return nil, false
 	}
-	page, err := e.store.Events(ctx, t.ID, from, int(to-from+1)) //nolint:gosec // a page at most
+	page, err := e.store.Events(ctx, t.ID, from, int(to-from+1)) //nolint:gosec // at most largePage
 	if err != nil {
 		e.failed(err)
 		return nil, false
 	}
-	e.events -= len(page)
+	e.eventsLeft -= len(page)
 	for i := range page {
-		e.bytes -= len(page[i].Payload)
+		e.bytesLeft -= len(page[i].Payload)
 	}
 	return page, true
 }
 
-// takes reports whether an event says something that is not known yet.
-func (e *reader) takes(event *Event) bool {
+// isNew reports whether an event is a message that was not seen yet and whose content was kept.
+func (e *earlierReader) isNew(event *Event) bool {
 	if event.Pos == 0 || e.seen[event.Digest] {
 		return false
 	}
@@ -144,14 +161,14 @@ func (e *reader) takes(event *Event) bool {
 	return len(event.Payload) > 0
 }
 
-// ours reports whether a thread that is no fork is of the history's scope, which seeds its first chain hash.
-func (e *reader) ours(ctx context.Context, t *Thread) bool {
-	for from := uint64(1); ; from += earlierFirst { // its system messages come first
-		page, read := e.page(ctx, t, from, from+earlierFirst-1)
+// inScope reports whether a thread that is not a fork belongs to the history's scope, which seeds its first chain hash.
+func (e *earlierReader) inScope(ctx context.Context, t *Thread) bool {
+	for from := uint64(1); ; from += firstPage { // system messages come before the first position
+		page, ok := e.page(ctx, t, from, from+firstPage-1)
 		if first := slices.IndexFunc(page, func(event Event) bool { return event.Pos == 1 }); first >= 0 {
 			return page[first].Chain == next(e.history.Chain[0], page[first].Digest)
 		}
-		if !read || len(page) < earlierFirst {
+		if !ok || len(page) < firstPage {
 			return false
 		}
 	}

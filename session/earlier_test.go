@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// earlier is what was said before a history, a thread after the other.
+// earlier returns what was said before a history, thread by thread.
 func (d *desk) earlier(ctx context.Context, res session.Resolution) (said string, e session.Earlier) {
 	d.t.Helper()
 	e = d.registry.Earlier(ctx, &res)
@@ -31,7 +31,7 @@ func TestEarlier(t *testing.T) {
 	for name, c := range map[string]struct {
 		key     string
 		parent  string
-		history []string // one after the other, each of which the client sends
+		history []string // the histories that the client sends, in order
 		want    string
 	}{
 		"nothing":          {"", "", []string{"s1 u1 a1 o1 g1", "s1 u1 a1 o1 g1 u2"}, ""},
@@ -67,7 +67,7 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
-// TestEarlierIsBounded: of a long log the newest events are read, and a context that is over ends it.
+// TestEarlierIsBounded: the newest events of a long log are read, and reading ends with the context.
 func TestEarlierIsBounded(t *testing.T) {
 	d := newDesk(t)
 	scope := session.Scope{Tenant: "t", Key: "k"}
@@ -89,7 +89,7 @@ func TestEarlierIsBounded(t *testing.T) {
 	}
 }
 
-// metered says how much is read of a store.
+// metered counts what is read from a store.
 type metered struct {
 	session.Store
 	bytes int
@@ -103,7 +103,7 @@ func (s *metered) Events(ctx context.Context, id session.ThreadID, from uint64, 
 	return page, err
 }
 
-// TestEarlierOfLargeEvents: all that is read counts, and large events are read a few at a time.
+// TestEarlierOfLargeEvents: everything that is read counts, and large events are read a few at a time.
 func TestEarlierOfLargeEvents(t *testing.T) {
 	d := newDesk(t)
 	scope := session.Scope{Tenant: "t", Key: "k"}
@@ -122,7 +122,7 @@ func TestEarlierOfLargeEvents(t *testing.T) {
 	}
 }
 
-// TestEarlierWithoutContent: what is not kept is not found, and that is told.
+// TestEarlierWithoutContent: content that is not kept is not found, and Kept reports that.
 func TestEarlierWithoutContent(t *testing.T) {
 	d := newDesk(t)
 	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "bare.db")})

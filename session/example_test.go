@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// What a store is asked on a request's way: which thread left the beginning of this history, then to append what is new, and later
-// to keep a condensation. To add one, implement Backend and have sessiontest.Run drive it.
+// A request uses a store to find the thread that its history belongs to, to append what is new, and later perhaps to log a
+// condensation. To add a store, implement Backend and run the suite sessiontest.Run against it.
 func ExampleStore() {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {
@@ -25,10 +25,10 @@ func ExampleStore() {
 		fmt.Println(err)
 		return
 	}
-	var store session.Store = session.Guard(bolt, nil) // what panics in a store is its error
+	var store session.Store = session.Guard(bolt, nil) // turns a panic into an error
 	defer store.Close()
 	ctx, now := context.Background(), time.Now()
-	first, second := session.Hash{1}, session.Hash{2} // of the history after one and after two messages
+	first, second := session.Hash{1}, session.Hash{2} // chain hashes after one and after two messages
 
 	batch := session.Batch{
 		Thread: session.Thread{ID: "t", Session: "s", Len: 2, Head: second, Created: now, Seen: now},

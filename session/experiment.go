@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Groups is how many groups the sessions of an arm are dealt to. What the sums of groups differ by tells how much sessions differ, so
-// that the cost of no single session has to be kept.
+// Groups is how many groups the sessions of an arm are dealt into. The spread between the groups' sums estimates the spread
+// between sessions, so that the cost of each single session need not be kept.
 const Groups = 64
 
 // Arm is the part of an experiment that a session is in.
@@ -17,17 +17,17 @@ type Arm int
 // The arms of a holdout.
 const (
 	Treated Arm = iota
-	HeldOut     // its history is left alone
+	HeldOut     // its history is not condensed
 )
 
-// Seat is where an experiment has a session.
+// Seat is a session's assignment in an experiment.
 type Seat struct {
 	Arm   Arm
-	Group int // below Groups
+	Group int // less than Groups
 }
 
-// Seat draws a session's seat where that share of sessions is held out. It is the same on every replica, and a session that is held out
-// stays so when the share grows.
+// Seat draws a session's seat in an experiment that holds out the given share of sessions. The seat is the same on every
+// replica. A session that is held out stays so when the share grows.
 func (s Secret) Seat(id SessionID, share float64) Seat {
 	h := s.derive("holdout", string(id))
 	seat := Seat{Group: int(h[8]) % Groups}
@@ -37,28 +37,37 @@ func (s Secret) Seat(id SessionID, share float64) Seat {
 	return seat
 }
 
-// Experiment names that of a tenant's holdout. Another share begins another one.
+// Experiment returns the name of a tenant's holdout experiment. Changing the share begins another experiment.
 func (s Secret) Experiment(tenant string, share float64) string {
 	return s.derive("experiment", tenant, strconv.FormatFloat(share, 'g', -1, 64)).String()[:32]
 }
 
-// Entry is what is added to an experiment.
+// Entry is a thread's contribution to an experiment.
 type Entry struct {
 	Experiment string
 	Seat       Seat
-	Begun      time.Time // when the thread began that it is for
+	Begun      time.Time // when the thread began
 	Sums       Sums
 }
 
-// Sums is what sessions came to.
+// Opens returns when an experiment begins whose first entry is e: when e's thread began, if a session begins with it, and
+// otherwise now.
+func (e *Entry) Opens(now time.Time) time.Time {
+	if e.Sums.Sessions > 0 {
+		return e.Begun
+	}
+	return now
+}
+
+// Sums are the totals of some sessions.
 type Sums struct {
 	Sessions int64
-	Steps    int64 // requests of runs that upstream answered
-	Unpriced int64 // requests among all whose cost is not known
+	Steps    int64 // agent requests that upstream answered
+	Unpriced int64 // requests, of any kind, with unknown cost
 	Nano     int64 // cost, in billionths of a dollar
 }
 
-// Add adds what other sessions came to.
+// Add adds the totals of other sessions.
 func (t *Sums) Add(more Sums) {
 	t.Sessions += more.Sessions
 	t.Steps += more.Steps
@@ -66,16 +75,8 @@ func (t *Sums) Add(more Sums) {
 	t.Nano += more.Nano
 }
 
-// Experiment is what the sessions of an experiment came to. Threads that had begun before it are left out.
+// Experiment holds the totals of an experiment's sessions. Threads that began before it are left out.
 type Experiment struct {
-	Since time.Time // zero: nothing was added yet
+	Since time.Time // when it began, zero if nothing was added yet
 	Arms  [2][Groups]Sums
-}
-
-// Opens is when an experiment begins whose first entry is c: with the session that begins with it, if one does.
-func Opens(c Entry, now time.Time) time.Time {
-	if c.Sums.Sessions > 0 {
-		return c.Begun
-	}
-	return now
 }

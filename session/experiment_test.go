@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestSeat: a share of sessions is held out, by the secret and the session alone, and stays so when the share grows.
+// TestSeat: the secret and the session alone decide whether a session is held out, and it stays so when the share grows.
 func TestSeat(t *testing.T) {
 	const sessions = 100_000
 	held, other := 0, 0

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Backend is all that a store offers to the process that opened it.
+// Backend is everything that a store offers to the process that opened it.
 type Backend interface {
 	Store
 	Archive
-	// Ping reports whether the store is there and well. An error wraps ErrUnavailable.
+	// Ping checks that the store is reachable and healthy. An error wraps ErrUnavailable.
 	Ping(ctx context.Context) error
 }
 
-// PanicError is what Recover makes of a panic. It wraps ErrUnavailable.
+// PanicError is a panic that Recover turned into an error. It wraps ErrUnavailable.
 type PanicError struct {
 	Value any
 	At    string // file and line
@@ -28,10 +28,10 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("%v: a defect, or damaged data (panic at %s: %v)", ErrUnavailable, e.At, e.Value)
 }
 
-// Unwrap makes it an ErrUnavailable.
+// Unwrap returns ErrUnavailable.
 func (e *PanicError) Unwrap() error { return ErrUnavailable }
 
-// Recover calls f. A panic in it, or a fault in the memory that a file is mapped to, is a PanicError.
+// Recover calls f and returns its error. If f panics, or faults on memory that a file is mapped to, it returns a PanicError.
 func Recover(f func() error) (err error) {
 	defer recovered(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -44,10 +44,10 @@ func recovered(err *error) {
 	}
 }
 
-// panicSite is where the panic came from that is being recovered: the first frame below the runtime's.
+// panicSite returns the file and line of the panic that is being recovered: the first frame outside the runtime.
 func panicSite() string {
 	pcs := make([]uintptr, 32)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // without this function and recovered
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // skip Callers, panicSite and recovered
 	for {
 		frame, more := frames.Next()
 		if !strings.HasPrefix(frame.Function, "runtime.") || !more {
@@ -56,12 +56,12 @@ func panicSite() string {
 	}
 }
 
-// Watch is told of each call of a store that is over: what was done, when it began, and its error. It may be called
+// Watch is called after each call of a store with the operation, the time it began, and its error. It may be called
 // concurrently.
 type Watch func(op string, begun time.Time, err error)
 
-// Guard makes a store that panics one that is unavailable: what panics in a call, or faults, is that call's error. Errors
-// say what was being done. watch may be nil.
+// Guard wraps a store so that a call that panics or faults returns a PanicError instead. It adds the operation to all
+// errors. watch may be nil.
 func Guard(store Backend, watch Watch) Backend { return &guarded{store, watch} }
 
 type guarded struct {
@@ -69,8 +69,8 @@ type guarded struct {
 	watch Watch
 }
 
-// run is Recover for a method. What it was to do, and to what, is added to its error.
-func (g *guarded) run(op string, to any, method func() error) error {
+// run calls a method under Recover and adds the operation and its object, if any, to the error.
+func (g *guarded) run(op string, object any, method func() error) error {
 	begun := time.Now()
 	err := Recover(method)
 	if g.watch != nil {
@@ -79,15 +79,15 @@ func (g *guarded) run(op string, to any, method func() error) error {
 	switch {
 	case err == nil:
 		return nil
-	case to == nil:
+	case object == nil:
 		return fmt.Errorf("%s: %w", op, err)
 	}
-	return fmt.Errorf("%s %v: %w", op, to, err)
+	return fmt.Errorf("%s %v: %w", op, object, err)
 }
 
 // call is run for a method with a result.
-func call[T any](g *guarded, op string, to any, method func() (T, error)) (result T, err error) {
-	err = g.run(op, to, func() (err error) {
+func call[T any](g *guarded, op string, object any, method func() (T, error)) (result T, err error) {
+	err = g.run(op, object, func() (err error) {
 		result, err = method()
 		return err
 	})
@@ -168,7 +168,7 @@ func (g *guarded) Lock(ctx context.Context, thread ThreadID, ttl time.Duration) 
 			return g.run("keep lock", thread, func() error { return lease.Renew(ctx) })
 		},
 		Release: func() {
-			_ = Recover(func() error { // a lock that is not released runs out
+			_ = Recover(func() error { // a lock that is not released expires
 				lease.Release()
 				return nil
 			})

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// calls are all methods of a store, by name.
+// calls returns a call of each method of a store, by name.
 func calls(s session.Backend) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Secret":   func(ctx context.Context) error { _, err := s.Secret(ctx, session.Secret("s")); return err },
@@ -51,7 +51,7 @@ func calls(s session.Backend) map[string]func(context.Context) error {
 	}
 }
 
-// TestGuard: each method that panics is unavailable, and says where; the others go on.
+// TestGuard: a method that panics returns ErrUnavailable with the place of the panic, and the others keep working.
 func TestGuard(t *testing.T) {
 	file, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db"})
 	if err != nil {

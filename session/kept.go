@@ -7,16 +7,17 @@ import (
 	"slices"
 )
 
-// Kept says where upstream keeps what came before a request's messages. The zero value: nowhere, the request has its whole history.
+// Kept says where upstream keeps the history before a request's messages. The zero value means that the request contains
+// its whole history.
 type Kept struct {
-	Answer       string // id of the answer that the request goes on from
-	Conversation string // id of what the request's messages, and the answer to them, are added to
+	Answer       string // id of the answer that the request continues
+	Conversation string // id of the conversation to which upstream adds the request's messages and the answer
 }
 
-// KeptTrace is where what is said is remembered under an id of upstream's.
+// KeptTrace returns the trace under which upstream's id of an answer or a conversation is remembered.
 func KeptTrace(seed Hash, id string) Hash { return trace(seed, 'u', id) }
 
-// traces are where a request finds what it goes on from.
+// traces returns the traces of the conversation and the answer.
 func (k Kept) traces(seed Hash) (out []Hash) {
 	for _, id := range [...]string{k.Conversation, k.Answer} {
 		if id != "" {
@@ -26,8 +27,8 @@ func (k Kept) traces(seed Hash) (out []Hash) {
 	return out
 }
 
-// ResolveKept is Resolve for messages that go on from what upstream keeps. They are new: they continue a thread at its end, or fork it
-// where it went on otherwise. Nothing is known of what was said before the first of them that passed here.
+// ResolveKept is Resolve for messages that continue a history kept by upstream. All of them are new: they continue a thread
+// at its end, or fork it where it went on differently. Messages that never passed through the proxy are unknown.
 func (r *Registry) ResolveKept(ctx context.Context, q Query, k Kept) (Resolution, error) {
 	res := Resolution{Source: SourceNew, query: q}
 	if err := r.resolveKept(ctx, q, k, &res); err != nil {
@@ -37,33 +38,37 @@ func (r *Registry) ResolveKept(ctx context.Context, q Query, k Kept) (Resolution
 }
 
 func (r *Registry) resolveKept(ctx context.Context, q Query, k Kept, res *Resolution) error {
-	places, err := r.trace(ctx, k.traces(q.History.Chain[0]))
+	places, err := r.readTraces(ctx, k.traces(q.History.Chain[0]))
 	if err != nil {
 		return err
 	}
-	if at := slices.IndexFunc(places, Place.Known); at >= 0 {
-		thread, err := r.known(ctx, places[at].Thread)
+	if i := slices.IndexFunc(places, Place.Known); i >= 0 {
+		thread, err := r.readThread(ctx, places[i].Thread)
 		if err != nil {
 			return err
 		}
 		if thread != nil {
-			r.goesOn(res, *thread, places[at].Pos, k.Conversation != "")
+			pos := places[i].Pos
+			if k.Conversation != "" {
+				pos = thread.Len // upstream adds to a conversation's end
+			}
+			r.continueKept(res, thread, pos)
 			return nil
 		}
 	}
-	q.other, q.look = true, &look{}
-	err = r.begin(ctx, q, res)
+	q.randomNames, q.lookup = true, &lookup{}
+	err = r.beginThread(ctx, q, res)
 	res.Thread.Condensations = nil
 	return err
 }
 
-// goesOn has a resolution continue a thread from a position on, or from its end whatever the position.
-func (r *Registry) goesOn(res *Resolution, t Thread, pos int, atEnd bool) {
-	res.Thread, res.Match, res.Source, res.Logged = t, MatchEnd, SourceTrace, t.Len
+// continueKept makes the resolution continue a thread at its end, or fork it at an earlier position.
+func (r *Registry) continueKept(res *Resolution, t *Thread, pos int) {
+	res.Thread, res.Match, res.Source, res.Logged = *t, MatchEnd, SourceTrace, t.Len
 	if res.query.Scope.Key != "" {
 		res.Source = SourceKey
 	}
-	if atEnd || pos >= t.Len {
+	if pos >= t.Len {
 		return
 	}
 	now := r.now()
@@ -71,25 +76,25 @@ func (r *Registry) goesOn(res *Resolution, t Thread, pos int, atEnd bool) {
 		ID: ThreadID(r.newID()), Session: t.Session, Tenant: t.Tenant, Dialect: t.Dialect, Parent: t.ID, ForkAt: pos, Len: pos,
 		Head: trace(t.Head, 'u', string(t.ID)), System: t.System, Created: now, Seen: now,
 	}
-	res.Match, res.New, res.Logged, res.parent = MatchInside, true, pos, t.Created
+	res.Match, res.New, res.Logged, res.parentCreated = MatchInside, true, pos, t.Created
 }
 
-// Said is what was said in a turn of which upstream keeps what came before.
+// Said is the messages of one turn whose earlier history upstream keeps.
 type Said struct {
-	Messages []Message // the answer's included, system messages left out
-	Tokens   []int     // of each
+	Messages []Message // the request's and the answer's, without system messages
+	Tokens   []int     // of each message
 	Traces   []Hash    // by which the client may refer to it
 }
 
-// AppendKept logs what was said in a turn that ResolveKept resolved.
+// AppendKept logs the messages of a turn that ResolveKept resolved.
 func (r *Registry) AppendKept(ctx context.Context, res *Resolution, k Kept, said Said) error {
-	for range resolveTries {
+	for range maxAppends {
 		err := r.store.Append(ctx, r.keptBatch(res, said))
 		switch {
 		case err == nil:
 			return nil
 		case !errors.Is(err, ErrStale):
-			return fmt.Errorf("append what upstream keeps: %w", err)
+			return fmt.Errorf("append to thread %s: %w", res.Thread.ID, err)
 		}
 		again, err := r.ResolveKept(ctx, res.query, k)
 		if err != nil {

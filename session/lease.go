@@ -8,19 +8,20 @@ import (
 
 // Lease is a lock that is held.
 type Lease struct {
-	Renew   func(ctx context.Context) error // keeps it as long again; ErrLocked if another has it by now
-	Release func()                          // gives it back, unless another has it; it may be called again
+	Renew   func(ctx context.Context) error // extends the lock by its ttl; ErrLocked if another caller has taken it
+	Release func()                          // releases the lock unless another caller has taken it; may be called again
 }
 
-// renewals is how many times a lock is renewed before it would run out.
+// renewals is how often a lock is renewed within its ttl.
 const renewals = 3
 
-// Hold renews a lease that was taken for ttl until it is released, or lost, which ends the context.
+// Hold renews a lease that was taken for ttl until release is called. If another caller takes the lock, or ctx is done, the
+// context that it returns is cancelled.
 func (l Lease) Hold(ctx context.Context, ttl time.Duration) (held context.Context, release func()) {
 	held, cancel := context.WithCancelCause(ctx)
-	over := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(done)
 		tick := time.NewTicker(ttl / renewals)
 		defer tick.Stop()
 		for {
@@ -36,7 +37,7 @@ func (l Lease) Hold(ctx context.Context, ttl time.Duration) (held context.Contex
 	}()
 	return held, func() {
 		cancel(nil)
-		<-over
+		<-done
 		l.Release()
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// desk is a registry over a store of its own, with what a client would send to it.
+// desk is a registry over its own store, with helpers to send histories to it.
 type desk struct {
 	t        *testing.T
 	store    session.Store
@@ -36,7 +36,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// another is the registry of another replica.
+// another returns the registry of another replica.
 func (d *desk) another() *session.Registry {
 	d.t.Helper()
 	r, err := session.NewRegistry(session.RegistryOptions{Store: d.store, Secret: secret})
@@ -48,7 +48,7 @@ func (d *desk) another() *session.Registry {
 
 var secret = session.Secret("the secret of the tests")
 
-// query makes a history out of words: u.. is a user message, a.. an action whose call id is the word, o.. its result,
+// query returns a history made of words: u.. is a user message, a.. an action whose call id is the word, o.. its result,
 // g.. the agent's text, s.. a system message.
 func query(scope session.Scope, words string) session.Query {
 	var messages []session.Message
@@ -74,7 +74,7 @@ func query(scope session.Scope, words string) session.Query {
 	}
 }
 
-// send resolves and logs a history, and gives its resolution.
+// send resolves and logs a history and returns its resolution.
 func (d *desk) send(r *session.Registry, q session.Query) session.Resolution {
 	d.t.Helper()
 	res, err := r.Resolve(d.t.Context(), q)
@@ -99,7 +99,7 @@ func tally(res *session.Resolution, q session.Query) *session.Tally {
 	return t
 }
 
-// payloads gives a thread's own log.
+// payloads returns the log of a thread, without that of its parent.
 func (d *desk) payloads(id session.ThreadID) string {
 	d.t.Helper()
 	events, err := d.store.Events(d.t.Context(), id, 1, 10000)
@@ -284,8 +284,8 @@ func TestSideRequestsBranchOff(t *testing.T) {
 	}
 }
 
-// TestWhatWasLostIsRepaired: a replica whose writes were lost is caught up by the next request, and two replicas that
-// append the same messages log them once.
+// TestWhatWasLostIsRepaired: the next request repairs what a replica lost, and two replicas that append the same messages
+// log them once.
 func TestWhatWasLostIsRepaired(t *testing.T) {
 	d := newDesk(t)
 	anyone := session.Scope{Tenant: "t"}
@@ -304,7 +304,7 @@ func TestWhatWasLostIsRepaired(t *testing.T) {
 	}
 }
 
-// lossy is a store whose appends lose their index entries while it says so.
+// lossy is a store whose appends lose their index entries while losing is set.
 type lossy struct {
 	session.Store
 	losing bool
@@ -317,8 +317,8 @@ func (l *lossy) Append(ctx context.Context, b session.Batch) error {
 	return l.Store.Append(ctx, b)
 }
 
-// TestLostIndexIsRepaired: an append that was cut short leaves a log without its index; nothing is logged twice and the
-// next request writes what is missing.
+// TestLostIndexIsRepaired: an interrupted append leaves a log without its index. The next request writes the index and logs
+// nothing twice.
 func TestLostIndexIsRepaired(t *testing.T) {
 	d := newDesk(t)
 	store := &lossy{Store: d.store}
@@ -344,8 +344,8 @@ func TestLostIndexIsRepaired(t *testing.T) {
 	}
 }
 
-// TestLostIndexOfABeginningIsRepaired: a thread that lost its whole index is known by its name, and continued; but another
-// conversation that begins with the same words is another one.
+// TestLostIndexOfABeginningIsRepaired: a thread that lost its whole index is found by its derived id and continued, but
+// another conversation that begins with the same words is not taken for it.
 func TestLostIndexOfABeginningIsRepaired(t *testing.T) {
 	for name, scope := range map[string]session.Scope{"keyed": {Tenant: "t", Key: "k"}, "not keyed": {Tenant: "t"}} {
 		t.Run(name, func(t *testing.T) {
@@ -453,8 +453,8 @@ func TestCondensationsAreFoundByContent(t *testing.T) {
 	f("an edit inside the prefix", "u1 g1 o1 a2 o2 a3 o3", "u1 g1 o1 a2 o2 a3 o3")
 }
 
-// TestTwoRunsThatBeginAtOnceAreTwo: what the second is answered goes to the first one's thread, for a retry of which it is taken.
-// Its next request shows that it is a run of its own.
+// TestTwoRunsThatBeginAtOnceAreTwo: the second run is taken for a retry of the first, so its answer goes to the first one's
+// thread. Its next request shows that it is a separate run.
 func TestTwoRunsThatBeginAtOnceAreTwo(t *testing.T) {
 	d := newDesk(t)
 	anyone := session.Scope{Tenant: "t"}

@@ -1,27 +1,26 @@
 package session
 
-// Newest is how many of a history's newest chain hashes are looked up first: the usual case is a history that has grown
-// by two messages.
+// Newest is how many of a history's newest chain hashes are looked up first. A history usually grows by two messages.
 const Newest = 16
 
-// probes is how many positions one further round trip looks at.
+// probes is how many positions each later round trip looks up at most.
 const probes = 64
 
-// search finds the longest known prefix of a history in few round trips: the newest positions, then (or at once) positions
-// at doubling distance, then the gap between a known and an unknown one. It relies on a known position's prefixes being
-// known too. It is pure: next names the positions to look up, and seen takes what was found.
+// search finds the longest known prefix of a history in few round trips: first the newest positions, then positions at
+// doubling distances, then the gap between a known and an unknown position. It relies on every prefix of a known prefix
+// being known too. It does no I/O: next returns the positions to look up, and seen takes the result.
 type search struct {
 	n      int   // length of the history
-	known  Place // at the longest prefix found so far
+	known  Place // the longest prefix found so far
 	low    int   // its position, 0 if none
-	high   int   // lowest position known to be unknown, n+1 at first
+	high   int   // lowest position found to be unknown, at first n+1
 	rounds int
-	wide   bool // look at positions further back at once: it is not likely that the newest are known
+	wide   bool // do the first two steps in one round trip, because the newest positions are probably unknown
 }
 
 func newSearch(n int) *search { return &search{n: n, high: n + 1} }
 
-// next gives the positions to look up, highest first; none when the search is over.
+// next returns the positions to look up, highest first; none when the search is over.
 func (s *search) next() []int {
 	if s.low+1 >= s.high {
 		return nil
@@ -43,7 +42,7 @@ func (s *search) next() []int {
 	}
 }
 
-// seen takes the places found at positions.
+// seen takes the places that were found at positions.
 func (s *search) seen(positions []int, places []Place) {
 	for i, p := range positions {
 		if places[i].Known() && places[i].Pos == p {
@@ -55,10 +54,11 @@ func (s *search) seen(positions []int, places []Place) {
 		s.high = min(s.high, p)
 	}
 	if s.rounds >= 2 && s.low == 0 {
-		s.high = 1 // position 1 was looked at too: nothing is known
+		s.high = 1 // position 1 was looked up too, so nothing is known
 	}
 }
 
+// span returns the positions from to to, highest first.
 func span(from, to int) []int {
 	out := make([]int, 0, to-from+1)
 	for p := to; p >= from; p-- {
@@ -67,7 +67,7 @@ func span(from, to int) []int {
 	return out
 }
 
-// gallop gives positions below high at doubling distance, and position 1.
+// gallop returns positions below high at doubling distances, and position 1.
 func gallop(high int) []int {
 	var out []int
 	for step := Newest; high-step > 1; step *= 2 {
@@ -76,7 +76,7 @@ func gallop(high int) []int {
 	return append(out, 1)
 }
 
-// spread gives at most probes positions between low and high, evenly.
+// spread returns at most probes positions between low and high, evenly spaced.
 func spread(low, high int) []int {
 	gap := high - low - 1
 	if gap <= probes {
@@ -92,7 +92,7 @@ func spread(low, high int) []int {
 // Match says how a history relates to the thread that it was found in.
 type Match uint8
 
-// The ways to match.
+// The kinds of matches.
 const (
 	MatchNone   Match = iota // nothing of it is known
 	MatchEnd                 // it begins with the whole thread
@@ -100,12 +100,12 @@ const (
 	MatchReplay              // the thread holds all of it
 )
 
-// classify compares a history, known up to position p, with the thread found there. It gives the match and the position
-// from which messages are new.
+// classify compares a history, known up to position p, with the thread found there. It returns the match and the number of
+// positions that the thread holds.
 func classify(h *History, p int, t *Thread) (Match, int) {
 	switch {
 	case h.Covers(t.Len, t.Head):
-		return MatchEnd, t.Len // the index may be behind the log or ahead of it: what is missing is written again
+		return MatchEnd, t.Len // the index may be behind the log or ahead of it; missing entries are written again
 	case p == h.Len():
 		return MatchReplay, p
 	case p < t.Len:
@@ -114,12 +114,12 @@ func classify(h *History, p int, t *Thread) (Match, int) {
 	return MatchNone, 0
 }
 
-// begins reports whether the first p messages are only the agent's greeting and users' messages: two conversations may
-// well begin alike.
-func begins(h *History, p int) bool {
+// onlyOpening reports whether a history holds only the agent's greeting and the user messages after it. Two conversations
+// may begin with the same ones.
+func onlyOpening(h *History) bool {
 	asked := false
-	for i := 1; i <= p; i++ {
-		switch h.Message(i).Kind {
+	for p := 1; p <= h.Len(); p++ {
+		switch h.Message(p).Kind {
 		case User:
 			asked = true
 		case Agent:
@@ -133,12 +133,12 @@ func begins(h *History, p int) bool {
 	return true
 }
 
-// greets reports whether the first p messages are only the agent's greeting.
-func greets(h *History, p int) bool {
-	for i := 1; i <= p; i++ {
-		if h.Message(i).Kind != Agent {
+// onlyGreeting reports whether the first n messages are the agent's greeting and nothing else. It is false if n is 0.
+func onlyGreeting(h *History, n int) bool {
+	for p := 1; p <= n; p++ {
+		if h.Message(p).Kind != Agent {
 			return false
 		}
 	}
-	return p > 0
+	return n > 0
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// losing is a store that lost some records, one by one, as a server does that evicts any key.
+// losing is a store that lost some records, like a server that evicts single keys.
 type losing struct {
 	session.Store
 	summaries map[session.CondensationID]bool
-	reborn    map[session.ThreadID]session.Thread // what stands under the name of a lost one now
+	reborn    map[session.ThreadID]session.Thread // threads that took over the id of a lost one
 	down      bool
-	asked     int // for summaries
+	asked     int // reads of summaries
 }
 
 func (l *losing) Summary(ctx context.Context, id session.CondensationID) (string, error) {
@@ -36,7 +36,7 @@ func (l *losing) Thread(ctx context.Context, id session.ThreadID) (session.Threa
 	return l.Store.Thread(ctx, id)
 }
 
-// condensedTwice logs words of which two condensations forget positions 2 to 3 and 2 to 5.
+// condensedTwice logs a history with two condensations, which forget positions 2 to 3 and 2 to 5.
 func (d *desk) condensedTwice(words string) (session.Resolution, [2]session.Condensation) {
 	d.t.Helper()
 	q := query(session.Scope{Tenant: "t"}, words)
@@ -59,7 +59,7 @@ func (d *desk) condensedTwice(words string) (session.Resolution, [2]session.Cond
 	return res, made
 }
 
-// views gives what another replica would forward for the words.
+// views returns what another replica would forward for the words.
 func (d *desk) views(words string) string {
 	d.t.Helper()
 	q := query(session.Scope{Tenant: "t"}, words)
@@ -87,7 +87,7 @@ func (d *desk) wantView(what, words, want string) {
 	}
 }
 
-// TestLostSummaries: a condensation without its summary was never made; no view ever shows an empty one.
+// TestLostSummaries: a condensation without its summary counts as never made, and no view shows an empty summary.
 func TestLostSummaries(t *testing.T) {
 	const words = "u1 a1 o1 a2 o2 a3 o3"
 	d := newDesk(t)
@@ -120,9 +120,9 @@ func TestLostSummaries(t *testing.T) {
 	}
 }
 
-// TestBornAgain: a thread whose record was lost begins again under its name and counts its entries anew, so another
-// condensation comes to stand under an id that was there before. Neither a fork that inherited the lost one nor a replica
-// that remembers its summary may take the one for the other.
+// TestBornAgain: a thread whose record was lost begins again under its id and numbers its entries from the start, so that
+// another condensation gets an id that was used before. Neither a fork that inherited the lost one nor a replica that
+// caches its summary may confuse the two.
 func TestBornAgain(t *testing.T) {
 	const words, fork = "u1 a1 o1 a2 o2 a3 o3", "u1 a1 o1 a2 o2 a3 o9"
 	d := newDesk(t)
@@ -140,11 +140,11 @@ func TestBornAgain(t *testing.T) {
 	d.wantView("the fork, after its parent began again", fork, fork)
 
 	registry := d.another()
-	if _, err := registry.Condensations(t.Context(), &res); err != nil { // remembers
+	if _, err := registry.Condensations(t.Context(), &res); err != nil { // fills the cache
 		t.Fatal(err)
 	}
 	before := store.asked
-	// The same id with another span is another condensation, whose summary is read and not remembered.
+	// The same id with another span is another condensation, whose summary is read from the store, not from the cache.
 	res.Thread.Condensations = []session.Condensation{made[0]}
 	res.Thread.Condensations[0].ID, res.Thread.Condensations[0].Summary = made[1].ID, ""
 	cs, err := registry.Condensations(t.Context(), &res)

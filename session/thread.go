@@ -5,7 +5,7 @@ import "time"
 // ThreadID names one linear history.
 type ThreadID string
 
-// SessionID names what a user would call one conversation or agent run.
+// SessionID names one conversation or agent run, as a user would count them.
 type SessionID string
 
 // Thread is the record of one linear history.
@@ -14,54 +14,54 @@ type Thread struct {
 	Session SessionID
 	Tenant  string
 	Purpose Purpose
-	Dialect string   // wire protocol of its messages; empty: Chat Completions
+	Dialect string   // wire protocol of its messages, empty for Chat Completions
 	Parent  ThreadID // the thread it was forked from or linked to, empty if none
-	ForkAt  int      // positions shared with the parent, 0 if linked only
+	ForkAt  int      // positions shared with the parent, 0 if it is only linked
 
-	Len    int    // positions logged, those of the parent included
-	Head   Hash   // chain hash of them
-	System Hash   // digest of the system messages last seen
+	Len    int    // positions logged, including those shared with the parent
+	Head   Hash   // chain hash at position Len
+	System Hash   // SystemDigest of the system messages last seen
 	Seq    uint64 // log entries written; the next one gets Seq+1
 
-	Requested uint64 // log entry of the condensation request that is pending, 0 if none is
+	Requested uint64 // log entry of the pending condensation request, 0 if there is none
 
 	Lists
 	Created, Seen time.Time
 }
 
-// Lists are the condensations and asides of a thread, without their texts; those of the parent up to the fork included.
+// Lists are the condensations and asides of a thread, without their texts. They include those of the parent up to the fork.
 type Lists struct {
 	Condensations []Condensation
-	Asides        []Condensation // what stands in the place of answers
+	Asides        []Condensation
 }
 
 // Event is one immutable record in a thread's log.
 type Event struct {
-	Seq     uint64 // given by the store, from 1
+	Seq     uint64 // assigned by the store, starting with 1
 	Pos     int    // position in the chain, 0 for system messages and log-only kinds
-	After   int    // of a system message: the position of the message before it, when it was logged
+	After   int    // for a system message, the position of the message before it when it was logged
 	Kind    Kind
 	Digest  Hash
 	Chain   Hash // chain hash up to and including this message, zero for Pos 0
 	Tokens  int
 	Time    time.Time
-	Payload []byte // the message's raw bytes, empty where content is not kept
+	Payload []byte // the message's raw bytes, empty if content is not kept
 }
 
-// Place is what a chain hash stands for: a position in a thread.
+// Place is a position in a thread, to which a chain hash or a trace points.
 type Place struct {
 	Thread   ThreadID
 	Session  SessionID
 	Pos      int
-	Tokens   int    // of all chained messages up to here
-	Encoding string // in which Tokens was counted
+	Tokens   int    // of all chained messages up to Pos
+	Encoding string // of Tokens
 }
 
-// Known reports whether p was found at all.
+// Known reports whether p is not the zero Place, which stands for a hash that was not found.
 func (p Place) Known() bool { return p.Thread != "" }
 
-// MaxThreads is how many threads the record of a session lists: the newest. A key that is used for ever begins one after
-// the other.
+// MaxThreads is how many of its threads, the newest, the record of a session lists. A session key that is used forever
+// begins more and more threads.
 const MaxThreads = 512
 
 // Session is the record of a conversation.
@@ -69,11 +69,11 @@ type Session struct {
 	ID            SessionID
 	Tenant        string
 	Key           string     // the client's session key, empty if none
-	Threads       []ThreadID // at most MaxThreads, in the order in which they began
+	Threads       []ThreadID // the newest MaxThreads, oldest first
 	Created, Seen time.Time
 }
 
-// Purpose says what a thread is for, as far as its content tells.
+// Purpose is what a thread is for, as far as its content shows.
 type Purpose string
 
 // The purposes.
@@ -82,13 +82,14 @@ const (
 	PurposeTitle      Purpose = "title"      // names the conversation
 	PurposeSuggestion Purpose = "suggestion" // guesses what the user types next
 	PurposeCompaction Purpose = "compaction" // the agent's own summary of its history
-	PurposeKept       Purpose = "kept"       // upstream keeps the history: it is logged, and never condensed
-	PurposeProbe      Purpose = "probe"      // asks for one token, to see whether the history is taken, or what it takes
+	PurposeKept       Purpose = "kept"       // upstream keeps the history, which is logged but never condensed
+	PurposeProbe      Purpose = "probe"      // requests one token, to test whether the history is accepted or to count its tokens
 )
 
-// Branches reports whether a request of this purpose hangs a last message of its own on a history that goes on without
-// it, so that it must not become part of that history's thread.
+// Branches reports whether a request of this purpose appends its own last message to a history that goes on without it.
+// Such a message must not become part of the history's thread.
 func (p Purpose) Branches() bool { return p == PurposeSuggestion || p == PurposeCompaction }
 
-// Spares reports whether the history is not condensed for a request of this purpose, as long as it fits the model's window.
+// Spares reports whether a request of this purpose is forwarded without condensing its history as long as the history fits
+// the model's window.
 func (p Purpose) Spares() bool { return p == PurposeCompaction || p == PurposeProbe }

@@ -6,25 +6,28 @@ import (
 	"strings"
 )
 
-// A trace is a fingerprint of something that the proxy relayed to a client: a tool call's id, an answer, a line of it.
-// A history that matches no known prefix, because its client summarised it, rewrote its beginning or handed a task to a
-// sub-agent, is linked to its session by the traces it carries. Traces are keyed by the scope's seed, so no one finds
-// anything by them outside of it.
+// A trace is a fingerprint of something that the proxy relayed to a client: the id of a tool call, an answer, a line of an
+// answer. If a history matches no known prefix, because its client summarised it, rewrote its beginning or gave a task to a
+// sub-agent, its traces link it to its session. Traces are keyed by the scope's seed, so they find nothing in other scopes.
 
+// Bounds of traces. Lengths are in bytes.
 const (
-	callIDLen   = 12  // shorter call ids (call_1, 0) are not unique enough to link by
-	answerLen   = 12  // shortest answer, in bytes, that links when quoted whole
-	lineLen     = 32  // shortest line, in bytes, that links by itself
-	linesMarked = 16  // lines of one answer that leave a trace: the first and the last half of that
-	linesRead   = 192 // lines of one history that are looked up
-	paragraphs  = 8   // ends of a text that may be a whole answer
+	minCallID = 12 // shorter call ids (call_1, 0) are not unique enough to link a history
+	minAnswer = 12 // shortest answer that links a history quoting it whole
+	minLine   = 32 // shortest line that links a history
+
+	maxMarkedLines = 16  // lines of one answer that leave a trace, half of them from its beginning and half from its end
+	maxReadLines   = 192 // lines of one history that are looked up
+	maxQuotes      = 8   // ends of one text that are looked up as a quoted answer
 )
 
+// trace returns the fingerprint of a text. Each kind of trace has its own byte, because the same text may be of several
+// kinds.
 func trace(seed Hash, kind byte, text string) Hash {
 	return sha256.Sum256(slices.Concat(seed[:], []byte{kind}, []byte(text)))
 }
 
-// CallTraces gives the traces of tool call ids that are long enough to be unique.
+// CallTraces returns the traces of the unique ids among those of some tool calls.
 func CallTraces(seed Hash, ids []string) []Hash {
 	var out []Hash
 	for _, id := range ids {
@@ -35,22 +38,24 @@ func CallTraces(seed Hash, ids []string) []Hash {
 	return out
 }
 
-func unique(callID string) bool { return len(callID) >= callIDLen }
+// unique reports whether a call id is long enough to be unique.
+func unique(callID string) bool { return len(callID) >= minCallID }
 
-// KeyTrace is where a session key's session is remembered.
+// KeyTrace returns the trace that remembers the session of a session key.
 func KeyTrace(seed Hash) Hash { return trace(seed, 'k', "") }
 
-// AnsweredTrace remembers that a history got its answer.
+// AnsweredTrace returns the trace that remembers that a history was answered.
 func AnsweredTrace(head Hash) Hash { return trace(head, 'a', "") }
 
-// RequestTrace remembers where a tenant's request of that id was logged. Only operators look it up, so it has no seed.
+// RequestTrace returns the trace that remembers where a tenant's request was logged. Only operators look it up, so it has
+// no seed.
 func RequestTrace(tenant, id string) Hash { return trace(Hash{}, 'r', tenant+"\x00"+id) }
 
-// AnswerTraces gives the traces that a relayed answer leaves: its whole text, its lines, and the lines of the texts in
-// its tool calls' arguments (the tasks of sub-agents).
+// AnswerTraces returns the traces that a relayed answer leaves: its whole text, its lines, and the lines of the texts in
+// its tool calls' arguments, such as the tasks of sub-agents.
 func AnswerTraces(seed Hash, text string, arguments []string) []Hash {
 	var out []Hash
-	if t := strings.TrimSpace(text); len(t) >= answerLen {
+	if t := strings.TrimSpace(text); len(t) >= minAnswer {
 		out = append(out, trace(seed, 't', t))
 	}
 	out = append(out, lineTraces(seed, ends(lines(text)))...)
@@ -61,17 +66,17 @@ func AnswerTraces(seed Hash, text string, arguments []string) []Hash {
 	return append(out, lineTraces(seed, ends(args))...)
 }
 
-// HistoryTraces gives the traces to look up for a history that matched nothing: the call ids of its messages, the lines of its texts,
-// and, for a side request, what may be a whole answer quoted at the end of a text.
+// HistoryTraces returns the traces to look up for a history that matched nothing: the call ids of its messages, the lines
+// of its texts, and each text as a whole answer. A side request may also quote an answer at the end of a text.
 func HistoryTraces(seed Hash, messages []Message, texts []string, purpose Purpose) []Hash {
 	var out []Hash
 	for _, text := range texts {
 		out = append(out, wholeTraces(seed, text, purpose)...)
 		out = append(out, lineTraces(seed, lines(text))...)
 	}
-	out = out[:min(len(out), linesRead)]
+	out = out[:min(len(out), maxReadLines)]
 	for i := range messages {
-		if len(out) > 2*linesRead {
+		if len(out) > 2*maxReadLines {
 			break
 		}
 		out = append(out, CallTraces(seed, messages[i].Calls)...)
@@ -79,50 +84,54 @@ func HistoryTraces(seed Hash, messages []Message, texts []string, purpose Purpos
 	return out
 }
 
+// wholeTraces returns the traces of a text as a whole answer and, for a side request, of its ends that begin after an empty
+// line.
 func wholeTraces(seed Hash, text string, purpose Purpose) []Hash {
 	text = strings.TrimSpace(text)
 	out := []Hash{trace(seed, 't', text)}
 	if purpose == PurposeMain {
 		return out
 	}
-	for rest := text; len(out) < paragraphs; {
-		_, tail, found := strings.Cut(rest, "\n\n")
+	for len(out) < maxQuotes {
+		_, tail, found := strings.Cut(text, "\n\n")
 		if !found {
 			break
 		}
-		rest = tail
-		if t := strings.TrimSpace(tail); len(t) >= answerLen {
+		text = tail
+		if t := strings.TrimSpace(tail); len(t) >= minAnswer {
 			out = append(out, trace(seed, 't', t))
 		}
 	}
 	return out
 }
 
-// lines gives the lines of text that are long enough to link by.
+// lines returns the lines of a text that are long enough to link a history.
 func lines(text string) []string {
 	var out []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); len(line) >= lineLen {
+		if line = strings.TrimSpace(line); len(line) >= minLine {
 			out = append(out, line)
 		}
-		if len(out) == linesRead {
+		if len(out) == maxReadLines {
 			break
 		}
 	}
 	return out
 }
 
-func ends(all []string) []string {
-	if len(all) <= linesMarked {
-		return all
+// ends returns the first and the last lines, maxMarkedLines in total.
+func ends(lines []string) []string {
+	const half = maxMarkedLines / 2
+	if len(lines) <= maxMarkedLines {
+		return lines
 	}
-	return append(all[:linesMarked/2:linesMarked/2], all[len(all)-linesMarked/2:]...)
+	return slices.Concat(lines[:half], lines[len(lines)-half:])
 }
 
 func lineTraces(seed Hash, lines []string) []Hash {
 	out := make([]Hash, len(lines))
-	for i, l := range lines {
-		out[i] = trace(seed, 'l', l)
+	for i, line := range lines {
+		out[i] = trace(seed, 'l', line)
 	}
 	return out
 }

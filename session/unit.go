@@ -2,17 +2,17 @@ package session
 
 import "slices"
 
-// Unit is what a cut may never split: the messages at indexes [From, To) of a history. A unit is a single message, an
-// assistant message with tool calls and all its results. Sealed reasoning joins nothing: where a history was condensed it is
-// left out of what was there before (Condensation.Stripped).
+// Unit is what a cut must not split: the messages at indexes From to To-1 of a history. It is a single message, or an
+// assistant message with tool calls and all their results. Sealed reasoning does not join messages into a unit: a
+// condensation leaves out the sealed reasoning that was made before it (Condensation.Stripped).
 type Unit struct {
 	From, To int
 	Open     bool // a call in it has no result yet
 }
 
-// Units splits a history into units, in order, without gaps. A system message is a unit of its own, unless it stands
-// inside another one. Results that answer no call of the unit before them (orphans, late duplicates) stay with the
-// message before them, so that a client's own defect is passed on as it was.
+// Units splits a history into units, in order and without gaps. A system message is a separate unit unless it is inside
+// another one. Results that answer no call of the unit before them (orphans, late duplicates) stay with the message before
+// them, so that a client's mistakes are passed on unchanged.
 func Units(messages []Message) []Unit {
 	var units []Unit
 	for i := 0; i < len(messages); {
@@ -23,8 +23,8 @@ func Units(messages []Message) []Unit {
 	return units
 }
 
-// exchangeAt is the message at i with the results that follow it, up to the next other message. Ids may be used again
-// later in a history, so only these results count.
+// exchangeAt returns the unit that begins with message i. It ends before the next message that is not a result. Only
+// results up to there count, because ids may be reused later in a history.
 func exchangeAt(messages []Message, i int) Unit {
 	u := Unit{From: i, To: i + 1}
 	if messages[i].Kind == System {
@@ -44,7 +44,7 @@ func exchangeAt(messages []Message, i int) Unit {
 	return u
 }
 
-// pastSystem is the index of the first message from i on that is no system message.
+// pastSystem returns the index of the first message from i on that is not a system message.
 func pastSystem(messages []Message, i int) int {
 	for i < len(messages) && messages[i].Kind == System {
 		i++
@@ -52,31 +52,31 @@ func pastSystem(messages []Message, i int) int {
 	return i
 }
 
-// answer is the position of a call and that of its result.
+// answer is the positions of a call and its result.
 type answer struct{ call, result int }
 
-// lateAnswers lists the calls that are answered only in a later unit. Only the first result counts, and a call that uses an id
-// again ends the wait for the older one. Messages are looked at from the first open unit on; most histories have none.
+// lateAnswers returns the calls that are answered in a later unit. Only the first result counts, and a call that reuses an
+// id ends the wait for the older call. Messages before the first open unit are skipped; most histories have no open unit.
 func lateAnswers(h *History, units []Unit) []answer {
-	type waiting struct{ position, unit int }
+	type call struct{ position, unit int }
 	var late []answer
-	asked := map[string]waiting{}
+	waiting := map[string]call{}
 	for n, u := range units {
-		if !u.Open && len(asked) == 0 {
+		if !u.Open && len(waiting) == 0 {
 			continue
 		}
 		for i := u.From; i < u.To; i++ {
 			m := &h.Messages[i]
-			if by, ok := asked[m.Result]; ok && m.Kind == Observation {
-				delete(asked, m.Result)
-				if by.unit != n {
-					late = append(late, answer{by.position, h.Pos(i)})
+			if c, ok := waiting[m.Result]; ok && m.Kind == Observation {
+				delete(waiting, m.Result)
+				if c.unit != n {
+					late = append(late, answer{call: c.position, result: h.Pos(i)})
 				}
 			}
 			for _, id := range m.Calls {
-				delete(asked, id)
+				delete(waiting, id)
 				if u.Open {
-					asked[id] = waiting{h.Pos(i), n}
+					waiting[id] = call{position: h.Pos(i), unit: n}
 				}
 			}
 		}
@@ -84,17 +84,14 @@ func lateAnswers(h *History, units []Unit) []answer {
 	return late
 }
 
-// lastUnit is the unit that a history's last chained message belongs to: Units' last, without going through them all.
+// lastUnit returns the unit of a history's last chained message, as Units does, but without computing the other units.
 func lastUnit(messages []Message) Unit {
 	u := Unit{From: pastSystem(messages, 0), To: len(messages)}
 	for i := len(messages) - 1; i >= 0; i-- {
-		if opens(&messages[i]) {
+		if kind := messages[i].Kind; kind != System && kind != Observation {
 			u.From = i
 			break
 		}
 	}
 	return u
 }
-
-// opens reports whether a message begins a unit.
-func opens(m *Message) bool { return m.Kind != System && m.Kind != Observation }

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// parseMessages reads a history in short: s u g (system, user, agent), aXY (an action with calls X and Y), AXY (the same
-// with sealed reasoning), oX (the result of X).
+// parseMessages parses a history in short notation: s u g (system, user, agent), aXY (an action with calls X and Y), AXY
+// (the same with sealed reasoning), oX (the result of X).
 func parseMessages(short string) []Message {
 	var out []Message
 	for i, w := range strings.Fields(short) {
@@ -51,10 +51,10 @@ func TestUnits(t *testing.T) {
 	f("u aXY oY oX g", "0-0 1-3 4-4")
 	f("u aXY oX", "0-0 1-2?")
 	f("u aX", "0-0 1-1?")
-	f("u aX u oX", "0-0 1-1? 2-3")                    // a late result stays with what is before it
+	f("u aX u oX", "0-0 1-1? 2-3")                    // a late result stays with the message before it
 	f("u aX oX oX g", "0-0 1-3 4-4")                  // a duplicate
 	f("oX u", "0-0 1-1")                              // an orphan at the beginning
-	f("u aX oX aX oX", "0-0 1-2 3-4")                 // an id used again
+	f("u aX oX aX oX", "0-0 1-2 3-4")                 // a reused id
 	f("u aX s oX g", "0-0 1-3 4-4")                   // a system message between a call and its result
 	f("u aX oX s s u", "0-0 1-2 3-3 4-4 5-5")         // and after it
 	f("u AX oX aY oY aZ oZ g", "0-0 1-2 3-4 5-6 7-7") // sealed reasoning joins nothing

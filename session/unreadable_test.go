@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// forgetful is a store that lost the keys of some summaries, or has empty ones.
+// forgetful is a store in which some summaries are unreadable or empty.
 type forgetful struct {
 	session.Store
 	lost, empty map[uint64]bool
@@ -27,7 +27,7 @@ func (s *forgetful) Summary(ctx context.Context, id session.CondensationID) (str
 	return s.Store.Summary(ctx, id)
 }
 
-// TestUnreadableSummariesDoNotApply takes the summaries of two condensations away, the newest first.
+// TestUnreadableSummariesDoNotApply removes the summaries of two condensations, the newest first.
 func TestUnreadableSummariesDoNotApply(t *testing.T) {
 	d := newDesk(t)
 	store := &forgetful{Store: d.store, lost: map[uint64]bool{}, empty: map[uint64]bool{}}
@@ -77,7 +77,7 @@ func TestUnreadableSummariesDoNotApply(t *testing.T) {
 	asked := store.asked
 	want(registry, "u1 a1 o1 a2 o2 a3 o3 a4 o4", 2)
 	if store.asked != asked {
-		t.Error("the store is asked again for what it cannot read")
+		t.Error("an unreadable summary is read again")
 	}
 	condense(registry, 7, "anew")
 	want(registry, "u1 anew a4 o4", 2)

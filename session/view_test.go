@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// shown gives a view in short: the messages' words, and the summary in brackets.
+// shown returns a view in short notation: the messages' words, and the summary in brackets.
 func shown(v View) string {
 	var out []string
 	for _, item := range v.Items {
@@ -18,7 +18,7 @@ func shown(v View) string {
 	return strings.Join(out, " ")
 }
 
-// condensed makes a condensation of a history: the positions from to to-1 are forgotten.
+// condensed returns a condensation of a history that forgets the positions from to to-1.
 func condensed(h *History, seq, base uint64, from, to int, summary string) Condensation {
 	c := Condensation{
 		ID: CondensationID{Thread: "t", Seq: seq}, Prefix: to - 1, Hash: h.Chain[to-1],
@@ -73,7 +73,7 @@ func insert(messages []Message, at int, m Message) []Message {
 	return append(append(out, m), messages[at:]...)
 }
 
-// TestUnitsThatGoOnAreNotTorn: another continuation of the same prefix answers a call that was forgotten as unanswered.
+// TestUnitsThatGoOnAreNotTorn: another continuation of the prefix answers a call that was unanswered when it was forgotten.
 func TestUnitsThatGoOnAreNotTorn(t *testing.T) {
 	made := NewHistory(Hash{}, parseMessages("u aXY oX u g u"))
 	c := condensed(made, 10, 0, 2, 4, "sum")
@@ -86,7 +86,7 @@ func TestUnitsThatGoOnAreNotTorn(t *testing.T) {
 	}
 }
 
-// TestCallsAnsweredLateAreNotHidden: a call was forgotten before it was answered, and its result comes after all.
+// TestCallsAnsweredLateAreNotHidden: a call was forgotten before its result arrived.
 func TestCallsAnsweredLateAreNotHidden(t *testing.T) {
 	for _, test := range []struct {
 		made     string
@@ -99,8 +99,8 @@ func TestCallsAnsweredLateAreNotHidden(t *testing.T) {
 		{"u aX u g u", 2, 5, "s u aX u s g u oX", "s u aX u s g u oX"},
 		{"u aXY oX u g u", 2, 4, "u aXY oX u g u oY u", "u aXY oX u g u oY u"},
 		{"u aX u oX g u", 2, 5, "u aX u oX g u g", "u [sum] g u g"},         // both forgotten
-		{"u aX oX u g u", 2, 4, "u aX oX u g u oX", "u [sum] u g u oX"},     // a result once more
-		{"u aX u g u", 2, 3, "u aX u g u aX oX u", "u [sum] u g u aX oX u"}, // the id stands for another call now
+		{"u aX oX u g u", 2, 4, "u aX oX u g u oX", "u [sum] u g u oX"},     // a duplicate result
+		{"u aX u g u", 2, 3, "u aX u g u aX oX u", "u [sum] u g u aX oX u"}, // the id now belongs to another call
 	} {
 		made, now := NewHistory(Hash{}, parseMessages(test.made)), NewHistory(Hash{}, parseMessages(test.now))
 		if got := shown(Project(now, []Condensation{condensed(made, 10, 0, test.from, test.to, "sum")})); got != test.want {

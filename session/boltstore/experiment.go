@@ -18,7 +18,7 @@ func seat(name string, s session.Seat) string {
 
 func (s *Store) Enter(ctx context.Context, c session.Entry) error {
 	return s.change(ctx, false, func(ch *change) error {
-		since := []int64{session.Opens(c, time.Now()).UnixMilli()}
+		since := []int64{c.Opens(time.Now()).UnixMilli()}
 		if old := ch.get(experiment(c.Experiment)); old == nil {
 			ch.put(experiment(c.Experiment), numbers(since...))
 		} else if err := parseNumbers(old, &since[0]); err != nil {

@@ -21,7 +21,7 @@ func sums(t *session.Sums) map[byte]*int64 {
 
 // Enter implements session.Store. An entry that is sent again after its connection broke may count twice.
 func (s *Store) Enter(ctx context.Context, c session.Entry) error {
-	args := []any{c.Begun.UnixMilli(), session.Opens(c, time.Now()).UnixMilli(), s.options.TTL.Milliseconds()}
+	args := []any{c.Begun.UnixMilli(), c.Opens(time.Now()).UnixMilli(), s.options.TTL.Milliseconds()}
 	for what, n := range sums(&c.Sums) {
 		if *n != 0 {
 			args = append(args, field(c.Seat, what), *n)

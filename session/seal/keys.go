@@ -1,10 +1,10 @@
-// Package seal encrypts what a store keeps, each record by itself and bound to its place, so that it opens nowhere else.
+// Package seal encrypts stored records. Each record is bound to its place and cannot be opened anywhere else.
 //
-// The cipher is XAES-256-GCM (https://c2sp.org/XAES-256-GCM): AES-256-GCM under a key that is derived, for each record,
-// from the long-lived one and half of a random nonce of 192 bits. AES-GCM with its own nonce of 96 random bits would be
-// bound to 2^32 records a key (NIST SP 800-38D, section 8.3), which one busy proxy writes within months, and there is no
-// counter that replicas could share. With 192 bits the same risk, 2^-32, is reached after 2^80 records: keys need to be
-// changed for other reasons only.
+// The cipher is XAES-256-GCM (https://c2sp.org/XAES-256-GCM): AES-256-GCM under a key that is derived for each record from
+// the long-lived key and half of a random 192-bit nonce. Plain AES-GCM with a random 96-bit nonce is limited to 2^32
+// records per key (NIST SP 800-38D, section 8.3), which a busy proxy writes within months, and replicas share no counter
+// that could replace the random nonce. With 192 bits the same risk, 2^-32, is reached after 2^80 records, so keys have to
+// be changed for other reasons only.
 package seal
 
 import (
@@ -15,33 +15,33 @@ import (
 	"slices"
 )
 
-// ErrTampered: the record is not what was sealed at this place. It was changed, or it comes from another.
+// ErrTampered: the record was changed, or it was sealed for another place.
 var ErrTampered = errors.New("a sealed record does not open: it was changed, or moved")
 
-// KeyError is a record under a key that is not configured.
+// KeyError is the error for a record that is sealed under a key that is not configured.
 type KeyError struct{ ID string }
 
 func (e *KeyError) Error() string {
 	return fmt.Sprintf("a record is sealed under the key %q, which is not configured", e.ID)
 }
 
-// MaxID is how long a key's id may be, in bytes.
+// MaxID is the maximum length of a key's id in bytes.
 const MaxID = 32
 
-// Keys seals under one key and opens under all. It is safe for concurrent use. The nil *Keys seals nothing and opens
-// nothing.
+// Keys seals under one key and opens under any of its keys. It is safe for concurrent use. A nil *Keys neither seals nor
+// opens anything.
 type Keys struct {
-	active string // empty: nothing new is sealed
+	active string // empty to seal nothing new
 	keys   map[string]*xaes
 }
 
-// New makes a set of keys of 32 bytes each, by id. What is new is sealed under the active one; without one nothing is.
-// An error names ids, never keys.
+// New returns a set of 32-byte keys by id. New records are sealed under the active key, or not at all if active is empty.
+// Errors name ids, never keys.
 func New(active string, keys map[string][]byte) (*Keys, error) {
 	k := &Keys{active: active, keys: map[string]*xaes{}}
 	for _, id := range slices.Sorted(maps.Keys(keys)) {
 		if id == "" || len(id) > MaxID {
-			return nil, fmt.Errorf("encryption keys: an id has 1 to %d bytes, not %d", MaxID, len(id))
+			return nil, fmt.Errorf("encryption keys: an id must have 1 to %d bytes, not %d", MaxID, len(id))
 		}
 		x, err := newXAES(keys[id])
 		if err != nil {
@@ -50,7 +50,7 @@ func New(active string, keys map[string][]byte) (*Keys, error) {
 		k.keys[id] = x
 	}
 	if active != "" && k.keys[active] == nil {
-		return nil, fmt.Errorf("encryption keys: the active one, %s, is not among them", active)
+		return nil, fmt.Errorf("encryption keys: the active key %s is not among them", active)
 	}
 	return k, nil
 }
@@ -58,21 +58,22 @@ func New(active string, keys map[string][]byte) (*Keys, error) {
 // Seals reports whether new records are sealed.
 func (k *Keys) Seals() bool { return k != nil && k.active != "" }
 
-// Seal appends plain, sealed for its place, to b: the key's id with its length in front, the nonce, the ciphertext and its
-// tag. It must not be called unless Seals says so.
+// Seal seals plain for its place and appends it to b: the length of the key's id, the id, the nonce, the ciphertext and its
+// tag. It must be called only if Seals returns true.
 func (k *Keys) Seal(b, plain, place []byte) []byte {
-	b = append(append(b, byte(len(k.active))), k.active...) //nolint:gosec // at most MaxID
+	b = append(b, byte(len(k.active))) //nolint:gosec // at most MaxID
+	b = append(b, k.active...)
 	var nonce [nonceSize]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	b = append(b, nonce[:]...)
 	aead, err := k.keys[k.active].aead(nonce[:])
 	if err != nil {
-		panic("seal: " + err.Error()) // AES knows keys of 32 bytes
+		panic("seal: " + err.Error()) // impossible: AES accepts 32-byte keys
 	}
 	return aead.Seal(b, nonce[half:], plain, bound(k.active, place))
 }
 
-// Open gives what was sealed for the place: a *KeyError if its key is not there, or ErrTampered.
+// Open opens a record that Seal sealed for the place. It returns a *KeyError if the key is not configured, or ErrTampered.
 func (k *Keys) Open(sealed, place []byte) ([]byte, error) {
 	if len(sealed) == 0 || len(sealed) < 1+int(sealed[0])+nonceSize+tagSize {
 		return nil, ErrTampered
@@ -93,9 +94,10 @@ func (k *Keys) Open(sealed, place []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// bound is the additional data of a record.
+// bound returns the additional data of a record.
 func bound(id string, place []byte) []byte {
 	b := make([]byte, 0, 1+len(id)+len(place))
-	b = append(append(b, byte(len(id))), id...) //nolint:gosec // at most MaxID
+	b = append(b, byte(len(id))) //nolint:gosec // at most MaxID
+	b = append(b, id...)
 	return append(b, place...)
 }

@@ -21,7 +21,7 @@ func keys(t testing.TB, active string, all map[string][]byte) *Keys {
 	return k
 }
 
-// TestVectors are the specification's own.
+// TestVectors checks the test vectors of the specification.
 func TestVectors(t *testing.T) {
 	const nonce = "ABCDEFGHIJKLMNOPQRSTUVWX"
 	for _, c := range []struct {

@@ -11,11 +11,11 @@ const (
 	keySize   = 32
 	nonceSize = 24
 	tagSize   = 16
-	half      = nonceSize / 2 // of the nonce: the first derives the key, the second is AES-GCM's
+	half      = nonceSize / 2 // the first half of the nonce derives the key, the second is the nonce of AES-GCM
 )
 
-// xaes is XAES-256-GCM: the key of each record is derived by the KDF in counter mode with CMAC (NIST SP 800-108r1), cut
-// down to the two blocks that it takes.
+// xaes implements XAES-256-GCM. It derives the key of each record by the KDF in counter mode with CMAC (NIST SP 800-108r1),
+// specialised to the two blocks that it needs.
 type xaes struct {
 	block cipher.Block
 	sub   [aes.BlockSize]byte // CMAC's K1
@@ -23,7 +23,7 @@ type xaes struct {
 
 func newXAES(key []byte) (*xaes, error) {
 	if len(key) != keySize {
-		return nil, errors.New("a key has 32 bytes")
+		return nil, errors.New("a key must have 32 bytes")
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -39,7 +39,7 @@ func newXAES(key []byte) (*xaes, error) {
 	return x, nil
 }
 
-// aead is AES-256-GCM for the records whose nonces begin with these bytes.
+// aead returns AES-256-GCM under the key that is derived from the first half of nonce.
 func (x *xaes) aead(nonce []byte) (cipher.AEAD, error) {
 	var key [2 * aes.BlockSize]byte
 	for i := range 2 {

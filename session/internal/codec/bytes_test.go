@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// TestBytes: what stores hold stays readable. Each field has a value of its own, so that no two can change places.
+// TestBytes: the stored format does not change. Each field has a different value, so that no two can be swapped.
 func TestBytes(t *testing.T) {
 	at := func(n int64) time.Time { return time.Unix(0, n).UTC() }
 	f := func(what string, got []byte, want string) {

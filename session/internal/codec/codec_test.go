@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// content is kept in clear.
+// content stores everything in clear.
 var content = codec.Content{Keep: true}
 
 var (
@@ -192,7 +192,7 @@ func TestCorrupt(t *testing.T) {
 	f("session", []byte{0x22, 0xff, 0xff, 0xff, 0xff, 0x0f})
 }
 
-// TestOldRecords begin with what the format before began with.
+// TestOldRecords: records of the earlier format are recognised by their first byte.
 func TestOldRecords(t *testing.T) {
 	for _, first := range []byte{1, 2} {
 		b := append([]byte{first}, "\x02t1\x02s1"...)
@@ -209,7 +209,7 @@ func TestOldRecords(t *testing.T) {
 	}
 }
 
-// TestLaterRecords have a field that this version does not know.
+// TestLaterRecords: unknown fields are skipped.
 func TestLaterRecords(t *testing.T) {
 	b := append(codec.Thread(session.Thread{ID: "t", Len: 3}), 0xfa, 0x3f, 2, 'h', 'i') // field 1023
 	if got, err := codec.ParseThread(b); err != nil || got.ID != "t" || got.Len != 3 {
@@ -217,7 +217,7 @@ func TestLaterRecords(t *testing.T) {
 	}
 }
 
-// FuzzParse: no input may panic, and what parses is written back the same.
+// FuzzParse: no input may panic, and what parses encodes to the same bytes.
 func FuzzParse(f *testing.F) {
 	f.Add(codec.Place(session.Place{Thread: "t", Session: "s", Pos: 3, Tokens: 9, Encoding: "o200k_base"}))
 	f.Add(codec.Thread(session.Thread{ID: "t", Len: 4, Created: time.Unix(1, 2)}))

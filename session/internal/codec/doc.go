@@ -1,13 +1,13 @@
-// Package codec is the form in which both stores keep their records: protobuf, so that a new field is no new format. The
-// place, which every request reads many of, has a smaller one: a version byte, then its fields in order, integers as varints
-// and strings with their length in front.
+// Package codec encodes the records of both stores. Records are protobuf messages, so that a new field does not need a new
+// format. Places, of which every request reads many, have a smaller encoding: a version byte, then the fields in order,
+// integers as varints and strings preceded by their length.
 package codec
 
 import "errors"
 
-// Errors of records that are not read.
+// Errors of records that cannot be read.
 var (
-	// ErrCorrupt: the bytes are no record of this format.
+	// ErrCorrupt: the bytes are not a record of this format.
 	ErrCorrupt = errors.New("corrupt record")
 	// ErrOld: an earlier version of the program wrote the record.
 	ErrOld = errors.New("the record was written by an earlier version of Dewpoint, which this one cannot read: " +

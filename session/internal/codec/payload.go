@@ -10,48 +10,48 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
-// The forms of a payload, its first byte. S2 was chosen over zstd for its speed and because it needs no encoder state:
-// over 3442 chat messages (1.96 kB on average) it gave 1.85:1 at 720 MB/s, zstd at its fastest level 2.54:1 at 186 MB/s.
+// The forms of a payload, in its first byte. S2 was chosen over zstd for its speed and because it needs no encoder state:
+// for 3442 chat messages of 1.96 kB on average it gave 1.85:1 at 720 MB/s, zstd at its fastest level 2.54:1 at 186 MB/s.
 const (
 	raw byte = iota
 	packed
 )
 
 const (
-	leastPacked = 96       // bytes; below, the frame eats what compression gains
-	mostRead    = 64 << 20 // bytes; a corrupt length must not allocate more
+	minPacked   = 96       // bytes; for less, the frame costs more than compression saves
+	maxUnpacked = 64 << 20 // bytes; limits the allocation for a corrupt length
 )
 
-// Content says how payloads and summaries are kept. What was written before keys were configured, or under a key that is
-// not the active one any more, stays readable.
+// Content encodes payloads and summaries. Content that was written before keys were configured, or under a key that is no
+// longer the active one, stays readable.
 type Content struct {
-	Keep bool       // payloads; otherwise events are kept without them
-	Keys *seal.Keys // nil: nothing is encrypted
+	Keep bool       // store payloads of events
+	Keys *seal.Keys // keys to encrypt with; nil to store content in clear
 }
 
 // Text encodes the summary of c.
 func (o Content) Text(c session.Condensation) []byte {
-	return o.content([]byte(c.Summary), func() []byte { return summaryPlace(c) })
+	return o.content([]byte(c.Summary), summaryPlace(c))
 }
 
-// ParseText reads what Text wrote for the condensation c. All its errors wrap session.ErrUnreadable.
+// ParseText decodes the summary of c. All its errors wrap session.ErrUnreadable.
 func (o Content) ParseText(b []byte, c session.Condensation) (string, error) {
-	text, err := o.open(b, func() []byte { return summaryPlace(c) })
+	text, err := o.open(b, summaryPlace(c))
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", session.ErrUnreadable, err)
 	}
 	return string(text), nil
 }
 
-// Prepared encodes a condensation that is not logged, with its summary.
+// Prepared encodes a prepared condensation, which is not logged, with its summary.
 func (o Content) Prepared(thread session.ThreadID, c session.Condensation) []byte {
 	c.ID = session.CondensationID{Thread: thread}
-	return o.content(append(Listed(nil, c), c.Summary...), func() []byte { return preparedPlace(thread) })
+	return o.content(append(Listed(nil, c), c.Summary...), preparedPlace(thread))
 }
 
-// ParsePrepared reads what Prepared wrote. All its errors wrap session.ErrUnreadable.
+// ParsePrepared decodes a prepared condensation. All its errors wrap session.ErrUnreadable.
 func (o Content) ParsePrepared(thread session.ThreadID, b []byte) (c session.Condensation, err error) {
-	b, err = o.open(b, func() []byte { return preparedPlace(thread) })
+	b, err = o.open(b, preparedPlace(thread))
 	if err == nil {
 		c, b, err = parseListed(b)
 	}
@@ -62,21 +62,22 @@ func (o Content) ParsePrepared(thread session.ThreadID, b []byte) (c session.Con
 	return c, nil
 }
 
-// contentFields are those of a payload or a text: at most one of them is set. Both hold the same form, which says in its first byte
-// whether it is compressed. Their numbers, 1 and 6, differ in two bits.
+// contentFields are the fields of a payload or a text, of which exactly one is set. Both hold the output of pack. Their
+// numbers, 1 and 6, differ in more than one bit, so that a flipped bit does not turn one into the other.
 func contentFields(clear, sealed *[]byte) message { return message{clear, nil, nil, nil, nil, sealed} }
 
-// content is p as it is kept. What is encrypted is bound to its place; nothing is nothing to hide.
-func (o Content) content(p []byte, place func() []byte) []byte {
-	packed, sealed := pack(p), []byte(nil)
+// content encodes p. If keys are configured, it is sealed and bound to its place, unless it is empty.
+func (o Content) content(p, place []byte) []byte {
+	var sealed []byte
+	packed := pack(p)
 	if len(p) > 0 && o.Keys.Seals() {
-		packed, sealed = nil, o.Keys.Seal(nil, packed, place())
+		packed, sealed = nil, o.Keys.Seal(nil, packed, place)
 	}
 	return contentFields(&packed, &sealed).encode()
 }
 
-// open reads what content made.
-func (o Content) open(b []byte, place func() []byte) ([]byte, error) {
+// open decodes the output of content.
+func (o Content) open(b, place []byte) ([]byte, error) {
 	var packed, sealed []byte
 	if err := contentFields(&packed, &sealed).parse(b); err != nil {
 		return nil, err
@@ -86,38 +87,45 @@ func (o Content) open(b []byte, place func() []byte) ([]byte, error) {
 	}
 	if len(sealed) > 0 {
 		var err error
-		if packed, err = o.Keys.Open(sealed, place()); err != nil {
+		packed, err = o.Keys.Open(sealed, place)
+		if err != nil {
 			return nil, err
 		}
 	}
 	return unpack(packed)
 }
 
-// preparedPlace is what a sealed condensation that is not logged is bound to.
+// preparedPlace returns the place of a sealed prepared condensation.
 func preparedPlace(thread session.ThreadID) []byte {
 	return appendText([]byte("dewpoint/prepared\n"), string(thread))
 }
 
-// summaryPlace is what a sealed summary is bound to: the thread, the prefix that it stands for, and the condensation. It
-// must never change; the Seq is no part of it because a store gives it only when it writes.
+// summaryPlace returns the place of a sealed summary: the thread, the prefix that it summarises, and the condensation. It
+// must never change. It leaves out the Seq, which a store assigns only when it writes.
 func summaryPlace(c session.Condensation) []byte {
 	b := appendText([]byte("dewpoint/summary\n"), string(c.ID.Thread))
-	b = binary.AppendUvarint(appendText(b, string(c.Base.Thread)), c.Base.Seq)
-	b = appendHash(binary.AppendVarint(b, int64(c.Prefix)), c.Hash)
+	b = appendText(b, string(c.Base.Thread))
+	b = binary.AppendUvarint(b, c.Base.Seq)
+	b = binary.AppendVarint(b, int64(c.Prefix))
+	b = appendHash(b, c.Hash)
 	return appendTime(b, c.Time)
 }
 
-// eventPlace is what a sealed payload is bound to: its thread, and all else that its record says. It must never change.
+// eventPlace returns the place of a sealed payload: its thread and everything else in its record. It must never change.
 func eventPlace(thread session.ThreadID, e session.Event) []byte {
-	b := binary.AppendUvarint(appendText([]byte("dewpoint/event\n"), string(thread)), uint64(e.Kind))
-	b = binary.AppendVarint(binary.AppendVarint(b, int64(e.Pos)), int64(e.After))
-	b = appendHash(appendHash(b, e.Digest), e.Chain)
-	return appendTime(binary.AppendVarint(b, int64(e.Tokens)), e.Time)
+	b := appendText([]byte("dewpoint/event\n"), string(thread))
+	b = binary.AppendUvarint(b, uint64(e.Kind))
+	b = binary.AppendVarint(b, int64(e.Pos))
+	b = binary.AppendVarint(b, int64(e.After))
+	b = appendHash(b, e.Digest)
+	b = appendHash(b, e.Chain)
+	b = binary.AppendVarint(b, int64(e.Tokens))
+	return appendTime(b, e.Time)
 }
 
-// pack gives p in its smaller form, behind a byte that tells which.
+// pack compresses p if that makes it smaller. The first byte is the form.
 func pack(p []byte) []byte {
-	if len(p) >= leastPacked && len(p) <= mostRead {
+	if len(p) >= minPacked && len(p) <= maxUnpacked {
 		if small := s2.Encode(nil, p); len(small) < len(p) {
 			return append([]byte{packed}, small...)
 		}
@@ -125,21 +133,20 @@ func pack(p []byte) []byte {
 	return append([]byte{raw}, p...)
 }
 
-// unpack gives a copy, nil if the payload is empty.
+// unpack decodes the output of pack. It returns a copy, nil if the payload is empty.
 func unpack(b []byte) ([]byte, error) {
 	if len(b) == 0 {
 		return nil, ErrCorrupt
 	}
 	form, b := b[0], b[1:]
-	switch {
-	case form == raw && len(b) == 0:
-		return nil, nil
-	case form == raw:
+	switch form {
+	case raw:
 		return append([]byte(nil), b...), nil
-	case form != packed:
+	case packed:
+	default:
 		return nil, ErrCorrupt
 	}
-	if n, err := s2.DecodedLen(b); err != nil || n > mostRead {
+	if n, err := s2.DecodedLen(b); err != nil || n > maxUnpacked {
 		return nil, ErrCorrupt
 	}
 	p, err := s2.Decode(nil, b)

@@ -12,29 +12,35 @@ const version byte = 1
 
 // Place encodes p.
 func Place(p session.Place) []byte {
-	b := append(make([]byte, 0, 16+len(p.Thread)+len(p.Session)+len(p.Encoding)), version)
-	b = appendText(appendText(b, string(p.Thread)), string(p.Session))
-	b = binary.AppendVarint(binary.AppendVarint(b, int64(p.Pos)), int64(p.Tokens))
+	b := make([]byte, 0, 16+len(p.Thread)+len(p.Session)+len(p.Encoding))
+	b = append(b, version)
+	b = appendText(b, string(p.Thread))
+	b = appendText(b, string(p.Session))
+	b = binary.AppendVarint(b, int64(p.Pos))
+	b = binary.AppendVarint(b, int64(p.Tokens))
 	return appendText(b, p.Encoding)
 }
 
-// ParsePlace reads what Place wrote, or ErrCorrupt.
+// ParsePlace decodes a place, or returns ErrCorrupt.
 func ParsePlace(b []byte) (p session.Place, err error) {
 	if len(b) == 0 || b[0] != version {
 		return p, ErrCorrupt
 	}
 	r := reader(b[1:])
-	is := r.text((*string)(&p.Thread)) && r.text((*string)(&p.Session)) && r.int(&p.Pos) && r.int(&p.Tokens) && r.text(&p.Encoding)
-	return whole(p, nil, is && len(r) == 0)
+	ok := r.text((*string)(&p.Thread)) && r.text((*string)(&p.Session)) && r.int(&p.Pos) && r.int(&p.Tokens) && r.text(&p.Encoding)
+	return valid(p, nil, ok && len(r) == 0)
 }
 
-// reader takes fields from the front of a place, and reports whether they were there.
+// reader reads fields from the front of a place. Its methods return false if the field is incomplete.
 type reader []byte
 
 func (r *reader) int(to *int) bool {
 	n, size := binary.Varint(*r)
-	*to, *r = int(n), (*r)[max(size, 0):]
-	return size > 0
+	if size <= 0 {
+		return false
+	}
+	*to, *r = int(n), (*r)[size:]
+	return true
 }
 
 func (r *reader) text(to *string) bool {
@@ -47,13 +53,13 @@ func (r *reader) text(to *string) bool {
 	return true
 }
 
-// What sealed content is bound to is made of fields, too.
+// The places that sealed content is bound to are built with the following functions, too.
 
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// appendHash writes a presence byte first, because many records have none.
+// appendHash writes a presence byte first, because many records have no hash.
 func appendHash(b []byte, h session.Hash) []byte {
 	if h.IsZero() {
 		return append(b, 0)
@@ -62,5 +68,6 @@ func appendHash(b []byte, h session.Hash) []byte {
 }
 
 func appendTime(b []byte, t time.Time) []byte {
-	return binary.AppendUvarint(binary.AppendVarint(b, t.Unix()), uint64(t.Nanosecond())) //nolint:gosec // below 1e9
+	b = binary.AppendVarint(b, t.Unix())
+	return binary.AppendUvarint(b, uint64(t.Nanosecond())) //nolint:gosec // below 1e9
 }

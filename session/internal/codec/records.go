@@ -20,15 +20,15 @@ func sessionFields(s *session.Session) message {
 // Session encodes s.
 func Session(s session.Session) []byte { return sessionFields(&s).encode() }
 
-// ParseSession reads what Session wrote, or gives ErrCorrupt or ErrOld.
+// ParseSession decodes a session, or returns ErrCorrupt or ErrOld.
 func ParseSession(b []byte) (s session.Session, err error) {
 	err = sessionFields(&s).parse(b)
-	return whole(s, err, s.ID != "")
+	return valid(s, err, s.ID != "")
 }
 
-// whole is a record if it was read without an error and is what it should be.
-func whole[T any](record T, err error, is bool) (T, error) {
-	if err == nil && !is {
+// valid returns the record, or a zero one with err, or with ErrCorrupt if ok is false.
+func valid[T any](record T, err error, ok bool) (T, error) {
+	if err == nil && !ok {
 		err = ErrCorrupt
 	}
 	if err != nil {
@@ -45,22 +45,22 @@ func threadFields(t *session.Thread) message {
 	}
 }
 
-// Thread encodes t without its condensations, which are a list of their own.
+// Thread encodes t without its condensations, which List encodes.
 func Thread(t session.Thread) []byte { return threadFields(&t).encode() }
 
-// ParseThread reads what Thread wrote, or gives ErrCorrupt or ErrOld.
+// ParseThread decodes a thread without its condensations, or returns ErrCorrupt or ErrOld.
 func ParseThread(b []byte) (t session.Thread, err error) {
 	err = threadFields(&t).parse(b)
-	return whole(t, err, t.ID != "")
+	return valid(t, err, t.ID != "")
 }
 
-// Savings encodes what a thread saved.
+// Savings encodes s.
 func Savings(s session.Savings) []byte { return savingsFields(&s).encode() }
 
-// ParseSavings reads them; of nothing, zero.
+// ParseSavings decodes savings, or returns ErrCorrupt or ErrOld. An empty b gives zero savings.
 func ParseSavings(b []byte) (s session.Savings, err error) {
 	err = savingsFields(&s).parse(b)
-	return whole(s, err, true)
+	return valid(s, err, true)
 }
 
 func savingsFields(s *session.Savings) message {
@@ -71,7 +71,7 @@ func savingsFields(s *session.Savings) message {
 
 func usageFields(u *session.Usage) message { return message{&u.Input, &u.Cached, &u.Output} }
 
-// condensationFields are without the Seq, which the list of condensations gives, and without the summary.
+// condensationFields leaves out the Seq, which is in the list of condensations, and the summary.
 func condensationFields(c *session.Condensation) message {
 	return message{
 		(*string)(&c.ID.Thread), (*string)(&c.Base.Thread), &c.Base.Seq, &c.Prefix, &c.Hash, // 1 to 5
@@ -92,56 +92,56 @@ func trimFields(t *session.Trim) message {
 
 func copyFields(c *session.Copy) message { return message{&c.From, &c.To, &c.Source, &c.At} }
 
-// eventFields are without the Seq, which is the event's place in the log.
+// eventFields leaves out the Seq, which is the event's place in the log.
 func eventFields(e *session.Event, kind *uint64, payload *[]byte) message {
 	return message{kind, &e.Pos, &e.After, &e.Digest, &e.Chain, &e.Tokens, &e.Time, payload}
 }
 
 // Event encodes an event of a thread without its Seq.
 func (o Content) Event(thread session.ThreadID, e session.Event) []byte {
-	kind, payload := uint64(e.Kind), []byte(nil)
+	var payload []byte
+	kind := uint64(e.Kind)
 	if o.Keep && len(e.Payload) > 0 {
-		payload = o.content(e.Payload, func() []byte { return eventPlace(thread, e) })
+		payload = o.content(e.Payload, eventPlace(thread, e))
 	}
 	return eventFields(&e, &kind, &payload).encode()
 }
 
-// ParseEvent reads what Event wrote, or gives ErrCorrupt or ErrOld, or session.ErrUnreadable if what was encrypted was
-// changed or moved. An event whose key is gone is as one whose payload was not kept. The event owns its payload.
+// ParseEvent decodes an event, or returns ErrCorrupt or ErrOld, or session.ErrUnreadable if encrypted content was
+// changed or moved. If the content's key is not configured, the event has no payload. The event owns its payload.
 func (o Content) ParseEvent(thread session.ThreadID, b []byte, seq uint64) (session.Event, error) {
 	e, payload, err := parseEvent(b)
 	e.Seq = seq
 	if err != nil || payload == nil {
-		return whole(e, err, true)
+		return valid(e, err, true)
 	}
-	e.Payload, err = o.open(payload, func() []byte { return eventPlace(thread, e) })
-	var unknown *seal.KeyError
-	switch {
-	case errors.As(err, &unknown):
-		err = nil
-	case errors.Is(err, seal.ErrTampered):
+	e.Payload, err = o.open(payload, eventPlace(thread, e))
+	if _, unknownKey := errors.AsType[*seal.KeyError](err); unknownKey {
+		return e, nil
+	}
+	if errors.Is(err, seal.ErrTampered) {
 		err = fmt.Errorf("%w: %w", session.ErrUnreadable, err)
 	}
-	return whole(e, err, true)
+	return valid(e, err, true)
 }
 
-// ChainOf reads the chain hash of what Event wrote, zero if it has none, without its payload; or ErrCorrupt or ErrOld.
+// ChainOf decodes only the chain hash of an event, zero if it has none, or returns ErrCorrupt or ErrOld.
 func ChainOf(b []byte) (session.Hash, error) {
 	e, _, err := parseEvent(b)
 	return e.Chain, err
 }
 
-// parseEvent gives the payload apart, as it is kept.
+// parseEvent returns the payload separately, as it is stored.
 func parseEvent(b []byte) (e session.Event, payload []byte, err error) {
 	var kind uint64
 	err = eventFields(&e, &kind, &payload).parse(b)
-	e.Kind = session.Kind(kind) //nolint:gosec // looked at
-	e, err = whole(e, err, kind > 0 && kind <= math.MaxUint8)
+	e.Kind = session.Kind(kind) //nolint:gosec // checked below
+	e, err = valid(e, err, kind > 0 && kind <= math.MaxUint8)
 	return e, payload, err
 }
 
-// Condensed is the log entry of c: the text and the ranges are in the thread's list of condensations, under the entry's
-// Seq.
+// Condensed returns the log entry of c. Everything else about c is stored under the entry's Seq: its text as a summary, the
+// rest in the thread's list of condensations.
 func Condensed(c session.Condensation) session.Event {
 	if c.Aside() {
 		return session.Event{Kind: session.HiddenCalls, Time: c.Time}
@@ -152,8 +152,8 @@ func Condensed(c session.Condensation) session.Event {
 // Condensation encodes c without its Seq and its summary text.
 func Condensation(c session.Condensation) []byte { return condensationFields(&c).encode() }
 
-// Listed appends c to an encoded list of condensations, as "SEQ:LENGTH:BYTES": a form that a Redis script, which alone
-// knows the next Seq, can append to as well.
+// Listed appends c to an encoded list of condensations, as "SEQ:LENGTH:BYTES". A Redis script, which alone knows the next
+// Seq, can append to a list in this form as well.
 func Listed(list []byte, c session.Condensation) []byte {
 	b := Condensation(c)
 	list = append(strconv.AppendUint(list, c.ID.Seq, 10), ':')
@@ -161,7 +161,7 @@ func Listed(list []byte, c session.Condensation) []byte {
 	return append(list, b...)
 }
 
-// List encodes a whole list.
+// List encodes a list of condensations.
 func List(condensations []session.Condensation) []byte {
 	var list []byte
 	for _, c := range condensations {
@@ -170,14 +170,14 @@ func List(condensations []session.Condensation) []byte {
 	return list
 }
 
-// SetList gives a thread what its list holds.
+// SetList decodes a list and sets it as the thread's condensations and asides.
 func SetList(t *session.Thread, list []byte) error {
 	all, err := ParseList(list)
 	t.SetListed(all)
 	return err
 }
 
-// ParseList reads a list, or gives ErrCorrupt or ErrOld.
+// ParseList decodes a list, or returns ErrCorrupt or ErrOld.
 func ParseList(list []byte) ([]session.Condensation, error) {
 	var all []session.Condensation
 	for len(list) > 0 {
@@ -190,7 +190,7 @@ func ParseList(list []byte) ([]session.Condensation, error) {
 	return all, nil
 }
 
-// parseListed reads the first of a list, and gives the rest.
+// parseListed decodes the first condensation of a list and returns the rest of the list.
 func parseListed(list []byte) (c session.Condensation, rest []byte, err error) {
 	seq, rest, seqErr := number(list)
 	size, rest, err := number(rest)
@@ -202,7 +202,8 @@ func parseListed(list []byte) (c session.Condensation, rest []byte, err error) {
 	return c, rest[size:], err
 }
 
-// Find gives the condensation of that id; without it, one that nothing is sealed for.
+// Find returns the condensation with the given id. If the list has none, it returns a zero condensation, for which no text
+// was sealed.
 func Find(list []session.Condensation, id session.CondensationID) session.Condensation {
 	for _, c := range list {
 		if c.ID == id {
@@ -212,7 +213,7 @@ func Find(list []session.Condensation, id session.CondensationID) session.Conden
 	return session.Condensation{}
 }
 
-// number reads digits up to a colon.
+// number reads a decimal number up to a colon and returns the rest.
 func number(b []byte) (uint64, []byte, error) {
 	digits, rest, ok := bytes.Cut(b, []byte{':'})
 	if !ok || len(digits) > 20 {

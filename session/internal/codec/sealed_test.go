@@ -16,7 +16,7 @@ import (
 
 const marker = "the treasure is at 1234 Elm Street"
 
-// under keeps content encrypted under the active one of some keys, each made of its id.
+// under returns a Content that encrypts under the active one of some keys, each derived from its id.
 func under(t testing.TB, active string, ids ...string) codec.Content {
 	t.Helper()
 	all := map[string][]byte{}
@@ -134,9 +134,9 @@ func TestSealedUnderOlderKeys(t *testing.T) {
 	}
 }
 
-// TestRecordsThatInflate are small and claim, or really are, more than a store ever writes.
+// TestRecordsThatInflate reads small records that claim to be, or really are, larger than anything a store writes.
 func TestRecordsThatInflate(t *testing.T) {
-	bomb := append([]byte{0x0a, 6, 1}, 0x80, 0x80, 0x80, 0x80, 0x04) // 1 GiB, in S2's own words
+	bomb := append([]byte{0x0a, 6, 1}, 0x80, 0x80, 0x80, 0x80, 0x04) // S2's encoding of 1 GiB
 	allocated := testing.AllocsPerRun(10, func() {
 		if _, err := content.ParseText(bomb, session.Condensation{}); !errors.Is(err, codec.ErrCorrupt) {
 			t.Errorf("got %v", err)
@@ -145,7 +145,7 @@ func TestRecordsThatInflate(t *testing.T) {
 	if allocated > 10 {
 		t.Errorf("%v allocations", allocated)
 	}
-	over := said(strings.Repeat("a", 64<<20+1)) // kept as it is: what is read back is never larger than its record
+	over := said(strings.Repeat("a", 64<<20+1)) // not compressed: what is decoded is never larger than its record
 	if b := content.Event("t", over); len(b) < len(over.Payload) {
 		t.Errorf("%d bytes were compressed to %d, and could not be read", len(over.Payload), len(b))
 	}

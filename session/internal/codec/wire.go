@@ -8,11 +8,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// message is a protobuf message: pointers to what its fields hold, in the order of their numbers, which begin with 1; nil where there is
-// no such field. What is zero is not written. In the words of a .proto file, int, int64 and time.Duration are int64, a kind is uint32,
-// hashes and what is encoded already are bytes, and times are sfixed64, nanoseconds since 1970, read back in UTC.
+// message describes a protobuf message by pointers to the values of its fields, in the order of the field numbers, which
+// start at 1. It is nil where there is no field. Zero values are not written. In the terms of a .proto file, int, int64 and
+// time.Duration are int64, a kind is uint32, hashes and encoded values are bytes, and times are sfixed64: nanoseconds since
+// 1970, decoded as UTC.
 //
-// A field is never renumbered or reused, and a reader skips those that it does not know.
+// Field numbers are never changed or reused. Unknown fields are skipped.
 type message []any
 
 // repeated is a field with any number of values.
@@ -94,8 +95,8 @@ func (m message) encode() []byte {
 				text(n, *v)
 			}
 		case message:
-			if inside := v.encode(); len(inside) > 0 {
-				text(n, inside)
+			if encoded := v.encode(); len(encoded) > 0 {
+				text(n, encoded)
 			}
 		case repeated:
 			for _, value := range v.values() {
@@ -106,7 +107,8 @@ func (m message) encode() []byte {
 	return b
 }
 
-// parse reads a record, or gives ErrCorrupt or ErrOld. The earlier format began with 1 or 2, which no message does.
+// parse decodes a record, or returns ErrCorrupt or ErrOld. The earlier format began with a byte of 1 or 2, which no message
+// does.
 func (m message) parse(b []byte) error {
 	if len(b) > 0 && (b[0] == 1 || b[0] == 2) {
 		return ErrOld
@@ -134,14 +136,14 @@ func (m message) decode(b []byte) error {
 	return nil
 }
 
-// set gives a field a value that is whole. A byte slice aliases it.
+// set sets a field to an encoded value, which must be complete. Byte slices alias it.
 func set(field any, wire protowire.Type, value []byte) error {
 	switch wire {
 	case protowire.VarintType:
 		setNumber(field, value)
 	case protowire.Fixed64Type:
 		n, _ := protowire.ConsumeFixed64(value)
-		if v, is := field.(*time.Time); is && n != 0 {
+		if v, ok := field.(*time.Time); ok && n != 0 {
 			*v = time.Unix(0, int64(n)).UTC() //nolint:gosec // the same 64 bits
 		}
 	case protowire.BytesType:

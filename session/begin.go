@@ -1,0 +1,176 @@
+package session
+
+import "context"
+
+// beginThread resolves a history that matched no thread: it begins one, in the session that its key, its parent's key or
+// its traces name, or in a new session.
+func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) error {
+	names, err := r.newNames(ctx, q)
+	if err != nil {
+		return err
+	}
+	resumed, err := r.resumeUnindexed(ctx, q, res, names.namesake)
+	if resumed || err != nil {
+		return err
+	}
+	link, err := r.findLink(ctx, q)
+	if err != nil {
+		return err
+	}
+	now := r.now()
+	t := Thread{
+		ID: names.thread, Tenant: q.Scope.Tenant, Purpose: q.Purpose, Dialect: q.Dialect, Head: q.History.Chain[0], Created: now, Seen: now,
+	}
+	if link.Known() {
+		linked, err := r.readThread(ctx, link.Thread)
+		if err != nil {
+			return err
+		}
+		if linked != nil && linked.Len == 0 && link.Pos == 0 {
+			// The thread answered a request that was only a system prompt. The history begins with that answer.
+			res.Thread, res.Match, res.Source, res.Known = *linked, MatchEnd, SourceTrace, Place{}
+			return nil
+		}
+		if linked != nil {
+			t.Condensations = carryOver(q.History, linked.Condensations, 0)
+		}
+	}
+	keyed, known, err := r.sessionOfKey(ctx, q)
+	if err != nil {
+		return err
+	}
+	switch {
+	case keyed != "":
+		t.Session, res.Begins = keyed, !known
+		if link.Session == keyed {
+			t.Parent = link.Thread
+		}
+	case link.Known():
+		t.Session, t.Parent = link.Session, link.Thread
+		res.Source = SourceTrace
+	default:
+		t.Session, res.Begins = names.session, true
+	}
+	res.Thread, res.New, res.Logged, res.Known = t, true, 0, Place{}
+	return nil
+}
+
+// names are the ids of a new thread and of a new session for it.
+type names struct {
+	thread   ThreadID
+	session  SessionID
+	namesake *Thread // the thread that has the id derived from the history already, nil if none
+}
+
+// newNames derives the ids from the beginning of the history, so that two replicas, or one that lost its last writes,
+// choose the same ids for the same history. If another thread has them already, the ids are random.
+func (r *Registry) newNames(ctx context.Context, q Query) (names, error) {
+	random := func() names { return names{thread: ThreadID(r.newID()), session: SessionID(r.newID()[:24])} }
+	if q.randomNames || q.History.Len() == 0 {
+		return random(), nil
+	}
+	id, namesake := derivedID(q.History), q.lookup.namesake
+	if !q.lookup.namesakeRead {
+		var err error
+		namesake, err = r.readThread(ctx, id)
+		if err != nil {
+			return names{}, err
+		}
+	}
+	if namesake != nil {
+		n := random()
+		n.namesake = namesake
+		return n, nil
+	}
+	return names{thread: id, session: SessionID(trace(q.History.Chain[1], 'S', "").String()[:24])}, nil
+}
+
+// derivedID returns the id of a new thread for a history, which must not be empty.
+func derivedID(h *History) ThreadID { return ThreadID(trace(h.Chain[1], 'T', "").String()[:32]) }
+
+// resumeUnindexed continues a history's namesake if nothing of the history is indexed but it begins with all messages of
+// that thread: the thread's append was interrupted before it wrote the index, or is happening now. The exception is an
+// opening without a session key that was answered: it is another conversation that begins with the same words.
+func (r *Registry) resumeUnindexed(ctx context.Context, q Query, res *Resolution, namesake *Thread) (bool, error) {
+	if namesake == nil || res.Known.Known() || !q.History.Covers(namesake.Len, namesake.Head) {
+		return false, nil
+	}
+	if q.Scope.Key == "" && onlyOpening(q.History) {
+		answered, err := r.answered(ctx, q)
+		if answered || err != nil {
+			return false, err
+		}
+	}
+	res.Thread, res.Match, res.Source, res.Logged = *namesake, MatchEnd, SourcePrefix, namesake.Len
+	return true, nil
+}
+
+// sessionOfKey returns the session of the client's session key, empty if the client sent none, and whether it exists. If
+// the client named a parent, it is the session of the parent's key.
+func (r *Registry) sessionOfKey(ctx context.Context, q Query) (id SessionID, known bool, err error) {
+	if q.Scope.Key == "" {
+		return "", false, nil
+	}
+	places, err := r.traced(ctx, q.lookup, r.keyTraces(q))
+	if err != nil {
+		return "", false, err
+	}
+	for _, p := range places {
+		if p.Known() {
+			return p.Session, true, nil
+		}
+	}
+	if q.Parent != "" {
+		return r.secret.SessionID(q.parentScope()), false, nil
+	}
+	return r.secret.SessionID(q.Scope), false, nil
+}
+
+// keyTraces returns the traces that remember the session of the client's session key and of its parent's key.
+func (r *Registry) keyTraces(q Query) []Hash {
+	traces := []Hash{KeyTrace(q.History.Chain[0])}
+	if q.Parent != "" {
+		traces = append(traces, KeyTrace(r.secret.Seed(q.parentScope())))
+	}
+	return traces
+}
+
+// parentScope returns the query's scope with the parent's session key.
+func (q Query) parentScope() Scope {
+	scope := q.Scope
+	scope.Key = q.Parent
+	return scope
+}
+
+// findLink returns a place in the thread that left most of the traces in the history. The messages that the history shares
+// with q.unproven, and the traces that this thread left there, do not count.
+func (r *Registry) findLink(ctx context.Context, q Query) (Place, error) {
+	var texts []string
+	if q.Texts != nil {
+		texts = q.Texts()
+	}
+	var messages []Message
+	if shared := q.unproven.Pos; shared < q.History.Len() {
+		messages = q.History.Messages[q.History.At(shared+1):]
+	}
+	traces := HistoryTraces(q.History.Chain[0], messages, texts, q.Purpose)
+	if len(traces) == 0 {
+		return Place{}, nil
+	}
+	places, err := r.readTraces(ctx, traces)
+	if err != nil {
+		return Place{}, err
+	}
+	votes := map[ThreadID]int{}
+	var best Place
+	for _, p := range places {
+		if !p.Known() || p.Thread == q.unproven.Thread && p.Pos <= q.unproven.Pos {
+			continue
+		}
+		votes[p.Thread]++
+		if votes[p.Thread] > votes[best.Thread] {
+			best = p
+		}
+	}
+	return best, nil
+}

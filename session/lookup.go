@@ -1,0 +1,126 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+)
+
+// lookup is the store's answer for a history. The first round trip also fetches the records that will probably be needed
+// next.
+type lookup struct {
+	known  Place   // the longest known prefix
+	thread *Thread // the thread that it is in, nil if nothing is known
+
+	namesakeRead bool    // the thread with the history's derived id was read
+	namesake     *Thread // that thread, nil if it does not exist
+	traces       map[Hash]Place
+}
+
+// lookUp finds the longest known prefix of a history and its thread. The first round trip fetches more records, depending
+// on whether this process has seen the newest chain hashes: for a history that it has not seen, those that a first request
+// needs; for one that has not grown, the trace of its answer.
+func (r *Registry) lookUp(ctx context.Context, q Query) (*lookup, error) {
+	h, l, s := q.History, &lookup{}, newSearch(q.History.Len())
+	pos, hint := r.hint(h)
+	s.wide = pos == 0
+	if pos == 0 && h.Len() > 0 && !q.randomNames {
+		hint, l.namesakeRead = derivedID(h), true
+	}
+	var traces []Hash
+	if h.Len() > 0 && (pos == 0 || pos == h.Len()) {
+		traces = append(traces, AnsweredTrace(h.Head()))
+	}
+	if pos == 0 && q.Scope.Key != "" {
+		traces = append(traces, r.keyTraces(q)...)
+	}
+	var hinted *Thread
+	for positions := s.next(); positions != nil || hint != "" || len(traces) > 0; positions = s.next() {
+		found, err := r.store.Find(ctx, hashesAt(h, positions), hint, traces...)
+		if err != nil {
+			return nil, fmt.Errorf("find prefix: %w", err)
+		}
+		hinted = cmp.Or(found.Hinted, hinted)
+		l.addTraces(traces, found.Traced)
+		hint, traces = "", nil
+		s.seen(positions, found.Places)
+	}
+	if l.namesakeRead {
+		l.namesake = hinted
+	}
+	return l, r.setKnown(ctx, l, s.known, hinted)
+}
+
+// setKnown records the longest known prefix and its thread, which it reads unless it is the hinted one. A thread that has
+// expired leaves nothing known.
+func (r *Registry) setKnown(ctx context.Context, l *lookup, known Place, hinted *Thread) error {
+	if !known.Known() {
+		return nil
+	}
+	thread := hinted
+	if hinted == nil || hinted.ID != known.Thread {
+		var err error
+		thread, err = r.readThread(ctx, known.Thread)
+		if err != nil {
+			return err
+		}
+	}
+	if thread != nil {
+		l.known, l.thread = known, thread
+	}
+	return nil
+}
+
+// hint returns the newest position that this process has seen, 0 if none, and the thread that it was in.
+func (r *Registry) hint(h *History) (int, ThreadID) {
+	for p := h.Len(); p > 0 && p > h.Len()-Newest; p-- {
+		if id, ok := r.hints.Get(h.Chain[p]); ok {
+			return p, id
+		}
+	}
+	return 0, ""
+}
+
+func hashesAt(h *History, positions []int) []Hash {
+	out := make([]Hash, len(positions))
+	for i, p := range positions {
+		out[i] = h.Chain[p]
+	}
+	return out
+}
+
+func (l *lookup) addTraces(traces []Hash, places []Place) {
+	if l.traces == nil && len(places) > 0 {
+		l.traces = make(map[Hash]Place, len(places))
+	}
+	for i, p := range places {
+		l.traces[traces[i]] = p
+	}
+}
+
+// traced returns the places of traces. It reads them unless the lookup has fetched all of them.
+func (r *Registry) traced(ctx context.Context, l *lookup, traces []Hash) ([]Place, error) {
+	places := make([]Place, len(traces))
+	for i, t := range traces {
+		place, fetched := l.traces[t]
+		if !fetched {
+			return r.readTraces(ctx, traces)
+		}
+		places[i] = place
+	}
+	return places, nil
+}
+
+func (r *Registry) readTraces(ctx context.Context, traces []Hash) ([]Place, error) {
+	places, err := r.store.Trace(ctx, traces)
+	if err != nil {
+		return nil, fmt.Errorf("read traces: %w", err)
+	}
+	return places, nil
+}
+
+// answered reports whether the history was answered before.
+func (r *Registry) answered(ctx context.Context, q Query) (bool, error) {
+	places, err := r.traced(ctx, q.lookup, []Hash{AnsweredTrace(q.History.Head())})
+	return err == nil && places[0].Known(), err
+}

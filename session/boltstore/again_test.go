@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// talk is a conversation as a registry over the store sees it.
+// talk is a conversation through a registry over the store.
 type talk struct {
 	t        *testing.T
 	s        *Store
@@ -24,7 +24,7 @@ func newTalk(t *testing.T, s *Store) *talk {
 	return &talk{t: t, s: s, registry: r}
 }
 
-// resolve recognises a history of n messages, which from position other on are not what they were.
+// resolve resolves a history of n messages, which differs from position other on.
 func (k *talk) resolve(name string, n, other int) session.Resolution {
 	k.t.Helper()
 	var messages []session.Message
@@ -48,7 +48,8 @@ func (k *talk) append(res session.Resolution, n int) session.Thread {
 
 const never = 1 << 30
 
-// TestEvictedBeginsAnew: a history whose thread was evicted, whenever that was, becomes a new thread that holds all of it.
+// TestEvictedBeginsAnew: a history whose thread was evicted, before or after it was resolved, becomes a new thread that
+// holds all of it.
 func TestEvictedBeginsAnew(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -99,7 +100,7 @@ func evictedBeginsAnew(t *testing.T, other int, early bool) {
 	whole(t, s)
 }
 
-// TestCondenseEvicted: who was about to condense a thread learns that it is gone.
+// TestCondenseEvicted: condensing a thread that was evicted fails.
 func TestCondenseEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, Options{Content: true, MaxSize: 1})

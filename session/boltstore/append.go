@@ -13,13 +13,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// Append implements session.Store. It returns when the batch is queued, unless the last commit failed or the queue is
-// full: then it waits, at most until ctx is done.
+// Append implements session.Store. It returns when the batch is queued. If the last commit failed or the queue is full, it
+// waits, at most until ctx is done.
 func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	if err := codec.CheckIDs(b.Thread.ID, b.Thread.Session); err != nil {
 		return err
 	}
-	encoded := make([][]byte, len(b.Events)) // before the lock is taken
+	encoded := make([][]byte, len(b.Events)) // encoded before the lock is taken
 	for i, e := range b.Events {
 		encoded[i] = s.content.Event(b.Thread.ID, e)
 	}
@@ -27,11 +27,11 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 }
 
 func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
-	rec, err := extended(c, b)
+	rec, err := nextRecord(c, b)
 	if err != nil {
 		return err
 	}
-	if err := join(c, b); err != nil {
+	if err := joinSession(c, b); err != nil {
 		return err
 	}
 	for _, e := range encoded {
@@ -46,8 +46,8 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 	return nil
 }
 
-// extended is the thread's record as the batch wants it, on top of what is stored; ErrStale if that does not fit.
-func extended(c *change, b session.Batch) (record, error) {
+// nextRecord returns the thread's record with the batch applied, but for its events, or ErrStale.
+func nextRecord(c *change, b session.Batch) (record, error) {
 	rec := record{written: time.Now(), thread: b.Thread}
 	old, err := c.thread(b.Thread.ID)
 	switch {
@@ -59,20 +59,21 @@ func extended(c *change, b session.Batch) (record, error) {
 	case old.thread.Len != b.At:
 		return rec, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.thread.Len, b.At)
 	case !old.thread.Created.Equal(b.Thread.Created):
-		return rec, fmt.Errorf("%w: the thread was deleted and began anew", session.ErrStale)
+		return rec, fmt.Errorf("%w: the thread was deleted and began again", session.ErrStale)
 	}
 	rec.thread.Seq, rec.list, rec.thread.Requested = old.thread.Seq, old.list, old.thread.Requested
 	return rec, nil
 }
 
-// begin makes sure that a thread may begin. The records of those that a fork needs are written again with it: so the sweeper
-// sees that they are needed. If one is gone meanwhile, or is another one, the fork would be half a thread: ErrStale.
+// begin checks that a batch may begin its thread. For a fork it writes the records of the threads that the fork needs
+// again, so that the sweeper sees that they are in use. If one of them is gone or began again, the fork would be
+// incomplete: ErrStale.
 func begin(c *change, b session.Batch, rec record) error {
 	c.begins = true
-	switch {
-	case !codec.Begins(b):
+	if !codec.Begins(b) {
 		return fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
-	case b.At == 0:
+	}
+	if b.At == 0 {
 		return nil
 	}
 	needs, err := rec.needs()
@@ -80,24 +81,24 @@ func begin(c *change, b session.Batch, rec record) error {
 		return fmt.Errorf("thread record: %w", err)
 	}
 	for _, id := range needs {
-		lender, err := c.thread(id)
+		needed, err := c.thread(id)
 		switch {
 		case errors.Is(err, session.ErrNotFound):
-			return fmt.Errorf("%w: the thread %s, which it was to share, is gone", session.ErrStale, id)
+			return fmt.Errorf("%w: the fork needs thread %s, which is gone", session.ErrStale, id)
 		case err != nil:
 			return err
-		case id == b.Thread.Parent && !b.ParentCreated.IsZero() && !lender.thread.Created.Equal(b.ParentCreated):
-			return fmt.Errorf("%w: the thread %s, which it was to share, began anew", session.ErrStale, id)
+		case id == b.Thread.Parent && !b.ParentCreated.IsZero() && !needed.thread.Created.Equal(b.ParentCreated):
+			return fmt.Errorf("%w: the fork needs thread %s, which began again", session.ErrStale, id)
 		}
-		lender.written = rec.written
-		c.put(threads.key(string(id)), lender.encode())
+		needed.written = rec.written
+		c.put(threads.key(string(id)), needed.encode())
 	}
 	return nil
 }
 
-// join puts the batch's thread into its session's record, if it has one. That lists the newest threads; the names of the others are kept
-// apart: they are deleted with the session.
-func join(c *change, b session.Batch) error {
+// joinSession adds the batch's thread to its session's record, if it has a session. The record lists the newest threads.
+// The others are stored separately, so that they can be deleted with the session.
+func joinSession(c *change, b session.Batch) error {
 	t := b.Thread
 	if t.Session == "" {
 		return nil
@@ -105,18 +106,19 @@ func join(c *change, b session.Batch) error {
 	key, ses := sessions.key(string(t.Session)), session.Session{ID: t.Session, Created: t.Created}
 	if stored := c.get(key); stored != nil {
 		var err error
-		if ses, err = codec.ParseSession(stored); err != nil {
+		ses, err = codec.ParseSession(stored)
+		if err != nil {
 			return fmt.Errorf("session record: %w", err)
 		}
 	}
 	if !slices.Contains(ses.Threads, t.ID) {
 		c.delete(unlisted.pair(ses.ID, t.ID))
 		ses.Threads = append(ses.Threads, t.ID)
-		most := max(0, len(ses.Threads)-session.MaxThreads)
-		for _, old := range ses.Threads[:most] {
+		excess := max(0, len(ses.Threads)-session.MaxThreads)
+		for _, old := range ses.Threads[:excess] {
 			c.put(unlisted.pair(ses.ID, old), []byte(old))
 		}
-		ses.Threads = ses.Threads[most:]
+		ses.Threads = ses.Threads[excess:]
 	}
 	ses.Tenant, ses.Key, ses.Seen = cmp.Or(t.Tenant, ses.Tenant), cmp.Or(b.Key, ses.Key), t.Seen
 	c.put(key, codec.Session(ses))
@@ -147,5 +149,5 @@ func mark(c *change, hashes []session.Hash, at session.Place) {
 		all = append(all, h[:]...)
 	}
 	name := sha256.Sum256(all)
-	c.put(marked.of(string(at.Thread))+string(name[:]), all)
+	c.put(marked.prefix(string(at.Thread))+string(name[:]), all)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// pageReads is how many sessions are looked at for one page at most.
-const pageReads = 10_000
+// maxPageReads is how many sessions are read for one page at most.
+const maxPageReads = 10_000
 
-// Sessions implements session.Archive, in the order of the ids. It waits until all that is queued is on disk.
+// Sessions implements session.Archive. It lists sessions ordered by id, and waits until everything queued is on disk.
 func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page session.SessionPage, err error) {
 	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 	if err != nil {
@@ -25,21 +25,22 @@ func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page sess
 		return page, err
 	}
 	err = s.view(func(tx *bolt.Tx) (err error) {
-		page, err = listed(tx, q, after)
+		page, err = listSessions(tx, q, after)
 		return err
 	})
 	return page, err
 }
 
-// listed is the page of the sessions whose ids come after one.
-func listed(tx *bolt.Tx, q session.SessionQuery, after []byte) (page session.SessionPage, err error) {
+// listSessions returns the page that begins after an id.
+func listSessions(tx *bolt.Tx, q session.SessionQuery, after []byte) (page session.SessionPage, err error) {
 	cursor, reads := tx.Bucket(sessions.name()).Cursor(), 0
 	var last []byte
 	for key, value := cursor.Seek(append(after, 0)); key != nil; key, value = cursor.Next() {
-		if reads++; reads > pageReads || len(page.Sessions) == q.Limit {
+		if reads == maxPageReads || len(page.Sessions) == q.Limit {
 			page.Next = base64.RawURLEncoding.EncodeToString(last)
 			return page, nil
 		}
+		reads++
 		ses, err := codec.ParseSession(value)
 		if err != nil {
 			return page, fmt.Errorf("session record: %w", err)
@@ -52,7 +53,7 @@ func listed(tx *bolt.Tx, q session.SessionQuery, after []byte) (page session.Ses
 	return page, nil
 }
 
-// setting begins the names of what Set keeps, among those of the store's own settings.
+// setting is the prefix of the names given to Set, which separates them from the store's own records in meta.
 const setting = "set:"
 
 // Set implements session.Archive. It returns after the fsync.

@@ -14,7 +14,7 @@ func BenchmarkFind(b *testing.B) {
 		must(b, s.Append(b.Context(), batch))
 		hashes = append(hashes, batch.Places[0].Hash, batch.Places[1].Hash)
 	}
-	must(b, second(s.Condense(b.Context(), "t", session.Condensation{}))) // all on disk
+	must(b, second(s.Condense(b.Context(), "t", session.Condensation{}))) // everything is on disk
 	b.ReportAllocs()
 	for b.Loop() {
 		found, err := s.Find(b.Context(), hashes, "t")
@@ -38,7 +38,7 @@ func BenchmarkCondense(b *testing.B) {
 	n := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		if n%64 == 0 { // a thread has few
+		if n%64 == 0 { // condensations are rare
 			must(b, s.Append(b.Context(), twoEvents(session.ThreadID(rune('a'+n/64)), 0)))
 		}
 		must(b, second(s.Condense(b.Context(), session.ThreadID(rune('a'+n/64)), session.Condensation{})))

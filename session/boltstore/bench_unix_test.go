@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// BenchmarkPacedAppend is one append a millisecond, as a proxy under a usual load makes them: what counts is cpu-ns/op.
+// BenchmarkPacedAppend appends once per millisecond, like a proxy under normal load. The result that matters is cpu-ns/op.
 func BenchmarkPacedAppend(b *testing.B) {
 	s, at := start(b, Options{Content: true}), 0
 	tick := time.NewTicker(time.Millisecond)

@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// weigh is how much a store takes that holds one thread of some messages.
+// weigh returns the size of a store that holds one thread with the given number of messages.
 func weigh(t *testing.T, messages int) int64 {
 	t.Helper()
 	s := start(t, Options{Content: true})
@@ -36,7 +36,7 @@ func total(t testing.TB, s *Store) int64 {
 	return size
 }
 
-// write appends twenty messages, a second after whatever came before, and lets the sweeper finish.
+// write appends twenty messages, lets a second pass and the sweeper finish.
 func write(t *testing.T, s *Store, id session.ThreadID, at int) {
 	t.Helper()
 	for end := at + 20; at < end; at += 2 {
@@ -60,7 +60,7 @@ func want(t testing.TB, got, want string) {
 	}
 }
 
-// TestCapTakesLeastRecentlySeen: whole threads go, no more than must.
+// TestCapTakesLeastRecentlySeen: whole threads are deleted, and no more than necessary.
 func TestCapTakesLeastRecentlySeen(t *testing.T) {
 	limit := 5 * weigh(t, 20)
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestCapTakesLeastRecentlySeen(t *testing.T) {
 		}
 		must(t, s.Append(ctx, twoEvents("a", 20)))
 		past(time.Second)
-		c, err := s.Condense(ctx, "b", session.Condensation{Summary: "x"}) // also seen
+		c, err := s.Condense(ctx, "b", session.Condensation{Summary: "x"}) // counts as a write
 		must(t, err)
 		past(time.Second)
 		want(t, living(t, s, "a", "b", "c", "d"), "[a b c d]")
@@ -92,7 +92,7 @@ func TestCapTakesLeastRecentlySeen(t *testing.T) {
 	})
 }
 
-// TestCapLeavesForksWhole: what a living fork shares stays with it, and goes after it.
+// TestCapLeavesForksWhole: the threads that a fork shares are deleted only after the fork.
 func TestCapLeavesForksWhole(t *testing.T) {
 	limit := 5 * weigh(t, 20)
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestCapLeavesForksWhole(t *testing.T) {
 			{"z", "[grandparent x parent y child z]"},
 			{"v", "[grandparent parent y child z v]"},
 			{"w", "[grandparent parent child z v w]"},
-			{"u", "[z v w u]"}, // with the child the others are free to go
+			{"u", "[z v w u]"}, // once the child is gone, the others may go
 		} {
 			write(t, s, step.id, 0)
 			whole(t, s)
@@ -122,7 +122,7 @@ func TestCapLeavesForksWhole(t *testing.T) {
 	})
 }
 
-// TestCapNeverTakesTheNewest: though it alone passes the cap, it stays, with all that it shares.
+// TestCapNeverTakesTheNewest: the newest thread stays with everything that it shares, even if it alone exceeds the cap.
 func TestCapNeverTakesTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, Options{Content: true, MaxSize: 1})
@@ -134,7 +134,7 @@ func TestCapNeverTakesTheNewest(t *testing.T) {
 		write(t, s, "b", 20)
 		writeFork(t, s, "fork", "b")
 		want(t, living(t, s, all...), "[b fork]")
-		write(t, s, "b", 40) // the fork needs its parent, not the other way round
+		write(t, s, "b", 40) // the fork needs its parent, not vice versa
 		want(t, living(t, s, all...), "[b]")
 		write(t, s, "c", 0)
 		want(t, living(t, s, all...), "[c]")
@@ -142,7 +142,7 @@ func TestCapNeverTakesTheNewest(t *testing.T) {
 	})
 }
 
-// TestCapAtOpen: what is stored is known at once, and a lower cap takes effect.
+// TestCapAtOpen: the size is known when the store opens, and a lower cap takes effect.
 func TestCapAtOpen(t *testing.T) {
 	limit := 4 * weigh(t, 20)
 	synctest.Test(t, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestCapAtOpen(t *testing.T) {
 	})
 }
 
-// TestSizesOfOldFile: a file without sizes is measured.
+// TestSizesOfOldFile: a file without a recorded size is measured.
 func TestSizesOfOldFile(t *testing.T) {
 	s := start(t, Options{Content: true})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))
@@ -182,7 +182,8 @@ func TestSizesOfOldFile(t *testing.T) {
 	}
 }
 
-// TestForgetLeavesWhatIsNeededMeanwhile: between the choice and the deletion a chosen thread goes on, or is forked.
+// TestForgetLeavesWhatIsNeededMeanwhile: a thread that was chosen for deletion is written to or forked before it is
+// deleted.
 func TestForgetLeavesWhatIsNeededMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := start(t, Options{Content: true}), t.Context()
@@ -198,13 +199,13 @@ func TestForgetLeavesWhatIsNeededMeanwhile(t *testing.T) {
 		must(t, s.Append(ctx, twoEvents("busy", 20)))
 		writeFork(t, s, "new", "parent")
 
-		must(t, s.forget(ctx, order, 1<<30))
+		must(t, s.deleteThreads(ctx, order, 1<<30))
 		want(t, living(t, s, all...), "[grandparent parent busy new]")
 		whole(t, s)
 	})
 }
 
-// TestForgetStopsAtFailedCommit: a fork that comes back with a failed commit keeps its parent.
+// TestForgetStopsAtFailedCommit: a fork that a failed commit restores keeps its parent.
 func TestForgetStopsAtFailedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := start(t, Options{Content: true}), t.Context()
@@ -212,7 +213,7 @@ func TestForgetStopsAtFailedCommit(t *testing.T) {
 		write(t, s, "parent", 0)
 		writeFork(t, s, "fork", "parent")
 		for at := 4; at < 4+stepFreed; at += 2 {
-			must(t, s.Append(ctx, twoEvents2("fork", "parent", at))) // a step of its own
+			must(t, s.Append(ctx, twoEvents2("fork", "parent", at))) // in a separate step
 		}
 		must(t, s.flush(ctx))
 		order, err := s.order()
@@ -221,7 +222,7 @@ func TestForgetStopsAtFailedCommit(t *testing.T) {
 			c.put(places.key(""), []byte("bbolt refuses an empty key"))
 			return nil
 		}))
-		if err := s.forget(ctx, order, 1<<30); !errors.Is(err, session.ErrUnavailable) {
+		if err := s.deleteThreads(ctx, order, 1<<30); !errors.Is(err, session.ErrUnavailable) {
 			t.Errorf("got %v, want %v", err, session.ErrUnavailable)
 		}
 		must(t, s.flush(ctx))
@@ -238,7 +239,7 @@ func orderOf(order []*candidate) string {
 	return fmt.Sprint(ids)
 }
 
-// TestForgetInSteps deletes more than one step does, and a thread that is larger than a step.
+// TestForgetInSteps deletes more than fits one step, including a thread that is larger than a step.
 func TestForgetInSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, Options{Content: true, TTL: ttl})
@@ -250,12 +251,12 @@ func TestForgetInSteps(t *testing.T) {
 			}
 		}
 		past(ttl + 2*time.Hour)
-		left(t, s, 2) // format and sizes
+		left(t, s, 2) // format and size
 		whole(t, s)
 	})
 }
 
-// TestCapUnderFire: many write at the same time to a store that is always full.
+// TestCapUnderFire writes concurrently to a store that is always full.
 func TestCapUnderFire(t *testing.T) {
 	s := start(t, Options{Content: true, MaxSize: 40_000})
 	var writers sync.WaitGroup
@@ -264,15 +265,15 @@ func TestCapUnderFire(t *testing.T) {
 			for n := range 60 {
 				id := session.ThreadID(fmt.Sprint(w, "-", n/3))
 				err := s.Append(t.Context(), twoEvents(id, n%3*2))
-				if n%3 == 0 && err != nil { // a later one may find its thread gone
+				if n%3 == 0 && err != nil { // later batches may find their thread gone
 					t.Error(err)
 				}
-				_, _ = s.Condense(t.Context(), id, session.Condensation{Prefix: 2, Summary: "x"}) // likewise
+				_, _ = s.Condense(t.Context(), id, session.Condensation{Prefix: 2, Summary: "x"}) // may find its thread gone
 			}
 		})
 	}
 	writers.Wait()
-	must(t, s.Close()) // perhaps in the middle of a turn
+	must(t, s.Close()) // perhaps while the sweeper runs
 	limit := s.options.MaxSize
 	s = start(t, Options{Path: s.options.Path})
 	s.options.MaxSize = limit
@@ -283,8 +284,8 @@ func TestCapUnderFire(t *testing.T) {
 	}
 }
 
-// TestCapProperties: whatever was written, an eviction leaves no thread, fork or condensation without what it needs, and
-// takes nothing that was seen after what it leaves.
+// TestCapProperties: an eviction leaves no thread, fork or condensation without what it needs, and never deletes a thread
+// that was seen later than one it keeps.
 func TestCapProperties(t *testing.T) {
 	dir, run := t.TempDir(), 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -295,7 +296,7 @@ func TestCapProperties(t *testing.T) {
 		for i := range rapid.IntRange(1, 12).Draw(r, "steps") {
 			randomStep(t, r, s, session.ThreadID(rune('a'+i)))
 		}
-		must(t, second(s.Secret(t.Context(), session.Secret("x")))) // all on disk
+		must(t, second(s.Secret(t.Context(), session.Secret("x")))) // everything is on disk
 		before, err := s.order()
 		must(t, err)
 		s.options.MaxSize = total(t, s)*int64(rapid.IntRange(1, 100).Draw(r, "percent"))/100 + 1
@@ -314,7 +315,7 @@ func TestCapProperties(t *testing.T) {
 	})
 }
 
-// randomStep begins a thread or a fork, or goes on with one.
+// randomStep begins a thread or a fork, or continues one.
 func randomStep(t *testing.T, r *rapid.T, s *Store, id session.ThreadID) {
 	t.Helper()
 	old, _ := s.Thread(t.Context(), session.ThreadID(rune('a'+rapid.IntRange(0, 11).Draw(r, "other"))))

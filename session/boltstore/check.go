@@ -15,27 +15,27 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
-// Condition is what Check found in a file.
+// Condition is the result of Check.
 type Condition struct {
-	Records map[string]int // by kind; none are counted where the pages are damaged
-	Damages []string       // empty: the file is whole
+	Records map[string]int // by kind; empty if the pages are damaged
+	Damages []string       // empty if the file is intact
 	More    int            // damages that are not listed
 }
 
-// mostListed is how many damages are listed.
-const mostListed = 50
+// maxDamages is how many damages are listed.
+const maxDamages = 50
 
 func (c *Condition) add(err error) {
-	if len(c.Damages) == mostListed {
+	if len(c.Damages) == maxDamages {
 		c.More++
 		return
 	}
 	c.Damages = append(c.Damages, err.Error())
 }
 
-// Check looks at all of a file, and changes nothing. First at its pages; if these are whole, at what bbolt knows of them, and
-// at each record. It cannot see whether encrypted content is whole. It fails if there is no file to look at, or if a process
-// uses it.
+// Check checks a whole file without changing it: first its pages and, if these are intact, also bbolt's own consistency and
+// every record. It cannot tell whether encrypted content is intact. It returns an error if the file cannot be opened or is
+// in use by a process.
 func Check(path string) (Condition, error) {
 	c := Condition{Records: map[string]int{}}
 	info, err := os.Stat(path)
@@ -43,36 +43,38 @@ func Check(path string) (Condition, error) {
 		return c, fmt.Errorf("check store: %w", err)
 	}
 	opened := false
-	err = reading(path, func(tx *bolt.Tx, file *os.File) error {
+	err = readFile(path, func(tx *bolt.Tx, file *os.File) error {
 		opened = true
-		return c.look(tx, file, info.Size())
+		return c.check(tx, file, info.Size())
 	})
-	var system *os.PathError
-	switch {
-	case errors.Is(err, errInUse), errors.As(err, &system) && !opened:
+	_, system := errors.AsType[*os.PathError](err)
+	if errors.Is(err, errInUse) || system && !opened {
 		return c, fmt.Errorf("check store %s: %w", path, err)
-	case err != nil:
+	}
+	if err != nil {
 		c.add(err)
 	}
 	return c, nil
 }
 
-func (c *Condition) look(tx *bolt.Tx, file *os.File, size int64) error {
-	if err := recognise(tx, size); err != nil {
+func (c *Condition) check(tx *bolt.Tx, file *os.File, size int64) error {
+	if err := checkFormat(tx, size); err != nil {
 		return err
 	}
-	if checkTrees(tx, file, true, c.add); len(c.Damages) > 0 {
-		return nil // what is below may end the process then
+	checkTrees(tx, file, true, c.add)
+	if len(c.Damages) > 0 {
+		return nil // bbolt's own check could end the process
 	}
 	for err := range tx.Check() {
 		c.add(fmt.Errorf("pages: %w", err))
 	}
 	for _, b := range buckets {
-		if tx.Bucket(b.name()) == nil {
+		found := tx.Bucket(b.name())
+		if found == nil {
 			continue
 		}
 		kind := b.String()
-		err := tx.Bucket(b.name()).ForEach(func(name, value []byte) error {
+		err := found.ForEach(func(name, value []byte) error {
 			c.Records[kind]++
 			if err := checkRecord(b, name, value); err != nil {
 				c.add(fmt.Errorf("%s: %w", kind, err))
@@ -86,7 +88,7 @@ func (c *Condition) look(tx *bolt.Tx, file *os.File, size int64) error {
 	return nil
 }
 
-// checkRecord reads a record, and names it if it cannot be read.
+// checkRecord decodes a record. Its error names the record.
 func checkRecord(b bucket, name, value []byte) error {
 	var err error
 	what := fmt.Sprintf("%q", name)
@@ -101,7 +103,8 @@ func checkRecord(b bucket, name, value []byte) error {
 	case events, summaries:
 		what, err = checkEntry(b, name, value)
 	case marked:
-		if what = fmt.Sprintf("of %q", owner(name)); len(value)%len(session.Hash{}) != 0 {
+		what = fmt.Sprintf("of %q", owner(name))
+		if len(value)%len(session.Hash{}) != 0 {
 			err = codec.ErrCorrupt
 		}
 	case accounts:
@@ -109,7 +112,7 @@ func checkRecord(b bucket, name, value []byte) error {
 	case savings:
 		_, err = codec.ParseSavings(value)
 	case outbox:
-		if _, is := parseNotice(name); !is {
+		if _, isNotice := parseNotice(name); !isNotice {
 			err = parseNumbers(value, new(int64))
 		}
 	case meta, unlisted: // any bytes
@@ -120,9 +123,9 @@ func checkRecord(b bucket, name, value []byte) error {
 	return nil
 }
 
-// checkEntry reads an event or a summary; what is encrypted is taken as it is.
+// checkEntry decodes an event or a summary. It does not check encrypted content.
 func checkEntry(b bucket, name, value []byte) (what string, err error) {
-	thread, rest := owner(name), name[max(0, len(name)-8):]
+	thread, rest := session.ThreadID(owner(name)), name[max(0, len(name)-8):]
 	if thread == "" || len(rest) != 8 {
 		return fmt.Sprintf("%q", name), codec.ErrCorrupt
 	}
@@ -132,17 +135,17 @@ func checkEntry(b bucket, name, value []byte) (what string, err error) {
 	} else {
 		_, err = codec.Content{}.ParseText(value, session.Condensation{})
 	}
-	if _, unknown := errors.AsType[*seal.KeyError](err); unknown {
+	if _, unknownKey := errors.AsType[*seal.KeyError](err); unknownKey {
 		err = nil
 	}
 	return fmt.Sprintf("%d of thread %q", seq, thread), err
 }
 
-// SetAside renames a file, so that the next start begins a new one, and gives its new name.
+// SetAside renames a file, so that the next start creates a new one, and returns its new name.
 func SetAside(path string, now time.Time) (string, error) {
 	aside := path + ".aside-" + strings.ReplaceAll(now.UTC().Format("20060102T150405.000"), ".", "-")
 	if _, err := os.Lstat(aside); err == nil {
-		return "", fmt.Errorf("set the store aside: %s is there already", aside)
+		return "", fmt.Errorf("set the store aside: %s exists already", aside)
 	}
 	if err := os.Rename(path, aside); err != nil {
 		return "", fmt.Errorf("set the store aside: %w", err)

@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// note logs an entry of a thread, together with what more changes. It returns after the fsync.
-func (s *Store) note(ctx context.Context, id session.ThreadID, e session.Event, more func(*change, *record)) error {
+// logEntry logs an entry of a thread in one commit with the changes that more makes. It returns after the fsync.
+func (s *Store) logEntry(ctx context.Context, id session.ThreadID, e session.Event, more func(*change, *record)) error {
 	entry := s.content.Event(id, e)
 	return s.change(ctx, true, func(c *change) error {
 		rec, err := c.thread(id)
@@ -32,7 +32,7 @@ func (s *Store) note(ctx context.Context, id session.ThreadID, e session.Event, 
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
 	c.ID = session.CondensationID{Thread: id}
 	summary := s.content.Text(c)
-	err := s.note(ctx, id, codec.Condensed(c), func(ch *change, rec *record) {
+	err := s.logEntry(ctx, id, codec.Condensed(c), func(ch *change, rec *record) {
 		c.ID.Seq = rec.thread.Seq
 		if c.Answers() {
 			rec.thread.Requested = 0
@@ -51,12 +51,12 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 
 // Request implements session.Archive. It returns after the fsync.
 func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
-	return s.note(ctx, id, session.Event{Kind: session.Requested, Time: at}, func(_ *change, rec *record) {
+	return s.logEntry(ctx, id, session.Event{Kind: session.Requested, Time: at}, func(_ *change, rec *record) {
 		rec.thread.Requested = rec.thread.Seq
 	})
 }
 
-// prepared is where a condensation is kept that is not logged: before the summaries of those that are.
+// prepared returns the key of a thread's prepared condensation: an entry number that no logged condensation has.
 func prepared(id session.ThreadID) string { return summaries.entry(id, 0) }
 
 func (s *Store) Prepare(ctx context.Context, id session.ThreadID, c session.Condensation) error {
@@ -71,13 +71,15 @@ func (s *Store) Prepare(ctx context.Context, id session.ThreadID, c session.Cond
 }
 
 func (s *Store) Prepared(ctx context.Context, id session.ThreadID) (session.Condensation, error) {
-	return one(ctx, s, prepared(id), func(b []byte) (session.Condensation, error) { return s.content.ParsePrepared(id, b) })
+	return one(ctx, s, prepared(id), func(b []byte) (session.Condensation, error) {
+		return s.content.ParsePrepared(id, b)
+	})
 }
 
 // Secret implements session.Store. It returns after the fsync.
 func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Secret, error) {
 	if len(proposed) == 0 {
-		return nil, errors.New("the proposed one is empty")
+		return nil, errors.New("the proposed secret is empty")
 	}
 	secret := bytes.Clone(proposed)
 	err := s.change(ctx, true, func(c *change) error {
@@ -119,16 +121,16 @@ func (s *Store) Saved(ctx context.Context, id session.ThreadID) (out session.Sav
 
 type lock struct{ until time.Time }
 
-// Lock implements session.Store. The file belongs to one process, so the lock is in memory.
+// Lock implements session.Store. The lock is in memory, because the file belongs to one process.
 func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (session.Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return session.Lease{}, err
 	}
 	if ttl <= 0 {
-		return session.Lease{}, fmt.Errorf("a time of %v", ttl)
+		return session.Lease{}, fmt.Errorf("ttl of %v: it must be positive", ttl)
 	}
-	s.locking.Lock()
-	defer s.locking.Unlock()
+	s.lockMu.Lock()
+	defer s.lockMu.Unlock()
 	now := time.Now()
 	if held := s.locks[id]; held != nil && now.Before(held.until) {
 		return session.Lease{}, session.ErrLocked
@@ -142,8 +144,8 @@ func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration
 }
 
 func (s *Store) renew(id session.ThreadID, mine *lock, ttl time.Duration) error {
-	s.locking.Lock()
-	defer s.locking.Unlock()
+	s.lockMu.Lock()
+	defer s.lockMu.Unlock()
 	if s.locks[id] != mine {
 		return session.ErrLocked
 	}
@@ -151,10 +153,10 @@ func (s *Store) renew(id session.ThreadID, mine *lock, ttl time.Duration) error 
 	return nil
 }
 
-// unlock leaves a lock alone that was taken by another caller after mine had expired.
+// unlock releases mine unless it has expired and another caller has taken the lock.
 func (s *Store) unlock(id session.ThreadID, mine *lock) {
-	s.locking.Lock()
-	defer s.locking.Unlock()
+	s.lockMu.Lock()
+	defer s.lockMu.Unlock()
 	if s.locks[id] == mine {
 		delete(s.locks, id)
 	}

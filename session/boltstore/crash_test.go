@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// These name the file to the process that is to be killed.
+// These environment variables pass the file to the process that will be killed.
 const (
 	crashing = "BOLTSTORE_TEST_CRASH"
 	evicting = "BOLTSTORE_TEST_EVICT"
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeUntilKilled appends for ever and tells, by number, which condensations returned.
+// writeUntilKilled appends forever and prints the numbers of the condensations that returned.
 func writeUntilKilled(path string) {
 	s, err := Open(Options{Path: path, Content: true})
 	for at := 0; err == nil; at += 2 {
@@ -42,8 +42,8 @@ func writeUntilKilled(path string) {
 	os.Exit(1)
 }
 
-// TestKilled: after kill -9 the file opens, every condensation that returned is there, and the log is a prefix of what
-// was written, with all that belongs to it.
+// TestKilled: after kill -9 the file opens, holds every condensation that returned, and has a prefix of the log that was
+// written, with its index.
 func TestKilled(t *testing.T) {
 	for _, after := range []int{1, 7, 40} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// evictUntilKilled begins threads for ever in a store that is always full, and tells their number.
+// evictUntilKilled begins threads forever in a store that is always full, and prints their number.
 func evictUntilKilled(path string) {
 	s, err := Open(Options{Path: path, Content: true, MaxSize: 60_000})
 	for n := 1; err == nil; n++ {
@@ -69,7 +69,7 @@ func evictUntilKilled(path string) {
 	os.Exit(1)
 }
 
-// TestKilledWhileEvicting: after kill -9 no thread is half gone, and the sizes are right.
+// TestKilledWhileEvicting: after kill -9 no thread is partly deleted, and the size is right.
 func TestKilledWhileEvicting(t *testing.T) {
 	for _, after := range []int{80, 100, 120} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestKilledWhileEvicting(t *testing.T) {
 	}
 }
 
-// crash gives the last number that the process told before it was killed.
+// crash returns the last number that the process printed before it was killed.
 func crash(t *testing.T, variable, path string, after int) (told int) {
 	t.Helper()
 	command := exec.Command(os.Args[0])

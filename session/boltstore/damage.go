@@ -11,15 +11,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// damage is what panics and faults in bbolt have told of the file. A page that cannot be read costs the calls that need it.
-// A commit that panicked is the last: bbolt's own state is not known then.
+// damage records the damage to the file that panics and faults in bbolt have revealed. An unreadable page fails the calls
+// that need it. After a commit has panicked there are no more commits, because the state of bbolt is unknown.
 type damage struct {
-	found     atomic.Pointer[error] // the first
-	committed atomic.Bool           // a commit was in it: there is no other
-	stuck     atomic.Bool           // bbolt holds a lock for good: no transaction may begin any more
+	found     atomic.Pointer[error] // the first damage
+	committed atomic.Bool           // a commit panicked, so no other may begin
+	stuck     atomic.Bool           // bbolt will never release a lock, so no transaction may begin
 }
 
-// err is the first damage that was met, nil if none was.
+// err returns the first damage that was found, nil if there is none.
 func (d *damage) err() error {
 	if err := d.found.Load(); err != nil {
 		return *err
@@ -27,11 +27,12 @@ func (d *damage) err() error {
 	return nil
 }
 
-// guard calls f, which uses the file. A panic, or a record that is none, says that it is damaged.
+// guard calls f, which uses the file. A panic or a corrupt record means that the file is damaged.
 func (s *Store) guard(f func() error) error {
 	err := session.Recover(f)
-	switch panicked := (*session.PanicError)(nil); {
-	case errors.As(err, &panicked):
+	_, panicked := errors.AsType[*session.PanicError](err)
+	switch {
+	case panicked:
 		err = fmt.Errorf("%w: %w: %s", session.ErrDamaged, err, s.advice())
 	case errors.Is(err, codec.ErrCorrupt):
 		err = fmt.Errorf("%w: %w: %w: %s", session.ErrUnavailable, session.ErrDamaged, err, s.advice())
@@ -64,7 +65,7 @@ func (s *Store) begin(writable bool) (tx *bolt.Tx, err error) {
 	return tx, err
 }
 
-// view reads.
+// view calls read in a read-only transaction.
 func (s *Store) view(read func(*bolt.Tx) error) error {
 	tx, err := s.begin(false)
 	if err != nil {
@@ -74,7 +75,7 @@ func (s *Store) view(read func(*bolt.Tx) error) error {
 	return s.guard(func() error { return read(tx) })
 }
 
-// update writes and commits, all or nothing.
+// update calls write in a transaction and commits it.
 func (s *Store) update(write func(*bolt.Tx) error) error {
 	tx, err := s.begin(true)
 	if err != nil {
@@ -92,7 +93,7 @@ func (s *Store) update(write func(*bolt.Tx) error) error {
 	if errors.Is(err, session.ErrDamaged) {
 		s.damage.committed.Store(true)
 	}
-	// After a commit that failed there is nothing to roll back, which is an error that says nothing.
+	// A failed commit has been rolled back already. The error of another rollback says nothing, but a panic does.
 	if _, panicked := errors.AsType[*session.PanicError](s.guard(tx.Rollback)); panicked {
 		s.damage.stuck.Store(true)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// filled is the file of a store with some hundred records of each kind.
+// filled returns the file of a store with some hundred records of each kind.
 func filled(t *testing.T) []byte {
 	t.Helper()
 	s := start(t, Options{Content: true})
@@ -37,7 +37,7 @@ func filled(t *testing.T) []byte {
 	return b
 }
 
-// use calls each method of a store. All that may come of damage is an error.
+// use calls each method of a store. Damage must cause nothing worse than an error.
 func use(t *testing.T, s *Store) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -69,7 +69,7 @@ func use(t *testing.T, s *Store) {
 	}
 }
 
-// survives opens a store over a damaged file and uses it; then it opens one over the whole file, and damages that beneath it.
+// survives opens and uses a store over a damaged file, and then one whose file is damaged while it is open.
 func survives(t *testing.T, whole []byte, damage func([]byte)) (refused, noticed bool) {
 	t.Helper()
 	damaged := bytes.Clone(whole)
@@ -78,7 +78,7 @@ func survives(t *testing.T, whole []byte, damage func([]byte)) (refused, noticed
 	must(t, os.WriteFile(path, damaged, 0o600))
 	condition, err := Check(path)
 	must(t, err)
-	must(t, os.WriteFile(path, damaged, 0o600)) // another file, should the first be locked for good
+	must(t, os.WriteFile(path, damaged, 0o600)) // another file, because the first may stay locked
 	o := Options{Path: path, Content: true, TTL: time.Hour, MaxSize: 1 << 40}
 	s, err := Open(o)
 	if err == nil {
@@ -98,7 +98,7 @@ func survives(t *testing.T, whole []byte, damage func([]byte)) (refused, noticed
 	return err != nil, len(condition.Damages) > 0
 }
 
-// TestZeroedPages: no page of a file that is lost ends the process, or panics out of the store, and Check says that it is.
+// TestZeroedPages: losing any page neither ends the process nor panics out of the store, and Check reports it.
 func TestZeroedPages(t *testing.T) {
 	if raced {
 		t.Skip("runs without the race detector, whose pointer checks end the process on a damaged page: make check does that too")
@@ -124,14 +124,14 @@ func TestZeroedPages(t *testing.T) {
 	t.Logf("%d pages, %d in use, %d without which no store opens", len(whole)/size, len(used), refusals)
 }
 
-// usedPages are those that a whole file needs: neither free nor one of the two that say where all begins, of which the newer
-// is enough.
+// usedPages returns the pages that an intact file needs. It leaves out free pages and the two meta pages, of which one is
+// enough.
 func usedPages(t *testing.T, whole []byte) map[int]bool {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	must(t, os.WriteFile(path, whole, 0o600))
 	used := map[int]bool{}
-	must(t, reading(path, func(tx *bolt.Tx, _ *os.File) error {
+	must(t, readFile(path, func(tx *bolt.Tx, _ *os.File) error {
 		for id := 0; ; id++ {
 			switch info, err := tx.Page(id); {
 			case err != nil || info == nil:
@@ -146,7 +146,7 @@ func usedPages(t *testing.T, whole []byte) map[int]bool {
 	return used
 }
 
-// TestFlippedBytes: neither do single bytes, of which most are in the pages' headers and elements.
+// TestFlippedBytes flips single bits, most of them in the headers and elements of pages.
 func TestFlippedBytes(t *testing.T) {
 	if raced {
 		t.Skip("runs without the race detector, whose pointer checks end the process on a damaged page: make check does that too")
@@ -166,7 +166,7 @@ func TestFlippedBytes(t *testing.T) {
 	}
 }
 
-// TestPageThatLeadsBack: bbolt would follow it until the process has no stack left.
+// TestPageThatLeadsBack: bbolt would follow a page that refers to itself until the stack overflows.
 func TestPageThatLeadsBack(t *testing.T) {
 	whole, size := wholeFile(t), os.Getpagesize()
 	for page := 2; page < len(whole)/size; page++ {
@@ -180,7 +180,7 @@ func TestPageThatLeadsBack(t *testing.T) {
 		must(t, os.WriteFile(path, damaged, 0o600))
 		if s, err := Open(Options{Path: path}); err == nil {
 			must(t, s.Close())
-			continue // a page that is not in use
+			continue // an unused page
 		} else if !strings.Contains(err.Error(), "used twice") {
 			t.Errorf("page %d: %v", page, err)
 		}
@@ -192,7 +192,7 @@ func TestPageThatLeadsBack(t *testing.T) {
 	t.Error("no branch page to damage")
 }
 
-// TestPanicIsNoHalfStep: what a step wrote before it panicked is not queued, and the store says that it is damaged.
+// TestPanicIsNoHalfStep: what a step wrote before it panicked is not queued, and the store reports damage.
 func TestPanicIsNoHalfStep(t *testing.T) {
 	s := start(t, Options{})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))
@@ -216,7 +216,7 @@ func TestPanicIsNoHalfStep(t *testing.T) {
 	must(t, second(s.Thread(t.Context(), "t")))
 }
 
-// TestPanicInACommit: nothing more is written, what is there can be read, and closing does not wait.
+// TestPanicInACommit: after a commit has panicked nothing more is written, records can be read, and Close does not block.
 func TestPanicInACommit(t *testing.T) {
 	s := start(t, Options{})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))

@@ -8,7 +8,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// TestFileOfAnEarlierVersion: a file of a version that kept no budgets and no outbox is whole, and is opened.
+// TestFileOfAnEarlierVersion: a file of a version without budgets and outbox is intact, and opens.
 func TestFileOfAnEarlierVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s, err := Open(Options{Path: path})

@@ -6,7 +6,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// Dump gives every record in the file, when all that was queued is in it.
+// Dump commits what is queued and returns every record in the file.
 func Dump(t testing.TB, s *Store) map[string]string {
 	t.Helper()
 	must(t, s.flush(t.Context()))

@@ -13,27 +13,27 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// Forget implements session.Archive. All goes in one commit, and it returns after the fsync. The file's pages that were in
-// use are free then, but not overwritten until they are used again.
+// Forget implements session.Archive. It deletes everything in one commit and returns after the fsync. The pages in the file
+// become free, but keep their content until they are reused.
 func (s *Store) Forget(ctx context.Context, id session.SessionID) error {
 	var ids []session.ThreadID
 	err := s.change(ctx, true, func(c *change) (err error) {
-		ids, err = forgetSession(c, id)
+		ids, err = deleteSession(c, id)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.locking.Lock()
-	defer s.locking.Unlock()
+	s.lockMu.Lock()
+	defer s.lockMu.Unlock()
 	for _, thread := range ids {
 		delete(s.locks, thread)
 	}
 	return nil
 }
 
-// forgetSession gives the session's threads.
-func forgetSession(c *change, id session.SessionID) ([]session.ThreadID, error) {
+// deleteSession deletes a session with its threads, whose ids it returns.
+func deleteSession(c *change, id session.SessionID) ([]session.ThreadID, error) {
 	stored := c.get(sessions.key(string(id)))
 	if stored == nil {
 		return nil, session.ErrNotFound
@@ -42,7 +42,7 @@ func forgetSession(c *change, id session.SessionID) ([]session.ThreadID, error) 
 	if err != nil {
 		return nil, fmt.Errorf("session record: %w", err)
 	}
-	for _, key := range c.beginning(unlisted.of(string(id))) {
+	for _, key := range c.keysWithPrefix(unlisted.prefix(string(id))) {
 		ses.Threads = append(ses.Threads, session.ThreadID(c.get(key)))
 		c.delete(key)
 	}
@@ -55,16 +55,16 @@ func forgetSession(c *change, id session.SessionID) ([]session.ThreadID, error) 
 		if err != nil {
 			return nil, err
 		}
-		forgetThread(c, rec)
+		deleteThread(c, rec)
 	}
 	return ses.Threads, nil
 }
 
-// forgetThread deletes a thread with all that it left, and gives the bytes that are free then.
-func forgetThread(c *change, rec record) (freed int64) {
+// deleteThread deletes a thread with everything that it left, and returns the number of bytes freed.
+func deleteThread(c *change, rec record) (freed int64) {
 	t := rec.thread
 	freed += c.delete(prepared(t.ID))
-	list, _ := codec.ParseList(rec.list) // a damaged one has no summaries that could be read
+	list, _ := codec.ParseList(rec.list) // summaries cannot be found by a damaged list
 	for _, condensation := range list {
 		if condensation.ID.Thread == t.ID {
 			freed += c.delete(summaries.entry(t.ID, condensation.ID.Seq))
@@ -77,16 +77,20 @@ func forgetThread(c *change, rec record) (freed int64) {
 		}
 		freed += c.delete(entry)
 	}
-	for _, key := range c.beginning(marked.of(string(t.ID))) {
-		for left := c.get(key); len(left) >= len(session.Hash{}); left = left[len(session.Hash{}):] {
-			freed += c.deleteIndex(traces.hash(session.Hash(left[:len(session.Hash{})])), t.ID)
+	for _, key := range c.keysWithPrefix(marked.prefix(string(t.ID))) {
+		for hash := range slices.Chunk(c.get(key), len(session.Hash{})) {
+			if len(hash) == len(session.Hash{}) {
+				freed += c.deleteIndex(traces.hash(session.Hash(hash)), t.ID)
+			}
 		}
 		freed += c.delete(key)
 	}
-	return freed + c.delete(savings.key(string(t.ID))) + c.delete(threads.key(string(t.ID))) + leave(c, t)
+	freed += c.delete(savings.key(string(t.ID)))
+	freed += c.delete(threads.key(string(t.ID)))
+	return freed + leaveSession(c, t)
 }
 
-// deleteIndex deletes a place or a trace, unless it points to another thread by now.
+// deleteIndex deletes a place or a trace, unless it points to another thread now.
 func (c *change) deleteIndex(key string, thread session.ThreadID) (freed int64) {
 	if p, err := codec.ParsePlace(c.get(key)); err == nil && p.Thread == thread {
 		freed = c.delete(key)
@@ -94,12 +98,12 @@ func (c *change) deleteIndex(key string, thread session.ThreadID) (freed int64) 
 	return freed
 }
 
-// leave takes t off its session's record, and deletes that with its last thread.
-func leave(c *change, t session.Thread) (freed int64) {
+// leaveSession removes t from its session's record, and deletes the record with its last thread.
+func leaveSession(c *change, t session.Thread) (freed int64) {
 	key := sessions.key(string(t.Session))
 	ses, err := codec.ParseSession(c.get(key))
 	if err != nil {
-		return 0 // it has none
+		return 0 // it has no session
 	}
 	freed = c.delete(unlisted.pair(ses.ID, t.ID))
 	ses.Threads = slices.DeleteFunc(ses.Threads, func(id session.ThreadID) bool { return id == t.ID })
@@ -110,17 +114,17 @@ func leave(c *change, t session.Thread) (freed int64) {
 	return freed
 }
 
-// beginning lists the keys that begin with a prefix, on disk and queued, but for those that the step itself has put. It goes through the
-// whole queue.
-func (r *reader) beginning(prefix string) []string {
+// keysWithPrefix returns the keys with a prefix, on disk and queued, except those that the step itself has put. It scans
+// the whole queue.
+func (r *reader) keysWithPrefix(prefix string) []string {
 	found := map[string]bool{}
 	kind, name := split(prefix)
 	cursor := r.tx.Bucket(kind).Cursor()
 	for key, _ := cursor.Seek(name); bytes.HasPrefix(key, name); key, _ = cursor.Next() {
 		found[prefix[:1]+string(key)] = true
 	}
-	for _, queue := range [...]map[string][]byte{r.pending.queued, r.pending.committing} {
-		for key := range queue {
+	for _, writes := range [...]map[string][]byte{r.pending.queued, r.pending.committing} {
+		for key := range writes {
 			if strings.HasPrefix(key, prefix) {
 				found[key] = true
 			}

@@ -27,10 +27,10 @@ func must(t testing.TB, err error) {
 
 func second[T any](_ T, err error) error { return err }
 
-// payload is of a usual size.
+// payload has a typical size.
 var payload = []byte(`{"role":"assistant","content":"` + string(make([]byte, 900)) + `"}`)
 
-// chain is the hash at one position; no two threads or positions share one.
+// chain returns the hash at a position, which is different for each thread and position.
 func chain(id session.ThreadID, pos int) (h session.Hash) {
 	copy(h[:], id)
 	h[29], h[30], h[31] = byte(pos), byte(pos>>8), byte(pos>>16)

@@ -6,36 +6,36 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// bucket names one kind of record. A key in memory is the bucket's byte and then the key in that bucket.
+// bucket names one kind of record. In memory, a key is the bucket's byte followed by the key in that bucket.
 type bucket byte
 
 const (
-	meta      bucket = 'm' // format, secret, sizes, accounts
+	meta      bucket = 'm' // format, secret, size, settings, experiments
 	threads   bucket = 't' // thread -> record
 	events    bucket = 'e' // thread, seq -> event
-	summaries bucket = 'y' // thread, seq -> summary text
+	summaries bucket = 'y' // thread, seq -> summary text; seq 0 -> prepared condensation
 	places    bucket = 'p' // chain hash -> place
 	traces    bucket = 'x' // trace -> place
-	sessions  bucket = 's' // session -> session
-	marked    bucket = 'k' // thread, a digest of them -> traces that it left
-	unlisted  bucket = 'u' // session, thread that its record has no room for -> thread
-	accounts  bucket = 'b' // tenant, account -> what was spent of it
-	savings   bucket = 'v' // thread -> what it saved
-	outbox    bucket = 'o' // tenant, time, thread -> nothing; tenant -> how many there are
+	sessions  bucket = 's' // session -> record
+	marked    bucket = 'k' // thread, digest of the value -> traces that the thread left
+	unlisted  bucket = 'u' // session, thread that is not in the session's record -> thread
+	accounts  bucket = 'b' // tenant, account -> amount spent
+	savings   bucket = 'v' // thread -> its savings
+	outbox    bucket = 'o' // tenant -> number of notices; tenant, time, thread -> notice
 )
 
 var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted, accounts, savings, outbox}
 
-// String names a bucket to an operator.
+// String returns the bucket's name for operators.
 func (b bucket) String() string {
 	return map[bucket]string{
 		meta: "settings", threads: "threads", events: "log entries", summaries: "summaries", places: "index of histories", traces: "index of traces",
 		sessions: "sessions", marked: "traces by thread", unlisted: "threads by session", accounts: "budgets", savings: "savings",
-		outbox: "findings to be told of",
+		outbox: "undelivered findings",
 	}[b]
 }
 
-// optional is a bucket that files of an earlier version do not have: it is made when one is opened.
+// optional reports whether files of an earlier version lack the bucket. It is created when such a file is opened.
 func (b bucket) optional() bool { return b == accounts || b == savings || b == outbox }
 
 func (b bucket) name() []byte { return []byte{byte(b)} }
@@ -44,30 +44,30 @@ func (b bucket) key(name string) string { return string(byte(b)) + name }
 
 func (b bucket) hash(h session.Hash) string { return b.key(string(h[:])) }
 
-// entry is the key of one log entry.
+// entry returns the key of one log entry.
 func (b bucket) entry(thread session.ThreadID, seq uint64) string {
-	return string(binary.BigEndian.AppendUint64([]byte(b.of(string(thread))), seq))
+	return string(binary.BigEndian.AppendUint64([]byte(b.prefix(string(thread))), seq))
 }
 
-// of begins the keys of all that a thread, a session or a tenant has in a bucket. The id's length goes first, so that no keys of one lie
-// among another's.
-func (b bucket) of(id string) string {
+// prefix returns the prefix of all keys that a thread, a session or a tenant has in the bucket. It contains the id's
+// length, so that the keys of one id are never among those of another.
+func (b bucket) prefix(id string) string {
 	return string(append(binary.AppendUvarint([]byte{byte(b)}, uint64(len(id))), id...))
 }
 
-// pair is the key of a thread of a session in a bucket.
+// pair returns the key of one thread of a session in the bucket.
 func (b bucket) pair(id session.SessionID, thread session.ThreadID) string {
-	return b.of(string(id)) + string(thread)
+	return b.prefix(string(id)) + string(thread)
 }
 
-// owner is the thread that a name under of begins with, empty if it is none.
-func owner(name []byte) session.ThreadID {
+// owner returns the id in a name that begins with a prefix, and empty for any other name.
+func owner(name []byte) string {
 	n, size := binary.Uvarint(name)
 	if size <= 0 || n > uint64(len(name)-size) { //nolint:gosec // size is within name
 		return ""
 	}
-	return session.ThreadID(name[size:][:n])
+	return string(name[size:][:n])
 }
 
-// split gives a key's bucket name and the key in it.
+// split returns a key's bucket and the key in it.
 func split(key string) (bucket, name []byte) { return []byte(key[:1]), []byte(key[1:]) }

@@ -9,32 +9,33 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// holds are what is held of one account, by id. They are in memory: the file belongs to one process, and a new one holds nothing.
-type holds map[string]room
+// holds are the reservations of one account, by id. They are in memory only: the file belongs to one process, and a new
+// process holds nothing.
+type holds map[string]reservation
 
-type room struct {
-	held  int64
-	until time.Time
+type reservation struct {
+	amount int64
+	until  time.Time
 }
 
-// sum forgets what is held no longer.
+// sum returns the total held and deletes expired reservations.
 func (h holds) sum(now time.Time) (total int64) {
 	for id, one := range h {
 		if one.until.Before(now) {
 			delete(h, id)
 			continue
 		}
-		total += one.held
+		total += one.amount
 	}
 	return total
 }
 
-// account is the key of an account and its period.
+// account returns the key of an account.
 func account(a session.Account) string {
-	return string(binary.BigEndian.AppendUint64([]byte(accounts.of(a.Tenant)+a.Name), uint64(a.Until.Unix()))) //nolint:gosec // the same 64 bits
+	return string(binary.BigEndian.AppendUint64([]byte(accounts.prefix(a.Tenant)+a.Name), uint64(a.Until.Unix()))) //nolint:gosec // the same 64 bits
 }
 
-// parseAccount reads what was spent of an account, and when it is to be forgotten.
+// parseAccount returns the amount spent of an account and when the account expires.
 func parseAccount(value []byte) (spent int64, until time.Time, err error) {
 	if len(value) != 16 {
 		return 0, until, codec.ErrCorrupt
@@ -42,40 +43,45 @@ func parseAccount(value []byte) (spent int64, until time.Time, err error) {
 	return int64(binary.BigEndian.Uint64(value)), time.Unix(int64(binary.BigEndian.Uint64(value[8:])), 0), nil //nolint:gosec // the same 64 bits
 }
 
-func spentOf(ch *change, key string) (spent int64, err error) {
-	if value := ch.get(key); value != nil {
+func (c *change) spent(account string) (spent int64, err error) {
+	if value := c.get(account); value != nil {
 		spent, _, err = parseAccount(value)
 	}
 	return spent, err
 }
 
-func putSpent(ch *change, c *session.Charge, spent int64) {
+func (c *change) putSpent(a session.Account, spent int64) {
 	value := binary.BigEndian.AppendUint64(nil, uint64(spent))                                //nolint:gosec // the same 64 bits
-	value = binary.BigEndian.AppendUint64(value, uint64(c.Until.Add(session.HoldFor).Unix())) //nolint:gosec // the same 64 bits
-	ch.put(account(c.Account), value)
+	value = binary.BigEndian.AppendUint64(value, uint64(a.Until.Add(session.HoldFor).Unix())) //nolint:gosec // the same 64 bits
+	c.put(account(a), value)
 }
 
 func (s *Store) Reserve(ctx context.Context, id string, charges []session.Charge) (out session.Reserved, err error) {
-	now, held := time.Now(), false
-	err = s.change(ctx, false, func(ch *change) error {
+	err = s.change(ctx, false, func(c *change) error {
+		now, held := time.Now(), false
 		for i := range charges {
 			key := account(charges[i].Account)
-			spent, err := spentOf(ch, key)
+			spent, err := c.spent(key)
 			if err != nil {
 				return err
 			}
 			b := session.Balance{Spent: spent, Held: s.pending.holds[key].sum(now)}
-			_, own := s.pending.holds[key][id]
-			held = held || own
+			if _, own := s.pending.holds[key][id]; own {
+				held = true
+			}
 			out.Full = out.Full || charges[i].Full(b)
 			out.Balances = append(out.Balances, b)
 		}
-		if out.Full = out.Full && !held; out.Full || held || id == "" {
+		if held {
+			out.Full = false
+			return nil
+		}
+		if out.Full || id == "" {
 			return nil
 		}
 		for i := range charges {
 			s.hold(&charges[i], id, now)
-			putSpent(ch, &charges[i], out.Balances[i].Spent+charges[i].Amount)
+			c.putSpent(charges[i].Account, out.Balances[i].Spent+charges[i].Amount)
 		}
 		return nil
 	})
@@ -87,30 +93,31 @@ func (s *Store) hold(c *session.Charge, id string, now time.Time) {
 	if s.pending.holds[key] == nil {
 		s.pending.holds[key] = holds{}
 	}
-	s.pending.holds[key][id] = room{c.Room, now.Add(session.HoldFor)}
+	s.pending.holds[key][id] = reservation{amount: c.Room, until: now.Add(session.HoldFor)}
 }
 
 func (s *Store) Settle(ctx context.Context, id string, charges []session.Charge) error {
-	return s.change(ctx, false, func(ch *change) error {
+	return s.change(ctx, false, func(c *change) error {
 		for i := range charges {
 			key := account(charges[i].Account)
 			if _, held := s.pending.holds[key][id]; !held {
 				continue
 			}
-			spent, err := spentOf(ch, key)
+			spent, err := c.spent(key)
 			if err != nil {
 				return err
 			}
-			if delete(s.pending.holds[key], id); len(s.pending.holds[key]) == 0 {
+			delete(s.pending.holds[key], id)
+			if len(s.pending.holds[key]) == 0 {
 				delete(s.pending.holds, key)
 			}
-			putSpent(ch, &charges[i], spent+charges[i].Amount)
+			c.putSpent(charges[i].Account, spent+charges[i].Amount)
 		}
 		return nil
 	})
 }
 
-// expireAccounts deletes what was spent in periods that are over.
+// expireAccounts deletes the accounts of periods that are over.
 func (s *Store) expireAccounts(ctx context.Context) error {
 	return s.change(ctx, false, func(c *change) error {
 		return c.tx.Bucket(accounts.name()).ForEach(func(name, value []byte) error {

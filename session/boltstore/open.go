@@ -14,33 +14,33 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
-// What the file says of its format. An earlier version wrote the old one.
+// The format as recorded in the file. Earlier versions wrote the old one.
 const (
 	format    = "dewpoint session store 2"
 	oldFormat = "dewpoint session store 1"
 )
 
-// Options configure a store, and are not looked at: package config does. Only Path is required.
+// Options configure a store. Only Path is required. Package config validates them.
 //
-// MaxSize is what all records may take, counted with the half empty pages that they stand in. The file levels off at up
-// to a half more, because it keeps the pages that a commit replaces until the next ones. Whole threads are deleted, down
-// to 15/16 of the cap, by a goroutine of their own, which an append or a condensation that passes the cap does not wait
-// for. The newest thread is never deleted, nor what a fork shares before the fork itself.
+// MaxSize limits the size of all records, including the half empty pages that they are in. The file may become up to half
+// as large again, because it keeps the pages that a commit replaces until the next commits. Above the cap, a goroutine
+// deletes whole threads until the size is 15/16 of the cap; the append or condensation that exceeded it does not wait. The
+// newest thread is never deleted, and no thread is deleted before the forks that share it.
 type Options struct {
-	Path    string        // of the file, which is created if it does not exist; its directory must
-	TTL     time.Duration // after the last write to a thread, then it is deleted; 0 never
-	Content bool          // keep payloads; otherwise events are kept without them
-	Keys    *seal.Keys    // encrypt payloads and summaries; nil: not
-	MaxSize int64         // bytes; above, the threads last written longest ago are deleted; 0 no cap
+	Path    string        // of the file, which is created if it does not exist; its directory must exist
+	TTL     time.Duration // a thread is deleted this long after its last write; 0 means never
+	Content bool          // store payloads of events
+	Keys    *seal.Keys    // encrypt payloads and summaries; nil to store them in clear
+	MaxSize int64         // bytes; above it, the threads with the oldest last writes are deleted; 0 means no cap
 }
 
 const (
-	lockWait   = time.Second
-	maxPending = 64 << 20 // bytes queued for writing at which appends wait
+	lockWait         = time.Second
+	defaultMaxQueued = 64 << 20 // bytes in the write queue above which appends wait
 )
 
-// Open opens the store, or creates it. A file that another process uses, that is damaged or that is no session store is
-// an error, and stays as it is.
+// Open opens the store, or creates it. A file that is in use by another process, is damaged or is not a session store is an
+// error, and is not changed.
 func Open(o Options) (*Store, error) {
 	db, err := openFile(o.Path)
 	if err != nil {
@@ -54,17 +54,17 @@ func Open(o Options) (*Store, error) {
 
 func newStore(db *bolt.DB, o Options) *Store {
 	return &Store{
-		db:      db,
-		options: o,
-		most:    maxPending,
-		content: codec.Content{Keep: o.Content, Keys: o.Keys},
-		pending: pending{queued: map[string][]byte{}, room: make(chan struct{}), holds: map[string]holds{}},
-		timer:   time.NewTimer(linger),
-		crowded: make(chan struct{}, 1),
-		quit:    make(chan struct{}),
-		done:    make(chan struct{}),
-		locks:   map[session.ThreadID]*lock{},
-		stop:    func() {},
+		db:          db,
+		options:     o,
+		maxQueued:   defaultMaxQueued,
+		content:     codec.Content{Keep: o.Content, Keys: o.Keys},
+		pending:     pending{queued: map[string][]byte{}, room: make(chan struct{}), holds: map[string]holds{}},
+		timer:       time.NewTimer(linger),
+		full:        make(chan struct{}, 1),
+		quit:        make(chan struct{}),
+		done:        make(chan struct{}),
+		locks:       map[session.ThreadID]*lock{},
+		stopSweeper: func() {},
 	}
 }
 
@@ -73,18 +73,22 @@ func openFile(path string) (db *bolt.DB, err error) {
 		return nil, err
 	}
 	err = survive(path, func() error {
-		if db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType}); err != nil {
+		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType})
+		if err != nil {
 			return explain(err)
 		}
-		return db.Update(prepare)
+		return db.Update(initialise)
 	})
-	if _, panicked := errors.AsType[*session.PanicError](err); err != nil && db != nil && !panicked { // a panic may have left it locked
-		err = errors.Join(err, db.Close())
+	if err == nil || db == nil {
+		return db, err
 	}
-	return db, err
+	if _, panicked := errors.AsType[*session.PanicError](err); panicked {
+		return nil, err // closing the file may wait for a lock that bbolt never releases
+	}
+	return nil, errors.Join(err, db.Close())
 }
 
-// survive makes a panic over a file an error.
+// survive calls f and turns a panic over a damaged file into an error.
 func survive(path string, f func() error) error {
 	err := session.Recover(f)
 	if _, panicked := errors.AsType[*session.PanicError](err); panicked {
@@ -93,7 +97,8 @@ func survive(path string, f func() error) error {
 	return err
 }
 
-func prepare(tx *bolt.Tx) error {
+// initialise creates the records that a new file, or one of an earlier version, lacks.
+func initialise(tx *bolt.Tx) error {
 	for _, b := range buckets {
 		if _, err := tx.CreateBucketIfNotExists(b.name()); err != nil {
 			return fmt.Errorf("create bucket: %w", err)
@@ -109,8 +114,8 @@ func prepare(tx *bolt.Tx) error {
 	return tx.Bucket(meta.name()).Put([]byte("format"), []byte(format))
 }
 
-// inspect looks at an existing file without the right to write to it. bbolt panics on some damaged pages, a page beyond the
-// end of a cut file would be a bus error later, and one that leads back to itself the end of the process.
+// inspect checks an existing file, which it opens read-only. bbolt panics on some damaged pages. A page beyond the end of a
+// truncated file would be a bus error later, and a page that refers back to itself would end the process.
 func inspect(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
@@ -122,8 +127,8 @@ func inspect(path string) error {
 	if !info.Mode().IsRegular() {
 		return errors.New("the path is a directory or a device, not a file")
 	}
-	return reading(path, func(tx *bolt.Tx, file *os.File) error {
-		if err := recognise(tx, info.Size()); err != nil {
+	return readFile(path, func(tx *bolt.Tx, file *os.File) error {
+		if err := checkFormat(tx, info.Size()); err != nil {
 			return err
 		}
 		var damages []error
@@ -135,8 +140,8 @@ func inspect(path string) error {
 	})
 }
 
-// reading looks at a file that no process may write to meanwhile.
-func reading(path string, look func(*bolt.Tx, *os.File) error) error {
+// readFile opens a file read-only and calls read. Meanwhile no process can open it for writing.
+func readFile(path string, read func(*bolt.Tx, *os.File) error) error {
 	file, err := os.Open(path) //nolint:gosec // the operator names it
 	if err != nil {
 		return err
@@ -148,17 +153,18 @@ func reading(path string, look func(*bolt.Tx, *os.File) error) error {
 			return explain(err)
 		}
 		defer func() { err = errors.Join(err, db.Close()) }()
-		return db.View(func(tx *bolt.Tx) error { return look(tx, file) })
+		return db.View(func(tx *bolt.Tx) error { return read(tx, file) })
 	})
 }
 
-func recognise(tx *bolt.Tx, size int64) error {
+// checkFormat checks that a file of the given size is a complete session store of this version.
+func checkFormat(tx *bolt.Tx, size int64) error {
 	if tx.Size() > size {
 		return fmt.Errorf("the file is damaged: %d bytes are missing at its end", tx.Size()-size)
 	}
 	root := tx.Cursor()
 	if first, _ := root.First(); first == nil {
-		return nil // made, but a crash came before the first write
+		return nil // created, but not written to before a crash
 	}
 	m := tx.Bucket(meta.name())
 	if m != nil && string(m.Get([]byte("format"))) == oldFormat {
@@ -168,13 +174,13 @@ func recognise(tx *bolt.Tx, size int64) error {
 		return errors.New("the file is not a session store of this version")
 	}
 	for _, b := range buckets {
-		if tx.Bucket(b.name()) == nil {
-			if b.optional() {
-				continue
-			}
+		found := tx.Bucket(b.name())
+		if found == nil && !b.optional() {
 			return fmt.Errorf("the file is damaged: bucket %q is missing", b.name())
 		}
-		tx.Bucket(b.name()).Cursor().Last()
+		if found != nil {
+			found.Cursor().Last()
+		}
 	}
 	return nil
 }
@@ -182,11 +188,10 @@ func recognise(tx *bolt.Tx, size int64) error {
 var errInUse = errors.New("another process uses the file")
 
 func explain(err error) error {
-	var system *os.PathError
-	switch {
-	case errors.Is(err, bolterrors.ErrTimeout):
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return fmt.Errorf("%w (waited %v for its lock)", errInUse, lockWait)
-	case errors.As(err, &system):
+	}
+	if _, system := errors.AsType[*os.PathError](err); system {
 		return err
 	}
 	return fmt.Errorf("the file is damaged or not a session store: %w", err)

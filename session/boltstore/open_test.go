@@ -42,7 +42,7 @@ func TestUsedByAnother(t *testing.T) {
 	must(t, second(start(t, s.options).Thread(t.Context(), "t")))
 }
 
-// TestUnusableFiles: what is no whole store is refused and stays byte for byte what it was.
+// TestUnusableFiles: a file that is not an intact store is refused and not changed.
 func TestUnusableFiles(t *testing.T) {
 	whole := wholeFile(t)
 	edit := func(f func(b []byte) []byte) []byte { return f(bytes.Clone(whole)) }
@@ -76,7 +76,7 @@ func TestUnusableFiles(t *testing.T) {
 	}
 }
 
-// TestOldFile: one of an earlier version is refused, saying what to do.
+// TestOldFile: a file of an earlier version is refused with advice.
 func TestOldFile(t *testing.T) {
 	s := start(t, Options{})
 	must(t, s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(meta.name()).Put([]byte("format"), []byte(oldFormat)) }))

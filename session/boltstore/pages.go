@@ -10,9 +10,9 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// The layout of a page in a bbolt file: a header of id (8 bytes), flags (2), count (2) and overflow (4), and then its
-// elements. Those of a branch are position (4), key size (4) and page (8), those of a leaf flags (4), position (4), key size
-// (4) and value size (4). A position counts from its element's own.
+// The layout of a page in a bbolt file: a header of id (8 bytes), flags (2), count (2) and overflow (4), followed by the
+// elements. An element of a branch is position (4), key size (4) and page (8); an element of a leaf is flags (4), position
+// (4), key size (4) and value size (4). A position is relative to the start of its element.
 const (
 	headerSize  = 16
 	elementSize = 16
@@ -20,50 +20,54 @@ const (
 	branchPage = 0x01
 	leafPage   = 0x02
 
-	bucketElement = 0x01 // flag of a leaf's element that is a bucket
-	bucketSize    = 16   // of a bucket's header, the beginning of such an element's value
+	bucketElement = 0x01 // flag of a leaf element that is a bucket
+	bucketSize    = 16   // size of a bucket's header, with which such an element's value begins
 
-	deepest = 64 // levels of a tree
+	maxDepth = 64 // levels of a tree
 )
 
-// pages looks at the trees of a file without following them by bbolt, which trusts what it reads: of a page that leads back
-// to itself the process would die.
-type pages struct {
+// pageChecker checks the trees of a file without bbolt, which trusts the file: a page that refers back to itself would
+// end the process.
+type pageChecker struct {
 	file   io.ReaderAt
-	size   int64  // of a page
-	high   uint64 // pages that the file uses
-	leaves bool   // look at the leaves too: then all of the file is read
-	nested uint32 // flags of the elements of leaves: those of a bucket in the list of buckets, none in a bucket
-	seen   map[uint64]bool
+	size   int64           // of a page
+	high   uint64          // number of pages that the file uses
+	leaves bool            // check the leaves too, which reads the whole file
+	flags  uint32          // expected flags of leaf elements: bucketElement in the list of buckets, 0 in a bucket
+	seen   map[uint64]bool // pages
 	report func(error)
 }
 
-// checkTrees looks at the root and at each bucket's tree, and reports what is damaged.
+// checkTrees checks the list of buckets and the tree of each bucket, and reports damage.
 func checkTrees(tx *bolt.Tx, file io.ReaderAt, leaves bool, report func(error)) {
 	size := int64(tx.DB().Info().PageSize)
-	p := &pages{
+	p := &pageChecker{
 		file: file, size: size, high: uint64(tx.Size() / size), leaves: leaves, seen: map[uint64]bool{}, //nolint:gosec // a size
 	}
 	p.report = func(err error) { report(fmt.Errorf("the list of buckets: %w", err)) }
-	p.nested = bucketElement
-	if p.walk(uint64(tx.Cursor().Bucket().Root()), 0); len(p.seen) == 0 {
+	p.flags = bucketElement
+	p.walk(uint64(tx.Cursor().Bucket().Root()), 0)
+	if len(p.seen) == 0 {
 		return
 	}
-	p.nested = 0
+	p.flags = 0
 	for _, b := range buckets {
 		p.report = func(err error) { report(fmt.Errorf("%s: %w", b, err)) }
-		switch found := tx.Bucket(b.name()); {
-		case found == nil && b.optional():
-		case found == nil:
-			p.report(errors.New("the bucket is missing"))
-		case found.Root() != 0: // otherwise it is a part of its parent's page
+		found := tx.Bucket(b.name())
+		if found == nil {
+			if !b.optional() {
+				p.report(errors.New("the bucket is missing"))
+			}
+			continue
+		}
+		if found.Root() != 0 { // otherwise the bucket is inside its parent's page
 			p.walk(uint64(found.Root()), 0)
 		}
 	}
 }
 
-// walk looks at a page and at those below it.
-func (p *pages) walk(id uint64, depth int) {
+// walk checks a page and those below it.
+func (p *pageChecker) walk(id uint64, depth int) {
 	switch {
 	case id < 2 || id >= p.high:
 		p.report(fmt.Errorf("page %d is not in the file", id))
@@ -71,7 +75,7 @@ func (p *pages) walk(id uint64, depth int) {
 	case p.seen[id]:
 		p.report(fmt.Errorf("page %d is used twice", id))
 		return
-	case depth > deepest:
+	case depth > maxDepth:
 		p.report(fmt.Errorf("page %d is too deep", id))
 		return
 	}
@@ -85,20 +89,20 @@ func (p *pages) walk(id uint64, depth int) {
 		p.report(fmt.Errorf("page %d: %w", id, err))
 	}
 	if !p.leaves && len(children) > 0 && p.isLeaf(children[0]) {
-		return // the tree is balanced: so are the others
+		return // the tree is balanced, so the other children are leaves too
 	}
 	for _, child := range children {
 		p.walk(child, depth+1)
 	}
 }
 
-func (p *pages) isLeaf(id uint64) bool {
+func (p *pageChecker) isLeaf(id uint64) bool {
 	_, leaf, _, err := p.read(id)
 	return err == nil && leaf
 }
 
-// read gives a page with those that it overflows into.
-func (p *pages) read(id uint64) (page []byte, leaf bool, count int, err error) {
+// read reads a page with its overflow pages.
+func (p *pageChecker) read(id uint64) (page []byte, leaf bool, count int, err error) {
 	header := make([]byte, headerSize)
 	if _, err := p.file.ReadAt(header, int64(id)*p.size); err != nil { //nolint:gosec // below high
 		return nil, false, 0, err
@@ -107,11 +111,11 @@ func (p *pages) read(id uint64) (page []byte, leaf bool, count int, err error) {
 	overflow := uint64(binary.NativeEndian.Uint32(header[12:]))
 	switch {
 	case binary.NativeEndian.Uint64(header) != id:
-		return nil, false, 0, fmt.Errorf("it says that it is page %d", binary.NativeEndian.Uint64(header))
+		return nil, false, 0, fmt.Errorf("its header has the number %d", binary.NativeEndian.Uint64(header))
 	case flags != branchPage && flags != leafPage:
 		return nil, false, 0, fmt.Errorf("it is neither branch nor leaf (flags %#x)", flags)
 	case id+overflow >= p.high:
-		return nil, false, 0, errors.New("it reaches beyond the file")
+		return nil, false, 0, errors.New("it extends beyond the file")
 	}
 	page = make([]byte, int64(1+overflow)*p.size) //nolint:gosec // within the file
 	if len(page) < headerSize+count*elementSize {
@@ -123,8 +127,8 @@ func (p *pages) read(id uint64) (page []byte, leaf bool, count int, err error) {
 	return page, flags == leafPage, count, nil
 }
 
-// elements looks at a page's elements, and gives the pages below a branch.
-func (p *pages) elements(page []byte, leaf bool, count int) (children []uint64, err error) {
+// elements checks a page's elements and returns the pages below a branch.
+func (p *pageChecker) elements(page []byte, leaf bool, count int) (children []uint64, err error) {
 	if !leaf && count == 0 {
 		return nil, errors.New("it is a branch without children")
 	}
@@ -140,15 +144,15 @@ func (p *pages) elements(page []byte, leaf bool, count int) (children []uint64, 
 		}
 		from := uint64(at) + uint64(position) //nolint:gosec // in a page
 		if from+uint64(size)+uint64(value) > uint64(len(page)) {
-			return nil, errors.New("an element reaches beyond it")
+			return nil, errors.New("an element extends beyond it")
 		}
 		key := page[from:][:size]
 		switch {
 		case i > 0 && bytes.Compare(key, last) <= 0:
 			return nil, errors.New("its keys are not in order")
-		case leaf && field(0) != p.nested:
-			return nil, fmt.Errorf("an element has the flags %#x, not %#x", field(0), p.nested)
-		case leaf && p.nested == bucketElement && value < bucketSize:
+		case leaf && field(0) != p.flags:
+			return nil, fmt.Errorf("an element has the flags %#x, not %#x", field(0), p.flags)
+		case leaf && p.flags == bucketElement && value < bucketSize:
 			return nil, errors.New("a bucket is too short")
 		}
 		last = key

@@ -10,42 +10,38 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// pending is what is not, or not yet, on disk. A nil value is a deletion.
+// pending is the state that is in memory only. In the maps of writes, a nil value is a deletion.
 type pending struct {
-	holds      map[string]holds  // of budgets, by account
-	queued     map[string][]byte // for the next commit
-	committing map[string][]byte // in the commit that is under way
-	waiting    []chan error      // each gets the outcome of the next commit
-	bytes      int               // in queued
-	busy       int               // in committing
-	room       chan struct{}     // closed when there may be room again
-	due        time.Time         // when the next commit begins, zero if nothing asks for one
-	hurried    time.Time         // when a commit last did not linger for a thread's beginning
-	failed     error             // of the last commit
-	closed     bool
+	holds           map[string]holds  // budgets held, by account
+	queued          map[string][]byte // writes for the next commit
+	queuedBytes     int
+	committing      map[string][]byte // writes in the running commit
+	committingBytes int
+	waiting         []chan error  // each receives the result of the next commit
+	room            chan struct{} // closed when there may be room in the queue again
+	due             time.Time     // when the next commit begins, zero if none is scheduled
+	hurried         time.Time     // when a thread's beginning was last committed early
+	failed          error         // of the last commit
+	closed          bool
 }
 
 func (p *pending) put(key string, value []byte) {
 	p.queued[key] = value
-	p.bytes += len(key) + len(value)
+	p.queuedBytes += len(key) + len(value)
 }
 
-// reader reads records, from the queue or from the disk.
+// reader reads records from the queue and the file.
 type reader struct {
 	tx      *bolt.Tx
 	pending *pending
-	writes  map[string][]byte // of a change
+	writes  map[string][]byte // the writes of a change so far, nil for a read
 }
 
-// queues are what has been written and is not on disk, the newest first.
-func (r *reader) queues() [3]map[string][]byte {
-	return [...]map[string][]byte{r.writes, r.pending.queued, r.pending.committing}
-}
-
-// get gives a value that must not be kept after the step, nil if there is none.
+// get returns a value, nil if there is none. The value is valid only during the transaction.
 func (r *reader) get(key string) []byte {
-	for _, queue := range r.queues() {
-		if value, found := queue[key]; found {
+	newestFirst := [...]map[string][]byte{r.writes, r.pending.queued, r.pending.committing}
+	for _, writes := range newestFirst {
+		if value, found := writes[key]; found {
 			return value
 		}
 	}
@@ -53,8 +49,8 @@ func (r *reader) get(key string) []byte {
 	return r.tx.Bucket(bucket).Get(name)
 }
 
-// read does one step that sees the store as it is at one moment.
-func (s *Store) read(ctx context.Context, step func(*reader) error) error {
+// read calls f with a consistent view of the store.
+func (s *Store) read(ctx context.Context, f func(*reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -63,19 +59,19 @@ func (s *Store) read(ctx context.Context, step func(*reader) error) error {
 	if s.pending.closed {
 		return errClosed
 	}
-	return s.view(func(tx *bolt.Tx) error { return step(&reader{tx: tx, pending: &s.pending}) })
+	return s.view(func(tx *bolt.Tx) error { return f(&reader{tx: tx, pending: &s.pending}) })
 }
 
-// change is the inside of one step that nothing else can come between. What it writes is queued when it has succeeded.
+// change is one atomic step. Its writes are queued if the step succeeds.
 type change struct {
 	reader
-	begins bool // begins a thread
+	begins bool // the step begins a thread
 }
 
-// put takes over value.
+// put takes ownership of value.
 func (c *change) put(key string, value []byte) { c.writes[key] = value }
 
-// delete gives what the record took that was there, 0 if there was none.
+// delete deletes a record and returns its size, 0 if it does not exist.
 func (c *change) delete(key string) (freed int64) {
 	value := c.get(key)
 	if value != nil {
@@ -84,31 +80,31 @@ func (c *change) delete(key string) (freed int64) {
 	return cost(len(key)-1, value)
 }
 
-// change queues what step writes, all of it in one commit, and waits for that commit if it is to be durable. After a
-// failed commit every change waits, so that its caller knows, until one succeeds.
+// change runs step and queues its writes for one commit. If durable is set, it waits for that commit. After a commit has
+// failed, every change waits, so that its caller learns the result, until a commit succeeds.
 func (s *Store) change(ctx context.Context, durable bool, step func(*change) error) error {
-	if err := s.enter(ctx); err != nil {
+	if err := s.lockWithRoom(ctx); err != nil {
 		return err
 	}
-	outcome, err := s.enqueue(durable, step)
-	if err != nil || outcome == nil {
+	result, err := s.enqueue(durable, step)
+	if err != nil || result == nil {
 		return err
 	}
 	select {
-	case err := <-outcome:
+	case err := <-result:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// flush waits until all that is queued is on disk.
+// flush waits until everything queued is on disk.
 func (s *Store) flush(ctx context.Context) error {
 	return s.change(ctx, true, func(*change) error { return nil })
 }
 
-// enter takes the lock once the queue has room. It waits no longer than ctx.
-func (s *Store) enter(ctx context.Context) error {
+// lockWithRoom locks s.mu once the queue has room, or returns an error when ctx is done.
+func (s *Store) lockWithRoom(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -118,7 +114,7 @@ func (s *Store) enter(ctx context.Context) error {
 			s.mu.Unlock()
 			return errClosed
 		}
-		if s.pending.bytes+s.pending.busy < s.most {
+		if s.pending.queuedBytes+s.pending.committingBytes < s.maxQueued {
 			return nil
 		}
 		room := s.pending.room
@@ -131,8 +127,9 @@ func (s *Store) enter(ctx context.Context) error {
 	}
 }
 
-// enqueue unlocks what enter locked.
-func (s *Store) enqueue(durable bool, step func(*change) error) (outcome chan error, err error) {
+// enqueue runs step, queues its writes and schedules the commit. It returns a channel for the commit's result if the caller
+// must wait for it. The caller has locked s.mu, and enqueue unlocks it.
+func (s *Store) enqueue(durable bool, step func(*change) error) (result chan error, err error) {
 	defer s.mu.Unlock()
 	p := &s.pending
 	c := change{reader: reader{pending: p, writes: map[string][]byte{}}}
@@ -147,17 +144,17 @@ func (s *Store) enqueue(durable bool, step func(*change) error) (outcome chan er
 		p.put(key, value)
 	}
 	if durable || p.failed != nil {
-		outcome = make(chan error, 1)
-		p.waiting = append(p.waiting, outcome)
+		result = make(chan error, 1)
+		p.waiting = append(p.waiting, result)
 	}
 	switch {
-	case outcome != nil || p.bytes > s.most/2:
+	case result != nil || p.queuedBytes > s.maxQueued/2:
 		s.commitIn(0)
 	case c.begins && time.Since(p.hurried) >= linger:
 		p.hurried = time.Now()
-		s.commitIn(beginning)
+		s.commitIn(beginLinger)
 	default:
 		s.commitIn(linger)
 	}
-	return outcome, nil
+	return result, nil
 }

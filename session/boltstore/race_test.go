@@ -2,5 +2,5 @@
 
 package boltstore
 
-// raced: the race detector's pointer checks end the process on a damaged page, which nothing can catch.
+// raced: under the race detector a damaged page ends the process, because its pointer checks cannot be recovered from.
 const raced = true

@@ -11,17 +11,21 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// Find implements session.Store. It reads memory, or pages of the file.
+// Find implements session.Store.
 func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, more ...session.Hash) (found session.Found, err error) {
 	err = s.read(ctx, func(r *reader) (err error) {
-		if found.Places, err = r.places(places, hashes); err != nil {
+		found.Places, err = r.places(places, hashes)
+		if err != nil {
 			return err
 		}
 		if len(more) > 0 {
 			found.Traced, err = r.places(traces, more)
+			if err != nil {
+				return err
+			}
 		}
-		if err != nil || hint == "" {
-			return err
+		if hint == "" {
+			return nil
 		}
 		if stored := r.get(threads.key(string(hint))); stored != nil {
 			thread, err := parseThread(stored)
@@ -64,7 +68,7 @@ func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Sess
 	return one(ctx, s, sessions.key(string(id)), codec.ParseSession)
 }
 
-// one reads one record, or gives ErrNotFound.
+// one reads and parses one record, or returns ErrNotFound.
 func one[T any](ctx context.Context, s *Store, key string, parse func([]byte) (T, error)) (record T, err error) {
 	err = s.read(ctx, func(r *reader) (err error) {
 		stored := r.get(key)
@@ -83,21 +87,22 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (text st
 		if stored == nil || id.Seq == 0 {
 			return session.ErrNotFound
 		}
-		var list []session.Condensation
 		rec, err := r.thread(id.Thread)
-		if err == nil {
-			list, err = codec.ParseList(rec.list)
+		if err != nil && !errors.Is(err, session.ErrNotFound) {
+			return err
 		}
-		if err == nil || errors.Is(err, session.ErrNotFound) {
-			text, err = s.content.ParseText(stored, codec.Find(list, id))
+		list, err := codec.ParseList(rec.list)
+		if err != nil {
+			return err
 		}
+		text, err = s.content.ParseText(stored, codec.Find(list, id))
 		return err
 	})
 	return text, err
 }
 
-// Events implements session.Store. ErrNotFound if the thread is unknown. Each event is a read of its own: a page of large ones
-// takes long to decode, and nothing may wait for it.
+// Events implements session.Store. It returns ErrNotFound if the thread does not exist. It reads each event separately: a
+// page of large events takes long to decode, and no other call may wait for that.
 func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) (all []session.Event, err error) {
 	last, err := one(ctx, s, threads.key(string(id)), func(b []byte) (uint64, error) {
 		rec, err := parseRecord(b)
@@ -107,7 +112,9 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 		return nil, err
 	}
 	for seq := max(from, 1); seq <= last && len(all) < limit; seq++ {
-		e, err := one(ctx, s, events.entry(id, seq), func(b []byte) (session.Event, error) { return s.content.ParseEvent(id, b, seq) })
+		e, err := one(ctx, s, events.entry(id, seq), func(b []byte) (session.Event, error) {
+			return s.content.ParseEvent(id, b, seq)
+		})
 		switch {
 		case err == nil:
 			all = append(all, e)
@@ -118,11 +125,11 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	return all, nil
 }
 
-// record is a thread as it is stored: its condensations stay encoded, because an append need not look at them.
+// record is a thread as it is stored. Its condensations stay encoded, because an append does not need them.
 type record struct {
 	written time.Time
 	thread  session.Thread
-	list    []byte
+	list    []byte // encoded condensations and asides
 }
 
 func (r record) encode() []byte {
@@ -133,7 +140,7 @@ func (r record) encode() []byte {
 	return append(append(b, thread...), r.list...)
 }
 
-// parseRecord aliases b in the list.
+// parseRecord decodes a record, whose list aliases b.
 func parseRecord(b []byte) (record, error) {
 	if len(b) < 9 {
 		return record{}, codec.ErrCorrupt
@@ -150,7 +157,7 @@ func parseRecord(b []byte) (record, error) {
 	return r, err
 }
 
-// thread reads a thread's record, or gives ErrNotFound.
+// thread reads a thread's record, or returns ErrNotFound.
 func (r *reader) thread(id session.ThreadID) (record, error) {
 	stored := r.get(threads.key(string(id)))
 	if stored == nil {
@@ -163,7 +170,7 @@ func (r *reader) thread(id session.ThreadID) (record, error) {
 	return rec, nil
 }
 
-// parseThread gives the whole thread.
+// parseThread decodes a record including its list.
 func parseThread(b []byte) (session.Thread, error) {
 	r, err := parseRecord(b)
 	if err == nil {

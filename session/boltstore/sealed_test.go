@@ -30,7 +30,7 @@ func TestSealed(t *testing.T) {
 	})
 }
 
-// TestSealedIsBoundToItsThread exchanges the records of two threads, of two tenants, in the file.
+// TestSealedIsBoundToItsThread swaps the records of two threads of different tenants in the file.
 func TestSealedIsBoundToItsThread(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	o := boltstore.Options{Path: path, Content: true, Keys: sessiontest.Keys(t, "k")}
@@ -57,7 +57,7 @@ func TestSealedIsBoundToItsThread(t *testing.T) {
 	}
 }
 
-// exchange puts the first events and summaries of two threads into each other's place.
+// exchange swaps the first events and summaries of two threads.
 func exchange(t *testing.T, path, a, b string) {
 	t.Helper()
 	db, err := bolt.Open(path, 0o600, nil)
@@ -87,7 +87,7 @@ func exchange(t *testing.T, path, a, b string) {
 	}))
 }
 
-// TestFileIsTheOwners: no other user of the machine may read the store.
+// TestFileIsTheOwners: other users of the machine cannot read the file.
 func TestFileIsTheOwners(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: this system has no such permissions")

@@ -1,8 +1,9 @@
-// Package boltstore keeps sessions in one local file, with no server to install.
+// Package boltstore keeps sessions in one local file. It needs no server.
 //
-// Writes are queued in memory, where reads see them at once, and one goroutine commits whatever has gathered as a single
-// transaction. So an append costs no disk access, a burst costs one fsync, and a crash loses at most the last writes,
-// each of them whole. The file belongs to one process at a time. It does not shrink, but reuses its space.
+// Writes are queued in memory, where reads see them at once, and one goroutine commits the whole queue as a single
+// transaction. An append therefore does not wait for the disk, a burst of writes costs one fsync, and a crash loses at most
+// the newest writes, each of them completely. One process at a time can open the file. The file never shrinks, but free
+// space in it is reused.
 package boltstore
 
 import (
@@ -20,32 +21,32 @@ import (
 
 // Store is a session.Store in one file. All methods may be called concurrently.
 type Store struct {
-	db      *bolt.DB
-	options Options
-	most    int // bytes that may be pending
-	content codec.Content
-	damage  damage
+	db        *bolt.DB
+	options   Options
+	maxQueued int // bytes
+	content   codec.Content
+	damage    damage
 
 	mu      sync.RWMutex // guards pending
 	pending pending
-	timer   *time.Timer   // tells the writer that a commit is due; set under mu
-	crowded chan struct{} // tells the sweeper that the cap is passed
+	timer   *time.Timer   // wakes the writer when a commit is due; reset under mu
+	full    chan struct{} // wakes the sweeper when the cap is exceeded
 	quit    chan struct{} // closed by Close
 	done    chan struct{} // closed when the writer has ended
 
-	locking sync.Mutex // guards locks
-	locks   map[session.ThreadID]*lock
+	lockMu sync.Mutex // guards locks
+	locks  map[session.ThreadID]*lock
 
-	closing sync.Once
-	stop    func() // ends the sweeper and waits for it
+	closing     sync.Once
+	stopSweeper func() // stops the sweeper and waits for it
 }
 
 var _ session.Backend = (*Store)(nil)
 
 var errClosed = fmt.Errorf("%w: the store is closed", session.ErrUnavailable)
 
-// Ping reports whether writes reach the disk and the file is whole, as far as it was used: the last commit's error, or
-// ErrDamaged, wrapped in ErrUnavailable.
+// Ping returns an error that wraps ErrUnavailable if the store is closed, the last commit failed, or the file was found to
+// be damaged.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -61,18 +62,17 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.damage.err()
 }
 
-// Close commits what is queued and closes the file. Later calls give ErrUnavailable; closing again is no error.
+// Close commits the queue and closes the file. Later calls return ErrUnavailable. Closing again is not an error.
 func (s *Store) Close() (err error) {
 	s.closing.Do(func() {
-		s.stop()
-		s.shut()
-		<-s.done
+		s.stopSweeper()
+		s.stopWriter()
 		err = errors.Join(s.pending.failed, s.closeFile())
 	})
 	return err
 }
 
-// closeFile leaves the file open if bbolt holds a lock for good, which closing it would wait for.
+// closeFile leaves the file open if bbolt will never release one of its locks, because closing would wait for it.
 func (s *Store) closeFile() error {
 	if s.damage.stuck.Load() {
 		return s.damage.err()
@@ -80,10 +80,12 @@ func (s *Store) closeFile() error {
 	return errors.Join(s.damage.err(), session.Recover(s.db.Close))
 }
 
-func (s *Store) shut() {
+// stopWriter refuses further calls and waits for the last commit.
+func (s *Store) stopWriter() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.pending.closed = true
 	close(s.quit)
 	close(s.pending.room)
+	s.mu.Unlock()
+	<-s.done
 }

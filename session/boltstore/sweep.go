@@ -16,33 +16,36 @@ import (
 )
 
 const (
-	spare     = 16  // the part of the cap that an eviction leaves free (one in so many), so that it is not needed again at once
-	stepFreed = 500 // log entries deleted in one step, about, which holds up all other calls; but a thread goes whole
+	spareShare = 16  // an eviction leaves 1/16 of the cap free, so that the next one is not due at once
+	stepFreed  = 500 // log entries deleted in one step, which blocks all other calls; a larger thread is still one step
 )
 
-// startSweeper runs until Close.
+// startSweeper starts the goroutine that deletes threads, if there is a TTL or a cap. It runs until Close.
 func (s *Store) startSweeper() {
 	if s.options.TTL == 0 && s.options.MaxSize == 0 {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
-	s.stop = func() { cancel(); <-stopped }
+	s.stopSweeper = func() {
+		cancel()
+		<-stopped
+	}
 	go func() {
 		defer close(stopped)
 		s.sweepEvery(ctx, min(max(s.options.TTL/20, time.Minute), time.Hour))
 	}()
 }
 
-// sweepEvery deletes what has expired, and at once what passes the cap. An error (a full disk, a closing store) leaves
-// the rest to the next turn.
+// sweepEvery deletes expired threads at each interval, and threads above the cap as soon as it is exceeded. After an error
+// (a full disk, a closing store) the next round tries again.
 func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		_ = session.Recover(func() error { return s.evict(ctx) })
 		select {
-		case <-s.crowded:
+		case <-s.full:
 		case <-ticker.C:
 			_ = session.Recover(func() error { return s.expire(ctx) })
 			_ = session.Recover(func() error { return s.expireAccounts(ctx) })
@@ -52,7 +55,7 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// expire deletes the threads that were last seen longer ago than the TTL.
+// expire deletes the threads that were last seen more than the TTL ago.
 func (s *Store) expire(ctx context.Context) error {
 	if s.options.TTL == 0 {
 		return nil
@@ -62,33 +65,35 @@ func (s *Store) expire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.forget(ctx, seenBefore(order, before), math.MaxInt64)
+	return s.deleteThreads(ctx, seenBefore(order, before), math.MaxInt64)
 }
 
-// evict deletes the threads seen longest ago until the store is below its cap. The newest one stays, however large, with
-// all that it needs.
+// evict deletes the threads that were seen longest ago until the store is below its cap. It keeps the newest thread,
+// however large, and the threads that this one needs.
 func (s *Store) evict(ctx context.Context) error {
 	size, _, err := s.Size()
-	if err != nil || !s.full(size) {
+	if err != nil || !s.exceeds(size) {
 		return err
 	}
 	order, err := s.order()
 	if err != nil || len(order) == 0 {
 		return err
 	}
-	return s.forget(ctx, seenBefore(order, order[len(order)-1].seen), size-s.options.MaxSize+s.options.MaxSize/spare)
+	newest := order[len(order)-1].seen
+	excess := size - s.options.MaxSize + s.options.MaxSize/spareShare
+	return s.deleteThreads(ctx, seenBefore(order, newest), excess)
 }
 
-// candidate is a thread as one look at the file shows it.
+// candidate is a thread that may be deleted.
 type candidate struct {
 	id      session.ThreadID
 	written time.Time
-	seen    time.Time // when it, or a thread that needs it, was last written
+	seen    time.Time // last write of this thread or of a thread that needs it
 	needs   []session.ThreadID
 }
 
-// order lists all threads, those seen longest ago first. A thread comes before those that it needs, so deleting
-// from the front never takes from a fork what it shares.
+// order returns all threads, those seen longest ago first. A thread comes before those that it needs, so that deleting from
+// the front never deletes a thread that a fork still shares.
 func (s *Store) order() ([]*candidate, error) {
 	all := map[session.ThreadID]*candidate{}
 	err := s.view(func(tx *bolt.Tx) error {
@@ -108,8 +113,8 @@ func (s *Store) order() ([]*candidate, error) {
 	return ordered(all), nil
 }
 
-// needs lists the threads whose events or summaries a thread shares: its parent, if it is a fork, and those that made
-// the condensations which it inherited.
+// needs returns the threads whose events or summaries a thread shares: its parent, if it is a fork, and the makers of the
+// condensations that it inherited.
 func (r record) needs() ([]session.ThreadID, error) {
 	var ids []session.ThreadID
 	if r.thread.ForkAt > 0 && r.thread.Parent != "" {
@@ -124,31 +129,32 @@ func (r record) needs() ([]session.ThreadID, error) {
 	return ids, err
 }
 
-// ordered goes from the newest thread to the oldest and puts each behind what it needs; the reverse is the order.
+// ordered visits the threads from the newest to the oldest and lists each one after those that it needs. The result is that
+// list reversed.
 func ordered(all map[session.ThreadID]*candidate) []*candidate {
 	newest := slices.SortedFunc(maps.Values(all), func(a, b *candidate) int {
 		return cmp.Or(b.written.Compare(a.written), cmp.Compare(a.id, b.id))
 	})
 	list := make([]*candidate, 0, len(all))
-	var keep func(c *candidate, seen time.Time)
-	keep = func(c *candidate, seen time.Time) {
+	var visit func(c *candidate, seen time.Time)
+	visit = func(c *candidate, seen time.Time) {
 		if c == nil || !c.seen.IsZero() {
 			return
 		}
 		c.seen = seen
 		for _, id := range c.needs {
-			keep(all[id], seen)
+			visit(all[id], seen)
 		}
 		list = append(list, c)
 	}
 	for _, c := range newest {
-		keep(c, c.written)
+		visit(c, c.written)
 	}
 	slices.Reverse(list)
 	return list
 }
 
-// seenBefore is the part of an order that was last seen before t.
+// seenBefore returns the front of an order: the threads last seen before t.
 func seenBefore(order []*candidate, t time.Time) []*candidate {
 	n := slices.IndexFunc(order, func(c *candidate) bool { return !c.seen.Before(t) })
 	if n < 0 {
@@ -157,25 +163,26 @@ func seenBefore(order []*candidate, t time.Time) []*candidate {
 	return order[:n]
 }
 
-// forget deletes threads in their order, each whole and in one commit, until enough bytes are free. Between two steps the
-// world goes on: a thread that was written to since it was chosen stays, and so does what it needs. After a commit that failed
-// nothing more goes: a fork may be back whose parent would be next.
-func (s *Store) forget(ctx context.Context, chosen []*candidate, enough int64) error {
-	stay := map[session.ThreadID]bool{}
+// deleteThreads deletes threads in order, each completely and in one commit, until enough bytes are free. Other calls run
+// between two steps. A thread that was written to since it was chosen stays, and so do those that it needs. deleteThreads
+// stops after a failed commit, because that may have restored a fork whose parent would be next.
+func (s *Store) deleteThreads(ctx context.Context, chosen []*candidate, enough int64) error {
+	keep := map[session.ThreadID]bool{}
 	for len(chosen) > 0 && enough > 0 {
 		err := s.change(ctx, true, func(c *change) error {
 			for entries := uint64(0); len(chosen) > 0 && enough > 0 && entries < stepFreed; chosen = chosen[1:] {
-				rec, err := c.thread(chosen[0].id)
+				next := chosen[0]
+				rec, err := c.thread(next.id)
 				switch {
 				case errors.Is(err, session.ErrNotFound):
-				case err != nil || stay[chosen[0].id] || !rec.written.Equal(chosen[0].written):
-					needs, _ := rec.needs() // a damaged list has nothing that could be read
-					for _, id := range slices.Concat(chosen[0].needs, needs) {
-						stay[id] = true
+				case err != nil || keep[next.id] || !rec.written.Equal(next.written):
+					needs, _ := rec.needs() // none can be read from a damaged list
+					for _, id := range slices.Concat(next.needs, needs) {
+						keep[id] = true
 					}
 				default:
 					entries += rec.thread.Seq
-					enough -= forgetThread(c, rec)
+					enough -= deleteThread(c, rec)
 				}
 			}
 			return nil

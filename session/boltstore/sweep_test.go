@@ -13,7 +13,7 @@ import (
 
 const ttl = 24 * time.Hour
 
-// past lets d pass, and the sweeper finish its turns.
+// past lets d pass and the sweeper finish.
 func past(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -49,7 +49,7 @@ func TestSweepDeletesThreadsWhole(t *testing.T) {
 			t.Errorf("a trace that points to a living thread is gone: %+v", traced)
 		}
 		past(ttl)
-		left(t, s, 3) // format, sizes and secret
+		left(t, s, 3) // format, size and secret
 	})
 }
 
@@ -60,7 +60,7 @@ func missing(t testing.TB, err error) {
 	}
 }
 
-// left counts every record in the file.
+// left checks the number of records in the file.
 func left(t *testing.T, s *Store, want int) {
 	t.Helper()
 	n := 0
@@ -82,7 +82,7 @@ func TestSweepKeepsWhatIsWritten(t *testing.T) {
 		must(t, s.Append(ctx, twoEvents("t", 0)))
 		for range 5 {
 			past(ttl * 3 / 4)
-			must(t, second(s.Condense(ctx, "t", session.Condensation{}))) // also a write
+			must(t, second(s.Condense(ctx, "t", session.Condensation{}))) // counts as a write
 		}
 		events, err := s.Events(ctx, "t", 1, 10)
 		must(t, err)
@@ -111,18 +111,18 @@ func TestSweepKeepsAncestors(t *testing.T) {
 		must(t, second(s.Events(ctx, "grandparent", 1, 1)))
 		missing(t, second(s.Thread(ctx, "other")))
 		past(2 * ttl)
-		left(t, s, 2) // format and sizes
+		left(t, s, 2) // format and size
 	})
 }
 
-// twoEvents2 is twoEvents of a fork.
+// twoEvents2 is twoEvents for a fork.
 func twoEvents2(id, parent session.ThreadID, at int) session.Batch {
 	b := twoEvents(id, at)
 	b.Thread.Parent, b.Thread.ForkAt = parent, 2
 	return b
 }
 
-// TestSweepOfALongThread: it goes whole, with all that points to it.
+// TestSweepOfALongThread: a long thread is deleted completely, with everything that points to it.
 func TestSweepOfALongThread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := start(t, Options{TTL: ttl}), t.Context()
@@ -135,7 +135,7 @@ func TestSweepOfALongThread(t *testing.T) {
 		}
 		must(t, s.Append(ctx, b))
 		past(ttl + 2*time.Hour)
-		left(t, s, 2) // format and sizes
+		left(t, s, 2) // format and size
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// inspection looks at everything in the file for what is not whole.
+// inspection checks everything in the file for completeness.
 type inspection struct {
 	t       testing.TB
 	tx      *bolt.Tx
@@ -18,8 +18,8 @@ type inspection struct {
 	want    map[string]bool // log entries and summaries, by bucket and key
 }
 
-// whole checks what an eviction must never break: each thread has all its log and all its summaries, a fork has the
-// threads that it shares, nothing belongs to a thread that is gone, and the sizes are those of the records.
+// whole checks what an eviction must never break: each thread has its complete log and all its summaries, a fork has the
+// threads that it shares, nothing belongs to a thread that is gone, and the recorded size is right.
 func whole(t testing.TB, s *Store) {
 	t.Helper()
 	must(t, s.db.View(func(tx *bolt.Tx) error {
@@ -66,7 +66,7 @@ func (in *inspection) threads() {
 	}
 }
 
-// entries: a condensation's summary that a thread lists is there, and so are the events of the thread that made it.
+// entries checks that the summaries of all listed condensations exist, and the events of the threads that made them.
 func (in *inspection) entries() {
 	in.t.Helper()
 	for _, b := range [...]bucket{events, summaries} {
@@ -108,14 +108,14 @@ func (in *inspection) sizes() {
 	in.t.Helper()
 	saved, err := savedSize(in.tx)
 	must(in.t, err)
-	real, err := measured(in.tx)
+	real, err := measureSize(in.tx)
 	must(in.t, err)
 	if saved != real || real != in.bytes() {
 		in.t.Errorf("the size is %d, but the records take %d, in all %d", saved, real, in.bytes())
 	}
 }
 
-// bytes counts by itself.
+// bytes counts without the code under test.
 func (in *inspection) bytes() (n int64) {
 	for _, b := range buckets {
 		if b != meta {
@@ -125,7 +125,7 @@ func (in *inspection) bytes() (n int64) {
 	return n
 }
 
-// living lists the threads among ids that the store still has.
+// living lists those of the threads that the store still has.
 func living(t testing.TB, s *Store, ids ...session.ThreadID) string {
 	t.Helper()
 	var all []session.ThreadID

@@ -12,23 +12,25 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// linger is how long a write may wait for others: a commit costs about 0.5 ms of CPU, however small it is, and in a large
-// one the writes of a thread's steps fall together. What a crash takes along meanwhile, the next request of its conversation
-// brings again, but not which thread it was in; so a thread's beginning does not linger, unless one has just begun.
+// linger is how long a write may wait for others. Every commit costs about 0.5 ms of CPU, however small, and in a large one
+// the writes of several steps of a thread replace each other. The next request of a conversation repairs the writes that a
+// crash loses, but not which thread the conversation was in. Beginnings of threads therefore wait only for beginLinger,
+// unless another one was committed early just before.
 const (
-	linger    = 200 * time.Millisecond
-	beginning = 10 * time.Millisecond
+	linger      = 200 * time.Millisecond
+	beginLinger = 10 * time.Millisecond
 )
 
-// commitIn has the writer commit after a delay, or sooner if something has asked for that.
+// commitIn schedules a commit after a delay, unless one is scheduled earlier.
 func (s *Store) commitIn(delay time.Duration) {
-	if due := time.Now().Add(delay); s.pending.due.IsZero() || due.Before(s.pending.due) {
+	due := time.Now().Add(delay)
+	if s.pending.due.IsZero() || due.Before(s.pending.due) {
 		s.pending.due = due
 		s.timer.Reset(delay)
 	}
 }
 
-// write commits whenever that is due, until the store is shut.
+// write commits whenever a commit is due, until the store is closed.
 func (s *Store) write() {
 	defer close(s.done)
 	for {
@@ -43,35 +45,39 @@ func (s *Store) write() {
 }
 
 func (s *Store) commit() {
-	writes, waiting := s.take()
+	writes, waiting := s.takeQueue()
 	var err error
 	if len(writes) > 0 {
 		err = s.apply(writes)
 	}
-	for _, w := range append(waiting, s.settle(err)...) {
+	waiting = append(waiting, s.finishCommit(err)...)
+	for _, w := range waiting {
 		w <- err
 	}
 }
 
-func (s *Store) take() (writes map[string][]byte, waiting []chan error) {
+// takeQueue moves the queue to the running commit.
+func (s *Store) takeQueue() (writes map[string][]byte, waiting []chan error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &s.pending
 	waiting = p.waiting
-	p.committing, p.queued = p.queued, map[string][]byte{}
-	p.busy, p.bytes, p.waiting, p.due = p.bytes, 0, nil, time.Time{}
+	p.committing, p.committingBytes = p.queued, p.queuedBytes
+	p.queued, p.queuedBytes = map[string][]byte{}, 0
+	p.waiting, p.due = nil, time.Time{}
 	return p.committing, waiting
 }
 
-// apply writes in the order of the keys, which touches each page of a tree once.
+// apply commits writes. It writes in the order of the keys, which touches each page of a tree once.
 func (s *Store) apply(writes map[string][]byte) error {
 	var size int64
 	err := s.update(func(tx *bolt.Tx) (err error) {
-		if size, err = savedSize(tx); err != nil {
+		size, err = savedSize(tx)
+		if err != nil {
 			return err
 		}
 		for _, key := range slices.Sorted(maps.Keys(writes)) {
-			grown, err := store(tx, key, writes[key])
+			grown, err := put(tx, key, writes[key])
 			if err != nil {
 				return err
 			}
@@ -82,20 +88,21 @@ func (s *Store) apply(writes map[string][]byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: commit: %w", session.ErrUnavailable, err)
 	}
-	if s.full(size) {
+	if s.exceeds(size) {
 		select {
-		case s.crowded <- struct{}{}:
-		default: // the sweeper knows
+		case s.full <- struct{}{}:
+		default: // the sweeper has been woken already
 		}
 	}
 	return nil
 }
 
-// store gives by how much what counts has grown. That what was there is looked up costs little: its page is needed anyway.
-func store(tx *bolt.Tx, key string, value []byte) (grown int64, err error) {
+// put writes or deletes a record and returns by how much the counted size has grown. Looking up the old value costs little,
+// because its page is needed anyway.
+func put(tx *bolt.Tx, key string, value []byte) (grown int64, err error) {
 	kind, name := split(key)
 	b := tx.Bucket(kind)
-	if bucket(key[0]).counts() {
+	if bucket(key[0]).counted() {
 		grown = cost(len(name), value) - cost(len(name), b.Get(name))
 	}
 	if value == nil {
@@ -104,16 +111,16 @@ func store(tx *bolt.Tx, key string, value []byte) (grown int64, err error) {
 	return grown, b.Put(name, value)
 }
 
-// settle ends a commit. Whatever was queued since was built on what the commit should have written, so a failed one takes
-// it along: those who wait for it are returned, and the others were told nothing but repair it with their next request.
-func (s *Store) settle(err error) (lost []chan error) {
+// finishCommit ends the running commit. The writes queued since then build on it, so they are lost if it failed. In that case
+// finishCommit returns the callers that wait for the queue. The others do not learn of it, and their next requests repair it.
+func (s *Store) finishCommit(err error) (lost []chan error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &s.pending
-	p.committing, p.busy, p.failed = nil, 0, err
+	p.committing, p.committingBytes, p.failed = nil, 0, err
 	if err != nil {
 		lost, p.waiting = p.waiting, nil
-		p.queued, p.bytes = map[string][]byte{}, 0
+		p.queued, p.queuedBytes = map[string][]byte{}, 0
 	}
 	if !p.closed {
 		close(p.room)
@@ -123,11 +130,11 @@ func (s *Store) settle(err error) (lost []chan error) {
 }
 
 const (
-	recordCost = 16 // bytes that a page spends on each record on top of its key and value
-	pagesCost  = 2  // the pages' bytes for each of the records': they are half full (1.9 to 2.0 once evictions are usual)
+	recordCost = 16 // bytes that a page needs for each record besides its key and value
+	pagesCost  = 2  // bytes of pages per byte of records: pages are about half full (1.9 to 2.0 once evictions are usual)
 )
 
-// cost is what a record takes whose name is so long, nothing if its value is nil.
+// cost returns the size of a record whose name has the given length, 0 if its value is nil.
 func cost(name int, value []byte) int64 {
 	if value == nil {
 		return 0
@@ -135,30 +142,30 @@ func cost(name int, value []byte) int64 {
 	return pagesCost * int64(recordCost+name+len(value))
 }
 
-// counts reports whether what records of this kind take is counted: of the others there are few.
-func (b bucket) counts() bool { return b != meta && b != outbox }
+// counted reports whether records in the bucket count towards the size. There are few of the others.
+func (b bucket) counted() bool { return b != meta && b != outbox }
 
-// saveSize keeps in the file how many bytes the records take in it, in the transaction that changes them. An earlier version kept two
-// numbers, of which the sum was the size.
+// saveSize records the size of all records, in the transaction that changes it. Earlier versions stored it as the sum of
+// two numbers.
 func saveSize(tx *bolt.Tx, size int64) error {
 	b := make([]byte, 16)
 	binary.BigEndian.PutUint64(b, uint64(size)) //nolint:gosec // the same 64 bits
 	return tx.Bucket(meta.name()).Put([]byte("sizes"), b)
 }
 
-// savedSize counts anew if the file was written before the size was kept.
+// savedSize returns the recorded size, which it measures if the file was written before sizes were recorded.
 func savedSize(tx *bolt.Tx) (int64, error) {
 	b := tx.Bucket(meta.name()).Get([]byte("sizes"))
 	if len(b) != 16 {
-		return measured(tx)
+		return measureSize(tx)
 	}
 	return int64(binary.BigEndian.Uint64(b) + binary.BigEndian.Uint64(b[8:])), nil //nolint:gosec // the same 64 bits
 }
 
-// measured reads the whole file.
-func measured(tx *bolt.Tx) (size int64, err error) {
+// measureSize reads the whole file.
+func measureSize(tx *bolt.Tx) (size int64, err error) {
 	for _, b := range buckets {
-		if !b.counts() {
+		if !b.counted() {
 			continue
 		}
 		err := tx.Bucket(b.name()).ForEach(func(name, value []byte) error {
@@ -172,7 +179,8 @@ func measured(tx *bolt.Tx) (size int64, err error) {
 	return size, nil
 }
 
-// Size is how many bytes the records take, as MaxSize counts them, and how long the file is. What is queued comes on top.
+// Size returns the size of all records in bytes, as MaxSize counts it, and the length of the file. Neither includes
+// the queue.
 func (s *Store) Size() (records, file int64, err error) {
 	err = s.view(func(tx *bolt.Tx) (err error) {
 		records, err = savedSize(tx)
@@ -182,5 +190,5 @@ func (s *Store) Size() (records, file int64, err error) {
 	return records, file, err
 }
 
-// full reports whether size is more than the store may hold.
-func (s *Store) full(size int64) bool { return s.options.MaxSize > 0 && size > s.options.MaxSize }
+// exceeds reports whether size is above the cap.
+func (s *Store) exceeds(size int64) bool { return s.options.MaxSize > 0 && size > s.options.MaxSize }

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// hold keeps the disk busy, so that nothing can be committed until release.
+// hold prevents commits until release is called.
 func hold(t *testing.T, s *Store) (release func()) {
 	t.Helper()
 	tx, err := s.db.Begin(true)
@@ -44,7 +44,7 @@ func TestAppendDoesNotWaitForTheDisk(t *testing.T) {
 	release()
 }
 
-// TestBeginningsAreOnDiskSoon: how the log goes on may wait longer for a commit than which thread it is in.
+// TestBeginningsAreOnDiskSoon: the beginning of a thread is committed sooner than later appends.
 func TestBeginningsAreOnDiskSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := start(t, Options{}), t.Context()
@@ -57,8 +57,8 @@ func TestBeginningsAreOnDiskSoon(t *testing.T) {
 		}
 		past(linger)
 		must(t, s.Append(ctx, twoEvents("t", 0)))
-		if n := queued(beginning); n > 0 {
-			t.Errorf("%d writes wait of a thread's beginning", n)
+		if n := queued(beginLinger); n > 0 {
+			t.Errorf("%d writes of a thread's beginning still wait", n)
 		}
 		must(t, s.Append(ctx, twoEvents("t", 2)))
 		if queued(linger-time.Millisecond) == 0 {
@@ -68,18 +68,18 @@ func TestBeginningsAreOnDiskSoon(t *testing.T) {
 			t.Errorf("%d writes still wait", n)
 		}
 		must(t, s.Append(ctx, twoEvents("u", 0)))
-		past(beginning)
+		past(beginLinger)
 		must(t, s.Append(ctx, twoEvents("v", 0)))
-		if queued(2*beginning) == 0 {
+		if queued(2*beginLinger) == 0 {
 			t.Error("one of many beginnings did not wait for others")
 		}
 		if n := queued(linger); n > 0 {
-			t.Errorf("%d writes of a beginning still wait", n)
+			t.Errorf("%d writes of beginnings still wait", n)
 		}
 	})
 }
 
-// TestAppendDoesNotWaitForAPage of a log, however long it takes to decode.
+// TestAppendDoesNotWaitForAPage: appends do not wait while a page of a log is decoded.
 func TestAppendDoesNotWaitForAPage(t *testing.T) {
 	s, ctx := start(t, Options{Content: true}), t.Context()
 	b := session.Batch{Thread: session.Thread{ID: "long", Len: 50}}
@@ -91,7 +91,7 @@ func TestAppendDoesNotWaitForAPage(t *testing.T) {
 	page := make(chan error, 1)
 	go func() { page <- second(s.Events(ctx, "long", 1, 50)) }()
 	for len(page) == 0 && s.mu.TryLock() {
-		s.mu.Unlock() // it has not begun
+		s.mu.Unlock() // Events has not begun
 	}
 	for at := 0; ; at += 2 {
 		select {
@@ -121,7 +121,7 @@ func TestCondenseWaitsForTheDisk(t *testing.T) {
 
 func TestFullQueue(t *testing.T) {
 	s := start(t, Options{})
-	s.most = 4096
+	s.maxQueued = 4096
 	release := hold(t, s)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -139,8 +139,8 @@ func TestFullQueue(t *testing.T) {
 	must(t, <-waiting)
 }
 
-// TestFailedCommit: what was built on a failed commit goes with it, the next ones tell their callers, and the store comes
-// back by itself.
+// TestFailedCommit: what builds on a failed commit is lost with it, later calls wait for their commit, and the store
+// recovers.
 func TestFailedCommit(t *testing.T) {
 	s, ctx := start(t, Options{}), t.Context()
 	must(t, s.Append(ctx, twoEvents("t", 0)))
@@ -170,7 +170,8 @@ func TestFailedCommit(t *testing.T) {
 	}))
 }
 
-// TestLostWithFailedCommit: what is queued while a commit fails was built on it, so it goes too, and who waits is told.
+// TestLostWithFailedCommit: what is queued while a commit fails builds on it, so it is lost too, and waiting callers get
+// the error.
 func TestLostWithFailedCommit(t *testing.T) {
 	s, ctx := start(t, Options{}), t.Context()
 	must(t, s.Append(ctx, twoEvents("t", 0)))

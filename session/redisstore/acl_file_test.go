@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// ACLPassword is that of the users in docs/redis.md, in tests.
+// ACLPassword is the password that tests give the users in docs/redis.md.
 const ACLPassword = "correct-horse"
 
-// aclLines reads the users that docs/redis.md tells to make, by what they are for.
+// aclLines reads the ACL lines in docs/redis.md, by their purpose.
 func aclLines(t *testing.T) map[string]string {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/redis.md")
@@ -22,7 +22,7 @@ func aclLines(t *testing.T) map[string]string {
 	return lines
 }
 
-// WithACL makes the options of a server that has the user which docs/redis.md has for that purpose, in a file.
+// WithACL returns the options of a server with an ACL file that has the user for that purpose in docs/redis.md.
 func WithACL(t *testing.T, purpose string) []string {
 	t.Helper()
 	path := t.TempDir() + "/users.acl"

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// allowed lists the commands that a line allows.
+// allowed returns the commands that an ACL line allows.
 func allowed(line string) []string {
 	var commands []string
 	for _, word := range strings.Fields(line) {
@@ -26,8 +26,8 @@ func allowed(line string) []string {
 	return commands
 }
 
-// used lists the commands that a server has carried out since its statistics were reset, but for those of the test and
-// those by which any connection introduces itself.
+// used returns the commands that a server has run since its statistics were reset, except those of the test and those that
+// every new connection sends.
 func used(server *sessiontest.Server) []string {
 	var commands []string
 	for _, m := range regexp.MustCompile(`(?m)^cmdstat_(\S+?):calls=`).FindAllStringSubmatch(server.Do("INFO", "commandstats"), -1) {
@@ -38,7 +38,7 @@ func used(server *sessiontest.Server) []string {
 	return commands
 }
 
-// exercise makes every call of a store, each of which must work.
+// exercise calls every method of a store. None may fail.
 func exercise(t *testing.T, s *Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -88,8 +88,8 @@ func exercise(t *testing.T, s *Store) {
 	must(t, s.Forget(ctx, "doomed"))
 }
 
-// TestLeastPermissions: the user that the documentation tells to make may do what the store does, and nothing else: all
-// that it may do is used, no call is refused, and every other command and key is.
+// TestLeastPermissions: the documented user has exactly the permissions that the store needs. No call is refused, every
+// allowed command is used, and every other command and key is refused.
 func TestLeastPermissions(t *testing.T) {
 	t.Parallel()
 	line := aclLines(t)["standalone"]
@@ -110,7 +110,7 @@ func TestLeastPermissions(t *testing.T) {
 		if slices.Contains(allowed(line), command) {
 			continue
 		}
-		for _, filler := range []string{"1", "dp:x"} { // a number, where there must be one, or a key
+		for _, filler := range []string{"1", "dp:x"} { // for arguments that must be a number, or a key
 			args := append([]string{"ACL", "DRYRUN", "dewpoint"}, strings.Split(command, "|")...)
 			for len(args)-3 < max(arity, -arity) {
 				args = append(args, filler)
@@ -127,15 +127,15 @@ func TestLeastPermissions(t *testing.T) {
 	}
 }
 
-// open are the commands that no list can take away.
+// open are the commands that an ACL cannot forbid.
 func open(command string) bool {
 	return slices.Contains([]string{"auth", "hello", "quit", "reset"}, command)
 }
 
-// commandsOf gives a server's commands, subcommands too, with the number of their arguments.
+// commandsOf returns a server's commands, including subcommands, with the number of their arguments.
 func commandsOf(server *sessiontest.Server) map[string]int {
 	commands := map[string]int{}
-	// A name and its arity stand on lines of their own, one after the other, in front of the flags.
+	// The name and the arity of a command are on two consecutive lines before its flags.
 	lines := strings.Split(server.Do("COMMAND"), "\n")
 	for i := range len(lines) - 1 {
 		if arity, err := strconv.Atoi(lines[i+1]); err == nil && regexp.MustCompile(`^[a-z][a-z_|-]*$`).MatchString(lines[i]) && arity != 0 {
@@ -145,7 +145,7 @@ func commandsOf(server *sessiontest.Server) map[string]int {
 	return commands
 }
 
-// TestCommandsAreKnown keeps TestLeastPermissions from passing because it knows no commands.
+// TestCommandsAreKnown makes sure that TestLeastPermissions does not pass because it knows no commands.
 func TestCommandsAreKnown(t *testing.T) {
 	t.Parallel()
 	commands := commandsOf(sessiontest.StartRedis(t))
@@ -156,7 +156,7 @@ func TestCommandsAreKnown(t *testing.T) {
 	}
 }
 
-// TestLeastPermissionsInACluster is the same for the user in a Cluster.
+// TestLeastPermissionsInACluster tests the user for a Cluster.
 func TestLeastPermissionsInACluster(t *testing.T) {
 	t.Parallel()
 	line := aclLines(t)["cluster"]
@@ -179,7 +179,7 @@ func TestLeastPermissionsInACluster(t *testing.T) {
 			all[command] = true
 		}
 	}
-	maps.DeleteFunc(all, func(c string, _ bool) bool { // the test's own, and those of the nodes among each other
+	maps.DeleteFunc(all, func(c string, _ bool) bool { // those of the test, and those that the nodes send each other
 		return strings.HasPrefix(c, "cluster|") && c != "cluster|slots" || slices.Contains([]string{"migrate", "select", "restore", "restore-asking"}, c)
 	})
 	if got, want := slices.Sorted(maps.Keys(all)), allowed(line); !slices.Equal(got, want) {
@@ -187,7 +187,7 @@ func TestLeastPermissionsInACluster(t *testing.T) {
 	}
 }
 
-// TestLeastPermissionsOfSentinels is the same for the user of the Sentinels, who is not that of the master.
+// TestLeastPermissionsOfSentinels tests the user of the Sentinels, who is not the user of the master.
 func TestLeastPermissionsOfSentinels(t *testing.T) {
 	t.Parallel()
 	lines := aclLines(t)
@@ -204,12 +204,12 @@ func TestLeastPermissionsOfSentinels(t *testing.T) {
 		}
 	}
 	for _, command := range allowed(lines["sentinel"]) {
-		if command == "ping" { // of a subscription that hears nothing for a while
+		if command == "ping" { // from an idle subscription
 			continue
 		}
 		sentinel.Do("ACL", "SETUSER", "dewpoint", "-"+command)
 		without := start(t, s.options)
-		_ = without.Ping(t.Context()) // what Sentinels tell of each other is not needed for this
+		_ = without.Ping(t.Context()) // does not need what Sentinels know about each other
 		sessiontest.Eventually(t, command+" is missed", func() error {
 			if log := sentinel.Do("ACL", "LOG"); !strings.Contains(log, command) {
 				return fmt.Errorf("refused was %q", log)

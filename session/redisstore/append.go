@@ -14,9 +14,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// Append implements session.Store. It is one round trip; one more to begin a fork, and one to renew what keeps others alive,
-// now and then. In a Cluster the indexes, which live in other slots, take a second one, and so they do in a batch that would
-// keep a single server from all other calls. An error of a later one leaves the batch appended.
+// maxIndexed is how many places and traces one script writes together with a batch, which blocks the server for some
+// milliseconds.
+const maxIndexed = 2048
+
+// Append implements session.Store. It takes one round trip, another to begin a fork, and now and then another to renew the
+// leases of shared threads. In a Cluster the indexes are in other slots and take a second round trip, and so they do for a
+// batch that would block a single server. If a later round trip fails, the batch is appended all the same.
 func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	if err := codec.CheckIDs(b.Thread.ID, b.Thread.Session); err != nil {
 		return err
@@ -25,58 +29,54 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	if err != nil {
 		return err
 	}
-	if s.apart() || len(b.Places)+len(b.Traces) > wholeMost {
-		return s.appendApart(ctx, b, shared)
+	if s.multiSlot() || len(b.Places)+len(b.Traces) > maxIndexed {
+		return s.appendSplit(ctx, b, shared)
 	}
-	logged, err := s.appendScripted(ctx, script{appendScript, s.wholeKeys(b), s.appendArgs(b, shared, true)})
-	if s.crossed(err) {
-		return s.appendApart(ctx, b, shared)
+	result, err := s.runAppend(ctx, script{appendScript, s.batchKeys(b), s.appendArgs(b, shared, true)})
+	if s.refusedSlots(err) {
+		return s.appendSplit(ctx, b, shared)
 	}
 	if err == nil {
-		err = s.keep(ctx, b, logged)
+		err = s.maintain(ctx, b, result)
 	}
 	return staleIfAbsent(err, b)
 }
 
-// wholeMost is how many places and traces of a batch are written at once with it: some milliseconds' worth.
-const wholeMost = 2048
-
-// logged is what an append gives: whether the thread's lease was renewed, and the threads whose logs it shares, which are
-// those of the batch if it begins.
-type logged struct {
-	renewed bool
-	shared  []session.ThreadID
+// appended is the result of an append.
+type appended struct {
+	renewed bool               // the thread's lease was renewed
+	shared  []session.ThreadID // the threads whose logs it shares
 }
 
-func (s *Store) appendScripted(ctx context.Context, c script) (logged, error) {
-	reply, err := run(ctx, s, c, (*redis.Cmd).Slice)
+func (s *Store) runAppend(ctx context.Context, c script) (appended, error) {
+	reply, err := runScript(ctx, s, c, (*redis.Cmd).Slice)
 	if err != nil {
-		return logged{}, err
+		return appended{}, err
 	}
-	return parseLogged(reply)
+	return parseAppended(reply)
 }
 
-func parseLogged(reply []any) (logged, error) {
-	if err := replied(reply, 2); err != nil {
-		return logged{}, err
+func parseAppended(reply []any) (appended, error) {
+	if err := checkLen(reply, 2); err != nil {
+		return appended{}, err
 	}
 	renewed, _ := reply[0].(int64)
 	shared, _ := reply[1].(string)
-	return logged{renewed: renewed == 1, shared: session.Parted[session.ThreadID](shared)}, nil
+	return appended{renewed: renewed == 1, shared: session.Parted[session.ThreadID](shared)}, nil
 }
 
 func staleIfAbsent(err error, b session.Batch) error {
 	if errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("%w: the thread is not at %d, or what it shares is gone", session.ErrStale, b.At)
+		return fmt.Errorf("%w: the thread is not at %d, or a thread that it needs is gone", session.ErrStale, b.At)
 	}
 	return err
 }
 
-// wholeKeys names all that a batch touches.
-func (s *Store) wholeKeys(b session.Batch) []string {
+// batchKeys returns the keys for an append that writes the session and the indexes too.
+func (s *Store) batchKeys(b session.Batch) []string {
 	t := b.Thread
 	keys := make([]string, 0, 6+len(b.Places)+len(b.Traces))
-	keys = append(keys, s.written(t.ID)...)
+	keys = append(keys, s.threadKeys(t.ID)...)
 	keys = append(keys, s.keys.session(t.Session), s.keys.unlisted(t.Session), s.keys.thread(t.Parent))
 	for _, p := range b.Places {
 		keys = append(keys, s.keys.place(p.Hash))
@@ -84,28 +84,28 @@ func (s *Store) wholeKeys(b session.Batch) []string {
 	return append(keys, s.keys.indexed(nil, b.Traces)...)
 }
 
-// appendArgs are those of the append script; with what goes into the indexes if they are written at once.
-func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, whole bool) []any {
-	begins, needs, parent := 0, 0, ""
-	var condensations []byte // they count when the thread begins, and may be many
+// appendArgs returns the arguments of appendScript, including the places if indexes is set.
+func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, indexes bool) []any {
+	begins, needsParent, parent := 0, 0, ""
+	var condensations []byte // only a thread's beginning sets them, and there may be many
 	if codec.Begins(b) {
 		begins, condensations = 1, codec.List(b.Thread.Listed())
 	}
 	if forks(b) {
-		needs = 1
+		needsParent = 1
 	}
 	if !b.ParentCreated.IsZero() {
-		parent = began(b.ParentCreated)
+		parent = createdSuffix(b.ParentCreated)
 	}
 	args := make([]any, 0, 21+len(b.Events)+len(b.Places))
 	args = append(args, point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), condensations,
 		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), token(), joinHashes(b.Traces))
 	args = append(args, joinArgs(b)...)
-	args = append(args, needs, parent, codec.Place(codec.Last(b)), len(b.Events))
+	args = append(args, needsParent, parent, codec.Place(codec.Last(b)), len(b.Events))
 	for _, e := range b.Events {
 		args = append(args, s.content.Event(b.Thread.ID, e))
 	}
-	if whole {
+	if indexes {
 		for _, p := range b.Places {
 			args = append(args, codec.Place(p.Place))
 		}
@@ -113,32 +113,34 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, whole boo
 	return args
 }
 
-// token makes a write known to the server, should it come twice.
+// token returns a random token, by which the server recognises a write that is sent twice.
 func token() []byte {
 	b := make([]byte, 12)
 	_, _ = rand.Read(b) // never fails
 	return b
 }
 
-// point is how far a thread has come, and which one of its name it is: one that was deleted may have begun anew since.
+// point returns the thread's length together with its creation time, which distinguishes it from a thread with the same id
+// that was deleted and began again.
 func point(b session.Batch, length int) string {
-	return fmt.Sprint(length) + began(b.Thread.Created)
+	return fmt.Sprint(length) + createdSuffix(b.Thread.Created)
 }
 
-func began(created time.Time) string {
+// createdSuffix returns the end of the points of a thread.
+func createdSuffix(created time.Time) string {
 	return fmt.Sprintf("@%d.%d", created.Unix(), created.Nanosecond())
 }
 
-// is reports whether the point that was read is of the thread of its name that began then; any, if that is not known.
-func is(point string, created time.Time) bool {
-	return point != "" && (created.IsZero() || strings.HasSuffix(point, began(created)))
+// pointOf reports whether point belongs to a thread created at the given time, or to any thread if the time is zero.
+func pointOf(point string, created time.Time) bool {
+	return point != "" && (created.IsZero() || strings.HasSuffix(point, createdSuffix(created)))
 }
 
 // forks reports whether b may begin a fork, which needs its parent.
 func forks(b session.Batch) bool { return b.At > 0 && b.At == b.Thread.ForkAt && b.Thread.Parent != "" }
 
-// written names what every write of a thread touches: its record, its log and the list of traces that it left.
-func (s *Store) written(id session.ThreadID) []string {
+// threadKeys returns the keys that every write to a thread touches: its record, its log and the list of traces that it left.
+func (s *Store) threadKeys(id session.ThreadID) []string {
 	return []string{s.keys.thread(id), s.keys.log(id), s.keys.left(id)}
 }
 

@@ -18,27 +18,27 @@ import (
 
 func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
 	entry := s.content.Event(id, session.Event{Kind: session.Requested, Time: at})
-	return s.done(ctx, script{noteScript, s.written(id), []any{entry, s.options.TTL.Milliseconds(), token(), 0}})
+	return s.execScript(ctx, script{logScript, s.threadKeys(id), []any{entry, s.options.TTL.Milliseconds(), token(), 0}})
 }
 
 const (
-	scanCount = 500 // keys looked at by one SCAN, about
-	scans     = 100 // SCANs for one page at most
+	scanCount = 500 // approximate number of keys that one SCAN looks at
+	maxScans  = 100 // SCANs for one page
 )
 
-// spot is how far the list of sessions was read: on which node, at which of its SCAN cursors, and after which of the keys
-// that this cursor gives. No index is kept, so listing costs what looking at all keys does.
-type spot struct {
+// position is how far the list of sessions was read: the node, the cursor of SCAN on it, and the last key that was read of
+// those that SCAN returns for this cursor. There is no index, so listing sessions scans all keys.
+type position struct {
 	node   string
 	cursor uint64
 	after  string
 }
 
-func (p spot) String() string {
+func (p position) String() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s\n%d\n%s", p.node, p.cursor, p.after))
 }
 
-func parseSpot(text string) (p spot, err error) {
+func parsePosition(text string) (p position, err error) {
 	if text == "" {
 		return p, nil
 	}
@@ -48,16 +48,17 @@ func parseSpot(text string) (p spot, err error) {
 		return p, session.ErrCursor
 	}
 	p.node, p.after = parts[0], parts[2]
-	if p.cursor, err = strconv.ParseUint(parts[1], 10, 64); err != nil {
+	p.cursor, err = strconv.ParseUint(parts[1], 10, 64)
+	if err != nil {
 		return p, session.ErrCursor
 	}
 	return p, nil
 }
 
-// Sessions implements session.Archive, in no order. A session that is written to while the list is read is listed, but
-// may be listed twice while Redis changes the size of its tables or a Cluster moves slots.
+// Sessions implements session.Archive. It lists sessions in no particular order. Sessions that exist throughout the listing
+// are listed, but some may be listed twice if Redis resizes its tables or a Cluster moves slots in the meantime.
 func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page session.SessionPage, err error) {
-	at, err := parseSpot(q.Cursor)
+	at, err := parsePosition(q.Cursor)
 	if err != nil {
 		return page, err
 	}
@@ -65,35 +66,35 @@ func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page sess
 	if err != nil {
 		return page, err
 	}
-	for range scans {
+	for range maxScans {
 		n := slices.IndexFunc(nodes, func(n node) bool { return n.addr >= at.node })
 		if n < 0 {
 			return page, nil
 		}
-		if nodes[n].addr != at.node { // the first of all, or the next after one that is gone
-			at = spot{node: nodes[n].addr}
+		if nodes[n].addr != at.node { // the first page, or the node is gone and this is the next
+			at = position{node: nodes[n].addr}
 		}
 		keys, next, err := s.scan(ctx, nodes[n].client, at)
 		if err != nil {
 			return page, err
 		}
-		if err := s.fill(ctx, &page, q, &at, keys); err != nil || page.Next != "" {
+		if err := s.fillPage(ctx, &page, q, &at, keys); err != nil || page.Next != "" {
 			return page, err
 		}
-		at = spot{node: at.node, cursor: next}
+		at = position{node: at.node, cursor: next}
 		if next == 0 {
 			if n+1 == len(nodes) {
 				return page, nil
 			}
-			at = spot{node: nodes[n+1].addr}
+			at = position{node: nodes[n+1].addr}
 		}
 	}
 	page.Next = at.String()
 	return page, nil
 }
 
-// fill adds those of keys' sessions that are asked for. If the page is full before, it says where the next one begins.
-func (s *Store) fill(ctx context.Context, page *session.SessionPage, q session.SessionQuery, at *spot, keys []string) error {
+// fillPage adds those of the keys' sessions that match the query. If the page becomes full, it sets the cursor of the next.
+func (s *Store) fillPage(ctx context.Context, page *session.SessionPage, q session.SessionQuery, at *position, keys []string) error {
 	all, err := s.sessions(ctx, keys)
 	if err != nil {
 		return err
@@ -111,15 +112,15 @@ func (s *Store) fill(ctx context.Context, page *session.SessionPage, q session.S
 	return nil
 }
 
-// node is a server that has keys of its own. A single server has no address here: it may be another one after a failover.
+// node is a server with separate keys. A single server has no address here, because a failover may change it.
 type node struct {
 	addr   string
 	client redis.Cmdable
 }
 
 func (s *Store) masters(ctx context.Context) ([]node, error) {
-	cluster, is := s.client.(*redis.ClusterClient)
-	if !is {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
 		return []node{{client: s.client}}, nil
 	}
 	var mu sync.Mutex
@@ -139,8 +140,8 @@ func (s *Store) masters(ctx context.Context) ([]node, error) {
 	return nodes, err
 }
 
-// scan gives the keys of sessions that one cursor gives, from the spot on, in order.
-func (s *Store) scan(ctx context.Context, c redis.Cmdable, at spot) (keys []string, next uint64, err error) {
+// scan returns the keys of sessions that SCAN returns for a cursor, sorted, after the given position.
+func (s *Store) scan(ctx context.Context, c redis.Cmdable, at position) (keys []string, next uint64, err error) {
 	err = s.read(ctx, func(ctx context.Context) (err error) {
 		keys, next, err = c.Scan(ctx, at.cursor, s.keys.sessions(), scanCount).Result()
 		return err

@@ -60,7 +60,7 @@ func BenchmarkMark(b *testing.B) {
 	}
 }
 
-// BenchmarkResolve is what a known step waits for: two new messages after 200.
+// BenchmarkResolve resolves a known history of 200 messages with two new ones.
 func BenchmarkResolve(b *testing.B) {
 	server := sessiontest.StartRedis(b, "--appendfsync", "everysec")
 	l := newLine(b, server, "run")
@@ -75,7 +75,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// BenchmarkStep is a whole one: resolved, logged and answered. The messages are made off the clock.
+// BenchmarkStep resolves, logs and answers a request. The time to make the messages does not count.
 func BenchmarkStep(b *testing.B) {
 	server := sessiontest.StartRedis(b, "--appendfsync", "everysec")
 	l := newLine(b, server, "run")
@@ -85,7 +85,7 @@ func BenchmarkStep(b *testing.B) {
 	for n := range b.N {
 		b.StopTimer()
 		q := l.query(201+2*(n%500+1), "")
-		if n%500 == 0 && n > 0 { // a thread of another name begins
+		if n%500 == 0 && n > 0 { // begin another thread
 			l.name += "'"
 			q = l.query(203, "")
 		}

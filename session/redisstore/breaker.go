@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// breaker keeps a server that does not answer from costing every request its deadline: after a call that waited in vain
-// all others fail at once, until the server answers a probe. Probes are made apart from the calls, at once and then with a
-// rest in between, so that no request is ever the one that tries. Failures that come at once cost nothing and do not
-// open it; a slow answer is an answer.
+// breaker prevents a server that does not answer from costing every request its deadline. After a call that got no answer,
+// all others fail at once until the server answers a probe. A separate goroutine sends the probes, the first at once and
+// the others with a rest in between, so that no request has to try. Failures that come at once cost nothing and do not open
+// the breaker, and a slow answer counts as an answer.
 type breaker struct {
 	probe func(context.Context) (answered bool)
 	rest  time.Duration
 
 	open    atomic.Bool
-	mu      sync.Mutex // for opening and stopping
+	mu      sync.Mutex // held while opening and stopping
 	stopped bool
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -32,7 +32,7 @@ func newBreaker(rest time.Duration, probe func(context.Context) bool) *breaker {
 // allow reports whether a call may go out.
 func (b *breaker) allow() bool { return !b.open.Load() }
 
-// trip opens the breaker after a call that waited in vain.
+// trip opens the breaker after a call that got no answer.
 func (b *breaker) trip() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +56,7 @@ func (b *breaker) watch() {
 	b.open.Store(false)
 }
 
-// stop ends the probing and waits for it.
+// stop stops probing and waits for the last probe.
 func (b *breaker) stop() {
 	b.mu.Lock()
 	b.stopped = true

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// TestBreaker: after a call that waited in vain none goes out until a probe is answered, and the probes are no one's
-// call. The time is the test's own.
+// TestBreaker: after a call that got no answer none goes out until a probe is answered, and probes are not sent by calls.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var probes atomic.Int32
@@ -48,7 +47,7 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// TestBreakerStops: a probe under way does not outlive its owner.
+// TestBreakerStops: stop ends a running probe.
 func TestBreakerStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(time.Second, func(ctx context.Context) bool {

@@ -12,10 +12,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// Condense implements session.Store. It is as durable as the server is told to be.
+// Condense implements session.Store. It is as durable as the server's configuration makes writes.
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
 	c.ID = session.CondensationID{Thread: id}
-	keys, answers := s.written(id), "0"
+	answers := "0"
 	switch {
 	case c.Aside():
 		answers = "aside"
@@ -25,7 +25,7 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 	args := []any{
 		s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds(), token(), answers, codec.Condensation(c), s.content.Text(c),
 	}
-	seq, err := run(ctx, s, script{noteScript, keys, args}, (*redis.Cmd).Uint64)
+	seq, err := runScript(ctx, s, script{logScript, s.threadKeys(id), args}, (*redis.Cmd).Uint64)
 	if err != nil {
 		return session.Condensation{}, err
 	}
@@ -34,7 +34,7 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 }
 
 func (s *Store) Prepare(ctx context.Context, id session.ThreadID, c session.Condensation) error {
-	return s.done(ctx, script{prepareScript, []string{s.keys.thread(id)}, []any{s.content.Prepared(id, c)}})
+	return s.execScript(ctx, script{prepareScript, []string{s.keys.thread(id)}, []any{s.content.Prepared(id, c)}})
 }
 
 func (s *Store) Prepared(ctx context.Context, id session.ThreadID) (session.Condensation, error) {
@@ -47,15 +47,15 @@ func (s *Store) Prepared(ctx context.Context, id session.ThreadID) (session.Cond
 	return s.content.ParsePrepared(id, value)
 }
 
-// Lock implements session.Store. If its release does not reach the server the lock runs out by itself.
+// Lock implements session.Store. If the release does not reach the server, the lock expires.
 func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (session.Lease, error) {
 	if ttl < time.Millisecond {
-		return session.Lease{}, fmt.Errorf("a time of %v", ttl)
+		return session.Lease{}, fmt.Errorf("ttl of %v: it must be at least %v", ttl, time.Millisecond)
 	}
-	own := token()
+	keys, own := []string{s.keys.lock(id)}, token()
 	hold := func(ctx context.Context) error {
-		taken, err := run(ctx, s, script{lockScript, []string{s.keys.lock(id)}, []any{own, ttl.Milliseconds()}}, (*redis.Cmd).Bool)
-		if err == nil && !taken {
+		held, err := runScript(ctx, s, script{lockScript, keys, []any{own, ttl.Milliseconds()}}, (*redis.Cmd).Bool)
+		if err == nil && !held {
 			return session.ErrLocked
 		}
 		return err
@@ -63,14 +63,14 @@ func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration
 	if err := hold(ctx); err != nil {
 		return session.Lease{}, err
 	}
-	release := func() { _ = s.done(context.Background(), script{unlockScript, []string{s.keys.lock(id)}, []any{own}}) }
+	release := func() { _ = s.execScript(context.Background(), script{unlockScript, keys, []any{own}}) }
 	return session.Lease{Renew: hold, Release: release}, nil
 }
 
-// savingsFields are the sums of a thread's savings in its record, in the order of their names, and at last the model of Unpriced.
+// savingsFields are the fields of a record that hold the thread's savings: the sums in the order of sumsOf, then Unpriced.
 var savingsFields = []string{"v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "vm"}
 
-// sumsOf are what those fields hold. A name is never given to another sum.
+// sumsOf returns the sums in savingsFields. A field name is never reused for another sum.
 func sumsOf(s *session.Savings) []int64 {
 	return []int64{
 		s.Tokens, s.NotSent, s.Rewritten,
@@ -85,7 +85,7 @@ func (s *Store) Save(ctx context.Context, id session.ThreadID, more session.Savi
 			args = append(args, savingsFields[i], n)
 		}
 	}
-	return s.done(ctx, script{saveScript, []string{s.keys.thread(id)}, args})
+	return s.execScript(ctx, script{saveScript, []string{s.keys.thread(id)}, args})
 }
 
 func (s *Store) Saved(ctx context.Context, id session.ThreadID) (session.Savings, error) {
@@ -95,7 +95,7 @@ func (s *Store) Saved(ctx context.Context, id session.ThreadID) (session.Savings
 	}
 	n := make([]int64, len(fields))
 	for i, text := range fields {
-		n[i], _ = strconv.ParseInt(text, 10, 64) // of a field that is not there, 0
+		n[i], _ = strconv.ParseInt(text, 10, 64) // 0 for a field that does not exist
 	}
 	return session.Savings{
 		Tokens: n[0], NotSent: n[1], Rewritten: n[2],

@@ -18,7 +18,7 @@ func open(t testing.TB, o redisstore.Options) *redisstore.Store {
 	return redisstore.Open(o)
 }
 
-// conform runs the suite against one server; each store has a prefix of its own, and so an empty state.
+// conform runs the suite against one server. Each store has its own prefix, and therefore starts empty.
 func conform(t *testing.T, o redisstore.Options, pass func(time.Duration)) {
 	var n atomic.Int64
 	prefixes := map[session.Store]string{}
@@ -54,7 +54,7 @@ func TestConformanceMiniredis(t *testing.T) {
 	conform(t, redisstore.Options{Addrs: []string{server.Addr()}}, server.FastForward)
 }
 
-// TestConformanceRedis and TestConformanceCluster run as the users that docs/redis.md tells to make.
+// TestConformanceRedis and TestConformanceCluster run as the users in docs/redis.md.
 func TestConformanceRedis(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t, redisstore.WithACL(t, "standalone")...)

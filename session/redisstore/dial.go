@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// dial makes the connections. go-redis's own dialer does the same, but for the second look.
+// dial opens a connection. It does what go-redis's own dialer does, but returns a conn.
 func (o Options) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout:         o.Timeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout) // the handshake of TLS included
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout) // including the TLS handshake
 	defer cancel()
 	raw, err := dialer.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	tcp, is := raw.(*net.TCPConn)
-	if !is {
+	tcp, ok := raw.(*net.TCPConn)
+	if !ok {
 		return raw, nil
 	}
 	if o.TLS == nil {
@@ -48,19 +48,19 @@ func (o Options) secure(ctx context.Context, raw net.Conn, addr string) (net.Con
 	return secured, nil
 }
 
-// conn looks a second time when a deadline has passed: where this process had no time to look before, the answer is there
-// for long, and the server is not to blame.
+// conn tries a second time after a deadline has passed. If this process was too busy to try earlier, the answer has arrived
+// already, and the server is not to blame.
 type conn struct{ *net.TCPConn }
 
-// look is how long the second look takes at most. What has arrived is there at once.
-const look = time.Millisecond
+// grace is how long the second try may take. Data that has arrived is available at once.
+const grace = time.Millisecond
 
 func (c conn) Read(b []byte) (int, error) {
 	n, err := c.TCPConn.Read(b)
 	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, err
 	}
-	if later := c.SetReadDeadline(time.Now().Add(look)); later != nil {
+	if later := c.SetReadDeadline(time.Now().Add(grace)); later != nil {
 		return 0, err
 	}
 	return c.TCPConn.Read(b)
@@ -71,7 +71,7 @@ func (c conn) Write(b []byte) (int, error) {
 	if n == len(b) || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, err
 	}
-	if later := c.SetWriteDeadline(time.Now().Add(look)); later != nil {
+	if later := c.SetWriteDeadline(time.Now().Add(grace)); later != nil {
 		return n, err
 	}
 	more, err := c.TCPConn.Write(b[n:])

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// pipeTo gives both ends of a connection made as the store makes them.
+// pipeTo returns both ends of a connection that the store's dialer opened.
 func pipeTo(t *testing.T) (ours net.Conn, theirs net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -26,7 +26,7 @@ func pipeTo(t *testing.T) (ours net.Conn, theirs net.Conn) {
 	return ours, theirs
 }
 
-// TestSecondLook: what has arrived, or can be sent, when its deadline has passed is not late; what has not, is.
+// TestSecondLook: data that has arrived, or can be sent, when the deadline has passed is not late.
 func TestSecondLook(t *testing.T) {
 	t.Parallel()
 	ours, theirs := pipeTo(t)
@@ -54,8 +54,7 @@ func TestSecondLook(t *testing.T) {
 	}
 }
 
-// TestStarved: a call that waited in vain while this process had no time to listen is made again, and says nothing of the
-// server; else it does.
+// TestStarved: a call that timed out while this process was overloaded is repeated and does not trip the breaker.
 func TestStarved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -84,7 +83,7 @@ func TestStarved(t *testing.T) {
 	late := false
 	must(t, s.read(t.Context(), func(ctx context.Context) error {
 		if late {
-			return nil // the second time there was time
+			return nil // the repeated call succeeds
 		}
 		late = true
 		<-ctx.Done()

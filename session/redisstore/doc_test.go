@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDocumentedTestsExist: each fault in docs/redis.md names tests that there are.
+// TestDocumentedTestsExist: the tests that docs/redis.md names for each fault exist.
 func TestDocumentedTestsExist(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/redis.md")
 	must(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 )
 
-// dump gives every key with that prefix on every node, and what is under it.
+// dump returns every key with the prefix on every node, and its value.
 func dump(t testing.TB, o redisstore.Options, prefix string) map[string]string {
 	t.Helper()
 	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: o.Addrs, IsClusterMode: o.Cluster, Protocol: 2})
@@ -57,7 +57,7 @@ func dumpNode(t testing.TB, ctx context.Context, c redis.Cmdable, prefix string)
 		case "list":
 			value, err = c.LRange(ctx, key, 0, -1).Result()
 		case "hash":
-			value, err = c.HGetAll(ctx, key).Result() // a map is printed in the order of its keys
+			value, err = c.HGetAll(ctx, key).Result() // maps are printed in the order of their keys
 		case "zset":
 			value, err = c.ZRange(ctx, key, 0, -1).Result()
 		default:

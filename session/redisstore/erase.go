@@ -12,48 +12,49 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// Forget implements session.Archive. The session is gone for every request when its threads' records are, which comes
-// first; what they left is deleted then. If it does not come to its end, it can be called again.
+// Forget implements session.Archive. It first deletes the records of the session's threads, which makes the session
+// disappear for every request, and then their logs and indexes. If it is interrupted, it can be called again.
 //
-// In a Cluster, what was being written meanwhile to other nodes may arrive late: it is looked for once more when all such
-// writes must have ended, so the call takes as long as a write may.
+// In a Cluster, concurrent writes to other nodes may arrive late. Forget looks for them again when all such writes must
+// have ended, and therefore takes as long as a write may.
 func (s *Store) Forget(ctx context.Context, id session.SessionID) error {
-	known, err := s.forget(ctx, id)
-	if err == nil && len(known) > 0 && s.options.Cluster {
+	left, err := s.forget(ctx, id)
+	if err == nil && len(left) > 0 && s.options.Cluster {
 		select {
-		case <-time.After(s.late):
-			err = s.forgetLate(ctx, id, known)
+		case <-time.After(s.lateWrites):
+			err = s.forgetLate(ctx, id, left)
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
 	}
-	if err == nil && len(known) == 0 {
-		err = session.ErrNotFound
+	if err == nil && len(left) == 0 {
+		return session.ErrNotFound
 	}
 	return err
 }
 
-// doomed is the keys of the places and traces that a session's threads had left when they ended.
-type doomed map[session.ThreadID][]string
+// leftKeys is the keys of the places and traces that deleted threads left.
+type leftKeys map[session.ThreadID][]string
 
-// forget deletes the session and gives what its threads left, none if there is no such session.
-func (s *Store) forget(ctx context.Context, id session.SessionID) (doomed, error) {
-	ids, err := s.take(ctx, id)
+// forget deletes the session and returns the keys that its threads left, none if the session does not exist.
+func (s *Store) forget(ctx context.Context, id session.SessionID) (leftKeys, error) {
+	ids, err := s.detach(ctx, id)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	known := doomed{}
+	left := leftKeys{}
 	for _, thread := range ids {
-		if known[thread], err = s.left(ctx, thread); err != nil {
+		left[thread], err = s.readLeft(ctx, thread)
+		if err != nil {
 			return nil, err
 		}
 	}
-	if err := s.clear(ctx, known); err != nil {
+	if err := s.deleteLeft(ctx, left); err != nil {
 		return nil, err
 	}
-	for some := range slices.Chunk(ids, leftRead) {
+	for chunk := range slices.Chunk(ids, chunkSize) {
 		err := s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
-			for _, thread := range some {
+			for _, thread := range chunk {
 				pipe.Del(ctx, s.keys.doomedLog(thread), s.keys.doomedLeft(thread))
 			}
 		})
@@ -61,41 +62,42 @@ func (s *Store) forget(ctx context.Context, id session.SessionID) (doomed, error
 			return nil, err
 		}
 	}
-	return known, s.write(ctx, func(ctx context.Context) error { return s.client.Del(ctx, s.keys.doomedSession(id)).Err() })
+	return left, s.write(ctx, func(ctx context.Context) error { return s.client.Del(ctx, s.keys.doomedSession(id)).Err() })
 }
 
-// forgetLate deletes what was still being written when the session was deleted.
-func (s *Store) forgetLate(ctx context.Context, id session.SessionID, known doomed) error {
+// forgetLate deletes the results of writes that were under way when the session was deleted.
+func (s *Store) forgetLate(ctx context.Context, id session.SessionID, left leftKeys) error {
 	ses, err := s.Session(ctx, id)
 	if err == nil {
 		for _, thread := range ses.Threads {
-			delete(known, thread) // it has begun anew
+			delete(left, thread) // it has begun again
 		}
-	} else if _, err = s.forget(ctx, id); err != nil { // a record without a thread
+	} else if _, err := s.forget(ctx, id); err != nil { // there may be a record without a thread
 		return err
 	}
-	return s.clear(ctx, known)
+	return s.deleteLeft(ctx, left)
 }
 
-// takes bounds how often the record of a session is looked for that is written to while it is deleted.
-const takes = 5
+// maxDetaches is how often detach looks for the record of a session that is written to while it is deleted.
+const maxDetaches = 5
 
-// take ends a session and its threads: none of them can be written to from now on. A request that was about to write to
-// one may have put it into the session's record again, which is therefore looked for until it stays away.
-func (s *Store) take(ctx context.Context, id session.SessionID) (ids []session.ThreadID, err error) {
-	for range takes {
+// detach moves a session and its threads away, so that they can no longer be written to, and returns the threads. A request
+// that was about to write to a thread may have added it to the session's record again, so detach repeats until the record
+// stays away.
+func (s *Store) detach(ctx context.Context, id session.SessionID) (ids []session.ThreadID, err error) {
+	for range maxDetaches {
 		keys := []string{s.keys.session(id), s.keys.doomedSession(id), s.keys.unlisted(id)}
 		fields, err := result(ctx, s.write, func(ctx context.Context) ([]string, error) {
-			return s.client.Eval(ctx, takeSessionScript, keys).StringSlice()
+			return s.client.Eval(ctx, detachSessionScript, keys).StringSlice()
 		})
 		if err == nil && len(fields) == 0 {
-			err = replied(fields, 1)
+			err = checkLen(fields, 1)
 		}
 		if err != nil {
 			return nil, err
 		}
-		there := fields[0] == "1"
-		if !there && (len(ids) > 0 || len(fields) == 1) {
+		existed := fields[0] == "1"
+		if !existed && (len(ids) > 0 || len(fields) == 1) {
 			break
 		}
 		ids = ids[:0]
@@ -104,8 +106,8 @@ func (s *Store) take(ctx context.Context, id session.SessionID) (ids []session.T
 				ids = append(ids, session.ThreadID(thread))
 			}
 		}
-		for some := range slices.Chunk(ids, leftRead) {
-			if err := s.takeThreads(ctx, some); err != nil {
+		for chunk := range slices.Chunk(ids, chunkSize) {
+			if err := s.detachThreads(ctx, chunk); err != nil {
 				return nil, err
 			}
 		}
@@ -113,21 +115,21 @@ func (s *Store) take(ctx context.Context, id session.SessionID) (ids []session.T
 	return ids, nil
 }
 
-func (s *Store) takeThreads(ctx context.Context, ids []session.ThreadID) error {
+func (s *Store) detachThreads(ctx context.Context, ids []session.ThreadID) error {
 	return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
 		for _, id := range ids {
-			keys := append(s.written(id), s.keys.lock(id), s.keys.doomedLog(id), s.keys.doomedLeft(id))
-			pipe.Eval(ctx, takeThreadScript, keys)
+			keys := append(s.threadKeys(id), s.keys.lock(id), s.keys.doomedLog(id), s.keys.doomedLeft(id))
+			pipe.Eval(ctx, detachThreadScript, keys)
 		}
 	})
 }
 
-// leftRead is how many entries of a log are read at once.
-const leftRead = 512
+// chunkSize is how many entries of a list, keys or threads are handled in one round trip.
+const chunkSize = 512
 
-// left reads which places and traces a thread that has ended may have left.
-func (s *Store) left(ctx context.Context, id session.ThreadID) (keys []string, err error) {
-	err = s.entries(ctx, s.keys.doomedLog(id), func(entry string) error {
+// readLeft returns the keys of the places and traces that a detached thread may have left.
+func (s *Store) readLeft(ctx context.Context, id session.ThreadID) (keys []string, err error) {
+	err = s.eachEntry(ctx, s.keys.doomedLog(id), func(entry string) error {
 		chain, err := codec.ChainOf([]byte(entry))
 		if err == nil && !chain.IsZero() {
 			keys = append(keys, s.keys.place(chain))
@@ -137,7 +139,7 @@ func (s *Store) left(ctx context.Context, id session.ThreadID) (keys []string, e
 	if err != nil {
 		return nil, err
 	}
-	err = s.entries(ctx, s.keys.doomedLeft(id), func(entry string) error {
+	err = s.eachEntry(ctx, s.keys.doomedLeft(id), func(entry string) error {
 		for hash := range slices.Chunk([]byte(entry), len(session.Hash{})) {
 			if len(hash) == len(session.Hash{}) {
 				keys = append(keys, s.keys.trace(session.Hash(hash)))
@@ -148,43 +150,42 @@ func (s *Store) left(ctx context.Context, id session.ThreadID) (keys []string, e
 	return keys, err
 }
 
-// entries goes through a list.
-func (s *Store) entries(ctx context.Context, key string, each func(string) error) error {
-	for from := int64(0); ; from += leftRead {
+// eachEntry calls f for each entry of a list.
+func (s *Store) eachEntry(ctx context.Context, key string, f func(string) error) error {
+	for from := int64(0); ; from += chunkSize {
 		page, err := result(ctx, s.read, func(ctx context.Context) ([]string, error) {
-			return s.client.LRange(ctx, key, from, from+leftRead-1).Result()
+			return s.client.LRange(ctx, key, from, from+chunkSize-1).Result()
 		})
 		if err != nil {
 			return err
 		}
 		for _, entry := range page {
-			if err := each(entry); err != nil {
+			if err := f(entry); err != nil {
 				return err
 			}
 		}
-		if len(page) < leftRead {
+		if len(page) < chunkSize {
 			return nil
 		}
 	}
 }
 
-// clear deletes the places and traces that point to threads that have ended; those that another thread has taken over
-// since stay.
-func (s *Store) clear(ctx context.Context, known doomed) error {
-	for _, left := range known {
-		for keys := range slices.Chunk(left, leftRead) {
-			got, _, err := s.get(ctx, keys, "")
+// deleteLeft deletes the places and traces that point to deleted threads. Those that another thread has taken over stay.
+func (s *Store) deleteLeft(ctx context.Context, left leftKeys) error {
+	for _, keys := range left {
+		for chunk := range slices.Chunk(keys, chunkSize) {
+			got, _, err := s.get(ctx, chunk, "")
 			if err != nil {
 				return err
 			}
 			values := map[string]string{}
 			for i, text := range got {
 				p, err := codec.ParsePlace([]byte(text))
-				if _, ours := known[p.Thread]; err == nil && ours {
-					values[keys[i]] = text
+				if _, deleted := left[p.Thread]; err == nil && deleted {
+					values[chunk[i]] = text
 				}
 			}
-			if err := s.drop(ctx, values); err != nil {
+			if err := s.deleteUnchanged(ctx, values); err != nil {
 				return err
 			}
 		}
@@ -192,28 +193,32 @@ func (s *Store) clear(ctx context.Context, known doomed) error {
 	return nil
 }
 
-// drop deletes keys that still have these values.
-func (s *Store) drop(ctx context.Context, values map[string]string) error {
+// deleteUnchanged deletes the keys that still have the given values.
+func (s *Store) deleteUnchanged(ctx context.Context, values map[string]string) error {
 	if len(values) == 0 {
 		return nil
 	}
 	return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
 		for key, value := range values {
-			pipe.Eval(ctx, dropScript, []string{key}, value)
+			pipe.Eval(ctx, deleteScript, []string{key}, value)
 		}
 	})
 }
 
-// withdraw takes back what a batch has set whose thread, or the parent of that, was deleted while it was written. own is the point of
-// the thread that now has the name: none, the batch's own, or that of one which began anew and is left alone.
+// withdraw removes the index entries of a batch when its thread, or the parent of that thread, was deleted during the
+// append. own is the point of the thread that has the id now. It is empty if there is none, and not the batch's if another
+// thread began with that id, which withdraw does not touch.
 func (s *Store) withdraw(ctx context.Context, b session.Batch, values map[string]string, own string) error {
-	ours := strings.HasSuffix(own, began(b.Thread.Created))
-	if err := s.drop(ctx, values); err != nil || own != "" && !ours {
+	if err := s.deleteUnchanged(ctx, values); err != nil {
 		return err
 	}
+	ours := strings.HasSuffix(own, createdSuffix(b.Thread.Created))
+	if own != "" && !ours {
+		return nil
+	}
 	return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
-		if id := b.Thread.ID; ours { // a fork that began just now, without its parent
-			pipe.Del(ctx, append(s.written(id), s.keys.lock(id))...)
+		if id := b.Thread.ID; ours { // a fork that just began, without its parent
+			pipe.Del(ctx, append(s.threadKeys(id), s.keys.lock(id))...)
 		}
 		if b.Thread.Session != "" {
 			pipe.Eval(ctx, leaveScript, []string{s.keys.session(b.Thread.Session)}, string(b.Thread.ID))

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// told makes a history out of words; u.. is a user message, g.. an answer.
+// told returns a history made of words: u.. is a user message, g.. an answer.
 func told(words string) session.Query {
 	scope := session.Scope{Tenant: "acme"}
 	var messages []session.Message
@@ -39,7 +39,7 @@ func newReplica(t testing.TB, s *Store) replica {
 	return replica{t, r}
 }
 
-// serve does with a request what the proxy does, and gives what it forwards.
+// serve handles a request like the proxy and returns what it forwards.
 func (r replica) serve(words string) (session.Resolution, string) {
 	r.t.Helper()
 	q := told(words)
@@ -70,12 +70,12 @@ const (
 	evictedFork  = "u1 g1 u2 g2 u9"
 )
 
-// evictable makes a thread of which g1 to u2 are summarised, and a fork that inherits that.
+// evictable logs a thread in which g1 to u2 are summarised, and a fork that inherits the condensation.
 func evictable(t *testing.T, s *Store) {
 	t.Helper()
 	r := newReplica(t, s)
 	first, _ := r.serve("u1 g1 u2")
-	must(t, r.registry.Answered(t.Context(), &first, "", nil, nil)) // which proves the fork
+	must(t, r.registry.Answered(t.Context(), &first, "", nil, nil)) // proves that the fork belongs to it
 	res, _ := r.serve(evictedWords)
 	q := told(evictedWords)
 	view := session.Project(q.History, nil)
@@ -88,9 +88,9 @@ func evictable(t *testing.T, s *Store) {
 	}
 }
 
-// TestEachKeyEvicted takes each key away, one at a time, as a server may that evicts any: the next request of the thread
-// and of its fork is served by another process, with the summary or whole, never with an empty one or half a history, and
-// the one after it finds all that was repaired.
+// TestEachKeyEvicted deletes each key, one at a time, like a server that may evict any key. Another process serves the next
+// request of the thread and of its fork with the summary or with the whole history, never with an empty summary or half a
+// history, and the request after that finds everything repaired.
 func TestEachKeyEvicted(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t, "--appendfsync", "everysec")
@@ -115,7 +115,7 @@ func TestEachKeyEvicted(t *testing.T) {
 	}
 }
 
-// wantServed sends a history on, step by step.
+// wantServed sends a history step by step.
 func wantServed(t *testing.T, s *Store, what, words string) {
 	t.Helper()
 	words += " g3 u4"
@@ -137,8 +137,8 @@ func wantServed(t *testing.T, s *Store, what, words string) {
 	}
 }
 
-// TestSecretIsKept: the secret is written again now and then, so that a server that evicted it does not come to have
-// another.
+// TestSecretIsKept: the secret is written again now and then, so that replicas that start after an eviction get the same
+// one.
 func TestSecretIsKept(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t)
@@ -155,7 +155,7 @@ func TestSecretIsKept(t *testing.T) {
 		t.Errorf("the server's secret is %q", got)
 	}
 	s.secret.written = s.secret.written.Add(-secretEvery)
-	server.Do("SET", s.keys.secret(), "another") // of a replica that came in between
+	server.Do("SET", s.keys.secret(), "another") // by a replica that started in between
 	must(t, s.Append(ctx, twoEvents("t", 4)))
 	if got := server.Do("GET", s.keys.secret()); got != "another" {
 		t.Errorf("the server's secret is %q", got)

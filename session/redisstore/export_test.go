@@ -2,5 +2,5 @@ package redisstore
 
 import "time"
 
-// Hasten makes Forget wait less for writes that are late: in the tests they go over loopback.
-func Hasten(s *Store) { s.late = 20 * time.Millisecond }
+// Hasten makes Forget wait less for late writes, which in tests go over loopback.
+func Hasten(s *Store) { s.lateWrites = 20 * time.Millisecond }

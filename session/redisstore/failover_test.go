@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// lengthOf gives the length of a thread that must be there.
+// lengthOf returns the length of a thread, which must exist.
 func lengthOf(t *testing.T, s *Store, id session.ThreadID) int {
 	t.Helper()
 	thread, err := s.Thread(t.Context(), id)
@@ -19,8 +19,8 @@ func lengthOf(t *testing.T, s *Store, id session.ThreadID) int {
 	return thread.Len
 }
 
-// TestSentinelFailover kills a master: its replica takes over, and writes go on without a restart. The old master comes
-// back as a replica, and a planned failover makes it master again.
+// TestSentinelFailover kills a master. Its replica takes over, and writes continue without a restart. The old master
+// returns as a replica, and a planned failover makes it master again.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	group := sessiontest.StartGroup(t, "main")
@@ -52,8 +52,7 @@ func TestSentinelFailover(t *testing.T) {
 	}
 }
 
-// TestReadOnlyIsRetried: connections that still lead to the former master are given up for new ones, and the caller sees
-// nothing of it.
+// TestReadOnlyIsRetried: connections that still lead to the former master are replaced, and the caller does not notice.
 func TestReadOnlyIsRetried(t *testing.T) {
 	t.Parallel()
 	old := sessiontest.StartRedis(t)
@@ -75,7 +74,7 @@ func TestReadOnlyIsRetried(t *testing.T) {
 	}
 }
 
-// TestClusterFailover kills one master of three: its replica takes its slots, and calls go on without a restart.
+// TestClusterFailover kills one master of three. Its replica takes its slots, and calls continue without a restart.
 func TestClusterFailover(t *testing.T) {
 	t.Parallel()
 	cluster := sessiontest.StartCluster(t)
@@ -103,7 +102,7 @@ func TestClusterFailover(t *testing.T) {
 		sessiontest.Eventually(t, "and goes on", func() error {
 			err := s.Append(ctx, twoEvents(id, 2))
 			if errors.Is(err, session.ErrStale) {
-				return nil // the answer of the attempt before was lost
+				return nil // the reply to the previous attempt was lost
 			}
 			return err
 		})
@@ -113,8 +112,8 @@ func TestClusterFailover(t *testing.T) {
 	}
 }
 
-// TestResharding moves a thread's slot from one master to another while it is read: reading never fails. Writing is only
-// away while one half of the thread is here and the other there.
+// TestResharding moves a thread's slot from one master to another. Reads never fail. Writes fail only while the keys of the
+// thread are on both masters.
 func TestResharding(t *testing.T) {
 	t.Parallel()
 	cluster := sessiontest.StartCluster(t)
@@ -138,7 +137,7 @@ func TestResharding(t *testing.T) {
 		})
 	}
 	move := cluster.MoveSlot(s.keys.thread("t"))
-	must(t, s.Append(ctx, twoEvents("t", 2))) // all is where it was
+	must(t, s.Append(ctx, twoEvents("t", 2))) // nothing has moved yet
 	move.Key(s.keys.thread("t"))
 	if err := s.Append(ctx, twoEvents("t", 4)); err == nil || !strings.Contains(err.Error(), "TRYAGAIN") {
 		t.Errorf("half a thread was written to: %v", err)
@@ -148,7 +147,7 @@ func TestResharding(t *testing.T) {
 	must(t, second(s.Thread(ctx, "t"))) // ASK
 	move.Key(s.keys.log("t"))
 	move.Key(s.keys.left("t"))
-	must(t, s.Append(ctx, twoEvents("t", 4))) // ASK, of a script
+	must(t, s.Append(ctx, twoEvents("t", 4))) // ASK for a script
 	move.End()
 	must(t, s.Append(ctx, twoEvents("t", 6))) // MOVED
 	close(stop)

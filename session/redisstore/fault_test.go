@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestServerErrors: whatever the server's excuse, the store is unavailable, and at once available when it is over.
+// TestServerErrors: any error of the server makes the store unavailable, and it is available as soon as the error is over.
 func TestServerErrors(t *testing.T) {
 	server := miniredis.RunT(t)
 	s, ctx := start(t, Options{Addrs: []string{server.Addr()}}), t.Context()
@@ -63,7 +63,7 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
-// TestKilledNode: the loss of a Cluster's node is an outage of what it holds.
+// TestKilledNode: losing a node of a Cluster makes only its slots unavailable.
 func TestKilledNode(t *testing.T) {
 	cluster := sessiontest.StartCluster(t)
 	s, ctx := start(t, Options{Addrs: cluster.Addrs(), Cluster: true, Timeout: 300 * time.Millisecond}), t.Context()
@@ -116,7 +116,7 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// TestScriptsFlushed: a server that lost the scripts gets them again.
+// TestScriptsFlushed: a server that lost its scripts gets them again.
 func TestScriptsFlushed(t *testing.T) {
 	server := sessiontest.StartRedis(t)
 	s, ctx := start(t, Options{Addrs: []string{server.Addr}}), t.Context()
@@ -126,8 +126,8 @@ func TestScriptsFlushed(t *testing.T) {
 	must(t, s.Append(ctx, twoEvents("t", 2)))
 }
 
-// TestLeaving: a caller who leaves is no failure of the server, unless it has made him wait for as long as a read may
-// take.
+// TestLeaving: a caller that gives up does not count as a failure of the server, unless it has waited for as long as a read
+// may take.
 func TestLeaving(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -151,7 +151,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestEvictedLog: entries that the server evicted are missing, and the others keep their numbers.
+// TestEvictedLog: evicted entries are missing, and the others keep their numbers.
 func TestEvictedLog(t *testing.T) {
 	server := miniredis.RunT(t)
 	s, ctx := start(t, Options{Addrs: []string{server.Addr()}}), t.Context()

@@ -40,11 +40,11 @@ func twoEvents(id session.ThreadID, at int) session.Batch {
 	return b
 }
 
-// payload is of a usual size.
+// payload has a typical size.
 var payload = []byte(`{"role":"assistant","content":"` + string(make([]byte, 900)) + `"}`)
 
-// trips counts what goes to the server: single commands and pipelines, but not how a connection introduces itself; and
-// those that are no probes.
+// trips counts the round trips of single commands and pipelines, except those that set up a connection. calls leaves out
+// probes too.
 type trips struct{ n, calls atomic.Int64 }
 
 func (c *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -106,7 +106,7 @@ func countTrips(t *testing.T, name string, o Options) {
 	for i := range hashes {
 		hashes[i] = session.Hash{byte(i)}
 	}
-	// A Cluster's nodes other than the first thread's do not know the scripts yet: hence the same thread.
+	// Other nodes of a Cluster do not know the scripts yet, so all calls use the same thread.
 	appends := int64(1)
 	if name == "cluster" {
 		appends = 2
@@ -114,7 +114,7 @@ func countTrips(t *testing.T, name string, o Options) {
 	f("append", appends, func() error { return s.Append(ctx, twoEvents("warm", 2)) })
 	fork := twoEvents("warm-fork", 4)
 	fork.Thread.Parent, fork.Thread.ForkAt = "warm", 4
-	if name == "server" { // a Cluster's other nodes do not know the script yet
+	if name == "server" { // other nodes of a Cluster do not know the script yet
 		f("begin a fork", 3, func() error { return s.Append(ctx, fork) })
 	}
 	f("find", 1, func() error { _, err := s.Find(ctx, hashes, "warm"); return err })
@@ -130,7 +130,7 @@ func countTrips(t *testing.T, name string, o Options) {
 	f("lock", 1, func() error { _, err := s.Lock(ctx, "warm", time.Minute); return err })
 }
 
-// TestBlackHole: a server that takes connections and never answers costs one deadline, and then nothing.
+// TestBlackHole: a server that accepts connections and never answers costs one deadline, and after that nothing.
 func TestBlackHole(t *testing.T) {
 	hole := blackHole(t)
 	for name, o := range map[string]Options{
@@ -142,7 +142,7 @@ func TestBlackHole(t *testing.T) {
 			o.Timeout, o.Rest = 50*time.Millisecond, time.Hour
 			s, count := start(t, o), &trips{}
 			s.client.AddHook(count)
-			// Should the store not keep its own deadline, then this one tells.
+			// Ends the test if the store has no deadline.
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			unavailable(t, second(s.Thread(ctx, "t")))
@@ -150,7 +150,7 @@ func TestBlackHole(t *testing.T) {
 				unavailable(t, s.Append(ctx, twoEvents("t", 0)))
 				unavailable(t, second(s.Find(ctx, []session.Hash{{1}}, "t")))
 			}
-			must(t, s.Close()) // and with it the probe
+			must(t, s.Close()) // stops the probe too
 			if n := count.n.Load(); n > 2 {
 				t.Errorf("%d calls went out, want one and at most one probe", n)
 			}
@@ -184,7 +184,7 @@ func unavailable(t *testing.T, err error) {
 	}
 }
 
-// TestOldDatabase: what an earlier version wrote is refused, saying what to do.
+// TestOldDatabase: a database of an earlier version is refused with advice.
 func TestOldDatabase(t *testing.T) {
 	server := miniredis.RunT(t)
 	s := start(t, Options{Addrs: []string{server.Addr()}})

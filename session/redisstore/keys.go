@@ -6,12 +6,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// keys names everything. What is between braces decides the slot in a Cluster.
+// keys builds the keys. In a Cluster the part in braces decides the slot.
 type keys struct{ prefix string }
 
 func (k keys) secret() string { return k.prefix + "secret:2" }
 
-// oldSecret is there where an earlier version keeps its records.
+// oldSecret exists in databases of an earlier version.
 func (k keys) oldSecret() string { return k.prefix + "secret" }
 
 func (k keys) settings() string { return k.prefix + "settings" }
@@ -22,7 +22,7 @@ func (k keys) place(h session.Hash) string { return k.prefix + "c:" + string(h[:
 
 func (k keys) trace(h session.Hash) string { return k.prefix + "x:" + string(h[:]) }
 
-// indexed names places and traces.
+// indexed returns the keys of places and traces.
 func (k keys) indexed(places, traces []session.Hash) []string {
 	names := make([]string, 0, len(places)+len(traces))
 	for _, h := range places {
@@ -36,13 +36,11 @@ func (k keys) indexed(places, traces []session.Hash) []string {
 
 func (k keys) session(id session.SessionID) string { return k.prefix + "s:{" + tag(string(id)) + "}" }
 
-// unlisted are the threads of a session that are too many for its record.
+// unlisted returns the key of a session's threads that its record has no room for.
 func (k keys) unlisted(id session.SessionID) string { return k.session(id) + "u" }
 
-// outbox is what is to be told of a tenant's condensations.
 func (k keys) outbox(tenant string) string { return k.prefix + "o:" + tenant }
 
-// experiment is what the sessions of an experiment came to.
 func (k keys) experiment(name string) string { return k.prefix + "a:" + name }
 
 func (k keys) thread(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:t" }
@@ -53,7 +51,8 @@ func (k keys) left(id session.ThreadID) string { return k.prefix + "{" + tag(str
 
 func (k keys) lock(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:l" }
 
-// What is being deleted has names of its own, in the same slot, so that it can begin anew under the old ones meanwhile.
+// Records that are being deleted move to separate keys in the same slot, so that a session or thread can begin again under
+// its old keys in the meantime.
 
 func (k keys) doomedSession(id session.SessionID) string { return k.session(id) + "d" }
 
@@ -61,17 +60,17 @@ func (k keys) doomedLog(id session.ThreadID) string { return k.log(id) + "d" }
 
 func (k keys) doomedLeft(id session.ThreadID) string { return k.left(id) + "d" }
 
-// sessions is the pattern of all sessions' keys.
+// sessions returns a pattern for the keys of all sessions.
 func (k keys) sessions() string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(k.prefix) + "s:{*}"
 }
 
-// sessionOf is the id in a session's key.
+// sessionOf returns the id in a session's key.
 func (k keys) sessionOf(key string) session.SessionID {
 	return session.SessionID(untag(strings.TrimSuffix(strings.TrimPrefix(key, k.prefix+"s:{"), "}")))
 }
 
-// tag escapes braces, which would end the tag early, and the empty id, which would make none.
+// tag escapes braces, which would end the hash tag early, and the empty id, because an empty tag does not count as one.
 func tag(id string) string {
 	if id == "" {
 		return "%"

@@ -7,7 +7,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestIndexed: keys that are made together are those that are made one by one.
+// TestIndexed: indexed returns the same keys as place and trace.
 func TestIndexed(t *testing.T) {
 	k, a, b, c := keys{"dp:"}, session.Hash{1}, session.Hash{2, 0xff}, session.Hash{}
 	want := []string{k.place(a), k.place(b), k.trace(b), k.trace(c)}

@@ -10,9 +10,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// reserveScript implements Reserve. KEYS: accounts. ARGV: id, now in ms, when a hold ends in ms, then for each account its limit, amount,
-// room and life in ms. An account's field s is what was spent, each other field what is held under an id and until when. It returns
-// whether an account is full, and then what was spent of each and what is held.
+// reserveScript implements Reserve. KEYS: accounts. ARGV: id, now in ms, when the hold ends in ms, then for each account
+// its limit, amount, room and lifetime in ms. The field s of an account is the amount spent. Each other field is the amount
+// held under an id, and until when. The script returns whether an account is full, followed by the amounts spent and held
+// of each account.
 const reserveScript = `
 local own, now = 'h' .. ARGV[1], tonumber(ARGV[2])
 local full, held, reply = 0, false, {0}
@@ -41,7 +42,7 @@ end
 return reply
 `
 
-// settleScript implements Settle. KEYS: accounts. ARGV: id, then an amount for each account.
+// settleScript implements Settle. KEYS: accounts. ARGV: id, then the amount for each account.
 const settleScript = `
 for i, key in ipairs(KEYS) do
   if redis.call('HDEL', key, 'h' .. ARGV[1]) == 1 then redis.call('HINCRBY', key, 's', ARGV[i + 1]) end
@@ -55,9 +56,9 @@ func (s *Store) Reserve(ctx context.Context, id string, charges []session.Charge
 	for _, c := range charges {
 		args = append(args, c.Limit, c.Amount, c.Room, max(c.Until.Sub(now), 0).Milliseconds()+session.HoldFor.Milliseconds())
 	}
-	reply, err := run(ctx, s, script{reserveScript, s.accounts(charges), args}, (*redis.Cmd).Int64Slice)
+	reply, err := runScript(ctx, s, script{reserveScript, s.accounts(charges), args}, (*redis.Cmd).Int64Slice)
 	if err == nil {
-		err = replied(reply, 1+2*len(charges))
+		err = checkLen(reply, 1+2*len(charges))
 	}
 	if err != nil {
 		return session.Reserved{}, err
@@ -74,10 +75,10 @@ func (s *Store) Settle(ctx context.Context, id string, charges []session.Charge)
 	for _, c := range charges {
 		args = append(args, c.Amount)
 	}
-	return s.done(ctx, script{settleScript, s.accounts(charges), args})
+	return s.execScript(ctx, script{settleScript, s.accounts(charges), args})
 }
 
-// accounts are in one slot of a Cluster, that of their tenant.
+// accounts returns the keys of the accounts. In a Cluster all accounts of a tenant are in one slot.
 func (s *Store) accounts(charges []session.Charge) (names []string) {
 	for _, c := range charges {
 		names = append(names, s.keys.prefix+"b:{"+tag(c.Tenant)+"}:"+c.Name+":"+strconv.FormatInt(c.Until.Unix(), 10))

@@ -16,51 +16,51 @@ const (
 	defaultRest    = 250 * time.Millisecond
 )
 
-// Options configure a store, and are not looked at: package config does. Only Addrs is required.
+// Options configure a store. Only Addrs is required. Package config validates them.
 type Options struct {
 	Addrs      []string // host:port of the server, of the Sentinels, or of some nodes of the Cluster
-	Username   string   // ACL user; empty is the default user
+	Username   string   // ACL user, empty for the default user
 	Password   string
 	DB         int         // not in a Cluster
-	TLS        *tls.Config // nil is plain TCP
-	MasterName string      // ask the Sentinels at Addrs for the master of this name
+	TLS        *tls.Config // nil for plain TCP
+	MasterName string      // name of the master to get from the Sentinels at Addrs
 	Cluster    bool
 
-	SentinelUsername string // with the Sentinels, which have users of their own
+	SentinelUsername string // Sentinels have separate users
 	SentinelPassword string
 
-	Prefix  string        // of all keys, without braces; empty is "dp:"
-	TTL     time.Duration // after the last write to a thread, then it expires; 0 never
-	Content bool          // keep payloads; otherwise events are kept without them
-	Keys    *seal.Keys    // encrypt payloads and summaries; nil: not
-	Timeout time.Duration // for a read, connecting included; writes get twice as much; 0 is 500 ms
-	Rest    time.Duration // between two probes of a server that let a call wait in vain; 0 is 250 ms
+	Prefix  string        // of all keys, without braces; "dp:" by default
+	TTL     time.Duration // a thread expires this long after its last write; 0 means never
+	Content bool          // store payloads of events
+	Keys    *seal.Keys    // encrypt payloads and summaries; nil to store them in clear
+	Timeout time.Duration // of a read, including connecting; writes get twice as much; 500 ms by default
+	Rest    time.Duration // between two probes of a server that does not answer; 250 ms by default
 }
 
-// longest is how much longer than its TTL a thread may be kept, so that not every write has to renew its lease.
-const longest = time.Minute
+// maxExtra is how much longer than its TTL a thread may be kept, so that not every write has to renew its lease.
+const maxExtra = time.Minute
 
-// lease is for how long what is renewed is kept: the TTL and at most a minute, or a sixty-fourth of it.
-func (s *Store) lease() time.Duration { return s.options.TTL + min(s.options.TTL/64, longest) }
+// lease returns the expiry that a renewal sets: the TTL plus a sixty-fourth of it, but at most maxExtra.
+func (s *Store) lease() time.Duration { return s.options.TTL + min(s.options.TTL/64, maxExtra) }
 
-// What a store holds to each server. Hundreds of requests at a time may each have a call under way: to wait for a
-// connection would cost a slow server's latency again, and to make one costs some answers. So what a burst has made is kept
-// for the next one, until it is idle for long.
+// Connections to each server. Hundreds of concurrent requests may each have a call in progress. Waiting for a connection
+// would double a slow server's latency, and opening one takes several round trips. The connections of a burst are therefore
+// kept for the next burst, until they have been idle for long.
 const (
 	maxConns  = 512
 	idleConns = 256
 	idleTime  = 5 * time.Minute
-	buffer    = 16 << 10 // per direction; a value that is larger takes more than one read
+	buffer    = 16 << 10 // bytes per direction; a larger value takes more than one read
 )
 
-// How long a Cluster's client pauses before it asks again, where a slot is on the move or its master is lost.
+// How long a Cluster's client pauses before it tries again when a slot is being moved or its master is lost.
 const (
 	minPause = 4 * time.Millisecond
 	maxPause = 32 * time.Millisecond
 )
 
-// client turns off all patience: a call has one deadline, and a request that cannot be served goes on without the
-// store. What is worth a second try, the store knows better. Pipelines share the other calls' connections.
+// client returns a client that does not retry: a call has one deadline, a request that cannot be served goes on without the
+// store, and the store itself decides which commands to repeat (see retry). Pipelines share the connections of other calls.
 func (o Options) client() redis.UniversalClient {
 	return redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: o.Addrs, Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLS,

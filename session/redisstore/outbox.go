@@ -12,8 +12,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// enqueueScript notes what is to be told of. KEYS: outbox. ARGV: when it was made in ms, notice, limit, TTL in ms (0 none). It returns
-// whether it is noted.
+// enqueueScript adds a notice. KEYS: outbox. ARGV: when the condensation was made in ms, notice, limit, TTL in ms (0 for
+// none). It returns whether the notice is in the outbox.
 const enqueueScript = `
 if redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2]) == 1 and redis.call('ZCARD', KEYS[1]) > tonumber(ARGV[3]) then
   redis.call('ZREM', KEYS[1], ARGV[2])
@@ -23,7 +23,7 @@ if ARGV[4] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 return 1
 `
 
-// timeDigits is how long the time is that a notice begins with, in hexadecimal.
+// timeDigits is the length of the hexadecimal time with which a notice begins.
 const timeDigits = 16
 
 func notice(n session.Notice) string { return fmt.Sprintf("%016x%s", n.Made.UnixNano(), n.Thread) }
@@ -39,14 +39,16 @@ func parseNotice(tenant, text string) (session.Notice, error) {
 	return session.Notice{Tenant: tenant, Thread: session.ThreadID(text[timeDigits:]), Made: time.Unix(0, made)}, nil
 }
 
-// Enqueue implements session.Store. It is a round trip before that of the condensation, as durable as the server is told to be.
+// Enqueue implements session.Store. The notice is as durable as the server's configuration makes writes.
 func (s *Store) Enqueue(ctx context.Context, n session.Notice, limit int) (bool, error) {
 	args := []any{n.Made.UnixMilli(), notice(n), limit, s.options.TTL.Milliseconds()}
-	return run(ctx, s, script{enqueueScript, []string{s.keys.outbox(n.Tenant)}, args}, (*redis.Cmd).Bool)
+	return runScript(ctx, s, script{enqueueScript, []string{s.keys.outbox(n.Tenant)}, args}, (*redis.Cmd).Bool)
 }
 
 func (s *Store) Dequeue(ctx context.Context, n session.Notice) error {
-	return s.write(ctx, func(ctx context.Context) error { return s.client.ZRem(ctx, s.keys.outbox(n.Tenant), notice(n)).Err() })
+	return s.write(ctx, func(ctx context.Context) error {
+		return s.client.ZRem(ctx, s.keys.outbox(n.Tenant), notice(n)).Err()
+	})
 }
 
 func (s *Store) Enqueued(ctx context.Context, tenant string, from, limit int) (found []session.Notice, total int, err error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// Find implements session.Store. It is one pipeline; in a Cluster, one to each node concerned, at the same time.
+// Find implements session.Store. It sends one pipeline, in a Cluster one to each node involved, concurrently.
 func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) (session.Found, error) {
 	got, hinted, err := s.get(ctx, s.keys.indexed(hashes, traces), hint)
 	if err != nil {
@@ -29,12 +29,14 @@ func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.Th
 	if hint == "" {
 		return found, nil
 	}
-	switch thread, err := parseThread(hinted); {
-	case err == nil:
-		found.Hinted = &thread
-	case !errors.Is(err, session.ErrNotFound):
+	thread, err := parseThread(hinted)
+	if errors.Is(err, session.ErrNotFound) {
+		return found, nil
+	}
+	if err != nil {
 		return session.Found{}, err
 	}
+	found.Hinted = &thread
 	return found, nil
 }
 
@@ -46,7 +48,7 @@ func (s *Store) Trace(ctx context.Context, traces []session.Hash) ([]session.Pla
 	return parsePlaces(got)
 }
 
-// get reads string keys, "" for those that are not there, and one thread's fields (nil without a hint) in one pipeline.
+// get reads string keys, "" for those that do not exist, and the hinted thread's fields, nil without a hint, in one pipeline.
 func (s *Store) get(ctx context.Context, keys []string, hint session.ThreadID) (got, thread []string, err error) {
 	if len(keys) == 0 && hint == "" {
 		return nil, nil, ctx.Err()
@@ -68,16 +70,17 @@ func (s *Store) get(ctx context.Context, keys []string, hint session.ThreadID) (
 	return got, thread, err
 }
 
-// replied refuses a reply of another length than the question asks for.
-func replied[T any](reply []T, want int) error {
+// checkLen returns an error if a reply does not have the expected length.
+func checkLen[T any](reply []T, want int) error {
 	if len(reply) == want {
 		return nil
 	}
-	return fmt.Errorf("%w: the server answered with %d values where %d were asked for", session.ErrUnavailable, len(reply), want)
+	return fmt.Errorf("%w: the server returned %d values instead of %d", session.ErrUnavailable, len(reply), want)
 }
 
-// values reads string keys: with one command, which costs half as much as one for each, or, in a Cluster, where their
-// slots differ, with one for each. What it returns gives them after the pipeline.
+// values adds commands to a pipeline that read string keys, and returns a function that returns the values after the
+// pipeline has run. A single command reads all keys, which costs half as much as one for each. A Cluster, where the slots
+// differ, needs one for each.
 func (s *Store) values(ctx context.Context, pipe redis.Pipeliner, keys []string) func() []any {
 	if len(keys) == 0 {
 		return func() []any { return nil }
@@ -86,10 +89,10 @@ func (s *Store) values(ctx context.Context, pipe redis.Pipeliner, keys []string)
 		args := make([]any, 1, 1+len(keys))
 		args[0] = "mget"
 		for i := range keys {
-			args = append(args, &keys[i]) // a pointer costs no allocation of its own
+			args = append(args, &keys[i]) // a pointer saves an allocation
 		}
 		all := redis.NewSliceCmd(ctx, args...)
-		_ = pipe.Process(ctx, all) // adds it
+		_ = pipe.Process(ctx, all) // adds it to the pipeline
 		return all.Val
 	}
 	each := make([]*redis.StringCmd, len(keys))
@@ -107,9 +110,9 @@ func (s *Store) values(ctx context.Context, pipe redis.Pipeliner, keys []string)
 	}
 }
 
-// failure is the first error of a pipeline's commands that is more than an absent value. A pipeline's own error may hide
-// one behind that.
-func failure(commands []redis.Cmder, err error) error {
+// pipelineErr returns the first error of a pipeline's commands other than an absent value. The pipeline's own error may be
+// an absent value that hides another error.
+func pipelineErr(commands []redis.Cmder, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -130,14 +133,15 @@ func parsePlaces(got []string) (_ []session.Place, err error) {
 		if text == "" {
 			continue
 		}
-		if places[i], err = codec.ParsePlace([]byte(text)); err != nil {
+		places[i], err = codec.ParsePlace([]byte(text))
+		if err != nil {
 			return nil, fmt.Errorf("place: %w", err)
 		}
 	}
 	return places, nil
 }
 
-// threadFields are those that a thread is read from.
+// threadFields are the fields of a record that parseThread needs.
 var threadFields = []string{"r", "n", "c", "q"}
 
 func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
@@ -148,7 +152,7 @@ func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread
 	return parseThread(fields)
 }
 
-// parseThread reads a thread's fields.
+// parseThread decodes the values of threadFields, or returns ErrNotFound.
 func parseThread(fields []string) (session.Thread, error) {
 	if fields[0] == "" {
 		return session.Thread{}, session.ErrNotFound
@@ -160,7 +164,8 @@ func parseThread(fields []string) (session.Thread, error) {
 	if err == nil {
 		err = codec.SetList(&thread, []byte(fields[2]))
 	}
-	if thread.Requested = 0; err == nil && fields[3] != "" { // what the record says of it is older
+	thread.Requested = 0 // the encoded record may be older than the field
+	if err == nil && fields[3] != "" {
 		thread.Requested, err = strconv.ParseUint(fields[3], 10, 64)
 	}
 	if err != nil {
@@ -184,18 +189,17 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 	return s.content.ParseText([]byte(fields[0]), codec.Find(list, id))
 }
 
-// Events implements session.Store. ErrNotFound if the thread is unknown.
+// Events implements session.Store. It returns ErrNotFound if the thread does not exist.
 func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) ([]session.Event, error) {
-	// A script counts in doubles, exact below 2^53, which no log reaches.
+	// Lua numbers are doubles, which are exact below 2^53. No log gets that long.
 	from, limit = min(max(from, 1), 1<<52), min(max(limit, 0), 1<<31-1)
-	page, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) {
-		return script{eventsScript, []string{s.keys.thread(id), s.keys.log(id)}, []any{from, limit}}.on(ctx, s).Slice()
-	})
+	read := script{eventsScript, []string{s.keys.thread(id), s.keys.log(id)}, []any{from, limit}}
+	page, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) { return read.run(ctx, s).Slice() })
 	if err != nil {
 		return nil, err
 	}
 	if len(page) == 0 {
-		return nil, replied(page, 1)
+		return nil, checkLen(page, 1)
 	}
 	first, ok := page[0].(int64)
 	if !ok {
@@ -204,7 +208,9 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	events := make([]session.Event, len(page)-1)
 	for i, entry := range page[1:] {
 		text, _ := entry.(string)
-		if events[i], err = s.content.ParseEvent(id, []byte(text), uint64(first)+uint64(i)); err != nil { //nolint:gosec // a script counts from 1
+		seq := uint64(first) + uint64(i) //nolint:gosec // a script counts from 1
+		events[i], err = s.content.ParseEvent(id, []byte(text), seq)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// prepared is a store on a real server with a condensed thread of two messages and a secret.
+// prepared returns a store on a real server with a condensed thread of two messages and a secret.
 func prepared(t *testing.T, o Options, args ...string) (*sessiontest.Server, *Store, session.CondensationID) {
 	t.Helper()
 	server := sessiontest.StartRedis(t, args...)
@@ -26,7 +26,7 @@ func prepared(t *testing.T, o Options, args ...string) (*sessiontest.Server, *St
 	return server, s, c.ID
 }
 
-// wantReads makes every call that only reads, and the one for the secret.
+// wantReads makes every call that only reads, and Secret. None may fail.
 func wantReads(t *testing.T, s *Store, id session.CondensationID) {
 	t.Helper()
 	found, err := s.Find(t.Context(), []session.Hash{{1, 0, 0, 7}}, "t")
@@ -46,7 +46,7 @@ func wantReads(t *testing.T, s *Store, id session.CondensationID) {
 	}
 }
 
-// wantNoWrites makes every call that writes.
+// wantNoWrites makes every call that writes. All must fail.
 func wantNoWrites(t *testing.T, s *Store, why string) {
 	t.Helper()
 	for name, err := range map[string]error{
@@ -66,7 +66,7 @@ func wantNoWrites(t *testing.T, s *Store, why string) {
 	}
 }
 
-// TestReadOnly: a replica without a master to go to is read from, and takes nothing.
+// TestReadOnly: a replica without a master serves reads and refuses writes.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	server, s, id := prepared(t, Options{})
@@ -77,7 +77,7 @@ func TestReadOnly(t *testing.T) {
 	must(t, s.Append(t.Context(), twoEvents("t", 2)))
 }
 
-// TestOutOfMemory: a full server that keeps what it has is read from, and no write is done in part.
+// TestOutOfMemory: a full server that does not evict serves reads, and no write is done in part.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	server, s, id := prepared(t, Options{}, "--maxmemory-policy", "noeviction")
@@ -94,7 +94,7 @@ func TestOutOfMemory(t *testing.T) {
 	must(t, s.Append(t.Context(), twoEvents("t", 2)))
 }
 
-// TestLoading restarts a server that takes its time to read its data: all is refused, at once, until it has.
+// TestLoading restarts a server that loads its data slowly. Every call fails at once until the data is loaded.
 func TestLoading(t *testing.T) {
 	t.Parallel()
 	server, s, id := prepared(t, Options{}, "--appendonly", "no", "--loading-process-events-interval-bytes", "1024")
@@ -103,7 +103,7 @@ func TestLoading(t *testing.T) {
 	}
 	server.Do("SAVE")
 	server.Kill()
-	server.Launch("--key-load-delay", "5000") // microseconds, for each of 2000 keys
+	server.Launch("--key-load-delay", "5000") // microseconds for each of 2000 keys
 	sessiontest.Eventually(t, "the server loads", func() error {
 		_, err := sessiontest.Command(server.Addr, "PING")
 		if err == nil || !strings.Contains(err.Error(), "LOADING") {
@@ -121,15 +121,15 @@ func TestLoading(t *testing.T) {
 	must(t, s.Append(t.Context(), twoEvents("t", 2)))
 }
 
-// TestTooManyClients: a server that takes no more connections is away until it does.
+// TestTooManyClients: a server that accepts no more connections is unavailable until it does.
 func TestTooManyClients(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t)
 	other := start(t, Options{Addrs: []string{server.Addr}, Timeout: 5 * time.Second})
-	must(t, other.Append(t.Context(), twoEvents("t", 0))) // and keeps its connection
+	must(t, other.Append(t.Context(), twoEvents("t", 0))) // keeps its connection
 	server.Do("CONFIG", "SET", "maxclients", "1")
 	s := start(t, Options{Addrs: []string{server.Addr}, Timeout: 5 * time.Second})
-	for range 10 { // it says why, and hangs up: what of that is seen is a matter of luck
+	for range 10 { // the server sends the reason and hangs up; which of the two the client sees first varies
 		unavailable(t, s.Append(t.Context(), twoEvents("t", 2)))
 	}
 	must(t, other.Append(t.Context(), twoEvents("t", 2)))
@@ -137,7 +137,7 @@ func TestTooManyClients(t *testing.T) {
 	sessiontest.Eventually(t, "there is room again", func() error { return s.Append(t.Context(), twoEvents("t", 4)) })
 }
 
-// TestPermissionLost: a user who may no longer do something is told so in words, and so is one who is no more.
+// TestPermissionLost: the error is clear if the user loses a permission or is deleted.
 func TestPermissionLost(t *testing.T) {
 	t.Parallel()
 	const password = "correct-horse"
@@ -146,7 +146,7 @@ func TestPermissionLost(t *testing.T) {
 	wantNoWrites(t, s, "the user lacks a permission")
 	server.Do("ACL", "SETUSER", "app", "+@write")
 	wantReads(t, s, id)
-	server.Do("ACL", "DELUSER", "app") // and its connections
+	server.Do("ACL", "DELUSER", "app") // closes its connections
 	for range 3 {
 		err := s.Append(t.Context(), twoEvents("t", 2))
 		unavailable(t, err)

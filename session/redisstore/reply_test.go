@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// answering is a server that gives the same answer to every command but those by which a connection introduces itself.
+// answering starts a server that gives the same answer to every command except those that set up a connection.
 func answering(t *testing.T, answer string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,7 +72,7 @@ func readCommand(in *bufio.Reader) (name string, err error) {
 	return name, nil
 }
 
-// TestRepliesOfAnotherShape: whatever a server answers with, no call panics, and one that was given nothing did not succeed.
+// TestRepliesOfAnotherShape: no call panics, whatever the reply, and no call succeeds with an empty reply.
 func TestRepliesOfAnotherShape(t *testing.T) {
 	for _, answer := range []string{
 		"*0\r\n", "*-1\r\n", "$-1\r\n", "*1\r\n*0\r\n", "*1\r\n$1\r\nx\r\n", "*1\r\n$-1\r\n", "*2\r\n:1\r\n:1\r\n", "*4\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n",

@@ -1,21 +1,21 @@
 package redisstore
 
-// A write may be sent twice, when a connection was cut and it is not known what reached the server. So each carries a token,
-// which its thread's record keeps in the field o, and the second time it changes nothing.
+// A write may be sent twice, if its connection broke and it is unknown whether the write reached the server. Each write
+// therefore carries a token, which is stored in the field o of its thread's record, and a repeated write changes nothing.
 
-// appendScript appends a batch to a thread's record and log; where it is given their keys as well, also to the session's
-// record and to the indexes.
+// appendScript appends a batch to a thread's record and log. If it gets their keys too, it also writes the session's record
+// and the indexes.
 //
-// KEYS: record, log, traces left; and, unless they lie in other slots: session, the threads that it does not list, parent,
-// places..., traces.... ARGV: point, whether that may begin a thread, record, next point, condensations, threads it shares
-// the logs of, TTL in ms (0 none), lease in ms, token, traces it leaves, then seven for join, whether it needs its parent,
-// how that one's point ends (empty: any), what traces point to, how many events, events..., places.... It returns whether
-// the lease was renewed and the field k, or nil if the batch is stale.
+// KEYS: record, log, traces left; and, unless they are in other slots: session, its unlisted threads, parent, places...,
+// traces.... ARGV: point, whether the batch may begin the thread, record, next point, condensations, threads whose logs it
+// shares, TTL in ms (0 for none), lease in ms, token, traces it leaves, seven arguments for join, whether it needs its
+// parent, the end of the parent's point (empty for any), the place that traces point to, number of events, events...,
+// places.... It returns whether the lease was renewed and the field k, or nil if the batch is stale.
 //
-// The lease is somewhat longer than the TTL, so that it is renewed now and then and not with each step; but also where a key
-// is new, since it was evicted. A log that was evicted alone does no harm: the entries that are left are always the newest.
-// The first write must be one that takes memory: later ones are not refused by a full server. All three keys are there from
-// the start, because a Cluster takes no script of which one key is missing while it moves their slot.
+// The lease is somewhat longer than the TTL, so that it is renewed now and then instead of with each step. It is also renewed
+// if a key is new because it was evicted. An evicted log does no harm, because the remaining entries are always the newest.
+// The first write must be one that needs memory: if a full server accepts it, it does not refuse the later ones. All three
+// keys exist from the start, because a Cluster that is moving their slot refuses a script if one of its keys is missing.
 const appendScript = joinFunction + `
 local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'k', 'n')
 if was[2] == ARGV[9] then return {1, was[3]} end
@@ -54,11 +54,10 @@ for i = 7 + places, #KEYS do set(KEYS[i], ARGV[20]) end
 return {due and 1 or 0, was[3]}
 `
 
-// noteScript logs a condensation, or a request for one. KEYS: record, log, traces left. ARGV: event, TTL in ms (0 none), token,
-// whether it answers a request
-// or is an aside, and of a condensation itself and its summary. It returns the Seq, or nil if there is no such
-// thread.
-const noteScript = `
+// logScript logs a condensation or a request for one. KEYS: record, log, traces left. ARGV: event, TTL in ms (0 for none),
+// token, "1" if the entry answers a request or "aside" for an aside; and, for a condensation, itself and its summary. It
+// returns the Seq, or nil if the thread does not exist.
+const logScript = `
 local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'n', 'c')
 if not was[1] then return false end
 if was[2] == ARGV[3] then return tonumber(was[3]) end
@@ -78,15 +77,16 @@ if ARGV[2] ~= '0' then for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[2]) e
 return seq
 `
 
-// prepareScript keeps a condensation that is not logged. KEYS: record. ARGV: condensation. It returns nil if there is no such thread.
+// prepareScript stores a prepared condensation. KEYS: record. ARGV: condensation. It returns nil if the thread does not
+// exist.
 const prepareScript = `
 if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return false end
 redis.call('HSET', KEYS[1], 'p', ARGV[1])
 return 1
 `
 
-// enterScript adds to an experiment. KEYS: experiment. ARGV: when the thread began, when the experiment begins if this is its first entry,
-// TTL in ms (0 none), then fields and what is added to them.
+// enterScript adds an entry to an experiment. KEYS: experiment. ARGV: when the thread began, when the experiment begins if
+// this is its first entry, TTL in ms (0 for none), then pairs of a field and an amount.
 const enterScript = `
 redis.call('HSETNX', KEYS[1], 'since', ARGV[2])
 if tonumber(ARGV[3]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
@@ -95,8 +95,8 @@ for i = 4, #ARGV, 2 do redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1]) end
 return 1
 `
 
-// saveScript adds to a thread's savings, once for each token. KEYS: record. ARGV: token, a model without a price or nothing, then fields
-// and what is added to them. It returns nil if there is no such thread.
+// saveScript adds to a thread's savings, once for each token. KEYS: record. ARGV: token, a model without a price or "",
+// then pairs of a field and an amount. It returns nil if the thread does not exist.
 const saveScript = `
 local was = redis.call('HMGET', KEYS[1], 'l', 'vo')
 if not was[1] then return false end
@@ -107,9 +107,9 @@ for i = 3, #ARGV, 2 do redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1]) end
 return 1
 `
 
-// markScript notes which traces a thread leaves, and, where it is given their keys as well, makes them point to it. KEYS:
-// record, traces left, traces.... ARGV: traces, TTL in ms (0 none), lease in ms, what they point to. It returns nil if there is
-// no such thread.
+// markScript adds to the list of traces that a thread left. If it gets their keys too, it makes the traces point to the
+// thread. KEYS: record, traces left, traces.... ARGV: traces, TTL in ms (0 for none), lease in ms, the place they point to.
+// It returns nil if the thread does not exist.
 const markScript = `
 if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return false end
 local ttl = tonumber(ARGV[2])
@@ -120,8 +120,8 @@ end
 return 1
 `
 
-// eventsScript reads a page of the log. KEYS: record, log. ARGV: first entry, how many. It returns the Seq of the first
-// entry it gives and then the entries, or nil if there is no such thread.
+// eventsScript reads a page of the log. KEYS: record, log. ARGV: first entry, number of entries. It returns the Seq of the
+// first entry that still exists followed by the entries, or nil if the thread does not exist.
 const eventsScript = `
 local n = redis.call('HGET', KEYS[1], 'n')
 if not n then return false end
@@ -135,13 +135,13 @@ for i = 1, #entries do page[i + 1] = entries[i] end
 return page
 `
 
-// joinFunction keeps a session's record: join(record, the threads that are too many to list, whether it is time to write
-// what is there already, the command that sets it, lease in ms, the argument before its own). Its arguments: thread, tenant,
-// key, created, seen, how many threads to list, now in ms.
+// joinFunction adds a thread to a session's record: join(record, unlisted threads, whether to update an existing record,
+// the command that sets fields, lease in ms, index of the argument before its own). Its own arguments are: thread, tenant,
+// key, created, seen, maximum number of threads to list, now in ms.
 //
-// The field next counts the threads that ever began; a thread's own holds its number. Those that are too many go some at a
-// time, so that the others cost nothing; they are kept by name until they have expired, to be deleted with the session. When
-// a session was last seen its threads know better than its record.
+// The field next counts the threads that ever began, and the field of each thread holds its number. Threads above the
+// maximum are moved out in groups, so that most calls need not move any. Their ids are kept until they have expired, so
+// that they can be deleted with the session. The record's last seen time may be old; those of the threads are exact.
 const joinFunction = `
 local function join(record, unlisted, due, set, lease, at)
   local id, most, now = ARGV[at + 1], tonumber(ARGV[at + 6]), ARGV[at + 7]
@@ -173,29 +173,30 @@ local function join(record, unlisted, due, set, lease, at)
 end
 `
 
-// sessionScript is join alone. KEYS: record, the threads that are too many to list. ARGV: lease in ms (0 none), whether it is
-// time to write what is there already, the command that sets it (HSET, or HSETNX while it is not certain yet that the thread
-// begins), then those of join.
+// sessionScript calls join. KEYS: record, unlisted threads. ARGV: lease in ms (0 for none), whether to update an existing
+// record, the command that sets fields (HSET, or HSETNX while it is uncertain whether the thread will begin), then the
+// arguments of join.
 const sessionScript = joinFunction + `
 join(KEYS[1], KEYS[2], ARGV[2] == '1', ARGV[3], tonumber(ARGV[1]), 3)
 return 1
 `
 
-// lockScript takes a lock, or renews it for the token that has it. KEYS: lock. ARGV: token, time in ms.
+// lockScript takes a lock, or renews it if the token holds it already. KEYS: lock. ARGV: token, ttl in ms. It returns
+// whether the token holds the lock.
 const lockScript = `
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 0
 `
 
-// unlockScript releases a lock only if it is still the caller's. KEYS: lock. ARGV: token.
+// unlockScript releases a lock if the token still holds it. KEYS: lock. ARGV: token.
 const unlockScript = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0
 `
 
-// drawScript takes from a bucket that leaks. KEYS: bucket. ARGV: n, what leaks in a minute, whether it is owed, now in ms. It returns how
-// many ms to wait, 0 if it was taken. What is kept is rounded by Lua, so it is written as text.
+// drawScript takes from a leaky bucket. KEYS: bucket. ARGV: n, amount that leaks per minute, whether it is owed, now in ms.
+// It returns how many ms to wait, 0 if it took n. The script rounds the numbers that it stores by formatting them as text.
 const drawScript = `
 local n, most, now = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 local was = redis.call('HMGET', KEYS[1], 'h', 't')
@@ -212,9 +213,9 @@ redis.call('PEXPIRE', KEYS[1], string.format('%.0f', held * 60000 / most + 60000
 return 0
 `
 
-// takeSessionScript puts a session's record aside to be deleted. KEYS: record, where to, the threads that it does not list.
-// It returns whether there was one, and then all fields that are aside.
-const takeSessionScript = `
+// detachSessionScript moves a session's record away for deletion. KEYS: record, new key, unlisted threads. It returns
+// whether there was a record, followed by all fields under the new key.
+const detachSessionScript = `
 local there = redis.call('EXISTS', KEYS[1])
 local unlisted = redis.call('ZRANGE', KEYS[3], 0, -1)
 if there == 1 then
@@ -233,9 +234,9 @@ table.insert(names, 1, tostring(there))
 return names
 `
 
-// takeThreadScript ends a thread and puts aside what tells which places and traces are its. KEYS: record, log, traces
-// left, lock, where the log goes, where the traces go.
-const takeThreadScript = `
+// detachThreadScript deletes a thread's record and lock and moves away the lists that name its places and traces. KEYS:
+// record, log, traces left, lock, new key of the log, new key of the traces left.
+const detachThreadScript = `
 redis.call('DEL', KEYS[1], KEYS[4])
 for i = 2, 3 do
   if redis.call('EXISTS', KEYS[i]) == 1 then
@@ -250,7 +251,8 @@ end
 return 1
 `
 
-// leaveScript takes a thread off its session's record, and deletes that with its last thread. KEYS: session. ARGV: thread.
+// leaveScript removes a thread from its session's record, and deletes the record with its last thread. KEYS: session. ARGV:
+// thread.
 const leaveScript = `
 redis.call('HDEL', KEYS[1], 't:' .. ARGV[1])
 for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
@@ -259,8 +261,8 @@ end
 return redis.call('DEL', KEYS[1])
 `
 
-// dropScript deletes a value only if it is still what the caller has seen. KEYS: key. ARGV: value.
-const dropScript = `
+// deleteScript deletes a key if it still has the given value. KEYS: key. ARGV: value.
+const deleteScript = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0
 `

@@ -26,7 +26,7 @@ func TestSealed(t *testing.T) {
 	})
 }
 
-// TestSealedIsBoundToItsThread exchanges the records of two threads, of two tenants, in the server.
+// TestSealedIsBoundToItsThread swaps the records of two threads of different tenants in the server.
 func TestSealedIsBoundToItsThread(t *testing.T) {
 	addr := sessiontest.StartRedis(t).Addr
 	s := open(t, redisstore.Options{Addrs: []string{addr}, Content: true, Keys: sessiontest.Keys(t, "k"), Timeout: 10 * time.Second})

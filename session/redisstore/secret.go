@@ -16,18 +16,18 @@ import (
 // secretEvery is how often the server secret is written again.
 const secretEvery = time.Minute
 
-// secret is the server secret as this store knows it.
+// secret is the server secret as this store has last seen it.
 type secret struct {
 	mu      sync.Mutex
 	value   session.Secret
 	written time.Time
 }
 
-// Secret implements session.Store. One that is there is given even by a server that takes no writes. A database of an
-// earlier version is refused.
+// Secret implements session.Store. It returns an existing secret even if the server refuses writes. It refuses a database
+// of an earlier version.
 func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Secret, error) {
 	if len(proposed) == 0 {
-		return nil, errors.New("the proposed one is empty")
+		return nil, errors.New("the proposed secret is empty")
 	}
 	var value []byte
 	var old *redis.IntCmd
@@ -36,9 +36,10 @@ func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Se
 		put := pipe.SetNX(ctx, s.keys.secret(), []byte(proposed), 0)
 		get := pipe.Get(ctx, s.keys.secret())
 		old = pipe.Exists(ctx, s.keys.oldSecret())
-		_, _ = pipe.Exec(ctx) // each has its own outcome
+		_, _ = pipe.Exec(ctx) // each command has its own result
 		var err error
-		if value, err = get.Bytes(); absent(err) {
+		value, err = get.Bytes()
+		if absent(err) {
 			return put.Err()
 		}
 		return err
@@ -59,9 +60,9 @@ func (k *secret) set(value session.Secret) {
 	k.value, k.written = value, time.Now()
 }
 
-// due gives the secret if it is time to write it again, unless it is there, and then not for a while. A server that evicts
-// any key would sooner or later evict this one, which is read so rarely, and replicas that start later would have another.
-// That an LRU policy sees it used is part of the purpose.
+// due returns the secret if it is time to write it again with SETNX, otherwise nil. A server that evicts any key
+// would otherwise sooner or later evict this one, which is rarely read, and replicas that start later would get another
+// secret. The write also counts as a use for an LRU policy.
 func (k *secret) due() session.Secret {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,10 +95,11 @@ func (s *Store) Settings(ctx context.Context) (map[string][]byte, error) {
 
 var _ session.Buckets = (*Store)(nil)
 
-// Draw implements session.Buckets, by the clocks of the replicas. Where it is not known what reached the server, it is drawn twice at most.
+// Draw implements session.Buckets with the clocks of the replicas. If a connection breaks, n may be taken more than once.
 func (s *Store) Draw(ctx context.Context, bucket string, n, perMinute int, owed bool) (time.Duration, error) {
 	ms, err := result(ctx, s.read, func(ctx context.Context) (int64, error) {
-		return script{drawScript, []string{s.keys.bucket(bucket)}, []any{n, perMinute, owed, time.Now().UnixMilli()}}.on(ctx, s).Int64()
+		draw := script{drawScript, []string{s.keys.bucket(bucket)}, []any{n, perMinute, owed, time.Now().UnixMilli()}}
+		return draw.run(ctx, s).Int64()
 	})
 	return time.Duration(ms) * time.Millisecond, err
 }

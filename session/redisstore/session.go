@@ -15,14 +15,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// join puts b's thread into its session's record: by which command, HSET or HSETNX, and whether it is time to write again what is
-// there.
-func (s *Store) join(b session.Batch, set string, due bool) script {
-	args := append([]any{s.lease().Milliseconds(), due, set}, joinArgs(b)...)
+// joinSession returns the script that adds b's thread to its session's record. set is the command to set fields with, HSET
+// or HSETNX; update is whether to update an existing record.
+func (s *Store) joinSession(b session.Batch, set string, update bool) script {
+	args := append([]any{s.lease().Milliseconds(), update, set}, joinArgs(b)...)
 	return script{sessionScript, []string{s.keys.session(b.Thread.Session), s.keys.unlisted(b.Thread.Session)}, args}
 }
 
-// joinArgs are those of the scripts' join; without a session the first is empty.
+// joinArgs returns the arguments of the scripts' join. The first is empty if b has no session.
 func joinArgs(b session.Batch) []any {
 	t := b.Thread
 	id := string(t.ID)
@@ -34,19 +34,19 @@ func joinArgs(b session.Batch) []any {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Session implements session.Store. It is two round trips, because a session's threads may have expired before it.
+// Session implements session.Store. It takes two round trips, because a session's threads may expire before its record.
 func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Session, error) {
 	all, err := s.sessions(ctx, []string{s.keys.session(id)})
 	if err != nil {
 		return session.Session{}, err
 	}
 	if len(all[0].Threads) == 0 {
-		return session.Session{}, session.ErrNotFound // or as good as expired
+		return session.Session{}, session.ErrNotFound // a record whose threads have expired counts as expired
 	}
 	return all[0], nil
 }
 
-// sessions reads the sessions under keys, each with its living threads: one that has none is as good as expired.
+// sessions reads the sessions under the given keys with those of their threads that still exist.
 func (s *Store) sessions(ctx context.Context, keys []string) ([]session.Session, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -64,10 +64,10 @@ func (s *Store) sessions(ctx context.Context, keys []string) ([]session.Session,
 	if err != nil {
 		return nil, err
 	}
-	return all, s.living(ctx, all)
+	return all, s.dropExpired(ctx, all)
 }
 
-// parseSession gives a session without threads where there is no record.
+// parseSession returns a session without threads if there is no record.
 func parseSession(id session.SessionID, fields map[string]string) (ses session.Session, err error) {
 	if len(fields) == 0 {
 		return ses, nil
@@ -82,7 +82,7 @@ func parseSession(id session.SessionID, fields map[string]string) (ses session.S
 	return ses, nil
 }
 
-// threadsOf lists the newest threads in the order in which they began.
+// threadsOf returns the newest threads in the order in which they began.
 func threadsOf(fields map[string]string) []session.ThreadID {
 	var ids []session.ThreadID
 	order := map[session.ThreadID]int{}
@@ -96,9 +96,9 @@ func threadsOf(fields map[string]string) []session.ThreadID {
 	return ids[max(0, len(ids)-session.MaxThreads):]
 }
 
-// living takes those threads off each session that have expired. The others tell when it was last seen: its record is not
-// written with each step.
-func (s *Store) living(ctx context.Context, all []session.Session) error {
+// dropExpired removes expired threads from each session. It updates when the session was last seen from the others, because
+// a session's record is not written with each step.
+func (s *Store) dropExpired(ctx context.Context, all []session.Session) error {
 	records := map[session.ThreadID]*redis.StringCmd{}
 	err := s.pipeline(ctx, s.read, func(ctx context.Context, pipe redis.Pipeliner) {
 		for i := range all {

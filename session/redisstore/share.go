@@ -10,9 +10,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// sharedBy lists the threads whose events or summaries b's thread will need, if b begins it: its parent, if it is a fork,
-// all that the parent itself shares, and those that made the condensations it inherits. ErrStale if the parent is gone:
-// the fork would be half a thread.
+// sharedBy returns the threads whose events or summaries b's thread needs if b begins it: the parent of a fork, all threads
+// that the parent shares, and the makers of the condensations that it inherits. If the parent is gone, the fork would be
+// incomplete: ErrStale.
 func (s *Store) sharedBy(ctx context.Context, b session.Batch) ([]session.ThreadID, error) {
 	t := b.Thread
 	var ids []session.ThreadID
@@ -20,20 +20,24 @@ func (s *Store) sharedBy(ctx context.Context, b session.Batch) ([]session.Thread
 		ids = append(ids, t.Parent)
 	}
 	for _, c := range t.Listed() {
-		ids = with(ids, t.ID, c.ID.Thread)
+		ids = appendShared(ids, t.ID, c.ID.Thread)
 	}
-	if b.At == 0 || b.At != t.ForkAt || t.Parent == "" {
+	if !forks(b) {
 		return ids, nil
 	}
-	ancestors, point, err := s.kept(ctx, t.Parent)
-	if err == nil && !is(point, b.ParentCreated) {
-		return nil, fmt.Errorf("%w: the thread %s, which it was to share, is gone", session.ErrStale, t.Parent)
+	fields, err := s.fields(ctx, s.keys.thread(t.Parent), "k", "l")
+	if err != nil {
+		return nil, err
 	}
-	return with(ids, t.ID, ancestors...), err
+	ancestors, point := session.Parted[session.ThreadID](fields[0]), fields[1]
+	if !pointOf(point, b.ParentCreated) {
+		return nil, fmt.Errorf("%w: the fork needs thread %s, which is gone", session.ErrStale, t.Parent)
+	}
+	return appendShared(ids, t.ID, ancestors...), nil
 }
 
-// with adds those of more that are new and not the thread itself.
-func with(ids []session.ThreadID, self session.ThreadID, more ...session.ThreadID) []session.ThreadID {
+// appendShared appends those of more that are not in ids yet and are not the thread itself.
+func appendShared(ids []session.ThreadID, self session.ThreadID, more ...session.ThreadID) []session.ThreadID {
 	for _, id := range more {
 		if id != self && id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)
@@ -42,25 +46,17 @@ func with(ids []session.ThreadID, self session.ThreadID, more ...session.ThreadI
 	return ids
 }
 
-// kept reads which threads a thread keeps alive, and its point, empty if it is gone.
-func (s *Store) kept(ctx context.Context, id session.ThreadID) (ids []session.ThreadID, point string, err error) {
-	fields, err := s.fields(ctx, s.keys.thread(id), "k", "l")
-	if err != nil {
-		return nil, "", err
-	}
-	return session.Parted[session.ThreadID](fields[0]), fields[1], nil
-}
-
-// keep renews, with a thread's lease, those of the threads that it shares the logs of, and now and then writes the secret.
-func (s *Store) keep(ctx context.Context, b session.Batch, l logged) error {
+// maintain does the upkeep after an append: if the thread's lease was renewed, it renews those of the threads whose logs it
+// shares, and now and then it writes the secret again.
+func (s *Store) maintain(ctx context.Context, b session.Batch, result appended) error {
 	secret := s.secret.due()
-	renew := l.renewed && len(l.shared) > 0
+	renew := result.renewed && len(result.shared) > 0
 	if !renew && len(secret) == 0 {
 		return nil
 	}
-	return s.pipe(ctx, func(pipe redis.Pipeliner, _ runner) {
+	return s.pipe(ctx, func(pipe redis.Pipeliner, _ addScript) {
 		if renew {
-			s.renew(ctx, pipe, b, l.shared)
+			s.renew(ctx, pipe, b, result.shared)
 		}
 		if len(secret) > 0 {
 			pipe.SetNX(ctx, s.keys.secret(), []byte(secret), 0)
@@ -68,7 +64,7 @@ func (s *Store) keep(ctx context.Context, b session.Batch, l logged) error {
 	})
 }
 
-// renew keeps threads for as long as the one that shares their logs, and their names where its session does not list them.
+// renew renews the leases of threads that b's thread shares, and their entries among the unlisted threads of its session.
 func (s *Store) renew(ctx context.Context, pipe redis.Pipeliner, b session.Batch, ids []session.ThreadID) {
 	names := redis.ZAddArgs{XX: true}
 	for _, id := range ids {
@@ -81,7 +77,7 @@ func (s *Store) renew(ctx context.Context, pipe redis.Pipeliner, b session.Batch
 		return
 	}
 	for _, id := range ids {
-		for _, key := range s.written(id) {
+		for _, key := range s.threadKeys(id) {
 			pipe.PExpire(ctx, key, s.lease())
 		}
 	}

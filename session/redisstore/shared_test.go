@@ -9,8 +9,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestReplicasShareBuckets: three replicas together take no more than one may, from one bucket; what is owed is taken all the same, and
-// what is given back can be taken again.
+// TestReplicasShareBuckets: three replicas together take no more from a bucket than one may. What is owed is taken all the
+// same, and what is returned can be taken again.
 func TestReplicasShareBuckets(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t)

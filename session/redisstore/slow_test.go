@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// atOnce makes n calls at the same time and gives their errors.
+// atOnce makes n concurrent calls and returns their errors.
 func atOnce(n int, call func(i int) error) []error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -23,8 +23,8 @@ func atOnce(n int, call func(i int) error) []error {
 	return errs
 }
 
-// TestSlow: a server that takes 100 ms for every answer is slow and not away: a hundred calls at a time are served, the
-// connections they need to begin with included.
+// TestSlow: a server that takes 100 ms for every answer is slow, not unavailable. A hundred concurrent calls succeed, even
+// if they have to open connections first.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	relay := sessiontest.StartRelay(t, sessiontest.StartRedis(t).Addr)
@@ -54,11 +54,11 @@ func TestDefaultsAreForSlowServers(t *testing.T) {
 	}
 }
 
-// silent is a way for a server to be there and not to answer.
+// silent is a way in which a server exists but does not answer.
 type silent struct{ begin, end func() }
 
-// TestSilent: calls to a server that does not answer end with the store's own deadline; the first few wait for it, the
-// others do not go out. When it answers again so do calls, without a restart.
+// TestSilent: calls to a server that does not answer end with the store's own deadline. The first few wait for it, the
+// others are not sent. When the server answers again, calls succeed without a restart.
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(*testing.T) (addr string, way silent){
@@ -79,7 +79,7 @@ func TestSilent(t *testing.T) {
 			t.Parallel()
 			addr, way := make(t)
 			s, count := start(t, Options{Addrs: []string{addr}, Timeout: 200 * time.Millisecond, Rest: 20 * time.Millisecond}), &trips{}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // tells if the store has no deadline
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // ends the test if the store has no deadline
 			defer cancel()
 			sessiontest.Eventually(t, "the server answers", func() error { return s.Append(ctx, twoEvents("t", 0)) })
 			way.begin()
@@ -104,7 +104,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestSilentMaster: one silent master of a Cluster is found out by the probe, whichever it is.
+// TestSilentMaster: the probe detects one silent master of a Cluster, whichever it is.
 func TestSilentMaster(t *testing.T) {
 	t.Parallel()
 	cluster := sessiontest.StartCluster(t, "--cluster-node-timeout", "30000")
@@ -122,8 +122,8 @@ func TestSilentMaster(t *testing.T) {
 	}
 }
 
-// TestCut resets the connection at some byte of an answer: the call is made again on another, and what had reached the
-// server the first time is there once.
+// TestCut resets the connection at some byte of a reply. The call is repeated on another connection, and what reached the
+// server the first time is not written twice.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	relay := sessiontest.StartRelay(t, sessiontest.StartRedis(t).Addr)
@@ -142,7 +142,7 @@ func TestCut(t *testing.T) {
 			t.Fatalf("cut after %d: found %+v, %v", cut, found, err)
 		}
 	}
-	for cut := 1; cut < 12; cut += 2 { // of two answers, some to the one and some to the other
+	for cut := 1; cut < 12; cut += 2 { // falls into the first or the second reply
 		relay.CutAfter(cut)
 		must(t, s.Append(ctx, twoEvents("t", at)))
 		at += 2

@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestTLS: a server whose certificate an authority of its own has issued, to clients that show one as well.
+// TestTLS connects to a server with a private certificate authority that requires client certificates.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ours, theirs := sessiontest.NewAuthority(t), sessiontest.NewAuthority(t)

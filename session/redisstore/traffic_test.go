@@ -13,14 +13,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// traffic is what a step costs: round trips, commands (those inside of scripts too), and bytes to the server and back.
+// traffic is what a step costs: round trips, commands (including those inside scripts), and bytes to the server and back.
 type traffic struct{ trips, commands, in, out int }
 
 func (a traffic) String() string {
 	return fmt.Sprintf("%d round trips, %d commands, %d bytes there, %d back", a.trips, a.commands, a.in, a.out)
 }
 
-// line is an agent's run on a server whose traffic is counted.
+// line is an agent's run over a server whose traffic is counted.
 type line struct {
 	t      testing.TB
 	server *sessiontest.Server
@@ -38,14 +38,14 @@ func newLine(t testing.TB, server *sessiontest.Server, name string) *line {
 	return l
 }
 
-// elsewhere is the same run as another process sees it that was started this moment.
+// elsewhere continues the run in another process that has just started.
 func (l *line) elsewhere() *line {
 	other := newLine(l.t, l.server, l.name)
-	must(l.t, other.store.Ping(l.t.Context())) // connected
+	must(l.t, other.store.Ping(l.t.Context())) // opens the connection
 	return other
 }
 
-// query is the run's history of n messages: a task, and then calls of tools with their results.
+// query returns the run's history of n messages: a task, followed by tool calls with their results.
 func (l *line) query(n int, key string) session.Query {
 	scope := session.Scope{Tenant: "acme", Key: key}
 	messages := make([]session.Message, n)
@@ -68,7 +68,7 @@ func (l *line) query(n int, key string) session.Query {
 	}
 }
 
-// cost counts what work sends.
+// cost returns the traffic of work.
 func (l *line) cost(work func()) traffic {
 	l.t.Helper()
 	l.server.Do("CONFIG", "RESETSTAT")
@@ -88,7 +88,7 @@ func (l *line) cost(work func()) traffic {
 	return a
 }
 
-// step serves a request of n messages: what it waits for, and what is done meanwhile.
+// step serves a request of n messages. It returns what the request waits for, and what is done in the background.
 func (l *line) step(q session.Query) (res session.Resolution, before, after traffic) {
 	l.t.Helper()
 	ctx := l.t.Context()
@@ -106,7 +106,7 @@ func (l *line) step(q session.Query) (res session.Resolution, before, after traf
 	return found, before, after
 }
 
-// atMost compares trips and commands exactly, so that a saving is kept, and bytes roughly.
+// atMost compares round trips and commands exactly, so that savings are not lost, and bytes roughly.
 func atMost(t *testing.T, what string, got, want traffic) {
 	t.Helper()
 	t.Logf("%s: %v", what, got)
@@ -118,11 +118,11 @@ func atMost(t *testing.T, what string, got, want traffic) {
 	}
 }
 
-// TestTraffic: what each kind of request costs of a server. Who changes these figures should know why.
+// TestTraffic pins the traffic of each kind of request.
 func TestTraffic(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t, "--appendonly", "no")
-	warm := newLine(t, server, "warm") // the server learns the scripts
+	warm := newLine(t, server, "warm") // loads the scripts into the server
 	warm.step(warm.query(1, ""))
 
 	l := newLine(t, server, "run")
@@ -133,7 +133,7 @@ func TestTraffic(t *testing.T) {
 		atMost(t, what+"first request, before", before, traffic{trips: 2, commands: 3, in: 600, out: 100})
 		begins := traffic{trips: 2, commands: 25, in: 1800, out: 100}
 		if key != "" {
-			begins.commands += 2 // the key, and where its session is remembered
+			begins.commands += 2 // the key's trace, and its session
 		}
 		atMost(t, what+"first request, after", after, begins)
 		l.step(l.query(3, key))
@@ -156,7 +156,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestTrafficOfGrowth: a step of a long session costs what one of a short one does.
+// TestTrafficOfGrowth: a step of a long session costs no more than one of a short session.
 func TestTrafficOfGrowth(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t, "--appendonly", "no")
@@ -177,14 +177,14 @@ func TestTrafficOfGrowth(t *testing.T) {
 			if long.trips != short.trips || long.commands != short.commands {
 				t.Errorf("%d messages, %s: %v; with %d: %v", n, what, long, sizes[0], short)
 			}
-			if long.in > short.in+100 || long.out > short.out+100 { // longer numbers
+			if long.in > short.in+100 || long.out > short.out+100 { // numbers with more digits
 				t.Errorf("%d messages, %s: %v; with %d: %v", n, what, long, sizes[0], short)
 			}
 		}
 	}
 }
 
-// TestTrafficOfLongHistories: how one is read that this process has not seen.
+// TestTrafficOfLongHistories: the traffic of resolving a long history that this process has not seen.
 func TestTrafficOfLongHistories(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t, "--appendonly", "no")

@@ -18,7 +18,7 @@ func TestExpiry(t *testing.T) {
 	must(t, err)
 	must(t, s.Append(ctx, twoEvents("t", 0)))
 	server.FastForward(ttl / 2)
-	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "x"}) // also a write
+	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "x"}) // counts as a write
 	must(t, err)
 	server.FastForward(ttl/2 + time.Minute)
 	must(t, second(s.Summary(ctx, c.ID)))
@@ -38,7 +38,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestForkKeepsParent: who was forked from lives as long as the fork; a session outlives those of its threads that go.
+// TestForkKeepsParent: a parent lives as long as its fork, and a session outlives its expired threads.
 func TestForkKeepsParent(t *testing.T) {
 	const ttl = time.Hour
 	server := miniredis.RunT(t)
@@ -64,7 +64,8 @@ func TestForkKeepsParent(t *testing.T) {
 	}
 }
 
-// TestForkKeepsAllAncestors: also those without a condensation, and that only the parent was forked from.
+// TestForkKeepsAllAncestors: a fork keeps all ancestors, even those without a condensation that only its parent was forked
+// from.
 func TestForkKeepsAllAncestors(t *testing.T) {
 	const ttl = time.Hour
 	server := miniredis.RunT(t)

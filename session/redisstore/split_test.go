@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// oneSlot is a server in front of a cluster: it takes no script whose keys are of several slots.
+// oneSlot simulates a proxy in front of a cluster: it refuses scripts with keys of several slots.
 type oneSlot struct{ refused atomic.Int32 }
 
 type crossSlot struct{ error }
@@ -37,7 +37,7 @@ func (o *oneSlot) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// TestOneSlot: what such a server refuses once is not tried again, and all is written.
+// TestOneSlot: after such a server has refused one script, the store sends no other, and everything is written.
 func TestOneSlot(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t)
@@ -69,13 +69,13 @@ func TestOneSlot(t *testing.T) {
 	}
 }
 
-// TestLargeBatch: what is too much for one script is written in two, and all of it.
+// TestLargeBatch: a batch that is too large for one script is written completely in two steps.
 func TestLargeBatch(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t)
 	s, ctx := start(t, Options{Addrs: []string{server.Addr}, TTL: time.Hour, Timeout: 10 * time.Second}), t.Context()
 	b := twoEvents("t", 0)
-	for pos := 3; pos <= wholeMost+10; pos++ {
+	for pos := 3; pos <= maxIndexed+10; pos++ {
 		more := twoEvents("t", pos-1)
 		b.Events, b.Places, b.Thread.Len = append(b.Events, more.Events[0]), append(b.Places, more.Places[0]), pos
 	}

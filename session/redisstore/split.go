@@ -1,0 +1,177 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+)
+
+// A script can use keys of one slot only. Where a write touches several slots, a script writes the thread, and separate
+// commands write the session and the indexes.
+
+// multiSlot reports whether writes touch several slots.
+func (s *Store) multiSlot() bool { return s.options.Cluster || s.crossSlot.Load() }
+
+// refusedSlots reports whether a server that was not configured as a Cluster refused a script because of its slots. Such a
+// server is a proxy in front of a cluster, and gets no such scripts from then on.
+func (s *Store) refusedSlots(err error) bool {
+	if err != nil && redis.HasErrorPrefix(err, "CROSSSLOT") {
+		s.crossSlot.Store(true)
+		return true
+	}
+	return false
+}
+
+// appendSplit appends to the log, and then writes the indexes.
+func (s *Store) appendSplit(ctx context.Context, b session.Batch, shared []session.ThreadID) error {
+	result, err := s.appendLog(ctx, b, shared)
+	if err != nil {
+		return staleIfAbsent(err, b)
+	}
+	if err := s.index(ctx, b, result); err != nil {
+		return err
+	}
+	return s.maintain(ctx, b, result)
+}
+
+func (s *Store) appendLog(ctx context.Context, b session.Batch, shared []session.ThreadID) (appended, error) {
+	log := script{appendScript, s.threadKeys(b.Thread.ID), s.appendArgs(b, shared, false)}
+	if !codec.Begins(b) || b.Thread.Session == "" {
+		return s.runAppend(ctx, log)
+	}
+	// The same round trip adds the thread to its session's record before it logs anything, so that deleting the session
+	// finds all of it.
+	var reply *redis.Cmd
+	err := s.pipe(ctx, func(_ redis.Pipeliner, add addScript) {
+		add(s.joinSession(b, "HSETNX", false))
+		reply = add(log)
+	})
+	if err == nil && absent(reply.Err()) {
+		err = session.ErrNotFound
+	}
+	if err != nil {
+		return appended{}, err
+	}
+	values, err := reply.Slice()
+	if err != nil {
+		return appended{}, err
+	}
+	return parseAppended(values)
+}
+
+// index writes the places, the traces and the session's record. If the thread was deleted in the meantime, index removes
+// them again and returns ErrStale.
+func (s *Store) index(ctx context.Context, b session.Batch, result appended) error {
+	if len(b.Places)+len(b.Traces) == 0 && b.Thread.Session == "" {
+		return nil
+	}
+	values := s.indexValues(b)
+	var own, parent *redis.StringCmd
+	err := s.pipe(ctx, func(pipe redis.Pipeliner, add addScript) {
+		s.set(ctx, pipe, values)
+		if b.Thread.Session != "" {
+			add(s.joinSession(b, "HSET", result.renewed))
+		}
+		// Read last: if the thread exists now, a deletion that comes later finds everything above.
+		own, parent = pipe.HGet(ctx, s.keys.thread(b.Thread.ID), "l"), nil
+		if forks(b) {
+			parent = pipe.HGet(ctx, s.keys.thread(b.Thread.Parent), "l")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if pointOf(own.Val(), b.Thread.Created) && (parent == nil || pointOf(parent.Val(), b.ParentCreated)) {
+		return nil
+	}
+	if err := s.withdraw(ctx, b, values, own.Val()); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the thread, or a thread that it needs, was deleted", session.ErrStale)
+}
+
+// addScript adds a script to a pipeline.
+type addScript func(script) *redis.Cmd
+
+// pipe runs the writing commands and scripts that fill adds to a pipeline in one round trip. Scripts are sent by their
+// hashes. If a server does not know one of them, pipe sends everything again with the scripts' texts, which does no harm.
+func (s *Store) pipe(ctx context.Context, fill func(redis.Pipeliner, addScript)) error {
+	send := func(eval func(*redis.Script, context.Context, redis.Scripter, []string, ...any) *redis.Cmd) error {
+		return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
+			fill(pipe, func(c script) *redis.Cmd { return eval(s.script(c.text), ctx, pipe, c.keys, c.args...) })
+		})
+	}
+	err := send((*redis.Script).EvalSha)
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		err = send((*redis.Script).Eval)
+	}
+	return err
+}
+
+// Mark implements session.Store. It takes one round trip.
+func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Place) error {
+	if len(traces) == 0 {
+		return ctx.Err()
+	}
+	keys := []string{s.keys.thread(at.Thread), s.keys.left(at.Thread)}
+	args := []any{joinHashes(traces), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), codec.Place(at)}
+	note := script{markScript, keys, args}
+	if s.multiSlot() {
+		return s.markSplit(ctx, traces, at, note)
+	}
+	whole := script{markScript, slices.Concat(keys, s.keys.indexed(nil, traces)), args}
+	err := s.execScript(ctx, whole)
+	if s.refusedSlots(err) {
+		err = s.markSplit(ctx, traces, at, note)
+	}
+	return err
+}
+
+// markSplit writes the traces in the same round trip as the thread's list of them. If the thread does not exist, it removes
+// them again.
+func (s *Store) markSplit(ctx context.Context, traces []session.Hash, at session.Place, note script) error {
+	var exists *redis.IntCmd
+	values := s.traceValues(traces, at)
+	err := s.pipe(ctx, func(pipe redis.Pipeliner, add addScript) {
+		add(note)
+		s.set(ctx, pipe, values)
+		exists = pipe.Exists(ctx, note.keys[0])
+	})
+	if err != nil || exists.Val() > 0 {
+		return err
+	}
+	if err := s.deleteUnchanged(ctx, values); err != nil {
+		return err
+	}
+	return session.ErrNotFound
+}
+
+// traceValues returns the keys and values of traces that point to a place.
+func (s *Store) traceValues(traces []session.Hash, at session.Place) map[string]string {
+	values, place := map[string]string{}, string(codec.Place(at))
+	for _, h := range traces {
+		values[s.keys.trace(h)] = place
+	}
+	return values
+}
+
+// indexValues returns the keys and values of a batch's places and traces.
+func (s *Store) indexValues(b session.Batch) map[string]string {
+	values := s.traceValues(b.Traces, codec.Last(b))
+	for _, p := range b.Places {
+		values[s.keys.place(p.Hash)] = string(codec.Place(p.Place))
+	}
+	return values
+}
+
+// set adds commands to a pipeline that set the values.
+func (s *Store) set(ctx context.Context, pipe redis.Pipeliner, values map[string]string) {
+	for key, value := range values {
+		pipe.Set(ctx, key, value, s.options.TTL)
+	}
+}

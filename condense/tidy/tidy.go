@@ -1,5 +1,5 @@
-// Package tidy writes what a tool printed as one would read it: without colours and what was overwritten, lines that repeat once, and
-// JSON without white space. Nothing that it says is lost. What it gives for a text never changes: it was forwarded before.
+// Package tidy removes noise from the output of tools: colours, overwritten progress, repeated lines, and white space in
+// JSON. No information is lost. The result for a given text must never change, because it has been forwarded before.
 package tidy
 
 import (
@@ -9,22 +9,22 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Text is a text tidied. What there is nothing to tidy of is given as it is.
+// Text returns text tidied, or unchanged if there is nothing to tidy.
 func Text(text string) string {
-	if packed, ok := packed(text); ok {
-		return packed
+	if compact, ok := compactJSON(text); ok {
+		return compact
 	}
-	return folded(printed(text))
+	return foldRepeats(renderTerminal(text))
 }
 
-// JSON reports whether a text may be an object or an array.
+// JSON reports whether text looks like a JSON object or array, by its first and last characters.
 func JSON(text string) bool {
 	t := strings.TrimSpace(text)
 	return len(t) > 1 && (t[0] == '{' && t[len(t)-1] == '}' || t[0] == '[' && t[len(t)-1] == ']')
 }
 
-// packed is a JSON text without white space between its values, which stay as they are written.
-func packed(text string) (string, bool) {
+// compactJSON removes white space between the values of a JSON object or array. It reports false for other texts.
+func compactJSON(text string) (string, bool) {
 	if !JSON(text) || rawjson.Valid([]byte(text), 0) != nil {
 		return "", false
 	}
@@ -45,39 +45,32 @@ func packed(text string) (string, bool) {
 	return b.String(), true
 }
 
-// fewest is how many equal lines are folded at least.
-const fewest = 3
+// minRepeats is the length of the shortest run of equal lines that is folded.
+const minRepeats = 3
 
-// folded writes a line that stands there several times once, where that is shorter.
-func folded(text string) string {
+// foldRepeats replaces a run of equal lines by one of them and a note, where that is shorter.
+func foldRepeats(text string) string {
 	var b strings.Builder
-	done, start, n := 0, 0, 0 // written up to; where the equal lines begin, and how many they are
-	last := ""
+	written := 0 // text[:written] is in b, folded
+	start, n := 0, 0
+	last := "" // text[start:] begins with n lines equal to last
 	fold := func(end int) {
 		note := fmt.Sprintf("[the line above %d more times]", n-1)
-		if n >= fewest && (n-1)*(len(last)+1) > len(note)+1 {
-			b.WriteString(text[done:start])
-			b.WriteString(last + "\n" + note)
-			done = end
+		if n >= minRepeats && (n-1)*(len(last)+1) > len(note)+1 {
+			b.WriteString(text[written:start] + last + "\n" + note)
+			written = end
 		}
 	}
 	for at := 0; at <= len(text); {
-		end := len(text)
-		if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
-			end = at + n
-		}
-		if line := text[at:end]; n > 0 && line == last {
+		line, _, _ := strings.Cut(text[at:], "\n")
+		if n > 0 && line == last {
 			n++
 		} else {
 			fold(max(at-1, 0))
 			start, n, last = at, 1, line
 		}
-		at = end + 1
+		at += len(line) + 1
 	}
 	fold(len(text))
-	if done == 0 {
-		return text
-	}
-	b.WriteString(text[done:])
-	return b.String()
+	return b.String() + text[written:]
 }

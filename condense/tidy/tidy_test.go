@@ -56,7 +56,8 @@ func TestText(t *testing.T) {
 	same("a number", " 1 ")
 }
 
-// FuzzText: it ends, grows nothing, tidies what is tidy no further where that was JSON, and keeps every value of JSON.
+// FuzzText checks that no text becomes longer, that tidying JSON is idempotent and keeps every value, and that a text with
+// nothing to tidy is returned unchanged.
 func FuzzText(f *testing.F) {
 	for _, text := range []string{"\x1b[31mred\x1b[0m\r\x1b[Kx", "a\rb\bc\n", "x\nx\nx\nx\n", `{ "a" : [ 1 , "\u0041 b" ] , "a" : 1.50 }`, "[\xff]", "\x1b]0;t\a"} {
 		f.Add(text)
@@ -76,7 +77,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// tokens are those of a text if it is one JSON value.
+// tokens returns the JSON tokens of text, if it is a single JSON value.
 func tokens(text string) (all []json.Token, ok bool) {
 	if !json.Valid([]byte(text)) {
 		return nil, false
@@ -95,20 +96,20 @@ func tokens(text string) (all []json.Token, ok bool) {
 	}
 }
 
-// FuzzFolded: what is folded can be unfolded.
+// FuzzFolded checks that folding can be reversed.
 func FuzzFolded(f *testing.F) {
 	f.Add("long enough a line\nlong enough a line\nlong enough a line\nlong enough a line\n\n\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "[the line above") {
 			return
 		}
-		if got := unfolded(folded(text)); got != text {
+		if got := unfold(foldRepeats(text)); got != text {
 			t.Fatalf("%q became %q", text, got)
 		}
 	})
 }
 
-func unfolded(text string) string {
+func unfold(text string) string {
 	var out []string
 	for _, line := range strings.Split(text, "\n") {
 		var n int

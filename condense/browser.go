@@ -11,12 +11,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// BrowserOutput replaces the content of all but the newest browser observations: the page's URL is what remains. It
-// forgets nothing: every request's view is made anew. Results in the newest exchange, which no model has answered yet,
-// are left alone.
+// BrowserOutput replaces the content of all but the newest browser observations by the URL of the page. It hides no
+// messages: the view is recomputed for every request. Results in the newest exchange, which no model has answered yet, are
+// not changed.
 type BrowserOutput struct {
-	AttentionWindow int  // browser observations that are left as they are
-	Batched         bool // as for ObservationMasking
+	AttentionWindow int  // number of the newest browser observations that are not changed
+	Batched         bool // see ObservationMasking
 }
 
 func (BrowserOutput) Name() string { return "browser_output" }
@@ -24,23 +24,23 @@ func (BrowserOutput) Name() string { return "browser_output" }
 func (b BrowserOutput) Condense(in Input) Decision {
 	items := maskable(in.View, b.Batched)
 	pages := browserPages(in, items)
-	newest, texts := newestExchange(items), map[int]string{}
+	newest := newestExchange(items)
+	texts := map[int]string{}
 	for _, page := range pages[:max(len(pages)-max(b.AttentionWindow, 0), 0)] {
 		if page.item < newest {
 			texts[page.item] = "Visited URL " + page.url(in) + "\nContent omitted"
 		}
 	}
-	return rewritten(in, texts)
+	return replaceContent(in, texts)
 }
 
-// page is a browser observation of a view.
+// page is a browser observation in a view.
 type page struct {
 	item int
-	call session.Call // that it answers
+	call session.Call // the call that it answers
 }
 
-// browserPages finds the browser observations among a view's items, by the calls they answer. Only messages that name a browser tool are
-// decoded.
+// browserPages returns the browser observations of a view. It decodes only messages that mention a browser tool.
 func browserPages(in Input, items []session.Item) []page {
 	var pages []page
 	open := map[string]session.Call{}
@@ -66,10 +66,10 @@ func browserPages(in Input, items []session.Item) []page {
 	return pages
 }
 
-// maxURL is the length of an address shown, in bytes.
+// maxURL is the maximum length of a URL that is shown, in bytes.
 const maxURL = 200
 
-// url is the page's address: from the call's arguments, else the first one in its content.
+// url returns the page's URL: from the call's arguments, else the first one in its content.
 func (p page) url(in Input) string {
 	if url := argumentURL(p.call.Arguments); url != "" {
 		return url
@@ -77,23 +77,23 @@ func (p page) url(in Input) string {
 	return cmp.Or(excerpt.FirstURL(read(in.Codec, in.View.Items[p.item].Raw).Text), "(unknown)")
 }
 
-// argumentURL looks for an address in a call's arguments: where it is named so, else the first one anywhere.
+// argumentURL returns the URL in a call's arguments, preferably from a field named for it, or "".
 func argumentURL(arguments string) string {
 	var named struct {
 		URL, URI, Href, Link string
 		URLs                 []string
 	}
-	_ = json.Unmarshal([]byte(arguments), &named) // what cannot be read is not there
+	_ = json.Unmarshal([]byte(arguments), &named) // fields that cannot be decoded stay empty
 	for _, url := range append([]string{named.URL, named.URI, named.Href, named.Link}, named.URLs...) {
-		if url = strings.Join(strings.Fields(record.Printable(url)), " "); url != "" {
+		url = strings.Join(strings.Fields(record.Printable(url)), " ")
+		if url != "" {
 			return strings.ToValidUTF8(url[:min(len(url), maxURL)], "")
 		}
 	}
-	first := ""
-	excerpt.Values(arguments, func(value string) {
-		if first == "" {
-			first = excerpt.FirstURL(value)
+	for value := range excerpt.Values(arguments) {
+		if url := excerpt.FirstURL(value); url != "" {
+			return url
 		}
-	})
-	return first
+	}
+	return ""
 }

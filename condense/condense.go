@@ -1,5 +1,5 @@
-// Package condense decides when a history has grown past the dew point, and makes it smaller. A Condenser is a strategy;
-// deciding is pure, and only a Job that it returns does I/O.
+// Package condense decides when a history has become too long and makes it smaller. A Condenser is a strategy. Deciding is
+// pure; only the Job that a condenser returns does I/O.
 package condense
 
 import (
@@ -9,162 +9,161 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Condenser is a strategy. It may be used concurrently.
+// Condenser is a strategy. It must be safe for concurrent use.
 type Condenser interface {
-	// Name is the type's canonical name.
+	// Name returns the type's canonical name.
 	Name() string
 	// Condense decides what to do about a view. It does no I/O.
 	Condense(in Input) Decision
 }
 
-// Codec reads and writes single messages of the client's protocol.
+// Codec reads and writes single messages in the client's protocol.
 type Codec interface {
 	// Read decodes a message.
 	Read(raw []byte) (session.Content, error)
-	// Note writes a user message that carries text.
+	// Note returns a user message with the given text.
 	Note(text string) []byte
-	// Rewrite gives a message with another text in the place of its content; everything else of it stays, byte for byte.
+	// Rewrite replaces the text content of a message. Everything else stays verbatim.
 	Rewrite(raw []byte, text string) ([]byte, error)
 }
 
-// Input is what a condenser decides on.
+// Input holds what a condenser bases its decision on.
 type Input struct {
 	View     *session.View
 	Total    int                        // tokens of the whole request: messages, tools, priming; calibrated
-	Measure  func([]session.Item) []int // tokens of items, calibrated; rewritten ones are counted as they are
+	Measure  func([]session.Item) []int // tokens of each item, calibrated; rewritten items are counted as rewritten
 	Count    func(text string) int      // tokens of any text, in the request's encoding
-	Ratio    float64                    // of upstream's count to Count's, as far as it is known to be higher; else 0
+	Ratio    float64                    // of upstream's count to Count's where that is known to be higher, else 0
 	Fixed    int                        // part of Total that is not messages
 	Window   int                        // the model's context window, in tokens; 0 if unknown
 	Reserved int                        // tokens reserved for the answer
-	Need     Need                       // what was asked for from outside; zero if nothing was
+	Need     Need                       // what the caller asks for; zero for nothing
 	Model    string                     // the request's model
-	Upstream Endpoint                   // where the client's own request goes, for condensers without a model of their own
+	Upstream Endpoint                   // destination of the client's request, for condensers without a model of their own
 	Codec    Codec
 
-	// Work runs what takes a processor for longer than a moment, as one of a bounded number; nil: at once. It fails if ctx ends first.
+	// Work runs a CPU-bound function as one of a bounded number. It fails if ctx ends before the function could start. If
+	// nil, functions run at once.
 	Work func(ctx context.Context, f func()) error
 
 	Thread Thread
 
-	// NeedsReasoning says that upstream takes an open tool loop only with its reasoning. A soft condensation then waits for the
-	// loop's end.
+	// NeedsReasoning is set if upstream accepts an open tool loop only with its reasoning. Soft condensations then wait.
 	NeedsReasoning bool
 }
 
-// Thread is what is known of a history besides its messages.
+// Thread describes the history, apart from its messages.
 type Thread struct {
-	Name  string        // for the summariser's health
+	Name  string        // identifies the thread in the summariser's health
 	Idle  time.Duration // since its last request
-	Sent  Prefix        // the request itself, to be asked for a summary; nil: it cannot be
-	Keeps time.Duration // how long its client asks for an idle prefix to be kept in the cache; 0: it does not, or Idle is short
-	Told  string        // what its client says of the record that is to stand for it
+	Sent  Prefix        // the client's request, for asking for a summary behind it; nil: not possible
+	Keeps time.Duration // how long the client asks for an idle prefix to be cached; 0: it does not ask, or Idle is short
+	Told  string        // the client's own instructions for the record
 
-	Recall bool // the model can have hidden messages shown by their positions, so what stands for them names those
+	Recall bool // the model can recall hidden messages by position, so summaries and notes name positions
 }
 
-// reading counts a text that a model is to read.
-func (in *Input) reading(text string) int {
+// promptTokens counts a text that is sent to a model. It is on the safe side if upstream counts more than Count.
+func (in *Input) promptTokens(text string) int {
 	n := in.Count(text)
 	return max(n, int(in.Ratio*float64(n)))
 }
 
-// work runs f as Work does.
-func (in Input) work(ctx context.Context, f func() error) (err error) {
+// inPool runs f by Work and returns its result.
+func inPool[T any](ctx context.Context, in *Input, f func() (T, error)) (v T, err error) {
 	if in.Work == nil {
 		return f()
 	}
-	if failed := in.Work(ctx, func() { err = f() }); failed != nil {
-		return failed
+	if failed := in.Work(ctx, func() { v, err = f() }); failed != nil {
+		return v, failed
 	}
-	return err
+	return v, err
 }
 
-// Endpoint is a model server, and how it is called.
+// Endpoint is a model server and how to call it.
 type Endpoint struct {
-	BaseURL string // it may have a query, which every call then has
+	BaseURL string // may include a query, which is added to every call
 	APIKey  string
 	Way     Way
 }
 
-// The protocols that a summariser is called in, by the names of their dialects.
+// The protocols in which a summariser can be called, by the names of their dialects.
 const (
 	APIChat      = "chat"
 	APIMessages  = "messages"
 	APIResponses = "responses"
 )
 
-// Way is how calls of a client reach its upstream, which our own calls to the same upstream go as well.
+// Way describes how a client's calls reach its upstream. Our own calls to the same upstream use it, too.
 type Way struct {
-	API       string // one of those above; empty: APIChat
-	Path      string // below the base URL, before the API's own path: of an Azure deployment
+	API       string // one of the API constants; empty: APIChat
+	Path      string // between the base URL and the API's own path, e.g. that of an Azure deployment
 	Query     string // e.g. api-version
-	KeyHeader string // that the key is in; empty: Authorization, or Azure's where the server is
-	Headers   string // of organisations and gateways: lines of a name, a colon and a value
-	Route     string // likewise, that lead to the cache which has the client's prompts: for calls behind them
+	KeyHeader string // header of the key; empty: Authorization, or the one that Azure uses
+	Headers   string // headers of organisations and gateways, as lines of "name:value"
+	Route     string // more such lines, which route to the cache of the client's prompts: for calls behind them
 }
 
-// Need is why a condensation is due.
+// Need says why a condensation is due, and how urgently.
 type Need struct {
-	Reason session.Reason // empty: nothing is
-	Hard   bool           // upstream has refused the request as it is, or would: only then is anything forgotten without a summary
-	AtOnce bool           // the request waits for no model: excerpts stand in for its summary
-	Ahead  bool           // what is asked is what will be due soon, to be prepared
-	Try    bool           // the summariser is tried although it failed a short while ago, as it is for what is hard
-	Spares bool           // no limit but the window's counts: an agent that makes its own summary is to see as much as can be
+	Reason session.Reason // empty: nothing is due
+	Hard   bool           // upstream refused the request as it is, or would: messages may be hidden even without a summary
+	AtOnce bool           // the request does not wait for a model: excerpts replace its summary
+	Ahead  bool           // prepare the condensation that will be due soon
+	Try    bool           // call the summariser even if it failed recently, as for a hard need
+	Spares bool           // only the limit of the window counts: an agent that makes its own summary should see as much as possible
 }
 
-func (n Need) tried() bool { return n.Hard || n.Try }
+// mayTry reports whether the summariser may be called even if it failed recently.
+func (n Need) mayTry() bool { return n.Hard || n.Try }
 
-// Decision is what a condenser wants done: another view, a condensation, or nothing.
+// Decision is the result of a condenser: another view, a condensation, or neither.
 type Decision struct {
-	View *session.View // nil: the view as it was
-	Job  Job           // nil: no condensation is due, or Kept says why none is made
+	View *session.View // nil: the view is unchanged
+	Job  Job           // nil: no condensation is due, or Kept says why there is none
 	Kept Kept
 }
 
-// Kept is why nothing is condensed although a limit is exceeded; empty where none is.
+// Kept says why nothing is condensed although a limit is exceeded. It is empty if no limit is.
 type Kept string
 
-// Why nothing is condensed.
+// Reasons to condense nothing.
 const (
-	KeptCooling Kept = "cooling" // the summariser failed a short while ago
-	KeptUncut   Kept = "uncut"   // nothing that may go would make enough of a difference
-	KeptLoop    Kept = "loop"    // an open tool loop needs its reasoning
-
-	KeptHeldOut Kept = "held_out" // the session is left alone, to compare with
+	KeptCooling Kept = "cooling"  // the summariser failed recently
+	KeptUncut   Kept = "uncut"    // no permitted cut makes enough progress
+	KeptLoop    Kept = "loop"     // an open tool loop needs its reasoning
+	KeptHeldOut Kept = "held_out" // the session is not condensed, for comparison
 )
 
-// Job is a condensation that is due. It is run at most once.
+// Job is a condensation that is due. Run must be called at most once.
 type Job interface {
-	// Need is why.
+	// Need returns why the condensation is due.
 	Need() Need
-	// Asks reports whether it is one that a model makes, although at once it goes without.
+	// Asks reports whether a model makes the condensation, even if the request does not wait and gets excerpts instead.
 	Asks() bool
-	// Plan is what it would forget, without a summary, and about how many tokens that would have.
+	// Plan returns the condensation without its summary, and an estimate of the tokens of the summary.
 	Plan() (c session.Condensation, summary int)
-	// Run makes it, calling a model if the strategy has one. An error means that nothing may be forgotten. On a hard need
-	// the job itself climbs down to a condensation without a model before it gives up.
+	// Run makes the condensation, and calls a model if the strategy has one. On an error nothing may be hidden. For a hard
+	// need the job falls back to a condensation without a model before it fails.
 	Run(ctx context.Context) (Result, error)
 }
 
-// Result is a condensation made. Its id and time are not set yet.
+// Result is a finished condensation. Its id and time are not set yet.
 type Result struct {
 	Condensation session.Condensation
-	Fallback     error // why the summariser's summary is not in it, nil if it is
-	Failed       error // why the configured model did not write it, although another was; nil if none was configured or it did
-	Later        Job   // of what has no summary since its request waits for no model: a summary of the same; nil if there is none
+	Fallback     error // why the condensation has no summary by the summariser; nil if it has
+	Failed       error // why the configured model was replaced by another; nil if it was not, or none is configured
+	Later        Job   // makes the summary that is missing because the request does not wait for a model; nil if there is none
 }
 
-// Noop leaves every view as it is.
+// Noop returns every view unchanged.
 type Noop struct{}
 
 func (Noop) Name() string { return "noop" }
 
 func (Noop) Condense(Input) Decision { return Decision{} }
 
-// HeldOut is a condenser for the sessions that others are compared with: it does only what the window forces, or what was asked for from
-// outside.
+// HeldOut condenses only if the window requires it or the caller asks: for sessions that serve as a comparison.
 type HeldOut struct{ Condenser }
 
 func (h HeldOut) Condense(in Input) Decision {

@@ -8,38 +8,37 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// CustomModel is the name under which a Custom condenser's program or service is called, logged and measured.
+// CustomModel is the model name under which calls of a Custom condenser's program or service are made, logged and counted.
 const CustomModel = "custom"
 
-// NewCustom gives the rolling condenser whose choice somebody else makes: a program or a service reads a Question and writes an Answer, both
-// JSON. What must stay (system messages, the head, the newest user message, the newest unit) stays whatever it answers; an answer that
-// does not keep to the rules is a bad summary, and nothing is forgotten for it. Its Summariser gets the question as Request.User and gives
-// the answer as Reply.Text. Settings of a model's window and output do not count.
+// NewCustom returns a rolling condenser that leaves the choice to a program or a service, which reads a Question and writes
+// an Answer, both JSON. What must stay (system messages, the head, the newest user message, the newest unit) stays whatever
+// the answer; an answer that breaks the rules is a bad summary, and nothing is hidden. The Summariser gets the question as
+// Request.User and returns the answer as Reply.Text. The settings for a model's window and output are ignored.
 func NewCustom(s LLMSettings) *LLM {
-	s.Name, s.Model = "custom", CustomModel
-	return newLLM(s.Name, s, (*llmJob).choose)
+	s.Model = CustomModel
+	return &LLM{typeName: "custom", s: s.withDefaults(), ask: (*llmJob).choose}
 }
 
-// QuestionVersion is the form of a Question. Fields may be added to it; what is there keeps its meaning.
+// QuestionVersion is the version of Question. Fields may be added to a version; existing ones keep their meaning.
 const QuestionVersion = 1
 
-// Question is what a custom condenser asks: which units of a conversation are to go. Its tokens are those of messages, without the
-// request's tools.
+// Question asks which units of a conversation to hide. Token counts are those of messages, without the request's tools.
 type Question struct {
 	Version int    `json:"version"`
 	Reason  string `json:"reason"` // why a condensation is due, as in the log: "events", "tokens", "request", ...
 	Hard    bool   `json:"hard"`   // the request does not fit the model's window
 	Model   string `json:"model"`  // of the client's request
-	Thread  string `json:"thread"` // which conversation it is, the same in all its questions
-	Tokens  int    `json:"tokens"` // of all that is shown
-	Count   int    `json:"count"`  // of messages that are shown
-	Target  Target `json:"target"` // what they are to come down to
-	Record  string `json:"record"` // that stands for what was hidden before, empty if there is none
+	Thread  string `json:"thread"` // id of the conversation, the same in all its questions
+	Tokens  int    `json:"tokens"` // of all messages shown
+	Count   int    `json:"count"`  // number of messages shown
+	Target  Target `json:"target"` // what to bring them down to
+	Record  string `json:"record"` // stands for what was hidden before; empty if there is none
 	Units   []Unit `json:"units"`  // oldest first
 }
 
-// Target is what a view is to come down to. A limit that does not matter is 0. An answer that leaves more is taken all the same if it
-// makes progress; the next one is then due sooner.
+// Target is the size to which a view should shrink. A limit that does not matter is 0. An answer that leaves more is
+// accepted if it makes progress; the next condensation is then due sooner.
 type Target struct {
 	Tokens int `json:"tokens,omitempty"`
 	Count  int `json:"count,omitempty"` // of messages
@@ -48,50 +47,52 @@ type Target struct {
 // The states of a Unit.
 const (
 	UnitStays  = "stays"  // it cannot be hidden
-	UnitMayGo  = "may_go" // it can
-	UnitHidden = "hidden" // it is hidden already, without a record: a new record has to cover it
+	UnitMayGo  = "may_go" // it can be hidden
+	UnitHidden = "hidden" // hidden before without a record: a new record has to cover it
 )
 
-// Unit is messages that stay or go together: a message, or calls of tools with their results.
+// Unit is a group of messages that stay or go together: a single message, or tool calls with their results.
 type Unit struct {
 	State    string            `json:"state"`
 	Tokens   int               `json:"tokens"`
 	Messages []QuestionMessage `json:"messages"`
 }
 
-// QuestionMessage is a message as the client sent it, whatever its protocol. Images, files and reasoning are not in it.
+// QuestionMessage is a message as the client sent it, whatever its protocol, without images, files and reasoning.
 type QuestionMessage struct {
-	ID       int            `json:"id,omitempty"` // its position in the conversation, from 1; system messages have none
+	ID       int            `json:"id,omitempty"` // position in the conversation, from 1; system messages have none
 	Role     string         `json:"role"`
 	Text     string         `json:"text,omitempty"`
 	Calls    []QuestionCall `json:"calls,omitempty"`
-	ResultOf string         `json:"result_of,omitempty"` // the id of the call that it answers
+	ResultOf string         `json:"result_of,omitempty"` // id of the call that it answers
 }
 
-// QuestionCall is a call of a tool.
+// QuestionCall is a tool call.
 type QuestionCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"` // JSON, as the model wrote it
 }
 
-// Answer is what a custom condenser is answered.
+// Answer is the answer to a Question.
 type Answer struct {
-	// Hide has the ids of the messages that go: all of a unit or none.
+	// Hide lists the ids of the messages to hide: all of a unit or none.
 	Hide []int `json:"hide"`
-	// Record stands for what is hidden, and for the record before it. Empty: that one stays, and nothing is added.
+	// Record replaces the hidden messages and the record before them; empty: that record stays, and nothing is added.
 	Record string `json:"record"`
 }
 
-// choose asks for the choice and makes a condensation of it. The job's cut is the one that stands in for the choice.
+// choose asks for the choice and makes a condensation of it. The job's cut is the fallback.
 func (j *llmJob) choose(ctx context.Context) (session.Condensation, error) {
-	return j.asked(ctx, func() (Request, error) {
+	return j.askOnce(ctx, func() (Request, error) {
 		question, err := j.question(ctx)
 		return Request{Endpoint: j.endpoint(j.in), Model: CustomModel, User: question}, err
-	}, func(r Reply) (session.Condensation, error) { return j.chosen(ctx, r) })
+	}, func(r Reply) (session.Condensation, error) {
+		return j.fromAnswer(ctx, r)
+	})
 }
 
-// question is the text of a Question: the whole conversation, as far as it is shown or a record is owed for it.
+// question returns a Question as JSON. It leaves out messages that were hidden and recorded before.
 func (j *llmJob) question(ctx context.Context) (string, error) {
 	span, err := readSpan(ctx, j.in, j.cut)
 	if err != nil {
@@ -99,8 +100,9 @@ func (j *llmJob) question(ctx context.Context) (string, error) {
 	}
 	h := j.in.View.History
 	q := Question{
-		Version: QuestionVersion, Reason: string(j.due.Need.Reason), Hard: j.due.Need.Hard, Model: j.in.Model, Thread: j.in.Thread.Name,
-		Tokens: j.in.Total - j.in.Fixed, Count: len(j.in.View.Items), Record: span.recorded(),
+		Version: QuestionVersion, Reason: string(j.due.Need.Reason), Hard: j.due.Need.Hard,
+		Model: j.in.Model, Thread: j.in.Thread.Name,
+		Tokens: j.in.Total - j.in.Fixed, Count: len(j.in.View.Items), Record: span.previousRecord(),
 	}
 	if t := j.due.Target; t.Tokens != unlimited {
 		q.Target.Tokens = t.Tokens
@@ -112,7 +114,8 @@ func (j *llmJob) question(ctx context.Context) (string, error) {
 	for _, e := range span.events {
 		if hidden[e.id] {
 			tokens := total(j.in.Measure([]session.Item{asSent(h, e.id)}))
-			q.Units = append(q.Units, Unit{State: UnitHidden, Tokens: tokens, Messages: []QuestionMessage{questionMessage(e.id, e.content)}})
+			messages := []QuestionMessage{questionMessage(e.id, e.content)}
+			q.Units = append(q.Units, Unit{State: UnitHidden, Tokens: tokens, Messages: messages})
 		}
 	}
 	p := j.picker(session.Size{})
@@ -131,7 +134,8 @@ func (j *llmJob) question(ctx context.Context) (string, error) {
 				unit.State = UnitStays
 			}
 			unit.Tokens += p.tokens[from+n]
-			unit.Messages = append(unit.Messages, questionMessage(h.Pos(item.Index), read(j.in.Codec, h.Messages[item.Index].Raw)))
+			content := read(j.in.Codec, h.Messages[item.Index].Raw)
+			unit.Messages = append(unit.Messages, questionMessage(h.Pos(item.Index), content))
 		}
 		q.Units = append(q.Units, unit)
 	}
@@ -150,13 +154,13 @@ func questionMessage(id int, c session.Content) QuestionMessage {
 	return m
 }
 
-// chosen makes a condensation of an answer, if it keeps to the rules. A record may not be longer than what it stands for.
-func (j *llmJob) chosen(ctx context.Context, r Reply) (c session.Condensation, err error) {
+// fromAnswer makes a condensation of an answer that follows the rules. The record must not be longer than what it replaces.
+func (j *llmJob) fromAnswer(ctx context.Context, r Reply) (c session.Condensation, err error) {
 	var a Answer
 	if err := json.Unmarshal([]byte(r.Text), &a); err != nil {
-		return c, malformed("it is not the JSON of an answer")
+		return c, malformed("the reply is not an answer in JSON")
 	}
-	summary := session.Size{}
+	var summary session.Size
 	if a.Record != "" {
 		summary = session.Size{Events: 1, Tokens: j.in.Count(a.Record) + messageOverhead}
 	}
@@ -165,28 +169,31 @@ func (j *llmJob) chosen(ctx context.Context, r Reply) (c session.Condensation, e
 		return c, err
 	}
 	j.cut = cut
-	c = j.plain(j.cut)
+	c = j.plain(cut)
 	if a.Record != "" {
-		if j.span, err = readSpan(ctx, j.in, j.cut); err != nil {
+		j.span, err = readSpan(ctx, j.in, cut)
+		if err != nil {
 			return c, err
 		}
-		if c, err = j.recorded(a.Record, j.standsFor()); err != nil {
+		c, err = j.withRecord(a.Record, j.replacedTokens())
+		if err != nil {
 			return c, err
 		}
 	}
 	c.Model = CustomModel
 	if room := Room(j.in); j.due.Need.Hard && room > 0 && c.After.Tokens > room {
 		return c, &SummaryError{
-			Kind: FaultInflated, Detail: fmt.Sprintf("%d tokens stay, and the window has room for %d", c.After.Tokens, room),
+			Kind:   FaultInflated,
+			Detail: fmt.Sprintf("%d tokens remain, but the window has room for %d", c.After.Tokens, room),
 		}
 	}
 	return c, nil
 }
 
-// hide forgets the messages with some ids. Whole units go, and none that must stay.
+// hide returns the cut that hides the given messages: whole units only, and none that must stay.
 func (j *llmJob) hide(ids []int, summary session.Size) (Cut, error) {
 	p := j.picker(summary)
-	hide := map[int]bool{}
+	hide := map[int]bool{} // ids not seen in the view yet
 	for _, id := range ids {
 		hide[id] = true
 	}
@@ -195,23 +202,24 @@ func (j *llmJob) hide(ids []int, summary session.Size) (Cut, error) {
 			continue
 		}
 		id := p.view.History.Pos(item.Index)
-		switch from, _ := p.block(i); {
+		from, to := p.block(i)
+		switch {
 		case hide[id] && p.keep[i]:
-			return Cut{}, malformed(fmt.Sprintf("message %d has to stay, or its unit is hidden in part", id))
+			return Cut{}, malformed(fmt.Sprintf("message %d must stay, or its unit is only partly hidden", id))
 		case hide[id]:
 			delete(hide, id)
 		case i != from && !p.keep[i]:
-			return Cut{}, malformed(fmt.Sprintf("message %d is not hidden, but its unit is", id))
+			return Cut{}, malformed(fmt.Sprintf("message %d is not hidden, but others of its unit are", id))
 		default:
-			p.pick(p.block(i))
+			p.pick(from, to)
 		}
 	}
 	for id := range hide {
-		return Cut{}, malformed(fmt.Sprintf("no message that is shown has the id %d", id))
+		return Cut{}, malformed(fmt.Sprintf("no visible message has the id %d", id))
 	}
 	cut, ok := j.worthwhile(p, summary)
 	if !ok {
-		return Cut{}, &SummaryError{Kind: FaultInflated, Detail: "too little is hidden for what the record takes"}
+		return Cut{}, &SummaryError{Kind: FaultInflated, Detail: "too little is hidden for the size of the record"}
 	}
 	return cut, nil
 }

@@ -2,27 +2,23 @@ package condense
 
 import "github.com/dewpoint-proxy/dewpoint/session"
 
-// Cut is what a condensation forgets, still without a summary: After is what stays, less the summary that the next one replaces, and
-// ForgottenTokens is less what comes back elsewhere of the messages that go.
+// Cut is a condensation without its summary yet. After does not include the summary that the next one replaces.
+// ForgottenTokens is net of the tokens that return in other messages, see restoredTokens.
 type Cut struct {
 	session.Condensation
-	Replaced int // tokens of the summary that the next one replaces, 0 if there is none
+	Replaced int // tokens of the summary that the new one replaces; 0 if there is none
 }
 
-// with is the view's size with a summary.
-func (c *Cut) with(summary session.Size) session.Size {
-	return session.Size{Events: c.After.Events + summary.Events, Tokens: c.After.Tokens + summary.Tokens}
-}
+// maxSummary returns the maximum number of tokens that a summary may have for the view to become smaller.
+func (c *Cut) maxSummary() int { return c.Before.Tokens - c.After.Tokens - messageOverhead - 1 }
 
-// gain is the most tokens that may stand for the forgotten messages, so that the view is smaller without them.
-func (c *Cut) gain() int { return c.Before.Tokens - c.After.Tokens - messageOverhead - 1 }
-
-// cut forgets what was not picked. It reports false if that is nothing but a summary.
+// cut returns the cut that hides what was not picked. It reports false if that is nothing but a summary.
 func (p *picker) cut() (Cut, bool) {
 	var c Cut
 	c.Before = session.Size{Events: len(p.view.Items), Tokens: p.in.Total}
 	c.After = c.Before
-	gone, last := make([]bool, p.view.History.Len()+1), 0
+	gone := make([]bool, p.view.History.Len()+1) // by position
+	last := 0
 	for i, item := range p.view.Items {
 		switch {
 		case p.keep[i]:
@@ -44,15 +40,16 @@ func (p *picker) cut() (Cut, bool) {
 	c.cover(p.view, last)
 	c.Offset = min(c.Forgotten[0].From, firstForgotten(p.view.Applied))
 	c.Stripped = LastSealed(p.view.History)
-	back := returning(p.in, func(i int) bool { return p.keep[i] })
-	c.ForgottenTokens, c.After.Tokens = c.ForgottenTokens-back, c.After.Tokens+back
+	restored := restoredTokens(p.in, func(i int) bool { return p.keep[i] })
+	c.ForgottenTokens -= restored
+	c.After.Tokens += restored
 	return c, true
 }
 
-// returning is how many tokens more the items that are kept have because others are not: they show what they had left out since
-// those showed it.
-func returning(in *Input, keep func(i int) bool) int {
-	v, copies := session.View{History: in.View.History}, false
+// restoredTokens returns how many tokens the kept items regain because the results that they refer to are hidden.
+func restoredTokens(in *Input, keep func(i int) bool) int {
+	v := session.View{History: in.View.History}
+	copies := false
 	for i, item := range in.View.Items {
 		if keep(i) {
 			v.Items = append(v.Items, item)
@@ -67,10 +64,11 @@ func returning(in *Input, keep func(i int) bool) int {
 	return total(in.Measure(v.Items)) - before
 }
 
-// sweep forgets the positions that go, and with them those up to the last of them that an earlier stage of a pipeline
-// had already left out of the view: else they would come back, without their neighbours.
+// sweep hides the given positions, and with them those in between that an earlier stage of a pipeline left out of the view.
+// Otherwise these would come back without their neighbours.
 func (c *Cut) sweep(in *Input, gone []bool) {
-	history, stay := in.View.History, in.View.Forgotten()
+	history := in.View.History
+	stay := in.View.Forgotten() // by position: hidden before, or shown
 	for _, item := range in.View.Items {
 		if item.Index >= 0 {
 			stay[history.Pos(item.Index)] = true
@@ -93,10 +91,25 @@ func (c *Cut) sweep(in *Input, gone []bool) {
 	c.ForgottenTokens += total(in.Measure(hidden))
 }
 
-// asSent is a position as the client sent it.
+// itemsByPosition returns the index of each item of a view by its position. System messages share position 0.
+func itemsByPosition(v *session.View) map[int]int {
+	at := make(map[int]int, len(v.Items))
+	for i, item := range v.Items {
+		if item.Index >= 0 {
+			at[v.History.Pos(item.Index)] = i
+		}
+	}
+	return at
+}
+
+// asSent returns the message at a position as the client sent it.
 func asSent(h *session.History, position int) session.Item {
 	m := h.Message(position)
 	return session.Item{Index: h.At(position), Raw: m.Raw, Kind: m.Kind}
+}
+
+func plus(a, b session.Size) session.Size {
+	return session.Size{Events: a.Events + b.Events, Tokens: a.Tokens + b.Tokens}
 }
 
 func total(tokens []int) int {
@@ -107,8 +120,7 @@ func total(tokens []int) int {
 	return sum
 }
 
-// cover sets what prefix the cut is about. The new summary is made from the one before it, so it covers that one's
-// prefix too.
+// cover sets the prefix of the cut. It includes that of the summary before, from which the new one is made.
 func (c *Cut) cover(v *session.View, last int) {
 	for _, a := range v.Applied {
 		last = max(last, a.Prefix)
@@ -116,7 +128,7 @@ func (c *Cut) cover(v *session.View, last int) {
 	c.Prefix, c.Hash = last, v.History.Chain[last]
 }
 
-// firstForgotten is the first position that condensations forget, unlimited if they forget none.
+// firstForgotten returns the first position that condensations hide, or unlimited if they hide none.
 func firstForgotten(applied []session.Condensation) int {
 	first := unlimited
 	for _, c := range applied {

@@ -1,6 +1,7 @@
 package condense
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -9,44 +10,43 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Excerpts is the rolling condenser that needs no model: it keeps the head and the newest units, and quotes from all the
-// rest the lines that the agent is most likely to come back to, and the user's own words. They are chosen from the messages as
-// the client sent them, never from an earlier record.
+// Excerpts is the rolling condenser that needs no model: it keeps the head and the newest units, and quotes from the rest
+// the user's own words and the lines that the agent is most likely to come back to. The quotes are chosen from the messages
+// as the client sent them, never from an earlier record.
 type Excerpts struct {
 	Settings
 }
 
 func (Excerpts) Name() string { return "excerpts" }
 
-// quoteShare is the part of the room for units and excerpts that is for excerpts, one in that many.
+// quoteShare is the share of the room for units and excerpts that is set aside for excerpts, one in that many.
 const quoteShare = 2
 
 func (e Excerpts) Condense(in Input) Decision {
 	j := &excerptsJob{job: e.job(e.Name(), in)}
-	return j.decide(j, func() Kept { return j.shrink(j.quotes()) })
+	return j.decide(j, func() Kept { return j.shrink(j.quoteRoom()) })
 }
 
-// excerptsJob is one condensation by excerpts.
 type excerptsJob struct {
 	job
-	provisional bool // it stands for a summary that was due
+	provisional bool // it replaces a summary that was due
 }
 
-// quotes is the room to set aside for what is quoted: half of what the target leaves besides what is kept in any case.
-func (j *job) quotes() session.Size {
-	room := j.wrapping()
+// quoteRoom returns the room to set aside for quotes: half of what the target leaves besides what is kept in any case.
+func (j *job) quoteRoom() session.Size {
+	room := j.wrapperTokens()
 	if j.due.Target.Tokens != unlimited {
 		room = max(room, (j.due.Target.Tokens-j.picker(session.Size{Events: 1}).kept.Tokens)/quoteShare)
 	}
 	return session.Size{Events: 1, Tokens: room}
 }
 
-// wrapping is how many tokens a summary has without anything in it.
-func (j *job) wrapping() int { return j.in.Count(record.Summary{}.String()) + messageOverhead }
+// wrapperTokens returns the size of an empty summary.
+func (j *job) wrapperTokens() int { return j.in.Count(record.Summary{}.String()) + messageOverhead }
 
-func (j *excerptsJob) Plan() (session.Condensation, int) { return j.plain(j.cut), j.filled(0) }
+func (j *excerptsJob) Plan() (session.Condensation, int) { return j.plain(j.cut), j.estimate(0) }
 
-// Run calls no model. Where all that is worth quoting leaves room, more of the newest units stay.
+// Run calls no model. If everything worth quoting leaves room, more of the newest units stay.
 func (j *excerptsJob) Run(ctx context.Context) (Result, error) {
 	c, err := j.quote(ctx, j.cut)
 	if err != nil || j.due.Target.Tokens == unlimited {
@@ -61,37 +61,37 @@ func (j *excerptsJob) Run(ctx context.Context) (Result, error) {
 	return Result{Condensation: c}, nil
 }
 
-// quote completes a cut, which it takes: what is quoted fills the target, and is smaller than what is forgotten.
-func (j *excerptsJob) quote(ctx context.Context, cut Cut) (c session.Condensation, err error) {
-	err = j.in.work(ctx, func() error {
-		s, err := j.read(ctx, cut, j.in.Count(record.Summary{}.String()))
+// quote makes a condensation of a cut, which becomes the job's. The quotes fill the target but are smaller than the cut.
+func (j *excerptsJob) quote(ctx context.Context, cut Cut) (session.Condensation, error) {
+	return inPool(ctx, &j.in, func() (c session.Condensation, err error) {
+		s, err := j.readCut(ctx, cut, j.in.Count(record.Summary{}.String()))
 		if err != nil {
-			return fmt.Errorf("condense %s: %w", j.name, err)
+			return c, fmt.Errorf("condense %s: %w", j.name, err)
 		}
-		text := s.recorded()
+		text := s.previousRecord()
 		if j.provisional {
-			text = s.unsummarised()
+			text = s.recordWithNote()
 		}
-		made, smaller := j.complete(s, text)
+		c, smaller := j.complete(s, text)
 		if !smaller {
-			return fmt.Errorf("condense %s without a model: %d tokens, before %d", j.name, made.After.Tokens, made.Before.Tokens)
+			return session.Condensation{}, fmt.Errorf("condense %s without a model: the view does not shrink: %d tokens, before %d",
+				j.name, c.After.Tokens, c.Before.Tokens)
 		}
-		c, c.Provisional = made, j.provisional
-		return nil
+		c.Provisional = j.provisional
+		return c, nil
 	})
-	return c, err
 }
 
-// read reads what a cut forgets, which is then the job's. Where the user's words need more room than the target leaves next to a record of
-// so many tokens, that is another cut, with fewer of the newest units.
-func (j *job) read(ctx context.Context, cut Cut, record int) (*span, error) {
+// readCut reads what a cut hides. The cut becomes the job's. If the user's words need more room than the target leaves next
+// to a record of the given size, a cut with fewer of the newest units is taken instead.
+func (j *job) readCut(ctx context.Context, cut Cut, recordTokens int) (*span, error) {
 	j.cut = cut
 	s, err := readSpan(ctx, j.in, cut)
 	if err != nil || j.settled || j.due.Target.Tokens == unlimited {
 		return s, err
 	}
-	room := j.room()
-	more := s.words.Tokens(j.in.Count) - max(wordTokens, room-record)
+	room := j.targetRoom()
+	more := s.words.Tokens(j.in.Count) - max(wordTokens, room-recordTokens)
 	if more <= 0 {
 		return s, nil
 	}
@@ -104,73 +104,73 @@ func (j *job) read(ctx context.Context, cut Cut, record int) (*span, error) {
 	return readSpan(ctx, j.in, wider)
 }
 
-// complete is the condensation with a record of what the cut forgets, and what stands next to that. It reports whether the view becomes
-// smaller.
+// complete adds a record and its quotes to the cut. It reports whether the view becomes smaller.
 func (j *job) complete(s *span, text string) (c session.Condensation, smaller bool) {
 	c = j.plain(j.cut)
-	c.Summary = s.summary(j.in.Count, text, j.rooms())
+	c.Summary = s.summary(j.in.Count, text, j.summaryRoom())
 	c.SummaryTokens = j.in.Count(c.Summary)
-	c.After = j.cut.with(session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
+	c.After = plus(j.cut.After, session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
 	return c, c.After.Tokens < c.Before.Tokens
 }
 
-// room is the tokens that a target leaves for what stands for the forgotten messages.
-func (j *job) room() int {
+// targetRoom returns the number of tokens that the target leaves for the summary, or unlimited.
+func (j *job) targetRoom() int {
 	if j.due.Target.Tokens == unlimited {
 		return unlimited
 	}
 	return j.due.Target.Tokens - (j.cut.After.Tokens - j.in.Fixed) - messageOverhead
 }
 
-// filled is about how many tokens stand for the forgotten messages, those of a record among them: excerpts fill the room that a target leaves.
-func (j *job) filled(record int) int {
-	room := j.room()
+// estimate returns the approximate size of the summary: excerpts fill the room that the target leaves.
+func (j *job) estimate(recordTokens int) int {
+	room := j.targetRoom()
 	if room == unlimited {
 		words := 0
 		if s, err := readSpan(context.Background(), j.in, j.cut); err == nil {
 			words = min(s.words.Tokens(j.in.Count), max(wordTokens, s.tokens/typedShare))
 		}
-		room = record + words + min(eventTokens, j.cut.ForgottenTokens/eventShare)
+		room = recordTokens + words + min(eventTokens, j.cut.ForgottenTokens/eventShare)
 	}
-	return max(min(room, j.cut.gain()), 0)
+	return max(min(room, j.cut.maxSummary()), 0)
 }
 
-// Bounds of what stands next to a record, in tokens: the most, and a share of what is forgotten, one in that many.
+// Limits of the quotes next to a record, in tokens, or as a share of what is hidden, one in that many.
 const (
-	wordTokens = 2000 // for the words of the user, if the target leaves no more
-	typedShare = 2    // for them where only the number of events has to come down
+	wordTokens = 2000 // maximum for the user's words, if the target leaves no more
+	typedShare = 2    // for them if only the number of events has to shrink
 
-	printShare     = 5 // for what was printed in the user's name, together with what was typed, up to wordTokens
+	printShare     = 5 // for tool output in the user's name, together with the typed words, up to wordTokens
 	minPrintTokens = 400
 
-	eventTokens = 2000 // for excerpts where only the number of events has to come down
+	eventTokens = 2000 // maximum for excerpts if only the number of events has to shrink
 	eventShare  = 4
 )
 
-// room is the tokens that a record with all that stands next to it may have.
-type room struct {
-	target int // as far as words and excerpts fill it; the words of the user may take more. unlimited where only events count
-	end    int // what it must never exceed
+// summaryRoom limits the size of a record with all its quotes, in tokens.
+type summaryRoom struct {
+	target int // size that quotes fill up to; the user's words may exceed it. unlimited if only events count
+	max    int // must never be exceeded
 }
 
-// rooms is what the cut leaves for a record, so that enough goes, and that the view stays well below a limit, which is about twice the
-// target. Where only events have to go, any gain in tokens will do.
-func (j *job) rooms() room {
-	r := room{j.room(), j.cut.gain()}
+// summaryRoom returns the room for a summary that makes enough progress and keeps the view well below the limit, which is
+// about twice the target. If only events have to shrink, any gain in tokens will do.
+func (j *job) summaryRoom() summaryRoom {
+	r := summaryRoom{target: j.targetRoom(), max: j.cut.maxSummary()}
 	if r.target != unlimited {
-		r.end -= int(j.MinimumProgress * float64(j.cut.Before.Tokens))
+		r.max -= int(j.MinimumProgress * float64(j.cut.Before.Tokens))
 	}
 	if j.due.Tokens && (j.due.Need.Hard || j.due.Need.Reason != session.ReasonRequest) {
-		r.end = min(r.end, r.target+j.due.Target.Tokens/2)
+		r.max = min(r.max, r.target+j.due.Target.Tokens/2)
 	}
 	return r
 }
 
-// summary is a record with the user's own words, and with excerpts of what neither names as far as the target has room. Where
-// there is not even room for a fifth of what is forgotten as the user's words, it is too long, since nothing may be forgotten without them.
-func (s *span) summary(count func(string) int, text string, r room) string {
-	sum := record.Summary{Record: text, Events: s.named}
-	sum.Words = s.said(count, sum, r)
+// summary returns a record with the user's words, and with excerpts of what neither names as far as the target has room. It
+// is too long if there is not even room for a fifth of the hidden tokens as user's words: nothing may be hidden without
+// them.
+func (s *span) summary(count func(string) int, text string, r summaryRoom) string {
+	sum := record.Summary{Record: text, Events: s.hidden}
+	sum.Words = s.userWords(count, sum, r)
 	if r.target == unlimited {
 		r.target = count(sum.String()) + min(eventTokens, s.tokens/eventShare)
 	}
@@ -178,26 +178,25 @@ func (s *span) summary(count func(string) int, text string, r room) string {
 	for _, m := range s.history {
 		x.Add(m)
 	}
-	x.Known(text + "\n" + sum.Words)
-	sum.Excerpts = x.Text(min(r.target, r.end), func(lines string) int {
-		if sum.Excerpts = lines; lines == "" {
-			sum.Excerpts = "." // so that the wrapping counts
-		}
+	x.AddShown(text + "\n" + sum.Words)
+	sum.Excerpts = x.Text(min(r.target, r.max), func(lines string) int {
+		sum.Excerpts = cmp.Or(lines, ".") // not empty, so that the tags around it count
 		return count(sum.String())
 	})
 	return sum.String()
 }
 
-// said is the user's own words as they stand next to a record. A longer record leaves them less room, but never less than they need.
-func (s *span) said(count func(string) int, sum record.Summary, r room) string {
-	sum.Words = "." // so that the wrapping counts
+// userWords returns the user's words next to a record. A longer record leaves them less room, but never too little.
+func (s *span) userWords(count func(string) int, sum record.Summary, r summaryRoom) string {
+	sum.Words = "." // not empty, so that the tags around it count
 	wrapped := count(sum.String())
-	most, left := max(wordTokens, r.target-wrapped), r.end-wrapped
+	left := r.max - wrapped
+	most := max(wordTokens, r.target-wrapped)
 	if r.target == unlimited {
 		most = max(wordTokens, s.tokens/typedShare)
 	}
 	least := min(wordTokens, max(s.tokens/printShare, minPrintTokens))
-	if s.words.Fit(left, count) {
+	if s.words.Fits(left, count) {
 		most = min(most, left)
 	} else {
 		most = min(most, max(left, least))

@@ -2,8 +2,8 @@ package condense
 
 import "github.com/dewpoint-proxy/dewpoint/session"
 
-// AmortizedForgetting is the rolling condenser without a model: it forgets the middle, so that half of what trips it is
-// left. It makes no summary; one that the view shows already stays.
+// AmortizedForgetting is the rolling condenser that hides the middle without a summary, so that half of the limit that was
+// exceeded is left. A summary that the view shows already stays.
 type AmortizedForgetting struct {
 	Settings
 }
@@ -15,9 +15,9 @@ func (a AmortizedForgetting) Condense(in Input) Decision {
 	return j.decide(&j, func() Kept { return j.shrink(session.Size{}) })
 }
 
-// ConversationWindow condenses on request only, and after an overflow: it keeps what a conversation cannot do without
-// (system messages, the first and the newest user message, the newest unit, a summary) and the newest half of the rest, by tokens,
-// or what of that fits the window. It makes no summary.
+// ConversationWindow condenses only on request and after an overflow. It keeps the essentials (system messages, the first
+// and the newest user message, the newest unit, a summary) and the newest half of the rest, by tokens, or as much of that as
+// fits the window. It writes no summary.
 type ConversationWindow struct{}
 
 func (ConversationWindow) Name() string { return "conversation_window" }
@@ -39,7 +39,7 @@ func (w ConversationWindow) Condense(in Input) Decision {
 	return Decision{Job: &job{name: w.Name(), due: Due{Need: in.Need}, cut: c}}
 }
 
-// essentials has picked what a conversation cannot do without.
+// essentials returns a picker that has picked what a conversation cannot do without.
 func essentials(in Input) *picker {
 	p := newPicker(&in, in.Measure(in.View.Items))
 	p.summaries()
@@ -48,20 +48,19 @@ func essentials(in Input) *picker {
 	return p
 }
 
-// Essential is how many tokens a request has at least, however much is condensed.
+// Essential returns the minimum number of tokens that a request has, however much is condensed.
 func Essential(in Input) int { return in.Fixed + essentials(in).kept.Tokens }
 
-// roomShare is the part of a window that stays free, one in so many: counts are not exact.
+// roomShare is the share of a window that stays free because counts are not exact, one in that many.
 const roomShare = 50
 
-// Room is how many tokens a request may have, by what the model's window leaves.
+// Room returns the number of tokens that a request may have in the model's window.
 func Room(in Input) int { return in.Window - in.Window/roomShare - min(in.Reserved, in.Window/2) }
 
-// RecentEvents shows the beginning of a history and its newest events. It forgets nothing: every request's view is made
-// anew.
+// RecentEvents shows the beginning of a history and its newest events. It hides no messages for later requests.
 type RecentEvents struct {
-	KeepFirst int // messages at the beginning that stay, system messages not counted
-	MaxEvents int // events in all; exceeded only by what must stay (system messages, newest user message, last unit)
+	KeepFirst int // number of messages at the beginning that stay, not counting system messages
+	MaxEvents int // maximum number of events; exceeded only by what must stay (system messages, newest user message, last unit)
 }
 
 func (RecentEvents) Name() string { return "recent_events" }

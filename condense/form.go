@@ -7,29 +7,30 @@ import (
 	"strings"
 )
 
-// form is how a summariser is to write a record, and how its reply is read.
+// form is the format of a record: how a summariser is asked for it, and how its reply is read.
 type form interface {
-	// system is the prompt's unchanging part.
+	// system returns the fixed part of the prompt.
 	system(f Focus) string
-	// ask is the prompt's last sentence.
+	// ask returns the last sentence of the prompt.
 	ask(words int) string
-	// shape adds to a request what the form takes.
+	// shape adds to a request what the format requires.
 	shape(r *Request)
-	// record takes the record from a reply. What is wrong with one is a *SummaryError.
+	// record reads the record from a reply. It returns a *SummaryError if the record cannot be used.
 	record(r Reply) (string, error)
 }
 
-// prose is a record in plain text, with sections.
+// prose is a record as plain text with sections.
 type prose struct{}
 
 func (prose) system(f Focus) string {
-	return instructionsOpen + recordIn(f)
+	return instructionsOpen + proseFormat(f)
 }
 
-// behind is what a model is told behind the conversation itself.
-func (prose) behind(f Focus) string { return rideOpen + recordIn(f) }
+// rideSystem returns the instructions for a record that is asked for behind the conversation itself.
+func (prose) rideSystem(f Focus) string { return rideOpen + proseFormat(f) }
 
-func recordIn(f Focus) string {
+// proseFormat describes the format of a record in prose.
+func proseFormat(f Focus) string {
 	return " Use these sections, in this order, and leave out\nthose that would be empty:\n\n" + f.sections() + "\n" +
 		instructionsExact + "; keep the section names as they are.\nOutput only the record: no preamble, no code fence, no comment."
 }
@@ -42,19 +43,19 @@ func (prose) shape(*Request) {}
 
 func (prose) record(r Reply) (string, error) {
 	text, err := ReadReply(r)
-	if err == nil && !sectioned(text) {
-		return "", &SummaryError{Kind: FaultMalformed, Detail: "none of the sections"}
+	if err == nil && !hasSection(text) {
+		return "", &SummaryError{Kind: FaultMalformed, Detail: "the reply has no sections"}
 	}
 	return text, err
 }
 
-// sectioned reports whether a text has a section at least. Its name may have been translated or made a heading: what counts is a
-// line that begins with a word in capitals and a colon, a markdown heading or bold text.
-func sectioned(text string) bool {
+// hasSection reports whether a text has at least one section. Since a section name may have been translated or made a
+// heading, any line counts that begins with a word in capitals and a colon, a markdown heading or bold text.
+func hasSection(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(line, " \t-0123456789.")
-		name, _, colon := strings.Cut(line, ":")
-		capitals := colon && len(name) > 2 && name == strings.ToUpper(name) && name != strings.ToLower(name)
+		name, _, hasColon := strings.Cut(line, ":")
+		capitals := hasColon && len(name) > 2 && name == strings.ToUpper(name) && name != strings.ToLower(name)
 		if capitals || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "**") {
 			return true
 		}
@@ -62,25 +63,21 @@ func sectioned(text string) bool {
 	return false
 }
 
-// NewStructured gives a rolling condenser whose summariser is made to call a function, create_state_summary, with the
-// fields of OpenHands' StateSummary. The record is rendered as markdown; fields that are empty are left out. A call that
-// cannot be read is a bad summary: nothing is forgotten for it.
+// NewStructured returns a rolling condenser whose summariser must call a function, create_state_summary, with the fields of
+// OpenHands' StateSummary. The record is rendered as markdown without the empty fields. A call that cannot be read is a bad
+// summary, and nothing is hidden.
 func NewStructured(s LLMSettings) *LLM {
-	l := newLLM("structured_summary", s, (*llmJob).write)
-	l.form = structured{}
-	return l
+	return &LLM{typeName: "structured_summary", s: s.withDefaults(), form: structured{}, ask: (*llmJob).write}
 }
 
-// stateFunction is the function's name.
 const stateFunction = "create_state_summary"
 
 // stateField is one field of a state summary.
 type stateField struct {
-	heading                  string // above it and those that follow; empty: that of the one before
+	heading                  string // above this field and those that follow; empty: as for the field before
 	name, title, description string
 }
 
-// stateFields are those of a state summary, in order.
 func stateFields() []stateField {
 	return []stateField{
 		{"Core Information", "user_context", "User Context", "The user's goals, requirements, prohibitions and clarifications, word for word"},
@@ -129,7 +126,7 @@ func (structured) shape(r *Request) {
 		"required": []string{"user_context", "completed_tasks", "pending_tasks", "current_state"},
 	})
 	if err != nil {
-		panic(err) // strings can always be written
+		panic(err) // cannot happen: the values are strings
 	}
 	r.Function = &Schema{
 		Name:        stateFunction,
@@ -138,7 +135,7 @@ func (structured) shape(r *Request) {
 	}
 }
 
-// record renders the function's arguments. A model that writes them as its text has done as asked, too.
+// record renders the function's arguments. It also accepts a model that writes them as its text.
 func (structured) record(r Reply) (string, error) {
 	if r.Arguments == "" || r.Refusal != "" || truncated(r) {
 		text, err := ReadReply(r)
@@ -158,12 +155,13 @@ func (structured) record(r Reply) (string, error) {
 	return record, nil
 }
 
-// stateText is the text of a value, whatever the model made of the type: lists become lines, yes and no stand for
-// booleans.
+// stateText returns the text of a value of any type: lists become lines, booleans yes and no.
 func stateText(raw json.RawMessage) string {
-	var text string
-	var flag bool
-	var list []json.RawMessage
+	var (
+		text string
+		flag bool
+		list []json.RawMessage
+	)
 	switch {
 	case json.Unmarshal(raw, &text) == nil: // null too
 	case json.Unmarshal(raw, &flag) == nil:
@@ -188,7 +186,7 @@ func stateText(raw json.RawMessage) string {
 	return strings.TrimSpace(text)
 }
 
-// renderState writes the fields that are not empty under their headings; empty if all are.
+// renderState renders the non-empty fields under their headings. It returns "" if all are empty.
 func renderState(fields map[string]json.RawMessage) string {
 	var b strings.Builder
 	heading := ""

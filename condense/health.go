@@ -11,60 +11,54 @@ import (
 type Attempt struct {
 	Endpoint Endpoint
 	Model    string
-	Thread   string // whose history it is about
+	Thread   string // thread whose history it is about
 
-	Configured bool // the model is, and not that of a client's request
+	Configured bool // the model is a configured one, not that of the client's request
 }
 
-// Health knows which models fail, so that soft condensations leave them alone for a while. It may be used concurrently.
+// Health tracks failing models, which soft condensations then avoid. It must be safe for concurrent use.
 type Health interface {
 	// Ready reports whether the model may be called now.
 	Ready(a Attempt) bool
-	// Missing reports whether the model or its credential was found not to be there, a short while ago.
+	// Missing reports whether the model or its credential was recently found not to exist.
 	Missing(a Attempt) bool
-	// Begin is Ready for a caller who then calls the model and says what came of it by End. Of a model that failed, only one
-	// attempt at a time is let through.
+	// Begin is like Ready, but for a caller that calls the model next and reports the outcome by End. Of a model that
+	// failed, only one attempt is admitted at a time.
 	Begin(a Attempt) bool
-	// End says what came of an attempt, nil for success. It is called after Begin, whatever that reported.
+	// End reports the outcome of an attempt, nil for success. A caller that makes the call although Begin returned false
+	// must report it, too.
 	End(a Attempt, err error)
 }
 
-// ErrCooling is why a soft condensation did without the summariser: it failed a short while ago.
+// ErrCooling is the reason why a soft condensation did not call a summariser that failed recently.
 var ErrCooling = errors.New("summariser is cooling down")
 
-// cooling reports whether the model failed a short while ago and is left alone.
-func (j *llmJob) cooling() bool { return j.s.Health != nil && !j.s.Health.Ready(j.attempted()) }
+// isCooling reports whether the model failed recently and must not be called yet.
+func (j *llmJob) isCooling() bool { return j.s.Health != nil && !j.s.Health.Ready(j.nextAttempt()) }
 
-// missing reports whether the configured model of summaries is known not to be there, and the request's own is to be asked.
-func (j *llmJob) missing() bool {
-	return j.form != nil && j.s.Health != nil && j.configured(j.in) && j.s.Health.Missing(j.attempted())
+// modelMissing reports whether the configured summary model does not exist, as far as is known.
+func (j *llmJob) modelMissing() bool {
+	return j.form != nil && j.s.Health != nil && j.isConfigured(j.in) && j.s.Health.Missing(j.nextAttempt())
 }
 
-func (j *llmJob) attempted() Attempt {
+func (j *llmJob) nextAttempt() Attempt {
 	return Attempt{Endpoint: j.endpoint(j.in), Model: j.model(j.in), Thread: j.in.Thread.Name, Configured: j.s.Model != ""}
 }
 
-// notThere reports whether a call failed because the model or its credential is not there: trying again does not help.
-func notThere(err error) bool {
-	call, ok := errors.AsType[*CallError](err)
-	return ok && call.Missing()
-}
+// ErrMissing is the reason why the request's own model is used instead of the configured one.
+var ErrMissing = errors.New("the configured model or its key does not exist")
 
-// ErrMissing is why the request's own model is used instead of the configured one.
-var ErrMissing = errors.New("the configured model or its key is not there")
-
-// Cause is why a condensation failed, in a word that tells nothing of the conversation or the credential; empty if it did not.
+// Cause returns the reason of a failed condensation as one word without confidential content, or "" for nil.
 func Cause(err error) string {
-	if err == nil {
-		return ""
-	}
-	call, _ := errors.AsType[*CallError](err)
-	bad, _ := errors.AsType[*SummaryError](err)
-	switch {
-	case call != nil:
+	if call, ok := errors.AsType[*CallError](err); ok {
 		return string(call.Kind)
-	case bad != nil:
+	}
+	if bad, ok := errors.AsType[*SummaryError](err); ok {
 		return string(bad.Kind)
+	}
+	switch {
+	case err == nil:
+		return ""
 	case errors.Is(err, ErrAtOnce):
 		return "at_once"
 	case errors.Is(err, ErrCooling):
@@ -77,17 +71,17 @@ func Cause(err error) string {
 	return "internal"
 }
 
-// errPanicked is what came of an attempt that did not return.
+// errPanicked is the outcome of an attempt that panicked.
 var errPanicked = errors.New("summary panicked")
 
-// watched runs call, which calls the model, and tells the model's health what came of it.
-func (j *llmJob) watched(call func(healthy bool) (session.Condensation, error)) (c session.Condensation, err error) {
+// withHealth runs call and reports the outcome to the model's health. healthy is false if the model failed recently.
+func (j *llmJob) withHealth(call func(healthy bool) (session.Condensation, error)) (c session.Condensation, err error) {
 	if j.s.Health == nil {
 		return call(true)
 	}
-	a := j.attempted()
+	a := j.nextAttempt()
 	healthy := j.s.Health.Begin(a)
-	if !healthy && !j.due.Need.tried() {
+	if !healthy && !j.due.Need.mayTry() {
 		return c, ErrCooling
 	}
 	err = errPanicked
@@ -96,16 +90,12 @@ func (j *llmJob) watched(call func(healthy bool) (session.Condensation, error)) 
 	return c, err
 }
 
-// asked asks the model once, under the eyes of its health.
-func (j *llmJob) asked(
+// askOnce makes a single call of the model. write makes the request, and read the condensation.
+func (j *llmJob) askOnce(
 	ctx context.Context, write func() (Request, error), read func(Reply) (session.Condensation, error),
 ) (session.Condensation, error) {
-	return j.watched(func(bool) (c session.Condensation, err error) {
-		var r Request
-		err = j.in.work(ctx, func() (err error) {
-			r, err = write()
-			return err
-		})
+	return j.withHealth(func(bool) (c session.Condensation, err error) {
+		r, err := inPool(ctx, &j.in, write)
 		if err != nil {
 			return c, err
 		}
@@ -113,10 +103,6 @@ func (j *llmJob) asked(
 		if err != nil {
 			return c, err
 		}
-		err = j.in.work(ctx, func() (err error) {
-			c, err = read(reply)
-			return err
-		})
-		return c, err
+		return inPool(ctx, &j.in, func() (session.Condensation, error) { return read(reply) })
 	})
 }

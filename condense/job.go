@@ -6,14 +6,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// job is a condensation that is due: one that forgets what its cut says, and the beginning of all others.
+// job is a condensation that hides what its cut says. The other jobs embed it.
 type job struct {
 	Settings
 	name    string // of the condenser
 	in      Input
 	due     Due
 	cut     Cut
-	settled bool // the cut is to stay as it is
+	settled bool // the cut must not change any more
 }
 
 func (j *job) Need() Need { return j.due.Need }
@@ -27,18 +27,18 @@ func (j *job) Run(context.Context) (Result, error) {
 	return Result{Condensation: j.plain(j.cut)}, nil
 }
 
-// plain is the condensation that a cut makes without a summary.
+// plain returns the condensation of a cut without a summary.
 func (j *job) plain(c Cut) session.Condensation {
 	c.Reason, c.Condenser = j.due.Need.Reason, j.name
 	return c.Condensation
 }
 
-// job begins a condensation by a rolling condenser, which has no cut yet.
+// job returns a job of a rolling condenser, without a cut yet.
 func (s Settings) job(name string, in Input) job {
 	return job{Settings: s, name: name, in: in, due: s.Due(in)}
 }
 
-// decide is the decision to run a job, if something is due and its condenser finds a cut for it.
+// decide returns the decision to run a job, if a condensation is due and cut finds a cut for it. cut returns why not, or "".
 func (j *job) decide(run Job, cut func() Kept) Decision {
 	if j.due.Need.Reason == "" {
 		return Decision{Kept: j.due.Kept}
@@ -49,25 +49,26 @@ func (j *job) decide(run Job, cut func() Kept) Decision {
 	return Decision{Job: run}
 }
 
-// shrink takes the cut that leaves room for a summary of that size.
-func (j *job) shrink(summary session.Size) (kept Kept) {
+// shrink sets the cut that leaves room for a summary of the given size.
+func (j *job) shrink(summary session.Size) Kept {
 	var ok bool
-	if j.cut, ok = j.cutFor(summary); !ok {
+	j.cut, ok = j.cutFor(summary)
+	if !ok {
 		return KeptUncut
 	}
 	return ""
 }
 
-// cutFor finds what to forget so that the view comes down to the target, leaving room for a summary of the given size, which
-// replaces the one that the view shows. Of the size zero there is none: what the view shows stays. It reports false if
-// there is nothing to forget, or too little: less than the minimum progress, or no more tokens than the summary would add.
+// cutFor returns the cut that brings the view down to the target, with room for a summary of the given size, which replaces
+// the one that the view shows. With size zero there is no new summary, and the one shown stays. It reports false if there is
+// nothing to hide, or too little: less than the minimum progress, or no more tokens than the summary would add.
 func (j *job) cutFor(summary session.Size) (Cut, bool) {
 	p := j.picker(summary)
 	p.tail(j.due.Target)
 	return j.worthwhile(p, summary)
 }
 
-// picker has picked what every rolling strategy keeps: what is protected, and the head.
+// picker returns a picker that has picked what every rolling strategy keeps: the protected items and the head.
 func (j *job) picker(summary session.Size) *picker {
 	p := newPicker(&j.in, j.in.Measure(j.in.View.Items))
 	p.kept = summary
@@ -79,18 +80,21 @@ func (j *job) picker(summary session.Size) *picker {
 	return p
 }
 
-// worthwhile forgets what was not picked, if enough goes, net of the summary, in one of the dimensions that the cut is about.
+// worthwhile returns the cut that hides what was not picked. It reports false unless enough is hidden, net of the summary,
+// in one of the dimensions that the condensation is about.
 func (j *job) worthwhile(p *picker, summary session.Size) (Cut, bool) {
 	c, ok := p.cut()
-	after := c.with(summary)
-	switch {
-	case !ok || after.Tokens >= c.Before.Tokens:
+	after := plus(c.After, summary)
+	if !ok || after.Tokens >= c.Before.Tokens {
 		return Cut{}, false
-	case j.due.Need.Reason == session.ReasonOverflow: // upstream has refused what is there: any progress is better
+	}
+	if j.due.Need.Reason == session.ReasonOverflow { // upstream refused the view: any progress is better
 		return c, true
 	}
 	progress := func(before, after int) bool {
 		return after < before && float64(before-after) >= j.MinimumProgress*float64(before)
 	}
-	return c, j.due.Events && progress(c.Before.Events, after.Events) || j.due.Tokens && progress(c.Before.Tokens, after.Tokens)
+	enough := j.due.Events && progress(c.Before.Events, after.Events) ||
+		j.due.Tokens && progress(c.Before.Tokens, after.Tokens)
+	return c, enough
 }

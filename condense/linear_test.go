@@ -8,10 +8,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// few is fewer characters than any text has that readers are tried with, so that each is cut.
+// few is a limit below the length of every text that readers are tested with, so that each is cut.
 const few = 200
 
-// TestReadersAreLinear: what is cut and what is shown to a summariser, and what it answers.
+// TestReadersAreLinear checks that cutting texts, showing them to a summariser and reading its answer take linear time.
 func TestReadersAreLinear(t *testing.T) {
 	for name, read := range map[string]func(string){
 		"shorten": func(text string) { shorten(text, few) },
@@ -21,7 +21,7 @@ func TestReadersAreLinear(t *testing.T) {
 			}
 		},
 		"copies": func(text string) {
-			f := finder{found: map[string]place{}}
+			f := copyFinder{found: map[string]place{}}
 			f.add(1, text, []session.Range{{From: 0, To: len(text)}})
 			f.copies(text)
 		},
@@ -31,7 +31,7 @@ func TestReadersAreLinear(t *testing.T) {
 		},
 		"reply":    func(text string) { _, _ = prose{}.record(Reply{Text: text}) },
 		"function": func(text string) { _, _ = structured{}.record(Reply{Arguments: `{"user_context":` + text}) },
-		"record":   func(text string) { (&span{previous: record.Summary{Record: text}}).recorded() },
+		"record":   func(text string) { (&span{previous: record.Summary{Record: text}}).previousRecord() },
 		"focus": func(text string) {
 			w := weights{}
 			w.add(session.User, session.Content{Text: text})

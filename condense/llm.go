@@ -14,55 +14,53 @@ const (
 	DefaultWindow    = 128000
 )
 
-// LLMSettings configure the rolling summary. Fields that are not set take their defaults, those of Settings aside.
+// LLMSettings configures an LLM condenser. Zero fields take their defaults, except for those of Settings.
 type LLMSettings struct {
 	Settings
-	Name       string     // of the condenser; default "llm"
 	Summariser Summariser // required
-	Endpoint   Endpoint   // of the summariser; what is empty is the request's own
-	Model      string     // of the summariser; empty: the request's own
-	Health     Health     // of the models; nil: all are well
-	Rides      *Rides     // of summaries that may be asked behind the client's own prompt; nil: none is
-	Focus      Focus      // what conversations are about; empty: what their tools tell
+	Endpoint   Endpoint   // of the summariser; empty fields are taken from the request's upstream
+	Model      string     // model of the summariser; empty: the request's own
+	Health     Health     // health of the models; nil: all are healthy
+	Rides      *Rides     // summaries that may be asked for behind the client's own prompt; nil: none
+	Focus      Focus      // subject of conversations; empty: derived from the tools used
 
-	Window         int // of the summariser's model, in tokens; default: the request's if the model is, else DefaultWindow
-	MaxOutput      int // tokens of a summary; default DefaultMaxOutput
-	MaxEventLength int // runes of one event in the prompt; default DefaultEventLength
+	Window         int // window of the summariser's model, in tokens; default: the request's if the model is, else DefaultWindow
+	MaxOutput      int // maximum tokens of a summary; default DefaultMaxOutput
+	MaxEventLength int // maximum runes of one event in the prompt; default DefaultEventLength
 }
 
-// LLM is a rolling condenser that asks a model: for a summary of the middle, which takes in the summary before it, for a ranking of the
-// events, or which of them go. It is safe for concurrent use if its Summariser is.
+// LLM is a rolling condenser that asks a model: for a summary of the middle that includes the summary before it, for a
+// ranking of the events, or for a choice of what to hide. It is safe for concurrent use if its Summariser is.
 type LLM struct {
-	s    LLMSettings
-	form form // how summaries are written; nil where the model ranks events or chooses them
+	typeName string
+	s        LLMSettings
+	form     form // format of summaries; nil if the model ranks or chooses events
 
-	ask   func(j *llmJob, ctx context.Context) (session.Condensation, error)
-	ranks bool // the model ranks events, and writes no summary
+	ask   func(j *llmJob, ctx context.Context) (session.Condensation, error) // makes the condensation
+	ranks bool                                                               // the model ranks events and writes no summary
 }
 
-// NewLLM gives a condenser with settings, by which a model writes a summary.
+// NewLLM returns a condenser by which a model writes a summary in prose.
 func NewLLM(s LLMSettings) *LLM {
-	l := newLLM("llm", s, (*llmJob).write)
-	l.form = prose{}
-	return l
+	return &LLM{typeName: "llm", s: s.withDefaults(), form: prose{}, ask: (*llmJob).write}
 }
 
-func newLLM(name string, s LLMSettings, ask func(*llmJob, context.Context) (session.Condensation, error)) *LLM {
-	s.Name = cmp.Or(s.Name, name)
+func (s LLMSettings) withDefaults() LLMSettings {
 	s.MaxOutput = cmp.Or(s.MaxOutput, DefaultMaxOutput)
 	s.MaxEventLength = max(cmp.Or(s.MaxEventLength, DefaultEventLength), minEventLength)
-	return &LLM{s: s, ask: ask}
+	return s
 }
 
-func (l *LLM) Name() string { return l.s.Name }
+func (l *LLM) Name() string { return l.typeName }
 
 func (l *LLM) Condense(in Input) Decision {
-	j := &llmJob{LLM: l, job: l.priced(in).job(l.s.Name, in)}
+	j := &llmJob{LLM: l, job: l.pricedSettings(in).job(l.typeName, in)}
 	return j.decide(j, func() Kept {
-		if j.missing() {
-			j.LLM, j.failed = l.own(in), ErrMissing
+		if j.modelMissing() {
+			j.LLM = l.ownModel(in)
+			j.modelErr = ErrMissing
 		}
-		if !j.due.Need.tried() && !j.due.Need.AtOnce && j.cooling() {
+		if !j.due.Need.mayTry() && !j.due.Need.AtOnce && j.isCooling() {
 			return KeptCooling
 		}
 		if j.ranks {
@@ -72,47 +70,50 @@ func (l *LLM) Condense(in Input) Decision {
 	})
 }
 
-// priced is the settings with the price of the summary that would be asked for.
-func (l *LLM) priced(in Input) Settings {
+// pricedSettings returns the settings with the price of the summary that would be asked for.
+func (l *LLM) pricedSettings(in Input) Settings {
 	s := l.s.Settings
 	if e := s.Economics; e != nil && in.Total > e.Target {
 		if _, cached := l.mayRide(&in); cached > 0 {
-			own := *e
-			own.Cached, s.Economics = cached, &own
+			priced := *e
+			priced.Cached = cached
+			s.Economics = &priced
 		}
 	}
 	return s
 }
 
-// configured reports whether the summariser is another than the request's own model at its own upstream.
-func (l *LLM) configured(in Input) bool {
-	own := l.own(in)
+// isConfigured reports whether the summariser is not the request's own model at its own upstream.
+func (l *LLM) isConfigured(in Input) bool {
+	own := l.ownModel(in)
 	return l.model(in) != own.model(in) || l.endpoint(in) != own.endpoint(in)
 }
 
-// own is the condenser by way of the request's own model.
-func (l *LLM) own(in Input) *LLM {
+// ownModel returns the condenser with the request's own model.
+func (l *LLM) ownModel(in Input) *LLM {
 	own := *l
 	own.s.Model, own.s.Endpoint, own.s.Window = "", Endpoint{}, 0
 	own.s.MaxOutput = min(l.s.MaxOutput, own.window(in)/4)
 	return &own
 }
 
-// model is the summariser's model.
 func (l *LLM) model(in Input) string { return cmp.Or(l.s.Model, in.Model) }
 
-// endpoint is where the summariser is. The client's own key goes nowhere but to the client's own upstream, and a configured one
-// without the client's headers: they could have a gateway send it elsewhere, or bill it to another organisation.
+// endpoint returns the summariser's endpoint. The client's key is sent only to the client's own upstream. A configured key
+// is sent without the client's headers: they could make a gateway send it elsewhere, or bill another organisation.
 func (l *LLM) endpoint(in Input) Endpoint {
 	e := l.s.Endpoint
-	if e.BaseURL = cmp.Or(e.BaseURL, in.Upstream.BaseURL); e.BaseURL != in.Upstream.BaseURL {
+	e.BaseURL = cmp.Or(e.BaseURL, in.Upstream.BaseURL)
+	if e.BaseURL != in.Upstream.BaseURL {
 		return e
 	}
 	api := e.Way.API
-	if e.Way = in.Upstream.Way; api != "" && api != e.Way.API {
+	e.Way = in.Upstream.Way
+	e.Way.Route = ""
+	if api != "" && api != e.Way.API {
 		e.Way.API, e.Way.KeyHeader = api, ""
 	}
-	if e.Way.Route = ""; e.APIKey == "" {
+	if e.APIKey == "" {
 		e.APIKey = in.Upstream.APIKey
 	} else {
 		e.Way.KeyHeader, e.Way.Headers = "", ""
@@ -123,7 +124,7 @@ func (l *LLM) endpoint(in Input) Endpoint {
 	return e
 }
 
-// window is how many tokens the summariser's model holds.
+// window returns the context window of the summariser's model, in tokens.
 func (l *LLM) window(in Input) int {
 	switch {
 	case l.s.Window > 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// chatter is a history of n long messages.
+// chatter returns a history of n long messages.
 func chatter(n int) *session.History {
 	messages := make([]session.Message, n)
 	for i := range messages {
@@ -86,7 +86,7 @@ func TestNames(t *testing.T) {
 		"noop":               condense.Noop{},
 		"recent_events":      condense.RecentEvents{},
 		"llm":                condense.NewLLM(condense.LLMSettings{}),
-		"structured_summary": condense.NewLLM(condense.LLMSettings{Name: "structured_summary"}),
+		"structured_summary": condense.NewStructured(condense.LLMSettings{}),
 	} {
 		if c.Name() != want {
 			t.Errorf("%s, want %s", c.Name(), want)
@@ -94,8 +94,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestOwnModelStandsIn: where the configured model or its key is not there, the request's own model writes the summary at once, and
-// as long as that is known.
+// TestOwnModelStandsIn checks that the request's own model writes the summary at once if the configured model or its key
+// does not exist, and as long as that is known.
 func TestOwnModelStandsIn(t *testing.T) {
 	var asked []string
 	health := &missing{}
@@ -119,7 +119,7 @@ func TestOwnModelStandsIn(t *testing.T) {
 	}
 }
 
-// missing is a Health that knows when a model is not there.
+// missing is a Health that knows of models that do not exist.
 type missing struct {
 	always
 	known bool
@@ -129,7 +129,8 @@ func (m *missing) Ready(condense.Attempt) bool     { return true }
 func (m *missing) Begin(condense.Attempt) bool     { return true }
 func (m *missing) Missing(a condense.Attempt) bool { return m.known && a.Model == "gone" }
 
-// TestProvisionalIsSummarisedLater: what was hidden while the summariser was away is read by the next one that is not.
+// TestProvisionalIsSummarisedLater checks that messages hidden while the summariser was down are read by the next summariser
+// that is up.
 func TestProvisionalIsSummarisedLater(t *testing.T) {
 	var away bool
 	var prompt string
@@ -173,7 +174,8 @@ func TestProvisionalIsSummarisedLater(t *testing.T) {
 	}
 }
 
-// TestCutOffAnswerGetsMoreRoom: on a soft need too, since a model that reasons would else never come to its summary.
+// TestCutOffAnswerGetsMoreRoom checks that a cut-off answer gets more room on a soft need, too: otherwise a model that
+// reasons would never reach its summary.
 func TestCutOffAnswerGetsMoreRoom(t *testing.T) {
 	var rooms []int
 	l := condense.NewLLM(condense.LLMSettings{

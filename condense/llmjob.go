@@ -20,11 +20,11 @@ type llmJob struct {
 	job
 	span *span
 
-	failed error // why it is not by way of the configured model, nil if it is
+	modelErr error // why the configured model is not used; nil if it is
 
-	output int           // tokens that an answer may have
-	calls  atomic.Int64  // made so far
-	rode   session.Usage // of one behind the client's own prompt
+	maxOutput int           // maximum tokens of an answer
+	calls     atomic.Int64  // calls made so far
+	rideUsage session.Usage // usage of a call behind the client's own prompt
 }
 
 func (j *llmJob) Asks() bool { return true }
@@ -33,38 +33,38 @@ func (j *llmJob) Plan() (session.Condensation, int) {
 	if j.ranks {
 		return j.job.Plan()
 	}
-	return j.plain(j.cut), j.filled(j.recordTokens())
+	return j.plain(j.cut), j.estimate(j.recordTokens())
 }
 
-// recordTokens is about how many tokens a record will have.
 func (j *llmJob) recordTokens() int {
-	return min(answeredTokens, (j.cut.ForgottenTokens+j.cut.Replaced)/8)
+	return min(answerTokens, (j.cut.ForgottenTokens+j.cut.Replaced)/8)
 }
 
-// allowance is the room for a summary and what stands next to it: a quarter of the target, but always that of its wrapping.
+// allowance returns the room for a summary: a quarter of the target, but at least the size of an empty summary.
 func (j *llmJob) allowance() session.Size {
-	room := j.wrapping()
+	room := j.wrapperTokens()
 	if target := j.due.Target.Tokens; target != unlimited {
 		room = max(room, target/4)
 	}
 	return session.Size{Events: 1, Tokens: room}
 }
 
-// ErrAtOnce is why a condensation has no summary although its summariser did not fail: the request does not wait for one.
+// ErrAtOnce is the reason why there is no summary although the summariser did not fail.
 var ErrAtOnce = errors.New("the request does not wait for a summary")
 
-// Run asks the model. The buffer that the view's messages alias must not change before it returns. What is hard, and what does not
-// wait, goes without the model's answer if need be.
+// Run asks the model. The buffer that the view's messages alias must not change before it returns. If the need is hard or
+// the request does not wait, the condensation is made without the model's answer if necessary.
 func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	if j.due.Need.AtOnce {
 		return j.atOnce(ctx)
 	}
 	c, err := j.ask(j, ctx)
 	if err == nil {
-		return Result{Condensation: c, Failed: j.failed}, nil
+		return Result{Condensation: c, Failed: j.modelErr}, nil
 	}
-	if err = fmt.Errorf("condense %s: %w", j.name, err); j.failed != nil {
-		err = j.failed // of the model that was configured
+	err = fmt.Errorf("condense %s: %w", j.name, err)
+	if j.modelErr != nil {
+		err = j.modelErr // that of the configured model
 	}
 	if !j.due.Need.Hard || errors.Is(ctx.Err(), context.Canceled) {
 		return Result{}, err
@@ -73,30 +73,33 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	if failed != nil {
 		return Result{}, errors.Join(err, failed)
 	}
-	c.Calls, c.Rode = j.made(), j.rode
-	return Result{Condensation: c, Fallback: err, Failed: j.failed}, nil
+	c.Calls, c.Rode = j.callCount(), j.rideUsage
+	return Result{Condensation: c, Fallback: err, Failed: j.modelErr}, nil
 }
 
-// atOnce goes without the model for now. What it would have written is a job for later, unless it is left alone.
+// atOnce makes the condensation without the model. Unless the model failed recently, its summary becomes a later job.
 func (j *llmJob) atOnce(ctx context.Context) (Result, error) {
 	c, cut, err := j.standIn(ctx)
 	switch {
 	case err != nil:
 		return Result{}, err
-	case j.cooling():
+	case j.isCooling():
 		return Result{Condensation: c, Fallback: ErrCooling}, nil
 	case j.ranks:
 		return Result{Condensation: c, Fallback: ErrAtOnce}, nil
 	}
-	later, view := &llmJob{LLM: j.LLM, job: j.job, failed: j.failed}, *j.in.View
-	later.in.View, later.in.Thread.Sent, later.due.Need = &view, nil, Need{Reason: j.due.Need.Reason}
-	later.cut, later.settled = cut, true // the summary is of what is hidden already
+	later := &llmJob{LLM: j.LLM, job: j.job, modelErr: j.modelErr}
+	view := *j.in.View
+	later.in.View = &view
+	later.in.Thread.Sent = nil
+	later.due.Need = Need{Reason: j.due.Need.Reason}
+	later.cut, later.settled = cut, true // the summary must cover exactly what is hidden
 	return Result{Condensation: c, Fallback: ErrAtOnce, Later: later}, nil
 }
 
-// standIn makes the condensation of a request that must become smaller while no model is to be had, as Excerpts would: what was
-// recorded before stays, with a note of what is missing. That is made even if the time is over. It gives the cut that it took: the
-// job's, if one with room for excerpts is not worth while. Instead of a ranking, the newest events stay where a note has no room.
+// standIn makes the condensation without a model, as Excerpts would: the previous record stays, with a note of what is
+// missing. It ignores the end of ctx. It returns the cut that it used: the job's own if one with room for excerpts is not
+// worthwhile. Instead of a ranking, the newest events stay if there is no room for a note.
 func (j *llmJob) standIn(ctx context.Context) (session.Condensation, Cut, error) {
 	x := &excerptsJob{job: j.job, provisional: true}
 	newest := j.plain(j.cut)
@@ -104,7 +107,7 @@ func (j *llmJob) standIn(ctx context.Context) (session.Condensation, Cut, error)
 	if j.ranks && x.shrink(j.allowance()) != "" {
 		return newest, j.cut, nil
 	}
-	cut, ok := x.cutFor(x.quotes())
+	cut, ok := x.cutFor(x.quoteRoom())
 	if !ok {
 		cut = x.cut
 	}
@@ -115,73 +118,76 @@ func (j *llmJob) standIn(ctx context.Context) (session.Condensation, Cut, error)
 	return c, x.cut, err
 }
 
-// write has a model write the summary. What is hard, or has no model any more, climbs down: a summary, another try with shorter events and
-// more room, the request's own model.
+// write has a model write the summary. If the need is hard or the configured model does not exist, a failure leads to
+// another attempt with the request's own model.
 func (j *llmJob) write(ctx context.Context) (c session.Condensation, err error) {
-	err = j.in.work(ctx, func() (err error) {
-		j.span, err = j.read(ctx, j.cut, j.recordTokens())
-		return err
-	})
+	j.span, err = inPool(ctx, &j.in, func() (*span, error) { return j.readCut(ctx, j.cut, j.recordTokens()) })
 	if err != nil {
 		return c, err
 	}
-	c, err = j.watch(ctx)
-	if err != nil && ctx.Err() == nil && j.configured(j.in) && (j.due.Need.Hard || notThere(err)) {
-		j.failed = fmt.Errorf("condense %s: %w", j.name, err)
-		j.LLM = j.own(j.in)
-		c, err = j.watch(ctx)
+	c, err = j.askModel(ctx)
+	if err == nil || ctx.Err() != nil || !j.isConfigured(j.in) {
+		return c, err
+	}
+	call, _ := errors.AsType[*CallError](err)
+	if j.due.Need.Hard || call != nil && call.Missing() {
+		j.modelErr = fmt.Errorf("condense %s: %w", j.name, err)
+		j.LLM = j.ownModel(j.in)
+		c, err = j.askModel(ctx)
 	}
 	return c, err
 }
 
-// watch asks behind the client's request, or else is summarise under the eyes of the model's health.
-func (j *llmJob) watch(ctx context.Context) (c session.Condensation, err error) {
-	j.output = j.s.MaxOutput
-	first := j.made() == 0
-	c, done, err := j.behind(ctx)
+// askModel asks for the summary behind the client's request if that is cheaper, else by summarise.
+func (j *llmJob) askModel(ctx context.Context) (c session.Condensation, err error) {
+	j.maxOutput = j.s.MaxOutput
+	first := j.callCount() == 0
+	c, done, err := j.askBehindRequest(ctx)
 	if done {
 		return c, err
 	}
-	return j.watched(func(healthy bool) (session.Condensation, error) { return j.summarise(ctx, healthy && first) })
+	return j.withHealth(func(healthy bool) (session.Condensation, error) {
+		return j.summarise(ctx, healthy && first)
+	})
 }
 
-// moreRoom is how many times as long an answer may be after one that was cut off: a model that reasons spends it on that.
+// moreRoom is the factor by which an answer may be longer after one that was cut off, mostly by reasoning.
 const moreRoom = 4
 
-// summarise asks the model, and a second time if its answer was cut off, with more room for it, or on a hard need, with shorter
-// events, if it may be asked again: one that failed a short while ago is asked once.
-func (j *llmJob) summarise(ctx context.Context, more bool) (session.Condensation, error) {
-	c, used, err := j.attempt(ctx, j.s.MaxEventLength, max(maxCalls-1-j.made(), 1))
+// summarise asks the model, and a second time if retry is set and a second attempt may succeed: with more room for the
+// answer if it was cut off, and with shorter events on a hard need.
+func (j *llmJob) summarise(ctx context.Context, retry bool) (session.Condensation, error) {
+	c, used, err := j.attempt(ctx, j.s.MaxEventLength, max(maxCalls-1-j.callCount(), 1))
 	bad, _ := errors.AsType[*SummaryError](err)
-	cut := bad != nil && bad.Kind == FaultTruncated
-	if err == nil || !more || !cut && !j.due.Need.Hard || ctx.Err() != nil || !again(err) {
+	cutOff := bad != nil && bad.Kind == FaultTruncated
+	retry = retry && (cutOff || j.due.Need.Hard)
+	if err == nil || !retry || ctx.Err() != nil || !mayRetry(err) {
 		return c, err
 	}
-	if cut {
-		j.output = max(j.output, min(moreRoom*j.output, j.window(j.in)/2))
+	if cutOff {
+		j.maxOutput = max(j.maxOutput, min(moreRoom*j.maxOutput, j.window(j.in)/2))
 	}
 	if j.due.Need.Hard {
 		used = max(used/4, minEventLength)
 	}
-	c, _, err = j.attempt(ctx, used, maxCalls-j.made())
+	c, _, err = j.attempt(ctx, used, maxCalls-j.callCount())
 	return c, err
 }
 
-// attempt asks for a summary with events of at most limit runes, in one call or, where one cannot hold them, in parts:
-// that many calls at most. It tells how short the events were cut to fit.
+// attempt asks for a summary with events of at most limit runes, in one call, or if they do not fit, in parts with at most
+// the given number of calls. It returns the length to which events were cut.
 func (j *llmJob) attempt(ctx context.Context, limit, calls int) (c session.Condensation, used int, err error) {
-	var p prompt
-	var pl plan
-	err = j.in.work(ctx, func() (err error) {
-		p, pl, err = j.planned(ctx, limit, calls)
-		return errors.Join(ctx.Err(), err)
+	pl, err := inPool(ctx, &j.in, func() (plan, error) {
+		pl, err := j.planPrompts(ctx, limit, calls)
+		return pl, errors.Join(ctx.Err(), err)
 	})
 	if err != nil {
 		return c, limit, err
 	}
 	text := pl.texts[0]
 	if len(pl.texts) > 1 {
-		if text, err = j.readParts(ctx, p, pl); err != nil {
+		text, err = j.readParts(ctx, pl)
+		if err != nil {
 			return c, pl.limit, err
 		}
 	}
@@ -193,21 +199,20 @@ func (j *llmJob) attempt(ctx context.Context, limit, calls int) (c session.Conde
 	return c, pl.limit, err
 }
 
-// planned is the summariser's prompts, for at most so many calls. There are none where no answer could be used.
-func (j *llmJob) planned(ctx context.Context, limit, calls int) (p prompt, pl plan, err error) {
-	if err := j.crowded(); err != nil {
-		return p, pl, err
+// planPrompts returns the summariser's prompts for at most the given number of calls. It fails if no answer could be used.
+func (j *llmJob) planPrompts(ctx context.Context, limit, calls int) (plan, error) {
+	if err := j.checkRoom(); err != nil {
+		return plan{}, err
 	}
-	p = j.prompt(ctx)
-	pl, err = p.plan(limit, calls)
-	return p, pl, err
+	return j.prompt(ctx).plan(limit, calls)
 }
 
-// crowded is the error where the user's own words, which have to stand next to a record, leave no room for any.
-func (j *llmJob) crowded() error {
-	shortest := record.Summary{Record: ".", Events: j.span.named}
-	shortest.Words = j.span.said(j.in.Count, shortest, j.rooms())
-	after := j.cut.with(session.Size{Events: 1, Tokens: j.in.Count(shortest.String()) + messageOverhead}).Tokens
+// checkRoom returns an error if the user's own words, which must stand next to a record, leave no room for one.
+func (j *llmJob) checkRoom() error {
+	shortest := record.Summary{Record: ".", Events: j.span.hidden}
+	shortest.Words = j.span.userWords(j.in.Count, shortest, j.summaryRoom())
+	size := session.Size{Events: 1, Tokens: j.in.Count(shortest.String()) + messageOverhead}
+	after := plus(j.cut.After, size).Tokens
 	if after < j.cut.Before.Tokens {
 		return nil
 	}
@@ -216,26 +221,28 @@ func (j *llmJob) crowded() error {
 
 func (j *llmJob) prompt(ctx context.Context) prompt {
 	previous := j.span.previous
-	if j.span.late > 0 {
-		previous.Record = j.span.recorded()
+	if j.span.lateTokens > 0 {
+		previous.Record = j.span.previousRecord()
 	}
 	budget := j.budget()
 	return prompt{
-		previous: previous.Text(), kept: j.span.kept(budget/keptShare, j.in.reading), events: j.span.events, ask: j.form.ask(j.words()),
-		ids: j.in.Thread.Recall, budget: budget, output: j.s.MaxOutput, count: j.in.reading, over: func() bool { return ctx.Err() != nil },
+		previous: previous.Text(), kept: j.span.kept(budget/keptShare, j.in.promptTokens),
+		events: j.span.events, ids: j.in.Thread.Recall, ask: j.form.ask(j.words()),
+		budget: budget, output: j.s.MaxOutput, count: j.in.promptTokens,
+		cancelled: func() bool { return ctx.Err() != nil },
 	}
 }
 
 func (j *llmJob) request(user string) Request {
-	r := Request{Endpoint: j.endpoint(j.in), Model: j.model(j.in), System: j.system(), User: user, MaxOutput: j.output}
+	r := Request{Endpoint: j.endpoint(j.in), Model: j.model(j.in), System: j.system(), User: user, MaxOutput: j.maxOutput}
 	j.form.shape(&r)
 	return r
 }
 
-// longestTold is how much of what a client says of its record is passed on, in bytes.
-const longestTold = 4 << 10
+// maxInstructions is the maximum length of the client's instructions that are passed on, in bytes.
+const maxInstructions = 4 << 10
 
-// exampleWindow is the least window, in tokens, in which an example has room.
+// exampleWindow is the minimum window, in tokens, that has room for an example.
 const exampleWindow = 8000
 
 func (j *llmJob) focus() Focus { return cmp.Or(j.s.Focus, j.span.weights.focus()) }
@@ -249,62 +256,62 @@ func (j *llmJob) system() string {
 	if j.in.Thread.Recall {
 		text += instructionsEvents
 	}
-	return text + j.told()
+	return text + j.clientInstructions()
 }
 
-// told is what the client says of its record.
-func (j *llmJob) told() string {
-	told := strings.TrimSpace(j.in.Thread.Told)
-	if told == "" {
+// clientInstructions returns the client's own instructions for the record, as a part of the prompt.
+func (j *llmJob) clientInstructions() string {
+	text := strings.TrimSpace(j.in.Thread.Told)
+	if text == "" {
 		return ""
 	}
-	return "\n\nThe agent says of the record:\n" + strings.ToValidUTF8(told[:min(len(told), longestTold)], "")
+	return "\n\nThe agent says of the record:\n" + strings.ToValidUTF8(text[:min(len(text), maxInstructions)], "")
 }
 
-// budget is how many tokens the changing part of the prompt may have.
+// budget returns the number of tokens for the variable part of the prompt.
 func (j *llmJob) budget() int {
-	const messages = 4 * messageOverhead // two messages, priming, and some room for another tokenizer's mind
+	const messages = 4 * messageOverhead // two messages, priming, and a margin for other tokenizers
 	r := j.request("")
-	fixed := j.in.reading(r.System) + messages
+	fixed := j.in.promptTokens(r.System) + messages
 	if r.Function != nil {
-		fixed += j.in.reading(string(r.Function.JSON))
+		fixed += j.in.promptTokens(string(r.Function.JSON))
 	}
-	return j.window(j.in) - j.output - fixed
+	return j.window(j.in) - j.maxOutput - fixed
 }
 
-// standsFor is how many tokens a record replaces.
-func (j *llmJob) standsFor() int { return j.cut.ForgottenTokens + j.span.late + j.cut.Replaced }
+// replacedTokens returns the number of tokens that the record replaces.
+func (j *llmJob) replacedTokens() int {
+	return j.cut.ForgottenTokens + j.span.lateTokens + j.cut.Replaced
+}
 
-// words is how long the record may be: half of what it stands for, and well within what the model may write.
+// words returns the maximum length of the record: half of what it replaces, and well within what the model may write.
 func (j *llmJob) words() int {
-	return min(j.s.MaxOutput*3/4, max(j.standsFor()/2, 100)) * 2 / 3
+	return min(j.s.MaxOutput*3/4, max(j.replacedTokens()/2, 100)) * 2 / 3
 }
 
-// call makes one call, and counts it. Several may run at the same time.
+// call makes one call and counts it. It is safe for concurrent use.
 func (j *llmJob) call(ctx context.Context, r Request) (Reply, error) {
 	defer j.calls.Add(1)
 	return j.s.Summariser.Summarise(ctx, r)
 }
 
-// made is how many calls there were so far.
-func (j *llmJob) made() int { return int(j.calls.Load()) }
+func (j *llmJob) callCount() int { return int(j.calls.Load()) }
 
-// accept makes a condensation of a reply to what was asked, if the reply is any good.
+// accept makes a condensation of a reply, if the reply can be used.
 func (j *llmJob) accept(ctx context.Context, r Reply, asked Request) (c session.Condensation, err error) {
-	err = j.in.work(ctx, func() error {
+	c, err = inPool(ctx, &j.in, func() (c session.Condensation, err error) {
 		text, err := j.form.record(r)
-		if err == nil {
-			c, err = j.recorded(text, min(j.standsFor(), 2*j.s.MaxOutput))
+		if err != nil {
+			return c, err
 		}
-		return err
+		return j.withRecord(text, min(j.replacedTokens(), 2*j.s.MaxOutput))
 	})
-	c.Model, c.Prompt = asked.Model, version(asked)
+	c.Model, c.Prompt = asked.Model, promptVersion(asked)
 	return c, err
 }
 
-// recorded is the condensation with a record, which must have fewer tokens than a limit. It must make the view strictly smaller, if need be
-// without what is added to the record.
-func (j *llmJob) recorded(text string, limit int) (session.Condensation, error) {
+// withRecord returns the condensation with a record of fewer than limit tokens. It fails unless the view shrinks.
+func (j *llmJob) withRecord(text string, limit int) (session.Condensation, error) {
 	if n := j.in.Count(text); n >= limit {
 		return session.Condensation{}, inflated(n, limit)
 	}
@@ -312,18 +319,17 @@ func (j *llmJob) recorded(text string, limit int) (session.Condensation, error) 
 	if !smaller {
 		return session.Condensation{}, inflated(c.After.Tokens, c.Before.Tokens)
 	}
-	c.Calls, c.Rode = j.made(), j.rode
+	c.Calls, c.Rode = j.callCount(), j.rideUsage
 	return c, nil
 }
 
-// inflated is the error for a record of that many tokens.
 func inflated(tokens, limit int) error {
 	return &SummaryError{Kind: FaultInflated, Detail: fmt.Sprintf("%d tokens, limit %d", tokens, limit)}
 }
 
-// version stands for what a model is told to do by a request, whatever the events are that it is shown. testdata/prompts.list has those of
-// all prompts there ever were, so that a record can be explained when the prompt has changed.
-func version(r Request) string {
+// promptVersion returns a short hash of the instructions in a request. testdata/prompts.list holds those of all prompts that
+// ever existed, so that a record can be explained after the prompt has changed.
+func promptVersion(r Request) string {
 	sum := sha256.New()
 	sum.Write([]byte(r.System))
 	for _, s := range []*Schema{r.Function, r.Format} {

@@ -8,42 +8,43 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// LosslessTrim shows tool results without what says nothing: colours, overwritten progress, repeated lines, white space of JSON, and
-// longer parts that an earlier result of the same history shows already, for which a note tells where. Like ToolOutputTrim it decides
-// on results as they arrive, and what it decided stays. Results with images are left alone.
+// LosslessTrim shows tool results without redundant content: colours, overwritten progress, repeated lines, white space in
+// JSON, and longer passages that an earlier result of the history shows already, for which a note names that result. Like
+// ToolOutputTrim it decides on results when they arrive, and never changes a decision. Results with images or files are not
+// changed.
 type LosslessTrim struct{}
 
 func (LosslessTrim) Name() string { return "lossless_trim" }
 
-// Condense gives a Job whose condensation forgets nothing but has Trims.
+// Condense returns a Job whose condensation hides no messages but has Trims.
 func (l LosslessTrim) Condense(in Input) Decision {
-	f := finder{in: in, from: arrived(in.View)}
-	return arrivalOf(in, l.Name(), trims(in, f.from, f.trim))
+	f := copyFinder{in: in, from: firstNew(in.View)}
+	return trimDecision(in, l.Name(), trims(in, f.from, f.trim))
 }
 
-// Sizes of a part that is left out because an earlier result shows it.
+// Minimum size of a passage that is left out because an earlier result shows it.
 const (
 	copyLines = 6
 	copyBytes = 300
 )
 
-// finder looks for lines that were there before.
-type finder struct {
+// copyFinder finds passages that an earlier result shows.
+type copyFinder struct {
 	in    Input
-	from  int              // item of the view from which on results are new
-	found map[string]place // where so many lines stand one after another; nil until the first result is looked at
+	from  int              // index of the first item that is new
+	found map[string]place // by the text of copyLines consecutive lines; nil until index is called
 }
 
-// place is lines that a result shows one after another.
+// place is a passage of whole lines that a result shows.
 type place struct {
-	pos    int
-	text   string
-	starts []int // at which lines begin, the first of them that of the place, and one behind the last line's end
+	pos    int    // of the result
+	text   string // of the whole result
+	starts []int  // index of each line in text from the passage on, and one past the end of the last line
 }
 
-// trim decides on a new result.
-func (f *finder) trim(item session.Item) (session.Trim, bool) {
-	if item.Kind != session.Observation || item.Trim != nil || !pristine(f.in.View, item) {
+// trim decides how to trim a new result.
+func (f *copyFinder) trim(item session.Item) (session.Trim, bool) {
+	if item.Kind != session.Observation || item.Trim != nil || !isVerbatim(f.in.View, item) {
 		return session.Trim{}, false
 	}
 	content, err := f.in.Codec.Read(item.Raw)
@@ -52,49 +53,54 @@ func (f *finder) trim(item session.Item) (session.Trim, bool) {
 	}
 	t := session.Trim{Pos: f.in.View.History.Pos(item.Index), Head: session.Whole}
 	text := content.Text
-	if tidied := tidy.Text(text); tidied != text && tidied != "" && !f.writtenOut(text, content.Result) {
+	if tidied := tidy.Text(text); tidied != text && tidied != "" && !f.isFileContent(text, content.Result) {
 		text, t.Tidy = tidied, true
 	}
 	t.Copies = f.copies(text)
 	if t.Tidy || len(t.Copies) > 0 {
-		raw, less := smaller(&f.in, item, item.Raw, renderTrim(f.in.View.History, text, t))
-		if less && len(raw) < len(item.Raw) {
-			f.add(t.Pos, text, partsOf(text, &t))
+		raw, fewerTokens := rewriteMessage(&f.in, item, item.Raw, renderTrim(f.in.View.History, text, t))
+		if fewerTokens && len(raw) < len(item.Raw) {
+			f.add(t.Pos, text, shownParts(text, &t))
 			return t, true
 		}
 	}
-	f.add(t.Pos, content.Text, partsOf(content.Text, nil))
+	f.add(t.Pos, content.Text, shownParts(content.Text, nil))
 	return session.Trim{}, false
 }
 
-// writtenOut reports whether a text is JSON that was read from a file: who edits that needs it as it is written.
-func (f *finder) writtenOut(text, call string) bool {
+// isFileContent reports whether a text is JSON that was read from a file. Whoever edits the file needs it as it is written.
+func (f *copyFinder) isFileContent(text, call string) bool {
 	if !tidy.JSON(text) {
 		return false
 	}
-	asking := f.from - 1 // what is new answers the last calls
+	asking := f.from - 1 // new results answer the last calls
 	for asking >= 0 && f.in.View.Items[asking].Kind != session.Action {
 		asking--
 	}
-	return asking >= 0 && slices.ContainsFunc(read(f.in.Codec, f.in.View.Items[asking].Raw).Calls, func(c session.Call) bool {
+	if asking < 0 {
+		return false
+	}
+	calls := read(f.in.Codec, f.in.View.Items[asking].Raw).Calls
+	return slices.ContainsFunc(calls, func(c session.Call) bool {
 		return c.ID == call && strings.Contains(strings.ToLower(c.Arguments), ".json")
 	})
 }
 
-// copies finds the parts of a text that an earlier result shows.
-func (f *finder) copies(text string) (copies []session.Copy) {
+// copies returns the passages of a text that an earlier result shows.
+func (f *copyFinder) copies(text string) (copies []session.Copy) {
 	if len(text) < copyBytes || strings.Count(text, "\n") < copyLines-1 {
 		return nil
 	}
 	f.index()
-	here := lines(text, session.Range{From: 0, To: len(text)})
+	here := lineStarts(text, session.Range{From: 0, To: len(text)})
 	for i := 0; i+copyLines < len(here); i++ {
-		there, ok := f.found[first(copyLines, text, here[i:])]
+		there, ok := f.found[firstLines(copyLines, text, here[i:])]
 		if !ok {
 			continue
 		}
 		n := copyLines
-		for i+n+1 < len(here) && n+1 < len(there.starts) && first(1, text, here[i+n:]) == first(1, there.text, there.starts[n:]) {
+		for i+n+1 < len(here) && n+1 < len(there.starts) &&
+			firstLines(1, text, here[i+n:]) == firstLines(1, there.text, there.starts[n:]) {
 			n++
 		}
 		c := session.Copy{From: here[i], To: here[i+n] - 1, Source: there.pos, At: there.starts[0]}
@@ -106,13 +112,13 @@ func (f *finder) copies(text string) (copies []session.Copy) {
 	return copies
 }
 
-// index reads what was there before, the first time.
-func (f *finder) index() {
+// index reads the earlier results, once.
+func (f *copyFinder) index() {
 	if f.found != nil {
 		return
 	}
 	f.found = map[string]place{}
-	s := shelf{codec: f.in.Codec, view: f.in.View}
+	s := resultSet{codec: f.in.Codec, view: f.in.View}
 	for _, item := range f.in.View.Items[:f.from] {
 		if item.Index >= 0 && item.Kind == session.Observation {
 			pos := f.in.View.History.Pos(item.Index)
@@ -122,34 +128,37 @@ func (f *finder) index() {
 	}
 }
 
-// add takes in what is shown of a text.
-func (f *finder) add(pos int, text string, shown []session.Range) {
+// add indexes the shown parts of a text.
+func (f *copyFinder) add(pos int, text string, shown []session.Range) {
 	for _, r := range shown {
 		if f.found == nil || r.To-r.From < copyBytes {
 			continue
 		}
-		starts := lines(text, r)
+		starts := lineStarts(text, r)
 		for i := 0; i+copyLines < len(starts); i++ {
-			f.found[first(copyLines, text, starts[i:])] = place{pos, text, starts[i:]}
+			f.found[firstLines(copyLines, text, starts[i:])] = place{pos, text, starts[i:]}
 		}
 	}
 }
 
-// lines tells where the whole lines of a part of a text begin, and then one behind the end of the last of them.
-func lines(text string, r session.Range) (starts []int) {
+// lineStarts returns the index of each whole line in a part of a text, followed by one past the end of the last of them.
+func lineStarts(text string, r session.Range) (starts []int) {
 	next := r.From
 	for at := r.From; at < r.To; {
 		end := r.To
 		if n := strings.IndexByte(text[at:r.To], '\n'); n >= 0 {
 			end = at + n
 		}
-		if whole := (at == 0 || text[at-1] == '\n') && (end == len(text) || text[end] == '\n'); whole {
-			starts, next = append(starts, at), end+1
+		startsLine := at == 0 || text[at-1] == '\n'
+		endsLine := end == len(text) || text[end] == '\n'
+		if startsLine && endsLine {
+			starts = append(starts, at)
+			next = end + 1
 		}
 		at = end + 1
 	}
 	return append(starts, next)
 }
 
-// first is the first n lines of a text, by where they begin.
-func first(n int, text string, starts []int) string { return text[starts[0] : starts[n]-1] }
+// firstLines returns the first n of the lines that begin at starts.
+func firstLines(n int, text string, starts []int) string { return text[starts[0] : starts[n]-1] }

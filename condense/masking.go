@@ -8,20 +8,19 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// masked is what stands for a masked observation, as OpenHands writes it.
+// masked replaces the content of a masked observation, as in OpenHands.
 const masked = "<MASKED>"
 
-// ObservationMasking replaces the content of old tool results by a short text; their role and call id stay. It forgets
-// nothing: every request's view is made anew. Results in the newest exchange, which no model has answered yet, are never
-// masked, nor is what is already as short.
+// ObservationMasking replaces the content of old tool results by a short text; role and call id stay. It hides no messages:
+// the view is recomputed for every request. Results in the newest exchange, which no model has answered yet, are never
+// masked, nor are results that would not become shorter.
 type ObservationMasking struct {
-	// AttentionWindow is how many of the view's newest events are left as they are; as in OpenHands all events count, not
-	// observations alone.
+	// AttentionWindow is the number of newest events that are not changed. As in OpenHands, not only observations count.
 	AttentionWindow int
-	// Stride is by how many events the boundary moves at once. Between two moves up to Stride-1 more events than the window
-	// are left as they are, and the provider's cached prefix stays valid. 0: 1.
+	// Stride is the number of events by which the boundary moves at once. Between two moves up to Stride-1 more events than
+	// the window are not changed, and the provider's cached prefix stays valid. 0 means 1.
 	Stride int
-	// Batched masks only what the view had at its last condensation, so that the boundary moves only when there is another one.
+	// Batched masks only what the view had after its last condensation: the boundary moves only together with one.
 	Batched bool
 }
 
@@ -38,10 +37,10 @@ func (o ObservationMasking) Condense(in Input) Decision {
 			texts[i] = masked
 		}
 	}
-	return rewritten(in, texts)
+	return replaceContent(in, texts)
 }
 
-// maskable gives the items of which the oldest may be masked: all of a view, or those that it had at its last condensation.
+// maskable returns the items that may be masked: all items of a view, or those that it had after its last condensation.
 func maskable(v *session.View, batched bool) []session.Item {
 	if batched {
 		return v.Items[:min(shownAtFirst(v), len(v.Items))]
@@ -49,7 +48,7 @@ func maskable(v *session.View, batched bool) []session.Item {
 	return v.Items
 }
 
-// newestExchange is the item with which the newest exchange begins: the last assistant message.
+// newestExchange returns the index of the last assistant message, or 0 if there is none.
 func newestExchange(items []session.Item) int {
 	for i := len(items) - 1; i > 0; i-- {
 		if k := items[i].Kind; k == session.Agent || k == session.Action {
@@ -59,9 +58,9 @@ func newestExchange(items []session.Item) int {
 	return 0
 }
 
-// rewritten is the decision to show texts in the place of the content of some items, where that makes them shorter: each with the marks of what
-// was attached, and named where the model can have it shown again by that.
-func rewritten(in Input, texts map[int]string) Decision {
+// replaceContent returns the decision to replace the content of items, given as texts by index, where that makes them
+// shorter. Marks of attachments are added, and the position if the model can recall it.
+func replaceContent(in Input, texts map[int]string) Decision {
 	v := session.View{History: in.View.History, Applied: in.View.Applied, Items: slices.Clone(in.View.Items)}
 	changed := false
 	for i, text := range texts {
@@ -73,7 +72,8 @@ func rewritten(in Input, texts map[int]string) Decision {
 			text = record.Attached(text, read(in.Codec, item.Raw))
 		}
 		if raw, err := in.Codec.Rewrite(item.Raw, text); err == nil && len(raw) < len(item.Raw) {
-			item.Raw, item.Trim, changed = raw, nil, true
+			item.Raw, item.Trim = raw, nil
+			changed = true
 		}
 	}
 	if !changed {

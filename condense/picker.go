@@ -5,15 +5,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// picker picks the items of a view that stay: what is protected, a head, and the largest tail that still fits. It picks
-// whole blocks only.
+// picker picks whole blocks of a view that stay: the protected ones, a head, and the longest tail that fits.
 type picker struct {
 	in     *Input
 	view   *session.View
 	tokens []int        // of each item
-	blocks []int        // number of each item's block, -1 for a summary
-	keep   []bool       // what was picked
-	kept   session.Size // size of what was picked
+	blocks []int        // block number of each item, -1 for a summary
+	keep   []bool       // items picked
+	kept   session.Size // size of the items picked
 }
 
 func newPicker(in *Input, tokens []int) *picker {
@@ -35,26 +34,29 @@ func newPicker(in *Input, tokens []int) *picker {
 	return p
 }
 
-// blocks numbers a history's units, with those joined that a client tore apart: a call whose result comes only after other
-// messages. A cut forgets a block whole or not at all, so that it never adds a defect to those the client sent. Calls that
-// are already forgotten (not alive) bind nothing.
+// blocks numbers the messages of a history by block. A block is a unit, or several units joined because the client separated
+// a call from its result by other messages. A cut hides a block as a whole or not at all, so that it adds no defect to those
+// that the client sent. Calls that are hidden already (not alive) bind nothing.
 func blocks(messages []session.Message, alive []bool) []int {
-	numbers, last := make([]int, len(messages)), answers(messages, alive)
-	number, end := -1, 0
+	numbers := make([]int, len(messages))
+	last := lastAnswers(messages, alive)
+	number := -1
+	end := 0 // of the current block
 	for _, u := range session.Units(messages) {
 		if u.From >= end {
 			number++
 		}
 		for i := u.From; i < u.To; i++ {
-			numbers[i], end = number, max(end, last[i]+1)
+			numbers[i] = number
+			end = max(end, last[i]+1)
 		}
 	}
 	return numbers
 }
 
-// answers tells for each message the index of the last message that answers one of its calls, its own index if none
-// does. Only the first answer counts, and a call that uses an id again ends the wait for the older one.
-func answers(messages []session.Message, alive []bool) []int {
+// lastAnswers returns for each message the index of the last message that answers one of its calls, or its own index if
+// there is none. Only the first answer counts, and a call that reuses an id ends the wait of the older one.
+func lastAnswers(messages []session.Message, alive []bool) []int {
 	last := make([]int, len(messages))
 	asked := map[string]int{}
 	for i := range messages {
@@ -74,28 +76,26 @@ func answers(messages []session.Message, alive []bool) []int {
 	return last
 }
 
-// size is the size of items [from, to) that were not picked yet, summaries left out.
+// size returns the size of items [from, to) that are not picked yet, without summaries.
 func (p *picker) size(from, to int) session.Size {
 	var s session.Size
 	for i := from; i < to; i++ {
 		if !p.keep[i] && p.blocks[i] >= 0 {
-			s.Events, s.Tokens = s.Events+1, s.Tokens+p.tokens[i]
+			s = plus(s, session.Size{Events: 1, Tokens: p.tokens[i]})
 		}
 	}
 	return s
 }
 
-// pick picks items [from, to), summaries left out.
+// pick picks items [from, to), except for summaries.
 func (p *picker) pick(from, to int) {
-	s := p.size(from, to)
-	p.kept = session.Size{Events: p.kept.Events + s.Events, Tokens: p.kept.Tokens + s.Tokens}
+	p.kept = plus(p.kept, p.size(from, to))
 	for i := from; i < to; i++ {
 		p.keep[i] = p.keep[i] || p.blocks[i] >= 0
 	}
 }
 
-// protect picks what is never forgotten: system messages, the newest user message and the last block, which may still
-// wait for an answer.
+// protect picks what is never hidden: system messages, the newest user message and the last, perhaps open block.
 func (p *picker) protect() {
 	last, user := -1, -1
 	for i, item := range p.view.Items {
@@ -117,21 +117,22 @@ func (p *picker) protect() {
 	}
 }
 
-// summaries picks the view's summary, for a strategy that makes none of its own.
+// summaries picks the view's summary, for a strategy that writes none itself.
 func (p *picker) summaries() {
 	for i, n := range p.blocks {
 		if n < 0 {
 			p.keep[i] = true
-			p.kept = session.Size{Events: p.kept.Events + 1, Tokens: p.kept.Tokens + p.tokens[i]}
+			p.kept = plus(p.kept, session.Size{Events: 1, Tokens: p.tokens[i]})
 		}
 	}
 }
 
-// head picks the first n messages, system messages not counted, and the first that a person typed. A block that it would split it
-// picks whole if the target is still met then, else not at all. It ends where something was forgotten before: what stands behind a
-// summary is no beginning, and a head that grew would move the summary.
+// head picks the first n messages, not counting system messages, and the first message that a person typed. A block that the
+// end of the head would split is picked as a whole if it fits the target, otherwise not at all. The head ends where messages
+// were hidden before: what follows a summary is no beginning, and a head that grew would move the summary.
 func (p *picker) head(n int, target session.Size) {
-	end, typed := p.beginning(), p.firstTyped()
+	end := p.beginning()
+	typed := p.firstTyped()
 	if typed < end {
 		p.pick(p.block(typed))
 	}
@@ -149,15 +150,14 @@ func (p *picker) head(n int, target session.Size) {
 	}
 }
 
-// firstTyped is the first item that a person typed, not an agent in his name; where there is none, the first user message. It is the
-// number of items if there is no user message either.
+// firstTyped returns the index of the first item that a person typed, else of the first user message, else len(items).
 func (p *picker) firstTyped() int {
 	first := len(p.view.Items)
 	for i, item := range p.view.Items {
 		if item.Index < 0 || item.Kind != session.User {
 			continue
 		}
-		if record.Typed(read(p.in.Codec, item.Raw)) {
+		if record.IsTyped(read(p.in.Codec, item.Raw)) {
 			return i
 		}
 		first = min(first, i)
@@ -165,7 +165,7 @@ func (p *picker) firstTyped() int {
 	return first
 }
 
-// beginning is the number of items before anything was forgotten.
+// beginning returns the number of items before the first hidden message.
 func (p *picker) beginning() int {
 	first := firstForgotten(p.view.Applied)
 	for i, item := range p.view.Items {
@@ -176,7 +176,7 @@ func (p *picker) beginning() int {
 	return len(p.view.Items)
 }
 
-// tail picks blocks from the end for as long as the target is met.
+// tail picks blocks from the end as long as they fit the target.
 func (p *picker) tail(target session.Size) {
 	for end := len(p.view.Items); end > 0; {
 		from, to := p.block(end - 1)
@@ -188,13 +188,14 @@ func (p *picker) tail(target session.Size) {
 	}
 }
 
-// fits reports whether the target is met with items [from, to), too.
+// fits reports whether the target is still met with items [from, to) picked as well.
 func (p *picker) fits(from, to int, target session.Size) bool {
-	more := p.size(from, to)
-	return more.Events == 0 || p.kept.Events+more.Events <= target.Events && p.kept.Tokens+more.Tokens <= target.Tokens
+	added := p.size(from, to)
+	with := plus(p.kept, added)
+	return added.Events == 0 || with.Events <= target.Events && with.Tokens <= target.Tokens
 }
 
-// block gives the items [from, to) that are in the same block as item i. A block's items stand next to each other.
+// block returns the range of items in the same block as item i. The items of a block are adjacent.
 func (p *picker) block(i int) (from, to int) {
 	from, to = i, i+1
 	for from > 0 && p.blocks[from-1] == p.blocks[i] {

@@ -8,11 +8,11 @@ import (
 )
 
 // Pipeline runs condensers one after another, each on the view that the one before it left, and stops at the first
-// condensation. What was asked for from outside reaches every stage until one of them answers it with a condensation.
-// Pipelines may hold pipelines.
+// condensation. A request by the caller (Input.Need) reaches every stage until one of them answers it with a condensation.
+// Pipelines may be nested.
 //
-// A stage that condenses forgets messages of the history, by position, whatever earlier stages made of them: what they
-// left out goes with what it forgets, and its summariser reads the messages as the client sent them, not as masked.
+// A stage that condenses hides messages of the history by position, whatever earlier stages made of them: messages that
+// those left out are hidden as well, and its summariser reads the messages as the client sent them, not as masked.
 type Pipeline struct {
 	Stages []Condenser
 }
@@ -21,7 +21,7 @@ func (Pipeline) Name() string { return "pipeline" }
 
 func (p Pipeline) Condense(in Input) Decision {
 	var out Decision
-	own := *in.View // the caller may put the decision's view in its place before the job is run
+	own := *in.View // the caller may overwrite *in.View with the decision's view before the job runs
 	in.View = &own
 	staged := in
 	for _, stage := range p.Stages {
@@ -42,51 +42,44 @@ func (p Pipeline) Condense(in Input) Decision {
 	return out
 }
 
-// reshaped is the input with another view of the same history. The rest of the total may be finer than a sum of counts.
+// reshaped returns the input with another view. The total changes by the difference: it may be more exact than a sum.
 func reshaped(in Input, v *session.View) Input {
 	in.Total += total(in.Measure(v.Items)) - total(in.Measure(in.View.Items))
 	in.View = v
 	return in
 }
 
-// stagedJob is the job of a stage that saw another view than the one which is logged.
+// stagedJob is the job of a stage that saw another view than the one that is logged.
 type stagedJob struct {
 	Job
-	in Input // of the pipeline
+	in Input // of the whole pipeline
 }
 
-// Run logs the sizes of messages as the condensations before show them, and not as a stage
-// of this request rewrote them.
+// Run sets the sizes of messages to those in the pipeline's own view, not as rewritten by an earlier stage.
 func (j *stagedJob) Run(ctx context.Context) (Result, error) {
 	r, err := j.Job.Run(ctx)
 	if err == nil && len(r.Condensation.Forgotten) > 0 {
 		gone := r.Condensation
-		back := returning(&j.in, func(i int) bool {
+		restored := restoredTokens(&j.in, func(i int) bool {
 			item := j.in.View.Items[i]
 			return item.Index < 0 || !gone.Hides(j.in.View.History.Pos(item.Index))
 		})
-		r.Condensation.ForgottenTokens = total(j.in.Measure(j.forgotten(gone.Forgotten))) - back
+		r.Condensation.ForgottenTokens = total(j.in.Measure(j.forgotten(gone.Forgotten))) - restored
 	}
 	return r, err
 }
 
-// forgotten gives the items at positions, as the pipeline's own view has them.
+// forgotten returns the items at the given positions as they are in the pipeline's own view.
 func (j *stagedJob) forgotten(ranges []session.Range) []session.Item {
-	history := j.in.View.History
-	shown := map[int]session.Item{}
-	for _, item := range j.in.View.Items {
-		if item.Index >= 0 {
-			shown[history.Pos(item.Index)] = item
-		}
-	}
+	itemAt := itemsByPosition(j.in.View)
 	var items []session.Item
 	for _, r := range ranges {
 		for p := r.From; p < r.To; p++ {
-			item, ok := shown[p]
-			if !ok {
-				item = asSent(history, p)
+			if i, shown := itemAt[p]; shown {
+				items = append(items, j.in.View.Items[i])
+			} else {
+				items = append(items, asSent(j.in.View.History, p))
 			}
-			items = append(items, item)
 		}
 	}
 	return items

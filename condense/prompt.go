@@ -16,64 +16,65 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Bounds of a prompt, in runes of one event's text.
+// Default and minimum length of one event in a prompt, in runes.
 const (
 	DefaultEventLength = 10000
 	minEventLength     = 200
 )
 
-// messageOverhead is what a message costs besides its text, in tokens.
+// messageOverhead is the size of a message besides its text, in tokens.
 const messageOverhead = 4
 
-// tagged is data in a prompt. The data is defused, so it cannot close the tag.
+// tagged wraps data for a prompt. The data must be defused, so that it cannot close the tag.
 func tagged(name, attributes, data string) string {
 	return "<dewpoint_" + name + attributes + ">\n" + data + "</dewpoint_" + name + ">"
 }
 
-// event is a message to be summarised.
+// event is a message to summarise.
 type event struct {
-	id      int // its position
+	id      int // position in the history
 	kind    session.Kind
 	content session.Content
 }
 
-// prompt is the part of a summariser's prompt that changes.
+// prompt is the variable part of a summariser's prompt.
 type prompt struct {
 	previous string // the previous record in full, empty if there is none
-	kept     string // messages that stay, which tell what the others are about
+	kept     string // messages that stay, which show what the events are about
 	events   []event
-	ask      string // what to do, at the end
-	part     string // which part of the events these are, empty: all of them
-	ids      bool   // events are shown with their ids, which the answer names
+	ask      string // the final instruction
+	part     string // says which part of the events these are; empty: all of them
+	ids      bool   // show the ids of events, for the answer to name
 
-	budget int              // tokens that it may have
-	output int              // tokens of a record
-	count  func(string) int // of tokens
-	over   func() bool      // it is not wanted any more: events that are not written yet stay out; nil: never
+	budget    int              // maximum tokens of the prompt
+	output    int              // maximum tokens of a record
+	count     func(string) int // counts tokens
+	cancelled func() bool      // the prompt is no longer needed, and further events are not rendered; nil: never
 }
 
-// Bounds of a summary made in parts.
+// Limits of a summary made in parts.
 const (
-	maxCalls   = 8    // of one job: parts, what merges them, and a second try
-	partLength = 2000 // runes to which events are cut before they are read in parts instead
-	minPart    = 200  // tokens that the record of a part may have at least
-	atOnce     = 4    // parts that are read at the same time
+	maxCalls      = 8    // calls of one job: the parts, the merge, and a second attempt
+	partLength    = 2000 // runes to which events are cut before they are read in parts
+	minPart       = 200  // minimum tokens for the record of a part
+	maxConcurrent = 4    // parts that are read concurrently
 )
 
-// plan is the prompts that a span is read by: one for all of it, or one for each part.
+// plan holds the prompts by which a span is read: one for all of it, or one per part.
 type plan struct {
+	prompt prompt // makes the texts
 	texts  []string
-	limit  int // runes to which the text of an event was cut
-	output int // tokens that the record of a part may have
+	limit  int // runes to which each event was cut
+	output int // maximum tokens of the record of a part
 }
 
-// plan fits the events into one prompt, cut to limit runes and then to fewer. Below partLength they are rather read in parts, each in a
-// prompt of its own, whose records are merged by a last call. When that would take too many calls, events are cut shorter still; when even
-// the shortest do not fit, those in the middle are left out, the old before the new.
+// plan fits the events into one prompt, cut to limit runes or less. Rather than cut them below partLength it reads them in
+// parts, each in its own prompt, whose records a last call merges. If that takes too many calls, events are cut further. If
+// even the shortest do not fit, those in the middle are left out, older ones first.
 func (p prompt) plan(limit, calls int) (plan, error) {
 	for {
 		if text := p.text(p.render(limit)); p.count(text) <= p.budget {
-			return plan{texts: []string{text}, limit: limit}, nil
+			return plan{prompt: p, texts: []string{text}, limit: limit}, nil
 		}
 		output := p.partOutput(calls)
 		switch {
@@ -89,27 +90,31 @@ func (p prompt) plan(limit, calls int) (plan, error) {
 	}
 }
 
-// drop leaves out events in the middle. A quarter of the room is for the oldest ones, which tell what it all is about.
+// drop leaves out events in the middle. A quarter of the room is for the oldest events, which show the subject.
 func (p prompt) drop() (plan, error) {
 	rendered := p.render(minEventLength)
 	room := p.budget - p.count(p.text([]string{p.omitted(0, len(rendered))}))
 	head, tail := 0, len(rendered)
+	used := 0
 	size := func(i int) int { return p.count(rendered[i]) }
-	for used := 0; head < tail && used+size(head) <= room/4; head++ {
-		used, room = used+size(head), room-size(head)
+	for head < tail && used+size(head) <= room/4 {
+		used += size(head)
+		room -= size(head)
+		head++
 	}
-	for ; tail > head && size(tail-1) <= room; tail-- {
-		room -= size(tail - 1)
+	for tail > head && size(tail-1) <= room {
+		tail--
+		room -= size(tail)
 	}
 	if head == 0 && tail == len(rendered) {
 		return plan{}, &SummaryError{Kind: FaultTooLarge, Detail: fmt.Sprintf("window leaves %d tokens", p.budget)}
 	}
 	text := p.text(slices.Concat(rendered[:head], []string{p.omitted(head, tail)}, rendered[tail:]))
-	return plan{texts: []string{text}, limit: minEventLength}, nil
+	return plan{prompt: p, texts: []string{text}, limit: minEventLength}, nil
 }
 
-// partOutput is how long the record of a part may be, so that all of them fit the last call's prompt; 0 if there are not
-// calls enough for two parts and that one.
+// partOutput returns the maximum length of the record of a part, so that all of them fit the last call's prompt. It returns
+// 0 if there are too few calls for two parts and the merge.
 func (p prompt) partOutput(calls int) int {
 	if calls < 3 {
 		return 0
@@ -118,7 +123,7 @@ func (p prompt) partOutput(calls int) int {
 	return min(p.output, room/(calls-1)-2*p.count("<dewpoint_part"+ofParts(1, 1)+">"))
 }
 
-// split reads the events in as many parts as it takes, at most all calls but one.
+// split plans as many parts as needed, at most all calls but one.
 func (p prompt) split(limit, calls, output int) (plan, error) {
 	groups := p.groups(limit)
 	for len(groups) >= calls && limit > minEventLength {
@@ -131,7 +136,8 @@ func (p prompt) split(limit, calls, output int) (plan, error) {
 	if len(groups) == 0 {
 		return plan{}, &SummaryError{Kind: FaultTooLarge, Detail: "no event fits the window"}
 	}
-	out, end := plan{limit: limit, output: output}, 0
+	out := plan{prompt: p, limit: limit, output: output}
+	end := 0 // of the events planned
 	for n, g := range groups {
 		text := append([]string{p.omitted(end, g.from)}, g.text...)
 		if len(groups) > 1 {
@@ -143,41 +149,44 @@ func (p prompt) split(limit, calls, output int) (plan, error) {
 	return out, nil
 }
 
-// group is consecutive events that are read together.
+// group is a run of events that are read in one part.
 type group struct {
 	from, to int
 	text     []string
 }
 
-// groups packs the events, as many as fit a prompt. What does not even fit alone is left out.
+// groups packs the events into as few prompts as possible. An event that does not fit a prompt of its own is left out.
 func (p prompt) groups(limit int) []group {
 	p.part = partNote(maxCalls, maxCalls)
 	room := p.budget - p.count(p.text([]string{p.omitted(0, len(p.events))}))
 	var groups []group
-	used := room + 1
+	used := room + 1 // so that the first event begins a group
 	for i, text := range p.render(limit) {
 		size := p.count(text) + 1
 		if size > room {
 			continue
 		}
 		if used+size > room {
-			groups, used = append(groups, group{from: i}), 0
+			groups = append(groups, group{from: i})
+			used = 0
 		}
 		g := &groups[len(groups)-1]
-		g.text, g.to, used = append(g.text, text), i+1, used+size
+		g.text = append(g.text, text)
+		g.to = i + 1
+		used += size
 	}
 	return groups
 }
 
-// ofParts tells which part of the events something is.
+// ofParts returns the attributes that number a part.
 func ofParts(n, of int) string { return fmt.Sprintf(" n=\"%d\" of=\"%d\"", n, of) }
 
 func partNote(n, of int) string {
-	return fmt.Sprintf("These are part %d of %d of the events. Your record is for this part alone and will be merged with those of the others: "+
-		"use the previous record to understand the events, and do not repeat it. ", n, of)
+	return fmt.Sprintf("These are part %d of %d of the events. Your record is for this part alone and will be merged "+
+		"with those of the others: use the previous record to understand the events, and do not repeat it. ", n, of)
 }
 
-// merge is the prompt that makes one record of those of the parts.
+// merge returns the prompt that merges the records of the parts.
 func (p prompt) merge(records []string) string {
 	parts := ""
 	for i, r := range records {
@@ -187,12 +196,13 @@ func (p prompt) merge(records []string) string {
 		"parts, oldest first: where they differ, the later one is right. Merge them with the previous record, if there is one. " + p.ask
 }
 
-// readParts asks for the records of all parts and gives the prompt that merges them. The first failure ends it. A panic in
-// one of them becomes the caller's, who can catch it: in a goroutine of its own it would end the process.
-func (j *llmJob) readParts(ctx context.Context, p prompt, pl plan) (string, error) {
+// readParts asks for the records of all parts and returns the prompt that merges them. It stops at the first failure. A
+// panic in a part is raised again in the caller, which can recover from it: in the part's own goroutine it would end the
+// process.
+func (j *llmJob) readParts(ctx context.Context, pl plan) (string, error) {
 	records := make([]string, len(pl.texts))
 	parts, ctx := errgroup.WithContext(ctx)
-	parts.SetLimit(atOnce)
+	parts.SetLimit(maxConcurrent)
 	for i, text := range pl.texts {
 		parts.Go(func() (err error) {
 			defer func() {
@@ -208,15 +218,14 @@ func (j *llmJob) readParts(ctx context.Context, p prompt, pl plan) (string, erro
 	if p, ok := errors.AsType[panicked](err); ok {
 		panic(string(p))
 	}
-	return p.merge(records), err
+	return pl.prompt.merge(records), err
 }
 
-// panicked is what a part panicked with.
+// panicked is the value and stack of a panic in a part.
 type panicked string
 
 func (p panicked) Error() string { return string(p) }
 
-// readPart asks for the record of one part.
 func (j *llmJob) readPart(ctx context.Context, text string, output int) (record string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -244,7 +253,7 @@ func (p prompt) text(events []string) string {
 	return p.history() + tagged("events", "", strings.Join(events, "")) + "\n\n" + p.part + p.ask
 }
 
-// history shows the previous record in full, and what is kept.
+// history returns the previous record in full, and the messages that stay.
 func (p prompt) history() string {
 	text := ""
 	if p.previous != "" {
@@ -256,7 +265,7 @@ func (p prompt) history() string {
 	return text
 }
 
-// Bounds of the messages that are shown although they stay.
+// Limits of the messages that are shown although they stay.
 const (
 	keptHead   = 2    // from the beginning
 	keptNewest = 4    // from the end
@@ -264,10 +273,12 @@ const (
 	keptShare  = 8    // of the prompt, one in that many
 )
 
-// kept shows the beginning and the newest exchange of what stays, within a number of tokens: who knows neither the goal nor the next
-// step cannot tell what matters.
+// kept returns the beginning and the newest exchange of the messages that stay, within a number of tokens: without the goal
+// and the next step a model cannot tell what matters.
 func (s *span) kept(budget int, count func(string) int) string {
-	stay := slices.DeleteFunc(slices.Clone(s.history), func(m excerpt.Message) bool { return !m.Shown || m.Kind == session.System })
+	stay := slices.DeleteFunc(slices.Clone(s.history), func(m excerpt.Message) bool {
+		return !m.Shown || m.Kind == session.System
+	})
 	if n := len(stay) - keptNewest; n > keptHead {
 		stay = append(stay[:keptHead:keptHead], stay[n:]...)
 	}
@@ -286,7 +297,7 @@ func (s *span) kept(budget int, count func(string) int) string {
 func (p prompt) render(limit int) []string {
 	out := make([]string, len(p.events))
 	for i, e := range p.events {
-		if p.over != nil && p.over() {
+		if p.cancelled != nil && p.cancelled() {
 			break
 		}
 		attributes := fmt.Sprintf(" kind=\"%s\"", e.kind)
@@ -298,7 +309,7 @@ func (p prompt) render(limit int) []string {
 	return out
 }
 
-// text is an event's text, calls and results, each cut so that all together have about limit runes.
+// text returns an event's text, calls and results, each cut so that all together have about limit runes.
 func (e event) text(limit int) string {
 	limit = max(limit/max(len(e.content.Calls)+1, 1), minEventLength)
 	var b strings.Builder
@@ -313,12 +324,13 @@ func (e event) text(limit int) string {
 		b.WriteString(marks + "\n")
 	}
 	for _, c := range e.content.Calls {
-		fmt.Fprintf(&b, "call %s: %s(%s)\n", shorten(c.ID, minEventLength), shorten(c.Name, minEventLength), shorten(c.Arguments, limit))
+		fmt.Fprintf(&b, "call %s: %s(%s)\n",
+			shorten(c.ID, minEventLength), shorten(c.Name, minEventLength), shorten(c.Arguments, limit))
 	}
 	return record.Defuse(b.String())
 }
 
-// shorten leaves the first and last runes of text, limit of them in all, and says how many are missing.
+// shorten cuts the middle out of a text, leaves limit runes of it, and says how many are missing.
 func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -331,7 +343,7 @@ func shorten(text string, limit int) string {
 	return fmt.Sprintf("%s\n[%d characters cut]\n%s", text[:head], missing, text[tail:])
 }
 
-// ends is where the first runes of a longer text end and its last ones begin, limit of them in all.
+// ends returns where the first runes of a text end and its last ones begin, limit of them in all. The text must have more.
 func ends(text string, limit int) (head, tail int) {
 	tail = len(text)
 	for i := range limit {

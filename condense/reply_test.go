@@ -57,7 +57,7 @@ func TestSectioned(t *testing.T) {
 		"USER_CONTEXT: build it": true, "fine\n- CURRENT_STATE: done": true, "## User context\nbuild it": true, "**Goals**: build": true,
 		"КОНТЕКСТ: дом": true, "1. TASKS: none": true, "ok": false, "Sure, I will now run the tests: go test": false, "Note: done": false,
 	} {
-		if sectioned(text) != want {
+		if hasSection(text) != want {
 			t.Errorf("%q: want %v", text, want)
 		}
 	}

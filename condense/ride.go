@@ -12,16 +12,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Prefix is the client's request, most of which upstream's cache may have from the request before it.
+// Prefix is the client's request, most of which upstream may have cached from the request before it.
 type Prefix interface {
-	// Cached is how many tokens at the beginning of a view upstream reported to have in its cache; 0: none, or the view is not what is sent.
+	// Cached returns the number of tokens at the beginning of a view that upstream reported as cached, or 0 if there are
+	// none or the view is not what is sent.
 	Cached(v *session.View) int
-	// Ask gives the body of the request with a question behind its messages, whose answer is text that may have that many tokens; nil: it
-	// cannot be asked so.
+	// Ask returns the body of the request with a question behind its messages, to be answered in text of at most output
+	// tokens. It returns nil if that is not possible.
 	Ask(question string, output int) []byte
 }
 
-// rideOpen begins a question that is asked behind a client's own request.
+// rideOpen begins a question behind a client's own request.
 const rideOpen = `Stop here, and write a record of this conversation. Its older messages are about to be removed; what you write stands in their
 place, and the work goes on from it. Whatever you leave out is lost. Do not go on with the work, call no tool, and answer nothing that was
 asked above.
@@ -31,102 +32,115 @@ far as it still matters, sections that are not listed here included. What tools,
 it, and record nothing as the user's that only a tool said. Where a value, a status or a decision changed, the newest one stays, and those
 that it replaced go. What the user ruled stays until the user lifts it, whatever a tool says.`
 
-// Rides gives the prices of summaries that are asked for behind clients' own prompts, and remembers where that was in vain. It may be used
-// concurrently.
+// Rides holds the prices of summaries that are asked for behind clients' own prompts, and remembers where such calls were
+// useless. It is safe for concurrent use.
 type Rides struct {
 	prices Prices
 
-	mu   sync.Mutex
-	vain map[[sha256.Size]byte]vain // by upstream, model, key and thread; for all threads, without a thread
+	mu      sync.Mutex
+	useless map[[sha256.Size]byte]uselessCall // by upstream, model, key and thread; the entry without a thread is for all threads
 }
 
-// vain is a call in vain that is remembered. It counts for its own thread; for all, once a second thread had one while the first still counted.
-type vain struct {
+// uselessCall remembers a useless call. It applies to its thread. The entry for all threads applies once a second thread had
+// a useless call while the first one was still remembered.
+type uselessCall struct {
 	until  time.Time
-	thread string // in the entry of all threads: the newest that had one
-	all    bool   // in that entry: more than one had
+	thread string // in the entry for all threads: the last thread that had one
+	all    bool   // in that entry: more than one thread had one
 }
 
-// How long calls in vain are remembered, how long those that gave no reply, and how many entries there may be.
+// How long useless calls are remembered, how long calls without a reply, and the maximum number of entries.
 const (
-	vainFor    = time.Hour
+	uselessFor = time.Hour
 	noReplyFor = time.Minute
-	vainMost   = 4096
+	maxUseless = 4096
 )
 
-// NewRides makes a Rides by the prices of models.
+// NewRides returns a Rides with the given prices.
 func NewRides(prices Prices) *Rides {
-	return &Rides{prices: prices, vain: map[[sha256.Size]byte]vain{}}
+	return &Rides{prices: prices, useless: map[[sha256.Size]byte]uselessCall{}}
 }
 
 func rideKey(in *Input, thread string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(in.Upstream.BaseURL + "\x00" + in.Model + "\x00" + in.Upstream.APIKey + "\x00" + thread))
 }
 
-func (r *Rides) inVain(in *Input) bool {
+func (r *Rides) isUseless(in *Input) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, all := time.Now(), r.vain[rideKey(in, "")]
-	return now.Before(r.vain[rideKey(in, in.Thread.Name)].until) || all.all && now.Before(all.until)
+	now := time.Now()
+	all := r.useless[rideKey(in, "")]
+	return now.Before(r.useless[rideKey(in, in.Thread.Name)].until) || all.all && now.Before(all.until)
 }
 
-// failed remembers a call that failed: one that gave no reply for its own thread alone.
-func (r *Rides) failed(in *Input, err error) {
-	switch call, _ := errors.AsType[*CallError](err); {
+// addFailure remembers a call that failed. A call without a reply is remembered briefly, and only for its thread.
+func (r *Rides) addFailure(in *Input, err error) {
+	call, _ := errors.AsType[*CallError](err)
+	switch {
 	case call == nil || call.Kind == FailureMalformed || call.Kind == FailureRejected:
-		r.addVain(in, vainFor)
+		r.addUseless(in, uselessFor)
 	case call.Kind != FailureUntrusted && call.Kind != FailureLimited: // it was made
-		r.addVain(in, noReplyFor)
+		r.addUseless(in, noReplyFor)
 	}
 }
 
-func (r *Rides) addVain(in *Input, d time.Duration) {
+func (r *Rides) addUseless(in *Input, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.vain) >= vainMost {
-		clear(r.vain)
+	if len(r.useless) >= maxUseless {
+		clear(r.useless)
 	}
-	now, thread, all := time.Now(), in.Thread.Name, rideKey(in, "")
-	if last := r.vain[all]; d == vainFor {
-		r.vain[all] = vain{until: now.Add(d), thread: thread, all: now.Before(last.until) && (last.all || last.thread != thread)}
+	now := time.Now()
+	thread := in.Thread.Name
+	if d == uselessFor {
+		forAll := rideKey(in, "")
+		last := r.useless[forAll]
+		several := last.all || last.thread != thread
+		r.useless[forAll] = uselessCall{until: now.Add(d), thread: thread, all: now.Before(last.until) && several}
 	}
-	r.vain[rideKey(in, thread)] = vain{until: now.Add(d)}
+	r.useless[rideKey(in, thread)] = uselessCall{until: now.Add(d)}
 }
 
-// mayRide checks, before anything is read, whether the request's own model may be asked for the record behind the request. It returns the
-// prices, and how many tokens of the request the cache should have: 0 if the model may not be asked so.
+// mayRide checks, before anything is read, whether the request's own model may be asked for the record behind the request.
+// It returns the prices, and the expected number of cached tokens of the request: 0 if the model may not be asked.
 func (l *LLM) mayRide(in *Input) (e *Economics, cached int) {
-	_, plain := l.form.(prose)
-	if !plain || l.s.Rides == nil || in.Thread.Sent == nil || in.Thread.Recall || l.s.Rides.inVain(in) || thinking(in.View.History) {
+	_, isProse := l.form.(prose)
+	if !isProse || l.s.Rides == nil || in.Thread.Sent == nil || in.Thread.Recall {
 		return nil, 0
 	}
-	if e = l.s.Rides.prices(in.Model, l.model(*in)); e == nil || e.cold(in.Thread) {
+	if l.s.Rides.isUseless(in) || hasReasoned(in.View.History) {
 		return nil, 0
 	}
-	if cached = in.Thread.Sent.Cached(in.View); cached == 0 || len(new(span).earlier(in.View.Applied)) > 0 { // excerpts stand in
+	e = l.s.Rides.prices(in.Model, l.model(*in))
+	if e == nil || e.cold(in.Thread) {
+		return nil, 0
+	}
+	cached = in.Thread.Sent.Cached(in.View)
+	excerptsShown := len(new(span).readApplied(in.View.Applied)) > 0 // in place of messages that the record must cover
+	if cached == 0 || excerptsShown {
 		return nil, 0
 	}
 	return e, min(cached, in.sentBefore())
 }
 
-// rides returns how many tokens of the request the cache should have. It returns 0 if the record must not be asked for behind the request,
-// has no room there, or costs less by the summariser's own prompts.
-func (j *llmJob) rides(ctx context.Context) int {
-	full := j.in.Window > 0 && j.in.Total+askedTokens+max(j.in.Reserved, j.s.MaxOutput) > j.in.Window
-	if full || j.made() > 0 || j.due.Need.Hard {
+// cheaperRide returns the expected number of cached tokens of the request. It returns 0 if the record must not be asked for
+// behind the request, does not fit there, or is cheaper by the summariser's own prompts.
+func (j *llmJob) cheaperRide(ctx context.Context) int {
+	full := j.in.Window > 0 && j.in.Total+askTokens+max(j.in.Reserved, j.s.MaxOutput) > j.in.Window
+	if full || j.callCount() > 0 || j.due.Need.Hard {
 		return 0
 	}
 	e, cached := j.mayRide(&j.in)
 	cheaper := func(cold int) bool {
-		return e.ride(cached, j.in.Total) < e.In*float64(cold)+e.Out*answeredTokens
+		return e.ride(cached, j.in.Total) < e.In*float64(cold)+e.Out*answerTokens
 	}
-	if cached == 0 || !cheaper(j.in.Total) { // a cheap first test, before the prompts are planned
+	if cached == 0 || !cheaper(j.in.Total) { // a cheap test before the prompts are planned
 		return 0
 	}
-	_, pl, err := j.planned(ctx, j.s.MaxEventLength, maxCalls-1)
+	pl, err := j.planPrompts(ctx, j.s.MaxEventLength, maxCalls-1)
 	reads := 0
 	for _, text := range pl.texts {
-		reads += askedTokens + j.in.reading(text)
+		reads += askTokens + j.in.promptTokens(text)
 	}
 	if err != nil || !cheaper(reads) {
 		return 0
@@ -134,7 +148,7 @@ func (j *llmJob) rides(ctx context.Context) int {
 	return cached
 }
 
-// sentBefore is how many tokens of the view the request before this one had; 0 if it had another view.
+// sentBefore returns how many tokens of the view the previous request had, or 0 if it had another view.
 func (in *Input) sentBefore() (before int) {
 	since := shownAtFirst(in.View)
 	for i, tokens := range in.requests(in.Measure(in.View.Items)) {
@@ -145,30 +159,31 @@ func (in *Input) sentBefore() (before int) {
 	return before
 }
 
-// behind asks for the record behind the client's request, where that costs less. If done is false, the summariser has to be asked instead.
-// The summariser's health is neither checked nor changed.
-func (j *llmJob) behind(ctx context.Context) (c session.Condensation, done bool, err error) {
-	cached := 0
-	err = j.in.work(ctx, func() error {
-		cached = j.rides(ctx)
-		return ctx.Err()
-	})
+// askBehindRequest asks for the record behind the client's request if that is cheaper. If done is false, the summariser must
+// be asked instead. The summariser's health is neither checked nor changed.
+func (j *llmJob) askBehindRequest(ctx context.Context) (c session.Condensation, done bool, err error) {
+	cached, err := inPool(ctx, &j.in, func() (int, error) { return j.cheaperRide(ctx), ctx.Err() })
 	if err != nil || cached == 0 {
 		return c, err != nil, err
 	}
-	r := Request{Endpoint: j.in.Upstream, Model: j.in.Model, System: prose{}.behind(j.focus()) + j.told(), User: j.boundary(), MaxOutput: j.output}
-	if r.Body = j.in.Thread.Sent.Ask(r.System+"\n\n"+r.User, r.MaxOutput); r.Body == nil {
+	r := Request{
+		Endpoint: j.in.Upstream, Model: j.in.Model, MaxOutput: j.maxOutput,
+		System: prose{}.rideSystem(j.focus()) + j.clientInstructions(), User: j.boundary(),
+	}
+	r.Body = j.in.Thread.Sent.Ask(r.System+"\n\n"+r.User, r.MaxOutput)
+	if r.Body == nil {
 		return c, false, nil
 	}
-	if c, err = j.ride(ctx, r, cached); err == nil || ctx.Err() != nil {
+	c, err = j.ride(ctx, r, cached)
+	if err == nil || ctx.Err() != nil {
 		return c, true, err
 	}
-	j.s.Rides.failed(&j.in, err)
+	j.s.Rides.addFailure(&j.in, err)
 	return c, false, nil
 }
 
-// ride asks the request's own model behind its own prompt, of which the cache should have so many tokens. If it had less than half of them,
-// the answer is used, but the call counts as in vain.
+// ride asks the request's own model behind its own prompt, of which the given number of tokens should be cached. If fewer
+// than half were, the answer is used, but the call is remembered as useless.
 func (j *llmJob) ride(ctx context.Context, r Request, cached int) (c session.Condensation, err error) {
 	limited, cancel := halfOf(ctx)
 	reply, err := j.call(limited, r)
@@ -176,17 +191,18 @@ func (j *llmJob) ride(ctx context.Context, r Request, cached int) (c session.Con
 	if err != nil {
 		return c, err
 	}
-	j.rode = session.Usage{Input: reply.Usage.Input, Cached: reply.Usage.Cached, Output: reply.Usage.Output}
+	j.rideUsage = session.Usage{Input: reply.Usage.Input, Cached: reply.Usage.Cached, Output: reply.Usage.Output}
 	if reply.Usage.Cached < cached/2 {
-		j.s.Rides.addVain(&j.in, vainFor)
+		j.s.Rides.addUseless(&j.in, uselessFor)
 	}
-	if reply.Finish != "stop" && reply.Finish != "" || named(reply.Text) < leastSections {
+	finished := reply.Finish == "stop" || reply.Finish == ""
+	if !finished || countSections(reply.Text) < minSections {
 		return c, &SummaryError{Kind: FaultMalformed, Detail: "no record"}
 	}
 	return j.accept(ctx, reply, r)
 }
 
-// halfOf is half of the time that is left: the summariser gets the rest.
+// halfOf returns a context with half of the remaining time, so that the summariser has the rest.
 func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, limited := ctx.Deadline()
 	if !limited {
@@ -195,30 +211,31 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
-// leastSections is how many sections a text has that is a record, and no going on with the work.
-const leastSections = 2
+// minSections is the minimum number of sections in a record. A text with fewer continues the work instead.
+const minSections = 2
 
-// named is how many sections of records a text has.
-func named(text string) (n int) {
-	asked := map[string]bool{}
+// countSections returns the number of known sections in a text.
+func countSections(text string) (n int) {
+	known := map[string]bool{} // sections not found yet
 	for line := range strings.Lines(FocusCoding.sections() + FocusResearch.sections() + sectionsChat) {
 		if name, _, ok := strings.Cut(line, ":"); ok && name == strings.ToUpper(name) {
-			asked[name] = true
+			known[name] = true
 		}
 	}
 	for line := range strings.Lines(text) {
 		name, _, _ := strings.Cut(strings.TrimLeft(line, "#* "), ":")
-		if name = strings.Trim(name, "* \n"); asked[name] {
-			delete(asked, name)
+		name = strings.Trim(name, "* \n")
+		if known[name] {
+			delete(known, name)
 			n++
 		}
 	}
 	return n
 }
 
-// thinking reports whether the model has reasoned since the user's newest message: a further message ends the turn, and the provider drops that
-// reasoning, so that its cache has nothing behind it.
-func thinking(h *session.History) bool {
+// hasReasoned reports whether the model has reasoned since the user's newest message. A further message then ends the turn
+// and the provider drops the reasoning, so that nothing behind it is cached.
+func hasReasoned(h *session.History) bool {
 	for p := h.Len(); p > 0; p-- {
 		switch m := h.Message(p); {
 		case m.Sealed:
@@ -230,9 +247,10 @@ func thinking(h *session.History) bool {
 	return false
 }
 
-// boundary tells up to which message a record is asked for.
+// boundary says up to which message the record is wanted.
 func (j *llmJob) boundary() string {
-	last, stay := j.span.events[len(j.span.events)-1], 0
+	last := j.span.events[len(j.span.events)-1]
+	stay := 0
 	for _, item := range j.in.View.Items {
 		if item.Index >= 0 && j.in.View.History.Pos(item.Index) > last.id {
 			stay++

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// sentRequest is a request that upstream has most of.
+// sentRequest is a request of which upstream has most in its cache.
 type sentRequest struct {
 	cached   int
 	question string
@@ -30,7 +30,7 @@ func (s *sentRequest) Ask(question string, _ int) []byte {
 	return []byte("{}")
 }
 
-// replying gives one after another, and notes what was asked.
+// replying returns its replies one after another and records the requests.
 type replying struct {
 	replies []Reply
 	asked   []Request
@@ -44,8 +44,8 @@ func (a *replying) Summarise(_ context.Context, r Request) (Reply, error) {
 	return a.replies[len(a.asked)-1], nil
 }
 
-// TestRides: a summary is asked for behind the prompt that the cache has where that costs less, and never where it could not be a summary of
-// all that goes, has no room, or is not in the cache any more.
+// TestRides checks that a summary is asked for behind the cached prompt if that is cheaper, and never if it could not cover
+// everything that is hidden, has no room, or is not cached any more.
 func TestRides(t *testing.T) {
 	good := Reply{Text: "COMPLETED: the parser.\n**NEXT_STEP**: its tests.", Finish: "stop", Usage: session.Usage{Input: 9000, Cached: 8000, Output: 50}}
 	paid := Reply{Text: "COMPLETED: the parser.", Finish: "stop", Usage: session.Usage{Input: 5000, Output: 50}}
@@ -111,7 +111,8 @@ func TestRides(t *testing.T) {
 	}
 }
 
-// TestFormsDoNotRide: what a function or a schema has to hold is not asked for behind a client's prompt.
+// TestFormsDoNotRide checks that records in the form of a function call or a schema are not asked for behind a client's
+// prompt.
 func TestFormsDoNotRide(t *testing.T) {
 	filled := Reply{Arguments: `{"completed_tasks":"the parser"}`, Finish: "tool_calls", Usage: session.Usage{Input: 5000, Output: 50}}
 	model, in := &replying{replies: []Reply{filled}}, rideInput(24)
@@ -124,12 +125,12 @@ func TestFormsDoNotRide(t *testing.T) {
 	}
 }
 
-// warmRides is where a summary behind a prompt that is cached costs a tenth.
+// warmRides returns prices at which a summary behind a cached prompt costs a tenth.
 func warmRides() *Rides {
 	return NewRides(func(string, string) *Economics { return &Economics{Read: 1, Write: 10, Answer: 50, In: 10, Out: 50} })
 }
 
-// ridden runs the condensation of a request that is warm, by a condenser of its own, as each request has one.
+// ridden runs the condensation of a request with a warm cache by a new condenser, as for each request.
 func ridden(t *testing.T, s LLMSettings, in Input) (session.Condensation, error) {
 	t.Helper()
 	s.Settings, s.MaxOutput = Settings{MaxSize: 20, KeepFirst: 1}, 1000
@@ -149,9 +150,9 @@ var (
 	wentCold = Reply{Text: "COMPLETED: the parser.", Finish: "stop", Usage: session.Usage{Input: 5000, Output: 50}}
 )
 
-// TestRidesInVainAreRemembered: a thread whose call behind its prompt was in vain makes no such call for a while: a minute if the call gave no
-// reply, as the next one may, else an hour. Other threads make none either once a second thread had a vain reply as well, and never for a
-// call that gave none. What was never asked, or is another model's, tells nothing.
+// TestRidesInVainAreRemembered checks that a thread whose call behind its prompt was useless makes no such call for a while:
+// a minute if the call gave no reply, else an hour. Other threads make none either once a second thread had a useless reply
+// as well, but never because of a call without a reply. Calls that were not made, and those of other models, do not count.
 func TestRidesInVainAreRemembered(t *testing.T) {
 	tool, missed := rodeWell, rodeWell
 	tool.Finish, missed.Usage.Cached = "tool_calls", 1000
@@ -223,7 +224,7 @@ func TestRidesInVainAreRemembered(t *testing.T) {
 	}
 }
 
-// watching is a Health that counts what it is told.
+// watching is a Health that counts the calls of its methods.
 type watching struct {
 	Health
 	began int
@@ -240,8 +241,8 @@ func (w *watching) Begin(Attempt) bool {
 
 func (w *watching) End(_ Attempt, err error) { w.ended = append(w.ended, err) }
 
-// TestRidesTellNothingOfTheSummariser: the health of the configured model neither hears of a summary that was asked behind the prompt, nor
-// counts one that failed.
+// TestRidesTellNothingOfTheSummariser checks that a call behind the prompt is not reported to the configured model's health,
+// whether it succeeds or fails.
 func TestRidesTellNothingOfTheSummariser(t *testing.T) {
 	for name, c := range map[string]struct {
 		replies []Reply
@@ -257,12 +258,12 @@ func TestRidesTellNothingOfTheSummariser(t *testing.T) {
 	}
 }
 
-// answering is a Summariser that is a function.
+// answering is a Summariser that calls a function.
 type answering func(context.Context, Request) (Reply, error)
 
 func (a answering) Summarise(ctx context.Context, r Request) (Reply, error) { return a(ctx, r) }
 
-// TestRidesLeaveTheSummariserTime: a model that does not answer behind the prompt has half of the time, and the summariser the rest.
+// TestRidesLeaveTheSummariserTime checks that a call behind the prompt gets half of the time, and the summariser the rest.
 func TestRidesLeaveTheSummariserTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -285,11 +286,11 @@ func TestRidesLeaveTheSummariserTime(t *testing.T) {
 	})
 }
 
-// TestNoModelIsAskedInVain: where the user's own words leave no room for any record, no call is paid for.
+// TestNoModelIsAskedInVain checks that no call is made if the user's own words leave no room for a record.
 func TestNoModelIsAskedInVain(t *testing.T) {
 	in := rideInput(24)
 	for i := range in.View.History.Messages {
-		if m := &in.View.History.Messages[i]; i > 0 { // short messages, all of them the user's, word for word
+		if m := &in.View.History.Messages[i]; i > 0 { // short messages, all of them the user's own words
 			m.Kind, m.Raw = session.User, fmt.Appendf(nil, "%d: leave %s alone", i, strings.Repeat("that one ", 3+i%2))
 		}
 	}
@@ -309,8 +310,9 @@ func TestNoModelIsAskedInVain(t *testing.T) {
 	}
 }
 
-// TestRidesArePriced: where the summary would be asked behind the request, a condensation is due by price as soon as that is worth it; where it
-// would not, because the cache has little or excerpts stand in, as soon as the summariser's own prompts are.
+// TestRidesArePriced checks when a condensation is due by price. If the summary would be asked for behind the request, the
+// price of that counts; if not, because little is cached or excerpts replace messages, that of the summariser's own prompts
+// counts.
 func TestRidesArePriced(t *testing.T) {
 	e := Economics{Read: .1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 5000}
 	s := LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1}, Rides: NewRides(func(string, string) *Economics { return &e })}
@@ -337,7 +339,8 @@ func TestRidesArePriced(t *testing.T) {
 	}
 }
 
-// TestDueByMoreTokens: what is due stays due with more tokens, whatever the prices, the window and the cache.
+// TestDueByMoreTokens checks that a condensation that is due remains due with more tokens, whatever the prices, the window
+// and the cache.
 func TestDueByMoreTokens(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	byPrice := 0
@@ -352,7 +355,7 @@ func TestDueByMoreTokens(t *testing.T) {
 		in.Thread.Sent = &sentRequest{cached: []int{0, random.IntN(in.Total), in.Total}[random.IntN(3)]}
 		l, due := NewLLM(s), session.Reason("")
 		for most := 3 * in.Total; in.Total < most; in.Total += 200 {
-			next := l.priced(in).Due(in).Need.Reason
+			next := l.pricedSettings(in).Due(in).Need.Reason
 			if due != "" && next == "" {
 				t.Fatalf("due by %s with fewer tokens than %d, prices %+v, window %d, output %d", due, in.Total, e, in.Window, l.s.MaxOutput)
 			}
@@ -366,7 +369,7 @@ func TestDueByMoreTokens(t *testing.T) {
 	}
 }
 
-// rideInput is a history of that many messages, the last of which is new.
+// rideInput returns the input for a history of that many messages, the last of which is new.
 func rideInput(n int) Input {
 	messages := make([]session.Message, n)
 	for i := range messages {
@@ -387,7 +390,7 @@ func rideInput(n int) Input {
 	return in
 }
 
-// condensedView is a view after a condensation that hid its second to fourth messages.
+// condensedView returns a view after a condensation that hid its second to fourth messages.
 func condensedView(v *session.View, c session.Condensation) *session.View {
 	c.Prefix, c.Forgotten, c.ForgottenTokens = 4, []session.Range{{From: 2, To: 5}}, 1500
 	out := *v
@@ -404,7 +407,7 @@ func neverSent(v *session.View) *session.View {
 	return condensedView(v, session.Condensation{Model: "m", SummaryTokens: 10, After: session.Size{Events: len(v.Items)}})
 }
 
-// reasoned is a view of which the newest answer carries sealed reasoning.
+// reasoned returns a view whose newest answer carries sealed reasoning.
 func reasoned(v *session.View) *session.View {
 	h := *v.History
 	h.Messages = slices.Clone(h.Messages)

@@ -2,9 +2,9 @@ package condense
 
 import "github.com/dewpoint-proxy/dewpoint/session"
 
-// LastSealed is the last position whose message carries sealed reasoning, 0 if none does. A condensation changes what such
-// reasoning was bound to, so from then on it is left out of every message up to there. What the model answers afterwards is
-// bound to the condensed prefix, and stays.
+// LastSealed returns the last position whose message carries sealed reasoning, or 0 if there is none. A condensation changes
+// the context that such reasoning is bound to, so it is removed from every message up to that position. Later answers of the
+// model are bound to the condensed prefix and keep theirs.
 func LastSealed(h *session.History) int {
 	for p := h.Len(); p > 0; p-- {
 		if h.Message(p).Sealed {
@@ -14,24 +14,29 @@ func LastSealed(h *session.History) int {
 	return 0
 }
 
-// Loop is where the open tool loop begins that upstream takes only with the reasoning in it, 0 if there is none. Texts of the user
-// next to tool results do not end a loop.
+// Loop returns the position at which the open tool loop begins that upstream accepts only with its reasoning, or 0 if there
+// is none. User texts next to tool results do not end a loop.
 func (in Input) Loop() int {
 	if !in.NeedsReasoning {
 		return 0
 	}
-	h, results, said, sealed := in.View.History, false, false, false
+	h := in.View.History
+	results := false // the run of user and tool messages behind p includes a tool result
+	answer := false  // the message behind p is an assistant message
+	sealed := false
 	p := h.Len()
 	for ; p > 0; p-- {
 		m := h.Message(p)
 		if m.Kind == session.User || m.Kind == session.Observation {
-			results, said = m.Kind == session.Observation || results && !said, false
+			results = m.Kind == session.Observation || results && !answer
+			answer = false
 			continue
 		}
 		if !results {
 			break
 		}
-		said, sealed = true, sealed || m.Sealed
+		answer = true
+		sealed = sealed || m.Sealed
 	}
 	if !sealed {
 		return 0
@@ -39,13 +44,11 @@ func (in Input) Loop() int {
 	return p + 1
 }
 
-// Waits reports whether a condensation has to wait for the end of the open tool loop.
-func (in Input) Waits() bool { return in.Loop() > 0 }
-
-// Began is the input of the request that an open tool loop began with, to whose view the loop's answers are bound, and the items that came
-// since. It reports false where there is no loop that needs its reasoning, or none of that is shown.
+// Began returns the input of the request with which the open tool loop began, to whose view the loop's answers are bound,
+// and the items since then. It reports false if no open loop needs its reasoning, or none of that is shown.
 func (in Input) Began() (began Input, since []session.Item, open bool) {
-	h, from := in.View.History, in.Loop()
+	h := in.View.History
+	from := in.Loop()
 	if from == 0 {
 		return in, nil, false
 	}
@@ -55,7 +58,9 @@ func (in Input) Began() (began Input, since []session.Item, open bool) {
 		}
 		began = in
 		began.View = &session.View{
-			History: session.NewHistory(h.Chain[0], h.Messages[:item.Index]), Applied: in.View.Applied, Items: in.View.Items[:i:i],
+			History: session.NewHistory(h.Chain[0], h.Messages[:item.Index]),
+			Applied: in.View.Applied,
+			Items:   in.View.Items[:i:i],
 		}
 		began.Total = in.Fixed + total(in.Measure(began.View.Items))
 		return began, in.View.Items[i:], true

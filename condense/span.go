@@ -1,6 +1,7 @@
 package condense
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,39 +12,41 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// span is what a summary has to stand for, decoded.
+// span holds, decoded, everything that a summary has to stand for.
 type span struct {
-	previous record.Summary // the one it replaces
-	events   []event        // newly forgotten
-	history  []excerpt.Message
-	words    *record.Words // of the user, in everything forgotten so far
-	weights  weights       // of the whole conversation
-	tokens   int           // of everything forgotten so far
-	missing  int           // messages that no model has summarised: the new ones, and those of earlier condensations without a model
-	late     int           // tokens of what provisional condensations hid and this one is to summarise too
-	noted    bool          // the previous record tells what is missing from it
-	named    record.Events // numbers of everything forgotten so far, where they are told
+	previous   record.Summary // the summary that it replaces
+	events     []event        // hidden now, to be summarised
+	history    []excerpt.Message
+	words      *record.Words // the user's words in everything hidden so far
+	weights    weights       // of the whole conversation
+	tokens     int           // of everything hidden so far
+	missing    int           // hidden messages that no model has summarised, now or in earlier condensations
+	lateTokens int           // tokens that provisional condensations hid and this one summarises as well
+	noted      bool          // the previous record may contain a note of what is missing
+	hidden     record.Events // numbers of everything hidden so far, if the model can recall it
 }
 
-// readSpan reads a history for what a cut and the condensations before it forget, until ctx ends.
+// readSpan reads a history, and collects what a cut and the condensations before it hide. It fails if ctx ends.
 func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 	s := &span{words: &record.Words{}, tokens: c.ForgottenTokens}
-	gone := in.View.Forgotten()
-	fresh := make([]bool, len(gone))
+	gone := in.View.Forgotten()      // by position: hidden before or by the cut
+	fresh := make([]bool, len(gone)) // by position: hidden by the cut
 	for _, r := range c.Forgotten {
 		s.missing += r.To - r.From
 		for p := r.From; p < r.To; p++ {
 			gone[p], fresh[p] = true, true
 		}
 	}
-	heads := make([]string, len(in.View.History.Messages))
-	late, shown := s.earlier(in.View.Applied), s.shown(in.View)
+	late := s.readApplied(in.View.Applied)
+	shown := s.readView(in.View)
+	heads := make([]string, len(in.View.History.Messages)) // beginnings of the hidden user messages
 	for i := range in.View.History.Messages {
-		m, p := &in.View.History.Messages[i], in.View.History.Pos(i)
-		raw := m.Raw
 		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("read what is forgotten: %w", err)
+			return nil, fmt.Errorf("read hidden messages: %w", err)
 		}
+		m := &in.View.History.Messages[i]
+		p := in.View.History.Pos(i)
+		raw := m.Raw
 		if shown[i] != nil && !gone[p] {
 			raw = shown[i]
 		}
@@ -52,13 +55,13 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 		quoted := content
 		quoted.Text = record.Attached(content.Text, content)
 		message := excerpt.Message{
-			Kind: m.Kind, Content: quoted, Shown: !gone[p], Injected: m.Kind == session.User && record.Injected(content),
+			Kind: m.Kind, Content: quoted, Shown: !gone[p], Injected: m.Kind == session.User && record.HasInjected(content),
 		}
 		if gone[p] {
-			heads[i] = s.words.Forget(m.Kind, content)
+			heads[i] = s.words.Add(m.Kind, content)
 			if in.Thread.Recall {
 				message.Event = p
-				s.named.Add(p)
+				s.hidden = record.Events{First: cmp.Or(s.hidden.First, p), Last: p}
 			}
 		}
 		s.history = append(s.history, message)
@@ -67,41 +70,41 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 		}
 	}
 	for i, head := range heads {
-		if s.words.Template(head) {
+		if s.words.IsTemplate(head) {
 			s.history[i].Kind = session.Observation
 		}
 	}
 	return s, nil
 }
 
-// shown takes in the summary that the view shows, and gives its messages as it shows them.
-func (s *span) shown(v *session.View) [][]byte {
+// readView takes over the summary that the view shows, and returns each message as shown, nil if it is not.
+func (s *span) readView(v *session.View) [][]byte {
 	raw := make([][]byte, len(v.History.Messages))
 	for _, item := range v.Items {
 		if item.Index < 0 {
 			s.previous = record.Parse(item.Summary)
-			continue
+		} else {
+			raw[item.Index] = item.Raw
 		}
-		raw[item.Index] = item.Raw
 	}
 	return raw
 }
 
-// earlier takes in the earlier condensations. It gives the positions that were hidden without the summary that was due: they are
-// summarised now, since the client still sends them.
-func (s *span) earlier(applied []session.Condensation) (late map[int]bool) {
+// readApplied counts what earlier condensations hid. It returns the positions that were hidden without the summary that was
+// due: since the client still sends these messages, they are summarised now.
+func (s *span) readApplied(applied []session.Condensation) (late map[int]bool) {
 	late = map[int]bool{}
 	for _, c := range applied {
 		s.tokens += c.ForgottenTokens
 	}
 	for _, c := range slices.Backward(applied) {
 		switch {
-		case !unsummarised(c):
+		case !isUnsummarised(c):
 			return late
 		case c.Added > 0:
 			continue
 		case c.Provisional:
-			s.late += c.ForgottenTokens
+			s.lateTokens += c.ForgottenTokens
 		}
 		s.noted = s.noted || c.SummaryTokens > 0
 		for _, r := range c.Forgotten {
@@ -114,13 +117,13 @@ func (s *span) earlier(applied []session.Condensation) (late map[int]bool) {
 	return late
 }
 
-// unsummarised reports whether no model has summarised what a condensation forgot. Registries leave out the text of
-// summaries that are not shown, so only their size tells.
-func unsummarised(c session.Condensation) bool {
+// isUnsummarised reports whether no model has summarised what a condensation hid. It relies on the size because registries
+// drop the text of summaries that are not shown.
+func isUnsummarised(c session.Condensation) bool {
 	return c.Model == "" || c.SummaryTokens == 0
 }
 
-// read decodes a message; one that cannot be decoded is its own text.
+// read decodes a message. A message that cannot be decoded is taken for plain text.
 func read(codec Codec, raw []byte) session.Content {
 	c, err := codec.Read(raw)
 	if err != nil {
@@ -129,18 +132,18 @@ func read(codec Codec, raw []byte) session.Content {
 	return c
 }
 
-// noteMark begins the line which says that events are missing from a record.
+// noteMark begins the line of a record that says how many messages it is missing.
 const noteMark = "NOT_SUMMARISED: "
 
-// recorded is the previous record without the note of what is missing from it.
-func (s *span) recorded() string {
+// previousRecord returns the previous record without the note of what is missing from it.
+func (s *span) previousRecord() string {
 	lines := slices.DeleteFunc(strings.SplitAfter(s.previous.Record, "\n"), func(line string) bool {
 		return s.noted && strings.HasPrefix(line, noteMark)
 	})
 	return strings.TrimSpace(strings.Join(lines, ""))
 }
 
-// unsummarised is a record made without a model: the previous one, with one note of all that is missing from it.
-func (s *span) unsummarised() string {
-	return strings.TrimSpace(fmt.Sprintf("%s\n\n%s%d messages were removed without a summary.", s.recorded(), noteMark, s.missing))
+// recordWithNote returns a record made without a model: the previous one, with a note of everything that is missing from it.
+func (s *span) recordWithNote() string {
+	return strings.TrimSpace(fmt.Sprintf("%s\n\n%s%d messages were removed without a summary.", s.previousRecord(), noteMark, s.missing))
 }

@@ -10,27 +10,26 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Summariser is the model that writes summaries. It may be used concurrently.
+// Summariser is the model that writes summaries. It must be safe for concurrent use.
 type Summariser interface {
-	// Summarise makes one call. Failures to get a reply are *CallError; a reply that is no good is a Reply.
+	// Summarise makes one call. If there is no reply it returns a *CallError. A reply that cannot be used is no error.
 	Summarise(ctx context.Context, r Request) (Reply, error)
 }
 
-// Request is one call of a summariser. Nothing of the client's own request is in it but text to summarise, unless
-// the request itself is asked.
+// Request is one call of a summariser. Of the client's own request it contains only text to summarise, unless Body is set.
 type Request struct {
 	Endpoint  Endpoint
 	Model     string
 	System    string
-	Events    []string // what stands before User in the user message, one after the other
+	Events    []string // text before User in the user message, in this order
 	User      string
-	Body      []byte  // the request as it is sent, which has System and User in it: the client's own with a question behind it; nil: it has none
-	MaxOutput int     // tokens the reply may have
-	Function  *Schema // a function that the model is made to call; nil: none
-	Format    *Schema // the form of the reply's text; nil: any
+	Body      []byte  // the complete request, including System and User: the client's own with a question behind it; nil: none
+	MaxOutput int     // maximum tokens of the reply
+	Function  *Schema // a function that the model must call; nil: none
+	Format    *Schema // schema of the reply's text; nil: any text
 }
 
-// Size is how long the prompt is, in bytes.
+// Size returns the length of the prompt in bytes.
 func (r *Request) Size() int {
 	if r.Body != nil {
 		return len(r.Body)
@@ -42,30 +41,29 @@ func (r *Request) Size() int {
 	return n
 }
 
-// Schema is a function that a model calls with arguments of a JSON schema, or a form of its text.
+// Schema is a JSON schema, of the arguments of a function or of a reply.
 type Schema struct {
 	Name        string
 	Description string
 	JSON        []byte // the schema
 }
 
-// Reply is what a summariser answered.
+// Reply is the answer of a summariser.
 type Reply struct {
 	Text      string
-	Arguments string // of the function that it was made to call, empty if it did not
+	Arguments string // arguments of the function call; empty if there was none
 	Finish    string // the protocol's finish_reason
-	Refusal   string // the protocol's refusal, empty if none
+	Refusal   string // the protocol's refusal; empty if none
 	Usage     session.Usage
 }
 
-// Failure says why a call gave no reply.
+// Failure is the reason why a call gave no reply.
 type Failure string
 
-// The failures.
 const (
-	FailureCanceled    Failure = "canceled"     // the caller gave up
-	FailureDeadline    Failure = "deadline"     // the caller's time was over; it says nothing of the server
-	FailureTimeout     Failure = "timeout"      // the server was silent, or slow beyond measure
+	FailureCanceled    Failure = "canceled"     // the caller cancelled the call
+	FailureDeadline    Failure = "deadline"     // the caller's deadline passed; this says nothing about the server
+	FailureTimeout     Failure = "timeout"      // the server did not answer, or was far too slow
 	FailureUnreachable Failure = "unreachable"  // no connection, or it broke
 	FailureRateLimited Failure = "rate_limited" // 429
 	FailureDenied      Failure = "denied"       // 401, 403: the key is wrong
@@ -73,15 +71,15 @@ const (
 	FailureServer      Failure = "server"       // 5xx
 	FailureMalformed   Failure = "malformed"    // the reply cannot be read
 	FailureUntrusted   Failure = "untrusted"    // not called: upstream has not accepted the client yet, and the operator's key would pay
-	FailureLimited     Failure = "limited"      // not called: the tenant has had its summaries for this minute
+	FailureLimited     Failure = "limited"      // not called: the tenant has used up its summaries for this minute
 )
 
-// CallError is a call that gave no reply. Its text never holds a key, nor text that a server sent.
+// CallError is the error of a call without a reply. Its text contains neither a key nor text from a server.
 type CallError struct {
 	Kind   Failure
-	Status int    // HTTP status, 0 if there was none
-	Code   string // the server's error code where it is a plain word, empty otherwise
-	Err    error  // cause on our side of the connection, nil if there is none
+	Status int    // HTTP status; 0 if there was none
+	Code   string // the server's error code if it is a plain word, else empty
+	Err    error  // cause on our side of the connection; nil if there is none
 }
 
 func (e *CallError) Error() string {
@@ -98,39 +96,38 @@ func (e *CallError) Error() string {
 	return text
 }
 
-// Missing reports whether the model or its credential is not there.
+// Missing reports whether the model or its credential does not exist.
 func (e *CallError) Missing() bool {
 	return e.Kind == FailureDenied || e.Kind == FailureRejected && e.Status == 404
 }
 
 func (e *CallError) Unwrap() error { return e.Err }
 
-// again reports whether a shorter prompt may succeed where the last one failed with err.
-func again(err error) bool {
+// mayRetry reports whether a shorter prompt may succeed after err.
+func mayRetry(err error) bool {
 	call, ok := errors.AsType[*CallError](err)
 	return !ok || !slices.Contains([]Failure{
 		FailureCanceled, FailureDeadline, FailureDenied, FailureRateLimited, FailureUntrusted, FailureLimited,
 	}, call.Kind)
 }
 
-// Fault says what is wrong with a summary.
+// Fault is the reason why a summary cannot be used.
 type Fault string
 
-// The faults.
 const (
 	FaultEmpty     Fault = "empty"
 	FaultRefused   Fault = "refused"
 	FaultTruncated Fault = "truncated"
-	FaultInflated  Fault = "inflated"  // not smaller than what it stands for, or over its cap
-	FaultMalformed Fault = "malformed" // not of the form that was asked for
+	FaultInflated  Fault = "inflated"  // not smaller than what it replaces, or over its limit
+	FaultMalformed Fault = "malformed" // not in the requested format
 	FaultTooLarge  Fault = "too_large" // not even the shortest prompt fits the summariser's window
-	FaultCrowded   Fault = "crowded"   // none was asked for: what has to stand next to it leaves it no room
+	FaultCrowded   Fault = "crowded"   // not asked for: what must stand next to it leaves no room
 )
 
-// SummaryError is a summary that cannot be used: nothing may be forgotten for it.
+// SummaryError is the error of a summary that cannot be used. Nothing may be hidden for it.
 type SummaryError struct {
 	Kind   Fault
-	Detail string // sizes; never text of the model or the conversation
+	Detail string // sizes; never text from the model or the conversation
 }
 
 func (e *SummaryError) Error() string {
@@ -140,14 +137,14 @@ func (e *SummaryError) Error() string {
 	return fmt.Sprintf("summary %s: %s", e.Kind, e.Detail)
 }
 
-// ReadReply takes the record from a model's reply, without the wrapping that models put around it.
+// ReadReply reads the record from a model's reply, without wrapping. It returns a *SummaryError if there is none.
 func ReadReply(r Reply) (string, error) {
 	text := record.Unwrap(r.Text)
 	switch {
 	case r.Refusal != "" || r.Finish == "content_filter":
 		return "", &SummaryError{Kind: FaultRefused}
 	case r.Finish == "error":
-		return "", &SummaryError{Kind: FaultMalformed, Detail: "it ended with an error"}
+		return "", &SummaryError{Kind: FaultMalformed, Detail: "the reply ended with an error"}
 	case truncated(r):
 		return "", &SummaryError{Kind: FaultTruncated}
 	case text == "":

@@ -6,55 +6,56 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Settings are what all rolling condensers share: when to condense, and how much to keep.
+// Settings holds what all rolling condensers share: when to condense, and how much to keep.
 type Settings struct {
-	MaxSize         int     // events a view may have; 0: any number
-	MinTokens       int     // of the history's messages; below them MaxSize does nothing
-	MaxTokens       float64 // tokens a request may have; up to 1: a share of the model's window; 0: any number
+	MaxSize         int     // maximum events in a view; 0: unlimited
+	MinTokens       int     // tokens in messages below which MaxSize has no effect
+	MaxTokens       float64 // maximum tokens of a request; up to 1: as a share of the model's window; 0: unlimited
 	Margin          int     // tokens left free below the model's window
-	KeepFirst       int     // messages at the beginning that stay, system messages not counted
-	MinimumProgress float64 // share of the view that has to go for a condensation to be worth while; 0: anything
-	BackgroundAt    float64 // share of a limit at which a condensation is prepared; 0: none is
+	KeepFirst       int     // number of messages at the beginning that stay, not counting system messages
+	MinimumProgress float64 // minimum share of the view that a condensation must hide; 0: any
+	BackgroundAt    float64 // share of a limit at which a condensation is prepared; 0: never
 
-	Economics *Economics // prices by which a condensation is due, too; nil: none is
+	Economics *Economics // prices by which a condensation is due as well; nil: none
 }
 
-// Due says that a condensation is due, why, and what the view is to shrink to.
+// Due says whether and why a condensation is due, and the size to which the view must shrink.
 type Due struct {
-	Need   Need         // the most pressing reason; hard if any reason is: the window is in danger
-	Target session.Size // tokens are those of messages alone; unlimited where a dimension does not matter
-	Events bool         // the number of events is one of the reasons
-	Tokens bool         // the number of tokens is one of the reasons
-	Kept   Kept         // KeptLoop: something would be due, but has to wait for the end of a tool loop
+	Need   Need         // the most urgent reason; hard if any reason is, since the window is in danger
+	Target session.Size // tokens count messages only; unlimited in a dimension that does not matter
+	Events bool         // the number of events is among the reasons
+	Tokens bool         // the number of tokens is among the reasons
+	Kept   Kept         // KeptLoop: a condensation is due, but must wait for the end of a tool loop
 }
 
-// unlimited is a target that everything meets.
+// unlimited is a target that any size meets.
 const unlimited = math.MaxInt
 
-// Due decides whether a condensation is due. Each limit that is exceeded asks for half of itself, and all of them must be
-// met, so the most aggressive one wins. What was asked for from outside while no limit is exceeded asks for half of what
-// is there.
+// Due decides whether a condensation is due. Each exceeded limit demands a shrink to half of itself, and all demands must be
+// met, so the strictest wins. A request by the caller while no limit is exceeded demands half of the current size.
 func (s Settings) Due(in Input) Due {
 	d := Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
-	if s.limits(in, &d); in.Need.Reason != "" {
-		d.ask(in)
+	s.addLimits(in, &d)
+	if in.Need.Reason != "" {
+		d.addRequest(in)
 	}
 	d.Need.AtOnce = in.Need.AtOnce
-	if d.Need.Reason != "" && !d.Need.Hard && in.Waits() {
+	if d.Need.Reason != "" && !d.Need.Hard && in.Loop() > 0 {
 		return Due{Target: session.Size{Events: unlimited, Tokens: unlimited}, Kept: KeptLoop}
 	}
 	return d
 }
 
-// limits is what is due for a limit that is exceeded, or will be soon. What is asked to be kept is then less by what may still come, so
-// that as much goes as if it were due by then.
-func (s Settings) limits(in Input, d *Due) {
-	share := 1.0
+// addLimits adds what is due because a limit is exceeded, or will be soon. In the latter case the target is lowered by what
+// may still be added, so that as much is hidden as if it were due then.
+func (s Settings) addLimits(in Input, d *Due) {
 	if in.Need.Spares {
 		s = Settings{Margin: s.Margin}
 	}
+	share := 1.0 // of a limit at which it counts as exceeded
 	if in.Need.Ahead {
-		if share = s.BackgroundAt; share == 0 {
+		share = s.BackgroundAt
+		if share == 0 {
 			return
 		}
 	}
@@ -90,8 +91,8 @@ func (d *Due) tokens(need Need, target int) {
 	d.Target.Tokens = min(d.Target.Tokens, max(target, 0))
 }
 
-// ask adds what was asked for from outside. An overflow is about tokens, whatever else is due.
-func (d *Due) ask(in Input) {
+// addRequest adds what the caller asks for. An overflow is about tokens, whatever else is due.
+func (d *Due) addRequest(in Input) {
 	nothing := !d.Events && !d.Tokens
 	if nothing {
 		d.events(in.Need.Reason, len(in.View.Items)/2)
@@ -100,14 +101,15 @@ func (d *Due) ask(in Input) {
 		d.Tokens = true
 		d.Target.Tokens = max(in.Total-in.Fixed, 0) / 2
 	}
-	d.Need.Hard, d.Need.Try = d.Need.Hard || in.Need.Hard, in.Need.Try
+	d.Need.Hard = d.Need.Hard || in.Need.Hard
+	d.Need.Try = in.Need.Try
 	switch in.Need.Reason {
-	case session.ReasonRequest, session.ReasonOverflow: // more pressing than any limit
+	case session.ReasonRequest, session.ReasonOverflow: // more urgent than any limit
 		d.Need.Reason = in.Need.Reason
 	}
 }
 
-// tokenLimit is MaxTokens in tokens, 0 if there is no limit or it is a share of a window that is not known.
+// tokenLimit returns MaxTokens in tokens, or 0 if there is no limit or it is a share of an unknown window.
 func (s Settings) tokenLimit(window int) int {
 	if s.MaxTokens <= 1 {
 		return int(s.MaxTokens * float64(window))
@@ -115,13 +117,13 @@ func (s Settings) tokenLimit(window int) int {
 	return int(min(s.MaxTokens, math.MaxInt32))
 }
 
-// windowLimit is what the model's window leaves for the request. Of the tokens reserved for the answer no more than half
-// the window counts: a max_tokens that large is not cured by a smaller history.
+// windowLimit returns what the model's window leaves for the request. Of the tokens reserved for the answer at most half the
+// window counts: a max_tokens that large is not cured by a smaller history.
 func (s Settings) windowLimit(in Input) int {
 	return in.Window - min(in.Reserved, in.Window/2) - s.Margin
 }
 
-// windowTarget is half of the limit, or less where the reserved answer leaves less.
+// windowTarget returns half of the limit, or less if the tokens reserved for the answer leave less.
 func (s Settings) windowTarget(in Input, limit int) int {
 	if room := in.Window - in.Reserved - s.Margin; room > 0 {
 		return min(limit/2, room)

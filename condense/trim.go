@@ -11,64 +11,64 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// ToolOutputTrim shows an oversized tool result in part: its beginning and its end, with a note in the place of the
-// middle. It decides on results as they arrive, before any model has seen them, and what it decided stays for good: the
-// prompt cache loses nothing. Results with images are left alone.
+// ToolOutputTrim shows the beginning and the end of an oversized tool result, with a note in place of the middle. It decides
+// on results when they arrive, before any model has seen them, and never changes a decision, so the prompt cache loses
+// nothing. Results with images or files are not changed.
 type ToolOutputTrim struct {
-	MaxEventLength int // characters of a result that are shown; 0: DefaultEventLength
+	MaxEventLength int // maximum characters of a result; 0: DefaultEventLength
 }
 
 func (ToolOutputTrim) Name() string { return "tool_output_trim" }
 
-// Condense gives a Job whose condensation forgets nothing but has Trims.
+// Condense returns a Job whose condensation hides no messages but has Trims.
 func (o ToolOutputTrim) Condense(in Input) Decision {
 	limit := cmp.Or(o.MaxEventLength, DefaultEventLength)
-	return arrivalOf(in, o.Name(), trims(in, arrived(in.View), func(item session.Item) (session.Trim, bool) {
+	found := trims(in, firstNew(in.View), func(item session.Item) (session.Trim, bool) {
 		if item.Trim != nil && item.Trim.Cut() {
 			return session.Trim{}, false
 		}
-		return shorter(in, item, limit)
-	}))
+		return shortenItem(in, item, limit)
+	})
+	return trimDecision(in, o.Name(), found)
 }
 
-// arrivalOf is the decision to show results as they have just been trimmed.
-func arrivalOf(in Input, condenser string, trims []session.Trim) Decision {
+// trimDecision returns the decision to apply trims to results that have just arrived.
+func trimDecision(in Input, condenser string, trims []session.Trim) Decision {
 	if len(trims) == 0 {
 		return Decision{}
 	}
-	c := frozen(in, trims)
+	c := trimCut(in, trims)
 	if c.ForgottenTokens <= 0 {
 		return Decision{}
 	}
 	return Decision{Job: &job{name: condenser, due: Due{Need: Need{Reason: session.ReasonArrival}}, cut: c}}
 }
 
-// The lengths, in characters, to which results are cut when a request does not fit otherwise.
+// Range of the lengths, in characters, to which results are cut if a request does not fit otherwise.
 const (
 	longestTrim  = 16000
 	shortestTrim = 500
 )
 
-// Shorten shows results in part, as little as makes a request fit its window: those that have just come, or all. What was trimmed
-// before is trimmed further. Nil if no length makes it fit.
+// Shorten returns a job that cuts results as little as needed for a request to fit its window: those that have just arrived,
+// or all. Results trimmed before are cut further. It returns nil if no length makes the request fit.
 func Shorten(in Input, all bool) Job {
-	from := arrived(in.View)
+	from := firstNew(in.View)
 	if all {
 		from = 0
 	}
 	for length := longestTrim; length >= shortestTrim; length /= 2 {
-		cut := trims(in, from, func(item session.Item) (session.Trim, bool) { return shorter(in, item, length) })
+		cut := trims(in, from, func(item session.Item) (session.Trim, bool) { return shortenItem(in, item, length) })
 		if len(cut) == 0 {
 			continue
 		}
-		if c := frozen(in, cut); c.After.Tokens <= Room(in) {
+		if c := trimCut(in, cut); c.After.Tokens <= Room(in) {
 			return &job{name: ToolOutputTrim{}.Name(), due: Due{Need: Need{Reason: session.ReasonArrival, Hard: true}}, cut: c}
 		}
 	}
 	return nil
 }
 
-// trims lists what is trimmed of the view's items from one on.
 func trims(in Input, from int, cut func(session.Item) (session.Trim, bool)) (found []session.Trim) {
 	for _, item := range in.View.Items[from:] {
 		if t, ok := cut(item); ok {
@@ -78,9 +78,9 @@ func trims(in Input, from int, cut func(session.Item) (session.Trim, bool)) (fou
 	return found
 }
 
-// arrived is the item from which on everything is new to the model: what came after the history's last assistant
+// firstNew returns the index of the first item that is new to the model: everything after the history's last assistant
 // message, whether the view shows that one or not.
-func arrived(v *session.View) int {
+func firstNew(v *session.View) int {
 	last := len(v.History.Messages) - 1
 	for last >= 0 && v.History.Messages[last].Kind != session.Agent && v.History.Messages[last].Kind != session.Action {
 		last--
@@ -92,9 +92,11 @@ func arrived(v *session.View) int {
 	return n
 }
 
-// shorter cuts one item, if it is a result as the client sent it, perhaps trimmed before, too long, and smaller when cut.
-func shorter(in Input, item session.Item, limit int) (session.Trim, bool) {
-	if item.Kind != session.Observation || len(item.Raw) <= limit || item.Trim == nil && !pristine(in.View, item) {
+// shortenItem trims an item to limit characters. It reports false unless the item is a result as the client sent it or as
+// trimmed before, is too long, and has fewer tokens when cut.
+func shortenItem(in Input, item session.Item, limit int) (session.Trim, bool) {
+	replaced := item.Trim == nil && !isVerbatim(in.View, item) // by another condenser
+	if item.Kind != session.Observation || len(item.Raw) <= limit || replaced {
 		return session.Trim{}, false
 	}
 	own := in.View.History.Messages[item.Index].Raw
@@ -102,7 +104,8 @@ func shorter(in Input, item session.Item, limit int) (session.Trim, bool) {
 	if err != nil || len(content.Images)+len(content.Files) > 0 {
 		return session.Trim{}, false
 	}
-	text, tidied := content.Text, item.Trim != nil && item.Trim.Tidy
+	text := content.Text
+	tidied := item.Trim != nil && item.Trim.Tidy
 	if tidied {
 		text = tidy.Text(text)
 	}
@@ -110,13 +113,15 @@ func shorter(in Input, item session.Item, limit int) (session.Trim, bool) {
 	if !ok {
 		return session.Trim{}, false
 	}
-	t.Pos, t.Tidy, t.Named = in.View.History.Pos(item.Index), tidied, in.Thread.Recall
-	_, less := smaller(&in, item, own, RenderTrim(text, t))
-	return t, less
+	t.Pos = in.View.History.Pos(item.Index)
+	t.Tidy = tidied
+	t.Named = in.Thread.Recall
+	_, fewerTokens := rewriteMessage(&in, item, own, RenderTrim(text, t))
+	return t, fewerTokens
 }
 
-// smaller writes an item's message with another text. It reports whether that has fewer tokens than the item.
-func smaller(in *Input, item session.Item, own []byte, text string) (raw []byte, less bool) {
+// rewriteMessage returns an item's message with another text, and reports whether that has fewer tokens than the item.
+func rewriteMessage(in *Input, item session.Item, own []byte, text string) (raw []byte, fewerTokens bool) {
 	raw, err := in.Codec.Rewrite(own, text)
 	if err != nil {
 		return nil, false
@@ -127,8 +132,8 @@ func smaller(in *Input, item session.Item, own []byte, text string) (raw []byte,
 	return raw, sizes[1] < sizes[0]
 }
 
-// pristine reports whether an item is still as the client sent it.
-func pristine(v *session.View, item session.Item) bool {
+// isVerbatim reports whether an item is still as the client sent it.
+func isVerbatim(v *session.View, item session.Item) bool {
 	if item.Index < 0 {
 		return false
 	}
@@ -136,10 +141,11 @@ func pristine(v *session.View, item session.Item) bool {
 	return len(own) > 0 && len(item.Raw) == len(own) && &item.Raw[0] == &own[0]
 }
 
-// frozen is the cut that forgets nothing, but remembers the trims.
-func frozen(in Input, trims []session.Trim) (c Cut) {
-	after := reshaped(in, retrimmed(in, trims))
-	c.Trims, c.ForgottenTokens = trims, in.Total-after.Total
+// trimCut returns the cut that hides no messages but records the trims.
+func trimCut(in Input, trims []session.Trim) (c Cut) {
+	after := reshaped(in, withTrims(in, trims))
+	c.Trims = trims
+	c.ForgottenTokens = in.Total - after.Total
 	c.Before = session.Size{Events: len(in.View.Items), Tokens: in.Total}
 	c.After = session.Size{Events: len(in.View.Items), Tokens: after.Total}
 	c.cover(in.View, trims[len(trims)-1].Pos)
@@ -149,11 +155,12 @@ func frozen(in Input, trims []session.Trim) (c Cut) {
 	return c
 }
 
-// retrimmed is the view with results trimmed in another way.
-func retrimmed(in Input, trims []session.Trim) *session.View {
+// withTrims returns the view with the given trims applied.
+func withTrims(in Input, trims []session.Trim) *session.View {
 	v := *in.View
 	v.Items = slices.Clone(v.Items)
-	for i, next := 0, 0; i < len(v.Items) && next < len(trims); i++ {
+	next := 0 // in trims
+	for i := 0; i < len(v.Items) && next < len(trims); i++ {
 		item := &v.Items[i]
 		if item.Index >= 0 && v.History.Pos(item.Index) == trims[next].Pos {
 			item.Raw, item.Trim = v.History.Messages[item.Index].Raw, &trims[next]
@@ -164,14 +171,14 @@ func retrimmed(in Input, trims []session.Trim) *session.View {
 	return &v
 }
 
-// cutText gives the head and the tail of a text that has more than limit characters: half of them each, ending between
-// lines where one ends near by. It reports false for a text that is short enough.
+// cutText returns the trim that keeps limit characters of a text, half of them at either end, rounded down to whole lines if
+// a line ends nearby. It reports false if the text is short enough.
 func cutText(text string, limit int) (session.Trim, bool) {
 	if len(text) <= limit || utf8.RuneCountInString(text) <= limit {
 		return session.Trim{}, false
 	}
 	head, tail := ends(text, limit)
-	const near = 10 // a share of the piece: one tenth of it is given up for a whole line
+	const near = 10 // a tenth of either part is given up for whole lines
 	if at := strings.LastIndexByte(text[:head], '\n'); at >= 0 && head-at <= head/near {
 		head = at + 1
 	}
@@ -181,9 +188,9 @@ func cutText(text string, limit int) (session.Trim, bool) {
 	return session.Trim{Head: head, Tail: len(text) - tail}, true
 }
 
-// RenderTrim is the text of a message as a trim shows it: the first and last bytes, and between them a note which says
-// how much is missing and how to get it. The same text and trim always give the same, since what was forwarded once must
-// be forwarded again. A trim that leaves nothing out, or does not fit the text, gives the text.
+// RenderTrim returns the text of a message as a trim shows it: the first and last bytes, and between them a note that says
+// how much is missing and how to get it. The result for a given text and trim must never change, since it has been forwarded
+// before. A trim that leaves nothing out or does not fit the text returns the text.
 func RenderTrim(text string, t session.Trim) string {
 	head, tail := bounds(text, t)
 	if head == tail {
@@ -200,7 +207,7 @@ func RenderTrim(text string, t session.Trim) string {
 		text[:head], utf8.RuneCountInString(missing), utf8.RuneCountInString(text), first, last, how, text[tail:])
 }
 
-// bounds are where the beginning ends that a trim shows of a text, and where the end begins; the same where all of it is shown.
+// bounds returns where the beginning that a trim shows ends, and where the end begins: both len(text) if it shows all.
 func bounds(text string, t session.Trim) (head, tail int) {
 	if t.Head < 0 || t.Tail < 0 || t.Head >= len(text) || t.Tail >= len(text)-t.Head {
 		return len(text), len(text)

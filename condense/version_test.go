@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// TestPromptVersions: each prompt that is in use stands in testdata/prompts.list. One that has changed gets a line of its own there; no line is
-// ever removed.
+// TestPromptVersions checks that each prompt in use is listed in testdata/prompts.list. A changed prompt gets a new line
+// there; lines are never removed.
 func TestPromptVersions(t *testing.T) {
 	known, err := os.ReadFile("testdata/prompts.list")
 	if err != nil {
 		t.Fatal(err)
 	}
 	check := func(name string, r Request) {
-		if line := version(r) + " " + name + "\n"; !strings.Contains(string(known), line) {
+		if line := promptVersion(r) + " " + name + "\n"; !strings.Contains(string(known), line) {
 			t.Errorf("add to testdata/prompts.list: %s", line)
 		}
 	}
@@ -28,7 +28,7 @@ func TestPromptVersions(t *testing.T) {
 			if name == "llm" {
 				check(name+" "+string(focus)+" with an example", Request{System: f.system(focus) + focus.example()})
 				check(name+" "+string(focus)+" with an example and event ids", Request{System: f.system(focus) + focus.example() + instructionsEvents})
-				check(name+" "+string(focus)+" behind the conversation", Request{System: prose{}.behind(focus)})
+				check(name+" "+string(focus)+" behind the conversation", Request{System: prose{}.rideSystem(focus)})
 			}
 		}
 	}

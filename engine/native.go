@@ -45,7 +45,7 @@ func (t *Turn) Record(written string) string {
 			continue
 		}
 		if c, err := t.in.Dialect.Read(m.Raw); err == nil {
-			words.Forget(m.Kind, c)
+			words.Add(m.Kind, c)
 		}
 	}
 	room := max(wordsRoom, t.size().Tokens/wordsShare)

@@ -1,5 +1,5 @@
-// Package excerpt chooses which lines of forgotten messages are quoted: those that name what the agent is likely to come
-// back to. It needs no model, is linear in the length of the history, and pure: the same history gives the same lines.
+// Package excerpt chooses which lines of hidden messages to quote: those that name what the agent is likely to come back to.
+// It calls no model, takes time linear in the length of the history, and is pure: the same history gives the same lines.
 package excerpt
 
 import (
@@ -14,175 +14,174 @@ import (
 type Message struct {
 	Kind     session.Kind
 	Content  session.Content
-	Shown    bool // the view shows it: what it names needs no quoting. Otherwise its lines may be quoted
-	Injected bool // not all of it is what its author wrote: its lines are not quoted as theirs
-	Event    int  // its number, which marks name; 0: they do not
+	Shown    bool // the view shows the message: its terms need no quoting, and its lines are not candidates
+	Injected bool // an agent inserted a part of it: its lines are not attributed to the user
+	Event    int  // its number, shown in marks; 0: not shown
 }
 
-// Index is what is known of a history's terms and lines. It is made for one choice.
+// Index holds the terms and lines of a history. It serves a single call of Text.
 type Index struct {
 	scanner
-	ids   map[string]int // of terms
-	terms []term
-	lines []line
-	named []int          // terms of lines and marks
-	same  map[string]int // the newest of lines that say the same
-	marks []mark
-	calls map[string]string // marks of calls, by id
+	ids     map[string]int // of terms
+	terms   []term
+	lines   []line
+	termIDs []int          // ids of the terms of lines and marks
+	newest  map[string]int // by keyOf: index of the newest line
+	marks   []mark
+	calls   map[string]string // by call id: the mark of its result
 
-	message, unit int
-	agent         bool // the agent wrote what is read
+	message, unit int  // messages and units so far; every message but a tool result begins a unit
+	agent         bool // the agent wrote the text being read
 	shown         bool
-	first         int // in named: the first term of the line that is read
-	event         int // number of the message that is read
+	lineStart     int // index in termIDs of the first term of the line being read
+	event         int // number of the message being read
 }
 
-// term is an exact value that messages name.
+// term is an exact value that messages contain, such as a path or an identifier.
 type term struct {
-	messages int // that name it
-	seen     int // the last of them
-	last     int // unit of that
-	used     int // unit in which the agent last wrote it, 0: never
-	number   bool
-	narrow   bool // it stands in a line that names few others
-	told     bool // the view names it, or a line chosen does
+	messages    int // number of messages that contain it
+	lastMessage int // the last message that contains it
+	lastUnit    int // the unit of that message
+	agentUnit   int // the unit in which the agent last wrote it; 0: never
+	number      bool
+	narrow      bool // some line contains it and few others
+	known       bool // the view or a chosen line contains it
 }
 
-// line is a line that may be quoted.
 type line struct {
-	text  string
-	mark  int
-	terms span
-	cost  int  // in quarters of a token, about
-	gone  bool // a newer line says the same, or it was chosen
+	text     string
+	mark     int  // in Index.marks
+	terms    span // in Index.termIDs
+	cost     int  // estimate, in quarters of a token
+	excluded bool // an equal newer line exists, or the line was chosen
 }
 
-// span is a part of Index.named.
+// span is a range of indexes.
 type span struct{ from, to int }
 
-// mark is what stands above the lines of a message.
+// mark is the heading above the quoted lines of a message.
 type mark struct {
 	text  string
-	event int // number of the message; 0: it is not told
-	terms span
+	event int  // number of the message; 0: not shown
+	terms span // in Index.termIDs
 	cost  int
-	lines span // of Index.lines
-	taken int
+	lines span // in Index.lines
+	taken int  // lines chosen
 }
 
-// New gives an empty index.
+// New returns an empty index.
 func New() *Index {
-	x := &Index{ids: map[string]int{}, same: map[string]int{}, calls: map[string]string{}}
+	x := &Index{ids: map[string]int{}, newest: map[string]int{}, calls: map[string]string{}}
 	x.class = classes()
-	x.emit = x.name
+	x.emit = x.addTerm
 	return x
 }
 
-// Add reads a message. Messages come oldest first.
+// Add reads a message. Messages must be added oldest first.
 func (x *Index) Add(m Message) {
 	x.message++
 	if m.Kind != session.Observation {
 		x.unit++
 	}
-	x.agent, x.shown, x.event = m.Kind == session.Agent || m.Kind == session.Action, m.Shown, m.Event
+	x.agent = m.Kind == session.Agent || m.Kind == session.Action
+	x.shown, x.event = m.Shown, m.Event
 	x.open(x.markOf(m))
-	x.text(m.Content.Text)
+	x.read(m.Content.Text)
 	for _, c := range m.Content.Calls {
 		x.calls[c.ID] = callMark(c)
 		x.open(x.calls[c.ID])
-		x.alone()
-		Values(c.Arguments, x.text)
+		if !m.Shown && x.lineStart < len(x.termIDs) {
+			x.addLine("", 0) // the mark may be quoted without a line below it
+		}
+		for value := range Values(c.Arguments) {
+			x.read(value)
+		}
 	}
 }
 
-// Known says that the view shows a text which is none of the messages: what it names needs no quoting.
-func (x *Index) Known(text string) {
+// AddShown reads a text that the view shows in addition to the messages. Its terms need no quoting.
+func (x *Index) AddShown(text string) {
 	x.agent, x.shown = false, true
 	x.message++
-	x.text(text)
+	x.read(text)
 }
 
-// open begins a message, or one of its calls, whose lines may be quoted.
+// open begins a message or one of its calls, whose lines may be quoted under the given mark.
 func (x *Index) open(text string) {
 	if x.shown {
 		return
 	}
-	x.first = len(x.named)
+	x.lineStart = len(x.termIDs)
 	x.scan(text)
 	at := len(x.lines)
-	m := mark{text: text, event: x.event, terms: span{x.first, len(x.named)}, lines: span{at, at}}
+	m := mark{text: text, event: x.event, terms: span{x.lineStart, len(x.termIDs)}, lines: span{at, at}}
 	m.cost = x.cost(m.String())
 	x.marks = append(x.marks, m)
 }
 
-// alone lets the mark that was opened last be quoted without a line below it.
-func (x *Index) alone() {
-	if m := len(x.marks) - 1; !x.shown && x.marks[m].terms.from < x.marks[m].terms.to {
-		x.add(line{mark: m, terms: x.marks[m].terms})
-	}
+// addLine makes the terms read since lineStart a candidate under the current mark.
+func (x *Index) addLine(text string, cost int) {
+	m := len(x.marks) - 1
+	x.lines = append(x.lines, line{text: text, mark: m, terms: span{x.lineStart, len(x.termIDs)}, cost: cost})
+	x.marks[m].lines.to = len(x.lines)
 }
 
-func (x *Index) add(l line) {
-	x.lines = append(x.lines, l)
-	x.marks[l.mark].lines.to = len(x.lines)
-}
+// maxLineBytes is the maximum length of a line. Longer lines are split.
+const maxLineBytes = 240
 
-// longLine is how long a line may be, in bytes: longer ones are cut.
-const longLine = 240
-
-// text reads a text line by line.
-func (x *Index) text(text string) {
+func (x *Index) read(text string) {
 	for text != "" {
 		l, rest, _ := strings.Cut(text, "\n")
-		for len(l) > longLine {
-			n := cutAt(l)
-			x.line(l[:n])
+		for len(l) > maxLineBytes {
+			n := splitAt(l)
+			x.readLine(l[:n])
 			l = l[n:]
 		}
-		x.line(l)
+		x.readLine(l)
 		text = rest
 	}
 }
 
-// cutAt is where a long line is cut: behind a separator, if there is one in the second half of what fits.
-func cutAt(l string) int {
-	if n := strings.LastIndexAny(l[longLine/2:longLine], " ,;\t"); n >= 0 {
-		return longLine/2 + n + 1
+// splitAt returns where to split a long line: after a separator in the second half of the part that fits, if there is one.
+func splitAt(l string) int {
+	if n := strings.LastIndexAny(l[maxLineBytes/2:maxLineBytes], " ,;\t"); n >= 0 {
+		return maxLineBytes/2 + n + 1
 	}
-	n := longLine
+	n := maxLineBytes
 	for n > 0 && !utf8.RuneStart(l[n]) {
 		n--
 	}
 	return max(n, 1)
 }
 
-// crowded is how many terms make a line one that lists things: those that stand in no other line are worth half.
-const crowded = 6
+// maxNarrow is the maximum number of terms in a narrow line. Terms that occur only in wider ones, mostly lists, count half.
+const maxNarrow = 6
 
-func (x *Index) line(text string) {
-	x.first = len(x.named)
+func (x *Index) readLine(text string) {
+	x.lineStart = len(x.termIDs)
 	x.scan(text)
 	x.literals(text)
-	found := x.named[x.first:]
-	if len(found) <= crowded {
+	found := x.termIDs[x.lineStart:]
+	if len(found) <= maxNarrow {
 		for _, id := range found {
 			x.terms[id].narrow = true
 		}
 	}
-	if text = strings.TrimSpace(text); x.shown || len(found) == 0 || strings.HasPrefix(text, markOpen) {
-		x.named = x.named[:x.first]
+	text = strings.TrimSpace(text)
+	if x.shown || len(found) == 0 || strings.HasPrefix(text, markOpen) {
+		x.termIDs = x.termIDs[:x.lineStart]
 		return
 	}
 	at := len(x.lines)
 	key := keyOf(text)
-	if older, known := x.same[key]; known {
-		x.lines[older].gone = true
+	if older, known := x.newest[key]; known {
+		x.lines[older].excluded = true
 	}
-	x.same[key] = at
-	x.add(line{text: text, mark: len(x.marks) - 1, terms: span{x.first, len(x.named)}, cost: x.cost(text) + 1})
+	x.newest[key] = at
+	x.addLine(text, x.cost(text)+1)
 }
 
-// keyOf is the same for lines that differ in nothing but white space and a line number.
+// keyOf returns a key that is equal for lines that differ only in white space and a leading line number.
 func keyOf(text string) string {
 	rest := strings.TrimLeft(text, "0123456789")
 	if len(rest) < len(text) && strings.IndexAny(rest, "\t:|→ ") == 0 {
@@ -196,8 +195,8 @@ func keyOf(text string) string {
 	}, text)
 }
 
-// name notes that the line that is read names a term.
-func (x *Index) name(text string, number bool) {
+// addTerm records that the current line contains a term.
+func (x *Index) addTerm(text string, number bool) {
 	id, known := x.ids[text]
 	if !known {
 		id = len(x.terms)
@@ -205,21 +204,23 @@ func (x *Index) name(text string, number bool) {
 		x.terms = append(x.terms, term{number: number})
 	}
 	t := &x.terms[id]
-	if t.seen != x.message {
-		t.messages, t.seen, t.last = t.messages+1, x.message, x.unit
+	if t.lastMessage != x.message {
+		t.messages++
+		t.lastMessage, t.lastUnit = x.message, x.unit
 	}
 	if x.agent {
-		t.used = x.unit
+		t.agentUnit = x.unit
 	}
-	t.told = t.told || x.shown
-	if !slices.Contains(x.named[x.first:], id) {
-		x.named = append(x.named, id)
+	t.known = t.known || x.shown
+	if !slices.Contains(x.termIDs[x.lineStart:], id) {
+		x.termIDs = append(x.termIDs, id)
 	}
 }
 
-// cost is about how many quarters of a token a text takes.
+// cost estimates the size of a text in quarters of a token.
 func (x *Index) cost(text string) int {
-	n, run := 0, 0
+	n := 0
+	run := 0 // letters until the current word takes another token
 	for i := range len(text) {
 		switch x.class[text[i]] {
 		case lower, upper:

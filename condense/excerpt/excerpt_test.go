@@ -65,14 +65,16 @@ func TestValues(t *testing.T) {
 		`not json`: {"not json"}, `{"a":"cut of`: {"cut of"}, `["\`: {"\\"}, "": {""},
 	} {
 		var got []string
-		Values(json, func(v string) { got = append(got, v) })
+		for v := range Values(json) {
+			got = append(got, v)
+		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %q, want %q", json, got, want)
 		}
 	}
 }
 
-// read makes an index of a script: a message a line, its kind, a "+" if it is shown, and its text.
+// read builds an index from a script with one message per line: its kind, a "+" if it is shown, and its text.
 func read(script ...string) *Index {
 	kinds := map[string]session.Kind{"user": session.User, "agent": session.Agent, "result": session.Observation}
 	x := New()
@@ -143,7 +145,7 @@ func TestMarksNameTheCall(t *testing.T) {
 	}
 }
 
-// TestRoomIsUsed: of what is worth quoting, as much is quoted as fits.
+// TestRoomIsUsed checks that the quoted lines fill the room.
 func TestRoomIsUsed(t *testing.T) {
 	var lines []string
 	for i := range 3000 {
@@ -157,7 +159,7 @@ func TestRoomIsUsed(t *testing.T) {
 	}
 }
 
-// TestLinear: reading and choosing cost no more than in proportion to the length of a text.
+// TestLinear checks that reading and choosing take time linear in the length of the text.
 func TestLinear(t *testing.T) {
 	lineartest.Check(t, func(text string) {
 		x := New()
@@ -167,7 +169,8 @@ func TestLinear(t *testing.T) {
 	lineartest.Check(t, func(text string) { FirstURL(text) })
 }
 
-// FuzzText: what is quoted keeps to its room, is the same each time, and is lines of the messages or marks.
+// FuzzText checks that the quoted text keeps within its room, is the same every time, and consists of marks and lines
+// of the messages.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{
 		"", "/a/b.go https://x.y/z ABC-1 3f2a9bc ValueError `name` 12345", "://://://", "\"a_b\\", "{\"a_b\":\"c_d\\n", "### user a_b", "a\u2028b_b\u0085/d/e.go",
@@ -190,7 +193,9 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("%d tokens of %d, or not the same twice", count(got), tokens)
 		}
 		source := text + "\n"
-		Values(text, func(v string) { source += v + "\n" })
+		for v := range Values(text) {
+			source += v + "\n"
+		}
 		for l := range strings.SplitSeq(got, "\n") {
 			if !strings.HasPrefix(l, markOpen) && !strings.Contains(source, l) {
 				t.Fatalf("%q is no line of the text", l)

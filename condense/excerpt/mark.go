@@ -1,6 +1,7 @@
 package excerpt
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -9,13 +10,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// markOpen begins a mark. No line that begins with it is quoted, so a message cannot write marks of its own.
+// markOpen begins a mark. Lines that begin with it are not quoted, so a message cannot forge a mark.
 const markOpen = "###"
 
-// markLength is how much of a call's argument a mark shows, in bytes.
-const markLength = 80
+// maxMarkBytes is the maximum length of a name or an argument in a mark.
+const maxMarkBytes = 80
 
-// String is the mark as it is written.
+// String returns the text of the mark.
 func (m *mark) String() string {
 	if m.event == 0 {
 		return m.text
@@ -23,7 +24,7 @@ func (m *mark) String() string {
 	return markOpen + " event " + strconv.Itoa(m.event) + strings.TrimPrefix(m.text, markOpen)
 }
 
-// markOf says where lines come from: who wrote them, or for the result of a call the call.
+// markOf returns the mark for the lines of a message: its author, or for a tool result its call.
 func (x *Index) markOf(m Message) string {
 	switch {
 	case m.Kind == session.User && !m.Injected:
@@ -37,56 +38,64 @@ func (x *Index) markOf(m Message) string {
 	return strings.TrimSpace(markOpen + " result " + oneLine(m.Content.Name))
 }
 
-// callMark is the mark of a call's result: its name and the path it is about.
+// callMark returns the mark of a call's result: the tool's name and the path or URL that it was given.
 func callMark(c session.Call) string {
-	argument := ""
-	Values(c.Arguments, func(v string) {
-		if argument == "" && len(v) <= markLength && strings.ContainsAny(v, "/.") && !strings.ContainsAny(v, " \n") {
-			argument = v
+	mark := markOpen + " " + oneLine(c.Name) + " "
+	for v := range Values(c.Arguments) {
+		if len(v) <= maxMarkBytes && strings.ContainsAny(v, "/.") && !strings.ContainsAny(v, " \n") {
+			return strings.TrimSpace(mark + v)
 		}
-	})
-	return strings.TrimSpace(markOpen + " " + oneLine(c.Name) + " " + argument)
+	}
+	return strings.TrimSpace(mark)
 }
 
-// oneLine is the beginning of a text as far as it fits a mark.
+// oneLine returns the first line of a text, cut to fit a mark.
 func oneLine(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
-	return strings.ToValidUTF8(text[:min(len(text), markLength)], "")
+	return strings.ToValidUTF8(text[:min(len(text), maxMarkBytes)], "")
 }
 
-// Values gives the strings and numbers in a JSON text, keys left out. What is no JSON is a text.
-func Values(json string, emit func(string)) {
-	json = strings.TrimSpace(json)
-	if json == "" || json[0] != '{' && json[0] != '[' {
-		emit(json)
-		return
-	}
-	for i := 0; i < len(json); {
-		switch c := json[i]; {
-		case c == '"':
-			end := closing(json, i+1)
-			value := json[i+1 : min(end, len(json))]
-			i = end + 1
-			for i < len(json) && json[i] <= ' ' {
+// Values iterates over the strings and numbers in a JSON text, except for keys. A text that is not a JSON object or array is
+// a single value. Invalid JSON is read as far as possible.
+func Values(json string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		json = strings.TrimSpace(json)
+		if json == "" || json[0] != '{' && json[0] != '[' {
+			yield(json)
+			return
+		}
+		for i := 0; i < len(json); {
+			value, isValue := "", false
+			switch c := json[i]; {
+			case c == '"':
+				end := closingQuote(json, i+1)
+				value = json[i+1 : min(end, len(json))]
+				i = end + 1
+				for i < len(json) && json[i] <= ' ' {
+					i++
+				}
+				isValue = i >= len(json) || json[i] != ':'
+				if isValue {
+					value = unescape(value)
+				}
+			case '0' <= c && c <= '9':
+				from := i
+				for i < len(json) && strings.IndexByte(",]} \n\t\r", json[i]) < 0 {
+					i++
+				}
+				value, isValue = json[from:i], true
+			default:
 				i++
 			}
-			if i >= len(json) || json[i] != ':' {
-				emit(unescape(value))
+			if isValue && !yield(value) {
+				return
 			}
-		case '0' <= c && c <= '9':
-			from := i
-			for i < len(json) && strings.IndexByte(",]} \n\t\r", json[i]) < 0 {
-				i++
-			}
-			emit(json[from:i])
-		default:
-			i++
 		}
 	}
 }
 
-// closing is where the string ends that begins at i.
-func closing(json string, i int) int {
+// closingQuote returns the index of the quote that ends the string contents at i, or at least len(json).
+func closingQuote(json string, i int) int {
 	for i < len(json) && json[i] != '"' {
 		if json[i] == '\\' {
 			i++
@@ -96,7 +105,7 @@ func closing(json string, i int) int {
 	return i
 }
 
-// unescape makes the escapes of JSON what they stand for. What is no escape stays as it is.
+// unescape resolves the escapes of a JSON string. Invalid escapes stay as they are.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -117,7 +126,7 @@ func unescape(s string) string {
 		case '"', '/', '\\':
 			b.WriteByte(s[i])
 		case 'u':
-			r, size := escaped(s[i-1:])
+			r, size := decodeUnicode(s[i-1:])
 			b.WriteRune(r)
 			i += size - 2
 		default:
@@ -127,12 +136,11 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// escaped is the character that an escape such as \u0026 at the beginning of s stands for, with the escape of its other half if it has
-// one, and the length of both. What is no such escape stands for no
-// character, as half of one does.
-func escaped(s string) (r rune, size int) {
+// decodeUnicode decodes the escape sequence, such as \u0026, that s begins with, and returns its length. A surrogate pair is
+// read as one. An invalid escape and half a pair decode to utf8.RuneError.
+func decodeUnicode(s string) (r rune, size int) {
 	const length = len(`\u0026`)
-	half := func(s string) rune {
+	codeUnit := func(s string) rune { // -1 if there is none
 		if len(s) < length || s[:2] != `\u` {
 			return -1
 		}
@@ -142,14 +150,15 @@ func escaped(s string) (r rune, size int) {
 		}
 		return rune(n)
 	}
-	switch r = half(s); {
-	case r < 0:
-		return utf8.RuneError, 2
-	case utf16.IsSurrogate(r):
-		if whole := utf16.DecodeRune(r, half(s[length:])); whole != utf8.RuneError {
-			return whole, 2 * length
-		}
-		return utf8.RuneError, length
+	r = codeUnit(s)
+	if r < 0 {
+		return utf8.RuneError, len(`\u`)
 	}
-	return r, length
+	if !utf16.IsSurrogate(r) {
+		return r, length
+	}
+	if pair := utf16.DecodeRune(r, codeUnit(s[length:])); pair != utf8.RuneError {
+		return pair, 2 * length
+	}
+	return utf8.RuneError, length
 }

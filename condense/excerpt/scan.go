@@ -8,7 +8,7 @@ const (
 	maxTerm = 120
 )
 
-// What a byte is to a scan of terms.
+// Classes of bytes.
 const (
 	joint uint8 = 1 << iota // part of a term, but not its last byte
 	digit
@@ -19,10 +19,10 @@ const (
 	inWord    = digit | lower | upper | underscore
 )
 
-// joints are the bytes of class joint.
+// joints lists the bytes of class joint.
 const joints = ".-/~@+"
 
-// classes gives the class of each byte. Bytes that are not ASCII separate terms.
+// classes returns the class of each byte. Bytes that are not ASCII are separators.
 func classes() (table [256]uint8) {
 	for c := range table {
 		switch {
@@ -47,14 +47,15 @@ type scanner struct {
 	emit  func(term string, number bool)
 }
 
-// scan emits the terms of a line in time linear in its length.
+// scan emits the terms of a line. It takes time linear in its length.
 func (s *scanner) scan(line string) {
 	for i := 0; i < len(line); {
 		if s.class[line[i]] == separator {
 			i++
 			continue
 		}
-		from, all := i, uint8(0)
+		from := i
+		var all uint8 // classes of the bytes, combined
 		for ; i < len(line) && s.class[line[i]] != separator; i++ {
 			all |= s.class[line[i]]
 		}
@@ -67,19 +68,20 @@ func (s *scanner) scan(line string) {
 	}
 }
 
-// url emits the URL whose scheme is line[from:colon], and gives its end.
+// url emits the URL whose scheme is line[from:colon] and returns the index of its end.
 func (s *scanner) url(line string, from, colon int) int {
 	end := strings.IndexAny(line[colon:], " \t\r\n\"'<>()[]{}|\\`,;")
 	if end < 0 {
 		end = len(line) - colon
 	}
-	if end += colon; end > colon+len("://") && end-from <= 2*maxTerm {
+	end += colon
+	if end > colon+len("://") && end-from <= 2*maxTerm {
 		s.emit(strings.TrimRight(line[from:end], ".:!?*_-"), false)
 	}
 	return end
 }
 
-// literals emits what stands in quotes on a line and has spaces in it, so that it is none of the terms that scan finds.
+// literals emits the quoted texts of a line that contain spaces, which scan does not find.
 func (s *scanner) literals(line string) {
 	for i := 0; i < len(line); i++ {
 		quote := line[i]
@@ -97,20 +99,20 @@ func (s *scanner) literals(line string) {
 	}
 }
 
-// FirstURL is the first URL in the beginning of a text, empty if there is none.
+// FirstURL returns the first URL in a text, or "" if there is none. It reads only the beginning of a long text.
 func FirstURL(text string) string {
-	const enough = 16 << 10
+	const maxBytes = 16 << 10
 	first := ""
 	s := &scanner{class: classes(), emit: func(term string, _ bool) {
 		if first == "" && strings.Contains(term, "://") {
 			first = term
 		}
 	}}
-	s.scan(text[:min(len(text), enough)])
+	s.scan(text[:min(len(text), maxBytes)])
 	return first
 }
 
-// field emits what a text without separators names.
+// field emits the terms of a text without separators.
 func (s *scanner) field(f string) {
 	f = strings.TrimLeft(strings.TrimRight(f, joints), "-+@")
 	if len(f) < minTerm || len(f) > maxTerm {
@@ -132,16 +134,17 @@ func (s *scanner) field(f string) {
 	}
 }
 
-// words emits what the words of a field name.
+// words emits the terms of the parts of a field.
 func (s *scanner) words(f string) {
 	for w := range strings.FieldsFuncSeq(f, func(r rune) bool { return strings.ContainsRune("/@+~", r) }) {
 		s.word(w)
 	}
 }
 
-// word emits a word, and what is a name of its own in one with points in it.
+// word emits a word, and the identifiers in a dotted one.
 func (s *scanner) word(w string) {
-	if w = strings.Trim(w, joints); len(w) < minTerm {
+	w = strings.Trim(w, joints)
+	if len(w) < minTerm {
 		return
 	}
 	shape := s.measure(w)
@@ -151,25 +154,26 @@ func (s *scanner) word(w string) {
 			s.emit(w, true)
 		}
 		return
-	case !shape.names(w) && !hasExtension(w) && !isErrno(w):
+	case !shape.isName(w) && !hasExtension(w) && !isErrno(w):
 		return
 	}
 	s.emit(w, false)
-	if !shape.points || !shape.hump && !shape.joined {
+	if !shape.dots || !shape.camelCase && !shape.snakeCase {
 		return
 	}
 	for part := range strings.SplitSeq(w, ".") {
-		if len(part) >= minTerm && s.measure(part).names(part) {
+		if len(part) >= minTerm && s.measure(part).isName(part) {
 			s.emit(part, false)
 		}
 	}
 }
 
-// shape is what a word is made of.
+// shape describes the characters of a word.
 type shape struct {
 	letters, digits int
-	hump, joined    bool // a capital after a small letter; an underscore between others
-	points          bool
+	camelCase       bool // an upper-case letter follows a lower-case one
+	snakeCase       bool // an underscore stands between other characters
+	dots            bool
 }
 
 func (s *scanner) measure(w string) (m shape) {
@@ -183,24 +187,24 @@ func (s *scanner) measure(w string) (m shape) {
 			m.letters++
 		case upper:
 			m.letters++
-			m.hump = m.hump || before == lower
+			m.camelCase = m.camelCase || before == lower
 		case underscore:
-			m.joined = m.joined || m.letters > 0 && i < len(w)-1
+			m.snakeCase = m.snakeCase || m.letters > 0 && i < len(w)-1
 		default:
-			m.points = m.points || w[i] == '.'
+			m.dots = m.dots || w[i] == '.'
 		}
 		before = c
 	}
 	return m
 }
 
-// names reports whether a word is an identifier or an id.
-func (m shape) names(w string) bool {
-	return m.letters > 0 && (m.hump || m.joined || m.digits >= 2 && len(w) >= 5 || m.points && dotted(w))
+// isName reports whether the word w, of this shape, is an identifier or an id.
+func (m shape) isName(w string) bool {
+	return m.letters > 0 && (m.camelCase || m.snakeCase || m.digits >= 2 && len(w) >= 5 || m.dots && isDotted(w))
 }
 
-// dotted knows names such as os.path.
-func dotted(w string) bool {
+// isDotted reports whether w is a dotted name such as os.path.
+func isDotted(w string) bool {
 	for part := range strings.SplitSeq(w, ".") {
 		if len(part) < 2 || part[0] < 'A' || strings.IndexByte(part, '-') >= 0 {
 			return false
@@ -209,7 +213,7 @@ func dotted(w string) bool {
 	return true
 }
 
-// isErrno knows the names of system errors and signals that are most often seen.
+// isErrno reports whether w is the name of a common system error or signal.
 func isErrno(w string) bool {
 	switch w {
 	case "ENOENT", "EACCES", "EPERM", "EEXIST", "EAGAIN", "EBUSY", "EINVAL", "EISDIR", "ENOTDIR", "ENOTEMPTY", "ENOSPC", "EPIPE", "EMFILE",
@@ -219,7 +223,7 @@ func isErrno(w string) bool {
 	return false
 }
 
-// hasExtension reports whether a name ends as files do.
+// hasExtension reports whether w ends in the extension of a common type of file.
 func hasExtension(w string) bool {
 	dot := strings.LastIndexByte(w, '.')
 	if dot < 1 || len(w)-dot > 9 || w[dot-1] == '/' {

@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
 )
 
-// TestLongQueriesAreCut: what a search takes does not grow with what is asked for.
+// TestLongQueriesAreCut checks that the memory a search takes does not grow with the length of the query.
 func TestLongQueriesAreCut(t *testing.T) {
 	var query, text strings.Builder
 	for i := range 4000 {

@@ -1,5 +1,5 @@
-// Package recall finds again what a view of a history does not show: lines by what they say, or whole messages by their ids. It is
-// pure, and asks no model.
+// Package recall searches the messages that a view hides. It returns the lines that match a query, or whole messages by
+// their ids. It is pure and calls no model.
 package recall
 
 import (
@@ -18,12 +18,12 @@ import (
 
 // Event is a message that can be recalled.
 type Event struct {
-	ID   string // as Name gives it
-	What string // kind of message
+	ID   string // as formatted by Name
+	What string // where the text comes from: "user", "assistant", "tool result"
 	Text string
 }
 
-// Of is a message as it is recalled: its text, and what its calls were given.
+// Of returns a message as an event. Its text includes the names and argument values of its tool calls.
 func Of(id string, kind session.Kind, c session.Content) Event {
 	e := Event{ID: id, What: kind.String()}
 	switch kind {
@@ -36,69 +36,74 @@ func Of(id string, kind session.Kind, c session.Content) Event {
 	text.WriteString(c.Text)
 	for _, call := range c.Calls {
 		text.WriteString("\ncalled " + call.Name)
-		excerpt.Values(call.Arguments, func(value string) { text.WriteString("\n" + value) })
+		for value := range excerpt.Values(call.Arguments) {
+			text.WriteString("\n" + value)
+		}
 	}
 	e.Text = text.String()
 	return e
 }
 
-// Room is how much may be answered.
+// Room limits the length of an answer.
 type Room struct {
 	Tokens int
-	Count  func(string) int
+	Count  func(string) int // counts tokens
 }
 
+// Limits of a search.
 const (
-	mostLines = 12      // lines that are quoted at most
-	longLine  = 320     // bytes of a line that are quoted at most
-	longQuery = 1 << 10 // bytes of a query that count
-	mostWords = 32      // distinct words of a query that count
+	maxLines      = 12      // lines in an answer
+	maxLineBytes  = 320     // longer lines are cut to the part around the match
+	maxQueryBytes = 1 << 10 // the rest of a query is ignored
+	maxQueryWords = 32      // distinct words; further ones are ignored
 )
 
-// The weights of BM25, and of the whole message that a line stands in.
+// Ranking parameters.
 const (
-	saturation = 1.2
-	lengthened = 0.75
-	ofMessage  = 0.3
+	bm25K1      = 1.2
+	bm25B       = 0.75
+	eventWeight = 0.3 // weight of a match elsewhere in the same event
+	phraseScore = 1e6 // score of the whole query in one line; more than words alone can add up to
 )
 
-// line is a line of an event that has something of what is asked for.
+// line is a line of an event that matches the query.
 type line struct {
-	event int
-	text  string
-	words int   // in all
-	has   []int // how often it has each word that is asked for; nil: it has none
-	score float64
+	event  int // index in the events searched
+	text   string
+	words  int   // number of words
+	counts []int // occurrences of each term; nil if no term occurs
+	score  float64
 }
 
-// Lines quotes the lines of events that say what a query asks for: those that have it word for word first, then by BM25, in so much room.
+// Lines quotes the lines that match a query, within the given room. Lines that contain the whole query come first, then the
+// others in the order of their BM25 score.
 func Lines(events []Event, query string, room Room) string {
-	query = strings.TrimSpace(strings.ToValidUTF8(query[:min(len(query), longQuery)], ""))
+	query = strings.TrimSpace(strings.ToValidUTF8(query[:min(len(query), maxQueryBytes)], ""))
 	found := find(events, query)
 	if len(found) == 0 {
 		return "Nothing that is hidden says that. Try other words, or a name or a path exactly as it was written."
 	}
-	out, quoted := "", 0
-	for _, l := range found {
+	out := ""
+	quoted := 0
+	for _, l := range found[:min(len(found), maxLines)] {
 		e := &events[l.event]
 		next := fmt.Sprintf("[event %s, %s] %s\n", e.ID, e.What, window(l.text, query))
 		if room.Count(out+next) > room.Tokens {
 			break
 		}
 		out += next
-		if quoted++; quoted == mostLines {
-			break
-		}
+		quoted++
 	}
 	if left := len(found) - quoted; left > 0 {
-		if more := fmt.Sprintf("%d more lines match. Ask for less, or for a whole event by its id.", left); room.Count(out+more) <= room.Tokens {
+		more := fmt.Sprintf("%d more lines match. Ask for less, or for a whole event by its id.", left)
+		if room.Count(out+more) <= room.Tokens {
 			out += more
 		}
 	}
 	return strings.TrimSuffix(out, "\n")
 }
 
-// Whole gives events word for word, as far as the room goes: of the one that does not fit, the beginning and the end.
+// Whole quotes events in full while there is room, and both ends of the first one that does not fit.
 func Whole(events []Event, room Room) string {
 	out := ""
 	for _, e := range events {
@@ -119,96 +124,101 @@ func Whole(events []Event, room Room) string {
 	return strings.TrimSuffix(out, "\n")
 }
 
-// search is what is asked for, and where it stands.
+// search holds a query and the counts that BM25 needs.
 type search struct {
-	query, lower    string
-	asked           []string // words, in lower case
-	lines, words    int      // of all events
-	inLine, inEvent []int    // how many lines and events have each word
-	eventHas        [][]bool // by event
+	query, lower string   // as asked, and in lower case
+	terms        []string // distinct words of the query in lower case, sorted
+
+	lines, words int      // totals over all events
+	lineCount    []int    // by term: lines that contain it
+	eventCount   []int    // by term: events that contain it
+	eventHas     [][]bool // by event and term
 }
 
-// find gives the lines that match, the best first; of equals the newer. Of lines that say the same, the newest counts.
+// find returns the matching lines, best first, among equals the newest. Of identical lines only the newest counts.
 func find(events []Event, query string) (found []line) {
 	s := search{query: query, lower: strings.ToLower(query), eventHas: make([][]bool, len(events))}
-	for _, w := range words(s.lower) { // the first count
-		if i, known := slices.BinarySearch(s.asked, w); !known && len(s.asked) < mostWords {
-			s.asked = slices.Insert(s.asked, i, w)
+	for _, w := range words(s.lower) {
+		if i, known := slices.BinarySearch(s.terms, w); !known && len(s.terms) < maxQueryWords {
+			s.terms = slices.Insert(s.terms, i, w)
 		}
 	}
-	s.inLine, s.inEvent = make([]int, len(s.asked)), make([]int, len(s.asked))
+	s.lineCount = make([]int, len(s.terms))
+	s.eventCount = make([]int, len(s.terms))
 	seen := map[string]bool{}
 	for i, event := range slices.Backward(events) {
-		s.eventHas[i] = make([]bool, len(s.asked))
+		s.eventHas[i] = make([]bool, len(s.terms))
 		for text := range strings.Lines(event.Text) {
-			if text = strings.TrimSpace(text); text == "" || seen[text] {
+			text = strings.TrimSpace(text)
+			if text == "" || seen[text] {
 				continue
 			}
 			seen[text] = true
-			if l, matches := s.look(i, text); matches {
+			if l, matches := s.read(i, text); matches {
 				found = append(found, l)
 			}
 		}
 	}
 	for i := range found {
-		found[i].score = s.score(&found[i], len(events))
+		found[i].score = s.score(&found[i])
 	}
 	slices.SortStableFunc(found, func(a, b line) int { return cmp.Compare(b.score, a.score) })
 	return found
 }
 
-// look counts the words of a line, and those that are asked for. It reports whether the line has any of those, or all of the query.
-func (s *search) look(event int, text string) (l line, matches bool) {
+// read counts the words and terms of a line. It reports whether the line contains a term or the whole query.
+func (s *search) read(event int, text string) (l line, matches bool) {
 	lower := strings.ToLower(text)
-	l, matches = line{event: event, text: text}, strings.Contains(lower, s.lower)
+	l = line{event: event, text: text}
 	for _, w := range words(lower) {
 		l.words++
-		i, asked := slices.BinarySearch(s.asked, w)
-		if !asked {
+		i, isTerm := slices.BinarySearch(s.terms, w)
+		if !isTerm {
 			continue
 		}
-		if matches = true; l.has == nil {
-			l.has = make([]int, len(s.asked))
+		if l.counts == nil {
+			l.counts = make([]int, len(s.terms))
 		}
-		if l.has[i]++; l.has[i] == 1 {
-			s.inLine[i]++
+		l.counts[i]++
+		if l.counts[i] == 1 {
+			s.lineCount[i]++
 		}
 		if !s.eventHas[event][i] {
 			s.eventHas[event][i] = true
-			s.inEvent[i]++
+			s.eventCount[i]++
 		}
 	}
-	s.lines, s.words = s.lines+1, s.words+l.words
-	return l, matches
+	s.lines++
+	s.words += l.words
+	return l, l.counts != nil || strings.Contains(lower, s.lower)
 }
 
-// words are those of a text.
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !isWord(r) })
 }
 
 func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// Names reports whether a text names a term: it is there, and no part of a longer word.
-func Names(text, term string) bool { return named(text, term) >= 0 }
+// Names reports whether a text contains a term that is not part of a longer word.
+func Names(text, term string) bool { return indexWord(text, term) >= 0 }
 
-// named is where a text names a term, -1 if it does not.
-func named(text, term string) int {
+// indexWord returns the index of the first occurrence of a term that is not part of a longer word, or -1.
+func indexWord(text, term string) int {
 	for from := 0; ; {
 		at := strings.Index(text[from:], term)
 		if at < 0 {
 			return -1
 		}
 		at += from
-		if apart(text, at, at+len(term)) {
+		if onWordBoundaries(text, at, at+len(term)) {
 			return at
 		}
 		from = at + 1
 	}
 }
 
-// apart reports whether text[from:to] begins and ends where words do.
-func apart(text string, from, to int) bool {
+// onWordBoundaries reports whether text[from:to] begins and ends at word boundaries.
+func onWordBoundaries(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])
 	first, _ := utf8.DecodeRuneInString(text[from:])
@@ -216,42 +226,39 @@ func apart(text string, from, to int) bool {
 	return !(isWord(before) && isWord(first)) && !(isWord(last) && isWord(after))
 }
 
-// score is BM25 of a line, and of the message that it stands in. One that has the query word for word is above all others.
-func (s *search) score(l *line, events int) (score float64) {
+// score returns the BM25 score of a line plus a share of that of its event. The whole query scores above everything.
+func (s *search) score(l *line) (score float64) {
 	mean := float64(s.words)/float64(s.lines) + 1
-	for i, count := range l.has { // always in the same order: sums of floats differ by it
+	for i, count := range l.counts { // in a fixed order, since the sum of floats depends on it
 		if n := float64(count); n > 0 {
-			score += rarity(s.inLine[i], s.lines) * n * (saturation + 1) / (n + saturation*(1-lengthened+lengthened*float64(l.words)/mean))
+			score += idf(s.lineCount[i], s.lines) * n * (bm25K1 + 1) / (n + bm25K1*(1-bm25B+bm25B*float64(l.words)/mean))
 		}
 		if s.eventHas[l.event][i] {
-			score += ofMessage * rarity(s.inEvent[i], events)
+			score += eventWeight * idf(s.eventCount[i], len(s.eventHas))
 		}
 	}
 	switch {
 	case Names(l.text, s.query):
-		score += 3 * exact
+		score += 3 * phraseScore
 	case strings.Contains(l.text, s.query):
-		score += 2 * exact
+		score += 2 * phraseScore
 	case strings.Contains(strings.ToLower(l.text), s.lower):
-		score += exact
+		score += phraseScore
 	}
 	return score
 }
 
-// exact is more than words can be worth.
-const exact = 1e6
-
-// rarity is what it says that one of so many has a word which so many have.
-func rarity(having, of int) float64 {
-	return math.Log(1 + (float64(of-having)+0.5)/(float64(having)+0.5))
+// idf is the inverse document frequency of a term that n of total documents contain.
+func idf(n, total int) float64 {
+	return math.Log(1 + (float64(total-n)+0.5)/(float64(n)+0.5))
 }
 
-// window is the part of a line around what was asked for, if all of it is too long.
+// window cuts a long line to the part around the first match.
 func window(text, query string) string {
-	if len(text) <= longLine {
+	if len(text) <= maxLineBytes {
 		return text
 	}
-	at := named(text, query)
+	at := indexWord(text, query)
 	if at < 0 {
 		at = strings.Index(text, query)
 	}
@@ -262,8 +269,8 @@ func window(text, query string) string {
 		}
 		at = strings.Index(lower, w)
 	}
-	from := min(max(at-(longLine-min(len(query), longLine))/2, 0), len(text)-longLine)
-	to := min(from+max(longLine, min(len(query), 4*longLine)), len(text))
+	from := min(max(at-(maxLineBytes-min(len(query), maxLineBytes))/2, 0), len(text)-maxLineBytes)
+	to := min(from+max(maxLineBytes, min(len(query), 4*maxLineBytes)), len(text))
 	for from > 0 && !utf8.RuneStart(text[from]) {
 		from--
 	}
@@ -273,10 +280,10 @@ func window(text, query string) string {
 	return "..." + text[from:to] + "..."
 }
 
-// Span is the events First to Last of a history, or of the one that is Back threads before it.
+// Span is a range of events, First to Last inclusive. Back counts threads: 0 is the current one, 1 the one before it.
 type Span struct{ First, Last, Back int }
 
-// Name is the id of an event: its position, and for one of an earlier thread which of those it is in.
+// Name formats the id of an event: its position, followed by "@back" if it is in an earlier thread.
 func Name(position, back int) string {
 	if back == 0 {
 		return strconv.Itoa(position)
@@ -284,7 +291,7 @@ func Name(position, back int) string {
 	return strconv.Itoa(position) + "@" + strconv.Itoa(back)
 }
 
-// ParseSpan reads an id, or two of them that a range begins and ends with, however models write them. It reports false where there is none.
+// ParseSpan reads an id or a range of ids in any of the notations that models use. It reports false if there is none.
 func ParseSpan(text string) (s Span, ok bool) {
 	for rest := text; ; {
 		at := strings.IndexAny(rest, "0123456789")

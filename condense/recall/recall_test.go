@@ -10,10 +10,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
 )
 
-// quarters counts a token for every four bytes.
+// quarters counts one token for every four bytes.
 func quarters(s string) int { return (len(s) + 3) / 4 }
 
-// TestEveryTermIsFound: whatever the events say, each word of them that was asked for is in the answer, which is never longer than its room.
+// TestEveryTermIsFound searches generated events for words that they contain. Each must be in the first line of the answer,
+// and no answer may exceed its room.
 func TestEveryTermIsFound(t *testing.T) {
 	term := rapid.OneOf(rapid.StringMatching(`[a-zA-Z0-9_./:-]{3,40}`), rapid.StringMatching(`[äßé世]{3,9}`), rapid.SampledFrom([]string{"the", "err", "0x3f"}))
 	long := rapid.Map(rapid.IntRange(0, 300), func(n int) string { return strings.Repeat("x ", n) })
@@ -69,7 +70,7 @@ func TestLinesByWords(t *testing.T) {
 	}
 }
 
-// TestEqualLinesKeepTheirOrder quotes lines that match equally well in the same order every time.
+// TestEqualLinesKeepTheirOrder checks that lines with equal scores come in the same order every time.
 func TestEqualLinesKeepTheirOrder(t *testing.T) {
 	events := []recall.Event{
 		{ID: "1", What: "tool result", Text: "alpha one\nalpha two\nalpha six\nalpha ten\nbeta gamma delta epsilon zeta"},

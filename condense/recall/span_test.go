@@ -6,7 +6,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
 )
 
-// TestParseSpan reads what models write for an id or a range.
+// TestParseSpan covers the notations that models use for an id or a range.
 func TestParseSpan(t *testing.T) {
 	for text, want := range map[string]recall.Span{
 		"17": {17, 17, 0}, `"17"`: {17, 17, 0}, "17.0": {17, 17, 0}, "event 17": {17, 17, 0}, "#17": {17, 17, 0}, "17-20": {17, 20, 0}, "[17, 20]": {17, 20, 0},

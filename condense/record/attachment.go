@@ -7,20 +7,20 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// attachmentBytes is how much of a name or an id is shown.
+// attachmentBytes is the maximum length of a name or an id in a mark.
 const attachmentBytes = 200
 
-// Attachments are the marks that the images and files of a message leave where it is hidden, one a line, each with all that
-// finds it again: "[file contract.pdf, file-abc123]", "[audio, 12 s]". Empty if it has none.
+// Attachments returns the marks that stand for the images and files of a hidden message, one per line. Each mark holds what
+// identifies the attachment: "[file contract.pdf, file-abc123]", "[audio, 12 s]". The result is empty if there are none.
 func Attachments(c session.Content) string {
 	var marks []string
 	for _, f := range c.Files {
-		mark := strings.TrimSpace(shown(f.Kind) + " " + shown(f.Name))
+		mark := strings.TrimSpace(sanitise(f.Kind) + " " + sanitise(f.Name))
 		if f.Name == "" && f.Format != "" {
-			mark += " " + shown(f.Format)
+			mark += " " + sanitise(f.Format)
 		}
 		if f.ID != "" {
-			mark += ", " + shown(f.ID)
+			mark += ", " + sanitise(f.ID)
 		}
 		if f.Seconds > 0 {
 			mark += fmt.Sprintf(", %d s", f.Seconds)
@@ -36,13 +36,13 @@ func Attachments(c session.Content) string {
 	return strings.Join(marks, "\n")
 }
 
-// shown is what a client wrote, on one line, and such that it closes no mark.
-func shown(text string) string {
+// sanitise returns text from a client on a single line and without square brackets, so that it cannot close a mark.
+func sanitise(text string) string {
 	text = strings.Join(strings.Fields(ends(Printable(text), attachmentBytes)), " ")
 	return strings.NewReplacer("[", "(", "]", ")").Replace(text)
 }
 
-// Attached is a text with the marks of the message's attachments below it.
+// Attached returns text followed by the marks of the message's attachments.
 func Attached(text string, c session.Content) string {
 	return strings.TrimSpace(text + "\n" + Attachments(c))
 }

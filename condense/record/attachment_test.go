@@ -27,11 +27,11 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
-// TestWordsTellOfAttachments: what was attached is named where the user's words stand, also where there are none.
+// TestWordsTellOfAttachments checks that attachments are listed with the user's words, or alone if the message has no text.
 func TestWordsTellOfAttachments(t *testing.T) {
 	var w Words
-	w.Forget(session.User, session.Content{Text: "Check clause 7.", Files: []session.File{{Kind: "file", Name: "contract.pdf", ID: "file-abc123"}}})
-	w.Forget(session.User, session.Content{Files: []session.File{{Kind: "audio", Seconds: 12}}})
+	w.Add(session.User, session.Content{Text: "Check clause 7.", Files: []session.File{{Kind: "file", Name: "contract.pdf", ID: "file-abc123"}}})
+	w.Add(session.User, session.Content{Files: []session.File{{Kind: "audio", Seconds: 12}}})
 	want := "- Check clause 7.\n[file contract.pdf, file-abc123]\n- [audio, 12 s]"
 	if got := w.Text(1000, 1000, func(s string) int { return len(s) / 4 }); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -7,46 +7,46 @@ import (
 	"unicode/utf8"
 )
 
-// Defuse makes text unable to open or close a tag of ours, or a mark of a chat template, so that it can be quoted in a prompt.
+// Defuse makes text safe to quote in a prompt: it cannot open or close our tags or the marks of a chat template.
 func Defuse(text string) string {
 	return newFence(text, ownTags()).run()
 }
 
-// inert makes text that stands in a summary harmless: besides tags of ours and of templates, tags named for a role, and lines that look
-// like the turn of a speaker, which become list items.
+// inert makes text safe to stand in a summary. Besides our own tags and those of templates it defuses tags named after a
+// role, and turns lines that look like a speaker's turn into list items.
 func inert(text string) string {
 	f := newFence(text, slices.Concat(ownTags(), roleTags()))
 	f.speakers, f.headings = speakers(), headings()
 	return strings.TrimSpace(f.run())
 }
 
-// fence changes a text where its skeleton has a mark: angle brackets become single angle quotes, square ones round. Other text stays
-// as it is, control characters and invalid UTF-8 left out. Doing it twice is the same as once.
+// fence replaces the marks that it finds in the skeleton of a text: angle brackets become single angle quotes, square ones
+// round. It also removes control characters and invalid UTF-8. It is idempotent.
 type fence struct {
-	text  string
-	reads skeleton
-	marks marks
+	text     string
+	skeleton skeleton
+	marks    marks
 
-	speakers, headings []string // names that begin a turn; none: lines do not matter
+	speakers, headings []string // names that begin a turn; nil: lines are not checked
 
 	out     strings.Builder
-	written int // how much of text is in out
+	written int // text[:written] has been processed and is in out
 }
 
 func newFence(text string, tags []string) *fence {
 	text = Printable(text)
-	f := &fence{text: text, reads: readSkeleton(text), marks: templates()}
+	f := &fence{text: text, skeleton: readSkeleton(text), marks: templates()}
 	f.marks.tags = append(f.marks.tags, tags...)
 	return f
 }
 
-// run goes once over the skeleton. What stands between a bracket and a name is taken whole, so that a long run costs no more than its
-// length.
+// run makes one pass over the skeleton. It skips from a bracket to the name at once, so that long runs take linear time.
 func (f *fence) run() string {
-	s := f.reads.text
+	s := f.skeleton.text
 	for i := 0; i < len(s); {
 		if i == 0 || s[i-1] == '\n' {
-			if i = f.speaker(i); i == len(s) {
+			i = f.speaker(i)
+			if i == len(s) {
 				break
 			}
 		}
@@ -58,7 +58,8 @@ func (f *fence) run() string {
 		case ']':
 			i = f.bracket(i, "]", f.marks.closings)
 		case '|':
-			if i++; i < len(s) && s[i] == '>' {
+			i++
+			if i < len(s) && s[i] == '>' {
 				f.replace(i, i+1, "›")
 				i++
 			}
@@ -69,39 +70,42 @@ func (f *fence) run() string {
 	return f.out.String() + f.text[f.written:]
 }
 
-// bracket defuses the brackets from i on, which may have some of between among them, if a mark follows. It gives where its name begins.
+var harmless = map[byte]string{'<': "‹", '[': "(", ']': ")"}
+
+// bracket defuses the brackets at i, with characters of between among them, if a mark follows. It returns where that begins.
 func (f *fence) bracket(i int, between string, marks []string) int {
-	s := f.reads.text
+	s := f.skeleton.text
 	end := skip(s, i, between)
 	if n := strings.LastIndexByte(s[i:end], '\n'); n >= 0 {
 		if _, speaks := f.turnAt(i + n + 1); speaks {
 			return i + n + 1
 		}
 	}
-	if bar := s[i] == '<' && strings.HasPrefix(s[end:], "|"); !bar && begins(s[end:], marks) == 0 {
+	bar := s[i] == '<' && strings.HasPrefix(s[end:], "|")
+	if !bar && prefixLen(s[end:], marks) == 0 {
 		return end
 	}
 	for ; i < end; i++ {
-		if n := strings.IndexByte("<[]", s[i]); n >= 0 {
-			f.replace(i, i+1, [...]string{"‹", "(", ")"}[n])
+		if by, ok := harmless[s[i]]; ok {
+			f.replace(i, i+1, by)
 		}
 	}
 	return end
 }
 
-// decoration is what markdown may have around a speaker's name.
+// decoration holds the characters that markdown may put around a speaker's name.
 const decoration = " \t>*_~`#"
 
-// turn is the beginning of a line that looks like the turn of a speaker: where the name begins and ends, and what was said begins.
+// turn is a line that looks like a speaker's: where the name begins and ends, and where the speech begins.
 type turn struct{ name, end, rest int }
 
 // turnAt reads the line that begins at i.
 func (f *fence) turnAt(i int) (t turn, ok bool) {
-	s := f.reads.text
+	s := f.skeleton.text
 	t.name = skip(s, i, decoration)
-	n := begins(s[t.name:], f.speakers)
+	n := prefixLen(s[t.name:], f.speakers)
 	if strings.Contains(s[i:t.name], "#") {
-		n = max(n, begins(s[t.name:], f.headings))
+		n = max(n, prefixLen(s[t.name:], f.headings))
 	}
 	t.end = t.name + n
 	colon := skip(s, t.end, decoration)
@@ -112,7 +116,7 @@ func (f *fence) turnAt(i int) (t turn, ok bool) {
 	return t, true
 }
 
-// speaker makes the line that begins at i a list item without decoration, if it looks like a turn. It gives how far it read.
+// speaker makes the line at i an undecorated list item, if it looks like a turn. It returns how far it read.
 func (f *fence) speaker(i int) int {
 	t, ok := f.turnAt(i)
 	if !ok {
@@ -123,13 +127,13 @@ func (f *fence) speaker(i int) int {
 	return t.rest
 }
 
-// skip gives where s goes on after any of chars.
+// skip returns the index in s after any characters of chars at from.
 func skip(s string, from int, chars string) int {
 	return len(s) - len(strings.TrimLeft(s[from:], chars))
 }
 
-// begins is the length of the longest of names that s begins with.
-func begins(s string, names []string) int {
+// prefixLen returns the length of the longest of names that s begins with.
+func prefixLen(s string, names []string) int {
 	n := 0
 	for _, name := range names {
 		if len(name) > n && strings.HasPrefix(s, name) {
@@ -139,10 +143,10 @@ func begins(s string, names []string) int {
 	return n
 }
 
-// replace puts another text in the place of what the skeleton has from one byte to another.
+// replace substitutes the text that corresponds to the range [from, to) of the skeleton.
 func (f *fence) replace(from, to int, by string) {
-	start, end := f.reads.at[from], f.reads.at[to]
-	if end <= start && to > from { // one character that reads as several
+	start, end := f.skeleton.at[from], f.skeleton.at[to]
+	if end <= start && to > from { // one character whose skeleton is longer
 		_, size := utf8.DecodeRuneInString(f.text[start:])
 		end = start + size
 	}
@@ -153,7 +157,7 @@ func (f *fence) replace(from, to int, by string) {
 	f.written = end
 }
 
-// Printable leaves out what is neither printable nor a line feed or tab.
+// Printable removes all characters that are neither printable nor a line feed or tab.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -168,15 +172,15 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Names that begin a tag which text of others must not contain, in lower case. A prefix of a tag's name is enough.
+// Prefixes, in lower case, of the names of tags that quoted text must not contain.
 func ownTags() []string { return []string{"dewpoint"} }
 
 func roleTags() []string {
 	return []string{"system", "developer", "user", "human", "assistant", "tool", "function", "instruction"}
 }
 
-// marks are those of chat templates: what a server may take for a turn's beginning or end if it stands in a message. Those that
-// begin with <| need not be here.
+// marks holds the marks of chat templates: text that a server may take for the beginning or end of a turn. Marks that begin
+// with <| are found without being listed.
 type marks struct{ tags, brackets, closings []string }
 
 func templates() marks {
@@ -197,7 +201,7 @@ func templates() marks {
 	}
 }
 
-// speakers begin a line that looks like a turn; headings do in a markdown heading.
+// speakers begin a line that looks like a turn; headings do so only in a markdown heading.
 func speakers() []string {
 	return []string{"system", "developer", "user", "human", "assistant", "tool", "ai"}
 }

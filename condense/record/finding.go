@@ -2,11 +2,11 @@ package record
 
 import "strings"
 
-// Finding is a section of a record that is worth to be remembered after the conversation: not where the work stands in files, tests and
-// branches, but what was decided, what is known, and what is still to be done.
+// Finding is a section of a record that is worth remembering beyond the conversation: a decision, a fact, or a task still
+// open. The state of the work in files, tests and branches is not one.
 type Finding struct {
 	Kind    string `json:"kind"`    // Decision, Fact or Task
-	Section string `json:"section"` // as the record names it; empty: what stands before all sections
+	Section string `json:"section"` // name of the section as the record spells it; empty for text before the first section
 	Text    string `json:"text"`
 }
 
@@ -17,18 +17,19 @@ const (
 	Task     = "task"
 )
 
-// Findings reads the text of a summary that String wrote. A section whose name is not ours, since it was translated or is the
-// summariser's own, is a Fact.
+// Findings returns the findings in the text of a summary that Summary.String wrote. A section with a name that we do not
+// know, because it was translated or invented by the summariser, is a Fact.
 func Findings(summary string) (found []Finding) {
 	f := Finding{}
 	end := func() {
+		f.Kind = kindOf(f.Section)
 		f.Text = strings.TrimSpace(f.Text)
-		if f.Kind = kindOf(f.Section); f.Kind != "" && f.Text != "" {
+		if f.Kind != "" && f.Text != "" {
 			found = append(found, f)
 		}
 	}
 	for line := range strings.Lines(Parse(summary).Record) {
-		if name, text, is := heading(line); is {
+		if name, text, ok := heading(line); ok {
 			end()
 			f = Finding{Section: name, Text: text}
 			continue
@@ -39,22 +40,22 @@ func Findings(summary string) (found []Finding) {
 	return found
 }
 
-// heading reads the beginning of a section: "NAME: text", "**Name**: text" or "## Name".
-func heading(line string) (name, text string, is bool) {
+// heading parses the first line of a section: "NAME: text", "**Name**: text" or "## Name".
+func heading(line string) (name, text string, ok bool) {
 	if strings.HasPrefix(line, "#") {
 		return strings.Trim(line, "# \t\r\n:*"), "", true
 	}
 	if rest, bold := strings.CutPrefix(line, "**"); bold {
-		name, text, is = strings.Cut(rest, "**")
-		before := strings.HasSuffix(name, ":")
-		text, after := strings.CutPrefix(text, ":")
-		return strings.TrimSuffix(name, ":"), text, is && (before || after)
+		name, text, ok = strings.Cut(rest, "**")
+		name, colonInside := strings.CutSuffix(name, ":")
+		text, colonAfter := strings.CutPrefix(text, ":")
+		return name, text, ok && (colonInside || colonAfter)
 	}
-	name, text, is = strings.Cut(line, ":")
-	return name, text, is && len(name) > 2 && name == strings.ToUpper(name) && name != strings.ToLower(name)
+	name, text, ok = strings.Cut(line, ":")
+	return name, text, ok && len(name) > 2 && name == strings.ToUpper(name) && name != strings.ToLower(name)
 }
 
-// kindOf tells what a section is by its name; empty: what is in it is not told.
+// kindOf returns the kind of a section by its name, or "" if the section is no finding.
 func kindOf(section string) string {
 	switch strings.ReplaceAll(strings.ToUpper(section), " ", "_") {
 	case "DECISIONS":

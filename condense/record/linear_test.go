@@ -7,12 +7,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestReadersAreLinear: what reads the content of messages costs no more than in proportion to its length.
+// TestReadersAreLinear checks that the functions that read message content take time linear in its length.
 func TestReadersAreLinear(t *testing.T) {
 	for name, read := range map[string]func(string){
 		"words": func(text string) {
 			w := &Words{}
-			w.Forget(session.User, session.Content{Text: text})
+			w.Add(session.User, session.Content{Text: text})
 			w.Text(1000, 1000, quarter)
 		},
 		"defuse":    func(text string) { Defuse(text) },

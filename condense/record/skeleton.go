@@ -9,19 +9,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// skeleton is what a text reads as: ASCII in lower case. Characters that only look like ASCII, or become it in Unicode's compatibility
-// form, are folded; those that do not show, and marks above and below letters, are left out. A model may read a text that way, though
-// no parser does.
+// skeleton is a simplified reading of a text, in lower-case ASCII. Characters that look like ASCII, or become ASCII in the
+// Unicode compatibility form, are folded; invisible characters and combining marks are removed. A model may read the text
+// that way, though no parser does.
 type skeleton struct {
 	text string
-	at   []int // where in the text that was read each byte comes from, and its length at the end
+	at   []int // index in the original text of each byte; the last element is the length of the original
 }
 
-// foreign stands in a skeleton for a character that reads as none of ASCII.
+// foreign stands for a character that does not look like ASCII.
 const foreign = 0x7f
 
 func readSkeleton(text string) skeleton {
-	b, at := make([]byte, 0, len(text)), make([]int, 0, len(text)+1)
+	b := make([]byte, 0, len(text))
+	at := make([]int, 0, len(text)+1)
 	for i, r := range text {
 		if r < utf8.RuneSelf {
 			b, at = append(b, lower(text[i])), append(at, i)
@@ -32,7 +33,7 @@ func readSkeleton(text string) skeleton {
 			decomposed = utf8.AppendRune(nil, r)
 		}
 		for _, part := range string(decomposed) {
-			if c, shows := fold(part); shows {
+			if c, visible := fold(part); visible {
 				b, at = append(b, c), append(at, i)
 			}
 		}
@@ -40,8 +41,8 @@ func readSkeleton(text string) skeleton {
 	return skeleton{string(b), append(at, len(text))}
 }
 
-// fold is the ASCII character, in lower case, that a character reads as. It reports false for one that does not show.
-func fold(r rune) (byte, bool) {
+// fold returns the lower-case ASCII character that r looks like, or foreign. It reports false if r is invisible.
+func fold(r rune) (c byte, visible bool) {
 	switch {
 	case r < utf8.RuneSelf:
 		return lower(string(r)[0]), true
@@ -62,8 +63,7 @@ func lower(c byte) byte {
 	return c
 }
 
-// lookalikes has for characters that are confusable with one of ASCII (UTS 39) which one that is, of those that delimiters and the names of
-// roles need.
+// lookalikes maps characters to the ASCII ones of delimiters and role names that they are confusable with (UTS 39).
 var lookalikes = sync.OnceValue(func() map[rune]byte {
 	all := map[rune]byte{}
 	for ascii, others := range map[byte]string{

@@ -1,5 +1,5 @@
-// Package record writes and reads the summary that stands in a view for what was forgotten: the record itself, and next to it
-// what is taken from the raw events word for word. It is pure.
+// Package record writes and reads the summary that a view shows in place of hidden messages: the record itself, and the
+// lines quoted verbatim from the hidden messages. It is pure.
 package record
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// What a summary's text is made of. Text from outside cannot contain the tags.
+// Parts of the text of a summary. The text inside them cannot contain the tags.
 const (
 	recordOpen    = "<dewpoint_record>"
 	recordClose   = "</dewpoint_record>"
@@ -30,26 +30,18 @@ const (
 	excerptsLabel = "Lines from those messages, word for word, each under what it comes from; what they tell may have changed since:"
 )
 
-// Summary is what stands in a view for all that is forgotten.
+// Summary stands in a view for everything that is hidden. Empty fields are left out of its text.
 type Summary struct {
-	Record   string // what a summariser or a strategy wrote, empty if nothing
-	Words    string // of the user, as they stand in messages that are forgotten; empty if none
-	Excerpts string // lines of messages that are forgotten, under the marks of what they come from; empty if none
-	Events   Events // numbers of the messages that are forgotten, where the model can have them shown by those
+	Record   string // written by a summariser or a strategy
+	Words    string // the user's own words in the hidden messages, verbatim
+	Excerpts string // lines of the hidden messages under the marks of their origins
+	Events   Events // numbers of the hidden messages, if the model can recall them by number
 }
 
-// Events are consecutive numbers of messages, those of some that are shown perhaps among them. The zero value has none.
+// Events is a range of message numbers, inclusive, which may include messages that are shown. The zero value is empty.
 type Events struct{ First, Last int }
 
-// Add takes in a number.
-func (e *Events) Add(n int) {
-	if e.First == 0 || n < e.First {
-		e.First = n
-	}
-	e.Last = max(e.Last, n)
-}
-
-// String is the text of the summary's message: delimited, labelled, and inert, whatever its parts hold.
+// String returns the text of the summary's message: delimited, labelled and inert, whatever its parts contain.
 func (s Summary) String() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(recordOpen + "\n" + recordLabel + "\n\n" + inert(s.Record)))
@@ -66,7 +58,7 @@ func (s Summary) String() string {
 	return b.String()
 }
 
-// Text is the summary as the next prompt shows it, without its wrapping and without excerpts: those are chosen again.
+// Text returns the summary as the next prompt shows it: without its wrapping, and without the excerpts.
 func (s Summary) Text() string {
 	text := s.Record
 	if s.Words != "" {
@@ -75,7 +67,7 @@ func (s Summary) Text() string {
 	return text
 }
 
-// Parse reads what String wrote. Other text is taken for a record.
+// Parse reads the text that String wrote. Any other text becomes the Record.
 func Parse(text string) Summary {
 	body, ok := between(text, recordOpen, recordClose)
 	if !ok {
@@ -92,14 +84,14 @@ func Parse(text string) Summary {
 	return s
 }
 
-// cutBlock takes a labelled block off the end of body.
+// cutBlock cuts a labelled block off the end of body.
 func cutBlock(body, opening, closing, label string) (rest, block string) {
 	rest, block, _ = strings.Cut(body, opening)
 	block = strings.TrimSuffix(strings.TrimSpace(block), closing)
 	return rest, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(block), label))
 }
 
-// between is what stands between opening and closing if they enclose all of text.
+// between returns what opening and closing enclose. It reports false unless they enclose all of text.
 func between(text, opening, closing string) (string, bool) {
 	text = strings.TrimSpace(text)
 	if len(text) < len(opening)+len(closing) || !strings.HasPrefix(text, opening) || !strings.HasSuffix(text, closing) {
@@ -108,7 +100,7 @@ func between(text, opening, closing string) (string, bool) {
 	return strings.TrimSpace(text[len(opening) : len(text)-len(closing)]), true
 }
 
-// Unwrap takes off thoughts, code fences and tags around a reply.
+// Unwrap removes the thoughts, code fences and tags around a reply.
 func Unwrap(text string) string {
 	text = withoutThoughts(text)
 	for _, tag := range [...][2]string{{"```", "```"}, {"<summary>", "</summary>"}, {recordOpen, recordClose}, {"```", "```"}} {
@@ -116,18 +108,20 @@ func Unwrap(text string) string {
 		if !ok {
 			continue
 		}
-		if text = body; tag[0] == "```" {
+		text = body
+		if tag[0] == "```" {
 			text = withoutInfo(body)
 		}
 	}
 	return strings.TrimSpace(strings.TrimPrefix(text, recordLabel))
 }
 
-// withoutThoughts leaves out what a model thought aloud: between the tags that models use for it, nested or not, before a closing
-// tag that was never opened, and after an opening one that is never closed. In the middle of a line a tag is only spoken of.
+// withoutThoughts removes what a model thought aloud: text between the tags for it, nested or not, before a closing tag that
+// was never opened, and after an opening tag that is never closed. A tag in mid-line is only a mention.
 func withoutThoughts(text string) string {
 	var kept strings.Builder
-	depth, from := 0, 0
+	depth := 0
+	from := 0 // beginning of the text that is not in kept yet
 	for t := range tags(text, []string{"think", "thinking", "thought", "thoughts", "analysis", "reasoning"}) {
 		if depth == 0 && !startsLine(text[:t.from]) && !(t.closes && endsLine(text[t.to:])) {
 			continue
@@ -142,7 +136,8 @@ func withoutThoughts(text string) string {
 			kept.Reset()
 			from = t.to
 		default:
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				from = t.to
 			}
 		}
@@ -163,7 +158,7 @@ func endsLine(after string) bool {
 	return after == "" || strings.HasPrefix(after, "\n")
 }
 
-// withoutInfo takes off a code fence's info string (```markdown).
+// withoutInfo removes a code fence's info string (```markdown).
 func withoutInfo(body string) string {
 	first, rest, ok := strings.Cut(body, "\n")
 	if ok && first != "" && strings.Trim(first, "abcdefghijklmnopqrstuvwxyz") == "" {

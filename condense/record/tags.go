@@ -8,13 +8,13 @@ import (
 
 // tag is an opening or closing tag in a text.
 type tag struct {
-	name     string // as it was asked for
+	name     string // as listed in the names searched for
 	from, to int
 	closes   bool
 }
 
-// tags are those without attributes whose name is one of names, in upper or lower case. Anything that a client sends is looked through, and
-// more than once for a request: a regular expression takes fifty times as long.
+// tags returns the tags in text that have one of the given names, in any case, and no attributes. It runs several times per
+// request over everything that a client sends: a regular expression takes fifty times as long.
 func tags(text string, names []string) iter.Seq[tag] {
 	longest := 0
 	for _, name := range names {
@@ -29,11 +29,14 @@ func tags(text string, names []string) iter.Seq[tag] {
 			at += n
 			rest, closes := strings.CutPrefix(text[at+1:], "/")
 			end := strings.IndexByte(rest[:min(longest+1, len(rest))], '>')
-			i := slices.IndexFunc(names, func(name string) bool { return len(name) == end && strings.EqualFold(name, rest[:end]) })
+			i := slices.IndexFunc(names, func(name string) bool {
+				return len(name) == end && strings.EqualFold(name, rest[:end])
+			})
 			if i < 0 {
 				continue
 			}
-			if to := len(text) - len(rest) + end + 1; !yield(tag{names[i], at, to, closes}) {
+			to := len(text) - len(rest) + end + 1
+			if !yield(tag{names[i], at, to, closes}) {
 				return
 			}
 		}

@@ -10,204 +10,214 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// How much of one message is kept, in bytes: half from its beginning and half from its end. What people paste is long; what they
-// ask for stands around it.
+// Maximum sizes of what is kept of a message, half from either end: requests stand around long pastes.
 const (
-	wordsBytes    = 2 << 10 // of a message where there is room
-	minWordsBytes = 128     // where there is little
-	sentenceBytes = 64      // where there is none, before messages are left out: of its beginning
+	maxWordsBytes = 2 << 10 // if there is room
+	minWordsBytes = 128     // if there is little
+	sentenceBytes = 64      // of its beginning, before whole messages are dropped
 	pasteBytes    = 400     // of a fenced block
 )
 
-// How messages are listed.
+// Format of the list of messages.
 const (
 	lineMark  = "- "
 	lineBreak = "\n" + lineMark
 )
 
-// What makes messages a template: agents without tool calls send what tools print as the user's, and begin it alike. What a person
-// begins alike is less than what they print.
+// Messages with the same beginning are taken for a template: agents without tool calls send the output of tools in the
+// user's name, with a fixed beginning. Short templates may still be typed by a person; long ones are taken for output.
 const (
-	headBytes     = 12      // of a message's beginning
-	templateCount = 4       // messages that begin so
-	printedBytes  = 8 << 10 // they have together
+	headBytes     = 12      // length of the beginning that is compared
+	templateCount = 4       // minimum number of messages with the same beginning
+	outputBytes   = 8 << 10 // templates with more bytes in total are taken for output
 )
 
-// Words are what the user wrote in what is forgotten, word for word, with the marks of what was attached.
-// Nothing but the room for them decides what is kept, after what is a template and was hardly typed: not what they say, and not what
-// a record or a tool says about them.
+// Words collects the user's messages among the hidden ones, verbatim, with the marks of their attachments. Which of them are
+// kept depends only on the room, with templates last: not on their content, nor on what a record or a tool says about them.
 type Words struct {
-	said  []string         // as it was written, the oldest first; empty if it was said again later
-	last  map[string]int   // where each text was said last
-	heads map[string]alike // of texts that begin so
+	texts []string         // oldest first; empty where the same text follows later
+	last  map[string]int   // by text: its last index in texts
+	heads map[string]group // by beginning
 }
 
-// alike is how many texts begin alike, and their length.
-type alike struct{ texts, bytes int }
+// group is the number and the total size of the texts with the same beginning.
+type group struct{ texts, bytes int }
 
-// Forget takes in a message that is forgotten, and gives its beginning. Messages come oldest first. The same text counts once, where
-// it was said last. Of a record of ours that the client sends back, what it holds of the user's words counts.
-func (w *Words) Forget(kind session.Kind, c session.Content) (head string) {
+// Add adds a message and returns its beginning, or "" if nothing was added. Messages must be added oldest first. Of equal
+// texts only the last counts. Of a summary that the client sends back only the user's words in it are added.
+func (w *Words) Add(kind session.Kind, c session.Content) (head string) {
 	if kind != session.User {
 		return ""
 	}
-	if said, ours := carried(c.Text); ours {
-		for line := range strings.SplitSeq(said, lineBreak) {
-			w.Forget(kind, session.Content{Text: strings.TrimPrefix(line, lineMark)})
+	if words, ok := wordsOfSummary(c.Text); ok {
+		for line := range strings.SplitSeq(words, lineBreak) {
+			w.Add(kind, session.Content{Text: strings.TrimPrefix(line, lineMark)})
 		}
 		return ""
 	}
-	text := Attached(ends(strings.TrimSpace(withoutPastes(typed(c.Text))), wordsBytes), c)
+	text := Attached(ends(strings.TrimSpace(cutPastes(typed(c.Text))), maxWordsBytes), c)
 	if text == "" {
 		return ""
 	}
 	if w.last == nil {
-		w.last, w.heads = map[string]int{}, map[string]alike{}
+		w.last, w.heads = map[string]int{}, map[string]group{}
 	}
 	head = headOf(text)
-	if at, again := w.last[text]; again {
-		w.said[at] = ""
+	if i, repeated := w.last[text]; repeated {
+		w.texts[i] = ""
 	} else {
-		w.heads[head] = alike{w.heads[head].texts + 1, w.heads[head].bytes + len(text)}
+		g := w.heads[head]
+		w.heads[head] = group{g.texts + 1, g.bytes + len(text)}
 	}
-	w.last[text] = len(w.said)
-	w.said = append(w.said, text)
+	w.last[text] = len(w.texts)
+	w.texts = append(w.texts, text)
 	return head
 }
 
-// carried gives the user's words in a record of ours, and reports whether a text is one.
-func carried(text string) (said string, ours bool) {
-	_, ours = between(text, recordOpen, recordClose)
-	return Parse(text).Words, ours
+// wordsOfSummary returns the user's words in a summary. It reports whether text is a summary.
+func wordsOfSummary(text string) (words string, ok bool) {
+	_, ok = between(text, recordOpen, recordClose)
+	return Parse(text).Words, ok
 }
 
 func headOf(text string) string { return text[:min(len(text), headBytes)] }
 
-// Template reports whether messages with a beginning are a template, as far as messages were taken in.
-func (w *Words) Template(head string) bool { return w.heads[head].texts >= templateCount }
+// IsTemplate reports whether messages with the given beginning are a template, as far as they have been added.
+func (w *Words) IsTemplate(head string) bool { return w.heads[head].texts >= templateCount }
 
-// Text is the messages within a number of tokens, in the order in which they were written. Where there is no room for all, long ones
-// are cut until there is, so that they do not push out short ones; where even that does not help, the newest stay. Templates take the
-// room that is left, and printed ones no more than fits a smaller number of tokens with all the others.
-func (w *Words) Text(tokens, printed int, count func(string) int) string {
-	said, templates, prints := w.sorts()
-	kept, left := w.fitting(said, tokens, count)
-	more, left := w.fitting(templates, left, count)
+// Text lists the messages, oldest first, within a number of tokens. If there is no room for all, long messages are cut so
+// that they do not push out short ones; if that is not enough, the newest are kept. Templates get the remaining room, and
+// those taken for output only as much as keeps the whole text within outputTokens.
+func (w *Words) Text(tokens, outputTokens int, count func(string) int) string {
+	typed, templates, output := w.classify()
+	kept, left := w.fit(typed, tokens, count)
+	more, left := w.fit(templates, left, count)
 	maps.Copy(kept, more)
-	more, _ = w.fitting(prints, left-max(tokens-printed, 0), count)
+	more, _ = w.fit(output, left-max(tokens-outputTokens, 0), count)
 	maps.Copy(kept, more)
 	var lines []string
-	for _, at := range slices.Sorted(maps.Keys(kept)) {
-		lines = append(lines, kept[at])
+	for _, i := range slices.Sorted(maps.Keys(kept)) {
+		lines = append(lines, kept[i])
 	}
 	return strings.Join(lines, "\n")
 }
 
-// fitting is as many of some messages as fit, in the longest form in which all of them do, and the tokens that are left.
-func (w *Words) fitting(sort []int, tokens int, count func(string) int) (lines map[int]string, left int) {
-	for limit, all := wordsBytes, false; limit >= sentenceBytes && !all; limit /= 2 {
-		lines, left, all = w.newest(sort, limit, tokens, count)
+// fit cuts messages as little as it takes to fit all, or as many as possible. It returns lines by index and tokens left.
+func (w *Words) fit(indexes []int, tokens int, count func(string) int) (lines map[int]string, left int) {
+	for limit := maxWordsBytes; limit >= sentenceBytes; limit /= 2 {
+		var all bool
+		lines, left, all = w.newest(indexes, limit, tokens, count)
+		if all {
+			break
+		}
 	}
 	return lines, left
 }
 
-// Fit reports whether a number of tokens has room for all messages but templates, the long ones cut.
-func (w *Words) Fit(tokens int, count func(string) int) bool {
-	said, _, _ := w.sorts()
-	_, _, all := w.newest(said, sentenceBytes, tokens, count)
+// Fits reports whether all messages except for templates fit a number of tokens, cut as far as Text cuts them.
+func (w *Words) Fits(tokens int, count func(string) int) bool {
+	typed, _, _ := w.classify()
+	_, _, all := w.newest(typed, sentenceBytes, tokens, count)
 	return all
 }
 
-// Tokens is how many all messages but printed ones take.
+// Tokens returns the size of all messages except for templates taken for output.
 func (w *Words) Tokens(count func(string) int) int {
-	said, templates, _ := w.sorts()
-	_, left, _ := w.newest(append(said, templates...), wordsBytes, math.MaxInt, count)
+	typed, templates, _ := w.classify()
+	_, left, _ := w.newest(append(typed, templates...), maxWordsBytes, math.MaxInt, count)
 	return math.MaxInt - left
 }
 
-// sorts tells where in said messages are, the newest first: what was typed, templates that are no more than a person types, and those that
-// are.
-func (w *Words) sorts() (said, templates, prints []int) {
-	for at, text := range slices.Backward(w.said) {
+// classify returns the indexes of the messages, newest first: typed ones, short templates, and templates taken for output.
+func (w *Words) classify() (typed, templates, output []int) {
+	for i, text := range slices.Backward(w.texts) {
 		switch head := headOf(text); {
 		case text == "":
-		case !w.Template(head):
-			said = append(said, at)
-		case w.heads[head].bytes <= printedBytes:
-			templates = append(templates, at)
+		case !w.IsTemplate(head):
+			typed = append(typed, i)
+		case w.heads[head].bytes <= outputBytes:
+			templates = append(templates, i)
 		default:
-			prints = append(prints, at)
+			output = append(output, i)
 		}
 	}
-	return said, templates, prints
+	return typed, templates, output
 }
 
-// newest is as many of the messages, the newest first, as fit, each cut to that many bytes: a line each, by where they are in said. It gives
-// the tokens that are left, and reports whether all fit.
-func (w *Words) newest(sort []int, limit, tokens int, count func(string) int) (lines map[int]string, left int, all bool) {
+// newest cuts each message to limit bytes and selects those that fit a number of tokens, in the order of indexes, which is
+// newest first. It returns the lines by index and the number of tokens left, and reports whether all messages fit.
+func (w *Words) newest(indexes []int, limit, tokens int, count func(string) int) (lines map[int]string, left int, all bool) {
 	lines, left, all = map[int]string{}, tokens, true
-	for _, at := range sort {
-		line := lineMark + shortened(w.said[at], limit)
-		if cost := count(line) + 1; cost <= left {
-			lines[at], left = line, left-cost
-		} else if all = false; limit > sentenceBytes {
+	for _, i := range indexes {
+		line := lineMark + shorten(w.texts[i], limit)
+		cost := count(line) + 1
+		if cost <= left {
+			lines[i] = line
+			left -= cost
+			continue
+		}
+		all = false
+		if limit > sentenceBytes {
 			break
 		}
 	}
 	return lines, left, all
 }
 
-// TypedText is a user's message as typed. Of a record of ours that the client sends back it is nothing.
+// TypedText returns what a person typed of a user's message. It returns "" for a summary that the client sends back.
 func TypedText(text string) string {
-	if _, ours := carried(text); ours {
+	if _, ok := wordsOfSummary(text); ok {
 		return ""
 	}
 	return typed(text)
 }
 
-// typed is a user's message without the elements that agents put into it unasked: reminders, environments, what commands printed. An
-// opening tag that is never closed cuts nothing. A closing tag that nothing opened ends the element before it, of the same name: what
-// was printed may hold its own closing tag, and what follows that was printed, too.
+// typed removes the elements that agents insert into a user's message: reminders, environments, the output of commands. An
+// opening tag that is never closed removes nothing. A closing tag that nothing opened extends the last element of the same
+// name: command output may contain its own closing tag, and then the text up to the next one is output, too.
 func typed(text string) string {
-	if printed(text) {
+	if isOutput(text) {
 		return ""
 	}
-	open, last := map[string][]int{}, map[string]int{}
-	end := map[int]int{} // of elements, by their beginning
+	open := map[string][]int{} // by name: beginnings of the elements not closed yet, innermost last
+	last := map[string]int{}   // by name: beginning of the element closed last
+	ends := map[int]int{}      // end of each element by its beginning
 	for t := range tags(text, agents.InjectedTags()) {
-		from, opened := open[t.name], len(open[t.name]) > 0
-		switch at, closed := last[t.name]; {
-		case !t.closes:
-			open[t.name] = append(from, t.from)
-		case opened:
-			last[t.name], open[t.name] = from[len(from)-1], from[:len(from)-1]
-			end[last[t.name]] = t.to
-		case closed:
-			end[at] = t.to
+		starts := open[t.name]
+		if !t.closes {
+			open[t.name] = append(starts, t.from)
+			continue
+		}
+		if n := len(starts) - 1; n >= 0 {
+			last[t.name] = starts[n]
+			open[t.name] = starts[:n]
+		}
+		if from, ok := last[t.name]; ok {
+			ends[from] = t.to
 		}
 	}
-	if len(end) == 0 {
+	if len(ends) == 0 {
 		return text
 	}
-	return without(text, end)
+	return without(text, ends)
 }
 
-// without leaves out ranges, by their beginnings. They may overlap.
-func without(text string, end map[int]int) string {
+// without removes the ranges given by their beginnings and ends, which may overlap.
+func without(text string, ends map[int]int) string {
 	var b strings.Builder
 	at := 0
-	for _, from := range slices.Sorted(maps.Keys(end)) {
+	for _, from := range slices.Sorted(maps.Keys(ends)) {
 		if from >= at {
 			b.WriteString(text[at:from] + "\n")
 		}
-		at = max(at, end[from])
+		at = max(at, ends[from])
 	}
 	return b.String() + text[at:]
 }
 
-// printed reports whether a message is nothing but what a command printed: it begins and ends with such an element, and whatever
-// stands between was printed, however much it looks like something else.
-func printed(text string) bool {
+// isOutput reports whether a message consists of command output alone: it begins and ends with such an element. Whatever
+// stands between is output as well, even if it looks like something else.
+func isOutput(text string) bool {
 	text = strings.TrimSpace(text)
 	begins, ends := false, false
 	for _, name := range agents.InjectedTags() {
@@ -219,53 +229,58 @@ func printed(text string) bool {
 	return begins && ends
 }
 
-// Typed reports whether a person typed a user's message, or a part of it, or attached something.
-func Typed(c session.Content) bool {
+// IsTyped reports whether a person typed a part of a user's message or attached something.
+func IsTyped(c session.Content) bool {
 	return strings.TrimSpace(typed(c.Text)) != "" || len(c.Images)+len(c.Files) > 0
 }
 
-// Injected reports whether a part of a user's message was put there by an agent, unasked.
-func Injected(c session.Content) bool { return typed(c.Text) != c.Text }
+// HasInjected reports whether an agent inserted a part of a user's message.
+func HasInjected(c session.Content) bool { return typed(c.Text) != c.Text }
 
-// withoutPastes cuts long fenced blocks. A fence that is never closed cuts nothing, unless the message is too long as it is: since a
-// block may hold a fence, so that its end looks like a beginning, what stands between any two of them is then cut to its ends.
-func withoutPastes(text string) string {
-	if text = withoutBlocks(text, false); len(text) > wordsBytes {
-		text = withoutBlocks(text, true)
+// cutPastes cuts long fenced blocks to their ends. A fence that is never closed cuts nothing, unless the message is still
+// too long: since a block may contain a fence, the text between any two fences is cut then.
+func cutPastes(text string) string {
+	text = cutBlocks(text, false)
+	if len(text) > maxWordsBytes {
+		text = cutBlocks(text, true)
 	}
 	return text
 }
 
-// withoutBlocks cuts the blocks of a text to their ends: those from an opening to a closing fence, or all that stands between fences.
-func withoutBlocks(text string, all bool) string {
+// cutBlocks cuts to its ends what stands between an opening and a closing fence, or with all between any two fences.
+func cutBlocks(text string, all bool) string {
 	var b strings.Builder
-	at, from, block, fence := 0, 0, 0, "" // the line, what is not written yet, the block, and what opened it
+	written := 0 // text[:written] is in b, cut
+	at := 0      // beginning of the line
+	block := 0   // beginning of the block's contents
+	fence := ""  // opened the block; empty outside of a block
 	for line := range strings.Lines(text) {
 		bare := strings.TrimSpace(line)
-		marks := strings.HasPrefix(bare, "```") || strings.HasPrefix(bare, "~~~")
-		opens, closes := marks && fence == "", marks && fence != "" && strings.Trim(bare, fence[:1]) == ""
-		if closes || marks && all {
-			b.WriteString(text[from:block] + ends(text[block:at], pasteBytes))
-			from = at
+		isFence := strings.HasPrefix(bare, "```") || strings.HasPrefix(bare, "~~~")
+		opens := isFence && fence == ""
+		closes := isFence && fence != "" && strings.Trim(bare, fence[:1]) == ""
+		if closes || isFence && all {
+			b.WriteString(text[written:block] + ends(text[block:at], pasteBytes))
+			written = at
 		}
-		switch at += len(line); {
+		at += len(line)
+		switch {
 		case opens:
 			fence, block = bare[:3], at
 		case closes:
 			fence, block = "", at
-		case marks && all:
+		case isFence && all:
 			block = at
 		}
 	}
 	if all {
-		return b.String() + text[from:block] + ends(text[block:], pasteBytes)
+		return b.String() + text[written:block] + ends(text[block:], pasteBytes)
 	}
-	return b.String() + text[from:]
+	return b.String() + text[written:]
 }
 
-// shortened is a text cut to its ends, or to its beginning where that is all there is room for: its first sentences, if they are most
-// of that.
-func shortened(text string, limit int) string {
+// shorten cuts a text to its ends, or below minWordsBytes to its first sentences if they fill half of the limit.
+func shorten(text string, limit int) string {
 	if len(text) <= limit || limit >= minWordsBytes {
 		return ends(text, limit)
 	}
@@ -276,7 +291,7 @@ func shortened(text string, limit int) string {
 	return strings.TrimSpace(strings.ToValidUTF8(first, "")) + " [...]"
 }
 
-// ends leaves out the middle of a long text.
+// ends cuts the middle out of a text of more than limit bytes.
 func ends(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -128,7 +128,7 @@ func (r *run) where(text string) []int {
 func textOf(c session.Content) string {
 	parts := []string{c.Text}
 	for _, call := range c.Calls {
-		excerpt.Values(call.Arguments, func(value string) { parts = append(parts, value) })
+		parts = slices.AppendSeq(parts, excerpt.Values(call.Arguments))
 	}
 	return strings.Join(parts, "\n")
 }

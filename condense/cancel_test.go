@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// leaving is a codec whose client leaves while messages are read.
+// leaving is a codec that cancels the context while messages are read.
 type leaving struct {
 	condensetest.Codec
 	left  context.CancelFunc
@@ -25,8 +25,8 @@ func (l leaving) Read(raw []byte) (session.Content, error) {
 	return l.Codec.Read(raw)
 }
 
-// TestReadingStops: once it is not wanted any more, a condensation reads no further event, asks no model and gives up. What it
-// computes, it computes in the pool.
+// TestReadingStops checks that a cancelled condensation reads no further event, calls no model and fails, and that it
+// computes only in the pool.
 func TestReadingStops(t *testing.T) {
 	summariser := summariserFunc(func(context.Context, condense.Request) (condense.Reply, error) {
 		t.Error("the model was asked")
@@ -58,7 +58,7 @@ func TestReadingStops(t *testing.T) {
 	}
 }
 
-// TestNoPlaceToWork: a condensation that gets no place fails before it reads anything.
+// TestNoPlaceToWork checks that a condensation that gets no place in the pool fails before it reads anything.
 func TestNoPlaceToWork(t *testing.T) {
 	var messages []session.Message
 	for range 20 {

@@ -9,7 +9,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestEconomics: a condensation is bought when the rent has paid for it, and at once where the cache has nothing of the request.
+// TestEconomics checks that a condensation is due once the rent has paid for it, and at once if nothing of the request is
+// cached.
 func TestEconomics(t *testing.T) {
 	e := condense.Economics{Read: 0.1, Write: 1.25, Target: 24_000}
 	cheap := e
@@ -40,7 +41,7 @@ func TestEconomics(t *testing.T) {
 	}
 }
 
-// TestRidesNeedAWarmCache: a summary behind a request that its cache has lost costs what another would.
+// TestRidesNeedAWarmCache checks that a summary behind a request that is not cached any more costs what another would.
 func TestRidesNeedAWarmCache(t *testing.T) {
 	e := condense.Economics{Read: 0.1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 24_000}
 	rides := e
@@ -53,7 +54,7 @@ func TestRidesNeedAWarmCache(t *testing.T) {
 	}
 }
 
-// TestEconomicsOfAView: the rent is that of the requests since the last condensation, whichever replica has seen them.
+// TestEconomicsOfAView checks that the rent is that of the requests since the last condensation, whichever replica saw them.
 func TestEconomicsOfAView(t *testing.T) {
 	s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Target: 1000, Life: time.Hour}, KeepFirst: 1}
 	first := 0
@@ -74,7 +75,7 @@ func TestEconomicsOfAView(t *testing.T) {
 	}
 }
 
-// TestKeeps: a client that asks for an hour has a warm cache after ten minutes, where the provider listens.
+// TestKeeps checks that a client that asks for an hour has a warm cache after ten minutes, if the provider supports it.
 func TestKeeps(t *testing.T) {
 	s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Target: 1000, Life: 5 * time.Minute}, KeepFirst: 1}
 	for name, c := range map[string]struct {
@@ -96,7 +97,7 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// said is a conversation of so many messages of 100 tokens, of which the last is the user's.
+// said returns a conversation of that many messages of 100 tokens, the last of which is by the user.
 func said(n int, idle time.Duration) condense.Input {
 	messages := make([]session.Message, n)
 	for i := range messages {

@@ -10,22 +10,22 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// newestOnly is a condenser of one's own: it shows the newest events and forgets nothing. It may begin inside a unit; a real
-// one keeps a call and its results together.
+// newestOnly is a custom condenser: it shows only the newest events and hides nothing for good. It may begin inside a unit;
+// a real condenser keeps a call and its results together.
 type newestOnly struct{ events int }
 
 func (newestOnly) Name() string { return "newest_only" }
 
 func (n newestOnly) Condense(in condense.Input) condense.Decision {
 	if len(in.View.Items) <= n.events {
-		return condense.Decision{} // nothing is due: the request is forwarded unchanged
+		return condense.Decision{} // nothing is due, and the request is forwarded unchanged
 	}
 	v := *in.View
 	v.Items = v.Items[len(v.Items)-n.events:]
 	return condense.Decision{View: &v}
 }
 
-// A condenser is one method that decides; it does no I/O.
+// A condenser has one method that decides. It does no I/O.
 func ExampleCondenser() {
 	v := session.Project(chatter(12), nil)
 	var c condense.Condenser = newestOnly{events: 4}
@@ -33,7 +33,7 @@ func ExampleCondenser() {
 	// Output: newest_only 12 -> 4
 }
 
-// A summariser is any model that answers a Request. What it writes stands in the place of the events that are forgotten.
+// A summariser is any model that answers a Request. Its answer replaces the events that are hidden.
 func ExampleSummariser() {
 	v := session.Project(chatter(12), nil)
 	c := condense.NewLLM(condense.LLMSettings{
@@ -53,8 +53,8 @@ func ExampleSummariser() {
 	// Output: events 12 -> 5
 }
 
-// A custom condenser asks somebody else what goes. Here that is a function; a program or a service that the configuration names gets the
-// same question and gives the same answer.
+// A custom condenser leaves the choice to somebody else. Here that is a function; a program or a service that the
+// configuration names gets the same question and gives the same answer.
 func ExampleCustom() {
 	v := session.Project(chatter(12), nil)
 	c := condense.NewCustom(condense.LLMSettings{
@@ -88,7 +88,7 @@ func ExampleCustom() {
 	// Output: custom 12 -> 5
 }
 
-// Stages of a pipeline see what the one before them left.
+// Stages of a pipeline see the view that the stage before them left.
 func ExamplePipeline() {
 	messages := []session.Message{condensetest.Message(session.Content{Role: "user", Text: "go"})}
 	for i := range 6 {

@@ -7,7 +7,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// decided is a condenser that has decided.
+// decided is a condenser with a fixed decision.
 type decided condense.Decision
 
 func (decided) Name() string                                { return "decided" }
@@ -20,7 +20,8 @@ type jobOf struct {
 
 func (j jobOf) Need() condense.Need { return j.need }
 
-// TestHeldOut: a session that is held out is condensed for its window, or if that is asked for, and never shown in another view.
+// TestHeldOut checks that a held-out session is condensed only for its window or on request, and is never shown in another
+// view.
 func TestHeldOut(t *testing.T) {
 	asked := condense.Need{Reason: session.ReasonRequest}
 	for name, c := range map[string]struct {

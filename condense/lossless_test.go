@@ -13,8 +13,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestLosslessTrimIsFrozen: what was shown once is shown again, byte for byte, as a history goes on; and a history of which nothing
-// was trimmed is the client's own.
+// TestLosslessTrimIsFrozen checks that what was shown once is shown again, byte for byte, as a history grows, and that a
+// history without trims is the client's own.
 func TestLosslessTrimIsFrozen(t *testing.T) {
 	trimmed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -42,7 +42,8 @@ func TestLosslessTrimIsFrozen(t *testing.T) {
 	}
 }
 
-// TestCopiesAreOfTheSameText: a log that another history's edit made wrong shows no note for what is not there.
+// TestCopiesAreOfTheSameText checks that a log made wrong by an edit of another history leads to no note about text that
+// does not exist.
 func TestCopiesAreOfTheSameText(t *testing.T) {
 	lines := strings.Repeat("a line of the file that is read twice\n", 3) + "another one\n" + strings.Repeat("b line of the file that is read twice\n", 20)
 	history := func(first string) *session.History {
@@ -77,7 +78,7 @@ func TestCopiesAreOfTheSameText(t *testing.T) {
 	}
 }
 
-// BenchmarkLosslessTrim: a result comes to a history of a megabyte of others.
+// BenchmarkLosslessTrim adds a result to a history with a megabyte of others.
 func BenchmarkLosslessTrim(b *testing.B) {
 	messages := []session.Message{condensetest.Message(session.Content{Role: "user", Text: "go"})}
 	for n, size := 0, 0; size < 1<<20; n++ {

@@ -46,7 +46,7 @@ func night() (messages []session.Message) {
 	return messages
 }
 
-// TestWhatIsKept: the page shows what excerpts make of its run, word for word.
+// TestWhatIsKept checks that the page shows verbatim what excerpts make of its run.
 func TestWhatIsKept(t *testing.T) {
 	page, err := os.ReadFile("../docs/what-is-kept.md")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// everyCondenser makes one of each strategy, small enough that generated histories trip them.
+// everyCondenser returns one condenser of each strategy, with limits small enough for generated histories to exceed.
 func everyCondenser(t *rapid.T) []condense.Condenser {
 	size := func(what string) int { return rapid.IntRange(4, 30).Draw(t, what) }
 	settings := condense.Settings{
@@ -44,7 +44,7 @@ func everyCondenser(t *rapid.T) []condense.Condenser {
 	}
 }
 
-// obedient answers in the form it is asked for, well or badly, and fails the test when it is asked about nothing.
+// obedient answers in the requested format, well or badly, and fails the test if a request has no content.
 func obedient(t *rapid.T) condense.Summariser {
 	return summariserFunc(func(_ context.Context, r condense.Request) (condense.Reply, error) {
 		if !strings.Contains(r.User+strings.Join(r.Events, ""), "<dewpoint_event ") && !strings.Contains(r.User, "<dewpoint_part ") {
@@ -66,8 +66,8 @@ func obedient(t *rapid.T) condense.Summariser {
 	})
 }
 
-// TestEveryPipelinePair: whichever two condensers are chained, and whatever the client does to its history, every view
-// and every condensation is sound. Each pair gets the same number of runs, from fixed seeds.
+// TestEveryPipelinePair checks that every view and every condensation is sound, whichever two condensers are chained and
+// whatever the client does to its history. Each pair gets the same number of runs, from fixed seeds.
 func TestEveryPipelinePair(t *testing.T) {
 	const strategies, runs = 12, 3
 	var tried tally
@@ -93,7 +93,7 @@ func TestEveryPipelinePair(t *testing.T) {
 	tried.check(t)
 }
 
-// noise is bytes enough for what one run draws.
+// noise returns enough bytes for the draws of one run.
 func noise(seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 4711))
 	out := make([]byte, 256<<10)
@@ -103,12 +103,12 @@ func noise(seed uint64) []byte {
 	return out
 }
 
-// TestCondensersAndNests: the same for each condenser alone, and for pipelines in pipelines.
+// TestCondensersAndNests does the same for each condenser alone, and for nested pipelines.
 func TestCondensersAndNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { nest(t) })
 }
 
-// FuzzPipelines: the same from the fuzzer's bytes.
+// FuzzPipelines does the same with the fuzzer's bytes.
 func FuzzPipelines(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(noise(seed)[:8<<10])
@@ -126,7 +126,7 @@ func nest(t *rapid.T) {
 	thread(t, c)
 }
 
-// thread is a client's requests under a condenser.
+// thread is a sequence of requests of one client under a condenser.
 func thread(t *rapid.T, c condense.Condenser) tally {
 	g := condensetest.NewGenerator(t)
 	p := &pairRun{t: t, c: c}
@@ -136,7 +136,7 @@ func thread(t *rapid.T, c condense.Condenser) tally {
 	return p.tally
 }
 
-// tally is what was tried.
+// tally counts what was covered.
 type tally struct{ jobs, views, trims, copies, back int }
 
 func (y *tally) add(more tally) {
@@ -162,7 +162,7 @@ func nextHistory(t *rapid.T, g *condensetest.Generator) []session.Message {
 	return g.Grow(15)
 }
 
-// pairRun is one thread under a condenser, as the proxy runs it.
+// pairRun runs one thread under a condenser, as the proxy does.
 type pairRun struct {
 	t   *rapid.T
 	c   condense.Condenser
@@ -170,7 +170,7 @@ type pairRun struct {
 	tally
 }
 
-// request shrinks a history, checks every step, and checks that the same request again gives the same.
+// request condenses a history, checks every step, and checks that repeating the request gives the same view.
 func (p *pairRun) request(h *session.History) {
 	sent := clone(h)
 	need := condense.Need{}
@@ -206,7 +206,7 @@ func (p *pairRun) request(h *session.History) {
 	}
 }
 
-// tell counts what results leave out since others show it, and what came back since none does.
+// tell counts what results leave out because others show it, and what returned because none does any more.
 func (p *pairRun) tell(v *session.View) {
 	decided := map[int]session.Trim{}
 	for _, c := range v.Applied {
@@ -230,7 +230,7 @@ func clone(h *session.History) [][]byte {
 	return out
 }
 
-// twice: deciding again gives the same view.
+// twice checks that deciding again gives the same view.
 func (p *pairRun) twice(in condense.Input, d condense.Decision) {
 	again := p.c.Condense(in)
 	if (again.View == nil) != (d.View == nil) || (again.Job == nil) != (d.Job == nil) {
@@ -282,8 +282,8 @@ func (p *pairRun) run(h *session.History, in condense.Input, d condense.Decision
 	return true
 }
 
-// accounted: the sizes in the log are those of the views: what was forgotten, less a summary that comes, more one that
-// goes.
+// accounted checks that the sizes in the log are those of the views: without what was hidden and the summary that was
+// replaced, and with the new summary.
 func (p *pairRun) accounted(before, after *session.View, c session.Condensation) {
 	want := sum(measure(before.Items)) - c.ForgottenTokens
 	if c.Summary != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// reader is a summariser with a small window that remembers what it was asked.
+// reader is a summariser with a small window that records its requests.
 type reader struct {
 	mu     sync.Mutex
 	asked  []condense.Request
@@ -36,7 +36,7 @@ func fineReply(q condense.Request) (condense.Reply, error) {
 	return condense.Reply{Text: record, Finish: "stop", Usage: session.Usage{Input: 10, Output: 1}}, nil
 }
 
-// inParts condenses a history that the summariser's window does not hold.
+// inParts condenses a history that does not fit the summariser's window.
 func inParts(t *testing.T, r *reader, events int, need condense.Need, log ...session.Condensation) (condense.Result, error) {
 	t.Helper()
 	v := session.Project(chatter(events), log)
@@ -48,11 +48,11 @@ func inParts(t *testing.T, r *reader, events int, need condense.Need, log ...ses
 	return l.Condense(in).Job.Run(context.Background())
 }
 
-// eventText begins the text of an event of chatter, with its index.
+// eventText returns the beginning of the text of an event of chatter, with its index.
 var eventText = regexp.MustCompile(`<dewpoint_event kind="[a-z]+">\nmessage (\d+) `)
 
-// TestPartsShowEverything: each event is in one part, each call fits the window and shows the previous record in full,
-// and the last call gets the parts in order.
+// TestPartsShowEverything checks that each event is in exactly one part, that each call fits the window and shows the
+// previous record in full, and that the last call gets the parts in order.
 func TestPartsShowEverything(t *testing.T) {
 	first, err := inParts(t, &reader{answer: fineReply}, 60, condense.Need{})
 	if err != nil {
@@ -91,8 +91,8 @@ func TestPartsShowEverything(t *testing.T) {
 	}
 }
 
-// TestPartsFail: one part that fails is a failure, and on a hard need the second try stays within the calls that are
-// left.
+// TestPartsFail checks that one failed part is a failure, and that on a hard need the second attempt stays within the
+// remaining calls.
 func TestPartsFail(t *testing.T) {
 	broken := func(q condense.Request) (condense.Reply, error) {
 		if strings.Contains(q.User, "part 2 of") {
@@ -127,8 +127,8 @@ func TestPartsFail(t *testing.T) {
 	}
 }
 
-// TestPartsPanic: what panics while one of the parts is read panics where the condensation was asked for, and only when
-// no part is being read any more.
+// TestPartsPanic checks that a panic in a part is raised where the condensation was run, and only after all parts have
+// ended.
 func TestPartsPanic(t *testing.T) {
 	var reading atomic.Int32
 	defer func() {

@@ -114,7 +114,7 @@ func BenchmarkPromptFit(b *testing.B) {
 	}
 }
 
-// TestPromptShowsWhatStays: the goal and the newest exchange are shown as data of their own, cut to an eighth of the prompt.
+// TestPromptShowsWhatStays checks that the goal and the newest exchange are shown as data, cut to an eighth of the prompt.
 func TestPromptShowsWhatStays(t *testing.T) {
 	s := &span{}
 	add := func(shown bool, kind session.Kind, text string) {
@@ -146,8 +146,8 @@ func TestPromptShowsWhatStays(t *testing.T) {
 	}
 }
 
-// TestInstructions: every focus and form asks for decisions and the next step, shows an example, and says no word of reasoning, for
-// which some models refuse a prompt.
+// TestInstructions checks that every focus and form asks for decisions and the next step and shows an example, and that none
+// mentions reasoning, for which some models refuse a prompt.
 func TestInstructions(t *testing.T) {
 	for _, focus := range []Focus{FocusConversation, FocusCoding, FocusResearch} {
 		for _, f := range []form{prose{}, structured{}} {
@@ -166,7 +166,8 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// TestIDsAreForRankings: a record does not need the ids of events, and a summariser that sees them writes them down.
+// TestIDsAreForRankings checks that prompts for records do not show the ids of events: a record does not need them, and a
+// summariser that sees them writes them down.
 func TestIDsAreForRankings(t *testing.T) {
 	p := prompt{events: []event{{id: 4711}, {id: 4712}}}
 	if text := p.text(append(p.render(1000), p.omitted(0, 2))); strings.Contains(text, "471") {

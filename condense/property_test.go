@@ -13,10 +13,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// count stands for a tokenizer: a token is four bytes.
+// count is a tokenizer with four bytes per token.
 func count(text string) int { return (len(text) + 3) / 4 }
 
-// measure is the tokens of each item.
+// measure returns the tokens of each item.
 func measure(items []session.Item) []int {
 	tokens := make([]int, len(items))
 	for i, item := range items {
@@ -50,14 +50,14 @@ func sum(tokens []int) int {
 	return total
 }
 
-// project gives the view as the proxy makes it: trimmed messages are written as they are shown.
+// project returns the view as the proxy makes it, with trimmed messages rendered.
 func project(h *session.History, log []session.Condensation) session.View {
 	v := session.Project(h, log)
 	condense.Render(condensetest.Codec{}, &v)
 	return v
 }
 
-// summariserFunc is a Summariser.
+// summariserFunc is a Summariser that calls itself.
 type summariserFunc func(context.Context, condense.Request) (condense.Reply, error)
 
 func (f summariserFunc) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
@@ -91,7 +91,7 @@ func TestInvariantsHoldOverRounds(t *testing.T) {
 	}
 }
 
-// scripted fails the test when it is called with no event, and works now and then.
+// scripted fails the test if it is called without events, and succeeds now and then.
 func scripted(t *rapid.T) condense.Summariser {
 	return summariserFunc(func(_ context.Context, r condense.Request) (condense.Reply, error) {
 		if !strings.Contains(r.User, "<dewpoint_event kind=") {
@@ -109,7 +109,7 @@ func scripted(t *rapid.T) condense.Summariser {
 	})
 }
 
-// round condenses once, if it is due, and checks what comes of it.
+// round condenses once, if a condensation is due, and checks the result.
 func round(t *rapid.T, l *condense.LLM, h *session.History, log []session.Condensation) (session.Condensation, bool) {
 	v := project(h, log)
 	in := input(&v)
@@ -151,7 +151,7 @@ func sameSize(t *rapid.T, c session.Condensation, before, after *session.View) {
 	}
 }
 
-// sameBeginning: what stands before the summary is what stood there before.
+// sameBeginning checks that the messages before the summary are unchanged.
 func sameBeginning(t *rapid.T, before, after *session.View, offset int) {
 	for i, item := range after.Items {
 		if item.Index < 0 {
@@ -185,8 +185,8 @@ func TestRecentEventsInvariants(t *testing.T) {
 	})
 }
 
-// TestForks: a condensation of a longer history applies to a shorter one, which ends where the other's prefix ends or
-// later. Whatever view that gives, the next cut of it is sound.
+// TestForks applies a condensation of a longer history to a shorter one, which ends at the end of its prefix or later.
+// Whatever the view, its next cut must be sound.
 func TestForks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := condense.NewLLM(condense.LLMSettings{Settings: condense.Settings{MaxSize: 8, KeepFirst: 1}, Summariser: scripted(t)})

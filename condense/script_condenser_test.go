@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// spec is a condenser as a script describes it.
+// spec describes a condenser in a script.
 type spec struct {
 	kind                         string
 	settings                     condense.LLMSettings
@@ -113,7 +113,7 @@ func (s *spec) build(t *testing.T, p *prompts) condense.Condenser {
 	return nil
 }
 
-// prompts is a summariser that follows a script and remembers what it was asked.
+// prompts is a summariser that follows a script and records its requests.
 type prompts struct {
 	t     *testing.T
 	lines []string
@@ -145,7 +145,7 @@ func (p *prompts) Summarise(ctx context.Context, r condense.Request) (condense.R
 	return answer(p.t, line, n)
 }
 
-// brief tells the shape of all that was asked.
+// brief describes the shape of all requests.
 func (p *prompts) brief() string {
 	var lines []string
 	for _, r := range p.all {
@@ -153,7 +153,7 @@ func (p *prompts) brief() string {
 			2+len(r.Events), count(r.System+r.User+strings.Join(r.Events, "")), r.MaxOutput,
 			strings.Count(r.User, "<dewpoint_event "), r.Function != nil, r.Format != nil))
 	}
-	slices.Sort(lines[:len(lines)-1]) // parts are read at the same time
+	slices.Sort(lines[:len(lines)-1]) // parts are read concurrently
 	return strings.Join(lines, "")
 }
 

@@ -57,7 +57,7 @@ func (s *script) turns(t *testing.T, times string, n int) {
 	}
 }
 
-// call adds an assistant message with tool calls, as a line describes them.
+// call adds an assistant message with the tool calls that a line describes.
 func (s *script) call(line string, n int) {
 	fields := strings.Fields(line)
 	name, url, sealed := "run", "", false
@@ -88,7 +88,7 @@ func (s *script) message(c session.Content, sealed bool) {
 	s.messages = append(s.messages, m)
 }
 
-// filler takes *N off a line.
+// filler cuts *N off a line.
 func filler(line string) (string, int) {
 	at := strings.LastIndex(line, " *")
 	if at < 0 {

@@ -16,25 +16,26 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestScripts runs testdata: events in; decision, condensation, view and summary out. Commands are
+// TestScripts runs the scripts in testdata: events in; decision, condensation, view and summary out. Commands
+// are
 //
-//	config [type=TYPE] KEY=N...      a condenser; for a pipeline its stages below, one a line: TYPE KEY=N...
-//	history, append                  events: all of them, or more
-//	edit at=N, fork at=N             another text for message N (from 1), or back to it; events to go on with
-//	condense [need=R] [soft] [cooling] [gone] [late] [recall]   with the summariser's script below, an answer a line
-//	view, shaped                     the view that the log gives, and the one that the last decision gave
-//	summary, prompt, prompts         the newest summary; what the summariser was asked last, and all it was asked
+//	config [type=TYPE] KEY=N...      a condenser; for a pipeline its stages follow, one per line: TYPE KEY=N...
+//	history, append                  set or add events
+//	edit at=N, fork at=N             change the text of message N (from 1), or go back to it; events follow
+//	condense [need=R] [soft] [cooling] [gone] [late] [recall]   the script of the summariser follows, one answer per line
+//	view, shaped                     the view according to the log, and that of the last decision
+//	summary, prompt, prompts         the newest summary; the summariser's last prompt; the shape of all its prompts
 //
-// A line of events is
+// Events are
 //
 //	system|user|agent TEXT [*N]      N words of filler after the text
-//	call ID,ID... [tool=NAME] [url=URL] [loop] [*N]     an assistant message with tool calls
+//	call ID,ID... [tool=NAME] [url=URL] [sealed] [*N]   an assistant message with tool calls
 //	result ID TEXT [*N]
-//	file ID FROM TO                  a result that is these lines of a file
-//	turns N [*N]                     N times a call and its result
+//	file ID FROM TO                  a result with these lines of a file
+//	turns N [*N]                     N calls with their results
 //
-// A line of the summariser's script is: ok TEXT [*N], json TEXT, call JSON, down, slow, limited, empty, refuse, filter,
-// truncated, huge. The last one is given again and again after "and so on".
+// Answers of the summariser are: ok TEXT [*N], json TEXT, call JSON, down, slow, limited, empty, refuse,
+// filter, truncated, huge. The last one is repeated if "and so on" follows.
 func TestScripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -80,7 +81,7 @@ func (s *script) grow(t *testing.T, d *datadriven.TestData) string {
 	return fmt.Sprintf("%d messages\n", len(s.messages))
 }
 
-// change edits a message, or goes back to it.
+// change edits a message, or forks the history at it.
 func (s *script) change(t *testing.T, d *datadriven.TestData) string {
 	var at int
 	d.ScanArgs(t, "at", &at)
@@ -98,7 +99,7 @@ func (s *script) change(t *testing.T, d *datadriven.TestData) string {
 	return s.grow(t, d)
 }
 
-// tell shows what came of it.
+// tell shows the outcome.
 func (s *script) tell(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "view":
@@ -153,7 +154,7 @@ func (s *script) condense(t *testing.T, d *datadriven.TestData) string {
 	return out + describe(decision.Job.Need()) + s.result(t, decision.Job, ctx, &v)
 }
 
-// deadline is the context of a client that has gone, or of a job that is late.
+// deadline returns the context of a client that is gone, or of a job that is late.
 func deadline(d *datadriven.TestData) (context.Context, context.CancelFunc) {
 	if d.HasArg("late") {
 		return context.WithDeadline(context.Background(), time.Unix(0, 0))
@@ -175,7 +176,7 @@ func describe(n condense.Need) string {
 func (s *script) result(t *testing.T, job condense.Job, ctx context.Context, v *session.View) string {
 	r, err := job.Run(ctx)
 	var b strings.Builder
-	// Of parts that are read at once, how many are begun before one fails is a matter of time.
+	// How many of the concurrent parts begin before one fails depends on timing.
 	if bad, _ := errors.AsType[*condense.SummaryError](r.Fallback); bad == nil || bad.Kind != condense.FaultTooLarge {
 		fmt.Fprintf(&b, "summariser called %d times\n", len(s.prompts.all))
 	}
@@ -222,7 +223,7 @@ func tellTrims(trims []session.Trim) (out []string) {
 	return out
 }
 
-// show writes a view, a message a line, by position.
+// show lists the messages of a view by position.
 func show(v *session.View) string {
 	var b strings.Builder
 	for _, item := range v.Items {

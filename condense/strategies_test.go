@@ -41,8 +41,8 @@ func TestCutTextPrefersLines(t *testing.T) {
 	}
 }
 
-// FuzzTrim: what is decided leaves something out, keeps to its limit, and is rendered at rune borders, the same each
-// time. Whatever trim comes from the log, rendering does not fail.
+// FuzzTrim checks that every trim leaves something out, keeps to its limit, and is rendered at rune boundaries, the same
+// each time, and that rendering survives any trim from the log.
 func FuzzTrim(f *testing.F) {
 	f.Add("line\nline\nline\n", 4, 3, 3)
 	f.Add("äöüß äöüß", 3, 1, 1)
@@ -70,7 +70,7 @@ func FuzzTrim(f *testing.F) {
 	})
 }
 
-// TestTrimOnce: neither what is shown in part already, nor what another strategy rewrote, is trimmed.
+// TestTrimOnce checks that results that are trimmed already or rewritten by another strategy are not trimmed.
 func TestTrimOnce(t *testing.T) {
 	raw := []byte(strings.Repeat("x", 1000))
 	v := session.View{History: session.NewHistory(session.Hash{}, []session.Message{{Raw: raw, Kind: session.Observation}})}
@@ -96,7 +96,7 @@ func TestTrimOnce(t *testing.T) {
 	}
 }
 
-// plainCodec is for messages that are nothing but their text.
+// plainCodec is a codec for messages that consist of their text alone.
 type plainCodec struct{}
 
 func (plainCodec) Read(raw []byte) (session.Content, error) {
@@ -165,7 +165,7 @@ func TestStructuredFields(t *testing.T) {
 	}
 }
 
-// FuzzStructured: whatever a model answers, it is a record or a bad summary.
+// FuzzStructured checks that any answer of a model is either a record or a bad summary.
 func FuzzStructured(f *testing.F) {
 	for _, s := range []string{`{"user_context":"x"}`, `{"user_context":["a",["b",null],{"c":1}]}`, `{}`, `null`, `[1]`, `{"pr_created":false}`, `{`, ``} {
 		f.Add(s, "stop")
@@ -181,7 +181,7 @@ func FuzzStructured(f *testing.F) {
 	})
 }
 
-// FuzzRanking: whatever a model answers, it is a ranking or a failure.
+// FuzzRanking checks that any answer of a model is either a ranking or a failure.
 func FuzzRanking(f *testing.F) {
 	for _, s := range []string{`{"ids":[1,2]}`, `[3,2,1]`, "```json\n[1]\n```", `{"ids":null}`, `{"ids":["1"]}`, `{"ids":[1e99]}`, `[`, ``} {
 		f.Add(s)
@@ -229,7 +229,7 @@ func TestFocus(t *testing.T) {
 	}
 }
 
-// TestFocusIsConfigured: what is configured is asked for, whatever the tools tell.
+// TestFocusIsConfigured checks that a configured focus is used whatever tools were called.
 func TestFocusIsConfigured(t *testing.T) {
 	for _, f := range []Focus{"", FocusCoding, FocusResearch, FocusConversation} {
 		j := llmJob{LLM: NewLLM(LLMSettings{Focus: f}), span: &span{weights: weights{coding: 1}}}

@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 )
 
-// TestRecogniseIsLinear: of what an upstream says, too.
+// TestRecogniseIsLinear checks that an upstream cannot make Recognise slow.
 func TestRecogniseIsLinear(t *testing.T) {
 	for name, read := range map[string]func(string){
 		"text": func(text string) { overflow.Recognise(400, "text/plain", []byte(text)) },

@@ -28,7 +28,7 @@ func TestRecogniseByStatus(t *testing.T) {
 	}
 }
 
-// A server that says no type, a wrong one or one with parameters is understood; a page never is.
+// A missing or wrong content type, or one with parameters, is accepted; HTML never is.
 func TestRecogniseByType(t *testing.T) {
 	body := load(t, "openai_messages.json")
 	for kind, want := range map[string]bool{
@@ -58,7 +58,7 @@ func TestRecogniseEvent(t *testing.T) {
 		"an error in words": `{"object":"error","message":"prompt contains 9 tokens, too large for model with 8 maximum context length"}`,
 	} {
 		got, ok := Recognise(200, "text/event-stream", []byte(event))
-		if want := name != "a string"; ok != want { // a string states no error
+		if want := name != "a string"; ok != want { // a string does not state an error
 			t.Errorf("%s: %v", name, ok)
 		} else if ok && got != (Overflow{Limit: 8, Prompt: 9}) {
 			t.Errorf("%s: %+v", name, got)
@@ -66,8 +66,8 @@ func TestRecogniseEvent(t *testing.T) {
 	}
 }
 
-// A completion that came with a status of success is never one, whatever it speaks of, and neither are the values that
-// a client may have put into it.
+// A completion with a success status is never an overflow, whatever its text is about, and neither are values in it that
+// a client may have supplied.
 func TestRecogniseNoCompletion(t *testing.T) {
 	const words = `"prompt is too long: 9 tokens > 8 maximum"`
 	for _, body := range []string{
@@ -84,7 +84,7 @@ func TestRecogniseNoCompletion(t *testing.T) {
 	}
 }
 
-// An error is taken out of as many wrappings as there are, however its text was quoted on the way.
+// An error is unwrapped at any depth, however its text was quoted on the way.
 func TestRecogniseWrapped(t *testing.T) {
 	body := `{"error":{"message":"This model's maximum context length is 4,097 tokens.\n However, your messages resulted in 12,294 tokens."}}`
 	want := Overflow{Limit: 4097, Prompt: 12294}
@@ -100,7 +100,7 @@ func TestRecogniseWrapped(t *testing.T) {
 	}
 }
 
-// Bodies end somewhere: what is behind the bound is not looked at, and half an object is none.
+// Text beyond the bounds is ignored, and half an object is not an object.
 func TestRecogniseIsBounded(t *testing.T) {
 	pad := strings.Repeat(" ", maxBody)
 	for _, body := range []string{
@@ -115,7 +115,7 @@ func TestRecogniseIsBounded(t *testing.T) {
 		}
 	}
 	if _, ok := Recognise(400, "text/plain", []byte("context_length_exceeded"+pad)); !ok {
-		t.Error("the beginning of a long text is not looked at")
+		t.Error("the beginning of a long text is ignored")
 	}
 }
 
@@ -150,7 +150,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// The numbers that llama.cpp adds to its words are believed no more than those in words.
+// The numbers in llama.cpp's own fields have the same bounds as those in texts.
 func TestRecogniseNumbersBeside(t *testing.T) {
 	for beside, want := range map[string]Overflow{
 		`"n_ctx":256,"n_prompt_tokens":300`:                   {Limit: 256, Prompt: 300},

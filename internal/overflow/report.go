@@ -8,8 +8,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Bounds on what is made of a body. Gateways wrap an error three levels deep at most, as JSON in a string of JSON; each
-// level has an object or two. What is deeper is text.
+// Bounds on what is read of a body. Gateways wrap an error at most three levels deep, as JSON in a JSON string; each
+// level has an object or two. JSON nested more deeply is treated as text.
 const (
 	maxDepth = 12
 	maxList  = 8
@@ -17,35 +17,35 @@ const (
 	maxText  = 16 << 10 // bytes of each
 )
 
-// report is what an error says in words, and the numbers that llama.cpp adds to them.
+// report is what an error body contains: its texts, and the numbers that llama.cpp adds to them.
 type report struct {
-	texts         []string // folded: messages, and codes and types, which are words too
+	texts         []string // folded: messages, codes and types
 	limit, prompt int
-	failed        bool // the body says by itself that it is an error
+	failed        bool // the body itself states that it is an error
 }
 
-// read takes the words out of a body: of JSON the members that are an error's, of plain text all of it.
+// read extracts the texts of a body: the members that describe an error in JSON, everything in plain text.
 func read(body []byte) report {
 	var r report
 	body = bytes.TrimSpace(body)
 	switch {
 	case len(body) == 0 || body[0] == '<':
-	case structured(body):
+	case isJSON(body):
 		v := rawjson.ValueOf(body)
-		r.failed = states(v)
+		r.failed = statesError(v)
 		r.walk(v, maxDepth)
 	case body[0] != '{' && body[0] != '[':
-		r.say(string(body), 0)
+		r.addText(string(body), 0)
 	}
 	return r
 }
 
-// find looks for the first row that any of the texts has, and tells which it is.
-func (r report) find(rows []row) (c counts, which int, ok bool) {
+// find returns the counts and the index of the first row that matches any of the texts.
+func (r report) find(rows []row) (c counts, index int, ok bool) {
 	for i, row := range rows {
 		for _, text := range r.texts {
-			c, at, ok := row.find(text)
-			if ok && !says(text[:at], echoes) {
+			c, start, ok := row.find(text)
+			if ok && !containsAny(text[:start], echoes) {
 				return c, i, true
 			}
 		}
@@ -53,16 +53,16 @@ func (r report) find(rows []row) (c counts, which int, ok bool) {
 	return counts{}, 0, false
 }
 
-// structured reports whether text is an object, an array or a string of JSON.
-func structured(text []byte) bool {
+// isJSON reports whether text is a JSON object, array or string.
+func isJSON(text []byte) bool {
 	return (text[0] == '{' || text[0] == '[' || text[0] == '"') && rawjson.Valid(text, 0) == nil
 }
 
-// states reports whether a body says that it is an error. A completion has no error, or a null one.
-func states(v rawjson.Value) bool {
+// statesError reports whether a body states that it is an error. A completion has no error, or a null one.
+func statesError(v rawjson.Value) bool {
 	if v.Kind == rawjson.Array { // Gemini's
 		for e := range rawjson.Elements(v.Raw) {
-			if e.Kind == rawjson.Object && states(e) {
+			if e.Kind == rawjson.Object && statesError(e) {
 				return true
 			}
 		}
@@ -82,61 +82,63 @@ func states(v rawjson.Value) bool {
 	return false
 }
 
-// walk goes through the members that servers put an error's words in, and through no others.
+// walk visits the members in which servers describe an error, and no others.
 func (r *report) walk(v rawjson.Value, depth int) {
 	if depth == 0 {
 		return
 	}
 	switch v.Kind {
 	case rawjson.String:
-		r.say(v.Text(), depth-1)
+		r.addText(v.Text(), depth-1)
 	case rawjson.Array:
 		n := 0
 		for e := range rawjson.Elements(v.Raw) {
-			if n++; n > maxList {
+			n++
+			if n > maxList {
 				return
 			}
 			r.walk(e, depth-1)
 		}
 	case rawjson.Object:
 		for k, m := range rawjson.Members(v.Raw) {
-			r.member(string(k.Raw), m, depth-1)
+			r.walkMember(string(k.Raw), m, depth-1)
 		}
 	}
 }
 
-func (r *report) member(name string, v rawjson.Value, depth int) {
+func (r *report) walkMember(name string, v rawjson.Value, depth int) {
 	switch name {
 	case "error", "errors", "message", "msg", "error_msg", "error_message", "detail", "details",
 		"metadata", "raw", "response", "code", "type", "status":
 		r.walk(v, depth)
 	case "n_prompt_tokens":
-		r.prompt = max(r.prompt, whole(v))
+		r.prompt = max(r.prompt, countOf(v))
 	case "n_ctx":
-		r.limit = max(r.limit, whole(v))
+		r.limit = max(r.limit, countOf(v))
 	}
 }
 
-// say notes a text. One that is JSON is another error, wrapped.
-func (r *report) say(text string, depth int) {
+// addText adds a text. A text that is JSON is a wrapped error, and is walked.
+func (r *report) addText(text string, depth int) {
 	text = strings.TrimSpace(text)
 	if text == "" || len(r.texts) == maxTexts {
 		return
 	}
-	if inner := []byte(text); depth > 0 && structured(inner) {
+	if inner := []byte(text); depth > 0 && isJSON(inner) {
 		r.walk(rawjson.ValueOf(inner), depth)
 		return
 	}
 	r.texts = append(r.texts, fold(text[:min(len(text), maxText)]))
 }
 
-func whole(v rawjson.Value) int {
+// countOf returns a JSON number as a token count, or 0.
+func countOf(v rawjson.Value) int {
 	if v.Kind != rawjson.Number {
 		return 0
 	}
-	return number(string(v.Raw))
+	return parseCount(string(v.Raw))
 }
 
-func says(text string, words []string) bool {
+func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }

@@ -1,76 +1,111 @@
 package overflow
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// row is one way to say it. Its words are what is looked for in an error's text, which is in lower case, without
-// backslashes, and with single spaces. In them
+// row is one wording of an error. Its words are searched for in a folded text (see fold). In them
 //
-//	{limit} {prompt} {output} {total} {_}  are numbers, with or without commas; {prompt+} is a lower bound,
-//	*                                      is anything, up to 200 bytes of it.
+//	{limit} {prompt} {output} {total} {_}  match a number, with or without commas; {prompt+} is a lower bound,
+//	*                                      matches anything, up to maxGap characters.
 //
-// The words begin with plain text. A text that also says what is in but is something else.
+// The words start with plain text, and the text after a number or a star does not start with a digit, or a comma and a digit.
+// A text that contains but, if it is set, does not match.
 type row struct {
 	words string
 	but   string
 }
 
-// find looks for the row's words in a text, and tells where they begin.
-func (r row) find(text string) (c counts, at int, ok bool) {
-	if r.but != "" && strings.Contains(text, r.but) || !strings.Contains(text, r.start()) {
+// maxGap bounds what a star matches, in characters.
+const maxGap = 200
+
+// find returns the numbers of the first match in text, and where the match starts.
+func (r row) find(text string) (c counts, start int, ok bool) {
+	if r.but != "" && strings.Contains(text, r.but) {
 		return counts{}, 0, false
 	}
-	pattern, names := r.pattern()
-	found := pattern.FindStringSubmatchIndex(text)
-	if found == nil {
-		return counts{}, 0, false
-	}
-	for i, name := range names {
-		c.add(name, number(digits(text[found[2*i+2]:])))
-	}
-	return c, found[0], true
-}
-
-// start is what the words begin with, before their first number or star.
-func (r row) start() string {
-	if i := strings.IndexAny(r.words, "{*"); i >= 0 {
-		return r.words[:i]
-	}
-	return r.words
-}
-
-// pattern is the words as a regular expression, and the names of its numbers.
-func (r row) pattern() (pattern *regexp.Regexp, names []string) {
-	parts := regexp.MustCompile(`\\\{[^}]*\}|\\\*`)
-	expression := parts.ReplaceAllStringFunc(regexp.QuoteMeta(r.words), func(part string) string {
-		if part == `\*` {
-			return `.{0,200}?`
+	prefix := plainPrefix(r.words)
+	rest := r.words[len(prefix):]
+	for {
+		i := strings.Index(text[start:], prefix)
+		if i < 0 {
+			return counts{}, 0, false
 		}
-		names = append(names, strings.Trim(strings.ReplaceAll(part, `\`, ""), "{}"))
-		return `(\d+(?:,\d{3})*)`
-	})
-	return regexp.MustCompile(expression), names
+		start += i
+		if c, ok := match(rest, text[start+len(prefix):], counts{}); ok {
+			return c, start, true
+		}
+		start++
+	}
 }
 
-// maxCount is the most tokens that a count is believed to be. Above it the text is no count.
+// plainPrefix returns the words up to the first number or star.
+func plainPrefix(words string) string {
+	if i := strings.IndexAny(words, "{*"); i >= 0 {
+		return words[:i]
+	}
+	return words
+}
+
+// match reports whether text starts with the words, and returns c with the numbers in them added.
+func match(words, text string, c counts) (counts, bool) {
+	for words != "" {
+		var ok bool
+		switch words[0] {
+		case '*':
+			return matchAfterGap(words[1:], text, c)
+		case '{':
+			var name string
+			var n int
+			name, words, _ = strings.Cut(words[1:], "}")
+			n, text, ok = cutNumber(text)
+			c.add(name, n)
+		default:
+			plain := plainPrefix(words)
+			words = words[len(plain):]
+			text, ok = strings.CutPrefix(text, plain)
+		}
+		if !ok {
+			return counts{}, false
+		}
+	}
+	return c, true
+}
+
+// matchAfterGap is match with up to maxGap characters of text skipped, as few as possible.
+func matchAfterGap(words, text string, c counts) (counts, bool) {
+	for range maxGap + 1 {
+		if found, ok := match(words, text, c); ok {
+			return found, true
+		}
+		_, size := utf8.DecodeRuneInString(text)
+		text = text[size:]
+	}
+	return counts{}, false
+}
+
+// cutNumber splits text after the number it starts with, which may have commas between groups of three digits.
+func cutNumber(text string) (n int, after string, ok bool) {
+	end := leadingDigits(text)
+	if end == 0 {
+		return 0, text, false
+	}
+	for strings.HasPrefix(text[end:], ",") && leadingDigits(text[end+1:]) == 3 {
+		end += len(",000")
+	}
+	return parseCount(strings.ReplaceAll(text[:end], ",", "")), text[end:], true
+}
+
+// leadingDigits returns the number of digits that text starts with.
+func leadingDigits(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }
+
+// maxCount is the largest plausible token count. A larger number is not a count.
 const maxCount = 1 << 30
 
-// digits are those of the number that a text begins with, without the commas between groups of three. Digits and letters may follow a
-// comma or a number at once that are no part of it.
-func digits(text string) string {
-	groups := strings.Split(text[:len(text)-len(strings.TrimLeft(text, "0123456789,"))], ",")
-	n := 1
-	for n < len(groups) && len(groups[n]) == 3 {
-		n++
-	}
-	return strings.Join(groups[:n], "")
-}
-
-// number reads a number; one that no count can be is 0.
-func number(digits string) int {
+// parseCount parses a token count. It returns 0 for anything that cannot be one.
+func parseCount(digits string) int {
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < 0 || n > maxCount {
 		return 0
@@ -78,14 +113,14 @@ func number(digits string) int {
 	return n
 }
 
-// counts is what the words of an error say in numbers. The zero of each is: not said.
+// counts holds the numbers in an error's words. 0 means that the error does not give the number.
 type counts struct {
 	limit, prompt, output int
 	total                 int // prompt and output together
 	atLeast               bool
 }
 
-// add adds a number under the name that a row has for it. A prompt told in parts is their sum.
+// add sets the number with the given name in a row. A prompt given in parts is their sum.
 func (c *counts) add(name string, n int) {
 	switch name {
 	case "limit":

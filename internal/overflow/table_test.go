@@ -3,6 +3,7 @@ package overflow
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +15,9 @@ type telling struct {
 	want   Overflow
 }
 
-// told is what each body of testdata tells, with status 400 if no other is given. The words are as the
-// servers write them (see rows), in the envelope that each uses; identifiers are left out, and where a thread tells only the
-// words, or a code is tried by itself, the rest is made up.
+// told lists what each body in testdata means, with status 400 if none is given. The words are as the servers
+// write them (see rows), in the envelope that each uses. Identifiers are left out, and where a source has only the
+// words, or a code is tested alone, the rest is made up.
 var told = []telling{
 	{"openai_functions_completion.json", 0, Overflow{Limit: 8192, Prompt: 5359, Output: 4096}},
 	{"openai_completion.json", 0, Overflow{Limit: 4097, Prompt: 3703, Output: 500}},
@@ -151,8 +152,8 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// A rate, an account, a parameter, a picture, a failure, a page, a completion that speaks of overflows: none is one,
-// whatever its status.
+// A rate limit, an account, a parameter, an image, a failure, a page, a completion about overflows: none is an overflow,
+// whatever the status.
 func TestRecogniseNothingElse(t *testing.T) {
 	for _, path := range glob(t, "testdata/not/*") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -166,13 +167,13 @@ func TestRecogniseNothingElse(t *testing.T) {
 				}
 			}
 			if got, ok := Recognise(200, "", body); ok {
-				t.Errorf("an event: recognised as %+v", got)
+				t.Errorf("with success: recognised as %+v", got)
 			}
 		})
 	}
 }
 
-// Each body says what it tells, and each row is what decides for one body at least: a row that no body needs is a guess.
+// Each body has an expectation, and each row decides for at least one body: a row that no body needs is a guess.
 func TestTableIsSeen(t *testing.T) {
 	for _, path := range glob(t, "testdata/*.*") {
 		if !slices.ContainsFunc(told, func(c telling) bool { return c.file == filepath.Base(path) }) {
@@ -192,13 +193,16 @@ func TestTableIsSeen(t *testing.T) {
 	}
 }
 
-// What is in the table is written as texts are when they are compared, begins with enough plain text to be rare, and
-// costs little.
+// The words of each row are folded, start with enough plain text to be rare, and are cheap and unambiguous to match.
 func TestTableIsFolded(t *testing.T) {
-	words := slices.Concat(others, echoes)
-	for _, row := range rows {
-		if len(row.start()) < len("_tokens=") || strings.Count(row.words, "*") > 1 {
+	afterNumber := regexp.MustCompile(`[}*],?[0-9]`)
+	words := slices.Concat(limitErrors, echoes)
+	for _, row := range slices.Concat(rows, alternation) {
+		if len(plainPrefix(row.words)) < len("_tokens=") || strings.Count(row.words, "*") > 1 {
 			t.Errorf("%q is too vague", row.words)
+		}
+		if afterNumber.MatchString(row.words) {
+			t.Errorf("%q: a number or a star is followed by a digit, or by a comma and a digit", row.words)
 		}
 		words = append(words, row.words, row.but)
 	}

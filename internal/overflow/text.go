@@ -6,11 +6,13 @@ import (
 	"strings"
 )
 
-// fold makes texts alike that were quoted more than once, or wrapped at different places: letters of ASCII in lower
-// case, no backslashes (an escaped end of line is a space), no runs of white space.
+// unescape undoes the quoting of texts that were quoted once or more often.
+var unescape = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ", `\`, "")
+
+// fold normalises a text, so that differences in quoting and line wrapping do not matter: ASCII letters in lower case,
+// no backslashes (an escaped line end is a space), and single spaces as the only white space.
 func fold(text string) string {
-	text = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ", `\`, "").Replace(text)
-	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \n\r\t", r) })
+	words := strings.FieldsFunc(unescape.Replace(text), func(r rune) bool { return strings.ContainsRune(" \n\r\t", r) })
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			r += 'a' - 'A'
@@ -19,7 +21,7 @@ func fold(text string) string {
 	}, strings.Join(words, " "))
 }
 
-// payload is the data of the first event if body is an event stream, else body.
+// payload returns the data of the first event if body is an event stream, and body otherwise.
 // See https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream.
 func payload(body []byte) []byte {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
@@ -29,20 +31,23 @@ func payload(body []byte) []byte {
 		var line []byte
 		line, rest, _ = bytes.Cut(rest, []byte("\n"))
 		line = bytes.TrimSuffix(line, []byte("\r"))
+		if len(line) == 0 {
+			if data != nil {
+				return data
+			}
+			continue
+		}
 		name, value, isField := bytes.Cut(line, []byte(":"))
-		switch {
-		case len(line) == 0 && data != nil:
-			return data
-		case len(line) == 0:
-		case !isField || !field(name):
+		if !isField || !isEventField(name) {
 			if !stream {
 				return body
 			}
-		default:
-			stream = true
-			if string(name) == "data" {
-				data = append(append(data, bytes.TrimPrefix(value, []byte(" "))...), '\n')
-			}
+			continue
+		}
+		stream = true
+		if string(name) == "data" {
+			data = append(data, bytes.TrimPrefix(value, []byte(" "))...)
+			data = append(data, '\n')
 		}
 	}
 	if !stream {
@@ -51,7 +56,7 @@ func payload(body []byte) []byte {
 	return data
 }
 
-// field reports whether a line of this name belongs to an event stream. That of a comment has none.
-func field(name []byte) bool {
+// isEventField reports whether a field of this name belongs to an event stream. A comment's name is empty.
+func isEventField(name []byte) bool {
 	return slices.Contains([]string{"", "data", "event", "id", "retry"}, string(name))
 }

@@ -7,37 +7,37 @@ import (
 )
 
 const (
-	// calibratedSources and sourceBytes bound what clients can make a Calibration hold: they choose model names.
-	calibratedSources = 4096
-	sourceBytes       = 256
-	// A request of fewer tokens is mostly framing, and says little of the text.
-	calibrationFloor = 200
-	// The share of each new observation in the average.
-	calibrationWeight = 0.2
+	// maxSources and maxSourceBytes bound the memory of a Calibration: clients choose model names.
+	maxSources     = 4096
+	maxSourceBytes = 256
+	// minObserved is the smallest count to learn from. A shorter request is mostly framing.
+	minObserved = 200
+	// observationWeight is the share of each new observation in the average.
+	observationWeight = 0.2
 
-	lowestRatio, highestRatio = 0.5, 2.0
-	lowestEstimated           = 0.02 // of counts with images or files: a page may cost far less than its bytes tell
+	minRatio, maxRatio = 0.5, 2.0
+	minEstimatedRatio  = 0.02 // for counts with images or files: a page may cost far less than its size suggests
 )
 
-// Calibration learns, for each source of counts (a client's requests for a model at an upstream), how upstream's count relates to
-// ours, and corrects ours by it: an exponentially weighted average of actual/counted, kept within [0.5, 2]. Where our counts are
-// partly estimates it is the newest actual/counted instead, within [0.02, 2]. It holds the ratios of 4096 sources; for a further one
-// it forgets another. The zero value is ready; it must not be copied. Safe for concurrent use.
+// Calibration learns the ratio of the upstream's token count to ours for each source (a client's requests for a model at an
+// upstream), and corrects our counts by it. The ratio is an exponentially weighted average of actual/counted within [0.5, 2]. For
+// counts that include estimates it is the newest actual/counted instead, within [0.02, 2]. A Calibration holds up to 4096 sources;
+// a further one replaces another. The zero value is ready to use and must not be copied. Safe for concurrent use.
 type Calibration struct {
 	mu     sync.RWMutex
 	ratios map[string]float64
 }
 
-// Observe notes that upstream counted actual prompt tokens where we counted counted. Ignored are counts below 200, and those of which
-// upstream counted less than half: it did not count the same prompt. The first observation is believed at once where upstream counts
-// more than we do, since that is the safe side. If counted includes estimates, as of images and files, any actual count is believed,
-// and at once.
+// Observe records that upstream counted actual prompt tokens where we counted counted. It ignores counts below 200, and actual
+// counts below half of ours: upstream did not count the same prompt. A first observation above our count takes full effect
+// at once, since overestimating is safe. If estimated is set, counted includes estimates for images or files, and any actual
+// count takes full effect at once.
 func (c *Calibration) Observe(source string, counted, actual int, estimated bool) {
-	if counted < calibrationFloor || actual <= 0 || len(source) > sourceBytes {
+	if counted < minObserved || actual <= 0 || len(source) > maxSourceBytes {
 		return
 	}
-	seen := min(float64(actual)/float64(counted), highestRatio)
-	if seen < lowestRatio && !estimated {
+	seen := min(float64(actual)/float64(counted), maxRatio)
+	if seen < minRatio && !estimated {
 		return
 	}
 	c.mu.Lock()
@@ -45,33 +45,33 @@ func (c *Calibration) Observe(source string, counted, actual int, estimated bool
 	ratio, known := c.ratios[source]
 	switch {
 	case estimated:
-		seen = max(seen, lowestEstimated)
+		seen = max(seen, minEstimatedRatio)
 	case known:
-		seen = ratio + calibrationWeight*(seen-ratio)
+		seen = ratio + observationWeight*(seen-ratio)
 	case seen < 1:
-		seen = 1 + calibrationWeight*(seen-1)
+		seen = 1 + observationWeight*(seen-1)
 	}
 	if !known {
 		c.makeRoom()
-		source = strings.Clone(source) // it may be part of a request body
+		source = strings.Clone(source) // do not retain a request body
 	}
 	c.ratios[source] = seen
 }
 
-// makeRoom forgets a source if there are too many.
+// makeRoom drops an arbitrary source if there is no room for another.
 func (c *Calibration) makeRoom() {
 	if c.ratios == nil {
 		c.ratios = map[string]float64{}
 	}
 	for source := range c.ratios {
-		if len(c.ratios) < calibratedSources {
+		if len(c.ratios) < maxSources {
 			return
 		}
 		delete(c.ratios, source)
 	}
 }
 
-// Ratio is upstream's count over ours for a source, 1 where nothing was observed.
+// Ratio returns the ratio of upstream's count to ours for a source, or 1 if nothing was observed.
 func (c *Calibration) Ratio(source string) float64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -81,7 +81,7 @@ func (c *Calibration) Ratio(source string) float64 {
 	return 1
 }
 
-// Adjust is what upstream would count where we counted counted, rounded up; it is positive where counted is.
+// Adjust estimates upstream's count for our count, rounded up. It is positive if counted is positive, and 0 otherwise.
 func (c *Calibration) Adjust(source string, counted int) int {
 	if counted <= 0 {
 		return 0

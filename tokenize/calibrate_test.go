@@ -34,7 +34,7 @@ func TestCalibrationLearns(t *testing.T) {
 	}
 }
 
-// TestCalibrationBelievesLessSlowly: a first count that is low may be a mistake of upstream's, and a lower count is the dangerous side.
+// TestCalibrationBelievesLessSlowly: a low first count may be a mistake of upstream's, and underestimating is the dangerous side.
 func TestCalibrationBelievesLessSlowly(t *testing.T) {
 	var c Calibration
 	c.Observe("m", 1000, 600, false)
@@ -49,7 +49,7 @@ func TestCalibrationBelievesLessSlowly(t *testing.T) {
 	}
 }
 
-// TestCalibrationOfEstimates: what images and files cost is believed at once, however little it is.
+// TestCalibrationOfEstimates: the cost of images and files takes full effect at once, however low it is.
 func TestCalibrationOfEstimates(t *testing.T) {
 	var c Calibration
 	for _, o := range []struct {
@@ -83,13 +83,13 @@ func TestCalibrationIgnores(t *testing.T) {
 // TestCalibrationIsBounded: the newest source is always learnt.
 func TestCalibrationIsBounded(t *testing.T) {
 	var c Calibration
-	for i := range 2 * calibratedSources {
+	for i := range 2 * maxSources {
 		c.Observe(fmt.Sprint(i), 1000, 1500, false)
 		if c.Ratio(fmt.Sprint(i)) != 1.5 {
 			t.Fatalf("source %d is not learnt", i)
 		}
 	}
-	if n := len(c.ratios); n != calibratedSources {
+	if n := len(c.ratios); n != maxSources {
 		t.Errorf("%d sources", n)
 	}
 }

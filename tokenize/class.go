@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// class is what the splitting patterns can tell of a rune: one bit each, so that a set is a mask. No bit at all is the
-// end of the text.
+// class is the character class of a rune, as far as the splitting patterns distinguish them. Each is one bit, so that a set is a
+// mask. 0 is the end of the text.
 type class uint8
 
 const (
@@ -25,10 +25,10 @@ const (
 	space  = newline | blank
 )
 
-// classes gives the class of each rune.
+// classes holds the class of each rune.
 type classes []class
 
-// newClasses builds the table from package unicode.
+// newClasses builds the table from the tables of package unicode.
 func newClasses() classes {
 	c := make(classes, unicode.MaxRune+1)
 	for i := range c {
@@ -46,27 +46,28 @@ func newClasses() classes {
 		{caseless, []*unicode.RangeTable{unicode.Lm, unicode.Lo}},
 	} {
 		for _, table := range of.tables {
-			c.paint(table, of.class)
+			c.set(table, of.class)
 		}
 	}
 	c['\r'], c['\n'] = newline, newline
 	return c
 }
 
-func (c classes) paint(table *unicode.RangeTable, as class) {
+// set sets the class of all runes in a Unicode table.
+func (c classes) set(table *unicode.RangeTable, to class) {
 	for _, r := range table.R16 {
 		for i := int(r.Lo); i <= int(r.Hi); i += int(r.Stride) {
-			c[i] = as
+			c[i] = to
 		}
 	}
 	for _, r := range table.R32 {
 		for i := int(r.Lo); i <= int(r.Hi); i += int(r.Stride) {
-			c[i] = as
+			c[i] = to
 		}
 	}
 }
 
-// at is the class and the size of the rune at text[i]; 0, 0 at the end.
+// at returns the class and the size of the rune at text[i], or 0, 0 at the end.
 func (c classes) at(text string, i int) (class, int) {
 	if i >= len(text) {
 		return 0, 0
@@ -78,7 +79,7 @@ func (c classes) at(text string, i int) (class, int) {
 	return c[r], size
 }
 
-// run is the end of the runes of a set that start at i.
+// run returns the end of the run of runes in a set that starts at i.
 func (c classes) run(text string, i int, set class) int {
 	for {
 		found, size := c.at(text, i)

@@ -6,10 +6,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// What a request costs on top of its text. The first three are from OpenAI's cookbook ("How to count tokens with
-// tiktoken"); a tool call's framing is not published, and 8 is what its requests come to at most.
+// Tokens of a request's framing. The first three are from OpenAI's cookbook ("How to count tokens with tiktoken"). The framing
+// of a tool call is not published; 8 is the most that was observed.
 const (
-	// ReplyPriming is counted once a request: the reply's opening.
+	// ReplyPriming is the cost of the reply's opening, once per request.
 	ReplyPriming = 3
 
 	messageOverhead = 3
@@ -17,7 +17,7 @@ const (
 	callOverhead    = 8
 )
 
-// Message is the number of tokens that a message costs in a request: its framing, role, name, text, reasoning, tool
+// Message returns the number of tokens that a message costs in a request: its framing, role, name, text, reasoning, tool
 // calls, images and files. It is never 0.
 func (e *Encoder) Message(c session.Content) int {
 	n := messageOverhead + e.Count(c.Role) + e.Count(c.Text) + e.Count(c.Reasoning)
@@ -36,24 +36,24 @@ func (e *Encoder) Message(c session.Content) int {
 	return n
 }
 
-// Tools is the number of tokens of a request's raw tools array, counted as the JSON text it is. Upstream rewrites it
-// more tightly, so this is a little too much; Calibration learns by how much.
+// Tools returns the number of tokens of a request's raw tools array, counted as JSON text. Upstream rewrites it more
+// compactly, so this is slightly too high; Calibration learns by how much.
 func (e *Encoder) Tools(raw []byte) int { return e.CountBytes(raw) }
 
-// estimate is a high guess at the tokens in a number of bytes: one for three, rounded up. Prose has about four bytes a
-// token and code three and a half.
+// estimate returns a deliberately high estimate of the tokens in a number of bytes: one per three bytes, rounded up. Prose has
+// about 4 bytes per token and code 3.5.
 func estimate(bytes int) int { return (bytes + 2) / 3 }
 
-// What files cost is not published, or differs by model. These are estimates by type and size, which upstream's usage corrects: a page
-// of a PDF takes about 50 kB and 1500 tokens (its text and its image), a second of audio 10 (OpenAI) to 32 (Gemini) tokens, and one
-// of video 300.
+// The cost of files is not published, or differs by model. These are estimates by type and size, which Calibration corrects: a PDF
+// page has about 50 kB and costs 1500 tokens (its text and its image), a second of audio costs 10 (OpenAI) to 32 (Gemini) tokens,
+// and a second of video 300.
 const (
-	pdfToken    = 32 // bytes
-	pageTokens  = 1500
-	audioTokens = 25 // a second
-	videoTokens = 300
+	bytesPerToken = 32 // of a PDF or an unknown type
+	pageTokens    = 1500
+	audioTokens   = 25 // per second
+	videoTokens   = 300
 
-	// Of a file that is elsewhere not even the size is known.
+	// The size of a file stored elsewhere is unknown.
 	unknownFile  = 2 * pageTokens
 	unknownAudio = 60 * audioTokens
 	unknownVideo = 30 * videoTokens
@@ -71,21 +71,21 @@ func fileTokens(f session.File) int {
 		return unknownVideo
 	case f.Bytes == 0:
 		return unknownFile
-	case legible(f.Format):
+	case isText(f.Format):
 		return estimate(f.Bytes)
 	case f.Kind == session.FileDocument:
-		return max(f.Bytes/pdfToken, pageTokens)
+		return max(f.Bytes/bytesPerToken, pageTokens)
 	}
-	return f.Bytes/pdfToken + 1
+	return f.Bytes/bytesPerToken + 1
 }
 
-// legible reports whether a format is text, by its media type or the end of a name.
-func legible(format string) bool {
+// isText reports whether a format, a media type or a file extension, is text.
+func isText(format string) bool {
 	if strings.HasPrefix(format, "text/") {
 		return true
 	}
-	_, name, is := strings.Cut(format, "application/")
-	if !is {
+	_, name, found := strings.Cut(format, "application/")
+	if !found {
 		name = format
 	}
 	switch strings.TrimPrefix(name, "x-") {
@@ -96,12 +96,12 @@ func legible(format string) bool {
 	return false
 }
 
-// OpenAI's tile rule for images ("Images and vision", calculating costs): a base, and so much for each tile of 512
-// pixels a side, once the image is scaled into 2048 by 2048 and its shorter side to 768.
+// OpenAI's tile rule for images ("Images and vision", calculating costs): the image is scaled to fit 2048 by 2048, then its
+// shorter side to 768, and costs a base and a price for each tile of 512 by 512 pixels.
 const (
 	imageBase    = 85
 	imageTile    = 170
-	imageUnknown = imageBase + 4*imageTile // what a square of 1024 costs
+	imageUnknown = imageBase + 4*imageTile // the cost of 1024 by 1024 pixels
 
 	tileSide    = 512
 	longestSide = 2048
@@ -122,11 +122,11 @@ func tiles(width, height float64) int {
 	shrink := min(1, longestSide/max(width, height))
 	width, height = width*shrink, height*shrink
 	shrink = min(1, shorterSide/min(width, height))
-	return sides(width*shrink) * sides(height*shrink)
+	return tilesAlong(width*shrink) * tilesAlong(height*shrink)
 }
 
-// sides is the tiles along a side, which has whole pixels.
-func sides(length float64) int {
+// tilesAlong returns the number of tiles along a side, whose length is rounded to whole pixels.
+func tilesAlong(length float64) int {
 	pixels := max(1, int(length+0.5))
 	return (pixels + tileSide - 1) / tileSide
 }

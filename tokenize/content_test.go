@@ -56,7 +56,7 @@ func TestMessageCountsAllItsParts(t *testing.T) {
 	}
 }
 
-// TestFileTokens: no file is free, and what is large costs much, within reason.
+// TestFileTokens checks that no file is free, and that the cost of large files is plausible.
 func TestFileTokens(t *testing.T) {
 	s := eachSubject(t)[0]
 	f := func(file session.File, least, most int) {
@@ -114,7 +114,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// On English and code an estimate is not below the count, and it is 0 only for empty text.
+// For English and code an estimate is not below the count, and it is 0 only for empty text.
 func TestEstimateIsHigh(t *testing.T) {
 	content := session.Content{
 		Role:  "assistant",

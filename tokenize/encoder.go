@@ -1,55 +1,56 @@
-// Package tokenize counts tokens: byte-pair encoding over the embedded vocabularies o200k_base and cl100k_base, the
-// cost of a whole message, and the correction of both by what an upstream says it counted.
+// Package tokenize counts tokens: by byte-pair encoding with the embedded vocabularies o200k_base and cl100k_base, for texts and
+// for whole messages. Calibration corrects the counts by those that an upstream reports.
 //
-// The encoder is exact: token for token what tiktoken-go's EncodeOrdinary gives, with one deviation. The contraction
-// alternatives are case-insensitive, and case folding makes U+017F (LATIN SMALL LETTER LONG S) an "s"; OpenAI's
-// tiktoken knows that, tiktoken-go's regular expression engine does not. Here it is an "s".
+// The encoder is exact. It produces the same tokens as tiktoken-go's EncodeOrdinary, with one deviation: the contraction
+// alternatives are case-insensitive, and under case folding U+017F (LATIN SMALL LETTER LONG S) is an "s". Here, as in OpenAI's
+// tiktoken, it is; in tiktoken-go's regular expression engine it is not.
 //
-// Character classes come from the Unicode tables of the Go release (15.0.0 in Go 1.26), as tiktoken-go's do. OpenAI's
-// tiktoken has newer ones, so letters that were encoded since can be split otherwise there.
+// Character classes come from the Unicode tables of the Go release (15.0.0 in Go 1.26), as in tiktoken-go. OpenAI's
+// tiktoken has newer tables, and may split letters added since then differently.
 //
-// It is linear: splitting looks at every byte a bounded number of times, and merging a piece of n bytes takes
-// O(n log n) steps in bounded scratch, whatever the piece.
+// Splitting reads every byte a bounded number of times, and merging any piece of n bytes takes O(n log n) steps. The scratch
+// memory is bounded.
 //
-// Nothing here downloads, writes or logs, and nothing is loaded before it is asked for.
+// The package does not download, write or log anything, and loads a vocabulary only when it is first used.
 package tokenize
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"unicode/utf8"
 	"unsafe"
 )
 
-// The encodings that are embedded.
+// The embedded encodings.
 const (
 	O200k  = "o200k_base"
 	Cl100k = "cl100k_base"
 )
 
-// Registry owns the vocabularies of one process. Each is loaded when it is first asked for, once, and stays. Safe for
+// Registry holds the vocabularies of a process. Each is loaded once, when it is first used, and is never released. Safe for
 // concurrent use.
 type Registry struct {
 	o200k, cl100k func() (*Encoder, error)
 }
 
-// New makes a registry. It loads nothing yet.
+// New returns a registry that has loaded nothing yet.
 func New() *Registry {
 	classes := sync.OnceValue(newClasses)
-	loading := func(encoding string, split splitter) func() (*Encoder, error) {
+	load := func(encoding string, split splitter) func() (*Encoder, error) {
 		return sync.OnceValues(func() (*Encoder, error) {
 			v, err := loadVocabulary(encoding)
 			if err != nil {
 				return nil, err
 			}
-			return &Encoder{vocabulary: v, classes: classes(), split: split}, nil
+			return newEncoder(v, classes(), split), nil
 		})
 	}
-	return &Registry{o200k: loading(O200k, splitO200k), cl100k: loading(Cl100k, splitCl100k)}
+	return &Registry{o200k: load(O200k, splitO200k), cl100k: load(Cl100k, splitCl100k)}
 }
 
-// Encoder returns the encoder of an encoding (O200k or Cl100k). The first call for an encoding loads its vocabulary;
+// Encoder returns the encoder for an encoding, O200k or Cl100k. The first call for an encoding loads its vocabulary, and
 // concurrent callers wait for it. Any other name is an error.
 func (r *Registry) Encoder(encoding string) (*Encoder, error) {
 	switch encoding {
@@ -61,21 +62,27 @@ func (r *Registry) Encoder(encoding string) (*Encoder, error) {
 	return nil, fmt.Errorf("tokenize: unknown encoding %q (known: %s, %s)", encoding, O200k, Cl100k)
 }
 
-// Encoder counts text by one encoding. Text that spells a special token (<|endoftext|>) is text. Bytes that are not
-// UTF-8 count as U+FFFD each, as Go's range reads them and as tiktoken-go does. Safe for concurrent use.
+// Encoder counts tokens in one encoding. Special tokens spelled out in a text (<|endoftext|>) count as ordinary text. Each byte
+// that is not valid UTF-8 counts as U+FFFD, as in tiktoken-go. Safe for concurrent use.
 //
-// The zero Encoder has no vocabulary, and counts a high estimate by size alone: for when none can be had.
+// The zero Encoder has no vocabulary, and returns high estimates from the size alone. It is the fallback if a vocabulary cannot
+// be loaded.
 //
-// After its first calls an encoder allocates nothing to count, but for a copy of text that is not UTF-8, and scratch of
-// up to 56 bytes a byte for a very long piece that windows do not settle (none is known), which is not kept.
+// After its first calls an encoder does not allocate, except for a copy of text that is not valid UTF-8, and scratch memory
+// that is not reused, of up to 56 bytes per byte, for a very long piece that windows do not settle (none is known).
 type Encoder struct {
 	vocabulary *vocabulary
 	classes    classes
 	split      splitter
-	mergers    sync.Pool // of *merger
+	scratch    chan *merger // a free list
 }
 
-// Name is the name of the encoding.
+// newEncoder returns an encoder whose free list has room for as many mergers as can run at the same time.
+func newEncoder(v *vocabulary, c classes, split splitter) *Encoder {
+	return &Encoder{vocabulary: v, classes: c, split: split, scratch: make(chan *merger, runtime.GOMAXPROCS(0))}
+}
+
+// Name returns the name of the encoding, or "estimate" for the zero Encoder.
 func (e *Encoder) Name() string {
 	if e.vocabulary == nil {
 		return "estimate"
@@ -83,21 +90,23 @@ func (e *Encoder) Name() string {
 	return e.vocabulary.name
 }
 
-// Count is the number of tokens in a text.
+// Count returns the number of tokens in a text.
 func (e *Encoder) Count(text string) int {
 	if e.vocabulary == nil {
 		return estimate(len(text))
 	}
-	return e.encode(text, &tokens{}).n
+	var out tokens
+	e.encode(text, &out)
+	return out.n
 }
 
-// CountBytes is Count for a text in a byte slice, which must not change meanwhile.
+// CountBytes is Count for a byte slice, which must not be modified during the call.
 func (e *Encoder) CountBytes(text []byte) int {
-	// Nothing keeps the string. A copy would cost a request body's size in garbage for each request.
+	// The string is not retained. Copying would produce garbage of the size of the body for each request.
 	return e.Count(unsafe.String(unsafe.SliceData(text), len(text))) //nolint:gosec // the bytes are only read
 }
 
-// tokens is what an encoding comes to: their number, and themselves if they are to be kept.
+// tokens is the result of encoding: the number of tokens, and the tokens themselves if keep is set.
 type tokens struct {
 	n    int
 	ids  []uint32
@@ -111,31 +120,50 @@ func (t *tokens) add(id uint32) {
 	}
 }
 
-// encode adds the tokens of a text.
-func (e *Encoder) encode(text string, to *tokens) *tokens {
+// encode adds the tokens of a text to out.
+func (e *Encoder) encode(text string, out *tokens) {
 	if !utf8.ValidString(text) {
 		text = repair(text)
 	}
-	m, _ := e.mergers.Get().(*merger)
-	if m == nil {
-		m = &merger{}
-	}
+	var m *merger // taken only for texts that have a piece to merge
 	for i := 0; i < len(text); {
 		end := e.split(e.classes, text, i)
 		if id := e.vocabulary.find(text[i:end]); id != none {
-			to.add(id)
+			out.add(id)
 		} else {
-			m.windows(e.vocabulary, text[i:end], windowBytes, to)
+			if m == nil {
+				m = e.takeMerger()
+			}
+			m.mergeWindows(e.vocabulary, text[i:end], windowBytes, out)
 		}
 		i = end
 	}
-	if m.room() <= windowBytes {
-		e.mergers.Put(m)
+	if m != nil {
+		e.putMerger(m)
 	}
-	return to
 }
 
-// repair replaces each byte that is not UTF-8.
+func (e *Encoder) takeMerger() *merger {
+	select {
+	case m := <-e.scratch:
+		return m
+	default:
+		return &merger{}
+	}
+}
+
+// putMerger keeps a merger for later calls, unless it is large or the free list is full.
+func (e *Encoder) putMerger(m *merger) {
+	if m.capacity() > windowBytes {
+		return
+	}
+	select {
+	case e.scratch <- m:
+	default:
+	}
+}
+
+// repair replaces each byte that is not valid UTF-8 with U+FFFD.
 func repair(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/2)

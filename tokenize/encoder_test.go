@@ -42,7 +42,7 @@ func TestEncoderEqualsReference(t *testing.T) {
 	}
 }
 
-// The long s folds to s: OpenAI's tiktoken 0.14 gives these pieces (tiktoken-go reads "'ſab" and "'ſ" as one word).
+// The long s folds to s: OpenAI's tiktoken 0.14 gives these pieces; tiktoken-go splits "'ſab" and "'ſ" as one word.
 func TestEncoderLongS(t *testing.T) {
 	want := map[string]string{O200k: "a'ſ|ab", Cl100k: "a|'ſ|ab"}
 	for _, s := range eachSubject(t) {
@@ -59,7 +59,7 @@ func TestEncoderLongS(t *testing.T) {
 	}
 }
 
-// borders are runes and strings at the borders of the classes that the patterns tell apart.
+// borders are runes and strings at the borders of the character classes in the patterns.
 var borders = []string{
 	"a", "b", "s", "t", "re", "ll", "e", "A", "B", "S", "LL", "ǅ", "ǆ", "É", "é", "Д", "д", "ʰ", "ー", "ª", "中", "文", "א", "न", "한",
 	"\u0301", "\u093f", "\u20dd", "\ufe0f", "0", "1", "23", "٣", "Ⅷ", "½", " ", " ", "  ", "\t", "\u00a0", "\u3000", "\u2028", "\u0085", "\n", "\r", "\r\n",
@@ -81,7 +81,7 @@ func TestEncoderEqualsReferenceOnText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
 		if referenceIsWrong(text) {
-			t.Skip("the reference has its own long s")
+			t.Skip("the reference is wrong about the long s")
 		}
 		for _, s := range all {
 			s.check(t, text)
@@ -89,7 +89,7 @@ func TestEncoderEqualsReferenceOnText(t *testing.T) {
 	})
 }
 
-// Pieces of many lengths without a space between, from few letters, so that merges compete.
+// Pieces of many lengths without spaces, from few letters, so that merges compete.
 func TestEncoderEqualsReferenceOnPieces(t *testing.T) {
 	all := eachSubject(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -101,7 +101,7 @@ func TestEncoderEqualsReferenceOnPieces(t *testing.T) {
 	})
 }
 
-// Every token is one token where the splitter leaves it whole, and its bytes are what was encoded where not.
+// A token's bytes encode to that one token if the splitter leaves them whole, and to tokens that spell the same bytes if not.
 func TestEncoderRoundTripsVocabulary(t *testing.T) {
 	for _, s := range eachSubject(t) {
 		var ids []uint32
@@ -132,7 +132,7 @@ func FuzzEncoder(f *testing.F) {
 	all := eachSubject(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 2048 || referenceIsWrong(text) {
-			t.Skip("too long for the reference, or it has its own long s")
+			t.Skip("too long for the reference, or the reference is wrong about the long s")
 		}
 		for _, s := range all {
 			s.check(t, text)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// hostile are texts of n bytes that are one piece, or that leave a splitter something to go back over.
+// hostile returns texts of n bytes that are one piece, or in which a splitter has to go back.
 func hostile(n int) map[string]string {
 	units := map[string]string{
 		"letter": "a", "capital": "A", "space": " ", "line": "\n", "sign": "=", "digit": "1", "mark": "\u0301", "han": "中", "emoji": "😀",
@@ -35,7 +35,7 @@ func hostile(n int) map[string]string {
 	return texts
 }
 
-// Splitting half a million bytes of any kind ends at once; at a quadratic cost it would not within the time a test may take.
+// Splitting half a million bytes of any kind takes no time; at a quadratic cost the test would time out.
 func TestSplitIsLinear(t *testing.T) {
 	for _, s := range eachSubject(t) {
 		for name, text := range hostile(1 << 19) {
@@ -51,19 +51,19 @@ func TestSplitIsLinear(t *testing.T) {
 	}
 }
 
-// The tree levels walked to merge a piece of n bytes are at most 3n log2(n), for one window and over many.
+// Merging a piece of n bytes walks at most 3n log2(n) levels of the tree, in one window and in many.
 func TestMergeIsLinearithmic(t *testing.T) {
 	const n = 1 << 15
 	for _, s := range eachSubject(t) {
 		for name, text := range hostile(n) {
 			m := &merger{}
 			var out tokens
-			m.windows(s.vocabulary, text, windowBytes, &out)
-			// Each window but the last gives 7/8 of its bytes to the result, less the part of a token.
+			m.mergeWindows(s.vocabulary, text, windowBytes, &out)
+			// Each window except the last contributes 7/8 of its bytes to the result, less a part of a token.
 			if most := 3 * len(text) * bits.Len(windowBytes) * 5 / 4; m.steps > most {
 				t.Errorf("%s, %s: %d steps by windows, at most %d expected", s.Name(), name, m.steps, most)
 			}
-			if m.room() > windowBytes {
+			if m.capacity() > windowBytes {
 				t.Errorf("%s, %s: windows of %d bytes do not settle it", s.Name(), name, windowBytes)
 			}
 			m.steps = 0

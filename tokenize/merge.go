@@ -2,27 +2,28 @@ package tokenize
 
 import "math/bits"
 
-// merger encodes a piece: a doubly linked list of its tokens, where a token's place is the offset of its first byte,
-// and above the places a tournament of what each token makes with its next. Its root is the lowest rank, leftmost among
-// equals; a change costs a walk up of log2(n) levels. Encoding n bytes takes at most n merges of three changes each.
+// merger encodes one piece at a time. It keeps the piece's tokens in a doubly linked list, indexed by the offset of each
+// token's first byte, and a tournament tree over the offsets with the merge of each token with its successor. The root is the
+// merge of the lowest rank, the leftmost among equals. Updating a leaf walks up at most log2(n) levels, and encoding n bytes
+// takes at most n merges with three updates each.
 type merger struct {
-	id         []uint32 // by offset: the token there
-	prev, next []int32
+	id         []uint32 // by offset: the token that starts there
+	prev, next []int32  // by offset: the offsets of the neighbouring tokens
 	// tree is a heap-shaped binary tree of rank<<32 | offset: tree[1] is the root, tree[i] the lower of tree[2i] and
-	// tree[2i+1], and the last half the places.
+	// tree[2i+1], and the second half are the leaves, one for each offset.
 	tree  []uint64
-	leaf  int // the first place in tree: a power of two
+	leaf  int // index of the first leaf in tree: a power of two
 	steps int // levels walked, for the tests that bound them
 }
 
-// room is the bytes that a piece may have without more memory.
-func (m *merger) room() int { return cap(m.id) }
+// capacity returns the length of the longest piece that needs no further allocation, in bytes.
+func (m *merger) capacity() int { return cap(m.id) }
 
-// idle is a place whose token makes nothing with its next, or that no token starts at any more.
+// idle is the leaf of an offset where no token starts, or whose token does not merge with its successor.
 const idle = ^uint64(0)
 
-// merge encodes a piece, which is shorter than 2 GiB and not empty. The tokens are then the list from offset 0 on, until
-// next is len(piece).
+// merge encodes a piece, which must not be empty and must be shorter than 2 GiB. Its tokens are the list from offset 0 on,
+// until next is len(piece).
 func (m *merger) merge(v *vocabulary, piece string) {
 	m.begin(v, piece)
 	for m.tree[1] != idle {
@@ -48,7 +49,7 @@ func (m *merger) begin(v *vocabulary, piece string) {
 	}
 }
 
-// grow makes room for n tokens.
+// grow prepares m for a piece of n bytes.
 func (m *merger) grow(n int) {
 	m.leaf = 1 << bits.Len(uint(n-1))
 	if cap(m.tree) < 2*m.leaf {
@@ -58,7 +59,7 @@ func (m *merger) grow(n int) {
 	m.tree = m.tree[:2*m.leaf]
 }
 
-// join makes one token of that at an offset and its next.
+// join merges the token at an offset with its successor.
 func (m *merger) join(v *vocabulary, at int32, end int) {
 	merged := uint32(m.tree[1] >> 32)
 	gone := m.next[at]
@@ -76,7 +77,7 @@ func (m *merger) join(v *vocabulary, at int32, end int) {
 	}
 }
 
-// set notes what the token at an offset makes with its next.
+// set updates the merge of the token at an offset with its successor.
 func (m *merger) set(at int32, merged uint32) {
 	i := m.leaf + int(at)
 	low := key(merged, at)
@@ -102,23 +103,24 @@ func key(merged uint32, at int32) uint64 {
 	return uint64(merged)<<32 | uint64(at) //nolint:gosec // the vocabulary, or a window, is smaller
 }
 
-// A very long piece is merged window by window, so that scratch stays small and in the processor's caches.
+// A very long piece is merged window by window, so that the scratch memory stays small and fits the processor's caches.
 const (
 	windowBytes = 4 << 10
-	// An eighth of a window overlaps the next. No random text was met, of any alphabet, that needs 32 bytes of it.
+	// overlapShare is the share of a window, one eighth, that overlaps the next. In tests with random text over many alphabets
+	// no window needed an overlap of 32 bytes.
 	overlapShare = 8
-	// What a window does not settle is tried again with one so many times as long.
+	// windowGrowth is the factor by which windows grow if they do not line up.
 	windowGrowth = 8
 )
 
-// windows encodes a long piece into out.
+// mergeWindows encodes a piece of any length by windows of size bytes, and adds its tokens to out.
 //
-// It is exact. A row of tokens is the encoding of its bytes if and only if every two neighbours are the encoding of
-// theirs: a merge across a border of the row would be one across the border of those two neighbours alone (see
-// pairTable). Two windows that share a token therefore join there: to its left the neighbours are those of one window,
-// to its right those of the other. The next window starts at a token of the last one; if it begins with that token, the
-// two join. If not, all is done again with longer windows, at last with a single one.
-func (m *merger) windows(v *vocabulary, piece string, size int, out *tokens) {
+// The result is exact. A sequence of tokens is the encoding of its bytes if and only if every two neighbours are the encoding
+// of theirs: a merge across a boundary in the sequence would also be a merge across the boundary of those two neighbours
+// alone (see pairTable). So two windows that share a token line up there: to its left the neighbours are those of one
+// window, to its right those of the other. Each window starts at a token of the window before; if its first token is that
+// token, the two line up. If not, the piece is encoded again with longer windows, at last with a single one.
+func (m *merger) mergeWindows(v *vocabulary, piece string, size int, out *tokens) {
 	begin := *out
 	for !m.tryWindows(v, piece, size, out) {
 		*out = begin
@@ -126,7 +128,8 @@ func (m *merger) windows(v *vocabulary, piece string, size int, out *tokens) {
 	}
 }
 
-// tryWindows encodes a piece by windows of a size; false if two of them do not join.
+// tryWindows encodes a piece by windows of size bytes. It returns false if two windows do not line up; out then has only a part of
+// the tokens.
 func (m *merger) tryWindows(v *vocabulary, piece string, size int, out *tokens) bool {
 	shared := none
 	for {
@@ -148,7 +151,7 @@ func (m *merger) tryWindows(v *vocabulary, piece string, size int, out *tokens) 
 	}
 }
 
-// drain adds the tokens that end by an offset to out, and returns where they end.
+// drain adds the tokens that end at or before an offset to out, and returns the end of the last one.
 func (m *merger) drain(end int, out *tokens) int {
 	at := 0
 	for at < end && int(m.next[at]) <= end {

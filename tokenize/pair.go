@@ -5,30 +5,30 @@ import (
 	"math/bits"
 )
 
-// pairTable says what two neighbouring tokens merge to. Slots are open addressing over left<<36 | right<<18 | merged;
-// 0 is empty, because no merged token has id 0 with both halves 0.
+// pairTable holds the token that two neighbouring tokens merge to. Slots use open addressing and hold
+// left<<36 | right<<18 | merged; 0 is empty, because no merged token has id 0 with both halves 0.
 //
-// Byte-pair encoding in tiktoken ranks the bytes of two neighbours together, so at first sight every cut of every token
-// in two tokens is a pair. Yet one pair a token is exact. What happens inside a stretch of bytes that no merge has
-// crossed is what would happen to that stretch alone: the lowest, leftmost merge of the whole, where it lies inside,
-// is the lowest, leftmost of the inside. So if two neighbours together spell a token, they are the last two that its
-// own bytes, encoded alone, come down to: the halves. Any other cut is never seen.
+// Byte-pair encoding in tiktoken looks up the concatenated bytes of two neighbours, so it seems that every split of every
+// token into two tokens is a pair. In fact one pair for each token is exact. Inside a stretch of bytes that no merge has crossed,
+// the same merges happen as if that stretch were alone: if the lowest, leftmost merge of the whole lies inside the stretch, it is
+// also the lowest, leftmost merge of the stretch. So if two neighbours together spell a token, they are the last two tokens
+// left when the token's own bytes are encoded alone: its halves. No other split occurs.
 type pairTable struct {
 	slots []uint64
 	shift uint
-	// filter has a bit set for each pair, at its hash to some bits more than slots has: most neighbours make nothing, and
-	// a filter that fits the second-level cache says so for most of them.
+	// filter has a bit set for each pair, at a hash with filterBits more bits than that of slots. Most neighbours do not merge,
+	// and the filter, which fits the second-level cache, excludes most of those.
 	filter []uint64
 }
 
-// filterBits is how much finer the filter is than the slots.
+// filterBits is the number of bits by which the filter's hash is longer than the slots'.
 const filterBits = 3
 
-// hashFactor is 2^64 over the golden ratio (Knuth, The Art of Computer Programming, 6.4).
+// hashFactor is 2^64 divided by the golden ratio (Knuth, The Art of Computer Programming, 6.4).
 const hashFactor = 0x9E3779B97F4A7C15
 
-// build fills the table in order of rank, which is how a vocabulary is trained: the halves of a token come from merges
-// of lower rank alone. A vocabulary where they do not is refused.
+// build fills the table in order of rank, the order in which a vocabulary is trained: the halves of a token result only from
+// merges of lower rank. It returns an error for a vocabulary in which they do not.
 func (t *pairTable) build(v *vocabulary) error {
 	width := bits.Len(uint(v.size()))
 	*t = pairTable{
@@ -50,7 +50,7 @@ func (t *pairTable) build(v *vocabulary) error {
 	return nil
 }
 
-// halves encodes a token's bytes down to two tokens.
+// halves returns the last two tokens before the bytes of a token merge to it.
 func (m *merger) halves(v *vocabulary, id uint32) (left, right uint32, ok bool) {
 	token := string(v.token(id))
 	m.begin(v, token)
@@ -75,7 +75,7 @@ func (t *pairTable) insert(left, right, merged uint32) {
 	t.slots[at] = key<<idBits | uint64(merged)
 }
 
-// merge is the token that two neighbours become, or none.
+// merge returns the token that two neighbours merge to, or none.
 func (t *pairTable) merge(left, right uint32) uint32 {
 	key := pairKey(left, right)
 	h := key * hashFactor

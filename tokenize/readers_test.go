@@ -6,7 +6,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
 )
 
-// TestCountIsLinear: of every shape of text, not only of those that are hard to split.
+// TestCountIsLinear covers every shape of text, not only those that are hard to split.
 func TestCountIsLinear(t *testing.T) {
 	for _, s := range eachSubject(t) {
 		t.Run(s.Name(), func(t *testing.T) { lineartest.Check(t, func(text string) { s.Count(text) }) })

@@ -10,13 +10,13 @@ import (
 	loader "github.com/pkoukk/tiktoken-go-loader"
 )
 
-// subject is an encoder next to tiktoken-go's over the same vocabulary.
+// subject is an encoder and tiktoken-go's encoder with the same vocabulary.
 type subject struct {
 	*Encoder
 	reference *tiktoken.Tiktoken
 }
 
-// subjects loads both, once for the whole test binary: it takes a second.
+// subjects loads both encodings once for the test binary, since it takes a second.
 var subjects = sync.OnceValues(func() ([]subject, error) {
 	tiktoken.SetBpeLoader(loader.NewOfflineLoader())
 	registry := New()
@@ -44,7 +44,7 @@ func eachSubject(t testing.TB) []subject {
 	return all
 }
 
-// expected is tiktoken-go's encoding.
+// expected returns tiktoken-go's encoding.
 func (s subject) expected(text string) []uint32 {
 	var ids []uint32
 	for _, id := range s.reference.EncodeOrdinary(text) {
@@ -53,10 +53,14 @@ func (s subject) expected(text string) []uint32 {
 	return ids
 }
 
-// ids are the tokens of a text.
-func (s subject) ids(text string) []uint32 { return s.encode(text, &tokens{keep: true}).ids }
+// ids returns the tokens of a text.
+func (s subject) ids(text string) []uint32 {
+	out := tokens{keep: true}
+	s.encode(text, &out)
+	return out.ids
+}
 
-// check compares all ways to count with the reference.
+// check compares every way to count with the reference.
 func (s subject) check(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -82,5 +86,5 @@ func (s subject) spell(ids []uint32) []string {
 	return words
 }
 
-// referenceIsWrong says whether tiktoken-go is known to differ from tiktoken: an apostrophe and a long s.
+// referenceIsWrong reports whether tiktoken-go is known to differ from tiktoken: at an apostrophe with a long s.
 func referenceIsWrong(text string) bool { return strings.Contains(text, "'ſ") }

@@ -1,14 +1,14 @@
 package tokenize
 
-// splitter finds the end of the piece that starts at text[i], i < len(text). It follows one of OpenAI's splitting
-// patterns, which cover any text, so the end is always beyond i. The text is valid UTF-8.
+// splitter returns the end of the piece that starts at text[i], i < len(text). It implements one of OpenAI's splitting
+// patterns, which match any text, so the end is always after i. The text must be valid UTF-8.
 //
-// The patterns are written for a backtracking engine: of the alternatives the first that matches wins, each as long as
-// it can be. Read as a table of what the first rune may begin, no backtracking is left.
+// The patterns are written for a backtracking engine: the first alternative that matches wins, each as long as possible.
+// Dispatching on the first rune makes backtracking unnecessary.
 type splitter func(c classes, text string, i int) int
 
-// contraction is the length of 's 't 're 've 'm 'll 'd, in either case, at text[i], or 0. Case folding makes U+017F
-// (long s) an s too.
+// contraction returns the length of 's 't 're 've 'm 'll 'd, in either case, at text[i], or 0. Under case folding, U+017F
+// (long s) is an s too.
 func contraction(text string, i int) int {
 	if i+1 >= len(text) || text[i] != '\'' {
 		return 0
@@ -35,7 +35,7 @@ func contraction(text string, i int) int {
 	return 0
 }
 
-// digits is \p{N}{1,3} at a number.
+// digits matches \p{N}{1,3} at a number.
 func digits(c classes, text string, i int) int {
 	for range 3 {
 		found, size := c.at(text, i)
@@ -47,11 +47,12 @@ func digits(c classes, text string, i int) int {
 	return i
 }
 
-// blanks is \s*[\r\n]+|\s+(?!\S)|\s+ at white space: up to the last line end of the run; else, at the end of the text,
-// the run; else the run but its last rune, which belongs to what follows; else that one rune.
+// blanks matches \s*[\r\n]+|\s+(?!\S)|\s+ at white space. It takes the run up to its last line end. In a run without a line end it
+// takes everything at the end of the text, and otherwise all but the last rune, which belongs to the piece that follows, or
+// the only rune.
 //
-// Of a run without a line end one rune is left over, and what follows a line end has none; so a run is read three times
-// at most.
+// A run without a line end leaves one rune over, and what follows the last line end has no other. So each run is read at most
+// three times.
 func blanks(c classes, text string, i int) int {
 	end, last, line := i, i, 0
 	for {
@@ -74,7 +75,7 @@ func blanks(c classes, text string, i int) int {
 	return last
 }
 
-// splitCl100k is cl100k_base's pattern, which is, an alternative a line:
+// splitCl100k implements cl100k_base's pattern, here with one alternative per line:
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)
 //	[^\r\n\p{L}\p{N}]?\p{L}+
@@ -105,14 +106,14 @@ func splitCl100k(c classes, text string, i int) int {
 	return c.run(text, c.run(text, next, symbol|mark), newline)
 }
 
-// The two overlapping sets of o200k_base's words.
+// The two overlapping sets in o200k_base's patterns for words.
 const (
 	upperSet = upper | caseless | mark
 	lowerSet = lower | caseless | mark
 )
 
-// splitO200k is o200k_base's pattern, which is, an alternative a line, with U for [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] and
-// L for [\p{Ll}\p{Lm}\p{Lo}\p{M}]:
+// splitO200k implements o200k_base's pattern, here with one alternative per line, and with U for [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
+// and L for [\p{Ll}\p{Lm}\p{Lo}\p{M}]:
 //
 //	[^\r\n\p{L}\p{N}]?U*L+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	[^\r\n\p{L}\p{N}]?U+L*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -143,8 +144,8 @@ func splitO200k(c classes, text string, i int) int {
 	return lineEnds(text, c.run(text, next, symbol|mark))
 }
 
-// prefixed is the word at next behind its optional first rune. A mark is in U and L itself: where the first alternative
-// fails behind it, it matches the mark alone before the second alternative is asked.
+// prefixed matches the word at next, after its optional first rune. A mark is itself in U and L: if the first alternative
+// fails after it, that alternative matches the mark alone, before the second alternative is tried.
 func prefixed(c classes, text string, first class, next int) int {
 	end, second := word(c, text, next)
 	if second && first == mark {
@@ -153,13 +154,13 @@ func prefixed(c classes, text string, first class, next int) int {
 	return end + contraction(text, end)
 }
 
-// word is the first two alternatives from a letter or mark on, without what is optional at both ends; second says that
-// only the second of them matches.
+// word matches the first two alternatives at a letter or mark, without the optional parts at both ends. It sets second if
+// only the second alternative matches.
 //
-// A run of U is followed either by a lower-case letter, and then L goes on from there; or by a rune of neither set, and
-// then L+ needs a rune of both sets, so U* gives back all behind the last such rune. Where the run has none, only the
-// second alternative matches: it takes the run. What was given back is such a run, and the next match takes it whole;
-// so no rune is read more than three times.
+// If a lower-case letter follows a run of U, L continues from there. If a rune of neither set follows, L+ needs a rune of both
+// sets, so U* gives back everything after the last such rune. If the run has no such rune, only the second alternative
+// matches, and takes the run. A part given back is a run of that kind, which the next match takes whole, so no rune is read
+// more than three times.
 func word(c classes, text string, i int) (end int, second bool) {
 	run, both := uppers(c, text, i)
 	end = c.run(text, run, lowerSet)
@@ -172,20 +173,21 @@ func word(c classes, text string, i int) (end int, second bool) {
 	return run, true
 }
 
-// uppers reads a run of U: its end, and the end of the last rune in it that is in L too (i if there is none).
+// uppers matches U*. It returns its end, and the end of the last rune in it that is also in L, or i if there is none.
 func uppers(c classes, text string, i int) (end, both int) {
 	for both = i; ; {
 		found, size := c.at(text, i)
 		if found&upperSet == 0 {
 			return i, both
 		}
-		if i += size; found != upper {
+		i += size
+		if found != upper {
 			both = i
 		}
 	}
 }
 
-// lineEnds is [\r\n/]*.
+// lineEnds matches [\r\n/]*.
 func lineEnds(text string, i int) int {
 	for i < len(text) && (text[i] == '\n' || text[i] == '\r' || text[i] == '/') {
 		i++

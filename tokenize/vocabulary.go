@@ -14,22 +14,22 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
-// none is "no token": no merge, no such piece.
+// none is the id of no token: there is no such merge, or no such piece.
 const none = ^uint32(0)
 
-// idBits holds any token id; a slot of the piece table keeps a fingerprint in the bits above.
+// idBits is the number of bits for a token id. A slot of the piece table has a fingerprint in the bits above.
 const idBits = 18
 
 // vocabulary is a set of tokens, immutable once loaded. A token's id is its rank: merges with a lower id come first.
 type vocabulary struct {
 	name    string
-	text    []byte   // the tokens' bytes, end to end, in order of id
+	text    []byte   // the tokens' bytes, concatenated in order of id
 	starts  []uint32 // token id is text[starts[id]:starts[id+1]]
 	slots   []uint32 // open addressing by hash of the bytes: fingerprint<<idBits | id+1, 0 is empty
 	seed    maphash.Seed
-	longest int // bytes in the longest token
-	single  [256]uint32
-	double  []uint32 // the token of two bytes, first<<8 | second
+	longest int         // bytes in the longest token
+	single  [256]uint32 // the token of each byte
+	double  []uint32    // the token of two bytes, by first<<8 | second
 	pairs   pairTable
 }
 
@@ -51,9 +51,9 @@ func loadVocabulary(name string) (*vocabulary, error) {
 	return v, nil
 }
 
-// readVocabulary reads tiktoken's format: a line a token, base64 of its bytes, a space, its rank; ranks from 0 without
-// a gap, and every single byte a token. Of size bytes to read, less than half come to be tokens' bytes, and a line has
-// 16 at least in a vocabulary that is large.
+// readVocabulary reads tiktoken's format: a line for each token with the base64 of its bytes, a space and its rank. Ranks start
+// at 0 and have no gaps, and every single byte must be a token. size is the number of bytes to read, from which the tables are
+// preallocated: less than half of it are the tokens' bytes, and lines of a large vocabulary have at least 16 bytes.
 func readVocabulary(name string, r io.Reader, size int) (*vocabulary, error) {
 	v := &vocabulary{name: name, seed: maphash.MakeSeed(), text: make([]byte, 0, size/2), starts: make([]uint32, 1, 1+size/16)}
 	lines := bufio.NewScanner(r)
@@ -91,13 +91,14 @@ func (v *vocabulary) add(line []byte) error {
 		return errors.New("empty token")
 	}
 	v.longest = max(v.longest, len(text)-len(v.text))
-	v.text, v.starts = text, append(v.starts, uint32(len(text))) //nolint:gosec // the vocabulary, or a window, is smaller
+	v.text = text
+	v.starts = append(v.starts, uint32(len(text))) //nolint:gosec // the vocabulary is smaller
 	return nil
 }
 
-// index builds the tables over the tokens that were read.
+// index builds the tables over the tokens read.
 func (v *vocabulary) index() error {
-	v.slots = make([]uint32, 1<<bits.Len(uint(v.size()))) // longer than size: a search always meets an empty slot
+	v.slots = make([]uint32, 1<<bits.Len(uint(v.size()))) // longer than size, so that a search always ends at an empty slot
 	v.double = make([]uint32, 1<<16)
 	for i := range v.double {
 		v.single[i&0xff], v.double[i] = none, none
@@ -107,7 +108,7 @@ func (v *vocabulary) index() error {
 	}
 	for b, id := range v.single {
 		if id == none {
-			return fmt.Errorf("byte %#x is no token", b)
+			return fmt.Errorf("byte %#x is not a token", b)
 		}
 	}
 	return v.pairs.build(v)
@@ -123,27 +124,27 @@ func (v *vocabulary) insert(id uint32) {
 	}
 	h := maphash.Bytes(v.seed, token)
 	mask := len(v.slots) - 1
-	at := int(h) & mask //nolint:gosec // cut to the table's size
+	at := int(h) & mask //nolint:gosec // masked to the table's size
 	for v.slots[at] != 0 {
 		at = (at + 1) & mask
 	}
 	v.slots[at] = fingerprint(h) | (id + 1)
 }
 
-// size is the number of tokens.
+// size returns the number of tokens.
 func (v *vocabulary) size() int { return len(v.starts) - 1 }
 
-// token is the bytes of a token.
+// token returns the bytes of a token.
 func (v *vocabulary) token(id uint32) []byte { return v.text[v.starts[id]:v.starts[id+1]] }
 
-// lookup finds the token that a piece of three bytes or more is, or none.
+// lookup returns the token whose bytes are piece, or none. The piece has at least three bytes.
 func (v *vocabulary) lookup(piece string) uint32 {
 	if len(piece) > v.longest {
 		return none
 	}
 	h := maphash.String(v.seed, piece)
 	print, mask := fingerprint(h), len(v.slots)-1
-	for at := int(h) & mask; ; at = (at + 1) & mask { //nolint:gosec // cut to the table's size
+	for at := int(h) & mask; ; at = (at + 1) & mask { //nolint:gosec // masked to the table's size
 		slot := v.slots[at]
 		if slot == 0 {
 			return none
@@ -154,7 +155,7 @@ func (v *vocabulary) lookup(piece string) uint32 {
 	}
 }
 
-// find is lookup for a piece of any length but 0.
+// find is lookup for a piece of any length except 0.
 func (v *vocabulary) find(piece string) uint32 {
 	switch len(piece) {
 	case 1:
@@ -165,5 +166,5 @@ func (v *vocabulary) find(piece string) uint32 {
 	return v.lookup(piece)
 }
 
-// fingerprint is the part of a hash that a slot keeps with the id.
+// fingerprint returns the part of a hash that a slot keeps with the id.
 func fingerprint(h uint64) uint32 { return uint32(h>>32) &^ (1<<idBits - 1) }

@@ -11,7 +11,7 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
-// What is embedded is what OpenAI publishes: these sums are in tiktoken's source (openai_public.py).
+// The embedded vocabularies are those that OpenAI publishes: the sums are in tiktoken's source (openai_public.py).
 func TestVocabularyIsOpenAIs(t *testing.T) {
 	sums := map[string]string{
 		O200k:  "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
@@ -49,7 +49,7 @@ func TestVocabularyFindsEachToken(t *testing.T) {
 	}
 }
 
-// written is a vocabulary in tiktoken's format: all single bytes, and then more.
+// written returns a vocabulary in tiktoken's format: all single bytes, and then the given lines.
 func written(more ...string) string {
 	var b strings.Builder
 	for i := range 256 {
@@ -85,7 +85,7 @@ func TestReadVocabularyRefuses(t *testing.T) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
-	f("", "byte 0x0 is no token")
+	f("", "byte 0x0 is not a token")
 	f("YQ==\n", "token 0: no rank")
 	f("YQ== x\n", `token 0: rank "x" is out of order`)
 	f("YQ== 1\n", "out of order")

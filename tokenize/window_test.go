@@ -10,7 +10,7 @@ import (
 
 func byWindows(v *vocabulary, piece string, size int) []uint32 {
 	out := tokens{keep: true}
-	(&merger{}).windows(v, piece, size, &out)
+	(&merger{}).mergeWindows(v, piece, size, &out)
 	return out.ids
 }
 
@@ -27,7 +27,7 @@ func TestWindowsEqualWhole(t *testing.T) {
 	}
 }
 
-// Windows of a few bytes often do not join, and then longer ones must make it good.
+// Windows of a few bytes often do not line up, and then longer ones must give the right result.
 func TestWindowsEqualWholeWhereTheyDoNotJoin(t *testing.T) {
 	all := eachSubject(t)
 	joined, apart := 0, 0
@@ -56,7 +56,7 @@ func TestWindowsKeepWhatWasThere(t *testing.T) {
 	s := eachSubject(t)[0]
 	text := strings.Repeat("etaoin", 40)
 	out := tokens{n: 2, ids: []uint32{1, 2}, keep: true}
-	(&merger{}).windows(s.vocabulary, text, 8, &out)
+	(&merger{}).mergeWindows(s.vocabulary, text, 8, &out)
 	whole := byWindows(s.vocabulary, text, len(text))
 	if !slices.Equal(out.ids, append([]uint32{1, 2}, whole...)) || out.n != len(out.ids) {
 		t.Errorf("got %d tokens %v", out.n, out.ids)

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Cache is how a provider keeps idle prefixes in its prompt cache.
+// Cache describes how long a provider keeps idle prefixes in its prompt cache.
 type Cache struct {
-	Life  time.Duration // after which none is taken to be there
-	Asked bool          // a request may ask for another one
+	Life  time.Duration // an idle prefix is assumed to be gone after this
+	Asked bool          // a request may ask for another lifetime
 }
 
-// cached is what the provider says of models whose folded name has a part.
-type cached struct {
+// cacheEntry is what a provider documents for models whose folded name contains part.
+type cacheEntry struct {
 	part         string
 	cache        Cache
 	seen, source string
 }
 
-// caches are what providers say, by a part of the model's folded name. What is not listed says nothing, or what OpenAI said: 5 to 10 minutes,
-// up to an hour when it is quiet.
-func caches() []cached {
-	return []cached{
+// cacheEntries lists what providers document. The first entry that matches applies. The last one, for all other models, is what
+// OpenAI once documented: 5 to 10 minutes, and up to an hour at quiet times.
+func cacheEntries() []cacheEntry {
+	return []cacheEntry{
 		{"claude", Cache{5 * time.Minute, true}, "2026-11-22", "docs.claude.com/en/docs/build-with-claude/prompt-caching"},
 		{"deepseek", Cache{48 * time.Hour, false}, "2026-11-22", "api-docs.deepseek.com/guides/kv_cache: hours to days"},
 		{newGPT, Cache{30 * time.Minute, false}, "2026-11-25", "community.openai.com/t/1387096: ttl 30m, and 24h is taken and means nothing"},
@@ -31,24 +31,24 @@ func caches() []cached {
 	}
 }
 
-// newGPT stands for OpenAI's models from GPT-5.6 on.
+// newGPT stands for OpenAI's models since GPT-5.6.
 const newGPT = "gpt-5-6+"
 
-// CacheOf is how the provider of a model keeps prefixes.
-func CacheOf(name string) (c Cache) {
+// CacheOf returns how the provider of a model keeps prefixes.
+func CacheOf(name string) Cache {
 	name = fold(name)
-	for _, known := range caches() {
-		if known.part == newGPT && sinceGPT56(name) || known.part != newGPT && strings.Contains(name, known.part) {
-			return known.cache
+	for _, e := range cacheEntries() {
+		if e.part == newGPT && sinceGPT56(name) || e.part != newGPT && strings.Contains(name, e.part) {
+			return e.cache
 		}
 	}
-	return c
+	return Cache{}
 }
 
-// sinceGPT56 reports whether a folded name is that of GPT-5.6 or a later one.
+// sinceGPT56 reports whether a folded name is that of GPT-5.6 or later.
 func sinceGPT56(name string) bool {
-	version, is := strings.CutPrefix(name, "gpt-")
-	if !is {
+	version, ok := strings.CutPrefix(name, "gpt-")
+	if !ok {
 		return false
 	}
 	parts := strings.SplitN(version+"-", "-", 3)

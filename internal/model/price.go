@@ -1,12 +1,12 @@
-// Package model holds what is known of models.
+// Package model holds facts about models: context windows, prices, encodings, and how providers cache prompts.
 package model
 
 import "math"
 
-// million is what a price is for, in tokens.
+// million is the number of tokens that a price is for.
 const million = 1e6
 
-// Price is what a model costs, in USD per million tokens. The zero Price means that it is not known.
+// Price is the price of a model in USD per million tokens. The zero Price is an unknown one.
 type Price struct {
 	Input       float64 `yaml:"input"`
 	CachedInput float64 `yaml:"cached_input"`
@@ -17,17 +17,18 @@ type Price struct {
 // Known reports whether the price is known.
 func (p Price) Known() bool { return p.Input > 0 }
 
-// Nano is a sum in billionths of a dollar.
+// Nano converts an amount in USD to billionths of a dollar.
 func Nano(usd float64) int64 { return int64(math.Round(usd * 1e9)) }
 
-// Usage is what a call used, in tokens, as session.Usage has it.
+// Usage is the usage of one call in tokens, as in session.Usage.
 type Usage struct {
-	Input, Cached, Output int // cached tokens are a part of the input
+	Input, Cached, Output int // Cached is a part of Input
 
-	Written, WrittenLong int // parts of the input that were written to a cache at a price of their own, and those of them for an hour
+	Written     int // part of Input that was written to the cache, at its own price
+	WrittenLong int // part of Written that is cached for an hour
 }
 
-// Call is what a call cost, in USD.
+// Call returns the cost of a call in USD.
 func (p Price) Call(u Usage) float64 {
 	cached := min(max(u.Cached, 0), max(u.Input, 0))
 	written := min(max(u.Written, 0), max(u.Input-cached, 0))
@@ -37,20 +38,20 @@ func (p Price) Call(u Usage) float64 {
 		longWrite*p.Input*float64(long) + p.Output*float64(u.Output)) / million
 }
 
-// Prompt says how a prompt changed before it was sent, in tokens.
+// Prompt describes how a prompt was changed before it was sent, in tokens.
 type Prompt struct {
-	NotSent   float64 // fewer than there would have been
-	Rewritten float64 // that the provider's cache would have had, and that it had to take as new
-	Caching   bool    // what is not in the cache is written to it
-	Long      float64 // the share of that which is written for an hour, at longWrite
+	NotSent   float64 // tokens removed
+	Rewritten float64 // tokens that the provider's cache would have had, and that it had to read as new
+	Caching   bool    // new tokens are written to the cache
+	Long      float64 // the share of those that is written for an hour, at longWrite
 }
 
-// longWrite is what Anthropic takes for writing to the cache for an hour, in prices of input.
+// longWrite is Anthropic's price for writing to the cache for an hour, as a multiple of the price of input.
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 const longWrite = 2
 
-// Saved values what was saved of a prompt, in USD. What was not sent is valued as cached, the cheapest that it could have
-// been: so a provider's own discount never counts as saved. Rewrites are a cost, and negative.
+// Saved returns the value of a prompt's changes in USD. Tokens not sent are valued at the price of cached ones, the lowest that
+// they could have cost, so that a provider's own discount never counts as a saving. rewrites is a cost, and never positive.
 func (p Price) Saved(c Prompt) (notSent, rewrites float64) {
 	fresh := p.Input
 	if c.Caching {

@@ -25,7 +25,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestSaved compares with the whole costs of both prompts.
+// TestSaved compares with the difference of the full costs of both prompts.
 func TestSaved(t *testing.T) {
 	price := model.Price{Input: 10, CachedInput: 1, CacheWrite: 12.5}
 	for name, c := range map[string]struct {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxName bounds the names that are looked at, in bytes.
+// maxName bounds the names that are looked up, in bytes.
 const maxName = 256
 
-// spellings yields the names that a model may have in the table, the most exact first: the name without its vendor, and
-// then without one ending after the other.
+// spellings yields the names that a model may have in the table, the most exact first: the folded name, and then shorter names
+// with one ending after another removed.
 func spellings(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if len(name) > maxName || strings.Contains(name, "*") {
@@ -26,8 +26,8 @@ func spellings(name string) iter.Seq[string] {
 	}
 }
 
-// fold drops what says where a model is served ("openrouter/openai/", "us.anthropic.", "ft:") and in which edition (":free",
-// "-v1:0"), and folds case and punctuation: "Anthropic/Claude-3.5-Haiku" is claude-3-5-haiku, Ollama's "gpt-oss:20b"
+// fold removes the host and vendor of a model ("openrouter/openai/", "us.anthropic.", "ft:") and its edition (":free", "-v1:0"),
+// and normalises case and punctuation: "Anthropic/Claude-3.5-Haiku" becomes claude-3-5-haiku, Ollama's "gpt-oss:20b"
 // gpt-oss-20b.
 func fold(name string) string {
 	name, tuned := strings.CutPrefix(strings.ToLower(name), "ft:")
@@ -36,35 +36,36 @@ func fold(name string) string {
 		switch {
 		case tuned || slices.Contains(editions(), edition):
 			name = base
-		case digits(edition): // Bedrock's -v1:0, or -1:0
+		case isDigits(edition): // Bedrock's -v1:0, or -1:0
 			name = strings.TrimSuffix(base, "-1")
 		}
 	}
 	name = strings.TrimSuffix(name, "[1m]") // Claude Code's mark of a long window
-	return llama(decimals(strings.Map(dashed, name)))
+	return llama(decimals(strings.Map(toDash, name)))
 }
 
-func dashed(r rune) rune {
+// toDash maps punctuation to a dash.
+func toDash(r rune) rune {
 	if strings.ContainsRune("._:@", r) {
 		return '-'
 	}
 	return r
 }
 
-// editions are what may follow a colon without meaning another model.
+// editions are suffixes after a colon that do not name another model.
 func editions() []string {
 	return []string{"free", "thinking", "latest", "nitro", "floor", "online", "exacto", "extended", "beta", "cloud"}
 }
 
-// unhosted drops region and vendor as Bedrock writes them, and the hosts that some gateways put first.
+// unhosted removes region and vendor as Bedrock writes them, and the hosts that some gateways prepend.
 func unhosted(name string) string {
-	for _, regions := range [...][]string{
+	for _, prefixes := range [...][]string{
 		{"us.", "eu.", "apac.", "ap.", "au.", "jp.", "ca.", "us-gov.", "global."},
-		// Not deepseek: Bedrock names its models deepseek.r1 and deepseek.v3.
+		// Not deepseek, since Bedrock's names of its models are deepseek.r1 and deepseek.v3.
 		{"anthropic.", "meta.", "mistral.", "openai.", "qwen.", "moonshot.", "moonshotai.", "zai.", "google.", "xai."},
 		{"azure-", "databricks-", "bedrock-", "vertex-", "openrouter-"},
 	} {
-		for _, prefix := range regions {
+		for _, prefix := range prefixes {
 			if rest, ok := strings.CutPrefix(name, prefix); ok {
 				name = rest
 				break
@@ -74,17 +75,17 @@ func unhosted(name string) string {
 	return name
 }
 
-// decimals writes Fireworks' llama-v3p3 as llama-v3-3.
+// decimals rewrites version numbers as in Fireworks' llama-v3p3 to llama-v3-3.
 func decimals(name string) string {
 	for i := 1; i+1 < len(name); i++ {
-		if name[i] == 'p' && digits(name[i-1:i]) && digits(name[i+1:i+2]) {
+		if name[i] == 'p' && isDigits(name[i-1:i]) && isDigits(name[i+1:i+2]) {
 			return name[:i] + "-" + decimals(name[i+1:])
 		}
 	}
 	return name
 }
 
-// llama writes llama3, llama-v3 and meta-llama-3 as llama-3.
+// llama rewrites llama3, llama-v3 and meta-llama-3 to llama-3.
 func llama(name string) string {
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "meta-"), "llama")
 	if !ok {
@@ -93,7 +94,7 @@ func llama(name string) string {
 	return "llama-" + strings.TrimPrefix(strings.TrimPrefix(rest, "-"), "v")
 }
 
-// trim drops an ending that names a version, a way of serving, an effort or a tariff; the name itself if it has none.
+// trim removes an ending that names a version, a serving format, an effort or a tariff. It returns a name without one unchanged.
 func trim(name string) string {
 	for _, ending := range append(endings(), tariffs()...) {
 		if base, ok := strings.CutSuffix(name, ending); ok {
@@ -103,7 +104,8 @@ func trim(name string) string {
 	return undated(name)
 }
 
-// endings do not change what a model holds. What changes its price, or the model, is an entry of its own in the table.
+// endings change neither a model's sizes nor its price. An ending that changes the price, or names another model, needs its own
+// entry in the table.
 func endings() []string {
 	return []string{
 		"-latest", "-preview", "-exp", "-experimental", "-free", "-thinking", "-reasoning", "-non",
@@ -113,29 +115,29 @@ func endings() []string {
 	}
 }
 
-// tariffs are endings that do not change what a model holds, but what it costs.
+// tariffs are endings that change a model's price, but not its sizes.
 func tariffs() []string { return []string{"-fast", "-batch", "-flex", "-priority", "-highspeed"} }
 
-// undated drops the ending that is the date of a version: -2024-08-06, -20250514, -0613, -001, or -06-05.
+// undated removes the date of a version at the end of a name: -2024-08-06, -20250514, -0613, -001, or -06-05.
 func undated(name string) string {
 	for _, layout := range [...]string{"-0000-00-00", "-00-00", "-00000000", "-0000", "-000"} {
-		if base := len(name) - len(layout); base > 0 && shaped(name[base:], layout) {
+		if base := len(name) - len(layout); base > 0 && hasLayout(name[base:], layout) {
 			return name[:base]
 		}
 	}
 	return name
 }
 
-// shaped reports whether s is a layout with other digits. Both are of one length.
-func shaped(s, layout string) bool {
+// hasLayout reports whether s is layout with any digits in place of zeros. Both must have the same length.
+func hasLayout(s, layout string) bool {
 	for i := range len(s) {
-		if layout[i] == '0' && !digits(s[i:i+1]) || layout[i] != '0' && layout[i] != s[i] {
+		if layout[i] == '0' && !isDigits(s[i:i+1]) || layout[i] != '0' && layout[i] != s[i] {
 			return false
 		}
 	}
 	return true
 }
 
-func digits(s string) bool {
+func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }

@@ -2,7 +2,7 @@ package model
 
 import "testing"
 
-// TestSpellings are names as clients, gateways and hosts write them.
+// TestSpellings looks up names as clients, gateways and hosts write them.
 func TestSpellings(t *testing.T) {
 	for of, names := range map[string][]string{
 		"gpt-4o": {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Info is what one model holds, in tokens, and what it costs.
+// Info describes one model. Sizes are in tokens.
 type Info struct {
 	ContextWindow int    `yaml:"context_window"`
 	MaxOutput     int    `yaml:"max_output"`
@@ -17,25 +17,25 @@ type Info struct {
 	AlternateRoles bool `yaml:"alternate_roles"` // see config.Upstream
 }
 
-// The vocabularies that Info.Encoding may name.
+// The values of Info.Encoding.
 const (
 	EncodingO200k  = "o200k_base"
 	EncodingCL100k = "cl100k_base"
 )
 
-// Fallback returns what is assumed of an unknown model: a window that the models of recent years have at least, and no
+// Fallback returns the assumptions for an unknown model: a window that models of recent years have at least, and no
 // price, so that nothing is decided or reported in money.
 func Fallback() Info {
 	return Info{ContextWindow: 128000, MaxOutput: 16384, Encoding: EncodingO200k}
 }
 
-// Table is what is known of models: the entries of a configuration, by the names in it, over the built-in ones. The zero
-// Table has the built-in ones only.
+// Table is the table of known models. Configured entries, by name, take precedence over the built-in ones; the zero
+// Table has only the built-in ones.
 type Table struct{ Configured map[string]Info }
 
-// Lookup returns what is known of a request's model, and the name that it has in the table; Fallback and an empty name if
-// the model is unknown. How a client spells the name does not matter, see spellings. There are only as many names as the
-// table has entries, whatever clients send.
+// Lookup returns the entry for a model and its name in the table, or Fallback and an empty name if the model is unknown. It
+// accepts different spellings of a name, see spellings. It returns only names in the table, so their number is bounded
+// whatever clients send.
 func (t Table) Lookup(name string) (Info, string) {
 	if info, ok := t.Configured[name]; ok {
 		return info, name
@@ -46,7 +46,7 @@ func (t Table) Lookup(name string) (Info, string) {
 	return builtin(name)
 }
 
-// configuredLike finds the configured name that a request's model is a variant of; the first of several, sorted.
+// configuredLike returns the configured name of which a name is a variant; of several, the first in sorted order.
 func (t Table) configuredLike(name string) (like string, ok bool) {
 	if len(t.Configured) == 0 {
 		return "", false
@@ -64,7 +64,7 @@ func (t Table) configuredLike(name string) (like string, ok bool) {
 	return like, ok
 }
 
-// entries is the built-in table: see its first lines for the columns. Its lines are sorted.
+// entries is the built-in table. Its first lines describe the columns. The lines are sorted.
 //
 //go:embed models.tsv
 var entries string
@@ -84,16 +84,18 @@ const (
 	columns
 )
 
-// builtin looks a model up in the built-in table. Of an unknown model that belongs to a known family, the encoding is known.
+// builtin looks up a model in the built-in table. For an unknown model of a known family, it returns Fallback with the family's
+// encoding.
 func builtin(name string) (Info, string) {
 	if len(name) > maxName {
 		return Fallback(), ""
 	}
 	folded := fold(name)
 	for spelling := range spellings(name) {
-		line, ending := entry(spelling), folded[len(spelling):]
-		if of, ok := strings.CutPrefix(line, spelling+"\t="); ok {
-			spelling, line = of, entry(of)
+		line := entry(spelling)
+		ending := folded[len(spelling):]
+		if original, ok := strings.CutPrefix(line, spelling+"\t="); ok {
+			spelling, line = original, entry(original)
 		}
 		if line == "" {
 			continue
@@ -111,7 +113,7 @@ func builtin(name string) (Info, string) {
 	return info, ""
 }
 
-// family is the name under which the table has what is known of all models whose name begins alike.
+// family returns the name of the table's entry for all models whose names start with the same letters.
 func family(name string) string {
 	for i := range len(name) {
 		if name[i] < 'a' || name[i] > 'z' {
@@ -121,7 +123,7 @@ func family(name string) string {
 	return name + "*"
 }
 
-// entry finds the line of a name, by bisection; empty if there is none.
+// entry returns the line of a name, found by bisection, or an empty string.
 func entry(name string) string {
 	low, high := 0, len(entries)
 	for low < high {
@@ -140,7 +142,7 @@ func entry(name string) string {
 	return ""
 }
 
-// parse reads an entry. A number that is not known is written as a dash, and is 0.
+// parse parses an entry. An unknown number, which is written as a dash, is 0.
 func parse(line string) Info {
 	var cells [columns]string
 	for i := range cells {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lines are the built-in table's, without what explains it.
+// lines returns the lines of the built-in table without comments.
 func lines() []string {
 	var out []string
 	for line := range strings.Lines(entries) {
@@ -17,13 +17,13 @@ func lines() []string {
 	return out
 }
 
-// TestEntries holds that the table is sorted, says nothing twice, and holds what a configuration may say of a model.
+// TestEntries checks that the table is sorted, has no duplicates, and is valid as a configuration of models.
 func TestEntries(t *testing.T) {
 	before := ""
 	for _, line := range lines() {
 		name, rest, _ := strings.Cut(line, "\t")
 		if name <= before {
-			t.Errorf("%s stands behind %s", name, before)
+			t.Errorf("%s comes after %s", name, before)
 		}
 		before = name
 		if entry(name) != line {
@@ -34,7 +34,7 @@ func TestEntries(t *testing.T) {
 		}
 		if of, ok := strings.CutPrefix(rest, "="); ok {
 			if entry(of) == "" || strings.Contains(entry(of), "\t=") {
-				t.Errorf("%s is another name of %q, which is none", name, of)
+				t.Errorf("%s is another name of %q, which does not exist", name, of)
 			}
 			continue
 		}
@@ -114,7 +114,7 @@ func TestUnknownModels(t *testing.T) {
 	}
 }
 
-// TestFamilies holds that of an unknown model of a known family, the encoding is known.
+// TestFamilies checks that an unknown model of a known family has the family's encoding.
 func TestFamilies(t *testing.T) {
 	for name, want := range map[string]string{
 		"qwen2-7b": EncodingCL100k, "Qwen/Qwen9": EncodingCL100k, "llama9:70b": EncodingCL100k, "meta-llama-9": EncodingCL100k,

@@ -29,7 +29,7 @@ func TestBindingOf(t *testing.T) {
 	f("extra_content.google", "", Turn)
 	f("reasoning_content", "", Free)
 	f("reasoning", "", Free)
-	// Whatever is not known.
+	// Unknown reasoning.
 	f("reasoning_details", "", Prefix)
 	f("reasoning_details", "unknown", Prefix)
 	f("reasoning_details", "someone-else-v7", Prefix)
@@ -38,7 +38,7 @@ func TestBindingOf(t *testing.T) {
 	f("", "", Prefix)
 }
 
-// TestSessionTables holds the defaults to what the documentation says of them, in that order.
+// TestSessionTables checks the defaults and their order against the documentation.
 func TestSessionTables(t *testing.T) {
 	for want, got := range map[string][]string{
 		"X-Dewpoint-Session, thread-id, x-claude-code-agent-id, x-session-id, x-session-affinity, session_id, session-id, " +
@@ -61,7 +61,7 @@ func TestSessionTables(t *testing.T) {
 	}
 }
 
-// TestRoutes: what leads to a cache goes along with calls behind a prompt, a credential never does.
+// TestRoutes checks that headers which determine the cache are copied to calls that extend a prompt, and credentials never are.
 func TestRoutes(t *testing.T) {
 	for name, want := range map[string]bool{
 		"X-Grok-Conv-Id": true, "x-session-affinity": true, "X-Multi-Turn-Session-Id": true, "X-Smg-Routing-Key": true, "Session_id": true,
@@ -78,7 +78,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestTables holds that the callers of a table cannot change it for others.
+// TestTables checks that a caller cannot modify a table for others.
 func TestTables(t *testing.T) {
 	for _, table := range []func() []string{
 		SessionHeaders, SessionFields, CacheKeyFields, ParentHeaders, CredentialHeaders, CredentialQuery, InjectedTags,
@@ -103,7 +103,7 @@ func TestBrowses(t *testing.T) {
 			t.Errorf("%q: %v", tool, !want)
 		}
 		if want && !MayBrowse([]byte(`{"name":"`+tool+`"}`)) {
-			t.Errorf("%q is passed over", tool)
+			t.Errorf("MayBrowse misses %q", tool)
 		}
 	}
 }

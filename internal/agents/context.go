@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// contexts are how Aider begins the messages that it puts between the others anew for each request: the files that it works on, behind the
-// history, and its map of the repository, before it.
-var contexts = [...][]byte{ // bytes, so that nothing is allocated for a message
+// contexts are the beginnings of messages that Aider inserts into each request: the files that it works on, after the history,
+// and its map of the repository, before it.
+var contexts = [...][]byte{ // bytes, so that MayBeContext does not allocate
 	[]byte("I have *added these files"),
 	[]byte("These files have been *added"),
 	[]byte("These are some files we have been discussing"),
@@ -21,27 +21,28 @@ var contexts = [...][]byte{ // bytes, so that nothing is allocated for a message
 	[]byte("Here is the current content of the file"),
 }
 
-// contextReach is where such a message has begun, in bytes of its JSON.
+// contextReach is the length of a message's JSON within which its text begins, in bytes.
 const contextReach = 200
 
-// MayBeContext reports whether a message of the user's may be such, without decoding it.
+// MayBeContext reports whether a user message may be one that the agent inserted, without decoding it.
 func MayBeContext(raw []byte) bool {
 	raw = raw[:min(len(raw), contextReach)]
 	return slices.ContainsFunc(contexts[:], func(start []byte) bool { return bytes.Contains(raw, start) })
 }
 
-// Context reports whether a message of the user's is such: the agent has the assistant answer it with a few words that no model wrote.
+// Context reports whether a user message is one that the agent inserted. The agent also inserts a reply of the assistant to it, of a
+// few words that no model wrote.
 func Context(user, reply string) bool {
-	const words = 200
-	return len(reply) < words && strings.HasPrefix(reply, "Ok") &&
+	const maxReply = 200 // bytes
+	return len(reply) < maxReply && strings.HasPrefix(reply, "Ok") &&
 		slices.ContainsFunc(contexts[:], func(start []byte) bool { return strings.HasPrefix(user, string(start)) })
 }
 
-// reminderLength is how long a reminder is at least, in bytes.
-const reminderLength = 120
+// minReminder is the minimum length of a reminder, in bytes.
+const minReminder = 120
 
-// WithoutReminder is the user's newest message without what an agent puts behind it for this request alone: the end of the system prompt
-// once more, as Aider does. It reports whether there is any.
+// WithoutReminder returns the user's newest message without a reminder, which an agent such as Aider appends for one request only:
+// the end of the system prompt, repeated. It reports whether the message has one.
 func WithoutReminder(system, user string) (string, bool) {
 	n := 0
 	for n < len(system) && n < len(user) && system[len(system)-1-n] == user[len(user)-1-n] {
@@ -49,6 +50,6 @@ func WithoutReminder(system, user string) (string, bool) {
 	}
 	rest := user[:len(user)-n]
 	text := strings.TrimRight(rest, "\n")
-	apart := len(text) < len(rest) || strings.HasPrefix(user[len(rest):], "\n")
-	return text, n >= reminderLength && apart && strings.TrimSpace(text) != ""
+	separate := len(text) < len(rest) || strings.HasPrefix(user[len(rest):], "\n")
+	return text, n >= minReminder && separate && strings.TrimSpace(text) != ""
 }

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// The side requests of agents, as session.Purpose names them.
+// The side requests of agents, as in session.Purpose.
 const (
-	Title      = "title"      // names the conversation
-	Suggestion = "suggestion" // guesses what the user types next
+	Title      = "title"      // a title for the conversation
+	Suggestion = "suggestion" // a guess at the user's next message
 	Compaction = "compaction" // the agent's own summary of its history
 )
 
-// marker is one way to recognise a side request. Only one of its texts is set.
+// marker is one way to recognise a side request. Exactly one of system, start and within is set.
 type marker struct {
 	request string
 	system  string // contained in the system prompt
 	start   string // the beginning of the last user message
-	within  string // contained in the beginning or the end of the last user message
+	within  string // contained in the beginning or the end of that message
 }
 
 func (m marker) matches(system, user string) bool {
@@ -31,8 +31,8 @@ func (m marker) matches(system, user string) bool {
 	}
 }
 
-// markers are how known agents begin (or phrase) their side requests. A side request that is not known here is still
-// recognised as a fork; only its name is missing.
+// markers are phrases in the side requests of known agents. An unknown side request is still recognised as a fork, but without a
+// name.
 var markers = [...]marker{
 	{request: Suggestion, start: "[SUGGESTION MODE"},
 	{request: Compaction, system: "You are a context summarization agent"},
@@ -55,24 +55,25 @@ var markers = [...]marker{
 	{request: Title, within: "Generate a concise, 3-5 word title"},
 }
 
-// markerReach bounds how much is looked at of a text's beginning, and of its end, in bytes.
+// markerReach is how much of the beginning and of the end of a text is searched for markers, in bytes.
 const markerReach = 600
 
-// Request is what tells a side request from others.
+// Request holds the parts of a request by which a side request is recognised.
 type Request struct {
 	System, User string // the system prompt and the last message, which is a user's
-	Turn         string // what Codex says of it, in TurnHeader
-	Alone        bool   // the history is that message
+	Turn         string // the value of TurnHeader
+	Alone        bool   // the last message is the whole history
 	Calls        bool   // tools were called in the history
 	Tools        bool   // tools are offered for the answer
 }
 
-// TurnHeader has Codex say, in JSON, what a request is for. Its prompt for compactions may be its user's own.
+// TurnHeader is the header in which Codex states the purpose of a request, as JSON. Its compaction prompt may be configured by the
+// user.
 const TurnHeader = "x-codex-turn-metadata"
 
-// SideRequest tells which side request it is; empty if it is none that is known. Phrases age, so an agent's own compaction is known by
-// its form, too: it asks for a summary of the conversation, and no tool is offered although the history calls some, or the system
-// prompt asks for it as well, or the conversation is quoted in the only message.
+// SideRequest returns the name of a known side request, or an empty string. Since phrases change between versions, an agent's
+// compaction is also recognised by its form: it asks for a summary of the conversation, and offers no tools although the
+// history has calls, or also has a system prompt that asks for a summary, or quotes the conversation in its only message.
 func SideRequest(r Request) string {
 	if strings.Contains(r.Turn, `"request_kind":"compaction"`) {
 		return Compaction
@@ -84,54 +85,59 @@ func SideRequest(r Request) string {
 			return m.request
 		}
 	}
-	if instructed(r.User) {
+	if endsWithClineTask(r.User) {
 		return Compaction
 	}
-	told, asked := summarises(head(system, promptReach)), summarises(user)
+	systemAsks := asksForSummary(head(system, promptReach))
 	switch {
-	case told && asked,
-		!r.Tools && r.Calls && (orders(system) || orders(user)),
-		!r.Tools && r.Alone && (told || quotes(user)):
+	case systemAsks && asksForSummary(user),
+		!r.Tools && r.Calls && (startsWithOrder(system) || startsWithOrder(user)),
+		!r.Tools && r.Alone && (systemAsks || quotesConversation(user)):
 		return Compaction
 	}
 	return ""
 }
 
-// instructed reports whether a text ends with an instruction of Cline's to write a summary, which is long and may stand behind results.
-func instructed(text string) bool {
+// endsWithClineTask reports whether a text ends with Cline's instruction to write a summary. It is long and may follow tool results.
+func endsWithClineTask(text string) bool {
 	const element = "<explicit_instructions type=\""
-	text, ends := strings.CutSuffix(strings.TrimRight(text, " \t\r\n"), "</explicit_instructions>")
-	_, last, begins := strings.Cut(text[max(strings.LastIndex(text, element), 0):], element)
-	return ends && begins && (strings.HasPrefix(last, `summarize_task"`) || strings.HasPrefix(last, `condense"`))
+	text, closed := strings.CutSuffix(strings.TrimRight(text, " \t\r\n"), "</explicit_instructions>")
+	_, task, opened := strings.Cut(text[max(strings.LastIndex(text, element), 0):], element)
+	return closed && opened && (strings.HasPrefix(task, `summarize_task"`) || strings.HasPrefix(task, `condense"`))
 }
 
-// orderReach is how soon an order to summarise says so.
-const orderReach = 160
+// orderReach and promptReach are the lengths within which an order to summarise, and a system prompt for summaries, mention the
+// summary, in bytes.
+const (
+	orderReach  = 160
+	promptReach = 300
+)
 
-// promptReach is how soon a system prompt for summaries says so.
-const promptReach = 300
-
-// What a request for a summary speaks of: what to do, with what, and how it is named where the conversation itself is quoted.
+// The words of a request for a summary: what to do, with what, and the names of a quoted conversation.
 var (
 	summaryVerbs  = [...]string{"summar", "condens", "compact", "compress", "handoff", "hand-off", "snapshot", "extract"}
 	summaryNouns  = [...]string{"conversation", "chat", "history", "session", "transcript", "messages", "so far", "the above"}
 	summaryQuotes = [...]string{"conversation history", "chat history", "partial conversation", "conversation below", "messages below"}
 )
 
-func summarises(text string) bool {
-	return speaks(text, summaryVerbs[:]) && speaks(text, summaryNouns[:])
+func asksForSummary(text string) bool {
+	return containsAny(text, summaryVerbs[:]) && containsAny(text, summaryNouns[:])
 }
 
-// orders reports whether a text begins by asking for a summary.
-func orders(text string) bool {
-	return summarises(head(text, orderReach)) && !strings.HasPrefix(text, "<")
+// startsWithOrder reports whether a text begins by asking for a summary.
+func startsWithOrder(text string) bool {
+	return asksForSummary(head(text, orderReach)) && !strings.HasPrefix(text, "<")
 }
 
-func quotes(text string) bool { return speaks(text, summaryVerbs[:]) && speaks(text, summaryQuotes[:]) }
+// quotesConversation reports whether a text asks for a summary of a conversation that it quotes.
+func quotesConversation(text string) bool {
+	return containsAny(text, summaryVerbs[:]) && containsAny(text, summaryQuotes[:])
+}
 
-func speaks(text string, of []string) bool {
+// containsAny reports whether a text contains any of the words, in any case.
+func containsAny(text string, words []string) bool {
 	text = strings.ToLower(text)
-	return slices.ContainsFunc(of, func(word string) bool { return strings.Contains(text, word) })
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
 func head(s string, n int) string { return s[:min(len(s), n)] }

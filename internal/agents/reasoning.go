@@ -1,17 +1,17 @@
 package agents
 
-// Binding is what sealed reasoning is bound to by its provider, and so what may not change while it stays.
+// Binding says what a provider binds sealed reasoning to. The reasoning is only valid while that does not change.
 type Binding string
 
 // The bindings.
 const (
 	Free   Binding = "free"   // plain reasoning, bound to nothing
-	Prefix Binding = "prefix" // to all that stood before it: the system prompt, the tools, every message
-	Pair   Binding = "pair"   // to the item that it belongs to, both ways: keep both or neither
-	Turn   Binding = "turn"   // missing from a call of the current turn, the call is refused
+	Prefix Binding = "prefix" // bound to everything before it: the system prompt, the tools, every message
+	Pair   Binding = "pair"   // bound to its item, and the item to it: keep both or neither
+	Turn   Binding = "turn"   // required: upstream refuses a call of the current turn without it
 )
 
-// reasoning says where a kind of reasoning stands. An empty kind is each that has no entry of its own.
+// reasoning is the binding of one kind of reasoning. An empty kind stands for all kinds in the field without their own entry.
 type reasoning struct {
 	field   string // of a message, of a call, or of the body
 	kind    string // type of a part, block or item, or format of an element of reasoning_details
@@ -24,13 +24,13 @@ var bindings = [...]reasoning{
 	{"content", "redacted_thinking", Prefix},
 	{"thinking_blocks", "", Prefix},
 	{"reasoning_details", "anthropic-claude-v1", Prefix},
-	// OpenAI, and those whose Responses API is made like it.
+	// OpenAI, and providers with a similar Responses API.
 	{"input", "reasoning", Pair},
 	{"encrypted_content", "", Pair},
 	{"reasoning_details", "openai-responses-v1", Pair},
 	{"reasoning_details", "azure-openai-responses-v1", Pair},
 	{"reasoning_details", "xai-responses-v1", Pair},
-	// Gemini: in its own API, in Chat Completions, and as gateways write it.
+	// Gemini: in its native API, in Chat Completions, and through gateways.
 	{"thoughtSignature", "", Turn},
 	{"thought_signature", "", Turn},
 	{"extra_content.google", "", Turn},
@@ -40,9 +40,9 @@ var bindings = [...]reasoning{
 	{"reasoning", "", Free},
 }
 
-// BindingOf gives the binding of reasoning that stands in a field of a message, of a call, or of the body: "content",
+// BindingOf returns the binding of reasoning in a field of a message, of a call, or of the body: "content",
 // "thinking_blocks", "extra_content.google", or "input" for the items of Responses. kind is the type of the part, block or item,
-// or the format of an element of reasoning_details. What is not known is bound as closely as any: to all that stood before it.
+// or the format of an element of reasoning_details. Unknown reasoning has the strictest binding, Prefix.
 func BindingOf(field, kind string) Binding {
 	binding := Prefix
 	for _, r := range bindings {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// CondensationTool is the tool by which an agent asks for a condensation.
+// CondensationTool is the name of the tool with which an agent requests a condensation.
 const CondensationTool = "request_condensation"
 
-// browserTools are parts of the names of tools whose results are pages or screenshots: a tool is a browser's if its
-// name, in lower case and without hyphens, underscores and points, has one of them in it, or is one of browserExact.
+// browserTools are parts of the names of tools whose results are pages or screenshots. A tool is a browser tool if its
+// name, in lower case and without hyphens, underscores and dots, contains one of them, or is one of browserExact.
 //
 //	browse                OpenHands browse, browse_interactive; browser_navigate, browser_use and the like
 //	playwright, puppeteer, selenium, chromedevtools, webdriver   MCP servers that drive a browser
@@ -21,15 +21,14 @@ var browserTools = [...]string{"brows", "playwright", "puppeteer", "selenium", "
 	"gotourl", "openurl", "visitpage", "visiturl", "webfetch", "fetchurl", "fetchweb", "fetchpage", "urlfetch", "readurl", "webpage",
 	"firecrawl", "computeruse", "screenshot"}
 
-// browserExact are names that are a browser's as a whole only, after a server's name (mcp__web__fetch, web.fetch) if there
-// is one.
+// browserExact are complete names of browser tools, without the name of a server before them (mcp__web__fetch, web.fetch).
 var browserExact = [...]string{"fetch", "computer", "visit"}
 
-// browserHints are such that a message which names a browser tool has one of them in it, in whatever case.
+// browserHints are strings of which every message that names a browser tool contains at least one, in any case.
 var browserHints = [...]string{"brows", "playw", "puppet", "seleni", "chrome", "driver", "page", "url", "visit", "fetch", "crawl",
 	"computer", "screen"}
 
-// Browses reports whether a tool is a browser's.
+// Browses reports whether a tool is a browser tool.
 func Browses(tool string) bool {
 	tool = strings.ToLower(tool)
 	last := tool[strings.LastIndexAny(tool, ".:/")+1:]
@@ -47,7 +46,7 @@ func MayBrowse(raw []byte) bool {
 	return slices.ContainsFunc(browserHints[:], func(hint string) bool { return bytes.Contains(lower, []byte(hint)) })
 }
 
-// InjectedTags are the elements that agents put into a user's message unasked: reminders, environments, what commands printed.
+// InjectedTags returns the elements that agents inject into user messages: reminders, environments, output of commands.
 func InjectedTags() []string {
 	return []string{
 		"system-reminder", "environment_context", "env", "local-command-caveat", "local-command-stdout", "bash-stdout",

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// azureHosts are the ends of the names of Azure's model servers.
+// azureHosts are the domains of Azure's model servers.
 var azureHosts = [...]string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"}
 
-// deployments is what stands before a deployment's name in Azure's paths.
+// deployments precedes the name of a deployment in Azure's paths.
 const deployments = "/deployments/"
 
-// Azure reports whether a server is one of Azure's, or made like it: it takes a key of its own in the header api-key.
+// Azure reports whether a server belongs to Azure or has Azure's paths, and so takes keys in the api-key header.
 func Azure(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	for _, end := range azureHosts {
@@ -23,8 +23,8 @@ func Azure(u *url.URL) bool {
 	return strings.Contains(u.Path, "/openai"+deployments)
 }
 
-// Deployment tells a path of Azure's apart: what stands before the API's own path, with the name of a deployment at its end, and that
-// name. It is empty for any other path.
+// Deployment splits a path of Azure's. It returns the part before the API's own path, which ends with the name of a deployment, and
+// that name. Both are empty for any other path.
 func Deployment(path string) (before, name string) {
 	rest := strings.TrimPrefix(path, "/openai")
 	after, ok := strings.CutPrefix(rest, deployments)
@@ -35,7 +35,7 @@ func Deployment(path string) (before, name string) {
 	return path[:len(path)-len(after)+len(name)], name
 }
 
-// Deployed is the path of another deployment next to one.
+// Deployed replaces the name of the deployment at the end of a path.
 func Deployed(before, name string) string {
 	i := strings.LastIndex(before, deployments)
 	if i < 0 {
@@ -44,11 +44,11 @@ func Deployed(before, name string) string {
 	return before[:i+len(deployments)] + url.PathEscape(name)
 }
 
-// CachesByChoice reports whether a model's provider goes by tool_choice for its prompt cache, too, as Anthropic does in any protocol.
+// CachesByChoice reports whether tool_choice is part of the key of a model's prompt cache, as at Anthropic in any protocol.
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 func CachesByChoice(model string) bool { return strings.Contains(strings.ToLower(model), "claude") }
 
-// RefusesMaxTokens reports whether a model of OpenAI's takes max_completion_tokens alone.
+// RefusesMaxTokens reports whether a model of OpenAI's accepts only max_completion_tokens, not max_tokens.
 func RefusesMaxTokens(model string) bool {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	for _, series := range [...]string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
@@ -59,31 +59,31 @@ func RefusesMaxTokens(model string) bool {
 	return false
 }
 
-// sharedHeaders say how a key is to be read, to whom a request is billed, and to a gateway where it goes: our own calls to the same upstream have them, too.
-// A name that ends in a hyphen is a prefix.
+// sharedHeaders say how a key is interpreted, who is billed, and where a gateway sends a request. They are copied to our own calls
+// to the same upstream. A name that ends in a hyphen is a prefix.
 var sharedHeaders = [...]string{
 	"openai-organization", "openai-project", // OpenAI
 	"http-referer", "x-title", // OpenRouter
 	"x-goog-user-project",                 // Google
-	"anthropic-version", "anthropic-beta", // Anthropic: its access tokens are taken only with the beta that they are of
+	"anthropic-version", "anthropic-beta", // Anthropic: access tokens are accepted only with their beta
 	"helicone-", "cf-aig-", "x-portkey-", "x-bf-", "x-litellm-",
 }
 
-// routedBy are headers, besides those that name a session, by which providers and gateways send what has one prefix to the server whose
-// cache has it. Those that name a session serve for it as well: x-grok-conv-id at xAI, x-session-affinity at Fireworks, x-session-id and
-// those of agents at gateways.
+// routedBy are headers by which providers and gateways route requests with the same prefix to the server that has it cached.
+// Headers that name a session are used for this as well: x-grok-conv-id by xAI, x-session-affinity by Fireworks, x-session-id and
+// those of agents by gateways.
 var routedBy = [...]string{
 	"x-multi-turn-session-id", // Fireworks
 	"x-smg-routing-key",       // SGLang's gateway
 }
 
-// Routes reports whether a header of a request may decide which server's cache it comes to.
+// Routes reports whether a request's header may determine the server, and so the cache, that it is routed to.
 func Routes(header string) bool {
 	same := func(name string) bool { return strings.EqualFold(name, header) }
 	return slices.ContainsFunc(routedBy[:], same) || slices.ContainsFunc(sessionHeaders[:], same)
 }
 
-// Shared reports whether our own calls to a request's upstream have a header of the request.
+// Shared reports whether a header of a request is copied to our own calls to the same upstream.
 func Shared(header string) bool {
 	header = strings.ToLower(header)
 	for _, name := range sharedHeaders {

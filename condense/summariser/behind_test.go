@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 )
 
-// TestBehindThePromptNothingBrokenIsTaken: an answer that breaks off, that tells of an error or that holds a call is no summary.
+// TestBehindThePromptNothingBrokenIsTaken: an answer that is cut off, reports an error or has a call is not a summary.
 func TestBehindThePromptNothingBrokenIsTaken(t *testing.T) {
 	const half = `data: {"id":"x","choices":[{"index":0,"delta":{"content":"USER_CONTEXT: half of"}}]}` + "\n\n"
 	chat := map[string]string{
@@ -31,7 +31,7 @@ func TestBehindThePromptNothingBrokenIsTaken(t *testing.T) {
 			}
 			got, err := Caller{}.Summarise(t.Context(), r)
 			if err == nil && body != "" && got.Finish != "tool_calls" {
-				t.Errorf("%s: taken: %q, finish %q", name, got.Text, got.Finish)
+				t.Errorf("%s: accepted: %q, finish %q", name, got.Text, got.Finish)
 			}
 			s.Close()
 		}
@@ -53,11 +53,11 @@ func TestBehindThePromptNothingBrokenIsTaken(t *testing.T) {
 	got, err := Caller{}.Summarise(t.Context(), condense.Request{
 		Endpoint: condense.Endpoint{BaseURL: s.URL, APIKey: "k", Way: condense.Way{API: condense.APIMessages}}, Model: "m", Body: []byte(`{"messages":[]}`), MaxOutput: 1000})
 	if err == nil && got.Finish == "stop" {
-		t.Errorf("a call that the provider has run is nothing: %+v", got)
+		t.Errorf("a call that the provider ran is ignored: %+v", got)
 	}
 }
 
-// TestBehindThePromptTheCacheIsRead: what came from the cache is known by each of the names that servers have for it.
+// TestBehindThePromptTheCacheIsRead: cached tokens are read under each of the names that servers have for them.
 func TestBehindThePromptTheCacheIsRead(t *testing.T) {
 	for name, usage := range map[string]string{
 		"OpenAI":   `"prompt_tokens":100,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":90}`,

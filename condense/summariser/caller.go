@@ -20,26 +20,26 @@ const (
 	DefaultMaxResponse = 16 << 20
 )
 
-// How slow a server may be before a call is given up: the time for the whole follows from what it has to read and to write.
+// The slowest acceptable server. The limit on the duration of a call follows from the sizes of its prompt and its answer.
 const (
-	slowestReading = 4 << 10 // bytes of prompt a second, before the first sign of life
-	slowestWriting = 20      // tokens a second
+	slowestReading = 4 << 10 // bytes of prompt per second, before the first sign of life
+	slowestWriting = 20      // tokens per second
 )
 
-// Caller is a condense.Summariser that speaks Chat Completions, or the Messages or the Responses API where the endpoint says so. Answers
-// are streamed where the server does that. It may be used concurrently.
+// Caller is a condense.Summariser that calls a model server, with Chat Completions or the API that the endpoint names. It streams
+// answers if the server supports that. Safe for concurrent use.
 type Caller struct {
 	Client      *http.Client  // nil: http.DefaultClient
 	Timeout     time.Duration // longest silence of the server; 0: DefaultTimeout
 	Temperature *float32      // nil: not sent
 	MaxResponse int64         // bytes of a response's body; 0: DefaultMaxResponse
-	Lacks       *Lacks        // what servers do not take; nil: it is found out with each call
+	Lacks       *Lacks        // features missing from servers; nil: discovered in each call
 }
 
 var _ condense.Summariser = Caller{}
 
-// Summarise implements Summariser. What the server refuses of the form of the call is left out, and it is asked again;
-// that is remembered once the server no longer refuses. A body that is there already, and a call of the Messages API, stay as they are.
+// Summarise implements condense.Summariser. If the server refuses a parameter of the call, Summarise repeats the call without it,
+// and remembers that once the server accepts the call. It sends a ready-made body, and calls of the Messages API, unchanged.
 func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	var before lacks
 	learns := r.Body == nil && r.Endpoint.Way.API != condense.APIMessages
@@ -48,129 +48,152 @@ func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 	}
 	for known := before; ; {
 		reply, err := c.attempt(ctx, r, known)
-		ended := err == nil || errors.Is(err, errSilent) || errors.Is(err, errWhole)
-		if learns && known.learn(err) && !ended {
+		final := err == nil || errors.Is(err, errSilent) || errors.Is(err, errNotStreamed)
+		if learns && known.learn(err) && !final {
 			continue
 		}
-		if ended && known != before {
+		if final && known != before {
 			c.Lacks.remember(r, known)
 		}
-		if err != nil && !errors.Is(err, errWhole) {
+		if err != nil && !errors.Is(err, errNotStreamed) {
 			return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
 		}
 		return reply, nil
 	}
 }
 
-// answer is a protocol's answer, while it comes.
+// answer is a call in one protocol: it builds the request and collects the answer.
 type answer interface {
-	// request is the body of a call, in the form that the server takes.
+	// request returns the body of the request, to be encoded as JSON, without the features that the server lacks.
 	request(c Caller, r condense.Request, l lacks) any
-	// take adds what an event of a stream tells, and reports whether it was the last one.
-	take(data []byte) (last bool, err error)
-	// whole takes an answer that is no stream.
-	whole(body []byte) error
-	// ended reports whether it is an answer although its last event is missing.
-	ended() bool
+	// readEvent adds an event of a stream, and reports whether it was the last one.
+	readEvent(data []byte) (last bool, err error)
+	// readBody reads an answer that was not streamed.
+	readBody(body []byte) error
+	// complete reports whether a stream can be used although its last event is missing.
+	complete() bool
+	// reply returns the answer.
 	reply(r condense.Request) condense.Reply
 }
 
 // attempt makes one call.
 func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (condense.Reply, error) {
-	var got answer
+	var a answer
 	switch r.Endpoint.Way.API {
 	case condense.APIMessages:
-		got = &message{}
+		a = &message{}
 	case condense.APIResponses:
-		got, l.stream = &response{}, false
+		a, l.stream = &response{}, false
 	default:
-		got = &completion{}
+		a = &completion{}
 	}
 	body := r.Body
 	if body == nil {
 		var err error
-		if body, err = json.Marshal(got.request(c, r, l)); err != nil {
-			return condense.Reply{}, err //nolint:wrapcheck // callError words it
+		if body, err = json.Marshal(a.request(c, r, l)); err != nil {
+			return condense.Reply{}, err //nolint:wrapcheck // callError wraps it
 		}
 	}
-	err := c.watched(ctx, r, !l.stream, func(ctx context.Context, w *wire) error { return w.post(ctx, body, got) })
-	if errors.Is(err, errEnded) && got.ended() {
+	err := c.postInTime(ctx, r, body, a, !l.stream)
+	if errors.Is(err, errNoEnd) && a.complete() {
 		err = nil
 	}
-	return got.reply(r), err
+	return a.reply(r), err
 }
 
-// Why a call was given up that its caller still waited for.
+// Reasons for cancelling a call for which the caller was still waiting.
 var (
-	errSilent = errors.New("the server did not answer")
-	errStalls = errors.New("the server fell silent")
-	errSlow   = errors.New("the server took too long")
+	errSilent  = errors.New("the server did not answer")
+	errStalled = errors.New("the server stopped answering")
+	errSlow    = errors.New("the server took too long")
 )
 
-// watched makes a call for as long as the server shows signs of life, and is not slow beyond measure.
-func (c Caller) watched(ctx context.Context, r condense.Request, streamed bool, call func(context.Context, *wire) error) error {
+// postInTime sends a body and reads the answer. It cancels the call if the server takes too long or, for a stream, falls silent.
+func (c Caller) postInTime(ctx context.Context, r condense.Request, body []byte, a answer, streamed bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	reading, writing := c.patience(r)
-	whole := time.AfterFunc(reading+writing, func() { cancel(errSlow) })
-	defer whole.Stop()
-	began, alive := false, func() {}
+	total := time.AfterFunc(reading+writing, func() { cancel(errSlow) })
+	defer total.Stop()
+	began := false
+	progress := func() {}
 	if streamed {
-		silent := time.AfterFunc(reading, func() { cancel(errSilent) })
-		defer silent.Stop()
-		alive = func() { began = silent.Reset(c.silence()) || began }
+		silence := time.AfterFunc(reading, func() { cancel(errSilent) })
+		defer silence.Stop()
+		progress = func() {
+			if silence.Reset(c.timeout()) {
+				began = true
+			}
+		}
 	}
-	w := c.wire(r.Endpoint, alive)
-	w.streamed = streamed
-	err := call(ctx, w)
-	switch cause := context.Cause(ctx); {
-	case err == nil:
+	s := c.newSender(r.Endpoint, progress)
+	s.streamed = streamed
+	err := s.post(ctx, body, a)
+	if err == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	switch {
 	case errors.Is(cause, errSilent) && began:
-		err = errStalls
+		return errStalled
 	case errors.Is(cause, errSilent), errors.Is(cause, errSlow):
-		err = cause
+		return cause
 	}
 	return err
 }
 
-func (c Caller) silence() time.Duration { return cmp.Or(c.Timeout, DefaultTimeout) }
+func (c Caller) timeout() time.Duration { return cmp.Or(c.Timeout, DefaultTimeout) }
 
-// patience is how long a server may take before its first sign of life, and after that.
+// patience returns how long a server may take until its first sign of life, and after it.
 func (c Caller) patience(r condense.Request) (reading, writing time.Duration) {
-	reading = c.silence() + time.Duration(r.Size())*time.Second/slowestReading
+	reading = c.timeout() + time.Duration(r.Size())*time.Second/slowestReading
 	return reading, time.Duration(r.MaxOutput) * time.Second / slowestWriting
 }
 
-// callError says what went wrong in words of our own, since a server may well quote the key in its.
-func callError(ctx context.Context, err error, key string) error {
-	if ctx.Err() != nil {
-		return &condense.CallError{Kind: gaveUp(ctx), Err: ctx.Err()}
-	}
-	if e, ok := errors.AsType[*refused](err); ok {
-		if e.status == 0 {
-			return &condense.CallError{Kind: condense.FailureServer, Code: plain(e.code, key)}
-		}
-		return &condense.CallError{Kind: failure(e.status), Status: e.status, Code: plain(e.code, key)}
-	}
-	for cause, kind := range map[error]condense.Failure{
-		errSilent: condense.FailureTimeout, errStalls: condense.FailureTimeout, errSlow: condense.FailureTimeout,
-		errResponseSize: condense.FailureMalformed, errBroken: condense.FailureUnreachable,
-	} {
-		if errors.Is(err, cause) {
-			return &condense.CallError{Kind: kind, Err: cause}
-		}
-	}
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		if e.Timeout() {
-			return &condense.CallError{Kind: condense.FailureTimeout, Err: hide(e.Err, key)}
-		}
-		return &condense.CallError{Kind: condense.FailureUnreachable, Err: hide(e.Err, key)}
-	}
-	return &condense.CallError{Kind: condense.FailureMalformed, Err: hide(err, key)}
+// callFailures are the kinds of failure by the errors that are safe to show.
+var callFailures = [...]struct {
+	err  error
+	kind condense.Failure
+}{
+	{errSilent, condense.FailureTimeout},
+	{errStalled, condense.FailureTimeout},
+	{errSlow, condense.FailureTimeout},
+	{errResponseSize, condense.FailureMalformed},
+	{errBroken, condense.FailureUnreachable},
 }
 
-// gaveUp tells why the caller did: its time was over, or what it was for has ended. Neither is the server's failure.
-func gaveUp(ctx context.Context) condense.Failure {
+// callError returns err as a *condense.CallError without any text of the server's, which might quote the key.
+func callError(ctx context.Context, err error, key string) error {
+	if ctx.Err() != nil {
+		return &condense.CallError{Kind: contextFailure(ctx), Err: ctx.Err()}
+	}
+	if e, ok := errors.AsType[*refused](err); ok {
+		kind := condense.FailureServer
+		if e.status != 0 {
+			kind = failure(e.status)
+		}
+		return &condense.CallError{Kind: kind, Status: e.status, Code: safeCode(e.code, key)}
+	}
+	for _, f := range callFailures {
+		if errors.Is(err, f.err) {
+			return &condense.CallError{Kind: f.kind, Err: f.err}
+		}
+	}
+	kind := condense.FailureMalformed
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		kind, err = condense.FailureUnreachable, e.Err
+		if e.Timeout() {
+			kind = condense.FailureTimeout
+		}
+	}
+	if key != "" && err != nil && strings.Contains(err.Error(), key) {
+		err = nil
+	}
+	return &condense.CallError{Kind: kind, Err: err}
+}
+
+// contextFailure returns the failure for a context that ended. Neither of the two is the server's fault.
+func contextFailure(ctx context.Context) condense.Failure {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return condense.FailureDeadline
 	}
@@ -191,18 +214,10 @@ func failure(status int) condense.Failure {
 	return condense.FailureMalformed
 }
 
-// plain is a code if it is a plain word and does not hold the key.
-func plain(c, key string) string {
-	if len(c) > 64 || strings.Trim(c, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || key != "" && strings.Contains(c, key) {
+// safeCode returns an error code if it looks like one and does not contain the key, and an empty string otherwise.
+func safeCode(code, key string) string {
+	if len(code) > 64 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || key != "" && strings.Contains(code, key) {
 		return ""
 	}
-	return c
-}
-
-// hide drops an error whose text holds the key.
-func hide(err error, key string) error {
-	if err == nil || key != "" && strings.Contains(err.Error(), key) {
-		return nil
-	}
-	return err
+	return code
 }

@@ -96,7 +96,7 @@ func sent(t *testing.T, name string, got map[string]any, model string, want map[
 	}
 }
 
-// TestOpenAIForms: a function is forced, a form is demanded strictly, and events are messages of their own.
+// TestOpenAIForms: a function call is required, a format is strict, and events are joined with the question.
 func TestOpenAIForms(t *testing.T) {
 	schema := []byte(`{"type":"object","properties":{"ids":{"type":"array"}}}`)
 	for name, c := range map[string]struct {
@@ -212,7 +212,7 @@ func TestOpenAIFailures(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err != nil && strings.Contains(err.Error(), key) {
-			t.Errorf("%s: %v tells the key", name, err)
+			t.Errorf("%s: %v contains the key", name, err)
 		}
 	}
 }
@@ -259,7 +259,7 @@ func TestOpenAIUnreachable(t *testing.T) {
 	}
 }
 
-// TestSummariserFollowsNoRedirect: a summariser's server cannot send the conversation on to another one.
+// TestSummariserFollowsNoRedirect: a server cannot redirect the conversation to another one.
 func TestSummariserFollowsNoRedirect(t *testing.T) {
 	asked := 0
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -277,7 +277,7 @@ func TestSummariserFollowsNoRedirect(t *testing.T) {
 	}
 }
 
-// TestEffortIsTakenBack: a server that does not know the parameter is asked once more without it, and for nothing else.
+// TestEffortIsTakenBack: a call is repeated once, without the parameter, if the server does not support it, and for no other reason.
 func TestEffortIsTakenBack(t *testing.T) {
 	for message, want := range map[string]int{
 		`{"message":"Unsupported value","param":"reasoning_effort"}`: 2, `{"message":"unknown field reasoning_effort"}`: 2,

@@ -17,20 +17,20 @@ import (
 )
 
 var (
-	// errWhole says that an answer came whole although a stream was asked for. It can be used.
-	errWhole = errors.New("the answer was not streamed")
-	// errGarbled says that a stream is none of Chat Completions.
-	errGarbled = errors.New("the stream is not one of a completion")
+	// errNotStreamed means that an answer came whole although a stream was requested. It can be used.
+	errNotStreamed = errors.New("the answer was not streamed")
+	// errGarbled means that a stream is not one of Chat Completions.
+	errGarbled = errors.New("the stream is not a chat completion")
 )
 
 // completion is an answer of Chat Completions.
 type completion struct {
-	choice openai.ChatCompletionChoice
-	usage  reported
-	over   bool // an end was told of: it did not break off
+	choice   openai.ChatCompletionChoice
+	usage    completionUsage
+	finished bool // the stream reported its end, so it was not cut off
 }
 
-// request has all events in one user message: some servers take no two in a row.
+// request puts all events into one user message, since some servers refuse consecutive ones.
 func (p *completion) request(c Caller, r condense.Request, l lacks) any {
 	out := openai.ChatCompletionRequest{
 		Model: r.Model,
@@ -43,22 +43,23 @@ func (p *completion) request(c Caller, r condense.Request, l lacks) any {
 	if agents.RefusesMaxTokens(r.Model) {
 		out.MaxCompletionTokens = r.MaxOutput
 	} else {
-		out.MaxTokens = r.MaxOutput //nolint:staticcheck // what compatible servers know
+		out.MaxTokens = r.MaxOutput //nolint:staticcheck // compatible servers support only this one
 	}
 	if c.Temperature != nil {
-		// go-openai leaves a zero out, and the server would take its own default.
+		// go-openai omits a zero, and the server would use its own default.
 		out.Temperature = max(*c.Temperature, math.SmallestNonzeroFloat32)
 	}
 	if !l.effort {
 		out.ReasoningEffort = effortOf(r.Model)
 	}
-	if out.Stream = !l.stream; out.Stream && !l.options {
+	out.Stream = !l.stream
+	if out.Stream && !l.options {
 		out.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	return out
 }
 
-// constrain adds the function that the model has to call, or the form that its text must have.
+// constrain adds the function that the model must call, or the format that its text must have.
 func constrain(out *openai.ChatCompletionRequest, r condense.Request) {
 	if f := r.Function; f != nil {
 		out.Tools = []openai.Tool{{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
@@ -76,29 +77,29 @@ func constrain(out *openai.ChatCompletionRequest, r condense.Request) {
 	}
 }
 
-func (p *completion) take(data []byte) (last bool, err error) {
+func (p *completion) readEvent(data []byte) (last bool, err error) {
 	if bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
-		if !p.over {
-			return false, errEnded
+		if !p.finished {
+			return false, errNoEnd
 		}
 		return true, nil
 	}
 	var chunk struct {
 		Choices []openai.ChatCompletionStreamChoice
-		Usage   *reported
+		Usage   *completionUsage
 		Error   json.RawMessage
 	}
 	if json.Unmarshal(data, &chunk) != nil {
 		return false, errGarbled
 	}
 	if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
-		var told struct{ Code string }
-		_ = json.Unmarshal(chunk.Error, &told) // what is none has no code
-		return false, &refused{code: told.Code}
+		var e struct{ Code string }
+		_ = json.Unmarshal(chunk.Error, &e) // an error of another form has no code
+		return false, &refused{code: e.Code}
 	}
 	if chunk.Usage != nil {
 		p.usage = *chunk.Usage
-		p.over = p.over || len(chunk.Choices) == 0 // some servers tell of usage in every chunk
+		p.finished = p.finished || len(chunk.Choices) == 0 // some servers report usage in every chunk
 	}
 	for _, c := range chunk.Choices {
 		if c.Index == 0 {
@@ -108,23 +109,24 @@ func (p *completion) take(data []byte) (last bool, err error) {
 	return false, nil
 }
 
-func (p *completion) whole(body []byte) error {
+func (p *completion) readBody(body []byte) error {
 	var all struct {
 		Choices []openai.ChatCompletionChoice
-		Usage   reported
+		Usage   completionUsage
 	}
 	if json.Unmarshal(body, &all) != nil {
 		return errUnreadable
 	}
-	if p.usage = all.Usage; len(all.Choices) > 0 {
+	p.usage = all.Usage
+	if len(all.Choices) > 0 {
 		p.choice = all.Choices[0]
 	}
-	return errWhole
+	return errNotStreamed
 }
 
-func (p *completion) ended() bool { return p.over }
+func (p *completion) complete() bool { return p.finished }
 
-// add adds a piece of the only choice.
+// add adds a piece of the first choice.
 func (p *completion) add(c openai.ChatCompletionStreamChoice) {
 	m := &p.choice.Message
 	m.Content += c.Delta.Content
@@ -136,15 +138,17 @@ func (p *completion) add(c openai.ChatCompletionStreamChoice) {
 		join(m.FunctionCall, *f)
 	}
 	for _, call := range c.Delta.ToolCalls {
-		p.call(call)
+		p.addCall(call)
 	}
 	if c.FinishReason != "" {
-		p.choice.FinishReason, p.over = c.FinishReason, true
+		p.choice.FinishReason = c.FinishReason
+		p.finished = true
 	}
 }
 
-// call adds a piece of a tool call: one without an index goes on with the last call, or begins the next where it has an id.
-func (p *completion) call(piece openai.ToolCall) {
+// addCall adds a piece of a tool call. A piece without an index begins a new call if it has an id, and continues the last one if
+// not.
+func (p *completion) addCall(piece openai.ToolCall) {
 	calls := p.choice.Message.ToolCalls
 	at := len(calls) - 1
 	if piece.Index != nil {
@@ -152,7 +156,8 @@ func (p *completion) call(piece openai.ToolCall) {
 	} else if piece.ID != "" {
 		at = len(calls)
 	}
-	if at = min(max(at, 0), len(calls)); at == len(calls) {
+	at = min(max(at, 0), len(calls))
+	if at == len(calls) {
 		calls = append(calls, openai.ToolCall{})
 		p.choice.Message.ToolCalls = calls
 	}
@@ -174,20 +179,19 @@ func (p *completion) reply(r condense.Request) condense.Reply {
 		out.Usage.Cached = u.PromptTokensDetails.CachedTokens
 	}
 	if called == nil && (len(m.ToolCalls) > 0 || m.FunctionCall != nil) {
-		out.Finish = "tool_calls" // whatever the server says
+		out.Finish = "tool_calls" // some servers report another reason
 	}
 	return out
 }
 
-// reported is a usage report with the names that other servers than OpenAI's have for cached tokens.
-type reported struct {
+// completionUsage is a usage report, including other servers' names for cached tokens.
+type completionUsage struct {
 	openai.Usage
 	Hits   int `json:"prompt_cache_hit_tokens"` // DeepSeek
 	Cached int `json:"cached_tokens"`           // Moonshot
 }
 
-// arguments are those of the first call of the function, whether the server speaks of tools or, as older ones, of a
-// function.
+// arguments returns the arguments of the first call of the function, as a tool call or, from older servers, as a function call.
 func arguments(m openai.ChatCompletionMessage, called *condense.Schema) string {
 	if called == nil {
 		return ""
@@ -204,7 +208,7 @@ func arguments(m openai.ChatCompletionMessage, called *condense.Schema) string {
 }
 
 func text(m openai.ChatCompletionMessage) string {
-	parts := []string{}
+	var parts []string
 	if m.Content != "" {
 		parts = append(parts, m.Content)
 	}

@@ -16,12 +16,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 )
 
-// Service is a condense.Summariser for condense.NewCustom that asks an HTTP service: the question is the body of a POST, the answer that of
-// a response with status 200. It may be used concurrently.
+// Service is a condense.Summariser for condense.NewCustom that calls an HTTP service: the question is the body of a POST, and the answer
+// is the body of a response with status 200. Safe for concurrent use.
 type Service struct {
 	Client      *http.Client // nil: http.DefaultClient
 	URL         string
-	Key         string        // sent as a bearer token; empty: none is
+	Key         string        // sent as a bearer token, if set
 	Timeout     time.Duration // of a call; 0: DefaultTimeout
 	MaxResponse int64         // bytes of an answer; 0: DefaultMaxResponse
 }
@@ -40,8 +40,8 @@ func (s Service) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	if s.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+s.Key)
 	}
-	w := Caller{Client: s.Client, MaxResponse: s.MaxResponse}.wire(condense.Endpoint{APIKey: s.Key}, func() {})
-	resp, err := w.do(req)
+	sender := Caller{Client: s.Client, MaxResponse: s.MaxResponse}.newSender(condense.Endpoint{APIKey: s.Key}, func() {})
+	resp, err := sender.do(req)
 	if err != nil {
 		return condense.Reply{}, callError(ctx, err, s.Key)
 	}
@@ -59,9 +59,9 @@ func (s Service) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	return condense.Reply{Text: string(text)}, nil
 }
 
-// Program is a condense.Summariser for condense.NewCustom that runs a program for each call: the question is its standard input, the answer
-// its standard output. Of the environment it gets what a program needs to run, and none of our secrets. It is killed, with its children, when its time is
-// over or its answer too long. It may be used concurrently.
+// Program is a condense.Summariser for condense.NewCustom that runs a program for each call: the question is its standard input, the
+// answer its standard output. The program runs with the variables of Environment. It is killed, together with its children, after
+// the timeout or if its answer is too long. Safe for concurrent use.
 type Program struct {
 	Command     []string      // path or name, and arguments
 	Timeout     time.Duration // of a call; 0: DefaultTimeout
@@ -70,7 +70,7 @@ type Program struct {
 
 var _ condense.Summariser = Program{}
 
-// waitDelay is how long a program's children may hold its output open after its end.
+// waitDelay is how long a program's children may keep its output open after it has exited.
 const waitDelay = time.Second
 
 // Summarise implements condense.Summariser.
@@ -79,13 +79,16 @@ func (p Program) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	defer cancel()
 	out := &boundedBuffer{left: cmp.Or(p.MaxResponse, DefaultMaxResponse)}
 	cmd := exec.CommandContext(call, p.Command[0], p.Command[1:]...) //nolint:gosec // the command is configured
-	cmd.Stdin, cmd.Stdout, cmd.Env, cmd.WaitDelay = strings.NewReader(r.User), out, Environment(), waitDelay
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
+	cmd.Stdin = strings.NewReader(r.User)
+	cmd.Stdout = out
+	cmd.Env = Environment()
+	cmd.WaitDelay = waitDelay
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Cancel kills its children too
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		return condense.Reply{}, &condense.CallError{Kind: gaveUp(ctx), Err: ctx.Err()}
+		return condense.Reply{}, &condense.CallError{Kind: contextFailure(ctx), Err: ctx.Err()}
 	case call.Err() != nil:
 		return condense.Reply{}, &condense.CallError{Kind: condense.FailureTimeout, Err: call.Err()}
 	case out.left < 0:
@@ -100,9 +103,9 @@ func (p Program) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	return condense.Reply{Text: out.text.String()}, nil
 }
 
-// Environment is what a program needs to run of ours, and none of our secrets.
+// Environment returns the variables of our environment that a program needs to run, and none that may hold secrets.
 func Environment() []string {
-	env := []string{}
+	env := []string{} // not nil, with which exec would pass on everything
 	for _, name := range [...]string{"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"} {
 		if value, set := os.LookupEnv(name); set {
 			env = append(env, name+"="+value)
@@ -111,15 +114,16 @@ func Environment() []string {
 	return env
 }
 
-// boundedBuffer fails to take more than so many bytes, which ends the program that writes them.
+// boundedBuffer is a buffer for a limited number of bytes. Exceeding it is an error, which ends the program that writes.
 type boundedBuffer struct {
 	text bytes.Buffer
 	left int64
 }
 
 func (b *boundedBuffer) Write(text []byte) (int, error) {
-	if b.left -= int64(len(text)); b.left < 0 {
+	b.left -= int64(len(text))
+	if b.left < 0 {
 		return 0, errResponseSize
 	}
-	return b.text.Write(text) //nolint:wrapcheck // it never fails
+	return b.text.Write(text) //nolint:wrapcheck // always nil
 }

@@ -17,46 +17,47 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 )
 
-// How long what failed is left alone: doubling from the first to the longest with each further failure.
+// The duration of a cooldown after a failure. It doubles with each further failure, up to the longest.
 const (
 	FirstCooldown   = 30 * time.Second
 	LongestCooldown = 10 * time.Minute
 )
 
-// remembered is how many servers and threads in trouble are remembered.
-const remembered = 8192
+// maxRemembered is the number of failing servers and threads to remember.
+const maxRemembered = 8192
 
-// Health remembers which models and which threads' summaries fail. A failure of the server belongs to the endpoint, the model and
-// the credential together, so what one client's key or model does costs no other client anything. An answer that is no good belongs
-// to the thread whose history was to be summarised.
+// Health remembers for which models and for which threads calls fail, and imposes cooldowns. A server's failure counts for the
+// combination of endpoint, model and credential, so that one client's key or model does not affect other clients. An unusable answer
+// counts for the thread whose history was to be summarised.
 type Health struct {
 	now func() time.Time
 
-	mu       sync.Mutex
-	troubles *simplelru.LRU[subject, *trouble]
+	mu        sync.Mutex
+	cooldowns *simplelru.LRU[subject, *cooldown]
 }
 
 var _ condense.Health = (*Health)(nil)
 
-// subject is a hash of a thread, or of a server's URL, model and credential: no key is kept, and no name of any length that a client chose.
+// subject identifies a thread, or a server by URL, model and credential. It is a hash, so that no keys are kept in memory, and no
+// names of unbounded length that clients choose.
 type subject [sha256.Size]byte
 
-// trouble is what failed at least once since it last succeeded.
-type trouble struct {
-	wait    time.Duration // the next cooldown
+// cooldown is the state of a subject that has failed at least once since it last succeeded.
+type cooldown struct {
+	next    time.Duration // the duration of the next cooldown
 	until   time.Time
-	probed  bool   // an attempt after the cooldown is under way
-	missing bool   // the model or the credential is not there
-	says    string // what and why, of a configured model; empty of others
+	probing bool   // an attempt after the cooldown is under way
+	missing bool   // the model or the credential does not exist
+	problem string // for operators, if the model is configured
 }
 
-// NewHealth gives a Health that knows of no trouble. now is the clock.
+// NewHealth returns a Health without any cooldowns. now is the clock.
 func NewHealth(now func() time.Time) (*Health, error) {
-	troubles, err := simplelru.NewLRU[subject, *trouble](remembered, nil)
+	cooldowns, err := simplelru.NewLRU[subject, *cooldown](maxRemembered, nil)
 	if err != nil {
 		return nil, fmt.Errorf("new health: %w", err)
 	}
-	return &Health{now: now, troubles: troubles}, nil
+	return &Health{now: now, cooldowns: cooldowns}, nil
 }
 
 func subjectOf(parts ...string) subject {
@@ -87,21 +88,21 @@ func (h *Health) Missing(a condense.Attempt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := serverOf(a)
-	t, ok := h.troubles.Get(s)
-	return ok && t.missing && !h.ready(s)
+	c, ok := h.cooldowns.Get(s)
+	return ok && c.missing && !h.ready(s)
 }
 
 // Begin implements condense.Health.
 func (h *Health) Begin(a condense.Attempt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s, thread := serverOf(a), threadOf(a)
-	if !h.ready(s) || !h.ready(thread) {
+	server, thread := serverOf(a), threadOf(a)
+	if !h.ready(server) || !h.ready(thread) {
 		return false
 	}
-	for _, of := range [...]subject{s, thread} {
-		if t, ok := h.troubles.Get(of); ok {
-			t.probed = true
+	for _, s := range [...]subject{server, thread} {
+		if c, ok := h.cooldowns.Get(s); ok {
+			c.probing = true
 		}
 	}
 	return true
@@ -112,70 +113,72 @@ func (h *Health) End(a condense.Attempt, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	server, thread := blame(err)
-	if t := h.note(serverOf(a), server); t != nil {
+	if c := h.record(serverOf(a), server); c != nil {
 		call, _ := errors.AsType[*condense.CallError](err)
-		t.missing = call.Missing()
+		c.missing = call.Missing()
 		if a.Configured {
-			t.says = fmt.Sprintf("%s at %s: %s", a.Model, Shown(a.Endpoint.BaseURL), call.Kind)
+			c.problem = fmt.Sprintf("%s at %s: %s", a.Model, Shown(a.Endpoint.BaseURL), call.Kind)
 		}
 	}
-	h.note(threadOf(a), thread)
+	h.record(threadOf(a), thread)
 }
 
-// ready reports whether there is no trouble, or its cooldown is over and no attempt is under way.
-func (h *Health) ready(of subject) bool {
-	t, ok := h.troubles.Get(of)
-	return !ok || !t.probed && !h.now().Before(t.until)
+// ready reports whether a subject is not cooling down, and no probe of it is under way.
+func (h *Health) ready(s subject) bool {
+	c, ok := h.cooldowns.Get(s)
+	return !ok || !c.probing && !h.now().Before(c.until)
 }
 
-// note takes what an attempt says of a subject, and gives the trouble if it failed. A failure begins a cooldown. Those of attempts that
-// were already under way when it began do not prolong it.
-func (h *Health) note(of subject, o outcome) *trouble {
-	t, ok := h.troubles.Get(of)
-	switch {
-	case o == works:
-		h.troubles.Remove(of)
-		return nil
-	case !ok && o == fails:
-		t = &trouble{wait: FirstCooldown}
-		h.troubles.Add(of, t)
-	case !ok:
+// record records the outcome of an attempt for a subject. After a failure it returns the cooldown. Failures of attempts that were
+// already under way when a cooldown began do not extend it.
+func (h *Health) record(s subject, o outcome) *cooldown {
+	if o == succeeded {
+		h.cooldowns.Remove(s)
 		return nil
 	}
-	t.probed = false
-	if o != fails {
+	c, ok := h.cooldowns.Get(s)
+	if !ok {
+		if o != failed {
+			return nil
+		}
+		c = &cooldown{next: FirstCooldown}
+		h.cooldowns.Add(s, c)
+	}
+	c.probing = false
+	if o != failed {
 		return nil
 	}
-	if now := h.now(); !now.Before(t.until) {
-		t.until = now.Add(t.wait)
-		t.wait = min(2*t.wait, LongestCooldown)
+	if now := h.now(); !now.Before(c.until) {
+		c.until = now.Add(c.next)
+		c.next = min(2*c.next, LongestCooldown)
 	}
-	return t
+	return c
 }
 
-// Troubled says which configured models are left alone at present, and why.
-func (h *Health) Troubled() (all []string) {
+// Troubled describes the configured models that are cooling down, and why.
+func (h *Health) Troubled() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range h.troubles.Values() {
-		if t.says != "" && h.now().Before(t.until) {
-			all = append(all, t.says)
+	var all []string
+	for _, c := range h.cooldowns.Values() {
+		if c.problem != "" && h.now().Before(c.until) {
+			all = append(all, c.problem)
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Shown is a URL without what may be secret in it.
+// Shown returns a URL without the parts that may be secret.
 func Shown(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {
-		return "a URL that cannot be read"
+		return "an invalid URL"
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// Tenant is one tenant's use of a Health: the same knowledge, and whether the server that last failed for this tenant is left alone.
+// Tenant is one tenant's view of a Health. It shares the cooldowns, and knows which server last failed for this tenant.
 type Tenant struct {
 	*Health
 	last atomic.Pointer[subject]
@@ -184,13 +187,13 @@ type Tenant struct {
 // End implements condense.Health.
 func (t *Tenant) End(a condense.Attempt, err error) {
 	t.Health.End(a, err)
-	if server, _ := blame(err); server == fails {
+	if server, _ := blame(err); server == failed {
 		s := serverOf(a)
 		t.last.Store(&s)
 	}
 }
 
-// Cooling reports whether the server that last failed for this tenant is left alone.
+// Cooling reports whether the server that last failed for this tenant is cooling down.
 func (t *Tenant) Cooling() bool {
 	s := t.last.Load()
 	if s == nil {
@@ -201,46 +204,46 @@ func (t *Tenant) Cooling() bool {
 	return !t.ready(*s)
 }
 
-// Tenant gives the use of h by one tenant.
+// Tenant returns a tenant's view of h.
 func (h *Health) Tenant() *Tenant { return &Tenant{Health: h} }
 
-// outcome is what an attempt says of its server, or of its thread.
+// outcome is the outcome of an attempt for its server or its thread.
 type outcome int
 
 const (
 	unknown outcome = iota
-	works
-	fails
+	succeeded
+	failed
 )
 
-// notAsked are the failures that say nothing of the server.
-func notAsked() []condense.Failure {
-	return []condense.Failure{condense.FailureDeadline, condense.FailureUntrusted, condense.FailureLimited}
-}
-
-// blame tells whose failure an error is: the server's if it cannot be reached, is overloaded or does not take the credential or
-// the model, the thread's if the answer is no good or what was asked was refused. An attempt that was given up says nothing.
+// blame attributes an error. The server has failed if it cannot be reached, is overloaded, or refuses the credential or the model.
+// The thread has failed if its answer is unusable or its prompt was refused. A cancelled attempt says nothing about either.
 func blame(err error) (server, thread outcome) {
 	if err == nil {
-		return works, works
+		return succeeded, succeeded
 	}
 	if bad, ok := errors.AsType[*condense.SummaryError](err); ok {
-		switch bad.Kind { // it was never asked
-		case condense.FaultTooLarge:
+		switch bad.Kind {
+		case condense.FaultTooLarge: // no call was made
 			return unknown, unknown
-		case condense.FaultCrowded:
-			return unknown, fails
+		case condense.FaultCrowded: // no call was made
+			return unknown, failed
 		}
-		return works, fails
+		return succeeded, failed
 	}
 	call, ok := errors.AsType[*condense.CallError](err)
 	switch {
-	case errors.Is(err, context.Canceled), ok && slices.Contains(notAsked(), call.Kind), !ok && errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), ok && isOurs(call.Kind), !ok && errors.Is(err, context.DeadlineExceeded):
 		return unknown, unknown
 	case !ok, call.Kind == condense.FailureMalformed, call.Kind == condense.FailureRejected && !call.Missing():
-		return works, fails
-	case call.Status == http.StatusForbidden: // some refuse single contents so
-		return works, fails
+		return succeeded, failed
+	case call.Status == http.StatusForbidden: // some servers refuse certain contents with it
+		return succeeded, failed
 	}
-	return fails, unknown
+	return failed, unknown
+}
+
+// isOurs reports whether a failure was caused on our side, and says nothing about the server.
+func isOurs(kind condense.Failure) bool {
+	return kind == condense.FailureDeadline || kind == condense.FailureUntrusted || kind == condense.FailureLimited
 }

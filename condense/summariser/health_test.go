@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 )
 
-// clock is a clock that a test moves.
+// clock is a clock that a test sets.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }
@@ -33,13 +33,13 @@ func failing(kind condense.Failure, status int) error {
 	return fmt.Errorf("condense llm: %w", &condense.CallError{Kind: kind, Status: status})
 }
 
-// TestWhoseTrouble says for each failure whom it keeps from calling: others of the same endpoint, model and credential, or no one
-// but its own thread.
+// TestWhoseTrouble checks for each failure which calls it blocks: those of the same endpoint, model and credential, or only those of
+// its own thread.
 func TestWhoseTrouble(t *testing.T) {
 	own := attempt("key-a", "m", "thread-1")
 	for name, c := range map[string]struct {
 		err            error
-		thread, server bool // kept from calling
+		thread, server bool // blocked
 	}{
 		"success":        {nil, false, false},
 		"unreachable":    {failing(condense.FailureUnreachable, 0), true, true},
@@ -60,20 +60,20 @@ func TestWhoseTrouble(t *testing.T) {
 		h.Begin(own)
 		h.End(own, c.err)
 		if got := !h.Ready(own); got != c.thread {
-			t.Errorf("%s: the thread is kept from calling: %v", name, got)
+			t.Errorf("%s: the thread is blocked: %v", name, got)
 		}
 		if got := !h.Ready(attempt("key-a", "m", "thread-2")); got != c.server {
-			t.Errorf("%s: another thread is kept from calling: %v", name, got)
+			t.Errorf("%s: another thread is blocked: %v", name, got)
 		}
 		for _, other := range []condense.Attempt{attempt("key-b", "m", "thread-3"), attempt("key-a", "n", "thread-4")} {
 			if !h.Ready(other) {
-				t.Errorf("%s: %+v is kept from calling", name, other)
+				t.Errorf("%s: %+v is blocked", name, other)
 			}
 		}
 	}
 }
 
-// TestCooldown: it doubles, failures meanwhile do not prolong it, after it one attempt at a time is let through, and a success
+// TestCooldown: the cooldown doubles, failures during it do not extend it, one attempt at a time is allowed after it, and a success
 // ends it.
 func TestCooldown(t *testing.T) {
 	h, c := newHealth(t)
@@ -87,11 +87,11 @@ func TestCooldown(t *testing.T) {
 		h.End(b, down) // a call that was under way
 		c.now = begun.Add(want - 1)
 		if h.Ready(b) {
-			t.Errorf("failure %d: not left alone for %s", i+1, want)
+			t.Errorf("failure %d: the cooldown is shorter than %s", i+1, want)
 		}
 		c.now = begun.Add(want)
 		if !h.Ready(b) || !h.Begin(b) {
-			t.Errorf("failure %d: left alone for more than %s", i+1, want)
+			t.Errorf("failure %d: the cooldown is longer than %s", i+1, want)
 		}
 		if h.Ready(a) || h.Begin(a) {
 			t.Errorf("failure %d: two attempts at once", i+1)
@@ -100,19 +100,19 @@ func TestCooldown(t *testing.T) {
 	}
 	c.now = c.now.Add(summariser.LongestCooldown)
 	if !h.Begin(a) {
-		t.Fatal("left alone for too long")
+		t.Fatal("the cooldown is longer than the longest")
 	}
 	h.End(a, context.Canceled)
 	if !h.Begin(a) {
-		t.Fatal("an attempt that was given up keeps others away")
+		t.Fatal("a cancelled attempt blocks others")
 	}
 	h.End(a, nil)
 	if !h.Begin(a) || !h.Begin(b) {
-		t.Error("left alone after a success")
+		t.Error("cooling down after a success")
 	}
 }
 
-// TestCrowdedTellsNothingOfTheServer: an attempt that called no one does not end the server's cooldown.
+// TestCrowdedTellsNothingOfTheServer: an attempt that made no call does not end the server's cooldown.
 func TestCrowdedTellsNothingOfTheServer(t *testing.T) {
 	h, _ := newHealth(t)
 	h.End(attempt("key", "m", "1"), failing(condense.FailureServer, 500))
@@ -135,7 +135,7 @@ func TestTenantsGauge(t *testing.T) {
 	}
 }
 
-// TestHealthIsBounded: what is remembered of threads and servers does not grow without end.
+// TestHealthIsBounded: the number of remembered threads and servers is bounded.
 func TestHealthIsBounded(t *testing.T) {
 	h, _ := newHealth(t)
 	for i := range 10000 {
@@ -146,7 +146,7 @@ func TestHealthIsBounded(t *testing.T) {
 	}
 }
 
-// TestTroubled names configured models only, while they are left alone, and no secret.
+// TestTroubled: only configured models are listed, only while they cool down, and without secrets.
 func TestTroubled(t *testing.T) {
 	h, c := newHealth(t)
 	h.End(attempt("key", "a-clients", "1"), failing(condense.FailureServer, 500))

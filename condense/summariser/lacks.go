@@ -14,43 +14,44 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 )
 
-// lacksFor is how long it is remembered what a server does not take: servers change.
-const lacksFor = time.Hour
+// lacksTTL is how long Lacks remembers a server's missing features, since servers change.
+const lacksTTL = time.Hour
 
-// Lacks remembers what servers were found not to take, by URL and model. It may be used concurrently; on nil it remembers nothing.
+// Lacks remembers which optional features servers were found to lack, by URL and model. Safe for concurrent use. A nil *Lacks
+// remembers nothing.
 type Lacks struct {
 	now   func() time.Time
-	known *lru.Cache[subject, lacking]
+	known *lru.Cache[subject, lacksEntry]
 }
 
-type lacking struct {
+type lacksEntry struct {
 	lacks
 	at time.Time
 }
 
-// NewLacks gives a Lacks that knows of none. now is the clock.
+// NewLacks returns an empty Lacks. now is the clock.
 func NewLacks(now func() time.Time) (*Lacks, error) {
-	known, err := lru.New[subject, lacking](remembered)
+	known, err := lru.New[subject, lacksEntry](maxRemembered)
 	if err != nil {
 		return nil, fmt.Errorf("new lacks: %w", err)
 	}
 	return &Lacks{now: now, known: known}, nil
 }
 
-// lacks is what one server does not take.
+// lacks holds the features that one server lacks, by their parameters.
 type lacks struct {
 	effort  bool // reasoning_effort
 	options bool // stream_options
 	stream  bool // stream
-	limit   bool // max_output_tokens, of the Responses API
+	limit   bool // max_output_tokens, in the Responses API
 }
 
 func (l *Lacks) of(r condense.Request) lacks {
 	if l == nil {
 		return lacks{}
 	}
-	known, ok := l.known.Get(anyones(r))
-	if !ok || l.now().Sub(known.at) > lacksFor {
+	known, ok := l.known.Get(modelOf(r))
+	if !ok || l.now().Sub(known.at) > lacksTTL {
 		return lacks{}
 	}
 	return known.lacks
@@ -58,57 +59,60 @@ func (l *Lacks) of(r condense.Request) lacks {
 
 func (l *Lacks) remember(r condense.Request, known lacks) {
 	if l != nil {
-		l.known.Add(anyones(r), lacking{known, l.now()})
+		l.known.Add(modelOf(r), lacksEntry{known, l.now()})
 	}
 }
 
-// anyones is the server of a request whatever its credential.
-func anyones(r condense.Request) subject {
+// modelOf identifies the server and the model of a request, for all credentials.
+func modelOf(r condense.Request) subject {
 	return serverOf(condense.Attempt{Endpoint: condense.Endpoint{BaseURL: r.Endpoint.BaseURL}, Model: r.Model})
 }
 
-// learn takes from a failure what the server does not take, and reports whether that is news. A server that was silent to the end
-// of our patience may be one that writes the whole answer before it says anything: the next call lets it.
+// The words by which errors refer to parameters, as whole words.
+var (
+	effortWord = regexp.MustCompile(`\b(reasoning_)?effort\b`)
+	streamWord = regexp.MustCompile(`\bstream(s|ed|ing)?\b`)
+)
+
+// learn derives a missing feature from an error, and reports whether it is a new one. A server that sent nothing before the timeout
+// may write the whole answer before sending any of it, so the next call allows that.
 func (l *lacks) learn(err error) bool {
-	was := *l
+	before := *l
 	text, refused := refusal(err)
 	switch {
 	case err == nil, refused && text == "":
 	case strings.Contains(text, "max_output_tokens"):
 		l.limit = true
-	case has(text, `(reasoning_)?effort`):
+	case effortWord.MatchString(text):
 		l.effort = true
 	case strings.Contains(text, "stream_options"), strings.Contains(text, "include_usage"):
 		l.options = true
-	case has(text, `stream(s|ed|ing)?`), errors.Is(err, errWhole), errors.Is(err, errSilent), errors.Is(err, errGarbled):
+	case streamWord.MatchString(text), errors.Is(err, errNotStreamed), errors.Is(err, errSilent), errors.Is(err, errGarbled):
 		l.stream = true
 	}
-	return *l != was
+	return *l != before
 }
 
-// has reports whether a text has a word, which is no part of another one.
-func has(text, word string) bool {
-	return regexp.MustCompile(`\b` + word + `\b`).MatchString(text)
-}
-
-// refusal reports whether a server refused a request, and what it says, in lower case, if it may not take the request's form.
-func refusal(err error) (text string, is bool) {
-	e, is := errors.AsType[*refused](err)
-	if is && slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented}, e.status) {
-		text = strings.ToLower(e.said)
+// refusal reports whether err is a server's refusal of a request. It also returns the error's text in lower case if the
+// status allows that the form of the request is the cause.
+func refusal(err error) (text string, ok bool) {
+	e, ok := errors.AsType[*refused](err)
+	if ok && slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented}, e.status) {
+		text = strings.ToLower(e.text)
 	}
-	return text, is && e.status > 0
+	return text, ok && e.status > 0
 }
 
-// effort is the lowest reasoning_effort that a family of models accepts: a summary needs little thought, and what is thought comes out
-// of the room for the answer.
+// effort is the lowest reasoning_effort that a family of models accepts. A summary needs little reasoning, and reasoning reduces the
+// room for the answer.
 type effort struct {
-	family, lowest string // family: how the model's name begins
+	family, lowest string // family: the beginning of the models' names
 }
 
-// efforts are as of November 2025, from OpenAI's API reference of reasoning_effort, which names gpt-5.1 (from none), the models before
-// it (no none) and gpt-5-pro (high only). The first that fits counts. Models with an empty one, and those that are not listed, are sent
-// none: they do not reason, take only one, or it is not known.
+// efforts returns the known families, of which the first match applies. They are as of November 2025, from OpenAI's API reference for
+// reasoning_effort, which names gpt-5.1 (none and up), the models before it (no none) and gpt-5-pro (high only). The parameter is
+// not sent to models with an empty effort and to unlisted ones, which do not reason, accept only one value, or are not
+// documented.
 func efforts() []effort {
 	return []effort{
 		{"o1-mini", ""}, {"o1-preview", ""}, {"o1-pro", ""}, {"o3-pro", ""},
@@ -118,7 +122,7 @@ func efforts() []effort {
 	}
 }
 
-// effortOf gives the lowest effort that is known to be accepted by a model, empty if none is.
+// effortOf returns the lowest effort that a model is known to accept, or an empty string.
 func effortOf(model string) string {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	if name == "gpt-5" {

@@ -10,16 +10,16 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// The version of the Messages API, for calls that have none from a client.
+// The version of the Messages API, for calls whose headers have none from a client.
 const (
 	versionHeader    = "Anthropic-Version"
 	anthropicVersion = "2023-06-01"
 )
 
-// object is a part of a request's body.
+// object is a JSON object of a request's body.
 type object = map[string]any
 
-// userMessage is what a model is told, in parts of a type.
+// userMessage returns the events and the question as one user message, with parts of the given type.
 func userMessage(r condense.Request, part string) object {
 	var parts []object
 	for _, text := range append(slices.Clip(r.Events), r.User) {
@@ -30,16 +30,17 @@ func userMessage(r condense.Request, part string) object {
 	return object{"role": "user", "content": parts}
 }
 
-// described adds to an object what a schema says of itself.
+// described adds a schema's name and description to an object.
 func described(o object, f *condense.Schema) object {
-	if o["name"] = f.Name; f.Description != "" {
+	o["name"] = f.Name
+	if f.Description != "" {
 		o["description"] = f.Description
 	}
 	return o
 }
 
-// request has all events in one user message, as in Chat Completions. A form that the text must have is that of the
-// arguments of a tool, which all of them know.
+// request puts all events into one user message, as in Chat Completions. A required format of the text becomes the schema of a tool's
+// arguments, which all models support.
 func (m *message) request(c Caller, r condense.Request, _ lacks) any {
 	out := object{"model": r.Model, "max_tokens": r.MaxOutput, "stream": true, "messages": []object{userMessage(r, "text")}}
 	if r.System != "" {
@@ -64,7 +65,7 @@ type message struct {
 	Error      *messagesError `json:"error"`
 }
 
-// messagesUsage counts tokens. Input are those that were neither read from a cache nor written to one.
+// messagesUsage counts tokens. Input excludes those read from the cache or written to it.
 type messagesUsage struct {
 	Input   int `json:"input_tokens"`
 	Read    int `json:"cache_read_input_tokens"`
@@ -79,7 +80,8 @@ type messagesError struct {
 func (m *message) reply(r condense.Request) condense.Reply {
 	u := m.Usage
 	out := condense.Reply{
-		Finish: finish(m.StopReason), Usage: session.Usage{Input: u.Input + u.Read + u.Written, Cached: u.Read, Output: u.Output, Written: u.Written},
+		Finish: finish(m.StopReason),
+		Usage:  session.Usage{Input: u.Input + u.Read + u.Written, Cached: u.Read, Output: u.Output, Written: u.Written},
 	}
 	var texts []string
 	for _, b := range m.Content {
@@ -87,7 +89,7 @@ func (m *message) reply(r condense.Request) condense.Reply {
 		case b.Type == "text":
 			texts = append(texts, b.Text)
 		case strings.HasSuffix(b.Type, "_tool_use"):
-			out.Finish = "tool_calls" // the provider ran it
+			out.Finish = "tool_calls" // the provider ran the tool
 		case b.Type != "tool_use":
 		case r.Function != nil && b.Name == r.Function.Name && out.Arguments == "":
 			out.Arguments = string(b.Input)
@@ -107,9 +109,9 @@ type block struct {
 	Input json.RawMessage `json:"input"`
 }
 
-func (m *message) ended() bool { return m.StopReason != "" }
+func (m *message) complete() bool { return m.StopReason != "" }
 
-// finish is what Chat Completions call a stop_reason.
+// finish translates a stop_reason to the finish_reason of Chat Completions.
 func finish(reason string) string {
 	switch reason {
 	case "end_turn", "stop_sequence":
@@ -140,8 +142,7 @@ type messageDelta struct {
 	StopReason string `json:"stop_reason"`
 }
 
-// take adds what an event tells, and reports whether it was the last one.
-func (m *message) take(data []byte) (ended bool, err error) {
+func (m *message) readEvent(data []byte) (last bool, err error) {
 	var e messageEvent
 	switch {
 	case json.Unmarshal(data, &e) != nil:
@@ -155,20 +156,19 @@ func (m *message) take(data []byte) (ended bool, err error) {
 	return false, nil
 }
 
-// whole takes an answer that was not streamed.
-func (m *message) whole(body []byte) error {
-	switch {
-	case json.Unmarshal(body, m) != nil:
+func (m *message) readBody(body []byte) error {
+	if json.Unmarshal(body, m) != nil {
 		return errUnreadable
-	case m.Error != nil:
+	}
+	if m.Error != nil {
 		return &refused{code: m.Error.Type}
 	}
 	return nil
 }
 
-// add takes an event. Blocks come one after another.
+// add adds an event. Blocks arrive one after another.
 func (m *message) add(e *messageEvent) {
-	m.Usage = m.Usage.most(e.Usage).most(e.Message.Usage)
+	m.Usage = m.Usage.merge(e.Usage).merge(e.Message.Usage)
 	m.StopReason = cmp.Or(e.Delta.StopReason, m.StopReason)
 	if e.Type == "content_block_start" {
 		if e.Block.Type == "tool_use" && string(e.Block.Input) == "{}" {
@@ -183,7 +183,7 @@ func (m *message) add(e *messageEvent) {
 	}
 }
 
-// most joins two reports: the last of a stream may repeat only what has changed.
-func (u messagesUsage) most(v messagesUsage) messagesUsage {
+// merge merges two reports of a stream: the last one may have only the numbers that changed.
+func (u messagesUsage) merge(v messagesUsage) messagesUsage {
 	return messagesUsage{max(u.Input, v.Input), max(u.Read, v.Read), max(u.Written, v.Written), max(u.Output, v.Output)}
 }

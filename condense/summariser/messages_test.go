@@ -48,7 +48,7 @@ func anthropic(base string) condense.Request {
 	return r
 }
 
-// TestMessages: the Messages API is called as it wants to be, and its answers are those of Chat Completions.
+// TestMessages: requests have the form of the Messages API, and its answers are translated like those of Chat Completions.
 func TestMessages(t *testing.T) {
 	function := func(r *condense.Request) {
 		r.Function = &condense.Schema{Name: "note", Description: "d", JSON: []byte(`{"type":"object"}`)}
@@ -64,7 +64,7 @@ func TestMessages(t *testing.T) {
 	const plain = `"messages":[{"role":"user","content":[{"type":"text","text":"events"}]}]`
 	for name, c := range map[string]struct {
 		change func(*condense.Request)
-		events []string // one that begins with { and is alone is a whole answer
+		events []string // a single one that begins with { is an answer that is not streamed
 		sent   string
 		want   condense.Reply
 		kind   condense.Failure
@@ -118,7 +118,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestMessagesFailures: errors are told apart as those of Chat Completions are.
+// TestMessagesFailures: errors are classified like those of Chat Completions.
 func TestMessagesFailures(t *testing.T) {
 	for status, want := range map[int]condense.Failure{
 		400: condense.FailureRejected, 401: condense.FailureDenied, 404: condense.FailureRejected, 413: condense.FailureRejected,
@@ -137,7 +137,7 @@ func TestMessagesFailures(t *testing.T) {
 	}
 }
 
-// TestMessagesSilence: a server that says nothing, or stops, is given up.
+// TestMessagesSilence: a call is cancelled if the server sends nothing, or stops sending.
 func TestMessagesSilence(t *testing.T) {
 	for _, sent := range [][]string{nil, {began}} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,11 +10,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// request has all events in one user message, as in Chat Completions.
+// request puts all events into one user message, as in Chat Completions.
 func (a *response) request(c Caller, r condense.Request, l lacks) any {
 	message := userMessage(r, "input_text")
 	message["type"] = "message"
-	out := object{"model": r.Model, "input": []object{message}, "stream": true, "store": false} // some servers take nothing but false
+	out := object{"model": r.Model, "input": []object{message}, "stream": true, "store": false} // some servers require false
 	if r.System != "" {
 		out["instructions"] = r.System
 	}
@@ -48,9 +48,10 @@ type response struct {
 	Usage      responsesUsage  `json:"usage"`
 	Error      *responsesError `json:"error"`
 
-	Item     *outputItem `json:"item"`     // of an event
-	Response *response   `json:"response"` // likewise
-	Code     string      `json:"code"`     // of an event that is an error
+	// Of an event:
+	Item     *outputItem `json:"item"`
+	Response *response   `json:"response"`
+	Code     string      `json:"code"` // if it is an error
 }
 
 type incomplete struct {
@@ -70,7 +71,7 @@ type outputPart struct {
 	Refusal string `json:"refusal"`
 }
 
-// responsesUsage counts tokens. Cached ones are part of the input.
+// responsesUsage counts tokens. The input includes the cached ones.
 type responsesUsage struct {
 	Input   int `json:"input_tokens"`
 	Output  int `json:"output_tokens"`
@@ -84,8 +85,7 @@ type responsesError struct {
 	Type string `json:"type"`
 }
 
-// take adds what an event tells, and reports whether it was the last one.
-func (a *response) take(data []byte) (ended bool, err error) {
+func (a *response) readEvent(data []byte) (last bool, err error) {
 	var e response
 	switch {
 	case bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")):
@@ -102,7 +102,8 @@ func (a *response) take(data []byte) (ended bool, err error) {
 	case e.Response == nil:
 	case e.Type == "response.completed", e.Type == "response.incomplete", e.Type == "response.failed":
 		items := a.Output
-		if *a = *e.Response; len(items) > 0 {
+		*a = *e.Response
+		if len(items) > 0 {
 			a.Output = items
 		}
 		return true, a.failed()
@@ -110,16 +111,15 @@ func (a *response) take(data []byte) (ended bool, err error) {
 	return false, nil
 }
 
-// whole takes an answer that was not streamed.
-func (a *response) whole(body []byte) error {
+func (a *response) readBody(body []byte) error {
 	if json.Unmarshal(body, a) != nil {
 		return errUnreadable
 	}
 	return a.failed()
 }
 
-// ended is false: all that is told of the end is in the last event.
-func (a *response) ended() bool { return false }
+// complete returns false: only the last event has the status and the usage.
+func (a *response) complete() bool { return false }
 
 func (a *response) failed() error {
 	if a.Error == nil {

@@ -20,7 +20,7 @@ func asItems(base, model string) condense.Request {
 	return r
 }
 
-// TestResponses: the Responses API is called as it wants to be, and its answers are those of Chat Completions.
+// TestResponses: requests have the form of the Responses API, and its answers are translated like those of Chat Completions.
 func TestResponses(t *testing.T) {
 	function := func(r *condense.Request) {
 		r.Function = &condense.Schema{Name: "note", Description: "d", JSON: []byte(`{"type":"object"}`)}
@@ -44,7 +44,7 @@ func TestResponses(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*condense.Request)
-		events []string // one that is alone is a whole answer
+		events []string // a single one is an answer that is not streamed
 		sent   string
 		want   condense.Reply
 		kind   condense.Failure
@@ -100,7 +100,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// TestResponsesLacks: what a server does not take is left out.
+// TestResponsesLacks: parameters that a server refuses are left out.
 func TestResponsesLacks(t *testing.T) {
 	calls := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -35,7 +35,7 @@ func delta(members, finish string) string {
 
 const usage = `{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":40}}}`
 
-// TestStreamedAnswers: an answer in pieces is the answer. One that is not streamed although that was asked for is taken as it is.
+// TestStreamedAnswers: streamed answers are put together. An answer that is not streamed although a stream was requested is accepted.
 func TestStreamedAnswers(t *testing.T) {
 	function := func(r *condense.Request) { r.Function = &condense.Schema{Name: "note", JSON: []byte(`{}`)} }
 	all := session.Usage{Input: 100, Cached: 40, Output: 20}
@@ -90,8 +90,8 @@ func TestStreamedAnswers(t *testing.T) {
 	}
 }
 
-// TestPlainCalls: a server that does not stream, or refuses a parameter of streams, is asked in the form that it takes, and the next
-// time at once.
+// TestPlainCalls: if a server does not stream, or refuses a parameter of streams, the call is repeated without, and the next call
+// begins without.
 func TestPlainCalls(t *testing.T) {
 	type asked struct{ stream, options bool }
 	refuse := func(w http.ResponseWriter, status int, text string) {
@@ -163,7 +163,7 @@ func TestPlainCalls(t *testing.T) {
 	}
 }
 
-// TestOtherRefusals: a refusal that has little to do with the form of the call, whatever words are in it, changes nothing about the next.
+// TestOtherRefusals: a refusal for other reasons does not change the next call, even if it mentions parameters.
 func TestOtherRefusals(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"error":{"message":"the upstream, with best efforts, cannot serve this"}}`:         "[true true]",
@@ -196,7 +196,7 @@ func TestOtherRefusals(t *testing.T) {
 	}
 }
 
-// slow is a server whose answer comes at a given pace.
+// slow is a server that answers at a given pace.
 type slow func(body io.Writer)
 
 func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -220,8 +220,8 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// TestPatience: a server may take as long as its answer is long, but not be silent. What its caller has no time for is no failure of
-// the server.
+// TestPatience: a server may take the time that its answer needs, but must not fall silent. The end of the caller's own time is not the
+// server's failure.
 func TestPatience(t *testing.T) {
 	say := func(w io.Writer, wait time.Duration, text string) {
 		time.Sleep(wait)
@@ -270,12 +270,12 @@ func TestPatience(t *testing.T) {
 			if c.kind == "" && err != nil || c.kind != "" && (failed == nil || failed.Kind != c.kind) || time.Since(begun) != c.took {
 				t.Errorf("%s: %v after %s", name, err, time.Since(begun))
 			}
-			time.Sleep(2 * time.Hour) // the server comes to its end
+			time.Sleep(2 * time.Hour) // let the server finish
 		})
 	}
 }
 
-// TestSilentServerMayWriteWhole: a server that said nothing while a stream was asked for is given the time for a whole answer next.
+// TestSilentServerMayWriteWhole: after a server sent nothing of a stream, the next call gives it the time for a whole answer.
 func TestSilentServerMayWriteWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lacks, err := summariser.NewLacks(time.Now)
@@ -297,7 +297,7 @@ func TestSilentServerMayWriteWhole(t *testing.T) {
 	})
 }
 
-// TestStreamCutWithinALine: a stream that breaks off anywhere is the server's failure, and no reason to ask again.
+// TestStreamCutWithinALine: a stream that is cut off anywhere is the server's failure, and the call is not repeated.
 func TestStreamCutWithinALine(t *testing.T) {
 	for name, reset := range map[string]bool{"closed": false, "reset": true} {
 		for api, ask := range map[string]func(base, model string) condense.Request{"chat": request, "responses": asItems} {
@@ -320,7 +320,7 @@ func TestStreamCutWithinALine(t *testing.T) {
 	}
 }
 
-// TestAnyStatusOfSuccess: some gateways answer each POST with 201.
+// TestAnyStatusOfSuccess: some gateways answer every POST with 201.
 func TestAnyStatusOfSuccess(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"stream": func(w http.ResponseWriter) {

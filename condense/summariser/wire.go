@@ -17,135 +17,132 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 )
 
-// wire is the connection of one call. It bounds what is read and tells of each sign of life.
-type wire struct {
-	client   *http.Client
-	to       condense.Endpoint
-	limit    int64
-	alive    func()
-	streamed bool // an answer in a stream is asked for
+// sender sends the request of one call. It bounds the response, and calls progress for each sign of life from the server.
+type sender struct {
+	client      *http.Client
+	to          condense.Endpoint
+	maxResponse int64
+	progress    func()
+	streamed    bool // a streamed answer is requested
 }
 
 var (
 	errResponseSize = errors.New("response too large")
-	errBroken       = errors.New("the answer broke off")
-	// errEnded says that a stream ended without its last event.
-	errEnded = fmt.Errorf("%w: its last event is missing", errBroken)
-	// errUnreadable says that an answer cannot be used.
+	errBroken       = errors.New("the answer was cut off")
+	// errNoEnd means that a stream ended without its last event.
+	errNoEnd = fmt.Errorf("%w: its last event is missing", errBroken)
+	// errUnreadable means that an answer cannot be used.
 	errUnreadable = errors.New("the answer is not a completion")
 )
 
-// wire prepares the connection of a call. The conversation goes to the server that was configured, and to no other.
-func (c Caller) wire(to condense.Endpoint, alive func()) *wire {
-	client := http.DefaultClient
-	if c.Client != nil {
-		client = c.Client
-	}
-	own := *client
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &wire{client: &own, to: to, limit: cmp.Or(c.MaxResponse, DefaultMaxResponse), alive: alive}
+// newSender prepares a call. It follows no redirects: the conversation goes to the configured server only.
+func (c Caller) newSender(to condense.Endpoint, progress func()) *sender {
+	client := *cmp.Or(c.Client, http.DefaultClient)
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &sender{client: &client, to: to, maxResponse: cmp.Or(c.MaxResponse, DefaultMaxResponse), progress: progress}
 }
 
-// do sends a request.
-func (w *wire) do(r *http.Request) (*http.Response, error) {
-	if err := address(r, w.to); err != nil {
+// do sends a request to the endpoint.
+func (s *sender) do(r *http.Request) (*http.Response, error) {
+	if err := address(r, s.to); err != nil {
 		return nil, err
 	}
-	response, err := w.client.Do(r) //nolint:gosec // the URL is configured
+	response, err := s.client.Do(r) //nolint:gosec // the URL is configured
 	if err != nil {
 		return nil, err
 	}
-	w.alive()
-	response.Body = &boundedBody{body: response.Body, left: w.limit, alive: w.alive}
+	s.progress()
+	response.Body = &boundedBody{body: response.Body, left: s.maxResponse, progress: s.progress}
 	return response, nil
 }
 
-// post asks for an answer, and takes it: the data of each event of a stream until the last one, or the whole.
-func (w *wire) post(ctx context.Context, body []byte, to answer) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(w.to.BaseURL, openAI+path(w.to)), bytes.NewReader(body))
+// post sends a body and reads the answer into a: the events of a stream up to the last one, or the whole body.
+func (s *sender) post(ctx context.Context, body []byte, a answer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(s.to.BaseURL, openAI+path(s.to)), bytes.NewReader(body))
 	if err != nil {
-		return err //nolint:wrapcheck // callError words it
+		return err //nolint:wrapcheck // callError wraps it
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if w.to.APIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+w.to.APIKey)
+	if s.to.APIKey != "" {
+		req.Header.Set("Authorization", "Bearer "+s.to.APIKey)
 	}
-	resp, err := w.do(req)
+	resp, err := s.do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	answered := resp.StatusCode/100 == 2 // some gateways say 201
-	if w.streamed && answered && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		return readEvents(resp.Body, to.take)
+	success := resp.StatusCode/100 == 2 // some gateways answer 201
+	if s.streamed && success && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return readEvents(resp.Body, a.readEvent)
 	}
-	said, err := io.ReadAll(resp.Body)
-	switch {
-	case err != nil:
-		return err //nolint:wrapcheck // callError words it
-	case !answered:
-		return w.refused(resp.StatusCode, said)
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err //nolint:wrapcheck // callError wraps it
 	}
-	return to.whole(said)
+	if !success {
+		return s.refused(resp.StatusCode, text)
+	}
+	return a.readBody(text)
 }
 
-// openAI is where calls go that have no other base URL.
+// openAI is the base URL of endpoints without one.
 const openAI = "https://api.openai.com/v1"
 
-// refused is an error that a server told. Status is 0 within an answer.
+// refused is an error reported by the server. status is 0 for an error within an answer.
 type refused struct {
 	status     int
-	code, said string
+	code, text string
 }
 
 func (e *refused) Error() string { return fmt.Sprintf("the server answered %d", e.status) }
 
-func (w *wire) refused(status int, said []byte) error {
+func (s *sender) refused(status int, body []byte) error {
 	var m struct {
 		Error struct{ Type, Code, Param, Message string }
 	}
-	_ = json.Unmarshal(said, &m) // what is none has no code
-	e := &refused{status: status, code: m.Error.Code, said: string(said)}
-	if w.to.Way.API == condense.APIMessages || w.to.Way.API == condense.APIResponses {
+	_ = json.Unmarshal(body, &m) // a body of another form has no code
+	e := &refused{status: status, code: m.Error.Code, text: string(body)}
+	if s.to.Way.API == condense.APIMessages || s.to.Way.API == condense.APIResponses {
 		e.code = cmp.Or(e.code, m.Error.Type)
 	} else {
-		e.said = cmp.Or(strings.TrimSpace(m.Error.Param+" "+m.Error.Message), e.said)
+		e.text = cmp.Or(strings.TrimSpace(m.Error.Param+" "+m.Error.Message), e.text)
 	}
 	return e
 }
 
-func readEvents(from io.Reader, take func(data []byte) (ended bool, err error)) error {
+// readEvents passes the data of each event to read until that returns true or an error.
+func readEvents(from io.Reader, read func(data []byte) (last bool, err error)) error {
 	lines := bufio.NewReader(from)
 	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err //nolint:wrapcheck // callError words it
+		line, readErr := lines.ReadBytes('\n')
+		if readErr != nil && !errors.Is(readErr, io.EOF) {
+			return readErr //nolint:wrapcheck // callError wraps it
 		}
 		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			ended, wrong := take(data)
-			if cut := err != nil && (errors.Is(wrong, errGarbled) || errors.Is(wrong, errUnreadable)); cut {
-				return errEnded // within a line
+			last, err := read(data)
+			if readErr != nil && (errors.Is(err, errGarbled) || errors.Is(err, errUnreadable)) {
+				return errNoEnd // the stream ended within a line
 			}
-			if ended || wrong != nil {
-				return wrong
+			if last || err != nil {
+				return err
 			}
 		}
-		if err != nil {
-			return errEnded
+		if readErr != nil {
+			return errNoEnd
 		}
 	}
 }
 
-// address has a call go the way that an endpoint is called.
+// address sets the URL and the headers of a request as the endpoint requires them.
 func address(r *http.Request, to condense.Endpoint) error {
 	base, err := url.Parse(to.BaseURL)
 	if err != nil {
-		return errors.New("call summariser: its base URL is none")
+		return errors.New("invalid base URL") // the cause quotes the URL, which may hold a key
 	}
 	if to.BaseURL != "" {
 		r.URL.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + to.Way.Path + path(to)
 		if r.URL.Path, err = url.PathUnescape(r.URL.RawPath); err != nil {
-			return fmt.Errorf("call summariser: %w", err)
+			return fmt.Errorf("invalid path: %w", err)
 		}
 		r.URL.RawQuery = strings.Trim(base.RawQuery+"&"+to.Way.Query, "&")
 	}
@@ -156,22 +153,27 @@ func address(r *http.Request, to condense.Endpoint) error {
 	if to.Way.API == condense.APIMessages && r.Header.Get(versionHeader) == "" {
 		r.Header.Set(versionHeader, anthropicVersion)
 	}
-	header := to.Way.KeyHeader
-	switch {
-	case header != "":
-	case to.Way.API == condense.APIMessages:
-		header = "X-Api-Key"
-	case to.Way.Path != "" || agents.Azure(base):
-		header = "api-key"
-	}
-	if header != "" && header != "Authorization" && to.APIKey != "" {
+	if header := keyHeader(to, base); header != "" && header != "Authorization" && to.APIKey != "" {
 		r.Header.Del("Authorization")
 		r.Header.Set(header, to.APIKey)
 	}
 	return nil
 }
 
-// path is that of the API, below the base URL.
+// keyHeader returns the header for the endpoint's key, or an empty string for Authorization.
+func keyHeader(to condense.Endpoint, base *url.URL) string {
+	switch {
+	case to.Way.KeyHeader != "":
+		return to.Way.KeyHeader
+	case to.Way.API == condense.APIMessages:
+		return "X-Api-Key"
+	case to.Way.Path != "" || agents.Azure(base):
+		return "api-key"
+	}
+	return ""
+}
+
+// path returns the API's path below the base URL.
 func path(to condense.Endpoint) string {
 	switch to.Way.API {
 	case condense.APIMessages:
@@ -182,11 +184,11 @@ func path(to condense.Endpoint) string {
 	return "/chat/completions"
 }
 
-// boundedBody makes a response that is too large an error, whatever the server declared.
+// boundedBody is a response body that fails with errResponseSize after a number of bytes, whatever Content-Length says.
 type boundedBody struct {
-	body  io.ReadCloser
-	left  int64
-	alive func()
+	body     io.ReadCloser
+	left     int64
+	progress func()
 }
 
 // Read implements io.Reader.
@@ -197,9 +199,10 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	p = p[:min(int64(len(p)), b.left+1)]
 	n, err := b.body.Read(p)
 	if n > 0 {
-		b.alive()
+		b.progress()
 	}
-	if b.left -= int64(n); b.left < 0 {
+	b.left -= int64(n)
+	if b.left < 0 {
 		return n, errResponseSize
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -12,8 +12,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 )
 
-// message takes the assistant message out of a whole answer.
-func message(answer []byte) (json.RawMessage, error) {
+// readCompletion returns the assistant message of an answer of Chat Completions that was not streamed.
+func readCompletion(answer []byte) (json.RawMessage, error) {
 	var a struct {
 		Choices []struct{ Message json.RawMessage }
 	}
@@ -26,7 +26,7 @@ func message(answer []byte) (json.RawMessage, error) {
 	return a.Choices[0].Message, nil
 }
 
-// toolCall is a call of a message of Chat Completions.
+// toolCall is a tool call of Chat Completions.
 type toolCall struct {
 	ID       string `json:"id"`
 	Type     string `json:"type"`
@@ -43,7 +43,7 @@ func callOf(id, name, arguments string) toolCall {
 	return c
 }
 
-// eventsOf gives the data of a stream's events.
+// eventsOf yields the data of a stream's events.
 func eventsOf(stream []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for line := range bytes.Lines(stream) {
@@ -54,8 +54,8 @@ func eventsOf(stream []byte) iter.Seq[[]byte] {
 	}
 }
 
-// put puts a streamed answer of Chat Completions together again, as a client does.
-func put(stream []byte) (json.RawMessage, error) {
+// readChunks assembles a streamed answer of Chat Completions, as a client does.
+func readChunks(stream []byte) (json.RawMessage, error) {
 	message := assemble.Piece{}
 	for data := range eventsOf(stream) {
 		if string(data) == "[DONE]" {
@@ -63,7 +63,7 @@ func put(stream []byte) (json.RawMessage, error) {
 		}
 		chunk := assemble.Decode(data)
 		if chunk == nil {
-			return nil, fmt.Errorf("read stream: %.200s is no object", data)
+			return nil, fmt.Errorf("read stream: %.200s is not an object", data)
 		}
 		choices, _ := chunk["choices"].([]any)
 		for _, c := range choices {
@@ -75,17 +75,17 @@ func put(stream []byte) (json.RawMessage, error) {
 	return nil, errors.New("read stream: no [DONE]")
 }
 
-// same reports whether an answer arrived as it was given: text and tool calls.
-func same(got, want json.RawMessage) error {
+// sameAnswer checks that the text and the tool calls of an answer arrived unchanged.
+func sameAnswer(got, want json.RawMessage) error {
 	if !slices.Equal(essence(got), essence(want)) {
-		return fmt.Errorf("answer changed on its way: got %.200s, want %.200s", got, want)
+		return fmt.Errorf("answer was changed: got %.200s, want %.200s", got, want)
 	}
 	return nil
 }
 
-// essence is a message's text, and what tells each of its calls.
+// essence returns a message's text, and the id, name and arguments of each call.
 func essence(raw json.RawMessage) []string {
-	m := read(raw)
+	m := readMessage(raw)
 	all := []string{m.Content}
 	for _, c := range m.ToolCalls {
 		all = append(all, c.ID, c.Function.Name, c.Function.Arguments)
@@ -107,25 +107,27 @@ func textOf(content json.RawMessage) string {
 	return strings.Join(texts, "")
 }
 
-// sealedAs gives a recorded answer the sealed reasoning that came with it: what a client sends back.
-func sealedAs(recorded, got json.RawMessage) (json.RawMessage, error) {
-	var came, m map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(got, &came), json.Unmarshal(recorded, &m)); err != nil {
+// withReasoning returns the recorded answer with the sealed reasoning of the answer received, as a client sends it back.
+func withReasoning(recorded, got json.RawMessage) (json.RawMessage, error) {
+	var received, m map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(got, &received), json.Unmarshal(recorded, &m)); err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
 	sealed := false
 	for _, key := range []string{"thinking_blocks", "reasoning_details"} {
-		if reasoning, is := came[key]; is {
-			m[key], sealed = reasoning, true
+		if reasoning, ok := received[key]; ok {
+			m[key] = reasoning
+			sealed = true
 		}
 	}
-	if calls := read(got).ToolCalls; len(calls) > 0 && calls[0].Extra != nil {
+	if calls := readMessage(got).ToolCalls; len(calls) > 0 && calls[0].Extra != nil {
 		var all []map[string]json.RawMessage
 		if err := json.Unmarshal(m["tool_calls"], &all); err != nil {
 			return nil, fmt.Errorf("read recorded calls: %w", err)
 		}
 		all[0]["extra_content"] = calls[0].Extra
-		m["tool_calls"], sealed = marshal(all), true
+		m["tool_calls"] = marshal(all)
+		sealed = true
 	}
 	if !sealed {
 		return recorded, nil
@@ -133,8 +135,8 @@ func sealedAs(recorded, got json.RawMessage) (json.RawMessage, error) {
 	return marshal(m), nil
 }
 
-// marshal encodes what was decoded before.
+// marshal encodes a value that cannot fail to encode, such as one that was decoded before.
 func marshal(v any) json.RawMessage {
-	raw, _ := encode(v) // raw JSON in maps
+	raw, _ := encode(v)
 	return raw
 }

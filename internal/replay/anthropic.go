@@ -12,11 +12,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// anthropic is the Messages API. The translation keeps what a judge looks at: who speaks, texts, calls, results, sealed reasoning. A
-// result and the user message behind it share one message, as agents send them.
+// anthropic is the Messages API. The translation keeps what the judge checks: roles, texts, calls, results and sealed reasoning. A
+// result and the user message after it share one message, as agents send them.
 type anthropic struct{}
 
-// turn is a message of Anthropic's.
+// turn is a message of the Messages API.
 type turn struct {
 	Role    string  `json:"role"`
 	Content []block `json:"content"`
@@ -56,27 +56,27 @@ func (a anthropic) turns(history []json.RawMessage) (system string, turns []turn
 		}
 		turns = append(turns, turn{role, blocks})
 	}
-	for _, m := range sound(history) {
+	for _, m := range normalise(history) {
 		switch {
-		case leads(m.Role) && len(turns) == 0:
+		case isSystem(m.Role) && len(turns) == 0:
 			system += m.Content + "\n"
 		case m.Role == "assistant":
-			add("assistant", a.said(m)...)
+			add("assistant", a.blocks(m)...)
 		case m.Role == "tool":
 			add("user", block{Type: "tool_result", Result: m.Result, Content: marshal(m.Content)})
 		default:
 			add("user", block{Type: "text", Text: orEmpty(m.Content)})
 		}
 	}
-	if len(turns) == 0 || turns[0].Role != "user" { // a run that its agent began
+	if len(turns) == 0 || turns[0].Role != "user" { // the run begins with an assistant message
 		turns = append([]turn{{"user", []block{{Type: "text", Text: "(begin)"}}}}, turns...)
 	}
 	return system, turns
 }
 
-// said are the blocks of an assistant message.
-func (anthropic) said(m spoken) []block {
-	blocks := append([]block(nil), m.Blocks...)
+// blocks returns the blocks of an assistant message.
+func (anthropic) blocks(m chatMessage) []block {
+	blocks := slices.Clone(m.Blocks)
 	if strings.TrimSpace(m.Content) != "" || len(m.ToolCalls) == 0 {
 		blocks = append(blocks, block{Type: "text", Text: orEmpty(m.Content)})
 	}
@@ -86,7 +86,7 @@ func (anthropic) said(m spoken) []block {
 	return blocks
 }
 
-// inputOf is the input for a call's arguments, as the fake upstream translates them.
+// inputOf translates a call's arguments to the input of a tool_use block, as the fake upstream does.
 func inputOf(arguments string) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &object) == nil && object != nil {
@@ -95,7 +95,7 @@ func inputOf(arguments string) json.RawMessage {
 	return marshal(map[string]string{"arguments": arguments})
 }
 
-// Answer reads an answer as it came.
+// Answer implements protocol.
 func (a anthropic) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	t := turn{Role: "assistant"}
 	if streamed {
@@ -109,11 +109,11 @@ func (a anthropic) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := said(a.Dialect(), body)
+	raw, err := lastAnswer(a.Dialect(), body)
 	if err != nil {
 		return nil, err
 	}
-	m := read(raw)
+	m := readMessage(raw)
 	m.Blocks = slices.DeleteFunc(t.Content, func(b block) bool { return b.Type != "thinking" })
 	if len(m.ToolCalls) == 0 {
 		m.Content = orEmpty(m.Content)
@@ -121,7 +121,7 @@ func (a anthropic) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	return marshal(m), nil
 }
 
-// assemble puts a streamed answer together.
+// assemble reads a streamed answer into t.
 func (t *turn) assemble(stream []byte) error {
 	var inputs []string
 	for data := range eventsOf(stream) {
@@ -139,10 +139,13 @@ func (t *turn) assemble(stream []byte) error {
 		}
 		switch e.Type {
 		case "content_block_start":
-			t.Content, inputs = append(t.Content, e.Block), append(inputs, "")
+			t.Content = append(t.Content, e.Block)
+			inputs = append(inputs, "")
 		case "content_block_delta":
 			b := &t.Content[e.Index]
-			b.Text, b.Thinking, b.Signature = b.Text+e.Delta.Text, b.Thinking+e.Delta.Thinking, b.Signature+e.Delta.Signature
+			b.Text += e.Delta.Text
+			b.Thinking += e.Delta.Thinking
+			b.Signature += e.Delta.Signature
 			inputs[e.Index] += e.Delta.Input
 		case "message_stop":
 			for i, input := range inputs {

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// browsing is a long run of calls, every other one of a browser: results are long, some too long, and some repeat an earlier one.
+// browsing returns a long run of calls, every other one of a browser. Results are long, some too long, and some repeat an earlier one.
 func browsing(steps int) Run {
 	random := rand.New(rand.NewPCG(5, 5))
 	run := Run{
@@ -37,8 +37,8 @@ func browsing(steps int) Run {
 	return run
 }
 
-// TestTrimsGoWithCondensations: where condensing goes by price, nothing that was forwarded changes between two condensations, whatever else
-// the pipeline leaves out of results. What has just come is trimmed before it is forwarded.
+// TestTrimsGoWithCondensations: if condensing depends on prices, no forwarded message changes between two condensations, whatever the
+// pipeline trims. New messages are trimmed before they are forwarded.
 func TestTrimsGoWithCondensations(t *testing.T) {
 	t.Parallel()
 	rolling, masking := config.NewCondenser(config.TypeExcerpts), config.NewCondenser(config.TypeObservationMasking)
@@ -61,9 +61,9 @@ func TestTrimsGoWithCondensations(t *testing.T) {
 	seen := map[string]int{"<MASKED>": 0, "Content omitted": 0, "left out here": 0, "economics;": 0}
 	var last Step
 	look := func(s Step) {
-		if !slices.ContainsFunc(s.condensed, func(told string) bool { return !arrival(told) }) {
+		if !slices.ContainsFunc(s.condensed, func(c string) bool { return !isArrival(c) }) {
 			if n := len(last.forwarded); len(s.forwarded) < n || !slices.EqualFunc(last.forwarded, s.forwarded[:n], slices.Equal) {
-				t.Errorf("step %d: what was forwarded before has changed: %q", s.Number, s.condensed)
+				t.Errorf("step %d: messages forwarded before have changed: %q", s.Number, s.condensed)
 			}
 		}
 		for what := range seen {

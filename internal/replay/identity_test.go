@@ -49,8 +49,8 @@ func readCapture(t *testing.T, folder string) []wire {
 	return capture.Requests
 }
 
-// namer gives sessions letters and, within each, threads numbers, in order of appearance: what a person would write
-// down. It remembers across runs.
+// namer names sessions by letters and the threads in each by numbers, in order of appearance, as a person would. It remembers them
+// across runs.
 type namer struct {
 	sessions, threads map[string]string
 	counts            map[string]int
@@ -75,19 +75,19 @@ func (n *namer) name(session, thread string) string {
 	return n.threads[thread]
 }
 
-// Where a capture goes on from an answer that upstream keeps, the stand-in's answer has another id than upstream's had, and its calls have the
-// ids that the results name.
+// If a capture continues from an answer that upstream stores, the stand-in's answer has a different id, and its calls have the
+// ids that the results refer to.
 var (
 	previous = regexp.MustCompile(`"previous_response_id":\s*"[^"]*"`)
 	called   = regexp.MustCompile(`"call_id":\s*"([^"]*)"`)
 	kept     = regexp.MustCompile(`"id":"(resp_\w+)"`)
 )
 
-// exchangeAll sends captured requests through the stage's proxy and names what each resolved to.
+// exchangeAll sends captured requests through the stage's proxy and names the session and thread of each.
 func exchangeAll(t *testing.T, stage *Stage, names *namer, requests []wire) string {
 	t.Helper()
 	var out []string
-	var answered []byte // the id of the last answer that upstream keeps
+	var answered []byte // the id of the last answer that upstream stores
 	for i, w := range requests {
 		if i+1 < len(requests) && previous.Match(requests[i+1].body) {
 			for n, id := range called.FindAllSubmatch(requests[i+1].body, len(w.Answer.ToolCalls)) {
@@ -161,12 +161,12 @@ func newTestStage(t *testing.T) *Stage {
 	return stage
 }
 
-// captured is what a person names the requests of each captured run: a letter for the session, a number for the thread
-// in it. A dash is a request that has no history in it, and is passed through.
+// captured lists the names that a person would give the requests of each captured run: a letter for the session, a number for the
+// thread in it. A dash is a request without a history, which is passed through.
 var captured = []struct{ run, want string }{
 	{"claude-code--long", strings.TrimSpace(strings.Repeat("A1 ", 29))},
 	{"cline", "A1 A1 A1 A1 A1 A1 A1"},
-	{"cline--long", "A1 A1 A2 A2"}, // the client cut old tool results: the history was rewritten from there
+	{"cline--long", "A1 A1 A2 A2"}, // the client truncated old tool results, so the history differs from there on
 	{"cn", "A1 A1 A1 A1 A1 A1 A1"},
 	{"cn--resume", "A1 A1 A1"},
 	{"cn--tui", "A1 A1 A2 A1 A1 A1 A1"}, // a title
@@ -174,7 +174,7 @@ var captured = []struct{ run, want string }{
 	{"codex--long", strings.TrimSpace(strings.Repeat("A1 ", 29))},
 	{"codex--resume", "A1 A1 A1"},
 	{"codex--subagent", "A1 A1 A1 A2 A1 A2"},
-	{"codex--tui", "A1 B1 A1 A1 A1 A1 A1"},                      // a title, under ids of its own
+	{"codex--tui", "A1 B1 A1 A1 A1 A1 A1"},                      // a title, under other ids
 	{"opencode", "A1 A2 A2 A2 A2 A2 A2 A2"},                     // a title, then the run
 	{"opencode--anthropic", "A1 A2 A2 A2 A2"},                   // a title
 	{"opencode--ctx400", "A1 A2 A2 A2 A3 A4 A4 A4 A4 A4 A4 A4"}, // the client compacted its history
@@ -190,16 +190,16 @@ var captured = []struct{ run, want string }{
 	{"qwen", "A1 A1 A1 A1 A1 A1 A1"},
 	{"qwen--resume", "A1 A1 A1"},
 	{"qwen--subagent", "A1 A1 A1 A2 A1 A2 A2 A1"},
-	{"qwen--tui", "A1 A1 A1 A2 A1 A1 A1 A3"}, // guesses of what the user types next
+	{"qwen--tui", "A1 A1 A1 A2 A1 A1 A1 A3"}, // guesses at the user's next message
 	{"sdk-langchain--invoke", "A1 A1 A1 A1"},
 	{"sdk-openai--loop", "A1 A1 A1 A1"},
-	{"sdk-openai--responses", "A1 A1 A1 A1"}, // upstream keeps the history
+	{"sdk-openai--responses", "A1 A1 A1 A1"}, // upstream stores the history
 	{"sdk-openai--stream", "A1 A1 A1 A1"},
 	{"sdk-openai-agents--chat-stream", "A1 A1 A1 A1"},
 	{"sdk-vercel-ai--stream", "A1 A1 A1 A1"},
 }
 
-// together is runs in one store with one key, one after another: only what was resumed goes on.
+// together lists runs in one store with one key, one after another: only resumed runs continue.
 var together = []struct{ run, want string }{
 	{"cline", "A1 A1 A1 A1 A1 A1 A1"},
 	{"cn", "B1 B1 B1 B1 B1 B1 B1"},
@@ -210,7 +210,7 @@ var together = []struct{ run, want string }{
 	{"opencode--subagent", "E1 E2 E2 E3 E3 E3 E2 E2"},
 	{"pi", "F1 F1 F1 F1 F1 F1 F1"},
 	{"qwen", "G1 G1 G1 G1 G1 G1 G1"},
-	{"qwen--resume", "G2 G2 G2"}, // its client rewrote the first message: another history of the same session
+	{"qwen--resume", "G2 G2 G2"}, // the client rewrote the first message: another history of the same session
 	{"qwen--subagent", "H1 H1 H1 H2 H1 H2 H2 H1"},
 	{"qwen--tui", "I1 I1 I1 I2 I1 I1 I1 I3"},
 	{"sdk-langchain--invoke", "J1 J1 J1 J1"},
@@ -221,10 +221,10 @@ var together = []struct{ run, want string }{
 	{"codex", "O1 O1 O1 O1 O1 O1 O1"},
 	{"codex--subagent", "P1 P1 P1 P2 P1 P2"},
 	{"codex--resume", "O1 O1 O1"},
-	{"pi", "Q1 F1 F1 F1 F1 F1 F1"}, // a first prompt sent again begins anew; a known history goes on where it is
+	{"pi", "Q1 F1 F1 F1 F1 F1 F1"}, // a repeated first prompt begins a new history; a known history continues
 }
 
-// capturesVariable names the folder with captured runs.
+// capturesVariable is the environment variable with the folder of captured runs.
 const capturesVariable = "DEWPOINT_CAPTURES"
 
 func TestCaptures(t *testing.T) {

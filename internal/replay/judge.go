@@ -14,33 +14,33 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Expectations are what the proxy's configuration promises.
+// Expectations are the guarantees of the proxy's configuration.
 type Expectations struct {
-	MaxSize    int    // events; 0: not held to it
-	MaxTokens  int    // tokens, in the proxy's own count; 0: not held to it
-	PerRequest int    // condensations at most; 0: 2
+	MaxSize    int    // events; 0: not checked
+	MaxTokens  int    // tokens, in the proxy's own count; 0: not checked
+	PerRequest int    // the maximum number of condensations; 0: 2
 	Summariser string // model of the proxy's own calls
-	Tolerant   bool   // prefixes may change without a condensation: a proxy was killed, and its last writes with it
+	Tolerant   bool   // prefixes may change without a condensation, since a proxy was killed and lost its last writes
 }
 
-// observed is one exchange from both sides.
+// observed is one exchange, as seen by the agent and by the upstream.
 type observed struct {
 	Step
 	header    http.Header
-	sent      []byte
+	sent      []byte // the request's body, and its messages
 	messages  []json.RawMessage
-	main      fakeupstream.Request
-	own       []fakeupstream.Request
-	got, want json.RawMessage
-	again     bool
+	main      fakeupstream.Request   // the request as forwarded
+	own       []fakeupstream.Request // calls of the summariser
+	got, want json.RawMessage        // the answer
+	again     bool                   // the request repeats the last one
 }
 
-// judge checks every exchange against the invariants that can be seen from outside.
+// judge checks every exchange against the invariants that are visible from outside.
 type judge struct {
 	expect     Expectations
-	last       *observed // the exchange before
-	summary    string    // the summary that was last forwarded
-	most       int       // tokens that were sent at once
+	last       *observed // the previous exchange
+	summary    string    // the last forwarded summary
+	maxTokens  int       // the largest request
 	violations []error
 }
 
@@ -51,7 +51,7 @@ func newJudge(e Expectations) *judge {
 	return &judge{expect: e}
 }
 
-// maxViolations bounds the report: one defect shows at every step after it.
+// maxViolations bounds the report, since a defect often shows at every later step.
 const maxViolations = 20
 
 func (j *judge) fail(o observed, invariant string, err error) {
@@ -64,7 +64,7 @@ func (j *judge) step(o observed) {
 	if o.main.Refused != nil {
 		j.fail(o, "upstream refused", o.main.Refused)
 	}
-	j.fail(o, "answer", same(o.got, o.want))
+	j.fail(o, "answer", sameAnswer(o.got, o.want))
 	v, err := LayOver(o.sent, o.main.Body)
 	if err != nil {
 		j.fail(o, "view", err)
@@ -89,8 +89,8 @@ func (j *judge) step(o observed) {
 
 func (j *judge) bounded(o observed) error {
 	n := 0
-	for _, told := range o.condensed {
-		if !arrival(told) { // what arrives is trimmed once by each condenser that does that
+	for _, c := range o.condensed {
+		if !isArrival(c) { // each condenser that trims new messages may do so once
 			n++
 		}
 	}
@@ -100,10 +100,12 @@ func (j *judge) bounded(o observed) error {
 	return nil
 }
 
-// arrival reports whether a condensation is a trim of what has just come.
-func arrival(told string) bool { return strings.HasPrefix(told, string(session.ReasonArrival)+";") }
+// isArrival reports whether a condensation, as described in the response's header, trimmed new messages.
+func isArrival(condensed string) bool {
+	return strings.HasPrefix(condensed, string(session.ReasonArrival)+";")
+}
 
-// thresholds: nothing is done that is not due, and what is due is done.
+// thresholds checks that a condensation happens if and only if one is due.
 func (j *judge) thresholds(o observed) error {
 	before := len(o.messages)
 	if j.last != nil && j.follows(o) {
@@ -125,26 +127,26 @@ func (j *judge) thresholds(o observed) error {
 	if err != nil {
 		return fmt.Errorf("tokens header: %w", err)
 	}
-	j.most = max(j.most, tokens)
+	j.maxTokens = max(j.maxTokens, tokens)
 	if strings.HasPrefix(o.Condensed, "tokens") && j.expect.MaxTokens > 0 && tokens <= j.expect.MaxTokens {
 		return fmt.Errorf("condensed at %d tokens, not above %d", tokens, j.expect.MaxTokens)
 	}
 	return nil
 }
 
-// finish judges a whole run: one that went far beyond the limit of tokens must have been condensed.
+// finish judges a whole run: a run that far exceeded the token limit must have been condensed.
 func (j *judge) finish(r Report) {
-	if j.expect.MaxTokens > 0 && j.most > 2*j.expect.MaxTokens && r.Condensations == 0 {
-		j.violations = append(j.violations, fmt.Errorf("%d tokens, and nothing was condensed above %d", j.most, j.expect.MaxTokens))
+	if j.expect.MaxTokens > 0 && j.maxTokens > 2*j.expect.MaxTokens && r.Condensations == 0 {
+		j.violations = append(j.violations, fmt.Errorf("%d tokens, and nothing was condensed above %d", j.maxTokens, j.expect.MaxTokens))
 	}
 }
 
-// follows reports whether an exchange continues the one before.
+// follows reports whether an exchange continues the previous one.
 func (j *judge) follows(o observed) bool {
 	return o.Events >= j.last.Events && bytes.Equal(o.messages[j.last.Events-1], j.last.messages[j.last.Events-1])
 }
 
-// smaller: a condensation takes tokens away, by the proxy's own count.
+// smaller checks that each condensation removed tokens, by the proxy's own count.
 func smaller(o observed) error {
 	for _, c := range o.condensed {
 		parts := strings.Split(c, "; ")
@@ -155,7 +157,7 @@ func smaller(o observed) error {
 	return nil
 }
 
-// oneThread: a run that only grows is one thread.
+// oneThread checks that a run that only grows stays in one thread.
 func (j *judge) oneThread(o observed) error {
 	if j.last != nil && j.follows(o) && !j.expect.Tolerant && o.thread != j.last.thread {
 		return fmt.Errorf("thread %s after %s", o.thread, j.last.thread)
@@ -163,18 +165,18 @@ func (j *judge) oneThread(o observed) error {
 	return nil
 }
 
-// stable: between condensations the forwarded prefix is byte for byte the same; and the same request twice is the same
-// forwarded request, without a call of our own.
+// stable checks that the forwarded prefix stays byte for byte the same between condensations, and that a repeated request is
+// forwarded identically, without calls of the summariser.
 func (j *judge) stable(o observed) error {
 	if j.last == nil || !j.follows(o) {
 		return nil
 	}
 	if o.again {
 		if len(o.own) > 0 {
-			return errors.New("the same request again called the summariser")
+			return errors.New("a repeated request called the summariser")
 		}
 		if !bytes.Equal(o.main.Body, j.last.main.Body) {
-			return errors.New("the same request again was forwarded differently")
+			return errors.New("a repeated request was forwarded differently")
 		}
 		return nil
 	}
@@ -192,20 +194,21 @@ func (j *judge) stable(o observed) error {
 	return nil
 }
 
-// summariser: the proxy's own calls use its own model, carry nothing of the client's, and show the previous summary in
-// full.
+// summariser checks that the proxy's own calls use its own model, do not have the client's tools, and contain the previous summary
+// in full.
 func (j *judge) summariser(o observed, v *View) error {
 	if len(o.own) > 0 && o.Condensed == "" && !j.expect.Tolerant {
-		return errors.New("called, but nothing was condensed")
+		return errors.New("it was called, but nothing was condensed")
 	}
 	for _, r := range o.own {
+		ownTools := bytes.Contains(r.Tools, []byte(`"create_state_summary"`)) || bytes.Contains(r.Tools, []byte(`"event_ranking"`))
 		switch {
 		case r.Model != j.expect.Summariser:
 			return fmt.Errorf("model %q", r.Model)
-		case len(r.Tools) > 0 && !bytes.Contains(r.Tools, []byte(`"create_state_summary"`)) && !bytes.Contains(r.Tools, []byte(`"event_ranking"`)):
-			return errors.New("it carries the client's tools")
+		case len(r.Tools) > 0 && !ownTools:
+			return errors.New("it was sent the client's tools")
 		case j.summary != "" && !strings.Contains(squeezed(r.Text()), squeezed(record.Parse(j.summary).Record)):
-			return errors.New("the previous summary is not in it in full")
+			return errors.New("it was not sent the whole previous summary")
 		}
 	}
 	if o.Condensed != "" && v.Summary == "" && !v.trimmed() {
@@ -214,7 +217,7 @@ func (j *judge) summariser(o observed, v *View) error {
 	return nil
 }
 
-// squeezed takes white space and quoting away: the prompt may indent and quote what it shows.
+// squeezed removes white space and quoting, since the prompt may indent and quote the summary.
 func squeezed(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" \t\r\n>|\\", r) {

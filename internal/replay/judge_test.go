@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// history writes messages in short: s u g are texts, aX an action with call X, oX its result, [text] a summary.
+// history expands a shorthand for messages: s u g are texts, aX is an action with call X, oX its result, [text] a summary.
 func history(t *testing.T, short string) (body []byte, messages []json.RawMessage) {
 	t.Helper()
 	for i, w := range strings.Fields(short) {
@@ -44,7 +44,7 @@ func history(t *testing.T, short string) (body []byte, messages []json.RawMessag
 	return body, messages
 }
 
-// exchange is what the judge sees of one step.
+// exchange is one step as the judge sees it.
 func exchange(t *testing.T, number int, sent, forwarded string, condensed ...string) observed {
 	t.Helper()
 	body, messages := history(t, sent)
@@ -60,7 +60,7 @@ func exchange(t *testing.T, number int, sent, forwarded string, condensed ...str
 	return o
 }
 
-// TestJudgeSeesWhatIsWrong shows the judge one defect after another: each must be named, and nothing else.
+// TestJudgeSeesWhatIsWrong shows the judge one defect after another. It must report that one, and no other.
 func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	const done = "events; 3; 40; summary"
 	f := func(want string, steps ...observed) {
@@ -88,11 +88,11 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	f("untouched below thresholds", changed)
 	answer := exchange(t, 0, "s u", "s u")
 	answer.got = json.RawMessage(`{"content":"y"}`)
-	f("answer changed", answer)
+	f("answer was changed", answer)
 	refused := exchange(t, 0, "s u", "s u")
 	refused.main.Refused = &fakeupstream.APIError{Message: "no"}
 	f("upstream refused", refused)
-	f("no summary", exchange(t, 0, "s u", "s u2 u"))
+	f("not a summary", exchange(t, 0, "s u", "s u2 u"))
 	f("were split", exchange(t, 0, "s u a1 o1 a2 o2 a3 o3", "s u [x] a2 a3 o3", done))
 	f("system messages survive: message 0", exchange(t, 0, "s u a1 o1 a2 o2 a3 o3", "u [x] a3 o3", done))
 	f("user message 1 is gone", exchange(t, 0, "s u a1 o1 a2 o2 a3 o3", "s [x] a3 o3", done))
@@ -120,7 +120,7 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	f("client's tools", own)
 	next := exchange(t, 2, "s u a1 o1 a2 o2 a3 o3 a4 o4", "s u [z] a4 o4", done)
 	next.own = []fakeupstream.Request{{Model: "small"}}
-	f("previous summary is not in it", ok, next)
+	f("not sent the whole previous summary", ok, next)
 	idle := exchange(t, 0, "s u", "s u")
 	idle.own = []fakeupstream.Request{{Model: "small"}}
 	f("nothing was condensed", idle)

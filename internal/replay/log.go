@@ -9,8 +9,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// CheckLog reads what the stage's store holds of a played run, after the service was stopped: the whole history in order,
-// byte for byte, whatever was condensed, and a record of each condensation.
+// CheckLog stops the service and checks that the stage's store has the whole history of a played run, in order and byte for byte,
+// whatever was condensed, and a record of each condensation.
 func (s *Stage) CheckLog(ctx context.Context, r Report) error {
 	if err := s.stop(); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (s *Stage) CheckLog(ctx context.Context, r Report) error {
 	return checkThread(ctx, store, thread, r.last, r.Condensations)
 }
 
-// page is how many events are read at a time.
+// page is the number of events to read at a time.
 const page = 500
 
 func checkThread(ctx context.Context, store session.Store, t session.Thread, messages []session.Message, condensations int) error {

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// spoken is a message of Chat Completions.
-type spoken struct {
+// chatMessage is a message of Chat Completions.
+type chatMessage struct {
 	Role      string     `json:"role"`
 	Content   string     `json:"content"`
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`
 	Result    string     `json:"tool_call_id,omitempty"`
 	Blocks    []block    `json:"thinking_blocks,omitempty"`
 
-	Items []json.RawMessage `json:"reasoning_details,omitempty"` // what the Responses API gave, where there is reasoning among that
+	Items []json.RawMessage `json:"reasoning_details,omitempty"` // output items of the Responses API, if they include reasoning
 }
 
-// sound gives a history as protocols with stricter rules take it: each call has its result right behind it, ids are used once. What is
-// not so (a result without its call, a call without its result) is told in words.
-func sound(history []json.RawMessage) []spoken {
-	all := make([]spoken, len(history))
+// normalise returns a history as protocols with stricter rules require it: each result follows its call directly, and ids are unique.
+// It turns a result without a call, and a call without a result, into text.
+func normalise(history []json.RawMessage) []chatMessage {
+	all := make([]chatMessage, len(history))
 	for i, raw := range history {
-		all[i] = read(raw)
+		all[i] = readMessage(raw)
 	}
-	names := map[string]string{} // ids are used again in some runs
-	var open []string
+	renamed := map[string]string{} // by the original id, since some runs reuse ids
+	var open []string              // renamed ids of the last message's calls
 	for i := range all {
 		m := &all[i]
 		switch m.Role {
@@ -34,34 +34,41 @@ func sound(history []json.RawMessage) []spoken {
 			var calls []toolCall
 			open = open[:0]
 			for _, c := range m.ToolCalls {
-				if !answered(all[i+1:], c.ID) && i+1 < len(all) {
-					m.Content, m.Items = m.Content+"\n(a call without a result)", nil
+				if !hasResult(all[i+1:], c.ID) && i+1 < len(all) {
+					m.Content += "\n(a call without a result)"
+					m.Items = nil
 					continue
 				}
 				id := c.ID
-				if names[id] != "" {
-					id, m.Items = fmt.Sprintf("%s.%d", id, i), nil
+				if renamed[id] != "" {
+					id = fmt.Sprintf("%s.%d", id, i)
+					m.Items = nil
 				}
-				names[c.ID], c.ID = id, id
-				calls, open = append(calls, c), append(open, id)
+				renamed[c.ID] = id
+				c.ID = id
+				calls = append(calls, c)
+				open = append(open, id)
 			}
 			m.ToolCalls = calls
 		case "tool", "function":
-			if at := slices.Index(open, names[m.Result]); at >= 0 && names[m.Result] != "" {
-				m.Role, m.Result, open[at] = "tool", names[m.Result], ""
-			} else {
+			id := renamed[m.Result]
+			at := slices.Index(open, id)
+			if id == "" || at < 0 {
 				m.Role = "user"
+				continue
 			}
+			m.Role, m.Result = "tool", id
+			open[at] = ""
 		}
 	}
 	return all
 }
 
-// leads reports whether messages of a role make up the system prompt, where they stand first.
-func leads(role string) bool { return role == "system" || role == "developer" }
+// isSystem reports whether messages of a role belong to the system prompt, if they come first.
+func isSystem(role string) bool { return role == "system" || role == "developer" }
 
-// answered reports whether a call has its result before anybody else speaks.
-func answered(rest []spoken, id string) bool {
+// hasResult reports whether a call has its result before any message that is not a result.
+func hasResult(rest []chatMessage, id string) bool {
 	for _, m := range rest {
 		if m.Role != "tool" && m.Role != "function" {
 			return false
@@ -80,12 +87,12 @@ func orEmpty(text string) string {
 	return text
 }
 
-func read(raw json.RawMessage) spoken {
+func readMessage(raw json.RawMessage) chatMessage {
 	var m struct {
-		spoken
-		Content json.RawMessage `json:"content"` // a text, or parts
+		chatMessage
+		Content json.RawMessage `json:"content"` // a text or parts
 	}
 	_ = json.Unmarshal(raw, &m)
-	m.spoken.Content = textOf(m.Content)
-	return m.spoken
+	m.chatMessage.Content = textOf(m.Content)
+	return m.chatMessage
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// TestAWindowNobodyKnows plays a run of five times the upstream's context window, which the proxy is not told: it learns
-// it from the first refusal, and the agent sees none.
+// TestAWindowNobodyKnows plays a run five times as long as the upstream's context window. The proxy has to learn the window from the
+// first refusal, and the agent sees no refusals.
 func TestAWindowNobodyKnows(t *testing.T) {
 	const window = 16384
 	for _, stream := range []bool{false, true} {
@@ -41,8 +41,8 @@ func TestAWindowNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestAWindowThatTheServerTells plays the same where the server says what it serves: the agent's history is condensed before it
-// is too long.
+// TestAWindowThatTheServerTells plays the same run with a server that reports its window: the history is condensed before it is too
+// long.
 func TestAWindowThatTheServerTells(t *testing.T) {
 	const model = "a-model-of-ours"
 	cfg := config.Default()
@@ -65,8 +65,8 @@ func TestAWindowThatTheServerTells(t *testing.T) {
 	}
 }
 
-// TestSmallWindows plays the sample at small windows that the proxy is not told, under every condenser but noop: what must stay fits,
-// so that every step is answered. One refusal at a step is enough to make the request fit.
+// TestSmallWindows plays the sample with small windows that the proxy does not know, under every condenser except noop. The messages
+// that must stay fit, so every step is answered, after at most one refusal.
 func TestSmallWindows(t *testing.T) {
 	for name, condenser := range replay.ForWindows() {
 		windows := []int{8 << 10, 16 << 10, 32 << 10}
@@ -79,7 +79,7 @@ func TestSmallWindows(t *testing.T) {
 				cfg := config.Default()
 				cfg.Condenser = condenser
 				stage, err := replay.NewStage(*cfg, fakeupstream.Options{
-					Keep: 16, ContextWindow: window, IsSummary: func(r *fakeupstream.Request) bool { // the run's own model may be asked
+					Keep: 16, ContextWindow: window, IsSummary: func(r *fakeupstream.Request) bool { // the run's own model may summarise
 						return bytes.Contains(r.Messages[0], []byte("You keep the record"))
 					},
 				})
@@ -104,7 +104,7 @@ func TestSmallWindows(t *testing.T) {
 	}
 }
 
-// TestSample plays the sample by every trigger.
+// TestSample plays the sample with every trigger.
 func TestSample(t *testing.T) {
 	for name, change := range map[string]func(*config.Config){
 		"events": func(c *config.Config) { c.Condenser.MaxSize, c.Condenser.MinTokens = 30, 0 },

@@ -17,45 +17,45 @@ import (
 
 // Options say how runs are played.
 type Options struct {
-	URL      func(step int) string // base URL of the proxy that gets the step, e.g. http://127.0.0.1:8080/v1
-	Upstream *fakeupstream.Server  // where that proxy forwards to; used by this player alone
+	URL      func(step int) string // base URL of the proxy for the step, e.g. http://127.0.0.1:8080/v1
+	Upstream *fakeupstream.Server  // the proxy's upstream, which only this player may use
 	Model    string
 	Stream   bool
 	Headers  http.Header
-	Again    int              // repeat every so many steps the same request: 0 never
+	Again    int              // repeat a request each time after so many steps; 0: never
 	Before   func(step int)   // called before each step
 	Each     func(step Step)  // called after each step
-	Client   *http.Client     // default: one without limits
+	Client   *http.Client     // nil: one without limits
 	Sealed   bool             // answers come with sealed reasoning, which the agent sends back
-	Window   int              // the upstream's context window: overflows are met and overcome; 0: there are none
-	Expect   Expectations     // what to hold the proxy to
+	Window   int              // the upstream's context window, above which it refuses requests; 0: unlimited
+	Expect   Expectations     // what to check
 	Counter  func([]byte) int // tokens of any JSON; nil: a quarter of its bytes
-	Protocol string           // wire protocol: chat, the default, messages or responses
-	Habits   Habits           // of the agent
+	Protocol string           // wire protocol: chat (the default), messages or responses
+	Habits   Habits
 }
 
-// Habits are what agents do.
+// Habits are optional behaviours of the agent.
 type Habits struct {
-	Manual bool // thinking is switched on by hand
-	Clock  bool // the first message tells another time at each step
+	Manual bool // thinking is enabled in the request
+	Clock  bool // the first message has a different time at each step
 }
 
-// Step is one model call, as it was seen from both sides.
+// Step is one model call, as seen by the agent and by the upstream.
 type Step struct {
 	Number    int
 	Events    int    // messages sent
-	Forwarded int    // messages that went upstream
-	Condensed string // the proxy's word for what it did, empty if nothing
+	Forwarded int    // messages forwarded
+	Condensed string // the proxy's header about condensations, empty if there was none
 	Tokens    string // before;after, in the proxy's count
 	Prompt    int    // tokens forwarded, in upstream's count
-	Cached    int    // of them from upstream's cache
+	Cached    int    // part of Prompt that came from upstream's cache
 	Sent      int    // tokens sent, in upstream's count
-	Own       int    // tokens of the summariser calls of this step
+	Own       int    // tokens of the summariser calls in this step
 	OwnCalls  int
 	Took      time.Duration
 
 	forwarded []json.RawMessage
-	condensed []string // the proxy's word for each condensation
+	condensed []string // the proxy's header for each condensation
 	thread    string
 }
 
@@ -63,7 +63,7 @@ type Step struct {
 type Report struct {
 	Name       string
 	Steps      int
-	Messages   int // of the longest history
+	Messages   int // in the longest history
 	Sent       int // tokens sent by the agent
 	Forwarded  int
 	Cached     int
@@ -73,10 +73,10 @@ type Report struct {
 	Violations []error
 
 	Condensations int
-	Overflows     int    // requests that upstream refused for their length, before one that it took
-	Thread        string // the run's thread, by the proxy's headers
+	Overflows     int    // requests that upstream refused for their length before it accepted one
+	Thread        string // the run's thread, from the proxy's headers
 
-	last []session.Message // that were sent last
+	last []session.Message // the messages of the last request
 }
 
 // Play plays a run and judges it.
@@ -87,12 +87,14 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 	if o.Counter == nil {
 		o.Counter = func(b []byte) int { return len(b) / 4 }
 	}
-	speaks, known := protocols[o.Protocol]
-	if !known {
-		return Report{}, fmt.Errorf("play run: the protocol %q is not known: want chat, messages or responses", o.Protocol)
+	wire, ok := protocols[o.Protocol]
+	if !ok {
+		return Report{}, fmt.Errorf("play run: unknown protocol %q: want chat, messages or responses", o.Protocol)
 	}
-	p := &player{o: o, protocol: speaks, run: run, judge: newJudge(o.Expect), seen: nextIndex(o.Upstream), sealed: map[int]json.RawMessage{}}
-	p.report.Name = run.Name
+	p := &player{
+		o: o, protocol: wire, run: run, judge: newJudge(o.Expect), seen: nextIndex(o.Upstream),
+		sealed: map[int]json.RawMessage{}, report: Report{Name: run.Name},
+	}
 	for i, c := range run.calls() {
 		if err := p.step(ctx, i, c); err != nil {
 			return p.report, fmt.Errorf("%s: step %d: %w", run.Name, i, err)
@@ -108,8 +110,8 @@ type player struct {
 	protocol protocol
 	run      Run
 	judge    *judge
-	seen     int                     // requests of the upstream's record that were looked at
-	sealed   map[int]json.RawMessage // answers that came with sealed reasoning, by their index in the run
+	seen     int                     // index of the upstream's next request
+	sealed   map[int]json.RawMessage // answers with sealed reasoning, by their index in the run
 	report   Report
 }
 
@@ -138,7 +140,7 @@ func (p *player) step(ctx context.Context, i int, c call) error {
 	return err
 }
 
-// exchange sends one request and hands what was seen to the judge.
+// exchange sends one request and passes the result to the judge.
 func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step, error) {
 	body, err := p.protocol.Body(p, c.messages)
 	if err != nil {
@@ -151,7 +153,7 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 		return Step{}, err
 	}
 	if p.o.Sealed && !again {
-		if p.sealed[len(c.messages)], err = sealedAs(c.answer, got); err != nil {
+		if p.sealed[len(c.messages)], err = withReasoning(c.answer, got); err != nil {
 			return Step{}, err
 		}
 	}
@@ -170,7 +172,7 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 	}
 	sent, err := p.protocol.Dialect().Split(body)
 	if err != nil {
-		return Step{}, fmt.Errorf("split what is sent: %w", err)
+		return Step{}, fmt.Errorf("split the request: %w", err)
 	}
 	p.report.last = sent.Messages
 	step.Sent = p.o.Counter(p.run.Tools)
@@ -204,23 +206,24 @@ func (p *player) add(s Step) {
 	r.Thread = s.thread
 }
 
-// translate has the judge see Chat Completions, whatever the wire protocol.
+// translate translates an exchange in any protocol to Chat Completions for the judge.
 func (p *player) translate(o *observed) (err error) {
-	if _, is := p.protocol.(completions); is {
+	if _, ok := p.protocol.(completions); ok {
 		return nil
 	}
-	d, untouched := p.protocol.Dialect(), bytes.Equal(o.sent, o.main.Body)
+	d := p.protocol.Dialect()
+	untouched := bytes.Equal(o.sent, o.main.Body)
 	answer, err := p.protocol.Body(p, []json.RawMessage{o.want})
 	if err != nil {
 		return err
 	}
-	if o.want, err = said(d, answer); err != nil {
+	if o.want, err = lastAnswer(d, answer); err != nil {
 		return err
 	}
-	if o.messages, err = told(d, o.sent); err != nil {
+	if o.messages, err = toChat(d, o.sent); err != nil {
 		return err
 	}
-	if o.forwarded, err = told(d, o.main.Body); err != nil {
+	if o.forwarded, err = toChat(d, o.main.Body); err != nil {
 		return err
 	}
 	o.Events, o.Forwarded, o.main.Messages = len(o.messages), len(o.forwarded), o.forwarded
@@ -231,12 +234,12 @@ func (p *player) translate(o *observed) (err error) {
 		return err
 	}
 	if bytes.Equal(o.sent, o.main.Body) && !untouched {
-		o.main.Body = append(o.main.Body, ' ') // it says the same, and is not the same
+		o.main.Body = append(o.main.Body, ' ') // the translations are equal, but the bodies were not
 	}
 	return nil
 }
 
-// encode writes JSON without touching the raw messages in it.
+// encode encodes JSON, leaving the raw messages in it unchanged.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -247,7 +250,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// post sends a request and gives the assistant message that came back.
+// post sends a request and returns the assistant message of the answer.
 func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL(i)+p.protocol.Path(), bytes.NewReader(body))
 	if err != nil {
@@ -258,7 +261,7 @@ func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage,
 		req.Header = http.Header{}
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Anthropic-Version", "2023-06-01") // other protocols have no use for it
+	req.Header.Set("Anthropic-Version", "2023-06-01") // ignored in other protocols
 	resp, err := p.o.Client.Do(req)
 	if err != nil {
 		return nil, nil, fmt.Errorf("send: %w", err)
@@ -275,7 +278,7 @@ func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage,
 	return got, resp.Header, err
 }
 
-// received gives what reached upstream since the last step: the summariser's requests and the agent's own.
+// received returns the requests that reached upstream since the last step: the summariser's and the agent's.
 func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Request, err error) {
 	found, overflows := false, 0
 	for _, r := range p.o.Upstream.Requests() {
@@ -288,7 +291,7 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 			continue
 		}
 		if p.o.Window > 0 && r.Refused != nil && r.Refused.Code == "context_length_exceeded" {
-			if r.Model != p.o.Expect.Summariser { // upstream does not say of a request that it refuses whose it is
+			if r.Model != p.o.Expect.Summariser { // upstream does not mark refused requests as the summariser's
 				overflows++
 			}
 			continue
@@ -305,7 +308,7 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 	return own, main, nil
 }
 
-// nextIndex is the index that the upstream's next request gets.
+// nextIndex returns the index of the upstream's next request.
 func nextIndex(up *fakeupstream.Server) int {
 	all := up.Requests()
 	if len(all) == 0 {

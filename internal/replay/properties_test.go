@@ -20,13 +20,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
-// generatedSteps are the model calls of a generated run.
+// generatedSteps is the number of model calls of a generated run.
 const generatedSteps = 14
 
 const generatedTools = `[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}]`
 
-// generated is a run by chance from a seed: steps with one to three calls at once, short and long results, answers in plain text, and
-// what a person says next.
+// generated returns a random run from a seed: steps with one to three calls, short and long results, answers in plain text, and
+// the user's next messages.
 func generated(seed uint64) Run {
 	r := rand.New(rand.NewPCG(seed, 11))
 	run := Run{
@@ -68,7 +68,7 @@ func generated(seed uint64) Run {
 	return run
 }
 
-// stages are one condenser of each type that does anything, small enough that generated runs trip them.
+// stages returns one condenser of each type that condenses, small enough to condense generated runs.
 func stages() []config.Condenser {
 	rolling := func(kind string) config.Condenser {
 		c := config.Condenser{Type: kind, MaxSize: 12, KeepFirst: 1}
@@ -86,13 +86,13 @@ func stages() []config.Condenser {
 	}
 }
 
-// summarising are the types that ask a model.
+// summarising lists the types that call a model.
 func summarising() []string {
 	return []string{config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention}
 }
 
-// everyCondenser is each condenser alone, and each pair of them in a pipeline; with -short one of seven pairs, so that each is first and
-// second with another.
+// everyCondenser returns each condenser alone, and each pair of them as a pipeline; with -short only every seventh pair, so that each
+// condenser is first and second with another.
 func everyCondenser() []config.Condenser {
 	all, every := stages(), 1
 	if testing.Short() {
@@ -108,7 +108,7 @@ func everyCondenser() []config.Condenser {
 	return all
 }
 
-// nameOf is a condenser's name in these tests, and its tenant's.
+// nameOf returns the name of a condenser in these tests, which is also its tenant's.
 func nameOf(c config.Condenser) string {
 	name := c.Type
 	for _, stage := range c.Condensers {
@@ -117,21 +117,21 @@ func nameOf(c config.Condenser) string {
 	return name
 }
 
-// asks reports whether a condenser or a stage of it asks a model.
+// asks reports whether a condenser or one of its stages calls a model.
 func asks(c config.Condenser) bool {
 	return slices.Contains(summarising(), c.Type) || slices.ContainsFunc(c.Condensers, asks)
 }
 
-// crew is a stage with a tenant for each condenser.
+// crew is a stage that has a tenant for each condenser.
 type crew struct {
 	*Stage
 	form    fakeupstream.Seal
 	options Options      // of all plays
-	pattern int          // which answers of a play carry sealed reasoning by patterns
-	answers atomic.Int64 // of the play
+	pattern int          // index in patterns
+	answers atomic.Int64 // answers so far in the current play
 }
 
-// patterns say which answers of a run carry sealed reasoning: each, some, the first.
+// patterns select the answers of a run that have sealed reasoning: all, some, the first.
 func patterns() []func(n int64) bool {
 	return []func(int64) bool{
 		func(int64) bool { return true }, func(n int64) bool { return n%3 == 1 }, func(n int64) bool { return n == 0 },
@@ -169,8 +169,7 @@ func newCrew(t *testing.T, up fakeupstream.Options, window int) *crew {
 	return w
 }
 
-// play plays a generated run under a condenser. A request that upstream refused, so that it went again as it came, ends the play with
-// an error.
+// play plays a generated run under a condenser. A request that was refused, and sent again unchanged, is an error.
 func (w *crew) play(t *testing.T, c config.Condenser, seed, pattern int, each func(Step)) Report {
 	t.Helper()
 	w.pattern = pattern
@@ -185,7 +184,7 @@ func (w *crew) play(t *testing.T, c config.Condenser, seed, pattern int, each fu
 	return report
 }
 
-// condensations gives what the store has of each thread.
+// condensations returns the condensations in the store, by thread.
 func (w *crew) condensations(t *testing.T, threads []string) [][]session.Condensation {
 	t.Helper()
 	if err := w.stop(); err != nil {
@@ -207,8 +206,8 @@ func (w *crew) condensations(t *testing.T, threads []string) [][]session.Condens
 	return out
 }
 
-// TestSealedRunsCondenseLikePlainOnes is invariants 35 and 36: upstream refuses nothing of what is forwarded, whatever its answers'
-// reasoning is bound to, and sealed runs are condensed as often as plain ones.
+// TestSealedRunsCondenseLikePlainOnes tests invariants 35 and 36: upstream accepts every forwarded request, whatever its reasoning is
+// bound to, and sealed runs are condensed as often as plain ones.
 func TestSealedRunsCondenseLikePlainOnes(t *testing.T) {
 	var plain []int
 	unsealed, total := newCrew(t, fakeupstream.Options{}, 0), 0
@@ -237,7 +236,7 @@ func TestSealedRunsCondenseLikePlainOnes(t *testing.T) {
 	}
 }
 
-// TestManualThinking is invariant 35 where thinking is switched on by hand: nothing is refused, whatever view a condenser shows.
+// TestManualThinking tests invariant 35 with thinking enabled in the request: nothing is refused, under any condenser.
 func TestManualThinking(t *testing.T) {
 	for _, protocol := range []string{"chat", "messages"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -251,7 +250,7 @@ func TestManualThinking(t *testing.T) {
 	}
 }
 
-// rolesOf runs a test for an upstream that takes messages in any order, and for one that wants roles to alternate.
+// rolesOf runs a test with an upstream that accepts roles in any order, and with one that requires alternating roles.
 func rolesOf(t *testing.T, run func(t *testing.T, up fakeupstream.Options)) {
 	for name, up := range map[string]fakeupstream.Options{"free": {}, "alternating": {Alternates: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +260,7 @@ func rolesOf(t *testing.T, run func(t *testing.T, up fakeupstream.Options)) {
 	}
 }
 
-// TestAClockCostsNothing is invariant 42: a first message that is another one at each step costs no further call of the summariser.
+// TestAClockCostsNothing tests invariant 42: a first message that changes at each step costs no further calls of the summariser.
 func TestAClockCostsNothing(t *testing.T) {
 	rolesOf(t, func(t *testing.T, up fakeupstream.Options) {
 		w, asked := newCrew(t, up, 0), 0
@@ -271,7 +270,7 @@ func TestAClockCostsNothing(t *testing.T) {
 			}
 			w.options = Options{}
 			want := w.play(t, c, n, 0, nil).OwnCalls
-			if want < 2 { // its answers were no good, so that it was left alone
+			if want < 2 { // its answers were unusable, so it was cooling down
 				continue
 			}
 			w.options = Options{Habits: Habits{Clock: true}}
@@ -286,7 +285,7 @@ func TestAClockCostsNothing(t *testing.T) {
 	})
 }
 
-// TestTokensAreThoseOfUpstream: whatever the condenser, X-Dewpoint-Tokens tells what upstream counts of what it got.
+// TestTokensAreThoseOfUpstream: under any condenser, X-Dewpoint-Tokens is upstream's count of the forwarded request.
 func TestTokensAreThoseOfUpstream(t *testing.T) {
 	count := cookbook(t)
 	rolesOf(t, func(t *testing.T, up fakeupstream.Options) {
@@ -311,7 +310,7 @@ func TestTokensAreThoseOfUpstream(t *testing.T) {
 	})
 }
 
-// cookbook counts a message as OpenAI's cookbook does, from the JSON that arrived, and knows nothing of what the proxy counted.
+// cookbook counts a message as OpenAI's cookbook does, from the JSON that arrived, independently of the proxy.
 func cookbook(t *testing.T) func([]byte) int {
 	t.Helper()
 	encoder, err := tokenize.New().Encoder(tokenize.O200k)
@@ -336,8 +335,8 @@ func cookbook(t *testing.T) func([]byte) int {
 	}
 }
 
-// TestNothingIsForgottenWithoutASummary is invariant 37: while the summariser fails, a condenser that asks one forgets nothing
-// unless the window is in danger, and what it forgets then is marked provisional.
+// TestNothingIsForgottenWithoutASummary tests invariant 37: while the summariser fails, a condenser that needs it hides nothing
+// unless the window would overflow, and then marks the condensation provisional.
 func TestNothingIsForgottenWithoutASummary(t *testing.T) {
 	for _, window := range []int{0, 3000} {
 		t.Run(fmt.Sprint("window ", window), func(t *testing.T) {

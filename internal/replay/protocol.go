@@ -13,25 +13,25 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// protocol is the wire protocol that a run is played in. Runs are kept as Chat Completions, and judged as such: what another
-// protocol carries is translated back by told.
+// protocol is the wire protocol in which a run is played. Runs are stored and judged as Chat Completions: toChat translates the bodies
+// of other protocols back.
 type protocol interface {
 	Dialect() dialect.Dialect
-	// Path is where requests go, below the base URL.
+	// Path returns the path of requests below the base URL.
 	Path() string
-	// Body is the request for a history.
+	// Body returns the request for a history.
 	Body(p *player, messages []json.RawMessage) ([]byte, error)
-	// Answer reads the assistant message that came back.
+	// Answer reads the assistant message of an answer.
 	Answer(body []byte, streamed bool) (json.RawMessage, error)
 }
 
-// told gives the messages of a body as those of Chat Completions. Of sealed reasoning it has a sign that tells it from other reasoning.
-func told(d dialect.Dialect, body []byte) ([]json.RawMessage, error) {
+// toChat translates the messages of a body to Chat Completions. It represents sealed reasoning by a hash of the message.
+func toChat(d dialect.Dialect, body []byte) ([]json.RawMessage, error) {
 	r, err := d.Split(body)
 	if err != nil {
 		return nil, fmt.Errorf("split a body: %w", err)
 	}
-	dropped := -1 // whose reasoning upstream is asked to drop where it is bound to another history: the newest answer's
+	dropped := -1 // index of the newest answer, if upstream is to drop its reasoning where that is bound to another history
 	if bytes.Contains(r.Outside(), []byte(`"block_binding":`)) {
 		dropped = len(r.Messages) - 1
 		for dropped >= 0 && r.Messages[dropped].Kind != session.Agent && r.Messages[dropped].Kind != session.Action {
@@ -44,7 +44,7 @@ func told(d dialect.Dialect, body []byte) ([]json.RawMessage, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read message %d: %w", i, err)
 		}
-		m := spoken{Role: c.Role, Content: c.Text, Result: c.Result}
+		m := chatMessage{Role: c.Role, Content: c.Text, Result: c.Result}
 		for _, call := range c.Calls {
 			m.ToolCalls = append(m.ToolCalls, callOf(call.ID, call.Name, call.Arguments))
 		}
@@ -56,9 +56,9 @@ func told(d dialect.Dialect, body []byte) ([]json.RawMessage, error) {
 	return all, nil
 }
 
-// said is the newest assistant message of those told.
-func said(d dialect.Dialect, body []byte) (json.RawMessage, error) {
-	all, err := told(d, body)
+// lastAnswer returns the newest assistant message of a body, translated to Chat Completions.
+func lastAnswer(d dialect.Dialect, body []byte) (json.RawMessage, error) {
+	all, err := toChat(d, body)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func said(d dialect.Dialect, body []byte) (json.RawMessage, error) {
 	return nil, errors.New("read answer: no assistant message")
 }
 
-// protocols are those that a run can be played in, by name.
+// protocols are the protocols in which a run can be played, by name.
 var protocols = map[string]protocol{"": completions{}, "chat": completions{}, "messages": anthropic{}, "responses": items{}}
 
 // completions is Chat Completions.
@@ -88,7 +88,7 @@ func (completions) Body(p *player, messages []json.RawMessage) ([]byte, error) {
 	return p.body(body)
 }
 
-// body is a request with what all protocols have.
+// body encodes a request, adding the fields that all protocols share.
 func (p *player) body(body map[string]any) ([]byte, error) {
 	body["model"] = p.o.Model
 	if len(p.run.Tools) > 0 {
@@ -105,7 +105,7 @@ func (p *player) body(body map[string]any) ([]byte, error) {
 
 func (completions) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	if streamed {
-		return put(body)
+		return readChunks(body)
 	}
-	return message(body)
+	return readCompletion(body)
 }

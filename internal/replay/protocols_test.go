@@ -14,7 +14,8 @@ import (
 )
 
 // TestProtocols plays the sample in the other protocols under every kind of condenser, streamed and not, with sealed reasoning and
-// without: it condenses as in Chat Completions, the strict upstream takes every request, no answer is altered, and the log has it all.
+// without. It condenses as in Chat Completions, the strict upstream accepts every request, no answer is altered, and the log is
+// complete.
 func TestProtocols(t *testing.T) {
 	for name, condenser := range condensers() {
 		if testing.Short() && name != "llm" {
@@ -38,7 +39,7 @@ func TestProtocols(t *testing.T) {
 					t.Errorf("%+v: %d condensations, %d in Chat Completions", o, report.Condensations, chat.Condensations)
 				}
 				if len(chat.Violations) > 0 {
-					continue // some condensers change the prefix at every step, which the judge does not know
+					continue // some condensers change the prefix at every step, which the judge does not expect
 				}
 				for _, v := range report.Violations {
 					t.Errorf("%+v: %v", o, v)
@@ -48,7 +49,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// TestProtocolOverflows: an overflow is told in the words of the protocol, and relieved.
+// TestProtocolOverflows: an overflow in the protocol's error format is recognised and relieved.
 func TestProtocolOverflows(t *testing.T) {
 	condenser := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 1000, KeepFirst: 2}
 	for _, protocol := range []string{"messages", "responses"} {
@@ -94,7 +95,7 @@ func playSample(t *testing.T, condenser config.Condenser, up fakeupstream.Option
 	return report
 }
 
-// TestMessagesAreCounted: a client that asks for the tokens of a request is told those of what would be forwarded.
+// TestMessagesAreCounted: the token count that a client requests is that of the request as it would be forwarded.
 func TestMessagesAreCounted(t *testing.T) {
 	cfg := config.Default()
 	cfg.Condenser = config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{

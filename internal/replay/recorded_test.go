@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// recordedRuns are those of the folder that DEWPOINT_RUNS names.
+// recordedRuns returns the runs in the folder DEWPOINT_RUNS.
 func recordedRuns(t *testing.T) (runs []Run) {
 	t.Helper()
 	folder := os.Getenv("DEWPOINT_RUNS")
@@ -30,10 +30,10 @@ func recordedRuns(t *testing.T) (runs []Run) {
 	return runs
 }
 
-// matrixLength is how many messages of a run are played: enough for several condensations.
+// matrixLength is the number of messages of a run to play: enough for several condensations.
 const matrixLength = 90
 
-// repeatsCalls reports whether the run's calls use an id again.
+// repeatsCalls reports whether the run's calls reuse ids.
 func (r Run) repeatsCalls() bool {
 	seen := map[string]bool{}
 	for _, m := range r.Messages {
@@ -51,7 +51,8 @@ func (r Run) repeatsCalls() bool {
 	return false
 }
 
-// sized are the condensers for runs of a recorded length: each type, and pipelines of a shaping one and one that asks a model.
+// sized returns condensers for runs of recorded length: one of each type, and pipelines of a shaping condenser and one that calls a
+// model.
 func sized() []config.Condenser {
 	all := stages()
 	for i := range all {
@@ -75,9 +76,9 @@ func sized() []config.Condenser {
 	return append(all, pair(9, 0), pair(7, 0), pair(6, 2), pair(8, 1))
 }
 
-// TestRecordedMatrix plays recorded runs under every condenser, with sealed reasoning in every form on each answer, some, and the first:
-// nothing is refused, and the run is condensed as often as without. Each cell has the beginning of one of the runs, in turns, so that each
-// run is played several times; all of all runs in all cells take hours.
+// TestRecordedMatrix plays recorded runs under every condenser, with sealed reasoning in every form on each answer, on some, and on the
+// first. Nothing is refused, and the run is condensed as often as without. Each cell plays the beginning of one run, in rotation,
+// so that each run is played several times. Playing all runs in all cells would take hours.
 func TestRecordedMatrix(t *testing.T) {
 	runs, all := recordedRuns(t), sized()
 	cells := len(all) * len(patterns())
@@ -106,7 +107,7 @@ func TestRecordedMatrix(t *testing.T) {
 	}
 }
 
-// playAlone plays a run on a stage of its own: recorded runs use the same ids for their calls. A refused request ends the play with an error.
+// playAlone plays a run on a separate stage, since recorded runs use the same ids for their calls. A refused request is an error.
 func playAlone(t *testing.T, c config.Condenser, run Run, form fakeupstream.Seal, when func(int64) bool) Report {
 	t.Helper()
 	cfg := config.Default()

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// Add sums reports up.
+// Add adds the numbers and violations of another report.
 func (r *Report) Add(o Report) {
 	r.Steps += o.Steps
 	r.Messages += o.Messages
@@ -20,8 +20,7 @@ func (r *Report) Add(o Report) {
 	r.Violations = append(r.Violations, o.Violations...)
 }
 
-// Saved is the share of the tokens sent that were not forwarded, the summariser's own tokens taken off, in percent. It
-// may be negative.
+// Saved returns the percentage of the sent tokens that was saved: neither forwarded nor spent on the summariser. It may be negative.
 func (r *Report) Saved() float64 {
 	if r.Sent == 0 {
 		return 0
@@ -29,7 +28,7 @@ func (r *Report) Saved() float64 {
 	return 100 * float64(r.Sent-r.Forwarded-r.Own) / float64(r.Sent)
 }
 
-// Table writes reports with their sum. Tokens are in upstream's count.
+// Table writes reports and their sum as a table. Tokens are in upstream's count.
 func Table(w io.Writer, reports []Report) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "steps\tmessages\ttokens in\tforwarded\tof it cached\tcondensed\town calls\town tokens\toverflows\tsaved\t  run\t")

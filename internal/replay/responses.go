@@ -11,11 +11,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// items is the Responses API, stateless: the agent sends its whole history. The translation keeps what a judge looks at: who speaks,
-// texts, calls, results. Sealed reasoning is sent back as it came, with the ids of the items around it.
+// items is the Responses API, used without state: the agent sends its whole history. The translation keeps what the judge checks:
+// roles, texts, calls and results. Sealed reasoning is sent back unchanged, with the ids of the items around it.
 type items struct{}
 
-// item is an item of the list, as far as it is translated.
+// item is an item of the input, with the fields that are translated.
 type item struct {
 	Type      string          `json:"type"`
 	Role      string          `json:"role,omitempty"`
@@ -39,19 +39,20 @@ func (i items) Body(p *player, history []json.RawMessage) ([]byte, error) {
 	return p.body(body)
 }
 
-// list translates a history. An agent that speaks again although it called nothing was told to go on: its two answers could not be told
+// list translates a history. Between two assistant messages without a call it inserts a user message, since they could not be told
 // apart otherwise.
 func (i items) list(history []json.RawMessage) (instructions string, list []json.RawMessage) {
-	all := sound(history)
+	all := normalise(history)
 	for at, m := range all {
+		last := at == len(all)-1
 		switch {
-		case leads(m.Role) && len(list) == 0:
+		case isSystem(m.Role) && len(list) == 0:
 			instructions += m.Content + "\n"
-		case leads(m.Role):
+		case isSystem(m.Role):
 			list = append(list, marshal(item{Type: "message", Role: "developer", Content: marshal(m.Content)}))
 		case m.Role == "assistant":
-			list = append(list, i.said(m)...)
-			if rest := all[at+1:]; len(m.ToolCalls) == 0 && (len(rest) == 0 || rest[0].Role == "assistant") {
+			list = append(list, i.outputs(m)...)
+			if len(m.ToolCalls) == 0 && (last || all[at+1].Role == "assistant") {
 				list = append(list, marshal(item{Type: "message", Role: "user", Content: marshal("(go on)")}))
 			}
 		case m.Role == "tool":
@@ -60,22 +61,22 @@ func (i items) list(history []json.RawMessage) (instructions string, list []json
 			list = append(list, marshal(item{Type: "message", Role: "user", Content: marshal(m.Content)}))
 		}
 	}
-	if len(list) == 0 || begins(list[0]) {
+	if len(list) == 0 || isOutput(list[0]) {
 		begin := marshal(item{Type: "message", Role: "user", Content: marshal("(begin)")})
 		list = append([]json.RawMessage{begin}, list...)
 	}
 	return instructions, list
 }
 
-// begins reports whether a run began with what its agent said: before that, its history was empty.
-func begins(first json.RawMessage) bool {
+// isOutput reports whether an item is an output of the model. A history that begins with one has no prompt.
+func isOutput(raw json.RawMessage) bool {
 	var it item
-	_ = json.Unmarshal(first, &it)
+	_ = json.Unmarshal(raw, &it)
 	return it.Role != "user" && it.Role != "developer"
 }
 
-// said are the items of an assistant message.
-func (items) said(m spoken) []json.RawMessage {
+// outputs returns the items of an assistant message.
+func (items) outputs(m chatMessage) []json.RawMessage {
 	if m.Items != nil {
 		return m.Items
 	}
@@ -90,14 +91,14 @@ func (items) said(m spoken) []json.RawMessage {
 	return list
 }
 
-// Answer reads an answer as it came.
+// Answer implements protocol.
 func (i items) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	var r struct{ Output []json.RawMessage }
 	if !streamed {
 		if err := json.Unmarshal(body, &r); err != nil {
 			return nil, fmt.Errorf("read answer: %w", err)
 		}
-		return i.answered(r.Output)
+		return i.message(r.Output)
 	}
 	for data := range eventsOf(body) {
 		var e struct {
@@ -111,25 +112,26 @@ func (i items) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 		case "response.output_item.done":
 			r.Output = append(r.Output, e.Item)
 		case "response.completed":
-			return i.answered(r.Output)
+			return i.message(r.Output)
 		}
 	}
 	return nil, errors.New("read stream: no response.completed")
 }
 
-// answered is the message that items make up, with the items where there is reasoning among them.
-func (i items) answered(list []json.RawMessage) (json.RawMessage, error) {
+// message translates output items to a message. If they include reasoning, the message keeps the items.
+func (i items) message(list []json.RawMessage) (json.RawMessage, error) {
 	body, err := encode(map[string]any{"model": "", "input": list})
 	if err != nil {
 		return nil, err
 	}
-	raw, err := said(i.Dialect(), body)
+	raw, err := lastAnswer(i.Dialect(), body)
 	if err != nil {
 		return nil, err
 	}
-	m := read(raw)
+	m := readMessage(raw)
 	for _, raw := range list {
-		if it := (item{}); json.Unmarshal(raw, &it) == nil && it.Type == "reasoning" {
+		var it item
+		if json.Unmarshal(raw, &it) == nil && it.Type == "reasoning" {
 			m.Items = list
 		}
 	}

@@ -1,10 +1,9 @@
-// Package replay plays recorded agent runs through a proxy, step by step, as their agents would, against a strict fake
-// upstream, and judges from outside what went upstream.
+// Package replay plays recorded agent runs through a proxy, step by step as their agents would, against a strict fake
+// upstream, and checks the forwarded requests from outside.
 package replay
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,7 +18,7 @@ type Run struct {
 	Tools    json.RawMessage   `json:"tools"`
 }
 
-// Load reads a run. A file without a final response ends with its last assistant message.
+// Load reads a run from a file. A run without a final response ends with its last assistant message.
 func Load(path string) (Run, error) {
 	var run Run
 	data, err := os.ReadFile(path)
@@ -30,7 +29,7 @@ func Load(path string) (Run, error) {
 		return run, fmt.Errorf("load run %s: %w", filepath.Base(path), err)
 	}
 	if len(run.Messages) == 0 {
-		return run, fmt.Errorf("load run %s: %w", filepath.Base(path), errors.New(`no "messages"`))
+		return run, fmt.Errorf(`load run %s: no "messages"`, filepath.Base(path))
 	}
 	if run.Name == "" {
 		run.Name = filepath.Base(path)
@@ -38,7 +37,7 @@ func Load(path string) (Run, error) {
 	return run, nil
 }
 
-// Paths gives the run files named by args: files, and *.json in folders, sorted.
+// Paths returns the run files named by args, sorted: files, and *.json in folders.
 func Paths(args []string) ([]string, error) {
 	var out []string
 	for _, arg := range args {
@@ -66,10 +65,10 @@ type call struct {
 	answer   json.RawMessage
 }
 
-// Steps is how many model calls the run has.
+// Steps returns the number of model calls in the run.
 func (r *Run) Steps() int { return len(r.calls()) }
 
-// calls gives the model calls of a run, in order. An answer at the very beginning had no prompt, and is none.
+// calls returns the model calls of a run, in order. An answer at the very beginning has no prompt, and does not count.
 func (r *Run) calls() []call {
 	var out []call
 	for k, m := range r.Messages {
@@ -83,7 +82,7 @@ func (r *Run) calls() []call {
 	return out
 }
 
-// Beginning is a run up to its last answer among so many messages.
+// Beginning returns the run up to the last answer within its first n messages.
 func (r Run) Beginning(n int) Run {
 	if len(r.Messages) <= n {
 		return r

@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// sealedSteps says which answers of a run carry sealed reasoning.
+// sealedSteps selects the answers of a run that have sealed reasoning.
 func sealedSteps() map[string]func(n int) bool {
 	return map[string]func(n int) bool{
 		"each":  nil,
@@ -18,7 +18,7 @@ func sealedSteps() map[string]func(n int) bool {
 	}
 }
 
-// condensers are one of each kind, which condense the sample.
+// condensers returns one condenser of each kind, small enough to condense the sample.
 func condensers() map[string]config.Condenser {
 	return map[string]config.Condenser{
 		"llm":                  {Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
@@ -34,8 +34,8 @@ func condensers() map[string]config.Condenser {
 	}
 }
 
-// TestSealedReasoning plays the sample under every kind of condenser with sealed reasoning of every binding: the upstream refuses
-// whatever is torn from what it is bound to, and the run condenses like a plain one.
+// TestSealedReasoning plays the sample under every kind of condenser with sealed reasoning of every binding. The upstream refuses
+// reasoning without the messages that it is bound to, and the run condenses like a plain one.
 func TestSealedReasoning(t *testing.T) {
 	few := testing.Short()
 	for name, condenser := range condensers() {
@@ -45,7 +45,7 @@ func TestSealedReasoning(t *testing.T) {
 			for i, form := range fakeupstream.Seals() {
 				for steps, when := range sealedSteps() {
 					if rolls := condenser.LLMConfig != ""; !rolls && (steps != "some" || few && i%2 != len(name)%2) {
-						continue // what goes at every step goes alike
+						continue // these condense at every step
 					} else if rolls && few && steps != [...]string{"some", "each", "first"}[i%3] {
 						continue
 					}
@@ -58,7 +58,7 @@ func TestSealedReasoning(t *testing.T) {
 	}
 }
 
-// playSealed plays the sample and gives the number of its condensations. A refused request ends the play with an error.
+// playSealed plays the sample and returns the number of its condensations. A refused request is an error.
 func playSealed(t *testing.T, condenser config.Condenser, form fakeupstream.Seal, when func(int) bool) int {
 	t.Helper()
 	cfg := config.Default()

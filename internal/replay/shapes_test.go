@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// agent writes requests the way agents do: it keeps a history, sends it whole, and takes the answer into it.
+// agent writes requests as agents do: it keeps a history, sends it whole, and appends the answer.
 type agent struct {
 	headers map[string]string
 	system  string
@@ -31,7 +31,7 @@ func msg(role, content string) map[string]any {
 
 func (a *agent) user(text string) *agent { a.history = append(a.history, msg("user", text)); return a }
 
-// send sends a history with an answer, without keeping it.
+// send sends a history with an answer, without storing it.
 func (a *agent) send(status int, text string, calls []any, messages ...any) {
 	w := wire{Path: "/v1/chat/completions", Headers: a.headers}
 	all := append([]any{msg("system", a.system)}, messages...)
@@ -56,7 +56,7 @@ func (a *agent) says(text string) *agent {
 	return a
 }
 
-// does makes a tool call and takes its result.
+// does makes a tool call and appends its result.
 func (a *agent) does(arguments, result string) *agent {
 	a.calls++
 	call := map[string]any{"id": fmt.Sprintf("call_%s_%012d", a.name, a.calls), "type": "function",
@@ -67,7 +67,7 @@ func (a *agent) does(arguments, result string) *agent {
 	return a
 }
 
-// message is the one at an index of what was sent, the system message not counted.
+// message returns a message of the request by its index, not counting the system message.
 func (w *wire) message(i int) any {
 	var body struct{ Messages []any }
 	if err := json.Unmarshal(w.body, &body); err != nil {
@@ -79,13 +79,13 @@ func (w *wire) message(i int) any {
 // fails sends the history and is refused.
 func (a *agent) fails(status int) *agent { a.send(status, "", nil, a.history...); return a }
 
-// What Aider 0.86 puts between the messages.
+// Messages that Aider 0.86 inserts.
 const aidersFiles = "I have *added these files to the chat* so you can go ahead and edit them.\n\n"
 
 var aidersReminder = strings.Repeat("Each change is a block with what is searched for and what takes its place.\n", 3)
 
-// putBehind is a run whose files stand behind the history and change with each step, with a map before it and a reminder behind its newest
-// message, where they are given.
+// putBehind returns a run with files after the history, which change with each step, and optionally with a map before the history and a
+// reminder after its newest message.
 func putBehind(out *[]wire, what, files, before, reminder string) {
 	a := newAgent(out, "a")
 	tasks := []string{"Add a counter to the " + what + ".", "Now count the errors, too.", "Print both at the end."}
@@ -112,7 +112,7 @@ func putBehind(out *[]wire, what, files, before, reminder string) {
 	}
 }
 
-// TestIdentity holds the shapes of what agents send to what a person would name them.
+// TestIdentity checks the sessions and threads of agents' requests against those that a person would see.
 func TestIdentity(t *testing.T) {
 	shapes := map[string]struct {
 		play func(out *[]wire)
@@ -203,7 +203,7 @@ func TestIdentity(t *testing.T) {
 		"an answer is asked for again": {func(out *[]wire) {
 			a := newAgent(out, "a").user("a poem").says("Roses are red").user("more").says("Violets are blue")
 			b := newAgent(out, "a").user("a poem").says("Roses are red").user("another one")
-			*out = (*out)[:2] // what b repeats was sent already
+			*out = (*out)[:2] // b repeats the rest
 			_ = a
 			b.says("Sky so wide")
 		}, "A1 A1 A2"},

@@ -23,7 +23,7 @@ const (
 	Summariser = "gpt-4o-mini"
 )
 
-// Stage is a proxy of its own in front of a fake upstream, both on loopback, with a store that goes when it is closed.
+// Stage is a proxy in front of a fake upstream, both on loopback, with a temporary store.
 type Stage struct {
 	Upstream *fakeupstream.Server
 	App      *app.App
@@ -31,9 +31,9 @@ type Stage struct {
 	path     string // of the store
 }
 
-// NewStage builds and starts a stage. The configuration's condenser and tenants are used; where it listens, stores and
-// forwards to is the stage's. Its summariser is the fake upstream's stand-in, and each request waits for it: what a replay shows does not
-// depend on how fast it is played.
+// NewStage builds and starts a stage. It takes the condenser and the tenants from the configuration, and sets the addresses, the
+// store and the upstream itself. The fake upstream also stands in for the summariser. Each request waits for its summary, so that
+// the results of a replay do not depend on its speed.
 func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) {
 	s := &Stage{}
 	defer func() {
@@ -54,12 +54,12 @@ func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) 
 	s.path = filepath.Join(s.dir, "stage.db")
 	cfg.Store.Type, cfg.Store.Path = config.StoreEmbedded, s.path
 	cfg.LLMs = map[string]config.LLM{"cheap": {Model: Summariser}}
-	cfg.Limits.StreamKeepAlive = 0 // a stream that is kept alive has begun before its headers can say what was done
+	cfg.Limits.StreamKeepAlive = 0 // a stream kept alive begins before its headers can report condensations
 	cfg.Condenser, cfg.Tenants = waiting(cfg.Condenser), slices.Clone(cfg.Tenants)
 	for i := range cfg.Tenants {
 		if c := cfg.Tenants[i].Condenser; c != nil {
-			waits := waiting(*c)
-			cfg.Tenants[i].Condenser = &waits
+			condenser := waiting(*c)
+			cfg.Tenants[i].Condenser = &condenser
 		}
 	}
 	if s.App, err = app.New(&cfg, zap.NewNop(), app.Options{StoreWait: time.Minute}); err != nil {
@@ -69,7 +69,7 @@ func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) 
 	return s, nil
 }
 
-// waiting is a condenser whose summaries requests wait for, and of which none is prepared.
+// waiting returns a condenser for whose summaries requests wait, and which prepares none.
 func waiting(c config.Condenser) config.Condenser {
 	if c.Wait != "" {
 		c.Wait, c.BackgroundAt = config.WaitDeadline, 0
@@ -81,11 +81,11 @@ func waiting(c config.Condenser) config.Condenser {
 	return c
 }
 
-// URL is the base URL for an agent.
+// URL returns the base URL for an agent.
 func (s *Stage) URL() string { return "http://" + s.App.Addr() + "/v1" }
 
-// stop stops the service; a second call does nothing. The connections of the agents that were played go first: the service waits a second
-// for those that are kept.
+// stop stops the service. A second call does nothing. It first closes the player's idle connections, for which the service would
+// wait a second.
 func (s *Stage) stop() error {
 	http.DefaultClient.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -15,9 +15,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// View is the body of a request that went upstream, laid over the one that its client sent.
+// View compares the body of a forwarded request with the one that the client sent.
 type View struct {
-	Summary string // text of the summary that stands in it, empty if none
+	Summary string // text of the summary in the forwarded request, empty if none
 
 	dialect       *chat.Dialect
 	sentBody      []byte
@@ -28,40 +28,40 @@ type View struct {
 	kept          []bool
 }
 
-// LayOver maps the forwarded messages to those sent: in order, byte for byte or shown in part, with at most one summary
-// among them. What cannot be mapped is an error.
+// LayOver maps the forwarded messages to those sent: in order, each byte for byte or shown in part, with at most one summary
+// among them. It returns an error if a message cannot be mapped.
 func LayOver(sent, forwarded []byte) (*View, error) {
 	d := chat.New(chat.Options{})
-	was, err := d.Split(sent)
+	before, err := d.Split(sent)
 	if err != nil {
-		return nil, fmt.Errorf("split what was sent: %w", err)
+		return nil, fmt.Errorf("split the body sent: %w", err)
 	}
-	is, err := d.Split(forwarded)
+	after, err := d.Split(forwarded)
 	if err != nil {
-		return nil, fmt.Errorf("split what was forwarded: %w", err)
+		return nil, fmt.Errorf("split the body forwarded: %w", err)
 	}
 	v := &View{
-		dialect: d, sentBody: sent, forwardedBody: forwarded, sent: was.Messages, forwarded: is.Messages,
-		kept: make([]bool, len(was.Messages)),
+		dialect: d, sentBody: sent, forwardedBody: forwarded, sent: before.Messages, forwarded: after.Messages,
+		kept: make([]bool, len(before.Messages)),
 	}
-	return v, v.lay()
+	return v, v.mapMessages()
 }
 
-// Check tells which of the invariants that hold for every view are broken: what was not condensed is unchanged, units are
+// Check returns the violations of the invariants of every view: without a condensation the body is unchanged, units are
 // whole, system messages, the newest user turn and the last unit are kept, and the summary stands between units.
 func (v *View) Check() error {
 	return errors.Join(v.untouched(), v.wholeUnits(), v.systemKept(), v.newestKept(), v.summaryPlaced())
 }
 
-// lay finds each forwarded message among those sent. Messages may be alike, so what stands before the first gap is looked for from
-// the beginning, and the others from the end. The one that was not sent is the summary.
-func (v *View) lay() error {
+// mapMessages finds each forwarded message among those sent. Since messages may be identical, it matches those before the first gap
+// from the beginning, and the others from the end. The message that was not sent is the summary.
+func (v *View) mapMessages() error {
 	v.from = make([]int, len(v.forwarded))
 	front := 0
 	for ; front < min(len(v.forwarded), len(v.sent)) && v.same(front, front); front++ {
 		v.from[front], v.kept[front] = front, true
 	}
-	end := len(v.sent) // from here on all sent are found
+	end := len(v.sent) // the sent messages before this are still to be matched
 	for i := len(v.forwarded) - 1; i >= front; i-- {
 		at := end - 1
 		for at >= front && !v.same(at, i) {
@@ -105,8 +105,12 @@ func (v *View) same(at, i int) bool {
 		return false
 	}
 	shorter := len(forwarded.Raw) < len(sent.Raw)
-	tidied := tidy.Text(whole.Text)
-	return cut(whole.Text, part.Text, shorter) || cut(tidied, part.Text, shorter) || v.complete(whole.Text, part.Text, i) || v.complete(tidied, part.Text, i)
+	for _, text := range [...]string{whole.Text, tidy.Text(whole.Text)} {
+		if cut(text, part.Text, shorter) || v.complete(text, part.Text, i) {
+			return true
+		}
+	}
+	return false
 }
 
 // cut reports whether one text is the beginning and the end of another with a note between them.
@@ -120,30 +124,37 @@ func cut(whole, part string, shorter bool) bool {
 		tail++
 	}
 	note := part[head : len(part)-tail]
-	return (shorter || strings.Contains(note, trimNote)) && len(note) <= noteLength && !strings.Contains(note, "they stand unchanged in the result of")
+	if len(note) > noteLength || strings.Contains(note, "they stand unchanged in the result of") {
+		return false
+	}
+	return shorter || strings.Contains(note, trimNote)
 }
 
-// copyNote is what stands for lines that an earlier result shows.
+// copyNote replaces lines that an earlier result shows.
 var copyNote = regexp.MustCompile(`^\[(\d+) lines left out here, from ".*" on: they stand unchanged in the result of (.+) above\]$`)
 
-// complete reports whether a forwarded result lacks only such lines as an earlier forwarded one has.
+// complete reports whether a forwarded result lacks only lines that an earlier forwarded result has.
 func (v *View) complete(whole, part string, i int) bool {
-	lines, last := strings.Split(whole, "\n"), 0
+	rest := strings.Split(whole, "\n")
 	for line := range strings.SplitSeq(part, "\n") {
-		n := 1
-		if note := copyNote.FindStringSubmatch(line); note != nil && (last == len(lines) || lines[last] != line) {
-			if n, _ = strconv.Atoi(note[1]); n > len(lines)-last || !v.shown(note[2], strings.Join(lines[last:last+n], "\n"), i) {
-				return false
-			}
-		} else if last == len(lines) || lines[last] != line {
+		if len(rest) > 0 && rest[0] == line {
+			rest = rest[1:]
+			continue
+		}
+		note := copyNote.FindStringSubmatch(line)
+		if note == nil {
 			return false
 		}
-		last += n
+		n, err := strconv.Atoi(note[1])
+		if err != nil || n > len(rest) || !v.shown(note[2], strings.Join(rest[:n], "\n"), i) {
+			return false
+		}
+		rest = rest[n:]
 	}
-	return last == len(lines)
+	return len(rest) == 0
 }
 
-// shown reports whether the result of a call shows some lines, among the messages that are forwarded before one.
+// shown reports whether the result of a call contains some lines, in a message forwarded before the given one.
 func (v *View) shown(call, lines string, before int) bool {
 	return slices.ContainsFunc(v.forwarded[:before], func(m session.Message) bool {
 		c, err := v.dialect.Read(m.Raw)
@@ -151,10 +162,10 @@ func (v *View) shown(call, lines string, before int) bool {
 	})
 }
 
-// trimNote is what the note of a trim says. Such a result has fewer tokens than the one sent, but may have more bytes.
+// trimNote is part of the note in a trimmed result. A trimmed result has fewer tokens than the one sent, but may have more bytes.
 const trimNote = "characters left out here"
 
-// noteLength bounds what stands in the place of what a tool result leaves out, in bytes.
+// noteLength bounds the note that replaces a part of a tool result, in bytes.
 const noteLength = 400
 
 func (v *View) takeSummary(m session.Message) error {
@@ -163,13 +174,13 @@ func (v *View) takeSummary(m session.Message) error {
 		return fmt.Errorf("read summary: %w", err)
 	}
 	if c.Role != "user" || record.Parse(c.Text).String() != c.Text {
-		return fmt.Errorf("forwarded a message that was not sent and is no summary: %.200s", m.Raw)
+		return fmt.Errorf("forwarded a message that was not sent and is not a summary: %.200s", m.Raw)
 	}
 	v.Summary = c.Text
 	return nil
 }
 
-// trimmed reports whether anything is shown in part.
+// trimmed reports whether any message is shown in part.
 func (v *View) trimmed() bool {
 	for i, at := range v.from {
 		if at >= 0 && !bytes.Equal(v.forwarded[i].Raw, v.sent[at].Raw) {
@@ -179,7 +190,7 @@ func (v *View) trimmed() bool {
 	return false
 }
 
-// untouched: what was not condensed is byte for byte what was sent.
+// untouched checks that a body without condensations is forwarded byte for byte.
 func (v *View) untouched() error {
 	if v.Summary == "" && len(v.forwarded) == len(v.sent) && !v.trimmed() && !bytes.Equal(v.sentBody, v.forwardedBody) {
 		return errors.New("the body was changed")
@@ -223,7 +234,7 @@ func (v *View) newestKept() error {
 	return nil
 }
 
-// summaryPlaced: what follows the summary begins a unit.
+// summaryPlaced checks that the message after the summary begins a unit.
 func (v *View) summaryPlaced() error {
 	at := slices.Index(v.from, -1)
 	if at < 0 || at+1 == len(v.forwarded) || v.forwarded[at+1].Kind != session.Observation {

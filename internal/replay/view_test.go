@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestMessagesThatAreAlike: a view without a summary has the newest of them.
+// TestMessagesThatAreAlike: of identical messages, a view without a summary has the newest.
 func TestMessagesThatAreAlike(t *testing.T) {
 	f := func(sent, forwarded string, want ...int) {
 		t.Helper()
@@ -34,7 +34,7 @@ func TestMessagesThatAreAlike(t *testing.T) {
 	f("s uA gA uB gA", "s uA gA uB gA", 0, 1, 2, 3, 4)
 }
 
-// TestResultsWithoutWhatIsShown: lines that an earlier forwarded result has may be left out, and no others.
+// TestResultsWithoutWhatIsShown: a result may omit lines that an earlier forwarded result has, and no others.
 func TestResultsWithoutWhatIsShown(t *testing.T) {
 	body := func(results ...string) []byte {
 		messages := []any{map[string]any{"role": "user", "content": "go"}}
@@ -71,8 +71,8 @@ func TestResultsWithoutWhatIsShown(t *testing.T) {
 	f(body("one\n"+lines, "two\n"+note(3, "c0")), false)
 }
 
-// TestAnswersInARow: an agent that speaks twice in a row is translated so that both answers can be told apart when they come back, and that
-// the second one goes on from what it answered.
+// TestAnswersInARow: two consecutive assistant messages are translated so that they remain distinct when translated back, and so that the
+// second has the right history.
 func TestAnswersInARow(t *testing.T) {
 	_, history := history(t, "u1 aA oA g1 aB oB g2 g3 u2")
 	_, whole := items{}.list(history)
@@ -81,17 +81,17 @@ func TestAnswersInARow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := told(items{}.Dialect(), body)
+	all, err := toChat(items{}.Dialect(), body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range all {
-		who = append(who, read(m).Role)
+		who = append(who, readMessage(m).Role)
 	}
 	if got, want := strings.Join(who, " "), "user assistant tool assistant user assistant tool assistant user assistant user"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	for _, n := range []int{1, 3, 4, 6, 7} { // of what was sent for each answer
+	for _, n := range []int{1, 3, 4, 6, 7} { // the messages sent for each answer
 		_, begun := items{}.list(history[:n])
 		if got, want := marshal(begun), marshal(whole[:len(begun)]); string(got) != string(want) {
 			t.Errorf("%d messages: %s, want %s", n, got, want)
@@ -99,19 +99,19 @@ func TestAnswersInARow(t *testing.T) {
 	}
 }
 
-// TestThinkingThatUpstreamDrops: what upstream is asked to drop was not forwarded as far as the judge is concerned; what is bound to the
-// view is.
+// TestThinkingThatUpstreamDrops: to the judge, reasoning that upstream is asked to drop was not forwarded, and reasoning bound to the
+// view was.
 func TestThinkingThatUpstreamDrops(t *testing.T) {
 	const said = `{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"s"},{"type":"text","text":"Yes."}]}`
 	for asked, want := range map[string]int{``: 2, `,"thinking":{"type":"enabled","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`: 1} {
 		body := `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"Go."},` + said + `,{"role":"user","content":"On."},` + said + `,{"role":"user","content":"On."}]` + asked + `}`
 		got := 0
-		all, err := told(anthropic{}.Dialect(), []byte(body))
+		all, err := toChat(anthropic{}.Dialect(), []byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range all {
-			got += len(read(m).Blocks)
+			got += len(readMessage(m).Blocks)
 		}
 		if got != want {
 			t.Errorf("%s: %d messages think, want %d", asked, got, want)

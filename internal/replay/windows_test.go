@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// ForWindows are the condensers that small windows are tried with, by name.
+// ForWindows returns the condensers to test with small windows, by name.
 func ForWindows() map[string]config.Condenser {
 	llm := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2}
 	return map[string]config.Condenser{
@@ -29,8 +29,8 @@ func ForWindows() map[string]config.Condenser {
 	}
 }
 
-// TestRecordedSmallWindows plays recorded runs into windows that the proxy is not told of, under every condenser: what can be made to fit
-// is served. Each cell has the beginnings of two of the runs, in turns, of those whose system prompt leaves room for a conversation.
+// TestRecordedSmallWindows plays recorded runs with windows that the proxy does not know, under every condenser: every request that can
+// be made to fit is served. Each cell plays the beginnings of two runs, in rotation, whose system prompts leave room for a conversation.
 func TestRecordedSmallWindows(t *testing.T) {
 	runs, n := recordedRuns(t), 0
 	all := ForWindows()
@@ -51,7 +51,8 @@ func TestRecordedSmallWindows(t *testing.T) {
 	}
 }
 
-// fits reports whether a window has room for a conversation: the system prompt, which is never shortened, takes less than three quarters.
+// fits reports whether a window leaves room for a conversation: the system prompt, which is never shortened, takes less than three
+// quarters.
 func (r Run) fits(window int) bool {
 	size := 0
 	for _, m := range r.Messages {
@@ -67,7 +68,7 @@ func playInto(t *testing.T, c config.Condenser, run Run, window int) {
 	cfg := config.Default()
 	cfg.Condenser = c
 	stage, err := NewStage(*cfg, fakeupstream.Options{
-		Keep: 16, ContextWindow: window, IsSummary: func(r *fakeupstream.Request) bool { // the run's own model may be asked
+		Keep: 16, ContextWindow: window, IsSummary: func(r *fakeupstream.Request) bool { // the run's own model may summarise
 			return bytes.Contains(r.Messages[0], []byte("You keep the record"))
 		},
 	})

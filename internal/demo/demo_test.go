@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPlay plays the whole sample in each protocol: each step has its line, some of them a condensation, and the sum says what was saved.
+// TestPlay plays the whole sample in each protocol: some lines report a condensation, and the sum reports savings.
 func TestPlay(t *testing.T) {
 	condensed := regexp.MustCompile(`(?m)^ +\d+ +\d+ +\d+ +\d+ +\d+   [a-z]+: \d+ events fewer, \d+ tokens fewer$`)
 	for protocol, yours := range map[string]string{"chat": "OPENAI_BASE_URL=", "messages": "ANTHROPIC_BASE_URL=", "responses": "OPENAI_BASE_URL="} {
@@ -25,12 +25,12 @@ func TestPlay(t *testing.T) {
 			t.Fatalf("%s: the sum is %v in\n%s", protocol, sum, text)
 		}
 		if n := len(condensed.FindAllString(text, -1)); n == 0 {
-			t.Errorf("%s: no line tells of a condensation:\n%s", protocol, text)
+			t.Errorf("%s: no line reports a condensation:\n%s", protocol, text)
 		}
 	}
 }
 
-// TestPlayEnds when it is told to.
+// TestPlayEnds: Play stops when its context is cancelled.
 func TestPlayEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -45,7 +45,7 @@ func TestWhy(t *testing.T) {
 		"events; 12; 3400; llm":     "events: 12 events fewer, 3400 tokens fewer",
 		"something of another form": "",
 	} {
-		if got := why(condensed); got != want {
+		if got := describe(condensed); got != want {
 			t.Errorf("%q: got %q, want %q", condensed, got, want)
 		}
 	}

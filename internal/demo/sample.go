@@ -1,4 +1,4 @@
-// Package demo is a sample agent run of our own making, played through the real proxy for everyone to see what it does.
+// Package demo plays a built-in sample of an agent run through the real proxy, to show what the proxy does.
 package demo
 
 import (
@@ -9,22 +9,22 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// task is what the sample's user asks for.
+// task is the request of the sample's user.
 const task = "The nightly job of our inventory service fails since Tuesday: some warehouses report negative stock. " +
 	"Find out why and fix it. Do not change the public API in api/v2, keep Go 1.22 compatibility, and run the whole test " +
 	"suite before you finish. The ticket is INV-4821."
 
 const prompt = "You are a coding agent. Work in small steps with the tools you have, and say when you are done."
 
-// act is one step of the sample: a thought, a tool call and what came of it.
+// act is one step of the sample: a thought, a tool call and its result.
 type act struct {
 	thought, tool string
 	arguments     map[string]any
 	result        string
 }
 
-// Sample builds the run: an agent that hunts a bug through a small code base, reads the same files again and again, and
-// runs the tests too often, as agents do.
+// Sample builds the run of an agent that searches for a bug in a small code base. Like real agents, it reads the same files again
+// and again, and runs the tests too often.
 func Sample() replay.Run {
 	run := replay.Run{Name: "sample", Tools: tools()}
 	run.Messages = append(run.Messages,
@@ -53,7 +53,7 @@ func (a act) messages(i int) []json.RawMessage {
 func encode(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only strings and maps of strings come here
+		panic(err) // only called with strings and maps of strings
 	}
 	return raw
 }
@@ -72,7 +72,7 @@ func tools() json.RawMessage {
 	})
 }
 
-// files are what the sample's agent reads.
+// files are the files that the sample's agent reads.
 var files = []struct{ path, subject string }{
 	{"stock/reserve.go", "reserve"}, {"stock/release.go", "release"}, {"stock/movement.go", "movement"},
 	{"jobs/nightly.go", "nightly"}, {"jobs/retry.go", "retry"}, {"store/postgres.go", "postgres"},

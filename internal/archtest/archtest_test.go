@@ -1,4 +1,4 @@
-// Package archtest holds the house to its rules: which package may import which.
+// Package archtest tests the architecture: which package may import which, sizes, and claims of the documentation.
 package archtest
 
 import (
@@ -9,19 +9,19 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 const module = "github.com/dewpoint-proxy/dewpoint/"
 
-// labDir is where measurements live. They may import everything of ours and of the standard library;
-// nothing imports them.
+// labDir is the directory of measurements. They may import every package of the module and of the standard library; nothing
+// imports them.
 const labDir = "lab/"
 
-// house lists the packages of the module and what of the module each may import, itself and what is below it aside.
-// Imports point one way.
-var house = map[string][]string{
+// allowedImports lists the packages of the module, and for each the packages of the module that it may import. Imports point one way.
+var allowedImports = map[string][]string{
 	"session":                {},
 	"session/seal":           {},
 	"session/internal/codec": {"session", "session/seal"},
@@ -74,29 +74,29 @@ var house = map[string][]string{
 	"internal/e2e":           {"internal/process"},
 }
 
-// outside says where a dependency may be imported, and why nowhere else.
-var outside = []struct {
+// dependencyRules lists which packages may import a dependency, and why no others may.
+var dependencyRules = []struct {
 	dependency, reason string
 	packages           []string
 }{
-	{"github.com/valyala/fasthttp", "one package knows the server; the benchmark has a bare proxy of it to compare with, and its client and upstream", []string{"proxy", "proxy/listen", labDir + "bench"}},
+	{"github.com/valyala/fasthttp", "one package knows the server; the benchmark uses it for a bare proxy to compare with, a client and an upstream", []string{"proxy", "proxy/listen", labDir + "bench"}},
 	{"github.com/redis/go-redis", "one package knows Redis", []string{"session/redisstore"}},
 	{"go.etcd.io/bbolt", "one package knows the embedded database", []string{"session/boltstore"}},
-	{"google.golang.org/protobuf", "what is kept is protobuf in one place", []string{"session/internal/codec", "internal/otlp"}},
+	{"google.golang.org/protobuf", "one package encodes records, and another the spans of OTLP", []string{"session/internal/codec", "internal/otlp"}},
 	{"github.com/pkoukk", "one package knows the vocabularies", []string{"tokenize"}},
-	{"github.com/goccy/go-yaml", "one package reads configuration files, and the one above writes one; another reads front matter", []string{"config", "config/source", "lab/bench", "internal/knowledge"}},
+	{"github.com/goccy/go-yaml", "one package reads configuration files, and its parent writes one; another reads front matter", []string{"config", "config/source", "lab/bench", "internal/knowledge"}},
 	{"github.com/pelletier/go-toml", "one package reads configuration files", []string{"config/source"}},
-	{"github.com/sashabaranov/go-openai", "its structs lose fields: it is for our own calls only", []string{"condense/summariser"}},
+	{"github.com/sashabaranov/go-openai", "its structs lose fields, so only our own calls use it", []string{"condense/summariser"}},
 	{"github.com/modelcontextprotocol/go-sdk", "one package calls MCP servers", []string{"internal/findings"}},
-	{"golang.org/x/text", "one package reads what only looks like ASCII", []string{"condense/record"}},
-	{"go.uber.org/zap", "nothing below the proxy logs: it returns errors", []string{"proxy", "internal/observe", "internal/app", "cmd/proxy", "internal/replay"}},
-	{"github.com/prometheus", "metrics are kept in one place", []string{"internal/observe"}},
-	{"go.opentelemetry.io", "traces are made in one place", []string{"internal/observe", "internal/otlp"}},
-	{"net/http", "the core knows no protocol", []string{
+	{"golang.org/x/text", "one package normalises text that only looks like ASCII", []string{"condense/record"}},
+	{"go.uber.org/zap", "packages below the proxy return errors instead of logging", []string{"proxy", "internal/observe", "internal/app", "cmd/proxy", "internal/replay"}},
+	{"github.com/prometheus", "one package exports metrics", []string{"internal/observe"}},
+	{"go.opentelemetry.io", "one package records spans, and another exports them", []string{"internal/observe", "internal/otlp"}},
+	{"net/http", "the core is independent of HTTP", []string{
 		"proxy", "admin", "condense/summariser", "internal/app", "internal/health", "internal/observe", "internal/otlp", "internal/fakeupstream",
 		"internal/replay", "internal/served", "internal/findings", "cmd/proxy",
 	}},
-	{"encoding/json", "a client's JSON is never decoded and encoded again", []string{
+	{"encoding/json", "a client's JSON is never decoded and re-encoded", []string{
 		"engine", "proxy", "admin", "config", "condense", "condense/summariser", "condense/condensetest", "internal/fakeupstream", "internal/replay",
 		"internal/demo", "internal/process", "session/sessiontest", "cmd/proxy",
 		"internal/health", "internal/served", "internal/findings", "dialect/assemble",
@@ -133,34 +133,34 @@ func TestImportsPointOneWay(t *testing.T) {
 		if strings.HasPrefix(name, labDir) {
 			continue
 		}
-		allowed, known := house[name]
+		allowed, known := allowedImports[name]
 		if !known {
-			t.Errorf("%s: a new package: give it its place in the house", name)
+			t.Errorf("%s: a new package: add it to allowedImports", name)
 			continue
 		}
 		for _, imported := range p.Imports {
-			if inner, ours := strings.CutPrefix(imported, module); ours && !contains(allowed, inner) {
+			if inner, ours := strings.CutPrefix(imported, module); ours && !slices.Contains(allowed, inner) {
 				t.Errorf("%s must not import %s", name, inner)
 			}
 		}
 	}
 }
 
-// TestBinaryHasNoGRPC: it would make the binary half as large again, for nothing that is used.
+// TestBinaryHasNoGRPC: gRPC would make the binary 50% larger, and nothing uses it.
 func TestBinaryHasNoGRPC(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "../../cmd/proxy").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(out), "google.golang.org/grpc") {
-		t.Error("the binary brings gRPC with it: go mod why tells who wants it")
+		t.Error("the binary includes gRPC: find out why with go mod why")
 	}
 }
 
 func TestDependenciesHaveOneHome(t *testing.T) {
 	for _, p := range list(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
-		for _, rule := range outside {
+		for _, rule := range dependencyRules {
 			for _, imported := range p.Imports {
 				if imported != rule.dependency && !strings.HasPrefix(imported, rule.dependency+"/") {
 					continue
@@ -169,7 +169,7 @@ func TestDependenciesHaveOneHome(t *testing.T) {
 				if standard && strings.HasPrefix(name, labDir) {
 					continue
 				}
-				if !contains(rule.packages, name) {
+				if !slices.Contains(rule.packages, name) {
 					t.Errorf("%s must not import %s: %s", name, imported, rule.reason)
 				}
 			}
@@ -177,7 +177,7 @@ func TestDependenciesHaveOneHome(t *testing.T) {
 	}
 }
 
-// TestEngineKnowsNoRequest: a turn is run without a connection, a log or metrics, in its tests, too.
+// TestEngineKnowsNoRequest: the engine, including its tests, runs turns without connections, logs and metrics.
 func TestEngineKnowsNoRequest(t *testing.T) {
 	files, err := filepath.Glob("../../engine/*.go")
 	if err != nil || len(files) == 0 {
@@ -196,13 +196,4 @@ func TestEngineKnowsNoRequest(t *testing.T) {
 			}
 		}
 	}
-}
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }

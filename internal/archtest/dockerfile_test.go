@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// instruction is one of a Dockerfile, its lines joined.
+// instruction is an instruction of a Dockerfile, with continued lines joined.
 type instruction struct{ name, rest string }
 
-// dockerfile reads the instructions before the first FROM and those of each stage, which begin with its FROM.
+// dockerfile returns the instructions before the first FROM, and those of each stage, starting with its FROM.
 func dockerfile(t *testing.T) (stages [][]instruction) {
 	t.Helper()
 	text, err := os.ReadFile("../../Dockerfile")
@@ -25,8 +25,9 @@ func dockerfile(t *testing.T) (stages [][]instruction) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		part, more := strings.CutSuffix(line, `\`)
-		if joined += part; more {
+		part, continued := strings.CutSuffix(line, `\`)
+		joined += part
+		if continued {
 			continue
 		}
 		name, rest, _ := strings.Cut(joined, " ")
@@ -39,7 +40,7 @@ func dockerfile(t *testing.T) (stages [][]instruction) {
 	return stages
 }
 
-// all gives what follows a name in a stage.
+// all returns the arguments of all instructions of a stage with the given name.
 func all(stage []instruction, name string) []string {
 	var out []string
 	for _, i := range stage {
@@ -71,7 +72,7 @@ func TestDockerfile(t *testing.T) {
 		}
 	}
 	is(image, "FROM", "${RUNTIME_IMAGE}")
-	is(image, "RUN") // there is nothing to run it with
+	is(image, "RUN") // the image has no shell
 	is(image, "USER", "65532:65532")
 	is(image, "EXPOSE", "8080 9090")
 	is(image, "ENTRYPOINT", `["/dewpoint"]`)
@@ -88,7 +89,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// TestDockerfileHealthCheck needs no shell, and asks by a command that there is.
+// TestDockerfileHealthCheck: the health check needs no shell, and runs an existing command.
 func TestDockerfileHealthCheck(t *testing.T) {
 	stages := dockerfile(t)
 	checks := all(stages[len(stages)-1], "HEALTHCHECK")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLinksLeadSomewhere: every relative link of a document names a file or folder of the repository.
+// TestLinksLeadSomewhere: the target of every relative link in the documentation exists.
 func TestLinksLeadSomewhere(t *testing.T) {
 	const root = "../.."
 	link := regexp.MustCompile(`\]\(([^)\s:]+)\)`)
@@ -25,7 +25,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
 			target, _, _ := strings.Cut(m[1], "#")
 			if _, err := os.Stat(filepath.Join(filepath.Dir(path), target)); target != "" && err != nil {
-				t.Errorf("%s links to %s, which is not there", strings.TrimPrefix(path, root+"/"), m[1])
+				t.Errorf("%s links to %s, which does not exist", strings.TrimPrefix(path, root+"/"), m[1])
 			}
 			found++
 		}

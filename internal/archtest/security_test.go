@@ -12,21 +12,20 @@ import (
 	"testing"
 )
 
-// TestSecurityNamesItsTests holds docs/security.md to the code: every test that it names exists, and every threat in its
-// table has one.
+// TestSecurityNamesItsTests: every test named in docs/security.md exists, and every threat in its table has one.
 func TestSecurityNamesItsTests(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := tests(t)
+	exists := tests(t)
 	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
 	rows := 0
 	for line := range strings.Lines(string(doc)) {
 		found := named.FindAllStringSubmatch(line, -1)
 		for _, name := range found {
-			if !there[name[1]] {
-				t.Errorf("docs/security.md names %s, and there is no such test", name[1])
+			if !exists[name[1]] {
+				t.Errorf("docs/security.md names %s, which is not a test", name[1])
 			}
 		}
 		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || strings.HasPrefix(line, "| Threat") {
@@ -34,7 +33,7 @@ func TestSecurityNamesItsTests(t *testing.T) {
 		}
 		rows++
 		if len(found) == 0 {
-			t.Errorf("a threat that no test attacks: %.80s", line)
+			t.Errorf("a threat without a test: %.80s", line)
 		}
 	}
 	if rows < 12 {
@@ -42,7 +41,7 @@ func TestSecurityNamesItsTests(t *testing.T) {
 	}
 }
 
-// tests gives the names of all test functions of the module.
+// tests returns the names of all functions in the module's test files.
 func tests(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// administer calls the admin API as an operator does, and gives the answer's body.
+// administer calls the admin API as an operator and returns the body of the answer.
 func (p *process) administer(method, path string, status int) []byte {
 	p.t.Helper()
 	return p.administerWith(nil, method, path, status)
@@ -35,7 +35,7 @@ func (p *process) administerWith(content []byte, method, path string, status int
 	return text
 }
 
-// listed is the sessions that the admin API lists.
+// listed returns the sessions that the admin API lists.
 func (p *process) listed() (ids []string) {
 	p.t.Helper()
 	var page struct{ Sessions []struct{ ID string } }
@@ -46,7 +46,7 @@ func (p *process) listed() (ids []string) {
 	return ids
 }
 
-// TestOperator plays a run, looks at it, has it condensed, and deletes it: the next request begins anew.
+// TestOperator plays a run, inspects it, has it condensed, and deletes it. The next request begins a new session.
 func TestOperator(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{Keep: 16})
@@ -85,7 +85,7 @@ func TestOperator(t *testing.T) {
 	checkFileHolds(t, p, 1)
 }
 
-// viewIsForwarded checks that a thread's view is what upstream got last.
+// viewIsForwarded checks that a thread's view equals the last forwarded request.
 func (p *process) viewIsForwarded(s *setting, thread string) {
 	p.t.Helper()
 	var view struct {
@@ -104,7 +104,7 @@ func (p *process) viewIsForwarded(s *setting, thread string) {
 	}
 }
 
-// checkFileHolds ends a proxy and counts the sessions that another one finds.
+// checkFileHolds stops a proxy and counts the sessions that another one finds in its file.
 func checkFileHolds(t testing.TB, p *process, want int) {
 	t.Helper()
 	p.terminate()

@@ -14,16 +14,16 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// agent is a coding agent from npm, with a home and a folder to work in.
+// agent is a coding agent from npm, with a home directory and a working directory.
 type agent struct {
 	t             *testing.T
-	command       []string // what starts it, before a prompt
-	again         []string // the same, to go on where it was
+	command       []string // starts it, followed by a prompt
+	again         []string // the same, to resume its session
 	environment   []string
 	home, project string
 }
 
-// newAgent installs the agents. The variables are set for this one besides those that all have.
+// newAgent installs an agent. The variables are set in addition to those that all agents have.
 func newAgent(t *testing.T, variables ...string) (a *agent, modules string) {
 	t.Helper()
 	node, npm := need(t, "node", "install Node.js 20 or newer"), need(t, "npm", "install npm")
@@ -38,15 +38,15 @@ func newAgent(t *testing.T, variables ...string) (a *agent, modules string) {
 	return a, filepath.Join(dir, "agents", "node_modules")
 }
 
-// platform is the machine as npm's packages name it.
+// platform is the platform in the names of npm's packages.
 func platform() string {
 	return runtime.GOOS + "-" + map[string]string{"amd64": "x64"}[runtime.GOARCH] + strings.TrimPrefix(runtime.GOARCH, "amd64")
 }
 
-// run has the agent do what the prompt says, and gives what it says.
+// run runs the agent with a prompt and returns its output.
 func (a *agent) run(prompt string) string { return a.do(a.command, prompt) }
 
-// resume is run in the session before.
+// resume is run within the last session.
 func (a *agent) resume(prompt string) string { return a.do(a.again, prompt) }
 
 func (a *agent) do(command []string, prompt string) string {
@@ -70,7 +70,7 @@ func newClaudeCode(t *testing.T, p *process) *agent {
 	return a
 }
 
-// newOpencode has it speak the API that a package of Vercel's speaks.
+// newOpencode returns an opencode that uses the API of one of Vercel's packages.
 func newOpencode(t *testing.T, p *process, sdk string) *agent {
 	t.Helper()
 	a, modules := newAgent(t, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1")
@@ -96,10 +96,11 @@ func newPi(t *testing.T, p *process, api, path string) *agent {
 	return a
 }
 
-// agentSteps is how many steps an agent takes for a prompt: all but the last call a tool. agentPrompts is how many prompts it gets.
+// agentSteps is the number of an agent's steps for a prompt, of which all but the last call a tool. agentPrompts is the number of
+// prompts.
 const agentSteps, agentPrompts = 12, 4
 
-// shell is the n-th call of an agent's tool that runs commands.
+// shell returns the n-th call of an agent's tool for commands.
 func shell(n int, tool string) fakeupstream.ToolCall {
 	command := fmt.Sprintf("echo step %d; seq 1 200", n)
 	return callOf(fmt.Sprintf("call_%d", n), tool, map[string]string{"command": command, "cmd": command, "description": "Counts"})
@@ -109,7 +110,7 @@ func callOf(id, tool string, arguments any) fakeupstream.ToolCall {
 	return fakeupstream.ToolCall{ID: id, Name: tool, Arguments: string(encode(arguments))}
 }
 
-// modelOf answers as the model of an agent: with calls of its shell, and with a text after every so many of them.
+// modelOf returns the answers of an agent's model: calls of its shell, and a text after every few of them.
 func modelOf(tool string) func(*fakeupstream.Request) fakeupstream.Answer {
 	var asked atomic.Int32
 	return func(r *fakeupstream.Request) fakeupstream.Answer {
@@ -131,7 +132,7 @@ func hasTools(r *fakeupstream.Request) bool {
 	return json.Unmarshal(r.Tools, &tools) == nil && len(tools) > 0
 }
 
-// work has the agent follow its prompts, each in a process of its own.
+// work runs the agent with its prompts, each in a new process.
 func (a *agent) work() {
 	a.t.Helper()
 	for n := range agentPrompts {
@@ -145,7 +146,8 @@ func (a *agent) work() {
 	}
 }
 
-// TestAgents has real agents work through the proxy in the APIs of each, condensed several times, and go on where they were.
+// TestAgents runs real agents through the proxy in each of their APIs, with several condensations, and lets them resume their
+// sessions.
 func TestAgents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: make slow runs real agents")
@@ -175,7 +177,7 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// TestClaudeCode has the real Claude Code work through the proxy, with a sub-agent, and compact at the end by itself.
+// TestClaudeCode runs the real Claude Code through the proxy, with a sub-agent and, at the end, a compaction of its own.
 func TestClaudeCode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: make slow runs real agents")
@@ -221,14 +223,16 @@ func TestClaudeCode(t *testing.T) {
 		if !bytes.Contains(r.Body, []byte(record)) && !r.Summary {
 			t.Errorf("%d messages went upstream without the agent's own summary", len(r.Messages))
 		}
-		// The agent keeps its newest answer, with thinking that is bound to what it just replaced; refused, it sends it without.
+		// The agent keeps its newest answer, with thinking bound to the history that it just replaced. After a refusal it sends
+		// it without.
 		if r.Refused != nil && i > 0 {
 			t.Errorf("%s was refused: %v", r.Path, r.Refused)
 		}
 	}
 }
 
-// checkAgent checks that nothing of what an agent caused was refused, that it was condensed, and how many messages went upstream at once.
+// checkAgent checks that no request of an agent was refused, that its history was condensed, and how many messages were forwarded
+// at once.
 func (s *setting) checkAgent(t *testing.T, most int) {
 	t.Helper()
 	longest, summaries := 0, 0

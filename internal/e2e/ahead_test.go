@@ -13,26 +13,26 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// member is one of many conversations.
+// member is one of many concurrent conversations.
 type member struct {
 	name      string
 	history   []json.RawMessage
-	condensed int    // requests whose view was condensed
-	sent      string // what last went upstream of it
+	condensed int    // requests with a condensed view
+	sent      string // the last forwarded request
 }
 
 func newMember(n int) *member {
 	return &member{name: fmt.Sprintf("member %02d.", n)}
 }
 
-// fleet is conversations over two replicas.
+// fleet is a set of conversations over two replicas.
 type fleet struct {
 	*testing.T
 	*setting
 	config   string
 	replicas [2]*process
 	members  []*member
-	held     chan struct{} // closed when the first summary of every other member is answered
+	held     chan struct{} // closed once the first summary of every other member is answered
 	mu       sync.Mutex
 	asked    map[string]int // calls of the summariser, by member
 }
@@ -57,14 +57,14 @@ shutdown: {delay: 0s, timeout: 1m}
 	return f
 }
 
-// calls is how often a summary of a member was asked for so far: they are still prepared.
+// calls returns how often a summary for a member was requested so far. Summaries may still be in preparation.
 func (f *fleet) calls(name string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked[name]
 }
 
-// summarise is slow to answer the first call for every other member.
+// summarise answers slowly to the first call for every other member.
 func (f *fleet) summarise(r *fakeupstream.Request) fakeupstream.Answer {
 	answer := fakeupstream.Extract(r)
 	f.mu.Lock()
@@ -80,7 +80,7 @@ func (f *fleet) summarise(r *fakeupstream.Request) fakeupstream.Answer {
 	return answer
 }
 
-// step has each member say something more, some of them at once.
+// step sends one more message for each member, several at once.
 func (f *fleet) step(number int) {
 	f.Helper()
 	var all sync.WaitGroup
@@ -112,7 +112,7 @@ func (f *fleet) say(m *member, to *process, number int) {
 	m.history = append(m.history, got.Choices[0].Message)
 }
 
-// settle waits until the summariser has answered what it was asked: on a busy machine the steps overtake it.
+// settle waits until the summariser has answered all its calls, since on a busy machine the steps overtake it.
 func (f *fleet) settle() {
 	f.Helper()
 	if _, err := f.Upstream.WaitEnded(f.Context(), len(f.Upstream.Requests())); err != nil {
@@ -120,7 +120,7 @@ func (f *fleet) settle() {
 	}
 }
 
-// forwarded notes what last went upstream of each member.
+// forwarded records the last forwarded request of each member.
 func (f *fleet) forwarded() {
 	for _, r := range f.Upstream.Requests() {
 		for _, m := range f.members {
@@ -131,13 +131,13 @@ func (f *fleet) forwarded() {
 	}
 }
 
-// TestNoRequestWaitsForASummary: by default summaries are prepared. Those that are not ready when they are due, since the summariser is
-// slow or a replica has died over one, are not waited for, and made up for later.
+// TestNoRequestWaitsForASummary: by default summaries are prepared in advance. If one is not ready in time, because the
+// summariser is slow or a replica died while preparing it, no request waits for it, and a later summary covers the messages.
 func TestNoRequestWaitsForASummary(t *testing.T) {
 	f := newFleet(t, 40)
 	step := 0
 	for ; step < 16; step++ {
-		if step == 9 { // it holds the locks of what it prepares
+		if step == 9 { // it holds the locks of the summaries that it prepares
 			f.replicas[0].kill()
 			f.replicas[0] = serve(t, "--config", f.config)
 		}
@@ -169,7 +169,7 @@ func TestNoRequestWaitsForASummary(t *testing.T) {
 		t.Errorf("%d members still lack a summary", left)
 	}
 	for _, m := range f.members {
-		if calls := f.calls(m.name); calls > m.condensed+2 { // one is prepared, and one may have died with its replica
+		if calls := f.calls(m.name); calls > m.condensed+2 { // one is in preparation, and one may have died with its replica
 			t.Errorf("%s %d summaries for %d condensations", m.name, calls, m.condensed)
 		}
 	}

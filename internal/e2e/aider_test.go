@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// aider sends what Aider 0.86 does: a map of the repository before the history, the files behind it, both anew for each request, and behind
-// the newest message the end of the system prompt once more, for that request alone.
+// aider sends requests like Aider 0.86: with a map of the repository before the history and the files after it, both new in each
+// request, and with the end of the system prompt repeated after the newest message, for that request only.
 type aider struct {
 	done []any
 	step int
@@ -43,15 +43,15 @@ func (a *aider) task() string {
 	return fmt.Sprintf("Task %d: count what is parsed. ", a.step) + strings.Repeat("And so on. ", 20)
 }
 
-// answered takes the answer into the history.
+// answered appends the answer to the history.
 func (a *aider) answered(text string) {
 	a.done = append(a.done, said("user", a.task()), said("assistant", text),
 		said("user", fmt.Sprintf("I committed the changes with git hash %07x.", a.step)), said("assistant", "Ok."))
 	a.step++
 }
 
-// TestAider: a run of Aider's is one thread, whose condensations hold and whose files are always shown, and its counts are those of a
-// history that is seen for the first time.
+// TestAider: a run of Aider is one thread. Its condensations persist, its files are always shown, and its token counts equal
+// those of a history seen for the first time.
 func TestAider(t *testing.T) {
 	for name, alternates := range map[string]bool{"free": false, "alternating": true} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// answer is a response that is being read.
+// answer is a response being read.
 type answer struct {
 	*http.Response
 	t      testing.TB
@@ -20,12 +20,12 @@ type answer struct {
 	client *http.Transport
 }
 
-// body is a chat completion's.
+// body returns the body of a chat completion request.
 func body(messages []json.RawMessage) []byte {
 	return encode(map[string]any{"model": replay.Model, "messages": messages})
 }
 
-// post prepares a chat completion on a connection of its own, and what leaves it.
+// post prepares a chat completion on a new connection, and returns a function that abandons it.
 func post(t testing.TB, p *process, body []byte) (*http.Request, *answer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -37,18 +37,18 @@ func post(t testing.TB, p *process, body []byte) (*http.Request, *answer) {
 	return req, a
 }
 
-// send sends a chat completion and returns when the answer's header is here.
+// send sends a chat completion and returns once the header of the answer has arrived.
 func send(t testing.TB, p *process, body []byte, headers ...http.Header) *answer {
 	t.Helper()
 	return sendTo(t, p, "/chat/completions", body, headers...)
 }
 
-// sendTo is send to another path below /v1.
+// sendTo is send for another path below /v1.
 func sendTo(t testing.TB, p *process, path string, body []byte, headers ...http.Header) *answer {
 	t.Helper()
 	req, a := post(t, p, body)
 	req.URL.Path = "/v1" + path
-	req.Header.Set("Anthropic-Version", "2023-06-01") // other protocols have no use for it
+	req.Header.Set("Anthropic-Version", "2023-06-01") // ignored in other protocols
 	for _, h := range headers {
 		maps.Copy(req.Header, h)
 	}
@@ -61,7 +61,7 @@ func sendTo(t testing.TB, p *process, path string, body []byte, headers ...http.
 	return a
 }
 
-// sendAside sends a chat completion, and closes the channel when it has ended, well or not.
+// sendAside sends a chat completion in the background, and closes the channel once it has ended, in success or failure.
 func sendAside(t testing.TB, p *process, body []byte) <-chan struct{} {
 	t.Helper()
 	req, a := post(t, p, body)
@@ -84,7 +84,7 @@ func (a *answer) read(n int) {
 	ok(a.t, err)
 }
 
-// finish reads the answer to its end, and gives how that came.
+// finish reads the answer to its end and returns how it ended.
 func (a *answer) finish() error {
 	_, err := a.rest()
 	return err

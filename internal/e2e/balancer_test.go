@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// balancer sends each request to the first of its backends that says it is ready.
+// balancer sends each request to the first backend that reports ready.
 type balancer struct {
 	backends []*backend
 	client   http.Client
@@ -62,7 +62,7 @@ func (b *balancer) ready(one *backend) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// TestBalancerLosesNothing ends one of two proxies behind a balancer that follows /readyz: no client notices.
+// TestBalancerLosesNothing stops one of two proxies behind a balancer that follows /readyz: no client notices.
 func TestBalancerLosesNothing(t *testing.T) {
 	t.Parallel()
 	redis := sessiontest.StartRedis(t)

@@ -29,7 +29,7 @@ shutdown: {delay: 0s, timeout: 1m}
 `, s.url, store, limits))
 }
 
-// outcome is how a request ended.
+// outcome is the outcome of a request.
 type outcome struct {
 	http.Header
 	status int
@@ -55,8 +55,8 @@ func asked(model, text string) map[string]any {
 	return map[string]any{"model": model, "max_tokens": 100, "messages": []any{map[string]any{"role": "user", "content": text}}}
 }
 
-// TestBudgetsOverReplicas: 40 sessions at the edge of their budgets, each with eight requests at once over two replicas. None spends more
-// than its budget and one request, and each can spend all of it.
+// TestBudgetsOverReplicas: 40 sessions near the limit of their budgets, each with eight concurrent requests over two replicas. No
+// session exceeds its budget by more than one request, and each can spend all of it.
 func TestBudgetsOverReplicas(t *testing.T) {
 	const sessions, budget, prompt, answer = 40, 1500, 300, 100
 	var mu sync.Mutex
@@ -102,8 +102,8 @@ func TestBudgetsOverReplicas(t *testing.T) {
 	}
 }
 
-// TestBudgetInDollars: a tenant's budget is told of in each protocol's own shape, outlives the process, and does not count a model without
-// a price, which the log says.
+// TestBudgetInDollars: the error about a tenant's budget has the format of each protocol, spending survives the process, and a
+// model without a price does not count, which is logged.
 func TestBudgetInDollars(t *testing.T) {
 	s := newSetting(t, fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 1000, Completion: 100}} // 0.02 USD
@@ -144,7 +144,7 @@ func TestBudgetInDollars(t *testing.T) {
 	}
 }
 
-// TestBudgetCondensesFirst: where little is left, histories are condensed that would not be otherwise; then requests are refused.
+// TestBudgetCondensesFirst: when little of the budget is left, histories are condensed earlier; after that, requests are refused.
 func TestBudgetCondensesFirst(t *testing.T) {
 	s := newSetting(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: len(r.Body) / 4, Completion: 10}}
@@ -170,7 +170,7 @@ func TestBudgetCondensesFirst(t *testing.T) {
 	}
 }
 
-// TestBudgetWithoutStore: where the store is away, requests pass, which is counted and said.
+// TestBudgetWithoutStore: while the store is unavailable, requests pass, and this is counted and logged.
 func TestBudgetWithoutStore(t *testing.T) {
 	redis := sessiontest.StartRedis(t)
 	s := newSetting(t, fakeupstream.Options{})
@@ -190,7 +190,7 @@ func TestBudgetWithoutStore(t *testing.T) {
 	}
 }
 
-// TestBudgetsCountSummariesInVain: what a summariser charges for answers that are no summary is spent of the tenant's budget.
+// TestBudgetsCountSummariesInVain: the cost of unusable summaries counts towards the tenant's budget.
 func TestBudgetsCountSummariesInVain(t *testing.T) {
 	s := newSetting(t, fakeupstream.Options{
 		Reply: func(*fakeupstream.Request) fakeupstream.Answer {

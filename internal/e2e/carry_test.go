@@ -12,8 +12,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestAChangedHeadCostsNothing has clients that rewrite what they sent: a clock in the first message, old results that are cut, or
-// both. Two proxies serve them in turn, and ask the summariser no more often than for a client that changes nothing.
+// TestAChangedHeadCostsNothing has clients that change their history: a clock in the first message, truncated old results, or
+// both. Two proxies serve them in turn, and call the summariser no more often than for a client that changes nothing.
 func TestAChangedHeadCostsNothing(t *testing.T) {
 	config := inRedis(sessiontest.StartRedis(t).Addr)
 	calls := map[string]int{}
@@ -45,13 +45,13 @@ func TestAChangedHeadCostsNothing(t *testing.T) {
 		if calls[c.name] = s.Upstream.SummariserCalls(); calls[c.name] != calls["nothing"] || calls[c.name] < 3 {
 			t.Errorf("%s changes: %d calls of the summariser, %d where nothing does", c.name, calls[c.name], calls["nothing"])
 		}
-		if len(sessions) > 2 { // a first message that changes before it is answered links to nothing
+		if len(sessions) > 2 { // a first message that changes before it is answered has no link to the session
 			t.Errorf("%s changes: %d sessions", c.name, len(sessions))
 		}
 	}
 }
 
-// withContent is a message with another content.
+// withContent returns a message with another content.
 func withContent(t *testing.T, message json.RawMessage, content string) json.RawMessage {
 	t.Helper()
 	var fields map[string]any

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// wants checks a finished command: its code, and what its output and its error output must hold.
+// wants checks the exit code of a finished command, and texts in its output and its error output.
 func (f finished) wants(t *testing.T, code int, out, errs []string) {
 	t.Helper()
 	if f.Code != code {
@@ -86,7 +86,8 @@ func TestPortInUse(t *testing.T) {
 	command(t, "--listen", "127.0.0.1:0", "--admin", taken).wants(t, 1, nil, []string{"dewpoint: ", "admin.listen", taken, "address already in use"})
 }
 
-// TestSecondProcessOnOneFile: the store's file belongs to one process. The second one says so, and the first goes on.
+// TestSecondProcessOnOneFile: only one process may use the store's file. The second one reports that and exits, and the first
+// continues.
 func TestSecondProcessOnOneFile(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})

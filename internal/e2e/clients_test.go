@@ -12,13 +12,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// clientSteps is how many steps with tool calls a client's loop takes.
+// clientSteps is the number of steps with tool calls in a client's loop.
 const clientSteps = 34
 
-// clientPrompt is what the clients' users ask for.
+// clientPrompt is the prompt of the clients' users.
 const clientPrompt = "Why is “größe” off by one? Ticket GR-88 📦"
 
-// TestClients has the makers' own client libraries run a tool loop through the proxy.
+// TestClients runs the vendors' client libraries through the proxy, with a tool loop.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	for name, install := range map[string]func(testing.TB) func(string) []string{"npm": nodeClient, "PyPI": pythonClient} {
@@ -41,14 +41,14 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// clientLoop runs one loop and compares both of its ends: what the library made of the answers, and what went upstream.
+// clientLoop runs one loop and checks both ends: the answers as the library presents them, and the forwarded requests.
 func clientLoop(t *testing.T, program []string) {
 	s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-client"}, ChunkRunes: 5})
 	steps, script := s.loop(t, program)
 	checkForwarded(t, s.Upstream.Requests(), steps, script)
 }
 
-// turnLoop is clientLoop in the APIs of which an answer is a turn, with reasoning of that kind.
+// turnLoop is clientLoop for APIs in which an answer is a turn, with one kind of reasoning.
 func turnLoop(t *testing.T, seals fakeupstream.Seal, program []string) {
 	s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-client"}, ChunkRunes: 5, Seals: seals})
 	steps, script := s.loop(t, program)
@@ -59,7 +59,7 @@ func turnLoop(t *testing.T, seals fakeupstream.Seal, program []string) {
 	}
 }
 
-// runnerLoop is turnLoop with a framework that keeps what the model says to itself, but for the end.
+// runnerLoop is turnLoop for a framework that returns only the last answer of the model.
 func runnerLoop(t *testing.T, program []string) {
 	s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-client"}, ChunkRunes: 5, Seals: fakeupstream.SealResponsesDetails})
 	script := clientAnswers()
@@ -70,7 +70,7 @@ func runnerLoop(t *testing.T, program []string) {
 	s.checkTurns(t, script)
 }
 
-// checkTurns checks what reached upstream, and gives the requests of the steps.
+// checkTurns checks the forwarded requests, and returns those of the steps.
 func (s *setting) checkTurns(t *testing.T, script []fakeupstream.Answer) (steps []fakeupstream.Request) {
 	t.Helper()
 	summaries := 0
@@ -82,7 +82,7 @@ func (s *setting) checkTurns(t *testing.T, script []fakeupstream.Answer) (steps 
 			summaries++
 			continue
 		}
-		if n := len(r.Messages); n > 4*maxSize { // a turn of one call and its result may be four items
+		if n := len(r.Messages); n > 4*maxSize { // a turn of one call and its result may have four items
 			t.Errorf("step %d: %d messages forwarded", len(steps), n)
 		}
 		if len(steps) > 0 {
@@ -96,7 +96,7 @@ func (s *setting) checkTurns(t *testing.T, script []fakeupstream.Answer) (steps 
 	return steps
 }
 
-// checkOutputs checks that a request ends with the results of calls: blocks of its last message, or items of their own.
+// checkOutputs checks that a request ends with the results of calls, which are blocks of the last message or separate items.
 func checkOutputs(t *testing.T, r fakeupstream.Request, calls []fakeupstream.ToolCall) {
 	t.Helper()
 	var last struct{ Content []json.RawMessage }
@@ -122,13 +122,13 @@ func checkOutputs(t *testing.T, r fakeupstream.Request, calls []fakeupstream.Too
 	}
 }
 
-// client runs a client through a proxy in front of the upstream, and gives what it prints.
+// client runs a client through a proxy in front of the upstream, and returns its output.
 func (s *setting) client(t *testing.T, program []string) string {
 	t.Helper()
 	return s.clientOf(t, s.config(t, embedded(newStore(t))), program)
 }
 
-// clientOf is client with a proxy of that configuration.
+// clientOf is client with a given configuration.
 func (s *setting) clientOf(t *testing.T, config string, program []string) string {
 	t.Helper()
 	p := serve(t, "--config", config)
@@ -141,7 +141,8 @@ func (s *setting) clientOf(t *testing.T, config string, program []string) string
 	return out
 }
 
-// loop runs a client's loop through a proxy in front of the upstream, and compares what the library made of the answers with these.
+// loop runs a client's loop through a proxy in front of the upstream, and compares the answers as the library presents them with
+// the given ones.
 func (s *setting) loop(t *testing.T, program []string) ([]clientStep, []fakeupstream.Answer) {
 	t.Helper()
 	script := clientAnswers()
@@ -165,7 +166,7 @@ func (s *setting) loop(t *testing.T, program []string) ([]clientStep, []fakeupst
 	return steps, script
 }
 
-// clientStep is an answer as a client library gives it to its user.
+// clientStep is an answer as a client library presents it.
 type clientStep struct {
 	Role         string
 	Content      *string
@@ -179,7 +180,7 @@ type clientCall struct {
 	Function struct{ Name, Arguments string }
 }
 
-// stepOf is what a library should make of an answer. That upstream's usage arrives is checked against the requests.
+// stepOf returns how a library should present an answer. Upstream's usage is compared with the requests elsewhere.
 func stepOf(a fakeupstream.Answer, got clientStep) clientStep {
 	want := clientStep{Role: "assistant", Content: &a.Content, FinishReason: "stop", PromptTokens: got.PromptTokens}
 	if a.Content == "" {
@@ -193,7 +194,7 @@ func stepOf(a fakeupstream.Answer, got clientStep) clientStep {
 	return want
 }
 
-// clientAnswers is the model's part: single and parallel calls, with words and without, in more than one script.
+// clientAnswers returns the model's answers: single and parallel calls, with and without text, in several scripts.
 func clientAnswers() []fakeupstream.Answer {
 	var out []fakeupstream.Answer
 	for n := range clientSteps {
@@ -213,8 +214,8 @@ func clientAnswers() []fakeupstream.Answer {
 	return append(out, fakeupstream.Answer{Content: "Fertig: the loop counted from 1. 世界 GR-88 can be closed."})
 }
 
-// checkForwarded checks what reached upstream: nothing that it refused, one request a step, condensed where it is due,
-// with the newest results as the client made them.
+// checkForwarded checks the forwarded requests: none refused, one per step, condensed when due, and with the newest results as
+// the client sent them.
 func checkForwarded(t *testing.T, requests []fakeupstream.Request, steps []clientStep, script []fakeupstream.Answer) {
 	t.Helper()
 	sent, step, summaries, condensed := 2, 0, 0, false
@@ -242,7 +243,7 @@ func checkForwarded(t *testing.T, requests []fakeupstream.Request, steps []clien
 	}
 }
 
-// checkNewest checks that a request ends with the results of the step before.
+// checkNewest checks that a request ends with the results of the previous step.
 func checkNewest(t *testing.T, r fakeupstream.Request, script []fakeupstream.Answer, step int) {
 	t.Helper()
 	if step == 0 {
@@ -263,8 +264,8 @@ func checkNewest(t *testing.T, r fakeupstream.Request, script []fakeupstream.Ans
 	}
 }
 
-// TestLocksNameNoPlace checks that the pinned packages come from wherever the user's package managers get theirs, and
-// that all are pinned.
+// TestLocksNameNoPlace checks that the lock files name no registry, so that the packages come from the user's own, and that all
+// packages are pinned.
 func TestLocksNameNoPlace(t *testing.T) {
 	for name, forbidden := range map[string]string{
 		"package-lock.json": `"resolved"|https?:`, "requirements.txt": `(?m)https?:|^-|^[^=\n]+$`, ".npmrc": `registry\s*=`,

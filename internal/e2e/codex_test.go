@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// newCodex has Codex speak to the proxy as a provider of the user's.
+// newCodex configures Codex with the proxy as a custom provider.
 func newCodex(t *testing.T, p *process) *agent {
 	t.Helper()
 	return codexWith(t, fmt.Sprintf(`
@@ -29,7 +29,7 @@ stream_max_retries = 0
 `, "http://"+p.Addr))
 }
 
-// newBuiltInCodex has Codex speak to the proxy as its own provider: then it asks upstream for compactions.
+// newBuiltInCodex configures Codex with the proxy as its built-in provider, from which it requests compactions.
 func newBuiltInCodex(t *testing.T, p *process, settings string) *agent {
 	t.Helper()
 	a := codexWith(t, fmt.Sprintf("model = \"gpt-5.1-codex\"\nmodel_context_window = 400000\nopenai_base_url = \"%s/v1\"\n%s\n", "http://"+p.Addr, settings))
@@ -50,7 +50,7 @@ func codexWith(t *testing.T, settings string) *agent {
 	return a
 }
 
-// TestCodex has the real Codex work through the proxy with a sub-agent, condensed several times, and go on where it was.
+// TestCodex runs the real Codex through the proxy with a sub-agent, with several condensations, and lets it resume its session.
 func TestCodex(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: make slow runs the real Codex")
@@ -86,7 +86,7 @@ func TestCodex(t *testing.T) {
 	s.checkAgent(t, 60)
 }
 
-// TestCodexAndHiddenTools has the real Codex work with a model that calls tools which Codex does not know: alone, and next to its own.
+// TestCodexAndHiddenTools runs the real Codex with a model that calls tools unknown to Codex, alone and together with its own.
 func TestCodexAndHiddenTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: make slow runs the real Codex")
@@ -125,7 +125,7 @@ func TestCodexAndHiddenTools(t *testing.T) {
 	}
 }
 
-// spawned is the id of the agent that the last call has started.
+// spawned returns the id of the agent that the last call started.
 func spawned(t *testing.T, r *fakeupstream.Request) string {
 	t.Helper()
 	var result struct{ Output string }
@@ -137,7 +137,8 @@ func spawned(t *testing.T, r *fakeupstream.Request) string {
 	return agent.ID
 }
 
-// TestCodexCompacts has the real Codex compact its history several times, where upstream knows how to and where it does not.
+// TestCodexCompacts has the real Codex compact its history several times, with an upstream that supports compaction and with one
+// that does not.
 func TestCodexCompacts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: make slow runs the real Codex")

@@ -18,12 +18,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// asksForRecord reports whether a request asks the model for the record of its history.
+// asksForRecord reports whether a request asks the model for a record of its history.
 func asksForRecord(r *fakeupstream.Request) bool {
 	return bytes.Contains(r.Body, []byte("about to be replaced by a record"))
 }
 
-// newNoCompactor is a setting whose upstream knows no compaction, and whose model writes records when it is asked for one.
+// newNoCompactor returns a setting whose upstream does not support compaction, and whose model writes records on request.
 func newNoCompactor(t *testing.T, record string) *setting {
 	t.Helper()
 	s := newSetting(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
@@ -36,7 +36,7 @@ func newNoCompactor(t *testing.T, record string) *setting {
 	return s
 }
 
-// compact asks for a compaction of the history, and gives the item that comes back.
+// compact requests a compaction of the history, and returns the resulting item.
 func (w *worker) compact(streamed bool) (item string) {
 	w.t.Helper()
 	body := fmt.Sprintf(`{"model":"gpt-x","stream":%t,"store":false,"tools":[{"type":"function","name":"run","parameters":{"type":"object"}}],"input":[%s,{"type":"compaction_trigger"}]}`,
@@ -67,8 +67,8 @@ func (w *worker) compact(streamed bool) (item string) {
 	return string(r.Output[0])
 }
 
-// TestCompactionForAnyUpstream: where upstream knows no compaction, a client that asks for one gets an item with a record, which stands
-// for the history from then on, on any replica.
+// TestCompactionForAnyUpstream: if upstream does not support compaction, a client that requests one gets an item with a record,
+// which replaces the history from then on, on every replica.
 func TestCompactionForAnyUpstream(t *testing.T) {
 	t.Parallel()
 	s := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7.")
@@ -107,7 +107,7 @@ func TestCompactionForAnyUpstream(t *testing.T) {
 	}
 }
 
-// TestCompactionOfUpstreams: where upstream compacts, its item passes as it came, both ways.
+// TestCompactionOfUpstreams: if upstream supports compaction, its item is passed on unchanged in both directions.
 func TestCompactionOfUpstreams(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -133,8 +133,8 @@ func TestCompactionOfUpstreams(t *testing.T) {
 
 var sealedIn = regexp.MustCompile(`dewpoint\.1\.[A-Za-z0-9_-]+`)
 
-// TestCompactionsAreNotForged: an item that was changed, cut, made up, or given to somebody else is refused in either protocol that has
-// such items, and nothing of it reaches upstream.
+// TestCompactionsAreNotForged: an item that was changed, truncated, invented, or issued to another client is refused in both
+// protocols that have such items, and no part of it reaches upstream.
 func TestCompactionsAreNotForged(t *testing.T) {
 	t.Parallel()
 	s := newNoCompactor(t, "CURRENT_STATE: all is well.")
@@ -143,7 +143,7 @@ func TestCompactionsAreNotForged(t *testing.T) {
 			sha256.Sum256([]byte("sk-mine")), sha256.Sum256([]byte("sk-other")))
 	}
 	p := serve(t, "--config", s.configAt(t, tenants(), 1000))
-	stranger := serve(t, "--config", s.configAt(t, tenants(), 1000)) // under a secret of its own
+	stranger := serve(t, "--config", s.configAt(t, tenants(), 1000)) // with another secret
 	mine, other := http.Header{"Authorization": {"Bearer sk-mine"}}, http.Header{"Authorization": {"Bearer sk-other"}}
 	w := newWorker(t, p)
 	w.key = mine
@@ -193,7 +193,7 @@ func TestCompactionsAreNotForged(t *testing.T) {
 	f(p, given, mine, 200)
 }
 
-// TestCompactPath: the path that only compacts is served, too, where upstream has none.
+// TestCompactPath: the path that only compacts is also served if upstream does not have it.
 func TestCompactPath(t *testing.T) {
 	t.Parallel()
 	for name, knows := range map[string]bool{"upstream's": true, "ours": false} {
@@ -231,7 +231,7 @@ func TestCompactPath(t *testing.T) {
 	}
 }
 
-// TestCompactionIsNotMisjudged: a failure that says nothing of compactions passes, and the next attempt goes to upstream again.
+// TestCompactionIsNotMisjudged: a failure unrelated to compaction is passed on, and the next attempt goes to upstream again.
 func TestCompactionIsNotMisjudged(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -255,7 +255,7 @@ func TestCompactionIsNotMisjudged(t *testing.T) {
 	}
 }
 
-// fakeFor is an upstream that answers everything alike.
+// fakeFor returns an upstream that gives the same answer to every request.
 func fakeFor(t *testing.T, raw fakeupstream.Raw) string {
 	t.Helper()
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -279,7 +279,7 @@ func readAll(t *testing.T, r *http.Request) []byte {
 	return body
 }
 
-// TestCompactionFails: what is no record is told as a failure, and the next attempt may do better.
+// TestCompactionFails: an unusable record is reported as a failure, and the next attempt may succeed.
 func TestCompactionFails(t *testing.T) {
 	t.Parallel()
 	s := newNoCompactor(t, "I cannot help with that.")
@@ -297,8 +297,8 @@ func TestCompactionFails(t *testing.T) {
 	w.compact(true)
 }
 
-// TestCompactionsUnderKills: a thousand compactions over two replicas, one of which is killed and started again now and then. What one
-// gave, the other opens, and what was given before the kill is opened after it.
+// TestCompactionsUnderKills: a thousand compactions over two replicas, one of which is killed and restarted now and then. Each
+// replica opens items of the other one, and items from before a kill.
 func TestCompactionsUnderKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: make slow makes a thousand compactions")

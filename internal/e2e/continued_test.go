@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// TestCompactionKeepsSession: a client that gives no session key stays in its session behind a compaction, no matter who made it.
+// TestCompactionKeepsSession: a client without a session key stays in its session after a compaction, whoever made it.
 func TestCompactionKeepsSession(t *testing.T) {
 	t.Parallel()
 	byPath := func(w *worker) string {
@@ -66,7 +66,7 @@ func TestCompactionKeepsSession(t *testing.T) {
 	} {
 		for _, ours := range []bool{false, true} {
 			if ours && name == "messages, managed" {
-				continue // there is no block then
+				continue // then there is no block
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -84,7 +84,7 @@ func TestCompactionKeepsSession(t *testing.T) {
 	}
 }
 
-// TestCompactionKeepsStreamAlive: a stream that waits for a record of ours is kept alive with comments meanwhile.
+// TestCompactionKeepsStreamAlive: a stream that waits for our record is kept alive with comments.
 func TestCompactionKeepsStreamAlive(t *testing.T) {
 	t.Parallel()
 	for path, body := range map[string]string{
@@ -109,7 +109,8 @@ func TestCompactionKeepsStreamAlive(t *testing.T) {
 	}
 }
 
-// TestCompactionIsAccountedFor: the metrics count compactions of ours by what became of them, and an operator can read what a client carries.
+// TestCompactionIsAccountedFor: the metrics count our compactions by outcome, and an operator can read the record in a client's
+// item.
 func TestCompactionIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	s := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7.")
@@ -146,7 +147,7 @@ func TestCompactionIsAccountedFor(t *testing.T) {
 	}
 }
 
-// counted waits until a metric has come to a line: a request is counted when all is over, which its client does not see.
+// counted waits until a metric appears: a request is counted after its end, which its client does not see.
 func (p *process) counted(line string) {
 	p.t.Helper()
 	for end := time.Now().Add(patience); !slices.Contains(p.metrics(), line); {
@@ -156,8 +157,8 @@ func (p *process) counted(line string) {
 	}
 }
 
-// TestKeptByUpstream: where upstream keeps the history, the request passes as it came, and the log has what was said and answered: on any
-// replica, after a restart, without a session key.
+// TestKeptByUpstream: if upstream stores the history, the request is forwarded unchanged, and the log has the messages and the
+// answers, on every replica, after a restart, and without a session key.
 func TestKeptByUpstream(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -230,7 +231,7 @@ func TestKeptByUpstream(t *testing.T) {
 	}
 }
 
-// logged is the kinds of what a thread's log has.
+// logged returns the kinds of the events in a thread's log.
 func (p *process) logged(session, thread string) (kinds []string) {
 	p.t.Helper()
 	var page struct{ Events []struct{ Kind string } }
@@ -241,8 +242,8 @@ func (p *process) logged(session, thread string) (kinds []string) {
 	return kinds
 }
 
-// TestCompactionWithoutAPause: where the proxy condenses in upstream's place, what the client says of the record is told the model that writes
-// it, with the next records, too.
+// TestCompactionWithoutAPause: if the proxy condenses in upstream's place, the client's instructions for the record are passed to
+// the model that writes it, for later records too.
 func TestCompactionWithoutAPause(t *testing.T) {
 	t.Parallel()
 	const wish = `"context_management":{"edits":[{"type":"compact_20260112","instructions":"Name the stage.","trigger":{"type":"input_tokens","value":600}}]},`
@@ -266,15 +267,15 @@ func TestCompactionWithoutAPause(t *testing.T) {
 	}
 }
 
-// TestPauseAfterCompaction: where the proxy compacts in upstream's place, a client that wants to pause then gets a block alone, written by its
-// own instructions, and goes on with that.
+// TestPauseAfterCompaction: if the proxy compacts in upstream's place, a client that wants to pause afterwards gets only a block,
+// written by its own instructions, and continues with that.
 func TestPauseAfterCompaction(t *testing.T) {
 	t.Parallel()
 	const wish = `"context_management":{"edits":[{"type":"compact_20260112","pause_after_compaction":true,"instructions":"Name the stage.",
 		"trigger":{"type":"input_tokens","value":600}}]},`
 	s := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7.")
 	c := newCoder(t, serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000)))
-	c.send(wish) // by which it is found out who manages
+	c.send(wish) // this finds out who manages the history
 	paused := 0
 	for n := range 12 {
 		c.work(n, 20)

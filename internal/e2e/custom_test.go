@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// program is a condenser of somebody else's: what may go goes, oldest first, until the target is met.
+// program is a custom condenser: it hides the oldest messages until the target is met.
 const program = `package main
 
 import (
@@ -50,7 +50,7 @@ func main() {
 }
 `
 
-// buildProgram gives the path of the program.
+// buildProgram builds the program and returns its path.
 func buildProgram(t *testing.T) string {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "condenser")
@@ -60,7 +60,7 @@ func buildProgram(t *testing.T) string {
 	return path
 }
 
-// customised is an agent in front of whom a custom condenser works.
+// customised is an agent behind a custom condenser.
 func customised(t *testing.T, condenser string) (*worker, *setting) {
 	s := newSetting(t, fakeupstream.Options{})
 	return newWorker(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
@@ -73,7 +73,7 @@ shutdown: {delay: 0s, timeout: 1m}
 `, s.url, embedded(newStore(t)), condenser)))), s
 }
 
-// TestCustomCondenser: a program, or a service, of somebody else's condenses.
+// TestCustomCondenser: a custom program or service condenses.
 func TestCustomCondenser(t *testing.T) {
 	t.Parallel()
 	path := buildProgram(t)
@@ -126,7 +126,7 @@ func TestCustomCondenser(t *testing.T) {
 	}
 }
 
-// TestCustomCondenserFails: an answer that is no good, or none, hides nothing, and the request goes whole.
+// TestCustomCondenserFails: with an unusable answer, or none, nothing is hidden, and the request is forwarded whole.
 func TestCustomCondenserFails(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

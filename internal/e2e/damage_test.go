@@ -10,8 +10,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// TestStoreDamagedInUse loses the pages of the file under a proxy that uses it: each request is served, the proxy says so, and
-// check-store names what is damaged and sets the file aside.
+// TestStoreDamagedInUse destroys the pages of the file of a running proxy: each request is served, the proxy reports the damage,
+// and check-store describes it and moves the file aside.
 func TestStoreDamagedInUse(t *testing.T) {
 	t.Parallel()
 	s, path := newSetting(t, fakeupstream.Options{}), newStore(t)
@@ -25,8 +25,8 @@ func TestStoreDamagedInUse(t *testing.T) {
 	}
 	p.wantProbe("/readyz", http.StatusOK, `"store":{"status":"degraded","detail":"damaged`)
 	p.terminate()
-	wantExit(t, p, 1)  // the store could not be closed as it should
-	losePages(t, path) // what was written since, too: where all begins may be among it
+	wantExit(t, p, 1)  // the store could not be closed properly
+	losePages(t, path) // including those written since, possibly with the root
 	if got := command(t, "serve", "--config", config); got.Code != 1 || !strings.Contains(got.Err, "check-store") {
 		t.Errorf("serve over the damaged file: %+v", got)
 	}
@@ -43,7 +43,7 @@ func TestStoreDamagedInUse(t *testing.T) {
 	wantExit(t, again, 0)
 }
 
-// losePages overwrites all pages of a store's file with zeros but the first two, which tell where all begins.
+// losePages overwrites all pages of a store's file with zeros except the first two, which locate the root.
 func losePages(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -20,8 +20,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestDashboard has a real Prometheus read a proxy that condenses a run: each query of the dashboard is answered, those about what
-// happened in the run with data, and the alerts load and are quiet.
+// TestDashboard has a real Prometheus scrape a proxy that condenses a run. Each query of the dashboard succeeds, those about
+// events of the run have data, and the alerts load and do not fire.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("prometheus")
@@ -31,20 +31,20 @@ func TestDashboard(t *testing.T) {
 	s := newSetting(t, fakeupstream.Options{})
 	p := serve(t, "--config", s.config(t, embedded(newStore(t))))
 	prometheus := startPrometheus(t, program, p.Admin)
-	prometheus.scraped(t, `count_over_time(dewpoint_build_info[5m]) >= 2`) // a rate needs what was there before
+	prometheus.scraped(t, `count_over_time(dewpoint_build_info[5m]) >= 2`) // a rate needs earlier samples
 	run := demo.Sample()
 	for _, n := range []int{14, 24, 30, len(run.Messages)} { // the first is below the limit
 		ok(t, send(t, p, body(run.Messages[:n])).finish())
 	}
 	prometheus.scraped(t, `sum(dewpoint_requests_total) == 4`)
 	prometheus.scraped(t, `min(count_over_time(dewpoint_upstream_usd_total[5m])) >= 3`)
-	quiet := map[string]bool{ // what did not happen in the run
+	quiet := map[string]bool{ // events that the run does not have
 		"What went wrong": true, "Summariser failures": true, "Over a limit and forwarded whole": true, "Overflows relieved": true,
 		"Summarisers cooling down": true, "Reloads": true, "Errors and losses": true, "Rollouts": true,
 	}
 	for _, q := range dashboardQueries(t) {
 		if !quiet[q.title] {
-			prometheus.scraped(t, q.expr) // it waits, since a scrape may fail on a busy machine
+			prometheus.scraped(t, q.expr) // waits, since a scrape may fail on a busy machine
 		} else if _, err := prometheus.query(q.expr); err != nil {
 			t.Errorf("%s: %v: %s", q.title, err, q.expr)
 		}
@@ -61,7 +61,7 @@ func TestDashboard(t *testing.T) {
 
 type panelQuery struct{ title, expr string }
 
-// dashboardQueries gives the queries of panels, variables and annotations, with everything selected.
+// dashboardQueries returns the queries of panels, variables and annotations, with all values selected.
 func dashboardQueries(t *testing.T) (all []panelQuery) {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/helm/files/dashboard.json")
@@ -89,10 +89,10 @@ func dashboardQueries(t *testing.T) (all []panelQuery) {
 	return all
 }
 
-// prometheusServer answers queries at a URL.
+// prometheusServer is a running Prometheus.
 type prometheusServer string
 
-// startPrometheus has one scrape an admin port once a second.
+// startPrometheus starts a Prometheus that scrapes an admin port once a second.
 func startPrometheus(t *testing.T, program, admin string) prometheusServer {
 	t.Helper()
 	dir := t.TempDir()
@@ -138,7 +138,7 @@ func (p prometheusServer) get(path string, into any) error {
 	return nil
 }
 
-// query gives the series that an expression has now; a scalar is one.
+// query returns the current series of an expression. A scalar is one series.
 func (p prometheusServer) query(expr string) ([]json.RawMessage, error) {
 	var data struct {
 		ResultType string
@@ -166,7 +166,7 @@ func (p prometheusServer) scraped(t *testing.T, expr string) {
 	})
 }
 
-// rules counts the alerts that are in force, and waits until each was evaluated without an error.
+// rules returns the number of active alerts, after waiting until each was evaluated without an error.
 func (p prometheusServer) rules(t *testing.T) (n int) {
 	t.Helper()
 	sessiontest.Eventually(t, "alerts are evaluated", func() error {

@@ -1,7 +1,7 @@
-// Package e2e runs the real binary as its users do: as processes of its own that are killed, restarted and put side by
-// side, spoken to by real clients, with the strict fake upstream in the test's process to judge what comes out of them.
+// Package e2e runs the real binary as users do: as processes that are killed, restarted and run next to each other, with real
+// clients in front of them, and the strict fake upstream in the test's process to check the requests that they forward.
 //
-// What a test needs from outside (redis-server, node, npm, python3 and their package registries) must be there; a test
-// that lacks a program fails and says which; a registry that cannot be reached is a skip. DEWPOINT_TEST_NO_REDIS=1 and
-// DEWPOINT_TEST_NO_CLIENTS=1 allow tests to go on without. GOFLAGS=-race builds the binary with the race detector too.
+// External programs (redis-server, node, npm, python3) must be installed; a test that lacks one fails and names it. A test is
+// skipped if a package registry cannot be reached. DEWPOINT_TEST_NO_REDIS=1 and DEWPOINT_TEST_NO_CLIENTS=1 skip the tests
+// that need Redis or clients. GOFLAGS=-race also builds the binary with the race detector.
 package e2e

@@ -17,11 +17,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// manySteps is a condenser's max_size that no run here comes to.
+// manySteps is a max_size that no run here reaches.
 const manySteps = 10_000
 
-// TestDrain asks the proxy to end while an answer streams: it takes no new connection, relays the answer to its end,
-// writes its log and exits with 0.
+// TestDrain asks the proxy to stop while an answer streams: it accepts no new connections, relays the answer to its end, writes
+// its log and exits with 0.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -46,7 +46,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// holding begins a stream that goes on when the channel is closed, with the fifth message of the sample.
+// holding begins a stream, with the fifth message of the sample, that continues when the channel is closed.
 func (s *setting) holding(t testing.TB, p *process, messages []json.RawMessage) (*answer, chan struct{}) {
 	t.Helper()
 	hold := make(chan struct{})
@@ -78,7 +78,7 @@ func refused(addr string) error {
 	return nil
 }
 
-// TestIdleConnectionsDoNotKeepIt ends a proxy whose clients keep their connections.
+// TestIdleConnectionsDoNotKeepIt stops a proxy whose clients keep idle connections open.
 func TestIdleConnectionsDoNotKeepIt(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -95,8 +95,8 @@ func TestIdleConnectionsDoNotKeepIt(t *testing.T) {
 	wantExit(t, p, 0)
 }
 
-// TestDrainUnderLoad ends a proxy that many clients talk to, with and without a delay: every request that was begun is
-// answered in full, streams included, and the log has every message.
+// TestDrainUnderLoad stops a proxy with many active clients, with and without a delay: every request that was begun, including
+// streams, is answered in full, and the log has every message.
 func TestDrainUnderLoad(t *testing.T) {
 	t.Parallel()
 	for name, delay := range map[string]string{"delay": "300ms", "no delay": "0s"} {
@@ -128,14 +128,14 @@ func TestDrainUnderLoad(t *testing.T) {
 			l.logged(t, store)
 			again := serve(t, "--config", config)
 			for _, a := range l.agents {
-				ok(t, a.exchange(t.Context(), again.url())) // it goes on in its thread
+				ok(t, a.exchange(t.Context(), again.url())) // it continues in its thread
 			}
 		})
 	}
 }
 
-// TestDelay has a proxy that was told to stop serve as before until the delay is over, but for telling that it will stop;
-// a second signal ends the waiting, and what is under way.
+// TestDelay: a proxy with a delay serves as before after it was asked to stop, but announces it. A second signal ends the delay,
+// and requests in progress.
 func TestDelay(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -166,8 +166,8 @@ func TestDelay(t *testing.T) {
 	wantExit(t, p, 0)
 }
 
-// TestDrainEndsInTime cuts off a stream that takes longer than the timeout: visibly to its client, and with a log that is
-// whole all the same.
+// TestDrainEndsInTime: a stream that takes longer than the timeout is cut off, visibly to its client, and the log is still
+// complete.
 func TestDrainEndsInTime(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})

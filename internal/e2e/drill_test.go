@@ -19,14 +19,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// drill is a run with everything that goes wrong on a bad day, and what the test that played it knows of it.
+// drill is a run with everything that goes wrong on a bad day, and the facts that the test knows about it.
 type drill struct {
 	t       *testing.T
 	s       *setting
 	proxy   *process
-	bad     atomic.Pointer[fakeupstream.Answer] // of the summariser; nil: it is well
+	bad     atomic.Pointer[fakeupstream.Answer] // the summariser's answer; nil: a good one
 	session string
-	thread  map[string]string // by request: its thread, as its answer said
+	thread  map[string]string // by request: the thread in its answer's header
 }
 
 const drillConfig = `
@@ -39,7 +39,7 @@ models: {%s: {context_window: 12000, max_output: 400, price: {input: 2, cached_i
 condenser: {type: llm, llm_config: cheap, wait: deadline, background_at: 0, max_size: 20, max_tokens: 1000000, min_tokens: 0}
 `
 
-// play is the run. Each request is named by its id.
+// play plays the run. Each request is named by its id.
 func (d *drill) play() {
 	history := make([]json.RawMessage, 61)
 	for i := range history {
@@ -61,7 +61,7 @@ func (d *drill) play() {
 	d.bad.Store(&down)
 	d.ask("failing", history[:51], "")
 	d.ask("cooling", history[:53], "")
-	d.bad.Store(&fakeupstream.Answer{Content: "ok"}) // which is no summary, and is paid for
+	d.bad.Store(&fakeupstream.Answer{Content: "ok"}) // not a summary, but charged
 	history[54] = encode(map[string]string{"role": "user", "content": "part-54 " + strings.Repeat("a long file ", 2800)})
 	d.ask("overlong", history[:55], "")
 	d.ask("fork", changed(27, 24), "")
@@ -78,7 +78,7 @@ func (d *drill) ask(id string, messages []json.RawMessage, wish string) {
 	d.session, d.thread[id] = a.Header.Get("X-Dewpoint-Session"), a.Header.Get("X-Dewpoint-Thread")
 }
 
-// upstream is what upstream got: of the agent's requests, and of our own calls that it answered, or failed.
+// upstream returns the facts at the upstream: the agent's requests, and our own calls by success and failure.
 func (d *drill) upstream() (asked map[string]fakeupstream.Request, prompts, own, failed int) {
 	asked = map[string]fakeupstream.Request{}
 	for _, r := range d.s.Upstream.Requests() {
@@ -93,13 +93,13 @@ func (d *drill) upstream() (asked map[string]fakeupstream.Request, prompts, own,
 	return asked, prompts, own, failed
 }
 
-// operator sees the log, the metrics and the admin API, and nothing else.
+// operator has the log, the metrics and the admin API, and nothing else.
 type operator struct {
 	p       *process
 	session string
 }
 
-// lines are those of a message, oldest first.
+// lines returns the lines with a message, oldest first.
 func (o operator) lines(message string) (all []map[string]any) {
 	for text := range strings.Lines(fmt.Sprint(o.p.log)) {
 		var line map[string]any
@@ -110,7 +110,7 @@ func (o operator) lines(message string) (all []map[string]any) {
 	return all
 }
 
-// of is a field of a request's line.
+// of returns a field of a request's line.
 func (o operator) of(id, field string) any {
 	for _, line := range o.lines("request") {
 		if line["request_id"] == id {
@@ -120,7 +120,7 @@ func (o operator) of(id, field string) any {
 	return nil
 }
 
-// where lists the requests whose lines have a field, with it.
+// where returns the requests whose lines have a field, with its value.
 func (o operator) where(field string) (found []string) {
 	for _, line := range o.lines("request") {
 		if value := line[field]; value != nil {
@@ -130,7 +130,7 @@ func (o operator) where(field string) (found []string) {
 	return found
 }
 
-// metric sums up the series whose names begin so.
+// metric returns the sum of the series whose names begin with a prefix.
 func (o operator) metric(prefix string) (sum float64) {
 	for _, line := range o.p.metrics() {
 		if i := strings.LastIndexByte(line, ' '); i > 0 && strings.HasPrefix(line, prefix) {
@@ -146,7 +146,7 @@ func (o operator) admin(path string, into any) {
 	ok(o.p.t, json.Unmarshal(o.p.administer(http.MethodGet, "/sessions/"+o.session+path, http.StatusOK), into))
 }
 
-// sum adds up a field of lines.
+// sum returns the sum of a field over lines.
 func sum(lines []map[string]any, field string) (total float64) {
 	for _, line := range lines {
 		n, _ := line[field].(float64)
@@ -155,7 +155,7 @@ func sum(lines []map[string]any, field string) (total float64) {
 	return total
 }
 
-// condensed is the lines of all condensations, whatever came of them.
+// condensed returns the lines of all condensations, whatever their outcome.
 func (o operator) condensed() []map[string]any {
 	return slices.Concat(o.lines("condensed"), o.lines("condensed without a summary"), o.lines("not condensed"))
 }
@@ -168,7 +168,7 @@ type savingsTold struct {
 	} `json:"usd"`
 }
 
-// settled waits until all that is written behind the answers is there.
+// settled waits until everything is written that is written after the answers.
 func (o operator) settled(requests int) {
 	sessiontest.Eventually(o.p.t, "the accounts of the run are written", func() error {
 		var told savingsTold
@@ -180,13 +180,14 @@ func (o operator) settled(requests int) {
 	})
 }
 
-// saved is in less forwarded, by the metrics.
+// saved returns the tokens not forwarded, by the metrics.
 func (o operator) saved() float64 {
 	const tokens = `dewpoint_tokens_total{model="` + replay.Model + `",stage=`
 	return o.metric(tokens+`"in"`) - o.metric(tokens+`"forwarded"`)
 }
 
-// question is one of the ten of a bad day: how an operator answers it, and what is the case. docs/troubleshooting.md has the same ten.
+// question is one of the ten questions of a bad day: how an operator answers it, and the true answer. docs/troubleshooting.md has
+// the same ten.
 type question struct {
 	ask    string
 	answer func(o operator) any
@@ -195,7 +196,7 @@ type question struct {
 
 func (d *drill) questions() []question {
 	asked, prompts, own, failed := d.upstream()
-	shown := func(id string) (texts []string) { // the beginning of each message that upstream got
+	shown := func(id string) (texts []string) { // the beginning of each forwarded message
 		for _, m := range asked[id].Messages {
 			var message struct{ Content string }
 			ok(d.t, json.Unmarshal(m, &message))
@@ -234,7 +235,7 @@ func (d *drill) questions() []question {
 				line := o.lines("not condensed")[0]
 				return []any{line["request_id"], line["cause"], line["thread"] == o.of("failing", "thread"), o.of("failing", "condense"), o.metric(`dewpoint_summariser_failures_total{kind="server"`), o.metric("dewpoint_summariser_cooling")}
 			},
-			[]any{"failing", "server", true, "failed:server", failed, 0}, // it has replied since
+			[]any{"failing", "server", true, "failed:server", failed, 0}, // it has answered since
 		},
 		{
 			"Where did the conversation split, and what differed?",
@@ -320,7 +321,7 @@ func (d *drill) questions() []question {
 	}
 }
 
-// hidden are the messages that upstream did not get with the last request of the thread, by the first request without them.
+// hidden returns the messages missing from the last forwarded request of the thread, by the first request without them.
 func (d *drill) hidden(asked map[string]fakeupstream.Request) (hidden []string) {
 	for i := range 55 {
 		mark := fmt.Sprintf("\"part-%02d ", i)
@@ -338,7 +339,7 @@ func (d *drill) hidden(asked map[string]fakeupstream.Request) (hidden []string) 
 	return hidden
 }
 
-// TestDrill: after a bad day its ten questions are answered by the log, the metrics and the admin API alone, and rightly.
+// TestDrill: after a bad day, the log, the metrics and the admin API alone answer its ten questions correctly.
 func TestDrill(t *testing.T) {
 	t.Parallel()
 	d := &drill{t: t, thread: map[string]string{}}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// neighbour asks as somebody with a key of his own, and gives the answer's header. The answer must be one.
+// neighbour sends a request as another client with its own key, and returns the header of the answer, which must be a success.
 func neighbour(t *testing.T, p *process, path string, text []byte, headers ...string) http.Header {
 	t.Helper()
 	req, a := post(t, p, text)
@@ -41,7 +41,7 @@ store: {type: embedded, path: %q}
 limits: {max_body: 4MiB, bytes_in_flight: 16MiB}
 `
 
-// TestNoSpellingEscapes asks for the same in other words: each is read.
+// TestNoSpellingEscapes sends the same request in different spellings: each is recognised.
 func TestNoSpellingEscapes(t *testing.T) {
 	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(edgeConfig, refusing(t, "sk-good"), newStore(t))))
 	plain := body([]json.RawMessage{spoken(0)})
@@ -67,12 +67,12 @@ func TestNoSpellingEscapes(t *testing.T) {
 	}
 }
 
-// TestSlowClientsStarveNobody has one client send ten bodies that never end, and begin as many answers that it does not read. A
-// neighbour is served meanwhile.
+// TestSlowClientsStarveNobody: one client sends ten bodies that never end, and requests as many answers that it does not read.
+// Another client is still served.
 func TestSlowClientsStarveNobody(t *testing.T) {
 	up := stub(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer sk-good" {
-			_, _ = w.Write(bytes.Repeat([]byte(" "), 8<<20)) // more than a connection holds
+			_, _ = w.Write(bytes.Repeat([]byte(" "), 8<<20)) // more than a connection buffers
 		}
 		_, _ = io.WriteString(w, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"fine"}}]}`)
 	})

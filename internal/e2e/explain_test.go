@@ -13,25 +13,25 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// heldAtMost is how long the end of an answer waits for the log at most, in milliseconds.
+// heldAtMost is how long the end of an answer may wait for the log, in milliseconds.
 const heldAtMost = 250
 
-// split is a request that follows a known conversation, and what is to be said of it.
+// split is a request that follows a known conversation, and the expected explanation.
 type split struct {
 	name     string
-	change   func(messages []json.RawMessage) []json.RawMessage // what the client does to the conversation
-	key      string                                             // by which it names its session then; empty: as before
+	change   func(messages []json.RawMessage) []json.RawMessage // how the client changes the conversation
+	key      string                                             // the client's session key afterwards; empty: unchanged
 	relation string
 	cause    string
-	forkAt   int    // of a fork
-	message  int    // index of the first that differs
-	here     string // in what the request says there
-	there    string // in what was known
-	system   bool   // other system messages
-	keyless  bool   // it was known without a key
+	forkAt   int    // of a fork: where it begins
+	message  int    // index of the first message that differs
+	here     string // its text in the request
+	there    string // its text in the known conversation
+	system   bool   // the system messages differ
+	keyless  bool   // the known conversation had no key
 }
 
-// told is a conversation with one call, whose id says where it came from.
+// told returns a conversation with one call, whose id identifies the conversation.
 func told(topic string) []json.RawMessage {
 	message := func(role, text string) json.RawMessage {
 		return encode(map[string]string{"role": role, "content": topic + ": " + text})
@@ -47,7 +47,7 @@ func told(topic string) []json.RawMessage {
 	}
 }
 
-// with gives a conversation another message, and goes on.
+// with returns a conversation with one message replaced, and more after it.
 func with(i int, m json.RawMessage) func([]json.RawMessage) []json.RawMessage {
 	return func(all []json.RawMessage) []json.RawMessage {
 		if m != nil {
@@ -92,7 +92,7 @@ var splits = []split{
 	{name: "key at last", change: with(0, nil), key: "at-last", relation: "new", cause: "unknown_history", message: 1, keyless: true},
 }
 
-// explained is the answer to why a request is where it is.
+// explained is the explanation for a request's thread.
 type explained struct {
 	Relation, Cause, Meaning, Session, Thread, Parent string
 
@@ -105,7 +105,8 @@ type explained struct {
 	WithoutKey *struct{ Session, Thread string } `json:"without_key"`
 }
 
-// TestWhyItSplit: the admin API tells before, and the log and the metrics after, where a request belongs and what differs.
+// TestWhyItSplit: the admin API in advance, and the log and the metrics afterwards, report to which thread a request belongs and
+// what differs.
 func TestWhyItSplit(t *testing.T) {
 	t.Parallel()
 	s := newLenient(t, fakeupstream.Options{})
@@ -125,7 +126,7 @@ func TestWhyItSplit(t *testing.T) {
 		}
 		next := body(c.change(told(topic)))
 		question := encode(map[string]any{"headers": map[string]string{"X-Dewpoint-Session": header.Get("X-Dewpoint-Session")}, "body": json.RawMessage(next)})
-		for range 2 { // nothing comes of asking
+		for range 2 { // asking changes nothing
 			var x explained
 			ok(t, json.Unmarshal(p.administerWith(question, http.MethodPost, "/explain", http.StatusOK), &x))
 			c.check(t, x, session, thread)
@@ -166,7 +167,8 @@ func TestWhyItSplit(t *testing.T) {
 	}
 }
 
-// threadsBegun reads the metric of threads once that many are counted: a request is counted when all is over, which its client does not see.
+// threadsBegun returns the metric of threads after waiting for a total: a request is counted after its end, which its client does
+// not see.
 func (p *process) threadsBegun(want int) (series []string) {
 	p.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -219,7 +221,7 @@ func (c split) checkLine(t *testing.T, line map[string]any, thread string) {
 	forkAt, _ := line["fork_at"].(float64)
 	system, _ := line["system_changed"].(bool)
 	if ms, _ := line["ms"].(float64); cause == "unread" && ms >= heldAtMost {
-		cause = c.cause // the store was too slow to tell
+		cause = c.cause // the store was too slow to report it
 	}
 	if line["relation"] != c.relation || cause != c.cause || int(forkAt) != c.forkAt || system != c.system {
 		t.Errorf("%s: the log has %v", c.name, line)

@@ -23,11 +23,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// hook is a webhook. Until it is well it takes no answer's time: it holds what it is asked, or refuses it.
+// hook is a webhook. Until it is well, it holds or refuses its calls.
 type hook struct {
 	t     *testing.T
 	url   string
-	asked chan struct{} // one signal for each call
+	asked chan struct{} // one signal per call
 	mu    sync.Mutex
 	how   string // hold, fail or take
 	over  chan struct{}
@@ -83,7 +83,7 @@ func (h *hook) awaitCall() {
 	}
 }
 
-// ids are the condensations that it was told of, each once.
+// ids returns the condensations that were reported to it, each once.
 func (h *hook) ids() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,14 +98,14 @@ func (h *hook) memory() string {
 	return fmt.Sprintf("{webhook: {url: %q, secret: MARKER-SECRET}}", h.url)
 }
 
-// deciding is an upstream whose summariser finds something out.
+// deciding returns an upstream whose summariser reports findings.
 func deciding(t *testing.T) *setting {
 	return newSetting(t, fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: "DECISIONS: MARKER-CONTENT the parcel goes by ship\nCODE_STATE: none\nNEXT_STEP: find the ship"}
 	}})
 }
 
-// remembering is a configuration with a memory.
+// remembering returns a configuration with a memory.
 func (s *setting) remembering(store, memory string) string {
 	return fmt.Sprintf(`
 listen: 127.0.0.1:0
@@ -119,7 +119,7 @@ shutdown: {delay: 0s, timeout: 1m}
 `, s.url, store, replay.Summariser, memory)
 }
 
-// condenseOnce has a conversation of its own condensed.
+// condenseOnce has a new conversation condensed.
 func condenseOnce(t *testing.T, p *process, session string) {
 	t.Helper()
 	var messages []any
@@ -135,7 +135,7 @@ func condenseOnce(t *testing.T, p *process, session string) {
 	}
 }
 
-// discreet checks that the log and the metrics show neither what was found nor a secret.
+// discreet checks that the log and the metrics contain neither findings nor secrets.
 func discreet(t *testing.T, p *process) {
 	t.Helper()
 	for _, line := range append(p.metrics(), p.log.String()) {
@@ -145,7 +145,7 @@ func discreet(t *testing.T, p *process) {
 	}
 }
 
-// wantMetric waits for a line of the metrics.
+// wantMetric waits for a line in the metrics.
 func wantMetric(t *testing.T, p *process, line string) {
 	t.Helper()
 	sessiontest.Eventually(t, line, func() error {
@@ -156,8 +156,8 @@ func wantMetric(t *testing.T, p *process, line string) {
 	})
 }
 
-// TestFindingsOutliveKills: what was condensed, and not delivered when the process was killed, is delivered by the next one, or by another replica; under
-// the id under which it was being delivered.
+// TestFindingsOutliveKills: findings that were not delivered when the process was killed are delivered by the next process or by
+// another replica, with the id under which delivery had begun.
 func TestFindingsOutliveKills(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(t *testing.T) (store string, replicas bool){
@@ -175,7 +175,7 @@ func TestFindingsOutliveKills(t *testing.T) {
 				other = serve(t, "--config", file)
 			}
 			condenseOnce(t, p, "one")
-			h.awaitCall() // it is being told, and has not said that it knows
+			h.awaitCall() // the delivery is in progress and not yet confirmed
 			condenseOnce(t, p, "two")
 			p.kill()
 			h.set("take")
@@ -202,7 +202,7 @@ func TestFindingsOutliveKills(t *testing.T) {
 	}
 }
 
-// TestFindingsOutliveReloads: what a failing webhook did not take is written to the file that a reload names.
+// TestFindingsOutliveReloads: findings that a failing webhook did not accept are written to the file that a reload configures.
 func TestFindingsOutliveReloads(t *testing.T) {
 	t.Parallel()
 	s, h, store := deciding(t), newHook(t, "fail"), embedded(newStore(t))
@@ -233,7 +233,7 @@ func TestFindingsOutliveReloads(t *testing.T) {
 	discreet(t, p)
 }
 
-// TestReferenceMemory: the protocol's reference server, from npm, remembers findings in its graph, once.
+// TestReferenceMemory: the protocol's reference server, from npm, stores findings in its graph, each once.
 func TestReferenceMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("installs a package from npm")

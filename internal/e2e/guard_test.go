@@ -13,14 +13,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// cost is what a step of a session cost on average.
+// cost is the average cost of a step in a session.
 type cost struct {
 	objects, bytes float64 // allocated
 	calls          map[string]float64
 }
 
-// What a step of a session that goes on may allocate, about a fifth more than measured: everything that the process does
-// meanwhile, commits of the store included. A message that was known takes some room in tables, and none for its text.
+// What a step of a continuing session may allocate, about a fifth above the measured values. This includes everything that the
+// process does meanwhile, such as commits of the store. A known message takes some room in tables, but none for its text.
 const (
 	objectsAStep    = 900
 	moreObjects     = 750 // after 2000 messages
@@ -28,8 +28,8 @@ const (
 	bytesOfAMessage = 600
 )
 
-// TestAStepCostsWhatIsNew: the store calls of a step are the same few whatever came before it, and what it allocates hardly
-// grows with that. It takes no time into account.
+// TestAStepCostsWhatIsNew: a step makes the same few store calls whatever came before it, and its allocations hardly grow with
+// that. The test does not measure time.
 func TestAStepCostsWhatIsNew(t *testing.T) {
 	short, long := costOf(t, 20), costOf(t, 2000)
 	for _, c := range []cost{short, long} {
@@ -54,7 +54,7 @@ func TestAStepCostsWhatIsNew(t *testing.T) {
 	}
 }
 
-// costOf plays a session that has so many messages.
+// costOf plays a session with a given number of messages.
 func costOf(t *testing.T, messages int) cost {
 	t.Helper()
 	const warm, steps = 20, 200
@@ -97,7 +97,7 @@ func spoken(i int) json.RawMessage {
 	return encode(map[string]string{"role": []string{"user", "assistant"}[i%2], "content": fmt.Sprintf("message %d of %s", i, replay.Model)})
 }
 
-// spent reads what a proxy has spent since it began.
+// spent returns what a proxy has allocated since it started.
 func (p *process) spent() cost {
 	p.t.Helper()
 	c := cost{calls: map[string]float64{}}

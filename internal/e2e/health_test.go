@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// wantProbe asks the admin port, without a token.
+// wantProbe calls a probe on the admin port, without a token.
 func (p *process) wantProbe(path string, status int, says string) {
 	p.t.Helper()
 	ok(p.t, p.probe(path, status, says))
@@ -38,7 +38,7 @@ func (p *process) probe(path string, status int, says string) error {
 	return nil
 }
 
-// TestProbes has a proxy tell how it is, and asks it as a container's health check does.
+// TestProbes checks the probes of a proxy, also by the health check of a container.
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -74,7 +74,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestHealthFindsTheServer asks without an address, as the image's health check does: it is that of the one proxy of this very file.
+// TestHealthFindsTheServer runs the health check without an address, as the image does: it checks the only proxy that runs the
+// same file.
 func TestHealthFindsTheServer(t *testing.T) { // not parallel: it runs a copy of the binary
 	program, err := os.ReadFile(binary)
 	ok(t, err)
@@ -95,7 +96,7 @@ func TestHealthFindsTheServer(t *testing.T) { // not parallel: it runs a copy of
 	}
 }
 
-// TestHealthWhileDraining has the health check fail as soon as the proxy is told to stop.
+// TestHealthWhileDraining: the health check fails once the proxy is asked to stop.
 func TestHealthWhileDraining(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -112,7 +113,7 @@ func TestHealthWhileDraining(t *testing.T) {
 	wantExit(t, p, 0)
 }
 
-// TestReadyWithoutRedis keeps a proxy whose Redis is away ready, since requests pass without it, and says so.
+// TestReadyWithoutRedis: a proxy stays ready while its Redis is away, since requests pass without it, and reports that.
 func TestReadyWithoutRedis(t *testing.T) {
 	t.Parallel()
 	redis := sessiontest.StartRedis(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// TestHiddenTools has the makers' own client libraries run a tool loop with a model that calls tools which they do not know.
+// TestHiddenTools runs the vendors' client libraries with a model that calls tools unknown to them, in a tool loop.
 func TestHiddenTools(t *testing.T) {
 	t.Parallel()
 	few := testing.Short()
@@ -86,7 +86,7 @@ func hiddenLoop(t *testing.T, seals fakeupstream.Seal, tool string, program []st
 	}
 }
 
-// begins reports whether messages begin with all of others.
+// begins reports whether messages begin with all of the others.
 func begins(messages, others []json.RawMessage) bool {
 	for i, m := range others {
 		if i >= len(messages) || !bytes.Equal(m, messages[i]) {
@@ -96,8 +96,8 @@ func begins(messages, others []json.RawMessage) bool {
 	return true
 }
 
-// hiddenAnswers is the model's part of clientAnswers with calls of a hidden tool, and what the client should see of it. asked has, for each
-// answer of the model's, which of the client's steps it belongs to.
+// hiddenAnswers returns the model's answers: those of clientAnswers with calls of a hidden tool added, and what the client should
+// see of them. asked has, for each answer, the client's step to which it belongs.
 func hiddenAnswers(tool string) (script []fakeupstream.Answer, want []fakeupstream.Answer, asked []int) {
 	hidden := func(text string, n int) (a fakeupstream.Answer) {
 		for i := range n {

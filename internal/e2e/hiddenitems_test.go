@@ -9,8 +9,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// TestHiddenItems has a client of the Responses API send all that it got back, with a server that refuses reasoning without the item behind
-// it, and the reverse. In the middle of the run the log is lost: what the client has is a valid history by itself.
+// TestHiddenItems has a client of the Responses API that sends back all items, and a server that refuses reasoning without the
+// item after it, and the reverse. In the middle of the run the log is lost: the client's items are a valid history on their own.
 func TestHiddenItems(t *testing.T) {
 	for _, seals := range []fakeupstream.Seal{"", fakeupstream.SealResponsesDetails} {
 		for _, streams := range []bool{true, false} {
@@ -34,7 +34,7 @@ func hiddenItems(t *testing.T, seals fakeupstream.Seal, streams bool) {
 	const hidden = "recall"
 	n, asked := 0, 0
 	for _, step := range []struct {
-		answers []string // of each: text, and then its calls: h is hidden, c is not
+		answers []string // for each, a text and then its calls: h is hidden, c is not
 		text    string
 		calls   int
 		lose    bool
@@ -81,14 +81,15 @@ func hiddenItems(t *testing.T, seals fakeupstream.Seal, streams bool) {
 	}
 }
 
-// itemClient is a worker that sends back what it got.
+// itemClient is a worker that sends back the items that it received.
 type itemClient struct {
 	t *testing.T
 	*worker
 	streams, lost bool
 }
 
-// step sends the history, and gives what the answer says and how many calls it has. Their results are sent next time, or else a user's message.
+// step sends the history, and returns the text of the answer and the number of its calls. Next time it sends their results, or
+// else a user message.
 func (c *itemClient) step() (text string, calls int) {
 	c.t.Helper()
 	body := fmt.Sprintf(`{"model":"gpt-x","stream":%t,"store":false,"include":["reasoning.encrypted_content"],"tools":[{"type":"function","name":"run","parameters":{"type":"object"}}],"input":[%s]}`,

@@ -15,7 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// price is what the models of a holdout's test cost, for a million tokens.
+// price is the price of the models in a holdout test, per million tokens.
 const price = "price: {input: 10, cached_input: 1, cache_write: 10, output: 0}"
 
 type heldArm struct {
@@ -24,7 +24,7 @@ type heldArm struct {
 	USD             float64
 }
 
-// account asks the admin API of the account of the one tenant.
+// account returns the account of the only tenant from the admin API.
 func (p *process) account() (a struct {
 	Condensed heldArm
 	HeldOut   heldArm `json:"held_out"`
@@ -40,11 +40,11 @@ func (p *process) account() (a struct {
 	return a
 }
 
-// conversation is what each of a holdout's test says of itself.
+// conversation is the label of a conversation in the holdout test.
 var conversation = regexp.MustCompile(`This is (run|sub-agent) \d\d\.`)
 
-// TestHoldout: a share of sessions is left alone, with their forks and sub-agents, whichever replica serves them and after a restart; and
-// both arms' accounts are what upstream charged.
+// TestHoldout: a share of sessions is held out, with their forks and sub-agents, whichever replica serves them and after a
+// restart, and the accounts of both arms equal upstream's charges.
 func TestHoldout(t *testing.T) {
 	const sessions, rounds = 24, 14
 	s := newSetting(t, fakeupstream.Options{})
@@ -91,10 +91,10 @@ shutdown: {delay: 0s, timeout: 1m}
 		talk(key+"-sub", key, fmt.Sprintf("sub-agent %02d.", n), n)
 	}
 	count := encode(map[string]any{"model": "claude-x", "messages": []any{map[string]string{"role": "user", "content": "How long is this?"}}})
-	sendTo(t, replicas[0], "/messages/count_tokens", count, http.Header{"X-Session-Id": {"key-0"}}) // costs nothing, and is no step
+	sendTo(t, replicas[0], "/messages/count_tokens", count, http.Header{"X-Session-Id": {"key-0"}}) // costs nothing, and is not a step
 	arms := map[bool]*heldArm{false: {}, true: {}}                                                  // by whether they are held out
 	condensed := map[string]bool{}
-	of := map[string][]fakeupstream.Request{} // requests by the conversation that they belong to
+	of := map[string][]fakeupstream.Request{} // requests by their conversation
 	for _, r := range s.Upstream.Requests() {
 		if name := conversation.FindString(r.Text()); name != "" {
 			of[name] = append(of[name], r)
@@ -121,7 +121,7 @@ shutdown: {delay: 0s, timeout: 1m}
 	if arms[true].Sessions < sessions/4 || arms[false].Sessions < sessions/4 {
 		t.Errorf("%d sessions are held out, %d are not", arms[true].Sessions, arms[false].Sessions)
 	}
-	for _, p := range replicas { // the last charges are under way when the client has its answer
+	for _, p := range replicas { // the last charges may be recorded after the client has its answer
 		got := p.account()
 		for range 1000 {
 			if got.Condensed.Steps+got.HeldOut.Steps == arms[true].Steps+arms[false].Steps {

@@ -14,8 +14,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestImage is the part of scripts/image.sh ('make image') that tries the built image: DEWPOINT_TEST_IMAGE names a
-// program that runs its entry point as its user, with its environment and a read-only root.
+// TestImage is the part of scripts/image.sh ('make image') that tests the built image. DEWPOINT_TEST_IMAGE names a program that
+// runs the image's entry point as its user, with its environment and a read-only root.
 func TestImage(t *testing.T) {
 	launcher := os.Getenv("DEWPOINT_TEST_IMAGE")
 	if launcher == "" {
@@ -48,7 +48,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// wantUser checks whose process it is, and shows how much memory it takes.
+// wantUser checks the user of a process, and logs its memory use.
 func wantUser(t testing.TB, p *process, uid string) {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.command.Process.Pid), "status"))

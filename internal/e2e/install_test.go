@@ -16,13 +16,13 @@ import (
 	running "github.com/dewpoint-proxy/dewpoint/internal/process"
 )
 
-// noClients names the environment variable that lets tests pass where the clients cannot be installed.
+// noClients is the environment variable that lets tests pass if the clients cannot be installed.
 const noClients = "DEWPOINT_TEST_NO_CLIENTS"
 
-// installing bounds how long a package manager may take: it may have to download.
+// installing bounds the time of a package manager, which may have to download.
 const installing = 5 * time.Minute
 
-// missing ends a test that lacks something, unless it is allowed to go on without. The details are what programs wrote.
+// missing ends a test that lacks a program, unless it may be skipped. The details are the output of programs.
 func missing(t testing.TB, what, advice string, details ...string) {
 	t.Helper()
 	if os.Getenv(noClients) == "1" {
@@ -31,7 +31,8 @@ func missing(t testing.TB, what, advice string, details ...string) {
 	t.Fatalf("%s: %s, or set %s=1 to skip the tests with real clients\n%s", what, advice, noClients, strings.Join(details, "\n"))
 }
 
-// installBy runs a package manager. Where it cannot reach its registry the test is skipped, which the gate tells; all else fails.
+// installBy runs a package manager. If it cannot reach its registry the test is skipped, which the gate reports; any other error
+// is a failure.
 func installBy(t testing.TB, dir, program string, args ...string) {
 	t.Helper()
 	_, errs, err := runIn(t, dir, nil, program, args...)
@@ -44,7 +45,7 @@ func installBy(t testing.TB, dir, program string, args ...string) {
 	}
 }
 
-// unreachable reports whether a package manager says that it has no network.
+// unreachable reports whether a package manager's error is that it has no network.
 func unreachable(errs string) bool {
 	for _, words := range [...]string{"ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ENETUNREACH", "Failed to establish a new connection",
 		"name resolution", "Connection refused", "timed out", "Network is unreachable"} {
@@ -64,8 +65,8 @@ func need(t testing.TB, program, advice string) string {
 	return path
 }
 
-// inCache gives a folder that install fills once and that later runs find again, as long as what it is made of, the files
-// of the clients folder and the program's version, stays as it is.
+// inCache returns a folder that install fills once. Later runs find it again as long as its inputs, the files of the clients
+// folder and the program's version, stay the same.
 func inCache(t testing.TB, kind, version string, files []string, install func(dir string)) string {
 	t.Helper()
 	sum := sha256.New()
@@ -84,12 +85,12 @@ func inCache(t testing.TB, kind, version string, files []string, install func(di
 	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	ok(t, err)
 	defer lock.Close()
-	ok(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)) // tests that need the same run at the same time
+	ok(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)) // tests that need the same folder run at the same time
 	done := filepath.Join(dir, "installed")
 	if _, err := os.Stat(done); err == nil {
 		return dir
 	}
-	ok(t, os.RemoveAll(dir)) // what an interrupted run left
+	ok(t, os.RemoveAll(dir)) // remove the files of an interrupted run
 	ok(t, os.MkdirAll(dir, 0o700))
 	for _, name := range files {
 		content, err := os.ReadFile(filepath.Join("clients", name))
@@ -102,7 +103,7 @@ func inCache(t testing.TB, kind, version string, files []string, install func(di
 	return dir
 }
 
-// runIn runs a program in a folder and gives what it wrote.
+// runIn runs a program in a folder and returns its output.
 func runIn(t testing.TB, dir string, environment []string, program string, args ...string) (out, errs string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), installing)
@@ -124,7 +125,7 @@ func versionOf(t testing.TB, program string) string {
 	return out
 }
 
-// nodeClient installs the npm packages, and gives how a script on them is run.
+// nodeClient installs the npm packages, and returns how to run a script with them.
 func nodeClient(t testing.TB) (script func(name string) []string) {
 	t.Helper()
 	node := need(t, "node", "install Node.js 20 or newer")
@@ -136,7 +137,7 @@ func nodeClient(t testing.TB) (script func(name string) []string) {
 	return func(name string) []string { return []string{node, filepath.Join(dir, name+".mjs")} }
 }
 
-// pythonClient installs the PyPI packages, and gives the same.
+// pythonClient is nodeClient for the PyPI packages.
 func pythonClient(t testing.TB) (script func(name string) []string) {
 	t.Helper()
 	python := need(t, "python3", "install Python 3.11 or newer with its venv module")

@@ -53,7 +53,7 @@ func (s *speaker) body() map[string]any {
 	return map[string]any{"model": "gpt-4o", "max_tokens": 100, "messages": s.said}
 }
 
-// ask sends the conversation, and gives what upstream got.
+// ask sends the conversation, and returns the forwarded messages.
 func (s *speaker) ask(t *testing.T, up *fakeupstream.Server, p *process) string {
 	t.Helper()
 	o := try(t, p, s.path, "", s.body())
@@ -63,7 +63,7 @@ func (s *speaker) ask(t *testing.T, up *fakeupstream.Server, p *process) string 
 	return string(lastBody(up))
 }
 
-// list is the raw messages of a request.
+// list returns the raw messages of a request.
 func list(t *testing.T, body string) (all []json.RawMessage) {
 	t.Helper()
 	var b struct{ Messages, Input []json.RawMessage }
@@ -71,8 +71,8 @@ func list(t *testing.T, body string) (all []json.RawMessage) {
 	return append(b.Messages, b.Input...)
 }
 
-// TestKnowledge: in each protocol a typed word brings a text once, at its place, for good: on another replica, after a restart, and where
-// its message is condensed away.
+// TestKnowledge: in each protocol a trigger word in a user message adds a text once, at its place, permanently: on another
+// replica, after a restart, and after its message was condensed away.
 func TestKnowledge(t *testing.T) {
 	for _, path := range []string{"/chat/completions", "/messages", "/responses"} {
 		t.Run(path[1:], func(t *testing.T) {
@@ -125,8 +125,7 @@ func TestKnowledge(t *testing.T) {
 	}
 }
 
-// TestKnowledgeReloads: a changed file counts for what is said from then on; one that cannot be read changes nothing, and is an error at the
-// start.
+// TestKnowledgeReloads: a changed file applies to later messages. An unreadable file changes nothing, and is an error at startup.
 func TestKnowledgeReloads(t *testing.T) {
 	folder := shelf(t)
 	s := newSetting(t, fakeupstream.Options{})

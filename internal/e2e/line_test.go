@@ -13,8 +13,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// line is the agent's way to the proxy. It is told where the proxy is by the test, which may kill and start proxies
-// there, and it notes what the proxy says of each exchange. It belongs to one player, and needs no lock.
+// line connects the agent to proxies. The test decides which proxy gets each exchange, and may kill and start proxies in between.
+// A line records the proxy's response headers. It belongs to one player, and needs no lock.
 type line struct {
 	to     func(x exchange) *process // called before each exchange
 	now    exchange
@@ -29,7 +29,7 @@ type exchange struct {
 	Body []byte
 }
 
-// place is where the proxy says that an exchange belongs.
+// place is the session and thread of an exchange in the proxy's response headers.
 type place struct {
 	exchange
 	Session, Thread string
@@ -57,7 +57,7 @@ func placeOf(x exchange, resp *http.Response) place {
 	return place{x, resp.Header.Get("X-Dewpoint-Session"), resp.Header.Get("X-Dewpoint-Thread")}
 }
 
-// play plays a run over the line and fails the test for each violation. Options that the line decides are set here.
+// play plays a run over the line and fails the test for each violation. It sets the options that the line determines.
 func (l *line) play(t testing.TB, run replay.Run, o replay.Options) replay.Report {
 	t.Helper()
 	defer l.client.CloseIdleConnections()
@@ -72,7 +72,7 @@ func (l *line) play(t testing.TB, run replay.Run, o replay.Options) replay.Repor
 		}
 	}
 	report, err := replay.Play(t.Context(), run, o)
-	if o.Expect.Tolerant { // of a run that is not recognised all the time: the test checks the rest itself
+	if o.Expect.Tolerant { // not always recognised: the test checks the rest itself
 		report.Violations = slices.DeleteFunc(report.Violations, func(v error) bool { return strings.Contains(v.Error(), ": one thread: ") })
 	}
 	if err = errors.Join(append(report.Violations, err)...); err != nil {
@@ -81,7 +81,7 @@ func (l *line) play(t testing.TB, run replay.Run, o replay.Options) replay.Repor
 	return report
 }
 
-// oneThread fails the test unless all exchanges belong to one thread of one session, as a person would say.
+// oneThread fails the test unless all exchanges belong to one thread of one session.
 func oneThread(t testing.TB, placed []place) {
 	t.Helper()
 	if err := sameThread(placed); err != nil {

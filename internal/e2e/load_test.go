@@ -19,27 +19,27 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// load is agents that talk without a pause until the server has gone, or they are told to stop.
+// load is a group of agents that send requests without pause until the server is gone, or until they are stopped.
 type load struct {
 	url      string
 	agents   []*talker
-	exchange chan struct{} // one value an exchange, while they are taken
+	exchange chan struct{} // one value per exchange, while someone reads them
 	stop     chan struct{}
-	ending   atomic.Bool // the proxy has been told to stop
+	ending   atomic.Bool // the proxy was asked to stop
 	work     sync.WaitGroup
 }
 
-// talker is one agent, with a conversation that grows by an exchange at a time.
+// talker is one agent, whose conversation grows by one exchange at a time.
 type talker struct {
 	name   string
 	client http.Client
-	kept   bool // its connection is
+	kept   bool // it keeps its connection
 	stream bool
 
-	messages []json.RawMessage // that the proxy has been sent
+	messages []json.RawMessage // the messages that the proxy has received
 	thread   string
 	answers  int
-	told     int  // answers that told it to close the connection
+	told     int  // answers that asked it to close the connection
 	toldLast bool // the last one did
 	err      error
 }
@@ -64,7 +64,7 @@ func (l *load) begin(t testing.TB) {
 	}
 }
 
-// after waits for so many exchanges.
+// after waits for a number of exchanges.
 func (l *load) after(t testing.TB, n int) {
 	t.Helper()
 	for range n {
@@ -74,7 +74,7 @@ func (l *load) after(t testing.TB, n int) {
 			t.Fatal("too few exchanges")
 		}
 	}
-	go func() { // the others are not waited for
+	go func() { // nobody waits for the others
 		for range l.exchange {
 		}
 	}()
@@ -104,7 +104,7 @@ func (l *load) talk(ctx context.Context, a *talker) {
 			return
 		}
 		if a.kept && a.toldLast && l.ending.Load() {
-			return // it would have to connect anew
+			return // it would have to reconnect
 		}
 		select {
 		case l.exchange <- struct{}{}:
@@ -117,10 +117,10 @@ func (l *load) talk(ctx context.Context, a *talker) {
 	}
 }
 
-// errNotTaken: the connection was reset before an answer. So is one that is made in the moment when the port is closed.
+// errNotTaken means that the connection was reset before an answer, as is a connection made at the moment when the port closes.
 var errNotTaken = errors.New("connection reset")
 
-// exchange asks the next question and reads the whole answer.
+// exchange sends the next question and reads the whole answer.
 func (a *talker) exchange(ctx context.Context, url string) error {
 	next := append(a.messages[:len(a.messages):len(a.messages)], encode(map[string]string{
 		"role": "user", "content": fmt.Sprintf("%s asks question %d", a.name, a.answers),
@@ -163,7 +163,7 @@ func (a *talker) learn(sent []json.RawMessage, resp *http.Response) error {
 	return nil
 }
 
-// loadAnswer is what the upstream answers to a load.
+// loadAnswer is the upstream's answer to a load.
 const loadAnswer = "An answer of several words, streamed in pieces."
 
 // logged checks that a store's file has every message that the agents sent.

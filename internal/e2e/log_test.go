@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 )
 
-// checkFile ends a proxy and checks the log in its file.
+// checkFile stops a proxy and checks the log in its file.
 func checkFile(t testing.TB, p *process, path, thread string, run replay.Run) {
 	t.Helper()
 	p.terminate()
@@ -24,7 +24,7 @@ func checkFile(t testing.TB, p *process, path, thread string, run replay.Run) {
 	checkLog(t, store, session.ThreadID(thread), run)
 }
 
-// checkRedis checks the log that proxies have in Redis.
+// checkRedis checks the proxies' log in Redis.
 func checkRedis(t testing.TB, addr, thread string, run replay.Run) {
 	t.Helper()
 	store := redisstore.Open(redisstore.Options{Addrs: []string{addr}, Content: true, Timeout: patience})
@@ -32,7 +32,7 @@ func checkRedis(t testing.TB, addr, thread string, run replay.Run) {
 	checkLog(t, store, session.ThreadID(thread), run)
 }
 
-// checkLog checks that a thread's log holds every message of the run once, in order, byte for byte.
+// checkLog checks that a thread's log has every message of the run once, in order, byte for byte.
 func checkLog(t testing.TB, store session.Store, id session.ThreadID, run replay.Run) {
 	t.Helper()
 	want := chained(t, run.Messages)
@@ -58,7 +58,7 @@ func checkLog(t testing.TB, store session.Store, id session.ThreadID, run replay
 	}
 }
 
-// chained is the messages that have a position: all but the system's.
+// chained returns the messages with a position: all except system messages.
 func chained(t testing.TB, messages []json.RawMessage) []json.RawMessage {
 	t.Helper()
 	var out []json.RawMessage

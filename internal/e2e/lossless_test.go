@@ -11,10 +11,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// lookup is a call of an agent that reads, and what it gets.
+// lookup is a call of an agent that reads files, and its result.
 type lookup struct{ id, output string }
 
-// reader writes the requests of an agent that reads, in one of the protocols.
+// reader writes the requests of an agent that reads files, in one of the protocols.
 type reader struct {
 	path    string
 	request func(messages []any) any
@@ -53,7 +53,7 @@ func readers() map[string]reader {
 	}
 }
 
-// source is some lines of a file.
+// source returns some lines of a file.
 func source(from, to int) string {
 	var b strings.Builder
 	for ; from <= to; from++ {
@@ -62,8 +62,8 @@ func source(from, to int) string {
 	return b.String()
 }
 
-// TestLosslessTrim: colours go, and lines that were read before become a note; the other replica, and one that was started anew,
-// forward the same bytes. Once the first reading is hidden, no note tells of it.
+// TestLosslessTrim: colours are removed, and lines that were read before become a note. The other replica, and a restarted one,
+// forward the same bytes. Once the first reading is hidden, no note refers to it.
 func TestLosslessTrim(t *testing.T) {
 	redis := sessiontest.StartRedis(t)
 	for name, r := range readers() {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// patience bounds every wait for something that should come at once. Only a defect uses it up.
+// patience bounds every wait for an immediate event. Only a defect uses it up.
 const patience = 60 * time.Second
 
-// binary is the program under test, built once for the whole run.
+// binary is the program under test, built once for all tests.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }

@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// TestSessionSumsUpSubAgents: what condensing cost is told for each condensation, with the prompt that made it, and a session's sum has that
-// of its sub-agents.
+// TestSessionSumsUpSubAgents: the cost of each condensation is reported, with the prompt that made it, and the sum of a session
+// includes its sub-agents.
 func TestSessionSumsUpSubAgents(t *testing.T) {
 	s := newSetting(t, fakeupstream.Options{})
 	p := serve(t, "--config", s.config(t, embedded(newStore(t))))

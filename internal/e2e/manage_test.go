@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// send posts the history with more members besides, and gives the answer.
+// send posts the history with additional members, and returns the answer.
 func (c *coder) send(more string) string {
 	c.t.Helper()
 	body := fmt.Sprintf(`{"model":"claude-x","max_tokens":400,"tools":[{"name":"Bash","input_schema":{"type":"object"}}],%s"messages":[%s]}`,
@@ -19,7 +19,7 @@ func (c *coder) send(more string) string {
 	return text
 }
 
-// compact asks for a compaction of the history, and gives the block that comes back.
+// compact requests a compaction of the history, and returns the resulting block.
 func (c *coder) compact(streamed bool) (block string) {
 	c.t.Helper()
 	text := c.send(fmt.Sprintf(`"stream":%t,"compaction":{"type":"summarize"},`, streamed))
@@ -45,8 +45,8 @@ func (c *coder) compact(streamed bool) (block string) {
 	return string(m.Content[0])
 }
 
-// TestMessagesCompaction: in the Messages API, too, a client that asks for a compaction gets a block with a record where upstream knows
-// none, and upstream's own where it does.
+// TestMessagesCompaction: in the Messages API too, a client that requests a compaction gets a block with a record if upstream
+// does not support compaction, and upstream's own block if it does.
 func TestMessagesCompaction(t *testing.T) {
 	t.Parallel()
 	for name, knows := range map[string]bool{"upstream compacts": true, "the proxy compacts": false} {
@@ -106,8 +106,8 @@ func TestMessagesCompaction(t *testing.T) {
 	}
 }
 
-// TestContextManagement: where upstream does not manage histories by itself, what asks for that is left out, once that is known, and a
-// limit for compactions is one for condensations. Where it does, the wish passes as it came.
+// TestContextManagement: once upstream is known not to manage histories, requests for it are removed, and a limit for compactions
+// becomes one for condensations. If upstream does, the request is forwarded unchanged.
 func TestContextManagement(t *testing.T) {
 	t.Parallel()
 	const wish = `"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"},{"type":"compact_20260112","trigger":{"type":"input_tokens","value":2000}}]},`

@@ -17,18 +17,19 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
-// matrixVariable lists recorded runs, files or folders, that are played in all ways there are. 'make matrix' sets it.
+// matrixVariable is the environment variable with the recorded runs, files or folders, to play in all combinations. 'make matrix'
+// sets it.
 const matrixVariable = "DEWPOINT_MATRIX"
 
 // kind is a condenser of the matrix.
 type kind struct {
 	name, config string
-	shapes       bool // it shows another view at each step, without a condensation
+	shapes       bool // it changes the view at each step, without a condensation
 	plain        bool // it makes no records
-	asked        bool // it condenses where that is asked for
+	asked        bool // it condenses only on request
 }
 
-// kinds are those that condense at a number of messages.
+// kinds returns condensers that condense at a number of messages.
 func kinds(size int) []kind {
 	plain := func(of string) string { return fmt.Sprintf("{type: %s, max_size: %d, min_tokens: 0}", of, size) }
 	asking := func(of string) string {
@@ -41,7 +42,7 @@ func kinds(size int) []kind {
 		{name: "excerpts", config: plain("excerpts")},
 		{name: "amortized_forgetting", config: plain("amortized_forgetting"), plain: true},
 		{name: "conversation_window", config: "{type: conversation_window}", plain: true, asked: true},
-		// In the Responses API an answer that is kept first could not be told from the one that follows it.
+		// In the Responses API an answer that is kept first could not be distinguished from the one after it.
 		{name: "recent_events", config: fmt.Sprintf("{type: recent_events, max_events: %d, keep_first: 1}", size), shapes: true, plain: true},
 		{name: "observation_masking", config: "{type: observation_masking, attention_window: 10}", shapes: true, plain: true},
 		{name: "browser_output", config: "{type: browser_output, attention_window: 2}", shapes: true, plain: true},
@@ -51,9 +52,9 @@ func kinds(size int) []kind {
 	}
 }
 
-// sealing is on which answers reasoning is sealed, and how.
+// sealing selects the answers with sealed reasoning, and its form.
 type sealing struct {
-	form      fakeupstream.Seal // empty: on none
+	form      fakeupstream.Seal // empty: without
 	steps     string
 	when      func(step int) bool
 	protocols []string
@@ -72,9 +73,10 @@ func sealings() (all []sealing) {
 	return all
 }
 
-// TestMatrix plays recorded runs in the Messages API and the Responses API under every kind of condenser and with reasoning sealed in every
-// way, over two replicas on one Redis, of which one is killed and started again in the middle of each run: nothing is refused or altered,
-// the prefix is stable, a run is one thread, and savings are those that upstream counts.
+// TestMatrix plays recorded runs in the Messages API and the Responses API under every kind of condenser and with reasoning
+// sealed in every form, over two replicas on one Redis, of which one is killed and restarted in the middle of each run. No
+// request is refused, no answer altered, the prefix is stable, a run is one thread, and the reported savings match upstream's
+// counts.
 func TestMatrix(t *testing.T) {
 	list := strings.Fields(os.Getenv(matrixVariable))
 	if len(list) == 0 {
@@ -91,8 +93,8 @@ func TestMatrix(t *testing.T) {
 	})
 }
 
-// TestRecordedProtocols is the same with the beginning of one of the recorded runs in each cell, in turns, so that each is played in both
-// protocols.
+// TestRecordedProtocols does the same, but plays only the beginning of one recorded run in each cell, in rotation, so that each
+// run is played in both protocols.
 func TestRecordedProtocols(t *testing.T) {
 	const size, length = 24, 90
 	runs, turns := recorded(t), map[string]int{}
@@ -108,7 +110,7 @@ func TestRecordedProtocols(t *testing.T) {
 	}
 }
 
-// eachCell plays in all cells of the matrix.
+// eachCell plays all cells of the matrix.
 func eachCell(t *testing.T, kinds []kind, play func(t *testing.T, m *matrix, protocol string)) {
 	redis := sessiontest.StartRedis(t)
 	for _, k := range kinds {
@@ -123,7 +125,7 @@ func eachCell(t *testing.T, kinds []kind, play func(t *testing.T, m *matrix, pro
 	}
 }
 
-// matrix is one of its cells.
+// matrix is one cell of the matrix.
 type matrix struct {
 	kind
 	sealing
@@ -195,20 +197,20 @@ func (m *matrix) play(t *testing.T, run replay.Run, protocol string) {
 	t.Logf("%s: %d steps, %d condensations, %.1f%% saved", name, report.Steps, report.Condensations, report.Saved())
 }
 
-// meant reports whether a violation is what the condenser is for.
+// meant reports whether a violation is the intended effect of the condenser.
 func (m *matrix) meant(v error) bool {
 	text := v.Error()
 	return m.shapes && strings.Contains(text, "stable prefix: ") && strings.Contains(text, "without a condensation") ||
 		m.plain && strings.Contains(text, "condensed without a summary")
 }
 
-// What a message and a call cost besides their texts, in tokens.
+// The tokens of a message and a call in addition to their texts.
 const (
 	messageFrame = 4
 	callFrame    = 8
 )
 
-// contents counts the texts of a message, whatever its protocol, and knows nothing of what the proxy counted.
+// contents counts the texts of a message in any protocol, independently of the proxy.
 func contents(t *testing.T) func([]byte) int {
 	t.Helper()
 	encoder, err := tokenize.New().Encoder(tokenize.O200k)

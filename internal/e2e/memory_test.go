@@ -9,16 +9,16 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// keptValues is what is left of the values of the kit's semantic part that were updated, and of its pairs that look alike.
+// keptValues is what remains of the updated values in the kit's semantic part, and of its similar pairs.
 type keptValues struct {
 	Updates, Latest, After, Old, Pairs, Both int
 }
 
-// TestConformanceKit has the compaction conformance kit of PyPI judge what is left of its conversations in each of five condensations of
-// the default type, whose summariser is an extractive stand-in: every rule, constraint, goal, preference and fact, the newest of every value
-// that was updated, and both of a pair that looks alike. The kit calls an update resolved if its old value is gone. That holds where the
-// agent told the old value; where the user typed it, as in all of the kit's own sessions, it contradicts that a user's own words stay, so
-// that the newest value comes last.
+// TestConformanceKit uses PyPI's compaction conformance kit to judge what remains of its conversations after five condensations
+// each of the default type, with an extractive stand-in as the summariser: every rule, constraint, goal, preference and fact, the
+// newest of every updated value, and both of each similar pair. The kit considers an update resolved if the old value is gone.
+// That holds if the agent stated the old value. If the user typed it, as in all of the kit's own sessions, it conflicts with the
+// rule that a user's own words are kept, so there the newest value comes last.
 func TestConformanceKit(t *testing.T) {
 	t.Parallel()
 	script := pythonClient(t)

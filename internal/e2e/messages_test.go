@@ -15,19 +15,19 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// coder is a coding agent that speaks the Messages API.
+// coder is a coding agent that uses the Messages API.
 type coder struct {
 	t        *testing.T
 	proxy    *process
 	elements []string
-	most     int // tokens of an answer; 0: as many as usual
+	most     int // tokens of an answer; 0: the default
 }
 
 func newCoder(t *testing.T, p *process) *coder {
 	return &coder{t: t, proxy: p, elements: []string{`{"role":"user","content":[{"type":"text","text":"Repair the build of the parcel service."}]}`}}
 }
 
-// ask sends the history, with the caching mark at its end, and gives the answer.
+// ask sends the history, with the caching mark at its end, and returns the answer.
 func (c *coder) ask() (http.Header, string) {
 	c.t.Helper()
 	last := len(c.elements) - 1
@@ -66,7 +66,8 @@ func isSummary(r *fakeupstream.Request) bool {
 	return strings.Contains(string(r.Body), "You keep the record of")
 }
 
-// TestMessagesOwnModel: in the Messages API, too, the request's own model summarises, in its own protocol and with the client's key.
+// TestMessagesOwnModel: in the Messages API too, the request's own model summarises, in its own protocol and with the client's
+// key.
 func TestMessagesOwnModel(t *testing.T) {
 	for _, kind := range []string{"llm", "structured_summary"} {
 		t.Run(kind, func(t *testing.T) {
@@ -102,8 +103,8 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
-// TestMessagesProbe: a request for one token, by which a client tries whether its history is taken, is forwarded as that history was
-// the last time, is never condensed by itself, and leaves the conversation as it was.
+// TestMessagesProbe: a request for one token, with which a client tests whether its history is accepted, is forwarded like the
+// last request with that history. It is never condensed itself, and does not change the conversation.
 func TestMessagesProbe(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -177,7 +178,7 @@ func summarised(t *testing.T, up *fakeupstream.Server) {
 	}
 }
 
-// TestMessagesOverflowInAStream: an overflow that upstream tells in a stream that began with status 200 is relieved, unseen by the client.
+// TestMessagesOverflowInAStream: an overflow reported in a stream with status 200 is relieved without the client noticing.
 func TestMessagesOverflowInAStream(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -189,7 +190,7 @@ func TestMessagesOverflowInAStream(t *testing.T) {
 		"Overloaded": false,
 	} {
 		c := newCoder(t, proxy)
-		c.elements[0] = strings.Replace(c.elements[0], "parcel", message[:8], 1) // a conversation of its own
+		c.elements[0] = strings.Replace(c.elements[0], "parcel", message[:8], 1) // a new conversation
 		for n := range 12 {
 			c.work(n, 100)
 		}
@@ -202,8 +203,8 @@ func TestMessagesOverflowInAStream(t *testing.T) {
 	}
 }
 
-// TestMessagesThinkingInALoop: a tool loop with thinking switched on by hand is condensed when it fills the window, although upstream takes
-// no newest answer without its thinking, nor with thinking that is bound to what is not there any more.
+// TestMessagesThinkingInALoop: a tool loop with thinking enabled in the request is condensed when it fills the window, although
+// upstream refuses the newest answer without its thinking, and with thinking bound to messages that are gone.
 func TestMessagesThinkingInALoop(t *testing.T) {
 	t.Parallel()
 	const window = 6000
@@ -248,7 +249,8 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
-// TestMessagesUnbindingIsRefused: where upstream does not know the header, the request goes again as it came, with the client's own.
+// TestMessagesUnbindingIsRefused: if upstream does not support the header, the request is sent again unchanged, with the client's
+// own.
 func TestMessagesUnbindingIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{
@@ -287,7 +289,7 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
-// step asks, and answers the call that comes. It reports whether anything was condensed.
+// step sends a request, and the result of the call in the answer. It reports whether the history was condensed.
 func (c *coder) step(n int) bool {
 	c.t.Helper()
 	body := `{"model":"claude-x","max_tokens":400,"thinking":{"type":"enabled","budget_tokens":200},"tools":[{"name":"Bash","input_schema":{"type":"object"}}],

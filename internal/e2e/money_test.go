@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// refusing is an upstream that takes one key for conversations, and asks for none elsewhere.
+// refusing returns an upstream that accepts one key for conversations, and requires none elsewhere.
 func refusing(t *testing.T, key string) string {
 	t.Helper()
 	return stub(t, func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func stub(t *testing.T, answer http.HandlerFunc) string {
 	return s.URL + "/v1"
 }
 
-// spend asks as the one with that key, in a conversation of n messages, and gives the status.
+// spend sends a conversation of n messages with a key, and returns the status.
 func spend(t *testing.T, p *process, key, topic string, n int) int {
 	t.Helper()
 	messages := make([]json.RawMessage, n)
@@ -72,7 +72,7 @@ func spend(t *testing.T, p *process, key, topic string, n int) int {
 	return resp.StatusCode
 }
 
-// free asks for what upstream answers without looking at a key.
+// free sends a request that upstream answers without checking a key.
 func free(t *testing.T, p *process, key string) {
 	t.Helper()
 	for path, method := range map[string]string{
@@ -100,7 +100,8 @@ condenser: {type: llm, llm_config: cheap, wait: deadline, background_at: 0, max_
 limits: {tenant: {%s}}
 `
 
-// TestBogusKeysCostNothing: the operator's key pays for no client that upstream has not accepted, and the log warns at the start.
+// TestBogusKeysCostNothing: the operator's key never pays for a client that upstream has not accepted, and the log warns about
+// this configuration at startup.
 func TestBogusKeysCostNothing(t *testing.T) {
 	model, calls := paid(t)
 	file := writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(moneyConfig, refusing(t, "sk-good"), newStore(t), model, ""))
@@ -122,14 +123,14 @@ func TestBogusKeysCostNothing(t *testing.T) {
 			t.Errorf("status %d", status)
 		}
 	}
-	for end := time.Now().Add(patience); calls.Load() == 0; time.Sleep(time.Millisecond) { // it may be made aside
+	for end := time.Now().Add(patience); calls.Load() == 0; time.Sleep(time.Millisecond) { // it may be made in the background
 		if time.Now().After(end) {
 			t.Fatal("nothing is summarised for a key that upstream has accepted")
 		}
 	}
 }
 
-// TestSummariesHaveLimits: a tenant's summaries, and their tokens, have limits of their own.
+// TestSummariesHaveLimits: a tenant's summaries, and their tokens, have separate limits.
 func TestSummariesHaveLimits(t *testing.T) {
 	for limit, most := range map[string]int64{"summaries_per_minute: 3": 3, "summary_tokens_per_minute: 2000": 2} {
 		model, calls := paid(t)

@@ -25,7 +25,7 @@ type process struct {
 	log     *running.Output
 }
 
-// serve starts the proxy with the flags and returns when it serves. It ends with the test at the latest.
+// serve starts the proxy with the flags and returns once it serves. The proxy ends with the test at the latest.
 func serve(t testing.TB, flags ...string) *process {
 	t.Helper()
 	run, err := running.Start(binary, flags...)
@@ -47,7 +47,7 @@ func (p *process) cleanUp() {
 	}
 }
 
-// await waits for a line of the log.
+// await waits for a line in the log.
 func (p *process) await(message string) running.Entry {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -60,13 +60,13 @@ func (p *process) await(message string) running.Entry {
 // kill ends the process as a crash would, and waits for it.
 func (p *process) kill() { p.run.Kill() }
 
-// terminate asks the process to end. It does not wait.
+// terminate asks the process to stop. It does not wait.
 func (p *process) terminate() {
 	p.t.Helper()
 	ok(p.t, p.command.Process.Signal(syscall.SIGTERM))
 }
 
-// wait waits for the end and gives the exit code.
+// wait waits for the process to exit and returns the exit code.
 func (p *process) wait() int {
 	p.t.Helper()
 	select {
@@ -77,10 +77,10 @@ func (p *process) wait() int {
 	return p.command.ProcessState.ExitCode()
 }
 
-// url is a base URL for agents.
+// url returns a base URL for agents.
 func (p *process) url() string { return "http://" + p.Addr + "/v1" }
 
-// metrics reads the admin port's metrics: a line each.
+// metrics returns the lines of the admin port's metrics.
 func (p *process) metrics() []string {
 	p.t.Helper()
 	resp, err := http.Get("http://" + p.Admin + "/metrics")
@@ -91,7 +91,7 @@ func (p *process) metrics() []string {
 	return strings.Split(string(text), "\n")
 }
 
-// finished is how a command ended.
+// finished is the result of a command.
 type finished struct {
 	Out, Err string
 	Code     int
@@ -103,7 +103,7 @@ func command(t testing.TB, args ...string) finished {
 	return commandIn(t, t.TempDir(), args...)
 }
 
-// commandIn runs the binary to its end, with a folder that is both the working directory and where temporary files go.
+// commandIn runs the binary to its end, with a folder as the working directory and the directory for temporary files.
 func commandIn(t testing.TB, dir string, args ...string) finished {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

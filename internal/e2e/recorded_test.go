@@ -9,10 +9,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// runsVariable names a folder of recorded runs.
+// runsVariable is the environment variable with the folder of recorded runs.
 const runsVariable = "DEWPOINT_RUNS"
 
-// recordedSize is when proxies condense recorded runs, in events.
+// recordedSize is the number of events above which proxies condense recorded runs.
 const recordedSize = 60
 
 func recorded(t *testing.T) []playable {
@@ -32,13 +32,14 @@ func recorded(t *testing.T) []playable {
 	return runs
 }
 
-// playable is a run and the protocol to play it in: they take turns.
+// playable is a run and the protocol in which to play it, in rotation.
 type playable struct {
 	replay.Run
 	protocol string
 }
 
-// seals is how answers carry reasoning: in the Responses API that tells where the next one begins, if an agent speaks twice in a row.
+// seals selects how answers have reasoning. In the Responses API reasoning marks the beginning of an answer, if an agent has two
+// in a row.
 func (p playable) seals() fakeupstream.Seal {
 	if p.protocol == "responses" {
 		return fakeupstream.SealResponsesDetails
@@ -46,8 +47,8 @@ func (p playable) seals() fakeupstream.Seal {
 	return ""
 }
 
-// TestRecordedRunsSurviveKills plays each recorded run while the proxy is killed and started again at a third, at half
-// and at three quarters of it; not within the first milliseconds, when nothing is on disk yet.
+// TestRecordedRunsSurviveKills plays each recorded run while the proxy is killed and restarted at a third, at half and at three
+// quarters of it, but not in the first milliseconds, when nothing is on disk yet.
 func TestRecordedRunsSurviveKills(t *testing.T) {
 	for _, run := range recorded(t) {
 		t.Run(run.Name, func(t *testing.T) {
@@ -71,7 +72,7 @@ func TestRecordedRunsSurviveKills(t *testing.T) {
 	}
 }
 
-// TestRecordedRunsOverTwoProxies plays each recorded run over two proxies on one Redis, step by step in turn.
+// TestRecordedRunsOverTwoProxies plays each recorded run over two proxies on one Redis, alternating with each step.
 func TestRecordedRunsOverTwoProxies(t *testing.T) {
 	runs := recorded(t)
 	redis := sessiontest.StartRedis(t)
@@ -92,7 +93,7 @@ func TestRecordedRunsOverTwoProxies(t *testing.T) {
 			if report.OwnCalls != report.Condensed {
 				t.Errorf("%d condensations, %d calls of the summariser", report.Condensed, report.OwnCalls)
 			}
-			if run.protocol == "chat" { // the messages of the others are made anew for each request
+			if run.protocol == "chat" { // other protocols translate the messages for each request
 				checkRedis(t, redis.Addr, l.placed[0].Thread, run.Run)
 			}
 		})

@@ -16,20 +16,20 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// ailing is a Redis that something happens to in the middle of a run.
+// ailing is a Redis with a fault in the middle of a run.
 type ailing struct {
-	store   string             // the section of the configuration
-	options redisstore.Options // to look into it afterwards
+	store   string             // its section in the configuration
+	options redisstore.Options // to inspect it afterwards
 	goes    func(thread string)
-	during  func() // before each step until it comes back
+	during  func() // called before each step during the fault
 	comes   func()
 }
 
-// fault is what happens, and what is to be seen of it while it lasts. Whatever it is, every request is served.
+// fault is a fault and its visible effects while it lasts. Every request is served during any of them.
 type fault struct {
 	name       string
 	redis      func(t *testing.T) ailing
-	recognised bool // and condensed where that needs no write; otherwise requests are forwarded as they came
+	recognised bool // and condensed if that needs no write; otherwise requests are forwarded unchanged
 	degraded   bool
 }
 
@@ -49,8 +49,8 @@ func faults() []fault {
 	}
 }
 
-// TestRedisFaults plays a run through each fault. Every request is served meanwhile; afterwards, without a restart, the
-// run is recognised and condensed again, in the thread that it began in, and what was missed is in the log.
+// TestRedisFaults plays a run through each fault. Every request is served during the fault. Afterwards, without a restart, the
+// run is recognised and condensed again in its original thread, and the log is complete.
 func TestRedisFaults(t *testing.T) {
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func (f fault) checkPlaces(t *testing.T, placed []place) {
 	oneThread(t, slices.Concat(placed[:redisGoes], placed[redisComes:]))
 }
 
-// degraded is an error unless the metrics say so.
+// degraded returns an error unless the metrics report the fault.
 func (p *process) degraded(want bool) error {
 	line := "dewpoint_store_degraded 0"
 	if want {
@@ -124,11 +124,12 @@ func (p *process) degraded(want bool) error {
 	return nil
 }
 
-// probes are how many conversations in a row show that all of a Cluster is reached: each touches some slots, and what the proxy
-// knows of the others may be old.
+// probes is the number of consecutive conversations that show that all of a Cluster is reached: each touches some slots, and the
+// proxy's map of the others may be outdated.
 const probes = 8
 
-// awaitHealth sends new conversations until some in a row are recognised and written, and the proxy says that all is well.
+// awaitHealth sends new conversations until several in a row are recognised and written, and the proxy reports that it is
+// healthy.
 func (s *setting) awaitHealth(t testing.TB, p *process) {
 	t.Helper()
 	s.aside.Store(true)
@@ -147,7 +148,7 @@ func (s *setting) awaitHealth(t testing.TB, p *process) {
 	})
 }
 
-// checkStore checks the log that proxies have in a Redis.
+// checkStore checks the proxies' log in a Redis.
 func checkStore(t testing.TB, o redisstore.Options, thread string, run replay.Run) {
 	t.Helper()
 	o.Content, o.Timeout = true, patience
@@ -213,7 +214,7 @@ func loading(t *testing.T) ailing {
 	}
 }
 
-// noPermission takes the user's permissions away. The proxy knows the user by a URL.
+// noPermission revokes the user's permissions. The proxy has the user in a URL.
 func noPermission(t *testing.T) ailing {
 	redis := sessiontest.StartRedis(t, "--user", "app", "on", ">correct-horse", "~*", "&*", "+@all")
 	return ailing{
@@ -243,10 +244,10 @@ func readOnly(t *testing.T) ailing {
 	}
 }
 
-// sentinelFailover kills the master, and starts it again when its replica has taken over.
+// sentinelFailover kills the master, and restarts it once its replica has taken over.
 func sentinelFailover(t *testing.T) ailing {
 	group := sessiontest.StartGroup(t, "main")
-	for _, s := range group.Sentinels { // not before the run's steps without a master are over
+	for _, s := range group.Sentinels { // only after the run's steps without a master
 		s.Do("SENTINEL", "SET", "main", "down-after-milliseconds", "600000")
 	}
 	return ailing{
@@ -263,7 +264,7 @@ func sentinelFailover(t *testing.T) ailing {
 	}
 }
 
-// clusterFailover kills one master, which needs no replica until the run's steps without it are over.
+// clusterFailover kills one master, whose replica takes over only after the run's steps without it.
 func clusterFailover(t *testing.T) ailing {
 	cluster := sessiontest.StartCluster(t)
 	replica := cluster.AddReplica(cluster.Nodes[1])
@@ -279,7 +280,7 @@ func clusterFailover(t *testing.T) ailing {
 	}
 }
 
-// resharding moves the thread's slot, with half of the thread on either side until it comes to an end.
+// resharding moves the thread's slot, with half of the thread on either side until the end.
 func resharding(t *testing.T) ailing {
 	cluster := sessiontest.StartCluster(t)
 	var move *sessiontest.Move
@@ -295,8 +296,8 @@ func resharding(t *testing.T) ailing {
 	}
 }
 
-// TestManyRequestsWithoutRedis sends many requests at once to a proxy whose Redis has never answered: not one waits for
-// another's turn to find that out.
+// TestManyRequestsWithoutRedis sends many concurrent requests to a proxy whose Redis has never answered: none has to wait for
+// another one to find that out.
 func TestManyRequestsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	redis := sessiontest.StartRedis(t)
@@ -320,7 +321,7 @@ func TestManyRequestsWithoutRedis(t *testing.T) {
 	s.awaitHealth(t, p)
 }
 
-// TestRedisTLS serves from a server that wants TLS, both ways, by an authority of its own.
+// TestRedisTLS uses a server that requires TLS with client certificates from a private authority.
 func TestRedisTLS(t *testing.T) {
 	t.Parallel()
 	authority := sessiontest.NewAuthority(t)
@@ -337,15 +338,15 @@ func TestRedisTLS(t *testing.T) {
 	checkRedis(t, server.Addr, l.placed[0].Thread, run)
 }
 
-// TestRedisEvicts serves runs from a server that is much too small and evicts whatever it has not used for the longest
-// time. The upstream's judge sees to it that nothing invalid is forwarded; no summary is ever empty.
+// TestRedisEvicts uses a server that is far too small and evicts the least recently used keys. The judge checks that nothing
+// invalid is forwarded; no summary is ever empty.
 func TestRedisEvicts(t *testing.T) {
 	t.Parallel()
 	redis := sessiontest.StartRedis(t, "--appendonly", "no", "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "3")
 	s := newSetting(t, fakeupstream.Options{Keep: 16})
 	p := serve(t, "--config", s.config(t, inRedis(redis.Addr)))
 	redis.Do("CONFIG", "SET", "maxmemory", fmt.Sprint(memoryOf(t, redis)+150_000))
-	for range 3 { // the same run, each time after much of it is gone
+	for range 3 { // the same run, each time after much of it was evicted
 		l := &line{to: func(exchange) *process { return p }}
 		l.play(t, longRun(), replay.Options{
 			Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{Tolerant: true},

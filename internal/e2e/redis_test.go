@@ -17,8 +17,8 @@ const (
 	redisComes = 22
 )
 
-// TestRedisGoesAndComes kills Redis in the middle of a run: every request is served, as it came. When Redis is back,
-// with its data or without, the run is recognised and condensed again, and the log holds all of it.
+// TestRedisGoesAndComes kills Redis in the middle of a run: every request is served, unchanged. Once Redis is back, with or
+// without its data, the run is recognised and condensed again, and the log is complete.
 func TestRedisGoesAndComes(t *testing.T) {
 	for name, options := range map[string][]string{
 		"with its data": nil,
@@ -81,7 +81,8 @@ func (s *setting) awaitStore(t testing.TB, p *process) {
 	})
 }
 
-// checkStoreMetrics checks that the time without a store was counted, logged once each way, and is over.
+// checkStoreMetrics checks that the time without a store was counted, that its beginning and end were logged once each, and that
+// it is over.
 func (p *process) checkStoreMetrics() {
 	p.t.Helper()
 	metrics := p.metrics()

@@ -21,7 +21,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// tenants writes a configuration of two tenants, the second of which condenses above max events.
+// tenants writes a configuration of two tenants, of which the second condenses above max events.
 func (s *setting) tenants(store string, max int, more string) string {
 	key := func(k string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(k))) }
 	return fmt.Sprintf(`
@@ -37,7 +37,7 @@ tenants:
 %s`, s.url, store, replay.Summariser, key("key-one"), key("key-two"), max, more)
 }
 
-// ask sends the sample's first n messages as a tenant, and gives what was done about it.
+// ask sends the first n messages of the sample as a tenant, and returns the header about condensations.
 func ask(t testing.TB, p *process, key string, n int) (condensed string, status int) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, p.url()+"/chat/completions", bytes.NewReader(body(demo.Sample().Messages[:n])))
@@ -52,8 +52,8 @@ func ask(t testing.TB, p *process, key string, n int) (condensed string, status 
 	return resp.Header.Get("X-Dewpoint-Condensed"), resp.StatusCode
 }
 
-// TestReload runs two tenants with different condensers, and changes one of them by file and by signal while requests
-// are under way: none is lost, a bad configuration changes nothing, and a good one takes effect.
+// TestReload runs two tenants with different condensers, and changes one of them by file and by signal during requests: none is
+// lost, an invalid configuration changes nothing, and a valid one takes effect.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{Keep: 64})
@@ -96,7 +96,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadBySignal: SIGHUP reads the file again, and names what needs a restart.
+// TestReloadBySignal: SIGHUP reloads the file, and the log names settings that need a restart.
 func TestReloadBySignal(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -109,7 +109,8 @@ func TestReloadBySignal(t *testing.T) {
 	p.awaitLine(`"msg":"configuration reloaded","tenants":2,"keys_changed":["log"],"at_next_start":["log"]`)
 }
 
-// TestNoReloadOpensTheProxy: a configuration that has lost its tenants, such as a file that was emptied, is not taken up: any key would pass.
+// TestNoReloadOpensTheProxy: a configuration without the tenants it had, such as an emptied file, is refused, since it would
+// accept any key.
 func TestNoReloadOpensTheProxy(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"emptied": "", "no tenants": "tenants: {}\n"} {
@@ -130,8 +131,8 @@ func TestNoReloadOpensTheProxy(t *testing.T) {
 	}
 }
 
-// TestReloadFromANewFolder: a folder of tenants that the file names anew, with a mistake in it, is watched until that is corrected, and so
-// are the folders in it.
+// TestReloadFromANewFolder: a folder of tenants that the changed file names, and that has an error, is watched until the error is
+// corrected, including the folders in it.
 func TestReloadFromANewFolder(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -153,7 +154,7 @@ func TestReloadFromANewFolder(t *testing.T) {
 	}
 }
 
-// awaitLine waits for a part of the log.
+// awaitLine waits for a text in the log.
 func (p *process) awaitLine(part string) {
 	p.t.Helper()
 	sessiontest.Eventually(p.t, "the log has "+part, func() error {
@@ -164,14 +165,14 @@ func (p *process) awaitLine(part string) {
 	})
 }
 
-// turn makes a link lead to a folder, at once.
+// turn atomically makes a link point to a folder.
 func turn(t *testing.T, link, to string) {
 	t.Helper()
 	ok(t, os.Symlink(to, link+"_tmp"))
 	ok(t, os.Rename(link+"_tmp", link))
 }
 
-// release writes files into a folder of their own.
+// release writes files into a new folder.
 func release(t *testing.T, in, name string, files map[string]string) {
 	t.Helper()
 	ok(t, os.MkdirAll(filepath.Join(in, name), 0o700))
@@ -180,8 +181,9 @@ func release(t *testing.T, in, name string, files map[string]string) {
 	}
 }
 
-// TestTenantsInAFolder: tenants of a folder are served together with those of the file, where Kubernetes mounts it and where it is a link
-// itself; a change of several files is one line, with their names; one bad file changes nothing.
+// TestTenantsInAFolder: tenants in a folder are served together with those in the file, where Kubernetes mounts the folder and
+// where it is a link itself. A change of several files is one line in the log, with their names; one invalid file changes
+// nothing.
 func TestTenantsInAFolder(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})

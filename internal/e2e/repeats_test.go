@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// calls has the model call a tool, and the tool answer.
+// calls adds a tool call of the model, and its result.
 func (s *speaker) calls(arguments, result string) {
 	id := fmt.Sprintf("call_%d_0123456789", len(s.said))
 	switch s.path {
@@ -28,7 +28,7 @@ func (s *speaker) calls(arguments, result string) {
 	}
 }
 
-// sorted is a message with its keys in order: the pieces of one of the Messages API are put together anew.
+// sorted returns a message with its keys in order, since messages of the Messages API are assembled from pieces.
 func sorted(t *testing.T, raw []byte) string {
 	t.Helper()
 	var v any
@@ -38,8 +38,8 @@ func sorted(t *testing.T, raw []byte) string {
 	return string(text)
 }
 
-// TestRepeatedCalls: in each protocol a model that makes one call again and again is told so once, and again when it has done so twice as
-// often: at its place, for good, on another replica and after a restart. A result that says something else is no repetition.
+// TestRepeatedCalls: in each protocol a model that repeats one call is told so once, and again after twice as many repetitions:
+// at the same place, permanently, on another replica and after a restart. A call with a different result is not a repetition.
 func TestRepeatedCalls(t *testing.T) {
 	const three, six = "has been made 3 times", "has been made 6 times"
 	spellings := [...]string{`{"job":7,"wait":true}`, `{ "wait": true, "job": 7 }`}
@@ -101,7 +101,7 @@ func TestRepeatedCalls(t *testing.T) {
 	}
 }
 
-// TestRepeatedCallsAreReported without telling the model.
+// TestRepeatedCallsAreReported: repetitions can be reported without telling the model.
 func TestRepeatedCallsAreReported(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})

@@ -16,8 +16,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestTwoProxiesTakeTurns has two processes on one Redis serve a run step by step in turn. One is killed on the way,
-// and comes back later. The run is one thread, and each condensation is made once.
+// TestTwoProxiesTakeTurns has two processes on one Redis serve the steps of a run alternately. One is killed on the way and comes
+// back later. The run is one thread, and each condensation is made once.
 func TestTwoProxiesTakeTurns(t *testing.T) {
 	for name, run := range map[string]replay.Run{"sample": demo.Sample(), "parallel calls": longRun()} {
 		t.Run(name, func(t *testing.T) {
@@ -51,19 +51,20 @@ func TestTwoProxiesTakeTurns(t *testing.T) {
 	}
 }
 
-// duel is two proxies that are sent the same history, of which the first stops in a phase of its condensation until it is released.
+// duel is a pair of proxies that get the same history, of which the first is stopped in a phase of its condensation until it is
+// released.
 type duel struct {
 	*setting
 	first, second *process
 	history       []byte
 	letGo         chan struct{}
-	stopped       chan struct{} // closed when the first one has come to that phase
+	stopped       chan struct{} // closed when the first one has reached that phase
 }
 
-// phase is where the first proxy stops: at the summariser's answer, or at that of the agent's model to the condensed history.
+// phase is the phase in which the first proxy is stopped: at the summariser's answer, or at the answer to the condensed history.
 type phase struct {
-	answers bool // the model's
-	late    bool // the answer has begun
+	answers bool // at the answer of the agent's model
+	late    bool // after the answer has begun
 }
 
 func newDuel(t *testing.T, limits string) *duel {
@@ -71,7 +72,7 @@ func newDuel(t *testing.T, limits string) *duel {
 	return newDuelAt(t, limits, 0, phase{})
 }
 
-// newDuelAt is newDuel with an upstream of that window.
+// newDuelAt is newDuel with an upstream of a given window.
 func newDuelAt(t *testing.T, limits string, window int, at phase) *duel {
 	t.Helper()
 	d := &duel{letGo: make(chan struct{}), stopped: make(chan struct{})}
@@ -98,7 +99,7 @@ func newDuelAt(t *testing.T, limits string, window int, at phase) *duel {
 	return d
 }
 
-// begin sends the history to the first proxy, and returns when it has stopped.
+// begin sends the history to the first proxy, and returns once it is stopped.
 func (d *duel) begin(t *testing.T) <-chan struct{} {
 	t.Helper()
 	done := sendAside(t, d.first, d.history)
@@ -117,7 +118,7 @@ func (d *duel) condenses(t *testing.T) bool {
 	return !bytes.Equal(lastBody(d.Upstream), d.history)
 }
 
-// TestOneCondensationAtATime: while one proxy condenses a thread, the other goes on with the view that there is.
+// TestOneCondensationAtATime: while one proxy condenses a thread, the other continues with the existing view.
 func TestOneCondensationAtATime(t *testing.T) {
 	d := newDuel(t, "")
 	done := d.begin(t)
@@ -134,9 +135,9 @@ func TestOneCondensationAtATime(t *testing.T) {
 	}
 }
 
-// TestKilledWhileRelieving kills the proxy that makes a history smaller which upstream refuses, in each phase of its condensation: while
-// it holds the lock, and while upstream tries what it made. The other one is not held up for longer than a lock lasts, and gets its own
-// request through.
+// TestKilledWhileRelieving kills the proxy that shortens a history after upstream refused it, in each phase of the condensation:
+// while it holds the lock, and while upstream handles the result. The other proxy is delayed by at most the life of a lock, and
+// its own request succeeds.
 func TestKilledWhileRelieving(t *testing.T) {
 	for name, at := range map[string]phase{
 		"asked": {}, "summary begun": {late: true}, "sent": {answers: true}, "answer begun": {answers: true, late: true},
@@ -164,8 +165,8 @@ func TestKilledWhileRelieving(t *testing.T) {
 	}
 }
 
-// TestKilledWithTheLock kills the proxy that condenses: requests go on to be served, and another proxy condenses when
-// the lock has run out.
+// TestKilledWithTheLock kills the proxy that condenses: requests are still served, and another proxy condenses once the lock has
+// expired.
 func TestKilledWithTheLock(t *testing.T) {
 	d := newDuel(t, "\nlimits: {summariser_timeout: 500ms}")
 	done := d.begin(t)
@@ -175,7 +176,7 @@ func TestKilledWithTheLock(t *testing.T) {
 	sessiontest.Eventually(t, "the other proxy condenses", func() error {
 		messages = append(messages, encode(map[string]string{"role": "assistant", "content": "Done."}),
 			encode(map[string]string{"role": "user", "content": "Go on."}))
-		d.history = body(messages) // what was answered before would be forwarded as it was
+		d.history = body(messages) // otherwise an answered history would be forwarded as before
 		if !d.condenses(t) {
 			return errors.New("forwarded as it came")
 		}

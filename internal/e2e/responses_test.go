@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// worker is an agent that speaks the Responses API, stateless.
+// worker is an agent that uses the Responses API without state.
 type worker struct {
 	t     *testing.T
 	proxy *process
@@ -23,7 +23,7 @@ func newWorker(t *testing.T, p *process) *worker {
 	return &worker{t, p, http.Header{"Authorization": {"Bearer sk-of-the-client"}}, []string{`{"type":"message","role":"user","content":[{"type":"input_text","text":"Repair the build of the parcel service."}]}`}}
 }
 
-// ask sends the history, and gives the answer.
+// ask sends the history, and returns the answer.
 func (w *worker) ask() (http.Header, string) {
 	w.t.Helper()
 	body := `{"model":"gpt-x","stream":true,"store":false,"include":["reasoning.encrypted_content"],"instructions":"You are a coding agent.",
@@ -44,7 +44,8 @@ func (w *worker) work(n, size int) {
 		fmt.Sprintf(`{"type":"function_call_output","call_id":"call_%d","output":"%s"}`, n, strings.Repeat(fmt.Sprintf("line %d of a log ", n), size)))
 }
 
-// TestResponsesOwnModel: in the Responses API, too, the request's own model summarises, in its own protocol and with the client's key.
+// TestResponsesOwnModel: in the Responses API too, the request's own model summarises, in its own protocol and with the client's
+// key.
 func TestResponsesOwnModel(t *testing.T) {
 	for _, kind := range []string{"llm", "structured_summary", "llm_attention"} {
 		t.Run(kind, func(t *testing.T) {
@@ -96,7 +97,8 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
-// TestResponsesOverflowInAStream: an overflow that upstream tells behind the opening events of a stream is relieved, unseen by the client.
+// TestResponsesOverflowInAStream: an overflow reported after the opening events of a stream is relieved without the client
+// noticing.
 func TestResponsesOverflowInAStream(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -124,7 +126,7 @@ func TestResponsesOverflowInAStream(t *testing.T) {
 	}
 }
 
-// TestResponsesKept: a history that upstream keeps passes as it came, and so does what asks upstream to compact.
+// TestResponsesKept: a request whose history upstream stores, and a request for a compaction, are forwarded unchanged.
 func TestResponsesKept(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})

@@ -11,12 +11,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// firstDue is the first step of the sample that is above maxSize: two messages begin it, and each step adds two.
+// firstDue is the first step of the sample above maxSize: it begins with two messages, and each step adds two.
 const firstDue = maxSize / 2
 
-// TestKilledAndAskedAgain kills the proxy right after each condensation, and now and then, and sends the request of that
-// step once more to the next process: it forwards byte for byte the same, without a call of the summariser. The judge
-// sees to it that nothing changes in the prefix at the steps that follow.
+// TestKilledAndAskedAgain kills the proxy right after each condensation, and at some other steps, and sends the request of the
+// step again to the next process: it forwards the same bytes, without a call of the summariser. The judge checks that the prefix
+// does not change in later steps.
 func TestKilledAndAskedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		run    replay.Run
@@ -54,8 +54,7 @@ func TestKilledAndAskedAgain(t *testing.T) {
 	}
 }
 
-// again sends a step's request once more and checks that it is forwarded as it was. The agent's upstream sees nothing of
-// it.
+// again sends a step's request again and checks that it is forwarded identically. It does not reach the upstream of the judge.
 func (s *setting) again(t testing.TB, p *process, x exchange) place {
 	t.Helper()
 	s.aside.Store(true)
@@ -76,8 +75,8 @@ func lastBody(up *fakeupstream.Server) []byte {
 	return all[len(all)-1].Body
 }
 
-// TestKilledBeforeAnythingIsOnDisk kills the proxy after each of the first steps: what it had not written yet is
-// repaired from the next request, and the session key that the client gives keeps the session.
+// TestKilledBeforeAnythingIsOnDisk kills the proxy after each of the first steps: the next request restores anything that was not
+// yet written, and the client's session key preserves the session.
 func TestKilledBeforeAnythingIsOnDisk(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{Keep: 16})
@@ -112,14 +111,14 @@ func TestKilledBeforeAnythingIsOnDisk(t *testing.T) {
 	}
 }
 
-// TestKilledWhileAnAnswerStreams kills the proxy in the middle of an answer: the client sees the stream break, and asks
-// again. What was condensed for the broken exchange is not condensed again.
+// TestKilledWhileAnAnswerStreams kills the proxy in the middle of an answer: the client sees the stream break, and repeats the
+// request. Nothing that was condensed for the broken exchange is condensed again.
 func TestKilledWhileAnAnswerStreams(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{Keep: 16})
 	config := s.config(t, embedded(newStore(t)))
 	at := serve(t, "--config", config)
-	broken := map[int][]byte{firstDue: nil, firstDue + 1: nil, 20: nil, 30: nil} // what the broken exchange of a step forwarded
+	broken := map[int][]byte{firstDue: nil, firstDue + 1: nil, 20: nil, 30: nil} // the forwarded body of a step's broken exchange
 	l := &line{to: func(x exchange) *process {
 		if _, breaks := broken[x.Step]; breaks {
 			broken[x.Step] = s.breakStream(t, at, x.Body)
@@ -144,8 +143,8 @@ func TestKilledWhileAnAnswerStreams(t *testing.T) {
 	}
 }
 
-// breakStream sends a request, kills the proxy when the first part of the answer is here, and gives what the proxy had
-// forwarded. The agent's upstream sees nothing of it.
+// breakStream sends a request, kills the proxy when the first part of the answer has arrived, and returns the forwarded body. It
+// does not reach the upstream of the judge.
 func (s *setting) breakStream(t testing.TB, p *process, body []byte) []byte {
 	t.Helper()
 	s.aside.Store(true)
@@ -161,8 +160,8 @@ func (s *setting) breakStream(t testing.TB, p *process, body []byte) []byte {
 	return lastBody(s.Aside)
 }
 
-// TestKilledWhileSummarising kills the proxy while it waits for its summariser: nothing of it was logged, so the next
-// process makes the condensation.
+// TestKilledWhileSummarising kills the proxy while it waits for its summariser: nothing was logged, so the next process makes the
+// condensation.
 func TestKilledWhileSummarising(t *testing.T) {
 	t.Parallel()
 	never, asked := make(chan struct{}), make(chan struct{}, 1)

@@ -17,11 +17,11 @@ import (
 type rider struct {
 	path string
 	key  http.Header
-	list string                                    // of the body, that has the messages
-	body string                                    // around them
-	step func(n int, result string) []string       // its messages
-	mark func(messages []string) (marked []string) // where the cache is to end; nil: the protocol has no marks
-	task string                                    // what the agent is asked to do; empty: the usual
+	list string                                    // the member of the body with the messages
+	body string                                    // the rest of the body
+	step func(n int, result string) []string       // the messages of a step
+	mark func(messages []string) (marked []string) // sets where the cache ends; nil: the protocol has no marks
+	task string                                    // the agent's task; empty: the default
 }
 
 const riderMark = `,"cache_control":{"type":"ephemeral"}`
@@ -68,7 +68,7 @@ func riders() map[string]rider {
 	}
 }
 
-// first is what the agent is asked to do, in its protocol.
+// first returns the message with the agent's task, in its protocol.
 func (r rider) first() string {
 	task := cmp.Or(r.task, "Repair the build of the parcel service.")
 	switch r.path {
@@ -80,7 +80,7 @@ func (r rider) first() string {
 	return `{"role":"user","content":"` + task + `"}`
 }
 
-// messagesOf are those of a body, without marks.
+// messagesOf returns the messages of a body, without marks.
 func (r rider) messagesOf(t *testing.T, body []byte) []string {
 	t.Helper()
 	var top map[string]json.RawMessage
@@ -94,15 +94,15 @@ func (r rider) messagesOf(t *testing.T, body []byte) []string {
 	return texts
 }
 
-// TestSummaryBehindTheCachedPrompt: a summary is asked of the request's own model behind the prompt that upstream's cache has, where that
-// costs less than a prompt of its own; not where the cache has nothing of it, a cheap model costs less, or its client would pay for what the
-// operator is to pay. What calls a tool instead is asked again, once.
+// TestSummaryBehindTheCachedPrompt: a summary is requested from the request's own model after the cached prompt, if that costs
+// less than a separate prompt; not if the prompt is not cached, if a cheap model costs less, or if the client would pay in the
+// operator's place. If the model calls a tool instead, the request is repeated once.
 func TestSummaryBehindTheCachedPrompt(t *testing.T) {
 	for name, r := range riders() {
 		for _, c := range []struct {
 			name, summariser string
-			cold, calls      bool   // the cache has forgotten the prompt; the model calls a tool
-			asked            string // as the condensation says
+			cold, calls      bool   // the prompt is no longer cached; the model calls a tool
+			asked            string // the expected field of the condensation
 		}{
 			{name: "warm", asked: "cached"},
 			{name: "cold", cold: true, asked: "cold"},
@@ -146,7 +146,8 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
-// TestRideInVainIsRemembered: a model that called a tool in two conversations where it was asked for a record is not asked so in a third one.
+// TestRideInVainIsRemembered: a model that called a tool instead of writing a record in two conversations is not asked that way
+// in a third one.
 func TestRideInVainIsRemembered(t *testing.T) {
 	r := riders()["chat"]
 	summarise := func(req *fakeupstream.Request) fakeupstream.Answer {
@@ -183,7 +184,7 @@ condenser: {type: llm, max_size: 24, min_tokens: 0, wait: deadline, background_a
 	}
 }
 
-// run works until the history was condensed, and once more.
+// run works until the history was condensed, and one step more.
 func (r rider) run(t *testing.T, s *setting, p *process, cold bool) {
 	t.Helper()
 	messages, condensed := []string{r.first()}, false
@@ -210,11 +211,11 @@ func (r rider) run(t *testing.T, s *setting, p *process, cold bool) {
 	t.Fatal("nothing was condensed")
 }
 
-// judge compares the calls for a summary, and what is told of them, with how it was to be asked for.
+// judge compares the calls for a summary, and the reports about them, with the expected form.
 func (r rider) judge(t *testing.T, s *setting, p *process, asked string) {
 	t.Helper()
 	behind, cold := 0, 0
-	var before fakeupstream.Request // the agent's, before the summary
+	var before fakeupstream.Request // the agent's last request before the summary
 	for _, req := range s.Upstream.Requests() {
 		switch {
 		case req.Refused != nil:
@@ -257,7 +258,7 @@ func (r rider) judge(t *testing.T, s *setting, p *process, asked string) {
 	}
 }
 
-// askedFor is what the admin API tells of a condensation.
+// askedFor returns the form of a summary's request according to the admin API.
 type askedFor struct {
 	Asked, Model string
 	Calls        int
@@ -265,7 +266,7 @@ type askedFor struct {
 	CachedUsage  struct{ Input, Cached, Output int } `json:"cached_usage"`
 }
 
-// condensation is the only one there is.
+// condensation returns the only condensation.
 func (p *process) condensation(t *testing.T) askedFor {
 	t.Helper()
 	var sessions struct{ Sessions []struct{ ID string } }

@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// turns are what the user of the long run asks for, one after the other.
+// turns are the requests of the long run's user.
 var turns = []string{
 	"Our parcel tracker drops events around midnight. Keep the wire format as it is; the ticket is TRK-1177. Find the cause.",
 	"Good. Now write the fix, but do not touch internal/legacy, and keep the p99 below 40 ms.",
@@ -19,11 +19,11 @@ var turns = []string{
 
 const (
 	stepsPerTurn = 11
-	developerAt  = 1 // the turn before which a developer message comes
+	developerAt  = 1 // the turn before which a developer message is inserted
 )
 
-// longRun is a run with what the built-in sample lacks: calls made in parallel, a developer message in the middle,
-// several turns of the user, silent calls and characters outside of ASCII.
+// longRun returns a run with features that the built-in sample lacks: parallel calls, a developer message in the middle, several
+// user turns, calls without text, and non-ASCII characters.
 func longRun() replay.Run {
 	run := replay.Run{Name: "long", Tools: encode([]any{function("read"), function("exec")})}
 	add := func(messages ...any) {
@@ -48,7 +48,7 @@ func longRun() replay.Run {
 	return run
 }
 
-// callsAndResults is an assistant message with one to three calls, and their results.
+// callsAndResults returns an assistant message with one to three calls, and their results.
 func callsAndResults(n int) []any {
 	message := map[string]any{"role": "assistant", "content": fmt.Sprintf("Step %d: looking closer.", n)}
 	if n%4 == 3 {
@@ -75,7 +75,7 @@ func finding(n, i int) string {
 	return b.String()
 }
 
-// beginning is the first steps of the sample.
+// beginning returns the first steps of the sample.
 func beginning(steps int) replay.Run {
 	run := demo.Sample()
 	next := 2 + 2*steps
@@ -92,7 +92,7 @@ func function(name string) any {
 func encode(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only what the tests write themselves comes here
+		panic(err) // only called with the tests' own values
 	}
 	return raw
 }

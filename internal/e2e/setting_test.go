@@ -13,25 +13,25 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// maxSize is when the tests' proxies condense, in events.
+// maxSize is the number of events above which the tests' proxies condense.
 const maxSize = 20
 
-// setting is all that a test's proxies have in common.
+// setting holds everything that the proxies of a test share.
 type setting struct {
 	Upstream *fakeupstream.Server
-	Aside    *fakeupstream.Server // takes what is not the agent's run, while aside is set
+	Aside    *fakeupstream.Server // gets the requests outside the agent's run, while aside is set
 	aside    atomic.Bool
-	url      string // where proxies forward to
+	url      string // the upstream's URL in the proxies' configuration
 }
 
-// newSetting starts the upstream. The summariser of both servers is the stand-in, unless options have their own.
+// newSetting starts the upstream. A stand-in is the summariser of both servers, unless options have another one.
 func newSetting(t testing.TB, options fakeupstream.Options) *setting {
 	t.Helper()
 	options.Strict = true
 	return newLenient(t, options)
 }
 
-// newLenient is newSetting with an upstream that takes unknown fields and long ids, as recorded runs have.
+// newLenient is newSetting with an upstream that accepts unknown fields and long ids, which recorded runs have.
 func newLenient(t testing.TB, options fakeupstream.Options) *setting {
 	t.Helper()
 	options.SummariserModels = []string{replay.Summariser}
@@ -39,7 +39,7 @@ func newLenient(t testing.TB, options fakeupstream.Options) *setting {
 	front := httptest.NewServer(http.HandlerFunc(s.forward))
 	s.url = front.URL + "/v1"
 	t.Cleanup(func() {
-		s.Upstream.Close() // first: it releases what is held
+		s.Upstream.Close() // first, since it releases held requests
 		s.Aside.Close()
 		front.CloseClientConnections()
 		front.Close()
@@ -55,22 +55,22 @@ func (s *setting) forward(w http.ResponseWriter, r *http.Request) {
 	s.Upstream.ServeHTTP(w, r)
 }
 
-// config writes a configuration with that store section, and gives its path.
+// config writes a configuration with the given store section, and returns its path.
 func (s *setting) config(t testing.TB, store string) string { return s.configAt(t, store, maxSize) }
 
-// configAt is config with a limit of its own.
+// configAt is config with a limit.
 func (s *setting) configAt(t testing.TB, store string, maxSize int) string {
 	t.Helper()
 	return s.configEnding(t, store, maxSize, "{delay: 0s, timeout: 1m}")
 }
 
-// configEnding is configAt with a shutdown section of its own.
+// configEnding is configAt with a shutdown section.
 func (s *setting) configEnding(t testing.TB, store string, maxSize int, shutdown string) string {
 	t.Helper()
 	return s.write(t, store, fmt.Sprintf("llm_config: cheap, max_size: %d", maxSize), shutdown)
 }
 
-// ownModel is a configuration in which the request's own model condenses a history of more than so many events.
+// ownModel writes a configuration in which the request's own model condenses a history above a number of events.
 func (s *setting) ownModel(t testing.TB, maxSize int) string {
 	t.Helper()
 	return s.write(t, embedded(newStore(t)), fmt.Sprintf("max_size: %d", maxSize), "{delay: 0s, timeout: 1m}")
@@ -89,10 +89,10 @@ shutdown: %s
 `, s.url, store, replay.Summariser, condenser, shutdown))
 }
 
-// embedded is the store section for a file.
+// embedded returns the store section for a file.
 func embedded(path string) string { return fmt.Sprintf("{type: embedded, path: %q}", path) }
 
-// newStore is where a store of the test's own will be.
+// newStore returns a path for the store of a test.
 func newStore(t testing.TB) string { return filepath.Join(t.TempDir(), "dewpoint.db") }
 
 func inRedis(addr string) string { return fmt.Sprintf("{type: redis, redis: {addrs: [%q]}}", addr) }

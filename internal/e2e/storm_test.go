@@ -23,7 +23,7 @@ const (
 	stormBody     = 40_000 // bytes
 )
 
-// The kinds of requests in a storm; a header tells the upstream.
+// The kinds of requests in a storm. A header has the kind for the upstream.
 const (
 	kindWhole       = "whole"
 	kindStream      = "stream"
@@ -50,11 +50,11 @@ type storm struct {
 	p       *process
 	never   chan struct{}
 	mu      sync.Mutex
-	reached map[string]chan struct{} // closed when the request of that number is upstream
+	reached map[string]chan struct{} // closed when the request with that number is upstream
 }
 
-// TestStorm sends requests of which most come to a bad end. After them the proxy serves as before: nothing panicked,
-// nothing is still held, and it ends at once when told to.
+// TestStorm sends requests of which most end badly. Afterwards the proxy serves as before: nothing panicked, no resources are
+// still held, and it stops immediately when asked to.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	s := &storm{t: t, never: make(chan struct{}), reached: map[string]chan struct{}{}}
@@ -62,7 +62,7 @@ func TestStorm(t *testing.T) {
 	s.p = serve(t, "--config", s.config(t, embedded(newStore(t))+"\nlimits: {max_body: 4MiB, bytes_in_flight: 4MiB}"))
 	s.send()
 	s.checkUpstream()
-	// Nearly the whole budget for bytes in flight: it gets through when every other body was released.
+	// Nearly the whole byte budget: it passes once every other body was released.
 	sessiontest.Eventually(t, "all bodies are let go", func() error {
 		text := strings.Repeat("x", 3<<20)
 		return s.status(http.MethodPost, "/embeddings", kindElsewhere, `{"model":"m","input":"`+text+`"}`, http.StatusOK)
@@ -94,7 +94,7 @@ func (s *storm) send() {
 	clients.Wait()
 }
 
-// reply is how the upstream answers each kind.
+// reply returns the upstream's behaviour for each kind.
 func (s *storm) reply(r *fakeupstream.Request) fakeupstream.Answer {
 	answer := fakeupstream.Answer{Content: "An answer of several words."}
 	switch r.Header.Get("X-Kind") {
@@ -122,7 +122,7 @@ func (s *storm) waiter(number string) chan struct{} {
 	return s.reached[number]
 }
 
-// request sends one request and checks how it ends.
+// request sends one request and checks its outcome.
 func (s *storm) request(n int, kind string) error {
 	switch kind {
 	case kindInvalid:
@@ -164,7 +164,7 @@ func (s *storm) exchange(ctx context.Context, method, path, kind, number, body s
 	return http.DefaultClient.Do(req)
 }
 
-// status sends a request, reads its answer to the end and checks its status.
+// status sends a request, reads the answer to its end and checks the status.
 func (s *storm) status(method, path, kind, body string, want int) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
@@ -182,7 +182,7 @@ func (s *storm) status(method, path, kind, body string, want int) error {
 	return nil
 }
 
-// streamed reads a stream as far as its kind goes.
+// streamed reads a stream as far as its kind requires.
 func (s *storm) streamed(n int, kind string) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
@@ -225,7 +225,7 @@ func (s *storm) leaveBeforeHeader(n int) error {
 	return nil
 }
 
-// half sends half a body, and leaves.
+// half sends half a body, and disconnects.
 func (s *storm) half(n int) error {
 	conn, err := net.Dial("tcp", s.p.Addr)
 	if err != nil {
@@ -238,7 +238,7 @@ func (s *storm) half(n int) error {
 	return err
 }
 
-// checkUpstream waits until upstream is done with everything, and checks that it was told of each client that left.
+// checkUpstream waits until upstream has finished every request, and checks that it noticed each client that left.
 func (s *storm) checkUpstream() {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()

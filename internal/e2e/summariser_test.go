@@ -15,7 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// summariserFailures are the ways in which a summariser fails. A model that is not there does not take the request's own model along.
+// summariserFailures are the failures of a summariser. If its model does not exist, the request's own model is unaffected.
 func summariserFailures(t *testing.T) map[string]fakeupstream.Answer {
 	forGood := make(chan struct{})
 	t.Cleanup(func() { close(forGood) })
@@ -37,17 +37,18 @@ func summariserFailures(t *testing.T) map[string]fakeupstream.Answer {
 	}
 }
 
-// needs are why a condensation is due: a limit of ours, or the model's window.
+// needs are the reasons for a condensation: our limit, or the model's window.
 var needs = map[string]struct {
 	condenser, model string
-	upstream         int // its window; it counts more
+	upstream         int // its window; its counts are higher
 }{
 	"soft": {"max_size: 20, min_tokens: 0", "{context_window: 200000, max_output: 1000}", 400000},
 	"hard": {"max_size: 10000", "{context_window: 4000, max_output: 400}", 8000},
 }
 
-// TestFailingSummarisers plays a run while its summariser fails, and on once it is well again: nothing is shortened without a summary
-// unless the window forces it, no request waits for a summariser that hangs, and what was hidden meanwhile is summarised.
+// TestFailingSummarisers plays a run while its summariser fails, and after it has recovered: nothing is shortened without a
+// summary unless the window requires it, no request waits for a summariser that hangs, and messages hidden meanwhile are
+// summarised later.
 func TestFailingSummarisers(t *testing.T) {
 	t.Parallel()
 	failures := summariserFailures(t)
@@ -72,10 +73,10 @@ func TestFailingSummarisers(t *testing.T) {
 	}
 }
 
-// longEnough is how many bytes a recorded run has that does not fit the window of the test below.
+// longEnough is the size in bytes of a recorded run that does not fit the window of the test below.
 const longEnough = 250 << 10
 
-// TestRecordedFailures plays recorded runs likewise, another one for each failure and need.
+// TestRecordedFailures does the same with recorded runs, another one for each failure and need.
 func TestRecordedFailures(t *testing.T) {
 	runs := slices.DeleteFunc(recorded(t), func(r playable) bool { return len(body(r.Messages)) < longEnough })
 	failures, n := summariserFailures(t), 0
@@ -111,12 +112,12 @@ type patient struct {
 	well      atomic.Bool
 	ownIsWell bool // the request's own model writes summaries meanwhile
 	messages  []json.RawMessage
-	rest      []json.RawMessage // of a recorded run
+	rest      []json.RawMessage // the remaining messages of a recorded run
 	at        place
-	told      map[string]bool // why condensations failed, as clients were told
+	told      map[string]bool // the reasons for failed condensations in the response headers
 }
 
-// serve starts the proxy; a summariser that hangs is not waited for long.
+// serve starts the proxy, with a short timeout for a summariser that hangs.
 func (a *patient) serve(hangs bool, model, condenser string) {
 	a.t.Helper()
 	deadline, silence := "20s", "1h"
@@ -135,7 +136,7 @@ shutdown: {delay: 0s, timeout: 1m}
 `, a.s.url, embedded(newStore(a.t)), replay.Summariser, silence, replay.Model, model, deadline, condenser)))
 }
 
-// record has a recorded run played first.
+// record plays a recorded run first.
 func (a *patient) record(run replay.Run) {
 	first := slices.IndexFunc(run.Messages, speaks)
 	a.messages, a.rest = slices.Clone(run.Messages[:first]), run.Messages[first:]
@@ -143,7 +144,7 @@ func (a *patient) record(run replay.Run) {
 
 func speaks(message json.RawMessage) bool { return assistants.Match(message) }
 
-// more is the next step: an answer, and what the agent says to it.
+// more returns the next step: an answer, and the agent's next message.
 func (a *patient) more() (next []json.RawMessage) {
 	if len(a.rest) > 0 {
 		end := 1 + slices.IndexFunc(a.rest[1:], speaks)
@@ -182,10 +183,10 @@ func newPatient(
 	return a
 }
 
-// finding is how a message of the run is found again.
+// finding is the text by which a message of the run is found.
 func (a *patient) finding(n int) string { return fmt.Sprintf("finding-%03d", n) }
 
-// step sends the next step of the run, and checks what went upstream for it.
+// step sends the next step of the run, and checks the forwarded request.
 func (a *patient) step(hard bool, header ...string) {
 	a.t.Helper()
 	n := len(a.messages)
@@ -212,7 +213,7 @@ func (a *patient) step(hard bool, header ...string) {
 	}
 }
 
-// forwarded is the newest request upstream that is no summariser's.
+// forwarded returns the newest forwarded request that is not the summariser's.
 func (a *patient) forwarded() fakeupstream.Request {
 	for _, r := range slices.Backward(a.s.Upstream.Requests()) {
 		if !r.Summary {
@@ -223,7 +224,7 @@ func (a *patient) forwarded() fakeupstream.Request {
 	return fakeupstream.Request{}
 }
 
-// condensed is what the admin API says of a condensation.
+// condensed is a condensation in the admin API.
 type condensed struct {
 	Provisional, Model string
 	Hidden             []struct{ From, To int }
@@ -236,13 +237,13 @@ func (a *patient) condensations() []condensed {
 	return page.Condensations
 }
 
-// What tells messages apart.
+// The texts that identify messages.
 var (
 	assistants = regexp.MustCompile(`"role": ?"assistant"`)
 	answers    = regexp.MustCompile(`"tool_call_id": ?"([^"]+)"`)
 )
 
-// recover has the summariser answer, and goes on until a summary has taken in all that was hidden without one.
+// recover lets the summariser answer, and continues until a summary covers everything that was hidden without one.
 func (a *patient) recover(hard bool) {
 	a.t.Helper()
 	before := a.condensations()
@@ -275,7 +276,7 @@ func (a *patient) recover(hard bool) {
 	a.t.Error("the summariser is well, and no summary was made")
 }
 
-// summarised checks that what was hidden was shown to the summariser since that request.
+// summarised checks that the summariser was sent the hidden messages since a given request.
 func (a *patient) summarised(hidden map[string]bool, since int) {
 	a.t.Helper()
 	var shown strings.Builder

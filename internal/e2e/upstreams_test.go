@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// refusals is how many requests the upstream refused.
+// refusals returns the number of requests that the upstream refused.
 func refusals(up *fakeupstream.Server) (n int) {
 	for _, r := range up.Requests() {
 		if r.Refused != nil {
@@ -24,8 +24,8 @@ func refusals(up *fakeupstream.Server) (n int) {
 	return n
 }
 
-// TestRolesAlternate plays a run against an upstream that wants roles to alternate. It refuses one request at most, where the proxy
-// was not told, and the agent sees none of it.
+// TestRolesAlternate plays a run against an upstream that requires alternating roles. It refuses at most one request, if the
+// proxy is not configured for it, and the agent sees none of it.
 func TestRolesAlternate(t *testing.T) {
 	for name, c := range map[string]struct {
 		section string
@@ -52,13 +52,14 @@ func TestRolesAlternate(t *testing.T) {
 	}
 }
 
-// TestAzureDeployment condenses a call of a deployment, with the version in the base URL, and calls the summariser the same way.
+// TestAzureDeployment condenses a request to a deployment, with the version in the base URL, and calls the summariser the same
+// way.
 func TestAzureDeployment(t *testing.T) {
 	s := newSetting(t, fakeupstream.Options{})
 	var mu sync.Mutex
 	var calls []string
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost { // what is served is asked for as well
+		if r.Method == http.MethodPost { // the list of models is requested as well
 			mu.Lock()
 			calls = append(calls, r.URL.RequestURI()+" "+r.Header.Get("Api-Key")+r.Header.Get("Authorization"))
 			mu.Unlock()
@@ -81,9 +82,9 @@ func TestAzureDeployment(t *testing.T) {
 	}
 }
 
-// TestARefusalIsMetOnce plays a run against an upstream that takes no condensed history: each step is answered, the first that is condensed
-// pays for the refusal, and the steps after it go at once as they came. So do those of a client that wants nothing condensed any more, whose
-// answers are bound to what was condensed before.
+// TestARefusalIsMetOnce plays a run against an upstream that refuses condensed histories: each step is answered, only the first
+// condensed one costs a refusal, and later steps are forwarded unchanged at once. The same holds for a client that no longer
+// wants condensations, and whose answers are bound to condensed histories.
 func TestARefusalIsMetOnce(t *testing.T) {
 	const steps = 40
 	for name, seals := range map[string]fakeupstream.Seal{"content": "", "reasoning": fakeupstream.SealThinkingBlocks} {

@@ -28,8 +28,8 @@ const (
 	TypeLosslessTrim        = "lossless_trim"
 )
 
-// Condenser is one condensation strategy: Type says which, and only the fields of that type (see CondenserKeys) are set.
-// Load gives Type its canonical name. PerModel has other thresholds for some of the models that requests name.
+// Condenser configures one condensation strategy. Type selects it, and only the fields of that type are set: see CondenserKeys. Load replaces
+// an alias in Type by the canonical name.
 type Condenser struct {
 	Type            string        `yaml:"type"`
 	Trigger         string        `yaml:"trigger"`           // TriggerLimits or TriggerEconomics
@@ -40,27 +40,27 @@ type Condenser struct {
 	MinimumProgress float64       `yaml:"minimum_progress"`  // share of events that a condensation must remove
 	MaxEventLength  int           `yaml:"max_event_length"`  // characters of an event that are shown or kept
 	LLMConfig       string        `yaml:"llm_config"`        // a name in llms; empty: the request's own model
-	BackgroundAt    float64       `yaml:"background_at"`     // share of a limit at which a summary is prepared; 0: none is
-	Focus           string        `yaml:"focus"`             // what a summary is to look for: one of Focuses
-	Timeout         time.Duration `yaml:"timeout"`           // of one call; 0: the model's own
+	BackgroundAt    float64       `yaml:"background_at"`     // share of a limit at which a summary is prepared; 0: never
+	Focus           string        `yaml:"focus"`             // what summaries concentrate on: one of Focuses
+	Timeout         time.Duration `yaml:"timeout"`           // of one call; 0: the model's timeout
 	Wait            string        `yaml:"wait"`              // WaitDeadline or WaitNever
 	Deadline        time.Duration `yaml:"deadline"`          // how long a request waits for a summary
 	AttentionWindow int           `yaml:"attention_window"`  // newest events that are not masked
 	URL             string        `yaml:"url"`               // of a custom condenser
-	APIKey          *Secret       `yaml:"api_key,omitempty"` // sent there; nil: none is. A pointer, since fmt shows what a pointer to a Condenser holds where a verb is wrong
-	Command         []string      `yaml:"command"`           // of a custom condenser that is a program: its path, and arguments
-	Stride          int           `yaml:"stride"`            // events by which the masking boundary moves at once
+	APIKey          *Secret       `yaml:"api_key,omitempty"` // sent to URL; nil: none. A pointer, because fmt prints the fields of a *Condenser unredacted after a wrong verb
+	Command         []string      `yaml:"command"`           // of a custom condenser that is a program: its path and arguments
+	Stride          int           `yaml:"stride"`            // events by which the masking boundary moves at a time
 	MaxEvents       int           `yaml:"max_events"`
 	Condensers      []Condenser   `yaml:"condensers"`       // of a pipeline, in order
-	AgentRequest    bool          `yaml:"agent_request"`    // the model can ask for a condensation, by a tool that its client does not see
-	CondenseCommand bool          `yaml:"condense_command"` // the user can, by the message /condense
-	Recall          bool          `yaml:"recall"`           // the model can look up what is hidden, by such a tool
+	AgentRequest    bool          `yaml:"agent_request"`    // the model can ask for a condensation with a tool that the client does not see
+	CondenseCommand bool          `yaml:"condense_command"` // the user can ask for one with the message /condense
+	Recall          bool          `yaml:"recall"`           // the model can look up hidden messages with such a tool
 
-	// PerModel is by the request's model: its name as the client writes it, or how the name begins and a "*".
+	// PerModel overrides thresholds for some of the models that requests name. A key is a name as clients write it, or a prefix and "*".
 	PerModel map[string]Override `yaml:"per_model,omitempty"`
 }
 
-// condenserType is a type's canonical name, another one, and its keys other than type itself.
+// condenserType is a type's canonical name, its alias, and its keys other than type.
 type condenserType struct{ name, alias, keys string }
 
 func condenserTypes() []condenserType {
@@ -96,7 +96,7 @@ func CondenserTypes() (names []string) {
 	return names
 }
 
-// CanonicalType resolves a condenser type's alias, and reports whether there is such a type.
+// CanonicalType resolves the alias of a condenser type, and reports whether the type exists.
 func CanonicalType(name string) (canonical string, known bool) {
 	for _, t := range condenserTypes() {
 		if name == t.name || name == t.alias && name != "" {
@@ -106,7 +106,7 @@ func CanonicalType(name string) (canonical string, known bool) {
 	return name, false
 }
 
-// CondenserKeys lists the keys that belong to a canonical type, other than type itself.
+// CondenserKeys lists the keys of a canonical type, other than type.
 func CondenserKeys(name string) []string {
 	for _, t := range condenserTypes() {
 		if name == t.name {
@@ -116,7 +116,7 @@ func CondenserKeys(name string) []string {
 	return nil
 }
 
-// Key is what a custom condenser's service is sent, empty if nothing is.
+// Key returns the API key of a custom condenser's service, empty if there is none.
 func (c Condenser) Key() string {
 	if c.APIKey == nil {
 		return ""
@@ -124,7 +124,7 @@ func (c Condenser) Key() string {
 	return c.APIKey.Reveal()
 }
 
-// NewCondenser returns a condenser of a canonical type with its defaults.
+// NewCondenser returns a condenser of a canonical type with its default settings.
 func NewCondenser(condenserType string) Condenser {
 	c := Condenser{
 		Trigger:         TriggerLimits,
@@ -156,40 +156,40 @@ func NewCondenser(condenserType string) Condenser {
 	return c
 }
 
-// defaultCondenser is what condenses where nothing is configured. One that is configured goes by its limits unless it says otherwise.
+// defaultCondenser returns the condenser that is used if none is configured. Unlike a configured one, its trigger defaults to economics.
 func defaultCondenser() Condenser {
 	c := NewCondenser(TypeLLM)
 	c.Trigger = TriggerEconomics
 	return c
 }
 
-// asks reports whether the type asks a model, a program or a service.
+// asks reports whether the type calls a model, a program or a service.
 func (c Condenser) asks() bool { return slices.Contains(CondenserKeys(c.Type), "wait") }
 
-// When rolling condensers condense.
+// The values of Condenser.Trigger.
 const (
-	TriggerLimits    = "limits"    // when a limit is exceeded
-	TriggerEconomics = "economics" // when it is worth its price, too
+	TriggerLimits    = "limits"    // condense when a limit is exceeded
+	TriggerEconomics = "economics" // also condense when that saves more than it costs
 )
 
-// What conversations are about.
+// The values of Condenser.Focus.
 const (
-	FocusAuto         = "auto" // what the tools in use tell
+	FocusAuto         = "auto" // derived from the tools in use
 	FocusCoding       = "coding"
 	FocusResearch     = "research"
 	FocusConversation = "conversation"
 )
 
-// Focuses lists what a condenser's focus may be.
+// Focuses lists the values of Condenser.Focus.
 func Focuses() []string { return []string{FocusAuto, FocusCoding, FocusResearch, FocusConversation} }
 
-// How requests wait for a summary.
+// The values of Condenser.Wait.
 const (
-	WaitDeadline = "deadline" // until the deadline is over
+	WaitDeadline = "deadline" // requests wait for a summary, up to Condenser.Deadline
 	WaitNever    = "never"
 )
 
-// Stages are the condenser itself and, of a pipeline, those in it.
+// Stages returns the condenser and all that a pipeline contains, at every depth.
 func (c Condenser) Stages() []Condenser {
 	all := []Condenser{c}
 	for _, stage := range c.Condensers {
@@ -198,23 +198,28 @@ func (c Condenser) Stages() []Condenser {
 	return all
 }
 
-// Waits is how long a request waits for a summary: the longest deadline of the stages. Never is that it waits for none although one is
-// written.
+// Waits returns the longest deadline of the stages, which is how long a request waits for a summary. never reports that summaries are written
+// but no request waits for one.
 func (c Condenser) Waits() (longest time.Duration, never bool) {
 	waits := false
 	for _, stage := range c.Stages() {
-		if stage.asks() {
-			longest, never = max(longest, stage.Deadline), never || stage.Wait == WaitNever
-			waits = waits || stage.Deadline > 0 && stage.Wait != WaitNever
+		if !stage.asks() {
+			continue
+		}
+		longest = max(longest, stage.Deadline)
+		if stage.Wait == WaitNever {
+			never = true
+		} else if stage.Deadline > 0 {
+			waits = true
 		}
 	}
 	return longest, never && !waits
 }
 
-// Uses reports whether one of the stages has one of its keys set.
+// Uses reports whether set is true for one of the stages.
 func (c Condenser) Uses(set func(Condenser) bool) bool { return slices.ContainsFunc(c.Stages(), set) }
 
-// Prepares reports whether summaries are prepared, for some model at least.
+// Prepares reports whether summaries are prepared in advance for at least one model.
 func (c Condenser) Prepares() bool {
 	return c.Uses(func(stage Condenser) bool {
 		for _, o := range stage.PerModel {
@@ -229,21 +234,21 @@ func (c Condenser) Prepares() bool {
 // rolling reports whether the type condenses down to half of max_size.
 func (c Condenser) rolling() bool { return slices.Contains(CondenserKeys(c.Type), "max_size") }
 
-// summarises reports whether the type replaces what it forgets by a summary.
+// summarises reports whether the type replaces hidden events by a summary.
 func (c Condenser) summarises() bool {
 	return c.Type == TypeLLM || c.Type == TypeStructuredSummary || c.Type == TypeCustom
 }
 
-// ForeignKey is the message about a key that does not belong to the type, whose own keys are mine.
-func ForeignKey(condenserType string, mine []string) string {
+// ForeignKey returns the message about a key that does not belong to the type. own are the keys that do.
+func ForeignKey(condenserType string, own []string) string {
 	advice := "remove it, this type has no keys"
-	if len(mine) > 0 {
-		advice = "remove it, or use " + strings.Join(mine, ", ")
+	if len(own) > 0 {
+		advice = "remove it, or use " + strings.Join(own, ", ")
 	}
 	return fmt.Sprintf("does not belong to type %q: %s", condenserType, advice)
 }
 
-// Override is an entry of Condenser.PerModel: thresholds of the condenser's type. A nil one is inherited.
+// Override is an entry of Condenser.PerModel. A threshold that is nil is inherited from the condenser.
 type Override struct {
 	MaxSize         *int     `yaml:"max_size,omitempty"`
 	MaxTokens       *float64 `yaml:"max_tokens,omitempty"`

@@ -16,10 +16,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// Effective returns the whole configuration as YAML, defaults included and secrets redacted. Loading it gives the same
-// configuration, but for the secrets: the tenants of TenantsDir are among tenants, and the folder is left out.
+// Effective returns the whole configuration as YAML, with defaults, without secrets. Loading it gives the same configuration, except for the
+// secrets. Tenants of TenantsDir are listed under tenants, so TenantsDir is left out.
 func (c *Config) Effective() ([]byte, error) {
-	root, err := yaml.ValueToNode(c.written(writer{syntax.Escape, ordered}))
+	root, err := yaml.ValueToNode(c.encode(writer{syntax.Escape, ordered}))
 	if err != nil {
 		return nil, fmt.Errorf("effective configuration: %w", err)
 	}
@@ -27,8 +27,8 @@ func (c *Config) Effective() ([]byte, error) {
 	return []byte(root.String() + "\n"), nil
 }
 
-// quoter puts every string that is not a plain word in double quotes. The encoder alone leaves some of them bare, with
-// line breaks for example, which are read back as something else.
+// quoter puts every string that is not a plain word in double quotes. The encoder leaves some of them bare, for example with line breaks, and
+// they would be read back as something else.
 type quoter struct{}
 
 func (q quoter) Visit(n ast.Node) ast.Visitor {
@@ -37,29 +37,29 @@ func (q quoter) Visit(n ast.Node) ast.Visitor {
 		return q
 	}
 	if text, err := strconv.Unquote(s.Value); err == nil {
-		s.Value = text // what the encoder did quote starts with a quote
+		s.Value = text // the encoder had quoted it
 	}
 	s.Token.Type = token.DoubleQuoteType
 	return q
 }
 
-// EffectiveJSON returns what Effective does, as JSON with sorted keys.
+// EffectiveJSON is Effective as JSON with sorted keys.
 func (c *Config) EffectiveJSON() ([]byte, error) {
 	verbatim := func(text string) string { return text }
-	text, err := json.Marshal(c.written(writer{verbatim, unordered}))
+	text, err := json.Marshal(c.encode(writer{verbatim, unordered}))
 	if err != nil {
 		return nil, fmt.Errorf("effective configuration: %w", err)
 	}
 	return text, nil
 }
 
-func (c *Config) written(w writer) any {
+func (c *Config) encode(w writer) any {
 	whole := *c
 	whole.TenantsDir = ""
 	return w.value(reflect.ValueOf(whole))
 }
 
-// writer turns a part of the configuration into values that an encoder knows, with durations, sizes and secrets as text.
+// writer converts a part of the configuration into values for an encoder. Durations, sizes and secrets become text.
 type writer struct {
 	text    func(string) string
 	section func(yaml.MapSlice) any
@@ -67,7 +67,7 @@ type writer struct {
 
 func ordered(section yaml.MapSlice) any { return section }
 
-// unordered turns a section into a map, which package json can encode.
+// unordered converts a section into a map, which encoding/json can encode.
 func unordered(section yaml.MapSlice) any {
 	all := map[string]any{}
 	for _, item := range section {
@@ -94,7 +94,7 @@ func (w writer) value(v reflect.Value) any {
 	return list
 }
 
-// fields leaves out what is optional and not set, and of a condenser what does not belong to its type.
+// fields omits optional fields that are not set, and fields of a condenser that do not belong to its type.
 func (w writer) fields(v reflect.Value) (section yaml.MapSlice) {
 	keys := syntax.KeysOf(v.Type())
 	if c, ok := v.Interface().(Condenser); ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// Encryption holds the keys of the stored content. Without an active key nothing new is encrypted; what is encrypted
-// already stays readable as long as its key is among Keys.
+// Encryption holds the keys for stored content. Without an active key, new content is not encrypted. Encrypted content stays readable as long as
+// its key is in Keys.
 type Encryption struct {
 	Active string            `yaml:"active"` // the id of the key for new content
 	Keys   map[string]Secret `yaml:"keys"`   // by id: 32 bytes in base64 or hexadecimal
@@ -21,7 +21,7 @@ const (
 	maxEncryptionID   = 32
 )
 
-// Decoded returns the keys' bytes by id. Malformed ones are left out: Validate reports them.
+// Decoded returns the keys as bytes, by id, without malformed ones, which Validate reports.
 func (e Encryption) Decoded() map[string][]byte {
 	keys := map[string][]byte{}
 	for id, text := range e.Keys {
@@ -32,7 +32,7 @@ func (e Encryption) Decoded() map[string][]byte {
 	return keys
 }
 
-// encryptionKey reads 32 bytes in hexadecimal, or in base64 of either alphabet, padded or not.
+// encryptionKey decodes 32 bytes in hexadecimal, or in base64 of either alphabet, padded or not.
 func encryptionKey(text string) ([]byte, bool) {
 	if key, err := hex.DecodeString(text); err == nil && len(key) == encryptionKeySize {
 		return key, true
@@ -52,16 +52,16 @@ func (v *validator) encryption(key string, e Encryption) {
 		decoded, ok := encryptionKey(e.Keys[id].Reveal())
 		switch {
 		case !syntax.Plain(id) || len(id) > maxEncryptionID:
-			v.add(key+".keys", "has an id that is not plain: use up to %d letters, digits, - and _, and give the key after it", maxEncryptionID)
-			continue // the id may be the key itself, and is not repeated
+			v.add(key+".keys", "has an id that is not plain: use up to %d letters, digits, - and _, and write the key after it", maxEncryptionID)
+			continue // the id may be the key itself, so it is not shown
 		case !ok:
-			v.add(path, "is not 32 bytes in base64 or hexadecimal: make one with openssl rand -base64 32, and name its variable as ${NAME}")
+			v.add(path, "is not 32 bytes in base64 or hexadecimal: make one with openssl rand -base64 32, put it in an environment variable, and write ${NAME}")
 		case owners[string(decoded)] != "":
-			v.add(path, "is also the key of %s: make each its own", owners[string(decoded)])
+			v.add(path, "is also the key of %s: make a different one for each", owners[string(decoded)])
 		}
 		owners[string(decoded)] = path
 	}
 	if _, known := e.Keys[e.Active]; e.Active != "" && !known {
-		v.add(key+".active", "names no entry of keys: name one of them, or leave it empty to encrypt nothing new")
+		v.add(key+".active", "is not an entry of keys: name one of them, or leave it empty to encrypt nothing new")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// TestHash: what takes effect counts, a secret does not.
+// TestHash: settings change the hash, secrets do not.
 func TestHash(t *testing.T) {
 	base, same, other, tenant := config.Default(), config.Default(), config.Default(), config.Default()
 	secret, rotated := config.Default(), config.Default()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every field of an Override takes the place of the condenser's own, and nothing else does.
+// Every field of an Override replaces the condenser's own, and nothing else changes.
 func TestWith(t *testing.T) {
 	fields := reflect.TypeFor[Override]()
 	for i := range fields.NumField() {
@@ -29,7 +29,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// An Override that was built in Go is held to the thresholds of the type too.
+// An Override built in Go is also limited to the thresholds of the type.
 func TestForeignThresholds(t *testing.T) {
 	cfg := Default()
 	cfg.Condenser = NewCondenser(TypeBrowserOutput)

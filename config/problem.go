@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// Problem is one thing wrong with a configuration. Its message never holds a secret, nor a value that came from the
-// environment.
+// Problem is one error in a configuration. Its message never contains a secret, or a value from the environment.
 type Problem struct {
-	Key     string // the full path, as tenants[1].condenser.keep_first; a file's name when it cannot be read
-	Message string // what is wrong: what to do
-	Origin  string // where the value was given: "line 7", "DEWPOINT_LISTEN", "--listen"; empty when not known
+	Key     string // the full path, such as tenants[1].condenser.keep_first, or the name of a file that cannot be read
+	Message string // what is wrong, a colon, and what to do
+	Origin  string // where the value was set, such as "line 7", "DEWPOINT_LISTEN" or "--listen"; empty: not known
 }
 
-// Error returns "key: what is wrong: what to do (origin)".
+// Error returns the key, the message and the origin in one line.
 func (p Problem) Error() string {
 	if p.Origin == "" {
 		return p.Key + ": " + p.Message
@@ -21,11 +20,10 @@ func (p Problem) Error() string {
 	return p.Key + ": " + p.Message + " (" + p.Origin + ")"
 }
 
-// Problems is everything that is wrong with a configuration, in the order in which it was found. As an error it is that
-// of Load and Validate: find it with errors.As.
+// Problems is the error that Load and Validate return: all problems of a configuration, in the order in which they were found.
 type Problems []Problem
 
-// Error returns the problems, a line each.
+// Error returns the problems, one per line.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i := range p {
@@ -34,7 +32,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Add appends a problem. The message says what is wrong and what to do.
+// Add appends a problem. The formatted message says what is wrong and what to do.
 func (p *Problems) Add(key, format string, args ...any) {
 	*p = append(*p, Problem{Key: key, Message: fmt.Sprintf(format, args...)})
 }

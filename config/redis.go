@@ -12,8 +12,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// Redis is a standalone server, a Sentinel group (MasterName) or a Cluster; it is read when Store.Type is StoreRedis.
-// URL stands for Addrs, Username, Password, DB and TLS: see Redis.Endpoint.
+// Redis is a standalone server, a Sentinel group (if MasterName is set) or a Cluster. It is used if Store.Type is StoreRedis. URL replaces Addrs,
+// Username, Password, DB and TLS: see Redis.Endpoint.
 type Redis struct {
 	URL      Secret   `yaml:"url"` // redis://user:password@host:port/db, or rediss:// for TLS
 	Addrs    []string `yaml:"addrs"`
@@ -23,9 +23,9 @@ type Redis struct {
 
 	TLS           bool   `yaml:"tls"`
 	TLSCA         string `yaml:"tls_ca"`          // PEM file; empty: the system's authorities
-	TLSCert       string `yaml:"tls_cert"`        // PEM file of the client's own certificate; empty: none
-	TLSKey        string `yaml:"tls_key"`         // and of its key
-	TLSServerName string `yaml:"tls_server_name"` // in the server's certificate; empty: the host of its address
+	TLSCert       string `yaml:"tls_cert"`        // PEM file of the client's certificate; empty: none
+	TLSKey        string `yaml:"tls_key"`         // PEM file of its key
+	TLSServerName string `yaml:"tls_server_name"` // expected in the server's certificate; empty: the host of its address
 
 	MasterName       string `yaml:"master_name"`
 	SentinelUsername string `yaml:"sentinel_username"`
@@ -35,7 +35,7 @@ type Redis struct {
 
 const redisPort = "6379"
 
-// Endpoint returns r with its URL taken apart into the other fields. The error never repeats any of the URL.
+// Endpoint returns r with its URL parsed into the other fields. The error contains no part of the URL.
 func (r Redis) Endpoint() (Redis, error) {
 	if r.URL == "" {
 		return r, nil
@@ -47,9 +47,9 @@ func (r Redis) Endpoint() (Redis, error) {
 	case u.Scheme != "redis" && u.Scheme != "rediss":
 		return r, errors.New("does not begin with redis:// or rediss://: write it as redis://user:password@host:6379/0")
 	case u.Hostname() == "":
-		return r, errors.New("names no host: write it as redis://user:password@host:6379/0")
+		return r, errors.New("has no host: write it as redis://user:password@host:6379/0")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return r, errors.New("holds a query or fragment: end it with the number of the database")
+		return r, errors.New("contains a query or fragment: end it with the number of the database")
 	}
 	port := cmp.Or(u.Port(), redisPort)
 	if !validPort(port) {
@@ -76,7 +76,7 @@ func redisDB(path string) (int, error) {
 	return int(db), nil
 }
 
-// redis accepts Redacted for a URL, as Effective writes it.
+// redis accepts a URL that Effective has redacted.
 func (v *validator) redis(r Redis) {
 	if r.URL == Redacted {
 		return
@@ -89,8 +89,8 @@ func (v *validator) redis(r Redis) {
 	}
 	v.redisAddrs(end)
 	v.when(end.Cluster && end.MasterName != "",
-		"store.redis.master_name", "is set together with cluster: remove one, a Cluster has no Sentinel")
-	v.when(end.Cluster && end.DB != 0, r.from("db"), "names a database together with cluster: remove its number, a Cluster has only 0")
+		"store.redis.master_name", "is set together with cluster: remove one of them, since a Cluster has no Sentinel")
+	v.when(end.Cluster && end.DB != 0, r.from("db"), "selects a database together with cluster: remove its number, since a Cluster has only database 0")
 	v.when(end.DB < 0, "store.redis.db", "is negative: write the number of the database")
 	v.redisTLS(end)
 	without := end.Username != "" && end.Password == ""
@@ -102,7 +102,7 @@ func (v *validator) redis(r Redis) {
 		"store.redis.master_name", "is missing while sentinel_username or sentinel_password is set: name the master, or remove them")
 }
 
-// from returns the key that was given: that of the name, or url.
+// from returns the key that holds a setting: the URL's if it is set, otherwise the setting's own.
 func (r Redis) from(name string) string {
 	if r.URL != "" {
 		name = "url"
@@ -110,7 +110,7 @@ func (r Redis) from(name string) string {
 	return "store.redis." + name
 }
 
-// redisURL refuses keys that the URL covers. The default address is no such key: it was not given.
+// redisURL refuses keys whose settings the URL includes. The default address is allowed: nobody set it.
 func (v *validator) redisURL(r Redis) {
 	if r.URL == "" {
 		return
@@ -121,7 +121,7 @@ func (v *validator) redisURL(r Redis) {
 	}
 	twice := setKeys(given)
 	v.when(len(twice) > 0,
-		"store.redis.url", "is set together with %s: remove one or the other, the URL covers them all", strings.Join(twice, ", "))
+		"store.redis.url", "is set together with %s: remove one or the other, since the URL includes them all", strings.Join(twice, ", "))
 }
 
 func (v *validator) redisAddrs(r Redis) {
@@ -131,7 +131,7 @@ func (v *validator) redisAddrs(r Redis) {
 	for i, addr := range r.Addrs {
 		key := syntax.Index("store.redis.addrs", i)
 		if host, _, ok := v.address(key, addr); ok && host == "" {
-			v.add(key, "names no host: write it as host:port")
+			v.add(key, "has no host: write it as host:port")
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestRedisEndpoint(t *testing.T) {
 	f("redis://user:pass@[::1]:2/0", Redis{Addrs: []string{"[::1]:2"}, Username: "user", Password: "pass"})
 }
 
-// TestRedisEndpointRefuses: an error says what is wrong and shows nothing of the URL, which may hold a password anywhere.
+// TestRedisEndpointRefuses: an error says what is wrong without any part of the URL, which may contain a password anywhere.
 func TestRedisEndpointRefuses(t *testing.T) {
 	for _, text := range []string{
 		"MARKER", "http://MARKER@host", "redis://", "redis://user:MARKER@", "redis://:MARKER@host:port", "redis://:MARKER@host:0",

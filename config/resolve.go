@@ -14,23 +14,23 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
-// EveryTenant returns the tenants, or the one that there is where none are configured.
+// EveryTenant returns the tenants, or the default tenant if none are configured.
 func (c *Config) EveryTenant() []Tenant {
 	if len(c.Tenants) > 0 {
 		return c.Tenants
 	}
-	return []Tenant{c.anyone()}
+	return []Tenant{c.defaultTenant()}
 }
 
-func (c *Config) anyone() Tenant {
+func (c *Config) defaultTenant() Tenant {
 	return Tenant{
-		Name: DefaultTenant, Notify: c.Notify, LogContent: c.LogContent, Holdout: c.Holdout, Knowledge: c.Knowledge, Memory: c.Memory,
-		KeepWarm: c.KeepWarm, KeepWarmUSD: c.KeepWarmUSD,
+		Name: DefaultTenant, Notify: c.Notify, LogContent: c.LogContent, Holdout: c.Holdout,
+		KeepWarm: c.KeepWarm, KeepWarmUSD: c.KeepWarmUSD, Knowledge: c.Knowledge, Memory: c.Memory,
 	}
 }
 
-// UpstreamFor returns where a tenant's requests go: its own fields, and the configuration's for those left empty.
-// The API key is inherited only together with the base URL, so that a key is never sent to another server.
+// UpstreamFor returns a tenant's upstream: its own fields, and the configuration's for those that are empty. The API key is inherited only
+// together with the base URL, so that a key is never sent to another server.
 func (c *Config) UpstreamFor(t Tenant) Upstream {
 	up := t.Upstream
 	if up.BaseURL == "" {
@@ -38,16 +38,13 @@ func (c *Config) UpstreamFor(t Tenant) Upstream {
 		up.Compaction = cmp.Or(up.Compaction, c.Upstream.Compaction)
 	}
 	up.BaseURL, up.APIKey = inherit(t.Upstream.BaseURL, t.Upstream.APIKey, c.Upstream)
-	if up.Timeout == 0 {
-		up.Timeout = c.Upstream.Timeout
-	}
+	up.Timeout = cmp.Or(up.Timeout, c.Upstream.Timeout)
 	return up
 }
 
-// LLMFor returns the condenser model of that name for requests to up, and whether the name is known. The empty name
-// means the request's own model at up: the answer then has an empty Model. An LLM without a base URL calls up; its key
-// is inherited only together with the base URL, and its own is for the configuration's upstream, not for that of a tenant. Timeout is always
-// set.
+// LLMFor returns the condenser model of that name for requests to up, and reports whether the name is known. The empty name stands for the
+// request's own model at up; Model is then empty. An LLM without a base URL is called at up. It inherits the key only together with the base
+// URL; a key of its own is for the configuration's upstream, and is not sent to a tenant's. Timeout is always set.
 func (c *Config) LLMFor(name string, up Upstream) (LLM, bool) {
 	llm, known := c.LLMs[name]
 	if !known && name != "" {
@@ -57,29 +54,21 @@ func (c *Config) LLMFor(name string, up Upstream) (LLM, bool) {
 		llm.APIKey = ""
 	}
 	llm.BaseURL, llm.APIKey = inherit(llm.BaseURL, llm.APIKey, up)
-	if llm.Timeout == 0 {
-		llm.Timeout = c.Limits.SummariserTimeout
-	}
+	llm.Timeout = cmp.Or(llm.Timeout, c.Limits.SummariserTimeout)
 	return llm, true
 }
 
-// CondenserFor returns the tenant's condenser, or the default one.
+// CondenserFor returns the tenant's condenser, or Config.Condenser if it has none.
 func (c *Config) CondenserFor(t Tenant) Condenser {
-	if t.Condenser != nil {
-		return *t.Condenser
-	}
-	return c.Condenser
+	return *cmp.Or(t.Condenser, &c.Condenser)
 }
 
-// Observes reports whether a tenant only observes: by its own word, or else by that for all.
+// Observes reports whether a tenant only observes: by Tenant.Observe, or Config.Observe if that is nil.
 func (c *Config) Observes(t Tenant) bool {
-	if t.Observe != nil {
-		return *t.Observe
-	}
-	return c.Observe
+	return *cmp.Or(t.Observe, &c.Observe)
 }
 
-// Digest returns the SHA-256 of the key, and false when the key is neither a valid digest nor a set variable.
+// Digest returns the SHA-256 of the key. It returns false if SHA256 is malformed, or the variable that Env names was empty or not set.
 func (k APIKey) Digest() (digest [sha256.Size]byte, ok bool) {
 	if k.SHA256 == "" {
 		return sha256.Sum256([]byte(k.Value)), k.Value != ""
@@ -92,10 +81,8 @@ func (k APIKey) Digest() (digest [sha256.Size]byte, ok bool) {
 }
 
 func inherit(baseURL string, key Secret, from Upstream) (string, Secret) {
-	own, parent := trimSlash(baseURL), trimSlash(from.BaseURL)
-	if own == "" {
-		own = parent
-	}
+	parent := trimSlash(from.BaseURL)
+	own := cmp.Or(trimSlash(baseURL), parent)
 	if key == "" && own == parent {
 		key = from.APIKey
 	}
@@ -104,40 +91,37 @@ func inherit(baseURL string, key Secret, from Upstream) (string, Secret) {
 
 func trimSlash(url string) string { return strings.TrimRight(url, "/") }
 
-// LimitsFor returns the tenant's own limits, all of them, or the default ones.
+// LimitsFor returns the tenant's limits, or Limits.Tenant if it has none. The two are not merged.
 func (c *Config) LimitsFor(t Tenant) limit.Tenant {
-	if t.Limits != nil {
-		return *t.Limits
-	}
-	return c.Limits.Tenant
+	return *cmp.Or(t.Limits, &c.Limits.Tenant)
 }
 
-// ModelFor returns what a request's model holds and costs, and whether that is known: from Config.Models, else from the
-// built-in table, else model.Fallback and false.
+// ModelFor returns the limits and prices of a request's model from Config.Models, or else from the built-in table. For an unknown model it
+// returns model.Fallback and false.
 func (c *Config) ModelFor(name string) (model.Info, bool) {
 	info, known := c.ModelNamed(name)
 	return info, known != ""
 }
 
-// ModelNamed is ModelFor with the name under which the model was found, see model.Table.
+// ModelNamed is ModelFor with the name under which the model was found, empty if it was not: see model.Table.
 func (c *Config) ModelNamed(name string) (info model.Info, known string) {
 	return model.Table{Configured: c.Models}.Lookup(name)
 }
 
-// Hash tells configurations apart. Secrets do not count.
+// Hash returns a hash of the configuration without its secrets, by which configurations are compared.
 func (c *Config) Hash() uint32 {
 	text, _ := json.Marshal(c) // cannot fail: it is plain data
 	sum := sha256.Sum256(text)
 	return binary.BigEndian.Uint32(sum[:])
 }
 
-// Differences are those of two configurations, by names: what the values are is not told.
+// Differences lists what differs between two configurations: names only, no values.
 type Differences struct {
-	Keys                    []string // of the top level, in its order, but for tenants
+	Keys                    []string // of the top level except tenants, in the order of Config
 	Added, Removed, Changed []string // tenants
 }
 
-// Differences says what another configuration would change.
+// Differences returns what changes from c to now.
 func (c *Config) Differences(now *Config) Differences {
 	var d Differences
 	before, after := reflect.ValueOf(*c), reflect.ValueOf(*now)
@@ -165,7 +149,7 @@ func (c *Config) Differences(now *Config) Differences {
 	return d
 }
 
-// byName leaves out where tenants stand.
+// byName returns the tenants by name, without their keys, which change when a tenant is moved.
 func byName(tenants []Tenant) map[string]Tenant {
 	all := map[string]Tenant{}
 	for _, t := range tenants {

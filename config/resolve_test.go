@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A key goes to the server that it was given for, and to no other.
+// A key is sent only to the server for which it was configured.
 func TestUpstreamFor(t *testing.T) {
 	cfg := Default()
 	cfg.Upstream = Upstream{BaseURL: "https://a/v1/", APIKey: "key-a", Timeout: time.Minute}

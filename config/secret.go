@@ -6,12 +6,11 @@ import (
 	"strconv"
 )
 
-// Redacted is what stands for a secret that is set. A secret that is empty stays visibly empty.
+// Redacted is shown in place of a secret. An empty secret is shown as empty.
 const Redacted = "[redacted]"
 
-// Secret is a string that shows itself to Reveal only. Package fmt, loggers, and the encoders of JSON, YAML, XML and text
-// write Redacted in its place; an encoder that reads strings without asking them, as gob's and TOML's, must not be given
-// one.
+// Secret is a string that only Reveal returns. Package fmt, loggers, and the encoders of JSON, YAML, XML and text write Redacted instead. It must
+// not be passed to an encoder that reads strings directly, such as those of gob and TOML.
 type Secret string
 
 // Reveal returns the secret itself.
@@ -28,7 +27,7 @@ func (s Secret) String() string {
 // GoString returns String, quoted.
 func (s Secret) GoString() string { return strconv.Quote(s.String()) }
 
-// Format writes the redacted form for every verb, so that %x or %d cannot get round String.
+// Format writes the redacted form for every verb, so that %x and %d do not bypass String.
 func (s Secret) Format(f fmt.State, verb rune) {
 	text := s.String()
 	if verb == 'q' || verb == 'v' && f.Flag('#') {
@@ -37,5 +36,5 @@ func (s Secret) Format(f fmt.State, verb rune) {
 	_, _ = io.WriteString(f, text)
 }
 
-// MarshalText returns String; encoders of JSON, YAML and XML use it, and slog's.
+// MarshalText returns String. The encoders of JSON, YAML and XML use it, and so does slog.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

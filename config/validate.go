@@ -13,15 +13,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
-// Bounds of Store.TTL, and the minimum length of a Store.Secret.
+// Bounds of Store.TTL, and the minimum length of Store.Secret in bytes.
 const (
 	minTTL    = time.Minute
 	maxTTL    = 10 * 365 * 24 * time.Hour
 	minSecret = 16
 )
 
-// Validate reports everything that is wrong with the configuration: the error is a Problems. It is pure: files, names and
-// servers are not looked up.
+// Validate returns all problems of the configuration as a Problems, nil if there are none. It does not look up files, host names or servers.
 func (c *Config) Validate() error {
 	v := &validator{config: c}
 	v.listeners()
@@ -35,7 +34,7 @@ func (c *Config) Validate() error {
 	v.session()
 	v.limits()
 	v.notNegative("shutdown.delay", c.Shutdown.Delay)
-	v.when(c.Shutdown.Timeout <= 0, "shutdown.timeout", "is not positive: write it as 5m")
+	v.when(c.Shutdown.Timeout <= 0, "shutdown.timeout", "is not positive: write a duration such as 5m")
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "json", "console")
 	return v.list.Err()
@@ -48,7 +47,7 @@ type validator struct {
 
 func (v *validator) add(key, format string, args ...any) { v.list.Add(key, format, args...) }
 
-// when adds a problem if something is wrong.
+// when adds a problem if wrong is true.
 func (v *validator) when(wrong bool, key, format string, args ...any) {
 	if wrong {
 		v.add(key, format, args...)
@@ -60,17 +59,17 @@ func (v *validator) listeners() {
 	_, port, ok := v.address("listen", c.Listen)
 	host, adminPort, adminOK := v.address("admin.listen", c.Admin.Listen)
 	v.when(ok && adminOK && c.Listen == c.Admin.Listen && port != "0" && adminPort != "0",
-		"admin.listen", "is the address of listen: give the admin listener its own port")
+		"admin.listen", "is the same address as listen: give the admin listener its own port")
 	v.when(adminOK && !loopback(host) && c.Admin.Token == "",
 		"admin.token", "is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1")
 	v.headerValue("admin.token", c.Admin.Token)
 	for i, name := range c.Admin.Hosts {
 		v.when(!hostName(name),
-			syntax.Index("admin.hosts", i), "is not a host name: write it without scheme, port and path, as dewpoint.internal")
+			syntax.Index("admin.hosts", i), "is not a host name: write it without a scheme, port or path, as in dewpoint.internal")
 	}
 }
 
-// address checks host:port with a numeric port; an empty host means every interface.
+// address splits host:port and checks that the port is a number. An empty host stands for every interface.
 func (v *validator) address(key, address string) (host, port string, ok bool) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -84,11 +83,9 @@ func (v *validator) address(key, address string) (host, port string, ok bool) {
 	return host, port, true
 }
 
-// hostName reports whether a Host header may hold name, without a port.
+// hostName reports whether name is valid in a Host header, without a port.
 func hostName(name string) bool {
-	odd := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_'
-	}
+	odd := func(r rune) bool { return r != '.' && !syntax.Plain(string(r)) }
 	return net.ParseIP(name) != nil || name != "" && !strings.ContainsFunc(name, odd)
 }
 
@@ -104,7 +101,7 @@ func (v *validator) upstream(key string, up Upstream) {
 	v.optional(key+".compaction", up.Compaction, CompactionAuto, CompactionPass, CompactionAnswer)
 }
 
-// baseURL takes an empty one, which is inherited. It never repeats the URL: it may hold a password.
+// baseURL accepts an empty URL, which is inherited. Messages do not show the URL, since it may contain a password.
 func (v *validator) baseURL(key, text string) {
 	u, err := url.Parse(text)
 	switch {
@@ -114,13 +111,13 @@ func (v *validator) baseURL(key, text string) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		v.add(key, "does not begin with http:// or https://: write it as https://api.openai.com/v1")
 	case u.Hostname() == "":
-		v.add(key, "names no host: write it as https://api.openai.com/v1")
+		v.add(key, "has no host: write it as https://api.openai.com/v1")
 	case u.User != nil:
-		v.add(key, "holds a user name or password: remove it, and set api_key")
+		v.add(key, "contains a user name or password: remove it, and set api_key")
 	case u.Fragment != "":
-		v.add(key, "holds a fragment: remove it")
+		v.add(key, "contains a fragment: remove it")
 	case u.Query().Has("key"):
-		v.add(key, "holds a key in its query: remove it, and set api_key")
+		v.add(key, "contains a key in its query: remove it, and set api_key")
 	case u.Port() != "" && !validPort(u.Port()):
 		v.add(key, "has no port between 1 and 65535: correct it, or leave it out")
 	}
@@ -131,14 +128,14 @@ func validPort(port string) bool {
 	return err == nil && n > 0
 }
 
-// headerValue refuses what cannot be part of a header, most often a key that was read with its newline.
+// headerValue refuses a secret that is not valid in a header. Most often it was read from a file with its newline.
 func (v *validator) headerValue(key string, secret Secret) {
 	odd := func(r rune) bool { return r <= ' ' || r == 0x7f }
-	v.when(strings.ContainsFunc(secret.Reveal(), odd), key, "holds a space, line break or control character: give the bare key")
+	v.when(strings.ContainsFunc(secret.Reveal(), odd), key, "contains a space, line break or control character: write the key alone")
 }
 
 func (v *validator) notNegative(key string, d time.Duration) {
-	v.when(d < 0, key, "is negative: write it as 30s")
+	v.when(d < 0, key, "is negative: write a duration such as 30s")
 }
 
 func (v *validator) oneOf(key, value string, allowed ...string) {
@@ -155,10 +152,10 @@ func (v *validator) store() {
 	s := v.config.Store
 	v.oneOf("store.type", s.Type, StoreEmbedded, StoreRedis)
 	v.when(s.Type == StoreEmbedded && s.Path == "", "store.path", "is missing: name the file of the embedded store")
-	v.when(s.TTL < minTTL || s.TTL > maxTTL, "store.ttl", "is not between %v and %v: write it as 720h", minTTL, maxTTL)
-	v.when(s.Type == StoreRedis && s.MaxSize != DefaultStoreSize, // which Redis does not use
-		"store.max_size", "is set together with type redis: remove it, and cap the server by its own maxmemory")
-	v.when(s.Type != StoreRedis && s.MaxSize < 0, "store.max_size", "is negative: write a size as 4GiB, or 0 for no cap")
+	v.when(s.TTL < minTTL || s.TTL > maxTTL, "store.ttl", "is not between %v and %v: write a duration such as 720h", minTTL, maxTTL)
+	v.when(s.Type == StoreRedis && s.MaxSize != DefaultStoreSize,
+		"store.max_size", "is set together with type redis, which does not use it: remove it, and set maxmemory in the Redis server")
+	v.when(s.Type != StoreRedis && s.MaxSize < 0, "store.max_size", "is negative: write a size such as 4GiB, or 0 for no cap")
 	v.when(s.Secret != "" && len(s.Secret) < minSecret,
 		"store.secret", "is shorter than %d characters: use a longer random one, or remove it", minSecret)
 	if s.Type == StoreRedis {
@@ -170,7 +167,7 @@ func (v *validator) store() {
 func (v *validator) llms() {
 	for _, name := range slices.Sorted(maps.Keys(v.config.LLMs)) {
 		llm, key := v.config.LLMs[name], syntax.Join("llms", name)
-		v.when(name == "", key, "has an empty name: name it, as llms.cheap")
+		v.when(name == "", key, "has an empty name: name it, as in llms.cheap")
 		v.when(llm.Model == "", key+".model", "is missing: name the model to call")
 		v.optional(key+".api", llm.API, APIChat, APIMessages, APIResponses)
 		v.baseURL(key+".base_url", llm.BaseURL)
@@ -183,7 +180,7 @@ func (v *validator) llms() {
 	}
 }
 
-// llmOutput checks that the model can write that much, and has room left to read.
+// llmOutput checks that the model can write so many tokens and has room left for a prompt.
 func (v *validator) llmOutput(key string, llm LLM) {
 	info, known := v.config.ModelFor(llm.Model)
 	switch {
@@ -219,34 +216,32 @@ func (v *validator) session() {
 		case !headerName(name):
 			v.add(key, "is not a header name: write it as x-session-id")
 		case slices.Contains([]string{"x-client-request-id", "authorization", "cookie"}, strings.ToLower(name)):
-			v.add(key, "does not name a conversation: remove it")
+			v.add(key, "does not identify a conversation: remove it")
 		}
 	}
 	for i, name := range v.config.Session.BodyFields {
 		key := syntax.Index("session.body_fields", i)
 		v.when(name == "", key, "is empty: write it as metadata.session_id")
-		v.when(name == "user", key, "does not name a conversation: remove it")
+		v.when(name == "user", key, "does not identify a conversation: remove it")
 	}
 }
 
 // headerName reports whether name is an HTTP token (RFC 9110, section 5.6.2).
 func headerName(name string) bool {
-	odd := func(r rune) bool {
-		return r >= 0x7f || !syntax.Plain(string(r)) && !strings.ContainsRune("!#$%&'*+.^`|~", r)
-	}
+	odd := func(r rune) bool { return !syntax.Plain(string(r)) && !strings.ContainsRune("!#$%&'*+.^`|~", r) }
 	return name != "" && !strings.ContainsFunc(name, odd)
 }
 
 func (v *validator) limits() {
 	l := v.config.Limits
-	v.when(l.MaxBody <= 0, "limits.max_body", "is not positive: write a size as 64MiB")
-	v.when(l.MaxHeader <= 0, "limits.max_header", "is not positive: write a size as 64MiB")
-	v.when(l.BytesInFlight < 0, "limits.bytes_in_flight", "is negative: write a size as 512MiB, or 0 for what the memory allows")
+	v.when(l.MaxBody <= 0, "limits.max_body", "is not positive: write a size such as 64MiB")
+	v.when(l.MaxHeader <= 0, "limits.max_header", "is not positive: write a size such as 16KiB")
+	v.when(l.BytesInFlight < 0, "limits.bytes_in_flight", "is negative: write a size such as 512MiB, or 0 to derive it from the memory")
 	v.when(l.BytesInFlight > 0 && l.BytesInFlight < l.MaxBody,
-		"limits.bytes_in_flight", "is below max_body: one request of max_body must fit, raise it")
+		"limits.bytes_in_flight", "is below max_body: raise it, so that one request of max_body fits")
 	v.notNegative("limits.upstream_response_header_timeout", l.UpstreamResponseHeaderTimeout)
 	v.notNegative("limits.stream_idle_timeout", l.StreamIdleTimeout)
 	v.notNegative("limits.stream_keep_alive", l.StreamKeepAlive)
-	v.when(l.SummariserTimeout <= 0, "limits.summariser_timeout", "is not positive: write it as 30s")
+	v.when(l.SummariserTimeout <= 0, "limits.summariser_timeout", "is not positive: write a duration such as 30s")
 	v.tenantLimits("limits.tenant", l.Tenant)
 }

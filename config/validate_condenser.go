@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// maxPipelineDepth bounds pipelines inside pipelines.
+// maxPipelineDepth bounds how deep pipelines are nested.
 const maxPipelineDepth = 16
 
 func (v *validator) condenser(key string, c Condenser, depth int) {
@@ -25,18 +25,22 @@ func (v *validator) condenser(key string, c Condenser, depth int) {
 	}
 }
 
-// sizes checks the values of the keys that belong to the condenser's type, alone and together.
+// sizes checks the values of the keys that belong to the condenser's type, and how they go together.
 func (v *validator) sizes(key string, c Condenser) {
 	if c.rolling() {
 		v.rolling(key, c)
 	}
-	mine := CondenserKeys(c.Type)
-	for _, part := range []struct {
-		name string
-		n    int
-	}{{"attention_window", c.AttentionWindow}, {"stride", c.Stride}, {"max_event_length", c.MaxEventLength}} {
-		if slices.Contains(mine, part.name) {
-			v.positive(key+"."+part.name, part.n)
+	keys := CondenserKeys(c.Type)
+	for _, size := range []struct {
+		key string
+		n   int
+	}{
+		{"attention_window", c.AttentionWindow},
+		{"stride", c.Stride},
+		{"max_event_length", c.MaxEventLength},
+	} {
+		if slices.Contains(keys, size.key) {
+			v.positive(key+"."+size.key, size.n)
 		}
 	}
 	if c.asks() {
@@ -47,7 +51,7 @@ func (v *validator) sizes(key string, c Condenser) {
 	}
 }
 
-// condenserType reports a type that does not exist.
+// condenserType reports whether name is a canonical type, and adds a problem if it is not.
 func (v *validator) condenserType(key, name string) bool {
 	canonical, known := CanonicalType(name)
 	switch {
@@ -56,17 +60,17 @@ func (v *validator) condenserType(key, name string) bool {
 	case !known:
 		v.add(key, "%q is not a condenser type: use one of %s", name, strings.Join(CondenserTypes(), ", "))
 	case canonical != name:
-		v.add(key, "%q is another name of %q: use that", name, canonical)
+		v.add(key, "%q is an alias of %q: use that", name, canonical)
 	default:
 		return true
 	}
 	return false
 }
 
-// foreign refuses keys that do not belong to the type, in what was built in Go.
-func (v *validator) foreign(key, condenserType string, set, mine []string) {
+// foreign refuses keys that are set but do not belong to the type. The decoder refuses them in files; this is for a Config built in Go.
+func (v *validator) foreign(key, condenserType string, set, own []string) {
 	for _, name := range set {
-		v.when(name != "type" && !slices.Contains(mine, name), syntax.Join(key, name), "%s", ForeignKey(condenserType, mine))
+		v.when(name != "type" && !slices.Contains(own, name), syntax.Join(key, name), "%s", ForeignKey(condenserType, own))
 	}
 }
 
@@ -79,10 +83,10 @@ func (v *validator) rolling(key string, c Condenser) {
 	v.maxTokens(key+".max_tokens", c.MaxTokens)
 	v.when(c.MinTokens < 0, key+".min_tokens", "is negative: write a number of tokens, or 0 for no floor")
 	v.when(!(c.MinimumProgress > 0 && c.MinimumProgress < 1),
-		key+".minimum_progress", "is not between 0 and 1: write a share of the events, as 0.1")
+		key+".minimum_progress", "is not between 0 and 1: write a share of the events, such as 0.1")
 }
 
-// keepFirst checks that the target of half of max_size holds the head, the summary, and at least one event of the tail.
+// keepFirst checks that half of max_size, the target of a condensation, holds the first events, the summary and at least one later event.
 func (v *validator) keepFirst(key string, c Condenser) {
 	half, summary := c.MaxSize/2, 0
 	if c.summarises() {
@@ -94,7 +98,7 @@ func (v *validator) keepFirst(key string, c Condenser) {
 	case c.KeepFirst >= half:
 		v.add(key, "is %d, and must be below max_size/2 = %d: lower it, or raise max_size", c.KeepFirst, half)
 	case half-c.KeepFirst-summary < 1:
-		v.add(key, "is %d, and leaves no event after the summary, of max_size/2 = %d: lower it, or raise max_size", c.KeepFirst, half)
+		v.add(key, "is %d, which leaves no room for an event after the summary in max_size/2 = %d: lower it, or raise max_size", c.KeepFirst, half)
 	}
 }
 
@@ -115,30 +119,30 @@ func (v *validator) calling(key string, c Condenser) {
 	}
 	v.notNegative(key+".timeout", c.Timeout)
 	v.when(c.Wait != WaitDeadline && c.Wait != WaitNever, key+".wait", "is unknown: write %s or %s", WaitDeadline, WaitNever)
-	v.when(c.Deadline <= 0, key+".deadline", "is not positive: write how long a request may wait for a summary, as 20s")
+	v.when(c.Deadline <= 0, key+".deadline", "is not positive: write how long a request may wait for a summary, such as 20s")
 	v.when(c.BackgroundAt != 0 && !(c.BackgroundAt >= 0.5 && c.BackgroundAt < 1),
-		key+".background_at", "is neither 0 nor a share from 0.5 to below 1: write 0.8, or 0 to have no summary prepared")
+		key+".background_at", "is neither 0 nor a share from 0.5 to below 1: write 0.8, or 0 to prepare no summaries")
 }
 
-// model checks the keys of a type that asks a model.
+// model checks the keys of a type that calls a model.
 func (v *validator) model(key string, c Condenser) {
 	v.when(slices.Contains(CondenserKeys(c.Type), "focus") && !slices.Contains(Focuses(), c.Focus),
 		key+".focus", "is unknown: write one of %s", strings.Join(Focuses(), ", "))
 	if _, known := v.config.LLMs[c.LLMConfig]; !known && c.LLMConfig != "" {
-		v.add(key+".llm_config", "names no entry of llms: %s", llmAdvice(v.config.LLMs))
+		v.add(key+".llm_config", "is not an entry of llms: %s", llmAdvice(v.config.LLMs))
 	}
 }
 
-// custom checks the keys of a condenser that somebody else writes.
+// custom checks the keys of a condenser that is a service or program of the operator's.
 func (v *validator) custom(key string, c Condenser) {
 	v.headerValue(key+".api_key", Secret(c.Key()))
-	v.when(c.Key() != "" && c.URL == "", key+".api_key", "goes nowhere without url: add that, or remove it")
-	v.when(slices.Contains(c.Command, ""), key+".command", "holds an empty text: write it as [/usr/local/bin/condenser, --fast]")
+	v.when(c.Key() != "" && c.URL == "", key+".api_key", "has no use without url: set url, or remove it")
+	v.when(slices.Contains(c.Command, ""), key+".command", "contains an empty string: write it as [/usr/local/bin/condenser, --fast]")
 	switch {
 	case c.URL == "" && len(c.Command) == 0:
-		v.add(key+".url", "is missing, and so is command: name the service to ask, or the program")
+		v.add(key+".url", "is missing, and so is command: set url for a service, or command for a program")
 	case c.URL != "" && len(c.Command) > 0:
-		v.add(key+".command", "is there, and so is url: keep one of them")
+		v.add(key+".command", "is set, and so is url: keep one of them")
 	default:
 		v.baseURL(key+".url", c.URL)
 	}
@@ -164,7 +168,7 @@ func (v *validator) pipeline(key string, c Condenser, depth int) {
 	list := key + ".condensers"
 	v.when(len(c.Condensers) == 0, list, "is empty: name at least one condenser")
 	if depth >= maxPipelineDepth {
-		v.add(list, "is a pipeline in too many pipelines: write it as one list")
+		v.add(list, "is nested too deeply: write the pipelines as one list")
 		return
 	}
 	for i, stage := range c.Condensers {
@@ -177,8 +181,8 @@ func (v *validator) positive(key string, n int) bool {
 	return n > 0
 }
 
-// perModel checks the condenser with each override. A problem of the condenser itself is not repeated for an override that
-// inherits it.
+// perModel checks the condenser with each override applied. own are the problems of the condenser itself, which are not repeated for an override
+// that inherits them.
 func (v *validator) perModel(key string, c Condenser, own Problems) {
 	own = slices.Clone(own)
 	for _, name := range slices.Sorted(maps.Keys(c.PerModel)) {
@@ -198,13 +202,13 @@ func (v *validator) perModel(key string, c Condenser, own Problems) {
 	}
 }
 
-// modelPattern checks that a name is a model's, or a prefix of names and a *.
+// modelPattern checks that a name is a model name, or a prefix and a *.
 func (v *validator) modelPattern(key, name string) {
 	switch {
 	case name == "":
 		v.add(key, "has an empty name: name the model")
 	case name == "*":
-		v.add(key, "means every model: set the condenser's own keys")
+		v.add(key, "matches every model: set the condenser's own keys")
 	case strings.Contains(name[:len(name)-1], "*"):
 		v.add(key, "has a * before its end: write the model, or a prefix of its name and one *")
 	}

@@ -15,24 +15,20 @@ import (
 
 const maxTenantName = 64
 
-// tenants checks that every tenant has a key, and that no two share one.
+// tenants checks the tenants, that each has a key, and that no two share a name or key.
 func (v *validator) tenants() {
 	c := v.config
-	for _, own := range []struct {
-		key string
-		set bool
-	}{
-		{"notify", c.Notify}, {"log_content", c.LogContent}, {"holdout", c.Holdout != 0}, {"keep_warm", c.KeepWarm || c.KeepWarmUSD != 0},
-		{"knowledge", c.Knowledge != (Knowledge{})}, {"memory", c.Memory.Set()},
-	} {
-		v.when(own.set && len(c.Tenants) > 0,
-			own.key, "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
-	}
-	v.traits("", c.anyone())
+	v.onlyWithoutTenants("notify", c.Notify)
+	v.onlyWithoutTenants("log_content", c.LogContent)
+	v.onlyWithoutTenants("holdout", c.Holdout != 0)
+	v.onlyWithoutTenants("keep_warm", c.KeepWarm || c.KeepWarmUSD != 0)
+	v.onlyWithoutTenants("knowledge", c.Knowledge != (Knowledge{}))
+	v.onlyWithoutTenants("memory", c.Memory.Set())
+	v.traits("", c.defaultTenant())
 	v.when(c.TenantsDir != "" && len(c.Tenants) == 0,
-		"tenants_dir", "has no tenant, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir")
+		"tenants_dir", "has no tenants, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir")
 	names, owners := map[string]string{}, map[[sha256.Size]byte]string{}
-	for i, tenant := range v.config.Tenants {
+	for i, tenant := range c.Tenants {
 		key := cmp.Or(tenant.Key, syntax.Index("tenants", i))
 		v.tenantName(key+".name", tenant.Name)
 		if first, taken := names[tenant.Name]; taken {
@@ -52,21 +48,27 @@ func (v *validator) tenants() {
 	}
 }
 
-// mostHeldOut is the largest share of sessions that may be left alone: an experiment needs no more than half.
-const mostHeldOut = 0.5
+// onlyWithoutTenants refuses a key of the default tenant if tenants are configured.
+func (v *validator) onlyWithoutTenants(key string, set bool) {
+	v.when(set && len(v.config.Tenants) > 0,
+		key, "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
+}
 
-// traits checks what a configuration without tenants says itself.
-func (v *validator) traits(in string, t Tenant) {
-	v.when(!(t.Holdout >= 0 && t.Holdout <= mostHeldOut), in+"holdout", "is not a share of sessions from 0 to %v", mostHeldOut)
+// maxHoldout is the largest share of sessions that may be held out: an experiment needs no more than half.
+const maxHoldout = 0.5
+
+// traits checks the keys of a tenant that the configuration also has for the default tenant. section is the tenant's key and a dot, or empty.
+func (v *validator) traits(section string, t Tenant) {
+	v.when(!(t.Holdout >= 0 && t.Holdout <= maxHoldout), section+"holdout", "is not a share of sessions from 0 to %v: write 0.1 for a tenth, or 0 for none", maxHoldout)
 	v.when(t.Holdout > 0 && v.config.Observes(t),
-		in+"holdout", "has nothing to compare with, since observe leaves all sessions alone: remove one of them")
-	v.when(t.KeepWarmUSD < 0, in+"keep_warm_usd", "must be 0 or more, in USD a day: is %v", t.KeepWarmUSD)
-	v.when(t.KeepWarmUSD != 0 && !t.KeepWarm, in+"keep_warm_usd", "does nothing without keep_warm: set keep_warm: true, or remove it")
+		section+"holdout", "does not work together with observe, under which no session is condensed: remove one of them")
+	v.when(t.KeepWarmUSD < 0, section+"keep_warm_usd", "is negative: write an amount in USD a day, or 0 for the default")
+	v.when(t.KeepWarmUSD != 0 && !t.KeepWarm, section+"keep_warm_usd", "does nothing without keep_warm: set keep_warm: true, or remove it")
 	k := t.Knowledge
-	v.when(k.MaxTokens < 0, in+"knowledge.max_tokens", "is negative: write a number of tokens, or leave it out")
+	v.when(k.MaxTokens < 0, section+"knowledge.max_tokens", "is negative: write a number of tokens, or leave it out")
 	v.when(k.MaxTokens > 0 && k.Folder == "",
-		in+"knowledge.folder", "is missing while max_tokens is set: name the folder, or remove max_tokens")
-	v.memory(in+"memory", &t.Memory)
+		section+"knowledge.folder", "is missing while max_tokens is set: name the folder, or remove max_tokens")
+	v.memory(section+"memory", &t.Memory)
 }
 
 func (v *validator) tenantName(key, name string) {
@@ -87,7 +89,7 @@ func (v *validator) apiKeys(list string, keys []APIKey, owners map[[sha256.Size]
 		}
 		digest, _ := apiKey.Digest()
 		if owner, taken := owners[digest]; taken {
-			v.add(key, "is also the key of %s: a key belongs to one tenant, once", owner)
+			v.add(key, "is also the key of %s: write each key once, for one tenant", owner)
 			continue
 		}
 		owners[digest] = key
@@ -96,18 +98,18 @@ func (v *validator) apiKeys(list string, keys []APIKey, owners map[[sha256.Size]
 
 func (v *validator) apiKey(key string, k APIKey) bool {
 	before := len(v.list)
-	_, digestible := k.Digest()
+	_, valid := k.Digest()
 	switch {
 	case k.SHA256 != "" && k.Env != "":
 		v.add(key, "has both sha256 and env: keep one")
 	case k.SHA256 == "" && k.Env == "":
 		v.add(key, "has neither sha256 nor env: give the key's SHA-256, or name the variable that holds it")
-	case k.SHA256 != "" && !digestible:
+	case k.SHA256 != "" && !valid:
 		v.add(key+".sha256", "is not 64 hexadecimal digits: write the SHA-256 of the key, never the key itself")
 	case k.Env != "" && !syntax.VariableName(k.Env):
 		v.add(key+".env", "is not the name of an environment variable: write the name, never the key itself")
 	case k.Env != "" && k.Value == "":
-		v.add(key+".env", "names the environment variable %s, which is not set or empty: set it", k.Env)
+		v.add(key+".env", "names the environment variable %s, which is empty or not set: set it", k.Env)
 	}
 	if k.Env != "" {
 		v.headerValue(key+".env", k.Value)
@@ -116,21 +118,26 @@ func (v *validator) apiKey(key string, k APIKey) bool {
 }
 
 func (v *validator) tenantLimits(key string, l limit.Tenant) {
-	for _, part := range []struct {
-		name string
-		n    int
-	}{{"concurrent", l.Concurrent}, {"requests_per_minute", l.Requests}, {"tokens_per_minute", l.Tokens},
-		{"summaries_per_minute", l.Summaries}, {"summary_tokens_per_minute", l.SummaryTokens}} {
-		v.when(part.n < 0, key+"."+part.name, "is negative: write a number, or 0 for no limit")
+	for _, bound := range []struct {
+		key string
+		n   int
+	}{
+		{"concurrent", l.Concurrent},
+		{"requests_per_minute", l.Requests},
+		{"tokens_per_minute", l.Tokens},
+		{"summaries_per_minute", l.Summaries},
+		{"summary_tokens_per_minute", l.SummaryTokens},
+	} {
+		v.when(bound.n < 0, key+"."+bound.key, "is negative: write a number, or 0 for no limit")
 	}
 	v.budget(key+".budget", l.Budget)
 	v.budget(key+".session_budget", l.SessionBudget)
 	v.repeats(key+".repeated_calls", l.Repeats)
 	v.when(l.Shared && v.config.Store.Type != StoreRedis, key+".shared",
-		"is for replicas that share a store: set store.type to redis, or remove it")
-	v.when(l.Body < 0, key+".max_body", "is negative: write a size as 4MiB, or 0 for limits.max_body")
+		"needs a store that replicas share: set store.type to redis, or remove it")
+	v.when(l.Body < 0, key+".max_body", "is negative: write a size such as 4MiB, or 0 for limits.max_body")
 	v.when(l.Body >= 0 && l.Body > v.config.Limits.MaxBody,
-		key+".max_body", "is above limits.max_body, which holds for every request: lower it, or raise limits.max_body")
+		key+".max_body", "is above limits.max_body, which applies to every request: lower it, or raise limits.max_body")
 }
 
 func (v *validator) repeats(key string, r limit.Repeats) {
@@ -140,10 +147,10 @@ func (v *validator) repeats(key string, r limit.Repeats) {
 	}
 	v.oneOf(key+".then", r.Then, limit.Report, limit.Tell)
 	v.when(r.After != 0 && (r.After < limit.MinRepeats || r.After > limit.MaxRepeats), key+".after",
-		"is not between %d and %d: write how many times the same call is too often, or leave it out", limit.MinRepeats, limit.MaxRepeats)
+		"is not between %d and %d: write how many equal calls are too many, or remove it", limit.MinRepeats, limit.MaxRepeats)
 }
 
-// Bounds of budgets. Millionths of so many dollars are exact in Redis, too.
+// Bounds of budgets. maxUSD in millionths of a dollar is an exact number in Redis, too.
 const (
 	minPeriod = time.Minute
 	maxPeriod = 366 * 24 * time.Hour
@@ -156,24 +163,27 @@ func (v *validator) budget(key string, b limit.Budget) {
 	v.optional(key+".then", b.Then, limit.Refuse, limit.Condense)
 	switch {
 	case !b.Set():
-		v.when(b.Period != 0, key+".period", "is of a budget that has neither usd nor tokens: set one, or remove it")
-		v.when(b.Then != "", key+".then", "is of a budget that has neither usd nor tokens: set one, or remove it")
+		v.when(b.Period != 0, key+".period", "has no use without usd or tokens: set one of them, or remove it")
+		v.when(b.Then != "", key+".then", "has no use without usd or tokens: set one of them, or remove it")
 	case b.Period < minPeriod || b.Period > maxPeriod:
-		v.add(key+".period", "is not between 1m and 8784h: say for how long the budget is, as 24h")
+		v.add(key+".period", "is not between 1m and 8784h: write the length of the budget's period, such as 24h")
 	}
 }
 
-// memory checks where findings go.
+// memory checks the destination of findings.
 func (v *validator) memory(key string, m *Memory) {
 	var sinks []string
-	for name, set := range map[string]bool{"file": m.File != "", "webhook": m.Webhook.URL != "", "mcp": m.MCP.URL != "" || len(m.MCP.Command) > 0} {
-		if set {
-			sinks = append(sinks, name)
-		}
+	if m.File != "" {
+		sinks = append(sinks, "file")
 	}
-	slices.Sort(sinks)
+	if m.MCP.URL != "" || len(m.MCP.Command) > 0 {
+		sinks = append(sinks, "mcp")
+	}
+	if m.Webhook.URL != "" {
+		sinks = append(sinks, "webhook")
+	}
 	v.when(len(sinks) > 1, key, "has %s: keep one of them", strings.Join(sinks, " and "))
-	v.when(len(sinks) == 0 && (m.MaxPending != 0 || m.MaxAge != 0), key, "goes nowhere: set file, webhook.url, mcp.url or mcp.command, or remove it")
+	v.when(len(sinks) == 0 && (m.MaxPending != 0 || m.MaxAge != 0), key, "has no destination: set file, webhook.url, mcp.url or mcp.command, or remove it")
 	v.when(m.MaxPending < 0, key+".max_pending", "is negative: write a number, or leave it out")
 	v.notNegative(key+".max_age", m.MaxAge)
 	v.webhook(key+".webhook", m.Webhook)
@@ -181,30 +191,30 @@ func (v *validator) memory(key string, m *Memory) {
 }
 
 func (v *validator) webhook(key string, w Webhook) {
-	v.when(w.Secret != "" && w.URL == "", key+".url", "is missing while secret is set: add it, or remove that")
+	v.when(w.Secret != "" && w.URL == "", key+".url", "is missing while secret is set: set it, or remove secret")
 	v.baseURL(key+".url", w.URL.Reveal())
 	if encoded, is := strings.CutPrefix(w.Secret.Reveal(), "whsec_"); is {
 		_, err := base64.StdEncoding.DecodeString(encoded)
-		v.when(err != nil, key+".secret", "begins with whsec_ and is not base64 behind that: copy all of it")
+		v.when(err != nil, key+".secret", "begins with whsec_, but the rest is not base64: copy all of it")
 	}
 }
 
 func (v *validator) mcp(key string, m *MCP) {
 	v.headerValue(key+".api_key", m.APIKey)
-	v.when(slices.Contains(m.Command, ""), key+".command", "holds an empty text: write it as [npx, -y, \"@modelcontextprotocol/server-memory\"]")
-	v.when(m.APIKey != "" && m.URL == "", key+".api_key", "goes nowhere without url: add that, or remove it")
-	v.when(len(m.Env) > 0 && len(m.Command) == 0, key+".env", "is for a command: add that, or remove it")
+	v.when(slices.Contains(m.Command, ""), key+".command", "contains an empty string: write it as [npx, -y, \"@modelcontextprotocol/server-memory\"]")
+	v.when(m.APIKey != "" && m.URL == "", key+".api_key", "has no use without url: set url, or remove it")
+	v.when(len(m.Env) > 0 && len(m.Command) == 0, key+".env", "has no use without command: set command, or remove it")
 	switch {
 	case m.URL != "" && len(m.Command) > 0:
-		v.add(key+".command", "is there, and so is url: keep one of them")
+		v.add(key+".command", "is set, and so is url: keep one of them")
 	case m.URL == "" && len(m.Command) == 0:
-		v.when(m.Tool != "" || m.Arguments != "", key+".url", "is missing, and so is command: name the server to call, or the program")
+		v.when(m.Tool != "" || m.Arguments != "", key+".url", "is missing, and so is command: set url for a server, or command for a program")
 	default:
 		v.baseURL(key+".url", m.URL)
 	}
 	if m.Arguments != "" {
 		var object map[string]any
-		v.when(json.Unmarshal([]byte(m.Arguments), &object) != nil, key+".arguments", "is no object of JSON: write it as '{\"text\": \"{findings}\"}'")
+		v.when(json.Unmarshal([]byte(m.Arguments), &object) != nil, key+".arguments", "is not a JSON object: write it as '{\"text\": \"{findings}\"}'")
 		v.when(m.Tool == "", key+".tool", "is missing while arguments is set: name the tool that takes them")
 	}
 }

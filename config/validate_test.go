@@ -41,11 +41,11 @@ func TestAliases(t *testing.T) {
 		}
 		cfg := Default()
 		cfg.Condenser.Type = alias
-		wantProblems(t, cfg.Validate(), fmt.Sprintf("condenser.type: %q is another name of %q: use that", alias, want))
+		wantProblems(t, cfg.Validate(), fmt.Sprintf("condenser.type: %q is an alias of %q: use that", alias, want))
 	}
 }
 
-// A Condenser that was built in Go is held to the keys of its type too.
+// A Condenser built in Go is also limited to the keys of its type.
 func TestForeignFields(t *testing.T) {
 	cfg := Default()
 	cfg.Condenser = Condenser{Type: TypeNoop, MaxSize: 5, Condensers: []Condenser{{}}}
@@ -88,7 +88,7 @@ func TestPipelineDepth(t *testing.T) {
 		t.Error(err)
 	}
 	cfg.Condenser = Condenser{Type: TypePipeline, Condensers: []Condenser{cfg.Condenser}}
-	wantProblems(t, cfg.Validate(), list+".condensers: is a pipeline in too many pipelines: write it as one list")
+	wantProblems(t, cfg.Validate(), list+".condensers: is nested too deeply: write the pipelines as one list")
 }
 
 func TestMaxTokensBounds(t *testing.T) {
@@ -133,7 +133,7 @@ func TestTTLBounds(t *testing.T) {
 	}
 }
 
-// The cap is the embedded store's; with Redis only the default may stand, since it was not written.
+// The cap is for the embedded store. With Redis only the default is valid, since nobody set it.
 func TestStoreSize(t *testing.T) {
 	for _, tt := range []struct {
 		kind  string

@@ -9,23 +9,25 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// problems collects what is wrong, and remembers where each key was given.
+// problems collects problems, and the origins of keys.
 type problems struct {
 	list    config.Problems
-	origins map[string]string
+	origins map[string]string // by key: where it was set
 }
 
+// add adds a problem with the origin of its key.
 func (p *problems) add(key, format string, args ...any) {
 	p.list.Add(key, format, args...)
 	p.list[len(p.list)-1].Origin = p.originOf(key)
 }
 
-// addAt adds a problem of a key that is given somewhere.
+// addAt adds a problem of a key that was set at origin.
 func (p *problems) addAt(origin, key, format string, args ...any) {
 	p.givenAt(key, origin)
 	p.add(key, format, args...)
 }
 
+// givenAt records where a key was set.
 func (p *problems) givenAt(key, origin string) {
 	if p.origins == nil {
 		p.origins = map[string]string{}
@@ -35,8 +37,8 @@ func (p *problems) givenAt(key, origin string) {
 	}
 }
 
-// unknown reports a key that its section does not have. When the "key" is a line without its colon, as "token abc", only
-// the first word is shown: what follows may be a secret.
+// unknown reports a key that its section does not have. Only the plain characters at its beginning are shown: the key may be a line without its
+// colon, such as "token abc", and the rest a secret.
 func (p *problems) unknown(section string, f *node, advice string) {
 	name := f.name
 	if end := strings.IndexFunc(name, func(r rune) bool { return !syntax.Plain(string(r)) }); end >= 0 {
@@ -45,7 +47,7 @@ func (p *problems) unknown(section string, f *node, advice string) {
 	p.addAt(f.origin, syntax.Join(section, name), "is not a known key: %s", advice)
 }
 
-// originOf looks for the key and then for what encloses it: a missing key is reported where its section is.
+// originOf returns the origin of a key, or of the innermost section that has one: a missing key is reported where its section is.
 func (p *problems) originOf(key string) string {
 	for key != "" {
 		if origin := p.origins[key]; origin != "" {
@@ -56,20 +58,21 @@ func (p *problems) originOf(key string) string {
 	return ""
 }
 
-// merge adds what Validate found, but for problems of a key that could not even be read.
-func (p *problems) merge(later error) {
+// merge adds the problems that Validate found, except those of keys that could not be read in the first place.
+func (p *problems) merge(err error) {
 	var found config.Problems
-	errors.As(later, &found)
-	unread := len(p.list)
+	errors.As(err, &found)
+	earlier := p.list
 	for _, problem := range found {
-		if !slices.ContainsFunc(p.list[:unread], func(first config.Problem) bool { return within(problem.Key, first.Key) }) {
+		unread := slices.ContainsFunc(earlier, func(e config.Problem) bool { return within(problem.Key, e.Key) })
+		if !unread {
 			problem.Origin = p.originOf(problem.Key)
 			p.list = append(p.list, problem)
 		}
 	}
 }
 
-// within reports whether key is outer, or inside it.
+// within reports whether key is outer, or a key in it.
 func within(key, outer string) bool {
 	rest, ok := strings.CutPrefix(key, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

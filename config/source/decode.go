@@ -17,10 +17,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
-// decoder fills structs from nodes. Keys are the yaml tags; a key without a field is a problem, a null keeps the default.
+// decoder fills structs from nodes. Keys are the yaml tags. A key without a field is a problem; a null leaves the default.
 type decoder struct {
 	problems  *problems
-	condenser string // the type of the condenser that is decoded, which says what keys it and its overrides have
+	condenser string // the type of the enclosing condenser, which determines its keys and those of its overrides
 }
 
 func (d decoder) value(v reflect.Value, n *node, key string) {
@@ -30,7 +30,7 @@ func (d decoder) value(v reflect.Value, n *node, key string) {
 		d.tenants(v, n, key)
 	case n.kind == kindBroken:
 	case n.kind == kindNull:
-		if syntax.IsScalar(v.Type()) && v.Kind() != reflect.String { // elsewhere it is as if absent: empty has a meaning
+		if syntax.IsScalar(v.Type()) && v.Kind() != reflect.String { // other types may be empty, so null is read as absent
 			d.problems.add(key, "has no value: give it one, or remove the key")
 		}
 	case v.Kind() == reflect.Pointer:
@@ -54,7 +54,7 @@ func (d decoder) section(v reflect.Value, n *node, key string) {
 		d.problems.add(key, "must be a section of keys, not %s", n.kind)
 		return
 	}
-	switch special := v.Addr().Interface().(type) { // their defaults and keys depend on what the section says
+	switch special := v.Addr().Interface().(type) { // sections whose defaults depend on their content
 	case *config.Condenser:
 		d.condenser, n = prepareCondenser(special, n)
 	case *model.Info:
@@ -84,37 +84,39 @@ func fieldOf(v reflect.Value, key string) reflect.Value {
 	return reflect.Value{}
 }
 
-// foreign reports a key that does not belong to its section.
+// foreign reports whether a key does not belong to its section, and adds a problem if so.
 func (d decoder) foreign(section reflect.Type, f *node, key string) bool {
 	condenser, override := reflect.TypeFor[config.Condenser](), reflect.TypeFor[config.Override]()
-	mine, of := syntax.KeysOf(section), "use one of "
-	every := mine
+	own, advice := syntax.KeysOf(section), "use one of "
+	known := own // to any type of condenser
 	switch section {
 	case condenser:
-		mine, of = config.CondenserKeys(d.condenser), fmt.Sprintf("type %q has ", d.condenser)
-		if len(mine) == 0 {
-			of += "no keys"
+		own = config.CondenserKeys(d.condenser)
+		advice = fmt.Sprintf("type %q has ", d.condenser)
+		if len(own) == 0 {
+			advice += "no keys"
 		}
 	case override:
-		mine, every = config.Thresholds(d.condenser), syntax.KeysOf(condenser)
+		own = config.Thresholds(d.condenser)
+		known = syntax.KeysOf(condenser)
 	}
 	switch {
-	case slices.Contains(mine, f.name), f.name == "type" && section == condenser:
+	case slices.Contains(own, f.name), f.name == "type" && section == condenser:
 		return false
-	case !slices.Contains(every, f.name):
-		d.problems.unknown(key, f, of+strings.Join(mine, ", "))
+	case !slices.Contains(known, f.name):
+		d.problems.unknown(key, f, advice+strings.Join(own, ", "))
 	case section == override && (slices.Contains(config.CondenserKeys(d.condenser), f.name) || f.name == "type"):
-		d.problems.addAt(f.origin, syntax.Join(key, f.name), "cannot differ by model: remove it, or use %s", strings.Join(mine, ", "))
+		d.problems.addAt(f.origin, syntax.Join(key, f.name), "cannot be set per model: remove it, or use %s", strings.Join(own, ", "))
 	default:
-		d.problems.addAt(f.origin, syntax.Join(key, f.name), "%s", config.ForeignKey(d.condenser, mine))
+		d.problems.addAt(f.origin, syntax.Join(key, f.name), "%s", config.ForeignKey(d.condenser, own))
 	}
 	return true
 }
 
-// names reads a section whose keys are names, of sections or of values.
+// names reads a section whose keys are names chosen by the user. Its entries are sections or values.
 func (d decoder) names(v reflect.Value, n *node, key string) {
 	if n.kind != kindTable {
-		d.problems.add(key, "must be a section of names, not %s", n.kind)
+		d.problems.add(key, "must be a section of named entries, not %s", n.kind)
 		return
 	}
 	if v.IsNil() && len(n.fields) > 0 {
@@ -151,7 +153,7 @@ func (d decoder) list(v reflect.Value, n *node, key string) {
 	}
 }
 
-// splitList reads the comma separated list of an environment variable.
+// splitList splits the comma-separated list of an environment variable.
 func splitList(n *node) (items []*node) {
 	if strings.TrimSpace(n.text) == "" {
 		return nil
@@ -162,43 +164,50 @@ func splitList(n *node) (items []*node) {
 	return items
 }
 
-// setScalar sets a field to what a node says, or gives what is wrong with that.
+// setScalar sets a field to the value of a node. The error is the message of a problem.
 func setScalar(v reflect.Value, n *node) error {
 	switch v.Interface().(type) {
 	case time.Duration:
 		return scalar[time.Duration]{
-			time.ParseDuration, []kind{kindString, kindInteger}, "a duration", "write it as 30s, 5m or 720h",
-			"is not a duration: write it with a unit, as 30s, 5m or 720h",
+			parse: time.ParseDuration, kinds: []kind{kindString, kindInteger}, what: "a duration", advice: "write it as 30s, 5m or 720h",
+			malformed: "is not a duration: write it with a unit, such as 30s, 5m or 720h",
 		}.set(v, n)
 	case limit.Bytes:
-		return scalar[limit.Bytes]{limit.ParseBytes, []kind{kindString, kindInteger}, "a size", "write it as 64MiB", ""}.set(v, n)
+		return scalar[limit.Bytes]{
+			parse: limit.ParseBytes, kinds: []kind{kindString, kindInteger}, what: "a size", advice: "write it as 64MiB",
+		}.set(v, n)
 	}
 	switch v.Kind() {
 	case reflect.String:
 		return setString(v, n)
 	case reflect.Bool:
 		return scalar[bool]{
-			strconv.ParseBool, []kind{kindBool}, "true or false", "write it without quotes", "is neither true nor false: write one of them",
+			parse: strconv.ParseBool, kinds: []kind{kindBool}, what: "true or false", advice: "write it without quotes",
+			malformed: "is neither true nor false: write one of them",
 		}.set(v, n)
 	case reflect.Float64:
 		return scalar[float64]{
-			finite, []kind{kindInteger, kindFloat}, "a number", "write it without quotes or unit", "is not a finite number: write it as 0.75",
+			parse: finite, kinds: []kind{kindInteger, kindFloat}, what: "a number", advice: "write it without quotes or unit",
+			malformed: "is not a finite number: write it as 0.75",
 		}.set(v, n)
 	}
-	return scalar[int64]{whole, []kind{kindInteger}, "a whole number", "write it without quotes, point or unit", ""}.set(v, n)
+	return scalar[int64]{
+		parse: whole, kinds: []kind{kindInteger}, what: "a whole number", advice: "write it without quotes, decimal point or unit",
+	}.set(v, n)
 }
 
-// scalar is how values of a type are read: from nodes of some kinds, or from text, which may be any.
+// scalar says how values of a type are read.
 type scalar[T any] struct {
 	parse     func(string) (T, error)
-	kinds     []kind
-	what, how string // what it must be, and how that is written
-	malformed string // what is wrong with text that cannot be parsed; empty: what parse says
+	kinds     []kind // of nodes that may hold such a value. kindText may always
+	what      string // the value must be
+	advice    string // how it is written
+	malformed string // message for text that parse refuses; empty: the error of parse
 }
 
 func (s scalar[T]) set(v reflect.Value, n *node) error {
 	if n.kind != kindText && !slices.Contains(s.kinds, n.kind) {
-		return fmt.Errorf("must be %s, not %s: %s", s.what, n.kind, s.how)
+		return fmt.Errorf("must be %s, not %s: %s", s.what, n.kind, s.advice)
 	}
 	value, err := s.parse(n.text)
 	if err != nil {
@@ -208,7 +217,7 @@ func (s scalar[T]) set(v reflect.Value, n *node) error {
 	return nil
 }
 
-// setString takes numbers and booleans as they stand in the file: passwords look like numbers.
+// setString accepts numbers and booleans as they are written in the file: a password may look like one.
 func setString(v reflect.Value, n *node) error {
 	switch {
 	case n.kind == kindString || n.kind == kindText:
@@ -240,7 +249,8 @@ func finite(text string) (float64, error) {
 	return f, err
 }
 
-// prepareCondenser sets the defaults of the type that the section names. Where that is unknown, nothing can be said about its other keys.
+// prepareCondenser sets the defaults of the type that the section names. If the type is unknown, it drops the other keys, about which nothing
+// can be said.
 func prepareCondenser(c *config.Condenser, n *node) (condenserType string, _ *node) {
 	given := n.get("type")
 	if given != nil && given.kind != kindNull {
@@ -261,8 +271,8 @@ func prepareCondenser(c *config.Condenser, n *node) (condenserType string, _ *no
 	return canonical, n
 }
 
-// prepareModel starts from what is known of the model of that name, so that an entry may give one key only. A price with an
-// input but no cached prices has no discount and no surcharge for the cache.
+// prepareModel sets the built-in limits and prices of the model as defaults, so that an entry may set a single key. If it sets the input price
+// but no prices of the cache, these are the input price.
 func prepareModel(m *model.Info, n *node) *node {
 	*m, _ = model.Table{}.Lookup(n.name)
 	input := n.get("price").get("input")

@@ -26,7 +26,7 @@ func TestEffectiveRoundTrip(t *testing.T) {
 	}
 }
 
-// wantRoundTrip loads what Effective wrote, and wants the same but for the secrets.
+// wantRoundTrip loads the output of Effective, and checks that the result is the same except for secrets.
 func wantRoundTrip(t testing.TB, cfg *config.Config) {
 	t.Helper()
 	text := effective(t, cfg)
@@ -60,7 +60,7 @@ func effective(t testing.TB, cfg *config.Config) []byte {
 
 func hideSecrets(v reflect.Value) { fillSecrets(v, "hidden") }
 
-// sameConfig compares, with an absent list or map equal to an empty one.
+// sameConfig compares configurations. A missing list or map equals an empty one.
 func sameConfig(a, b *config.Config) bool {
 	return reflect.DeepEqual(normal(reflect.ValueOf(*a)), normal(reflect.ValueOf(*b)))
 }

@@ -31,7 +31,7 @@ models:
 	}
 }
 
-// TestModelNames holds that a model has one name, however clients spell it: metrics are labelled with it.
+// TestModelNames: a model has one name, however clients spell it, since it labels metrics.
 func TestModelNames(t *testing.T) {
 	cfg := mustBuild(t, ".yaml", "models: {My.Model: {context_window: 1000, max_output: 100}}\n")
 	for name, want := range map[string]string{

@@ -13,12 +13,12 @@ import (
 
 const (
 	envPrefix = "DEWPOINT_"
-	envConfig = envPrefix + "CONFIG" // names the file when Input.File does not
+	envConfig = envPrefix + "CONFIG" // names the file if Input.File is empty
 
-	maxEnvIndex = 255 // of a list element that a variable may name
+	maxEnvIndex = 255 // of a list element in a variable's name
 )
 
-// environment turns os.Environ's form into a map.
+// environment converts the form of os.Environ into a map.
 func environment(list []string) map[string]string {
 	env := make(map[string]string, len(list))
 	for _, pair := range list {
@@ -29,7 +29,7 @@ func environment(list []string) map[string]string {
 	return env
 }
 
-// overlayEnv lays every DEWPOINT_ variable over the tree, and reports those that name no key.
+// overlayEnv sets every DEWPOINT_ variable in the tree, and reports those that name no key.
 func overlayEnv(root *node, env map[string]string, p *problems) {
 	for _, variable := range slices.Sorted(maps.Keys(env)) {
 		rest, ours := strings.CutPrefix(variable, envPrefix)
@@ -40,7 +40,7 @@ func overlayEnv(root *node, env map[string]string, p *problems) {
 		switch {
 		case path != nil:
 			if a, b := alike(root, path); a != "" {
-				p.add(variable, "stands for %s as well as for %s: rename one of them, or set the key in its file", a, b)
+				p.add(variable, "matches both %s and %s: rename one of them, or set the key in the file", a, b)
 			}
 			put(root, path, node{kind: kindText, text: env[variable], origin: variable})
 		case !serviceLink(rest, env[variable]):
@@ -49,7 +49,7 @@ func overlayEnv(root *node, env map[string]string, p *problems) {
 	}
 }
 
-// overlayFlags lays command line flags over the tree: a flag is a key's path, with "upstream" short for its base_url.
+// overlayFlags sets command line flags in the tree. A flag is the path of a key; "upstream" is short for upstream.base_url.
 func overlayFlags(root *node, flags map[string]string, p *problems) {
 	spelling := strings.NewReplacer(".", "_", "-", "_")
 	for _, flag := range slices.Sorted(maps.Keys(flags)) {
@@ -65,14 +65,14 @@ func overlayFlags(root *node, flags map[string]string, p *problems) {
 	}
 }
 
-// step is one part of a key's path: a name, or an index when name is empty.
+// step is one part of a key's path: a name, or if that is empty, an index.
 type step struct {
 	name  string
 	index int
 }
 
-// locate finds the key that the rest of a variable's name stands for, below a value of type t. Names in maps, as those of
-// models, are looked up in n, the value in the file. It returns nil if there is no such key.
+// locate finds the key that the rest of a variable's name stands for, in a value of type t. Keys of maps, such as model names, are looked up in
+// n, the value in the file. It returns nil if there is no such key.
 func locate(t reflect.Type, rest string, n *node) []step {
 	switch {
 	case syntax.IsScalar(t) || t.Kind() == reflect.Slice && syntax.IsScalar(t.Elem()):
@@ -95,7 +95,7 @@ func locate(t reflect.Type, rest string, n *node) []step {
 	return nil
 }
 
-// locateBelow finds a key below the one of a name.
+// locateBelow finds a key in the section of that name, whose type is t.
 func locateBelow(name string, t reflect.Type, rest string, n *node) []step {
 	if below, ok := cutName(rest, name); ok && name != "" {
 		if path := locate(t, below, n.get(name)); path != nil {
@@ -105,9 +105,8 @@ func locateBelow(name string, t reflect.Type, rest string, n *node) []step {
 	return nil
 }
 
-// locateName prefers the longest name that the file has. Otherwise it is the shortest new name that leaves a key; a new
-// name is lower case. The names in per_model are not ours to choose, and one with an underscore may stand for several:
-// those the file must have.
+// locateName finds a key in a map. It prefers the longest name that the file has, otherwise it makes the shortest new name that leaves a key, in
+// lower case. In per_model it makes none with an underscore, which could stand for several characters of a model name: the file must have it.
 func locateName(t reflect.Type, rest string, n *node) []step {
 	if path := locateKnown(t, rest, n); path != nil {
 		return path
@@ -128,7 +127,7 @@ func locateName(t reflect.Type, rest string, n *node) []step {
 	return nil
 }
 
-// locateKnown finds a name that the file has.
+// locateKnown finds a key under one of the names that the file has.
 func locateKnown(t reflect.Type, rest string, n *node) []step {
 	for _, name := range namesOf(n) {
 		if path := locateBelow(name, t.Elem(), rest, n); path != nil {
@@ -138,7 +137,7 @@ func locateKnown(t reflect.Type, rest string, n *node) []step {
 	return nil
 }
 
-// alike finds two names in the file that are spelled alike on the way to a key.
+// alike finds two names in the file, on the path to a key, that have the same spelling in a variable's name.
 func alike(n *node, path []step) (first, second string) {
 	for _, s := range path {
 		if s.name == "" {
@@ -155,7 +154,7 @@ func alike(n *node, path []step) (first, second string) {
 	return "", ""
 }
 
-// locateElement takes an index. Tenants are named where they are in a section or have files of their own.
+// locateElement finds a key in a list element by its index. Tenants in a section or in files are found by their names.
 func locateElement(t reflect.Type, rest string, n *node) []step {
 	digits, below, _ := strings.Cut(rest, "_")
 	i, err := strconv.Atoi(digits)
@@ -168,7 +167,7 @@ func locateElement(t reflect.Type, rest string, n *node) []step {
 	return locateKnown(t, rest, n)
 }
 
-// namesOf lists the names in a section, the longest first.
+// namesOf lists the names in a section, longest first.
 func namesOf(n *node) (names []string) {
 	if n == nil {
 		return nil
@@ -180,7 +179,7 @@ func namesOf(n *node) (names []string) {
 	return names
 }
 
-// cutName cuts a key's spelling off the front of a variable's name.
+// cutName removes a key's spelling from the front of a variable's name.
 func cutName(rest, key string) (below string, ok bool) {
 	below, ok = strings.CutPrefix(rest, envName(key))
 	if !ok || below == "" {
@@ -190,7 +189,7 @@ func cutName(rest, key string) (below string, ok bool) {
 	return below, ok && below != ""
 }
 
-// envName spells a key as in a variable's name: upper case, and an underscore for every other character.
+// envName spells a key as in a variable's name: in upper case, with an underscore for every character but letters and digits.
 func envName(key string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 128 && syntax.Plain(string(r)) && r != '-' {
@@ -200,8 +199,8 @@ func envName(key string) string {
 	}, strings.ToUpper(key))
 }
 
-// put sets the value at a path, making sections and lists on its way. Where the file holds something else, the file's
-// own problem stays to be reported.
+// put sets the value at a path, and creates missing sections and lists. If the file has something else there, it does nothing: the file's own
+// problem is reported later.
 func put(n *node, path []step, value node) {
 	if len(path) == 0 {
 		value.name = n.name
@@ -228,8 +227,8 @@ func put(n *node, path []step, value node) {
 	}
 }
 
-// serviceLink reports whether a variable is one that Kubernetes sets in every container for a service whose name
-// begins with dewpoint, as DEWPOINT_SERVICE_HOST and DEWPOINT_PORT_8080_TCP_ADDR.
+// serviceLink reports whether a variable is one that Kubernetes sets in every container for a service whose name begins with dewpoint, such as
+// DEWPOINT_SERVICE_HOST and DEWPOINT_PORT_8080_TCP_ADDR.
 func serviceLink(rest, value string) bool {
 	rest = "_" + rest
 	if strings.HasSuffix(rest, "_SERVICE_HOST") || strings.Contains(rest, "_SERVICE_PORT") {

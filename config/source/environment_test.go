@@ -21,8 +21,7 @@ type scalarKey struct {
 	need     []string // variables that the key makes sense with
 }
 
-// scalarKeys lists every key that holds one value, or a list of plain values. Names of models and elements of lists are
-// represented by one, and pipelines are entered once.
+// scalarKeys lists every key of a single value or a list of plain values, with one model name, one list element and one level of pipelines.
 func scalarKeys(t reflect.Type, at scalarKey) []scalarKey {
 	at.typ = t
 	switch {
@@ -73,7 +72,7 @@ func typeWith(key string) string {
 	return ""
 }
 
-// sample gives a value that is no default, and how it is written.
+// sample returns a value that is not a default, and its text.
 func sample(t reflect.Type) (value any, text string) {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -187,7 +186,7 @@ func TestUnknownVariables(t *testing.T) {
 	}
 }
 
-// A hole in a list that variables make is a problem of that element, not a panic nor a silent shift.
+// A hole in a list that variables make is reported for the missing element. It causes no panic, and elements do not move up.
 func TestVariablesLeaveHole(t *testing.T) {
 	_, err := Load(Input{Env: []string{"DEWPOINT_TENANTS_1_NAME=b", "DEWPOINT_TENANTS_1_API_KEYS_0_ENV=K", "K=1"}})
 	wantProblems(t, err, "tenants[0]: has no value: give it one, or remove it (DEWPOINT_TENANTS_1_API_KEYS_0_ENV)")
@@ -226,5 +225,5 @@ func TestEmptyVariables(t *testing.T) {
 	_, err := Load(Input{Env: []string{"DEWPOINT_CONDENSER_MAX_SIZE=", "DEWPOINT_STORE_TTL="}})
 	wantProblems(t, err,
 		"condenser.max_size: is not a whole number: write digits only (DEWPOINT_CONDENSER_MAX_SIZE)",
-		"store.ttl: is not a duration: write it with a unit, as 30s, 5m or 720h (DEWPOINT_STORE_TTL)")
+		"store.ttl: is not a duration: write it with a unit, such as 30s, 5m or 720h (DEWPOINT_STORE_TTL)")
 }

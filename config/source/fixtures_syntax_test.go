@@ -1,10 +1,10 @@
 package source
 
-// badSyntax are files that cannot be read into the structs.
+// badSyntax lists files that cannot be read into the structs.
 func badSyntax() []badFixture {
 	return []badFixture{
 		{"bad.alias-bomb.yaml", []string{
-			`testdata/bad.alias-bomb.yaml: holds more than 50000 values, with those that aliases repeat: shorten it`,
+			`testdata/bad.alias-bomb.yaml: contains more than 50000 values, aliases expanded: shorten it`,
 		}},
 		{"bad.complex-key.yaml", []string{
 			`testdata/bad.complex-key.yaml: is not YAML: check indentation, colons and quotes (line 2)`,
@@ -45,32 +45,32 @@ func badSyntax() []badFixture {
 			`testdata/bad.syntax.yaml: is not YAML: check indentation, colons and quotes (line 2)`,
 		}},
 		{"bad.tag.yaml", []string{
-			`listen: uses YAML that is not read here: write a plain value, without a tag (line 1)`,
+			`listen: uses YAML that is not supported: write a plain value, without a tag (line 1)`,
 		}},
 		{"bad.too-deep-brackets.yaml", []string{
-			`testdata/bad.too-deep-brackets.yaml: is too deep: write it in flatter sections`,
+			`testdata/bad.too-deep-brackets.yaml: is nested too deeply: use flatter sections`,
 		}},
 		{"bad.too-deep-table.toml", []string{
-			`testdata/bad.too-deep-table.toml: is too deep: write it in flatter sections`,
+			`testdata/bad.too-deep-table.toml: is nested too deeply: use flatter sections`,
 			`tenants.x.x: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, knowledge, memory, log_content, keep_warm, keep_warm_usd, holdout, limits (line 1)`,
 			`tenants.x.api_keys: is empty: give the tenant at least one key, or no client can use it (line 1)`,
 		}},
 		{"bad.too-deep.toml", []string{
-			`testdata/bad.too-deep.toml: is too deep: write it in flatter sections`,
+			`testdata/bad.too-deep.toml: is nested too deeply: use flatter sections`,
 			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, keep_warm, keep_warm_usd, knowledge, memory, tenants_trusted (line 1)`,
 		}},
 		{"bad.too-deep.yaml", []string{
-			`a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: is too deep: write it in flatter sections (line 1)`,
+			`a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: is nested too deeply: use flatter sections (line 1)`,
 			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, keep_warm, keep_warm_usd, knowledge, memory, tenants_trusted (line 1)`,
 		}},
 		{"bad.top-level-list.yaml", []string{
-			`testdata/bad.top-level-list.yaml: must hold keys, not a list: begin with a key, as listen: 127.0.0.1:8080`,
+			`testdata/bad.top-level-list.yaml: must contain keys, not a list: begin with a key, such as listen: 127.0.0.1:8080`,
 		}},
 		{"bad.two-documents.yaml", []string{
-			`testdata/bad.two-documents.yaml: holds several YAML documents: keep one`,
+			`testdata/bad.two-documents.yaml: contains several YAML documents: keep one`,
 		}},
 		{"bad.unknown-anchor.yaml", []string{
-			`llms.a: names an anchor that is not above it: define it with &name first (line 2)`,
+			`llms.a: uses an anchor that is not defined above it: define it with &name first (line 2)`,
 		}},
 		{"bad.unknown-key-at-top.toml", []string{
 			`listne: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, keep_warm, keep_warm_usd, knowledge, memory, tenants_trusted (line 1)`,
@@ -86,28 +86,28 @@ func badSyntax() []badFixture {
 			`upstream.url: is not a known key: use one of base_url, api_key, timeout, alternate_roles, compaction (line 2)`,
 		}},
 		{"bad.variable-malformed.yaml", []string{
-			`upstream.api_key: holds a ${ that is not ${NAME}: name a variable, or write $${ for the characters themselves (line 1)`,
-			`store.path: holds a ${ that is not ${NAME}: name a variable, or write $${ for the characters themselves (line 2)`,
-			`admin.token: holds a ${ that is not ${NAME}: name a variable, or write $${ for the characters themselves (line 3)`,
+			`upstream.api_key: contains a ${ that is not ${NAME}: name a variable, or write $${ for a literal ${ (line 1)`,
+			`store.path: contains a ${ that is not ${NAME}: name a variable, or write $${ for a literal ${ (line 2)`,
+			`admin.token: contains a ${ that is not ${NAME}: name a variable, or write $${ for a literal ${ (line 3)`,
 		}},
 		{"bad.variable-unset.yaml", []string{
-			`upstream.api_key: names the environment variable NOT_SET, which is not set: set it, or write $${ for the characters themselves (line 1)`,
+			`upstream.api_key: names the environment variable NOT_SET, which is not set: set it, or write $${ for a literal ${ (line 1)`,
 		}},
 		{"bad.wrong-types.toml", []string{
 			`listen: must be a string, not a whole number: put it in quotes (line 1)`,
 			`store.ttl: must be a duration, not a date: write it as 30s, 5m or 720h (line 3)`,
-			`condenser.max_size: must be a whole number, not a decimal number: write it without quotes, point or unit (line 5)`,
-			`condenser.keep_first: must be a whole number, not a string: write it without quotes, point or unit (line 6)`,
+			`condenser.max_size: must be a whole number, not a decimal number: write it without quotes, decimal point or unit (line 5)`,
+			`condenser.keep_first: must be a whole number, not a string: write it without quotes, decimal point or unit (line 6)`,
 			`condenser.max_tokens: is not a finite number: write it as 0.75 (line 7)`,
 		}},
 		{"bad.wrong-types.yaml", []string{
 			`listen: must be a string, not a list: put it in quotes (line 1)`,
 			`store.content: must be true or false, not a string: write it without quotes (line 2)`,
-			`store.ttl: is not a duration: write it with a unit, as 30s, 5m or 720h (line 2)`,
-			`store.redis.db: must be a whole number, not a decimal number: write it without quotes, point or unit (line 2)`,
+			`store.ttl: is not a duration: write it with a unit, such as 30s, 5m or 720h (line 2)`,
+			`store.redis.db: must be a whole number, not a decimal number: write it without quotes, decimal point or unit (line 2)`,
 			`store.redis.addrs: must be a list, not a string (line 2)`,
-			`llms: must be a section of names, not a list (line 3)`,
-			`condenser.max_size: must be a whole number, not a string: write it without quotes, point or unit (line 4)`,
+			`llms: must be a section of named entries, not a list (line 3)`,
+			`condenser.max_size: must be a whole number, not a string: write it without quotes, decimal point or unit (line 4)`,
 			`condenser.max_tokens: is not a finite number: write it as 0.75 (line 4)`,
 			`tenants.a: must be a section of keys, not a string (line 5)`,
 			`log: must be a section of keys, not a string (line 6)`,

@@ -18,7 +18,7 @@ func fixtureEnv() []string {
 		"ENCRYPTION_KEY=ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"}
 }
 
-// TestBadFixtures reads each file of testdata that is named for its defect, and wants exactly its problems.
+// TestBadFixtures loads each file of testdata that is named for its defect, and checks for exactly its problems.
 func TestBadFixtures(t *testing.T) {
 	var named []string
 	for _, fixture := range badFixtures() {

@@ -1,6 +1,6 @@
 package source
 
-// badValues are files whose values make no sense.
+// badValues lists files with invalid values.
 func badValues() []badFixture {
 	return []badFixture{
 		{"bad.admin-token-missing.yaml", []string{
@@ -14,13 +14,13 @@ func badValues() []badFixture {
 			`llms.a.base_url: has no port between 1 and 65535: correct it, or leave it out (line 2)`,
 		}},
 		{"bad.base-url-host.yaml", []string{
-			`upstream.base_url: names no host: write it as https://api.openai.com/v1 (line 1)`,
+			`upstream.base_url: has no host: write it as https://api.openai.com/v1 (line 1)`,
 		}},
 		{"bad.base-url-password.yaml", []string{
-			`upstream.base_url: holds a user name or password: remove it, and set api_key (line 1)`,
+			`upstream.base_url: contains a user name or password: remove it, and set api_key (line 1)`,
 		}},
 		{"bad.base-url-query.yaml", []string{
-			`upstream.base_url: holds a key in its query: remove it, and set api_key (line 1)`,
+			`upstream.base_url: contains a key in its query: remove it, and set api_key (line 1)`,
 		}},
 		{"bad.base-url-scheme.yaml", []string{
 			`upstream.base_url: does not begin with http:// or https://: write it as https://api.openai.com/v1 (line 1)`,
@@ -33,7 +33,7 @@ func badValues() []badFixture {
 			`condenser.max_size: does not belong to type "noop": remove it, this type has no keys (line 1)`,
 		}},
 		{"bad.condenser-llm-unknown.yaml", []string{
-			`condenser.llm_config: names no entry of llms: use one of cheap, or leave it empty for the request's own model (line 2)`,
+			`condenser.llm_config: is not an entry of llms: use one of cheap, or leave it empty for the request's own model (line 2)`,
 		}},
 		{"bad.condenser-type.yaml", []string{
 			`condenser.type: "summary" is not a condenser type: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim, lossless_trim (line 1)`,
@@ -51,16 +51,16 @@ func badValues() []badFixture {
 			`tenants[0].memory: has file and webhook: keep one of them (line 4)`,
 			`tenants[0].memory.max_pending: is negative: write a number, or leave it out (line 4)`,
 			`tenants[0].memory.webhook.url: does not begin with http:// or https://: write it as https://api.openai.com/v1 (line 4)`,
-			`tenants[0].memory.webhook.secret: begins with whsec_ and is not base64 behind that: copy all of it (line 4)`,
-			`tenants[1].memory: goes nowhere: set file, webhook.url, mcp.url or mcp.command, or remove it (line 7)`,
-			`tenants[1].memory.max_age: is negative: write it as 30s (line 7)`,
-			`tenants[1].memory.webhook.url: is missing while secret is set: add it, or remove that (line 7)`,
-			`tenants[1].memory.mcp.api_key: goes nowhere without url: add that, or remove it (line 7)`,
-			`tenants[1].memory.mcp.env: is for a command: add that, or remove it (line 7)`,
-			`tenants[1].memory.mcp.url: is missing, and so is command: name the server to call, or the program (line 7)`,
-			`tenants[1].memory.mcp.arguments: is no object of JSON: write it as '{"text": "{findings}"}' (line 7)`,
-			`tenants[2].memory.mcp.command: holds an empty text: write it as [npx, -y, "@modelcontextprotocol/server-memory"] (line 10)`,
-			`tenants[2].memory.mcp.command: is there, and so is url: keep one of them (line 10)`,
+			`tenants[0].memory.webhook.secret: begins with whsec_, but the rest is not base64: copy all of it (line 4)`,
+			`tenants[1].memory: has no destination: set file, webhook.url, mcp.url or mcp.command, or remove it (line 7)`,
+			`tenants[1].memory.max_age: is negative: write a duration such as 30s (line 7)`,
+			`tenants[1].memory.webhook.url: is missing while secret is set: set it, or remove secret (line 7)`,
+			`tenants[1].memory.mcp.api_key: has no use without url: set url, or remove it (line 7)`,
+			`tenants[1].memory.mcp.env: has no use without command: set command, or remove it (line 7)`,
+			`tenants[1].memory.mcp.url: is missing, and so is command: set url for a server, or command for a program (line 7)`,
+			`tenants[1].memory.mcp.arguments: is not a JSON object: write it as '{"text": "{findings}"}' (line 7)`,
+			`tenants[2].memory.mcp.command: contains an empty string: write it as [npx, -y, "@modelcontextprotocol/server-memory"] (line 10)`,
+			`tenants[2].memory.mcp.command: is set, and so is url: keep one of them (line 10)`,
 			`tenants[2].memory.mcp.tool: is missing while arguments is set: name the tool that takes them (line 10)`,
 		}},
 		{"bad.budget-endless.yaml", []string{
@@ -69,14 +69,14 @@ func badValues() []badFixture {
 		}},
 		{"bad.budget.yaml", []string{
 			`limits.tenant.budget.usd: is not an amount from 0 to 1000000000: write one, or 0 for no budget in dollars (line 3)`,
-			`limits.tenant.budget.period: is of a budget that has neither usd nor tokens: set one, or remove it (line 3)`,
+			`limits.tenant.budget.period: has no use without usd or tokens: set one of them, or remove it (line 3)`,
 			`limits.tenant.session_budget.then: is not one of refuse, condense: use one of them (line 4)`,
-			`limits.tenant.session_budget.period: is not between 1m and 8784h: say for how long the budget is, as 24h (line 4)`,
+			`limits.tenant.session_budget.period: is not between 1m and 8784h: write the length of the budget's period, such as 24h (line 4)`,
 		}},
 		{"bad.repeats.yaml", []string{
 			`tenants[0].limits.repeated_calls.then: is missing while after is set: write report or tell, or remove after (line 5)`,
 			`limits.tenant.repeated_calls.then: is not one of report, tell: use one of them (line 3)`,
-			`limits.tenant.repeated_calls.after: is not between 2 and 20: write how many times the same call is too often, or leave it out (line 3)`,
+			`limits.tenant.repeated_calls.after: is not between 2 and 20: write how many equal calls are too many, or remove it (line 3)`,
 		}},
 		{"bad.knowledge.yaml", []string{
 			`knowledge: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
@@ -84,44 +84,44 @@ func badValues() []badFixture {
 			`tenants[0].knowledge.folder: is missing while max_tokens is set: name the folder, or remove max_tokens (line 3)`,
 		}},
 		{"bad.encryption.yaml", []string{
-			`store.encryption.keys.same: is also the key of store.encryption.keys.hex: make each its own (line 9)`,
-			`store.encryption.keys.short: is not 32 bytes in base64 or hexadecimal: make one with openssl rand -base64 32, and name its variable as ${NAME} (line 5)`,
-			`store.encryption.keys: has an id that is not plain: use up to 32 letters, digits, - and _, and give the key after it (line 4)`,
-			`store.encryption.active: names no entry of keys: name one of them, or leave it empty to encrypt nothing new (line 3)`,
+			`store.encryption.keys.same: is also the key of store.encryption.keys.hex: make a different one for each (line 9)`,
+			`store.encryption.keys.short: is not 32 bytes in base64 or hexadecimal: make one with openssl rand -base64 32, put it in an environment variable, and write ${NAME} (line 5)`,
+			`store.encryption.keys: has an id that is not plain: use up to 32 letters, digits, - and _, and write the key after it (line 4)`,
+			`store.encryption.active: is not an entry of keys: name one of them, or leave it empty to encrypt nothing new (line 3)`,
 		}},
 		{"bad.custom.yaml", []string{
-			`condenser.condensers[0].url: is missing, and so is command: name the service to ask, or the program (line 4)`,
-			`condenser.condensers[1].command: is there, and so is url: keep one of them (line 5)`,
-			`condenser.condensers[2].api_key: goes nowhere without url: add that, or remove it (line 6)`,
-			`condenser.condensers[2].command: holds an empty text: write it as [/usr/local/bin/condenser, --fast] (line 6)`,
-			`condenser.condensers[3].url: holds a user name or password: remove it, and set api_key (line 7)`,
+			`condenser.condensers[0].url: is missing, and so is command: set url for a service, or command for a program (line 4)`,
+			`condenser.condensers[1].command: is set, and so is url: keep one of them (line 5)`,
+			`condenser.condensers[2].api_key: has no use without url: set url, or remove it (line 6)`,
+			`condenser.condensers[2].command: contains an empty string: write it as [/usr/local/bin/condenser, --fast] (line 6)`,
+			`condenser.condensers[3].url: contains a user name or password: remove it, and set api_key (line 7)`,
 		}},
 		{"bad.keep-first-negative.yaml", []string{
 			`condenser.keep_first: is negative: write a number of events (line 1)`,
 		}},
 		{"bad.keep-first-no-tail.yaml", []string{
-			`condenser.keep_first: is 4, and leaves no event after the summary, of max_size/2 = 5: lower it, or raise max_size (line 1)`,
+			`condenser.keep_first: is 4, which leaves no room for an event after the summary in max_size/2 = 5: lower it, or raise max_size (line 1)`,
 		}},
 		{"bad.keep-first-too-large.toml", []string{
 			`condenser.keep_first: is 5, and must be below max_size/2 = 5: lower it, or raise max_size (line 4)`,
 		}},
 		{"bad.limits-too-small.yaml", []string{
-			`limits.bytes_in_flight: is below max_body: one request of max_body must fit, raise it (line 1)`,
+			`limits.bytes_in_flight: is below max_body: raise it, so that one request of max_body fits (line 1)`,
 		}},
 		{"bad.shutdown.yaml", []string{
-			`shutdown.delay: is negative: write it as 30s (line 1)`,
-			`shutdown.timeout: is not positive: write it as 5m (line 1)`,
+			`shutdown.delay: is negative: write a duration such as 30s (line 1)`,
+			`shutdown.timeout: is not positive: write a duration such as 5m (line 1)`,
 		}},
 		{"bad.limits.yaml", []string{
-			`limits.max_body: is not positive: write a size as 64MiB (line 1)`,
-			`limits.max_header: is not positive: write a size as 64MiB (line 1)`,
-			`limits.bytes_in_flight: is negative: write a size as 512MiB, or 0 for what the memory allows (line 1)`,
-			`limits.upstream_response_header_timeout: is negative: write it as 30s (line 1)`,
-			`limits.stream_idle_timeout: is negative: write it as 30s (line 1)`,
-			`limits.summariser_timeout: is not positive: write it as 30s (line 1)`,
+			`limits.max_body: is not positive: write a size such as 64MiB (line 1)`,
+			`limits.max_header: is not positive: write a size such as 16KiB (line 1)`,
+			`limits.bytes_in_flight: is negative: write a size such as 512MiB, or 0 to derive it from the memory (line 1)`,
+			`limits.upstream_response_header_timeout: is negative: write a duration such as 30s (line 1)`,
+			`limits.stream_idle_timeout: is negative: write a duration such as 30s (line 1)`,
+			`limits.summariser_timeout: is not positive: write a duration such as 30s (line 1)`,
 		}},
 		{"bad.listen-twice.yaml", []string{
-			`admin.listen: is the address of listen: give the admin listener its own port (line 2)`,
+			`admin.listen: is the same address as listen: give the admin listener its own port (line 2)`,
 		}},
 		{"bad.listen.yaml", []string{
 			`listen: is not host:port: write it as 127.0.0.1:8080 (line 1)`,
@@ -143,19 +143,19 @@ func badValues() []badFixture {
 			`llms.b.api: is not one of chat, messages, responses: use one of them (line 4)`,
 		}},
 		{"bad.llm-numbers.yaml", []string{
-			`llms.cheap.api_key: holds a space, line break or control character: give the bare key (line 2)`,
-			`llms.cheap.timeout: is negative: write it as 30s (line 2)`,
+			`llms.cheap.api_key: contains a space, line break or control character: write the key alone (line 2)`,
+			`llms.cheap.timeout: is negative: write a duration such as 30s (line 2)`,
 			`llms.cheap.max_output: is negative: write a number of tokens, or 0 for the default (line 2)`,
 			`llms.cheap.temperature: is not between 0 and 2: correct it, or remove it (line 2)`,
 		}},
 		{"bad.llm-twice.toml", []string{
-			`llm.cheap: is given under llms too: keep one (line 3)`,
+			`llm.cheap: is also given under llms: keep one (line 3)`,
 		}},
 		{"bad.llm-two-spellings.toml", []string{
 			`llms.cheap.max_output: is given twice, under two names: keep one (line 4)`,
 		}},
 		{"bad.llm-without-model.yaml", []string{
-			`llms[""]: has an empty name: name it, as llms.cheap (line 3)`,
+			`llms[""]: has an empty name: name it, as in llms.cheap (line 3)`,
 			`llms.cheap.model: is missing: name the model to call (line 2)`,
 		}},
 		{"bad.log-content-with-tenants.yaml", []string{
@@ -192,12 +192,12 @@ func badValues() []badFixture {
 			`store.redis.addrs[0]: is not host:port: write it as 127.0.0.1:8080 (line 1)`,
 		}},
 		{"bad.redis-cluster-and-sentinel.toml", []string{
-			`store.redis.addrs[0]: names no host: write it as host:port (line 4)`,
-			`store.redis.master_name: is set together with cluster: remove one, a Cluster has no Sentinel (line 6)`,
-			`store.redis.db: names a database together with cluster: remove its number, a Cluster has only 0 (line 7)`,
+			`store.redis.addrs[0]: has no host: write it as host:port (line 4)`,
+			`store.redis.master_name: is set together with cluster: remove one of them, since a Cluster has no Sentinel (line 6)`,
+			`store.redis.db: selects a database together with cluster: remove its number, since a Cluster has only database 0 (line 7)`,
 		}},
 		{"bad.redis-max-size.yaml", []string{
-			`store.max_size: is set together with type redis: remove it, and cap the server by its own maxmemory (line 3)`,
+			`store.max_size: is set together with type redis, which does not use it: remove it, and set maxmemory in the Redis server (line 3)`,
 		}},
 		{"bad.redis-no-address.yaml", []string{
 			`store.redis.addrs: is empty: name at least one server as host:port (line 1)`,
@@ -214,10 +214,10 @@ func badValues() []badFixture {
 			`store.redis.password: is missing while username is set: set it, or remove username (line 1)`,
 		}},
 		{"bad.redis-url-and-parts.yaml", []string{
-			`store.redis.url: is set together with addrs, username, password, db, tls: remove one or the other, the URL covers them all (line 3)`,
+			`store.redis.url: is set together with addrs, username, password, db, tls: remove one or the other, since the URL includes them all (line 3)`,
 		}},
 		{"bad.redis-url-cluster.yaml", []string{
-			`store.redis.url: names a database together with cluster: remove its number, a Cluster has only 0 (line 1)`,
+			`store.redis.url: selects a database together with cluster: remove its number, since a Cluster has only database 0 (line 1)`,
 			`store.redis.tls_key: is set without tls: set tls to true, or remove it (line 1)`,
 			`store.redis.tls_cert: is missing while tls_key is set: name both files, or neither (line 1)`,
 			`store.redis.url: has a user name without a password: write it as redis://user:password@host:6379/0 (line 1)`,
@@ -226,26 +226,26 @@ func badValues() []badFixture {
 			`store.redis.url: does not begin with redis:// or rediss://: write it as redis://user:password@host:6379/0 (line 1)`,
 		}},
 		{"bad.secret-with-newline.yaml", []string{
-			`upstream.api_key: holds a space, line break or control character: give the bare key (line 2)`,
+			`upstream.api_key: contains a space, line break or control character: write the key alone (line 2)`,
 		}},
 		{"bad.session.yaml", []string{
 			`session.headers[0]: is not a header name: write it as x-session-id (line 1)`,
-			`session.headers[1]: does not name a conversation: remove it (line 1)`,
+			`session.headers[1]: does not identify a conversation: remove it (line 1)`,
 			`session.headers[2]: is not a header name: write it as x-session-id (line 1)`,
-			`session.body_fields[0]: does not name a conversation: remove it (line 1)`,
+			`session.body_fields[0]: does not identify a conversation: remove it (line 1)`,
 			`session.body_fields[1]: is empty: write it as metadata.session_id (line 1)`,
 		}},
 		{"bad.sizes.yaml", []string{
 			`condenser.max_size: is not positive: write a number of at least 1 (line 1)`,
-			`condenser.minimum_progress: is not between 0 and 1: write a share of the events, as 0.1 (line 1)`,
+			`condenser.minimum_progress: is not between 0 and 1: write a share of the events, such as 0.1 (line 1)`,
 			`condenser.max_event_length: is not positive: write a number of at least 1 (line 1)`,
 			`condenser.focus: is unknown: write one of auto, coding, research, conversation (line 1)`,
-			`condenser.timeout: is negative: write it as 30s (line 1)`,
+			`condenser.timeout: is negative: write a duration such as 30s (line 1)`,
 			`condenser.wait: is unknown: write deadline or never (line 1)`,
-			`condenser.background_at: is neither 0 nor a share from 0.5 to below 1: write 0.8, or 0 to have no summary prepared (line 1)`,
+			`condenser.background_at: is neither 0 nor a share from 0.5 to below 1: write 0.8, or 0 to prepare no summaries (line 1)`,
 		}},
 		{"bad.store-max-size.yaml", []string{
-			`store.max_size: is negative: write a size as 4GiB, or 0 for no cap (line 1)`,
+			`store.max_size: is negative: write a size such as 4GiB, or 0 for no cap (line 1)`,
 		}},
 		{"bad.store-path.yaml", []string{
 			`store.path: is missing: name the file of the embedded store (line 1)`,
@@ -254,30 +254,30 @@ func badValues() []badFixture {
 			`store.secret: is shorter than 16 characters: use a longer random one, or remove it (line 1)`,
 		}},
 		{"bad.store-ttl.yaml", []string{
-			`store.ttl: is not between 1m0s and 87600h0m0s: write it as 720h (line 1)`,
+			`store.ttl: is not between 1m0s and 87600h0m0s: write a duration such as 720h (line 1)`,
 		}},
 		{"bad.store-type.yaml", []string{
 			`store.type: is not one of embedded, redis: use one of them (line 1)`,
 		}},
 		{"bad.tenant-condenser.yaml", []string{
 			`tenants[1].upstream.base_url: does not begin with http:// or https://: write it as https://api.openai.com/v1 (line 5)`,
-			`tenants[1].upstream.api_key: holds a space, line break or control character: give the bare key (line 5)`,
-			`tenants[1].upstream.timeout: is negative: write it as 30s (line 5)`,
+			`tenants[1].upstream.api_key: contains a space, line break or control character: write the key alone (line 5)`,
+			`tenants[1].upstream.timeout: is negative: write a duration such as 30s (line 5)`,
 			`tenants[1].condenser.keep_first: is 120, and must be below max_size/2 = 120: lower it, or raise max_size (line 8)`,
 		}},
 		{"bad.tenant-keys.yaml", []string{
 			`tenants[0].api_keys[0]: must be a section of keys, not a string (line 4)`,
 			`tenants[0].api_keys[1].sha256: is not 64 hexadecimal digits: write the SHA-256 of the key, never the key itself (line 5)`,
 			`tenants[0].api_keys[2].env: is not the name of an environment variable: write the name, never the key itself (line 6)`,
-			`tenants[0].api_keys[3].env: names the environment variable NOT_SET, which is not set or empty: set it (line 7)`,
+			`tenants[0].api_keys[3].env: names the environment variable NOT_SET, which is empty or not set: set it (line 7)`,
 			`tenants[0].api_keys[4]: has neither sha256 nor env: give the key's SHA-256, or name the variable that holds it (line 8)`,
 			`tenants[0].api_keys[5]: has both sha256 and env: keep one (line 9)`,
 		}},
 		{"bad.tenant-limits.yaml", []string{
 			`tenants[0].limits.requests_per_minute: is negative: write a number, or 0 for no limit (line 5)`,
-			`tenants[0].limits.max_body: is above limits.max_body, which holds for every request: lower it, or raise limits.max_body (line 5)`,
-			`tenants[1].limits.shared: is for replicas that share a store: set store.type to redis, or remove it (line 6)`,
-			`tenants[1].limits.max_body: is negative: write a size as 4MiB, or 0 for limits.max_body (line 6)`,
+			`tenants[0].limits.max_body: is above limits.max_body, which applies to every request: lower it, or raise limits.max_body (line 5)`,
+			`tenants[1].limits.shared: needs a store that replicas share: set store.type to redis, or remove it (line 6)`,
+			`tenants[1].limits.max_body: is negative: write a size such as 4MiB, or 0 for limits.max_body (line 6)`,
 			`limits.tenant.concurrent: is negative: write a number, or 0 for no limit (line 1)`,
 			`limits.tenant.tokens_per_minute: is negative: write a number, or 0 for no limit (line 1)`,
 			`limits.tenant.summaries_per_minute: is negative: write a number, or 0 for no limit (line 1)`,
@@ -293,22 +293,22 @@ func badValues() []badFixture {
 		{"bad.keep_warm.yaml", []string{
 			`keep_warm: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
 			`tenants[0].keep_warm_usd: does nothing without keep_warm: set keep_warm: true, or remove it (line 5)`,
-			`tenants[1].keep_warm_usd: must be 0 or more, in USD a day: is -1 (line 9)`,
+			`tenants[1].keep_warm_usd: is negative: write an amount in USD a day, or 0 for the default (line 9)`,
 		}},
 		{"bad.holdout.yaml", []string{
 			`holdout: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
-			`holdout: is not a share of sessions from 0 to 0.5 (line 1)`,
-			`tenants[0].holdout: has nothing to compare with, since observe leaves all sessions alone: remove one of them (line 6)`,
-			`tenants[1].holdout: is not a share of sessions from 0 to 0.5 (line 9)`,
+			`holdout: is not a share of sessions from 0 to 0.5: write 0.1 for a tenth, or 0 for none (line 1)`,
+			`tenants[0].holdout: does not work together with observe, under which no session is condensed: remove one of them (line 6)`,
+			`tenants[1].holdout: is not a share of sessions from 0 to 0.5: write 0.1 for a tenth, or 0 for none (line 9)`,
 		}},
 		{"bad.tenants-same-key.yaml", []string{
-			`tenants[1].api_keys[1]: is also the key of tenants[0].api_keys[0]: a key belongs to one tenant, once (line 3)`,
+			`tenants[1].api_keys[1]: is also the key of tenants[0].api_keys[0]: write each key once, for one tenant (line 3)`,
 		}},
 		{"bad.tenants-same-name.yaml", []string{
 			`tenants[1].name: is also the name of tenants[0]: give each tenant its own (line 3)`,
 		}},
 		{"bad.upstream-timeout.yaml", []string{
-			`upstream.timeout: is negative: write it as 30s (line 1)`,
+			`upstream.timeout: is negative: write a duration such as 30s (line 1)`,
 		}},
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzLoad feeds any text to both formats: it never panics, every error is made of Problems with a key and a message,
-// and what is accepted comes back from Effective.
+// FuzzLoad feeds any text to both formats: Load never panics, every error is a Problems with keys and messages, and an accepted file
+// survives a round trip through Effective.
 func FuzzLoad(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.*")
 	if err != nil {

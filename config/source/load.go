@@ -1,6 +1,6 @@
-// Package source reads Dewpoint's settings from YAML, JSON or TOML files, the environment and command line flags. It is
-// strict: every unknown key and every wrong value is reported, all at once, each with its line. Nothing is watched, and
-// nothing here logs: a caller loads, and swaps the whole Config.
+// Package source reads Dewpoint's settings from YAML, JSON and TOML files, the environment and command line flags. It is strict: it reports all
+// unknown keys and wrong values at once, each with its line. It watches no files and logs nothing: the caller loads a new Config and replaces
+// the old one.
 package source
 
 import (
@@ -24,29 +24,27 @@ import (
 // maxFile bounds a configuration file, in bytes.
 const maxFile = 1 << 20
 
-// Input is where a configuration comes from, the later over the earlier: the defaults, the file, the environment, the
-// flags.
+// Input is the sources of a configuration. Each overrides the ones before it: the defaults, the file, the environment, the flags.
 type Input struct {
 	// File is a .yaml, .yml, .json or .toml file. If it is empty, the variable DEWPOINT_CONFIG in Env may name one.
 	//
-	// A ${NAME} in a string value is replaced by that variable; $${ stands for ${.
+	// In string values, ${NAME} is replaced by the variable NAME in Env, and $${ by ${.
 	File string
 
-	// Env is the environment, in the form of os.Environ. DEWPOINT_UPSTREAM_BASE_URL overrides upstream.base_url, and so
-	// on for every key; lists of plain values are comma separated, elements of other lists are numbered from 0
-	// (DEWPOINT_TENANTS_0_NAME), and a name in llms, models, per_model, or tenants where they are a map or files, is spelled in
-	// upper case with underscores. A new name in per_model must have none: the file has to name gpt-4o before a variable can
-	// change it; a tenant's name must be known. A DEWPOINT_ variable that names no key is a problem, but for those that
-	// Kubernetes sets for a service called dewpoint.
+	// Env is the environment in the form of os.Environ. DEWPOINT_UPSTREAM_BASE_URL overrides upstream.base_url, and so on for every key.
+	// Lists of plain values are comma-separated; elements of other lists are numbered from 0, as in DEWPOINT_TENANTS_0_NAME. Names in llms,
+	// models and per_model, and in tenants if those are a section or files, are spelled in upper case with underscores. A variable can add a
+	// name to per_model only if it has no underscore: for gpt-4o, the file must have the name. It cannot add a tenant to a section or to
+	// files. A DEWPOINT_ variable that names no key is a problem, except for those that Kubernetes sets for a service called dewpoint.
 	Env []string
 
-	// Flags are command line flags without their dashes. A name is a key's path ("listen", "store.path");
+	// Flags are the values of command line flags by name, without dashes. A name is the path of a key, such as "listen" or "store.path";
 	// "upstream" is short for "upstream.base_url".
 	Flags map[string]string
 }
 
-// Load reads, merges and validates a configuration. The error is a Problems that holds everything that is wrong. With it comes what was
-// understood all the same, or nil: that is not to be run, and tells where a proxy that goes on without it is, and what it has to watch.
+// Load reads, merges and validates a configuration. The error is a config.Problems with all problems. The Config that comes with an error holds
+// what could be read, or is nil. It must not be run, but it tells a process that goes on without it where to listen and what to watch.
 func Load(src Input) (*config.Config, error) {
 	p := &problems{}
 	env := environment(src.Env)
@@ -59,7 +57,7 @@ func Load(src Input) (*config.Config, error) {
 	return cfg, p.list.Err()
 }
 
-// build makes the configuration of a file's tree.
+// build makes the configuration from the tree of its file and the other sources.
 func build(root *node, src Input, env map[string]string, p *problems) *config.Config {
 	expand(root, "", env, p)
 	unused := adoptOpenHands(root, p)
@@ -98,7 +96,7 @@ func expand(root *node, path string, env map[string]string, p *problems) {
 	}
 }
 
-// readFile returns the tree of a file: an empty one if none is named, nil if it is not to be understood.
+// readFile returns the tree of a file: an empty one if name is empty, nil if the file cannot be parsed.
 func readFile(name string, p *problems) *node {
 	if name == "" {
 		return &node{kind: kindTable}
@@ -111,7 +109,7 @@ func readFile(name string, p *problems) *node {
 	before := len(p.list)
 	root := parse(filepath.Ext(name), text, p)
 	for i, problem := range p.list[before:] {
-		if problem.Key == "file" { // its parser knows no name
+		if problem.Key == "file" { // parsers do not know the name
 			p.list[before+i].Key = name
 		}
 	}
@@ -162,7 +160,7 @@ func parse(extension string, text []byte, p *problems) (root *node) {
 		return nil
 	}
 	if root.kind != kindTable {
-		p.add("file", "must hold keys, not %s: begin with a key, as listen: 127.0.0.1:8080", root.kind)
+		p.add("file", "must contain keys, not %s: begin with a key, such as listen: 127.0.0.1:8080", root.kind)
 		return nil
 	}
 	return root

@@ -82,7 +82,7 @@ func TestOpenHands(t *testing.T) {
 	}
 }
 
-// The keys of [llm] itself make the entry "llm", as llm_config names it in OpenHands.
+// The keys of [llm] itself make the entry "llm", the name that OpenHands uses in llm_config.
 func TestOpenHandsBaseModel(t *testing.T) {
 	cfg := mustBuild(t, ".toml", `
 [llm]
@@ -158,7 +158,7 @@ func TestFlags(t *testing.T) {
 		"listen: is not host:port: write it as 127.0.0.1:8080 (--listen)")
 }
 
-// A value from the environment takes the type of its key, wherever it stands; keys are not expanded.
+// A value from the environment takes the type of its key, wherever it is used. Keys are not expanded.
 func TestExpandedValues(t *testing.T) {
 	t.Setenv("DEWPOINT_UNRELATED", "the process's own environment is never read")
 	text := `
@@ -184,7 +184,7 @@ llms: {"${TYPE}": {model: m, temperature: "${HALF}"}}
 		`llms["${TYPE}"].temperature: is not a finite number: write it as 0.75 (line 4)`)
 }
 
-// mustLoad loads what is right.
+// mustLoad loads a valid configuration.
 func mustLoad(t *testing.T, src Input) *config.Config {
 	t.Helper()
 	cfg, err := Load(src)
@@ -215,7 +215,7 @@ func mustBuild(t *testing.T, extension, text string, env ...string) *config.Conf
 	return cfg
 }
 
-// The bound on the depth of a file allows the deepest pipelines that are valid, nearly.
+// The bound on the depth of a file allows almost the deepest valid pipelines.
 func TestDeepPipeline(t *testing.T) {
 	const depth = 14
 	text := strings.Repeat("{type: pipeline, condensers: [", depth) + "{type: noop}" + strings.Repeat("]}", depth)
@@ -236,7 +236,7 @@ func TestProblemsOfWrappedErrors(t *testing.T) {
 	}
 }
 
-// A key of TOML has a line of its own wherever it stands, and every spelling of a value is understood.
+// Each key in TOML has its own line, wherever it is, and every spelling of a value is understood.
 func TestTOML(t *testing.T) {
 	_, err := buildText(".toml", "[limits]\nmax_body = 0x1_000_000\ntenant = {concurrent = 1,\n  nothing = 2}\n"+
 		"[store]\nredis.nothing = 1\n[[tenants]]\n[[tenants]]\nnothing = 1\n[tenants.upstream]\nnothing = 1\n")

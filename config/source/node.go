@@ -11,9 +11,9 @@ type kind int
 
 const (
 	kindNull   kind = iota
-	kindBroken      // its problem is reported already
+	kindBroken      // its problem was reported
 	kindString
-	kindText // from the environment or a flag: of whatever type the key wants
+	kindText // from the environment or a flag: of the type that its key has
 	kindInteger
 	kindFloat
 	kindBool
@@ -22,23 +22,23 @@ const (
 	kindTable
 )
 
-// String names the kind as an error message would.
+// String returns the kind as error messages name it.
 func (k kind) String() string {
 	return [...]string{
 		"nothing", "nothing", "a string", "a string", "a whole number", "a decimal number", "true or false", "a date", "a list", "a section",
 	}[k]
 }
 
-// node is one value of a configuration file, whatever the file's format; the environment and flags are laid over it.
+// node is a value in a configuration file of any format. Values from the environment and flags are added to the tree.
 type node struct {
 	kind    kind
-	name    string // in the section that it is a field of
-	text    string // a scalar's canonical text
-	written string // a number or boolean as it stood in the file, when the format keeps it
+	name    string // if it is a field of a section
+	text    string // the canonical text of a scalar
+	written string // a number or boolean as written in the file, if the parser keeps that
 	origin  string
-	items   []*node
-	fields  []*node
-	key     string // of a tenant that has a file of its own
+	items   []*node // of a list
+	fields  []*node // of a section
+	key     string  // of a tenant that has its own file
 }
 
 func (n *node) get(name string) *node {
@@ -53,7 +53,7 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-// isEmpty reports whether a list or section is there and holds nothing.
+// isEmpty reports whether n exists and is null, or a list or section without elements.
 func (n *node) isEmpty() bool {
 	return n != nil && (n.kind == kindNull || n.kind == kindList || n.kind == kindTable) && len(n.items)+len(n.fields) == 0
 }
@@ -99,7 +99,7 @@ func clones(nodes []*node) []*node {
 	return twins
 }
 
-// all yields a node, which stands at a path, and those below it, with their paths, the outer first.
+// all iterates over n, whose path is given, and the nodes below it, with their paths. A node comes before those below it.
 func (n *node) all(path string) iter.Seq2[string, *node] {
 	return func(yield func(string, *node) bool) { n.each(path, yield) }
 }
@@ -130,7 +130,7 @@ func (n *node) size() int {
 	return total
 }
 
-// prune breaks what is more than levels below n, and reports whether there was anything.
+// prune marks nodes more than levels below n as broken, and reports whether there were any.
 func (n *node) prune(levels int) (pruned bool) {
 	if levels < 0 {
 		*n = node{kind: kindBroken, name: n.name, origin: n.origin}

@@ -6,8 +6,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// adoptOpenHands rewrites OpenHands' [llm] and [llm.NAME] sections as entries of llms, and returns their keys that
-// mean nothing here. As there, a named section inherits the keys of [llm] itself, which is the entry "llm".
+// adoptOpenHands rewrites OpenHands' [llm] and [llm.NAME] sections as entries of llms, and returns their keys that have no meaning here. As in
+// OpenHands, a named section inherits the keys of [llm], which itself becomes the entry "llm".
 func adoptOpenHands(root *node, p *problems) (unused []string) {
 	section := root.take("llm")
 	if section == nil || section.kind == kindNull {
@@ -52,7 +52,7 @@ func adoptLLM(root, entry, base *node, p *problems) (unused []string) {
 	}
 	key := syntax.Join("llm", entry.name)
 	if llms.get(entry.name) != nil {
-		p.add(key, "is given under llms too: keep one")
+		p.add(key, "is also given under llms: keep one")
 		return nil
 	}
 	llm := llms.set(entry.name, base.clone())
@@ -63,7 +63,7 @@ func adoptLLM(root, entry, base *node, p *problems) (unused []string) {
 	return translateLLM(llm, key)
 }
 
-// translateLLM gives an OpenHands section our names and units, and removes what has no meaning here.
+// translateLLM converts the keys and units of an OpenHands section, and removes keys that have no meaning here.
 func translateLLM(llm *node, key string) (unused []string) {
 	llm.fields = slices.DeleteFunc(llm.fields, func(f *node) bool {
 		switch {
@@ -81,7 +81,7 @@ func translateLLM(llm *node, key string) (unused []string) {
 	return unused
 }
 
-// openHandsOnly reports whether a key of an OpenHands model means nothing here.
+// openHandsOnly reports whether a key of an OpenHands model has no meaning here.
 func openHandsOnly(name string) bool {
 	switch name {
 	case "api_version", "aws_access_key_id", "aws_secret_access_key", "aws_region_name", "caching_prompt",

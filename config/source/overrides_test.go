@@ -49,7 +49,7 @@ func TestPerModelTOML(t *testing.T) {
 	}
 }
 
-// A variable changes the entry that the file has, and makes one where only one name can be meant.
+// A variable changes an entry of the file, or makes one if only one name can be meant.
 func TestPerModelVariables(t *testing.T) {
 	text := `
 condenser: {type: llm, per_model: {gpt-4o: {max_size: 50}, "gpt-4o*": {max_size: 60}, gpt-4.1: {max_size: 70}}}

@@ -17,7 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// fillSecrets sets every Secret below v, and returns how many there were.
+// fillSecrets sets every Secret in v, and returns how many there were.
 func fillSecrets(v reflect.Value, secret config.Secret) (count int) {
 	switch {
 	case v.Type() == reflect.TypeFor[config.Secret]():
@@ -106,7 +106,7 @@ func marshalSlog(value any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Whatever else is wrong with a configuration, no problem repeats a secret.
+// Whatever else is wrong with a configuration, no problem shows a secret.
 func TestValidationNeverShowsSecrets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		marker := "MARKER" + rapid.StringN(0, 12, -1).Draw(rt, "tail")
@@ -124,7 +124,7 @@ func TestValidationNeverShowsSecrets(t *testing.T) {
 	})
 }
 
-// A file that is cut off or has lost a character, in both formats, gives errors without the secrets in it.
+// Errors of a file that is cut off or has lost a character, in either format, show no secrets.
 func TestDamagedFilesNeverShowSecrets(t *testing.T) {
 	const marker = "MARKER-0123"
 	for extension, text := range map[string]string{

@@ -14,7 +14,7 @@ import (
 
 func isTenants(t reflect.Type) bool { return t == reflect.TypeFor[[]config.Tenant]() }
 
-// tenants reads a list, or a section whose keys are their names, and after it those that have files of their own.
+// tenants reads a list, or a section whose keys are the tenants' names, followed by the tenants that have their own files.
 func (d decoder) tenants(v reflect.Value, n *node, key string) {
 	if n.kind != kindNull && n.kind != kindBroken && n.kind != kindTable {
 		d.list(v, n, key)
@@ -23,14 +23,14 @@ func (d decoder) tenants(v reflect.Value, n *node, key string) {
 		t, key := config.Tenant{}, cmp.Or(f.key, syntax.Join(key, f.name))
 		d.value(reflect.ValueOf(&t).Elem(), f, key)
 		if t.Name != "" && t.Name != f.name {
-			d.problems.add(syntax.Join(key, "name"), "is not %q, the name that its section or file has: remove it, or make them equal", f.name)
+			d.problems.add(syntax.Join(key, "name"), "is not %q, the name of its section or file: remove it, or make them equal", f.name)
 		}
 		t.Key, t.Name = key, f.name
 		v.Set(reflect.Append(v, reflect.ValueOf(t)))
 	}
 }
 
-// readTenants adds to tenants what the files of tenants_dir hold.
+// readTenants adds the tenants in the files of tenants_dir to the tree.
 func readTenants(root *node, src Input, env map[string]string, p *problems) {
 	overlaid := root.clone()
 	overlayEnv(overlaid, env, &problems{})
@@ -46,7 +46,7 @@ func readTenants(root *node, src Input, env map[string]string, p *problems) {
 	}
 	trusted := false
 	if given := overlaid.get("tenants_trusted"); given != nil {
-		trusted, _ = strconv.ParseBool(given.text) // what else it may be is reported later
+		trusted, _ = strconv.ParseBool(given.text) // the decoder reports anything else
 	}
 	for _, name := range tenantFiles(dir.text, "", "tenants_dir", p) {
 		n := readTenant(filepath.Join(dir.text, name), syntax.Join("tenants_dir", name), p)
@@ -59,8 +59,8 @@ func readTenants(root *node, src Input, env map[string]string, p *problems) {
 	}
 }
 
-// tenantFiles lists the files of a folder, and of the folders in it, but for editors' backups and what is hidden: a volume that Kubernetes
-// mounts has hidden folders and links.
+// tenantFiles lists the files of a folder and of the folders in it. It skips editors' backups and hidden files: a volume that Kubernetes mounts
+// has hidden folders and links.
 func tenantFiles(dir, within, key string, p *problems) (files []string) {
 	entries, err := os.ReadDir(filepath.Join(dir, within))
 	if err != nil {
@@ -80,8 +80,8 @@ func tenantFiles(dir, within, key string, p *problems) (files []string) {
 	return files
 }
 
-// confine refuses what would give a tenant's file the rights of the process: programs, other files, and environment variables, which hold
-// the operator's keys.
+// confine refuses settings in a tenant's file that would give its author the rights of the process: programs, other files, and environment
+// variables, which hold the operator's keys.
 func confine(tenant *node, p *problems) {
 	for path, n := range tenant.all(tenant.key) {
 		var what string
@@ -95,11 +95,11 @@ func confine(tenant *node, p *problems) {
 		default:
 			continue
 		}
-		p.addAt(n.origin, path, "names %s: remove it, or set tenants_trusted to true in the configuration if every file of tenants_dir may", what)
+		p.addAt(n.origin, path, "names %s: remove it, or set tenants_trusted to true in the configuration if you trust every file in tenants_dir", what)
 	}
 }
 
-// readTenant reads one file. What it holds, and what is wrong with it, has its key in the configuration, and tells the file with the line.
+// readTenant reads one file. The keys of its nodes and problems are paths in the whole configuration, and their origins name the file.
 func readTenant(path, key string, p *problems) *node {
 	own := &problems{}
 	n := readFile(path, own)
@@ -119,7 +119,8 @@ func readTenant(path, key string, p *problems) *node {
 		p.list = append(p.list, problem)
 	}
 	n.key = key
-	for _, below := range n.all("") { // merge keys make some of them stand in two places
+	for _, below := range n.all("") {
+		// A merge key can put the same node in two places.
 		if !strings.HasPrefix(below.origin, path) {
 			below.origin = inFile(path, below.origin)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// mounted writes files into a folder as Kubernetes mounts them: links through a link to a hidden folder.
+// mounted writes files into a folder in the way that Kubernetes mounts them: links through a link to a hidden folder.
 func mounted(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func mounted(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// Tenants of a list, of a section, in TOML and of a folder are the same tenants.
+// A list, a section, TOML and a folder give the same tenants.
 func TestTenantsInEveryForm(t *testing.T) {
 	dir := mounted(t, map[string]string{
 		"a.yaml": "api_keys: [{env: KEY}]\nupstream: {api_key: \"${UP}\"}\ncondenser: {type: recent, max_events: 9}\n",
@@ -73,7 +73,7 @@ func TestTenantsInEveryForm(t *testing.T) {
 	}
 }
 
-// Every problem of a tenant says where the tenant stands: its key, and for a file its name and line.
+// Every problem of a tenant names its key, and for a tenant in a file, the file and line.
 func TestProblemsOfTenants(t *testing.T) {
 	dir := mounted(t, map[string]string{
 		"broken.yaml": "api_keys: [",
@@ -99,34 +99,34 @@ func TestProblemsOfTenants(t *testing.T) {
 		`tenants_dir["deep/e"]: is not a regular file: name one, or remove it`+at("deep/e", ""),
 		`tenants_dir["e.yaml"].notify: is given twice: keep one`+at("e.yaml", "line 4"),
 		`tenants_dir["notes.md"]: has no known extension: name it .yaml, .yml, .json or .toml`+at("notes.md", ""),
-		`tenants_dir["twice.yml"].upstream.api_key: names the environment variable UNSET, which is not set: set it, or write $${ for the characters themselves`+at("twice.yml", "line 2"),
-		`tenants.a.name: is not "a", the name that its section or file has: remove it, or make them equal (line 4)`,
+		`tenants_dir["twice.yml"].upstream.api_key: names the environment variable UNSET, which is not set: set it, or write $${ for a literal ${`+at("twice.yml", "line 2"),
+		`tenants.a.name: is not "a", the name of its section or file: remove it, or make them equal (line 4)`,
 		`tenants_dir["d.yaml"].notify: must be true or false, not a string: write it without quotes`+at("d.yaml", "line 2"),
 		`tenants_dir["d.yaml"].notifi: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, knowledge, memory, log_content, keep_warm, keep_warm_usd, holdout, limits`+at("d.yaml", "line 3"),
-		`tenants_dir["e.yaml"].name: is not "e", the name that its section or file has: remove it, or make them equal`+at("e.yaml", "line 1"),
+		`tenants_dir["e.yaml"].name: is not "e", the name of its section or file: remove it, or make them equal`+at("e.yaml", "line 1"),
 		`tenants.d.api_keys: is empty: give the tenant at least one key, or no client can use it (line 5)`,
 		`tenants["odd name"].name: is not a plain name: use up to 64 letters, digits, - and _ (line 6)`,
-		`tenants["odd name"].api_keys[0]: is also the key of tenants.a.api_keys[0]: a key belongs to one tenant, once (line 6)`,
+		`tenants["odd name"].api_keys[0]: is also the key of tenants.a.api_keys[0]: write each key once, for one tenant (line 6)`,
 		`tenants_dir["d.yaml"].name: is also the name of tenants.d: give each tenant its own`+at("d.yaml", "line 1"),
-		`tenants_dir["d.yaml"].api_keys[0]: is also the key of tenants.a.api_keys[0]: a key belongs to one tenant, once`+at("d.yaml", "line 1"),
-		`tenants_dir["twice.json"].api_keys[0].env: names the environment variable UNSET, which is not set or empty: set it`+at("twice.json", "line 1"),
+		`tenants_dir["d.yaml"].api_keys[0]: is also the key of tenants.a.api_keys[0]: write each key once, for one tenant`+at("d.yaml", "line 1"),
+		`tenants_dir["twice.json"].api_keys[0].env: names the environment variable UNSET, which is empty or not set: set it`+at("twice.json", "line 1"),
 		`tenants_dir["twice.yml"].name: is also the name of tenants_dir["twice.json"]: give each tenant its own`+at("twice.yml", "line 1"),
-		`tenants_dir["twice.yml"].api_keys[0]: is also the key of tenants_dir["e.yaml"].api_keys[0]: a key belongs to one tenant, once`+at("twice.yml", "line 1"))
+		`tenants_dir["twice.yml"].api_keys[0]: is also the key of tenants_dir["e.yaml"].api_keys[0]: write each key once, for one tenant`+at("twice.yml", "line 1"))
 }
 
-// A folder that has no tenant does not open the proxy to any key.
+// A folder without a tenant does not open the proxy to any key.
 func TestNoTenantInFolder(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for dir, want := range map[string]string{
 		missing:         "cannot be read (no such file or directory): check its name and permissions",
-		mounted(t, nil): "has no tenant, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir",
+		mounted(t, nil): "has no tenants, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir",
 	} {
 		_, err := Load(Input{Env: []string{"DEWPOINT_TENANTS_DIR=" + dir}})
 		wantProblems(t, err, "tenants_dir: "+want+" (DEWPOINT_TENANTS_DIR)")
 	}
 }
 
-// Variables name tenants by their index in a list, and by their names elsewhere.
+// Variables name tenants in a list by their index, and others by their name.
 func TestVariablesOfTenants(t *testing.T) {
 	dir := mounted(t, map[string]string{"team-c.yaml": "api_keys: [{env: C}]", "dir.yaml": "api_keys: [{env: D}]"})
 	env := []string{
@@ -149,7 +149,7 @@ func TestVariablesOfTenants(t *testing.T) {
 	wantProblems(t, err, "DEWPOINT_TENANTS_TEAM_A_NOTIFY: names no configuration key: correct its name, or remove it")
 }
 
-// Folders in the folder hold tenants as well, each with its own name; what editors leave behind is no tenant.
+// Folders in the folder hold tenants as well, whose names must be unique. Editors' backups are skipped.
 func TestFoldersOfTenants(t *testing.T) {
 	dir := mounted(t, map[string]string{
 		"one/a.yaml": "api_keys: [{env: A}]", "two/b.yaml": "api_keys: [{env: B}]", "c.yaml": "api_keys: [{env: C}]",
@@ -170,7 +170,7 @@ func TestFoldersOfTenants(t *testing.T) {
 	wantProblems(t, err, fmt.Sprintf(`tenants_dir["two/b.yaml"].name: is also the name of tenants_dir["one/b.yaml"]: give each tenant its own (%s/two/b.yaml, line 1)`, dir))
 }
 
-// A pipe is not opened: that might never end.
+// A pipe is not opened, since reading might never end.
 func TestPipeOfTenants(t *testing.T) {
 	dir := mounted(t, map[string]string{"a.yaml": "api_keys: [{env: A}]"})
 	pipe := filepath.Join(dir, "b.yaml")
@@ -181,7 +181,7 @@ func TestPipeOfTenants(t *testing.T) {
 	wantProblems(t, err, `tenants_dir["b.yaml"]: is not a regular file: name one, or remove it (`+pipe+`)`)
 }
 
-// What gives a tenant the rights of the process is only in files that are trusted.
+// Settings that give a tenant the rights of the process are accepted only in trusted files.
 func TestFilesOfTenantsAreConfined(t *testing.T) {
 	dir := mounted(t, map[string]string{
 		"a.yaml": "api_keys: [{env: A}]\nupstream: {base_url: \"http://a\", api_key: \"${SECRET}\"}\nmemory: {file: /etc/x}\n",
@@ -199,7 +199,7 @@ memory: {webhook: {url: "http://c"}}
 	mustBuild(t, ".yaml", fmt.Sprintf("tenants_dir: %q", dir), append(env, "DEWPOINT_TENANTS_TRUSTED=true")...)
 
 	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), env...)
-	const advice = ": remove it, or set tenants_trusted to true in the configuration if every file of tenants_dir may"
+	const advice = ": remove it, or set tenants_trusted to true in the configuration if you trust every file in tenants_dir"
 	at := func(name string, line int) string {
 		return fmt.Sprintf(" (%s, line %d)", filepath.Join(dir, name), line)
 	}
@@ -212,13 +212,13 @@ memory: {webhook: {url: "http://c"}}
 		`tenants_dir["c.yaml"].condenser.condensers[0].command[1]: names an environment variable`+advice+at("c.yaml", 2))
 }
 
-// A variable that stands for two names changes neither in silence.
+// A variable that could mean either of two names is an error.
 func TestVariableOfTwoTenants(t *testing.T) {
 	_, err := buildText(".yaml", "tenants: {team-a: {api_keys: [{env: A}]}, team_a: {api_keys: [{env: B}]}}", "A=a", "B=b", "DEWPOINT_TENANTS_TEAM_A_HOLDOUT=0.1")
-	wantProblems(t, err, "DEWPOINT_TENANTS_TEAM_A_HOLDOUT: stands for team-a as well as for team_a: rename one of them, or set the key in its file")
+	wantProblems(t, err, "DEWPOINT_TENANTS_TEAM_A_HOLDOUT: matches both team-a and team_a: rename one of them, or set the key in the file")
 }
 
-// Tenants that are there and none are a mistake: it opens the proxy to any key.
+// An empty list of tenants is an error, since it would open the proxy to any key.
 func TestEmptyTenants(t *testing.T) {
 	for _, text := range []string{"tenants: {}", "tenants: []", "tenants:"} {
 		_, err := buildText(".yaml", text)

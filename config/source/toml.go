@@ -12,8 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// parseTOML reads a TOML document. The library refuses keys and tables that are given twice, so the rest builds on a
-// document that is known to be valid.
+// parseTOML parses a TOML document. Unmarshal refuses keys and tables that are given twice, so the builder works on a valid document.
 func parseTOML(text []byte, p *problems) *node {
 	if err := toml.Unmarshal(text, &map[string]any{}); err != nil {
 		problem := config.Problem{Key: "file", Message: "is not TOML: check quotes, brackets, and that no key or section is given twice"}
@@ -28,11 +27,11 @@ func parseTOML(text []byte, p *problems) *node {
 	b.parser.Reset(text)
 	root := b.document()
 	if b.left < 0 {
-		p.add("file", "holds more than %d values: shorten it", maxNodes)
+		p.add("file", "contains more than %d values: shorten it", maxNodes)
 		return nil
 	}
 	if root.prune(maxDepth) {
-		p.add("file", "is too deep: write it in flatter sections")
+		p.add("file", "is nested too deeply: use flatter sections")
 	}
 	return root
 }
@@ -40,9 +39,9 @@ func parseTOML(text []byte, p *problems) *node {
 type tomlBuilder struct {
 	parser unstable.Parser
 	text   []byte
-	offset int // how far lines are counted
+	offset int // up to which lines are counted
 	line   int // at offset
-	left   int // nodes that may still be made
+	left   int // how many more nodes may be made
 }
 
 func (b *tomlBuilder) document() *node {
@@ -76,7 +75,7 @@ func (b *tomlBuilder) keyValue(section *node, expr *unstable.Node, depth int) {
 	parent.fields = append(parent.fields, value)
 }
 
-// place resolves a dotted key below a section: it returns the section that holds the key, its name there, and its line.
+// place resolves a dotted key in a section. It returns the section that holds the last part, that part, and its line.
 func (b *tomlBuilder) place(section *node, key unstable.Iterator) (parent *node, name, line string) {
 	for key.Next() {
 		if name != "" || line != "" {
@@ -87,7 +86,7 @@ func (b *tomlBuilder) place(section *node, key unstable.Iterator) (parent *node,
 	return section, name, line
 }
 
-// child enters a section, and makes it if there is none. Of a list of tables it enters the newest.
+// child returns the subsection of that name, which it creates if necessary. Of a list of tables it returns the last one.
 func (b *tomlBuilder) child(section *node, name, line string) *node {
 	child := section.get(name)
 	if child == nil {
@@ -134,7 +133,7 @@ func (b *tomlBuilder) value(value *unstable.Node, line string, depth int) *node 
 	}
 }
 
-// lineAt counts on from the last key: keys come in order.
+// lineAt returns the line of an offset. It goes on from the last call, since keys come in order.
 func (b *tomlBuilder) lineAt(offset int) int {
 	if offset > b.offset {
 		b.line += bytes.Count(b.text[b.offset:offset], []byte("\n"))

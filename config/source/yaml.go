@@ -14,23 +14,22 @@ import (
 
 const (
 	maxDepth = 32    // levels of sections and lists in a file
-	maxNodes = 50000 // values in a file, those that aliases repeat included
+	maxNodes = 50000 // values in a file, including those that aliases repeat
 )
 
-// parseYAML reads one YAML document. Aliases and merge keys are followed; tags, further documents and keys that are
-// given twice are refused.
+// parseYAML parses one YAML document. It resolves aliases and merge keys, and refuses tags, further documents and duplicate keys.
 func parseYAML(text []byte, p *problems) *node {
 	return parseMarkup(text, "is not YAML: check indentation, colons and quotes", p)
 }
 
-// parseJSON reads JSON as the YAML that it is.
+// parseJSON parses JSON as YAML, of which it is a subset.
 func parseJSON(text []byte, p *problems) *node {
 	return parseMarkup(text, "is not JSON: check commas, brackets and quotes", p)
 }
 
 func parseMarkup(text []byte, malformed string, p *problems) *node {
 	if tooNested(text) {
-		p.add("file", "is too deep: write it in flatter sections")
+		p.add("file", "is nested too deeply: use flatter sections")
 		return nil
 	}
 	file, line := yamlFile(text)
@@ -42,8 +41,8 @@ func parseMarkup(text []byte, malformed string, p *problems) *node {
 	return b.documents(file)
 }
 
-// yamlFile parses. Of a syntax error it gives the line and leaves its message, which quotes the document, behind. The parser panics on some
-// malformed documents; that is a problem of the document.
+// yamlFile parses a document. If it is malformed, it returns nil and the line if that is known, but not the parser's message, which quotes the
+// document. The parser panics on some malformed documents.
 func yamlFile(text []byte) (file *ast.File, line string) {
 	defer func() {
 		if recover() != nil {
@@ -63,8 +62,8 @@ func yamlFile(text []byte) (file *ast.File, line string) {
 
 func lineOrigin(line int) string { return "line " + strconv.Itoa(line) }
 
-// tooNested finds what would exhaust the parser's stack, which cannot be recovered from. It may count brackets inside
-// strings, and so allows far more than maxDepth.
+// tooNested reports whether a document may exhaust the parser's stack, which is fatal. It also counts brackets in strings, so it allows far more
+// than maxDepth.
 func tooNested(text []byte) bool {
 	const most = 500
 	depth := 0
@@ -85,7 +84,7 @@ func tooNested(text []byte) bool {
 type yamlBuilder struct {
 	problems *problems
 	anchors  map[string]*node
-	left     int // nodes that may still be made
+	left     int // how many more nodes may be made
 }
 
 func (b *yamlBuilder) documents(file *ast.File) *node {
@@ -96,13 +95,13 @@ func (b *yamlBuilder) documents(file *ast.File) *node {
 			continue
 		}
 		if found {
-			b.problems.add("file", "holds several YAML documents: keep one")
+			b.problems.add("file", "contains several YAML documents: keep one")
 			return nil
 		}
 		found, root = true, b.value(doc.Body, "", 0)
 	}
 	if b.left < 0 {
-		b.problems.add("file", "holds more than %d values, with those that aliases repeat: shorten it", maxNodes)
+		b.problems.add("file", "contains more than %d values, aliases expanded: shorten it", maxNodes)
 		return nil
 	}
 	if root.kind == kindNull {
@@ -111,11 +110,11 @@ func (b *yamlBuilder) documents(file *ast.File) *node {
 	return root
 }
 
-// value builds the node at a path; what it refuses becomes a broken node.
+// value builds the node at a path. If it refuses the value, the node is broken.
 func (b *yamlBuilder) value(n ast.Node, path string, depth int) *node {
 	b.left--
 	if depth > maxDepth {
-		return b.refuse(n, path, "is too deep: write it in flatter sections")
+		return b.refuse(n, path, "is nested too deeply: use flatter sections")
 	}
 	if b.left < 0 {
 		return &node{kind: kindBroken} // documents reports it, once
@@ -168,7 +167,7 @@ func (b *yamlBuilder) entry(table *node, entry *ast.MappingValueNode, path strin
 	table.fields = append(table.fields, value)
 }
 
-// merge adds what a "<<" key names: the table's own keys stay.
+// merge adds the fields that a "<<" key refers to. The table's own keys take precedence.
 func (b *yamlBuilder) merge(table, from *node, path string) {
 	switch from.kind {
 	case kindTable:
@@ -204,7 +203,7 @@ func (b *yamlBuilder) anchor(n *ast.AnchorNode, path string, depth int) *node {
 func (b *yamlBuilder) alias(n *ast.AliasNode, path string) *node {
 	known := b.anchors[n.Value.GetToken().Value]
 	if known == nil {
-		return b.refuse(n, path, "names an anchor that is not above it: define it with &name first")
+		return b.refuse(n, path, "uses an anchor that is not defined above it: define it with &name first")
 	}
 	if b.left -= known.size(); b.left < 0 {
 		return &node{kind: kindBroken}
@@ -234,7 +233,7 @@ func (b *yamlBuilder) scalar(n ast.Node, path string) *node {
 	case *ast.BoolNode:
 		scalar.kind, scalar.text = kindBool, strconv.FormatBool(n.Value)
 	default:
-		return b.refuse(n, path, "uses YAML that is not read here: write a plain value, without a tag")
+		return b.refuse(n, path, "uses YAML that is not supported: write a plain value, without a tag")
 	}
 	scalar.written = n.GetToken().Value
 	return scalar

@@ -1,4 +1,4 @@
-// Package syntax holds how settings are spelled: the paths of keys, the keys of struct fields, and ${NAME}.
+// Package syntax defines how settings are spelled: the paths of keys, the keys of struct fields, and ${NAME}.
 package syntax
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Join returns the path of a key inside a section. A name that would not read as one key is quoted.
+// Join returns the path of a key in a section. A name that is not plain is quoted.
 func Join(section, name string) string {
 	if !Plain(name) {
 		return section + fmt.Sprintf("[%q]", name)
@@ -19,7 +19,7 @@ func Join(section, name string) string {
 	return section + "." + name
 }
 
-// Plain reports whether a name is made of letters, digits, - and _ only.
+// Plain reports whether a name consists of ASCII letters, digits, - and _, and is not empty.
 func Plain(name string) bool {
 	odd := func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-')
@@ -30,7 +30,7 @@ func Plain(name string) bool {
 // Index returns the path of an element of a list.
 func Index(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
-// IsScalar reports whether a field of this type is one value, and so has one environment variable.
+// IsScalar reports whether a field of this type holds a single value, which one environment variable can set.
 func IsScalar(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64:
@@ -61,8 +61,8 @@ func KeysOf(t reflect.Type) []string {
 	return keys
 }
 
-// Expand replaces ${NAME} by the variable's value, which is not expanded again, and $${ by ${; any other dollar sign
-// stands for itself. It reports whether a variable was used.
+// Expand replaces ${NAME} by the variable's value, which is not expanded in turn, and $${ by ${. Any other dollar sign stands for itself. It
+// reports whether a variable was used.
 func Expand(text string, env map[string]string) (expanded string, used bool, err error) {
 	var out strings.Builder
 	for text != "" {
@@ -73,11 +73,11 @@ func Expand(text string, env map[string]string) (expanded string, used bool, err
 		case strings.HasPrefix(text, "${"):
 			name, rest, closed := strings.Cut(text[2:], "}")
 			if !closed || !VariableName(name) {
-				return "", used, errors.New("holds a ${ that is not ${NAME}: name a variable, or write $${ for the characters themselves")
+				return "", used, errors.New("contains a ${ that is not ${NAME}: name a variable, or write $${ for a literal ${")
 			}
 			value, set := env[name]
 			if !set {
-				return "", used, fmt.Errorf("names the environment variable %s, which is not set: set it, or write $${ for the characters themselves", name)
+				return "", used, fmt.Errorf("names the environment variable %s, which is not set: set it, or write $${ for a literal ${", name)
 			}
 			out.WriteString(value)
 			text, used = rest, true
@@ -92,7 +92,7 @@ func Expand(text string, env map[string]string) (expanded string, used bool, err
 // Escape is the inverse of Expand.
 func Escape(text string) string { return strings.ReplaceAll(text, "${", "$${") }
 
-// VariableName reports whether a name can be that of an environment variable.
+// VariableName reports whether a name is a valid name of an environment variable.
 func VariableName(name string) bool {
 	for i, r := range name {
 		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || r == '_'

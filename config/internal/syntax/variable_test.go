@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzEscape holds that expand undoes escape, and never panics.
+// FuzzEscape: Expand undoes Escape, and never panics.
 func FuzzEscape(f *testing.F) {
 	for _, seed := range []string{"", "${A}", "$${A}", "$$$", "${", "a$${${"} {
 		f.Add(seed)

@@ -8,64 +8,65 @@ import (
 	"time"
 )
 
-// lingering is how long a connection is kept after its last answer, or after it was made, when the server is about to
-// end: a client that was not told to close it may be writing its next request.
-const lingering = time.Second
+// lingerTime is how long a connection is kept open after its last answer, or after it was accepted, once the ports are closing: a client that
+// does not know that yet may be writing its next request.
+const lingerTime = time.Second
 
-// conn is a connection that knows whether a request is under way on it. While none is, it is parked, without buffers and a grown stack:
-// Read tells the HTTP server that it has ended, Close leaves it open, and attend waits for the next request.
+// conn is a connection that is parked while no request is under way on it, without buffers or a grown stack. To park it, Read returns io.EOF to
+// the HTTP server, Close leaves it open, and Ports.attend waits for the next request.
 type conn struct {
 	*net.TCPConn
-	of       *Ports
+	ports    *Ports
 	received atomic.Int64 // bytes, of all requests
-	parking  bool         // the HTTP server was told that it ended, though it is open
+	parking  bool         // Read has returned io.EOF although the connection is open
 
-	mu     sync.Mutex
-	since  time.Time // nothing has come since the last answer, or at all; zero: a request is under way
-	wanted time.Time // the read deadline that the HTTP server set
+	mu        sync.Mutex
+	idleSince time.Time // the end of the last answer, or when it was accepted; zero: a request is under way
+	deadline  time.Time // for reads, as the HTTP server set it
 }
 
-// enter registers a new connection.
-func (p *Ports) enter(tcp *net.TCPConn) *conn {
-	c := &conn{TCPConn: tcp, of: p, since: time.Now()}
+// newConn registers an accepted connection.
+func (p *Ports) newConn(tcp *net.TCPConn) *conn {
+	c := &conn{TCPConn: tcp, ports: p, idleSince: time.Now()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.conns[c] = struct{}{}
 	p.users.Add(1)
-	if p.silence > 0 {
-		c.wanted = c.since.Add(p.silence)
+	if p.maxSilence > 0 {
+		c.deadline = c.idleSince.Add(p.maxSilence)
 	}
-	_ = c.setEnd()
+	_ = c.applyDeadline()
 	return c
 }
 
-// await waits, at the cost of a small stack, until a request begins. It reports false when the connection ends before, or
-// is silent for too long.
-func (c *conn) await() bool {
+// awaitRequest waits, with a small stack, until the first byte of a request arrives. It reports false if the connection ends before that, or
+// its deadline passes.
+func (c *conn) awaitRequest() bool {
 	if gone, err := peek(c.TCPConn); gone || err != nil {
 		return false
 	}
-	c.setSilent(time.Time{})
+	c.setIdleSince(time.Time{})
 	return c.SetReadDeadline(time.Time{}) == nil
 }
 
-// setSilent notes since when nothing has come, or that something has.
-func (c *conn) setSilent(since time.Time) {
+// setIdleSince records when the connection became idle; the zero time records that a request has begun.
+func (c *conn) setIdleSince(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.since = since
+	c.idleSince = since
 }
 
-// silent reports whether no request is under way.
-func (c *conn) silent() bool {
+// idle reports whether no request is under way.
+func (c *conn) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.since.IsZero()
+	return !c.idleSince.IsZero()
 }
 
-// Read implements net.Conn. To the server, a connection ends after an answer as if its client had closed it.
+// Read implements net.Conn. After an answer it returns io.EOF, as if the client had closed the connection.
 func (c *conn) Read(p []byte) (int, error) {
-	if c.parking = c.silent(); c.parking {
+	c.parking = c.idle()
+	if c.parking {
 		return 0, io.EOF
 	}
 	n, err := c.TCPConn.Read(p)
@@ -73,43 +74,47 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Received is how many bytes have come so far.
+// Received returns how many bytes have been read so far.
 func (c *conn) Received() int64 { return c.received.Load() }
 
 // SetReadDeadline implements net.Conn.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
-	c.wanted = t
+	c.deadline = t
 	c.mu.Unlock()
-	return c.setEnd()
+	return c.applyDeadline()
 }
 
-// setEnd sets the read deadline that the server wants, or an earlier one for a silent connection that is to end.
-func (c *conn) setEnd() error {
+// applyDeadline sets the read deadline that the HTTP server wants, or an earlier one if the ports are closing and the connection is idle.
+func (c *conn) applyDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if end := c.since.Add(lingering); c.of.leaving.Load() && !c.since.IsZero() && (c.wanted.IsZero() || end.Before(c.wanted)) {
-		return c.TCPConn.SetReadDeadline(end)
+	deadline := c.deadline
+	if c.ports.closing.Load() && !c.idleSince.IsZero() {
+		end := c.idleSince.Add(lingerTime)
+		if deadline.IsZero() || end.Before(deadline) {
+			deadline = end
+		}
 	}
-	return c.TCPConn.SetReadDeadline(c.wanted)
+	return c.TCPConn.SetReadDeadline(deadline)
 }
 
-// Close implements net.Conn, except for a connection that is to be parked.
+// Close implements net.Conn. It leaves a connection open that is being parked.
 func (c *conn) Close() error {
 	if c.parking {
 		return nil
 	}
-	return c.end()
+	return c.closeTCP()
 }
 
-// end closes the connection for good.
-func (c *conn) end() error {
+// closeTCP closes the connection even if it is being parked.
+func (c *conn) closeTCP() error {
 	err := c.TCPConn.Close()
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	if _, open := c.of.conns[c]; open {
-		delete(c.of.conns, c)
-		c.of.users.Done()
+	c.ports.mu.Lock()
+	defer c.ports.mu.Unlock()
+	if _, open := c.ports.conns[c]; open {
+		delete(c.ports.conns, c)
+		c.ports.users.Done()
 	}
 	return err
 }

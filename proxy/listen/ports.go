@@ -1,5 +1,5 @@
-// Package listen accepts clients' connections, holds those that are idle without buffers, notices when a client leaves,
-// and drains connections at the end. It knows nothing about requests.
+// Package listen accepts clients' connections, parks idle ones without buffers, notices when a client leaves, and drains connections on
+// shutdown. It knows nothing about requests.
 package listen
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// settling is how long a listener goes on accepting once it is told to stop: connections that the kernel has completed
-// would be reset if it were closed at once.
-const settling = 100 * time.Millisecond
+// acceptGrace is how long a listener goes on accepting after Close: closing it at once would reset connections that the kernel has already
+// completed.
+const acceptGrace = 100 * time.Millisecond
 
 // Open listens on a TCP address.
 func Open(address string) (net.Listener, error) {
 	var c net.ListenConfig
-	c.SetMultipathTCP(false) // watching and parking connections are only tested over plain TCP
+	c.SetMultipathTCP(false) // watching and parking connections is tested over plain TCP only
 	l, err := c.Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
@@ -32,36 +32,35 @@ func Open(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Ports are the listeners and the connections accepted by them. When they are closed, what a client has begun is still
-// served: fasthttp's own shutdown resets connections that wait to be accepted, and closes kept ones under clients that are
-// just writing their next request.
+// Ports is a set of listeners and the connections that they accepted. Close still serves what a client has begun: fasthttp's own shutdown
+// resets connections that wait to be accepted, and closes kept ones while their client writes the next request.
 type Ports struct {
-	handle  func(net.Conn) error // serves a connection until its client closes it, or it is to be parked
-	silence time.Duration        // of a new connection
-	leaving atomic.Bool          // connections are closed when they fall silent
-	users   sync.WaitGroup       // listeners that accept, and open connections
+	handle     func(net.Conn) error // serves a connection until its client closes it or it is parked
+	maxSilence time.Duration        // of a new connection
+	closing    atomic.Bool          // idle connections are closed
+	users      sync.WaitGroup       // accepting listeners, and open connections
 
 	mu        sync.Mutex
 	listeners []*net.TCPListener
 	conns     map[*conn]struct{}
-	drained   chan struct{} // closed when there are no users; nil: not closing yet
+	drained   chan struct{} // closed when there are no users left; nil: Close was not called
 }
 
-// New makes Ports without a listener. A new connection may be silent for some time, 0: no limit.
-func New(handle func(net.Conn) error, silence time.Duration) *Ports {
-	return &Ports{handle: handle, silence: silence, conns: map[*conn]struct{}{}}
+// New returns Ports without a listener. maxSilence is how long a new connection may take to send its first byte; 0 is no limit.
+func New(handle func(net.Conn) error, maxSilence time.Duration) *Ports {
+	return &Ports{handle: handle, maxSilence: maxSilence, conns: map[*conn]struct{}{}}
 }
 
-// Count counts the connections: those that have a request under way, and those that are silent, which hold no buffers.
-func (p *Ports) Count() (busy, silent int) {
+// Count returns how many connections have a request under way, and how many are idle. Idle ones hold no buffers.
+func (p *Ports) Count() (busy, idle int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
-		if c.silent() {
-			silent++
+		if c.idle() {
+			idle++
 		}
 	}
-	return len(p.conns) - silent, silent
+	return len(p.conns) - idle, idle
 }
 
 // Serve accepts connections from a TCP listener until Close.
@@ -83,26 +82,26 @@ func (p *Ports) Serve(l net.Listener) error {
 		if err != nil {
 			return fmt.Errorf("serve: %w", err)
 		}
-		go p.attend(c) // until it is removed from conns
+		go p.attend(c) // ends when c is removed from conns
 	}
 }
 
-// attend waits for a connection's next request and has it handled, with those that came with it. Then it begins anew, in a goroutine
-// whose stack is small again.
+// attend waits for a connection's next request and has it handled, along with any that were pipelined behind it. Then it goes on in another
+// goroutine, whose stack is small again.
 func (p *Ports) attend(c *conn) {
-	if !c.await() {
-		_ = c.end()
+	if !c.awaitRequest() {
+		_ = c.closeTCP()
 		return
 	}
-	_ = p.handle(c) // its errors are the client's
+	_ = p.handle(c) // an error concerns the client only
 	if c.parking {
 		c.parking = false
-		_ = c.setEnd()
+		_ = c.applyDeadline()
 		go p.attend(c)
 	}
 }
 
-// add registers a listener, unless the ports are closed.
+// add registers a listener. It reports false after Close.
 func (p *Ports) add(l *net.TCPListener) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,8 +113,7 @@ func (p *Ports) add(l *net.TCPListener) bool {
 	return true
 }
 
-// Close takes no new connections and closes those that are open as they fall silent. The channel is closed when none is
-// left.
+// Close stops accepting connections, and closes open ones when they are idle. The channel is closed when none is left.
 func (p *Ports) Close() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,12 +121,12 @@ func (p *Ports) Close() <-chan struct{} {
 		return p.drained
 	}
 	p.drained = make(chan struct{})
-	p.leaving.Store(true)
+	p.closing.Store(true)
 	for _, l := range p.listeners {
-		_ = l.SetDeadline(time.Now().Add(settling))
+		_ = l.SetDeadline(time.Now().Add(acceptGrace))
 	}
 	for c := range p.conns {
-		_ = c.setEnd()
+		_ = c.applyDeadline()
 	}
 	go func() {
 		p.users.Wait()
@@ -146,15 +144,15 @@ func (p *Ports) Abort() {
 	}
 }
 
-// accept waits for a connection. Close gives a listener a deadline; when it has passed, the listener is closed.
+// accept waits for a connection. It closes the listener when the deadline that Close set has passed.
 func (p *Ports) accept(l *net.TCPListener) (*conn, error) {
 	for {
 		c, err := l.AcceptTCP()
 		switch {
 		case err == nil:
-			return p.enter(c), nil
-		case exhausted(err):
-			time.Sleep(recovering)
+			return p.newConn(c), nil
+		case retryable(err):
+			time.Sleep(acceptRetryDelay)
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			_ = l.Close()
 			return nil, net.ErrClosed
@@ -164,23 +162,23 @@ func (p *Ports) accept(l *net.TCPListener) (*conn, error) {
 	}
 }
 
-// recovering is the pause after a connection could not be accepted for lack of something that others will give back.
-const recovering = 20 * time.Millisecond
+// acceptRetryDelay is the pause after a failed accept that may succeed when other connections have freed resources.
+const acceptRetryDelay = 20 * time.Millisecond
 
-// exhausted reports whether there were too few file descriptors or too little memory for a connection, or it has ended already.
-func exhausted(err error) bool {
-	var code syscall.Errno
-	return errors.As(err, &code) && slices.Contains(
+// retryable reports whether accept failed for lack of file descriptors or memory, or because the connection was already closed.
+func retryable(err error) bool {
+	code, ok := errors.AsType[syscall.Errno](err)
+	return ok && slices.Contains(
 		[]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}, code)
 }
 
-// Follow is a fasthttp.Server's ConnState: it is told when an answer is over and when the next request comes.
+// Follow is the ConnState hook of a fasthttp.Server. It notes when an answer has ended and when the next request begins.
 func Follow(c net.Conn, state fasthttp.ConnState) {
 	ours, ok := c.(*conn)
 	switch {
 	case ok && state == fasthttp.StateIdle:
-		ours.setSilent(time.Now())
+		ours.setIdleSince(time.Now())
 	case ok && state == fasthttp.StateActive:
-		ours.setSilent(time.Time{})
+		ours.setIdleSince(time.Time{})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestCloseGivesWhatWasBegun closes a listener that has connections waiting: it gives them all and is closed then.
+// TestCloseGivesWhatWasBegun closes a listener with connections waiting: it accepts them all, and is closed then.
 func TestCloseGivesWhatWasBegun(t *testing.T) {
 	l, err := Open("127.0.0.1:0")
 	if err != nil {
@@ -34,7 +34,7 @@ func TestCloseGivesWhatWasBegun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.end()
+		defer conn.closeTCP()
 	}
 	_ = tcp.SetDeadline(time.Now())
 	if _, err := p.accept(tcp); !errors.Is(err, net.ErrClosed) {
@@ -54,12 +54,12 @@ func TestCloseGivesWhatWasBegun(t *testing.T) {
 	}
 	p.Abort()
 	for c := range p.conns {
-		_ = c.end()
+		_ = c.closeTCP()
 	}
 	<-drained
 }
 
-// TestCloseWakesUp closes ports whose listener is waited at.
+// TestCloseWakesUp closes ports whose listener is waiting for connections.
 func TestCloseWakesUp(t *testing.T) {
 	l, err := Open("127.0.0.1:0")
 	if err != nil {

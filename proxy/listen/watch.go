@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// WatchClient calls gone when the client closes its side. It notices by peeking at the connection from the network poller: no polling,
-// no bytes taken, at the cost of a goroutine that sleeps. Nothing else may read the connection until stop has returned.
+// WatchClient calls gone when the client closes its side of the connection. A goroutine sleeps in the network poller and peeks at the
+// connection, so nothing is polled and no bytes are consumed. Nothing else may read the connection until stop has returned.
 func WatchClient(conn net.Conn, gone func()) (stop func()) {
 	wire, ok := conn.(syscall.Conn)
 	if !ok {
@@ -30,12 +30,12 @@ func WatchClient(conn net.Conn, gone func()) (stop func()) {
 	})
 }
 
-// peek waits until the connection has bytes (a request; while one is under way, a pipelined one), until it has ended or
-// broken: then it is gone; or until its read deadline, which is an error.
+// peek waits until the connection has bytes to read, is closed or broken (then it is gone), or reaches its read deadline (then err is set). The
+// bytes are a request's, or a pipelined one's while a request is under way.
 func peek(wire syscall.Conn) (gone bool, err error) {
 	raw, err := wire.SyscallConn()
 	if err != nil {
-		return true, err //nolint:wrapcheck // only whether there is one is asked for
+		return true, err //nolint:wrapcheck // callers only compare it with nil
 	}
 	var b [1]byte
 	err = raw.Read(func(fd uintptr) bool {
@@ -47,19 +47,19 @@ func peek(wire syscall.Conn) (gone bool, err error) {
 		gone = err != nil || n == 0
 		return true
 	})
-	return gone, err //nolint:wrapcheck // only whether there is one is asked for
+	return gone, err //nolint:wrapcheck // callers only compare it with nil
 }
 
-// CutOff makes writes to a client fail once ctx has ended: a client that takes nothing would hold its request for good.
-// The function that it returns ends this and gives the connection back.
-func CutOff(ctx context.Context, conn net.Conn) func() {
+// CutOff makes writes to a client fail once ctx has ended: a client that reads nothing would hold its request for ever. stop ends that and
+// makes the connection writable again.
+func CutOff(ctx context.Context, conn net.Conn) (stop func()) {
 	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	cancel := context.AfterFunc(ctx, func() {
 		defer close(done)
 		_ = conn.SetWriteDeadline(time.Unix(1, 0))
 	})
 	return func() {
-		if !stop() {
+		if !cancel() {
 			<-done
 			_ = conn.SetWriteDeadline(time.Time{})
 		}

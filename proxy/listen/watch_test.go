@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
-// pair is both ends of a connection.
+// pair returns both ends of a connection.
 func pair(t *testing.T) (client, server net.Conn) {
 	t.Helper()
 	l, err := listen.Open("127.0.0.1:0")
@@ -38,7 +38,7 @@ func TestWatchTellsThatTheClientLeft(t *testing.T) {
 	stop() // again: nothing happens
 }
 
-// TestWatchGivesTheConnectionBack stops watching a client that stays: what it sends then can be read.
+// TestWatchGivesTheConnectionBack stops watching a client that stays: what it then sends can be read.
 func TestWatchGivesTheConnectionBack(t *testing.T) {
 	client, server := pair(t)
 	stop := listen.WatchClient(server, func() { t.Error("the client is said to have left") })
@@ -51,7 +51,7 @@ func TestWatchGivesTheConnectionBack(t *testing.T) {
 	}
 }
 
-// TestCutOff: writes fail once the context has ended, until the connection is given back.
+// TestCutOff: writes fail once the context has ended, until stop is called.
 func TestCutOff(t *testing.T) {
 	_, server := pair(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestSmuggledRequests frames a body in ways that two servers could read differently, and hides a second request where
-// one of them would find it. Each is refused with the connection, or read as the one request that it is.
+// TestSmuggledRequests frames a body in ways that two servers could read differently, and hides a second request where one of them would
+// find it. Each is refused and its connection closed, or it is read as one request.
 func TestSmuggledRequests(t *testing.T) {
 	r := newRig(t, setup{})
 	const hidden = "GET /v1/smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -69,7 +69,7 @@ func TestSmuggledRequests(t *testing.T) {
 	}
 }
 
-// TestChunkExtensionsAreBounded sends one that does not end.
+// TestChunkExtensionsAreBounded sends a chunk extension that does not end.
 func TestChunkExtensionsAreBounded(t *testing.T) {
 	r := newRig(t, setup{})
 	w := r.dial()
@@ -88,7 +88,7 @@ func TestChunkExtensionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFramingIsBounded sends more framing than anything framed: each is refused.
+// TestFramingIsBounded sends more framing than body in several ways: each is refused.
 func TestFramingIsBounded(t *testing.T) {
 	r := newRig(t, setup{})
 	head := "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -112,7 +112,7 @@ func TestFramingIsBounded(t *testing.T) {
 	}
 }
 
-// TestAnswersAreCleaned has upstream say in its header what a client, or a terminal, might act on.
+// TestAnswersAreCleaned has upstream send control characters in its header, on which a client or a terminal might act.
 func TestAnswersAreCleaned(t *testing.T) {
 	for name, c := range map[string]struct{ status, header, wantStatus, wantHeader string }{
 		"controls":      {"200 O\x1b[31mK", "X-A: a\x1b[2Jb\x07\x7f\tc", "200 OK", "a [2Jb  \tc"},
@@ -130,8 +130,8 @@ func TestAnswersAreCleaned(t *testing.T) {
 	}
 }
 
-// TestHeaderSmuggling puts into a header what would be another one for a careless reader. What is not refused arrives as
-// it was, as one header.
+// TestHeaderSmuggling sends header values that a careless server would read as another header. They are refused, or arrive unchanged as one
+// header.
 func TestHeaderSmuggling(t *testing.T) {
 	r, got := mirrored(t, setup{})
 	for name, c := range map[string]struct {
@@ -180,8 +180,7 @@ func TestHeaderSmuggling(t *testing.T) {
 	}
 }
 
-// TestAnswerSmuggling has upstream put more than one answer, or more than one header, where the client could take it for
-// the proxy's.
+// TestAnswerSmuggling has upstream send more than one answer, or more than one header, which the client could take for the proxy's.
 func TestAnswerSmuggling(t *testing.T) {
 	const evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 	for name, answer := range map[string]string{
@@ -207,8 +206,7 @@ func TestAnswerSmuggling(t *testing.T) {
 	}
 }
 
-// TestLateAnswer has upstream send, after an answer and before any request, another one: the next client must not get
-// it.
+// TestLateAnswer has upstream send another answer after an answer, before any request: the next client must not get it.
 func TestLateAnswer(t *testing.T) {
 	now, done := make(chan struct{}), make(chan struct{})
 	r := newRig(t, setup{base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
@@ -234,7 +232,7 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestSmuggledToNobody pipelines: what stands after a body is the next request, never a part of the first.
+// TestSmuggledToNobody pipelines: bytes after a body are the next request, never a part of the first.
 func TestSmuggledToNobody(t *testing.T) {
 	r, got := mirrored(t, setup{})
 	w := r.dial()

@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// TestForgedIdentity has one tenant name the other's session, thread and answer in every place where a client can name
-// one: it never gets there, whatever it names, and the other's conversation goes on as it was.
+// TestForgedIdentity has one tenant send the other's session, thread and answer ids wherever a client can send one. It never reaches the
+// other's conversation, which goes on as before.
 func TestForgedIdentity(t *testing.T) {
 	const answer = "The treasure of the old captain lies buried at 1234 Elm Street."
 	r := condensing(t, setup{tenants: two})
@@ -60,7 +60,7 @@ func TestForgedIdentity(t *testing.T) {
 	}
 }
 
-// TestUpstreamIsFixed asks for other hosts in every way that a request line, a header or a body has.
+// TestUpstreamIsFixed asks for other hosts in the request line, headers and body.
 func TestUpstreamIsFixed(t *testing.T) {
 	var elsewhere atomic.Int64
 	evil := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -97,7 +97,7 @@ func TestUpstreamIsFixed(t *testing.T) {
 	}
 }
 
-// TestRedirectsAreRelayed: an upstream that redirects sends the client elsewhere, not the proxy with its credential.
+// TestRedirectsAreRelayed: the client gets an upstream's redirect. The proxy does not follow it with its credential.
 func TestRedirectsAreRelayed(t *testing.T) {
 	var elsewhere atomic.Int64
 	evil := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))

@@ -17,7 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// azure is a server that takes calls of deployments only, with a version and a key in a header of its own.
+// azure is a server that serves calls of deployments only, with a version and a key in its own header.
 type azure struct {
 	*httptest.Server
 	key string
@@ -55,9 +55,8 @@ func newAzure(t *testing.T, key string) *azure {
 	return a
 }
 
-// TestAzure: calls of a deployment are condensed, and our own calls go to a deployment, with the version, the key and the headers of
-// the organisation and of gateways. The key is the client's, or the configured one. With a key of the summariser's own go none of the
-// client's headers.
+// TestAzure: calls of a deployment are condensed. Our own calls go to a deployment with the same version, the headers of the organisation
+// and of gateways, and the client's key or the configured one. With a key of the summariser's own they have none of the client's headers.
 func TestAzure(t *testing.T) {
 	for name, c := range map[string]struct {
 		configured, query, summariser, key, want string

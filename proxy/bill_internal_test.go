@@ -43,7 +43,7 @@ func TestBill(t *testing.T) {
 	}
 }
 
-// TestBillOfARun holds that the requests after a condensation pay its rewrite back, and that the sum says so.
+// TestBillOfARun: the requests after a condensation pay back the cost of writing the cache again, and the sum shows that.
 func TestBillOfARun(t *testing.T) {
 	price := model.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2, Output: 8}
 	sum, crossed := 0.0, 0
@@ -66,8 +66,8 @@ func TestBillOfARun(t *testing.T) {
 	}
 }
 
-// TestAccountOfADoubtedCount goes by our own count, and charges what upstream reports all the same; a request that was left alone because its
-// tenant observes has an estimate.
+// TestAccountOfADoubtedCount uses our own count but charges what upstream reports. A request that is not condensed because its tenant
+// observes has an estimate.
 func TestAccountOfADoubtedCount(t *testing.T) {
 	o := observation{price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}}
 	o.record.Call = Call{Usage: &session.Usage{Input: 40, Cached: 40}, Doubted: true}
@@ -82,8 +82,8 @@ func TestAccountOfADoubtedCount(t *testing.T) {
 	}
 }
 
-// TestEstimateGoesByWhatTheCacheHad: a request that is left alone shows itself what its provider's cache had, be it nothing, and however long
-// ago the thread was seen.
+// TestEstimateGoesByWhatTheCacheHad: a request that is not condensed shows what its provider's cache held, even if that is nothing, and
+// whenever the thread was last seen.
 func TestEstimateGoesByWhatTheCacheHad(t *testing.T) {
 	for name, c := range map[string]struct {
 		cached int

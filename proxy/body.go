@@ -13,75 +13,84 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// body is a request body, held against the budget until every user has released it.
+// body is a request body, charged to the budget until its last user releases it.
 type body struct {
 	bytes   []byte
-	of      *bodyReader
-	held    int64 // of the budget
+	reader  *bodyReader
+	charged int64 // to the budget
 	users   atomic.Int32
-	packed  *body    // as it came, where it was encoded
-	coding  []string // how: the header's Content-Encoding
-	altered bool     // it is not what the client sent
+	encoded *body    // as the client sent it; nil: it was not encoded
+	coding  []string // the Content-Encoding of encoded
+	altered bool     // it differs from what the client sent
 }
 
 // Bytes implements engine.Body.
 func (b *body) Bytes() []byte { return b.bytes }
 
-// replace puts another text in the place of what the client sent. Nothing may alias that any more.
+// replace replaces the text of the body. Nothing may alias the old one any more.
 func (b *body) replace(text []byte) {
-	b.altered = b.altered || len(text) != len(b.bytes) || !bytes.Equal(text, b.bytes)
+	if !bytes.Equal(text, b.bytes) {
+		b.altered = true
+	}
 	b.bytes = text
 }
 
-// Hold adds a user.
+// Hold implements engine.Body: it adds a user.
 func (b *body) Hold() { b.users.Add(1) }
 
-// Release takes a user away; the last one gives the buffer back.
+// Release implements engine.Body: it removes a user. The last one frees the buffer.
 func (b *body) Release() {
 	if b.users.Add(-1) > 0 {
 		return
 	}
-	b.of.budget.give(b.of.client, b.held)
-	if b.packed != nil {
-		b.packed.Release()
+	b.reader.budget.give(b.reader.client, b.charged)
+	if b.encoded != nil {
+		b.encoded.Release()
 	}
-	b.of.pool.put(b.bytes)
+	b.reader.pool.put(b.bytes)
 	b.bytes = nil
 }
 
-// bodyReader reads request bodies.
+// bodyReader reads request bodies into pooled buffers that are charged to a budget.
 type bodyReader struct {
 	pool   *bufferPool
 	budget *budget
-	client client        // whose bodies it reads
-	limit  int64         // bytes of one body
-	idle   time.Duration // longest wait for the next bytes
+	client client        // that is charged
+	limit  int64         // of one body, in bytes
+	idle   time.Duration // longest pause between two reads
 }
 
-// reader reads the request's body: its tenant may send less than others.
-func (r *request) reader() *bodyReader {
+// bodyReader returns a reader for the request's client, with the tenant's limit if that is lower.
+func (r *request) bodyReader() *bodyReader {
 	br := r.server.reader
-	if most := int64(r.tenant.Limits.Body); most > 0 {
-		br.limit = min(br.limit, most)
+	if limit := int64(r.tenant.Limits.Body); limit > 0 {
+		br.limit = min(br.limit, limit)
 	}
 	br.client = r.client()
 	return &br
 }
 
-func (r *request) readBody(ctx *fasthttp.RequestCtx) (err error) {
-	reader, stream, declared := r.reader(), ctx.RequestBodyStream(), ctx.Request.Header.ContentLength()
+// readBody reads the request's body and then its header, and decodes the body if it is to be parsed.
+func (r *request) readBody(ctx *fasthttp.RequestCtx) error {
+	reader := r.bodyReader()
+	stream := ctx.RequestBodyStream()
+	declared := ctx.Request.Header.ContentLength()
 	if int64(declared) > 3*reader.limit {
-		return errTooLarge(reader.limit) // not worth reading to its end
+		return errTooLarge(reader.limit) // too much to read and drop
 	}
 	if stream == nil {
 		declared = 0
 	}
-	r.body, err = reader.read(stream, ctx.Conn(), declared)
-	return err
+	var err error
+	if r.body, err = reader.read(stream, ctx.Conn(), declared); err != nil {
+		return err
+	}
+	r.header = outgoing(&ctx.Request.Header)
+	return r.decodeBody()
 }
 
-// read takes a whole body from r, which reads from conn. It has the declared length; that is negative where there is none.
-// The body has one user.
+// read reads a whole body from r, whose connection is conn. declared is the body's length, negative if it is not known. The body has one
+// user.
 func (br *bodyReader) read(r io.Reader, conn net.Conn, declared int) (*body, error) {
 	b := br.newBody()
 	if declared == 0 {
@@ -92,26 +101,25 @@ func (br *bodyReader) read(r io.Reader, conn net.Conn, declared int) (*body, err
 		return b, nil
 	}
 	b.Release()
-	if errors.As(err, new(apiError)) { // the client goes on sending
+	if errors.As(err, new(apiError)) { // refused while the client is still sending
 		br.discard(r, conn)
 		return nil, err
 	}
 	return nil, bodyError(err)
 }
 
-// newBody is an empty body with one user.
+// newBody returns an empty body with one user.
 func (br *bodyReader) newBody() *body {
-	b := &body{of: br}
+	b := &body{reader: br}
 	b.Hold()
 	return b
 }
 
-// slowest is how many bytes a second a client must send, once it had time to begin: one that trickles would hold for hours
-// what its body was given room for.
-const slowest = 16 << 10
+// minRate is how many bytes a second a client must send. A body that trickles in would hold its buffer for hours.
+const minRate = 16 << 10
 
-// fill reads the body, into buffers that grow as it comes, from a connection if it has one. An error of the API refuses what is still to
-// come; others say why it does not.
+// fill reads a body into a buffer that grows as it arrives. conn gets read deadlines; it is nil for a body that is decoded from memory.
+// An apiError refuses the rest of the body; any other error says why it could not be read.
 func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) error {
 	if int64(declared) > br.limit {
 		return errTooLarge(br.limit)
@@ -121,22 +129,23 @@ func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) er
 	if wire != nil {
 		before = wire.Received()
 	}
-	for due := time.Now().Add(br.idle); ; {
+	deadline := time.Now().Add(br.idle)
+	for {
 		if len(b.bytes) == cap(b.bytes) {
 			if err := br.grow(b, declared); err != nil {
 				return err
 			}
 		}
-		if conn != nil && conn.SetReadDeadline(due) != nil {
+		if conn != nil && conn.SetReadDeadline(deadline) != nil {
 			return errClientGone
 		}
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
-		due = br.extend(due, n)
+		deadline = br.extend(deadline, n)
 		switch {
 		case int64(len(b.bytes)) > br.limit:
 			return errTooLarge(br.limit)
-		case wire != nil && wire.Received()-before > mostFraming+16*int64(len(b.bytes)):
+		case wire != nil && wire.Received()-before > maxFraming+16*int64(len(b.bytes)):
 			return errors.New("more framing than body")
 		case err == io.EOF && len(b.bytes) >= declared:
 			return nil
@@ -146,51 +155,50 @@ func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) er
 	}
 }
 
-// mostFraming is how many bytes may come around those of a body, more than in its proportion: sizes of chunks, their extensions.
-const mostFraming = 64 << 10
+// maxFraming is how many bytes of framing, such as chunk sizes and their extensions, a body may have in addition to 16 times its length.
+const maxFraming = 64 << 10
 
-// extend is until when a body must go on after n more bytes came of it: each gives it the time that the slowest client takes for it,
-// but however much came, nothing earns a longer pause than idle.
-func (br *bodyReader) extend(due time.Time, n int) time.Time {
-	due = due.Add(time.Duration(n) * time.Second / slowest)
-	if pause := time.Now().Add(br.idle); pause.Before(due) {
-		return pause
+// extend moves a body's deadline after n bytes have arrived, by the time that they take at minRate. However much has arrived, the next
+// pause may last no longer than idle.
+func (br *bodyReader) extend(deadline time.Time, n int) time.Time {
+	deadline = deadline.Add(time.Duration(n) * time.Second / minRate)
+	if latest := time.Now().Add(br.idle); latest.Before(deadline) {
+		return latest
 	}
-	return due
+	return deadline
 }
 
-// grow moves a body into a larger buffer. What it is charged for is the buffer, not what is in it. A declared length is believed for
-// up to five times what has come, so that most of a large body is copied once at most; without one, room doubles.
+// grow moves a body into a larger buffer and charges the budget for the whole buffer. A declared length is allocated at once when a fifth of
+// it has arrived, so that most of a large body is copied at most once. Without one the buffer doubles.
 func (br *bodyReader) grow(b *body, declared int) error {
 	had := cap(b.bytes)
 	size := 4 * had
 	switch {
 	case had == 0:
-		size = smallestBuffer
+		size = minBuffer
 	case declared < 0:
 		size = int(min(2*int64(had), br.limit+1))
 	case declared <= 5*had:
 		size = declared
 	}
 	size = room(size)
-	more := min(int64(size), br.limit) - b.held
-	if err := br.budget.take(br.client, more, b.held); err != nil {
+	more := min(int64(size), br.limit) - b.charged
+	if err := br.budget.take(br.client, more, b.charged); err != nil {
 		return err
 	}
-	b.held += more
+	b.charged += more
 	old := b.bytes
 	b.bytes = append(br.pool.get(size), old...)
 	br.pool.put(old)
 	return nil
 }
 
-// discard reads what is left of a body that is refused, within reason: a client that is still sending would not see the
-// answer.
+// discard reads and drops the rest of a refused body, up to three times the limit: a client that is still sending would not see the answer.
 func (br *bodyReader) discard(r io.Reader, conn net.Conn) {
 	if conn.SetReadDeadline(time.Now().Add(br.idle)) != nil {
 		return
 	}
-	buffer := br.pool.get(smallestBuffer)
+	buffer := br.pool.get(minBuffer)
 	defer br.pool.put(buffer)
 	for left := 3 * br.limit; left > 0; {
 		n, err := r.Read(buffer[:cap(buffer)])
@@ -209,7 +217,7 @@ func bodyError(err error) error {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return apiError{
 			Status: 408, Type: typeInvalid, Code: "request_timeout", Close: true,
-			Message: "The request body did not arrive in time. Send it without pauses, and at 16 KB a second at least.",
+			Message: "The request body did not arrive in time. Send it without pauses, at 16 KiB a second or faster.",
 		}
 	}
 	return apiError{
@@ -218,26 +226,26 @@ func bodyError(err error) error {
 	}
 }
 
-// Buffers come in powers of two from 16 KiB to 1 MiB, and are used again. Larger ones are made to measure.
+// Pooled buffers have sizes of powers of two from minBuffer to maxBuffer. Larger ones are allocated to measure and not pooled.
 const (
-	smallestBuffer = 16 << 10
-	largestBuffer  = 1 << 20
+	minBuffer = 16 << 10
+	maxBuffer = 1 << 20
 )
 
-// bufferPool hands out byte buffers, by the logarithm of their size.
+// bufferPool hands out byte buffers. Its index is the binary logarithm of their size.
 type bufferPool [21]sync.Pool // of *[]byte
 
-// room is what a buffer for n bytes has.
+// room returns the capacity of a buffer for n bytes.
 func room(n int) int {
-	if n > largestBuffer {
+	if n > maxBuffer {
 		return n
 	}
-	return max(smallestBuffer, 1<<bits.Len(uint(n-1))) //nolint:gosec // n is positive
+	return max(minBuffer, 1<<bits.Len(uint(n-1))) //nolint:gosec // n is positive
 }
 
-// get gives an empty buffer with room for size bytes, which is the room of one.
+// get returns an empty buffer of a capacity that room returned.
 func (p *bufferPool) get(size int) []byte {
-	if size <= largestBuffer {
+	if size <= maxBuffer {
 		if b, ok := p[bits.TrailingZeros(uint(size))].Get().(*[]byte); ok { //nolint:gosec // size is positive
 			return (*b)[:0]
 		}
@@ -245,9 +253,9 @@ func (p *bufferPool) get(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// put takes back what get gave.
+// put returns a buffer to the pool, unless get would not have made it or it is too large.
 func (p *bufferPool) put(b []byte) {
-	if size := cap(b); size <= largestBuffer && size == room(size) {
+	if size := cap(b); size <= maxBuffer && size == room(size) {
 		p[bits.TrailingZeros(uint(size))].Put(&b) //nolint:gosec // size is positive
 	}
 }

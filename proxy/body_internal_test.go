@@ -16,7 +16,7 @@ type still struct{ net.Conn }
 
 func (still) SetReadDeadline(time.Time) error { return nil }
 
-// pieces gives a body as a socket would: never more than so many bytes at once.
+// pieces reads a body as a socket would, a few bytes at a time.
 type pieces struct {
 	of    *bytes.Reader
 	size  int
@@ -37,12 +37,12 @@ func newBodyReader(limit int64) *bodyReader {
 	return &bodyReader{pool: &bufferPool{}, budget: newBudget(1 << 30), limit: limit, idle: time.Minute}
 }
 
-// TestBodyIsChargedForWhatItHolds reads bodies of many sizes: each is whole, charged for its buffer, and that is little
-// larger than the body.
+// TestBodyIsChargedForWhatItHolds reads bodies of many sizes. Each is complete and charged for its buffer, which is little larger than the
+// body.
 func TestBodyIsChargedForWhatItHolds(t *testing.T) {
 	const limit = 64 << 20
 	for _, size := range []int{
-		1, smallestBuffer - 1, smallestBuffer, smallestBuffer + 1, 100_000, 1 << 20, 1<<20 + 1, 4_000_000, 4 << 20, 4<<20 + 1,
+		1, minBuffer - 1, minBuffer, minBuffer + 1, 100_000, 1 << 20, 1<<20 + 1, 4_000_000, 4 << 20, 4<<20 + 1,
 		5<<20 + 1, 9_000_000, 33 << 20, limit - 1, limit,
 	} {
 		for _, declared := range []int{size, -1} {
@@ -60,10 +60,10 @@ func TestBodyIsChargedForWhatItHolds(t *testing.T) {
 				t.Errorf("%d bytes, declared %d: charged %d, held %d", size, declared, held, cap(b.bytes))
 			}
 			most := max(size+size/4, 2*size) // what comes without a length doubles
-			if declared > 0 && size > largestBuffer {
+			if declared > 0 && size > maxBuffer {
 				most = size + size/4
 			}
-			if cap(b.bytes) > max(most, smallestBuffer) {
+			if cap(b.bytes) > max(most, minBuffer) {
 				t.Errorf("%d bytes, declared %d: hold %d", size, declared, cap(b.bytes))
 			}
 			if b.Release(); br.budget.used != 0 {
@@ -73,13 +73,13 @@ func TestBodyIsChargedForWhatItHolds(t *testing.T) {
 	}
 }
 
-// TestBodyGrowsWithWhatComes declares much: nothing is held for what has not come, but a few times what has.
+// TestBodyGrowsWithWhatComes declares a large body: only a few times the bytes received are held.
 func TestBodyGrowsWithWhatComes(t *testing.T) {
 	const size = 60 << 20
 	br := newBodyReader(size)
 	p := &pieces{of: bytes.NewReader(make([]byte, size)), size: 64 << 10}
 	p.after = func(given int) {
-		if held := br.budget.used; held > max(smallestBuffer, 5*int64(given)+5*int64(p.size)) {
+		if held := br.budget.used; held > max(minBuffer, 5*int64(given)+5*int64(p.size)) {
 			t.Fatalf("%d bytes are held after %d came", held, given)
 		}
 	}
@@ -90,7 +90,7 @@ func TestBodyGrowsWithWhatComes(t *testing.T) {
 	b.Release()
 }
 
-// TestBodyEndings gives up in every way, and holds nothing then.
+// TestBodyEndings fails to read bodies in every way. Nothing is held afterwards.
 func TestBodyEndings(t *testing.T) {
 	const limit = 100_000
 	for name, c := range map[string]struct {
@@ -137,18 +137,18 @@ func TestBodyEndings(t *testing.T) {
 	}
 }
 
-// TestBuffersHaveRoom has every size of buffer come from its pool again, and others to measure.
+// TestBuffersHaveRoom checks that buffers up to maxBuffer are pooled by size, and others are allocated to measure.
 func TestBuffersHaveRoom(t *testing.T) {
 	for n, want := range map[int]int{
-		1: smallestBuffer, smallestBuffer: smallestBuffer, smallestBuffer + 1: 2 * smallestBuffer, 100_000: 128 << 10,
-		largestBuffer - 1: largestBuffer, largestBuffer: largestBuffer, largestBuffer + 1: largestBuffer + 1,
+		1: minBuffer, minBuffer: minBuffer, minBuffer + 1: 2 * minBuffer, 100_000: 128 << 10,
+		maxBuffer - 1: maxBuffer, maxBuffer: maxBuffer, maxBuffer + 1: maxBuffer + 1,
 	} {
 		if room(n) != want {
 			t.Errorf("%d bytes have room for %d", n, room(n))
 		}
 	}
 	p := &bufferPool{}
-	for size := smallestBuffer; size <= 2*largestBuffer; size *= 2 {
+	for size := minBuffer; size <= 2*maxBuffer; size *= 2 {
 		for range 2 {
 			b := p.get(size)
 			if len(b) != 0 || cap(b) != size {
@@ -158,13 +158,13 @@ func TestBuffersHaveRoom(t *testing.T) {
 		}
 	}
 	p.put(nil)
-	p.put(make([]byte, 0, 3*smallestBuffer)) // not one of ours
-	if got := cap(p.get(smallestBuffer)); got != smallestBuffer {
+	p.put(make([]byte, 0, 3*minBuffer)) // not one of ours
+	if got := cap(p.get(minBuffer)); got != minBuffer {
 		t.Errorf("then %d", got)
 	}
 }
 
-// TestBodyPace has clients that never pause for long: a body that trickles ends in time, one that is slow comes through.
+// TestBodyPace has clients that never pause for long: a body that trickles in is cut off in time, one that is merely slow is read.
 func TestBodyPace(t *testing.T) {
 	const size = 10 << 20
 	for _, f := range []struct {
@@ -175,10 +175,10 @@ func TestBodyPace(t *testing.T) {
 	}{
 		{0, 1, false, 61 * time.Second},
 		{size - 100_000, 1, false, 61 * time.Second},
-		{0, slowest / 2, false, 3 * time.Minute},
-		{size / 2, slowest / 2, false, 3 * time.Minute},
-		{0, slowest, true, 11 * time.Minute},
-		{size / 2, slowest, true, 6 * time.Minute},
+		{0, minRate / 2, false, 3 * time.Minute},
+		{size / 2, minRate / 2, false, 3 * time.Minute},
+		{0, minRate, true, 11 * time.Minute},
+		{size / 2, minRate, true, 6 * time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client, server := net.Pipe()

@@ -18,7 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// tripwire panics where it is told to, and counts how often.
+// tripwire panics at a given place, and counts how often it is passed.
 type tripwire struct {
 	at    string
 	count atomic.Int64
@@ -175,8 +175,8 @@ func wired(t *testing.T, wire *tripwire) *rig {
 	return r
 }
 
-// TestPanicAtEachBoundary has every call of a request out of the proxy and the engine panic, each time: the request is answered all the
-// same, and goes as it came where it is not condensed.
+// TestPanicAtEachBoundary has each call from the proxy and the engine to something else panic, every time. The request is still answered,
+// and forwarded unchanged if it is not condensed.
 func TestPanicAtEachBoundary(t *testing.T) {
 	boundaries := []string{
 		"", "Split", "Read", "Note", "Rewrite", "StripReasoning", "Join", "Tee", "Opening", "models",

@@ -2,32 +2,32 @@ package proxy
 
 import "sync"
 
-// How many times the bytes that are left free one client may hold. Whatever the number of clients, some room is left for another
-// one; one alone has four fifths of the budget, and all of it for a single body.
+// A client may hold a multiple of the bytes that are free, so that some room is left for another one, however many there are. One client
+// alone may hold four fifths of the budget, and all of it for a single body.
 const (
 	share         = 4
 	strangerShare = 1
 )
 
-// client is who holds bytes: a tenant, or one credential of a tenant that takes any.
+// client is charged for bytes: a tenant, or one credential of an anonymous tenant.
 type client struct {
 	tenant     string
-	credential credential // none: all of the tenant's
+	credential credential // zero: all of the tenant's
 	stranger   bool       // upstream has not accepted it yet
 }
 
-// budget bounds the request bytes that the process holds at one time, and what of them one client holds. It never blocks.
+// budget bounds the request bytes that the process holds at one time, and the share of one client. It never blocks.
 type budget struct {
 	limit     int64
 	mu        sync.Mutex
 	used      int64
-	strangers int64 // of it, by all clients together that upstream has not accepted yet: their names cost nothing
+	strangers int64 // the part of used that strangers hold. They have one share together, since credentials can be made up
 	held      map[client]int64
 }
 
 func newBudget(limit int64) *budget { return &budget{limit: limit, held: map[client]int64{}} }
 
-// take reserves n more bytes for a client's body that holds some, or says why not.
+// take reserves n more bytes for a body that already holds some of its client's. The error is an apiError.
 func (b *budget) take(c client, n, holds int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,24 +52,25 @@ func (b *budget) give(c client, n int64) {
 	b.add(c, -n)
 }
 
-// add is called under mu.
+// add must be called with mu held.
 func (b *budget) add(c client, n int64) {
 	b.used += n
 	if c.stranger {
 		b.strangers += n
 	}
-	if b.held[c] += n; b.held[c] == 0 {
+	b.held[c] += n
+	if b.held[c] == 0 {
 		delete(b.held, c)
 	}
 }
 
-// Held is how many request bytes are held.
+// Held is how many request bytes a tenant holds.
 type Held struct {
-	Bytes int64 // by all clients of a tenant
-	Most  int64 // by one of them
+	Bytes int64 // all of its clients together
+	Most  int64 // the client that holds most
 }
 
-// byTenant tells for each tenant what its clients hold, and what all do together.
+// byTenant returns what each tenant holds, and all of them together.
 func (b *budget) byTenant() (all map[string]Held, used int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

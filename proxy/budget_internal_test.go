@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestBudget: one alone has all of it for a body and four fifths for several, a stranger half, many strangers together four fifths; and
-// nobody more than there is.
+// TestBudget: one client alone has the whole budget for one body and four fifths for several, a stranger has half, and many strangers
+// together have four fifths.
 func TestBudget(t *testing.T) {
 	b := newBudget(1000)
 	known, other := client{tenant: "a"}, client{tenant: "b"}

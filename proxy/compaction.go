@@ -21,44 +21,83 @@ import (
 // Compacts says whether an upstream compacts histories into items of its own.
 type Compacts int
 
-// What is known of an upstream.
+// The values of Compacts.
 const (
-	CompactsPerhaps Compacts = iota // it is found out
+	CompactsPerhaps Compacts = iota // not known yet: upstream is tried
 	CompactsItself
-	CompactsNot // the proxy does
+	CompactsNot // the proxy compacts instead
 )
 
-// compaction is a client's wish for one.
+// compaction is what a request asks for about the compaction of its history.
 type compaction struct {
-	wanted   bool
-	streamed bool
-	ours     bool   // upstream is asked for a record in its place
-	record   string // that the client got for it
-	managed  bool   // upstream refused to manage the history by itself
+	wanted   bool   // the client asks for one
+	streamed bool   // as a stream
+	ours     bool   // the proxy makes it: upstream's model is asked to write a record of the history
+	record   string // the record that the client was given
+	managed  bool   // upstream turned out not to manage the history
 
-	dialect.Managed // in the place of that, and the model as the client spells it
+	dialect.Managed // what the client asked upstream to manage, which the proxy does instead
 }
 
-// What is remembered of upstreams, and what is read of an answer, in bytes.
 const (
-	compactsKept = 1024
-	compactsFor  = time.Hour
-	mostRecord   = 8 << 20
+	maxCompactors = 1024      // upstreams whose abilities are remembered
+	compactorTTL  = time.Hour // for so long
+	maxReadAnswer = 8 << 20   // bytes of an answer that is read as a whole
 )
 
-// compactors remembers which upstreams compact, or manage histories by themselves, by base URL and model.
+// compactors remembers which upstreams compact histories, or manage them, by base URL and model.
 type compactors = lru.LRU[string, Compacts]
 
-func newCompactors() *compactors { return lru.NewLRU[string, Compacts](compactsKept, nil, compactsFor) }
+func newCompactors() *compactors {
+	return lru.NewLRU[string, Compacts](maxCompactors, nil, compactorTTL)
+}
 
-// compactor is the dialect of a request in which clients ask for compactions, nil if it has none.
+// compactor returns the request's dialect if clients can ask for compactions in it, otherwise nil.
 func (r *request) compactor() dialect.Compactor {
-	d, _ := r.asked.dialect.(dialect.Compactor)
+	d, _ := r.params.dialect.(dialect.Compactor)
 	return d
 }
 
-// unseal puts records that this proxy gave to its client into the body as the messages that they stand for. Upstream knows no such
-// items: one that does not open is an error.
+// prepareCompaction rewrites the body where the proxy compacts or manages the history in place of upstream, and opens compaction items that
+// the proxy made.
+func (r *request) prepareCompaction() error {
+	d := r.compactor()
+	if d == nil {
+		return nil
+	}
+	r.takeOverManaging(d)
+	if !r.params.compact && !d.Concerns(r.body.bytes) {
+		return nil
+	}
+	if err := r.unseal(d); err != nil {
+		return err
+	}
+	c := &r.parsed.compaction
+	if c.ours {
+		return nil
+	}
+	c.Model, c.wanted = d.Compacts(r.body.bytes, r.params.compact)
+	if c.wanted && r.ability(r.live.compactors, c.Model) == CompactsNot {
+		r.askForRecord(d)
+	}
+	return nil
+}
+
+// takeOverManaging removes the request to manage the history from the body if upstream is known not to do it. A limit that came with it
+// becomes a limit for condensing.
+func (r *request) takeOverManaging(d dialect.Compactor) {
+	if r.tenant.Upstream.Compacts != CompactsNot && r.live.managers.Len() == 0 {
+		return
+	}
+	m := d.Manages(r.body.bytes)
+	if m.Rest != nil && r.ability(r.live.managers, m.Model) == CompactsNot {
+		r.body.replace(m.Rest)
+		r.parsed.compaction.Managed = m
+	}
+}
+
+// unseal replaces the compaction items in the body by the text that the proxy sealed in them. Upstream does not know these items, so one
+// that cannot be opened is an error.
 func (r *request) unseal(d dialect.Compactor) error {
 	body, err := d.Unseal(r.body.bytes, engine.SealedMark, func(sealed string) (string, error) {
 		return r.server.o.Engine.Unseal(r.ctx, r.tenant.Name, sealed)
@@ -68,116 +107,87 @@ func (r *request) unseal(d dialect.Compactor) error {
 		r.body.replace(body)
 		return nil
 	case errors.Is(err, engine.ErrForeign), errors.Is(err, engine.ErrOldKey):
-		r.seen.record.Condensed.Compaction = CompactionRefused
+		r.obs.record.Condensed.Compaction = CompactionRefused
 		e := badRequest("invalid_compaction",
-			"A compaction item does not open: "+err.Error()+". Leave the item out and send the history, or begin anew.")
+			"A compaction item cannot be opened: "+err.Error()+". Leave the item out and send the history, or start a new conversation.")
 		e.Param = "input"
 		return e
 	case r.ctx.Err() != nil:
 		return upstreamError(r.ctx, err)
 	}
-	r.server.degraded.enter(err)
+	r.server.degraded.readFailed(err)
 	return errCompactionUnavailable
 }
 
-// wantCompaction sees whether the client asks upstream for a compaction, and asks for a record where upstream makes none.
-func (r *request) wantCompaction(d dialect.Compactor) {
-	c := &r.passed.compaction
-	if c.ours {
-		return
-	}
-	if c.Model, c.wanted = d.Compacts(r.body.bytes, r.asked.compact); c.wanted && r.upstreamCompacts() == CompactsNot {
-		r.askForRecord(d)
-	}
-}
-
+// askForRecord rewrites the request for a compaction into one for a record of the history, which any model can write.
 func (r *request) askForRecord(d dialect.Compactor) {
-	c := &r.passed.compaction
-	var body []byte
+	c := &r.parsed.compaction
 	question := condense.Handoff()
 	if strings.TrimSpace(c.Instructions) != "" {
 		question += "\n\n" + c.Instructions
 	}
+	var body []byte
 	body, c.streamed = d.Ask(r.body.bytes, question)
 	r.body.replace(body)
-	r.asked.path = strings.TrimSuffix(r.asked.path, "/compact")
+	r.params.path = strings.TrimSuffix(r.params.path, "/compact")
 	c.ours = true
 }
 
-func (r *request) upstreamCompacts() Compacts {
-	return r.upstreamDoes(r.live.compactors, r.passed.compaction.Model)
-}
-
-// upstreamDoes tells what is configured of upstream, or remembered. What a tenant that observes asks for goes as it came.
-func (r *request) upstreamDoes(known *compactors, model string) Compacts {
-	switch set := r.tenant.Upstream.Compacts; {
-	case r.tenant.Observe:
+// ability returns what is configured for upstream, or else remembered of it. Requests of a tenant that only observes are not rewritten.
+func (r *request) ability(known *compactors, model string) Compacts {
+	if r.tenant.Observe {
 		return CompactsItself
-	case set != CompactsPerhaps:
+	}
+	if set := r.tenant.Upstream.Compacts; set != CompactsPerhaps {
 		return set
 	}
-	does, _ := known.Get(r.upstreamOf(model))
-	return does
+	found, _ := known.Get(r.abilityKey(model))
+	return found
 }
 
-// upstreamOf names what is remembered of the request's upstream: gateways have several behind one address.
-func (r *request) upstreamOf(model string) string {
+// abilityKey includes the model, since a gateway has several upstreams behind one address.
+func (r *request) abilityKey(model string) string {
 	return r.tenant.Upstream.BaseURL.String() + " " + model
 }
 
-// manage takes the wish that upstream manage the history by itself out of the body, where it is known that it does not. Where a limit
-// for compactions is a part of that, it is a limit for condensations.
-func (r *request) manage(d dialect.Compactor) {
-	if r.tenant.Upstream.Compacts != CompactsNot && r.live.managers.Len() == 0 {
-		return
-	}
-	if m := d.Manages(r.body.bytes); m.Rest != nil && r.upstreamDoes(r.live.managers, m.Model) == CompactsNot {
-		r.body.replace(m.Rest)
-		r.passed.compaction.Managed = m
-	}
-}
-
-// managed looks whether upstream refused to manage the history by itself, and remembers that it does.
-func (r *request) managed(said refusal) bool {
+// refusesToManage reports whether upstream refused the request because it does not manage histories, and remembers that. It does so once a
+// request.
+func (r *request) refusesToManage(why refusal) bool {
 	d := r.compactor()
-	if !said.managed || d == nil || r.passed.compaction.managed {
+	if !why.managed || d == nil || r.parsed.compaction.managed {
 		return false
 	}
 	m := d.Manages(r.body.bytes)
-	if m.Rest == nil || r.upstreamDoes(r.live.managers, m.Model) == CompactsItself {
+	if m.Rest == nil || r.ability(r.live.managers, m.Model) == CompactsItself {
 		return false
 	}
-	r.live.managers.Add(r.upstreamOf(m.Model), CompactsNot)
-	r.passed.compaction.managed = true
+	r.live.managers.Add(r.abilityKey(m.Model), CompactsNot)
+	r.parsed.compaction.managed = true
 	return true
 }
 
-// answer takes a recognised request to the answer that its client gets. Who asks for a compaction waits for all of it.
+// answer takes a recognised request to the answer that its client gets. A compaction is given only as a whole.
 func (r *request) answer() (resp *http.Response, err error) {
-	asked := &r.passed.compaction
-	if err := r.pause(); err != nil {
+	if err := r.pauseToCompact(); err != nil {
 		return nil, err
 	}
-	if !asked.wanted || r.upstreamCompacts() == CompactsItself {
-		return r.managedAnswer()
+	c := &r.parsed.compaction
+	if !c.wanted || r.ability(r.live.compactors, c.Model) == CompactsItself {
+		return r.exchangeManaged()
 	}
-	r.patiently(func() {
-		if resp, err = r.managedAnswer(); err == nil { //nolint:bodyclose // the relay closes it
-			resp, err = r.compacted(resp) //nolint:bodyclose // likewise
-		}
-	})
+	r.withKeepAlive(func() { resp, err = r.exchangeCompaction() }) //nolint:bodyclose // the relay closes it
 	switch {
-	case asked.record != "":
-		r.seen.record.Condensed.Compaction = CompactionMade
-	case asked.ours:
-		r.seen.record.Condensed.Compaction = CompactionFailed
+	case c.record != "":
+		r.obs.record.Condensed.Compaction = CompactionMade
+	case c.ours:
+		r.obs.record.Condensed.Compaction = CompactionFailed
 	}
 	return resp, err
 }
 
-// pause asks for a record where upstream would have answered with a compaction alone, as the history is longer than its client wants.
-func (r *request) pause() error {
-	c := &r.passed.compaction
+// pauseToCompact asks for a record if the history is longer than its client allows and upstream would have answered with a compaction alone.
+func (r *request) pauseToCompact() error {
+	c := &r.parsed.compaction
 	if !c.Pauses || c.wanted || r.turn == nil || !r.turn.Exceeds(c.Limit) {
 		return nil
 	}
@@ -186,117 +196,121 @@ func (r *request) pause() error {
 	return r.recognise()
 }
 
-// managedAnswer is answer, but for compactions that are asked for.
-func (r *request) managedAnswer() (*http.Response, error) {
+// exchangeManaged is exchange, repeated without the request to manage the history if upstream refused that.
+func (r *request) exchangeManaged() (*http.Response, error) {
 	resp, err := r.exchange()
-	if err == nil && r.passed.compaction.managed {
-		resp, err = r.anew(resp)
+	if err == nil && r.parsed.compaction.managed {
+		resp, err = r.restart(resp)
 	}
 	return resp, err
 }
 
-// anew takes a request whose body is another one now to an answer, in the place of one that it has got.
-func (r *request) anew(resp *http.Response) (*http.Response, error) {
+// restart drops an answer, recognises the changed body and sends it.
+func (r *request) restart(resp *http.Response) (*http.Response, error) {
 	_ = resp.Body.Close()
-	r.unanswered() // another turn begins
-	r.seen.record.Unread = ""
+	r.endUnanswered() // another turn begins
+	r.obs.record.Unread = ""
 	if err := r.recognise(); err != nil {
 		return nil, err
 	}
 	return r.exchange()
 }
 
-// compacted gives the client the compaction that it asked for: upstream's, or where upstream makes none, one of ours.
-func (r *request) compacted(resp *http.Response) (*http.Response, error) {
+// exchangeCompaction returns the compaction that the client asked for: upstream's, or if upstream makes none, one of ours.
+func (r *request) exchangeCompaction() (*http.Response, error) {
+	resp, err := r.exchangeManaged()
+	if err != nil {
+		return nil, err
+	}
 	d := r.compactor()
-	if !r.passed.compaction.ours {
+	if !r.parsed.compaction.ours {
 		if !r.failsToCompact(resp, d) {
 			return resp, nil
 		}
 		r.askForRecord(d)
-		var err error
-		if resp, err = r.anew(resp); err != nil {
+		if resp, err = r.restart(resp); err != nil {
 			return nil, err
 		}
 	}
 	if resp.StatusCode != http.StatusOK {
 		return resp, nil
 	}
-	return r.giveRecord(resp, d)
+	return r.sealRecord(resp, d)
 }
 
-// failsToCompact reports whether upstream's answer shows that it makes no compactions, and remembers what it shows.
+// failsToCompact reports whether an answer shows that upstream does not compact histories, and remembers what it shows.
 func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool {
-	served := resp.StatusCode == http.StatusOK
-	if !served && !refuses(resp.StatusCode) && resp.StatusCode != http.StatusNotFound || len(codings(resp.Header)) > 0 {
+	ok := resp.StatusCode == http.StatusOK
+	if !ok && !refuses(resp.StatusCode) && resp.StatusCode != http.StatusNotFound || len(codings(resp.Header)) > 0 {
 		return false
 	}
+	key := r.abilityKey(r.parsed.compaction.Model)
 	head, whole := readWhole(resp)
-	if served && d.Compacted(head) {
-		r.live.compactors.Add(r.upstreamOf(r.passed.compaction.Model), CompactsItself)
+	if ok && d.Compacted(head) {
+		r.live.compactors.Add(key, CompactsItself)
 		return false
 	}
-	_, long := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
-	if long || !whole || served && finishOf(r.read(resp, head).Finish) != finished {
+	_, tooLong := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
+	if tooLong || !whole || ok && chatFinish(r.readAnswer(resp, head).Finish) != finishStop {
 		return false // it failed for another reason
 	}
-	if served || bytes.Contains(head, []byte("compact")) {
-		r.live.compactors.Add(r.upstreamOf(r.passed.compaction.Model), CompactsNot)
+	if ok || bytes.Contains(head, []byte("compact")) {
+		r.live.compactors.Add(key, CompactsNot)
 	}
 	return true
 }
 
-// readWhole reads an answer, and leaves the response as it was. It reports whether all of it was read.
+// readWhole reads an answer up to maxReadAnswer and leaves the response readable from its beginning. It reports whether it read all of it.
 func readWhole(resp *http.Response) (head []byte, whole bool) {
-	head, err := io.ReadAll(io.LimitReader(resp.Body, mostRecord))
+	head, err := io.ReadAll(io.LimitReader(resp.Body, maxReadAnswer))
 	putBack(resp, head, err)
-	return head, err == nil && len(head) < mostRecord
+	return head, err == nil && len(head) < maxReadAnswer
 }
 
-// giveRecord puts the record that upstream's answer holds into an item.
-func (r *request) giveRecord(resp *http.Response, d dialect.Compactor) (*http.Response, error) {
+// sealRecord replaces upstream's answer, which holds a record, by a compaction item with that record sealed in it.
+func (r *request) sealRecord(resp *http.Response, d dialect.Compactor) (*http.Response, error) {
 	head, whole := readWhole(resp)
 	_ = resp.Body.Close()
-	answer := r.read(resp, head)
-	text, err := condense.ReadHandoff(condense.Reply{Text: answer.Text, Finish: finishOf(answer.Finish)})
+	answer := r.readAnswer(resp, head)
+	text, err := condense.ReadHandoff(condense.Reply{Text: answer.Text, Finish: chatFinish(answer.Finish)})
 	if err != nil || !whole {
 		return nil, errNoRecord
 	}
 	record := r.turn.Record(text)
 	sealed, err := r.server.o.Engine.Seal(context.WithoutCancel(r.ctx), r.tenant.Name, record)
 	if err != nil {
-		r.server.degraded.enter(err)
+		r.server.degraded.readFailed(err)
 		return nil, errCompactionUnavailable
 	}
-	c := &r.passed.compaction
-	body := d.Compaction(dialect.Compaction{
-		ID: strings.ToLower(rand.Text()), Model: c.Model, Sealed: sealed, Usage: answer.Usage, Streamed: c.streamed, Alone: r.asked.compact,
-	})
+	c := &r.parsed.compaction
 	c.record = record
-	r.seen.record.Condensed.Did = "compaction"
+	r.obs.record.Condensed.Did = "compaction"
 	resp.Header.Set("Content-Type", "application/json")
 	if c.streamed {
 		resp.Header.Set("Content-Type", "text/event-stream; charset=utf-8")
 	}
-	replaceBody(resp, body)
+	replaceBody(resp, d.Compaction(dialect.Compaction{
+		ID: strings.ToLower(rand.Text()), Model: c.Model, Sealed: sealed, Usage: answer.Usage,
+		Streamed: c.streamed, Alone: r.params.compact,
+	}))
 	return resp, nil
 }
 
-// read reads an answer that has come.
-func (r *request) read(resp *http.Response, body []byte) dialect.Answer {
-	tee := r.asked.dialect.Tee(streamed(resp.Header))
+// readAnswer parses an answer that was read as a whole.
+func (r *request) readAnswer(resp *http.Response, body []byte) dialect.Answer {
+	tee := r.params.dialect.Tee(isEventStream(resp.Header))
 	tee.Write(body)
 	return tee.Answer()
 }
 
-// finished is what Chat Completions call the end of an answer that is whole.
-const finished = "stop"
+// finishStop is the finish reason of a complete answer in Chat Completions.
+const finishStop = "stop"
 
-// finishOf is what Chat Completions call the end of an answer.
-func finishOf(reason string) string {
+// chatFinish translates a finish reason of any protocol into that of Chat Completions.
+func chatFinish(reason string) string {
 	switch reason {
 	case "completed", "end_turn", "stop_sequence":
-		return finished
+		return finishStop
 	case "max_output_tokens", "max_tokens":
 		return "length"
 	}

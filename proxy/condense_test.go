@@ -22,13 +22,13 @@ import (
 // cheapModel is the model that writes summaries in these tests.
 const cheapModel = "cheap"
 
-// llm condenses what has more than ten events, or more tokens than max, by way of a model that is at base; empty: at the
-// request's own upstream.
+// llm condenses histories of more than ten events, or more than max tokens, with a model at base. An empty base is the request's own
+// upstream.
 func llm(max float64, base string, timeout time.Duration) *condense.LLM {
 	return llmWith(healthAt(time.Now), max, base, timeout)
 }
 
-// healthAt is the health of models by a clock.
+// healthAt returns the health of models with a given clock.
 func healthAt(now func() time.Time) *summariser.Health {
 	health, err := summariser.NewHealth(now)
 	if err != nil {
@@ -56,7 +56,7 @@ func turns(topic string, n int) []string {
 	return all
 }
 
-// condensing is a rig whose condenser is due above ten events.
+// condensing is a rig that condenses above ten events.
 func condensing(t *testing.T, s setup) *rig {
 	t.Helper()
 	s.upstream.SummariserModels = []string{cheapModel}
@@ -66,7 +66,7 @@ func condensing(t *testing.T, s setup) *rig {
 	return newRig(t, s)
 }
 
-// forwarded is the newest request upstream that is not a summariser's.
+// forwarded returns the last request upstream that is not a summariser's.
 func (r *rig) forwarded() fakeupstream.Request {
 	r.t.Helper()
 	for _, req := range slices.Backward(r.up.Requests()) {
@@ -78,7 +78,7 @@ func (r *rig) forwarded() fakeupstream.Request {
 	return fakeupstream.Request{}
 }
 
-// wantUnchanged sends a body and checks that it goes upstream as it is.
+// wantUnchanged sends a body and checks that it goes upstream unchanged.
 func (r *rig) wantUnchanged(body string, header ...string) *http.Response {
 	r.t.Helper()
 	resp, answer := r.ask(body, header...)
@@ -175,7 +175,7 @@ func TestObserve(t *testing.T) {
 	r.wantUnchanged(messages(turns("ships", 11)...))
 }
 
-// calibration keeps the ratio that is the farthest from 1.
+// calibration keeps the ratio that is furthest from 1.
 type calibration struct {
 	quarters
 	mu    sync.Mutex
@@ -196,7 +196,7 @@ func (c *calibration) worst() float64 {
 	return c.ratio
 }
 
-// bad are the ways a summariser fails.
+// bad lists the ways in which a summariser fails.
 func bad() map[string]fakeupstream.Answer {
 	return map[string]fakeupstream.Answer{
 		"error 500":    fakeupstream.ServerError(),
@@ -218,7 +218,7 @@ func bad() map[string]fakeupstream.Answer {
 	}
 }
 
-// summariserTimeout is long enough for the tests' own summariser, and short enough to be waited for.
+// summariserTimeout is long enough for the tests' own summariser, and short enough to wait for.
 const summariserTimeout = 2 * time.Second
 
 func TestSummariserFailsSoft(t *testing.T) {
@@ -249,7 +249,7 @@ func windowOf(tokens int) func(string) proxy.ModelInfo {
 	return func(string) proxy.ModelInfo { return proxy.ModelInfo{Model: engine.Model{Window: tokens}} }
 }
 
-// TestSummariserFailsHard: what upstream would refuse is shortened all the same, and the summariser gets one try each time.
+// TestSummariserFailsHard: a request that upstream would refuse is shortened even if the summariser, which is tried once each time, fails.
 func TestSummariserFailsHard(t *testing.T) {
 	for name, answer := range bad() {
 		t.Run(name, func(t *testing.T) {
@@ -275,8 +275,8 @@ func TestSummariserFailsHard(t *testing.T) {
 	}
 }
 
-// TestFarBelowTheWindowNothingIsForgotten: a limit on tokens and a client's wish are no danger. Without a summary the request
-// goes as it came.
+// TestFarBelowTheWindowNothingIsForgotten: a token limit or a client's request for condensing is no emergency. If there is no summary, the
+// request is forwarded unchanged.
 func TestFarBelowTheWindowNothingIsForgotten(t *testing.T) {
 	failing := fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return fakeupstream.ServerError() }}
 	r := condensing(t, setup{condenser: llm(800, "", patience), upstream: failing, models: windowOf(128000)})
@@ -298,7 +298,7 @@ func TestSummariserDown(t *testing.T) {
 	hard.wantCondensed(messages(turns("ships", 9)...))
 }
 
-// TestOneClientsTroubleIsItsOwn: what the summariser does for one client's key or history keeps no other client from its summary.
+// TestOneClientsTroubleIsItsOwn: failures of the summariser for one client's key or history do not keep other clients from their summaries.
 func TestOneClientsTroubleIsItsOwn(t *testing.T) {
 	denied := fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusUnauthorized, Message: "bad key"}}
 	for name, answer := range map[string]fakeupstream.Answer{"its key": denied, "its content": {Refusal: "no"}} {
@@ -356,8 +356,8 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// TestSummaryOutlivesItsClient: a client whose patience is shorter than the summariser's answer finds the summary there when it
-// tries again, and the summariser was called once.
+// TestSummaryOutlivesItsClient: a client that gives up before the summariser has answered finds the summary when it tries again, and the
+// summariser was called once.
 func TestSummaryOutlivesItsClient(t *testing.T) {
 	hold := make(chan struct{})
 	r := condensing(t, setup{upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
@@ -409,7 +409,8 @@ func TestNoRequestWaitsLongerThanItsDeadline(t *testing.T) {
 	}
 }
 
-// TestNoRequestWaits: what is due goes at once, by excerpts, and that is no failure. The summary is written all the same.
+// TestNoRequestWaits: a condensation that is due is done at once with excerpts, which does not count as a failure. The summary is written
+// later.
 func TestNoRequestWaits(t *testing.T) {
 	hold, unlocked := make(chan struct{}), make(chan struct{}, 2)
 	r := condensing(t, setup{
@@ -439,12 +440,12 @@ func TestNoRequestWaits(t *testing.T) {
 	}
 }
 
-// ended is how many condensations of the rig's usual condenser ended so.
+// ended returns how many condensations of the rig's usual condenser had an outcome.
 func (r *rig) ended(outcome string) float64 {
 	return r.metric(`dewpoint_condensations_total{condenser="llm",outcome="` + outcome + `",reason="events",tenant="default"}`)
 }
 
-// TestASummaryIsNotPrepared: that is no failed condensation.
+// TestASummaryIsNotPrepared: a summary that cannot be prepared is not a failed condensation.
 func TestASummaryIsNotPrepared(t *testing.T) {
 	answer := bad()["error 500"]
 	r := condensing(t, setup{
@@ -468,8 +469,8 @@ func summarisesLate(hold chan struct{}) fakeupstream.Options {
 	}}
 }
 
-// TestAnswersDuringALateCondensation: what a model answered while a condensation was being made is bound to the history as it had
-// been. Upstream refuses a seal whose prefix has changed.
+// TestAnswersDuringALateCondensation: an answer that the model gives during a condensation is bound to the earlier history. Upstream refuses
+// a seal whose prefix has changed.
 func TestAnswersDuringALateCondensation(t *testing.T) {
 	hold := make(chan struct{})
 	unlocked := make(chan struct{}, 1)
@@ -509,7 +510,7 @@ func TestAnswersDuringALateCondensation(t *testing.T) {
 	}
 }
 
-// unlocking is a store that tells when a lock was given back.
+// unlocking is a store that reports when a lock was released.
 type unlocking struct {
 	session.Store
 	done chan<- struct{}

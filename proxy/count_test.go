@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// tallying counts, and how much it has counted.
+// tallying counts tokens, and records how much it has counted.
 type tallying struct {
 	quarters
 	messages, bytes atomic.Int64
@@ -25,7 +25,7 @@ func (c *tallying) Message(m session.Content) int {
 	return c.quarters.Message(m)
 }
 
-// TestCountsWhatIsNew: a step of a session has its new messages counted, each once, and none that was there before.
+// TestCountsWhatIsNew: each step of a session counts its new messages, once, and no earlier ones.
 func TestCountsWhatIsNew(t *testing.T) {
 	for _, before := range []int{5, 1001} {
 		t.Run(fmt.Sprint(before), func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestCountsWhatIsNew(t *testing.T) {
 	}
 }
 
-// pondering counts reasoning, too.
+// pondering also counts reasoning.
 type pondering struct{ quarters }
 
 func (pondering) Counter(string) engine.Counter { return pondering{} }
@@ -59,7 +59,7 @@ func (pondering) Message(m session.Content) int {
 	return quarters{}.Message(m) + quarters{}.Text(m.Reasoning)
 }
 
-// TestCountsReasoning: a message with its reasoning is no other message than that without, but it costs more.
+// TestCountsReasoning: a message with reasoning is the same message as without, but costs more.
 func TestCountsReasoning(t *testing.T) {
 	r := newRig(t, setup{tokens: pondering{}})
 	const thought = 400

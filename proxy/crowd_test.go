@@ -10,8 +10,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// TestCrowd has many clients at once, each with a conversation of its own that grows and is condensed; now and then one
-// of them leaves early. None may get, or be summarised by, what is another's.
+// TestCrowd has many concurrent clients, each with its own conversation, which grows and is condensed. Some leave early now and then. None
+// may get, or be summarised with, another's messages.
 func TestCrowd(t *testing.T) {
 	const clients, steps = 8, 6
 	r := condensing(t, setup{upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer {
@@ -36,13 +36,13 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// topicOf is the first topic that a text names.
+// topicOf returns the first topic that a text names.
 func topicOf(text string) string {
 	_, after, _ := strings.Cut(text, "topic")
 	return "topic" + after[:min(2, len(after))]
 }
 
-// converse plays one client. Every third step it sends its request on a connection that it closes at once.
+// converse plays one client. It sends every third request on a connection that it closes at once.
 func (r *rig) converse(topic string, steps int) {
 	for step := range steps {
 		body := messages(turns(topic, 2*step+5)...)

@@ -17,7 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// flaky is a store of which some operations fail.
+// flaky is a store some of whose operations fail.
 type flaky struct {
 	session.Store
 	mu   sync.Mutex
@@ -32,7 +32,7 @@ func (f *flaky) fail(hang bool, ops ...string) {
 	f.ops, f.hang = ops, hang
 }
 
-// all are the operations of a store that requests make.
+// all lists the operations of a store that requests use.
 func all() []string {
 	return []string{"find", "thread", "append", "condense", "summary", "trace", "mark", "lock"}
 }
@@ -174,8 +174,7 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
-// TestStoreTakesNoWrites: requests are recognised all the same, and it is known that what is new is lost for the time
-// being.
+// TestStoreTakesNoWrites: requests are still recognised, and the server reports that new messages are being lost.
 func TestStoreTakesNoWrites(t *testing.T) {
 	t.Parallel()
 	r, store := unreliable(t)
@@ -205,7 +204,7 @@ func TestStoreTakesNoWrites(t *testing.T) {
 	r.wantLogged(began.Header.Get("X-Dewpoint-Thread"), turns("ships", 9))
 }
 
-// TestStoreBackWithoutRequests: a server that gets none finds out when it is asked.
+// TestStoreBackWithoutRequests: without requests, CheckStore finds out that the store is back.
 func TestStoreBackWithoutRequests(t *testing.T) {
 	t.Parallel()
 	var clock stopped
@@ -234,7 +233,7 @@ func TestStoreBackWithoutRequests(t *testing.T) {
 	want(false)
 }
 
-// TestStoreAwayFromTheStart serves before the store was ever seen, and so before there is a secret.
+// TestStoreAwayFromTheStart serves before the store was ever reached, and so before there is a secret.
 func TestStoreAwayFromTheStart(t *testing.T) {
 	r := newRig(t, setup{sessions: noSessions{}})
 	for range 3 {
@@ -245,7 +244,7 @@ func TestStoreAwayFromTheStart(t *testing.T) {
 	}
 }
 
-// TestBrokenStreamWhileStoreIsAway is seen to be broken all the same.
+// TestBrokenStreamWhileStoreIsAway: a broken stream is detected without the store.
 func TestBrokenStreamWhileStoreIsAway(t *testing.T) {
 	stream := "data: " + chunkOne + "\n\n"
 	r := newRig(t, setup{sessions: noSessions{}, base: cannedUpstream(t,
@@ -261,8 +260,8 @@ func (noSessions) Registry(context.Context) (*session.Registry, session.Store, s
 	return nil, nil, nil, session.ErrUnavailable
 }
 
-// TestStoreFailsInPart has one operation fail while a condensation is due. No request may suffer, nor wait for long: the
-// summariser's time is not the store's.
+// TestStoreFailsInPart has one operation fail while a condensation is due. No request may fail or wait for long: the summariser's time is
+// not the store's.
 func TestStoreFailsInPart(t *testing.T) {
 	for _, op := range all() {
 		for name, hang := range map[string]bool{"fails": false, "hangs": true} {
@@ -305,7 +304,7 @@ func (r *rig) wantLoggedAll(thread string, want []string) {
 	}
 }
 
-// TestStreamEndsWhileStoreHangs lets the client have its whole answer though nothing can be logged.
+// TestStreamEndsWhileStoreHangs: the client gets its whole answer although nothing can be logged.
 func TestStreamEndsWhileStoreHangs(t *testing.T) {
 	r, store := unreliable(t)
 	store.fail(true, "append", "mark")

@@ -10,8 +10,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// TestDeploymentsKeepTheirNames: the name of a deployment goes upstream as it came. Where servers could read it in more than one way,
-// the request passes unread, and is counted.
+// TestDeploymentsKeepTheirNames: the name of a deployment goes upstream verbatim. If servers could read it differently, the request passes
+// unread, and is counted.
 func TestDeploymentsKeepTheirNames(t *testing.T) {
 	var model atomic.Value
 	r, got := mirrored(t, setup{models: func(name string) proxy.ModelInfo { model.Store(name); return proxy.ModelInfo{} }})

@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// describe tells the client what was done to its request.
+// describe sets the headers that describe what was done to the request.
 func (r *request) describe(h *fasthttp.ResponseHeader) {
 	t := r.turn
 	before, after, thread := t.Before(), t.Sent(), &t.Place().Thread
@@ -17,24 +17,25 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 	h.Set("X-Dewpoint-Events", fmt.Sprintf("%d;%d", before.Events, after.Events))
 	h.Set("X-Dewpoint-Tokens", fmt.Sprintf("%d;%d", t.Adjust(before.Tokens), t.Adjust(after.Tokens)))
 	for _, c := range t.Condensed() {
-		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d; %s", c.Reason, c.Before.Events-c.After.Events, c.Before.Tokens-c.After.Tokens, c.Made()))
+		events, tokens := c.Before.Events-c.After.Events, c.Before.Tokens-c.After.Tokens
+		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d; %s", c.Reason, events, tokens, c.Made()))
 	}
-	if due := r.seen.record.Turn.Due; due != "" {
+	if due := r.obs.record.Turn.Due; due != "" {
 		h.Set("X-Dewpoint-Due", string(due))
 	}
-	if r.seen.failed != "" {
-		h.Set("X-Dewpoint-Condense-Failed", r.seen.failed)
+	if r.obs.failed != "" {
+		h.Set("X-Dewpoint-Condense-Failed", r.obs.failed)
 	}
 	if notice := r.notice(); notice != "" {
 		h.Set("X-Dewpoint-Notice", notice)
 	}
-	if !r.asked.counts {
-		r.seen.record.Turn.After = after
+	if !r.params.counts {
+		r.obs.record.Turn.After = after
 	}
 }
 
-// notice tells in words what this request had condensed, for a client that can show it; empty if nothing or if the tenant
-// does not want it.
+// notice returns a sentence about what was condensed for this request, for a client to show. It is empty if nothing was, or if the tenant has
+// notices switched off.
 func (r *request) notice() string {
 	made := r.turn.Condensed()
 	if !r.tenant.Notify || len(made) == 0 {
@@ -57,15 +58,7 @@ func (r *request) notice() string {
 	return fmt.Sprintf("Condensed %d events %s, %s to %s tokens", events, result, thousands(before), thousands(after))
 }
 
-// asComment is a notice as an event of its own, which clients skip.
-func asComment(notice string) []byte {
-	if notice == "" {
-		return nil
-	}
-	return []byte(": " + notice + "\n\n")
-}
-
-// thousands writes a number of tokens as people say it.
+// thousands formats a number of tokens, rounded to thousands.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

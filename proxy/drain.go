@@ -9,67 +9,66 @@ import (
 	"time"
 )
 
-// ErrCut says that a server was shut down in time, but requests had to be cut off for it.
+// ErrCut is returned by Shutdown if it had to cut off requests to end in time.
 var ErrCut = errors.New("requests under way were cut off")
 
-// cutting is how long requests that are cut off have to tell their clients, and log writes to end after them.
-const cutting = 5 * time.Second
+// cutTimeout is how long requests that are cut off have to answer their clients, and the log writes after them to end.
+const cutTimeout = 5 * time.Second
 
-// Serve takes connections from a TCP listener until Shutdown. One that listen.Open made loses none of them then.
+// Serve accepts connections from a TCP listener until Shutdown. A listener from listen.Open loses no connection then.
 func (s *Server) Serve(l net.Listener) error { return s.ports.Serve(l) } //nolint:wrapcheck // it says "serve"
 
-// Drain has every answer from now on tell its client to close the connection. Requests are served as before.
+// Drain sends "Connection: close" in every answer from now on. Requests are served as before.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// Degraded reports whether the store is away or takes no writes, as the last requests found it.
-func (s *Server) Degraded() bool { return s.degraded.reading.Load() || s.degraded.writes.Load() }
+// Degraded reports whether the store cannot be read or takes no writes, as the last requests found it.
+func (s *Server) Degraded() bool { return s.degraded.reads.Load() || s.degraded.writes.Load() }
 
-// Shutdown stops taking connections, waits for requests under way and for what is to be written to the log after them.
-// What has been begun is served: connections that the kernel had accepted, and requests that come on kept connections
-// before these are closed. When ctx ends, requests still under way are cut off, visibly to their clients; the error is
-// then ErrCut. The log is written in any case.
+// Shutdown stops accepting connections and waits for the requests under way and the log writes after them. Connections that the kernel has
+// accepted, and requests that arrive on kept connections before these are closed, are still served. When ctx ends, requests still under way
+// are cut off, which their clients can see, and the error is ErrCut. The log is written in any case.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
-	over := s.ports.Close()
+	drained := s.ports.Close()
 	var err error
 	select {
-	case <-over:
+	case <-drained:
 	case <-ctx.Done():
 		busy, _ := s.ports.Count()
 		err = fmt.Errorf("shut down: %w: %d connections", ErrCut, busy)
 		s.cut()
-		s.await(over)
+		waitFor(drained, cutTimeout)
 		s.ports.Abort()
-		s.await(over) // a handler that does not return is left behind
+		waitFor(drained, cutTimeout) // a handler that does not return is left behind
 	}
 	done := s.after.close()
-	s.await(done)
+	waitFor(done, cutTimeout)
 	s.cut()
 	s.cancel()
-	<-done // what is left ends with s.ctx
+	<-done // cancelling s.ctx ends the rest
 	return err
 }
 
-// await waits for what should be over soon.
-func (s *Server) await(over <-chan struct{}) {
-	late := time.NewTimer(cutting)
-	defer late.Stop()
+// waitFor waits until done is closed, for at most timeout.
+func waitFor(done <-chan struct{}, timeout time.Duration) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
 	select {
-	case <-over:
-	case <-late.C:
+	case <-done:
+	case <-timer.C:
 	}
 }
 
-// background is the work that goes on next to requests and is waited for at the end.
+// background is work that outlives its request. Shutdown waits for it.
 type background struct {
 	mu     sync.Mutex
 	closed bool
 	work   sync.WaitGroup
 }
 
-// inBackground does work next to a request, or in line with it where the server is about to end.
+// inBackground runs work in a goroutine, or if the server is about to end, before it returns.
 func (s *Server) inBackground(work func()) {
-	guarded := func() { s.o.survives(work) }
+	guarded := func() { s.o.guard(work) }
 	s.after.mu.Lock()
 	open := !s.after.closed
 	if open {
@@ -81,7 +80,7 @@ func (s *Server) inBackground(work func()) {
 	}
 }
 
-// close takes no more work, and returns a channel that is closed when all there is has been done.
+// close refuses further work, and returns a channel that is closed when the work under way has ended.
 func (b *background) close() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +93,7 @@ func (b *background) close() <-chan struct{} {
 	return done
 }
 
-// reserve takes one of the places for writes in the background. If there is none, what was to be written is lost.
+// reserve takes one of the places for background writes. If none is free, the write is counted as lost.
 func (s *Server) reserve(op string) bool {
 	select {
 	case s.pending <- struct{}{}:
@@ -105,12 +104,12 @@ func (s *Server) reserve(op string) bool {
 	}
 }
 
-// write writes to the store in the background, in a place that was reserved.
+// write runs a write to the store in the background, in a reserved place.
 func (s *Server) write(op string, work func(context.Context) error) {
 	s.inBackground(func() {
 		defer func() { <-s.pending }()
 		if err := work(s.ctx); err != nil {
-			s.degraded.note(op, err)
+			s.degraded.writeFailed(op, err)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// shutdown begins to shut the server down and returns when the port is closed. The channel gets how that ended.
+// shutdown starts to shut the server down and returns when the port is closed. The channel receives the result.
 func (r *rig) shutdown(ctx context.Context) <-chan error {
 	r.t.Helper()
 	ended := make(chan error, 1)
@@ -28,7 +28,7 @@ func (r *rig) shutdown(ctx context.Context) <-chan error {
 	}
 }
 
-// TestDrainTells has answers tell their clients to close the connection, once the server drains.
+// TestDrainTells: once the server drains, answers tell clients to close the connection.
 func TestDrainTells(t *testing.T) {
 	r := newRig(t, setup{})
 	kept := r.dial()
@@ -52,8 +52,8 @@ func TestDrainTells(t *testing.T) {
 	kept.wantEnd()
 }
 
-// TestShutdownServesKeptConnections has requests come while the server shuts down: on a connection whose answer had begun
-// before, so that its client could not be told to close it, and in two parts on a new one. Both are served.
+// TestShutdownServesKeptConnections sends requests during a shutdown: on a connection whose client could not be told to close it, since its
+// answer had begun before, and in two parts on a new connection. Both are served.
 func TestShutdownServesKeptConnections(t *testing.T) {
 	hold := make(chan struct{})
 	r := newRig(t, setup{})
@@ -78,7 +78,7 @@ func TestShutdownServesKeptConnections(t *testing.T) {
 	must(t, <-ended)
 }
 
-// TestShutdownCutsOff gives up on an answer that does not end, and says so.
+// TestShutdownCutsOff: an answer that does not end is cut off, and Shutdown returns ErrCut.
 func TestShutdownCutsOff(t *testing.T) {
 	r := newRig(t, setup{})
 	never := make(chan struct{})

@@ -13,14 +13,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// Why a body on a path that is read was not.
+// Values of Record.Unread.
 const (
-	unreadEncoding    = "encoding"    // it is encoded in a way that is not decoded here
-	unreadUnsupported = "unsupported" // it is no conversation of its dialect
-	unreadPath        = "path"        // servers may read the name of its deployment in several ways
+	unreadEncoding    = "encoding"    // the body has a Content-Encoding that is not supported
+	unreadUnsupported = "unsupported" // it is not a conversation of its dialect
+	unreadPath        = "path"        // servers may read the name of the deployment differently
 )
 
-// codings are the encodings of a body, from the first to be decoded to the last.
+// codings lists the encodings of a body in the order in which they were applied.
 func codings(h http.Header) (all []string) {
 	for coding := range strings.SplitSeq(strings.Join(h["Content-Encoding"], ","), ",") {
 		if coding = strings.ToLower(strings.TrimSpace(coding)); coding != "" && coding != "identity" {
@@ -30,81 +30,84 @@ func codings(h http.Header) (all []string) {
 	return all
 }
 
-// unpack decodes the body of a request that is to be read. What it cannot decode passes as it came.
-func (r *request) unpack() error {
+// decodeBody decodes the body of a request that is to be parsed. A body with an unsupported encoding is left encoded, and marked as unread.
+func (r *request) decodeBody() error {
 	all := codings(r.header)
-	if r.asked.dialect == nil || len(all) == 0 {
+	if r.params.dialect == nil || len(all) == 0 {
 		return nil
 	}
 	if len(all) > 1 || !slices.Contains([]string{"gzip", "x-gzip", "zstd"}, all[0]) {
-		r.pass(unreadEncoding)
+		r.markUnread(unreadEncoding)
 		return nil
 	}
-	plain, err := r.reader().decode(r.body.bytes, all[0])
+	plain, err := r.bodyReader().decode(r.body.bytes, all[0])
 	if err != nil {
 		return err
 	}
-	plain.packed, plain.coding = r.body, r.header["Content-Encoding"]
+	plain.encoded = r.body
+	plain.coding = r.header["Content-Encoding"]
 	r.body = plain
 	return nil
 }
 
-// pass notes that a body is passed unread, though its path is one that is read.
-func (r *request) pass(why string) {
-	r.seen.record.Unread = why
+// markUnread records that a body is forwarded without being parsed, although its path is served.
+func (r *request) markUnread(why string) {
+	r.obs.record.Unread = why
 	if r.server.first("unread", why) {
 		r.server.o.Log.Warn("a body on a path that is condensed passes unread. Said once, counted in unread_total",
 			zap.String("tenant", r.tenant.Name), zap.String("why", why))
 	}
 }
 
-// wire gives what a body goes upstream as: an encoded one as it came, unless something of it was changed.
-func (r *request) wire(header http.Header, parts [][]byte) ([][]byte, *body) {
-	switch {
-	case r.body.packed == nil:
+// wireBody returns the parts of the body to send and the body that holds them. A body that the client encoded is sent as it was unless it has
+// changed; header gets the Content-Encoding.
+func (r *request) wireBody(header http.Header, parts [][]byte) ([][]byte, *body) {
+	if r.body.encoded == nil {
 		return parts, r.body
-	case r.body.altered:
-	case len(parts) == 1 && len(parts[0]) == len(r.body.bytes) && len(parts[0]) > 0 && &parts[0][0] == &r.body.bytes[0]:
+	}
+	text := r.body.bytes
+	whole := len(parts) == 1 && len(parts[0]) == len(text) && len(text) > 0 && &parts[0][0] == &text[0]
+	if whole && !r.body.altered {
 		header["Content-Encoding"] = r.body.coding
-		return [][]byte{r.body.packed.bytes}, r.body.packed
+		return [][]byte{r.body.encoded.bytes}, r.body.encoded
 	}
 	header.Del("Content-Encoding")
 	return parts, r.body
 }
 
-// largestWindow is what a decoder of zstd needs at most for a body sent by HTTP (RFC 9659).
-const largestWindow = 8 << 20
+// maxWindow is the largest zstd window that a body sent over HTTP may need (RFC 9659).
+const maxWindow = 8 << 20
 
-// decoder decodes a body.
-func decoder(raw *bytes.Reader, coding string) (io.Reader, error) {
+// newDecoder returns a reader of the decoded body. Closing it frees memory.
+func newDecoder(encoded *bytes.Reader, coding string) (io.ReadCloser, error) {
 	if coding == "zstd" {
-		z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(largestWindow))
+		z, err := zstd.NewReader(encoded,
+			zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return nil, err //nolint:wrapcheck // that it is malformed is said once, for all of them
+			return nil, err //nolint:wrapcheck // decode replaces it
 		}
 		return z.IOReadCloser(), nil
 	}
-	z, err := gzip.NewReader(raw)
+	z, err := gzip.NewReader(encoded)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // likewise
+		return nil, err //nolint:wrapcheck // decode replaces it
 	}
-	z.Multistream(false) // some servers read the first part only
+	z.Multistream(false) // some servers read the first member only
 	return z, nil
 }
 
-// decode gives a body decoded, held against the budget like any other and no larger than any other. Nothing may be left that another
-// server might read as a second body.
+// decode returns the decoded body, under the same limit and budget as any other. Bytes after the end of the encoding are refused, since
+// another server might read them as a second body.
 func (br *bodyReader) decode(encoded []byte, coding string) (*body, error) {
 	raw := bytes.NewReader(encoded)
-	from, err := decoder(raw, coding)
+	decoder, err := newDecoder(raw, coding)
 	if err != nil {
 		return nil, errEncoding
 	}
-	if c, ok := from.(io.Closer); ok {
-		defer c.Close() //nolint:errcheck // it holds memory only
-	}
+	defer decoder.Close() //nolint:errcheck // it only frees memory
 	b := br.newBody()
-	if err = br.fill(b, from, nil, -1); err == nil && raw.Len() == 0 {
+	err = br.fill(b, decoder, nil, -1)
+	if err == nil && raw.Len() == 0 {
 		return b, nil
 	}
 	b.Release()

@@ -15,7 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// packs are the ways to encode a body that are decoded.
+// packs lists the supported encodings of a body.
 func packs() map[string]func(testing.TB, string) string {
 	write := func(t testing.TB, body string, open func(io.Writer) (io.WriteCloser, error)) string {
 		t.Helper()
@@ -37,7 +37,7 @@ func packs() map[string]func(testing.TB, string) string {
 	}
 }
 
-// TestEncodedBodyIsRead: it goes upstream as it came where nothing of it changed, and plain where something did.
+// TestEncodedBodyIsRead: an encoded body goes upstream verbatim if it is unchanged, otherwise decoded.
 func TestEncodedBodyIsRead(t *testing.T) {
 	for coding, pack := range packs() {
 		t.Run(coding, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestEncodedBodyIsRead(t *testing.T) {
 	}
 }
 
-// TestEncodedAttacks hides in an encoding what would not be taken without.
+// TestEncodedAttacks hides bodies in an encoding that would be refused without it.
 func TestEncodedAttacks(t *testing.T) {
 	const limit = 1 << 20
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.Body = limit }})
@@ -89,7 +89,8 @@ func TestEncodedAttacks(t *testing.T) {
 	}
 }
 
-// TestUnreadBody: what cannot be decoded passes as it came. It is counted, and the answer says so; its tokens are a guess.
+// TestUnreadBody: a body that cannot be decoded passes unchanged. It is counted and reported in the answer's header; its tokens are
+// estimated.
 func TestUnreadBody(t *testing.T) {
 	var deflated bytes.Buffer
 	w := zlib.NewWriter(&deflated)

@@ -12,20 +12,20 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
-// apiError is an error of our own. Code is stable; Message says what to do.
+// apiError is an answer of the proxy's own. Code is stable; Message says what to do.
 type apiError struct {
 	Status  int
 	Type    string
 	Code    string
 	Param   string
 	Message string
-	Retry   int // seconds for Retry-After, 0: none
-	Close   bool
+	Retry   int  // seconds in Retry-After; 0: no such header
+	Close   bool // the connection
 }
 
 func (e apiError) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
 
-// body is the error as JSON, in a dialect's shape; nil: in OpenAI's.
+// body returns the error as JSON in a dialect's shape. A nil dialect stands for OpenAI's.
 func (e apiError) body(in dialect.Dialect) []byte {
 	f := dialect.Failure{Status: e.Status, Type: e.Type, Code: e.Code, Param: e.Param, Message: e.Message}
 	if in != nil {
@@ -40,17 +40,17 @@ const (
 	typeLimit   = "rate_limit_error"
 )
 
-// Codes by which errors are told apart.
+// Codes that this package compares.
 const (
-	codeShare       = "share_exceeded"       // a client holds as much as it may while others have room
-	codeUnreachable = "upstream_unreachable" // upstream did not get the request, or did not answer it at all
-	codeInternal    = "internal_error"       // a defect of ours
+	codeShare       = "share_exceeded"       // the client holds its share of the byte budget
+	codeUnreachable = "upstream_unreachable" // upstream did not get the request, or sent no answer at all
+	codeInternal    = "internal_error"       // a defect of the proxy
 )
 
-// statusClientGone is nginx's status for a client that left before it was answered; it is counted, never read.
+// statusClientGone is nginx's status for a client that left before it was answered. It is counted, but nobody reads it.
 const statusClientGone = 499
 
-// errClientGone is for a client that has left.
+// errClientGone ends a request whose client has left.
 var errClientGone = errors.New("client gone")
 
 var (
@@ -60,34 +60,34 @@ var (
 	}
 	errNoRecord = apiError{
 		Status: 502, Type: typeServer, Code: "compaction_failed",
-		Message: "The model was asked for a record of the history, and what it gave is none. Nothing was lost: try again.",
+		Message: "The model was asked for a record of the history, and its answer is not one. Nothing was lost: try again.",
 	}
 	errEncoding = badRequest("invalid_encoding",
-		"The body is not what its Content-Encoding says, or more follows it. Encode it once and whole.")
+		"The body is not valid in its Content-Encoding, or has bytes after its end. Encode it once, as a whole.")
 	errOverloaded = apiError{
 		Status: 503, Type: typeLimit, Code: "overloaded", Retry: 1, Close: true,
-		Message: "The proxy holds as many request bytes as it may (limits.bytes_in_flight). Try again shortly.",
+		Message: "The proxy holds as many request bytes as limits.bytes_in_flight allows. Try again shortly.",
 	}
 	errShare = apiError{
 		Status: 503, Type: typeLimit, Code: codeShare, Retry: 1, Close: true,
-		Message: "Requests with this key hold their share of the bytes that the proxy may hold. Try again when some are over.",
+		Message: "Requests with this key hold their share of the memory for request bodies. Try again when some of them have ended.",
 	}
 	errUnauthorized = apiError{
 		Status: 401, Type: typeInvalid, Code: "invalid_api_key",
-		Message: "The API key is missing or belongs to no tenant. Send a tenant's key as 'Authorization: Bearer KEY'.",
+		Message: "The API key is missing, or does not belong to a tenant. Send a tenant's key as 'Authorization: Bearer KEY'.",
 	}
 	errUpgrade = apiError{
 		Status: 426, Type: typeInvalid, Code: "websocket_unsupported", Close: true,
 		Message: "WebSocket connections are not supported here. Send the request by HTTP POST.",
 	}
-	// errTooLongToRead is for an answer that may have calls which the client must not get.
-	errTooLongToRead = badUpstream("upstream_answer_too_long", fmt.Sprintf("The upstream's answer is longer than %d MiB, and may call tools "+
-		"of the proxy's own. Have it streamed, or send X-Dewpoint-Condense: off.", mostRecord>>20))
+	// errTooLongToRead refuses an answer that may hold calls that the client must not see.
+	errTooLongToRead = badUpstream("upstream_answer_too_long", fmt.Sprintf("The upstream's answer is longer than %d MiB and may call tools "+
+		"of the proxy's own. Ask for a stream, or send X-Dewpoint-Condense: off.", maxReadAnswer>>20))
 	errStopping = apiError{
 		Status: 503, Type: typeServer, Code: "shutting_down", Retry: 1, Close: true,
 		Message: "The proxy is shutting down. Try again shortly.",
 	}
-	errInternal = apiError{Status: 500, Type: typeServer, Code: codeInternal, Message: "The proxy failed. The log has the cause."}
+	errInternal = apiError{Status: 500, Type: typeServer, Code: codeInternal, Message: "The proxy failed. Its log has the cause."}
 )
 
 func badRequest(code, message string) apiError {
@@ -101,15 +101,15 @@ func badUpstream(code, message string) apiError {
 func errTooLarge(limit int64) apiError {
 	return apiError{
 		Status: 413, Type: typeInvalid, Code: "request_too_large", Close: true,
-		Message: fmt.Sprintf("The request body is larger than the %d bytes this proxy takes. Send less, or raise limits.max_body.", limit),
+		Message: fmt.Sprintf("The request body is larger than %d bytes. Send less, or raise limits.max_body.", limit),
 	}
 }
 
-// answer writes an error of our own.
-func (e apiError) answer(ctx *fasthttp.RequestCtx, in dialect.Dialect) {
-	id := string(ctx.Response.Header.Peek(toldID))
+// write makes the error the response.
+func (e apiError) write(ctx *fasthttp.RequestCtx, in dialect.Dialect) {
+	id := string(ctx.Response.Header.Peek(requestIDHeader))
 	ctx.Response.Reset()
-	ctx.Response.Header.Set(toldID, id)
+	ctx.Response.Header.Set(requestIDHeader, id)
 	ctx.SetStatusCode(e.Status)
 	ctx.SetContentType("application/json")
 	if e.Retry > 0 {
@@ -124,50 +124,50 @@ func (e apiError) answer(ctx *fasthttp.RequestCtx, in dialect.Dialect) {
 	ctx.SetBody(e.body(in))
 }
 
-// refuse answers with an error. A client that has left is only counted.
+// refuse ends the request with an error. If its client has left, that is only counted.
 func (r *request) refuse(ctx *fasthttp.RequestCtx, err error) {
-	if e, stays := r.failedWith(err); stays {
-		e.answer(ctx, r.asked.speaks)
+	if e, ok := r.endWithError(err); ok {
+		e.write(ctx, r.params.clientDialect)
 		return
 	}
 	ctx.SetConnectionClose()
 	ctx.SetStatusCode(statusClientGone)
 }
 
-// failedWith takes note of a request's error, and gives it as the client is told of it, if that has not left.
-func (r *request) failedWith(err error) (e apiError, stays bool) {
-	switch {
-	case errors.Is(err, errClientGone):
-		r.seen.end(statusClientGone, CodeClientGone)
+// endWithError ends the request with an error, and returns the answer for its client. ok is false if the client has left.
+func (r *request) endWithError(err error) (e apiError, ok bool) {
+	if errors.Is(err, errClientGone) {
+		r.obs.end(statusClientGone, CodeClientGone)
 		return e, false
-	case !errors.As(err, &e):
+	}
+	if !errors.As(err, &e) {
 		r.server.o.Log.Error("request failed", zap.Error(err))
 		e = errInternal
 	}
-	r.seen.end(e.Status, e.Code)
+	r.obs.end(e.Status, e.Code)
 	return e, true
 }
 
-// tell gives an error as an event of a stream that has begun; nothing if the client has left.
-func (r *request) tell(err error) []byte {
-	if e, stays := r.failedWith(err); stays {
-		return r.asked.speaks.Event(e.body(r.asked.speaks))
+// endWithEvent is endWithError for a stream that has begun: it returns an error event, nil if the client has left.
+func (r *request) endWithEvent(err error) []byte {
+	if e, ok := r.endWithError(err); ok {
+		return r.params.clientDialect.Event(e.body(r.params.clientDialect))
 	}
 	return nil
 }
 
-// survives takes a step, and reports whether it did not panic.
-func (o *Options) survives(step func()) (did bool) {
+// guard runs a step and recovers from a panic in it, which it logs and counts. It reports whether the step returned.
+func (o *Options) guard(step func()) (returned bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			o.panicked(v)
+			o.logPanic(v)
 		}
 	}()
 	step()
 	return true
 }
 
-func (o *Options) panicked(v any) {
+func (o *Options) logPanic(v any) {
 	o.Log.Error("panic", zap.Any("value", v), zap.ByteString("stack", debug.Stack()))
 	o.Faults.Panicked()
 }

@@ -8,96 +8,99 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
-// eventWait is how long the first event of a stream is waited for. An upstream that looks at a request's length does so at once; some
-// send their header long before their model has read the prompt, and clients want to see it.
-const eventWait = time.Second
+// eventTimeout is how long to wait for the first event of a stream. An upstream that checks a request's length does so at once; some send
+// their header long before their model has read the prompt, and clients want to see it.
+const eventTimeout = time.Second
 
-// firstEvent is a stream whose first event is read ahead, behind those that only say that there will be some.
+// firstEvent is a stream whose first event is read in advance, along with any opening events before it, which only announce an answer.
 type firstEvent struct {
-	body    io.ReadCloser
-	opening func(event []byte) bool // reports whether an event is such; nil: none is
-	came    chan struct{}           // closed when the fields below are there
-	head    []byte
-	opened  int // bytes of head that the opening takes
-	err     error
-	rest    io.Reader // nil: nothing was read of the stream
+	body      io.ReadCloser
+	isOpening func(event []byte) bool // reports whether an event only opens the stream; nil: none does
+	done      chan struct{}           // closed when the fields below are set
+	head      []byte
+	opening   int // bytes of head that opening events take
+	err       error
+	rest      io.Reader // set by the first Read
 }
 
 func (o *Options) openEvent(body io.ReadCloser, in dialect.Dialect) *firstEvent {
-	e := &firstEvent{body: body, came: make(chan struct{})}
-	if d, has := in.(dialect.Opener); has {
-		e.opening = func(event []byte) (is bool) {
-			o.survives(func() { is = d.Opening(event) })
-			return is
+	e := &firstEvent{body: body, done: make(chan struct{})}
+	if opener, ok := in.(dialect.Opener); ok {
+		e.isOpening = func(event []byte) (opening bool) {
+			o.guard(func() { opening = opener.Opening(event) })
+			return opening
 		}
 	}
 	go e.fetch()
 	return e
 }
 
-// fetch reads up to the end of the first event. Comments are not waited behind: they keep a client waiting, and are handed on as they
-// come.
+// fetch reads to the end of the first event, or to a comment: comments keep a client waiting and are passed on at once.
 func (e *firstEvent) fetch() {
-	defer close(e.came)
-	next := make([]byte, 4<<10)
-	for told := false; e.err == nil && !told && len(e.head) < refusalRead; {
+	defer close(e.done)
+	buffer := make([]byte, 4<<10)
+	for e.err == nil && len(e.head) < maxRefusal {
 		var n int
-		n, e.err = e.body.Read(next)
-		e.head = append(e.head, next[:n]...)
-		told = e.told()
+		n, e.err = e.body.Read(buffer)
+		e.head = append(e.head, buffer[:n]...)
+		if e.skipOpening() {
+			return
+		}
 	}
 }
 
-// told reports whether an event is there that says something, or a comment.
-func (e *firstEvent) told() bool {
+// skipOpening skips opening events in head, and reports whether another event or a comment comes after them.
+func (e *firstEvent) skipOpening() bool {
 	for {
-		rest := e.head[e.opened:]
+		rest := e.head[e.opening:]
 		if bytes.HasPrefix(rest, []byte{':'}) {
 			return true
 		}
 		end := endOfEvent(rest)
-		if end == 0 || e.opening == nil || !e.opening(rest[:end]) {
-			return end > 0
+		if end == 0 {
+			return false
 		}
-		e.opened += end
+		if e.isOpening == nil || !e.isOpening(rest[:end]) {
+			return true
+		}
+		e.opening += end
 	}
 }
 
-// endOfEvent is the length of the first event with the empty line that ends it, 0 if it has not ended.
+// endOfEvent returns the length of the first event including the empty line that ends it, 0 if it has not ended.
 func endOfEvent(stream []byte) int {
-	ended := 0
+	end := 0
 	for _, mark := range [...]string{"\n\n", "\n\r\n"} {
-		if i := bytes.Index(stream, []byte(mark)); i >= 0 && (ended == 0 || i+len(mark) < ended) {
-			ended = i + len(mark)
+		if i := bytes.Index(stream, []byte(mark)); i >= 0 && (end == 0 || i+len(mark) < end) {
+			end = i + len(mark)
 		}
 	}
-	return ended
+	return end
 }
 
-// soon gives what was read, nil if the event does not come in time.
-func (e *firstEvent) soon() []byte {
-	late := time.NewTimer(eventWait)
-	defer late.Stop()
+// peek returns what was read after the opening events, nil if the first event does not arrive in time.
+func (e *firstEvent) peek() []byte {
+	timer := time.NewTimer(eventTimeout)
+	defer timer.Stop()
 	select {
-	case <-e.came:
-		return e.head[e.opened:]
-	case <-late.C:
+	case <-e.done:
+		return e.head[e.opening:]
+	case <-timer.C:
 		return nil
 	}
 }
 
-// Read implements io.Reader.
 func (e *firstEvent) Read(p []byte) (int, error) {
 	if e.rest == nil {
-		<-e.came
-		e.rest = readBefore(e.head, e.body, e.err)
+		<-e.done
+		e.rest = prepend(e.head, e.body, e.err)
 	}
 	return e.rest.Read(p)
 }
 
-// Close implements io.Closer. It ends what is still read.
+// Close implements io.Closer. It ends fetch.
 func (e *firstEvent) Close() error {
 	err := e.body.Close()
-	<-e.came
+	<-e.done
 	return err //nolint:wrapcheck // the body's own
 }

@@ -177,7 +177,7 @@ func TestBytesInFlight(t *testing.T) {
 	}
 }
 
-// TestDeclaredLengthAllocatesNothing has many clients that announce much and send little.
+// TestDeclaredLengthAllocatesNothing has many clients that declare large bodies and send little.
 func TestDeclaredLengthAllocatesNothing(t *testing.T) {
 	r := newRig(t, setup{})
 	const clients = 50
@@ -201,7 +201,7 @@ func TestDeclaredLengthAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestSlowClients wait for more than they may, at every point of a request.
+// TestSlowClients has clients that pause for too long at every point of a request.
 func TestSlowClients(t *testing.T) {
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.HeaderWait, l.BodyIdle = 100*time.Millisecond, 100*time.Millisecond }})
 	head := "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\n"

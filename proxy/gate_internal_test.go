@@ -18,14 +18,14 @@ func TestNoLimitAllocatesNothing(t *testing.T) {
 			t.Fatal("refused")
 		}
 		r.settleLater(0, dialect.Answer{})
-		r.tenant.gate.busy.Add(-1)
+		r.tenant.gate.active.Add(-1)
 	})
 	if allocated > 0 {
 		t.Errorf("%v allocations", allocated)
 	}
 }
 
-// TestRefusedTakeNoPlace: a request that a limit refuses leaves its place at once, whenever its body has come.
+// TestRefusedTakeNoPlace: a request that a limit refuses gives its place back at once, before its body has arrived.
 func TestRefusedTakeNoPlace(t *testing.T) {
 	for name, limits := range map[string]limit.Tenant{"requests": {Requests: 1}, "tokens": {Tokens: 1}} {
 		tenant := &Tenant{Tenant: engine.Tenant{Name: "a"}, Limits: limits, gate: &gate{}}
@@ -36,12 +36,12 @@ func TestRefusedTakeNoPlace(t *testing.T) {
 			t.Fatalf("%s: the first is refused", name)
 		}
 		tenant.tokens().Take(time.Now(), 1, 1)
-		if _, ok := second.admit(); ok || tenant.gate.busy.Load() != 1 || second.seen.record.Limit != name {
-			t.Errorf("%s: served %t by limit %q, %d are under way", name, ok, second.seen.record.Limit, tenant.gate.busy.Load())
+		if _, ok := second.admit(); ok || tenant.gate.active.Load() != 1 || second.obs.record.Limit != name {
+			t.Errorf("%s: served %t by limit %q, %d are under way", name, ok, second.obs.record.Limit, tenant.gate.active.Load())
 		}
 		first.leave()
 		first.leave() // again: nothing happens
-		if n := tenant.gate.busy.Load(); n != 0 {
+		if n := tenant.gate.active.Load(); n != 0 {
 			t.Errorf("%s: then %d are under way", name, n)
 		}
 	}

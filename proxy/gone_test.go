@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// endings are the ways a client leaves.
+// endings lists the ways in which a client leaves.
 var endings = map[string]func(*wire){
 	"closes":      func(w *wire) { w.Close() },
 	"resets":      func(w *wire) { _ = w.SetLinger(0); w.Close() },
@@ -55,7 +55,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// flood answers with a stream that never ends, until it cannot be written any more.
+// flood answers with an endless stream, until it can no longer be written.
 func flood(ended chan<- struct{}) func(conn *net.TCPConn, r *http.Request) {
 	return func(conn *net.TCPConn, r *http.Request) {
 		defer func() { ended <- struct{}{} }()
@@ -89,8 +89,7 @@ func TestClientLeavesAFlood(t *testing.T) {
 	}
 }
 
-// TestClientTakesNothing has a client that stays but does not read: in the end it is cut off, or it would hold its
-// request for good.
+// TestClientTakesNothing has a client that stays but does not read. It is cut off in the end; otherwise it would hold its request for ever.
 func TestClientTakesNothing(t *testing.T) {
 	ended := make(chan struct{}, 1)
 	r := newRig(t, setup{
@@ -134,7 +133,7 @@ func TestKeptConnectionAfterOthersLeft(t *testing.T) {
 	}
 }
 
-// TestManyRequestsOnOneConnection changes between answers with and without a length, and paths that are refused.
+// TestManyRequestsOnOneConnection alternates between answers with and without a length, and paths that are refused.
 func TestManyRequestsOnOneConnection(t *testing.T) {
 	r := newRig(t, setup{})
 	w := r.dial()

@@ -9,11 +9,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// ownPrefix marks the headers that are between the client and this proxy.
+// ownPrefix begins the names of headers between the client and this proxy.
 const ownPrefix = "X-Dewpoint-"
 
-// endToEnd reports whether a header is passed on, by its canonical name: not one that concerns a connection only (RFC 9110, section
-// 7.6.1), always or because the Connection header names it, nor one between the client and this proxy.
+// endToEnd reports whether a header, by its canonical name, is passed on. Hop-by-hop headers are not (RFC 9110, section 7.6.1), nor are those
+// that the Connection header names, nor our own.
 func endToEnd(name, connection string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
@@ -30,7 +30,7 @@ func endToEnd(name, connection string) bool {
 	return !strings.HasPrefix(name, ownPrefix)
 }
 
-// outgoing gives the headers that go upstream.
+// outgoing returns the client's headers that go upstream.
 func outgoing(h *fasthttp.RequestHeader) http.Header {
 	out, connection := http.Header{}, string(h.Peek("Connection"))
 	for k, v := range h.All() {
@@ -45,11 +45,11 @@ func outgoing(h *fasthttp.RequestHeader) http.Header {
 	return out
 }
 
-// incoming writes the head of upstream's response into the client's.
+// incoming copies the status and headers of upstream's response into the client's.
 func incoming(to *fasthttp.ResponseHeader, from *http.Response) {
 	keepDate(to, from.Header.Get("Date"))
 	to.SetStatusCode(from.StatusCode)
-	if _, reason, ok := strings.Cut(from.Status, " "); ok && len(reason) <= longestReason && cleaned(reason) == reason {
+	if _, reason, ok := strings.Cut(from.Status, " "); ok && len(reason) <= maxReason && cleaned(reason) == reason {
 		to.SetStatusMessage([]byte(reason))
 	}
 	connection := from.Header.Get("Connection")
@@ -63,10 +63,10 @@ func incoming(to *fasthttp.ResponseHeader, from *http.Response) {
 	}
 }
 
-// longestReason is how long a status may be in words, in bytes. A longer one is replaced by the standard's.
-const longestReason = 128
+// maxReason is the length of the longest reason phrase that is passed on, in bytes. A longer one is replaced by the standard phrase.
+const maxReason = 128
 
-// cleaned is a header's value, or a reason phrase, without control characters, which some clients and terminals act on.
+// cleaned replaces the control characters in a header value or reason phrase by spaces: some clients and terminals act on them.
 func cleaned(value string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' && c != '\t' || c == 0x7f {
@@ -76,20 +76,19 @@ func cleaned(value string) string {
 	}, value)
 }
 
-// keepDate gives a response the date that upstream gave it. fasthttp sets no Date but its own; it keeps one that it has
-// read, though.
+// keepDate sets upstream's Date in a response. fasthttp has no setter for it, but keeps one that it has parsed.
 func keepDate(to *fasthttp.ResponseHeader, date string) {
 	if date == "" {
 		return
 	}
 	head := "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nDate: " + date + "\r\n\r\n"
-	_ = to.Read(bufio.NewReaderSize(strings.NewReader(head), len(head))) // on failure there is no date
+	_ = to.Read(bufio.NewReaderSize(strings.NewReader(head), len(head))) // if it fails, the response has no date
 }
 
-// longestMethod is how long a method may be, in bytes: as the longest registered one, and then some.
-const longestMethod = 32
+// maxMethod is the length of the longest method that is served, in bytes. It is above that of every registered one.
+const maxMethod = 32
 
-// screen refuses what no request may be.
+// screen refuses requests that are malformed, ambiguous or not supported, whatever their tenant and path.
 func screen(ctx *fasthttp.RequestCtx) error {
 	h := &ctx.Request.Header
 	lengths, keys, ok := inspect(h.RawHeaders())
@@ -102,11 +101,11 @@ func screen(ctx *fasthttp.RequestCtx) error {
 		return refuse(400, "malformed_request", "The request is not valid HTTP/1.1.")
 	case keys > 1:
 		return refuse(400, "duplicate_header", "Send Authorization once.")
-	case len(method) > longestMethod || !token(method):
-		return refuse(400, "malformed_request", "The method is not one of HTTP's.")
+	case len(method) > maxMethod || !token(method):
+		return refuse(400, "malformed_request", "The method is not a valid HTTP method.")
 	case strings.EqualFold(string(h.Peek("Upgrade")), "websocket"):
 		return errUpgrade
-	case lengths > 1: // another server might take another one
+	case lengths > 1: // another server might believe the other one
 		return refuse(400, "ambiguous_length", "Send either Content-Length or Transfer-Encoding, once.")
 	case method == "PRI", method == http.MethodConnect, method == http.MethodTrace:
 		return refuse(405, "method_not_allowed", "This method is not served.")
@@ -116,8 +115,9 @@ func screen(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// turnAway reads a body that is refused, and gives the error, which closes the connection if there was one.
-func (r *request) turnAway(ctx *fasthttp.RequestCtx, e apiError) error {
+// refuseEarly drops the body of a request that is refused by its header, so that the client sees the answer. It returns e, which closes the
+// connection if there was a body.
+func (r *request) refuseEarly(ctx *fasthttp.RequestCtx, e apiError) error {
 	if stream := ctx.RequestBodyStream(); stream != nil {
 		r.server.reader.discard(stream, ctx.Conn())
 	}
@@ -125,15 +125,15 @@ func (r *request) turnAway(ctx *fasthttp.RequestCtx, e apiError) error {
 	return e
 }
 
-// inspect reads a request's raw header, as strictly as RFC 9112 allows: what another server could read as other lines
-// than this one does (folded lines, lines that end in a line feed alone, spaces in a name) is not ok. It counts the fields that must
-// not be there twice: those that tell the body's length, and keys.
+// inspect checks a request's raw header as strictly as RFC 9112 allows. It is not ok if another server could split it into other lines: folded
+// lines, lines that end in a line feed alone, spaces in a name. lengths and keys count the fields that must not be repeated: those that give
+// the body's length, and Authorization.
 func inspect(raw []byte) (lengths, keys int, ok bool) {
 	for len(raw) > 0 {
 		line, rest, _ := bytes.Cut(raw, []byte("\r\n"))
 		raw = rest
 		if len(line) == 0 {
-			continue // the end
+			continue // the empty line at the end
 		}
 		name, value, found := bytes.Cut(line, []byte{':'})
 		if !found || !token(name) || bytes.ContainsAny(value, "\r\n\x00") {
@@ -149,7 +149,7 @@ func inspect(raw []byte) (lengths, keys int, ok bool) {
 	return lengths, keys, true
 }
 
-// token reports whether b is one (RFC 9110, section 5.6.2).
+// token reports whether b is an HTTP token (RFC 9110, section 5.6.2).
 func token[T string | []byte](b T) bool {
 	for i := range len(b) {
 		switch c := b[i]; {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestHeadersAreDocumented holds that docs/headers.md has every header of ours that the code names, and no other.
+// TestHeadersAreDocumented: docs/headers.md lists exactly the X-Dewpoint headers that the code names.
 func TestHeadersAreDocumented(t *testing.T) {
 	t.Parallel()
 	header := regexp.MustCompile(`X-Dewpoint-[A-Z][A-Za-z-]+[a-z]`)

@@ -12,139 +12,151 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
-// strain takes the calls of the proxy's own tools out of the answer to a request that offers some, and meets them: the client gets one
-// answer for all that upstream is asked for meanwhile.
-func (r *request) strain(resp *http.Response) (*http.Response, error) {
-	if r.turn == nil || r.asked.counts || !r.turn.Offers() || resp.StatusCode != http.StatusOK || len(codings(resp.Header)) > 0 {
+// hidden is the state of a request that offers tools of the proxy's own, whose calls the client does not see.
+type hidden struct {
+	strainer dialect.Strainer // removes the calls from the answers; nil: no such tool is offered
+	tee      dialect.Tee      // reads the last answer as upstream gave it
+	rounds   int              // further calls upstream, with the results of such tools
+	answered bool             // the calls of the last answer were
+}
+
+// answerHidden removes the calls of the proxy's own tools from upstream's answer and answers them itself. The client gets one answer,
+// however many calls upstream that takes.
+func (r *request) answerHidden(resp *http.Response) (*http.Response, error) {
+	if r.turn == nil || r.params.counts || !r.turn.Offers() || resp.StatusCode != http.StatusOK || len(codings(resp.Header)) > 0 {
 		return resp, nil
 	}
-	streams := streamed(resp.Header)
-	r.passed.strainer, r.passed.tee = r.turn.Strain(streams), r.asked.dialect.Tee(streams)
+	streams := isEventStream(resp.Header)
+	r.hidden.strainer = r.turn.Strain(streams)
+	r.hidden.tee = r.params.dialect.Tee(streams)
 	if !streams {
-		return r.strainWhole(resp)
+		return r.answerHiddenWhole(resp)
 	}
-	s := &strained{r: r, from: resp.Body, buffer: make([]byte, 8<<10), every: cmp.Or(r.server.o.Limits.KeepAlive, math.MaxInt64)}
-	s.alive = time.NewTicker(s.every)
-	resp.ContentLength, resp.Body = -1, s
+	every := cmp.Or(r.server.o.Limits.KeepAlive, math.MaxInt64)
+	resp.ContentLength = -1
+	resp.Body = &filteredStream{
+		r: r, upstream: resp.Body, buffer: make([]byte, 8<<10), every: every, keepAlive: time.NewTicker(every),
+	}
 	return resp, nil
 }
 
-// strainWhole is strain for an answer that is not streamed.
-func (r *request) strainWhole(resp *http.Response) (*http.Response, error) {
-	s := r.passed.strainer
+// answerHiddenWhole is answerHidden for an answer that is not streamed.
+func (r *request) answerHiddenWhole(resp *http.Response) (*http.Response, error) {
+	strainer := r.hidden.strainer
 	for {
 		body, whole := readWhole(resp)
-		switch {
-		case len(body) == mostRecord:
+		if len(body) == maxReadAnswer {
 			_ = resp.Body.Close()
 			return nil, errTooLongToRead
-		case !whole:
-			r.passed.strainer = nil
+		}
+		if !whole {
+			r.hidden.strainer = nil
 			return resp, nil
 		}
-		s.Write(body)
-		r.passed.tee.Write(body)
-		if !r.reply() {
-			if shown := s.Finish(); !bytes.Equal(body, shown) {
+		strainer.Write(body)
+		r.hidden.tee.Write(body)
+		if !r.answerCalls() {
+			if shown := strainer.Finish(); !bytes.Equal(body, shown) {
 				replaceBody(resp, shown)
 			}
 			return resp, nil
 		}
 		_ = resp.Body.Close()
 		var err error
-		if resp, err = r.again(false); err != nil || resp.StatusCode != http.StatusOK || streamed(resp.Header) {
+		resp, err = r.nextRound(false)
+		if err != nil || resp.StatusCode != http.StatusOK || isEventStream(resp.Header) {
 			return resp, err
 		}
 	}
 }
 
-// reply meets the hidden calls of an answer that has ended, once. It reports whether upstream is to be asked again.
-func (r *request) reply() (again bool) {
-	if r.passed.replied {
+// answerCalls runs the hidden calls of an answer that has ended, once. It reports whether upstream has to be called again with the results.
+func (r *request) answerCalls() (again bool) {
+	if r.hidden.answered {
 		return false
 	}
-	r.passed.replied = true
-	said := r.passed.strainer.Close()
-	r.orAsItCame(func() {
+	r.hidden.answered = true
+	said := r.hidden.strainer.Close()
+	r.orPassThrough(func() {
 		report, more := r.turn.Reply(r.ctx, said)
 		again = more
-		r.note(report)
+		r.noteReport(report)
 	})
 	if r.turn != nil {
-		r.seen.record.Condensed.Hidden += len(said.Calls)
+		r.obs.record.Condensed.Hidden += len(said.Calls)
 	}
 	return again
 }
 
-// echo is the answer as the client will send it back, nil where that is what upstream has to be shown.
+// echo returns the answer as the client will send it back, nil if that is what upstream has to be sent as well.
 func (r *request) echo() []byte {
-	if r.passed.strainer == nil {
+	if r.hidden.strainer == nil {
 		return nil
 	}
-	r.reply()
-	return r.passed.strainer.Echo()
+	r.answerCalls()
+	return r.hidden.strainer.Echo()
 }
 
-// again asks upstream again, after hidden calls were met. It is charged for like a request, once the last answer is settled.
-func (r *request) again(streams bool) (*http.Response, error) {
-	r.passed.again++
-	if minute, budgets := r.settle(http.StatusOK, r.passed.tee.Answer()); minute != nil {
-		minute()
-		budgets()
+// nextRound calls upstream with the results of hidden calls. It settles the last answer and pays like a request.
+func (r *request) nextRound(streams bool) (*http.Response, error) {
+	r.hidden.rounds++
+	if correctMinute, settleBudgets := r.settle(http.StatusOK, r.hidden.tee.Answer()); correctMinute != nil {
+		correctMinute()
+		settleBudgets()
 	}
-	r.passed.strainer.Next()
-	r.passed.tee, r.passed.replied = r.asked.dialect.Tee(streams), false
+	r.hidden.strainer.Next()
+	r.hidden.tee = r.params.dialect.Tee(streams)
+	r.hidden.answered = false
 	if err := r.ctx.Err(); err != nil {
 		return nil, upstreamError(r.ctx, err)
 	}
-	resp, err := r.buy()
+	resp, err := r.payAndSend()
 	if err == nil && resp.StatusCode >= http.StatusBadRequest {
-		r.giveBack()
+		r.refund()
 	}
 	return resp, err
 }
 
-// last is what upstream answered last of what the client was told.
-func (r *request) last(told dialect.Answer) dialect.Answer {
-	if r.passed.tee != nil {
-		return r.passed.tee.Answer()
+// lastAnswer returns upstream's last answer. It differs from what the client was sent if there were hidden calls.
+func (r *request) lastAnswer(sent dialect.Answer) dialect.Answer {
+	if r.hidden.tee != nil {
+		return r.hidden.tee.Answer()
 	}
-	return told
+	return sent
 }
 
-// strained is the stream that a client gets. It is read, and closed, by the relay.
-type strained struct {
-	r      *request
-	from   io.ReadCloser // upstream's answer
-	buffer []byte        // for what comes from there
-	out    []byte        // for the client
-	end    error         // after that; nil: upstream's answer goes on
+// filteredStream is the client's stream without hidden calls. The relay reads and closes it.
+type filteredStream struct {
+	r        *request
+	upstream io.ReadCloser // the current answer
+	buffer   []byte        // for reads of upstream
+	out      []byte        // for the client
+	end      error         // after out; nil: more may come
 
-	every time.Duration  // how long the client may hear nothing
-	alive *time.Ticker   // when it is to hear something
-	ended bool           // upstream's answer has
-	over  chan following // gives what follows; nil: nothing was done to find out, since the client has not got all yet
+	every     time.Duration // the longest silence towards the client
+	keepAlive *time.Ticker
+	ended     bool              // the current answer has
+	next      chan continuation // receives what comes after it; nil: not asked for yet, since the client has not read everything before it
 }
 
-// following is what follows an answer of upstream's: the end, or another one.
-type following struct {
-	out  []byte
-	end  error
-	from io.ReadCloser // nil: the end
+// continuation is what comes after an answer of upstream's: another answer, or the end.
+type continuation struct {
+	out      []byte
+	end      error
+	upstream io.ReadCloser // nil: there is no other answer
 }
 
-// Read implements io.Reader.
-func (s *strained) Read(p []byte) (int, error) {
+func (s *filteredStream) Read(p []byte) (int, error) {
 	for len(s.out) == 0 && s.end == nil {
 		if s.ended {
-			s.wait()
+			s.awaitNext()
 			continue
 		}
-		n, err := s.from.Read(s.buffer)
+		n, err := s.upstream.Read(s.buffer)
 		if n == 0 && err == nil {
 			return 0, nil
 		}
-		s.hear(s.buffer[:n], err)
+		s.receive(s.buffer[:n], err)
 	}
 	if len(s.out) == 0 {
 		return 0, s.end
@@ -154,75 +166,76 @@ func (s *strained) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// hear takes what has come from upstream. Where the client gets nothing of it for long, it gets a comment.
-func (s *strained) hear(p []byte, err error) {
+// receive filters what was read of upstream's answer. If the client gets nothing of it for long, it gets a comment.
+func (s *filteredStream) receive(p []byte, err error) {
 	if len(p) > 0 {
-		s.r.seen.firstByte()
+		s.r.obs.firstByte()
 	}
-	s.r.passed.tee.Write(p)
-	s.out = s.r.passed.strainer.Write(p)
+	s.r.hidden.tee.Write(p)
+	s.out = s.r.hidden.strainer.Write(p)
 	switch {
 	case errors.Is(err, io.EOF):
 		s.ended = true
 	case err != nil:
 		s.end = err
 	case len(s.out) > 0:
-		s.alive.Reset(s.every)
+		s.keepAlive.Reset(s.every)
 	default:
 		select {
-		case <-s.alive.C:
-			s.out = []byte(keptAlive)
+		case <-s.keepAlive.C:
+			s.out = []byte(keepAliveComment)
 		default:
 		}
 	}
 }
 
-// wait waits for what follows upstream's answer. Upstream is not silent meanwhile: it may not have been asked yet.
-func (s *strained) wait() {
-	if s.over == nil {
-		s.over = make(chan following, 1)
-		s.alive.Reset(s.every)
+// awaitNext waits for what comes after upstream's answer, or until a comment is due. No idle timeout runs meanwhile: upstream may not have
+// been called yet.
+func (s *filteredStream) awaitNext() {
+	if s.next == nil {
+		s.next = make(chan continuation, 1)
+		s.keepAlive.Reset(s.every)
 		go func() {
-			then := following{end: errDefect}
-			s.r.server.o.survives(func() { then = s.follow() })
-			s.over <- then
+			next := continuation{end: errDefect}
+			s.r.server.o.guard(func() { next = s.proceed() })
+			s.next <- next
 		}()
 	}
 	select {
-	case <-s.alive.C:
-		s.out = []byte(keptAlive)
-	case then := <-s.over:
-		s.out, s.end, s.ended, s.over = then.out, then.end, false, nil
-		if then.from != nil {
-			s.from = then.from
+	case <-s.keepAlive.C:
+		s.out = []byte(keepAliveComment)
+	case next := <-s.next:
+		s.out, s.end = next.out, next.end
+		s.ended, s.next = false, nil
+		if next.upstream != nil {
+			s.upstream = next.upstream
 		}
 	}
 }
 
-// follow finds out what follows upstream's answer, which has ended. Nothing else uses the request meanwhile.
-func (s *strained) follow() following {
-	if !s.r.reply() {
-		return following{out: s.r.passed.strainer.Finish(), end: io.EOF}
+// proceed answers the hidden calls of the answer that has ended and gets the next one. Nothing else may use the request until it returns.
+func (s *filteredStream) proceed() continuation {
+	if !s.r.answerCalls() {
+		return continuation{out: s.r.hidden.strainer.Finish(), end: io.EOF}
 	}
-	_ = s.from.Close()
-	resp, err := s.r.again(true) //nolint:bodyclose // its body becomes from, which is closed
+	_ = s.upstream.Close()
+	resp, err := s.r.nextRound(true) //nolint:bodyclose // it becomes upstream, which Close closes
 	switch {
 	case err != nil:
-		return following{out: s.r.tell(err), end: err}
-	case resp.StatusCode != http.StatusOK || !streamed(resp.Header):
-		return following{out: asEvent(resp, s.r.asked.speaks), end: errBroken, from: resp.Body}
+		return continuation{out: s.r.endWithEvent(err), end: err}
+	case resp.StatusCode != http.StatusOK || !isEventStream(resp.Header):
+		return continuation{out: errorEvent(resp, s.r.params.clientDialect), end: errBroken, upstream: resp.Body}
 	}
-	return following{from: resp.Body}
+	return continuation{upstream: resp.Body}
 }
 
-// Close implements io.Closer.
-func (s *strained) Close() error {
-	s.alive.Stop()
-	if s.over != nil {
+func (s *filteredStream) Close() error {
+	s.keepAlive.Stop()
+	if s.next != nil {
 		s.r.cancel(errClientGone)
-		if then := <-s.over; then.from != nil {
-			s.from = then.from
+		if next := <-s.next; next.upstream != nil {
+			s.upstream = next.upstream
 		}
 	}
-	return s.from.Close() //nolint:wrapcheck // the body's own
+	return s.upstream.Close() //nolint:wrapcheck // the body's own
 }

@@ -26,7 +26,7 @@ const (
 	asksFor = "request_condensation"
 )
 
-// agent is a client that runs tools, and sees what a library would make of a stream.
+// agent is a client that runs tools, and reads streams as a library does.
 type agent struct {
 	*rig
 	streams bool
@@ -34,7 +34,7 @@ type agent struct {
 	session string // its id for the conversation; empty: it gives none
 }
 
-// hidingRig has a condenser that condenses when it is asked to. With maxSize 0 it never does.
+// hidingRig has a condenser that condenses above maxSize events, or none if that is 0.
 func hidingRig(t *testing.T, streams bool, up fakeupstream.Options, maxSize int, hidden ...engine.Hidden) *agent {
 	return agentOf(t, hiding(up, maxSize, hidden...), streams)
 }
@@ -43,7 +43,7 @@ func agentOf(t *testing.T, s setup, streams bool) *agent {
 	return &agent{rig: newRig(t, s), streams: streams, history: []string{say("system", "You run tools.")}}
 }
 
-// hiding is the setup of such a rig.
+// hiding is the setup of hidingRig.
 func hiding(up fakeupstream.Options, maxSize int, hidden ...engine.Hidden) setup {
 	up.SummariserModels, up.Strict = []string{cheapModel}, true
 	return setup{upstream: up, tenants: one(func(t *proxy.Tenant) {
@@ -61,7 +61,7 @@ func hiding(up fakeupstream.Options, maxSize int, hidden ...engine.Hidden) setup
 	})}
 }
 
-// stream begins a request of the agent's whose answer is streamed.
+// stream starts a streamed request of the agent.
 func (a *agent) stream(message string) (*wire, *bufio.Reader) {
 	a.t.Helper()
 	w := a.dial()
@@ -72,7 +72,7 @@ func (a *agent) stream(message string) (*wire, *bufio.Reader) {
 
 func oftenAlive(l *proxy.Limits) { l.KeepAlive = time.Millisecond }
 
-// answered is an answer as a client has it.
+// answered is an answer as a client reads it.
 type answered struct {
 	Message json.RawMessage
 	Finish  string
@@ -81,7 +81,7 @@ type answered struct {
 	Usage   fakeupstream.Usage
 }
 
-// step sends the history with a message behind it, and keeps the answer.
+// step sends the history and another message, and keeps the answer.
 func (a *agent) step(message ...string) answered {
 	a.t.Helper()
 	resp, text := a.ask(a.body(message...))
@@ -99,7 +99,7 @@ func (a *agent) step(message ...string) answered {
 	return got
 }
 
-// body is a request with a message behind the history.
+// body is a request with the history and another message.
 func (a *agent) body(message ...string) string {
 	a.history = append(a.history, message...)
 	extra := `"tools":[` + runTool + `],`
@@ -112,7 +112,7 @@ func (a *agent) body(message ...string) string {
 	return strings.Replace(messages(a.history...), "{", "{"+extra, 1)
 }
 
-// read puts a stream together as OpenAI's libraries do: without comments, and by the index of each call, which begins with its id and name.
+// read assembles a stream as OpenAI's libraries do: without comments, by the index of each call, which begins with its id and name.
 func (a *agent) read(stream string) (got answered) {
 	a.t.Helper()
 	var calls []map[string]any
@@ -199,7 +199,7 @@ func (a *agent) read(stream string) (got answered) {
 	return got
 }
 
-// results are those of an answer's calls.
+// results returns results for an answer's calls.
 func (a answered) results() (all []string) {
 	for _, c := range a.Calls {
 		b, _ := json.Marshal(map[string]string{"role": "tool", "tool_call_id": c.ID, "content": "ran " + c.Arguments + strings.Repeat(" and so on", 30)})
@@ -208,7 +208,7 @@ func (a answered) results() (all []string) {
 	return all
 }
 
-// steps are the requests of the agent's model, all of which upstream has taken.
+// steps returns the requests to the agent's model. Upstream has accepted all of them.
 func (a *agent) steps() (all []fakeupstream.Request) {
 	a.t.Helper()
 	for _, r := range a.up.Requests() {
@@ -222,7 +222,7 @@ func (a *agent) steps() (all []fakeupstream.Request) {
 	return all
 }
 
-// wantStable checks that each request begins with all of the one before, but for so many, and that all have the same tools.
+// wantStable checks that each request, except for some, begins with the whole request before it, and that all have the same tools.
 func (a *agent) wantStable(breaks int) {
 	a.t.Helper()
 	steps := a.steps()
@@ -248,7 +248,7 @@ func call(name, id string) fakeupstream.ToolCall {
 	return fakeupstream.ToolCall{ID: "call_" + id + "_0123456789", Name: name, Arguments: `{"n":"` + id + `"}`}
 }
 
-// in runs a test with a client that has its answers streamed, and with one that has not.
+// in runs a test with a client that streams its answers and with one that does not.
 func bothWays(t *testing.T, test func(t *testing.T, streams bool)) {
 	for _, streams := range []bool{true, false} {
 		t.Run(map[bool]string{true: "streamed", false: "whole"}[streams], func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestAgentAsksForCondensation(t *testing.T) {
 	})
 }
 
-// wantEvents checks how many entries of some kinds the log of the newest thread has.
+// wantEvents checks how many entries of each kind the log of the newest thread has.
 func (a *agent) wantEvents(want map[session.Kind]int) {
 	a.t.Helper()
 	resp, _ := a.ask(messages(a.history...))
@@ -363,7 +363,7 @@ func TestHiddenCallsInARow(t *testing.T) {
 	})
 }
 
-// TestSlowBehindHiddenCalls has upstream be slow to answer what follows a hidden call: it is not held for silent.
+// TestSlowBehindHiddenCalls: an upstream that is slow to answer after a hidden call does not time out as idle.
 func TestSlowBehindHiddenCalls(t *testing.T) {
 	release := make(chan struct{})
 	r := newRig(t, setup{
@@ -381,7 +381,7 @@ func TestSlowBehindHiddenCalls(t *testing.T) {
 	}
 }
 
-// TestSlowWholeAnswer drips the white space by which some servers keep a client waiting.
+// TestSlowWholeAnswer sends white space at intervals, as some servers do to keep a client waiting.
 func TestSlowWholeAnswer(t *testing.T) {
 	const body = `{"id":"x","object":"chat.completion","created":1,"model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":"Hi."},"finish_reason":"stop"}]}`
 	base := rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
@@ -404,7 +404,7 @@ func TestSlowWholeAnswer(t *testing.T) {
 	}
 }
 
-// TestKeptAliveBehindHiddenCalls: while a hidden call has the history condensed, the client of a stream gets comments.
+// TestKeptAliveBehindHiddenCalls: while a hidden call condenses the history, a streaming client gets comments.
 func TestKeptAliveBehindHiddenCalls(t *testing.T) {
 	hold := make(chan struct{})
 	s := hiding(fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
@@ -429,7 +429,7 @@ func TestKeptAliveBehindHiddenCalls(t *testing.T) {
 	}
 }
 
-// TestClientLeavesBehindHiddenCalls: what is done for a client that has left ends.
+// TestClientLeavesBehindHiddenCalls: work for a client that has left ends.
 func TestClientLeavesBehindHiddenCalls(t *testing.T) {
 	hold := make(chan struct{})
 	defer close(hold)
@@ -447,8 +447,8 @@ func TestClientLeavesBehindHiddenCalls(t *testing.T) {
 	a.wait(func() bool { return a.metric("dewpoint_requests_in_flight") == 0 })
 }
 
-// TestAnswerTooLongToStrain: an answer that is not streamed and too long to be read before it is handed on is an error, since it may have
-// calls that the client must not get.
+// TestAnswerTooLongToStrain: an answer that is not streamed and too long to read as a whole is an error, since it may have calls that the
+// client must not get.
 func TestAnswerTooLongToStrain(t *testing.T) {
 	a := hidingRig(t, false, fakeupstream.Options{}, 0)
 	long := strings.Repeat("shingle ", 1<<20)
@@ -463,7 +463,7 @@ func TestAnswerTooLongToStrain(t *testing.T) {
 	}
 }
 
-// TestUpstreamThatTakesNoMoreTools refuses what it is asked with a tool of the proxy's, and then takes the request without.
+// TestUpstreamThatTakesNoMoreTools refuses a request with a tool of the proxy's, and then accepts it without.
 func TestUpstreamThatTakesNoMoreTools(t *testing.T) {
 	bothWays(t, func(t *testing.T, streams bool) {
 		a := hidingRig(t, streams, fakeupstream.Options{}, 400)
@@ -557,7 +557,7 @@ func recallCall(id, arguments string) fakeupstream.ToolCall {
 	return fakeupstream.ToolCall{ID: "call_" + id + "_0123456789", Name: "recall", Arguments: arguments}
 }
 
-// recalls has the model look things up, and gives what it is told.
+// recalls has the model look things up, and returns the results.
 func (a *agent) recalls(arguments ...string) (told []string) {
 	a.t.Helper()
 	var calls []fakeupstream.ToolCall
@@ -575,7 +575,8 @@ func (a *agent) recalls(arguments ...string) (told []string) {
 	return told
 }
 
-// TestRecallBehindTheClientsCompaction: what the client no longer sends is found in the log, of its own conversation alone.
+// TestRecallBehindTheClientsCompaction: messages that the client no longer sends are found in the log of its own conversation, and in no
+// other.
 func TestRecallBehindTheClientsCompaction(t *testing.T) {
 	a := hidingRig(t, true, fakeupstream.Options{}, 0, engine.Hidden{Recall: true})
 	a.session = "roof"
@@ -595,7 +596,7 @@ func TestRecallBehindTheClientsCompaction(t *testing.T) {
 	a.wantStable(2)
 }
 
-// contentless is a store that keeps no content.
+// contentless is a store without content.
 type contentless struct{ session.Store }
 
 func (c contentless) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) ([]session.Event, error) {
@@ -623,8 +624,8 @@ func TestRecallSaysWhatIsNotKept(t *testing.T) {
 	}
 }
 
-// TestIDsInTheRecordAreRecalled: the view names what it hides by ids that the tool takes, with every request in the same words, and only
-// where the model has the tool.
+// TestIDsInTheRecordAreRecalled: the view names hidden messages by ids that the tool accepts, with the same text in every request, and only
+// if the model has the tool.
 func TestIDsInTheRecordAreRecalled(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		a := hidingRig(t, true, fakeupstream.Options{}, 20, engine.Hidden{Recall: on, Request: true})

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
-// exact counts with the real encoder; the rest is that of quarters.
+// exact counts with the real encoder, and is otherwise quarters.
 type exact struct {
 	quarters //nolint:unused // its methods are
 	*tokenize.Encoder
@@ -33,7 +33,7 @@ func (e exact) Tools(raw []byte) int             { return e.Encoder.Tools(raw) }
 func (e exact) Observe(string, int, int, bool)   {}
 func (e exact) Adjust(_ string, counted int) int { return counted }
 
-// TestHostileBodiesAreRefused sends what two parsers could read differently. None of it goes upstream.
+// TestHostileBodiesAreRefused sends bodies that two parsers could read differently. None of them goes upstream.
 func TestHostileBodiesAreRefused(t *testing.T) {
 	const deep = 1_000_000
 	r := newRig(t, setup{})
@@ -91,7 +91,7 @@ func TestHostileBodiesAreRefused(t *testing.T) {
 	}
 }
 
-// TestOddBodiesPass sends sound JSON that is no conversation, or an odd one: it is for the upstream to judge.
+// TestOddBodiesPass sends valid JSON that is not a conversation, or a strange one. Upstream has to judge it.
 func TestOddBodiesPass(t *testing.T) {
 	r, got := mirrored(t, setup{tokens: newExact(t)})
 	long := strings.Repeat("a", 1<<20)
@@ -141,7 +141,7 @@ func TestOddBodiesPass(t *testing.T) {
 	}
 }
 
-// TestLargestBody is a body of the very size that is allowed.
+// TestLargestBody sends a body of exactly the allowed size.
 func TestLargestBody(t *testing.T) {
 	size := 64 << 20 // the default
 	if testing.Short() {
@@ -157,7 +157,7 @@ func TestLargestBody(t *testing.T) {
 	}
 }
 
-// TestHostileAnswers come from an upstream that is broken or worse: they pass, and nothing falls over.
+// TestHostileAnswers has upstream send broken and hostile answers: they pass, and nothing crashes.
 func TestHostileAnswers(t *testing.T) {
 	r := newRig(t, setup{})
 	long := strings.Repeat("[", 1<<20)

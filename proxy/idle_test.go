@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// plainUpstream answers everything, and keeps nothing.
+// plainUpstream answers everything and stores nothing.
 func plainUpstream(t *testing.T) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -26,13 +26,13 @@ func plainUpstream(t *testing.T) string {
 	return server.URL + "/v1"
 }
 
-// parked waits until so many connections are silent and hold no buffers.
+// parked waits until so many connections are idle and hold no buffers.
 func (r *rig) parked(n int) {
 	r.t.Helper()
 	eventually(r.t, fmt.Sprint(n, " connections are parked"), func() bool { return r.server.Parked() == n })
 }
 
-// held is what the process has in its heap and its stacks.
+// held returns the size of the process's heap and stacks.
 func held() int64 {
 	var m runtime.MemStats
 	for range 3 { // pools are emptied by the second, stacks shrink with each
@@ -42,8 +42,8 @@ func held() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// TestIdleConnectionsHoldLittle has a thousand clients make a request each and stay. What the process holds for each, this
-// test's own end included, is bounded: no buffer, no context, no grown stack.
+// TestIdleConnectionsHoldLittle has a thousand clients make a request each and stay connected. The memory for each, including the test's own
+// end, is bounded: there is no buffer, no context and no grown stack.
 func TestIdleConnectionsHoldLittle(t *testing.T) {
 	const clients, most = 1000, 10 << 10
 	for name, request := range map[string]string{
@@ -71,7 +71,7 @@ func TestIdleConnectionsHoldLittle(t *testing.T) {
 	}
 }
 
-// stay makes connections, a few at a time, that are open until the test ends, each after a request, if there is one.
+// stay opens connections, a few at a time, and sends a request on each if there is one. They stay open until the test ends.
 func (r *rig) stay(clients int, request string) {
 	r.t.Helper()
 	free := make(chan *bufio.Reader, 8)
@@ -108,7 +108,7 @@ func (r *rig) stay(clients int, request string) {
 	work.Wait()
 }
 
-// TestParkedConnections are served as if they had never been silent.
+// TestParkedConnections: connections that were idle are served like new ones.
 func TestParkedConnections(t *testing.T) {
 	r := newRig(t, setup{base: plainUpstream(t)})
 	w, leaver := r.dial(), r.dial()
@@ -123,7 +123,7 @@ func TestParkedConnections(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsEnd has connections that were silent for as long as they may be: they end without an answer.
+// TestSilentConnectionsEnd: connections that are idle for too long end without an answer.
 func TestSilentConnectionsEnd(t *testing.T) {
 	r := newRig(t, setup{base: plainUpstream(t), limits: func(l *proxy.Limits) {
 		l.Idle, l.HeaderWait = 2*time.Second, 2*time.Second
@@ -136,7 +136,7 @@ func TestSilentConnectionsEnd(t *testing.T) {
 	used.wantEnd()
 }
 
-// TestShutdownEndsParkedConnections does not wait for those who are silent.
+// TestShutdownEndsParkedConnections: a shutdown does not wait for idle connections.
 func TestShutdownEndsParkedConnections(t *testing.T) {
 	r := newRig(t, setup{base: plainUpstream(t)})
 	used, never := r.dial(), r.dial()

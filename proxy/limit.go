@@ -10,9 +10,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
-// gate is what a tenant has taken. It outlives a configuration, so that a reload does not set a tenant free.
+// gate counts what a tenant has taken of its limits. It is kept when the configuration is reloaded.
 type gate struct {
-	busy     atomic.Int64
+	active   atomic.Int64 // requests under way
 	requests limit.Bucket
 	tokens   limit.Bucket
 }
@@ -25,16 +25,16 @@ func (t *Tenant) tokens() limit.Share {
 	return limit.Share{Bucket: &t.gate.tokens, Name: t.Name + ":tokens", Draw: t.Draw}
 }
 
-// admit lets a request in, or says why not.
+// admit checks the tenant's limits. If ok is false, e is the client's answer.
 func (r *request) admit() (e apiError, ok bool) {
 	limits, now := &r.tenant.Limits, r.server.o.Now
 	if !r.tenant.gate.enter(limits.Concurrent) {
 		return r.limited("concurrent", time.Second, "concurrent_requests_exceeded",
-			"requests at the same time: wait for the end of one", limits.Concurrent), false
+			"requests at the same time: wait for one to end", limits.Concurrent), false
 	}
 	r.lease.admitted = true
 	defer func() {
-		if !ok { // its body may take long to come
+		if !ok { // at once: the body of a refused request may take long to arrive
 			r.leave()
 		}
 	}()
@@ -51,24 +51,25 @@ func (r *request) admit() (e apiError, ok bool) {
 	return e, true
 }
 
-// enter takes a place of so many, 0: any number. It counts none that it does not give: that could refuse another request.
+// enter takes one of limit places, and reports whether one was free; 0 is no limit. It never counts a request that it refuses, since that
+// could refuse another one.
 func (g *gate) enter(limit int) bool {
 	for {
-		n := g.busy.Load()
+		n := g.active.Load()
 		if limit > 0 && n >= int64(limit) {
 			return false
 		}
-		if g.busy.CompareAndSwap(n, n+1) {
+		if g.active.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
 }
 
-// leave gives back the request's place among its tenant's.
+// leave gives back the request's place, once.
 func (r *request) leave() {
 	if r.lease.admitted {
 		r.lease.admitted = false
-		r.tenant.gate.busy.Add(-1)
+		r.tenant.gate.active.Add(-1)
 	}
 }
 
@@ -76,23 +77,23 @@ func (r *request) outOfTokens(wait time.Duration) apiError {
 	return r.limited("tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", r.tenant.Limits.Tokens)
 }
 
-// limited is the answer to a request that is one too many.
+// limited returns the answer to a request that exceeds a limit of n.
 func (r *request) limited(limit string, wait time.Duration, code, what string, n int) apiError {
-	r.seen.record.Limit = limit
+	r.obs.record.Limit = limit
 	return apiError{
 		Status: http.StatusTooManyRequests, Type: typeLimit, Code: code,
 		Retry:   int((wait + time.Second - 1) / time.Second),
-		Message: fmt.Sprintf("This key's limit is %d %s. Try again as Retry-After says.", n, what),
+		Message: fmt.Sprintf("This key's limit is %d %s. Try again after the time in Retry-After.", n, what),
 	}
 }
 
-// countRefused counts a body that was too large for its tenant, or too much for its client.
-func (r *request) countRefused(err error) {
+// noteBodyRefused records the limit of the tenant for which a body was refused.
+func (r *request) noteBodyRefused(err error) {
 	e, ok := errors.AsType[apiError](err)
 	switch {
 	case ok && e.Code == codeShare:
-		r.seen.record.Limit = "share"
+		r.obs.record.Limit = "share"
 	case ok && e.Status == http.StatusRequestEntityTooLarge && r.tenant.Limits.Body > 0:
-		r.seen.record.Limit = "body"
+		r.obs.record.Limit = "body"
 	}
 }

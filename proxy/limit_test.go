@@ -18,13 +18,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// stopped is a clock that goes when it is told to.
+// stopped is a clock that a test advances.
 type stopped struct{ at atomic.Int64 }
 
 func (c *stopped) now() time.Time       { return time.Unix(1_700_000_000, c.at.Load()) }
 func (c *stopped) pass(d time.Duration) { c.at.Add(int64(d)) }
 
-// bounded are the tenants a, with these limits, and b, with none.
+// bounded returns two tenants: a with these limits, and b with none.
 func bounded(limits limit.Tenant) func(*url.URL) []*proxy.Tenant {
 	return func(base *url.URL) []*proxy.Tenant {
 		tenants := two(base)
@@ -36,13 +36,13 @@ func bounded(limits limit.Tenant) func(*url.URL) []*proxy.Tenant {
 	}
 }
 
-// as asks as one of the tenants.
+// as sends a request of one of the tenants.
 func (r *rig) as(key, body string) (*http.Response, string) {
 	r.t.Helper()
 	return r.ask(body, "Authorization", "Bearer "+key)
 }
 
-// wantLimited wants a request of a to be refused, one of b not, and gives the seconds to wait.
+// wantLimited checks that a request of a is refused and one of b is not. It returns the seconds in Retry-After.
 func (r *rig) wantLimited(body, code string) int {
 	r.t.Helper()
 	resp, answer := r.as(keyA, body)
@@ -90,7 +90,7 @@ func TestRequestsPerMinute(t *testing.T) {
 	}
 }
 
-// using is an upstream that says what a request took.
+// using is an upstream that reports a usage.
 func using(input, output int) func(*fakeupstream.Request) fakeupstream.Answer {
 	return func(*fakeupstream.Request) fakeupstream.Answer {
 		raw := fmt.Sprintf(`{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hi"}}],`+
@@ -119,7 +119,7 @@ func TestTokensPerMinute(t *testing.T) {
 	r.final[`dewpoint_limited_total{limit="tokens",tenant="a"}`] = 1
 }
 
-// TestTokensOfNobody: while upstream is away, a tenant's minute is not used up by what was not served.
+// TestTokensOfNobody: requests that fail because upstream is down do not use up a tenant's minute.
 func TestTokensOfNobody(t *testing.T) {
 	var clock stopped
 	r := newRig(t, setup{
@@ -132,8 +132,7 @@ func TestTokensOfNobody(t *testing.T) {
 	}
 }
 
-// TestTokensUpstreamTold: what an answer took counts, even if that is more than a minute's worth, and what upstream
-// refused took nothing.
+// TestTokensUpstreamTold: the usage of an answer counts, even if it is more than a minute's worth. A refused request uses nothing.
 func TestTokensUpstreamTold(t *testing.T) {
 	var clock stopped
 	reply := using(9000, 3000)
@@ -161,7 +160,7 @@ func TestTokensUpstreamTold(t *testing.T) {
 	r.wantLimited(hello, "tokens_per_minute_exceeded")
 }
 
-// TestTokensOfAStreamAndWithoutAStore counts what a stream says at its end, and guesses where nothing can be counted.
+// TestTokensOfAStreamAndWithoutAStore counts the usage at the end of a stream, and estimates if nothing can be counted.
 func TestTokensOfAStreamAndWithoutAStore(t *testing.T) {
 	var clock stopped
 	r := newRig(t, setup{tenants: bounded(limit.Tenant{Tokens: 1000}), now: clock.now, sessions: noSessions{}})
@@ -199,7 +198,7 @@ func TestBodyOfATenant(t *testing.T) {
 	}
 }
 
-// TestConcurrentRequests fills a tenant's places, and has each way in which a request can end give its place back, once.
+// TestConcurrentRequests fills a tenant's places. However a request ends, it gives its place back once.
 func TestConcurrentRequests(t *testing.T) {
 	hold := make(chan struct{})
 	r := newRig(t, setup{tenants: bounded(limit.Tenant{Concurrent: 2}), limits: func(l *proxy.Limits) { l.Body = 64 << 10 }})
@@ -266,7 +265,7 @@ func TestPlacesAfterPanics(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce never has more than the limit under way.
+// TestManyAtOnce: there are never more than the limit of requests under way.
 func TestManyAtOnce(t *testing.T) {
 	const bound = 3
 	var under, most atomic.Int64
@@ -304,7 +303,7 @@ func TestManyAtOnce(t *testing.T) {
 	eventually(t, "the places are free", func() bool { return r.server.Busy("a") == 0 })
 }
 
-// TestSharedLimitHoldsUpNoAnswer has a store that does not take what an answer cost: the client has all of the answer meanwhile.
+// TestSharedLimitHoldsUpNoAnswer has a store that hangs while an answer's usage is recorded: the client gets its whole answer meanwhile.
 func TestSharedLimitHoldsUpNoAnswer(t *testing.T) {
 	hold := make(chan struct{})
 	r := newRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
@@ -321,7 +320,7 @@ func TestSharedLimitHoldsUpNoAnswer(t *testing.T) {
 	close(hold)
 }
 
-// TestLimitsOutliveAReload swaps the configuration: what a tenant has taken stays taken, by the limits of now.
+// TestLimitsOutliveAReload swaps the configuration. What a tenant has taken is kept, and the new limits apply to it.
 func TestLimitsOutliveAReload(t *testing.T) {
 	var clock stopped
 	r := newRig(t, setup{tenants: bounded(limit.Tenant{Requests: 2}), now: clock.now})
@@ -344,7 +343,7 @@ func TestLimitsOutliveAReload(t *testing.T) {
 	r.wantServed(hello)
 }
 
-// TestReloadsLeaveNothingRunning: a proxy may be reloaded as often as its tenants change.
+// TestReloadsLeaveNothingRunning: reloads start no goroutine that stays.
 func TestReloadsLeaveNothingRunning(t *testing.T) {
 	r := newRig(t, setup{})
 	before := runtime.NumGoroutine()
@@ -357,12 +356,12 @@ func TestReloadsLeaveNothingRunning(t *testing.T) {
 	r.wantServed(hello)
 }
 
-// failure is an error of upstream's.
+// failure is an error of an upstream.
 func failure(status int) fakeupstream.Answer {
 	return fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: status, ContentType: "application/json", Body: []byte(`{"error":{}}`)}}
 }
 
-// eventually waits for what happens by itself.
+// eventually waits for a condition.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	ctx := guard(t)
@@ -375,7 +374,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// sendAs sends a whole chat completion of a tenant's.
+// sendAs sends a complete chat completion request of a tenant.
 func (w *wire) sendAs(key, body string) {
 	w.t.Helper()
 	w.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",

@@ -15,7 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// line gives the newest log line with a message, once there are so many of them.
+// line returns the newest log line with a message, once there are so many of them.
 func (r *rig) line(message string, n int) map[string]any {
 	r.t.Helper()
 	var found []loggedEntry
@@ -29,7 +29,7 @@ func (r *rig) line(message string, n int) map[string]any {
 	return found[n-1].ContextMap()
 }
 
-// TestRequestLines ends requests in several ways, and reads their lines.
+// TestRequestLines ends requests in several ways and reads their log lines.
 func TestRequestLines(t *testing.T) {
 	_, spans := tracing(t)
 	r := condensing(t, setup{lines: true, models: priced, spans: spans})
@@ -72,7 +72,7 @@ func TestRequestLines(t *testing.T) {
 	}
 }
 
-// TestLinesSayNothing holds that no line has anything in it that a client or a model made up.
+// TestLinesSayNothing: no log line contains text of a client or a model.
 func TestLinesSayNothing(t *testing.T) {
 	r := newRig(t, setup{lines: true, models: priced})
 	const secret = "nobody-must-see-this"
@@ -93,7 +93,7 @@ func TestLinesSayNothing(t *testing.T) {
 	}
 }
 
-// TestNoLines holds that there are none unless they are wanted.
+// TestNoLines: requests are logged only if that is configured.
 func TestNoLines(t *testing.T) {
 	r := newRig(t, setup{tenants: one(func(t *proxy.Tenant) { t.LogContent = true })})
 	r.ask(hello)
@@ -103,7 +103,7 @@ func TestNoLines(t *testing.T) {
 	}
 }
 
-// TestContentLines has them for the one tenant that wants them, whole and cut.
+// TestContentLines: the content of requests is logged for one tenant that is so configured, whole and shortened.
 func TestContentLines(t *testing.T) {
 	r := condensing(t, setup{lines: true, models: priced, tenants: one(func(tenant *proxy.Tenant) {
 		tenant.LogContent, tenant.Condenser = true, llm(0, "", patience)
@@ -137,7 +137,7 @@ func TestContentLines(t *testing.T) {
 	}
 }
 
-// holding counts, and says whether the server held a request meanwhile.
+// holding counts tokens, and records whether the server still held the request's bytes.
 type holding struct {
 	quarters
 	r              *rig
@@ -153,8 +153,8 @@ func (h *holding) Message(c session.Content) int {
 	return h.quarters.Message(c)
 }
 
-// TestLinesCountWhatIsHeld has a request fail that nothing counted before its line in the log: its body is not released,
-// for another request to be read into, before it was counted.
+// TestLinesCountWhatIsHeld: the body of a failed request that is counted only for its log line is held until then, so that no other request
+// is read into its buffer.
 func TestLinesCountWhatIsHeld(t *testing.T) {
 	for name, s := range map[string]setup{
 		"refused":  {base: "http://127.0.0.1:1/v1"},

@@ -13,35 +13,37 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 )
 
-// Live is the part of the configuration that can be replaced while the server runs. A request is served to its end under
-// the one that it began with.
+// Live is the part of the configuration that can be replaced while the server runs. A request keeps the one that it began with.
+//
+// The keys of its maps are paths below the base URL, such as /chat/completions.
 type Live struct {
 	Tenants  Tenants
-	Dialects map[string]dialect.Dialect // by path below the base URL, e.g. /chat/completions
-	Counts   map[string]dialect.Dialect // by path, likewise: asked for the tokens of a request, which is forwarded as the request would be
-	Compacts map[string]dialect.Dialect // by path, likewise: asked for a history as one item; such a path ends in /compact, behind the dialect's own
+	Dialects map[string]dialect.Dialect // requests for an answer
+	Counts   map[string]dialect.Dialect // requests for the token count of such a request; they are forwarded as it would be
+	Compacts map[string]dialect.Dialect // requests for a history as one item; the path is that of the dialect, with /compact at its end
 	Models   func(name string) ModelInfo
-	Headers  []string // that name a session; agents.SessionHeaders if empty
-	Fields   []string // of the body, likewise
+	Headers  []string // headers that name a session; agents.SessionHeaders if empty
+	Fields   []string // fields of the body that name a session; agents.SessionFields if empty
 }
 
-// live is a Live in force.
+// live is a Live in use.
 type live struct {
 	Live
 	settings *engine.Settings
 
-	compactors *compactors
-	managers   *compactors
+	compactors *compactors // which upstreams compact histories
+	managers   *compactors // which upstreams manage them
 }
 
-// Swap puts another configuration in force for the requests that come from now on. A tenant keeps what it has taken.
+// Swap replaces the configuration for requests that come from now on. What a tenant has taken of its limits is kept.
 func (s *Server) Swap(l Live) {
-	next, gates := &live{Live: l}, map[string]*gate{}
-	if earlier := s.live.Load(); earlier != nil {
-		next.compactors, next.managers = earlier.compactors, earlier.managers // each has a goroutine that never ends
+	next := &live{Live: l}
+	gates := map[string]*gate{}
+	if previous := s.live.Load(); previous != nil {
+		next.compactors, next.managers = previous.compactors, previous.managers // not new ones: each has a goroutine that never ends
 		next.compactors.Purge()
 		next.managers.Purge()
-		for _, t := range earlier.Tenants {
+		for _, t := range previous.Tenants {
 			gates[t.Name] = t.gate
 		}
 	} else {
@@ -59,8 +61,9 @@ func (s *Server) Swap(l Live) {
 	s.live.Store(next)
 }
 
-// speaks gives the dialect that clients of a path understand: in whose shape they are told of errors, and where they send keys.
-func (l *live) speaks(path string) dialect.Dialect {
+// clientDialect returns the dialect that clients of a path use: it shapes the errors that they get, and says where they send keys. It is nil
+// if the path is not below one that is served.
+func (l *live) clientDialect(path string) dialect.Dialect {
 	for served, d := range l.Dialects {
 		if path == served || strings.HasPrefix(path, served+"/") {
 			return d
@@ -71,36 +74,37 @@ func (l *live) speaks(path string) dialect.Dialect {
 
 // route is where a request goes below the base URL, and how its body is read.
 type route struct {
-	path    string          // as it goes upstream
-	dialect dialect.Dialect // nil: passed through
-	counts  bool            // how many tokens a request has; there is no answer to it
-	compact bool            // a history as one item; there is no other answer to it
-	speaks  dialect.Dialect // in which the client is told of errors, and sends its key; nil: not known
-	served  string          // the path that the dialect is served at
-	before  string          // what stands before that, with the name of a deployment: Azure's
-	model   string          // that name; empty: none
-	odd     bool            // servers may read the name in several ways: the request goes as it came, unread
+	path          string          // as it goes upstream
+	dialect       dialect.Dialect // nil: passed through
+	counts        bool            // asks for the number of tokens only
+	compact       bool            // asks for a history as one item only
+	clientDialect dialect.Dialect // nil: not known
+	served        string          // the path at which the dialect is served
+	deployment    string          // the path before served, as the client spelt it: of a deployment, in Azure's API
+	model         string          // the deployment's name; empty: none
+	ambiguous     bool            // servers may read that name differently, so the request is forwarded unread
 }
 
-// route finds what a request asks for. Servers decode, merge and drop parts of a path before they match it, each in its own way:
-// a path that any of them could take for one that is read here is one, and goes upstream as its plain spelling, but for the name of a
-// deployment. All others go as they came, less a leading /v1: the base URL has its own.
+// route finds the route of a request. Servers decode, merge and drop parts of a path before they match it, each in its own way. So a path
+// that any of them could take for a served one is served, and goes upstream in its plain spelling, except for the name of a deployment.
+// Other paths go upstream as they are, without a leading /v1, which is part of the base URL.
 func (l *live) route(method, path string) route {
 	plain := plainPath(path)
-	found := route{speaks: l.speaks(plain)}
+	found := route{clientDialect: l.clientDialect(plain)}
 	if method == http.MethodPost {
 		counts, compact := l.Counts[plain], l.Compacts[plain]
 		if d := cmp.Or(counts, compact, l.Dialects[plain]); d != nil {
-			return route{path: plain, dialect: d, speaks: d, served: plain, counts: counts != nil, compact: compact != nil}
+			return route{path: plain, dialect: d, clientDialect: d, served: plain, counts: counts != nil, compact: compact != nil}
 		}
-		before, name := agents.Deployment(plain)
-		served := strings.TrimPrefix(plain, before)
+		prefix, name := agents.Deployment(plain)
+		served := strings.TrimPrefix(plain, prefix)
 		if d := l.Dialects[served]; d != nil {
-			raw, model := deployment(path)
-			found = route{dialect: d, speaks: d, served: served, model: model, odd: strings.ToLower(model) != name}
-			found.before = strings.TrimSuffix(before, name) + raw
-			if !found.odd {
-				found.path = found.before + served
+			raw, model := deploymentName(path)
+			found = route{dialect: d, clientDialect: d, served: served, model: model}
+			found.deployment = strings.TrimSuffix(prefix, name) + raw
+			found.ambiguous = strings.ToLower(model) != name
+			if !found.ambiguous {
+				found.path = found.deployment + served
 				return found
 			}
 		}
@@ -112,21 +116,21 @@ func (l *live) route(method, path string) route {
 	return found
 }
 
-// deployment finds the name of a deployment in a path as it came: how it is spelt there, and how a server reads it that decodes once.
-func deployment(path string) (raw, name string) {
-	after := false
+// deploymentName finds the name of a deployment in a client's path: as it is spelt there, and as a server reads it that decodes once.
+func deploymentName(path string) (raw, name string) {
+	found := false
 	for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' }) {
-		if after {
+		if found {
 			name, _ = url.PathUnescape(segment)
 			return segment, name
 		}
-		after = plainPath(segment) == "/deployments"
+		found = plainPath(segment) == "/deployments"
 	}
 	return "", ""
 }
 
-// plainPath is a path as the most lenient server reads it: decoded, in lower case, without empty segments, parameters of segments,
-// and any leading v1.
+// plainPath returns a path as the most lenient server reads it: decoded, in lower case, without empty segments, parameters of segments, and
+// leading v1 segments.
 func plainPath(path string) string {
 	for range 2 { // a gateway and the server behind it may decode once each
 		if decoded, err := url.PathUnescape(path); err == nil {

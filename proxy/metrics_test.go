@@ -22,7 +22,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// priced knows two models, with a price in micro-dollars a token.
+// priced has two models with prices in micro-dollars a token.
 func priced(name string) proxy.ModelInfo {
 	switch name {
 	case "gpt-4o":
@@ -37,7 +37,7 @@ func requests(dialect, model, status, code string) string {
 	return fmt.Sprintf(`dewpoint_requests_total{code=%q,dialect=%q,model=%q,status=%q,tenant="default"}`, code, dialect, model, status)
 }
 
-// TestRequestsAreCounted ends requests in every way, and looks where each is counted.
+// TestRequestsAreCounted ends requests in every way and checks where each is counted.
 func TestRequestsAreCounted(t *testing.T) {
 	r := newRig(t, setup{models: priced, limits: func(l *proxy.Limits) { l.Body = 1 << 20 }})
 	r.atEnd(requests("chat", "gpt-4o", "2xx", ""), 2)
@@ -70,7 +70,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	r.atEnd(`dewpoint_bytes_in_flight_limit`, float64(proxy.DefaultLimits().InFlight))
 }
 
-// TestStrangersAreNoTenant counts a request with an unknown key under no tenant's name.
+// TestStrangersAreNoTenant: a request with an unknown key is counted without a tenant.
 func TestStrangersAreNoTenant(t *testing.T) {
 	r := newRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{Tenant: engine.Tenant{Name: "a", Condenser: condense.Noop{}}, Upstream: proxy.UpstreamConfig{BaseURL: base}}}
@@ -79,7 +79,7 @@ func TestStrangersAreNoTenant(t *testing.T) {
 	r.atEnd(`dewpoint_requests_total{code="invalid_api_key",dialect="",model="",status="4xx",tenant=""}`, 1)
 }
 
-// TestRequestsInFlight holds an answer, and looks at the gauges meanwhile.
+// TestRequestsInFlight holds an answer back and checks the gauges meanwhile.
 func TestRequestsInFlight(t *testing.T) {
 	hold := make(chan struct{})
 	r := newRig(t, setup{})
@@ -95,7 +95,7 @@ func TestRequestsInFlight(t *testing.T) {
 	w.answer(http.MethodPost)
 }
 
-// TestModelNamesAreBounded sends a thousand names, which must not make a series each.
+// TestModelNamesAreBounded sends a thousand model names, which must not become a series each.
 func TestModelNamesAreBounded(t *testing.T) {
 	r := newRig(t, setup{models: priced})
 	r.ask(strings.Replace(hello, "gpt-4o", "model", 1))
@@ -108,7 +108,7 @@ func TestModelNamesAreBounded(t *testing.T) {
 	}
 }
 
-// TestSavings runs a conversation that is condensed once, and does the sum by what upstream saw.
+// TestSavings runs a conversation that is condensed once, and compares the savings with what upstream received.
 func TestSavings(t *testing.T) {
 	counted := &noting{}
 	r := condensing(t, setup{models: priced, tenants: one(func(tenant *proxy.Tenant) {
@@ -153,7 +153,7 @@ func TestSavings(t *testing.T) {
 	}
 }
 
-// noting makes condensers whose calls are noted.
+// noting makes condensers whose calls are recorded.
 type noting struct {
 	metrics *observe.Metrics
 	spans   *observe.Spans
@@ -165,7 +165,7 @@ func (n *noting) llm(tenant string) *condense.LLM {
 	})
 }
 
-// late is a summariser that is told of the metrics after it was made.
+// late is a summariser that gets its metrics after it was made.
 type late struct {
 	*noting
 	tenant string
@@ -178,7 +178,7 @@ func (l late) Summarise(ctx context.Context, r condense.Request) (condense.Reply
 	}.Summarise(ctx, r)
 }
 
-// wait waits until something has become so.
+// wait waits for a condition.
 func (r *rig) wait(so func() bool) {
 	r.t.Helper()
 	for end := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
@@ -188,7 +188,7 @@ func (r *rig) wait(so func() bool) {
 	}
 }
 
-// TestSummariserFailures counts each way to fail by its kind.
+// TestSummariserFailures counts each kind of failure.
 func TestSummariserFailures(t *testing.T) {
 	for name, kind := range map[string]string{
 		"error 500": "server", "rate limited": "rate_limited", "denied": "denied", "empty": "empty", "refusal": "refused",
@@ -208,7 +208,7 @@ func TestSummariserFailures(t *testing.T) {
 	}
 }
 
-// TestSummariserCooling tells of a tenant whose summariser is left alone.
+// TestSummariserCooling reports a tenant whose summariser is cooling down.
 func TestSummariserCooling(t *testing.T) {
 	var cooling atomic.Bool
 	r := newRig(t, setup{tenants: one(func(tenant *proxy.Tenant) { tenant.Cooling = cooling.Load })})
@@ -220,7 +220,7 @@ func TestSummariserCooling(t *testing.T) {
 	}
 }
 
-// TestSessionsAreCounted begins sessions and threads in every way.
+// TestSessionsAreCounted starts sessions and threads in every way.
 func TestSessionsAreCounted(t *testing.T) {
 	r := newRig(t, setup{lines: true})
 	talk := turns("ships", 5)
@@ -258,7 +258,7 @@ func TestSessionsAreCounted(t *testing.T) {
 	r.atEnd(`dewpoint_recognised_total{source="key",tenant="default"}`, 2)
 }
 
-// openMetrics gives the metrics in the format that has exemplars.
+// openMetrics returns the metrics in OpenMetrics format, which has exemplars.
 func openMetrics(t *testing.T, m *observe.Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()

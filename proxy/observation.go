@@ -13,53 +13,56 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// observation notes what becomes of one request, and tells the Observer at its end. It is used by one goroutine at a time.
+// observation collects the record of one request, and passes it to the Observer at the end. It is used by one goroutine at a time.
 type observation struct {
-	o      *Options        // nil: nothing has begun
-	ctx    context.Context // carries the request's span
-	record Record
-	turn   *engine.Turn  // nil: not recognised
-	called func(*Record) // ends the span of the call upstream; nil: there is none
-	failed string        // why the last condensation did not go as configured, empty if it did
-	idle   time.Duration // since the thread was last seen
-	price  model.Price   // of the model
-	over   bool
+	o       *Options
+	ctx     context.Context // carries the request's span
+	record  Record
+	turn    *engine.Turn  // nil: not recognised
+	endSpan func(*Record) // ends the span of the call upstream; nil: there is none
+	failed  string        // why the last condensation failed or fell back; empty: it did not
+	idle    time.Duration // since the thread was last seen
+	price   model.Price   // of the model
+	ended   bool
 }
 
-// condensing is when a condensation begins. The function that it returns is called at its end with what was condensed, and
-// the context is for what it calls.
+// condensing is called when a condensation begins, and the function that it returns when it has ended, with the condensations made. The
+// context is for the calls of the condensation.
 func (o *observation) condensing(ctx context.Context, need condense.Need) (context.Context, func([]session.Condensation)) {
-	begun, end := o.o.Now(), func([]session.Condensation) {}
+	begun := o.o.Now()
+	endSpan := func([]session.Condensation) {}
 	if o.o.Tracer != nil {
-		ctx, end = o.o.Tracer.Condensing(ctx, o.record.Condenser, need)
+		ctx, endSpan = o.o.Tracer.Condensing(ctx, o.record.Condenser, need)
 	}
 	return ctx, func(made []session.Condensation) {
 		o.record.Turn.Waits = append(o.record.Turn.Waits, o.o.Now().Sub(begun))
-		end(made)
+		endSpan(made)
 	}
 }
 
-// condensed is what condensing did, with a word for why it failed, and what a request that is left alone would have been condensed for.
-func (o *observation) condensed(what engine.Outcome, cause string, due session.Reason) {
+// noteOutcome records what condensing did, why it failed, and for what reason a request was due that was not condensed.
+func (o *observation) noteOutcome(outcome engine.Outcome, cause string, due session.Reason) {
 	did := &o.record.Condensed
-	did.Did, did.Whole, o.record.Turn.Due = string(what), "", due
-	switch what {
+	did.Did = string(outcome)
+	did.Whole = ""
+	o.record.Turn.Due = due
+	switch outcome {
 	case engine.Failed:
 		if cause != "" {
 			did.Did += ":" + cause
 		}
-		did.Whole = what
+		did.Whole = outcome
 	case engine.Cooling, engine.Uncut, engine.Loop, engine.Locked, engine.Refused, engine.Again, engine.HeldOut:
-		did.Whole = what
+		did.Whole = outcome
 	case engine.Observed, engine.Off:
 		if due != "" {
-			did.Whole = what
+			did.Whole = outcome
 		}
 	}
 }
 
-// sending is when a call upstream begins.
-func (o *observation) sending(header http.Header) {
+// beginCall is called before each call upstream.
+func (o *observation) beginCall(header http.Header) {
 	now := o.o.Now()
 	if o.record.Call.Sent.IsZero() {
 		o.record.Times.Overhead = now.Sub(o.record.Times.Read)
@@ -72,18 +75,14 @@ func (o *observation) sending(header http.Header) {
 	o.endCall()
 	o.record.Call = Call{Sent: now}
 	if o.o.Tracer != nil {
-		o.called = o.o.Tracer.Sending(o.ctx, &o.record, header)
+		o.endSpan = o.o.Tracer.Sending(o.ctx, &o.record, header)
 	}
 }
 
-// answered is when upstream's header has come, or did not come.
-func (o *observation) answered(resp *http.Response, err error) {
-	if err == nil {
-		o.record.Call.Status = resp.StatusCode
-		return
-	}
+// callFailed is called if upstream gave no answer.
+func (o *observation) callFailed(err error) {
 	o.record.Call.Code = CodeClientGone
-	if e, is := errors.AsType[apiError](err); is {
+	if e, ok := errors.AsType[apiError](err); ok {
 		o.record.Call.Code = e.Code
 	}
 	o.endCall()
@@ -91,21 +90,21 @@ func (o *observation) answered(resp *http.Response, err error) {
 
 // endCall ends the span of the last call upstream.
 func (o *observation) endCall() {
-	if o.called != nil {
-		o.called(&o.record)
-		o.called = nil
+	if o.endSpan != nil {
+		o.endSpan(&o.record)
+		o.endSpan = nil
 	}
 }
 
-// firstByte is when some of the answer's body has come.
+// firstByte is called whenever a part of the answer's body has been received.
 func (o *observation) firstByte() {
 	if o.record.Call.First.IsZero() {
 		o.record.Call.First = o.o.Now()
 	}
 }
 
-// relayed is when an answer has been handed on, or has broken off.
-func (o *observation) relayed(status int, err error) {
+// endRelayed ends a request whose answer was relayed, in full or up to err.
+func (o *observation) endRelayed(status int, err error) {
 	switch {
 	case errors.Is(err, errClientGone), err != nil && errors.Is(context.Cause(o.ctx), errClientGone):
 		o.end(status, CodeClientGone)
@@ -122,116 +121,128 @@ func (o *observation) relayed(status int, err error) {
 	}
 }
 
-// endTurn notes what was done for a request that was recognised. It may have to count tokens first.
+// endTurn records the results of the turn. It may have to count tokens first.
 func (o *observation) endTurn() {
-	o.record.Turn.Condensed, o.record.Turn.Cause = o.turn.Condensed(), o.turn.Cause()
-	o.record.Turn.Before, o.record.Turn.Known = o.turn.Before(), o.turn.Known()
+	t := o.record.Turn
+	t.Condensed = o.turn.Condensed()
+	t.Cause = o.turn.Cause()
+	t.Before = o.turn.Before()
+	t.Known = o.turn.Known()
 	o.record.Condensed.Repeated = o.turn.Repeated()
-	o.charged()
-}
-
-// charged has the request's sizes in the tokens that upstream charges.
-func (o *observation) charged() {
-	t, u, adjust := o.record.Turn, o.record.Call.Usage, o.turn.Adjust
-	if counted := t.After.Tokens; u != nil && u.Input > 0 && counted > 0 && !o.record.Call.Doubted {
-		adjust = func(n int) int { return int(math.Round(float64(n) * float64(u.Input) / float64(counted))) }
-	}
-	for _, n := range [...]*int{&t.Before.Tokens, &t.After.Tokens, &t.Known, &t.Supposed.Spared} {
-		*n = adjust(*n)
-	}
+	o.adjustSizes()
 	if t.After != (session.Size{}) && o.record.Call.Status == http.StatusOK {
 		t.Account = o.account()
 	}
 }
 
-// account is what the answered request came to.
-func (o *observation) account() (a Account) {
-	t, u := o.record.Turn, o.record.Call.Usage
-	if u != nil {
-		a.Charged = o.price.Call(model.Usage(*u))
+// adjustSizes converts the record's sizes into the tokens that upstream charges: by its report of this request if that is believed,
+// otherwise as the turn corrects its count.
+func (o *observation) adjustSizes() {
+	t, usage, adjust := o.record.Turn, o.record.Call.Usage, o.turn.Adjust
+	if counted := t.After.Tokens; usage != nil && usage.Input > 0 && counted > 0 && !o.record.Call.Doubted {
+		adjust = func(n int) int { return int(math.Round(float64(n) * float64(usage.Input) / float64(counted))) }
 	}
-	b := bill{before: t.Before.Tokens, after: t.After.Tokens, known: t.Known, idle: o.idle, condensed: len(t.Condensed) > 0, usage: u, price: o.price}
+	for _, n := range [...]*int{&t.Before.Tokens, &t.After.Tokens, &t.Known, &t.Supposed.Spared} {
+		*n = adjust(*n)
+	}
+}
+
+// account returns what the answered request cost and saved.
+func (o *observation) account() (a Account) {
+	t, usage := o.record.Turn, o.record.Call.Usage
+	if usage != nil {
+		a.Charged = o.price.Call(model.Usage(*usage))
+	}
+	b := bill{
+		before: t.Before.Tokens, after: t.After.Tokens, known: t.Known,
+		idle: o.idle, condensed: len(t.Condensed) > 0, usage: usage, price: o.price,
+	}
 	if o.record.Call.Doubted {
 		b.usage = nil
 	}
 	a.Saved = b.saved()
 	if t.Spared > 0 {
-		b.after, b.condensed = b.before-t.Spared, t.Made
-		if b.usage != nil { // the request went whole: this is what the cache had of it
-			b.known, b.idle, b.usage = max(b.usage.Cached, 0), 0, nil
+		b.after = b.before - t.Spared
+		b.condensed = t.Made
+		if b.usage != nil { // of the whole request: it shows what the cache held
+			b.known = max(b.usage.Cached, 0)
+			b.idle = 0
+			b.usage = nil
 		}
 		a.Spare = b.saved()
 	}
 	return a
 }
 
-// The codes of requests that got no error of ours.
+// Values of Record.Code for requests that got no error of ours.
 const (
 	CodeClientGone  = "client_gone"     // the client left
 	CodeBroken      = "upstream_broken" // upstream broke off its answer
 	CodeUpstream4xx = "upstream_4xx"    // upstream refused the request
-	CodeUpstream5xx = "upstream_5xx"    // or failed
+	CodeUpstream5xx = "upstream_5xx"    // upstream failed
 )
 
-// end is when a request is over. Only the first end counts.
+// end ends the request. Only the first call counts.
 func (o *observation) end(status int, code string) {
-	if o.over || o.o == nil {
+	if o.ended {
 		return
 	}
-	o.over, o.record.Status, o.record.Code = true, status, code
+	o.ended = true
+	o.record.Status = status
+	o.record.Code = code
 	if o.turn != nil {
-		o.o.survives(o.endTurn)
+		o.o.guard(o.endTurn)
 	}
 	o.endCall()
 	o.record.Times.Ended = o.o.Now()
 	o.o.Observer.Ended(o.ctx, &o.record)
 }
 
-// cacheLife is the longest that providers are known to keep an idle prefix in their prompt cache by default. Beyond it
-// nothing is taken to be cached but what upstream reports.
+// cacheLife is the longest that providers are known to keep an idle prefix in their prompt cache by default. After that, only what upstream
+// reports as cached counts as cached.
 const cacheLife = time.Hour
 
-// bill is what one forwarded request comes to, compared with what it would have come to as the client sent it. Tokens are
-// those of the prompt that upstream charges.
+// bill compares the cost of a forwarded request with what it would have cost as the client sent it. Its counts are prompt tokens as upstream
+// charges them.
 type bill struct {
 	before    int            // as the client sent it
 	after     int            // as it was forwarded
-	known     int            // the part of before that was sent earlier already
+	known     int            // the part of before that was sent earlier
 	idle      time.Duration  // since the thread was last seen
-	condensed bool           // by this request: what upstream had cached does not match any more
+	condensed bool           // by this request, so that upstream's cache no longer matches
 	usage     *session.Usage // nil: upstream did not report it
 	price     model.Price
 }
 
-// saved is what condensing saved of this request, net of the prompt cache that has to be written again: negative where the
-// request cost more. It is measured against the cheapest that the request could have been unchanged: all that was sent
-// earlier read from a warm cache. So the discount that the provider gives anyway never counts as ours.
+// saved returns what condensing saved, less the cost of writing the prompt cache again; it is negative if the request cost more. The
+// comparison is with the cheapest unchanged request, whose known part is read from a warm cache. So the provider's own discount never counts
+// as ours.
 func (b bill) saved() (s Saving) {
 	if b.before == b.after || b.after <= 0 {
 		return s
 	}
 	s.Tokens = b.before - b.after
-	full, sent, gone := float64(b.before), float64(b.after), float64(s.Tokens)
 	if !b.price.Known() {
 		return s
 	}
-	would, did := b.caches(min(float64(b.known), full), gone)
+	full, sent, gone := float64(b.before), float64(b.after), float64(s.Tokens)
+	would, did := b.cached(min(float64(b.known), full), gone)
 	s.NotSent, s.Rewritten = b.price.Saved(model.Prompt{
-		NotSent: gone, Rewritten: min(would, full) - min(did, sent) - gone, Caching: would > 0, Long: b.long(),
+		NotSent: gone, Rewritten: min(would, full) - min(did, sent) - gone, Caching: would > 0, Long: b.longShare(),
 	})
 	return s
 }
 
-// long is the share of what was written to the cache that stays there for an hour.
-func (b bill) long() float64 {
+// longShare returns the share of the tokens written to the cache that stay there for an hour.
+func (b bill) longShare() float64 {
 	if b.usage == nil || b.usage.Written <= 0 {
 		return 0
 	}
 	return float64(b.usage.WrittenLong) / float64(b.usage.Written)
 }
 
-// caches is how many tokens would have come from the cache had the request stayed as it was, and how many did.
-func (b bill) caches(known, gone float64) (would, did float64) {
+// cached returns how many tokens would have been read from the cache had the request been forwarded unchanged, and how many were.
+func (b bill) cached(known, gone float64) (would, did float64) {
 	warm := b.idle < cacheLife
 	switch {
 	case b.usage != nil && b.usage.Cached > 0:

@@ -8,8 +8,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// TestEstimateWhileObserving plays one conversation twice: condensed, and only observed. What the estimate says would have been saved is
-// what was saved, exactly where nothing depends on how long a summary is.
+// TestEstimateWhileObserving plays one conversation twice, condensed and only observed. The estimated saving is the actual one, exactly so
+// if nothing depends on the length of a summary.
 func TestEstimateWhileObserving(t *testing.T) {
 	const saved, estimated = `dewpoint_saved_tokens_total{model="gpt-4o",tenant="default"}`, `dewpoint_observed_saved_tokens_total{model="gpt-4o",tenant="default"}`
 	const made = `dewpoint_condensations_total{condenser="amortized_forgetting",outcome="condensed",reason="events",tenant="default"}`
@@ -48,7 +48,7 @@ func TestEstimateWhileObserving(t *testing.T) {
 	}
 }
 
-// TestSwitchedOff: everything passes whole, whatever the client wants, and what was condensed before, too.
+// TestSwitchedOff: everything is forwarded whole, whatever the client asks for, even if it was condensed before.
 func TestSwitchedOff(t *testing.T) {
 	r := condensing(t, setup{})
 	r.wantCondensed(messages(turns("ships", 11)...))

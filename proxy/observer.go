@@ -12,153 +12,152 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Observer is told what becomes of requests. It may be used concurrently.
+// Observer receives the events of requests. Its methods are called concurrently.
 type Observer interface {
-	// Begun says that a request's header has come.
+	// Begun is called when a request's header has been read.
 	Begun()
-	// Condensed says how a condensation ended.
+	// Condensed is called when a condensation has ended.
 	Condensed(c Condensation)
-	// Ended says that a request is over. The context is the one that Tracer.Request gave, if there is a tracer.
+	// Ended is called when a request is over. The context is the one that Tracer.Request returned, if there is a tracer.
 	Ended(ctx context.Context, r *Record)
 }
 
-// Faults is told of what went wrong, whether or not a request's answer shows it. It may be used concurrently.
+// Faults receives failures, whether or not a request's answer shows them. Its methods are called concurrently.
 type Faults interface {
-	// Panicked says that a panic was caught.
+	// Panicked is called after a panic was recovered.
 	Panicked()
-	// Lost says what was not read from the store, or not written to it, because the store was away.
+	// Lost is called when an operation on the store failed and its result was lost.
 	Lost(op string)
-	// BadSummary says that a summary was no good, or that its prompt could not be made.
+	// BadSummary is called when a summary was not usable, or its prompt could not be made.
 	BadSummary(tenant string, kind condense.Fault)
 }
 
-// Tracer makes a request's spans while it is on its way: what the request calls is told of them.
+// Tracer makes the spans of a request while it runs, so that they are passed on in the calls that the request makes.
 type Tracer interface {
-	// Request begins a request's span, below the one that its header tells of. Observer.Ended ends it.
+	// Request begins a request's span as a child of the one that its header names. Observer.Ended ends it.
 	Request(ctx context.Context, r *Record, header http.Header) context.Context
-	// Condensing begins the span of a condensation. The function that it returns is told what was condensed, and ends it.
+	// Condensing begins the span of a condensation. The function that it returns ends it, with the condensations made.
 	Condensing(ctx context.Context, condenser string, need condense.Need) (context.Context, func(made []session.Condensation))
-	// Sending begins the span of a call upstream, and names it in the header that is sent. The function that it returns is told
-	// what came of the call, and ends it.
+	// Sending begins the span of a call upstream and names it in the header that is sent. The function that it returns ends it, with
+	// the result of the call.
 	Sending(ctx context.Context, r *Record, header http.Header) func(r *Record)
 }
 
-// OtherModel is what a model is called that is neither configured nor built in: a client picks the name.
+// OtherModel stands for a model that is neither configured nor built in. Clients choose model names, which must not become labels.
 const OtherModel = "other"
 
-// Record is what is known of a request at its end. Only Content has in it what a client or a model said, or a name that a
-// client made up; Asked.ID may be the client's, and is plain.
+// Record describes a request at its end. Only Content holds text of a client or a model, or names that a client made up. Asked.ID may be
+// the client's; it is short and plain.
 type Record struct {
 	Tenant    string // empty: it belongs to none
 	Condenser string // the tenant's
 	Dialect   string // empty: passed through, or not known yet
-	Model     string // known, or OtherModel; empty where there is none
+	Model     string // a known name, or OtherModel; empty: none
 	Asked     Asked
 	Upstream  *url.URL // base
 	Times     Times
 	Call      Call        // the last one upstream
 	Turn      *TurnRecord // nil: the request was not recognised
-	Unread    string      // why it passed unread on a path that is read; empty: it did not
+	Unread    string      // why the body was not parsed although its path is; empty: it was
 	Condensed Condensed
-	Limit     string   // of its tenant, for which it was refused: concurrent, requests, tokens, body, share, budget or session_budget; empty: none
+	Limit     string   // the tenant's limit that refused it: concurrent, requests, tokens, body, share, budget or session_budget; empty: none
 	Status    int      // of the client's answer
 	Code      string   // what went wrong; empty: nothing
 	Content   *Content // nil: not to be logged
 }
 
-// Asked is what a client asked for.
+// Asked identifies a client's request.
 type Asked struct {
-	ID     string // of the request: the client's own if it gave one, else made up
-	Trace  string // id of its trace; empty where that is not recorded
+	ID     string // of the request: the client's own if it gave one, otherwise random
+	Trace  string // id of its trace; empty: not recorded
 	Method string
-	Path   string // that the dialect is served at, in its plain spelling; empty where there is none
+	Path   string // at which the dialect is served, in its plain spelling; empty: none
 }
 
 // Condensed is what condensing did for a request.
 type Condensed struct {
-	Compaction Compaction // what became of one of ours; empty: there was none
+	Compaction Compaction // result of a compaction that the proxy makes; empty: there was none
 
-	Did   string         // an engine.Outcome, with the cause after failed, or store_away; empty: it had no part
-	Whole engine.Outcome // why nothing was condensed although a limit of the condenser was exceeded; empty: none was, or it was condensed
+	Did   string         // an engine.Outcome, "failed" with its cause, or "store_away"; empty: no condensing was involved
+	Whole engine.Outcome // why the history went whole although it exceeded a limit of the condenser; empty: it did not, or was condensed
 
-	Hidden   int // calls of the proxy's own tools that were met
-	Repeated int // times that the model has made a call with the same result, where that is too often
+	Hidden   int // calls of the proxy's own tools that were answered
+	Repeated int // how often the model made a call with the same result, if that is too often
 }
 
-// Compaction is what became of a compaction that upstream does not make.
+// Compaction is the result of a compaction that the proxy makes because upstream does not.
 type Compaction string
 
-// What becomes of them.
+// The values of Compaction.
 const (
 	CompactionMade    Compaction = "made"    // the client has it
-	CompactionFailed  Compaction = "failed"  // no record came
-	CompactionRefused Compaction = "refused" // what the client sent back for one was not made here
+	CompactionFailed  Compaction = "failed"  // the model wrote no record
+	CompactionRefused Compaction = "refused" // the client sent an item that the proxy did not make
 )
 
-// Times are those of one request. A time that is zero was not reached.
+// Times are those of one request. A zero time was not reached.
 type Times struct {
-	Begun    time.Time // its header had come
-	Read     time.Time // and its body
-	Resolved time.Time // its thread was looked up
+	Begun    time.Time // the header was read
+	Read     time.Time // the body was read
+	Resolved time.Time // the thread was looked up
 	Ended    time.Time
-	Overhead time.Duration // our own, condensing apart, from Read to the first call upstream
-	Held     time.Duration // how long the end of the answer waited for the log; 0: it did not
+	Overhead time.Duration // added by the proxy from Read to the first call upstream, condensing not included
+	Held     time.Duration // how long the end of the answer was held back for the log; 0: it was not
 }
 
 // Call is a call upstream.
 type Call struct {
 	Sent  time.Time // zero: there was none
-	First time.Time // the first byte of the answer's body came; zero: none has
-	// Status is of the answer, 0: none came, and Code says why.
-	Status int
-	Code   string
+	First time.Time // the first byte of the answer's body was received; zero: none was
+
+	Status int            // of the answer; 0: there was none
+	Code   string         // why there was no answer
 	Usage  *session.Usage // nil: not reported
 
-	Doubted bool // Usage is not believed: it is far too low for what was sent
+	Doubted bool // Usage is not used to correct counts: it is far too low for what was sent, or a sum over several calls
 }
 
-// TurnRecord is what was done for a request that was recognised. Its sizes are in the tokens that upstream charges: as it reported them of
-// this request, or as our count is corrected by what it reported of others.
+// TurnRecord describes a request that was recognised. Its sizes are in the tokens that upstream charges: as it reported them for this
+// request, otherwise our count, corrected by its earlier reports.
 type TurnRecord struct {
 	Session   session.SessionID
 	Thread    session.ThreadID
 	Source    session.Source
-	Begins    bool             // a session
-	Relation  session.Relation // to what was known
-	Cause     session.Cause    // why it began a thread where some of it was known; empty: it did not
+	Begins    bool             // the request begins a session
+	Relation  session.Relation // to the history that was known
+	Cause     session.Cause    // why it began a new thread although a part of it was known; empty: it did not
 	Before    session.Size     // as the client sent it
-	Known     int              // tokens of it that had come before
+	Known     int              // tokens of Before that an earlier request had
 	After     session.Size     // as it was forwarded; zero: it was not
-	Waits     []time.Duration  // for each condensation
+	Waits     []time.Duration  // one for each condensation
 	Condensed []session.Condensation
 	Relieved  int // overflows after which it was sent again
 	Account
 
-	engine.Supposed // what condensing would have done, where it left the request alone
+	engine.Supposed // what condensing would have done, if the request was not condensed
 }
 
-// Account is what an answered request came to, by the usage that upstream reports.
+// Account is the cost and saving of an answered request, by the usage that upstream reported.
 type Account struct {
-	Charged float64 // what upstream charges, in USD; 0 where that is not known
+	Charged float64 // by upstream, in USD; 0: not known
 	Saved   Saving
-	Spare   Saving // an estimate, where its tenant only observes: what would have been saved
+	Spare   Saving // an estimate of what condensing would have saved, if the tenant only observes
 }
 
-// Saving is what condensing saved of a request's prompt. It may be negative. Money is 0 where the model's price is not known.
+// Saving is what condensing saved on a request's prompt. It may be negative. Its amounts are in USD, and 0 if the model's price is not known.
 type Saving struct {
 	Tokens    int
-	NotSent   float64 // what those would have cost, in USD
-	Rewritten float64 // likewise, what the prompt cache cost that had to be written again: negative
+	NotSent   float64 // the price of Tokens
+	Rewritten float64 // the price of writing the prompt cache again: negative
 }
 
-// USD is what was saved in all.
+// USD returns the whole saving, in USD.
 func (s Saving) USD() float64 { return s.NotSent + s.Rewritten }
 
-// Content is what a request said, what was forwarded if that was not the same, and the answer. Its bytes are valid only while the
-// Observer is told.
+// Content is the text of a request and its answer. Its bytes are valid only until Observer.Ended returns.
 type Content struct {
 	Request   []byte
-	Forwarded [][]byte
+	Forwarded [][]byte // nil: the same as Request
 	Answer    dialect.Answer
 }
 
@@ -168,19 +167,19 @@ type Outcome string
 // The outcomes of condensations.
 const (
 	OutcomeCondensed   Outcome = "condensed"
-	OutcomeFallback    Outcome = "fallback"     // without a summary
-	OutcomeFailed      Outcome = "failed"       // nothing was forgotten
+	OutcomeFallback    Outcome = "fallback"     // condensed without a summary
+	OutcomeFailed      Outcome = "failed"       // nothing was hidden
 	OutcomeObserved    Outcome = "observed"     // only reported
-	OutcomePrepared    Outcome = "prepared"     // a summary, before it is due or after excerpts stood in
-	OutcomeNotPrepared Outcome = "not_prepared" // likewise, in vain
+	OutcomePrepared    Outcome = "prepared"     // a summary was written before it was due, or after excerpts stood in for it
+	OutcomeNotPrepared Outcome = "not_prepared" // writing such a summary failed
 )
 
-// Condensation is one that ended.
+// Condensation describes a condensation that has ended.
 type Condensation struct {
 	Tenant    string
 	Condenser string
 	Reason    session.Reason
 	Outcome   Outcome
-	Redeems   int           // provisional ones whose summary it brings
-	Asked     session.Asked // how its summary was asked for; empty: no model wrote one
+	Redeems   int           // provisional condensations that its summary replaces
+	Asked     session.Asked // how the summary was requested; empty: no model wrote one
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestOutcomes reads from lines, headers and metrics what condensing did for requests that were condensed, and why not for others.
+// TestOutcomes reads from log lines, headers and metrics what condensing did for requests, and why others were not condensed.
 func TestOutcomes(t *testing.T) {
 	broken := func(*fakeupstream.Request) fakeupstream.Answer { return fakeupstream.ServerError() }
 	observing := func(t *proxy.Tenant) { t.Observe, t.Condenser = true, llm(0, "", patience) }
@@ -89,7 +89,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// refusing is a store that gives no lock, or finds nothing.
+// refusing is a store that grants no lock, or finds nothing.
 type refusing struct {
 	session.Store
 	err error
@@ -106,7 +106,7 @@ func (r refusing) Find(ctx context.Context, hashes []session.Hash, hint session.
 	return r.Store.Find(ctx, hashes, hint, traces...) //nolint:wrapcheck // it is the store's
 }
 
-// TestRequestIDs are the client's where they are plain, and told in the answer, the line and warnings.
+// TestRequestIDs: a plain id of the client is used in the answer, the log line and warnings.
 func TestRequestIDs(t *testing.T) {
 	r := condensing(t, setup{lines: true, upstream: fakeupstream.Options{
 		Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return fakeupstream.ServerError() },

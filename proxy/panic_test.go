@@ -18,7 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// panicking is what a server is made of, broken.
+// panicking makes parts of a server that panic.
 type panicking struct{ quarters }
 
 func (panicking) Registry(context.Context) (*session.Registry, session.Store, session.Secret, error) {
@@ -36,7 +36,7 @@ type panickingStore struct{ session.Store }
 
 func (panickingStore) Append(context.Context, session.Batch) error { panic("append") }
 
-// TestPanics: where nothing was sent yet, the request goes as it came.
+// TestPanics: if nothing was sent yet, the request is forwarded unchanged.
 func TestPanics(t *testing.T) {
 	for name, s := range map[string]setup{
 		"sessions":  {sessions: panicking{}},
@@ -66,7 +66,7 @@ func TestPanicOnTheWayUpstream(t *testing.T) {
 	}
 }
 
-// panicsInNeed is a condenser that panics when a request must become smaller.
+// panicsInNeed is a condenser that panics when a request has to become smaller.
 type panicsInNeed struct{ condense.Condenser }
 
 func (p panicsInNeed) Condense(in condense.Input) condense.Decision {
@@ -76,7 +76,7 @@ func (p panicsInNeed) Condense(in condense.Input) condense.Decision {
 	return p.Condenser.Condense(in)
 }
 
-// TestPanicInRelief: upstream's own error comes back if what was to make the request smaller panics.
+// TestPanicInRelief: the client gets upstream's own error if making the request smaller panics.
 func TestPanicInRelief(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 2000}}, condenser: panicsInNeed{onRequest()}})
 	r.atEnd("dewpoint_panics_total", 1)
@@ -86,8 +86,8 @@ func TestPanicInRelief(t *testing.T) {
 	}
 }
 
-// TestStoreThatPanics at each of its methods, as the process guards it: every request is answered, and goes as it came or is
-// condensed; nothing counts as a panic of the proxy's own.
+// TestStoreThatPanics has each method of a store panic, guarded as in the process. Every request is answered, forwarded unchanged or
+// condensed, and nothing counts as a panic of the proxy.
 func TestStoreThatPanics(t *testing.T) {
 	for _, method := range []string{
 		sessiontest.AllMethods, "Find", "Thread", "Append", "Condense", "Summary", "Events", "Trace", "Mark", "Session", "Lock", "unlock",
@@ -124,7 +124,7 @@ func TestStoreThatPanics(t *testing.T) {
 	}
 }
 
-// TestPanicMeanwhile is one in what is done during the request, which must not take the process along.
+// TestPanicMeanwhile: a panic in background work during a request does not end the process.
 func TestPanicMeanwhile(t *testing.T) {
 	r := newRig(t, setup{store: func(s session.Store) session.Store { return panickingStore{s} }})
 	r.atEnd("dewpoint_panics_total", 2)
@@ -133,7 +133,7 @@ func TestPanicMeanwhile(t *testing.T) {
 	}
 }
 
-// panickingDialect reads answers along, and panics at it: in write or in answer.
+// panickingDialect has a tee that panics in Write or Answer.
 type panickingDialect struct {
 	dialect.Dialect
 	at string
@@ -162,7 +162,7 @@ func (t panickingTee) Answer() dialect.Answer {
 	return t.Tee.Answer()
 }
 
-// TestPanicInRelay is one in what reads an answer along: it is counted, and the client has its answer all the same.
+// TestPanicInRelay: a panic of the tee is counted, and the client gets its whole answer.
 func TestPanicInRelay(t *testing.T) {
 	for _, at := range []string{"write", "answer"} {
 		for _, body := range []string{hello, helloing} {
@@ -183,7 +183,7 @@ func TestPanicInRelay(t *testing.T) {
 	}
 }
 
-// TestShutdown ends while requests are under way: they are waited for, and told when that takes too long.
+// TestShutdown shuts down while requests are under way: it waits for them, and they are cut off when that takes too long.
 func TestShutdown(t *testing.T) {
 	hold := make(chan struct{})
 	r := newRig(t, setup{upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer {

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// choosy refuses every body with a record in it while it is strict.
+// choosy refuses every body with a record in it while strict is set.
 type choosy struct {
 	strict atomic.Bool
 	*rig
@@ -31,7 +31,7 @@ func newChoosy(t *testing.T, s setup) *choosy {
 	return c
 }
 
-// used is how many requests a step took, the summariser's apart, and how many of those.
+// used returns how many requests a step took, and how many calls of the summariser.
 func (c *choosy) used(step func()) (requests, summaries int) {
 	before := len(c.up.Requests())
 	step()
@@ -45,8 +45,7 @@ func (c *choosy) used(step func()) (requests, summaries int) {
 	return requests, summaries
 }
 
-// TestARefusalIsRemembered: what upstream refuses of a condensed history costs the step that meets it, and not the next ones, until it
-// is tried anew.
+// TestARefusalIsRemembered: if upstream refuses a condensed history, the next requests do not try it again for a while.
 func TestARefusalIsRemembered(t *testing.T) {
 	clock := &clock{now: time.Now()}
 	c := newChoosy(t, setup{now: clock.Now})
@@ -80,7 +79,7 @@ func TestARefusalIsRemembered(t *testing.T) {
 	step(35, 2, 0)
 }
 
-// TestARefusalIsTriedAgain where the client asks for it, and where the history does not fit otherwise.
+// TestARefusalIsTriedAgain if the client asks for it, or the history does not fit otherwise.
 func TestARefusalIsTriedAgain(t *testing.T) {
 	for name, s := range map[string]setup{
 		"asked for":      {},
@@ -107,7 +106,7 @@ func TestARefusalIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestWhatIsShapedAndRefused is remembered likewise.
+// TestWhatIsShapedAndRefused: refusals of a shaped history are remembered, too.
 func TestWhatIsShapedAndRefused(t *testing.T) {
 	r := condensing(t, setup{condenser: condense.RecentEvents{KeepFirst: 1, MaxEvents: 5}, upstream: fakeupstream.Options{
 		Reply: func(r *fakeupstream.Request) fakeupstream.Answer {

@@ -18,95 +18,98 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
-// What breaks the client's response, or ends upstream's.
+// Errors that break the client's response or cancel upstream's.
 var (
 	errBroken = errors.New("upstream broke off its answer")
 	errDefect = errors.New("the relay panicked")
-	errSilent = errors.New("upstream, or the client, fell silent")
+	errSilent = errors.New("upstream or the client was idle for too long")
 )
 
-// keptAlive is the comment that keeps a stream alive.
-const keptAlive = ": condensing\n\n"
+// keepAliveComment is sent while a stream waits for a condensation.
+const keepAliveComment = ": condensing\n\n"
 
-// relay hands upstream's answer to the client as it comes. Where a streamed request waits long for a condensation, the client's stream
-// begins before that with comments. fasthttp reads it after the handler has returned, flushes after each read, and closes it once,
-// whatever happens.
+// relay copies upstream's answer to the client, chunk by chunk. If a streamed request waits long for a condensation, the relay opens the
+// client's stream early and sends comments. fasthttp reads it after the handler has returned, flushes after each Read, and calls Close
+// exactly once, whatever happens.
 type relay struct {
-	r    *request
-	came chan struct{}  // closed when upstream has answered, or will not; nil: it is not waited for
-	from *http.Response // upstream's answer
-	err  error          // why there is none
+	r        *request
+	answered chan struct{}  // closed when resp or err is set; nil: one of them is set from the start
+	resp     *http.Response // upstream's answer
+	err      error          // why there is none
 
-	text    []byte       // comes before what is to be read of the answer
-	tee     dialect.Tee  // nil: nothing reads along
-	last    func()       // called before the end of the answer is handed on; nil: nothing
-	relayed bool         // the answer is handed on; else it is waited for
-	bytes   int64        // that came of it
-	whole   bool         // it ended as it should
-	end     error        // of the client's stream: why the answer is not whole; io.EOF: the client was told
-	alive   *time.Ticker // when a client that waits is to hear something
-	stalled *time.Timer  // ends a request whose client takes nothing; nil: it may
-	uncut   func()       // gives back the client's connection
+	pending   []byte       // sent to the client before more of the answer is read
+	tee       dialect.Tee  // reads the answer along; nil: nothing does
+	beforeEnd func()       // called before the end of the answer is passed on; nil: nothing is
+	attached  bool         // the answer is being relayed; false: it is waited for
+	received  int64        // bytes of the answer
+	whole     bool         // the answer ended as it should
+	end       error        // ends the client's stream: why the answer is not whole, or io.EOF if the client was sent an error
+	keepAlive *time.Ticker // of comments to a client that waits
+	stall     *time.Timer  // cancels a request whose client stops reading; nil: no limit
+	uncut     func()       // ends listen.CutOff
 }
 
-// patiently takes a step that may wait for a condensation. After a while the client is answered early.
-func (r *request) patiently(step func()) {
+// withKeepAlive runs a step that may wait for a condensation. If it takes long, the client's stream begins meanwhile.
+func (r *request) withKeepAlive(step func()) {
 	if r.early != nil {
-		late := time.AfterFunc(r.server.o.Limits.KeepAlive, r.early)
-		defer late.Stop()
+		timer := time.AfterFunc(r.server.o.Limits.KeepAlive, r.early)
+		defer timer.Stop()
 	}
 	step()
 }
 
-// attend takes a streamed request to its answer, and begins that early if a condensation takes long.
-func (l *relay) attend(ctx *fasthttp.RequestCtx) error {
+// serveStream waits for the answer to a streamed request, and begins the client's stream before that if a condensation takes long.
+func (l *relay) serveStream(ctx *fasthttp.RequestCtx) error {
 	early := make(chan struct{})
-	l.r.early, l.came = sync.OnceFunc(func() { close(early) }), make(chan struct{})
-	go l.ask()
+	l.r.early = sync.OnceFunc(func() { close(early) })
+	l.answered = make(chan struct{})
+	go l.fetch()
 	select {
-	case <-l.came:
-		return l.hand(ctx)
+	case <-l.answered:
+		return l.respond(ctx)
 	case <-early:
 	}
-	l.alive = time.NewTicker(l.r.server.o.Limits.KeepAlive)
-	l.text = append(l.text, keptAlive...)
+	l.keepAlive = time.NewTicker(l.r.server.o.Limits.KeepAlive)
+	l.pending = append(l.pending, keepAliveComment...)
 	ctx.Response.Header.SetContentType("text/event-stream")
 	ctx.Response.Header.Set("Cache-Control", "no-cache")
-	l.start(ctx, -1)
+	l.startBody(ctx, -1)
 	return nil
 }
 
-// ask gets upstream's answer. Nothing else uses the request meanwhile.
-func (l *relay) ask() {
-	defer close(l.came)
-	if !l.r.server.o.survives(func() { l.from, l.err = l.r.answer() }) { //nolint:bodyclose // Close does
+// fetch gets upstream's answer. Nothing else may use the request until it returns.
+func (l *relay) fetch() {
+	defer close(l.answered)
+	ok := l.r.server.o.guard(func() { l.resp, l.err = l.r.answer() }) //nolint:bodyclose // Close closes it
+	if !ok {
 		l.err = errInternal
 	}
 }
 
-// hand begins to hand upstream's answer to a client that has got nothing yet.
-func (l *relay) hand(ctx *fasthttp.RequestCtx) error {
+// respond starts the response to a client that has been sent nothing yet.
+func (l *relay) respond(ctx *fasthttp.RequestCtx) error {
 	if l.err != nil {
 		return l.err
 	}
-	to := &ctx.Response.Header
-	incoming(to, l.from)
-	to.Set(toldID, l.r.seen.record.Asked.ID)
-	l.attach(to)
-	size := int(max(l.from.ContentLength, -1))
-	if l.r.asked.method == http.MethodHead {
-		to.SetContentLength(size)
-		l.r.lease.relayed, l.whole = true, true
+	header := &ctx.Response.Header
+	incoming(header, l.resp)
+	header.Set(requestIDHeader, l.r.obs.record.Asked.ID)
+	l.attach(header)
+	size := int(max(l.resp.ContentLength, -1))
+	if l.r.params.method == http.MethodHead {
+		header.SetContentLength(size)
+		l.r.lease.relayed = true
+		l.whole = true
 		return l.Close()
 	}
-	l.start(ctx, size)
+	l.startBody(ctx, size)
 	return nil
 }
 
-// start makes the relay the body of the client's response, whose head is written already. Its size is -1 where that is not known.
-func (l *relay) start(ctx *fasthttp.RequestCtx, size int) {
+// startBody makes the relay the body of the client's response, whose header is complete. size is -1 if it is not known.
+func (l *relay) startBody(ctx *fasthttp.RequestCtx, size int) {
 	if idle := l.r.server.o.Limits.StreamIdle; idle > 0 {
-		l.stalled = time.AfterFunc(idle, func() { l.r.cancel(errSilent) })
+		l.stall = time.AfterFunc(idle, func() { l.r.cancel(errSilent) })
 	}
 	l.uncut = listen.CutOff(l.r.ctx, ctx.Conn())
 	l.r.lease.relayed = true
@@ -114,41 +117,42 @@ func (l *relay) start(ctx *fasthttp.RequestCtx, size int) {
 	ctx.Response.SetBodyStream(l, size)
 }
 
-// attach prepares the relay of upstream's answer, and tells in a header what was done to the request.
+// attach prepares the relay of upstream's answer, and describes in the header what was done to the request.
 func (l *relay) attach(header *fasthttp.ResponseHeader) {
 	r := l.r
-	l.relayed = true
-	if r.asked.dialect != nil && l.from.Header.Get("Content-Encoding") == "" {
-		r.orAsItCame(func() { l.tee = r.asked.dialect.Tee(streamed(l.from.Header)) })
+	l.attached = true
+	if r.params.dialect != nil && l.resp.Header.Get("Content-Encoding") == "" {
+		r.orPassThrough(func() { l.tee = r.params.dialect.Tee(isEventStream(l.resp.Header)) })
 	}
-	if why := r.seen.record.Unread; why != "" {
+	if why := r.obs.record.Unread; why != "" {
 		header.Set("X-Dewpoint-Unread", why)
 	}
 	if r.turn != nil {
-		r.orAsItCame(func() { r.describe(header) })
+		r.orPassThrough(func() { r.describe(header) })
 	}
 	if r.turn != nil {
-		if r.turn.Logs() && l.from.StatusCode == http.StatusOK {
-			l.last = func() { r.remember(l.tee) }
+		if r.turn.Logs() && l.resp.StatusCode == http.StatusOK {
+			l.beforeEnd = func() { r.markAnswer(l.tee) }
 		}
-		if streamed(l.from.Header) && r.asked.comment {
-			l.text = asComment(r.notice())
+		if notice := r.notice(); notice != "" && isEventStream(l.resp.Header) && r.params.notices {
+			l.pending = []byte(": " + notice + "\n\n") // a comment, which clients skip
 		}
 	}
-	// Else its end is told of what was said, counted late, or sent again.
-	if !r.tenant.LogContent && r.turn == r.seen.turn && r.passed.strainer == nil {
-		r.dropBody()
+	// The body is no longer needed unless it is logged, counted at the end, or sent again with the results of hidden tools.
+	if !r.tenant.LogContent && r.turn == r.obs.turn && r.hidden.strainer == nil {
+		r.releaseBody()
 	}
 }
 
-// Read gives the next bytes of the client's stream. It runs after the handler, which can catch no panic of it any more.
+// Read implements io.Reader. It runs after the handler has returned, which can recover from no panic any more.
 func (l *relay) Read(p []byte) (n int, err error) {
-	if l.stalled != nil {
-		l.stalled.Stop()
-		defer l.stalled.Reset(l.r.server.o.Limits.StreamIdle)
+	if l.stall != nil {
+		l.stall.Stop()
+		defer l.stall.Reset(l.r.server.o.Limits.StreamIdle)
 	}
-	if !l.r.server.o.survives(func() { n, err = l.next(p) }) {
-		l.text, l.tee, l.last, l.end = nil, nil, nil, errDefect
+	if !l.r.server.o.guard(func() { n, err = l.next(p) }) {
+		l.pending, l.tee, l.beforeEnd = nil, nil, nil
+		l.end = errDefect
 		return 0, errDefect
 	}
 	return n, err
@@ -157,58 +161,60 @@ func (l *relay) Read(p []byte) (n int, err error) {
 func (l *relay) next(p []byte) (int, error) {
 	for {
 		switch {
-		case len(l.text) > 0:
-			n := copy(p, l.text)
-			l.text = l.text[n:]
+		case len(l.pending) > 0:
+			n := copy(p, l.pending)
+			l.pending = l.pending[n:]
 			return n, nil
 		case l.end != nil:
 			return 0, l.end
-		case l.relayed:
+		case l.attached:
 			return l.read(p)
 		}
 		select {
-		case <-l.alive.C:
-			l.text = append(l.text, keptAlive...)
-		case <-l.came:
-			l.handOn()
+		case <-l.keepAlive.C:
+			l.pending = append(l.pending, keepAliveComment...)
+		case <-l.answered:
+			l.attachLate()
 		}
 	}
 }
 
-// handOn goes on with upstream's answer after comments. What its header would have told of the request, comments do; of an encoding they
-// cannot. An error is told within the stream, which then ends: the client has had its status.
-func (l *relay) handOn() {
+// attachLate goes on with upstream's answer after comments. The client already has its status and header. So our own headers are sent as
+// comments, an answer that is not an event stream as an error event, and an error of ours as an event that ends the stream.
+func (l *relay) attachLate() {
 	if l.err != nil {
-		l.text, l.end = l.r.tell(l.err), io.EOF
+		l.pending = l.r.endWithEvent(l.err)
+		l.end = io.EOF
 		return
 	}
-	if len(codings(l.from.Header)) > 0 || l.from.StatusCode != http.StatusOK || !streamed(l.from.Header) {
-		replaceBody(l.from, asEvent(l.from, l.r.asked.speaks))
+	if len(codings(l.resp.Header)) > 0 || l.resp.StatusCode != http.StatusOK || !isEventStream(l.resp.Header) {
+		replaceBody(l.resp, errorEvent(l.resp, l.r.params.clientDialect))
 	}
 	var header fasthttp.ResponseHeader
 	l.attach(&header)
-	var told []byte
+	var comments []byte
 	for name, value := range header.All() {
 		if bytes.HasPrefix(name, []byte(ownPrefix)) {
-			told = fmt.Appendf(told, ": %s: %s\n", name, value)
+			comments = fmt.Appendf(comments, ": %s: %s\n", name, value)
 		}
 	}
-	if len(told) > 0 {
-		told = append(told, '\n')
+	if len(comments) > 0 {
+		comments = append(comments, '\n')
 	}
-	l.text = append(told, l.text...)
+	l.pending = append(comments, l.pending...)
 }
 
-// read gives the next bytes of upstream's answer.
+// read returns the next bytes of upstream's answer.
 func (l *relay) read(p []byte) (int, error) {
-	n, err := l.from.Body.Read(p)
+	n, err := l.resp.Body.Read(p)
 	ended := errors.Is(err, io.EOF)
-	if _, strained := l.from.Body.(*strained); n > 0 && !strained { // else that says so
-		l.r.seen.firstByte()
+	if _, filtered := l.resp.Body.(*filteredStream); n > 0 && !filtered { // a filtered stream notes its first byte itself
+		l.r.obs.firstByte()
 	}
-	l.bytes += int64(n)
-	if !l.r.server.o.survives(func() { l.readAlong(p[:n], ended) }) { // the answer goes on without all that
-		l.tee, l.last, l.whole = nil, nil, ended
+	l.received += int64(n)
+	if !l.r.server.o.guard(func() { l.observe(p[:n], ended) }) { // the answer goes on, unobserved
+		l.tee, l.beforeEnd = nil, nil
+		l.whole = ended
 	}
 	switch {
 	case err == nil:
@@ -220,83 +226,82 @@ func (l *relay) read(p []byte) (int, error) {
 	}
 	l.end = err
 	if n > 0 {
-		return n, nil // the next read gives the error again: the body stays broken
+		return n, nil // the next Read returns the error
 	}
 	return 0, err
 }
 
-// readAlong reads what has come of the answer, and has that remembered when it ends.
-func (l *relay) readAlong(p []byte, ended bool) {
+// observe shows the tee what was received, and calls beforeEnd when the answer is over.
+func (l *relay) observe(p []byte, ended bool) {
 	if l.tee != nil && len(p) > 0 {
 		l.tee.Write(p)
 	}
 	l.whole = ended && l.complete()
-	// A client may take what it has for the whole answer before that has ended.
-	over := l.whole || l.tee != nil && l.tee.Ended() || l.from.ContentLength >= 0 && l.bytes >= l.from.ContentLength
-	if l.last != nil && over {
-		l.last()
-		l.last = nil
+	// Once it has the end mark, or all bytes of a known length, a client may take the answer to be over.
+	over := l.whole || l.tee != nil && l.tee.Ended() || l.resp.ContentLength >= 0 && l.received >= l.resp.ContentLength
+	if l.beforeEnd != nil && over {
+		l.beforeEnd()
+		l.beforeEnd = nil
 	}
 }
 
-// complete reports whether an answer that came to its end was one: a stream that stops before its end mark was cut off by
-// something between here and the model.
+// complete reports whether an answer that has ended is all of it. A stream without its end mark was cut off between here and the model.
 func (l *relay) complete() bool {
-	if l.tee == nil || l.from.StatusCode != http.StatusOK || !streamed(l.from.Header) {
+	if l.tee == nil || l.resp.StatusCode != http.StatusOK || !isEventStream(l.resp.Header) {
 		return true
 	}
 	return l.tee.Ended() || l.tee.Answer().Finish != ""
 }
 
-func streamed(h http.Header) bool {
+func isEventStream(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 }
 
-// Close ends the relay. It is called exactly once by the server, also when the client has left.
+// Close implements io.Closer. fasthttp calls it exactly once, also if the client has left.
 func (l *relay) Close() error {
-	if l.stalled != nil {
-		l.stalled.Stop()
+	if l.stall != nil {
+		l.stall.Stop()
 	}
-	if l.alive != nil {
-		l.alive.Stop()
-		if !l.relayed {
-			l.r.cancel(errClientGone) // if it was still waited for
-			<-l.came
+	if l.keepAlive != nil {
+		l.keepAlive.Stop()
+		if !l.attached {
+			l.r.cancel(errClientGone)
+			<-l.answered
 		}
 	}
 	if l.uncut != nil {
 		l.uncut()
 	}
-	if l.from != nil {
-		_ = l.from.Body.Close()
+	if l.resp != nil {
+		_ = l.resp.Body.Close()
 	}
 	if !l.whole && l.end == nil {
 		l.end = errClientGone
 	}
-	l.r.server.o.survives(l.conclude) // the server calls Close where a panic would end the process
+	l.r.server.o.guard(l.conclude) // a panic in Close would end the process
 	return nil
 }
 
-// conclude tells the outcome. The request releases what it holds, whatever the tee does.
+// conclude records how the request ended and releases it, whatever the tee does.
 func (l *relay) conclude() {
 	defer l.r.release()
 	switch {
-	case l.relayed:
+	case l.attached:
 		var answer dialect.Answer
-		defer func() { l.r.ended(l, answer) }()
+		defer func() { l.r.finish(l, answer) }()
 		if l.tee != nil {
 			answer = l.tee.Answer()
 		}
 	case errors.Is(l.end, errDefect):
-		l.r.seen.end(http.StatusInternalServerError, codeInternal)
+		l.r.obs.end(http.StatusInternalServerError, codeInternal)
 	default:
-		l.r.seen.end(statusClientGone, CodeClientGone) // unless it has ended otherwise
+		l.r.obs.end(statusClientGone, CodeClientGone) // unless attachLate ended it
 	}
 }
 
-// asEvent gives an answer that is no stream as an event that tells of an error: upstream's own, if that is what its body says. A success
-// is one of upstream's no more.
-func asEvent(resp *http.Response, in dialect.Dialect) []byte {
+// errorEvent turns an answer that is not an event stream into an error event: upstream's own error if the body is one. A successful answer
+// becomes a 502.
+func errorEvent(resp *http.Response, in dialect.Dialect) []byte {
 	var body []byte
 	if len(codings(resp.Header)) == 0 {
 		body, _ = readWhole(resp)
@@ -306,42 +311,54 @@ func asEvent(resp *http.Response, in dialect.Dialect) []byte {
 		e = badUpstream("upstream_not_streamed", "The upstream did not stream its answer. Try again.")
 		resp.StatusCode = http.StatusBadGateway
 	}
-	var told struct {
+	if own := oneLineError(body); own != nil {
+		return in.Event(own)
+	}
+	return in.Event(e.body(in))
+}
+
+// oneLineError returns a JSON body that holds an error object on one line, nil if it is not such a body.
+func oneLineError(body []byte) []byte {
+	var in struct {
 		Error json.RawMessage `json:"error"`
 	}
-	var line bytes.Buffer
-	if json.Unmarshal(body, &told) != nil || !bytes.HasPrefix(told.Error, []byte{'{'}) || json.Compact(&line, body) != nil {
-		line.Reset()
-		line.Write(e.body(in))
+	if json.Unmarshal(body, &in) != nil || !bytes.HasPrefix(in.Error, []byte{'{'}) {
+		return nil
 	}
-	return in.Event(line.Bytes())
+	var line bytes.Buffer
+	if json.Compact(&line, body) != nil {
+		return nil
+	}
+	return line.Bytes()
 }
 
-// replaceBody puts another body in the place of a response's, which is closed.
+// replaceBody closes the body of a response and gives it another one.
 func replaceBody(resp *http.Response, body []byte) {
 	_ = resp.Body.Close()
-	resp.TransferEncoding, resp.ContentLength, resp.Body = nil, int64(len(body)), io.NopCloser(bytes.NewReader(body))
+	resp.TransferEncoding = nil
+	resp.ContentLength = int64(len(body))
+	resp.Body = io.NopCloser(bytes.NewReader(body))
 }
 
-// timed is upstream's answer, which ends if upstream falls silent while it is read.
-type timed struct {
+// idleBody is upstream's answer, whose request is cancelled if a Read takes longer than idle.
+type idleBody struct {
 	io.ReadCloser
-	idle   time.Duration
-	silent *time.Timer
+	idle  time.Duration
+	timer *time.Timer
 }
 
-// timedBody gives a body of upstream's as it is to be read.
-func timedBody(body io.ReadCloser, idle time.Duration, cancel context.CancelCauseFunc) io.ReadCloser {
+// withIdleTimeout bounds each Read of a body. It returns the body itself if idle is 0.
+func withIdleTimeout(body io.ReadCloser, idle time.Duration, cancel context.CancelCauseFunc) io.ReadCloser {
 	if idle <= 0 {
 		return body
 	}
-	silent := time.AfterFunc(idle, func() { cancel(errSilent) })
-	silent.Stop()
-	return &timed{body, idle, silent}
+	timer := time.AfterFunc(idle, func() { cancel(errSilent) })
+	timer.Stop()
+	return &idleBody{body, idle, timer}
 }
 
-func (t *timed) Read(p []byte) (int, error) {
-	t.silent.Reset(t.idle)
-	defer t.silent.Stop()
-	return t.ReadCloser.Read(p) //nolint:wrapcheck // the body's own
+func (b *idleBody) Read(p []byte) (int, error) {
+	b.timer.Reset(b.idle)
+	defer b.timer.Stop()
+	return b.ReadCloser.Read(p) //nolint:wrapcheck // the body's own
 }

@@ -15,7 +15,7 @@ const (
 	whole       = `{"id":"c","object":"chat.completion","x_unknown":1.0e2,"choices":[{"index":0,"message":{"role":"assistant","content":"\u0048i"},"finish_reason":"stop"}]}`
 )
 
-// streams are ways to write a stream that ends as it should.
+// streams lists ways to write a stream that ends as it should.
 var streams = map[string]string{
 	"plain":          "data: " + chunkOne + "\n\ndata: " + chunkFinish + "\n\ndata: [DONE]\n\n",
 	"crlf":           "data: " + chunkOne + "\r\n\r\ndata: " + chunkFinish + "\r\n\r\ndata: [DONE]\r\n\r\n",

@@ -14,8 +14,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// everyCondenser is each condenser but noop, and each pair in a pipeline, set so that only upstream's refusals have it condense. The
-// types that make a view of their own at each step are marked.
+// everyCondenser returns each condenser but noop, and each pair in a pipeline, set so that they condense only after a refusal. Types that
+// make another view at each step are marked.
 func everyCondenser() (all map[string]condense.Condenser, shaping map[string]bool) {
 	settings := condense.Settings{KeepFirst: 2, MinimumProgress: 0.1}
 	asking := condense.LLMSettings{
@@ -41,7 +41,7 @@ func everyCondenser() (all map[string]condense.Condenser, shaping map[string]boo
 	return all, shaping
 }
 
-// grow adds a turn to a history: calls with results of any length, or an answer and what a person says next.
+// grow adds a turn to a history: calls with results of any length, or an answer and the user's next message.
 func grow(r *rand.Rand, history []string, n int) []string {
 	if r.IntN(4) == 0 {
 		return append(history, say("assistant", fmt.Sprintf("Done with %d.", n)), say("user", fmt.Sprintf("Go on with %d %s", n, strings.Repeat("please ", r.IntN(60)))))
@@ -55,8 +55,8 @@ func grow(r *rand.Rand, history []string, n int) []string {
 
 const steps = 14
 
-// forEach runs a test for every condenser, with roles that alternate and without; for those whose views are made anew for each request
-// only where the test takes them. A few are every other one of these cases.
+// forEach runs a test for every condenser, with and without alternating roles. Condensers whose view changes with each request are included
+// only if shapes is set. With few, only every other case runs.
 func forEach(t *testing.T, shapes, few bool, run func(t *testing.T, c condense.Condenser, shapes, alternates bool, random *rand.Rand)) {
 	all, shaping := everyCondenser()
 	for name, c := range all {
@@ -75,8 +75,8 @@ func forEach(t *testing.T, shapes, few bool, run func(t *testing.T, c condense.C
 	}
 }
 
-// TestNothingIsRefusedThatCanFit: whatever the history and the condenser, a request that can be made to fit is answered, and what was
-// forwarded once is forwarded again, unless something was condensed since.
+// TestNothingIsRefusedThatCanFit: whatever the history and the condenser, a request that can be made to fit is answered, and forwarded
+// messages are forwarded again unchanged until something else is condensed.
 func TestNothingIsRefusedThatCanFit(t *testing.T) {
 	forEach(t, true, testing.Short(), func(t *testing.T, c condense.Condenser, shapes, alternates bool, random *rand.Rand) {
 		r := condensing(t, setup{condenser: c, upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 4000}, Alternates: alternates}})
@@ -126,8 +126,8 @@ func TestWhatIsRefusedAsChangedGoesAsItCame(t *testing.T) {
 	})
 }
 
-// TestNothingIsKeptOfWhatDidNotHelp is invariant 39: an overflow that nothing cures leaves no trace, and what is forwarded next is what
-// the client sends.
+// TestNothingIsKeptOfWhatDidNotHelp is invariant 39: an overflow that cannot be cured leaves no trace, and the next request is forwarded
+// unchanged.
 func TestNothingIsKeptOfWhatDidNotHelp(t *testing.T) {
 	forEach(t, false, testing.Short(), func(t *testing.T, c condense.Condenser, _, alternates bool, random *rand.Rand) {
 		var open atomic.Bool

@@ -19,7 +19,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// onRequest condenses only what it is asked to.
+// onRequest condenses only when it is asked to.
 func onRequest() *condense.LLM {
 	return condense.NewLLM(condense.LLMSettings{
 		Settings:   condense.Settings{KeepFirst: 1, MinimumProgress: 0.1},
@@ -28,7 +28,7 @@ func onRequest() *condense.LLM {
 	})
 }
 
-// refusals is how many requests upstream refused.
+// refusals returns how many requests upstream refused.
 func (r *rig) refusals() int {
 	n := 0
 	for _, req := range r.up.Requests() {
@@ -39,7 +39,7 @@ func (r *rig) refusals() int {
 	return n
 }
 
-// TestOverflowIsRelieved: what upstream refuses for its length is condensed and sent again, and the limit is remembered.
+// TestOverflowIsRelieved: a request that upstream refuses as too long is condensed and sent again, and the limit is remembered.
 func TestOverflowIsRelieved(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 2000}}, condenser: onRequest()})
 	resp, body := r.ask(messages(turns("tea", 31)...))
@@ -58,7 +58,7 @@ func TestOverflowIsRelieved(t *testing.T) {
 	}
 }
 
-// keeping is a store that tells of each condensation that it has.
+// keeping is a store that reports each condensation that it logs.
 type keeping struct {
 	session.Store
 	kept chan struct{}
@@ -74,8 +74,8 @@ func (k *keeping) Condense(ctx context.Context, id session.ThreadID, c session.C
 	return k.Store.Condense(ctx, id, c)
 }
 
-// TestASummaryOutlivesAnAnswerThatDoesNotCome: a retry of what was condensed for an overflow is not condensed again, whether upstream
-// broke off or the client did not wait.
+// TestASummaryOutlivesAnAnswerThatDoesNotCome: when a request that was condensed for an overflow is retried, because upstream broke off or
+// the client did not wait, it is not condensed again.
 func TestASummaryOutlivesAnAnswerThatDoesNotCome(t *testing.T) {
 	for name, fault := range map[string]fakeupstream.Fault{
 		"upstream resets": {Break: fakeupstream.BreakReset, BreakAfter: -1}, "client leaves": {HoldHeaders: make(chan struct{})},
@@ -117,7 +117,7 @@ func TestASummaryOutlivesAnAnswerThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestOverflowWithStatus200 is what some gateways answer.
+// TestOverflowWithStatus200: some gateways report an overflow so.
 func TestOverflowWithStatus200(t *testing.T) {
 	r := condensing(t, setup{condenser: onRequest()})
 	r.up.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: http.StatusOK, ContentType: "application/json", Body: []byte(
@@ -128,7 +128,7 @@ func TestOverflowWithStatus200(t *testing.T) {
 	}
 }
 
-// TestOverflowInAStream: so is what is told in a stream, as its first event.
+// TestOverflowInAStream: others report it in the first event of a stream.
 func TestOverflowInAStream(t *testing.T) {
 	r := condensing(t, setup{condenser: onRequest()})
 	r.up.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: http.StatusOK, ContentType: "text/event-stream", Body: []byte(
@@ -139,7 +139,7 @@ func TestOverflowInAStream(t *testing.T) {
 	}
 }
 
-// TestOverflowThatStays: what cannot be made to fit gets upstream's own error, unchanged.
+// TestOverflowThatStays: if a request cannot be made to fit, the client gets upstream's error unchanged.
 func TestOverflowThatStays(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 500}}, condenser: onRequest()})
 	resp, body := r.ask(messages(say("user", strings.Repeat("one long question ", 300))))
@@ -148,7 +148,7 @@ func TestOverflowThatStays(t *testing.T) {
 	}
 }
 
-// TestOverflowByMaxTokens: an answer that may be too long for the window is not the history's fault.
+// TestOverflowByMaxTokens: if the answer may be too long for the window, condensing the history does not help.
 func TestOverflowByMaxTokens(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 8000}}, condenser: onRequest()})
 	body := strings.Replace(messages(turns("tea", 9)...), `{"model"`, `{"max_tokens":7900,"model"`, 1)
@@ -158,7 +158,7 @@ func TestOverflowByMaxTokens(t *testing.T) {
 	}
 }
 
-// TestOtherErrorsAreNotOverflows come back unchanged, and are not sent again.
+// TestOtherErrorsAreNotOverflows: other errors are relayed unchanged, and the request is not sent again.
 func TestOtherErrorsAreNotOverflows(t *testing.T) {
 	r := condensing(t, setup{condenser: onRequest()})
 	for _, scripted := range []fakeupstream.Answer{
@@ -173,7 +173,7 @@ func TestOtherErrorsAreNotOverflows(t *testing.T) {
 	}
 }
 
-// TestTrailingResultIsCut: when a single new tool result overflows the window, it is shown in part, for good.
+// TestTrailingResultIsCut: if a single new tool result overflows the window, it is shown in part from then on.
 func TestTrailingResultIsCut(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 4000}}, condenser: onRequest()})
 	history := []string{
@@ -198,7 +198,7 @@ func TestTrailingResultIsCut(t *testing.T) {
 	}
 }
 
-// TestNotice tells a tenant's clients in words what was done, in a header and, where asked for, in the stream.
+// TestNotice: clients of a tenant with notices get a sentence about what was done, in a header and, if they ask for it, in the stream.
 func TestNotice(t *testing.T) {
 	r := condensing(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{
@@ -219,8 +219,8 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// TestAGuessedWindowIsNotLearnt: an overflow that names no limit, of a request in which nothing could be forgotten, says
-// nothing of the model to others.
+// TestAGuessedWindowIsNotLearnt: an overflow that names no limit, of a request in which nothing could be hidden, teaches nothing about the
+// model.
 func TestAGuessedWindowIsNotLearnt(t *testing.T) {
 	r := condensing(t, setup{condenser: onRequest(), window: 100000})
 	r.up.Script(fakeupstream.Answer{Error: &fakeupstream.APIError{
@@ -235,7 +235,7 @@ func TestAGuessedWindowIsNotLearnt(t *testing.T) {
 	}
 }
 
-// TestOverflowOfAPrefix: a client that goes back in its history is relieved like any other.
+// TestOverflowOfAPrefix: a client that goes back in its history gets relief like any other.
 func TestOverflowOfAPrefix(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"small": 2000}}, condenser: onRequest()})
 	if resp, body := r.ask(messages(turns("tea", 41)...)); resp.StatusCode != http.StatusOK {
@@ -250,8 +250,8 @@ func TestOverflowOfAPrefix(t *testing.T) {
 	}
 }
 
-// TestAPromptThatDoesNotFitIsNotTheSummarisersFault: the history is shortened without it, which the log says, and others
-// still get their summaries.
+// TestAPromptThatDoesNotFitIsNotTheSummarisersFault: the history is shortened without the summariser, which is logged, and others still get
+// their summaries.
 func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
 	health := healthAt(time.Now)
 	small := condense.NewLLM(condense.LLMSettings{
@@ -278,7 +278,7 @@ func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
 	}
 }
 
-// TestAStalledErrorIsGivenUp: an error is read before it is relayed, but not waited for without end.
+// TestAStalledErrorIsGivenUp: an error is read before it is relayed, but not waited for indefinitely.
 func TestAStalledErrorIsGivenUp(t *testing.T) {
 	r := condensing(t, setup{condenser: onRequest(), limits: func(l *proxy.Limits) { l.StreamIdle = 50 * time.Millisecond }})
 	hold := make(chan struct{})
@@ -296,7 +296,7 @@ func TestAStalledErrorIsGivenUp(t *testing.T) {
 	}
 }
 
-// headed keeps the first message of the user.
+// headed keeps the user's first message.
 func headed() *condense.LLM {
 	return condense.NewLLM(condense.LLMSettings{
 		Settings:   condense.Settings{MaxSize: 10, KeepFirst: 1, MinimumProgress: 0.1},
@@ -304,12 +304,12 @@ func headed() *condense.LLM {
 	})
 }
 
-// alternating is an upstream that wants roles to alternate.
+// alternating is an upstream that requires alternating roles.
 func alternating(window int) fakeupstream.Options {
 	return fakeupstream.Options{Alternates: true, ContextWindow: window, SummariserModels: []string{cheapModel}}
 }
 
-// TestRolesAlternate: the first refusal is cured by joining the summary to the user message before it, and is the only one.
+// TestRolesAlternate: after the first refusal the summary is joined to the user message before it, and there is no other refusal.
 func TestRolesAlternate(t *testing.T) {
 	r := condensing(t, setup{upstream: alternating(0), condenser: headed()})
 	var first string
@@ -333,7 +333,7 @@ func TestRolesAlternate(t *testing.T) {
 	}
 }
 
-// TestRolesAlternateAsConfigured: nothing is refused where the operator says so.
+// TestRolesAlternateAsConfigured: nothing is refused if the operator has configured alternate_roles.
 func TestRolesAlternateAsConfigured(t *testing.T) {
 	r := condensing(t, setup{upstream: alternating(0), condenser: headed(), models: func(name string) proxy.ModelInfo {
 		return proxy.ModelInfo{Model: engine.Model{Name: name, Alternates: true}}
@@ -348,8 +348,8 @@ func TestRolesAlternateAsConfigured(t *testing.T) {
 	}
 }
 
-// TestRefusedAsChanged: what upstream refuses after it was changed goes again as it came, and is said; what it would refuse anyway for
-// its key, its rate or a fault of its own does not.
+// TestRefusedAsChanged: a changed request that upstream refuses is sent again unchanged, and that is reported. If upstream refuses it for
+// its key or rate, or fails itself, it is not.
 func TestRefusedAsChanged(t *testing.T) {
 	refused := func(status int) fakeupstream.Answer {
 		return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: status, Message: "Something in it is wrong.", Type: "invalid_request_error"}}
@@ -368,7 +368,7 @@ func TestRefusedAsChanged(t *testing.T) {
 	}
 }
 
-// TestRefusedAsItCame: a body that was not changed is not sent twice.
+// TestRefusedAsItCame: an unchanged body is not sent twice.
 func TestRefusedAsItCame(t *testing.T) {
 	r := condensing(t, setup{condenser: headed()})
 	r.up.Script(fakeupstream.Answer{Error: &fakeupstream.APIError{Status: 400, Message: "Something in it is wrong.", Type: "invalid_request_error"}})
@@ -377,7 +377,7 @@ func TestRefusedAsItCame(t *testing.T) {
 	}
 }
 
-// calls is an assistant message with as many calls, and their results of so many lines each.
+// calls returns an assistant message with so many calls, and their results of so many lines each.
 func calls(name string, n, lines int) []string {
 	var asked, answered []string
 	for i := range n {
@@ -388,7 +388,7 @@ func calls(name string, n, lines int) []string {
 	return append([]string{`{"role":"assistant","content":null,"tool_calls":[` + strings.Join(asked, ",") + `]}`}, answered...)
 }
 
-// TestALargeResultLeavesTheHistoryAlone: where trimming the newest result is enough, nothing is forgotten for it.
+// TestALargeResultLeavesTheHistoryAlone: if trimming the newest result is enough, no messages are hidden.
 func TestALargeResultLeavesTheHistoryAlone(t *testing.T) {
 	for name, window := range map[string]int{"learnt": 0, "known": 8000} {
 		r := condensing(t, setup{upstream: fakeupstream.Options{ContextWindow: 8000}, condenser: onRequest(), window: window})
@@ -401,7 +401,7 @@ func TestALargeResultLeavesTheHistoryAlone(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptThatDidNotHelp: what was trimmed for an attempt that upstream refused is not trimmed afterwards.
+// TestNothingIsKeptThatDidNotHelp: results that were trimmed for an attempt that upstream refused are not trimmed afterwards.
 func TestNothingIsKeptThatDidNotHelp(t *testing.T) {
 	for name, c := range map[string]condense.Condenser{
 		"noop": condense.Noop{}, "llm": onRequest(), "window": condense.ConversationWindow{}, "masking": condense.ObservationMasking{AttentionWindow: 100},
@@ -431,7 +431,7 @@ func TestNothingIsKeptThatDidNotHelp(t *testing.T) {
 	}
 }
 
-// TestResultsThatWereTrimmedAreTrimmedFurther: what was cut on arrival can be too much still.
+// TestResultsThatWereTrimmedAreTrimmedFurther: a result that was trimmed on arrival can still be too long.
 func TestResultsThatWereTrimmedAreTrimmedFurther(t *testing.T) {
 	trim := condense.Pipeline{Stages: []condense.Condenser{condense.ToolOutputTrim{}, onRequest()}}
 	r := condensing(t, setup{upstream: fakeupstream.Options{ContextWindow: 8000}, condenser: trim})

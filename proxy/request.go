@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"maps"
@@ -20,117 +21,124 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
-// request is one client request on its way. It outlives the handler: the answer is relayed, and the log written, after that
-// has returned.
+// request is the state of one client request. It outlives the handler: the answer is relayed and the log written after the handler has
+// returned. Only one goroutine uses it at a time.
 type request struct {
 	server *Server
-	live   *live // the configuration that it is served under
+	live   *live // the configuration that it is served under, to its end
 	tenant *Tenant
-	asked  asked
-	header http.Header // that goes upstream
-	body   *body       // decoded, where the client encoded it
+	params params
+	header http.Header // sent upstream
+	body   *body       // decoded if the client encoded it
 	model  ModelInfo
-	early  func() // is called once the client has waited long for a condensation; nil: it does not matter
-	passed passed
-	turn   *engine.Turn    // nil: the body goes upstream as it came
+	early  func() // starts the client's stream while a condensation takes long; nil: the answer is not streamed
+	parsed parsed
+	hidden hidden
+	turn   *engine.Turn    // nil: the body is forwarded unchanged
 	ctx    context.Context // ends when the client leaves
 	cancel context.CancelCauseFunc
 	lease  lease
-	seen   observation
+	obs    observation
 }
 
-// passed is a body that was read, whether or not its conversation is known.
-type passed struct {
-	split *dialect.Request // nil: it was not read
-	bared [][]byte         // it without its sealed reasoning, where upstream refused it as it came; nil: it did not
-
+// parsed is a body that could be read, whether or not its conversation is known.
+type parsed struct {
+	split      *dialect.Request // nil: it was not read
+	stripped   [][]byte         // the body without sealed reasoning; nil unless upstream refused it unchanged
 	compaction compaction
-
-	strainer dialect.Strainer // takes hidden calls out of the answers; nil: none is offered
-	tee      dialect.Tee      // reads the last of them as upstream gave it
-	again    int              // how many times upstream was asked again after such calls
-	replied  bool             // those of the last answer were met
 }
 
-// asked is what a client asked for.
-type asked struct {
+// params is the request line and header of a client's request.
+type params struct {
 	method, query string
-	key           string                   // finds the tenant, and goes upstream
-	keys          string                   // all that the client sent
-	credential    credential               // their hash, where only upstream authenticates clients
-	header        func(name string) string // reads the client's header; until the handler returns
-	streams       bool                     // the answer is to be streamed
-	comment       bool                     // and notices are wanted as comments of the stream
+	key           string                   // finds the tenant, and is forwarded
+	keys          string                   // all keys that the client sent
+	credential    credential               // the hash of keys if only upstream authenticates clients
+	header        func(name string) string // reads the client's header; valid until the handler returns
+	streams       bool                     // the answer is streamed
+	notices       bool                     // and notices are sent as comments in the stream
 	route
 }
 
 // lease is what a request holds until it is over.
 type lease struct {
-	admitted bool        // it is one of its tenant's requests at the same time
-	unwatch  func()      // ends the watch over its client; nil: that has not begun
-	limit    *time.Timer // of the whole answer, nil: none
-	relayed  bool        // its answer is: the relay's end releases it
-	purse    purse
+	admitted bool        // it counts as one of its tenant's concurrent requests
+	unwatch  func()      // stops watching the client; nil: the watch has not begun
+	timeout  *time.Timer // for the whole answer; nil: none
+	relayed  bool        // the end of the relay releases the request, not the handler
+	payment  payment
 }
 
-// begun is a request whose header has come. Its client is told its id.
-func (s *Server) begun(ctx *fasthttp.RequestCtx, id string) *request {
+// newRequest starts a request whose header has been read, and sends its id to the client.
+func (s *Server) newRequest(ctx *fasthttp.RequestCtx, id string) *request {
 	r := &request{server: s}
-	r.seen.o, r.seen.ctx, r.seen.record.Asked.ID, r.seen.record.Times.Begun = &s.o, context.Background(), id, s.o.Now()
+	r.obs.o = &s.o
+	r.obs.ctx = context.Background()
+	r.obs.record.Asked.ID = id
+	r.obs.record.Times.Begun = s.o.Now()
 	s.o.Observer.Begun()
-	ctx.Response.Header.Set(toldID, id)
+	ctx.Response.Header.Set(requestIDHeader, id)
 	return r
 }
 
-func (l *live) readAsked(ctx *fasthttp.RequestCtx) asked {
+func (l *live) readParams(ctx *fasthttp.RequestCtx) params {
 	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
 	method := string(ctx.Method())
 	query := string(ctx.URI().QueryString())
 	key, all := engine.Credential(header, query)
-	return asked{
+	return params{
 		method: method, query: query, key: key, keys: all, header: header,
-		comment: strings.EqualFold(header("X-Dewpoint-Notify"), "comment"), route: l.route(method, string(ctx.URI().PathOriginal())),
+		notices: strings.EqualFold(header("X-Dewpoint-Notify"), "comment"),
+		route:   l.route(method, string(ctx.URI().PathOriginal())),
 	}
 }
 
-// input is what the engine is told of the request.
-func (r *request) input(split *dialect.Request) engine.Input {
+// input returns what the engine needs to know of the request.
+func (r *request) input() engine.Input {
 	r.model.Alternates = r.model.Alternates || r.tenant.Upstream.AlternateRoles
-	c := &r.passed.compaction
+	c := &r.parsed.compaction
 	return engine.Input{
-		Settings: r.live.settings, Tenant: &r.tenant.Tenant, Upstream: r.endpoint(),
-		Client: engine.Client{Credential: r.asked.keys, Header: r.asked.header, Request: r.seen.record.Asked.ID},
-		Wish:   engine.Wish(strings.ToLower(r.asked.header("X-Dewpoint-Condense"))), Dialect: r.asked.dialect, Split: split,
-		Model: r.model.Model, Body: r.body, Compaction: engine.Compaction{Compacts: c.wanted, Asks: c.ours, Limit: c.Limit, Told: c.Instructions},
-		Condensing: r.seen.condensing, Spent: r.noted().spend, Late: r.noted().attempts,
+		Settings:   r.live.settings,
+		Tenant:     &r.tenant.Tenant,
+		Upstream:   r.endpoint(),
+		Client:     engine.Client{Credential: r.params.keys, Header: r.params.header, Request: r.obs.record.Asked.ID},
+		Wish:       engine.Wish(strings.ToLower(r.params.header("X-Dewpoint-Condense"))),
+		Dialect:    r.params.dialect,
+		Split:      r.parsed.split,
+		Model:      r.model.Model,
+		Body:       r.body,
+		Compaction: engine.Compaction{Compacts: c.wanted, Asks: c.ours, Limit: c.Limit, Told: c.Instructions},
+		Condensing: r.obs.condensing,
+		Spent:      r.reporter().chargeSummary,
+		Late:       r.reporter().attempts,
 	}
 }
 
-// endpoint is where the request goes, with which key, and how.
+// endpoint returns the request's upstream and how it is called: key, path, query and headers.
 func (r *request) endpoint() condense.Endpoint {
 	to := condense.Endpoint{BaseURL: r.tenant.Upstream.BaseURL.String(), APIKey: r.tenant.Upstream.APIKey}
-	to.Way = condense.Way{API: r.asked.dialect.Name(), Path: r.asked.before}
+	to.Way = condense.Way{API: r.params.dialect.Name(), Path: r.params.deployment}
 	to.Way.KeyHeader, _ = r.keyHeader()
-	to.Way.Headers, to.Way.Route = shared(r.header)
-	if query, err := url.ParseQuery(r.asked.query); err == nil && query.Has(apiVersion) {
+	to.Way.Headers, to.Way.Route = sharedHeaders(r.header)
+	if query, err := url.ParseQuery(r.params.query); err == nil && query.Has(apiVersion) {
 		to.Way.Query = url.Values{apiVersion: query[apiVersion]}.Encode()
 	}
 	if to.APIKey == "" {
-		to.APIKey = r.asked.key
+		to.APIKey = r.params.key
 	}
 	return to
 }
 
-// apiVersion is the part of a query that Azure's API wants with each call.
+// apiVersion is the query parameter that Azure's API requires in each call.
 const apiVersion = "api-version"
 
-// azureKey is the header that Azure's servers, and few others, have a key in.
+// azureKey is the header in which Azure's servers, and few others, expect the key.
 const azureKey = "Api-Key"
 
-// keyHeader is the header that upstream has the configured key in: Azure's servers have one of their own, others that of the protocol.
-// Where none is configured, it is the one that the client has its own key in.
+// keyHeader returns the header that carries the configured key: Azure's own for its servers, otherwise the protocol's. If no key is
+// configured, it is the header in which the client sent its own.
 func (r *request) keyHeader() (name, value string) {
-	key, d := r.tenant.Upstream.APIKey, r.asked.speaks
+	key, d := r.tenant.Upstream.APIKey, r.params.clientDialect
 	switch {
 	case key == "":
 		for _, name := range [...]string{"Authorization", azureKey, "X-Api-Key"} {
@@ -138,7 +146,7 @@ func (r *request) keyHeader() (name, value string) {
 				return name, value
 			}
 		}
-	case r.asked.before != "" || agents.Azure(r.tenant.Upstream.BaseURL):
+	case r.params.deployment != "" || agents.Azure(r.tenant.Upstream.BaseURL):
 		return azureKey, key
 	case d != nil:
 		return d.Key(key)
@@ -146,9 +154,9 @@ func (r *request) keyHeader() (name, value string) {
 	return "Authorization", "Bearer " + key
 }
 
-// shared lists the headers of a request that our own calls to its upstream have as well, a line each, and those that lead to the cache which
-// has its prompt.
-func shared(h http.Header) (all, route string) {
+// sharedHeaders returns headers of a request, one per line: those that our own calls to its upstream copy, and those that route a call to the
+// cache which holds the request's prompt.
+func sharedHeaders(h http.Header) (copied, routing string) {
 	var lines, routes strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, value := range h[name] {
@@ -163,70 +171,58 @@ func shared(h http.Header) (all, route string) {
 	return lines.String(), routes.String()
 }
 
-// begin starts the life of a request that was accepted, which ends with its client.
+// begin creates the context of an accepted request, which ends when the client leaves.
 func (r *request) begin(ctx *fasthttp.RequestCtx) {
-	record := &r.seen.record
+	record := &r.obs.record
 	record.Times.Read = r.server.o.Now()
-	if r.asked.dialect != nil {
-		record.Dialect, record.Asked.Path = r.asked.dialect.Name(), "/v1"+r.asked.served
+	if r.params.dialect != nil {
+		record.Dialect = r.params.dialect.Name()
+		record.Asked.Path = "/v1" + r.params.served
 	}
 	r.ctx, r.cancel = context.WithCancelCause(limit.WithTrust(r.server.requests, r.trusted()))
 	if tracer := r.server.o.Tracer; tracer != nil {
 		r.ctx = tracer.Request(r.ctx, record, r.header)
 	}
-	r.seen.ctx = r.ctx
+	r.obs.ctx = r.ctx
 	r.lease.unwatch = listen.WatchClient(ctx.Conn(), func() { r.cancel(errClientGone) })
 }
 
-// abandon releases a request that has no answer to be relayed.
-func (r *request) abandon() {
-	if !r.lease.relayed {
-		r.release()
-	}
-}
-
-// release gives back what a request holds. Its answer has been relayed, or will never be.
+// release gives back what the request holds, once its answer has been relayed or never will be.
 func (r *request) release() {
-	if r.lease.limit != nil {
-		r.lease.limit.Stop()
+	if r.lease.timeout != nil {
+		r.lease.timeout.Stop()
 	}
-	r.settleLater(0, dialect.Answer{}) // if it was not answered
+	r.settleLater(0, dialect.Answer{}) // if no answer settled it
 	if r.lease.unwatch != nil {
 		r.cancel(nil)
 		r.lease.unwatch()
 	}
-	r.dropBody()
+	r.releaseBody()
 	r.leave()
 }
 
-// dropBody gives back the request's share in its body, once.
-func (r *request) dropBody() {
+// releaseBody gives back the request's share in its body, once.
+func (r *request) releaseBody() {
 	if r.body != nil {
 		r.body.Release()
 		r.body = nil
 	}
 }
 
-// The headers of a request's id: the one that clients and gateways give it, and the one that it is told back in.
 const (
-	givenID = "X-Request-Id"
-	toldID  = "X-Dewpoint-Request-Id"
+	clientIDHeader  = "X-Request-Id"          // in which clients and gateways send an id
+	requestIDHeader = "X-Dewpoint-Request-Id" // in which the client gets it back
 )
 
-// longestID is how long an id may be that a client gives, in bytes.
-const longestID = 64
+// maxRequestID is the length of the longest id that is taken from a client, in bytes.
+const maxRequestID = 64
 
-// requestID is the id by which a request is found in the log: the client's own if it is short and plain, else a new one.
+// requestID returns the id by which a request is found in the log: the client's own if it is short and plain, otherwise a random one.
 func requestID(given []byte) string {
-	if len(given) == 0 || len(given) > longestID {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:"
+	odd := func(c rune) bool { return !strings.ContainsRune(plain, c) }
+	if len(given) == 0 || len(given) > maxRequestID || bytes.ContainsFunc(given, odd) {
 		return rand.Text()
-	}
-	for _, c := range given {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == ':':
-		default:
-			return rand.Text()
-		}
 	}
 	return string(given)
 }

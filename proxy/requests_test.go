@@ -13,14 +13,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// seen is a request as an upstream that takes anything saw it.
+// seen is a request as upstream received it.
 type seen struct {
 	method, target, host, body string
 	header                     http.Header
 	length                     int64
 }
 
-// mirror is an upstream that hands on what it sees. It gives the base URL.
+// mirror is an upstream that passes on the requests that it receives. It returns the base URL.
 func mirror(t *testing.T) (string, <-chan seen) {
 	t.Helper()
 	got := make(chan seen, 64)
@@ -167,7 +167,7 @@ func TestPathsThatClimb(t *testing.T) {
 	}
 }
 
-// TestBodies sends bodies of other paths, which are passed through.
+// TestBodies sends bodies on other paths, which are passed through.
 func TestBodies(t *testing.T) {
 	r, got := mirrored(t, setup{})
 	binary := make([]byte, 300<<10)
@@ -200,8 +200,8 @@ func TestMultipartIsNotParsed(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswer has an upstream that answers while the body is still on its way to it: the bytes must stay what they
-// are until the transport has released them, even after the client has its whole answer.
+// TestEarlyAnswer has an upstream that answers while the body is still being sent. The bytes must not change until the transport has closed
+// them, even after the client has its whole answer.
 func TestEarlyAnswer(t *testing.T) {
 	transport := &early{rest: make(chan io.ReadCloser, 1)}
 	r := newRig(t, setup{transport: transport, base: "http://upstream.invalid/v1"})

@@ -29,14 +29,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// patience ends a test that would hang.
+// patience bounds a test that would otherwise hang.
 const patience = time.Minute
 
-// keyMark begins every credential in these tests, so that none can be in a log or a metric unnoticed.
+// keyMark begins every credential in these tests, so that none is in a log or a metric unnoticed.
 const keyMark = "sk-test-"
 
-// setup says how a rig differs from the plain one: a fake upstream, an embedded store, one anonymous tenant, no
-// condenser.
+// setup is how a rig differs from the default: a fake upstream, an embedded store, one anonymous tenant, no condenser.
 type setup struct {
 	upstream  fakeupstream.Options
 	base      string            // of another upstream
@@ -56,7 +55,7 @@ type setup struct {
 	models    func(name string) proxy.ModelInfo // instead of one that takes every name
 }
 
-// rig is a server with all it needs, on loopback. When the test ends it is shut down, and must have released everything.
+// rig is a server with everything that it needs, on loopback. When the test ends the server is shut down, and must have released everything.
 type rig struct {
 	t       *testing.T
 	up      *fakeupstream.Server
@@ -192,7 +191,7 @@ func (r *rig) serve() {
 	})
 }
 
-// check is what must hold at the end of every test.
+// check checks the conditions that hold at the end of every test.
 func (r *rig) check() {
 	r.t.Helper()
 	r.sending.Wait() // a transport may close a body later than it gives the answer
@@ -245,7 +244,7 @@ func (b *countedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// atEnd is what a series must have come to when the server is shut down.
+// atEnd sets the value that a series must have after the shutdown.
 func (r *rig) atEnd(series string, want float64) { r.final[series] = want }
 
 func observed() (zap.Option, *observer.ObservedLogs) {
@@ -253,14 +252,14 @@ func observed() (zap.Option, *observer.ObservedLogs) {
 	return zap.WrapCore(func(zapcoreCore) zapcoreCore { return core }), logs
 }
 
-// scrape gives the metrics as Prometheus would read them.
+// scrape returns the metrics as Prometheus would read them.
 func (r *rig) scrape() string {
 	w := httptest.NewRecorder()
 	r.metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return w.Body.String()
 }
 
-// metric gives the value of a series, 0 if there is none.
+// metric returns the value of a series, 0 if there is none.
 func (r *rig) metric(series string) float64 {
 	r.t.Helper()
 	for line := range strings.Lines(r.scrape()) {
@@ -273,7 +272,7 @@ func (r *rig) metric(series string) float64 {
 	return 0
 }
 
-// guard is a context that ends a test that would hang.
+// guard returns a context that ends a test that would otherwise hang.
 func guard(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -288,7 +287,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// fixedSessions is one registry, open from the start.
+// fixedSessions is a single registry that is open from the start.
 type fixedSessions struct {
 	registry *session.Registry
 	store    session.Store
@@ -333,7 +332,7 @@ func drain(t *testing.T, resp *http.Response) string {
 	return string(body)
 }
 
-// one is an anonymous tenant that a test changes.
+// one returns an anonymous tenant with a change.
 func one(change func(*proxy.Tenant)) func(*url.URL) []*proxy.Tenant {
 	return func(base *url.URL) []*proxy.Tenant {
 		t := &proxy.Tenant{

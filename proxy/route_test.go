@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSpellings asks for chat completions in every way that some server takes for them: each is read, and goes upstream by its
-// plain path.
+// TestSpellings spells the path of chat completions in every way that some server accepts: each is read, and goes upstream in its plain
+// spelling.
 func TestSpellings(t *testing.T) {
 	r, got := mirrored(t, setup{})
 	for _, path := range []string{
@@ -33,7 +33,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// TestIdentityIsNoEncoding says of a body that it is encoded in no way.
+// TestIdentityIsNoEncoding sends bodies whose Content-Encoding names no encoding.
 func TestIdentityIsNoEncoding(t *testing.T) {
 	r, got := mirrored(t, setup{})
 	for _, value := range []string{"identity", " Identity ", "identity, identity", ","} {

@@ -22,7 +22,7 @@ type sealedTalk struct {
 
 func talkSealed(t *testing.T) *sealedTalk { return talkSealedOver(t, nil) }
 
-// talkSealedOver has its store wrapped; nil: it has not.
+// talkSealedOver is sealedTalk with a wrapped store; nil wraps nothing.
 func talkSealedOver(t *testing.T, store func(session.Store) session.Store) *sealedTalk {
 	s := &sealedTalk{condensing(t, setup{upstream: fakeupstream.Options{Seals: fakeupstream.SealThinkingBlocks}, store: store}), nil}
 	s.history = append(s.history, say("system", "You help."))
@@ -35,7 +35,7 @@ func talkSealedOver(t *testing.T, store func(session.Store) session.Store) *seal
 	return s
 }
 
-// next asks the next question, which must be answered.
+// next sends the next question, which must be answered.
 func (s *sealedTalk) next(header ...string) *http.Response {
 	s.t.Helper()
 	return s.send(say("user", fmt.Sprintf("question %d %s", len(s.history), strings.Repeat("and so on ", 40))), header...)
@@ -57,7 +57,7 @@ func (s *sealedTalk) send(message string, header ...string) *http.Response {
 	return resp
 }
 
-// wantCondensedAgain checks that the next requests are condensed and taken at once.
+// wantCondensedAgain checks that the next requests are condensed and accepted at once.
 func (s *sealedTalk) wantCondensedAgain() {
 	s.t.Helper()
 	before := s.refusals()
@@ -72,8 +72,8 @@ func (s *sealedTalk) wantCondensedAgain() {
 	}
 }
 
-// TestUnchangedAfterSealedAnswers: reasoning that was made under a condensed history is bound to that. A history that goes as it came
-// goes without it, but with what was answered to it since, and that is not shown under the condensed one.
+// TestUnchangedAfterSealedAnswers: reasoning that was made under a condensed history is bound to it. A history that is forwarded unchanged
+// goes without that reasoning, but with the reasoning made for it since, which in turn is not shown under the condensed history.
 func TestUnchangedAfterSealedAnswers(t *testing.T) {
 	s := talkSealed(t)
 	s.next()
@@ -86,7 +86,7 @@ func TestUnchangedAfterSealedAnswers(t *testing.T) {
 	s.wantCondensedAgain()
 }
 
-// TestRefusedAfterSealedAnswers: likewise where upstream refuses the condensed history for something else.
+// TestRefusedAfterSealedAnswers: the same if upstream refuses the condensed history for another reason.
 func TestRefusedAfterSealedAnswers(t *testing.T) {
 	s := talkSealed(t)
 	s.next()
@@ -102,8 +102,8 @@ func TestRefusedAfterSealedAnswers(t *testing.T) {
 	s.wantCondensedAgain()
 }
 
-// TestALoopThatBeganUnchanged: a tool loop that was begun without what was condensed goes on so, with its own reasoning, which upstream
-// demands, and without what was made before it.
+// TestALoopThatBeganUnchanged: a tool loop that began with an unchanged history goes on so, with its own reasoning, which upstream requires,
+// and without reasoning from before it.
 func TestALoopThatBeganUnchanged(t *testing.T) {
 	s := talkSealed(t)
 	s.next()
@@ -121,7 +121,7 @@ func TestALoopThatBeganUnchanged(t *testing.T) {
 	s.wantCondensedAgain()
 }
 
-// elsewhere is a store that can be away.
+// elsewhere is a store that can be made unavailable.
 type elsewhere struct {
 	session.Store
 	away atomic.Bool
@@ -134,8 +134,8 @@ func (e *elsewhere) Find(ctx context.Context, hashes []session.Hash, hint sessio
 	return e.Store.Find(ctx, hashes, hint, traces...)
 }
 
-// TestSealedAnswersWhileTheStoreIsAway: it is not known then that answers are bound to a condensed history. Upstream refuses the history as
-// it came, and takes it without their reasoning.
+// TestSealedAnswersWhileTheStoreIsAway: without the store it is not known that answers are bound to a condensed history. Upstream refuses
+// the unchanged history, and accepts it without their reasoning.
 func TestSealedAnswersWhileTheStoreIsAway(t *testing.T) {
 	var store elsewhere
 	s := talkSealedOver(t, func(of session.Store) session.Store { store.Store = of; return &store })
@@ -156,8 +156,8 @@ func TestSealedAnswersWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// TestSealedAnswersThatAreNotKnown: likewise where the store has nothing of the conversation, or not any more, as in another session's
-// scope.
+// TestSealedAnswersThatAreNotKnown: the same if the store does not have the conversation, or no longer has it, or has it in another
+// session's scope.
 func TestSealedAnswersThatAreNotKnown(t *testing.T) {
 	s := talkSealed(t)
 	s.next()
@@ -176,8 +176,8 @@ func TestSealedAnswersThatAreNotKnown(t *testing.T) {
 	}
 }
 
-// TestUnchangedIsRefusedOnce: a conversation that was condensed and then goes as it came is refused once for the reasoning that was made
-// under the condensed history, and not with each request.
+// TestUnchangedIsRefusedOnce: a condensed conversation that is now forwarded unchanged is refused once for the reasoning made under the
+// condensed history, not with every request.
 func TestUnchangedIsRefusedOnce(t *testing.T) {
 	s := talkSealed(t)
 	s.next()
@@ -194,8 +194,8 @@ func TestUnchangedIsRefusedOnce(t *testing.T) {
 	s.wantCondensedAgain()
 }
 
-// TestARefusedLoopIsRefusedOnce: where the condensed history is refused for something else, the next requests go at once as upstream took
-// this one: whole, and without the reasoning that is bound to the condensed history.
+// TestARefusedLoopIsRefusedOnce: if the condensed history is refused for another reason, the next requests go at once as upstream accepted
+// this one: whole, without the reasoning that is bound to the condensed history.
 func TestARefusedLoopIsRefusedOnce(t *testing.T) {
 	s := talkSealed(t)
 	s.next()
@@ -213,8 +213,8 @@ func TestARefusedLoopIsRefusedOnce(t *testing.T) {
 	}
 }
 
-// TestManualThinkingUnderShapes: where thinking is switched on by hand, a condenser that shows another view at each request shows one and
-// the same for as long as a tool loop is open, since its answers are bound to that, and upstream refuses nothing.
+// TestManualThinkingUnderShapes: with thinking switched on by hand, a condenser whose view changes with each request shows the same view
+// while a tool loop is open, since its answers are bound to it. Upstream refuses nothing.
 func TestManualThinkingUnderShapes(t *testing.T) {
 	masking, recent := condense.ObservationMasking{AttentionWindow: 4}, condense.RecentEvents{KeepFirst: 1, MaxEvents: 12}
 	for name, c := range map[string]condense.Condenser{
@@ -252,5 +252,5 @@ func TestManualThinkingUnderShapes(t *testing.T) {
 	}
 }
 
-// openBody is what was forwarded last, without its end.
+// openBody returns the last forwarded body without its end.
 func (s *sealedTalk) openBody() string { return strings.TrimSuffix(string(s.forwarded().Body), "]}") }

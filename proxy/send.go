@@ -17,46 +17,47 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// send makes the request upstream.
+// send makes one call upstream with a body of parts.
 func (r *request) send(parts [][]byte) (*http.Response, error) {
 	r.authorize()
-	to, err := target(r.tenant.Upstream.BaseURL, r.asked.path, r.asked.query)
+	to, err := target(r.tenant.Upstream.BaseURL, r.params.path, r.params.query)
 	if err != nil {
 		return nil, err
 	}
-	if limit := r.tenant.Upstream.Timeout; limit > 0 && r.lease.limit == nil {
-		r.lease.limit = time.AfterFunc(limit, func() { r.cancel(context.DeadlineExceeded) })
+	if timeout := r.tenant.Upstream.Timeout; timeout > 0 && r.lease.timeout == nil {
+		r.lease.timeout = time.AfterFunc(timeout, func() { r.cancel(context.DeadlineExceeded) })
 	}
-	header := r.unbound()
-	r.seen.sending(header)
-	resp, err := r.server.o.Upstream.RoundTrip(r.outbound(to, header, parts))
+	header := r.upstreamHeader()
+	r.obs.beginCall(header)
+	resp, err := r.server.o.Upstream.RoundTrip(r.upstreamRequest(to, header, parts))
 	if err != nil {
 		err = upstreamError(r.ctx, err)
+		r.obs.callFailed(err)
+		return nil, err
 	}
-	r.seen.answered(resp, err)
-	if err == nil {
-		resp.Body = timedBody(resp.Body, r.server.o.Limits.StreamIdle, r.cancel)
-		redact(resp, r.tenant.Upstream.APIKey)
-		r.noteAccepted(resp.StatusCode)
-	}
-	return resp, err
+	r.obs.record.Call.Status = resp.StatusCode
+	resp.Body = withIdleTimeout(resp.Body, r.server.o.Limits.StreamIdle, r.cancel)
+	redact(resp, r.tenant.Upstream.APIKey)
+	r.noteAccepted(resp.StatusCode)
+	return resp, nil
 }
 
-// unbound is the header that goes upstream: the client's, and what is forwarded may need a value more than the client sends.
-func (r *request) unbound() http.Header {
+// upstreamHeader returns the client's header, with a value added if the forwarded body needs one that the client did not send.
+func (r *request) upstreamHeader() http.Header {
 	if r.turn == nil {
 		return r.header
 	}
 	name, value := r.turn.Unbinding()
-	if sent := strings.Join(r.header[name], ","); name != "" && !strings.Contains(sent, value) {
-		header := r.header.Clone()
-		header.Set(name, strings.TrimPrefix(sent+","+value, ","))
-		return header
+	sent := strings.Join(r.header[name], ",")
+	if name == "" || strings.Contains(sent, value) {
+		return r.header
 	}
-	return r.header
+	header := r.header.Clone()
+	header.Set(name, strings.TrimPrefix(sent+","+value, ","))
+	return header
 }
 
-// authorize puts the configured key in the place of all that the client sent.
+// authorize replaces all credentials of the client by the configured key, if there is one.
 func (r *request) authorize() {
 	if r.tenant.Upstream.APIKey == "" {
 		return
@@ -64,129 +65,140 @@ func (r *request) authorize() {
 	for _, name := range agents.CredentialHeaders() {
 		r.header.Del(name)
 	}
-	r.asked.query = withoutKeys(r.asked.query)
+	r.params.query = withoutKeys(r.params.query)
 	r.header.Set(r.keyHeader())
 }
 
-// withoutKeys is a query without the parameters that carry a client's key, and otherwise as it came.
+// withoutKeys removes the parameters that carry a client's key from a query, and leaves the rest verbatim.
 func withoutKeys(query string) string {
-	return strings.Join(slices.DeleteFunc(strings.Split(query, "&"), func(parameter string) bool {
+	kept := slices.DeleteFunc(strings.Split(query, "&"), func(parameter string) bool {
 		name, _, _ := strings.Cut(parameter, "=")
 		name, _ = url.QueryUnescape(name)
 		return slices.Contains(agents.CredentialQuery(), name)
-	}), "&")
+	})
+	return strings.Join(kept, "&")
 }
 
-// persist has a request changed that upstream refused for a reason that is ours to cure, and sends it again. It gives the last answer,
-// whatever that is: if nothing helps, upstream's own error.
-func (r *request) persist(resp *http.Response) (*http.Response, error) {
+// retryRefused changes a request that upstream refused for a reason that can be cured, and sends it again, until upstream accepts it or no
+// remedy is left. It returns the last answer, which may be upstream's refusal.
+func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 	for {
-		said := r.server.o.refusalOf(resp, r.asked.dialect)
-		if r.managed(said) {
+		why := r.server.o.readRefusal(resp, r.params.dialect)
+		if r.refusesToManage(why) {
 			return resp, nil
 		}
-		again := false
-		r.orAsItCame(func() { again = r.remedy(said) })
-		if !again {
+		retry := false
+		r.orPassThrough(func() { retry = r.remedy(why) })
+		if !retry {
 			if r.turn != nil {
-				taken := resp.StatusCode == http.StatusOK && said == (refusal{})
-				r.orAsItCame(func() { r.note(r.turn.Settle(r.ctx, taken)) })
+				accepted := resp.StatusCode == http.StatusOK && why == (refusal{})
+				r.orPassThrough(func() { r.noteReport(r.turn.Settle(r.ctx, accepted)) })
 			}
 			return resp, nil
 		}
 		_ = resp.Body.Close()
 		var err error
 		if resp, err = r.send(r.forwarded()); err != nil {
-			r.unanswered()
+			r.endUnanswered()
 			return nil, err
 		}
 	}
 }
 
-// unanswered ends a turn that gets no answer.
-func (r *request) unanswered() {
+// endUnanswered ends a turn whose request gets no answer.
+func (r *request) endUnanswered() {
 	if r.turn != nil {
-		r.orAsItCame(func() { r.note(r.turn.Unanswered(r.ctx)) })
+		r.orPassThrough(func() { r.noteReport(r.turn.Unanswered(r.ctx)) })
 	}
 }
 
-// remedy does something about a refusal, and reports whether the request is to be sent again. Each remedy ends: an overflow's after a
-// few tries, the others are taken once.
-func (r *request) remedy(said refusal) bool {
-	switch {
-	case r.turn == nil:
-		return said.refused && r.bare()
-	case said.overflow != nil:
-		var relief engine.Relief
-		r.patiently(func() { relief = r.turn.Relieve(r.ctx, *said.overflow) })
-		r.note(relief.Report)
-		if relief.Smaller {
-			r.seen.record.Turn.Relieved++
-		}
-		return relief.Smaller
-	case said.alternates && r.turn.Alternate(), said.refused && (r.turn.Withdraw() || r.turn.Bare()):
+// remedy changes the request so that upstream may accept it, and reports whether to send it again. It does not go on for ever: relief from
+// an overflow is tried a few times, every other remedy once.
+func (r *request) remedy(why refusal) bool {
+	if r.turn == nil {
+		return why.refused && r.stripSealed()
+	}
+	if why.overflow != nil {
+		return r.relieve(*why.overflow)
+	}
+	if why.alternates && r.turn.Alternate() {
 		return true
-	case said.refused:
-		report, again := r.turn.Unchange()
-		r.note(report)
-		return again
 	}
-	return false
-}
-
-// sealed reports whether a request that was not recognised carries sealed reasoning.
-func (r *request) sealed() bool {
-	return r.passed.split != nil && slices.ContainsFunc(r.passed.split.Messages, func(m session.Message) bool { return m.Sealed })
-}
-
-// bare has a request that was not recognised sent without its sealed reasoning, once: its thread may have been condensed before. It
-// reports whether that makes a difference.
-func (r *request) bare() bool {
-	if r.passed.bared != nil {
+	if !why.refused {
 		return false
 	}
-	r.passed.bared = engine.Bare(r.asked.dialect, r.passed.split)
-	return r.passed.bared != nil
+	if r.turn.Withdraw() || r.turn.Bare() {
+		return true
+	}
+	report, retry := r.turn.Unchange()
+	r.noteReport(report)
+	return retry
 }
 
-// refusal is what upstream's answer says against a request; zero: nothing that could be cured.
+// relieve makes a request smaller that was too long for upstream, and reports whether it could.
+func (r *request) relieve(over overflow.Overflow) bool {
+	var relief engine.Relief
+	r.withKeepAlive(func() { relief = r.turn.Relieve(r.ctx, over) })
+	r.noteReport(relief.Report)
+	if relief.Smaller {
+		r.obs.record.Turn.Relieved++
+	}
+	return relief.Smaller
+}
+
+// carriesSealed reports whether a request without a turn carries sealed reasoning.
+func (r *request) carriesSealed() bool {
+	return r.parsed.split != nil && slices.ContainsFunc(r.parsed.split.Messages, func(m session.Message) bool { return m.Sealed })
+}
+
+// stripSealed removes the sealed reasoning from a request without a turn, whose thread may have been condensed before. It reports whether
+// that changed the body; it does so at most once.
+func (r *request) stripSealed() bool {
+	if r.parsed.stripped != nil {
+		return false
+	}
+	r.parsed.stripped = engine.Bare(r.params.dialect, r.parsed.split)
+	return r.parsed.stripped != nil
+}
+
+// refusal is why upstream refused a request. The zero value is no refusal, or none that can be cured.
 type refusal struct {
 	overflow   *overflow.Overflow // it is too long
 	alternates bool               // its roles do not alternate
-	refused    bool               // it is refused for what is in it, this or something else
-	managed    bool               // it asks upstream to manage the history by itself
+	refused    bool               // upstream objects to its content, for one of these reasons or another
+	managed    bool               // upstream does not manage histories, which the request asks for
 }
 
-// refusalRead bounds what is read of an error to recognise it, in bytes.
-const refusalRead = 64 << 10
+// maxRefusal bounds how much of an answer is read to recognise a refusal, in bytes.
+const maxRefusal = 64 << 10
 
-// refusalOf reads what an answer says, and leaves the response as it was. Of a stream it reads the first event, which may tell of an
-// error before there is any answer, if that comes soon.
-func (o *Options) refusalOf(resp *http.Response, in dialect.Dialect) refusal {
-	said := refusal{refused: refuses(resp.StatusCode)}
+// readRefusal looks for a refusal in an answer and leaves the response readable from its beginning. Of a stream it reads the first event,
+// if that comes soon: some upstreams report errors there.
+func (o *Options) readRefusal(resp *http.Response, in dialect.Dialect) refusal {
+	why := refusal{refused: refuses(resp.StatusCode)}
 	var head []byte
-	switch stream := resp.StatusCode == http.StatusOK && streamed(resp.Header) && len(codings(resp.Header)) == 0; {
-	case suspicious(resp):
+	switch {
+	case mayBeError(resp):
 		var err error
-		head, err = io.ReadAll(io.LimitReader(resp.Body, refusalRead))
+		head, err = io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 		putBack(resp, head, err)
-	case stream:
-		e := o.openEvent(resp.Body, in)
-		head, resp.Body = e.soon(), e
+	case resp.StatusCode == http.StatusOK && isEventStream(resp.Header) && len(codings(resp.Header)) == 0:
+		first := o.openEvent(resp.Body, in)
+		resp.Body = first
+		head = first.peek()
 	default:
-		return said
+		return why
 	}
-	kind := resp.Header.Get("Content-Type")
-	if over, is := overflow.Recognise(resp.StatusCode, kind, head); is {
-		said.overflow = &over
+	contentType := resp.Header.Get("Content-Type")
+	if over, ok := overflow.Recognise(resp.StatusCode, contentType, head); ok {
+		why.overflow = &over
 	}
-	said.managed = said.refused && bytes.Contains(head, []byte("context_management"))
-	said.alternates = overflow.AlternatesRoles(resp.StatusCode, kind, head)
-	return said
+	why.managed = why.refused && bytes.Contains(head, []byte("context_management"))
+	why.alternates = overflow.AlternatesRoles(resp.StatusCode, contentType, head)
+	return why
 }
 
-// refuses reports whether a status says that a request was refused for what is in it: not for its key, its price, its address, its
-// rate or its length.
+// refuses reports whether a status is a refusal of the request's content, and not of its key, price, address, rate or length.
 func refuses(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
@@ -196,47 +208,45 @@ func refuses(status int) bool {
 	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
 }
 
-// suspicious reports whether an answer may be a refusal and can be read to find out: an error, or a short whole answer,
-// since some gateways tell of errors with status 200.
-func suspicious(resp *http.Response) bool {
+// mayBeError reports whether an answer may be an error and can be read to find out: it has an error status, or it is short and complete,
+// since some gateways send errors with status 200.
+func mayBeError(resp *http.Response) bool {
 	if resp.Header.Get("Content-Encoding") != "" {
 		return false
 	}
-	short := resp.ContentLength > 0 && resp.ContentLength <= refusalRead && !streamed(resp.Header)
+	short := resp.ContentLength > 0 && resp.ContentLength <= maxRefusal && !isEventStream(resp.Header)
 	return resp.StatusCode >= http.StatusBadRequest || resp.StatusCode == http.StatusOK && short
 }
 
-// spliced is a body that is read in another way than it is closed.
-type spliced struct {
-	io.Reader
-	io.Closer
-}
-
-// putBack has a response read again from its beginning, of which the head was read before, until an error if there was one.
+// putBack makes a response readable from its beginning, after head was read of it, up to err if that is not nil.
 func putBack(resp *http.Response, head []byte, err error) {
-	resp.Body = spliced{readBefore(head, resp.Body, err), resp.Body}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{prepend(head, resp.Body, err), resp.Body}
 }
 
-// readBefore is a body of which the head was read before, until an error if there was one.
-func readBefore(head []byte, rest io.Reader, err error) io.Reader {
+// prepend returns a reader of head, followed by err if that is not nil, otherwise by rest.
+func prepend(head []byte, rest io.Reader, err error) io.Reader {
 	if err != nil {
-		rest = failing{err}
+		rest = errReader{err}
 	}
 	return io.MultiReader(bytes.NewReader(head), rest)
 }
 
-// failing gives an error that was met before.
-type failing struct{ err error }
+// errReader returns the same error from every Read.
+type errReader struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 
-// shortestSecret is how long a key must be to be looked for in answers: a shorter one might be any word.
-const shortestSecret = 8
+// minRedactedKey is the length of the shortest key that is looked for in answers. A shorter one might be any word.
+const minRedactedKey = 8
 
-// redact has an answer that may be an error not show the operator's key: some servers repeat it when they refuse it. What is in its
-// place is as long, so that the answer's length stays true. A compressed answer is not looked into. One that is too long to be is cut off.
+// redact masks the operator's key in the header of an answer and, if it may be an error, in its body: some servers repeat a key that they
+// refuse. The mask is as long as the key, so that Content-Length stays true. A compressed body is not searched; one that is too long to be
+// searched is cut off.
 func redact(resp *http.Response, key string) {
-	if len(key) < shortestSecret {
+	if len(key) < minRedactedKey {
 		return
 	}
 	mask := strings.Repeat("*", len(key))
@@ -246,11 +256,11 @@ func redact(resp *http.Response, key string) {
 		}
 	}
 	resp.Status = strings.ReplaceAll(resp.Status, key, mask)
-	if !suspicious(resp) {
+	if !mayBeError(resp) {
 		return
 	}
-	head, err := io.ReadAll(io.LimitReader(resp.Body, mostRecord))
-	if err == nil && len(head) == mostRecord {
+	head, err := io.ReadAll(io.LimitReader(resp.Body, maxReadAnswer))
+	if err == nil && len(head) == maxReadAnswer {
 		err = errBroken
 	}
 	putBack(resp, bytes.ReplaceAll(head, []byte(key), []byte(mask)), err)

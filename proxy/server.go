@@ -1,5 +1,5 @@
-// Package proxy is the service: it takes a client's request, runs one turn over it and relays the answer. server.go has
-// the listener, handle.go the way of one request.
+// Package proxy is the HTTP server: it accepts a client's request, runs one turn of the engine on it, sends it upstream and relays the
+// answer. server.go has the server, handle.go the path of one request.
 package proxy
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
-// Options are what a Server is made of.
+// Options configure a Server. Tracer and Now may be nil.
 type Options struct {
 	Live
 	Engine   *engine.Engine
@@ -30,36 +30,38 @@ type Options struct {
 	Log      *zap.Logger
 	Observer Observer
 	Faults   Faults
-	Tracer   Tracer // nil: nothing is traced
-	Now      func() time.Time
+	Tracer   Tracer           // nil: no spans
+	Now      func() time.Time // nil: time.Now
 }
 
-// ModelInfo is what a model may hold, in tokens, and what it costs.
+// ModelInfo is the limits of a model, in tokens, and its price.
 type ModelInfo struct {
 	engine.Model
 	Price model.Price
 }
 
-// Limits bound what a client may take.
+// Limits bound memory and waiting.
 type Limits struct {
 	Body           int64         // bytes of one request body
 	InFlight       int64         // request bytes held at one time
 	Header         int           // bytes of one request header
 	HeaderWait     time.Duration // for a request's header
-	BodyIdle       time.Duration // between two reads of a body, and that it may be behind 16 KiB a second in all
+	BodyIdle       time.Duration // between two reads of a body, and how far it may fall behind 16 KiB a second
 	Idle           time.Duration // of a kept connection
 	StreamIdle     time.Duration // between two reads of an answer; 0: no limit
 	PendingAppends int           // log writes under way
 
-	// KeepAlive is how long a streamed request waits for a condensation in silence, and then between two comments; 0: for good.
+	// KeepAlive is how long a streamed request waits for a condensation before the client is sent a comment, and how long between two
+	// comments. 0: no comments.
 	KeepAlive time.Duration
 }
 
-// DefaultLimits are sensible for a shared proxy.
+// DefaultLimits returns limits for a shared proxy.
 func DefaultLimits() Limits {
 	return Limits{
-		Body: 64 << 20, InFlight: 512 << 20, Header: 16 << 10, HeaderWait: 30 * time.Second, BodyIdle: 30 * time.Second,
-		Idle: 5 * time.Minute, PendingAppends: 1024, KeepAlive: 5 * time.Second,
+		Body: 64 << 20, InFlight: 512 << 20, Header: 16 << 10,
+		HeaderWait: 30 * time.Second, BodyIdle: 30 * time.Second, Idle: 5 * time.Minute,
+		PendingAppends: 1024, KeepAlive: 5 * time.Second,
 	}
 }
 
@@ -70,39 +72,40 @@ type Server struct {
 	reader   bodyReader
 	live     atomic.Pointer[live]
 	degraded degraded
-	said     struct { // what the log has said once: of which names
+	logged   struct { // by kind of message: the names about which it was logged
 		sync.Mutex
-		of map[string][]string
+		names map[string][]string
 	}
-	accepted *lru.Cache[credential, struct{}] // by upstream, of tenants that authenticate no clients themselves
-	pending  chan struct{}                    // a place per log write under way
+	accepted *lru.Cache[credential, struct{}] // credentials that upstream accepted, of anonymous tenants
+	pending  chan struct{}                    // holds an element per log write under way
 	after    background
 	ports    *listen.Ports
 	draining atomic.Bool
-	requests context.Context // ends when requests under way are cut off
+	requests context.Context // ends when Shutdown cuts off the requests under way
 	cut      context.CancelFunc
-	ctx      context.Context // ends when the server is closed for good
+	ctx      context.Context // ends when Shutdown is over
 	cancel   context.CancelFunc
 }
 
-// New makes a server. It does not listen yet.
+// New returns a server that does not listen yet.
 func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	known, err := lru.New[credential, struct{}](mostAccepted)
+	accepted, err := lru.New[credential, struct{}](maxAccepted)
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
 	s := &Server{
 		o:        o,
-		accepted: known,
+		accepted: accepted,
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
 			pool: &bufferPool{}, budget: newBudget(o.Limits.InFlight), limit: o.Limits.Body, idle: o.Limits.BodyIdle,
 		},
 	}
-	s.degraded.o, s.said.of = &s.o, map[string][]string{}
+	s.degraded.o = &s.o
+	s.logged.names = map[string][]string{}
 	s.Swap(o.Live)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.requests, s.cut = context.WithCancel(s.ctx)
@@ -115,7 +118,6 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handle,
 		ErrorHandler:                 s.malformed,
-		Name:                         "",
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		NoDefaultDate:                true,
@@ -127,16 +129,16 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		IdleTimeout:                  s.o.Limits.Idle,
 		ConnState:                    listen.Follow,
 		SecureErrorLogMessage:        true,
-		Logger:                       quiet{},
+		Logger:                       discardLogger{},
 	}
 }
 
-// quiet keeps fasthttp from logging: what matters is logged and counted here.
-type quiet struct{}
+// discardLogger keeps fasthttp from logging. This package logs and counts its errors.
+type discardLogger struct{}
 
-func (quiet) Printf(string, ...any) {}
+func (discardLogger) Printf(string, ...any) {}
 
-// malformed answers what fasthttp could not read.
+// malformed answers a request that fasthttp could not read.
 func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	e := badRequest("malformed_request", "The request is not valid HTTP/1.1.")
 	var small *fasthttp.ErrSmallBuffer
@@ -149,16 +151,16 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 		e.Status, e.Code, e.Message = 408, "request_timeout", "The request did not arrive in time."
 	}
 	e.Close = true
-	s.begun(ctx, requestID(nil)).refuse(ctx, e)
+	s.newRequest(ctx, requestID(nil)).refuse(ctx, e)
 }
 
-// InFlight is how many request bytes the server holds.
+// InFlight returns how many request bytes the server holds.
 func (s *Server) InFlight() int64 {
 	_, used := s.reader.budget.byTenant()
 	return used
 }
 
-// Held tells for each tenant how many request bytes its clients hold.
+// Held is an iterator over the request bytes that the clients of each tenant hold.
 func (s *Server) Held(yield func(tenant string, h Held) bool) {
 	held, _ := s.reader.budget.byTenant()
 	for _, t := range s.live.Load().Tenants {
@@ -168,7 +170,7 @@ func (s *Server) Held(yield func(tenant string, h Held) bool) {
 	}
 }
 
-// Cooling tells for each tenant whether its summariser is left alone because it failed.
+// Cooling is an iterator over the tenants: whether the tenant's summariser is cooling down after failures.
 func (s *Server) Cooling(yield func(tenant string, cooling bool) bool) {
 	for _, t := range s.live.Load().Tenants {
 		if !yield(t.Name, t.Cooling != nil && t.Cooling()) {

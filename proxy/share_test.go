@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// TestNoClientHoldsAll has one client, and then twenty that make up names, send as much as they can and never end. Others are served.
+// TestNoClientHoldsAll has one client, and then twenty that make up credentials, send as much as they can without end. Others are served.
 func TestNoClientHoldsAll(t *testing.T) {
 	const budget, largest = 16 << 20, 4 << 20
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.InFlight, l.Body = budget, largest }})
@@ -50,7 +50,7 @@ func TestNoClientHoldsAll(t *testing.T) {
 	r.wait(func() bool { return r.metric(`dewpoint_limited_total{limit="share",tenant="default"}`) > 0 })
 }
 
-// TestSlowReaders: what takes its answer slowly, or not at all, holds no bytes of its request.
+// TestSlowReaders: a client that reads its answer slowly, or not at all, holds no bytes of its request.
 func TestSlowReaders(t *testing.T) {
 	hold := make(chan struct{})
 	r := newRig(t, setup{})

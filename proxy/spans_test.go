@@ -36,7 +36,7 @@ func tracing(t *testing.T) (*traces, *observe.Spans) {
 	return &traces{t, e}, observe.NewSpans(p)
 }
 
-// ended gives the spans of a name; there must be so many.
+// ended returns the spans of a name, of which there must be so many.
 func (s *traces) ended(r *rig, name string, n int) []tracetest.SpanStub {
 	s.t.Helper()
 	var found []tracetest.SpanStub
@@ -126,7 +126,7 @@ func exampled(page, metric, id string) bool {
 	return false
 }
 
-// TestContextPassesUntraced holds that without a tracer the headers are upstream's business alone.
+// TestContextPassesUntraced: without a tracer, trace headers pass unchanged.
 func TestContextPassesUntraced(t *testing.T) {
 	r := newRig(t, setup{})
 	r.ask(hello, "Traceparent", traceparent, "Tracestate", "vendor=1", "Baggage", "a=b")
@@ -137,7 +137,7 @@ func TestContextPassesUntraced(t *testing.T) {
 	}
 }
 
-// TestBrokenContext begins a trace of its own where the client's cannot be read.
+// TestBrokenContext starts a new trace if the client's context cannot be parsed.
 func TestBrokenContext(t *testing.T) {
 	all, spans := tracing(t)
 	r := newRig(t, setup{spans: spans, models: priced})
@@ -149,7 +149,7 @@ func TestBrokenContext(t *testing.T) {
 	}
 }
 
-// TestSpansOfACondensation finds the summariser's call below the condensation, with its own usage, and nothing of what was said.
+// TestSpansOfACondensation: the summariser's call is a child of the condensation's span, with its own usage and no text of the conversation.
 func TestSpansOfACondensation(t *testing.T) {
 	all, spans := tracing(t)
 	counted := &noting{spans: spans}
@@ -179,7 +179,7 @@ func TestSpansOfACondensation(t *testing.T) {
 	}
 }
 
-// TestSpansOfFailures ends requests badly, in every way.
+// TestSpansOfFailures has requests fail in every way.
 func TestSpansOfFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		setup    setup
@@ -222,7 +222,7 @@ func TestSpansOfFailures(t *testing.T) {
 	}
 }
 
-// TestSpansOfOtherPaths has no model and no name of a path in them.
+// TestSpansOfOtherPaths: spans of requests that are passed through have no model and no path.
 func TestSpansOfOtherPaths(t *testing.T) {
 	all, spans := tracing(t)
 	r := newRig(t, setup{spans: spans})

@@ -19,7 +19,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// overheard is a store that keeps what it is charged and what it enters.
+// overheard is a store that records its charges and settlements.
 type overheard struct {
 	session.Store
 	fails error // of Reserve, which is done all the same
@@ -44,7 +44,7 @@ func (o *overheard) Enter(ctx context.Context, e session.Entry) error {
 	return o.Store.Enter(ctx, e)
 }
 
-// pricedRig has a model with a price, and a store that is overheard.
+// pricedRig has a model with a price, and a store that is recorded.
 func pricedRig(t *testing.T, o *overheard, up fakeupstream.Options, change func(*proxy.Tenant)) *rig {
 	return newRig(t, setup{
 		upstream: up, tenants: one(change), store: func(s session.Store) session.Store { o.Store = s; return o },
@@ -56,7 +56,7 @@ func pricedRig(t *testing.T, o *overheard, up fakeupstream.Options, change func(
 
 func inTokens(n int) limit.Budget { return limit.Budget{Tokens: n, Period: time.Hour} }
 
-// TestRoomOfAbsurdAnswers: however long an answer a client allows, the room that is held for it is that of the longest that its model gives.
+// TestRoomOfAbsurdAnswers: however long an answer the client allows, no more is reserved than the model can write.
 func TestRoomOfAbsurdAnswers(t *testing.T) {
 	var o overheard
 	r := pricedRig(t, &o, fakeupstream.Options{}, func(t *proxy.Tenant) {
@@ -75,7 +75,7 @@ func TestRoomOfAbsurdAnswers(t *testing.T) {
 	}
 }
 
-// TestUnsureReservation: what a store charged and held although it did not say so is settled with the answer.
+// TestUnsureReservation: a reservation that the store made without answering is settled with the answer.
 func TestUnsureReservation(t *testing.T) {
 	o := overheard{fails: session.ErrUnavailable}
 	r := pricedRig(t, &o, fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {
@@ -88,7 +88,7 @@ func TestUnsureReservation(t *testing.T) {
 	wantSpent(t, &o, 110)
 }
 
-// TestHiddenCallsAreCompared: what a holdout compares has a price where upstream was asked several times for one answer.
+// TestHiddenCallsAreCompared: the holdout gets a price for an answer that took several calls upstream.
 func TestHiddenCallsAreCompared(t *testing.T) {
 	for _, streams := range []bool{true, false} {
 		t.Run(fmt.Sprint(streams), func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestHiddenCallsAreCompared(t *testing.T) {
 	}
 }
 
-// TestHiddenCallsAreSpent: each answer behind a hidden call is reserved, charged and settled like that of a request, and is refused where
-// nothing is left.
+// TestHiddenCallsAreSpent: each answer after a hidden call is reserved, charged and settled like that of a request, and refused if the
+// budget is spent.
 func TestHiddenCallsAreSpent(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits limit.Tenant
@@ -165,7 +165,7 @@ func TestHiddenCallsAreSpent(t *testing.T) {
 	}
 }
 
-// wantSpent waits until so much of a budget is spent and nothing is held.
+// wantSpent waits until so much of a budget is spent and nothing is reserved.
 func wantSpent(t *testing.T, o *overheard, tokens int64) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {

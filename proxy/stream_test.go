@@ -17,7 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// readEvent reads a stream up to the end of its next event.
+// readEvent reads a stream to the end of its next event.
 func readEvent(t *testing.T, r *bufio.Reader) string {
 	t.Helper()
 	var b strings.Builder
@@ -30,7 +30,7 @@ func readEvent(t *testing.T, r *bufio.Reader) string {
 	}
 }
 
-// TestEachChunkAtOnce lets one event go, and the next only when the client has the one before.
+// TestEachChunkAtOnce sends the next event only when the client has the one before.
 func TestEachChunkAtOnce(t *testing.T) {
 	drip := make(chan struct{})
 	r := newRig(t, setup{})
@@ -50,7 +50,7 @@ func TestEachChunkAtOnce(t *testing.T) {
 	}
 }
 
-// wantBroken checks that a body does not end as if it were whole.
+// wantBroken checks that a body does not end as if it were complete.
 func wantBroken(t *testing.T, resp *http.Response) string {
 	t.Helper()
 	defer resp.Body.Close()
@@ -99,7 +99,7 @@ func TestFaultsMidStream(t *testing.T) {
 	}
 }
 
-// TestBrokenPassThrough is an answer on a path that is passed through.
+// TestBrokenPassThrough: an answer on a path that is passed through breaks off.
 func TestBrokenPassThrough(t *testing.T) {
 	r := newRig(t, setup{base: cannedUpstream(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")})
 	resp, err := r.client.Do(r.request(guard(t), http.MethodGet, "/v1/files/1/content", ""))
@@ -180,8 +180,8 @@ func TestLimitOfTheWholeAnswer(t *testing.T) {
 	wantBroken(t, r.post(helloing))
 }
 
-// TestEventBesideHalfOfTheNext has events arrive with the first part of the next one, in the same packet: each goes to the
-// client at once, not with what comes later. An event with half of the next chunk waits for the rest of it (ADR 19).
+// TestEventBesideHalfOfTheNext: events arrive with the first part of the next one in the same packet. Each goes to the client at once. An
+// event that arrives with half of the next chunk waits for the rest of that chunk (ADR 19).
 func TestEventBesideHalfOfTheNext(t *testing.T) {
 	event := func(i int) string { return fmt.Sprintf("data: {\"event\":%d}\n\n", i) }
 	framed := func(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
@@ -223,7 +223,7 @@ func TestEventBesideHalfOfTheNext(t *testing.T) {
 	}
 }
 
-// streaming is a rig before an upstream that plays on the level of bytes, in the clear or behind TLS.
+// streaming is a rig in front of an upstream that writes bytes, in the clear or over TLS.
 func streaming(t *testing.T, scheme string, play func(net.Conn, *http.Request)) setup {
 	if scheme == "http" {
 		return setup{base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) { play(conn, r) })}

@@ -22,7 +22,7 @@ type (
 	loggedEntry = observer.LoggedEntry
 )
 
-// logged is a log entry as text.
+// logged returns a log entry as text.
 func logged(e observer.LoggedEntry) string {
 	b, err := zapcore.NewJSONEncoder(zapcore.EncoderConfig{MessageKey: "msg"}).EncodeEntry(e.Entry, e.Context)
 	if err != nil {
@@ -37,7 +37,7 @@ const (
 	helloing = `{"model":"gpt-4o","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 )
 
-// request makes one; header is pairs of names and values.
+// request returns a request; header is pairs of names and values.
 func (r *rig) request(ctx context.Context, method, path, body string, header ...string) *http.Request {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+r.addr+path, strings.NewReader(body))
@@ -51,7 +51,7 @@ func (r *rig) request(ctx context.Context, method, path, body string, header ...
 	return req
 }
 
-// post sends a chat completion and gives the response, its body not read yet.
+// post sends a chat completion request and returns the response with its body unread.
 func (r *rig) post(body string, header ...string) *http.Response {
 	r.t.Helper()
 	resp, err := r.client.Do(r.request(guard(r.t), http.MethodPost, chatPath, body, header...))
@@ -59,14 +59,14 @@ func (r *rig) post(body string, header ...string) *http.Response {
 	return resp
 }
 
-// ask is post that reads the body too.
+// ask is post, and reads the body.
 func (r *rig) ask(body string, header ...string) (*http.Response, string) {
 	r.t.Helper()
 	resp := r.post(body, header...)
 	return resp, drain(r.t, resp)
 }
 
-// wire is a client on the level of bytes.
+// wire is a client that writes and reads bytes.
 type wire struct {
 	*net.TCPConn
 	t *testing.T
@@ -88,14 +88,14 @@ func (w *wire) send(s string) {
 	must(w.t, err)
 }
 
-// post sends a whole chat completion.
+// post sends a complete chat completion request.
 func (w *wire) post(body string) {
 	w.t.Helper()
 	w.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		chatPath, len(body), body))
 }
 
-// begin reads the next response's header.
+// begin reads the header of the next response.
 func (w *wire) begin(method string) *http.Response {
 	w.t.Helper()
 	resp, err := http.ReadResponse(w.r, &http.Request{Method: method})
@@ -110,7 +110,7 @@ func (w *wire) answer(method string) (*http.Response, string) {
 	return resp, drain(w.t, resp)
 }
 
-// wantEnd checks that the server closes the connection, and sends nothing more.
+// wantEnd checks that the server closes the connection without sending more.
 func (w *wire) wantEnd() {
 	w.t.Helper()
 	rest, err := io.ReadAll(w.r)
@@ -140,7 +140,7 @@ func wantError(t *testing.T, resp *http.Response, body string, status int, code 
 	}
 }
 
-// rawUpstream answers each connection's first request with what play writes, and then closes it. It gives the base URL.
+// rawUpstream answers the first request of each connection by calling play, and closes the connection. It returns the base URL.
 func rawUpstream(t *testing.T, play func(conn *net.TCPConn, r *http.Request)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -177,7 +177,7 @@ func cannedUpstream(t *testing.T, answer string) string {
 	})
 }
 
-// chunked frames a body in chunks of so many bytes.
+// chunked frames a body in chunks of a size.
 func chunked(body string, size int) string {
 	var b strings.Builder
 	for len(body) > 0 {

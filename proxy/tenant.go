@@ -10,36 +10,35 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
-// Tenant is a user of the proxy with its own keys, upstream credential and condenser.
+// Tenant is a group of clients with its own keys, upstream and condenser.
 type Tenant struct {
 	engine.Tenant
 	Keys       [][sha256.Size]byte // SHA-256 of its API keys
 	Upstream   UpstreamConfig
-	Notify     bool // tell the client in words what was condensed
-	LogContent bool // log what its clients say and what they are answered
+	Notify     bool // send the client a sentence about what was condensed
+	LogContent bool // log requests and answers in full
 	Limits     limit.Tenant
-	Draw       limit.Draw  // what is taken a minute is taken together with other replicas; nil: of this one
-	Cooling    func() bool // whether its summariser is left alone because it failed; nil: never
-	gate       *gate       // what it has taken; Server.Swap sets it
+	Draw       limit.Draw  // shares the limits per minute with other replicas; nil: they are this replica's own
+	Cooling    func() bool // reports whether its summariser is cooling down after failures; nil: never
+	gate       *gate       // set by Server.Swap
 }
 
 // UpstreamConfig is where a tenant's requests go.
 type UpstreamConfig struct {
 	BaseURL *url.URL
 	APIKey  string        // empty: the client's own Authorization is forwarded
-	Timeout time.Duration // of a whole answer, 0: no limit
+	Timeout time.Duration // for a whole answer; 0: no limit
 
-	AlternateRoles bool // it takes no two messages of a user, or of an assistant, in a row
-
-	Compacts Compacts // whether it compacts histories
+	AlternateRoles bool     // user and assistant messages have to alternate
+	Compacts       Compacts // whether it compacts histories
 }
 
-// Tenants are the users. A single anonymous one takes every request.
+// Tenants lists the tenants. A single anonymous one takes every request.
 type Tenants []*Tenant
 
-// of gives the tenant that an API key belongs to, nil if none. It takes as long for every key: all keys are compared,
-// each in constant time.
-func (t Tenants) of(key string) (found *Tenant) {
+// find returns the tenant to which an API key belongs, nil if there is none. It takes the same time for every key: all keys are compared, each
+// in constant time.
+func (t Tenants) find(key string) (found *Tenant) {
 	sum := sha256.Sum256([]byte(key))
 	for _, tenant := range t {
 		if tenant.Anonymous {
@@ -54,7 +53,7 @@ func (t Tenants) of(key string) (found *Tenant) {
 	return found
 }
 
-// credential is a hash of a client's keys, of the tenant it came to and of where that forwards to.
+// credential is a hash of a client's keys, its tenant and the tenant's upstream.
 type credential [sha256.Size]byte
 
 func credentialOf(t *Tenant, keys string) credential {
@@ -66,31 +65,32 @@ func credentialOf(t *Tenant, keys string) credential {
 	return credential(h.Sum(nil))
 }
 
-// mostAccepted is how many credentials are remembered, the newest.
-const mostAccepted = 16 << 10
+// maxAccepted is how many accepted credentials are remembered.
+const maxAccepted = 16 << 10
 
-// client is whose bytes the request holds.
+// client returns the client that is charged for the request's bytes.
 func (r *request) client() client {
 	if !r.tenant.Anonymous {
 		return client{tenant: r.tenant.Name}
 	}
-	return client{r.tenant.Name, r.asked.credential, !r.server.accepted.Contains(r.asked.credential)}
+	c := r.params.credential
+	return client{tenant: r.tenant.Name, credential: c, stranger: !r.server.accepted.Contains(c)}
 }
 
-// trusted reports whether the request's client may spend the operator's money: an authenticated one, or one that upstream has
-// accepted. A condensation may ask after the request is over.
+// trusted returns a function that reports whether the client may spend the operator's money: it is authenticated, or upstream has accepted it.
+// A condensation may call it after the request is over.
 func (r *request) trusted() func() bool {
 	if !r.tenant.Anonymous {
 		return func() bool { return true }
 	}
-	known, c := r.server.accepted, r.asked.credential
-	return func() bool { return known.Contains(c) }
+	accepted, c := r.server.accepted, r.params.credential
+	return func() bool { return accepted.Contains(c) }
 }
 
-// noteAccepted remembers the client's credential if upstream has accepted it: if it has answered a conversation. Other paths, and
-// errors, may be answered before a key is looked at.
+// noteAccepted remembers the client's credential if upstream answered a conversation with it. Other paths, and errors, may be answered before
+// upstream checks the key.
 func (r *request) noteAccepted(status int) {
-	if r.tenant.Anonymous && r.asked.dialect != nil && !r.asked.counts && status/100 == 2 {
-		r.server.accepted.Add(r.asked.credential, struct{}{})
+	if r.tenant.Anonymous && r.params.dialect != nil && !r.params.counts && status/100 == 2 {
+		r.server.accepted.Add(r.params.credential, struct{}{})
 	}
 }

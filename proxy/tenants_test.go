@@ -18,7 +18,7 @@ const (
 	keyB = keyMark + "of-b"
 )
 
-// two are tenants with keys of their own, and an upstream credential each.
+// two returns two tenants, each with its own key and upstream credential.
 func two(base *url.URL) []*proxy.Tenant {
 	tenant := func(name string, keys ...string) *proxy.Tenant {
 		t := &proxy.Tenant{
@@ -62,8 +62,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestNoKeyOfAClientGoesUpstream: where the operator's key replaces the client's, upstream sees none that the client sent, wherever
-// it sent them. The rest of the query stays as it came.
+// TestNoKeyOfAClientGoesUpstream: if the operator's key replaces the client's, upstream gets no key of the client, wherever it was sent. The
+// rest of the query is unchanged.
 func TestNoKeyOfAClientGoesUpstream(t *testing.T) {
 	base, got := mirror(t)
 	r := newRig(t, setup{base: base, tenants: two})
@@ -96,7 +96,7 @@ func TestNoKeyOfAClientGoesUpstream(t *testing.T) {
 	}
 }
 
-// TestRefusedBodyIsRead lets a client with a wrong key see its answer, however much it sends.
+// TestRefusedBodyIsRead: a client with a wrong key sees its answer, however much it sends.
 func TestRefusedBodyIsRead(t *testing.T) {
 	r := newRig(t, setup{tenants: two})
 	resp, body := r.ask(messages(say("user", strings.Repeat("x", 8<<20))), "Authorization", "Bearer wrong")
@@ -111,7 +111,7 @@ func TestRefusedBodyIsRead(t *testing.T) {
 	}
 }
 
-// callTurns is a conversation with tool calls, whose ids are easily guessed.
+// callTurns is a conversation with tool calls whose ids are easy to guess.
 func callTurns(n int) []string {
 	all := []string{say("user", "look around")}
 	for i := range n {
@@ -122,8 +122,7 @@ func callTurns(n int) []string {
 	return all
 }
 
-// TestIsolation has one client send what is another's: its history, its session key, its tool calls' ids, the summary
-// made for it, and what was answered to it.
+// TestIsolation has one client send another's history, session key, tool call ids, summary and answers.
 func TestIsolation(t *testing.T) {
 	for name, c := range map[string]struct {
 		tenants func(*url.URL) []*proxy.Tenant
@@ -141,7 +140,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// TestACredentialIsAllKeys: clients that share one key are told apart by another.
+// TestACredentialIsAllKeys: clients with one key in common are distinguished by another.
 func TestACredentialIsAllKeys(t *testing.T) {
 	r := condensing(t, setup{})
 	bearer := []string{"Authorization", "Bearer " + keyA, "X-Session-Id", "shared"}

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// retryWindow is how long a request and the end of its connection may cross on the wire. An upstream that closes later
-// has read the request: it may have been served, and paid for, and must not be sent again (RFC 9110, section 9.2.2).
+// retryWindow is how long after a request was sent the close of its connection may have crossed it on the wire. An upstream that closes later
+// has read the request: it may have served and billed it, and must not get it again (RFC 9110, section 9.2.2).
 const retryWindow = time.Second
 
 // maxAnswerHeader bounds the header of an upstream's response, in bytes.
 const maxAnswerHeader = 1 << 20
 
-// Transport is net/http's, except that it repeats a request whose kept connection turned out to be closed, and refuses
-// responses with malformed header names.
+// Transport is net/http's Transport, except that it repeats a request whose kept connection turned out to be closed, and refuses responses
+// with malformed header names.
 type Transport struct {
 	kept   *http.Transport
 	fresh  *http.Transport // uses each connection once
@@ -31,8 +31,8 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// NewTransport is the default way upstream: HTTP/1.1 and 2, TLS, proxies from the environment, connections kept. It does
-// not touch content encodings. headerTimeout bounds the wait for the response's header, 0: no bound.
+// NewTransport returns the default transport: HTTP/1.1 and HTTP/2, TLS, proxies from the environment, kept connections. It does not touch
+// content encodings. headerTimeout bounds the wait for the response's header; 0 is no bound.
 func NewTransport(headerTimeout time.Duration) *Transport {
 	return newTransport(headerTimeout, &tls.Config{MinVersion: tls.VersionTLS12})
 }
@@ -58,14 +58,14 @@ func newTransport(headerTimeout time.Duration, secure *tls.Config) *Transport {
 	return &Transport{kept: kept, fresh: fresh, window: retryWindow}
 }
 
-// CloseIdleConnections closes the connections that are kept.
+// CloseIdleConnections closes the kept connections that are not in use.
 func (t *Transport) CloseIdleConnections() {
 	t.kept.CloseIdleConnections()
 	t.fresh.CloseIdleConnections()
 }
 
-// RoundTrip implements http.RoundTripper. A request whose reused connection closed before a byte of the response came,
-// within a second, is sent once more on a new connection, POST too.
+// RoundTrip implements http.RoundTripper. If a reused connection is closed within a second, before the first byte of the response, the request
+// is sent once more on a new connection, even a POST.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	first := &attempt{}
 	resp, err := t.kept.RoundTrip(first.follow(req))
@@ -90,22 +90,22 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// errMalformedHeader ends a response whose header names are no tokens. net/http accepts a space before the colon and
-// makes it part of the name: the next hop might read another length out of it.
+// errMalformedHeader refuses a response whose header names are not tokens. net/http accepts a space before the colon as a part of the name,
+// which might make the next hop read another length.
 var errMalformedHeader = errors.New("malformed response header")
 
-// errConnectionClosed is why net/http is not given the body again.
+// errConnectionClosed keeps net/http from sending the body again.
 var errConnectionClosed = errors.New("the kept connection closed before the response")
 
 // attempt follows one request through net/http, which may use several connections for it.
 type attempt struct {
-	reused   atomic.Int64 // when a kept connection of HTTP/1.1 was taken, in nanoseconds of Unix time; 0: the last was another
+	reused   atomic.Int64 // when it got a kept HTTP/1.1 connection, in nanoseconds of Unix time; 0: its last connection is not one
 	http2    atomic.Bool
-	answered atomic.Bool // a byte of the response has come
+	answered atomic.Bool // the first byte of the response was received
 }
 
-// follow gives the request as the attempt watches it. net/http repeats requests with an Idempotency-Key, however late, so
-// over HTTP/1.1 it is refused the body: repeating is up to Transport. HTTP/2 says which requests were not processed.
+// follow returns a copy of the request that reports its connections to the attempt. net/http repeats requests with an Idempotency-Key, however
+// late, so over HTTP/1.1 it does not get the body again: Transport decides. HTTP/2 servers say which requests were not processed.
 func (a *attempt) follow(req *http.Request) *http.Request {
 	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GotConn: a.connected, GotFirstResponseByte: func() { a.answered.Store(true) },
@@ -140,8 +140,8 @@ func (a *attempt) connected(info httptrace.GotConnInfo) {
 	a.answered.Store(false)
 }
 
-// silent reports whether nothing has come on a kept connection. net/http would take bytes that came before the request was
-// written, and that it had no time to read, for its answer.
+// silent reports whether a kept connection is open and has no unread bytes. net/http would take bytes that arrived before the request was
+// written for its answer.
 func silent(wire net.Conn) bool {
 	sc, ok := wire.(syscall.Conn)
 	if !ok {
@@ -160,7 +160,7 @@ func silent(wire net.Conn) bool {
 	return err == nil && open
 }
 
-// crossed reports whether the request and the end of its connection may have crossed on the wire.
+// crossed reports whether the request and the close of its connection may have crossed on the wire.
 func (a *attempt) crossed(err error, window time.Duration) bool {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.Canceled) {

@@ -22,7 +22,7 @@ import (
 
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-// tracked is a request body whose copies are counted as they are opened and closed.
+// tracked is a request body that counts when its copies are opened and closed.
 type tracked struct{ opened, closed atomic.Int32 }
 
 type trackedBody struct {
@@ -37,7 +37,7 @@ func (tr *tracked) open(text string) io.ReadCloser {
 	return trackedBody{strings.NewReader(text), func() { tr.closed.Add(1) }}
 }
 
-// wait waits until each copy is closed: a transport may do it after it has given the response.
+// wait waits until each copy is closed, which a transport may do after it has returned the response.
 func (tr *tracked) wait(t *testing.T) {
 	t.Helper()
 	for ctx := guard(t); tr.closed.Load() < tr.opened.Load(); time.Sleep(time.Millisecond) {
@@ -65,7 +65,7 @@ func newTransport(t *testing.T) *proxy.Transport {
 	return tr
 }
 
-// scripted is an upstream that answers each connection by a function, told how many there were before.
+// scripted is an upstream that calls a function for each connection with its number.
 func scripted(t *testing.T, serve func(n int, c net.Conn, in *bufio.Reader)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +86,7 @@ func scripted(t *testing.T, serve func(n int, c net.Conn, in *bufio.Reader)) str
 	return "http://" + l.Addr().String()
 }
 
-// take reads one request.
+// take reads a request.
 func take(in *bufio.Reader) error {
 	req, err := http.ReadRequest(in)
 	if err != nil {
@@ -104,8 +104,8 @@ func wantOK(t *testing.T, resp *http.Response, err error) {
 	}
 }
 
-// TestTransportReplacesAClosedConnection has an upstream take a request on a kept connection and close it without a word:
-// the request is sent once more, with or without a key for which net/http would do it by itself.
+// TestTransportReplacesAClosedConnection has an upstream take a request on a kept connection and close it without an answer. The request is
+// sent once more, with or without an Idempotency-Key, for which net/http would repeat it itself.
 func TestTransportReplacesAClosedConnection(t *testing.T) {
 	for _, key := range []string{"", "abc"} {
 		t.Run("key "+key, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestTransportReplacesAClosedConnection(t *testing.T) {
 	}
 }
 
-// TestTransportRepeatsOnce has an upstream that serves one request a connection and closes it at the next: a request that
-// failed twice is an error.
+// TestTransportRepeatsOnce has an upstream that serves one request per connection and closes it at the next. A request that fails twice is
+// an error.
 func TestTransportRepeatsOnce(t *testing.T) {
 	var taken atomic.Int32
 	url := scripted(t, func(n int, c net.Conn, in *bufio.Reader) {
@@ -158,8 +158,8 @@ func TestTransportRepeatsOnce(t *testing.T) {
 	}
 }
 
-// TestTransportDoesNotRepeatWhatWasTaken has an upstream end a kept connection so late that it must have read the request:
-// a second one might be served, and paid for, as well.
+// TestTransportDoesNotRepeatWhatWasTaken has an upstream close a kept connection so late that it must have read the request. A second one
+// might be served and billed as well.
 func TestTransportDoesNotRepeatWhatWasTaken(t *testing.T) {
 	for _, key := range []string{"", "abc"} {
 		t.Run("key "+key, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestTransportDoesNotRepeatWhatWasTaken(t *testing.T) {
 	}
 }
 
-// TestTransportDoesNotRepeatAnAnswer has an upstream close a kept connection within the header of its response.
+// TestTransportDoesNotRepeatAnAnswer has an upstream close a kept connection in the middle of its response header.
 func TestTransportDoesNotRepeatAnAnswer(t *testing.T) {
 	var taken atomic.Int32
 	url := scripted(t, func(_ int, c net.Conn, in *bufio.Reader) {
@@ -242,7 +242,7 @@ func TestTransportRefusesMalformedHeaders(t *testing.T) {
 	}
 }
 
-// TestTransportAddsNoHeaders: what is sent is what was given, and what a request needs.
+// TestTransportAddsNoHeaders: only the given headers are sent, and those that every request needs.
 func TestTransportAddsNoHeaders(t *testing.T) {
 	var got http.Header
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -339,7 +339,7 @@ func TestTransportBoundsAHeader(t *testing.T) {
 	}
 }
 
-// TestTransportKeepsConnections sends one request after another, in the clear and behind TLS by both versions of HTTP.
+// TestTransportKeepsConnections sends one request after another, in the clear and over TLS with both versions of HTTP.
 func TestTransportKeepsConnections(t *testing.T) {
 	for name, start := range map[string]func(*httptest.Server){
 		"HTTP/1.1 plain": (*httptest.Server).Start,

@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// keyless is a store whose key for summaries can be taken away.
+// keyless is a store whose key for summaries can be removed.
 type keyless struct {
 	session.Store
 	gone *atomic.Bool
@@ -23,7 +23,7 @@ func (s keyless) Summary(ctx context.Context, id session.CondensationID) (string
 	return s.Store.Summary(ctx, id)
 }
 
-// newborn is a server that was just started, at every request: it remembers no summary.
+// newborn makes every request look like the first after a restart: no summary is remembered.
 type newborn struct {
 	t     *testing.T
 	store session.Store
@@ -33,8 +33,8 @@ func (n newborn) Registry(ctx context.Context) (*session.Registry, session.Store
 	return newSessions(n.t, n.store).Registry(ctx)
 }
 
-// TestUnreadableSummary has the key of a summary taken away: the history goes upstream as it came, with no hole in it and
-// no empty summary, it is condensed anew when that is due, and the store does not count as away.
+// TestUnreadableSummary removes the key of a summary. The history goes upstream whole, without an empty summary; it is condensed again when
+// that is due, and the store does not count as unavailable.
 func TestUnreadableSummary(t *testing.T) {
 	var gone atomic.Bool
 	lost := func(s session.Store) session.Store { return keyless{s, &gone} }
@@ -68,7 +68,7 @@ func TestUnreadableSummary(t *testing.T) {
 	}
 }
 
-// latest asks for the sessions when they are needed.
+// latest opens the sessions when they are needed.
 type latest func() engine.Sessions
 
 func (l latest) Registry(ctx context.Context) (*session.Registry, session.Store, session.Secret, error) {

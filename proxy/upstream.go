@@ -13,11 +13,11 @@ import (
 	"sync"
 )
 
-// outbound is the request as it goes upstream, with a body of parts, which are written one after another.
-func (r *request) outbound(url *url.URL, header http.Header, parts [][]byte) *http.Request {
-	parts, held := r.wire(header, parts)
+// upstreamRequest returns the request to send. Its body is the parts, one after the other.
+func (r *request) upstreamRequest(url *url.URL, header http.Header, parts [][]byte) *http.Request {
+	parts, held := r.wireBody(header, parts)
 	req := (&http.Request{
-		Method: r.asked.method, URL: url, Host: url.Host, Header: header, ProtoMajor: 1, ProtoMinor: 1,
+		Method: r.params.method, URL: url, Host: url.Host, Header: header, ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(r.ctx)
 	for _, p := range parts {
 		req.ContentLength += int64(len(p))
@@ -33,15 +33,14 @@ func (r *request) outbound(url *url.URL, header http.Header, parts [][]byte) *ht
 	return req
 }
 
-// upload reads the parts of a body. A transport may go on reading after it has given the response, or given up: the bytes are held until
-// it closes the upload, as every transport must.
+// upload reads the parts of a body. A transport may go on reading after RoundTrip has returned, so the bytes are held until it closes the
+// upload, as every transport must.
 type upload struct {
 	mu    sync.Mutex
 	parts net.Buffers
 	held  *body // nil once closed
 }
 
-// Read implements io.Reader.
 func (u *upload) Read(p []byte) (int, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -51,7 +50,6 @@ func (u *upload) Read(p []byte) (int, error) {
 	return u.parts.Read(p) //nolint:wrapcheck // io.EOF
 }
 
-// Close implements io.Closer.
 func (u *upload) Close() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -62,14 +60,14 @@ func (u *upload) Close() error {
 	return nil
 }
 
-// target joins the upstream's base URL with the path of a route. The client picks no other part of the URL.
+// target joins the upstream's base URL with a request's path and query. A client can choose no other part of the URL.
 func target(base *url.URL, path, query string) (*url.URL, error) {
 	unescaped, err := url.PathUnescape(path)
 	if err != nil {
 		return nil, badRequest("invalid_path", "The path is not a valid URL path.")
 	}
 	if path != "" && path[0] != '/' || climbs(unescaped) {
-		return nil, badRequest("invalid_path", "The path may not leave the base URL.")
+		return nil, badRequest("invalid_path", "The path must not leave the base URL.")
 	}
 	u := *base
 	u.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + path
@@ -81,7 +79,7 @@ func target(base *url.URL, path, query string) (*url.URL, error) {
 	return &u, nil
 }
 
-// climbs reports whether a path has a segment that means another directory, to a server of any system.
+// climbs reports whether a path has a segment that some server may read as the same or the parent directory.
 func climbs(path string) bool {
 	for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
 		if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
@@ -91,7 +89,7 @@ func climbs(path string) bool {
 	return false
 }
 
-// upstreamError names what went wrong before upstream answered, without internals.
+// upstreamError returns the client's answer for an error before upstream answered, without internals.
 func upstreamError(ctx context.Context, err error) error {
 	var timeout net.Error
 	switch {
@@ -107,7 +105,7 @@ func upstreamError(ctx context.Context, err error) error {
 	return badUpstream(codeUnreachable, fmt.Sprintf("The upstream could not be reached: %s.", reason(err)))
 }
 
-// reason is a short cause without addresses.
+// reason returns a short cause that contains no address.
 func reason(err error) string {
 	var dns *net.DNSError
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// waits is a rig whose summaries come when hold is closed, and whose streams do not wait for them in silence.
+// waits is a rig whose summaries arrive when hold is closed, and whose streams get comments meanwhile.
 func waits(t *testing.T, hold <-chan struct{}, model string, reply fakeupstream.Answer) *rig {
 	t.Helper()
 	up := fakeupstream.Options{
@@ -29,15 +29,15 @@ func waits(t *testing.T, hold <-chan struct{}, model string, reply fakeupstream.
 	return condensing(t, setup{upstream: up, limits: func(l *proxy.Limits) { l.KeepAlive = time.Millisecond }})
 }
 
-// streamOf is a conversation whose answer is to be streamed.
+// streamOf is a conversation that asks for a stream.
 func streamOf(n int) string {
 	return strings.Replace(messages(turns("ships", n)...), "{", `{"stream":true,`, 1)
 }
 
 const comment = ": condensing\n\n"
 
-// TestWaitingStreamIsKeptAlive: the header and comments come while the condensation is made, then upstream's answer as it is, and
-// before it what its header would have told.
+// TestWaitingStreamIsKeptAlive: the header and comments arrive during the condensation, then our headers as comments, and upstream's answer
+// unchanged.
 func TestWaitingStreamIsKeptAlive(t *testing.T) {
 	hold := make(chan struct{})
 	r := waits(t, hold, "", fakeupstream.Answer{Content: "Ahoy."})
@@ -68,8 +68,7 @@ func TestWaitingStreamIsKeptAlive(t *testing.T) {
 	r.wantCondensed(streamOf(11))
 }
 
-// TestErrorsWithinAWaitingStream: what goes wrong after the client has had its status is told in an event, as OpenAI words errors, and
-// ends the stream.
+// TestErrorsWithinAWaitingStream: an error after the client has its status is sent as an event in OpenAI's shape, and ends the stream.
 func TestErrorsWithinAWaitingStream(t *testing.T) {
 	for name, c := range map[string]struct {
 		model string
@@ -111,7 +110,7 @@ func TestErrorsWithinAWaitingStream(t *testing.T) {
 	}
 }
 
-// TestEncodedAnswerToAWaitingStream: the client has had a header that names no encoding. An answer that has one is told as an error.
+// TestEncodedAnswerToAWaitingStream: the client has a header without an encoding, so an encoded answer becomes an error event.
 func TestEncodedAnswerToAWaitingStream(t *testing.T) {
 	for _, kind := range []string{"text/event-stream", "application/json"} {
 		resp, stream := waitsFor(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -128,7 +127,7 @@ func TestEncodedAnswerToAWaitingStream(t *testing.T) {
 	}
 }
 
-// TestAStalledAnswerToAWaitingStream: an answer that is no stream is read before it is told, but not waited for without end.
+// TestAStalledAnswerToAWaitingStream: an answer that is not a stream is read before it is sent as an event, but not waited for indefinitely.
 func TestAStalledAnswerToAWaitingStream(t *testing.T) {
 	resp, stream := waitsFor(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -140,7 +139,7 @@ func TestAStalledAnswerToAWaitingStream(t *testing.T) {
 	_, _ = io.Copy(io.Discard, stream) // it ends
 }
 
-// waitsFor begins a stream that waits for a summary, and then gets what upstream answers.
+// waitsFor starts a stream that waits for a summary and then gets an answer from upstream.
 func waitsFor(t *testing.T, answer http.HandlerFunc, limits func(*proxy.Limits)) (*http.Response, *bufio.Reader) {
 	t.Helper()
 	hold := make(chan struct{})
@@ -174,7 +173,7 @@ func waitsFor(t *testing.T, answer http.HandlerFunc, limits func(*proxy.Limits))
 	return resp, stream
 }
 
-// TestClientLeavesAWaitingStream: nothing goes upstream for it, and nothing is held.
+// TestClientLeavesAWaitingStream: nothing goes upstream, and nothing is held.
 func TestClientLeavesAWaitingStream(t *testing.T) {
 	for name, leave := range endings {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +196,7 @@ func TestClientLeavesAWaitingStream(t *testing.T) {
 	}
 }
 
-// TestNoEarlyStatus: a request whose answer is not streamed has upstream's status.
+// TestNoEarlyStatus: a request that does not stream gets upstream's status.
 func TestNoEarlyStatus(t *testing.T) {
 	hold := make(chan struct{})
 	r := waits(t, hold, "other", fakeupstream.Answer{})

@@ -88,7 +88,7 @@ func TestStore(t *testing.T) {
 func TestLossesBeginAtZero(t *testing.T) {
 	metrics := observe.NewMetrics()
 	metrics.StoreCalls()
-	zeros, told := map[string]float64{}, regexp.MustCompile(`(?:\.Lost|degraded\.note|\.reserve)\("([^"]+)"`)
+	zeros, told := map[string]float64{}, regexp.MustCompile(`(?:\.Lost|degraded\.writeFailed|\.reserve)\("([^"]+)"`)
 	for _, pattern := range []string{"../../proxy/*.go", "../app/*.go"} {
 		files, err := filepath.Glob(pattern)
 		must(t, err)

@@ -1,0 +1,124 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// startLog writes the request's new messages to the log during the call upstream. The write ends before the client has its whole answer,
+// so that the client's next request finds it. If it fails, the next request repairs it.
+func (r *request) startLog() {
+	if r.turn.Probes() || !r.server.reserve("append") {
+		return
+	}
+	log := r.turn.Log()
+	r.server.write("append", func(ctx context.Context) error {
+		wrote, err := log(ctx)
+		if wrote && err == nil {
+			r.server.degraded.writeOK()
+		}
+		return err
+	})
+}
+
+// maxHold is how long the end of an answer is held back for the log. A write that takes longer goes on in the background.
+const maxHold = 250 * time.Millisecond
+
+// markAnswer marks in the log what the client was sent, so that its next request is recognised, and settles what the request has paid.
+// The relay calls it before it passes on the end of the answer, to which the client may refer at once.
+func (r *request) markAnswer(tee dialect.Tee) {
+	s := r.server
+	begun := s.o.Now()
+	defer func() { r.obs.record.Times.Held = max(s.o.Now().Sub(begun), 1) }()
+	var answer dialect.Answer
+	if tee != nil {
+		answer = tee.Answer()
+	}
+	if record := r.parsed.compaction.record; record != "" {
+		answer.Text = record // the client sends its compaction item back, which is read as this text
+	}
+	mark := r.turn.Answered(answer, r.echo())
+	correctMinute, settleBudgets := r.settle(http.StatusOK, r.lastAnswer(answer))
+	done := make(chan struct{})
+	s.inBackground(func() {
+		defer close(done)
+		if correctMinute != nil {
+			correctMinute()
+			settleBudgets()
+		}
+		if err := mark(s.ctx); err != nil {
+			s.degraded.writeFailed("mark answer", err)
+		}
+	})
+	waitFor(done, maxHold)
+}
+
+// finish settles and records a request whose answer was relayed, in full or in part. answer is what the client was sent.
+func (r *request) finish(l *relay, answer dialect.Answer) {
+	status := l.resp.StatusCode
+	r.settleLater(status, r.lastAnswer(answer))
+	call := &r.obs.record.Call
+	if r.turn != nil && status == http.StatusOK {
+		if r.hidden.rounds > 0 {
+			call.Doubted = true // the usage is the sum of several calls
+		} else if answer.Usage != nil {
+			r.noteReport(r.turn.Used(r.obs.record.Turn.After.Tokens, *answer.Usage))
+			r.turn.KeepWarm(*answer.Usage)
+		}
+		call.Usage = answer.Usage
+		r.addToHoldout(answer.Usage)
+	}
+	r.obs.record.Content = r.content(answer)
+	r.obs.endRelayed(status, l.end)
+	r.addSavings()
+}
+
+// content returns what the request log shows of the conversation, nil unless the tenant has LogContent set.
+func (r *request) content(answer dialect.Answer) *Content {
+	if r.params.dialect == nil || r.obs.record.Unread != "" || !r.tenant.LogContent {
+		return nil
+	}
+	c := &Content{Request: r.body.bytes, Answer: answer}
+	if parts := r.forwarded(); len(parts) > 1 {
+		c.Forwarded = parts
+	}
+	return c
+}
+
+// addSavings adds what the answered request saved to the sum of its thread.
+func (r *request) addSavings() {
+	turn, t := r.turn, r.obs.record.Turn
+	if t == nil || turn == nil || t.Saved == (Saving{}) || !r.server.reserve("save") {
+		return
+	}
+	more := session.Savings{
+		Tokens: int64(t.Saved.Tokens), NotSent: model.Nano(t.Saved.NotSent), Rewritten: model.Nano(t.Saved.Rewritten),
+	}
+	if !r.model.Price.Known() {
+		more.Unpriced = r.obs.record.Model
+	}
+	r.server.write("save", func(ctx context.Context) error { return turn.Save(ctx, more) })
+}
+
+// addToHoldout adds the answered request to its tenant's comparison of condensed and held-out sessions, if the tenant has one.
+func (r *request) addToHoldout(usage *session.Usage) {
+	turn, price := r.turn, r.model.Price
+	if r.params.counts || !turn.Compared() {
+		return
+	}
+	// A sum over several calls is no measure of one prompt, but it is the bill. Only a single call's usage is doubted here.
+	doubted := r.obs.record.Call.Doubted && r.hidden.rounds == 0
+	known := usage != nil && price.Known() && !doubted
+	usd := 0.0
+	if known {
+		usd = price.Call(model.Usage(*usage))
+	}
+	if r.server.reserve("compare") {
+		r.server.write("compare", func(ctx context.Context) error { return turn.Compare(ctx, usd, known) })
+	}
+}
